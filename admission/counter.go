@@ -2,11 +2,10 @@ package admission
 
 import "time"
 
-// Counter is the shared count of one Limit: the row that every process locks before it
-// takes slots.
+// Counter is the shared count of one Limit: the row that every process locks before it takes slots.
 //
-// Invariant, repeated as a CHECK in the database: 0 <= Granted <= Max. It holds for a
-// sliding limit too: no calendar window may hold more than any span of its length may.
+// Invariant, repeated as a CHECK in the database: 0 <= Granted <= Max. It holds for a sliding limit
+// too: a calendar window never holds more than any span of its length may.
 type Counter struct {
 	Limit
 	// Start is the beginning of the window that Granted belongs to; it never moves back.
@@ -16,20 +15,20 @@ type Counter struct {
 	// Max is what may be granted in this window. It differs from Limit.Max only after the limit was
 	// lowered below Granted in mid-window: then it stays at Granted until the window ends.
 	Max int64
-	// Next is, for a paced limit, the release time of the next unit; for a sliding one, the
-	// theoretical arrival time of the generic cell rate algorithm (ITU-T I.371). It outlives
-	// the window. The zero time is long ago.
+	// Next is the release time of the next unit of a paced limit. For a sliding limit it is the
+	// theoretical arrival time of the generic cell rate algorithm (ITU-T I.371). It is kept when
+	// the window ends. The zero time is long ago.
 	Next time.Time
-	// Pace is the time between two units at which Next was made, 0 when that is not known. If the
-	// limit has another pace by now, Fit brings Next to it.
+	// Pace is the time between two units for which Next was computed; 0 when that is not known. If
+	// the limit has another pace now, Fit converts Next.
 	Pace time.Duration
-	// Taken counts some of the units in this window apart: those of lanes with a reserve, and
-	// those of the pools of a policy. Nil when nothing is counted apart.
+	// Taken counts some of the units in this window separately: those of lanes with a reserve, and
+	// those of the pools of a policy. Nil when nothing is counted separately.
 	Taken map[string]int64
 }
 
-// Roll moves the counter into the window that contains now and reports whether it moved. A clock
-// that stepped back leaves the counter in its later window, so that no slot is handed out twice.
+// Roll moves the counter into the window that contains now and reports whether it moved. If the
+// clock has stepped back, the counter stays in its later window, so that no slot is given twice.
 func (c *Counter) Roll(now time.Time, zone *time.Location) bool {
 	start := c.Window.Start(now, zone)
 	if !start.After(c.Start) {
@@ -51,15 +50,14 @@ func (c *Counter) Cost(n *Need) int64 {
 	return 1
 }
 
-// Free is how many units are left in the current window, for whatever lane. What comes back
-// after the limit was lowered in mid-window is free only below the new limit.
+// Free is how many units are left in the current window, for all lanes together. After the limit
+// was lowered in mid-window, refunds become free only below the new limit.
 func (c *Counter) Free() int64 { return max(min(c.Max, c.Limit.Max)-c.Granted, 0) }
 
-// End is when the counter's window ends. It is that of the window itself also when the
-// clock has stepped back behind Start.
+// End is when the counter's window ends, even if the clock has stepped back before Start.
 func (c *Counter) End(zone *time.Location) time.Time { return c.Window.End(c.Start, zone) }
 
-// leaveBy is when the last attempts of the counter's window must have left in order to arrive in
+// leaveBy is when the last attempts of the counter's window must have left, so that they arrive in
 // it.
 func (c *Counter) leaveBy(zone *time.Location) time.Time { return c.End(zone).Add(-travel) }
 
@@ -68,7 +66,7 @@ func (c *Counter) lastRelease(zone *time.Location) time.Time {
 	return c.End(zone).Add(-c.guardTime())
 }
 
-// guardTime is the last part of the window, in which a paced one has no release times.
+// guardTime is the last part of a paced window, which has no release times.
 func (c *Counter) guardTime() time.Duration {
 	if c.Paced() && !c.Sliding {
 		return time.Duration(c.Window) / guard
@@ -76,7 +74,7 @@ func (c *Counter) guardTime() time.Duration {
 	return 0
 }
 
-// count adds units, if there are any, to one of the tallies; to none without a name.
+// count adds units to the tally of that name, if there is a name.
 func (c *Counter) count(tally string, units int64) {
 	if tally == "" || units == 0 {
 		return
@@ -87,13 +85,13 @@ func (c *Counter) count(tally string, units int64) {
 	c.Taken[tally] += units
 }
 
-// Tallies name what of Counter.Taken a message was counted in; empty for nothing.
+// Tallies name the separate counts in Counter.Taken that a message was added to; empty for none.
 type Tallies struct {
 	Lane string // of its lane, which has a reserve
 	Pool string // of the pool that a policy took it from
 }
 
-// Active is the shared count of attempts under way on one channel.
+// Active is the shared count of attempts in flight on one channel.
 //
 // Invariant, repeated as a CHECK in the database: 0 <= Count, and Count <= Max unless Max is 0,
 // which means no bound.

@@ -2,22 +2,23 @@ package admission
 
 import "slices"
 
-// EachTenant as the tenant of a limit's scope says that each tenant has such a limit of its own,
-// unless it has one of the same window and unit. Messages without a tenant are not counted.
+// EachTenant as the tenant of a limit's scope means that every tenant has such a limit of its own,
+// unless the document gives it one of the same window and unit. Messages without a tenant are not
+// counted.
 const EachTenant = "*"
 
 // Each reports whether the scope stands for one scope per tenant.
 func (s Scope) Each() bool { return s.Tenant == EachTenant }
 
-// Own is a limit of each tenant as that of one of them.
+// Own is a limit of each tenant as the limit of one tenant.
 func (l *Limit) Own(tenant string) Limit {
 	own := *l
 	own.Scope = Scope{Tenant: tenant}
 	return own
 }
 
-// Covering are those of one channel, or over all, that count a message of a tenant to a number. One
-// of each tenant is shown as the tenant's own.
+// Covering are the limits, of one channel or over all, that count a message of a tenant to a
+// number. A limit of each tenant is returned as the tenant's own.
 func Covering(limits []Limit, tenant, number string) []Limit {
 	var out []Limit
 	for i := range limits {
@@ -35,8 +36,9 @@ func Covering(limits []Limit, tenant, number string) []Limit {
 	return out
 }
 
-// Find is the limit of a key among those of one channel, or over all. For a tenant that has none
-// of its own it is that of each tenant, as the tenant's own. It is false when there is none.
+// Find is the limit of a key, among those of one channel or over all. For a tenant without a limit
+// of its own it is the limit of each tenant, returned as the tenant's own. ok is false when there
+// is none.
 func Find(limits []Limit, k Key) (Limit, bool) {
 	at := slices.IndexFunc(limits, func(l Limit) bool { return l.Key() == k })
 	if at >= 0 {

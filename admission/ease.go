@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// How a rate answers to "slow down": additive increase, multiplicative decrease. It never falls
-// below a twentieth, because what comes back between two that count is as much as is then lost of
-// it.
+// How a rate reacts to throttling: additive increase, multiplicative decrease. It never
+// falls below a twentieth: there, the recovery between two decreases makes up for each of them.
 const (
-	easeStep     = 0.5         // what is left of the rate after one
-	easePause    = time.Second // several within it count once: they answer the same burst
-	EaseRecovery = 0.05        // of the full rate, comes back each second
+	easeStep     = 0.5         // part of the rate that is left after one throttling
+	easePause    = time.Second // throttled answers within it count once: they are of one burst
+	EaseRecovery = 0.05        // part of the full rate that comes back each second
 )
 
-// Ease is how far a channel's rate is below its limits since its provider asked to slow
-// down. All processes share it. The zero Ease is the full rate.
+// Ease is how far a channel's rate is reduced since its provider throttled it. All processes share
+// it. The zero Ease is the full rate.
 type Ease struct {
 	Rate  float64   // at Since, above 0 and at most 1
 	Since time.Time // of the last decrease; zero for never
-	Until time.Time // nothing is submitted before, as the provider asked; zero for none
+	Until time.Time // nothing is submitted before: the provider's Retry-After; zero for none
 }
 
 // RateAt is the part of the full rate that may be used at a time.
@@ -30,8 +29,7 @@ func (e Ease) RateAt(now time.Time) float64 {
 	return min(1, e.Rate+EaseRecovery*max(now.Sub(e.Since), 0).Seconds())
 }
 
-// SlowDown is the ease after the provider asked at a time to slow down, and for how long to
-// send nothing at all.
+// SlowDown is the ease after the provider throttled at a time. Nothing is submitted for retryAfter.
 func (e Ease) SlowDown(now time.Time, retryAfter time.Duration) Ease {
 	if e.Since.IsZero() || now.Sub(e.Since) >= easePause {
 		e.Rate, e.Since = e.RateAt(now)*easeStep, now
@@ -40,9 +38,8 @@ func (e Ease) SlowDown(now time.Time, retryAfter time.Duration) Ease {
 	return e
 }
 
-// RateOf is the part of its rate that a channel with these limits has left at a time. It is 1 when
-// none of the whole channel's own can be slowed down: then "slow down" is answered by a pause
-// alone.
+// RateOf is the part of its rate that a channel with these limits may use at a time. It is 1 when
+// no limit of the whole channel can be slowed down: then throttling only causes a pause.
 func (e Ease) RateOf(limits []Limit, now time.Time) float64 {
 	if !slices.ContainsFunc(limits, func(l Limit) bool { return l.Scope == Scope{} && l.slows() }) {
 		return 1
@@ -50,14 +47,13 @@ func (e Ease) RateOf(limits []Limit, now time.Time) float64 {
 	return e.RateAt(now)
 }
 
-// slows reports whether an ease slows the limit down. That is so only for limits of a second with
-// release times: the ease recovers within seconds, but a release time that was put off would stay
-// so for as long as a longer window lasts.
+// slows reports whether an ease slows the limit down. It does so only for limits of a second with
+// release times. The ease recovers within seconds, but a delayed release time of a longer window
+// would stay delayed for the rest of the window.
 func (l *Limit) slows() bool { return l.Paced() || l.Sliding && l.Window == Second }
 
-// Effective is what the limit allows in each window at an ease: one of a second with release
-// times at the rate that is left, any other whole, and nothing at all while the provider wants
-// nothing.
+// Effective is what the limit allows in each window at an ease: limits of a second with release
+// times at the reduced rate, others in full, and nothing until the provider's Retry-After is over.
 func (l *Limit) Effective(e Ease, now time.Time) int64 {
 	switch {
 	case now.Before(e.Until):

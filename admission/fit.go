@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Need is what one message wants of the limits.
+// Need is what one message takes of the limits.
 type Need struct {
 	Lane     string
 	Segments int   // parts that an attempt would submit
@@ -13,27 +13,27 @@ type Need struct {
 }
 
 // Release is when an attempt may leave, by the database's clock: not before At, and before Latest.
-// A zero At is at once; a zero Latest does not bound.
+// A zero At means at once; a zero Latest means no bound.
 //
 // Opens and Closes are the hard bounds of the windows that the attempt was counted in, and lie
 // around At and Latest. Opens is set only for limits of a second, whose slots may be taken before
-// the second begins. A process that does not know the database's clock exactly stays away from
-// Opens and Closes by its error. At and Latest only make the pace even, and a small error of the
-// clock moves that as a whole.
+// the second begins. A process whose estimate of the database's clock has an error keeps that far
+// away from Opens and Closes. At and Latest only make the pace even: a small error shifts the pace
+// as a whole.
 type Release struct{ At, Latest, Opens, Closes time.Time }
 
-// Account is a counter on the terms of one channel.
+// Account is a counter with the rate and the policy of one channel.
 type Account struct {
 	*Counter
-	// Rate is the part of its pace that is left to the channel, above 0 and at most 1; see Ease. It
-	// stretches the steps of limits of a second alone.
+	// Rate is the part of its pace that the channel may use, above 0 and at most 1; see Ease. It
+	// affects only limits of a second.
 	Rate float64
 	// Policy divides the slots by Split; nil is policy exact, which divides nothing.
 	Policy Policy
 	Split  Split
 }
 
-// Exclusion is a counter that keeps a message out.
+// Exclusion is a counter that has no room for a message.
 type Exclusion struct {
 	Counter *Counter
 	Why     Why
@@ -53,31 +53,31 @@ const (
 	NotYet              // the next release time lies too far ahead
 )
 
-// Distances within a window.
+// Bounds within a window.
 const (
-	// guard is the part of a window, one in so many, that has no release times, so that an
-	// attempt which leaves a little late still falls into its window: 50 ms of a second.
+	// guard sets the last part of a window, 1/guard, that has no release times, so that an attempt
+	// which leaves a little late is still in its window: 50 ms of a second.
 	guard = 20
 	// travel is how long an attempt may be on its way: the provider counts it when it arrives.
 	travel = 20 * time.Millisecond
-	// decay is the part of a window, the last one in so many, in which a reserve falls to nothing.
+	// decay sets the last part of a window, 1/decay, in which a reserve falls to nothing.
 	decay = 10
-	// Horizon is how far ahead release times are given away, unless the commit latency is longer.
+	// Horizon is how far ahead release times are given out, unless the commit latency is longer.
 	// It bounds how long an urgent message waits behind others on a paced channel, and how many
 	// attempts a crash leaves ambiguous.
 	Horizon = 500 * time.Millisecond
-	// leastSustained is the least part of a sliding limit, one in so many, that its bursts leave as
+	// leastSustained bounds the burst of a sliding limit: at least Max/leastSustained remains as
 	// its pace.
 	leastSustained = 1024
-	// newState is when the policy may leave more to a process: the state is gathered about so
-	// often.
+	// newState is how often the policy's state is gathered, so after that time it may leave more to a
+	// process.
 	newState = 2 * time.Second
 )
 
-// Fit finds a release time for a message under all accounts at once, or the first account that
-// keeps it out. Moment.Roll must have moved the counters on. A message is taken whole or not at
-// all. A counter whose limit has changed since it was last used is brought to its new pace, see
-// Counter.Pace; otherwise nothing changes here.
+// Fit finds a release time for a message under all accounts at once, or returns the first account
+// without room. Moment.Roll must have rolled the counters. A message is taken whole or not at all.
+// Fit only changes a counter whose limit has changed since it was last used: it converts it to the
+// new pace, see Counter.Pace.
 func Fit(m *Moment, accounts []Account, n *Need) (Release, *Exclusion) {
 	var p Release
 	for i := range accounts {
@@ -107,7 +107,7 @@ func Fit(m *Moment, accounts []Account, n *Need) (Release, *Exclusion) {
 }
 
 // Take counts a message at the release time that Fit found for it. It panics when the message does
-// not fit, because the caller then skipped Fit and a limit would be broken.
+// not fit: the caller has skipped Fit, and counting would break a limit.
 func Take(m *Moment, accounts []Account, n *Need, p Release) {
 	for i := range accounts {
 		a := &accounts[i]
@@ -123,8 +123,8 @@ func Take(m *Moment, accounts []Account, n *Need, p Release) {
 	}
 }
 
-// Tallies are those in which Take would count the message apart. What is not spent of its price
-// goes back to them as well. Otherwise what nobody paid for would use up a share or a reserve.
+// Tallies are those in which Take counts the message separately. Unspent money of the message goes
+// back to them as well; otherwise it would use up a share or a reserve.
 func (a *Account) Tallies(m *Moment, n *Need) (t Tallies) {
 	if a.reserve(n.Lane) > 0 {
 		t.Lane = laneTally(n.Lane)
@@ -143,7 +143,7 @@ func (a *Account) room(m *Moment, n *Need) (why Why, when time.Time, ok bool) {
 	case a.Limit.Max <= 0, cost > a.Limit.Max, a.Sliding && cost > a.burst():
 		return Full, time.Time{}, false
 	case cost > free && a.Window == Prepaid:
-		return Full, time.Time{}, false // until somebody tops it up
+		return Full, time.Time{}, false // until a top-up
 	case cost > free:
 		return Full, m.rolls(a.Counter), false
 	case len(a.Reserve) > 0 && cost > free-a.Kept(n.Lane, m):
@@ -157,11 +157,12 @@ func (a *Account) room(m *Moment, n *Need) (why Why, when time.Time, ok bool) {
 	return Full, time.Time{}, true
 }
 
-// pool is what the policy takes a message from; false when it leaves no more to this process.
+// pool is the pool that the policy takes a message from; ok is false when it leaves no more to this
+// process.
 //
-// A process, or with counters a region, that has taken nothing in this window may take one message
-// though it costs more than the share. Otherwise a message of several segments, or every one under
-// a limit that is lower than the number of processes, would wait for ever.
+// A process, or with policy counter a region, that has taken nothing in this window may take one
+// message even if it costs more than the share. Otherwise a message of several segments would wait
+// for ever, and so would every message under a limit lower than the number of processes.
 func (a *Account) pool(m *Moment, cost int64) (p Pool, ok bool) {
 	t := a.tally(m.Worker)
 	if p, ok = a.Policy.Pool(&a.Split, t, cost); ok || t.Worker > 0 || t.Region > 0 {
@@ -173,8 +174,9 @@ func (a *Account) pool(m *Moment, cost int64) (p Pool, ok bool) {
 	return p, true
 }
 
-// at is the earliest release time of a message under this account alone; zero for at once. A window
-// of a second has none before its start, though slots of it may be taken before, see Moment.Roll.
+// at is the earliest release time of a message under this account alone; zero for at once. In a
+// window of a second it is not before the start, though slots may be taken earlier, see
+// Moment.Roll.
 func (a *Account) at(m *Moment, n *Need) (at time.Time) {
 	switch {
 	case a.Sliding:
@@ -189,8 +191,8 @@ func (a *Account) at(m *Moment, n *Need) (at time.Time) {
 	return at
 }
 
-// latest is when an attempt that may leave at a time must have left. It is false when that time is
-// too late for this window; when is then the time from which the next window can be used.
+// latest is the time before which an attempt with release time at must have left. ok is false when
+// at is too late for this window; when is then the time from which the next window can be used.
 func (a *Account) latest(m *Moment, at time.Time) (latest, when time.Time, ok bool) {
 	leaveBy := a.leaveBy(m.Zone)
 	switch {
@@ -202,9 +204,9 @@ func (a *Account) latest(m *Moment, at time.Time) (latest, when time.Time, ok bo
 	return leaveBy, time.Time{}, true
 }
 
-// advance moves the release time of the next unit on from the one that was given away. A calendar
-// window moves on from its own, even if another account has put the message off: the release times
-// in between are for others, and the units of the window are counted anyway.
+// advance moves the release time of the next unit forward. In a calendar window it moves on from
+// its own value, even if another account has delayed this message: the release times in between are
+// for other messages, and the window counts its units anyway.
 func (a *Account) advance(m *Moment, n *Need, given time.Time) {
 	cost := a.Cost(n)
 	switch {
@@ -217,21 +219,20 @@ func (a *Account) advance(m *Moment, n *Need, given time.Time) {
 	}
 }
 
-// span and sustained say how fast units of a sliding limit may follow each other: sustained of
-// them in a span.
+// span and sustained are the pace of a sliding limit: sustained units in a span.
 //
-// A burst at once and then this pace make fewer than burst + (window + guard)/span x sustained
-// units with release times less than window + guard apart, hence at most Max. The guard belongs to
-// it because an attempt may leave that much after its release time.
+// A full burst followed by this pace puts fewer than burst + (window + guard)/span x sustained
+// units, so at most Max, into any window + guard of release times. The guard is included because an
+// attempt may leave that much after its release time.
 func (l *Limit) span() int64 { return int64(l.Window + l.Window/guard) }
 
 func (l *Limit) sustained() int64 { return l.Max - l.burst() + 1 }
 
-// burst is Burst, less what would leave the pace behind it without end.
+// burst is Burst, reduced where it would leave almost no pace after a burst.
 func (l *Limit) burst() int64 { return min(l.Burst, l.Max-l.Max/leastSustained) }
 
-// step is the time between two units of a paced window: even over the window. When demand
-// came late, what is left is spread over what is left, at twice the even pace at most.
+// step is the time between two units of a paced window: even over the window. When demand came
+// late, the units left are spread over the time left, at up to twice the even pace.
 func (a *Account) step(m *Moment, at time.Time) time.Duration {
 	even := a.even()
 	if a.Rate < 1 {
@@ -241,7 +242,7 @@ func (a *Account) step(m *Moment, at time.Time) time.Duration {
 	return min(max(left/time.Duration(max(a.Free(), 1)), even/2), even)
 }
 
-// stretched is a time between units at the rate that is left.
+// stretched is a time between units at the reduced rate.
 func (a *Account) stretched(d time.Duration) time.Duration {
 	if a.Rate >= 1 || !a.slows() {
 		return d
@@ -256,7 +257,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// bounded is a bound, zero for none, beside a further one.
+// bounded combines a bound, zero for none, with a further one.
 func bounded(bound, further time.Time) time.Time {
 	if bound.IsZero() {
 		return further

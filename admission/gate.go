@@ -4,7 +4,7 @@ import "time"
 
 // Gate is the shared admission state of one channel.
 type Gate struct {
-	// Counters are those of the channel's limits of whatever scope that were locked.
+	// Counters are the locked counters of the channel's limits, of all scopes.
 	Counters []Counter
 	Active   Active
 	Ease     Ease
@@ -17,7 +17,7 @@ func (g *Gate) Roll(now time.Time, zone *time.Location) {
 	}
 }
 
-// Accounts are the channel's counters on its own terms, without a policy.
+// Accounts are the channel's counters with its rate, without a policy.
 func (g *Gate) Accounts(now time.Time) []Account {
 	accounts, rate := make([]Account, len(g.Counters)), g.Ease.RateAt(now)
 	for i := range g.Counters {

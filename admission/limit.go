@@ -28,7 +28,7 @@ const (
 	Money                // each attempt counts its price, in micros of Limit.Currency
 )
 
-// String returns the word used in the routing document and in audit.limit_windows.
+// String returns the word of the routing document and of audit.limit_windows.
 func (u Unit) String() string {
 	switch u {
 	case Segments:
@@ -58,44 +58,44 @@ func ParseUnit(s string) (Unit, error) {
 type Limit struct {
 	Scope  Scope
 	Window Window
-	// Max is 0 for a limit that is closed. Of a Prepaid limit the document says none: it is 0 there,
-	// and what was topped up in a Counter.
+	// Max is 0 for a closed limit. The document gives no Max for a Prepaid limit: it is 0 there, and
+	// in a Counter it is the sum of the top-ups.
 	Max  int64
 	Unit Unit
-	// Currency is that of a limit in Money; empty for others.
+	// Currency is that of a limit in Money; empty for other units.
 	Currency string
 	// Sliding bounds every span of the window's length, not only calendar windows. See Counter.
 	Sliding bool
-	// Burst is how many units of a sliding limit may come at once, from 1 to Max. What is
-	// sustained is Max - Burst + 1 in each window, so that no span holds more than Max. It is a
-	// 1024th of Max at least: a Burst nearer to Max counts as less.
+	// Burst is how many units of a sliding limit may come at once, from 1 to Max. The pace after a
+	// burst is Max - Burst + 1 in each window, so that no span holds more than Max. The pace is at
+	// least Max/1024: a Burst nearer to Max counts as less.
 	Burst int64
 	// Reserve keeps parts of the window for lanes.
 	Reserve []Reserve
 }
 
-// Reserve is the part of each window that is kept for one lane. It decays to nothing in
-// the last tenth of the window.
+// Reserve is the part of each window that is kept for one lane. It decays to nothing in the last
+// tenth of the window.
 type Reserve struct {
 	Lane    string
 	Percent int64 // 1 to 100; those of a limit sum to at most 100
 }
 
-// Key tells the limits of one channel, or those over all channels, apart.
+// Key identifies a limit among those of one channel, or among those over all channels.
 type Key struct {
 	Scope  Scope
 	Window Window
 	Unit   Unit
 }
 
-// Key is the limit's own.
+// Key is the limit's key.
 func (l *Limit) Key() Key { return Key{l.Scope, l.Window, l.Unit} }
 
-// Paced reports whether each unit of a window gets a release time of its own. Those of a second do,
-// but not money.
+// Paced reports whether each unit of a window gets a release time of its own. Limits of a second
+// do, except those in money.
 func (l *Limit) Paced() bool { return l.Window == Second && l.Unit != Money }
 
-// Equal reports whether two limits say the same.
+// Equal reports whether two limits are the same.
 func (l *Limit) Equal(o *Limit) bool {
 	return l.Key() == o.Key() && l.Max == o.Max && l.Currency == o.Currency &&
 		l.Sliding == o.Sliding && l.Burst == o.Burst &&

@@ -2,8 +2,8 @@ package admission
 
 import "time"
 
-// pace is the time between two units of the limit when demand is steady; 0 when it has none, or
-// none that can be told in nanoseconds.
+// pace is the time between two units of the limit under steady demand; 0 when it has no pace, or
+// one below a nanosecond.
 func (l *Limit) pace() time.Duration {
 	switch {
 	case l.Max <= 0:
@@ -16,14 +16,14 @@ func (l *Limit) pace() time.Duration {
 	return 0
 }
 
-// even is the step of a paced window whose release times are spread over all of it.
+// even is the step of a paced window whose release times are spread over the whole window.
 func (l *Limit) even() time.Duration {
 	window := time.Duration(l.Window)
 	return (window - window/guard) / time.Duration(max(l.Max, 1))
 }
 
-// repace brings a next release time that was set at another pace to that of the limit as it is now,
-// so that a change of the limit acts at once.
+// repace converts a next release time that was set at another pace to the limit's current pace, so
+// that a change of the limit takes effect at once.
 func (a *Account) repace(m *Moment) {
 	pace := a.pace()
 	if pace == 0 || pace == a.Pace {
@@ -41,7 +41,7 @@ func (a *Account) repace(m *Moment) {
 }
 
 // mostAhead is how far ahead the next release time of a paced window may be. At a slower pace than
-// before, it stays behind those that were given away already.
+// before, it stays after those already given out.
 func (a *Account) mostAhead(m *Moment, pace time.Duration) time.Duration {
 	if pace < a.Pace {
 		return pace
@@ -49,18 +49,17 @@ func (a *Account) mostAhead(m *Moment, pace time.Duration) time.Duration {
 	return max(pace, m.reach())
 }
 
-// rescaled is Next of a sliding limit whose pace has changed. What the limit still holds against
-// the next message keeps counting, and so much is added that no span holds more than the larger of
-// both limits: a larger burst must not come on top of what a faster pace let go just now. The
-// former limit is known only by its pace, so the burst of a limit that was lowered may be missing
-// for longer than necessary.
+// rescaled is Next of a sliding limit whose pace has changed. Units already counted keep counting,
+// and Next is set such that no span holds more than the larger of both limits: a larger burst must
+// not come on top of what a faster pace has just let go. The former limit is known only by its
+// pace. So after a limit was lowered, its burst may be unavailable for longer than necessary.
 //
-// Units whose release times are ahead still leave at the former pace. If the new one is faster,
-// they are held for as much longer, which is less than the horizon.
+// Units whose release times lie ahead still leave at the former pace. If the new pace is faster,
+// they count for that much longer, which is less than the horizon.
 //
-// The first unit is put off by a span at most, since no span then holds units of both limits. A
-// limit that was not sliding, or has no release time yet, begins with what its window has granted,
-// but no more than a burst.
+// The first unit is delayed by at most one span, since no span then holds units of both limits. A
+// limit that was not sliding, or has no release time yet, starts with what its window has granted,
+// up to one burst.
 func (a *Account) rescaled(m *Moment) time.Time {
 	held := min(a.Granted, a.burst())
 	switch {
@@ -77,8 +76,8 @@ func (a *Account) rescaled(m *Moment) time.Time {
 	return earlier(next, first.Add(time.Duration(portion(a.burst()-1, a.span(), a.sustained()))))
 }
 
-// heldLonger is for how much longer than at the new pace units are held whose release times are
-// ahead, because they still leave at the former, slower one.
+// heldLonger is how much longer units with release times ahead count than they would at the new
+// pace, because they still leave at the former, slower pace.
 func (a *Account) heldLonger(m *Moment) time.Duration {
 	pace := a.pace()
 	if a.Pace <= pace {
@@ -88,8 +87,8 @@ func (a *Account) heldLonger(m *Moment) time.Duration {
 	return max(last, 0) - time.Duration(portion(int64(max(last, 0)), int64(pace), int64(a.Pace)))
 }
 
-// held is how many units a sliding limit begins with when its pace changes. At the former
-// pace, no more than recent units were let go within the last span.
+// held is how many units a sliding limit starts with when its pace changes. At the former pace, at
+// most recent units were let go within the last span.
 func (a *Account) held(m *Moment) int64 {
 	ahead, former := int64(a.Next.Sub(m.Now)), a.span()/int64(a.Pace)
 	recent := portionUp(max(ahead+a.span(), 0), 1, int64(a.Pace))

@@ -6,45 +6,46 @@ import (
 	"strconv"
 )
 
-// Anywhere is the name, among the regions of a history, of the slots that belong to no region.
+// Anywhere is the entry of a history for slots that belong to no region.
 const Anywhere = "Anywhere"
 
-// State is what a policy knows: gathered from all processes a moment ago, so a little stale.
+// State is the input of a policy. It was gathered from all processes a moment ago, so it is a
+// little old.
 type State struct {
 	Limit  int64
 	Active int64 // what is used of the limit
 	// Utilisation is the used part of the limit, from 0 to 1, that policy curve uses.
 	Utilisation float64
-	// History counts the messages of the last whole minute by region; under Anywhere what the
-	// limit left over then.
+	// History counts the messages of the last whole minute by region. Its entry Anywhere is what was
+	// left unused of the limit.
 	History map[string]int64
 	Workers map[string]int64 // live processes by region
 	Total   int64            // live processes
-	Region  string           // of the process that asks
+	Region  string           // of the deciding process
 }
 
-// Worker is the process that takes.
+// Worker is the process that takes slots.
 type Worker struct {
 	ID     int64
 	Region string
 }
 
-// Split is what a policy makes of the free units of a limit.
+// Split is how a policy divides the free units of a limit.
 type Split struct {
 	Free      int64
-	Region    int64 // of these for the region
-	Anywhere  int64 // of these for whatever region
+	Region    int64 // of Free, for the region
+	Anywhere  int64 // of Free, for any region
 	PerWorker int64 // what one process of the region may take now
 }
 
-// Tally is what has been taken since the split was made.
+// Tally is what has been taken since the split was computed.
 type Tally struct {
 	Worker   int64 // by this process
-	Region   int64 // by the region from its own
-	Anywhere int64 // by all from what belongs to no region
+	Region   int64 // by the processes of the region, from the region's part
+	Anywhere int64 // by all processes, from Anywhere
 }
 
-// Pool is what a unit is taken from.
+// Pool is the part of a split that a unit is taken from.
 type Pool uint8
 
 // Pools.
@@ -54,7 +55,7 @@ const (
 	ofAnywhere
 )
 
-// tally is the name of the pool's tally in Counter.Taken.
+// tally is the name of the pool in Counter.Taken.
 func (p Pool) tally(w Worker) string {
 	switch p {
 	case ofRegion:
@@ -86,9 +87,8 @@ func (t *Tally) Add(p Pool, units int64) {
 	}
 }
 
-// Policy divides the free units of a limit among regions and processes. The source is the
-// account of how a waiting room decides when to queue: its three generations, and one
-// shared counter as the fourth.
+// Policy divides the free units of a limit among regions and processes. The first three follow
+// three published designs of a waiting room; the fourth is one shared counter.
 type Policy interface {
 	// String is the word of the routing document.
 	String() string
@@ -100,17 +100,17 @@ type Policy interface {
 
 // Policies.
 type (
-	// Even gives each region its share of the last minute, divided by its processes, and each
-	// process its part of the rest. It needs no shared counter, and queues while others have slots
-	// left.
+	// Even gives each region its share of the last minute, divided by its processes, and each process
+	// an equal part of the rest. It needs no shared counter. Messages may have to wait while other
+	// processes have slots left.
 	Even struct{}
-	// Curve divides by fewer processes than there are while little of the limit is used:
-	// by processes x utilisation^Factor. In a spike the parts exceed the whole.
+	// Curve divides by fewer processes than there are while little of the limit is used: by processes
+	// x utilisation^Factor. In a spike the parts add up to more than the whole.
 	Curve struct{ Factor float64 }
-	// CounterPolicy counts for each region, and for what belongs to none. The slots of a quiet
-	// region stay unused.
+	// CounterPolicy has one counter for each region, and one for slots of no region. The slots of a
+	// quiet region stay unused.
 	CounterPolicy struct{}
-	// Exact is one shared counter, nothing divided.
+	// Exact is one shared counter; nothing is divided.
 	Exact struct{}
 )
 
@@ -132,8 +132,8 @@ func ParsePolicy(word string, factor float64) (Policy, error) {
 	return nil, fmt.Errorf("policy %q is none of even, curve, counter, exact", word)
 }
 
-// divide gives the region its part of what is free, rounded down like that of every other
-// region; Anywhere gets the rest, so that nothing is handed out twice.
+// divide gives the region its part of the free units, rounded down. Anywhere gets the rest, so that
+// nothing is given twice.
 func divide(s *State) Split {
 	split := Split{Free: max(s.Limit-s.Active, 0)}
 	var all, regions int64
@@ -164,7 +164,7 @@ func (Even) Split(s *State) Split {
 	return split
 }
 
-// Pool depends on what this process has taken alone.
+// Pool depends only on what this process has taken.
 func (Even) Pool(s *Split, t *Tally, units int64) (Pool, bool) {
 	return ofWorker, t.Worker+units <= s.PerWorker
 }
@@ -172,8 +172,8 @@ func (Even) Pool(s *Split, t *Tally, units int64) (Pool, bool) {
 // String is "curve".
 func (Curve) String() string { return "curve" }
 
-// Split rounds each part to the nearest: the number that it is divided by is an estimate.
-// A part is never more than what it is a part of.
+// Split rounds each part to the nearest, because the divisor is an estimate. A part is never larger
+// than what it is a part of.
 func (c Curve) Split(s *State) Split {
 	split := divide(s)
 	multiplier := math.Pow(min(max(s.Utilisation, 0), 1), c.Factor)
@@ -184,13 +184,13 @@ func (c Curve) Split(s *State) Split {
 
 func part(whole, workers int64, multiplier float64) int64 {
 	p := math.Round(float64(whole) / (float64(max(workers, 1)) * multiplier))
-	if !(p < float64(whole)) { // also when the multiplier is 0
+	if !(p < float64(whole)) { // true also when the multiplier is 0
 		return whole
 	}
 	return int64(p)
 }
 
-// Pool depends on what this process has taken alone.
+// Pool depends only on what this process has taken.
 func (Curve) Pool(s *Split, t *Tally, units int64) (Pool, bool) {
 	return ofWorker, t.Worker+units <= s.PerWorker
 }
@@ -198,7 +198,7 @@ func (Curve) Pool(s *Split, t *Tally, units int64) (Pool, bool) {
 // String is "counter".
 func (CounterPolicy) String() string { return "counter" }
 
-// Split leaves to each process whatever its region and Anywhere have.
+// Split leaves to each process all that its region and Anywhere have.
 func (CounterPolicy) Split(s *State) Split {
 	split := divide(s)
 	split.PerWorker = split.Region + split.Anywhere
@@ -222,7 +222,7 @@ func (Exact) Split(s *State) Split {
 	return Split{Free: free, Anywhere: free, PerWorker: free}
 }
 
-// Pool is shared by all.
+// Pool is shared by all processes.
 func (Exact) Pool(s *Split, t *Tally, units int64) (Pool, bool) {
 	return ofAnywhere, t.Anywhere+units <= s.Free
 }

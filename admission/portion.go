@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// portion is n x part / whole, rounded down, for numbers that are not negative and a whole above 0.
-// The product may exceed 64 bits, as micros of a currency times the nanoseconds of a day do; a
-// result that does is the largest there is.
+// portion is n x part / whole, rounded down; n and part must not be negative, and whole is above 0.
+// The product may exceed 64 bits, as micros of a currency times the nanoseconds of a day do. A
+// result above 64 bits becomes the largest int64.
 func portion(n, part, whole int64) int64 {
 	hi, lo := bits.Mul64(uint64(n), uint64(part))
 	if hi >= uint64(whole) {

@@ -13,10 +13,10 @@ const (
 	Spent  Level = "spent" // nothing is left
 )
 
-// Levels are all of them.
+// Levels are all levels.
 var Levels = []Level{Unpaid, Enough, Low, Spent}
 
-// Level is that of a counter whose limit is Prepaid.
+// Level is the level of a counter whose limit is Prepaid.
 func (c *Counter) Level() Level {
 	switch most := c.Limit.Max; {
 	case most == 0:
@@ -29,12 +29,12 @@ func (c *Counter) Level() Level {
 	return Enough
 }
 
-// Closed reports whether the limit as a document has it lets nothing pass. A prepaid budget has no
-// max there.
+// Closed reports whether the limit, as it stands in the document, lets nothing pass. A prepaid
+// budget has no max there, so it is not closed.
 func (l *Limit) Closed() bool { return l.Max <= 0 && l.Window != Prepaid }
 
-// Unused is the counter of a limit at the beginning of a window, for an answer that knows nothing
-// of the ledger: a prepaid budget has enough then.
+// Unused is the counter of a limit at the start of a window, for answers without the ledger. A
+// prepaid budget then counts as sufficient.
 func (l *Limit) Unused() Counter {
 	c := Counter{Limit: *l, Max: l.Max}
 	if l.Window == Prepaid {

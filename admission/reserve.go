@@ -15,8 +15,8 @@ func (l *Limit) reserve(lane string) int64 {
 	return 0
 }
 
-// Reserved is how many units of this window are kept for lanes and not yet taken by
-// them, before they decay. Operators and auditors see it beside what is free: it is no waste.
+// Reserved is how many units of this window are reserved for lanes and not yet taken by them,
+// before the decay. Reports show it beside what is free, so that it is not taken for waste.
 func (c *Counter) Reserved() int64 {
 	var units int64
 	for _, r := range c.Reserve {
@@ -30,8 +30,9 @@ func (c *Counter) unused(lane string) int64 {
 	return max(c.reserve(lane)-c.Taken[laneTally(lane)], 0)
 }
 
-// Kept is how many units the reserves of other lanes keep from a lane now. They decay by the
-// time at which a message could leave: what arrives too late for this window needs no slot in it.
+// Kept is how many units the reserves of other lanes keep from a lane now. They decay with the time
+// at which a message could leave, because a message that arrives after this window needs no slot in
+// it.
 func (c *Counter) Kept(lane string, m *Moment) int64 {
 	units := c.unusedByOthers(lane)
 	if units == 0 {
@@ -51,7 +52,7 @@ func (c *Counter) unusedByOthers(lane string) int64 {
 	return units
 }
 
-// decayed is what is still kept of units when so much is left of the window.
+// decayed is what is still reserved of units when that much time is left of the window.
 func (c *Counter) decayed(units int64, left time.Duration, m *Moment) int64 {
 	last := c.End(m.Zone).Sub(c.Start) / decay
 	switch {
@@ -63,8 +64,8 @@ func (c *Counter) decayed(units int64, left time.Duration, m *Moment) int64 {
 	return portion(units, int64(max(left, 0)), int64(last))
 }
 
-// hurry is the time at the end of a window without a pace in which its reserves are 0. Slots that
-// came free only when attempts can no longer arrive in the window would be of no use.
+// hurry is the last part of a window without a pace, in which its reserves are 0. If they decayed
+// only at the very end, attempts for the freed slots could not arrive in the window.
 func (c *Counter) hurry() time.Duration {
 	if c.Paced() && !c.Sliding {
 		return 0
@@ -72,8 +73,8 @@ func (c *Counter) hurry() time.Duration {
 	return 2 * travel
 }
 
-// released is when the reserves of other lanes will have decayed so far that a message of
-// this cost finds room; it would if nothing were reserved.
+// released is when the reserves of other lanes will have decayed so far that a message of this cost
+// finds room. It assumes that there is room without any reserve.
 func (c *Counter) released(lane string, cost int64, m *Moment) time.Time {
 	units, spare := c.unusedByOthers(lane), c.Free()-cost
 	last := c.End(m.Zone).Sub(c.Start) / decay

@@ -54,7 +54,7 @@ func (s Scope) Covers(tenant, number string) bool {
 	return true
 }
 
-// On is how people read which limit it is: "alpha 1s messages" on a channel, "alpha tenant:shop 1d
+// On is how a limit is displayed: "alpha 1s messages" for one of a channel, "alpha tenant:shop 1d
 // segments" for a narrower one there, "tenant:shop 1d money" over all channels.
 func (k Key) On(channel string) string {
 	var parts []string

@@ -16,13 +16,13 @@ const (
 	Minute = Window(time.Minute)
 	Hour   = Window(time.Hour)
 	Day    = Window(24 * time.Hour)
-	// Prepaid is one window for all time, whose limit may grant what was topped up. Its nominal
-	// length is the most seconds that a row of the ledger can hold.
+	// Prepaid is one window for all time, whose limit grants what was topped up. Its nominal length is
+	// the largest number of seconds that a row of the ledger can hold.
 	Prepaid = Window(math.MaxInt32 * time.Second)
 )
 
-// The bounds of the prepaid window: before and after any time that a decision is made at, and less
-// than the longest time.Duration apart.
+// The bounds of the prepaid window: before and after any time of a decision, and less than the
+// longest time.Duration apart.
 var (
 	prepaidStart = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	prepaidEnd   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -92,9 +92,9 @@ func (w Window) End(now time.Time, zone *time.Location) time.Time {
 	return startOfDay(y, m, d+1, zone)
 }
 
-// startOfDay is the first instant of a date. A date has no midnight where clocks go forward at
-// that hour, and two where they go back over it: time.Date alone may then answer with an hour of
-// the day before, or with the second midnight.
+// startOfDay is the first instant of a date. Where clocks go forward at midnight, a date has no
+// midnight; where they go back over it, it has two. time.Date alone may then return an hour of the
+// day before, or the second midnight.
 func startOfDay(y int, month time.Month, d int, zone *time.Location) time.Time {
 	noon := time.Date(y, month, d, 12, 0, 0, 0, zone)
 	_, before := noon.AddDate(0, 0, -1).Zone()

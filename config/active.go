@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// ActiveLimit bounds the attempts under way at once. Max 0 is no bound.
+// ActiveLimit bounds the attempts in flight at once. Max 0 is no bound.
 type ActiveLimit struct {
 	Max int64
 	// Until is "submit": an attempt counts until its submit was answered, or "receipt": until a
 	// receipt says what became of the message, or Hold is over.
 	Until string
-	// Hold is how long a slot is kept without word: after an accepted submit for the receipt, and
+	// Hold is how long a slot is kept without news: after an accepted submit for the receipt, and
 	// after a throttled one for the retry. 0 keeps none.
 	Hold time.Duration
 }
@@ -19,7 +19,7 @@ type ActiveLimit struct {
 // UntilReceipt reports whether an attempt holds its slot until a receipt comes.
 func (a *ActiveLimit) UntilReceipt() bool { return a.Until == untilReceipt }
 
-// readActive reads the bound on attempts under way.
+// readActive reads the bound on attempts in flight.
 func readActive(v value) ActiveLimit {
 	a := ActiveLimit{Until: untilSubmit}
 	f, ok := v.fields(activePart)
@@ -52,7 +52,7 @@ func readHold(v value, until string) time.Duration {
 	return hold
 }
 
-// holdOf is how long a slot is kept without word unless the document says otherwise.
+// holdOf is the default of Hold.
 func holdOf(until string) time.Duration {
 	if until == untilReceipt {
 		return defaultHold

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Allowed says to which countries alone messages are sent. The zero value allows all.
+// Allowed says to which countries messages are sent, if only to some. The zero value allows all.
 type Allowed struct {
 	Countries []string // ISO 3166 in lower case; nil allows all
-	// Tenants have lists of their own in place of Countries, in the order of their names.
+	// Tenants have lists that replace Countries for them; ordered by tenant.
 	Tenants []TenantCountries
 }
 
@@ -21,8 +21,7 @@ type TenantCountries struct {
 // Any reports whether any country is excluded for anybody.
 func (a *Allowed) Any() bool { return len(a.Countries)+len(a.Tenants) > 0 }
 
-// Allows reports whether a tenant may send to a country. A number without a country is of none that
-// is listed.
+// Allows reports whether a tenant may send to a country. A number without a country is in no list.
 func (a *Allowed) Allows(tenant, country string) bool {
 	for i := range a.Tenants {
 		if a.Tenants[i].Tenant == tenant {

@@ -8,7 +8,7 @@ import (
 type Blocked struct {
 	Prefixes  []string // beginnings of numbers, plus included
 	Countries []string // ISO 3166 in lower case
-	Premium   bool     // numbers whose owner is paid by the caller
+	Premium   bool     // numbers whose owner earns from calls and messages to them
 }
 
 func readBlocked(v value) Blocked {
@@ -27,7 +27,7 @@ func readBlocked(v value) Blocked {
 }
 
 // countries are the regions that telephone numbers belong to: those of ISO 3166 that have numbers,
-// and AC, TA and XK, which it reserves or leaves to its users.
+// and AC, TA and XK, which ISO 3166 reserves or leaves to users.
 var countries = strings.Fields(`
 	ac ad ae af ag ai al am ao ar as at au aw ax az ba bb bd be bf bg bh bi bj bl bm bn bo bq
 	br bs bt bw by bz ca cc cd cf cg ch ci ck cl cm cn co cr cu cv cw cx cy cz de dj dk dm do
@@ -51,7 +51,7 @@ func isCountry(s string) bool {
 	return false
 }
 
-// notACountry says what to write in the place of a code. Who writes uk means gb.
+// notACountry says what to write instead of a code; for uk, gb.
 func notACountry(code string) string {
 	if strings.EqualFold(code, "uk") {
 		return "is not a country; did you mean GB?"
@@ -59,7 +59,7 @@ func notACountry(code string) string {
 	return "is not a country; write its two letters, such as GB"
 }
 
-// checkCountry takes the code of a country that has telephone numbers.
+// checkCountry reports whether s is the code of a country that has telephone numbers.
 func checkCountry(v value, s string) bool {
 	if isCountry(s) {
 		return true

@@ -17,16 +17,16 @@ import (
 type Channel struct {
 	Name     string
 	Provider string
-	// Settings are for the adapter, which checks them. Values are string, bool, int,
-	// float64, []any and map[string]any.
+	// Settings are for the adapter, which checks them. Values are string, bool, int, float64, []any
+	// and map[string]any.
 	Settings map[string]any
-	// Capacity is how many attempts under way count as full load.
+	// Capacity is how many attempts in flight count as full load.
 	Capacity int64
 	Limits   []admission.Limit // of the channel, and of tenants and prefixes on it
 	Active   ActiveLimit
 	Receipts Receipts
-	// Policy divides the slots of those Limits that count all its messages among regions and
-	// processes; nil is policy exact, which divides nothing.
+	// Policy divides the slots of those Limits that count all of the channel's messages among regions
+	// and processes; nil is policy exact, which divides nothing.
 	Policy admission.Policy
 	State  State
 	Labels map[string]selector.Value
@@ -92,7 +92,7 @@ func readChannel(e entry, lanes []string, zone *time.Location) Channel {
 	if v, ok := f.get("capacity"); ok {
 		c.Capacity, _ = v.integer(1, math.MaxInt32)
 	}
-	if v, ok := f.get("price"); ok { // before limits in money, which are in its currency
+	if v, ok := f.get("price"); ok { // before limits in money, which use its currency
 		c.Price = readPrice(v, zone)
 	}
 	if v, ok := f.get("contract"); ok {
@@ -149,23 +149,23 @@ func readSettings(v value, provider string) map[string]any {
 	return out
 }
 
-// Receipts says whether receipts of a channel are expected. The zero value is what the document
-// says that does not mention them: they are where the channel gets any.
+// Receipts says whether receipts of a channel are expected. The zero value is that of a document
+// that does not mention them: they are expected if the channel gets any.
 type Receipts struct {
-	// None expects none, so that what the provider took stays accepted.
+	// None expects none: accepted messages stay accepted.
 	None bool
-	// Within is how long after the provider took a message its receipt is waited for; after that
-	// nobody knows what became of it. 0 leaves it to DefaultReceiptsWithin.
+	// Within is how long after acceptance a receipt is waited for; after that the result stays
+	// unknown. 0 is DefaultReceiptsWithin.
 	Within time.Duration
 }
 
-// DefaultReceiptsWithin is as long as most providers try to deliver.
+// DefaultReceiptsWithin is how long most providers try to deliver.
 const DefaultReceiptsWithin = 72 * time.Hour
 
-// longestWithin is longer than any provider tries.
+// longestWithin is longer than any provider tries to deliver.
 const longestWithin = 30 * day
 
-// Wait is how long receipts are waited for when they come; 0 when none are expected.
+// Wait is how long receipts are waited for; 0 when none are expected.
 func (r Receipts) Wait() time.Duration {
 	switch {
 	case r.None:
@@ -176,7 +176,7 @@ func (r Receipts) Wait() time.Duration {
 	return r.Within
 }
 
-// noReceipts is the word of the document for channels without.
+// noReceipts is the word of the document for a channel without receipts.
 const noReceipts = "none"
 
 // readReceipts reads none, or a mapping with within.
@@ -202,13 +202,13 @@ func readReceipts(v value, active ActiveLimit) (r Receipts) {
 // secretKey finds settings that would put a secret into the document.
 var secretKey = regexp.MustCompile(`(?i)(password|passphrase|secret|token|api_?key|private_?key)$`)
 
-// exemption is what sounds like a secret in the settings of one kind of provider and is none.
+// exemption is what looks like a secret in the settings of one kind of provider but is none.
 type exemption struct {
-	// account is what the provider calls the name of an account.
+	// account is the provider's word for the name of an account.
 	account string
-	// files is a key whose members are names of secrets with their files.
+	// files is a key whose members map names of secrets to their files.
 	files string
-	// placeholders says that a value may stand for a secret that is filled in when it is used.
+	// placeholders says that a value may be a placeholder for a secret that is filled in on use.
 	placeholders bool
 }
 
@@ -217,7 +217,7 @@ var exempt = map[string]exemption{
 	"httpapi": {files: "secrets", placeholders: true},
 }
 
-// refuseSecrets faults every secret at the top of a channel's settings and below.
+// refuseSecrets reports every secret in a channel's settings, at any depth.
 func refuseSecrets(v value, e exemption) {
 	switch v.node.Kind {
 	case yaml.MappingNode:
@@ -242,14 +242,14 @@ func refuseSecrets(v value, e exemption) {
 	}
 }
 
-// standsIn reports whether a text is a placeholder for a secret, or has one in it.
+// standsIn reports whether a text is or contains a placeholder for a secret.
 func standsIn(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && (strings.Contains(node.Value,
 		"{secret:") || node.Value == "{callback_secret}")
 }
 
 // NameKey is the key of a selector that is compared with the name of a channel, so that a message
-// can ask for this one alone. A label of the channel with this key goes first.
+// can ask for one channel. A label of the channel with this key takes precedence.
 const NameKey = "channel"
 
 // Meets reports whether the channel meets a selector.

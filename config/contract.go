@@ -3,17 +3,17 @@ package config
 import "dispatcher/admission"
 
 // Contract is what was agreed with a provider for each month. It limits nothing: reports compare it
-// with what was billed. The zero value is no agreement.
+// with what was billed. The zero value means no agreement.
 type Contract struct {
 	Unit admission.Unit
-	// Commitment is what has to be bought at least, Cap what is not to be exceeded, in the unit;
-	// money in micros of the channel's currency. 0 is none.
+	// Commitment is the least that has to be bought, Cap the most that should be, in Unit; money in
+	// micros of the channel's currency. 0 means none.
 	Commitment, Cap int64
-	// Begins is the day on which a month begins.
+	// Begins is the day of the month on which an agreed month begins.
 	Begins int
 }
 
-// lastBegin is a day that every month has.
+// lastBegin is the last day that every month has.
 const lastBegin = 28
 
 func readContract(v value, channel *Channel) Contract {
@@ -44,7 +44,7 @@ func readContract(v value, channel *Channel) Contract {
 	return c
 }
 
-// amount reads one in the contract's unit; 0 for none.
+// amount reads an amount in the contract's unit; 0 when the key is missing.
 func (c *Contract) amount(f fields, key string) (n int64) {
 	at, ok := f.get(key)
 	switch {

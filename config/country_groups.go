@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// readCountryGroups reads the named groups of countries. They may stand wherever the document lists
-// countries.
+// readCountryGroups reads the named groups of countries. A group's name may be used wherever the
+// document lists countries.
 func readCountryGroups(top fields) map[string][]string {
 	v, ok := top.get("country_groups")
 	if !ok {
@@ -39,8 +39,8 @@ func readCountryGroups(top fields) map[string][]string {
 	return out
 }
 
-// readCountries reads a list of countries under either of its keys, with the members of a group in
-// the place of its name, in lower case.
+// readCountries reads a list of countries under either of its keys, in lower case. The name of a
+// group is replaced by its members.
 func readCountries(f fields, plural, singular string) []string {
 	groups := f.of.r.countryGroups
 	listed := readWords(f, plural, singular, func(v value, s string) bool {
@@ -57,7 +57,7 @@ func checkCountryOrGroup(v value, s string, groups map[string][]string) bool {
 	return false
 }
 
-// withMembers puts the members of a group in the place of its name. Each country is named once.
+// withMembers replaces the names of groups by their members, and drops duplicates.
 func withMembers(listed []string, groups map[string][]string) []string {
 	var out []string
 	for _, s := range listed {
@@ -74,7 +74,7 @@ func withMembers(listed []string, groups map[string][]string) []string {
 	return out
 }
 
-// notACountryOrGroup says what to write in the place of a word.
+// notACountryOrGroup says what to write instead of a word.
 func notACountryOrGroup(s string, groups map[string][]string) string {
 	if len(groups) == 0 || len(s) == 2 {
 		return notACountry(s)

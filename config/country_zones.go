@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// zonesOf are the time zones in which the numbers of a country may be; nil for one that is not
-// known.
+// zonesOf are the time zones in which the numbers of a country may be; nil for an unknown country.
 func zonesOf(country string) []*time.Location { return allZones()[country] }
 
 // allZones loads the zones of all countries, once, when the first document asks for them.
@@ -25,8 +24,8 @@ var allZones = sync.OnceValue(func() map[string][]*time.Location {
 	return out
 })
 
-// countryZones lists, behind the code of each country, its zones by zone.tab of the IANA time zone
-// database: one of those that show the same time throughout a year. Zones that a country's own
+// countryZones lists, after the code of each country, its zones by zone.tab of the IANA time zone
+// database; of zones that show the same time all year only one. Zones that the country's own
 // operators do not use, and one without subscribers, are left out (Asia/Urumqi, Europe/Simferopol,
 // Antarctica/Macquarie).
 const countryZones = `

@@ -9,22 +9,22 @@ import (
 
 // Change is one value that differs between two routings.
 type Change struct {
-	// Path is where the value stands, with names in place of positions:
-	// routes.default.weights.a, channels.a.limits.1s.messages.
+	// Path is where the value is, with names in place of positions: routes.default.weights.a,
+	// channels.a.limits.1s.messages.
 	Path string `json:"path"`
 	// From is the old value; empty when there was none.
 	From string `json:"from"`
-	// To is the new value; empty when there is none any more.
+	// To is the new value; empty when it was removed.
 	To string `json:"to"`
 }
 
-// LimitPath is the path of the changes of one limit: of a channel, or over all channels when none
-// is named. What else than its max changes has this path with a word behind it.
+// LimitPath is the path of a change of one limit's max: of a channel, or over all channels when
+// none is named. Changes of its other values have this path plus a word.
 func LimitPath(channel string, key admission.Key) string {
 	return paths{path: ChannelPath(channel)}.below("limits").limit(key).path
 }
 
-// ChannelPath is the path that the changes of a channel begin with; empty when none is named.
+// ChannelPath is the first part of the path of a channel's changes; empty when none is named.
 func ChannelPath(channel string) string {
 	if channel == "" {
 		return ""
@@ -32,21 +32,21 @@ func ChannelPath(channel string) string {
 	return paths{}.below("channels", channel).path
 }
 
-// Diff lists what differs between two routings, in the order of the document after, with
-// what is gone where it used to stand. It compares meaning: the spelling of a number, the
-// order of limits and a default that is written out make no difference; the order of
-// channels, routes and lanes does, and so does the order of a route's members. Equal
-// routings have no difference, and routings without difference are equal.
+// Diff lists what differs between two routings, in the order of the document after, with removed
+// values where they used to be. It compares meaning: the spelling of a number, the order of limits
+// and a default that is written out make no difference. The order of channels, routes and lanes
+// does, and so does the order of a route's members. Diff is empty exactly when the routings are
+// equal.
 //
-// Of a channel, route or lane that only one of them has, values that are defaults are left
-// out. A setting that could be a secret is shown as Hidden on both sides.
+// Of a channel, route or lane that only one of them has, values that are defaults are left out. A
+// setting that could be a secret is shown as Hidden on both sides.
 func Diff(before, after *Routing) []Change {
 	old, now := pathsOf(before), pathsOf(after)
 	place := make(map[pathKey]int, len(now))
 	for i := range now {
 		place[now[i].key()] = i
 	}
-	// Those that are gone follow the value before them that is still there; slot 0 is the top.
+	// Removed values follow the previous value that still exists; slot 0 is the top.
 	gone := make([][]Change, len(now)+1)
 	counterpart := make([]*pathValue, len(now))
 	slot := 0
@@ -67,7 +67,7 @@ func Diff(before, after *Routing) []Change {
 	return out
 }
 
-// compareValues compares a value with its older counterpart, nil when it has none.
+// compareValues compares a value with its older counterpart; nil when it has none.
 func compareValues(old, now *pathValue) (Change, bool) {
 	c := Change{Path: now.path, To: now.shown}
 	switch {
@@ -85,8 +85,8 @@ func compareValues(old, now *pathValue) (Change, bool) {
 	return c, old.text != now.text
 }
 
-// moved reports whether names stand in another order than additions at the end and
-// removals explain.
+// moved reports whether the order of names changed in a way that additions at the end and removals
+// do not explain.
 func moved(before, after []string) bool {
 	was, is := make(map[string]bool, len(before)), make(map[string]bool, len(after))
 	for _, name := range before {

@@ -10,8 +10,8 @@ import (
 	"dispatcher/admission"
 )
 
-// pathsOf lists every value of a routing in the order of its document. A field that is
-// new in Routing or below it must be added here; TestDiffSeesEveryField says so.
+// pathsOf lists every value of a routing in the order of its document. Every new field of Routing
+// or below must be added here; TestDiffSeesEveryField checks that.
 func pathsOf(r *Routing) []pathValue {
 	var all []pathValue
 	root := paths{all: &all}
@@ -64,7 +64,7 @@ func pathsOfChannel(l paths, c *Channel) {
 	l.below("test").setDefault(strconv.FormatBool(c.Test), "false")
 }
 
-// pathsOfLimits has the max of each limit under its key, and below that what else it says.
+// pathsOfLimits lists the max of each limit under its key, and its other values below that.
 func pathsOfLimits(l paths, limits []admission.Limit) {
 	for i := range limits {
 		limit := &limits[i]
@@ -80,7 +80,7 @@ func pathsOfLimits(l paths, limits []admission.Limit) {
 	}
 }
 
-// limit is where the values of a limit are collected, below a list of them.
+// limit collects the values of a limit, below a list of limits.
 func (l paths) limit(k admission.Key) paths {
 	if k.Scope.Tenant != "" {
 		l = l.below("tenant", k.Scope.Tenant)
@@ -91,7 +91,7 @@ func (l paths) limit(k admission.Key) paths {
 	return l.below(k.Window.String(), k.Unit.String())
 }
 
-// limitMax writes the max of a limit as the document does, with the currency of one in money.
+// limitMax writes the max of a limit as the document does; for money with its currency.
 func limitMax(l *admission.Limit) string {
 	text := number(l.Max)
 	switch {
@@ -142,7 +142,7 @@ func (l paths) setAmounts(amounts map[string]int64) {
 	}
 }
 
-// pathsOfSenders has the rules by their place, because the first that fits counts.
+// pathsOfSenders lists rules by position, because the first that fits applies.
 func pathsOfSenders(l paths, s *Senders) {
 	if s.Default != "" {
 		l.below("default").set(plain(s.Default))
@@ -210,8 +210,8 @@ func throttledWord(r *Route) string {
 	return throttleds[0]
 }
 
-// pathsOfMembers lists the weights one by one. Effective weights are shown apart, and
-// only where an effect is in force.
+// pathsOfMembers lists the weights one by one. Effective weights are listed apart, and only where
+// they differ.
 func pathsOfMembers(l paths, r *Route) {
 	if r.Weights == nil {
 		l.below("channels").set("[" + strings.Join(r.Channels, ", ") + "]")
@@ -226,7 +226,7 @@ func pathsOfMembers(l paths, r *Route) {
 		}
 	}
 	l.below("weights").setOrder(weights)
-	if !slices.Equal(weights, r.Channels) { // which no document can bring about
+	if !slices.Equal(weights, r.Channels) { // no document can cause this
 		l.below("channels").set("[" + strings.Join(r.Channels, ", ") + "]")
 	}
 }
@@ -300,7 +300,7 @@ func pathsOfRates(l paths, r *Rates) {
 	}
 }
 
-// pathsOfReceipts has nothing for a document that does not mention them.
+// pathsOfReceipts adds nothing for a document that does not mention receipts.
 func pathsOfReceipts(l paths, r Receipts) {
 	switch {
 	case r.None:
@@ -313,7 +313,7 @@ func pathsOfReceipts(l paths, r Receipts) {
 // pathsOfInbound lists the values of the part about messages of subscribers.
 func pathsOfInbound(l paths, in *Inbound) {
 	keywords := in.Keywords
-	if keywords.Stop == nil && keywords.Start == nil { // a routing that was not read from a document
+	if keywords.Stop == nil && keywords.Start == nil { // not read from a document
 		keywords = standardKeywords
 	}
 	l.below("keywords", "stop").setDefault(words(keywords.Stop), words(standardKeywords.Stop))

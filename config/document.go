@@ -16,19 +16,19 @@ type Document struct {
 	root *yaml.Node // the mapping of the document
 }
 
-// maxDocument bounds the document; a thousand channels need a fifth of it.
+// maxDocument bounds the document in bytes; a thousand channels need a fifth of it.
 const maxDocument = 1 << 20
 
-// ParseDocument reads a routing document in YAML or JSON. Name is the file's, for error
-// sentences. It is strict: an unknown key is an error. What it finds wrong it reports
-// together, one line each, as "file:line: key: what is wrong and what to do".
+// ParseDocument reads a routing document in YAML or JSON. name is the file's, for error messages.
+// It is strict: an unknown key is an error. The error joins all problems, one line each, as
+// "file:line: key: what is wrong and what to do".
 func ParseDocument(name string, text []byte) (*Document, error) {
 	return parseDocument(name, text, false)
 }
 
 // ParseApplied reads a document that has been applied, or an edit of one. Rules that were added
-// after it was applied are not checked: its channels can still be drained, and decisions that
-// were made with it can be derived again.
+// after it was applied are not checked, so that its channels can still be drained and decisions
+// made with it can be derived again.
 func ParseApplied(name string, text []byte) (*Document, error) {
 	return parseDocument(name, text, true)
 }
@@ -55,8 +55,9 @@ func parseDocument(name string, text []byte, applied bool) (*Document, error) {
 	return &Document{Name: name, Text: text, Routing: routing, root: root.node}, nil
 }
 
-// edited reads the text that an edit made of the document. It must describe the routing that want
-// returns, which may take over values of it that follow from the rest of the document.
+// edited parses the text that an edit made of the document. It must describe the routing that want
+// returns. want gets the parsed routing, from which it may copy values that follow from the rest of
+// the document.
 func (d *Document) edited(text []byte, want func(got *Routing) *Routing) (*Document, error) {
 	got, err := ParseApplied(d.editName(), text)
 	if err != nil {
@@ -69,7 +70,7 @@ func (d *Document) edited(text []byte, want func(got *Routing) *Routing) (*Docum
 	return got, nil
 }
 
-// editName is what the document is called once it is edited.
+// editName is the name of the document in errors about an edit.
 func (d *Document) editName() string { return d.Name + " with the change" }
 
 // refuse is the error of an edit that cannot be made.

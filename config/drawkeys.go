@@ -13,8 +13,8 @@ import (
 	"dispatcher/selector"
 )
 
-// DrawKeys reads the file that DISPATCHER_DRAW_KEY_FILE names. The first key is the one
-// to draw with; the others are older and kept to verify what was drawn with them.
+// DrawKeys reads the file that DISPATCHER_DRAW_KEY_FILE names. The first key makes new draws; the
+// others are older and kept to verify their draws.
 func DrawKeys(path string) ([]selector.Key, error) {
 	text, err := readSecretFile(Prefix+"_DRAW_KEY_FILE", path)
 	if err != nil {
@@ -23,12 +23,12 @@ func DrawKeys(path string) ([]selector.Key, error) {
 	return ParseDrawKeys(path, text)
 }
 
-// CreateDrawKey makes a file with a new key that its owner alone can read, and does not return
-// before it is on the disk. The error wraps fs.ErrExist when there is such a file: it is left as it
-// is, because draws may depend on it.
+// CreateDrawKey creates a file with a new key that only its owner can read, and returns once it is
+// synced to disk. The error wraps fs.ErrExist when there is such a file. That file is left
+// unchanged, because draws may depend on it.
 func CreateDrawKey(path string) error { return CreateSecret(path, NewDrawKey()) }
 
-// CreateSecret makes a file that its owner alone can read, as CreateDrawKey does.
+// CreateSecret creates a file with text that only its owner can read, in the way of CreateDrawKey.
 func CreateSecret(path, text string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -38,9 +38,8 @@ func CreateSecret(path, text string) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// ParseDrawKeys reads one key a line, 64 hexadecimal digits each. Blank lines and lines
-// that begin with # are ignored. Name is the file's, for error sentences, which never
-// show a key.
+// ParseDrawKeys reads one key a line, 64 hexadecimal digits each. Blank lines and lines that begin
+// with # are ignored. name is the file's, for error messages, which never show a key.
 func ParseDrawKeys(name, text string) ([]selector.Key, error) {
 	var keys []selector.Key
 	lines := bufio.NewScanner(strings.NewReader(text))
@@ -79,9 +78,9 @@ func NewDrawKey() string {
 		"keep old keys.\n" + newKeyLine()
 }
 
-// AddDrawKey puts a new key from the system's random source on top of the text of a key
-// file. The new key draws from then on; the rest of the text stays as it is, because the
-// older keys verify what was drawn with them.
+// AddDrawKey inserts a new key from the system's random source at the top of the text of a key
+// file. The new key makes draws from then on. The rest of the text stays unchanged, because the
+// older keys verify their draws.
 func AddDrawKey(text string) string {
 	if text == "" {
 		return NewDrawKey()
@@ -89,9 +88,9 @@ func AddDrawKey(text string) string {
 	return newKeyLine() + text
 }
 
-// AppendDrawKey puts a new key from the system's random source right below the first key of the
-// text of a key file, and tells it. Nothing is drawn with it before PromoteDrawKey has put it on
-// top, so that every process can know it by then. The rest of the text stays as it is.
+// AppendDrawKey inserts a new key from the system's random source below the first key of the text
+// of a key file, and returns it. It makes no draws until PromoteDrawKey moves it to the top, so
+// that every process can know it by then. The rest of the text stays unchanged.
 func AppendDrawKey(text string) (changed string, added selector.Key, err error) {
 	lines, first := keyLines(text)
 	if len(first) == 0 {
@@ -109,7 +108,7 @@ func AppendDrawKey(text string) (changed string, added selector.Key, err error) 
 }
 
 // PromoteDrawKey moves the key with that id above the first key of the text of a key file, so that
-// it draws from then on. The other keys stay in their order, and every comment in its place.
+// it makes draws from then on. The other keys keep their order, and every comment its place.
 func PromoteDrawKey(text, id string) (string, error) {
 	lines, keys := keyLines(text)
 	for _, from := range keys {
@@ -124,7 +123,7 @@ func PromoteDrawKey(text, id string) (string, error) {
 	return "", fmt.Errorf("there is no key with the id %q in it", id)
 }
 
-// keyLines splits a text into lines, with their ends, and gives the places of those that hold a
+// keyLines splits a text into lines, with their ends, and returns the indices of those that hold a
 // key.
 func keyLines(text string) (lines []string, keys []int) {
 	for line := range strings.Lines(text) {

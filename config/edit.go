@@ -9,11 +9,11 @@ import (
 )
 
 // SetWeights returns the document with other weights for some channels of a route. A channel that
-// the route lacks is added behind the others. It takes Channel and Weight of each member given.
+// the route lacks is added at the end. It uses Channel and Weight of each given member.
 //
-// Comments, order and quotes stay; see rewrite. It refuses what would not be a valid document, a
-// route without weights, and a weight that is shared by an anchor. The result has been read again
-// and differs from the document in the weights alone.
+// Comments, order and quotes stay; see rewrite. It is an error if the result would not be a valid
+// document, if the route has no weights, or if a weight is shared by an anchor. The result has been
+// parsed again and differs from the document only in the weights.
 func (d *Document) SetWeights(route string, weights []Weight) (*Document, error) {
 	want := d.Routing.clone()
 	at := slices.IndexFunc(want.Routes, func(r Route) bool { return r.Name == route })
@@ -56,8 +56,8 @@ func (d *Document) SetWeights(route string, weights []Weight) (*Document, error)
 	})
 }
 
-// SetState returns the document with another state for a channel. A channel that states none gets
-// the key behind its provider. It gives the guarantees of SetWeights.
+// SetState returns the document with another state for a channel. If the channel states none, the
+// key is added after its provider. It gives the guarantees of SetWeights.
 func (d *Document) SetState(channel string, state State) (*Document, error) {
 	if !slices.Contains(states, state) {
 		return nil, fmt.Errorf("state %q is unknown; use enabled or draining or disabled", state)
@@ -88,8 +88,7 @@ func (d *Document) SetState(channel string, state State) (*Document, error) {
 	})
 }
 
-// rewrite changes the entry at a path, and checks that the document then describes the routing
-// that is wanted.
+// rewrite changes the entry at a path, and checks that the new document describes the routing want.
 func (d *Document) rewrite(want *Routing, path []string, change func(mapping *yaml.Node,
 	at int) error,
 ) (*Document, error) {
@@ -100,7 +99,7 @@ func (d *Document) rewrite(want *Routing, path []string, change func(mapping *ya
 	return d.edited(text, func(*Routing) *Routing { return want })
 }
 
-// hasPath reports whether the document has what a path leads to.
+// hasPath reports whether a path exists in the document.
 func hasPath(node *yaml.Node, path []string) bool {
 	for _, step := range path {
 		at := indexOf(node, step)
@@ -135,12 +134,12 @@ func checkNewWeights(routing *Routing, r *Route, weights []Weight) error {
 	return nil
 }
 
-// configured is a weight without an effect on it.
+// configured is a weight without effects.
 func configured(w Weight) Weight {
 	return Weight{Channel: w.Channel, Weight: w.Weight, Configured: w.Weight}
 }
 
-// setWeight is the change that SetWeights makes to the text, made to the values.
+// setWeight makes the change of SetWeights to the parsed route.
 func (r *Route) setWeight(w Weight) {
 	if at := slices.Index(r.Channels, w.Channel); at >= 0 {
 		r.Weights[at] = configured(w)
@@ -150,11 +149,11 @@ func (r *Route) setWeight(w Weight) {
 	r.Channels = append(r.Channels, w.Channel)
 }
 
-// quotes are the styles of a scalar in quotes.
+// quotes are the styles of a quoted scalar.
 const quotes = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle
 
-// setScalar gives a key another value. Quotes and comments stay; a key without a value takes the
-// quotes of the key.
+// setScalar gives a key another value. Quotes and comments stay; for a key without a value the
+// quotes of the key are used.
 func setScalar(mapping *yaml.Node, at int, text string) error {
 	key, value := mapping.Content[at], mapping.Content[at+1]
 	if value.Kind == yaml.AliasNode || value.Anchor != "" {
@@ -168,7 +167,7 @@ func setScalar(mapping *yaml.Node, at int, text string) error {
 	return nil
 }
 
-// insert adds an entry behind the one at an index, with the quotes of its key.
+// insert adds an entry after the one at an index, with the quotes of its key.
 func insert(mapping *yaml.Node, at int, name string, value *yaml.Node) {
 	key := &yaml.Node{
 		Kind: yaml.ScalarNode, Tag: "!!str", Value: name,

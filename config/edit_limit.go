@@ -11,12 +11,11 @@ import (
 	"dispatcher/admission"
 )
 
-// SetLimit returns the document with another max for one limit: that of a channel, or over all
-// channels when no channel is named, with the key of the one given. If there is none, it is added
-// behind the others as it is given. The currency and the burst may be left out, as in a document.
-// A burst in the document that does not fit under the new max becomes the default, because an
-// operator who lowers a limit in a hurry need not think of it. It gives the guarantees of
-// SetWeights.
+// SetLimit returns the document with another max for one limit, found by the key of the given
+// limit: that of a channel, or over all channels when no channel is named. If there is none, the
+// given limit is added at the end. Its currency and burst may be left out, as in a document. A
+// burst in the document that does not fit the new max becomes the default, so that an operator who
+// lowers a limit in a hurry need not think of it. It gives the guarantees of SetWeights.
 func (d *Document) SetLimit(channel string, limit admission.Limit) (*Document, error) {
 	if limit.Window == admission.Prepaid {
 		return nil, fmt.Errorf("a prepaid budget has no max to set: \"dispatcher budget top-up\" adds " +
@@ -57,7 +56,7 @@ func (d *Document) SetLimit(channel string, limit admission.Limit) (*Document, e
 }
 
 // DropLimit returns the document without one limit of a channel, or over all channels when no
-// channel is named, and without a comment behind it. It gives the guarantees of SetWeights.
+// channel is named, and without a comment after it. It gives the guarantees of SetWeights.
 func (d *Document) DropLimit(channel string, key admission.Key) (*Document, error) {
 	want := d.Routing.clone()
 	limits, err := want.limitsOf(channel)
@@ -77,14 +76,14 @@ func (d *Document) DropLimit(channel string, key admission.Key) (*Document, erro
 		}
 		above.HeadComment = joinComments(list.Content[drop].HeadComment, above.HeadComment)
 		list.Content = slices.Delete(list.Content, drop, drop+1)
-		if len(list.Content) == 0 { // else null, which looks like a mistake
+		if len(list.Content) == 0 { // without this the value would be null, which looks like a mistake
 			list.Style |= yaml.FlowStyle
 		}
 		return nil
 	})
 }
 
-// limitsPath leads to the limits of a channel, or those over all channels.
+// limitsPath is the path of the limits of a channel, or of those over all channels.
 func limitsPath(channel string) []string {
 	if channel == "" {
 		return []string{"limits"}
@@ -123,7 +122,7 @@ func noLimit(limits []admission.Limit, channel string, key admission.Key) error 
 	return fmt.Errorf("there is no limit of %s %s; %s", limitWords(key), place, has)
 }
 
-// setMax changes the max of a limit, and its burst where that does not fit any more.
+// setMax changes the max of a limit, and its burst if it no longer fits.
 func (d *Document) setMax(channel string, index int, limit *admission.Limit, burst int64) ([]byte,
 	error,
 ) {
@@ -144,8 +143,8 @@ func (d *Document) setMax(channel string, index int, limit *admission.Limit, bur
 	})
 }
 
-// addLimit adds a limit behind the others, or a list with it where there is none: behind the
-// provider of a channel, behind the time zone of the document, or at its end.
+// addLimit adds a limit after the others. Where there are none it adds a list: after the provider
+// of a channel, after the time zone of the document, or at the end of the document.
 func (d *Document) addLimit(channel string, limit *admission.Limit) ([]byte, error) {
 	path := limitsPath(channel)
 	if hasPath(d.root, path) {
@@ -188,8 +187,8 @@ func appendLimit(mapping *yaml.Node, at int, limit *admission.Limit) error {
 	return nil
 }
 
-// appendEntry adds an entry at the end of a document in block style that does not have its key.
-// value gets the style of the keys.
+// appendEntry adds an entry at the end of a document in block style that lacks its key. value gets
+// the style of the keys.
 func (d *Document) appendEntry(
 	name string, value func(yaml.Style) *yaml.Node,
 ) ([]byte, error) {
@@ -219,7 +218,7 @@ func limitList(l *admission.Limit, style yaml.Style) *yaml.Node {
 }
 
 // limitNode is a limit as the document writes it. Texts are in double quotes where keys are, as in
-// JSON, and where they would mean something else without.
+// JSON, and where they would otherwise mean something else.
 func limitNode(l *admission.Limit, style yaml.Style) *yaml.Node {
 	out := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
 	add := func(to *yaml.Node, key string, value *yaml.Node) {
@@ -265,7 +264,7 @@ func limitNode(l *admission.Limit, style yaml.Style) *yaml.Node {
 	return out
 }
 
-// bareMax is the max of a limit without its currency; for money with two decimals at least.
+// bareMax is the max of a limit without its currency; for money with at least two decimals.
 func bareMax(l *admission.Limit) string {
 	if l.Unit != admission.Money {
 		return number(l.Max)

@@ -10,14 +10,14 @@ import (
 	"dispatcher/selector"
 )
 
-// Effects are what a routing version adds to its document without changing it: the
-// lowered weights of health weighting, by route and channel.
+// Effects are what a routing version adds to its document without changing it: the weights that
+// health weighting has lowered, by route and channel.
 type Effects struct {
 	Weights map[string]map[string]selector.Weight `json:"weights"`
 }
 
-// ParseEffects reads the JSON that Encode wrote. No text at all means no effects. Keys
-// that it does not know belong to a later program and are ignored.
+// ParseEffects reads the JSON that Encode wrote. Empty text means no effects. Unknown keys belong
+// to a later program and are ignored.
 func ParseEffects(text []byte) (Effects, error) {
 	var e Effects
 	if len(text) == 0 {
@@ -44,7 +44,7 @@ func EffectsOf(r *Routing) Effects {
 	return e
 }
 
-// Set puts one weight in force.
+// Set sets one effective weight.
 func (e *Effects) Set(route, channel string, w selector.Weight) {
 	if e.Weights == nil {
 		e.Weights = map[string]map[string]selector.Weight{}
@@ -55,7 +55,7 @@ func (e *Effects) Set(route, channel string, w selector.Weight) {
 	e.Weights[route][channel] = w
 }
 
-// Empty reports whether nothing is in force.
+// Empty reports whether there are no effects.
 func (e Effects) Empty() bool {
 	for _, weights := range e.Weights {
 		if len(weights) > 0 {
@@ -65,15 +65,15 @@ func (e Effects) Empty() bool {
 	return true
 }
 
-// Encode is the JSON that ParseEffects reads, the same bytes for the same effects; nil
-// when nothing is in force.
+// Encode is the JSON that ParseEffects reads; the same effects give the same bytes. Nil when there
+// are no effects.
 func (e Effects) Encode() []byte {
 	if e.Empty() {
 		return nil
 	}
 	text, err := json.Marshal(e)
 	if err != nil {
-		panic("config: " + err.Error()) // texts and weights can always be written
+		panic("config: " + err.Error()) // texts and weights can always be encoded
 	}
 	return text
 }
@@ -81,11 +81,11 @@ func (e Effects) Encode() []byte {
 // ParseVersion reads a routing version: its document as ParseApplied does, and the
 // effects on its weights, which may be empty.
 //
-// Effects belong to the document of their version, since a new document gets those that
-// KeepEffects makes for it. What does not fit all the same, because another program wrote it,
-// is left out without an error: a route or channel that is not there, a route without health
-// weighting, a weight that is not below the configured one, and all weights of a route
-// that would then have no valid table. The table of every route is valid in each case.
+// Effects belong to the document of their version, since a new document gets those that KeepEffects
+// makes for it. Effects that do not fit, because another program wrote them, are dropped without an
+// error: of a missing route or channel, of a route without health weighting, a weight that is not
+// below the configured one, and all weights of a route that would then have no valid table. So the
+// table of every route is always valid.
 func ParseVersion(name string, document, effects []byte) (*Routing, error) {
 	d, err := ParseApplied(name, document)
 	if err != nil {
@@ -98,7 +98,7 @@ func ParseVersion(name string, document, effects []byte) (*Routing, error) {
 	return d.Routing.With(e), nil
 }
 
-// With returns the routing with effects in force; see ParseVersion.
+// With returns the routing with effects applied; see ParseVersion.
 func (r *Routing) With(e Effects) *Routing {
 	if e.Empty() {
 		return r
@@ -110,7 +110,7 @@ func (r *Routing) With(e Effects) *Routing {
 	return out
 }
 
-// lower puts effective weights in force where they fit.
+// lower applies effective weights where they fit.
 func (r *Route) lower(weights map[string]selector.Weight) {
 	if r.Health == nil || len(weights) == 0 {
 		return
@@ -129,8 +129,8 @@ func (r *Route) lower(weights map[string]selector.Weight) {
 	}
 }
 
-// compareWeights compares exact decimals: their shortest texts have neither leading
-// zeros nor zeros at the end of the fraction.
+// compareWeights compares exact decimals. It can compare their shortest texts, which have neither
+// leading zeros nor zeros at the end of the fraction.
 func compareWeights(a, b selector.Weight) int {
 	wholeA, fractionA, _ := strings.Cut(a.String(), ".")
 	wholeB, fractionB, _ := strings.Cut(b.String(), ".")
@@ -141,15 +141,14 @@ func compareWeights(a, b selector.Weight) int {
 	)
 }
 
-// KeepEffects are the effects that remain when the document of after replaces that of before, which
-// has effects in force. Each lowered channel keeps the same part of its new configured weight, so
-// that no change of the document, on whatever route, undoes the reduction of a failing channel.
+// KeepEffects are the effects that remain when the document of after replaces that of before. Each
+// lowered channel keeps the same proportion of its new configured weight, so that no change of the
+// document undoes the reduction of a failing channel.
 //
-// A part is exact where a weight of a valid table can be: it is rounded to the nearest of
-// at most nine decimals, fewer beside large weights. It is never below the floor of the new
-// document, rounded up. Gone are the effects of a route that is gone or has no health weighting any
-// more, and those of a channel that is gone, was given the weight 0, or whose weight has no
-// room for a smaller one.
+// The proportion is as exact as a valid table allows: it is rounded to at most nine decimals, fewer
+// next to large weights, and is never below the floor of the new document, rounded up. Effects are
+// dropped when their route is gone or has no health weighting any more, and when their channel is
+// gone, has the weight 0, or has a weight that leaves no room for a smaller one.
 func KeepEffects(before, after *Routing) Effects {
 	earlier := make(map[string]*Route, len(before.Routes))
 	for i := range before.Routes {
@@ -171,7 +170,7 @@ func KeepEffects(before, after *Routing) Effects {
 
 // keepLowered are the lowered weights of a route that stay lowered.
 func (r *Route) keepLowered(before *Route) map[string]selector.Weight {
-	left := map[string]*big.Rat{} // the part of the configured weight that is in force
+	left := map[string]*big.Rat{} // effective weight as a part of the configured one
 	for _, w := range before.Weights {
 		if compareWeights(w.Weight, w.Configured) < 0 {
 			left[w.Channel] = new(big.Rat).Quo(fraction(w.Weight), fraction(w.Configured))
@@ -200,15 +199,15 @@ func (r *Route) keepLowered(before *Route) map[string]selector.Weight {
 }
 
 const (
-	// weightDecimals is how many digits a weight may have behind its point.
+	// weightDecimals is how many decimals a weight may have.
 	weightDecimals = 9
 	// tableSize is the largest sum of the weights of a route in units of their last decimal;
 	// see selector.NewTable.
 	tableSize = 1 << 40
 )
 
-// places is the largest number of decimals that every weight of the route may have, none
-// being above the configured one, with a valid table.
+// places is the largest number of decimals that all weights of the route may have with a valid
+// table, given that none is above the configured one.
 func (r *Route) places() int {
 	sum := new(big.Rat)
 	for _, w := range r.Weights {
@@ -223,13 +222,13 @@ func (r *Route) places() int {
 	return 0
 }
 
-// scaled is part of a weight, rounded to so many decimals, halves up.
+// scaled is a part of a weight, rounded to so many decimals, halves up.
 func scaled(w selector.Weight, part *big.Rat, places int) selector.Weight {
 	text := new(big.Rat).Mul(fraction(w), part).FloatString(places)
 	return selector.MustWeight(text) // not above w, and with no more decimals than fit
 }
 
-// scaledUp is part of a weight, rounded up to so many decimals.
+// scaledUp is a part of a weight, rounded up to so many decimals.
 func scaledUp(w selector.Weight, part *big.Rat, places int) selector.Weight {
 	units := new(big.Rat).Mul(fraction(w), part)
 	units.Mul(units, tens(places))

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// GuardBy says what a guard counts apart.
+// GuardBy says by what a guard groups messages.
 type GuardBy string
 
-// What guards count apart.
+// Groupings of guards.
 const (
 	ByTenant      GuardBy = "tenant"
 	ByCallingCode GuardBy = "calling_code" // of the recipients' numbers
@@ -17,14 +17,14 @@ const (
 // GuardAction is what a guard does when it trips.
 type GuardAction string
 
-// What guards do.
+// Actions of guards.
 const (
 	GuardPauses GuardAction = "pause" // the tenant, or numbers with the calling code
 	GuardWarns  GuardAction = "warn"
 )
 
-// Guard looks for traffic that is not like that of the days before. It trips when more messages
-// come in an hour than Times what was usual in that hour of the last Days, and at least AtLeast.
+// Guard looks for unusual traffic. It trips when an hour has more messages than Times the usual
+// number of that hour in the last Days, and at least AtLeast.
 type Guard struct {
 	Per     GuardBy
 	Times   int64

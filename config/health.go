@@ -4,26 +4,25 @@ import (
 	"time"
 )
 
-// Health lowers the effective weight of a channel that fails. Percentages are of the
-// configured weight.
+// Health lowers the effective weight of a channel that fails. Percentages are of the configured
+// weight.
 type Health struct {
-	Errors   int64         // so many refused or unanswered attempts...
+	Errors   int64         // this many refused or unanswered attempts...
 	Window   time.Duration // ... within this time move the weight down
 	Step     int           // percent that one move takes or gives back
 	Floor    int           // percent that is always left
 	Interval time.Duration // at most one move of the route in this time
-	Quiet    time.Duration // without so many errors for this long the weight moves back up
-	// Receipts lowers the weight of a channel that delivers too little in time, too; nil does not.
+	Quiet    time.Duration // without that many errors for this long, the weight moves back up
+	// Receipts also lowers the weight of a channel that delivers too little in time; nil does not.
 	Receipts *HealthReceipts
 }
 
-// HealthReceipts says how many of the messages that a provider accepted are to be delivered in
-// time.
+// HealthReceipts says how many of the accepted messages must be delivered in time.
 type HealthReceipts struct {
-	Delivered int           // percent; with fewer, beyond what chance explains, a channel is bad
-	Within    time.Duration // of the provider's answer
+	Delivered int           // percent; a channel with fewer, by more than chance, is bad
+	Within    time.Duration // after the provider's answer
 	Window    time.Duration // of the messages that are counted
-	Least     int64         // fewer messages in it tell nothing
+	Least     int64         // fewer messages are no evidence
 }
 
 // Defaults of health weighting.
@@ -37,7 +36,7 @@ const (
 	defaultReceiptsIn     = 2 * time.Minute
 	defaultReceiptsWindow = 10 * time.Minute
 	defaultReceiptsLeast  = 100
-	// leastSample is how many messages it takes to tell a fault from chance.
+	// leastSample is how many messages are needed to tell a fault from chance.
 	leastSample = 20
 )
 
@@ -79,7 +78,7 @@ func readHealth(f fields, r Route) *Health {
 	return h
 }
 
-// readHealthReceipts reads how receipts weigh; nil when they do not.
+// readHealthReceipts reads how receipts affect the weight; nil when they do not.
 func readHealthReceipts(health fields) *HealthReceipts {
 	v, ok := health.get("receipts")
 	if !ok {
@@ -107,9 +106,9 @@ func readHealthReceipts(health fields) *HealthReceipts {
 	return r
 }
 
-// checkHealthRoute reports a route on which a lower weight could never change anything. A
-// second channel may have weight 0 at times: an operator who takes one out in a hurry must
-// not be stopped by this key.
+// checkHealthRoute reports a route on which a lower weight could never change anything. A weight of
+// 0 for the second channel is allowed, so that this key does not stop an operator who takes a
+// channel out in a hurry.
 func checkHealthRoute(v value, r Route) {
 	switch {
 	case r.Mode == "":
@@ -122,14 +121,14 @@ func checkHealthRoute(v value, r Route) {
 	}
 }
 
-// percent reads a share of the configured weight that is neither nothing nor all of it.
+// percent reads a share of the configured weight from 1 to 99.
 func percent(v value) int {
 	n, _ := v.integer(1, 99)
 	return int(n)
 }
 
-// readQuiet reads the quiet time. It is no shorter than the window: the errors that
-// lowered a weight must have left the window before it rises, or it would swing.
+// readQuiet reads the quiet time. It is at least the window: the errors that lowered a weight must
+// have left the window before the weight rises, or it would oscillate.
 func readQuiet(keys fields, window time.Duration) time.Duration {
 	v, ok := keys.get("quiet")
 	if !ok {

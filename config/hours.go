@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Hours are times of the week, by the clock of a zone. Without any it is always in them.
+// Hours are times of the week, by the clock of a zone. An empty Hours contains every time.
 type Hours []Span
 
-// Span is a time of the day on some days of the week. One that ends before it begins goes on into
+// Span is a time of the day on some days of the week. One that ends before it begins continues into
 // the next day.
 type Span struct {
 	Days     Days
@@ -32,7 +32,7 @@ var dayWords = [7]string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 // Contains reports whether a moment, in the zone that it has, is within the hours.
 func (h Hours) Contains(at time.Time) bool { return len(h) == 0 || h.span(at) != nil }
 
-// span is the first one that a moment is in; nil when it is in none.
+// span is the first span that contains a moment; nil when none does.
 func (h Hours) span(at time.Time) *Span {
 	minute, today := at.Hour()*60+at.Minute(), at.Weekday()
 	yesterday := (today + 6) % 7
@@ -50,9 +50,9 @@ func (h Hours) span(at time.Time) *Span {
 	return nil
 }
 
-// end is when a moment's hours end: not before the clock says so, and so near to it that whoever
-// asks again then need not ask often. A change of the clocks in between may make it too early.
-// Hours that never end do so after a week.
+// end is the first minute at or after a moment that is outside the hours. Far from the end it
+// advances in one step to 90 minutes before it, because clocks change by an hour at most. For hours
+// that never end it is a week later.
 func (h Hours) end(at time.Time) time.Time {
 	last := at.AddDate(0, 0, 7)
 	for at.Before(last) {
@@ -81,7 +81,7 @@ func (h Hours) always() bool {
 	return len(h) > 0
 }
 
-// String is how a document has it, with days before the times.
+// String is the span as a document writes it, with days before the times.
 func (s *Span) String() string {
 	at := func(minutes int) string { return fmt.Sprintf("%02d:%02d", minutes/60, minutes%60) }
 	times := at(s.From) + "-" + at(s.To)
@@ -182,7 +182,7 @@ func parseClock(s string) (minutes int, err error) {
 	return 0, fmt.Errorf("has no time of day in %q", s)
 }
 
-// parseDays reads days with commas between them; a dash stands for all from one to another.
+// parseDays reads days separated by commas; a dash means all days from one to another.
 func parseDays(s string) (Days, error) {
 	var days Days
 	for part := range strings.SplitSeq(s, ",") {

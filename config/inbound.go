@@ -6,13 +6,13 @@ import (
 	"unicode"
 )
 
-// Inbound says whose the messages are that subscribers send, and which words change an opt-out
+// Inbound says which tenant gets the messages of subscribers, and which words change an opt-out
 // list.
 type Inbound struct {
-	// Keywords are those of every number that has none of its own.
+	// Keywords are those of every number without its own.
 	Keywords Keywords
-	// Numbers are ours, by themselves or by the channel that they are reached through; a number
-	// goes before a channel. What is neither belongs to the tenant without a name.
+	// Numbers and Channels assign messages to tenants by our number or by the channel that they came
+	// through; a number takes precedence. All other messages belong to the tenant without a name.
 	Numbers, Channels []InboundSource
 }
 
@@ -25,22 +25,23 @@ type InboundSource struct {
 	Keywords Keywords
 }
 
-// Keywords are messages that change an opt-out list, in the form of Keyword. They are nil for none
-// of their own.
+// Keywords are messages that change an opt-out list, in the form of Keyword. Nil means the
+// inherited ones.
 type Keywords struct {
 	Stop, Start []string
 }
 
-// standardKeywords are those of a document that names none: the words that mobile operators and
-// providers of the United States agree on. YES, which some of them count among the words to start,
-// is left out: it answers surveys and questions, too.
+// standardKeywords are the default: the words that mobile operators and providers of the United
+// States agree on. YES, which some of them accept as a start word, is left out, because it also
+// answers surveys and questions.
 var standardKeywords = Keywords{
 	Stop:  []string{"STOP", "STOPALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT"},
 	Start: []string{"START", "UNSTOP"},
 }
 
-// Keyword is the form in which a text is compared with keywords: in capitals, without what is no
-// letter or digit at its ends. It is empty for a text that has neither.
+// Keyword is the form in which a text is compared with keywords: in capitals, without leading and
+// trailing characters that are no letter or digit. It is empty for a text without letters and
+// digits.
 func Keyword(text string) string {
 	return strings.ToUpper(strings.TrimFunc(text,
 		func(r rune) bool {
@@ -49,7 +50,7 @@ func Keyword(text string) string {
 		}))
 }
 
-// maxKeyword bounds a keyword: a longer text is a message.
+// maxKeyword bounds a keyword; a longer text is an ordinary message.
 const maxKeyword = 40
 
 func readInbound(top fields, channels []string) Inbound {
@@ -79,7 +80,7 @@ func readInbound(top fields, channels []string) Inbound {
 	return in
 }
 
-// readSources reads numbers or channels by their names.
+// readSources reads numbers or channels with their tenants and keywords.
 func readSources(v value, standard Keywords, check func(value, string)) []InboundSource {
 	entries, _ := v.entries()
 	var out []InboundSource
@@ -122,7 +123,7 @@ func checkNumber(v value, s string) {
 	}
 }
 
-// readKeywords reads the words of both kinds; a kind that is not named keeps the standard ones.
+// readKeywords reads the words of both kinds; a kind that is missing keeps the standard ones.
 func readKeywords(v value, standard Keywords) Keywords {
 	k := standard
 	f, ok := v.fields(keywordsPart)

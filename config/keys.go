@@ -23,7 +23,7 @@ type Key struct {
 	Meaning string
 }
 
-// names lists the keys, and their other spellings, as error sentences do.
+// names lists the keys, and their other spellings, for error messages.
 func (p *Part) names() []string {
 	var out []string
 	for _, k := range p.Keys {
@@ -35,7 +35,7 @@ func (p *Part) names() []string {
 	return out
 }
 
-// Parts lists every part of the routing document, from the outside inwards.
+// Parts lists every part of the routing document, outermost first.
 func Parts() []*Part {
 	return []*Part{
 		documentPart, channelPart, activePart, receiptsPart, pricePart, contractPart, sendersPart,
@@ -50,7 +50,7 @@ const (
 	none     = "none"
 )
 
-// code writes a default as the document has it.
+// code writes a default as the document writes it.
 func code(value any) string {
 	if d, ok := value.(time.Duration); ok {
 		value = period(d)
@@ -334,7 +334,7 @@ var lanePart = &Part{"lane", []Key{
 		"the tenant's messages: [inbound.md](inbound.md)"},
 }}
 
-// ratesPart has one key that the code knows by name. The others are currencies.
+// ratesPart has one fixed key. All other keys are currencies.
 var ratesPart = &Part{"rates", []Key{
 	{"base", "", required, "the currency that prices are converted to"},
 	{"any other currency", "", none, "what one unit of it is worth in `base`: a decimal above 0, " +

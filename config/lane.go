@@ -11,19 +11,19 @@ type Lane struct {
 	Name       string
 	Topics     []string
 	TTL        time.Duration // how long a message without expires_at is worth sending
-	MaxWaiting int64         // so many may wait before the topics are paused
-	Ambiguous  string        // when nobody knows whether it was taken: "never" or "resend_once"
-	// Clarify are the ways to find out before that: "same_key", "lookup", "receipt", in the order
-	// of trying.
+	MaxWaiting int64         // when this many wait, the topics are paused
+	Ambiguous  string        // if the outcome stays unknown: "never" or "resend_once"
+	// Clarify are the steps to find out the outcome before that: "same_key", "lookup", "receipt", in
+	// the order of trying.
 	Clarify    []string
 	ClarifyFor time.Duration // how long they are tried
-	// IgnoreOptOut sends also to recipients who have opted out of what the tenant sends.
+	// IgnoreOptOut also sends to recipients who have opted out of the tenant's messages.
 	IgnoreOptOut bool
 }
 
-// standardLanes are the lanes of a document that names none. Their values are also the
-// defaults of a lane of that name. A code that arrives twice does no harm and one that
-// never arrives locks a person out, so otp alone sends once more after Unknown, and soon.
+// standardLanes are the lanes of a document that names none. Their values are also the defaults of
+// a lane of that name. An OTP that arrives twice does no harm, but one that never arrives locks a
+// person out. So only otp sends once more after an unknown outcome, and does so soon.
 var standardLanes = []Lane{
 	{Name: "otp", TTL: 10 * time.Minute, Ambiguous: "resend_once", ClarifyFor: 30 * time.Second},
 	{Name: "transactional", TTL: time.Hour, Ambiguous: "never", ClarifyFor: 10 * time.Minute},
@@ -94,8 +94,8 @@ func readLane(e entry) Lane {
 	return l
 }
 
-// readClarify reads the ways to resolve an ambiguous attempt, in the order of trying; an empty
-// list is none.
+// readClarify reads the steps to resolve an ambiguous attempt, in the order of trying; an empty
+// list means none.
 func readClarify(v value) []string {
 	out := []string{}
 	for _, item := range v.items() {
@@ -130,7 +130,7 @@ func readTopics(v value) []string {
 	return out
 }
 
-// checkTopics reports a topic that stands in two places: its messages would be of two lanes.
+// checkTopics reports a topic of two lanes: its messages would belong to both.
 func checkTopics(v value, lanes []Lane) {
 	owner := map[string]string{}
 	for _, l := range lanes {

@@ -15,15 +15,15 @@ import (
 // mostUnits bounds the max of a limit that counts messages or segments.
 const mostUnits = math.MaxInt32 * 1000
 
-// limitContext is what the limits of one list are about.
+// limitContext is what the limits of one list apply to.
 type limitContext struct {
-	channel  *Channel  // nil for those over all channels
-	channels []Channel // all of them, for those over all
+	channel  *Channel  // nil for limits over all channels
+	channels []Channel // all channels, for limits over all
 	lanes    []string
 }
 
 // readLimits reads the limits of a channel, or those over all channels. The burst of a sliding
-// limit that states none is 0 until settleBursts.
+// limit that states none stays 0 until settleBursts.
 func readLimits(v value, in limitContext) []admission.Limit {
 	var out []admission.Limit
 	taken := map[admission.Key]bool{}
@@ -74,7 +74,8 @@ func (in *limitContext) read(f fields) (l admission.Limit, ok bool) {
 	return l, len(f.of.r.problems) == before
 }
 
-// readMax reads how much a window takes. A prepaid budget has no max: it takes what is topped up.
+// readMax reads how much a window may take. A prepaid budget has no max: it takes what is topped
+// up.
 func readMax(f fields, l *admission.Limit) bool {
 	if l.Window != admission.Prepaid {
 		most, has := f.need("max", "max: 100")
@@ -114,8 +115,8 @@ func readWindow(v value) admission.Window {
 	return w
 }
 
-// ParseWindow reads a window as a document and the flags of commands have it: 1s, 1m, 1h, 1d,
-// prepaid, or the length of one of the first four in other units, such as 60s or 24h.
+// ParseWindow reads a window as documents and flags write it: 1s, 1m, 1h, 1d, prepaid, or the
+// length of one of the first four in other units, such as 60s or 24h.
 func ParseWindow(text string) (admission.Window, error) {
 	w, err := admission.ParseWindow(text)
 	if err == nil {
@@ -141,7 +142,7 @@ func readUnit(v value) admission.Unit {
 	return u
 }
 
-// scope reads whose messages a limit counts.
+// scope reads which messages a limit counts.
 func (in *limitContext) scope(f fields) (s admission.Scope) {
 	tenant, hasTenant := f.get("tenant")
 	prefix, hasPrefix := f.get("prefix")
@@ -161,7 +162,7 @@ func (in *limitContext) scope(f fields) (s admission.Scope) {
 	return s
 }
 
-// currency reads that of a limit in money, and reports where the price of a channel is in another:
+// currency reads the currency of a limit in money, and reports a channel whose price has another:
 // amounts of two currencies cannot be added.
 func (in *limitContext) currency(f fields, l *admission.Limit) string {
 	v, has := f.get("currency")
@@ -200,7 +201,7 @@ func (in *limitContext) currency(f fields, l *admission.Limit) string {
 	return currency
 }
 
-// readSliding reads whether a limit slides, and with which burst.
+// readSliding reads whether a limit slides, and its burst.
 func readSliding(f fields, l *admission.Limit) {
 	if v, has := f.get("sliding"); has {
 		l.Sliding = v.flag()
@@ -254,12 +255,12 @@ func (in *limitContext) reserve(v value) []admission.Reserve {
 	return out
 }
 
-// limitWords names a limit among others: "messages per 1s of tenant shop".
+// limitWords names a limit in error messages: "messages per 1s of tenant shop".
 func limitWords(k admission.Key) string {
 	return fmt.Sprintf("%s per %s%s", k.Unit, k.Window, ofScope(k.Scope))
 }
 
-// ofScope says whose messages a limit counts; nothing for one that counts all.
+// ofScope says whose messages a limit counts; empty for a limit that counts all.
 func ofScope(s admission.Scope) string {
 	switch {
 	case s.Each():
@@ -272,8 +273,8 @@ func ofScope(s admission.Scope) string {
 	return ""
 }
 
-// ParseMax reads the max of a limit as a document has it: for money a decimal in whole units of the
-// currency, which becomes micros.
+// ParseMax reads the max of a limit as a document writes it. For money that is a decimal in whole
+// units of the currency; the result is in micros.
 func ParseMax(text string, unit admission.Unit) (int64, error) {
 	if unit == admission.Money {
 		m, err := parseMicros(text, maxBudget)
@@ -289,7 +290,7 @@ func ParseMax(text string, unit admission.Unit) (int64, error) {
 	return n, nil
 }
 
-// CheckPrefix says what is wrong with the beginning of a number; nil when nothing is.
+// CheckPrefix says what is wrong with a prefix of numbers; nil when nothing is.
 func CheckPrefix(text string) error {
 	if isPrefix(text) {
 		return nil

@@ -8,9 +8,9 @@ import (
 	"dispatcher/admission"
 )
 
-// checkLimits reports a limit that a message of the longest allowed size could never pass, or never
-// be sure to: where that channel is the only one left, the message would wait until it expires. A
-// limit of 0 is meant to let nothing pass.
+// checkLimits reports a limit that might never have room for a message of the largest allowed size:
+// if that channel is the only one left, the message would wait until it expires. A limit of 0 is
+// meant to let nothing pass, so it is not reported.
 func checkLimits(f fields, r *Route, known *scope) {
 	for _, name := range r.reliedOn() {
 		c := known.channels[name]
@@ -31,7 +31,7 @@ func checkLimits(f fields, r *Route, known *scope) {
 	}
 }
 
-// reliedOn are the channels of a route, but those of weight 0 where shares are drawn: they are out.
+// reliedOn are the channels of a route, except those of weight 0 where shares are drawn.
 func (r *Route) reliedOn() []string {
 	var out []string
 	for i, name := range r.Channels {
@@ -42,7 +42,7 @@ func (r *Route) reliedOn() []string {
 	return out
 }
 
-// checkSegments is about limits that count segments or messages, of which each takes one.
+// checkSegments checks limits that count segments or messages; a message takes one of the latter.
 func (r *Route) checkSegments(v value, l *admission.Limit, lanes []string, what string) {
 	size := int64(r.MaxSegments)
 	switch {
@@ -62,7 +62,7 @@ func (r *Route) checkSegments(v value, l *admission.Limit, lanes []string, what 
 	}
 }
 
-// checkMoney is about those that count what the messages of the route cost on a channel.
+// checkMoney checks limits that count what the messages of the route cost on a channel.
 func (r *Route) checkMoney(v value, l *admission.Limit, lanes []string, c *Channel, what string) {
 	if l.Unit != admission.Money || l.Max == 0 || !r.meets(l.Scope) {
 		return
@@ -79,8 +79,8 @@ func (r *Route) checkMoney(v value, l *admission.Limit, lanes []string, c *Chann
 		segmentsOf(int64(r.MaxSegments)), amount(cost), l.Currency, c.Name), what)
 }
 
-// meets reports whether the route may carry messages that a limit counts. Which countries a
-// prefix belongs to is not known here, so they rule nothing out.
+// meets reports whether the route may carry messages that a limit counts. Which countries a prefix
+// belongs to is not known here, so countries exclude nothing.
 func (r *Route) meets(s admission.Scope) bool {
 	if s.Tenant != "" && !s.Each() && len(r.Match.Tenants) > 0 &&
 		!slices.Contains(r.Match.Tenants, s.Tenant) {
@@ -89,8 +89,8 @@ func (r *Route) meets(s admission.Scope) bool {
 	return len(r.numbers(s)) > 0
 }
 
-// numbers are the beginnings of the numbers that the route and a scope have in common; an empty one
-// stands for all.
+// numbers are the prefixes of the numbers that the route and a scope have in common; an empty
+// prefix means all numbers.
 func (r *Route) numbers(s admission.Scope) []string {
 	if len(r.Match.Prefixes) == 0 {
 		return []string{s.Prefix}
@@ -107,9 +107,9 @@ func (r *Route) numbers(s admission.Scope) []string {
 	return out
 }
 
-// highestPrice is the highest price of a segment, now or later, among the numbers that the route
-// and a scope have in common. Which countries and networks those belong to is not known here, so
-// all of them count.
+// highestPrice is the highest price of a segment, now or later, for the numbers that the route and
+// a scope have in common. Which countries and networks these belong to is not known here, so the
+// prices of all of them count.
 func (r *Route) highestPrice(p *Price, s admission.Scope) int64 {
 	var most int64
 	for i := range p.Lists {
@@ -124,7 +124,7 @@ func (r *Route) highestPrice(p *Price, s admission.Scope) int64 {
 	return most
 }
 
-// highestByPrefix is that of one list by prefixes alone.
+// highestByPrefix is the highest price of one list, by prefixes alone.
 func (r *Route) highestByPrefix(p *PriceList, s admission.Scope) int64 {
 	var most int64
 	for _, number := range r.numbers(s) {
@@ -160,12 +160,12 @@ func (r *Routing) longest(s admission.Scope, channel string) int64 {
 
 // checkReserve reports a limit that keeps so much for other lanes that a message of this cost may
 // never find room. Reserves decay in the last tenth of a window, but smaller messages may take what
-// comes free then. To keep messages out on purpose, use the match of a route.
+// becomes free then. To exclude messages on purpose, use the match of a route.
 func (r *Route) checkReserve(v value, l *admission.Limit, lanes []string, cost int64, size,
 	what string,
 ) {
 	if len(l.Reserve) == 0 || l.Max < cost || !r.meets(l.Scope) {
-		return // for want of room without reserves, see checkSegments and checkMoney
+		return // no room even without reserves, see checkSegments and checkMoney
 	}
 	lane, kept := r.leastRoom(l, lanes)
 	if l.Max-kept >= cost {
@@ -183,8 +183,8 @@ func (r *Route) checkReserve(v value, l *admission.Limit, lanes []string, cost i
 		reserveWords(l.Reserve), advice)
 }
 
-// leastRoom is the lane of the route that a limit leaves the least to, and what it keeps from that
-// lane.
+// leastRoom is the lane of the route for which a limit leaves the least, and how much it keeps from
+// that lane.
 func (r *Route) leastRoom(l *admission.Limit, lanes []string) (lane string, kept int64) {
 	for _, name := range lanes {
 		if len(r.Match.Lanes) > 0 && !slices.Contains(r.Match.Lanes, name) {
@@ -198,7 +198,7 @@ func (r *Route) leastRoom(l *admission.Limit, lanes []string) (lane string, kept
 }
 
 // keptFrom is what the reserves of other lanes keep from a lane in a whole window, each rounded
-// down as admission does.
+// down as in package admission.
 func keptFrom(l *admission.Limit, lane string) (units int64) {
 	for _, reserve := range l.Reserve {
 		if reserve.Lane != lane {
@@ -209,7 +209,7 @@ func keptFrom(l *admission.Limit, lane string) (units int64) {
 	return units
 }
 
-// unitsOf is so many units of a limit: "10 segments", "1 message", "0.50 GBP".
+// unitsOf is a number of units of a limit: "10 segments", "1 message", "0.50 GBP".
 func unitsOf(l *admission.Limit, units int64) string {
 	switch l.Unit {
 	case admission.Money:
@@ -224,7 +224,7 @@ func unitsOf(l *admission.Limit, units int64) string {
 	return number(units) + " messages"
 }
 
-// segmentsOf is so many segments.
+// segmentsOf is a number of segments in words.
 func segmentsOf(n int64) string {
 	if n == 1 {
 		return "1 segment"

@@ -10,8 +10,7 @@ import (
 	"dispatcher/admission"
 )
 
-// readPolicy reads how the limits of a channel are divided: a word, or a mapping with one.
-// Policy exact is nil.
+// readPolicy reads the policy of a channel: a word, or a mapping with one. Policy exact is nil.
 func readPolicy(v value) admission.Policy {
 	word, factor := v, float64(defaultCurveFactor)
 	if v.node.Kind == yaml.MappingNode {
@@ -36,7 +35,7 @@ func readPolicy(v value) admission.Policy {
 	return policy
 }
 
-// checkPolicy reports a policy that would divide nothing.
+// checkPolicy reports a policy without a limit to divide.
 func checkPolicy(v value, c *Channel) {
 	if c.Policy != nil && !slices.ContainsFunc(c.Limits,
 		func(l admission.Limit) bool { return l.Scope == admission.Scope{} }) {
@@ -63,13 +62,13 @@ func (v value) curveFactor(policy string) float64 {
 	return factor
 }
 
-// usualBurst is the part of the max of a sliding limit, one in so many, that its burst is unless
-// the document states another, where the window is longer than a second. Nine tenths of the max are
-// sustained behind it then.
+// usualBurst sets the default burst of a sliding limit whose window is longer than a second:
+// max/usualBurst. Nine tenths of the max then remain as its pace.
 const usualBurst = 10
 
-// settleBursts gives each sliding limit that states no burst its default. One that is closed has
-// none, whatever it states, so that it finds its burst again when it is opened.
+// settleBursts gives each sliding limit without a burst its default, and caps all bursts at the
+// max. So a closed limit has no burst, whatever the document states, and gets it back when it is
+// opened.
 func (r *Routing) settleBursts() {
 	for i := range r.Channels {
 		c := &r.Channels[i]
@@ -82,7 +81,7 @@ func (r *Routing) settleBursts() {
 	}
 }
 
-// settleBurst settles that of a limit on a channel, or over all channels when it has no name.
+// settleBurst does so for a limit of a channel, or over all channels when channel is empty.
 func (r *Routing) settleBurst(l *admission.Limit, channel string) {
 	if !l.Sliding {
 		return
@@ -93,9 +92,9 @@ func (r *Routing) settleBurst(l *admission.Limit, channel string) {
 	l.Burst = min(l.Burst, l.Max)
 }
 
-// DefaultBurst is the burst that a sliding limit of a channel, or over all channels when none is
-// named, has when the document states none: what lets every message pass, and no more than a tenth
-// of its max otherwise.
+// DefaultBurst is the burst of a sliding limit for which the document states none, on a channel, or
+// over all channels when channel is empty. It is large enough for every message and, in windows
+// longer than a second, at least a tenth of the max.
 func (r *Routing) DefaultBurst(channel string, l *admission.Limit) int64 {
 	burst := int64(1)
 	if l.Unit == admission.Segments {
@@ -107,8 +106,8 @@ func (r *Routing) DefaultBurst(channel string, l *admission.Limit) int64 {
 	return min(burst, l.Max)
 }
 
-// BurstWords say how a sliding limit gives away its window: "burst 10, then 51 per 1m". They are
-// empty for others and for one that is closed.
+// BurstWords describe the burst and the pace of a sliding limit: "burst 10, then 51 per 1m". They
+// are empty for other limits and for a closed one.
 func BurstWords(l *admission.Limit) string {
 	if !l.Sliding || l.Max <= 0 {
 		return ""
@@ -116,12 +115,12 @@ func BurstWords(l *admission.Limit) string {
 	return "burst " + burstText(l)
 }
 
-// burstText is the value of burst with what is sustained behind it.
+// burstText is the burst with the pace after it.
 func burstText(l *admission.Limit) string {
 	return number(l.Burst) + ", then " + number(Sustained(l)) + " per " + l.Window.String()
 }
 
-// Sustained is how many units a window of the limit takes behind a burst; all of its max unless it
+// Sustained is how many units a window of the limit takes after a burst; all of its max unless it
 // slides.
 func Sustained(l *admission.Limit) int64 {
 	if !l.Sliding {

@@ -2,16 +2,16 @@ package config
 
 import "time"
 
-// NoReceipt says when a message that was accepted goes on to the next channel, because no receipt
-// has come. The recipient may get it twice then, and both are paid.
+// NoReceipt says when an accepted message is sent on to the next channel, because no receipt has
+// come. The recipient may get it twice then, and both are billed.
 type NoReceipt struct {
-	After time.Duration // of the provider's answer
+	After time.Duration // after the provider's answer
 }
 
-// leastNoReceipt leaves receipts time to come: most take some seconds.
+// leastNoReceipt leaves receipts time to come: most take a few seconds.
 const leastNoReceipt = 5 * time.Second
 
-// readNoReceipt reads when messages of a route go on without a receipt; nil for never.
+// readNoReceipt reads when messages of a route are sent on without a receipt; nil for never.
 func readNoReceipt(f fields, r *Route, known *scope) *NoReceipt {
 	v, ok := f.get("no_receipt")
 	if !ok {
@@ -37,8 +37,8 @@ func readNoReceipt(f fields, r *Route, known *scope) *NoReceipt {
 	return n
 }
 
-// check reports a time after which nothing could go on: no member gives receipts, or nobody awaits
-// them for so long.
+// check reports a time that has no effect: no member gives receipts, or receipts are not awaited
+// that long.
 func (n *NoReceipt) check(after value, r *Route, known *scope) {
 	var longest time.Duration
 	for _, name := range r.Channels {

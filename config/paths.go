@@ -16,8 +16,8 @@ import (
 // pathValue is one value of a routing with the path that leads to it.
 type pathValue struct {
 	path  string
-	text  string // by which two are compared
-	shown string // what a person sees
+	text  string // for comparison
+	shown string // for display
 	// standard marks a value that the document need not state.
 	standard bool
 	// isOrder marks a list whose members have paths of their own; only their order counts.
@@ -32,7 +32,7 @@ type pathKey struct {
 
 func (l *pathValue) key() pathKey { return pathKey{l.path, l.isOrder} }
 
-// silent reports whether the appearance of this value alone says nothing.
+// silent reports whether it means nothing when only one side has this value.
 func (l *pathValue) silent() bool { return l.standard || l.isOrder }
 
 // paths collects the values below one path.
@@ -44,8 +44,8 @@ type paths struct {
 // plainStep is a step of a path that needs no quotes.
 var plainStep = regexp.MustCompile(`^[A-Za-z0-9_+-]+$`)
 
-// below is where the values of a key or name are collected. A name with a dot stands in
-// quotes, so that no two paths are the same.
+// below collects the values of a key or name. A name with a dot is quoted, so that no two paths are
+// the same.
 func (l paths) below(names ...string) paths {
 	for _, name := range names {
 		if !plainStep.MatchString(name) {
@@ -62,7 +62,7 @@ func (l paths) below(names ...string) paths {
 // set adds the value at this path.
 func (l paths) set(text string) { l.add(pathValue{text: text, shown: text}) }
 
-// setDefault adds a value and says which one is the default.
+// setDefault adds a value; standard is its default.
 func (l paths) setDefault(text, standard string) {
 	l.add(pathValue{text: text, shown: text, standard: text == standard})
 }
@@ -121,7 +121,7 @@ func (l paths) setAny(v any, secret bool) {
 	}
 }
 
-// setEmpty tells a list or mapping without members from none at all.
+// setEmpty distinguishes an empty list or mapping from a missing one.
 func (l paths) setEmpty(size int, text string) {
 	if size == 0 {
 		l.set(text)
@@ -133,7 +133,7 @@ func (l paths) add(added pathValue) {
 	*l.all = append(*l.all, added)
 }
 
-// settingText writes a scalar so that a text differs from a number of the same digits.
+// settingText writes a scalar such that a text differs from a number of the same digits.
 func settingText(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -149,8 +149,7 @@ func settingText(v any) string {
 	return fmt.Sprint(v)
 }
 
-// plain writes a text as the document would, in quotes where it could be taken for
-// something else.
+// plain writes a text as the document would, quoted where it could be taken for something else.
 func plain(s string) string {
 	_, notNumber := strconv.ParseFloat(s, 64)
 	unprintable := strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
@@ -176,10 +175,10 @@ func period(d time.Duration) string {
 
 func number[T ~int | ~int64](n T) string { return strconv.FormatInt(int64(n), 10) }
 
-// amount writes micros as a decimal with two digits behind the point at least.
+// amount writes micros as a decimal with at least two decimals.
 func amount(micros int64) string { return decimal(micros, 6) }
 
-// decimal writes units of 10^-digits as an exact decimal with at least two digits behind the point.
+// decimal writes units of 10^-digits as an exact decimal with at least two decimals.
 func decimal(units int64, digits int) string {
 	one := pow10(digits)
 	fraction := strings.TrimRight(fmt.Sprintf("%0*d", digits, units%one), "0")

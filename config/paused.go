@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Paused says what is not sent for now. What is paused waits until an operator resumes it, or until
-// its deadline. The zero value pauses nothing.
+// Paused says what is not sent for now. Paused messages wait until an operator resumes them, or
+// until their deadline. The zero value pauses nothing.
 type Paused struct {
 	All                    bool
 	Lanes, Routes, Tenants []string
@@ -20,7 +20,7 @@ func (p *Paused) Any() bool {
 	return p.All || len(p.Lanes)+len(p.Routes)+len(p.Tenants)+len(p.Prefixes) > 0
 }
 
-// Holds reports whether a message of a lane and a tenant, on a route and to a number, is paused.
+// Holds reports whether a message with this lane, tenant, route and number is paused.
 func (p *Paused) Holds(lane, tenant, route, number string) bool {
 	return p.All || slices.Contains(p.Lanes, lane) || slices.Contains(p.Routes, route) ||
 		slices.Contains(p.Tenants, tenant) || p.holdsNumber(number)
@@ -35,7 +35,7 @@ func (p *Paused) holdsNumber(number string) bool {
 	return false
 }
 
-// Words are what is paused, as the flags of commands name it.
+// Words are what is paused, as the flags of commands write it.
 func (p *Paused) Words() []string {
 	var out []string
 	if p.All {
@@ -88,8 +88,8 @@ func pathsOfPaused(l paths, p *Paused) {
 	l.below("prefixes").setWords(p.Prefixes)
 }
 
-// SetPaused returns the document with what is paused in place of what was. It gives the guarantees
-// of SetWeights.
+// SetPaused returns the document with another list of what is paused. It gives the guarantees of
+// SetWeights.
 func (d *Document) SetPaused(p Paused) (*Document, error) {
 	for _, list := range [][]string{p.Lanes, p.Routes, p.Tenants, p.Prefixes} {
 		slices.Sort(list)
@@ -125,7 +125,7 @@ func (d *Document) SetPaused(p Paused) (*Document, error) {
 	})
 }
 
-// pausedNode writes what is paused in the style of the keys beside it.
+// pausedNode writes what is paused in the style of the neighbouring keys.
 func pausedNode(p *Paused, style yaml.Style) *yaml.Node {
 	out := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
 	add := func(key string, value *yaml.Node) {

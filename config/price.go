@@ -19,22 +19,22 @@ const (
 // Price is what a segment costs, in micros (millionths) of Currency.
 type Price struct {
 	Currency string // ISO 4217; empty when the document gives no price
-	// Lists hold amounts, each from its own date until the next one's, in the order of their dates.
-	// The first has no date. There is one at least, unless Currency is empty.
+	// Lists hold amounts in the order of their dates, each valid from its date until the next one's.
+	// The first has no date. There is at least one unless Currency is empty.
 	Lists []PriceList
 }
 
-// PriceList holds what a segment costs from a date on. The closest of its amounts counts: that of
+// PriceList holds what a segment costs from a date on. The most specific amount applies: that of
 // the network, else of the number's prefix, else of its country, else Default.
 type PriceList struct {
 	From    time.Time // zero for the first list of a price
 	Default int64
-	// Prefixes are amounts by the beginning of the number, plus included. The longest counts.
+	// Prefixes are amounts by prefix of the number, plus included. The longest applies.
 	Prefixes map[string]int64
 	// Countries are amounts by ISO 3166 region in lower case.
 	Countries map[string]int64
-	// Networks are amounts by the beginning of the mobile network's code, MCC and MNC, three to six
-	// digits. The longest counts.
+	// Networks are amounts by prefix of the mobile network's code, MCC and MNC, three to six digits.
+	// The longest applies.
 	Networks map[string]int64
 }
 
@@ -55,7 +55,7 @@ func (p *Price) amounts(yield func(int64) bool) {
 	}
 }
 
-// Least is the lowest amount of all, whatever the number and the date; 0 for no price.
+// Least is the lowest amount of all lists; 0 without a price.
 func (p *Price) Least() int64 {
 	if len(p.Lists) == 0 {
 		return 0
@@ -67,8 +67,8 @@ func (p *Price) Least() int64 {
 	return least
 }
 
-// readPrice reads one list of prices, or several of which all but the first say from when on they
-// hold. Dates without a time begin at midnight in the zone.
+// readPrice reads one list of prices, or several, of which all but the first have a date. Dates
+// without a time begin at midnight in the zone.
 func readPrice(v value, zone *time.Location) Price {
 	var p Price
 	items := []value{v}
@@ -104,8 +104,8 @@ func readPrice(v value, zone *time.Location) Price {
 	return p
 }
 
-// readCurrency reads that of one list. It is the same in all: limits in money add up what a channel
-// costs.
+// readCurrency reads the currency of one list. All lists must have the same, because limits in
+// money add up what a channel costs.
 func (p *Price) readCurrency(f fields, first bool) {
 	if first {
 		if c, ok := f.need("currency", "currency: EUR"); ok {
@@ -133,7 +133,7 @@ func readPriceList(f fields) PriceList {
 	return l
 }
 
-// readAmounts reads a mapping to amounts whose keys keep a check; countries are put in lower case.
+// readAmounts reads a mapping of amounts whose keys pass a check; countries become lower case.
 func readAmounts(f fields, key string, check func(value, string) bool) map[string]int64 {
 	v, ok := f.get(key)
 	if !ok {
@@ -155,7 +155,7 @@ func readAmounts(f fields, key string, check func(value, string) bool) map[strin
 	return out
 }
 
-// checkNetwork takes a mobile country code, or that and the beginning of a network code.
+// checkNetwork accepts a mobile country code, or that plus the beginning of a network code.
 func checkNetwork(v value, s string) bool {
 	if isDigits(s) && len(s) >= 3 && len(s) <= 6 {
 		return true
@@ -165,11 +165,11 @@ func checkNetwork(v value, s string) bool {
 	return false
 }
 
-// parseMicros turns a plain decimal with at most six digits behind the point into
-// millionths, without rounding. Most is a power of ten, of a million at least.
+// parseMicros turns a plain decimal with at most six decimals into millionths, without rounding.
+// most is a power of ten and at least a million.
 func parseMicros(s string, most int64) (int64, error) { return parseDecimal(s, 6, most) }
 
-// parseDecimal is the same for another number of digits: the result is in units of the last of
+// parseDecimal is parseMicros for another number of decimals: the result is in units of the last of
 // them.
 func parseDecimal(s string, digits int, most int64) (int64, error) {
 	if strings.HasPrefix(s, "-") {
@@ -224,7 +224,7 @@ func checkCurrency(v value, s string) bool {
 	return false
 }
 
-// isPrefix takes the beginning of an E.164 number: a plus and 1 to 15 digits.
+// isPrefix accepts the beginning of an E.164 number: a plus and 1 to 15 digits.
 func isPrefix(s string) bool {
 	digits, plus := strings.CutPrefix(s, "+")
 	return plus && isDigits(digits) && len(digits) <= 15 && digits[0] != '0'
@@ -261,7 +261,7 @@ func readPriceCap(f fields) map[string]int64 {
 	return out
 }
 
-// checkPriceCap reports members of a route that its cap says nothing about, and a cap below every
+// checkPriceCap reports members of a route without an amount in its cap, and a cap below every
 // price.
 func checkPriceCap(f fields, r *Route, known *scope) {
 	v, ok := f.get("price_cap")
@@ -295,8 +295,7 @@ func checkPriceCap(f fields, r *Route, known *scope) {
 	v.reportUnused(r, known)
 }
 
-// reportUnused reports an amount in a currency in which no member has its price: most likely a
-// slip.
+// reportUnused reports an amount in a currency that no member uses, which is probably a mistake.
 func (v value) reportUnused(r *Route, known *scope) {
 	entries, _ := v.entries()
 	for _, e := range entries {

@@ -15,8 +15,8 @@ import (
 // Problem is one thing that is wrong in a document.
 type Problem struct {
 	File string
-	Line int    // from 1; 0 when the whole document is meant
-	Key  string // where in the document, such as routes[0].weights.a; may be empty
+	Line int    // from 1; 0 for the whole document
+	Key  string // position in the document, such as routes[0].weights.a; may be empty
 	Text string // what is wrong and what to do
 }
 
@@ -35,7 +35,8 @@ func (p *Problem) Error() string {
 	return oneLine(s.String())
 }
 
-// oneLine keeps a name that someone put a line break into from breaking the report.
+// oneLine replaces unprintable characters, so that a line break in a name does not break the
+// report.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -63,8 +64,8 @@ func (r *report) fail(line int, key, format string, args ...any) {
 	})
 }
 
-// suggest is the function suggest, or just the advice once the report is full: the search
-// goes over all known words.
+// suggest calls the function suggest. Once the report is full it returns otherwise, to save the
+// search over all known words.
 func (r *report) suggest(word string, known []string, otherwise string) string {
 	if len(r.problems) > maxProblems {
 		return otherwise
@@ -72,7 +73,7 @@ func (r *report) suggest(word string, known []string, otherwise string) string {
 	return suggest(word, known, otherwise+few(known))
 }
 
-// few lists known words when there are not too many of them.
+// few lists known words if there are few of them.
 func few(words []string) string {
 	if len(words) == 0 || len(words) > 10 {
 		return ""
@@ -80,8 +81,8 @@ func few(words []string) string {
 	return " or use " + strings.Join(words, ", ")
 }
 
-// err joins the problems in the order of their lines; nil when there are none. Each
-// can be had with errors.As as a *Problem.
+// err joins the problems in the order of their lines; nil when there are none. errors.As finds each
+// as a *Problem.
 func (r *report) err() error {
 	slices.SortStableFunc(r.problems, func(a, b *Problem) int {
 		return cmp.Compare(a.Line,
@@ -99,8 +100,8 @@ func (r *report) err() error {
 	return errors.Join(list...)
 }
 
-// suggest says "did you mean" with the known word nearest to a misspelt one, or the
-// advice given when none is near.
+// suggest says "did you mean" with the known word nearest to a misspelt one, else the advice in
+// otherwise.
 func suggest(word string, known []string, otherwise string) string {
 	if near := settings.Nearest(word, known); near != "" {
 		return fmt.Sprintf("did you mean %s?", near)

@@ -5,14 +5,14 @@ import "time"
 // Quiet says when a route sends nothing.
 type Quiet struct {
 	Hours Hours
-	// Zone is whose clock counts: that of the document, or one that the route names. With
-	// ByRecipient it is that of numbers whose country is not known.
+	// Zone is the time zone of Hours: that of the document, or one that the route names. With
+	// ByRecipient it applies to numbers without a known country.
 	Zone *time.Location
-	// ByRecipient takes the zone of the recipient's country. Where that has several, it is quiet
-	// while it is quiet in one of them.
+	// ByRecipient uses the zone of the recipient's country. If that has several, it is quiet while it
+	// is quiet in any of them.
 	ByRecipient bool
-	// Next leaves messages that come in quiet hours to the routes behind this one. Otherwise they
-	// wait until the hours end.
+	// Next leaves messages that come in quiet hours to the routes after this one. Otherwise they wait
+	// until the hours end.
 	Next bool
 }
 
@@ -26,13 +26,12 @@ const (
 
 var quietThens = []string{quietHold, quietNext}
 
-// At reports whether it is quiet at a moment, for numbers of a country; empty is one that is not
-// known.
+// At reports whether it is quiet at a moment for numbers of a country; empty means unknown.
 func (q *Quiet) At(at time.Time, country string) bool {
 	return q.zone(at, country) != nil
 }
 
-// zone is one in which it is quiet at a moment; nil when there is none.
+// zone is a zone in which it is quiet at a moment; nil when there is none.
 func (q *Quiet) zone(at time.Time, country string) *time.Location {
 	if q.ByRecipient {
 		if zones := zonesOf(country); len(zones) > 0 {
@@ -50,7 +49,7 @@ func (q *Quiet) zone(at time.Time, country string) *time.Location {
 	return nil
 }
 
-// Ends is when to look again whether it is still quiet.
+// Ends is when to check again whether it is still quiet.
 func (q *Quiet) Ends(at time.Time, country string) time.Time {
 	last := at.AddDate(0, 0, 7)
 	for at.Before(last) {

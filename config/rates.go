@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Rates turn prices of several currencies into one, so that they can be compared. The zero value
-// has no rates: then nothing is ever converted.
+// Rates convert prices to one currency, so that they can be compared. The zero value has no rates
+// and converts nothing.
 type Rates struct {
 	Base string // ISO 4217; empty without rates
-	// Per is what one unit of a currency is worth in Base, in billionths. Base itself is not in it.
+	// Per is what one unit of a currency is worth in Base, in billionths. It has no entry for Base.
 	Per map[string]int64
 }
 
-// rateOne is the rate of a currency to itself.
+// rateOne is the rate of 1.
 const rateOne = 1_000_000_000
 
 // Rate is the rate of a currency; false when there is none.
@@ -28,8 +28,8 @@ func (r *Rates) Rate(currency string) (billionths int64, ok bool) {
 
 const maxRate = 1_000_000 * rateOne
 
-// readRates reads the table and checks that it has a rate for every price: a channel without one
-// could not be compared with the others.
+// readRates reads the table and checks that every price has a rate: otherwise channels could not be
+// compared.
 func readRates(v value, channels []Channel) Rates {
 	var r Rates
 	entries, ok := v.entries()
@@ -67,7 +67,7 @@ func (v value) checkRates(r *Rates, channels []Channel) {
 	for i := range channels {
 		c := &channels[i]
 		if c.Price.Currency == "" || v.has(c.Price.Currency) {
-			continue // the one has no price, what is wrong with the other has been said
+			continue // one has no price; the problem of the other has been reported
 		}
 		if _, ok := r.Rate(c.Price.Currency); !ok {
 			v.fail(`has no rate for %s, in which channel %s has its price; add what one %[1]s `+
@@ -97,8 +97,8 @@ func (v value) rate() (billionths int64, ok bool) {
 	return n, true
 }
 
-// checkScoredPrices refuses an expression that reads prices which cannot be compared: bare numbers
-// of several currencies, or of a channel without a price, which would be taken for free.
+// checkScoredPrices refuses an expression over prices that cannot be compared: plain numbers of
+// several currencies, or of a channel without a price, which would count as free.
 func checkScoredPrices(f fields, r *Route, known *scope) {
 	if r.Scoring.Expression == nil || !r.Scoring.Expression.ReadsPrice() || known.applied {
 		return
@@ -111,7 +111,7 @@ func checkScoredPrices(f fields, r *Route, known *scope) {
 	for _, name := range r.Channels {
 		c := known.channels[name]
 		switch {
-		case c == nil: // that has been said
+		case c == nil: // reported before
 		case c.Price.Currency == "":
 			at.fail(`reads price, but channel %s of route %s has none and would count as free; `+
 				`give it one, if only {currency: EUR, default: "0"}`, name, r.Name)

@@ -11,24 +11,24 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// byHand is what to do about a document that cannot be edited by a command.
+// byHand is the advice for a document that no command can edit.
 const byHand = `edit the file and use "dispatcher routing apply"`
 
-// section is the part of a text that an edit writes anew: the lines of one entry of a mapping, or
-// of one item of a list, in block style.
+// section is the part of a text that an edit rewrites: the lines of one entry of a mapping, or of
+// one item of a list, in block style.
 type section struct {
 	from, to int      // lines, from 0, end excluded
-	indent   int      // characters before it in its first line: spaces, and dashes of lists
-	path     []string // from the entry or item to what is changed
+	indent   int      // characters before it in its first line: spaces and dashes of lists
+	path     []string // from the entry or item to the changed value
 }
 
-// rewrite returns the text with a change of the entry at a path. Steps of a path are the keys of
-// mappings and the names of routes. change gets the mapping that holds the last key, and the index
-// of the key in its content.
+// rewrite returns the text with a change of the entry at a path. Steps of a path are keys of
+// mappings and names of routes. change gets the mapping that holds the last key, and the index of
+// the key in its content.
 //
-// The lines of the smallest entry or item in block style around the change are written anew by the
-// YAML library, which keeps comments, order and quotes. All other lines stay as they are. JSON is
-// written anew as a whole.
+// The YAML library rewrites the lines of the smallest entry or item in block style around the
+// change; it keeps comments, order and quotes. All other lines stay as they are. JSON is rewritten
+// as a whole.
 func rewrite(text []byte, root *yaml.Node, path []string, change func(mapping *yaml.Node,
 	at int) error,
 ) ([]byte, error) {
@@ -86,7 +86,7 @@ func changeAt(node *yaml.Node, path []string, change func(mapping *yaml.Node, at
 	return change(node, at)
 }
 
-// locate finds the smallest section that holds what is at a path.
+// locate finds the smallest section that contains a path.
 func locate(root *yaml.Node, path, lines []string) (section, error) {
 	s := section{to: len(lines), path: path}
 	node, end := root, len(lines)
@@ -101,7 +101,7 @@ func locate(root *yaml.Node, path, lines []string) (section, error) {
 		}
 		if node.Style&yaml.FlowStyle == 0 {
 			s = section{from: head.Line - 1, to: end, indent: head.Column - 1, path: path[i:]}
-			if node.Kind == yaml.SequenceNode { // a position is that of the item behind its dash
+			if node.Kind == yaml.SequenceNode { // the position of an item is after its dash
 				s.indent = strings.LastIndexByte(lines[s.from][:s.indent], '-')
 			}
 		}
@@ -110,14 +110,13 @@ func locate(root *yaml.Node, path, lines []string) (section, error) {
 		}
 		node = value
 	}
-	for s.to > s.from+1 && isBlank(lines[s.to-1]) { // a comment below may be about what follows
+	for s.to > s.from+1 && isBlank(lines[s.to-1]) { // a comment at the end may belong to what follows
 		s.to--
 	}
 	return s, nil
 }
 
-// indexOf finds a key of a mapping, or the item of a list that has this name; -1 when it is not
-// there.
+// indexOf finds a key of a mapping, or the item with this name of a list; -1 if absent.
 func indexOf(node *yaml.Node, step string) int {
 	for at := 0; at < len(node.Content); at += stride(node) {
 		head := resolve(node.Content[at])
@@ -135,7 +134,7 @@ func indexOf(node *yaml.Node, step string) int {
 	return -1
 }
 
-// stride is how many nodes an entry or item takes in the content of its mapping or list.
+// stride is how many nodes an entry or item has in the content of its mapping or list.
 func stride(node *yaml.Node) int {
 	if node.Kind == yaml.MappingNode {
 		return 2
@@ -149,10 +148,10 @@ func missing(node *yaml.Node, step string) error {
 	return fmt.Errorf("line %d: there is no %s here; %s", node.Line, step, byHand)
 }
 
-// lineBreaks are those of YAML 1.1, by which its library counts lines.
+// lineBreaks are those of YAML 1.1, which the library uses to count lines.
 var lineBreaks = regexp.MustCompile("\r\n|[\r\n\u0085\u2028\u2029]")
 
-// splitLines splits a text into lines with their breaks.
+// splitLines splits a text into lines, each with its line break.
 func splitLines(text string) []string {
 	var lines []string
 	at := 0
@@ -163,7 +162,7 @@ func splitLines(text string) []string {
 	return append(lines, text[at:])
 }
 
-// lineBreak is the break of the first of some lines that has one.
+// lineBreak is the first line break in some lines.
 func lineBreak(lines ...string) string {
 	for _, line := range lines {
 		if br := lineBreaks.FindString(line); br != "" {
@@ -180,13 +179,13 @@ func cutByteOrderMark(text string) (mark, rest string) {
 	return "", text
 }
 
-// isBlank reports whether a line holds nothing but a comment, or ends the document.
+// isBlank reports whether a line is empty, a comment, or the end of the document.
 func isBlank(line string) bool {
 	line = strings.TrimSpace(line)
 	return line == "" || line[0] == '#' || line == "..."
 }
 
-// dedent is the text of a section as a document of its own.
+// dedent is the text of a section as a separate document.
 func (s *section) dedent(lines []string) (string, error) {
 	var out strings.Builder
 	for i, line := range lines[s.from:s.to] {
@@ -203,7 +202,7 @@ func (s *section) dedent(lines []string) (string, error) {
 	return out.String(), nil
 }
 
-// restore gives a written section its indentation and the line breaks of the document.
+// restore gives a rewritten section its indentation and the line breaks of the document.
 func (s *section) restore(lines []string, written string) string {
 	br := lineBreak(lines[s.from], lines[0])
 	first := lines[s.from][:s.indent]
@@ -215,8 +214,8 @@ func (s *section) restore(lines []string, written string) string {
 	return written
 }
 
-// unfold turns lists and mappings in brackets that stand on several lines into block style: the
-// library would put them on one line, and comments between them at odd places.
+// unfold turns lists and mappings in brackets that span several lines into block style. Otherwise
+// the library would put them on one line, with comments between them in wrong places.
 func unfold(node *yaml.Node) {
 	for _, child := range node.Content {
 		unfold(child)
@@ -234,8 +233,8 @@ func lastLine(node *yaml.Node) int {
 	return last
 }
 
-// moveComments puts the comments behind lists and mappings where the library writes them: it
-// leaves out one behind a block, and one behind a key whose value begins with a bracket.
+// moveComments moves the comments after lists and mappings to where the library writes them. It
+// would drop a comment after a block, and one after a key whose value begins with a bracket.
 func moveComments(node *yaml.Node) {
 	for at := 0; at < len(node.Content); at += stride(node) {
 		head, value := node.Content[at], valueAt(node, at)
@@ -273,8 +272,8 @@ func encode(node *yaml.Node, width int, compact bool) (string, error) {
 	return out.String(), e.Close()
 }
 
-// indentation is how far the entries of the first block below a node are indented, and whether
-// the dashes of its lists stand right below their key.
+// indentation is how far the entries of the first block below a node are indented, and whether the
+// dashes of its lists are directly below their key.
 func indentation(node *yaml.Node) (width int, compact bool) {
 	for at := 0; at < len(node.Content); at += stride(node) {
 		value := valueAt(node, at)
@@ -293,7 +292,7 @@ func indentation(node *yaml.Node) (width int, compact bool) {
 	return 2, compact
 }
 
-// rewriteJSON is rewrite for JSON: on one line as before, or with the indentation it has.
+// rewriteJSON is rewrite for JSON. It keeps one line or the indentation, whichever the text has.
 func rewriteJSON(text []byte, path []string, change func(mapping *yaml.Node, at int) error) ([]byte,
 	error,
 ) {

@@ -14,18 +14,17 @@ type Route struct {
 	Match Match
 	// Mode picks the first choice; empty is Weighted.
 	Mode Mode
-	// Channels are all members in the order of listing, which is the order that round
-	// robin follows and the last tie-breaker of every ranking.
+	// Channels are all members in the order of listing, which round robin follows and which is the
+	// last tie-breaker of every ranking.
 	Channels []string
-	// Weights are the members with their weights, in the order of Channels; nil for a route
-	// that lists channels without weights. The table that selector.NewTable makes of them
-	// is known to be valid.
+	// Weights are the members with their weights, in the order of Channels; nil for a route that lists
+	// channels without weights. selector.NewTable accepts them.
 	Weights []Weight
-	// Fallback orders the others when the first choice cannot take a message; empty is LoadRatio.
-	// ParseRouting fills in InOrder for mode InOrderMode.
+	// Fallback orders the other members when the first choice cannot take a message; empty is
+	// LoadRatio. ParseRouting sets InOrder for mode InOrderMode.
 	Fallback Ranker
-	// Sticky draws by the recipient's number in place of the message's id, so that a recipient
-	// stays on one channel. Of mode Weighted.
+	// Sticky draws by the recipient's number instead of the message's id, so that a recipient stays on
+	// one channel. Only for mode Weighted.
 	Sticky bool
 	// Scoring is how a ranking by best worker scores the members.
 	Scoring Scoring
@@ -39,36 +38,35 @@ type Route struct {
 	BypassSelectors bool
 	MaxSegments     int
 	Substitute      bool // replace look-alikes so that a text fits GSM-7
-	// PriceCap is the most that one message may cost, in micros by currency; nil caps nothing. It
-	// names the currency of every member.
+	// PriceCap is the most that one message may cost, in micros by currency; nil means no cap. It has
+	// an amount for the currency of every member.
 	PriceCap map[string]int64
-	// AllowedCountries are the only ones that the route carries messages to, in lower case; nil
-	// allows all.
+	// AllowedCountries are those that the route carries messages to, in lower case; nil allows all.
 	AllowedCountries []string
 	// HoldThrottled keeps a throttled message for its channel instead of trying the next.
 	HoldThrottled bool
-	// Tolerance is how far carried shares may be from the agreed ones before a report says so.
+	// Tolerance is how far carried shares may be from the agreed ones before a report mentions it.
 	Tolerance Tolerance
 }
 
-// Mode is how a route picks the first choice. All but Weighted rank all members by the shared
-// state of the claim, and take the first that can have the message.
+// Mode is how a route picks the first choice. All modes but Weighted rank all members by the shared
+// state of the claim and take the first that can take the message.
 type Mode string
 
 // Modes of a route.
 const (
-	Weighted       Mode = "weighted" // by the interval that the draw falls into
+	Weighted       Mode = "weighted" // the interval that the draw falls into
 	RoundRobinMode Mode = "round_robin"
 	LongestIdle    Mode = "longest_idle"
 	BestWorkerMode Mode = "best_worker"
-	InOrderMode    Mode = "order" // the first in the order of listing that can have the message
+	InOrderMode    Mode = "order" // the first in the order of listing that can take the message
 )
 
 // Ranker is how channels are ordered.
 type Ranker string
 
-// Rankers. A mode other than Weighted ranks as the ranker of the same name, LongestIdle as
-// LoadRatio.
+// Rankers. A mode other than Weighted ranks like the ranker of the same name; mode LongestIdle
+// ranks like LoadRatio.
 const (
 	LoadRatio  Ranker = "load_ratio"
 	BestWorker Ranker = "best_worker"
@@ -77,20 +75,20 @@ const (
 	InOrder    Ranker = "order" // of listing
 )
 
-// Match says which messages a route takes. An empty list takes all; a list takes a
-// message that fits one of its members; all lists and all labels must fit.
+// Match says which messages a route takes. All lists and all labels must match. A list matches a
+// message that fits one of its members; an empty list matches all.
 type Match struct {
 	Prefixes  []string // beginnings of the recipient's number, plus included
 	Countries []string // ISO 3166 in lower case
 	Tenants   []string
 	Lanes     []string
 	Senders   []string // exactly as the message has them
-	// Hours are those in which the message could first be sent, in the zone of the document.
+	// Hours are compared with when the message could first be sent, in the zone of the document.
 	Hours  Hours
 	Labels map[string]selector.Value // each must be on the message with this value
 }
 
-// scope is what the routes of a document may name.
+// scope is what the routes of a document may refer to.
 type scope struct {
 	channels map[string]*Channel
 	names    []string // of the channels, in order
@@ -190,8 +188,8 @@ func readRoute(f fields, known *scope) Route {
 	return r
 }
 
-// readWait reads how long a message is held for its first choice. The other modes have no
-// first choice before a channel can take the message, so there is nothing to hold it for.
+// readWait reads how long a message is held for its first choice. In other modes the first choice
+// is a channel that can take the message, so there is nothing to wait for.
 func readWait(f fields, r Route) time.Duration {
 	v, ok := f.get("wait")
 	if !ok {
@@ -205,7 +203,7 @@ func readWait(f fields, r Route) time.Duration {
 	return wait
 }
 
-// readSticky reads whether a recipient stays on one channel, which takes a draw.
+// readSticky reads whether a recipient stays on one channel, which requires a draw.
 func readSticky(f fields, r Route) bool {
 	v, ok := f.get("sticky")
 	if !ok {
@@ -219,8 +217,8 @@ func readSticky(f fields, r Route) bool {
 	return sticky
 }
 
-// readMatch reads what a route takes. Lists may be written as a single value, and their
-// keys in the singular.
+// readMatch reads what a route takes. A list may be written as a single value, and its key in the
+// singular.
 func readMatch(v value, known *scope) Match {
 	f, ok := v.fields(matchPart)
 	if !ok {
@@ -248,8 +246,8 @@ func readMatch(v value, known *scope) Match {
 	return m
 }
 
-// readWords reads a list of texts under either of two keys. A list without members
-// would look like "none" and mean "all", so it is refused.
+// readWords reads a list of texts under either of two keys. An empty list would look like "none"
+// and mean "all", so it is refused.
 func readWords(f fields, plural, singular string, check func(value, string) bool) []string {
 	v, ok := f.get(plural)
 	if other, both := f.get(singular); both && ok {
@@ -275,7 +273,7 @@ func readWords(f fields, plural, singular string, check func(value, string) bool
 }
 
 // Tolerance is how far the share that a channel carried may be from the agreed one before the daily
-// report says so, in millionths of a percentage point.
+// report mentions it, in millionths of a percentage point.
 type Tolerance int64
 
 // DefaultTolerance is two percentage points.

@@ -8,30 +8,29 @@ import (
 	"dispatcher/admission"
 )
 
-// Routing is the checked routing document: what is sent where, at which proportions,
-// limits and prices. It is a value; nothing in it changes after ParseRouting.
+// Routing is the checked routing document: what is sent where, in which proportions, with which
+// limits and prices. It does not change after ParseRouting.
 type Routing struct {
-	// Timezone is where business days are cut; UTC when the document names none.
+	// Timezone is the zone of business days; UTC when the document names none.
 	Timezone *time.Location
 	Channels []Channel // in the order of listing
 	Routes   []Route   // in the order of listing: the first that matches wins
 	Lanes    []Lane    // in the order of listing, which ranks them
 	// Limits are those of tenants and prefixes over all channels.
 	Limits []admission.Limit
-	// Rates turn prices into one currency where they are compared; nothing is converted without
-	// them.
+	// Rates convert prices to one currency where they are compared; without them nothing is converted.
 	Rates Rates
 	// CountryGroups are the groups that lists of countries may name. The lists hold their members.
 	CountryGroups map[string][]string
 	// Blocked says to which numbers nothing is sent.
 	Blocked Blocked
-	// Allowed says to which countries alone messages are sent.
+	// Allowed says to which countries messages are sent, if only to some.
 	Allowed Allowed
 	// Paused says what is not sent for now.
 	Paused Paused
-	// Guards look for traffic that is not like that of the days before.
+	// Guards look for unusual traffic.
 	Guards []Guard
-	// Inbound says whose the messages are that subscribers send.
+	// Inbound says which tenant gets the messages of subscribers.
 	Inbound Inbound
 }
 
@@ -120,8 +119,8 @@ func (r *Routing) clone() *Routing {
 	return &out
 }
 
-// The words that the routing document chooses from. A word that a later version brings
-// is added here, beside the code that acts on it, and nowhere else.
+// The words of the routing document. A new word is added here, next to the code that uses it, and
+// nowhere else.
 var (
 	// providers: those with an HTTP API have their opener in internal/app.
 	providers = []string{

@@ -12,8 +12,7 @@ import (
 	"dispatcher/selector"
 )
 
-// raw is the text of a scalar exactly as it stands in the document, so that decimals
-// keep every digit.
+// raw is the text of a scalar exactly as written, so that decimals keep every digit.
 func (v value) raw(want string) (string, bool) {
 	if v.node.Kind != yaml.ScalarNode || v.node.Tag == "!!null" {
 		v.fail("is %s; write %s", v.kind(), want)
@@ -22,7 +21,7 @@ func (v value) raw(want string) (string, bool) {
 	return v.node.Value, true
 }
 
-// text reads a word or a sentence. Numbers are taken as they are written.
+// text reads a text that is not empty. Numbers are taken as written.
 func (v value) text() (string, bool) {
 	s, ok := v.raw("a text")
 	if ok && strings.TrimSpace(s) == "" {
@@ -32,7 +31,7 @@ func (v value) text() (string, bool) {
 	return s, ok
 }
 
-// checkName takes the name of a channel, route or lane.
+// checkName reports whether s can name a channel, route or lane.
 func (v value) checkName(what, s string) bool {
 	if isName(s, false) {
 		return true
@@ -45,7 +44,7 @@ func (v value) checkName(what, s string) bool {
 // word reads one of a few words.
 func (v value) word(what string, words []string) (string, bool) { return wordOf(v, what, words) }
 
-// wordOf is word for a type of its own.
+// wordOf is word for a string type.
 func wordOf[W ~string](v value, what string, of []W) (W, bool) {
 	words := make([]string, len(of))
 	for i, w := range of {
@@ -88,7 +87,7 @@ func (v value) flag() bool {
 	return s == "true"
 }
 
-// duration reads a duration within bounds: Go's form, whole days such as 2d, or 0.
+// duration reads a duration within bounds, in Go's form, in whole days such as 2d, or 0.
 func (v value) duration(low, high time.Duration) (time.Duration, bool) {
 	s, ok := v.raw("a duration such as 30s, 10m or 24h")
 	if !ok {
@@ -108,7 +107,7 @@ func (v value) duration(low, high time.Duration) (time.Duration, bool) {
 
 const day = 24 * time.Hour
 
-// date reads a day, which begins at midnight in the zone, or a moment.
+// date reads a day, which begins at midnight in the zone, or a point in time.
 func (v value) date(zone *time.Location) time.Time {
 	s, ok := v.raw("a date such as 2026-12-01")
 	if !ok {

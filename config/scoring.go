@@ -18,11 +18,11 @@ import (
 )
 
 // Scoring is how a ranking by best worker scores the members of a route: by an expression, by a
-// function or, when both are nil, by the default rule. The highest score is first.
+// function or, when both are nil, by the default rule. The highest score comes first.
 type Scoring struct {
 	Expression *score.Expression
 	Function   *Function
-	Ascending  bool // the lowest score is first
+	Ascending  bool // the lowest score comes first
 }
 
 // defaultScoring is the word of the document for scoring by the default rule.
@@ -45,17 +45,17 @@ type Function struct {
 	// TokenFile holds a secret that is sent as a bearer token; none when empty.
 	TokenFile string
 	// Token is the content of TokenFile. It is never part of the document: it is read when the
-	// document comes into force.
+	// document takes effect.
 	Token string
 	// AllowPrivate lets calls go to addresses of private networks and to this machine.
 	AllowPrivate bool
 	// Parameters are sent with every call.
 	Parameters map[string]selector.Value
-	// Batch sends up to BatchSize candidates in one call; else each has a call of its own.
+	// Batch sends up to BatchSize candidates in one call; otherwise each has a call of its own.
 	Batch     bool
 	BatchSize int
 	Deadline  time.Duration // for all calls about one message together
-	Cache     time.Duration // how long an answer holds for an equal question
+	Cache     time.Duration // how long an answer is used for an equal question
 }
 
 // readScoring reads how a route scores its members: the word default, a mapping with an
@@ -116,8 +116,8 @@ func (v value) has(name string) bool {
 	return false
 }
 
-// readExpression compiles an expression; what is wrong with it is said with its place in
-// the expression, because a long one is often folded over several lines.
+// readExpression compiles an expression. Problems are reported with their position in the
+// expression, because a long one is often folded over several lines.
 func readExpression(v value) *score.Expression {
 	text, ok := v.text()
 	if !ok {
@@ -173,8 +173,8 @@ func readFunction(f fields, address value) *Function {
 	return out
 }
 
-// readParameters reads what is sent with every call. A secret goes into the token file: the
-// document is stored with every version and shown.
+// readParameters reads what is sent with every call. A secret belongs in the token file, because
+// the document is stored with every version and shown.
 func readParameters(v value) map[string]selector.Value {
 	out := v.labels()
 	for _, name := range slices.Sorted(maps.Keys(out)) {
@@ -206,8 +206,8 @@ func readBatch(f fields, out *Function) {
 var secretQuery = regexp.MustCompile(`(?i)(key|code|sig|signature|auth|authorization|credentials?` +
 	`|pass|pwd|password|passphrase|secret|token|jwt|session)$`)
 
-// functionProblem says why an address cannot be a function's; "" when it can. It does
-// not show the address, which may hold the secret that it complains about.
+// functionProblem says why an address cannot be that of a function; "" when it can. It does not
+// show the address, which may contain a secret.
 func functionProblem(s string) string {
 	const example = "write for example https://scores.example.com/v1"
 	u, err := url.Parse(s)

@@ -18,10 +18,10 @@ import (
 	"dispatcher/selector"
 )
 
-// maxSecret bounds a file of secrets, so that a wrong path does not fill the memory.
+// maxSecret bounds a file of secrets in bytes, so that a wrong path does not fill the memory.
 const maxSecret = 64 << 10
 
-// readSecrets reads what *_FILE settings point at.
+// readSecrets reads the files that *_FILE settings name.
 func (s *Settings) readSecrets() error {
 	return errors.Join(s.readAuthorities(), s.readPassword(), s.checkClientSecret())
 }
@@ -47,14 +47,13 @@ func (s *Settings) readPassword() (err error) {
 	return err
 }
 
-// checkClientSecret refuses a file that no sign-in could use. What is in it is read at each
-// sign-in.
+// checkClientSecret refuses a file that no sign-in could use. Its content is read at each sign-in.
 func (s *Settings) checkClientSecret() error {
 	_, err := readPassword("OIDC_CLIENT_SECRET_FILE", s.OIDCClientSecretFile)
 	return err
 }
 
-// readPassword is what stands in a file that a setting names, if it names one.
+// readPassword is the content of the file that a setting names; empty when it names none.
 func readPassword(setting, path string) (string, error) {
 	if path == "" {
 		return "", nil
@@ -92,10 +91,11 @@ func readSecretFile(setting, path string) (string, error) {
 	return string(text), nil
 }
 
-// defaultSecrets is the folder below DISPATCHER_DATA_DIR that stands in for DISPATCHER_SECRETS_DIR.
+// defaultSecrets is the folder below DISPATCHER_DATA_DIR that is used without
+// DISPATCHER_SECRETS_DIR.
 const defaultSecrets = "secrets"
 
-// Files that "run --embedded" makes in its data folder.
+// Files that "run --embedded" creates in its data folder.
 const (
 	// EmbeddedDrawKey holds the draw keys.
 	EmbeddedDrawKey = "draw.key"
@@ -110,23 +110,24 @@ const (
 var ErrOutsideSecrets = errors.New("lies outside of the secrets folder (DISPATCHER_SECRETS_DIR)")
 
 // SecretsFolder reads the files that the routing document names, such as password_file of a
-// channel. They come from one folder: whoever applies a document also decides to which address
-// their content is sent.
+// channel. They must be in one folder, because whoever applies a document also decides to which
+// address their content is sent.
 type SecretsFolder struct {
 	path string
 	own  []ownFile
 }
 
-// ownFile is a secret of the process itself. No document gets it, even if it lies in the folder.
+// ownFile is a secret of the process itself. No document may use it, even if it is in the folder.
 type ownFile struct {
 	setting, path string
 	keys          *keyFile // nil for any other secret
 }
 
-// keyFile is a kind of file that may be there in copies, with other keys beside those of its own.
+// keyFile is a kind of key file. Copies of it may be in the folder, perhaps with further keys.
 type keyFile struct {
 	what string
-	// among reads the keys of a file, and returns whether a line of another one is one of them.
+	// among reads the keys of a file, and returns a function that reports whether a line holds one of
+	// them.
 	among func(path string) (func(line string) bool, error)
 }
 
@@ -143,7 +144,7 @@ var sealKeyFile = &keyFile{"the key of the log", func(path string) (func(string)
 	return func(line string) bool { return slices.Contains(keys, line) }, err
 }}
 
-// secretsDir is the folder that files of the routing document are taken from.
+// secretsDir is the folder for the files that the routing document names.
 func (s *Settings) secretsDir() string {
 	return cmp.Or(s.SecretsDir, filepath.Join(s.DataDir, defaultSecrets))
 }
@@ -169,8 +170,8 @@ func (s *Settings) Secrets() *SecretsFolder {
 	return f
 }
 
-// connectionFiles are the files from which a connection to PostgreSQL takes secrets: those that the
-// connection string names, a URL or a list of key=value, and those of libpq's environment.
+// connectionFiles are the files from which a PostgreSQL connection takes secrets: those named in
+// the connection string, a URL or a list of key=value, and those of libpq's environment.
 func connectionFiles(connection string) (paths []string) {
 	for key, variable := range map[string]string{
 		"passfile": "PGPASSFILE", "sslkey": "PGSSLKEY", "servicefile": "PGSERVICEFILE",
@@ -189,17 +190,17 @@ func connectionFiles(connection string) (paths []string) {
 	return paths
 }
 
-// connectionPair is a key=value of a connection string. A value may stand in quotes, in which a
-// backslash comes before a quote or a backslash.
+// connectionPair is a key=value of a connection string. A quoted value has a backslash before a
+// quote or a backslash.
 var (
 	connectionPair   = regexp.MustCompile(`(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|\S+)`)
 	connectionQuotes = strings.NewReplacer(`\\`, `\`, `\'`, `'`, `'`, ``)
 )
 
-// NewSecretsFolder reads from a folder. No file in it is refused.
+// NewSecretsFolder returns a SecretsFolder that refuses no file in the folder.
 func NewSecretsFolder(path string) *SecretsFolder { return &SecretsFolder{path: path} }
 
-// Path is the folder, absolute where the working folder is known.
+// Path is the folder; absolute if the working folder is known.
 func (f *SecretsFolder) Path() string {
 	if path, err := filepath.Abs(f.path); err == nil {
 		return path
@@ -208,8 +209,8 @@ func (f *SecretsFolder) Path() string {
 }
 
 // Read returns the content of a file in the folder. name is relative to the folder, or an absolute
-// path in it. Links are followed as long as they stay in the folder, because Kubernetes mounts
-// secrets as links. The error does not show content.
+// path in it. Links are followed while they stay in the folder, because Kubernetes mounts secrets
+// as links. The error does not show content.
 func (f *SecretsFolder) Read(name string) ([]byte, error) {
 	within, err := f.within(name)
 	if err != nil {
@@ -255,7 +256,7 @@ func (f *SecretsFolder) within(name string) (string, error) {
 }
 
 // LocalSecret returns an error for a relative file name that leads out of the secrets folder,
-// whatever that folder is.
+// whichever folder that is.
 func LocalSecret(name string) error {
 	if filepath.IsAbs(name) || filepath.IsLocal(name) {
 		return nil
@@ -311,7 +312,7 @@ func (f *SecretsFolder) content(name string, file *os.File) ([]byte, error) {
 	return content, nil
 }
 
-// ownOf finds the process's own secret that is this file, also under another name.
+// ownOf finds the process's own secret that is this file, even under another name.
 func (f *SecretsFolder) ownOf(info fs.FileInfo) (ownFile, bool) {
 	for _, o := range f.own {
 		if own, err := os.Stat(o.path); err == nil && os.SameFile(own, info) {
@@ -321,9 +322,8 @@ func (f *SecretsFolder) ownOf(info fs.FileInfo) (ownFile, bool) {
 	return ownFile{}, false
 }
 
-// holdsNoKey refuses content with a key of the process in it. The file may be a copy: Kubernetes
-// mounts one secret twice as two files. Where the keys cannot be read, no content is known to be
-// free of them.
+// holdsNoKey refuses content that contains a key of the process. The file may be a copy: Kubernetes
+// mounts one secret twice as two files. If the keys cannot be read, all content is refused.
 func (f *SecretsFolder) holdsNoKey(name string, content []byte) error {
 	for _, o := range f.own {
 		if o.keys == nil {
@@ -355,7 +355,7 @@ func (o ownFile) refused(name string) error {
 		what, o.setting)
 }
 
-// cause is an error of a file without its path, which the sentence around it names.
+// cause is an error of a file without its path, because the surrounding message has the path.
 func cause(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err
@@ -363,7 +363,7 @@ func cause(err error) error {
 	return err
 }
 
-// isAround reports whether inner is the folder outer or lies in it, whatever links lead to the two.
+// isAround reports whether inner is the folder outer or lies in it, with links resolved.
 func isAround(outer, inner string) bool {
 	outer = resolved(outer)
 	info, err := os.Stat(outer)
@@ -382,7 +382,7 @@ func isAround(outer, inner string) bool {
 	}
 }
 
-// resolved is an absolute path without links, as far as it exists.
+// resolved is an absolute path without links, as far as the path exists.
 func resolved(path string) string {
 	real, err := filepath.EvalSymlinks(path)
 	if parent := filepath.Dir(path); err != nil && parent != path {

@@ -8,25 +8,25 @@ import (
 
 // Senders says which sender ids a channel may carry. The zero value lets all pass.
 type Senders struct {
-	// Default is the sender of messages that name none; empty leaves it to the adapter's own.
+	// Default is the sender of messages without one; empty means the adapter's own.
 	Default string
-	// Rules are looked through in their order; the first whose countries fit counts. A message that
-	// no rule fits may have any sender.
+	// Rules are checked in order; the first whose countries fit applies. A message that no rule fits
+	// may have any sender.
 	Rules []SenderRule
 }
 
 // SenderRule says which sender ids pass to some countries.
 type SenderRule struct {
 	Countries []string         // ISO 3166 in lower case; empty fits all
-	Allow     []sms.SenderKind // kinds that pass as they are
-	IDs       []string         // ids that pass as they are, whatever their kind
-	// From takes the place of any other sender, and is that of messages without one. When it is
-	// empty, the channel does not take a message whose sender does not pass.
+	Allow     []sms.SenderKind // kinds that pass unchanged
+	IDs       []string         // ids that pass unchanged, whatever their kind
+	// From replaces any other sender, and is the sender of messages without one. If it is empty, the
+	// channel does not take a message whose sender does not pass.
 	From string
 }
 
-// For is the sender that a channel puts on a message to a country; false when it may not carry the
-// message's own and has none in its place.
+// For is the sender that a channel puts on a message to a country; false when the channel may not
+// carry the message's sender and has no replacement.
 func (s *Senders) For(from, country string) (sender string, ok bool) {
 	if from == "" {
 		from = s.Default
@@ -43,7 +43,7 @@ func (s *Senders) For(from, country string) (sender string, ok bool) {
 func (r *SenderRule) apply(from string) (sender string, ok bool) {
 	switch {
 	case from == "":
-		return r.From, true // the adapter has one of its own, or the carrier has
+		return r.From, true // the adapter or the carrier has a sender of its own
 	case slices.Contains(r.IDs, from), slices.Contains(r.Allow, sms.KindOf(from)):
 		return from, true
 	}
@@ -55,8 +55,8 @@ func (s *Senders) ByCountry() bool {
 	return slices.ContainsFunc(s.Rules, func(r SenderRule) bool { return len(r.Countries) > 0 })
 }
 
-// Gives reports whether the channel gives this sender to messages that have none, or have another.
-// A number is the same with and without its plus, as adapters see it.
+// Gives reports whether the channel puts this sender on messages without a sender, or in place of
+// another. A number counts the same with and without its plus, as adapters treat it.
 func (s *Senders) Gives(sender string) bool {
 	same := func(own string) bool { return bare(own) == bare(sender) }
 	return same(s.Default) || slices.ContainsFunc(s.Rules,
@@ -138,7 +138,7 @@ func readSender(v value) string {
 	return s
 }
 
-// checkSender does not repeat what is wrong: it may be somebody's number.
+// checkSender does not repeat a wrong sender: it may be somebody's number.
 func checkSender(v value, s string) bool {
 	if kind := sms.KindOf(s); kind != sms.BadSender && kind != sms.NoSender {
 		return true

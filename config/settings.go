@@ -14,12 +14,12 @@ import (
 	"github.com/kelseyhightower/envconfig"
 )
 
-// Prefix begins the name of every variable.
+// Prefix is the prefix of every variable.
 const Prefix = "DISPATCHER"
 
-// Settings are what one process is told by its environment. Names, defaults and help
-// stand in the tags; the variable of KafkaBrokers is DISPATCHER_KAFKA_BROKERS. No
-// unprefixed variable is ever read.
+// Settings are the settings of one process, from its environment. The tags hold names, defaults and
+// help; the variable of KafkaBrokers is DISPATCHER_KAFKA_BROKERS. Variables without the prefix are
+// never read.
 type Settings struct {
 	KafkaBrokers          []string `split_words:"true" desc:"comma-separated list of host:port; required unless --embedded"`
 	KafkaGroup            string   `split_words:"true" default:"dispatcher" desc:"prefix of the consumer groups, one for each lane: dispatcher.otp"`
@@ -93,15 +93,14 @@ type Settings struct {
 	// KafkaSASLPassword is the content of KafkaSASLPasswordFile without the white
 	// space around it.
 	KafkaSASLPassword string `ignored:"true"`
-	// KafkaCA holds the authorities of KafkaCAFile; nil leaves it to the system's own.
+	// KafkaCA holds the authorities of KafkaCAFile; nil means those of the system.
 	KafkaCA *x509.CertPool `ignored:"true"`
 }
 
-// Load reads the settings from the process environment. It refuses a variable with
-// the prefix that it does not know, because a misspelt one would otherwise be silently
-// without effect, and a variable that is set to nothing where that means nothing. It
-// reads the files of secrets, but leaves the draw keys to DrawKeys. What makes sense
-// together is for Validate to say.
+// Load reads the settings from the process environment. It refuses an unknown variable with the
+// prefix, because a misspelt one would otherwise have no effect without notice, and an empty
+// variable where empty has no meaning. It reads the files of secrets, except the draw keys, see
+// DrawKeys. Validate checks how the settings fit together.
 func Load() (Settings, error) {
 	var s Settings
 	if err := envconfig.CheckDisallowed(Prefix, &s); err != nil {
@@ -146,7 +145,7 @@ func variables() []variable {
 	return out
 }
 
-// Variable describes a setting: its variable, its default and what it means.
+// Variable describes a setting: its variable, its default and its meaning.
 type Variable struct{ Name, Default, Help string }
 
 // Variables describes every setting in the order of List.
@@ -159,17 +158,17 @@ func Variables() []Variable {
 	return out
 }
 
-// variableNames asks the library, which alone knows how it derives a name from a field.
+// variableNames gets the names from the library, which derives them from the fields.
 func variableNames() []string {
 	var out strings.Builder
 	if err := envconfig.Usagef(Prefix, &Settings{}, &out,
 		"{{range .}}{{usage_key .}}\n{{end}}"); err != nil {
-		panic("config: " + err.Error()) // Settings is not a struct the library can read
+		panic("config: " + err.Error()) // the library cannot read Settings
 	}
 	return strings.Fields(out.String())
 }
 
-// unknownVariables names every variable with the prefix that is no setting.
+// unknownVariables reports every variable with the prefix that is no setting.
 func unknownVariables() error {
 	known := variableNames()
 	isKnown := make(map[string]bool, len(known))
@@ -187,7 +186,7 @@ func unknownVariables() error {
 	return errors.Join(problems...)
 }
 
-// refuseEmpty reports settings with a default that are set to nothing. Where the
+// refuseEmpty reports variables that are set to nothing although the default is something. If the
 // default is nothing, both mean the same.
 func refuseEmpty() error {
 	var problems []error
@@ -208,7 +207,7 @@ var examples = map[string]string{
 	"time.Duration": "a duration such as 10s or 2m",
 }
 
-// parseError turns the library's sentence, which repeats the whole value, into ours.
+// parseError replaces the library's message, which repeats the whole value, by ours.
 func parseError(err error) error {
 	var parse *envconfig.ParseError
 	if !errors.As(err, &parse) {
@@ -217,7 +216,7 @@ func parseError(err error) error {
 	return fmt.Errorf("%s cannot be read; write %s", parse.KeyName, examples[parse.TypeName])
 }
 
-// Hidden stands for a secret wherever settings are shown.
+// Hidden replaces a secret wherever settings are shown.
 const Hidden = "***"
 
 // Setting is one line of the config command.
@@ -228,7 +227,7 @@ type Setting struct {
 	Value string `json:"value"`
 	// Source is "environment", "default", or "unset" when there is no value at all.
 	Source string `json:"source"`
-	// Help says what the setting means.
+	// Help is the meaning of the setting.
 	Help string `json:"help"`
 }
 
@@ -269,8 +268,8 @@ func show(v reflect.Value) string {
 var libpqSecret = regexp.MustCompile(
 	`(?i)\b(\w*password)(\s*=\s*)('(?:[^'\\]|\\.)*'?|(?:[^\s\\]|\\.)+)`)
 
-// RedactConnection hides the passwords in a libpq URL or key=value string. A URL that
-// cannot be parsed is hidden whole.
+// RedactConnection hides the passwords in a libpq URL or key=value string. A URL that cannot be
+// parsed is hidden completely.
 func RedactConnection(s string) string {
 	if !strings.Contains(s, "://") {
 		return libpqSecret.ReplaceAllString(s, "${1}${2}"+Hidden)
@@ -291,6 +290,6 @@ func RedactConnection(s string) string {
 	if _, has := u.User.Password(); has {
 		u.User = url.UserPassword(u.User.Username(), Hidden)
 	}
-	// The escaping of the three stars would only confuse.
+	// Escaped stars would only confuse.
 	return strings.ReplaceAll(u.String(), "%2A%2A%2A", Hidden)
 }

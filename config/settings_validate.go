@@ -13,7 +13,7 @@ import (
 	"unicode"
 )
 
-// The words that settings choose from.
+// Words that settings accept.
 var (
 	saslMechanisms = []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}
 	compressions   = []string{"none", "gzip", "snappy", "lz4", "zstd"}
@@ -21,9 +21,8 @@ var (
 	logFormats     = []string{"", "json", "console"}
 )
 
-// Validate reports everything that is wrong with the settings, one sentence a line. In
-// embedded mode brokers, database and draw key are made by the process itself and need
-// not be set.
+// Validate reports everything that is wrong with the settings, one sentence a line. In embedded
+// mode the process itself makes brokers, database and draw key, so they need not be set.
 func (s *Settings) Validate(embedded bool) error {
 	var c checker
 	if !embedded {
@@ -53,7 +52,7 @@ func (s *Settings) checkKafka(c *checker) {
 	topics := []string{s.StatusTopic, s.DeadTopic, s.InboundTopic, s.ControlTopic}
 	for i, name := range []string{"STATUS_TOPIC", "DEAD_TOPIC", "INBOUND_TOPIC", "CONTROL_TOPIC"} {
 		if name == "CONTROL_TOPIC" && topics[i] == "" {
-			continue // it is optional
+			continue // optional
 		}
 		if why := topicProblem(topics[i]); why != "" {
 			c.fail(name, "%q %s; choose another name", topics[i], why)
@@ -110,7 +109,7 @@ func (s *Settings) checkAddresses(c *checker) {
 	}
 }
 
-// checkIntake is not for embedded mode, where the process makes a token by itself.
+// checkIntake is not called in embedded mode, where the process creates a token.
 func (s *Settings) checkIntake(c *checker) {
 	if s.APIIntake && s.APITokensFile == "" && s.OIDCIssuer == "" {
 		c.fail("API_INTAKE", "is true while nobody may use the API; set %s_API_TOKENS_FILE or "+
@@ -186,7 +185,7 @@ func (s *Settings) checkBounds(c *checker) {
 	c.require("DATA_DIR", s.DataDir, "unset it for the default ./data")
 }
 
-// checkRetention reports a ledger that would drop a day before the ids and payloads of it.
+// checkRetention reports a ledger that would drop a day before its ids and payloads.
 func (s *Settings) checkRetention(c *checker) {
 	const year = 365 * day
 	c.lasts("ID_RETENTION", s.IDRetention, day, 10*year)
@@ -203,9 +202,9 @@ func (s *Settings) checkRetention(c *checker) {
 	}
 }
 
-// checkSecretsDir refuses folders that hold more than secrets of the routing document. The data
-// folder, and so each folder around it, holds the draw key and the password of the embedded
-// database, and the folders in it hold the database itself. The one exception is its folder for
+// checkSecretsDir refuses folders that contain more than secrets of the routing document. The data
+// folder, and so each folder around it, contains the draw key and the password of the embedded
+// database; its subfolders contain the database itself. The one exception is its subfolder for
 // secrets.
 func (s *Settings) checkSecretsDir(c *checker) {
 	folder, data := NewSecretsFolder(s.secretsDir()).Path(), NewSecretsFolder(s.DataDir).Path()
@@ -228,7 +227,7 @@ func (s *Settings) checkSecretsDir(c *checker) {
 	}
 }
 
-// holds reports whether inner is the folder outer or lies in it, by their names alone.
+// holds reports whether inner is the folder outer or lies in it, judged by their names alone.
 func holds(outer, inner string) bool {
 	within, err := filepath.Rel(outer, inner)
 	return err == nil && filepath.IsLocal(within)
@@ -237,8 +236,8 @@ func holds(outer, inner string) bool {
 // heartBeat is how often an instance says that it lives.
 const heartBeat = time.Second
 
-// checkDeath reports a process that would be taken for dead while it lives: after a heart-beat or
-// two that were late, or before the state could be gathered from it once.
+// checkDeath reports settings under which a living process would be taken for dead: after one or
+// two late heart-beats, or before its state was gathered once.
 func (s *Settings) checkDeath(c *checker) {
 	c.lasts("DEAD_AFTER", s.DeadAfter, 3*heartBeat, time.Hour)
 	if s.DeadAfter >= 3*heartBeat && s.DeadAfter <= s.StateInterval {
@@ -247,7 +246,7 @@ func (s *Settings) checkDeath(c *checker) {
 	}
 }
 
-// checker collects sentences about settings. Names come without the prefix.
+// checker collects problems of settings. Names are given without the prefix.
 type checker struct{ problems []error }
 
 func (c *checker) fail(name, format string, args ...any) {
@@ -280,8 +279,8 @@ func (c *checker) lasts(name string, value, low, high time.Duration) {
 	}
 }
 
-// address takes host:port with a port from 0 to 65535; the host may be empty. A user part or a
-// scheme would make it a URL, and might hold a secret: it is not shown.
+// address accepts host:port with a port from 0 to 65535; the host may be empty. A user part or a
+// scheme would make it a URL that might contain a secret, so the value is not shown.
 func (c *checker) address(name, value, example string) {
 	_, port, err := net.SplitHostPort(value)
 	if err == nil {
@@ -309,9 +308,9 @@ func topicProblem(name string) string {
 	return ""
 }
 
-// isName reports whether s can name a channel, a route, a lane or a region: 1 to 64
-// letters, digits, dots, dashes and underscores. Such names are label values of metrics
-// and parts of paths. With printable set, every printable character will do.
+// isName reports whether s can name a channel, a route, a lane or a region: 1 to 64 letters,
+// digits, dots, dashes and underscores. Such names are label values of metrics and parts of paths.
+// With printable, every printable character is allowed.
 func isName(s string, printable bool) bool {
 	if s == "" || len(s) > 64 || strings.TrimSpace(s) != s {
 		return false

@@ -13,28 +13,28 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// StatusWebhook is where the status events of a tenant are sent to.
+// StatusWebhook is where the status events of a tenant are sent.
 type StatusWebhook struct {
-	// Name is the consumer group's and the metrics'; it never changes.
+	// Name is part of the consumer group's name and a label of metrics; it must never change.
 	Name string
-	// Tenant is whose events are sent; empty for all tenants without a webhook of their own, and
-	// for events without a tenant.
+	// Tenant is the tenant whose events are sent; empty for all tenants without a webhook of their
+	// own, and for events without a tenant.
 	Tenant string
 	URL    string
-	// Secrets sign; the first is the current one, the others are still accepted by the receiver.
+	// Secrets sign requests with the first; receivers still accept the others.
 	Secrets [][]byte
-	// States are those that are told; empty for all.
+	// States are those that are sent; empty for all.
 	States []string
-	// MaxAge is how old an event may become that the receiver does not take.
+	// MaxAge is how long an event that the receiver does not take is tried.
 	MaxAge time.Duration
-	// AllowPrivate lets the address be this machine or a private network, and plain HTTP.
+	// AllowPrivate allows an address on this machine or in a private network, and plain HTTP.
 	AllowPrivate bool
 }
 
-// maxAge is MaxAge unless the file says otherwise.
+// maxAge is the default of MaxAge.
 const maxAge = 24 * time.Hour
 
-// statusWebhooks is the form of the file.
+// statusWebhooks is the content of the file.
 type statusWebhooks struct {
 	Webhooks []struct {
 		Name         string   `yaml:"name"`
@@ -48,7 +48,7 @@ type statusWebhooks struct {
 }
 
 // StatusWebhooks reads the file of DISPATCHER_STATUS_WEBHOOKS_FILE, and the secrets that it names
-// from the folder of secrets. Without the setting there are none.
+// from the folder of secrets. Without that setting there are none.
 func (s *Settings) StatusWebhooks() ([]StatusWebhook, error) {
 	const setting = Prefix + "_STATUS_WEBHOOKS_FILE"
 	if s.StatusWebhooksFile == "" {
@@ -122,7 +122,7 @@ func (h *StatusWebhook) check(age string) error {
 	return nil
 }
 
-// secretPrefix begins a secret of Standard Webhooks, before its base64.
+// secretPrefix precedes the base64 of a secret of Standard Webhooks.
 const secretPrefix = "whsec_"
 
 func (h *StatusWebhook) readSecrets(files []string, secrets *SecretsFolder) error {

@@ -9,10 +9,10 @@ import (
 // Weight is one weighted channel of a route.
 type Weight struct {
 	Channel string
-	// Weight is the effective weight: the one that draws use.
+	// Weight is the effective weight: the one used by draws.
 	Weight selector.Weight
-	// Configured is the weight as the document has it; Weight differs from it only while an effect
-	// of health weighting is in force.
+	// Configured is the weight in the document. Weight differs from it only while health weighting has
+	// lowered it.
 	Configured selector.Weight
 }
 
@@ -25,8 +25,8 @@ func (r *Route) Entries() []selector.Entry {
 	return out
 }
 
-// readMembers reads the channels of a route: under weights with their weights, or under
-// channels without. Draws need weights; the modes and rankings that make none do not.
+// readMembers reads the channels of a route: under weights with their weights, or under channels
+// without. Draws need weights; modes and rankings without draws do not.
 func readMembers(f fields, r *Route, known *scope) {
 	weights, hasWeights := f.get("weights")
 	channels, hasChannels := f.get("channels")

@@ -13,15 +13,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// value is one node of the document with the path that leads to it. Its methods read
-// it as something and report when it is something else.
+// value is one node of the document with its path. Its methods read it as a type, and report a
+// problem when it is of another.
 type value struct {
 	r    *report
 	node *yaml.Node
 	key  string
 }
 
-// yamlLine finds the position in a message of the YAML library.
+// yamlLine finds the position in an error message of the YAML library.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 // parseYAML reads exactly one document. JSON is YAML.
@@ -57,12 +57,12 @@ func parseYAML(r *report, doc []byte) (value, bool) {
 	return value{r: r, node: resolve(root.Content[0])}, true
 }
 
-// maxValues bounds what aliases may expand to; a few lines of them could otherwise mean
-// billions of values. A thousand channels need a third of it.
+// maxValues bounds what aliases may expand to; otherwise a few lines could mean billions of values.
+// A thousand channels need a third of it.
 const maxValues = 200_000
 
-// expands counts every value as often as aliases repeat it and reports whether the
-// budget lasts.
+// expands counts every value as often as aliases repeat it and reports whether the budget is
+// enough.
 func expands(n *yaml.Node, budget *int) bool {
 	if *budget--; *budget < 0 {
 		return false
@@ -75,8 +75,8 @@ func expands(n *yaml.Node, budget *int) bool {
 	return true
 }
 
-// notYAML reports a document that the YAML library cannot read, at the bracket that is not closed
-// where there is one.
+// notYAML reports a document that the YAML library cannot read; at the unclosed bracket, if there
+// is one.
 func (r *report) notYAML(doc []byte, err error) {
 	if bracket, line := unclosed(doc); bracket != 0 {
 		r.fail(line, "", "not valid YAML: the %c that opens here is not closed; close it, or "+
@@ -84,14 +84,14 @@ func (r *report) notYAML(doc []byte, err error) {
 		return
 	}
 	text := err.Error()
-	line := 1 // which the library does not name
+	line := 1 // the library does not say it
 	if at := yamlLine.FindStringSubmatch(text); at != nil {
 		if n, err := strconv.Atoi(at[1]); err == nil {
 			line = n
 		}
 		text = text[len(at[0]):]
 	}
-	if strings.HasPrefix(text, "did not find expected") { // the library counts these lines from 0
+	if strings.HasPrefix(text, "did not find expected") { // here the library counts from 0
 		r.fail(line+1, "", "not valid YAML: %s in the block that begins here; correct the "+
 			"indentation below", text)
 		return
@@ -121,7 +121,7 @@ func (v value) child(name string, n *yaml.Node) value {
 // entry is one key of a mapping with its value.
 type entry struct {
 	name  string
-	line  int // of the key, which may be above its value's
+	line  int // of the key, which may be above that of its value
 	value value
 }
 
@@ -188,7 +188,7 @@ func (f fields) get(name string) (value, bool) {
 	return value{}, false
 }
 
-// need is get for a key that must be there.
+// need is get for a required key.
 func (f fields) need(name, example string) (value, bool) {
 	v, ok := f.get(name)
 	if !ok {
@@ -233,9 +233,9 @@ func (v value) kind() string {
 	return "a single value"
 }
 
-// unclosed finds the bracket or quote that a document with a YAML fault leaves open, or closes with
-// the wrong one: its character and line, or 0 where all are closed. The YAML library names the
-// place where it gave up, which may be far below. Quoted texts and comments are passed over.
+// unclosed finds the bracket or quote that an invalid YAML document leaves open, or closes with the
+// wrong one: its character and line, or 0 if all are closed. The YAML library only names the place
+// where it gave up, which may be far below. Quoted texts and comments are skipped.
 func unclosed(doc []byte) (bracket byte, line int) {
 	type opening struct {
 		bracket byte
@@ -281,7 +281,7 @@ func unclosed(doc []byte) (bracket byte, line int) {
 	return open[0].bracket, open[0].line
 }
 
-// endOfLine is the position of the line break behind i, or the end.
+// endOfLine is the position of the line break after i, or the end.
 func endOfLine(doc []byte, i int) int {
 	for i < len(doc) && doc[i] != '\n' {
 		i++
@@ -289,8 +289,8 @@ func endOfLine(doc []byte, i int) int {
 	return i
 }
 
-// endOfQuote is the position behind the quoted text that begins at i, and whether it is closed. A
-// backslash escapes in double quotes; a single quote is written twice in single ones.
+// endOfQuote is the position after the quoted text that begins at i, and whether it is closed. A
+// backslash escapes in double quotes; in single quotes a single quote is written twice.
 func endOfQuote(doc []byte, i int) (end int, closed bool) {
 	quote := doc[i]
 	for i++; i < len(doc); i++ {
@@ -306,8 +306,8 @@ func endOfQuote(doc []byte, i int) (end int, closed bool) {
 	return len(doc), false
 }
 
-// beginsValue reports whether a quote or a bracket at i begins a value: within a plain text it is
-// a character like any other.
+// beginsValue reports whether a quote or a bracket at i begins a value. Inside a plain text it is
+// an ordinary character.
 func beginsValue(doc []byte, i int) bool {
 	at := i - 1
 	for at >= 0 && (doc[at] == ' ' || doc[at] == '\t') {

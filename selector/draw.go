@@ -14,8 +14,8 @@ import (
 // KeySize is the length of a draw key in bytes.
 const KeySize = 32
 
-// Key is the secret under which draws are made. Who does not hold it cannot predict a
-// draw; who does can repeat every one.
+// Key is the secret under which draws are made. Without it draws cannot be predicted; with it every
+// draw can be repeated.
 type Key [KeySize]byte
 
 // ParseKey reads 64 hexadecimal digits.
@@ -32,14 +32,14 @@ func ParseKey(s string) (Key, error) {
 	return k, nil
 }
 
-// ID names the key in records without giving it away: the first eight hexadecimal
-// digits of its SHA-256.
+// ID identifies the key in records without revealing it: the first eight hexadecimal digits of its
+// SHA-256.
 func (k Key) ID() string {
 	sum := sha256.Sum256(k[:])
 	return hex.EncodeToString(sum[:4])
 }
 
-// String hides the key from logs.
+// String does not reveal the key.
 func (k Key) String() string { return "draw key " + k.ID() }
 
 // Drawer makes draws under one key. It keeps scratch space, so each goroutine needs
@@ -78,20 +78,21 @@ func (d *Drawer) Draw(id string, attempt int, size uint64) uint64 {
 	return draw
 }
 
-// StickyDraw is the number in [0, size) that belongs to a keyed hash, such as HMAC of a number: the
-// hash as an unsigned number, multiplied by size, of which the upper 64 bits are the draw. All
-// messages with the same hash draw the same number, and another size moves it in proportion, so
-// that it picks another entry only where the weights have moved across it. Size must not be 0.
+// StickyDraw is the number in [0, size) that belongs to a keyed hash, such as the HMAC of a phone
+// number: the upper 64 bits of the hash, as an unsigned number, times size. All messages with the
+// same hash draw the same number. When size changes, the draw moves in proportion, so it picks
+// another entry only where the weights have moved across it. Size must not be 0.
 func StickyDraw(hash int64, size uint64) uint64 {
 	draw, _ := bits.Mul64(uint64(hash), size) //nolint:gosec // All 64 bits are kept.
 	return draw
 }
 
-// HMAC is a keyed hash of data for some use: the first eight bytes, big-endian and signed, of
+// HMAC is a keyed hash of data for one use: the first eight bytes, big-endian and signed, of
 //
 //	HMAC-SHA-256(key, 0x00 || use || 0x00 || data)
 //
-// It is never a draw: the ids of draws do not begin with a zero byte. Use must not contain one.
+// It never equals the input of a draw: message ids do not begin with a zero byte. use must not
+// contain one.
 func (d *Drawer) HMAC(use string, data []byte) int64 {
 	d.mac.Reset()
 	d.buf = append(d.buf[:0], 0)

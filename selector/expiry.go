@@ -2,9 +2,9 @@ package selector
 
 import "time"
 
-// Unexpired returns the selectors that still count for a message received age ago: those
-// without ExpiresAfter and those whose ExpiresAfter is above age. When all do, it returns
-// the slice it was given and allocates nothing; it never changes that slice.
+// Unexpired returns the selectors that have not expired for a message received age ago: those
+// without ExpiresAfter and those whose ExpiresAfter is above age. When none has expired, it returns
+// the given slice and allocates nothing; it never changes that slice.
 func Unexpired(selectors []Selector, age time.Duration) []Selector {
 	for i := range selectors {
 		if selectors[i].expired(age) {
@@ -14,7 +14,7 @@ func Unexpired(selectors []Selector, age time.Duration) []Selector {
 	return selectors
 }
 
-// unexpired copies the selectors that count; first is the first that does not.
+// unexpired copies the selectors that have not expired; first is the index of the first that has.
 func unexpired(selectors []Selector, first int, age time.Duration) []Selector {
 	out := make([]Selector, first, len(selectors)-1)
 	copy(out, selectors)

@@ -12,10 +12,10 @@ type Value struct {
 	IsNumber bool
 }
 
-// TextValue makes a Value of a text.
+// TextValue is a text as a Value.
 func TextValue(s string) Value { return Value{Text: s} }
 
-// NumberValue makes a Value of a number, which must be finite.
+// NumberValue is a number, which must be finite, as a Value.
 func NumberValue(f float64) Value { return Value{Number: f, IsNumber: true} }
 
 // String is the value as it would be written in the routing document.
@@ -26,8 +26,8 @@ func (v Value) String() string {
 	return v.Text
 }
 
-// Operator compares a channel's label with a selector's value. Its text is the word
-// of the envelope.
+// Operator compares a channel's label with a selector's value. Its text is the word used in the
+// envelope.
 type Operator string
 
 // Operators of a selector.
@@ -54,7 +54,7 @@ type Selector struct {
 	Key      string
 	Operator Operator
 	Value    Value
-	// ExpiresAfter is how long after its message was received the selector counts; 0 is for ever.
+	// ExpiresAfter is how long after its message was received the selector applies; 0 is for ever.
 	ExpiresAfter time.Duration
 }
 

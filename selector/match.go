@@ -2,11 +2,10 @@ package selector
 
 import "math"
 
-// grid makes a term of Match a multiple of 2^-46: a number in [0,1] that is added to it
-// loses its further bits, as those of a float64 near 64 are 2^-46 apart. Sums of up to 128
-// such terms are exact, so they do not depend on the order in which the selectors stand:
-// channels that are equally good tie, and the tie is broken by who has waited longer, not
-// by a rounding error.
+// grid makes each term of Match a multiple of 2^-46: adding grid to a number in [0,1] drops its
+// further bits, because float64 values near 64 are 2^-46 apart. Sums of up to 128 such terms are
+// exact, so they do not depend on the order of the selectors. Equally good channels tie, and the
+// tie is broken by the longer wait and not by a rounding error.
 const grid = 64
 
 // Match is the default score of best_worker, in [0,1]: how well a channel's labels fit
@@ -65,8 +64,8 @@ func (s *Selector) term(label Value, found bool) float64 {
 	return 0
 }
 
-// zeroExcess is how far a label counts as above or below a selector of value 0, where a
-// relative distance does not exist: 1/(1+e^-6) is 0.9975.
+// zeroExcess replaces the relative distance from a selector of value 0, which does not exist:
+// 1/(1+e^-6) is 0.9975.
 const zeroExcess = 6
 
 // excess is how far a label lies on the required side of the selector's value, as a
@@ -85,8 +84,8 @@ func (s *Selector) excess(label float64) float64 {
 	return over / base
 }
 
-// logistic is 1/(1+e^-x), rounded to the grid. What is no number, which only labels that
-// are not finite lead to, counts 0.
+// logistic is 1/(1+e^-x), rounded to the grid. NaN, which only labels that are not finite lead to,
+// counts 0.
 func logistic(x float64) float64 {
 	if math.IsNaN(x) {
 		return 0

@@ -1,8 +1,8 @@
 package selector
 
-// Matcher gives many channels their default scores at once. It holds their labels by
-// key, so that a message costs one look-up for each of its labels and selectors instead
-// of one for each and every channel. It is immutable and safe for concurrent use.
+// Matcher gives many channels their default scores at once. It indexes their labels by key, so that
+// a message costs one look-up for each of its labels and selectors instead of one per channel. It
+// is immutable and safe for concurrent use.
 type Matcher struct {
 	channels int
 	columns  map[string][]cell
@@ -14,7 +14,7 @@ type cell struct {
 	found bool
 }
 
-// NewMatcher takes the labels of the channels, in the order in which Scores answers.
+// NewMatcher returns a Matcher for the labels of the channels. Scores uses the same order.
 func NewMatcher(channels []map[string]Value) *Matcher {
 	m := &Matcher{channels: len(channels), columns: make(map[string][]cell)}
 	for i, labels := range channels {
@@ -28,8 +28,7 @@ func NewMatcher(channels []map[string]Value) *Matcher {
 	return m
 }
 
-// Scores writes into scores, which has one place for each channel, exactly what Match
-// gives for it.
+// Scores writes the score of each channel into scores, equal to what Match returns for it.
 func (m *Matcher) Scores(labels map[string]Value, selectors []Selector, scores []float64) {
 	scores = scores[:m.channels]
 	terms := len(labels) + len(selectors)

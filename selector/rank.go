@@ -9,22 +9,21 @@ import (
 
 // Candidate is a channel as a ranking sees it.
 type Candidate struct {
-	// Index identifies the channel to the caller and is its place in configured
-	// order, which is the last tie-breaker.
+	// Index identifies the channel to the caller. It is its place in configured order, the last
+	// tie-breaker.
 	Index int
-	// Active is the capacity consumed by all attempts under way, in attempts.
+	// Active is how many attempts are in flight.
 	Active int64
 	// Capacity is the total capacity, in attempts; above 0.
 	Capacity int64
 	// LastAssigned is when an attempt was last given to it; zero means never and
 	// counts as the longest wait.
 	LastAssigned time.Time
-	// Score is what a scoring rule made of it; only ByScore reads it. It is finite.
+	// Score is the result of a scoring rule; only ByScore reads it. It is finite.
 	Score float64
 }
 
-// LoadRatio is the share of the capacity that is consumed, for people to read.
-// Rankings compare the fractions themselves.
+// LoadRatio is the share of the capacity in use, for display. Rankings compare the exact fractions.
 func (c Candidate) LoadRatio() float64 { return float64(c.Active) / float64(c.Capacity) }
 
 // ByLoadRatio orders candidates by ascending load ratio; on a tie the one that has
@@ -74,8 +73,7 @@ func compareScoreDown(a, b *Candidate) int {
 	return compareWait(a, b)
 }
 
-// compareWait puts the candidate first that has been available longer, then follows
-// configured order.
+// compareWait orders by the longer wait, then by configured order.
 func compareWait(a, b *Candidate) int {
 	if c := a.LastAssigned.Compare(b.LastAssigned); c != 0 {
 		return c
@@ -83,9 +81,9 @@ func compareWait(a, b *Candidate) int {
 	return cmp.Compare(a.Index, b.Index)
 }
 
-// few is how many candidates are sorted by insertion. It takes a third of the time that
-// slices.SortFunc takes for 20, because it compares in place; the larger list is faster
-// the other way.
+// few is how many candidates are sorted by insertion. For 20 candidates that takes a third of the
+// time of slices.SortFunc, because it compares in place; for longer lists slices.SortFunc is
+// faster.
 const few = 32
 
 // insertEach is a binary insertion sort.
@@ -108,10 +106,9 @@ func insertEach(candidates []Candidate, compare func(a, b *Candidate) int) {
 	}
 }
 
-// ByTurn orders candidates for round robin: those behind the cursor first, then round to
-// those up to and including it. After is the Index at which the cursor stands, -1 for a
-// route that has not had a turn. The candidates must be in configured order; they are
-// rotated in place.
+// ByTurn orders candidates for round robin: those after the cursor first, then the others, the
+// cursor's last. after is the Index of the cursor, -1 for a route that has had no turn. The
+// candidates must be in configured order; they are rotated in place.
 func ByTurn(candidates []Candidate, after int) {
 	next := slices.IndexFunc(candidates, func(c Candidate) bool { return c.Index > after })
 	if next <= 0 {

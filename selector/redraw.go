@@ -6,15 +6,14 @@ import "slices"
 // first choice's.
 const firstRedraw = 2
 
-// Redraw orders the entries of the table for the fallback ranking redraw: by successive
-// draws without replacement. First, the entry that draw 1 picked, is left out; -1 leaves
-// out none. The draws 2, 3, ... of the message id each pick one of the entries that are
-// left, with the sum of their weights as size, and take it out. An entry of weight 0 is
-// never drawn and not listed.
+// Redraw orders the entries of the table for the fallback ranking redraw: by successive draws
+// without replacement. The entry first, which draw 1 picked, is left out; -1 leaves out none. The
+// draws 2, 3, ... of the message id each pick and remove one of the entries left, with the sum of
+// their weights as size. An entry of weight 0 is never drawn and not listed.
 //
-// The order depends on nothing but the drawer's key, the id and the weights. Whatever
-// entries cannot take the message, the first of the others in this order is each of them
-// with exactly its share of their weights.
+// The order depends only on the drawer's key, the id and the weights. Whichever entries cannot take
+// the message, the first of the others in this order is each of them in exact proportion to their
+// weights.
 func (t *Table) Redraw(d *Drawer, id string, first int) []int {
 	left, size := t.without(first)
 	order := make([]int, 0, len(left))
@@ -36,8 +35,7 @@ type share struct {
 	weight uint64
 }
 
-// without lists the entries that have an interval, except one, and the sum of their
-// weights.
+// without lists the entries that have an interval, except one, and the sum of their weights.
 func (t *Table) without(except int) (left []share, size uint64) {
 	left, low := make([]share, 0, len(t.bounds)), uint64(0)
 	for _, b := range t.bounds {
@@ -51,8 +49,8 @@ func (t *Table) without(except int) (left []share, size uint64) {
 	return left, size
 }
 
-// pickLeft finds the entry whose interval holds the draw when the intervals of those
-// left are laid end to end in configured order.
+// pickLeft finds the entry whose interval contains the draw when the intervals of the entries left
+// are laid end to end in configured order.
 func pickLeft(left []share, draw uint64) int {
 	at := 0
 	for draw >= left[at].weight {

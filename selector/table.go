@@ -1,13 +1,13 @@
-// Package selector chooses channels: the interval table that turns a draw into a
-// first choice in exact proportion to configured weights, the keyed draw itself, and
-// the rankings that order the fallbacks.
+// Package selector chooses channels: the interval table that turns a draw into a first choice in
+// exact proportion to configured weights, the keyed draw itself, and the rankings that order the
+// fallbacks.
 //
-// It knows neither messages nor providers nor limits, and does no I/O: every function
-// gives the same answer for the same arguments, so an auditor can repeat each choice.
+// It knows neither messages nor providers nor limits, and does no I/O. Every function gives the
+// same answer for the same arguments, so an auditor can repeat each choice.
 //
-// The interval table follows the random-proportion selection published by Li, Wang
-// and Xu for SMS gateways with several carriers: instead of an array with one slot per
-// unit of weight it keeps one closed interval per channel.
+// The interval table follows the random-proportion selection published by Li, Wang and Xu for SMS
+// gateways with several carriers. Instead of an array with one slot per unit of weight it keeps one
+// closed interval per channel.
 package selector
 
 import (
@@ -34,9 +34,9 @@ type Interval struct {
 // Table maps a draw in [0, Size) to an entry. It is immutable and safe for concurrent use; a change
 // of weights makes a new Table.
 //
-// Pick takes constant time: a guide index cuts [0, Size) into equal cells and stores
-// for each the entry that its first draw falls into (Chen and Asau, 1974), so that
-// the search starts at most a few entries before the answer.
+// Pick takes constant time. A guide index cuts [0, Size) into equal cells and stores for each cell
+// the entry of its first draw (Chen and Asau, 1974), so the search starts at most a few entries
+// before the answer.
 type Table struct {
 	entries []Entry
 	bounds  []bound
@@ -45,17 +45,17 @@ type Table struct {
 	size    uint64
 }
 
-// bound is the first draw behind an entry's interval. Entries without interval have none.
+// bound is the first draw after an entry's interval. Entries without an interval have none.
 type bound struct {
 	end   uint64
 	entry int32
 }
 
-// NewTable scales the weights to whole numbers by the smallest power of ten and lays
-// their intervals end to end in the order given. Weights need not sum to anything.
+// NewTable scales the weights to whole numbers by the smallest power of ten and lays their
+// intervals end to end in the given order. The weights may have any sum.
 //
-// It refuses an empty list, a list of zeros, a repeated or empty name, and weights whose
-// scaled sum exceeds 2^40.
+// It refuses an empty list, a list of zeros, a repeated or empty name, and weights whose scaled sum
+// exceeds 2^40.
 func NewTable(entries []Entry) (*Table, error) {
 	if len(entries) == 0 {
 		return nil, errors.New("no channel has a weight: name at least one")
@@ -114,8 +114,8 @@ func (t *Table) Len() int { return len(t.entries) }
 // Entry returns entry i in the order given to NewTable.
 func (t *Table) Entry(i int) Entry { return t.entries[i] }
 
-// Pick returns the index of the entry whose interval holds the draw. It panics when
-// the draw is not below Size, because a wrong channel would be chosen silently.
+// Pick returns the index of the entry whose interval contains the draw. It panics when the draw is
+// not below Size: otherwise a wrong channel would be chosen without notice.
 func (t *Table) Pick(draw uint64) int {
 	at := t.guide[draw>>t.shift]
 	for t.bounds[at].end <= draw {

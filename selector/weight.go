@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// maxDecimals is how many digits may stand behind the decimal point of a weight.
+// maxDecimals is how many digits may follow the decimal point of a weight.
 const maxDecimals = 9
 
-// maxSize bounds N, so that the 64-bit draw has at least 24 bits to spare and no
-// interval is visibly favoured: the bias of multiply-shift is below N/2^64.
+// maxSize bounds Table.Size, so that 24 of the 64 bits of a draw remain and its bias, which is
+// below Size/2^64, favours no interval noticeably.
 const maxSize = 1 << 40
 
-// Weight is an exact, non-negative decimal with at most nine digits behind the point.
+// Weight is an exact, non-negative decimal with at most nine digits after the point.
 // The zero Weight is 0.
 type Weight struct {
 	units    uint64 // the digits without the point
-	decimals int    // how many of them stand behind it, without trailing zeros
+	decimals int    // how many of them follow the point, without trailing zeros
 }
 
 // ParseWeight reads a plain decimal such as 25, 34.5 or 0.000000001. Signs,
@@ -65,7 +65,7 @@ func (w Weight) String() string {
 	return s[:len(s)-w.decimals] + "." + s[len(s)-w.decimals:]
 }
 
-// MarshalText and UnmarshalText let a Weight stand in JSON and YAML as its decimal text.
+// MarshalText writes the decimal text, for JSON and YAML.
 func (w Weight) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.

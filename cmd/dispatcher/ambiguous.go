@@ -127,7 +127,7 @@ func newAmbiguityLine(d *ledger.AmbiguityRecord) ambiguityLine {
 	}
 }
 
-// ambiguitySheet has every field in CSV; a table leaves out what it has no room for.
+// ambiguitySheet has every field in CSV; a table leaves out those without room.
 func ambiguitySheet(lines []ambiguityLine, as format) sheet {
 	columns := keys[ambiguityLine](formatCSV, "id", "lane", "tenant", "channel", "attempt",
 		"segments",
@@ -156,13 +156,13 @@ func ambiguitySheet(lines []ambiguityLine, as format) sheet {
 	return s
 }
 
-// onChannel names an attempt with its channel.
+// onChannel is an attempt with its channel, as one cell.
 func onChannel(attempt int, channel string) string {
 	return fmt.Sprintf("%d on %s", attempt,
 		channel)
 }
 
-// progress is which way is tried to resolve the ambiguity, and until when; then the verdict.
+// progress is how the dispatcher tries to resolve the ambiguity, and until when; then the verdict.
 func (d *ambiguityLine) progress() string {
 	if d.Verdict != "" {
 		return d.Verdict
@@ -170,18 +170,18 @@ func (d *ambiguityLine) progress() string {
 	return d.Step + ", until " + d.Until.Format(time.DateTime)
 }
 
-// contradictionLine is an attempt that its provider denied, and that its receipt calls delivered.
+// contradictionLine is an attempt that its provider denied but whose receipt says delivered.
 type contradictionLine struct {
 	ID                string    `json:"id"`
 	Lane              string    `json:"lane"`
 	Tenant            string    `json:"tenant"`
 	Channel           string    `json:"channel"`
 	Attempt           int       `json:"attempt"`
-	Outcome           string    `json:"outcome"` // that the provider answered
+	Outcome           string    `json:"outcome"` // the provider's answer
 	Code              string    `json:"code"`
-	Reference         string    `json:"reference"` // that the receipt names
+	Reference         string    `json:"reference"` // the reference in the receipt
 	ReceivedAt        time.Time `json:"received_at"`
-	State             string    `json:"state"` // of the message
+	State             string    `json:"state"` // state of the message
 	PossibleDuplicate bool      `json:"possible_duplicate"`
 }
 
@@ -199,7 +199,7 @@ func contradictionLines(records []ledger.ContradictionRecord) []contradictionLin
 	return lines
 }
 
-// verdictContradicted stands in the CSV rows of contradictions.
+// verdictContradicted is the verdict in the CSV rows of contradictions.
 const verdictContradicted = "contradicted"
 
 // ambiguityLine is the contradiction in the columns of ambiguous submissions, for CSV.
@@ -212,7 +212,7 @@ func (c *contradictionLine) ambiguityLine() ambiguityLine {
 	}
 }
 
-// note says what contradicts what.
+// note says what the contradiction is.
 func (c *contradictionLine) note() string {
 	note := "answered " + c.Outcome + ", then delivered by receipt"
 	if c.Reference != "" {
@@ -224,7 +224,8 @@ func (c *contradictionLine) note() string {
 	return note
 }
 
-// contradictionSheet is the table of contradictions; CSV has them among the ambiguous submissions.
+// contradictionSheet is the table of contradictions; in CSV they are among the ambiguous
+// submissions.
 func contradictionSheet(lines []contradictionLine) sheet {
 	s := list(formatTable, lines, []column[contradictionLine]{
 		{key: "id", width: 24},
@@ -249,7 +250,7 @@ func contradictionSheet(lines []contradictionLine) sheet {
 	return s
 }
 
-// ambiguousFilter are the flags that say which ambiguous messages are meant.
+// ambiguousFilter are the flags that select ambiguous messages.
 type ambiguousFilter struct {
 	all                                       bool
 	channel, lane, tenant, code, since, until string
@@ -274,7 +275,7 @@ func (f *ambiguousFilter) add(flags *pflag.FlagSet) {
 	})
 }
 
-// given reports whether the flags leave anything out, so that they may be settled together.
+// given reports whether a flag restricts the selection, as settling several together requires.
 func (f *ambiguousFilter) given() bool {
 	return f.channel+f.lane+f.tenant+f.code+f.since+f.until != ""
 }

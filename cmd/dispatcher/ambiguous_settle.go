@@ -74,7 +74,7 @@ command is interrupted stays settled. --outcome is the same as --as.`,
 	return cmd
 }
 
-// settlement is what the flags say became of a message.
+// settlement is the outcome that the flags state.
 func (f *settleFlags) settlement() *control.Settlement {
 	return &control.Settlement{
 		As: f.as, Reference: f.reference, By: control.By{Author: f.author, Reason: f.reason},
@@ -105,7 +105,7 @@ func (f *settleFlags) check(named bool) error {
 	return err
 }
 
-// settleOne settles the message with an id and says what became of it.
+// settleOne settles the message with an id and prints the result.
 func (c *cli) settleOne(ctx context.Context, l *database, id string, f *settleFlags) error {
 	attempt, why, err := control.Settle(ctx, l.Ledger, id, 0, f.settlement())
 	switch {
@@ -124,7 +124,7 @@ func (c *cli) settleOne(ctx context.Context, l *database, id string, f *settleFl
 	return nil
 }
 
-// settledMany is what settling by a filter came to. The JSON names are relied on by scripts.
+// settledMany is the result of settling by a filter. Scripts rely on the JSON names.
 type settledMany struct {
 	As      string     `json:"as"`
 	DryRun  bool       `json:"dry_run"`
@@ -139,12 +139,12 @@ type leftOpen struct {
 	Why string `json:"why"`
 }
 
-// settlePage is how many submissions are read at a time.
+// settlePage is how many submissions are read at once.
 const settlePage = 500
 
 // settleMany settles each message that the filter finds, in the order in which they became
-// ambiguous, those of before its begin. What was settled before it fails or is interrupted stays
-// settled.
+// ambiguous, up to the start of the command. If it fails or is interrupted, what it has settled
+// stays settled.
 func (c *cli) settleMany(ctx context.Context, l *database, f *settleFlags) error {
 	now, err := l.Clock(ctx)
 	if err != nil {
@@ -176,12 +176,12 @@ func (c *cli) settleMany(ctx context.Context, l *database, f *settleFlags) error
 		return errors.Join(printed, err)
 	}
 	if len(result.Left) > 0 {
-		return &codedError{code: exitFailed} // the list of those left has said it
+		return &codedError{code: exitFailed} // the list of those left has been printed
 	}
 	return nil
 }
 
-// settlePages settles page by page of that size, so that memory is bounded however many there are.
+// settlePages settles page by page of that size, so that memory is bounded for any number.
 func settlePages(
 	ctx context.Context, l *database, f *settleFlags, filter *ledger.AmbiguousFilter, size int,
 	result *settledMany, show func(done int64),

@@ -86,23 +86,23 @@ checked, also that each draw is in the interval of the channel that it chose.`,
 // listedMismatches is how many differences are listed; all are counted.
 const listedMismatches = 1000
 
-// verification is what audit verify found.
+// verification is the result of audit verify.
 type verification struct {
 	Day      string `json:"day"`
 	Timezone string `json:"timezone"`
 	Checked  int    `json:"checked"`
 	Attempts int    `json:"attempts"`
-	// Mismatched counts all differences, and ByKind those of each kind, of which Mismatches
-	// lists the first.
+	// Mismatched counts all differences and ByKind those of each kind. Mismatches lists the first of
+	// them.
 	Mismatched int              `json:"mismatched"`
 	ByKind     map[string]int   `json:"by_kind"`
 	Mismatches []audit.Mismatch `json:"mismatches"`
-	// WithoutPayload counts the messages whose number and text are gone, and what could not be
-	// checked for that.
+	// WithoutPayload counts the messages whose number and text are gone, and what could not be checked
+	// for that reason.
 	WithoutPayload audit.WithoutPayload `json:"without_payload"`
-	// WithoutKey counts the messages that were not drawn again for want of keys.
+	// WithoutKey counts the messages that were not drawn again because keys are missing.
 	WithoutKey int `json:"without_key,omitempty"`
-	// Sealed is the comparison with the log of hashes; nil when no key of it was at hand.
+	// Sealed is the comparison with the log of hashes; nil when no key of the log was available.
 	Sealed *sealed `json:"sealed"`
 }
 
@@ -112,7 +112,7 @@ type verifyFlags struct {
 	sample  int
 	keyless bool
 	seals   string
-	// checkpoint is a file with one that was kept elsewhere.
+	// checkpoint is a file with a checkpoint that was kept elsewhere.
 	checkpoint string
 	as         format
 }
@@ -127,7 +127,7 @@ func (v *verification) add(found []audit.Mismatch) {
 		found[:min(len(found), listedMismatches-len(v.Mismatches))]...)
 }
 
-// verify derives the day again. It needs the keys that the day was drawn with.
+// verify derives the day again. It needs the keys of the day's draws.
 func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
 	var keys []selector.Key
 	var err error
@@ -188,7 +188,7 @@ func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
 	return c.printVerification(&found, f.as)
 }
 
-// drawKeys are all keys of the key file; a check of old draws is nothing without them.
+// drawKeys are all keys of the key file. Without them old draws cannot be checked.
 func drawKeys(s *config.Settings) ([]selector.Key, error) {
 	if s.DrawKeyFile == "" {
 		return nil, usage(errors.New("DISPATCHER_DRAW_KEY_FILE is missing; set it to the file " +
@@ -201,19 +201,18 @@ func drawKeys(s *config.Settings) ([]selector.Key, error) {
 	return keys, nil
 }
 
-// versions gives the routing versions that a day was chosen under as an auditor needs them.
+// versions provides the routing versions of a day's choices to the auditor.
 type versions struct {
 	ctx    context.Context //nolint:containedctx // Lives for one command, as its callback.
 	ledger *ledger.Ledger
 }
 
-// effectsOverlap is how much longer claims may go by a version than until effects replace it:
-// effects lock no channel, so a claim may read the version before them until their transaction has
-// committed.
+// effectsOverlap is how long claims may still use a version after effects replaced it. Effects lock
+// no channel, so a claim may have read the version before them until its transaction has committed.
 const effectsOverlap = 5 * time.Second
 
-// edition reads a version and when it was in force. One that is not there, or that nobody can
-// compile any more, is no error: it is what the audit has to report.
+// edition reads a version and when it was in force. A version that is missing, or can no longer be
+// compiled, is no error: the audit reports it.
 func (v *versions) edition(version int64) (e audit.Edition, err error) {
 	stored, err := v.ledger.Routing.Version(v.ctx, version)
 	if errors.Is(err, ledger.ErrNoRouting) {
@@ -246,7 +245,7 @@ func (v *versions) edition(version int64) (e audit.Edition, err error) {
 	return e, nil
 }
 
-// boundsOf tells which limits the channels of a document have.
+// boundsOf are the limits of a document's channels.
 func boundsOf(doc *config.Routing) map[string]audit.Bound {
 	bounds := make(map[string]audit.Bound, len(doc.Channels))
 	for i := range doc.Channels {
@@ -259,7 +258,7 @@ func boundsOf(doc *config.Routing) map[string]audit.Bound {
 	return bounds
 }
 
-// title counts what was looked at and what differs.
+// title counts what was checked and what differs.
 func (v *verification) title() string {
 	var kinds strings.Builder
 	for _, kind := range slices.Sorted(maps.Keys(v.ByKind)) {
@@ -274,7 +273,7 @@ func (v *verification) title() string {
 	return title
 }
 
-// notCheckedWords say what an auditor misses once payloads are gone, in the order of the sentence.
+// notCheckedWords say what cannot be checked once payloads are gone, in the order of the sentence.
 var notCheckedWords = []struct{ kind, words string }{
 	{"route", "route match"},
 	{"segments", "segments"},
@@ -287,7 +286,7 @@ var notCheckedWords = []struct{ kind, words string }{
 	{"envelope_hmac", "keyed hash of the envelope"},
 }
 
-// gone says what could not be checked; empty when every payload is there.
+// gone says what could not be checked; empty when every payload exists.
 func (v *verification) gone() string {
 	n := v.WithoutPayload.Messages
 	if n == 0 {
@@ -311,7 +310,7 @@ func (v *verification) gone() string {
 		strings.Join(parts, "; "))
 }
 
-// missedByLimits are the windows of limits that have counted attempts which are not on record.
+// missedByLimits are the windows of limits that counted attempts which are not on record.
 func missedByLimits(windows []ledger.Uncounted) []audit.Mismatch {
 	out := make([]audit.Mismatch, len(windows))
 	for i, w := range windows {
@@ -330,7 +329,7 @@ func missedByLimits(windows []ledger.Uncounted) []audit.Mismatch {
 	return out
 }
 
-// whatBudget: attempts cost more of a prepaid budget than was topped up by then.
+// whatBudget: attempts cost more of a prepaid budget than had been topped up by then.
 const whatBudget = "budget"
 
 // beyondBudgets are budgets that were spent before they were topped up.
@@ -355,7 +354,7 @@ func beyondBudgets(found []ledger.Overspent) []audit.Mismatch {
 // whatReceipt: a receipt contradicts what was submitted, or what its attempt says.
 const whatReceipt = "receipt"
 
-// misfitWords say what a receipt had to be.
+// misfitWords say what a correct receipt would have been.
 var misfitWords = map[string][2]string{
 	ledger.MisfitChannel:   {"from channel ", "one of an attempt of the message on that channel"},
 	ledger.MisfitReference: {"for reference ", "a reference that an answer to a submit named"},
@@ -364,7 +363,7 @@ var misfitWords = map[string][2]string{
 	ledger.MisfitDelivered: {"delivered ", "the time at which a receipt on record came"},
 }
 
-// misfitReceipts are receipts that contradict what is on record.
+// misfitReceipts are receipts that contradict the record.
 func misfitReceipts(all []ledger.MisfitReceipt) []audit.Mismatch {
 	out := make([]audit.Mismatch, len(all))
 	for i, m := range all {
@@ -389,7 +388,7 @@ func verificationSheet(v *verification, as format) sheet {
 	return s
 }
 
-// printVerification lists what differs; the exit code says whether anything did.
+// printVerification lists the differences; the exit code says whether there are any.
 func (c *cli) printVerification(v *verification, as format) error {
 	s := verificationSheet(v, as)
 	if as == formatTable && v.Mismatched == 0 {

@@ -66,7 +66,7 @@ metrics.md.`,
 	return cmd
 }
 
-// days are the first and the last day.
+// days are the first and the last day to check.
 func (f *invariantFlags) days(now time.Time) (from, to ledger.Day, err error) {
 	from, to = ledger.DayAt(now)-1, ledger.DayAt(now)
 	for _, flag := range []struct {
@@ -102,28 +102,28 @@ type invariantsFound struct {
 	Checked    int                `json:"checked"`
 	Violated   int                `json:"violated"`
 	Invariants []invariantChecked `json:"invariants"`
-	// Violations are the first ones.
+	// Violations are the first violations.
 	Violations []violation `json:"violations"`
 }
 
-// invariantChecked is one statement, and how many violations it found.
+// invariantChecked is one statement with the number of its violations.
 type invariantChecked struct {
 	Guarantee  string  `json:"guarantee"`
 	Invariant  string  `json:"invariant"`
-	Holds      string  `json:"holds"` // what has to hold, as a sentence
+	Holds      string  `json:"holds"` // the invariant as a sentence
 	Violations int     `json:"violations"`
 	Seconds    float64 `json:"seconds"`
 }
 
-// violation is one sentence.
+// violation is one violation, as a sentence.
 type violation struct {
 	Guarantee string `json:"guarantee"`
 	Invariant string `json:"invariant"`
 	Detail    string `json:"detail"`
 }
 
-// checkInvariants runs each statement for one day after the other, so that none has to hold more
-// than a day in memory. Those that have no day run once.
+// checkInvariants runs each statement day by day, so that none processes more than a day at once.
+// Statements without a day run once.
 func (c *cli) checkInvariants(
 	ctx context.Context, l *database, all bool, from, to ledger.Day, as format,
 ) error {
@@ -163,7 +163,7 @@ func (c *cli) checkInvariants(
 			}
 			scope := ledger.ScopeOf(day, day, app.Grace(l.settings))
 			if all && day == from {
-				scope.Since = time.Unix(0, 0) // windows are kept for longer than messages may be
+				scope.Since = time.Unix(0, 0) // windows may be kept for longer than messages
 			}
 			err := auditor.Check(ctx, invariant, &scope, func(detail string) {
 				checked.Violations++
@@ -188,7 +188,7 @@ func (c *cli) checkInvariants(
 }
 
 // printChecked lists the invariants and then the violations; the exit code says whether there are
-// any.
+// any violations.
 func (c *cli) printChecked(found *invariantsFound, as format) error {
 	s := invariantSheet(found, as)
 	if as == formatCSV {
@@ -208,7 +208,7 @@ func (c *cli) printChecked(found *invariantsFound, as format) error {
 	return nil
 }
 
-// invariantSheet is the table of what was checked.
+// invariantSheet is the table of the invariants.
 func invariantSheet(found *invariantsFound, as format) sheet {
 	s := list(as, found.Invariants, []column[invariantChecked]{
 		{key: "guarantee", width: 26},

@@ -18,21 +18,20 @@ import (
 	"dispatcher/ledger"
 )
 
-// sealed says what the comparison with the log came to.
+// sealed is the result of the comparison with the log.
 type sealed struct {
-	// Messages were compared; Unsealed are those that the log has not come to yet, or that were
-	// received before it began.
+	// Messages were compared. Unsealed are not in the log yet, or were received before it began.
 	Messages int `json:"messages"`
 	Unsealed int `json:"unsealed"`
-	// Checkpoint is the newest one that covers the day.
+	// Checkpoint is the newest checkpoint that covers the day.
 	Checkpoint string `json:"checkpoint"`
 }
 
-// whatCheckpoint: the log itself is not as it was signed.
+// whatCheckpoint: the log itself differs from what was signed.
 const whatCheckpoint = "checkpoint"
 
-// verifySeals compares the messages and versions of a time with the log, an hour of the clock at a
-// time, and reports each difference.
+// verifySeals compares the messages and versions of a period with the log, hour by hour, and
+// reports each difference.
 func verifySeals(
 	ctx context.Context, store *ledger.Seals, keyFile, kept string, from, to time.Time,
 	report func([]audit.Mismatch),
@@ -58,7 +57,7 @@ func verifySeals(
 	return s, nil
 }
 
-// hasCheckpoint looks for a checkpoint that was kept elsewhere in the log.
+// hasCheckpoint checks that the log contains a checkpoint that was kept elsewhere.
 func hasCheckpoint(
 	ctx context.Context, store *ledger.Seals, keys *seal.Keys, path string,
 	report func([]audit.Mismatch),
@@ -87,7 +86,7 @@ func hasCheckpoint(
 	return nil
 }
 
-// hour compares those of an hour. Looks at the log do not span two hours.
+// hour compares the messages and versions of an hour. Looks of the log do not span two hours.
 func (s *sealed) hour(
 	ctx context.Context, store *ledger.Seals, keys *seal.Keys, hour time.Time,
 	report func([]audit.Mismatch),
@@ -136,7 +135,7 @@ func (s *sealed) hour(
 	return err
 }
 
-// lastLook is when the messages that were received at an instant were looked at last.
+// lastLook is the time of the last look at the messages that were received at an instant.
 func lastLook(looks []ledger.Seal, received time.Time) (at time.Time) {
 	for i := range looks {
 		l := &looks[i]
@@ -147,7 +146,7 @@ func lastLook(looks []ledger.Seal, received time.Time) (at time.Time) {
 	return at
 }
 
-// checkLook checks that a look is as it was signed, and follows the one before it.
+// checkLook checks that a look is as signed, and follows the one before it.
 func (s *sealed) checkLook(
 	ctx context.Context, store *ledger.Seals, keys *seal.Keys, look *ledger.Seal,
 ) error {
@@ -164,8 +163,8 @@ func (s *sealed) checkLook(
 	return keys.Check(before, look)
 }
 
-// outOfOrder reports whether the time of a look cannot be right: one is made after the time that it
-// is about, and after the look before it. A clock may have been set back a little.
+// outOfOrder reports whether the time of a look is impossible: a look is made after the period that
+// it covers, and after the previous look. A clock may have been set back a little.
 func outOfOrder(before, look *ledger.Seal) bool {
 	if look.At.Before(look.To) {
 		return true
@@ -174,7 +173,7 @@ func outOfOrder(before, look *ledger.Seal) bool {
 		look.At.Before(before.At.Add(-time.Minute)))
 }
 
-// mismatchesOf are the faults in the words of audit verify.
+// mismatchesOf are the faults as differences of audit verify.
 func mismatchesOf(faults []seal.Fault) []audit.Mismatch {
 	found := make([]audit.Mismatch, len(faults))
 	for i, f := range faults {
@@ -200,7 +199,7 @@ func mismatchesOf(faults []seal.Fault) []audit.Mismatch {
 	return found
 }
 
-// sealed says in a line what the comparison with the log came to.
+// sealed is the comparison with the log in one line.
 func (v *verification) sealed() string {
 	switch s := v.Sealed; {
 	case s == nil:
@@ -297,7 +296,7 @@ check them with any tool for transparency logs, without the database.`,
 	return cmd
 }
 
-// growthSince proves that the log goes on from a checkpoint in a file.
+// growthSince proves that the log extends a checkpoint in a file.
 func growthSince(ctx context.Context, l *database, path string) (*seal.Growth, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -333,7 +332,7 @@ func growthSheet(g *seal.Growth) sheet {
 	}, g.Hashes, g.Checkpoint)
 }
 
-// proofOf is that of the newest leaf of a message.
+// proofOf is the proof of the newest leaf of a message.
 func proofOf(ctx context.Context, l *database, id string) (p *seal.Proof, err error) {
 	record, err := l.Messages.Record(ctx, id)
 	if errors.Is(err, ledger.ErrNoMessage) {

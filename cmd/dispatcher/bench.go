@@ -19,7 +19,7 @@ import (
 type benchFlags struct {
 	config  bench.Config
 	faults  bool
-	fault   bench.FaultsConfig // but for its During
+	fault   bench.FaultsConfig // except its duration
 	codes   bool
 	seconds int
 	as      format
@@ -84,7 +84,7 @@ func (f *benchFlags) add(flags *pflag.FlagSet) {
 	f.as.addTo(flags)
 }
 
-// check refuses figures that measure nothing, and completes the others.
+// check refuses figures that would measure nothing, and fills in defaults.
 func (f *benchFlags) check() error {
 	switch {
 	case f.config.Messages < 1000 || f.config.Rounds < 1:
@@ -214,7 +214,7 @@ func faultsSheet(r *bench.FaultsResult, as format) sheet {
 	return s
 }
 
-// benchFloorCommand is the process that bench measures the dispatcher against.
+// benchFloorCommand is the floor process that bench measures the dispatcher against.
 func (c *cli) benchFloorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "bench-floor",

@@ -119,7 +119,7 @@ often the command is repeated: name the payment.`,
 	return cmd
 }
 
-// printTopUp says what was booked.
+// printTopUp prints what was booked.
 func (c *cli) printTopUp(done *control.ToppedUp, as format) error {
 	if as != formatTable {
 		return as.write(c.out, done, topUpSheet([]control.ToppedUp{*done}, as))
@@ -172,7 +172,7 @@ func (c *cli) budgetHistoryCommand() *cobra.Command {
 	return cmd
 }
 
-// topUpSheet has a column for each field in CSV, and in a table what fits a terminal.
+// topUpSheet has a column for each field in CSV; a table has what fits a terminal.
 func topUpSheet(rows []control.ToppedUp, as format) sheet {
 	s := list(as, rows, append(keys[control.ToppedUp](formatCSV, "id", "at", "author", "login",
 		"reason", "channel", "scope", "currency", "amount", "topped_up_before", "topped_up", "used",

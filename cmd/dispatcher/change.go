@@ -11,16 +11,16 @@ import (
 	"dispatcher/cmd/dispatcher/internal/control"
 )
 
-// changeFlags are those that every command has which changes the routing.
+// changeFlags are the flags of every command that changes the routing.
 type changeFlags struct {
 	reason, author string
-	expect         versionFlag // not given: whatever is current
+	expect         versionFlag // if not given, any version
 	dryRun         bool
-	force          bool // apply also what means nothing new
+	force          bool // apply even if nothing changes
 	as             format
 }
 
-// addTo defines the flags. The author is who is logged in, unless named.
+// addTo defines the flags. The default author is the logged-in user.
 func (f *changeFlags) addTo(cmd *cobra.Command, c *cli) {
 	cmd.Flags().StringVar(&f.reason, "reason", "", "why; the history shows it (required)")
 	c.authorFlag(cmd.Flags(), &f.author)
@@ -43,7 +43,7 @@ func (f *changeFlags) check() error {
 	return nil
 }
 
-// change is one change of the routing under way, made by a command.
+// change is one change of the routing that a command is making.
 type change struct {
 	*control.Draft
 	cli    *cli
@@ -51,7 +51,7 @@ type change struct {
 	ledger *database
 }
 
-// by is who makes the change, and why.
+// by is the author of the change, and the reason.
 func (f *changeFlags) by() control.By {
 	by := control.By{Author: f.author, Reason: f.reason, DryRun: f.dryRun, Force: f.force}
 	if f.expect.given {
@@ -74,7 +74,7 @@ func (c *cli) withRouting(ctx context.Context, f *changeFlags, use func(*change)
 	})
 }
 
-// write shows what came of the change.
+// write prints the result of the change.
 func (ch *change) write(done *control.Changed, err error) error {
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (ch *change) need() error {
 	return nil
 }
 
-// inCommands gives an error of a change its exit code, and says which command helps.
+// inCommands gives an error of a change its exit code, and names the command that helps.
 func inCommands(err error) error {
 	if conflict, ok := errors.AsType[*control.Conflict](err); ok {
 		return failed(conflictWords(conflict))

@@ -14,7 +14,7 @@ func changeSheet(changes []control.Line, as format) sheet {
 	}...)
 }
 
-// writeChanged shows what has changed, or would, and which version is in force now.
+// writeChanged prints what has changed, or would change, and which version is in force now.
 func writeChanged(c *cli, d *control.Changed, as format) error {
 	if as != formatTable {
 		as.warn(c, d.Warnings)
@@ -75,8 +75,8 @@ func weightSheet(before, after *report.RoutePreview) sheet {
 	return s
 }
 
-// intervalCells are weight, share and interval of a channel, as far as it has them; behind the
-// configured weight the one that health weighting has put in its place.
+// intervalCells are the weight, share and interval of a channel, as far as it has them. If health
+// weighting has lowered the weight, the effective weight follows the configured one.
 func intervalCells(iv report.IntervalPreview) []string {
 	weight, part, bounds := "", "", ""
 	if iv.Weight != nil {

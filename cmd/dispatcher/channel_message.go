@@ -21,7 +21,7 @@ type testFlags struct {
 	as             format
 }
 
-// testResult is what came of it. The JSON names are relied on by scripts.
+// testResult is the result of "channel test". Scripts rely on the JSON names.
 type testResult struct {
 	control.TestSent
 	Channel string `json:"channel"`

@@ -12,19 +12,20 @@ import (
 	"dispatcher/cmd/dispatcher/internal/status"
 )
 
-// column is one column of a list that a command prints, over rows of a struct that JSON has, too.
-// A field is named once: by its JSON key, which is also the column's name in CSV and in tables.
+// column is one column of a list that a command prints, over rows of a struct that is also its
+// JSON. A field is named once: by its JSON key, which is also the column's name in CSV and in
+// tables.
 type column[R any] struct {
 	key   string // JSON key of the field that has the value
-	name  string // in place of the key
-	head  string // above a table in place of the name
+	name  string // instead of the key
+	head  string // header in tables, instead of the name
 	only  format // formatTable or formatCSV; empty for both
-	style style  // how the value is written where its type does not tell
-	width int    // characters at most in a table; 0 is no bound
-	right bool   // holds figures though its cells are texts; fields that are numbers always do
+	style style  // how to write the value if its type does not say
+	width int    // most characters in a table; 0 is no bound
+	right bool   // aligned right although its cells are texts; numbers always are
 	left  bool   // never aligned right
 
-	cell func(row *R) any // in place of the field's value
+	cell func(row *R) any // instead of the field's value
 }
 
 // style is how a value is written.
@@ -34,13 +35,13 @@ const (
 	byType style = iota
 	share        // of a whole: percent in tables
 	micros       // money without its currency
-	zoned        // a time as sentences have it
+	zoned        // a time in the form of sentences
 )
 
-// instant writes a time as tables and sentences show it.
+// instant is the form of times in tables and sentences.
 const instant = "2006-01-02 15:04:05 UTC"
 
-// keys are columns without anything to add.
+// keys are columns with nothing but a key.
 func keys[R any](only format, keys ...string) []column[R] {
 	columns := make([]column[R], len(keys))
 	for i, key := range keys {
@@ -49,7 +50,7 @@ func keys[R any](only format, keys ...string) []column[R] {
 	return columns
 }
 
-// list makes a sheet of rows, for a table or for CSV.
+// list makes a sheet from rows, for a table or for CSV.
 func list[R any](as format, rows []R, columns ...column[R]) sheet {
 	columns = slices.DeleteFunc(slices.Clone(columns), func(c column[R]) bool {
 		return c.only != "" && (c.only == formatCSV) != (as == formatCSV)
@@ -85,7 +86,7 @@ func list[R any](as format, rows []R, columns ...column[R]) sheet {
 	return s
 }
 
-// title is the column's name in CSV, or what stands above it in a table.
+// title is the column's name in CSV, or its header in a table.
 func (c *column[R]) title(as format) string {
 	switch {
 	case as != formatCSV && c.head != "":
@@ -102,8 +103,8 @@ func valueOf(row any, key string) any {
 	return v.FieldByIndex(fieldOf(v.Type(), key).Index).Interface()
 }
 
-// fieldOf finds a field by its JSON key. It panics for a key that no field has, which is a fault of
-// the command.
+// fieldOf finds a field by its JSON key. It panics for an unknown key, which is a bug of the
+// command.
 func fieldOf(t reflect.Type, key string) reflect.StructField {
 	for _, f := range reflect.VisibleFields(t) {
 		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name == key {
@@ -113,7 +114,7 @@ func fieldOf(t reflect.Type, key string) reflect.StructField {
 	panic(fmt.Sprintf("%s has no field with the JSON key %q", t, key))
 }
 
-// isFigure reports whether values of a type are aligned right.
+// isFigure reports whether values of a type are numbers, which are aligned right.
 func isFigure(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -122,7 +123,7 @@ func isFigure(t reflect.Type) bool {
 		t == reflect.TypeFor[status.Quantity]()
 }
 
-// cell writes one value. What is not known, nil, is empty.
+// cell writes one value. An unknown value, nil, is empty.
 func (f format) cell(as style, value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -161,7 +162,7 @@ func (f format) cell(as style, value any) string {
 	return fmt.Sprint(value)
 }
 
-// time writes a time: as RFC 3339 in CSV, in a table without a zone, which its header names.
+// time writes a time: as RFC 3339 in CSV; in a table without a zone, which the header names.
 func (f format) time(as style, t time.Time) string {
 	switch {
 	case f == formatCSV:

@@ -46,16 +46,16 @@ func (c *cli) commands() []*cobra.Command {
 	}
 }
 
-// commandFacts are what users need to know of a command beside its name, synopsis, purpose and
-// flags, which cobra holds. "dispatcher help" prints them and docs/commands.md lists them.
+// commandFacts are what users need to know of a command besides its name, synopsis, purpose and
+// flags, which cobra has. "dispatcher help" prints them and docs/commands.md lists them.
 type commandFacts struct {
 	path  string // without "dispatcher", such as "weights set"
 	needs string // what the command reaches or reads
 	csv   string // what one row of its CSV is; empty for a command without --format
-	fails string // what else than a failure of its work ends it with exit code 1
+	fails string // other reasons for exit code 1 than a failure of its work
 }
 
-// What commands need.
+// Needs of commands.
 const (
 	needsNothing  = "nothing"
 	needsBroker   = "broker"
@@ -64,10 +64,10 @@ const (
 	needsKeyFile  = "key file"
 )
 
-// lostRace is how a change of the routing fails without being wrong.
+// lostRace is why a correct change of the routing may fail.
 const lostRace = "another version was applied first"
 
-// facts has one line for each command that does something, in the order of docs/commands.md.
+// facts has one line for each command that does work, in the order of docs/commands.md.
 var facts = []commandFacts{
 	{"demo", needsNothing, "a channel", ""},
 	{"run", "broker, database, draw key; with --embedded nothing", "", ""},
@@ -193,7 +193,7 @@ var exitCodes = []struct {
 		"stop, so SIGTERM ends them with 0"},
 }
 
-// text is what help says of the facts, below the details of a command.
+// text is the part of the help with the facts, below the details of a command.
 func (f *commandFacts) text() string {
 	var out strings.Builder
 	out.WriteString("\n\nNeeds: " + f.needs + ".")
@@ -206,12 +206,12 @@ func (f *commandFacts) text() string {
 	return out.String()
 }
 
-// addFacts lets the help of each command say its facts.
+// addFacts adds the facts to the help of each command.
 func addFacts(root *cobra.Command) {
 	for i := range facts {
 		cmd, _, err := root.Find(strings.Fields(facts[i].path))
 		if err != nil {
-			continue // TestEveryCommandHasFacts
+			continue // TestEveryCommandHasFacts reports it
 		}
 		if cmd.Long == "" {
 			cmd.Long = cmd.Short + "."

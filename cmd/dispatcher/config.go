@@ -32,7 +32,7 @@ With --routing FILE it checks a routing document instead and reports each proble
 	return cmd
 }
 
-// listSettings prints the settings, and then what is wrong with them.
+// listSettings prints the settings, then what is wrong with them.
 func (c *cli) listSettings(as format) error {
 	s, err := c.load()
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *cli) listSettings(as format) error {
 	return nil
 }
 
-// checkRouting says what is in a document, if it is good.
+// checkRouting prints what a valid document contains.
 func (c *cli) checkRouting(file string, as format) error {
 	doc, err := checkedRouting("--routing", file)
 	if err != nil {

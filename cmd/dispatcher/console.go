@@ -11,8 +11,9 @@ import (
 	"dispatcher/ledger"
 )
 
-// serveConsole adds the console to the API of a process, when anybody may use it. With a token of
-// embedded servers it returns the code that lets one browser in, once; empty otherwise.
+// serveConsole adds the console to the API of a process, if any access is configured. With the
+// token of embedded servers it returns a code with which one browser can sign in, once; else an
+// empty one.
 func serveConsole(
 	opts *app.Options, gate *access.Gate, token string, intake *kafka.Intake,
 ) (code string) {

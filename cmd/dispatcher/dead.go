@@ -24,7 +24,7 @@ func (c *cli) deadCommand() *cobra.Command {
 // deadLine is one dead record as the commands show it, without number and text.
 type deadLine struct {
 	Record     string     `json:"record"` // its position: topic/partition/offset
-	ID         string     `json:"id"`     // empty when it has none that can be used
+	ID         string     `json:"id"`     // empty when it has no usable id
 	Lane       string     `json:"lane"`
 	Tenant     string     `json:"tenant"`
 	Reason     string     `json:"reason"`
@@ -33,9 +33,9 @@ type deadLine struct {
 	Partition  int32      `json:"partition"`
 	Offset     int64      `json:"offset"`
 	ReceivedAt time.Time  `json:"received_at"`
-	ReplayedAt *time.Time `json:"replayed_at"` // null for never
+	ReplayedAt *time.Time `json:"replayed_at"` // null if never
 	ReplayedBy string     `json:"replayed_by"`
-	ReplayedAs string     `json:"replayed_as"` // the id that it was published under
+	ReplayedAs string     `json:"replayed_as"` // the id under which it was published
 }
 
 func newDeadLine(d *ledger.DeadRecord) deadLine {
@@ -50,7 +50,7 @@ func newDeadLine(d *ledger.DeadRecord) deadLine {
 	return line
 }
 
-// deadFilter are the flags that say which dead records are meant.
+// deadFilter are the flags that select dead records.
 type deadFilter struct {
 	lane, topic, reason, since string
 	limit                      int
@@ -101,7 +101,7 @@ func (f *deadFilter) parse(now time.Time) (parsed ledger.DeadFilter, err error) 
 	return parsed, err
 }
 
-// timeOrAgo reads the value of a flag that is a time with its zone, or how long ago it was.
+// timeOrAgo reads a flag that is a time with its zone, or a duration before now.
 func timeOrAgo(flag, text string, now time.Time) (time.Time, error) {
 	if ago, err := time.ParseDuration(text); err == nil && ago > 0 {
 		return now.Add(-ago), nil
@@ -144,13 +144,13 @@ func (c *cli) deadList(
 	return nil
 }
 
-// deadKeys are the columns of CSV.
+// deadKeys are the columns of the CSV.
 var deadKeys = []string{
 	"record", "id", "lane", "tenant", "reason", "detail", "topic", "partition", "offset",
 	"received_at", "replayed_at", "replayed_by", "replayed_as",
 }
 
-// deadSheet has every field in CSV; a table leaves out what it has no room for.
+// deadSheet has every field in CSV; a table leaves out those without room.
 func deadSheet(lines []deadLine, as format) sheet {
 	s := list(as, lines, append(keys[deadLine](formatCSV, deadKeys...), []column[deadLine]{
 		{only: formatTable, key: "received_at", head: "read (UTC)", width: 10},
@@ -166,8 +166,8 @@ func deadSheet(lines []deadLine, as format) sheet {
 	return s
 }
 
-// replayedWord says in a cell whether a record was published again, and under which id if that is
-// another one.
+// replayedWord is a cell that says whether a record was published again, and under which id if that
+// is another one.
 func replayedWord(d *deadLine) string {
 	switch {
 	case d.ReplayedAt == nil:

@@ -30,7 +30,7 @@ type replayer struct {
 	client *kgo.Client // nil in a dry run
 }
 
-// prepare reads what all records need.
+// prepare reads what is needed for all records.
 func (r *replayer) prepare(ctx context.Context) (err error) {
 	if r.flags.file != "" {
 		if _, r.how.Whole, err = r.readInput(r.flags.file); err != nil {
@@ -68,7 +68,7 @@ func (r *replayer) publishOne(ctx context.Context, topic, id string, value []byt
 	return publishTrouble(topic, r.client.ProduceSync(ctx, record).FirstErr())
 }
 
-// records are those that the arguments name, or that the filter finds.
+// records are those named by the arguments, or found by the filter.
 func (r *replayer) records(ctx context.Context, names []string) ([]ledger.DeadRecord, error) {
 	if len(names) == 0 {
 		filter, err := r.flags.filter.parse(time.Now())
@@ -113,8 +113,8 @@ func (r *replayer) replay(ctx context.Context, d *ledger.DeadRecord) (replayedLi
 	return line, err
 }
 
-// shownField is a field of an envelope as it is shown: neither number nor text, nor what a producer
-// may have written into a value.
+// shownField is a field of an envelope in a form that can be shown: without number, text and other
+// content from the producer.
 type shownField struct {
 	Field string `json:"field"`
 	Value string `json:"value"`

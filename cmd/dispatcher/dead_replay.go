@@ -19,7 +19,7 @@ type replayFlags struct {
 	sets, unsets         []string
 	file, reason, author string
 	dryRun, again        bool
-	filter               deadFilter // without records as arguments
+	filter               deadFilter // used without records as arguments
 	all                  bool
 	as                   format
 }
@@ -80,13 +80,13 @@ func (f *replayFlags) addTo(flags *pflag.FlagSet, c *cli) {
 	f.as.addTo(flags)
 }
 
-// filtered reports whether a flag says which records are meant.
+// filtered reports whether a flag selects records.
 func (f *replayFlags) filtered() bool {
 	return f.all || f.filter.lane != "" || f.filter.topic != "" || f.filter.reason != "" ||
 		f.filter.since != ""
 }
 
-// check refuses flags that do not go together, and reads those of changes.
+// check refuses flags that exclude each other, and reads the changes.
 func (f *replayFlags) check(records int) (changes []envelope.Change, err error) {
 	for _, set := range f.sets {
 		field, value, ok := strings.Cut(set, "=")
@@ -119,20 +119,20 @@ func (f *replayFlags) check(records int) (changes []envelope.Change, err error) 
 	return changes, nil
 }
 
-// replayedLine is what became of one record.
+// replayedLine is the result for one record.
 type replayedLine struct {
 	Record    string `json:"record"`
 	Published bool   `json:"published"`
-	ID        string `json:"id"`     // that it is published under
-	NewID     bool   `json:"new_id"` // it is not the record's own
+	ID        string `json:"id"`     // under which it is published
+	NewID     bool   `json:"new_id"` // it is not the record's own id
 	Topic     string `json:"topic"`
-	// Why says why it was not published; empty for a dry run.
+	// Why says why it was not published; empty in a dry run.
 	Why string `json:"why"`
-	// Envelope is what would be published, without number and text, in a dry run.
+	// Envelope is what would be published, without number and text; only in a dry run.
 	Envelope []shownField `json:"envelope,omitempty"`
 }
 
-// replayDead replays the records one by one. What was published before it fails stays published.
+// replayDead replays the records one by one. If it fails, what it has published stays published.
 func (c *cli) replayDead(
 	ctx context.Context, f *replayFlags, changes []envelope.Change, names []string,
 ) error {
@@ -172,7 +172,7 @@ func (c *cli) replayDead(
 	if err := c.printReplayed(lines, f); err != nil || !left {
 		return err
 	}
-	return failed(nil) // what was left has been told
+	return failed(nil) // the records left were reported
 }
 
 func (c *cli) printReplayed(lines []replayedLine, f *replayFlags) error {

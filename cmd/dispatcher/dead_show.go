@@ -14,16 +14,15 @@ import (
 	"dispatcher/ledger"
 )
 
-// deadShown is one dead record with what to do about it.
+// deadShown is one dead record with its remedy.
 type deadShown struct {
 	deadLine
 
 	Remedy string `json:"remedy"`
-	// Kept says whether the record itself is kept: null to a login that may not know.
+	// Kept says whether the record itself is kept; null if the login may not know.
 	Kept  *bool `json:"payload_kept"`
 	Bytes *int  `json:"bytes"`
-	// Payload is the record as it was read, if that was asked for; Base64 in place of it where it
-	// is not UTF-8.
+	// Payload is the record as it was read, if asked for. Base64 replaces it when it is not UTF-8.
 	Payload *string `json:"payload,omitempty"`
 	Base64  []byte  `json:"payload_base64,omitempty"`
 }
@@ -93,7 +92,7 @@ func (c *cli) deadShow(
 	return nil
 }
 
-// deadFacts are the facts of one record, one a row.
+// deadFacts are the facts of one record, one per row.
 func deadFacts(d *deadShown) sheet {
 	s := sheet{header: []string{"record", d.Record}, wrap: map[int]int{2: 90}}
 	add := func(name, value string) {

@@ -24,7 +24,7 @@ type demoFlags struct {
 	keep     bool
 	as       format
 
-	kafkaPort, postgresPort int // with keep
+	kafkaPort, postgresPort int // used with keep
 }
 
 func (c *cli) demoCommand() *cobra.Command {
@@ -85,7 +85,7 @@ func (c *cli) demo(ctx context.Context, f *demoFlags) error {
 	return nil
 }
 
-// demoFolder is where the data goes, and what removes it again.
+// demoFolder is the folder for the data, and a function that removes it.
 func demoFolder(keep bool, dataDir string) (folder string, remove func(), err error) {
 	if keep {
 		folder, err = filepath.Abs(dataDir)
@@ -95,7 +95,7 @@ func demoFolder(keep bool, dataDir string) (folder string, remove func(), err er
 	return folder, func() { _ = os.RemoveAll(folder) }, err
 }
 
-// runDemo runs it with its log beside the data and, on a terminal, a progress bar.
+// runDemo runs the demo with its log next to the data and, on a terminal, a progress bar.
 func (c *cli) runDemo(
 	ctx context.Context, f *demoFlags, settings config.Settings, folder string,
 ) (*demo.Result, error) {
@@ -153,7 +153,7 @@ func demoSheet(r *demo.Result, as format) sheet {
 	return s
 }
 
-// demoEpilogue says what the table means and what to do next.
+// demoEpilogue prints what the table means and what to do next.
 func (c *cli) demoEpilogue(r *demo.Result, f *demoFlags) {
 	fmt.Fprintf(c.out, "\n%s\n", paragraph(c.out, strings.Join(r.Text, " ")))
 	fmt.Fprintf(c.out, "accepted %d, rejected %d, unknown %d; submits the carriers saw twice: %d\n",
@@ -173,12 +173,12 @@ func (c *cli) demoEpilogue(r *demo.Result, f *demoFlags) {
 	c.suggest("what finance gets", "report daily")
 }
 
-// suggest prints a command to copy and what it does.
+// suggest prints a command to copy and its purpose.
 func (c *cli) suggest(what, command string) {
 	fmt.Fprintf(c.out, "  # %s\n  %s %s\n", what, c.self(), command)
 }
 
-// self is how this program was started, so that printed commands can be copied.
+// self is the command line of this program, for commands to copy.
 func (c *cli) self() string {
 	path, err := os.Executable()
 	if err != nil || filepath.Base(filepath.Dir(filepath.Dir(path))) == "b001" ||

@@ -11,7 +11,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/status"
 )
 
-// checkTimeout bounds one check; all run at the same time, in two rounds.
+// checkTimeout bounds one check; the checks run concurrently in two rounds.
 const checkTimeout = 8 * time.Second
 
 // Status of a check.
@@ -21,7 +21,7 @@ const (
 	statusFail = status.Fail
 )
 
-// finding is what one check has found.
+// finding is the result of one check.
 type finding = status.Finding
 
 func fine(check, format string, args ...any) finding {
@@ -30,8 +30,8 @@ func fine(check, format string, args ...any) finding {
 
 func warned(check, detail, fix string) finding { return status.Warned(check, detail, fix) }
 
-// broken takes a sentence whose fix stands behind its last semicolon, or else behind
-// its last colon.
+// broken is a failed check. The text of err after its last semicolon, or else after its last colon,
+// is the fix.
 func broken(check string, err error) finding {
 	text := err.Error()
 	for _, mark := range []string{"; ", ": "} {

@@ -18,15 +18,15 @@ import (
 	"dispatcher/ledger"
 )
 
-// checker is what checks share: those of the second round need what the first found.
+// checker is shared by the checks: the second round uses results of the first.
 type checker struct {
 	settings *config.Settings
 	embedded bool // the settings are those of a running "run --embedded"
 	routing  *config.Routing
 }
 
-// examine runs all checks. Those of a round run at the same time and are listed in the
-// order written here.
+// examine runs all checks. Those of a round run concurrently and are listed in the order written
+// here.
 func examine(ctx context.Context, load func() (config.Settings, error)) []finding {
 	s, err := load()
 	if err != nil {
@@ -47,7 +47,7 @@ func examine(ctx context.Context, load func() (config.Settings, error)) []findin
 	)...)
 }
 
-// problems makes a failed check of each sentence of an error.
+// problems is one failed check for each sentence of an error.
 func problems(check string, err error) []finding {
 	var joined interface{ Unwrap() []error }
 	if !errors.As(err, &joined) {
@@ -60,7 +60,7 @@ func problems(check string, err error) []finding {
 	return out
 }
 
-// round runs checks at the same time, each with its own deadline.
+// round runs checks concurrently, each with its own deadline.
 func round(ctx context.Context, checks ...func(context.Context) []finding) []finding {
 	results := make([][]finding, len(checks))
 	var running sync.WaitGroup
@@ -75,14 +75,14 @@ func round(ctx context.Context, checks ...func(context.Context) []finding) []fin
 	return out
 }
 
-// checkDrawKey reads the keys and looks at who else may read them.
+// checkDrawKey reads the keys and checks who else may read them.
 func (p *checker) checkDrawKey(context.Context) []finding {
 	path := p.settings.DrawKeyFile
 	if path == "" && p.embedded {
 		path = filepath.Join(p.settings.DataDir, config.EmbeddedDrawKey)
 	}
 	if path == "" {
-		return nil // the check of the settings has said it
+		return nil // the check of the settings has reported it
 	}
 	keys, err := config.DrawKeys(path)
 	if err != nil {
@@ -94,10 +94,10 @@ func (p *checker) checkDrawKey(context.Context) []finding {
 	return []finding{fine("draw key", "key %s draws", keys[0].ID())}
 }
 
-// checkDatabase looks at server, schema and clock.
+// checkDatabase checks server, schema and clock.
 func (p *checker) checkDatabase(ctx context.Context) []finding {
 	if p.settings.PostgresURL == "" {
-		return nil // the check of the settings has said it
+		return nil // the check of the settings has reported it
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -115,7 +115,7 @@ func (p *checker) checkDatabase(ctx context.Context) []finding {
 	return append(found, loginFinding(&c.Login))
 }
 
-// loginFinding warns of a login with which what happened can be changed.
+// loginFinding warns of a login that can change recorded history.
 func loginFinding(l *ledger.Login) finding {
 	const check = "login"
 	const fix = `use a login of the role dispatcher_app, which "dispatcher migrate --roles" makes`
@@ -158,8 +158,8 @@ func schemaFinding(c *ledger.Condition) finding {
 	return fine("schema", "version %d is the latest", c.Schema)
 }
 
-// clockTolerance is how far the clocks may be apart. Limits read the database's clock
-// alone; what suffers is send_at and expires_at as producers mean them.
+// clockTolerance is how far the clocks may differ. Limits use only the database's clock, but
+// producers mean send_at and expires_at by other clocks.
 const clockTolerance = time.Second
 
 func clockFinding(c *ledger.Condition) finding {
@@ -171,7 +171,7 @@ func clockFinding(c *ledger.Condition) finding {
 	return fine("clock", "the database's clock differs by less than %s", clockTolerance)
 }
 
-// durabilityFinding warns of what a crash would cost.
+// durabilityFinding warns of settings that lose commits in a crash.
 func durabilityFinding(d *ledger.Durability) finding {
 	const check = "durability"
 	weak := d.Weaknesses()
@@ -192,8 +192,8 @@ func durabilityFinding(d *ledger.Durability) finding {
 	return warned(check, strings.Join(details, "; "), durabilityFix(weak))
 }
 
-// followersNote tells of standbys that no commit waits for. Whether one of them is to take over
-// only the operator knows.
+// followersNote mentions standbys that no commit waits for. Only the operator knows whether one of
+// them is to take over.
 func followersNote(d *ledger.Durability) string {
 	switch d.Unwaited() {
 	case 0:
@@ -206,8 +206,8 @@ func followersNote(d *ledger.Durability) string {
 		"over in synchronous_standby_names", d.Unwaited())
 }
 
-// durabilityFix says where each of the settings is to be set. What a session has may come from its
-// address too.
+// durabilityFix says where each setting is to be changed. A session may also get its values from
+// its connection URL.
 func durabilityFix(weak []ledger.Weakness) string {
 	var server, anywhere []string
 	for _, w := range weak {
@@ -228,7 +228,7 @@ func durabilityFix(weak []ledger.Weakness) string {
 	return strings.Join(fixes, "; ")
 }
 
-// checkRouting finds the routing in force, which the later checks go by.
+// checkRouting finds the routing in force, which later checks use.
 func (p *checker) checkRouting(ctx context.Context) []finding {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -255,18 +255,18 @@ func (p *checker) checkRouting(ctx context.Context) []finding {
 		closedFindings(doc)...)
 }
 
-// checkTraffic looks for channels and lanes that do not do what they are meant to, as
-// "dispatcher status" does.
+// checkTraffic looks for channels and lanes that do not work as they should, as "dispatcher status"
+// does.
 func (p *checker) checkTraffic(ctx context.Context, l *database, version int64) []finding {
 	if p.routing == nil {
-		return nil // the check of the routing has said it
+		return nil // the check of the routing has reported it
 	}
 	now, err := status.Read(ctx, l.Ledger, p.settings.DeadAfter, version, p.routing)
 	if err != nil {
 		return []finding{broken("traffic", postgresTrouble(p.settings, err))}
 	}
 	found := slices.DeleteFunc(now.Findings, func(f finding) bool {
-		return f.Check == "instances" // doctor is also for before the start
+		return f.Check == "instances" // doctor also runs before the start
 	})
 	if len(found) == 0 {
 		return []finding{fine("traffic", "no channel and no lane is in trouble")}

@@ -9,12 +9,12 @@ import (
 	"dispatcher/ledger"
 )
 
-// checkDays looks at what the ledger keeps for how long. A schema that is not there, or not up to
-// date, is for the check of the database to report.
+// checkDays checks how long the ledger keeps what. A missing or outdated schema is reported by the
+// check of the database.
 func (p *checker) checkDays(ctx context.Context) []finding {
 	s := p.settings
 	if s.PostgresURL == "" {
-		return nil // the check of the settings has said it
+		return nil // the check of the settings has reported it
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -52,7 +52,7 @@ func retentionFinding(r *ledger.Retention, leastKept time.Duration) finding {
 		"ids for %s", inDays(r.Payloads), inDays(r.Facts), inDays(r.IDs))
 }
 
-// inDays is a duration of whole days in days.
+// inDays writes a duration in days.
 func inDays(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -64,8 +64,8 @@ func inDays(d time.Duration) string {
 	return d.String()
 }
 
-// lateDays is how long a day may be there after it was to be dropped: instances look every few
-// minutes, and to drop one takes a while.
+// lateDays is how long after its time a day may still exist: instances check every few minutes, and
+// dropping a day takes a while.
 const lateDays = 3 * time.Hour
 
 // daysFinding warns of partitions that were not made or not dropped.
@@ -95,7 +95,7 @@ func daysFinding(s *ledger.DaysState, r *ledger.Retention) finding {
 		s.OldestPayloads, late)
 }
 
-// skippedFinding lists the days that are kept for messages that have not ended.
+// skippedFinding lists days that are kept because some of their messages have not ended.
 func skippedFinding(s *ledger.DaysState) finding {
 	const check = "old days"
 	if len(s.Skipped) == 0 {
@@ -110,8 +110,8 @@ func skippedFinding(s *ledger.DaysState) finding {
 		`they end at their deadline, or with "dispatcher ambiguous settle"`)
 }
 
-// locksFinding warns of a server on which a question about all days would fail. One such question,
-// and half as much for all else, must fit.
+// locksFinding warns of a server with too few locks. One query over all days, and half as many
+// locks for everything else, must fit.
 func locksFinding(s *ledger.DaysState, r *ledger.Retention) finding {
 	const check = "locks"
 	days := int(r.Facts/(24*time.Hour)) + 4

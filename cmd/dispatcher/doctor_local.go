@@ -18,10 +18,10 @@ import (
 	"dispatcher/ledger"
 )
 
-// checkLimits looks at what the limits of the routing in force leave.
+// checkLimits checks what the limits of the routing in force leave.
 func (p *checker) checkLimits(ctx context.Context, limits *ledger.Limits) []finding {
 	if p.routing == nil {
-		return nil // the check of the routing has said it
+		return nil // the check of the routing has reported it
 	}
 	out := closedFindings(p.routing)
 	present, err := limits.Present(ctx)
@@ -32,8 +32,7 @@ func (p *checker) checkLimits(ctx context.Context, limits *ledger.Limits) []find
 	return append(out, aheadFindings(p.routing, &present)...)
 }
 
-// closedFindings warns of channels that a limit of 0 closes, and of routes that no channel is open
-// for.
+// closedFindings warns of channels that a limit of 0 closes, and of routes without an open channel.
 func closedFindings(doc *config.Routing) []finding {
 	var out []finding
 	for i := range doc.Channels {
@@ -61,8 +60,8 @@ func closedFindings(doc *config.Routing) []finding {
 	return out
 }
 
-// spentFindings warns of limits that are used up while messages wait for them. Seconds come by too
-// soon to need anybody; budgets are in the status.
+// spentFindings warns of limits that are used up while messages wait for them. Limits of a second
+// recover too soon to matter; the status reports budgets.
 func spentFindings(doc *config.Routing, present *ledger.Present) []finding {
 	now := status.NewLimits(0, doc, present, nil)
 	var out []finding
@@ -107,7 +106,8 @@ func aheadFindings(doc *config.Routing, present *ledger.Present) []finding {
 	return out
 }
 
-// checkListen tries the address of the admin server. An instance that runs there already is fine.
+// checkListen tries the address of the admin server. A dispatcher that already listens there is
+// fine.
 func (p *checker) checkListen(ctx context.Context) []finding {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -131,7 +131,7 @@ func (p *checker) checkListen(ctx context.Context) []finding {
 		"(%s): choose an address of this machine", address, app.Cause(err)))}
 }
 
-// healthTimeout is more than a dispatcher on this machine takes to say that it is alive.
+// healthTimeout is longer than a dispatcher on this machine takes to answer.
 const healthTimeout = time.Second
 
 // healthy reports whether a dispatcher answers at an address.
@@ -139,7 +139,7 @@ func healthy(ctx context.Context, address string) bool {
 	return answers(ctx, address, "/healthz", http.StatusOK)
 }
 
-// answers reports whether a page at an address is answered with a status.
+// answers reports whether a page at an address answers with a status.
 func answers(ctx context.Context, address, page string, status int) bool {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
@@ -151,12 +151,12 @@ func answers(ctx context.Context, address, page string, status int) bool {
 	if err != nil {
 		return false
 	}
-	_ = answer.Body.Close() // only the status counts
+	_ = answer.Body.Close() // only the status matters
 	return answer.StatusCode == status
 }
 
-// checkWebhooks tries the address that providers call, and its certificate. An instance that runs
-// there already is fine.
+// checkWebhooks tries the address that providers call, and its certificate. A dispatcher that
+// already listens there is fine.
 func (p *checker) checkWebhooks(ctx context.Context) []finding {
 	const check = "webhooks"
 	s := p.settings
@@ -185,8 +185,8 @@ func (p *checker) checkWebhooks(ctx context.Context) []finding {
 		"listened on (%s): choose an address of this machine", s.ReceiptsListen, app.Cause(err)))}
 }
 
-// webhooksAnswer reports whether what answers at an address could be the webhooks of a dispatcher:
-// they know no page.
+// webhooksAnswer reports whether the server at an address may be the webhooks of a dispatcher,
+// which have no pages.
 func webhooksAnswer(ctx context.Context, address string) bool {
 	return answers(ctx, address, "/receipts/", http.StatusNotFound)
 }

@@ -18,11 +18,11 @@ import (
 	"dispatcher/provider/web"
 )
 
-// checkKafka looks at brokers, topics and the consumer group.
+// checkKafka checks brokers, topics and the consumer groups.
 func (p *checker) checkKafka(ctx context.Context) []finding {
 	s := p.settings
 	if len(s.KafkaBrokers) == 0 {
-		return nil // the check of the settings has said it
+		return nil // the check of the settings has reported it
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -41,7 +41,7 @@ func (p *checker) checkKafka(ctx context.Context) []finding {
 	return append(out, p.checkGroups(ctx, admin)...)
 }
 
-// checkTopics asks for every topic that is read or written.
+// checkTopics checks every topic that is read or written.
 func (p *checker) checkTopics(ctx context.Context, admin *kadm.Client) []finding {
 	topics := []string{p.settings.StatusTopic, p.settings.DeadTopic, p.settings.InboundTopic}
 	if p.settings.ControlTopic != "" {
@@ -79,10 +79,10 @@ func (p *checker) topicFinding(name string, topic kadm.TopicDetail) finding {
 	}
 }
 
-// checkGroups asks for the coordinator of each lane's group.
+// checkGroups checks the coordinator of each lane's group.
 func (p *checker) checkGroups(ctx context.Context, admin *kadm.Client) []finding {
 	if p.routing == nil {
-		return nil // the check of the routing has said it
+		return nil // the check of the routing has reported it
 	}
 	names := make([]string, len(p.routing.Lanes))
 	for i, lane := range p.routing.Lanes {
@@ -102,10 +102,10 @@ func (p *checker) checkGroups(ctx context.Context, admin *kadm.Client) []finding
 	return out
 }
 
-// checkChannels connects to every channel of the routing at the same time.
+// checkChannels connects to every channel of the routing concurrently.
 func (p *checker) checkChannels(ctx context.Context) []finding {
 	if p.routing == nil {
-		return nil // the check of the routing has said it
+		return nil // the check of the routing has reported it
 	}
 	checks := make([]func(context.Context) []finding, len(p.routing.Channels))
 	for i := range p.routing.Channels {
@@ -159,8 +159,8 @@ func (p *checker) checkChannel(ctx context.Context, c *config.Channel) finding {
 	}
 }
 
-// checkTest looks at a channel that is marked test. It needs no settings; those that it has are
-// kept for the day when the mark is taken away.
+// checkTest checks a channel marked test. It needs no settings; those that it has are for the time
+// after the mark is removed.
 func (p *checker) checkTest(check string, c *config.Channel) finding {
 	if len(c.Settings) == 0 {
 		return fine(check, "marked test, so nothing is sent and no settings are needed")
@@ -173,8 +173,8 @@ func (p *checker) checkTest(check string, c *config.Channel) finding {
 	return fine(check, "marked test, so nothing is sent; its settings can be used")
 }
 
-// bindOnce holds one bind for a moment. Whatever the provider delivers meanwhile is
-// answered so that it comes again: this process has nowhere to keep it.
+// bindOnce binds once for a moment. Whatever the provider delivers meanwhile is answered such that
+// it is sent again, because this process cannot store it.
 func bindOnce(ctx context.Context, cfg smpp.Config) error {
 	states := make(chan smpp.State, 16)
 	cfg.Binds = 1
@@ -218,8 +218,8 @@ func awaitBind(ctx context.Context, states <-chan smpp.State, addresses int) err
 	return last
 }
 
-// checkWebbed reads the settings of a channel with an HTTP API. There is no call that costs nothing
-// at all of them, so that none is made.
+// checkWebbed reads the settings of a channel with an HTTP API. It makes no call, because not all
+// APIs have one that costs nothing.
 func (p *checker) checkWebbed(ctx context.Context, check string, c *config.Channel) finding {
 	if err := app.Faults(c, p.settings.Secrets().Read); err != nil {
 		return finding{
@@ -248,9 +248,9 @@ func (p *checker) checkWebbed(ctx context.Context, check string, c *config.Chann
 	return fine(check, "its settings can be used; the API is called with the first message")
 }
 
-// inward is the host of a channel's base_url whose address lies in a private network, where
-// requests do not go unless allow_private is set; empty for every other. What a proxy makes of the
-// name is not known here.
+// inward is the host of a channel's base_url if its address is in a private network, where requests
+// are refused unless allow_private is set; else empty. How a proxy resolves the name is not known
+// here.
 func inward(ctx context.Context, c *config.Channel) (host string) {
 	text, _ := c.Settings["base_url"].(string)
 	base, err := url.Parse(text)
@@ -260,7 +260,7 @@ func inward(ctx context.Context, c *config.Channel) (host string) {
 	}
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", base.Hostname())
 	if err != nil {
-		return "" // the first message will tell, as it would of a wrong path
+		return "" // the first message will show it, like a wrong path
 	}
 	for _, address := range addresses {
 		if !web.Public(address) {
@@ -270,5 +270,5 @@ func inward(ctx context.Context, c *config.Channel) (host string) {
 	return ""
 }
 
-// allowed reads a setting that is true or false as settings.Reader does.
+// allowed reads a boolean setting as settings.Reader does.
 func allowed(value any) bool { return value == true || value == "true" || value == "on" }

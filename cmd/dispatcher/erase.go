@@ -62,7 +62,7 @@ these are kept. It reads each day that has payloads, which takes a while where t
 	return cmd
 }
 
-// erasure is the request that the flags make, without its tenant.
+// erasure is the request described by the flags, without its tenant.
 func (f *eraseFlags) erasure(c *cli) (*ledger.Erasure, error) {
 	switch {
 	case f.number == "":
@@ -91,7 +91,7 @@ func (f *eraseFlags) erasure(c *cli) (*ledger.Erasure, error) {
 	}, nil
 }
 
-// erased is what "erase" did. The JSON names are relied on by scripts.
+// erased is what "erase" did. Scripts rely on the JSON names.
 type erased struct {
 	DryRun   bool           `json:"dry_run"`
 	Messages int64          `json:"messages"`

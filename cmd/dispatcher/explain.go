@@ -59,7 +59,7 @@ the candidates of the latest choice; JSON has everything.`,
 	return cmd
 }
 
-// explain tells the record of one message.
+// explain prints the record of one message.
 func (c *cli) explain(ctx context.Context, l *database, id string, as format) error {
 	explanation, err := lookup.Explain(ctx, l.Ledger, keysIfReadable(l.settings), id)
 	if errors.Is(err, ledger.ErrNoMessage) {
@@ -72,7 +72,7 @@ func (c *cli) explain(ctx context.Context, l *database, id string, as format) er
 	return c.printExplanation(explanation, as)
 }
 
-// printExplanation prints the paragraph, then who was considered and what was tried.
+// printExplanation prints the paragraph, then the candidates and the attempts.
 func (c *cli) printExplanation(e *report.Explanation, as format) error {
 	if as != formatTable {
 		return as.write(c.out, e, candidateSheet(e.Candidates, as))
@@ -89,8 +89,8 @@ func (c *cli) printExplanation(e *report.Explanation, as format) error {
 	return nil
 }
 
-// candidateSheet has a column for second draws where a redraw ranked, and for prices where the
-// message was not sent yet.
+// candidateSheet has a column for second draws if a redraw ranked, and for prices if the message
+// was not sent yet.
 func candidateSheet(candidates []report.Candidate, as format) sheet {
 	columns := keys[report.Candidate]("", "channel", "score", "load_ratio", "eligible", "reason")
 	if slices.ContainsFunc(candidates, func(c report.Candidate) bool { return c.Redraw != nil }) {
@@ -110,7 +110,7 @@ func candidateSheet(candidates []report.Candidate, as format) sheet {
 	return list(as, candidates, columns...)
 }
 
-// redrawn tells a second draw in a cell.
+// redrawn is a second draw as a cell.
 func redrawn(r *report.Redraw) string {
 	switch {
 	case r == nil:
@@ -136,7 +136,7 @@ func attemptSheet(attempts []report.Attempt) sheet {
 	}...)
 }
 
-// outcomeWord is the outcome of an attempt, and that a receipt contradicts it.
+// outcomeWord is the outcome of an attempt, and whether a receipt contradicts it.
 func outcomeWord(a *report.Attempt) string {
 	if a.ContradictedAt != nil {
 		return a.Outcome + ", contradicted"
@@ -144,11 +144,11 @@ func outcomeWord(a *report.Attempt) string {
 	return a.Outcome
 }
 
-// wrapped breaks a paragraph into lines of at most so many characters.
+// wrapped breaks a paragraph into lines of at most width characters.
 func wrapped(text string, width int) string {
 	var out strings.Builder
 	at := 0
-	// A number and its percent sign stay together.
+	// A number and its percent sign stay on one line.
 	for word := range strings.FieldsSeq(strings.ReplaceAll(text, " %", "\x00%")) {
 		word = strings.ReplaceAll(word, "\x00", " ")
 		n := utf8.RuneCountInString(word)

@@ -26,21 +26,21 @@ import (
 	"dispatcher/selector"
 )
 
-// demoKey draws when no key is set: every byte is 01. It is public, so that everybody
-// gets the same answer, and good for nothing else.
+// demoKey draws when no key is set: every byte is 01. It is public, so that everybody gets the same
+// answer, and must not be used for anything else.
 var demoKey = selector.Key(bytes.Repeat([]byte{0x01}, selector.KeySize))
 
 // channelState is one channel of a state file.
 type channelState struct {
-	// Active is how many attempts are under way on it.
+	// Active is how many attempts are in flight on it.
 	Active int64 `json:"active"`
-	// LastAssigned is when it was last given one; absent means never.
+	// LastAssigned is when it last got an attempt; absent means never.
 	LastAssigned time.Time `json:"last_assigned"`
-	// Ready is whether it has a connection; absent means that it has.
+	// Ready is whether it has a connection; absent means yes.
 	Ready *bool `json:"ready"`
 }
 
-// forecast works out what would become of a message.
+// forecast works out what would happen to a message.
 func (c *cli) forecast(f *explainFlags) error {
 	if f.routing == "" || f.message == "" {
 		return usage(errors.New("--routing and --message belong together: name both files"))
@@ -92,7 +92,7 @@ func (c *cli) forecast(f *explainFlags) error {
 	return nil
 }
 
-// forecastKeys are the keys to draw with, and a sentence where they are not the operator's own.
+// forecastKeys are the keys to draw with, and a note if they are not the operator's own.
 func forecastKeys(s *config.Settings) ([]selector.Key, string, error) {
 	fromEmbedded(s)
 	embeddedKey(s)
@@ -143,8 +143,8 @@ func (c *cli) readMessage(path string) (message envelope.Message, raw []byte, er
 	return message, raw, nil
 }
 
-// defaultRegion is that of the environment, as far as it can be read: whoever only asks what would
-// happen is told about settings later, where they matter.
+// defaultRegion is that of the environment, if it can be read. Errors of settings are not reported
+// here, because an explanation hardly needs them.
 func (c *cli) defaultRegion() numbers.Region {
 	s, err := c.load()
 	if err != nil {
@@ -157,8 +157,8 @@ func (c *cli) defaultRegion() numbers.Region {
 	return region
 }
 
-// positioned adds to a file's name where it stops to be JSON, if it does. What stands there is not
-// shown.
+// positioned adds to a file's name the position at which its JSON is invalid, if it is. The content
+// is not shown.
 func positioned(name string, raw []byte) string {
 	var value any
 	syntax, broken := errors.AsType[*json.SyntaxError](json.Unmarshal(raw, &value))
@@ -170,8 +170,7 @@ func positioned(name string, raw []byte) string {
 	return fmt.Sprintf("%s:%d:%d", name, line, len(before)-bytes.LastIndexByte(before, '\n'))
 }
 
-// laneOf is the lane that was named, else transactional if the document has it, else
-// its first.
+// laneOf is the named lane, else transactional if the document has it, else its first.
 func laneOf(name string, doc *config.Routing) (string, error) {
 	lanes := doc.LaneNames()
 	switch {
@@ -186,7 +185,7 @@ func laneOf(name string, doc *config.Routing) (string, error) {
 	return lanes[0], nil
 }
 
-// readState fills in the channels' state: the bounds of the document, the load of the file.
+// readState fills in the channels' state: the bounds from the document, the load from the file.
 func readState(q *decide.Question, path string, doc *config.Routing) error {
 	given := struct {
 		Channels map[string]channelState `json:"channels"`
@@ -232,7 +231,7 @@ func readState(q *decide.Question, path string, doc *config.Routing) error {
 	return nil
 }
 
-// cursorOf is where the round robin of a route stands.
+// cursorOf is the round robin position of a route.
 func cursorOf(doc *config.Routing, name, channel string) (ledger.Cursor, error) {
 	route, err := control.RouteOf(doc, name)
 	if err != nil {
@@ -251,7 +250,7 @@ func stateOf(c *config.Channel, given channelState, q *decide.Question) ledger.C
 	state.Gate.Active = admission.Active{Max: c.Active.Max, Count: given.Active}
 	for _, limit := range c.Limits {
 		if limit.Scope != (admission.Scope{}) {
-			continue // nothing has been taken of those of tenants and prefixes
+			continue // nothing has been taken of limits of tenants and prefixes
 		}
 		state.Gate.Counters = append(state.Gate.Counters, limit.Unused())
 	}

@@ -11,8 +11,8 @@ import (
 	"dispatcher/provider/web"
 )
 
-// plainHost is the host of an http address in the open internet; empty for every other address. A
-// name counts as one of the internet unless private addresses are allowed.
+// plainHost is the host of an http address on the public internet; empty for every other address. A
+// host name counts as public unless private addresses are allowed.
 func plainHost(address string, allowPrivate bool) string {
 	u, err := url.Parse(address)
 	if err != nil || !strings.EqualFold(u.Scheme, "http") || u.Hostname() == "" ||
@@ -26,15 +26,14 @@ func plainHost(address string, allowPrivate bool) string {
 	return u.Hostname()
 }
 
-// plainChannel is the host that a channel sends to without encryption; empty for a channel that
-// does not.
+// plainChannel is the host to which a channel sends without encryption; empty if there is none.
 func plainChannel(c *config.Channel) string {
 	base, _ := c.Settings["base_url"].(string)
 	return plainHost(base, allowed(c.Settings["allow_private"]))
 }
 
-// openAddress reports whether a listener's address can be reached from other networks, as far as
-// the address tells: that of all interfaces, or one of the open internet.
+// openAddress reports whether a listener's address can be reached from other networks, judging by
+// the address: all interfaces, or a public address.
 func openAddress(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -44,8 +43,8 @@ func openAddress(listen string) bool {
 	return host == "" || err == nil && (ip.IsUnspecified() || web.Public(ip))
 }
 
-// exposures are warnings of a document, and of the settings beside it, that show numbers, texts or
-// secrets to others.
+// exposures are warnings about a document, and the settings used with it, that reveal numbers,
+// texts or secrets.
 func exposures(doc *config.Routing, s *config.Settings) []string {
 	var out []string
 	for i := range doc.Channels {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// overFlag is a time span that may be written in days, as routing documents write them.
+// overFlag is a duration that may be given in days, as in routing documents.
 type overFlag time.Duration
 
-// String writes whole days as such.
+// String writes whole days as days.
 func (f *overFlag) String() string {
 	const day = 24 * time.Hour
 	if d := time.Duration(*f); d > 0 && d%day == 0 {
@@ -24,7 +24,7 @@ func (f *overFlag) String() string {
 // Type names the value in help.
 func (f *overFlag) Type() string { return "duration" }
 
-// Set reads what time.ParseDuration does, or a whole number of days.
+// Set reads the syntax of time.ParseDuration, or a whole number of days.
 func (f *overFlag) Set(text string) error {
 	const day = 24 * time.Hour
 	wrong := errors.New("that is no time span: write for example 90m, 12h or 2d")
@@ -44,14 +44,14 @@ func (f *overFlag) Set(text string) error {
 	return nil
 }
 
-// versionFlag is a flag that names a routing version and may be left out.
+// versionFlag is an optional flag that names a routing version.
 type versionFlag struct {
 	version int64
 	given   bool
-	least   int64 // 0 where "before the first" makes sense
+	least   int64 // 0 where "before the first" is meaningful
 }
 
-// String is empty for a flag that was not given, so that help shows no default.
+// String is empty for a flag that was not given, so that the help shows no default.
 func (f *versionFlag) String() string {
 	if !f.given {
 		return ""

@@ -14,7 +14,7 @@ import (
 	"dispatcher/config"
 )
 
-// statusEvent is what "tail" and "send --wait" read of an event; see
+// statusEvent holds the fields of an event that "tail" and "send --wait" use; see
 // docs/schema/status.schema.json.
 type statusEvent struct {
 	ID                string `json:"id"`
@@ -35,13 +35,13 @@ type statusEvent struct {
 	PartsAccepted     int    `json:"parts_accepted,omitempty"`
 	PossibleDuplicate bool   `json:"possible_duplicate,omitempty"`
 	ConflictingID     string `json:"conflicting_id,omitempty"`
-	// Topic, Partition and Offset are where a dead record was read; nil and empty for others.
+	// Topic, Partition and Offset are where a dead record was read; nil or empty for other events.
 	Topic     string `json:"topic,omitempty"`
 	Partition *int32 `json:"partition,omitempty"`
 	Offset    *int64 `json:"offset,omitempty"`
 }
 
-// key is the id of the message, or the position of a dead record that has none of its own.
+// key is the id of the message, or the position of a dead record without an id.
 func (e *statusEvent) key() string {
 	if e.ID == "" && e.Topic != "" && e.Partition != nil && e.Offset != nil {
 		return fmt.Sprintf("%s/%d/%d", e.Topic, *e.Partition, *e.Offset)
@@ -49,7 +49,7 @@ func (e *statusEvent) key() string {
 	return e.ID
 }
 
-// ended reports whether no other event is expected, though a late receipt may still bring one.
+// ended reports whether no further event is expected, though a late receipt may still cause one.
 func (e *statusEvent) ended(receipts receiptChannels) bool {
 	switch e.State {
 	case "delivered", "undelivered", "no_receipt", "rejected", "failed", "dead":
@@ -62,14 +62,14 @@ func (e *statusEvent) ended(receipts receiptChannels) bool {
 	return false
 }
 
-// arrived reports whether the message got as far as it can get.
+// arrived reports whether the message reached the best state that it can.
 func (e *statusEvent) arrived() bool { return e.State == "delivered" || e.State == "accepted" }
 
-// receiptChannels are the channels whose receipts are expected, so that their accepted is not the
-// end. It is empty where the routing is not known.
+// receiptChannels are the channels whose receipts are expected, so that accepted is not the end. It
+// is empty when the routing is not known.
 type receiptChannels map[string]bool
 
-// receiptsOf are those of a routing; nil is one that is not known.
+// receiptsOf are the receiptChannels of a routing; nil means that it is not known.
 func receiptsOf(doc *config.Routing) receiptChannels {
 	expecting := receiptChannels{}
 	if doc != nil {
@@ -80,8 +80,8 @@ func receiptsOf(doc *config.Routing) receiptChannels {
 	return expecting
 }
 
-// follower reads the status topic from fixed offsets on, without a group, and leaves out what an
-// earlier event of the same message has overtaken.
+// follower reads the status topic from fixed offsets, without a group. It leaves out repetitions
+// and events older than one already seen of the same message.
 type follower struct {
 	settings *config.Settings
 	client   *kgo.Client
@@ -91,8 +91,8 @@ type follower struct {
 // rememberedIDs bounds the memory for repetitions, which follow the original within seconds.
 const rememberedIDs = 100_000
 
-// follow opens the status topic at a time; the zero time is now. What is published after it
-// returned is read.
+// follow opens the status topic at a time; the zero time means now. Everything published after
+// follow has returned is read.
 func follow(ctx context.Context, s *config.Settings, since time.Time) (*follower, error) {
 	client, err := openKafka(ctx, s, kgo.ClientID("dispatcher-tail"))
 	if err != nil {
@@ -109,7 +109,7 @@ func follow(ctx context.Context, s *config.Settings, since time.Time) (*follower
 
 func (f *follower) close() { f.client.Close() }
 
-// startOffsets are where each partition is to be read from.
+// startOffsets are the offsets from which each partition is read.
 func startOffsets(
 	ctx context.Context, client *kgo.Client, topic string, since time.Time,
 ) (map[int32]kgo.Offset, error) {
@@ -135,8 +135,8 @@ func startOffsets(
 	return offsets, err
 }
 
-// each calls use with every event and its JSON, until use or ctx ends it. Brokers that are away are
-// waited for.
+// each calls use with every event and its JSON, until use ends it or ctx does. It waits for brokers
+// that are away.
 func (f *follower) each(
 	ctx context.Context, use func(event *statusEvent, raw []byte) (more bool, err error),
 ) error {
@@ -165,10 +165,10 @@ func (f *follower) each(
 	}
 }
 
-// repeated reports whether a later event of the message, or this one, was seen before.
+// repeated reports whether this event of the message, or a later one, was seen before.
 func (f *follower) repeated(event *statusEvent) bool {
 	if event.Seq <= 0 {
-		return false // of a build that gave events no number
+		return false // of a build without event numbers
 	}
 	key := event.key()
 	if f.highest[key] >= event.Seq {

@@ -16,17 +16,17 @@ import (
 
 // What a key of the file is for.
 const (
-	keyDraws    = "draws"    // every new message
-	keyVerifies = "verifies" // what was drawn with it before
+	keyDraws    = "draws"    // the first key: every new message
+	keyVerifies = "verifies" // any other key: what was drawn with it
 )
 
-// keyRing is a key file as the command shows it: ids, never a key.
+// keyRing is a key file as the command shows it: ids only, never a key.
 type keyRing struct {
 	File string     `json:"file"`
 	Keys []keyShown `json:"keys"`
-	// Added is the id of the key that this command has made; empty when it has made none.
+	// Added is the id of the key that this command has created; empty if none.
 	Added string `json:"added,omitempty"`
-	// Promoted is the id of the key that this command has put on top.
+	// Promoted is the id of the key that this command has moved to the top.
 	Promoted string `json:"promoted,omitempty"`
 }
 
@@ -65,7 +65,7 @@ copy and restart again.`,
 	return cmd
 }
 
-// keysNewCommand is "keys new". Unlike the other commands it works before there is a file.
+// keysNewCommand is "keys new". Unlike the other commands it works without a key file.
 func (c *cli) keysNewCommand() *cobra.Command {
 	var as format
 	cmd := &cobra.Command{
@@ -114,7 +114,7 @@ func (c *cli) newKeyFile(path string, as format) error {
 	return nil
 }
 
-// keysChild is one subcommand over the key file.
+// keysChild is one subcommand that works on the key file.
 func (c *cli) keysChild(
 	use, short string, args cobra.PositionalArgs, run func(path string, args []string,
 		as format) error,
@@ -147,7 +147,7 @@ func (c *cli) showKeys(path string, _ []string, as format) error {
 	return as.write(c.out, ring, ring.sheet(as))
 }
 
-// addKey makes a key that nobody draws with yet.
+// addKey creates a key that makes no draws yet.
 func (c *cli) addKey(path string, _ []string, as format) error {
 	var added string
 	return c.changeKeys(path, as, func(text string) (string, error) {
@@ -188,7 +188,7 @@ instance has had the key from "dispatcher keys add" on. `, id, path) + keepOldKe
 const keepOldKeys = `Messages that were drawn before keep their draw as long as their key stands
 in the file. Keep the old keys: without them old days cannot be verified.`
 
-// rotateKeys adds a key, puts it on top and says what is to be done with the file then.
+// rotateKeys adds a key, moves it to the top and says what to do with the file next.
 func (c *cli) rotateKeys(path string, _ []string, as format) error {
 	return c.changeKeys(path, as, func(text string) (string,
 		error,
@@ -203,12 +203,12 @@ drawn with the new one and wait. `, ring.Added, path) + keepOldKeys
 	})
 }
 
-// changeKeys changes the file and shows it with what is to be done next.
+// changeKeys changes the file and prints it with what to do next.
 func (c *cli) changeKeys(
 	path string, as format, change func(string) (string, error), next func(*keyRing) string,
 ) error {
 	if _, err := readKeyRing(path); err != nil {
-		return usage(err) // a new file beside the right one would lose the old keys
+		return usage(err) // a new file in a wrong place would lose the old keys
 	}
 	if err := changeKeys(path, change); err != nil {
 		return err
@@ -249,11 +249,10 @@ func (r *keyRing) sheet(as format) sheet {
 	return s
 }
 
-// changeKeys replaces the text of a key file by what change makes of it. A reader of the file
-// meanwhile sees the old text or the new one, whole: it is written beside the file, brought to the
-// disk and moved over it. The file beside has a fixed name and must not exist yet, so of two
-// changes at a time one is refused, before it has read what the other is about to replace, and no
-// key is lost.
+// changeKeys replaces the text of a key file by the result of change. Concurrent readers see the
+// whole old text or the whole new one: the new text is written to a second file, synced, and
+// renamed over the first. The second file has a fixed name and must not exist yet. So of two
+// concurrent changes one is refused before it has read the old text, and no key is lost.
 func changeKeys(path string, change func(text string) (string, error)) error {
 	path, err := filepath.EvalSymlinks(path) // a link stays a link
 	if err != nil {
@@ -280,8 +279,8 @@ func changeKeys(path string, change func(text string) (string, error)) error {
 	return nil
 }
 
-// rewrite brings the changed text to the disk, in a file that belongs to the owner of the first
-// one.
+// rewrite writes the changed text to the second file and syncs it. The file gets the owner of the
+// first one.
 func rewrite(path string, beside *os.File, change func(string) (string, error)) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// keepOwner gives a file to the owner of another. An administrator who rotates the keys of a
-// service must not lock the service out of them.
+// keepOwner gives a file the owner of another, so that an administrator who rotates the keys of a
+// service does not lock the service out of them.
 func keepOwner(file *os.File, like os.FileInfo) error {
 	owner, ok := like.Sys().(*syscall.Stat_t)
 	if !ok || int(owner.Uid) == os.Geteuid() {

@@ -23,7 +23,7 @@ func (c *cli) limitsCommand() *cobra.Command {
 	return cmd
 }
 
-// limitFlags name one limit, or some of those of a channel.
+// limitFlags select one limit, or some of those of a channel.
 type limitFlags struct {
 	all                          bool // over all channels
 	window, unit, tenant, prefix string
@@ -43,7 +43,7 @@ func (f *limitFlags) addTo(cmd *cobra.Command) {
 		"only the limit for numbers that begin with this, such as +44")
 }
 
-// channel is the one that is named; empty for the limits over all.
+// channel is the named channel; empty for the limits over all.
 func (f *limitFlags) channel(args []string) (string, error) {
 	switch {
 	case f.all && len(args) > 0:
@@ -57,7 +57,7 @@ func (f *limitFlags) channel(args []string) (string, error) {
 	return args[0], nil
 }
 
-// key is that of the limit that the flags name.
+// key is the key of the limit that the flags name.
 func (f *limitFlags) key() (key admission.Key, err error) {
 	if f.window == "" && !f.given("window") {
 		return key, misused(errors.New("--window is missing: write 1s, 1m, 1h, 1d or prepaid"))
@@ -65,7 +65,7 @@ func (f *limitFlags) key() (key admission.Key, err error) {
 	if err := f.check(); err != nil {
 		return key, err
 	}
-	key.Window, _ = config.ParseWindow(f.window) // check has read them
+	key.Window, _ = config.ParseWindow(f.window) // check has validated them
 	key.Unit, _ = admission.ParseUnit(f.unit)
 	key.Scope = admission.Scope{Tenant: f.tenant, Prefix: f.prefix}
 	switch {
@@ -79,12 +79,11 @@ func (f *limitFlags) key() (key admission.Key, err error) {
 	return key, err
 }
 
-// allChannels stands in tables for the limits over all channels.
+// allChannels is the channel column for limits over all channels.
 const allChannels = "(all)"
 
-// check refuses what no limit can have, and brings the others to the form that limits have. A flag
-// that is given without a value is most likely a variable that was not set: it must not mean all
-// messages.
+// check refuses values that no limit can have, and normalizes the others. A flag with an empty
+// value is most likely an unset shell variable, so it must not mean all messages.
 func (f *limitFlags) check() error {
 	for flag, value := range map[string]string{
 		"window": f.window, "unit": f.unit,
@@ -114,7 +113,7 @@ func (f *limitFlags) check() error {
 	return nil
 }
 
-// limitName is a limit among those of its channel, as the table and sentences say it.
+// limitName is the name of a limit among those of its channel, for tables and sentences.
 func limitName(k admission.Key) string {
 	name := k.Window.String() + " " + k.Unit.String()
 	if k.Scope != (admission.Scope{}) {
@@ -123,7 +122,7 @@ func limitName(k admission.Key) string {
 	return name
 }
 
-// unknownChannel says which channels there are.
+// unknownChannel is the error for an unknown channel; it lists the known ones.
 func unknownChannel(name string, doc *config.Routing) error {
 	return usage(fmt.Errorf("there is no channel %q; choose one of %s", name,
 		strings.Join(doc.ChannelNames(), ", ")))
@@ -132,7 +131,7 @@ func unknownChannel(name string, doc *config.Routing) error {
 // aheadCause is why a window begins in the future.
 const aheadCause = "the database's clock was ahead when this window was opened"
 
-// eachAhead visits the limits whose window begins in the future.
+// eachAhead calls visit for each limit whose window begins in the future.
 func eachAhead(now *status.Limits, visit func(channel string, l *status.Limit)) {
 	look := func(channel string, limits []status.Limit) {
 		for i := range limits {
@@ -147,7 +146,7 @@ func eachAhead(now *status.Limits, visit func(channel string, l *status.Limit)) 
 	look("", now.Limits)
 }
 
-// aheadSentences tell of each of them, and how to go on with the window of now.
+// aheadSentences describe each of them, and how to restart its window.
 func aheadSentences(now *status.Limits) []string {
 	var out []string
 	eachAhead(now, func(channel string, l *status.Limit) {
@@ -164,8 +163,8 @@ func aheadWords(now *status.Limits, l *status.Limit) string {
 		"), later than now"
 }
 
-// aheadEffect says what such a window does: a limit of a second has release times in that window
-// alone, and a longer one gives away what is left of it.
+// aheadEffect says what such a window causes. A limit of a second has release times only in that
+// window; a longer window can still be used up.
 func aheadEffect(l *status.Limit) string {
 	if l.Key.Window == admission.Second {
 		return "nothing passes before that"
@@ -173,13 +172,13 @@ func aheadEffect(l *status.Limit) string {
 	return "until " + l.Ends + " no more than what is left of it passes"
 }
 
-// restartCommand starts the window of now again.
+// restartCommand is the command that restarts the current window.
 func restartCommand(channel string, k admission.Key) string {
 	words := "dispatcher limits set " + flagsOf(channel, k)
 	return words + " --restart --reason TEXT"
 }
 
-// flagsOf name a limit on the command line.
+// flagsOf are the arguments that name a limit on the command line.
 func flagsOf(channel string, k admission.Key) string {
 	words := quoted(channel)
 	if channel == "" {
@@ -188,7 +187,7 @@ func flagsOf(channel string, k admission.Key) string {
 	return words + " " + keyFlags(k)
 }
 
-// keyFlags name a limit among those of its channel.
+// keyFlags are the flags that name a limit among those of its channel.
 func keyFlags(k admission.Key) string {
 	words := "--window " + k.Window.String()
 	if k.Unit != admission.Messages {
@@ -203,7 +202,7 @@ func keyFlags(k admission.Key) string {
 	return words
 }
 
-// windowWords are a window with its date, in the business time zone.
+// windowWords are the start of a window with its date, in the business time zone.
 func windowWords(start time.Time, zone *time.Location) string {
 	return start.In(zone).Format("2 Jan 2006 15:04:05")
 }

@@ -21,17 +21,17 @@ type limitMove struct {
 	CreatedAt time.Time `json:"created_at"`
 	Author    string    `json:"author"`
 	Reason    string    `json:"reason"`
-	Channel   string    `json:"channel"` // empty for one over all channels
+	Channel   string    `json:"channel"` // empty for a limit over all channels
 	Scope     string    `json:"scope"`
-	// Window and Unit are empty for what belongs to the channel as a whole: active and admission.
+	// Window and Unit are empty for settings of the channel as a whole: active and admission.
 	Window string `json:"window"`
 	Unit   string `json:"unit"`
-	// What is max, or what else of the limit has changed, such as burst or reserve.otp; restart
-	// when its window was started again; or active.max, active.until, active.hold, admission or
+	// What is max, or another value of the limit that changed, such as burst or reserve.otp; restart
+	// when its window was restarted; or active.max, active.until, active.hold, admission or
 	// admission.curve_factor.
 	What string  `json:"what"`
-	From *string `json:"from"` // null when it was not there
-	To   *string `json:"to"`   // null when it is not there any more
+	From *string `json:"from"` // null when it did not exist
+	To   *string `json:"to"`   // null when it was removed
 
 	key admission.Key
 }
@@ -92,11 +92,11 @@ func (c *cli) limitHistory(
 	}{moves}, limitMoveSheet(moves, as))
 }
 
-// covers reports whether a limit was asked for.
+// covers reports whether the flags select a limit.
 func (f *limitFlags) covers(args []string, channel string, key admission.Key) bool {
 	if key == (admission.Key{}) && (f.window != "" || f.unit != "" || f.tenant != "" ||
 		f.prefix != "") {
-		return false // active and admission are of no such limit
+		return false // active and admission belong to no such limit
 	}
 	is := func(asked, has string) bool { return asked == "" || asked == has }
 	return (len(args) == 0 || args[0] == channel) && (!f.all || channel == "") &&
@@ -105,7 +105,7 @@ func (f *limitFlags) covers(args []string, channel string, key admission.Key) bo
 }
 
 // limitMoves compares each version of the document with the one before it, newest first. Versions
-// that only carry effects have the document of their base.
+// that only add effects have the document of their base.
 func limitMoves(
 	ctx context.Context, l *database, asked func(channel string,
 		key admission.Key) bool, limit int,
@@ -148,7 +148,7 @@ func limitMoves(
 	return moves, err
 }
 
-// movesBetween are the changes of limits from one document to the next.
+// movesBetween are the changes of limits between two documents.
 func movesBetween(
 	before, after *config.Routing, asked func(channel string, key admission.Key) bool,
 ) []limitMove {
@@ -197,7 +197,8 @@ func movesBetween(
 	return moves
 }
 
-// below are the changes at a path, whose own is empty then, and below it.
+// below are the changes at and below a path, with paths relative to it; the change at the path has
+// an empty one.
 func below(changes []control.Line, path string) []control.Line {
 	var out []control.Line
 	for _, c := range changes {
@@ -209,8 +210,8 @@ func below(changes []control.Line, path string) []control.Line {
 	return out
 }
 
-// limitMoveSheet has every change in CSV. A table has who and when in one column, and a limit that
-// came or went with all that it says in one row.
+// limitMoveSheet has every change in CSV. A table has who and when in one column, and an added or
+// removed limit with all its values in one row.
 func limitMoveSheet(moves []limitMove, as format) sheet {
 	if as == formatCSV {
 		return list(as, moves, keys[limitMove]("", "version", "created_at", "author", "reason",
@@ -231,10 +232,10 @@ func limitMoveSheet(moves []limitMove, as format) sheet {
 	return s
 }
 
-// joinedMoves has the changes of a limit that came or went in the row of its max.
+// joinedMoves merges the changes of an added or removed limit into the row of its max.
 func joinedMoves(moves []limitMove) []limitMove {
 	var out []limitMove
-	whole := false // the last of out is a limit that came or went
+	whole := false // the last of out is an added or removed limit
 	for i := range moves {
 		m := moves[i]
 		if n := len(out) - 1; whole && m.Version == out[n].Version && m.Channel == out[n].Channel &&
@@ -249,7 +250,7 @@ func joinedMoves(moves []limitMove) []limitMove {
 	return out
 }
 
-// detail is one side of a change behind the max.
+// detail is one side of a change, to be shown after the max.
 func (m *limitMove) detail(side *string) string {
 	if side == nil {
 		return ""
@@ -257,7 +258,7 @@ func (m *limitMove) detail(side *string) string {
 	return ", " + m.What + " " + *side
 }
 
-// words name the limit and what of it has changed.
+// words name the limit and what changed.
 func (m *limitMove) words() string {
 	if m.Window == "" {
 		return m.Channel + " " + m.What

@@ -14,7 +14,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// restartedLimit is what came of limits set --restart. The JSON names are relied on by scripts.
+// restartedLimit is the result of limits set --restart. Scripts rely on the JSON names.
 type restartedLimit struct {
 	Restarted bool            `json:"restarted"` // false in a dry run
 	DryRun    bool            `json:"dry_run"`
@@ -27,14 +27,14 @@ type restartedLimit struct {
 	Now       restartedWindow `json:"now"`
 }
 
-// restartedWindow is the window before, or after; of the one after a dry run does not know what it
-// would begin with.
+// restartedWindow is the window before or after. In a dry run it is not known what the new one
+// would start with.
 type restartedWindow struct {
 	Start   time.Time        `json:"window_start"`
 	Granted *status.Quantity `json:"granted"`
 }
 
-// restartLimit starts the window of now again for a limit whose window begins in the future.
+// restartLimit restarts the current window of a limit whose window begins in the future.
 func (ch *change) restartLimit(ctx context.Context, channel string, asked admission.Limit) error {
 	limit, err := ch.limitToRestart(channel, asked.Key())
 	if err != nil {
@@ -55,7 +55,7 @@ func (ch *change) restartLimit(ctx context.Context, channel string, asked admiss
 	return ch.printRestart(limit, &out)
 }
 
-// limitToRestart is the limit as the document in force has it.
+// limitToRestart is the limit from the document in force.
 func (ch *change) limitToRestart(channel string, key admission.Key) (*admission.Limit, error) {
 	if err := ch.need(); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (ch *change) limitToRestart(channel string, key admission.Key) (*admission.
 	return &limit, nil
 }
 
-// restart does it.
+// restart restarts the window.
 func (ch *change) restart(ctx context.Context, limit *admission.Limit, out *restartedLimit) error {
 	done, err := ch.ledger.Limits.RestartWindow(ctx, ledger.Restart{
 		Channel: out.Channel, Limit: *limit, Zone: ch.Base().Timezone, Expect: &ch.Current.Version,
@@ -96,7 +96,7 @@ func (ch *change) restart(ctx context.Context, limit *admission.Limit, out *rest
 	return nil
 }
 
-// tryRestart looks at what it would be.
+// tryRestart is restart for a dry run.
 func (ch *change) tryRestart(
 	ctx context.Context, limit *admission.Limit, out *restartedLimit,
 ) error {
@@ -118,9 +118,9 @@ func (ch *change) tryRestart(
 	return nil
 }
 
-// withoutRow says how a limit of the document comes into the ledger again, from which somebody has
-// deleted it. It comes with the latest window that its history has of it, if that is not over:
-// after a clock that was ahead, one of the future.
+// withoutRow says how a limit of the document gets a row in the ledger again after somebody has
+// deleted it. The new row has the latest window in the limit's history that is not over; after a
+// clock that was ahead, that window begins in the future.
 func withoutRow(limit *admission.Limit, channel string) error {
 	return failed(fmt.Errorf(`limit %s is in the document, but the ledger has no row of it: `+
 		`somebody deleted that. Nothing was changed; give it another max with "dispatcher `+
@@ -130,7 +130,7 @@ func withoutRow(limit *admission.Limit, channel string) error {
 		limit.Key().On(channel)))
 }
 
-// nothingToRestart refuses a window that is that of now, or nearly.
+// nothingToRestart refuses a window that is, or is nearly, the current one.
 func (ch *change) nothingToRestart(limit *admission.Limit, channel string, start time.Time) error {
 	began := "nothing was granted in it yet"
 	if start.After(time.Unix(0, 0)) {
@@ -142,7 +142,7 @@ func (ch *change) nothingToRestart(limit *admission.Limit, channel string, start
 		limit.Key().On(channel), began))
 }
 
-// printRestart says from which window to which.
+// printRestart prints the windows before and after.
 func (ch *change) printRestart(limit *admission.Limit, out *restartedLimit) error {
 	as, zone := ch.flags.as, ch.Base().Timezone
 	if as != formatTable {
@@ -173,8 +173,7 @@ func (ch *change) printRestart(limit *admission.Limit, out *restartedLimit) erro
 	return nil
 }
 
-// beginningWords say what counts in the window that a limit would get, as ledger.RestartWindow
-// does.
+// beginningWords say what counts in the window that a limit would get, see ledger.RestartWindow.
 func beginningWords(l *admission.Limit) string {
 	if l.Window == admission.Second {
 		return "with nothing granted in it"
@@ -182,7 +181,7 @@ func beginningWords(l *admission.Limit) string {
 	return "with what was claimed in it, and later while the clock was ahead"
 }
 
-// sum is an amount with what is counted.
+// sum is an amount with its unit.
 func (*restartedLimit) sum(l *admission.Limit, q *status.Quantity) string {
 	if l.Unit == admission.Money {
 		return q.String() + " " + l.Currency
@@ -190,7 +189,7 @@ func (*restartedLimit) sum(l *admission.Limit, q *status.Quantity) string {
 	return q.String() + " " + l.Unit.String()
 }
 
-// restartMoves are the restarts of limits that were asked for, as the history of limits tells them.
+// restartMoves are the selected restarts of limits, in the form of the history.
 func restartMoves(
 	restarts []ledger.Restarted, asked func(channel string, key admission.Key) bool,
 ) []limitMove {
@@ -220,8 +219,8 @@ func restartWords(k admission.Key, w ledger.RestartedWindow) string {
 	return w.Start.Format(instant) + ", " + granted + " granted"
 }
 
-// mergedMoves are the changes of limits and the restarts of their windows, newest first, of so many
-// versions and restarts.
+// mergedMoves are the changes of limits and the restarts of their windows, newest first: those of
+// the last versions and restarts, limit in all.
 func mergedMoves(moves, restarts []limitMove, limit int) []limitMove {
 	out := append(slices.Clone(moves), restarts...)
 	slices.SortStableFunc(out, func(a, b limitMove) int { return b.CreatedAt.Compare(a.CreatedAt) })

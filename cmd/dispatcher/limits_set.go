@@ -14,12 +14,12 @@ import (
 	"dispatcher/config"
 )
 
-// limitChange is what limits set is asked for.
+// limitChange holds the arguments of limits set.
 type limitChange struct {
 	limitFlags
 	most, currency string
 	remove         bool
-	restart        bool // the window that begins in the future
+	restart        bool // restart a window that begins in the future
 }
 
 func (c *cli) limitsSetCommand() *cobra.Command {
@@ -76,7 +76,7 @@ future, because the database's clock was ahead when it was opened ("dispatcher l
 	return cmd
 }
 
-// read makes a limit of the arguments.
+// read reads the arguments as a limit.
 func (lc *limitChange) read(args []string) (channel string, l admission.Limit, err error) {
 	if channel, err = lc.channel(args); err != nil {
 		return "", l, err
@@ -130,8 +130,8 @@ func (ch *change) setLimit(
 	return ch.write(ch.SetLimit(ctx, channel, l, remove, ch.inFlags))
 }
 
-// inFlags says in the words of the flags what would be wrong with the changed document: whoever
-// gave them has never seen a line of it. Other errors stay what they are.
+// inFlags words a problem of the changed document in terms of the flags, because their user has
+// never seen a line of the document. Other errors stay unchanged.
 func (ch *change) inFlags(err error) error {
 	problem, ok := errors.AsType[*config.Problem](err)
 	if !ok {
@@ -149,7 +149,7 @@ func (ch *change) inFlags(err error) error {
 	).Replace(text))
 }
 
-// needLimit refuses to take out a limit that is not there, and says by their flags which ones are.
+// needLimit refuses to remove a limit that does not exist, and lists those that do by their flags.
 func (ch *change) needLimit(channel string, key admission.Key) error {
 	limits := control.LimitsOf(ch.Base(), channel)
 	if slices.ContainsFunc(limits, func(l admission.Limit) bool { return l.Key() == key }) {
@@ -174,7 +174,7 @@ func (ch *change) needLimit(channel string, key admission.Key) error {
 		place, has))
 }
 
-// needCurrency refuses a new limit in money over all channels that does not say of which.
+// needCurrency refuses a new limit in money over all channels without a currency.
 func (ch *change) needCurrency(l *admission.Limit) error {
 	if l.Unit != admission.Money || l.Currency != "" || slices.ContainsFunc(ch.Base().Limits,
 		func(o admission.Limit) bool { return o.Key() == l.Key() }) {

@@ -71,7 +71,7 @@ func (c *cli) showLimits(ctx context.Context, l *database, named []string, as fo
 	return nil
 }
 
-// channelLimitSheet has what is the same for all limits of a channel.
+// channelLimitSheet has the values that all limits of a channel share.
 func channelLimitSheet(now *status.Limits) sheet {
 	s := list(formatTable, now.Channels, []column[status.ChannelLimits]{
 		{key: "channel", width: 32},
@@ -96,7 +96,7 @@ func channelLimitSheet(now *status.Limits) sheet {
 	return s
 }
 
-// activeWords say how many attempts are under way, of how many, and whether that is in the way of
+// activeWords say how many attempts are in flight, of how many, and whether the bound prevents
 // more.
 func activeWords(c *status.ChannelLimits) string {
 	words := number(c.Active)
@@ -112,7 +112,7 @@ func activeWords(c *status.ChannelLimits) string {
 	return words
 }
 
-// limitRow is a limit with its channel; nil for one over all channels.
+// limitRow is a limit with its channel; channel is nil for a limit over all channels.
 type limitRow struct {
 	channel *status.ChannelLimits
 	status.Limit
@@ -131,8 +131,8 @@ func limitRows(now *status.Limits) []limitRow {
 	return rows
 }
 
-// limitSheet has a row for each limit. A table has the rate beside the max where it slows the limit
-// down; CSV repeats what JSON has of the channel.
+// limitSheet has a row for each limit. A table has the rate next to the max where it reduces the
+// limit; CSV repeats the channel's values that JSON has.
 func limitSheet(now *status.Limits, as format) sheet {
 	columns := []column[limitRow]{
 		{name: "channel", width: 15, cell: func(r *limitRow) any {
@@ -188,7 +188,7 @@ func limitSheet(now *status.Limits, as format) sheet {
 	return s
 }
 
-// maxWords are the max, what it becomes with the next window, and what the rate makes of it.
+// maxWords are the max, its value in the next window, and its value at the reduced rate.
 func maxWords(l *status.Limit) string {
 	words := l.Max.String()
 	if l.Max != l.ConfiguredMax {
@@ -228,7 +228,7 @@ func waiterSheet(now *status.Limits) sheet {
 	return s
 }
 
-// closed reports whether that which is waited for is a limit of 0: nothing of it was used up.
+// closed reports whether the thing waited for is a limit of 0, so that nothing was used up.
 func closed(now *status.Limits, on string) bool {
 	shut := func(channel string, limits []status.Limit) bool {
 		return slices.ContainsFunc(limits, func(l status.Limit) bool {
@@ -244,7 +244,7 @@ func closed(now *status.Limits, on string) bool {
 	})
 }
 
-// clock is a time in the business time zone, with the day when that is another one.
+// clock is a time in the business time zone, with the day if that is not today.
 func clock(now *status.Limits, at time.Time) string {
 	at = at.In(now.Zone)
 	if at.Format(time.DateOnly) == now.Now.In(now.Zone).Format(time.DateOnly) {
@@ -253,7 +253,7 @@ func clock(now *status.Limits, at time.Time) string {
 	return at.Format("2 Jan 15:04:05")
 }
 
-// limitWords is the limit with what it does besides counting.
+// limitWords is the limit with its other settings.
 func limitWords(l *status.Limit) string {
 	words := limitName(l.Key)
 	if l.Unit == "money" {

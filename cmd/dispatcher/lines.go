@@ -11,9 +11,9 @@ import (
 // maxLine bounds a line of JSON input: an envelope of 64 KiB with every character escaped.
 const maxLine = 512 << 10
 
-// eachLine calls use with every line that is not blank and its number from 1, until use
-// or reading fails. The line is only good during the call. A line that is longer than
-// maxLine is cut there, which leaves no JSON text: its decoder refuses it.
+// eachLine calls use with every line that is not blank and its number from 1, until use or reading
+// fails. The line is only valid during the call. A line longer than maxLine is cut there, which
+// leaves invalid JSON for the decoder to refuse.
 func eachLine(in io.Reader, use func(number int, line []byte) error) error {
 	lines := bufio.NewReaderSize(in, maxLine)
 	for number := 1; ; number++ {

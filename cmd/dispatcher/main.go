@@ -41,9 +41,9 @@ func main() {
 	os.Exit(code)
 }
 
-// exitCode is that of the process, from that of its command. Ctrl-C is 130 whatever it ended.
-// SIGTERM is the usual way to stop what runs until it is told to stop, so that it is 143 only for a
-// command that it cut short.
+// exitCode is the exit code of the process, from that of its command. Ctrl-C always gives 130.
+// SIGTERM is the usual way to stop long-running commands, so it gives 143 only if it cut a command
+// short.
 func exitCode(code int, byCtrlC bool) int {
 	switch {
 	case byCtrlC && code == exitOK:
@@ -54,7 +54,7 @@ func exitCode(code int, byCtrlC bool) int {
 	return code
 }
 
-// cli is what a command may touch of the world outside, so that tests can run commands.
+// cli is the environment of a command, so that tests can run commands.
 type cli struct {
 	in       io.Reader
 	out, err io.Writer
@@ -62,8 +62,8 @@ type cli struct {
 	load     func() (config.Settings, error)
 }
 
-// execute runs one command and maps its error to an exit code. The error is one
-// sentence on standard error, never a stack trace.
+// execute runs one command and maps its error to an exit code. An error is printed as one sentence
+// on standard error, never with a stack trace.
 func execute(ctx context.Context, c *cli, args []string) int {
 	out, errs := showing(c.out), showing(c.err)
 	defer out.finish()
@@ -86,14 +86,14 @@ func execute(ctx context.Context, c *cli, args []string) int {
 			c.showUsage(root, cmd)
 		}
 		return coded.code
-	default: // cobra's own: unknown command, unknown flag, wrong arguments
+	default: // an error of cobra: unknown command, unknown flag, wrong arguments
 		fmt.Fprintln(c.err, "dispatcher:", err)
 		c.showUsage(root, cmd)
 		return exitUsage
 	}
 }
 
-// showUsage prints how a command is written, below what was wrong with its arguments.
+// showUsage prints the usage line of a command after an error in its arguments.
 func (c *cli) showUsage(root, cmd *cobra.Command) {
 	fmt.Fprintf(c.err, "Usage: %s\n", cmd.UseLine())
 	fmt.Fprintf(c.err, "Run \"dispatcher help%s\" for more.\n",
@@ -131,8 +131,8 @@ Settings come from DISPATCHER_... variables; "dispatcher config" lists them.`,
 	return root
 }
 
-// nameOne refuses a command that does nothing without one of its subcommands: a script that forgot
-// it must not go on as if all were well.
+// nameOne refuses a command that only groups subcommands. A script that forgot the subcommand must
+// fail.
 func nameOne(cmd *cobra.Command, _ []string) error {
 	var names []string
 	for _, sub := range cmd.Commands() {
@@ -156,14 +156,14 @@ func arguments(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// anyNumber is for commands that take as many arguments as are given.
+// anyNumber means no upper bound on the number of arguments.
 const anyNumber = math.MaxInt
 
-// codedError carries an exit code. A nil err prints nothing: the command has said it all.
+// codedError carries an exit code. A nil err prints nothing, because the command has printed it.
 type codedError struct {
 	code int
 	err  error
-	// misused asks for the usage line: arguments or flags of the command are at fault.
+	// misused asks for the usage line: the arguments or flags are wrong.
 	misused bool
 }
 
@@ -180,7 +180,7 @@ func (e *codedError) Unwrap() error { return e.err }
 func failed(err error) error { return &codedError{code: exitFailed, err: err} }
 func usage(err error) error  { return &codedError{code: exitUsage, err: err} }
 
-// misused marks an error of arguments or flags that the usage line helps with.
+// misused marks an error of arguments or flags for which the usage line helps.
 func misused(err error) error { return &codedError{code: exitUsage, err: err, misused: true} }
 
 // work adapts a command's function: an error without a code of its own is a failure.

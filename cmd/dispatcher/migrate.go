@@ -73,7 +73,7 @@ how to make the logins.`,
 	return cmd
 }
 
-// migrate applies what is missing, unless only the status is wanted.
+// migrate applies the missing migrations, unless only the status is asked for.
 func migrate(ctx context.Context, s *config.Settings, statusOnly bool) (schemaChange, error) {
 	before, err := inspect(ctx, s)
 	if err != nil {
@@ -105,7 +105,7 @@ func databaseTrouble(s *config.Settings, err error) error {
 	return postgresTrouble(s, err)
 }
 
-// inspect looks at the database within the time that a first contact may take.
+// inspect reads the state of the schema within the time for a first contact.
 func inspect(ctx context.Context, s *config.Settings) (ledger.Condition, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()

@@ -13,13 +13,13 @@ import (
 	"dispatcher/ledger/migrations"
 )
 
-// grantedRole is a role in plain words.
+// grantedRole is a role and its rights in plain words.
 type grantedRole struct {
 	Role string `json:"role"`
 	May  string `json:"may"`
 }
 
-// rolesMay is what each role may do, as its grants say.
+// rolesMay describes the grants of each role.
 var rolesMay = []grantedRole{
 	{migrations.RoleOwner, "owns the schemas: may migrate, and alter or drop anything in them"},
 	{
@@ -42,13 +42,13 @@ var rolesMay = []grantedRole{
 type rolesGranted struct {
 	Schema schemaChange  `json:"schema"`
 	Roles  []grantedRole `json:"roles"`
-	// Changed: something was not as it is now.
+	// Changed says that something was different before.
 	Changed bool `json:"changed"`
-	// LeastKeptDays is for how many days nobody but the owner can drop what happened.
+	// LeastKeptDays is for how many days only the owner can drop recorded history.
 	LeastKeptDays float64 `json:"least_kept_days"`
 }
 
-// grantRoles makes the roles and says what each may do.
+// grantRoles creates the roles and prints what each may do.
 func (c *cli) grantRoles(
 	ctx context.Context, s *config.Settings, change schemaChange, as format,
 ) error {
@@ -74,7 +74,7 @@ func (c *cli) grantRoles(
 	return nil
 }
 
-// rolesTrouble says what an administrator can do where this login may not.
+// rolesTrouble says what an administrator can do when this login may not.
 func rolesTrouble(s *config.Settings, err error) error {
 	if errors.Is(err, migrations.ErrNoSchema) {
 		return fmt.Errorf("%w: use the dispatcher of the release that made it", err)
@@ -91,7 +91,7 @@ func rolesTrouble(s *config.Settings, err error) error {
 		"\"dispatcher migrate --roles --print | psql DATABASE\"", pg.Message)
 }
 
-// printRoles prints what grantRoles would carry out, as one transaction for psql.
+// printRoles prints the statements of grantRoles, as one transaction for psql.
 func (c *cli) printRoles(s *config.Settings) error {
 	_, err := fmt.Fprintf(c.out, "begin;\n\n%s\nupdate dispatcher.least_kept set facts = '%g days';"+
 		"\n\ncommit;\n", migrations.RolesSQL, s.LedgerRetention.Truncate(time.Hour).Hours()/24)

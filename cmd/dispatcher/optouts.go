@@ -36,10 +36,10 @@ one.`,
 type optOutsShown struct {
 	Tenant  string    `json:"tenant"`
 	Source  string    `json:"source"`
-	Channel string    `json:"channel"` // that keywords came by
+	Channel string    `json:"channel"` // by which keywords came
 	Current int64     `json:"current"` // on the list
-	Ended   int64     `json:"ended"`   // taken off it again
-	First   time.Time `json:"first"`   // when the first of all of them came onto it
+	Ended   int64     `json:"ended"`   // no longer on the list
+	First   time.Time `json:"first"`   // time of the earliest of all of them
 	Last    time.Time `json:"last"`
 }
 
@@ -106,7 +106,7 @@ type optOutShown struct {
 	Channel      string     `json:"channel"`
 	Author       string     `json:"author"`
 	Reason       string     `json:"reason"`
-	Until        *time.Time `json:"until"` // null while it lasts, and what follows is empty
+	Until        *time.Time `json:"until"` // null while it lasts; then the following fields are empty
 	EndedBy      string     `json:"ended_by"`
 	EndedChannel string     `json:"ended_channel"`
 	EndedAuthor  string     `json:"ended_author"`
@@ -172,8 +172,8 @@ func (c *cli) showOptOut(
 	return as.write(c.out, value, rows)
 }
 
-// optOutHistory has a column for each field in CSV, and in a table one for how and by whom, which
-// fits a terminal.
+// optOutHistory has a column for each field in CSV. A table joins how and by whom in one, to fit a
+// terminal.
 func optOutHistory(history []optOutShown, as format) sheet {
 	columns := keys[optOutShown](formatCSV, "since", "source", "channel", "author", "reason",
 		"until",
@@ -194,7 +194,7 @@ func optOutHistory(history []optOutShown, as format) sheet {
 	return s
 }
 
-// joined leaves out what is empty.
+// joined joins the words that are not empty.
 func joined(words []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(words),
 		func(word string) bool { return word == "" }), " ")
@@ -210,7 +210,8 @@ func (f *whom) addTo(cmd *cobra.Command) {
 		"code, such as GB (default DISPATCHER_DEFAULT_REGION)")
 }
 
-// check refuses a command that names no tenant: it would change the list of those without a name.
+// check refuses a command without --tenant, which would change the list of the tenant without a
+// name.
 func (f *whom) check(c *cli, cmd *cobra.Command) (numbers.Region, error) {
 	if !cmd.Flags().Changed("tenant") {
 		return "", misused(errors.New(`--tenant is missing: name whose list, or write --tenant ` +
@@ -227,7 +228,7 @@ func (f *whom) check(c *cli, cmd *cobra.Command) (numbers.Region, error) {
 	return r, nil
 }
 
-// numbers are those of the arguments, as envelopes have them.
+// numbers are the numbers in the arguments, in the form of envelopes.
 func (f *whom) numbers(c *cli, cmd *cobra.Command, args []string) ([]string, error) {
 	r, err := f.check(c, cmd)
 	if err != nil {

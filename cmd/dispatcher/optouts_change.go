@@ -45,12 +45,12 @@ func (f *listFlags) listing(source ledger.OptOutSource) (ledger.Listing, error) 
 	return ledger.Listing{Tenant: f.tenant, Source: source, Author: f.author, Reason: f.reason}, nil
 }
 
-// listChanged is what a change of a list did.
+// listChanged is the result of a change of a list.
 type listChanged struct {
 	Tenant  string `json:"tenant"`
 	Numbers int    `json:"numbers"`
 	Changed int64  `json:"changed"`
-	// Skipped are the lines of an import that hold no number.
+	// Skipped are the lines of an import without a valid number.
 	Skipped int `json:"skipped"`
 }
 
@@ -84,13 +84,13 @@ Do so only when the subscriber asked for it. That a number was on the list stays
 	return cmd
 }
 
-// putOn says how many of the numbers came onto a list.
+// putOn says how many of the numbers were put on a list.
 func putOn(done *listChanged) string { return done.sentence("put on the list", "on it before") }
 
-// takenOff says how many of the numbers came off a list.
+// takenOff says how many of the numbers were taken off a list.
 func takenOff(done *listChanged) string { return done.sentence("taken off the list", "not on it") }
 
-// sentence says what became of the numbers, and how those stood that nothing was done with.
+// sentence says what happened to the numbers; stood is the reason why the rest did not change.
 func (d *listChanged) sentence(changed, stood string) string {
 	rest := int64(d.Numbers) - d.Changed
 	said := fmt.Sprintf("%d of %d %s", d.Changed, d.Numbers, changed)
@@ -107,7 +107,7 @@ func (d *listChanged) sentence(changed, stood string) string {
 	return said + "; the others were " + stood + "."
 }
 
-// changeOptOuts makes one change; sentence says what it did.
+// changeOptOuts makes one change; sentence describes it.
 func (c *cli) changeOptOuts(
 	ctx context.Context, cmd *cobra.Command, f *listFlags, args []string,
 	change func(*ledger.OptOuts, context.Context, ledger.Listing, []string) (int64, error),
@@ -196,7 +196,7 @@ func (c *cli) importOptOuts(
 	return c.printListChange(&done, as, imported(&done))
 }
 
-// imported also says how many lines hold no number.
+// imported also says how many lines have no valid number.
 func imported(done *listChanged) string {
 	switch done.Skipped {
 	case 0:
@@ -207,8 +207,7 @@ func imported(done *listChanged) string {
 	return fmt.Sprintf("%s %d lines were left out.", putOn(done), done.Skipped)
 }
 
-// importedNumbers reads all of a file, or of standard input, and lists the lines that hold no
-// number.
+// importedNumbers reads a file, or standard input, and lists the lines without a valid number.
 func (c *cli) importedNumbers(
 	args []string, r numbers.Region,
 ) (recipients []string, bad []int, err error) {
@@ -224,10 +223,10 @@ func (c *cli) importedNumbers(
 	return readNumbers(in, r)
 }
 
-// readNumbers takes the first column of a CSV.
+// readNumbers reads the first column of a CSV.
 func readNumbers(in io.Reader, r numbers.Region) (recipients []string, bad []int, err error) {
 	buffered := bufio.NewReader(in)
-	// spreadsheets put it in front of UTF-8
+	// spreadsheets put it before UTF-8
 	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
 		_, _ = buffered.Discard(len(mark)) // they were peeked at
 	}
@@ -245,7 +244,7 @@ func readNumbers(in io.Reader, r numbers.Region) (recipients []string, bad []int
 			return nil, nil, fmt.Errorf("read the numbers: %w", err)
 		}
 		line, _ := rows.FieldPos(0)
-		// as spreadsheets separate columns where the comma is the decimal point
+		// the separator of spreadsheets where the comma is the decimal point
 		column, _, _ := strings.Cut(row[0], ";")
 		n, ok := numbers.Typed(r, column)
 		switch {
@@ -258,7 +257,7 @@ func readNumbers(in io.Reader, r numbers.Region) (recipients []string, bad []int
 	}
 }
 
-// badLines names lines and not what stands in them.
+// badLines names the lines but does not show their content.
 func badLines(lines []int) error {
 	shown := make([]string, min(len(lines), 10))
 	for i := range shown {

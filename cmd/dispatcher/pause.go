@@ -35,7 +35,7 @@ routes, tenants and prefixes.`,
 		(*control.Draft).Resume)
 }
 
-// pausingCommand changes what is paused. apply changes what is paused now by what is asked for.
+// pausingCommand changes what is paused. apply adds or removes what the flags name.
 func (c *cli) pausingCommand(
 	use, short, why, long string,
 	apply func(*control.Draft, context.Context, *config.Paused) (*control.Changed, error),

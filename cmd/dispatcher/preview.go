@@ -23,7 +23,7 @@ import (
 // previewFlags are the arguments of preview.
 type previewFlags struct {
 	file, day string
-	against   versionFlag // not given: the record
+	against   versionFlag // not given: compare with the record
 	as        format
 }
 
@@ -72,7 +72,7 @@ func (c *cli) preview(ctx context.Context, f *previewFlags) error {
 		}
 	}
 	var settings *config.Settings
-	if s, err := c.load(); err == nil { // what is wrong with them is no matter of the document
+	if s, err := c.load(); err == nil { // their faults do not concern the document
 		settings = &s
 	}
 	preview.Warnings = exposures(doc, settings)
@@ -114,7 +114,7 @@ func previewSheet(p *report.Preview, as format) sheet {
 	}...)
 }
 
-// traffic weighs the messages of a day under a document.
+// traffic evaluates the messages of a day under a document.
 func (c *cli) traffic(
 	ctx context.Context, f *previewFlags, doc *config.Routing,
 ) (*report.Traffic, error) {
@@ -159,7 +159,7 @@ func (c *cli) traffic(
 	return traffic, nil
 }
 
-// previewDay is noon of the day that was named, else of yesterday. A day to come has no traffic.
+// previewDay is noon of the given day, else of yesterday. Future days have no traffic.
 func previewDay(day string, zone *time.Location, now time.Time) (time.Time, error) {
 	now = now.In(zone)
 	if day == "" {
@@ -180,7 +180,7 @@ func keysAtHand(s *config.Settings) ([]selector.Key, error) {
 	return drawKeys(s)
 }
 
-// keysIfReadable are those for a command that tells less without them.
+// keysIfReadable are the keys for a command that shows less without them.
 func keysIfReadable(s *config.Settings) []selector.Key {
 	keys, err := keysAtHand(s)
 	if err != nil {
@@ -189,17 +189,17 @@ func keysIfReadable(s *config.Settings) []selector.Key {
 	return keys
 }
 
-// weighing is what each message of the day goes through.
+// weighing processes each message of the day.
 type weighing struct {
 	counter *report.TrafficCounter
 	now     *decide.Chooser
-	then    *decide.Chooser // nil: the record is compared with
+	then    *decide.Chooser // nil: compare with the record
 	against *int64
 	old     *config.Routing // the document of then
 	shares  map[string]map[string]float64
 }
 
-// compareWith takes a version in place of the record.
+// compareWith compares with a version instead of the record.
 func (w *weighing) compareWith(
 	ctx context.Context, l *database, version int64, keys []selector.Key,
 ) error {
@@ -242,7 +242,7 @@ func (w *weighing) add(r *ledger.Record) error {
 	return nil
 }
 
-// printTraffic shows the figures and what they rest on.
+// printTraffic prints the figures and how they were found.
 func (c *cli) printTraffic(t *report.Traffic) error {
 	fmt.Fprintln(c.out)
 	trafficSheet(t, formatTable).draw(c.out)
@@ -250,7 +250,7 @@ func (c *cli) printTraffic(t *report.Traffic) error {
 	return nil
 }
 
-// trafficSentences say how many would have moved and how that was found.
+// trafficSentences say how many messages would have moved and how that was found.
 func trafficSentences(t *report.Traffic) []string {
 	var gone []string
 	if t.WithoutPayload > 0 {
@@ -306,7 +306,7 @@ func movedSentence(t *report.Traffic) string {
 		"another first choice.", t.Compared, compared, t.Moved)
 }
 
-// trafficSheet has one row per route and channel; figures that nobody knows beforehand are empty.
+// trafficSheet has one row per route and channel; unknown figures are empty.
 func trafficSheet(t *report.Traffic, as format) sheet {
 	type row struct {
 		route string
@@ -343,7 +343,7 @@ func trafficSheet(t *report.Traffic, as format) sheet {
 	return s
 }
 
-// figure writes a number with a decimal only where it has one; nothing for an unknown one.
+// figure writes a number with a decimal only if it has one; an unknown number is empty.
 func figure(f *float64) string {
 	if f == nil {
 		return ""

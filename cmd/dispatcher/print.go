@@ -42,7 +42,7 @@ func (f *format) addTo(flags *pflag.FlagSet) {
 	flags.Var(f, "format", "output format")
 }
 
-// write writes data in the asked format. JSON writes value, the others the sheet.
+// write writes data in the format: value as JSON, or the sheet as table or CSV.
 func (f format) write(out io.Writer, value any, s sheet) error {
 	switch f {
 	case formatJSON:
@@ -54,8 +54,8 @@ func (f format) write(out io.Writer, value any, s sheet) error {
 	return nil
 }
 
-// warn prints what readers of the result should know: below a table, and beside a CSV on standard
-// error, where it does not get between the rows. JSON has it already.
+// warn prints what readers of the result should know: below a table, and for CSV on standard error,
+// so that it does not mix with the rows. JSON contains it already.
 func (f format) warn(c *cli, warnings []string) {
 	for _, warning := range warnings {
 		switch f {
@@ -77,7 +77,7 @@ func printJSON(out io.Writer, value any) error {
 	return nil
 }
 
-// writeCSV is the only way in which commands write CSV.
+// writeCSV is the only function with which commands write CSV.
 func writeCSV(out io.Writer, rows ...[]string) error {
 	w := csv.NewWriter(out)
 	for _, row := range rows {
@@ -95,8 +95,8 @@ func writeCSV(out io.Writer, rows ...[]string) error {
 	return nil
 }
 
-// inert keeps a spreadsheet from taking a field for a formula: what begins one gets a single quote
-// in front of it (OWASP, CSV Injection). A plain number stays a number.
+// inert prevents a spreadsheet from reading a field as a formula: it puts a single quote before
+// characters that begin one (OWASP, CSV Injection). A plain number stays a number.
 func inert(field string) string {
 	if field == "" || !strings.ContainsAny(field[:1], "=+-@\t\r") ||
 		plainNumber.MatchString(field) {
@@ -108,8 +108,8 @@ func inert(field string) string {
 // plainNumber is a number with or without sign, fraction and exponent.
 var plainNumber = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// fraction writes a number between two whole ones: four digits behind the point in tables, all of
-// them in CSV. It is empty for none.
+// fraction writes a fractional number: with four decimals in tables, with all in CSV. It is empty
+// for nil.
 func (f format) fraction(n *float64) string {
 	switch {
 	case n == nil:
@@ -120,8 +120,8 @@ func (f format) fraction(n *float64) string {
 	return strconv.FormatFloat(*n, 'f', 4, 64)
 }
 
-// share writes a part of a whole: percent with two digits behind the point in tables, the fraction
-// with all its digits in CSV, as in JSON. It is empty for none.
+// share writes a part of a whole: in tables as percent with two decimals, in CSV as the fraction
+// with all its digits, as in JSON. It is empty for nil.
 func (f format) share(part *float64) string {
 	if part == nil || f == formatCSV {
 		return f.fraction(part)
@@ -136,7 +136,7 @@ func amount(micros int64, currency string) string {
 	return strings.TrimSpace(report.Money(micros) + " " + currency)
 }
 
-// orEmpty is what a pointer holds; empty for nil.
+// orEmpty is the string behind a pointer; empty for nil.
 func orEmpty(s *string) string {
 	if s == nil {
 		return ""

@@ -10,15 +10,15 @@ import (
 const barTemplate pb.ProgressBarTemplate = `{{string . "prefix"}} {{counters .}} {{bar .}} ` +
 	`{{percent .}} {{speed . "%s/s" " "}}`
 
-// progress returns what draws on a terminal, from its first call on until all are done, how many of
-// total are, and what takes that away for good. Elsewhere both do nothing.
+// progress returns two functions. show draws a progress bar on a terminal, from its first call
+// until total is reached. wipe removes it for good. Without a terminal both do nothing.
 func (c *cli) progress(what string, total int64) (show func(done int64), wipe func()) {
 	if total <= 1 || !isTerminal(c.err) {
 		return func(int64) {}, func() {}
 	}
 	bar := barTemplate.New(int(total)).Set("prefix", what).Set(pb.CleanOnFinish, true).
 		SetWriter(direct(c.err))
-	var begun sync.Once // a call that comes late must not begin it anew
+	var begun sync.Once // a late call must not start it again
 	wipe = func() {
 		begun.Do(func() {})
 		bar.Finish()

@@ -72,7 +72,7 @@ for the route ends it.`,
 	return cmd
 }
 
-// steering counts the flags that steer a ramp under way.
+// steering counts the flags that change a running ramp.
 func (f *rampFlags) steering() int {
 	chosen := 0
 	for _, set := range []bool{f.hold, f.resume, f.cancel} {
@@ -86,7 +86,7 @@ func (f *rampFlags) steering() int {
 // every is the time between two steps.
 func (f *rampFlags) every() time.Duration { return time.Duration(f.over) / time.Duration(f.steps) }
 
-// startRamp stores a ramp for the dispatchers to carry out.
+// startRamp stores a ramp, which the dispatchers carry out.
 func (c *cli) startRamp(ctx context.Context, f *rampFlags, route string, args []string) error {
 	to, err := parseWeights(args)
 	if err != nil {
@@ -121,7 +121,7 @@ func (c *cli) startRamp(ctx context.Context, f *rampFlags, route string, args []
 	})
 }
 
-// checkRamp refuses a ramp that makes no sense whatever the route.
+// checkRamp refuses a ramp that is wrong for any route.
 func (f *rampFlags) checkRamp(to []config.Weight) error {
 	switch {
 	case len(to) == 0:
@@ -138,7 +138,7 @@ func (f *rampFlags) checkRamp(to []config.Weight) error {
 	return nil
 }
 
-// parsePercent reads 5% or 0.05. A bare 5 could be meant either way.
+// parsePercent reads 5% or 0.05. A bare 5 is refused, because it could mean either.
 func parsePercent(flag, text string) (float64, error) {
 	digits, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
 	f, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
@@ -177,7 +177,7 @@ func (c *cli) steerRamp(ctx context.Context, f *rampFlags, args []string) error 
 	})
 }
 
-// wanted is the state that the flags ask for, and the word for getting there.
+// wanted is the state that the flags ask for, and the word for the change.
 func (f *rampFlags) wanted() (to ledger.RampState, done string) {
 	switch {
 	case f.hold:

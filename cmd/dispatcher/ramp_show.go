@@ -7,7 +7,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/control"
 )
 
-// rampSheet has who started and who changed the ramp beside why where room is scarce.
+// rampSheet joins who started and who changed the ramp with the reason in a table, to save room.
 func rampSheet(ramps []control.Ramp, as format) sheet {
 	step := func(r *control.Ramp) string { return fmt.Sprintf("%d/%d", r.Step, r.Steps) }
 	target := func(between string) func(*control.Ramp) any {

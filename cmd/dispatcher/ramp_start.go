@@ -6,7 +6,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/control"
 )
 
-// printRamp shows the steps and then what was done.
+// printRamp prints the steps and then the sentence.
 func (ch *change) printRamp(started *control.RampStarted, sentence string) error {
 	c, as := ch.cli, ch.flags.as
 	rows := rampSheet([]control.Ramp{started.Ramp}, as)
@@ -24,8 +24,8 @@ func (ch *change) printRamp(started *control.RampStarted, sentence string) error
 	return nil
 }
 
-// planSheet has a column for each channel that moves, and in CSV one for the ramp, which has no
-// number yet in a dry run.
+// planSheet has a column for each channel that moves. CSV also has the ramp's number, which is
+// empty in a dry run.
 func planSheet(started *control.RampStarted, as format) sheet {
 	columns := []column[control.RampStep]{
 		{name: "ramp", only: formatCSV, cell: func(*control.RampStep) any {

@@ -117,7 +117,7 @@ func (f *reconcileFlags) check() error {
 	return nil
 }
 
-// options are how the file is read.
+// options are those for reading the file.
 func (f *reconcileFlags) options(routing *config.Routing) (o reconcile.Options, err error) {
 	at := slices.IndexFunc(routing.Channels, func(c config.Channel) bool {
 		return c.Name == f.channel
@@ -143,7 +143,7 @@ func (f *reconcileFlags) options(routing *config.Routing) (o reconcile.Options, 
 	return o, nil
 }
 
-// period is that of the flags; without them the zero one. Days are those of the routing's zone.
+// period is the period in the flags; zero without one. Days are in the routing's zone.
 func (f *reconcileFlags) period(zone *time.Location) (p ledger.Period, err error) {
 	p = ledger.Period{Channel: f.channel, Complete: f.complete}
 	if f.from == "" {
@@ -176,7 +176,7 @@ type reconciler struct {
 	found  reconciled
 	sums   ledger.Compared
 	proofs []ledger.Proof
-	before *ledger.Reconciliation // that of the same file, if there is one
+	before *ledger.Reconciliation // of the same file, if there is one
 }
 
 func (c *cli) reconcile(ctx context.Context, l *database, f *reconcileFlags) error {
@@ -213,10 +213,10 @@ func (c *cli) reconcile(ctx context.Context, l *database, f *reconcileFlags) err
 	if err := r.found.show(c, routing.Timezone, f.as); err != nil || !r.found.differs() {
 		return err
 	}
-	return &codedError{code: exitFailed} // the list has said it
+	return &codedError{code: exitFailed} // the list has been printed
 }
 
-// load reads the file into the database. Numbers stay here.
+// load reads the file into the database. Numbers are not stored.
 func (r *reconciler) load(ctx context.Context, options reconcile.Options) error {
 	var keys []selector.Key
 	var err error
@@ -283,7 +283,7 @@ func (r *reconciler) load(ctx context.Context, options reconcile.Options) error 
 	return nil
 }
 
-// compare matches lines and attempts, and adds up what differs.
+// compare matches lines and attempts, and adds up the differences.
 func (r *reconciler) compare(ctx context.Context) error {
 	if err := r.store.MatchReferences(ctx, r.l.Reconciliations, r.period); err != nil {
 		return err
@@ -316,7 +316,7 @@ func (r *reconciler) compare(ctx context.Context) error {
 	return err
 }
 
-// conclude settles what the file proves and stores the result, unless it has been stored and
+// conclude settles what the file proves and stores the result, unless it was stored before and
 // nothing could be settled.
 func (r *reconciler) conclude(ctx context.Context) error {
 	proofs := r.proofs
@@ -329,7 +329,7 @@ func (r *reconciler) conclude(ctx context.Context) error {
 				return err
 			}
 		}
-		r.proofs = proofs // those that were there, for the list
+		r.proofs = proofs // the earlier ones, for the list
 	}
 	if r.before != nil && r.found.Resolved == 0 {
 		return nil
@@ -345,8 +345,8 @@ func (r *reconciler) conclude(ctx context.Context) error {
 	return err
 }
 
-// settle settles ambiguous submissions one by one, as "ambiguous settle" does. What was settled
-// before it fails stays settled, and the next run goes on.
+// settle settles ambiguous submissions one by one, as "ambiguous settle" does. If it fails, what it
+// has settled stays settled, and the next run continues.
 func (r *reconciler) settle(ctx context.Context, proofs []ledger.Proof) error {
 	may, err := r.l.Reconciliations.MayResolve(ctx)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"dispatcher/admission"
 )
 
-// reconciled is what a file came to. Scripts rely on the JSON names.
+// reconciled is the result for a file. Scripts rely on the JSON names.
 type reconciled struct {
 	Channel  string    `json:"channel"`
 	From     time.Time `json:"from"`
@@ -18,27 +18,27 @@ type reconciled struct {
 	DryRun   bool      `json:"dry_run"`
 	Digest   string    `json:"digest"` // SHA-256 of the file
 	Lines    int64     `json:"lines"`
-	Skipped  int       `json:"skipped"` // rows that are no message
-	// Matched counts attempts with lines, OursOnly attempts that are billed and have none,
-	// TheirsOnly lines without attempt, Differing the other differences, Ambiguous the attempts of
-	// which nobody knows.
+	Skipped  int       `json:"skipped"` // rows that are no messages
+	// Matched counts attempts with a line, OursOnly billed attempts without one, TheirsOnly lines
+	// without an attempt, Differing the other differences, Ambiguous the attempts whose outcome is
+	// unknown.
 	Matched    int64 `json:"matched"`
 	OursOnly   int64 `json:"ours_only"`
 	TheirsOnly int64 `json:"theirs_only"`
 	Differing  int64 `json:"differing"`
 	Ambiguous  int64 `json:"ambiguous"`
-	// Differences are those of attempts with lines, Missing what the file lacks, Extra what the
-	// ledger lacks; as many as --limit allows.
+	// Differences are those of attempts with lines, Missing what the file lacks, Extra what the ledger
+	// lacks; each up to --limit.
 	Differences []differenceLine `json:"differences"`
 	Missing     []differenceLine `json:"missing"`
 	Extra       []differenceLine `json:"extra"`
-	// Resolvable are the ambiguous submissions of which the file tells. Resolved of them were
-	// settled, Left could not be.
+	// Resolvable are the ambiguous submissions whose outcome the file shows. Resolved of them were
+	// settled; Left could not be.
 	Resolvable []resolvableLine `json:"resolvable"`
 	Resolved   int64            `json:"resolved"`
 	Left       []leftOpen       `json:"left"`
 	Totals     []totalLine      `json:"totals"`
-	// Signed is the result that is stored; Changed says that this command has stored it.
+	// Signed is the stored result; Changed says that this command has stored it.
 	Signed  *signedLine `json:"signed"`
 	Changed bool        `json:"changed"`
 }
@@ -69,7 +69,7 @@ type totalLine struct {
 	Currency     string `json:"currency"`
 	OursMicros   int64  `json:"ours_micros"`
 	TheirsMicros *int64 `json:"theirs_micros"` // null where the file has no price
-	// DifferenceMicros is what the provider asks for beyond ours.
+	// DifferenceMicros is how much more the provider charges than we recorded.
 	DifferenceMicros *int64 `json:"difference_micros"`
 }
 
@@ -138,12 +138,12 @@ func (r *reconciler) list(ctx context.Context) error {
 	return nil
 }
 
-// differs reports whether there is anything to look into.
+// differs reports whether there is anything to investigate.
 func (r *reconciled) differs() bool {
 	return r.OursOnly+r.TheirsOnly+r.Differing > 0 || len(r.Left) > 0
 }
 
-// dates are the days of the period where it is one of whole days, else its two ends.
+// dates are the days of a period of whole days, else its two ends.
 func (r *reconciled) dates(zone *time.Location) string {
 	first, end := r.From.In(zone), r.To.In(zone)
 	if first.Equal(admission.Day.Start(first, zone)) && end.Equal(admission.Day.Start(end, zone)) {
@@ -153,7 +153,7 @@ func (r *reconciled) dates(zone *time.Location) string {
 	return r.From.Format(instant) + " to " + r.To.Format(instant)
 }
 
-// show writes it; a row of CSV is a difference.
+// show prints the result; a CSV row is a difference.
 func (r *reconciled) show(c *cli, zone *time.Location, as format) error {
 	all := append(append(append([]differenceLine{}, r.Differences...), r.Missing...), r.Extra...)
 	sheet := list(as, all, append(keys[differenceLine](formatCSV, "id", "attempt", "field", "ours",
@@ -219,7 +219,7 @@ func (r *reconciled) printResolved(c *cli) {
 	}
 }
 
-// sentence says what is stored.
+// sentence says what was stored.
 func (r *reconciled) sentence() string {
 	switch s := r.Signed; {
 	case s == nil:

@@ -60,7 +60,7 @@ func (c *cli) daily(ctx context.Context, l *database, day string, as format) err
 	return nil
 }
 
-// dailySheet is the CSV: every figure of the rows.
+// dailySheet is the CSV with every figure of the rows.
 func dailySheet(d *report.Daily) sheet {
 	columns := slices.Concat(
 		keys[report.DailyRow]("", "route", "channel", "configured_share", "effective_share",
@@ -115,8 +115,8 @@ func moves(all []report.Move) string {
 	return strings.Join(out, ";")
 }
 
-// printDaily draws one table per route, each with its totals and, below it, what the verdict rests
-// on.
+// printDaily prints one table per route, each with its totals and, below it, the basis of the
+// verdict.
 func (c *cli) printDaily(d *report.Daily) {
 	if len(d.Rows) == 0 {
 		fmt.Fprintf(c.out, "%s, %s: no message was received and none was sent.\n", d.Day,
@@ -138,18 +138,19 @@ func (c *cli) printDaily(d *report.Daily) {
 	printCheckpoint(c.out, d.Checkpoint)
 }
 
-// keepCheckpoint stands above a checkpoint in a report.
+// keepCheckpoint precedes a checkpoint in a report.
 const keepCheckpoint = "Checkpoint of the log of hashes. Whoever keeps it can show later whether " +
 	"rows were changed: dispatcher audit verify --checkpoint FILE."
 
-// printCheckpoint ends a report. A checkpoint is printed whole, so that paper will do.
+// printCheckpoint ends a report. It prints the checkpoint in full, so that a copy on paper is
+// enough.
 func printCheckpoint(out io.Writer, text string) {
 	if text != "" {
 		fmt.Fprintf(out, "%s\n\n%s", paragraph(out, keepCheckpoint), text)
 	}
 }
 
-// asOf says as of when the figures are: so far, or as the day was closed and corrected since.
+// asOf says how final the figures are: so far, or as the day was closed and corrected since.
 func asOf(d *report.Daily) string {
 	switch {
 	case !d.Complete:
@@ -165,7 +166,7 @@ func asOf(d *report.Daily) string {
 	return text
 }
 
-// often is how many times something was done.
+// often is a number of times in words.
 func often(n int) string {
 	if n == 1 {
 		return "once"
@@ -173,8 +174,8 @@ func often(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// routeTable is what fits a screen of a route's rows: shares in percent, and below the channels the
-// totals.
+// routeTable has what fits a screen of a route's rows, with shares in percent, and the totals below
+// the channels.
 func routeTable(d *report.Daily, v *report.RouteVerdict, rows []report.DailyRow) sheet {
 	all := slices.Clone(rows)
 	for _, t := range d.Totals {
@@ -232,10 +233,10 @@ func routeTable(d *report.Daily, v *report.RouteVerdict, rows []report.DailyRow)
 	return s
 }
 
-// totalsRow stands in place of the route in the row below the channels. No route has such a name.
+// totalsRow is the route in the row of totals. No route has this name.
 const totalsRow = ""
 
-// bracketed is a number, and below it those of which nobody knows.
+// bracketed is a number, and below it how many are unknown.
 func bracketed(n, unknown int64) string {
 	if unknown == 0 {
 		return number(n)
@@ -243,15 +244,15 @@ func bracketed(n, unknown int64) string {
 	return number(n) + "\n(" + number(unknown) + ")"
 }
 
-// verdictWords are the verdicts of a route as people read them.
+// verdictWords are the verdicts of a route for display.
 var verdictWords = map[string]string{
 	report.Kept: "traffic kept", report.Moved: "traffic moved",
 	report.Fair: "fair draws", report.Unfair: "unfair draws",
 	report.OneWay: "one channel with a weight", report.Sticky: "draws by recipient",
 }
 
-// verdict is that of a route: of the traffic, then of the draws with the probability if there was
-// anything to test.
+// verdict is the verdict of a route: on the traffic, then on the draws, with the probability if
+// there was anything to test.
 func verdict(v *report.RouteVerdict) string {
 	if v.TrafficVerdict == report.NoWeight {
 		return "no weights, no agreed shares"
@@ -264,8 +265,8 @@ func verdict(v *report.RouteVerdict) string {
 	return text
 }
 
-// agreed is a row's share in percent, and behind it the one that draws went by where health
-// weighting had made it another.
+// agreed is a row's agreed share in percent, followed by the effective share if health weighting
+// changed it.
 func agreed(r *report.DailyRow) string {
 	switch {
 	case r.ConfiguredShare == nil:
@@ -276,7 +277,7 @@ func agreed(r *report.DailyRow) string {
 	return report.Percent(*r.ConfiguredShare)
 }
 
-// parseDay is app.ParseDate of --day.
+// parseDay is app.ParseDate for --day.
 func parseDay(day string, zone *time.Location) (time.Time, error) {
 	noon, err := app.ParseDate(day, zone)
 	if err != nil {
@@ -285,7 +286,7 @@ func parseDay(day string, zone *time.Location) (time.Time, error) {
 	return noon, nil
 }
 
-// dailyFigures reads what the report is made of.
+// dailyFigures reads the data of the report.
 func dailyFigures(ctx context.Context, l *database, day string) (*report.Figures, error) {
 	current, err := currentRouting(ctx, l)
 	if err != nil {
@@ -295,8 +296,8 @@ func dailyFigures(ctx context.Context, l *database, day string) (*report.Figures
 	return f, inCommands(err)
 }
 
-// businessDay is noon of a day and the zone in which it is cut, see lookup.BusinessDay. Before the
-// first start that is the zone of the file that will be applied then.
+// businessDay is noon of a day and its time zone, see lookup.BusinessDay. Before the first start
+// the zone is that of the file that will be applied then.
 func businessDay(
 	ctx context.Context, l *database, day string, now time.Time,
 ) (time.Time, *time.Location, error) {

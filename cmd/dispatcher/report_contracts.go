@@ -78,7 +78,7 @@ func (c *cli) contracts(ctx context.Context, l *database, day string, as format)
 		return err
 	}
 	if warned {
-		return &codedError{code: exitFailed} // the table has said it
+		return &codedError{code: exitFailed} // the table has been printed
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// billedFrom adds up the days of a month so far. Each day is read once for all channels.
+// billedFrom adds up the days of a month so far. It reads each day once for all channels.
 func billedFrom(
 	ctx context.Context, l *database, c *config.Channel, from, to time.Time,
 	days map[string][]ledger.DailyRow,

@@ -18,14 +18,14 @@ import (
 	"dispatcher/cmd/dispatcher/internal/report"
 )
 
-// Formats that only reports of ranges have, beside those of all commands.
+// Formats that only reports of ranges have, besides those of all commands.
 const (
 	formatXLSX    = "xlsx"
 	formatParquet = "parquet"
 	formatHTML    = "html"
 )
 
-// fileFormats are the formats of a report that make a file.
+// fileFormats are the formats of a report that can be written to a file.
 var fileFormats = []string{formatJSON, formatCSV, formatXLSX, formatParquet, formatHTML}
 
 // reportFormat is the value of --format of reports of ranges.
@@ -43,16 +43,16 @@ func (f *reportFormat) Set(s string) error {
 	return nil
 }
 
-// addTo defines --format and --output. Without --format the end of the file's name says it.
+// addTo defines --format and --output. Without --format the file's extension decides.
 func (f *reportFormat) addTo(flags *pflag.FlagSet, output *string) {
 	flags.Var(f, "format", "output format (default that of --output, else table)")
 	flags.StringVar(output, "output", "", "file to write, such as week.xlsx (default standard output)")
 }
 
-// fileOnly reports whether the daily report of one day does not have the format.
+// fileOnly reports whether the daily report of one day lacks the format.
 func (f *reportFormat) fileOnly() bool { return f.binary() || f.format == formatHTML }
 
-// of is the format that was asked for, or that the name of the file says.
+// of is the format asked for, else that of the file's extension.
 func (f *reportFormat) of(output string) (format, error) {
 	ending := strings.TrimPrefix(filepath.Ext(output), ".")
 	switch {
@@ -70,8 +70,8 @@ func (f *reportFormat) of(output string) (format, error) {
 // binary reports whether a terminal cannot show the format.
 func (f format) binary() bool { return f == formatXLSX || f == formatParquet }
 
-// writeReport writes a range to the file, or to standard output. The file is there when all of it
-// has been written, or not at all.
+// writeReport writes a range to the file, or to standard output. The file appears only once all of
+// it has been written.
 func (c *cli) writeReport(r *report.Range, figures *report.RangeFigures, f *rangeFlags) error {
 	as, err := f.as.of(f.output)
 	if err != nil {
@@ -136,9 +136,9 @@ func writeXLSX(out io.Writer, r *report.Range) error {
 	return nil
 }
 
-// fillSheet writes a sheet with a row for each record, below their keys.
+// fillSheet writes a sheet with the keys as its header and a row for each record.
 func fillSheet[R any](book *excelize.File, name string, records []R) error {
-	if _, err := book.NewSheet(name); err != nil { // one that is there is used
+	if _, err := book.NewSheet(name); err != nil { // an existing one is used
 		return err
 	}
 	w, err := book.NewStreamWriter(name)
@@ -212,7 +212,7 @@ func (s *workbookStyles) cell(name string, v reflect.Value) any {
 	return v.Interface()
 }
 
-// totalRecord is a total as files have it.
+// totalRecord is a total in the form of files.
 type totalRecord struct {
 	Period      string `json:"period"`
 	Currency    string `json:"currency"`

@@ -17,7 +17,7 @@ var reportPage string
 
 var reportTemplate = template.Must(template.New("report").Parse(reportPage))
 
-// htmlTable is a sheet as the page shows it.
+// htmlTable is a sheet in the form of the page.
 type htmlTable struct {
 	Title  string
 	Header []htmlCell
@@ -29,10 +29,10 @@ type htmlCell struct {
 	Right bool
 }
 
-// mostHTMLRows is how many rows the page lists: the other formats have all of them.
+// mostHTMLRows is how many rows the page lists; the other formats have all.
 const mostHTMLRows = 1000
 
-// writeHTML writes one page that needs nothing else: no script, no other file, no network.
+// writeHTML writes one self-contained page: no script, no other file, no network.
 func writeHTML(out io.Writer, r *report.Range, figures *report.RangeFigures) error {
 	page := struct {
 		Title, Note string

@@ -7,7 +7,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/report"
 )
 
-// measure is what a table of a range counts. Files have all of them.
+// measure is what a table of a range counts. Files have all measures.
 type measure string
 
 const (
@@ -31,7 +31,7 @@ func (m *measure) Set(s string) error {
 	return nil
 }
 
-// carried is what a row carried, and the share of that.
+// carried is what a row carried, and its share.
 func (m measure) carried(row *report.RangeRow) (n int64, share float64) {
 	switch m {
 	case inSegments:
@@ -43,7 +43,7 @@ func (m measure) carried(row *report.RangeRow) (n int64, share float64) {
 	return row.Carried, row.CarriedShare
 }
 
-// text is a number of it.
+// text is a number in the measure.
 func (m measure) text(n int64) string {
 	if m == inMoney {
 		return report.Money(n)
@@ -51,7 +51,7 @@ func (m measure) text(n int64) string {
 	return number(n)
 }
 
-// columns are those behind the agreed share: drawn, carried and delivered, each with its share.
+// columns are those after the agreed share: drawn, carried and delivered, each with its share.
 func (m measure) columns() []column[report.RangeRow] {
 	share := func(of func(*report.RangeRow) float64) column[report.RangeRow] {
 		return column[report.RangeRow]{head: "share", right: true, cell: func(row *report.RangeRow) any {

@@ -24,14 +24,14 @@ import (
 	"dispatcher/ledger"
 )
 
-// publishedFormats are those that run publishes, and report publish unless --files says otherwise.
+// publishedFormats are those that run publishes, and that report publish uses without --files.
 var publishedFormats = []string{formatCSV, formatHTML}
 
-// publishMargin is how much longer ago a file must have been written than the figures changed, to
-// count as old: clocks of the database and of the storage may differ.
+// publishMargin is how much older than the figures' last change a file must be to count as
+// outdated, because the clocks of database and storage may differ.
 const publishMargin = 10 * time.Minute
 
-// publishedFile is one that was written.
+// publishedFile is one written file.
 type publishedFile struct {
 	Name  string `json:"name"`
 	Bytes int    `json:"bytes"`
@@ -112,7 +112,7 @@ func (c *cli) publishTo(
 		list(as, written, keys[publishedFile]("", "name", "bytes")...))
 }
 
-// publishing is what run does when days were closed.
+// publishing is what run calls when days were closed.
 func publishing(
 	settings *config.Settings, log *zerolog.Logger,
 ) func(context.Context, *ledger.Ledger) error {
@@ -131,7 +131,7 @@ func publishing(
 	}
 }
 
-// openReports opens the folder or storage that reports are written to.
+// openReports opens the folder or object storage for reports.
 func openReports(ctx context.Context, target string) (*blob.Bucket, error) {
 	path := target
 	scheme, _, isURL := strings.Cut(target, "://")
@@ -165,20 +165,20 @@ func openReports(ctx context.Context, target string) (*blob.Bucket, error) {
 	return bucket, nil
 }
 
-// duePublication is a report that is to be written.
+// duePublication is a report to be written.
 type duePublication struct {
 	unit   report.Unit
 	period report.ClosedPeriod
 	names  map[format]string
 }
 
-// publishFolders are where the reports of a unit stand.
+// publishFolders are the folders for the reports of a unit.
 var publishFolders = []struct {
 	unit report.Unit
 	name string
 }{{report.Day, "daily/"}, {report.Week, "weekly/"}, {report.Month, "monthly/"}}
 
-// publishReports writes what is not there or has been corrected since.
+// publishReports writes reports that are missing or have been corrected since.
 func publishReports(
 	ctx context.Context, l *database, bucket *blob.Bucket, files []string,
 	progress func(done, all int64),
@@ -232,7 +232,7 @@ func duePublications(
 	return due, nil
 }
 
-// writtenAt says when the files of a folder were written.
+// writtenAt are the times at which the files of a folder were written.
 func writtenAt(
 	ctx context.Context, bucket *blob.Bucket, folder string,
 ) (map[string]time.Time, error) {
@@ -250,8 +250,8 @@ func writtenAt(
 	}
 }
 
-// write adds the period up and writes its files. Where a day has been taken back, because the
-// routing names another time zone, the period is left for later.
+// write adds up the period and writes its files. If a day is open again, because the routing names
+// another time zone, the period is left for later.
 func (d *duePublication) write(
 	ctx context.Context, l *database, bucket *blob.Bucket,
 ) (written []publishedFile, err error) {
@@ -290,7 +290,7 @@ func (d *duePublication) write(
 	return written, nil
 }
 
-// contentTypes are how storage hands the files out.
+// contentTypes are the content types of the files in object storage.
 var contentTypes = map[format]string{
 	formatJSON: "application/json", formatCSV: "text/csv; charset=utf-8",
 	formatXLSX:    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",

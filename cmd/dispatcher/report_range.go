@@ -18,11 +18,11 @@ import (
 type rangeFlags struct {
 	unit     report.Unit
 	from, to string
-	day      string   // --day, where that named from and to
+	day      string   // --day, instead of from and to
 	names    []string // of dimensions
 	wide     bool
 	in       measure
-	// waterfall asks for the way from the agreed to the carried messages.
+	// waterfall asks for the steps from the agreed to the carried messages.
 	waterfall bool
 	as        reportFormat
 	output    string
@@ -46,7 +46,7 @@ func (f *rangeFlags) addTo(flags *pflag.FlagSet) {
 	f.as.addTo(flags, &f.output)
 }
 
-// ofRange reports whether flags ask for what the daily report of one day does not have.
+// ofRange reports whether flags ask for something that the daily report of one day lacks.
 func (f *rangeFlags) ofRange() bool {
 	return len(f.names) > 0 || f.wide || f.in != inMessages || f.waterfall || f.output != "" ||
 		f.as.fileOnly()
@@ -159,7 +159,7 @@ func rangeDays(
 	return days, inCommands(err)
 }
 
-// readRange adds what the ledger has of the days, told apart by hour too where plots need it.
+// readRange adds the data of the days, also by hour if plots need that.
 func readRange(
 	ctx context.Context, l *database, f *report.RangeFigures, hours bool, done func(int64),
 ) (*report.RangeFigures, error) {

@@ -9,9 +9,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/report"
 )
 
-// rangeRecord is a row of a range as files have it: CSV, XLSX and Parquet. The order of the fields
-// is that of the columns, which are the same for each unit and each --by, so that files can be put
-// below each other.
+// rangeRecord is a row of a range in files: CSV, XLSX and Parquet. The order of the fields is that
+// of the columns. They are the same for each unit and each --by, so that files can be concatenated.
 type rangeRecord struct {
 	Unit     string `json:"unit" parquet:"unit"`
 	Period   string `json:"period" parquet:"period"`
@@ -79,7 +78,7 @@ type rangeRecord struct {
 	WaterfallCost     string `json:"waterfall_cost" parquet:"waterfall_cost"`
 }
 
-// money is an amount in micros of a currency that stands beside it. It is written as a decimal.
+// money is an amount in micros whose currency is in another field. It is written as a decimal.
 type money int64
 
 // String implements fmt.Stringer.
@@ -124,7 +123,7 @@ func rangeRecords(r *report.Range) []rangeRecord {
 	return out
 }
 
-// printRange prints the table, and below it what the verdicts rest on.
+// printRange prints the table, and below it the basis of the verdicts.
 func printRange(out io.Writer, r *report.Range, wide bool, in measure, waterfall bool) {
 	fmt.Fprintln(out, rangeTitle(r))
 	switch {
@@ -157,7 +156,7 @@ func rangeDates(r *report.Range) string {
 	return r.Day + " to " + r.LastDay
 }
 
-// rangeTitle says which days are added up, and what may still change.
+// rangeTitle says which days are added up, and which may still change.
 func rangeTitle(r *report.Range) string {
 	title := rangeDates(r) + ", " + r.Timezone
 	switch {
@@ -189,7 +188,7 @@ func rangeTable(r *report.Range, in measure) sheet {
 		cell: func(row *report.RangeRow) any { return periodName(&row.RangePeriod) },
 	}}
 	for _, d := range r.By {
-		if d != report.ByCurrency { // it stands with the cost
+		if d != report.ByCurrency { // the cost has it
 			columns = append(columns, column[report.RangeRow]{key: string(d), width: 16})
 		}
 	}
@@ -218,7 +217,7 @@ func totalRow(t *report.RangeTotal) report.RangeRow {
 	}}
 }
 
-// periodName names a period, and its days where it is a week.
+// periodName names a period, and its days if it is a week.
 func periodName(p *report.RangePeriod) string {
 	switch {
 	case p.Period == totalsRow:
@@ -232,8 +231,8 @@ func periodName(p *report.RangePeriod) string {
 // mostFindings is how many findings are printed below a table.
 const mostFindings = 10
 
-// rangeSentences say of each route how often it had which verdict, and why it did not keep its
-// agreement.
+// rangeSentences say for each route how often it had which verdict, and why the agreement was not
+// kept.
 func rangeSentences(r *report.Range) (out []string) {
 	var routes []string
 	verdicts := map[string][]string{}

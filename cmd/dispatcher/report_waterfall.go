@@ -10,9 +10,9 @@ import (
 	"dispatcher/cmd/dispatcher/internal/report"
 )
 
-// waterfallTables lead from the agreed to the carried messages of each channel, over all periods: a
-// table for each route that draws. Of each channel the lines between the first and the last add up
-// to their difference, in each column.
+// waterfallTables lead from the agreed to the carried messages of each channel, over all periods:
+// one table for each route that draws. In each column, the lines of a channel between the first and
+// the last add up to the difference of these two.
 func waterfallTables(r *report.Range) (tables []sheet) {
 	var routes []string
 	for i := range r.Routes {
@@ -29,7 +29,7 @@ func waterfallTables(r *report.Range) (tables []sheet) {
 	return tables
 }
 
-// waterfallTable is that of a route: messages, then segments and a column for each currency where
+// waterfallTable is the table of a route: messages, then segments and a column for each currency if
 // they are known.
 func waterfallTable(route string, all []report.Waterfall) sheet {
 	s := sheet{
@@ -72,7 +72,7 @@ func waterfallTable(route string, all []report.Waterfall) sheet {
 	return s
 }
 
-// signed is a difference: with a plus where it is above zero, and empty for none.
+// signed is a difference: with a plus if above zero, and empty if zero.
 func signed(n int64, text func(int64) string) string {
 	switch {
 	case n > 0:
@@ -83,7 +83,7 @@ func signed(n int64, text func(int64) string) string {
 	return ""
 }
 
-// waterfallCurrencies are those that anything cost in.
+// waterfallCurrencies are the currencies in which anything cost something.
 func waterfallCurrencies(all []report.Waterfall) (out []string) {
 	for i := range all {
 		for _, c := range slices.Concat(all[i].AgreedCosts, all[i].CarriedCosts) {
@@ -117,9 +117,8 @@ func withoutSteps(days []string) string {
 		"money of the steps from agreed to carried; the first is %s.", len(days), days[0])
 }
 
-// steps writes a waterfall for CSV, in one unit, as in
-// "agreed - 150;draws - 3;no_slot a -80;carried - 73". It is empty where there is none, or none in
-// this unit.
+// steps writes a waterfall for CSV in one unit, as in "agreed - 150;draws - 3;no_slot a -80;carried
+// - 73". It is empty without a waterfall in this unit.
 func steps(w *report.Waterfall, in measure) string {
 	if w == nil || in != inMessages && w.AgreedSegments == nil {
 		return ""

@@ -21,9 +21,9 @@ func (l *wideLine) add(value string, n int64) {
 	l.sum += n
 }
 
-// wideTable has a row for each period and the values of all dimensions but the last one. The values
-// of that one stand side by side: what they carried, and the shares of it. Amounts of several
-// currencies stand in rows of their own.
+// wideTable has a row for each period and the values of all dimensions but the last. The values of
+// the last one are columns: what they carried, and its shares. Amounts in several currencies are in
+// separate rows.
 func wideTable(r *report.Range, in measure) sheet {
 	dimensions := slices.DeleteFunc(slices.Clone(r.By[:len(r.By)-1]), func(d report.Dimension) bool {
 		return d == report.ByCurrency

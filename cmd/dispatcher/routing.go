@@ -83,7 +83,7 @@ func storedVersion(ctx context.Context, l *database, version int64) (ledger.Rout
 	return v, inCommands(err)
 }
 
-// maxDocument is more than a routing document may have.
+// maxDocument is more bytes than a routing document may have.
 const maxDocument = 2 << 20
 
 // readDocument reads a routing document from a file, or from standard input for "-".
@@ -154,8 +154,8 @@ func (c *cli) showRouting(ctx context.Context, l *database, version int64, as fo
 	return c.printVersion(&v, as)
 }
 
-// printVersion prints the document alone where it may go into a file, and who applied it beside
-// it on a terminal.
+// printVersion prints only the document if the output may be a file. On a terminal it also prints
+// who applied it.
 func (c *cli) printVersion(v *ledger.RoutingVersion, as format) error {
 	shown := versionShown{
 		Version: v.Version, Base: v.Base, Author: v.Author, Reason: v.Reason,
@@ -171,7 +171,7 @@ func (c *cli) printVersion(v *ledger.RoutingVersion, as format) error {
 	}
 	out := c.out
 	if !isTerminal(out) {
-		out = direct(out) // a file gets it byte for byte
+		out = direct(out) // a file gets it unchanged
 	}
 	_, err := io.WriteString(out, v.Document)
 	return err

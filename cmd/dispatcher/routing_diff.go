@@ -12,20 +12,20 @@ import (
 	"dispatcher/config"
 )
 
-// comparison is what differs between two routing documents.
+// comparison is the difference of two routing documents.
 type comparison struct {
 	From    string         `json:"from"` // a version's number or a file's name
 	To      string         `json:"to"`
 	Changes []control.Line `json:"changes"`
-	// Unified is the difference of the texts, as patch takes it.
+	// Unified is the difference of the texts, in the format of patch.
 	Unified string `json:"unified"`
 }
 
-// side is one of the two.
+// side is one of the two documents.
 type side struct {
 	name, document string
 	routing        *config.Routing // with the effects of a version
-	// without them: a file has none, and takes over those in force when it is applied
+	// without effects: a file has none, and takes over those in force when applied
 	plain *config.Routing
 	file  bool
 }
@@ -86,7 +86,7 @@ func (c *cli) compare(ctx context.Context, l *database, args []string) (*compari
 	}, nil
 }
 
-// side reads a version or a file; nothing names the version in force.
+// side reads a version or a file; an empty arg is the version in force.
 func (c *cli) side(ctx context.Context, l *database, arg string) (*side, error) {
 	if arg != "" && !isVersion(arg) {
 		doc, err := c.readDocument(arg)
@@ -119,7 +119,7 @@ func (c *cli) side(ctx context.Context, l *database, arg string) (*side, error) 
 	}, nil
 }
 
-// changesTo compares two versions with their effects, and a file with the document of a version.
+// changesTo compares two versions with their effects, but a file with the document of a version.
 func (s *side) changesTo(other *side) []control.Line {
 	if s.file || other.file {
 		return control.VersionDiff(s.plain, other.plain)
@@ -127,13 +127,13 @@ func (s *side) changesTo(other *side) []control.Line {
 	return control.VersionDiff(s.routing, other.routing)
 }
 
-// isVersion tells a version's number from a file's name.
+// isVersion reports whether an argument is a version's number and not a file's name.
 func isVersion(arg string) bool {
 	_, err := strconv.ParseUint(arg, 10, 63)
 	return err == nil
 }
 
-// label names a side in the unified difference.
+// label is the name of a side in the unified difference.
 func label(name string) string {
 	if isVersion(name) {
 		return "version " + name

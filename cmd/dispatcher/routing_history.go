@@ -72,8 +72,7 @@ func (c *cli) printHistory(ctx context.Context, l *database, limit int, as forma
 	return nil
 }
 
-// rampMoveSheet lists what was done about ramps beside their steps, which are versions: who held,
-// resumed or ended one, and why.
+// rampMoveSheet lists who held, resumed or ended a ramp, and why. The steps of ramps are versions.
 func rampMoveSheet(ramps []control.Ramp) sheet {
 	type row struct {
 		ramp int64
@@ -97,7 +96,7 @@ func rampMoveSheet(ramps []control.Ramp) sheet {
 	}...)
 }
 
-// historySheet has who and when in one column where room is scarce.
+// historySheet joins who and when in one column of a table, to save room.
 func historySheet(lines []control.HistoryLine, as format) sheet {
 	return list(as, lines, []column[control.HistoryLine]{
 		{key: "version"},

@@ -12,7 +12,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// readRouting reads and checks a routing document. flag names where the path came from.
+// readRouting reads and checks a routing document. flag names the flag or setting of the path.
 func readRouting(flag, path string) (*config.Routing, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -25,7 +25,7 @@ func readRouting(flag, path string) (*config.Routing, error) {
 	return doc, nil
 }
 
-// checkedRouting is readRouting, and refuses the settings that a channel's adapter would refuse.
+// checkedRouting is readRouting, and also refuses settings that a channel's adapter would refuse.
 func checkedRouting(flag, path string) (*config.Routing, error) {
 	doc, err := readRouting(flag, path)
 	if err != nil {
@@ -37,7 +37,7 @@ func checkedRouting(flag, path string) (*config.Routing, error) {
 	return doc, nil
 }
 
-// currentVersion is the version in force; it has been applied.
+// currentVersion is the version in force.
 func currentVersion(ctx context.Context, l *database) (ledger.RoutingVersion, error) {
 	v, err := l.Routing.Current(ctx)
 	switch {
@@ -49,7 +49,7 @@ func currentVersion(ctx context.Context, l *database) (ledger.RoutingVersion, er
 	return v, nil
 }
 
-// inForce is the current version with its document, as draws go by it.
+// inForce is the current version with its document and effects, as draws use them.
 func inForce(ctx context.Context, l *database) (ledger.RoutingVersion, *config.Routing, error) {
 	v, err := currentVersion(ctx, l)
 	if err != nil {
@@ -63,8 +63,8 @@ func inForce(ctx context.Context, l *database) (ledger.RoutingVersion, *config.R
 var errNoRouting = errors.New(`there is no routing yet: set DISPATCHER_ROUTING_FILE to a ` +
 	`routing document and start "dispatcher run", or use "dispatcher routing apply FILE"`)
 
-// currentRouting is the routing in force: the ledger's, or before the first start the
-// file that will become it.
+// currentRouting is the routing in force: that of the ledger, or before the first start that of the
+// file that will be applied.
 func currentRouting(ctx context.Context, l *database) (*config.Routing, error) {
 	v, err := l.Routing.Current(ctx)
 	switch {
@@ -78,8 +78,8 @@ func currentRouting(ctx context.Context, l *database) (*config.Routing, error) {
 	return nil, usage(errNoRouting)
 }
 
-// lanes are those of the routing in force. A machine that only publishes may know neither
-// database nor file; then they are the lanes of a document that names none.
+// lanes are those of the routing in force. A machine that only publishes may have neither database
+// nor file; then they are the lanes of a document that names none.
 func (c *cli) lanes(ctx context.Context, s *config.Settings) ([]config.Lane, error) {
 	switch {
 	case s.PostgresURL != "":

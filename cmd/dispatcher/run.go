@@ -18,8 +18,8 @@ import (
 	"dispatcher/config"
 )
 
-// Ports of the private servers of "run --embedded": fixed, so that other programs find
-// them, and beside the usual ones, so that they do not collide with real servers.
+// Ports of the private servers of "run --embedded". They are fixed, so that other programs find
+// them, and not the usual ones, so that they do not collide with real servers.
 const (
 	embeddedKafkaPort    = 19092
 	embeddedPostgresPort = 15432
@@ -55,9 +55,9 @@ console that works once.`,
 	return cmd
 }
 
-// gcPercent is how much the heap may grow before it is collected, unless GOGC says otherwise. The
-// heap is small and most of it lives as long as a message: collecting it less often spares a tenth
-// of the process's CPU, for some 100 MB of memory (docs/benchmark.md).
+// gcPercent is how much the heap may grow before a garbage collection, unless GOGC is set. The heap
+// is small and most of it lives as long as a message. Collecting less often saves a tenth of the
+// process's CPU, for some 100 MB of memory (docs/benchmark.md).
 const gcPercent = 300
 
 func (c *cli) run(ctx context.Context, f *runFlags) (err error) {
@@ -111,8 +111,8 @@ func (c *cli) run(ctx context.Context, f *runFlags) (err error) {
 	return c.serve(ctx, opts, folder, code)
 }
 
-// serve runs the process until ctx ends or a part fails for good. The folder is that of the
-// embedded servers, if it has any, and the code that of the address of the console.
+// serve runs the process until ctx ends or a part fails for good. folder is that of the embedded
+// servers, if there are any, and code is part of the printed address of the console.
 func (c *cli) serve(ctx context.Context, opts app.Options, folder, code string) error {
 	running, err := app.Start(ctx, opts)
 	switch {
@@ -132,7 +132,7 @@ func (c *cli) serve(ctx context.Context, opts app.Options, folder, code string) 
 	return usage(schemaTrouble(err, folder))
 }
 
-// startPrivate brings up the embedded servers and points the options at them.
+// startPrivate starts the embedded servers and sets the options to them.
 func (c *cli) startPrivate(
 	ctx context.Context, f *runFlags, opts *app.Options,
 ) (*embedded.Servers, error) {
@@ -160,7 +160,7 @@ func (c *cli) startPrivate(
 	return private, nil
 }
 
-// ignoredWhenEmbedded are the settings that name servers or keys other than the embedded ones.
+// ignoredWhenEmbedded are the settings that name other servers or keys than the embedded ones.
 func ignoredWhenEmbedded(s *config.Settings) []string {
 	var names []string
 	for _, setting := range []struct {
@@ -183,7 +183,7 @@ func ignoredWhenEmbedded(s *config.Settings) []string {
 	return names
 }
 
-// firstRouting says which document becomes version 1 when the database has none.
+// firstRouting sets which document becomes version 1 when the database has none.
 func firstRouting(opts *app.Options, embedded bool) {
 	file := opts.Settings.RoutingFile
 	switch {

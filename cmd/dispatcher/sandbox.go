@@ -127,7 +127,7 @@ func (c *cli) sandbox(ctx context.Context, f *sandboxFlags) error {
 	return c.sandboxCounts(f, running.Counts())
 }
 
-// config is what the flags come to.
+// config is the configuration that the flags describe.
 func (f *sandboxFlags) config(
 	load func() (config.Settings, error),
 ) (sandbox.Config, error) {
@@ -161,7 +161,7 @@ func (f *sandboxFlags) config(
 	return cfg, nil
 }
 
-// check reports faults under the flags that they were written with.
+// check reports faults with the names of the flags.
 func (f *sandboxFlags) check() error {
 	faults := []error{f.profile.Check(func(key string) string {
 		return "--" + strings.ReplaceAll(key, "_", "-")
@@ -183,8 +183,8 @@ func (f *sandboxFlags) check() error {
 	return errors.Join(faults...)
 }
 
-// sandboxPlaces prints where the carriers are; as JSON on one line, since another one follows at
-// the end.
+// sandboxPlaces prints where the carriers listen; as JSON on one line, because another line follows
+// at the end.
 func (c *cli) sandboxPlaces(f *sandboxFlags, s *sandbox.Sandbox, page string) error {
 	if f.as == formatJSON {
 		return json.NewEncoder(c.out).Encode(struct {
@@ -233,7 +233,7 @@ func (c *cli) sandboxCounts(f *sandboxFlags, counts []sandbox.Count) error {
 	return nil
 }
 
-// countSheet has a row for each carrier. In a table the words of the header are broken, so that it
+// countSheet has a row for each carrier. In a table the header is broken into lines, so that it
 // fits a terminal.
 func countSheet(counts []sandbox.Count, as format) sheet {
 	s := list(as, counts, []column[sandbox.Count]{

@@ -14,18 +14,17 @@ import (
 	"dispatcher/provider/sms"
 )
 
-// textSize is one answer of the segments command.
+// textSize is the result for one text.
 type textSize struct {
 	Alphabet string `json:"alphabet"`
 	Units    int    `json:"units"`
 	Segments int    `json:"segments"`
-	// Locking and Single name the national tables that the text is written with; absent for the
-	// default ones.
+	// Locking and Single are the national tables that the text needs; absent for the default ones.
 	Locking string `json:"locking,omitempty"`
 	Single  string `json:"single,omitempty"`
-	// Substituted is set when look-alikes took the place of some characters.
+	// Substituted is set when some characters were replaced by look-alikes.
 	Substituted bool `json:"substituted,omitempty"`
-	// Parts are the pieces of the text; absent unless they are asked for.
+	// Parts are the parts of the text; absent unless asked for.
 	Parts []string `json:"parts,omitempty"`
 }
 
@@ -80,7 +79,7 @@ of these languages, or of all: they are used only where they make fewer segments
 	return cmd
 }
 
-// rules are how the flags say that texts are cut.
+// rules are the rules for splitting texts from the flags.
 func (f *segmentsFlags) rules() (sms.Rules, error) {
 	var rules sms.Rules
 	if f.wide {
@@ -145,8 +144,8 @@ func (f *segmentsFlags) measure(text string, rules sms.Rules) textSize {
 	return size
 }
 
-// countLines answers each line of in. As JSON it answers line by line, so that it can
-// stand in a pipe; the other formats need all answers first.
+// countLines answers each line of in. JSON is written line by line, so that it works in a pipe; the
+// other formats need all answers first.
 func (f *segmentsFlags) countLines(in io.Reader, out io.Writer, size func(string) textSize) error {
 	answers := bufio.NewWriter(out)
 	var sizes []textSize
@@ -169,8 +168,8 @@ func (f *segmentsFlags) countLines(in io.Reader, out io.Writer, size func(string
 	return errors.Join(err, answers.Flush())
 }
 
-// write prints one compact JSON object per line, or all as one sheet, which has columns for tables
-// and pieces where those were asked for.
+// write prints one compact JSON object per line, or all as one sheet, with columns for tables and
+// parts if asked for.
 func (f *segmentsFlags) write(out io.Writer, sizes []textSize) error {
 	if f.as == formatJSON {
 		lines := json.NewEncoder(out)

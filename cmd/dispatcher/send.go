@@ -21,13 +21,13 @@ import (
 // sendFlags are the arguments of send.
 type sendFlags struct {
 	file     string
-	input    string // csv or jsonl; empty follows the file's name
+	input    string // csv or jsonl; empty: by the file's name
 	skipBad  bool
 	lane     string
 	topic    string
 	region   string
 	wait     bool
-	timeout  time.Duration // of wait
+	timeout  time.Duration // of --wait
 	as       format
 	fields   map[string]*string // flags of one message, by envelope field
 	labels   []string
@@ -139,7 +139,7 @@ func (c *cli) send(ctx context.Context, f *sendFlags) error {
 	return nil
 }
 
-// check refuses flags that do not go together.
+// check refuses flags that exclude each other.
 func (f *sendFlags) check() error {
 	var given []string
 	for name, value := range f.fields {
@@ -206,8 +206,7 @@ func (f *sendFlags) draft(r numbers.Region) (*draft, error) {
 	return d, nil
 }
 
-// topicOf is the topic that was named, or the first one of the lane in the routing that is in
-// force.
+// topicOf is the named topic, or the first topic of the lane in the routing in force.
 func (c *cli) topicOf(ctx context.Context, f *sendFlags, s *config.Settings) (string, error) {
 	if f.topic != "" {
 		return f.topic, nil
@@ -254,7 +253,7 @@ func (c *cli) printSent(as format, r *sendResult) error {
 	return err
 }
 
-// nextSteps says how to see what became of it.
+// nextSteps says how to see what happened to the messages.
 func nextSteps(self string, r *sendResult) string {
 	s := "\nWhat became of it:\n  " + self + " explain " + quoted(r.LastID) + "\n"
 	if r.Sent > 1 {

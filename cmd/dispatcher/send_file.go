@@ -13,12 +13,12 @@ import (
 	"dispatcher/cmd/dispatcher/internal/numbers"
 )
 
-// candidate is one message of a file on its way to Kafka, or why it cannot go there.
+// candidate is one message of a file, or the reason why it cannot be published.
 type candidate struct {
 	line    int // where it begins in the file, from 1
 	id      string
 	value   []byte // the envelope; nil when there is a problem
-	problem string // a sentence without number or text; empty when all is well
+	problem string // a sentence without number or text; empty if valid
 }
 
 // messageReader reads candidates from a file.
@@ -28,8 +28,8 @@ type messageReader struct {
 	allowUnknown bool
 }
 
-// each calls use with every message of the file, good or bad, until use fails. The
-// error is that of use, or says that the file as a whole cannot be read.
+// each calls use with every message of the file, valid or not, until use fails. The error is that
+// of use, or says that the file as a whole cannot be read.
 func (m *messageReader) each(in io.Reader, use func(candidate) error) error {
 	in = withoutMark(in)
 	if m.csv {
@@ -40,7 +40,7 @@ func (m *messageReader) each(in io.Reader, use func(candidate) error) error {
 	})
 }
 
-// check holds an envelope to every rule that the dispatcher will hold it to.
+// check applies every rule that the dispatcher will apply to an envelope.
 func (m *messageReader) check(line int, value []byte) candidate {
 	message, problem := envelope.Decode(value, m.allowUnknown)
 	if problem == nil {
@@ -87,7 +87,7 @@ func (m *messageReader) eachRow(in io.Reader, use func(candidate) error) error {
 	}
 }
 
-// csvCause strips a parse error of its positions, which candidates have.
+// csvCause removes the position from a parse error, because candidates have it.
 func csvCause(err error) error {
 	if parse, ok := errors.AsType[*csv.ParseError](err); ok {
 		return parse.Err
@@ -95,7 +95,7 @@ func csvCause(err error) error {
 	return err
 }
 
-// checkHeader refuses columns that are no field and columns that stand there twice.
+// checkHeader refuses columns that are no field, and duplicates.
 func checkHeader(header []string) error {
 	for i, name := range header {
 		name = strings.TrimSpace(name)
@@ -132,7 +132,7 @@ func (m *messageReader) row(line int, header, row []string) candidate {
 	return m.check(line, value)
 }
 
-// withoutMark drops the byte order mark that some editors put in front of UTF-8.
+// withoutMark drops the byte order mark that some editors put before UTF-8.
 func withoutMark(in io.Reader) io.Reader {
 	mark := []byte("\xef\xbb\xbf")
 	head := make([]byte, len(mark))

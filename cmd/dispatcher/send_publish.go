@@ -21,13 +21,13 @@ import (
 const (
 	bufferedRecords = 10_000
 	bufferedBytes   = 32 << 20
-	// deliveryTimeout is how long one record may take. Brokers that elect a new leader
-	// need a few seconds.
+	// deliveryTimeout is how long one record may take. Brokers that elect a new leader need a few
+	// seconds.
 	deliveryTimeout = 30 * time.Second
 )
 
-// publish sends the good messages of the source and returns how many the brokers have
-// confirmed, each by all replicas in step.
+// publish sends the valid messages of the source and returns how many the brokers have confirmed,
+// each by all in-sync replicas.
 func (c *cli) publish(
 	ctx context.Context, s *config.Settings, topic string, from *source, total int64,
 ) (int64, error) {
@@ -56,7 +56,7 @@ func (c *cli) publish(
 	return p.confirmed.Load(), nil
 }
 
-// exportTimeout is how long the end of a command waits for the collector of traces.
+// exportTimeout is how long a command waits at its end for the collector of traces.
 const exportTimeout = 5 * time.Second
 
 // tracer records the spans of a command that publishes; nil unless the environment asks for traces.
@@ -71,7 +71,7 @@ func (c *cli) tracer(ctx context.Context) (*tracing.Tracer, error) {
 	return t, err
 }
 
-// exportTraces waits for the collector. What it does not take is dropped.
+// exportTraces waits for the collector. What the collector does not take is dropped.
 func (c *cli) exportTraces(ctx context.Context, t *tracing.Tracer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportTimeout)
 	defer cancel()
@@ -80,7 +80,7 @@ func (c *cli) exportTraces(ctx context.Context, t *tracing.Tracer) {
 	}
 }
 
-// openProducer returns a client that publishes, once a broker has answered it.
+// openProducer returns a client for publishing once a broker has answered it.
 func openProducer(
 	ctx context.Context, s *config.Settings, options ...kgo.Opt,
 ) (*kgo.Client, error) {
@@ -97,7 +97,7 @@ func openProducer(
 	)
 }
 
-// producer hands records to the client, which batches them.
+// producer passes records to the client, which batches them.
 type producer struct {
 	client    *kgo.Client
 	topic     string
@@ -105,8 +105,8 @@ type producer struct {
 	confirmed atomic.Int64
 }
 
-// produce publishes all good messages. The first failure stops it: what follows would
-// most likely fail too.
+// produce publishes all valid messages. The first failure stops it, because the following ones
+// would probably fail too.
 func (p *producer) produce(ctx context.Context, from *source) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -151,7 +151,7 @@ func publishTrouble(topic string, err error) error {
 	return fmt.Errorf("publish to %s: %w", topic, err)
 }
 
-// topicExists asks the brokers for a topic.
+// topicExists asks the brokers whether a topic exists.
 func topicExists(ctx context.Context, client *kgo.Client, topic string) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()

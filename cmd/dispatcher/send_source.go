@@ -15,8 +15,8 @@ import (
 	"dispatcher/selector"
 )
 
-// source is where messages come from. It is read twice: all of it is checked before
-// any of it is sent.
+// source is where messages come from. It is read twice: all of it is checked before any of it is
+// sent.
 type source struct {
 	name   string
 	file   io.ReadSeeker
@@ -24,7 +24,7 @@ type source struct {
 	close  func()
 }
 
-// source opens what the flags name.
+// source opens the input that the flags name.
 func (c *cli) source(f *sendFlags, s *config.Settings) (*source, error) {
 	r, err := f.regionOr(s.DefaultRegion)
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *cli) source(f *sendFlags, s *config.Settings) (*source, error) {
 	return src, err
 }
 
-// regionOr is the region of numbers without a country code: that of the flag, else the one of the
+// regionOr is the region of numbers without a country code: that of the flag, else that of the
 // process.
 func (f *sendFlags) regionOr(standard string) (numbers.Region, error) {
 	if f.region != "" {
@@ -65,7 +65,7 @@ func (f *sendFlags) regionOr(standard string) (numbers.Region, error) {
 	return r, nil
 }
 
-// one makes a source of the message that the flags describe.
+// one makes the source the single message that the flags describe.
 func (s *source) one(f *sendFlags, r numbers.Region) error {
 	d, err := f.draft(r)
 	if err != nil {
@@ -92,15 +92,15 @@ func (s *source) open(name string) error {
 	return nil
 }
 
-// spool keeps standard input in a temporary file, which only its owner may read, because
-// it can be read but once.
+// spool copies standard input, which can be read only once, to a temporary file that only its owner
+// may read.
 func (s *source) spool(in io.Reader) error {
 	file, err := os.CreateTemp("", "dispatcher-send-*")
 	if err != nil {
 		return fmt.Errorf("keep standard input: %w", err)
 	}
 	s.file, s.close = file, func() {
-		_ = file.Close() // what it held was read
+		_ = file.Close() // its content was read
 		_ = os.Remove(file.Name())
 	}
 	if _, err := io.Copy(file, in); err != nil {
@@ -119,17 +119,17 @@ func (s *source) each(use func(candidate) error) error {
 	return s.reader.each(s.file, use)
 }
 
-// checked is what the first reading has found.
+// checked is the result of the first reading.
 type checked struct {
 	good, bad int64
 	lastID    string
 }
 
-// mostReported bounds how many bad lines are written out.
+// mostReported bounds how many bad lines are printed.
 const mostReported = 100
 
-// checkAll holds every message to the rules of an envelope and reports the bad ones.
-// It fails when there are any, unless they are to be skipped.
+// checkAll applies the rules of an envelope to every message and reports the bad ones. It fails
+// when there are any, unless they are to be skipped.
 func (c *cli) checkAll(f *sendFlags, s *source) (checked, error) {
 	var found checked
 	err := s.each(func(m candidate) error {
@@ -166,9 +166,9 @@ func (c *cli) checkAll(f *sendFlags, s *source) (checked, error) {
 	return found, nil
 }
 
-// draft is a message as a person writes it, in flags or in a row of a CSV file: names
-// of envelope fields and their values as text. It becomes JSON, and whether that is a
-// good envelope is for envelope.Decode to say.
+// draft is a message as a person writes it, in flags or in a row of a CSV file: names of envelope
+// fields and their values as text. It becomes JSON, and envelope.Decode says whether that is a
+// valid envelope.
 type draft struct {
 	fields    map[string]string
 	labels    map[string]any
@@ -195,7 +195,7 @@ func newDraft() *draft {
 	}
 }
 
-// set gives one named value. An empty value is an absent field. Errors never repeat it.
+// set sets one named value. An empty value is an absent field. Errors never contain the value.
 func (d *draft) set(name, value string) error {
 	if !utf8.ValidString(value) {
 		return fmt.Errorf("%s is not UTF-8 text", name)
@@ -240,8 +240,8 @@ func (d *draft) addSelectors(text string) error {
 
 const operators = "equal, notEqual, greaterThan, greaterThanEqual, lessThan, lessThanEqual"
 
-// literal tells numbers from texts: what is a JSON number is a number, and what stands
-// in double quotes is a text even if it looks like one.
+// literal distinguishes numbers from texts: a JSON number is a number, and a value in double quotes
+// is a text even if it looks like a number.
 func literal(value string) any {
 	if inner, ok := strings.CutPrefix(value, `"`); ok && strings.HasSuffix(inner, `"`) {
 		return strings.TrimSuffix(inner, `"`)

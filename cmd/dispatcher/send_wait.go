@@ -11,19 +11,19 @@ import (
 	"dispatcher/config"
 )
 
-// waitTimeout is how long "send --wait" waits by default: more than a provider takes to answer, and
-// mostly more than a handset takes to confirm.
+// waitTimeout is the default of "send --wait": longer than a provider takes to answer, and mostly
+// longer than a handset takes to confirm.
 const waitTimeout = 2 * time.Minute
 
 // waiter follows the message that "send --wait" publishes.
 type waiter struct {
 	from     *follower
 	receipts receiptChannels
-	known    bool // the routing, and with it the channels whose receipts are expected
+	known    bool // the routing is known, and so are the channels whose receipts are expected
 	timeout  time.Duration
 }
 
-// newWaiter opens the status topic, before the message is published: no event is missed.
+// newWaiter opens the status topic before the message is published, so that no event is missed.
 func newWaiter(ctx context.Context, f *sendFlags, s *config.Settings) (*waiter, error) {
 	doc, err := knownRouting(ctx, s)
 	if err != nil {
@@ -39,8 +39,8 @@ func newWaiter(ctx context.Context, f *sendFlags, s *config.Settings) (*waiter, 
 	}, nil
 }
 
-// await returns the last event of the message: the one that ended it, or, when the time is up, the
-// latest, which is nil when there was none. Each event is shown.
+// await returns the last event of the message: the one that ended it or, on a timeout, the latest,
+// which is nil when there was none. It calls show for each event.
 func (w *waiter) await(
 	ctx context.Context, id string, show func(*statusEvent, []byte) error,
 ) (latest *statusEvent, timely bool, err error) {
@@ -63,11 +63,11 @@ func (w *waiter) await(
 	return latest, timely, err
 }
 
-// sentEvent is what the JSON of "send --wait" has beside that of "send".
+// sentEvent is the JSON of "send --wait": that of "send" and the last event.
 type sentEvent struct {
 	*sendResult
 
-	Final    *statusEvent `json:"final"` // the last event; null when none was heard
+	Final    *statusEvent `json:"final"` // the last event; null if none came
 	TimedOut bool         `json:"timed_out"`
 }
 

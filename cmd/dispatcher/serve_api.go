@@ -21,9 +21,9 @@ import (
 	"dispatcher/ledger"
 )
 
-// gate says who may use the API and the console. With own servers on a loopback address, and
-// nothing configured, it is whoever has the token of the data folder, which is printed.
-// It returns that token, too; empty where there is none.
+// gate says who may use the API and the console. If the process has embedded servers and a loopback
+// address, and nothing is configured, access is by the token of the data folder, which is printed.
+// gate also returns that token; empty if there is none.
 func (c *cli) gate(s *config.Settings, own bool) (*access.Gate, string, error) {
 	roles, err := s.OIDCRoles()
 	if err != nil {
@@ -49,14 +49,14 @@ func (c *cli) gate(s *config.Settings, own bool) (*access.Gate, string, error) {
 	return gate, cfg.Embedded, nil
 }
 
-// onLoopback reports whether only this machine reaches an address.
+// onLoopback reports whether only this machine can reach an address.
 func onLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// embeddedToken is the token of a data folder, which is made once.
+// embeddedToken is the token of a data folder, which is created once.
 func embeddedToken(folder string) (string, error) {
 	path := filepath.Join(folder, config.EmbeddedToken)
 	raw, err := os.ReadFile(path)
@@ -75,8 +75,8 @@ func embeddedToken(folder string) (string, error) {
 	return token, nil
 }
 
-// serveAPI lets a process answer /api/v1, when anybody may use it.
-// It writes to Kafka by the intake, which it closes at the end.
+// serveAPI makes a process answer /api/v1, if any access is configured. The API publishes through
+// intake, which is closed at the end.
 func serveAPI(opts *app.Options, gate *access.Gate, intake *kafka.Intake) {
 	if !gate.Enabled() {
 		return
@@ -98,8 +98,8 @@ func serveAPI(opts *app.Options, gate *access.Gate, intake *kafka.Intake) {
 	}
 }
 
-// newIntake writes to Kafka what senders hand over, and dead records again. It connects when there
-// is something to write.
+// newIntake publishes messages from senders, and dead records again. It connects when there is
+// something to write.
 func newIntake(s *config.Settings, tracer *tracing.Tracer) (*kafka.Intake, error) {
 	options, err := app.Connection(s).Options()
 	if err != nil {

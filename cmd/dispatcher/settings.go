@@ -22,7 +22,7 @@ import (
 // reachTimeout bounds the first contact of a command with a broker or the database.
 const reachTimeout = 5 * time.Second
 
-// need is a setting that a command cannot do without.
+// need is a setting that a command requires.
 type need uint8
 
 const (
@@ -30,8 +30,8 @@ const (
 	needPostgres
 )
 
-// settings loads and checks the settings. A command asks only for those that it needs,
-// so that send works on a machine that has no database and report on one without broker.
+// settings loads and checks the settings. A command asks only for those that it needs, so that send
+// works on a machine without a database and report without a broker.
 func (c *cli) settings(needs ...need) (*config.Settings, error) {
 	s, err := c.load()
 	if err != nil {
@@ -58,8 +58,8 @@ func (c *cli) settings(needs ...need) (*config.Settings, error) {
 	return &s, nil
 }
 
-// fromEmbedded fills in where "run --embedded" listens and which keys it draws with, when that
-// runs over the data folder and the settings name nothing else.
+// fromEmbedded fills in the addresses and the key file of a running "run --embedded" over the data
+// folder, if the settings name no others.
 func fromEmbedded(s *config.Settings) {
 	e, ok := embedded.ReadEndpoints(s.DataDir)
 	if !ok {
@@ -76,8 +76,9 @@ func fromEmbedded(s *config.Settings) {
 	}
 }
 
-// embeddedKey names the keys of a data folder over which "run --embedded" is stopped now. Settings
-// with a database of their own mean another dispatcher, whose draws these keys have not made.
+// embeddedKey fills in the key file of a data folder whose "run --embedded" is stopped now. If the
+// settings name a database, that belongs to another dispatcher, whose draws were not made with
+// these keys.
 func embeddedKey(s *config.Settings) {
 	path := filepath.Join(s.DataDir, config.EmbeddedDrawKey)
 	if s.DrawKeyFile != "" || s.PostgresURL != "" {
@@ -107,15 +108,14 @@ func openKafka(ctx context.Context, s *config.Settings, options ...kgo.Opt) (*kg
 	return client, nil
 }
 
-// database is the open ledger of one command, with the settings that name it.
+// database is the open ledger of one command, with its settings.
 type database struct {
 	*ledger.Ledger
 	settings *config.Settings
 }
 
-// withLedger opens the ledger that the settings name, for a command that cannot do without it, and
-// closes it after use. What the database answers, or that it does not, becomes a sentence that says
-// what to do.
+// withLedger opens the ledger that the settings name, for a command that requires it, and closes it
+// after use. Database errors become a sentence that says what to do.
 func (c *cli) withLedger(ctx context.Context, use func(l *database) error) error {
 	s, err := c.settings(needPostgres)
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *cli) withLedger(ctx context.Context, use func(l *database) error) error
 	return l.told(use(l))
 }
 
-// told replaces an error of the database by its sentence. Other errors stay what they are.
+// told replaces an error of the database by its sentence. Other errors stay unchanged.
 func (l *database) told(err error) error {
 	if fromDatabase(err) {
 		return usage(postgresTrouble(l.settings, err))
@@ -157,7 +157,8 @@ func openLedger(ctx context.Context, s *config.Settings) (*database, error) {
 // brokerList is DISPATCHER_KAFKA_BROKERS for a sentence.
 func brokerList(s *config.Settings) string { return strings.Join(s.KafkaBrokers, ",") }
 
-// authorFlag defines --author. The default depends on the machine, so help describes it in words.
+// authorFlag defines --author. The default depends on the machine, so the help describes it in
+// words.
 func (c *cli) authorFlag(flags *pflag.FlagSet, author *string) {
 	const name = "author"
 	flags.StringVar(author, name, c.user(), "who makes the change (default your user name and "+
@@ -165,7 +166,7 @@ func (c *cli) authorFlag(flags *pflag.FlagSet, author *string) {
 	flags.Lookup(name).DefValue = ""
 }
 
-// user is who gives the command, for the history of the routing.
+// user is the author of the command, for the history of the routing.
 func (c *cli) user() string {
 	name := c.lookup("USER")
 	if name == "" {
@@ -180,7 +181,7 @@ func (c *cli) user() string {
 	return name
 }
 
-// lookup finds a variable of the environment that the command was started in.
+// lookup finds a variable in the environment of the command.
 func (c *cli) lookup(name string) string {
 	for _, pair := range c.env {
 		if value, ok := strings.CutPrefix(pair, name+"="); ok {

@@ -12,25 +12,25 @@ import (
 	"golang.org/x/term"
 )
 
-// sheet is a result as rows: the same for the table and for CSV.
+// sheet is a result as rows, for tables and CSV.
 type sheet struct {
 	title  string
 	header []string
 	rows   [][]string
 	right  []int // columns, from 1, that hold figures
-	// wrap bounds the width of columns, from 1, in a table: a table fits 120 characters.
+	// wrap bounds the width of columns, from 1, in a table, which should fit 120 characters.
 	wrap map[int]int
-	// tight leaves out the lines between columns, where there are many.
+	// tight omits the lines between columns, if there are many.
 	tight bool
 }
 
-// draw writes the sheet as a table that fits the terminal; colour only there.
+// draw writes the sheet as a table that fits the terminal, with colour only on a terminal.
 func (s sheet) draw(out io.Writer) {
 	_, _ = io.WriteString(direct(out), s.render(terminalWidth(out), isTerminal(out)))
 }
 
-// render is the sheet as a table of at most so many characters; 0 is no bound. Where figures leave
-// no room for a table, the rows stand below each other. Hidden characters are escaped before
+// render is the sheet as a table of at most width characters; 0 is no bound. If figures leave no
+// room for a table, the rows are written below each other. Hidden characters are escaped before
 // anything is measured.
 func (s sheet) render(width int, bold bool) string {
 	s, ok := s.visible().fitting(width)
@@ -56,13 +56,13 @@ func (s sheet) render(width int, bold bool) string {
 	return t.Render() + "\n"
 }
 
-// titleLines breaks a title between words to fit into a table of that width: the table alone would
-// break it anywhere. A word that is longer than the table stays whole here.
+// titleLines breaks a title between words to fit a table of that width. The table library alone
+// would break it anywhere. A word longer than the table is not broken.
 func titleLines(title string, table int) string {
 	return wrapped(title, table-utf8.RuneCountInString("│  │"))
 }
 
-// columns says how the columns are laid out.
+// columns are the layouts of the columns.
 func (s sheet) columns() []table.ColumnConfig {
 	configs := make([]table.ColumnConfig, len(s.header))
 	for i := range configs {
@@ -77,8 +77,7 @@ func (s sheet) columns() []table.ColumnConfig {
 	return configs
 }
 
-// wrapLines wraps each line of a cell for itself, so that faults that stand on lines of their own
-// stay there.
+// wrapLines wraps each line of a cell separately, so that faults on separate lines stay there.
 func wrapLines(cell string, width int) string {
 	lines := strings.Split(cell, "\n")
 	for i := range lines {
@@ -109,7 +108,7 @@ func cells(texts []string) table.Row {
 	return row
 }
 
-// isTerminal reports whether out is a terminal, hence whether colour and progress make sense.
+// isTerminal reports whether out is a terminal, so that colour and progress make sense.
 func isTerminal(out io.Writer) bool {
 	f, ok := direct(out).(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

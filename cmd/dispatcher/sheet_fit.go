@@ -10,13 +10,14 @@ import (
 	"golang.org/x/term"
 )
 
-// narrowest is how narrow a column of words becomes before a table gives up being one.
+// narrowest is the least width of a column of words; below it, the sheet is not shown as a table.
 const narrowest = 8
 
-// paragraphWidth is how long lines of text are where there is room.
+// paragraphWidth is the width of text where there is room.
 const paragraphWidth = 100
 
-// terminalWidth is how many characters a line has; 0 when out is no terminal, or none that tells.
+// terminalWidth is how many characters a line has; 0 when out is no terminal or its width is
+// unknown.
 func terminalWidth(out io.Writer) int {
 	f, ok := direct(out).(*os.File)
 	if !ok {
@@ -29,7 +30,7 @@ func terminalWidth(out io.Writer) int {
 	return width
 }
 
-// paragraph breaks a text into lines that fit where it is printed.
+// paragraph breaks a text into lines that fit the output.
 func paragraph(out io.Writer, words string) string {
 	if width := terminalWidth(out); width > 0 {
 		return wrapped(words, min(width, paragraphWidth))
@@ -37,9 +38,9 @@ func paragraph(out io.Writer, words string) string {
 	return wrapped(words, paragraphWidth)
 }
 
-// fitting is the sheet as a table of that width: first without the lines between the columns, then
-// with names of several words broken above columns of figures, then with narrower columns of words.
-// Figures are never broken; it is false when they leave no room. A width of 0 is no bound.
+// fitting is the sheet as a table of that width. It first omits the lines between columns, then
+// breaks headers of several words above columns of figures, then narrows columns of words. Figures
+// are never broken; the result is false when they leave no room. A width of 0 is no bound.
 func (s sheet) fitting(width int) (sheet, bool) {
 	if width <= 0 {
 		return s, true
@@ -64,8 +65,8 @@ func (s sheet) fitting(width int) (sheet, bool) {
 	return s, true
 }
 
-// figureWidth is what a column of figures needs: that of its cells, and of the longest word of its
-// name.
+// figureWidth is the width that a column of figures needs: for its cells, and for the longest word
+// of its header.
 func (s sheet) figureWidth(column int) (width int) {
 	for _, row := range s.rows {
 		width = max(width, text.LongestLineLen(row[column-1]))
@@ -93,8 +94,8 @@ func (s sheet) naturalWidths() map[int]int {
 	return widths
 }
 
-// width is that of the table with its frame: each column has a space on both sides, and a line
-// between it and the next unless the table is tight.
+// width is the width of the table with its frame: each column has a space on both sides, and a line
+// to the next column unless the table is tight.
 func (s sheet) width() int {
 	n := 2
 	for _, w := range s.wrap {
@@ -106,7 +107,7 @@ func (s sheet) width() int {
 	return n
 }
 
-// widestWords is the widest column that can become narrower; 0 when there is none.
+// widestWords is the widest column that can be narrowed; 0 when there is none.
 func (s sheet) widestWords() (widest int) {
 	for column := 1; column <= len(s.header); column++ {
 		if !slices.Contains(s.right, column) && s.wrap[column] > narrowest &&
@@ -117,8 +118,8 @@ func (s sheet) widestWords() (widest int) {
 	return widest
 }
 
-// records writes each row for itself, one line for each column that has something to say: for
-// terminals that are too narrow for the table.
+// records writes each row separately, one line for each column with content, for terminals that are
+// too narrow for the table.
 func (s sheet) records(width int) string {
 	var out strings.Builder
 	if s.title != "" {
@@ -142,7 +143,7 @@ func (s sheet) records(width int) string {
 	return out.String()
 }
 
-// writeField writes one cell beside its name; both are broken where they are too long.
+// writeField writes one cell next to its name; both are broken if too long.
 func writeField(out *strings.Builder, name, cell string, longest, width int) {
 	left := strings.Split(text.WrapSoft(name, longest), "\n")
 	right := strings.Split(wrapLines(cell, max(width-longest-2, 1)), "\n")

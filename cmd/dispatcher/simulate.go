@@ -75,7 +75,7 @@ func (f *plotFormat) Set(s string) error {
 	return nil
 }
 
-// simulation is the answer of simulate admission.
+// simulation is the result of simulate admission.
 type simulation struct {
 	Description   string             `json:"description,omitempty"`
 	Limit         int64              `json:"limit"`
@@ -131,7 +131,7 @@ func (c *cli) simulateAdmission(f *simulateFlags) error {
 	return err
 }
 
-// policiesOf are those with these names, all when none is named, in the order of their generations.
+// policiesOf are the named policies, or all when none is named.
 func policiesOf(names []string, s *simulate.Scenario) ([]admission.Policy, error) {
 	all := s.Policies()
 	for _, name := range names {
@@ -144,7 +144,7 @@ func policiesOf(names []string, s *simulate.Scenario) ([]admission.Policy, error
 	}), nil
 }
 
-// replayAll lets the same arrivals come to each policy, and takes the time.
+// replayAll replays the same arrivals under each policy, and measures the time.
 func replayAll(s *simulate.Scenario, policies []admission.Policy) []simulate.Outcome {
 	events := s.Events()
 	var outcomes []simulate.Outcome
@@ -159,8 +159,8 @@ func replayAll(s *simulate.Scenario, policies []admission.Policy) []simulate.Out
 	return outcomes
 }
 
-// simulationSheet has one row per policy; in a table without what became of messages when none
-// arrived.
+// simulationSheet has one row per policy. If no messages arrived, a table omits the columns about
+// them.
 func simulationSheet(outcomes []simulate.Outcome, as format) sheet {
 	columns := []column[simulate.Outcome]{
 		{key: "policy"},
@@ -200,8 +200,7 @@ func simulationSheet(outcomes []simulate.Outcome, as format) sheet {
 	return s
 }
 
-// shortFigure writes a figure with at most two digits behind the point, and what is little not as
-// nothing.
+// shortFigure writes a figure with at most two decimals, and a small one not as zero.
 func shortFigure(value any) string {
 	figure, _ := value.(float64)
 	if figure > 0 && figure < 0.005 {
@@ -210,8 +209,8 @@ func shortFigure(value any) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.2f", figure), ".00")
 }
 
-// simulationLegend explains the columns of the table, below it: nothing when no messages arrived.
-// What was measured here stands apart from what is modelled.
+// simulationLegend explains the columns below the table; empty when no messages arrived. Measured
+// figures are separated from modelled ones.
 func simulationLegend(outcomes []simulate.Outcome) []string {
 	if outcomes[0].Arrived == 0 {
 		return nil

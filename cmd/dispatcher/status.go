@@ -14,7 +14,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/status"
 )
 
-// statusEvery is how often --watch shows it.
+// statusEvery is the interval of --watch.
 const statusEvery = 2 * time.Second
 
 func (c *cli) statusCommand() *cobra.Command {
@@ -42,7 +42,7 @@ json or csv one status follows the other.`,
 	return cmd
 }
 
-// clearScreen takes a terminal back to its first line.
+// clearScreen clears a terminal and moves to its first line.
 const clearScreen = "\x1b[H\x1b[2J"
 
 func (c *cli) status(ctx context.Context, l *database, watch bool, as format) error {
@@ -65,7 +65,7 @@ func (c *cli) status(ctx context.Context, l *database, watch bool, as format) er
 	}
 }
 
-// readStatus reads the routing in force and how it does now.
+// readStatus reads the routing in force and the state of its channels and lanes.
 func readStatus(ctx context.Context, l *database) (*status.Now, error) {
 	v, doc, err := inForce(ctx, l)
 	if err != nil {

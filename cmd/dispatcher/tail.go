@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// tailFlags say which events are shown.
+// tailFlags select events.
 type tailFlags struct {
 	ids, lanes, channels, states []string
 	since                        time.Duration
@@ -23,7 +23,8 @@ type tailFlags struct {
 	as                           format
 }
 
-// tailHistory is how far "tail --id" looks back by default: the message is usually there already.
+// tailHistory is how far "tail --id" looks back by default, because the message usually exists
+// already.
 const tailHistory = 24 * time.Hour
 
 func (c *cli) tailCommand() *cobra.Command {
@@ -112,7 +113,7 @@ func (c *cli) tail(ctx context.Context, f *tailFlags) error {
 		return err
 	}
 	if t.fell > 0 {
-		return failed(nil) // the lines have said it
+		return failed(nil) // the lines have been printed
 	}
 	return nil
 }
@@ -122,11 +123,11 @@ type tailer struct {
 	flags    *tailFlags
 	receipts receiptChannels
 	events   *eventPrinter
-	open     map[string]bool // ids of --id that have not ended
-	fell     int             // those that ended without having arrived
+	open     map[string]bool // ids of --id whose messages have not ended
+	fell     int             // number that ended without having arrived
 }
 
-// take shows one event and reports whether more are wanted.
+// take shows one event and reports whether more are needed.
 func (t *tailer) take(event *statusEvent, raw []byte) (bool, error) {
 	if !t.flags.wants(event) {
 		return true, nil
@@ -145,9 +146,9 @@ func (t *tailer) take(event *statusEvent, raw []byte) (bool, error) {
 	return !t.flags.untilFinal || len(t.open) > 0, nil
 }
 
-// wants checks the id and shows the rest: the end of a message counts even if its state is not
-// shown. A record that was refused because its id is one of them is shown, and is not the end of
-// the message.
+// wants selects events by id; show by the other flags, because the end of a message counts even if
+// its state is not shown. A record that was refused because its id is already used is shown, and is
+// not the end of the message.
 func (f *tailFlags) wants(e *statusEvent) bool {
 	return oneOf(f.ids, e.ID) || slices.Contains(f.ids, e.ConflictingID)
 }
@@ -156,7 +157,7 @@ func (f *tailFlags) shows(e *statusEvent) bool {
 	return oneOf(f.lanes, e.Lane) && oneOf(f.channels, e.Channel) && oneOf(f.states, e.State)
 }
 
-// oneOf reports whether a value is chosen; no choice is all of them.
+// oneOf reports whether a value is chosen; an empty choice chooses all.
 func oneOf(chosen []string, value string) bool {
 	return len(chosen) == 0 || slices.Contains(chosen, value)
 }
@@ -165,7 +166,7 @@ func oneOf(chosen []string, value string) bool {
 type eventPrinter struct {
 	out    io.Writer
 	as     format
-	header bool // the header of the CSV is written
+	header bool // the CSV header is written
 }
 
 func newEventPrinter(out io.Writer, as format) *eventPrinter {
@@ -208,7 +209,7 @@ func (p *eventPrinter) row(e *statusEvent) error {
 	return p.as.write(p.out, nil, rows)
 }
 
-// line is an event for people: time, id, state and what there is beside them.
+// line is an event for display: time, id, state and the other values.
 func (e *statusEvent) line() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %-11s", e.At, e.key(), e.State)
@@ -236,7 +237,7 @@ func (e *statusEvent) line() string {
 	return b.String()
 }
 
-// count is a number for people; nothing for 0.
+// count is a number for display; empty for 0.
 func count(n int) string {
 	if n == 0 {
 		return ""
@@ -244,7 +245,7 @@ func count(n int) string {
 	return strconv.Itoa(n)
 }
 
-// quotedValue is a value behind its name: in quotes where it would not be told from what follows.
+// quotedValue is a value after its name, in quotes if it could not be told from what follows.
 func quotedValue(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool {
 		return r == ' ' || r == '"' ||

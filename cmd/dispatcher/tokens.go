@@ -11,22 +11,22 @@ import (
 	"dispatcher/cmd/dispatcher/internal/access"
 )
 
-// tokenMade is what "tokens new" has made. The token is shown here and nowhere else.
+// tokenMade is the result of "tokens new". The token is shown only here.
 type tokenMade struct {
 	Name  string `json:"name"`
 	Role  string `json:"role"`
 	Token string `json:"token"`
 	Line  string `json:"line"`
-	File  string `json:"file"` // to which the line was added; empty when there is none
+	File  string `json:"file"` // file to which the line was added; empty for none
 }
 
-// tokenShown is one entry of the file of tokens.
+// tokenShown is one entry of the token file.
 type tokenShown struct {
 	Name string `json:"name"`
 	Role string `json:"role"`
-	// Tenant is the only one that a sender may send for; empty for all.
+	// Tenant is the only tenant that a sender may send for; empty for all.
 	Tenant string `json:"tenant"`
-	// Hash begins the SHA-256 of the token, to tell two tokens of one name apart.
+	// Hash is the beginning of the token's SHA-256, to distinguish two tokens of one name.
 	Hash string `json:"hash"`
 }
 
@@ -107,8 +107,8 @@ func (c *cli) showToken(made *tokenMade, as format) error {
 	return nil
 }
 
-// addToken puts a line at the end of a file, which it makes where there is none. A last line
-// without an end is ended first.
+// addToken appends a line to a file, which it creates if missing. If the last line has no line end,
+// one is added first.
 func addToken(path, line string) (err error) {
 	if raw, err := os.ReadFile(path); err == nil && len(raw) > 0 && raw[len(raw)-1] != '\n' {
 		line = "\n" + line

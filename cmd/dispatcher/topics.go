@@ -16,19 +16,19 @@ import (
 	"dispatcher/ledger"
 )
 
-// Defaults of topics: as many partitions as processes may share a lane, and replicas enough to
+// Defaults of topics: enough partitions for the processes that share a lane, and enough replicas to
 // lose a broker without losing a message.
 const (
 	defaultPartitions = 12
 	defaultReplicas   = 3
 )
 
-// What "topics create" says of a topic.
+// States of a topic in "topics create".
 const (
 	topicCreated = "created"
-	topicMissing = "missing" // --dry-run: it would be created
+	topicMissing = "missing" // would be created; with --dry-run
 	topicPresent = "exists"
-	topicDiffers = "differs" // it exists and is not as the flags want it
+	topicDiffers = "differs" // exists, but differs from the flags
 	topicFailed  = "failed"
 )
 
@@ -49,7 +49,7 @@ type topicsFlags struct {
 	routing     string
 	dryRun      bool
 	as          format
-	partsGiven  bool // --partitions was given, so a topic with another number differs
+	partsGiven  bool // --partitions was given, so another number is a difference
 	copiesGiven bool // the same for --replication-factor
 }
 
@@ -118,8 +118,8 @@ func (c *cli) createTopics(ctx context.Context, f *topicsFlags) error {
 	return c.printTopics(f, states)
 }
 
-// topicLanes are the lanes of a document, of the routing in force, or, before the first start, of
-// the document that will become it.
+// topicLanes are the lanes of a document, else of the routing in force or, before the first start,
+// of the document that will be applied.
 func topicLanes(ctx context.Context, s *config.Settings, file string) ([]config.Lane, error) {
 	if file != "" {
 		doc, err := readRouting("--routing", file)
@@ -138,8 +138,8 @@ func topicLanes(ctx context.Context, s *config.Settings, file string) ([]config.
 	return doc.Lanes, nil
 }
 
-// knownRouting is the routing in force or, where the database has none yet, that of
-// DISPATCHER_ROUTING_FILE; nil where there is neither.
+// knownRouting is the routing in force or, if the database has none yet, that of
+// DISPATCHER_ROUTING_FILE; nil without either.
 func knownRouting(ctx context.Context, s *config.Settings) (*config.Routing, error) {
 	if s.PostgresURL != "" {
 		condition, err := inspect(ctx, s)
@@ -167,7 +167,7 @@ func knownRouting(ctx context.Context, s *config.Settings) (*config.Routing, err
 	return nil, nil //nolint:nilnil // There is no routing, which is no error here.
 }
 
-// wantedTopics lists each topic once, in the order in which messages meet them.
+// wantedTopics lists each topic once, in the order in which messages pass them.
 func wantedTopics(s *config.Settings, lanes []config.Lane) []topicState {
 	var all []topicState
 	add := func(topic, use string) {
@@ -193,7 +193,7 @@ func wantedTopics(s *config.Settings, lanes []config.Lane) []topicState {
 	return all
 }
 
-// create creates what is missing, unless this is a dry run, and fills in what the brokers say.
+// create creates missing topics, unless this is a dry run, and fills in the brokers' answers.
 func (f *topicsFlags) create(
 	ctx context.Context, s *config.Settings, admin *kadm.Client, states []topicState,
 ) error {
@@ -227,7 +227,7 @@ func (f *topicsFlags) create(
 	return nil
 }
 
-// topicsTimeout bounds all that is asked of the brokers.
+// topicsTimeout bounds all requests to the brokers.
 const topicsTimeout = 3 * reachTimeout
 
 // replicasFor is the replication factor of new topics.
@@ -239,7 +239,7 @@ func (f *topicsFlags) replicasFor(ctx context.Context, admin *kadm.Client) (int1
 	return int16(min(max(len(brokers), 1), defaultReplicas)), err
 }
 
-// compare says of each topic whether it exists as the flags want it.
+// compare says for each topic whether it exists as the flags ask for.
 func (f *topicsFlags) compare(
 	ctx context.Context, admin *kadm.Client, states []topicState, replicas int16,
 ) error {
@@ -279,7 +279,7 @@ func (f *topicsFlags) compare(
 	return nil
 }
 
-// created says what became of one topic. Another process may have created it meanwhile.
+// created is the result for one topic. Another process may have created it meanwhile.
 func created(s *config.Settings, answer kadm.CreateTopicResponse) (state, detail string) {
 	switch {
 	case answer.Err == nil:

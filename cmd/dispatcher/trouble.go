@@ -38,7 +38,7 @@ func kafkaTrouble(s *config.Settings, err error) error {
 	}
 	why := app.Cause(err)
 	if errors.Is(err, io.EOF) {
-		// Brokers end a connection without a word when it is not the kind that they expect.
+		// Brokers close a connection without an error when it is not of the kind that they expect.
 		why = "connection closed, as with wrong TLS or a wrong login"
 	}
 	return fmt.Errorf("no broker of DISPATCHER_KAFKA_BROKERS (%s) answers (%s): check the "+
@@ -59,7 +59,8 @@ func kafkaTopicTrouble(s *config.Settings, topic string, err error) error {
 	return kafkaTrouble(s, err)
 }
 
-// postgresTrouble does the same for the database. The address is shown without password.
+// postgresTrouble says in one sentence why the database cannot be used and what to do. The address
+// is shown without its password.
 func postgresTrouble(s *config.Settings, err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Code == invalidPassword { // by another server at the same port
@@ -74,8 +75,8 @@ func postgresTrouble(s *config.Settings, err error) error {
 // invalidPassword is the SQLSTATE of that name.
 const invalidPassword = "28P01"
 
-// staleEndpoints says that a server of "run --embedded", found through the file that it leaves in
-// its data folder while it runs, does not answer: the process was killed before it could remove it.
+// staleEndpoints says that a server of "run --embedded" does not answer. It was found through the
+// file in the data folder, which a killed process could not remove.
 func staleEndpoints(s *config.Settings, server, where, setting string) error {
 	return fmt.Errorf("the embedded %s at %s does not answer: %s was left by a \"dispatcher run "+
 		"--embedded\" that runs no more; "+
@@ -83,8 +84,8 @@ func staleEndpoints(s *config.Settings, server, where, setting string) error {
 		server, where, filepath.Join(s.DataDir, config.EmbeddedEndpoints), setting)
 }
 
-// schemaTrouble says that another build made the ledger's schema, and what to do. The folder is
-// that of the embedded servers; it is empty for a database of DISPATCHER_POSTGRES_URL.
+// schemaTrouble says that another build made the ledger's schema, and what to do. folder is that of
+// the embedded servers; empty for a database of DISPATCHER_POSTGRES_URL.
 func schemaTrouble(err error, folder string) error {
 	conflict, ok := errors.AsType[*migrations.ConflictError](err)
 	switch {
@@ -98,8 +99,8 @@ func schemaTrouble(err error, folder string) error {
 		"DISPATCHER_POSTGRES_URL", conflict.Problem())
 }
 
-// fromDatabase reports whether an error is an answer of the database, or that it does not answer:
-// the connection was refused, cut or out of time. A command that was told to stop is no such error.
+// fromDatabase reports whether an error is an answer of the database, or a failure to reach it:
+// connection refused, cut or timed out. A command that was told to stop does not count.
 func fromDatabase(err error) bool {
 	connect, network := (*pgconn.ConnectError)(nil), (*net.OpError)(nil)
 	return err != nil && !errors.Is(err, context.Canceled) && (fromPostgres(err) ||

@@ -8,10 +8,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker (make build); go install leaves it to the module's version.
+// version is set by the linker (make build); with go install it is empty and the module's version
+// is used.
 var version = ""
 
-// versionText is the version that logs, metrics and the ledger's instances show.
+// versionText is the version shown in logs, metrics and the ledger's instances.
 func versionText() string {
 	if version != "" {
 		return version
@@ -22,8 +23,8 @@ func versionText() string {
 	return "(devel)"
 }
 
-// commitText is the commit that this program was built from, with "+changes" behind it when the
-// checkout had changes; "unknown" where the build had no version control, as under "go run".
+// commitText is the commit that this program was built from, with "+changes" appended when the
+// checkout had changes; "unknown" if the build had no version control, as under "go run".
 func commitText() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

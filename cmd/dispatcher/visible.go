@@ -11,13 +11,13 @@ import (
 )
 
 // Providers, authors and producers write text that commands print. A control character in it could
-// move the cursor of a terminal, or hide and reorder what stands there. All output of commands goes
-// through a visibleWriter, which shows such characters escaped. What the program itself writes with
-// control characters (colours of tables, the progress bar, console logs) goes to direct.
+// move the cursor of a terminal, or hide and reorder text. All output of commands goes through a
+// visibleWriter, which escapes such characters. Output of the program itself that needs control
+// characters (colours of tables, the progress bar, console logs) goes to direct.
 
-// hidden reports whether a character acts on a terminal, or cannot be seen: control and format
-// characters (the bidirectional and zero-width ones among them), and the separators of lines and
-// paragraphs. Line ends and tabs are layout.
+// hidden reports whether a character acts on a terminal or cannot be seen: control and format
+// characters (including bidirectional and zero-width ones), and line and paragraph separators. Line
+// ends and tabs are allowed, as layout.
 func hidden(r rune) bool {
 	switch r {
 	case '\n', '\t':
@@ -28,8 +28,8 @@ func hidden(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf)
 }
 
-// visible shows hidden characters of a text as JSON escapes, so that JSON stays what it is. What is
-// not UTF-8 becomes U+FFFD.
+// visible replaces hidden characters of a text by JSON escapes, so that JSON stays equivalent.
+// Invalid UTF-8 becomes U+FFFD.
 func visible(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, hidden) {
 		return text
@@ -57,10 +57,10 @@ type visibleWriter struct {
 	raw io.Writer
 
 	mu   sync.Mutex
-	rest []byte // guarded by mu; the beginning of a character whose end is to come
+	rest []byte // guarded by mu; the beginning of an incomplete character
 }
 
-// showing is a visibleWriter to out.
+// showing is a visibleWriter for out.
 func showing(out io.Writer) *visibleWriter {
 	if v, ok := out.(*visibleWriter); ok {
 		return v
@@ -68,8 +68,8 @@ func showing(out io.Writer) *visibleWriter {
 	return &visibleWriter{raw: out}
 }
 
-// direct is what a visibleWriter writes to: for text that is escaped already, or that is the
-// program's own.
+// direct is the writer behind a visibleWriter: for text that is escaped already, or that the
+// program itself has made.
 func direct(out io.Writer) io.Writer {
 	if v, ok := out.(*visibleWriter); ok {
 		return v.raw
@@ -77,7 +77,7 @@ func direct(out io.Writer) io.Writer {
 	return out
 }
 
-// Write implements io.Writer. A character may come in two pieces.
+// Write implements io.Writer. A character may arrive in two pieces.
 func (v *visibleWriter) Write(text []byte) (int, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -90,17 +90,17 @@ func (v *visibleWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// finish writes what is left of a character that never ended.
+// finish writes the rest of an incomplete character.
 func (v *visibleWriter) finish() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if len(v.rest) > 0 {
-		_, _ = v.raw.Write(appendVisible(nil, v.rest)) // nobody is left to be told
+		_, _ = v.raw.Write(appendVisible(nil, v.rest)) // an error can no longer be reported
 		v.rest = nil
 	}
 }
 
-// unfinished is how many bytes at the end of a text begin a character that is not whole.
+// unfinished is how many bytes at the end of a text are an incomplete character.
 func unfinished(text []byte) int {
 	for n := 1; n <= min(utf8.UTFMax-1, len(text)); n++ {
 		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {

@@ -102,7 +102,7 @@ func (c *cli) showWeights(ctx context.Context, l *database, route string, as for
 	return c.printWeights(value, value.Version, value.Routes, as)
 }
 
-// printWeights adds the ramps in a sentence each where there is room for them.
+// printWeights adds a sentence for each ramp in a table.
 func (c *cli) printWeights(
 	value any, version int64, routes []control.RouteWeights, as format,
 ) error {

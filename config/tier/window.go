@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// business is the time zone in which the days of the tests end, but for those whose days end in
-// UTC.
+// business is the time zone in which the days of most tests end; the others use UTC.
 const business = "Europe/London"
 
-// OneWindow returns when no window of that length (a minute, an hour or a day) ends for a while, so
-// that a test that counts in one of them does not meet the next one half-way. It leaves a test 20 s
-// of a minute, a minute of an hour, and five minutes of a day.
+// OneWindow waits until no window of that length (a minute, an hour or a day) ends for a while, so
+// that a test that counts in one window does not cross into the next. It leaves a test 20 s of a
+// minute, a minute of an hour, and five minutes of a day.
 func OneWindow(t testing.TB, length time.Duration) {
 	t.Helper()
 	zone, err := time.LoadLocation(business)
@@ -22,8 +21,8 @@ func OneWindow(t testing.TB, length time.Duration) {
 	time.Sleep(max(untilSteady(now.UTC(), length), untilSteady(now.In(zone), length)))
 }
 
-// AfterMidnight returns when the day is so old, for a test that moves back what it has stored and
-// wants it on the same day.
+// AfterMidnight waits until the day is that old, for a test that moves back the times of what it
+// has stored and needs them on the same day.
 func AfterMidnight(t testing.TB, age time.Duration) {
 	t.Helper()
 	zone, err := time.LoadLocation(business)
@@ -34,9 +33,9 @@ func AfterMidnight(t testing.TB, age time.Duration) {
 	time.Sleep(time.Until(time.Date(year, month, day, 0, 0, 0, 0, zone).Add(age)))
 }
 
-// untilSteady is how long a test has to wait. Windows of an hour and less end when the clock of UTC
-// says so. A day ends at the midnight of the zone; its first minute counts as the end of the day
-// before, because some tests move what they have stored ten seconds back.
+// untilSteady is how long a test has to wait. Windows of up to an hour end by the UTC clock. A day
+// ends at the midnight of the zone. Its first minute counts as the end of the day before, because
+// some tests move times back by ten seconds.
 func untilSteady(now time.Time, length time.Duration) time.Duration {
 	end, need := now.Truncate(length).Add(length), 20*time.Second
 	switch {

@@ -10,19 +10,19 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// Every number of an expression is a float64. The language would compute with whole numbers in
-// the machine's own integers, which wrap around without a word and are of another size on another
-// machine; what becomes of a float64 is the same everywhere, and too much becomes infinite, which
-// is refused. So literals are turned into floats, and what would make an integer is done here.
+// Every number of an expression is a float64. The expr language would compute whole numbers as int,
+// which overflows silently and differs in size between machines. A float64 behaves the same
+// everywhere, and an overflow becomes infinite, which is refused. So literals are converted to
+// floats, and functions that would return an integer are replaced here.
 
-// remainder is the name under which % is computed. Nobody can call it: inspect has
-// refused every function that is not listed.
+// remainder is the function that computes %. An expression cannot call it: inspect refuses every
+// function that is not listed.
 const remainder = "remainder"
 
 // largestWhole is the largest amount up to which a float64 holds every whole number.
 const largestWhole = 1 << 53
 
-// ownFunctions stand in for builtins of the same name, and for %.
+// ownFunctions replace builtins of the same name, and %.
 func ownFunctions() []expr.Option {
 	return []expr.Option{
 		expr.Function("int", one(whole), new(func(float64) float64), new(func(string) float64)),
@@ -33,17 +33,17 @@ func ownFunctions() []expr.Option {
 	}
 }
 
-// one makes a function of the language of one that takes a single argument. The compiler has
-// checked how many there are.
+// one makes a one-argument function callable by the expr language. The compiler has checked the
+// number of arguments.
 func one(f func(any) (float64, error)) func(...any) (any, error) {
 	return func(args ...any) (any, error) { return f(args[0]) }
 }
 
-// errOperand says no more, because failed leaves it out: a value may not be shown.
+// errOperand gives no details, because failed drops them: the value of a label must not be shown.
 var errOperand = errors.New("not a value to compute with")
 
-// whole is a number without its decimals. Beyond largestWhole nobody could tell which whole
-// number is meant.
+// whole is a number without its decimals. It is an error beyond largestWhole, where a float64 does
+// not hold every whole number.
 func whole(value any) (float64, error) {
 	var n float64
 	switch v := value.(type) {
@@ -58,13 +58,13 @@ func whole(value any) (float64, error) {
 	default:
 		return 0, errOperand
 	}
-	if !(math.Abs(n) <= largestWhole) { // also when it is NaN
+	if !(math.Abs(n) <= largestWhole) { // also when n is NaN
 		return 0, errOperand
 	}
 	return n, nil
 }
 
-// length is how many characters a text has.
+// length is the number of characters of a text.
 func length(value any) (float64, error) {
 	text, ok := value.(string)
 	if !ok {
@@ -73,7 +73,7 @@ func length(value any) (float64, error) {
 	return float64(utf8.RuneCountInString(text)), nil
 }
 
-// modulo is what is left of a division, with the sign of the dividend. There is no dividing by 0.
+// modulo is the remainder of a division, with the sign of the dividend. Dividing by 0 is an error.
 func modulo(dividend, divisor any) (float64, error) {
 	a, ok := dividend.(float64)
 	b, too := divisor.(float64)

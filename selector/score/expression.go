@@ -1,6 +1,6 @@
-// Package score compiles and evaluates the scoring expressions of a route: sandboxed
-// arithmetic over what a message and a candidate channel are labelled with. It does no
-// I/O, and the same expression gives the same score for the same input.
+// Package score compiles and evaluates the scoring expressions of a route: sandboxed arithmetic
+// over the labels of a message and of a candidate channel. It does no I/O, and the same expression
+// gives the same score for the same input.
 //
 // An expression is one formula of the expr language (github.com/expr-lang/expr) that
 // yields a number:
@@ -9,20 +9,19 @@
 //	labels.language == channel.labels.language ? 1 : 0.2
 //	lane == "otp" ? 1 - load_ratio : -price
 //
-// It reads the names of Input, computes with + - * / % ** and ^, compares, asks with
-// ?: or if/else, tests with in, contains, startsWith and endsWith, and calls abs, ceil,
-// floor, round, min, max, len, lower, upper, int and float. There is nothing that loops,
-// repeats, remembers or reaches out: the time of an evaluation is bounded by the length
-// of the expression and of the labels that it names.
+// It reads the names of Input, computes with + - * / % ** and ^, compares, decides with ?: or
+// if/else, tests with in, contains, startsWith and endsWith, and calls abs, ceil, floor, round,
+// min, max, len, lower, upper, int and float. Loops, assignments and I/O do not exist, so the
+// length of the expression and of the labels that it names bounds the time of an evaluation.
 //
-// Every number is a float64, so nothing wraps around: what is too large for one is infinite, and
-// an infinite result is an error. int(x) cuts the decimals off and is an error beyond 2^53, where
-// a float64 no longer holds every whole number; x % 0 is one too.
+// Every number is a float64, so nothing overflows silently: a number too large becomes infinite,
+// and an infinite result is an error. int(x) cuts the decimals off and is an error beyond 2^53,
+// where a float64 no longer holds every whole number. x % 0 is an error too.
 //
-// A label is a text or a number. A label that is missing is nil, so
-// channel.labels.quality ?? 0 gives it a value, and labels.vip == nil asks for it. To
-// compute with a nil or with a text is an error, and the ranking falls back to default
-// scoring. Labels are read by a fixed name, in dots or in brackets: labels["a-b"].
+// A label is a text or a number. A missing label is nil: channel.labels.quality ?? 0 replaces it by
+// a value, and labels.vip == nil tests for it. Computing with nil or with a text is an error, and
+// the ranking falls back to default scoring. Labels are read by a fixed name, with a dot or in
+// brackets: labels["a-b"].
 package score
 
 import (
@@ -39,15 +38,15 @@ import (
 	"dispatcher/selector"
 )
 
-// Input is what one candidate is scored on. The names in brackets are those of an expression.
+// Input is what one candidate is scored on. The names in brackets are those used in an expression.
 type Input struct {
 	Labels        map[string]selector.Value // of the message [labels]
 	Lane          string                    // of the message [lane]
 	Priority      int                       // how many lanes come after the message's own [priority]
 	Channel       string                    // the candidate's name [channel.name]
 	ChannelLabels map[string]selector.Value // [channel.labels]
-	LoadRatio     float64                   // consumed share of the capacity [load_ratio]
-	// of one segment to the message's number, in units of its currency [price]
+	LoadRatio     float64                   // used share of the capacity [load_ratio]
+	// Price is that of one segment to the message's number, in units of its currency [price].
 	Price float64
 }
 
@@ -59,8 +58,8 @@ type Expression struct {
 	benches sync.Pool // of *bench
 }
 
-// bench is where one evaluation works. It is reused, so that an evaluation allocates no
-// more than the values it reads.
+// bench is the memory of one evaluation. It is reused, so that an evaluation allocates nothing but
+// the values that it reads.
 type bench struct {
 	machine vm.VM
 	values  map[string]any
@@ -71,7 +70,7 @@ func (e *Expression) ReadsPrice() bool {
 	return slices.ContainsFunc(e.names, func(n name) bool { return n.field == price })
 }
 
-// Compile checks and compiles an expression. The error of a bad one is a *SyntaxError.
+// Compile checks and compiles an expression. The error is a *SyntaxError.
 func Compile(source string) (*Expression, error) {
 	names, bad := inspect(source)
 	if bad != nil {
@@ -89,9 +88,9 @@ func Compile(source string) (*Expression, error) {
 	return e, nil
 }
 
-// options is the sandbox as the compiler knows it; inspect has refused beforehand
-// whatever it does not know. Nothing is folded or rearranged, so the evaluation does
-// what the text says.
+// options configures the sandbox of the compiler; inspect has already refused whatever is not
+// allowed. No optimisation folds or rearranges anything, so the evaluation does exactly what the
+// text says.
 func options(names []name) []expr.Option {
 	out := []expr.Option{
 		expr.Env(types(names)),
@@ -110,9 +109,9 @@ func options(names []name) []expr.Option {
 // String is the expression as it was written.
 func (e *Expression) String() string { return e.source }
 
-// Score evaluates the expression for one candidate. The result is finite; a result that
-// is no finite number is an error, as is an operation on a missing label or on one of
-// another type. The error shows no value of a label.
+// Score evaluates the expression for one candidate. The result is finite. A result that is no
+// finite number is an error, and so is an operation on a missing label or on one of the wrong type.
+// The error shows no value of a label.
 func (e *Expression) Score(in *Input) (float64, error) {
 	b := e.benches.Get().(*bench)
 	defer e.benches.Put(b)
@@ -126,8 +125,8 @@ func (e *Expression) Score(in *Input) (float64, error) {
 	return finite(result)
 }
 
-// failed says where an evaluation stopped. What the machine says of it may quote a
-// label, so it is left out.
+// failed says where an evaluation stopped. The message of the expr machine is dropped, because it
+// may quote a label.
 func failed(err error) error {
 	if at, ok := errors.AsType[*file.Error](err); ok {
 		return fmt.Errorf("line %d, column %d: a value is missing, out of range or "+
@@ -136,7 +135,7 @@ func failed(err error) error {
 	return errors.New("a value is missing, out of range or of another type than is computed with")
 }
 
-// finite is the score that an evaluation came to.
+// finite is the result as a score, or an error.
 func finite(result any) (float64, error) {
 	score, ok := result.(float64)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"dispatcher/selector"
 )
 
-// known lists the names for people, as an error message does.
+// known lists the names for error messages.
 const known = "labels.NAME, lane, priority, channel.name, channel.labels.NAME, load_ratio and price"
 
 // field is a part of Input that an expression can name.
@@ -25,15 +25,15 @@ const (
 	price
 )
 
-// name is one value that an expression reads. Only those are looked up for an
-// evaluation, however many labels there are.
+// name is one value that an expression reads. An evaluation looks up only these, however many
+// labels there are.
 type name struct {
 	text  string // such as channel.labels.quality; what the program reads
 	field field
 	label string // of a label: its key
 }
 
-// nameOf recognises the nodes that stand for a name, such as channel.labels["quality"].
+// nameOf recognises the nodes that are a name, such as channel.labels["quality"].
 func nameOf(node ast.Node) (name, bool) {
 	switch n := node.(type) {
 	case *ast.IdentifierNode:
@@ -83,7 +83,7 @@ func isChannelLabels(node ast.Node) bool {
 	return ok && key.Value == "labels"
 }
 
-// flatten puts one variable in the place of each name of several parts.
+// flatten replaces each name of several parts by one variable.
 type flatten struct{}
 
 // Visit is called for each node after its children.
@@ -96,7 +96,7 @@ func (flatten) Visit(node *ast.Node) {
 	}
 }
 
-// types tells the compiler what is known of each name. A label may be anything.
+// types gives the compiler the type of each name. A label may have any type.
 func types(names []name) exprtypes.Map {
 	out := make(exprtypes.Map, len(names)+2)
 	for _, n := range names {
@@ -116,7 +116,7 @@ func (n name) typ() exprtypes.Type {
 	return exprtypes.Any
 }
 
-// value is what the name stands for. A missing label is nil.
+// value is the value of the name. A missing label is nil.
 func (n name) value(in *Input) any {
 	switch n.field {
 	case messageLabel:

@@ -15,8 +15,8 @@ const (
 	maxNodes  = 200  // operators, names, numbers, texts and calls of an expression
 )
 
-// functions are what an expression may call: each takes time that is proportional to its
-// arguments. Those of the language itself are builtins; see ownFunctions for the others.
+// functions are what an expression may call: each takes time proportional to its arguments. Those
+// of the expr language are builtins; see ownFunctions for the others.
 var (
 	functions = []string{
 		"abs", "ceil", "floor", "round", "min", "max", "len", "lower", "upper", "int", "float",
@@ -24,19 +24,19 @@ var (
 	builtins = []string{"abs", "ceil", "floor", "round", "min", "max", "lower", "upper", "float"}
 )
 
-// operators of two operands. What is missing: .. makes lists, matches compiles
-// patterns, | pipes.
+// operators of two operands. Left out are .. (makes lists), matches (compiles patterns) and |
+// (pipes).
 var operators = []string{
 	"+", "-", "*", "/", "%", "**", "^", "==", "!=", "<", "<=", ">", ">=",
 	"and", "&&", "or", "||", "??", "in", "contains", "startsWith", "endsWith",
 }
 
-// inspect parses an expression, refuses whatever is not allowed in it and lists the
-// names that it reads.
+// inspect parses an expression, refuses whatever is not allowed in it and lists the names that it
+// reads.
 //
-// It must come before any other pass: the parser lets one node stand in two places for
-// a < b < c and a ?: b, and nesting those makes every pass that does not notice take time
-// that doubles with each level.
+// It must run before any other pass. The parser lets one node stand in two places for a < b < c and
+// a ?: b. When these are nested, a pass that does not notice takes time that doubles with each
+// level.
 func inspect(source string) ([]name, *SyntaxError) {
 	switch {
 	case strings.TrimSpace(source) == "":
@@ -93,7 +93,7 @@ func (i *inspector) node(node ast.Node) {
 	}
 }
 
-// twice refuses a node that stands in two places.
+// twice refuses a node that occurs in two places.
 func (i *inspector) twice(node ast.Node) bool {
 	if i.seen[node] {
 		i.refuse(node, "comparisons cannot be chained and ?: needs a value on both sides: "+
@@ -156,7 +156,7 @@ func calleeOf(n *ast.CallNode) string {
 	return ""
 }
 
-// refusal is what to say of a node that is not allowed.
+// refusal is the error message for a node that is not allowed.
 func refusal(node ast.Node) string {
 	switch node.(type) {
 	case *ast.VariableDeclaratorNode, *ast.SequenceNode:

@@ -37,7 +37,7 @@ func errorAt(source string, offset int, message string) *SyntaxError {
 	return e
 }
 
-// fromExpr puts an error of the language into our words.
+// fromExpr translates an error of the expr language.
 func fromExpr(err error) *SyntaxError {
 	at, ok := errors.AsType[*file.Error](err)
 	if !ok {
@@ -56,8 +56,8 @@ func fromExpr(err error) *SyntaxError {
 	return &SyntaxError{Line: max(at.Line, 1), Column: at.Column + 1, Message: message}
 }
 
-// checkResult refuses an expression whose result is known to be no number. What a label
-// holds is not known before an evaluation.
+// checkResult refuses an expression whose result is certainly no number. The type of a label is not
+// known before an evaluation.
 func checkResult(root ast.Node) *SyntaxError {
 	bad := &SyntaxError{Line: 1, Column: 1}
 	kind := root.Type().Kind()

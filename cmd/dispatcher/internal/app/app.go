@@ -1,5 +1,5 @@
-// Package app puts the parts of one dispatcher process together: start order, wiring,
-// reload of the routing, and an ordered stop with a deadline.
+// Package app connects the parts of one dispatcher process: start order, wiring, reload of the
+// routing, and an ordered stop with a deadline.
 //
 // It decides nothing about messages. The commands run, demo and bench start it.
 package app
@@ -28,26 +28,27 @@ import (
 	"dispatcher/selector"
 )
 
-// Options say how a process is to run. Settings must have been validated.
+// Options configure a process. Settings must have been validated.
 type Options struct {
 	Settings config.Settings
-	// Keys are those of the key file: the first makes the draws, the others serve messages
-	// that were drawn under them.
+	// Keys are those of the key file: the first makes new draws, the others serve messages that were
+	// drawn under them.
 	Keys []selector.Key
-	// Routing is applied as version 1 when the database has none; nil makes that an error.
+	// Routing returns the document to apply as version 1 when the database has none; nil makes that an
+	// error.
 	Routing func() (name string, document []byte, err error)
 	Log     zerolog.Logger
 	Version string
 	// OnSubmit is called for every submit that a sandbox carrier reads; may be nil.
 	OnSubmit func(channel string, s smpptest.Submit)
-	// SteerEvery is how often ramps and health are looked at; 0 is the default.
+	// SteerEvery is the interval between checks of ramps and health; 0 is the default.
 	SteerEvery time.Duration
 	// DaysClosed is called at the start, and after this process has closed or corrected a business
-	// day; again where it failed. It may be nil.
+	// day; it is called again after an error. It may be nil.
 	DaysClosed func(ctx context.Context, l *ledger.Ledger) error
-	// Handler makes what answers on the admin server beside metrics and health, once the database
-	// is there; closing ends what would keep the server from stopping. It counts what it takes of
-	// messages. It may be nil.
+	// Handler returns what the admin server serves besides metrics and health, once the database is
+	// there. closing ends whatever would keep the server from stopping. intake counts the messages
+	// that the handler takes. Handler may be nil.
 	Handler func(
 		l *ledger.Ledger, intake *kafka.IntakeMetrics,
 	) (handler http.Handler, closing func(), err error)
@@ -62,7 +63,7 @@ type App struct {
 	opts      Options
 	log       zerolog.Logger
 	outages   *outage.Log
-	database  *outage.Probe // looks at PostgreSQL when something failed on it
+	database  *outage.Probe // checks PostgreSQL after a failure
 	readiness readiness
 	ledger    *ledger.Ledger
 	identity  ledger.Identity
@@ -70,14 +71,14 @@ type App struct {
 	dispatch  *pipeline.Dispatcher
 	admin     *console.Server
 	handler   atomic.Pointer[http.Handler] // of Options.Handler; nil until the database is there
-	closing   func()                       // ends its streams; nil as long as handler
+	closing   func()                       // ends its streams; nil until handler is set
 	webhooks  *receive.Webhooks
 	registry  *prometheus.Registry
 	reloader  *reloader
 	tracer    *tracing.Tracer // nil when no traces are asked for
 	stopper   stopper
 
-	background context.Context // ended at the beginning of Stop
+	background context.Context // ends at the beginning of Stop
 	cancel     context.CancelFunc
 	work       sync.WaitGroup
 	failed     chan error // gets the first error that must end the process
@@ -85,9 +86,9 @@ type App struct {
 	stopErr    error
 }
 
-// Start brings a process up: admin server, database, routing, channels, pipeline, publisher,
-// consumer. It waits for a database that is away until ctx ends, and logs why. On an error
-// nothing is left running.
+// Start starts a process: admin server, database, routing, channels, pipeline, publisher, consumer.
+// It waits for a database that is away until ctx ends, and logs why. On an error nothing is left
+// running.
 func Start(ctx context.Context, opts Options) (*App, error) {
 	a := &App{
 		opts:     opts,
@@ -116,7 +117,7 @@ func (a *App) start(ctx context.Context) error {
 	// Added first, so that it stops last: until then it shows how the other parts stop.
 	a.stopper.add("admin server", a.stopAdmin)
 	if err := a.startAdmin(ctx); err != nil {
-		return err // a port that is taken is noticed before the first message is read
+		return err // a port in use is noticed before the first message is read
 	}
 	if err := a.openLedger(ctx); err != nil {
 		return err
@@ -163,8 +164,8 @@ func (a *App) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop ends everything in order, at most within the shutdown timeout: intake first,
-// then the attempts in flight, then the outbox, then the database. It is idempotent.
+// Stop stops everything in order, within the shutdown timeout: intake first, then the attempts in
+// flight, then the outbox, then the database. It is idempotent.
 func (a *App) Stop() error {
 	a.once.Do(func() {
 		a.stopErr = a.stopper.stop(a.opts.Settings.ShutdownTimeout)
@@ -174,16 +175,16 @@ func (a *App) Stop() error {
 	return a.stopErr
 }
 
-// URL is where the admin server listens.
+// URL is the address of the admin server.
 func (a *App) URL() string { return a.admin.URL() }
 
-// Webhooks is where providers can call this process.
+// Webhooks is the address that providers can call.
 func (a *App) Webhooks() string { return a.webhooks.URL() }
 
-// Ledger gives commands access to the figures.
+// Ledger returns the ledger, so that commands can read figures.
 func (a *App) Ledger() *ledger.Ledger { return a.ledger }
 
-// Registry holds the process's metrics.
+// Registry returns the process's metrics.
 func (a *App) Registry() *prometheus.Registry { return a.registry }
 
 func (a *App) startAdmin(ctx context.Context) error {
@@ -200,7 +201,7 @@ func (a *App) startAdmin(ctx context.Context) error {
 	return nil
 }
 
-// late gives the admin server the handler as soon as it is there; nil when there is none.
+// late returns the handler once it exists; the result is nil if there will be none.
 func (a *App) late() func() http.Handler {
 	if a.opts.Handler == nil {
 		return nil

@@ -17,8 +17,8 @@ type breakerMetrics struct {
 	changed map[string]breakerChange // guarded by mu; by channel, once its breaker has changed
 }
 
-// breakerChange is what a breaker has become, and when: a channel that is probed again and again
-// counts as not closed since it opened first.
+// breakerChange is the latest state of a breaker and when it began. For a channel that is probed
+// again and again, the time not closed counts from the first opening.
 type breakerChange struct {
 	to    breaker.State
 	since time.Time
@@ -41,7 +41,7 @@ func (m *breakerMetrics) begin(channel string) {
 	m.state.WithLabelValues(channel).Set(float64(breaker.Closed))
 }
 
-// forget shows a channel no more.
+// forget removes a channel.
 func (m *breakerMetrics) forget(channel string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,7 +49,7 @@ func (m *breakerMetrics) forget(channel string) {
 	m.state.DeleteLabelValues(channel)
 }
 
-// set shows a change.
+// set records a change.
 func (m *breakerMetrics) set(channel string, to breaker.State) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,8 +62,8 @@ func (m *breakerMetrics) set(channel string, to breaker.State) {
 	m.changed[channel] = breakerChange{to, since}
 }
 
-// since is the state of a channel's breaker and since when, on a clock that shows now; nil when it
-// has never changed.
+// since is the state of a channel's breaker and its beginning, by a clock that shows now; nil when
+// it has never changed.
 func (m *breakerMetrics) since(channel string, now time.Time) (state string, since *time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

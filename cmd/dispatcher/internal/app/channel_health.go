@@ -14,7 +14,7 @@ import (
 )
 
 // channelHealth logs the changes of a channel's breaker and binds. When the provider is away both
-// notice it; that is one outage, and only the first of them warns.
+// report it; that is one outage, and only the first report warns.
 type channelHealth struct {
 	name    string
 	log     zerolog.Logger
@@ -24,7 +24,7 @@ type channelHealth struct {
 	binds map[bindName]bool // guarded by mu: whether each takes messages
 }
 
-// bindName tells transmitter and receiver of one bind number apart.
+// bindName identifies transmitter and receiver of one bind number.
 type bindName struct {
 	number int
 	role   pdu.Command
@@ -36,8 +36,7 @@ const (
 	byBinds   = "binds"
 )
 
-// newChannelHealth starts anew: reports of earlier connections are dropped. Without outages it
-// only logs.
+// newChannelHealth drops the reports of earlier connections. Without outages it only logs.
 func newChannelHealth(channel string, log zerolog.Logger, outages *outage.Log) *channelHealth {
 	if outages == nil {
 		outages = outage.NewLog(log)
@@ -84,7 +83,7 @@ func (h *channelHealth) breakerChanged(c breaker.Change) {
 			},
 		)
 		if step != outage.Known {
-			return // told
+			return // already logged
 		}
 		if c.From == breaker.Closed {
 			level = zerolog.InfoLevel
@@ -101,7 +100,7 @@ func (h *channelHealth) breakerChanged(c breaker.Change) {
 	}
 }
 
-// breakerChanged is the message of all these lines; their fields differ.
+// breakerChanged is the message of all these log lines; their fields differ.
 const breakerChanged = "breaker changed"
 
 // bindChanged logs a change of a bind. The loss of the last bind is an outage of the channel; the
@@ -125,7 +124,7 @@ func (h *channelHealth) bindChanged(s smpp.State) {
 	case s.Phase == smpp.Closed:
 		h.outages.Forget(one, byBinds)
 		h.outages.Forget(h.what(), byBinds)
-	case s.Err == nil: // it connects
+	case s.Err == nil: // it is connecting
 	case !others:
 		h.outages.Down(
 			outage.Report{What: h.what(), Reporter: byBinds, Err: s.Err, Sentence: fmt.Sprintf(
@@ -154,7 +153,7 @@ func (h *channelHealth) bindChanged(s smpp.State) {
 		Msg("smpp bind")
 }
 
-// note remembers how a bind is, and reports whether another one takes messages. A receiver takes
+// note records the state of a bind, and reports whether another bind takes messages. Receivers take
 // none.
 func (h *channelHealth) note(name bindName, works bool) (others bool) {
 	h.mu.Lock()

@@ -45,11 +45,11 @@ func openers() map[string]web.OpenFunc {
 // opener is the adapter of a provider with an HTTP API; nil for the other providers.
 func opener(provider string) web.OpenFunc { return openers()[provider] }
 
-// Webbed reports whether a provider has an HTTP API; its receipts come by webhook then.
+// Webbed reports whether a provider has an HTTP API. Its receipts then come by webhook.
 func Webbed(provider string) bool { return opener(provider) != nil }
 
-// counter counts the segments of a text as a vendor does that splits texts itself; nil when the
-// vendor uses the alphabets of package sms and no others.
+// counter returns how a vendor that splits texts itself counts segments; nil when the vendor uses
+// only the alphabets of package sms.
 func counter(provider string) func(text string) int {
 	if provider == "telnyx" {
 		return telnyx.Segments
@@ -57,15 +57,15 @@ func counter(provider string) func(text string) int {
 	return nil
 }
 
-// sandboxWindow is the window of a channel to a sandbox carrier.
+// sandboxWindow is the window size of a channel to a sandbox carrier.
 const sandboxWindow = 200
 
-// connector opens channels as their part of the routing document says.
+// connector opens channels by their part of the routing document.
 type connector struct {
-	secrets  *config.SecretsFolder // of the files that settings name
+	secrets  *config.SecretsFolder // for the files that settings name
 	log      zerolog.Logger
 	outages  *outage.Log
-	breakers *breakerMetrics // told of each change
+	breakers *breakerMetrics // shows each change
 	sandbox  *embedded.Carriers
 	// receipt takes the receipts of channels that expect any; see smpp.Config.OnReceipt.
 	receipt func(channel string, r provider.Receipt, answer func(taken bool))
@@ -73,14 +73,14 @@ type connector struct {
 	proof func(channel string, r provider.Receipt)
 	// sendTimeout is that of the pipeline.
 	sendTimeout time.Duration
-	// callback is where the provider of a channel is to call; see App.callback.
+	// callback returns the address that the provider of a channel is to call; see App.callback.
 	callback func(*config.Channel) string
 	// inbound takes the messages of subscribers; may be nil.
 	inbound func(channel string, in provider.Inbound) (taken bool)
 }
 
-// connect opens one channel: its adapter behind its breaker. It returns at once; the
-// connections are made in the background.
+// connect opens one channel: its adapter behind its breaker. It returns at once; connections are
+// made in the background.
 func (c *connector) connect(channel *config.Channel) (provider.Channel, error) {
 	health := newChannelHealth(channel.Name, c.log, c.outages)
 	adapter, err := c.adapter(channel, health)
@@ -97,7 +97,7 @@ func (c *connector) connect(channel *config.Channel) (provider.Channel, error) {
 	}), nil
 }
 
-// adapter opens the adapter of a channel: the list of all kinds of providers.
+// adapter opens the adapter of a channel. It lists all kinds of providers.
 func (c *connector) adapter(
 	channel *config.Channel, health *channelHealth,
 ) (provider.Channel, error) {
@@ -134,9 +134,9 @@ func (c *connector) smpp(
 	cfg.SendTimeout = c.sendTimeout
 	cfg.OnReceipt, cfg.Kind = c.onReceipt(channel), channel.Provider
 	if cfg.OnReceipt == nil {
-		cfg.RegisteredDelivery &^= pdu.ReceiptMask // nobody would store them
+		cfg.RegisteredDelivery &^= pdu.ReceiptMask // nothing would store them
 	}
-	// A late response counts whether receipts are expected or not.
+	// A late response counts whether or not receipts are expected.
 	cfg.OnLate = func(r provider.Receipt) { c.proof(channel.Name, r) }
 	if c.inbound != nil {
 		cfg.OnInbound = func(in provider.Inbound) bool { return c.inbound(channel.Name, in) }
@@ -160,7 +160,7 @@ func (c *connector) onReceipt(
 
 // testChannel is a channel marked test: everything happens except the send.
 type testChannel struct {
-	receipt func(r provider.Receipt, answer func(taken bool)) // nil when nobody waits for one
+	receipt func(r provider.Receipt, answer func(taken bool)) // nil when no receipts are expected
 }
 
 var (
@@ -168,9 +168,9 @@ var (
 	_ provider.Capable = testChannel{}
 )
 
-// Send accepts every message under a reference that cannot be taken for a provider's, and sends a
-// receipt at once that it was delivered. It refuses the rest of a message of which a provider took
-// parts. A receipt that is not taken is not repeated, like one that never comes.
+// Send accepts every message, with a reference that cannot be mistaken for a provider's, and at
+// once sends a receipt that it was delivered. It refuses the rest of a message of which a provider
+// took parts. A receipt that is not taken is not repeated.
 func (t testChannel) Send(ctx context.Context, s provider.Submission) provider.Result {
 	if ctx.Err() != nil {
 		return provider.Result{Outcome: provider.Refused, Code: "ended", Err: ctx.Err()}
@@ -190,7 +190,7 @@ func (t testChannel) Send(ctx context.Context, s provider.Submission) provider.R
 	return provider.Result{Outcome: provider.Accepted, Reference: reference}
 }
 
-// Capabilities are those of a provider that sends receipts and can do nothing else.
+// Capabilities are those of a provider that sends receipts and has no other abilities.
 func (t testChannel) Capabilities() provider.Capabilities {
 	return provider.Capabilities{Receipts: t.receipt != nil, Batch: 1}
 }
@@ -198,5 +198,5 @@ func (t testChannel) Capabilities() provider.Capabilities {
 // Ready is always true.
 func (testChannel) Ready() (ok bool, why string) { return true, "" }
 
-// Close has nothing to release.
+// Close does nothing.
 func (testChannel) Close(context.Context) error { return nil }

@@ -12,9 +12,9 @@ import (
 	"dispatcher/provider/web"
 )
 
-// CheckChannels reports the settings that adapters would refuse, each with its key. Name is the
+// CheckChannels reports the settings that adapters would refuse, each with its key. name is the
 // name of the document in errors. The files that settings name are not read, because they are on
-// the machines where dispatchers run. Names outside of every secrets folder are reported.
+// the machines where dispatchers run. File names outside of every secrets folder are reported.
 func CheckChannels(name string, doc *config.Routing) error {
 	return errors.Join(checkChannels(name, doc.Channels, checkUnread),
 		checkTokens(name, doc.Routes))
@@ -36,7 +36,7 @@ func checkTokens(document string, routes []config.Route) error {
 	return errors.Join(problems...)
 }
 
-// checker finds the faults of a channel's settings.
+// checker returns the faults of a channel's settings.
 type checker func(channel *config.Channel) error
 
 func checkChannels(document string, channels []config.Channel, check checker) error {
@@ -54,7 +54,7 @@ func checkChannels(document string, channels []config.Channel, check checker) er
 	return errors.Join(problems...)
 }
 
-// checkRead finds all faults, also in the files that settings name.
+// checkRead finds all faults, including those in the files that settings name.
 func checkRead(readFile func(file string) ([]byte, error)) checker {
 	return func(channel *config.Channel) error { return Faults(channel, readFile) }
 }
@@ -67,7 +67,7 @@ func checkUnread(channel *config.Channel) error {
 	return withoutFiles(channel.Settings, Faults(channel, local(webSubstitutes(channel.Settings))))
 }
 
-// local refuses names outside of every secrets folder, and is read for the others.
+// local refuses file names outside of every secrets folder, and calls read for others.
 func local(read func(string) ([]byte, error)) func(string) ([]byte, error) {
 	return func(file string) ([]byte, error) {
 		if err := config.LocalSecret(file); err != nil {
@@ -77,8 +77,8 @@ func local(read func(string) ([]byte, error)) func(string) ([]byte, error) {
 	}
 }
 
-// Faults are those that a channel's adapter finds in its settings and in the files that they name.
-// No connection is made.
+// Faults returns the faults that a channel's adapter finds in its settings and in the files that
+// they name. No connection is made.
 func Faults(channel *config.Channel, readFile func(file string) ([]byte, error)) error {
 	if channel.Provider == "smpp" {
 		_, err := smpp.ParseSettings(channel.Settings, readFile)
@@ -88,7 +88,7 @@ func Faults(channel *config.Channel, readFile func(file string) ([]byte, error))
 	if open == nil {
 		return fmt.Errorf("provider %q is not known", channel.Provider)
 	}
-	// The callback address is a substitute: with one, the settings for callbacks are checked too.
+	// The callback address is a placeholder: with one, the settings for callbacks are checked too.
 	opened, err := open(channel.Settings,
 		web.Environment{ReadFile: readFile, Callback: "https://callbacks.invalid/" + channel.Name})
 	if err != nil {
@@ -97,8 +97,8 @@ func Faults(channel *config.Channel, readFile func(file string) ([]byte, error))
 	return opened.Close(context.Background()) // nothing is in flight
 }
 
-// withoutFiles drops the faults of files that a channel's settings name: their substitute cannot be
-// a key, a token and a certificate at once.
+// withoutFiles drops the faults of files that a channel's settings name: the placeholder content
+// cannot be a key, a token and a certificate at once.
 func withoutFiles(settings map[string]any, err error) error {
 	if err == nil {
 		return nil
@@ -151,7 +151,7 @@ func ReadTokens(
 	return readTokens(doc, compiled, secrets.Read)
 }
 
-// maxToken bounds a token, which is sent in a header.
+// maxToken bounds a token in bytes, because it is sent in a header.
 const maxToken = 4 << 10
 
 func readToken(path string, read func(string) ([]byte, error)) (string, error) {

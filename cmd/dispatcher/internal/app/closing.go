@@ -11,8 +11,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// ParseDate is noon of a date such as 2026-11-21: midnight does not exist where clocks go forward
-// at midnight.
+// ParseDate is noon of a date such as 2026-11-21. It is not midnight, because that does not exist
+// where clocks go forward at midnight.
 func ParseDate(date string, zone *time.Location) (time.Time, error) {
 	noon, err := time.ParseInLocation(time.DateOnly+" 15", date+" 12", zone)
 	if err != nil {
@@ -21,11 +21,11 @@ func ParseDate(date string, zone *time.Location) (time.Time, error) {
 	return noon, nil
 }
 
-// BusinessDay is noon of a date, and the zone in which that day is cut: the one that was in force
-// when it ended. That is the zone of the newest document that was applied before the day was over
-// by that document's own clock. A document that names another zone leaves the days before it as
-// they were reported. Days before the first document go by that. It returns ledger.ErrNoRouting
-// while there is none.
+// BusinessDay is noon of a date in the time zone of that business day. It also returns the zone:
+// that of the newest document that was applied before the day was over by that document's own
+// clock. So a document with another zone does not change days that were already reported. Days
+// before the first document use the zone of the first. It returns ledger.ErrNoRouting while there
+// is no document.
 func BusinessDay(
 	ctx context.Context, routing *ledger.Routing, date string,
 ) (time.Time, *time.Location, error) {
@@ -36,7 +36,7 @@ func BusinessDay(
 	return noons[0], noons[0].Location(), nil
 }
 
-// BusinessDays are the noons of ascending dates, each in its zone, as BusinessDay finds it. Each
+// BusinessDays are the noons of ascending dates, each in its zone, as BusinessDay returns it. Each
 // document is read once.
 func BusinessDays(
 	ctx context.Context, routing *ledger.Routing, dates []string,
@@ -59,7 +59,7 @@ func BusinessDays(
 				return nil, failed
 			}
 			if v.Version > 1 && !v.CreatedAt.Before(admission.Day.End(noon, zone)) {
-				break // the day ended before that was applied
+				break // the day ended before this document was applied
 			}
 			out[i] = noon
 		}
@@ -70,8 +70,8 @@ func BusinessDays(
 	return out, nil
 }
 
-// documentVersion is a version, 0 for the current one, or the one that brought its document: a
-// version of effects has the zone of its document.
+// documentVersion is a version, 0 for the current one. For a version of effects it is the version
+// that brought its document, which has the same zone.
 func documentVersion(
 	ctx context.Context, routing *ledger.Routing, version int64,
 ) (v ledger.RoutingVersion, err error) {
@@ -86,7 +86,7 @@ func documentVersion(
 	return v, err
 }
 
-// closeDays closes the business days that are over, and corrects those that were closed before.
+// closeDays closes the business days that are over, and corrects those closed before.
 func (d *days) closeDays(ctx context.Context) {
 	dates, err := d.reports.Unclosed(ctx, d.retention.Facts)
 	left := 0
@@ -105,8 +105,8 @@ func (d *days) closeDays(ctx context.Context) {
 	}
 }
 
-// closeDay closes one of them, unless it is not over yet or another instance is at it. It reports
-// false where the day is still to be closed.
+// closeDay closes one business day, unless it is not over yet or another instance is closing it.
+// closed is false if the day is still to be closed.
 func (d *days) closeDay(ctx context.Context, date string) (closed bool, err error) {
 	noon, zone, err := BusinessDay(ctx, d.routing, date)
 	switch {

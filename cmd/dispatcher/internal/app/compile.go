@@ -11,9 +11,8 @@ import (
 	"dispatcher/selector"
 )
 
-// Compile turns a routing document, which has been validated, into what the pipeline works with.
-// Draws go by the effective weights. It reads no file, so the tokens of scoring functions are
-// missing.
+// Compile turns a validated routing document into what the pipeline uses. Draws use the effective
+// weights. It reads no file, so the tokens of scoring functions are missing.
 func Compile(doc *config.Routing, version int64) (*decide.Routing, error) {
 	r := &decide.Routing{
 		Version: version,
@@ -58,7 +57,7 @@ func compileChannel(c *config.Channel) decide.Channel {
 	return out
 }
 
-// account stands for the kind and the settings of a channel, in a few digits.
+// account identifies the kind and the settings of a channel, in a few digits.
 func account(c *config.Channel) string {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(

@@ -12,13 +12,12 @@ import (
 	"dispatcher/provider/sms"
 )
 
-// connections are the opened channels of the current routing. They are guarded by the reloader's
-// mu.
+// connections are the open channels of the current routing. They are guarded by the reloader's mu.
 type connections struct {
 	connector connector
-	// live has the settings that each connection was made with. A channel that cannot be opened
-	// with its new settings keeps its old connection if that can replace the new one (see serves),
-	// and is unusable otherwise.
+	// live has the settings of each connection. A channel that cannot be opened with its new
+	// settings keeps its old connection if that can replace the new one (see serves), and is
+	// unusable otherwise.
 	live map[string]*config.Channel
 	// troubles say why a channel could not be opened, by channel.
 	troubles map[string]error
@@ -31,8 +30,8 @@ type transition struct {
 	troubles map[string]error
 }
 
-// change opens the channels that are new or whose connection changes. One that cannot be opened
-// does not affect the others. Nothing else happens before commit.
+// change opens the channels that are new or whose connection changes. If one cannot be opened, the
+// others are not affected. Nothing takes effect before commit.
 func (c *connections) change(doc *config.Routing) *transition {
 	t := &transition{
 		opened:   map[string]provider.Channel{},
@@ -62,7 +61,7 @@ func (c *connections) change(doc *config.Routing) *transition {
 	return t
 }
 
-// commit makes the transition current; the pipeline owns the opened channels from then on.
+// commit makes the transition current. From then on the pipeline owns the opened channels.
 func (c *connections) commit(t *transition) {
 	for name := range c.live {
 		if t.live[name] == nil {
@@ -88,16 +87,16 @@ func (t *transition) drop() error {
 
 // sameConnection reports whether a channel's connection can be kept: its provider, its settings and
 // whether it asks for receipts are the same. Limits, policies, labels, prices, states and capacity
-// change without a new connection, because claims use the current routing.
+// need no new connection, because claims use the current routing.
 func sameConnection(a, b *config.Channel) bool {
 	return a.Provider == b.Provider && a.Test == b.Test && (Awaits(a) > 0) == (Awaits(b) > 0) &&
 		reflect.DeepEqual(a.Settings, b.Settings)
 }
 
 // serves reports whether the connection made with old may replace one that cannot be made with
-// channel. A stored choice is derived from the current routing, so the connection must bill as the
-// routing says: the same kind of provider, both for real or both as a test, and the same segments
-// for each text. Addresses, names, secrets and windows are not part of a choice.
+// channel. Each recorded choice must be derivable from the current routing, so the connection must
+// bill as that says: the same kind of provider, both real or both a test, and the same segments for
+// each text. Addresses, names, secrets and windows do not affect a choice.
 func serves(old, channel *config.Channel) bool {
 	before, okBefore := cutting(old)
 	after, okAfter := cutting(channel)
@@ -112,7 +111,7 @@ type cut struct {
 	tables   sms.Tables
 }
 
-// cutting is the cut of a channel; false when its settings are invalid whatever their files hold.
+// cutting is the cut of a channel; false when its settings are invalid whatever its files contain.
 func cutting(channel *config.Channel) (cut, bool) {
 	if channel.Provider != "smpp" {
 		return cut{}, true
@@ -121,8 +120,7 @@ func cutting(channel *config.Channel) (cut, bool) {
 	return cut{cfg.Alphabet, cfg.LongMessages, cfg.Tables}, err == nil
 }
 
-// unusable replaces a channel whose settings cannot be used on this machine. It takes no
-// messages.
+// unusable replaces a channel whose settings cannot be used on this machine. It takes no messages.
 type unusable struct{}
 
 var _ provider.Channel = unusable{}
@@ -142,5 +140,5 @@ func (unusable) Send(context.Context, provider.Submission) provider.Result {
 // Ready is never true.
 func (unusable) Ready() (ok bool, why string) { return false, misconfigured }
 
-// Close has nothing to release.
+// Close does nothing.
 func (unusable) Close(context.Context) error { return nil }

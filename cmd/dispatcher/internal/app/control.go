@@ -12,7 +12,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// controlPatience is how long after its record a message is waited for that is still in Kafka.
+// controlPatience is how long after a record's timestamp its message may still be in Kafka.
 const controlPatience = 30 * time.Second
 
 // startControl starts to read the control topic, if the settings name one.
@@ -36,8 +36,8 @@ func (a *App) startControl() error {
 	return nil
 }
 
-// control does what a record of the control topic says. A message that is not in the ledger may be
-// in Kafka still, so it is waited for.
+// control does what a record of the control topic asks for. A message that is not in the ledger may
+// still be in Kafka, so the record is tried again for controlPatience.
 func (a *App) control(ctx context.Context, c *envelope.Control, produced time.Time) error {
 	author := "topic " + a.opts.Settings.ControlTopic
 	if c.Author != "" {

@@ -20,8 +20,8 @@ const (
 	longestPause = 5 * time.Second
 )
 
-// openLedger migrates and connects. It waits for a database that is away; a wrong
-// password or an unusable URL is an error.
+// openLedger migrates and connects. It waits for a database that is away; a wrong password or an
+// unusable URL is an error.
 func (a *App) openLedger(ctx context.Context) error {
 	s := &a.opts.Settings
 	host, err := os.Hostname()
@@ -60,8 +60,7 @@ func (a *App) openLedger(ctx context.Context) error {
 	return a.withRetry(ctx, func() error { return a.warnOfDurability(ctx) })
 }
 
-// withRetry repeats an operation of the database for as long as its error says that waiting may
-// help.
+// withRetry repeats an operation of the database while its error says that waiting may help.
 func (a *App) withRetry(ctx context.Context, try func() error) error {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err := try()
@@ -82,8 +81,8 @@ func (a *App) withRetry(ctx context.Context, try func() error) error {
 	}
 }
 
-// warnOfDurability warns of settings under which a crash of the database loses commits: the
-// guarantees depend on commits that last.
+// warnOfDurability warns of database settings under which a crash loses commits: the guarantees
+// depend on durable commits.
 func (a *App) warnOfDurability(ctx context.Context) error {
 	d, err := a.ledger.Durability(ctx)
 	if err != nil {

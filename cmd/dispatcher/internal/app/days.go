@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// daysInterval is how often an instance looks whether partitions are to be made or dropped. It
-	// is spread by half, so that instances that start together do not ask together.
+	// daysInterval is how often an instance checks whether to make or drop partitions. It varies by
+	// half, so that instances that start together do not check together.
 	daysInterval = 5 * time.Minute
-	// firstDays is how soon after its start it does so first, at most.
+	// firstDays is the longest time from the start to the first check.
 	firstDays = time.Minute
-	// stateTimeout bounds a look at how the days stand.
+	// stateTimeout bounds reading the state of the days.
 	stateTimeout = 15 * time.Second
 )
 
 // days makes and drops the partitions of the ledger, closes the business days that are over, and
-// shows how they stand.
+// shows their state.
 type days struct {
 	store     *ledger.Days
 	reports   *ledger.Reports
@@ -38,8 +38,8 @@ type days struct {
 	changed bool // owned by run
 }
 
-// keepDays starts to make and drop partitions. Settings without retention, as those of tests, have
-// the one that is the default.
+// keepDays starts to make and drop partitions. Settings without retention, as in tests, get the
+// default.
 func (a *App) keepDays() {
 	s := &a.opts.Settings
 	d := &days{
@@ -59,7 +59,7 @@ func (a *App) keepDays() {
 	a.ownLoop("days", d.run)
 }
 
-// run looks at the days until ctx ends. What it shows, it shows at once.
+// run checks the days until ctx ends. The metrics are shown from the start.
 func (d *days) run(ctx context.Context) {
 	for what, keep := range map[string]time.Duration{
 		"ids": d.retention.IDs, "payloads": d.retention.Payloads, "facts": d.retention.Facts,
@@ -80,8 +80,8 @@ func (d *days) run(ctx context.Context) {
 	}
 }
 
-// keep does what is due. It has no time limit: to go through a day of millions of messages takes
-// minutes, and it waits long for nothing else.
+// keep does what is due. It has no time limit: going through a day of millions of messages takes
+// minutes, and nothing else in it waits long.
 func (d *days) keep(ctx context.Context) {
 	kept, err := d.store.Keep(ctx, d.retention)
 	d.metrics.dropped.WithLabelValues("payloads").Add(float64(len(kept.Payloads)))
@@ -97,7 +97,7 @@ func (d *days) keep(ctx context.Context) {
 	}
 }
 
-// publishDays hands on what has changed of closed days, and tries again later where that failed.
+// publishDays publishes the changes of closed days, and tries again later after an error.
 func (d *days) publishDays(ctx context.Context) {
 	if d.publish == nil || !d.changed {
 		return
@@ -109,7 +109,7 @@ func (d *days) publishDays(ctx context.Context) {
 	}
 }
 
-// texts are the days as words.
+// texts are the days as strings.
 func texts[T fmt.Stringer](list []T) []string {
 	out := make([]string, len(list))
 	for i, one := range list {
@@ -124,7 +124,7 @@ func (d *days) show(ctx context.Context) {
 	defer cancel()
 	state, err := d.store.State(ctx)
 	if err != nil {
-		return // keep reports a database that is away, and everybody else
+		return // keep and others report a database that is away
 	}
 	d.metrics.set(&state)
 	if sizes, err := d.store.Sizes(ctx); err == nil {
@@ -134,7 +134,7 @@ func (d *days) show(ctx context.Context) {
 	}
 }
 
-// daysMetrics show how the days stand.
+// daysMetrics show the state of the days.
 type daysMetrics struct {
 	days, ahead, skipped, late, unclosed   prometheus.Gauge
 	oldestFacts, oldestPayloads, turnedAgo prometheus.Gauge

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// leastGrace is how long repairs may take at least.
+	// leastGrace is the least value of Grace.
 	leastGrace = 5 * time.Minute
 	// statementTimeout bounds one statement of a check in the background.
 	statementTimeout = time.Minute
 )
 
-// Grace is how long the repair of what a dead instance left behind may take: it counts as dead
-// after a time, its submits are waited for, and recovery looks every few seconds.
+// Grace is how long it may take to repair what a dead instance left behind: until it counts as
+// dead, until its submits are over, and until recovery runs, every few seconds.
 func Grace(s *config.Settings) time.Duration {
 	return max(leastGrace, 2*(s.DeadAfter+s.SendTimeout))
 }
 
-// invariants checks the guarantees on the messages of late.
+// invariants checks the guarantees on recent messages.
 type invariants struct {
 	store     *ledger.Audits
 	interval  time.Duration
@@ -49,8 +49,8 @@ func (a *App) checkInvariants() {
 	}
 }
 
-// run checks until ctx ends. Times are spread by half, so that a check does not meet the same
-// other work each time.
+// run checks until ctx ends. The interval varies by half, so that checks do not always coincide
+// with the same other work.
 func (v *invariants) run(ctx context.Context) {
 	for {
 		select {
@@ -64,8 +64,8 @@ func (v *invariants) run(ctx context.Context) {
 	}
 }
 
-// check does so if this is the instance that does. The log has no sentences: they name messages by
-// the ids of their producers, and nobody knows what these hold.
+// check checks if this is the instance that does so. The log has no details, because they contain
+// ids from producers, which may contain anything.
 func (v *invariants) check(ctx context.Context) error {
 	first, err := v.store.IsFirst(ctx, v.deadAfter)
 	if err != nil || !first {
@@ -100,7 +100,7 @@ func (v *invariants) check(ctx context.Context) error {
 	return nil
 }
 
-// invariantMetrics are those of the last check.
+// invariantMetrics show the last check.
 type invariantMetrics struct {
 	violations       *prometheus.GaugeVec // guarantee, invariant
 	checked, seconds prometheus.Gauge

@@ -17,7 +17,7 @@ import (
 	"dispatcher/config"
 )
 
-// Connection is the part of the settings that says how the brokers are reached.
+// Connection returns the settings of the connection to the brokers.
 func Connection(s *config.Settings) kafka.Connection {
 	c := kafka.Connection{
 		Brokers: s.KafkaBrokers, Mechanism: s.KafkaSASLMechanism, User: s.KafkaSASLUser,
@@ -29,7 +29,7 @@ func Connection(s *config.Settings) kafka.Connection {
 	return c
 }
 
-// kafkaOptions are those that all clients of this process have.
+// kafkaOptions are the options of all clients of this process.
 func (a *App) kafkaOptions() ([]kgo.Opt, error) {
 	options, err := Connection(&a.opts.Settings).Options()
 	return append(options, kgo.WithLogger(kafkaLog{a.log})), err
@@ -41,11 +41,11 @@ func (a *App) kafkaMetrics(lane string) []kgo.Hook {
 	return []kgo.Hook{kprom.NewMetrics("dispatcher_kafka", kprom.Registerer(namedWell{labelled}))}
 }
 
-// namedWell leaves out the gauges of the client whose names end as those of counters do, which
-// Prometheus advises against. The consumer's lag tells more than what is buffered of it.
+// namedWell drops the gauges of the client whose names end like those of counters, which Prometheus
+// advises against. The consumer's lag says more than what is buffered.
 type namedWell struct{ prometheus.Registerer }
 
-// MustRegister registers the others.
+// MustRegister registers the other collectors.
 func (r namedWell) MustRegister(all ...prometheus.Collector) {
 	r.Registerer.MustRegister(slices.DeleteFunc(all, func(c prometheus.Collector) bool {
 		gauge, ok := c.(prometheus.GaugeFunc)
@@ -89,9 +89,9 @@ func (a *App) startConsumer() error {
 	return nil
 }
 
-// startPublisher starts to publish the outbox. It is started before the pipeline and so
-// stopped after it, so that the last outcomes are published too. Events that are not published in
-// time stay in the outbox for another instance.
+// startPublisher starts to publish the outbox. It starts before the pipeline and so stops after it,
+// so that the last outcomes are published too. Events that are not published in time stay in the
+// outbox for another instance.
 func (a *App) startPublisher() error {
 	s := &a.opts.Settings
 	client, err := a.kafkaOptions()
@@ -111,10 +111,10 @@ func (a *App) startPublisher() error {
 	return nil
 }
 
-// outboxTimeout is how long a stop waits until the last events are published.
+// outboxTimeout is how long a stop waits for the last events to be published.
 const outboxTimeout = time.Second
 
-// awaitOutbox waits until the outbox is empty: when the last process stops, nobody else would
+// awaitOutbox waits until the outbox is empty: after the last process has stopped, nobody would
 // publish how its messages ended. Events that are not published in time are kept.
 func (a *App) awaitOutbox(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, outboxTimeout)
@@ -122,7 +122,7 @@ func (a *App) awaitOutbox(ctx context.Context) error {
 	for {
 		waiting, _, err := a.ledger.Outbox.Unpublished(ctx)
 		if err != nil || waiting == 0 {
-			return nil // without the database nothing is published
+			return nil // without the database nothing can be published
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):

@@ -37,8 +37,8 @@ func (a *App) own(name string, run func(ctx context.Context) error) {
 	})
 }
 
-// stopper has a step for each part that was started, and runs them in the opposite order. Each
-// step gets the time that is left.
+// stopper has a step for each started part, and runs the steps in reverse order. Each step gets the
+// time that is left.
 type stopper struct {
 	steps []stopStep
 }
@@ -48,7 +48,7 @@ type stopStep struct {
 	stop func(context.Context) error
 }
 
-// add registers how to stop what has just been started.
+// add registers how to stop what was just started.
 func (s *stopper) add(name string, stop func(context.Context) error) {
 	s.steps = append(s.steps, stopStep{name, stop})
 }
@@ -68,12 +68,12 @@ func (s *stopper) stop(timeout time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// othersInterval is how often a process that pauses checks whether others still work.
+// othersInterval is how often a pausing process checks whether others still work.
 const othersInterval = time.Second
 
 // pauseAfterCrashes closes begin: at once, or after a pause when the processes before this one
 // crashed one after the other. Without the pause, a process in a crash loop would join the consumer
-// groups each time, take partitions and attempts from processes that work, and leave them behind.
+// groups each time, take partitions and attempts from working processes, and leave them behind.
 // There is no pause when no other process works.
 func (a *App) pauseAfterCrashes(ctx context.Context) error {
 	if pause := a.identity.Pause; pause > 0 {
@@ -103,8 +103,8 @@ func (a *App) pauseAfterCrashes(ctx context.Context) error {
 	return nil
 }
 
-// othersWork reports whether other processes work; true also when the database does not answer,
-// because nothing can be sent then.
+// othersWork reports whether other processes work. It is also true when the database does not
+// answer, because nothing can be sent then.
 func (a *App) othersWork(ctx context.Context) bool {
 	work, err := a.ledger.Instances.OthersWork(ctx, a.opts.Settings.DeadAfter)
 	return work || err != nil
@@ -120,5 +120,6 @@ func (a *App) mayBegin(ctx context.Context) bool {
 	}
 }
 
-// memberName is the group instance id of this process; its successor after a crash has the same.
+// memberName is the group instance id of this process, which its successor after a crash uses as
+// well.
 func (a *App) memberName() string { return fmt.Sprintf("dispatcher-%d", a.identity.Number) }

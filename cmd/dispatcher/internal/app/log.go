@@ -9,8 +9,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// NewLogger writes to out as JSON lines, or as lines for people when console is set. The log has
-// no phone number and no text of a message: the package that makes an error leaves them out.
+// NewLogger writes to out as JSON lines, or as lines for people when console is set. The log
+// contains no phone number and no text of a message, because the packages leave them out of their
+// errors.
 func NewLogger(out io.Writer, level string, console bool) (zerolog.Logger, error) {
 	l, err := zerolog.ParseLevel(level)
 	if err != nil || l == zerolog.NoLevel {
@@ -25,14 +26,14 @@ func NewLogger(out io.Writer, level string, console bool) (zerolog.Logger, error
 	return zerolog.New(out).Level(l).With().Timestamp().Logger(), nil
 }
 
-// kafkaLog writes the log of a Kafka client at debug level, whatever level the client gives it:
-// what an operator must know is reported as an outage. It has addresses, topics and offsets, and
+// kafkaLog writes the log of a Kafka client at debug level, whatever level the client uses: what an
+// operator must know is reported as an outage. It contains addresses, topics and offsets, and
 // nothing of a record.
 type kafkaLog struct{ log zerolog.Logger }
 
 var _ kgo.Logger = kafkaLog{}
 
-// Level spares a client lines that would not be written.
+// Level lets the client skip lines that would not be written.
 func (l kafkaLog) Level() kgo.LogLevel {
 	if l.log.GetLevel() > zerolog.DebugLevel {
 		return kgo.LogLevelNone

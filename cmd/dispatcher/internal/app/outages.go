@@ -21,13 +21,13 @@ import (
 // postgres is the name of the database in reports of outages.
 const postgres = "PostgreSQL"
 
-// Timing of the probe that looks at the database when an operation on it failed.
+// Timing of the probe that checks the database after a failure.
 const (
 	pingTimeout = 3 * time.Second
 	pingAgain   = 500 * time.Millisecond
 )
 
-// watchDatabase starts the probe that finds out, after each failure on the database, whether
+// watchDatabase starts the probe. After each failure on the database it finds out whether
 // PostgreSQL is away, and reports when it is back.
 func (a *App) watchDatabase() {
 	a.database = &outage.Probe{
@@ -48,8 +48,8 @@ func (a *App) watchDatabase() {
 	a.ownLoop("database watch", a.database.Run)
 }
 
-// trouble reports a failure that is tried again. A failure that says that the database is not
-// available goes to the probe, which reports an outage, or a fault if the database answers.
+// trouble reports a failure that is tried again. If it says that the database is not available, the
+// probe reports an outage, or a fault if the database answers.
 func (a *App) trouble(where string, err error) {
 	if !ofDatabase(where) || !ledger.Unavailable(err) {
 		r := outage.Report{What: where, Reporter: where, Err: err, Sentence: "trying again"}
@@ -63,20 +63,20 @@ func (a *App) trouble(where string, err error) {
 	})
 }
 
-// ofDatabase reports whether a failure at that place is one of the database; those of closing a
+// ofDatabase reports whether a failure at that place is one of the database. Failures of closing a
 // channel and of providers' callbacks are not.
 func ofDatabase(where string) bool {
 	return where != "close" && !strings.HasPrefix(where, "callbacks of ")
 }
 
 // PostgresTrouble says in one sentence why the database cannot be used and what to do. The address
-// is shown without password.
+// is shown without its password.
 func PostgresTrouble(s *config.Settings, err error) error {
 	problem, fix := postgresProblem(s, err)
 	return errors.New(problem + ": " + fix)
 }
 
-// postgresProblem says why the database cannot be used, and what to do.
+// postgresProblem returns why the database cannot be used, and what to do.
 func postgresProblem(s *config.Settings, err error) (problem, fix string) {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
@@ -113,7 +113,7 @@ func postgresProblem(s *config.Settings, err error) (problem, fix string) {
 		"look it up in the log of PostgreSQL"
 }
 
-// PostgresAddress is host:port of an address, without user and password.
+// PostgresAddress is the host:port of a URL, without user and password.
 func PostgresAddress(url string) string {
 	parsed, err := pgconn.ParseConfig(url)
 	if err != nil {
@@ -122,7 +122,7 @@ func PostgresAddress(url string) string {
 	return net.JoinHostPort(parsed.Host, strconv.Itoa(int(parsed.Port)))
 }
 
-// Cause names the reason of a failed connection in a few words.
+// Cause is the reason of a failed connection in a few words.
 func Cause(err error) string {
 	var dns *net.DNSError
 	switch {

@@ -77,8 +77,8 @@ func (a *App) openRouting(ctx context.Context) error {
 	return a.startSteer()
 }
 
-// startSteer starts ramps and health weighting. It is stopped before the pipeline, so that a
-// process that stops changes no weights.
+// startSteer starts ramps and health weighting. It stops before the pipeline, so that a stopping
+// process changes no weights.
 func (a *App) startSteer() error {
 	s, err := steer.New(steer.Config{
 		Ledger: a.ledger, NewRouting: NewRouting, Awaits: Awaits,
@@ -130,7 +130,7 @@ func (a *App) startInbound() (*inbound.Intake, error) {
 	return intake, nil
 }
 
-// describe adds to the state of this process what its breakers and consumers know.
+// describe adds the state of breakers and consumers to the state of this process.
 func (a *App) describe(breakers *breakerMetrics) func(*ledger.InstanceState, time.Time) {
 	return func(s *ledger.InstanceState, now time.Time) {
 		for name, c := range s.Channels {

@@ -16,8 +16,8 @@ import (
 	"dispatcher/provider"
 )
 
-// readiness answers whether this process can do its work, also while it starts. Only the check of
-// the database waits for an answer.
+// readiness says whether this process can do its work, even while it starts. Only the check of the
+// database makes a request.
 type readiness struct {
 	settings *config.Settings
 	outages  *outage.Log
@@ -29,13 +29,13 @@ type readiness struct {
 	consumer atomic.Pointer[kafka.Consumer]
 
 	mu    sync.Mutex
-	since map[string]time.Time // guarded by mu: since when a condition is not met
+	since map[string]time.Time // guarded by mu; when each failing condition began to fail
 }
 
-// noticeEvery is how often the conditions are checked while nobody asks, so that "since" is right.
+// noticeEvery is how often the conditions are checked without requests, so that "since" is right.
 const noticeEvery = time.Second
 
-// run notes when each condition stopped being met.
+// run records when each condition began to fail.
 func (r *readiness) run(ctx context.Context) {
 	ticker := time.NewTicker(noticeEvery)
 	defer ticker.Stop()
@@ -56,13 +56,13 @@ func (r *readiness) checks(ctx context.Context) []console.Check {
 	return checks
 }
 
-// local lists the conditions that this process knows without a request.
+// local lists the conditions that can be checked without a request.
 func (r *readiness) local() []console.Check {
 	checks := []console.Check{r.routing(), r.kafka()}
 	return append(checks, r.channels()...)
 }
 
-// date fills in since when each condition is not met.
+// date fills in since when each condition has failed.
 func (r *readiness) date(checks []console.Check, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,7 +87,7 @@ func (r *readiness) date(checks []console.Check, now time.Time) {
 	}
 }
 
-// database asks PostgreSQL.
+// database pings PostgreSQL.
 func (r *readiness) database(ctx context.Context) console.Check {
 	check := console.Check{Name: "database", Vital: true}
 	if since, away := r.outages.Since(postgres); away {
@@ -109,7 +109,7 @@ func (r *readiness) database(ctx context.Context) console.Check {
 	return check
 }
 
-// routing says whether messages can be planned.
+// routing reports whether messages can be planned.
 func (r *readiness) routing() console.Check {
 	check := console.Check{Name: "routing", Vital: true}
 	reloader := r.reloader.Load()
@@ -128,7 +128,7 @@ func (r *readiness) routing() console.Check {
 	return check
 }
 
-// kafka says whether messages come in. When one topic is missing, the other lanes work, so the
+// kafka reports whether messages can be read. If one topic is missing, the other lanes work, so the
 // check only mentions it.
 func (r *readiness) kafka() console.Check {
 	check := console.Check{Name: "kafka", Vital: true}
@@ -223,7 +223,7 @@ func channelCheck(name, why string, trouble error) console.Check {
 	return check
 }
 
-// channelFixes says what to do, by the reason why a channel is not ready.
+// channelFixes are what to do, by the reason why a channel is not ready.
 var channelFixes = map[string]string{
 	provider.Connecting: "check the address in the channel's settings and the network; " +
 		`"dispatcher doctor" tries it`,

@@ -24,14 +24,14 @@ import (
 type reloader struct {
 	versions *ledger.Routing
 	log      zerolog.Logger
-	// report takes failures that are tried again; see App.trouble.
+	// report gets failures that are tried again; see App.trouble.
 	report func(where string, err error)
 	// unusable is why the current routing cannot be used on this machine; nil when it can.
 	unusable  atomic.Pointer[error]
 	first     func() (name string, document []byte, err error)
 	apply     func(*decide.Routing, map[string]provider.Channel) error
 	listeners webhookListeners
-	// directory says whose our numbers are; nil before the first routing, when no channel is
+	// directory says which tenants own our numbers; nil before the first routing, when no channel is
 	// connected.
 	directory atomic.Pointer[inbound.Directory]
 
@@ -42,8 +42,8 @@ type reloader struct {
 	document    *config.Routing  // guarded by mu; nil before begin
 }
 
-// begin loads the current routing. When the database has none, the first document is
-// applied as version 1; of several processes that start at once, one succeeds.
+// begin loads the current routing. When the database has none, it applies the first document as
+// version 1; if several processes start at once, one succeeds.
 func (r *reloader) begin(ctx context.Context) error {
 	current, err := r.versions.Current(ctx)
 	if errors.Is(err, ledger.ErrNoRouting) {
@@ -58,8 +58,8 @@ func (r *reloader) begin(ctx context.Context) error {
 	return r.reload(ctx)
 }
 
-// compare tells the log when the routing file is not what is in force: it counts only
-// as long as the database has no routing.
+// compare logs when the routing file differs from the routing in force: the file is only used while
+// the database has no routing.
 func (r *reloader) compare(current ledger.RoutingVersion) {
 	if r.first == nil {
 		return
@@ -87,7 +87,7 @@ func (r *reloader) applyFirst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A fault that is in the ledger cannot be corrected in the file any more.
+	// Checked before it is applied: a fault in the ledger can no longer be corrected in the file.
 	read := checkRead(r.connections.connector.secrets.Read)
 	if err := checkChannels(name, doc.Routing.Channels, read); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (r *reloader) applyFirst(ctx context.Context) error {
 	first := NewRouting(doc, nil, "dispatcher", "first start with "+name, &none)
 	_, err = r.versions.Apply(ctx, first)
 	if _, quicker := errors.AsType[*ledger.VersionConflictError](err); quicker {
-		return nil // another process was quicker
+		return nil // another process was faster
 	}
 	return err
 }
@@ -105,9 +105,9 @@ func (r *reloader) applyFirst(ctx context.Context) error {
 // have changed. It is safe for concurrent use and does nothing when the pipeline is up to date.
 //
 // At the start of the process, a file that cannot be used is an error. Later it affects only its
-// channel or route, and the new routing is used all the same: a channel keeps its old connection if
-// that bills as the new routing says, and is not ready otherwise; a scoring function is called
-// without its token. The log and /readyz say so, and every later reload tries again.
+// channel or route, and the new routing is still used. The channel keeps its old connection if that
+// bills as the new routing says, and is not ready otherwise; a scoring function is called without
+// its token. The log and /readyz report it, and every later reload tries again.
 func (r *reloader) reload(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,7 +130,7 @@ func (r *reloader) reload(ctx context.Context) error {
 	r.directory.CompareAndSwap(nil, directory)
 	next := r.connections.change(doc)
 	if current.Version == r.version && len(next.opened) == 0 && len(tokens) == len(r.tokens) {
-		return nil // what could not be used still cannot
+		return nil // what could not be used still cannot be
 	}
 	if r.document == nil {
 		if err := troubles(next.troubles, tokens); err != nil {
@@ -157,14 +157,14 @@ func (r *reloader) current(ctx context.Context) (ledger.RoutingVersion, error) {
 	return r.versions.Current(ctx)
 }
 
-// longestRead bounds that: a database whose host vanished would be waited for until the TCP
-// timeout.
+// longestRead bounds reading the version. Without it, a database whose host vanished would be
+// waited for until the TCP timeout.
 const longestRead = 15 * time.Second
 
 // troubled reports whether a file of the current routing could not be used. r.mu is held.
 func (r *reloader) troubled() bool { return len(r.connections.troubles)+len(r.tokens) > 0 }
 
-// troubles joins those of channels and routes, in order of their names.
+// troubles joins those of channels and routes, ordered by name.
 func troubles(channels, routes map[string]error) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(channels)) {
@@ -241,8 +241,8 @@ func (r *reloader) hasTroubles() bool {
 	return r.troubled()
 }
 
-// watch reloads whenever a routing is applied, so that an idle process changes at once. No change
-// can be missed anyway, because each claim compares the version.
+// watch reloads whenever a routing is applied, so that an idle process changes at once. A missed
+// notification does no harm, because each claim compares the version.
 func (r *reloader) watch(ctx context.Context) {
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
 		err := r.versions.Watch(ctx, func() error {

@@ -10,7 +10,7 @@ import (
 )
 
 // NewRouting turns a document into the form that the ledger applies. expect is the version that the
-// change is based on, nil for none; before is the routing of that version with its effects, nil to
+// change is based on, nil for none. before is the routing of that version with its effects, nil to
 // read it again. Weights lowered by health weighting stay lowered; see config.KeepEffects.
 func NewRouting(
 	document *config.Document, before *config.Routing, author, reason string, expect *int64,
@@ -30,8 +30,8 @@ func NewRouting(
 	}
 }
 
-// keptEffects are the effects of the current version under a new document; none when the
-// current one cannot be read, because no instance uses it then.
+// keptEffects are the effects of the current version that remain under a new document; none when
+// the current version cannot be read, because no instance uses it then.
 func keptEffects(current *ledger.RoutingVersion, doc *config.Routing) []byte {
 	before, err := config.ParseVersion(fmt.Sprintf("routing version %d", current.Version),
 		[]byte(current.Document), current.Effects)

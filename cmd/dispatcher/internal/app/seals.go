@@ -15,11 +15,10 @@ import (
 	"dispatcher/ledger"
 )
 
-// sealInterval is how often an instance looks whether messages are to be sealed. It is spread by
-// half.
+// sealInterval is how often an instance checks for messages to seal. It varies by half.
 const sealInterval = time.Minute
 
-// sealer adds hashes of what is stored to the log that shows changes by others.
+// sealer adds hashes of stored data to a log that reveals changes by others.
 type sealer struct {
 	store   *ledger.Seals
 	keys    *seal.Keys
@@ -30,7 +29,7 @@ type sealer struct {
 	trouble func(where string, err error)
 }
 
-// seal starts to do so, if there is a key to sign with.
+// seal starts the sealer if there is a key to sign with.
 func (a *App) seal() error {
 	s := &a.opts.Settings
 	if s.SealKeyFile == "" {
@@ -65,7 +64,7 @@ func (a *App) seal() error {
 	return nil
 }
 
-// run adds what is due until ctx ends.
+// run seals what is due until ctx ends.
 func (w *sealer) run(ctx context.Context) {
 	for {
 		select {

@@ -18,9 +18,9 @@ import (
 	"dispatcher/provider/web"
 )
 
-// Awaits is how long receipts of a channel are expected; 0 when none are. Where the document does
-// not mention them, an SMPP channel expects those that it asks for by registered_delivery, and a
-// sandbox none, so that it is as quick as possible.
+// Awaits is how long receipts of a channel are expected; 0 when none are. If the document does not
+// mention receipts, an SMPP channel expects those that it requests by registered_delivery, and a
+// sandbox channel none, so that it is as fast as possible.
 func Awaits(c *config.Channel) time.Duration {
 	wait := c.Receipts.Wait()
 	if wait == 0 || c.Test || c.Receipts.Within > 0 || c.Active.UntilReceipt() {
@@ -52,7 +52,7 @@ func adapt(channel *config.Channel, out *decide.Channel) {
 	}
 	cfg, err := smpp.ParseSettings(channel.Settings, substitutes(channel.Settings))
 	if err != nil {
-		return // connect says what is wrong with them
+		return // connect reports what is wrong with them
 	}
 	out.Concurrency = max(cfg.Binds, 1) * cmp.Or(cfg.Window, smpp.DefaultWindow)
 	out.Cut = cutter(channel, cfg)
@@ -68,8 +68,8 @@ func adapt(channel *config.Channel, out *decide.Channel) {
 	}
 }
 
-// cutter identifies how an SMPP channel splits texts, for messages of which parts were accepted;
-// nil for a test channel.
+// cutter identifies how an SMPP channel splits texts, for messages of which only some parts were
+// accepted; nil for a test channel.
 func cutter(channel *config.Channel, cfg smpp.Config) func(text string) string {
 	if channel.Test {
 		return nil
@@ -78,16 +78,16 @@ func cutter(channel *config.Channel, cfg smpp.Config) func(text string) string {
 	return cfg.Cut
 }
 
-// Overlong warns that a channel's response_timeout has no effect because DISPATCHER_SEND_TIMEOUT,
-// which counts from the claim, always ends first; empty when it has one. This is a warning and no
-// error, because one is a setting of the process and the other of the routing document.
+// Overlong is a warning that a channel's response_timeout has no effect, because
+// DISPATCHER_SEND_TIMEOUT, which counts from the claim, always ends first; empty when it has one.
+// It is no error, because one is a setting of the process and the other of the routing document.
 func Overlong(channel *config.Channel, sendTimeout time.Duration) string {
 	if channel.Provider != "smpp" || sendTimeout <= 0 {
 		return ""
 	}
 	cfg, err := smpp.ParseSettings(channel.Settings, substitutes(channel.Settings))
 	if err != nil || cfg.ResponseTimeout < sendTimeout {
-		return "" // connect says what is wrong with them
+		return "" // connect reports what is wrong with them
 	}
 	return fmt.Sprintf(
 		"response_timeout %s has no effect on submits: DISPATCHER_SEND_TIMEOUT of %s ends every "+
@@ -97,8 +97,8 @@ func Overlong(channel *config.Channel, sendTimeout time.Duration) string {
 	)
 }
 
-// substitutes gives a value for each file that SMPP settings name, without reading it: a password
-// for password_file, and a certificate with its key for all others.
+// substitutes returns placeholder content for each file that SMPP settings name: a password for
+// password_file, and a certificate with its key for all others.
 func substitutes(settings map[string]any) func(string) ([]byte, error) {
 	return func(file string) ([]byte, error) {
 		if file == settings["password_file"] {
@@ -108,7 +108,7 @@ func substitutes(settings map[string]any) func(string) ([]byte, error) {
 	}
 }
 
-// webSubstitutes does the same for the settings of an HTTP API: a certificate for each TLS file,
+// webSubstitutes is substitutes for the settings of an HTTP API: a certificate for each TLS file,
 // and a secret on one line for all others.
 func webSubstitutes(settings map[string]any) func(string) ([]byte, error) {
 	return func(file string) ([]byte, error) {
@@ -121,7 +121,7 @@ func webSubstitutes(settings map[string]any) func(string) ([]byte, error) {
 	}
 }
 
-// certificate is one in PEM form with its key, which only has to be readable.
+// certificate is a certificate in PEM form with its key; it only has to be readable.
 var certificate = sync.OnceValues(func() ([]byte, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/tracing"
 )
 
-// startTraces begins to record traces when the environment asks for them. They are exported until
+// startTraces starts to record traces when the environment asks for them. They are exported until
 // everything else has stopped.
 func (a *App) startTraces(ctx context.Context) (err error) {
 	if a.tracer = a.opts.Tracer; a.tracer == nil {
@@ -30,7 +30,7 @@ func (a *App) startTraces(ctx context.Context) (err error) {
 func (a *App) tracesFailed(err error) {
 	a.outages.Fault(outage.Report{
 		What: "traces", Reporter: "traces",
-		// As a field it does not make each error a fault of its own.
+		// As a field, the error does not make each occurrence a fault of its own.
 		Fields: func(e *zerolog.Event) { e.AnErr("cause", err) },
 		Sentence: "traces are not exported and are dropped: check the collector that the " +
 			"OTEL_EXPORTER_OTLP_... variables name",

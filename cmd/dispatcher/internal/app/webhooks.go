@@ -15,8 +15,9 @@ import (
 	"dispatcher/provider"
 )
 
-// openWebhooks opens the address that providers call. This comes before channels are connected,
-// because channels on this machine are told the port. Callbacks are answered from serveWebhooks on.
+// openWebhooks listens on the address that providers call. It is called before channels are
+// connected, because channels on this machine are told the port. Callbacks are answered once
+// serveWebhooks is called.
 func (a *App) openWebhooks(ctx context.Context, booker receive.Booker) error {
 	s := &a.opts.Settings
 	secure, err := receive.TLSFiles{
@@ -46,7 +47,7 @@ type booker struct {
 
 var _ receive.Booker = booker{}
 
-// Book returns nil once all of it is durable.
+// Book returns nil once all of the content is durable.
 func (b booker) Book(ctx context.Context, channel string, heard *provider.CallbackContent) error {
 	if len(heard.Receipts) > 0 {
 		if err := b.receipts.Book(ctx, channel, heard.Receipts); err != nil {
@@ -59,7 +60,7 @@ func (b booker) Book(ctx context.Context, channel string, heard *provider.Callba
 	return b.inbound.Book(ctx, channel, heard.Inbound)
 }
 
-// webhooksTimeout bounds the stop of the webhooks: a provider repeats a call without an answer.
+// webhooksTimeout bounds the stop of the webhooks. A provider repeats a call without an answer.
 const webhooksTimeout = 2 * time.Second
 
 // serveWebhooks starts to answer callbacks.
@@ -77,8 +78,9 @@ func (a *App) stopWebhooks(ctx context.Context) error {
 	return a.webhooks.Close(ctx)
 }
 
-// callback is the address that the provider of a channel is told to call; empty when it cannot
-// reach this process. Without a public URL only an API on this machine can, such as a sandbox.
+// callback is the address that the provider of a channel is told to call; empty when the provider
+// cannot reach this process. Without a public URL only an API on this machine can, such as a
+// sandbox.
 func (a *App) callback(channel *config.Channel) string {
 	if a.opts.Settings.PublicURL == "" && !Local(channel) {
 		return ""
@@ -114,7 +116,7 @@ func (h *webhookListeners) Listener(channel string) (l provider.CallbackReader, 
 	return l, known
 }
 
-// change replaces the listeners by those of a transition's channels, and returns how to undo it.
+// change replaces the listeners by those of a transition's channels, and returns how to undo that.
 func (h *webhookListeners) change(t *transition) (undo func()) {
 	before := h.set.Load()
 	next := map[string]provider.CallbackReader{}

@@ -16,32 +16,32 @@ type Config struct {
 	// Self is the program to start as "run" and as "bench-floor".
 	Self     string
 	Messages int // of each run
-	Rounds   int // pairs of runs, floor and dispatcher in turn
-	// Receipts lets the carriers send a receipt for each message; a run ends when each message is
-	// delivered.
+	Rounds   int // pairs of runs, floor and dispatcher
+	// Receipts makes the carriers send a receipt for each message; a run then ends when every message
+	// is delivered.
 	Receipts bool
 	// Processes is how many dispatchers share the work, the topic and the database.
 	Processes int
-	// History is how many messages of 60 past days the dispatcher's ledger holds before; 0 for an
-	// empty one.
+	// History is how many messages of 60 past days the dispatcher's ledger holds beforehand; 0 for an
+	// empty ledger.
 	History int
-	// Step gets the name of each step.
+	// Step is called with the name of each step.
 	Step func(what string)
 }
 
-// MostProcesses is the largest Config.Processes: a topic has so many partitions.
+// MostProcesses is the largest Config.Processes, because a topic has that many partitions.
 const MostProcesses = 12
 
-// Result is what was measured. The JSON names are relied on by scripts.
+// Result is the result of the measurement. Scripts rely on the JSON names.
 type Result struct {
 	Floor      float64 `json:"floor_messages_per_second"`
 	Dispatcher float64 `json:"dispatcher_messages_per_second"`
-	// Ratio is the median of the rounds' ratios. Both sides of a round ran within seconds of
-	// each other, so that changes of the machine's load cancel out.
+	// Ratio is the median of the rounds' ratios. The two runs of a round follow each other within
+	// seconds, so that changes of the machine's load cancel out.
 	Ratio   float64 `json:"ratio"`
 	Latency Latency `json:"latency_ms"`
-	// Usage is the dispatcher's, counted while the process works off the backlog; medians of the
-	// rounds. FloorUsage is the floor's.
+	// Usage is that of the dispatcher while it works off the backlog, the median of the rounds.
+	// FloorUsage is that of the floor.
 	Usage
 	FloorUsage Usage   `json:"floor"`
 	RSS        float64 `json:"rss_mb"`
@@ -52,13 +52,13 @@ type Result struct {
 	Rounds     []Round `json:"rounds"`
 	// LatencyRate is the steady load, in messages per second, under which latency was measured.
 	LatencyRate float64 `json:"latency_messages_per_second"`
-	// LatencyRoundTrips are the round trips per message under that load: batches are smaller when
-	// no messages wait.
+	// LatencyRoundTrips are the round trips per message under that load. Batches are smaller then,
+	// because no messages wait.
 	LatencyRoundTrips float64 `json:"latency_round_trips_per_message"`
 	Machine           Machine `json:"machine"`
 }
 
-// Latency is from the producer's timestamp to the carrier's read, in milliseconds.
+// Latency is from the producer's timestamp to the carrier's read of the submit, in milliseconds.
 type Latency struct {
 	P50 float64 `json:"p50"`
 	P95 float64 `json:"p95"`
@@ -74,7 +74,7 @@ type Round struct {
 	FloorUsage Usage `json:"floor"`
 }
 
-// Machine is what it ran on.
+// Machine is the machine of the measurement.
 type Machine struct {
 	CPU    string `json:"cpu"`
 	Cores  int    `json:"cores"`
@@ -83,14 +83,14 @@ type Machine struct {
 	OS     string `json:"os"`
 }
 
-// Commands that a measured process is started with.
+// Commands with which a measured process is started.
 const (
 	runCommand   = "run"
 	floorCommand = "bench-floor"
 )
 
-// Run measures the floor and the dispatcher in turn, then the dispatcher's latency at
-// half the throughput that it has shown.
+// Run measures the floor and the dispatcher in turn, then the dispatcher's latency at half of its
+// measured throughput.
 func Run(ctx context.Context, cfg Config) (result *Result, err error) {
 	r, err := newRig(ctx, cfg.Receipts, cfg.Step)
 	if err != nil {
@@ -186,7 +186,7 @@ func median(rounds []Round, of func(Round) float64) float64 {
 	return values[len(values)/2]
 }
 
-// medianUsage has the median of each figure.
+// medianUsage is the median of each figure.
 func medianUsage(rounds []Round, of func(*Round) *Usage) Usage {
 	each := func(figure func(*Usage) float64) float64 {
 		return median(rounds, func(r Round) float64 { return figure(of(&r)) })
@@ -201,7 +201,7 @@ func medianUsage(rounds []Round, of func(*Round) *Usage) Usage {
 	}
 }
 
-// machine describes where it runs, as far as the system tells.
+// machine describes this machine, as far as the system reveals it.
 func machine() Machine {
 	return Machine{
 		CPU: field("/proc/cpuinfo", "model name"), Memory: field("/proc/meminfo", "MemTotal"),

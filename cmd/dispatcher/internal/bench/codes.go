@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// CodesConfig says how to measure what a backlog does to codes.
+// CodesConfig says how to measure the effect of a backlog on OTPs, called codes here.
 type CodesConfig struct {
 	Self   string // the program to start as "run"
 	Queued int    // messages of the second lane that wait in Kafka when the process starts
@@ -15,26 +15,26 @@ type CodesConfig struct {
 	Step   func(what string)
 }
 
-// CodesResult is what was measured. The JSON names are relied on by scripts.
+// CodesResult is the result of the measurement. Scripts rely on the JSON names.
 type CodesResult struct {
 	Queued  int     `json:"queued"`
 	Rate    float64 `json:"codes_per_second"`
 	Seconds float64 `json:"seconds"`
-	// Latency is that of the codes, Missing are those that had not arrived 15 s after the last one
-	// was produced.
+	// Latency is that of the codes. Missing are codes that had not arrived 15 s after the last one was
+	// produced.
 	Latency Latency `json:"codes_latency_ms"`
 	Missing int     `json:"missing"`
-	// Bulk is how fast the backlog was worked off meanwhile, Left what remained of it.
+	// Bulk is how fast the backlog was worked off meanwhile, Left how much of it remained.
 	Bulk    float64 `json:"bulk_messages_per_second"`
 	Left    int     `json:"left"`
-	RSS     float64 `json:"rss_mb"` // the most that the process had
+	RSS     float64 `json:"rss_mb"` // largest resident memory of the process
 	Machine Machine `json:"machine"`
 }
 
-// codesRate is how many codes come in a second.
+// codesRate is how many codes are produced per second.
 const codesRate = 50
 
-// RunCodes starts a process over a backlog of one lane and feeds it codes of the first lane.
+// RunCodes starts a process with a backlog on one lane and produces codes on the first lane.
 func RunCodes(ctx context.Context, cfg CodesConfig) (result *CodesResult, err error) {
 	r, err := newRig(ctx, false, cfg.Step)
 	if err != nil {
@@ -62,7 +62,7 @@ func RunCodes(ctx context.Context, cfg CodesConfig) (result *CodesResult, err er
 	})
 }
 
-// feedCodes produces codes at an even rate, waits for them and fills the result in. Their numbers
+// feedCodes produces codes at an even rate, waits for them and fills in the result. Their numbers
 // follow those of the backlog.
 func (u *run) feedCodes(
 	ctx context.Context, p *process, m *meter, result *CodesResult,

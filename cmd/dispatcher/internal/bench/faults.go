@@ -12,7 +12,7 @@ import (
 	"dispatcher/selector"
 )
 
-// FaultsConfig says how to measure what a fault of one channel does to the others.
+// FaultsConfig says how to measure the effect of a fault of one channel on the others.
 type FaultsConfig struct {
 	Self   string  // the program to start as "run"
 	Rate   float64 // messages per second, which three channels share equally
@@ -22,7 +22,7 @@ type FaultsConfig struct {
 	Step    func(what string)
 }
 
-// FaultsResult is what was measured. The JSON names are relied on by scripts.
+// FaultsResult is the result of the measurement. Scripts rely on the JSON names.
 type FaultsResult struct {
 	Rate    float64    `json:"offered_messages_per_second"`
 	Answer  float64    `json:"carrier_latency_ms"`
@@ -31,16 +31,16 @@ type FaultsResult struct {
 	Machine Machine    `json:"machine"`
 }
 
-// FaultRow is about the messages that were drawn for one of the two healthy channels while the
-// third had a fault. Messages that fell back from the third are not counted.
+// FaultRow is about the messages drawn for the two healthy channels while the third had a fault.
+// Fallbacks from the third are not counted.
 type FaultRow struct {
 	Fault string `json:"fault"`
-	// Throughput counts those that arrived while the fault lasted; Ratio is by that of the healthy
-	// run.
+	// Throughput counts those that arrived during the fault; Ratio is Throughput relative to the
+	// healthy run.
 	Throughput float64 `json:"others_messages_per_second"`
 	Ratio      float64 `json:"ratio"`
 	Latency    Latency `json:"others_latency_ms"`
-	// P99Ratio is the p99 of the healthy run by that of this one.
+	// P99Ratio is the p99 of the healthy run divided by that of this run.
 	P99Ratio float64 `json:"p99_ratio"`
 	// Missing are those that had not arrived 15 s after the last one was produced.
 	Missing int `json:"missing"`
@@ -56,8 +56,8 @@ const (
 	lastArrivals  = 15 * time.Second
 )
 
-// faults are those of the third channel, by what is printed. rate is its share of the load, latency
-// how long it takes to answer without a fault.
+// faults are those of the third channel, by the name that is printed. rate is its share of the
+// load, latency its answer time without a fault.
 func faults(rate float64, latency time.Duration) []struct {
 	name  string
 	begin smpptest.Behaviour
@@ -74,7 +74,7 @@ func faults(rate float64, latency time.Duration) []struct {
 	}
 }
 
-// RunFaults measures one run for each fault, the healthy one first.
+// RunFaults measures one run for each fault, the healthy run first.
 func RunFaults(ctx context.Context, cfg FaultsConfig) (result *FaultsResult, err error) {
 	r, err := newRig(ctx, false, cfg.Step)
 	if err != nil {
@@ -113,10 +113,10 @@ func (row *FaultRow) compare(healthy *FaultRow) {
 	}
 }
 
-// faulty is the index of the channel that has the fault.
+// faulty is the index of the channel with the fault.
 const faulty = 2
 
-// fault feeds one process at an even rate. The fault begins after the lead-in, under load.
+// fault produces at an even rate for one process. The fault begins after the lead-in, under load.
 func (r *rig) fault(
 	ctx context.Context, cfg *FaultsConfig, name string, behaviour smpptest.Behaviour,
 ) (row FaultRow, err error) {
@@ -182,7 +182,7 @@ func (r *rig) drawnForOthers(topic string, w weights, messages int) (map[int]boo
 	return others, nil
 }
 
-// awaitOthers waits until all of them have arrived, or it is late.
+// awaitOthers waits until all of them have arrived, or until a time.
 func awaitOthers(ctx context.Context, m *meter, others map[int]bool, until time.Time) error {
 	for time.Now().Before(until) {
 		arrived := map[int]bool{}
@@ -203,7 +203,7 @@ func awaitOthers(ctx context.Context, m *meter, others map[int]bool, until time.
 	return nil
 }
 
-// measureOthers counts the first arrival of each message produced since from; those that arrived
+// measureOthers counts the first arrival of each message produced from from on. Those that arrived
 // before until make the throughput.
 func measureOthers(seen []arrival, others map[int]bool, from, until time.Time) (row FaultRow) {
 	arrived := make(map[int]bool, len(others))

@@ -1,10 +1,9 @@
 // Package bench measures the dispatcher against a floor: the shortest code that stores the same
-// facts durably and does the same intake and the same submits, with no routing, no limits and no
-// ranking.
+// facts durably and does the same intake and the same submits, without routing, limits and ranking.
 //
-// The floor has a schema and statements of its own and several batches in flight, so that the
-// machine is its bound, and neither a setting nor the ledger. It is not fit for real sending,
-// because an error ends it.
+// The floor has a schema and statements of its own and several batches in flight, so that only the
+// machine limits it, and neither a setting nor the ledger does. It must not be used for real
+// sending, because any error ends it.
 package bench
 
 import (
@@ -21,17 +20,16 @@ import (
 )
 
 const (
-	// floorBatch is how many messages or receipts a transaction of the floor has, at most.
+	// floorBatch is the most messages or receipts in a transaction of the floor.
 	floorBatch = 500
 	// floorBatches is how many batches are in flight, each on a connection. With one the floor is a
-	// third slower; from two to eight there was no difference that could be told from noise, see
-	// docs/benchmark.md.
+	// third slower; between two and eight no difference was measurable, see docs/benchmark.md.
 	floorBatches = 3
 	// floorSendTimeout bounds the submits of a batch.
 	floorSendTimeout = 30 * time.Second
 )
 
-// Floor sends jobs over the channels in turn and stores what became of them.
+// Floor sends jobs over the channels in turn and stores their outcomes.
 type Floor struct {
 	pool     *pgxpool.Pool
 	names    []string
@@ -73,7 +71,7 @@ func NewFloor(pool *pgxpool.Pool, fail context.CancelCauseFunc) *Floor {
 	return f
 }
 
-// Use sets the channels, and makes their rows of counters.
+// Use sets the channels, and creates their rows of counters.
 func (f *Floor) Use(ctx context.Context, names []string, channels []provider.Channel) error {
 	f.names, f.channels = names, channels
 	_, err := f.pool.Exec(ctx, `insert into floor.channels (channel) select unnest($1::text[])`,
@@ -82,7 +80,7 @@ func (f *Floor) Use(ctx context.Context, names []string, channels []provider.Cha
 }
 
 // Handle stores the jobs in batches, each on a connection of its own, and returns when all are
-// durable. They are sent and settled meanwhile and afterwards.
+// durable. Sending and settling go on in the background.
 func (f *Floor) Handle(ctx context.Context, jobs []decide.Job) error {
 	var stored sync.WaitGroup
 	defer stored.Wait()
@@ -101,7 +99,7 @@ func (f *Floor) Handle(ctx context.Context, jobs []decide.Job) error {
 	return nil
 }
 
-// carry takes a batch from its claim to its settlement.
+// carry processes a batch from claim to settlement.
 func (f *Floor) carry(ctx context.Context, jobs []decide.Job, stored func()) {
 	r := f.rows(jobs)
 	err := f.store(ctx, r)
@@ -140,7 +138,7 @@ func (f *Floor) Close() {
 	f.senders.Wait()
 }
 
-// notAccepted is the error when a carrier of bench does not take a message.
+// notAccepted is the error when a carrier does not accept a message.
 func notAccepted(r *provider.Result) error {
 	return fmt.Errorf("floor: a carrier answered %s: %w", r.Outcome, r.Err)
 }

@@ -12,8 +12,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// floorOutbox hands the floor's status events to the publisher, which is the dispatcher's. Of the
-// ledger it uses nothing but the type of a notice.
+// floorOutbox gives the floor's status events to the dispatcher's publisher. It uses nothing of the
+// ledger but the type Notice.
 type floorOutbox struct {
 	pool      *pgxpool.Pool
 	published []int64 // sent and not yet removed; owned by the publisher
@@ -26,7 +26,7 @@ const (
 	selectEvents = `select seq, created_at, keys, "values" from floor.outbox order by seq limit $1`
 )
 
-// Publish removes what the last call has sent, reads about so many events and sends them.
+// Publish deletes what the last call has sent, reads up to limit events and sends them.
 func (o *floorOutbox) Publish(
 	ctx context.Context, limit int, send func(context.Context, []ledger.Notice) error,
 ) (int, error) {

@@ -17,13 +17,13 @@ import (
 const (
 	// floorGather is how long the first receipt of a batch waits for others.
 	floorGather = 5 * time.Millisecond
-	// floorEarly is how long a receipt waits for the outcome that it is about.
+	// floorEarly is how long a receipt waits for its outcome to be settled.
 	floorEarly = 10 * time.Second
 )
 
 // receiptQueue holds receipts that are not stored yet.
 type receiptQueue struct {
-	wake chan struct{} // capacity 1: there are receipts
+	wake chan struct{} // capacity 1: receipts are waiting
 	mu   sync.Mutex
 	list []receipt // guarded by mu
 }
@@ -34,7 +34,7 @@ type receipt struct {
 	answer func(taken bool)
 }
 
-// Receive takes a receipt of a channel. It does not block; answer is called when the receipt is
+// Receive takes a receipt of a channel. It does not block; answer is called once the receipt is
 // durable.
 func (f *Floor) Receive(channel string, r provider.Receipt, answer func(taken bool)) {
 	f.receipts.add(receipt{channel, r, answer})
@@ -66,7 +66,7 @@ func (q *receiptQueue) waiting() int {
 	return len(q.list)
 }
 
-// Book stores receipts until ctx ends, or one cannot be stored.
+// Book stores receipts until ctx ends or storing fails.
 func (f *Floor) Book(ctx context.Context) {
 	for ctx.Err() == nil {
 		switch n := f.receipts.waiting(); {
@@ -86,7 +86,7 @@ func (f *Floor) Book(ctx context.Context) {
 	}
 }
 
-// The statements of receipts. The lateral joins name the path: one index scan for each receipt.
+// The statements of receipts. The lateral joins force one index scan for each receipt.
 const (
 	findOutcomes = `
 		select n.nr::int, o.seq, m.id, m.lane
@@ -110,7 +110,7 @@ type receiptRows struct {
 	event           [][]byte
 }
 
-// book stores a batch in two round trips, and answers those that it found an outcome for. The
+// book stores a batch in two round trips, and answers the receipts whose outcome it found. The
 // others came before their messages were settled and go back to the queue.
 func (f *Floor) book(ctx context.Context, batch []receipt) error {
 	found, err := f.match(ctx, batch)

@@ -12,8 +12,8 @@ import (
 	"dispatcher/provider"
 )
 
-// rows are a batch as columns, the form of its parameters. A batch is of one lane, for which bench
-// has one topic.
+// rows are a batch as columns, the form of the query parameters. A batch is of one lane, which has
+// one topic here.
 type rows struct {
 	lane, topic     string
 	seq             []int64
@@ -24,8 +24,8 @@ type rows struct {
 	produced        []time.Time
 	results         []provider.Result
 	code, reference []string
-	names           []string // of the channels, ascending
-	counts          []int64  // of the messages on each
+	names           []string // of channels, ascending
+	counts          []int64  // number of messages on each
 }
 
 func (f *Floor) rows(jobs []decide.Job) *rows {
@@ -46,7 +46,7 @@ func (f *Floor) rows(jobs []decide.Job) *rows {
 	return r
 }
 
-// The statements of a batch. What a decision would find out are constants of the same size.
+// The statements of a batch. Constants of the same size stand for the results of decisions.
 const (
 	insertIDs = `
 		insert into floor.ids (id) select unnest($1::text[]) on conflict do nothing returning seq`
@@ -79,14 +79,14 @@ const (
 		  as n(seq, channel, code, reference)`
 )
 
-// store makes a batch durable in one transaction of two round trips: the first finds out which
+// store makes a batch durable in one transaction of two round trips. The first finds out which
 // messages are new, as a claim does before it decides.
 func (f *Floor) store(ctx context.Context, r *rows) error {
 	conn, err := f.pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("floor: %w", err)
 	}
-	defer conn.Release() // which closes it within a failed transaction
+	defer conn.Release() // closes it if the transaction has failed
 	first := &pgx.Batch{}
 	first.Queue("begin")
 	first.Queue(insertIDs, r.id).Query(func(inserted pgx.Rows) (err error) {

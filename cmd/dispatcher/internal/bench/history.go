@@ -9,8 +9,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// History of a ledger that has been in use: so many days back, and for so many of them ids and
-// payloads are still kept.
+// Size of the history: days, and days of which ids and payloads are still kept.
 const (
 	historyDays = 60
 	keptDays    = 7
@@ -19,7 +18,7 @@ const (
 // LeastHistory is the smallest Config.History: one message a day.
 const LeastHistory = historyDays
 
-// fillDay stores messages of a past day, $1 days ago: each was accepted at its first attempt and
+// fillDay stores messages of a past day, $1 days ago. Each was accepted at its first attempt and
 // delivered. $2 is how many.
 var fillDay = [...]string{
 	`select dispatcher.make_day(dispatcher.day_at(now()) - $1::int), $2::int`,
@@ -51,7 +50,7 @@ var fillDay = [...]string{
 	 order by 1, 2`,
 }
 
-// fillKept stores ids and payloads of such a day.
+// fillKept stores the ids and payloads of such a day.
 var fillKept = [...]string{
 	`insert into dispatcher.ids_0 (id, seq) select m.id, m.seq from dispatcher.messages m
 	 where m.seq > dispatcher.first_of(dispatcher.day_at(now()) - $1::int)
@@ -64,8 +63,8 @@ var fillKept = [...]string{
 	 from generate_series(1, $2::int) i`,
 }
 
-// fill brings the ledger of an empty database to the state of one that has been in use for 60 days,
-// with so many messages in all.
+// fill fills an empty database as if it had been in use for 60 days, with that many messages in
+// all.
 func fill(ctx context.Context, url string, messages int, step func(string)) error {
 	if err := ledger.Migrate(ctx, url); err != nil {
 		return err
@@ -97,10 +96,10 @@ func fill(ctx context.Context, url string, messages int, step func(string)) erro
 	return err
 }
 
-// historyDatabase is the name of the ledger that has been in use.
+// historyDatabase is the name of the database with the history.
 const historyDatabase = "history"
 
-// addHistory lets the dispatcher's runs share a ledger that has been in use.
+// addHistory makes the dispatcher's runs share a ledger with history.
 func (r *rig) addHistory(ctx context.Context, messages int, step func(string)) error {
 	if err := r.makeDatabase(ctx, historyDatabase); err != nil {
 		return err
@@ -109,7 +108,7 @@ func (r *rig) addHistory(ctx context.Context, messages int, step func(string)) e
 	return fill(ctx, r.servers.Postgres.URLOf(historyDatabase), messages, step)
 }
 
-// forgetRouting lets the next run apply a document of its own, which names its topic.
+// forgetRouting makes the next run apply its own document, which names its topic.
 func (r *rig) forgetRouting(ctx context.Context, database string) error {
 	conn, err := pgx.Connect(ctx, r.servers.Postgres.URLOf(database))
 	if err != nil {

@@ -16,21 +16,21 @@ type arrival struct {
 
 func (a *arrival) delay() time.Duration { return a.at.Sub(a.produced) }
 
-// meter notes when the carriers read submits, how old the messages were by then, and how the number
-// of delivered messages grows.
+// meter records when the carriers read submits, how old the messages were by then, and how the
+// number of delivered messages grows.
 type meter struct {
 	mu        sync.Mutex
-	seen      []arrival // guarded by mu; in order of arrival, about
-	delivered []mark    // guarded by mu; one for each count
+	seen      []arrival // guarded by mu; roughly in order of arrival
+	delivered []mark    // guarded by mu; one for each change
 }
 
-// mark is how many messages were delivered at a moment, as far as it was looked at.
+// mark is how many messages were delivered at a moment.
 type mark struct {
 	count int
 	at    time.Time
 }
 
-// note is called with how many messages are delivered now.
+// note records how many messages are delivered now.
 func (m *meter) note(delivered int, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,8 +39,8 @@ func (m *meter) note(delivered int, at time.Time) {
 	}
 }
 
-// add notes one submit. The first word of the text is the message's number, the second when it was
-// produced.
+// add records one submit. The first word of the text is the message's number, the second the time
+// at which it was produced.
 func (m *meter) add(text string, at time.Time) {
 	words := strings.SplitN(text, " ", 3)
 	if len(words) < 3 {
@@ -65,7 +65,7 @@ func (m *meter) count() int {
 	return len(m.seen)
 }
 
-// arrivals are those so far, by the time at which the carriers read them.
+// arrivals are those so far, in the order in which the carriers read them.
 func (m *meter) arrivals() []arrival {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +77,8 @@ func (m *meter) arrivals() []arrival {
 // warmUp is the part of a run that is not counted.
 const warmUp = 0.2
 
-// rate is the throughput after the warm-up: submits per second, or with receipts deliveries.
+// rate is the throughput after the warm-up: submits per second, with receipts deliveries per
+// second.
 func (m *meter) rate(receipts bool) float64 {
 	if receipts {
 		return m.deliveryRate()
@@ -108,7 +109,7 @@ func (m *meter) percentiles() Latency {
 	return percentiles(delays)
 }
 
-// percentiles of some delays, of which there must be one.
+// percentiles of delays; there must be at least one.
 func percentiles(delays []time.Duration) Latency {
 	slices.Sort(delays)
 	at := func(q float64) float64 {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// process is a program under measurement.
+// process is a measured process.
 type process struct {
 	cmd   *exec.Cmd
 	url   string
@@ -36,7 +36,7 @@ func startProcess(ctx context.Context, self, command string, env []string) (*pro
 		ended: make(chan struct{}),
 	}
 	p.cmd.Env = append(os.Environ(), append(env, "DISPATCHER_LOG_LEVEL=info")...)
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is ours to pass on
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // this process passes Ctrl-C on
 	p.cmd.Stderr = log
 	if err := p.cmd.Start(); err != nil {
 		return nil, errors.Join(err, p.discard())
@@ -51,7 +51,7 @@ func startProcess(ctx context.Context, self, command string, env []string) (*pro
 	return p, nil
 }
 
-// awaitURL reads the process's log until it says where it listens.
+// awaitURL reads the process's log until it says where the process listens.
 func (p *process) awaitURL(ctx context.Context) (string, error) {
 	for {
 		raw, err := os.ReadFile(p.log.Name())
@@ -73,7 +73,7 @@ func (p *process) awaitURL(ctx context.Context) (string, error) {
 	}
 }
 
-// tail is the end of what the process has printed.
+// tail is the end of the process's output.
 func (p *process) tail() string {
 	raw, _ := os.ReadFile(p.log.Name())
 	return strings.TrimSpace(string(raw[max(0, len(raw)-500):]))
@@ -83,7 +83,7 @@ func (p *process) discard() error {
 	return errors.Join(p.log.Close(), os.Remove(p.log.Name()))
 }
 
-// stop asks the process to end and waits for it.
+// stop asks the process to end and waits for that.
 func (p *process) stop() error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
 	select {
@@ -102,7 +102,7 @@ func (p *process) stop() error {
 func (p *process) residentMegabytes() (float64, error) {
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "status"))
 	if err != nil {
-		return 0, nil // only Linux has it; elsewhere the figure is left at 0
+		return 0, nil // only Linux has it; elsewhere the figure is 0
 	}
 	for line := range strings.Lines(string(raw)) {
 		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {

@@ -18,22 +18,22 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// rig is one Kafka, one PostgreSQL and three carriers, all in the measuring process; both sides of
-// a comparison use them. What is measured runs in a process of its own.
+// rig is one Kafka, one PostgreSQL and three carriers, all in this process; both sides of a
+// comparison use them. The measured program runs in a process of its own.
 type rig struct {
 	folder    string // removed by close
 	servers   *embedded.Servers
 	carriers  []*smpptest.Server
 	receipts  bool                  // the carriers send one for each message
-	processes int                   // that send together
-	history   bool                  // the dispatcher's runs share a ledger that has been in use
+	processes int                   // number of dispatchers that send together
+	history   bool                  // the dispatcher's runs share a ledger with history
 	meter     atomic.Pointer[meter] // of the current run
 }
 
-// receiptDelay is how long after its answer a carrier sends the receipt of a message.
+// receiptDelay is how long after its answer a carrier sends the receipt.
 const receiptDelay = time.Second
 
-// newRig starts the servers; step is told so.
+// newRig starts the servers; step is called with that.
 func newRig(ctx context.Context, receipts bool, step func(what string)) (*rig, error) {
 	folder, err := os.MkdirTemp("", "dispatcher-bench-")
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *rig) close() error {
 	return r.servers.Stop()
 }
 
-// delivered is how many receipts the carriers' peers have taken since the carriers started.
+// delivered is how many receipts the dispatcher has taken since the carriers started.
 func (r *rig) delivered() int {
 	taken := 0
 	for _, server := range r.carriers {
@@ -97,8 +97,9 @@ func (r *rig) delivered() int {
 // weights are the shares of the three carriers, in percent.
 type weights [3]int
 
-// routing is the document of one run: three carriers with four limits each, which are never
-// reached, and one topic, or one of codes before it. timeout is when a submit counts as unanswered.
+// routing is the document of one run: three carriers with four limits each that are never reached,
+// and one topic, preceded by one of codes if codes is set. timeout is when a submit counts as
+// unanswered.
 func (r *rig) routing(
 	topic, codes string, w weights, timeout time.Duration,
 ) (path string, err error) {
@@ -160,9 +161,9 @@ func (r *rig) environment(url, routing, group string) []string {
 // messageID is the id of a message by its topic and number.
 func messageID(topic string, number int) string { return topic + "-" + strconv.Itoa(number) }
 
-// produce writes the messages with the numbers from first to last-1 into a topic, which it makes
-// with message 0; pause spreads them, 0 writes at full speed. The text of a message is its number
-// and the time at which it was produced.
+// produce writes the messages with the numbers from first to last-1 into a topic, which it creates
+// with message 0. pause spreads them; 0 writes at full speed. The text of a message starts with its
+// number and the time at which it was produced.
 func (r *rig) produce(
 	ctx context.Context, topic string, first, last int, pause time.Duration,
 ) error {

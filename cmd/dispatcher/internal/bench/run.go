@@ -13,22 +13,22 @@ type run struct {
 	rig      *rig
 	command  string
 	name     string // of topic, database and group
-	codes    string // the topic of the first lane, if there are two
+	codes    string // topic of the first lane, if there are two
 	messages int
 	pause    time.Duration
 	weights  weights       // 25, 15 and 60 unless set
 	timeout  time.Duration // of the carriers' answers; 8 s unless set
-	settings []string      // beyond the rig's environment
+	settings []string      // in addition to the rig's environment
 
-	others []*process // beside the one that is passed around, see Config.Processes
-	before int        // receipts that the carriers' peers had taken before the run
+	others []*process // besides the one that is passed around, see Config.Processes
+	before int        // receipts taken before the run
 
 	rate, rss float64
-	each      Usage // of a message
+	each      Usage // per message
 	latency   Latency
 }
 
-// throughput lets the process work off a backlog.
+// throughput measures the process working off a backlog.
 func (u *run) throughput(ctx context.Context, self string) error {
 	m := u.begin()
 	if err := u.rig.produce(ctx, u.name, 0, u.messages, 0); err != nil {
@@ -38,8 +38,8 @@ func (u *run) throughput(ctx context.Context, self string) error {
 		func() { u.rate = m.rate(u.rig.receipts) })
 }
 
-// steady feeds the process at an even rate. It begins when the process has shown with one message
-// that it reads: messages produced while it joins its group would be a backlog.
+// steady measures the process at an even rate. It begins once the process has sent one message:
+// messages produced while it joins its group would be a backlog.
 func (u *run) steady(ctx context.Context, self string) error {
 	m, err := u.first(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (u *run) steady(ctx context.Context, self string) error {
 	return u.measure(ctx, self, feed, func() { u.latency = m.percentiles() })
 }
 
-// begin puts a new meter in place.
+// begin sets a new meter.
 func (u *run) begin() *meter {
 	m := &meter{}
 	u.rig.meter.Store(m)
@@ -59,8 +59,7 @@ func (u *run) begin() *meter {
 	return m
 }
 
-// first puts a new meter in place and produces the message with which the process shows that it
-// reads.
+// first sets a new meter and produces the message that shows that the process reads.
 func (u *run) first(ctx context.Context) (*meter, error) {
 	m := u.begin()
 	return m, u.rig.produce(ctx, u.name, 0, 1, 0)
@@ -69,8 +68,9 @@ func (u *run) first(ctx context.Context) (*meter, error) {
 // runTimeout bounds one run.
 const runTimeout = 2 * time.Minute
 
-// measure starts the process, feeds it once it has sent its first message, waits until the carriers
-// have everything and their receipts are taken, reads its figures and stops it.
+// measure starts the process and calls feed once its first message was sent. It waits until the
+// carriers have read everything and their receipts are taken, reads the process's figures and stops
+// it.
 func (u *run) measure(
 	ctx context.Context, self string, feed func(context.Context) error, read func(),
 ) error {
@@ -84,7 +84,7 @@ func (u *run) measure(
 	})
 }
 
-// feedAlone starts the process, feeds it once it has sent its first message, and stops it when feed
+// feedAlone starts the process, calls feed once its first message was sent, and stops it when feed
 // returns.
 func (u *run) feedAlone(ctx context.Context, self string, feed func(context.Context) error) error {
 	return u.with(ctx, self, func(ctx context.Context, p *process) error {
@@ -95,7 +95,7 @@ func (u *run) feedAlone(ctx context.Context, self string, feed func(context.Cont
 	})
 }
 
-// with starts the process over an empty database, runs work and stops the process.
+// with starts the process with an empty database, calls work and stops the process.
 func (u *run) with(
 	ctx context.Context, self string, work func(context.Context, *process) error,
 ) error {
@@ -129,7 +129,7 @@ func (u *run) with(
 	return errors.Join(err, p.stop())
 }
 
-// startOthers starts the dispatchers beside the first one.
+// startOthers starts the other dispatchers.
 func (u *run) startOthers(ctx context.Context, self string, env []string) error {
 	u.others = nil
 	for u.command == runCommand && len(u.others)+1 < u.rig.processes {
@@ -142,8 +142,8 @@ func (u *run) startOthers(ctx context.Context, self string, env []string) error 
 	return nil
 }
 
-// follow reads the process's counters at its first and at its last message or receipt, so that the
-// start and the joining of the group are not counted.
+// follow reads the process's counters at its first and at its last message or receipt, so that
+// starting and joining the group do not count.
 func (u *run) follow(ctx context.Context, p *process, feed func(context.Context) error) error {
 	if err := u.await(ctx, p, 1); err != nil {
 		return err
@@ -160,12 +160,12 @@ func (u *run) follow(ctx context.Context, p *process, feed func(context.Context)
 	if err != nil {
 		return err
 	}
-	u.each = after.per(float64(max(u.messages-sent, 1)), before) // a tiny run may be over by now
+	u.each = after.per(float64(max(u.messages-sent, 1)), before) // a tiny run may be over already
 	return nil
 }
 
-// await waits until the carriers have read so many messages and, if they send receipts, as many of
-// those are taken when all messages are waited for.
+// await waits until the carriers have read n messages. If n is all of them and the carriers send
+// receipts, it also waits until all receipts are taken.
 func (u *run) await(ctx context.Context, p *process, n int) error {
 	for !u.arrived(n) {
 		select {
@@ -180,7 +180,7 @@ func (u *run) await(ctx context.Context, p *process, n int) error {
 	return nil
 }
 
-// arrived reports whether the messages are where await wants them, and notes how many are
+// arrived reports whether the condition of await is met, and records how many messages are
 // delivered.
 func (u *run) arrived(n int) bool {
 	m := u.rig.meter.Load()

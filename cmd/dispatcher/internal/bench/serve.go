@@ -30,8 +30,8 @@ var floorSchema string
 
 const dropFloor = `drop schema floor cascade`
 
-// ServeFloor runs the floor over the same settings and routing document as the dispatcher, until
-// ctx ends. It makes the schema floor in the database and drops it at the end.
+// ServeFloor runs the floor with the settings and the routing document of the dispatcher until ctx
+// ends. It creates the schema floor in the database and drops it at the end.
 func ServeFloor(ctx context.Context, s config.Settings, log zerolog.Logger) (err error) {
 	doc, err := readRouting(s.RoutingFile)
 	if err != nil {
@@ -65,20 +65,20 @@ func ServeFloor(ctx context.Context, s config.Settings, log zerolog.Logger) (err
 	defer func() { err = errors.Join(err, admin.Close(context.WithoutCancel(ctx))) }()
 	log.Info().Str("url", admin.URL()).Msg("floor is running")
 	err = serve(running, &s, doc, floor, log)
-	if ctx.Err() == nil { // it ended by itself
+	if ctx.Err() == nil { // it ended without being asked to
 		err = errors.Join(err, context.Cause(running))
 	}
 	return err
 }
 
-// openFloor connects and makes the schema. Plans are made once, and for tables that grow: those
-// that fit empty ones would read them whole.
+// openFloor connects and creates the schema. Query plans are generic and use indexes from the
+// start: plans for empty tables would read the growing tables in full.
 func openFloor(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, err
 	}
-	cfg.MaxConns = floorBatches + 2 // and one each for receipts and status events
+	cfg.MaxConns = floorBatches + 2 // one more each for receipts and status events
 	maps.Copy(cfg.ConnConfig.RuntimeParams, map[string]string{
 		"enable_seqscan": "off", "jit": "off", "plan_cache_mode": "force_generic_plan",
 	})
@@ -101,8 +101,8 @@ func readRouting(path string) (*config.Routing, error) {
 	return config.ParseRouting(path, raw)
 }
 
-// connect opens every channel of the document and waits until it is bound. Receipts go to the floor
-// where they are expected.
+// connect opens every channel of the document and waits until it is bound. Where receipts are
+// expected, the floor gets them.
 func connect(
 	doc *config.Routing, floor *Floor,
 ) (names []string, channels []provider.Channel, err error) {

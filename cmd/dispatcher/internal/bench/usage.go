@@ -9,20 +9,20 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Usage is what messages cost: all since the start of a process, or each, see per. The JSON names
-// are relied on by scripts.
+// Usage is what messages cost: in total since the start of a process, or per message, see per.
+// Scripts rely on the JSON names.
 type Usage struct {
 	RoundTrips float64 `json:"round_trips_per_message"` // to the database; the floor counts none
 	Allocs     float64 `json:"allocs_per_message"`      // of the process; the floor counts none
-	// CPU of the processes and of PostgreSQL with all its backends, in microseconds. Only Linux
-	// tells; elsewhere they are 0.
+	// CPU of the processes, and of PostgreSQL with all its backends, in microseconds; 0 except on
+	// Linux.
 	CPU         float64 `json:"cpu_us_per_message"`
 	DatabaseCPU float64 `json:"database_cpu_us_per_message"`
 	WAL         float64 `json:"wal_bytes_per_message"`
-	Disk        float64 `json:"disk_bytes_per_message"` // by which the database grew
+	Disk        float64 `json:"disk_bytes_per_message"` // growth of the database
 }
 
-// per is what each of so many messages cost since before.
+// per is the cost per message since before.
 func (u Usage) per(messages float64, before Usage) Usage {
 	return Usage{
 		RoundTrips:  (u.RoundTrips - before.RoundTrips) / messages,
@@ -54,7 +54,7 @@ func (u *run) used(ctx context.Context, p *process) (now Usage, err error) {
 	return now, u.database(ctx, &now)
 }
 
-// database reads what PostgreSQL has used. It comes last: what it uses itself is hardly counted.
+// database reads what PostgreSQL has used. It is called last, so that its own cost hardly counts.
 func (u *run) database(ctx context.Context, now *Usage) error {
 	conn, err := pgx.Connect(ctx, u.rig.servers.Postgres.URLOf(u.ledgerName()))
 	if err != nil {
@@ -71,14 +71,14 @@ func (u *run) database(ctx context.Context, now *Usage) error {
 	return err
 }
 
-// cpu is what a process has used, in microseconds, 0 where nothing tells.
+// cpu is the CPU time of a process in microseconds; 0 if unknown.
 func cpu(pid int) (float64, error) {
 	stat, err := statOf(pid)
 	return stat.CPUTime() * 1e6, err
 }
 
-// serverCPU is what the parent of a process and all children of that have used, those that have
-// ended too.
+// serverCPU is the CPU time of a process's parent and of all children of that parent, ended ones
+// included.
 func serverCPU(child int) (float64, error) {
 	stat, err := statOf(child)
 	if err != nil || stat.PPID == 0 {
@@ -96,14 +96,14 @@ func serverCPU(child int) (float64, error) {
 		return 0, err
 	}
 	for _, p := range all {
-		if one, err := p.Stat(); err == nil && one.PPID == stat.PPID { // it may have ended by now
+		if one, err := p.Stat(); err == nil && one.PPID == stat.PPID { // it may have ended meanwhile
 			total += one.CPUTime()
 		}
 	}
 	return total * 1e6, nil
 }
 
-// statOf is empty where there is no /proc.
+// statOf is empty on systems without /proc.
 func statOf(pid int) (procfs.ProcStat, error) {
 	p, err := procfs.NewProc(pid)
 	if errors.Is(err, fs.ErrNotExist) {

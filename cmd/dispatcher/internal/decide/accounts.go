@@ -7,33 +7,33 @@ import (
 	"dispatcher/ledger"
 )
 
-// Snapshot is what a claim knows, beside the locked rows, when it decides.
+// Snapshot is what a claim knows when it decides, apart from the rows that it locked.
 type Snapshot struct {
 	// Unready has one entry per channel of the routing: why this process cannot send on it now,
 	// empty when it can.
 	Unready []string
 	// Answers are what scoring functions said about due rows, by Message.Seq.
 	Answers map[int64]RowScores
-	// CommitLatency is how long it takes to make a decision durable: no attempt leaves before that.
+	// CommitLatency is how long it takes to commit a decision. No attempt leaves before that.
 	CommitLatency time.Duration
 	Worker        admission.Worker
-	// Instances is what all processes were doing a moment ago; nil knows of none but this one.
+	// Instances is what all processes granted a moment ago; nil means only this process.
 	Instances *Instances
-	// Rooms has one entry per channel of the routing: what it may take in this process; nil bounds
-	// none.
+	// Rooms has one entry per channel of the routing: how much this process may have in flight on it.
+	// Nil means no bound.
 	Rooms []Room
 }
 
-// counters are those that one claim locked, as accounts.
+// counters holds the limit counters that one claim locked, as accounts.
 type counters struct {
 	index scopes
-	own   [][]admission.Account // by channel: of its own limits; nil until it is asked for
-	// narrower has the scopes that the claim locked, by their place in the index.
+	own   [][]admission.Account // by channel: the accounts of its own limits; nil until first used
+	// narrower has the locked scopes of tenants and prefixes, by their place in the index.
 	narrower map[int]*ledger.ScopeState
 }
 
-// newCounters moves every counter of a claim on to its moment, and tells it what only the routing
-// knows.
+// newCounters rolls every counter forward to the moment of the claim and fills in the settings that
+// only the routing knows.
 func newCounters(r *Routing, seen *ledger.Seen, m *admission.Moment) counters {
 	b := counters{index: r.scopes(), own: make([][]admission.Account, len(r.Channels))}
 	if len(seen.Scoped) == 0 {
@@ -44,7 +44,7 @@ func newCounters(r *Routing, seen *ledger.Seen, m *admission.Moment) counters {
 		s := &seen.Scoped[i]
 		place, known := b.index.place(s.ScopeRef)
 		if !known {
-			continue // the claim is of this version, so nobody asks for its counters either
+			continue // no limit of this routing version uses it
 		}
 		b.narrower[place] = s
 		for k := range s.Counters {
@@ -55,7 +55,7 @@ func newCounters(r *Routing, seen *ledger.Seen, m *admission.Moment) counters {
 	return b
 }
 
-// covers appends the places of the scopes that count the task, and tells whether the claim locked
+// covers appends the places of the scopes that count the task, and reports whether the claim locked
 // all of them.
 func (b *counters) covers(dst []int, t *Task) (places []int, locked bool) {
 	places = b.index.covering(dst, t)
@@ -67,8 +67,8 @@ func (b *counters) covers(dst []int, t *Task) (places []int, locked bool) {
 	return places, true
 }
 
-// accounts appends the limits that count a message on a channel: the channel's own, those of tenant
-// and prefixes on it and, from position over on, those over all channels.
+// accounts appends the limits that count a message on a channel: the channel's own, then those of
+// tenant and prefixes on the channel, then, from position over on, those over all channels.
 func (a *assigner) accounts(
 	dst []admission.Account, t *Task, c int,
 ) (accounts []admission.Account, over int) {
@@ -86,16 +86,16 @@ func (a *assigner) accounts(
 		a.states[c].Gate.Ease.RateAt(a.now),
 	)
 	over = len(dst)
-	// One channel that was asked to slow down slows no other.
+	// Throttling of one channel does not reduce the limits over all channels.
 	return b.add(dst, b.index.find(memory[:0], b.index.over, t.Row.Tenant, t.msg.To), 1), over
 }
 
-// add appends the counters of scopes. They are divided among processes by no policy.
+// add appends the counters of scopes. No policy divides them among processes.
 func (b *counters) add(dst []admission.Account, scopes []int, rate float64) []admission.Account {
 	for _, place := range scopes {
 		s := b.narrower[place]
 		if s == nil {
-			continue // nothing was locked: the channel's state was made up, for an explanation or an audit
+			continue // not locked: this state was made up for an explanation or an audit
 		}
 		for k := range s.Counters {
 			dst = append(dst, admission.Account{Counter: &s.Counters[k], Rate: rate})
@@ -104,8 +104,8 @@ func (b *counters) add(dst []admission.Account, scopes []int, rate float64) []ad
 	return dst
 }
 
-// ownAccounts are those of the limits of a whole channel, divided by its policy. A prepaid budget
-// is not: it has no history of windows.
+// ownAccounts are the limits of a whole channel, divided by its policy. A prepaid budget is not
+// divided, because it has no history of windows.
 func (a *assigner) ownAccounts(c int) []admission.Account {
 	ch, gate := &a.routing.Channels[c], &a.states[c].Gate
 	accounts, rate := make([]admission.Account, len(gate.Counters)), gate.Ease.RateAt(a.now)
@@ -121,19 +121,20 @@ func (a *assigner) ownAccounts(c int) []admission.Account {
 	return accounts
 }
 
-// Divides reports whether a policy divides slots at all: exact leaves them to whoever comes first.
+// Divides reports whether a policy divides slots. Exact does not: the first to claim a slot gets
+// it.
 func Divides(p admission.Policy) bool {
 	_, exact := p.(admission.Exact)
 	return p != nil && !exact
 }
 
-// need is what the message wants of the limits when it goes to a channel.
+// need is what the message takes of the limits when it goes to a channel.
 func (a *assigner) need(t *Task, ch *Channel) admission.Need {
 	parts := a.parts(t, ch)
 	return admission.Need{Lane: t.Row.Lane, Segments: parts, Micros: t.Price(ch, parts)}
 }
 
-// fit looks for room for the task on channel c under all limits that count it.
+// fit checks all limits that count the task on channel c. It returns the room or the exclusion.
 func (a *assigner) fit(t *Task, c int) (opening, exclusion) {
 	room := opening{need: a.need(t, &a.routing.Channels[c])}
 	accounts, over := a.accounts(a.memory[:0], t, c)
@@ -150,8 +151,8 @@ func (a *assigner) fit(t *Task, c int) (opening, exclusion) {
 	return opening{}, excluded
 }
 
-// admit counts the message in the room that was found for it on channel c. It returns what goes
-// back to limits in money if nothing is spent.
+// admit takes what the message needs of the limits on channel c. It returns what goes back to
+// limits in money if nothing is spent.
 func (a *assigner) admit(t *Task, c int, room *opening) []ledger.Refund {
 	accounts, over := a.accounts(a.memory[:0], t, c)
 	a.memory = accounts
@@ -160,8 +161,8 @@ func (a *assigner) admit(t *Task, c int, room *opening) []ledger.Refund {
 	return refunds
 }
 
-// refundable is what the message is about to take on channel c of each limit in money, and of what
-// that counts apart. The accounts from position over on are of limits over all channels.
+// refundable lists, for each limit in money, what the message takes of it and of its separate
+// tallies. The accounts from position over on are limits over all channels.
 func (a *assigner) refundable(
 	accounts []admission.Account, over, c int, need *admission.Need,
 ) (refunds []ledger.Refund) {
@@ -185,7 +186,7 @@ func (a *assigner) refundable(
 	return refunds
 }
 
-// ticket is the right of a retry to the active slot of the attempt before; nil when it has none on
+// ticket is the retry's right to the active slot of its previous attempt; nil when it has none on
 // this channel.
 func (a *assigner) ticket(t *Task, ch *Channel) *admission.Ticket {
 	if t.Row.Pinned == ch.Name && t.Row.Ticket.Valid(a.now, ch.Active.Hold) {

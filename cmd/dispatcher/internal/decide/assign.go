@@ -19,15 +19,15 @@ const (
 	reasonResend    = "resend"
 	reasonAttempts  = "too_many_attempts"
 	ReasonOptedOut  = "opted_out"
-	reasonRejected  = "rejected" // by the last provider, and no other has it
+	reasonRejected  = "rejected" // the last provider rejected it, and no other channel is left
 )
 
-// maxAttempts ends a message that is throttled or refused again and again. One whose last attempt
-// came late is not ended: nobody was asked then.
+// maxAttempts ends a message that is throttled or refused again and again. It does not end a
+// message whose last attempt was late, because no provider saw that attempt.
 const maxAttempts = 1000
 
 // assigner gives the messages of one claim to channels. It sees the shared state under lock and
-// takes slots in it at once, so each next message sees exact load ratios. It does no I/O: the same
+// takes slots in it at once, so the next message sees exact load ratios. It does no I/O: the same
 // state and the same task always give the same decision.
 type assigner struct {
 	routing  *Routing
@@ -45,29 +45,29 @@ type assigner struct {
 	unready []string
 	// stamp is the time given to the last assignment; strictly ascending.
 	stamp time.Time
-	// queued counts the units of a counter, and queuedOn the attempts on a channel, that messages
-	// of this claim wait for.
+	// queued counts, per counter, the units that messages of this claim wait for, and queuedOn the
+	// attempts per channel.
 	queued   map[*admission.Counter]int64
 	queuedOn []int64
-	// probed marks the channels that this claim gave a message; a channel that is
-	// only probed gets no second one.
+	// probed marks the channels that this claim gave a message to. A channel in probing state gets
+	// only one.
 	probed []bool
 	full   fullChannels
 	// troubles counts the rankings whose scoring rule failed, by the word for it.
 	troubles map[string]int
 
-	// Memory that is used again for the next message.
+	// Scratch memory, reused for the next message.
 
-	spare  *line // that nobody uses, see newLine
+	spare  *line // free to use, see newLine
 	memory []admission.Account
 	room   []byte // filled with the records of this claim
 	scores scoreTexts
 }
 
-// decision is what becomes of one message and, when it is sent, what its attempt needs.
+// decision is what was decided about one message and, when it is sent, what its attempt needs.
 type decision struct {
 	ledger.Decision
-	channel *Channel // that it was given to; nil unless it is sent
+	channel *Channel // the chosen channel; nil unless the message is sent
 	release admission.Release
 	refunds []ledger.Refund // what goes back to limits in money if nothing is spent
 }
@@ -112,7 +112,7 @@ func newAssigner(
 	return a
 }
 
-// endOf is the state of a message that can no longer be sent.
+// endOf is the final state of a message that the given problem stops.
 func endOf(problem envelope.Code) ledger.State {
 	if problem.Rejects() {
 		return ledger.Rejected
@@ -120,7 +120,8 @@ func endOf(problem envelope.Code) ledger.State {
 	return ledger.Failed
 }
 
-// decide finds a channel for a message, or makes it wait, and adds up what it has waited for.
+// decide finds a channel for a message, or makes it wait. It also adds the wait that has just ended
+// to the message's record of waits.
 func (a *assigner) decide(t *Task) decision {
 	t.At = a.now
 	if t.was == ledger.Accepted {
@@ -141,8 +142,8 @@ func (a *assigner) decide(t *Task) decision {
 	return d
 }
 
-// choose ends a message that can no longer be sent, and finds a channel for any other. What may
-// have been sent, and is to be repeated under its key, fails for no reason found here.
+// choose ends a message that can no longer be sent, and finds a channel for any other. A message
+// that is repeated under its key may have been sent before, so no reason found here fails it.
 func (a *assigner) choose(t *Task) decision {
 	switch {
 	case a.impeded(t):
@@ -171,13 +172,13 @@ func (a *assigner) choose(t *Task) decision {
 	return a.assign(t)
 }
 
-// ended is the decision about a message that is not sent any more.
+// ended is the decision to send the message no more.
 func ended(t *Task, state ledger.State, reason string) decision {
 	return decision{Decision: ledger.Decision{State: state, Reason: reason, Plan: t.Row.Plan}}
 }
 
-// assign gives the message to the first channel in its line that is not excluded, else it waits. A
-// first choice that goes through at the first attempt needs no line and leaves no record: draw and
+// assign gives the message to the first channel in its line that is not excluded; if all are, the
+// message waits. A first choice taken at the first attempt needs no line and no record: draw and
 // weights explain it.
 func (a *assigner) assign(t *Task) decision {
 	selectors := selector.Unexpired(t.msg.Selectors, a.now.Sub(t.Row.ReceivedAt))
@@ -201,7 +202,7 @@ func (a *assigner) assign(t *Task) decision {
 	return decision{Decision: a.nobody(t, l)}
 }
 
-// take gives the message to the member at a place of its route, where there is room for it. l is
+// take assigns the message to a member, given by its place in the route, that has room for it. l is
 // nil for a first choice that needs no record.
 func (a *assigner) take(t *Task, place int, room *opening, l *line) decision {
 	c := t.Route.Members[place]
@@ -249,8 +250,9 @@ func (t *Task) reason(firstChoice, channel string) ledger.AttemptReason {
 	return AttemptReason(&t.Row, firstChoice, channel)
 }
 
-// AttemptReason tells first choices, which only a message's first attempt can be, from
-// fallbacks and from retries of a channel that was the message's own before.
+// AttemptReason tells apart first choices, fallbacks, retries and resends. Only a message's first
+// attempt can be a first choice; a retry goes to the first choice again, or to the channel that the
+// message is pinned to.
 func AttemptReason(row *ledger.Message, firstChoice, channel string) ledger.AttemptReason {
 	switch {
 	case row.PossibleDuplicate:

@@ -11,8 +11,8 @@ import (
 	"dispatcher/provider"
 )
 
-// Attempt is one attempt as it was decided: what is to be submitted, and all that the step after
-// its outcome depends on.
+// Attempt is one attempt as it was decided: what to submit, and everything that the step after its
+// outcome depends on.
 type Attempt struct {
 	Seq        int64
 	Channel    string
@@ -20,14 +20,14 @@ type Attempt struct {
 	Release    admission.Release // by the database's clock
 	Express    bool              // of the lane that goes before all others
 
-	// hold is how long its channel keeps the active slot of an answered attempt for a retry and,
-	// when untilReceipt is set, for the receipt.
+	// hold is how long the channel keeps the active slot after the answer: for a retry and, when
+	// untilReceipt is set, for the receipt.
 	hold         time.Duration
 	untilReceipt bool
-	// Await is how long after the answer receipts are expected for what was accepted; 0 when none
-	// come.
+	// Await is how long after the answer a receipt is expected for what was accepted; 0 when the
+	// provider sends none.
 	Await   time.Duration
-	refunds []ledger.Refund // its whole price, for each limit in money that it was taken from
+	refunds []ledger.Refund // its whole price, for each limit in money that was charged
 
 	Produced time.Time
 	Expires  time.Time
@@ -41,19 +41,19 @@ type Attempt struct {
 	pinned              string
 	duplicate           bool
 	mayBeTaken          bool // an earlier attempt may have been taken
-	// further says that an earlier attempt was accepted, see ledger.ByNoReceipt.
+	// further says that an earlier attempt of the message was accepted, see ledger.ByNoReceipt.
 	further bool
-	// goesOn is how long after it is accepted the message goes on without a receipt; 0 for never.
+	// goesOn is how long after acceptance the message is sent on if no receipt has come; 0 for never.
 	goesOn        time.Duration
 	holdThrottled bool
 
-	// Search is what to do when nobody answers. repeatUntil is set when this attempt repeats, under
-	// the same key, one that nobody answered.
+	// Search is what to do when nobody answers. RepeatUntil is set when this attempt repeats, under
+	// the same key, an attempt that nobody answered.
 	Search      search
 	RepeatUntil time.Time
 }
 
-// newAttempt is the attempt that was decided upon for a task.
+// newAttempt builds the attempt from the decision about a task.
 func newAttempt(t *Task, d *decision) Attempt {
 	a, ch := &d.Attempt, d.channel
 	f := Attempt{
@@ -73,7 +73,7 @@ func newAttempt(t *Task, d *decision) Attempt {
 		Reference: concatReference(t.Row.ID),
 		Validity:  t.Row.ExpiresAt,
 	}
-	// There is a sender, or the message would not have gone to this channel.
+	// A channel without a usable sender is excluded, so a sender exists here.
 	f.Submission.From, _ = t.sender(ch)
 	f.Submission.OwnSender = t.msg.From != "" && f.Submission.From == t.msg.From &&
 		!ch.Senders.Gives(t.msg.From)
@@ -87,7 +87,7 @@ func newAttempt(t *Task, d *decision) Attempt {
 	return f
 }
 
-// RecordedAttempt is what the ledger knows of an attempt.
+// RecordedAttempt rebuilds an attempt from its rows in the ledger.
 func RecordedAttempt(m *ledger.Message, a *ledger.Attempt, lane *Lane) *Attempt {
 	f := &Attempt{
 		Seq: m.Seq, Channel: a.Channel,
@@ -106,11 +106,11 @@ func RecordedAttempt(m *ledger.Message, a *ledger.Attempt, lane *Lane) *Attempt 
 	return f
 }
 
-// Repeats reports whether the attempt repeats one that nobody answered, under its key.
+// Repeats reports whether the attempt repeats, under its key, an attempt that nobody answered.
 func (f *Attempt) Repeats() bool { return !f.RepeatUntil.IsZero() }
 
-// Inform tells the attempt what its provider offers when nobody answers, and under which settings
-// of the channel it was claimed. reach is how long after its claim it may still leave.
+// Inform records what the provider offers when nobody answers, and the account and time of the
+// claim. reach is how long after its claim the attempt may still leave.
 func (f *Attempt) Inform(
 	can provider.Capabilities, account string, claimed time.Time, reach time.Duration,
 ) {
@@ -131,10 +131,10 @@ func concatReference(id string) uint16 {
 	return uint16(sum>>16) ^ uint16(sum)
 }
 
-// owe says how many receipts tell all about an attempt, and whether parts of its message are
-// missing for good. Of an attempt that was answered, the answer tells; of one that was not, what
-// was submitted and whether the provider tells parts apart. Nothing is said where there is one part
-// and one reference: that is what the ledger takes for granted.
+// owe sets how many receipts are expected for an attempt, and whether parts of its message will
+// certainly never arrive. For an answered attempt the answer says so. For an unanswered one it
+// follows from what was submitted and whether the provider sends a receipt per part. One part with
+// one reference is the ledger's default and sets nothing.
 func owe(f *Attempt, res *provider.Result, s *ledger.Settlement) {
 	switch {
 	case len(res.Parts) > 0:
@@ -149,8 +149,8 @@ func owe(f *Attempt, res *provider.Result, s *ledger.Settlement) {
 	}
 }
 
-// expectedReceipts is how many receipts parts have: one for each that was taken or may have been.
-// Parts that got the same id share theirs.
+// expectedReceipts counts one receipt for each part that was taken or may have been. Parts with the
+// same id share one.
 func expectedReceipts(parts []provider.Part) int {
 	n, named := 0, make([]string, 0, len(parts))
 	for i := range parts {
@@ -166,13 +166,13 @@ func expectedReceipts(parts []provider.Part) int {
 	return n
 }
 
-// certainlyNot reports whether the provider does not have a part for certain.
+// certainlyNot reports whether the provider certainly does not have the part.
 func certainlyNot(p provider.Part) bool {
 	return p.Outcome != provider.Accepted && p.Outcome != provider.Unknown
 }
 
 // receipts is how many are expected for an attempt that was taken whole, when the answer does not
-// say in how many parts.
+// say how many parts it had.
 func (f *Attempt) receipts() int {
 	switch {
 	case !f.Search.Can.PartReceipts:

@@ -1,6 +1,7 @@
-// Package decide chooses the channel of a message, makes it wait or ends it, and decides what an
-// outcome leads to. It is pure: no I/O, no clock, no lock. Whatever a decision depends on is passed
-// in, and the same values give the same decision, in a claim, in an explanation and in an audit.
+// Package decide chooses the channel of a message, makes it wait or ends it, and decides the step
+// after an outcome. It is pure: no I/O, no clock, no lock. Everything a decision depends on is
+// passed in, so the same values give the same decision in a claim, in an explanation and in an
+// audit.
 //
 //	NewPlan   what needs no shared state: route, segments, draw, first choice
 //	Batch     all messages of a claim under the state that it locked
@@ -8,8 +9,9 @@
 //	Explain   what a claim would decide about one message
 //	Replay    decides a recorded message again, for package audit
 //
-// Candidates are put in a line (line.go, rank.go), each has an exclusion or room (exclusion.go,
-// accounts.go, room.go), the first with room gets the message (assign.go), else it waits (wait.go).
+// The members of a route are put in a line (line.go, rank.go). Each has an exclusion or room
+// (exclusion.go, accounts.go, room.go). The first with room gets the message (assign.go); if none
+// has, the message waits (wait.go).
 package decide
 
 import (
@@ -22,8 +24,8 @@ import (
 	"dispatcher/selector"
 )
 
-// ErrStaleRouting says that the routing changed between plan and claim, or that hours began or
-// ended by which a route takes messages.
+// ErrStaleRouting says that between plan and claim the routing changed, or the hours of a route
+// began or ended.
 var ErrStaleRouting = errors.New(
 	"the routing, or the hours that its routes go by, changed while the batch was planned",
 )
@@ -31,8 +33,8 @@ var ErrStaleRouting = errors.New(
 // MaxNeeded bounds how many scopes of due rows a claim remembers for the next ones.
 const MaxNeeded = 1024
 
-// Plan is the jobs of one claim, planned before its transaction: with all that needs no shared
-// state. Whoever claims fewer of them calls keep before.
+// Plan holds the jobs of one claim with everything that needs no shared state, worked out before
+// its transaction. To claim fewer of them, call Keep first.
 type Plan struct {
 	Routing *Routing
 	Jobs    []Job
@@ -52,12 +54,12 @@ type Decided struct {
 	Attempts  []Attempt
 	// Full counts, by channel, the messages that found no room on it; nil for none.
 	Full []int
-	// Unasked are due tasks left as they are, because a function must be asked about them first.
+	// Unasked are due tasks left unchanged, because a scoring function must be asked about them.
 	Unasked []int
-	// Unlocked tells that due tasks were left as they are, because limits that count them were not
-	// locked: they are to be claimed once more at once.
+	// Unlocked says that due tasks were left unchanged, because the claim had not locked limits
+	// that count them. They are to be claimed again at once.
 	Unlocked bool
-	// Needed are scopes that claims to come will need: first those of the tasks left for that.
+	// Needed are scopes that later claims should lock, those of the tasks under Unlocked first.
 	Needed []ledger.ScopeRef
 	// Troubles counts the rankings whose scoring rule failed, by the word for it.
 	Troubles map[string]int
@@ -76,9 +78,10 @@ func NewPlan(routing *Routing, keys []selector.Key, now time.Time, jobs []Job) *
 	return r
 }
 
-// Request is what the ledger is asked for: the planned rows, the channels and cursors
-// that their routes may use (all of them when due rows of unknown routes come along), and the
-// scopes with limits that count them. Those of due rows are known from the claims before.
+// Request is what the ledger is asked for: the planned rows, the channels and cursors that their
+// routes may use, and the scopes with limits that count them. With due rows, whose routes are not
+// known yet, it asks for all channels and cursors; the scopes of due rows are known from earlier
+// claims.
 func (r *Plan) Request(due int, dueScopes []ledger.ScopeRef) ledger.Claim {
 	req := ledger.Claim{Messages: make([]ledger.Message, len(r.Tasks)), Due: due}
 	used := make(map[*Route]bool, len(r.Routing.Routes))
@@ -116,7 +119,7 @@ func (r *Plan) Request(due int, dueScopes []ledger.ScopeRef) ledger.Claim {
 	return req
 }
 
-// touched are the scopes that the claim locks, in their order.
+// touched are the scopes that the claim locks, in lock order.
 func (r *Plan) touched(due int, dueScopes []ledger.ScopeRef) []ledger.ScopeRef {
 	if len(r.scopes.narrower) == 0 {
 		return nil
@@ -153,8 +156,9 @@ func (r *Plan) Wanted() int {
 	return n
 }
 
-// Batch decides about all messages of a claim, in turn: each sees the state that the one before
-// left. It is pure, but that it counts in seen what it takes, and fills in the rows of the plan.
+// Batch decides about all messages of a claim, one after the other: each sees the state that the
+// one before left. It is pure, except that it counts in seen what it takes and fills in the rows of
+// the plan.
 func Batch(r *Plan, seen *ledger.Seen, state *Snapshot) (*Decided, error) {
 	if seen.Version != r.Routing.Version || r.pastHours(seen) {
 		return nil, ErrStaleRouting
@@ -166,7 +170,7 @@ func Batch(r *Plan, seen *ledger.Seen, state *Snapshot) (*Decided, error) {
 	}
 	order := turns(b.Tasks, b.Intakes, b.Now)
 	b.Attempts = make([]Attempt, 0, len(order))
-	var lately, left, covered []int // scopes that due rows go on needing, and those of one task
+	var lately, left, covered []int // scopes that due rows still need, and those of one task
 	locked := false
 	for _, i := range order {
 		t := &b.Tasks[i]
@@ -196,7 +200,7 @@ func Batch(r *Plan, seen *ledger.Seen, state *Snapshot) (*Decided, error) {
 	return b, nil
 }
 
-// remembered adds scopes while there is room for any.
+// remembered adds scopes until MaxNeeded is reached.
 func remembered(all, covered []int) []int {
 	if len(all) >= MaxNeeded {
 		return all
@@ -204,8 +208,7 @@ func remembered(all, covered []int) []int {
 	return append(all, covered...)
 }
 
-// adopt brings the rows as the ledger has them together with what was planned, and plans the due
-// ones.
+// adopt copies what the ledger assigned into the planned tasks, and plans the due rows.
 func (r *Plan) adopt(seen *ledger.Seen) []Task {
 	tasks := r.Tasks[:len(r.Jobs)]
 	for i := range tasks {
@@ -220,8 +223,8 @@ func (r *Plan) adopt(seen *ledger.Seen) []Task {
 	return tasks
 }
 
-// excludeOptedOut marks the tasks whose recipient has opted out. What has begun is finished: the
-// rest of a message of several parts, and a submission that is repeated under its own key.
+// excludeOptedOut marks the tasks whose recipient has opted out. The rest of a message of several
+// parts, and a submission repeated under its key, are still sent.
 func excludeOptedOut(tasks []Task, seen *ledger.Seen) {
 	for i := range tasks {
 		t := &tasks[i]
@@ -230,17 +233,17 @@ func excludeOptedOut(tasks []Task, seen *ledger.Seen) {
 	}
 }
 
-// RowScores is what a scoring function said about a due row, and what its question depended on. All
-// else about a question follows from the row and the routing, which do not change.
+// RowScores is what a scoring function said about a due row, and what its question depended on.
+// Everything else in a question follows from the row and the routing, which do not change.
 type RowScores struct {
 	Version   int64 // of the routing
-	Selectors int   // that counted: they expire in a fixed order, so the number says which
+	Selectors int   // how many counted: they expire in a fixed order, so the count identifies them
 	Scores    *Scores
 }
 
-// lacksAnswer reports whether a function has to be asked about a due row before it can be decided
-// upon. answers has, by row, what was answered after earlier claims; it is good for the question of
-// now only if no selector has expired in between.
+// lacksAnswer reports whether a function has to be asked before a due row can be decided. answers
+// holds, by row, the answers after earlier claims. Such an answer is valid only under the same
+// routing and if no selector has expired since.
 func (r *Plan) lacksAnswer(t *Task, now time.Time, answers map[int64]RowScores) bool {
 	if t.Route == nil || !t.Route.Asks() || t.problem != "" || t.optedOut {
 		return false
@@ -255,8 +258,8 @@ func (r *Plan) lacksAnswer(t *Task, now time.Time, answers map[int64]RowScores) 
 	return false
 }
 
-// taken is how many parts of the message were accepted, if that is certain: the channel that
-// accepted them still cuts the text as it did.
+// taken is how many parts of the message were accepted; 0 when the channel that accepted them would
+// split the text differently now, so that the count is not certain.
 func (r *Plan) taken(t *Task) int {
 	at := r.Routing.Channel(t.Row.Pinned)
 	if len(t.Row.PartsLeft) == 0 || at < 0 || t.Route == nil {
@@ -268,8 +271,8 @@ func (r *Plan) taken(t *Task) int {
 	return 0
 }
 
-// Notices tells the outside what changed: a status for each change of state, a letter
-// for each record that cannot be used.
+// Notices are the events of the claim: a status for each change of state, and a dead letter for
+// each record that cannot be used.
 func (r *Decided) Notices() []ledger.Notice {
 	notices := make([]ledger.Notice, 0, len(r.Tasks))
 	for i := range r.Tasks {
@@ -277,7 +280,7 @@ func (r *Decided) Notices() []ledger.Notice {
 		switch r.Intakes[i] {
 		case ledger.Due:
 			if d.State == "" || t.was == ledger.Accepted {
-				continue // it was left as it is, or stays accepted for who hears of it
+				continue // it was left unchanged, or stays accepted, so there is nothing to report
 			}
 		case ledger.Duplicate:
 			continue
@@ -304,16 +307,16 @@ func (r *Decided) Notices() []ledger.Notice {
 // Origin is a position in Kafka.
 type Origin = ledger.Origin
 
-// Job is one record of a lane's topic on its way into the ledger.
+// Job is one record of a lane's topic that is to be stored in the ledger.
 type Job struct {
 	Lane   string
 	Origin Origin
 	// Produced is the record's timestamp.
 	Produced time.Time
-	// Raw is the record's value, untouched.
+	// Raw is the record's value, unchanged.
 	Raw []byte
-	// Rewritten is the value with its recipient in E.164 and with its trace, which is what is
-	// stored; nil when it was so already.
+	// Rewritten is the value as it is stored, with its recipient in E.164 and with its trace; nil when
+	// that is equal to Raw.
 	Rewritten []byte
 	// Message is the decoded envelope; when Problem is set only its ID may be filled in.
 	Message envelope.Message

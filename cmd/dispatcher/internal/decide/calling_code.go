@@ -6,9 +6,9 @@ import (
 )
 
 // CallingCode is the calling code of an E.164 number with its plus: 1 for +12125550123, 44 for
-// +447700900123; 0 for what is too short to have one. It is what the record of a message says of
-// its number once the number is gone. The codes are those of ITU-T E.164, of which none begins
-// another: those of zones 1 and 7 have one digit, those in twoDigits two, and all others three.
+// +447700900123; 0 for a number too short to have one. It stays in the record of a message after
+// the number is erased. The codes are those of ITU-T E.164, none of which is a prefix of another:
+// zones 1 and 7 have one digit, those in twoDigits two, all others three.
 func CallingCode(number string) int16 {
 	if len(number) < 4 || number[0] != '+' {
 		return 0
@@ -24,9 +24,9 @@ func CallingCode(number string) int16 {
 	}
 }
 
-// begins says how far a number, of which only the calling code is known, begins with a prefix: may
-// is false when it does not, and surely is true when every number of that code does. Nothing is
-// known for the code 0.
+// begins reports whether a number of which only the calling code is known begins with a prefix: may
+// is false when none of that code does, surely is true when every one does. Code 0 means that
+// nothing is known.
 func begins(code int16, prefix string) (may, surely bool) {
 	if code == 0 {
 		return true, prefix == ""

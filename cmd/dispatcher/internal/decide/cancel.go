@@ -7,8 +7,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// Cancel composes what ends a message that an operator cancels. Where it cannot be cancelled, why
-// completes the sentence "message ID ...". It is pure.
+// Cancel composes the changes that end a message which an operator cancels. If it cannot be
+// cancelled, c is nil and why completes the sentence "message ID ...". It is pure.
 func Cancel(r *ledger.Record, now time.Time) (c *ledger.Cancellation, why string) {
 	m := &r.Message
 	if why := uncancellable(r); why != "" {

@@ -6,12 +6,12 @@ import (
 	"dispatcher/selector"
 )
 
-// Chooser makes the first choices of recorded messages anew, as if they had come under another
-// routing. It sees no shared state, so it tells what draws would pick, and nothing of
-// fallbacks or of modes that do not draw. It keeps scratch space: one goroutine at a time.
+// Chooser makes the first choices of recorded messages again, as if they had come under another
+// routing. It sees no shared state, so it shows what draws would pick, but no fallbacks and no
+// modes that do not draw. It has scratch space: use it from one goroutine at a time.
 type Chooser struct {
 	planner planner
-	held    map[string]bool // ids of the keys at hand
+	held    map[string]bool // ids of the known keys
 }
 
 // NewChooser returns a Chooser. keys may be empty: then nothing can be drawn.
@@ -20,7 +20,7 @@ func NewChooser(routing *Routing, keys []selector.Key) *Chooser {
 	for _, key := range keys {
 		c.held[key.ID()] = true
 	}
-	c.held[""] = len(keys) > 0 // a message that was not drawn would be, under the first key
+	c.held[""] = len(keys) > 0 // a message that was not drawn before is drawn under the first key
 	if len(keys) == 0 {
 		keys = []selector.Key{{}}
 	}
@@ -30,17 +30,17 @@ func NewChooser(routing *Routing, keys []selector.Key) *Chooser {
 
 // Choice is the first choice that a message would have had.
 type Choice struct {
-	// Route would take the message; nil when none would, or it is too long for the one that would.
+	// Route would take the message; nil when none would, or the message is too long for it.
 	Route *Route
 	// First is the place of the first choice among the route's members; -1 when the route does not
-	// draw, or the key that the message was drawn under is not at hand.
+	// draw, or the key of the message's draw is not known.
 	First int
 
 	routing *Routing
 	task    Task
 }
 
-// Choose plans a message at the moment at which it was received, its draw under its own key.
+// Choose plans a message as of the time at which it was received, drawn under its own key.
 func (c *Chooser) Choose(m *ledger.Message) Choice {
 	choice := Choice{First: -1, routing: c.planner.routing}
 	msg, problem := envelope.Decode(m.Envelope, true)
@@ -70,7 +70,7 @@ func (c *Choice) Enabled(place int) bool {
 	return c.routing.Channels[c.Route.Members[place]].State.Takes()
 }
 
-// Bill is what the message would come to on the member at a place: segments, and their price in
+// Bill is what the message would cost on the member at a place: its segments, and their price in
 // micros of a currency.
 func (c *Choice) Bill(place int) (segments int, micros int64, currency string) {
 	ch := &c.routing.Channels[c.Route.Members[place]]
@@ -78,9 +78,9 @@ func (c *Choice) Bill(place int) (segments int, micros int64, currency string) {
 	return segments, c.task.Price(ch, segments), ch.Price.Currency
 }
 
-// drawers makes draws under every key of the key file. The first key draws for new
-// messages; the others serve messages that were drawn under them, so that a rotation of
-// keys moves no message that is on its way. It keeps scratch space, so each claim has its own.
+// drawers makes draws under every key of the key file. The first key draws for new messages. The
+// others serve messages that were drawn under them, so that rotating the keys changes no choice
+// already made. It has scratch space, so each claim has its own.
 type drawers struct {
 	keys  []selector.Key
 	drawn []*selector.Drawer // by position in keys; nil until it is needed
@@ -91,8 +91,8 @@ func newDrawers(keys []selector.Key) *drawers {
 	return &drawers{keys: keys, drawn: make([]*selector.Drawer, len(keys))}
 }
 
-// of is the drawer under the key of that id; that of the first key when the id is empty
-// or its key is no longer in the file.
+// of is the drawer of the key with that id; that of the first key when the id is empty or its key
+// is no longer in the file.
 func (d *drawers) of(id string) *selector.Drawer {
 	if id != "" {
 		for i := range d.keys {

@@ -7,41 +7,41 @@ import (
 	"dispatcher/provider"
 )
 
-// How it is tried to learn what became of a submission that nobody answered.
+// How to find out what became of a submission that nobody answered.
 const (
-	repeatPause     = time.Second      // before it is repeated under its key; doubles
+	repeatPause     = time.Second      // before it is repeated under its key; doubles each time
 	longestRepeat   = time.Minute      // between two repeats
 	FirstLookup     = 5 * time.Second  // before the first lookup: the provider may not have it yet
-	longestLookup   = time.Minute      // between two questions
+	longestLookup   = time.Minute      // between two lookups
 	ambiguityMargin = time.Second      // the search ends so long before the message's deadline
 	ReceiptLook     = 15 * time.Second // a receipt that has come is looked at within this time
 )
 
-// Words of messages whose submission nobody answered.
+// Reasons of messages whose submission nobody answered.
 const (
 	reasonSameKey   = "same_key"        // it is submitted again under the same key
-	ReasonAmbiguous = "ambiguous_final" // nobody will know any more
+	ReasonAmbiguous = "ambiguous_final" // what became of it will stay unknown
 )
 
-// search is how a lane and a provider together clear up an ambiguity.
+// search is how to clear up an ambiguity, given what lane and provider offer.
 type search struct {
 	steps      []string // of the lane, in order: words of ledger.Step
 	within     time.Duration
 	resendOnce bool
 
 	Can     provider.Capabilities
-	account string // stands for the settings of the channel
-	// Begun is when the first attempt under the key was claimed, by the database's clock, and reach
-	// how long after its claim an attempt may still leave: a key is good for as long as the
-	// provider knows it, less the reach.
+	account string // identifies the settings of the channel
+	// Begun is when the first attempt under the key was claimed, by the database's clock. reach is how
+	// long after its claim an attempt may still leave. So a key can be used for as long as the
+	// provider recognises it, less reach.
 	Begun time.Time
 	reach time.Duration
 	// Received says that a receipt with our key came before the attempt had an outcome.
 	Received bool
 }
 
-// step is the first way that the provider offers. A message of which the provider takes several
-// parts apart has one key for all of them, so it can only be waited for.
+// step is the first step of the lane that the provider supports. A message whose parts are
+// submitted separately has one key for all of them, so only waiting for receipts is possible.
 func (s *search) step(parts bool, now time.Time) ledger.Step {
 	for _, word := range s.steps {
 		switch step := ledger.Step(word); step {
@@ -66,8 +66,8 @@ func (s *search) step(parts bool, now time.Time) ledger.Step {
 // keyEnds is when the last attempt under the key must have been claimed.
 func (s *search) keyEnds() time.Time { return s.Begun.Add(s.Can.SameKeyFor - s.reach) }
 
-// until is when the search ends that begins now: with time enough for the message to be sent once
-// more, if that is what the lane does then.
+// until is when a search that begins now ends. On a lane that resends, it leaves enough time to
+// send the message once more.
 func (s *search) until(step ledger.Step, now, expires time.Time) time.Time {
 	end := Earlier(now.Add(s.within), expires.Add(-ambiguityMargin))
 	if s.resendOnce {
@@ -79,9 +79,9 @@ func (s *search) until(step ledger.Step, now, expires time.Time) time.Time {
 	return end
 }
 
-// clarify decides how to go on with a submission that nobody answered: repeat it under its key,
-// look for it, wait, or give up. When a receipt with our key has come before, it proves that the
-// provider took the submission: the ledger sees that with its next look at the receipt.
+// clarify decides what to do about a submission that nobody answered: repeat it under its key, look
+// it up, wait, or give up. A receipt with our key that came before proves that the provider took
+// the submission; the ledger resolves that when it next looks at the receipt.
 func clarify(f *Attempt, res *provider.Result, s *ledger.Settlement, now time.Time) {
 	if f.Submission.Key == "" {
 		giveUp(f, AnyAccepted(res.Parts), s, now)
@@ -111,8 +111,8 @@ func clarify(f *Attempt, res *provider.Result, s *ledger.Settlement, now time.Ti
 	}
 }
 
-// repeat lets the next attempt submit the same under the same key on the same channel, after pauses
-// that double.
+// repeat makes the next attempt submit the same under the same key on the same channel. The pauses
+// double.
 func repeat(
 	f *Attempt, d *ledger.Ambiguity, pause time.Duration, s *ledger.Settlement, now time.Time,
 ) {
@@ -126,9 +126,9 @@ func repeat(
 	d.NextAt = d.Until
 }
 
-// giveUp ends the search without a result: the message is sent once more and flagged, when its lane
-// does that, its deadline has not passed and no part of it is known to have been taken; else it
-// stays as it is.
+// giveUp ends the search without a result. The message is sent once more, flagged, if its lane
+// resends, its deadline has not passed and no part of it is known to have been taken. Otherwise it
+// stays unknown.
 func giveUp(f *Attempt, partTaken bool, s *ledger.Settlement, now time.Time) ledger.ResolvedAs {
 	if f.Search.resendOnce && f.Expires.After(now) && !f.duplicate &&
 		len(f.Submission.Parts) == 0 &&
@@ -141,10 +141,10 @@ func giveUp(f *Attempt, partTaken bool, s *ledger.Settlement, now time.Time) led
 	return ledger.Unresolved
 }
 
-// repeated judges what came of an attempt under the key of one that nobody had answered. A yes or
-// no is about both, since the provider knows the key. What says nothing about the message says
-// nothing about the one before either: the attempt is settled as unknown, too, so that all attempts
-// under an open ambiguity are, and it costs what the submission may have cost.
+// repeated settles an attempt under the key of an attempt that nobody answered. A yes or no holds
+// for both, because the provider recognises the key. A refusal or throttling says nothing about the
+// earlier attempt. Then this attempt is settled as unknown, too, at the full price that the
+// submission may have cost.
 func repeated(f *Attempt, res *provider.Result, s *ledger.Settlement, now time.Time) {
 	switch res.Outcome {
 	case provider.Accepted:
@@ -157,24 +157,24 @@ func repeated(f *Attempt, res *provider.Result, s *ledger.Settlement, now time.T
 			Key: f.Submission.Key, Step: ledger.SameKey, Until: f.RepeatUntil,
 			ResolvedAs: ledger.NotTaken,
 		}
-	case provider.Unknown: // clarify has seen to it
+	case provider.Unknown: // clarify has handled it
 	case provider.Refused, provider.Throttled:
 		s.Outcome, s.Segments, s.PriceMicros = provider.Unknown, f.Segments, f.Price
 		s.Denied, s.DeniedParts = "", 0 // whether the submission was taken is not known
 		s.State, s.Reason, s.NextAt, s.Tried = ledger.Unknown, "", time.Time{}, false
 		clarify(f, res, s, now)
 	}
-	s.Refunds = f.refunds // the first attempt took what the submission costs
+	s.Refunds = f.refunds // the first attempt was charged for the submission
 }
 
-// PauseOfLookup is how long the provider is left alone after so many questions.
+// PauseOfLookup is the pause before the next lookup, after so many of them.
 func PauseOfLookup(asked int) time.Duration {
 	return min(FirstLookup<<min(asked, 10), longestLookup)
 }
 
-// impeded reports whether a due row waits to be submitted again under its key when that must not
-// happen any more, or would reach a provider that does not know the key. Whoever clears up
-// ambiguities decides about it.
+// impeded reports whether a due row is to be submitted again under its key, but must not be: the
+// time for that is over, or the channel is gone or now leads to another account, which does not
+// know the key. The resolution of ambiguities decides about such a row.
 func (a *assigner) impeded(t *Task) bool {
 	if t.Row.SameKey == "" {
 		return false
@@ -184,7 +184,7 @@ func (a *assigner) impeded(t *Task) bool {
 		a.routing.Channels[at].Account != t.Row.SameKeyAccount
 }
 
-// untilResolved lets an impeded row wait: until the search ends, and for a moment if it has.
+// untilResolved makes an impeded row wait until the search ends, and a short time if it has ended.
 func (a *assigner) untilResolved(t *Task) ledger.Decision {
 	next := t.Row.SameKeyUntil
 	if soon := a.now.Add(ambiguityMargin); next.Before(soon) {

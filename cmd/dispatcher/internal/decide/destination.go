@@ -7,15 +7,15 @@ import (
 	"dispatcher/config"
 )
 
-// Destination is where a message goes, as far as prices and rules about senders ask.
+// Destination is where a message goes, as far as prices and rules about senders depend on it.
 type Destination struct {
 	Number  string // E.164 with its plus; it must not be shown
-	Country string // ISO 3166 region in lower case; empty when nobody asks, or nobody knows
+	Country string // ISO 3166 region in lower case; empty when not needed or not known
 	Network string // MCC and MNC, as the message's label says; empty without one
 }
 
-// destination works out where a message goes. The country is looked up where something depends on
-// it.
+// destination works out where a message goes. The country is looked up only where something depends
+// on it.
 func (r *Routing) destination(m *envelope.Message) Destination {
 	to := Destination{Number: m.To}
 	if label, ok := m.Labels[networkLabel]; ok {
@@ -27,7 +27,7 @@ func (r *Routing) destination(m *envelope.Message) Destination {
 	return to
 }
 
-// Whether anything but the match of a route depends on countries, as far as that was looked up.
+// countryUse says whether anything but the match of a route depends on countries.
 type countryUse uint8
 
 const (
@@ -71,19 +71,19 @@ func (t *Task) refuses(ch *Channel) bool {
 	return !ok
 }
 
-// replaces reports whether a channel puts a sender of its own in the place of the message's.
+// replaces reports whether a channel replaces the message's sender by one of its own.
 func (t *Task) replaces(ch *Channel) bool {
 	sender, ok := t.sender(ch)
 	return ok && t.msg.From != "" && sender != t.msg.From
 }
 
-// sender is what a channel puts on the message in place of a sender; false when it may not carry
-// it.
+// sender is the sender that a channel puts on the message; false when the channel may not carry the
+// message's sender.
 func (t *Task) sender(ch *Channel) (sender string, ok bool) {
 	return ch.Senders.For(t.msg.From, t.to.Country)
 }
 
-// excludes is why nothing may be sent to the number of a task, on whatever route; nil when it may.
+// excludes is why nothing may be sent to the number of a task on any route; nil when it may.
 func (r *Routing) excludes(t *Task) *envelope.Problem {
 	switch {
 	case r.Blocked.stops(&t.to):
@@ -106,25 +106,25 @@ func countryNotAllowed() *envelope.Problem {
 // Blocked says to which numbers nothing is sent. The zero value blocks none.
 type Blocked struct {
 	config.Blocked
-	// CallingCodes are the calling codes, with a plus, whose main country is one of the blocked
-	// ones. They stop a number of such a code that belongs to no known country. In practice it is
-	// from a new range of the main country.
+	// CallingCodes are the calling codes, with a plus, whose main country is blocked. They stop a
+	// number of such a code that belongs to no known country. In practice such a number is from a new
+	// range of the main country.
 	CallingCodes []string
-	// IsPremium tells numbers whose owner is paid for what is sent to them. It is called for every
-	// message when Premium is set, and must be quick.
+	// IsPremium reports whether the owner of a number is paid for messages sent to it. It is called
+	// for every message when Premium is set, and must be quick.
 	IsPremium func(number string) bool
 }
 
-// stops reports whether nothing may be sent there.
+// stops reports whether nothing may be sent to a destination.
 func (b *Blocked) stops(to *Destination) bool {
 	return len(b.Prefixes) > 0 && beginsWithOne(b.Prefixes, to.Number) ||
 		b.stopsCountry(to) ||
 		b.Premium && b.IsPremium(to.Number)
 }
 
-// stopsCountry takes a number without a country for one of the main country of its calling code. To
-// take it for one of any country behind that code would end messages to new ranges of the United
-// States for the sake of an island.
+// stopsCountry treats a number without a known country as one of the main country of its calling
+// code. If it could be any country of the code, blocking one Caribbean island would also block new
+// ranges of the United States.
 func (b *Blocked) stopsCountry(to *Destination) bool {
 	if to.Country == "" {
 		return len(b.CallingCodes) > 0 && beginsWithOne(b.CallingCodes, to.Number)

@@ -8,14 +8,14 @@ import (
 	"dispatcher/ledger"
 )
 
-// eachTenant are the limits that each tenant has of its own on a channel, or over all.
+// eachTenant are the limits that every tenant has separately on a channel, or over all channels.
 type eachTenant struct {
 	name    string // of the channel; empty over all
 	channel int    // of the routing; -1 over all channels
 	limits  []admission.Limit
 }
 
-// addEach notes the limits of each tenant of one table.
+// addEach indexes the limits of each tenant of one table.
 func (x *scopeIndex) addEach(s *scopeTable, n *narrower) {
 	if x.each == nil {
 		x.each = map[string]*eachTenant{}
@@ -24,8 +24,8 @@ func (x *scopeIndex) addEach(s *scopeTable, n *narrower) {
 	x.each[n.Channel] = s.each
 }
 
-// completeTenants gives tenants with limits of their own those of each tenant as well, but for
-// windows and units that they have.
+// completeTenants adds the limits of each tenant to tenants that have limits of their own, except
+// for windows and units that those already limit.
 func (x *scopeIndex) completeTenants() {
 	for i := range x.narrower {
 		n := &x.narrower[i]
@@ -44,13 +44,13 @@ func (x *scopeIndex) completeTenants() {
 	}
 }
 
-// scopes are those of a routing, and those of tenants that only the limits of each tenant count.
-// The latter are made when a message of such a tenant is met. They have places behind those of the
-// index, and belong to one claim.
+// scopes are those of a routing, plus those of tenants to whom only the limits of each tenant
+// apply. The latter are made when a message of such a tenant is met. Their places follow those of
+// the index, and they belong to one claim.
 type scopes struct {
 	*scopeIndex
 	made   []narrower
-	placed map[ledger.ScopeRef]int // those that were made
+	placed map[ledger.ScopeRef]int // the scopes in made
 }
 
 // scopes are those of the routing, for one claim.
@@ -64,7 +64,7 @@ func (x *scopes) at(place int) *narrower {
 	return &x.made[place-len(x.narrower)]
 }
 
-// place is that of a scope; false when no limit has it.
+// place is the place of a scope; false when no limit has it.
 func (x *scopes) place(ref ledger.ScopeRef) (place int, known bool) {
 	if place, known = x.places[ref]; known || x.each == nil || ref.Scope.Tenant == "" {
 		return place, known
@@ -75,7 +75,7 @@ func (x *scopes) place(ref ledger.ScopeRef) (place int, known bool) {
 	return 0, false
 }
 
-// tenant is the place of the scope of one tenant that has only the limits of each.
+// tenant is the place of the scope of a tenant to whom only the limits of each tenant apply.
 func (x *scopes) tenant(each *eachTenant, tenant string) int {
 	ref := ledger.ScopeRef{Channel: each.name, Scope: admission.Scope{Tenant: tenant}}
 	if place, known := x.placed[ref]; known {
@@ -93,8 +93,8 @@ func (x *scopes) tenant(each *eachTenant, tenant string) int {
 	return place
 }
 
-// madeFor appends the places of the scopes that a tenant has on a channel, and over all, by the
-// limits of each tenant alone.
+// madeFor appends the places of a tenant's scopes on a channel, and over all channels, that come
+// only from the limits of each tenant.
 func (x *scopes) madeFor(dst []int, c int, tenant string) []int {
 	for _, s := range [...]*scopeTable{x.on[c], x.over} {
 		if s == nil || s.each == nil || tenant == "" {
@@ -107,7 +107,7 @@ func (x *scopes) madeFor(dst []int, c int, tenant string) []int {
 	return dst
 }
 
-// inOrder sorts places as claims lock their scopes, each once.
+// inOrder sorts places in the order in which claims lock their scopes, and drops duplicates.
 func (x *scopes) inOrder(places []int) []int {
 	if len(x.made) == 0 {
 		slices.Sort(places)
@@ -120,8 +120,8 @@ func (x *scopes) inOrder(places []int) []int {
 	return slices.Compact(places)
 }
 
-// DocumentedLimit is the key under which the document has the limit of a channel, or over all: that
-// of each tenant for a tenant that has none of its own.
+// DocumentedLimit is the key under which the document has a limit of a channel, or over all
+// channels. For a tenant without limits of its own, that is the limit of each tenant.
 func (r *Routing) DocumentedLimit(channel string, k admission.Key) admission.Key {
 	limits := r.Limits
 	if c := r.Channel(channel); c >= 0 {

@@ -8,7 +8,7 @@ import (
 	"dispatcher/selector"
 )
 
-// Reasons why a candidate was passed over. They are stored with the choice and stand in metrics, so
+// Reasons why a candidate was passed over. They are stored with the choice and label metrics, so
 // the list is closed; channels add breaker_open and the words of provider.Channel.Ready.
 const (
 	NoSlot          = "no_slot"      // the channel's window is used up, or has no release time yet
@@ -33,26 +33,26 @@ const (
 	InFlight        = "in_flight"     // its in-flight bound is reached, and it answers
 	CutOtherwise    = "cut_otherwise" // parts were accepted, and it would split the rest differently
 	Breaker         = provider.BreakerOpen
-	// Busy: the queue of this process for the channel is so long that more would come late. To
-	// claim them would use slots that another process can use.
+	// Busy: the queue of this process for the channel is so long that further attempts would be late.
+	// Claiming them would use slots that another process can use.
 	Busy = provider.Busy
 )
 
 // exclusion is why a channel cannot take a message for now. The zero value excludes nothing.
 type exclusion struct {
 	reason string // one of the words above; empty when the channel can take it
-	// limit is set when a limit is in the way. cost is what the message takes of it, and over is
-	// set for a limit over all channels.
+	// limit is set when a limit has no room. cost is what the message takes of it, and over is set for
+	// a limit over all channels.
 	limit *admission.Exclusion
 	cost  int64
 	over  bool
 }
 
-// never reports whether the limit has no room for the message at any time: it is 0, or less than
-// the message takes.
+// never reports whether the limit can never have room for the message: it is 0, or less than the
+// message takes.
 func (x *exclusion) never() bool { return x.limit != nil && x.limit.When.IsZero() }
 
-// on names the limit, which stands in the way of a channel.
+// on names the limit, of which channel is the excluded channel.
 func (x *exclusion) on(channel string) string {
 	if x.over {
 		channel = ""
@@ -67,8 +67,8 @@ type opening struct {
 	release admission.Release
 }
 
-// exclusionOf finds out why channel c cannot take the message now or, when it can, what room there
-// is. selectors are those of the message that still count.
+// exclusionOf finds out why channel c cannot take the message now or, when it can, what room it
+// has. selectors are those of the message that have not expired.
 func (a *assigner) exclusionOf(t *Task, selectors []selector.Selector, c int) (opening, exclusion) {
 	if reason := a.unfitting(t, selectors, c); reason != "" {
 		return opening{}, exclusion{reason: reason}
@@ -80,7 +80,7 @@ func (a *assigner) exclusionOf(t *Task, selectors []selector.Selector, c int) (o
 	return room, excluded
 }
 
-// unfitting is exclusionOf for what no counter says.
+// unfitting is exclusionOf for the reasons that need no limit counter.
 func (a *assigner) unfitting(t *Task, selectors []selector.Selector, c int) string {
 	ch, state := &a.routing.Channels[c], a.states[c]
 	switch {
@@ -120,8 +120,9 @@ func (a *assigner) unfitting(t *Task, selectors []selector.Selector, c int) stri
 	return ""
 }
 
-// exclusionReason names what a limit lacks. A limit in money has one word whatever its scope,
-// because being out of money needs its own remedy; but what is kept for others is not spent.
+// exclusionReason names the reason for a limit without room. A limit in money has one word for all
+// scopes, because its remedy is a different one: more money. But what is reserved for other lanes
+// is not spent, and keeps its own word.
 func exclusionReason(o *admission.Exclusion) string {
 	scope := o.Counter.Scope
 	switch {
@@ -139,7 +140,8 @@ func exclusionReason(o *admission.Exclusion) string {
 	return NoSlot
 }
 
-// IsLimit reports whether a reason is that of a limit, or of a bulkhead: it passes with time alone.
+// IsLimit reports whether a reason is that of a limit or of a bulkhead: only these pass with time
+// alone.
 func IsLimit(reason string) bool {
 	switch reason {
 	case NoSlot, Reserved, NoShare, TenantLimit, PrefixLimit, NoBudget, NoActive, Throttled,
@@ -161,13 +163,13 @@ func (a *assigner) parts(t *Task, ch *Channel) int {
 type remedy uint8
 
 const (
-	byNobody   remedy = 1 << iota // nothing does: message and channel do not fit
+	byNobody   remedy = 1 << iota // none: message and channel do not fit
 	byRound                       // a new round, after every channel has refused it
-	byOperator                    // somebody changes the routing
-	byItself                      // it passes
+	byOperator                    // an operator changes the routing
+	byItself                      // it passes with time
 )
 
-// remedyFor sorts the reasons above.
+// remedyFor assigns each reason its remedy.
 func remedyFor(reason string) remedy {
 	switch reason {
 	case unfit, tooLong, badFrom, PriceCap, WeightZero:

@@ -10,46 +10,45 @@ import (
 	"dispatcher/selector"
 )
 
-// Question is a message together with a state of the channels, to ask what a claim
-// would decide.
+// Question is a message together with a state of the channels: the input to what a claim would
+// decide.
 type Question struct {
 	Routing *Routing
-	// Keys are those of the key file: the first draws.
+	// Keys are those of the key file. New draws use the first.
 	Keys []selector.Key
-	// Scores is what the scoring function of the route says, see Function; nil counts it as
-	// unreachable.
+	// Scores is what the scoring function of the route says, see Function; nil counts as unreachable.
 	Scores *Scores
 	Job    Job
-	// Now stands for the database's clock.
+	// Now is the time that the database's clock shows.
 	Now time.Time
-	// Channels is the shared state. A channel that is left out carries nothing, has never
-	// been used and has no limits of its own.
+	// Channels is the shared state. A channel that is left out has nothing in flight, has never been
+	// used and has no limits of its own.
 	Channels []ledger.ChannelState
-	// Scoped is the shared state of the limits of tenants and prefixes. Of those that are left out
-	// nothing has been taken.
+	// Scoped is the shared state of the limits of tenants and prefixes. One that is left out has no
+	// slot taken.
 	Scoped []ledger.ScopeState
-	// Cursors are where round robins stand; a route that is left out has had no turn.
+	// Cursors are the round robin positions; a route that is left out has had no turn.
 	Cursors []ledger.Cursor
-	// Unready says in one word why a channel has no connection; one that is left out has.
+	// Unready says in one word why a channel cannot send; one that is left out can.
 	Unready map[string]string
 }
 
 // Answer is what a claim would decide. Nothing is stored and nothing is sent.
 type Answer struct {
 	Plan ledger.Plan
-	// Country is that of the message's number; empty when it has none that is known, and nil when
-	// nobody could look.
+	// Country is that of the message's number; empty when the number has no known country, and nil
+	// when the routing has no lookup of countries.
 	Country *string
-	// Problem says why the message would be a dead letter; the rest is empty then,
-	// but for what could be planned.
+	// Problem says why the message would be a dead letter. Then only what could be planned is filled
+	// in.
 	Problem *envelope.Problem
-	// By orders the candidates, but for a drawn first choice, which stands at the front.
+	// By is the ranker that ordered the candidates. A drawn first choice stands before them.
 	By Ranker
 	// Cursor is the channel that had the last turn, for round robin; empty before the first.
 	Cursor string
 	// Scoring is the rule behind the scores, expression or function; empty for the default.
 	Scoring string
-	// Trouble is why the rule of the route could not score, so that the default did.
+	// Trouble is why the route's scoring rule failed, so that the default rule scored.
 	Trouble string
 	// Candidates are all members of the route in the order in which they are considered.
 	Candidates []Candidate
@@ -69,16 +68,16 @@ type Candidate struct {
 	Segments int
 	Micros   int64
 	Currency string
-	// Replaced is set when the channel puts a sender of its own in the place of the message's.
+	// Replaced is set when the channel replaces the message's sender by one of its own.
 	Replaced bool
-	// Limit names the limit that is in the way, as admission.Key.On; empty when none is.
+	// Limit names the limit that has no room, as admission.Key.On; empty when none does.
 	Limit string
-	// Never is set when that limit never has room for the message: it is 0, or less than the
+	// Never is set when that limit can never have room for the message: it is 0, or less than the
 	// message takes.
 	Never bool
 }
 
-// Function is the scoring function that has to be asked first, and what; nil when none has.
+// Function is the scoring function that has to be asked first, and its question; nil when none has.
 func (q *Question) Function() (*Function, *ScoreQuestion) {
 	p := &planner{routing: q.Routing, keys: newDrawers(q.Keys), now: q.Now}
 	t := p.plan(&q.Job)
@@ -90,7 +89,7 @@ func (q *Question) Function() (*Function, *ScoreQuestion) {
 	return t.Route.Scoring.Function, &question
 }
 
-// Explain runs plan and assign, the very functions that decide about claims, on one message.
+// Explain decides about one message with the same functions that decide claims.
 func Explain(q *Question) Answer {
 	answer := explain(q)
 	if q.Routing.Country != nil && q.Job.Problem == nil {
@@ -134,7 +133,7 @@ func explain(q *Question) Answer {
 	return answer
 }
 
-// problemOf finds why a task was buried in its letter.
+// problemOf reads from the dead letter of a task why it is dead.
 func problemOf(t *Task) *envelope.Problem {
 	problem := &envelope.Problem{Code: envelope.Code(t.Row.Reason)}
 	for _, h := range t.letter.Headers {
@@ -145,8 +144,8 @@ func problemOf(t *Task) *envelope.Problem {
 	return problem
 }
 
-// states completes the shared state with idle channels. Gates are copied, because a
-// decision takes slots.
+// states completes the shared state with idle channels. Gates are copied, because a decision takes
+// slots in them.
 func (q *Question) states() []ledger.ChannelState {
 	states := make([]ledger.ChannelState, len(q.Routing.Channels))
 	for i := range q.Routing.Channels {
@@ -161,8 +160,8 @@ func (q *Question) states() []ledger.ChannelState {
 	return states
 }
 
-// scoped completes the state of the limits of tenants and prefixes with unused ones, copied as
-// well.
+// scoped completes the state of the limits of tenants and prefixes with unused ones. Counters are
+// copied, too.
 func (q *Question) scoped() []ledger.ScopeState {
 	x := q.Routing.scopes()
 	for c := range q.Routing.Channels {
@@ -198,7 +197,7 @@ func (q *Question) unready() []string {
 	return reasons
 }
 
-// lineOf tells the line of a task, every candidate with what excludes it.
+// lineOf describes the line of a task: every candidate and why it is excluded.
 func (a *assigner) lineOf(t *Task) Answer {
 	selectors := selector.Unexpired(t.msg.Selectors, a.now.Sub(t.Row.ReceivedAt))
 	l := a.lineUp(t, selectors)

@@ -5,27 +5,27 @@ import (
 	"dispatcher/selector"
 )
 
-// What the keyed hashes of a message are of.
+// What is hashed, as part of the input, so that the hash of a number and of an envelope differ.
 const (
 	useNumber   = "number"
 	useEnvelope = "envelope"
 )
 
-// hmacs are the keyed hashes of a message's number and of its envelope, as it is stored, under the
-// key at a position.
+// hmacs are the keyed hashes of a message's number and of its stored envelope, under the key at a
+// position.
 func (d *drawers) hmacs(at int, number string, stored []byte) (ofNumber, ofEnvelope int64) {
 	drawer := d.at(at)
 	d.buf = append(d.buf[:0], number...)
 	return drawer.HMAC(useNumber, d.buf), drawer.HMAC(useEnvelope, stored)
 }
 
-// KeyedHashes tells whether what stays on the row of a message is of a number and an envelope. It
-// keeps scratch space: one goroutine at a time.
+// KeyedHashes checks the keyed hashes on the row of a message against a number and an envelope. It
+// has scratch space: use it from one goroutine at a time.
 type KeyedHashes struct {
 	keys *drawers
 }
 
-// NewKeyedHashes repeats keyed hashes under the keys of the key file, in any order.
+// NewKeyedHashes returns a KeyedHashes with the keys of the key file, in any order.
 func NewKeyedHashes(keys []selector.Key) *KeyedHashes { return &KeyedHashes{newDrawers(keys)} }
 
 // Match reports whether the keyed hashes of a row are those of its envelope and of its number under
@@ -47,7 +47,7 @@ func (k *KeyedHashes) OfNumber(dst []int64, number string) []int64 {
 	return dst
 }
 
-// NumberHMAC is the keyed hash of a number that messages which are stored under a key have.
+// NumberHMAC is the keyed hash of a number, as it is stored with messages under that key.
 func NumberHMAC(key selector.Key, number string) int64 {
 	return selector.NewDrawer(key).HMAC(useNumber, []byte(number))
 }

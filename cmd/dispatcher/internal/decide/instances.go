@@ -5,8 +5,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// Instances is what the live processes granted in the last whole minute, as it was gathered a
-// moment ago. It is immutable once it is in use.
+// Instances is what the live processes granted in the last whole minute, read a moment ago. It does
+// not change once it is in use.
 type Instances struct {
 	Workers map[string]int64                    // by region
 	Total   int64                               // of workers
@@ -28,15 +28,15 @@ func (f *Instances) Join(region string, granted map[string]ledger.Grants) {
 	}
 }
 
-// spare is the least part of a minute's capacity, one in so many, that counts as left over in it: a
-// region that was quiet until now finds slots there.
+// spare is the least part of a minute's capacity, 1/spare, that counts as unused in the minute, so
+// that a region without traffic so far finds slots.
 const spare = 10
 
-// State is what a policy knows when it divides a counter of a channel. All of the window is
-// divided; what was taken of it since is in the counter's tallies.
+// State is the input of a policy that divides a counter of a channel. It divides the whole window;
+// what was taken of it is in the counter's tallies.
 //
-// The history is in the counter's unit a minute, whatever the window, so the limit is converted to
-// a minute for comparison: only the shares count.
+// The history is in the counter's unit per minute, whatever the window, so the limit is converted
+// to a minute. Only the shares matter.
 func (f *Instances) State(channel string, c *admission.Counter, region string) admission.State {
 	s := admission.State{
 		Limit: c.Max, Region: region, Workers: map[string]int64{region: 1}, Total: 1,

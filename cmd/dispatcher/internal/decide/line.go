@@ -5,19 +5,19 @@ import (
 	"dispatcher/selector"
 )
 
-// line is the members of a route in the order in which a message considers them, and what
-// that order went by.
+// line is the members of a route in the order in which a message considers them, and what that
+// order depends on.
 type line struct {
 	by         Ranker
-	selectors  []selector.Selector  // of the message that still count
+	selectors  []selector.Selector  // of the message, not expired
 	candidates []selector.Candidate // Index is the place among the route's members
-	// exclusions say why each was passed over, as far as they were considered; that of the one
-	// which was taken is empty.
+	// exclusions say why each considered candidate was passed over. The exclusion of the chosen one is
+	// empty.
 	exclusions []exclusion
-	// drawn is set when the first candidate is the first choice of a draw; only those
-	// behind it are ranked.
+	// drawn is set when the first candidate is the first choice of a draw; only those after it are
+	// ranked.
 	drawn bool
-	// lost names a first choice that is no member of the route any more.
+	// lost names a first choice that is no longer a member of the route.
 	lost string
 
 	cursor           string // round robin: who had the last turn
@@ -26,7 +26,7 @@ type line struct {
 	scoring, trouble string // best worker
 }
 
-// newLine is an empty line. It has the memory of one that was done with, if there is any.
+// newLine is an empty line, in reused memory if there is any.
 func (a *assigner) newLine() *line {
 	l := a.spare
 	if l == nil {
@@ -37,7 +37,7 @@ func (a *assigner) newLine() *line {
 	return l
 }
 
-// reuse lets the next line have the memory of this one.
+// reuse gives the memory of this line to the next one.
 func (a *assigner) reuse(l *line) { a.spare = l }
 
 // lineUp orders the members of the task's route.
@@ -81,7 +81,7 @@ func (a *assigner) candidate(route *Route, place int) selector.Candidate {
 	return candidate
 }
 
-// basis works out what the ranker of a line depends on, and notes it in the line.
+// basis works out what the ranker of a line depends on, and records it in the line.
 func (a *assigner) basis(t *Task, l *line, first int) basis {
 	switch l.by {
 	case RoundRobin:
@@ -104,8 +104,8 @@ func (a *assigner) basis(t *Task, l *line, first int) basis {
 	return basis{}
 }
 
-// turnAfter is the index behind which a round robin goes on: that of the channel that had the last
-// turn. If that channel is no member any more (place -1), it is the one before its former index,
+// turnAfter is the index after which round robin continues: that of the channel that had the last
+// turn. If that channel is no longer a member (place -1), it is the index before its former one,
 // since the next channel has moved up.
 func turnAfter(place int, cursor *ledger.Cursor) int {
 	if place >= 0 || cursor.Channel == "" {
@@ -114,8 +114,8 @@ func turnAfter(place int, cursor *ledger.Cursor) int {
 	return max(cursor.Position-1, -1)
 }
 
-// consider looks at the candidates in turn and returns the place of the first that is not excluded,
-// with the room there; false when all are.
+// consider checks the candidates in order. It returns the place of the first that is not excluded,
+// with its room; false when all are.
 func (a *assigner) consider(t *Task, l *line) (place int, room opening, ok bool) {
 	for i := range l.candidates {
 		room, excluded := a.passedOver(t, l, i)
@@ -137,8 +137,8 @@ func (a *assigner) passedOver(t *Task, l *line, i int) (opening, exclusion) {
 	return a.exclusionOf(t, l.selectors, t.Route.Members[place])
 }
 
-// turned reports whether whoever was taken has had a turn of the round robin. The first
-// choice of a draw has not, nor has the channel that a message was held for.
+// turned reports whether the chosen channel had its turn in the round robin. The first choice of a
+// draw did not, nor did the channel that a message was pinned to.
 func (l *line) turned(t *Task) bool {
 	ranked := len(l.exclusions) > 1 || !l.drawn
 	return ranked && l.by == RoundRobin && t.Row.Pinned == ""
@@ -152,8 +152,8 @@ const (
 
 // record writes the line as it is stored; see AppendRanking.
 //
-// The records of a claim live and die together, so they are written one behind the other into
-// memory that is allocated in large pieces.
+// The records of a claim are released together, so they are written one after the other into memory
+// that is allocated in large pieces.
 func (a *assigner) record(t *Task, l *line) []byte {
 	n := l.stored()
 	if need := rankedLength * (n + 2); cap(a.room)-len(a.room) < need {
@@ -169,7 +169,7 @@ func (a *assigner) record(t *Task, l *line) []byte {
 		r.After = &l.after
 	}
 	w := newLineWriter(&r)
-	w.latest, w.scores = microsOf(a.stamp), &a.scores // nothing was assigned after the stamp
+	w.latest, w.scores = microsOf(a.stamp), &a.scores // no channel was assigned later than the stamp
 	dst := w.appendHead(a.room, &r)
 	if l.lost != "" {
 		dst = w.append(dst, &Ranked{Channel: l.lost, Reason: Removed})
@@ -182,9 +182,9 @@ func (a *assigner) record(t *Task, l *line) []byte {
 	return a.room[from:len(a.room):len(a.room)]
 }
 
-// stored is how many candidates of the line are stored. What was considered before a channel was
-// taken is stored whole. Those behind it are as far as maxRanked allows when the order went by
-// their state: by turn, by draw and by listing it tells itself.
+// stored is how many candidates of the line are stored. All that were considered before the chosen
+// one are. Those after it are stored up to MaxRanked, and only if the order depends on the
+// channels' state: an order by turn, by draw or by list can be derived again.
 func (l *line) stored() int {
 	n := min(len(l.candidates), MaxRanked)
 	if considered := len(l.exclusions); considered > 0 && l.exclusions[considered-1].reason == "" &&

@@ -6,19 +6,19 @@ import (
 	"dispatcher/ledger"
 )
 
-// A route with no_receipt sends a message that was accepted on to the next channel when no receipt
-// came in time. The message stays accepted, whatever becomes of the further attempts.
+// A route with no_receipt sends an accepted message to the next channel when no receipt came in
+// time. The message stays accepted, whatever the outcome of further attempts.
 
-// reasonNoReceipt is that of a message which another channel has accepted as well.
+// reasonNoReceipt is that of a message which a further channel has accepted.
 const reasonNoReceipt = string(ledger.ByNoReceipt)
 
-// bookingTolerance is how much earlier than the route's time after the booking of an answer a
-// message goes on: its time counts from the answer.
+// bookingTolerance is how much earlier than the route's time after the settlement a message may go
+// on: the time is counted from the answer, which comes before the settlement.
 const bookingTolerance = time.Second
 
 // goesOn is how long after a channel accepts the message it goes on without a receipt; 0 for never.
-// A message that is sent once more after a missing answer does not: it could arrive three times.
-// One whose rest is sent does not either, nor one that is repeated under its key.
+// It is 0 for a resend after a missing answer, because the message could arrive three times, for
+// the rest of a message in parts, and for a message repeated under its key.
 func (t *Task) goesOn(c *Channel) time.Duration {
 	n := t.Route.NoReceipt
 	if n == nil || c.AwaitReceipts <= n.After || !t.whole() ||
@@ -28,15 +28,16 @@ func (t *Task) goesOn(c *Channel) time.Duration {
 	return n.After
 }
 
-// await lets an accepted message go on later, unless its deadline has passed by then.
+// await schedules an accepted message to go on later, unless its deadline passes before.
 func (f *Attempt) await(s *ledger.Settlement, now time.Time) {
 	if at := now.Add(f.goesOn); f.goesOn > 0 && at.Before(f.Expires) {
 		s.NextAt, s.Tried = at, true
 	}
 }
 
-// stayAccepted keeps a message accepted that an earlier attempt got taken. It goes on at once when
-// the channel of this attempt certainly has nothing of it. The reason is empty for no news.
+// stayAccepted keeps the message accepted, because an earlier attempt was. It goes on at once when
+// the channel of this attempt certainly has nothing of it. The reason is empty when there is
+// nothing to report.
 func stayAccepted(s *ledger.Settlement, now time.Time) {
 	was := s.State
 	s.State, s.Reason, s.Pinned, s.PartsLeft, s.PartsCut = ledger.Accepted, "", "", nil, ""
@@ -52,15 +53,15 @@ func stayAccepted(s *ledger.Settlement, now time.Time) {
 	}
 }
 
-// goOn decides about an accepted message that has come due: it goes on to a channel that has not
-// had it, waits for one, or stays as it is for good.
+// goOn decides about an accepted message that has come due: it is sent to a channel that has not
+// had it yet, waits for one, or stays accepted for good.
 func (a *assigner) goOn(t *Task) decision {
 	stay := decision{Decision: ledger.Decision{State: ledger.Accepted, Plan: t.Row.Plan}}
 	if t.Row.ReceiptCame || t.Route == nil || t.Route.NoReceipt == nil {
 		return stay
 	}
 	at := t.Row.TakenAt.Add(t.Route.NoReceipt.After - bookingTolerance)
-	if a.now.Before(at) { // the route waits longer by now
+	if a.now.Before(at) { // the routing has changed and the route waits longer now
 		stay.NextAt = at
 		return stay
 	}
@@ -69,7 +70,7 @@ func (a *assigner) goOn(t *Task) decision {
 		return d
 	case d.State == ledger.Waiting && !d.NewRound:
 		stay.NextAt = d.NextAt
-		if d.Reason == reasonPaused { // whoever resumes wakes only what waits
+		if d.Reason == reasonPaused { // resuming wakes only messages in state waiting
 			stay.NextAt = Earlier(d.NextAt, a.now.Add(lookForRoute))
 		}
 	}

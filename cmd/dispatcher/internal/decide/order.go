@@ -9,21 +9,21 @@ import (
 	"dispatcher/ledger"
 )
 
-// urgent is how little time before its deadline a message goes before the others of its lane.
+// urgent is how near its deadline a message goes before the others of its lane.
 const urgent = time.Minute
 
-// turn is what the order of a task depends on, from the first field to the last.
+// turn is what the order of a task depends on, most significant field first.
 type turn struct {
 	lane     int
 	deadline int64  // in microseconds; the greatest number for a message that is not urgent
-	number   int    // how many of its lane and tenant go before it
-	tenant   uint64 // mixed with the time, so that no tenant goes first in every claim
+	number   int    // how many messages of its lane and tenant go before it
+	tenant   uint64 // a hash with the time, so that no tenant is first in every claim
 	age      int    // due rows before new ones, older before younger
 
 	task int // which it is
 }
 
-// compareTurns stops at the first field that differs: claims sort while the channels are locked.
+// compareTurns is written out for speed: claims sort while the channels are locked.
 func compareTurns(a, b turn) int {
 	if c := cmp.Compare(a.lane, b.lane); c != 0 {
 		return c
@@ -40,15 +40,15 @@ func compareTurns(a, b turn) int {
 	return cmp.Compare(a.age, b.age)
 }
 
-// tenantOf tells the queues apart in which messages take turns.
+// tenantOf identifies a queue of messages; the queues of one lane take turns.
 type tenantOf struct {
 	lane   int
 	tenant string
 }
 
-// turns lists the tasks that want a channel, in the order in which they choose. The lane decides
-// first; within a lane, messages near their deadline, the nearest first; then tenants in turn, so
-// that the campaign of one cannot starve another. Of one tenant, due rows go before new ones, and
+// turns lists the tasks that want a channel in the order in which they choose. Lanes come first;
+// within a lane, messages near their deadline, the nearest first; then tenants in turn, so that one
+// tenant's campaign cannot starve another tenant. Within a tenant, due rows go before new ones, and
 // older before younger.
 func turns(tasks []Task, intakes []ledger.Intake, now time.Time) []int {
 	due, fresh := make([]int, 0, len(tasks)), make([]int, 0, len(tasks))
@@ -75,13 +75,13 @@ func turns(tasks []Task, intakes []ledger.Intake, now time.Time) []int {
 	return all
 }
 
-// queue is how many messages of a lane and tenant have a turn already.
+// queue counts the messages of a lane and tenant that have a turn already.
 type queue struct {
 	length int
 	tenant uint64
 }
 
-// newTurn puts the task into its tenant's queue, unless it is urgent.
+// newTurn appends the task to its tenant's queue, unless it is urgent.
 func newTurn(t *Task, queues map[tenantOf]*queue, now time.Time) turn {
 	one := turn{lane: t.Lane.Order, deadline: math.MaxInt64}
 	if t.Row.ExpiresAt.Sub(now) < urgent {
@@ -99,7 +99,7 @@ func newTurn(t *Task, queues map[tenantOf]*queue, now time.Time) turn {
 	return one
 }
 
-// mixed is a number that depends on all of a name and a time (FNV-1a).
+// mixed hashes a name and a time (FNV-1a).
 func mixed(name string, now time.Time) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)

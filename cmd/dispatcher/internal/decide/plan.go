@@ -11,29 +11,29 @@ import (
 	"dispatcher/selector"
 )
 
-// Task is one message on its way through a claim: its row, and what was worked out
-// about it before the shared state was seen.
+// Task is one message in a claim: its row, and what was worked out about it before the shared state
+// was read.
 type Task struct {
 	Row      ledger.Message
 	msg      envelope.Message
 	to       Destination
-	At       time.Time // by which prices count: the claim's, by the database's clock
+	At       time.Time // time for prices: that of the claim, by the database's clock
 	text     string    // what most channels send: msg.Text, or with look-alikes replaced
 	Route    *Route    // nil for a message that will not be sent
 	First    int       // index of the first choice among the route's members; -1 without one
 	Lane     Lane
 	produced time.Time
-	// common is the number of billed parts on channels that count as most do.
+	// common is the number of billed parts on channels that count the usual way.
 	common  int
 	counted counted
 	letter  *ledger.Notice // dead letter that goes with the row
 	was     ledger.State   // state of a due row before this claim
 	problem envelope.Code  // why a due row can no longer be sent
-	// optedOut says that the recipient has opted out of what the tenant sends, and that the lane
-	// respects it.
+	// optedOut says that the recipient has opted out of the tenant's messages, and that the lane
+	// respects opt-outs.
 	optedOut bool
-	// withoutPayload says that neither number nor text are known any more: it is planned again as
-	// far as its row tells, and nothing that depends on them is derived.
+	// withoutPayload says that number and text have been erased. The task is planned from its row
+	// alone, and nothing that depends on them is derived.
 	withoutPayload bool
 	// waitedWhy is what a due row waited for until now.
 	waitedWhy string
@@ -43,7 +43,7 @@ type Task struct {
 // Traceparent is the trace that the message belongs to; empty for none.
 func (t *Task) Traceparent() string { return t.msg.Traceparent }
 
-// counted is how the channel that was asked about last cuts the text.
+// counted is how the channel that was asked last splits the text. It is a cache of one.
 type counted struct {
 	channel  *Channel
 	text     string
@@ -58,7 +58,7 @@ func (t *Task) segments(c *Channel) int {
 	return t.cut(c).segments
 }
 
-// textOn is what a channel sends.
+// textOn is the text that a channel sends.
 func (t *Task) textOn(c *Channel) string {
 	if c.Segments == nil {
 		return t.text
@@ -66,10 +66,10 @@ func (t *Task) textOn(c *Channel) string {
 	return t.cut(c).text
 }
 
-// recut reports whether only parts of the message are left to be sent, and the channel would cut
-// its text otherwise than the one that took the others: settings or provider have changed, or the
-// route replaces look-alikes now and did not then. Under the same numbers other words would go out,
-// some twice and some never.
+// recut reports whether only some parts are left to be sent, and the channel would split the text
+// differently from the channel that took the others. The settings or the provider may have changed,
+// or the route may replace look-alikes now. The same part numbers would then stand for other words:
+// some would be sent twice and some never.
 func (t *Task) recut(c *Channel) bool {
 	if len(t.Row.PartsLeft) == 0 {
 		return false
@@ -90,7 +90,7 @@ func (t *Task) lapse() string {
 	return reasonExpired
 }
 
-// cut counts the text as a channel cuts it.
+// cut splits the text as a channel does, and counts the parts.
 func (t *Task) cut(c *Channel) *counted {
 	if t.counted.channel != c {
 		text := t.text
@@ -105,14 +105,14 @@ func (t *Task) cut(c *Channel) *counted {
 // Wanted reports whether the message looks for a channel in this claim.
 func (t *Task) Wanted() bool { return t.Route != nil && t.Row.State == ledger.Sending }
 
-// planner works out, for one batch, everything about a message that needs no shared
-// state. It is pure but for the drawers' scratch space, so each batch has its own.
+// planner works out, for one batch, everything about a message that needs no shared state. It is
+// pure apart from the drawers' scratch space, so each batch has its own.
 type planner struct {
 	routing *Routing
 	keys    *drawers
 	now     time.Time
-	// begun says that the message was on its way before, which an auditor cannot always tell from
-	// its row: then it is not stopped any more.
+	// begun says that an earlier attempt was made, so that no block stops the message any more. An
+	// auditor cannot always read that from the row.
 	begun bool
 }
 
@@ -159,7 +159,7 @@ func (p *planner) plan(job *Job) Task {
 	return t
 }
 
-// stored is the record as it was understood.
+// stored is the record as it is stored: with its number in E.164 and its trace.
 func (j *Job) stored() []byte {
 	if j.Rewritten != nil {
 		return j.Rewritten
@@ -167,10 +167,9 @@ func (j *Job) stored() []byte {
 	return j.Raw
 }
 
-// planDue makes a task of a row that came due. The choice of a message that has not been attempted
-// yet is made again under the current routing: the same id draws the same number under the key that
-// first drew, as long as the key file has it. A message whose route is gone has no route and waits
-// for one.
+// planDue makes a task of a row that came due. If the message has no attempt yet, its first choice
+// is made again under the current routing: the same id draws the same number under the same key, as
+// long as the key file has that key. A message whose route is gone waits for one.
 func (p *planner) planDue(row ledger.Message) Task {
 	t := Task{
 		Row: row, was: row.State, waitedWhy: row.Reason, Lane: p.routing.Lane(row.Lane),
@@ -186,7 +185,7 @@ func (p *planner) planDue(row ledger.Message) Task {
 	kept := row.Plan
 	if problem := p.choose(&t); problem != nil &&
 		(problem.Code == envelope.TooManySegments || problem.Code.Rejects()) {
-		t.problem = problem.Code // the routing allows less than when it came
+		t.problem = problem.Code // the routing has become stricter since it came
 	}
 	if row.Attempts > 0 {
 		t.Row.Plan = kept
@@ -196,9 +195,9 @@ func (p *planner) planDue(row ledger.Message) Task {
 	return t
 }
 
-// release lets a message go that was held for a throttled channel which will not take it
-// any more: the route lost the channel, or operators switched it off. Parts of a message are
-// not let go: what is left of it may go to no other channel.
+// release unpins a message that was held for a throttled channel which will not take it any more:
+// the route lost the channel, or operators switched it off. A message with accepted parts stays
+// pinned, because no other channel may send the rest.
 func (p *planner) release(t *Task) {
 	if t.Row.Pinned == "" || len(t.Row.PartsLeft) > 0 || t.Row.SameKey != "" || t.Route == nil {
 		return
@@ -209,7 +208,7 @@ func (p *planner) release(t *Task) {
 	}
 }
 
-// choose fills in route and segments, and draw and first choice when the route draws.
+// choose fills in route and segments, and the draw and first choice when the route draws.
 func (p *planner) choose(t *Task) *envelope.Problem {
 	if !t.Row.ExpiresAt.After(p.now) {
 		return &envelope.Problem{
@@ -260,12 +259,12 @@ func (p *planner) choose(t *Task) *envelope.Problem {
 	return nil
 }
 
-// whole reports whether no part of the message may have been taken before: what has begun is
-// finished.
+// whole reports whether no part of the message may have been taken before. A message that is not
+// whole is past the rules that apply only to new messages: it is finished.
 func (t *Task) whole() bool { return len(t.Row.PartsLeft) == 0 && t.Row.SameKey == "" }
 
-// fewest is how many parts the message has on that member of its route which needs fewest, or on
-// the first that needs no more than the route allows.
+// fewest is the least number of parts that the message has on any member of its route, or that on
+// the first member where it is within the route's bound.
 func (p *planner) fewest(t *Task) int {
 	n := t.common
 	for i, c := range t.Route.Members {
@@ -280,8 +279,8 @@ func (p *planner) fewest(t *Task) int {
 	return n
 }
 
-// draw picks the first choice under the key of that id. A sticky draw needs no key any more: the
-// keyed hash of the number was made when the message came.
+// draw picks the first choice under the key of that id. A sticky draw needs no key here: the keyed
+// hash of the number was made when the message came.
 func (p *planner) draw(t *Task, keyID string) {
 	drawer, table := p.keys.of(keyID), t.Route.Table
 	n := table.Size()
@@ -299,8 +298,8 @@ func (t *Task) draw(drawer *selector.Drawer) uint64 {
 	return drawer.Draw(t.Row.ID, 1, t.Route.Table.Size())
 }
 
-// deadline is when a message loses its use: its own expires_at, else the lane's time to
-// live after it was produced or is to be sent.
+// deadline is when a message is no longer worth sending: its own expires_at, else the lane's time
+// to live, counted from when it was produced or is to be sent.
 func deadline(m *envelope.Message, produced time.Time, lane Lane) time.Time {
 	if !m.ExpiresAt.IsZero() {
 		return m.ExpiresAt
@@ -322,13 +321,14 @@ func (p *planner) bury(t *Task, job *Job, problem *envelope.Problem) {
 	}
 }
 
-// positionID names a record that has no usable id of its own. It is longer than the
-// 64 characters a producer may use, so it can never take a producer's id.
+// positionID names a record that has no usable id. It is longer than the 64 characters that a
+// producer's id may have, so the two cannot collide.
 func positionID(o Origin) string {
 	return "record without a usable message id, known by its position in Kafka: " + o.String()
 }
 
-// letter is the dead letter of a record: the original bytes, and why and where in headers.
+// letter is the dead letter of a record: the original bytes, with the reason and the Kafka position
+// in headers.
 func letter(job *Job, problem *envelope.Problem) *ledger.Notice {
 	return &ledger.Notice{
 		Kind:  ledger.Letter,

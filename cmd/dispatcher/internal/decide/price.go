@@ -14,7 +14,7 @@ import (
 // Price is the price of a channel, indexed. The zero value charges nothing.
 type Price struct {
 	config.Price
-	longest []int // of the prefixes of each list
+	longest []int // length of the longest prefix of each list
 
 	rate int64  // billionths of a unit of base that one unit of Currency is worth; 0 converts nothing
 	base string // empty when nothing is converted
@@ -33,9 +33,8 @@ func NewPrice(currency string, lists ...config.PriceList) Price {
 	return p
 }
 
-// In makes the price comparable with others: it is converted at a rate, in billionths, to a base
-// currency wherever one number stands for the prices of several channels. What is billed stays in
-// Currency.
+// In sets the rate, in billionths, at which the price is converted to a base currency. The
+// converted price is used to compare channels; billing stays in Currency.
 func (p Price) In(base string, rate int64) Price {
 	p.base, p.rate = base, rate
 	return p
@@ -90,8 +89,8 @@ func (p *Price) Segment(to *Destination, at time.Time) int64 {
 	return l.Default
 }
 
-// possible are the amounts that a segment may cost at a time for a number of which only the country
-// code is known, ascending, each once.
+// possible are the amounts that a segment may cost at a time when only the calling code of the
+// number is known; ascending and distinct.
 func (p *Price) possible(r *Routing, code int16, at time.Time) []int64 {
 	if len(p.Lists) == 0 {
 		return []int64{0}
@@ -101,7 +100,7 @@ func (p *Price) possible(r *Routing, code int16, at time.Time) []int64 {
 	for prefix, amount := range l.Prefixes {
 		switch may, surely := begins(code, prefix); {
 		case surely:
-			longest = max(longest, prefix) // those that surely fit begin each other
+			longest = max(longest, prefix) // all prefixes that surely match are prefixes of one another
 		case may:
 			amounts = append(amounts, amount)
 		}
@@ -120,7 +119,7 @@ func (p *Price) possible(r *Routing, code int16, at time.Time) []int64 {
 	return slices.Compact(amounts)
 }
 
-// at is the list that holds at a time; the first when that is zero.
+// at is the index of the list in force at a time; the first list for the zero time.
 func (p *Price) at(at time.Time) int {
 	for i := len(p.Lists) - 1; i > 0; i-- {
 		if !at.Before(p.Lists[i].From) {
@@ -141,20 +140,19 @@ func (p *Price) byCountry() bool {
 }
 
 // units is Segment for scoring rules: in whole units of the base currency, or of the channel's own
-// where the document has no rates.
+// currency where the document has no rates.
 func (p *Price) units(to *Destination, at time.Time) float64 {
 	return float64(p.comparable(p.Segment(to, at))) / 1e6
 }
 
-// Price is what the message costs on a channel when parts of it are submitted, at the moment of the
-// task.
+// Price is what so many parts of the message cost on a channel at the time of the task.
 func (t *Task) Price(ch *Channel, parts int) int64 {
 	return int64(parts) * ch.Price.Segment(&t.to, t.At)
 }
 
-// overPriceCap reports whether the whole message costs more on a channel than it may: by its own
-// max_price, which is in the base currency of the document's rates or, without rates, in the
-// channel's own; or by the cap of its route, which has an amount for each currency.
+// overPriceCap reports whether the whole message costs more on a channel than allowed by its own
+// max_price or by the cap of its route. max_price is in the base currency of the document's rates
+// or, without rates, in the channel's own. The cap has an amount for each currency.
 func (t *Task) overPriceCap(ch *Channel) bool {
 	if t.msg.MaxPrice == nil && len(t.Route.PriceCap) == 0 {
 		return false
@@ -170,7 +168,7 @@ func (t *Task) overPriceCap(ch *Channel) bool {
 // networkLabel is the label of a message that names the mobile network of its recipient.
 const networkLabel = "mccmnc"
 
-// network is what a label says, digits alone; empty when it says nothing of use.
+// network is the label's value if it is digits only; else empty.
 func network(label string) string {
 	if strings.Trim(label, "0123456789") != "" {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"dispatcher/selector"
 )
 
-// Troubles of a scoring function: the bounded words of Scores.Trouble.
+// Values of Scores.Trouble: why a scoring function gave no scores.
 const (
 	FunctionTimeout     = "function_timeout"     // no answer in time for the deadline or the claim
 	FunctionStatus      = "function_status"      // it answered with another status than 200
@@ -18,15 +18,15 @@ const (
 	FunctionTooFew      = "function_too_few"     // not one score for each candidate
 	FunctionNotFinite   = "function_not_finite"  // a score is NaN or infinite
 	FunctionTooLarge    = "function_too_large"   // its answer is longer than is read
-	FunctionUnreachable = "function_unreachable" // no connection, or nobody to ask
+	FunctionUnreachable = "function_unreachable" // no connection, or the function was not asked
 )
 
-// ScoreQuestion is what a function gets to know about a message, which is neither number
-// nor text, and its candidates: all members of the route in configured order.
+// ScoreQuestion is what a function is told about a message and its candidates, all members of the
+// route in configured order. It holds neither number nor text.
 type ScoreQuestion struct {
 	Route, Lane string
 	Labels      map[string]selector.Value
-	Selectors   []selector.Selector // those that still count
+	Selectors   []selector.Selector // not expired
 	Candidates  []ScoreCandidate
 }
 
@@ -39,14 +39,14 @@ type ScoreCandidate struct {
 	Currency string
 }
 
-// Scores is the answer to a ScoreQuestion: one finite value per candidate in the same
-// order, or the word for what went wrong.
+// Scores is the answer to a ScoreQuestion: one finite value per candidate in the same order, or the
+// word for what went wrong.
 type Scores struct {
 	Values  []float64
 	Trouble string
 }
 
-// Checked turns an answer that does not fit its question into the trouble that it is.
+// Checked replaces an answer that does not fit its question by the trouble that describes it.
 func (s Scores) Checked(candidates int) Scores {
 	if s.Trouble != "" {
 		return Scores{Trouble: s.Trouble}
@@ -64,8 +64,8 @@ func (s Scores) Checked(candidates int) Scores {
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
-// ScoreRequest gathers the questions that a batch has for scoring functions, each distinct one
-// once. It asks nobody itself.
+// ScoreRequest collects the distinct questions that a batch has for scoring functions. It does not
+// ask them.
 type ScoreRequest struct {
 	Routing *Routing
 	Now     time.Time
@@ -80,7 +80,7 @@ type OpenQuestion struct {
 	Answer   Scores
 }
 
-// Add notes the question about a task whose route asks, and returns where its answer will be.
+// Add adds the question about a task whose route asks, and returns where its answer will be.
 func (q *ScoreRequest) Add(t *Task) *OpenQuestion {
 	question := newQuestion(q.Routing, t, q.Now)
 	key := question.messageKey()
@@ -96,7 +96,7 @@ func (q *ScoreRequest) Add(t *Task) *OpenQuestion {
 	return one
 }
 
-// newQuestion is what a function is told about a task at a moment of the database's clock.
+// newQuestion is the question about a task at a moment of the database's clock.
 func newQuestion(r *Routing, t *Task, now time.Time) ScoreQuestion {
 	age := time.Duration(0) // of a message that is not stored yet
 	if !t.Row.ReceivedAt.IsZero() {
@@ -117,18 +117,18 @@ func newQuestion(r *Routing, t *Task, now time.Time) ScoreQuestion {
 	return question
 }
 
-// JobKey names a job: its id may be used for another message, too.
+// JobKey identifies a job. The id alone does not, because two messages may have the same id.
 type JobKey struct {
 	id     string
 	digest int64
 }
 
-// JobKey is that of a task of a job.
+// JobKey is the key of the task's job.
 func (t *Task) JobKey() JobKey { return JobKey{t.Row.ID, t.Row.Digest} }
 
-// The key of a question is a text in which every part says how long it is, so that two questions
-// have the same key only when they are the same. Labels count without their order, selectors and
-// candidates with it.
+// The key of a question is a text in which every part is preceded by its length, so different
+// questions have different keys. The order of labels does not matter; that of selectors and
+// candidates does.
 
 // AppendKey appends the key of all that a function is told by a question.
 func (q *ScoreQuestion) AppendKey(b []byte) []byte {
@@ -140,8 +140,8 @@ func (q *ScoreQuestion) AppendKey(b []byte) []byte {
 	return b
 }
 
-// messageKey is the part of the key in which questions of one routing can differ: names, labels and
-// currencies of channels do not.
+// messageKey is the part of the key in which questions under one routing can differ. Names, labels
+// and currencies of channels cannot.
 func (q *ScoreQuestion) messageKey() string { return string(q.appendMessageKey(nil)) }
 
 func (q *ScoreQuestion) appendMessageKey(b []byte) []byte {
@@ -158,9 +158,9 @@ func (q *ScoreQuestion) appendMessageKey(b []byte) []byte {
 	return b
 }
 
-// AppendFunctionKey appends the key of whom a question is put to, and how: another routing makes
-// new values of the same functions. How long it may take and how long an answer holds are not part
-// of it.
+// AppendFunctionKey appends a key of the function that is asked and of how it is asked. It compares
+// by value, because another routing has new copies of the same functions. Timeout and cache time
+// are not part of it.
 func AppendFunctionKey(b []byte, f *Function) []byte {
 	b = keyLabels(keyText(keyText(b, f.URL), f.Token), f.Parameters)
 	if f.Batch {

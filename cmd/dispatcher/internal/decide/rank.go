@@ -14,18 +14,18 @@ const (
 	ByFunction   = "function"
 )
 
-// ExpressionFailed is the trouble of an expression that had no finite result for every candidate.
+// ExpressionFailed is the trouble of an expression without a finite result for every candidate.
 const ExpressionFailed = "expression_failed"
 
-// basis is what a ranker depends on beside the candidates themselves.
+// basis is what a ranker depends on besides the candidates themselves.
 type basis struct {
-	after     int   // round robin: the place behind which it goes on; -1 is from the start
+	after     int   // round robin: the place after which it continues; -1 is from the start
 	ascending bool  // best worker: the lowest score first
 	drawn     []int // redraw: places in the order in which they were drawn
 }
 
-// order sorts candidates, which must be in configured order, as a ranker does. It is pure:
-// an auditor who has the candidates, their scores and the basis gets the same order.
+// order sorts candidates, which must be in configured order, as a ranker does. It is pure: an
+// auditor with the same candidates, scores and basis gets the same order.
 func order(by Ranker, candidates []selector.Candidate, b basis) {
 	switch by {
 	case RoundRobin:
@@ -36,18 +36,18 @@ func order(by Ranker, candidates []selector.Candidate, b basis) {
 		byDraws(candidates, b.drawn)
 	case LoadRatio:
 		selector.ByLoadRatio(candidates)
-	case InOrder: // they are
+	case InOrder: // they are in that order already
 	}
 }
 
-// byDraws puts candidates into the order in which they were drawn. Those that were not,
-// because they have no weight, follow in configured order.
+// byDraws puts candidates into the order in which they were drawn. Those without a weight were not
+// drawn and follow in configured order.
 func byDraws(candidates []selector.Candidate, drawn []int) {
 	most := 0
 	for _, c := range candidates {
 		most = max(most, c.Index)
 	}
-	turn := make([]int, most+1) // by place; those not drawn sort behind all others
+	turn := make([]int, most+1) // by place; those not drawn sort after all others
 	for place := range turn {
 		turn[place] = len(drawn) + place
 	}
@@ -61,9 +61,9 @@ func byDraws(candidates []selector.Candidate, drawn []int) {
 	)
 }
 
-// scored fills in the scores of a task's candidates by the rule of its route. When the rule
-// fails for any of them, all are scored by the default rule and trouble says why in one
-// bounded word; scoring is then empty. selectors are the message's selectors that still count.
+// scored fills in the scores of a task's candidates by the rule of its route. If the rule fails for
+// any of them, the default rule scores all of them, trouble says why in one word of a closed list,
+// and scoring is empty. selectors are the message's selectors that have not expired.
 func (r *Routing) scored(
 	t *Task, selectors []selector.Selector, candidates []selector.Candidate,
 ) (scoring, trouble string) {
@@ -93,8 +93,8 @@ func (r *Routing) scored(
 	return "", trouble
 }
 
-// lowestFirst reports whether the lowest score goes first. That is a property of the rule: when
-// the default had to stand in for it, the best match goes first.
+// lowestFirst reports whether the lowest score goes first. The rule sets that; when the default
+// rule replaced it, the highest score goes first.
 func lowestFirst(s *config.Scoring, trouble string) bool { return s.Ascending && trouble == "" }
 
 func (r *Routing) scoredByExpression(
@@ -114,8 +114,7 @@ func (r *Routing) scoredByExpression(
 	return true
 }
 
-// scoredByFunction takes over what the function answered; a missing answer is one of a
-// function that could not be reached.
+// scoredByFunction takes over the function's answer. A missing answer counts as unreachable.
 func scoredByFunction(answer *Scores, candidates []selector.Candidate) (trouble string) {
 	if answer == nil {
 		return FunctionUnreachable

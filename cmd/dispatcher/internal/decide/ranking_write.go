@@ -6,29 +6,29 @@ import (
 	"strconv"
 )
 
-// AppendRanking writes the form in which a ranking is stored, a JSON object whose text "line" has
-// the candidates, with commas between them:
+// AppendRanking writes the stored form of a ranking: a JSON object whose text "line" lists the
+// candidates, separated by commas:
 //
 //	{"version":7,"by":"load_ratio","latest":1795262400000000,
 //	 "line":"a 3/100 0 no_slot,b 4 250,c 5/50 -","more":12}
 //
-// The fields of a candidate have a space between them: its channel, what the order depends on, and
-// why it was passed over, which the chosen one and those behind it lack. What the order depends on
-// is
+// The fields of a candidate are separated by spaces: its channel, what the order depends on, and
+// why it was passed over. The chosen candidate and those after it have no such reason. What the
+// order depends on is
 //
 //	load_ratio, wait          load idle
 //	best_worker               score idle
 //	the same by expression    score load idle
 //	round_robin, redraw, order  nothing: they do not depend on the channels' state
 //
-// load is active/capacity, without the capacity when that is the one before it. idle is how many
-// microseconds before "latest" it got its last attempt, or - for never. score is a number, = for
-// the one before it, or - for none. Rankings by round_robin, redraw and order end with the chosen
-// one.
+// load is active/capacity; the capacity is left out when it equals that of the candidate before.
+// idle is how many microseconds before "latest" the channel got its last attempt, or - for never.
+// score is a number, = for the same as the candidate before, or - for none. Rankings by
+// round_robin, redraw and order end with the chosen candidate.
 //
-// Every fallback stores one, and every message of a route that does not draw. PostgreSQL takes
-// apart each value of a JSON document, so one text for all candidates costs half of what a list of
-// them does, and a quarter of a list of objects; BenchmarkStoredRankings measures it.
+// Every fallback stores a ranking, and so does every message on a route that does not draw.
+// PostgreSQL parses each value of a JSON document, so one text for all candidates costs half as
+// much as a list, and a quarter of a list of objects; BenchmarkStoredRankings measures it.
 func AppendRanking(dst []byte, r *Ranking) []byte {
 	w := newLineWriter(r)
 	for i := range r.Candidates {
@@ -47,17 +47,17 @@ func AppendRanking(dst []byte, r *Ranking) []byte {
 	return appendTail(dst, r.More+len(r.Candidates)-n)
 }
 
-// MarshalJSON is AppendRanking.
+// MarshalJSON writes the form of AppendRanking.
 func (r Ranking) MarshalJSON() ([]byte, error) { return AppendRanking(nil, &r), nil }
 
-// fields are those that candidates have between their channel and the reason.
+// fields are those that candidates have between the channel and the reason.
 type fields struct{ score, load, idle bool }
 
 func fieldsOf(r *Ranking) fields {
 	switch Ranker(r.By) {
 	case RoundRobin, Redraw, InOrder:
 		return fields{}
-	case BestWorker: // an expression may go by the load
+	case BestWorker: // an expression may depend on the load
 		return fields{
 			score: true, load: r.Scoring == ByExpression || r.Trouble == ExpressionFailed,
 			idle: true,
@@ -70,11 +70,11 @@ func fieldsOf(r *Ranking) fields {
 // HoldsLoad reports whether candidates are stored with their load.
 func (r *Ranking) HoldsLoad() bool { return fieldsOf(r).load }
 
-// Stateless reports whether the order does not depend on the channels' state, but on a turn, on
-// draws or on the document alone.
+// Stateless reports whether the order depends only on a turn, on draws or on the document, and not
+// on the channels' state.
 func (r *Ranking) Stateless() bool { return fieldsOf(r).stateless() }
 
-// stateless reports whether the order follows without any state of the channels.
+// stateless reports whether candidates have no field of a channel's state.
 func (f fields) stateless() bool { return f == fields{} }
 
 // lineWriter writes the candidates of one ranking.
@@ -154,7 +154,7 @@ func (w *lineWriter) appendScore(dst []byte, score *float64) []byte {
 	return w.scores.append(dst, *score)
 }
 
-// appendTail writes everything behind the candidates.
+// appendTail writes everything after the candidates.
 func appendTail(dst []byte, more int) []byte {
 	dst = append(dst, '"')
 	if more > 0 {
@@ -163,8 +163,8 @@ func appendTail(dst []byte, more int) []byte {
 	return append(dst, '}')
 }
 
-// scoreTexts remembers how scores are written. Messages with the same labels and selectors give
-// channels the same scores, and to copy digits is quicker than to work them out.
+// scoreTexts caches how scores are written. Messages with the same labels and selectors give
+// channels the same scores, and copying digits is faster than formatting them.
 type scoreTexts [64]struct {
 	score float64
 	text  string // empty until the place is used
@@ -179,8 +179,8 @@ func (s *scoreTexts) append(dst []byte, score float64) []byte {
 	return append(dst, known.text...)
 }
 
-// plain reports whether a byte stands for itself in the line. The others are written as % and two
-// hexadecimal digits: what separates, what JSON would escape, and all but ASCII.
+// plain reports whether a byte is written as it is. All others are written as % and two hexadecimal
+// digits: separators, bytes that JSON would escape, and everything outside ASCII.
 func plain(c byte) bool {
 	return c > ' ' && c <= '~' && c != '"' && c != '\\' && c != ',' && c != '%'
 }
@@ -204,7 +204,7 @@ func appendWord(dst []byte, word string) []byte {
 	return append(dst, word...)
 }
 
-// appendOptional leaves an empty text out.
+// appendOptional leaves out an empty text.
 func appendOptional(dst []byte, key, s string) []byte {
 	if s == "" {
 		return dst
@@ -216,7 +216,7 @@ func appendMember(dst []byte, key, s string) []byte {
 	dst = append(dst, key...)
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			quoted, _ := json.Marshal(s) // a string cannot fail
+			quoted, _ := json.Marshal(s) // marshalling a string cannot fail
 			return append(dst, quoted...)
 		}
 	}

@@ -9,16 +9,16 @@ import (
 	"dispatcher/selector"
 )
 
-// SelectorsAt are the selectors of a recorded message that still counted at a moment.
+// SelectorsAt are the selectors of a recorded message that had not expired at a moment.
 func SelectorsAt(m *ledger.Message, at time.Time) []selector.Selector {
 	msg, problem := envelope.Decode(m.Envelope, true)
 	if problem != nil {
-		return nil // it was decoded before it was stored: only damage explains this
+		return nil // it was decoded before it was stored, so the row is damaged
 	}
 	return selector.Unexpired(msg.Selectors, at.Sub(m.ReceivedAt))
 }
 
-// ExpiredSelectors are the keys of a message's selectors that no longer counted at a moment.
+// ExpiredSelectors are the keys of a message's selectors that had expired at a moment.
 func ExpiredSelectors(m *ledger.Message, at time.Time) []string {
 	msg, problem := envelope.Decode(m.Envelope, true)
 	if problem != nil {
@@ -34,8 +34,8 @@ func ExpiredSelectors(m *ledger.Message, at time.Time) []string {
 	return expired
 }
 
-// ReplacesSender reports whether a channel with such rules puts a sender of its own in the place of
-// a recorded message's.
+// ReplacesSender reports whether a channel with these rules replaces the sender of a recorded
+// message.
 func ReplacesSender(m *ledger.Message, s *config.Senders, country func(number string) string) bool {
 	msg, problem := envelope.Decode(m.Envelope, true)
 	if problem != nil || msg.From == "" || len(s.Rules) == 0 {
@@ -45,8 +45,8 @@ func ReplacesSender(m *ledger.Message, s *config.Senders, country func(number st
 	return ok && sender != msg.From
 }
 
-// DestinationOf is where a recorded message goes. country may be nil, and then none is known. The
-// number is empty when the record is damaged.
+// DestinationOf is where a recorded message goes. Without country, which may be nil, no country is
+// known. The number is empty when the record is damaged.
 func DestinationOf(m *ledger.Message, country func(number string) string) Destination {
 	msg, problem := envelope.Decode(m.Envelope, true)
 	if problem != nil {
@@ -62,8 +62,8 @@ func DestinationOf(m *ledger.Message, country func(number string) string) Destin
 	return to
 }
 
-// Recipient is the number that a recorded message goes to, to tell which limits count it; empty
-// when the record is damaged. It must not be shown.
+// Recipient is the number of a recorded message, for finding the limits that count it; empty when
+// the record is damaged. It must not be shown.
 func Recipient(m *ledger.Message) string {
 	msg, problem := envelope.Decode(m.Envelope, true)
 	if problem != nil {

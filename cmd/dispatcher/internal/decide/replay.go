@@ -10,19 +10,19 @@ import (
 )
 
 // Replay plans recorded messages again, and decides about them, under one version of the routing.
-// Every channel has room and is ready: what it finds in a message's way is what the version alone
-// puts there. It keeps scratch space: one goroutine at a time.
+// It takes every channel as ready and with room, so it finds only those exclusions that follow from
+// the version. It has scratch space: use it from one goroutine at a time.
 type Replay struct {
 	a       *assigner
-	keyless bool // no key is at hand
+	keyless bool // no key is known
 }
 
-// NewReplay returns a Replay of a version, which is prepared for it. keys are those of the key
-// file, in any order; without any, draws are taken as they are.
+// NewReplay returns a Replay of a version, which it prepares. keys are those of the key file, in
+// any order. Without keys, recorded draws are trusted.
 func NewReplay(version *Routing, keys []selector.Key) *Replay {
 	keyless := len(keys) == 0
 	if keyless {
-		keys = []selector.Key{{}} // under which nothing was drawn
+		keys = []selector.Key{{}} // an id that no draw has
 	}
 	routing := *version
 	routing.Prepare()
@@ -37,26 +37,27 @@ func NewReplay(version *Routing, keys []selector.Key) *Replay {
 // Version is the prepared routing.
 func (r *Replay) Version() *Routing { return r.a.routing }
 
-// HasKey reports whether the key of that id is at hand, so that its draws can be repeated.
+// HasKey reports whether the key of that id is known, so that its draws can be repeated.
 func (r *Replay) HasKey(id string) bool { return !r.keyless && r.a.keys.has(id) }
 
-// Draws reports whether the draws of a route that were made under the key of that id can be
-// repeated. Sticky ones need no key, and there is nothing to repeat where nothing is drawn.
+// Draws reports whether the draws of a route under the key of that id can be repeated. Sticky draws
+// need no key, and a route that does not draw has none to repeat.
 func (r *Replay) Draws(route *Route, keyID string) bool {
 	return !route.Draws() || route.Sticky || r.HasKey(keyID)
 }
 
-// Plan plans a message as its row stood before an attempt. begun says that it was on its way
-// already, so that no block stops it any more. The route of the task is nil when none takes it.
+// Plan plans a message from its row as it was before an attempt. begun says that an earlier attempt
+// was made, so that no block stops the message any more. The route of the task is nil when no route
+// takes it.
 func (r *Replay) Plan(row *ledger.Message, msg *envelope.Message, begun bool) *Task {
 	t := &Task{Row: *row, msg: *msg, Lane: r.a.routing.Lane(row.Lane), First: -1}
-	// Its clock stands before every deadline.
+	// The zero clock of this planner is before every deadline.
 	p := &planner{routing: r.a.routing, keys: r.a.keys, begun: begun}
 	if p.choose(t) != nil {
 		t.Route = nil
 		return t
 	}
-	// A draw that cannot be repeated is taken as it is.
+	// A draw that cannot be repeated is trusted.
 	if row.Attempts > 0 || !r.Draws(t.Route, row.Plan.KeyID) {
 		t.First = r.a.routing.Place(t.Route, row.Plan.FirstChoice)
 	}
@@ -64,8 +65,8 @@ func (r *Replay) Plan(row *ledger.Message, msg *envelope.Message, begun bool) *T
 	return t
 }
 
-// Drawn is the task with a channel as its first choice, if a key at hand draws that for it; else
-// the task itself. Without keys any of its channels may have been drawn.
+// Drawn is the task with a channel as its first choice, if a known key draws that; else the task
+// itself. Without keys, any member of its route may have been drawn.
 func (r *Replay) Drawn(t *Task, channel string) *Task {
 	if place := r.a.routing.Place(t.Route, channel); r.keyless && !t.Route.Sticky && place >= 0 {
 		other := *t
@@ -93,8 +94,8 @@ func (r *Replay) Exclusion(t *Task, selectors []selector.Selector, c int) string
 // Parts is how many segments an attempt on this channel would submit.
 func (r *Replay) Parts(t *Task, ch *Channel) int { return r.a.parts(t, ch) }
 
-// Limits lists the limits of the version that count a message on channel c, or may count it, if its
-// payload is gone.
+// Limits lists the limits of the version that count a message on channel c. If its payload is gone,
+// it lists those that may count it.
 func (r *Replay) Limits(t *Task, c int) []admission.Limit {
 	x := &r.a.counters.index
 	all := slices.Clone(x.own[c])
@@ -119,8 +120,8 @@ func (r *Replay) Limits(t *Task, c int) []admission.Limit {
 	return all
 }
 
-// Closed reports whether a limit of the version leaves the message no room on channel c in any
-// window, or may leave it none: a first choice is not waited for then. cut is that of MayMisfit.
+// Closed reports whether a limit of the version has, or may have, no room for the message on
+// channel c in any window. A first choice is not waited for then. cut is that of MayMisfit.
 func (r *Replay) Closed(t *Task, c int, cut bool) bool {
 	need := r.a.need(t, &r.a.routing.Channels[c])
 	if t.withoutPayload {
@@ -133,8 +134,8 @@ func (r *Replay) Closed(t *Task, c int, cut bool) bool {
 	})
 }
 
-// Rank puts candidates into the order that a stored ranking was made in: all but the first choice
-// of a route that draws. They must have what the order depends on.
+// Rank puts candidates into the order of a stored ranking: all but the first choice of a route that
+// draws. The candidates must have the fields that the order depends on.
 func (r *Replay) Rank(t *Task, k *Ranking, candidates []selector.Candidate) {
 	b := basis{}
 	switch Ranker(k.By) {
@@ -150,7 +151,7 @@ func (r *Replay) Rank(t *Task, k *Ranking, candidates []selector.Candidate) {
 		b.drawn = t.Route.Table.Redraw(r.a.keys.of(k.KeyID), t.Row.ID, first)
 	case LoadRatio, InOrder:
 	}
-	// A ranker takes them in configured order.
+	// Rankers expect configured order.
 	slices.SortFunc(candidates, func(x, y selector.Candidate) int { return x.Index - y.Index })
 	order(Ranker(k.By), candidates, b)
 }

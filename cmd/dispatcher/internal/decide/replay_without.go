@@ -9,13 +9,13 @@ import (
 	"dispatcher/ledger"
 )
 
-// Messages whose payload is gone are planned again as far as their rows tell: on the route that is
-// on record, with the segments that are on record. What depended on number, text, sender, labels or
-// selectors may have been one way or another.
+// Messages whose payload is gone are planned again from their rows alone: on the recorded route,
+// with the recorded number of segments. What depended on number, text, sender, labels or selectors
+// cannot be decided and is left open.
 
-// RoutesFor lists the routes that may have taken a message of which neither number nor labels are
-// known any more. After one that takes every message of its lane, tenant and calling code no other
-// can have.
+// RoutesFor lists the routes that may have taken a message whose number and labels are no longer
+// known. The list ends with the first route that takes every message of its lane, tenant and
+// calling code.
 func (r *Replay) RoutesFor(row *ledger.Message) []*Route {
 	var routes []*Route
 	for i := range r.a.routing.Routes {
@@ -44,7 +44,7 @@ func (r *Replay) mayTake(route *Route, row *ledger.Message) (may, surely bool) {
 		one, all := begins(row.CallingCode, prefix)
 		may, surely = may || one, surely || all
 	}
-	// Whether it had a send_at, by which hours count, is not known either.
+	// Its send_at, which decides the hours, is not known either.
 	return may, surely && len(m.Countries) == 0 && len(m.Labels) == 0 && len(m.Senders) == 0 &&
 		!route.byHours()
 }
@@ -72,9 +72,9 @@ func (r *Replay) PlanWithout(row *ledger.Message, route *Route) *Task {
 	return t
 }
 
-// MayMisfit reports whether a reason is one that the payload can have given against channel c, and
-// none that is looked for before these applies. cut says whether its text may have another number
-// of segments there than is on record.
+// MayMisfit reports whether the payload may have excluded channel c for this reason, and no reason
+// checked before these applies. cut says whether the text may have another number of segments there
+// than recorded.
 func (r *Replay) MayMisfit(t *Task, c int, reason string, cut bool) bool {
 	ch := &r.a.routing.Channels[c]
 	if ch.State == Disabled || ch.State == Draining ||
@@ -91,7 +91,7 @@ func (r *Replay) MayMisfit(t *Task, c int, reason string, cut bool) bool {
 	case badFrom:
 		return len(ch.Senders.Rules) > 0
 	case PriceCap:
-		return true // the message may have had one of its own
+		return true // the message may have had a sender of its own
 	}
 	return false
 }
@@ -106,8 +106,8 @@ func (r *Replay) mostNeeded(t *Task, ch *Channel, cut bool) admission.Need {
 	return admission.Need{Lane: t.Row.Lane, Segments: parts, Micros: most}
 }
 
-// Prices are what a number of segments of a message whose payload is gone may cost on a channel at
-// a time, ascending.
+// Prices are what so many segments of a message without payload may cost on a channel at a time,
+// ascending.
 func (r *Replay) Prices(t *Task, ch *Channel, segments int, at time.Time) []int64 {
 	amounts := ch.Price.possible(r.a.routing, t.Row.CallingCode, at)
 	for i := range amounts {

@@ -8,20 +8,20 @@ import (
 	"dispatcher/provider"
 )
 
-// CodeOperator is that of an attempt about which an operator said what became of it, and CodeLookup
-// of one about which the provider was asked afterwards: nobody answered either.
+// Codes of attempts that nobody answered and that were resolved later: CodeOperator by an operator,
+// CodeLookup by asking the provider.
 const (
 	CodeOperator = "operator"
 	CodeLookup   = "lookup"
 )
 
-// codeRepeated is that of an attempt that turned out to be the same submission as an earlier one
-// that was answered.
+// codeRepeated is that of an attempt that proved to be the same submission as an earlier, answered
+// one.
 const codeRepeated = "same_key"
 
 // AnsweredLate ends an ambiguity whose first attempt was answered late, or proved by a receipt. The
 // transaction that wrote the answer has also moved the message on, unless there were further
-// attempts under the key: then the latest stands for all of them.
+// attempts under the key: then the latest of them represents the submission.
 func AnsweredLate(o *ledger.OpenAmbiguity, now time.Time) *ledger.Resolution {
 	verdict := ledger.NotTaken
 	if o.Answer == provider.Accepted.String() {
@@ -37,9 +37,9 @@ func AnsweredLate(o *ledger.OpenAmbiguity, now time.Time) *ledger.Resolution {
 	if o.Receipt != ledger.Delivered && o.Receipt != ledger.Undelivered {
 		return j
 	}
-	j.Settlement.Await = 0 // they have come, for the first attempt
+	j.Settlement.Await = 0 // the receipts came, for the first attempt
 	f := RecordedAttempt(&o.Message, &o.Attempt, &Lane{})
-	j.Settlement.Notice = nil // what the receipt said is the news
+	j.Settlement.Notice = nil // the event reports what the receipt said
 	s := ledger.Settlement{ID: o.Message.ID, Attempt: o.Attempt.Number, State: o.Receipt}
 	n := statusOfSettlement(f, &s, now)
 	j.Move = &ledger.Move{State: o.Receipt, Notice: &n}
@@ -47,9 +47,9 @@ func AnsweredLate(o *ledger.OpenAmbiguity, now time.Time) *ledger.Resolution {
 }
 
 // Resolve ends an ambiguity with what was found out late: Taken under the provider's reference,
-// NotTaken, or Unresolved when nobody will know. code says who found out. Its receipts are awaited
-// from then on, for as long as those of its channel were when it was sent. Whether the message goes
-// on, and how, is decided as for any answer. It is pure.
+// NotTaken, or Unresolved when it will stay unknown. code says who found out. Receipts are awaited
+// from now on, for the time that the channel had when the attempt was sent. Whether and how the
+// message goes on is decided as for any answer. It is pure.
 func Resolve(
 	o *ledger.OpenAmbiguity, verdict ledger.ResolvedAs, code, reference string, now time.Time,
 ) *ledger.Resolution {
@@ -86,11 +86,11 @@ func Resolve(
 func truth(f *Attempt, res *provider.Result, now time.Time) *ledger.Settlement {
 	s := Settle(f, res, now)
 	s.Ambiguity = nil                 // the resolution ends it
-	s.Receipts, s.CutShort = 0, false // who found out knows no more of its parts than was known
+	s.Receipts, s.CutShort = 0, false // who found out knows nothing about parts
 	return &s
 }
 
-// unresolved is the settlement of an attempt of which nothing became known.
+// unresolved is the settlement of an attempt whose result stays unknown.
 func unresolved(o *ledger.OpenAmbiguity, f *Attempt) *ledger.Settlement {
 	return &ledger.Settlement{
 		Seq: f.Seq, ID: f.Submission.ID, Attempt: o.Attempt.Number, Outcome: provider.Unknown,
@@ -98,7 +98,7 @@ func unresolved(o *ledger.OpenAmbiguity, f *Attempt) *ledger.Settlement {
 	}
 }
 
-// moved is where a message goes without anything having become known, with its event.
+// moved is the next state of a message whose attempt stays unknown, with its event.
 func moved(f *Attempt, s *ledger.Settlement, now time.Time) *ledger.Move {
 	n := statusOfSettlement(f, s, now)
 	return &ledger.Move{
@@ -107,7 +107,7 @@ func moved(f *Attempt, s *ledger.Settlement, now time.Time) *ledger.Move {
 	}
 }
 
-// Conclude ends a search that found nothing about an attempt, as its lane does.
+// Conclude ends a search that found nothing, in the way that the lane is configured.
 func Conclude(o *ledger.OpenAmbiguity, f *Attempt, now time.Time) *ledger.Resolution {
 	s := unresolved(o, f)
 	as := giveUp(f, o.Partly, s, now)

@@ -1,21 +1,21 @@
 package decide
 
-// Room is what a channel may take in one claim.
+// Room is how many attempts a channel may still have in flight, for one claim.
 type Room struct {
 	Left  int   // of its share, for every lane; negative when the channel holds more
 	Kept  int   // how many more the first lane may take
-	More  int   // the rest of its portion that its answers entitle it to
-	Loan  int   // how many it may have besides
-	Pool  *Pool // what there is of More and Loan for all channels; nil for nothing
+	More  int   // how many beyond its share its rate of answers allows
+	Loan  int   // how many beyond its share and More it may borrow
+	Pool  *Pool // what all channels together have left for More and Loan; nil for nothing
 	Late  bool  // it fails or has too few senders: others take the message
 	Slow  bool  // no claim waits for it
 	Queue int64 // how many messages wait for the channel in the database
 }
 
-// Pool is what is left of what all channels together may have under way.
+// Pool is what is left of the in-flight attempts that all channels together may have.
 type Pool struct {
-	Spare int // beside the shares of all channels and what they hold
-	Lent  int // beside what they are entitled to, too
+	Spare int // in no channel's share, and in use by none
+	Lent  int // not part of what channels are entitled to, either
 }
 
 // Has reports whether there is room for one more attempt.
@@ -58,9 +58,9 @@ func (r *Room) Reason() string {
 	return InFlight
 }
 
-// noRoom is why channel c must not have one more attempt under way in this process; empty when
-// it may. A message waits for its first choice under inFlight, because a channel that answers
-// promptly has room again within milliseconds; under bulkhead the rules of its route apply.
+// noRoom is why channel c must not have one more attempt in flight in this process; empty when it
+// may. With in_flight a message waits for its first choice, because a channel that answers promptly
+// has room again within milliseconds. With bulkhead the rules of the route apply.
 func (a *assigner) noRoom(t *Task, c int) string {
 	if a.snapshot.Rooms == nil || a.snapshot.Rooms[c].Has(t.Lane.Order == 0) {
 		return ""
@@ -69,14 +69,14 @@ func (a *assigner) noRoom(t *Task, c int) string {
 	return a.snapshot.Rooms[c].Reason()
 }
 
-// fullChannels counts, by channel, the messages of a claim that found no room on it. A message may
-// look at its first choice twice.
+// fullChannels counts, by channel, the messages of a claim that found no room on it. Each message
+// counts once, though it may check its first choice twice.
 type fullChannels struct {
 	messages []int   // nil for none
 	last     []int64 // the row that was counted last
 }
 
-// note counts the message of a row for channel c of so many.
+// note counts the message of a row for channel c; channels is how many channels there are.
 func (f *fullChannels) note(c, channels int, row int64) {
 	if f.messages == nil {
 		f.messages, f.last = make([]int, channels), make([]int64, channels)
@@ -87,10 +87,10 @@ func (f *fullChannels) note(c, channels int, row int64) {
 	f.last[c] = row
 }
 
-// Fits is how many tasks, in their order, may be claimed before one has no room on a channel that
-// will soon have some: its first choice, or any of its route where nothing is drawn. Claiming more
-// would only make messages wait in the database. all is set when nothing has to wait for room. It
-// takes from rooms what it plans.
+// Fits is how many tasks, in their order, can be claimed before one has no room on a channel that
+// will soon have room: its first choice, or any channel of a route that does not draw. Claiming
+// more would only make messages wait in the database. all is true when none has to wait for room.
+// Fits takes the planned attempts from rooms.
 func (r *Plan) Fits(rooms []Room, unready []string) (n int, all bool) {
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
@@ -108,9 +108,9 @@ func (r *Plan) Fits(rooms []Room, unready []string) (n int, all bool) {
 	return len(r.Tasks), true
 }
 
-// planFor is the channel that a task will probably take room on, -1 when nobody knows. soon is set
-// when there is none yet and will soon be. What has no room on a slow channel waits in the
-// database: others would be held up for as long as that takes to answer.
+// planFor is the channel on which a task will probably take room; -1 when that is not known. soon
+// is true when there is no room yet but soon will be. A message for a slow channel is claimed and
+// waits in the database: in memory it would delay others until the channel answers.
 func (r *Plan) planFor(t *Task, rooms []Room, unready []string) (c int, soon bool) {
 	open := func(c int) bool { return unready[c] == "" && r.Routing.Channels[c].State.Takes() }
 	has := func(c int) bool { return rooms[c].Has(t.Lane.Order == 0) }
@@ -132,7 +132,7 @@ func (r *Plan) planFor(t *Task, rooms []Room, unready []string) (c int, soon boo
 			soon = soon || !rooms[c].Slow
 		}
 	}
-	return -1, soon // else it waits, or goes where something else than room decides
+	return -1, soon // it waits, or something other than room decides
 }
 
 // Keep drops the jobs from number n on: they follow in the next claim.
@@ -151,9 +151,9 @@ func (r *Plan) keepWanted(n int) {
 	}
 }
 
-// Share divides the slots of a claim between its jobs, of which it drops those that have none, and
-// the due rows, whose number it returns. Older messages get a quarter where there is not enough for
-// all.
+// Share divides the slots of a claim between its jobs and the due rows, and returns the number of
+// due rows. Jobs without a slot are dropped from the plan. If slots are short, due rows get at
+// least a quarter.
 func (r *Plan) Share(slots, due int) int {
 	wanted := r.Wanted()
 	if slots < wanted+due {

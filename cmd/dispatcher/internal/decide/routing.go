@@ -14,11 +14,11 @@ import (
 	"dispatcher/selector"
 )
 
-// Routing is one version of the routing document, compiled for the pipeline. It is
-// immutable: a change makes a new one and swaps a pointer.
+// Routing is one version of the routing document, compiled for the pipeline. It is immutable: a
+// change creates a new Routing and swaps the pointer.
 type Routing struct {
 	Version int64
-	// Zone is where business days are cut.
+	// Zone is the time zone of business days.
 	Zone     *time.Location
 	Channels []Channel // in the order of the document
 	Routes   []Route   // in order: the first that matches wins
@@ -27,44 +27,43 @@ type Routing struct {
 	Limits []admission.Limit
 	// Blocked says to which numbers nothing is sent.
 	Blocked Blocked
-	// Allowed says to which countries alone messages are sent.
+	// Allowed says to which countries messages are sent, if only to some.
 	Allowed config.Allowed
 	// Paused says what is not sent for now.
 	Paused config.Paused
-	// Country names the ISO 3166 region of a number in lower case. It is called only
-	// when a route, a price, a rule about senders or a block depends on countries, and must be
-	// quick.
+	// Country returns the ISO 3166 region of a number in lower case. It is called only when a route, a
+	// price, a rule about senders or a block depends on countries, and must be quick.
 	Country func(number string) string
-	// CallingCode is that of such a region, 44 for gb, 0 when it has none of its own. Nil
-	// when nobody could look. Only replays of messages whose numbers are gone ask.
+	// CallingCode returns the calling code of such a region, 44 for gb, or 0 when it has none of its
+	// own. It is nil when there is no lookup. Only replays of messages whose numbers are gone call it.
 	CallingCode func(country string) int
 
 	index     *scopeIndex // of all limits; nil until prepare
 	countries countryUse  // unknown until prepare
-	portions  []float64   // of all messages, by channel; nil until prepare
+	portions  []float64   // by channel, adding up to 1, see Portions; nil until Prepare
 }
 
-// Channel is a channel of the document with what its adapter says about it.
+// Channel is a channel of the document together with what its adapter says about it.
 type Channel struct {
 	config.Channel
 	// Price is that of the document, indexed.
 	Price Price
-	// Segments counts the billed segments of a text on this channel, as its adapter will
-	// cut it; nil counts GSM-7 and UCS-2 with an 8-bit concatenation reference.
+	// Segments counts the billed segments of a text on this channel, as its adapter splits it; nil
+	// counts GSM-7 and UCS-2 with an 8-bit concatenation reference.
 	Segments func(text string) int
-	// Cut stands for how the adapter would cut a text to send some of its parts, in the words of
-	// its Result.Cut; nil when it sends messages as a whole only.
+	// Cut identifies how the adapter would split a text to send some of its parts, in the words of its
+	// Result.Cut; nil when it sends only whole messages.
 	Cut func(text string) string
-	// Substitute replaces look-alikes for the alphabets of this channel, on routes that want it;
-	// nil replaces them for the GSM alphabet.
+	// Substitute replaces look-alikes of characters that this channel's alphabets lack, on routes that
+	// ask for it; nil does so for the GSM alphabet.
 	Substitute func(text string) string
-	// Account stands for the kind and the settings of the channel: while it is the same, so is the
-	// provider behind it.
+	// Account identifies the kind and the settings of the channel: while it is equal, the provider
+	// behind the channel is the same.
 	Account string
-	// AwaitReceipts is how long after its answer the receipt of an accepted message is expected,
-	// when the channel's provider sends any (provider.Capabilities.Receipts); 0 expects none.
+	// AwaitReceipts is how long after its answer the receipt of an accepted message is expected, when
+	// the provider sends receipts (provider.Capabilities.Receipts); 0 expects none.
 	AwaitReceipts time.Duration
-	// Concurrency is how many submits one process has under way on this channel at most.
+	// Concurrency is how many submits one process has in flight on this channel at most.
 	Concurrency int
 }
 
@@ -122,8 +121,8 @@ const (
 	InOrder    = config.InOrder
 )
 
-// Prepare indexes what the pipeline looks up for every message. Without it all works the same,
-// only slower. The routes are copied first: a routing in use may share them.
+// Prepare indexes what the pipeline looks up for every message. Without it everything works the
+// same, only slower. It copies the routes first, because a routing in use may share them.
 func (r *Routing) Prepare() {
 	r.index = newScopeIndex(r)
 	r.countries = r.lookForCountries()
@@ -153,7 +152,7 @@ func (r *Routing) scopeIndex() *scopeIndex {
 // Draws reports whether the route's first choice is drawn.
 func (r *Route) Draws() bool { return r.Mode == Weighted || r.Mode == "" }
 
-// Ranker orders the members for an attempt. A route that does not draw orders the first
+// Ranker is what orders the members for an attempt. A route that does not draw orders the first
 // attempt by its mode and all others by its fallback.
 func (r *Route) Ranker(attempts int) Ranker {
 	switch {
@@ -189,7 +188,7 @@ func RouteSpecs(doc *config.Routing) []ledger.RouteSpec {
 	return specs
 }
 
-// ranks reports whether the ranker may be asked for on this route.
+// ranks reports whether the route uses the ranker.
 func (r *Route) ranks(by Ranker) bool { return r.Ranker(0) == by || r.Ranker(1) == by }
 
 // Asks reports whether a scoring function may have to be asked about a message.
@@ -200,24 +199,24 @@ type Lane struct {
 	config.Lane
 	// Order ranks lanes when slots are short: lower goes first.
 	Order int
-	// former marks a lane that the document no longer names but whose records may come. Its
+	// former marks a lane that the document no longer names but whose records may still come. Its
 	// Order is lastOrder.
 	former bool
 }
 
-// ResendOnce reports whether a message is sent once more, flagged as a possible duplicate, when
-// nobody knows in the end whether it was taken.
+// ResendOnce reports whether a message is sent once more, flagged as a possible duplicate, when it
+// stays unknown whether it was taken.
 func (l *Lane) ResendOnce() bool { return l.Ambiguous == "resend_once" }
 
-// Clears reports whether a lane uses a step to learn what became of a submission.
+// Clears reports whether a lane uses a step to find out what became of a submission.
 func (l *Lane) Clears(step ledger.Step) bool { return slices.Contains(l.Clarify, string(step)) }
 
-// lastOrder is that of lanes which the document does not name.
+// lastOrder is the order of lanes which the document does not name.
 const lastOrder = math.MaxInt
 
-// Lane finds a lane by name. One that the document does not name goes behind all others. So the
-// order is the same in a process that knew the lane under an older document, in one that was
-// started since, and for an auditor, who has only the document.
+// Lane finds a lane by name. One that the document does not name goes after all others. So the
+// order is the same in a process that knew the lane from an older document, in a process started
+// since, and for an auditor, who has only the document.
 func (r *Routing) Lane(name string) Lane {
 	if lane, ok := r.Lanes[name]; ok {
 		return lane
@@ -239,8 +238,8 @@ func (r *Routing) rankedLanes() []string {
 	return names
 }
 
-// KeepLanes takes over the lanes of the routing before which this one does not name: records of
-// them may be on their way, and their messages keep their deadlines and bounds.
+// KeepLanes takes over those lanes of the previous routing that this one does not name. Their
+// records may still come, and their messages keep their deadlines and bounds.
 func (r *Routing) KeepLanes(before *Routing) {
 	for name, lane := range before.Lanes {
 		if _, named := r.Lanes[name]; !named {
@@ -250,8 +249,8 @@ func (r *Routing) KeepLanes(before *Routing) {
 	}
 }
 
-// Channel finds a channel by name; -1 when the routing has none of that name. Routings
-// are small and the lookup is rare, so it walks the list.
+// Channel finds a channel by name; -1 when there is none. Routings are small and the lookup is
+// rare, so it scans the list.
 func (r *Routing) Channel(name string) int {
 	for i := range r.Channels {
 		if r.Channels[i].Name == name {
@@ -277,8 +276,8 @@ func (r *Routing) route(m *envelope.Message, lane string, at time.Time) *Route {
 	return nil
 }
 
-// Place finds a channel among the members of a route; -1 when it is none, or there is
-// no route.
+// Place is the place of a channel among the members of a route; -1 when it is no member or route is
+// nil.
 func (r *Routing) Place(route *Route, channel string) int {
 	if route == nil {
 		return -1
@@ -319,13 +318,13 @@ func hasAll(wanted, has map[string]selector.Value) bool {
 	return true
 }
 
-// leastPortion is the part, one in so many, of an equal portion that a channel has whatever its
-// weight: fallbacks may need it.
+// leastPortion sets the smallest portion of a channel, whatever its weight: 1/leastPortion of an
+// equal portion, because fallbacks may need it.
 const leastPortion = 4
 
-// Portions are the parts of all messages that the channels get by the weights of the routes, in
-// which each member of a route without weights counts the same. Each channel that operators have
-// not switched off has a little; together they are 1.
+// Portions are the parts of all messages that the channels get by the weights of the routes;
+// members of a route without weights count equally. Every channel that is not switched off gets a
+// small part. Together they are 1.
 func (r *Routing) Portions() []float64 {
 	if r.portions == nil {
 		return portionsOf(r)

@@ -10,8 +10,8 @@ import (
 )
 
 // scopeIndex finds the limits that count a message: those of each channel as a whole, and the
-// narrower ones of tenants and prefixes. A message costs its own look-ups, however many scopes
-// there are: one for its tenant, and one for each length that a prefix has.
+// narrower ones of tenants and prefixes. The cost per message does not depend on the number of
+// scopes: one look-up for its tenant, and one for each length of prefix.
 type scopeIndex struct {
 	own      [][]admission.Limit // by channel: those of the whole channel
 	narrower []narrower          // ascending by channel and scope text, as claims lock them
@@ -103,7 +103,7 @@ func (s *scopeTable) add(scope admission.Scope, place int) {
 	}
 }
 
-// find appends the places of the scopes of a table that cover a message of this tenant to this
+// find appends the places of the scopes of a table that count a message of this tenant to this
 // number.
 func (x *scopes) find(dst []int, s *scopeTable, tenant, number string) []int {
 	if s == nil {
@@ -127,8 +127,8 @@ func (x *scopes) find(dst []int, s *scopeTable, tenant, number string) []int {
 	return dst
 }
 
-// covering appends the places of the scopes that count a task on any member of its route: these are
-// locked before it can be decided upon.
+// covering appends the places of the scopes that count a task on any member of its route. All of
+// them are locked before the decision.
 func (x *scopes) covering(dst []int, t *Task) []int {
 	if len(x.narrower) == 0 || t.Route == nil {
 		return dst
@@ -142,8 +142,8 @@ func (x *scopes) covering(dst []int, t *Task) []int {
 	return dst
 }
 
-// CompleteCounter fills in what a limit is told by the routing and not by the counter's row: how
-// its window slides, what it reserves, and the currency of money.
+// CompleteCounter fills in what the counter's row does not hold and the routing says: how its
+// window slides, what it reserves, and the currency of money.
 func CompleteCounter(c *admission.Counter, limits []admission.Limit) {
 	for i := range limits {
 		if l := &limits[i]; l.Key() == c.Key() {

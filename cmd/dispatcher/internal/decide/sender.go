@@ -2,9 +2,9 @@ package decide
 
 import "dispatcher/provider/sms"
 
-// SenderOf is what figures say of a sender id, which are not to show a number: a name or a short
-// code as it is, long_code for a number, empty for none. A name with more than eight digits, such
-// as 0770-900123, counts as a number.
+// SenderOf is how reports name a sender id, so that they show no number: a name or a short code as
+// it is, long_code for a number, empty for none. A name with more than eight digits, such as
+// 0770-900123, counts as a number.
 func SenderOf(from string) string {
 	digits := 0
 	for _, r := range from {
@@ -21,5 +21,5 @@ func SenderOf(from string) string {
 	return ""
 }
 
-// maxSenderDigits is how many a short code has at most.
+// maxSenderDigits is how many digits a short code has at most.
 const maxSenderDigits = 8

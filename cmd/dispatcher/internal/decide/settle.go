@@ -10,22 +10,21 @@ import (
 	"dispatcher/provider"
 )
 
-// How long a message that was not taken whole is left alone before its channel is
-// asked again.
+// How long a message that was not taken whole waits before its channel is tried again.
 const (
 	pauseAfterPart    = time.Second
 	PauseWhenUntimed  = 250 * time.Millisecond // throttled without a Retry-After
-	LongestRetryAfter = 5 * time.Minute        // a provider that names more is not believed
+	LongestRetryAfter = 5 * time.Minute        // a longer Retry-After is cut to this
 )
 
-// Codes of attempts that this process itself stopped before any byte left. They say nothing about
-// the channel, so it stays a candidate.
+// Codes of attempts that this process stopped before any byte left. They say nothing about the
+// channel, so it stays a candidate.
 const (
 	CodeStopping = "stopping" // the process or the channel is being stopped
-	CodeStale    = "stale"    // the send deadline passed before the submit's turn came
-	// CodeExpired: the message's own deadline passed before the submit's turn came.
+	CodeStale    = "stale"    // the send deadline passed before it was this submit's turn
+	// CodeExpired: the message's deadline passed before it was this submit's turn.
 	CodeExpired = provider.DeadlinePassed
-	// CodeLate: its release time passed, or the channel pauses, before the submit's turn came.
+	// CodeLate: its release time passed, or the channel paused, before it was this submit's turn.
 	CodeLate = provider.Late
 )
 
@@ -48,8 +47,8 @@ func NotSent(code string) provider.Result {
 	return r
 }
 
-// Settle decides what an outcome means for its message, and tells the outside. It is pure; now is
-// the database's clock as this process knows it.
+// Settle decides what an outcome means for its message, and composes the status event. It is pure;
+// now is the database's clock as this process knows it.
 func Settle(f *Attempt, res *provider.Result, now time.Time) ledger.Settlement {
 	s := settle(f, res, now)
 	if f.further && s.Reason == "" {
@@ -69,19 +68,18 @@ func SettleLost(f *Attempt, now time.Time) ledger.Settlement {
 //
 //	Accepted   accepted
 //	Rejected   rejected
-//	Unknown    unknown while it is tried to find out more (see clarify), then for good, or one
-//
-// flagged
-//
-//	           resend on a lane that allows it
-//	Refused    retry at once, this channel excluded unless this process itself stopped the attempt
+//	Unknown    unknown while the dispatcher finds out more (see clarify), then for good, or one
+//	           flagged resend on a lane that allows it
+//	Refused    retry at once, this channel excluded unless this process stopped the attempt
 //	Throttled  retry at once elsewhere, or later here when the route holds throttled messages
 //
-// An active slot that its channel holds until the receipt stays taken after Accepted; one that it
-// holds for retries does when the message is to come back to this channel.
+// A channel may hold its active slot until the receipt: then the slot stays taken after Accepted.
+// It may hold the slot for retries: then the slot stays taken when the message is to come back to
+// this channel.
 //
-// When some parts of a message were accepted, no other channel may have the rest: it stays on its
-// channel until the deadline, and goes out only while that cuts the text as it did (see recut).
+// When some parts of a message were accepted, no other channel may send the rest. The message stays
+// on its channel until the deadline, and is sent only while the channel splits the text as before
+// (see recut).
 func settle(f *Attempt, res *provider.Result, now time.Time) ledger.Settlement {
 	s := ledger.Settlement{
 		Seq: f.Seq, ID: f.Submission.ID, Attempt: f.Submission.Attempt,
@@ -140,8 +138,8 @@ func unspent(f *Attempt, s *ledger.Settlement) []ledger.Refund {
 	return out
 }
 
-// Unsent reports whether the result is of an attempt that this process itself stopped, which says
-// nothing about the channel.
+// Unsent reports whether this process stopped the attempt itself. Such a result says nothing about
+// the channel.
 func Unsent(res *provider.Result) bool {
 	if res.Outcome != provider.Refused {
 		return false
@@ -153,15 +151,15 @@ func Unsent(res *provider.Result) bool {
 	return false
 }
 
-// AnyAccepted reports whether a part is with the subscriber's provider for certain: then
-// no other channel may have the message.
+// AnyAccepted reports whether the provider certainly has a part. Then no other channel may send the
+// message.
 func AnyAccepted(parts []provider.Part) bool {
 	return slices.ContainsFunc(
 		parts, func(p provider.Part) bool { return p.Outcome == provider.Accepted },
 	)
 }
 
-// again sends a message that was not taken, or not whole, to its next try.
+// again schedules the next try of a message that was not taken, or not whole.
 func again(f *Attempt, res *provider.Result, left []int, s *ledger.Settlement, now time.Time) {
 	s.State, s.Reason = ledger.Retry, res.Outcome.String()
 	pause := min(res.RetryAfter, LongestRetryAfter)
@@ -169,7 +167,7 @@ func again(f *Attempt, res *provider.Result, left []int, s *ledger.Settlement, n
 		s.Slow = &ledger.Slow{RetryAfter: max(pause, 0)}
 	}
 	switch {
-	case res.Code == CodeLate && Unsent(res): // nothing has changed but the time
+	case res.Code == CodeLate && Unsent(res): // the attempt only missed its time
 		s.Reason = CodeLate
 	case len(left) > 0:
 		s.Pinned, s.PartsLeft, s.PartsCut = f.Channel, left, res.Cut
@@ -177,7 +175,7 @@ func again(f *Attempt, res *provider.Result, left []int, s *ledger.Settlement, n
 	case len(s.PartsLeft) > 0:
 		s.NextAt = now.Add(max(pause, pauseAfterPart))
 	case res.Outcome == provider.Refused:
-		s.Pinned = "" // it was held for this channel, which does not want it
+		s.Pinned = "" // it was pinned to this channel, which refused it
 		s.Tried = !Unsent(res)
 	case f.holdThrottled:
 		s.Pinned = f.Channel
@@ -185,9 +183,9 @@ func again(f *Attempt, res *provider.Result, left []int, s *ledger.Settlement, n
 	}
 }
 
-// bill fills in references, segments and price: what was accepted, or for Unknown what may have
-// been. Ids that the answer named of what it did not take are kept apart. It returns the parts
-// still to be sent when some, not all, were accepted.
+// bill fills in references, segments and price: of what was accepted, or for Unknown of what may
+// have been. Ids of parts that were not taken are recorded apart. It returns the parts still to be
+// sent when some, not all, were accepted.
 func bill(f *Attempt, res *provider.Result, s *ledger.Settlement) (left []int) {
 	if res.Parts == nil {
 		if res.Outcome != provider.Accepted && res.Outcome != provider.Unknown {

@@ -10,8 +10,8 @@ import (
 	"dispatcher/provider"
 )
 
-// statusOfTask is the event that a claim causes for one message, of which so many parts were taken
-// before.
+// statusOfTask is the status event of a claim for one message. taken is how many of its parts were
+// accepted before.
 func statusOfTask(t *Task, d *ledger.Decision, taken int, at time.Time) ledger.Notice {
 	status := envelope.Status{
 		ID: t.Row.ID, State: string(t.Row.State), At: at, Lane: t.Row.Lane, Tenant: t.Row.Tenant,
@@ -29,7 +29,7 @@ func statusOfTask(t *Task, d *ledger.Decision, taken int, at time.Time) ledger.N
 	if status.State == string(ledger.Dead) {
 		status.Detail, status.Position = t.Row.Detail, positionOf(t.Row.Origin)
 		if t.msg.ID == "" {
-			status.ID = "" // the row has a name made up for it
+			status.ID = "" // the row's id was made up from its Kafka position
 		}
 	}
 	if d.State == ledger.Failed || d.State == ledger.Rejected {
@@ -38,8 +38,8 @@ func statusOfTask(t *Task, d *ledger.Decision, taken int, at time.Time) ledger.N
 	return notice(&status)
 }
 
-// statusOfConflict is the event about a record whose id belongs to another message. It must not
-// pass for one about that.
+// statusOfConflict is the event about a record whose id belongs to another message. It has no id,
+// so that nobody takes it for an event about that message.
 func statusOfConflict(job *Job, problem *envelope.Problem, at time.Time) ledger.Notice {
 	return notice(&envelope.Status{
 		State: string(
@@ -60,7 +60,7 @@ func statusOfSettlement(f *Attempt, s *ledger.Settlement, at time.Time) ledger.N
 	switch s.Outcome {
 	case provider.Rejected, provider.Refused, provider.Throttled:
 		taken = f.taken + s.Segments
-	case provider.Accepted, provider.Unknown: // all of it, and nobody knows
+	case provider.Accepted, provider.Unknown: // all of it, or not known
 	}
 	return notice(&envelope.Status{
 		ID: s.ID, State: string(s.State), At: at, Lane: f.Lane, Tenant: f.tenant, Route: f.route,

@@ -7,29 +7,30 @@ import (
 	"dispatcher/selector"
 )
 
-// Times between looks at a message that no window's end tells when to try.
+// Pauses of waiting messages whose next try no window's end determines.
 const (
 	lookAgain     = time.Second            // no channel is ready
-	lookForActive = 200 * time.Millisecond // only the active count is in the way
+	lookForActive = 200 * time.Millisecond // only the active count excludes it
 	lookForRoute  = 30 * time.Second       // its route is gone or all of it is switched off
-	// Whoever resumes what is paused wakes it.
+	// Resuming wakes what is paused, so this is only a fallback.
 	lookWhenPaused = time.Hour
-	lookForRoom    = 30 * time.Second // the longest wait for room; any answer may give some
+	lookForRoom    = 30 * time.Second // the longest wait for room; any answer may make room
 	longestRound   = time.Minute      // between rounds over channels that all refused
-	lookForMoney   = time.Minute      // what others do not spend comes back at any time
+	lookForMoney   = time.Minute      // what other messages do not spend can come back at any time
 	lookUrgently   = 5 * time.Second  // when the deadline is near
 	shortHold      = 10 * time.Second // for a first choice that answers promptly, on every route
 )
 
-// delay is until when, why and for what a message waits.
+// delay is until when and why a message waits, and what it waits for.
 type delay struct {
 	at  time.Time
 	why string
 	on  string // channel or scope, as ledger.Wait.On
 }
 
-// nobody decides for a message that no member of its route can take now. It fails only when
-// nothing but its own selectors and price are in the way, and none of those selectors expires.
+// nobody is the decision about a message that no member of its route can take now. The message
+// fails only when its own selectors and price are the only exclusions, and none of those selectors
+// expires.
 func (a *assigner) nobody(t *Task, l *line) ledger.Decision {
 	var remedies remedy
 	for i := range l.exclusions {
@@ -61,8 +62,8 @@ func (a *assigner) nobody(t *Task, l *line) ledger.Decision {
 	return d
 }
 
-// switchedOff is why a message waits for the operators: a message that is held for one
-// channel by what is the matter with that, any other because its channels are switched off.
+// switchedOff is the reason of a message that waits for operators. For a message pinned to one
+// channel it is what excludes that channel; for any other, that its channels are switched off.
 func (a *assigner) switchedOff(t *Task, l *line) string {
 	if t.Row.Pinned == "" {
 		return SwitchedOff
@@ -75,8 +76,8 @@ func (a *assigner) switchedOff(t *Task, l *line) string {
 	return Removed
 }
 
-// firstExpiry is when the first selector expires that alone, or with others that expire,
-// keeps a channel from the message; zero when there is none.
+// firstExpiry is when the exclusion of some channel by selectors ends because they expire; zero
+// when none ends.
 func (a *assigner) firstExpiry(t *Task, l *line) time.Time {
 	var first time.Time
 	for i := range l.exclusions {
@@ -93,8 +94,8 @@ func (a *assigner) firstExpiry(t *Task, l *line) time.Time {
 	return first
 }
 
-// expiry is the least age at which one of the selectors that a channel fails expires; false when it
-// fails one that never does.
+// expiry is the least age of the message at which one of the selectors that the channel fails
+// expires. ok is false when the channel fails one that never expires.
 func expiry(selectors []selector.Selector, ch *Channel) (least time.Duration, ok bool) {
 	for _, s := range selectors {
 		if ch.Meets(s) {
@@ -110,13 +111,13 @@ func expiry(selectors []selector.Selector, ch *Channel) (least time.Duration, ok
 	return least, ok
 }
 
-// roundPause doubles from a second between rounds over channels that all refused.
+// roundPause is the pause between rounds in which all channels refused. It doubles from one second.
 func roundPause(rounds int) time.Duration {
 	return min(time.Second<<min(rounds, 10), longestRound)
 }
 
-// earliest is when the first of the considered channels may have room again, and what
-// that one lacks. A channel that is not ready may be at any moment, so it is looked at again soon.
+// earliest is when the first of the considered channels may have room again, with its exclusion
+// reason. A channel that is not ready may become so at any moment, so it is tried again soon.
 func (a *assigner) earliest(t *Task, l *line) delay {
 	var first delay
 	best := -1
@@ -134,8 +135,8 @@ func (a *assigner) earliest(t *Task, l *line) delay {
 	return first
 }
 
-// holdForFirst reports whether the message waits for its drawn first choice, and until its next
-// try. It waits only for what passes with time, and not for a limit that never has room.
+// holdForFirst reports whether the message waits for its drawn first choice, and until when. It
+// waits only for what passes with time, and never for a limit that can have no room.
 func (a *assigner) holdForFirst(t *Task, excluded *exclusion) (until delay, ok bool) {
 	end := t.Route.HoldEnds(excluded.reason, later(t.Row.ReceivedAt, t.msg.SendAt), t.Row.ExpiresAt)
 	if !end.After(a.now) || !IsLimit(excluded.reason) || excluded.never() {
@@ -147,11 +148,11 @@ func (a *assigner) holdForFirst(t *Task, excluded *exclusion) (until delay, ok b
 	return until, true
 }
 
-// HoldEnds is until when a message waits for its drawn first choice, which has why in its way: for
-// the route's time, counted from when the message could first be sent. Every route waits for at
-// least shortHold when the first choice answers promptly and only has all that it may have under
-// way, because a fallback would move traffic away from the agreed shares. A message that is about
-// to expire takes any channel.
+// HoldEnds is until when a message waits for its drawn first choice, excluded for the reason why:
+// for the route's time, counted from when the message could first be sent. If the first choice
+// answers promptly and is only at its in-flight bound, every route waits at least shortHold,
+// because a fallback would move traffic away from the agreed shares. Shortly before its deadline a
+// message takes any channel.
 func (r *Route) HoldEnds(why string, from, expires time.Time) time.Time {
 	wait := r.Wait
 	if why == InFlight {
@@ -160,7 +161,7 @@ func (r *Route) HoldEnds(why string, from, expires time.Time) time.Time {
 	return Earlier(from.Add(wait), expires.Add(-lookUrgently))
 }
 
-// held is the record of a message that is held for its first choice: nobody else was looked at.
+// held is the record of a message that waits for its first choice: no other channel was considered.
 func (a *assigner) held(t *Task, why string) []byte {
 	l := a.newLine()
 	defer a.reuse(l)
@@ -170,8 +171,8 @@ func (a *assigner) held(t *Task, why string) []byte {
 	return a.record(t, l)
 }
 
-// wait keeps the message for a while, but not beyond its deadline, nor beyond the time from which
-// it goes before others. record is nil when no channel was looked at.
+// wait makes the message wait, but not beyond its deadline, nor beyond the time from which it is
+// urgent. record is nil when no channel was considered.
 func (a *assigner) wait(t *Task, until delay, record []byte) ledger.Decision {
 	last := t.Row.ExpiresAt.Add(-urgent)
 	if !last.After(a.now) {

@@ -7,8 +7,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// passes is when an exclusion that passes is over on channel c, for the message that comes behind
-// those of this claim that already wait for the same.
+// passes is when a passing exclusion on channel c ends for this message, which queues behind the
+// messages of this claim that already wait for the same.
 func (a *assigner) passes(x *exclusion, c int) time.Time {
 	switch {
 	case x.limit != nil && x.limit.Counter.Unit == admission.Money:
@@ -28,11 +28,10 @@ func (a *assigner) passes(x *exclusion, c int) time.Time {
 	return a.now.Add(lookAgain)
 }
 
-// roomAgain is after how long a message looks whether this process may have more under way on
-// channel c. Answers wake those who wait sooner. Without them roomSpread messages look again in
-// each interval, however many wait: a queue of 10 000 that looked again every second would keep the
-// database busy for nothing. The last interval keeps a message from sleeping for long when others
-// are gone.
+// roomAgain is after how long a message checks again whether this process may have more in flight
+// on channel c. Answers wake waiting messages sooner. Without answers, roomSpread messages check in
+// each interval, however many wait: a queue of 10 000 that checked every second would load the
+// database for nothing. lookForRoom bounds the wait, because the messages ahead may be gone.
 func (a *assigner) roomAgain(reason string, c int) time.Duration {
 	every := lookForActive
 	if reason == Bulkhead {
@@ -45,15 +44,15 @@ func (a *assigner) roomAgain(reason string, c int) time.Duration {
 	return min(every*time.Duration(1+ahead/roomSpread), lookForRoom)
 }
 
-// roomSpread is how many messages that wait for one channel look again in one interval.
+// roomSpread is how many messages that wait for one channel check again in one interval.
 const roomSpread = 100
 
-// eager is how many times as many messages as a limit gives are looked at again for it: one that
-// has gone elsewhere, or has expired, leaves no slot unused while others wait.
+// eager is how many messages are tried again for each slot that a limit gives. Some have gone
+// elsewhere or expired; with more candidates than slots no slot stays unused while others wait.
 const eager = 2
 
-// hasRoom is when the limit has room for the message. Those that wait for the same limit are spread
-// by what it gives, so that a long queue is not looked at again in full when its window starts.
+// hasRoom is when the limit has room for the message. Messages that wait for the same limit are
+// spread by its rate, so that a long queue is not tried in full when the window starts.
 func (a *assigner) hasRoom(x *exclusion, c int) time.Time {
 	if x.never() {
 		return a.now.Add(lookForRoute)
@@ -72,13 +71,13 @@ func (a *assigner) hasRoom(x *exclusion, c int) time.Time {
 		time.Duration(float64(before) * float64(window) / (float64(sustained) * rate)),
 	)
 	if x.limit.Why == admission.Reserved || x.limit.Why == admission.Unshared {
-		at = Earlier(at, counter.End(a.routing.Zone)) // then all of it is there again
+		at = Earlier(at, counter.End(a.routing.Zone)) // then the whole window is free again
 	}
 	return at
 }
 
 // queueFor counts the message among those that wait for a channel, or for one of its limits, and
-// names that.
+// returns the name of what it waits for.
 func (a *assigner) queueFor(x *exclusion, c int) (on string) {
 	name := a.routing.Channels[c].Name
 	if x.limit == nil {
@@ -91,10 +90,10 @@ func (a *assigner) queueFor(x *exclusion, c int) (on string) {
 	return x.on(name)
 }
 
-// maxWaits is how many waits of a message are told apart.
+// maxWaits is how many waits of a message are recorded separately.
 const maxWaits = 8
 
-// addWait adds the wait that is over to those before. What finds no entry of its own any more is
+// addWait adds a wait that has ended to those before. If all maxWaits entries are in use, it is
 // added to the last.
 func addWait(before []ledger.Wait, over ledger.Wait) []ledger.Wait {
 	waits := append(make([]ledger.Wait, 0, len(before)+1), before...)

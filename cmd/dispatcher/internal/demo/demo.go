@@ -1,6 +1,6 @@
-// Package demo shows the dispatcher at work on one machine without any set-up. It starts a
-// private PostgreSQL, a Kafka in this process and three sandbox carriers, publishes messages
-// through a real producer, lets the real dispatcher send them, and counts at the carriers.
+// Package demo shows the dispatcher on one machine without any set-up. It starts a private
+// PostgreSQL, a Kafka in this process and three sandbox carriers, publishes messages through a real
+// producer, lets the real dispatcher send them, and counts the submits at the carriers.
 package demo
 
 import (
@@ -18,7 +18,7 @@ import (
 )
 
 // Routing is the document of the demo: three sandbox carriers at 25, 15 and 60, without receipts,
-// so that the demo measures sending only.
+// so that the demo measures only sending.
 const Routing = `timezone: Europe/London
 channels:
   a: {provider: sandbox, capacity: 500, price: {currency: GBP, default: "0.031"}}
@@ -32,8 +32,8 @@ lanes:
   bulk: {topics: [sms.bulk], ttl: 72h}
 `
 
-// RoutingWithReceipts is the document that "run --embedded" starts with: the same carriers, which
-// send a receipt for each message.
+// RoutingWithReceipts is the first document of "run --embedded": the same carriers, which send a
+// receipt for each message.
 func RoutingWithReceipts() []byte {
 	return []byte(
 		strings.ReplaceAll(Routing, "{provider: sandbox,",
@@ -59,11 +59,11 @@ func Topics(s *config.Settings) []string {
 	}
 }
 
-// Config says what to show.
+// Config is the configuration of a demo.
 type Config struct {
 	Settings config.Settings
 	Messages int
-	// Seed makes the messages; with the folder's draw key it fixes every choice.
+	// Seed determines the messages; together with the folder's draw key it determines every choice.
 	Seed uint64
 	// Folder keeps the data of both servers.
 	Folder string
@@ -71,7 +71,7 @@ type Config struct {
 	KafkaPort, PostgresPort int
 	Log                     zerolog.Logger
 	Version                 string
-	// Step gets the name of each step, Progress the number of messages that were answered. Both
+	// Step is called with the name of each step, Progress with the number of answered messages. Both
 	// may be nil.
 	Step     func(what string)
 	Progress func(done int)
@@ -85,7 +85,7 @@ type demo struct {
 	submits submitCount
 	doc     *config.Routing
 	began   time.Time
-	before  ledger.Totals // of earlier runs over the folder
+	before  ledger.Totals // of earlier runs with the folder
 	moved   moves         // of earlier runs on the same day
 }
 
@@ -200,8 +200,8 @@ func (d *demo) carry(ctx context.Context) error {
 	}
 }
 
-// done reports progress and whether every message has an outcome. It asks the ledger only when the
-// carriers have read every message.
+// done reports progress and whether every message has an outcome. It queries the ledger only once
+// the carriers have read every message.
 func (d *demo) done(ctx context.Context) (bool, error) {
 	if d.cfg.Progress != nil {
 		d.cfg.Progress(min(int(d.submits.messages.Load()), d.cfg.Messages))

@@ -24,7 +24,7 @@ func (d *demo) publish(ctx context.Context) error {
 	return d.servers.Kafka.Produce(ctx, 0, d.cfg.Messages, next)
 }
 
-// message makes the i-th message: one in ten a code, six transactional, three bulk; some
+// message makes the i-th message. One in ten is an OTP, six are transactional, three bulk; some are
 // long, some not in the GSM alphabet. The numbers are reserved for fiction.
 func message(seed uint64, i int, random *rand.Rand) (topic string, m envelope.Message) {
 	m = envelope.Message{
@@ -33,8 +33,8 @@ func message(seed uint64, i int, random *rand.Rand) (topic string, m envelope.Me
 		From:   "DEMO",
 		Tenant: []string{"shop", "bank", "clinic"}[i%3],
 	}
-	// Texts are signed, so that the carriers can tell a message that came twice from another
-	// one with the same words.
+	// Texts contain the id, so that the carriers can tell a repeated message from another one with the
+	// same words.
 	sign := " [" + m.ID + "]"
 	switch draw := random.IntN(10); {
 	case draw == 0:
@@ -64,7 +64,7 @@ type submitCount struct {
 	twice int            // guarded by mu
 }
 
-// signature is the part of a text that names its message.
+// signature is the part of a text that identifies its message.
 var signature = regexp.MustCompile(`\[demo-\d+-\d+\]`)
 
 func (t *submitCount) add(_ string, s smpptest.Submit) {

@@ -22,7 +22,7 @@ type Result struct {
 	// from the first publish to the last outcome
 	Seconds           float64 `json:"seconds"`
 	MessagesPerSecond float64 `json:"messages_per_second"`
-	// of the draws; 1 when they were too few to test
+	// of the draws; 1 when there were too few to test
 	ChiSquareP     float64 `json:"chi_square_p"`
 	Verdict        string  `json:"verdict"` // TrafficVerdict
 	DrawsVerdict   string  `json:"draws_verdict"`
@@ -86,11 +86,11 @@ func (d *demo) result(totals *ledger.Totals, carriedBy moves, took time.Duration
 	return r, nil
 }
 
-// moves are how many messages a channel carried of the first choices of another, and why.
+// moves counts the messages that a channel carried whose first choice was another, by reason.
 type moves map[ledger.CarriedRow]int64
 
-// carried counts the messages carried since the day on which the run began, those of earlier runs
-// over the folder included. All are counted under version 1, because there is one document.
+// carried counts the messages carried since the day on which the run began, including those of
+// earlier runs with the folder. All count under version 1, because there is one document.
 func (d *demo) carried(ctx context.Context) (moves, error) {
 	m := moves{}
 	for day := d.began; ; day = admission.Day.End(day, d.doc.Timezone) {
@@ -105,7 +105,7 @@ func (d *demo) carried(ctx context.Context) (moves, error) {
 	}
 }
 
-// add counts messages. What was billed for them differs from run to run, and tells nothing apart.
+// add counts messages. Billed amounts differ between runs, so they are not part of the key.
 func (m moves) add(rows []ledger.CarriedRow) {
 	for i := range rows {
 		r := &rows[i]
@@ -115,7 +115,7 @@ func (m moves) add(rows []ledger.CarriedRow) {
 	}
 }
 
-// since are the moves less earlier ones.
+// since are the moves minus earlier ones.
 func (m moves) since(before moves) (rows []ledger.CarriedRow) {
 	for r, n := range m {
 		if n -= before[r]; n > 0 {
@@ -130,7 +130,7 @@ func (m moves) since(before moves) (rows []ledger.CarriedRow) {
 	return rows
 }
 
-// compare asks the daily report for its verdicts on this run: on the draws and on the traffic.
+// compare gets the verdicts of the daily report on this run: on the draws and on the traffic.
 func (r *Result) compare(doc *config.Routing, carried []ledger.CarriedRow) {
 	route := doc.Routes[0].Name
 	f := report.Figures{

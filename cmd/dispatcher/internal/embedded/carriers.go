@@ -8,8 +8,8 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// Carriers are the SMPP carriers on loopback behind channels with "provider: sandbox". The zero
-// value is ready; it is not safe for concurrent use.
+// Carriers are the SMPP carriers on loopback for channels with "provider: sandbox". The zero value
+// is ready to use; it is not safe for concurrent use.
 type Carriers struct {
 	// Behaviour is how they answer; nil is QuickCarrier.
 	Behaviour *smpptest.Behaviour
@@ -19,7 +19,7 @@ type Carriers struct {
 	servers map[string]*smpptest.Server // by channel
 }
 
-// Start starts the carrier of a channel, unless it runs, and returns its address.
+// Start starts the carrier of a channel, unless it runs already, and returns its address.
 func (c *Carriers) Start(channel string) (string, error) {
 	if running := c.servers[channel]; running != nil {
 		return running.Addr(), nil
@@ -45,14 +45,14 @@ func (c *Carriers) Start(channel string) (string, error) {
 	return server.Addr(), nil
 }
 
-// Close ends all carriers.
+// Close stops all carriers.
 func (c *Carriers) Close() {
 	for _, server := range c.servers {
 		server.Close()
 	}
 }
 
-// QuickCarrier answers within milliseconds and sends a receipt to each submit that asks for one.
+// QuickCarrier answers within milliseconds and sends a receipt for each submit that asks for one.
 func QuickCarrier() smpptest.Behaviour {
 	return smpptest.Behaviour{
 		Latency: 2 * time.Millisecond, Jitter: 3 * time.Millisecond,
@@ -60,11 +60,11 @@ func QuickCarrier() smpptest.Behaviour {
 	}
 }
 
-// idBits leaves room for 1024 ids in a millisecond.
+// idBits allows 1024 ids a millisecond.
 const idBits = 10
 
-// idsFrom numbers messages from a moment on. A receipt belongs to one message, so a carrier must
-// never give an id twice, also when the process is started again over the same database.
+// idsFrom numbers messages by their start time and count. A receipt belongs to one message, so a
+// carrier must never give an id twice, even when the process is restarted with the same database.
 func idsFrom(start time.Time) func(n uint64) string {
 	first := uint64(start.UnixMilli()) << idBits //nolint:gosec // After 1970.
 	return func(n uint64) string { return strconv.FormatUint(first+n, 16) }

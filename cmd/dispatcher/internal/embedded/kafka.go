@@ -27,16 +27,16 @@ const (
 
 // KafkaConfig is the configuration of the broker.
 type KafkaConfig struct {
-	// Folder holds the data and survives restarts; it is created when missing and
-	// belongs to one process at a time.
+	// Folder holds the data and survives restarts. It is created when missing and belongs to one
+	// process at a time.
 	Folder string
 	// Port on loopback; 0 takes a free one.
 	Port int
 	// Topics are created when they do not exist, with Partitions each (default 12).
 	Topics     []string
 	Partitions int
-	// Unsynced leaves writing to the disk to the system, as a real broker does by
-	// default. Only a measurement may want that: acknowledged records can be lost in a power cut.
+	// Unsynced does not sync writes to disk, as a real broker does by default. Only use it for
+	// measurements: acknowledged records can be lost in a power cut.
 	Unsynced bool
 }
 
@@ -47,11 +47,11 @@ type Kafka struct {
 	lock    *lock
 }
 
-// StartKafka opens the folder and listens. Acknowledged records of an earlier process are there
-// again, however that process ended: each write is on disk before it is acknowledged. Errors name
-// the folder or the port and what to do about them.
+// StartKafka opens the folder and listens. Acknowledged records of an earlier process are still
+// there, however that process ended, because each write is on disk before it is acknowledged.
+// Errors name the folder or the port and what to do about them.
 func StartKafka(ctx context.Context, cfg KafkaConfig) (*Kafka, error) {
-	// An existing folder may be open to others; its files hold numbers and texts of messages.
+	// An existing folder may be readable by others; its files hold numbers and texts of messages.
 	err := os.MkdirAll(cfg.Folder, 0o700)
 	if err == nil {
 		err = os.Chmod(cfg.Folder, 0o700) //nolint:gosec // A folder.
@@ -96,7 +96,7 @@ func (k *Kafka) open(ctx context.Context, cfg KafkaConfig) error {
 	return k.CreateTopics(ctx, cmp.Or(cfg.Partitions, defaultPartitions), cfg.Topics...)
 }
 
-// CreateTopics makes the topics that do not exist yet, with that many partitions each.
+// CreateTopics creates the topics that do not exist yet, with that many partitions each.
 func (k *Kafka) CreateTopics(ctx context.Context, partitions int, topics ...string) error {
 	if len(topics) == 0 {
 		return nil
@@ -128,7 +128,7 @@ func (k *Kafka) CreateTopics(ctx context.Context, partitions int, topics ...stri
 }
 
 // Produce writes the messages with the numbers from first to last-1 as a service would: keyed, and
-// acknowledged by the broker when it returns. message gives each; it may block to spread them.
+// acknowledged by the broker when it returns. message returns each; it may block to spread them.
 func (k *Kafka) Produce(
 	ctx context.Context, first, last int, message func(n int) (topic, key string, value []byte),
 ) error {
@@ -178,15 +178,15 @@ func (k *Kafka) Close() error {
 	return k.lock.release()
 }
 
-// lock keeps a data folder to one process. The kernel drops it with the process,
-// however that ends, so there is no stale lock to clean up.
+// lock reserves a data folder for one process. The kernel drops it when the process ends, in
+// whatever way, so there is no stale lock to clean up.
 type lock struct {
 	file *os.File
 	once sync.Once
 	err  error // guarded by once
 }
 
-// lockFolder takes the lock; the error says what to stop.
+// lockFolder takes the lock; the error says which process to stop.
 func lockFolder(folder string) (*lock, error) {
 	path := filepath.Join(folder, "lock")
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
@@ -209,7 +209,7 @@ func lockFolder(folder string) (*lock, error) {
 	return nil, errors.Join(err, file.Close())
 }
 
-// release unlocks the folder. The file stays: another process may have just locked it.
+// release unlocks the folder. The file stays, because another process may have just locked it.
 func (l *lock) release() error {
 	l.once.Do(func() { l.err = l.file.Close() })
 	return l.err

@@ -1,9 +1,9 @@
 // Package embedded starts on this machine what a real installation has elsewhere: a PostgreSQL, a
-// Kafka, and carriers that speak SMPP. It serves "demo", "run --embedded", "bench" and tests.
+// Kafka, and carriers that speak SMPP. "demo", "run --embedded", "bench" and tests use it.
 //
 // PostgreSQL is the real one (package pgserver). Kafka is kfake: one broker on loopback in this
 // process. It speaks the real protocol, so any client can connect, and keeps its data on disk. It
-// has no replicas and belongs to one process: it is for trying things out and not for production.
+// has no replicas and belongs to one process: it is for trying things out, not for production.
 package embedded
 
 import (
@@ -28,7 +28,7 @@ type Config struct {
 	KafkaPort    int
 	PostgresPort int
 	Topics       []string
-	// UnsyncedKafka leaves Kafka's writing to the disk to the system; see KafkaConfig.
+	// UnsyncedKafka does not sync Kafka's writes to disk; see KafkaConfig.Unsynced.
 	UnsyncedKafka bool
 }
 
@@ -36,7 +36,7 @@ type Config struct {
 type Servers struct {
 	Postgres *pgserver.Server
 	Kafka    *Kafka
-	// Keys are the draw keys of the folder; the first one was made with it.
+	// Keys are the draw keys of the folder; the first was created with it.
 	Keys []selector.Key
 
 	endpoints string // the file that says where the servers listen
@@ -45,13 +45,13 @@ type Servers struct {
 const (
 	// stopTimeout bounds the stop of the servers.
 	stopTimeout = 20 * time.Second
-	// umask keeps what the servers write from other users: it holds numbers and texts of
+	// umask makes files of the servers unreadable for other users: they hold numbers and texts of
 	// messages.
 	umask = 0o077
 )
 
-// Start starts both servers over the folder, which keeps its data until the next start. From then
-// on, files that this process writes are for its own user alone (umask).
+// Start starts both servers with the folder, which keeps its data until the next start. From then
+// on, files that this process writes are readable only for its own user (umask).
 func Start(ctx context.Context, cfg Config) (*Servers, error) {
 	s := &Servers{}
 	if err := s.start(ctx, cfg); err != nil {
@@ -88,13 +88,13 @@ func (s *Servers) start(ctx context.Context, cfg Config) (err error) {
 	})
 }
 
-// Fill points the settings at the servers.
+// Fill sets the settings to the addresses of the servers.
 func (s *Servers) Fill(settings *config.Settings) {
 	settings.KafkaBrokers = []string{s.Kafka.Address()}
 	settings.PostgresURL = s.Postgres.URL()
 }
 
-// Stop ends both. Their data stays in the folder.
+// Stop stops both servers. Their data stays in the folder.
 func (s *Servers) Stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
@@ -111,10 +111,10 @@ func (s *Servers) Stop() error {
 	return errors.Join(errs...)
 }
 
-// closedFolder makes the data folder. From an existing one it takes the permissions that a new one
-// would not have, and adds none. A folder that everybody may write in by design (sticky, as /tmp)
-// stays as it is, and so does one of another user, such as a mounted volume: the files in it are
-// closed.
+// closedFolder creates the data folder. From an existing folder it removes the permissions that a
+// new one would not have, and adds none. It does not change a folder that is writable for all by
+// design (sticky, as /tmp) or belongs to another user, such as a mounted volume; the files in it
+// are still private.
 func closedFolder(path string) error {
 	if err := os.MkdirAll(path, folderMode()); err != nil {
 		return err
@@ -134,8 +134,8 @@ func closedFolder(path string) error {
 	return err
 }
 
-// folderMode is that of a data folder. PostgreSQL does not run as root: its user must be able to
-// pass through a folder of root's, whose files stay closed to it.
+// folderMode is the mode of a data folder. PostgreSQL does not run as root, so its user must be
+// able to pass through a folder of root's. The files in it stay private.
 func folderMode() os.FileMode {
 	if os.Geteuid() == 0 {
 		return 0o711
@@ -143,8 +143,8 @@ func folderMode() os.FileMode {
 	return 0o700
 }
 
-// Endpoints are where the servers of a running process listen. They stand in its data folder, so
-// that the other commands find them without settings.
+// Endpoints are the addresses of the servers of a running process. They are stored in its data
+// folder, so that the other commands find them without settings.
 type Endpoints struct {
 	KafkaBrokers []string `json:"kafka_brokers"`
 	PostgresURL  string   `json:"postgres_url"`
@@ -155,13 +155,13 @@ func writeEndpoints(path string, e Endpoints) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, raw, 0o600); err != nil { // the URL holds the password
+	if err := os.WriteFile(path, raw, 0o600); err != nil { // the URL contains the password
 		return fmt.Errorf("write the endpoints: %w", err)
 	}
 	return nil
 }
 
-// ReadEndpoints reports where the process over a data folder listens; false when none runs.
+// ReadEndpoints returns the addresses of the process with a data folder; false when none runs.
 func ReadEndpoints(folder string) (Endpoints, bool) {
 	raw, err := os.ReadFile(filepath.Join(folder, config.EmbeddedEndpoints))
 	if err != nil {
@@ -171,7 +171,7 @@ func ReadEndpoints(folder string) (Endpoints, bool) {
 	return e, json.Unmarshal(raw, &e) == nil
 }
 
-// drawKeys reads the folder's draw keys, making one the first time.
+// drawKeys reads the folder's draw keys, and creates one the first time.
 func drawKeys(path string) ([]selector.Key, error) {
 	if err := config.CreateDrawKey(path); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, fmt.Errorf("write the draw key: %w", err)

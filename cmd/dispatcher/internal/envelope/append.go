@@ -96,14 +96,14 @@ func (o *object) text(name, s string) {
 	o.buf = appendString(o.buf, s)
 }
 
-// optional leaves an empty text out.
+// optional leaves out an empty text.
 func (o *object) optional(name, s string) {
 	if s != "" {
 		o.text(name, s)
 	}
 }
 
-// count leaves a zero out.
+// count leaves out a zero.
 func (o *object) count(name string, n int) {
 	if n != 0 {
 		o.key(name)
@@ -111,7 +111,7 @@ func (o *object) count(name string, n int) {
 	}
 }
 
-// instant leaves the zero time out.
+// instant leaves out the zero time.
 func (o *object) instant(name string, t time.Time) {
 	if !t.IsZero() {
 		o.key(name)
@@ -127,8 +127,8 @@ func (o *object) value(v Value) {
 	o.buf = appendString(o.buf, v.Text)
 }
 
-// texts writes a map in the order of its keys and leaves an empty one out. Up to
-// sixteen keys are sorted on the stack.
+// texts writes a map in the order of its keys, and leaves out an empty one. Up to sixteen keys are
+// sorted on the stack.
 func (o *object) texts(name string, m map[string]string) {
 	if len(m) == 0 {
 		return

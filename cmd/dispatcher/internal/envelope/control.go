@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Control is a record of the control topic: what a producer wants done with a message of its own.
+// Control is a record of the control topic: what a producer wants done with one of its messages.
 type Control struct {
 	Cancel string `json:"cancel"` // the id of the message to end
 	Author string `json:"author"` // who wants it; may be empty
@@ -15,7 +15,7 @@ type Control struct {
 // maxControlText bounds author and reason, in bytes.
 const maxControlText = 256
 
-// DecodeControl reads a record of the control topic. A nil Problem means that it keeps every rule.
+// DecodeControl reads a record of the control topic. A nil Problem means that it is valid.
 func DecodeControl(raw []byte) (c Control, problem *Problem) {
 	if len(raw) > MaxBytes {
 		return c, &Problem{Code: TooLarge, Detail: tooLarge}
@@ -26,7 +26,7 @@ func DecodeControl(raw []byte) (c Control, problem *Problem) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	switch {
-	case d.Decode(&c) != nil: // the error may quote what stands there
+	case d.Decode(&c) != nil: // the error may quote the content
 		return Control{}, &Problem{
 			Code: BadField, Detail: "a field is not one of cancel, author and reason, or is not a string",
 		}
@@ -40,5 +40,5 @@ func DecodeControl(raw []byte) (c Control, problem *Problem) {
 	return c, nil
 }
 
-// maxControlID is what an id of 64 characters takes in UTF-8, at most.
+// maxControlID is the most bytes that an id of 64 characters takes in UTF-8.
 const maxControlID = 256

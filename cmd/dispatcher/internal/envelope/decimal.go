@@ -18,13 +18,13 @@ func parseMicros(s string) (int64, bool) {
 	if whole == "" || len(whole) > maxWhole || len(fraction) > maxDecimals || point && fraction == "" {
 		return 0, false
 	}
-	// ParseUint takes neither a sign nor a space, so what it takes is digits only.
+	// ParseUint accepts neither a sign nor a space, so the text is digits only.
 	micros, err := strconv.ParseUint(whole+fraction+"000000"[len(fraction):], 10, 63)
 	return int64(micros), err == nil
 }
 
-// appendMicros writes the shortest decimal that parseMicros reads back. It is for
-// amounts that are not negative.
+// appendMicros writes the shortest decimal that parseMicros reads back. The amount must not be
+// negative.
 func appendMicros(dst []byte, micros int64) []byte {
 	dst = strconv.AppendInt(dst, micros/oneUnit, 10)
 	rest := micros % oneUnit

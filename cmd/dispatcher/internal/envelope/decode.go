@@ -6,14 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// Decode reads one envelope. A nil Problem means that the message keeps every rule of
-// the schema; otherwise the Problem is the first one in the order of the document, and
-// of the message only the ID is set, if it could be read and is itself good, so that
-// the producer can be told.
+// Decode reads one envelope. A nil Problem means that the message follows every rule of the schema.
+// Otherwise the Problem is the first one in the order of the document, and only the ID of the
+// message is set, if it is valid, so that the producer can be told.
 //
 // Beyond the schema it refuses what a schema cannot express: more than MaxBytes, a field that
-// stands there twice, and an expires_at that is not after send_at. Null stands for an absent field.
-// The message's strings share one copy of raw, which is itself neither kept nor changed.
+// occurs twice, and an expires_at that is not after send_at. Null counts as an absent field. The
+// message's strings share one copy of raw; raw itself is neither kept nor changed.
 func Decode(raw []byte, allowUnknown bool) (Message, *Problem) {
 	if !utf8.Valid(raw) || !json.Valid(raw) {
 		if len(raw) > MaxBytes {
@@ -43,7 +42,7 @@ type reader struct {
 	Message
 	allowUnknown bool
 	seen         field
-	at           string // the field that is being read
+	at           string // the field being read
 	problem      *Problem
 }
 
@@ -95,7 +94,7 @@ func fieldNamed(name string) field {
 	return 0
 }
 
-// envelope reads the whole object. After a problem it goes on only to find the id.
+// envelope reads the whole object. After a problem it only looks for the id.
 func (r *reader) envelope(object string) {
 	for name, value := range members(object) {
 		f := fieldNamed(name)
@@ -121,14 +120,14 @@ func (r *reader) envelope(object string) {
 	}
 }
 
-// forget takes back an id that stands there twice: which of the two is meant is not known.
+// forget drops an id that occurs twice, because it is unknown which of the two is meant.
 func (r *reader) forget(f field) {
 	if f == fieldID {
 		r.ID = ""
 	}
 }
 
-// require looks at what only the whole object can tell.
+// require checks the rules that need the whole object.
 func (r *reader) require() {
 	switch {
 	case r.ID == "":
@@ -153,9 +152,9 @@ func (r *reader) fail(code Code, detail string) {
 	}
 }
 
-// unknown refuses a field that the envelope does not have. Its name helps the
-// developer who mistyped it, but only a plain short word is repeated: anything else
-// might be a number or a text that slipped into a key.
+// unknown refuses a field that the envelope does not have. Its name helps a developer who mistyped
+// it, but only a plain short word is repeated: anything else might be a number or a text of a
+// message.
 func (r *reader) unknown(name string) {
 	switch {
 	case r.allowUnknown:

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Digest tells a redelivery from a second message under the same id: it is the first
-// eight bytes of the SHA-256 of a canonical form of all fields. The order of a
-// document's members, its white space and escapes, the zone a time is written in and
-// null against absent make no difference; the order of selectors does.
+// Digest distinguishes a redelivery from a second message with the same id. It is the first eight
+// bytes of the SHA-256 of a canonical form of all fields. The order of a document's members, its
+// white space and escapes, the time zone of a time, and null or absent make no difference; the
+// order of selectors does.
 //
 // Stored digests are compared with new ones, so the canonical form may never change.
 func (m Message) Digest() int64 {
@@ -20,8 +20,8 @@ func (m Message) Digest() int64 {
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// appendCanonical writes every field in a fixed order, each of variable length behind
-// its length, so that no two messages have the same form.
+// appendCanonical writes every field in a fixed order, those of variable length after their length,
+// so that no two messages have the same form.
 func (m Message) appendCanonical(b []byte) []byte {
 	for _, s := range [...]string{m.ID, m.To, m.From, m.Text, m.Tenant} {
 		b = canonString(b, s)
@@ -41,7 +41,7 @@ func (m Message) appendCanonical(b []byte) []byte {
 	for _, s := range m.Selectors {
 		b = canonValue(canonString(canonString(b, s.Key), string(s.Operator)), s.Value)
 		if s.ExpiresAfter > 0 {
-			// What follows otherwise is a length, which begins with a zero byte.
+			// Without it, a length follows, which begins with a zero byte.
 			b = canonInt(append(b, 'e'), s.ExpiresAfter.Milliseconds())
 		}
 	}
@@ -52,7 +52,7 @@ func (m Message) appendCanonical(b []byte) []byte {
 	return b
 }
 
-// sortedKeys appends the keys of a map to space, which is empty, in their order.
+// sortedKeys appends the keys of a map, sorted, to the empty slice space.
 func sortedKeys[V any](space []string, m map[string]V) []string {
 	for key := range m {
 		space = append(space, key)
@@ -77,6 +77,6 @@ func canonValue(b []byte, v Value) []byte {
 	if !v.IsNumber {
 		return canonString(append(b, 't'), v.Text)
 	}
-	// Adding zero turns -0 into 0: the two compare equal.
+	// Adding zero turns -0 into 0, because the two compare equal.
 	return canonInt(append(b, 'n'), int64(math.Float64bits(v.Number+0)))
 }

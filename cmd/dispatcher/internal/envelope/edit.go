@@ -8,19 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// Change is one change of a record: a field gets a value, or is left out.
+// Change is one change of a record: a field is set or removed.
 type Change struct {
 	Field  string
-	Value  string // as it is written for the field; JSON for labels, selectors and metadata
+	Value  string // as the field is written; JSON for labels, selectors and metadata
 	Remove bool
 }
 
 // ErrNoObject means that a record is no JSON object, so no field of it can be changed.
 var ErrNoObject = errors.New("the record is no JSON object")
 
-// Edit changes fields of a record, which need not be a valid envelope. Other fields stay as they
-// are. A field that stands there twice stands there once after it was changed. An error repeats no
-// value.
+// Edit changes fields of a record, which need not be a valid envelope. Other fields stay unchanged.
+// A changed field that occurred twice occurs once afterwards. Errors contain no values.
 func Edit(raw []byte, changes ...Change) ([]byte, error) {
 	if !utf8.Valid(raw) || !json.Valid(raw) {
 		return nil, ErrNoObject
@@ -43,7 +42,7 @@ func Edit(raw []byte, changes ...Change) ([]byte, error) {
 		switch {
 		case !ok:
 			o.raw(name, value)
-		case changed != "": // the first of two; the second is left out
+		case changed != "": // the first of two; the second is dropped
 			o.raw(name, changed)
 			values[name] = ""
 		}
@@ -57,7 +56,7 @@ func Edit(raw []byte, changes ...Change) ([]byte, error) {
 	return append(o.buf, '}'), nil
 }
 
-// json is the text of the value; empty for a field that is to be left out.
+// json is the text of the value; empty for a field that is to be removed.
 func (c *Change) json() (string, error) {
 	switch f := fieldNamed(c.Field); {
 	case c.Remove:

@@ -16,7 +16,7 @@ const (
 	maxEntries = 32  // entries of labels, selectors and metadata each
 )
 
-// set reads one field of the envelope from the text of its value, which is not null.
+// set reads one field of the envelope from the text of its value; null is excluded.
 func (r *reader) set(f field, value string) {
 	switch f {
 	case fieldID:
@@ -127,7 +127,7 @@ func (r *reader) setMetadata(value string) {
 	}
 }
 
-// entry checks the key of one more entry of an object that has n already.
+// entry checks the key of one more entry of an object that already has n.
 func (r *reader) entry(key string, n int, object string) bool {
 	switch {
 	case n == maxEntries:
@@ -140,7 +140,7 @@ func (r *reader) entry(key string, n int, object string) bool {
 	return false
 }
 
-// setMaxPrice reads an exact decimal: up to 12 digits before the point and 6 behind it.
+// setMaxPrice reads an exact decimal with up to 12 digits before the point and 6 after it.
 func (r *reader) setMaxPrice(value string) {
 	text, ok := str(value)
 	if ok {
@@ -192,9 +192,9 @@ func content(value string) (Value, bool) {
 	return selector.NumberValue(n), err == nil
 }
 
-// e164 checks the form alone: ITU-T E.164 section 6 allows 15 digits and no country
-// code begins with 0; below 8 digits there is no number with its country code that
-// takes an SMS. Whether the number exists is the provider's business.
+// e164 checks only the form. ITU-T E.164 section 6 allows 15 digits, and no country code begins
+// with 0. Below 8 digits, country code included, no number receives SMS. Whether the number exists
+// is for the provider to find out.
 func e164(s string) bool {
 	if len(s) < 9 || len(s) > 16 || s[0] != '+' || s[1] == '0' {
 		return false

@@ -8,29 +8,29 @@ import (
 // Inbound is one message of a subscriber on the topic of inbound messages. Its form is
 // docs/schema/inbound.schema.json; the record's key is the subscriber's number.
 type Inbound struct {
-	// ID is ours and unique; a record that is published twice has the same.
+	// ID is ours and unique; a record that is published twice has the same ID.
 	ID string
-	// Channel is the one that brought it.
+	// Channel is the channel that the message came through.
 	Channel string
-	// From is the subscriber and To our number, as the channel has them.
+	// From is the subscriber and To our number, as the channel gives them.
 	From, To string
 	Text     string
-	// ReceivedAt is when its first part arrived, by the clock of the process that took it.
+	// ReceivedAt is when its first part arrived, by the clock of the receiving process.
 	ReceivedAt time.Time
 
-	// The rest is left out where it is empty, zero or false.
+	// The rest is left out when empty, zero or false.
 
-	// Tenant is whose number it was sent to.
+	// Tenant owns the number that it was sent to.
 	Tenant string
-	// Parts is in how many it was sent; 1 is left out.
+	// Parts is how many parts it was sent in; 1 is left out.
 	Parts int
-	// Missing are the numbers, from 0, of parts that did not come. Their texts are missing, too.
+	// Missing are the numbers, from 0, of parts that did not arrive. Their texts are missing, too.
 	Missing []int
 	// Keyword is stop or start when the message changed the tenant's opt-out list.
 	Keyword string
 }
 
-// AppendInbound writes the message as JSON. Numbers of parts begin with 1 there.
+// AppendInbound writes the message as JSON. There, numbers of parts start at 1.
 func AppendInbound(dst []byte, m *Inbound) []byte {
 	o := object{buf: append(dst, '{'), open: true}
 	o.text("id", m.ID)

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// firstYear keeps every time that a producer can give apart from the zero time, which means none.
+// firstYear keeps the times of producers apart from the zero time, which means none.
 const firstYear = 1900
 
-// parseInstant reads RFC 3339 as the schema has it. The time package alone is laxer: it
-// takes hours of one digit, a comma for the point, offsets of 24 hours and more than
-// nine decimals, which it would cut off.
+// parseInstant reads RFC 3339 as the schema does. The time package alone accepts more: hours of one
+// digit, a comma for the point, offsets of 24 hours, and more than nine decimals, which it would
+// cut off.
 func parseInstant(s string) (time.Time, bool) {
 	const seconds = len("2006-01-02T15:04:05")
 	t, err := time.Parse(time.RFC3339, s)

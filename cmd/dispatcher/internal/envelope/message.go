@@ -2,9 +2,8 @@
 // read on the status topic.
 //
 // It is pure: bytes to [Message], [Status] to bytes. It knows neither Kafka nor routes, prices or
-// segments; package kafka feeds it records and package decide works with what comes out. The
-// published form of both documents is JSON Schema, in docs/schema; tests hold the schema and this
-// package to the same answers.
+// segments; package kafka passes it records and package decide uses the messages. JSON Schemas in
+// docs/schema describe both documents; tests check that the schemas and this package agree.
 package envelope
 
 import (
@@ -26,9 +25,9 @@ type Message struct {
 	From string
 	// Text is what the subscriber reads; never empty.
 	Text string
-	// Tenant is on whose behalf the message goes out; may be empty.
+	// Tenant is on whose behalf the message is sent; may be empty.
 	Tenant string
-	// Labels and Selectors steer the choice of a channel.
+	// Labels and Selectors affect the choice of a channel.
 	Labels    map[string]Value
 	Selectors []Selector
 	// SendAt is the earliest time to send and ExpiresAt the last; zero means unset.
@@ -37,11 +36,11 @@ type Message struct {
 	// MaxPrice is the most that the whole message may cost, in millionths of the
 	// channel's currency; nil means any price.
 	MaxPrice *int64
-	// Metadata is echoed in every status event and otherwise not looked at.
+	// Metadata is copied into every status event and not used otherwise.
 	Metadata map[string]string
-	// Traceparent is the trace that the message belongs to, as the header of W3C Trace Context has
-	// it; empty for none. It is no part of the message: one that comes again with another is the
-	// same message.
+	// Traceparent is the trace that the message belongs to, in the form of the W3C Trace Context
+	// header; empty for none. It is not part of the message's content: a redelivery with another one
+	// is the same message.
 	Traceparent string
 }
 

@@ -3,10 +3,10 @@ package envelope
 import "unicode"
 
 // unprintable are the characters that ids, tenants, senders and keys must not have: control and
-// format characters, separators but the ASCII space, private use, tags and noncharacters. What
-// Unicode has not assigned is allowed, so that the answer does not depend on the version of Unicode
-// that a program was built with. The patterns of docs/schema list the same ranges, because not
-// every regular expression knows \p{...}; a test holds the two together.
+// format characters, separators except the ASCII space, private use, tags and noncharacters.
+// Unassigned characters are allowed, so that the result does not depend on the Unicode version of
+// the build. The patterns of docs/schema list the same ranges, because not every regular expression
+// engine has \p{...}; a test compares the two.
 var unprintable = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0x0000, Hi: 0x001f, Stride: 1}, // C0 controls

@@ -1,10 +1,10 @@
 package envelope
 
-// Code says in one bounded word why a record cannot be used. It is the reason of the
-// dead row, the header of the dead letter and a label of a metric.
+// Code says in one word of a closed list why a record cannot be used. It is the reason of the dead
+// row, a header of the dead letter and a label of a metric.
 type Code string
 
-// Codes that Decode finds by looking at the record alone.
+// Codes that Decode finds from the record alone.
 const (
 	TooLarge       Code = "too_large"       // the record is larger than MaxBytes
 	BadJSON        Code = "bad_json"        // the record is not one JSON object in UTF-8
@@ -16,7 +16,7 @@ const (
 	BadField       Code = "bad_field"       // another field has the wrong type or form
 )
 
-// Codes that package decide gives to messages which decode well.
+// Codes that package decide gives to messages which are valid envelopes.
 const (
 	Expired         Code = "expired"           // the deadline had passed when the record was read
 	TooManySegments Code = "too_many_segments" // the text needs more segments than the route allows
@@ -24,24 +24,24 @@ const (
 	BadSender       Code = "bad_sender"        // no network can show the sender
 	BlockedNumber   Code = "blocked_number"    // nothing is sent to such numbers
 	Conflict        Code = "conflict"          // the id was used before for a different message
-	Unstorable      Code = "unstorable"        // the ledger refused it although it decoded well
-	// CountryNotAllowed says that the routing document allows some countries, and the number is of
-	// none of them.
+	Unstorable      Code = "unstorable"        // the ledger refused it although it is valid
+	// CountryNotAllowed: the routing document allows only some countries, and the number is of none of
+	// them.
 	CountryNotAllowed Code = "country_not_allowed"
 )
 
 // Problem is why a record cannot be used.
 type Problem struct {
 	Code Code
-	// Detail is a sentence for the producer's developer. It is bounded and never
-	// holds a phone number or a text.
+	// Detail is a sentence for the producer's developer. It is bounded and never contains a phone
+	// number or a text.
 	Detail string
 	// Field is the field of the envelope that is wrong; empty for the record as a whole.
 	Field string
 }
 
-// Rejects reports whether the message is rejected because of where it goes: the record itself is
-// good.
+// Rejects reports whether the message is rejected because of its destination. Then the record
+// itself is valid.
 func (c Code) Rejects() bool { return c == BlockedNumber || c == CountryNotAllowed }
 
 // String is for logs: the code and the detail.

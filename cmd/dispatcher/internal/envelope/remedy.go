@@ -1,7 +1,7 @@
 package envelope
 
-// Remedy says what to do about a record that cannot be used; docs/kafka.md has the same words. It
-// is empty for an unknown code.
+// Remedy says what to do about a record that cannot be used, in the words of docs/kafka.md. It is
+// empty for an unknown code.
 func (c Code) Remedy() string {
 	switch c {
 	case TooLarge:
@@ -33,7 +33,7 @@ func (c Code) Remedy() string {
 		return "give the second message an id of its own"
 	case Unstorable:
 		return "the database refused the row; its log says why"
-	case BlockedNumber, CountryNotAllowed: // such a message is rejected: it is no dead record
+	case BlockedNumber, CountryNotAllowed: // such a message is rejected, so there is no dead record
 	}
 	return ""
 }

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// The functions of this file cut a JSON text into pieces. They rely on json.Valid
-// having accepted the whole text before, so none of them meets a syntax error:
-// encoding/json stays the judge of what JSON is.
+// The functions of this file cut a JSON text into pieces. They require that json.Valid has accepted
+// the whole text, so none of them meets a syntax error, and encoding/json alone defines what valid
+// JSON is.
 //
-// Unmarshalling into a struct is not enough for an envelope, because encoding/json
-// takes "ID" for "id", null for any value and the last of two equal keys, and tells
-// unknown fields only through a Decoder. Producers could then send what the schema forbids.
+// Unmarshalling into a struct is not enough for an envelope. encoding/json takes "ID" for "id",
+// null for any value and the last of two equal keys, and reports unknown fields only through a
+// Decoder. Producers could then send what the schema forbids.
 
 // members yields the keys of an object, unquoted, with the text of their values. A
 // value's text keeps its quotes or brackets.
@@ -23,7 +23,7 @@ func members(object string) iter.Seq2[string, string] {
 				at = next(object, at+1)
 			}
 			keyEnd := end(object, at)
-			from := next(object, next(object, keyEnd)+1) // behind the colon
+			from := next(object, next(object, keyEnd)+1) // after the colon
 			to := end(object, from)
 			if !yield(unquote(object[at:keyEnd]), object[from:to]) {
 				return
@@ -49,7 +49,7 @@ func elements(array string) iter.Seq[string] {
 	}
 }
 
-// next is the position of the first byte at or behind at that is not white space.
+// next is the position of the first byte from at on that is not white space.
 func next(s string, at int) int {
 	for s[at] == ' ' || s[at] == '\n' || s[at] == '\t' || s[at] == '\r' {
 		at++
@@ -57,7 +57,7 @@ func next(s string, at int) int {
 	return at
 }
 
-// end is the position behind the value that begins at at.
+// end is the position after the value that begins at at.
 func end(s string, at int) int {
 	switch s[at] {
 	case '"':
@@ -71,7 +71,7 @@ func end(s string, at int) int {
 	return at
 }
 
-// stringEnd is the position behind the string whose opening quote is at at.
+// stringEnd is the position after the string whose opening quote is at at.
 func stringEnd(s string, at int) int {
 	for at++; s[at] != '"'; at++ {
 		if s[at] == '\\' {
@@ -81,8 +81,8 @@ func stringEnd(s string, at int) int {
 	return at + 1
 }
 
-// nestEnd is the position behind the object or array that opens at at. It counts
-// instead of recursing, so that deep nesting costs no stack.
+// nestEnd is the position after the object or array that opens at at. It counts levels and does not
+// recurse, so that deep nesting costs no stack.
 func nestEnd(s string, at int) int {
 	for depth := 0; ; at++ {
 		switch s[at] {
@@ -98,15 +98,14 @@ func nestEnd(s string, at int) int {
 	}
 }
 
-// unquote is the content of a string's text. Without escapes it shares the memory of
-// the text.
+// unquote is the content of a string's text. Without escapes it shares the memory of the text.
 func unquote(text string) string {
 	if strings.IndexByte(text, '\\') < 0 {
 		return text[1 : len(text)-1]
 	}
 	var s string
-	// The text was valid JSON before, so there is no error to handle: at worst a lone
-	// surrogate becomes U+FFFD, as with every other reader of JSON in Go.
+	// The text is valid JSON, so there is no error to handle. At worst a lone surrogate becomes
+	// U+FFFD, as in every other Go program.
 	_ = json.Unmarshal([]byte(text), &s)
 	return s
 }

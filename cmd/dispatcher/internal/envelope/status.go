@@ -9,16 +9,16 @@ import (
 // Status is one event on the status topic: a message has reached a state. Its form is
 // docs/schema/status.schema.json; the record's key is the message id.
 type Status struct {
-	// ID is that of the message. It is empty for a record whose id cannot be read, or is that of
-	// another message: such an event has a Position.
+	// ID is that of the message. It is empty for a record whose id cannot be read, or is the id of
+	// another message; such an event has a Position.
 	ID    string
 	State string // of the message, such as accepted; or dead
-	// At is about when the state was reached, by the database's clock; written in UTC with
+	// At is approximately when the state was reached, by the database's clock; written in UTC with
 	// microseconds. Stamp replaces it.
 	At   time.Time
 	Lane string
 
-	// The rest is left out where it is empty, zero, nil or false.
+	// The rest is left out when empty, zero, nil or false.
 
 	Tenant    string
 	Route     string
@@ -30,17 +30,17 @@ type Status struct {
 	Code      string // the provider's own word
 	Reference string // the provider's ids of the accepted parts, separated by spaces
 	Segments  int
-	// PartsAccepted is how many parts of a message that was not taken whole the provider has
-	// accepted in all: they are billed.
+	// PartsAccepted is how many parts the provider has accepted in all, of a message that was not
+	// accepted whole. They are billed.
 	PartsAccepted int
 	// PossibleDuplicate says that an earlier attempt may have reached the subscriber as well.
 	PossibleDuplicate bool
-	// ConflictingID is the id of a record that was used before for a different message. That
-	// message has nothing to do with the event.
+	// ConflictingID is the id of a record that was used before for another message. The event is not
+	// about that other message.
 	ConflictingID string
-	// Position is where a record was read that is dead.
+	// Position is where a dead record was read.
 	Position *Position
-	// Metadata is echoed from the envelope.
+	// Metadata is copied from the envelope.
 	Metadata map[string]string
 }
 
@@ -53,14 +53,13 @@ type Position struct {
 
 const microseconds = "2006-01-02T15:04:05.000000Z07:00"
 
-// beforeAt stands in front of the time of an event. Inside a string its quotes would be escaped,
-// and nothing that AppendStatus writes before it is an object, so its first occurrence is the
-// field.
+// beforeAt precedes the time of an event. Inside a string its quotes would be escaped, and
+// AppendStatus writes no object before it, so its first occurrence is the field.
 const beforeAt = `,"at":"`
 
-// Stamp appends an event that AppendStatus wrote to dst, with its final number and time: field seq
-// is added, and at is replaced. Both are known only when the event was written to the ledger, after
-// the row of its message was locked. An event without a time is appended as it is.
+// Stamp appends an event written by AppendStatus to dst, with its final number and time: it adds
+// field seq and replaces at. Both are known only once the event has been written to the ledger,
+// after the row of its message was locked. An event without a time is appended unchanged.
 func Stamp(dst, event []byte, seq int64, at time.Time) []byte {
 	before, after, found := bytes.Cut(event, []byte(beforeAt))
 	end := bytes.IndexByte(after, '"')
@@ -72,8 +71,8 @@ func Stamp(dst, event []byte, seq int64, at time.Time) []byte {
 	return append(at.UTC().AppendFormat(dst, microseconds), after[end:]...)
 }
 
-// AppendStatus writes the event as JSON. It allocates nothing but room in dst (and
-// with more than 16 metadata entries a slice to sort their keys).
+// AppendStatus writes the event as JSON. It allocates only room in dst and, with more than 16
+// metadata entries, a slice to sort their keys.
 func AppendStatus(dst []byte, s Status) []byte {
 	o := object{buf: append(dst, '{'), open: true}
 	o.optional("id", s.ID)

@@ -5,10 +5,10 @@ import "bytes"
 // traceparent is the name of the field.
 const traceparent = "traceparent"
 
-// WithTraceparent is an envelope with a traceparent, which must be printable ASCII, in front of its
-// other fields: it is stored so that whoever works on the message later finds the trace again. An
-// envelope that would become too large is returned unchanged. It is a copy; raw must be a JSON
-// object with at least one field and without a traceparent.
+// WithTraceparent returns a copy of an envelope with a traceparent, which must be printable ASCII,
+// before its other fields. It is stored so that later work on the message finds the trace. An
+// envelope that would become too large is returned unchanged. raw must be a JSON object with at
+// least one field and without a traceparent.
 func WithTraceparent(raw []byte, text string) []byte {
 	open := bytes.IndexByte(raw, '{')
 	if open < 0 || len(raw)+len(text)+len(traceparent)+len(`"":"",`) > MaxBytes {

@@ -10,15 +10,14 @@ import (
 	"dispatcher/cmd/dispatcher/internal/envelope"
 )
 
-// batch is what one call of Handle gets, and the positions to mark after it. It is
-// never changed.
+// batch is what one call of Handle gets, with the positions to mark after it. It is never changed.
 type batch struct {
 	jobs []decide.Job  // in order within each partition; nil when there are none
 	last []*kgo.Record // the last record of each partition
 }
 
-// newBatch decodes the records. A record that cannot be used is a job like any other:
-// it carries its problem and the original bytes, and its partition is read on.
+// newBatch decodes the records. A record that cannot be used is a job like any other: it has its
+// problem and the original bytes, and reading of its partition goes on.
 func newBatch(lane string, fetches kgo.Fetches, cfg *ConsumerConfig) batch {
 	var b batch
 	if n := fetches.NumRecords(); n > 0 {
@@ -56,7 +55,7 @@ func newJob(lane string, record *kgo.Record, cfg *ConsumerConfig) decide.Job {
 	return job
 }
 
-// trace stores the trace of a job with it. The digest of a message does not depend on it.
+// trace adds a trace to the stored job. The digest of a message does not depend on it.
 func trace(job *decide.Job, traceparent string) {
 	if traceparent == "" {
 		return
@@ -69,8 +68,8 @@ func trace(job *decide.Job, traceparent string) {
 	job.Rewritten = envelope.WithTraceparent(value, traceparent)
 }
 
-// rewrite decodes the record once more with its recipient in E.164. The rewritten record is
-// stored, so that it means the same wherever and whenever it is decoded again.
+// rewrite decodes the record again with its recipient in E.164. The rewritten record is stored, so
+// that it means the same wherever and whenever it is decoded again.
 func rewrite(job *decide.Job, cfg *ConsumerConfig) {
 	value := cfg.Rewrite(job.Raw)
 	if bytes.Equal(value, job.Raw) {
@@ -80,7 +79,7 @@ func rewrite(job *decide.Job, cfg *ConsumerConfig) {
 	job.Rewritten = value
 }
 
-// without is the batch less the records of the given partitions.
+// without is the batch without the records of the given partitions.
 func (b batch) without(partitions map[string][]int32) batch {
 	var rest batch
 	for _, job := range b.jobs {

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// commitInterval is how far the committed offset may lag behind what is durable; when a
-	// process dies, its records of that time are read again.
+	// commitInterval is how far the committed offset may lag behind what is durable. When a process
+	// dies, the records of that time are read again.
 	commitInterval = time.Second
-	// sessionTimeout is how long the partitions of a process that was killed wait for it
-	// to come back, before others read them. Brokers refuse less than 6 s by default.
+	// sessionTimeout is how long the partitions of a killed process wait for it to come back, before
+	// other processes read them. Brokers refuse less than 6 s by default.
 	sessionTimeout = 10 * time.Second
-	// heartbeatInterval bounds how soon a member hears of a rebalance: measured, a
-	// second member has its partitions after 0.5 s with it and after 3 s by default.
+	// heartbeatInterval bounds how soon a member learns of a rebalance. Measured: a second member has
+	// its partitions after 0.5 s with it and after 3 s by default.
 	heartbeatInterval = 250 * time.Millisecond
-	// What a client buffers, and it buffers one fetch per broker and lane.
+	// Buffer sizes of a client, which buffers one fetch per broker and lane.
 	fetchMaxBytes          = 8 << 20
 	fetchMaxPartitionBytes = 512 << 10
 )
@@ -39,12 +39,12 @@ type Lane struct {
 type ConsumerConfig struct {
 	// Client reaches the brokers; see Connection.
 	Client []kgo.Opt
-	// Group begins the names of the lanes' consumer groups (see the function Group), and
-	// ClientID is the name of this process at the brokers, to which the lane's name is added.
+	// Group is the prefix of the consumer groups of the lanes (see the function Group). ClientID is
+	// the name of this process at the brokers; the lane's name is appended.
 	Group    string
 	ClientID string
-	// Instance is the group instance id of this process (KIP-345): the same after a restart,
-	// another for each process that runs. Empty makes it a dynamic member.
+	// Instance is the group instance id of this process (KIP-345): the same after a restart, and
+	// different for each running process. Empty makes it a dynamic member.
 	Instance string
 	Lanes    []Lane
 	// AllowUnknown lets envelopes have unknown fields.
@@ -57,17 +57,16 @@ type ConsumerConfig struct {
 	Traceparent func(*kgo.Record) string
 	// Batch is the most records that one call of Handle gets.
 	Batch int
-	// Handle makes the jobs of one lane durable, in order, and blocks until they are. Each lane
-	// has a goroutine that calls it. It returns an error only when ctx has ended or nothing can
-	// be handled any more, which ends Run; nothing of such a batch is committed. Its ctx ends
-	// at the stop and, when it has blocked for some time, for a rebalance of the group; jobs
-	// may then be handed over a second time, here or to another process, also those that had
-	// become durable.
+	// Handle makes the jobs of one lane durable, in order, and blocks until they are. Each lane has a
+	// goroutine that calls it. It returns an error only when ctx has ended, or when nothing can be
+	// handled any more, which ends Run; then nothing of the batch is committed. Its ctx ends at the
+	// stop and, when it has blocked for some time, for a rebalance of the group. After that its jobs
+	// may be handed over again, here or to another process, even those that were durable already.
 	Handle func(ctx context.Context, jobs []decide.Job) error
-	// Paused reports whether a lane must not be read now. It is asked before every poll.
+	// Paused reports whether a lane must not be read now. It is called before every poll.
 	Paused func(lane string) bool
 	Log    zerolog.Logger
-	// Outages is told when Kafka or a topic is away; nil tells Log.
+	// Outages gets reports when Kafka or a topic is away; nil sends them to Log.
 	Outages *outage.Log
 	// Hooks gives the client of a lane its hooks, such as metrics; may be nil.
 	Hooks func(lane string) []kgo.Hook
@@ -104,14 +103,14 @@ func (c *ConsumerConfig) Validate() error {
 	return nil
 }
 
-// options are those of one lane's client. The caller's own stand last and win.
+// options are those of one lane's client. The caller's options come last and take precedence.
 func (c *ConsumerConfig) options(lane Lane) []kgo.Opt {
 	options := []kgo.Opt{
 		kgo.ClientID(c.ClientID + "." + lane.Name),
 		kgo.ConsumerGroup(Group(c.Group, lane.Name)),
 		kgo.ConsumeTopics(lane.Topics...),
-		// A group without an offset begins at the start, and so does one whose offset
-		// has been deleted: what was published is read, however late.
+		// A group without an offset begins at the start, and so does one whose offset was deleted: every
+		// published record is read, however late.
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		// Records of an aborted transaction must not be sent.
@@ -122,7 +121,7 @@ func (c *ConsumerConfig) options(lane Lane) []kgo.Opt {
 		kgo.HeartbeatInterval(heartbeatInterval),
 		kgo.SessionTimeout(sessionTimeout),
 		kgo.BlockRebalanceOnPoll(),
-		// The client commits what is marked, and nothing else.
+		// The client commits only what is marked.
 		kgo.AutoCommitMarks(),
 		kgo.AutoCommitInterval(commitInterval),
 	}
@@ -175,8 +174,8 @@ func (c *Consumer) Run(ctx context.Context) error {
 	return nil
 }
 
-// reading reads a lane until ctx ends. When another process takes the membership over, it goes
-// on as a dynamic member: to join again under the same id would only throw the other one out.
+// reading reads a lane until ctx ends. When another process takes over the membership, it goes on
+// as a dynamic member: joining again under the same id would only remove the other process.
 func (c *Consumer) reading(ctx context.Context, lane Lane) func() error {
 	return func() error {
 		for cfg := c.cfg; ; cfg.Instance = "" {

@@ -12,11 +12,11 @@ import (
 	"dispatcher/cmd/dispatcher/internal/envelope"
 )
 
-// ControlGroup is behind the prefix of the consumer groups in the name of the control topic's. No
-// lane has a dot in its name.
+// ControlGroup is appended to the prefix of the consumer groups for the group of the control topic.
+// Only a lane of this name would have the same group.
 const ControlGroup = "control.topic"
 
-// ErrNotYet is what Handle returns for a record that cannot be done yet, though nothing is wrong.
+// ErrNotYet is returned by Handle for a record that cannot be handled yet, though nothing is wrong.
 var ErrNotYet = errors.New("not yet")
 
 // ControlConfig is what a ControlReader needs.
@@ -24,16 +24,16 @@ type ControlConfig struct {
 	Client          []kgo.Opt // reaches the brokers; see Connection
 	Group, ClientID string    // as in ConsumerConfig
 	Topic           string
-	// Handle does what a record says, and returns an error when it must be called again. produced
+	// Handle does what a record asks for, and returns an error when it must be called again. produced
 	// is the record's timestamp.
 	Handle func(ctx context.Context, c *envelope.Control, produced time.Time) error
-	// Trouble gets what goes wrong and is tried again.
+	// Trouble is called with failures that are tried again.
 	Trouble func(what string, err error)
 	Log     zerolog.Logger
 }
 
 // ControlReader reads the control topic. A record is committed once it is handled; it may be
-// handled again, by whatever process.
+// handled again, by any process.
 type ControlReader struct {
 	cfg    ControlConfig
 	client *kgo.Client
@@ -85,7 +85,7 @@ func (r *ControlReader) Run(ctx context.Context) error {
 	return nil
 }
 
-// handle reports whether the record is done with; false means that ctx has ended.
+// handle reports whether the record is done; false means that ctx has ended.
 func (r *ControlReader) handle(ctx context.Context, record *kgo.Record) bool {
 	c, problem := envelope.DecodeControl(record.Value)
 	if problem != nil {

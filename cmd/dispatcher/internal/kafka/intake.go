@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// intakeRecords and intakeBytes bound what an Intake holds in memory; who publishes more waits.
+	// intakeRecords and intakeBytes bound what an Intake holds in memory; beyond that, publishing
+	// waits.
 	intakeRecords = 20_000
 	intakeBytes   = 64 << 20
 )
 
-// ErrUnconfirmed means that no broker has confirmed a record in time. It may be in the topic all
-// the same.
+// ErrUnconfirmed means that no broker has confirmed a record in time. It may still be in the topic.
 var ErrUnconfirmed = errors.New("the brokers did not confirm the record in time")
 
-// Intake writes records to the topics of lanes: of those who hand messages over by another way, and
-// dead records that are published again.
+// Intake writes records to the topics of lanes: messages handed over other than by Kafka, and dead
+// records that are published again.
 type Intake struct{ client *kgo.Client }
 
 // NewIntake returns an Intake that has not touched the network yet. Its options reach the brokers,
-// see Connection; the compression is one of the function Compression.
+// see Connection; compression is a name for the function Compression.
 func NewIntake(compression string, options ...kgo.Opt) (*Intake, error) {
 	codec, err := Compression(compression)
 	if err != nil {
@@ -46,8 +46,8 @@ func NewIntake(compression string, options ...kgo.Opt) (*Intake, error) {
 	return &Intake{client}, nil
 }
 
-// Publish writes records and returns for each, in their order, nil once all replicas in step have
-// it, or why that is not known. It returns when all are answered, or ctx has ended.
+// Publish writes records and returns for each, in order, nil once all in-sync replicas have it, or
+// else an error. It returns when all are answered, or when ctx has ended.
 func (i *Intake) Publish(ctx context.Context, records []*kgo.Record) []error {
 	type answer struct {
 		at  int
@@ -72,12 +72,12 @@ func (i *Intake) Publish(ctx context.Context, records []*kgo.Record) []error {
 	return out
 }
 
-// PublishOne writes one record and returns nil once all replicas in step have it.
+// PublishOne writes one record and returns nil once all in-sync replicas have it.
 func (i *Intake) PublishOne(ctx context.Context, topic, id string, value []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
 	defer cancel()
 	return i.Publish(ctx, []*kgo.Record{{Topic: topic, Key: []byte(id), Value: value}})[0]
 }
 
-// Close ends what is under way; who waits for it gets an error.
+// Close aborts what is in progress; its callers get an error.
 func (i *Intake) Close() { i.client.Close() }

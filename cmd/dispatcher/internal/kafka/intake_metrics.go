@@ -9,7 +9,7 @@ import (
 // Results of requests to take messages, label result.
 const (
 	intakeAccepted    = "accepted"    // all messages are durable
-	intakeRefused     = "refused"     // the lane or a message is not good
+	intakeRefused     = "refused"     // the lane or a message is invalid
 	intakeUnconfirmed = "unconfirmed" // the brokers have not confirmed all messages
 	intakeUnavailable = "unavailable" // the lanes are not known yet
 )
@@ -48,14 +48,14 @@ func NewIntakeMetrics(registry prometheus.Registerer) *IntakeMetrics {
 	return m
 }
 
-// Refused counts a request that is not good.
+// Refused counts an invalid request.
 func (m *IntakeMetrics) Refused() { m.requests.WithLabelValues(intakeRefused).Inc() }
 
 // Unavailable counts a request that could not be checked.
 func (m *IntakeMetrics) Unavailable() { m.requests.WithLabelValues(intakeUnavailable).Inc() }
 
-// Published counts a request whose messages were handed to the brokers, which have confirmed so
-// many of them.
+// Published counts a request whose messages went to the brokers: of is how many, confirmed how many
+// of them the brokers have confirmed within took.
 func (m *IntakeMetrics) Published(lane string, of, confirmed int, took time.Duration) {
 	m.durable.Observe(took.Seconds())
 	if confirmed < of {

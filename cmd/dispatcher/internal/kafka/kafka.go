@@ -8,9 +8,9 @@
 // Publisher produces the notices of the ledger's outboxes to the topics of status events, dead
 // letters and inbound messages.
 //
-// The package decides nothing about a message. What to do with a record, also with one that cannot
-// be used, is up to Handle, which is package pipeline; what a notice says is decided where the
-// state changes. Package app wires them.
+// The package decides nothing about a message. Handle, which is in package pipeline, decides what
+// to do with a record, even with one that cannot be used. The content of a notice is decided where
+// the state changes. Package app connects them.
 package kafka
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// OutageName is what reports of outages call the brokers.
+// OutageName is the name of the brokers in reports of outages.
 const OutageName = "Kafka"
 
 // Connection says how the brokers are reached. The consumer, the publisher and the
@@ -41,7 +41,7 @@ type Connection struct {
 	Password  string
 }
 
-// Options turns the connection into options of a client.
+// Options returns the options of a client for the connection.
 func (c Connection) Options() ([]kgo.Opt, error) {
 	options := []kgo.Opt{
 		kgo.SeedBrokers(c.Brokers...),

@@ -13,8 +13,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/outage"
 )
 
-// Group is the consumer group of a lane. Each lane has its own: a rebalance of one lane, or a
-// member of it that does not answer, does not reach the others.
+// Group is the consumer group of a lane. Each lane has its own, so that a rebalance of one lane, or
+// a member of it that does not answer, does not affect the others.
 func Group(group, lane string) string { return group + "." + lane }
 
 // errFenced ends a reader whose static membership another process has taken over.
@@ -32,9 +32,9 @@ func (r *reader) OnGroupManageError(err error) {
 
 var _ kgo.HookGroupManageError = (*reader)(nil)
 
-// leave ends the static membership, which the client by itself leaves to the session timeout:
-// the partitions of a process that stops in order pass to others at once. The broker compares
-// the member id, so a successor under the same instance id is not thrown out.
+// leave ends the static membership. The client by itself would leave it to the session timeout;
+// with leave, the partitions of a process that stops in order pass to others at once. The broker
+// compares the member id, so a successor under the same instance id keeps its membership.
 func (r *reader) leave(ctx context.Context, memberID string) error {
 	request := kmsg.NewPtrLeaveGroupRequest()
 	request.Group = Group(r.cfg.Group, r.lane)
@@ -55,8 +55,8 @@ func (r *reader) close() {
 	defer time.AfterFunc(2*shutdownTimeout, r.cancel).Stop()
 	defer func() {
 		r.client.CloseAllowingRebalance()
-		// Close leaves the group once more, and polls at its end: the goroutine that leaves
-		// must not wait for that poll.
+		// Close leaves the group once more, and polls at its end: the goroutine that leaves must not wait
+		// for that poll.
 		r.client.AllowRebalance()
 	}()
 	if r.cfg.Instance == "" || r.fenced.Load() {

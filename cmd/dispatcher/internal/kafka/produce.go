@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// deliveryTimeout is when a round that no broker takes is given up, so that the
-	// failure is reported. A record that may have been written is not given up: to send it
-	// again through another sequence could put it behind its successor.
+	// deliveryTimeout is when a round that no broker takes is given up and reported. A record that may
+	// have been written is not given up: sending it again with another sequence number could put it
+	// after its successor.
 	deliveryTimeout = 10 * time.Second
 	// slowAfter is when a round that waits for acknowledgements is reported.
 	slowAfter = 15 * time.Second
@@ -36,8 +36,8 @@ var codecs = map[string]kgo.CompressionCodec{
 
 var fastGzip = kgo.GzipCompression().WithLevel(gzip.BestSpeed)
 
-// Compression is the option of a producer that compresses batches as
-// DISPATCHER_KAFKA_COMPRESSION says; the empty name is the default, gzip.
+// Compression is the option of a producer that compresses batches in the way of
+// DISPATCHER_KAFKA_COMPRESSION; the empty name is the default, gzip.
 //
 // gzip is the default because every client library reads it without an extra package, at its
 // fastest level; docs/benchmark.md says what each compression costs.
@@ -52,8 +52,8 @@ func Compression(name string) (kgo.Opt, error) {
 	return kgo.ProducerBatchCompression(codec, kgo.NoCompression()), nil
 }
 
-// connect gives the flow a new client, which has not touched the network yet, and closes the one
-// that it had.
+// connect gives the flow a new client, which has not touched the network yet, and closes the old
+// one.
 func (p *Publisher) connect(f *flow) error {
 	options, err := p.cfg.options()
 	if err != nil {
@@ -70,16 +70,16 @@ func (p *Publisher) connect(f *flow) error {
 	return nil
 }
 
-// options are those of the producer; the caller's come last and win. They are made for each client,
-// because a client writes into some of them.
+// options are those of the producer; the caller's come last and take precedence. They are made for
+// each client, because a client writes into some of them.
 func (c *PublisherConfig) options() ([]kgo.Opt, error) {
 	compression, err := Compression(c.Compression)
 	return []kgo.Opt{
 		kgo.ClientID("dispatcher-publisher"),
 		// Idempotent (the client's default) and acknowledged by all replicas.
 		kgo.RequiredAcks(kgo.AllISRAcks()),
-		// By the murmur2 hash of the key, as the Java client does: the events of one
-		// message lie in one partition, on the one that other tools expect.
+		// By the murmur2 hash of the key, as the Java client does: the events of one message are in one
+		// partition, the same that other tools expect.
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
 		kgo.ManualFlushing(), // few and large batches
 		compression,
@@ -91,11 +91,11 @@ func (c *PublisherConfig) options() ([]kgo.Opt, error) {
 // acknowledged. After ctx has ended it does not wait any longer.
 //
 // A batch that is refused must not be overtaken by its successor. The client keeps the order when
-// it tries again by itself, but goes on with the next batch after an answer that it takes for
-// final. And records of one flush may leave in several pieces: while the client asks for the
+// it retries by itself, but goes on with the next batch after an answer that it takes for final.
+// And the records of one flush may be sent in several pieces: while the client asks for the
 // partitions of a topic, or while it is busy with the flush before. Therefore a wave is
-// acknowledged before the next one begins, and the records of a wave need no order. A wave that is
-// too large for one batch leaves in several, one after the other, which bounds what has to be
+// acknowledged before the next one begins, and the records within a wave need no order. A wave too
+// large for one batch is sent as several, one after the other, which bounds what has to be
 // acknowledged within deliveryTimeout.
 func (p *Publisher) send(ctx context.Context, f *flow, notices []ledger.Notice) error {
 	for _, wave := range waves(notices) {
@@ -114,8 +114,8 @@ func (p *Publisher) send(ctx context.Context, f *flow, notices []ledger.Notice) 
 	return nil
 }
 
-// produce sends records that fit one batch and returns the first failure among them, or the one
-// that needs a new client (see reconnect).
+// produce sends records that fit one batch. It returns their first failure, or if there is one, the
+// failure that needs a new client (see reconnect).
 func (p *Publisher) produce(ctx context.Context, f *flow, records []*kgo.Record) error {
 	slow := time.AfterFunc(slowAfter, func() {
 		p.cfg.Outages.Down(outage.Report{

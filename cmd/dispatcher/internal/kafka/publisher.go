@@ -13,8 +13,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// Outbox hands notices over in order; see ledger.Outbox. The notices of a call
-// whose send fails are handed over again. Inbound messages come out of PublishInbound.
+// Outbox passes notices to send in order; see ledger.Outbox. Notices of a call whose send fails are
+// passed again. Inbound messages come from PublishInbound.
 type Outbox interface {
 	Publish(ctx context.Context, limit int, send sendFunc) (int, error)
 	PublishInbound(ctx context.Context, limit int, send sendFunc) (int, error)
@@ -34,9 +34,9 @@ type PublisherConfig struct {
 	DeadTopic    string
 	InboundTopic string
 	Log          zerolog.Logger
-	// Outages is told when Kafka or a topic cannot be written to; nil tells Log.
+	// Outages gets reports when Kafka or a topic cannot be written to; nil sends them to Log.
 	Outages *outage.Log
-	// Trouble is told when the outbox cannot be read; nil tells Log. It must not block.
+	// Trouble is called when the outbox cannot be read; nil logs to Log. It must not block.
 	Trouble func(where string, err error)
 }
 
@@ -51,38 +51,37 @@ func (c *PublisherConfig) Validate() error {
 	return nil
 }
 
-// Timing of the loop: how often an idle publisher looks into an outbox, and the pauses after
-// failures.
+// Timing of the loop: how often an idle publisher checks an outbox, and the pauses after failures.
 const (
 	idlePause    = 25 * time.Millisecond
 	inboundPause = 500 * time.Millisecond // inbound messages are less urgent than status events
 	flowPause    = 125 * time.Millisecond // while there are some: larger rounds, fewer round trips
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second
-	roundSize    = 5000 // notices in one round, more or less
-	// inboundRoundSize is smaller: the messages of one subscriber leave one after the other, and
-	// a subscriber who sends without end must not delay the others for long.
+	roundSize    = 5000 // notices in one round, approximately
+	// inboundRoundSize is smaller: the messages of one subscriber are sent one after the other, and a
+	// subscriber who sends without end must not delay the others for long.
 	inboundRoundSize = 200
 )
 
 // Publisher moves notices from the outboxes to Kafka: at least once, and in order for each key,
-// except on the topic of dead letters. The ledger makes sure that one process publishes at a time.
+// except on the topic of dead letters. The ledger ensures that one process publishes at a time.
 type Publisher struct {
 	cfg     PublisherConfig
 	notices flow // status events and dead letters
 	inbound flow // messages of subscribers
 }
 
-// flow is one outbox on its way to Kafka. Each has a client of its own, so that neither waits for
+// flow is one outbox with its Kafka client. Each has a client of its own, so that neither waits for
 // a topic of the other.
 type flow struct {
-	what    string // flows here, in sentences
+	what    string // name of what flows here, for log sentences
 	topics  string
 	client  *kgo.Client // owned by run
 	publish func(ctx context.Context, limit int, send sendFunc) (int, error)
-	most    int           // notices in one round, more or less
-	idle    time.Duration // between two looks when there was nothing
-	away    string        // what of Kafka the latest round failed at; empty when it did not
+	most    int           // notices in one round, approximately
+	idle    time.Duration // pause between two checks of an empty outbox
+	away    string        // the part of Kafka at which the latest round failed; empty when it did not
 }
 
 // NewPublisher returns a Publisher that has not touched the network yet. Run must be called: it
@@ -121,8 +120,8 @@ func NewPublisher(cfg PublisherConfig) (*Publisher, error) {
 	return p, nil
 }
 
-// Run publishes until ctx ends. A broker or a database that is away is reported and waited for;
-// neither delays the return.
+// Run publishes until ctx ends. It reports and waits for a broker or a database that is away;
+// neither delays its return.
 func (p *Publisher) Run(ctx context.Context) error {
 	var flows sync.WaitGroup
 	for _, f := range []*flow{&p.notices, &p.inbound} {
@@ -158,8 +157,8 @@ func (p *Publisher) run(ctx context.Context, f *flow) {
 	}
 }
 
-// round publishes what is in the outbox, reports what went wrong, and returns how many notices
-// were published.
+// round publishes what is in the outbox, reports failures, and returns how many notices were
+// published.
 func (p *Publisher) round(ctx context.Context, f *flow) (int, error) {
 	var refused error // by Kafka
 	n, err := f.publish(ctx, f.most, func(ctx context.Context, notices []ledger.Notice) error {

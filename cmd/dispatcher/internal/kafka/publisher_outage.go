@@ -9,7 +9,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/outage"
 )
 
-// report says why a round failed: Kafka refused it, or the outbox could not be read.
+// report reports why a round failed: Kafka refused it, or the outbox could not be read.
 func (p *Publisher) report(f *flow, refused, err error) {
 	if refused == nil {
 		p.cfg.Trouble("publish", err)
@@ -43,7 +43,7 @@ func (p *Publisher) report(f *flow, refused, err error) {
 	p.cfg.Outages.Down(r)
 }
 
-// works says that Kafka took a round.
+// works reports that Kafka took a round.
 func (p *Publisher) works(f *flow) {
 	p.cfg.Outages.Up(OutageName, f.what) // produce may have reported that it is slow
 	if f.away != "" {
@@ -52,10 +52,10 @@ func (p *Publisher) works(f *flow) {
 	}
 }
 
-// reconnect replaces the flow's client when its topic was deleted and created anew: a client never
-// accepts the new topic. Purging the topic from the client would help, but its next batches would
-// begin at sequence zero under a producer id that the topic may know: the broker could take them
-// for repetitions and drop them. A new client has a producer id of its own.
+// reconnect replaces the flow's client when its topic was deleted and created again, because a
+// client never accepts the new topic. Purging the topic from the client would help, but its next
+// batches would start at sequence zero under a producer id that the topic may know. The broker
+// could take them for repetitions and drop them. A new client has a new producer id.
 func (p *Publisher) reconnect(f *flow, err error) {
 	if !errors.Is(err, kerr.UnknownTopicID) {
 		return

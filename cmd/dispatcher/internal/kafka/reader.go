@@ -27,20 +27,20 @@ const (
 
 // reader is the poll loop of one lane.
 //
-// The client's rebalance lock orders it with rebalances: PollRecords takes the lock, so that no
+// The client's rebalance lock orders it with rebalances. PollRecords takes the lock, so that no
 // partition is taken away while its records are being handled, and AllowRebalance releases it. A
-// member that keeps it delays the rebalance of the whole group, in all processes. Therefore a
-// waiting rebalance ends the running Handle; the records that were not handled stay pending for
-// the next turn, less those of partitions that were taken away.
+// member that keeps the lock delays the rebalance of the whole group, in all processes. Therefore a
+// waiting rebalance ends the running Handle. Records that were not handled stay pending for the
+// next turn, except those of partitions that were taken away.
 type reader struct {
 	cfg    ConsumerConfig
 	lane   string
 	client *kgo.Client
 	cancel context.CancelFunc // ends every request of the client
-	probe  *outage.Probe      // finds out what a failure is due to
+	probe  *outage.Probe      // finds the cause of a failure
 	fenced atomic.Bool        // another process has taken the membership over
 
-	mu      sync.Mutex         // the client calls back from goroutines of its own
+	mu      sync.Mutex         // the client calls back from its own goroutines
 	pending batch              // guarded by mu, though the rebalance lock orders its users anyway
 	endTurn context.CancelFunc // guarded by mu; ends the running Handle
 }
@@ -75,8 +75,8 @@ func (r *reader) run(ctx context.Context) error {
 			return errFenced
 		}
 		if err := r.turn(ctx); err != nil {
-			// Nothing may be read after records that were not handled: to mark a later
-			// one would commit past them.
+			// After records that were not handled nothing may be read: marking a later record would commit
+			// past them.
 			return err
 		}
 		r.client.AllowRebalance()
@@ -97,7 +97,7 @@ func (r *reader) waitWhilePaused(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// turn polls and hands over. It returns with the rebalance lock held.
+// turn polls and calls Handle. It returns with the rebalance lock held.
 func (r *reader) turn(ctx context.Context) error {
 	turn, end := context.WithCancel(ctx)
 	defer end()
@@ -125,8 +125,8 @@ func (r *reader) turn(ctx context.Context) error {
 // or else new ones, for which it waits.
 func (r *reader) poll(ctx context.Context) batch {
 	if r.left().jobs != nil {
-		// A poll whose context has ended waits for a running rebalance, takes the lock and
-		// returns no records.
+		// A poll whose context has ended waits for a running rebalance, takes the lock and returns no
+		// records.
 		ended, end := context.WithCancel(ctx)
 		end()
 		r.client.PollRecords(ended, 1)
@@ -160,8 +160,8 @@ func (r *reader) rebalanceWaits(context.Context, *kgo.Client) {
 	time.AfterFunc(handleGrace, r.endTurn)
 }
 
-// revoked is called when partitions pass to another member, and with all partitions at the stop.
-// What is durable of them is committed first, so that the other member does not read it again.
+// revoked is called when partitions pass to another member, and with all partitions at the stop. It
+// first commits what is durable of them, so that the other member does not read it again.
 func (r *reader) revoked(ctx context.Context, client *kgo.Client, partitions map[string][]int32) {
 	ctx, stop := context.WithTimeout(ctx, shutdownTimeout)
 	defer stop()
@@ -178,8 +178,8 @@ func (r *reader) lost(context.Context, *kgo.Client, map[string][]int32) {
 	r.keep(batch{})
 }
 
-// committed gets the answer to each commit that the client made by the clock. A commit that was
-// refused is made again: by the next tick, or by the next reader of the records.
+// committed gets the response to each periodic commit of the client. A refused commit is made again
+// by the next tick, or by the next reader of the records.
 func (r *reader) committed(
 	_ *kgo.Client, _ *kmsg.OffsetCommitRequest, answer *kmsg.OffsetCommitResponse, err error,
 ) {
@@ -204,7 +204,7 @@ func refusedCommit(answer *kmsg.OffsetCommitResponse) error {
 	return nil
 }
 
-// fetchFailed reports an error of a fetch; the client tries again by itself.
+// fetchFailed reports an error of a fetch; the client retries by itself.
 func (r *reader) fetchFailed(topic string, partition int32, err error) {
 	if !errors.Is(err, context.Canceled) {
 		r.suspect(fmt.Errorf("%s/%d: %w", topic, partition, err),
@@ -213,8 +213,8 @@ func (r *reader) fetchFailed(topic string, partition int32, err error) {
 	}
 }
 
-// suspect reports a failure: the probe looks whether an outage is the reason, and reports the
-// failure itself when it is not and stays.
+// suspect reports a failure. The probe checks whether an outage is the cause, and reports the
+// failure itself when it is not and persists.
 func (r *reader) suspect(err error, sentence string) {
 	r.probe.Suspect(outage.Report{
 		What: r.reporter(), Reporter: r.reporter(), Err: err, Sentence: sentence,

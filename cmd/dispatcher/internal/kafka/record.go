@@ -9,23 +9,23 @@ import (
 	"dispatcher/ledger"
 )
 
-// maxValue is the longest value that is published. Brokers refuse records over 1 MB by
-// default, headers included, and a dead letter has more headers than the record it was; one
-// that can never be published would hold up all that come after it.
+// maxValue is the longest value that is published. Brokers refuse records over 1 MB by default,
+// headers included, and a dead letter has more headers than its record. A record that can never be
+// published would block all that follow.
 const maxValue = 900 << 10
 
-// maxBatch is how many bytes of records fit one batch of a producer (1 000 012 bytes by
-// default) whichever partition they go to, and overhead what the format adds to each.
+// maxBatch is how many bytes of records fit one batch of a producer (1 000 012 bytes by default) in
+// any partition. overhead is what the format adds to each record.
 const (
 	maxBatch = 980_000
 	overhead = 40
 )
 
-// stamped is how many bytes Stamp adds to an event at most.
+// stamped is the most bytes that Stamp adds to an event.
 const stamped = len(`,"seq":`) + 20
 
-// record turns a notice into a record of its topic; a status event gets its number and its time.
-// A value over maxValue is cut off, and the header original_bytes has its original length.
+// record turns a notice into a record of its topic; a status event gets its number and its time. A
+// value over maxValue is cut, and the header original_bytes has its original length.
 func (p *Publisher) record(n *ledger.Notice) *kgo.Record {
 	r := &kgo.Record{Topic: p.cfg.StatusTopic, Value: n.Value}
 	switch n.Kind {
@@ -52,7 +52,7 @@ func (p *Publisher) record(n *ledger.Notice) *kgo.Record {
 	return r
 }
 
-// fit is how many of the records, at least one, fit one batch together.
+// fit is how many of the records, at least one, fit into one batch.
 func fit(records []*kgo.Record) int {
 	size := 0
 	for n, r := range records {
@@ -67,10 +67,10 @@ func fit(records []*kgo.Record) int {
 	return len(records)
 }
 
-// waves splits a round so that no wave holds two notices of one key whose order is promised. The
+// waves splits a round such that no wave contains two notices of one key whose order matters. The
 // records of one wave may then arrive in any order, however the client splits it and whichever of
-// them the brokers refuse. There are as many waves as one key has such notices at most: two or
-// three for a round of status events. Only the order among different keys changes.
+// them the brokers refuse. There are as many waves as the most frequent key has such notices: two
+// or three for a round of status events. Only the order among different keys changes.
 func waves(notices []ledger.Notice) [][]*ledger.Notice {
 	var parts [][]*ledger.Notice
 	seen := make(map[string]int, len(notices)) // notices by key so far
@@ -88,7 +88,7 @@ func waves(notices []ledger.Notice) [][]*ledger.Notice {
 	return parts
 }
 
-// ordered reports whether a notice must not overtake those of its key. Dead letters may: a
-// producer that gives thousands of records one id must not delay the status events of all others
-// by a wave for each.
+// ordered reports whether a notice must not overtake those of its key. Dead letters may: otherwise
+// a producer that gives thousands of records the same id would delay all other status events by a
+// wave for each.
 func ordered(n *ledger.Notice) bool { return n.Kind != ledger.Letter && n.Key != "" }

@@ -17,17 +17,16 @@ import (
 	"dispatcher/cmd/dispatcher/internal/outage"
 )
 
-// The brokers and topics are looked at every watchEvery, and every watchAgain while something
-// is away.
+// Brokers and topics are checked every watchEvery, and every watchAgain while something is away.
 const (
 	watchEvery   = 5 * time.Second
 	watchAgain   = time.Second
 	watchTimeout = 4 * time.Second
 )
 
-// watch checks the brokers and the topics of one lane and says in a sentence what is missing. The
-// client alone would wait in silence: it tries for ever to reach a broker, and a group whose topics
-// do not exist just gets no partitions.
+// watch checks the brokers and the topics of one lane and reports in a sentence what is missing.
+// The client alone would wait in silence: it tries for ever to reach a broker, and a group whose
+// topics do not exist just gets no partitions.
 type watch struct {
 	client *kgo.Client
 	lane   Lane
@@ -49,14 +48,14 @@ func (w *watch) look(ctx context.Context) *outage.Report {
 }
 
 // lag counts the records of this process's partitions that are not committed; nil when the brokers
-// do not say.
+// do not answer.
 func (w *watch) lag(ctx context.Context) *int64 {
 	admin := kadm.NewClient(w.client)
 	ends, err := admin.ListEndOffsets(ctx, w.lane.Topics...)
 	if err != nil {
 		return nil
 	}
-	var starts kadm.ListedOffsets // read for partitions without a committed offset alone
+	var starts kadm.ListedOffsets // only read for partitions without a committed offset
 	var lag int64
 	for topic, partitions := range w.client.CommittedOffsets() {
 		for partition, committed := range partitions {
@@ -124,11 +123,11 @@ func missing(topic string, err error) string {
 	return fmt.Sprintf("topic %s cannot be read", topic)
 }
 
-// LaneState is what is known of the intake of one lane.
+// LaneState is the state of the intake of one lane.
 type LaneState struct {
 	Lane string
-	// Away is the sentence that says why the lane cannot be read; empty when it can. It is a
-	// few seconds old, because the brokers are only looked at now and then.
+	// Away is the sentence that says why the lane cannot be read; empty when it can. It may be a few
+	// seconds old, because the brokers are checked at intervals.
 	Away string
 	// Joined says that this process is a member of the group.
 	Joined bool
@@ -151,14 +150,14 @@ func newStates() *states {
 	}
 }
 
-// connected notes the client of a lane.
+// connected registers the client of a lane.
 func (s *states) connected(lane string, client *kgo.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clients[lane] = client
 }
 
-// found notes what a look has found.
+// found records the result of a check.
 func (s *states) found(lane, away string, lag *int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

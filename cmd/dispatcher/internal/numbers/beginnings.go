@@ -5,10 +5,9 @@ import (
 	"regexp/syntax"
 )
 
-// beginningsOf yields every sequence of so many digits that begins a text which the pattern matches
-// as a whole. It runs the pattern's own program over the digits, as an automaton that is in several
-// places at once (Thompson, Regular Expression Search Algorithm, 1968), and follows only what may
-// still match.
+// beginningsOf yields every sequence of that many digits with which a full match of the pattern can
+// begin. It runs the pattern's program over the digits as a nondeterministic automaton (Thompson,
+// Regular Expression Search Algorithm, 1968), and follows only digits that can still match.
 func beginningsOf(program *syntax.Prog, length int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		var digits []byte
@@ -34,7 +33,7 @@ func beginningsOf(program *syntax.Prog, length int) iter.Seq[string] {
 	}
 }
 
-// begins reports whether a text that the pattern matches as a whole may begin with some digits.
+// begins reports whether a full match of the pattern can begin with some digits.
 func begins(program *syntax.Prog, digits string) bool {
 	at := start(program)
 	for _, d := range digits {
@@ -45,8 +44,7 @@ func begins(program *syntax.Prog, digits string) bool {
 	return true
 }
 
-// compile makes the program of a pattern. It panics for one that does not compile: those of the
-// numbering plans do.
+// compile compiles a pattern. It panics if that fails; the patterns of the numbering plans compile.
 func compile(pattern string) *syntax.Prog {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -59,17 +57,17 @@ func compile(pattern string) *syntax.Prog {
 	return program
 }
 
-// places are the instructions of a program that wait for a character, or have matched.
+// places are the states of the automaton: instructions that wait for a character, or have matched.
 type places map[uint32]struct{}
 
-// start is where an automaton begins.
+// start is the initial set of states.
 func start(program *syntax.Prog) places {
 	p := places{}
 	p.add(program, uint32(program.Start)) //nolint:gosec // An index into the program.
 	return p
 }
 
-// step is where the automaton is after a character.
+// step is the set of states after a character.
 func (p places) step(program *syntax.Prog, r rune) places {
 	next := places{}
 	for pc := range p {
@@ -80,7 +78,7 @@ func (p places) step(program *syntax.Prog, r rune) places {
 	return next
 }
 
-// add follows what needs no character.
+// add adds an instruction, and those reachable without a character.
 func (p places) add(program *syntax.Prog, pc uint32) {
 	if _, there := p[pc]; there {
 		return

@@ -9,28 +9,27 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// Countries finds the regions of numbers. A region is decided by a number's first digits, and by
-// nothing else here: what is known of others never changes an answer, so that an audit finds the
-// country that a price or a rule about senders went by. Answers are kept by those digits. It is
-// safe for concurrent use.
+// Countries finds the regions of numbers. A region depends only on a number's first digits and
+// never on earlier look-ups, so that an audit finds the same country as the decision did. Answers
+// are cached by those digits. It is safe for concurrent use.
 type Countries struct {
 	mu    sync.RWMutex
 	known map[string]string // guarded by mu; by the first countryDigits characters
 }
 
-// countryDigits tell apart all regions that share a calling code, such as those of +1 and +44;
-// maxCountries bounds the memory.
+// countryDigits are enough to distinguish all regions that share a calling code, such as those of
+// +1 and +44; maxCountries bounds the memory.
 const (
 	countryDigits = 9
 	maxCountries  = 100_000
 )
 
-// NewCountries knows nothing yet.
+// NewCountries returns a Countries with an empty cache.
 func NewCountries() *Countries { return &Countries{known: map[string]string{}} }
 
-// Of is the ISO 3166 region of an E.164 number in lower case; 001 for numbers of the whole world,
-// such as those of +979, and empty for beginnings that no region has. Whether there is such a
-// number is not asked.
+// Of is the ISO 3166 region of an E.164 number in lower case; 001 for numbers of no single country,
+// such as those of +979, and empty for digits that no region has. It does not check whether the
+// number exists.
 func (c *Countries) Of(number string) string {
 	prefix := number[:min(len(number), countryDigits)]
 	c.mu.RLock()
@@ -49,14 +48,14 @@ func (c *Countries) Of(number string) string {
 	return region
 }
 
-// CallingCode is that of an ISO 3166 region in either case: 44 for gb and for gg; 0 for 001, which
-// has several, and for what is no region.
+// CallingCode is the calling code of an ISO 3166 region in either case: 44 for gb and for gg; 0 for
+// 001, which has several, and for anything that is no region.
 func CallingCode(country string) int {
 	return phonenumbers.GetCountryCodeForRegion(strings.ToUpper(country))
 }
 
 // MainCallingCodes are the calling codes, with a plus, whose main country is one of these: +44 for
-// gb, and none for gg, which shares that code. A country that has a code for itself is its main
+// gb, and none for gg, which shares that code. A country with a code of its own is its main
 // country.
 func MainCallingCodes(countries []string) []string {
 	var codes []string

@@ -1,7 +1,7 @@
-// Package numbers answers what a phone number tells by its digits: in which country it is, whether
-// it is a premium-rate one, and what people of a country mean by a number without its country code.
+// Package numbers answers what follows from the digits of a phone number: its country, whether it
+// is a premium-rate number, and which E.164 number a national form means.
 //
-// The numbering plans are those of nyaruka/phonenumbers. Parsing a number by them takes tens of
-// microseconds, so what is asked for every message is answered from what was learnt of the number's
-// first digits. Nothing here is ever logged: a number must not be shown.
+// The numbering plans are those of nyaruka/phonenumbers. Parsing a number with them takes tens of
+// microseconds, so questions about every message are answered from caches and tables by the
+// number's first digits. Nothing here is logged, because a number must not be shown.
 package numbers

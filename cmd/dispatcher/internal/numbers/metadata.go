@@ -6,9 +6,8 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// metadata holds all numbering plans. The library's own way to them must not be taken by two at a
-// time, so nobody here takes it but this. The plans are part of the program, so that what is wrong
-// with them panics.
+// metadata holds all numbering plans. The library's function for them is not safe for concurrent
+// use, so nothing else here calls it. The plans are compiled in, so an error in them panics.
 var metadata = sync.OnceValue(func() []*phonenumbers.PhoneMetadata {
 	all, err := phonenumbers.MetadataCollection()
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 
 // plan is the numbering plan of one of the regions that share a calling code.
 type plan struct {
-	leading *regexp.Regexp // the digits that all its numbers begin with; nil when there are none
-	numbers []*syntax.Prog // of each kind of number
+	leading *regexp.Regexp // the digits that all its numbers begin with; nil for none
+	numbers []*syntax.Prog // one for each kind of number
 }
 
-// plans are those of the regions that share calling codes.
+// plans are the numbering plans of the regions that share calling codes.
 var plans = sync.OnceValue(func() map[string]*plan {
 	out := map[string]*plan{}
 	for _, p := range metadata() {
@@ -56,9 +56,9 @@ func (p *plan) has(national string) bool {
 	return false
 }
 
-// regionOf is the region of the numbers that begin so, with or without a plus. If several regions
-// share the calling code, it is the first that has such numbers; the main one is tried before the
-// others.
+// regionOf is the region of the numbers with this beginning, with or without a plus. If several
+// regions share the calling code, it is the first that has such numbers; the main one is tried
+// first.
 func regionOf(beginning string) string {
 	digits, _ := strings.CutPrefix(beginning, "+")
 	code := 0

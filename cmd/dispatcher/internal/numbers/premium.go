@@ -8,13 +8,13 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// Premium reports whether an E.164 number is a premium-rate one: whoever owns it earns from what is
-// sent to it.
+// Premium reports whether an E.164 number is a premium-rate one, whose owner earns from messages to
+// it.
 //
-// Nearly every number is told apart by its first digits: a table says under which of them there are
-// premium-rate numbers at all, and only those are looked up in full. So it costs a few nanoseconds
-// for most numbers, keeps nothing, and is safe for concurrent use. The first call builds the table,
-// in some tens of milliseconds.
+// A table of first digits decides nearly every number: only under some of them are there
+// premium-rate numbers, and only numbers with those are looked up in full. So it costs a few
+// nanoseconds for most numbers. It is safe for concurrent use. The first call builds the table, in
+// some tens of milliseconds.
 func Premium(number string) bool {
 	digits := strings.TrimPrefix(number, "+")
 	table, national := premiumTables().of(digits)
@@ -25,8 +25,8 @@ func Premium(number string) bool {
 	return err == nil && phonenumbers.GetNumberType(parsed) == phonenumbers.PREMIUM_RATE
 }
 
-// firstDigits is how many digits of a national number a table uses, and beginnings how many such
-// beginnings there are.
+// firstDigits is how many digits of a national number a table uses, and beginnings how many
+// combinations of them there are.
 const (
 	firstDigits = 4
 	beginnings  = 10_000
@@ -35,7 +35,7 @@ const (
 // beginningTable says under which beginnings of national numbers there are premium-rate ones.
 type beginningTable [beginnings]bool
 
-// may is true for a number that is too short to tell.
+// may reports whether a number may be premium-rate; true for one that is too short to tell.
 func (t *beginningTable) may(national string) bool {
 	if len(national) < firstDigits {
 		return true
@@ -47,8 +47,8 @@ func (t *beginningTable) may(national string) bool {
 	return n < 0 || n >= beginnings || t[n]
 }
 
-// mark notes that numbers which begin so are to be looked up: with the prefix that is dialled
-// within a country, such as the 0 of +33 08..., they mean what they mean without it.
+// mark marks a beginning for full look-ups. It also marks it after the national dialling prefix,
+// such as the 0 of +33 08..., which does not change the number's meaning.
 func (t *beginningTable) mark(prefix string) {
 	first, err := strconv.Atoi(prefix)
 	if err != nil || len(prefix) > firstDigits {
@@ -63,11 +63,12 @@ func (t *beginningTable) mark(prefix string) {
 	}
 }
 
-// tablesByCode are the tables by calling code, which has one to three digits; none begins another.
+// tablesByCode are the tables by calling code. A code has one to three digits and is no prefix of
+// another.
 type tablesByCode [1000]*beginningTable
 
-// of finds the table for a number, and its digits behind the calling code; nil when there are no
-// premium-rate numbers behind it.
+// of finds the table for a number, and its digits after the calling code; nil when that code has no
+// premium-rate numbers.
 func (t *tablesByCode) of(digits string) (*beginningTable, string) {
 	code := 0
 	for i := 0; i < 3 && i < len(digits); i++ {
@@ -82,7 +83,7 @@ func (t *tablesByCode) of(digits string) (*beginningTable, string) {
 	return nil, ""
 }
 
-// premiumTables are made of the numbering plans when they are needed first.
+// premiumTables are built from the numbering plans at first use.
 var premiumTables = sync.OnceValue(func() *tablesByCode {
 	var tables tablesByCode
 	for _, plan := range metadata() {
@@ -95,7 +96,7 @@ var premiumTables = sync.OnceValue(func() *tablesByCode {
 			tables[code] = new(beginningTable)
 		}
 		for beginning := range beginningsOf(compile(pattern), firstDigits) {
-			n, _ := strconv.Atoi(beginning) // digits alone
+			n, _ := strconv.Atoi(beginning) // digits only
 			tables[code][n] = true
 		}
 		tables[code].mark(plan.GetNationalPrefix())

@@ -7,11 +7,11 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// Region turns numbers as people of one country write them into E.164. The empty region
-// leaves every number as it is.
+// Region converts numbers as they are written within one country to E.164. The empty region changes
+// no number.
 type Region string
 
-// ParseRegion takes an ISO 3166 code such as GB, in either case, or nothing.
+// ParseRegion reads an ISO 3166 code such as GB, in either case; empty is the empty region.
 func ParseRegion(code string) (Region, error) {
 	code = strings.ToUpper(code)
 	if code != "" && !phonenumbers.GetSupportedRegions()[code] {
@@ -20,9 +20,9 @@ func ParseRegion(code string) (Region, error) {
 	return Region(code), nil
 }
 
-// E164 returns the number in E.164 form, or unchanged when it has that form already or cannot be a
-// number, which the envelope's own check will say. A number with a plus or an international prefix
-// keeps its own country; only its spaces, dashes and brackets go.
+// E164 returns the number in E.164 form, or unchanged when it has that form already or is no
+// number; the envelope's own check reports the latter. A number with a plus or an international
+// prefix keeps its own country; only its spaces, dashes and brackets are removed.
 func (r Region) E164(number string) string {
 	if r == "" || plain(number) {
 		return number
@@ -34,8 +34,8 @@ func (r Region) E164(number string) string {
 	return phonenumbers.Format(parsed, phonenumbers.E164)
 }
 
-// plain reports whether the number is a plus and digits: whatever a parser may think of it, it says
-// what it means.
+// plain reports whether the number is a plus and digits. Then it is unambiguous, whatever the
+// library would make of it.
 func plain(number string) bool {
 	digits, plus := strings.CutPrefix(number, "+")
 	return plus && digits != "" && strings.Trim(digits, "0123456789") == ""

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 )
 
-// Rewrite puts the member "to" of a JSON object into E.164 and keeps every other byte. It returns
-// the object as it is when there is nothing to change. It reads the object, so it is for those
-// whose number turned out not to be in E.164.
+// Rewrite converts the member "to" of a JSON object to E.164 and keeps every other byte. It returns
+// the object unchanged when there is nothing to convert. It parses the object, so it is meant only
+// for records whose number is not in E.164.
 func (r Region) Rewrite(object []byte) []byte {
 	if r == "" {
 		return object
@@ -24,7 +24,7 @@ func (r Region) Rewrite(object []byte) []byte {
 	return bytes.Join([][]byte{object[:from], quoted, object[to:]}, nil)
 }
 
-// findTo is the place and the content of the first member "to"; number is empty when there is none.
+// findTo is the position and the content of the first member "to"; number is empty without one.
 func findTo(object []byte) (from, to int, number string) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {

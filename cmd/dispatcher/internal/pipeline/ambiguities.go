@@ -14,14 +14,14 @@ import (
 
 const (
 	ambiguityInterval = time.Second
-	// ambiguityBatch is how many ambiguities are looked at together, ambiguityAskers how many
-	// providers are asked at once, and ambiguityLease how long no other instance looks at them.
+	// ambiguityBatch is how many ambiguities are handled together, ambiguityAskers how many providers
+	// are asked at once, and ambiguityLease how long no other instance takes them.
 	ambiguityBatch, ambiguityAskers = 64, 8
 	ambiguityLease                  = 30 * time.Second
 )
 
-// resolveAmbiguities tries to learn what became of submissions that nobody answered, and ends the
-// search for those whose time is over.
+// resolveAmbiguities tries to find out what became of submissions that nobody answered, and ends
+// the searches whose time is over.
 func (d *Dispatcher) resolveAmbiguities(ctx context.Context) error {
 	due, err := d.cfg.Ledger.Ambiguities.Due(ctx, ambiguityBatch, ambiguityLease)
 	if err != nil {
@@ -42,11 +42,11 @@ func (d *Dispatcher) resolveAmbiguities(ctx context.Context) error {
 	return nil
 }
 
-// clear takes one ambiguity a step further.
+// clear does the next step of one ambiguity.
 func (d *Dispatcher) clear(ctx context.Context, o *ledger.OpenAmbiguity) error {
 	now := d.now()
 	switch {
-	case o.Repeats() && o.Message.State == ledger.Sending: // its answer may be the truth
+	case o.Repeats() && o.Message.State == ledger.Sending: // its answer may settle the ambiguity
 		first := now.Add(decide.FirstLookup)
 		return d.cfg.Ledger.Ambiguities.Postpone(ctx, o.Message.Seq, o.Key, first)
 	case o.Answered():
@@ -59,7 +59,7 @@ func (d *Dispatcher) clear(ctx context.Context, o *ledger.OpenAmbiguity) error {
 	return d.cfg.Ledger.Ambiguities.Postpone(ctx, o.Message.Seq, o.Key, o.Until)
 }
 
-// lookUp asks the provider.
+// lookUp asks the provider about the submission.
 func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenAmbiguity) error {
 	var found provider.LookupResult
 	if finder, ok := d.channel(o.Attempt.Channel).(provider.Finder); ok {
@@ -78,7 +78,7 @@ func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenAmbiguity) error 
 	)
 }
 
-// pass writes a resolution down.
+// pass stores a resolution.
 func (d *Dispatcher) pass(ctx context.Context, j *ledger.Resolution) error {
 	ended, err := d.cfg.Ledger.Ambiguities.Resolve(ctx, j)
 	if err != nil {
@@ -96,7 +96,7 @@ func (d *Dispatcher) pass(ctx context.Context, j *ledger.Resolution) error {
 	return nil
 }
 
-// conclude ends a search that found nothing, unless a receipt has come that nobody has looked at.
+// conclude ends a search that found nothing, unless a receipt has come and is not processed yet.
 func (d *Dispatcher) conclude(ctx context.Context, o *ledger.OpenAmbiguity, now time.Time) error {
 	f := d.recorded(&o.Message, &o.Attempt, o.OpenedAt)
 	if d.lookForReceipts(ctx, f); f.Search.Received {
@@ -106,8 +106,8 @@ func (d *Dispatcher) conclude(ctx context.Context, o *ledger.OpenAmbiguity, now 
 	return d.pass(ctx, decide.Conclude(o, f, now))
 }
 
-// lookForReceipts tells attempts that nobody answered whether a receipt with our key has come.
-// Without it a lane that resends would send once more what was taken.
+// lookForReceipts marks those unanswered attempts for which a receipt with our key has come.
+// Otherwise a lane that resends would send a message again that was taken.
 func (d *Dispatcher) lookForReceipts(ctx context.Context, unanswered ...*decide.Attempt) {
 	var seqs []int64
 	for _, f := range unanswered {
@@ -125,12 +125,12 @@ func (d *Dispatcher) lookForReceipts(ctx context.Context, unanswered ...*decide.
 		}
 		return err
 	})
-	if err != nil { // the receipt is looked at later, and may come too late to stop a resend
+	if err != nil { // the search sees the receipt later, perhaps too late to stop a resend
 		d.trouble("receipts", err)
 	}
 }
 
-// account stands for the settings of a channel; empty for one that the routing does not have.
+// account identifies the settings of a channel; empty when the routing does not have the channel.
 func (d *Dispatcher) account(name string) string {
 	routing := d.routing.Load()
 	if at := routing.Channel(name); at >= 0 {
@@ -149,9 +149,9 @@ func (d *Dispatcher) channel(name string) provider.Channel {
 	return nil
 }
 
-// awaits is how long receipts of a channel are expected now. Where this process does not know what
-// its provider promises they may come: for as long as the routing says, or, when that does not have
-// the channel any more, as where nothing is said.
+// awaits is how long receipts of a channel are expected now. When this process does not know the
+// provider's capabilities, it assumes that receipts may come, for the time that the routing says,
+// or the default when the routing no longer has the channel.
 func (d *Dispatcher) awaits(name string) time.Duration {
 	if can, known := d.promises(name); known && !can.Receipts {
 		return 0
@@ -163,8 +163,8 @@ func (d *Dispatcher) awaits(name string) time.Duration {
 	return ledger.UnsaidAwait
 }
 
-// promises are what the provider of a channel promises; false when this process does not know it,
-// because it has no such channel or cannot use its settings.
+// promises are the capabilities of a channel's provider; known is false when this process has no
+// such channel or cannot use its settings.
 func (d *Dispatcher) promises(name string) (can provider.Capabilities, known bool) {
 	if capable, ok := d.channel(name).(provider.Capable); ok {
 		return capable.Capabilities(), true

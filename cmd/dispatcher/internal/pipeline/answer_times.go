@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// answerMinutes is of how many minutes answer times are kept, the running one included.
+	// answerMinutes is how many minutes of answer times are kept, the current one included.
 	answerMinutes = 5
 	// answerStep is the ratio of the bounds of two neighbouring counts.
 	answerStep = 1.2
-	// answerCounts reach from a millisecond to a minute.
+	// answerCounts buckets cover a millisecond to a minute.
 	answerCounts = 61
 )
 
-// answerTimes counts the answers of the last minutes by how long they took.
+// answerTimes is a histogram of the answer times of the last minutes.
 type answerTimes struct {
 	mu      sync.Mutex
 	minutes [answerMinutes]answerMinute // guarded by mu; minute n at n modulo their number
@@ -38,7 +38,7 @@ func (a *answerTimes) add(took time.Duration, now time.Time) {
 	m.counts[answerCount(took)]++
 }
 
-// answerCount is where an answer is counted.
+// answerCount is the index of the bucket for an answer time.
 func answerCount(took time.Duration) int {
 	if took <= time.Millisecond {
 		return 0
@@ -47,7 +47,7 @@ func answerCount(took time.Duration) int {
 	return min(int(math.Ceil(steps)), answerCounts-1)
 }
 
-// recent are the counts of the last minutes by their upper bound in microseconds; nil for none.
+// recent are the counts of the last minutes by their upper bound in microseconds; nil when empty.
 func (a *answerTimes) recent(now time.Time) map[int64]int64 {
 	at := now.Unix() / 60
 	a.mu.Lock()

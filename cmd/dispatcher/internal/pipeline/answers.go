@@ -10,23 +10,23 @@ import (
 	"dispatcher/ledger"
 )
 
-// keptFor is how long the answer about a due row waits for the claim that uses it. It is
-// a bound on memory: the next claim follows at once.
+// keptFor is how long the answer about a due row is kept for the claim that uses it. It only bounds
+// memory: the next claim usually follows at once.
 const keptFor = 10 * time.Second
 
-// answers keeps what functions said about due rows. Such rows are seen only inside a claim,
-// where nobody may be asked: the claim leaves them as they are, the function is asked after it,
-// and the next claim of the row finds the answer here. That holds for a function whose answers
-// may not be used for other messages as well, so the answers are kept by row. Until the answer is
-// there, claims leave the row out.
+// answers keeps what functions said about due rows. Such rows become known only inside a claim,
+// where no function may be called. So the claim leaves them unchanged, the function is called after
+// it, and the next claim of the row finds the answer here. Answers are kept by row, because some
+// functions allow no use of an answer for other messages. Until the answer is there, claims leave
+// the row out.
 //
-// It also keeps what was said about jobs that their claim had no slots or no room for, so that the
-// claim which takes them does not ask again.
+// It also keeps what was said about jobs for which a claim had no slots or no room, so that the
+// next claim does not ask again.
 type answers struct {
 	mu     sync.Mutex
 	rows   map[int64]keptAnswer         // guarded by mu; by Message.Seq
 	jobs   map[decide.JobKey]keptAnswer // guarded by mu
-	asking map[int64]struct{}           // guarded by mu; rows that are asked about now, by Message.Seq
+	asking map[int64]struct{}           // guarded by mu; rows being asked about, by Message.Seq
 }
 
 // keptAnswer is an answer and when it was given.
@@ -35,7 +35,7 @@ type keptAnswer struct {
 	at time.Time
 }
 
-// begin notes that a function is being asked about rows.
+// begin records that a function is being asked about rows.
 func (a *answers) begin(rows []int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -47,7 +47,7 @@ func (a *answers) begin(rows []int64) {
 	}
 }
 
-// end notes that nobody is being asked about rows any more.
+// end removes the rows from those being asked about.
 func (a *answers) end(rows []int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -56,7 +56,7 @@ func (a *answers) end(rows []int64) {
 	}
 }
 
-// open lists the rows that a claim would only see to leave them as they are.
+// open lists the rows that are being asked about, which claims should leave out.
 func (a *answers) open() []int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -66,7 +66,7 @@ func (a *answers) open() []int64 {
 	return slices.Collect(maps.Keys(a.asking))
 }
 
-// put keeps what was answered about rows and drops what nobody came for.
+// put keeps the answers about rows and drops those that nobody has used in time.
 func (a *answers) put(rows map[int64]keptAnswer, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,7 +95,7 @@ func keep[K comparable](kept, more map[K]keptAnswer, now time.Time) {
 	}
 }
 
-// known are the answers about rows; nil for none.
+// known are the answers about rows; nil when there are none.
 func (a *answers) known() map[int64]decide.RowScores {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -109,8 +109,8 @@ func (a *answers) known() map[int64]decide.RowScores {
 	return known
 }
 
-// findJob is the answer about a job, of which no selector has expired, if it was given under this
-// version of the routing.
+// findJob is the answer about a job if it was given under this version of the routing. No selector
+// of a job has expired by then.
 func (a *answers) findJob(key decide.JobKey, version int64, now time.Time) *decide.Scores {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -13,23 +13,21 @@ import (
 // Scorer asks scoring functions. Scores is called from many goroutines at once, one for each
 // distinct question of a batch, and never inside a claim.
 //
-// The deadline of f is the Scorer's to keep, from the moment at which it begins to ask: how long a
-// question waits until it is its turn is not the function's doing. ctx ends when the batch cannot
-// wait any longer; Scores must return soon after. It does not fail: what goes wrong is a word in
-// the answer.
+// The Scorer enforces the timeout of f, from the moment at which it begins to ask: time spent in
+// its queue does not count against the function. ctx ends when the batch cannot wait any longer;
+// Scores must return soon after. It returns no error: a failure is a word in the answer.
 type Scorer interface {
 	Scores(ctx context.Context, f *decide.Function, q *decide.ScoreQuestion) decide.Scores
 }
 
-// longestHold bounds how long scoring functions may hold up one batch in all. It is as long as the
-// longest deadline of one question, so a question that is asked at once always has its time. Those
-// that have no answer by then get FunctionTimeout: their messages go by the default scoring rather
-// than wait on.
+// longestHold bounds how long scoring functions may delay one batch in all. It equals the longest
+// timeout of one question, so a question that is asked at once always has its full time. Questions
+// without an answer by then get FunctionTimeout, and the default scoring ranks for their messages.
 const longestHold = 5 * time.Second
 
-// ask puts every question of a request to its function, all at once: it is the Scorer that knows
-// how many a function can take. It returns when all have an answer, if only a word of trouble, and
-// after longestHold at the latest.
+// ask puts every question of a request to its function, all at once: the Scorer knows how many a
+// function can take. It returns when each has an answer or a trouble, and after longestHold at the
+// latest.
 func ask(ctx context.Context, scorer Scorer, q *decide.ScoreRequest) {
 	ctx, cancel := context.WithTimeout(ctx, longestHold)
 	defer cancel()
@@ -52,10 +50,10 @@ func askOne(ctx context.Context, scorer Scorer, o *decide.OpenQuestion) {
 	o.Answer = scorer.Scores(ctx, o.Function, &o.Question).Checked(len(o.Question.Candidates))
 }
 
-// askAboutJobs asks the scoring functions about the jobs of a claim that are to find a channel in
-// its claim, and about each job once: the claim before may have had no slots for it. It asks before
-// the claim has slots, because a function may take seconds, and slots that are held meanwhile would
-// be missing on all lanes.
+// askAboutJobs asks the scoring functions about those jobs that need a channel in this claim, and
+// about each job once: an earlier claim may have asked and had no slots for it. It asks before the
+// claim has slots. A function may take seconds, and slots held meanwhile would be missing on all
+// lanes.
 func (d *Dispatcher) askAboutJobs(ctx context.Context, r *claim) error {
 	q := decide.ScoreRequest{Routing: r.plan.Routing, Now: r.plan.Now}
 	asked := map[int]*decide.OpenQuestion{}
@@ -73,7 +71,7 @@ func (d *Dispatcher) askAboutJobs(ctx context.Context, r *claim) error {
 	}
 	ask(ctx, d.cfg.Scorer, &q)
 	if ctx.Err() != nil {
-		return ctx.Err() // answers that were cut short are not decided upon
+		return ctx.Err() // answers that were cut short are not used
 	}
 	kept := make(map[decide.JobKey]keptAnswer, len(asked))
 	for i, one := range asked {
@@ -86,12 +84,12 @@ func (d *Dispatcher) askAboutJobs(ctx context.Context, r *claim) error {
 	return nil
 }
 
-// maxAsking bounds the claims about whose due rows functions are being asked at once.
+// maxAsking bounds how many claims have functions being asked about their due rows.
 const maxAsking = 4
 
-// askAboutDue begins to ask about the due rows that a claim left as they were, so that a later one
-// can decide on them. The due loop goes on meanwhile, with other rows: a slow function holds up no
-// route but its own until maxAsking claims wait for it, and then for longestHold at most.
+// askAboutDue starts to ask about the due rows that a claim left unchanged, so that a later claim
+// can decide on them. The due loop goes on meanwhile with other rows. A slow function delays only
+// its own route, until maxAsking claims wait for it; then it delays others for longestHold at most.
 func (d *Dispatcher) askAboutDue(ctx context.Context, r *claim, asking *sync.WaitGroup) {
 	select {
 	case d.asking <- struct{}{}:
@@ -109,7 +107,7 @@ func (d *Dispatcher) askAboutDue(ctx context.Context, r *claim, asking *sync.Wai
 	asking.Go(func() {
 		defer func() { <-d.asking }()
 		ask(ctx, d.cfg.Scorer, &q)
-		if ctx.Err() == nil { // answers that were cut short are not decided upon
+		if ctx.Err() == nil { // answers that were cut short are not used
 			d.keep(asked, r.plan.Routing.Version)
 		}
 		d.answers.end(rows)
@@ -117,7 +115,7 @@ func (d *Dispatcher) askAboutDue(ctx context.Context, r *claim, asking *sync.Wai
 	})
 }
 
-// keep hands the answers about due rows to the claims to come.
+// keep stores the answers about due rows for later claims.
 func (d *Dispatcher) keep(asked map[int64]*decide.OpenQuestion, version int64) {
 	rows := make(map[int64]keptAnswer, len(asked))
 	for seq, one := range asked {

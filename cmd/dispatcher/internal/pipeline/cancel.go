@@ -8,15 +8,15 @@ import (
 	"dispatcher/ledger"
 )
 
-// cancelTries is how often a message is looked at that changes meanwhile.
+// cancelTries is how often a cancellation is tried when the message changes meanwhile.
 const cancelTries = 5
 
-// ErrChanging says that a message could not be cancelled because it changes all the time.
+// ErrChanging says that a message could not be cancelled because it changed at each try.
 var ErrChanging = errors.New("the message changes all the time")
 
-// Cancel ends a message that has not left, and returns the state that it was in. Where it cannot be
-// cancelled, why completes the sentence "message ID ...". It returns ledger.ErrNoMessage for an id
-// that is not in the ledger, and ErrChanging.
+// Cancel ends a message that has not left, and returns the state that it was in. If it cannot be
+// cancelled, why completes the sentence "message ID ...". Errors are ledger.ErrNoMessage for an id
+// that is not in the ledger, ErrChanging, and those of the ledger.
 func Cancel(
 	ctx context.Context, l *ledger.Ledger, id, author, reason string,
 ) (was ledger.State, why string, err error) {

@@ -9,47 +9,46 @@ import (
 )
 
 const (
-	// clockMemory is how long a reading of the database's clock counts beside newer ones. Two
-	// clocks that are a ten-thousandth apart drift by two milliseconds in it.
+	// clockMemory is how long a reading of the database's clock is preferred over newer, less exact
+	// ones. Two clocks whose rates differ by 0.01 % drift by 2 ms in that time.
 	clockMemory = 20 * time.Second
-	// clockSlack is by how much readings may contradict each other before the database's clock
+	// clockSlack is how far readings may contradict each other. If they do more, the database's clock
 	// must have been set.
 	clockSlack = 3 * time.Millisecond
-	// mostWrong is the most that the estimate of the database's clock is held to be wrong by when
-	// an attempt leaves. With a database that is a second away it may be wrong by half a second,
-	// which would leave no time within a second at all. The ways there and back usually take about
-	// as long as each other, so the estimate is far better than its bound.
+	// mostWrong caps the assumed error of the estimate when an attempt leaves. With a round trip of a
+	// second the error bound is half a second, which would leave no usable time within a window of a
+	// second. The ways there and back usually take about as long as each other, so the estimate is far
+	// better than its bound.
 	mostWrong = 250 * time.Millisecond
 )
 
-// clock carries the database's clock on by this process's monotonic one, so that deadlines and
-// release times need neither a question to the database nor this machine's wall clock.
+// clock extrapolates the database's clock with this process's monotonic clock, so that deadlines
+// and release times need neither a query nor this machine's wall clock.
 //
-// A reading belongs to some moment between question and answer, which is never known. Of the recent
-// readings the one with the shortest round trip counts, as if the clock had been read in the middle
-// of it; the clock filter of NTP does the same (RFC 5905, section 10). So it does no harm to wait
-// for a lock or a processor, nor that a database is far away, if the way there takes about as long
-// as the way back.
+// A reading belongs to some unknown moment between question and answer. Of the recent readings the
+// one with the shortest round trip is used, as if the clock had been read in the middle of it. The
+// clock filter of NTP does the same (RFC 5905, section 10). So waiting for a lock or a processor
+// does no harm, nor does a far database, if the way there takes about as long as the way back.
 type clock struct {
-	epoch  time.Time                 // of this process; all else is told relative to it
+	epoch  time.Time                 // of this process; all other times are relative to it
 	origin atomic.Pointer[time.Time] // the database's clock at epoch; nil before the first reading
-	error  atomic.Int64              // by how many nanoseconds origin is wrong at most
+	error  atomic.Int64              // largest possible error of origin, in nanoseconds
 
 	mu           sync.Mutex
-	best, former sighting  // guarded by mu: of this and of the last while
-	began        time.Time // guarded by mu: this while
+	best, former sighting  // guarded by mu: of this and of the previous clockMemory
+	began        time.Time // guarded by mu: start of this clockMemory
 }
 
-// sighting is what one reading tells about the database's clock at epoch.
+// sighting is what one reading says about the database's clock at epoch.
 type sighting struct {
 	origin time.Time
-	error  time.Duration // it is wrong by so much at most
+	error  time.Duration // largest possible error
 }
 
 func newClock() *clock { return &clock{epoch: time.Now()} }
 
-// read notes what the database's clock showed at some moment between asked and here, both by
-// this process's clock with its monotonic reading.
+// read records a reading of the database's clock, made at some moment between asked and here. Both
+// are of this process's clock with its monotonic reading.
 func (c *clock) read(database, asked, here time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +72,7 @@ func (c *clock) read(database, asked, here time.Time) {
 	c.origin.Store(&now.origin)
 }
 
-// contradicts reports whether two sightings cannot be of one and the same clock.
+// contradicts reports whether two sightings cannot be of the same clock.
 func (s *sighting) contradicts(o *sighting) bool {
 	return s.origin.Sub(o.origin).Abs() > s.error+o.error+clockSlack
 }
@@ -89,7 +88,7 @@ func (c *clock) now() time.Time {
 
 // span is when an attempt may leave, by this process's clock. If the estimate of the database's
 // clock is wrong by at most mostWrong, the attempt leaves within the windows that it was counted
-// in. The farther away the database is, the narrower is the span.
+// in. A larger error, as with a far database, makes the span narrower.
 func (c *clock) span(p *admission.Release) (leave, latest time.Time) {
 	wrong := min(time.Duration(c.error.Load()), mostWrong)
 	leave, latest = c.here(p.At), c.here(p.Latest)
@@ -102,9 +101,8 @@ func (c *clock) span(p *admission.Release) (leave, latest time.Time) {
 	return leave, latest
 }
 
-// deadline is from when on, by this process's clock, nothing of a message may leave that expires at
-// a time of the database's clock, however wrong the estimate of that clock is; zero for the zero
-// time.
+// deadline is the time, by this process's clock, from which nothing of a message that expires at
+// expires may leave. It allows for the error of the estimate. Zero for the zero time.
 func (c *clock) deadline(expires time.Time) time.Time {
 	if expires.IsZero() {
 		return expires

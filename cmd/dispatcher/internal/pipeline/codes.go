@@ -6,8 +6,8 @@ import (
 	"dispatcher/provider"
 )
 
-// mostCodes is how many codes of one channel become label values; mostCodeBytes bounds their length
-// and mostDigits a run of digits in them, which no number of a subscriber is as short as.
+// mostCodes is how many codes of one channel become label values. mostCodeBytes bounds their
+// length, and mostDigits a run of digits in them, so that no subscriber's number can be one.
 const (
 	mostCodes     = 40
 	mostCodeBytes = 32
@@ -17,7 +17,7 @@ const (
 // otherCode stands for every code that is not a label value.
 const otherCode = "other"
 
-// codeLabels bound the codes of providers, which they may invent at any time, to label values.
+// codeLabels bound the label values for codes of providers, who may send new codes at any time.
 type codeLabels struct {
 	mu   sync.Mutex
 	seen map[codeLabel]struct{} // guarded by mu
@@ -30,7 +30,7 @@ func newCodeLabels() *codeLabels {
 	return &codeLabels{seen: map[codeLabel]struct{}{}, many: map[string]int{}}
 }
 
-// label is the code itself, as one of the first mostCodes of its channel, or otherCode.
+// label is the code itself if it is one of the first mostCodes of its channel, else otherCode.
 func (l *codeLabels) label(channel, code string) string {
 	if !plainCode(code) {
 		return otherCode
@@ -58,7 +58,7 @@ func plainCode(code string) bool {
 	digits := 0
 	for i := range len(code) {
 		switch c := code[i]; {
-		case c >= '1' && c <= '9', c == '0' && digits > 0: // zeros before it are padding
+		case c >= '1' && c <= '9', c == '0' && digits > 0: // leading zeros are padding
 			if digits++; digits > mostDigits {
 				return false
 			}
@@ -72,7 +72,7 @@ func plainCode(code string) bool {
 	return true
 }
 
-// coded counts the code of an answer that did not take the message.
+// coded counts the code of an answer that is not accepted.
 func (m *Metrics) coded(channel string, result *provider.Result) {
 	if result.Outcome != provider.Accepted {
 		m.codes.WithLabelValues(channel, result.Outcome.String(),

@@ -8,47 +8,46 @@ import (
 	"dispatcher/admission"
 )
 
-// How a commit latency is used and forgotten.
+// Bounds of the commit latency, and how long it is remembered.
 const (
-	// leastLatency is as long as the end of a second that has no release times. An attempt that
-	// leaves that much later is still in its window, and on an idle channel it need not wait.
+	// leastLatency equals the end of each second that has no release times. An attempt that leaves up
+	// to that much late is still in its window, so shorter latencies count as 0.
 	leastLatency = 50 * time.Millisecond
-	// claimMemory is how long a claim counts. When none is as new as that, the newest one counts
-	// for slowMemory times as long as it took: with a slow database claims are rare, and one that
-	// does not know how slow it is comes late.
+	// claimMemory is how long a claim counts. If none is that recent, the newest one counts for
+	// slowMemory times its own duration. With a slow database claims are rare, and attempts of a claim
+	// that assumed no latency would be late.
 	claimMemory = 10 * time.Second
 	slowMemory  = 20
 )
 
-// commitLatency is how long the write half of a claim takes, from the moment that the database
-// showed its clock until the attempts are durable and this process knows it: the slowest of the
-// last eight that is no outlier. Release times begin that much later, because an attempt cannot
-// leave before it is durable, and one that came late would use the release time of the next.
+// commitLatency is how long the write half of a claim takes: from the moment at which the database
+// read its clock until this process knows that the attempts are durable. It is the slowest of the
+// last eight claims, without outliers. Release times begin that much later. An attempt cannot leave
+// before it is durable, and a late one would use the release time of the next.
 //
 // An outlier took more than twice as long as the third slowest. When the database is slow for a
-// moment, as when it begins a new file of its log, the one or two claims that it held up do not
-// count. If they did, release times would lie too far ahead for seconds after that moment.
+// moment, for example when it starts a new WAL file, the one or two claims that it delayed do not
+// count. Otherwise release times would lie too far ahead for seconds.
 type commitLatency struct {
 	writes [8]write // the last ones, in a ring
 	next   int
 }
 
-// write is how long the write half of a claim took, and when it ended; zero for none.
+// write is how long the write half of a claim took, and when it ended; zero when empty.
 type write struct {
 	took time.Duration
 	at   time.Time
 }
 
-// took notes the write half of a claim that ended now.
+// took adds the write half of a claim that ended now.
 func (l *commitLatency) took(d time.Duration, now time.Time) {
-	// By the database's clock, which is known to within a few milliseconds, a quick one may have
-	// taken less than no time.
+	// The database's clock is known only to within a few milliseconds, so a short time may seem
+	// negative.
 	l.writes[l.next] = write{took: min(max(d, 0), admission.MaxCommitLatency), at: now}
 	l.next = (l.next + 1) % len(l.writes)
 }
 
-// get is the commit latency for a claim that begins now. After a pause nobody knows how quick the
-// database is by now.
+// get is the commit latency for a claim that begins now; 0 when no claim is recent enough.
 func (l *commitLatency) get(now time.Time) time.Duration {
 	var room [len(l.writes)]time.Duration
 	known := room[:0]
@@ -67,10 +66,10 @@ func (l *commitLatency) get(now time.Time) time.Duration {
 	return 0
 }
 
-// slowest is the longest time that is no outlier, 0 of none. Which of fewer than three is one
-// cannot be told. The times are put in order.
+// slowest is the longest time that is no outlier; 0 without times. With fewer than three times none
+// counts as an outlier. It sorts times.
 func slowest(times []time.Duration) time.Duration {
-	const outliers = 2 // at most
+	const outliers = 2 // at most this many
 	slices.Sort(times)
 	switch n := len(times); {
 	case n == 0:
@@ -83,14 +82,14 @@ func slowest(times []time.Duration) time.Duration {
 	}
 }
 
-// commitLatencies has one for each lane: a batch of a campaign takes longer to write than a code.
-// Claims of waiting messages alone have their own, under the empty name.
+// commitLatencies has one for each lane, because a batch of a campaign takes longer to write than a
+// single OTP. Claims of due rows alone have their own, under the empty name.
 type commitLatencies struct {
 	mu sync.Mutex
 	of map[string]*commitLatency // guarded by mu; nil before the first claim
 }
 
-// took notes the write half of a claim for a lane that ended now.
+// took adds the write half of a claim for a lane that ended now.
 func (l *commitLatencies) took(lane string, d time.Duration, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,9 +6,8 @@
 //	settler  settles answers in batches
 //	Run      the loops: due rows, heart-beat, recovery of what a lost instance left open
 //
-// What is decided is decided in package decide. The pipeline owns what blocks, retries or runs in
-// the background, and the bounds of what this process may have under way. It knows neither Kafka
-// nor SQL nor HTTP.
+// All decisions are made in package decide. The pipeline does what blocks, retries or runs in the
+// background, and bounds what this process has in flight. It knows neither Kafka nor SQL nor HTTP.
 package pipeline
 
 import (
@@ -28,20 +27,20 @@ import (
 	"dispatcher/selector"
 )
 
-// Standards of Config.
+// Defaults of Config.
 const (
 	DefaultStateInterval   = 2 * time.Second
 	DefaultWindowRetention = 7 * 24 * time.Hour
 )
 
-// Config is what a Dispatcher needs. All fields but Scorer, Region and those with a standard are
-// required.
+// Config is what a Dispatcher needs. All fields are required except Scorer, Region and those whose
+// comment names a default or a meaning of nil.
 type Config struct {
 	Ledger *ledger.Ledger
-	// Keys are those of the key file: the first makes the draws, the others serve messages
-	// that were drawn under them.
+	// Keys are those of the key file: the first makes new draws, the others serve messages that were
+	// drawn under them.
 	Keys []selector.Key
-	// Scorer asks the scoring functions of routes; without it each counts as unreachable.
+	// Scorer asks the scoring functions of routes; nil makes each count as unreachable.
 	Scorer Scorer
 	// Reload fetches the current routing and hands it to Dispatcher.Apply. It is called when a
 	// claim finds that the routing has changed.
@@ -51,13 +50,13 @@ type Config struct {
 	// SendTimeout bounds the time from claim to answer. After it no byte of the
 	// attempt may leave.
 	SendTimeout time.Duration
-	// DeadAfter is how old a heart-beat may be before the instance counts as lost. A second before
-	// that it stops sending.
+	// DeadAfter is how old a heart-beat may be before the instance counts as lost. One second earlier
+	// the instance itself stops sending.
 	DeadAfter time.Duration
-	// Region is where this process runs, as the ledger has registered it.
+	// Region is where this process runs, as it was registered in the ledger.
 	Region string
-	// StateInterval is how often the policies learn what other instances have granted; 0 is
-	// DefaultStateInterval.
+	// StateInterval is how often this process reads, for the policies, what other instances have
+	// granted; 0 is DefaultStateInterval.
 	StateInterval time.Duration
 	// WindowRetention is how long past windows of a second are kept for auditors; 0 is
 	// DefaultWindowRetention.
@@ -66,11 +65,11 @@ type Config struct {
 	// Describe adds to the state of this process what the pipeline does not know: of its breakers
 	// and of Kafka. now is the database's clock. Nil adds nothing.
 	Describe func(s *ledger.InstanceState, now time.Time)
-	// Tracer records what happens to messages that are traced; nil records nothing.
+	// Tracer records traced messages; nil records nothing.
 	Tracer *tracing.Tracer
 	// Begin is closed when due rows may be picked up; nil means at once.
 	Begin <-chan struct{}
-	// Trouble is told of every failure that is tried again. It must not block.
+	// Trouble is called for every failure that is tried again. It must not block.
 	Trouble func(where string, err error)
 }
 
@@ -93,7 +92,8 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// expressShare is the part of MaxUnsettled, one in so many, that is kept for the first lane.
+// expressShare sets the part of MaxUnsettled, and of each channel's share, that is kept
+// for the first lane: 1/expressShare.
 const expressShare = 20
 
 // Dispatcher runs the pipeline of one process.
@@ -110,22 +110,22 @@ type Dispatcher struct {
 	routing         atomic.Pointer[decide.Routing]
 	clock           *clock
 	commitLatencies commitLatencies
-	// the other processes; nil before the first gathering
+	// of the other processes; nil before the first read
 	instances    atomic.Pointer[decide.Instances]
-	minutes      minutes // what this one granted
+	minutes      minutes // what this process granted
 	heartbeat    *heartbeat
-	due          *schedule     // when rows come due that this process has decided upon
+	due          *schedule     // when rows come due that this process has put off
 	answers      answers       // about due rows
-	neededScopes neededScopes  // the scopes that count due rows
-	wakeSet      wakeSet       // where something has come free
+	neededScopes neededScopes  // scopes that count due rows
+	wakeSet      wakeSet       // limits and channels with new room
 	coded        atomic.Bool   // whether rows of the first lane are known to wait
 	asking       chan struct{} // one token for each claim that asks scoring functions about due rows
 
-	claims   sync.WaitGroup // under way
+	claims   sync.WaitGroup // in progress
 	deciding sync.Mutex     // held while a claim decides, so that no two of them see the same room
 
 	mu      sync.RWMutex
-	stopped bool               // guarded by mu; nothing is launched any more
+	stopped bool               // guarded by mu; true when nothing may be launched any more
 	workers map[string]*worker // guarded by mu; by channel name
 	loads   map[string]*load   // guarded by mu; of every channel that this process has had, by name
 	full    map[string]bool    // guarded by mu; lanes that may not take more waiting messages
@@ -156,7 +156,7 @@ func New(cfg Config) (*Dispatcher, error) {
 }
 
 // Apply makes routing the current one. channels holds a connected channel for each name that is new
-// or whose connection has changed; the others keep theirs, and what their providers asked for.
+// or whose connection has changed. The other channels keep their connections and their pauses.
 // Channels that the routing no longer names are drained and closed in the background.
 func (d *Dispatcher) Apply(routing *decide.Routing, channels map[string]provider.Channel) error {
 	routing.Prepare() // before the lock: it is slow for many channels, and claims must not wait
@@ -195,7 +195,7 @@ func (d *Dispatcher) Apply(routing *decide.Routing, channels map[string]provider
 	return nil
 }
 
-// loadOf is the load of a channel, which outlives its connections. The caller holds mu.
+// loadOf is the load of a channel, which is kept when the connection changes. The caller holds mu.
 func (d *Dispatcher) loadOf(channel string) *load {
 	if d.loads[channel] == nil {
 		d.loads[channel] = &load{}
@@ -212,20 +212,20 @@ func (d *Dispatcher) retire(w *worker) {
 	}
 }
 
-// Batch is how many jobs fit one claim when nothing is under way: Handle cuts more than that into
-// several.
+// Batch is how many jobs fit one claim when nothing is in flight. Handle splits more into several
+// claims.
 func (d *Dispatcher) Batch() int { return d.slots.size() }
 
-// Paused reports whether a lane's topics must not be read now, because so many of its
-// messages wait already.
+// Paused reports whether a lane's topics must not be read now, because too many of its messages
+// wait.
 func (d *Dispatcher) Paused(lane string) bool {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return d.full[lane]
 }
 
-// Ready reports, per channel of the current routing, why this process cannot send on
-// it now; the empty text means that it can.
+// Ready reports, per channel of the current routing, why this process cannot send on it now; empty
+// when it can.
 func (d *Dispatcher) Ready() map[string]string {
 	routing := d.routing.Load()
 	reasons := d.unready(routing)
@@ -251,11 +251,11 @@ func (d *Dispatcher) unready(routing *decide.Routing) []string {
 	return reasons
 }
 
-// now is the database's clock as last read, carried on by the time that has passed since.
+// now is the database's clock as last read, plus the time that has passed since.
 func (d *Dispatcher) now() time.Time { return d.clock.now() }
 
 // launch hands claimed attempts to their workers, with release times by this process's clock. An
-// attempt whose channel was removed since is sent back as not sent.
+// attempt whose channel has been removed is settled as not sent.
 func (d *Dispatcher) launch(r *claim) {
 	for _, f := range r.attempts {
 		f.leave, f.latest = d.clock.span(&f.Release)
@@ -266,7 +266,7 @@ func (d *Dispatcher) launch(r *claim) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	if d.stopped {
-		return // too late: the attempts stay open and are recovered after this process's end
+		return // too late: the attempts stay open, and another instance recovers them
 	}
 	for _, f := range r.attempts {
 		if w := d.workers[f.Channel]; w != nil {
@@ -278,8 +278,8 @@ func (d *Dispatcher) launch(r *claim) {
 	}
 }
 
-// Freed lets the messages that wait for an active slot of a channel look again at once, because
-// slots have come free. It does not block.
+// Freed wakes messages that wait for an active slot, because slots have come free. It does not
+// block.
 func (d *Dispatcher) Freed(slots int) {
 	r := d.routing.Load()
 	if r == nil || slots <= 0 {
@@ -291,7 +291,7 @@ func (d *Dispatcher) Freed(slots int) {
 	d.wake()
 }
 
-// wake makes the due loop look at once.
+// wake makes the due loop run at once.
 func (d *Dispatcher) wake() {
 	select {
 	case d.nudge <- struct{}{}:
@@ -299,15 +299,15 @@ func (d *Dispatcher) wake() {
 	}
 }
 
-// Stop waits for what is under way, sends back what has not left, closes the channels
-// and writes the last outcomes. Handle must not be called any more and Run must have ended.
-// What is still open when ctx ends is recovered as Unknown by another instance.
+// Stop waits for attempts in flight, settles as unsent what has not left, closes the channels and
+// writes the last outcomes. Handle must not be called any more and Run must have ended. What is
+// still open when ctx ends is recovered as Unknown by another instance.
 func (d *Dispatcher) Stop(ctx context.Context) error {
 	claimed := make(chan struct{})
 	go func() { d.claims.Wait(); close(claimed) }()
 	select {
 	case <-claimed:
-	case <-ctx.Done(): // what became of one is not known; the ledger's Close ends it
+	case <-ctx.Done(): // a claim may still run; the ledger's Close ends it
 	}
 	d.mu.Lock()
 	d.stopped = true

@@ -13,21 +13,21 @@ import (
 
 // Intervals of the background work.
 const (
-	// dueInterval is how often a process looks at due rows of which it does not know: those that
-	// another has woken.
+	// dueInterval is how often a process looks for due rows that it does not know of, for example
+	// those that another process has woken.
 	dueInterval     = 500 * time.Millisecond
 	beatInterval    = time.Second
 	recoverInterval = 2 * time.Second
-	// dueGap is the shortest time between two looks at due rows that nobody asked for. Those that
-	// come due within it are claimed together, however many different times they were put off to.
+	// dueGap is the shortest time between two looks at due rows without a wake. Rows that come due
+	// within it are claimed together, however many different times they have.
 	dueGap = 50 * time.Millisecond
-	// recoveryMargin is added to the send deadline before an attempt of a lost instance
-	// is closed: clocks of two processes and the database are not read at the same instant.
+	// recoveryMargin is added to the send deadline before an attempt of a lost instance is closed,
+	// because the clocks of two processes and of the database differ.
 	recoveryMargin = 2 * time.Second
 )
 
-// Run picks up due rows, keeps the heart-beat, gives back slots that nobody holds any more and
-// recovers what lost instances left behind, until ctx ends.
+// Run claims due rows, keeps the heart-beat, frees slots that nobody holds any more and recovers
+// the attempts of lost instances, until ctx ends.
 func (d *Dispatcher) Run(ctx context.Context) {
 	var loops sync.WaitGroup
 	loops.Go(func() {
@@ -52,7 +52,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	loops.Wait()
 }
 
-// every calls work at once and then at each interval.
+// every calls work at once and then at each interval, until ctx ends.
 func (d *Dispatcher) every(
 	ctx context.Context, interval time.Duration, where string, work func(context.Context) error,
 ) {
@@ -66,8 +66,8 @@ func (d *Dispatcher) every(
 	}
 }
 
-// operationTimeout bounds one operation of the ledger other than a claim: a database host that
-// vanished must not hold up the heart-beat until the TCP timeout.
+// operationTimeout bounds one operation of the ledger other than a claim. Without it, a database
+// host that vanished would delay the heart-beat until the TCP timeout.
 const operationTimeout = 15 * time.Second
 
 func withTimeout(ctx context.Context, work func(context.Context) error) error {
@@ -76,8 +76,8 @@ func withTimeout(ctx context.Context, work func(context.Context) error) error {
 	return work(ctx)
 }
 
-// runDue claims due rows, a batch after the other while there are more, else at each interval, when
-// a row comes due that this process has put off, or when an outcome or an answer made some due.
+// runDue claims due rows, batch after batch while there are more. Otherwise it waits for the
+// interval, for a row that this process has put off, or for a wake by an outcome or an answer.
 func (d *Dispatcher) runDue(ctx context.Context) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -92,7 +92,7 @@ func (d *Dispatcher) runDue(ctx context.Context) {
 }
 
 // awaitDue waits until it is time for the next look at due rows; looked is when the last one began.
-// It is false when ctx ended first.
+// It returns false when ctx has ended.
 func (d *Dispatcher) awaitDue(ctx context.Context, timer *time.Timer, looked time.Time) bool {
 	for {
 		timer.Reset(time.Until(d.nextLook(looked)))
@@ -108,8 +108,9 @@ func (d *Dispatcher) awaitDue(ctx context.Context, timer *time.Timer, looked tim
 	}
 }
 
-// nextLook is when due rows are looked at again if nobody asks for it before. The clock may be a
-// little ahead of the database's, for which a row would not have come due yet: hence the slack.
+// nextLook is when due rows are looked at again without a wake. The slack is added because this
+// process's estimate may be a little ahead of the database's clock, for which the row would not be
+// due yet.
 func (d *Dispatcher) nextLook(looked time.Time) time.Time {
 	at, earliest := looked.Add(dueInterval), looked.Add(dueGap)
 	if soonest, ok := d.due.soonest(d.now().Add(-time.Since(looked) - clockSlack)); ok {
@@ -123,8 +124,8 @@ func (d *Dispatcher) nextLook(looked time.Time) time.Time {
 	return at
 }
 
-// takeDue claims one batch of due rows and reports whether there may be more. Functions
-// are asked about the rows that need it in the background; asking counts them.
+// takeDue claims one batch of due rows and reports whether there may be more. Functions are asked
+// in the background about the rows that need it; asking counts these calls.
 func (d *Dispatcher) takeDue(ctx context.Context, asking *sync.WaitGroup) bool {
 	d.wakeWaiting(ctx)
 	n := max(1, d.slots.size()/2)
@@ -158,7 +159,7 @@ func (d *Dispatcher) takeDue(ctx context.Context, asking *sync.WaitGroup) bool {
 	return false
 }
 
-// wakeWaiting wakes the messages that wait for something that has come free.
+// wakeWaiting wakes the messages that wait for something in the wake set.
 func (d *Dispatcher) wakeWaiting(ctx context.Context) {
 	on, most := d.wakeSet.take()
 	if len(on) == 0 {
@@ -173,7 +174,7 @@ func (d *Dispatcher) wakeWaiting(ctx context.Context) {
 	}
 }
 
-// countWaiting learns how much waits on each lane, and which lanes are full.
+// countWaiting counts what waits on each lane, and finds the lanes that are full.
 func (d *Dispatcher) countWaiting(ctx context.Context) error {
 	waiting, err := d.cfg.Ledger.Claims.Waiting(ctx)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// claimTimeout bounds one claim, waiting for a connection included.
+// claimTimeout bounds one claim, including the wait for a connection.
 const claimTimeout = 15 * time.Second
 
 // Pauses between tries of an operation that failed.
@@ -20,12 +20,12 @@ const (
 	longestPause = 2 * time.Second
 )
 
-// leastCompany is how many older codes may ride along with a single new one.
+// leastCompany is how many older rows of the first lane a claim takes along with a single new one.
 const leastCompany = 4
 
-// Handle makes the jobs durable and starts to send them. When it returns nil, every
-// job has its row: sent, waiting, dead or known to be a duplicate. It blocks while the process
-// has as much under way as it may, and while PostgreSQL is away. The error is ctx's.
+// Handle makes the jobs durable and starts to send them. When it returns nil, every job has its row
+// (sent, waiting or dead) or is a known duplicate. It blocks while the process has as much in
+// flight as it may, and while PostgreSQL is away. The error is ctx's.
 func (d *Dispatcher) Handle(ctx context.Context, jobs []decide.Job) error {
 	for len(jobs) > 0 {
 		first, again := distinct(jobs)
@@ -36,12 +36,12 @@ func (d *Dispatcher) Handle(ctx context.Context, jobs []decide.Job) error {
 			}
 			first = first[n:]
 		}
-		jobs = again // now they meet the rows of their twins
+		jobs = again // now they are found to be duplicates of the first ones
 	}
 	return nil
 }
 
-// distinct splits off the jobs whose id stands earlier in the same batch.
+// distinct separates the jobs whose id occurs earlier in the same batch.
 func distinct(jobs []decide.Job) (first, again []decide.Job) {
 	seen := make(map[string]struct{}, len(jobs))
 	for i := range jobs {
@@ -64,8 +64,8 @@ func distinct(jobs []decide.Job) (first, again []decide.Job) {
 	return first, again
 }
 
-// store claims as many of the jobs as have slots and room, the first ones, and goes on trying until
-// that has succeeded. It returns how many they are: at least one.
+// store claims the first of the jobs, as many as have slots and room, and repeats that until it
+// succeeds. It returns how many it stored: at least one.
 func (d *Dispatcher) store(ctx context.Context, jobs []decide.Job) (stored int, err error) {
 	pause, alone := firstPause, false
 	for {
@@ -77,7 +77,7 @@ func (d *Dispatcher) store(ctx context.Context, jobs []decide.Job) (stored int, 
 		switch {
 		case err == nil:
 			if len(r.decided.Unasked) > 0 || r.decided.Unlocked {
-				d.wake() // the due loop takes care of them: no partition waits for that
+				d.wake() // the due loop handles them, so that no partition waits for that
 			}
 			return len(r.plan.Jobs), nil
 		case ctx.Err() != nil:
@@ -88,7 +88,7 @@ func (d *Dispatcher) store(ctx context.Context, jobs []decide.Job) (stored int, 
 				continue
 			}
 		case ledger.Unstorable(err) && due > 0:
-			alone = true // the row at fault may be one of those that rode along
+			alone = true // the faulty row may be a due one: try the jobs alone
 		case ledger.Unstorable(err) && !buried(jobs):
 			d.trouble("claim", err)
 			return len(jobs), d.isolate(ctx, jobs)
@@ -101,8 +101,8 @@ func (d *Dispatcher) store(ctx context.Context, jobs []decide.Job) (stored int, 
 	}
 }
 
-// isolate finds the job that the ledger cannot hold by halving the batch; one such
-// record must not stop its partition. It becomes a dead letter.
+// isolate finds the job that the ledger cannot store by halving the batch, so that one record does
+// not stop its partition. That job becomes a dead letter.
 func (d *Dispatcher) isolate(ctx context.Context, jobs []decide.Job) error {
 	if len(jobs) > 1 {
 		half := len(jobs) / 2
@@ -116,15 +116,15 @@ func (d *Dispatcher) isolate(ctx context.Context, jobs []decide.Job) error {
 	return d.Handle(ctx, []decide.Job{dead})
 }
 
-// buried reports whether the jobs are a record that was isolated before. When not even
-// its dead row can be written, that is no property of the record, and it is tried again.
+// buried reports whether the jobs are one record that isolate made dead. If even its dead row
+// cannot be written, the record is not the cause, and it is tried again.
 func buried(jobs []decide.Job) bool {
 	return len(jobs) == 1 && jobs[0].Problem != nil && jobs[0].Problem.Code == envelope.Unstorable
 }
 
-// dueShare is how many due rows ride along with so many new jobs. Older messages get the slots of a
-// new window before new ones do. With a few codes come as many older ones, which are picked up
-// first, so that the claim stays small and needs no more than the slots that are kept for it.
+// dueShare is how many due rows a claim takes along with new jobs, so that older messages get slots
+// of a new window before new ones. A small batch of the first lane takes about as many older rows
+// of its lane. Then the claim stays small and fits the slots that are kept for the first lane.
 func (d *Dispatcher) dueShare(jobs []decide.Job) int {
 	switch small := d.firstLane(jobs) && len(jobs) <= d.express.size(); {
 	case !d.backlog.Load(), small && !d.coded.Load():
@@ -148,7 +148,7 @@ func laneOf(jobs []decide.Job) string {
 	return jobs[0].Lane
 }
 
-// claim is one claim of jobs and due rows.
+// claim is the state of one claim of jobs and due rows.
 type claim struct {
 	plan *decide.Plan // of the jobs
 	due  int          // how many due rows it has slots for
@@ -161,8 +161,8 @@ type claim struct {
 	attempts []*openAttempt
 }
 
-// claim plans the jobs, asks the scoring functions about them where a route has one, and
-// runs one claim for them and up to due older rows.
+// claim plans the jobs, asks the scoring functions about them where a route has one, and claims
+// them together with up to due older rows.
 func (d *Dispatcher) claim(ctx context.Context, jobs []decide.Job, due int) (*claim, error) {
 	routing := d.routing.Load()
 	dueScopes := d.neededScopes.open(time.Now())
@@ -178,13 +178,13 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []decide.Job, due int) (*cl
 		return nil, err
 	}
 	if slots == d.express && len(jobs) > slots.size() {
-		due = 0 // the rows that ride along may be of other lanes
+		due = 0 // the due rows may be of other lanes
 	}
 	r.due = r.plan.Share(held, max(due, 0))
 	request := r.plan.Request(r.due, dueScopes)
 	request.Except = d.answers.open()
-	// From here on the claim must not be cut off: ctx may end for a rebalance while this process
-	// lives on, and nobody would know whether a commit under way was made.
+	// From here on the claim must not be cut off. ctx may end for a rebalance while this process goes
+	// on, and it would not know whether a running commit succeeded.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
 	defer cancel()
 	if err := d.transact(ctx, r, request); err != nil {
@@ -200,8 +200,8 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []decide.Job, due int) (*cl
 }
 
 // transact locks, decides and commits. The claim decides with the room that its channels have now,
-// and its attempts count as under way before the next claim decides. Notes are taken of what the
-// transaction tells about the database: its clock, and how long it takes to write.
+// and its attempts count as in flight before the next claim decides. It also records the database's
+// clock and how long the write took.
 func (d *Dispatcher) transact(
 	ctx context.Context, r *claim, request ledger.Claim,
 ) (err error) {
@@ -239,7 +239,7 @@ func (d *Dispatcher) transact(
 		return err
 	}
 	wrote := time.Now()
-	if len(r.attempts) > 0 { // a claim without an attempt has less to write
+	if len(r.attempts) > 0 { // a claim without attempts writes less
 		d.commitLatencies.took(lane, wrote.Sub(read), wrote)
 	}
 	d.answers.used(decided)
@@ -249,8 +249,8 @@ func (d *Dispatcher) transact(
 	return nil
 }
 
-// equip tells the attempts whose slots they hold and under which key they are submitted, and counts
-// them where a policy depends on what was granted.
+// equip fills in the slots that the attempts hold and the keys under which they are submitted. It
+// also counts them for policies that depend on what was granted.
 func (d *Dispatcher) equip(r *claim, slots *slots) {
 	now, routing := r.decided.Now, r.plan.Routing
 	for _, f := range r.attempts {
@@ -273,10 +273,10 @@ func (d *Dispatcher) equip(r *claim, slots *slots) {
 // reach is how long after its claim an attempt may still leave.
 func (d *Dispatcher) reach() time.Duration { return d.cfg.SendTimeout + recoveryMargin }
 
-// acquire blocks until a claim has slots, up to one for each message that it would send. A batch of
-// the first lane may also have those that are kept for it, see either. Before that it drops the
-// jobs for which their channels have no room. It waits for all slots that are not stuck, gatherTime
-// at most: large claims are what makes a message cheap.
+// acquire blocks until a claim has slots, at most one for each message that it would send. A batch
+// of the first lane may also use the slots kept for it, see either. First, acquire drops the jobs
+// for whose channels there is no room. It waits up to gatherTime for all slots that are not stuck,
+// because a large claim costs less per message.
 func (d *Dispatcher) acquire(
 	ctx context.Context, r *claim, due int,
 ) (from *slots, got int, err error) {
@@ -292,8 +292,7 @@ func (d *Dispatcher) acquire(
 	return d.slots, got, err
 }
 
-// noteWaiting remembers that rows wait, until the next count says otherwise, and when they come
-// due.
+// noteWaiting records that rows wait, until the next count, and when they come due.
 func (d *Dispatcher) noteWaiting(r *claim) {
 	for i := range r.decided.Decisions {
 		decision := &r.decided.Decisions[i]
@@ -316,7 +315,7 @@ func (d *Dispatcher) trouble(where string, err error) {
 	d.cfg.Trouble(where, err)
 }
 
-// sleep waits for a while; false means that ctx ended first.
+// sleep waits for a while; false means that ctx has ended.
 func sleep(ctx context.Context, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// heartbeatMargin is how long before other instances may count this one as dead it stops sending.
+// heartbeatMargin is how long before others may count this instance as dead it stops sending.
 const heartbeatMargin = time.Second
 
-// heartbeat tells whether this process's last heart-beat is recent enough to send. Once the other
-// instances may take it for dead they give its slots to others, so what it still sent would be more
-// than a limit allows.
+// heartbeat says whether this process's last heart-beat is recent enough to send. Once other
+// instances may count it as dead, they give its slots to others, so anything it still sent would
+// exceed a limit.
 type heartbeat struct {
 	deadAfter time.Duration
 	began     time.Time
-	last      atomic.Int64 // the last heart-beat that was written down, in nanoseconds since began
-	void      atomic.Int64 // what was claimed before may have lost its slots, likewise
+	last      atomic.Int64 // the last stored heart-beat, in nanoseconds since began
+	void      atomic.Int64 // attempts claimed before this may have lost their slots; in the same unit
 }
 
-// newHeartbeat begins with the instance's registration, which is a heart-beat.
+// newHeartbeat starts with the registration of the instance, which counts as a heart-beat.
 func newHeartbeat(deadAfter time.Duration) *heartbeat {
 	return &heartbeat{deadAfter: deadAfter, began: time.Now()}
 }
 
-// beat notes a heart-beat that has been written down. at is this process's clock before it was
-// sent: the database may have written it right then. After a gap what was claimed before does not
-// leave any more, though this process is alive again.
+// beat records a heart-beat that has been stored. at is this process's clock before it was sent,
+// since the database may have stored it right then. After a gap, attempts that were claimed before
+// it are not sent any more.
 func (p *heartbeat) beat(at time.Time) {
 	if !p.alive(at) {
 		p.void.Store(int64(at.Sub(p.began)))
@@ -34,19 +34,19 @@ func (p *heartbeat) beat(at time.Time) {
 	p.last.Store(int64(at.Sub(p.began)))
 }
 
-// holds reports whether what was claimed at a time certainly still has its slots.
+// holds reports whether an attempt claimed at a time certainly still has its slots.
 func (p *heartbeat) holds(claimed, now time.Time) bool {
 	return p.alive(now) && int64(claimed.Sub(p.began)) >= p.void.Load()
 }
 
-// alive reports whether nobody can take this process for dead yet. It reads the monotonic clock,
-// which goes on while a process is stopped by a signal.
+// alive reports whether no instance can count this process as dead yet. It uses the monotonic
+// clock, which goes on while a signal has stopped the process.
 func (p *heartbeat) alive(now time.Time) bool {
 	return now.Sub(p.began)-time.Duration(p.last.Load()) < p.deadAfter-heartbeatMargin
 }
 
-// keepBeating begins a heart-beat at each interval, or as soon as the one before is over: with a
-// database that is a second away a pause after each would make them too rare.
+// keepBeating starts a heart-beat at each interval, or as soon as the one before is over. A pause
+// after each would make them too rare when the round trip takes a second.
 func (d *Dispatcher) keepBeating(ctx context.Context) {
 	for {
 		began := time.Now()
@@ -59,8 +59,8 @@ func (d *Dispatcher) keepBeating(ctx context.Context) {
 	}
 }
 
-// Beat tells the other instances that this one lives, and reads the database's clock, by which
-// deadlines and release times are checked: this machine's own may be wrong or jump. It is called
+// Beat tells the other instances that this one is alive, and reads the database's clock. Deadlines
+// and release times use that clock, because this machine's own may be wrong or jump. It is called
 // once before the first claim, and then by Run.
 func (d *Dispatcher) Beat(ctx context.Context) error {
 	beat, err := d.cfg.Ledger.Instances.Beat(ctx, d.open.oldest())

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// How long a channel is not chosen whose messages keep missing their release time.
+// Times of a lateBackoff.
 const (
-	lateSpan     = 250 * time.Millisecond // what comes late within it counts once: it is of one claim
-	lateMemory   = 10 * time.Second       // after which it begins anew
-	firstBackoff = 100 * time.Millisecond // after the second time; it doubles with each further one
+	lateSpan     = 250 * time.Millisecond // misses within it count once: they are of one claim
+	lateMemory   = 10 * time.Second       // after which it starts anew
+	firstBackoff = 100 * time.Millisecond // after the second miss; it doubles with each further one
 	maxBackoff   = 5 * time.Second
 )
 
@@ -19,12 +19,12 @@ const (
 // to maxBackoff; a message that is sent in time resets it.
 type lateBackoff struct {
 	mu      sync.Mutex
-	times   int       // guarded by mu; in a row
-	counted time.Time // guarded by mu; when the last one was
+	times   int       // guarded by mu; misses in a row
+	counted time.Time // guarded by mu; time of the last one
 	until   time.Time // guarded by mu; end of the backoff
 }
 
-// missed notes that a message came too late.
+// missed counts a message that missed its release time.
 func (s *lateBackoff) missed(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +40,7 @@ func (s *lateBackoff) missed(now time.Time) {
 	}
 }
 
-// sent notes that a message left in time.
+// sent resets the backoff: a message left in time.
 func (s *lateBackoff) sent(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,11 +12,12 @@ import (
 	"dispatcher/ledger"
 )
 
-// limitGauges show the shared state of limits and channels as this process looked at it last. All
-// instances show the same; only the share is that of the process.
+// limitGauges show the shared state of limits and channels as this process last read it. All
+// instances show the same, except the share, which is that of this process.
 //
 // Labels are bounded by the routing document: its channels (empty for limits over all of them), the
-// scopes that it names, windows and units; on is one of those channels and limits, or empty.
+// scopes that it names, windows and units. The label "on" is one of those channels and limits, or
+// empty.
 type limitGauges struct {
 	latest atomic.Pointer[gaugeState] // nil before the first look
 
@@ -115,7 +116,7 @@ func (g *limitGauges) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect shows the latest look.
+// Collect shows the latest state.
 func (g *limitGauges) Collect(out chan<- prometheus.Metric) {
 	s := g.latest.Load()
 	if s == nil {
@@ -146,8 +147,7 @@ func (g *limitGauges) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// gaugeStateOf works out what the gauges show. It changes the counters of p: they are rolled to its
-// moment.
+// gaugeStateOf works out what the gauges show. It rolls the counters of p to p's time.
 func gaugeStateOf(
 	p *ledger.Present, r *decide.Routing, f *decide.Instances, region string,
 ) *gaugeState {
@@ -184,14 +184,14 @@ func gaugeStateOf(
 	}
 	for i := range p.Scoped {
 		scoped := &p.Scoped[i]
-		limits, ease := r.Limits, admission.Ease{} // shared limits are not slowed down
+		limits, ease := r.Limits, admission.Ease{} // limits over all channels are not throttled
 		if c := r.Channel(scoped.Channel); c >= 0 {
 			limits, ease = r.Channels[c].Limits, eases[scoped.Channel]
 		}
 		for k := range scoped.Counters {
 			s.count(&scoped.Counters[k], scoped.Channel, r)
 			if scoped.Scope.Tenant != "" && madeForTenant(limits, scoped.Counters[k].Key()) {
-				continue // the document bounds the labels
+				continue // only scopes of the document become labels
 			}
 			s.limits = append(
 				s.limits,
@@ -202,8 +202,8 @@ func gaugeStateOf(
 	return s
 }
 
-// count adds a counter to the budgets of its limit in the document, at every level, so that none is
-// missing from one look to the next.
+// count adds a counter to the budgets of its limit in the document. It sets the other levels too,
+// so that no series disappears between two scrapes.
 func (s *gaugeState) count(c *admission.Counter, channel string, r *decide.Routing) {
 	if c.Window != admission.Prepaid || c.Scope.Each() {
 		return
@@ -218,14 +218,14 @@ func (s *gaugeState) count(c *admission.Counter, channel string, r *decide.Routi
 	}
 }
 
-// madeForTenant reports whether a limit of a tenant is there by one of each tenant alone.
+// madeForTenant reports whether a tenant's limit exists only because of a limit of each tenant.
 func madeForTenant(limits []admission.Limit, k admission.Key) bool {
 	return slices.ContainsFunc(limits, func(l admission.Limit) bool { return l.Scope.Each() }) &&
 		!slices.ContainsFunc(limits, func(l admission.Limit) bool { return l.Key() == k })
 }
 
-// boundedWaiters counts those who wait for what a tenant has by a limit of each tenant under that
-// limit, so that the labels stay bounded.
+// boundedWaiters adds up the waiting messages under the limits that the document names, so that a
+// limit of each tenant gives one label and not one per tenant.
 func boundedWaiters(waiting []ledger.Waiters, r *decide.Routing) []ledger.Waiters {
 	type reason struct{ on, why string }
 	at := make(map[reason]int, len(waiting))
@@ -247,7 +247,7 @@ func boundedWaiters(waiting []ledger.Waiters, r *decide.Routing) []ledger.Waiter
 	return out
 }
 
-// limitGaugeOf is that of one counter, undivided.
+// limitGaugeOf is the gauge of one counter, without the share of this process.
 func limitGaugeOf(
 	c *admission.Counter, limits []admission.Limit, channel string, ease admission.Ease,
 	now time.Time, zone *time.Location,

@@ -11,13 +11,13 @@ import (
 	"dispatcher/ledger"
 )
 
-// load counts what this process has under way on one channel, over all connections that the channel
-// has had. Claims add to it when they decide, workers take away from it when they have an answer.
+// load counts what this process has in flight on one channel, over all connections that the channel
+// has had. Claims add to it when they decide, workers subtract when they have an answer.
 type load struct {
 	held     atomic.Int64 // attempts claimed and not answered
 	answered atomic.Int64 // since the start
 	usual    atomic.Int64 // the usual answer time in nanoseconds, see observe
-	waiting  atomic.Int64 // messages that this process made wait for room here
+	waiting  atomic.Int64 // messages of this process that wait for room here
 	queue    atomic.Int64 // messages of all processes that wait for the channel, as last counted
 
 	times answerTimes
@@ -31,8 +31,8 @@ func (l *load) release() {
 	}
 }
 
-// observe takes an answer, or the end of the wait for one, into the usual answer time: a mean in
-// which each new one counts a 32nd, and no longer than latestOverdue.
+// observe adds an answer time, or the time waited in vain, to the usual answer time. That is a
+// moving average in which each new time counts 1/32, and at most latestOverdue.
 func (l *load) observe(took time.Duration) {
 	took = min(took, latestOverdue)
 	for {
@@ -43,8 +43,8 @@ func (l *load) observe(took time.Duration) {
 	}
 }
 
-// overdueAfter is the age from which on a submission counts as overdue. Before there is a usual
-// answer time it is the longest.
+// overdueAfter is the age from which a submission counts as overdue. Before there is a usual answer
+// time it is latestOverdue.
 func (l *load) overdueAfter() time.Duration {
 	if l.untried() {
 		return latestOverdue
@@ -52,11 +52,11 @@ func (l *load) overdueAfter() time.Duration {
 	return min(max(overdueTimes*time.Duration(l.usual.Load()), soonestOverdue), latestOverdue)
 }
 
-// untried reports whether too few answers have come to tell how long the channel takes.
+// untried reports whether too few answers have come to know how long the channel takes.
 func (l *load) untried() bool { return l.answered.Load() < answersRecalled }
 
-// usualTime is the usual answer time. It grows from zero, so it is too short to rely on until some
-// answers have come.
+// usualTime is the usual answer time. The average starts at zero, so it is at least firstGuess
+// until enough answers have come.
 func (l *load) usualTime() time.Duration {
 	usual := time.Duration(l.usual.Load())
 	if l.untried() {
@@ -65,7 +65,7 @@ func (l *load) usualTime() time.Duration {
 	return usual
 }
 
-// wakes takes up to n of those who wait for room.
+// wakes removes up to n from the count of messages waiting for room, and returns how many.
 func (l *load) wakes(n int64) int {
 	for {
 		waiting := l.waiting.Load()
@@ -79,7 +79,7 @@ func (l *load) wakes(n int64) int {
 	}
 }
 
-// underWay is what the worker's channel has under way.
+// underWay is what the worker's channel has in flight.
 func (w *worker) underWay(now time.Time) underWay {
 	since := now.Sub(w.began)
 	u := underWay{
@@ -109,17 +109,17 @@ func (w *worker) underWay(now time.Time) underWay {
 	return u
 }
 
-// answersLately counts the latest answers of a connection, those to overdue submissions left out.
+// answersLately counts the latest answers of a connection, without those to overdue submissions.
 // Times are since the worker began.
 type answersLately struct {
 	last   atomic.Int64 // when the last one came
-	missed atomic.Int64 // answers to overdue submissions, and ends of the wait for one, since then
-	// spans counts answers by the span in which they came, in the lower half of each number; the
-	// upper one is which span that is.
+	missed atomic.Int64 // late or missing answers since last
+	// spans counts answers by the span in which they came. The lower half of each number is the count,
+	// the upper half the number of the span.
 	spans [64]atomic.Int64
 }
 
-// answerSpan is what is counted together: 64 of them are more than latestOverdue.
+// answerSpan is the resolution: 64 spans are longer than latestOverdue.
 const answerSpan = 50 * time.Millisecond
 
 // add counts an answer.
@@ -140,7 +140,7 @@ func (l *answersLately) add(since time.Duration) {
 	}
 }
 
-// count is how many came within a time before since, or up to a span more.
+// count is how many answers came within a time before since. It may include up to one span more.
 func (l *answersLately) count(since, within time.Duration) (n int) {
 	newest, oldest := int64(since/answerSpan), int64(max(since-within, 0)/answerSpan)
 	for i := range l.spans {
@@ -151,7 +151,7 @@ func (l *answersLately) count(since, within time.Duration) (n int) {
 	return n
 }
 
-// rooms is what each channel of a routing may take now, and how much of the total is stuck.
+// rooms is the room of each channel of a routing now, and how much of the total is stuck.
 func (d *Dispatcher) rooms(routing *decide.Routing) (each []decide.Room, held int) {
 	now, total := time.Now(), d.cfg.MaxUnsettled
 	channels, portions := make([]underWay, len(routing.Channels)), routing.Portions()
@@ -173,7 +173,7 @@ func (d *Dispatcher) rooms(routing *decide.Routing) (each []decide.Room, held in
 	return each, stuck(channels, each)
 }
 
-// countQueues learns how many messages wait for the channels that have had no room, see roomAgain.
+// countQueues counts the messages that wait for the channels that had no room, see roomAgain.
 func (d *Dispatcher) countQueues(ctx context.Context) error {
 	loads := d.fullLoads()
 	if len(loads) == 0 {
@@ -189,7 +189,7 @@ func (d *Dispatcher) countQueues(ctx context.Context) error {
 	return nil
 }
 
-// fullLoads are those for whose channels messages wait or have waited.
+// fullLoads are the loads of channels for which messages wait or have waited.
 func (d *Dispatcher) fullLoads() map[string]*load {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -202,24 +202,25 @@ func (d *Dispatcher) fullLoads() map[string]*load {
 	return full
 }
 
-// Waits of a claim before it takes less than it wants.
+// How long a claim waits before it takes less than it wants.
 const (
-	// gatherTime is how long a claim waits for more slots once one is free. Without it a claim
-	// would take the few that each settlement frees, and a transaction would carry few messages.
+	// gatherTime is how long a claim waits for more slots once one is free. Without it a claim would
+	// take the few slots that each settlement frees, and transactions would carry few messages.
 	gatherTime = 100 * time.Millisecond
-	// roomTime is how long a claim waits for room for most of its jobs, longestRoomTime for the
-	// first of them, and roomLook how often it looks.
+	// roomTime is how long a claim waits for room for most of its jobs, longestRoomTime for room for
+	// the first of them. roomLook is the interval between checks.
 	roomTime        = 20 * time.Millisecond
 	longestRoomTime = 500 * time.Millisecond
 	roomLook        = 2 * time.Millisecond
 )
 
-// enough is how many of so many slots make a claim that need not wait for more.
+// enough is how many of so many slots are enough for a claim that need not wait for more.
 func enough(slots int) int { return max(slots*3/4, 1) }
 
-// awaitRoom drops the jobs behind the first that has no room, see Fits: they follow in the next
-// claim. It waits a moment for room before it takes less than most of them, or as long as it had to
-// wait for slots anyway, and longer for the first job. held is how much of the slots is stuck.
+// awaitRoom drops the jobs from the first one without room on, see Fits; they follow in the next
+// claim. It waits a moment for more room if there is room for less than most of them, or if the
+// slots are not free yet, and longer if there is none for the first job. held is how many slots are
+// stuck.
 func (d *Dispatcher) awaitRoom(ctx context.Context, r *claim) (held int, err error) {
 	for began := time.Now(); ; {
 		each, held := d.rooms(r.plan.Routing)
@@ -239,7 +240,7 @@ func (d *Dispatcher) awaitRoom(ctx context.Context, r *claim) (held int, err err
 	}
 }
 
-// reserve counts the claim's attempts as under way on their channels.
+// reserve counts the claim's attempts as in flight on their channels.
 func (d *Dispatcher) reserve(r *claim) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -250,7 +251,7 @@ func (d *Dispatcher) reserve(r *claim) {
 	}
 }
 
-// unreserve takes that back: the claim was not committed.
+// unreserve undoes reserve, because the claim was not committed.
 func (r *claim) unreserve() {
 	for _, f := range r.attempts {
 		if f.load != nil {
@@ -260,7 +261,7 @@ func (r *claim) unreserve() {
 	}
 }
 
-// noteFull remembers that a message waits for room on a channel, so that the next answers wake it.
+// noteFull records that a message waits for room on a channel, so that the next answers wake it.
 func (d *Dispatcher) noteFull(decision *ledger.Decision) {
 	if decision.Reason != decide.Bulkhead && decision.Reason != decide.InFlight {
 		return
@@ -268,11 +269,11 @@ func (d *Dispatcher) noteFull(decision *ledger.Decision) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	if l := d.loads[decision.WaitsFor]; l != nil && l.waiting.Load() < int64(d.slots.size()) {
-		l.waiting.Add(1) // a message that looks in vain again and again counts each time
+		l.waiting.Add(1) // a message that finds no room several times counts each time
 	}
 }
 
-// loadsNow is how many attempts are under way on each channel.
+// loadsNow is how many attempts are in flight on each channel.
 func (d *Dispatcher) loadsNow() map[string]int64 {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

@@ -9,9 +9,9 @@ import (
 	"dispatcher/provider"
 )
 
-// Metrics are the pipeline's counters. Label values are bounded: lanes and channels
-// come from the routing document, states, outcomes and reasons are closed lists; no
-// number, text or id ever is one.
+// Metrics are the pipeline's metrics. Label values are bounded: lanes and channels come from the
+// routing document; states, outcomes and reasons are closed lists. No label is a number, a text or
+// an id.
 type Metrics struct {
 	records      *prometheus.CounterVec   // lane, fate: fresh duplicate conflict dead
 	decisions    *prometheus.CounterVec   // lane, state: sending waiting failed
@@ -213,7 +213,7 @@ func (m *Metrics) claimed(r *claim, took, lockWait time.Duration) {
 		}
 		if d.State == "" {
 			if t.Row.State == ledger.Rejected &&
-				fate == ledger.Fresh { // before anything was to be decided
+				fate == ledger.Fresh { // rejected when it was planned
 				m.decisions.WithLabelValues(t.Row.Lane, string(ledger.Rejected)).Inc()
 				m.passedOver.WithLabelValues(t.Row.Reason).Inc()
 			}

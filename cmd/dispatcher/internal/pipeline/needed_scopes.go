@@ -9,20 +9,20 @@ import (
 	"dispatcher/ledger"
 )
 
-// neededFor is how long a scope is remembered that nobody needs any more. A claim notes what it has
-// seen when it ends and the next one reads that before it waits for anything, slots and locks
-// included: it knows however long it waits then.
+// neededFor is how long a scope is remembered that is not needed again. A claim records scopes when
+// it ends. The next claim reads them before it waits for slots and locks, so how long it waits does
+// not matter.
 const neededFor = 2 * admission.MaxCommitLatency
 
-// neededScopes remembers those whose limits count due rows that were seen lately. Such rows are
-// seen only inside a claim, when it is too late to lock any more: the claim leaves them as they
-// are, and the next one, which follows at once, locks what they need.
+// neededScopes remembers the scopes of limits that count recently seen due rows. Such rows become
+// known only inside a claim, when it is too late to lock more. So the claim leaves them unchanged,
+// and the next one, which follows at once, locks what they need.
 type neededScopes struct {
 	mu     sync.Mutex
 	scopes map[ledger.ScopeRef]time.Time // guarded by mu; when they were needed last
 }
 
-// note remembers scopes, and of those that were needed before as many as there is room for.
+// note adds scopes, and keeps as many of the earlier ones as there is room for.
 func (n *neededScopes) note(needed []ledger.ScopeRef, now time.Time) {
 	if len(needed) == 0 {
 		return
@@ -42,7 +42,7 @@ func (n *neededScopes) note(needed []ledger.ScopeRef, now time.Time) {
 	n.scopes = scopes
 }
 
-// open lists what was needed lately.
+// open lists the scopes that were needed recently.
 func (n *neededScopes) open(now time.Time) (refs []ledger.ScopeRef) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

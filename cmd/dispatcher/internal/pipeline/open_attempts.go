@@ -9,20 +9,20 @@ import (
 )
 
 // openAttempt is an attempt between its claim and its settlement: durable, counted in every limit,
-// and on its way to one channel.
+// and assigned to one channel.
 type openAttempt struct {
 	*decide.Attempt
 
 	claim *openClaim // set by openAttempts
-	slots *slots     // that it holds one of
-	load  *load      // of its channel, in which it counts until it is answered
+	slots *slots     // from which it holds one
+	load  *load      // of its channel; it counts there until it is answered
 
-	// claimed is this process's clock, with its monotonic reading, before the claim
-	// began. After claimed + Config.SendTimeout no byte may leave any more, because
-	// another instance may by then have declared the attempt lost.
+	// claimed is this process's clock, with its monotonic reading, before the claim began. After
+	// claimed + Config.SendTimeout no byte may leave, because another instance may have declared the
+	// attempt lost.
 	claimed time.Time
-	// leave and latest are its release time by this process's clock: it leaves not before leave,
-	// and before latest unless that is zero. See launch.
+	// leave and latest are its release time by this process's clock: it leaves not before leave, and
+	// before latest unless that is zero. See launch.
 	leave, latest time.Time
 }
 
@@ -32,7 +32,7 @@ type answered struct {
 	result  provider.Result
 }
 
-// answer hands on what came of the attempt, which no longer counts as under way on its channel.
+// answer hands the result to the settler. The attempt no longer counts as in flight on its channel.
 func (f *openAttempt) answer(to chan<- answered, result *provider.Result) {
 	f.load.release()
 	to <- answered{attempt: f, result: *result}
@@ -43,7 +43,7 @@ func (f *openAttempt) late(now time.Time) bool {
 	return !f.latest.IsZero() && !now.Before(f.latest)
 }
 
-// opened makes in-flight attempts of those that a claim has decided.
+// opened makes open attempts of those that a claim has decided.
 func opened(attempts []decide.Attempt, claimed time.Time) []*openAttempt {
 	all, out := make([]openAttempt, len(attempts)), make([]*openAttempt, len(attempts))
 	for i := range attempts {
@@ -81,15 +81,15 @@ func (i *openAttempts) add(at time.Time, attempts []*openAttempt) {
 	}
 }
 
-// pin keeps the claim of an attempt open for good: its outcome could not be written, so
-// the heart-beat must go on saying that something is open since then.
+// pin keeps the claim of an attempt open for good. Its outcome could not be written, so the
+// heart-beat must keep reporting an open attempt of that time.
 func (i *openAttempts) pin(f *openAttempt) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	f.claim.open++
 }
 
-// settled takes attempts out.
+// settled removes attempts.
 func (i *openAttempts) settled(batch []answered) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// queueGauges show what has not been sent yet, by lane, as this process looked at it last. All
-// instances show the same.
+// queueGauges show what has not been sent yet, by lane, as this process last read it. All instances
+// show the same.
 type queueGauges struct {
 	latest                    atomic.Pointer[[]queueGauge] // nil before the first look
 	scheduled, paused, oldest *prometheus.Desc             // lane
@@ -40,7 +40,7 @@ func newQueueGauges(namespace, room string) *queueGauges {
 	}
 }
 
-// queueStateOf has an entry for each lane of the routing, whether messages of it wait or not.
+// queueStateOf has an entry for each lane of the routing, even if none of its messages wait.
 func queueStateOf(
 	queues []ledger.Queue, lanes map[string]decide.Lane, now time.Time,
 ) *[]queueGauge {
@@ -69,7 +69,7 @@ func (g *queueGauges) Describe(out chan<- *prometheus.Desc) {
 	out <- g.oldest
 }
 
-// Collect shows the latest look.
+// Collect shows the latest state.
 func (g *queueGauges) Collect(out chan<- prometheus.Metric) {
 	latest := g.latest.Load()
 	if latest == nil {

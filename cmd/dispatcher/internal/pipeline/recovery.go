@@ -39,9 +39,9 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 	return nil
 }
 
-// recorded is an attempt that no worker has any more, with what its provider promises; claimed is
-// when it was, by the database's clock. A provider that nobody knows here may tell of each part:
-// the first of them is not to pass for all.
+// recorded is an attempt that no worker has any more, with its provider's capabilities; claimed is
+// when it was claimed, by the database's clock. An unknown provider is assumed to send a receipt
+// per part, so that the receipt of one part does not count for all.
 func (d *Dispatcher) recorded(
 	m *ledger.Message, a *ledger.Attempt, claimed time.Time,
 ) *decide.Attempt {

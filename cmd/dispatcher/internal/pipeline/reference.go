@@ -17,15 +17,15 @@ import (
 // provider.Submission.Key.
 //
 // A key is one AES-128 block over the message's row, the attempt and six zero bytes, in hexadecimal
-// digits. So it gives nothing away, a receipt that carries it names its attempt without a stored
-// mapping, and nobody who does not hold the draw keys makes one that opens: of random ones one in
-// 2^48 does. The AES key is derived from the draw key (HKDF with SHA-256, RFC 5869), the first of
-// which makes new ones. It is safe for concurrent use.
+// digits. So it reveals nothing, a receipt that carries it identifies its attempt without a stored
+// mapping, and it cannot be forged without the draw keys: a random text opens with a probability of
+// 2^-48. The AES key is derived from the draw key (HKDF with SHA-256, RFC 5869); the first draw key
+// makes new ones. It is safe for concurrent use.
 type References struct {
 	blocks []cipher.Block // by position of the draw key
 }
 
-// referenceUse keeps the derived keys apart from any other use of the draw keys.
+// referenceUse separates the derived keys from any other use of the draw keys.
 const referenceUse = "dispatcher submission reference v1"
 
 // NewReferences derives the keys. There must be at least one draw key.
@@ -45,7 +45,7 @@ func NewReferences(keys []selector.Key) (*References, error) {
 	return r, nil
 }
 
-// Key is what the submission of an attempt is known by.
+// Key is the key under which an attempt is submitted.
 func (r *References) Key(seq int64, attempt int) string {
 	var block [aes.BlockSize]byte
 	binary.BigEndian.PutUint64(block[:], uint64(seq)) //nolint:gosec // Rows count from 1.
@@ -56,7 +56,7 @@ func (r *References) Key(seq int64, attempt int) string {
 	return hex.EncodeToString(block[:])
 }
 
-// Open is the inverse of Key, under any of the keys; false when the text was not made by it.
+// Open is the inverse of Key, under any of the keys; ok is false when Key did not make the text.
 func (r *References) Open(key string) (seq int64, attempt int, ok bool) {
 	if len(key) != 2*aes.BlockSize {
 		return 0, 0, false

@@ -10,22 +10,22 @@ import (
 
 // Bounds of a schedule.
 const (
-	// grain is what times are rounded up to: rows that come due within it are claimed together.
-	// Windows begin at whole grains.
+	// grain is what times are rounded up to, so that rows that come due within it are claimed
+	// together. Windows begin at whole grains.
 	grain = 5 * time.Millisecond
-	// maxScheduled bounds how many times are remembered. What is forgotten is found at the next
-	// interval.
+	// maxScheduled bounds how many times are remembered. Rows whose time is not remembered are found
+	// at the next interval.
 	maxScheduled = 4096
-	// farthest is how far ahead a time may lie to be remembered.
+	// farthest is how far ahead a time may lie and still be remembered.
 	farthest = 26 * time.Hour
 )
 
-// schedule remembers when rows come due that this process has put off, by the database's clock, so
-// that the due loop looks right then: slots at the beginning of a window wait for nobody.
+// schedule remembers when the rows come due that this process has put off, by the database's clock.
+// So the due loop looks exactly then, and slots at the beginning of a window are used at once.
 type schedule struct {
 	mu    sync.Mutex
 	heap  times              // guarded by mu
-	known map[int64]struct{} // guarded by mu: what is in heap
+	known map[int64]struct{} // guarded by mu: the times in heap
 	moved chan struct{}      // gets a token when the soonest time has changed
 }
 
@@ -58,7 +58,7 @@ func (s *schedule) add(at, now time.Time) {
 	}
 }
 
-// soonest forgets what has passed and is the first time to come; false when there is none.
+// soonest drops the times that have passed and returns the first one to come; false without one.
 func (s *schedule) soonest(now time.Time) (time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,15 +91,14 @@ func (t *times) Pop() any {
 	return at
 }
 
-// wakeSet gathers the names of limits and channels at which something has come free, until the due
-// loop wakes the messages that wait for them. A message that is not woken tries again at its
-// NextAt.
+// wakeSet collects the names of limits and channels with new room, until the due loop wakes the
+// messages that wait for them. A message that is not woken tries again at its NextAt.
 type wakeSet struct {
 	mu    sync.Mutex
-	names map[string]int // guarded by mu; how many messages it may be enough for, by Decision.WaitsFor
+	names map[string]int // guarded by mu; number of messages to wake, by Decision.WaitsFor
 }
 
-// add notes that something has come free for so many messages.
+// add records new room for so many messages.
 func (s *wakeSet) add(on string, messages int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +108,7 @@ func (s *wakeSet) add(on string, messages int) {
 	s.names[on] += messages
 }
 
-// take empties it: the names ascending, and for how many messages the one with most has room.
+// take empties the set. It returns the names, ascending, and the largest number of messages.
 func (s *wakeSet) take() (on []string, most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

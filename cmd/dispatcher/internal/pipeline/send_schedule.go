@@ -7,20 +7,20 @@ import (
 )
 
 // sendSchedule orders the attempts of one channel by the time at which they may leave. It is pure;
-// the worker's feeder owns it.
+// only the worker's feeder uses it.
 type sendSchedule struct {
-	later byRelease              // whose time is still to come
-	due   [queues][]*openAttempt // whose time has come, in the order of their release times
+	later byRelease              // release time not reached
+	due   [queues][]*openAttempt // release time reached, in order of release times
 }
 
-// Queues of those whose time has come.
+// Queues of due attempts.
 const (
-	expressQueue = iota // of the first lane, who go before
+	expressQueue = iota // of the first lane, sent first
 	otherQueue
 	queues
 )
 
-// add takes an attempt in.
+// add adds an attempt.
 func (a *sendSchedule) add(f *openAttempt, now time.Time) {
 	if f.leave.After(now) {
 		heap.Push(&a.later, f)
@@ -37,14 +37,14 @@ func (a *sendSchedule) enqueue(f *openAttempt) {
 	a.due[q] = append(a.due[q], f)
 }
 
-// advance lets those whose time has come into the queues.
+// advance moves the attempts whose time has come into the queues.
 func (a *sendSchedule) advance(now time.Time) {
 	for len(a.later) > 0 && !a.later[0].leave.After(now) {
 		a.enqueue(heap.Pop(&a.later).(*openAttempt))
 	}
 }
 
-// next is whose turn it is; nil when nobody's time has come.
+// next is the attempt to send next; nil when none is due.
 func (a *sendSchedule) next() *openAttempt {
 	for q := range a.due {
 		if len(a.due[q]) > 0 {
@@ -54,7 +54,7 @@ func (a *sendSchedule) next() *openAttempt {
 	return nil
 }
 
-// pop takes out the attempt that next returns.
+// pop removes the attempt that next returns.
 func (a *sendSchedule) pop() {
 	for q := range a.due {
 		if len(a.due[q]) > 0 {
@@ -65,7 +65,7 @@ func (a *sendSchedule) pop() {
 	}
 }
 
-// take takes out the attempts that are due and meet a condition.
+// take removes and returns the due attempts that meet a condition.
 func (a *sendSchedule) take(meets func(*openAttempt) bool) (out []*openAttempt) {
 	for q := range a.due {
 		a.due[q] = slices.DeleteFunc(a.due[q], func(f *openAttempt) bool {
@@ -79,7 +79,7 @@ func (a *sendSchedule) take(meets func(*openAttempt) bool) (out []*openAttempt) 
 	return out
 }
 
-// all takes out every attempt.
+// all removes and returns every attempt.
 func (a *sendSchedule) all() []*openAttempt {
 	out := slices.Concat(a.due[expressQueue], a.due[otherQueue], a.later)
 	*a = sendSchedule{}
@@ -89,7 +89,7 @@ func (a *sendSchedule) all() []*openAttempt {
 // waiting is how many are due.
 func (a *sendSchedule) waiting() int { return len(a.due[expressQueue]) + len(a.due[otherQueue]) }
 
-// soonest is when the time of the next one comes; false when none is still to come.
+// soonest is when the next attempt becomes due; false when there is none.
 func (a *sendSchedule) soonest() (time.Time, bool) {
 	if len(a.later) == 0 {
 		return time.Time{}, false
@@ -118,11 +118,12 @@ func (p *byRelease) Pop() any {
 	return f
 }
 
-// spareTime is how long before its latest time an attempt is let go, however many leave with it.
+// spareTime is how long before its latest time an attempt leaves at the latest, even if that makes
+// a burst.
 const spareTime = 10 * time.Millisecond
 
-// spread puts off the attempts of one claim whose release times have passed while it was written.
-// On each channel they leave at twice their pace until they have caught up, and not in one burst.
+// spread delays the attempts of one claim whose release times passed while it was written. On each
+// channel they leave at twice their pace until they have caught up, and not in one burst.
 func spread(attempts []*openAttempt, now time.Time) {
 	began := make(map[string]time.Time, 8) // the first release time on each channel
 	for _, f := range attempts {

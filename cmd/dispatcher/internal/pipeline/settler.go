@@ -12,17 +12,17 @@ import (
 	"dispatcher/provider"
 )
 
-// settleLinger is how long an answer may wait for others, so that one round trip
-// settles many. It ends at once when nothing else is under way.
+// settleLinger is how long an answer may wait for others, so that one round trip settles many. The
+// wait ends at once when nothing else is in flight.
 const settleLinger = 20 * time.Millisecond
 
-// settler gathers answers and writes them down in batches.
+// settler collects answers and writes them in batches.
 type settler struct {
 	d       *Dispatcher
 	answers chan answered // bounded by the slots
 	done    chan struct{} // closed when run has ended
 	ctx     context.Context
-	abort   context.CancelFunc // ends tries of a ledger that does not come back
+	abort   context.CancelFunc // ends retries when the ledger does not come back
 }
 
 func newSettler(d *Dispatcher) *settler {
@@ -32,8 +32,8 @@ func newSettler(d *Dispatcher) *settler {
 	return s
 }
 
-// stop writes what has been answered and ends the settler. When ctx ends first, what is
-// left stays open in the ledger and is recovered as Unknown.
+// stop writes the answers and ends the settler. When ctx ends first, the rest stays open in the
+// ledger and is recovered as Unknown.
 func (s *settler) stop(ctx context.Context) error {
 	close(s.answers)
 	defer s.abort()
@@ -60,7 +60,8 @@ func (s *settler) run() {
 	}
 }
 
-// gather adds answers until every attempt under way has answered or the linger is over.
+// gather adds answers until every attempt in flight has answered, the batch is full or the linger
+// is over.
 func (s *settler) gather(batch []answered) []answered {
 	linger := time.NewTimer(settleLinger)
 	defer linger.Stop()
@@ -78,8 +79,8 @@ func (s *settler) gather(batch []answered) []answered {
 	return batch
 }
 
-// write settles a batch and frees its slots. It goes on trying while PostgreSQL is
-// away: an outcome that is known must not become Unknown.
+// write settles a batch and frees its slots. It retries while PostgreSQL is away: a known outcome
+// must not become Unknown.
 func (s *settler) write(batch []answered) {
 	var unanswered []*decide.Attempt
 	for i := range batch {
@@ -114,8 +115,8 @@ func (s *settler) write(batch []answered) {
 	}
 }
 
-// refunded notes the limits in money that attempts have given something back to, for those who wait
-// for them. They are woken after the commit: who looked earlier would not see it.
+// refunded adds the limits in money that got something back to the wake set. Waiting messages are
+// woken after the commit: earlier they would not see the refund.
 func (s *settler) refunded(settlements []ledger.Settlement) (some bool) {
 	for i := range settlements {
 		for _, r := range settlements[i].Refunds {
@@ -127,7 +128,7 @@ func (s *settler) refunded(settlements []ledger.Settlement) (some bool) {
 	return some
 }
 
-// roomAgain notes the channels on which answers have made room, for those who wait for it.
+// roomAgain adds the channels on which answers have made room to the wake set.
 func (s *settler) roomAgain(batch []answered) (some bool) {
 	for i := range batch {
 		f := batch[i].attempt
@@ -148,8 +149,8 @@ func (s *settler) pin(batch []answered, seq int64) {
 	}
 }
 
-// persist writes settlements until the ledger has them. One that the ledger refuses is
-// reported and left open rather than allowed to hold up the others; its message is returned.
+// persist writes settlements until the ledger has them. One that the ledger refuses is reported and
+// left open, so that it does not delay the others; its message is returned.
 func (s *settler) persist(settlements []ledger.Settlement) (refused []int64) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err := withTimeout(

@@ -12,18 +12,19 @@ import (
 	"dispatcher/ledger"
 )
 
-// Intervals of what concerns all processes together.
+// Intervals of work that concerns all processes together.
 const (
 	releaseInterval = time.Second
 	windowInterval  = time.Minute
 	presentInterval = 5 * time.Second
-	// longerRetention is how long past windows of an hour and of a day are kept: a year can be
-	// compared with the one before.
+	// longerRetention is how long past windows of an hour and of a day are kept, so that a year can be
+	// compared with the year before.
 	longerRetention = 400 * 24 * time.Hour
 )
 
-// gather tells the others what this process granted in the last whole minute, and learns what they
-// did. The policies divide slots by it. It also says how this process is, for "dispatcher status".
+// gather stores what this process granted in the last whole minute, and reads what the others
+// granted; the policies divide slots by that. It also stores the state of this process for
+// "dispatcher status".
 func (d *Dispatcher) gather(ctx context.Context) error {
 	got, err := d.cfg.Ledger.Instances.Gather(
 		ctx, d.minutes.last(d.now()), d.state(), d.cfg.DeadAfter,
@@ -39,7 +40,7 @@ func (d *Dispatcher) gather(ctx context.Context) error {
 	return nil
 }
 
-// state is how this process is; nil before it has a routing.
+// state is the state of this process; nil before it has a routing.
 func (d *Dispatcher) state() *ledger.InstanceState {
 	routing := d.routing.Load()
 	if routing == nil {
@@ -87,7 +88,7 @@ func (d *Dispatcher) release(ctx context.Context) error {
 	return nil
 }
 
-// dropWindows forgets windows of limits that are over for long.
+// dropWindows deletes windows of limits that ended longer ago than their retention.
 func (d *Dispatcher) dropWindows(ctx context.Context) error {
 	_, err := d.cfg.Ledger.Limits.DropWindows(ctx, d.cfg.WindowRetention, longerRetention)
 	if err != nil {
@@ -96,7 +97,7 @@ func (d *Dispatcher) dropWindows(ctx context.Context) error {
 	return d.dropIdleTenants(ctx)
 }
 
-// dropIdleTenants drops the limits that were made for tenants that send nothing any more.
+// dropIdleTenants deletes the limits that were made for tenants which no longer send anything.
 func (d *Dispatcher) dropIdleTenants(ctx context.Context) error {
 	r := d.routing.Load()
 	if r == nil {
@@ -110,7 +111,7 @@ func (d *Dispatcher) dropIdleTenants(ctx context.Context) error {
 	return err
 }
 
-// present looks at limits, channels and queues for the metrics.
+// present reads limits, channels and queues for the metrics.
 func (d *Dispatcher) present(ctx context.Context) error {
 	p, err := d.cfg.Ledger.Limits.Present(ctx)
 	if err != nil {
@@ -135,7 +136,7 @@ type minutes struct {
 	before  map[string]ledger.Grants // guarded by mu; of the minute before at
 }
 
-// add counts what a claim granted. A clock that stepped back goes on counting in the later minute.
+// add counts what a claim granted. If the clock steps back, it stays in the later minute.
 func (m *minutes) add(now time.Time, channel string, granted ledger.Grants) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -165,21 +166,21 @@ func (m *minutes) roll(now time.Time) {
 }
 
 const (
-	// lockedAfter is how long a claim may take before somebody is looked for who holds it up.
+	// lockedAfter is how long a claim may take before a search for sessions that block it.
 	lockedAfter = 3 * time.Second
-	// lockedTimeout bounds that look.
+	// lockedTimeout bounds that search.
 	lockedTimeout = 5 * time.Second
 )
 
-// watchLocks reports sessions that hold up a claim which takes too long: those that have locked the
-// row of a channel and are none of a dispatcher's. It returns what ends the watch.
+// watchLocks reports sessions that block a slow claim: those that have locked the row of a channel
+// and do not belong to a dispatcher. It returns a function that ends the watch.
 func (d *Dispatcher) watchLocks(ctx context.Context) (end func() bool) {
 	return time.AfterFunc(lockedAfter, func() {
 		ctx, cancel := context.WithTimeout(ctx, lockedTimeout)
 		defer cancel()
 		locks, err := d.cfg.Ledger.ChannelLocks(ctx)
 		if err != nil {
-			return // the claim will say what is wrong with the database
+			return // the claim itself will report the database
 		}
 		for _, lock := range locks {
 			d.trouble(

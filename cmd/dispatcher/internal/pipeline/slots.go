@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// slots bounds what is claimed and not yet settled: the most that the death of this
-// process can turn into Unknown. A claim takes what is free: it never waits for all that it could
-// use, because an attempt without an answer holds its slot until the send deadline.
+// slots bounds what is claimed and not yet settled, which is the most that the death of this
+// process can turn into Unknown. A claim takes what is free. It never waits for all slots that it
+// could use, because an attempt without an answer holds its slot until the send deadline.
 //
-// A Dispatcher has two: the larger one for everybody, and a twentieth of the bound that only the
-// first lane may use beside it, so that a code does not stand behind a campaign.
+// A Dispatcher has two: a large one for all lanes, and a twentieth of the bound that only the first
+// lane may use in addition, so that an OTP does not wait behind a campaign.
 type slots struct {
-	turn chan struct{} // holds one token: who has it may gather slots
+	turn chan struct{} // holds one token; its holder may gather slots
 	most int
 
 	mu    sync.Mutex
 	free  int           // guarded by mu
-	freed chan struct{} // guarded by mu; closed when slots come free, nil when nobody waits for that
+	freed chan struct{} // guarded by mu; closed when slots come free, nil when nobody waits
 }
 
 func newSlots(n int) *slots {
@@ -30,15 +30,15 @@ func newSlots(n int) *slots {
 // size is the bound.
 func (s *slots) size() int { return s.most }
 
-// has reports whether n are free.
+// has reports whether n slots are free.
 func (s *slots) has(n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.free >= n
 }
 
-// acquire blocks until a slot is free and takes up to n. Below enough it waits for more, for
-// gatherTime at most. Those who wait are served in turn. On error it holds none.
+// acquire blocks until a slot is free and takes up to n. If fewer than enough are free, it waits up
+// to gatherTime for more. Callers are served in turn. On error it holds none.
 func (s *slots) acquire(ctx context.Context, n, enough int) (got int, err error) {
 	if n <= 0 {
 		return 0, nil
@@ -71,8 +71,8 @@ func (s *slots) acquire(ctx context.Context, n, enough int) (got int, err error)
 	}
 }
 
-// take takes up to n slots if at least so many are free. Otherwise it tells how many are, and
-// returns a channel that is closed when there are more.
+// take takes up to n slots if at least least are free. Otherwise it returns how many are free, and
+// a channel that is closed when more come free.
 func (s *slots) take(n, least int) (got, free int, freed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,9 +87,9 @@ func (s *slots) take(n, least int) (got, free int, freed <-chan struct{}) {
 	return 0, s.free, s.freed
 }
 
-// either is acquire for a claim that may use the slots of both: those of a when they are enough,
-// else those of b when there are n. A claim of less takes what is free on the side that has more,
-// at once when b is large enough for all of it, else after gatherTime. On error it holds none.
+// either is acquire for a claim that may use the slots of a or of b. It takes those of a if enough
+// are free, else those of b if n are. Otherwise it takes what is free in the one that has more:
+// after gatherTime, or at once when b is large enough for the whole claim. On error it holds none.
 func either(ctx context.Context, n, enough int, a, b *slots) (from *slots, got int, err error) {
 	least, gather := min(n, enough), n > b.size()
 	if !gather {

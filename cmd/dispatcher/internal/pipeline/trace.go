@@ -9,8 +9,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// traceClaim begins the span of a claim when jobs of it are traced. Traces of due rows are not
-// known yet.
+// traceClaim begins the span of a claim if some of its jobs are traced. The traces of due rows are
+// not known yet.
 func (d *Dispatcher) traceClaim(
 	ctx context.Context, r *claim,
 ) (context.Context, *tracing.Span) {
@@ -31,7 +31,7 @@ var intakes = map[ledger.Intake]string{
 	ledger.Fresh: "fresh", ledger.Duplicate: "duplicate", ledger.Conflict: "conflict",
 }
 
-// traceDecisions records what a committed claim decided about the messages that are traced.
+// traceDecisions records what a committed claim decided about traced messages.
 func (d *Dispatcher) traceDecisions(r *claim, batch *tracing.Span, began time.Time) {
 	if d.cfg.Tracer == nil {
 		return
@@ -57,8 +57,8 @@ func (d *Dispatcher) traceDecisions(r *claim, batch *tracing.Span, began time.Ti
 	}
 }
 
-// trace records the settlements of messages that are traced, without those that the ledger refused
-// and those that a stop has cut off.
+// trace records the settlements of traced messages, without those that the ledger refused or that a
+// stop cut off.
 func (s *settler) trace(
 	batch []answered, settlements []ledger.Settlement, refused []int64, began time.Time,
 ) {

@@ -14,18 +14,18 @@ import (
 // Intervals of a worker.
 const (
 	// tick is the shortest time between two looks at the release times to come. Attempts within it
-	// leave together, so that a fast channel does not need a timer for each submit.
+	// leave together, so that a fast channel needs no timer for each submit.
 	tick = time.Millisecond
-	// sweepInterval is how often those are looked for that wait for a sender in vain.
+	// sweepInterval is how often the feeder checks for attempts that can no longer leave while they
+	// wait for a sender.
 	sweepInterval = 10 * time.Millisecond
-	// hurry is how soon after its claim an attempt must leave to count as one that a queue makes
-	// late.
+	// hurry is how soon after its claim an attempt must leave to count as one that a queue makes late.
 	hurry = 2 * time.Second
 )
 
 // worker sends what has been claimed for one channel, each attempt at its release time. The feeder
-// hands those whose time has come to the senders. There are as many senders as the channel may have
-// submits under way.
+// hands due attempts to the senders. There are as many senders as submits that the channel may have
+// in flight.
 type worker struct {
 	name        string
 	channel     provider.Channel
@@ -44,12 +44,12 @@ type worker struct {
 	outSince []atomic.Int64 // by sender: when its submission went out, since began; 0 for none
 	lately   answersLately
 
-	sending       atomic.Int32 // senders at work
-	waitingUrgent atomic.Int32 // attempts in a hurry that are due and wait for a sender
+	sending       atomic.Int32 // senders busy
+	waitingUrgent atomic.Int32 // due attempts in a hurry that wait for a sender
 
-	// throttledUntil is when the longest pause that the provider asked for is over, in nanoseconds
-	// since began, so that a change of the wall clock does not matter. throttles counts the answers
-	// "slow down" without a time since the last Accepted; several within a second count once.
+	// throttledUntil is when the longest pause that the provider asked for ends, in nanoseconds since
+	// began, so that a change of the wall clock does not matter. throttles counts the throttled
+	// answers without a Retry-After since the last Accepted; several within a second count once.
 	// counted is when the last of them was counted.
 	began          time.Time
 	throttledUntil atomic.Int64
@@ -57,7 +57,7 @@ type worker struct {
 	counted        atomic.Int64
 	late           lateBackoff
 
-	stop    context.Context // ended by halt: what has not left yet does not leave any more
+	stop    context.Context // ended by halt: after it nothing leaves
 	halt    context.CancelFunc
 	running sync.WaitGroup // feeder and senders
 }
@@ -101,7 +101,7 @@ func (w *worker) ready(now time.Time) string {
 	return ""
 }
 
-// paused reports whether the provider asked to send nothing now.
+// paused reports whether a pause that the provider asked for is in force.
 func (w *worker) paused(now time.Time) bool {
 	return now.Sub(w.began) < time.Duration(w.throttledUntil.Load())
 }
@@ -109,8 +109,8 @@ func (w *worker) paused(now time.Time) bool {
 // put queues an attempt.
 func (w *worker) put(f *openAttempt) { w.inbox <- f }
 
-// feed hands each attempt to a sender at its release time, those of the first lane before others,
-// and sends back those that can no longer leave. It ends when the inbox is closed and empty.
+// feed hands each attempt to a sender at its release time, the first lane before others, and
+// settles as unsent those that can no longer leave. It ends when the inbox is closed and empty.
 func (w *worker) feed() {
 	defer close(w.turns)
 	var alarm alarm
@@ -142,8 +142,8 @@ func (w *worker) feed() {
 	w.sendBack(w.schedule.all(), time.Now())
 }
 
-// open takes in all that has been put, so that no sender gets another before one of the first lane
-// that came meanwhile. It is false when the inbox is closed and empty.
+// open moves everything in the inbox to the schedule, so that new attempts of the first lane go
+// first. It returns false when the inbox is closed and empty.
 func (w *worker) open(now time.Time) bool {
 	for {
 		select {
@@ -158,7 +158,7 @@ func (w *worker) open(now time.Time) bool {
 	}
 }
 
-// wakeAt is when the feeder has to look again although nothing happened; zero for never.
+// wakeAt is when the feeder has to check again if nothing else happens; zero for never.
 func (w *worker) wakeAt(now, swept time.Time) time.Time {
 	at, ahead := w.schedule.soonest()
 	if earliest := now.Add(tick); ahead && at.Before(earliest) {
@@ -173,7 +173,8 @@ func (w *worker) wakeAt(now, swept time.Time) time.Time {
 	return at
 }
 
-// sweep sends back what is due and may not leave any more, though no sender has come for it.
+// sweep sends back the due attempts that may no longer leave, though they are still waiting for a
+// sender.
 func (w *worker) sweep(now time.Time) {
 	w.sendBack(
 		w.schedule.take(func(f *openAttempt) bool { return w.unsendable(f, now) != "" }), now,
@@ -187,8 +188,8 @@ func (w *worker) sendBack(attempts []*openAttempt, now time.Time) {
 	}
 }
 
-// count notes how many attempts in a hurry wait for a sender: all that are due if the next one is
-// in one.
+// count sets how many attempts in a hurry wait for a sender: all that are due, if the next one is
+// in a hurry.
 func (w *worker) count(next *openAttempt) {
 	n := 0
 	if next != nil && !next.latest.IsZero() && next.latest.Sub(next.claimed) < hurry {
@@ -197,7 +198,8 @@ func (w *worker) count(next *openAttempt) {
 	w.waitingUrgent.Store(int32(n)) //nolint:gosec // At most Config.MaxUnsettled.
 }
 
-// run sends until the feeder ends. since tells others when its submission went out.
+// run sends until the feeder ends. since shows the start of the current submission to other
+// goroutines.
 func (w *worker) run(since *atomic.Int64) {
 	for f := range w.turns {
 		w.sending.Add(1)
@@ -210,14 +212,14 @@ func (w *worker) run(since *atomic.Int64) {
 	}
 }
 
-// send is the last stop before the wire.
+// send checks an attempt for the last time and submits it.
 func (w *worker) send(f *openAttempt) provider.Result {
 	began := time.Now()
 	if code := w.unsendable(f, began); code != "" {
 		return w.unsent(f, code, began)
 	}
 	w.metrics.untilSubmit(f, began)
-	// Stopping must not cut off an answer that is on its way: only the deadline may.
+	// Stopping must not cut off an answer that is on its way; only the deadline may.
 	ctx, cancel := context.WithDeadline(context.Background(), f.claimed.Add(w.timeout))
 	defer cancel()
 	submission := f.Submission
@@ -238,8 +240,8 @@ func (w *worker) send(f *openAttempt) provider.Result {
 	return result
 }
 
-// noteAnswer takes what came of a submission into the usual answer time and into the answers of
-// late.
+// noteAnswer adds the time of an answer, or of the wait for one, to the usual answer time and to
+// the answers of recent time.
 func (w *worker) noteAnswer(result *provider.Result, took time.Duration, now time.Time) {
 	switch {
 	case result.Outcome == provider.Refused: // it may not have been sent at all
@@ -253,7 +255,7 @@ func (w *worker) noteAnswer(result *provider.Result, took time.Duration, now tim
 	w.load.times.add(took, now)
 }
 
-// unsendable is the code under which an attempt goes back that may not leave now; empty when it
+// unsendable is the code with which an attempt that may not leave now is settled; empty when it
 // may.
 func (w *worker) unsendable(f *openAttempt, now time.Time) string {
 	switch {
@@ -269,7 +271,7 @@ func (w *worker) unsendable(f *openAttempt, now time.Time) string {
 	return ""
 }
 
-// unsent is what comes of an attempt that does not leave, and counts it.
+// unsent is the result of an attempt that does not leave. It also counts it.
 func (w *worker) unsent(f *openAttempt, code string, now time.Time) provider.Result {
 	if code == decide.CodeLate && f.late(now) {
 		w.late.missed(now)
@@ -278,10 +280,10 @@ func (w *worker) unsent(f *openAttempt, code string, now time.Time) provider.Res
 	return decide.NotSent(code)
 }
 
-// applyThrottle acts on a "slow down": the channel is not chosen, and what is queued for it does
-// not leave. The pause is the one that the provider asked for. If it named none, the pause is a
-// quarter of a second, and doubles with each further second in which it says so. An answer without
-// a time does not shorten a pause that another answer named.
+// applyThrottle acts on a throttled answer: the channel is not chosen, and what is queued for it
+// does not leave. The pause is the provider's Retry-After. Without one it is a quarter of a second,
+// and doubles with each further second in which the provider throttles. An answer without a time
+// does not shorten a pause that another answer named.
 func (w *worker) applyThrottle(result *provider.Result) {
 	switch result.Outcome {
 	case provider.Throttled:
@@ -298,8 +300,8 @@ func (w *worker) applyThrottle(result *provider.Result) {
 	}
 }
 
-// untimed counts a "slow down" that names no time, once a second: answers to one burst say the
-// same.
+// untimed counts a throttled answer without a Retry-After, at most once a second: the answers to
+// one burst count as one.
 func (w *worker) untimed() int32 {
 	now, last := int64(time.Since(w.began)), w.counted.Load()
 	if w.throttles.Load() > 0 && now-last < int64(time.Second) ||
@@ -309,7 +311,7 @@ func (w *worker) untimed() int32 {
 	return w.throttles.Add(1)
 }
 
-// raise stores a value unless a larger one is there.
+// raise stores a value unless a larger one is stored.
 func raise(at *atomic.Int64, to int64) {
 	for {
 		before := at.Load()
@@ -319,8 +321,8 @@ func raise(at *atomic.Int64, to int64) {
 	}
 }
 
-// close sends back what is still queued, waits for what is under way and closes the channel.
-// Nobody may put an attempt into it any more.
+// close settles as unsent what is still queued, waits for attempts in flight and closes the
+// channel. After it, put must not be called.
 func (w *worker) close(ctx context.Context) error {
 	w.halt()
 	close(w.inbox)
@@ -331,13 +333,13 @@ func (w *worker) close(ctx context.Context) error {
 	return err
 }
 
-// alarm is a timer that is set anew only when the time changes.
+// alarm is a timer that is reset only when the time changes.
 type alarm struct {
 	timer *time.Timer
 	set   time.Time
 }
 
-// at returns the channel on which the alarm goes off at a time; nil for the zero time.
+// at returns the channel that fires at a time; nil for the zero time.
 func (a *alarm) at(now, at time.Time) <-chan time.Time {
 	switch {
 	case at.IsZero():

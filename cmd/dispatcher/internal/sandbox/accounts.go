@@ -48,13 +48,13 @@ func awsAccount(s *secrets, callback string) account {
 	}
 }
 
-// Sizes of what the notification service of the sandbox signs with.
+// Sizes of the signing key and certificate of the sandbox's notification service.
 const (
 	signerBits = 2048
 	signerLife = 10 * 365 * 24 * time.Hour
 )
 
-// snsSigner returns the file of the certificate that an account's topic signs with, and its key.
+// snsSigner returns the file of the certificate with which an account's topic signs, and its key.
 func snsSigner(s *secrets) (certificate string, key *rsa.PrivateKey) {
 	_, text := s.file("sns_key", func() string {
 		fresh, err := rsa.GenerateKey(rand.Reader, signerBits)
@@ -111,7 +111,8 @@ func birdAccount(s *secrets, _ string) account {
 	}
 }
 
-// httpapiAccount is one at a Kannel, with the description that docs/providers/httpapi.md has of it.
+// httpapiAccount is an account at a Kannel, with the settings that docs/providers/httpapi.md gives
+// for it.
 func httpapiAccount(s *secrets, _ string) account {
 	const user = "dispatcher"
 	passwordFile, password := s.text("password")
@@ -180,8 +181,9 @@ func httpapiAccount(s *secrets, _ string) account {
 	}
 }
 
-// infobipAccount has receipts called at the address of each message, whose proof the adapter alone
-// can make, and messages of subscribers with the user and the password of the account.
+// infobipAccount has an account whose receipts go to the address given with each message,
+// authenticated by a proof that only the adapter can make. Messages of subscribers come with the
+// user and the password of the account.
 func infobipAccount(s *secrets, _ string) account {
 	const user = "sandbox"
 	keyFile, key := s.text("api_key")
@@ -262,8 +264,8 @@ func twilioAccount(s *secrets, _ string) account {
 	}
 }
 
-// vonageAccount is one whose messages go by the Messages API, and vonageSMSAccount one of the SMS
-// API: an account at Vonage has its receipts from one of them.
+// vonageAccount is an account that uses the Messages API, and vonageSMSAccount one that uses the
+// SMS API: an account at Vonage gets its receipts from one of them.
 func vonageAccount(s *secrets, _ string) account { return vonageOf(s, "sandbox1", false) }
 
 func vonageSMSAccount(s *secrets, _ string) account {
@@ -287,7 +289,7 @@ func vonageOf(s *secrets, key string, bySMS bool) account {
 }
 
 func smppAccount(s *secrets, _ string) account {
-	// SMPP takes eight characters.
+	// SMPP allows eight characters.
 	file, password := s.file("password", func() string { return "sandbox1" })
 	return account{
 		systemID: "sandbox",

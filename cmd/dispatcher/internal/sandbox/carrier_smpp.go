@@ -14,14 +14,14 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// smppCarrier is a carrier that speaks SMPP.
+// smppCarrier is a carrier with SMPP.
 type smppCarrier struct {
 	server  *smpptest.Server
 	profile Profile
 	counter *counter
 	rate    rate
 	number  atomic.Uint64
-	first   uint64 // before the first message_id
+	first   uint64 // number before the first message_id
 	// started is closed once server is set.
 	started chan struct{}
 
@@ -55,11 +55,11 @@ func startSMPP(c *Carrier, a *account, first uint64, t *counter) (*smppCarrier, 
 // messageID is decimal, so that planReceipts can read the number of the submit from it.
 func (s *smppCarrier) messageID(n uint64) string { return strconv.FormatUint(s.first+n, 10) }
 
-// statuses are the verdicts in SMPP.
+// statuses are the replies as SMPP statuses.
 var statuses = map[providertest.Reply]pdu.Status{
 	providertest.Reject: pdu.StatusInvDstAdr, providertest.Refuse: pdu.StatusSysErr,
 	providertest.Throttle: pdu.StatusThrottled,
-	// Not taken; the answer is not sent.
+	// Not taken; no answer is sent.
 	providertest.Lose: pdu.StatusSysErr, providertest.Cut: pdu.StatusSysErr,
 }
 
@@ -116,7 +116,7 @@ func (s *smppCarrier) planReceipts(entry smpptest.Submit) {
 	}
 }
 
-// after sends a receipt after d, unless the carrier is closed before.
+// after sends a receipt after d, unless the carrier is closed by then.
 func (s *smppCarrier) after(d time.Duration, entry smpptest.Submit, word string) {
 	<-s.started
 	if d == 0 {
@@ -138,7 +138,7 @@ func (s *smppCarrier) after(d time.Duration, entry smpptest.Submit, word string)
 	s.timers[timer] = true
 }
 
-// inbound gives the message to the server, which sends it when there is a bind.
+// inbound passes the message to the server, which sends it once there is a bind.
 func (s *smppCarrier) inbound(_ context.Context, in provider.Inbound) error {
 	s.server.SendInbound(
 		smpptest.Inbound{
@@ -157,7 +157,7 @@ func (s *smppCarrier) unread() int {
 	return int(s.server.Stats().Unread) //nolint:gosec // Counts of one run.
 }
 
-// callsRefused are the receipts that were not answered with ESME_ROK, or not yet.
+// callsRefused counts receipts that were not, or not yet, answered with ESME_ROK.
 func (s *smppCarrier) callsRefused() int {
 	stats := s.server.Stats()
 	taken := min(stats.ReceiptsTaken, stats.ReceiptsSent)

@@ -14,7 +14,7 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// earlyTimeout bounds the wait for the answer to an early receipt: the submit waits for it.
+// earlyTimeout bounds the wait for the answer to an early receipt, because the submit waits for it.
 const earlyTimeout = 2 * time.Second
 
 // webCarrier is a carrier with an HTTP API.
@@ -23,16 +23,17 @@ type webCarrier struct {
 	profile Profile
 	counter *counter
 	rate    rate
-	// callback is where the dispatcher takes inbound messages.
+	// callback is the address for inbound messages.
 	callback string
 	refused  atomic.Int64 // calls with receipts
-	// missed are the numbers of the submits whose early receipt was not taken: it comes again.
+	// missed are the numbers of the submits whose early receipt was not taken, so that it is sent
+	// again.
 	missed sync.Map
-	// started is closed once Carrier is set; the first submit may be quicker.
+	// started is closed once Carrier is set; the first submit may come earlier.
 	started chan struct{}
 }
 
-// setting is what a carrier shares with the sandbox.
+// setting is what a carrier gets from the sandbox.
 type setting struct {
 	first    uint64 // before the first id of a message
 	callback string
@@ -63,7 +64,7 @@ func startWeb(c *Carrier, v *vendor, a *account, in *setting) (*webCarrier, erro
 	return w, nil
 }
 
-// keptSubmits bounds the log of a carrier, in which lookups search.
+// keptSubmits bounds the log of a carrier, which lookups search.
 const keptSubmits = 10_000
 
 func (w *webCarrier) decide(_ int, s webtest.Submit) providertest.Answer {
@@ -79,7 +80,7 @@ func (w *webCarrier) decide(_ int, s webtest.Submit) providertest.Answer {
 	return answer
 }
 
-// early sends the receipts that come before the answer.
+// early sends the receipts that precede the answer.
 func (w *webCarrier) early(s webtest.Submit) {
 	if s.Reply != providertest.Accept {
 		return
@@ -99,7 +100,7 @@ func (w *webCarrier) early(s webtest.Submit) {
 	}
 }
 
-// receipts are those that come after the answer: also an early one that was not taken.
+// receipts are those that follow the answer, including an early one that was not taken.
 func (w *webCarrier) receipts(s webtest.Submit) []webtest.Receipt {
 	n := w.profile.receiptPlan(uint64(s.Number)) //nolint:gosec // Counts from 1.
 	_, missed := w.missed.LoadAndDelete(s.Number)
@@ -138,7 +139,7 @@ func (w *webCarrier) callsRefused() int { return int(w.refused.Load()) }
 
 func (w *webCarrier) close() { w.Close() }
 
-// forgetful is the shape of a vendor that did not take the submits that it did not answer: a lookup
+// forgetful is the API of a vendor that did not take the submits that it did not answer: a lookup
 // does not find them.
 func forgetful(shape webtest.Protocol) webtest.Protocol {
 	if other, ok := shape.(webtest.ExtraRequests); ok {
@@ -147,7 +148,7 @@ func forgetful(shape webtest.Protocol) webtest.Protocol {
 	return shape
 }
 
-// forgetting is a shape whose lookups do not find lost submits.
+// forgetting is an API whose lookups do not find lost submits.
 type forgetting struct {
 	webtest.Protocol
 	other webtest.ExtraRequests
@@ -155,7 +156,7 @@ type forgetting struct {
 
 var _ webtest.ExtraRequests = (*forgetting)(nil)
 
-// ServeExtra answers as if only the submits with an answer had come.
+// ServeExtra answers as if only the answered submits had come.
 func (f *forgetting) ServeExtra(
 	w http.ResponseWriter, r *http.Request, body []byte, known []webtest.Submit,
 ) bool {

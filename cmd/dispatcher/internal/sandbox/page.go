@@ -13,7 +13,7 @@ import (
 	"dispatcher/provider"
 )
 
-// Page shows the counts of a sandbox to a browser.
+// Page shows the counts of a sandbox in a browser.
 type Page struct {
 	server   *http.Server
 	listener net.Listener
@@ -56,7 +56,7 @@ func (s *Sandbox) Serve(ctx context.Context, address string) (*Page, error) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		_ = page.Execute(w, s.rows()) // a browser that has gone
+		_ = page.Execute(w, s.rows()) // the browser may have gone
 	})
 	mux.HandleFunc("GET /status.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -64,7 +64,7 @@ func (s *Sandbox) Serve(ctx context.Context, address string) (*Page, error) {
 	})
 	mux.HandleFunc("GET /inbound", s.showInbound)
 	mux.HandleFunc("POST /inbound", s.takeInbound)
-	// No page of another origin may send messages.
+	// Pages of other origins must not send messages.
 	p := &Page{
 		server: &http.Server{
 			Handler:           http.NewCrossOriginProtection().Handler(mux),
@@ -94,10 +94,10 @@ func (s *Sandbox) rows() []row {
 	return rows
 }
 
-// URL is where the page is.
+// URL is the address of the page.
 func (p *Page) URL() string { return "http://" + p.listener.Addr().String() }
 
-// Close ends the page.
+// Close stops the page.
 func (p *Page) Close() error {
 	err := p.server.Close()
 	<-p.done
@@ -129,7 +129,7 @@ input,select{font:inherit;display:block;width:20rem;max-width:100%}</style>
 
 // showInbound shows the form.
 func (s *Sandbox) showInbound(w http.ResponseWriter, _ *http.Request) {
-	_ = inboundForm.Execute(w, s.names()) // a browser that has gone
+	_ = inboundForm.Execute(w, s.names()) // the browser may have gone
 }
 
 // takeInbound sends an inbound message for the form or for curl, and answers in one line of text.

@@ -10,23 +10,23 @@ import (
 	"strings"
 )
 
-// Plan lists the carriers to play.
+// Plan lists the carriers to run.
 type Plan struct{ Carriers []Carrier }
 
-// Carrier is one of them.
+// Carrier is one carrier of a plan.
 type Carrier struct {
-	// Name is that of its channel in the routing document.
+	// Name is the name of its channel in the routing document.
 	Name string
-	// Provider is the name of its kind; see Providers.
+	// Provider is the word for its kind; see Providers.
 	Provider string
-	// Address is where it listens, host:port of loopback; empty is a free port.
+	// Address is where it listens, host:port on loopback; empty takes a free port.
 	Address string
-	// Weight is its part of the route; empty is 1.
+	// Weight is its weight in the route; empty is 1.
 	Weight  string
 	Profile Profile
 }
 
-// Each is a plan with one carrier of each of the given kinds, all with one profile.
+// Each is a plan with one carrier of each given kind, all with the same profile.
 func Each(providers []string, profile Profile) Plan {
 	var p Plan
 	for _, word := range providers {
@@ -35,7 +35,7 @@ func Each(providers []string, profile Profile) Plan {
 	return p
 }
 
-// CheckProvider refuses a word that is no kind of provider.
+// CheckProvider returns an error for a word that is no kind of provider.
 func CheckProvider(word string) error {
 	if slices.Contains(Providers(), word) {
 		return nil
@@ -44,8 +44,8 @@ func CheckProvider(word string) error {
 		meant(word, Providers()))
 }
 
-// CheckLoopback refuses an address that other machines could reach: a sandbox asks for no password,
-// and sends inbound messages for everybody.
+// CheckLoopback returns an error for an address that other machines could reach: a sandbox asks for
+// no password, and anybody could send inbound messages through it.
 func CheckLoopback(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port == "" {
@@ -62,7 +62,7 @@ func CheckLoopback(address string) error {
 	)
 }
 
-// Validate reports everything that makes no sense.
+// Validate reports everything that is wrong with the plan.
 func (p *Plan) Validate() error {
 	if len(p.Carriers) == 0 {
 		return errors.New("carriers: there is none; write for example - {provider: smpp}")
@@ -84,11 +84,11 @@ func (p *Plan) Validate() error {
 // isName matches the names of channels that the routing document accepts.
 var isName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// isWeight matches the weights that the routing document accepts: a decimal with up to six digits
-// after the point.
+// isWeight matches weights with up to six decimals. The routing document accepts nine; a sandbox
+// needs fewer.
 var isWeight = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,6})?$`)
 
-// check reports the faults of one carrier, each under its key. seen are the names before it.
+// check reports the faults of one carrier, each with its key. seen are the names before it.
 func (c *Carrier) check(seen map[string]bool) error {
 	var faults []error
 	fail := func(key, format string, args ...any) {

@@ -12,8 +12,8 @@ import (
 	"dispatcher/provider/settings"
 )
 
-// ParsePlan reads a plan. A value that a carrier's profile lacks comes from the plan's profile, and
-// then from usual. All faults are reported together, each under its key.
+// ParsePlan reads a plan. A value that is missing in a carrier's profile comes from the plan's
+// profile, else from usual. The error joins all faults, each with its key.
 func ParsePlan(text []byte, usual Profile) (Plan, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
@@ -38,7 +38,7 @@ func (r *planReader) fail(at string, node *yaml.Node, format string, args ...any
 		fmt.Errorf("line %d: %s: %s", node.Line, at, fmt.Sprintf(format, args...)))
 }
 
-// entries reads a mapping: into has a function for each key that is known.
+// entries reads a mapping: into has a function for each known key.
 func (r *planReader) entries(
 	at string, node *yaml.Node, into map[string]func(at string, value *yaml.Node), known []string,
 ) {
@@ -103,7 +103,7 @@ func (r *planReader) carrier(at string, node *yaml.Node, c *Carrier) {
 	}, []string{"address", "name", "profile", "provider", "weight"})
 }
 
-// profile reads a profile over another one.
+// profile reads the values of a profile into p; missing ones stay.
 func (r *planReader) profile(at string, node *yaml.Node, p *Profile) {
 	into, known := map[string]func(string, *yaml.Node){}, []string{}
 	for _, field := range p.fields() {
@@ -132,7 +132,7 @@ func (r *planReader) field(at string, node *yaml.Node, into any) {
 	}
 }
 
-// profileField is a value of a profile under its key.
+// profileField is a value of a profile and its key.
 type profileField struct {
 	key   string
 	value any // *time.Duration, *int or *float64
@@ -157,7 +157,7 @@ func (p *Profile) fields() []profileField {
 	}
 }
 
-// meant suggests the nearest known word to a misspelt one; nothing when none is near.
+// meant suggests the known word nearest to a misspelt one; empty when none is near.
 func meant(word string, known []string) string {
 	best := settings.Nearest(word, known)
 	if best == "" {
@@ -166,7 +166,7 @@ func meant(word string, known []string) string {
 	return "; did you mean " + best + "?"
 }
 
-// prefixed puts a place before each fault of a joined error.
+// prefixed adds a position to each fault of a joined error.
 func prefixed(at string, err error) error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -182,7 +182,7 @@ func prefixed(at string, err error) error {
 	return errors.Join(out...)
 }
 
-// below is a key within a place of the plan.
+// below is a key within a position of the plan.
 func below(at, key string) string {
 	if at == "" {
 		return key

@@ -11,12 +11,12 @@ import (
 	"dispatcher/provider/providertest"
 )
 
-// Profile is how a carrier behaves. Ratios are parts of 1; they are kept evenly, not at random, so
-// that a short trial has the same result as a long one.
+// Profile is how a carrier behaves. Ratios are parts of 1. They are met evenly and not at random,
+// so that a short trial has the same result as a long one.
 type Profile struct {
-	// Latency delays each answer; Jitter adds up to that much by chance.
+	// Latency delays each answer; Jitter adds a random time up to that much.
 	Latency, Jitter time.Duration
-	// Rate throttles submits above that many in a second; 0 sets no limit.
+	// Rate throttles submits above that many per second; 0 sets no limit.
 	Rate int
 	// Reject, Refuse, Throttle, Lose and Cut are parts of the submits: rejected because of the
 	// message, refused because of the provider, throttled, not answered, and the connection cut.
@@ -28,12 +28,12 @@ type Profile struct {
 	ReceiptDelay time.Duration
 	// Delivered is the part of the receipts that say delivered; the others say undelivered.
 	Delivered float64
-	// Early is the part of the receipts that come before the answer to the submit, and Duplicates
-	// the part that come twice.
+	// Early is the part of the receipts that precede the answer to the submit, and Duplicates the part
+	// that are sent twice.
 	Early, Duplicates float64
 }
 
-// Usual is a quick carrier that delivers nearly everything.
+// Usual is a fast carrier that delivers nearly everything.
 func Usual() Profile {
 	return Profile{
 		Latency: 20 * time.Millisecond, Jitter: 20 * time.Millisecond,
@@ -41,11 +41,11 @@ func Usual() Profile {
 	}
 }
 
-// Validate reports everything that makes no sense, each fault under its key.
+// Validate reports everything that is wrong with the profile, each fault with its key.
 func (p *Profile) Validate() error { return p.Check(func(key string) string { return key }) }
 
-// Check is Validate for a profile that was given under other names: written gives the name of each
-// key.
+// Check is Validate for a profile whose values were given under other names: written returns the
+// name of each key.
 func (p *Profile) Check(written func(key string) string) error {
 	var faults []error
 	for _, r := range []struct {
@@ -109,7 +109,7 @@ func (p *Profile) verdict(n uint64) providertest.Reply {
 	return providertest.Accept
 }
 
-// receiptPlan is the receipts of an accepted submit.
+// receiptPlan says which receipts an accepted submit gets.
 type receiptPlan struct {
 	none         bool
 	state        provider.ReceiptState
@@ -149,7 +149,7 @@ func spread(n uint64, multiplier float64) float64 {
 	return x - math.Floor(x)
 }
 
-// rate counts submits in seconds of the wall clock, as a provider does.
+// rate counts submits per second of the wall clock, as a provider does.
 type rate struct {
 	max int // 0 sets no limit
 
@@ -158,7 +158,7 @@ type rate struct {
 	taken  int   // in that second; guarded by mu
 }
 
-// over takes one submit and reports whether it is one too many.
+// over counts one submit and reports whether it exceeds the rate.
 func (r *rate) over(now time.Time) bool {
 	if r.max == 0 {
 		return false

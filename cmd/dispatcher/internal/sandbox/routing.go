@@ -20,8 +20,7 @@ const header = `# Written by "dispatcher sandbox": every channel reaches a scrip
 // examplePrice is the price of a segment on every channel, so that reports show costs.
 const examplePrice = "0.03"
 
-// Routing is a document with one channel for each carrier and one route over all of them by their
-// weights.
+// Routing is a document with one channel for each carrier and one route over all of them by weight.
 func (s *Sandbox) Routing() ([]byte, error) {
 	channels, weights := mapping(), mapping()
 	for _, c := range s.carriers {
@@ -58,7 +57,8 @@ func (s *Sandbox) Routing() ([]byte, error) {
 	return out.Bytes(), encoder.Close()
 }
 
-// WriteRouting writes the document into a new file: an existing one may be an operator's own.
+// WriteRouting writes the document into a new file. It overwrites none, because that may be an
+// operator's own.
 func (s *Sandbox) WriteRouting(path string) error {
 	if path == "" {
 		return errNoFile

@@ -1,8 +1,8 @@
-// Package sandbox plays carriers on this machine: SMPP and the HTTP APIs of the vendors for which
-// there is an adapter, each with a profile of how it answers and which receipts it sends.
+// Package sandbox runs simulated carriers on this machine: SMPP and the HTTP APIs of the vendors
+// that have an adapter, each with a profile of how it answers and which receipts it sends.
 //
 // It writes a routing document that uses them, with accounts and secrets of its own, so that
-// routing, receipts and alarms can be tried without a contract. Nothing is sent to anybody:
+// routing, receipts and alarms can be tried without a contract. No message reaches a subscriber:
 // carriers listen on loopback and call only the address of the receipts listener. The format of an
 // API is defined in the vendor's test package.
 package sandbox
@@ -23,14 +23,14 @@ import (
 	"dispatcher/provider/providertest"
 )
 
-// Config says which carriers are played and where their secrets are.
+// Config says which carriers run and where their secrets are.
 type Config struct {
 	Plan Plan
-	// Folder is for the secrets of the accounts; it is made when it is missing.
+	// Folder is for the secrets of the accounts; it is created if missing.
 	Folder string
-	// Receipts is where the dispatcher listens for receipts, such as http://127.0.0.1:8081: what
-	// accounts call that have one address for all their messages. Others are told the address with
-	// each message.
+	// Receipts is where the dispatcher listens for receipts, such as http://127.0.0.1:8081. Accounts
+	// with one callback address for all their messages call it. Others get the address with each
+	// message.
 	Receipts string
 }
 
@@ -51,11 +51,11 @@ type played struct {
 
 // carrier is a server of either kind.
 type carrier interface {
-	// address is host:port, or the URL where an API begins.
+	// address is host:port, or the base URL of an API.
 	address() string
 	// unread counts requests that were not understood.
 	unread() int
-	// callsRefused counts receipts that the dispatcher refused, each time they were sent.
+	// callsRefused counts receipts that the dispatcher refused, once per try.
 	callsRefused() int
 	// inbound sends a message of a subscriber.
 	inbound(ctx context.Context, in provider.Inbound) error
@@ -67,7 +67,7 @@ var (
 	_ carrier = (*smppCarrier)(nil)
 )
 
-// Start brings all carriers up. On an error none is left running.
+// Start starts all carriers. On an error none is left running.
 func Start(cfg Config) (*Sandbox, error) {
 	if err := cfg.Plan.Validate(); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func Start(cfg Config) (*Sandbox, error) {
 	}
 	cfg.Folder = folder
 	s := &Sandbox{cfg: cfg}
-	// A carrier never gives an id twice: ids begin after all those of an earlier run.
+	// A carrier must never give an id twice, so ids begin after those of earlier runs.
 	first := uint64(time.Now().UnixMilli()) << idBits //nolint:gosec // After 1970.
 	for i := range cfg.Plan.Carriers {
 		if err := s.start(&cfg.Plan.Carriers[i], first); err != nil {
@@ -92,10 +92,10 @@ func Start(cfg Config) (*Sandbox, error) {
 	return s, nil
 }
 
-// Secrets is the folder with the secrets of the accounts, an absolute path.
+// Secrets is the absolute path of the folder with the secrets of the accounts.
 func (s *Sandbox) Secrets() string { return s.cfg.Folder }
 
-// idBits leaves room for 128 ids a millisecond; some vendors have 48 bits for the whole.
+// idBits allows 128 ids a millisecond; some vendors have 48 bits in all.
 const idBits = 7
 
 func (s *Sandbox) start(c *Carrier, first uint64) error {
@@ -162,7 +162,7 @@ func (s *Sandbox) Close() {
 	}
 }
 
-// chance is a part of at most d.
+// chance is a random part of d.
 func chance(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
@@ -176,9 +176,9 @@ var errNoFile = errors.New("name a file for the routing document")
 // errNoInbound is returned by carriers whose API has no inbound messages.
 var errNoInbound = errors.New("the API of this carrier has no messages of subscribers")
 
-// Inbound sends a message of a subscriber to the dispatcher, over the carrier of a channel. An HTTP
-// carrier waits for the answer, and an error says that it was not taken; SMPP sends it when there
-// is a bind, and again until it is taken.
+// Inbound sends a message of a subscriber to the dispatcher, through the carrier of a channel. An
+// HTTP carrier waits for the answer and returns an error if the message was not taken. An SMPP
+// carrier sends it once there is a bind, and again until it is taken.
 func (s *Sandbox) Inbound(ctx context.Context, channel string, in provider.Inbound) error {
 	for _, c := range s.carriers {
 		if c.Name != channel {
@@ -195,14 +195,14 @@ func (s *Sandbox) Inbound(ctx context.Context, channel string, in provider.Inbou
 		strings.Join(s.names(), ", "))
 }
 
-// inboundID is the number for the id of an inbound message. It has 48 bits, as those of other
+// inboundID is the number for the id of an inbound message. It has 48 bits, like those of other
 // messages.
 func (s *Sandbox) inboundID(at time.Time) uint64 {
 	millis := uint64(at.UnixMilli()) //nolint:gosec // After 1970.
 	return millis<<idBits | s.inbounds.Add(1)%(1<<idBits)
 }
 
-// names are those of the channels.
+// names are the names of the channels.
 func (s *Sandbox) names() []string {
 	names := make([]string, len(s.carriers))
 	for i, c := range s.carriers {
@@ -221,13 +221,13 @@ type Count struct {
 	Refused   int    `json:"refused"`
 	Throttled int    `json:"throttled"`
 	Lost      int    `json:"lost"` // never answered, or the connection was dropped
-	// Receipts are counted once, however often they are sent, and whether or not the dispatcher
-	// takes them.
+	// Receipts are counted once, no matter how often they are sent and whether the dispatcher takes
+	// them.
 	Delivered   int `json:"delivered"`
 	Undelivered int `json:"undelivered"`
 	WithoutWord int `json:"without_receipt"` // accepted, and no receipt follows
-	// CallsRefused are callbacks and deliver_sm with receipts that the dispatcher refused, or that
-	// reached nobody, each time they were sent.
+	// CallsRefused counts callbacks and deliver_sm with receipts that the dispatcher refused, or that
+	// did not reach it, once per try.
 	CallsRefused int `json:"calls_refused"`
 	// Unread are requests that the carrier did not understand: a fault of the adapter or of an
 	// account.
@@ -240,7 +240,7 @@ type counter struct {
 	count Count // guarded by mu
 }
 
-// submitted counts a submit by its verdict.
+// submitted counts a submit by its reply.
 func (t *counter) submitted(v providertest.Reply) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

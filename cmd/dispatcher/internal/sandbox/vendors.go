@@ -14,30 +14,30 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// vendor is how the sandbox plays a kind of provider.
+// vendor is how the sandbox simulates a kind of provider.
 type vendor struct {
-	// word names the kind, and provider is the channel's word for it in the routing document: an
-	// API each, of which a provider may have several.
+	// word names the kind, and provider is the word of the routing document. Each kind is one API; a
+	// provider may have several.
 	word, provider string
-	// open makes an account, with its secrets in files. callback is where an account calls that has
-	// one address for all its messages.
+	// open creates an account, with its secrets in files. callback is the address that the account
+	// calls, if it has one address for all its messages.
 	open func(s *secrets, callback string) account
 	// reference is the id that the vendor gives to a message.
 	reference func(n uint64) string
 }
 
-// account has the settings of the customer and the API of the vendor, with the same secrets.
+// account has the settings for the customer and the API of the vendor, with the same secrets.
 type account struct {
 	// settings are those of the channel, without the address of the carrier.
 	settings map[string]any
-	// shape is the vendor's API, which begins at path; nil for SMPP.
+	// shape is the vendor's API with the base path path; nil for SMPP.
 	shape webtest.Protocol
 	path  string
 	// systemID and password are those of SMPP.
 	systemID, password string
 }
 
-// vendors lists everything that the sandbox can play.
+// vendors lists every kind that the sandbox can simulate.
 func vendors() []vendor {
 	return []vendor{
 		{"smpp", "smpp", smppAccount, plainReference},
@@ -54,7 +54,7 @@ func vendors() []vendor {
 	}
 }
 
-// Providers are the names of all kinds that the sandbox can play.
+// Providers are the words for all kinds that the sandbox can simulate.
 func Providers() []string {
 	var words []string
 	for _, v := range vendors() {
@@ -78,21 +78,21 @@ func plainReference(n uint64) string { return fmt.Sprintf("sandbox-%x", n) }
 // hexReference has 32 digits, as a UUID without its dashes.
 func hexReference(n uint64) string { return fmt.Sprintf("%032x", n) }
 
-// digitsReference has 16 digits, in capitals.
+// digitsReference has 16 hexadecimal digits, in capitals.
 func digitsReference(n uint64) string { return fmt.Sprintf("%016X", n) }
 
 // uuidReference is a UUID (RFC 9562, version 8).
 func uuidReference(n uint64) string { return fmt.Sprintf("00000000-0000-8000-8000-%012x", n) }
 
 // secrets are the files of accounts. Existing files are used again, so that a sandbox can be
-// restarted under a running dispatcher.
+// restarted while a dispatcher runs.
 type secrets struct {
 	folder string // where they are
 	prefix string // of names within it
-	err    error  // the first that happened
+	err    error  // the first error
 }
 
-// file returns the path of a secret and its content, which fresh makes when there is none yet.
+// file returns the path of a secret and its content, which fresh creates if there is none yet.
 func (s *secrets) file(name string, fresh func() string) (path, content string) {
 	path = filepath.Join(s.folder, s.prefix+"."+name)
 	text, err := os.ReadFile(path)

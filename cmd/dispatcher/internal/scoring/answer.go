@@ -13,8 +13,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
-// scored is one candidate of an answer. Score is kept as it was written, because what
-// stands in place of a number says what went wrong.
+// scored is one candidate of an answer. Score is kept as written, because what replaces a number
+// says what went wrong.
 type scored struct {
 	Channel *string         `json:"channel"`
 	Score   json.RawMessage `json:"score"`
@@ -22,7 +22,7 @@ type scored struct {
 
 // decode reads the answer about some candidates: {"scores":[{"channel":"a","score":0.5},...]} with
 // each of them once, in any order, and nothing else. It writes their scores into out, which is as
-// long as about, or returns the word for what is wrong.
+// long as about, or returns the word for the problem.
 func decode(raw []byte, about []decide.ScoreCandidate, out []float64) (word string) {
 	var answer struct {
 		Scores []scored `json:"scores"`
@@ -38,7 +38,7 @@ func decode(raw []byte, about []decide.ScoreCandidate, out []float64) (word stri
 	return assign(answer.Scores, about, out)
 }
 
-// assign puts the scores where their candidates stand.
+// assign puts the scores in the order of their candidates.
 func assign(scores []scored, about []decide.ScoreCandidate, out []float64) (word string) {
 	places := make(map[string]int, len(about))
 	for i := range about {
@@ -74,8 +74,8 @@ func assign(scores []scored, about []decide.ScoreCandidate, out []float64) (word
 // sign.
 var notNumbers = []string{"nan", "inf", "infinity"}
 
-// number reads a score. JavaScript writes NaN as null and leaves undefined out; others write
-// it as a text; a number may be too large for a float64.
+// number reads a score. JavaScript writes NaN as null and leaves out undefined; others write NaN as
+// a text. A number may also be too large for a float64.
 func number(raw json.RawMessage) (value float64, word string) {
 	text := string(raw)
 	if text == "" || text == "null" {
@@ -92,13 +92,13 @@ func number(raw json.RawMessage) (value float64, word string) {
 	}
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsInf(value, 0) || math.IsNaN(value) {
-		return 0, decide.FunctionNotFinite // its syntax is known to be good: it is out of range
+		return 0, decide.FunctionNotFinite // its syntax is valid, so it is out of range
 	}
 	return value, ""
 }
 
-// wordOfSyntax tells the bare NaN and Infinity that Python and others write into what
-// they call JSON from any other text that is none.
+// wordOfSyntax distinguishes a bare NaN or Infinity, which Python and others write into their JSON,
+// from other invalid texts.
 func wordOfSyntax(raw []byte, err error) string {
 	syntax, ok := errors.AsType[*json.SyntaxError](err)
 	if !ok || syntax.Offset < 1 || syntax.Offset > int64(len(raw)) {

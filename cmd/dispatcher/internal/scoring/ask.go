@@ -9,7 +9,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
-// calls is how many calls of a question are under way at once.
+// calls is how many calls of a question are made at once.
 func calls(f *decide.Function, q *decide.ScoreQuestion) int {
 	size := callSize(f)
 	return min((len(q.Candidates)+size-1)/size, maxConnections)
@@ -23,9 +23,9 @@ func callSize(f *decide.Function) int {
 	return 1
 }
 
-// ask puts a question to a function in as many calls as it takes, all within f.Deadline, which
-// begins now. The caller has made sure that they find room. The first call that fails ends the
-// others, and is the problem that is returned.
+// ask puts a question to a function in as many calls as needed, all within f.Deadline, which starts
+// now. The caller has reserved their places at the gate. The first call that fails ends the others,
+// and its problem is returned.
 func (c *Client) ask(
 	ctx context.Context, f *decide.Function, q *decide.ScoreQuestion,
 ) ([]float64, problem) {
@@ -46,20 +46,20 @@ func (c *Client) ask(
 	return values, problem{}
 }
 
-// call is one call, about some of the candidates; its error is a problem.
+// call makes one call about some of the candidates; its error is a problem.
 func (c *Client) call(
 	ctx context.Context, f *decide.Function, q *decide.ScoreQuestion,
 	about []decide.ScoreCandidate, out []float64,
 ) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return problem{word: decide.FunctionTimeout} // another has failed, or the caller is gone
+		return problem{word: decide.FunctionTimeout} // another call has failed, or the caller has gone
 	}
 	payload, err := encode(f, q, about)
 	if err != nil {
 		return problem{word: decide.FunctionInvalid} // a label that JSON cannot hold
 	}
 	p := c.post(ctx, f, payload, about, out)
-	if !errors.Is(ctx.Err(), context.Canceled) { // else it was cut off from here
+	if !errors.Is(ctx.Err(), context.Canceled) { // otherwise this process has cancelled it
 		c.metrics.called(q.Route, p.word)
 	}
 	if p.word != "" {

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// maxCached bounds what one generation of the cache holds, in scores; an answer costs
-// answerCost of them beside its own. Two generations of 8 bytes a score are below 10 MB.
+// maxCached bounds one generation of the cache, in scores; an answer costs answerCost scores in
+// addition to its own. Two generations of 8 bytes a score are below 10 MB.
 const (
 	maxCached  = 1 << 19
 	answerCost = 16
 )
 
-// cache keeps answers until they expire or newer ones need the room. It has two
-// generations: when the young one is full it becomes the old one, whose answers are
-// dropped unless they are asked for again before the next change.
+// cache keeps answers until they expire or newer ones need the room. It has two generations. When
+// the young one is full it becomes the old one; old answers are dropped at the next change unless
+// they are asked for again.
 type cache struct {
 	mu    sync.Mutex
 	young map[key]answer // guarded by mu
 	old   map[key]answer // guarded by mu
 	cost  int            // guarded by mu: of young
-	most  int            // of cost
+	most  int            // bound of cost
 }
 
-// answer is what came of a question: scores, or a word.
+// answer is the result of a question: scores, or a word.
 type answer struct {
 	values []float64
 	word   string
@@ -32,7 +32,7 @@ type answer struct {
 
 func newCache() *cache { return &cache{young: map[key]answer{}, most: maxCached} }
 
-// get returns an answer that still holds.
+// get returns an answer that has not expired.
 func (c *cache) get(k key, now time.Time) (values []float64, word string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,7 +48,7 @@ func (c *cache) get(k key, now time.Time) (values []float64, word string, ok boo
 	return a.values, a.word, true
 }
 
-// put keeps an answer for so long; 0 does not keep it.
+// put keeps an answer for that long; 0 does not keep it.
 func (c *cache) put(k key, values []float64, word string, now time.Time, keep time.Duration) {
 	if keep <= 0 {
 		return
@@ -58,7 +58,7 @@ func (c *cache) put(k key, values []float64, word string, now time.Time, keep ti
 	c.add(k, answer{values, word, now.Add(keep)})
 }
 
-// add is called with mu held.
+// add must be called with mu held.
 func (c *cache) add(k key, a answer) {
 	if replaced, ok := c.young[k]; ok {
 		c.cost -= len(replaced.values) + answerCost

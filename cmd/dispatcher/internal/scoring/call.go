@@ -18,18 +18,18 @@ const (
 	answerShare = 256
 )
 
-// problem is what went wrong with a call; the zero problem is none.
+// problem is what went wrong with a call; the zero problem means success.
 type problem struct {
 	word string
-	// general says that the next call would probably end the same, whatever it asks.
+	// general says that the next call would probably fail as well, whatever it asks.
 	general bool
 }
 
 // Error is the word.
 func (p problem) Error() string { return p.word }
 
-// post makes one call and writes the scores of the candidates it is about into out. ctx
-// ends with the deadline of the question.
+// post makes one call and writes the scores of its candidates into out. ctx ends with the deadline
+// of the question.
 func (c *Client) post(
 	ctx context.Context, f *decide.Function, payload []byte, about []decide.ScoreCandidate,
 	out []float64,
@@ -37,7 +37,7 @@ func (c *Client) post(
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.URL,
 		bytes.NewReader(payload))
 	if err != nil {
-		return problem{decide.FunctionUnreachable, true} // no such address can be called
+		return problem{decide.FunctionUnreachable, true} // the address cannot be called
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json")
@@ -49,7 +49,7 @@ func (c *Client) post(
 	if err != nil {
 		return problem{wordOfTransport(err), true}
 	}
-	// What is not read is not waited for: closing drops the connection.
+	// The rest of the body is not waited for: closing drops the connection.
 	defer response.Body.Close() //nolint:errcheck // Nothing depends on a clean goodbye.
 	if response.StatusCode != http.StatusOK {
 		return problem{decide.FunctionStatus, aboutTheFunction(response.StatusCode)}
@@ -61,7 +61,7 @@ func (c *Client) post(
 	return problem{word: decode(raw, about, out)}
 }
 
-// read takes an answer of at most so many bytes.
+// read reads an answer of at most that many bytes.
 func read(response *http.Response, most int) ([]byte, problem) {
 	if response.ContentLength > int64(most) {
 		return nil, problem{word: decide.FunctionTooLarge}
@@ -76,8 +76,8 @@ func read(response *http.Response, most int) ([]byte, problem) {
 	return raw, problem{}
 }
 
-// aboutTheFunction tells a status that would meet any question from one that this
-// question has earned, so that one odd label does not silence the function for all.
+// aboutTheFunction reports whether a status would answer any question, and not only this one, so
+// that one odd label does not make the function rest for all.
 func aboutTheFunction(status int) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge,

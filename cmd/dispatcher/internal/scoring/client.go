@@ -1,19 +1,18 @@
 // Package scoring asks HTTP endpoints to score the candidates of a route that is ranked by best
-// worker. It is what the pipeline calls while it plans.
+// worker. The pipeline calls it while it plans.
 //
-// A call is a POST of JSON, of which only route, lane, labels, selectors, candidates and the
-// route's own parameters are part: never a message's number, text or id. Whatever goes wrong
-// ends in one bounded word, and the pipeline scores by its default rule instead. Choosing is not
-// done here.
+// A call is a POST of JSON with only route, lane, labels, selectors, candidates and the route's own
+// parameters: never a message's number, text or id. Every failure becomes one word of a closed
+// list, and the pipeline scores by its default rule instead. Package scoring chooses no channel.
 //
-//	question.go  what is asked: the body, and the key under which equal questions meet
+//	question.go  the body of a question, and the key by which equal questions are found
 //	answer.go    what is accepted as an answer
 //	call.go      one HTTP exchange
-//	ask.go       one question in as many calls as it takes, within its deadline
+//	ask.go       one question in as many calls as needed, within its deadline
 //	gate.go      how many calls a function gets at once
 //	flight.go    equal questions at the same time share one asking
-//	cache.go     answers that still hold
-//	rest.go      functions that are left alone after a failure
+//	cache.go     answers that have not expired
+//	rest.go      functions that are not called for a while after a failure
 package scoring
 
 import (
@@ -33,7 +32,7 @@ const (
 	maxHeader = 16 << 10
 	// idleTimeout is how long an unused connection is kept.
 	idleTimeout = 30 * time.Second
-	// dialTimeout bounds a connection attempt whose question has gone already.
+	// dialTimeout bounds a connection attempt whose question has already ended.
 	dialTimeout = 5 * time.Second
 )
 
@@ -66,17 +65,17 @@ func New(cfg Config) (*Client, error) {
 	}, nil
 }
 
-// newHTTP is a client that follows the rules of calls to providers: no proxy of the environment,
-// which would read the token, no redirect, and no private address unless the routing document
-// allows it.
+// newHTTP is a client with the rules for calls to providers: no proxy from the environment, because
+// it would see the token, no redirect, and no private address unless the routing document allows
+// it.
 func newHTTP(allowPrivate bool) *http.Client {
 	return &http.Client{Transport: transport(allowPrivate), CheckRedirect: web.NoRedirect}
 }
 
-// transport keeps connections: a question may be asked twice without harm, so the silent resend of
-// net/http on a dead connection is welcome here. Answers are small, so they are not compressed and
-// cannot unfold. It does not bound connections: calls would wait for one while their deadline runs.
-// The gates bound the calls.
+// transport keeps connections. A question may be asked twice without harm, so the silent resend of
+// net/http on a dead connection is fine here. Answers are small, so they are not compressed and
+// cannot expand. It does not bound connections, because calls would wait for one while their
+// deadline runs; the gates bound the calls.
 func transport(allowPrivate bool) *http.Transport {
 	t := web.NewTransport(&web.Config{ConnectTimeout: dialTimeout, AllowPrivate: allowPrivate})
 	t.MaxIdleConnsPerHost = maxConnections
@@ -84,7 +83,7 @@ func transport(allowPrivate bool) *http.Transport {
 	return t
 }
 
-// client is the one for the addresses that a function may have.
+// client is the HTTP client for the addresses that a function may have.
 func (c *Client) client(f *decide.Function) *http.Client {
 	if f.AllowPrivate {
 		return c.private
@@ -124,7 +123,7 @@ func (c *Client) Scores(
 	}
 }
 
-// lead asks on behalf of all who want to know the same now.
+// lead asks on behalf of all callers with an equal question.
 func (c *Client) lead(
 	ctx context.Context, f *decide.Function, q *decide.ScoreQuestion, key key, flight *flight,
 ) decide.Scores {
@@ -152,7 +151,7 @@ func (c *Client) lead(
 	now := time.Now()
 	c.metrics.asked(q.Route, now.Sub(began))
 	if problem.word != "" && ctx.Err() != nil && now.Sub(began) < f.Deadline {
-		// Its caller had no time for it, which says nothing about the function.
+		// Its caller had no time for it. That says nothing about the function.
 		c.rests.forgo(function)
 		flight.abandoned = true
 		return decide.Scores{Trouble: decide.FunctionTimeout}
@@ -162,14 +161,14 @@ func (c *Client) lead(
 	return flight.scores
 }
 
-// rested is the answer while the function is left alone.
+// rested is the answer while the function rests.
 func (c *Client) rested(q *decide.ScoreQuestion, word string, flight *flight) decide.Scores {
 	c.metrics.question(q.Route, answeredByRest)
 	flight.scores = decide.Scores{Trouble: word}
 	return flight.scores
 }
 
-// remember keeps an answer, or what a question or its function is known by after a trouble.
+// remember caches an answer, or records the trouble of the question or of its function.
 func (c *Client) remember(
 	f *decide.Function, key key, values []float64, p problem, began, now time.Time,
 ) {
@@ -186,7 +185,7 @@ func (c *Client) remember(
 	}
 }
 
-// Close releases the connections. No question may be under way.
+// Close releases the connections. No question may be in progress.
 func (c *Client) Close() {
 	c.public.CloseIdleConnections()
 	c.private.CloseIdleConnections()

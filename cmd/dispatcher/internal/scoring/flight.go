@@ -6,16 +6,16 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
-// flight is one asking that several callers wait for. Its fields are written by the one who
-// leads it, before done is closed.
+// flight is one asking that several callers wait for. Its leader writes the fields before done is
+// closed.
 type flight struct {
 	done   chan struct{}
 	scores decide.Scores
-	// abandoned says that the leader gave up; one of the others has to lead then.
+	// abandoned says that the leader gave up; one of the others must lead then.
 	abandoned bool
 }
 
-// flights are the questions under way.
+// flights are the questions being asked.
 type flights struct {
 	mu    sync.Mutex
 	byKey map[key]*flight // guarded by mu
@@ -23,7 +23,7 @@ type flights struct {
 
 func newFlights() *flights { return &flights{byKey: map[key]*flight{}} }
 
-// join returns the flight of a question, and whether the caller has to lead it.
+// join returns the flight of a question, and whether the caller must lead it.
 func (f *flights) join(k key) (_ *flight, leads bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -35,7 +35,7 @@ func (f *flights) join(k key) (_ *flight, leads bool) {
 	return started, true
 }
 
-// land tells everybody who waits.
+// land wakes all callers that wait for the flight.
 func (f *flights) land(k key, landed *flight) {
 	f.mu.Lock()
 	delete(f.byKey, k)

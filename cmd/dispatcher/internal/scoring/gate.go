@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// maxConnections bounds the calls that one process has under way to one function, and so its
-// connections to it.
+// maxConnections bounds the concurrent calls of one process to one function, and so its connections
+// to it.
 const maxConnections = 64
 
-// gate lets questions through to one function, each as a whole: one that is let through can make
-// all its calls at once, so while its deadline runs it waits for nobody but the function. They are
-// served in the order in which they came.
+// gate admits questions to one function, each as a whole: an admitted question can make all its
+// calls at once, so while its deadline runs it waits only for the function. Questions are served in
+// the order in which they came.
 type gate struct {
-	turn chan struct{} // holds one token: who has it may collect from free
+	turn chan struct{} // holds one token; its holder may collect from free
 	free chan struct{} // one token for each call that may be made
 
 	guests int // guarded by gates.mu: questions inside or waiting
@@ -26,7 +26,7 @@ func newGate() *gate {
 	return g
 }
 
-// enter blocks until there is room for so many calls, at most maxConnections. On error there is
+// enter blocks until there is room for that many calls, at most maxConnections. On error it holds
 // none.
 func (g *gate) enter(ctx context.Context, calls int) error {
 	select {
@@ -46,7 +46,7 @@ func (g *gate) enter(ctx context.Context, calls int) error {
 	return nil
 }
 
-// leave makes room for so many calls of others.
+// leave frees that many calls.
 func (g *gate) leave(calls int) {
 	for range calls {
 		g.free <- struct{}{}
@@ -74,7 +74,8 @@ func (g *gates) arrive(f identity) *gate {
 	return at
 }
 
-// depart forgets the gate with its last guest: no routing may ever name the function again.
+// depart deletes the gate with its last guest, because the routing may never name the function
+// again.
 func (g *gates) depart(f identity) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 
 // Where the answer to a question came from.
 const (
-	answeredByFunction = "function" // it was asked, whatever came of it
+	answeredByFunction = "function" // it was asked, whatever the result
 	answeredByCache    = "cache"
-	answeredByOther    = "joined" // somebody was asking the same
+	answeredByOther    = "joined" // an equal question was being asked
 	answeredByRest     = "rest"   // it failed a moment ago and was not asked
-	answeredByNobody   = "nobody" // its batch could not wait until it was its turn
+	answeredByNobody   = "nobody" // its batch could not wait for its turn
 )
 
 // resultOK is the result of a call without trouble.

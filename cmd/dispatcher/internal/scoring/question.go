@@ -64,11 +64,11 @@ func plainValue(v selector.Value) any {
 	return v.Text
 }
 
-// key names a question: equal keys have equal answers. It is a digest, so that the memory that the
-// cache takes does not depend on how long labels are.
+// key identifies a question: equal keys have equal answers. It is a digest, so that the memory of
+// the cache does not depend on the length of labels.
 type key [sha256.Size]byte
 
-// keyOf digests all that a function could go by, and the function itself.
+// keyOf digests everything that the answer may depend on, and the function itself.
 func keyOf(f *decide.Function, q *decide.ScoreQuestion) key {
 	return sha256.Sum256(q.AppendKey(decide.AppendFunctionKey(make([]byte, 0, 1024), f)))
 }

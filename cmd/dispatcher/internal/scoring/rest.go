@@ -8,18 +8,18 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
-// restTime is for how long a function is not called after it could not be reached, did not answer
-// in time, or answered with a status that is not about the question. There is no such rest if
-// another question got a good answer meanwhile: then the function works, and only this question was
-// too much for it. During a rest all questions get the same word at once, so a dead function costs
-// at most one deadline a second. Afterwards one question tries first. An answer that is wrong for
-// its question is remembered for as long, for that question alone.
+// restTime is how long a function rests, which means that it is not called, after it could not be
+// reached, did not answer in time, or answered with a status that is not about the question. It
+// does not rest if another question got a good answer meanwhile: then the function works, and only
+// this question was too much for it. During a rest all questions get the same word at once, so a
+// dead function costs at most one deadline a second. Afterwards one question tries first. An answer
+// that is invalid for its question is remembered for the same time, for that question alone.
 const restTime = time.Second
 
-// forgetAfter is when what a function did is worth no memory any more.
+// forgetAfter is when the record of a function is deleted.
 const forgetAfter = time.Minute
 
-// identity tells functions apart: a reload of the routing makes new values of the same ones.
+// identity compares functions by value, because a reload of the routing makes new copies of them.
 type identity struct {
 	url, token   string
 	allowPrivate bool
@@ -27,23 +27,23 @@ type identity struct {
 
 func identify(f *decide.Function) identity { return identity{f.URL, f.Token, f.AllowPrivate} }
 
-// rests are the functions that were asked lately.
+// rests are the functions that were asked recently.
 type rests struct {
 	mu sync.Mutex
 	of map[identity]*rest // guarded by mu
 }
 
-// rest is what is known of one function.
+// rest is the state of one function.
 type rest struct {
 	word     string // of its trouble; empty when it has none
 	until    time.Time
-	tried    bool // somebody is trying whether the trouble has passed
+	tried    bool // a question is trying whether the trouble has passed
 	answered time.Time
 }
 
 func newRests() *rests { return &rests{of: map[identity]*rest{}} }
 
-// resting is the word of a function that nobody may ask now; empty when somebody may.
+// resting is the word of a function that may not be asked now; empty when it may.
 func (r *rests) resting(f identity, now time.Time) (word string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,7 +53,7 @@ func (r *rests) resting(f identity, now time.Time) (word string) {
 	return ""
 }
 
-// now is the word while it counts.
+// now is the word while it applies.
 func (r *rest) now(now time.Time) (word string) {
 	if r.tried || now.Before(r.until) {
 		return r.word
@@ -61,8 +61,8 @@ func (r *rest) now(now time.Time) (word string) {
 	return ""
 }
 
-// enter asks whether the function may be asked now; the word says why not. Whoever may
-// must call leave or forgo.
+// enter asks whether the function may be asked now; otherwise the word says why not. If it may, the
+// caller must call leave or forgo.
 func (r *rests) enter(f identity, now time.Time) (word string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,12 +77,12 @@ func (r *rests) enter(f identity, now time.Time) (word string) {
 	return ""
 }
 
-// leave tells how the asking that began at that time went: the word of a trouble, or none. It
-// reports whether the function rests now.
+// leave records the result of the asking that began at that time: the word of a trouble, or empty.
+// It reports whether the function rests now.
 func (r *rests) leave(f identity, word string, began, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// Functions that no routing names any more are not asked again and would stay for ever.
+	// Functions that no routing names any more are never asked again and would stay here for ever.
 	maps.DeleteFunc(r.of, func(_ identity, old *rest) bool {
 		return !old.tried && now.Sub(old.until) > forgetAfter && now.Sub(old.answered) > forgetAfter
 	})
@@ -103,7 +103,7 @@ func (r *rests) leave(f identity, word string, began, now time.Time) bool {
 	return true
 }
 
-// forgo takes back an enter that came to nothing: somebody else has to try.
+// forgo undoes an enter without a result, so that another question tries.
 func (r *rests) forgo(f identity) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,17 +8,17 @@ import (
 	"dispatcher/admission"
 )
 
-// bill counts the synchronous calls to counters and what they take.
+// bill counts the synchronous calls to counters, and the time they take.
 type bill struct {
 	s      *Scenario
 	policy admission.Policy
-	// decisions are those with so many near calls and so many far ones.
+	// decisions counts decisions by their number of near and far calls.
 	decisions [3][2]int64
 }
 
-// decision counts the calls for one message: none for a policy that divides among processes. With
-// counters one to the region's own, as far as it has slots, and once they are used up one to that
-// of all regions. The exact policy has that one alone.
+// decision counts the calls for one message. A policy that divides among processes makes none.
+// Policy counter makes one to the region's own counter while that has slots, and afterwards one to
+// that of all regions. Policy exact makes one to the latter.
 func (b *bill) decision(region string, split *admission.Split, t *admission.Tally) {
 	near, far := 0, 0
 	switch b.policy.(type) {
@@ -38,7 +38,7 @@ func (b *bill) decision(region string, split *admission.Split, t *admission.Tall
 	b.decisions[near][far]++
 }
 
-// fill writes down what the calls came to.
+// fill writes the totals of the calls.
 func (b *bill) fill(t *Traffic) {
 	if t.Arrived == 0 {
 		return
@@ -55,19 +55,19 @@ func (b *bill) fill(t *Traffic) {
 	t.LatencyMs = milli(sum) / float64(t.Arrived)
 	for _, kind := range b.slowestFirst() {
 		slower += b.decisions[kind[0]][kind[1]]
-		if slower*20 > t.Arrived { // more than one in twenty takes so long
+		if slower*20 > t.Arrived { // more than one in twenty takes this long
 			t.LatencyP95Ms = milli(b.takes(kind[0], kind[1]))
 			return
 		}
 	}
 }
 
-// takes is how long a decision with these calls takes.
+// takes is how long a decision with that many calls takes.
 func (b *bill) takes(near, far int) time.Duration {
 	return time.Duration(near)*b.s.Near + time.Duration(far)*b.s.Far
 }
 
-// slowestFirst are the kinds of decisions, near and far calls, by what they take.
+// slowestFirst are the kinds of decisions (near and far calls), slowest first.
 func (b *bill) slowestFirst() [][2]int {
 	var kinds [][2]int
 	for near := range b.decisions {

@@ -19,7 +19,7 @@ type Event struct {
 	turn   int32         // how many of its own kind came before it in the window
 }
 
-// floor is where the workers of each region stand in one row of all workers.
+// floor numbers the workers of all regions in one sequence.
 type floor struct {
 	regions []string
 	first   []int32 // of each region, and the number of all at the end
@@ -36,8 +36,8 @@ func (s *Scenario) floor() floor {
 	return f
 }
 
-// Events are all arrivals, by window and time. The same scenario gives the same ones. Of those
-// that come at the same moment each kind takes its turn.
+// Events are all arrivals, by window and time. The same scenario gives the same events. Of events
+// at the same moment the kinds take turns.
 func (s *Scenario) Events() []Event {
 	f := s.floor()
 	random := rand.New(rand.NewPCG(s.Seed, 0))
@@ -62,7 +62,7 @@ func (s *Scenario) Events() []Event {
 	return all
 }
 
-// sooner is a total order, since no two of the same kind have the same turn.
+// sooner is a total order, since no two events of the same kind have the same turn.
 func sooner(a, b Event) int {
 	switch {
 	case a.Window != b.Window:
@@ -91,11 +91,11 @@ func newPick(a *Arrival, workers int64) pick {
 	return p
 }
 
-// next is when and to which worker of its region the k-th message of a window comes.
+// next is when the k-th message of a window arrives, and at which worker of its region.
 func (p *pick) next(random *rand.Rand, k int64) (time.Duration, int32) {
 	a := p.arrival
 	along := (float64(k) + 0.5) / float64(a.Count)
-	// The golden ratio's multiples fill the workers' shares evenly, from whatever number on.
+	// Multiples of the golden ratio fill the workers' shares evenly, from any number on.
 	which := math.Mod((float64(k)+0.5)*0.6180339887498949, 1)
 	if a.Random {
 		along, which = random.Float64(), random.Float64()

@@ -17,7 +17,7 @@ type parser struct {
 	all *problems
 }
 
-// parse reads JSON, which must be all there is.
+// parse reads one JSON value; nothing may follow it.
 func parse(raw []byte, all *problems) (value, error) {
 	p := parser{raw: raw, d: json.NewDecoder(bytes.NewReader(raw)), all: all}
 	p.d.UseNumber()
@@ -36,7 +36,7 @@ func parse(raw []byte, all *problems) (value, error) {
 	return root, nil
 }
 
-// line is that of what was read last.
+// line is the line of what was read last.
 func (p *parser) line() int {
 	return 1 + bytes.Count(p.raw[:min(int(p.d.InputOffset()), len(p.raw))], []byte{'\n'})
 }
@@ -76,7 +76,7 @@ func (p *parser) member(object *value) error {
 	if err != nil {
 		return err
 	}
-	key, _ := token.(string) // the decoder lets no other key through
+	key, _ := token.(string) // the decoder accepts no other key
 	if slices.ContainsFunc(object.members, func(m member) bool { return m.key == key }) {
 		return fmt.Errorf("key %q stands twice in one object", key)
 	}

@@ -30,9 +30,9 @@ const (
 // titleLength is how many characters of the title fit in the width.
 const titleLength = 96
 
-// drawing is what the template writes as an SVG. Its colours are in the template, by class, for a
-// light and a dark scheme. They differ in brightness too, and the legend says what they mean, so
-// that nobody depends on hues.
+// drawing is the data of the SVG template. The template has the colours, by class, for a light and
+// a dark scheme. They differ in brightness too, and the legend names them, so that nobody depends
+// on hues.
 type drawing struct {
 	Width, Height float64
 	Title         string
@@ -71,9 +71,9 @@ func px(f float64) string {
 	return strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(f, 'f', 2, 64), "0"), ".")
 }
 
-// Plot draws what became of the messages under each policy: in total, and window by window where
-// there are several. Where none arrived it draws how the slots are divided. The SVG needs nothing
-// from outside and follows the reader's light or dark scheme.
+// Plot draws how each policy treated the messages: in total, and window by window if there are
+// several. If no messages arrived it draws how the slots are divided. The SVG loads nothing and
+// follows the reader's light or dark scheme.
 func Plot(s *Scenario, outcomes []Outcome) (string, error) {
 	d := drawing{Width: plotWidth, Title: s.Description}
 	if d.Title == "" {
@@ -126,7 +126,7 @@ func titleLines(title string) []string {
 	return lines
 }
 
-// setting says in a line what was simulated.
+// setting describes in one line what was simulated.
 func setting(s *Scenario) string {
 	windows := "1 window"
 	if s.Windows > 1 {
@@ -136,7 +136,7 @@ func setting(s *Scenario) string {
 		s.Limit, s.Active, s.Total, windows, admission.Window(s.Window), s.StateInterval)
 }
 
-// arrived is how many messages came; to each policy as many.
+// arrived is how many messages came; the same number for each policy.
 func arrived(outcomes []Outcome) (most int64) {
 	for i := range outcomes {
 		most = max(most, outcomes[i].Arrived)
@@ -151,7 +151,7 @@ type part struct {
 	what  string
 }
 
-// parts are those of all messages that arrived.
+// parts are the pieces of a bar for all messages that arrived.
 func parts(arrived, admitted, over, early, overtaken int64) []part {
 	return []part{
 		{"within", admitted - over, "admitted within the limit"},
@@ -162,7 +162,7 @@ func parts(arrived, admitted, over, early, overtaken int64) []part {
 	}
 }
 
-// legend names the classes, and what the dashed line stands for.
+// legend names the classes and the dashed line.
 func (d *drawing) legend(y float64, entries []part, dashed string) {
 	x := margin
 	for _, e := range entries {
@@ -188,7 +188,7 @@ func (d *drawing) bar(y, scale float64, policy string, parts []part, figures str
 	d.label("", barLeft+barWidth+12, y+15, figures)
 }
 
-// totals draws a bar for each policy. Where there is one window they show its free slots too.
+// totals draws a bar for each policy. With a single window it also shows the free slots.
 func (d *drawing) totals(s *Scenario, outcomes []Outcome, top float64) (bottom float64) {
 	d.legend(top-36, []part{
 		{class: "within", what: "admitted"},
@@ -219,7 +219,7 @@ func (d *drawing) totals(s *Scenario, outcomes []Outcome, top float64) (bottom f
 	return bottom + 44
 }
 
-// short has one digit behind the point. What is little is not shown as nothing.
+// short has one decimal. A small value is not shown as zero.
 func short(percent float64) string {
 	if percent > 0 && percent < 0.05 {
 		return "<0.1"
@@ -228,7 +228,7 @@ func short(percent float64) string {
 }
 
 // division draws how each policy divides the free slots: those of the region, those of any region,
-// and as a line how many of them one process of the region may take.
+// and as a line how many one process of the region may take.
 func (d *drawing) division(s *Scenario, outcomes []Outcome, top float64) (bottom float64) {
 	d.legend(top-36, []part{
 		{class: "within", what: "slots of " + s.Region}, {class: "queued", what: "of any region"},
@@ -295,7 +295,7 @@ func (d *drawing) panel(o *Outcome, left, top float64, free, most int64) {
 	d.label("soft middle", right-step/2, bottom+16, strconv.Itoa(len(o.Windows)))
 }
 
-// ticks are round figures from 0 to most, five at the most.
+// ticks are round figures from 0 to most, at most five.
 func ticks(most int64) []int64 {
 	step := int64(1)
 	for i := 0; most/step > 4; i++ {

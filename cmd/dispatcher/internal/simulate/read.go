@@ -65,7 +65,7 @@ func readScenario(v value) *Scenario {
 	return s
 }
 
-// readLimit reads what may be admitted, and how much of that is in use.
+// readLimit reads the limit and how much of it is in use.
 func readLimit(v value, f map[string]value, s *Scenario) {
 	if d, ok := f["description"]; ok {
 		s.Description = d.text()
@@ -101,7 +101,7 @@ func readFactor(v value) float64 {
 	return f
 }
 
-// readRegions reads who shares the limit.
+// readRegions reads the regions that share the limit.
 func readRegions(f map[string]value, s *Scenario) {
 	if region, ok := f["region"]; ok {
 		if s.Region = region.text(); s.Region == admission.Anywhere {
@@ -122,7 +122,7 @@ func readRegions(f map[string]value, s *Scenario) {
 			}
 		}
 	}
-	// the nameless one and the only other
+	// the empty region and the only other one
 	if only := s.regions(); len(only) == 2 && s.Region == "" {
 		s.Region = only[1]
 	}
@@ -131,7 +131,7 @@ func readRegions(f map[string]value, s *Scenario) {
 	}
 }
 
-// readCourse reads how time passes.
+// readCourse reads the windows and intervals.
 func readCourse(f map[string]value, s *Scenario) {
 	if w, ok := f["window"]; ok {
 		window, err := admission.ParseWindow(w.text())
@@ -164,8 +164,8 @@ func milliseconds(f map[string]value, key string, otherwise time.Duration) time.
 	return time.Duration(v.fraction(0, 60_000) * float64(time.Millisecond))
 }
 
-// checkRegion refuses a region that nothing else knows. Without a word on anybody's workers it may
-// be one where nobody has come before, unless there is one of nearly that name.
+// checkRegion refuses a region that nothing else mentions. If no workers are given, it may be a
+// region without traffic so far, unless another region has nearly the same name.
 func checkRegion(f map[string]value, s *Scenario) {
 	region, ok := f["region"]
 	if !ok || s.Region == "" || s.Region == admission.Anywhere {
@@ -179,7 +179,7 @@ func checkRegion(f map[string]value, s *Scenario) {
 	region.fail("neither workers nor history has %q; %s", s.Region, suggest(s.Region, known))
 }
 
-// checkWorkers completes the counts of processes and compares them with each other.
+// checkWorkers completes the numbers of processes and checks that they agree.
 func checkWorkers(v value, f map[string]value, s *Scenario) {
 	var sum int64
 	for _, n := range s.Workers {

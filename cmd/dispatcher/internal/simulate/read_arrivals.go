@@ -57,7 +57,8 @@ func readArrival(v value, s *Scenario) Arrival {
 	return a
 }
 
-// readWindows reads in which windows they come: all unless one or a first and a last is named.
+// readWindows reads the windows in which they come: all, unless one window or a first and a last
+// are given.
 func readWindows(v value, f map[string]value, s *Scenario, a *Arrival) {
 	one, hasOne := f["window"]
 	several, hasSeveral := f["windows"]
@@ -97,8 +98,8 @@ func readSpread(f map[string]value, s *Scenario, a *Arrival) {
 	}
 }
 
-// checkArrival holds a region and a worker against those that were counted. A region whose
-// processes nobody counted has as many as are named, and one at least.
+// checkArrival checks a region and a worker against the given numbers of processes. A region
+// without a given number has as many processes as arrivals name, and at least one.
 func checkArrival(v value, s *Scenario, counted map[string]int64, a *Arrival) {
 	known, isCounted := counted[a.Region]
 	switch {

@@ -6,9 +6,9 @@ import (
 	"dispatcher/admission"
 )
 
-// Replay tells how the policy divides the slots at the beginning, for the scenario's region, and
-// what becomes of the events. Each worker decides by the policy, by what it has admitted and the
-// counters that it calls have counted, and by the state that was gathered last.
+// Replay returns how the policy divides the slots at the beginning, for the scenario's region, and
+// what happens to the events. Each worker decides by the policy, by what it has admitted itself, by
+// the counters that it calls, and by the state that was gathered last.
 func (s *Scenario) Replay(p admission.Policy, events []Event) Outcome {
 	split := p.Split(s.state(s.Region))
 	r := newRun(s, p)
@@ -33,21 +33,21 @@ func (s *Scenario) Replay(p admission.Policy, events []Event) Outcome {
 	return o
 }
 
-// run is a policy at work.
+// run is one replay of a policy.
 type run struct {
 	s      *Scenario
 	policy admission.Policy
 	floor  floor
 	bill   bill
 
-	// What has been admitted in this window: by worker, by region from its own slots, of those of
-	// no region, and by region altogether.
+	// What has been admitted in this window: by worker, by region from its own slots, from the slots
+	// of no region, and by region in total.
 	byWorker, byRegion []int64
 	anywhere           int64
 	grown              []int64
 	admitted, before   int64 // in this window, and in the one before it
-	// wronged were queued in this window although the limit had room for them in the order of
-	// arrival.
+	// wronged counts messages queued in this window although the limit had room for them in the order
+	// of arrival.
 	wronged int64
 
 	history map[string]int64 // of the window before
@@ -55,7 +55,7 @@ type run struct {
 
 	state    admission.State    // as gathered last
 	gathered time.Duration      // when that was, from the beginning of the first window
-	splits   []*admission.Split // of that state by region; nil until somebody asks
+	splits   []*admission.Split // of that state by region; nil until needed
 	tally    admission.Tally
 }
 
@@ -70,7 +70,7 @@ func newRun(s *Scenario, p admission.Policy) *run {
 	}
 }
 
-// begin starts a window, in which nothing has been taken yet. Each process knows that by its own
+// begin starts a window, in which nothing has been taken yet. Each process sees that by its own
 // clock.
 func (r *run) begin() {
 	clear(r.byWorker)
@@ -79,8 +79,8 @@ func (r *run) begin() {
 	r.anywhere, r.admitted, r.wronged = 0, 0, 0
 }
 
-// end keeps what the history of the next window is: what each region admitted, and under Anywhere
-// what the limit left over, a tenth of it at least.
+// end sets the history of the next window: what each region admitted, and under Anywhere what was
+// left of the limit, at least a tenth of it.
 func (r *run) end() {
 	r.history = map[string]int64{admission.Anywhere: max(r.s.Limit-r.admitted, r.s.Limit/10, 1)}
 	for i, n := range r.grown {
@@ -90,7 +90,7 @@ func (r *run) end() {
 }
 
 // gather renews the state when it is due. The used part of the limit is that of this window or of
-// the one before it, whichever is more.
+// the one before, whichever is larger.
 func (r *run) gather(now time.Duration) {
 	if now-r.gathered < r.s.StateInterval {
 		return
@@ -124,7 +124,7 @@ func (r *run) arrive(e *Event, w *Window) {
 	}
 }
 
-// split is what the policy leaves to a region by the state gathered last.
+// split is what the policy gives a region by the state gathered last.
 func (r *run) split(region int32) *admission.Split {
 	if r.splits[region] == nil {
 		r.state.Region = r.floor.regions[region]

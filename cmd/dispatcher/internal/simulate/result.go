@@ -1,11 +1,11 @@
 package simulate
 
-// Outcome is what one policy made of a scenario.
+// Outcome is the result of one policy in a scenario.
 type Outcome struct {
 	Policy        string `json:"policy"`
 	Free          int64  `json:"free"`           // of the limit, at the beginning
-	RegionSlots   int64  `json:"region_slots"`   // of these for the region
-	AnywhereSlots int64  `json:"anywhere_slots"` // of these for whatever region
+	RegionSlots   int64  `json:"region_slots"`   // of Free, for the region
+	AnywhereSlots int64  `json:"anywhere_slots"` // of Free, for any region
 	PerWorker     int64  `json:"per_worker"`     // what one process of the region may admit
 	Traffic
 }
@@ -15,16 +15,15 @@ type Traffic struct {
 	Arrived  int64 `json:"arrived"`
 	Admitted int64 `json:"admitted"`
 	Queued   int64 `json:"queued"`
-	// Early were queued although a slot of their window stood free and stayed so to its end:
-	// exactly these would have been admitted in addition by a policy that hands out all there is.
+	// Early were queued although a slot of their window stayed free to its end: a policy that hands
+	// out all slots would have admitted exactly these in addition.
 	Early int64 `json:"early"`
-	// Overtaken were queued although the limit had room for them in the order of arrival, and a
-	// later message had the slot: they wait in place of it, but no slot is lost.
+	// Overtaken were queued although the limit had room for them in the order of arrival, and a later
+	// message got the slot. They wait instead of it, but no slot is lost.
 	Overtaken int64 `json:"overtaken"`
 	Over      int64 `json:"over"`   // admitted beyond the limit
-	Unused    int64 `json:"unused"` // left at the end of windows, wanted or not
-	// Stranded are those of the unused that queued messages could have had: one for each of the
-	// early.
+	Unused    int64 `json:"unused"` // left at the end of windows, needed or not
+	// Stranded are the unused slots that queued messages could have had: one for each early message.
 	Stranded int64 `json:"stranded"`
 
 	EarlyPercent     float64 `json:"early_percent"`     // of what arrived
@@ -34,11 +33,11 @@ type Traffic struct {
 	StrandedPercent  float64 `json:"stranded_percent"`  // of what was free
 
 	CallsPerMessage float64 `json:"calls_per_message"` // synchronous ones to a counter
-	// what the calls of a decision take, on average
+	// average and 95th percentile of the time that the calls of a decision take
 	LatencyMs    float64 `json:"latency_ms"`
 	LatencyP95Ms float64 `json:"latency_p95_ms"`
-	// DecisionNs is what a decision took of this machine's time, without calls; whoever measured it
-	// fills it in.
+	// DecisionNs is the CPU time of a decision on this machine, without calls; the caller that
+	// measured it fills it in.
 	DecisionNs float64  `json:"decision_ns"`
 	Windows    []Window `json:"windows"`
 }
@@ -54,11 +53,11 @@ type Window struct {
 	Unused    int64 `json:"unused"`
 }
 
-// close works out what is left at the end of a window of so many free slots. Of the messages that
-// arrived first, as many as there were slots, wronged were queued. As many of these are early as
-// slots stayed unused that somebody queued could have had; the slots of the others went to those
-// that arrived later. No window has more early messages than unused slots: when a thousand are
-// turned away and four slots stay free, four of them were turned away in vain.
+// close works out what is left at the end of a window with that many free slots. Of the messages
+// that arrived first, as many as there were slots, wronged were queued. Of these, as many are early
+// as slots stayed unused; the slots of the others went to later messages. So no window has more
+// early messages than unused slots: when a thousand are queued and four slots stay free, four of
+// them were queued in vain.
 func (w *Window) close(free, wronged int64) {
 	w.Over, w.Unused = max(w.Admitted-free, 0), max(free-w.Admitted, 0)
 	w.Early = min(w.Unused, w.Arrived-w.Admitted)
@@ -86,7 +85,7 @@ func (s *Scenario) total(windows []Window) Traffic {
 	return t
 }
 
-// percent is 0 for a part of nothing.
+// percent is 0 for a whole of 0.
 func percent(part, whole int64) float64 {
 	if whole == 0 {
 		return 0

@@ -1,15 +1,15 @@
-// Package simulate replays the arrivals of a scenario through the policies of package
-// admission and tells what each would have admitted, queued too early and let through beyond
-// the limit.
+// Package simulate replays the arrivals of a scenario through the policies of package admission. It
+// shows what each would have admitted, queued too early and admitted beyond the limit.
 //
 //	Read       a scenario from its JSON
 //	Events     the arrivals, one by one
 //	Replay     what one policy does with them
 //	Plot       the outcome as an SVG
 //
-// Everything here is pure. It imitates regions whose processes know of each other only what was
-// gathered a moment ago, as the source of the policies describes them. In the running dispatcher
-// the counter of a limit is shared under every policy, so none exceeds it; see docs/admission.md.
+// Everything here is pure. It models regions whose processes know of each other only what was
+// gathered a moment ago, as the published designs of the policies do. In the running dispatcher the
+// counter of a limit is shared under every policy, so no policy exceeds the limit; see
+// docs/admission.md.
 package simulate
 
 import (
@@ -21,7 +21,7 @@ import (
 	"dispatcher/admission"
 )
 
-// Bounds of a scenario, so that an answer takes well under a second.
+// Bounds of a scenario, so that a simulation takes well under a second.
 const (
 	maxLimit    = int64(1) << 40
 	maxWindows  = 1000
@@ -30,7 +30,7 @@ const (
 	maxFactor   = 1000
 )
 
-// Scenario is a limit, what is known of it, and who comes.
+// Scenario is a limit, the state of its users, and the arrivals.
 type Scenario struct {
 	Description string
 	Limit       int64
@@ -41,15 +41,15 @@ type Scenario struct {
 	History map[string]int64
 	Workers map[string]int64 // processes by region
 	Total   int64            // processes, at least the sum of Workers
-	Region  string           // whose share is shown
+	Region  string           // region whose share is shown
 	// CurveFactor is the exponent of policy curve.
 	CurveFactor float64
 
 	Window        time.Duration
 	Windows       int
-	StateInterval time.Duration // between two looks at the state
-	Near, Far     time.Duration // what a call to a counter takes: of the own region, and elsewhere
-	// Home is the region that has the counters of all regions; empty for none of them.
+	StateInterval time.Duration // between two updates of the state
+	Near, Far     time.Duration // what a call to a counter takes: in the own region, and elsewhere
+	// Home is the region that has the counters of all regions; empty for none.
 	Home     string
 	Seed     uint64 // of arrivals at random
 	Arrivals []Arrival
@@ -69,7 +69,7 @@ type Arrival struct {
 	Skew float64
 }
 
-// Policies are all four with the scenario's factor, in the order of their generations.
+// Policies are the four policies with the scenario's factor.
 func (s *Scenario) Policies() []admission.Policy {
 	return []admission.Policy{
 		admission.Even{},
@@ -79,15 +79,15 @@ func (s *Scenario) Policies() []admission.Policy {
 	}
 }
 
-// Free is what new messages may have of the limit in each window.
+// Free is how much of the limit new messages may use in each window.
 func (s *Scenario) Free() int64 { return max(s.Limit-s.Active, 0) }
 
-// regions are those with processes, history or a share to show, in order.
+// regions are those with processes, history or a share to show, sorted.
 func (s *Scenario) regions() []string {
 	return sortedRegions(s.Workers, s.History, map[string]int64{s.Region: 0})
 }
 
-// named are the regions of which a number of processes or messages is written down, in order.
+// named are the regions with a number of processes or messages, sorted.
 func (s *Scenario) named() []string { return sortedRegions(s.Workers, s.History) }
 
 func sortedRegions(of ...map[string]int64) []string {

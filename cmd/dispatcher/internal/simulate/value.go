@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// problems are the complaints about one document.
+// problems collects the problems of one document.
 type problems struct {
 	name string // of the file
 	list []string
@@ -19,13 +19,13 @@ type problems struct {
 // Error has one line per problem.
 func (p *problems) Error() string { return strings.Join(p.list, "\n") }
 
-// value is one value of a JSON document, with what a complaint about it names: its path, such as
+// value is one value of a JSON document, with its position for error messages: its path, such as
 // arrivals[2].count, and the line on which it ends.
 type value struct {
 	path string
 	line int
 	all  *problems
-	// kind is { for an object, which has members in their order, and [ for a list, which has items.
+	// kind is { for an object, which has members in document order, and [ for a list, which has items.
 	// Anything else is plain: a string, json.Number or bool, or nil for null.
 	kind    json.Delim
 	members []member
@@ -38,7 +38,7 @@ type member struct {
 	value
 }
 
-// fail complains about the value.
+// fail reports a problem of the value.
 func (v value) fail(format string, args ...any) {
 	where := v.all.name
 	if v.line > 0 {
@@ -50,7 +50,7 @@ func (v value) fail(format string, args ...any) {
 	v.all.list = append(v.all.list, where+": "+fmt.Sprintf(format, args...))
 }
 
-// fields are the members of an object that may have only some keys; all when none is named.
+// fields are the members of an object. Only known keys are allowed; all when none is named.
 func (v value) fields(known ...string) map[string]value {
 	if v.kind != '{' {
 		v.fail("this is no object: write {...}")
@@ -75,7 +75,7 @@ func (v value) list() []value {
 	return v.items
 }
 
-// whole reads an integer within bounds; the lower one after a complaint.
+// whole reads an integer within bounds. After a problem it returns the lower bound.
 func (v value) whole(least, most int64) int64 {
 	number, ok := v.plain.(json.Number)
 	n, err := strconv.ParseInt(number.String(), 10, 64)
@@ -86,7 +86,7 @@ func (v value) whole(least, most int64) int64 {
 	return n
 }
 
-// fraction reads a number within bounds; the lower one after a complaint.
+// fraction reads a number within bounds. After a problem it returns the lower bound.
 func (v value) fraction(least, most float64) float64 {
 	f, ok := v.number()
 	if !ok || f < least || f > most {
@@ -96,7 +96,7 @@ func (v value) fraction(least, most float64) float64 {
 	return f
 }
 
-// number reads any number; false, without a complaint, if this is none.
+// number reads any number; false, without reporting a problem, if the value is none.
 func (v value) number() (float64, bool) {
 	number, ok := v.plain.(json.Number)
 	f, err := strconv.ParseFloat(number.String(), 64)

@@ -15,10 +15,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Always is a number of times without end.
+// Always means without end, as a number of times.
 const Always = -1
 
-// Observe shows each request of a kind before it is carried out.
+// Observe calls look with each request of a kind before it is carried out.
 func Observe(c *kfake.Cluster, key kmsg.Key, look func(kmsg.Request)) {
 	c.ControlKey(int16(key), func(request kmsg.Request) (kmsg.Response, error, bool) {
 		look(request)
@@ -38,7 +38,7 @@ func Cut(c *kfake.Cluster, key kmsg.Key, times int) *Fault {
 		func(kmsg.Request) (kmsg.Response, error) { return nil, errors.New("cut by the test") })
 }
 
-// mark is a tag of the copies with which FailApplied applies requests. No version of Kafka uses it.
+// mark is a tag on the copies with which FailApplied applies requests. No version of Kafka uses it.
 const mark = 4711
 
 // FailApplied applies the next requests of a kind and answers them with an error. The requests of
@@ -51,11 +51,11 @@ func FailApplied(
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background()) // outlives t.Context, as the cluster does
+	ctx, stop := context.WithCancel(context.Background()) // outlives t.Context, like the cluster
 	t.Cleanup(func() { stop(); client.Close() })
 	return add(c, key, times, func(request kmsg.Request) (kmsg.Response, error) {
 		broker := client.Broker(int(c.CurrentNode()))
-		c.SleepControl(func() { // lets other requests run; the copy is one of them
+		c.SleepControl(func() { // lets the cluster handle other requests, among them the copy
 			response, err := broker.Request(ctx, marked(request))
 			if err == nil {
 				err = failure(response)
@@ -68,15 +68,15 @@ func FailApplied(
 	})
 }
 
-// Fault is a fault that a cluster has.
+// Fault is a fault of a cluster.
 type Fault struct {
 	mu   sync.Mutex
-	left int           // guarded by mu; below 0 without an end
+	left int           // guarded by mu; negative means without end
 	hits int           // guarded by mu
 	more chan struct{} // guarded by mu; closed at the next hit
 }
 
-// add lets the given function answer the next requests of a kind.
+// add makes the given function answer the next requests of a kind.
 func add(
 	c *kfake.Cluster, key kmsg.Key, times int, answer func(kmsg.Request) (kmsg.Response, error),
 ) *Fault {
@@ -142,7 +142,7 @@ func (f *Fault) Remove() {
 	f.left = 0
 }
 
-// failed is an answer with an error for every partition that a request names.
+// failed is a response with an error for every partition in a request.
 func failed(request kmsg.Request, answer *kerr.Error) kmsg.Response {
 	switch r := request.(type) {
 	case *kmsg.ProduceRequest:
@@ -175,7 +175,7 @@ func failed(request kmsg.Request, answer *kerr.Error) kmsg.Response {
 	panic(fmt.Sprintf("kafkatest: no answer to %T is known", request))
 }
 
-// failure is the first error in an answer.
+// failure is the first error in a response.
 func failure(response kmsg.Response) error {
 	switch r := response.(type) {
 	case *kmsg.ProduceResponse:
@@ -198,7 +198,7 @@ func failure(response kmsg.Response) error {
 	return nil
 }
 
-// marked is a copy of a request to send once more; the client changes what it sends.
+// marked is a copy of a request to send again; copied because the client changes what it sends.
 func marked(request kmsg.Request) kmsg.Request {
 	switch r := request.(type) {
 	case *kmsg.ProduceRequest:
