@@ -1,6 +1,6 @@
-// Package access authenticates callers of the HTTP API and the console. A token, from a file or from
-// an OpenID Connect issuer, belongs to a principal with a name and a role. Whether the role allows a
-// request is for the caller to check, by Role.May.
+// Package access authenticates callers of the HTTP API and the console. A token, from a file or
+// from an OpenID Connect issuer, belongs to a principal with a name and a role. Whether the role
+// allows a request is for the caller to check, by Role.May.
 package access
 
 import (

@@ -75,8 +75,8 @@ func newIssuer(cfg *Config) (*issuer, error) {
 	return i, nil
 }
 
-// The claims that are read unless others are configured. The default name is the subject, because an
-// issuer never gives it to another person.
+// The claims that are read unless others are configured. The default name is the subject, because
+// an issuer never gives it to another person.
 const (
 	DefaultRolesClaim = "roles"
 	DefaultNameClaim  = "sub"
@@ -155,8 +155,8 @@ func (i *issuer) principal(ctx context.Context, raw string) (Principal, error) {
 }
 
 // refusal distinguishes an invalid token from keys that could not be fetched, by the text of the
-// error, because the library has no type for the latter. The text is not passed on: it may quote the
-// token.
+// error, because the library has no type for the latter. The text is not passed on: it may quote
+// the token.
 func refusal(err error) error {
 	if strings.Contains(err.Error(), "fetching keys") {
 		return fmt.Errorf("%w: the issuer's keys cannot be fetched", ErrUnavailable)

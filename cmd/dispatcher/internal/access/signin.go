@@ -63,8 +63,8 @@ func (g *Gate) SignInURL(in *SignIn) (string, error) {
 }
 
 // Exchange checks the answer of the issuer, which is the query of the request to Callback. It
-// returns a token that Token accepts: the access token if that is valid here, else the ID token. The
-// error holds no part of a token.
+// returns a token that Token accepts: the access token if that is valid here, else the ID token.
+// The error holds no part of a token.
 func (g *Gate) Exchange(ctx context.Context, answer url.Values, in *SignIn) (string, error) {
 	switch {
 	case subtle.ConstantTimeCompare([]byte(answer.Get("state")), []byte(in.State)) != 1:
@@ -121,8 +121,8 @@ func (i *issuer) oauth(in *SignIn) (*oauth2.Config, *oidc.Provider, error) {
 	return c, provider, nil
 }
 
-// exchange returns the access token and the ID token that the issuer gives for a code. It refuses an
-// ID token that does not belong to the sign-in.
+// exchange returns the access token and the ID token that the issuer gives for a code. It refuses
+// an ID token that does not belong to the sign-in.
 func (i *issuer) exchange(ctx context.Context, code string, in *SignIn) ([]string, error) {
 	oauth, provider, err := i.oauth(in)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"unicode/utf8"
 )
 
-// Entry is a line of the file of tokens: name, role, SHA-256 of the token in hexadecimal digits and,
-// for a sender, optionally its tenant, separated by white space. A line that begins with # is a
-// comment. Tokens have 256 random bits, so the hash needs no salt. A name may have two lines, while
-// one token replaces another.
+// Entry is a line of the file of tokens: name, role, SHA-256 of the token in hexadecimal digits
+// and, for a sender, optionally its tenant, separated by white space. A line that begins with # is
+// a comment. Tokens have 256 random bits, so the hash needs no salt. A name may have two lines,
+// while one token replaces another.
 type Entry struct {
 	Name string
 	Role Role
@@ -133,8 +133,8 @@ func parseEntry(fields []string) (Entry, error) {
 	return e, nil
 }
 
-// tokenFile caches the entries of a file. The file is read for every check, so that a token that was
-// removed is refused at once; it is parsed only when it has changed.
+// tokenFile caches the entries of a file. The file is read for every check, so that a token that
+// was removed is refused at once; it is parsed only when it has changed.
 type tokenFile struct {
 	path string
 

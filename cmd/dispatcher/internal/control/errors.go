@@ -1,8 +1,8 @@
 // Package control makes the changes that operators ask for: it edits the routing document with its
-// weights, states of channels, limits and pauses; it starts, holds and ends ramps, cancels messages,
-// settles ambiguous submissions, replays dead records and sends test messages. The commands, the
-// API and the console call it, so that all of them check, warn and record the same. It knows neither
-// flags nor HTTP; its callers check permissions.
+// weights, states of channels, limits and pauses; it starts, holds and ends ramps, cancels
+// messages, settles ambiguous submissions, replays dead records and sends test messages. The
+// commands, the API and the console call it, so that all of them check, warn and record the same.
+// It knows neither flags nor HTTP; its callers check permissions.
 package control
 
 import (
