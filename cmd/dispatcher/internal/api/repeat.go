@@ -16,9 +16,9 @@ import (
 // keepTimeout bounds the storing of an answer. It does not end with the request.
 const keepTimeout = 5 * time.Second
 
-// repeat is the outermost middleware: it answers a change that has the Idempotency-Key of an
-// earlier one with the answer of the earlier one. Keys belong to a principal, so it authenticates;
-// guard checks the role later. Requests without an operation are passed on, and refused there.
+// repeat runs before every operation. It answers a change that has the Idempotency-Key of an
+// earlier one with the answer to the earlier one. Keys belong to a principal, so it authenticates;
+// guard checks the role later. It passes on requests that no operation takes, which are refused.
 func (a *API) repeat(next *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key := r.Header.Get("Idempotency-Key")

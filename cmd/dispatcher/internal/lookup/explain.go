@@ -41,8 +41,8 @@ func Explain(
 	return &explanation, nil
 }
 
-// explainSource reads what the explanation of a record needs besides the record. It reads the clock
-// last: a wait in the record must not begin after the present.
+// explainSource reads what the explanation of a record needs besides the record. The clock is read
+// after the record, so that no wait in the record begins after Source.Now.
 func explainSource(
 	ctx context.Context, l *ledger.Ledger, record *ledger.Record,
 ) (*report.Source, error) {
