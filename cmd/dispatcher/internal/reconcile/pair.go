@@ -18,8 +18,8 @@ type Candidate struct {
 // Pair is a line and an attempt that belong together.
 type Pair struct {
 	Attempt, Line int64
-	// Sure is whether every attempt to the number near that time has a line, so that no other
-	// attempt can be the one that is missing.
+	// Sure is whether every attempt to the number near that time has a line. If not, the line may
+	// belong to another of them.
 	Sure bool
 }
 
