@@ -13,7 +13,7 @@ type Preview struct {
 	Routes []RoutePreview `json:"routes"`
 	// Traffic is a past day under the document; nil unless a day was asked for.
 	Traffic *Traffic `json:"traffic,omitempty"`
-	// Warnings say what in the document others should not see.
+	// Warnings say how the document would show numbers, texts or secrets to others.
 	Warnings []string `json:"warnings,omitempty"`
 }
 

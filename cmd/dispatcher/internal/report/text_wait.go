@@ -10,7 +10,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// noticeableWait is longer than the time between receiving a message and its first claim.
+// noticeableWait distinguishes a message that waited before its first attempt from one that was
+// attempted in the claim that stored it.
 const noticeableWait = 100 * time.Millisecond
 
 // WaitedBefore is the index of the attempt that ended the waits; -1 when none did.
