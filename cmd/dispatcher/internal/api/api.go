@@ -1,6 +1,6 @@
-// Package api is the HTTP API on the admin address, /api/v1, described by OpenAPI. It shows and
-// changes what the commands do, with roles. It has no rules of its own: reads call status and
-// lookup, changes call control. No response holds a phone number or a text.
+// Package api is the HTTP API on the admin address, /api/v1, described by OpenAPI. It does the same
+// as the commands, and checks roles. Reads call packages status and lookup, changes call package
+// control, which have all rules. No response holds a phone number or a text.
 package api
 
 import (

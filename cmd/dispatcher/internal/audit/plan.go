@@ -81,7 +81,8 @@ func (c *check) endsOtherwise() string {
 	return ""
 }
 
-// interval checks that a draw is in the interval of the first choice. That needs no key.
+// interval checks the number of possible draws, and that the draw is in the interval of the first
+// choice. That needs no key.
 func (c *check) interval(t *decide.Task) {
 	stored, table := &c.record.Message.Plan, t.Route.Table
 	c.sameNumber(0, whatSize, stored.Size, int64(table.Size()))

@@ -20,7 +20,7 @@ type progress struct {
 	guessed bool
 	// tried are the channels that an attempt leaves as already tried, in order.
 	tried []tried
-	// ambiguous is set when one of the attempts never got an answer.
+	// ambiguous is set when one of the attempts is still without an answer.
 	ambiguous bool
 	// accepted is set when one of the attempts was accepted by its first answer.
 	accepted bool

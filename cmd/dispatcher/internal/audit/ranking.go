@@ -131,7 +131,7 @@ func (c *check) lost(t *decide.Task) string {
 	return ""
 }
 
-// places finds the candidates among the members of the route.
+// places finds the places of the candidates in the route.
 func (c *check) places(
 	e *edition, t *decide.Task, ch *choice,
 ) (listed []decide.Ranked, places []int, ok bool) {

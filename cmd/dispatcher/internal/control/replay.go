@@ -17,7 +17,7 @@ import (
 	"dispatcher/selector"
 )
 
-// Publish writes a record to a topic and returns nil once all replicas in step have it.
+// Publish writes a record to a topic. It returns nil once all in-sync replicas have it.
 type Publish func(ctx context.Context, topic, id string, value []byte) error
 
 // ReplayConfig is what a Replayer needs.

@@ -23,7 +23,7 @@ import (
 //go:embed templates
 var templateFiles embed.FS
 
-// templates are the pages, each with the layout.
+// templates are the parsed pages by name, each with the layout.
 type templates map[string]*template.Template
 
 func parseTemplates() (templates, error) {

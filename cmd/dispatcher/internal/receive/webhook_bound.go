@@ -143,7 +143,7 @@ func countedOf(conn net.Conn) *counted {
 	return c
 }
 
-// follow is the server's ConnState: on a kept connection a request begins with its first byte.
+// follow is the server's ConnState. On a kept connection it counts a request from its first byte.
 func follow(conn net.Conn, state http.ConnState) {
 	c := countedOf(conn)
 	switch {

@@ -11,7 +11,7 @@ import (
 // Field is the meaning of a column.
 type Field int
 
-// Fields, in the order in which errors and docs list them.
+// Fields, in the order of errors and docs.
 const (
 	Reference Field = iota // the provider's id of the message, or of a part of it
 	Number                 // of the recipient
@@ -42,8 +42,7 @@ type Columns struct {
 	// PartPerLine says that a line without segments is one segment.
 	PartPerLine bool
 	// Log says that the file is a log whose lines have their fields in brackets. Its submits are the
-	// lines whose text before the first bracket begins with one of Events, with or without a prefix
-	// of the logger.
+	// lines whose text before the first bracket contains one of Events.
 	Log    bool
 	Events []string
 }

@@ -101,7 +101,7 @@ func (t *traffic) lostSentence() string {
 		t.traffic.total, plural(t.drawn.total, "drawn message"), strings.Join(ends, ", "))
 }
 
-// keptSentence names the largest difference.
+// keptSentence says that the shares were kept, and names the largest difference.
 func (t *traffic) keptSentence() string {
 	worst := slices.MaxFunc(t.channels, func(a, b string) int {
 		return cmp.Compare(math.Abs(t.deviation(a)), math.Abs(t.deviation(b)))

@@ -92,7 +92,7 @@ func (d *routeDay) tolerance() float64 {
 	return route.Tolerance.Share()
 }
 
-// traffic compares what was carried with what was agreed.
+// traffic compares the carried messages with the agreed shares.
 type traffic struct {
 	*routeDay
 	tolerance float64

@@ -160,7 +160,7 @@ type Redraw struct {
 type Attempt struct {
 	Number  int    `json:"attempt"`
 	Channel string `json:"channel"`
-	Reason  string `json:"reason"`  // first_choice, fallback, retry or resend
+	Reason  string `json:"reason"`  // first_choice, fallback, retry, resend or no_receipt
 	Outcome string `json:"outcome"` // empty while the answer is pending
 	// Unfit is set when it was refused because of this message, and not because of the channel.
 	Unfit      bool       `json:"unfit,omitempty"`

@@ -30,7 +30,7 @@ type attemptPage struct {
 	ExpiredNow []string
 }
 
-// Excluded says why the channels before the chosen one were passed over.
+// Excluded says why each channel before the chosen one was excluded.
 func (a *attemptPage) Excluded() string { return excluded(passedOver(a.Candidates)) }
 
 // Took is the time until the answer; 0 when it is not known.

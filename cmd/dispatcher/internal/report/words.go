@@ -173,7 +173,7 @@ func WaitWords(reason string) string {
 	return exclusion(reason)
 }
 
-// exclusion finds the words for why a channel was passed over.
+// exclusion finds the words for an exclusion reason.
 func exclusion(reason string) string {
 	if words, ok := exclusionWords[reason]; ok {
 		return words

@@ -56,7 +56,7 @@ func (l *Log) Add(leaves []byte) error {
 	return nil
 }
 
-// Root is the head of the log.
+// Root is the root hash of the log.
 func (l *Log) Root() ([]byte, error) {
 	if l.Size() == 0 {
 		return rfc6962.DefaultHasher.EmptyRoot(), nil

@@ -55,7 +55,7 @@ func (s *Now) find() []Finding {
 // warnFor is how long a trip that paused nothing is a Finding.
 const warnFor = 2 * time.Hour
 
-// pausedBy is the latest trip that paused this; nil when an operator did.
+// pausedBy is the latest trip of s.Trips that paused this; nil when there is none.
 func (s *Now) pausedBy(what string) *GuardTrip {
 	for i := range s.Trips {
 		if t := &s.Trips[i]; t.Version != nil && t.what() == what {

@@ -22,7 +22,7 @@ type Now struct {
 	RoutingVersion int64     `json:"routing_version"`
 	Channels       []Channel `json:"channels"`
 	Lanes          []Lane    `json:"lanes"`
-	// Paused is what operators have paused, such as "lane bulk".
+	// Paused is what operators or guards have paused, such as "lane bulk".
 	Paused []string `json:"paused"`
 	// Trips are what guards found in the last day, newest first.
 	Trips []GuardTrip `json:"trips"`

@@ -59,7 +59,7 @@ func (h *hook) tell(level zerolog.Level, err error, what string) {
 // reused.
 const mostRead = 16 << 10
 
-// errRefused means that the receiver will never take this event.
+// errRefused means that the receiver refused the event for good.
 var errRefused = errors.New("the receiver refused the event")
 
 // deliver sends an event until the receiver takes or refuses it, or it is too old. It returns false

@@ -38,7 +38,7 @@ type reader struct {
 	endTurn context.CancelFunc // guarded by mu
 }
 
-// event is a record that was read.
+// event is a record of the status topic.
 type event struct {
 	*kgo.Record
 	done bool // delivered or dropped
@@ -53,7 +53,7 @@ func newReader(cfg *Config, h *hook) (*reader, error) {
 		kgo.ConsumeTopics(cfg.Topic),
 		// A new webhook begins at the start of the topic, and so sends the events younger than its
 		// MaxAge. Beginning at the end, or at a time, would lose what is published between the
-		// lookup of the offset and the first commit.
+		// lookup of the offset and the first fetch.
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),

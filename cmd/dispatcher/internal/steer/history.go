@@ -13,7 +13,7 @@ import (
 // moment is what lastMove needs of a routing version. Versions never change, so it can be cached.
 type moment struct {
 	at     time.Time
-	routes []string // whose effective weights this version moved
+	routes []string // routes whose effective weights health weighting moved in this version
 }
 
 // maxHistory bounds the number of cached moments.

@@ -32,7 +32,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// DefaultEvery is how often ramps and health are looked at.
+// DefaultEvery is the default of Config.Every.
 const DefaultEvery = 2 * time.Second
 
 // Config is what a Steerer needs. All fields are required.
@@ -97,7 +97,7 @@ const bookingTime = time.Minute
 // late is the longest time between the claim of an attempt and the settlement of its outcome.
 func (s *Steerer) late() time.Duration { return s.cfg.SendTimeout + bookingTime }
 
-// Bounds of one look.
+// Bounds of one look, which is one round of the loop.
 const (
 	// maxMoves bounds the moves of one look, so that a bug cannot write versions without end.
 	maxMoves = 100
