@@ -1,6 +1,6 @@
-// Package access says who may use the HTTP API and the console, and as what: a token of a file, or
-// a token of an OpenID Connect issuer, belongs to a principal with a name and a role. It makes no
-// decision about a single request; its callers ask Role.May.
+// Package access authenticates callers of the HTTP API and the console. A token, from a file or
+// from an OpenID Connect issuer, belongs to a principal with a name and a role. Whether the role
+// allows a request is for the caller to check, by Role.May.
 package access
 
 import (
@@ -14,43 +14,43 @@ import (
 
 // Errors of Authenticate and Token.
 var (
-	// ErrUnauthenticated: there is no token, or nobody has this one.
+	// ErrUnauthenticated means that there is no token, or that it is not valid.
 	ErrUnauthenticated = errors.New("the token is missing or not valid")
-	// ErrNoRole: the issuer knows the caller, and the caller's token has no role of ours.
+	// ErrNoRole means that the token of the issuer is valid, but has no role of ours.
 	ErrNoRole = errors.New("the token gives no role")
-	// ErrUnavailable: whether the token is valid cannot be told now, because the file of tokens
-	// cannot be read or the issuer does not answer.
+	// ErrUnavailable means that the token cannot be checked now, because the file of tokens cannot
+	// be read or the issuer does not answer.
 	ErrUnavailable = errors.New("tokens cannot be checked now")
 )
 
 // Principal is an authenticated caller.
 type Principal struct {
-	Name string // what the history of changes shows as the author
+	Name string // the author of its changes, in the history
 	Role Role
-	// Tenant is the one for which the principal may send; empty for all.
+	// Tenant is the only tenant for which the principal may send; empty for all.
 	Tenant string
 }
 
 // Config says which tokens are valid.
 type Config struct {
 	TokensFile string // see tokens.go; empty for none
-	// OIDCIssuer is the URL of an issuer, and OIDCAudience what its tokens must be made for.
+	// OIDCIssuer is the URL of an issuer, and OIDCAudience the audience that its tokens must have.
 	OIDCIssuer, OIDCAudience string
 	// OIDCRolesClaim is the claim with the roles, with a dot for each level: "realm_access.roles".
-	// OIDCRoleMap turns its values into names of roles; without it the values are these names.
+	// OIDCRoleMap maps its values to names of roles; without it the values are names of roles.
 	OIDCRolesClaim string
 	OIDCRoleMap    map[string]string
 	// OIDCNameClaim is the claim with the name of the principal.
 	OIDCNameClaim string
-	// OIDCTenantClaim is the claim with the tenant of a sender: a token of one must have it. Empty
-	// leaves senders of the issuer without a bound.
+	// OIDCTenantClaim is the claim with the tenant that a sender is bound to; a sender's token
+	// without it gets no role. When it is empty, senders of the issuer may send for all tenants.
 	OIDCTenantClaim string
-	// OIDCClientID is the console at the issuer, where people may sign in then; empty for none.
-	// OIDCClientSecretFile is empty for a public client. OIDCScopes are asked for.
+	// OIDCClientID is the client id of the console at the issuer; empty turns sign-in there off.
+	// OIDCClientSecretFile is empty for a public client. OIDCScopes are the scopes to request.
 	OIDCClientID         string
 	OIDCClientSecretFile string
 	OIDCScopes           []string
-	// Embedded is a token with all rights, for a process with its own servers; empty for none.
+	// Embedded is a token with all rights, for a process with embedded servers; empty for none.
 	Embedded string
 }
 
@@ -64,8 +64,8 @@ type Gate struct {
 	embedded []byte     // hash of the embedded token; nil without one
 }
 
-// New checks the configuration and reads the file of tokens. The issuer is not called before the
-// first token of it comes, so that a process starts while the issuer is away.
+// New checks the configuration and reads the file of tokens. It does not call the issuer, so that a
+// process can start while the issuer is unavailable; the first token of the issuer does.
 func New(cfg Config) (*Gate, error) {
 	g := &Gate{}
 	if cfg.TokensFile != "" {
@@ -87,12 +87,12 @@ func New(cfg Config) (*Gate, error) {
 	return g, nil
 }
 
-// Enabled reports whether anybody can be let in. Without it the API and the console are off.
+// Enabled reports whether any token can be valid. If none can, the API and the console are off.
 func (g *Gate) Enabled() bool {
 	return g != nil && (g.tokens != nil || g.issuer != nil || g.embedded != nil)
 }
 
-// Authenticate says who makes the request, by its header Authorization: Bearer.
+// Authenticate returns the principal of a request, by its header Authorization: Bearer.
 func (g *Gate) Authenticate(r *http.Request) (Principal, error) {
 	header := r.Header.Values("Authorization")
 	if len(header) != 1 {
@@ -105,10 +105,10 @@ func (g *Gate) Authenticate(r *http.Request) (Principal, error) {
 	return g.Token(r.Context(), strings.TrimSpace(token))
 }
 
-// longestToken bounds what is hashed and parsed.
+// longestToken bounds the size of a token, in bytes.
 const longestToken = 16 << 10
 
-// Token says whose token it is. The error never holds any part of it.
+// Token returns the principal that a token belongs to. The error holds no part of the token.
 func (g *Gate) Token(ctx context.Context, token string) (Principal, error) {
 	if !g.Enabled() || token == "" || len(token) > longestToken {
 		return Principal{}, ErrUnauthenticated

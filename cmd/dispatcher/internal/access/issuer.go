@@ -17,7 +17,7 @@ import (
 const (
 	// issuerTimeout bounds a call of the issuer.
 	issuerTimeout = 5 * time.Second
-	// issuerPause is how long an issuer that did not answer is not asked again.
+	// issuerPause is the wait after a failed discovery, before the issuer is called again.
 	issuerPause = 5 * time.Second
 )
 
@@ -28,14 +28,14 @@ type issuer struct {
 	roleOf        map[string]Role
 	nameClaim     string
 	tenantClaim   string
-	clientID      string // of the console; empty without signing in at the issuer
+	clientID      string // of the console; empty if nobody signs in at the issuer
 	secretFile    string
 	scopes        []string
 	client        *http.Client
 
 	mu       sync.Mutex
 	provider *oidc.Provider // nil until the issuer has answered once
-	failed   error          // why it has not, the last time
+	failed   error          // why the last discovery failed
 	failedAt time.Time
 }
 
@@ -75,14 +75,15 @@ func newIssuer(cfg *Config) (*issuer, error) {
 	return i, nil
 }
 
-// The claims that are read unless others are configured. The subject is the one claim that an
-// issuer never gives to another person.
+// The claims that are read unless others are configured. The default name is the subject, because
+// an issuer never gives it to another person.
 const (
 	DefaultRolesClaim = "roles"
 	DefaultNameClaim  = "sub"
 )
 
-// CheckIssuer refuses an issuer whose keys could be replaced on the way.
+// CheckIssuer refuses the URL of an issuer without TLS, except on loopback: on the way, somebody
+// could replace its keys.
 func CheckIssuer(issuer string) error {
 	u, err := url.Parse(issuer)
 	switch {
@@ -101,7 +102,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// discover returns what the issuer says of itself, after a first call of it.
+// discover returns the provider configuration of the issuer, which it reads once.
 func (i *issuer) discover() (*oidc.Provider, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -145,7 +146,7 @@ func (i *issuer) principal(ctx context.Context, raw string) (Principal, error) {
 	}
 	who := Principal{Name: name, Role: role}
 	if i.tenantClaim != "" && role&Sender != 0 {
-		// A sender whose tenant is not told could send for all of them.
+		// Without a tenant, the sender could send for all tenants.
 		if who.Tenant, _ = claims[i.tenantClaim].(string); who.Tenant == "" {
 			return Principal{Name: name}, ErrNoRole
 		}
@@ -153,8 +154,9 @@ func (i *issuer) principal(ctx context.Context, raw string) (Principal, error) {
 	return who, nil
 }
 
-// refusal tells a token that is not valid from an issuer whose keys could not be fetched, for which
-// the library has no type of error. Its words stay out: they may quote the token.
+// refusal distinguishes an invalid token from keys that could not be fetched, by the text of the
+// error, because the library has no type for the latter. The text is not passed on: it may quote
+// the token.
 func refusal(err error) error {
 	if strings.Contains(err.Error(), "fetching keys") {
 		return fmt.Errorf("%w: the issuer's keys cannot be fetched", ErrUnavailable)
@@ -162,8 +164,8 @@ func refusal(err error) error {
 	return ErrUnauthenticated
 }
 
-// name is the configured claim. An address of e-mail counts when the issuer has verified it:
-// elsewhere people can write any address into their profile.
+// name is the value of the configured claim. An e-mail address is used only if the issuer has
+// verified it, because some issuers let people put any address into their profile.
 func (i *issuer) name(subject string, claims map[string]any) string {
 	name := subject
 	if i.nameClaim != DefaultNameClaim {
@@ -178,7 +180,7 @@ func (i *issuer) name(subject string, claims map[string]any) string {
 	return name
 }
 
-// role joins the roles of all values of the claim, which is a text or a list of them.
+// role combines the roles of all values of the claim, which is a string or a list of strings.
 func (i *issuer) role(claims map[string]any) Role {
 	var at any = claims
 	for _, level := range i.rolesClaim {

@@ -73,7 +73,7 @@ const (
 	Report
 	// Audit reads who did what.
 	Audit
-	// Send hands messages over.
+	// Send sends messages.
 	Send
 )
 

@@ -16,19 +16,19 @@ import (
 )
 
 // SignIn is one sign-in of a browser at the issuer, by the authorization code flow of OpenID
-// Connect Core 1.0, section 3.1, with PKCE (RFC 7636). The caller keeps it where only this browser
-// has it.
+// Connect Core 1.0, section 3.1, with PKCE (RFC 7636). The caller must keep it where only this
+// browser can send it back, such as in a sealed cookie.
 type SignIn struct {
-	// Callback is the URL that the issuer leads the browser back to; it must know it.
+	// Callback is the redirect URL, which must be registered at the issuer.
 	Callback string `json:"u"`
-	// State comes back with the browser, Nonce in the ID token. The issuer sees a hash of Verifier
-	// at first, and Verifier itself together with the code.
+	// State is in the issuer's answer, Nonce in the ID token. The issuer gets a hash of Verifier
+	// with the sign-in URL, and Verifier itself with the code.
 	State    string `json:"s"`
 	Nonce    string `json:"n"`
 	Verifier string `json:"v"`
 }
 
-// NewSignIn begins a sign-in that comes back to a URL.
+// NewSignIn begins a sign-in that redirects back to callback.
 func NewSignIn(callback string) SignIn {
 	return SignIn{
 		Callback: callback, State: rand.Text(), Nonce: rand.Text(),
@@ -40,7 +40,7 @@ func NewSignIn(callback string) SignIn {
 // to the sign-in.
 var ErrRefused = errors.New("the issuer let nobody in")
 
-// SignsInAt is the host of the issuer that people sign in at; empty without one.
+// SignsInAt is the host of the issuer that people sign in at; empty when there is none.
 func (g *Gate) SignsInAt() string {
 	if g.issuer == nil || g.issuer.clientID == "" {
 		return ""
@@ -52,7 +52,7 @@ func (g *Gate) SignsInAt() string {
 	return u.Host
 }
 
-// SignInURL is where a browser begins to sign in at the issuer.
+// SignInURL is the authorization URL at the issuer, which the browser opens.
 func (g *Gate) SignInURL(in *SignIn) (string, error) {
 	oauth, _, err := g.issuer.oauth(in)
 	if err != nil {
@@ -62,9 +62,9 @@ func (g *Gate) SignInURL(in *SignIn) (string, error) {
 		oauth2.S256ChallengeOption(in.Verifier)), nil
 }
 
-// Exchange takes the answer that the browser came back with, the query of Callback, and returns a
-// token that Token accepts: the access token if it is one for us, else the ID token. The error
-// holds no part of a token.
+// Exchange checks the answer of the issuer, which is the query of the request to Callback. It
+// returns a token that Token accepts: the access token if that is valid here, else the ID token.
+// The error holds no part of a token.
 func (g *Gate) Exchange(ctx context.Context, answer url.Values, in *SignIn) (string, error) {
 	switch {
 	case subtle.ConstantTimeCompare([]byte(answer.Get("state")), []byte(in.State)) != 1:
@@ -90,8 +90,8 @@ func (g *Gate) Exchange(ctx context.Context, answer url.Values, in *SignIn) (str
 	return "", err
 }
 
-// oauth is the client of the console. It reads the file of the secret, so that another secret needs
-// no restart.
+// oauth is the OAuth client of the console. It reads the secret from its file each time, so that a
+// new secret needs no restart.
 func (i *issuer) oauth(in *SignIn) (*oauth2.Config, *oidc.Provider, error) {
 	provider, err := i.discover()
 	if err != nil {
@@ -121,8 +121,8 @@ func (i *issuer) oauth(in *SignIn) (*oauth2.Config, *oidc.Provider, error) {
 	return c, provider, nil
 }
 
-// exchange returns the access token and the ID token that the issuer gives for a code, when they
-// belong to the sign-in.
+// exchange returns the access token and the ID token that the issuer gives for a code. It refuses
+// an ID token that does not belong to the sign-in.
 func (i *issuer) exchange(ctx context.Context, code string, in *SignIn) ([]string, error) {
 	oauth, provider, err := i.oauth(in)
 	if err != nil {
@@ -148,8 +148,8 @@ func (i *issuer) exchange(ctx context.Context, code string, in *SignIn) ([]strin
 	return []string{token.AccessToken, raw}, nil
 }
 
-// notExchanged tells an issuer that says no from one that does not answer. Its words stay out, but
-// for the code of RFC 6749, section 5.2.
+// notExchanged distinguishes an issuer that refuses from one that does not answer. Of the issuer's
+// error only the code of RFC 6749, section 5.2, is kept.
 func notExchanged(err error) error {
 	no, ok := errors.AsType[*oauth2.RetrieveError](err)
 	switch {
@@ -162,7 +162,8 @@ func notExchanged(err error) error {
 	return fmt.Errorf("%w: the issuer gives no tokens", ErrUnavailable)
 }
 
-// word is a code of OAuth 2.0: anybody can write anything into the address of the callback.
+// word returns an error code of OAuth 2.0, or a fixed text for anything else: anybody can write
+// anything into the URL of the callback.
 func word(code string) string {
 	odd := func(r rune) bool { return (r < 'a' || r > 'z') && r != '_' }
 	if code == "" || len(code) > 64 || strings.ContainsFunc(code, odd) {

@@ -15,15 +15,15 @@ import (
 	"unicode/utf8"
 )
 
-// Entry is a line of the file of tokens: name, role and the SHA-256 of the token in hexadecimal
-// digits, with white space between; behind them a sender may have its tenant. A line that begins
-// with # is a comment. The tokens have 256 random bits, so a hash without salt tells nothing of
-// them. A name may stand there twice, while one token takes the place of another.
+// Entry is a line of the file of tokens: name, role, SHA-256 of the token in hexadecimal digits
+// and, for a sender, optionally its tenant, separated by white space. A line that begins with # is
+// a comment. Tokens have 256 random bits, so the hash needs no salt. A name may have two lines,
+// while one token replaces another.
 type Entry struct {
 	Name string
 	Role Role
 	Hash [sha256.Size]byte
-	// Tenant is the one that a sender is bound to; empty for all.
+	// Tenant is the tenant that a sender is bound to; empty for all.
 	Tenant string
 }
 
@@ -52,7 +52,7 @@ func (e *Entry) Bind(tenant string) error {
 // tokenPrefix lets scanners of secrets recognise a token.
 const tokenPrefix = "sms_"
 
-// NewToken makes a token. Only its hash stays in the entry.
+// NewToken makes a random token. The entry holds only its hash.
 func NewToken(name string, role Role) (token string, e Entry, err error) {
 	if err := checkName(name); err != nil {
 		return "", Entry{}, err
@@ -65,7 +65,7 @@ func NewToken(name string, role Role) (token string, e Entry, err error) {
 
 const longestName = 64
 
-// checkName refuses a name that a history cannot show in one word.
+// checkName refuses a name that is not one printable word.
 func checkName(name string) error {
 	odd := func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }
 	if name == "" || utf8.RuneCountInString(name) > longestName || strings.ContainsFunc(name, odd) ||
@@ -89,7 +89,8 @@ func ReadTokens(path string) ([]Entry, error) {
 	return entries, nil
 }
 
-// parseTokens names the line that is wrong, and shows nothing of it: it may hold a token.
+// parseTokens parses a file of tokens. Its errors name the number of a wrong line and quote nothing
+// of it, because it may hold a token.
 func parseTokens(raw []byte) ([]Entry, error) {
 	var entries []Entry
 	number := 0
@@ -132,18 +133,18 @@ func parseEntry(fields []string) (Entry, error) {
 	return e, nil
 }
 
-// tokenFile keeps the entries of a file. The file is read for every token, so that one that was
-// taken out is refused from then on; it is parsed when it has changed.
+// tokenFile caches the entries of a file. The file is read for every check, so that a token that
+// was removed is refused at once; it is parsed only when it has changed.
 type tokenFile struct {
 	path string
 
 	mu     sync.Mutex
-	raw    []byte                          // what byHash was read from
-	byHash map[[sha256.Size]byte]Principal // never changed, but replaced
+	raw    []byte                          // the text that byHash was parsed from
+	byHash map[[sha256.Size]byte]Principal // replaced as a whole, never changed
 }
 
-// read returns the principals by the hash of their tokens. A file that cannot be read lets nobody
-// in: it may be the one that takes a stolen token out.
+// read returns the principals by the hash of their tokens. When the file cannot be read, nobody is
+// let in: the new file may have revoked a stolen token.
 func (f *tokenFile) read() (map[[sha256.Size]byte]Principal, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

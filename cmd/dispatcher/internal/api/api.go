@@ -1,7 +1,6 @@
-// Package api is the HTTP API for operators and their programs, /api/v1 on the admin address: what
-// the commands show and change, with roles, and described by OpenAPI. It decides nothing by itself:
-// reads are those of status and lookup, changes those of control. No response holds a phone number
-// or a text.
+// Package api is the HTTP API on the admin address, /api/v1, described by OpenAPI. It does the same
+// as the commands, and checks roles. Reads call packages status and lookup, changes call package
+// control, which have all rules. No response holds a phone number or a text.
 package api
 
 import (
@@ -21,27 +20,26 @@ import (
 	"dispatcher/selector"
 )
 
-// Base is where the API is.
+// Base is the path of the API.
 const Base = "/api/v1"
 
-// Config is what the API works on.
+// Config is what the API needs.
 type Config struct {
 	Gate   *access.Gate
 	Ledger *ledger.Ledger
-	// Keys are those of the draws: numbers are looked up by their hashes under them.
+	// Keys are the keys of the draws. A number is looked up by its hash under each of them.
 	Keys []selector.Key
 	// DefaultRegion is the country of numbers without a country code; empty refuses them.
 	DefaultRegion string
 	// DeadAfter is how long an instance is silent before it counts as gone.
 	DeadAfter time.Duration
 	Log       zerolog.Logger
-	// LiveEvery is how often the stream of counters looks; 0 is a second.
+	// LiveEvery is how often the stream of the status reads it; 0 is a second.
 	LiveEvery time.Duration
-	// Intake writes messages that senders hand over; nil leaves that operation out. IntakeMetrics
-	// count them.
+	// Intake publishes messages of senders; nil leaves that operation out. IntakeMetrics count them.
 	Intake        Intake
 	IntakeMetrics IntakeMetrics
-	// Publish writes a dead record to its topic again.
+	// Publish writes replayed dead records and test messages to their topics.
 	Publish control.Publish
 	// AllowUnknown lets envelopes have unknown fields.
 	AllowUnknown bool
@@ -54,7 +52,7 @@ type API struct {
 	cfg   Config
 	huma  huma.API
 	rates rates
-	// topics are those that messages of senders are written to.
+	// topics caches the topic of each lane, for messages of senders.
 	topics laneTopics
 
 	closing chan struct{} // closed by Close: streams end
@@ -91,7 +89,7 @@ func (a *API) Handler() http.Handler {
 	return headers(a.repeat(mux))
 }
 
-// methods are those that an operation at the path of a request has.
+// methods returns the methods that have an operation at the path of a request.
 func methods(mux *http.ServeMux, r *http.Request) (allowed []string) {
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut} {
 		other := r.Clone(r.Context())
@@ -103,7 +101,8 @@ func methods(mux *http.ServeMux, r *http.Request) (allowed []string) {
 	return allowed
 }
 
-// headers are on every response: an answer is for the one who asked.
+// headers sets the headers of every response. Nothing may be cached, because it depends on the role
+// of the caller.
 func headers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -143,7 +142,8 @@ func humaConfig() huma.Config {
 	return cfg
 }
 
-// schemaName puts the package before the name of a type that another package could have too.
+// schemaName puts the package before the name of a type, so that types of two packages with the
+// same name get different schemas.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
@@ -158,7 +158,7 @@ func schemaName(t reflect.Type, hint string) string {
 	return name
 }
 
-// withoutValues takes what was sent out of the answer to a request that is not valid: it may be a
+// withoutValues removes the sent values from the answer to an invalid request: one may be a phone
 // number.
 func withoutValues(_ huma.Context, _ string, v any) (any, error) {
 	if problem, ok := v.(*huma.ErrorModel); ok {

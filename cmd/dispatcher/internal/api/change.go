@@ -152,7 +152,7 @@ type limitInput struct {
 	}
 }
 
-// limit is the one that the body names.
+// limit parses the limit in the body.
 func (in *limitInput) limit() (l admission.Limit, err error) {
 	b := &in.Body
 	if l.Window, err = config.ParseWindow(b.Window); err != nil {
@@ -230,7 +230,7 @@ type pauseInput struct {
 		Lanes   []string `json:"lanes,omitempty" maxItems:"100"`
 		Routes  []string `json:"routes,omitempty" maxItems:"100"`
 		Tenants []string `json:"tenants,omitempty" maxItems:"100"`
-		// Prefixes are beginnings of numbers, plus included.
+		// Prefixes are prefixes of numbers, with the plus.
 		Prefixes []string `json:"prefixes,omitempty" maxItems:"100"`
 		All      bool     `json:"all,omitempty"`
 	}

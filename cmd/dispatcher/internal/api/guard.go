@@ -13,20 +13,20 @@ import (
 	"dispatcher/cmd/dispatcher/internal/access"
 )
 
-// actionKey is where an operation holds the access.Action that it needs.
+// actionKey is the key of an operation's access.Action in its metadata.
 const actionKey = "action"
 
-// callerKey is where the context of a request holds its access.Principal.
+// callerKey is the key of a request's access.Principal in its context.
 type callerKey struct{}
 
-// caller is who makes the request.
+// caller is the principal that makes the request.
 func caller(ctx context.Context) access.Principal {
 	p, _ := ctx.Value(callerKey{}).(access.Principal)
 	return p
 }
 
-// guard lets a request through when its caller is known, may do it, and does not ask too often. It
-// comes before anything of the request is read.
+// guard is the middleware that checks the token, the role and the rate of a request. It runs before
+// the body is read.
 func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 	action, guarded := ctx.Operation().Metadata[actionKey].(access.Action)
 	r, _ := humago.Unwrap(ctx)
@@ -51,16 +51,17 @@ func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 	next(huma.WithValue(ctx, callerKey{}, who))
 }
 
-// anybody marks what every role may do.
+// anybody is the action of operations that every role may call.
 const anybody = access.Action(-1)
 
-// Rate bounds how often one principal may ask.
+// Rate bounds the requests of one principal.
 type Rate struct {
 	PerSecond float64
 	Burst     int
 }
 
-// rates has a bucket for each principal. Only those who have a token get one, so that they are few.
+// rates has a token bucket for each principal. Only callers with a valid token have one, so there
+// are few.
 type rates struct {
 	rate Rate
 	mu   *sync.Mutex

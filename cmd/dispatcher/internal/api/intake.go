@@ -18,12 +18,13 @@ import (
 	"dispatcher/cmd/dispatcher/internal/numbers"
 )
 
-// Intake writes records to Kafka and says of each whether it is durable there; see kafka.Intake.
+// Intake publishes records to Kafka. It returns an error for each record, nil for one that is
+// durable; see kafka.Intake.
 type Intake interface {
 	Publish(ctx context.Context, records []*kgo.Record) []error
 }
 
-// IntakeMetrics count requests to take messages; see kafka.IntakeMetrics.
+// IntakeMetrics count requests that send messages; see kafka.IntakeMetrics.
 type IntakeMetrics interface {
 	Refused()
 	Unavailable()
@@ -31,20 +32,20 @@ type IntakeMetrics interface {
 }
 
 const (
-	// intakeTimeout bounds how long the brokers are waited for.
+	// intakeTimeout bounds the wait for the brokers.
 	intakeTimeout = 12 * time.Second
-	// topicsFor is how long the topics of the lanes are taken from the routing as it was read.
+	// topicsFor is how long the topics of the lanes are cached.
 	topicsFor = time.Second
-	// mostProblems bounds what an answer lists.
+	// mostProblems bounds the problems that an answer lists.
 	mostProblems = 100
 )
 
-// laneTopics are the topics of the lanes in force. While the database is away they are those that
-// were read last: a message can be accepted without it.
+// laneTopics caches the topics of the lanes in force. While the database is away it keeps the
+// topics read last, so that messages can still be accepted.
 type laneTopics struct {
 	mu sync.Mutex
 	at time.Time
-	by map[string]string // the first topic of each lane; nil before it was read
+	by map[string]string // the first topic of each lane; nil before the first read
 }
 
 func (l *laneTopics) find(ctx context.Context, a *API, lane string) (topic string, err error) {
@@ -72,17 +73,17 @@ func (l *laneTopics) find(ctx context.Context, a *API, lane string) (topic strin
 		&huma.ErrorDetail{Location: "body.lane", Message: "is no lane of the routing document"})
 }
 
-// message is one envelope as it came, byte for byte: what is published is what was sent.
+// message is one envelope, byte for byte, because it is published as it was sent.
 type message json.RawMessage
 
-// UnmarshalJSON keeps the bytes.
+// UnmarshalJSON copies the bytes.
 func (m *message) UnmarshalJSON(raw []byte) error {
 	*m = append((*m)[:0], raw...)
 	return nil
 }
 
-// Schema describes an envelope. Whether one is good is for the decoder to say, which knows more
-// rules and names the field.
+// Schema describes an envelope. It does not validate much: the decoder knows more rules and names
+// the wrong field.
 func (message) Schema(huma.Registry) *huma.Schema {
 	text := func(doc string) *huma.Schema {
 		return &huma.Schema{Type: huma.TypeString, Nullable: true, Description: doc}
@@ -125,12 +126,12 @@ type accepted struct {
 	Accepted int `json:"accepted" doc:"how many messages are durable in Kafka"`
 }
 
-// withAccepted is for an operation that answers 202: what becomes of a message is told later, by
-// its status events.
+// withAccepted makes an operation answer 202, because the outcome of a message comes later, in its
+// status events.
 func withAccepted(o *huma.Operation) { o.DefaultStatus = http.StatusAccepted }
 
-// send writes messages to the topic of their lane. An id that comes again is published again; the
-// ledger drops it, as one that a producer publishes twice.
+// send publishes messages to the topic of their lane. An id that was sent before is published
+// again; the claim drops the duplicate, as for every producer.
 func (a *API) send(ctx context.Context, in *sendInput) (*reply[accepted], error) {
 	topic, err := a.topics.find(ctx, a, in.Body.Lane)
 	var records []*kgo.Record
@@ -168,7 +169,7 @@ func (a *API) send(ctx context.Context, in *sendInput) (*reply[accepted], error)
 	return &reply[accepted]{accepted{len(records)}}, nil
 }
 
-// records are those of the messages, or an error that names each message and field that is wrong.
+// records makes the records of the messages. The error names each wrong message and field.
 func (a *API) records(topic, tenant string, in *sendInput) ([]*kgo.Record, error) {
 	region, err := numbers.ParseRegion(a.cfg.DefaultRegion)
 	if err != nil {
@@ -202,8 +203,8 @@ func (a *API) records(topic, tenant string, in *sendInput) ([]*kgo.Record, error
 	return records, nil
 }
 
-// check decodes an envelope as the consumer will. One of a sender that is bound to a tenant is
-// that tenant's.
+// check decodes an envelope as the consumer will. If the sender is bound to a tenant, an envelope
+// without a tenant gets that one, and one with another is refused.
 func (a *API) check(raw []byte, tenant string) (value []byte, id string, p *envelope.Problem) {
 	m, p := envelope.Decode(raw, a.cfg.AllowUnknown)
 	if p != nil || tenant == "" || m.Tenant == tenant {
@@ -216,9 +217,9 @@ func (a *API) check(raw []byte, tenant string) (value []byte, id string, p *enve
 		}
 	}
 	value, err := envelope.Edit(raw, envelope.Change{Field: "tenant", Value: tenant})
-	if err != nil { // it has just been decoded
+	if err != nil { // not expected, since it was just decoded
 		return nil, "", &envelope.Problem{Code: envelope.BadJSON, Detail: "it cannot be changed"}
 	}
-	m, p = envelope.Decode(value, a.cfg.AllowUnknown) // it may be too large now
+	m, p = envelope.Decode(value, a.cfg.AllowUnknown) // the tenant may make it too large
 	return value, m.ID, p
 }

@@ -19,13 +19,14 @@ var (
 )
 
 const (
-	// liveFor ends a stream: its client connects again, with a token that is still valid.
+	// liveFor is the longest life of a stream. The client then connects again, and its token is
+	// checked again.
 	liveFor = 15 * time.Minute
-	// liveBeat is the longest time without an event.
+	// liveBeat is the longest time between two events.
 	liveBeat = 15 * time.Second
 )
 
-// live streams the status: first as it is, then whenever it changes, and at least every 15 s.
+// live streams the status: at once, then whenever it changes, and at least every liveBeat.
 func (a *API) live(o operation) {
 	shared := &liveStatus{}
 	sse.Register(a.huma, o.describe(), map[string]any{"status": status.Now{}},
@@ -40,7 +41,7 @@ func (a *API) live(o operation) {
 				now, words, err := shared.read(ctx, a)
 				if err == nil && (words != last || time.Since(sent) >= liveBeat) {
 					if send(sse.Message{ID: id, Data: *now}) != nil {
-						return // the client has gone
+						return // the client has disconnected
 					}
 					last, sent, id = words, time.Now(), id+1
 				}
@@ -55,7 +56,7 @@ func (a *API) live(o operation) {
 		})
 }
 
-// liveStatus is read once for all streams.
+// liveStatus caches the status, so that all streams together cost one read.
 type liveStatus struct {
 	mu    sync.Mutex
 	at    time.Time

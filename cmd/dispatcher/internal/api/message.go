@@ -24,7 +24,7 @@ func (a *API) message(ctx context.Context, in *messageInput) (*reply[*report.Exp
 	return &reply[*report.Explanation]{e}, err
 }
 
-// lookupInput has the number in the body, so that it stands in no URL and in no log of a proxy.
+// lookupInput has the number in the body, because proxies log URLs.
 type lookupInput struct {
 	Body struct {
 		Number string `json:"number" minLength:"3" maxLength:"32" writeOnly:"true" doc:"with plus and country code"`
@@ -34,7 +34,7 @@ type lookupInput struct {
 	}
 }
 
-// lookupTimeout bounds a search, which reads the messages of all these days.
+// lookupTimeout bounds a search, which reads all messages of the days asked for.
 const lookupTimeout = 20 * time.Second
 
 func (a *API) lookup(
@@ -67,7 +67,7 @@ func (a *API) lookup(
 		func(m *ledger.FoundMessage) int64 { return m.Seq })}, err
 }
 
-// NoMatch is the precondition of a change that is none of the routing.
+// NoMatch has the headers of a change that does not touch the routing.
 type NoMatch struct {
 	IdempotencyKey string `header:"Idempotency-Key" maxLength:"128" doc:"of your choice, for a day: a request that comes again with it gets the first answer"`
 }

@@ -17,7 +17,7 @@ import (
 // reply is a response with a body.
 type reply[T any] struct{ Body T }
 
-// tagged is a response whose ETag is the routing version that it was read from.
+// tagged is a response with the routing version that it is based on as its ETag.
 type tagged[T any] struct {
 	ETag string `header:"ETag" doc:"the routing version, for If-Match of a change"`
 	Body T
@@ -30,7 +30,7 @@ type operation struct {
 	maxBody                        int64
 }
 
-// everyError are the statuses that any operation may answer with.
+// everyError lists the error statuses that any operation may answer with.
 var everyError = []int{
 	http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound,
 	http.StatusRequestTimeout, http.StatusConflict, http.StatusPreconditionFailed,
@@ -47,7 +47,7 @@ func (o *operation) describe() huma.Operation {
 	}
 }
 
-// serve registers an operation, whose description the last functions complete.
+// serve registers an operation. The functions in more complete its description.
 func serve[I, O any](
 	a *API, o operation, do func(context.Context, *I) (*O, error), more ...func(*huma.Operation),
 ) {
@@ -64,8 +64,8 @@ func serve[I, O any](
 	})
 }
 
-// noEmptyValues refuses a query such as ?day= where the parameter is a number, a truth value or a
-// time: an empty text is none, and taking it for an absent parameter would answer another question.
+// noEmptyValues refuses a query such as ?limit= where the parameter is a number, a boolean or a
+// time. Huma takes an empty value for an absent parameter, so it would answer another question.
 func (a *API) noEmptyValues(ctx huma.Context, next func(huma.Context)) {
 	u := ctx.URL()
 	query := u.Query()
@@ -83,19 +83,19 @@ func (a *API) noEmptyValues(ctx huma.Context, next func(huma.Context)) {
 	next(ctx)
 }
 
-// Change is what every body of a change has.
+// Change has the fields of the body of every change.
 type Change struct {
 	Reason string `json:"reason,omitempty" maxLength:"1000" doc:"why; the history shows it. Required unless dry_run"`
 	DryRun bool   `json:"dry_run,omitempty" doc:"say what would change, and change nothing"`
 }
 
-// Match is the precondition of a change.
+// Match has the headers of a change of the routing.
 type Match struct {
 	IfMatch        string `header:"If-Match" doc:"ETag that the change was made from; 412 when another version was applied since"`
 	IdempotencyKey string `header:"Idempotency-Key" maxLength:"128" doc:"of your choice, for a day: a request that comes again with it gets the first answer"`
 }
 
-// by is who makes the change: the authenticated caller, and nobody else.
+// by says who makes the change, and why. The author is always the authenticated caller.
 func by(ctx context.Context, c *Change, m *Match) (control.By, error) {
 	made := control.By{
 		Author: caller(ctx).Name, Reason: strings.TrimSpace(c.Reason), DryRun: c.DryRun,
@@ -123,7 +123,7 @@ type Page struct {
 	Cursor string `query:"cursor" maxLength:"64" pattern:"^[A-Za-z0-9_-]*$" doc:"next of the page before; without it the first page"`
 }
 
-// before is the number of the last row of the page before; 0 for the first page.
+// before is the number of the last row of the previous page; 0 for the first page.
 func (p *Page) before() (int64, error) {
 	if p.Cursor == "" {
 		return 0, nil
@@ -145,7 +145,8 @@ type list[T any] struct {
 	Next  string `json:"next,omitempty" doc:"cursor of the next page; absent on the last one"`
 }
 
-// paged makes a page of rows, of which one more than asked for has been read.
+// paged makes a page of rows. The caller reads limit + 1 rows, so that paged knows whether there is
+// a next page.
 func paged[T any](rows []T, limit int, number func(*T) int64) list[T] {
 	if rows == nil {
 		rows = []T{}

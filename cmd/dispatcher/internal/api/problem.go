@@ -15,7 +15,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// writeProblem answers as RFC 9457 wants it, where huma is not asked.
+// writeProblem answers with a problem of RFC 9457, outside of huma.
 func writeProblem(w http.ResponseWriter, status int, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
@@ -24,8 +24,8 @@ func writeProblem(w http.ResponseWriter, status int, detail string) {
 	})
 }
 
-// problem turns an error into an answer. What was not foreseen goes to the log, and not to the
-// caller: it may hold what the caller must not see.
+// problem turns an error into an answer. An unexpected error is logged and its text not sent,
+// because it may hold what the caller must not see.
 func (a *API) problem(ctx context.Context, err error) error {
 	if status, ok := statusOf(err); ok {
 		return huma.NewError(status, err.Error())
@@ -54,7 +54,8 @@ func (a *API) problem(ctx context.Context, err error) error {
 		"dispatcher says why")
 }
 
-// statusOf is the status for what the caller, or the state of things, is the cause of.
+// statusOf is the status of an error that the request or the present state causes; false for
+// others.
 func statusOf(err error) (int, bool) {
 	_, refused := errors.AsType[*control.Refused](err)
 	_, unknown := errors.AsType[*control.Unknown](err)

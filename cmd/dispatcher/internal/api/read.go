@@ -9,7 +9,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// maxDocument is more than a routing document may have, as JSON.
+// maxDocument bounds a body with a routing document as JSON, in bytes. It is more than a document
+// may have.
 const maxDocument = 4 << 20
 
 type identity struct {
@@ -126,7 +127,7 @@ func (a *API) ramps(ctx context.Context, in *Page) (*reply[list[control.Ramp]], 
 	})}, nil
 }
 
-// deadRecord is a record that could not be used, without its number and its text.
+// deadRecord is a dead record, without its number and its text.
 type deadRecord struct {
 	Seq        int64     `json:"seq"`
 	ID         string    `json:"id" doc:"empty when it has none that can be used"`
@@ -158,7 +159,7 @@ func (a *API) dead(ctx context.Context, in *Page) (*reply[list[deadRecord]], err
 	})}, err
 }
 
-// operatorAction is what an operator did by hand to messages. Reasons are left out: people write
+// operatorAction is an action of an operator on messages. Reasons are left out: people write
 // numbers into them.
 type operatorAction struct {
 	ID      int64     `json:"id"`

@@ -13,13 +13,12 @@ import (
 	"dispatcher/ledger"
 )
 
-// keepTimeout bounds the writing of an answer that has been given, also when its client has gone.
+// keepTimeout bounds the storing of an answer. It does not end with the request.
 const keepTimeout = 5 * time.Second
 
-// repeat gives the first answer again to a changing request that comes again with the same
-// Idempotency-Key. It stands before all else, so it asks the gate itself who the caller is; whether
-// the caller may do it is for guard. A method that the path does not have is none of its business:
-// it is refused whatever the key.
+// repeat runs before every operation. It answers a change that has the Idempotency-Key of an
+// earlier one with the answer to the earlier one. Keys belong to a principal, so it authenticates;
+// guard checks the role later. It passes on requests that no operation takes, which are refused.
 func (a *API) repeat(next *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key := r.Header.Get("Idempotency-Key")
@@ -43,7 +42,7 @@ func (a *API) repeat(next *http.ServeMux) http.Handler {
 	})
 }
 
-// digest stands for what a request asks for.
+// digest is a hash of a request: two requests with the same key must have the same.
 func digest(r *http.Request, body []byte) []byte {
 	h := sha256.New()
 	for _, part := range []string{r.Method, r.URL.RequestURI(), r.Header.Get("If-Match")} {
@@ -53,7 +52,7 @@ func digest(r *http.Request, body []byte) []byte {
 	return h.Sum(nil)
 }
 
-// carryOut carries a request out, unless it has been.
+// carryOut carries a request out, or gives the stored answer if it was carried out before.
 func (a *API) carryOut(
 	w http.ResponseWriter, r *http.Request, next http.Handler, who, key string, digest []byte,
 ) {
@@ -83,7 +82,8 @@ func (a *API) carryOut(
 	_, _ = w.Write(answer.body.Bytes())
 }
 
-// keep remembers an answer. What changed nothing for a reason that may pass may be sent again.
+// keep stores an answer. It stores none when the request changed nothing for a reason that may
+// pass, so that the client can send it again.
 func (a *API) keep(ctx context.Context, who, key string, answer *recorder) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
 	defer cancel()
@@ -93,7 +93,7 @@ func (a *API) keep(ctx context.Context, who, key string, answer *recorder) {
 		status == http.StatusTooManyRequests:
 		err = a.cfg.Ledger.Requests.Forget(ctx, who, key)
 	case status >= http.StatusInternalServerError:
-		return // nobody knows how far it came
+		return // the request may have changed something, or not
 	default:
 		err = a.cfg.Ledger.Requests.Finish(ctx, who, key, &ledger.Answer{
 			Status: status, Header: answer.header.Get("ETag"), Body: answer.body.Bytes(),
@@ -104,7 +104,7 @@ func (a *API) keep(ctx context.Context, who, key string, answer *recorder) {
 	}
 }
 
-// give answers again.
+// give writes a stored answer.
 func give(w http.ResponseWriter, a *ledger.Answer) {
 	kind := "application/json"
 	if a.Status >= http.StatusBadRequest {
@@ -119,7 +119,7 @@ func give(w http.ResponseWriter, a *ledger.Answer) {
 	_, _ = w.Write(a.Body)
 }
 
-// recorder keeps an answer.
+// recorder is a ResponseWriter that keeps the answer in memory.
 type recorder struct {
 	header http.Header
 	code   int

@@ -24,14 +24,14 @@ type replayInput struct {
 	}
 }
 
-// filter is what the body asks for without naming records.
+// filter is the filter in the body; false when it has none.
 func (in *replayInput) filter() (f ledger.DeadFilter, ok bool) {
 	b := &in.Body
 	f = ledger.DeadFilter{Lane: b.Lane, Topic: b.Topic, Reason: b.DeadReason, Since: b.Since}
 	return f, b.All || f != ledger.DeadFilter{}
 }
 
-// replayedRecord is what became of one record.
+// replayedRecord is the result for one record.
 type replayedRecord struct {
 	Record    string `json:"record"`
 	Published bool   `json:"published"`
@@ -47,8 +47,8 @@ type replayed struct {
 	Trouble  string           `json:"trouble,omitempty" doc:"why the records behind the last one were not tried; what stands in the list is done"`
 }
 
-// replay publishes dead records again, one by one. What was published before one fails stays
-// published, so that is told and no error.
+// replay publishes dead records again, one by one. A failure is reported in the answer and is no
+// error, because the records before it stay published.
 func (a *API) replay(ctx context.Context, in *replayInput) (*reply[replayed], error) {
 	who, err := by(ctx, &in.Body.Change, nil)
 	if err != nil {
@@ -84,7 +84,7 @@ func (a *API) replay(ctx context.Context, in *replayInput) (*reply[replayed], er
 	return &reply[replayed]{out}, nil
 }
 
-// replayer works by the routing in force.
+// replayer makes a Replayer for the routing in force.
 func (a *API) replayer(ctx context.Context) (*control.Replayer, error) {
 	_, doc, err := control.InForce(ctx, a.cfg.Ledger)
 	if err != nil {
@@ -132,7 +132,7 @@ type testSent struct {
 	control.TestSent
 }
 
-// test sends one message over one channel. What comes back is told by getMessage.
+// test sends one message over one channel. The client gets its outcome by getMessage.
 func (a *API) test(ctx context.Context, in *testInput) (*reply[testSent], error) {
 	who, err := by(ctx, &in.Body.Change, nil)
 	if err != nil {

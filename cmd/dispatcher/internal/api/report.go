@@ -32,7 +32,7 @@ type rangeInput struct {
 	By   []string `query:"by" maxItems:"7" doc:"what rows tell apart: hour, route, channel, tenant, country, currency, reason"`
 }
 
-// mostDays bounds a range: each day is added up.
+// mostDays bounds a range, because every day of it is summed.
 const mostDays = 366
 
 func (a *API) rangeReport(ctx context.Context, in *rangeInput) (*reply[report.Range], error) {

@@ -11,7 +11,7 @@ const (
 	view, operate  = access.View, access.Operate
 )
 
-// routes registers all operations. The functions below are the one list of them.
+// routes registers all operations.
 func (a *API) routes() {
 	a.statusRoutes()
 	a.routingRoutes()
@@ -138,7 +138,7 @@ func (a *API) messageRoutes() {
 	}, a.cancel)
 }
 
-// problemRoutes are about messages that nobody answered, and records that are none.
+// problemRoutes registers the operations on ambiguous submissions and dead records.
 func (a *API) problemRoutes() {
 	serve(a, operation{
 		get, "/ambiguous", "listAmbiguous", "ambiguous",

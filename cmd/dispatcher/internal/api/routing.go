@@ -63,7 +63,7 @@ func (a *API) versions(
 		func(l *control.HistoryLine) int64 { return l.Version })}, err
 }
 
-// Document is a routing document that is sent.
+// Document is a routing document in a request.
 type Document struct {
 	Document string `json:"document" minLength:"1" maxLength:"2097152" doc:"YAML"`
 }
@@ -96,8 +96,8 @@ func (a *API) apply(ctx context.Context, in *applyInput) (*tagged[*control.Chang
 	})
 }
 
-// edit makes a change of the routing. Files of secrets are not looked for: they need not lie on the
-// instance that was asked.
+// edit makes a change of the routing. It does not check for files of secrets, because this instance
+// need not have those that other instances use.
 func (a *API) edit(
 	ctx context.Context, who control.By, do func(*control.Draft) (*control.Changed, error),
 ) (*tagged[*control.Changed], error) {
@@ -128,7 +128,7 @@ func (a *API) validate(_ context.Context, in *struct{ Body Document }) (*reply[v
 	return &reply[validated]{validated{Valid: true, Problems: []string{}}}, nil
 }
 
-// problems are the sentences of a joined error.
+// problems returns the texts of a joined error.
 func problems(err error) []string {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var out []string
@@ -140,7 +140,7 @@ func problems(err error) []string {
 	return []string{err.Error()}
 }
 
-// previewed is what a document would do.
+// previewed says what applying a document would change.
 type previewed struct {
 	*control.Changed
 	Routes []*report.RoutePreview `json:"routes" nullable:"false"`

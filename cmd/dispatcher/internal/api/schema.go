@@ -9,7 +9,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/status"
 )
 
-// aliases tell how types that write their own JSON look.
+// aliases registers the schemas of types with their own MarshalJSON.
 func aliases(r huma.Registry) {
 	r.RegisterTypeAlias(reflect.TypeFor[status.Quantity](), reflect.TypeFor[quantitySchema]())
 	r.RegisterTypeAlias(reflect.TypeFor[*json.Number](), reflect.TypeFor[*float64]())
@@ -17,7 +17,8 @@ func aliases(r huma.Registry) {
 	r.RegisterTypeAlias(reflect.TypeFor[json.RawMessage](), reflect.TypeFor[anySchema]())
 }
 
-// quantitySchema is an amount: of messages and segments a number, of money a decimal text.
+// quantitySchema is the schema of an amount: a number of messages or segments, or money as a
+// decimal string.
 type quantitySchema struct{}
 
 // Schema describes it.
@@ -28,13 +29,13 @@ func (quantitySchema) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
-// anySchema is any JSON.
+// anySchema is the schema of any JSON value.
 type anySchema struct{}
 
 // Schema describes it.
 func (anySchema) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
 
-// finish completes the description with what types cannot say.
+// finish adds to the description what Go types cannot express.
 func (a *API) finish() {
 	schemas := a.huma.OpenAPI().Components.Schemas.Map()
 	for _, at := range [][2]string{

@@ -8,8 +8,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// attempt checks why an attempt went to its channel, when, and what it was to cost. It then
-// takes it into account for the next one.
+// attempt checks the channel, time and price of an attempt, and then adds the attempt to s for the
+// next one.
 func (c *check) attempt(i int, s *progress) error {
 	stored := &c.record.Attempts[i]
 	c.sameNumber(stored.Number, whatNumber, int64(stored.Number), int64(i+1))
@@ -37,7 +37,7 @@ func (c *check) attempt(i int, s *progress) error {
 		c.lose(stored, s)
 		return nil
 	}
-	t.At = stored.ClaimedAt // by which it was priced
+	t.At = stored.ClaimedAt // decides which price list is used
 	c.quiet(e, t, s, i)
 	if ranking != nil {
 		c.ranking(
@@ -63,13 +63,13 @@ func (c *check) attempt(i int, s *progress) error {
 	return nil
 }
 
-// lose takes an attempt into account whose version tells nothing: what it left behind is not known.
+// lose adds an attempt to s whose version is unusable, so that nothing is known of its effect.
 func (c *check) lose(stored *ledger.AttemptRecord, s *progress) {
 	s.after(stored, "", false, 0)
 	s.known, s.pinned, s.left = false, "", 0
 }
 
-// follows checks that the attempt before left anything to be sent.
+// follows checks that the attempt before left anything to send.
 func (c *check) follows(i int) {
 	if i == 0 {
 		return
@@ -80,7 +80,7 @@ func (c *check) follows(i int) {
 		if before.Outcome == "accepted" && c.record.Attempts[i].Reason == ledger.ByNoReceipt {
 			return // see withoutReceipt
 		}
-		if !late(before) { // a late answer may find the message on its way again
+		if !late(before) { // a late answer may come after the next attempt
 			c.differs(
 				before.Number, whatOutcome, orPending(before.Outcome),
 				"an answer after which it is sent again",
@@ -89,7 +89,8 @@ func (c *check) follows(i int) {
 	}
 }
 
-// withoutRanking: only a first choice that was drawn and went through needs no record of others.
+// withoutRanking checks an attempt without a ranking: it must be a drawn first choice without an
+// exclusion, at the first attempt.
 func (c *check) withoutRanking(e *edition, t *decide.Task, s *progress, i int) {
 	stored := &c.record.Attempts[i]
 	if i > 0 || !t.Route.Draws() {
@@ -106,7 +107,7 @@ func (c *check) withoutRanking(e *edition, t *decide.Task, s *progress, i int) {
 	}
 }
 
-// reason checks the word that tells first choices from fallbacks, retries and resends.
+// reason checks the reason of an attempt: first choice, fallback, retry and so on.
 func (c *check) reason(e *edition, t *decide.Task, s *progress, i int) {
 	stored := &c.record.Attempts[i]
 	before := c.record.Attempts[:i]
@@ -121,7 +122,7 @@ func (c *check) reason(e *edition, t *decide.Task, s *progress, i int) {
 	case stored.Reason == ledger.ByNoReceipt:
 		c.withoutReceipt(t, i)
 	case stored.Reason == want:
-	case stored.Reason == ledger.ByResend && replaced: // it had no answer when it was sent again
+	case stored.Reason == ledger.ByResend && replaced: // the late answer came after the resend
 	case stored.Reason == ledger.ByRetry && !s.known && want == ledger.ByFallback &&
 		slices.ContainsFunc(before, func(a ledger.AttemptRecord) bool {
 			return a.Channel == stored.Channel
@@ -132,7 +133,7 @@ func (c *check) reason(e *edition, t *decide.Task, s *progress, i int) {
 	c.resent(e, i)
 }
 
-// firstChoice is what the reasons of attempts go by.
+// firstChoice is the first choice by which the reasons of attempts are derived.
 func (c *check) firstChoice(t *decide.Task, i int) string {
 	if i == 0 && !t.Route.Draws() {
 		return c.record.Attempts[0].Channel
@@ -140,9 +141,9 @@ func (c *check) firstChoice(t *decide.Task, i int) string {
 	return c.record.Message.Plan.FirstChoice
 }
 
-// resent checks that a lane allows it, when a message went on without an answer, and that it did so
-// once. What a lost instance left is resolved by whoever recovers it, under a version that is not
-// on record.
+// resent checks a message that was sent again after an attempt without an answer: its lane allows
+// that, and it happened once. It does not check the lane for attempts of a lost instance, because
+// they are resolved under a version that is not recorded.
 func (c *check) resent(e *edition, i int) {
 	a := &c.record.Attempts[i]
 	if a.Outcome != "unknown" || i+1 == len(c.record.Attempts) || c.repeated(e, i) {
@@ -162,15 +163,16 @@ func (c *check) resent(e *edition, i int) {
 	}
 }
 
-// repeated reports whether the attempt after this one repeats it under the same key, as its lane
-// allows: that is no second message, and the provider bills the two once. The repeat of a resend
-// counts as a resend.
+// repeated reports whether the next attempt repeats this one, which has no answer, under the same
+// key, as the lane allows. The provider takes and bills the two as one. The repeat of a resend has
+// the reason resend.
 func (c *check) repeated(e *edition, i int) bool {
 	return c.record.Attempts[i].Outcome == "unknown" && c.continued(e, i)
 }
 
-// continued is repeated for whatever became known of the attempt later. A message may also have
-// waited for its repeat until the search ended: then its channel was not passed over as tried.
+// continued is repeated without regard to the outcome, which may have become known later. It is
+// also true after the last attempt, if the message waited to be repeated: then its channel was not
+// excluded as already tried.
 func (c *check) continued(e *edition, i int) bool {
 	lane, named := e.Routing.Lanes[c.record.Message.Lane]
 	if named && !lane.Clears(ledger.SameKey) {
@@ -187,13 +189,13 @@ func (c *check) continued(e *edition, i int) bool {
 	return next.Channel == this.Channel && again
 }
 
-// waitsForRepeat reports whether a message waited to be submitted once more to the channel, and to
-// no other: it was not passed over as tried, and all others were because the message was pinned.
+// waitsForRepeat reports whether a message waited to be submitted again to this channel only: it
+// was not excluded as already tried, and all others were excluded because the message was pinned.
 func waitsForRepeat(candidates []decide.Ranked, channel string) bool {
 	waits := false
 	for i := range candidates {
 		switch r := &candidates[i]; {
-		case r.Reason == decide.Removed: // the first choice of an earlier version, which is no member
+		case r.Reason == decide.Removed: // a first choice that is no longer a member of the route
 		case r.Channel == channel:
 			waits = r.Reason != decide.AlreadyTried
 		case r.Reason != decide.PinnedElsewhere:
@@ -203,9 +205,9 @@ func waitsForRepeat(candidates []decide.Ranked, channel string) bool {
 	return waits
 }
 
-// bill checks what was billed: the price of the version for as many segments as the answer
-// accepted, or may have. It returns how many the attempt was to submit; guessed is set when that is
-// only known to be more than were billed.
+// bill checks what was billed: the price of the version, for as many segments as were accepted or
+// may have been. It returns how many parts the attempt was to submit; guessed is set when the text
+// is gone and parts is only a lower bound.
 func (c *check) bill(
 	e *edition, t *decide.Task, s *progress, i int,
 ) (parts int, guessed bool) {
@@ -226,7 +228,7 @@ func (c *check) bill(
 	switch {
 	case (late(stored) || stored.Outcome == "unknown") && c.continued(e, i):
 		least = 0
-	case !s.known, late(stored): // of some parts it may have been known that they were not taken
+	case !s.known, late(stored): // some parts may be known not to have been taken
 		least = min(least, 1)
 	}
 	if stored.Segments < least || stored.Segments > most {
@@ -239,8 +241,8 @@ func (c *check) bill(
 	return parts, false
 }
 
-// billable is how many of the parts that were to be submitted an outcome leaves on the bill: all
-// that were accepted, or that may have been. A pending attempt holds what it is to cost.
+// billable is how many of the submitted parts are billed after an outcome: all that were accepted
+// or may have been. A pending attempt has the full cost.
 func billable(outcome string, parts int) (least, most int) {
 	switch outcome {
 	case "", "accepted":

@@ -12,9 +12,9 @@ import (
 	"dispatcher/selector"
 )
 
-// exclusions checks why candidates were passed over, in the order in which exclusionOf looks.
-// Slots, breakers and connections are what the claim saw; the rest follows from the version and the
-// attempts before.
+// exclusions checks the exclusion reasons of candidates. Those of slots, breakers and connections
+// depend on the state that the claim saw and can only be checked for plausibility. The others
+// follow from the version and the attempts before.
 func (c *check) exclusions(
 	e *edition, t *decide.Task, s *progress, ch *choice, listed []decide.Ranked, places []int,
 ) {
@@ -40,15 +40,15 @@ func (c *check) exclusions(
 	}
 }
 
-// round is the attempt, from 0, that the round of a choice began after: a channel that was tried
-// before is a candidate again once every channel has been. Which attempts a round had is told by
-// who was a candidate again; a message that had no new round had all in the first.
+// round is the number of attempts before the round of a choice. A new round begins when every
+// channel has been tried; then channels tried before are candidates again. So a tried channel that
+// is a candidate shows that a round began after its attempt. It is 0 in the first round.
 func (c *check) round(ch *choice, s *progress, listed []decide.Ranked) int {
 	from := 0
 	for i := range listed {
 		switch listed[i].Reason {
 		case decide.AlreadyTried, decide.PinnedElsewhere, decide.CutOtherwise,
-			decide.WeightZero: // the latter three come before
+			decide.WeightZero: // the last three are found before a channel counts as tried
 		default:
 			from = max(from, s.certainly(listed[i].Channel)+1)
 		}
@@ -59,8 +59,8 @@ func (c *check) round(ch *choice, s *progress, listed []decide.Ranked) int {
 	return from
 }
 
-// mayBeThen is mayBe at the moment of the choice, by which prices count. That of a wait is not
-// known: it is enough that the reason holds under one of the price lists that may have held.
+// mayBeThen is mayBe at the time of the choice, which decides the price list. The time of a wait is
+// not known, so it is enough that the reason is possible under one of the price lists.
 func (c *check) mayBeThen(
 	e *edition, t *decide.Task, s *progress, ch *choice, place, at, round int, stored string,
 ) (may bool, derived string) {
@@ -73,8 +73,8 @@ func (c *check) mayBeThen(
 	return may, derived
 }
 
-// moments are when the choice was made: one, where that is known, else one for each price list that
-// may have held.
+// moments returns the time of the choice if it is known, else one time for each possible price
+// list.
 func (c *check) moments(ch *choice, p *decide.Price) []time.Time {
 	if !ch.at.IsZero() {
 		return []time.Time{ch.at}
@@ -88,8 +88,8 @@ func (c *check) moments(ch *choice, p *decide.Price) []time.Time {
 	return moments
 }
 
-// mayBe reports whether a candidate can have been passed over for a reason; derived is the reason
-// that it would have been otherwise, empty for none but passing ones.
+// mayBe reports whether a candidate can have had the stored exclusion reason. derived is the reason
+// that follows from the version and the attempts; empty when none does.
 func (c *check) mayBe(
 	e *edition, t *decide.Task, s *progress, ch *choice, place, at, round int, stored string,
 ) (may bool, derived string) {
@@ -131,8 +131,8 @@ func (c *check) mayBe(
 	return derived == "" && e.passing(t, member, stored, ch), derived
 }
 
-// selectorsBetween are the selectors that counted at a time. Where that is not known, they are all
-// that the message has, and those that never expire: what passes under both does at any time.
+// selectorsBetween returns the selectors that had not expired at a time. If the time is not known,
+// it returns all selectors, and those that never expire; the true ones lie between.
 func (c *check) selectorsBetween(at time.Time) (all, few []selector.Selector) {
 	if selectors, known := c.selectors(at); known {
 		return selectors, selectors
@@ -140,8 +140,8 @@ func (c *check) selectorsBetween(at time.Time) (all, few []selector.Selector) {
 	return c.msg.Selectors, selector.Unexpired(c.msg.Selectors, math.MaxInt64)
 }
 
-// passing reports whether a reason is one that a channel can have had for a while; none is one for
-// the channel that was chosen.
+// passing reports whether a reason depends on shared state, such as slots or connections, and is
+// possible. No reason is possible for the chosen channel.
 func (e *edition) passing(t *decide.Task, c int, reason string, ch *choice) bool {
 	switch {
 	case reason == "":
@@ -152,8 +152,8 @@ func (e *edition) passing(t *decide.Task, c int, reason string, ch *choice) bool
 	return reason == decide.Busy || provider.Unready(reason)
 }
 
-// limited reports whether a limit can have put a reason in the message's way on channel c. What was
-// taken of it is not on record, but a limit has to be there.
+// limited reports whether a limit can be the cause of a reason on channel c. What the limit had
+// left is not recorded, but such a limit must exist.
 func (e *edition) limited(t *decide.Task, c int, reason string) bool {
 	ch := &e.Routing.Channels[c]
 	bound, known := e.Bounds[ch.Name], e.Bounds != nil
@@ -183,7 +183,7 @@ func (e *edition) limited(t *decide.Task, c int, reason string) bool {
 	})
 }
 
-// budgeted reports whether channel c has a limit in money for all its messages.
+// budgeted reports whether channel c has a limit in money on all its messages.
 func (e *edition) budgeted(t *decide.Task, c int) bool {
 	return slices.ContainsFunc(
 		e.Limits(t, c),

@@ -7,12 +7,12 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
-// lateBooking bounds how long after it came a receipt is written.
+// lateBooking bounds the time from the arrival of a receipt to its commit.
 const lateBooking = time.Minute
 
-// withoutReceipt checks an attempt that was made because no receipt had come: its route did so
-// under the version of the claim, an attempt before had been accepted, its time was over, and no
-// receipt had said what became of it. When a late answer was first booked is not on record.
+// withoutReceipt checks an attempt that was made because no receipt had come: the route has
+// no_receipt under the version of the claim, an attempt before was accepted, its time for a receipt
+// was over, and no receipt had come. The time of a late answer is not recorded.
 func (c *check) withoutReceipt(t *decide.Task, i int) {
 	stored := &c.record.Attempts[i]
 	if t.Route.NoReceipt == nil {

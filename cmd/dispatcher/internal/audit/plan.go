@@ -11,7 +11,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// message checks what the row says as a whole against its attempts.
+// message checks the row of the message against its attempts.
 func (c *check) message() {
 	row, attempts := &c.record.Message, c.record.Attempts
 	c.sameNumber(0, whatNumber, int64(row.Attempts), int64(len(attempts)))
@@ -40,19 +40,18 @@ func (c *check) message() {
 	}
 }
 
-// rejectedByList reports whether the message ended because its recipient had opted out, or because
-// nothing is sent to its number any more, which may follow any answer that it was to be sent again
-// after.
+// rejectedByList reports whether the message ended because its recipient had opted out or its
+// number was blocked. That may follow any outcome after which it was to be sent again.
 func rejectedByList(row *ledger.Message) bool {
 	return row.State == ledger.Rejected &&
 		(row.Reason == decide.ReasonOptedOut || envelope.Code(row.Reason).Rejects())
 }
 
-// endsOtherwise returns the outcomes that the state of the message demands when its attempts have
-// others, and "" when the state follows from them. The last attempt decides, with two exceptions:
-// a message that was sent again without an answer is accepted by a late yes to the earlier attempt,
-// and it is unknown for good when the resend was refused, because somebody may have the first copy.
-// The states that are not named follow from any outcome.
+// endsOtherwise returns the outcomes that the state of the message requires, if its attempts have
+// others, and "" if the state follows from them. The last attempt decides, with two exceptions for
+// a message that was resent: a late answer to the earlier attempt can make it accepted, and it
+// stays unknown if the resend was refused, because the first attempt may have been taken. States
+// that are not listed here follow from any outcome.
 func (c *check) endsOtherwise() string {
 	attempts := c.record.Attempts
 	last := attempts[len(attempts)-1].Outcome
@@ -64,7 +63,7 @@ func (c *check) endsOtherwise() string {
 		return unless(last == "", orPending(""))
 	case ledger.Rejected:
 		return unless(last == "rejected", "rejected")
-	case ledger.Accepted: // a contradiction is a receipt for an attempt that its provider had denied
+	case ledger.Accepted: // or a receipt contradicts the provider's answer
 		return unless(some(func(a *ledger.AttemptRecord) bool {
 			return a.Outcome == "accepted" || !a.ContradictedAt.IsZero()
 		}), "accepted")
@@ -82,7 +81,8 @@ func (c *check) endsOtherwise() string {
 	return ""
 }
 
-// interval checks which channel's interval a draw is in, without the key.
+// interval checks the number of possible draws, and that the draw is in the interval of the first
+// choice. That needs no key.
 func (c *check) interval(t *decide.Task) {
 	stored, table := &c.record.Message.Plan, t.Route.Table
 	c.sameNumber(0, whatSize, stored.Size, int64(table.Size()))
@@ -92,7 +92,7 @@ func (c *check) interval(t *decide.Task) {
 	}
 }
 
-// unless returns otherwise where a state does not follow.
+// unless returns otherwise if a state does not follow.
 func unless(follows bool, otherwise string) string {
 	if follows {
 		return ""
@@ -107,7 +107,7 @@ func orPending(outcome string) string {
 	return outcome
 }
 
-// plan checks what was fixed before any shared state was seen.
+// plan checks the plan, which was made before any shared state was read.
 func (c *check) plan() error {
 	stored := &c.record.Message.Plan
 	e, err := c.under(0, stored.Version)
@@ -150,8 +150,8 @@ func (c *check) plan() error {
 	return nil
 }
 
-// firstAttempt is the channel of the first attempt, which is the first choice of a route that
-// does not draw.
+// firstAttempt is the channel of the first attempt. On a route that does not draw, that is the
+// first choice.
 func (c *check) firstAttempt() string {
 	if len(c.record.Attempts) == 0 {
 		return ""
@@ -159,7 +159,7 @@ func (c *check) firstAttempt() string {
 	return c.record.Attempts[0].Channel
 }
 
-// notPast checks that a version was not out of force yet at a moment; the zero time is none.
+// notPast checks that a version was still in force at a time. It does not check the zero time.
 func (c *check) notPast(attempt int, e *edition, at time.Time) {
 	if !at.IsZero() && !e.Until.IsZero() && at.After(e.Until.Add(e.Overlap+clockTolerance)) {
 		c.differs(
@@ -169,7 +169,7 @@ func (c *check) notPast(attempt int, e *edition, at time.Time) {
 	}
 }
 
-// notAhead checks that a version was in force already at a moment; the zero time is none.
+// notAhead checks that a version was already in force at a time. It does not check the zero time.
 func (c *check) notAhead(attempt int, e *edition, at time.Time) {
 	if !at.IsZero() && at.Before(e.From.Add(-clockTolerance)) {
 		c.differs(
@@ -183,8 +183,8 @@ func versionAt(e *edition, at time.Time) string {
 	return strconv.FormatInt(e.Routing.Version, 10) + " at " + at.Format(time.RFC3339Nano)
 }
 
-// times checks when an attempt was claimed: after the message was received and the attempt before
-// it was claimed, and before the deadline and its own answer.
+// times checks the time of an attempt's claim: after the message was received and the attempt
+// before was claimed, and before the deadline and its own answer.
 func (c *check) times(i int) {
 	row, attempts := &c.record.Message, c.record.Attempts
 	at := attempts[i].ClaimedAt

@@ -7,38 +7,38 @@ import (
 	"dispatcher/ledger"
 )
 
-// progress is what some attempts at a message left behind for the next one: what settle and the
-// ledger's row kept, as far as outcomes on record tell it.
+// progress is the state that the attempts so far left for the next one, as far as it can be derived
+// from their recorded outcomes.
 type progress struct {
 	attempts int
-	// pinned is the channel that the message is held for, and left how many of its parts are still
-	// to be sent, if not all.
+	// pinned is the only channel that the message may go to, empty for any. left is how many of its
+	// parts are still to be sent; 0 for all.
 	pinned string
 	left   int
-	// guessed is set when left is at least 1 and nobody knows how many: the text is gone, and its
+	// guessed is set when left is at least 1 but not known exactly, because the text is gone and the
 	// channel counts segments in its own way.
 	guessed bool
-	// tried are the channels that refused it, or that never answered, in their order.
+	// tried are the channels that an attempt leaves as already tried, in order.
 	tried []tried
-	// ambiguous is set when one of the attempts never got an answer.
+	// ambiguous is set when one of the attempts is still without an answer.
 	ambiguous bool
 	// accepted is set when one of the attempts was accepted by its first answer.
 	accepted bool
 	// sameKey is set when the next attempt repeats the last one under its key.
 	sameKey bool
-	// known is false once a late answer replaced an unknown one: whether it came before or
-	// after the message went on is not on record. Then pinned and left are not known.
+	// known is false once a late answer replaced an unknown one. It is not recorded whether that was
+	// before or after the next attempt. Then pinned and left are not known.
 	known bool
 }
 
-// tried is a channel that may be no candidate any more in this round.
+// tried is a channel that counts as already tried in its round.
 type tried struct {
 	channel string
 	attempt int  // from 0
 	certain bool // false when a late answer replaced the first one
 }
 
-// partsLeft stands for the parts still to be sent: only their number counts.
+// partsLeft is a placeholder for the parts still to be sent: only its length matters.
 func (s *progress) partsLeft() []int {
 	if s.left == 0 {
 		return nil
@@ -46,11 +46,11 @@ func (s *progress) partsLeft() []int {
 	return make([]int, s.left)
 }
 
-// late reports whether an answer replaced an unknown one.
+// late reports whether a late answer replaced an unknown one.
 func late(a *ledger.AttemptRecord) bool { return a.Answers > 1 }
 
-// after takes an attempt into account. pinned is the channel that it was held for, hold whether
-// its route keeps throttled messages for their channel, and parts how many it was to submit.
+// after adds an attempt. pinned is the channel that it was pinned to, hold whether its route keeps
+// throttled messages for their channel, and parts how many parts it was to submit.
 func (s *progress) after(a *ledger.AttemptRecord, pinned string, hold bool, parts int) {
 	at := s.attempts
 	s.attempts++
@@ -62,20 +62,20 @@ func (s *progress) after(a *ledger.AttemptRecord, pinned string, hold bool, part
 	further := a.Reason == ledger.ByNoReceipt
 	switch a.Outcome {
 	case "accepted":
-		if !late(a) { // it goes on without a receipt, if at all
+		if !late(a) { // a next attempt can only follow because no receipt came
 			s.pinned, s.left, s.accepted = "", 0, true
 			s.tried = append(s.tried, tried{a.Channel, at, true})
 		}
 	case "refused":
 		if !s.partly(a, parts) &&
-			a.Code != decide.CodeLate { // after that nothing has changed but the time
+			a.Code != decide.CodeLate { // a missed release time changes nothing else
 			s.pinned = ""
 			if a.Code != decide.CodeStopping && a.Code != decide.CodeStale &&
 				a.Code != decide.CodeExpired &&
 				!late(a) {
 				s.tried = append(
 					s.tried, tried{a.Channel, at, s.known},
-				) // not, where parts of it may have been left
+				) // not certain if only parts may have been left to send
 			}
 		}
 	case "throttled":
@@ -83,25 +83,25 @@ func (s *progress) after(a *ledger.AttemptRecord, pinned string, hold bool, part
 			s.pinned = a.Channel
 		}
 	case "unknown":
-		// a resend tries the others; a repeat under its key is pinned later
+		// A resend goes to another channel. For a repeat under the same key, see repeat.
 		s.ambiguous, s.pinned = true, ""
 		s.tried = append(s.tried, tried{a.Channel, at, true})
 	}
 	if late(a) {
 		s.known, s.pinned, s.left = false, "", 0
-		s.tried = append(s.tried, tried{a.Channel, at, false}) // if only as one that never answers
+		s.tried = append(s.tried, tried{a.Channel, at, false}) // before its late answer, at least
 	}
 }
 
-// repeat takes an attempt into account that the next one repeats under its key: on the same
-// channel, as the same submission, so that the channel was not tried in vain and nothing is sent
-// twice.
+// repeat adds an attempt that the next one repeats under the same key. Both are one submission, so
+// the channel does not count as tried and nothing counts as sent twice.
 func (s *progress) repeat(channel string) {
 	s.attempts++
 	s.pinned, s.left, s.sameKey = channel, 0, true
 }
 
-// partly reports whether only a part of the message is to be sent yet, and keeps which.
+// partly reports whether only some parts are left to send. If the attempt has accepted parts, it
+// sets pinned and left.
 func (s *progress) partly(a *ledger.AttemptRecord, parts int) bool {
 	if a.Segments > 0 {
 		s.pinned, s.left = a.Channel, max(parts-a.Segments, 0)
@@ -109,14 +109,14 @@ func (s *progress) partly(a *ledger.AttemptRecord, parts int) bool {
 	return s.left > 0
 }
 
-// refusedBy reports whether the channel was tried in the attempts from one on.
+// refusedBy reports whether the channel was tried in the attempts from a number on.
 func (s *progress) refusedBy(channel string, from int) bool {
 	return slices.ContainsFunc(
 		s.tried, func(t tried) bool { return t.channel == channel && t.attempt >= from },
 	)
 }
 
-// certainly is the last attempt, from 0, in which the channel was tried for certain; -1 if in none.
+// certainly is the last attempt, from 0, that certainly tried the channel; -1 if none did.
 func (s *progress) certainly(channel string) int {
 	last := -1
 	for _, t := range s.tried {

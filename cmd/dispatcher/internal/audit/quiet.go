@@ -6,8 +6,9 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
-// quiet checks that an attempt was not claimed in the quiet hours of its route. Whether it finished
-// something that had begun is not known once a late answer replaced the first one.
+// quiet checks that an attempt was not claimed in the quiet hours of its route, unless it completes
+// a message that was sent in part. That cannot be known after a late answer, so it checks nothing
+// then.
 func (c *check) quiet(e *edition, t *decide.Task, s *progress, i int) {
 	stored := &c.record.Attempts[i]
 	if !s.known || t.Route.Quiet == nil {

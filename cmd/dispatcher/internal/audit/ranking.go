@@ -11,18 +11,19 @@ import (
 	"dispatcher/selector"
 )
 
-// choice is a stored ranking and what it led to.
+// choice is a stored ranking and its result.
 type choice struct {
 	ranking *decide.Ranking
 	attempt int       // number of the attempt; 0 for a wait
-	channel string    // where the attempt went; empty for a wait
-	at      time.Time // of the claim; zero for a wait, of which it is not known
+	channel string    // of the attempt; empty for a wait
+	at      time.Time // of the claim; zero for a wait, whose time is not known
 }
 
-// waits reports whether the choice was to wait.
+// waits reports whether the result was to wait.
 func (ch *choice) waits() bool { return ch.attempt == 0 }
 
-// read decodes a stored ranking; nil without one, or when it cannot be read, which is noted.
+// read decodes a stored ranking; nil when there is none, or when it is unreadable, which is a
+// mismatch.
 func (c *check) read(attempt int, raw []byte) *decide.Ranking {
 	r, err := decide.ReadRanking(raw)
 	if err != nil {
@@ -32,8 +33,7 @@ func (c *check) read(attempt int, raw []byte) *decide.Ranking {
 	return r
 }
 
-// waited checks the ranking that the last wait was decided on. It was decided between the attempts
-// before it and the one behind it, if there is one.
+// waited checks the ranking of the last wait, which was decided after the attempts in s.
 func (c *check) waited(ranking *decide.Ranking, s *progress) error {
 	e, err := c.under(0, ranking.Version)
 	if err != nil || e == nil {
@@ -58,9 +58,9 @@ func (c *check) waited(ranking *decide.Ranking, s *progress) error {
 	return nil
 }
 
-// drawnFor gives the task of a wait before the first attempt the first choice that it had. The
-// message may have been drawn again since, under another key: the one that the wait was drawn under
-// is not on record, so that any key of the file will do.
+// drawnFor sets the first choice of the task of a wait before the first attempt. The message may
+// have been drawn again since, under another key. The key of the wait is not recorded, so any key
+// of the file is accepted.
 func drawnFor(e *edition, t *decide.Task, ranking *decide.Ranking) *decide.Task {
 	if len(ranking.Candidates) == 0 {
 		return t
@@ -68,9 +68,9 @@ func drawnFor(e *edition, t *decide.Task, ranking *decide.Ranking) *decide.Task 
 	return e.Drawn(t, ranking.Candidates[0].Channel)
 }
 
-// ranking checks a stored ranking: that it lists the members of the route in the order that
-// their stored state leads to, that the attempt went to the first without exclusion, and that the
-// exclusions are those that were there, or may have been.
+// ranking checks a stored ranking: it lists the members of the route in the order of their stored
+// state, the attempt went to the first without an exclusion, and each exclusion is derived or
+// possible.
 func (c *check) ranking(e *edition, t *decide.Task, s *progress, ch *choice) {
 	r := ch.ranking
 	if !ch.waits() {
@@ -95,7 +95,7 @@ func (c *check) ranking(e *edition, t *decide.Task, s *progress, ch *choice) {
 	c.outcome(e, t, s, ch, listed)
 }
 
-// fields checks that a ranking holds nothing but what its ranker depends on.
+// fields checks that a ranking has only the fields of its ranker.
 func (c *check) fields(t *decide.Task, ch *choice) bool {
 	r := ch.ranking
 	by := decide.Ranker(r.By)
@@ -122,8 +122,8 @@ func (c *check) fields(t *decide.Task, ch *choice) bool {
 	return !wrong && (by != decide.BestWorker || c.scoring(t, ch))
 }
 
-// lost is the first choice that a new version took from the route of a message: it stands at the
-// front of a ranking without being a member. Empty when there is none.
+// lost is a first choice that a newer version removed from the route: the ranking begins with it,
+// although it is no member. Empty when there is none.
 func (c *check) lost(t *decide.Task) string {
 	if t.Route.Draws() && t.First < 0 {
 		return c.record.Message.Plan.FirstChoice
@@ -131,7 +131,7 @@ func (c *check) lost(t *decide.Task) string {
 	return ""
 }
 
-// places finds the candidates among the members of the route.
+// places finds the places of the candidates in the route.
 func (c *check) places(
 	e *edition, t *decide.Task, ch *choice,
 ) (listed []decide.Ranked, places []int, ok bool) {
@@ -167,7 +167,7 @@ func (c *check) places(
 	return listed, places, true
 }
 
-// considered is how many of the listed candidates were looked at.
+// considered is how many of the listed candidates were considered: up to the chosen one.
 func considered(listed []decide.Ranked) int {
 	if at := slices.IndexFunc(listed, func(r decide.Ranked) bool { return r.Reason == "" }); at >= 0 {
 		return at + 1
@@ -175,15 +175,15 @@ func considered(listed []decide.Ranked) int {
 	return len(listed)
 }
 
-// states checks that the stored state of the candidates is possible, and that no candidate is
-// missing that has to be on record.
+// states checks that the stored state of the candidates is possible, and that no candidate that
+// must be listed is missing.
 func (c *check) states(
 	e *edition, t *decide.Task, ch *choice, listed []decide.Ranked, places []int,
 ) {
 	all := len(places) + ch.ranking.More
 	least := max(min(all, decide.MaxRanked), considered(listed))
 	if ch.ranking.Stateless() && !ch.waits() {
-		least = considered(listed) // the order of the others follows without them
+		least = considered(listed) // the order does not depend on those that are not listed
 	}
 	if len(listed) < least {
 		c.differs(
@@ -216,8 +216,8 @@ func (c *check) states(
 	}
 }
 
-// order ranks the stored candidates again. Where the order does not depend on their state, all
-// members are ranked, and those on record have to be the first of them.
+// order ranks the stored candidates again. If the order does not depend on their state, it ranks
+// all members, and the stored ones must be the first of them.
 func (c *check) order(
 	e *edition, t *decide.Task, ch *choice, listed []decide.Ranked, places []int,
 ) {
@@ -258,7 +258,7 @@ func (c *check) order(
 	}
 }
 
-// basis checks what the order depends on beside the candidates; false when it cannot be had.
+// basis checks what the order depends on besides the candidates; false when that cannot be derived.
 func (c *check) basis(e *edition, t *decide.Task, ch *choice) bool {
 	r := ch.ranking
 	switch decide.Ranker(r.By) {
@@ -282,17 +282,17 @@ func (c *check) basis(e *edition, t *decide.Task, ch *choice) bool {
 		case !ch.waits() && own != "" && e.HasKey(own):
 			c.same(
 				ch.attempt, whatDrawKey, r.KeyID, own,
-			) // a message keeps the key that first drew for it
+			) // a message keeps the key of its first draw
 		}
 	case decide.LoadRatio, decide.BestWorker, decide.InOrder:
 	}
 	return true
 }
 
-// outcome checks what the ranking led to: the first candidate without exclusion, or a wait when all
-// had one. A first choice without exclusion at the first attempt has no ranking. A first choice for
-// which the route holds messages is not passed over before the hold ends, unless a limit can never
-// admit the message.
+// outcome checks the result of the ranking: the first candidate without an exclusion, or a wait if
+// all have one. A first choice without an exclusion at the first attempt must have no ranking. If
+// the route holds messages for their first choice, others are chosen only after the hold, or if a
+// limit can never admit the message.
 func (c *check) outcome(
 	e *edition, t *decide.Task, s *progress, ch *choice, listed []decide.Ranked,
 ) {
@@ -319,7 +319,7 @@ func (c *check) outcome(
 	}
 }
 
-// sendable is when the message could first be sent.
+// sendable is the earliest time at which the message could be sent.
 func (c *check) sendable() time.Time {
 	if received := c.record.Message.ReceivedAt; received.After(c.msg.SendAt) {
 		return received
@@ -327,8 +327,8 @@ func (c *check) sendable() time.Time {
 	return c.msg.SendAt
 }
 
-// hold checks the record of a message that was held for its first choice: nobody else was looked
-// at.
+// hold checks the record of a message that was held for its first choice, so that no other channel
+// was considered.
 func (c *check) hold(e *edition, t *decide.Task, s *progress, ch *choice) {
 	r := ch.ranking
 	switch {
@@ -354,7 +354,7 @@ func (c *check) hold(e *edition, t *decide.Task, s *progress, ch *choice) {
 	c.exclusions(e, t, s, ch, r.Candidates, places)
 }
 
-// heldFor reports whether the first candidate had a reason in its way.
+// heldFor reports whether the first candidate has this exclusion reason.
 func heldFor(r *decide.Ranking, reason string) bool {
 	return len(r.Candidates) > 0 && r.Candidates[0].Reason == reason
 }

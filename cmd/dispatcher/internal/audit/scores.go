@@ -9,11 +9,11 @@ import (
 	"dispatcher/selector"
 )
 
-// scoreTolerance is how far a score may be from the stored one: the exponential function may
-// differ in its last bits from one processor to another. The order is checked over what was stored.
+// scoreTolerance is how far a score may differ from the stored one, because the exponential
+// function differs in its last bits between processors. The order is checked by the stored scores.
 const scoreTolerance = 1e-9
 
-// scoring checks that the rule on record is one that the route can have gone by.
+// scoring checks that the route can have used the recorded scoring.
 func (c *check) scoring(t *decide.Task, ch *choice) bool {
 	r, rule := ch.ranking, &t.Route.Scoring
 	allowed := []string{""}
@@ -34,7 +34,7 @@ func (c *check) scoring(t *decide.Task, ch *choice) bool {
 	return true
 }
 
-// functionTroubles are the words of a scoring function that could not be used.
+// functionTroubles are the words for why a scoring function could not be used.
 func functionTroubles() []string {
 	return []string{
 		decide.FunctionTimeout, decide.FunctionStatus, decide.FunctionInvalid, decide.FunctionTooFew,
@@ -42,8 +42,8 @@ func functionTroubles() []string {
 	}
 }
 
-// scores gives the candidates their scores again. What a function answered cannot be derived;
-// nor can the failure of an expression over candidates that are not all on record.
+// scores computes the scores of the candidates again. It cannot derive the answer of a function,
+// nor the failure of an expression if not all candidates are recorded.
 func (c *check) scores(e *edition, t *decide.Task, ch *choice, candidates []selector.Candidate) {
 	r := ch.ranking
 	if c.withoutPayload {
@@ -56,9 +56,9 @@ func (c *check) scores(e *edition, t *decide.Task, ch *choice, candidates []sele
 		return
 	}
 	if ch.at.IsZero() && e.changesPrices(t) {
-		return // which list held is not on record
+		return // it is not recorded which price list was used
 	}
-	answer := &decide.Scores{Trouble: r.Trouble} // of a function; an expression has to fail again
+	answer := &decide.Scores{Trouble: r.Trouble} // of a function; an expression must fail again
 	derived := slices.Clone(candidates)
 	scoring, trouble := e.Score(t, answer, selectors, derived)
 	c.same(ch.attempt, whatScoring, r.Scoring+r.Trouble, scoring+trouble)
@@ -76,7 +76,8 @@ func (e *edition) changesPrices(t *decide.Task) bool {
 	)
 }
 
-// selectors are the selectors that counted at a time; false when that is not known and matters.
+// selectors are the selectors that had not expired at a time; known is false when the time is not
+// known and matters.
 func (c *check) selectors(at time.Time) (selectors []selector.Selector, known bool) {
 	if !at.IsZero() {
 		return selector.Unexpired(c.msg.Selectors, at.Sub(c.record.Message.ReceivedAt)), true

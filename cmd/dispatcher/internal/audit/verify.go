@@ -1,6 +1,5 @@
-// Package audit decides recorded messages again, with the functions of package decide that decided
-// them first, and names what differs from the record. It is pure, and needs nothing of the
-// pipeline.
+// Package audit decides recorded messages again, with the same functions of package decide, and
+// names what differs from the record. It is pure and does not use the pipeline.
 package audit
 
 import (
@@ -15,8 +14,8 @@ import (
 	"dispatcher/selector"
 )
 
-// Mismatch is one thing that the record of a message says and that cannot be derived again.
-// It holds neither number nor text.
+// Mismatch is one part of a message's record that differs from what is derived. It holds neither
+// number nor text.
 type Mismatch struct {
 	ID      string `json:"id"`
 	Attempt int    `json:"attempt"` // 0 for a plan, a wait, or the message as a whole
@@ -28,12 +27,12 @@ type Mismatch struct {
 
 // Parts of a record that are derived again.
 const (
-	whatEnvelope    = "envelope" // it cannot be read
+	whatEnvelope    = "envelope" // unreadable
 	whatCallingCode = "calling_code"
 	whatSender      = "sender"
-	whatNumberHMAC  = "number_hmac"   // not that of the number under any key of the file
-	whatHMAC        = "envelope_hmac" // not that of the envelope under any key of the file
-	whatVersion     = "version"       // it is missing, cannot be used, or was not in force
+	whatNumberHMAC  = "number_hmac"   // no key of the file gives it
+	whatHMAC        = "envelope_hmac" // no key of the file gives it
+	whatVersion     = "version"       // missing, unusable, or not in force
 	whatRoute       = "route"
 	whatSegments    = "segments"
 	whatAlphabet    = "alphabet"
@@ -43,52 +42,52 @@ const (
 	whatFirstChoice = "first_choice"
 	whatNumber      = "attempt" // the attempts' numbers, or how many there are
 	whatTime        = "time"    // an attempt too early or too late; docs/audit.md lists the cases
-	whatOutcome     = "outcome" // the message's state says another, or no attempt was to follow
+	whatOutcome     = "outcome" // contradicts the message's state, or allows no next attempt
 	whatReason      = "reason"
 	whatChannel     = "channel"
 	whatPrice       = "price"
 	whatCurrency    = "currency"
 	whatRanking     = "ranking"    // missing, needless, unreadable, or with fields of another ranker
 	whatBy          = "ranked_by"  // another ranker than the route's
-	whatCandidates  = "candidates" // others than the route's members, or a state that cannot be
+	whatCandidates  = "candidates" // not the route's members, or in an impossible state
 	whatOrder       = "order"
 	whatScore       = "score"
 	whatScoring     = "scoring"
 	whatCursor      = "cursor"
-	whatExclusion   = "passed_over" // why a candidate was passed over
+	whatExclusion   = "passed_over" // the exclusion reason of a candidate
 )
 
-// Edition is a routing version as an auditor needs it: what it said, and when.
+// Edition is a routing version with the time in which it was in force.
 type Edition struct {
-	// Routing is nil when there is no such version, or nobody can compile it any more; Trouble
+	// Routing is nil when there is no such version, or when it does not compile any more; Trouble
 	// says which.
 	Routing *decide.Routing
 	Trouble string
-	// From is when it came into force, by the database's clock, and Until when the next one did:
-	// zero while it is the current one.
+	// From is when it came into force, by the database's clock, and Until when the next one did;
+	// zero for the current one.
 	From, Until time.Time
-	// Overlap is how much longer than Until claims may have gone by it. It is zero when the next
-	// one was written while all channels were locked.
+	// Overlap is how long after Until claims may still have used it. It is zero when the next
+	// version was written while all channels were locked.
 	Overlap time.Duration
-	// Bounds tells which limits the channels have; nil when that is not known.
+	// Bounds says which limits the channels have; nil when that is not known.
 	Bounds map[string]Bound
 }
 
-// Bound says which limits a channel has for all its messages: without any, none can have been in a
-// message's way. Those of tenants and prefixes, reserves, policies and limits in money are found in
+// Bound says which limits a channel has on all its messages: without such a limit, none can exclude
+// a message. Limits of tenants and prefixes, reserves, policies and limits in money are read from
 // the routing.
 type Bound struct {
 	Windows bool // of messages or segments per window
-	Active  bool // of attempts under way
+	Active  bool // of attempts in flight
 }
 
 // clockTolerance is how far the database's clock may have been set back between two moments
 // that are compared.
 const clockTolerance = time.Second
 
-// Verifier derives stored choices again, with the very functions that made them: routing
-// version, envelope, draw key and stored ranking in, what had to be decided out. It does no I/O
-// but what its editions need, and keeps scratch space: one goroutine at a time.
+// Verifier derives stored choices again, with the functions that made them, from routing version,
+// envelope, draw key and stored ranking. Its only I/O is that of editions. It is not safe for
+// concurrent use.
 type Verifier struct {
 	keys     []selector.Key
 	hashes   *decide.KeyedHashes
@@ -98,15 +97,15 @@ type Verifier struct {
 	undrawn  int // see WithoutKey
 }
 
-// WithoutPayload counts the messages whose payload is gone: number and text were removed when their
-// time was over. What follows from them could not be checked.
+// WithoutPayload counts the messages whose number and text were deleted. What depends on these
+// could not be checked.
 type WithoutPayload struct {
 	Messages int `json:"messages"`
-	// Hidden are those of them whose payloads this login of the database may not read, whether or
-	// not they are gone.
+	// Hidden counts those of them whose payloads this login of the database may not read; they may
+	// exist.
 	Hidden int `json:"hidden,omitempty"`
-	// NotChecked has, for each part of a record that could not be checked, or of which it could
-	// only be checked that it is possible, the number of these messages.
+	// NotChecked counts these messages for each part of a record that could not be checked, or only
+	// for whether it is possible.
 	NotChecked map[string]int `json:"not_checked"`
 }
 
@@ -115,11 +114,11 @@ func (v *Verifier) WithoutPayload() WithoutPayload {
 	return WithoutPayload{v.gone.Messages, v.gone.Hidden, maps.Clone(v.gone.NotChecked)}
 }
 
-// WithoutKey counts the messages whose draws were not made again, because the verifier has no keys
-// at all. The interval of a draw was checked all the same.
+// WithoutKey counts the messages whose draws were not made again, because the verifier has no keys.
+// Their draws were checked against the intervals only.
 func (v *Verifier) WithoutKey() int { return v.undrawn }
 
-// withoutKey counts this message, once.
+// withoutKey counts this message in Verifier.WithoutKey, once.
 func (c *check) withoutKey() {
 	if !c.undrawn {
 		c.undrawn = true
@@ -127,9 +126,9 @@ func (c *check) withoutKey() {
 	}
 }
 
-// NewVerifier returns a verifier that draws under keys, in any order, and gets each routing
-// version once from editions. An error of editions ends a verification: a version that is
-// not there is none, but an Edition without Routing.
+// NewVerifier returns a verifier. keys may be in any order. It calls editions once for each routing
+// version. For a version that does not exist, editions must return an Edition without Routing; an
+// error ends the verification.
 func NewVerifier(keys []selector.Key, editions func(version int64) (Edition, error)) *Verifier {
 	return &Verifier{
 		keys: keys, hashes: decide.NewKeyedHashes(keys), editions: editions,
@@ -137,8 +136,7 @@ func NewVerifier(keys []selector.Key, editions func(version int64) (Edition, err
 	}
 }
 
-// Verify lists what in the record differs from what is derived. The error is that of reading a
-// routing version.
+// Verify returns what in the record differs from what is derived. An error is one of editions.
 func (v *Verifier) Verify(r *ledger.Record) ([]Mismatch, error) {
 	c := &check{v: v, record: r}
 	if !c.payload() {
@@ -171,8 +169,8 @@ func (v *Verifier) Verify(r *ledger.Record) ([]Mismatch, error) {
 	}
 }
 
-// payload reads number and text, and checks what stays of them when they go; false when they are
-// there and cannot be read.
+// payload decodes the envelope, and checks the columns that are derived from it. It is false when
+// the envelope exists and is unreadable.
 func (c *check) payload() (readable bool) {
 	row := &c.record.Message
 	if row.Envelope == nil {
@@ -197,7 +195,7 @@ func (c *check) payload() (readable bool) {
 	c.sameNumber(
 		0, whatCallingCode, int64(row.CallingCode), int64(decide.CallingCode(msg.To)),
 	)
-	if row.Sender != "" { // the column is younger than some messages
+	if row.Sender != "" { // older messages were stored without it
 		c.same(0, whatSender, row.Sender, decide.SenderOf(msg.From))
 	}
 	if len(c.v.keys) == 0 {
@@ -223,13 +221,13 @@ func (c *check) notChecked(parts ...string) {
 	}
 }
 
-// edition is an Edition with its replay; nil when it has no routing.
+// edition is an Edition with its replay, which is nil when it has no routing.
 type edition struct {
 	Edition
 	*decide.Replay
 }
 
-// under gives the edition of a version; nil when there is none, which is noted.
+// under returns the edition of a version; nil when it has no routing, which is a mismatch.
 func (c *check) under(attempt int, version int64) (*edition, error) {
 	e := c.v.known[version]
 	if e == nil {
@@ -267,11 +265,12 @@ type check struct {
 	record *ledger.Record
 	msg    envelope.Message
 	// planned is the message as it was planned for its first attempt, under its own version; nil
-	// when that version cannot be read, or has no route for it.
+	// when that version is unusable, or has no route for it.
 	planned *decide.Task
-	seen    *decide.Ranking // that of the last wait; nil without one
+	seen    *decide.Ranking // of the last wait; nil without one
 	found   []Mismatch
-	// withoutPayload says that number and text are gone, and skipped what was not checked for that.
+	// withoutPayload says that number and text were deleted; skipped are the parts that could not be
+	// checked for that reason.
 	withoutPayload bool
 	skipped        []string
 	undrawn        bool // see withoutKey
@@ -286,7 +285,7 @@ func (c *check) differs(attempt int, what, stored, derived string) {
 	)
 }
 
-// same notes a difference between two texts.
+// same adds a mismatch if two texts differ.
 func (c *check) same(attempt int, what, stored, derived string) {
 	if stored != derived {
 		c.differs(attempt, what, stored, derived)
@@ -300,8 +299,8 @@ func (c *check) sameNumber(attempt int, what string, stored, derived int64) {
 	}
 }
 
-// task plans the message again under a version, as it stood after some attempts. Its route is
-// nil when none takes it, which is noted. ranking is the choice that is checked; nil for a first
+// task plans the message again under a version, in the state after the attempts in s. Its route is
+// nil when none takes it, which is a mismatch. ranking is the choice to check; nil for a first
 // choice.
 func (c *check) task(
 	attempt int, e *edition, s *progress, ranking *decide.Ranking,
@@ -318,12 +317,12 @@ func (c *check) task(
 		CallingCode: row.CallingCode, NumberHMAC: row.NumberHMAC,
 	}
 	if s.sameKey {
-		then.SameKey = s.pinned // the key itself is not on record, and no choice depends on it
+		then.SameKey = s.pinned // any value: the key is not recorded, and no choice depends on it
 	}
 	if c.withoutPayload {
 		return c.taskWithout(attempt, e, then, ranking)
 	}
-	// What may have been taken in part, or not at all, was not stopped.
+	// A block does not stop a message that may be on its way already.
 	t := e.Plan(then, &c.msg, s.ambiguous || !s.known)
 	if t.Route == nil {
 		version := strconv.FormatInt(e.Routing.Version, 10)

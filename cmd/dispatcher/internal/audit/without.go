@@ -10,9 +10,9 @@ import (
 	"dispatcher/ledger"
 )
 
-// taskWithout is task for a message whose payload is gone: its route is the one on record, which
-// has to be one that may have taken it. An attempt or a wait under another version names no route;
-// there it is one with the candidates of its ranking.
+// taskWithout is task for a message whose payload was deleted. It uses the recorded route, which
+// must be one that can have taken the message. For an attempt or wait under another version no
+// route is recorded; there it uses a route with the candidates of the ranking.
 func (c *check) taskWithout(
 	attempt int, e *edition, then *ledger.Message, ranking *decide.Ranking,
 ) *decide.Task {
@@ -33,15 +33,15 @@ func (c *check) taskWithout(
 		return &decide.Task{}
 	}
 	at := slices.IndexFunc(routes, func(r *decide.Route) bool { return r.Name == stored.Route })
-	return e.PlanWithout(then, routes[max(at, 0)]) // of several, that of the same name
+	return e.PlanWithout(then, routes[max(at, 0)]) // of several, the one with the same name
 }
 
-// ranks reports whether a ranking is of the members of a route.
+// ranks reports whether the candidates of a ranking are the members of a route.
 func (e *edition) ranks(route *decide.Route, r *decide.Ranking) bool {
 	listed := r.Candidates
 	if len(listed) > 0 && listed[0].Reason == decide.Removed &&
 		e.Routing.Place(route, listed[0].Channel) < 0 {
-		listed = listed[1:] // a first choice that the route has lost
+		listed = listed[1:] // a first choice that was removed from the route
 	}
 	return len(listed)+r.More == len(route.Members) &&
 		!slices.ContainsFunc(listed, func(one decide.Ranked) bool {
@@ -49,16 +49,16 @@ func (e *edition) ranks(route *decide.Route, r *decide.Ranking) bool {
 		})
 }
 
-// cutsOtherwise reports whether the text, which is gone, may have another number of segments on a
-// channel than the row says: the channel counts them in its own way, or the route replaces
-// look-alikes where that of the row does not, or the other way round.
+// cutsOtherwise reports whether a deleted text may have another number of segments on a channel
+// than in the row: the channel counts them in its own way, or only one of the two routes replaces
+// look-alike characters.
 func (c *check) cutsOtherwise(t *decide.Task, ch *decide.Channel) bool {
 	return c.withoutPayload && (ch.Segments != nil || c.planned == nil ||
 		c.planned.Route.Substitute != t.Route.Substitute)
 }
 
-// partsOf is how many parts an attempt was to submit, as far as its answer tells. It may have been
-// more of those that were not taken.
+// partsOf is how many parts an attempt was to submit, as far as its outcome shows. If not all were
+// taken, it returns one more than were billed, with guessed, because it may have been more.
 func (c *check) partsOf(stored *ledger.AttemptRecord) (parts int, guessed bool) {
 	c.notChecked(whatSegments)
 	switch stored.Outcome {
@@ -68,8 +68,8 @@ func (c *check) partsOf(stored *ledger.AttemptRecord) (parts int, guessed bool) 
 	return stored.Segments + 1, true
 }
 
-// price checks what an attempt was to cost. Without the number it has to be one of the amounts that
-// a number of its country code may cost.
+// price checks the price of an attempt. Without the number, it must be one of the prices of numbers
+// with the same calling code.
 func (c *check) price(
 	e *edition, t *decide.Task, ch *decide.Channel, stored *ledger.AttemptRecord,
 ) {
@@ -89,8 +89,8 @@ func (c *check) price(
 	}
 }
 
-// segmentsFit checks the number of segments of a text that is gone: as many as its route allows,
-// where all channels of the route count them as the row does.
+// segmentsFit checks the number of segments of a deleted text: at most as many as its route allows,
+// if no channel of the route counts them in its own way.
 func (c *check) segmentsFit(e *edition, t *decide.Task) {
 	stored := c.record.Message.Plan.Segments
 	own := slices.ContainsFunc(t.Route.Members, func(member int) bool {

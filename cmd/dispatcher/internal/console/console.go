@@ -1,5 +1,5 @@
-// Package console is the dispatcher's HTTP side for operators: metrics, liveness,
-// readiness and profiles on the admin address. It shows no phone number and no text.
+// Package console is the admin HTTP server: metrics, liveness, readiness and profiles. It shows no
+// phone number and no text.
 package console
 
 import (
@@ -21,9 +21,9 @@ import (
 type Check struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
-	// Detail says what is wrong; when OK, what should be known.
+	// Detail says what is wrong; when OK, it may hold a note.
 	Detail string `json:"detail,omitempty"`
-	// Since is when it was first not met; nil when OK.
+	// Since is when the check began to fail; nil when OK.
 	Since *time.Time `json:"since,omitempty"`
 	// Fix is what to do about it; empty when OK.
 	Fix string `json:"fix,omitempty"`
@@ -31,15 +31,15 @@ type Check struct {
 	Vital bool `json:"vital"`
 }
 
-// Config is what the server shows.
+// Config is what the Server needs.
 type Config struct {
 	Address  string // host:port
 	Registry *prometheus.Registry
 	// Ready lists the conditions of readiness. It must answer within ctx.
 	Ready   func(ctx context.Context) []Check
 	Version string
-	// Handler answers every path that the server does not know itself: the API and the console; it
-	// returns nil while that is not there yet. Without it "/" is an index.
+	// Handler returns the handler of all other paths: the API and the pages. It returns nil while
+	// those are not ready. When Handler is nil, "/" is an index.
 	Handler func() http.Handler
 }
 
@@ -80,8 +80,8 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 // URL is where the server can be reached.
 func (s *Server) URL() string { return "http://" + s.listen.Addr().String() }
 
-// Close ends the server after the open requests; when ctx ends first it cuts them off, which is no
-// error.
+// Close waits for the open requests and stops the server. When ctx ends first, it cuts them off and
+// returns no error.
 func (s *Server) Close(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -111,7 +111,7 @@ func handler(cfg *Config) http.Handler {
 	return mux
 }
 
-// late passes a request on to the handler that comes when the process has reached its database.
+// late passes a request on to Handler, which exists once the process has reached its database.
 func (cfg *Config) late(w http.ResponseWriter, r *http.Request) {
 	if next := cfg.Handler(); next != nil {
 		next.ServeHTTP(w, r)
@@ -172,5 +172,5 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.WriteHeader(status)
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	_ = e.Encode(body) // the client has gone
+	_ = e.Encode(body) // fails only if the client has disconnected
 }

@@ -17,11 +17,11 @@ import (
 type TopUp struct {
 	Channel string // empty for a budget over all channels
 	Tenant  string // empty for the budget of a channel
-	Amount  string // a decimal in whole units of the currency; below 0 it is a correction
-	Key     string // of the caller's choice; empty for none
+	Amount  string // a decimal in whole units of the currency; a negative one takes back
+	Key     string // idempotency key, chosen by the caller; empty for none
 }
 
-// ToppedUp is a top-up on record. The JSON names are relied on by scripts.
+// ToppedUp is a recorded top-up. Scripts rely on its JSON names.
 type ToppedUp struct {
 	ID       int64     `json:"id"` // 0 in a dry run
 	At       time.Time `json:"at"`
@@ -37,12 +37,12 @@ type ToppedUp struct {
 	After  string `json:"topped_up"`
 	Used   string `json:"used" doc:"of the budget, when it was topped up"`
 	Key    string `json:"key" doc:"of the caller's choice; empty for none"`
-	// Repeated: it had been booked before under this key, and was not booked again.
+	// Repeated is whether it had been recorded under this key before; then nothing was added again.
 	Repeated bool `json:"repeated"`
 	DryRun   bool `json:"dry_run"`
 }
 
-// NewToppedUp is a row of the ledger as it is shown.
+// NewToppedUp converts a row of the ledger.
 func NewToppedUp(u *ledger.ToppedUp) ToppedUp {
 	return ToppedUp{
 		ID: u.ID, At: u.At, Author: u.Author, Login: u.Login, Reason: u.Reason, Channel: u.Channel,
@@ -73,7 +73,7 @@ func (d *Draft) TopUp(ctx context.Context, asked *TopUp) (*ToppedUp, error) {
 	return &shown, nil
 }
 
-// budgetOf finds the limit and reads the amount.
+// budgetOf finds the limit and parses the amount.
 func (d *Draft) budgetOf(asked *TopUp) (l admission.Limit, micros int64, err error) {
 	if err := d.need(); err != nil {
 		return l, 0, err
@@ -108,7 +108,7 @@ func (d *Draft) budgetOf(asked *TopUp) (l admission.Limit, micros int64, err err
 	return l, micros, nil
 }
 
-// notToppedUp says why nothing was booked.
+// notToppedUp says why nothing was added.
 func (d *Draft) notToppedUp(ctx context.Context, u *ledger.TopUp, err error) error {
 	if conflict, ok := errors.AsType[*ledger.VersionConflictError](err); ok {
 		return d.Overtaken(ctx, conflict)
@@ -129,7 +129,7 @@ func (d *Draft) notToppedUp(ctx context.Context, u *ledger.TopUp, err error) err
 	return err
 }
 
-// tryTopUp looks at what the budget would come to.
+// tryTopUp computes what the budget would be, and adds nothing.
 func (d *Draft) tryTopUp(ctx context.Context, u *ledger.TopUp) (*ToppedUp, error) {
 	present, err := d.ledger.Limits.Present(ctx)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// Cancel ends a message that has not left, and tells the state that it was in.
+// Cancel ends a message that has not left, and returns the state that it was in.
 func Cancel(ctx context.Context, l *ledger.Ledger, id string, by By) (ledger.State, error) {
 	was, why, err := pipeline.Cancel(ctx, l, id, by.Author, by.Reason)
 	switch {
@@ -26,7 +26,7 @@ func Cancel(ctx context.Context, l *ledger.Ledger, id string, by By) (ledger.Sta
 	return was, nil
 }
 
-// Quoted makes a word safe to copy into a shell.
+// Quoted quotes a word for a shell, where that is needed.
 func Quoted(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||

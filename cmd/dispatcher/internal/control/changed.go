@@ -8,7 +8,7 @@ import (
 	"dispatcher/config"
 )
 
-// Changed is what came of a change of the routing. The JSON names are relied on by scripts.
+// Changed is the result of a change of the routing. Scripts rely on its JSON names.
 type Changed struct {
 	// Version is the one in force now: the new one, or the old one when nothing was applied.
 	Version  int64  `json:"version"`
@@ -16,29 +16,29 @@ type Changed struct {
 	Applied  bool   `json:"applied"`
 	DryRun   bool   `json:"dry_run"`
 	Changes  []Line `json:"changes"`
-	// Before and After are the intervals of the route that a change of weights is about.
+	// Before and After are the intervals of Route; set by a change of weights only.
 	Route  string               `json:"route,omitempty"`
 	Before *report.RoutePreview `json:"before,omitempty"`
 	After  *report.RoutePreview `json:"after,omitempty"`
 
-	// Warnings are what the one who makes the change should know.
+	// Warnings are sentences for whoever makes the change.
 	Warnings []string `json:"warnings"`
 
 	Routing *config.Routing `json:"-"` // the new one
 	// InForce is Routing with the effects of health weighting that it takes over.
 	InForce *config.Routing `json:"-"`
 	Relaid  bool            `json:"-"` // only comments or the layout differ
-	Forced  bool            `json:"-"` // which is to be applied all the same
+	Forced  bool            `json:"-"` // a Relaid document is applied too
 }
 
 // Line is one thing that differs between two documents.
 type Line struct {
 	Path string  `json:"path"`
-	From *string `json:"from"` // null when it was not there
-	To   *string `json:"to"`   // null when it is not there any more
+	From *string `json:"from"` // null when it was added
+	To   *string `json:"to"`   // null when it was removed
 }
 
-// Lines are differences in this form.
+// Lines converts differences between documents.
 func Lines(changes []config.Change) []Line {
 	out := make([]Line, len(changes))
 	for i, c := range changes {
@@ -47,7 +47,7 @@ func Lines(changes []config.Change) []Line {
 	return out
 }
 
-// Present is nil for the empty text, which stands for nothing.
+// Present is a pointer to s; nil when s is empty.
 func Present(s string) *string {
 	if s == "" {
 		return nil
@@ -55,8 +55,8 @@ func Present(s string) *string {
 	return &s
 }
 
-// Summary tells changes in a few words. What stands in the same place as the change before is
-// named by its last word: "routes.default.weights.a 25 → 40, c 60 → 45".
+// Summary lists the first changes in one line. A change with the same parent path as the one before
+// is named by the last part of its path: "routes.default.weights.a 25 → 40, c 60 → 45".
 func Summary(changes []Line) string {
 	const shown = 4
 	var out strings.Builder
@@ -81,7 +81,7 @@ func Summary(changes []Line) string {
 	return out.String()
 }
 
-// words is one change as people say it.
+// words writes one change, such as "max 5 → 10".
 func (c Line) words(name string) string {
 	switch {
 	case c.From == nil && c.To == nil:
@@ -94,7 +94,7 @@ func (c Line) words(name string) string {
 	return name + " " + shortened(*c.From) + " → " + shortened(*c.To)
 }
 
-// shortened keeps a long value, such as a whole channel, from filling a line.
+// shortened cuts a long value, such as a whole channel.
 func shortened(s string) string {
 	const most = 40
 	if runes := []rune(s); len(runes) > most {

@@ -16,31 +16,31 @@ import (
 // By says who makes a change, and why.
 type By struct {
 	Author, Reason string
-	// Expect is the version that the change was made from; nil for whatever is current, 0 for
-	// "there is none yet".
+	// Expect is the version that the change is based on; nil accepts any, 0 means that there is no
+	// routing yet.
 	Expect *int64
 	DryRun bool
-	Force  bool // apply also what means nothing new
+	Force  bool // apply also a document in which only comments or the layout differ
 }
 
 // Edit makes the new document.
 type Edit func() (*config.Document, error)
 
-// Draft is one change of the routing under way.
+// Draft is a change of the routing that is not applied yet.
 type Draft struct {
 	ledger  *ledger.Ledger
 	secrets *config.SecretsFolder
 	by      By
 
 	Current ledger.RoutingVersion // the zero version when there is none
-	// Document is that of Current, without its effects: a change is one of the document. nil when
-	// there is none.
+	// Document is the document of Current, without effects, because a change edits the document. It
+	// is nil when there is none.
 	Document *config.Document
 	InForce  *config.Routing // its routing with the effects
 }
 
-// Begin takes the routing in force as the base of a change. Files that channels name are looked for
-// in the folder of secrets; with nil they are not.
+// Begin starts a change from the routing in force. Make warns of files that channels name and that
+// are missing in the folder of secrets; with nil it does not check.
 func Begin(
 	ctx context.Context, l *ledger.Ledger, secrets *config.SecretsFolder, by By,
 ) (*Draft, error) {
@@ -63,7 +63,7 @@ func Begin(
 	return d, nil
 }
 
-// need refuses a change of a routing that does not exist.
+// need returns ErrNoRouting when there is no routing to change.
 func (d *Draft) need() error {
 	if d.Document == nil {
 		return ErrNoRouting
@@ -117,7 +117,7 @@ func (d *Draft) Make(ctx context.Context, edit Edit) (*Changed, error) {
 // Check refuses a document whose channels an adapter would refuse.
 func Check(doc *config.Document) error { return app.CheckChannels(doc.Name, doc.Routing) }
 
-// withEffects is the new routing with the effects of health weighting that it takes over.
+// withEffects is the new routing with the effects of health weighting that it keeps.
 func (d *Draft) withEffects(after *config.Routing) *config.Routing {
 	if d.InForce == nil {
 		return after
@@ -125,7 +125,7 @@ func (d *Draft) withEffects(after *config.Routing) *config.Routing {
 	return after.With(config.KeepEffects(d.InForce, after))
 }
 
-// Base is what the change is compared with; an empty routing before the first.
+// Base is the routing that the change is compared with; an empty one when there is none yet.
 func (d *Draft) Base() *config.Routing {
 	if d.Document == nil {
 		return &config.Routing{Timezone: time.UTC}
@@ -133,7 +133,7 @@ func (d *Draft) Base() *config.Routing {
 	return d.Document.Routing
 }
 
-// warn notes what the one who makes the change should know.
+// warn adds the warnings that are known before the change is applied.
 func (d *Draft) warn(ctx context.Context, done *Changed) error {
 	ramps, err := d.endedRamps(ctx, done.Routing)
 	if err != nil {
@@ -171,7 +171,7 @@ func (d *Draft) endedRamps(ctx context.Context, after *config.Routing) ([]string
 	return warnings, nil
 }
 
-// Overtaken says who was quicker than this change.
+// Overtaken is the Conflict of a change that the ledger refused. It says who applied another first.
 func (d *Draft) Overtaken(ctx context.Context, conflict *ledger.VersionConflictError) error {
 	var err error
 	if d.Current, err = d.ledger.Routing.Current(ctx); err != nil {
@@ -194,7 +194,7 @@ func (d *Draft) conflict(ctx context.Context, expected int64) error {
 	return c
 }
 
-// RouteOf finds a route by name, or says which there are.
+// RouteOf finds a route by name. The error of an unknown name is an Unknown that lists all routes.
 func RouteOf(doc *config.Routing, name string) (*config.Route, error) {
 	names := make([]string, len(doc.Routes))
 	for i := range doc.Routes {

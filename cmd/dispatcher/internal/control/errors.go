@@ -1,8 +1,8 @@
-// Package control changes what the dispatcher does, as operators ask for it: the routing document
-// with weights, states of channels, limits and pauses; ramps; messages that are cancelled;
-// ambiguous submissions that are settled. The commands, the API and the console call it, so that
-// all of them check, warn and record the same. It knows neither flags nor HTTP, and does not ask
-// who may change what.
+// Package control makes the changes that operators ask for: it edits the routing document with its
+// weights, states of channels, limits and pauses; it starts, holds and ends ramps, cancels
+// messages, settles ambiguous submissions, replays dead records and sends test messages. The
+// commands, the API and the console call it, so that all of them check, warn and record the same.
+// It knows neither flags nor HTTP; its callers check permissions.
 package control
 
 import (
@@ -12,10 +12,10 @@ import (
 	"dispatcher/ledger"
 )
 
-// ErrNoRouting is for a change of a routing that does not exist yet.
+// ErrNoRouting means that there is no routing to change or read.
 var ErrNoRouting = errors.New("there is no routing yet")
 
-// Refused is a mistake in what was asked for; its sentence says what to correct.
+// Refused is a mistake in the request; its text says what to correct.
 type Refused struct{ Err error }
 
 func (r *Refused) Error() string { return r.Err.Error() }
@@ -30,7 +30,7 @@ func refuse(err error) error {
 
 func refusef(format string, args ...any) error { return refuse(fmt.Errorf(format, args...)) }
 
-// Unknown names something that is not there.
+// Unknown means that something named in the request does not exist.
 type Unknown struct{ Err error }
 
 func (u *Unknown) Error() string { return u.Err.Error() }
@@ -38,11 +38,12 @@ func (u *Unknown) Unwrap() error { return u.Err }
 
 func unknownf(format string, args ...any) error { return &Unknown{fmt.Errorf(format, args...)} }
 
-// Conflict is a change that was made from another version than the one in force.
+// Conflict means that the change was based on another version than the one in force.
 type Conflict struct {
-	Expected int64 // that the change was made from
+	Expected int64 // the version that the change was based on
 	Current  int64
-	// Newer brought the document in force. It is the zero version when Expected is none yet.
+	// Newer is the version that brought the document in force. It is the zero version when Expected
+	// is higher than every version.
 	Newer ledger.RoutingVersion
 }
 
@@ -55,7 +56,7 @@ func (c *Conflict) Error() string {
 		"Nothing was changed", c.Expected, c.Newer.Author, c.Newer.Version, c.Newer.Reason)
 }
 
-// Impossible is a change that the state of things does not allow now.
+// Impossible means that the present state does not allow the change.
 type Impossible struct{ Err error }
 
 func (i *Impossible) Error() string { return i.Err.Error() }

@@ -28,7 +28,7 @@ func StoredRouting(v *ledger.RoutingVersion) (*config.Routing, error) {
 	return routing, err
 }
 
-// Stored is the document of a version, and its routing with the effects of the version.
+// Stored parses the document of a version, and returns it and its routing with the effects.
 func Stored(v *ledger.RoutingVersion) (*config.Document, *config.Routing, error) {
 	doc, err := config.ParseApplied(VersionName(v.Version), []byte(v.Document))
 	var effects config.Effects
@@ -41,7 +41,7 @@ func Stored(v *ledger.RoutingVersion) (*config.Document, *config.Routing, error)
 	return doc, doc.Routing.With(effects), nil
 }
 
-// Version reads one version.
+// Version reads one version. The error is an Unknown when it does not exist.
 func Version(ctx context.Context, l *ledger.Ledger, version int64) (ledger.RoutingVersion, error) {
 	v, err := l.Routing.Version(ctx, version)
 	if errors.Is(err, ledger.ErrNoRouting) {
@@ -51,10 +51,11 @@ func Version(ctx context.Context, l *ledger.Ledger, version int64) (ledger.Routi
 	return v, err
 }
 
-// VersionName is what a version's document is called in sentences.
+// VersionName is the name of a version's document in errors.
 func VersionName(version int64) string { return fmt.Sprintf("routing version %d", version) }
 
-// InForce is the current version with its routing, as draws go by it.
+// InForce reads the current version, and its routing with the effects. The error is ErrNoRouting
+// when there is none.
 func InForce(
 	ctx context.Context, l *ledger.Ledger,
 ) (ledger.RoutingVersion, *config.Routing, error) {
@@ -69,9 +70,9 @@ func InForce(
 	return v, doc, err
 }
 
-// usableAgain reads an old document by the rules of today: one that was applied before channels of
-// a least-cost route needed prices, for example, would choose a channel without a price as the
-// cheapest. Old documents stay readable for reports and the audit.
+// usableAgain checks an old document by today's rules, which may be stricter than those that it was
+// applied under: channels of a least-cost route had no need of prices once, and a channel without a
+// price would count as the cheapest. Reports and the audit read old documents by ParseApplied.
 func usableAgain(version int64, text []byte) (*config.Document, error) {
 	doc, err := config.ParseDocument(VersionName(version), text)
 	if err != nil {
@@ -93,13 +94,13 @@ func (d *Draft) Rollback(ctx context.Context, version int64) (*Changed, error) {
 	})
 }
 
-// History compares each of the newest versions with the one before it. Versions are read
-// one by one: a document may be large, and health weighting makes many versions of it.
+// History compares each of the newest versions with the one before it. It reads versions one by
+// one, because a document may be large and health weighting makes many versions.
 func History(ctx context.Context, l *ledger.Ledger, limit int) ([]HistoryLine, error) {
 	return HistoryBefore(ctx, l, 0, limit)
 }
 
-// HistoryBefore is History of the versions below one; 0 begins with the newest.
+// HistoryBefore is History of the versions below a number; 0 starts at the newest.
 func HistoryBefore(
 	ctx context.Context, l *ledger.Ledger, below int64, limit int,
 ) ([]HistoryLine, error) {
@@ -146,8 +147,8 @@ func HistoryBefore(
 	return lines, err
 }
 
-// VersionDiff compares two versions as Lines does. An effective weight is told as a move from
-// or to the configured one, which is what draws went by without it.
+// VersionDiff compares two versions. Where only one of them has an effective weight, the line shows
+// the configured weight for the other, because draws use that one then.
 func VersionDiff(before, after *config.Routing) []Line {
 	lines := Lines(config.Diff(before, after))
 	configured := func(doc *config.Routing) map[string]string {
@@ -172,7 +173,7 @@ func VersionDiff(before, after *config.Routing) []Line {
 	return lines
 }
 
-// Summary says in a few words what a version changed.
+// Summary says in one line what a version changed.
 func (h *HistoryLine) Summary() string {
 	words := Summary(h.Changes)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"dispatcher/config"
 )
 
-// SetLimit changes, adds or takes out one limit of a channel, or of all channels when none is
-// named. A problem of the document goes through words, which may be nil.
+// SetLimit changes, adds or removes one limit of a channel, or one over all channels when channel
+// is empty. words may be nil; it rewrites an error of the document.
 func (d *Draft) SetLimit(
 	ctx context.Context, channel string, l admission.Limit, remove bool, words func(error) error,
 ) (*Changed, error) {
@@ -40,7 +40,7 @@ func (d *Draft) SetLimit(
 	})
 }
 
-// LimitsOf are the limits of a channel, or those over all channels when none is named.
+// LimitsOf returns the limits of a channel, or those over all channels when channel is empty.
 func LimitsOf(doc *config.Routing, channel string) []admission.Limit {
 	if at := slices.IndexFunc(doc.Channels,
 		func(c config.Channel) bool { return c.Name == channel }); at >= 0 {

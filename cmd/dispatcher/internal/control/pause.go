@@ -8,7 +8,7 @@ import (
 	"dispatcher/config"
 )
 
-// Pause stops what is named, besides what is paused already.
+// Pause adds to what is paused.
 func (d *Draft) Pause(ctx context.Context, more *config.Paused) (*Changed, error) {
 	return d.setPaused(ctx, more, func(now *config.Paused) {
 		now.All = now.All || more.All
@@ -22,7 +22,7 @@ func (d *Draft) Pause(ctx context.Context, more *config.Paused) (*Changed, error
 	})
 }
 
-// Resume ends the pauses that are named; with All every pause.
+// Resume ends the pauses that are named, or every pause with All.
 func (d *Draft) Resume(ctx context.Context, less *config.Paused) (*Changed, error) {
 	return d.setPaused(ctx, less, func(now *config.Paused) {
 		if less.All {
@@ -36,7 +36,7 @@ func (d *Draft) Resume(ctx context.Context, less *config.Paused) (*Changed, erro
 	})
 }
 
-// pausedLists are the lists of both, side by side.
+// pausedLists pairs the lists of a with those of b.
 func pausedLists(a, b *config.Paused) [][2]*[]string {
 	return [][2]*[]string{
 		{&a.Lanes, &b.Lanes},
@@ -46,7 +46,7 @@ func pausedLists(a, b *config.Paused) [][2]*[]string {
 	}
 }
 
-// setPaused changes what is paused, by what is asked for.
+// setPaused checks the names in by, and applies a change of what is paused.
 func (d *Draft) setPaused(
 	ctx context.Context, by *config.Paused, apply func(now *config.Paused),
 ) (*Changed, error) {
@@ -66,7 +66,8 @@ func (d *Draft) setPaused(
 	})
 }
 
-// pausable refuses lanes and routes that the document does not have. Of tenants none are known.
+// pausable refuses lanes and routes that the document does not have. Tenants and prefixes need not
+// be in it.
 func pausable(doc *config.Routing, p *config.Paused) error {
 	routes := make([]string, len(doc.Routes))
 	for i := range doc.Routes {

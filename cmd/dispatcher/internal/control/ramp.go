@@ -9,7 +9,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// instant writes a time in a sentence.
+// instant is the layout of a time in sentences.
 const instant = "2006-01-02 15:04:05 UTC"
 
 // Ramp is a ramp as the commands print it.
@@ -17,14 +17,14 @@ type Ramp struct {
 	ID    int64  `json:"id"`
 	Route string `json:"route"`
 	State string `json:"state"` // running, held, done, cancelled or superseded
-	// why it does not go on, when it is held; empty else
+	// why it is held; empty in any other state
 	Held string `json:"held"`
-	// why it came into its state: held, cancelled or superseded
+	// why it was held, cancelled or superseded
 	Why          string            `json:"why"`
 	From         map[string]string `json:"from"`
 	To           map[string]string `json:"to"`
 	Steps        int               `json:"steps"`
-	Step         int               `json:"step"` // so many have been made
+	Step         int               `json:"step"` // steps made so far
 	EverySeconds float64           `json:"every_seconds"`
 	NextAt       *time.Time        `json:"next_at"` // null unless it runs
 	MaxErrors    float64           `json:"max_errors"`
@@ -36,7 +36,7 @@ type Ramp struct {
 	ChangedAt    *time.Time        `json:"changed_at"`
 	CreatedAt    *time.Time        `json:"created_at"`
 	Version      int64             `json:"version"` // of the last step; 0 before the first
-	// Moves is what happened to it, in order; only routing history tells.
+	// Moves is what happened to it, in order; only "routing history" fills it.
 	Moves []RampMove `json:"moves,omitempty"`
 }
 
@@ -45,12 +45,12 @@ type RampMove struct {
 	At      time.Time `json:"at"`
 	Author  string    `json:"author"`
 	Move    string    `json:"move"` // started, step, done, held, resumed, cancelled or superseded
-	Step    int       `json:"step"` // so many had been made
+	Step    int       `json:"step"` // steps made until then
 	Version int64     `json:"version"`
 	Reason  string    `json:"reason"`
 }
 
-// RampMoves are the moves of a ramp as scripts know them.
+// RampMoves converts moves of a ramp.
 func RampMoves(moves []ledger.RampMove) []RampMove {
 	out := make([]RampMove, len(moves))
 	for i, m := range moves {
@@ -59,7 +59,7 @@ func RampMoves(moves []ledger.RampMove) []RampMove {
 	return out
 }
 
-// NewRamp is a ramp as scripts know it.
+// NewRamp converts a ramp of the ledger.
 func NewRamp(r *ledger.Ramp) Ramp {
 	held := ""
 	if r.State == ledger.RampHeld {
@@ -83,7 +83,7 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// Sentence says where the ramp stands.
+// Sentence says the state and the next step of the ramp.
 func (r *Ramp) Sentence() string {
 	s := fmt.Sprintf("Ramp %d of route %s to %s is %s", r.ID, r.Route, r.Target(), r.State)
 	if r.Step < r.Steps {

@@ -13,38 +13,38 @@ import (
 	"dispatcher/ledger"
 )
 
-// RampStep is one step of a ramp with the weights that it leads to.
+// RampStep is one step of a ramp with the weights after it.
 type RampStep struct {
 	Step    int               `json:"step"`
 	At      time.Time         `json:"at"` // the earliest time
 	Weights map[string]string `json:"weights"`
 }
 
-// RampStarted is what came of weights ramp.
+// RampStarted is the result of starting or changing a ramp.
 type RampStarted struct {
-	Version int64 `json:"version"` // in force, as before: the first step makes the next one
+	Version int64 `json:"version"` // in force; the ramp's first step makes the next one
 	// Applied is whether the ramp was started or changed.
 	Applied bool       `json:"applied"`
 	DryRun  bool       `json:"dry_run"`
 	Ramp    Ramp       `json:"ramp"`
 	Plan    []RampStep `json:"plan,omitempty"`
-	// Nowhere is whether nothing had to be done.
+	// Nowhere is whether there was nothing to do.
 	Nowhere bool `json:"-"`
 }
 
-// NoRamp is for a route of which no ramp runs or is held.
+// NoRamp means that no ramp of the route runs or is held.
 type NoRamp struct{ Route string }
 
 func (e *NoRamp) Error() string {
 	return "no ramp of route " + e.Route + " runs or is held"
 }
 
-// RampRunning is for a ramp that must wait for the end of another of the same route.
+// RampRunning means that another ramp of the route runs or is held; it must end first.
 type RampRunning struct{ Ramp Ramp }
 
 func (e *RampRunning) Error() string { return e.Ramp.Sentence() + " End it first" }
 
-// RampMoved is for a ramp that somebody else changed meanwhile.
+// RampMoved means that somebody else changed the ramp meanwhile.
 type RampMoved struct{ Ramp Ramp }
 
 func (e *RampMoved) Error() string {
@@ -52,24 +52,24 @@ func (e *RampMoved) Error() string {
 		e.Ramp.ID, e.Ramp.Route)
 }
 
-// RampPlan is a ramp that is asked for. The zero bounds make no check.
+// RampPlan is a ramp to start. A bound of 0 is not checked.
 type RampPlan struct {
 	Route                   string
 	To                      []config.Weight
 	Every                   time.Duration // between two steps
 	Steps                   int
 	MaxErrors, MaxDeviation float64 // from 0 to 1
-	Least                   int64
+	Least                   int64   // messages before the bounds are checked
 }
 
-// MostSteps is how many steps a ramp may have, and LeastBetween what must lie between two.
+// MostSteps is how many steps a ramp may have, and LeastBetween the shortest time between two.
 const (
 	MostSteps    = 1000
 	LeastBetween = time.Second
 )
 
-// StartRamp stores a ramp for the dispatchers to carry out, unless it is a dry run or leads
-// nowhere.
+// StartRamp stores a ramp, which the instances then carry out. It stores nothing in a dry run, or
+// when the route has the weights already.
 func (d *Draft) StartRamp(ctx context.Context, p *RampPlan) (*RampStarted, error) {
 	if err := d.need(); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (d *Draft) StartRamp(ctx context.Context, p *RampPlan) (*RampStarted, error
 	return started, nil
 }
 
-// ramp leads from the weights that the route has to those named; the others stay.
+// ramp is the ramp from the weights of the route to those in To. Channels not in To keep theirs.
 func (p *RampPlan) ramp(doc *config.Routing, by *By) (ledger.Ramp, error) {
 	r := ledger.Ramp{
 		Route: p.Route, From: map[string]string{}, To: map[string]string{}, Steps: p.Steps,
@@ -141,8 +141,8 @@ func (p *RampPlan) ramp(doc *config.Routing, by *By) (ledger.Ramp, error) {
 	return r, nil
 }
 
-// planned works out every step by the very function that will make them, and finds weights
-// that the document could not take before the ramp gets there.
+// planned computes every step by the function that will make them later, so that weights which the
+// document cannot take are found before the ramp starts.
 func (d *Draft) planned(r *ledger.Ramp) ([]RampStep, error) {
 	doc := d.Document
 	at := *r
@@ -176,8 +176,8 @@ func leadsNowhere(r *ledger.Ramp) bool {
 	return true
 }
 
-// SteerRamp holds, resumes or cancels the ramp of a route. It tells the ramp as it was when there
-// is nothing to do, or in a dry run.
+// SteerRamp holds, resumes or cancels the ramp of a route. In a dry run, or when the ramp is in
+// that state already, it returns the unchanged ramp.
 func (d *Draft) SteerRamp(
 	ctx context.Context, route string, to ledger.RampState,
 ) (*RampStarted, error) {
@@ -207,7 +207,7 @@ func (d *Draft) SteerRamp(
 	return &RampStarted{Version: d.Current.Version, Applied: true, Ramp: NewRamp(now)}, nil
 }
 
-// openRamp finds the ramp of a route that runs or is held.
+// openRamp finds the ramp of a route that runs or is held. The error is a NoRamp if there is none.
 func (d *Draft) openRamp(ctx context.Context, route string) (*ledger.Ramp, error) {
 	if err := d.need(); err != nil {
 		return nil, err

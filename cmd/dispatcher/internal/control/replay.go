@@ -17,13 +17,13 @@ import (
 	"dispatcher/selector"
 )
 
-// Publish writes a record to a topic and returns nil once all replicas in step have it.
+// Publish writes a record to a topic. It returns nil once all in-sync replicas have it.
 type Publish func(ctx context.Context, topic, id string, value []byte) error
 
 // ReplayConfig is what a Replayer needs.
 type ReplayConfig struct {
 	Ledger *ledger.Ledger
-	// Routing is the one in force: what would be a dead record again under it is not published.
+	// Routing is the one in force. A record that it would make dead again is not published.
 	Routing      *config.Routing
 	Region       numbers.Region // of numbers without a country code
 	AllowUnknown bool           // envelopes may have unknown fields
@@ -32,23 +32,23 @@ type ReplayConfig struct {
 
 // Replaying says how dead records are published again.
 type Replaying struct {
-	Whole   []byte            // in place of the record; nil for none
-	Changes []envelope.Change // of the record, or none
-	Again   bool              // also a record that was replayed and has not arrived
+	Whole   []byte            // replaces the record's bytes; nil to keep them
+	Changes []envelope.Change // edits of single fields
+	Again   bool              // also replay a record whose last replay is not in the ledger
 	By      By
 }
 
-// Replayed is what became of one record.
+// Replayed is the result for one record.
 type Replayed struct {
 	Record    string // its position
 	Published bool
-	ID        string // that it is published under
-	NewID     bool   // it is not the record's own
+	ID        string // the id that it is published under
+	NewID     bool   // ID is not the record's own
 	Topic     string
-	// Why completes the sentence "record ..." where it was not published; empty in a dry run.
+	// Why says why it was not published: the rest of a sentence that begins with "record ...". It is
+	// empty when it was published, and in a dry run that finds nothing wrong.
 	Why string
-	// NoPayload means that the record itself cannot be read: it can be replayed when its bytes are
-	// given anew.
+	// NoPayload means that the stored bytes cannot be used. Replaying.Whole can replace them.
 	NoPayload bool
 	// Message is what would be published, in a dry run.
 	Message *envelope.Message
@@ -66,14 +66,14 @@ func NewReplayer(cfg ReplayConfig) (*Replayer, error) {
 	return &Replayer{cfg, routing}, err
 }
 
-// replayKey draws for the check of a record: the draw is not looked at.
+// replayKey is for the draw that the check of a record makes; its result is not used.
 var replayKey = selector.Key{1}
 
 // MostReplayed bounds how many records are replayed at once.
 const MostReplayed = 1000
 
-// Matching are the records of a filter that were not replayed, the oldest first. There are limit at
-// most.
+// Matching returns records that match a filter and were not replayed: the newest limit of them,
+// ordered from the oldest.
 func (r *Replayer) Matching(
 	ctx context.Context, f *ledger.DeadFilter, limit int,
 ) ([]ledger.DeadRecord, error) {
@@ -84,7 +84,8 @@ func (r *Replayer) Matching(
 	return found, err
 }
 
-// FindDead reads the dead record with an id or at a position.
+// FindDead reads the dead record with an id, or at a Kafka position. The error is an Unknown when
+// there is none.
 func FindDead(ctx context.Context, l *ledger.Ledger, name string) (ledger.DeadRecord, error) {
 	d, err := l.DeadRecords.Find(ctx, name)
 	if origin, ok := ledger.ParseOrigin(name); ok && errors.Is(err, ledger.ErrNoDeadRecord) {
@@ -96,8 +97,8 @@ func FindDead(ctx context.Context, l *ledger.Ledger, name string) (ledger.DeadRe
 	return d, err
 }
 
-// Replay publishes one record again. An error means that it may not have been published although
-// that is on record.
+// Replay publishes one record again. An Unpublished error means that the replay is recorded, but
+// may not be in Kafka.
 func (r *Replayer) Replay(
 	ctx context.Context, d *ledger.DeadRecord, how *Replaying,
 ) (done Replayed, err error) {
@@ -137,8 +138,7 @@ func (r *Replayer) Replay(
 	return done, nil
 }
 
-// Unpublished means that a replay, or a test message, is on record, and that Kafka has not
-// confirmed it.
+// Unpublished means that a replay or a test message is recorded, but Kafka has not confirmed it.
 type Unpublished struct {
 	Record string
 	Fix    string // what to do
@@ -151,14 +151,14 @@ func (u *Unpublished) Error() string {
 
 func (u *Unpublished) Unwrap() error { return u.Err }
 
-// replay is that of one record.
+// replay is the replay of one record.
 type replay struct {
 	*Replayer
 	how  *Replaying
 	done *Replayed
 }
 
-// compose makes the envelope that is published.
+// compose makes the envelope to publish. A non-empty why says that it cannot be published.
 func (r *replay) compose(
 	ctx context.Context, d *ledger.DeadRecord,
 ) (value []byte, m *envelope.Message, why string, err error) {
@@ -191,12 +191,12 @@ func (r *replay) compose(
 	return value, m, why, nil
 }
 
-// id is that which the record is published under: its own, or a new one where it has none or
-// another message has it. A record that is replayed again keeps what it got.
+// id is the id to publish under: the record's own, or a new one if it has none or another message
+// has it. A record that is replayed again keeps the id of its first replay.
 func (r *replay) id(
 	ctx context.Context, d *ledger.DeadRecord, value []byte,
 ) (id, why string, err error) {
-	m, _ := envelope.Decode(value, true) // the id is read whatever else is wrong
+	m, _ := envelope.Decode(value, true) // it reads the id even if other fields are wrong
 	if d.Replay != nil {
 		return r.replayedID(ctx, d, m.ID)
 	}
@@ -216,13 +216,13 @@ func (r *replay) id(
 	return made, "", nil
 }
 
-// given reports whether the operator says what the id is.
+// given reports whether the operator has set the id.
 func (r *replay) given() bool {
 	return r.how.Whole != nil ||
 		slices.ContainsFunc(r.how.Changes, func(c envelope.Change) bool { return c.Field == "id" })
 }
 
-// replayedID is the id of a record that was replayed before, if that has not arrived.
+// replayedID is the id of a record that was replayed before, if that replay is not in the ledger.
 func (r *replay) replayedID(
 	ctx context.Context, d *ledger.DeadRecord, given string,
 ) (id, why string, err error) {
@@ -246,8 +246,8 @@ func (r *replay) replayedID(
 	return "", was + ", which is " + string(record.Message.State), nil
 }
 
-// decode reads what would be published as the dispatcher will: why says that it would be a dead
-// record again.
+// decode decodes and plans the envelope as the dispatcher will. The returned text says why it would
+// be a dead record again; it is empty when it would not.
 func (r *replay) decode(d *ledger.DeadRecord, value []byte) (*envelope.Message, []byte, string) {
 	unknown := r.cfg.AllowUnknown
 	m, problem := envelope.Decode(value, unknown)
@@ -271,8 +271,8 @@ func (r *replay) decode(d *ledger.DeadRecord, value []byte) (*envelope.Message, 
 	return &m, value, ""
 }
 
-// topic is where the record came from if its lane still reads that, else the lane's first topic;
-// empty if the lane is gone.
+// topic is the record's own topic if its lane still reads it, else the first topic of the lane. It
+// is empty if the lane is gone.
 func (r *Replayer) topic(d *ledger.DeadRecord) string {
 	for i := range r.cfg.Routing.Lanes {
 		lane := &r.cfg.Routing.Lanes[i]
@@ -287,7 +287,7 @@ func (r *Replayer) topic(d *ledger.DeadRecord) string {
 	return ""
 }
 
-// PayloadTrouble says why the record itself cannot be read.
+// PayloadTrouble says why the bytes of a record cannot be read.
 func PayloadTrouble(err error) string {
 	if errors.Is(err, ledger.ErrPayloadHidden) {
 		return "the login of DISPATCHER_POSTGRES_URL may not read numbers and texts: use one that is " +

@@ -8,23 +8,23 @@ import (
 	"dispatcher/ledger"
 )
 
-// Settlement says what became of an ambiguous submission, as somebody knows it from the provider's
-// own log.
+// Settlement says what happened to an ambiguous submission, as an operator has learned it from the
+// provider.
 type Settlement struct {
 	As        string // one of Verdicts
-	Reference string // the provider's id of the message, if it has been taken
+	Reference string // the provider's id of the message, if the provider took it
 	By        By
 }
 
-// Verdicts are the words for what became of a submission.
+// Verdicts are the values of Settlement.As.
 var Verdicts = []string{"taken", "not_taken", "final"}
 
 var verdicts = map[string]ledger.ResolvedAs{
 	"taken": ledger.Taken, "not_taken": ledger.NotTaken, "final": ledger.Unresolved,
 }
 
-// Settle settles an ambiguous attempt of a message, by its number or, when that is 0, the latest.
-// Where that cannot be, why completes the sentence "message ID ...".
+// Settle settles an ambiguous attempt of a message: that with the number, or the latest when it is
+// 0. If that is impossible, why says so: the rest of a sentence that begins with "message ID ...".
 func Settle(
 	ctx context.Context, l *ledger.Ledger, id string, number int, s *Settlement,
 ) (attempt ledger.Attempt, why string, err error) {

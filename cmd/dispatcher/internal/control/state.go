@@ -23,7 +23,7 @@ func (d *Draft) SetState(
 	})
 }
 
-// knownChannel says which channels there are when this is none of them.
+// knownChannel returns an Unknown that lists all channels when this is none of them.
 func knownChannel(doc *config.Routing, channel string) error {
 	if names := doc.ChannelNames(); !slices.Contains(names, channel) {
 		return unknownf("there is no channel %q; choose one of %s", channel,

@@ -18,15 +18,15 @@ import (
 	"dispatcher/selector"
 )
 
-// TestConfig is what a test message is sent with.
+// TestConfig is what SendTest needs.
 type TestConfig struct {
 	Ledger       *ledger.Ledger
-	Region       string // of numbers without a country code; empty for none
+	Region       string // country of numbers without a country code; empty refuses them
 	AllowUnknown bool
 	Publish      Publish
 }
 
-// TestMessage is one that an operator sends over a channel, to see whether it works.
+// TestMessage is a message that an operator sends over one channel to test it.
 type TestMessage struct {
 	Channel  string
 	To, Text string
@@ -41,12 +41,13 @@ type TestSent struct {
 	Topic string `json:"topic"`
 }
 
-// testLife is how long a test message may wait for its channel: who sends it looks at it now.
+// testLife is how long a test message may wait for its channel. It is short, because its sender
+// watches the result.
 const testLife = 5 * time.Minute
 
-// SendTest publishes a message that only one channel may have, after the record of who did it. It
-// goes the way of every message, so it is counted by the limits, and billed. In a dry run it is
-// checked and not published.
+// SendTest records who sends a test message, then publishes it. Only the channel given may send it.
+// Else it is a message like any other: limits count it and the provider bills it. A dry run checks
+// it and publishes nothing.
 func SendTest(ctx context.Context, cfg *TestConfig, m *TestMessage, by By) (TestSent, error) {
 	_, doc, err := InForce(ctx, cfg.Ledger)
 	if err != nil {
@@ -79,7 +80,7 @@ func SendTest(ctx context.Context, cfg *TestConfig, m *TestMessage, by By) (Test
 	return sent, nil
 }
 
-// mayBeTested refuses a channel that would not get the message.
+// mayBeTested refuses a channel that could not be given the message.
 func mayBeTested(doc *config.Routing, name string) error {
 	if err := knownChannel(doc, name); err != nil {
 		return err
@@ -97,8 +98,8 @@ func mayBeTested(doc *config.Routing, name string) error {
 	return nil
 }
 
-// compose makes the envelope and plans it as the dispatcher will: what it could not use, or would
-// not give to the channel, is not sent.
+// compose makes the envelope, and plans it as the dispatcher will. It refuses one that the
+// dispatcher could not use, or would not give to the channel.
 func (s *TestSent) compose(doc *config.Routing, cfg *TestConfig, of *TestMessage) ([]byte, error) {
 	now := time.Now().UTC()
 	value, err := json.Marshal(map[string]any{
@@ -148,18 +149,18 @@ func (s *TestSent) compose(doc *config.Routing, cfg *TestConfig, of *TestMessage
 	return value, nil
 }
 
-// testPoll is how often a message is looked at that somebody waits for.
+// testPoll is how often AwaitAnswer reads the message.
 const testPoll = 200 * time.Millisecond
 
-// TestAnswer is what became of a test message so far.
+// TestAnswer is the state of a test message.
 type TestAnswer struct {
 	State   string `json:"state" doc:"of the message; empty while it is not in the ledger"`
 	Outcome string `json:"outcome" doc:"of its last attempt; empty while there is none"`
 	Code    string `json:"code" doc:"that the provider gave with it"`
 }
 
-// AwaitAnswer waits until a provider has answered what was sent of a message, or it has ended
-// otherwise. The end of ctx is no error.
+// AwaitAnswer waits until a provider has answered a message, or the message has ended otherwise.
+// When ctx ends first, it returns what is known so far and no error.
 func AwaitAnswer(ctx context.Context, l *ledger.Ledger, id string) (a TestAnswer, err error) {
 	ticker := time.NewTicker(testPoll)
 	defer ticker.Stop()
@@ -188,7 +189,7 @@ func AwaitAnswer(ctx context.Context, l *ledger.Ledger, id string) (a TestAnswer
 	}
 }
 
-// answered reports whether there is something to see: an answer of a provider, or an end.
+// answered reports whether a message in this state has an answer of a provider, or has ended.
 func answered(s ledger.State) bool {
 	switch s {
 	case ledger.Scheduled, ledger.Waiting, ledger.Sending:

@@ -20,7 +20,7 @@ type limitEdit struct {
 	after   *admission.Limit
 }
 
-// limitEdits are those between two documents.
+// limitEdits returns the limits that were added or changed between two documents.
 func limitEdits(before, after *config.Routing) []limitEdit {
 	var edits []limitEdit
 	compare := func(channel string, limits []admission.Limit) {
@@ -43,17 +43,16 @@ func limitEdits(before, after *config.Routing) []limitEdit {
 	return edits
 }
 
-// name is the limit as all commands call it.
+// name is the name of the limit, as in all commands.
 func (e *limitEdit) name() string { return e.after.Key().On(e.channel) }
 
-// closes reports whether the limit lets nothing through any more, and did before.
+// closes reports whether the change sets a limit to 0, which admits nothing.
 func (e *limitEdit) closes() bool {
 	return e.after.Closed() && (e.before == nil || !e.before.Closed())
 }
 
-// warnOfLimits notes what the limits of a changed document let nothing through to, and what a burst
-// leaves. Every command that applies a document says the same, and so does its dry run; see
-// warnOfGranted for the rest.
+// warnOfLimits adds warnings of limits that admit nothing any more, and of bursts that leave little
+// of a limit. A dry run has them too.
 func (d *Draft) warnOfLimits(done *Changed) {
 	edits := limitEdits(d.Base(), done.Routing)
 	for i := range edits {
@@ -68,16 +67,17 @@ func (d *Draft) warnOfLimits(done *Changed) {
 	done.Warnings = append(done.Warnings, idleWarnings(d.Base(), done.Routing)...)
 }
 
-// warnOfGranted notes what the running windows of lowered limits have granted already. It is to be
-// read when the change is in force: until then more is granted.
+// warnOfGranted adds warnings of lowered limits whose running window has granted more than the new
+// limit. It must be called after the change is in force, because until then more is granted.
 func (d *Draft) warnOfGranted(ctx context.Context, done *Changed) error {
 	granted, err := d.grantedAlready(ctx, done.Routing, limitEdits(d.Base(), done.Routing))
 	done.Warnings = append(done.Warnings, granted...)
 	return err
 }
 
-// grantedAlready says of each lowered limit whose running window is beyond it that nothing more
-// goes until it ends. Seconds are over before anybody reads this.
+// grantedAlready returns a warning for each lowered limit whose running window is above it: nothing
+// more is admitted until the window ends. Windows of a second are left out: they end before anybody
+// reads the warning.
 func (d *Draft) grantedAlready(
 	ctx context.Context, after *config.Routing, edits []limitEdit,
 ) ([]string, error) {
@@ -105,8 +105,8 @@ func (d *Draft) grantedAlready(
 	return warnings, nil
 }
 
-// closedBy says whom a max of 0 for a tenant or a prefix shuts out. For whole channels see
-// idleWarnings.
+// closedBy returns the warning of a limit of 0 for a tenant or a prefix. idleWarnings has the
+// warnings of whole channels.
 func closedBy(channel string, scope admission.Scope) []string {
 	who := map[bool]string{true: "Messages of tenant " + scope.Tenant, false: "Messages to " +
 		scope.Prefix}[scope.Tenant != ""]
@@ -121,8 +121,8 @@ func closedBy(channel string, scope admission.Scope) []string {
 	return nil
 }
 
-// burstWarning tells of a burst that leaves less than half of the limit behind it. The default does
-// so only where a message would not fit otherwise.
+// burstWarning returns a warning of a burst that leaves less than half of the limit for the rest of
+// the window. The default burst does so only if a message would not fit otherwise.
 func burstWarning(doc *config.Routing, e *limitEdit) string {
 	l := e.after
 	sustained := config.Sustained(l)
@@ -135,8 +135,7 @@ func burstWarning(doc *config.Routing, e *limitEdit) string {
 		"more through.", e.name(), config.BurstWords(l), l.Max)
 }
 
-// idleWarnings tells of the routes that have no channel left which takes messages, and had one
-// before.
+// idleWarnings returns a warning for each route that loses its last channel that takes messages.
 func idleWarnings(before, after *config.Routing) []string {
 	var warnings []string
 	for _, route := range IdleRoutes(after) {
@@ -148,7 +147,7 @@ func idleWarnings(before, after *config.Routing) []string {
 	return warnings
 }
 
-// IdleRoutes are the names of the routes that have no channel which takes messages.
+// IdleRoutes returns the names of the routes without a channel that takes messages.
 func IdleRoutes(doc *config.Routing) []string {
 	var idle []string
 	for i := range doc.Routes {
@@ -163,7 +162,7 @@ func isIdle(doc *config.Routing, route *config.Route) bool {
 	return !slices.ContainsFunc(route.Channels, func(name string) bool { return takes(doc, name) })
 }
 
-// takes reports whether a channel is enabled and no limit of all its messages is 0.
+// takes reports whether a channel takes messages: it is enabled, and no limit closes it.
 func takes(doc *config.Routing, name string) bool {
 	at := slices.IndexFunc(doc.Channels, func(c config.Channel) bool { return c.Name == name })
 	return at >= 0 && doc.Channels[at].State == config.Enabled && Closing(&doc.Channels[at]) == nil
@@ -179,8 +178,8 @@ func Closing(c *config.Channel) *admission.Limit {
 	return nil
 }
 
-// warnOfFiles notes the files that new or changed settings of channels name and that are not on
-// this machine. They may lie where the dispatchers run, so that is no fault.
+// warnOfFiles adds warnings of files that new or changed settings of channels name and that are not
+// on this machine. They are no errors, because the instances may run on machines that have them.
 func (d *Draft) warnOfFiles(done *Changed) {
 	if d.secrets == nil {
 		return
@@ -200,7 +199,7 @@ func (d *Draft) warnOfFiles(done *Changed) {
 	}
 }
 
-// sameSettings reports whether a channel has been in the document before with these settings.
+// sameSettings reports whether the document before had the channel with the same settings.
 func sameSettings(before *config.Routing, c *config.Channel) bool {
 	return slices.ContainsFunc(before.Channels, func(old config.Channel) bool {
 		return old.Name == c.Name && old.Provider == c.Provider && old.Test == c.Test &&
@@ -208,10 +207,10 @@ func sameSettings(before *config.Routing, c *config.Channel) bool {
 	})
 }
 
-// missingFiles are those that a channel's adapter would read and readFile cannot.
+// missingFiles returns the files that a channel's adapter would read and readFile cannot.
 func missingFiles(c *config.Channel, readFile func(string) ([]byte, error)) []string {
 	var missing []string
-	_ = app.Faults(c, func(name string) ([]byte, error) { // what is in the files is not asked here
+	_ = app.Faults(c, func(name string) ([]byte, error) { // faults in the contents do not matter here
 		content, err := readFile(name)
 		if err != nil && !slices.Contains(missing, name) {
 			missing = append(missing, name)

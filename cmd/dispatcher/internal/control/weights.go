@@ -10,7 +10,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// SetWeights changes some weights of a route, and tells its intervals before and after.
+// SetWeights changes some weights of a route. The result has its intervals before and after.
 func (d *Draft) SetWeights(
 	ctx context.Context, route string, weights []config.Weight,
 ) (*Changed, error) {
@@ -42,7 +42,8 @@ func (d *Draft) SetWeights(
 	return done, nil
 }
 
-// loweredWeights say which weights of a route health weighting keeps below those of the document.
+// loweredWeights returns a warning for each weight of a route that health weighting keeps below the
+// weight of the document.
 func loweredWeights(route *config.Route) []string {
 	var warnings []string
 	for _, w := range route.Weights {
@@ -56,7 +57,7 @@ func loweredWeights(route *config.Route) []string {
 	return warnings
 }
 
-// WeightedRoute finds a route that has weights.
+// WeightedRoute finds a route, and refuses one without weights.
 func WeightedRoute(doc *config.Routing, name string) (*config.Route, error) {
 	route, err := RouteOf(doc, name)
 	if err == nil && route.Weights == nil {
@@ -66,7 +67,7 @@ func WeightedRoute(doc *config.Routing, name string) (*config.Route, error) {
 	return route, err
 }
 
-// RouteWeights is what one route draws by.
+// RouteWeights are the weights of one route.
 type RouteWeights struct {
 	Route    string          `json:"route"`
 	Mode     string          `json:"mode"`
@@ -74,7 +75,7 @@ type RouteWeights struct {
 	Ramp     *Ramp           `json:"ramp"` // null when none runs or is held
 }
 
-// ChannelWeight is one channel's part of it. A route without weights has only names.
+// ChannelWeight is the weight of one channel. On a route without weights only the name is set.
 type ChannelWeight struct {
 	Channel    string       `json:"channel"`
 	Configured *json.Number `json:"configured"`
@@ -83,8 +84,8 @@ type ChannelWeight struct {
 	Share *float64 `json:"share"`
 }
 
-// Weights lists the weights in force of one route, or of all when it has no name, with the ramps
-// under way.
+// Weights lists the weights in force of one route, or of all routes when route is empty, with the
+// ramps that run or are held.
 func Weights(
 	ctx context.Context, l *ledger.Ledger, route string,
 ) (version int64, routes []RouteWeights, err error) {
@@ -110,7 +111,7 @@ func Weights(
 	return v.Version, routes, nil
 }
 
-// WeightsOf lists the weights of one route, or of all when it has no name.
+// WeightsOf lists the weights of one route, or of all routes when name is empty.
 func WeightsOf(doc *config.Routing, name string) ([]RouteWeights, error) {
 	var out []RouteWeights
 	if name != "" {

@@ -11,28 +11,27 @@ import (
 )
 
 const (
-	// keepArrival is how long the first arrival of a message that was not booked is remembered:
-	// providers give up within that time.
+	// keepArrival is how long a first arrival is remembered. Providers stop sending a message again
+	// within that time.
 	keepArrival = 72 * time.Hour
-	// maxArrivals bounds how many are remembered. Beyond it further ones count from when they are
-	// booked.
+	// maxArrivals bounds how many are remembered. Further messages have the time of the arrival that
+	// is booked.
 	maxArrivals = 10_000
 )
 
-// arrivals remembers when messages first arrived that could not be booked. Their providers send
-// them again, and a START that comes again must not look younger than a STOP that arrived in
-// between. Only such messages are remembered: a STOP counts whenever it comes. It is safe for
-// concurrent use.
+// arrivals remembers the first arrival of each START that could not be booked. Its provider sends
+// it again, and then it must not look younger than a STOP that arrived in between. Other messages
+// are not remembered: a STOP may count from any time. It is safe for concurrent use.
 type arrivals struct {
 	mu    sync.Mutex
 	first map[arrival]time.Time // guarded by mu
 }
 
-// arrival is by what a message is known again.
+// arrival identifies a message that is sent again.
 type arrival [16]byte
 
-// arrivalOf is a hash of the provider's reference, or of the content where it gives none: of a
-// START that was not taken, the next one of the same sender is most likely the repetition.
+// arrivalOf is a hash of the provider's reference or, if there is none, of the content: the next
+// START of the same sender is most likely the same message again.
 func arrivalOf(in *ledger.Inbound) arrival {
 	fields := []string{in.Channel, in.Reference}
 	if in.Reference == "" {
@@ -46,7 +45,7 @@ func arrivalOf(in *ledger.Inbound) arrival {
 	return arrival(sum[:16])
 }
 
-// date gives a message that comes again the time of its first arrival.
+// date sets the time of a message that is sent again to that of its first arrival.
 func (a *arrivals) date(in *ledger.Inbound) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,7 +58,7 @@ func (a *arrivals) date(in *ledger.Inbound) {
 	}
 }
 
-// refused remembers a message that was not booked.
+// refused remembers the arrival of a message that was not booked.
 func (a *arrivals) refused(in *ledger.Inbound) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -77,7 +76,7 @@ func (a *arrivals) refused(in *ledger.Inbound) {
 	a.first[arrivalOf(in)] = in.At
 }
 
-// booked forgets a message: what is booked is known again by the ledger.
+// booked forgets a message. Once it is booked, the ledger recognises it.
 func (a *arrivals) booked(in *ledger.Inbound) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// bookAll books whatever waits, batch after batch.
+// bookAll books all queued entries, batch by batch.
 func (i *Intake) bookAll(ctx context.Context) {
 	for {
 		batch := i.queue.next()
@@ -18,12 +18,12 @@ func (i *Intake) bookAll(ctx context.Context) {
 	}
 }
 
-// bookBatch books some entries and answers those who wait for them. A booking is not cut off by the
-// end of the process: its outcome would not be known.
+// bookBatch books some entries and answers their callers. It goes on when ctx ends, because the
+// outcome of a cancelled booking would not be known.
 func (i *Intake) bookBatch(ctx context.Context, batch []*entry) {
 	err := i.withRetry(context.WithoutCancel(ctx), batch)
 	if ledger.Unstorable(err) && len(batch) > 1 {
-		for _, e := range batch { // one that the database cannot hold must not keep back the others
+		for _, e := range batch { // one that the database cannot store must not stop the others
 			i.bookBatch(ctx, []*entry{e})
 		}
 		return
@@ -36,8 +36,8 @@ func (i *Intake) bookBatch(ctx context.Context, batch []*entry) {
 	}
 }
 
-// withRetry repeats a booking for a while if waiting may help. The messages keep their ids, so that
-// one which was booked without an answer is not booked again.
+// withRetry repeats a booking for up to bookTimeout while the database is unavailable. The messages
+// keep their ids, so a message that was booked although no answer came is not booked twice.
 func (i *Intake) withRetry(ctx context.Context, batch []*entry) error {
 	ctx, cancel := context.WithTimeout(ctx, bookTimeout)
 	defer cancel()
@@ -64,7 +64,7 @@ func (i *Intake) withRetry(ctx context.Context, batch []*entry) error {
 	}
 }
 
-// try makes one booking under the directory in force and counts what came of it.
+// try makes one booking under the directory in force and counts its results.
 func (i *Intake) try(
 	book func(react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error),
 ) error {
@@ -81,7 +81,7 @@ func (i *Intake) try(
 	return err
 }
 
-// bookIncomplete publishes messages whose other parts have not come in time.
+// bookIncomplete books messages of which parts are still missing after partTimeout.
 func (i *Intake) bookIncomplete(ctx context.Context) {
 	for ctx.Err() == nil {
 		abandoned := 0

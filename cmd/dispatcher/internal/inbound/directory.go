@@ -7,11 +7,12 @@ import (
 	"dispatcher/ledger"
 )
 
-// Directory knows whose our numbers are. It is immutable and made from the routing document.
+// Directory says which tenant a message of a subscriber belongs to. It is immutable and made from
+// the routing document.
 type Directory struct {
 	numbers  map[string]*owner // by number without plus
 	channels map[string]*owner
-	nobody   *owner // whose no number and no channel is
+	nobody   *owner // owns the numbers and channels that no tenant has
 }
 
 // owner is a tenant with the words that change its opt-out list.
@@ -36,7 +37,7 @@ func NewDirectory(in *config.Inbound) *Directory {
 	return d
 }
 
-// newOwner gives a tenant its own words, or those of the document.
+// newOwner is a tenant with its own keywords if it has any, else with those of the document.
 func newOwner(tenant string, own, document config.Keywords) *owner {
 	if own.Stop == nil && own.Start == nil {
 		own = document
@@ -54,7 +55,8 @@ func newOwner(tenant string, own, document config.Keywords) *owner {
 // bare is a number without its plus, which some providers leave out.
 func bare(number string) string { return strings.TrimLeft(strings.TrimSpace(number), "+") }
 
-// owner is whose the number is that a message came to; a number goes before a channel.
+// owner is the owner of a message to a number on a channel. The number decides; if it has no owner,
+// the channel does.
 func (d *Directory) owner(channel, to string) *owner {
 	if o := d.numbers[bare(to)]; o != nil {
 		return o
@@ -65,8 +67,8 @@ func (d *Directory) owner(channel, to string) *owner {
 	return d.nobody
 }
 
-// change is what a message changes. One that lacks a part is no keyword, whatever is left of it;
-// one without a sender concerns nobody.
+// change is the change of the opt-out list that a message asks for. A message with missing parts is
+// no keyword, and one without a sender changes nothing.
 func (o *owner) change(m *ledger.Subscribed) ledger.Change {
 	if len(m.Missing) > 0 || m.From == "" || len(m.Text) > longestKeyword {
 		return ledger.NoChange
@@ -74,12 +76,12 @@ func (o *owner) change(m *ledger.Subscribed) ledger.Change {
 	return o.words[config.Keyword(m.Text)]
 }
 
-// starts reports whether a message that is whole would take its sender off a list.
+// starts reports whether a message of one part would take its sender off an opt-out list.
 func (d *Directory) starts(in *ledger.Inbound) bool {
 	m := ledger.Subscribed{From: in.From, Text: in.Text}
 	return in.Parts < 2 && d.owner(in.Channel, in.To).change(&m) == ledger.OptIn
 }
 
-// longestKeyword bounds the texts that are compared with keywords, in bytes, signs around them
-// included.
+// longestKeyword bounds the texts that are compared with keywords, in bytes, with the punctuation
+// around them.
 const longestKeyword = 400

@@ -1,8 +1,8 @@
-// Package inbound takes the messages that subscribers send, over the connections of channels and
-// from webhooks: it finds out whose they are, recognises keywords such as STOP and START, and has
-// them booked in batches.
+// Package inbound takes the messages that subscribers send, from the connections of channels and
+// from webhooks. It finds the tenant of each, recognises keywords such as STOP and START, and books
+// messages in batches: it stores them in the ledger.
 //
-// A provider gets its acknowledgement when a message is durable: until then it has the message, and
-// sends it again. Parts are joined, repeated messages dropped and opt-out lists changed by package
-// ledger, in the transaction that books them; package kafka carries them to Kafka.
+// A message is acknowledged when it is durable. Without an acknowledgement its provider sends it
+// again. Package ledger joins parts, drops repeated messages and changes opt-out lists, in the
+// transaction that books them. Package kafka publishes them.
 package inbound

@@ -10,18 +10,18 @@ import (
 	"dispatcher/provider"
 )
 
-// Bounds of what is stored. No handset can send so much: a text has at most 255 parts.
+// Bounds of what is stored. No message is longer: a text has at most 255 parts.
 const (
 	longestText  = 64 << 10 // bytes
 	longestField = 256      // bytes of a number or a reference
 )
 
-// longestShortCode is how many digits a short code has at most in common use: it is nobody's
-// number.
+// longestShortCode is the largest number of digits of a short code. A sender of that length is not
+// the number of a subscriber.
 const longestShortCode = 6
 
-// subscriber is the number of a sender as messages to him have it: some peers give it as it is
-// written within their country. e164 knows how; short codes and names stay as they are.
+// subscriber is the number of a sender in the form that recipients have. Some providers give it in
+// national form, which e164 converts. Short codes and names stay as they are.
 func subscriber(from string, e164 func(string) string) string {
 	if len(from) <= longestShortCode || strings.Trim(from, "+0123456789") != "" {
 		return from
@@ -29,7 +29,7 @@ func subscriber(from string, e164 func(string) string) string {
 	return e164(from)
 }
 
-// newInbound gives a message its id and makes its texts fit to be stored.
+// newInbound gives a message its id, and makes its texts storable.
 func newInbound(
 	channel string, in *provider.Inbound, e164 func(string) string, now time.Time,
 ) ledger.Inbound {
@@ -57,7 +57,7 @@ func storable(s string, longest int) string {
 	return s[:longest]
 }
 
-// entry is what one caller wants to have booked together, and waits for.
+// entry holds the messages of one caller, which waits until they are booked.
 type entry struct {
 	in   []ledger.Inbound
 	done chan error // capacity 1: gets nil once all of it is durable

@@ -15,37 +15,36 @@ import (
 const (
 	// maxBatch is how many messages one transaction books.
 	maxBatch = 500
-	// maxWaiting bounds the messages that wait for that.
+	// maxWaiting bounds the messages that wait to be booked.
 	maxWaiting = 5000
 	// takeTimeout is how long Take waits for the database.
 	takeTimeout = 2 * time.Second
-	// bookTimeout bounds one booking with its repetitions. Over a new connection it takes four
-	// round trips: a shorter bound would cut each connection to a database a second away before it
-	// is of use.
+	// bookTimeout bounds one booking with its repetitions. A booking over a new connection takes
+	// four round trips: with a round trip of a second, a shorter bound would end every try.
 	bookTimeout = 10 * time.Second
-	// forgetTimeout bounds what tidies up.
+	// forgetTimeout bounds the deletion of old data.
 	forgetTimeout = 15 * time.Second
-	// firstPause and longestPause are those before a booking that failed is tried again.
+	// firstPause and longestPause bound the pauses before a failed booking is repeated.
 	firstPause   = 20 * time.Millisecond
 	longestPause = 500 * time.Millisecond
-	// awayPause is how long nothing is taken after a booking failed for good.
+	// awayPause is how long no message is taken after a booking has failed for good.
 	awayPause = time.Second
 	// partTimeout is how long a part waits for the others of its message.
 	partTimeout = 10 * time.Minute
-	// partsEvery is how often parts are looked for that have waited so long, and forgetEvery how
-	// often what need not be remembered any more is dropped.
+	// partsEvery is how often messages with missing parts are searched, and forgetEvery how often
+	// old data is deleted.
 	partsEvery  = 15 * time.Second
 	forgetEvery = 10 * time.Minute
 )
 
-// Why a message is not taken. Its provider keeps it and sends it again.
+// Errors of Book. The provider sends the message again.
 var (
 	errClosed = errors.New("inbound messages are not taken any more, because this process ends")
 	errAway   = errors.New("inbound messages are not taken while the database is away")
 	errFull   = errors.New("more inbound messages arrive than the database takes")
 )
 
-// Store books messages of subscribers; see *ledger.Inbox, which does.
+// Store stores messages of subscribers. *ledger.Inbox is one.
 type Store interface {
 	Book(ctx context.Context, in []ledger.Inbound,
 		react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error)
@@ -59,10 +58,9 @@ var _ Store = (*ledger.Inbox)(nil)
 // Config is what an Intake needs.
 type Config struct {
 	Store Store
-	// Directory returns the one of the routing in force; never nil. It must not block.
+	// Directory returns the Directory of the routing in force; never nil. It must not block.
 	Directory func() *Directory
-	// E164 brings the number of a subscriber into the form that recipients have, or leaves it as it
-	// is.
+	// E164 converts the number of a subscriber to the form that recipients have, if it can.
 	E164     func(number string) string
 	Registry prometheus.Registerer
 	// Trouble is called for every booking that failed.
@@ -78,13 +76,13 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Intake takes messages from all channels and books them in the order in which they came. It is
-// safe for concurrent use. Nothing is booked before Run, and nothing taken after it.
+// Intake takes messages from all channels and books them in the order of arrival. It is safe for
+// concurrent use. It books nothing before Run starts, and takes nothing after Run ends.
 type Intake struct {
 	cfg     Config
 	queue   *queue
 	metrics *metrics
-	starts  arrivals // of messages that would take their sender off a list
+	starts  arrivals // of messages that would take their sender off an opt-out list
 }
 
 // New returns an Intake. Run must be called.
@@ -95,9 +93,9 @@ func New(cfg Config) (*Intake, error) {
 	return &Intake{cfg: cfg, queue: newQueue(), metrics: newMetrics(cfg.Registry)}, nil
 }
 
-// Take is Book for one message and an adapter that has no context: it waits for the database for
-// two seconds at most, usually for some milliseconds, and while the database is known to be away
-// not at all. Not taken asks the provider to send the message again.
+// Take is Book for one message, for adapters that have no context. It waits at most takeTimeout,
+// usually some milliseconds, and not at all while the database is known to be away. When taken is
+// false, the provider has to send the message again.
 func (i *Intake) Take(channel string, in provider.Inbound) (taken bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), takeTimeout)
 	defer cancel()
@@ -105,9 +103,8 @@ func (i *Intake) Take(channel string, in provider.Inbound) (taken bool) {
 }
 
 // Book returns nil once all of the messages are durable. After an error the provider has to send
-// them again: what was booked all the same is known again by its reference. When ctx ends, a
-// booking that has begun is still waited for, at most a few seconds, because its outcome will be
-// known then.
+// them again; those that were booked nevertheless are recognised by their reference. When ctx ends,
+// Book still waits for a booking that has begun, at most bookTimeout, to learn its outcome.
 func (i *Intake) Book(ctx context.Context, channel string, in []provider.Inbound) error {
 	for some := range slices.Chunk(in, maxBatch) {
 		if err := i.book(ctx, channel, some); err != nil {
@@ -119,7 +116,7 @@ func (i *Intake) Book(ctx context.Context, channel string, in []provider.Inbound
 	return nil
 }
 
-// book has up to maxBatch messages booked in one transaction.
+// book queues up to maxBatch messages, which are booked in one transaction, and waits for that.
 func (i *Intake) book(ctx context.Context, channel string, in []provider.Inbound) error {
 	now := time.Now()
 	e := &entry{in: make([]ledger.Inbound, len(in)), done: make(chan error, 1)}
@@ -132,7 +129,7 @@ func (i *Intake) book(ctx context.Context, channel string, in []provider.Inbound
 	return err
 }
 
-// remember notes which of those who want to be taken off a list could not be booked.
+// remember updates starts with the messages of a booking.
 func (i *Intake) remember(in []ledger.Inbound, booked bool) {
 	directory := i.cfg.Directory()
 	for k := range in {
@@ -161,7 +158,7 @@ func (i *Intake) await(ctx context.Context, e *entry, now time.Time) error {
 	}
 }
 
-// Run books until ctx ends, and then what still waits.
+// Run books until ctx ends, and then the messages that are still queued.
 func (i *Intake) Run(ctx context.Context) {
 	parts, forget := time.NewTicker(partsEvery), time.NewTicker(forgetEvery)
 	defer parts.Stop()

@@ -59,7 +59,7 @@ func (m *metrics) refused(channel string, n int) {
 	m.arrived.WithLabelValues(channel, "refused").Add(float64(n))
 }
 
-// heard is what is counted of one message.
+// heard holds the labels of one message.
 type heard struct{ channel, keyword string }
 
 func newHeard(m *ledger.Subscribed, r *ledger.Reaction) heard {

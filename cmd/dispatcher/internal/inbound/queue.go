@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// queue holds what waits to be booked, in the order in which it came. It is bounded: what finds no
-// room stays with its provider.
+// queue holds the entries to be booked, in the order of arrival. It is bounded: when it is full,
+// messages are refused, and their providers send them again.
 type queue struct {
 	wake chan struct{} // capacity 1: there is something to book
 
@@ -15,13 +15,13 @@ type queue struct {
 	entries  []*entry // guarded by mu
 	messages int      // guarded by mu: in entries
 	closed   bool     // guarded by mu
-	// guarded by mu: nothing is taken before this time, because the database is away
+	// guarded by mu: entries are refused before this time, because the database is away
 	away time.Time
 }
 
 func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
 
-// add takes an entry, or says why not.
+// add queues an entry, or returns why it cannot.
 func (q *queue) add(e *entry, now time.Time) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -41,7 +41,7 @@ func (q *queue) add(e *entry, now time.Time) error {
 	return nil
 }
 
-// withdraw takes an entry out again; false means that it is being booked, or is.
+// withdraw removes an entry. It returns false when its booking has begun or is done.
 func (q *queue) withdraw(e *entry) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -53,7 +53,7 @@ func (q *queue) withdraw(e *entry) bool {
 	return true
 }
 
-// next takes entries out for one booking.
+// next removes the entries of the next booking.
 func (q *queue) next() (batch []*entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -67,15 +67,14 @@ func (q *queue) next() (batch []*entry) {
 	return batch
 }
 
-// pause refuses everything until a time: nothing can be booked, and whoever waited for that would
-// wait in vain.
+// pause refuses entries until a time: they cannot be booked, so their callers need not wait.
 func (q *queue) pause(until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.away = until
 }
 
-// close refuses everything from now on.
+// close refuses entries from now on.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -5,14 +5,14 @@ import (
 	"dispatcher/ledger"
 )
 
-// keywords are the words for changes on the topic of inbound messages and in metrics.
+// keywords are the names of changes in the records of inbound messages and in metrics.
 var keywords = map[ledger.Change]string{
 	ledger.NoChange: "", ledger.OptOut: "stop",
 	ledger.OptIn: "start",
 }
 
-// react composes the record of a message and says what it changes. The key is the sender's number,
-// so that what one subscriber sends stays in order.
+// react makes the record of a message, and says what the message changes. The key of the record is
+// the sender's number, so that the messages of one subscriber stay in order.
 func (d *Directory) react(m *ledger.Subscribed) ledger.Reaction {
 	owner := d.owner(m.Channel, m.To)
 	change := owner.change(m)

@@ -1,5 +1,5 @@
-// Package lookup reads from the ledger what explanations of messages and reports of days are made
-// of. What they say is for the package report.
+// Package lookup reads the data for explanations of messages and for reports of days from the
+// ledger. Package report turns them into text.
 package lookup
 
 import (
@@ -16,9 +16,9 @@ import (
 	"dispatcher/selector"
 )
 
-// Explain tells from the record why a message went where it went. Keys are those of the draws;
-// without them the explanation cannot tell second draws. The error is ledger.ErrNoMessage when no
-// message has the id.
+// Explain reads a message and explains its route, channels and waits. Keys are the keys of the
+// draws; without them the explanation leaves out second draws. The error is ledger.ErrNoMessage
+// when no message has the id.
 func Explain(
 	ctx context.Context, l *ledger.Ledger, keys []selector.Key, id string,
 ) (*report.Explanation, error) {
@@ -41,8 +41,8 @@ func Explain(
 	return &explanation, nil
 }
 
-// explainSource reads what the explanation of a record needs beside it. The clock is read after the
-// record, so that no wait begins after now.
+// explainSource reads what the explanation of a record needs besides the record. The clock is read
+// after the record, so that no wait in the record begins after Source.Now.
 func explainSource(
 	ctx context.Context, l *ledger.Ledger, record *ledger.Record,
 ) (*report.Source, error) {
@@ -69,7 +69,7 @@ func explainSource(
 	}
 	stored, err := l.Routing.Version(ctx, seen.Version)
 	if errors.Is(err, ledger.ErrNoRouting) {
-		return source, nil // it is explained without what the version says of its limits
+		return source, nil // the explanation does without the limits of that version
 	}
 	if err == nil {
 		source.WaitDoc, err = control.StoredRouting(&stored)
@@ -77,8 +77,8 @@ func explainSource(
 	return source, err
 }
 
-// zoneInForce is the business time zone of the current routing; nil before there is any. A message
-// is explained in it also when it is dead, or was planned under a document with another zone.
+// zoneInForce is the business time zone of the current routing; nil when there is no routing. All
+// messages are explained in it, also those planned under another zone.
 func zoneInForce(ctx context.Context, l *ledger.Ledger) (*time.Location, error) {
 	stored, err := l.Routing.Current(ctx)
 	if errors.Is(err, ledger.ErrNoRouting) {
@@ -94,8 +94,8 @@ func zoneInForce(ctx context.Context, l *ledger.Ledger) (*time.Location, error) 
 	return doc.Timezone, nil
 }
 
-// beginsAhead is when the window of the limit begins that a message waits for, if that is in the
-// future; zero otherwise.
+// beginsAhead is the start of the running window of the limit that a message waits for, if that is
+// in the future; zero otherwise.
 func beginsAhead(ctx context.Context, l *ledger.Ledger, m *ledger.Message) (time.Time, error) {
 	channel, key, ok := admission.ParseOn(m.WaitsFor)
 	if !ok || m.State != ledger.Waiting {

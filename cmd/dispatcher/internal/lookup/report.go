@@ -15,15 +15,15 @@ import (
 	"dispatcher/ledger"
 )
 
-// notBegun refuses a day of which there is nothing to report yet.
+// notBegun is the error of a day in the future.
 func notBegun(name, day string, zone *time.Location) error {
 	return &control.Refused{Err: fmt.Errorf(
 		"%s %s has not begun in %s: there is nothing to report yet", name, day, zone)}
 }
 
-// BusinessDay is noon of a day and the zone in which it is cut, see app.BusinessDay. No day is
-// today, in the zone of the current routing, and a day in the future is refused. Errors call the
-// day by name.
+// BusinessDay returns noon of a day, and the time zone of that business day; see app.BusinessDay.
+// An empty day is today in the zone of the current routing. It refuses a day in the future. name is
+// what errors call the day, such as a flag.
 func BusinessDay(
 	ctx context.Context, l *ledger.Ledger, current *config.Routing, name, day string, now time.Time,
 ) (time.Time, *time.Location, error) {
@@ -44,7 +44,7 @@ func BusinessDay(
 	return found, zone, err
 }
 
-// Daily reads what the report of a day is made of; no day is today.
+// Daily reads the figures of the report of a day; an empty day is today. For name see BusinessDay.
 func Daily(
 	ctx context.Context, l *ledger.Ledger, current *config.Routing, name, day string, now time.Time,
 ) (*report.Figures, error) {
@@ -83,7 +83,7 @@ func Daily(
 	return f, err
 }
 
-// routingVersions are the routing documents that figures are held against.
+// routingVersions reads the routing documents of the versions that figures belong to.
 func routingVersions(
 	ctx context.Context, l *ledger.Ledger, wanted []int64,
 ) (map[int64]*config.Routing, error) {
@@ -101,14 +101,14 @@ func routingVersions(
 	return out, nil
 }
 
-// Between names the days of a range, and what errors call them. To is today when it is empty, From
-// the first day of the unit that To lies in.
+// Between is a range of days. An empty To is today, an empty From the first day of the unit (such
+// as the month) that To is in. FromName and ToName are what errors call them.
 type Between struct {
 	From, To         string
 	FromName, ToName string
 }
 
-// Days are noons of the days of a range.
+// Days returns noon of each day of a range.
 func Days(
 	ctx context.Context, l *ledger.Ledger, current *config.Routing, unit report.Unit, b *Between,
 	now time.Time,
@@ -125,7 +125,7 @@ func Days(
 	}
 	var dates []string
 	last := to.Format(time.DateOnly)
-	// Dates, not instants: a day may have 23 or 25 hours.
+	// Count dates and not hours: a day may have 23 or 25.
 	day := time.Date(from.Year(), from.Month(), from.Day(), 12, 0, 0, 0, time.UTC)
 	for ; day.Format(time.DateOnly) <= last; day = day.AddDate(0, 0, 1) {
 		dates = append(dates, day.Format(time.DateOnly))
@@ -135,7 +135,7 @@ func Days(
 			b.ToName, last)}
 	}
 	noons, err := app.BusinessDays(ctx, l.Routing, dates)
-	if errors.Is(err, ledger.ErrNoRouting) { // of an empty database: see businessDay
+	if errors.Is(err, ledger.ErrNoRouting) { // an empty database
 		noons = nil
 		for _, date := range dates {
 			noon, err := app.ParseDate(date, zone)
@@ -149,7 +149,7 @@ func Days(
 	return noons, err
 }
 
-// rangeEnd is noon of the first or last day of a range, no day in the future.
+// rangeEnd returns noon of the first or last day of a range. It refuses a day in the future.
 func rangeEnd(
 	ctx context.Context, l *ledger.Ledger, current *config.Routing, name, date string, now time.Time,
 ) (time.Time, *time.Location, error) {
@@ -160,8 +160,8 @@ func rangeEnd(
 	return noon.In(zone), zone, nil
 }
 
-// Range adds what the ledger has of the days, told apart by hour too where plots need it. done may
-// be nil; it is told how many days have been added up.
+// Range sums the figures of the days into f, by hour too if hours is set, as plots need it. done
+// may be nil; it is called with the number of days done so far.
 func Range(
 	ctx context.Context, l *ledger.Ledger, f *report.RangeFigures, hours bool, done func(int64),
 ) (*report.RangeFigures, error) {

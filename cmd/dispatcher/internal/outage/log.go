@@ -7,14 +7,14 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// Report is a part of the process saying that something is away or failed.
+// Report says that something is away or failed.
 type Report struct {
-	// What is away, such as "PostgreSQL"; it begins the sentences of the log. Reporter is the
-	// part that noticed.
+	// What is the thing that is away, such as "PostgreSQL"; sentences in the log begin with it.
+	// Reporter is the part of the process that noticed.
 	What, Reporter string
-	// Sentence tells an operator what it means and what to do.
+	// Sentence says what that means for an operator, and what to do.
 	Sentence string
-	// Err is the error of the driver; logged at debug level.
+	// Err is the error of the driver; it is logged at debug level.
 	Err error
 	// Fields adds fields to the warning; may be nil.
 	Fields func(*zerolog.Event)
@@ -31,7 +31,7 @@ type Log struct {
 // NewLog returns a Log that writes to log.
 func NewLog(log zerolog.Logger) *Log { return &Log{log: log} }
 
-// Down says that something is away.
+// Down reports that something is away.
 func (l *Log) Down(r Report) Step {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,14 +43,14 @@ func (l *Log) Down(r Report) Step {
 	return step
 }
 
-// Fault says that something failed, without an end that would be reported. Faults with different
-// errors are different faults.
+// Fault reports a failure whose end nobody will report. Failures with different errors are
+// different faults.
 func (l *Log) Fault(r Report) {
 	l.detail(r)
 	l.fault(r)
 }
 
-// fault is Fault without the line at debug level.
+// fault is Fault without logging the error at debug level.
 func (l *Log) fault(r Report) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +84,7 @@ func (l *Log) detail(r Report) {
 		Msg("cannot be done now, trying again")
 }
 
-// Up says that something works for a reporter.
+// Up reports that something works for a reporter.
 func (l *Log) Up(what, reporter string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +93,7 @@ func (l *Log) Up(what, reporter string) {
 	}
 }
 
-// Forget drops a reporter that reports no more.
+// Forget drops a reporter that will not report again.
 func (l *Log) Forget(what, reporter string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +107,7 @@ func (l *Log) Since(what string) (time.Time, bool) {
 	return l.tracker.Since(what)
 }
 
-// round makes a duration readable: to the second, and shorter ones to the millisecond.
+// round rounds a duration to the second, a shorter one to the millisecond.
 func round(d time.Duration) time.Duration {
 	if d < time.Second {
 		return d.Round(time.Millisecond)

@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// A failure that is no outage is reported after strikes looks that found nothing away although work
-// failed: a single failure is tried again and needs nobody. Failures further apart than forgive are
-// counted anew; it is that long because whoever fails repeatedly backs off.
+// Failures without an outage are reported after strikes looks that found nothing away, because a
+// single failure is retried and needs no operator. The count begins again after a pause longer than
+// forgive. That is long, because repeated failures back off.
 const (
 	strikes = 5
 	forgive = 20 * time.Second
 )
 
-// Probe finds out whether failures are due to an outage, and when the outage is over. The parts
-// that fail cannot say: each sees one connection, and notices no end while it has nothing to do.
+// Probe finds out whether failures are due to an outage, and when the outage is over. The failing
+// parts cannot: each sees one connection, and an idle part does not notice the end.
 type Probe struct {
-	// Log gets its reports.
+	// Log gets the reports.
 	Log *Log
-	// Reporter is the name under which it reports.
+	// Reporter is the Reporter of its reports.
 	Reporter string
 	// Look returns what is away, or nil when nothing is. It must end with its context.
 	Look func(ctx context.Context) *Report
-	// Timeout bounds a look.
+	// Timeout bounds one call of Look.
 	Timeout time.Duration
-	// Again is the pause between two looks while something is away or fails; Idle the pause
+	// Again is the pause between two looks while something is away or fails; Idle is the pause
 	// otherwise. With Idle 0 it looks only after a failure.
 	Again, Idle time.Duration
 
@@ -36,8 +36,8 @@ type Probe struct {
 	suspect *Report // guarded by mu: the latest failure since the last look
 }
 
-// Suspect reports a failure that may be due to an outage. The report is logged when there is no
-// outage and the failure stays.
+// Suspect reports a failure that may be due to an outage. If there is no outage and failures go on,
+// the report is logged.
 func (p *Probe) Suspect(r Report) {
 	p.Log.detail(r)
 	p.mu.Lock()
@@ -54,7 +54,7 @@ func (p *Probe) wake() chan struct{} {
 	return p.suspects
 }
 
-// Run looks until ctx ends.
+// Run calls Look until ctx ends, and reports to Log.
 func (p *Probe) Run(ctx context.Context) {
 	down, struck, last := "", 0, time.Time{}
 	if p.Idle == 0 && !p.wait(ctx, 0) {
@@ -99,7 +99,7 @@ func (p *Probe) Run(ctx context.Context) {
 	}
 }
 
-// wait returns after a failure, or after a pause that is not 0; false when ctx has ended.
+// wait waits for a failure or for pause, unless that is 0; false when ctx has ended.
 func (p *Probe) wait(ctx context.Context, pause time.Duration) bool {
 	var timeout <-chan time.Time
 	if pause > 0 {
@@ -119,7 +119,7 @@ func (p *Probe) look(ctx context.Context) *Report {
 	return p.Look(ctx)
 }
 
-// take returns the latest failure since it was last called.
+// take returns the latest failure since the last call; nil when there was none.
 func (p *Probe) take() *Report {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,9 +1,8 @@
-// Package outage keeps the log short while something is away: PostgreSQL, Kafka, a provider. Many
-// parts of a process notice the same outage, each of them repeatedly. The log gets one warning when
-// it begins, a reminder each minute while it lasts, and one line when it is over. What each part
-// noticed is logged at debug level.
+// Package outage keeps the log short while PostgreSQL, Kafka or a provider is away. Many parts of a
+// process notice the same outage repeatedly. The log gets one warning when it begins, a reminder
+// each minute, and one line when it is over. Single reports are logged at debug level.
 //
-// Tracker decides and is pure; Log writes; Probe looks whether something is away.
+// Tracker decides and is pure; Log writes; Probe checks whether something is away.
 package outage
 
 import "time"
@@ -11,11 +10,11 @@ import "time"
 // Remind is the shortest time between two lines about an outage that lasts.
 const Remind = time.Minute
 
-// Step is what a report means for the log.
+// Step says what a report changes, and so whether the log gets a line.
 type Step uint8
 
 const (
-	// Known says nothing new.
+	// Known means that the report changes nothing.
 	Known Step = iota
 	// Began is the first report of an outage.
 	Began
@@ -25,7 +24,7 @@ const (
 	Over
 )
 
-// Tracker knows what is away. The zero value is ready. It is not safe for concurrent use.
+// Tracker tracks outages. The zero value is ready. It is not safe for concurrent use.
 type Tracker struct {
 	away map[string]*state
 }
@@ -33,11 +32,11 @@ type Tracker struct {
 // state is one outage.
 type state struct {
 	since, told, latest time.Time
-	reporters           map[string]bool // that have reported Down and not Up
-	fault               bool            // nobody reports its end
+	reporters           map[string]bool // reported Down and not Up since
+	fault               bool            // nobody will report its end
 }
 
-// Down notes that a reporter finds something away, and returns how long it has been away.
+// Down records that something is away for a reporter, and returns how long it has been away.
 func (t *Tracker) Down(what, reporter string, now time.Time) (Step, time.Duration) {
 	s := t.away[what]
 	if s == nil {
@@ -56,8 +55,8 @@ func (t *Tracker) Down(what, reporter string, now time.Time) (Step, time.Duratio
 	return Lasts, now.Sub(s.since)
 }
 
-// Up notes that something works for a reporter. The outage is over when it works for every reporter
-// that found it away; the duration is how long it lasted.
+// Up records that something works for a reporter. The outage is over when it works for every
+// reporter that reported it away; then the duration is how long the outage lasted.
 func (t *Tracker) Up(what, reporter string, now time.Time) (Step, time.Duration) {
 	s := t.away[what]
 	if s == nil {
@@ -71,8 +70,8 @@ func (t *Tracker) Up(what, reporter string, now time.Time) (Step, time.Duration)
 	return Over, now.Sub(s.since)
 }
 
-// Fault notes a failure whose end nobody reports. It counts as a new one when it did not come up
-// for Remind.
+// Fault records a failure whose end nobody will report. After Remind without it, it counts as a new
+// one.
 func (t *Tracker) Fault(what string, now time.Time) (Step, time.Duration) {
 	for key, s := range t.away {
 		if s.fault && now.Sub(s.latest) >= Remind {
@@ -84,7 +83,8 @@ func (t *Tracker) Fault(what string, now time.Time) (Step, time.Duration) {
 	return step, lasted
 }
 
-// Forget drops a reporter that reports no more, such as a connection that was closed on purpose.
+// Forget drops a reporter that will not report again, such as a connection that was closed on
+// purpose.
 func (t *Tracker) Forget(what, reporter string) {
 	if s := t.away[what]; s != nil {
 		if delete(s.reporters, reporter); len(s.reporters) == 0 {

@@ -13,17 +13,16 @@ import (
 // mostAmbiguous is how many submissions the page lists.
 const mostAmbiguous = 200
 
-// ambiguousPage lists submissions that a provider may or may not have taken, and records that could
-// not be used.
+// ambiguousPage lists ambiguous submissions and dead records.
 type ambiguousPage struct {
 	Open           []ambiguousLine
 	Total          int64
-	Ended          bool // those that stayed unknown are listed, too
+	Ended          bool // those that stayed unknown are listed too
 	Contradictions []ledger.ContradictionRecord
 	Version        int64
 	Dead           []ledger.DeadRecord
-	Replayable     bool     // one of them was not replayed
-	DeadReasons    []string // of those
+	Replayable     bool     // at least one of Dead was not replayed
+	DeadReasons    []string // of those that were not replayed
 }
 
 type ambiguousLine struct {
@@ -69,7 +68,7 @@ func (s *Server) ambiguous(w http.ResponseWriter, r *request) error {
 	return s.show(w, r, "ambiguous", "Ambiguous and dead", p)
 }
 
-// settle records what became of an ambiguous message.
+// settle settles an ambiguous submission, as the form says.
 func (s *Server) settle(w http.ResponseWriter, r *request) error {
 	by, err := byOf(r)
 	if err != nil {

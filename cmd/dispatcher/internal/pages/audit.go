@@ -23,14 +23,14 @@ type auditPage struct {
 	More    bool
 }
 
-// auditEntry is one thing that somebody did.
+// auditEntry is one change that somebody made.
 type auditEntry struct {
 	At                         time.Time
 	Kind, Author, What, Reason string
 	Link                       string
 }
 
-// auditKinds are those that the page tells apart.
+// auditKinds are the kinds of entries that the page can filter by.
 var auditKinds = []string{"routing", "ramp", "window", "message"}
 
 func (s *Server) audit(w http.ResponseWriter, r *request) error {
@@ -77,7 +77,7 @@ func (s *Server) auditedVersions(ctx context.Context) ([]auditEntry, error) {
 	return out, nil
 }
 
-// shortened keeps a long value, such as a whole channel, from filling a line.
+// shortened cuts a long value, such as a whole channel.
 func shortened(s string) string {
 	const most = 40
 	if runes := []rune(s); len(runes) > most {
@@ -99,7 +99,7 @@ func (s *Server) auditedRamps(ctx context.Context) ([]auditEntry, error) {
 		}
 		for _, m := range moves {
 			if m.Move == "step" {
-				continue // its version says so
+				continue // the version that it made is listed
 			}
 			out = append(out, auditEntry{
 				m.At, "ramp", m.Author, fmt.Sprintf("ramp %d of route %s %s at step %d of %d",
@@ -125,7 +125,7 @@ func (s *Server) auditedWindows(ctx context.Context) ([]auditEntry, error) {
 	return out, nil
 }
 
-// auditedActions are what operators did to messages.
+// auditedActions lists the actions of operators on messages.
 func (s *Server) auditedActions(ctx context.Context) ([]auditEntry, error) {
 	all, err := s.cfg.Ledger.Audits.Actions(ctx, &ledger.ActionFilter{}, mostAudited)
 	if err != nil {

@@ -21,11 +21,11 @@ type channelPage struct {
 	Findings []status.Finding
 	Price    string
 	Errors   int64 // attempts of the last minutes that were not accepted
-	// Next are the states that it may be given.
+	// Next are the states that it can change to.
 	Next []stateButton
 }
 
-// stateButton offers a state.
+// stateButton is a button that changes the state.
 type stateButton struct{ State, Text, Help string }
 
 func (s *Server) channels(w http.ResponseWriter, r *request) error {
@@ -70,7 +70,7 @@ func (s *Server) channel(w http.ResponseWriter, r *request) error {
 	return s.show(w, r, "channel", "Channel "+name, p)
 }
 
-// priceWords are what a segment costs by default.
+// priceWords is the default price of a segment.
 func priceWords(p *config.Price) string {
 	if p.Currency == "" {
 		return "not in the document"
@@ -78,7 +78,7 @@ func priceWords(p *config.Price) string {
 	return money(p.Lists[len(p.Lists)-1].Default, p.Currency) + " a segment by default"
 }
 
-// stateButtons are the states other than the present one.
+// stateButtons returns a button for each state other than the present one.
 func stateButtons(now string) []stateButton {
 	all := []stateButton{
 		{string(config.Enabled), "Enable", "It takes messages again."},
@@ -109,10 +109,10 @@ func (s *Server) setState(w http.ResponseWriter, r *request) error {
 	return s.changed(w, r, "/channels/"+url.PathEscape(name), done)
 }
 
-// answerWait is how long the form waits for the answer of a provider.
+// answerWait is how long the form waits for the provider's answer.
 const answerWait = 10 * time.Second
 
-// testChannel sends one message over the channel, and shows what came back.
+// testChannel sends one message over the channel, and shows the provider's answer.
 func (s *Server) testChannel(w http.ResponseWriter, r *request) error {
 	by, err := byOf(r)
 	if err != nil {
@@ -141,7 +141,7 @@ func (s *Server) testChannel(w http.ResponseWriter, r *request) error {
 	return s.done(w, r, messagePath(sent.ID), answerWords(&answer))
 }
 
-// answerWords say what became of a test message so far.
+// answerWords describes the present state of a test message.
 func answerWords(a *control.TestAnswer) string {
 	if a.Outcome == "" {
 		return "The channel has not answered so far. The message is " + a.State + "."

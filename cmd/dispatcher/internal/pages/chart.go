@@ -17,17 +17,17 @@ const (
 	chartHeight = 220
 )
 
-// Colours that the library draws with and that the style sheet replaces: they stand for the text
-// and the lines of the page, light or dark.
+// Colours that the chart library draws text and lines with. inline replaces them by those of the
+// page, which may be light or dark.
 const (
 	textColour = "#1B1F24"
 	lineColour = "#D0D7DE"
 )
 
-// series are colours that are told apart by brightness too (Okabe and Ito).
+// series are colours that also differ in brightness (Okabe and Ito).
 var series = []string{"#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"}
 
-// throughputChart draws what the channels sent each second, over the last minutes.
+// throughputChart draws the attempts per second of each channel, over the last minutes.
 func throughputChart(
 	counts []ledger.Throughput, channels []string, now time.Time, within, interval time.Duration,
 ) (template.HTML, error) {
@@ -87,10 +87,10 @@ var (
 		"rgb(204,121,167)", "var(--s3)", "rgb(86,180,233)", "var(--s4)", "rgb(213,94,0)", "var(--s5)")
 )
 
-// inline makes a drawing of the library a part of a page. The content policy forbids styles in the
-// page, so they become attributes, which mean the same; text and lines take the page's colours; and
-// the drawing takes the width that the page gives it. It is hidden from screen readers: a table
-// beside it has the figures.
+// inline adapts an SVG of the chart library to a page. The content security policy forbids inline
+// styles, so they become attributes with the same meaning. Text and lines get the page's colours,
+// and the SVG fills the width that the page gives it. It is hidden from screen readers, because a
+// table next to it has the same figures.
 func inline(svg string) template.HTML {
 	svg = styles.ReplaceAllStringFunc(svg, func(style string) string {
 		var out strings.Builder
@@ -114,7 +114,7 @@ func inline(svg string) template.HTML {
 	return template.HTML(svg) //nolint:gosec // The library escapes what it writes.
 }
 
-// bar is a horizontal bar of a part between 0 and 1, with a mark at another part: what is agreed.
+// bar is a horizontal bar of a share from 0 to 1, with a mark at the agreed share.
 func bar(part, mark any, class string) template.HTML {
 	value, ok := partOf(part)
 	if !ok {
@@ -129,7 +129,7 @@ func bar(part, mark any, class string) template.HTML {
 	return template.HTML(out + `</svg>`) //nolint:gosec // Numbers, and a class of our templates.
 }
 
-// partOf reads a share, between 0 and 1; false for none.
+// partOf converts a share and clips it to 0 to 1; false when there is none.
 func partOf(v any) (float64, bool) {
 	switch p := v.(type) {
 	case float64:

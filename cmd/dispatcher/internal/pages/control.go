@@ -10,8 +10,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/control"
 )
 
-// byOf says who makes the change that a form asks for, and why: the author is whoever is signed in.
-// A form that changes the routing also says from which version its page was made.
+// byOf says who makes the change that a form asks for, and why. The author is the user who is
+// signed in. A form that changes the routing also has the version that its page showed.
 func byOf(r *request) (*control.By, error) {
 	by := &control.By{Author: r.who.Name, Reason: strings.TrimSpace(r.PostFormValue("reason"))}
 	if by.Reason == "" {
@@ -27,7 +27,7 @@ func byOf(r *request) (*control.By, error) {
 	return by, nil
 }
 
-// refuse is a mistake of the user.
+// refuse is the error of a mistake of the user.
 func refuse(what string) error { return &control.Refused{Err: errors.New(what)} }
 
 // draft begins the change of the routing that a form asks for.
@@ -42,7 +42,7 @@ func (s *Server) draft(r *request) (*control.Draft, error) {
 	return control.Begin(r.Context(), s.cfg.Ledger, nil, *by)
 }
 
-// changed leads on to a page that says which version is in force now.
+// changed redirects to a page with a notice of the version that is in force now.
 func (s *Server) changed(w http.ResponseWriter, r *request, to string, d *control.Changed) error {
 	s.facts.forget()
 	words := fmt.Sprintf("Version %d is in force for every claim from now on.", d.Version)

@@ -14,12 +14,12 @@ import (
 const (
 	// mostReplayed is how many records the form replays at once.
 	mostReplayed = 200
-	// mostTold is of how many records a notice says why they were left out.
+	// mostTold bounds the records for which a notice says why they were left out.
 	mostTold = 5
 )
 
-// replayDead publishes dead records again as they are: one, or all with a reason that were not
-// replayed. "look" only says what would happen.
+// replayDead publishes dead records again, unchanged: one, or those with a reason that were not
+// replayed, mostReplayed at most. Unless "do" is "replay" it is a dry run.
 func (s *Server) replayDead(w http.ResponseWriter, r *request) error {
 	by, err := byOf(r)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Server) replayer(ctx context.Context) (*control.Replayer, error) {
 	})
 }
 
-// chosen are the records that the form means.
+// chosen reads the records that the form names.
 func (s *Server) chosen(r *request, replayer *control.Replayer) ([]ledger.DeadRecord, error) {
 	kind, name, _ := strings.Cut(r.PostFormValue("which"), ":")
 	switch kind {
@@ -78,7 +78,7 @@ func (s *Server) chosen(r *request, replayer *control.Replayer) ([]ledger.DeadRe
 	return nil, refuse("choose a record, or a reason")
 }
 
-// replayNotice says what became of the records.
+// replayNotice says how many records were published, and why others were not.
 func replayNotice(published int, left []string, dry bool) string {
 	verb, records := "were", "records"
 	if dry {

@@ -9,7 +9,7 @@ import (
 	"dispatcher/config"
 )
 
-// effectPage is what other weights of a route would come to.
+// effectPage shows what other weights of a route would change.
 type effectPage struct {
 	Route     string
 	Changed   bool
@@ -17,9 +17,9 @@ type effectPage struct {
 	Rows      []*effectRow
 	Before    template.HTML
 	After     template.HTML
-	Rate      float64 // messages a second on the route, of late
-	// Cost is what 1000 segments cost at the default prices, now and then; empty when the channels
-	// have no price, or several currencies.
+	Rate      float64 // recent messages a second on the route
+	// Cost is what 1000 segments cost at the default prices with the new weights, CostBefore with the
+	// present ones. Both are empty when a channel has no price, or currencies differ.
 	Cost, CostBefore string
 	Problem          string
 	Warnings         []string
@@ -37,8 +37,8 @@ type effectRow struct {
 	Takes              bool
 }
 
-// effectOf compares the intervals of a route before and after a change, and puts the traffic of the
-// last minutes on them.
+// effectOf compares the intervals of a route before and after a change, and projects the traffic of
+// the last minutes on both.
 func effectOf(now *snapshot, before, after *config.Route) (*effectPage, error) {
 	was, err := report.PreviewRoute(before)
 	if err != nil {
@@ -105,7 +105,8 @@ func newEffectRow(now *snapshot, route float64, was, is report.IntervalPreview) 
 	return row
 }
 
-// routeRate is how many messages a second came to a route of late.
+// routeRate is the number of messages a second that a route received, since the beginning of the
+// status or of the version in force.
 func routeRate(now *snapshot, route string) float64 {
 	since := now.status.Since
 	if now.version.CreatedAt.After(since) {
@@ -121,7 +122,7 @@ func routeRate(now *snapshot, route string) float64 {
 	return 0
 }
 
-// thousand is what 1000 segments cost at the shares of a route and the default prices of its
+// thousand is the cost of 1000 segments by the shares of a route and the default prices of its
 // channels.
 func thousand(doc *config.Routing, p *report.RoutePreview) string {
 	currency, sum := "", 0.0

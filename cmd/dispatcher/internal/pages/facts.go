@@ -12,22 +12,21 @@ import (
 )
 
 const (
-	// factsLife is how long facts are shown again without a look at the database: it bounds what
-	// all browsers together cost.
+	// factsLife is how long a snapshot is reused, so that many browsers cost the database no more
+	// than one.
 	factsLife = time.Second
-	// factsTimeout bounds one look.
+	// factsTimeout bounds the reading of a snapshot.
 	factsTimeout = 10 * time.Second
-	// chartWithin and chartInterval are what the chart of the throughput tells.
+	// chartWithin is the period of the throughput chart, chartInterval that of one point.
 	chartWithin   = 10 * time.Minute
 	chartInterval = 10 * time.Second
-	// chartedRoutes is how many routes are told apart in what was drawn and carried: each is a
-	// question to the database.
+	// chartedRoutes bounds the routes with figures of what they drew and carried: each costs a query.
 	chartedRoutes = 12
-	// late is how long before they began attempts may have been claimed that were answered since.
+	// late is the longest time from claim to answer of an attempt in these figures.
 	late = time.Minute
 )
 
-// snapshot is how the dispatcher does at one moment.
+// snapshot is what the pages show of the dispatcher at one moment.
 type snapshot struct {
 	version    ledger.RoutingVersion
 	doc        *config.Routing // in force
@@ -38,23 +37,23 @@ type snapshot struct {
 	carried    map[string][]ledger.Carried // by route
 }
 
-// facts keep the latest snapshot for all who look.
+// facts caches the latest snapshot for all requests.
 type facts struct {
 	server *Server
 
-	mu   sync.Mutex // also held while the database is read: others wait for what comes
+	mu   sync.Mutex // also held while the database is read: others wait for that snapshot
 	last *snapshot
 	at   time.Time
 }
 
-// read returns a snapshot that is a second old at most. After a change the caller wants a new one.
+// read returns a snapshot that is at most factsLife old. After a change, call forget first.
 func (f *facts) read(ctx context.Context) (*snapshot, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.last != nil && time.Since(f.at) < factsLife {
 		return f.last, nil
 	}
-	// Others wait for this look too, so it does not end with the one request.
+	// Other requests wait for this snapshot too, so reading does not end with this one.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), factsTimeout)
 	defer cancel()
 	next, err := f.server.look(ctx)
@@ -65,7 +64,7 @@ func (f *facts) read(ctx context.Context) (*snapshot, error) {
 	return next, nil
 }
 
-// forget makes the next read a new one.
+// forget drops the snapshot, so that the next read queries the database.
 func (f *facts) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,8 +101,9 @@ func (s *Server) look(ctx context.Context) (*snapshot, error) {
 	return &out, err
 }
 
-// carried reads what the first weighted routes drew and carried since Since of the status, or
-// since the version in force began: shares of two versions in one are those of neither.
+// carried reads what the first weighted routes drew and carried since the beginning of the status,
+// or since the version in force was applied, if that is later: shares over two versions would match
+// the weights of neither.
 func (s *Server) carried(
 	ctx context.Context, now *snapshot,
 ) (map[string][]ledger.Carried, error) {

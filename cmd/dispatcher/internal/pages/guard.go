@@ -10,13 +10,13 @@ import (
 	"dispatcher/cmd/dispatcher/internal/access"
 )
 
-// policy lets a page load what we serve and nothing else: no script and no style in the page, no
-// other host, no frame.
+// policy lets a page load only what this server serves: no inline scripts or styles, no other host,
+// no frames.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// secure sets the headers of every answer. A referrer policy of no-referrer would blank the header
-// Origin, which forms are checked by.
+// secure sets the security headers of every answer. The referrer policy cannot be no-referrer: with
+// that, browsers send no Origin, and forms are checked by it.
 func secure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -31,18 +31,18 @@ func secure(next http.Handler) http.Handler {
 	})
 }
 
-// request is one request of somebody who is signed in.
+// request is a request of a user who is signed in.
 type request struct {
 	*http.Request
 	who     access.Principal
 	session *session
 }
 
-// may reports whether templates show what needs the action.
+// may reports whether the user's role allows an action.
 func (r *request) may(a access.Action) bool { return r.who.Role.May(a) }
 
-// handle serves a page to those whose role allows the action. Requests that change something must
-// come from a form of ours.
+// handle serves a page to users whose role allows the action. A request that changes something must
+// come from a form of this session.
 func (s *Server) handle(
 	action access.Action, serve func(w http.ResponseWriter, r *request) error,
 ) http.Handler {
@@ -79,8 +79,8 @@ func (s *Server) handle(
 // largestForm is more than any form needs.
 const largestForm = 64 << 10
 
-// isOurs reports whether a form comes from a page of this session: the browser says that the
-// page is of our origin, and the form has the session's secret.
+// isOurs reports whether a form comes from a page of this session: the browser says that the page
+// has this origin, and the form has the session's secret.
 func (s *Server) isOurs(r *request) bool {
 	if s.origin.Check(r.Request) != nil {
 		return false
@@ -89,7 +89,7 @@ func (s *Server) isOurs(r *request) bool {
 	return subtle.ConstantTimeCompare([]byte(sent), []byte(r.session.CSRF)) == 1
 }
 
-// sessionOf is the session of a request, whose token may have ended; nil without one.
+// sessionOf is the session of a request; nil when there is none. Its token may be invalid by now.
 func (s *Server) sessionOf(r *http.Request) *session {
 	c, err := r.Cookie(cookieName(r))
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Server) sessionOf(r *http.Request) *session {
 	return &of
 }
 
-// signedIn says who has the session of a request.
+// signedIn checks the session of a request and returns its user.
 func (s *Server) signedIn(r *http.Request) (*request, error) {
 	of := s.sessionOf(r)
 	if of == nil {
@@ -115,8 +115,9 @@ func (s *Server) signedIn(r *http.Request) (*request, error) {
 	return &request{r, who, of}, nil
 }
 
-// askToSignIn leads to the form, or to the issuer that the session began at, and from there back to
-// the page. A form that was sent leads back to its page, which is another one than its address.
+// askToSignIn redirects to the login form, or to the issuer if the session began there, and after
+// that back to the page. After a POST it leads back to the page with the form, because the URL of
+// the POST is no page.
 func (s *Server) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Accept") == "text/event-stream" {
 		http.Error(w, "sign in first", http.StatusUnauthorized)
@@ -137,7 +138,7 @@ func (s *Server) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// refererPath is the page of ours that a request comes from.
+// refererPath is the path of the console page that a request comes from; "/" for any other.
 func refererPath(r *http.Request) string {
 	from, err := url.Parse(r.Referer())
 	if err != nil || from.Host != r.Host {

@@ -35,17 +35,17 @@ type versionLine struct {
 	Current     bool
 }
 
-// versionPage compares a version with another one and offers to go back to it.
+// versionPage compares a version with the one in force, and offers to roll back to it.
 type versionPage struct {
 	versionLine
 	Current int64
 	// Since are the changes from this version to the one in force, Lines the same as text.
 	Since []control.Line
 	Lines []diffLine
-	Back  []control.Line // what going back would change
+	Back  []control.Line // what a rollback would change
 }
 
-// diffLine is a line of a difference, with the class that it is shown in.
+// diffLine is a line of a diff, with its CSS class.
 type diffLine struct{ Class, Text string }
 
 func (s *Server) versions(w http.ResponseWriter, r *request) error {
@@ -73,8 +73,8 @@ func (s *Server) versions(w http.ResponseWriter, r *request) error {
 	return s.show(w, r, "versions", "Routing versions", p)
 }
 
-// versionLines compares each version with the one before it. They are read one by one: a document
-// may be large.
+// versionLines compares each version with the one before it. It reads versions one by one, because
+// a document may be large.
 func (s *Server) versionLines(
 	ctx context.Context, v ledger.RoutingVersion, most int,
 ) ([]versionLine, error) {
@@ -151,7 +151,7 @@ func (s *Server) version(w http.ResponseWriter, r *request) error {
 	return s.show(w, r, "version", "Routing version "+strconv.FormatInt(v.Version, 10), p)
 }
 
-// diffLines are the lines of a unified difference.
+// diffLines splits a unified diff into lines.
 func diffLines(unified string) []diffLine {
 	var out []diffLine
 	for line := range strings.Lines(unified) {

@@ -21,7 +21,7 @@ type instanceNow struct {
 	Region, Host, Version string
 	StartedAt, LastSeen   time.Time
 	Routing               int64
-	Behind                bool // it works by an older routing
+	Behind                bool // it uses an older routing version
 	Unanswered            int64
 	Channels              []instanceChannel
 	Lanes                 []instanceLane

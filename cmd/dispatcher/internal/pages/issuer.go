@@ -12,23 +12,23 @@ import (
 const (
 	issuerPath   = "/login/issuer"
 	callbackPath = "/login/callback"
-	// signInLife bounds the time that somebody takes at the issuer.
+	// signInLife bounds the time between redirect to the issuer and return.
 	signInLife = 10 * time.Minute
 	// longestPath keeps the cookie of a sign-in small.
 	longestPath = 1 << 10
 )
 
-// signIn is a sign-in at the issuer that has begun. The cookie that holds it, sealed, binds the
-// answer to the browser: nobody can make another one take theirs.
+// signIn is a sign-in at the issuer that has begun. It is sealed in a cookie, which binds the
+// issuer's answer to this browser: nobody can make another browser use their own answer.
 type signIn struct {
 	access.SignIn
-	To      string    `json:"t"` // the page to go on with
+	To      string    `json:"t"` // the page to show after it
 	Expires time.Time `json:"x"`
 }
 
 func (i *signIn) end() time.Time { return i.Expires }
 
-// toIssuer leads the browser to the issuer.
+// toIssuer redirects the browser to the issuer.
 func (s *Server) toIssuer(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Gate.SignsInAt() == "" {
 		s.showLogin(w, r, http.StatusNotFound, "Nobody signs in at an issuer here.")
@@ -55,7 +55,7 @@ func (s *Server) toIssuer(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// fromIssuer takes the browser back, and starts the session of the token that the issuer gives.
+// fromIssuer handles the return from the issuer, and starts a session with the issuer's token.
 func (s *Server) fromIssuer(w http.ResponseWriter, r *http.Request) {
 	state := r.URL.Query().Get("state")
 	var in signIn
@@ -65,7 +65,7 @@ func (s *Server) fromIssuer(w http.ResponseWriter, r *http.Request) {
 			"too long ago. Sign in again.")
 		return
 	}
-	http.SetCookie(w, signInCookie(r, state, "")) // an answer is taken once
+	http.SetCookie(w, signInCookie(r, state, "")) // deletes it: an answer is used once
 	token, err := s.cfg.Gate.Exchange(r.Context(), r.URL.Query(), &in.SignIn)
 	if err != nil {
 		s.notSignedIn(w, r, in.To, err)
@@ -75,8 +75,8 @@ func (s *Server) fromIssuer(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	// Not a redirect: the browser would still count the next request as one of the issuer's site,
-	// and keep the cookie of the session, which is SameSite=Strict, to itself.
+	// Not a redirect: the browser would count the redirected request as cross-site, and not send the
+	// session's cookie, which is SameSite=Strict.
 	s.render(w, &request{Request: r}, http.StatusOK, "signedin", "Signed in", to)
 }
 
@@ -99,8 +99,8 @@ func (s *Server) notSignedIn(w http.ResponseWriter, r *http.Request, to string, 
 	s.showLoginTo(w, r, status, to, why)
 }
 
-// signInCookie holds one sign-in, so that several tabs may sign in at once. It is Lax, because the
-// browser comes back with it from another site.
+// signInCookie holds one sign-in; its name has the state, so that several tabs can sign in at the
+// same time. It is SameSite=Lax, because the browser returns from another site.
 func signInCookie(r *http.Request, state, sealed string) *http.Cookie {
 	c := &http.Cookie{
 		Name: cookieName(r) + "-" + state, Value: sealed, Path: "/", HttpOnly: true,
@@ -112,8 +112,8 @@ func signInCookie(r *http.Request, state, sealed string) *http.Cookie {
 	return c
 }
 
-// origin is where the browser sees this console. Away from loopback it has TLS: the cookies of the
-// console would not come back without it.
+// origin is the URL of this console as the browser sees it. Except on loopback that is https: the
+// cookies of the console are Secure.
 func origin(r *http.Request) string {
 	u := url.URL{Scheme: "https", Host: r.Host}
 	if isLoopback(r) && !isEncrypted(r) {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// liveEvery is how often a page that is open is looked at again.
+// liveEvery is how often the changing part of an open page is rendered.
 const liveEvery = 2 * time.Second
 
-// liveParts say how the changing part of a page is made again.
+// liveParts maps each live page to the function that makes the data of its changing part.
 func (s *Server) liveParts() map[string]func(r *request) (any, error) {
 	return map[string]func(r *request) (any, error){
 		"overview":  s.overviewNow,
@@ -20,8 +20,8 @@ func (s *Server) liveParts() map[string]func(r *request) (any, error) {
 	}
 }
 
-// live sends the changing part of a page again whenever it is another one, as server-sent events.
-// The session is checked each time: a token that is not valid any more ends the stream.
+// live sends the changing part of a page whenever it differs from the last one, as server-sent
+// events. The session is checked each time, so that a token that became invalid ends the stream.
 func (s *Server) live(w http.ResponseWriter, r *request) error {
 	page := r.PathValue("page")
 	now, ok := s.liveParts()[page]
@@ -29,7 +29,7 @@ func (s *Server) live(w http.ResponseWriter, r *request) error {
 		return notFound{"There is no such stream."}
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // proxies are to pass each event on
+	w.Header().Set("X-Accel-Buffering", "no") // so that proxies pass each event on at once
 	out := http.NewResponseController(w)
 	ticker := time.NewTicker(liveEvery)
 	defer ticker.Stop()
@@ -54,7 +54,7 @@ func (s *Server) live(w http.ResponseWriter, r *request) error {
 			}
 		}
 		if err != nil {
-			return nil // the browser has gone: there is nobody to tell
+			return nil // the browser has disconnected
 		}
 		select {
 		case <-ticker.C:
@@ -66,7 +66,7 @@ func (s *Server) live(w http.ResponseWriter, r *request) error {
 	}
 }
 
-// send writes one event. A line of text is a line of data.
+// send writes one event, with a data field for each line of text.
 func send(w http.ResponseWriter, out *http.ResponseController, event string, text []byte) error {
 	fmt.Fprintf(w, "event: %s\n", event)
 	for line := range bytes.Lines(text) {

@@ -13,8 +13,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/access"
 )
 
-// Once is a code that lets one browser in, once, as whoever has the token. A process with its own
-// servers prints it in an address.
+// Once is a code that signs one browser in, once, with a token. A process with embedded servers
+// prints a URL with the code.
 type Once struct {
 	Code, Token string
 
@@ -22,7 +22,7 @@ type Once struct {
 	used bool
 }
 
-// take returns the token for the code, the first time.
+// take returns the token for the code, once; empty for another code or the second time.
 func (o *Once) take(code string) string {
 	if o == nil {
 		return ""
@@ -63,7 +63,7 @@ func (s *Server) showLogin(w http.ResponseWriter, r *http.Request, status int, p
 	s.showLoginTo(w, r, status, r.FormValue("to"), problem)
 }
 
-// showLoginTo shows the form that leads on to a page.
+// showLoginTo shows the login form, which leads on to a page.
 func (s *Server) showLoginTo(
 	w http.ResponseWriter, r *http.Request, status int, to, problem string,
 ) {
@@ -73,7 +73,8 @@ func (s *Server) showLoginTo(
 	})
 }
 
-// login takes a token. Its form has no session whose secret it could send, so the origin counts.
+// login signs in with a token. There is no session secret to check yet, so it checks the origin
+// alone.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, largestForm)
 	if s.origin.Check(r) != nil {
@@ -83,15 +84,15 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	s.beginWith(w, r, strings.TrimSpace(r.PostFormValue("token")))
 }
 
-// beginWith starts the session of a token, and goes on to where the user wanted to go.
+// beginWith starts a session with a token, and redirects to the page that the user wanted.
 func (s *Server) beginWith(w http.ResponseWriter, r *http.Request, token string) {
 	if to, ok := s.begin(w, r, &session{Token: token}, r.FormValue("to")); ok {
 		http.Redirect(w, r, to, http.StatusSeeOther)
 	}
 }
 
-// begin starts a session when its token is valid, and returns the page to go on with. It answers
-// the request when it returns false.
+// begin starts a session if its token is valid, and returns the page to go on with. When it returns
+// false, it has answered the request.
 func (s *Server) begin(
 	w http.ResponseWriter, r *http.Request, of *session, to string,
 ) (string, bool) {
@@ -122,7 +123,7 @@ func (s *Server) begin(
 	return to, true
 }
 
-// home is the first page that a role may see.
+// home is the start page of a role.
 func home(role access.Role) string {
 	if role.May(access.View) {
 		return "/"
@@ -130,7 +131,7 @@ func home(role access.Role) string {
 	return "/reports"
 }
 
-// logout takes the session from the browser.
+// logout deletes the session's cookie.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	if s.origin.Check(r) != nil {
 		http.Error(w, "not from a page of this console", http.StatusForbidden)
@@ -140,7 +141,8 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
-// localPath keeps a redirect on this host: "//host" and "/\host" lead elsewhere.
+// localPath returns a path for a redirect, or "/" if it could leave this host, as "//host" and
+// "/\host" do.
 func localPath(to string) string {
 	if !strings.HasPrefix(to, "/") || len(to) > 1 && (to[1] == '/' || to[1] == '\\') ||
 		strings.ContainsAny(to, "\r\n\t") {

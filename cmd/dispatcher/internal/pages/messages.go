@@ -15,19 +15,19 @@ import (
 	"dispatcher/ledger"
 )
 
-// messagePage is one message: its explanation, and what happened to it in order.
+// messagePage is one message: its explanation and its timeline.
 type messagePage struct {
 	*report.Explanation
 	Version  int64 // of the routing in force; forms send it
 	Timeline []timelineEntry
-	// May be cancelled: it has not left.
+	// Cancellable is whether it can be cancelled: it has not left.
 	Cancellable bool
 }
 
-// timelineEntry is one thing that happened.
+// timelineEntry is one event of a message.
 type timelineEntry struct {
 	At    time.Time
-	Level string // class of the mark
+	Level string // CSS class of the mark
 	What  string
 	More  string
 }
@@ -78,7 +78,7 @@ func (s *Server) cancel(w http.ResponseWriter, r *request) error {
 	return s.done(w, r, messagePath(id), fmt.Sprintf("The message is cancelled. It was %s.", was))
 }
 
-// timeline puts what is known of a message in order.
+// timeline lists the events of a message in order.
 func timeline(e *report.Explanation) []timelineEntry {
 	received := "Received"
 	if e.Lane != "" {
@@ -92,7 +92,7 @@ func timeline(e *report.Explanation) []timelineEntry {
 	return out
 }
 
-// planWords say how the first choice was found.
+// planWords says how the first choice was made.
 func planWords(e *report.Explanation) string {
 	switch {
 	case e.Route == "":

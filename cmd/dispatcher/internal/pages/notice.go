@@ -8,8 +8,8 @@ import (
 	"net/url"
 )
 
-// done leads on to a page that says what was done. The sentence is in the address with a code of
-// the session: nobody can make us say something by a link.
+// done redirects to a page that shows a notice of what was done. The notice is in the URL, with a
+// code of the session, so that a link of somebody else cannot make the console show any text.
 func (s *Server) done(w http.ResponseWriter, r *request, to, notice string) error {
 	query := url.Values{"done": {notice}, "by": {noticeCode(r, notice)}}
 	http.Redirect(w, r.Request, to+"?"+query.Encode(), http.StatusSeeOther)

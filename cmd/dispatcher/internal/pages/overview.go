@@ -10,19 +10,19 @@ import (
 	"dispatcher/config"
 )
 
-// overviewPage is the first page: what an operator looks at first.
+// overviewPage is the start page of operators.
 type overviewPage struct {
 	*status.Now
 	Rate     float64 // attempts a second over the last full interval
 	Lag      int64
-	Queued   int64 // messages that wait
+	Queued   int64 // waiting messages
 	Chart    template.HTML
 	Routes   []routeNow
 	Limits   []limitNow
 	Channels []status.Detail
 }
 
-// routeNow is what a route drew and carried of late.
+// routeNow is what a route drew and carried recently.
 type routeNow struct {
 	Name, Mode string
 	Match      string
@@ -33,19 +33,19 @@ type routeNow struct {
 	Ramp       *rampNow
 }
 
-// channelNow is one channel of it. Shares are nil where there is nothing to count.
+// channelNow is one channel of a route. A share is nil when there is nothing to count.
 type channelNow struct {
 	Name, Weight, Configured string
 	Agreed, Drawn, Carried   *float64
 	FirstChoice, Accepted    int64
 }
 
-// limitNow is a limit with how far it is filled.
+// limitNow is a limit, and how full it is.
 type limitNow struct {
 	Channel string
 	status.DetailLimit
 	Filled float64
-	Level  string // class of the bar
+	Level  string // CSS class of the bar
 }
 
 func (s *Server) overview(w http.ResponseWriter, r *request) error {
@@ -81,7 +81,7 @@ func (s *Server) overviewNow(r *request) (any, error) {
 	return p, err
 }
 
-// routesOf are the routes in the order of listing.
+// routesOf returns the routes in the order of the document.
 func routesOf(now *snapshot) []routeNow {
 	routes := make([]routeNow, 0, len(now.doc.Routes))
 	for i := range now.doc.Routes {
@@ -128,7 +128,7 @@ func routeOf(now *snapshot, route *config.Route) routeNow {
 	return out
 }
 
-// partOfAll is nil of nothing.
+// partOfAll is n / of; nil when of is 0.
 func partOfAll(n, of int64) *float64 {
 	if of == 0 {
 		return nil
@@ -136,7 +136,7 @@ func partOfAll(n, of int64) *float64 {
 	return new(float64(n) / float64(of))
 }
 
-// modeWord is how a route picks the first choice.
+// modeWord is the mode by which a route picks the first choice.
 func modeWord(route *config.Route) string {
 	if route.Mode == "" {
 		return "weighted"

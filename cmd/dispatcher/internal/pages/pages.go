@@ -1,7 +1,7 @@
-// Package pages is the console: what operators and finance see in a browser, on the admin address.
-// Pages are made on the server; a small script replaces the parts of a page that change and shows
-// the effect of a change before it is made. Who may see and do what is said by the package access,
-// and every change goes the way of the commands and of the API.
+// Package pages is the console for operators and finance, on the admin address. Pages are rendered
+// on the server; a small script updates the changing parts of a page and previews changes. Package
+// access says who may see and do what. Changes go through package control, as those of the commands
+// and the API do.
 //
 // No page shows a phone number or a text.
 package pages
@@ -22,22 +22,22 @@ import (
 	"dispatcher/selector"
 )
 
-// Config is what the pages are made from.
+// Config is what the Server needs.
 type Config struct {
 	Gate   *access.Gate
 	Ledger *ledger.Ledger
-	// Keys are those of draws: with them the explanation of a message can show second draws.
+	// Keys are the keys of the draws. The explanation of a message needs them to show second draws.
 	Keys []selector.Key
-	// Secret seals sessions. Instances with the same secret take each other's.
+	// Secret encrypts sessions. Instances with the same secret accept each other's.
 	Secret []byte
-	// Once lets one browser in without a token; nil lets none.
+	// Once signs one browser in without a token; nil for none.
 	Once *Once
 	// DeadAfter is how long an instance is silent before it counts as gone.
 	DeadAfter time.Duration
 	Version   string
 	Log       zerolog.Logger
-	// Publish writes a dead record to its topic again. DefaultRegion and AllowUnknown say how it
-	// is read: the country of numbers without a country code, and whether unknown fields are good.
+	// Publish writes replayed dead records and test messages to their topics. DefaultRegion is the
+	// country of numbers without a country code; AllowUnknown lets envelopes have unknown fields.
 	Publish       control.Publish
 	DefaultRegion string
 	AllowUnknown  bool
@@ -104,7 +104,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Close ends the streams of pages that are open, so that the HTTP server can stop.
 func (s *Server) Close() { s.once.Do(func() { close(s.closing) }) }
 
-// endpoint is a page or a form, with what its user must be allowed to do.
+// endpoint is a page or a form, with the action that the user's role must allow.
 type endpoint struct {
 	pattern string
 	action  access.Action

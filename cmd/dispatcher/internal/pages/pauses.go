@@ -8,14 +8,14 @@ import (
 	"dispatcher/config"
 )
 
-// pausesPage shows what is paused, and what may be.
+// pausesPage shows what is paused, and what can be paused.
 type pausesPage struct {
 	Version int64
 	Paused  config.Paused
 	Items   []pauseItem
 }
 
-// pauseItem is a lane, a route, a tenant or the beginning of numbers.
+// pauseItem is a lane, a route, a tenant or a prefix of numbers.
 type pauseItem struct {
 	Kind, Name string
 	Paused     bool
@@ -45,7 +45,7 @@ func (s *Server) pauses(w http.ResponseWriter, r *request) error {
 	return s.show(w, r, "pauses", "Pauses", p)
 }
 
-// pause changes one pause.
+// pause sets or ends one pause.
 func (s *Server) pause(w http.ResponseWriter, r *request) error {
 	name := strings.TrimSpace(r.PostFormValue("name"))
 	which := map[string]*config.Paused{

@@ -23,7 +23,7 @@ import (
 //go:embed templates
 var templateFiles embed.FS
 
-// templates are the pages, each with the layout.
+// templates are the parsed pages by name, each with the layout.
 type templates map[string]*template.Template
 
 func parseTemplates() (templates, error) {
@@ -51,20 +51,20 @@ func parseTemplates() (templates, error) {
 	return out, nil
 }
 
-// shown is what every template gets.
+// shown is the data of every template.
 type shown struct {
 	Title   string
 	Page    string
 	Tab     string // the page of the navigation that it belongs to
 	Version string
-	Who     *access.Principal // nil on the form to sign in
+	Who     *access.Principal // nil on the login form
 	CSRF    string
-	Notice  string // what was done
+	Notice  string // of what was done; empty for none
 	Live    string // the stream that keeps the page up to date; empty for none
-	V       any    // what the page itself shows
+	V       any    // the data of the page itself
 }
 
-// May reports whether the user may do what the page offers.
+// May reports whether the user's role allows an action, given by its name.
 func (p *shown) May(action string) bool {
 	for _, a := range access.Actions() {
 		if a.String() == action {
@@ -74,13 +74,13 @@ func (p *shown) May(action string) bool {
 	return false
 }
 
-// tabs are the pages of the navigation that other pages belong to.
+// tabs maps pages to the tab of the navigation that they belong to. Others are tabs themselves.
 var tabs = map[string]string{
 	"route": "routes", "versions": "routes", "version": "routes", "channel": "channels",
 	"message": "messages", "pauses": "overview",
 }
 
-// livePages are those with a part that is kept up to date.
+// livePages are the pages with a part that is kept up to date.
 var livePages = map[string]bool{
 	"overview": true, "channels": true, "routes": true, "instances": true,
 }
@@ -103,7 +103,8 @@ func (s *Server) shown(r *request, page, title string, value any) *shown {
 	return p
 }
 
-// render writes a page, all of it or an error.
+// render writes a page. It renders into memory first, so that a failing template gives an error
+// page and not half a page.
 func (s *Server) render(
 	w http.ResponseWriter, r *request, status int, page, title string, value any,
 ) {
@@ -115,7 +116,7 @@ func (s *Server) render(
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(out.Bytes()) // the browser has gone
+	_, _ = w.Write(out.Bytes()) // fails only if the browser has disconnected
 }
 
 // show answers with a page.
@@ -124,25 +125,25 @@ func (s *Server) show(w http.ResponseWriter, r *request, page, title string, val
 	return nil
 }
 
-// part is one template of a page, alone.
+// part renders one template of a page, without the layout.
 func (s *Server) part(r *request, page, name string, value any) ([]byte, error) {
 	var out bytes.Buffer
 	err := s.pages[page].ExecuteTemplate(&out, name, s.shown(r, page, "", value))
 	return out.Bytes(), err
 }
 
-// fail answers that something cannot be done, and why.
+// fail answers with an error page that says why.
 func (s *Server) fail(w http.ResponseWriter, r *request, status int, why string) {
 	s.render(w, r, status, "problem", http.StatusText(status), why)
 }
 
-// notFound names what there is not.
+// notFound is the error of a page that does not exist; what is its text.
 type notFound struct{ what string }
 
 func (n notFound) Error() string { return n.what }
 
-// failed answers with what went wrong: what the user can do something about in words, anything else
-// in the log.
+// failed answers with an error. It shows the text only if the user can do something about it; any
+// other error goes to the log.
 func (s *Server) failed(w http.ResponseWriter, r *request, err error) {
 	if missing, ok := errors.AsType[notFound](err); ok {
 		s.fail(w, r, http.StatusNotFound, missing.what)
@@ -164,7 +165,7 @@ func (s *Server) failed(w http.ResponseWriter, r *request, err error) {
 	s.fail(w, r, http.StatusInternalServerError, "That did not work. The log says why.")
 }
 
-// statusOf is the status of an error that its user can do something about; 0 for others.
+// statusOf is the status of an error that the user can do something about; 0 for others.
 func statusOf(err error) int {
 	if is[*control.Refused](err) {
 		return http.StatusUnprocessableEntity
@@ -191,7 +192,7 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// sentence makes an error one.
+// sentence turns the text of an error into a sentence.
 func sentence(text string) string {
 	if text == "" {
 		return text
@@ -203,7 +204,7 @@ func sentence(text string) string {
 	return text
 }
 
-// functions are those of the templates.
+// functions are the functions of the templates.
 var functions = template.FuncMap{
 	"time":    timeCell,
 	"ago":     ago,
@@ -234,7 +235,7 @@ var functions = template.FuncMap{
 	"part":    func(n, of int64) float64 { return float64(n) / float64(max(of, 1)) },
 }
 
-// number groups the digits of a count, which may be nil.
+// number formats a count with grouped digits; a dash for nil.
 func number(n any) string {
 	if p, ok := n.(*int64); ok {
 		if p == nil {
@@ -250,12 +251,12 @@ func money(micros int64, currency string) string {
 	return strings.TrimSpace(report.Money(micros) + " " + currency)
 }
 
-// cents is an amount with two digits behind the point.
+// cents is an amount with two decimals.
 func cents(micros int64) string {
 	return grouped(strconv.FormatFloat(float64(micros)/1e6, 'f', 2, 64))
 }
 
-// plural is a count with its word.
+// plural is a count with a word in singular or plural.
 func plural(n any, word string) string {
 	text := fmt.Sprint(n)
 	if text == "1" {
@@ -264,7 +265,7 @@ func plural(n any, word string) string {
 	return grouped(text) + " " + word + "s"
 }
 
-// dict hands several values to a template.
+// dict makes a map of keys and values, to pass several values to a template.
 func dict(pairs ...any) (map[string]any, error) {
 	out := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -287,7 +288,7 @@ func deref(p *float64) float64 {
 
 const minute = "15:04:05"
 
-// timeCell is an instant in UTC: the time alone on the day itself.
+// timeCell is an instant in UTC: only the time if it is today, else with the date.
 func timeCell(at any) template.HTML {
 	t, ok := instant(at)
 	if !ok {
@@ -305,7 +306,7 @@ func timeCell(at any) template.HTML {
 	return template.HTML(html) //nolint:gosec // Digits and letters of Format alone.
 }
 
-// instant reads a time or a pointer to one; false without one.
+// instant converts a time or a pointer to one; false for nil and the zero time.
 func instant(at any) (time.Time, bool) {
 	switch t := at.(type) {
 	case time.Time:
@@ -319,7 +320,7 @@ func instant(at any) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// ago is how long something was ago, in one unit.
+// ago is the time since an instant, in one unit.
 func ago(at any) string {
 	t, ok := instant(at)
 	if !ok {
@@ -328,7 +329,7 @@ func ago(at any) string {
 	return duration(time.Since(t)) + " ago"
 }
 
-// age is a number of seconds in one unit.
+// age is a number of seconds, written in one unit.
 func age(seconds *float64) string {
 	if seconds == nil {
 		return "–"
@@ -350,7 +351,7 @@ func duration(d time.Duration) string {
 	return strconv.Itoa(int(d.Hours()/24)) + " days"
 }
 
-// percent is a share with one digit; a dash for none.
+// percent is a share as a percentage with one decimal; a dash for none.
 func percent(share any) string {
 	switch v := share.(type) {
 	case *float64:
@@ -363,7 +364,7 @@ func percent(share any) string {
 	return "–"
 }
 
-// rate is a number a second, with as many digits as tell something.
+// rate is a number per second, with more decimals for a smaller number.
 func rate(v any) string {
 	var r float64
 	switch of := v.(type) {
@@ -385,7 +386,7 @@ func rate(v any) string {
 	return grouped(strconv.FormatFloat(r, 'f', digits, 64))
 }
 
-// milliseconds has a digit behind the point where it tells something.
+// milliseconds writes a duration in milliseconds; a small one has a decimal.
 func milliseconds(v *float64) string {
 	switch {
 	case v == nil:

@@ -20,22 +20,22 @@ type reportsPage struct {
 	Sentences      []string
 	Plots          []inlinePlot
 	Rows           []report.RangeRow
-	More           int // rows that are not listed
+	More           int // number of rows that are not listed
 }
 
-// inlinePlot is a plot as a part of a page.
+// inlinePlot is a plot in a page.
 type inlinePlot struct {
 	Title, Note string
 	SVG         template.HTML
 }
 
-// mostReportRows is how many rows the page lists: files of "dispatcher report" have all of them.
+// mostReportRows is how many rows the page lists. The files of "dispatcher report" have all.
 const mostReportRows = 300
 
-// mostDays bounds what one look at the page may cost the database.
+// mostDays bounds the days of a report, because the database sums each of them.
 const mostDays = 100
 
-// units are those that a report may have.
+// units are the units of a report by their names in the URL.
 var units = map[string]report.Unit{
 	"day": report.Day, "week": report.Week, "month": report.Month,
 }
@@ -78,7 +78,7 @@ func (s *Server) reports(w http.ResponseWriter, r *request) error {
 	return s.show(w, r, "reports", "Reports", p)
 }
 
-// figures adds up the days of a report, by hour too.
+// figures sums the days of a report, also by hour.
 func (s *Server) figures(
 	ctx context.Context, unit report.Unit, from, to string,
 ) (*report.RangeFigures, error) {

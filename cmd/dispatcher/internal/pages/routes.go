@@ -12,7 +12,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// routesPage lists the routes with what they carry.
+// routesPage lists the routes with their figures.
 type routesPage struct {
 	Version ledger.RoutingVersion
 	Since   time.Time
@@ -23,8 +23,8 @@ type routesPage struct {
 type routePage struct {
 	routeNow
 	Version int64
-	Draws   bool        // it has weights that can be changed
-	Preview *effectPage // what the weights in force come to
+	Draws   bool        // it has weights, which can be changed
+	Preview *effectPage // of the weights in force
 	Past    []rampNow
 }
 
@@ -114,7 +114,7 @@ func routeNamed(doc *config.Routing, name string) (*config.Route, error) {
 	return &doc.Routes[at], nil
 }
 
-// matchWords say which messages a route takes.
+// matchWords says which messages a route matches.
 func matchWords(m *config.Match) string {
 	var words []string
 	for _, list := range []struct {

@@ -15,38 +15,40 @@ import (
 )
 
 const (
-	// sessionLife bounds a session, whatever its user does.
+	// sessionLife is the life of a session; activity does not extend it.
 	sessionLife = 12 * time.Hour
-	// longestSession is what browsers take as a cookie, less its name and attributes.
+	// longestSession bounds a sealed session, in bytes. Browsers accept cookies of 4096 bytes, with
+	// name and attributes.
 	longestSession = 3900
 )
 
-// session is what the cookie holds, sealed. It has the token itself, which is checked at every
-// request: a token that is taken out of the file, or that expires, ends its sessions at once.
+// session is the sealed content of the cookie. It holds the token, which is checked at every
+// request: a token that expires, or is removed from the file, ends its sessions at once.
 type session struct {
 	Token   string    `json:"t"`
-	CSRF    string    `json:"c"` // what every form of the session must send
+	CSRF    string    `json:"c"` // the secret that every form of the session must send
 	Expires time.Time `json:"x"`
-	// AtIssuer: it began at the issuer, and leads there again when its token has ended.
+	// AtIssuer is whether the user signed in at the issuer. When the token ends, the user signs in
+	// there again.
 	AtIssuer bool `json:"i,omitempty"`
 }
 
 func (s *session) end() time.Time { return s.Expires }
 
-// errTokenTooLong refuses a token that no cookie has space for.
+// errTokenTooLong means that the token does not fit into a cookie.
 var errTokenTooLong = errors.New("the token is too long for a session of the console")
 
-// sealer encrypts what a cookie holds, of one kind. Instances with the same secret read each
-// other's.
+// sealer encrypts and authenticates the cookies of one kind. Instances with the same secret can
+// open each other's.
 type sealer struct{ aead cipher.AEAD }
 
-// The kinds. One is never taken for the other.
+// The kinds of cookies. Each has a key of its own, so that one cannot be used as the other.
 const (
 	sessions = "dispatcher console session"
 	signIns  = "dispatcher console sign-in"
 )
 
-// sealed has an end.
+// sealed is content of a cookie that expires.
 type sealed interface{ end() time.Time }
 
 func newSealer(secret []byte, kind string) (*sealer, error) {
@@ -74,7 +76,7 @@ func (s *sealer) seal(of sealed) (string, error) {
 	return out, nil
 }
 
-// open reports false for a cookie that is not ours, was changed, or has expired.
+// open decrypts a cookie. It returns false for one that is not ours, was changed, or has expired.
 func (s *sealer) open(cookie string, now time.Time, into sealed) bool {
 	raw, err := base64.RawURLEncoding.DecodeString(cookie)
 	if err != nil {
@@ -87,8 +89,8 @@ func (s *sealer) open(cookie string, now time.Time, into sealed) bool {
 	return json.Unmarshal(text, into) == nil && now.Before(into.end())
 }
 
-// cookie holds a sealed session. Browsers do not tell ports of one host apart, so on loopback the
-// port is in the name.
+// cookie holds a sealed session. On loopback its name has the port, because browsers share cookies
+// between the ports of a host.
 func cookie(r *http.Request, sealed string) *http.Cookie {
 	c := &http.Cookie{
 		Name: cookieName(r), Value: sealed, Path: "/", HttpOnly: true,
@@ -109,8 +111,8 @@ func cookieName(r *http.Request) string {
 	return "dispatcher-" + port
 }
 
-// isLoopback reports whether the browser reached us by a loopback address: without TLS the cookie
-// would be refused elsewhere.
+// isLoopback reports whether the browser uses a loopback address. Only there the cookies work
+// without TLS.
 func isLoopback(r *http.Request) bool {
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
@@ -120,7 +122,7 @@ func isLoopback(r *http.Request) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// isEncrypted reports whether the browser's connection was, as far as a proxy says.
+// isEncrypted reports whether the browser's connection has TLS, here or at a proxy that says so.
 func isEncrypted(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }

@@ -16,10 +16,10 @@ import (
 	"dispatcher/selector"
 )
 
-// weightField is the beginning of the names of the fields of weights.
+// weightField is the prefix of the form fields of weights.
 const weightField = "weight-"
 
-// weightsOf reads the weights of a form, in the order of the route's channels.
+// weightsOf parses the weights of a form, in the order of the route's channels.
 func weightsOf(form url.Values, route *config.Route) ([]config.Weight, error) {
 	var out []config.Weight
 	for _, channel := range route.Channels {
@@ -39,8 +39,8 @@ func weightsOf(form url.Values, route *config.Route) ([]config.Weight, error) {
 	return out, nil
 }
 
-// previewWeights shows what the weights of the form would come to, and changes nothing. The script
-// asks for the preview alone.
+// previewWeights shows the effect of the weights in the form, and changes nothing. For the script
+// it renders the preview alone.
 func (s *Server) previewWeights(w http.ResponseWriter, r *request) error {
 	effect, err := s.effectOfForm(r)
 	if problem, ok := errors.AsType[*control.Refused](err); ok {
@@ -124,7 +124,7 @@ func (s *Server) formWeights(r *request) (string, []config.Weight, error) {
 	return route.Name, weights, err
 }
 
-// startRamp moves the weights of the form in steps.
+// startRamp starts a ramp to the weights of the form.
 func (s *Server) startRamp(w http.ResponseWriter, r *request) error {
 	route, weights, err := s.formWeights(r)
 	if err != nil {
@@ -155,7 +155,7 @@ func (s *Server) startRamp(w http.ResponseWriter, r *request) error {
 	return s.ramped(w, r, route, started)
 }
 
-// longestRamp is the longest that the form takes.
+// longestRamp bounds the duration of a ramp that the form starts.
 const longestRamp = 30 * 24 * time.Hour
 
 func (s *Server) ramped(
@@ -168,7 +168,7 @@ func (s *Server) ramped(
 	return s.done(w, r, routePath(route), done.Ramp.Sentence())
 }
 
-// rampMoves are the words of the buttons.
+// rampMoves maps the values of the buttons to states.
 var rampMoves = map[string]ledger.RampState{
 	"hold": ledger.RampHeld, "resume": ledger.RampRunning, "cancel": ledger.RampCancelled,
 }
@@ -182,7 +182,7 @@ func (s *Server) steerRamp(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	by.Expect = nil // a step of the ramp makes a new version
+	by.Expect = nil // the ramp may have made a new version since the page was shown
 	draft, err := control.Begin(r.Context(), s.cfg.Ledger, nil, *by)
 	if err != nil {
 		return err

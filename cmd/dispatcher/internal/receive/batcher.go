@@ -17,36 +17,36 @@ import (
 const (
 	// batchSize is how many receipts are booked at once.
 	batchSize = 500
-	// maxQueued bounds the receipts that wait to be booked. More are not taken, and their
-	// providers send them again.
+	// maxQueued bounds the receipts that wait to be booked. More are refused, and their providers
+	// send them again.
 	maxQueued = 20_000
-	// maxKept is how many more may wait of those that nobody sends again.
+	// maxKept is how many more may wait if nobody would send them again.
 	maxKept = 10_000
-	// gather is how long the first of a batch waits for others. It is short because somebody waits
-	// for every booking: providers call over few connections, SMSCs have small windows, and while
-	// one batch is being booked the next one gathers by itself.
+	// gather is how long the first receipt of a batch waits for others. It is short because providers
+	// wait for the answer: they call over few connections, and SMSCs have small windows. While one
+	// batch is being booked, the next one fills up anyway.
 	gather = 5 * time.Millisecond
-	// shutdownTimeout bounds what is tried at the end with receipts that still wait.
+	// shutdownTimeout bounds the last booking when the process ends.
 	shutdownTimeout = 2 * time.Second
 )
 
-// errFull is the error when more receipts arrive than the database takes.
+// errFull means that more receipts arrive than the database can store.
 var errFull = errors.New("more receipts arrive than the database takes; providers are asked to " +
 	"send theirs again")
 
-// errLate is the trouble of one whose database has been away for a while.
+// errLate is reported when receipts have waited too long for the database.
 var errLate = errors.New("receipts could not be booked in time; their providers are asked to " +
 	"send " +
 	"" +
 	"them again")
 
-// errEnded is why nothing is taken at the end.
+// errEnded is the error of Book after the end of Run.
 var errEnded = errors.New("receipts are not taken any more, because this process ends")
 
-// errRefused is the trouble with a receipt that the ledger cannot store.
+// errRefused is reported for a receipt that the ledger cannot store.
 var errRefused = errors.New("a receipt could not be booked and is left out")
 
-// Store is where receipts are booked. *ledger.Receipts is one; see its methods.
+// Store stores receipts. *ledger.Receipts is one; see its methods.
 type Store interface {
 	Receive(ctx context.Context, receipts []ledger.Receipt, tell ledger.Tell) (ledger.Received,
 		error)
@@ -56,22 +56,22 @@ type Store interface {
 
 var _ Store = (*ledger.Receipts)(nil)
 
-// Config is what a batcher works with.
+// Config is what a Batcher needs.
 type Config struct {
 	Store Store
-	// Open reads the key that a receipt carries, provider.Submission.Key: which attempt it was
-	// given to. It is false for a key that is not ours. nil opens none.
+	// Open returns the attempt that a receipt's key (provider.Submission.Key) was given to. It is
+	// false for a key that is not ours. nil opens no keys.
 	Open func(key string) (seq int64, attempt int, ok bool)
-	// Freed is called when about so many active slots have become free.
+	// Freed is called with about how many active slots have become free.
 	Freed func(slots int)
-	// Trouble is called with what went wrong; the batcher goes on.
+	// Trouble is called with errors; the batcher goes on.
 	Trouble  func(where string, err error)
 	Registry prometheus.Registerer
-	// Tracer records what receipts make of messages that are traced; nil records nothing.
+	// Tracer traces the receipts of messages that are traced; nil traces none.
 	Tracer *tracing.Tracer
 }
 
-// Validate reports what is missing.
+// Validate returns an error if a required field is missing.
 func (c *Config) Validate() error {
 	if c.Store == nil || c.Freed == nil || c.Trouble == nil || c.Registry == nil {
 		return errors.New("receive: Store, Freed, Trouble and Registry are needed")
@@ -87,12 +87,12 @@ type Batcher struct {
 
 	mu      sync.Mutex
 	queue   []*entry  // guarded by mu
-	due     time.Time // guarded by mu; when they have waited for long enough
-	booking []*entry  // guarded by mu; the batch under way
-	ended   bool      // guarded by mu; nothing is taken any more
+	due     time.Time // guarded by mu; when the queue is booked even if no batch is full
+	booking []*entry  // guarded by mu; the batch that is being booked
+	ended   bool      // guarded by mu; receipts are refused
 }
 
-// New returns a batcher that books once Run is called.
+// New returns a Batcher. It books nothing before Run.
 func New(cfg Config) (*Batcher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -101,11 +101,12 @@ func New(cfg Config) (*Batcher, error) {
 		1)}, nil
 }
 
-// Take calls answer once, from any goroutine: true when a receipt of a channel is durable, false
-// when it has to be sent again because there is no room, it could not be booked within five
-// seconds, or the process ends. Neither Take nor answer may block; any goroutine may call Take.
-// What has no answer when the process dies is its provider's to send again. A receipt that names no
-// message, or under a key that is not ours, is taken and counted, and changes nothing.
+// Take books a receipt of a channel and then calls answer once, from any goroutine: with true when
+// the receipt is durable; with false when the provider has to send it again, because the queue is
+// full, it could not be booked within answerTimeout, or the process ends. Take does not block, and
+// answer must not. Any goroutine may call Take. If the process dies first, there is no answer, and
+// the provider sends the receipt again. A receipt that names no message, or has a key that is not
+// ours, is counted and answered with true, and changes nothing.
 func (d *Batcher) Take(channel string, r provider.Receipt, answer func(taken bool)) {
 	e, named := d.entry(channel, &r)
 	if !named {
@@ -118,9 +119,9 @@ func (d *Batcher) Take(channel string, r provider.Receipt, answer func(taken boo
 	}
 }
 
-// Keep takes a receipt that nobody sends again and keeps it until it is booked, however long the
-// database is away. It is lost when the process ends before, or when too many are kept already,
-// which is told. Any goroutine may call it, and it does not block.
+// Keep books a receipt that nobody would send again. It is kept in memory until it is booked,
+// however long the database is away. It is lost when the process ends first, or when too many are
+// kept already, which is reported to Trouble. It does not block, and any goroutine may call it.
 func (d *Batcher) Keep(channel string, r provider.Receipt) {
 	e, named := d.entry(channel, &r)
 	if !named {
@@ -136,9 +137,9 @@ func (d *Batcher) Keep(channel string, r provider.Receipt) {
 	d.metrics.heard(channel, e.receipt.State.String())
 }
 
-// Book returns nil once receipts of a channel are durable. After an error, which is that of ctx or
-// says that there is no room, some of them may be booked all the same: whoever calls again does no
-// harm. Receipts of many callers are booked together.
+// Book returns nil once receipts of a channel are durable. An error is that of ctx, or says that
+// the queue is full or the process ends. Some of the receipts may be booked nevertheless; booking
+// them again does no harm. Receipts of many callers are booked together.
 func (d *Batcher) Book(ctx context.Context, channel string, receipts []provider.Receipt) error {
 	entries := make([]*entry, 0, len(receipts))
 	c := &caller{done: make(chan struct{})}
@@ -166,7 +167,7 @@ func (d *Batcher) Book(ctx context.Context, channel string, receipts []provider.
 	}
 }
 
-// entry is a receipt as the ledger wants it; named is false when nothing says which message it is
+// entry converts a receipt for the ledger. named is false when nothing says which message it is
 // about.
 func (d *Batcher) entry(channel string, r *provider.Receipt) (e *entry, named bool) {
 	e = new(entry)
@@ -186,7 +187,7 @@ func (d *Batcher) entry(channel string, r *provider.Receipt) (e *entry, named bo
 	return e, true
 }
 
-// add queues entries of one channel if there is room for all of them.
+// add queues entries of one channel: all of them, or none if the queue is too full.
 func (d *Batcher) add(entries ...*entry) error {
 	if err := d.enqueue(maxQueued, entries...); err != nil {
 		d.metrics.heard(entries[0].receipt.Channel, "refused")
@@ -199,7 +200,7 @@ func (d *Batcher) add(entries ...*entry) error {
 	return nil
 }
 
-// enqueue queues entries unless more than most would wait then.
+// enqueue queues entries unless the queue would be longer than most.
 func (d *Batcher) enqueue(most int, entries ...*entry) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// Run books receipts and closes messages until ctx ends, and then books what can be booked at once.
+// Run books receipts and closes messages until ctx ends. Then it tries once to book the rest.
 func (d *Batcher) Run(ctx context.Context) {
 	var loops sync.WaitGroup
 	early := make(chan struct{}, 1)
@@ -22,7 +22,7 @@ func (d *Batcher) Run(ctx context.Context) {
 	d.finish(context.WithoutCancel(ctx))
 }
 
-// book books batches as they fill up or have waited for long enough.
+// book books batches that are full or have waited for the gather time.
 func (d *Batcher) book(ctx context.Context, early chan<- struct{}) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -43,7 +43,7 @@ func (d *Batcher) book(ctx context.Context, early chan<- struct{}) {
 	}
 }
 
-// next takes a batch from the queue, or says how long there is none to book.
+// next removes a batch from the queue. If none is due, it returns how long to wait for one.
 func (d *Batcher) next(now time.Time) (batch []*entry, wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -61,8 +61,7 @@ func (d *Batcher) next(now time.Time) (batch []*entry, wait time.Duration) {
 	return batch, 0
 }
 
-// putBack returns receipts to the front of the queue; there may be more than there is room for
-// then.
+// putBack returns receipts to the front of the queue, which may then be longer than its bound.
 func (d *Batcher) putBack(rest []*entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -70,9 +69,9 @@ func (d *Batcher) putBack(rest []*entry) {
 	d.queue = slices.Concat(rest, d.queue)
 }
 
-// withRetry books a batch, however long the database is away, and returns what ctx did not leave
-// time for. A receipt that the ledger refuses is left out rather than allowed to hold up the
-// others.
+// withRetry books a batch and repeats that while the database is unavailable. It returns the
+// receipts that were not booked when ctx ended. To find a receipt that the ledger cannot store it
+// halves the batch; such a receipt is dropped, so that it does not stop the others.
 func (d *Batcher) withRetry(
 	ctx context.Context, batch []*entry, early chan<- struct{},
 ) (rest []*entry) {
@@ -92,7 +91,7 @@ func (d *Batcher) withRetry(
 			}
 		case len(batch) == 1:
 			d.cfg.Trouble("receipts", errRefused)
-			tellAll(batch, true) // it would be refused again
+			tellAll(batch, true) // sent again, it would be refused again
 			return nil
 		default:
 			half := len(batch) / 2
@@ -102,8 +101,8 @@ func (d *Batcher) withRetry(
 	}
 }
 
-// ledgerTimeout bounds one operation of the ledger: a database host that vanished without a word
-// must not be waited for until the TCP timeout.
+// ledgerTimeout bounds one operation of the ledger. If the database's host disappears, it ends long
+// before the TCP timeout.
 const ledgerTimeout = 15 * time.Second
 
 // try books a batch once.
@@ -135,7 +134,7 @@ func (d *Batcher) try(ctx context.Context, batch []*entry, early chan<- struct{}
 	return nil
 }
 
-// finish tries once to book whatever still waits. What it cannot book nobody takes any more.
+// finish tries once to book the queued receipts, and refuses the rest.
 func (d *Batcher) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
@@ -153,23 +152,22 @@ func (d *Batcher) finish(ctx context.Context) {
 }
 
 const (
-	// answerTimeout is how long a provider that waits on a connection is left without an answer
-	// while its receipt cannot be booked: less than what SMSCs wait for, which is ten seconds and
-	// more.
+	// answerTimeout is how long a receipt may wait to be booked before its provider is asked to send
+	// it again. SMSCs wait ten seconds or more for an answer.
 	answerTimeout = 5 * time.Second
-	// watchInterval is how often it is looked for those who have waited for so long.
+	// watchInterval is how often receipts past answerTimeout are searched.
 	watchInterval = 500 * time.Millisecond
 )
 
-// entry is a receipt that waits to be booked, and who wants to know.
+// entry is a receipt that waits to be booked.
 type entry struct {
 	receipt  ledger.Receipt
-	until    time.Time        // it is given back when it is not booked by then; zero keeps it
+	until    time.Time        // after this it is answered with false; zero for never
 	answer   func(taken bool) // called once; it must not block
 	answered atomic.Bool
 }
 
-// tell answers, and reports whether nobody had before.
+// tell calls answer, unless it was called before. It reports whether it did.
 func (e *entry) tell(taken bool) bool {
 	if e.answered.Swap(true) {
 		return false
@@ -178,27 +176,27 @@ func (e *entry) tell(taken bool) bool {
 	return true
 }
 
-// late reports whether a provider has waited for too long.
+// late reports whether the entry is past its until without an answer.
 func (e *entry) late(now time.Time) bool {
 	return !e.until.IsZero() && now.After(e.until) && !e.answered.Load()
 }
 
-// tellAll tells all who wait for a batch and have heard nothing yet.
+// tellAll answers the entries of a batch that have no answer yet.
 func tellAll(batch []*entry, taken bool) {
 	for _, e := range batch {
 		e.tell(taken)
 	}
 }
 
-// watch gives late receipts back until ctx ends.
+// watch calls giveBack regularly until ctx ends.
 func (d *Batcher) watch(ctx context.Context) {
 	for sleep(ctx, watchInterval) {
 		d.giveBack(time.Now())
 	}
 }
 
-// giveBack asks the providers of late receipts to send them again. Those that are just being booked
-// may be booked all the same, and then twice, which does no harm.
+// giveBack asks the providers of late receipts to send them again. One that is being booked may be
+// booked nevertheless, and then a second time, which does no harm.
 func (d *Batcher) giveBack(now time.Time) {
 	late := d.takeLate(now)
 	given := 0
@@ -213,7 +211,8 @@ func (d *Batcher) giveBack(now time.Time) {
 	}
 }
 
-// takeLate takes what is late from the queue and finds what is late of the batch under way.
+// takeLate removes the late receipts from the queue. It returns them and the late ones of the batch
+// that is being booked.
 func (d *Batcher) takeLate(now time.Time) (late []*entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -239,7 +238,7 @@ type caller struct {
 	done   chan struct{} // closed with the last of them
 }
 
-// answer notes what became of one of them.
+// answer records the result of one receipt.
 func (c *caller) answer(taken bool) {
 	if !taken {
 		c.failed.Store(true)

@@ -7,12 +7,11 @@ import (
 	"dispatcher/ledger"
 )
 
-// mostDiscrepancies is how many odd receipts of one batch the log names. A carrier whose ids have
-// another form than its answers makes all of them odd.
+// mostDiscrepancies bounds the discrepancies of one batch that are logged. A provider that uses
+// another form of id in receipts than in answers makes every receipt one.
 const mostDiscrepancies = 5
 
-// logDiscrepancies logs receipts that say something else than the ledger does, with channel and
-// provider's id.
+// logDiscrepancies logs receipts that contradict the ledger, with channel and provider's id.
 func (d *Batcher) logDiscrepancies(odd []ledger.Discrepancy) {
 	for i := range odd[:min(len(odd), mostDiscrepancies)] {
 		d.cfg.Trouble("receipts", describe(&odd[i]))
@@ -23,8 +22,8 @@ func (d *Batcher) logDiscrepancies(odd []ledger.Discrepancy) {
 	}
 }
 
-// describe is a sentence about an odd receipt. Ids are quoted: a carrier writes what it likes into
-// them.
+// describe writes a discrepancy as an error. Ids are quoted, because a provider can put anything
+// into them.
 func describe(o *ledger.Discrepancy) error {
 	switch o.Kind {
 	case ledger.DeliveredThoughDenied:
@@ -42,7 +41,7 @@ func describe(o *ledger.Discrepancy) error {
 	return errors.New("a receipt contradicts the ledger")
 }
 
-// submission names what a receipt is about.
+// submission names the submission that a receipt is about.
 func submission(o *ledger.Discrepancy) string {
 	switch {
 	case o.Reference != "":

@@ -1,7 +1,8 @@
-// Package receive takes what providers tell later: receipts and messages of subscribers.
+// Package receive takes receipts, and callbacks of providers with receipts or messages of
+// subscribers.
 //
-// They come in two ways: over the connections of a channel, or as HTTP requests to the webhook
-// listener. Whichever it is, a provider gets its acknowledgement when what it said is in safe
-// hands, and calls again otherwise. What a callback says and whether it is genuine is the business
-// of the channel's adapter; what a receipt changes is that of package ledger.
+// They come over the connections of a channel, or as HTTP requests to the webhook listener. Either
+// way they are acknowledged when they are durable; without that, the provider sends them again. The
+// adapter of the channel parses and authenticates a callback. Package ledger decides what a receipt
+// changes.
 package receive

@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// replayMemory is how long a callback that was booked is remembered at least: longer than any
-	// adapter takes a signed time for. That is five minutes before and after it for most, and an
-	// hour after it for the longest.
+	// replayMemory is how long a booked callback is remembered at least. It is longer than any
+	// adapter accepts a signed time: most accept five minutes before and after it, one accepts an
+	// hour after it.
 	replayMemory = 65 * time.Minute
-	// maxReplays bounds how many are remembered for one channel, in each of two generations. Beyond
-	// it the oldest are forgotten earlier: then only the rules of booking keep a repeated callback
-	// from changing anything.
+	// maxReplays bounds how many callbacks of one channel are remembered, in each of two
+	// generations. Beyond it the oldest are forgotten earlier. A replayed callback is then booked
+	// again, which changes nothing either.
 	maxReplays = 250_000
 )
 
-// sighting is what is known of a callback that comes in.
+// sighting says whether a callback was seen before.
 type sighting uint8
 
 const (
@@ -26,8 +26,8 @@ const (
 	seenBooked
 )
 
-// replays remembers the callbacks that were booked, by what tells them from all others. It is
-// safe for concurrent use.
+// replays remembers the callbacks that were booked, by their replay ids (provider.CallbackContent).
+// It is safe for concurrent use.
 type replays struct {
 	mu       sync.Mutex
 	channels map[string]*generations // guarded by mu
@@ -35,7 +35,7 @@ type replays struct {
 
 func newReplays() *replays { return &replays{channels: map[string]*generations{}} }
 
-// mark is a digest of what tells a callback from all others: signatures are long.
+// mark is a hash of a replay id, because an id may be a long signature.
 type mark [16]byte
 
 func markOf(once string) mark {
@@ -43,8 +43,8 @@ func markOf(once string) mark {
 	return mark(sum[:16])
 }
 
-// begin says what is known of a callback; one that was never seen is under way from now on, until
-// end. An empty once tells nothing and is never seen.
+// begin says whether a callback was seen before. One that was never seen is under way from now on,
+// until end. A callback with an empty id (once) counts as never seen.
 func (r *replays) begin(channel, once string, now time.Time) sighting {
 	if once == "" {
 		return seenNever
@@ -59,7 +59,7 @@ func (r *replays) begin(channel, once string, now time.Time) sighting {
 	return g.begin(markOf(once), now)
 }
 
-// end notes whether a callback was booked.
+// end records whether a callback was booked.
 func (r *replays) end(channel, once string, booked bool, now time.Time) {
 	if once == "" {
 		return
@@ -69,8 +69,8 @@ func (r *replays) end(channel, once string, booked bool, now time.Time) {
 	r.channels[channel].end(markOf(once), booked, now)
 }
 
-// generations are the marks of one channel. The older generation is forgotten as a whole when the
-// younger one is old enough or full, so that no mark needs a time of its own.
+// generations are the marks of one channel. When the younger generation is old enough or full, the
+// older one is dropped as a whole, so no mark needs a time.
 type generations struct {
 	underWay       map[mark]struct{}
 	younger, older map[mark]struct{}
@@ -101,7 +101,7 @@ func (g *generations) end(m mark, booked bool, now time.Time) {
 	g.younger[m] = struct{}{}
 }
 
-// turn begins a new generation when it is time.
+// turn begins a new generation if the younger one is old enough or full.
 func (g *generations) turn(now time.Time) {
 	age := now.Sub(g.began)
 	switch {

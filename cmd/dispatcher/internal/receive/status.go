@@ -7,9 +7,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// status is the event of a message that a receipt, or the want of one, brings to a state. Its
-// metadata is that of the stored envelope, which was read once before; one that cannot be read any
-// more is told without.
+// status is the event of a message whose state changes by a receipt, or because none came in time.
+// Its metadata is that of the stored envelope; if that cannot be decoded, the event has none.
 func status(c *ledger.Closing) (notice *ledger.Notice, traceparent string) {
 	message, problem := envelope.Decode(c.Envelope, true)
 	if problem != nil {
@@ -25,14 +24,14 @@ func status(c *ledger.Closing) (notice *ledger.Notice, traceparent string) {
 		0, 256), event)}, message.Traceparent
 }
 
-// tally counts the messages of one transaction by the state that they come to.
+// tally counts the messages of one transaction by their new state.
 type tally struct {
 	states map[ledger.State]int
 	traced bool      // whether traces are recorded
-	traces []brought // of the messages that are traced
+	traces []brought // the messages that are traced
 }
 
-// brought is a message that is traced, and what it has come to.
+// brought is a traced message with its new state.
 type brought struct {
 	traceparent, channel, state, cause, code string
 	attempt                                  int

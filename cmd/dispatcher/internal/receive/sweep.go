@@ -12,18 +12,18 @@ const (
 )
 
 const (
-	// sweepInterval is how often it is looked for what is due; it finds nothing in less than a
+	// sweepInterval is the pause between two sweeps. One that finds nothing takes less than a
 	// millisecond.
 	sweepInterval = time.Second
-	// quickInterval is the same for quickFor after receipts that came before their settlement: they
-	// become due with it, and slots may wait for them.
+	// quickInterval replaces it for quickFor after receipts that came before their settlement. They
+	// become due with the settlement, and each may hold a slot until the sweep.
 	quickInterval = 100 * time.Millisecond
 	quickFor      = 10 * time.Second
-	// sweepSize is how many parts of messages are looked at in one go.
+	// sweepSize is how many parts of messages one sweep reads.
 	sweepSize = 5000
 
-	// tidyInterval is how often receipts are dropped that nobody ever knew the message of,
-	// keepEarly how long they are kept before.
+	// tidyInterval is how often receipts without a message are deleted, keepEarly how long they are
+	// kept.
 	tidyInterval = 10 * time.Minute
 	keepEarly    = 48 * time.Hour
 )
@@ -56,7 +56,8 @@ func (d *Batcher) sweep(ctx context.Context, early <-chan struct{}) {
 	}
 }
 
-// look closes what is due now. An early receipt frees the slot that its attempt was settled with.
+// look closes the messages that are due now. That frees the slots of attempts whose receipts came
+// before their settlement.
 func (d *Batcher) look(ctx context.Context) {
 	closed, began := tally{traced: d.cfg.Tracer != nil}, time.Now()
 	looking, cancel := context.WithTimeout(ctx, ledgerTimeout)
@@ -76,7 +77,7 @@ func (d *Batcher) look(ctx context.Context) {
 	}
 }
 
-// tidy drops old receipts of messages that nobody knows, until ctx ends.
+// tidy deletes old receipts without a message, until ctx ends.
 func (d *Batcher) tidy(ctx context.Context) {
 	for sleep(ctx, tidyInterval) {
 		if err := d.drop(ctx); err != nil && ctx.Err() == nil {
@@ -92,7 +93,7 @@ func (d *Batcher) drop(ctx context.Context) error {
 	return err
 }
 
-// sleep waits and reports whether it was left in peace.
+// sleep waits for pause. It returns false when ctx ends first.
 func sleep(ctx context.Context, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

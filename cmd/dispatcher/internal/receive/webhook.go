@@ -17,40 +17,39 @@ import (
 	"dispatcher/provider"
 )
 
-// Channels says who reads the callbacks of a channel.
+// Channels finds the reader of a channel's callbacks.
 type Channels interface {
-	// Listener is asked once for each callback. known is false for a channel that the routing in
-	// force does not have, or whose provider never calls; the listener of a known one is nil while
-	// its settings cannot be used on this machine. It does not block.
+	// Listener is called once for each callback and must not block. known is false for a channel
+	// that the routing in force does not have, or whose provider makes no callbacks. The listener of
+	// a known channel is nil while its settings cannot be used on this machine.
 	Listener(channel string) (l provider.CallbackReader, known bool)
 }
 
-// Booker writes down what callbacks say.
+// Booker stores the content of callbacks.
 type Booker interface {
-	// Book returns nil once everything that was heard is durable. After an error the provider is
-	// asked to call again, so that some of it may be booked twice: booking has to bear that.
+	// Book returns nil once all of heard is durable. After an error the provider is asked to call
+	// again, so Book must be idempotent.
 	Book(ctx context.Context, channel string, heard *provider.CallbackContent) error
 }
 
-// WebhookConfig says where providers call and what becomes of it.
+// WebhookConfig is what Webhooks need.
 type WebhookConfig struct {
 	Address string // host:port
-	// PublicURL is where providers see the listener, without a slash at the end; empty when it is
-	// called under its own address. Behind a proxy the Host of a request tells nothing, and some
-	// providers sign the URL.
+	// PublicURL is the URL of the listener as providers see it, without a slash at the end; empty
+	// when they use its own address. It is needed behind a proxy, because some providers sign the URL
+	// and the Host of a request may be the proxy's.
 	PublicURL string
-	// TLS encrypts; nil serves plain HTTP. With ClientCAs, certificates of clients are verified.
+	// TLS is nil for plain HTTP. With ClientCAs, certificates of clients are verified.
 	TLS      *tls.Config
 	Channels Channels
 	Booker   Booker
 	Registry prometheus.Registerer
-	// Trouble is called with what is wrong with callbacks, at any rate; see the callbacks' metrics
-	// for counts.
+	// Trouble is called with every error of a callback, which may be very often.
 	Trouble func(where string, err error)
 }
 
-// Bounds of one listener. A connection carries one request at a time, so they bound the callbacks
-// under way too.
+// Bounds of one listener. A connection carries one request at a time, so maxConnections also bounds
+// the concurrent callbacks.
 const (
 	maxConnections = 1024
 	maxHeader      = 32 << 10
@@ -58,14 +57,14 @@ const (
 	readTimeout    = 10 * time.Second // of a whole request
 	writeTimeout   = 15 * time.Second // from the end of its header
 	idleTimeout    = 30 * time.Second
-	// bookTimeout is how long a provider waits for the database before it is asked to call again:
-	// less than any of them waits by itself.
+	// bookTimeout bounds a booking. After it the provider is asked to call again. Every provider
+	// waits longer for an answer.
 	bookTimeout = 1500 * time.Millisecond
-	// confirmTimeout is how long the question whether calls are wanted may take to answer.
+	// confirmTimeout bounds the confirmation of a subscription, see confirmer.
 	confirmTimeout = 5 * time.Second
 )
 
-// Webhooks is the listener that providers call. It reads no callback before Serve.
+// Webhooks is the HTTP listener for callbacks of providers. It reads none before Serve.
 type Webhooks struct {
 	cfg      WebhookConfig
 	base     string // what callbacks' URLs begin with
@@ -74,11 +73,11 @@ type Webhooks struct {
 	metrics  *webhookMetrics
 	replays  *replays
 	unknown  *unknownChannels
-	large    chan struct{} // one token for each long body in memory
-	done     chan struct{} // closed when serve has ended; nil before Serve
+	large    chan struct{} // one token for each large body in memory
+	done     chan struct{} // closed when serving has ended; nil before Serve
 }
 
-// ListenWebhooks opens the address. One in use is an error that names it.
+// ListenWebhooks opens the address. The error of an address in use names it.
 func ListenWebhooks(ctx context.Context, cfg WebhookConfig) (*Webhooks, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Address)
 	if err != nil {
@@ -101,7 +100,7 @@ func ListenWebhooks(ctx context.Context, cfg WebhookConfig) (*Webhooks, error) {
 		IdleTimeout:    idleTimeout,
 		MaxHeaderBytes: maxHeader, ConnContext: withConn, ConnState: follow,
 		ErrorLog: log.New(io.Discard, "",
-			0), // whatever strangers do to a public port; the metrics count it
+			0), // discarded: anybody can cause errors on a public port; the metrics count them
 	}
 	return w, nil
 }
@@ -120,7 +119,7 @@ func (w *Webhooks) Serve() {
 	}()
 }
 
-// URL is the listener's own address, as this machine sees it.
+// URL is the listener's own address on this machine.
 func (w *Webhooks) URL() string {
 	scheme := "http://"
 	if w.cfg.TLS != nil {
@@ -136,11 +135,11 @@ func (w *Webhooks) URL() string {
 	return scheme + net.JoinHostPort(host, port)
 }
 
-// Callback is the address at which the provider of a channel is to call.
+// Callback is the URL that the provider of a channel must call.
 func (w *Webhooks) Callback(channel string) string { return w.base + callbackPath + channel }
 
-// Close ends the listener after the callbacks under way; when ctx ends first it cuts them off,
-// which is no error: their providers call again. It is idempotent.
+// Close waits for the callbacks under way and stops the listener. When ctx ends first, it cuts them
+// off and returns no error, because their providers call again. It is idempotent.
 func (w *Webhooks) Close(ctx context.Context) error {
 	if w.done == nil {
 		if err := w.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
@@ -156,7 +155,7 @@ func (w *Webhooks) Close(ctx context.Context) error {
 	return err
 }
 
-// callbackPath is what the path of each callback begins with; the name of its channel follows.
+// callbackPath is the prefix of the path of each callback, before the name of the channel.
 const callbackPath = "/receipts/"
 
 // channelOf is the channel that a path names.

@@ -10,22 +10,21 @@ import (
 	"time"
 )
 
-// maxUnreceived bounds the requests of one address (of IPv6: one /64) that have begun and are not
-// complete, to half of all that may be. A provider that sends its receipts all at once needs
-// hundreds of them for a moment, and may not call again if one is refused. An address that sends
-// many requests slowly leaves the other half to others.
+// maxUnreceived bounds the incomplete requests of one address (for IPv6: one /64) to half of all
+// connections. Hundreds must be possible: a provider may send its receipts all at once, and may not
+// call again if one is refused. The bound leaves the other half to others when an address sends
+// many requests slowly.
 const maxUnreceived = 512
 
-// bounded is a listener that holds at most so many connections; more wait in the system's queue
-// until one has ended. Of one address it holds at most so many whose request has not come whole;
-// more are closed.
+// bounded is a listener with two bounds: on all connections (more wait in the system's queue until
+// one ends), and on the connections of one address with an incomplete request (more are closed).
 type bounded struct {
 	net.Listener
 	free chan struct{} // one token for each connection
 	done chan struct{} // closed by Close
 	once sync.Once
 
-	share      int // of one address
+	share      int // most incomplete requests of one address
 	mu         sync.Mutex
 	unreceived map[netip.Addr]int // guarded by mu
 }
@@ -37,7 +36,7 @@ func newBounded(l net.Listener, connections, share int) *bounded {
 	}
 }
 
-// Accept waits for a connection and for room for it.
+// Accept waits for a free place and then for a connection.
 func (b *bounded) Accept() (net.Conn, error) {
 	select {
 	case b.free <- struct{}{}:
@@ -55,16 +54,16 @@ func (b *bounded) Accept() (net.Conn, error) {
 			return c, nil
 		}
 		c.end()
-		_ = conn.Close() // its caller has room again when one of its requests has come whole
+		_ = conn.Close() // too many incomplete requests of its address
 	}
 }
 
-// networkBits is the part of an IPv6 address that is counted as one caller. The rest is free to
-// whoever has a network.
+// networkBits is the length of the IPv6 prefix that counts as one caller. Its owner can use any
+// address below it.
 const networkBits = 64
 
-// addressOf is where a connection comes from; of an IPv6 address it is the network. The zero
-// address stands for what has none.
+// addressOf is the remote address of a connection; for IPv6 the network. It is the zero address
+// when there is none.
 func addressOf(conn net.Conn) netip.Addr {
 	ap, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -77,23 +76,23 @@ func addressOf(conn net.Conn) netip.Addr {
 	return netip.PrefixFrom(address, networkBits).Masked().Addr()
 }
 
-// Close ends the listener, also while it waits for room.
+// Close ends the listener, also while Accept waits for a free place.
 func (b *bounded) Close() error {
 	b.once.Do(func() { close(b.done) })
 	return b.Listener.Close()
 }
 
-// counted is a connection that gives its room back when it is closed.
+// counted is a connection of bounded. Closing it frees its place.
 type counted struct {
 	net.Conn
 	once    sync.Once
 	from    *bounded
 	address netip.Addr
-	pending bool // guarded by from.mu: a request has begun and has not come whole
-	above   bool // guarded by from.mu: it was one too many of its address
+	pending bool // guarded by from.mu: its request is incomplete
+	above   bool // guarded by from.mu: its request was above the share of its address
 }
 
-// begin notes that a request begins, and reports whether its address may have one more.
+// begin counts an incomplete request, and reports whether its address is within its share.
 func (c *counted) begin() bool {
 	c.from.mu.Lock()
 	defer c.from.mu.Unlock()
@@ -105,7 +104,7 @@ func (c *counted) begin() bool {
 	return !c.above
 }
 
-// end notes that the request has come whole, or will never.
+// end counts the request as complete. It also does so when the connection closes.
 func (c *counted) end() {
 	c.from.mu.Lock()
 	defer c.from.mu.Unlock()
@@ -144,26 +143,26 @@ func countedOf(conn net.Conn) *counted {
 	return c
 }
 
-// follow is the server's ConnState: on a kept connection a request begins with its first byte.
+// follow is the server's ConnState. On a kept connection it counts a request from its first byte.
 func follow(conn net.Conn, state http.ConnState) {
 	c := countedOf(conn)
 	switch {
 	case c == nil:
 	case state == http.StateActive:
 		c.begin()
-	case state == http.StateIdle: // also one whose body was of no interest
+	case state == http.StateIdle: // also after a request whose body was not read
 		c.end()
 	}
 }
 
-// received notes that a request has come whole.
+// received counts a request as complete.
 func received(r *http.Request) {
 	if c, _ := r.Context().Value(connKey{}).(*counted); c != nil {
 		c.end()
 	}
 }
 
-// aboveShare reports whether a request on a kept connection is one too many of its address.
+// aboveShare reports whether a request on a kept connection is above the share of its address.
 func aboveShare(r *http.Request) bool {
 	c, _ := r.Context().Value(connKey{}).(*counted)
 	if c == nil {
@@ -175,17 +174,17 @@ func aboveShare(r *http.Request) bool {
 }
 
 const (
-	// rollout is how long a channel that nobody knows may be one of a newer routing than this
-	// instance has read. Its provider is asked to call again meanwhile.
+	// rollout is how long an unknown channel may belong to a newer routing than this instance has
+	// read. Until then its provider is asked to call again.
 	rollout = time.Minute
-	// maxUnknown bounds how many names are remembered, for unknownMemory at least. Strangers can
-	// call under any. A name beyond them may be that of a new channel, so its caller is asked to
-	// call again, which needs no memory.
+	// maxUnknown bounds how many unknown names are remembered, each for at least unknownMemory:
+	// anybody can call with any name. The caller with a further name is asked to call again, because
+	// it may be that of a new channel.
 	maxUnknown    = 1000
 	unknownMemory = 10 * time.Minute
 )
 
-// unknownChannels remembers since when callbacks name channels that the routing does not have. It
+// unknownChannels remembers when callbacks first named channels that the routing does not have. It
 // is safe for concurrent use.
 type unknownChannels struct {
 	mu    sync.Mutex
@@ -193,8 +192,8 @@ type unknownChannels struct {
 	began time.Time            // guarded by mu: when the first of them was seen
 }
 
-// verdict is notYet for a name that was first seen a short while ago, and for one that is not
-// remembered.
+// verdict is notYet for a name that was first seen less than rollout ago, and for one that cannot
+// be remembered; else noChannel.
 func (u *unknownChannels) verdict(name string, now time.Time) verdict {
 	u.mu.Lock()
 	defer u.mu.Unlock()

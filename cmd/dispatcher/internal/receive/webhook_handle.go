@@ -12,37 +12,38 @@ import (
 	"dispatcher/provider"
 )
 
-// verdict is what became of one callback. The words are label values.
+// verdict is the result of one callback. Its values are label values.
 type verdict string
 
 const (
 	booked   verdict = "booked"
-	replayed verdict = "replayed" // it was booked before; answered alike, nothing changed
-	empty    verdict = "empty"    // genuine, and nothing in it for the dispatcher
-	// confirmed: the provider asked whether its calls are wanted, and was told so.
+	replayed verdict = "replayed" // booked before; it gets the same answer and changes nothing
+	empty    verdict = "empty"    // genuine, but without anything to book
+	// confirmed: it was the confirmation of a subscription, see confirmer.
 	confirmed verdict = "confirmed"
-	// What follows changes nothing.
+	// The following are refused for good.
 	forged    verdict = "forged"
 	malformed verdict = "malformed"
 	tooLarge  verdict = "too_large"
 	noChannel verdict = "unknown_channel"
 	badMethod verdict = "bad_method"
-	// What follows is asked for again.
+	// For the following the provider is asked to call again.
 
-	stale  verdict = "stale"  // by our clock, which may be the wrong one
-	broken verdict = "broken" // its body did not come whole in time
+	stale  verdict = "stale"  // its signed time is off, or our clock is
+	broken verdict = "broken" // its body was not complete in time
 	// notYet: another instance may know the channel already, because it has read a newer version of
 	// the routing.
 	notYet   verdict = "not_yet_known_channel"
 	unusable verdict = "unusable" // the channel's settings cannot be used on this machine
-	// busy: too many long bodies at once, or the same callback is under way already.
+	// busy: too many large bodies at once, too many requests of one address, or the same callback is
+	// being booked.
 	busy     verdict = "busy"
-	unbooked verdict = "unbooked" // the database did not take it in time
-	// unconfirmed: the provider could not be told that its calls are wanted.
+	unbooked verdict = "unbooked" // it could not be booked in time
+	// unconfirmed: the subscription could not be confirmed.
 	unconfirmed verdict = "unconfirmed"
 )
 
-// statuses are what the providers get to see.
+// statuses are the HTTP statuses of the verdicts.
 var statuses = map[verdict]int{
 	booked: http.StatusOK, replayed: http.StatusOK, empty: http.StatusOK, confirmed: http.StatusOK,
 	forged: http.StatusForbidden, malformed: http.StatusBadRequest,
@@ -52,12 +53,11 @@ var statuses = map[verdict]int{
 	unusable: tryAgain, busy: tryAgain, unbooked: tryAgain, unconfirmed: tryAgain,
 }
 
-// tryAgain is the answer to whatever a retry may bring to a good end. Every vendor that calls again
-// at all does so after a 5xx, and Sinch, Vonage and SNS after no 4xx but 429; see the table in
-// docs/webhooks.md.
+// tryAgain is the status for callbacks that may succeed later. Every vendor that repeats callbacks
+// does so after a 5xx; Sinch, Vonage and SNS do so after no 4xx but 429. See docs/webhooks.md.
 const tryAgain = http.StatusServiceUnavailable
 
-// ServeHTTP answers one callback, after what it says is durable.
+// ServeHTTP answers one callback, after its content is durable.
 func (w *Webhooks) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	channel, v, heard := w.handle(out, r, began)
@@ -65,7 +65,7 @@ func (w *Webhooks) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	answer(out, v, heard)
 }
 
-// handle returns the channel when there is one of the name that the callback gives.
+// handle handles one callback. channel is empty if the callback names no known channel.
 func (w *Webhooks) handle(
 	out http.ResponseWriter, r *http.Request, now time.Time,
 ) (channel string, v verdict, heard provider.CallbackContent) {
@@ -105,15 +105,15 @@ func (w *Webhooks) handle(
 	return name, w.book(r.Context(), name, &heard), heard
 }
 
-// confirmer is a listener whose provider asks once whether its calls are wanted, before it makes
-// any.
+// confirmer is a CallbackReader whose provider sends a request to confirm the subscription first,
+// as SNS does.
 type confirmer interface {
-	// Confirm answers a callback that is such a question, believing no more than ReadCallback does;
-	// any other it leaves alone and returns false.
+	// Confirm answers a callback that is such a request, after the same checks as ReadCallback. It
+	// returns false for any other callback.
 	Confirm(ctx context.Context, c *provider.Callback) (confirmed bool, err error)
 }
 
-// confirm answers a genuine callback that says nothing, if it is a question.
+// confirm answers a genuine callback without content, if it is a request to confirm.
 func (w *Webhooks) confirm(
 	ctx context.Context, channel string, l provider.CallbackReader, c *provider.Callback,
 ) verdict {
@@ -134,7 +134,7 @@ func (w *Webhooks) confirm(
 	return empty
 }
 
-// book writes down what was heard, unless that was done before.
+// book books the content of a callback, unless it was booked before.
 func (w *Webhooks) book(
 	ctx context.Context, channel string, heard *provider.CallbackContent,
 ) verdict {
@@ -145,7 +145,7 @@ func (w *Webhooks) book(
 		return busy
 	case seenNever:
 	}
-	// A caller that hangs up does not undo what is being written.
+	// A caller that disconnects does not cancel the booking.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bookTimeout)
 	defer cancel()
 	done := false
@@ -159,8 +159,8 @@ func (w *Webhooks) book(
 	return booked
 }
 
-// callbackOf is the request as plain data. Its URL is the one that the provider called: what the
-// request says of host and scheme may be a proxy's.
+// callbackOf converts a request. The URL begins with base, which is what the provider called; host
+// and scheme of the request may be a proxy's.
 func callbackOf(r *http.Request, base string, body []byte, at time.Time) *provider.Callback {
 	return &provider.Callback{
 		Method: r.Method, URL: base + r.RequestURI, Header: r.Header, Body: body,
@@ -168,7 +168,7 @@ func callbackOf(r *http.Request, base string, body []byte, at time.Time) *provid
 	}
 }
 
-// Bodies above smallBody are read maxLarge at a time, so that strangers cannot fill the memory.
+// At most maxLarge bodies above smallBody are in memory at a time, because anybody can send them.
 const (
 	smallBody = 32 << 10
 	maxLarge  = 64
@@ -179,13 +179,13 @@ var (
 	errBusy     = errors.New("too many long callbacks at once")
 )
 
-// read returns the body; release has to be called when it is needed no longer.
+// read returns the body. The caller must call release when it no longer needs the body.
 func (w *Webhooks) read(
 	out http.ResponseWriter, r *http.Request,
 ) (body []byte, release func(), err error) {
 	release = func() {}
 	if r.ContentLength > provider.MaxCallback {
-		out.Header().Set("Connection", "close") // the rest of it is not read
+		out.Header().Set("Connection", "close") // the rest of the body is not read
 		return nil, release, errTooLarge
 	}
 	limited := http.MaxBytesReader(out, r.Body, provider.MaxCallback)
@@ -203,7 +203,7 @@ func (w *Webhooks) read(
 	return append(body, rest...), release, err
 }
 
-// verdictOf sorts the reasons for which a callback is not believed.
+// verdictOf is the verdict for an error of reading a callback.
 func verdictOf(err error) verdict {
 	var long *http.MaxBytesError
 	switch {
@@ -221,11 +221,10 @@ func verdictOf(err error) verdict {
 	return broken
 }
 
-// retryAfter is when a provider may call again, in seconds; those that ignore it have pauses
-// of their own.
+// retryAfter is the value of Retry-After, in seconds. Some providers ignore it.
 const retryAfter = "2"
 
-// answer repeats nothing of what the caller said.
+// answer writes the response. It contains nothing that the caller sent.
 func answer(out http.ResponseWriter, v verdict, heard provider.CallbackContent) {
 	status := statuses[v]
 	switch {
@@ -235,7 +234,7 @@ func answer(out http.ResponseWriter, v verdict, heard provider.CallbackContent) 
 	case status == http.StatusOK:
 		out.Header().Set("Content-Type", heard.AnswerType)
 		out.WriteHeader(status)
-		// the caller has gone: what it said is booked all the same
+		// fails only if the caller has disconnected; the content is booked
 		_, _ = io.WriteString(out, heard.Answer)
 		return
 	case status == tryAgain:

@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// webhookMetrics counts callbacks. The label channel is a name of the routing in force, and empty
-// for callbacks that name no such channel; verdict is one of the words of type verdict.
+// webhookMetrics counts callbacks. The label channel is a name of the routing in force, or empty
+// for callbacks that name no such channel; verdict is a value of type verdict.
 type webhookMetrics struct {
 	callbacks *prometheus.CounterVec
 	seconds   prometheus.Histogram

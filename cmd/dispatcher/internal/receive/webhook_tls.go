@@ -13,14 +13,14 @@ import (
 // TLSFiles are PEM files of the listener.
 type TLSFiles struct {
 	Certificate, Key string
-	// ClientAuthorities signed the certificates of callers; empty asks for none. A caller without
-	// certificate is let in all the same: which channels need one is for their adapters to say, see
+	// ClientAuthorities are the CAs of callers' certificates; empty asks for no certificate. A caller
+	// without one is accepted: the adapter of a channel checks whether it needs one, see
 	// provider.Callback.Certificate.
 	ClientAuthorities string
 }
 
 // Config reads the files. It returns nil when none is named. The certificate and its key are read
-// again when they have changed, so that a renewal needs no restart; the authorities are not.
+// again later, so that a renewal needs no restart; the authorities are not.
 func (f TLSFiles) Config() (*tls.Config, error) {
 	if f == (TLSFiles{}) {
 		return nil, nil //nolint:nilnil // No file is no TLS.
@@ -51,10 +51,10 @@ func (f TLSFiles) Config() (*tls.Config, error) {
 	return cfg, nil
 }
 
-// pairAge is how old a key pair may be before its files are looked at again.
+// pairAge is how old a key pair may be before its files are read again.
 const pairAge = time.Minute
 
-// keyPair is a certificate with its key, as its files have it. It is safe for concurrent use.
+// keyPair caches a certificate with its key. It is safe for concurrent use.
 type keyPair struct {
 	files TLSFiles
 
@@ -63,7 +63,7 @@ type keyPair struct {
 	read time.Time        // guarded by mu
 }
 
-// get returns the pair. When the files cannot be read any more, the former one serves on.
+// get returns the pair. If the files cannot be read any more, it returns the last one.
 func (k *keyPair) get(now time.Time) (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

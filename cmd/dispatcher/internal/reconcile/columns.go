@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Field is what a column of a file tells of a message.
+// Field is the meaning of a column.
 type Field int
 
-// Fields, in the order in which errors and docs list them.
+// Fields, in the order of errors and docs.
 const (
 	Reference Field = iota // the provider's id of the message, or of a part of it
 	Number                 // of the recipient
 	Time                   // when the provider took it
 	Segments               // how many were billed
 	Price                  // of the whole line
-	UnitPrice              // of one segment, where the line has no price of the whole
+	UnitPrice              // of one segment, if the line has no Price
 	Currency               // of the price
-	Status                 // tells whether the provider took it
-	Direction              // tells messages of subscribers apart, which are passed over
+	Status                 // says whether the provider took it
+	Direction              // marks messages of subscribers, which are skipped
 	fieldCount
 )
 
@@ -32,24 +32,22 @@ var fieldNames = [fieldCount]string{
 
 func (f Field) String() string { return fieldNames[f] }
 
-// Columns say which column of a file has which field, and how its words are meant.
+// Columns say which column of a file has which field.
 type Columns struct {
-	// Names are those of the columns, by field. The first that the file has counts. A field without
-	// names is not read. Case and what is neither letter nor digit do not matter.
+	// Names are the possible names of each field's column; the first that the file has is used. A
+	// field without names is not read. Names are compared without case, spaces and punctuation.
 	Names [fieldCount][]string
-	// Currency is that of prices where no column tells.
+	// Currency is the currency of prices if the file has no column of it.
 	Currency string
 	// PartPerLine says that a line without segments is one segment.
 	PartPerLine bool
-	// Log says that the file is a log whose lines have their fields in brackets, and Events are
-	// those of its lines that are submits: the beginnings of what stands before the first bracket,
-	// with or without what a logger puts before it.
+	// Log says that the file is a log whose lines have their fields in brackets. Its submits are the
+	// lines whose text before the first bracket contains one of Events.
 	Log    bool
 	Events []string
 }
 
-// Presets are the exports of the vendors that the dispatcher sends by, as they name their columns,
-// and the logs of common SMSCs.
+// presets are the columns of vendors' exports and of the logs of common SMSCs.
 var presets = map[string]Columns{
 	// The message log that the console exports; the API names the same fields in small letters.
 	"twilio": columns("reference=Sid number=To time=SentDate|DateSent segments=NumSegments "+
@@ -85,19 +83,19 @@ var presets = map[string]Columns{
 	// messages.log of the SMPP client manager. queue-msgid is the id that Jasmin answers with.
 	"jasmin": asLog(columns("reference=queue-msgid number=to time=time status=status", ""),
 		"SMS-MT"),
-	// A file whose columns are called as the fields are.
+	// A file whose columns have the names of the fields.
 	"plain": columns("reference=reference number=number time=time segments=segments price=price "+
 		"unit_price=unit_price currency=currency status=status direction=direction", ""),
 }
 
-// Presets are the names of all, sorted.
+// Presets returns the names of all presets, sorted.
 func Presets() []string { return slices.Sorted(maps.Keys(presets)) }
 
-// columns reads a preset that is right.
+// columns parses a preset of the table above.
 func columns(names, currency string) Columns {
 	c := Columns{Currency: currency}
 	if err := c.set(strings.Fields(names)); err != nil {
-		panic(err) // a fault of the table above
+		panic(err) // a mistake in the table above
 	}
 	return c
 }
@@ -112,8 +110,8 @@ func asLog(c Columns, events ...string) Columns {
 	return c
 }
 
-// NewColumns are those of a preset, with fields as "reference=Message ID" in place of its own.
-// "a|b" is the one of these columns that the file has; an empty name reads none.
+// NewColumns returns the columns of a preset, changed by fields such as "reference=Message ID". The
+// name "a|b" stands for whichever column the file has; with an empty name the field is not read.
 func NewColumns(preset string, fields []string) (*Columns, error) {
 	c, ok := presets[preset]
 	if !ok {
@@ -176,7 +174,7 @@ func (c *Columns) places(header []string) (at [fieldCount]int) {
 	return at
 }
 
-// wanted are the names of all columns that are read.
+// wanted returns the names of all columns that are read.
 func (c *Columns) wanted() (names []string) {
 	for f := range fieldCount {
 		names = append(names, c.Names[f]...)

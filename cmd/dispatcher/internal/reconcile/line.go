@@ -1,10 +1,9 @@
-// Package reconcile reads what a provider says it took and billed - invoices as CSV or XLSX, and
-// logs of SMSCs - and pairs lines that name no message of ours with attempts by number, time and
-// segments.
+// Package reconcile reads what a provider took and billed, from invoices (CSV or XLSX) and logs of
+// SMSCs. It pairs lines without an id of ours with attempts, by number, time and segments.
 //
-// It knows no database: ledger.Reconciliations keeps the lines of a comparison and finds what
-// differs. A number leaves this package only in Line.Number, for its keyed hash; errors name the
-// file, the line and the column, and never what stands there in the column of numbers.
+// It uses no database: ledger.Reconciliations stores the lines of a comparison and finds the
+// differences. A number leaves this package only in Line.Number, for its keyed hash. Errors name
+// file, line and column, and never quote a number.
 package reconcile
 
 import (
@@ -22,32 +21,32 @@ import (
 type Line struct {
 	Row       int    // in the file, from 1
 	Reference string // empty for none
-	Number    string // in E.164 form; empty for none, or one that is masked
+	Number    string // in E.164 form; empty for none, or a masked one
 	At        time.Time
-	Segments  int // 0 where the file does not tell
+	Segments  int // 0 if the file does not say
 	// Nanos is the price in billionths of Currency, if the line is Priced.
 	Nanos    int64
 	Priced   bool
 	Currency string
-	// Taken says that the provider took it; else it says that it did not, and bills nothing.
+	// Taken is whether the provider took it; if not, it bills nothing.
 	Taken bool
 }
 
 // Options say how values of a file are written.
 type Options struct {
 	Columns *Columns
-	// Currency is that of prices for which the file names none; empty leaves it to the preset.
+	// Currency is the currency of prices without one; empty for that of the preset.
 	Currency string
-	// Zone is that of times without one.
+	// Zone is the time zone of times without one.
 	Zone *time.Location
 	// DayFirst reads 03/04/2026 as a day in April.
 	DayFirst bool
-	// DecimalComma reads 1.234,50 as other files write 1,234.50.
+	// DecimalComma reads 1.234,50 as 1234.50.
 	DecimalComma bool
 }
 
-// source is the rows of a file, the header among them. The cells are valid until the next call. It
-// ends with io.EOF.
+// source iterates over the rows of a file, with the header. The cells are valid until the next
+// call. After the last row it returns io.EOF.
 type source interface {
 	next() (row int, cells []string, err error)
 }
@@ -60,14 +59,14 @@ type Reader struct {
 	at     [fieldCount]int
 	header []string
 	close  func() error
-	// Skipped counts rows that are no message: empty ones, totals, messages of subscribers.
+	// Skipped counts rows that are no message of ours: empty ones, totals, messages of subscribers.
 	Skipped int
 }
 
-// headerWithin is in how many rows the header is looked for: invoices begin with addresses.
+// headerWithin is how many rows are searched for the header: invoices begin with addresses.
 const headerWithin = 50
 
-// newReader looks for the header.
+// newReader finds the header.
 func newReader(name string, rows source, o Options) (*Reader, error) {
 	r := &Reader{name: name, rows: rows, opt: o}
 	var first []string
@@ -96,7 +95,8 @@ func newReader(name string, rows source, o Options) (*Reader, error) {
 		strings.Join(printable(first), ", "))
 }
 
-// printable are names of columns that hold no figures: what is no header may be a row of numbers.
+// printable returns the names that an error may quote: those without digits, because a row that is
+// no header may hold phone numbers.
 func printable(names []string) (out []string) {
 	for _, name := range names {
 		if name = strings.TrimSpace(name); name == "" || len(name) > 40 ||
@@ -148,7 +148,7 @@ func (r *Reader) cell(cells []string, f Field) string {
 	return ""
 }
 
-// read reads one row, and reports whether it is a message.
+// read parses one row, and reports whether it is a message.
 func (r *Reader) read(l *Line, row int, cells []string) (bool, error) {
 	*l = Line{Row: row, Reference: r.cell(cells, Reference)}
 	number := r.cell(cells, Number)
@@ -187,7 +187,8 @@ func (r *Reader) read(l *Line, row int, cells []string) (bool, error) {
 	return true, nil
 }
 
-// price reads that of a line, or of its segments, and its currency. It returns the field at fault.
+// price parses the price of a line, or of one segment, and the currency. With an error it returns
+// the field that is wrong.
 func (r *Reader) price(l *Line, cells []string) (Field, error) {
 	f, times := Price, int64(1)
 	s := r.cell(cells, Price)

@@ -6,32 +6,34 @@ import (
 	"time"
 )
 
-// Candidate is a line that names no message of ours, or an attempt that no line names.
+// Candidate is a line without an id of ours, or an attempt whose id is on no line.
 type Candidate struct {
 	Line     bool // else an attempt
 	ID       int64
 	Number   int64 // keyed hash of the number
 	At       time.Time
-	Segments int // 0 for a line that does not tell
+	Segments int // 0 for a line that does not say
 }
 
 // Pair is a line and an attempt that belong together.
 type Pair struct {
 	Attempt, Line int64
-	// Sure says that all attempts to the number that the line might be of have one.
+	// Sure is whether every attempt to the number near that time has a line. If not, the line may
+	// belong to another of them.
 	Sure bool
 }
 
 // Pairer pairs candidates that come ordered by number and time.
 type Pairer struct {
-	// Within is how far the clocks of both sides, and the way between them, may be apart.
+	// Within is how far the times of a line and its attempt may differ: clocks and network delay.
 	Within time.Duration
 	group  []Candidate // of one number
 	used   map[int64]bool
 	pairs  []Pair
 }
 
-// Add takes the next candidate, and returns the pairs of the number before it, until the next call.
+// Add adds the next candidate. If it is of another number, Add returns the pairs of the number
+// before. They are valid until the next call.
 func (p *Pairer) Add(c Candidate) []Pair {
 	var pairs []Pair
 	if len(p.group) > 0 && p.group[0].Number != c.Number {
@@ -44,8 +46,7 @@ func (p *Pairer) Add(c Candidate) []Pair {
 // End returns the pairs of the last number.
 func (p *Pairer) End() []Pair {
 	p.pairs = p.pairs[:0]
-	// Candidates without a gap of more than Within between them: a line cannot be of an attempt
-	// beyond.
+	// Split where a gap is longer than Within: no pair can span it.
 	from := 0
 	for i := range p.group {
 		if last := i+1 == len(p.group); last || p.group[i+1].At.Sub(p.group[i].At) > p.Within {
@@ -57,9 +58,9 @@ func (p *Pairer) End() []Pair {
 	return p.pairs
 }
 
-// cluster pairs candidates of one number that are near each other. Those of equal segments are
-// paired in the order of their times, which pairs as many as can be. A line under two keys is there
-// twice, with two numbers, and is used once.
+// cluster pairs candidates of one number without a long gap between them. Lines and attempts of
+// equal segments are paired in the order of their times, which gives the most pairs. A line is a
+// candidate once for each key of the number's hash, and is used once.
 func (p *Pairer) cluster(all []Candidate) {
 	var lines, attempts []Candidate
 	for _, c := range all {
@@ -73,7 +74,7 @@ func (p *Pairer) cluster(all []Candidate) {
 	if len(lines) == 0 || len(attempts) == 0 {
 		return
 	}
-	slices.SortStableFunc(lines, func(a, b Candidate) int { // those that do not tell come last
+	slices.SortStableFunc(lines, func(a, b Candidate) int { // those without segments come last
 		return cmp.Compare(b.Segments, a.Segments)
 	})
 	begin := len(p.pairs)
@@ -93,7 +94,8 @@ func (p *Pairer) cluster(all []Candidate) {
 	}
 }
 
-// equal pairs lines of equal segments, 0 for any, with attempts that have no line yet.
+// equal pairs lines that all have the same segments with attempts that have no line yet. Lines with
+// 0 segments match any attempt.
 func (p *Pairer) equal(lines, attempts []Candidate) {
 	for i := range attempts {
 		a := &attempts[i]

@@ -13,14 +13,14 @@ import (
 	"github.com/xuri/excelize/v2"
 )
 
-// xlsxMagic begins every XLSX file, which is a ZIP archive.
+// xlsxMagic is the beginning of every XLSX file, which is a ZIP archive.
 var xlsxMagic = []byte("PK\x03\x04")
 
-// Open reads a file by its content: XLSX, a log where the columns say so, else CSV. Name is for
+// Open opens a file: XLSX by its content, a log if the columns say so, else CSV. name is for
 // errors.
 func Open(name string, in io.Reader, o Options) (*Reader, error) {
 	buffered := bufio.NewReaderSize(in, 1<<16)
-	begin, _ := buffered.Peek(4) // a shorter file is an empty one
+	begin, _ := buffered.Peek(4) // a shorter file holds no rows
 	switch {
 	case bytes.HasPrefix(begin, xlsxMagic):
 		return openXLSX(name, buffered, o)
@@ -37,12 +37,12 @@ func Open(name string, in io.Reader, o Options) (*Reader, error) {
 	return newReader(name, &csvRows{in: newCSV(buffered)}, o)
 }
 
-// csvRows are those of a CSV file.
+// csvRows are the rows of a CSV file.
 type csvRows struct {
 	in *csv.Reader
 }
 
-// newCSV finds out by the first line that has any which of comma, semicolon and tab divides cells.
+// newCSV takes the separator from the first line with a comma, semicolon or tab.
 func newCSV(in *bufio.Reader) *csv.Reader {
 	r := csv.NewReader(in)
 	r.FieldsPerRecord, r.ReuseRecord, r.LazyQuotes = -1, true, true
@@ -64,7 +64,7 @@ func newCSV(in *bufio.Reader) *csv.Reader {
 func (c *csvRows) next() (int, []string, error) {
 	cells, err := c.in.Read()
 	if wrong, ok := errors.AsType[*csv.ParseError](err); ok {
-		return 0, nil, fmt.Errorf("line %d: %w", wrong.Line, wrong.Err) // without what stands there
+		return 0, nil, fmt.Errorf("line %d: %w", wrong.Line, wrong.Err) // without the line's text
 	}
 	if err != nil {
 		return 0, nil, err
@@ -73,14 +73,14 @@ func (c *csvRows) next() (int, []string, error) {
 	return row, cells, nil
 }
 
-// xlsxRows are those of the first sheet of an XLSX file.
+// xlsxRows are the rows of the first sheet of an XLSX file.
 type xlsxRows struct {
 	rows *excelize.Rows
 	row  int
 }
 
-// xlsxMemory is how much of a sheet is held in memory; a larger one is unpacked into a temporary
-// file, which goes with the reader. xlsxUnpacked bounds that.
+// xlsxMemory is the largest sheet that is read in memory, in bytes. A larger one is unpacked into a
+// temporary file, of at most xlsxUnpacked bytes, which closing the reader deletes.
 const (
 	xlsxMemory   = 16 << 20
 	xlsxUnpacked = 8 << 30
@@ -129,8 +129,8 @@ func (x *xlsxRows) next() (int, []string, error) {
 	return x.row, cells, nil
 }
 
-// logRows are the submits of a log. The first row is the names of the columns that are wanted; time
-// and event stand for what is before the first bracket.
+// logRows are the submits of a log. The first row has the names of the wanted columns; "time" and
+// "event" are the two parts of the text before the first bracket.
 type logRows struct {
 	in     *bufio.Scanner
 	events []string
@@ -140,7 +140,7 @@ type logRows struct {
 	begun  bool
 }
 
-// longestLine of a log holds a message of many parts, in hexadecimal.
+// longestLine bounds a line of a log, in bytes. A line may hold a long message in hexadecimal.
 const longestLine = 1 << 20
 
 func newLogRows(in io.Reader, c *Columns) *logRows {
@@ -167,9 +167,9 @@ func (l *logRows) next() (int, []string, error) {
 	return 0, nil, io.EOF
 }
 
-// parse reads "2026-11-21 10:00:00 Sent SMS [SMSC:a] [to:+44...] [msg:5:hello]" and reports whether
-// it is a submit. It stops at the text, which may hold anything. Lines that begin otherwise are the
-// rest of a text.
+// parse parses "2026-11-21 10:00:00 Sent SMS [SMSC:a] [to:+44...] [msg:5:hello]" and reports
+// whether it is a submit. It stops before the message's text, which may hold anything. A line
+// without a time continues the text of the line before.
 func (l *logRows) parse(line string) bool {
 	at, rest, ok := cutTime(line)
 	head, fields, _ := strings.Cut(rest, "[")
@@ -207,7 +207,7 @@ func (l *logRows) put(name, value string) {
 	}
 }
 
-// cutTime takes the time off the beginning of a line, with its fraction of a second.
+// cutTime cuts the time, with its fraction of a second, from the beginning of a line.
 func cutTime(line string) (at, rest string, ok bool) {
 	const length = len("2006-01-02 15:04:05")
 	if len(line) <= length || line[4] != '-' || line[10] != ' ' || line[13] != ':' {

@@ -10,14 +10,14 @@ import (
 	"github.com/xuri/excelize/v2"
 )
 
-// refused are the beginnings of what files call a message that the provider did not take.
+// refused are the prefixes of a status that says that the provider did not take the message.
 var refused = []string{
 	"fail", "sending_failed", "reject", "discard", "expired send", "cancel", "invalid", "blocked",
 	"not sent", "esme_r",
 }
 
-// refuses reports whether a status says that the provider did not take the message. What did not
-// reach a handset was taken.
+// refuses reports whether a status says that the provider did not take the message. An undelivered
+// message was taken.
 func refuses(status string) bool {
 	status = strings.ToLower(status)
 	for _, word := range refused {
@@ -28,8 +28,8 @@ func refuses(status string) bool {
 	return false
 }
 
-// digits keeps the digits of a number, and reports whether nothing else than what people write
-// between them was left out.
+// digits returns the digits of a number. It is false if there is anything else than the usual
+// separators.
 func digits(s string) (string, bool) {
 	var out strings.Builder
 	for _, r := range s {
@@ -43,8 +43,8 @@ func digits(s string) (string, bool) {
 	return out.String(), true
 }
 
-// parseNumber reads a number in international form, with or without a plus or 00. A masked one is
-// none. Errors do not repeat it.
+// parseNumber parses a number in international form, with or without a plus or 00. A masked number
+// gives an empty one. Errors do not quote it.
 func parseNumber(s string) (string, error) {
 	if s == "" || strings.ContainsAny(s, "xX*#") {
 		return "", nil
@@ -64,8 +64,8 @@ func parseNumber(s string) (string, error) {
 	return "+" + n, nil
 }
 
-// whole writes a whole number that a spreadsheet has in exponential form as its digits, if it has
-// all of them.
+// whole converts a whole number in exponential form, as spreadsheets write long ones, to digits,
+// unless some of them are lost.
 func whole(s string) string {
 	mantissa, exponent, ok := strings.Cut(s, "E+")
 	if !ok {
@@ -79,7 +79,7 @@ func whole(s string) string {
 	return units + fraction + strings.Repeat("0", n-len(fraction))
 }
 
-// parseSegments reads a number of segments; 0 for none.
+// parseSegments parses a number of segments; 0 for an empty cell.
 func parseSegments(s string) (int, error) {
 	if s == "" {
 		return 0, nil
@@ -91,11 +91,11 @@ func parseSegments(s string) (int, error) {
 	return n, nil
 }
 
-// maxPrice is a million of a currency, in billionths.
+// maxPrice is a million of the currency, in billionths.
 const maxPrice = 1_000_000 * 1_000_000_000
 
-// parsePrice reads a price exactly, in billionths, with the currency that stands beside it. Vendors
-// write what they take from an account with a minus: the sign does not count.
+// parsePrice parses a price exactly, in billionths, and a currency if the cell has one. It ignores
+// the sign, because some vendors write charges with a minus.
 func parsePrice(s string, comma bool) (nanos int64, currency string, err error) {
 	currency, s = splitCurrency(s)
 	s = strings.TrimLeft(s, "+-")
@@ -114,7 +114,7 @@ func parsePrice(s string, comma bool) (nanos int64, currency string, err error) 
 		}
 		whole = strings.Join(groups, "")
 	}
-	if strings.ContainsAny(s, "eE") || len(fraction) > 12 { // as a spreadsheet stores a number
+	if strings.ContainsAny(s, "eE") || len(fraction) > 12 { // a float of a spreadsheet
 		f, err := strconv.ParseFloat(strings.Replace(s, ",", ".", 1), 64)
 		if err != nil {
 			return 0, "", errors.New("this is no price")
@@ -135,7 +135,7 @@ func parsePrice(s string, comma bool) (nanos int64, currency string, err error) 
 	return int64(n), currency, nil //nolint:gosec // It is below maxPrice.
 }
 
-// symbols are those of currencies that no other one shares.
+// symbols are the currency symbols that stand for one currency only.
 var symbols = map[string]string{"€": "EUR", "£": "GBP", "₹": "INR", "₦": "NGN", "US$": "USD"}
 
 // splitCurrency splits "0.05 EUR" and "€0.05".
@@ -159,8 +159,8 @@ func isCurrency(s string) bool {
 		s[2] <= 'Z'
 }
 
-// layouts are forms of times; a fraction of a second may stand in any of them. Those of numbers
-// with slashes come last, see parseTime.
+// layouts are the accepted layouts of times, each with or without a fraction of a second. parseTime
+// tries layouts with slashes last.
 var layouts = []string{
 	time.RFC3339, "2006-01-02T15:04:05-0700", "2006-01-02 15:04:05", "2006-01-02T15:04:05",
 	"2006-01-02 15:04:05-07:00", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05Z07:00",
@@ -169,8 +169,8 @@ var layouts = []string{
 	"2006/01/02 15:04:05", "02.01.2006 15:04:05", "02.01.2006 15:04",
 }
 
-// parseTime reads a time by the zone, unless it names its own. A plain number is that of a
-// spreadsheet, which counts days, or of Unix, which counts seconds or milliseconds.
+// parseTime parses a time, in the zone if it has none. A plain number is a time of a spreadsheet,
+// in days, or a Unix time, in seconds or milliseconds.
 func parseTime(s string, zone *time.Location, dayFirst bool) (time.Time, error) {
 	if s[len(s)-1] >= '0' && s[len(s)-1] <= '9' && strings.Trim(s, "0123456789.") == "" &&
 		strings.Count(s, ".") < 2 {
@@ -199,7 +199,7 @@ func parseTime(s string, zone *time.Location, dayFirst bool) (time.Time, error) 
 		"21/11/2026 needs --day-first")
 }
 
-// serialTime reads a time that is a number.
+// serialTime parses a time that is a number.
 func serialTime(s string, zone *time.Location) (time.Time, error) {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
@@ -220,7 +220,7 @@ func serialTime(s string, zone *time.Location) (time.Time, error) {
 	return sensible(time.UnixMilli(int64(f)))
 }
 
-// sensible refuses times that no message of ours can have.
+// sensible refuses times outside of the years 2000 to 2199.
 func sensible(t time.Time) (time.Time, error) {
 	if t.Year() < 2000 || t.Year() > 2199 {
 		return t, fmt.Errorf("the year %d cannot be right", t.Year())

@@ -21,7 +21,7 @@ func basisOf(r *decide.Ranking) Basis {
 	}
 }
 
-// candidatesOf are those of a stored ranking; nil without one.
+// candidatesOf converts the candidates of a stored ranking; nil when there is none.
 func candidatesOf(r *decide.Ranking) []Candidate {
 	if r == nil {
 		return nil
@@ -47,7 +47,7 @@ func candidatesOf(r *decide.Ranking) []Candidate {
 	return out
 }
 
-// passedOver are the candidates that were looked at before the chosen one; all, when none was.
+// passedOver returns the candidates before the chosen one; all of them when none was chosen.
 func passedOver(all []Candidate) []Candidate {
 	if at := slices.IndexFunc(all, func(c Candidate) bool { return c.can() }); at >= 0 {
 		return all[:at]
@@ -55,12 +55,12 @@ func passedOver(all []Candidate) []Candidate {
 	return all
 }
 
-// completion adds to stored candidates what the message, the routing version and the draw keys
-// alone tell of them.
+// completion adds to stored candidates what can be derived from the message, the routing version
+// and the draw keys.
 type completion struct {
 	message *ledger.Message
 	doc     *config.Routing
-	route   *config.Route // nil when the version is not known or does not have it any more
+	route   *config.Route // nil when the version is unknown or does not have the route
 	keys    []selector.Key
 }
 
@@ -68,8 +68,8 @@ func newCompletion(m *ledger.Message, doc *config.Routing, keys []selector.Key) 
 	return &completion{message: m, doc: doc, route: routeNamed(doc, m.Plan.Route), keys: keys}
 }
 
-// complete adds to the candidates of a choice that was made at a moment. Those that come from
-// another version than the document are left as they are.
+// complete completes the candidates of a choice made at a time. It leaves them unchanged if they
+// come from another version than the document.
 func (k *completion) complete(candidates []Candidate, b *Basis, at time.Time) {
 	if k.route == nil || b.RankedVersion != k.message.Plan.Version {
 		return
@@ -86,8 +86,8 @@ func (k *completion) complete(candidates []Candidate, b *Basis, at time.Time) {
 	k.redraw(candidates, b)
 }
 
-// forbidden is why the channel could not have taken the message in any state; empty when the
-// version does not forbid it.
+// forbidden is why the routing version alone excludes the channel for the message; empty when it
+// does not.
 func (k *completion) forbidden(channel string, selectors []selector.Selector) string {
 	ch := channelNamed(k.doc, channel)
 	switch {
@@ -103,8 +103,8 @@ func (k *completion) forbidden(channel string, selectors []selector.Selector) st
 	return ""
 }
 
-// closed names the limits that never have room for the message, for candidates that were passed
-// over because of a limit.
+// closed sets Limit and Never of the candidates that a limit excluded and that this limit can never
+// admit the message on.
 func (k *completion) closed(candidates []Candidate) {
 	for i := range candidates {
 		c := &candidates[i]
@@ -127,7 +127,7 @@ func (k *completion) closed(candidates []Candidate) {
 	}
 }
 
-// concerns reports whether a reason is about how much a limit has left.
+// concerns reports whether an exclusion reason is about what this limit has left.
 func concerns(reason string, l *admission.Limit) bool {
 	switch reason {
 	case "no_budget":
@@ -142,7 +142,7 @@ func concerns(reason string, l *admission.Limit) bool {
 	return false
 }
 
-// never is why the limit never has room for the message on a channel; empty when it may have.
+// never is why the limit can never admit the message on a channel; empty when it can.
 func (k *completion) never(limit *admission.Limit, ch *config.Channel) string {
 	segments := int64(k.message.Plan.Segments)
 	switch {
@@ -157,8 +157,8 @@ func (k *completion) never(limit *admission.Limit, ch *config.Channel) string {
 	return ""
 }
 
-// cheapest is the least that a segment of the message can have cost on a channel. It is what it did
-// cost where the price depends neither on the date nor on the country, which are not known here.
+// cheapest is the least that a segment of the message can cost on a channel. It is exact if the
+// price depends neither on date nor on country, which are not known here.
 func (k *completion) cheapest(ch *config.Channel) int64 {
 	if len(ch.Price.Lists) != 1 || len(ch.Price.Lists[0].Countries) > 0 {
 		return ch.Price.Least()
@@ -171,14 +171,14 @@ func (k *completion) cheapest(ch *config.Channel) int64 {
 	return price.Segment(&to, k.message.ReceivedAt)
 }
 
-// redraw tells by which draw each candidate of a redraw came to its place. The candidates stand in
-// drawn order, behind the first choice on a route that draws.
+// redraw sets Redraw of the candidates of a redraw. They are in the order drawn; on a route that
+// draws, the first choice comes before them.
 func (k *completion) redraw(candidates []Candidate, b *Basis) {
 	if b.RankedBy != string(decide.Redraw) || k.route == nil {
 		return
 	}
 	if b.RedrawKeyID == "" {
-		b.RedrawKeyID = k.message.Plan.KeyID // of a forecast
+		b.RedrawKeyID = k.message.Plan.KeyID // for a forecast
 	}
 	left := intervalsLeft(k.route)
 	if k.route.Mode == modeWeighted {
@@ -189,7 +189,7 @@ func (k *completion) redraw(candidates []Candidate, b *Basis) {
 	for i := range candidates {
 		r := left.take(candidates[i].Channel)
 		if r == nil {
-			continue // the first choice, weight 0, or no member any more
+			continue // the first choice, a channel of weight 0, or one that left the route
 		}
 		r.Number = number
 		if alone := r.High-r.Low+1 == r.Size; at >= 0 && !alone {
@@ -201,19 +201,18 @@ func (k *completion) redraw(candidates []Candidate, b *Basis) {
 	}
 }
 
-// notDrawn are the intervals of the channels that have not been drawn yet.
+// notDrawn are the intervals of the channels that are not drawn yet.
 type notDrawn []selector.Interval
 
 func intervalsLeft(route *config.Route) notDrawn {
 	table, err := selector.NewTable(route.Entries())
 	if err != nil {
-		return nil // a document with such weights was never applied
+		return nil // not expected: such a document cannot be applied
 	}
 	return slices.DeleteFunc(table.Intervals(), func(i selector.Interval) bool { return i.Empty })
 }
 
-// take takes a channel out and is its interval among those that were left; nil when it is not one
-// of them.
+// take removes a channel and returns its interval among those left; nil when it is not left.
 func (n *notDrawn) take(channel string) *Redraw {
 	var r *Redraw
 	size, found := uint64(0), -1

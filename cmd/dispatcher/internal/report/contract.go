@@ -9,8 +9,8 @@ import (
 	"dispatcher/config"
 )
 
-// Contract is what was bought of what was agreed for a month. The JSON names are relied on by
-// scripts. Amounts are in the unit, money in micros of the currency.
+// Contract compares what a channel billed in a month of its contract with the commitment and the
+// cap. Amounts are in Unit, money in micros of Currency. Scripts rely on the JSON names.
 type Contract struct {
 	Channel  string    `json:"channel"`
 	From     time.Time `json:"from"`
@@ -18,21 +18,21 @@ type Contract struct {
 	Unit     string    `json:"unit"`
 	Currency string    `json:"currency"` // empty unless the unit is money
 	ToDate   int64     `json:"to_date"`
-	// Forecast is ToDate at the same pace until the end of the month.
+	// Forecast is ToDate, continued at the same pace until the end of the month.
 	Forecast   int64  `json:"forecast"`
-	Commitment *int64 `json:"commitment"` // null is none
+	Commitment *int64 `json:"commitment"` // null for none
 	Cap        *int64 `json:"cap"`
 	Warning    string `json:"warning"`
 }
 
-// paceAfter is how much of a month has to be over before its pace is a reason to warn.
+// paceAfter is how much of a month must be over before its forecast can cause a warning.
 const paceAfter = 24 * time.Hour
 
-// capWarning is the part of a cap, in percent, from which on there is a warning.
+// capWarning is the part of a cap, in percent, that causes a warning.
 const capWarning = 80
 
-// ContractMonth is the month of a contract that an instant is in: it begins at midnight of the day
-// in the zone.
+// ContractMonth is the contract month that an instant is in. Contract months begin at midnight of
+// the day begins of a calendar month, in the zone.
 func ContractMonth(at time.Time, zone *time.Location, begins int) (from, to time.Time) {
 	year, month, day := at.In(zone).Date()
 	if day < begins {
@@ -42,7 +42,8 @@ func ContractMonth(at time.Time, zone *time.Location, begins int) (from, to time
 		time.Date(year, month+1, begins, 0, 0, 0, 0, zone)
 }
 
-// NewContract compares what a channel has billed from the beginning of the month to now.
+// NewContract compares what a channel billed from the beginning of the month until now (toDate)
+// with its contract.
 func NewContract(c *config.Channel, from, to, now time.Time, toDate int64) Contract {
 	r := Contract{
 		Channel: c.Name, From: from.UTC(), To: to.UTC(), Unit: c.Contract.Unit.String(),

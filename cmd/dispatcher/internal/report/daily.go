@@ -9,20 +9,20 @@ import (
 	"dispatcher/ledger"
 )
 
-// Daily is one business day as finance reads it.
+// Daily is the report of one business day for finance.
 type Daily struct {
 	Day      string `json:"day"` // 2026-11-21
 	Timezone string `json:"timezone"`
-	// Complete is false for a day that is not over: its figures are those so far.
+	// Complete is false for a day that is not over; its figures are those so far.
 	Complete bool `json:"complete"`
-	// ClosedAt is when the day was closed, nil for a day that was not. From then on its figures are
-	// those of that moment with the corrections since: late receipts, and attempts whose outcome
-	// became known.
+	// ClosedAt is when the day was closed; nil for a day that is not closed. The figures of a closed
+	// day are those of that moment, plus Corrections: late receipts, and attempts whose outcome
+	// became known later.
 	ClosedAt    *time.Time   `json:"closed_at"`
 	Corrections []Correction `json:"corrections"`
 	// Checkpoint is the signed head of the log of hashes; empty where nothing is sealed.
 	Checkpoint string `json:"checkpoint"`
-	// WithoutSteps is the day, where an earlier release closed it: its waterfall has messages alone.
+	// WithoutSteps holds the day if an earlier release closed it: its waterfall has only messages.
 	WithoutSteps []string       `json:"without_steps"`
 	Rows         []DailyRow     `json:"rows"`
 	Totals       []DailyTotal   `json:"totals"`
@@ -32,28 +32,28 @@ type Daily struct {
 // Correction is a change of the figures of a closed day.
 type Correction struct {
 	At time.Time `json:"at"`
-	// Changes is how many figures it changed, counted by hour, channel, tenant and so on.
+	// Changes is how many rows of figures it changed; a row has an hour, channel, tenant and so on.
 	Changes int64 `json:"changes"`
 }
 
-// Found reports whether the day has anything that somebody should look at.
+// Found reports whether any route has a finding.
 func (d *Daily) Found() bool {
 	return slices.ContainsFunc(d.Routes, func(v RouteVerdict) bool { return v.Found() })
 }
 
-// DailyRow is what one channel did for one route. Shares are between 0 and 1.
+// DailyRow has the figures of one channel on one route. Shares are from 0 to 1.
 //
-// First choices are counted by the day on which a message was received, everything
-// behind them by the day on which the attempt was made.
+// First choices count on the day on which the message was received, everything else on the day on
+// which the attempt was made.
 type DailyRow struct {
 	Route   string `json:"route"`
 	Channel string `json:"channel"`
-	// ConfiguredShare is the agreed share; when the weights were changed during the
-	// day, the mean of the versions, each weighted by the messages drawn under it. It is nil
+	// ConfiguredShare is the agreed share: that of the document's weights. If they changed during
+	// the day, it is the mean over the versions, weighted by the messages drawn under each. It is nil
 	// for a route that does not draw.
 	ConfiguredShare *float64 `json:"configured_share"`
-	// EffectiveShare is the same mean of the weights that the draws went by: those of the
-	// document, but for the time that health weighting had lowered one.
+	// EffectiveShare is the same for the effective weights, which draws use: those of the document,
+	// except while health weighting has lowered one.
 	EffectiveShare   *float64 `json:"effective_share"`
 	FirstChoice      int64    `json:"first_choice"`
 	FirstChoiceShare float64  `json:"first_choice_share"`
@@ -63,52 +63,50 @@ type DailyRow struct {
 	Delivered        int64    `json:"delivered"`
 	Failed           int64    `json:"failed"`
 	Unknown          int64    `json:"unknown"`
-	// Segments and CostMicros are what was accepted, hence billed; UnknownSegments and
-	// UnknownMicros may be billed as well, because no answer came.
+	// Segments and CostMicros were accepted, and so are billed. UnknownSegments and UnknownMicros may
+	// be billed too, because no answer came.
 	Segments        int64  `json:"segments"`
 	CostMicros      int64  `json:"cost_micros"`
 	UnknownSegments int64  `json:"unknown_segments"`
 	UnknownMicros   int64  `json:"unknown_cost_micros"`
 	Currency        string `json:"currency"`
-	// Deviation is the share of the drawn first choices less ConfiguredShare; nil without one.
+	// Deviation is the share of the drawn first choices minus ConfiguredShare; nil without one.
 	Deviation *float64 `json:"deviation"`
-	// PValue is that of the route's draws as a whole, against the effective shares, and stands in
-	// each of its rows, as the verdicts do. It is nil when nothing was tested. Verdict is
+	// PValue is the p-value of all draws of the route against the effective shares; nil when nothing
+	// was tested. It and the verdicts are the same in each row of a route. Verdict equals
 	// TrafficVerdict.
 	PValue  *float64 `json:"p_value"`
 	Verdict string   `json:"verdict"`
-	// Carried are the messages that the channel carried: it accepted an attempt that was made on
-	// the day. CarriedShare is their part of the route's. Both stand in the first row of a channel
-	// only, as FirstChoice does.
+	// Carried counts the messages that the channel carried: it accepted an attempt made on the day.
+	// CarriedShare is its part of the route's. Like FirstChoice, both are only in the first row of a
+	// channel.
 	Carried      int64   `json:"carried"`
 	CarriedShare float64 `json:"carried_share"`
-	// AgreedShare is what CarriedShare is held against: as ConfiguredShare, but weighted by the
-	// messages carried under each version. It is nil for a route that does not draw.
+	// AgreedShare is what CarriedShare is compared with. It is computed as ConfiguredShare, but
+	// weighted by the messages carried under each version. It is nil for a route that does not draw.
 	AgreedShare *float64 `json:"agreed_share"`
-	// DeliveredShare is the channel's part of the messages of the route that were delivered.
+	// DeliveredShare is the channel's part of the route's delivered messages.
 	DeliveredShare float64 `json:"delivered_share"`
 	DrawsVerdict   string  `json:"draws_verdict"`
 	TrafficVerdict string  `json:"traffic_verdict"`
 	// Moved are the messages that were drawn for the channel and that it did not carry.
 	Moved []Move `json:"moved"`
-	// Undelivered and NoReceipt are the accepted ones that were not delivered, and of which nobody
-	// knows.
+	// Undelivered and NoReceipt count accepted attempts: those that were not delivered, and those
+	// without a receipt.
 	Undelivered int64 `json:"undelivered"`
 	NoReceipt   int64 `json:"no_receipt"`
-	// Attempts are all that were made on the day: Accepted, Failed and Unknown ones, Unsent ones,
-	// which the dispatcher itself did not send, and Pending ones, which have no outcome yet.
-	// Retries, Resends and Further are attempts, as Fallback is; the others were made for the first
-	// choice. Further were made because no receipt had come.
+	// Attempts counts all attempts of the day: Accepted, Failed, Unknown, Unsent (the dispatcher did
+	// not send them) and Pending (no outcome yet). By reason they are Fallback, Retries, Resends,
+	// Further (made because no receipt had come) and, the rest, for the first choice.
 	Attempts int64 `json:"attempts"`
 	Retries  int64 `json:"retries"`
 	Resends  int64 `json:"resends"`
 	Further  int64 `json:"further"`
 	Unsent   int64 `json:"unsent"`
 	Pending  int64 `json:"pending"`
-	// The same shares in segments and in money. FirstChoiceSegments are those of the messages that
-	// FirstChoice counts; such a message has no price yet. Segments and CostMicros are what was
-	// carried, and DeliveredSegments and DeliveredMicros their part that was delivered. Shares in
-	// money are among the amounts of one currency.
+	// The same figures in segments and in money. FirstChoiceSegments are the segments of the messages
+	// in FirstChoice, which have no price. DeliveredSegments and DeliveredMicros are the delivered
+	// part of Segments and CostMicros. Shares in money are among the amounts of one currency.
 	FirstChoiceSegments      int64   `json:"first_choice_segments"`
 	FirstChoiceSegmentsShare float64 `json:"first_choice_segments_share"`
 	SegmentsShare            float64 `json:"segments_share"`
@@ -117,15 +115,15 @@ type DailyRow struct {
 	DeliveredSegmentsShare   float64 `json:"delivered_segments_share"`
 	DeliveredMicros          int64   `json:"delivered_cost_micros"`
 	DeliveredCostShare       float64 `json:"delivered_cost_share"`
-	// Reason is that of the attempts, in reports that tell reasons apart.
+	// Reason is the reason of the attempts, in reports by reason.
 	Reason string `json:"-"`
-	// Waterfall is the channel's, in its first row; nil where nothing was drawn. In JSON it stands
-	// with the verdict of the route.
+	// Waterfall is that of the channel, only in its first row; nil when nothing was drawn. In JSON it
+	// is in RouteVerdict.
 	Waterfall *Waterfall `json:"-"`
 }
 
-// DailyTotal sums a route's rows of one currency. First choices and what was carried are summed in
-// the route's first total only, since they have no currency.
+// DailyTotal is the sum of a route's rows of one currency. First choices and carried messages have
+// no currency, so only the route's first total has them.
 type DailyTotal struct {
 	Route       string `json:"route"`
 	FirstChoice int64  `json:"first_choice"`
@@ -147,7 +145,7 @@ type DailyTotal struct {
 	Further     int64  `json:"further"`
 	Unsent      int64  `json:"unsent"`
 	Pending     int64  `json:"pending"`
-	// UnknownSegments and UnknownMicros may be billed as well.
+	// UnknownSegments and UnknownMicros may be billed too.
 	UnknownSegments     int64 `json:"unknown_segments"`
 	UnknownMicros       int64 `json:"unknown_cost_micros"`
 	FirstChoiceSegments int64 `json:"first_choice_segments"`
@@ -155,7 +153,7 @@ type DailyTotal struct {
 	DeliveredMicros     int64 `json:"delivered_cost_micros"`
 }
 
-// Figures are what the ledger knows of a day.
+// Figures are the figures of the ledger for a day.
 type Figures struct {
 	Day     time.Time // any instant of it
 	Zone    *time.Location
@@ -164,20 +162,20 @@ type Figures struct {
 	Carried []ledger.CarriedRow
 	// Complete is false when the day is not over.
 	Complete bool
-	// Closings are the times at which the day was added up after its end.
+	// Closings are the times at which the day was summed after its end.
 	Closings []ledger.DayClosing
 	// WithoutSteps are the closed days whose figures do not have ledger.DayClosing.Steps.
 	WithoutSteps []string
-	// Versions are the routing documents of Choices and Carried by their version.
+	// Versions are the routing documents of Choices and Carried by version.
 	Versions map[int64]*config.Routing
-	// Current orders the rows and supplies the shares of a route without a message that day.
+	// Current gives the order of rows, and the shares of a route without a message that day.
 	Current *config.Routing
-	// Checkpoint is printed with the report, so that whoever keeps the report keeps it.
+	// Checkpoint is printed with the report, so that it is archived with the report.
 	Checkpoint string
 }
 
-// NewDaily judges the day. Every channel with a weight has a row, also one that got
-// nothing: that would be the news.
+// NewDaily makes the report of a day. Every channel with a weight has a row, also one that got no
+// message, because that is a finding.
 func NewDaily(f *Figures) Daily {
 	d := Daily{
 		Day: f.Day.In(f.Zone).Format(time.DateOnly), Timezone: f.Zone.String(),
@@ -203,8 +201,8 @@ func NewDaily(f *Figures) Daily {
 	return d
 }
 
-// routes are those that something happened on: in the order of the current document,
-// then those that it does not name any more.
+// routes returns the routes with figures: in the order of the current document, then those that it
+// no longer has.
 func (f *Figures) routes() []string {
 	var active, order []string
 	for i := range f.Rows {
@@ -224,8 +222,7 @@ func (f *Figures) routes() []string {
 	return inOrder(active, order)
 }
 
-// inOrder lists the distinct names: first those of order, in that order, then the others
-// by name.
+// inOrder returns the distinct names: first those in order, in that order, then the others sorted.
 func inOrder(names, order []string) []string {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	place := func(name string) int {
@@ -238,7 +235,7 @@ func inOrder(names, order []string) []string {
 	return names
 }
 
-// totals sums the rows of one route by currency. Rows that cost nothing count with the first.
+// totals sums the rows of one route by currency. Rows without a cost go into the first total.
 func totals(rows []DailyRow) []DailyTotal {
 	var out []DailyTotal
 	for i := range rows {
@@ -279,7 +276,7 @@ func totals(rows []DailyRow) []DailyTotal {
 	return out
 }
 
-// rows makes one row per channel, and one more for each further currency.
+// rows makes one row for each channel, and one more for each further currency.
 func (d *routeDay) rows(v *RouteVerdict) []DailyRow {
 	var out []DailyRow
 	for _, channel := range d.channels {
@@ -306,7 +303,7 @@ func (d *routeDay) rows(v *RouteVerdict) []DailyRow {
 	return out
 }
 
-// amounts are sums of the rows that shares are told of.
+// amounts are the sums that shares are computed from.
 type amounts struct {
 	delivered, drawnSegments, segments, deliveredSegments int64
 	cost, deliveredCost                                   map[string]int64 // by currency
@@ -324,7 +321,7 @@ func (s *amounts) add(r *DailyRow) {
 	s.deliveredCost[r.Currency] += r.DeliveredMicros
 }
 
-// share fills in the row's part of each sum.
+// share sets the row's share of each sum.
 func (s *amounts) share(r *DailyRow) {
 	r.DeliveredShare = part(r.Delivered, s.delivered)
 	r.FirstChoiceSegmentsShare = part(r.FirstChoiceSegments, s.drawnSegments)
@@ -334,13 +331,13 @@ func (s *amounts) share(r *DailyRow) {
 	r.DeliveredCostShare = part(r.DeliveredMicros, s.deliveredCost[r.Currency])
 }
 
-// assess fills in the verdicts of the route.
+// assess sets the verdicts of the route.
 func (r *DailyRow) assess(v *RouteVerdict) {
 	r.PValue, r.DrawsVerdict = v.PValue, v.DrawsVerdict
 	r.Verdict, r.TrafficVerdict = v.TrafficVerdict, v.TrafficVerdict
 }
 
-// row is what was agreed for one channel, its first choices, and what it carried.
+// row makes the row of one channel with its agreed shares, first choices and carried messages.
 func (d *routeDay) row(channel string) DailyRow {
 	r := DailyRow{
 		Route: d.name, Channel: channel, Moved: d.moves[channel],
@@ -355,8 +352,7 @@ func (d *routeDay) row(channel string) DailyRow {
 	return r
 }
 
-// agree fills in the shares that were agreed. On a day without a draw they are those of the route
-// as it is now.
+// agree sets the agreed shares. On a day without a draw they are those of the current route.
 func (d *routeDay) agree(r *DailyRow) {
 	agreed, effective, deviation := 0.0, 0.0, 0.0
 	switch now := agreedShares(d.route); {
@@ -378,7 +374,7 @@ func (d *routeDay) agree(r *DailyRow) {
 	}
 }
 
-// part is a share between 0 and 1; 0 of nothing.
+// part is n / of; 0 when of is 0.
 func part(n, of int64) float64 {
 	if of == 0 {
 		return 0
@@ -386,7 +382,7 @@ func part(n, of int64) float64 {
 	return float64(n) / float64(of)
 }
 
-// fill copies what the attempts came to.
+// fill copies the figures of attempts.
 func (r *DailyRow) fill(from *ledger.DailyRow) {
 	r.Fallback, r.Submitted, r.Accepted = from.Fallback, from.Submitted, from.Accepted
 	r.Delivered, r.Undelivered, r.NoReceipt = from.Delivered, from.Undelivered, from.NoReceipt

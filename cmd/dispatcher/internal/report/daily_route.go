@@ -9,30 +9,31 @@ import (
 	"dispatcher/ledger"
 )
 
-// modeWeighted is the mode that draws; the others go by the shared state and agree to no share.
+// modeWeighted is the mode that draws. Other modes use the shared state and have no agreed shares.
 const modeWeighted = "weighted"
 
-// routeDay is what was agreed for one route on one day beside what came of it.
+// routeDay collects what was agreed for one route on one day, and what happened.
 type routeDay struct {
 	name     string
-	route    *config.Route // as it is now; nil when there is none of that name any more
+	route    *config.Route // of the current routing; nil when it has no route of that name
 	channels []string      // in the order of the newest version
-	// latest is the newest version that anything happened under, and latestDoc its document.
+	// latest is the newest version with figures, and latestDoc its document.
 	latest    int64
 	latestDoc *config.Routing
 
 	counts   map[string]int64 // first choices by channel, of every mode
 	total    int64            // of counts
 	segments map[string]int64 // of counts
-	drawn    versionSums      // the first choices that a draw made, of messages received on the day
+	drawn    versionSums      // first choices by a draw, of messages received on the day
 	carried  map[string]int64 // messages by the channel that carried them, of every mode
 	carries  int64            // of carried
-	// traffic are those of carried that a draw had made the first choice of: only for those a share
-	// was agreed. firsts has the same messages by their first choice.
+	// traffic counts the messages of carried whose first choice was drawn: only these have an agreed
+	// share. firsts counts the same messages by their first choice.
 	traffic, firsts versionSums
-	// What the waterfall takes beside: segments of drawn, what was billed in each currency for the
-	// messages of firsts, all that was carried, the segments of the texts of that by first choice,
-	// and what ended without a channel, by first choice and cause.
+	// For the waterfall: drawnSegments are the segments of drawn; paid is what was billed for the
+	// messages of firsts, by currency; flows are all carried messages; texts are the segments of
+	// their texts by first choice; ends are the messages that ended without a channel, by first
+	// choice and cause.
 	drawnSegments versionSums
 	paid          map[string]*versionSums
 	flows         map[flow]*quantity
@@ -42,19 +43,20 @@ type routeDay struct {
 	withoutSteps bool
 
 	moves map[string][]Move         // by first choice
-	docs  map[cause]*config.Routing // of the moves of a channel, for a cause: the newest
-	// tried has the attempts by channel, one row for each currency, and for each reason where the
-	// figures tell reasons apart.
+	docs  map[cause]*config.Routing // the newest document with a move of that channel and cause
+	// tried has the attempts by channel: a row for each currency and, if the figures have reasons,
+	// for each reason.
 	tried map[string][]*ledger.DailyRow
 }
 
-// cause is why a channel did not carry messages that were drawn for it.
+// cause is a channel, and why it did not carry messages that were drawn for it.
 type cause struct{ channel, word string }
 
-// flow is what one channel carried of the first choices of another, or of its own, and why.
+// flow identifies messages by their first choice, the channel that carried them, and the cause.
+// Both channels may be the same.
 type flow struct{ first, channel, cause string }
 
-// newRouteDay collects what the figures say of one route.
+// newRouteDay collects the figures of one route.
 func newRouteDay(f *Figures, name string) *routeDay {
 	d := &routeDay{
 		name: name, route: routeNamed(f.Current, name), counts: map[string]int64{},
@@ -102,7 +104,7 @@ func newRouteDay(f *Figures, name string) *routeDay {
 	return d
 }
 
-// try adds what came of attempts on a channel.
+// try adds the figures of attempts on a channel.
 func (d *routeDay) try(r *ledger.DailyRow) {
 	for _, known := range d.tried[r.Channel] {
 		if known.Currency == r.Currency && known.Reason == r.Reason {
@@ -110,7 +112,7 @@ func (d *routeDay) try(r *ledger.DailyRow) {
 			return
 		}
 	}
-	sum := *r // the figures may be added up in several ways
+	sum := *r // a copy: other reports use the same figures
 	d.tried[r.Channel] = append(d.tried[r.Channel], &sum)
 }
 
@@ -121,19 +123,19 @@ func byReason(a, b string) int {
 	return cmp.Compare(slices.Index(reasons, a), slices.Index(reasons, b))
 }
 
-// see notes the newest version that anything happened under.
+// see keeps the newest version with figures.
 func (d *routeDay) see(version int64, doc *config.Routing) {
 	if version >= d.latest && doc != nil {
 		d.latest, d.latestDoc = version, doc
 	}
 }
 
-// draws reports whether a share was agreed under a version. A version that does not have the route
-// any more can have drawn nothing for it: its draws are counted, and expected nowhere.
+// draws reports whether the route has agreed shares under a version. It is true for nil, a version
+// without the route: draws recorded under it are counted, and no channel is expected to have any.
 func draws(route *config.Route) bool { return route == nil || route.Mode == modeWeighted }
 
-// choose adds the first choices that one channel got under one version of the route, and those of
-// them that nobody carried.
+// choose adds the first choices of one channel under one version of the route, and those of them
+// that no channel carried.
 func (d *routeDay) choose(c *ledger.ChoiceRow, doc *config.Routing) {
 	d.see(c.Version, doc)
 	d.counts[c.Channel] += c.FirstChoice
@@ -141,7 +143,7 @@ func (d *routeDay) choose(c *ledger.ChoiceRow, doc *config.Routing) {
 	d.segments[c.Channel] += c.Segments
 	d.channels = append(d.channels, c.Channel)
 	ended := []Move{{Cause: c.Cause, Messages: c.FirstChoice}}
-	if c.Cause == "" { // carried, or on a day without steps
+	if c.Cause == "" { // carried, or a day without steps
 		ended = []Move{
 			{Cause: causeRejected, Messages: c.Rejected},
 			{Cause: causeFailed, Messages: c.Failed},
@@ -170,7 +172,7 @@ func (d *routeDay) choose(c *ledger.ChoiceRow, doc *config.Routing) {
 	}
 }
 
-// carry adds what one channel carried of another's, or of its own, first choices.
+// carry adds the messages that one channel carried, of another's first choices or its own.
 func (d *routeDay) carry(c *ledger.CarriedRow, doc *config.Routing) {
 	d.see(c.Version, doc)
 	d.carried[c.Channel] += c.Messages
@@ -212,7 +214,7 @@ func (d *routeDay) move(channel string, m Move, doc *config.Routing) {
 	d.moves[channel] = addMove(d.moves[channel], m)
 }
 
-// addMove adds a move to those of the same cause and channel.
+// addMove adds a move to the one with the same cause and channel, or appends it.
 func addMove(moves []Move, m Move) []Move {
 	at := slices.IndexFunc(moves, func(o Move) bool {
 		return o.Cause == m.Cause && o.Channel == m.Channel
@@ -222,7 +224,7 @@ func addMove(moves []Move, m Move) []Move {
 	}
 	moves[at].Messages += m.Messages
 	moves[at].Segments += m.Segments
-	costs := slices.Clone(moves[at].Costs) // it may be another report's
+	costs := slices.Clone(moves[at].Costs) // another report may share the slice
 	for _, c := range m.Costs {
 		same := slices.IndexFunc(costs, func(o MoveCost) bool { return o.Currency == c.Currency })
 		if same < 0 {
@@ -235,7 +237,8 @@ func addMove(moves []Move, m Move) []Move {
 	return moves
 }
 
-// lower adds what channels did not get because health weighting had lowered their weights.
+// lower adds the messages that channels did not get because health weighting had lowered their
+// weights.
 func (d *routeDay) lower() {
 	for channel, agreed := range d.traffic.agreed {
 		if less := agreed - d.traffic.effective[channel]; less >= 0.5 {
@@ -244,18 +247,18 @@ func (d *routeDay) lower() {
 	}
 }
 
-// versionSums are messages counted by channel under each version, beside what the shares of the
-// versions let expect.
+// versionSums counts messages by channel and version, and computes the messages expected by the
+// shares of the versions.
 type versionSums struct {
 	counts map[string]int64
 	total  int64
-	// agreed and effective are messages by channel, if the shares of the document, or those that
-	// the draws went by, had been exact. They are nil when nothing was counted.
+	// agreed and effective are the expected messages by channel: by the weights of the document, and
+	// by the effective weights. They are nil when nothing was counted.
 	agreed, effective map[string]float64
 	versions          map[int64]*versionSum
 }
 
-// versionSum is the part of one version.
+// versionSum has the counts and shares of one version.
 type versionSum struct {
 	counts            map[string]int64
 	total             int64
@@ -291,7 +294,7 @@ func (s *versionSums) add(version int64, route *config.Route, channel string, me
 	}
 }
 
-// sticky reports whether all messages came from versions of the route that draw by recipient.
+// sticky reports whether all messages were counted under versions that draw by recipient.
 func (s *versionSums) sticky() bool {
 	for _, v := range s.versions {
 		if !v.sticky {
@@ -301,8 +304,8 @@ func (s *versionSums) sticky() bool {
 	return len(s.versions) > 0
 }
 
-// samples are the versions' counts with what their shares let expect, in the order of channels.
-// Versions that draw by recipient are left out: the tests are of independent draws.
+// samples returns the counts and expected counts of each version, in the order of channels.
+// Versions that draw by recipient are left out, because the tests assume independent draws.
 func (s *versionSums) samples(
 	channels []string, shares func(*versionSum) map[string]float64,
 ) []Sample {
@@ -322,7 +325,7 @@ func (s *versionSums) samples(
 	return out
 }
 
-// expected are messages by channel, if shares of the versions had been exact.
+// expected returns the messages expected by channel, by shares of the versions.
 func (s *versionSums) expected(shares func(*versionSum) map[string]float64) map[string]float64 {
 	out := map[string]float64{}
 	for _, v := range s.versions {

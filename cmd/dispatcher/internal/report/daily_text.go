@@ -9,37 +9,37 @@ import (
 	"strings"
 )
 
-// Causes that are no reason of a ranking.
+// Causes other than exclusion reasons.
 const (
-	// causeRejected: the provider or a block of numbers refused the message itself.
+	// causeRejected: the provider rejected the message itself, or its number was blocked.
 	causeRejected  = "rejected"
-	causeOptedOut  = "opted_out"        // the recipient wants nothing more from the tenant
-	causeFailed    = "failed"           // nobody could send it
+	causeOptedOut  = "opted_out"        // the recipient has opted out from the tenant
+	causeFailed    = "failed"           // no channel took it
 	causeExpired   = "expired"          // its deadline passed
 	causeCancelled = "cancelled"        // an operator withdrew it
 	causeNoChannel = "no_channel"       // no channel may take it under the routing
-	causeNoAnswer  = "no_answer"        // nobody knows whether a channel took it
-	causeOpen      = "open"             // it is not over with yet
+	causeNoAnswer  = "no_answer"        // it is not known whether a channel took it
+	causeOpen      = "open"             // it has not ended yet
 	causeHealth    = "health_weighting" // a lowered weight left the channel fewer draws
 	causeRefused   = "refused"
-	causeUnknown   = "unknown" // the first attempt got no answer, and the message was sent once more
-	// causeNoReceipt: it was accepted, no receipt came in time, and the next channel got it as well.
+	causeUnknown   = "unknown" // the first attempt got no answer, and the message was sent again
+	// causeNoReceipt: it was accepted, no receipt came in time, and the next channel got it too.
 	causeNoReceipt = "no_receipt"
 )
 
-// endCauses are those of messages that have ended without a channel being known to have taken them.
+// endCauses are the causes of messages that ended, and that no channel is known to have taken.
 var endCauses = []string{
 	causeRejected, causeOptedOut, causeFailed, causeExpired, causeCancelled, causeNoChannel,
 	causeNoAnswer,
 }
 
-// Move are messages that were drawn for a channel, or by its agreed share would have been, and that
-// it did not carry.
+// Move counts messages that a channel did not carry although they were drawn for it, or would have
+// been by its agreed share.
 type Move struct {
-	// Cause is the reason why, a word that docs/audit.md lists.
+	// Cause is the reason, a word that docs/audit.md lists.
 	Cause string `json:"cause"`
-	// Channel carried them instead; empty where nobody did, or where the draws spread them over the
-	// others.
+	// Channel carried them instead. It is empty when no channel did, or when they went to several
+	// others by their draws.
 	Channel  string `json:"channel"`
 	Messages int64  `json:"messages"`
 	// Segments and Costs are what that channel billed for them.
@@ -53,7 +53,7 @@ type MoveCost struct {
 	CostMicros int64  `json:"cost_micros"`
 }
 
-// text is the verdict in sentences, the most important one first.
+// text writes the verdict in sentences, the most important first.
 func (t *traffic) text(v *RouteVerdict) []string {
 	var out []string
 	if t.nobodyCarried(v.DrawsVerdict) {
@@ -82,7 +82,7 @@ func (t *traffic) text(v *RouteVerdict) []string {
 	return out
 }
 
-// versionsSentence is a footnote: which versions the agreed shares are the mean of.
+// versionsSentence lists the versions over which the agreed shares are the mean.
 func versionsSentence(versions []VersionShare) string {
 	words := make([]string, len(versions))
 	for i, v := range versions {
@@ -91,7 +91,7 @@ func versionsSentence(versions []VersionShare) string {
 	return "The agreed shares are those of " + list(words) + ", weighted by these messages."
 }
 
-// lostSentence tells of a day on which hardly anything was carried.
+// lostSentence is for a day on which most messages were not carried.
 func (t *traffic) lostSentence() string {
 	var ends []string
 	for _, ended := range t.lost() {
@@ -101,7 +101,7 @@ func (t *traffic) lostSentence() string {
 		t.traffic.total, plural(t.drawn.total, "drawn message"), strings.Join(ends, ", "))
 }
 
-// keptSentence names the largest difference.
+// keptSentence says that the shares were kept, and names the largest difference.
 func (t *traffic) keptSentence() string {
 	worst := slices.MaxFunc(t.channels, func(a, b string) int {
 		return cmp.Compare(math.Abs(t.deviation(a)), math.Abs(t.deviation(b)))
@@ -120,7 +120,7 @@ func (t *traffic) keptSentence() string {
 	return text + "."
 }
 
-// drawsSentence tells of the draws.
+// drawsSentence says whether the draws were fair.
 func (t *traffic) drawsSentence(v *RouteVerdict) string {
 	switch v.DrawsVerdict {
 	case Fair:
@@ -150,7 +150,7 @@ func (t *traffic) overVersions() string {
 	return ""
 }
 
-// worstDraw names the channel and version that contribute most to the sum.
+// worstDraw names the channel and version that contribute most to the chi-square.
 func (t *traffic) worstDraw() string {
 	var text string
 	most := -1.0
@@ -173,7 +173,7 @@ func (t *traffic) worstDraw() string {
 	return text
 }
 
-// sentence tells what a channel carried instead of what, and why.
+// sentence compares the carried with the agreed share of a channel, with causes.
 func (t *traffic) sentence(channel string) string {
 	text := fmt.Sprintf("%s carried %s instead of %s",
 		channel, Percent(t.share(channel)), Percent(t.agreedShare(channel)))
@@ -187,10 +187,10 @@ func (t *traffic) sentence(channel string) string {
 	return text + ": " + strings.Join(why, "; ") + "."
 }
 
-// mostCauses is how many causes a sentence lists.
+// mostCauses bounds the causes that a sentence lists.
 const mostCauses = 3
 
-// lostWords are the causes for which a channel carried less, the most frequent first.
+// lostWords lists the causes for which a channel carried less, the most frequent first.
 func (t *traffic) lostWords(channel string) (out []string) {
 	sums := map[string]int64{}
 	for _, m := range t.moves[channel] {
@@ -215,15 +215,15 @@ func (t *traffic) lostWords(channel string) (out []string) {
 	return out
 }
 
-// part is so many messages of those that were drawn for the channel.
+// part writes a number of messages as a part of those drawn for the channel.
 func (t *traffic) part(channel string, n int64) string {
 	if all := t.counts[channel]; all >= n {
 		return fmt.Sprintf("%d of %s", n, plural(all, "message"))
 	}
-	return plural(n, "message") // some were drawn the day before
+	return plural(n, "message") // more than were drawn: some were drawn on the day before
 }
 
-// why says a cause in words, with the limits that it may stand for.
+// why writes a cause in words, with the limits that it may be about.
 func (t *traffic) why(channel, word string) string {
 	var limits []string
 	for _, l := range limitsOn(t.docs[cause{channel, word}], channel) {
@@ -257,7 +257,7 @@ func (t *traffic) wentTo(channel, word string) string {
 	return list(names)
 }
 
-// gained says whose messages a channel carried.
+// gained lists the other channels whose messages a channel carried, with causes.
 func (t *traffic) gained(channel string) (out []string) {
 	type source struct{ from, word string }
 	sums := map[source]int64{}
@@ -282,7 +282,7 @@ func (t *traffic) gained(channel string) (out []string) {
 	return out
 }
 
-// byNumber lists the keys, the largest number first.
+// byNumber returns the keys, the one with the largest number first.
 func byNumber(sums map[string]int64) []string {
 	return slices.SortedFunc(maps.Keys(sums), func(a, b string) int {
 		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a, b))

@@ -6,38 +6,38 @@ import (
 	"dispatcher/config"
 )
 
-// RouteVerdict answers two questions about the day of a route: were the draws fair, and did the
-// channels carry what was agreed?
+// RouteVerdict answers two questions about a route's day: were the draws fair, and did the channels
+// carry what was agreed?
 type RouteVerdict struct {
 	Route string `json:"route"`
 	// DrawsVerdict is about the messages received on the day: Fair, Unfair, OneWay, Sticky,
 	// TooFew or NoWeight.
 	DrawsVerdict string `json:"draws_verdict"`
-	// PValue is that of the draws, nil when nothing was tested; DegreesOfFreedom those of the test,
-	// summed over the versions.
+	// PValue is the p-value of the draws, nil when nothing was tested. DegreesOfFreedom are those of
+	// the test, summed over the versions.
 	PValue           *float64 `json:"p_value"`
 	DegreesOfFreedom int      `json:"degrees_of_freedom"`
 	// TrafficVerdict is about the messages carried on the day: Kept, Moved, TooFew or NoWeight.
 	TrafficVerdict string `json:"traffic_verdict"`
-	// Tolerance is how far a carried share may be from the agreed one, between 0 and 1.
+	// Tolerance is how far a carried share may be from the agreed one, from 0 to 1.
 	Tolerance float64 `json:"tolerance"`
-	// Carried are the messages that the channels carried.
+	// Carried counts the messages that the channels carried.
 	Carried int64 `json:"carried"`
-	// Versions are those that the agreed shares come from, with the messages that count under each.
+	// Versions are the versions of the agreed shares, with the messages counted under each.
 	Versions []VersionShare `json:"versions"`
-	// Waterfall leads from what was agreed to what was carried, channel by channel; empty where
-	// nothing was drawn.
+	// Waterfall leads from the agreed to the carried messages of each channel; empty when nothing
+	// was drawn.
 	Waterfall []Waterfall `json:"waterfall"`
-	// Text says it in sentences: what was carried instead of what, and why.
+	// Text is the verdict in sentences, with the causes.
 	Text []string `json:"text"`
 }
 
-// Found reports whether the route's day is one that somebody should look at.
+// Found reports whether the route has a finding: shares that were moved, or unfair draws.
 func (v *RouteVerdict) Found() bool {
 	return v.TrafficVerdict == Moved || v.DrawsVerdict == Unfair
 }
 
-// verdict judges the route.
+// verdict makes the verdict of the route.
 func (d *routeDay) verdict() RouteVerdict {
 	v := RouteVerdict{Route: d.name, Tolerance: d.tolerance(), Carried: d.carries}
 	var fit Fit
@@ -55,7 +55,7 @@ func (d *routeDay) verdict() RouteVerdict {
 	return v
 }
 
-// drawsVerdict tests the draws of each version against the weights that they went by.
+// drawsVerdict tests the draws of each version against its effective weights.
 func (d *routeDay) drawsVerdict() (Fit, string) {
 	switch {
 	case d.drawn.sticky():
@@ -69,7 +69,7 @@ func (d *routeDay) drawsVerdict() (Fit, string) {
 	return Fit{}, TooFew
 }
 
-// noWeight reports whether no share was agreed for anything that happened on the day.
+// noWeight reports whether nothing on the day had an agreed share.
 func (d *routeDay) noWeight() bool {
 	switch {
 	case d.drawn.total > 0 || d.traffic.total > 0:
@@ -80,7 +80,7 @@ func (d *routeDay) noWeight() bool {
 	return d.route != nil && d.route.Mode != modeWeighted
 }
 
-// tolerance is that of the newest version of the day.
+// tolerance is the tolerance in the newest version of the day.
 func (d *routeDay) tolerance() float64 {
 	route := routeNamed(d.latestDoc, d.name)
 	if route == nil {
@@ -92,7 +92,7 @@ func (d *routeDay) tolerance() float64 {
 	return route.Tolerance.Share()
 }
 
-// traffic compares what was carried with what was agreed.
+// traffic compares the carried messages with the agreed shares.
 type traffic struct {
 	*routeDay
 	tolerance float64
@@ -100,13 +100,14 @@ type traffic struct {
 	fit Fit
 }
 
-// verdict is that of the traffic. It says nothing about the draws: what was carried can be as
-// agreed while they were not fair, because faults of two versions cancel, and the other way round.
+// verdict is the verdict of the traffic. It is independent of that of the draws: unfair draws of
+// two versions can cancel in what was carried, and fair draws can be moved by fallbacks.
 //
-// A share beyond the tolerance is no finding where chance explains it: with few messages draws
-// alone are farther apart than that. It is one where messages were moved by more than the
-// tolerance, which is no chance. On a route that draws by recipient only the latter is a finding:
-// one recipient with many messages moves the shares, and no test says how far.
+// A share beyond the tolerance is no finding if chance explains it: with few messages, fair draws
+// alone differ by more. It is a finding, even then, if more messages than the tolerance went to
+// another channel than drawn, because that is not chance. On a route that draws by recipient only
+// the latter is a finding: one recipient with many messages changes the shares, and no test covers
+// that.
 func (t *traffic) verdict(draws string) string {
 	switch {
 	case t.noWeight():
@@ -130,9 +131,10 @@ func (t *traffic) verdict(draws string) string {
 	return Kept
 }
 
-// off are the channels whose carried share is farther from the agreed one than the tolerance, or,
-// if chance does not explain it, less than half of it: a channel agreed at 2 % that carries nothing
-// is within a tolerance of two points.
+// off returns the channels whose carried share differs from the agreed one by more than the
+// tolerance. It also returns those that carried less than half of the agreed share, if chance does
+// not explain that: a channel with an agreed share of 2 % that carries nothing is within a
+// tolerance of two points.
 func (t *traffic) off() (channels []string) {
 	for _, channel := range t.channels {
 		missing := t.fit.Verdict == Unfair && t.share(channel) < t.agreedShare(channel)/2
@@ -143,9 +145,8 @@ func (t *traffic) off() (channels []string) {
 	return channels
 }
 
-// nobodyCarried reports whether enough messages were drawn to judge, and so few of them were
-// carried by anybody that nothing can be said of shares: most of them were rejected, failed or had
-// no answer.
+// nobodyCarried reports whether enough messages were drawn for a verdict, but too few carried to
+// compare shares, because most of them were rejected, failed or had no answer.
 func (t *traffic) nobodyCarried(draws string) bool {
 	switch draws {
 	case Fair, Unfair:
@@ -166,7 +167,7 @@ func (t *traffic) nobodyCarried(draws string) bool {
 	return 2*lost > t.drawn.total
 }
 
-// lost are the messages that nobody carried, by cause, without those that are not over with yet.
+// lost returns the ended messages that no channel carried, by cause.
 func (t *traffic) lost() (ended []Move) {
 	for _, word := range endCauses {
 		sum := Move{Cause: word}
@@ -184,10 +185,10 @@ func (t *traffic) lost() (ended []Move) {
 	return ended
 }
 
-// roundingError is more than what shares are off because they are floating-point numbers.
+// roundingError is larger than the rounding errors of shares.
 const roundingError = 1e-9
 
-// deviation is the carried share of a channel less the agreed one.
+// deviation is the carried share of a channel minus the agreed one.
 func (t *traffic) deviation(channel string) float64 {
 	return t.share(channel) - t.agreedShare(channel)
 }
@@ -200,8 +201,8 @@ func (t *traffic) agreedShare(channel string) float64 {
 	return t.traffic.agreed[channel] / float64(max(t.traffic.total, 1))
 }
 
-// net is what a channel carried more than its own first choices, as a share, and what health
-// weighting added to these, or took from them.
+// net is how many more messages a channel carried than were drawn for it, plus what health
+// weighting added to its draws, as a share of all carried messages. It is negative for a loss.
 func (t *traffic) net(channel string) float64 {
 	moved := float64(t.traffic.counts[channel] - t.firsts.counts[channel])
 	moved += t.traffic.effective[channel] - t.traffic.agreed[channel]

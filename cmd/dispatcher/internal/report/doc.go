@@ -1,11 +1,10 @@
-// Package report turns what the ledger has recorded into what finance and operators read: the daily
-// report, the preview of a routing document, and the explanation of one message.
+// Package report turns the records of the ledger into reports for finance and operators.
 //
-//	Explain, Forecast    why a message went where it went, or where it would go
-//	NewDaily             what was agreed for a day, what was carried instead, and why
-//	NewPreview           the intervals that weights come to
-//	TrafficCounter       what a day would have come to under another document
+//	Explain, Forecast    why a message went to its channel, or where one would go
+//	NewDaily, NewRange   what was agreed, what was carried instead, and why
+//	NewPreview           the intervals of weights
+//	TrafficCounter       a past day under another document
 //
-// It is pure; the commands fetch the figures and print the result. Words for reasons are in
-// words.go, numbers in sentences in format.go, and the sentences of an explanation in templates.
+// It is pure; its callers read the figures and print the result. words.go has the words for
+// reasons, format.go writes numbers, and the templates have the sentences of an explanation.
 package report

@@ -13,24 +13,24 @@ import (
 	"dispatcher/selector"
 )
 
-// Source is what a message is explained from.
+// Source is the input of Explain.
 type Source struct {
 	Record *ledger.Record
 	// Doc is the routing document of the version that the message was planned under; nil when it
 	// was planned under none.
 	Doc *config.Routing
-	// WaitDoc is that of the version that its last wait was decided under; nil when that is not
-	// known.
+	// WaitDoc is the document of the version that its last wait was decided under; nil when that is
+	// not known.
 	WaitDoc *config.Routing
-	// Zone is the business time zone in force, in which all times are written; nil is that of Doc,
-	// or UTC.
+	// Zone is the time zone in which all times are written; nil for that of Doc, or UTC.
 	Zone *time.Location
 	// Now is the database's clock. Without it the duration of the present wait is not known.
 	Now time.Time
-	// Ahead is when the window of the limit begins that the message waits for, if that is in the
-	// future: the database's clock was ahead when it was opened. Zero otherwise.
+	// Ahead is the start of the running window of the limit that the message waits for, if that is
+	// in the future, because the database's clock was ahead when the window was opened. Zero
+	// otherwise.
 	Ahead time.Time
-	// Keys are those that drew: with them second draws are shown, without them their intervals.
+	// Keys are the keys of the draws. Without them second draws are explained by intervals only.
 	Keys []selector.Key
 }
 
@@ -84,7 +84,7 @@ func Explain(src *Source) (Explanation, error) {
 // stored under a longer one.
 const maxID = 64
 
-// newExplanation has what records and forecasts share: the message and its plan.
+// newExplanation explains the message and its plan. Records and forecasts share it.
 func newExplanation(m *ledger.Message, doc *config.Routing) Explanation {
 	p := &m.Plan
 	e := Explanation{
@@ -103,7 +103,7 @@ func newExplanation(m *ledger.Message, doc *config.Routing) Explanation {
 	return e
 }
 
-// intervalOf holds the draws that pick a channel; nil when it is not known.
+// intervalOf is the interval of a channel; nil when it is not known.
 func intervalOf(route *config.Route, channel string) *Interval {
 	if route == nil || route.Mode != modeWeighted {
 		return nil
@@ -123,8 +123,8 @@ func zoneOf(doc *config.Routing) *time.Location {
 	return doc.Timezone
 }
 
-// countryOf is the country of a recorded message's number: empty when it is not known, and nil when
-// the record shows no number.
+// countryOf is the country of a recorded message's number: empty when the number has none that is
+// known, and nil when the record has no number.
 func countryOf(m *ledger.Message, known *numbers.Countries) *string {
 	to := decide.DestinationOf(m, known.Of)
 	if to.Number == "" {
@@ -154,9 +154,9 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// senderReplaced reports whether an attempt went out under another sender than the message's. That
-// is known of attempts that were decided under the document at hand. The sender itself is not
-// shown: it may be somebody's number.
+// senderReplaced reports whether an attempt had another sender than the message. It is known only
+// of attempts decided under the document of the completion. The sender itself is not shown, because
+// it may be a phone number.
 func (k *completion) senderReplaced(a *Attempt) bool {
 	ch := channelNamed(k.doc, a.Channel)
 	if ch == nil || a.RankedVersion != 0 && a.RankedVersion != k.message.Plan.Version {
@@ -165,14 +165,14 @@ func (k *completion) senderReplaced(a *Attempt) bool {
 	return decide.ReplacesSender(k.message, &ch.Senders, numbers.NewCountries().Of)
 }
 
-// Words of audit.attempts.outcome.
+// Values of audit.attempts.outcome.
 const (
 	outcomeAccepted = "accepted"
 	outcomeUnknown  = "unknown"
 )
 
-// partsAccepted is how many parts of a message that was not taken whole its provider has accepted;
-// 0 when it was, or may have been.
+// partsAccepted is how many parts of a message the provider has accepted, if not all were; 0 if all
+// were accepted or may have been.
 func partsAccepted(r *ledger.Record) (n int) {
 	for i := range r.Attempts {
 		switch a := &r.Attempts[i]; a.Outcome {
@@ -198,8 +198,8 @@ func ambiguitiesOf(r *ledger.Record) []Ambiguity {
 	return out
 }
 
-// waitsOf are the waits of a message. The present one is among them, up to now; it is left out when
-// now is zero.
+// waitsOf returns the waits of a message, with the present one up to now. When now is zero, the
+// present one is left out.
 func waitsOf(m *ledger.Message, now time.Time) []Wait {
 	waits := make([]Wait, 0, len(m.Waits)+1)
 	for _, w := range m.Waits {
@@ -219,16 +219,16 @@ func waitsOf(m *ledger.Message, now time.Time) []Wait {
 	return waits
 }
 
-// look is what the last wait was decided on; zero when the message never waited, or when that
-// decision looked at no channel.
+// look is the ranking of the last wait. It is zero when the message never waited, or when that
+// decision ranked no channel.
 type look struct {
 	known      bool
 	candidates []Candidate
 	basis      Basis
 }
 
-// held reports whether the message was held for its first choice and no other channel was looked
-// at.
+// held reports whether the message was held for its first choice, so that no other channel was
+// considered.
 func (l *look) held() bool { return l.basis.RankedBy == "wait" }
 
 func lastLook(src *Source) (*look, error) {
@@ -241,8 +241,8 @@ func lastLook(src *Source) (*look, error) {
 	return l, nil
 }
 
-// latestChoice fills in what the latest choice looked at: that of the last attempt, or of the wait
-// of a message that has not been attempted.
+// latestChoice sets the candidates of the latest choice: that of the last attempt or, for a message
+// without attempts, of the wait.
 func (e *Explanation) latestChoice(waited *look) {
 	n := len(e.Attempts)
 	if n == 0 {
@@ -262,8 +262,8 @@ func (e *Explanation) waitsFor(limit *limitWait) {
 	}
 }
 
-// heldUntil is when a message that waits for its first choice may go to others too, by the document
-// that its wait was decided under; nil once that is over.
+// heldUntil is when a message that is held for its first choice may go to others too, by the
+// document of its wait; nil once that time is over.
 func heldUntil(src *Source, last *look) *time.Time {
 	m := &src.Record.Message
 	route := routeNamed(src.WaitDoc, m.Plan.Route)

@@ -9,60 +9,61 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Significance is the probability below which a deviation is no longer put down to
-// chance. At one in a thousand a daily check raises a false alarm every three years.
+// Significance is the p-value below which a deviation no longer counts as chance. At one in a
+// thousand, a daily check raises a false alarm about every three years.
 const Significance = 0.001
 
-// leastExpected is the expected count under which the chi-square approximation is not
-// trusted (Cochran 1954).
+// leastExpected is the expected count below which the chi-square approximation is not reliable
+// (Cochran 1954).
 const leastExpected = 5
 
-// Verdicts on the draws of a route, and on its traffic. TooFew and NoWeight are of both.
+// Verdicts on the draws of a route, and on its traffic. Both have TooFew and NoWeight.
 const (
 	Fair   = "fair"    // chance explains how the draws spread over the channels
-	Unfair = "unfair"  // it does not
+	Unfair = "unfair"  // chance does not explain it
 	OneWay = "one_way" // only one channel has a weight: there is nothing to test
-	// Sticky: the route draws by recipient. Messages of one recipient are no independent draws, so
-	// they are not tested.
+	// Sticky means that the route draws by recipient. Messages to one recipient are not independent
+	// draws, so nothing is tested.
 	Sticky = "sticky"
 
 	Kept = "kept" // the channels carried what was agreed
-	// Moved: a channel carried more or less than was agreed, or hardly anything was carried.
+	// Moved means that a channel carried more or less than was agreed, or that most messages were
+	// not carried.
 	Moved = "moved"
 
-	TooFew   = "too_few"   // not enough messages to say
+	TooFew   = "too_few"   // not enough messages for a verdict
 	NoWeight = "no_weight" // the route does not choose by weight, so no share is agreed
 )
 
-// Sample is what was counted under one routing version, and what was expected. Both lists are in
-// the same order of channels.
+// Sample has the counts under one routing version and the expected counts, in the same order of
+// channels.
 type Sample struct {
 	Counts   []int64
-	Expected []float64 // absolute numbers
+	Expected []float64 // counts, not shares
 }
 
 // Fit is the result of a chi-square test.
 type Fit struct {
-	// P is the probability of deviations as large as these or larger, by chance. It is 1 when
+	// P is the probability that chance causes deviations at least as large as these. It is 1 when
 	// Verdict is OneWay or TooFew: then nothing was tested.
 	P float64
-	// Freedom is the number of degrees of freedom of the sum, 0 of an exact test.
+	// Freedom is the number of degrees of freedom of the sum; 0 for an exact test.
 	Freedom int
 	Verdict string // Fair, Unfair, OneWay or TooFew
 }
 
-// Tested reports whether P says anything.
+// Tested reports whether something was tested, so that P has a meaning.
 func (f Fit) Tested() bool { return f.Verdict == Fair || f.Verdict == Unfair }
 
-// FitOf tests samples against what was expected of each: Pearson's chi-square, summed over the
-// samples, with the sum of their degrees of freedom. Faults that cancel in the totals stay visible
-// that way. All samples list the same channels.
+// FitOf tests samples against their expected counts: by Pearson's chi-square, summed over the
+// samples, with the sum of their degrees of freedom. So faults that cancel in the totals stay
+// visible. All samples list the same channels.
 //
-// Channels of a sample that expect fewer than leastExpected are tested together as one cell.
-// Samples that are too small even so are added up and tested as one: many short versions must not
-// hide the draws of a day. Where all of them together are too small for chi-square, the exact test
-// decides whether chance can explain them; that it can says nothing, hence TooFew. A channel that
-// expects nothing and got something is no chance at all.
+// Channels of a sample that expect fewer than leastExpected are tested as one cell. Samples that
+// are still too small are added up and tested as one, so that many short versions do not hide the
+// draws of a day. If all samples together are too small for chi-square, an exact test is made. It
+// can only show that the draws were Unfair; otherwise the verdict is TooFew. A channel that expects
+// nothing and got something makes the verdict Unfair.
 func FitOf(samples ...Sample) Fit {
 	var x float64
 	var freedom int
@@ -107,7 +108,8 @@ func FitOf(samples ...Sample) Fit {
 // cell is one term of the sum.
 type cell struct{ got, want float64 }
 
-// cells are the channels that expect anything; false when another one got something.
+// cells are the channels that expect anything; possible is false when another channel got
+// something.
 func (s *Sample) cells() (cells []cell, possible bool) {
 	for i, want := range s.Expected {
 		switch {
@@ -131,7 +133,7 @@ func (s *Sample) add(other *Sample) {
 	}
 }
 
-// pool adds up the cells that expect the least until each expects enough.
+// pool merges the cells with the lowest expected counts until each expects at least leastExpected.
 func pool(cells []cell) []cell {
 	byWant := func(a, b cell) int { return cmp.Compare(a.want, b.want) }
 	slices.SortFunc(cells, byWant)
@@ -146,8 +148,8 @@ func pool(cells []cell) []cell {
 // mostOutcomes bounds the work of an exact test.
 const mostOutcomes = 1e6
 
-// exact is the exact multinomial test: the probability of all outcomes that are as unlikely as what
-// was counted, or more. It is false where there are too many outcomes.
+// exact is the exact multinomial test: the probability of all outcomes that are at most as likely
+// as the counted one. It returns false when there are too many outcomes to sum.
 func exact(cells []cell) (p float64, ok bool) {
 	var n, total float64
 	for _, c := range cells {

@@ -10,8 +10,8 @@ import (
 	"dispatcher/selector"
 )
 
-// Forecast tells what would be decided for a message that nobody has sent. doc is the routing
-// document that was asked, keys are those that it was asked with.
+// Forecast explains what would be decided for a message that does not exist. a is that decision;
+// doc and keys are the routing document and the draw keys that it was made with.
 func Forecast(
 	id string, a *decide.Answer, doc *config.Routing, keys ...selector.Key,
 ) (Explanation, error) {
@@ -49,7 +49,7 @@ func Forecast(
 	return e, err
 }
 
-// forecastCandidate is a candidate of a forecast, which looks at all of them.
+// forecastCandidate converts a candidate of a forecast, which considers all channels.
 func forecastCandidate(c *decide.Candidate, doc *config.Routing) Candidate {
 	out := Candidate{
 		Channel: c.Channel, Score: c.Score, LoadRatio: &c.LoadRatio, Eligible: new(c.Reason == ""),
@@ -66,7 +66,7 @@ func forecastCandidate(c *decide.Candidate, doc *config.Routing) Candidate {
 	return out
 }
 
-// forecastState says that nothing has happened: a message that would be in flight is would_send.
+// forecastState is the state in a forecast, such as would_send for sending.
 func forecastState(s ledger.State) string {
 	words := map[ledger.State]string{
 		ledger.Sending: "would_send", ledger.Scheduled: "would_schedule",

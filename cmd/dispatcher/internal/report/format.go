@@ -8,7 +8,7 @@ import (
 )
 
 // Money writes micros (millionths of a currency unit) as an exact decimal with at least two
-// digits behind the point.
+// decimals.
 func Money(micros int64) string {
 	sign := ""
 	if micros < 0 {
@@ -19,7 +19,7 @@ func Money(micros int64) string {
 	return fmt.Sprintf("%s%d.%s", sign, micros/1_000_000, digits)
 }
 
-// Percent writes a share between 0 and 1 with two decimals, for tables: "25.00 %".
+// Percent writes a share from 0 to 1 with two decimals, for tables: "25.00 %".
 func Percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 2, 64) + " %" }
 
 // percent writes a share with at most two decimals, for sentences: "25 %".
@@ -28,7 +28,7 @@ func percent(share float64) string {
 	return strings.TrimSuffix(strings.TrimRight(digits, "0"), ".") + " %"
 }
 
-// Probability writes a p-value: four digits, and a bound where they would all be zero.
+// Probability writes a p-value, or a bound if it is too small for that: "p < 1e-6".
 func Probability(p float64) string {
 	switch {
 	case p < 1e-6:
@@ -47,7 +47,7 @@ func plural[T int | int64](n T, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// span writes how long something took: "20 ms", "16.2 s", "5 min", "2 h 18 min 7 s".
+// span writes a duration: "20 ms", "16.2 s", "5 min", "2 h 18 min 7 s".
 func span(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())
@@ -77,10 +77,10 @@ func enumerate(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
-// mostNamed is how many names a sentence lists.
+// mostNamed bounds the names that a sentence lists.
 const mostNamed = 8
 
-// list joins words as enumerate does, and counts the last ones of a long list.
+// list joins words as enumerate does. Of a long list it writes the first and counts the rest.
 func list(words []string) string {
 	if len(words) <= mostNamed {
 		return enumerate(words)

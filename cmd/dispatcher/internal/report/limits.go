@@ -8,7 +8,7 @@ import (
 	"dispatcher/config"
 )
 
-// limitsOn are the limits of a channel, or those over all channels for the empty name.
+// limitsOn returns the limits of a channel, or those over all channels for the empty name.
 func limitsOn(doc *config.Routing, channel string) []admission.Limit {
 	if doc != nil && channel == "" {
 		return doc.Limits
@@ -19,7 +19,7 @@ func limitsOn(doc *config.Routing, channel string) []admission.Limit {
 	return nil
 }
 
-// limitOn finds a limit; nil when the document is not known or has none like it.
+// limitOn finds a limit; nil when the document is not known or does not have it.
 func limitOn(doc *config.Routing, channel string, key admission.Key) *admission.Limit {
 	l, ok := admission.Find(limitsOn(doc, channel), key)
 	if !ok {
@@ -39,7 +39,7 @@ func channelNamed(doc *config.Routing, name string) *config.Channel {
 	return &doc.Channels[at]
 }
 
-// amount is what a limit gives in a window: "0.50 GBP", "100 messages".
+// amount is the maximum of a limit: "0.50 GBP", "100 messages".
 func amount(l *admission.Limit) string {
 	switch {
 	case l.Unit == admission.Money:
@@ -52,7 +52,7 @@ func amount(l *admission.Limit) string {
 	return strconv.FormatInt(l.Max, 10) + " " + l.Unit.String()
 }
 
-// windowWords name a window, behind a number of units and behind "a" or "an".
+// windowWords name a window, without and with an article.
 var windowWords = map[admission.Window]struct{ noun, article string }{
 	admission.Second: {"second", "a second"}, admission.Minute: {"minute", "a minute"},
 	admission.Hour: {"hour", "an hour"}, admission.Day: {"day", "a day"},

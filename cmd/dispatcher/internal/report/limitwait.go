@@ -8,16 +8,16 @@ import (
 	"dispatcher/ledger"
 )
 
-// Why a limit does not let a message pass.
+// Why a limit does not admit a message.
 const (
 	lackUnits   = "used_up"   // nothing is left in its window
-	lackSlot    = "no_slot"   // it spaces its units, and the next is due later
-	lackForLane = "reserved"  // what is left is kept for other lanes
-	lackShare   = "no_share"  // the policy left nothing to the process that looked
+	lackSlot    = "no_slot"   // it spaces its units, and the next one is due later
+	lackForLane = "reserved"  // the rest is reserved for other lanes
+	lackShare   = "no_share"  // the policy left nothing for the process that made the claim
 	lackOpen    = "closed"    // it is 0
-	lackSize    = "too_small" // the message takes more than it gives
-	lackWindow  = "future"    // its window begins in the future
-	lackTopUp   = "unpaid"    // what was topped up is spent
+	lackSize    = "too_small" // the message takes more than its maximum
+	lackWindow  = "future"    // its running window begins in the future
+	lackTopUp   = "unpaid"    // the budget is spent
 )
 
 // limitWait is the limit that a message waits for.
@@ -25,18 +25,18 @@ type limitWait struct {
 	On      string // as admission.Key.On
 	Channel string // empty for a limit over all channels
 	Key     admission.Key
-	Limit   *admission.Limit // nil when the routing document is not known, or has none like it
+	Limit   *admission.Limit // nil when the routing document is not known, or does not have it
 	Lack    string
-	// Until is when the limit has room again at the earliest; zero when that is not known, or
-	// never.
+	// Until is the earliest time at which the limit can admit the message; zero when that is not
+	// known, or never.
 	Until time.Time
-	// Begins is when a window begins that lies in the future.
+	// Begins is the start of the running window, if that is in the future.
 	Begins time.Time
 }
 
 // newLimitWait finds the limit that a waiting message waits for; nil when it waits for something
-// else. doc is the document that the wait was decided under, looked are the channels that the
-// decision looked at. Days begin at midnight in zone.
+// else. doc is the document of that decision, looked are its candidates. Days begin at midnight in
+// zone.
 func newLimitWait(
 	m *ledger.Message, doc *config.Routing, zone *time.Location, looked []Candidate,
 ) *limitWait {
@@ -59,7 +59,7 @@ func newLimitWait(
 	return l
 }
 
-// lack tells what the limit lacks from the reason of the wait and from the document.
+// lack derives Lack from the reason of the wait and from the document.
 func (l *limitWait) lack(reason string, looked []Candidate) string {
 	spaced := l.Key.Window == admission.Second && !l.Money()
 	switch {
@@ -79,13 +79,13 @@ func (l *limitWait) lack(reason string, looked []Candidate) string {
 	return lackUnits
 }
 
-// tooSmall reports whether the message takes more than the limit gives, on every channel that it
-// counts on.
+// tooSmall reports whether the message takes more than the limit's maximum, on every channel that
+// it excluded.
 func (l *limitWait) tooSmall(reason string, looked []Candidate) bool {
 	found := false
 	for i := range looked {
 		if c := &looked[i]; l.excludes(c, reason) {
-			if c.Limit != l.On { // it is not 0, so what never has room is too small
+			if c.Limit != l.On { // Candidate.Limit can never admit the message; l is not closed
 				return false
 			}
 			found = true
@@ -94,13 +94,13 @@ func (l *limitWait) tooSmall(reason string, looked []Candidate) bool {
 	return found
 }
 
-// excludes reports whether the limit is why a channel could not take the message.
+// excludes reports whether the limit excluded a channel.
 func (l *limitWait) excludes(c *Candidate, reason string) bool {
 	return c.Channel == l.Channel || l.Channel == "" && c.Reason == reason
 }
 
-// future says that the window of the limit begins at a time in the future. A limit that spaces its
-// units has no slot until then. Any other has what is left of that window until the window ends.
+// future sets Lack and Until for a running window that begins in the future. A limit that spaces
+// its units has no slot before the window begins. Any other limit has nothing left before it ends.
 func (l *limitWait) future(begins time.Time, zone *time.Location) {
 	if l == nil || begins.IsZero() || l.Never() {
 		return
@@ -112,7 +112,7 @@ func (l *limitWait) future(begins time.Time, zone *time.Location) {
 	l.Lack, l.Begins = lackWindow, begins
 }
 
-// Never reports whether the limit never has room for the message by itself.
+// Never reports whether time alone will never let the limit admit the message.
 func (l *limitWait) Never() bool {
 	return l.Lack == lackOpen || l.Lack == lackSize || l.Lack == lackTopUp
 }
@@ -120,7 +120,7 @@ func (l *limitWait) Never() bool {
 // Money reports whether the limit counts money.
 func (l *limitWait) Money() bool { return l.Key.Unit == admission.Money }
 
-// Closed says whom a limit of 0 keeps out of which channels.
+// Closed says which channels a limit of 0 closes, and to whom.
 func (l *limitWait) Closed() string {
 	words := l.Channel + " is closed"
 	if l.Channel == "" {
@@ -132,8 +132,8 @@ func (l *limitWait) Closed() string {
 	return words + " to " + scopeWords(l.Key.Scope) + " (the " + kindOfLimit(l.Key) + " is 0)"
 }
 
-// Name is such as "the limit of tenant shop over all channels". Where Lack tells how much the limit
-// gives, the name does not.
+// Name names the limit: "the limit of tenant shop over all channels". It has the maximum only if
+// the sentence about Lack does not.
 func (l *limitWait) Name() string {
 	switch {
 	case l.Limit == nil:
@@ -149,8 +149,8 @@ func (l *limitWait) Name() string {
 	return "the limit" + covered(l.Channel, l.Key.Scope)
 }
 
-// Gives is what the limit gives in a window, such as "100 messages of the minute"; empty when that
-// is not known.
+// Gives is the maximum of the limit in a window, such as "100 messages of the minute"; empty when
+// it is not known.
 func (l *limitWait) Gives() string {
 	if l.Limit == nil {
 		return ""
@@ -158,5 +158,5 @@ func (l *limitWait) Gives() string {
 	return amount(l.Limit) + " of the " + windowWords[l.Key.Window].noun
 }
 
-// Single reports whether that is one unit.
+// Single reports whether Gives is one unit, so that a sentence needs the singular.
 func (l *limitWait) Single() bool { return l.Limit == nil || l.Limit.Max == 1 && !l.Money() }

@@ -7,18 +7,19 @@ import (
 	"dispatcher/ledger"
 )
 
-// ShareNow is what a channel carried of late against what was agreed, over all routes that draw.
+// ShareNow compares what a channel carried recently with what was agreed, over all routes that
+// draw.
 type ShareNow struct {
-	// Agreed is its part by the weights of the document, Effective by the weights in force; routes
-	// count by what they carried, and alike where nothing was carried.
+	// Agreed is its share by the weights of the document, Effective by the effective weights. Routes
+	// are weighted by what they carried, or equally if nothing was carried.
 	Agreed, Effective float64
-	// Carried is its part of the messages that were accepted, Messages how many that are over all
-	// channels. Carried means nothing when Messages is 0.
+	// Carried is its share of the accepted messages, Messages their number over all channels. Carried
+	// has no meaning when Messages is 0.
 	Carried  float64
 	Messages int64
 }
 
-// Far reports whether the channel carries something else than agreed: by more than five points, and
+// Far reports whether the carried share differs from the agreed one by more than five points, and
 // by more than chance explains.
 func (s *ShareNow) Far() bool {
 	const points, deviations, enough = 0.05, 4, 100

@@ -8,12 +8,12 @@ import (
 	"dispatcher/selector"
 )
 
-// Preview shows what a routing document's weights come to.
+// Preview shows the intervals of a routing document's weights.
 type Preview struct {
 	Routes []RoutePreview `json:"routes"`
-	// Traffic is what a day that has passed would have come to; nil unless a day was asked for.
+	// Traffic is a past day under the document; nil unless a day was asked for.
 	Traffic *Traffic `json:"traffic,omitempty"`
-	// Warnings say what the document shows to others.
+	// Warnings say how the document would show numbers, texts or secrets to others.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -21,27 +21,27 @@ type Preview struct {
 type RoutePreview struct {
 	Route string `json:"route"`
 	Mode  string `json:"mode"`
-	// Sticky says that draws are made by recipient.
+	// Sticky says that the route draws by recipient.
 	Sticky bool `json:"sticky,omitempty"`
-	// Size is N, the number of possible draws; 0 for a route that does not draw.
+	// Size is the number of possible draws; 0 for a route that does not draw.
 	Size      uint64            `json:"size"`
 	Intervals []IntervalPreview `json:"intervals"`
 }
 
-// IntervalPreview is the closed range of draws that pick one channel. A channel of weight 0
-// has no range: Low and High are nil. Nor has one of a route that does not draw, whose Share
-// is nil as well, and its Weight, if it has none.
+// IntervalPreview is the closed range of draws that pick one channel. Low and High are nil for a
+// channel of weight 0 and on a route that does not draw. On the latter Share is nil too, and Weight
+// if the channel has none.
 type IntervalPreview struct {
 	Channel string       `json:"channel"`
 	Weight  *json.Number `json:"weight"`
-	// Configured is the weight of the document; nil where Weight is that.
+	// Configured is the weight of the document; nil if Weight is the same.
 	Configured *json.Number `json:"configured,omitempty"`
 	Low        *uint64      `json:"low"`
 	High       *uint64      `json:"high"`
 	Share      *float64     `json:"share"` // between 0 and 1
 }
 
-// NewPreview lays out the intervals of every route in the order of the document.
+// NewPreview computes the intervals of every route, in the order of the document.
 func NewPreview(doc *config.Routing) (Preview, error) {
 	p := Preview{Routes: make([]RoutePreview, 0, len(doc.Routes))}
 	for i := range doc.Routes {
@@ -54,7 +54,7 @@ func NewPreview(doc *config.Routing) (Preview, error) {
 	return p, nil
 }
 
-// PreviewRoute lays out the intervals of one route by its effective weights.
+// PreviewRoute computes the intervals of one route by its effective weights.
 func PreviewRoute(route *config.Route) (*RoutePreview, error) {
 	p := &RoutePreview{Route: route.Name, Mode: string(route.Mode), Sticky: route.Sticky}
 	if route.Mode != modeWeighted {
@@ -74,8 +74,8 @@ func PreviewRoute(route *config.Route) (*RoutePreview, error) {
 	return p, nil
 }
 
-// members lists the channels of a route that does not draw. Its weights, if it has any, are
-// those that its fallback draws again by.
+// members lists the channels of a route that does not draw. If it has weights, its fallback redraws
+// by them.
 func members(route *config.Route) []IntervalPreview {
 	out := make([]IntervalPreview, len(route.Channels))
 	for i, name := range route.Channels {
@@ -100,7 +100,7 @@ func intervals(table *selector.Table) []IntervalPreview {
 	return out
 }
 
-// jsonWeight lets a weight stand in JSON as an exact number.
+// jsonWeight writes a weight as an exact JSON number.
 func jsonWeight(w selector.Weight) *json.Number {
 	n := json.Number(w.String())
 	return &n

@@ -9,18 +9,18 @@ import (
 	"dispatcher/ledger"
 )
 
-// RangeFigures are what the ledger knows of some days.
+// RangeFigures are the figures of the ledger for several days.
 type RangeFigures struct {
 	Unit Unit
 	By   []Dimension
-	// Days are noons of consecutive days, each in its time zone.
+	// Days are noon of each day, of consecutive days, each in its time zone.
 	Days []time.Time
 	// Complete is false when the last day is not over.
 	Complete bool
 	Ledger   ledger.RangeFigures
 	Versions map[int64]*config.Routing
 	Current  *config.Routing
-	// Checkpoint is that of Figures.
+	// Checkpoint is as in Figures.
 	Checkpoint string
 }
 
@@ -32,10 +32,10 @@ type Range struct {
 	Timezone string      `json:"timezone"` // of the last day
 	By       []Dimension `json:"by"`
 	Complete bool        `json:"complete"`
-	// OpenDays are those that are not closed: their figures may still change.
+	// OpenDays are the days that are not closed: their figures may still change.
 	OpenDays []string `json:"open_days"`
-	// WithoutSteps are days that an earlier release closed. The waterfall of a period that has one
-	// has messages alone.
+	// WithoutSteps are days that an earlier release closed. A period with such a day has only
+	// messages in its waterfall.
 	WithoutSteps []string `json:"without_steps"`
 	// Checkpoint is the signed head of the log of hashes; empty where nothing is sealed.
 	Checkpoint string          `json:"checkpoint"`
@@ -44,12 +44,12 @@ type Range struct {
 	Routes     []PeriodVerdict `json:"routes"`
 }
 
-// Found reports whether a period has anything that somebody should look at.
+// Found reports whether any period has a finding.
 func (r *Range) Found() bool {
 	return slices.ContainsFunc(r.Routes, func(v PeriodVerdict) bool { return v.Found() })
 }
 
-// RangePeriod is one period of a range, or the part of one that the range has.
+// RangePeriod is one period of a range, cut to the days of the range.
 type RangePeriod struct {
 	Period   string `json:"period"`
 	Unit     Unit   `json:"unit"`
@@ -58,12 +58,12 @@ type RangePeriod struct {
 	Timezone string `json:"timezone"` // of the last day
 }
 
-// RangeRow is what one period came to for one value of each dimension, in one currency. What it
-// was not asked to tell apart is empty. Messages have neither currency nor reason: where rows
-// differ in these alone, first choices, carried messages, shares and moves stand in the first one.
+// RangeRow has the figures of one period for one value of each dimension, in one currency.
+// Dimensions that were not asked for are empty. Messages have neither currency nor reason: of rows
+// that differ only in these, the first has the first choices, carried messages, shares and moves.
 //
-// With the dimensions route and channel a row is that of the daily report. In general a share is a
-// row's part among the rows that differ from it in the last dimension only.
+// With the dimensions route and channel a row equals that of the daily report. In general a share
+// is a row's part of the rows that differ from it only in the last dimension.
 type RangeRow struct {
 	RangePeriod
 	Hour    *int   `json:"hour"`
@@ -74,7 +74,7 @@ type RangeRow struct {
 	DailyRow
 }
 
-// RangeTotal sums the rows of a period, or of the range where the period is empty, in one currency.
+// RangeTotal sums the rows of a period in one currency; with an empty period, those of the range.
 type RangeTotal struct {
 	Period string `json:"period"`
 	DailyTotal
@@ -86,7 +86,8 @@ type PeriodVerdict struct {
 	RouteVerdict
 }
 
-// NewRange adds up periods and assesses each route in each of them.
+// NewRange makes the report of a range: it sums each period and makes a verdict of each route in
+// it.
 func NewRange(f *RangeFigures) Range {
 	first, last := f.Days[0], f.Days[len(f.Days)-1]
 	r := Range{
@@ -120,7 +121,7 @@ func NewRange(f *RangeFigures) Range {
 	return r
 }
 
-// periods are those of the days, in their order.
+// periods returns the periods of the days, in order.
 func (f *RangeFigures) periods() (out []RangePeriod) {
 	for _, day := range f.Days {
 		name, date := f.Unit.Period(day), day.Format(time.DateOnly)
@@ -133,8 +134,8 @@ func (f *RangeFigures) periods() (out []RangePeriod) {
 	return out
 }
 
-// merged puts the parts together that differ in what was not asked for: the figures may tell more
-// apart than one report does.
+// merged groups the parts that differ only in dimensions that were not asked for. The figures may
+// have more dimensions than the report.
 func (f *RangeFigures) merged(parts []*ledger.PartFigures) (out [][]*ledger.PartFigures) {
 	at := map[ledger.Part]int{}
 	for _, p := range parts {
@@ -149,7 +150,7 @@ func (f *RangeFigures) merged(parts []*ledger.PartFigures) (out [][]*ledger.Part
 	return out
 }
 
-// asked is a part without what was not asked for.
+// asked returns a part without the dimensions that were not asked for.
 func (f *RangeFigures) asked(p ledger.Part) ledger.Part {
 	if !f.by(ByHour) {
 		p.Hour = 0
@@ -166,7 +167,7 @@ func (f *RangeFigures) asked(p ledger.Part) ledger.Part {
 	return p
 }
 
-// figures are those of some parts of a period together.
+// figures sums some parts of a period.
 func (f *RangeFigures) figures(period RangePeriod, parts ...*ledger.PartFigures) *Figures {
 	sum := &Figures{Versions: f.Versions, Current: f.Current}
 	for _, day := range f.Ledger.WithoutSteps {
@@ -187,7 +188,7 @@ func (f *RangeFigures) figures(period RangePeriod, parts ...*ledger.PartFigures)
 	return sum
 }
 
-// rangeTotals are totals over all routes.
+// rangeTotals returns the totals over all routes.
 func rangeTotals(period string, rows []DailyRow) (out []RangeTotal) {
 	for _, t := range totals(rows) {
 		t.Route = ""

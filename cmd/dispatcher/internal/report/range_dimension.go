@@ -8,7 +8,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// Dimension is what the rows of a range are told apart by.
+// Dimension is what the rows of a range are grouped by.
 type Dimension string
 
 // Dimensions of a range.
@@ -23,12 +23,12 @@ const (
 	ByReason   Dimension = "reason"
 )
 
-// Dimensions are all of them.
+// Dimensions lists all dimensions.
 var Dimensions = []Dimension{
 	ByHour, ByRoute, ByChannel, ByTenant, ByCountry, BySender, ByCurrency, ByReason,
 }
 
-// ParseDimensions reads the names of dimensions; none are route and channel.
+// ParseDimensions parses names of dimensions. No name stands for route and channel.
 func ParseDimensions(names []string) ([]Dimension, error) {
 	if len(names) == 0 {
 		return []Dimension{ByRoute, ByChannel}, nil
@@ -55,7 +55,7 @@ func dimensionNames() string {
 	return enumerate(names)
 }
 
-// SplitOf is what the ledger has to tell apart for some dimensions.
+// SplitOf is what the ledger must group by for some dimensions.
 func SplitOf(by []Dimension) ledger.Split {
 	return ledger.Split{
 		Hour: slices.Contains(by, ByHour), Tenant: slices.Contains(by, ByTenant),

@@ -7,7 +7,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// Unit is how long the periods of a report are.
+// Unit is the length of the periods of a report.
 type Unit string
 
 // Units of a report.
@@ -54,18 +54,18 @@ func (u Unit) last(day time.Time) time.Time {
 	return day
 }
 
-// ClosedPeriod is a period all of whose days are closed.
+// ClosedPeriod is a period whose days are all closed.
 type ClosedPeriod struct {
 	Period  string
 	Dates   []string
-	Changed time.Time // when the figures of one of its days changed last
+	Changed time.Time // when figures of its days last changed
 }
 
-// ClosedPeriods are those of some closed days. The first one begins with the first day that was
-// ever closed, whatever its date.
+// ClosedPeriods returns the closed periods of a list of closed days. The first period may begin in
+// the middle of a unit: with the first day that was ever closed.
 func ClosedPeriods(unit Unit, days []ledger.ClosedDay) (out []ClosedPeriod, err error) {
 	var whole bool
-	var next time.Time // the day that has to follow within the period
+	var next time.Time // the day that must follow in the period
 	for i, d := range days {
 		day, err := time.Parse(time.DateOnly, d.Date)
 		if err != nil {

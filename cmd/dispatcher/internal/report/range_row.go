@@ -9,26 +9,27 @@ import (
 	"dispatcher/ledger"
 )
 
-// rangeKey holds the values of the dimensions that were asked for.
+// rangeKey has the values of the dimensions that were asked for.
 type rangeKey struct {
 	hour                                    int
 	route, channel, tenant, country, sender string
 }
 
-// rangeGroup is what is collected under a key.
+// rangeGroup has the figures of one key.
 type rangeGroup struct {
 	key rangeKey
-	// messages has what has no currency: verdicts, first choices, what was carried, shares, moves.
+	// messages has the figures without a currency: verdicts, first choices, carried messages, shares
+	// and moves.
 	messages DailyRow
-	// lines are the attempts by currency, and by reason where reasons are told apart.
+	// lines are the attempts by currency, and by reason if the report is by reason.
 	lines      []*ledger.DailyRow
 	waterfalls []Waterfall
-	// Messages that were drawn, and those carried whose first choice was drawn, beside what the
-	// shares let expect of each.
+	// drawn counts drawn messages, agreed and effective are the expected ones by each kind of share.
+	// carried counts carried messages whose first choice was drawn, agreedCarried the expected ones.
 	drawn, agreed, effective, carried, agreedCarried float64
 }
 
-// rows are those of one period.
+// rows returns the rows of one period.
 func (f *RangeFigures) rows(period RangePeriod, parts []*ledger.PartFigures) (out []RangeRow) {
 	groups := map[rangeKey]*rangeGroup{}
 	for _, same := range f.merged(parts) {
@@ -67,7 +68,7 @@ func (f *RangeFigures) rows(period RangePeriod, parts []*ledger.PartFigures) (ou
 
 func (f *RangeFigures) by(d Dimension) bool { return slices.Contains(f.By, d) }
 
-// key is where a channel of a route belongs.
+// key is the key of a channel of a route.
 func (f *RangeFigures) key(p *ledger.Part, route, channel string) (k rangeKey) {
 	for _, d := range f.By {
 		switch d {
@@ -85,13 +86,13 @@ func (f *RangeFigures) key(p *ledger.Part, route, channel string) (k rangeKey) {
 			}
 		case BySender:
 			k.sender = p.Sender
-		case ByCurrency, ByReason: // these tell lines of a group apart
+		case ByCurrency, ByReason: // these distinguish the lines of a group
 		}
 	}
 	return k
 }
 
-// last is the last dimension that messages have.
+// last is the last dimension other than currency and reason, which messages do not have.
 func (f *RangeFigures) last() Dimension {
 	for _, d := range slices.Backward(f.By) {
 		if d != ByCurrency && d != ByReason {
@@ -101,10 +102,10 @@ func (f *RangeFigures) last() Dimension {
 	return ""
 }
 
-// asDaily reports whether shares are those of channels among a route, as the daily report has them.
+// asDaily reports whether shares are those of channels on a route, as in the daily report.
 func (f *RangeFigures) asDaily() bool { return f.by(ByRoute) && f.last() == ByChannel }
 
-// add adds a channel of a route.
+// add adds the figures of a channel of a route.
 func (g *rangeGroup) add(f *RangeFigures, route *routeDay, channel string, v *RouteVerdict) {
 	for _, tried := range route.tried[channel] {
 		at := slices.IndexFunc(g.lines, func(l *ledger.DailyRow) bool {
@@ -142,7 +143,7 @@ func (g *rangeGroup) add(f *RangeFigures, route *routeDay, channel string, v *Ro
 	g.agreedCarried += route.traffic.agreed[channel]
 }
 
-// rows are a row for each line; the first has what has no currency.
+// rows returns a row for each line; the first also has the figures without a currency.
 func (g *rangeGroup) rows() (out []RangeRow) {
 	slices.SortStableFunc(g.lines, func(a, b *ledger.DailyRow) int {
 		return cmp.Or(cmp.Compare(a.Currency, b.Currency), byReason(a.Reason, b.Reason))
@@ -168,8 +169,8 @@ func (g *rangeGroup) rows() (out []RangeRow) {
 	return out
 }
 
-// sorted lists groups by the dimensions as they were named: routes and channels as the routing in
-// force lists them, then the others.
+// sorted sorts groups by the dimensions in the order asked for. Routes and channels are in the
+// order of the current routing, then others by name.
 func (f *RangeFigures) sorted(groups []*rangeGroup) []*rangeGroup {
 	var routes, channels []string
 	for _, g := range groups {
@@ -203,8 +204,8 @@ func (f *RangeFigures) sorted(groups []*rangeGroup) []*rangeGroup {
 	return groups
 }
 
-// compareChannels follows the order of the route where routes are told apart, as the daily report
-// does, else that of the document.
+// compareChannels compares by the order of the route if both keys have the same route, as in the
+// daily report, else by that of the document.
 func (f *RangeFigures) compareChannels(channels []string, a, b *rangeKey) int {
 	if route := routeNamed(f.Current, a.route); route != nil && a.route == b.route {
 		channels = inOrder(channels, route.Channels)

@@ -1,7 +1,7 @@
 package report
 
-// without is the key of the rows that a row is a part of: those that differ from it in the last
-// dimension only.
+// without is the key of the rows that a row's shares are a part of: those that differ from it only
+// in the last dimension.
 func (f *RangeFigures) without(k rangeKey) rangeKey {
 	switch f.last() {
 	case ByHour:
@@ -21,7 +21,7 @@ func (f *RangeFigures) without(k rangeKey) rangeKey {
 	return k
 }
 
-// share fills in the shares of messages.
+// share sets the shares of messages.
 func (f *RangeFigures) share(groups []*rangeGroup) {
 	sums := map[rangeKey]*rangeGroup{}
 	for _, g := range groups {
@@ -53,7 +53,7 @@ func (f *RangeFigures) share(groups []*rangeGroup) {
 	}
 }
 
-// shareAmounts fills in the shares of what was delivered, of segments and of money.
+// shareAmounts sets the shares of delivered messages, of segments and of money.
 func (f *RangeFigures) shareAmounts(rows []RangeRow) {
 	sums := map[rangeKey]*amounts{}
 	for i := range rows {

@@ -7,13 +7,13 @@ import (
 	"dispatcher/selector"
 )
 
-// agreedShares are the shares of a weighted route's channels by the document, those of weight
-// 0 included; nil when there is no such route or it does not draw.
+// agreedShares are the shares of a route's channels by the weights of the document, with those of
+// weight 0; nil when route is nil or does not draw.
 func agreedShares(route *config.Route) map[string]float64 {
 	return shares(route, func(w config.Weight) selector.Weight { return w.Configured })
 }
 
-// effectiveShares are the same of the weights that draws are made with.
+// effectiveShares are the same by the effective weights, which draws use.
 func effectiveShares(route *config.Route) map[string]float64 {
 	return shares(route, func(w config.Weight) selector.Weight { return w.Weight })
 }
@@ -28,7 +28,7 @@ func shares(route *config.Route, weight func(config.Weight) selector.Weight) map
 	}
 	table, err := selector.NewTable(entries)
 	if err != nil {
-		return nil // a document with such weights was never applied
+		return nil // not expected: such a document cannot be applied
 	}
 	out := make(map[string]float64, table.Len())
 	for i, e := range entries {

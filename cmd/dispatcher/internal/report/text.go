@@ -21,7 +21,7 @@ var templateFiles embed.FS
 var templates = template.Must(template.New("").Funcs(functions).Funcs((&clock{}).functions()).
 	ParseFS(templateFiles, "templates/*.tmpl"))
 
-// functions are those of the templates that depend on nothing but their arguments.
+// functions are the functions of the templates that depend only on their arguments.
 var functions = template.FuncMap{
 	"list": list, "money": Money, "percent": percent, "span": span, "plural": plural[int],
 	"score": func(f float64) string { return strconv.FormatFloat(f, 'g', 4, 64) },
@@ -38,17 +38,17 @@ var functions = template.FuncMap{
 	"cause":      func(cause string) string { return receiptWords[cause] },
 }
 
-// clock writes times of day in the business time zone, with their date where it is a new one.
+// clock writes times in the business time zone, with the date if it differs from the last one.
 type clock struct {
 	zone *time.Location
-	day  string // the date that was written last
+	day  string // the last date written
 }
 
 func (c *clock) functions() template.FuncMap { return template.FuncMap{"at": c.at, "when": c.when} }
 
 const dateForm = "2 January 2006"
 
-// at begins with "at" or, before a date, with "on".
+// at writes a time after "at", or after "on" if the date comes first.
 func (c *clock) at(t time.Time) string {
 	if t.In(c.zone).Format(dateForm) == c.day {
 		return "at " + c.when(t)
@@ -56,7 +56,7 @@ func (c *clock) at(t time.Time) string {
 	return "on " + c.when(t)
 }
 
-// when does the same behind other words, such as "until".
+// when writes a time without a preposition, such as after "until".
 func (c *clock) when(t time.Time) string {
 	t = t.In(c.zone)
 	clock, date := t.Format("15:04:05 MST"), t.Format(dateForm)
@@ -67,18 +67,18 @@ func (c *clock) when(t time.Time) string {
 	return date + " at " + clock
 }
 
-// page is what the templates read: an explanation, and what they derive from it.
+// page is the data of the templates: an explanation, and what they derive from it.
 type page struct {
 	*Explanation
-	Limit    *limitWait // nil unless the message waits for one
+	Limit    *limitWait // nil unless the message waits for a limit
 	Forecast bool
-	doc      *config.Routing // nil when the message was planned under none
+	doc      *config.Routing // nil when the message was planned under no version
 	looked   *look
 	zone     *time.Location
 	now      time.Time // zero when it is not known
 }
 
-// text writes the paragraph of a template.
+// text executes a template.
 func (p *page) text(name string) (string, error) {
 	t, err := templates.Clone()
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *page) text(name string) (string, error) {
 	return strings.Join(strings.Fields(out.String()), " "), nil
 }
 
-// FurtherDetail is what Detail adds to the words for Reason.
+// FurtherDetail is Detail, unless it equals the words for Reason.
 func (p *page) FurtherDetail() string {
 	if p.Detail == deadWords[p.Reason] {
 		return ""
@@ -100,7 +100,7 @@ func (p *page) FurtherDetail() string {
 	return p.Detail
 }
 
-// Was is the tense of what the draw came to.
+// Was is "is" in a forecast, else "was".
 func (p *page) Was() string {
 	if p.Forecast {
 		return "is"
@@ -116,7 +116,7 @@ func (p *page) Members() []string {
 	return nil
 }
 
-// Shares are those that the document gives the channels: "25 % for a".
+// Shares are the shares by the weights of the document: "25 % for a".
 func (p *page) Shares() []string {
 	route := routeNamed(p.doc, p.Route)
 	shares := agreedShares(route)
@@ -129,7 +129,7 @@ func (p *page) Shares() []string {
 	return out
 }
 
-// Lowered are the weights that health weighting had put in place of the document's.
+// Lowered are the weights that health weighting had changed.
 func (p *page) Lowered() (out []string) {
 	route := routeNamed(p.doc, p.Route)
 	if route == nil || p.Forecast {
@@ -152,8 +152,8 @@ func (p *page) OnlyChannel() bool {
 	return p.Interval != nil && p.Interval.Low == 0 && p.Interval.High == uint64(p.LastDraw())
 }
 
-// CountryMatters reports whether the document has rules or prices of countries, or the number was
-// blocked.
+// CountryMatters reports whether the country is worth a sentence: the document has rules or prices
+// of countries, or the number was blocked.
 func (p *page) CountryMatters() bool {
 	return p.Country != nil && (p.Blocked() || usesCountries(p.doc))
 }
@@ -164,15 +164,15 @@ func (p *page) CountryCode() string { return *p.Country }
 // Blocked reports whether nothing is sent to the number.
 func (p *page) Blocked() bool { return envelope.Code(p.Reason).Rejects() }
 
-// BlocksCountries reports whether a country may be blocked: the document of a blocked message is
-// not always known.
+// BlocksCountries reports whether a country may be blocked. It is true when the document is not
+// known.
 func (p *page) BlocksCountries() bool {
 	return p.Reason != string(envelope.CountryNotAllowed) &&
 		(p.doc == nil || len(p.doc.Blocked.Countries) > 0)
 }
 
-// usesCountries reports whether anything in a document depends on the country of a number: a block,
-// a route's match, a price or a rule about senders.
+// usesCountries reports whether a document has a block, a match, a price or a sender rule that
+// depends on the country of a number.
 func usesCountries(doc *config.Routing) bool {
 	price := func(l config.PriceList) bool { return len(l.Countries) > 0 }
 	sender := func(r config.SenderRule) bool { return len(r.Countries) > 0 }
@@ -187,16 +187,16 @@ func usesCountries(doc *config.Routing) bool {
 		slices.ContainsFunc(doc.Channels, channel) || slices.ContainsFunc(doc.Routes, match))
 }
 
-// Finished reports whether the message has reached its end.
+// Finished reports whether the message has ended.
 func (p *page) Finished() bool { return ledger.State(p.State).Final() }
 
-// Resolving reports whether it is still being found out what became of an attempt.
+// Resolving reports whether an ambiguity is open.
 func (p *page) Resolving() bool {
 	return slices.ContainsFunc(p.Ambiguities, func(a Ambiguity) bool { return a.Resolution == "" })
 }
 
-// ResentInVain reports whether the message was to be sent once more, and it is certain that nobody
-// took it then.
+// ResentInVain reports whether the message was to be resent, and it is certain that no channel took
+// the resend.
 func (p *page) ResentInVain() bool {
 	resent := func(a Ambiguity) bool { return a.Resolution == "resent" }
 	unanswered := func(a Attempt) bool {
@@ -206,14 +206,14 @@ func (p *page) ResentInVain() bool {
 		unanswered)
 }
 
-// MayHaveArrivedTwice reports whether more than one attempt may have been taken, and the paragraph
-// has not said otherwise.
+// MayHaveArrivedTwice reports whether more than one attempt may have been taken, and no sentence
+// before has said so.
 func (p *page) MayHaveArrivedTwice() bool {
 	told := p.State == string(ledger.Unknown) && (p.Resolving() || p.ResentInVain())
 	return p.PossibleDuplicate && !told
 }
 
-// Receipt is the last attempt whose receipts came to the state of the message; nil without one.
+// Receipt is the last attempt whose receipts gave the state of the message; nil without one.
 func (p *page) Receipt() *Attempt {
 	for i := len(p.Attempts) - 1; i >= 0; i-- {
 		if p.Attempts[i].Receipt == p.State {
@@ -223,7 +223,7 @@ func (p *page) Receipt() *Attempt {
 	return nil
 }
 
-// ReceiptDelay is how long after the answer the receipts came; 0 when that is not known.
+// ReceiptDelay is the time from the answer to the receipts; 0 when it is not known.
 func (a *Attempt) ReceiptDelay() time.Duration {
 	if a.ReceiptAt == nil || a.SettledAt == nil {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
-// AttemptPages are the attempts as their template reads them.
+// AttemptPages are the data of the template of attempts.
 func (p *page) AttemptPages() []attemptPage {
 	out := make([]attemptPage, len(p.Attempts))
 	expired := 0
@@ -22,18 +22,18 @@ func (p *page) AttemptPages() []attemptPage {
 	return out
 }
 
-// attemptPage is one attempt and the page that it stands on.
+// attemptPage is one attempt, and the page that it is on.
 type attemptPage struct {
 	*Attempt
 	Page *page
-	// ExpiredNow are the expired selectors, if there are more than at the attempt before.
+	// ExpiredNow are the expired selectors, if there are more than at the previous attempt.
 	ExpiredNow []string
 }
 
-// Excluded says why the channels before the chosen one were passed over.
+// Excluded says why each channel before the chosen one was excluded.
 func (a *attemptPage) Excluded() string { return excluded(passedOver(a.Candidates)) }
 
-// Took is how long the answer took; 0 when that is not known.
+// Took is the time until the answer; 0 when it is not known.
 func (a *attemptPage) Took() time.Duration {
 	if a.SettledAt == nil {
 		return 0
@@ -41,8 +41,8 @@ func (a *attemptPage) Took() time.Duration {
 	return a.SettledAt.Sub(a.ClaimedAt)
 }
 
-// Unreceipted is how long after the last answer by which the message was accepted the attempt was
-// made; 0 when that is not known.
+// Unreceipted is the time from the last accepting answer before this attempt to this attempt; 0
+// when it is not known.
 func (a *attemptPage) Unreceipted() (since time.Duration) {
 	for i := range a.Page.Attempts {
 		b := &a.Page.Attempts[i]
@@ -53,30 +53,30 @@ func (a *attemptPage) Unreceipted() (since time.Duration) {
 	return since
 }
 
-// AnsweredBy says who told what became of the attempt, where its provider did not.
+// AnsweredBy says where the outcome comes from, if not from the provider's answer.
 func (a *attemptPage) AnsweredBy() string { return answeredWords[a.Code] }
 
-// Ambiguities are those about this attempt.
+// Ambiguities are the ambiguities of this attempt.
 func (a *attemptPage) Ambiguities() []Ambiguity {
 	return slices.DeleteFunc(slices.Clone(a.Page.Ambiguities), func(one Ambiguity) bool {
 		return one.Attempt != a.Number
 	})
 }
 
-// rank is why the chosen candidate came first in its order.
+// rank is why the chosen candidate came before the others.
 type rank struct {
 	Basis
 	Candidate
-	Next        bool   // it was not the first that was ranked
-	OfTheOthers string // " of the others" where the first choice stands apart
+	Next        bool   // candidates before it were excluded
+	OfTheOthers string // " of the others" if the first choice is not part of the ranking
 	Lowest      bool   // the lowest score comes first
-	// Tie is the next candidate that was equal, if it may have been able to take the message. Its
-	// last message, or else its place in the route, is later.
+	// Tie is the next candidate with an equal measure, if it is not known to be excluded. The chosen
+	// one comes before it because its last message, or else its place in the route, is earlier.
 	Tie       string
 	TieByTime bool
 }
 
-// Rank is why the channel of the attempt came first; nil when that is not known.
+// Rank is why the channel of the attempt came first; nil when it is not known.
 func (a *attemptPage) Rank() *rank {
 	p := a.Page
 	apart := p.Draw != nil && len(a.Candidates) > 0 && a.Candidates[0].Channel == p.FirstChoice
@@ -95,8 +95,8 @@ func (p *page) Rank() *rank {
 	return r
 }
 
-// rank is that of the candidate at a place; apart is set where the first choice stands apart at the
-// front of the order.
+// rank is the rank of the candidate at a place. apart says that candidate 0 is the first choice,
+// which is not part of the ranking.
 func (p *page) rank(candidates []Candidate, b *Basis, at int, apart bool) *rank {
 	if at < 0 || at >= len(candidates) {
 		return nil
@@ -126,7 +126,7 @@ func (p *page) rank(candidates []Candidate, b *Basis, at int, apart bool) *rank 
 	return r
 }
 
-// tie finds the first of the following candidates that was equal and not known to be excluded.
+// tie sets Tie to the first following candidate that is equal and not known to be excluded.
 func (r *rank) tie(following []Candidate, measure func(*Candidate) *float64) {
 	for i := range following {
 		c := &following[i]
@@ -140,7 +140,7 @@ func (r *rank) tie(following []Candidate, measure func(*Candidate) *float64) {
 	}
 }
 
-// OnlyOneLeft reports whether a redraw had nothing else left to draw.
+// OnlyOneLeft reports whether the redraw had only one channel left.
 func (r *rank) OnlyOneLeft() bool {
 	return r.Redraw != nil && r.Redraw.High-r.Redraw.Low+1 == r.Redraw.Size
 }

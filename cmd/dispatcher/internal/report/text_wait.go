@@ -10,17 +10,17 @@ import (
 	"dispatcher/ledger"
 )
 
-// noticeableWait tells a message that waited from one that was sent in the transaction that stored
-// it.
+// noticeableWait distinguishes a message that waited before its first attempt from one that was
+// attempted in the claim that stored it.
 const noticeableWait = 100 * time.Millisecond
 
-// WaitedBefore is the place of the attempt that ended the waits; -1 when none did.
+// WaitedBefore is the index of the attempt that ended the waits; -1 when none did.
 func (p *page) WaitedBefore() int {
 	switch {
 	case len(p.Waits) == 0 || len(p.Attempts) == 0 || p.State == string(ledger.Waiting):
 		return -1
 	case p.State == string(ledger.Failed):
-		return -1 // it waited until it was given up
+		return -1 // it waited until it failed
 	case p.Attempts[0].ClaimedAt.Sub(p.ReceivedAt) >= noticeableWait:
 		return 0
 	}
@@ -39,8 +39,8 @@ func (p *page) WaitedTotal() (sum time.Duration) {
 	return sum
 }
 
-// WaitsForLimitAlone reports whether the message has waited for nothing but its limit: what follows
-// says which one that is.
+// WaitsForLimitAlone reports whether the message has waited only for Limit, which the next sentence
+// names.
 func (p *page) WaitsForLimitAlone() bool {
 	return p.Limit != nil && len(p.Waits) == 1 && p.Waits[0].On == p.Limit.On
 }
@@ -57,7 +57,7 @@ func (p *page) Waited() string {
 	return span(p.WaitedTotal()) + ": " + enumerate(words)
 }
 
-// waitedFor names what was waited for and why that was not available.
+// waitedFor says what was waited for, and why it was not available.
 func (p *page) waitedFor(w *Wait) string {
 	if words, ok := waitWords[w.Reason]; ok {
 		return " because " + words
@@ -71,8 +71,8 @@ func (p *page) waitedFor(w *Wait) string {
 	return " for " + w.On + " (" + exclusion(w.Reason) + ")"
 }
 
-// lacked says why a limit did not let the message pass. A limit that the last look found never to
-// have room was not used up, though it may have been at a look before.
+// lacked says why a limit did not admit the message. If the last decision found that it never can,
+// that is the reason, even if it was used up at an earlier decision.
 func (p *page) lacked(w *Wait) string {
 	for i := range p.looked.candidates {
 		if c := &p.looked.candidates[i]; c.Limit == w.On && c.Reason == w.Reason && c.Never != "" {
@@ -89,14 +89,13 @@ func (p *page) lacked(w *Wait) string {
 	return "no room"
 }
 
-// Held reports whether the message waits for its first choice alone.
+// Held reports whether the message is held for its first choice.
 func (p *page) Held() bool { return p.looked.held() }
 
-// ExcludedLast says why no channel before the chosen one could take the message at the last look.
+// ExcludedLast says why each channel before the chosen one was excluded at the last decision.
 func (p *page) ExcludedLast() string { return excluded(passedOver(p.looked.candidates)) }
 
-// ExcludedOtherwise says the same of the channels that were excluded for something else than the
-// limit that the message waits for.
+// ExcludedOtherwise is ExcludedLast without the channels that Limit excluded.
 func (p *page) ExcludedOtherwise() string {
 	others := slices.Clone(passedOver(p.looked.candidates))
 	return excluded(slices.DeleteFunc(others, func(c Candidate) bool {
@@ -104,7 +103,7 @@ func (p *page) ExcludedOtherwise() string {
 	}))
 }
 
-// excluded lists channels with why each was passed over; those with the same reason together.
+// excluded lists channels with their exclusion reasons, grouped by reason.
 func excluded(passed []Candidate) string {
 	var order []string
 	channels := map[string][]string{}
@@ -122,8 +121,8 @@ func excluded(passed []Candidate) string {
 	return list(words)
 }
 
-// TooLate reports whether the limit has no room before the deadline. For a message that is held for
-// its first choice that says nothing: others may have it before.
+// TooLate reports whether the limit cannot admit the message before its deadline. It is false for a
+// message that is held for its first choice, because other channels may take it earlier.
 func (p *page) TooLate() bool {
 	if p.Held() {
 		return false
@@ -134,14 +133,14 @@ func (p *page) TooLate() bool {
 	return !p.Limit.Until.Before(*p.Deadline)
 }
 
-// RoomLater reports whether it is known when the limit has room again, and that is not over.
+// RoomLater reports whether Until of the limit is in the future.
 func (p *page) RoomLater() bool { return p.Limit.Until.After(p.now) }
 
-// overdue is how late a message may be before that is worth a sentence: due messages are read every
-// second, and the oldest come first.
+// overdue is how late a message must be for a sentence about it. Due messages are read every
+// second, the oldest first.
 const overdue = 5 * time.Second
 
-// Overdue is how long the message has been due; 0 when that is no longer than usual.
+// Overdue is how long the message has been due; 0 when that is not unusual.
 func (p *page) Overdue() time.Duration {
 	if late := p.now.Sub(p.NextAt); !p.now.IsZero() && late > overdue {
 		return late
@@ -149,11 +148,11 @@ func (p *page) Overdue() time.Duration {
 	return 0
 }
 
-// LastLook reports whether the message is due next at its deadline.
+// LastLook reports whether the message is next due at its deadline.
 func (p *page) LastLook() bool { return p.Deadline != nil && !p.NextAt.Before(*p.Deadline) }
 
-// WouldBeHeld is how long a message would wait for its first choice although another channel could
-// take it at once.
+// WouldBeHeld is how long a message would be held for its first choice although another channel
+// could take it at once.
 func (p *page) WouldBeHeld() time.Duration {
 	route := routeNamed(p.doc, p.Route)
 	if route == nil || len(passedOver(p.Candidates)) == len(p.Candidates) {
@@ -162,7 +161,7 @@ func (p *page) WouldBeHeld() time.Duration {
 	return route.Wait
 }
 
-// ChosenCandidate is where a forecast sends the message.
+// ChosenCandidate is the candidate that a forecast chooses; nil when it chooses none.
 func (p *page) ChosenCandidate() *Candidate {
 	at := slices.IndexFunc(p.Candidates, func(c Candidate) bool {
 		return p.Chosen != nil && c.Channel == *p.Chosen

@@ -10,72 +10,73 @@ import (
 	"dispatcher/ledger"
 )
 
-// Traffic is what the messages of a day that has passed would come to under a routing
-// document, if each went to its first choice, beside what they came to.
+// Traffic compares the messages of a past day as they were sent with the same messages under a
+// routing document, where each goes to its first choice.
 type Traffic struct {
 	Day      string `json:"day"`
 	Timezone string `json:"timezone"`
 	// SoFar is set for a day that is not over.
 	SoFar bool `json:"so_far"`
-	// Against is the version that is compared with; nil compares with what was recorded.
+	// Against is the version to compare with; nil compares with what was recorded.
 	Against *int64 `json:"against"`
-	// Messages are those of the day for which a route was found then.
+	// Messages counts the messages of the day for which a route was found on that day.
 	Messages int64 `json:"messages"`
-	// Unroutable are those that no route of the document takes, or whose route does not take so
-	// many segments.
+	// Unroutable counts those that no route of the document takes, or that have too many segments
+	// for their route.
 	Unroutable int64 `json:"unroutable"`
-	// Redrawn were drawn again under their own key, ByShare were counted by the shares of the
-	// weights because their key is not at hand, and Undecided fell to routes that do not draw.
+	// Redrawn were drawn again under their own key. ByShare were counted by the shares of the weights
+	// because their key is missing. Undecided are on routes that do not draw.
 	Redrawn   int64 `json:"redrawn"`
 	ByShare   int64 `json:"by_share"`
 	Undecided int64 `json:"undecided"`
-	// Compared are the messages whose first choice is known on both sides. Moved are those of them
+	// Compared counts the messages whose first choice is known on both sides, Moved those of them
 	// for which it differs.
 	Compared int64 `json:"compared"`
 	Moved    int64 `json:"moved"`
-	// WithoutCountry are those whose number has no country that is known, where the document has
-	// rules or prices of countries.
+	// WithoutCountry counts those whose number has no known country, if the document has rules or
+	// prices of countries.
 	WithoutCountry int64 `json:"without_country"`
-	// WithoutPayload are messages of the day whose number and text are gone. Nothing else counts
-	// them: nobody can tell what the document would choose for them.
+	// WithoutPayload counts messages of the day whose number and text were deleted. They are in no
+	// other figure, because the document cannot be applied to them.
 	WithoutPayload int64 `json:"without_payload"`
-	// MissingKeys are the ids of the keys that ByShare lacked.
+	// MissingKeys are the ids of the keys that the ByShare messages need.
 	MissingKeys []string `json:"missing_keys"`
-	// NotHonored are the keys of the document that would send some of the messages elsewhere, or
-	// nowhere, and that do not change a first choice: price_cap, senders and blocked.
+	// NotHonored are the settings of the document that this comparison ignores: they do not change
+	// a first choice, but can exclude it or stop the message. They are price_cap, senders and
+	// blocked.
 	NotHonored []string       `json:"not_honored"`
 	Routes     []RouteTraffic `json:"routes"`
 }
 
-// RouteTraffic is one route's part of it.
+// RouteTraffic is the traffic of one route.
 type RouteTraffic struct {
 	Route string `json:"route"`
 	Mode  string `json:"mode"` // empty for a route that the document does not have
-	// Messages are those that the route takes, BeforeMessages those that it took.
+	// Messages counts the messages that the route would take, BeforeMessages those that it took.
 	Messages       int64            `json:"messages"`
 	BeforeMessages int64            `json:"before_messages"`
 	Moved          int64            `json:"moved"` // of Messages
 	Channels       []ChannelTraffic `json:"channels"`
 }
 
-// ChannelTraffic is one channel's part. The expected figures are nil where the route depends on
-// the load or the score, which nobody knows beforehand.
+// ChannelTraffic is the traffic of one channel. The expected figures are nil if the route depends
+// on load or scores, which cannot be known beforehand.
 type ChannelTraffic struct {
 	Channel    string   `json:"channel"`
 	Currency   string   `json:"currency"`
 	Messages   *float64 `json:"messages"` // first choices; whole unless counted by share
 	Segments   *float64 `json:"segments"`
 	CostMicros *int64   `json:"cost_micros"`
-	// What it was before. When compared with the record, messages are recorded first choices,
-	// segments and cost what was billed, fallbacks and retries included. When compared with a
-	// version they are nil where its route depended on the load or the score.
+	// The figures before. Compared with the record, messages are recorded first choices; segments and
+	// cost are what was billed, with fallbacks and retries. Compared with a version, they are nil if
+	// its route depends on load or scores.
 	BeforeMessages   *float64 `json:"before_messages"`
 	BeforeSegments   *float64 `json:"before_segments"`
 	BeforeCostMicros *int64   `json:"before_cost_micros"`
 	BeforeCurrency   string   `json:"before_currency"`
 }
 
-// load adds up what a channel gets.
+// load sums what a channel gets.
 type load struct {
 	messages, segments, cost float64
 	currency                 string
@@ -94,7 +95,7 @@ func (l *load) add(part float64, segments int, micros int64, currency string) {
 type routeLoad struct {
 	messages, moved int64
 	channels        map[string]*load
-	unknown         bool // how the messages spread over the channels
+	unknown         bool // it is not known how the messages are spread over the channels
 }
 
 func (r *routeLoad) channel(name string) *load {
@@ -104,18 +105,18 @@ func (r *routeLoad) channel(name string) *load {
 	return r.channels[name]
 }
 
-// TrafficCounter adds up the messages of a day.
+// TrafficCounter sums the messages of a day.
 type TrafficCounter struct {
 	doc           *config.Routing
 	traffic       Traffic
 	after, before map[string]*routeLoad // by route
 	missing       map[string]bool       // ids of keys
 	shares        map[string]map[string]float64
-	countries     *numbers.Countries // nil where the document does not go by them
+	countries     *numbers.Countries // nil if the document does not use countries
 }
 
-// NewTrafficCounter counts for a document. against is the version that is compared with, nil for
-// the record.
+// NewTrafficCounter returns a counter for a document. against is the version to compare with, nil
+// for the record.
 func NewTrafficCounter(doc *config.Routing, day, zone string, against *int64) *TrafficCounter {
 	c := &TrafficCounter{
 		doc:     doc,
@@ -130,7 +131,7 @@ func NewTrafficCounter(doc *config.Routing, day, zone string, against *int64) *T
 	return c
 }
 
-// notHonored are the keys that a document uses and that a first choice does not depend on.
+// notHonored returns the settings of a document that a first choice does not depend on.
 func notHonored(doc *config.Routing) []string {
 	keys := []string{}
 	if slices.ContainsFunc(doc.Routes, func(r config.Route) bool { return len(r.PriceCap) > 0 }) {
@@ -161,10 +162,10 @@ func side(of map[string]*routeLoad, route string) *routeLoad {
 	return of[route]
 }
 
-// Skip counts a message whose payload is gone.
+// Skip counts a message whose payload was deleted.
 func (c *TrafficCounter) Skip() { c.traffic.WithoutPayload++ }
 
-// Add counts a message: what the document chooses for it, beside the record.
+// Add counts a message: what the document chooses for it, and what was recorded.
 func (c *TrafficCounter) Add(r *ledger.Record, now *decide.Choice) {
 	plan := &r.Message.Plan
 	before := side(c.before, plan.Route)
@@ -183,8 +184,7 @@ func (c *TrafficCounter) Add(r *ledger.Record, now *decide.Choice) {
 	c.count(r, now, plan.FirstChoice)
 }
 
-// AddAgainst counts a message: what the document chooses for it, beside what another version
-// chooses.
+// AddAgainst counts a message: what the document chooses for it, and what another version chooses.
 func (c *TrafficCounter) AddAgainst(
 	r *ledger.Record, now, then *decide.Choice, thenShares map[string]float64,
 ) {
@@ -194,7 +194,7 @@ func (c *TrafficCounter) AddAgainst(
 		before.messages++
 		before.unknown = !foretold(then.Route.Mode)
 		for place := range then.Route.Members {
-			before.channel(then.Channel(place)) // listed also if it gets nothing, or nobody knows
+			before.channel(then.Channel(place)) // list it even if it gets nothing, or that is unknown
 		}
 		spread(before, then, thenShares)
 		if then.First >= 0 {
@@ -204,8 +204,8 @@ func (c *TrafficCounter) AddAgainst(
 	c.count(r, now, first)
 }
 
-// count adds the document's side. first is the first choice to compare with; empty when none is
-// known.
+// count counts what the document chooses. first is the first choice to compare with; empty when it
+// is not known.
 func (c *TrafficCounter) count(r *ledger.Record, now *decide.Choice, first string) {
 	c.traffic.Messages++
 	if c.countries != nil {
@@ -253,8 +253,8 @@ func Shares(doc *config.Routing, route string) map[string]float64 {
 	return effectiveShares(routeNamed(doc, route))
 }
 
-// spread gives a message to its first choice; when that is not known, to all by their shares, and
-// in round robin evenly to those that take messages.
+// spread adds a message to its first choice. When that is not known, it adds parts of it to all
+// channels: by their shares or, in round robin, evenly to those that take messages.
 func spread(to *routeLoad, choice *decide.Choice, shares map[string]float64) {
 	if choice.First >= 0 {
 		give(to, choice, choice.First, 1)
@@ -272,13 +272,13 @@ func spread(to *routeLoad, choice *decide.Choice, shares map[string]float64) {
 	}
 }
 
-// give adds a part of a message to the member at a place.
+// give adds a part of a message to the channel at a place of the route.
 func give(to *routeLoad, choice *decide.Choice, place int, part float64) {
 	segments, micros, currency := choice.Bill(place)
 	to.channel(choice.Channel(place)).add(part, segments, micros, currency)
 }
 
-// evenly divides a message among the members that take messages.
+// evenly divides a message among the channels that take messages.
 func evenly(choice *decide.Choice) func(place int) float64 {
 	turns := 0.0
 	for place := range choice.Route.Members {
@@ -294,7 +294,7 @@ func evenly(choice *decide.Choice) func(place int) float64 {
 	}
 }
 
-// Traffic is what has been counted, routes in the order of the document.
+// Traffic returns the result, with routes in the order of the document.
 func (c *TrafficCounter) Traffic() *Traffic {
 	t := c.traffic
 	t.Routes, t.MissingKeys = []RouteTraffic{}, []string{}
@@ -316,7 +316,7 @@ func (c *TrafficCounter) Traffic() *Traffic {
 	return &t
 }
 
-// route lists the channels of a route in its order, then those that it had before.
+// route returns the traffic of a route: its channels in order, then those that it had before.
 func (c *TrafficCounter) route(name string) RouteTraffic {
 	after, before := side(c.after, name), side(c.before, name)
 	t := RouteTraffic{
@@ -346,16 +346,16 @@ func (c *TrafficCounter) route(name string) RouteTraffic {
 	return t
 }
 
-// foretold reports whether a mode tells how messages spread over the channels before they are sent.
+// foretold reports whether it is known, before sending, how a mode spreads messages over channels.
 func foretold(mode decide.Mode) bool {
 	return mode == decide.Weighted || mode == decide.RoundRobinMode
 }
 
-// figures are what a channel gets, as it is reported.
+// figures returns the figures of ChannelTraffic.
 func (l *load) figures() (messages, segments *float64, micros *int64, currency string) {
 	micros = new(int64(math.Round(l.cost)))
 	return new(rounded(l.messages)), new(rounded(l.segments)), micros, l.currency
 }
 
-// rounded takes the dust of sums of shares away.
+// rounded removes the rounding errors of summed shares.
 func rounded(f float64) float64 { return math.Round(f*1e6) / 1e6 }

@@ -7,23 +7,23 @@ import (
 	"slices"
 )
 
-// VersionShare is how many messages count under a version's agreed shares.
+// VersionShare counts the messages under one version's agreed shares.
 type VersionShare struct {
 	Version int64 `json:"version"`
 	Drawn   int64 `json:"drawn"`
 	Carried int64 `json:"carried"`
 }
 
-// Waterfall leads from what a channel was to carry to what it carried, in messages, in segments and
-// in each currency. Each of them adds up: what was agreed and the steps come to what was carried.
-// Over all channels the steps of moved messages come to zero.
+// Waterfall leads from what a channel should carry to what it carried, in messages, segments and
+// each currency. In each of these, agreed plus steps equals carried. Over all channels, the steps
+// of moved messages sum to zero.
 //
-// Segments and amounts are nil where a day was closed by a release that did not keep them.
+// Segments and amounts are nil for a day that was closed by a release that did not store them.
 type Waterfall struct {
 	Channel string `json:"channel"`
-	// Agreed are the channel's agreed share of the messages drawn, and AgreedSegments that of their
-	// segments. AgreedCosts are its share of what was billed: a message that nobody carried has no
-	// price.
+	// Agreed is the channel's agreed share of the drawn messages, AgreedSegments that of their
+	// segments. AgreedCosts are its share of what was billed, because a message that no channel
+	// carried has no price.
 	Agreed  int64           `json:"agreed"`
 	Steps   []WaterfallStep `json:"steps"`
 	Carried int64           `json:"carried"`
@@ -35,13 +35,13 @@ type Waterfall struct {
 	CarriedCosts    []MoveCost `json:"carried_costs"`
 }
 
-// WaterfallStep is one cause of a difference. What the channel lost is below zero.
+// WaterfallStep is one cause of a difference. A loss of the channel is negative.
 type WaterfallStep struct {
-	// Cause is that of a Move, or one of the steps below.
+	// Cause is the cause of a Move, or one of the steps below.
 	Cause string `json:"cause"`
-	// Channel is where the messages went, or where they came from; empty for neither.
+	// Channel is the channel that the messages went to or came from; empty for neither.
 	Channel  string     `json:"channel"`
-	In       bool       `json:"in"` // they came from Channel
+	In       bool       `json:"in"` // whether they came from Channel
 	Messages int64      `json:"messages"`
 	Segments *int64     `json:"segments"`
 	Costs    []MoveCost `json:"costs"`
@@ -49,23 +49,24 @@ type WaterfallStep struct {
 
 // Steps that are no cause of a Move.
 const (
-	// stepDraws is chance: what the draws gave the channel beyond the shares that they went by.
+	// stepDraws is chance: drawn messages minus those expected by the effective shares.
 	stepDraws = "draws"
-	// stepPrices is what the messages drawn for the channel cost beyond the mean of the route.
+	// stepPrices is the cost of the messages drawn for the channel minus their cost at the mean of
+	// the route.
 	stepPrices = "prices"
-	// stepNotDrawn are first choices that a mode without draws made, on a day that has both.
+	// stepNotDrawn are first choices of a mode without draws, on a day with both kinds of modes.
 	stepNotDrawn = "not_drawn"
-	// stepOtherDay are messages that were received on another day than carried, and those that two
-	// channels carried because one was sent once more.
+	// stepOtherDay are messages that were received on another day than carried, and resent messages
+	// that two channels carried.
 	stepOtherDay = "other_day"
-	// stepCounted are the segments that a channel billed beyond those of the texts, because it
-	// counts in its own way or took a message in part.
+	// stepCounted are billed segments minus the segments of the texts. They differ if a channel
+	// counts segments in its own way or took only parts of a message.
 	stepCounted = "counted_otherwise"
-	// stepInPart was billed for attempts that the channel did not accept as a whole.
+	// stepInPart was billed for attempts that the channel did not accept whole.
 	stepInPart = "in_part"
 )
 
-// waterfallOf is that of a channel; nil for none.
+// waterfallOf finds the waterfall of a channel; nil when it has none.
 func waterfallOf(all []Waterfall, channel string) *Waterfall {
 	if at := slices.IndexFunc(all, func(w Waterfall) bool { return w.Channel == channel }); at >= 0 {
 		return &all[at]
@@ -73,7 +74,7 @@ func waterfallOf(all []Waterfall, channel string) *Waterfall {
 	return nil
 }
 
-// versionShares lists the versions that drew, or under which drawn messages were carried.
+// versionShares lists the versions under which messages were drawn, or drawn messages carried.
 func (d *routeDay) versionShares() []VersionShare {
 	out := []VersionShare{}
 	all := slices.Collect(maps.Keys(d.drawn.versions))
@@ -92,7 +93,7 @@ func (d *routeDay) versionShares() []VersionShare {
 	return out
 }
 
-// waterfall is that of each channel.
+// waterfall makes the waterfall of each channel.
 func (d *routeDay) waterfall() []Waterfall {
 	out := []Waterfall{}
 	if d.drawn.total == 0 {
@@ -112,7 +113,7 @@ func (d *routeDay) waterfall() []Waterfall {
 	return out
 }
 
-// drawnFor is what was drawn for a channel, and what was billed for it, by whichever channel.
+// drawnFor is what was drawn for a channel, and what any channel billed for it.
 func (d *routeDay) drawnFor(channel string) quantity {
 	q := quantity{
 		d.drawn.counts[channel], d.drawnSegments.counts[channel], map[string]int64{},
@@ -123,7 +124,7 @@ func (d *routeDay) drawnFor(channel string) quantity {
 	return q
 }
 
-// chosenFor is the same of the first choices of every mode.
+// chosenFor is the same for the first choices of all modes.
 func (d *routeDay) chosenFor(channel string) quantity {
 	q := quantity{messages: d.counts[channel], segments: d.segments[channel]}
 	for f, carried := range d.flows {
@@ -134,8 +135,8 @@ func (d *routeDay) chosenFor(channel string) quantity {
 	return q
 }
 
-// expected is what shares let expect of each channel: of the messages drawn, of their segments, and
-// of what was billed for those that were carried.
+// expected is what each channel is expected to have by its shares: of the drawn messages, of their
+// segments, and of what was billed for the carried ones.
 func (d *routeDay) expected(shares func(*versionSum) map[string]float64) []quantity {
 	out := make([]quantity, len(d.channels))
 	for i, n := range apportion(d.drawn.expected(shares), d.channels, d.drawn.total) {
@@ -153,7 +154,7 @@ func (d *routeDay) expected(shares func(*versionSum) map[string]float64) []quant
 	return out
 }
 
-// even is what was drawn for each channel, where each message of a version costs the same.
+// even is what was drawn for each channel, if each message of a version had the same cost.
 func (d *routeDay) even() []quantity {
 	out := make([]quantity, len(d.channels))
 	for i, channel := range d.channels {
@@ -180,7 +181,8 @@ func (d *routeDay) even() []quantity {
 	return out
 }
 
-// end takes off what ended without any channel, the most messages first.
+// end adds a step for each cause of messages that ended without a channel, the most messages first.
+// It returns rest without them.
 func (d *routeDay) end(s *waterfallSum, rest quantity) quantity {
 	ends := d.ends[s.channel]
 	for _, cause := range slices.SortedFunc(maps.Keys(ends), func(a, b string) int {
@@ -192,8 +194,8 @@ func (d *routeDay) end(s *waterfallSum, rest quantity) quantity {
 	return rest
 }
 
-// carryOn leads from the channel's first choices that did not end, with the segments of their
-// texts, to what it carried and billed.
+// carryOn adds the steps from rest, the channel's first choices that did not end without a channel,
+// to what it carried and billed.
 func (d *routeDay) carryOn(s *waterfallSum, rest quantity) {
 	var firsts, carried quantity
 	var out, in []summedStep
@@ -227,7 +229,7 @@ func (d *routeDay) carryOn(s *waterfallSum, rest quantity) {
 	s.steps = slices.Concat(s.steps, out, in)
 }
 
-// flowsInOrder are the flows, the most messages first.
+// flowsInOrder returns the flows, the most messages first.
 func (d *routeDay) flowsInOrder() []flow {
 	return slices.SortedFunc(maps.Keys(d.flows), func(a, b flow) int {
 		return cmp.Or(cmp.Compare(d.flows[b].messages, d.flows[a].messages),
@@ -236,8 +238,8 @@ func (d *routeDay) flowsInOrder() []flow {
 	})
 }
 
-// apportion rounds expected messages to whole ones that come to the total: the largest fractions
-// are rounded up (the method of largest remainders).
+// apportion rounds expected numbers to integers with the sum total, by the method of largest
+// remainders: those with the largest fractions are rounded up.
 func apportion(expected map[string]float64, channels []string, total int64) []int64 {
 	out := make([]int64, len(channels))
 	order, remainders := make([]int, len(channels)), make([]float64, len(channels))

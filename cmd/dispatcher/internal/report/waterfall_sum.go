@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// quantity counts one thing in messages, in segments, and in micros of each currency.
+// quantity is a number of messages, their segments, and their cost in micros of each currency.
 type quantity struct {
 	messages, segments int64
 	costs              map[string]int64
@@ -31,7 +31,7 @@ func (q *quantity) combine(o *quantity, sign int64) quantity {
 	return sum
 }
 
-// listed are the amounts that are not zero, by currency.
+// listed returns the amounts that are not zero, sorted by currency.
 func (q *quantity) listed() []MoveCost {
 	out := []MoveCost{}
 	for _, currency := range slices.Sorted(maps.Keys(q.costs)) {
@@ -42,27 +42,27 @@ func (q *quantity) listed() []MoveCost {
 	return out
 }
 
-// waterfallSum is a waterfall that is being added up.
+// waterfallSum is a waterfall that is being summed.
 type waterfallSum struct {
 	channel         string
 	agreed, carried quantity
 	steps           []summedStep
 }
 
-// summedStep is a step in all units. in says that it came from the channel.
+// summedStep is a step in all units. in says that it came from channel.
 type summedStep struct {
 	cause, channel string
 	in             bool
 	quantity
 }
 
-// step adds a step that goes to no channel.
+// step adds a step without a channel.
 func (s *waterfallSum) step(cause string, q quantity) {
 	s.steps = append(s.steps, summedStep{cause: cause, quantity: q})
 }
 
-// waterfall is the sum without steps that are none, and without segments and amounts where these
-// are not known.
+// waterfall converts the sum. It leaves out steps of zero and, unless they are known, segments and
+// amounts.
 func (s *waterfallSum) waterfall(known bool) Waterfall {
 	w := Waterfall{Channel: s.channel, Agreed: s.agreed.messages, Carried: s.carried.messages}
 	for i := range s.steps {
@@ -86,9 +86,9 @@ func (s *waterfallSum) waterfall(known bool) Waterfall {
 	return w
 }
 
-// SumWaterfalls adds up waterfalls of several periods, channel by channel in the order in which
-// they come. The steps keep their order: chance and ends first, then what went, then what came.
-// Where one of them has no segments and amounts, none of the sums has.
+// SumWaterfalls sums waterfalls of several periods by channel, with channels in the order of all.
+// The steps keep their order: chance and ended messages, then messages to other channels, then
+// those from other channels. If one waterfall has no segments and amounts, no sum has them.
 func SumWaterfalls(all []Waterfall) (out []Waterfall) {
 	var sums []*waterfallSum
 	known := true
@@ -112,7 +112,7 @@ func SumWaterfalls(all []Waterfall) (out []Waterfall) {
 	return out
 }
 
-// kind orders steps as waterfall makes them.
+// kind is the place of a step in the order in which waterfall makes them.
 func (s *WaterfallStep) kind() int {
 	first := []string{causeHealth, stepDraws, stepPrices, stepNotDrawn}
 	last := []string{stepOtherDay, stepCounted, stepInPart}

@@ -7,9 +7,9 @@ import (
 	"dispatcher/provider"
 )
 
-// exclusionWords say why a channel could not take a message, for the reasons that package decide
-// records and the words of provider.Channel.Ready. They stand in brackets behind one channel or
-// several, and before a number of messages, so none has a subject of its own.
+// exclusionWords are words for exclusion reasons: those that package decide records, and those of
+// provider.Channel.Ready. They follow one or several channels in brackets, or precede a number of
+// messages, so they have no subject.
 var exclusionWords = map[string]string{
 	"no_slot":      "sending limit of the running window used up",
 	"reserved":     "rest of the limit kept for other lanes",
@@ -46,7 +46,7 @@ var exclusionWords = map[string]string{
 	causeUnknown:   "submit without an answer, and the message sent once more",
 	causeNoReceipt: "no receipt in time, and the message sent through the next channel as well",
 
-	// What follows a space says which limit never has room.
+	// For a limit that can never admit the message: the word of Never, a space and the reason.
 	"closed no_slot":         "closed: its limit is 0",
 	"closed tenant_limit":    "closed to the tenant: the limit is 0",
 	"closed prefix_limit":    "closed to numbers with this prefix: the limit is 0",
@@ -57,7 +57,7 @@ var exclusionWords = map[string]string{
 	"too_small no_budget":    "the message costs more than the budget of a window",
 }
 
-// waitWords say why a message waits, to follow "because", where its channels are not the reason.
+// waitWords say why a message waits, after "because", if its channels are not the reason.
 var waitWords = map[string]string{
 	"paused":      "an operator has paused its lane, its route, its tenant or everything",
 	"quiet_hours": "its route sends nothing in its quiet hours",
@@ -68,7 +68,7 @@ var waitWords = map[string]string{
 		"pause",
 }
 
-// deadWords say why a record could not be used, to follow "because".
+// deadWords say why a record could not be used, after "because".
 var deadWords = map[string]string{
 	"too_large":         "the record is larger than 64 KiB",
 	"bad_json":          "the record is not a JSON object in UTF-8",
@@ -86,13 +86,13 @@ var deadWords = map[string]string{
 	"unstorable":        "the database refused to store it",
 }
 
-// rejectedWords say why the dispatcher itself rejects a message, to follow "because".
+// rejectedWords say why the dispatcher itself rejects a message, after "because".
 var rejectedWords = map[string]string{
 	"blocked_number":      "nothing is sent to such numbers",
 	"country_not_allowed": "its country is none of those that are allowed",
 }
 
-// scoringWords say why a route's own scoring did not count, to follow "because".
+// scoringWords say why a route's own scoring was not used, after "because".
 var scoringWords = map[string]string{
 	"expression_failed":    "the expression of the route gave no number for one of the channels",
 	"function_timeout":     "the scoring function of the route did not answer in time",
@@ -104,14 +104,14 @@ var scoringWords = map[string]string{
 	"function_unreachable": "the scoring function of the route could not be reached",
 }
 
-// clarifyWords say how it is tried to find out what became of an attempt without an answer.
+// clarifyWords say how the outcome of an attempt without an answer is searched.
 var clarifyWords = map[string]string{
 	"same_key": "it is submitted again under the same key, which the provider takes once",
 	"lookup":   "the provider is asked for it",
 	"receipt":  "a receipt is awaited",
 }
 
-// resolutionWords say what such a search found.
+// resolutionWords say what that search found.
 var resolutionWords = map[string]string{
 	"taken":     "that it had been taken",
 	"not_taken": "that it had not been taken",
@@ -120,7 +120,7 @@ var resolutionWords = map[string]string{
 		"billable",
 }
 
-// answeredWords say who told what became of an attempt without an answer, by the attempt's code.
+// answeredWords say who knew the outcome of an attempt without an answer, by the attempt's code.
 var answeredWords = map[string]string{
 	decide.CodeOperator: "an operator settled",
 	decide.CodeLookup:   "the provider was asked and said",
@@ -141,7 +141,7 @@ var receiptWords = map[string]string{
 	string(provider.NetworkError):  "there was no route, or a fault at the operator",
 }
 
-// endWords say what became of messages that nobody carried, to follow their number.
+// endWords say how messages that no channel carried ended, after their number.
 var endWords = map[string]string{
 	causeRejected:  "rejected",
 	causeOptedOut:  "for numbers that had opted out",
@@ -153,7 +153,7 @@ var endWords = map[string]string{
 	causeOpen:      "not finished",
 }
 
-// endVerbs say the same of messages.
+// endVerbs say the same after "messages".
 var endVerbs = map[string]string{
 	causeRejected:  "were rejected",
 	causeOptedOut:  "were for numbers that had opted out",
@@ -165,7 +165,7 @@ var endVerbs = map[string]string{
 	causeOpen:      "are not finished",
 }
 
-// WaitWords say why messages wait, for a reason of the closed list.
+// WaitWords says why messages wait, for a reason of the closed list.
 func WaitWords(reason string) string {
 	if words, ok := waitWords[reason]; ok {
 		return words
@@ -173,7 +173,7 @@ func WaitWords(reason string) string {
 	return exclusion(reason)
 }
 
-// exclusion finds the words for why a channel was passed over.
+// exclusion finds the words for an exclusion reason.
 func exclusion(reason string) string {
 	if words, ok := exclusionWords[reason]; ok {
 		return words

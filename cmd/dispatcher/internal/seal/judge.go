@@ -7,18 +7,18 @@ import (
 	"dispatcher/ledger"
 )
 
-// Words for what was found about a message. They are those of audit verify.
+// Values of Fault.What, which "audit verify" prints.
 const (
-	Deleted  = "deleted"  // the log has it, the tables have not
-	Inserted = "inserted" // the tables have it, the log has not
-	Changed  = "changed"  // a part is not what it was when it was final
+	Deleted  = "deleted"  // the log has it, the tables do not
+	Inserted = "inserted" // the tables have it, the log does not
+	Changed  = "changed"  // a part was changed after it was final
 	Outcome  = "outcome"  // its state does not follow from the one before
 )
 
-// Fault is something about a message that the dispatcher did not do.
+// Fault is a change of a message that the dispatcher did not make.
 type Fault struct {
 	Seq  int64
-	ID   string // empty for a message that is gone
+	ID   string // empty for a deleted message
 	What string
 	// Part is the part that differs, for Changed.
 	Part string
@@ -26,12 +26,12 @@ type Fault struct {
 	From, To ledger.State
 }
 
-// lateBooking bounds how long after it came a receipt is written.
+// lateBooking bounds the time from the arrival of a receipt to its commit.
 const lateBooking = time.Minute
 
-// Judge compares what the log says of a message, oldest first, with what the tables have of it now,
-// nil for nothing. What may have changed since the last look, at the time looked, need not be in
-// the log yet, but then it brings a time after it.
+// Judge compares the leaves of a message in the log, oldest first, with what the tables have now,
+// nil for nothing. looked is the time of the last look, when leaves were last added. A later change
+// is not in the log yet; its own time must then be after looked.
 func Judge(sealed []Leaf, now *ledger.Evidence, looked time.Time) []Fault {
 	switch {
 	case now == nil:
@@ -55,7 +55,7 @@ func Judge(sealed []Leaf, now *ledger.Evidence, looked time.Time) []Fault {
 	return faults
 }
 
-// follow says what is wrong with a leaf that follows another one of the same message.
+// follow returns the faults between two successive leaves of a message.
 func follow(before, after *Leaf, now *ledger.Evidence) (faults []Fault) {
 	for p := range before.Parts[:ledger.PartLater] {
 		final := p == ledger.PartIntake || !before.Open
@@ -73,8 +73,8 @@ func follow(before, after *Leaf, now *ledger.Evidence) (faults []Fault) {
 	return faults
 }
 
-// later are the states that may follow those that are final in some way, directly or through
-// others; see dispatcher.legal.
+// later lists, for each final state, the states that late news may still lead to, directly or
+// through others; see dispatcher.legal. From any other state all states are possible.
 var later = map[ledger.State][]ledger.State{
 	ledger.Accepted:    {ledger.NoReceipt, ledger.Undelivered, ledger.Delivered},
 	ledger.NoReceipt:   {ledger.Undelivered, ledger.Delivered},

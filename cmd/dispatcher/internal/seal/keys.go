@@ -13,16 +13,15 @@ import (
 	"dispatcher/ledger"
 )
 
-// Keys sign the log, and verify it. The first one signs; the others verify what was signed before
-// it was there.
+// Keys sign and verify the log. Verifiers also has the keys of earlier signers.
 type Keys struct {
-	Signer    note.Signer // nil for who only verifies
+	Signer    note.Signer // nil to only verify
 	Verifiers []note.Verifier
 }
 
-// ParseKeys reads the lines of a key file: signer and verifier keys as package note of
-// golang.org/x/mod/sumdb writes them. The first signer key signs. Name is the file's, for
-// sentences, which show no key.
+// ParseKeys parses the lines of a key file: signer and verifier keys in the format of package note
+// of golang.org/x/mod/sumdb. The first signer key signs. name is the file's, for errors, which show
+// no key.
 func ParseKeys(name string, lines []string) (*Keys, error) {
 	k := &Keys{}
 	for i, line := range lines {
@@ -53,12 +52,12 @@ func ParseKeys(name string, lines []string) (*Keys, error) {
 	return k, nil
 }
 
-// NewKey is the text of a key file with a new key under a name, such as sms.example.com, and its
-// verifier key, which may be known to everybody.
+// NewKey makes a key with a name such as sms.example.com. It returns the text of a key file, and
+// the verifier key, which may be public.
 func NewKey(name string) (file, verifier string, err error) {
 	signer, verifier, err := note.GenerateKey(rand.Reader, name)
 	if err == nil {
-		_, err = note.NewSigner(signer) // which knows what a name may be
+		_, err = note.NewSigner(signer) // it checks the name
 	}
 	if err != nil {
 		return "", "", err
@@ -67,7 +66,7 @@ func NewKey(name string) (file, verifier string, err error) {
 		signer + "\n" + verifier + "\n", verifier, nil
 }
 
-// Open reads a checkpoint that one of the keys has signed.
+// Open verifies and parses a checkpoint that one of the keys has signed.
 func (k *Keys) Open(text string) (c Checkpoint, err error) {
 	err = errors.New("there is no key")
 	for _, verifier := range k.Verifiers {
@@ -78,7 +77,7 @@ func (k *Keys) Open(text string) (c Checkpoint, err error) {
 	return c, err
 }
 
-// writer makes the leaves of one look.
+// writer collects the leaves of one look.
 type writer struct {
 	log    *Log
 	keys   *Keys
@@ -86,8 +85,8 @@ type writer struct {
 	leaves []byte
 }
 
-// Begin goes on with the log behind its newest look, nil for none, unless that is not as it was
-// signed: what is added to a damaged log would prove nothing.
+// Begin continues the log after its newest look, nil for none. It returns an error if that look is
+// not as it was signed, because additions to a damaged log would prove nothing.
 func (k *Keys) Begin(last *ledger.Seal) (ledger.SealWriter, error) {
 	log, err := Resume(0, nil)
 	if last != nil {
@@ -96,7 +95,7 @@ func (k *Keys) Begin(last *ledger.Seal) (ledger.SealWriter, error) {
 	return &writer{log: log, keys: k, known: map[int64]Leaf{}, leaves: []byte{}}, err
 }
 
-// resume is the log behind a look, if it is as it was signed.
+// resume returns the log after a look, if the look is as it was signed.
 func (k *Keys) resume(s *ledger.Seal) (*Log, error) {
 	log, err := Resume(uint64(s.Size), s.Nodes) //nolint:gosec // The table refuses less than 0.
 	if err != nil {
@@ -121,8 +120,8 @@ func (k *Keys) check(log *Log, s *ledger.Seal) error {
 	return nil
 }
 
-// Check reports whether a look is as it was signed, and follows the one before it, nil for the
-// first.
+// Check returns an error if a look is not as it was signed, or does not follow the one before it
+// (nil for the first).
 func (k *Keys) Check(before, s *ledger.Seal) error {
 	log, err := Resume(0, nil)
 	if before != nil {
@@ -140,7 +139,7 @@ func (k *Keys) Check(before, s *ledger.Seal) error {
 	return k.check(log, s)
 }
 
-// Known remembers leaves.
+// Known adds leaves that are in the log.
 func (w *writer) Known(leaves []byte) error {
 	all, err := ReadLeaves(leaves)
 	for _, leaf := range all {
@@ -149,7 +148,7 @@ func (w *writer) Known(leaves []byte) error {
 	return err
 }
 
-// Add adds a message, unless the log has it as it is.
+// Add adds a leaf for a message, unless the log has the same one.
 func (w *writer) Add(e *ledger.Evidence) error {
 	leaf := NewLeaf(e)
 	if known, found := w.known[e.Seq]; found && known == leaf {
@@ -159,7 +158,7 @@ func (w *writer) Add(e *ledger.Evidence) error {
 	return nil
 }
 
-// Close signs.
+// Close signs the log and sets the fields of s.
 func (w *writer) Close(s *ledger.Seal) (err error) {
 	if err := w.log.Add(w.leaves); err != nil {
 		return err

@@ -1,7 +1,7 @@
-// Package seal shows whether stored rows were changed by somebody else than the dispatcher. Hashes
-// of messages, and of what became of them, are leaves of a log that only grows; its head is signed.
-// The log has the form of the transparency logs (RFC 6962), so that others check it with their own
-// tools. All is pure: the caller reads and writes.
+// Package seal shows whether stored rows were changed by anything but the dispatcher. Hashes of
+// messages and of their outcomes are leaves of an append-only log, whose head is signed. The log is
+// a transparency log (RFC 6962), so that others can check it with their own tools. The package is
+// pure: its callers read and write. A look is one round of adding leaves and signing.
 package seal
 
 import (
@@ -11,19 +11,19 @@ import (
 	"dispatcher/ledger"
 )
 
-// LeafSize is how many bytes a leaf has.
+// LeafSize is the size of a leaf in bytes.
 const LeafSize = 8 + 1 + 1 + len(ledger.Evidence{}.Parts)*ledger.HashSize
 
-// Leaf is what the log holds of a message, or of a routing version, at a moment.
+// Leaf is the state of a message, or of a routing version, at the time of a look.
 type Leaf struct {
 	Seq   int64
 	State ledger.State
-	// Open says that parts before Later are not final.
+	// Open says that the parts before ledger.PartLater are not final, except ledger.PartIntake.
 	Open  bool
 	Parts ledger.Parts
 }
 
-// NewLeaf is the leaf of a message as it is now.
+// NewLeaf is the leaf of a message in its present state.
 func NewLeaf(e *ledger.Evidence) Leaf {
 	return Leaf{Seq: e.Seq, State: e.State, Open: e.Open, Parts: e.Parts}
 }
@@ -43,8 +43,8 @@ func numberOf(s ledger.State) byte {
 	return 0
 }
 
-// Append writes the leaf: the number as eight bytes, big-endian, the number of the state, 0 for a
-// version, 1 if it is open, else 0, and the hashes of the parts.
+// Append appends the leaf: Seq as eight bytes, big-endian; the number of the state, 0 for a routing
+// version; 1 if it is open, else 0; the hashes of the parts.
 func (l *Leaf) Append(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, uint64(l.Seq)) //nolint:gosec // All 64 bits are kept.
 	dst = append(dst, numberOf(l.State), 0)

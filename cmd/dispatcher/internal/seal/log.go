@@ -13,13 +13,13 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// Log is the end of the log, to which leaves are added. It keeps the heads of the perfect subtrees
-// only, some thousand bytes at most.
+// Log is the log, to which leaves can be added. It keeps only the heads of the perfect subtrees, at
+// most about two thousand bytes.
 type Log struct{ tree *compact.Range }
 
 var factory = &compact.RangeFactory{Hash: rfc6962.DefaultHasher.HashChildren}
 
-// Resume is a log of so many leaves, of which Nodes are known.
+// Resume returns a log with a number of leaves, given its Nodes.
 func Resume(size uint64, nodes []byte) (*Log, error) {
 	const width = 32
 	if len(nodes)%width != 0 {
@@ -36,13 +36,13 @@ func Resume(size uint64, nodes []byte) (*Log, error) {
 	return &Log{tree}, nil
 }
 
-// Size is how many leaves the log has.
+// Size is the number of leaves of the log.
 func (l *Log) Size() uint64 { return l.tree.End() }
 
 // Nodes are what Resume needs.
 func (l *Log) Nodes() []byte { return bytes.Join(l.tree.Hashes(), nil) }
 
-// Add adds leaves that lie end to end.
+// Add adds leaves, given one after the other in one slice.
 func (l *Log) Add(leaves []byte) error {
 	for ; len(leaves) > 0; leaves = leaves[LeafSize:] {
 		if len(leaves) < LeafSize {
@@ -56,7 +56,7 @@ func (l *Log) Add(leaves []byte) error {
 	return nil
 }
 
-// Root is the head of the log.
+// Root is the root hash of the log.
 func (l *Log) Root() ([]byte, error) {
 	if l.Size() == 0 {
 		return rfc6962.DefaultHasher.EmptyRoot(), nil
@@ -64,7 +64,7 @@ func (l *Log) Root() ([]byte, error) {
 	return l.tree.GetRootHash(nil)
 }
 
-// Sign is the checkpoint of the log: the signed note of the transparency logs.
+// Sign returns the signed checkpoint of the log, in the note format of transparency logs.
 func (l *Log) Sign(signer note.Signer) (string, error) {
 	root, err := l.Root()
 	if err != nil {
@@ -82,10 +82,10 @@ type Checkpoint struct {
 	Root []byte
 }
 
-// errCheckpoint says that a text is no checkpoint at all.
+// errCheckpoint means that a text is no checkpoint.
 var errCheckpoint = errors.New("it is not a checkpoint")
 
-// Size is how many leaves the log has at a checkpoint, whoever signed it.
+// Size is the number of leaves at a checkpoint. It does not verify the signature.
 func Size(text string) (uint64, error) {
 	lines := strings.SplitN(text, "\n", 3)
 	if len(lines) < 3 {
@@ -98,7 +98,7 @@ func Size(text string) (uint64, error) {
 	return size, nil
 }
 
-// open reads a checkpoint if its signature is right.
+// open parses a checkpoint if its signature is valid.
 func open(text string, verifier note.Verifier) (Checkpoint, error) {
 	signed, err := note.Open([]byte(text), note.VerifierList(verifier))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// Proof shows with the checkpoint alone that the log has a leaf: the inclusion proof of RFC 6962,
-// section 2.1.1. Bytes are in base64 in JSON.
+// Proof is an inclusion proof of RFC 6962, section 2.1.1: with the checkpoint, it shows that the
+// log has a leaf. In JSON, bytes are in base64.
 type Proof struct {
 	Leaf       []byte   `json:"leaf"`
 	Index      uint64   `json:"index"` // of the leaf in the log, from 0
@@ -20,8 +20,8 @@ type Proof struct {
 	Checkpoint string   `json:"checkpoint"`
 }
 
-// Growth shows with two checkpoints alone that the log of the later one is that of the earlier one
-// with leaves added: the consistency proof of RFC 6962, section 2.1.2.
+// Growth is a consistency proof of RFC 6962, section 2.1.2: with two checkpoints, it shows that the
+// later log is the earlier one with leaves added.
 type Growth struct {
 	From       uint64   `json:"from"` // the size of the log at the earlier checkpoint
 	Size       uint64   `json:"size"`
@@ -29,8 +29,7 @@ type Growth struct {
 	Checkpoint string   `json:"checkpoint"` // the later one
 }
 
-// Prove shows that the log has leaf i of a look, which follows the one before it, nil for the
-// first.
+// Prove makes the proof of leaf i of a look. before is the look before it, nil for the first.
 func Prove(before, s *ledger.Seal, i int) (*Proof, error) {
 	size := uint64(s.Size) //nolint:gosec // The table refuses less than 0.
 	p := &Proof{
@@ -52,8 +51,8 @@ func Prove(before, s *ledger.Seal, i int) (*Proof, error) {
 	return p, err
 }
 
-// ProveGrowth shows that the log of a checkpoint goes on from a look. after calls its argument with
-// the looks behind that one, in their order.
+// ProveGrowth makes the proof that the log of a checkpoint continues that of a look. after must
+// call its argument with the looks after that one, in order.
 func ProveGrowth(
 	from *ledger.Seal, checkpoint string, after func(func(*ledger.Seal) error) error,
 ) (*Growth, error) {
@@ -72,7 +71,7 @@ func ProveGrowth(
 	r, err := replayAfter(from, needed)
 	if err == nil {
 		err = after(func(s *ledger.Seal) error {
-			if r.log.Size() >= size { // A look that came since is behind the checkpoint.
+			if r.log.Size() >= size { // A newer look is not in the checkpoint.
 				return nil
 			}
 			return r.add(s.Leaves)
@@ -84,14 +83,14 @@ func ProveGrowth(
 	return g, err
 }
 
-// replayer adds the leaves once more and keeps the hashes that a proof needs.
+// replayer adds the leaves again and keeps the hashes that a proof needs.
 type replayer struct {
 	log    *Log
 	needed proof.Nodes
-	met    map[compact.NodeID][]byte // nil where it has not been met
+	met    map[compact.NodeID][]byte // hashes of the needed nodes; nil while not computed
 }
 
-// replayAfter begins behind a look, nil for the beginning of the log.
+// replayAfter begins after a look; nil for the beginning of the log.
 func replayAfter(before *ledger.Seal, needed proof.Nodes) (*replayer, error) {
 	log, err := Resume(0, nil)
 	if before != nil {
@@ -127,10 +126,10 @@ func (r *replayer) add(leaves []byte) error {
 	return nil
 }
 
-// errForgotten is of leaves that were dropped with the messages that they were about.
+// errForgotten means that leaves were dropped together with their messages.
 var errForgotten = errors.New("the log no longer has all leaves that the proof needs")
 
-// hashes are those of the proof, when all leaves up to size have been added.
+// hashes returns the hashes of the proof, after all leaves up to size were added.
 func (r *replayer) hashes(size uint64) ([][]byte, error) {
 	if r.log.Size() != size {
 		return nil, errForgotten

@@ -12,7 +12,7 @@ import (
 	"dispatcher/provider/breaker"
 )
 
-// mostCodes is how many codes of a channel are shown.
+// mostCodes bounds the codes that are shown for a channel.
 const mostCodes = 10
 
 func (c *Channel) takeOutcomes(all []ledger.RecentOutcome, within time.Duration) {
@@ -40,7 +40,7 @@ func (c *Channel) takeOutcomes(all []ledger.RecentOutcome, within time.Duration)
 	c.Rate = float64(attempts) / within.Seconds()
 }
 
-// unsent reports whether the attempts did not leave: their code is a word of ours.
+// unsent reports whether the attempts did not leave. Their code is then one of the dispatcher's.
 func unsent(o *ledger.RecentOutcome) bool {
 	if o.Outcome != provider.Refused.String() {
 		return false
@@ -53,14 +53,13 @@ func unsent(o *ledger.RecentOutcome) bool {
 	return provider.Unready(o.Code)
 }
 
-// Answers that are worth a finding: this part of at least so many.
+// A finding needs at least someAnswers answers, of which at least a part of badAnswers is bad.
 const (
 	badAnswers  = 0.2
 	someAnswers = 20
 )
 
-// findAnswers says what the provider answers to submits, when much of it is bad, and names the most
-// frequent code.
+// findAnswers reports that many answers of the provider are bad, and names the most frequent code.
 func (c *Channel) findAnswers(check string) (out []Finding) {
 	var all int64
 	for _, n := range c.answered {

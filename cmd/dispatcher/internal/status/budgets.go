@@ -17,7 +17,7 @@ type Budgets struct {
 	Budgets []Budget `json:"budgets" nullable:"false"` // the most used first
 }
 
-// Budget is one prepaid budget. The JSON names are relied on by scripts.
+// Budget is one prepaid budget. Scripts rely on its JSON names.
 type Budget struct {
 	Channel  string `json:"channel"` // empty for a budget over all channels
 	Scope    string `json:"scope"`
@@ -29,12 +29,12 @@ type Budget struct {
 	// UsedShare is from 0 to 1; null when nothing was topped up.
 	UsedShare *float64        `json:"used_share"`
 	Level     admission.Level `json:"level" enum:"unpaid,enough,low,spent"`
-	Waiting   int64           `json:"waiting"` // messages that the budget is in the way of
+	Waiting   int64           `json:"waiting"` // messages that wait for the budget
 
 	Key admission.Key `json:"-"`
 }
 
-// NewBudgets lists them, those of tenants that a budget of each tenant has included.
+// NewBudgets lists the budgets. A budget of each tenant is followed by those of the tenants.
 func NewBudgets(version int64, doc *config.Routing, present *ledger.Present) *Budgets {
 	n := &Counters{present, doc.Timezone}
 	out := &Budgets{Version: version, Budgets: n.budgets("", doc.Limits)}
@@ -69,7 +69,8 @@ func (n *Counters) budgets(channel string, limits []admission.Limit) []Budget {
 	return out
 }
 
-// share puts those that messages wait for first among those that nothing was topped up for.
+// share is the order of the list. Without a top-up, a budget that messages wait for counts as full,
+// and any other as unused.
 func (b *Budget) share() float64 {
 	switch {
 	case b.UsedShare != nil:
@@ -80,11 +81,11 @@ func (b *Budget) share() float64 {
 	return 0
 }
 
-// mostBudgets is how many findings there are about budgets, at most.
+// mostBudgets bounds the findings about single budgets.
 const mostBudgets = 5
 
-// findBudgets warns of budgets that are used up, or nearly. One that nothing was ever topped up for
-// is worth it only while messages wait: any name of a tenant makes one.
+// findBudgets warns of budgets that are low or spent. It reports a budget without a top-up only
+// while messages wait for it, because a message with any tenant name creates one.
 func findBudgets(budgets []Budget) []Finding {
 	var found []Finding
 	more := 0
@@ -107,7 +108,7 @@ func findBudgets(budgets []Budget) []Finding {
 	return found
 }
 
-// words say how much of the budget is used.
+// words says how much of the budget is used.
 func (b *Budget) words() string {
 	words := "nothing was topped up"
 	if b.UsedShare != nil {

@@ -11,20 +11,20 @@ import (
 	"dispatcher/ledger"
 )
 
-// Detail is one channel of the routing in force with what it carries now.
+// Detail is one channel of the routing in force with its present load.
 type Detail struct {
 	Channel  string `json:"channel"`
 	Provider string `json:"provider"`
 	State    string `json:"state"`
 	Capacity int64  `json:"capacity"`
-	// Active is how many attempts are under way on it, over all instances.
+	// Active is its number of attempts in flight, over all instances.
 	Active       int64         `json:"active"`
-	ActiveMax    *int64        `json:"active_max"` // null is no bound
+	ActiveMax    *int64        `json:"active_max"` // null for no bound
 	LoadRatio    float64       `json:"load_ratio"`
 	LastAssigned *time.Time    `json:"last_assigned"` // null: never
 	Limits       []DetailLimit `json:"limits"`
 	Routes       []string      `json:"routes"` // that list it
-	// How it does now is told as in "dispatcher status".
+	// The following are the same as in Channel.
 	Breaker      string      `json:"breaker"`
 	BreakerSince *time.Time  `json:"breaker_since"`
 	AgreedShare  *float64    `json:"agreed_share"`
@@ -35,11 +35,11 @@ type Detail struct {
 	P99          *float64    `json:"p99_ms"`
 	Waiting      int64       `json:"waiting"`
 
-	// Status is how the channel does now.
+	// Status is the status of the channel; nil before Take.
 	Status *Channel `json:"-"`
 }
 
-// Take copies how the channel does now.
+// Take copies the status of the channel.
 func (c *Detail) Take(s *Channel) {
 	c.Status = s
 	c.Breaker, c.BreakerSince = s.Breaker, s.BreakerSince
@@ -47,20 +47,20 @@ func (c *Detail) Take(s *Channel) {
 	c.Codes, c.P50, c.P99, c.Waiting = s.Codes, s.P50, s.P99, s.Waiting
 }
 
-// DetailLimit is a limit in its running window. It counts all messages of the channel: "limits
-// show" has those of tenants and prefixes, too.
+// DetailLimit is a limit in its running window. It is a limit on all messages of the channel; only
+// "limits show" has those of tenants and prefixes.
 type DetailLimit struct {
 	Window   string `json:"window"`
 	Unit     string `json:"unit"`
 	Currency string `json:"currency"` // empty unless the unit is money
-	// Max is what the running window may grant; ConfiguredMax what the document says, see Limit.
+	// Max is what the running window may grant; ConfiguredMax is that of the document, see Limit.
 	Max           Quantity `json:"max"`
 	ConfiguredMax Quantity `json:"configured_max"`
 	Granted       Quantity `json:"granted"`
 	Free          Quantity `json:"free"`
 }
 
-// Words says what has been granted, in a form that has room for two amounts, unit and window.
+// Words says what has been granted. form is a format of four strings: granted, max, unit, window.
 func (l *DetailLimit) Words(form string) string {
 	words := fmt.Sprintf(form, l.Granted, l.Max, cmp.Or(l.Currency, l.Unit), l.Window)
 	if l.Max != l.ConfiguredMax {
@@ -69,7 +69,7 @@ func (l *DetailLimit) Words(form string) string {
 	return words
 }
 
-// NewDetail puts together what the document says of a channel and what it carries.
+// NewDetail combines what the document says of a channel with its counters.
 func NewDetail(doc *config.Routing, c *config.Channel, present *ledger.Present) Detail {
 	shown := Detail{
 		Channel: c.Name, Provider: c.Provider, State: string(c.State), Capacity: c.Capacity,
@@ -86,7 +86,7 @@ func NewDetail(doc *config.Routing, c *config.Channel, present *ledger.Present) 
 	now := &Counters{present, doc.Timezone}
 	state := now.Channel(c.Name)
 	if state == nil {
-		return shown // the routing was changed between the two looks
+		return shown // the routing was changed between the two reads
 	}
 	shown.Active, shown.LastAssigned = state.Gate.Active.Count, moment(state.LastAssigned)
 	shown.LoadRatio = float64(shown.Active) / float64(c.Capacity)

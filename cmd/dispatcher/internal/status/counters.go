@@ -11,28 +11,28 @@ import (
 	"dispatcher/ledger"
 )
 
-// Counters finds the counters of limits in what the ledger tells of the present.
+// Counters finds the counters of limits in a snapshot of the ledger.
 type Counters struct {
 	*ledger.Present
 	Zone *time.Location
 }
 
-// Counter is that of a limit, brought to the present. A limit that has been applied between the two
-// looks at the database has taken nothing yet.
+// Counter is the counter of a limit, with the window of the present. A limit without a row, because
+// it was applied between the two reads of the database, has granted nothing.
 func (n *Counters) Counter(channel string, l *admission.Limit) admission.Counter {
 	c := admission.Counter{Limit: *l, Max: l.Max}
 	if stored := n.Stored(channel, l.Key()); stored != nil {
 		c = *stored
-		c.Limit = *l // with what the rows do not hold
+		c.Limit = *l // the rows do not hold all of it
 		if l.Window == admission.Prepaid {
-			c.Limit.Max = stored.Limit.Max // which the document does not say
+			c.Limit.Max = stored.Limit.Max // the sum of top-ups, which is not in the document
 		}
 	}
 	c.Roll(n.Now, n.Zone)
 	return c
 }
 
-// Stored is the counter of a limit as its row has it; nil when there is none.
+// Stored is the counter of a limit as in its row; nil when there is no row.
 func (n *Counters) Stored(channel string, key admission.Key) *admission.Counter {
 	var counters []admission.Counter
 	if key.Scope == (admission.Scope{}) {
@@ -54,8 +54,8 @@ func (n *Counters) Stored(channel string, key admission.Key) *admission.Counter 
 	return &counters[at]
 }
 
-// withTenants are the limits of a channel, or those over all, with each that tenants have by a
-// limit of each tenant behind it.
+// withTenants returns limits, those of a channel or those over all channels. A limit of each tenant
+// is followed by the limits of the tenants that have a counter.
 func (n *Counters) withTenants(channel string, limits []admission.Limit) []admission.Limit {
 	var all []admission.Limit
 	for i := range limits {
@@ -77,7 +77,7 @@ func (n *Counters) withTenants(channel string, limits []admission.Limit) []admis
 	return all
 }
 
-// Channel is the state of one; nil when it has been applied between the two looks.
+// Channel is the state of a channel; nil when it was applied between the two reads of the database.
 func (n *Counters) Channel(name string) *ledger.ChannelState {
 	at := slices.IndexFunc(n.Channels, func(s ledger.ChannelState) bool { return s.Name == name })
 	if at < 0 {
@@ -86,26 +86,27 @@ func (n *Counters) Channel(name string) *ledger.ChannelState {
 	return &n.Channels[at]
 }
 
-// fit asks for so many units of one counter alone, whoever they are for, for an attempt that could
-// leave at a time.
+// fit asks one counter for units, without reserves, for an attempt that can leave from earliest on.
 func (n *Counters) fit(
 	c admission.Counter, ease admission.Ease, units int64, earliest time.Time,
 ) (admission.Release, *admission.Exclusion) {
-	c.Unit, c.Reserve = admission.Segments, nil // which lets one message ask for many
+	c.Unit, c.Reserve = admission.Segments, nil // one message can ask for many segments
 	m := &admission.Moment{Now: n.Now, Earliest: earliest, Zone: n.Zone}
 	return admission.Fit(m, []admission.Account{{Counter: &c, Rate: ease.RateAt(n.Now)}},
 		&admission.Need{Segments: int(units)})
 }
 
-// atThisMoment is what counts as the same moment: arrival times are rounded with each unit.
+// atThisMoment is how far a release time may be from now and still count as now: arrival times are
+// rounded with each unit.
 const atThisMoment = time.Millisecond
 
-// brink is longer than the end of a window in which no release time is given away any more, because
-// an attempt would arrive in the next window.
+// brink is longer than the last part of a window, in which no release times are given because an
+// attempt would arrive in the next window.
 const brink = 100 * time.Millisecond
 
-// atOnce is how many units a sliding limit lets go at this moment. At the very end of a calendar
-// window it is how many it let go just before that end, which means nothing to a sliding limit.
+// atOnce is how many units a sliding limit admits at this moment. In the last part of a calendar
+// window (see brink) it asks for a release time before that part, because calendar windows do not
+// matter to a sliding limit.
 func (n *Counters) atOnce(c admission.Counter, ease admission.Ease) int64 {
 	earliest := n.Now
 	if before := c.End(n.Zone).Add(-brink); before.Before(earliest) && n.Now.Before(c.End(n.Zone)) {
@@ -117,13 +118,13 @@ func (n *Counters) atOnce(c admission.Counter, ease admission.Ease) int64 {
 	}))
 }
 
-// longAgo is before any release time that an arrival time of today can result in.
+// longAgo is longer than a sliding limit can delay an attempt.
 const longAgo = 72 * time.Hour
 
-// nextPlace is when a sliding limit lets one more unit go; nil for never.
+// nextPlace is when a sliding limit admits one more unit; nil for never.
 func (n *Counters) nextPlace(c admission.Counter, ease admission.Ease) *time.Time {
 	at := n.Now
-	// so that only its own arrival time puts it off
+	// With an earliest time long ago, only the arrival time of the limit delays the unit.
 	_, exclusion := n.fit(c, ease, 1, n.Now.Add(-longAgo))
 	switch {
 	case exclusion == nil:
@@ -143,16 +144,17 @@ func (n *Counters) nextPlace(c admission.Counter, ease admission.Ease) *time.Tim
 	return moment(at.UTC())
 }
 
-// Waiters are messages that wait for the same.
+// Waiters counts the messages that wait for the same thing.
 type Waiters struct {
 	// On is a channel, or a limit such as "alpha 1s messages"; empty for none in particular.
 	On       string    `json:"on"`
-	Reason   string    `json:"reason"` // a word of the closed list that candidates of explain have
+	Reason   string    `json:"reason"` // an exclusion reason, as in "explain"
 	Messages int64     `json:"messages"`
-	Next     time.Time `json:"next"` // when the first of them is looked at again
+	Next     time.Time `json:"next"` // when the first of them is tried again
 }
 
-// Waiters are all who wait, or those for the named channels and their limits; most of them first.
+// Waiters lists all waiting messages, or those that wait for the named channels and their limits;
+// the largest group first.
 func (n *Counters) Waiters(named []string) []Waiters {
 	out := []Waiters{}
 	for _, w := range n.Waiting {
@@ -170,10 +172,10 @@ func (n *Counters) Waiters(named []string) []Waiters {
 	return out
 }
 
-// waitsOn reports whether that which is waited for is a channel or one of its limits.
+// waitsOn reports whether on is a channel or one of its limits.
 func waitsOn(on, channel string) bool { return on == channel || strings.HasPrefix(on, channel+" ") }
 
-// WaitingFor counts who waits for a channel as such or for a limit.
+// WaitingFor counts the messages that wait for exactly this: a channel itself, or one limit.
 func (n *Counters) WaitingFor(on string) (messages int64) {
 	for _, w := range n.Waiting {
 		if w.On == on {
@@ -183,7 +185,7 @@ func (n *Counters) WaitingFor(on string) (messages int64) {
 	return messages
 }
 
-// WaitingOn counts who waits for a channel or for one of its limits.
+// WaitingOn counts the messages that wait for a channel or for one of its limits.
 func (n *Counters) WaitingOn(channel string) (messages int64) {
 	for _, w := range n.Waiting {
 		if waitsOn(w.On, channel) {

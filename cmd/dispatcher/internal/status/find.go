@@ -9,7 +9,7 @@ import (
 	"dispatcher/config"
 )
 
-// muchLag is how many records in Kafka are worth a Finding.
+// muchLag is the lag, in records, that is a Finding.
 const muchLag = 10_000
 
 // find lists what an operator should look at.
@@ -52,10 +52,10 @@ func (s *Now) find() []Finding {
 	return found
 }
 
-// warnFor is how long a trip that paused nothing is worth a Finding.
+// warnFor is how long a trip that paused nothing is a Finding.
 const warnFor = 2 * time.Hour
 
-// pausedBy is the latest trip that paused what is paused; nil when operators did.
+// pausedBy is the latest trip of s.Trips that paused this; nil when there is none.
 func (s *Now) pausedBy(what string) *GuardTrip {
 	for i := range s.Trips {
 		if t := &s.Trips[i]; t.Version != nil && t.what() == what {
@@ -65,7 +65,7 @@ func (s *Now) pausedBy(what string) *GuardTrip {
 	return nil
 }
 
-// what is the subject as pauses name it.
+// what is the subject of a trip, in the words of Now.Paused.
 func (t *GuardTrip) what() string {
 	p := config.Paused{Tenants: []string{t.Subject}}
 	if t.Per == string(config.ByCallingCode) {
@@ -79,7 +79,7 @@ func (t *GuardTrip) words() string {
 		t.Seen, t.Hour.Format("15:04"), t.At.Format("15:04"), t.Usual, t.Days)
 }
 
-// find lists what is wrong with a channel that is meant to send.
+// find lists what is wrong with a channel; nothing unless it is enabled.
 func (c *Channel) find() []Finding {
 	if c.State != string(config.Enabled) {
 		return nil

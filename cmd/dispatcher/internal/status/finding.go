@@ -7,7 +7,7 @@ const (
 	Fail = "fail" // "dispatcher run" would not work
 )
 
-// Finding is what one check has found.
+// Finding is the result of one check.
 type Finding struct {
 	Check  string `json:"check"`
 	Status string `json:"status"`
@@ -15,7 +15,7 @@ type Finding struct {
 	Fix    string `json:"fix"` // what to do; empty when all is well
 }
 
-// Warned is a finding that an operator should know.
+// Warned makes a finding with the status Warn.
 func Warned(check, detail, fix string) Finding {
 	return Finding{Check: check, Status: Warn, Detail: detail, Fix: fix}
 }

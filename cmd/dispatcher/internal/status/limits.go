@@ -19,9 +19,9 @@ type Limits struct {
 	Channels []ChannelLimits `json:"channels"`
 	// Limits are those over all channels.
 	Limits []Limit `json:"limits"`
-	// Waiting are the messages that wait, by what for and why, most of them first.
+	// Waiting are the waiting messages by what they wait for and why, the largest group first.
 	Waiting []Waiters `json:"waiting"`
-	// WaitingForOthers counts the messages that wait for none of the above in particular.
+	// WaitingForOthers counts the messages that wait for no particular channel or limit above.
 	WaitingForOthers int64 `json:"waiting_for_others"`
 
 	// Zone is Timezone.
@@ -33,15 +33,15 @@ type ChannelLimits struct {
 	Channel     string   `json:"channel"`
 	Policy      string   `json:"policy"`
 	CurveFactor *float64 `json:"curve_factor"` // null unless the policy is curve
-	// Rate is the part of its limits of a second that the channel may use after its provider asked
-	// to slow down; 1 is all, or there are none.
+	// Rate is the part of its limits per second that the channel may use after its provider asked to
+	// slow down; 1 for all of them, or when it has none.
 	Rate        float64    `json:"rate"`
-	PausedUntil *time.Time `json:"paused_until"` // as the provider asked; null when it is not
+	PausedUntil *time.Time `json:"paused_until"` // as the provider asked; null when not paused
 	Active      int64      `json:"active"`
-	ActiveMax   *int64     `json:"active_max"` // null is no bound
+	ActiveMax   *int64     `json:"active_max"` // null for no bound
 	ActiveUntil string     `json:"active_until"`
 	HoldSeconds float64    `json:"hold_seconds"`
-	// Waiting counts the messages that wait for the channel: as such, or for one of its limits.
+	// Waiting counts the messages that wait for the channel or for one of its limits.
 	Waiting int64   `json:"waiting"`
 	Limits  []Limit `json:"limits"`
 }
@@ -52,38 +52,38 @@ type Limit struct {
 	Window   string `json:"window"`
 	Unit     string `json:"unit"`
 	Currency string `json:"currency"` // empty unless the unit is money
-	// Max is what the running window may grant; ConfiguredMax differs from it only after it was
-	// lowered below what had been granted, and holds from the next window on.
+	// Max is what the running window may grant. ConfiguredMax differs from it only after it was
+	// lowered below what had been granted; it applies from the next window on.
 	Max           Quantity `json:"max"`
 	ConfiguredMax Quantity `json:"configured_max"`
-	// Effective is what a window takes at the present rate of the channel.
+	// Effective is what a window admits at the present rate of the channel.
 	Effective Quantity `json:"effective_max"`
 	Granted   Quantity `json:"granted"`
-	// what could be taken now; of a sliding limit by its arrival time
+	// what could be admitted now; of a sliding limit by its arrival time
 	Free     Quantity `json:"free"`
-	Reserved Quantity `json:"reserved"` // of what the window has left, for lanes
-	Waiting  int64    `json:"waiting"`  // messages that this limit is in the way of
-	// WindowStart is when the running window began. Ahead is set when that is later than now: the
-	// database's clock was ahead when it was opened, and no other window is opened before.
+	Reserved Quantity `json:"reserved"` // part of what the window has left, kept for lanes
+	Waiting  int64    `json:"waiting"`  // messages that wait for this limit
+	// WindowStart is the start of the running window. Ahead is set when that is in the future: the
+	// database's clock was ahead when the window was opened, and no other is opened before it.
 	WindowStart time.Time `json:"window_start"`
 	Ahead       bool      `json:"ahead"`
-	// NextPlace is when a sliding limit takes one more; null for others and for one that is closed.
+	// NextPlace is when a sliding limit admits one more; null for others and for a closed one.
 	NextPlace  *time.Time `json:"next_place"`
 	NextWindow *time.Time `json:"next_window"` // null for a prepaid budget
 	Sliding    bool       `json:"sliding"`
 	Burst      *int64     `json:"burst"` // null unless it slides
-	// in a window behind a burst; null unless it slides
+	// what a window admits after a burst; null unless it slides
 	Sustained *int64           `json:"sustained"`
 	Reserve   map[string]int64 `json:"reserve"` // percent by lane
 
-	// For those who show it in words.
+	// For output in words.
 	Key        admission.Key `json:"-"`
 	BurstWords string        `json:"-"`
 	Ends       string        `json:"-"` // NextWindow in the zone
 }
 
-// NewLimits puts together what the document says and what has been taken. It takes the named
-// channels, or all and the limits over all.
+// NewLimits combines the limits of the document with their counters: those of the named channels,
+// or, when none is named, those of all channels and those over all channels.
 func NewLimits(
 	version int64, doc *config.Routing, present *ledger.Present, named []string,
 ) *Limits {
@@ -135,7 +135,7 @@ func (n *Counters) ofChannel(c *config.Channel) ChannelLimits {
 	return out
 }
 
-// Limit is one limit at the ease of its channel.
+// Limit combines one limit with its counter; ease is that of its channel.
 func (n *Counters) Limit(channel string, l *admission.Limit, ease admission.Ease) Limit {
 	c := n.Counter(channel, l)
 	l = &c.Limit
@@ -181,9 +181,8 @@ func (n *Counters) Limit(channel string, l *admission.Limit, ease admission.Ease
 	return out
 }
 
-// Lanes are those that the limit keeps a part for, in order.
+// Lanes are the lanes that the limit has a reserve for, sorted.
 func (l *Limit) Lanes() []string { return slices.Sorted(maps.Keys(l.Reserve)) }
 
-// Sum is an amount in a sentence: of money with its currency, of anything else with what is
-// counted.
+// Sum is an amount with its currency or unit.
 func (l *Limit) Sum(q Quantity) string { return q.String() + " " + cmp.Or(l.Currency, l.Unit) }

@@ -12,23 +12,23 @@ import (
 	"dispatcher/ledger"
 )
 
-// Now is how the dispatcher does at one moment. The JSON names are relied on by scripts.
+// Now is the status of the dispatcher at one moment. Scripts rely on its JSON names.
 type Now struct {
 	Now time.Time `json:"now"` // the database's clock
-	// Since is the beginning of what shares tell; rates, codes and answer times tell the last
+	// Since is the start of the period of shares. Rates, codes and answer times are of the last
 	// WindowSeconds.
 	Since          time.Time `json:"since"`
 	WindowSeconds  float64   `json:"window_seconds"`
 	RoutingVersion int64     `json:"routing_version"`
 	Channels       []Channel `json:"channels"`
 	Lanes          []Lane    `json:"lanes"`
-	// Paused is what operators have paused, such as "lane bulk".
+	// Paused is what operators or guards have paused, such as "lane bulk".
 	Paused []string `json:"paused"`
 	// Trips are what guards found in the last day, newest first.
 	Trips []GuardTrip `json:"trips"`
-	// Budgets are the prepaid ones, the most used first.
+	// Budgets are the prepaid budgets, the most used first.
 	Budgets   []Budget  `json:"budgets"`
-	Waiting   []Waiters `json:"waiting"` // most of them first
+	Waiting   []Waiters `json:"waiting"` // the largest group first
 	Ambiguous int64     `json:"ambiguous"`
 	// Dead counts the records of the last day that could not be used.
 	Dead      int64     `json:"dead"`
@@ -41,27 +41,28 @@ type Now struct {
 type Channel struct {
 	Channel string `json:"channel"`
 	State   string `json:"state"`
-	// Breaker is the worst over the instances; empty when none runs.
+	// Breaker is the worst state over the instances; empty when none runs.
 	Breaker      string     `json:"breaker"`
 	BreakerSince *time.Time `json:"breaker_since"`
-	// NotReady says on how many instances the channel cannot send now, and why.
+	// NotReady counts the instances on which the channel cannot send now, by reason.
 	NotReady []ReasonCount `json:"not_ready"`
 	Silent   bool          `json:"silent"`
-	// AgreedShare is by the document, EffectiveShare by the weights in force; null when no route
-	// that draws has the channel. CarriedShare is null when nothing was carried.
+	// AgreedShare is by the weights of the document, EffectiveShare by the effective weights; null
+	// when no route with weights has the channel. CarriedShare is null when nothing was carried.
 	AgreedShare    *float64 `json:"agreed_share"`
 	EffectiveShare *float64 `json:"effective_share"`
 	CarriedShare   *float64 `json:"carried_share"`
-	// Rate is in attempts a second, Limit the least that the channel's limits allow; null for none.
+	// Rate is in attempts a second. Limit is the strictest of the channel's limits, in the same unit;
+	// null for none.
 	Rate  float64  `json:"rate"`
 	Limit *float64 `json:"limit"`
-	// Throttled is the part of its rate that is left after the provider asked to slow down; 1 is
-	// all. PausedUntil is as the provider asked.
+	// Throttled is the part of its rate that it may use after the provider asked to slow down; 1 for
+	// all of it. PausedUntil is as the provider asked.
 	Throttled   float64    `json:"throttled_to"`
 	PausedUntil *time.Time `json:"paused_until"`
 	Accepted    int64      `json:"accepted"`
-	// Codes are those of attempts that were not accepted, Unsent those of attempts that did not
-	// leave, in words of ours: breaker_open, late and so on.
+	// Codes are the provider's codes of attempts that were not accepted. Unsent are the dispatcher's
+	// codes of attempts that did not leave: breaker_open, late and so on.
 	Codes      []CodeCount `json:"codes"`
 	Unsent     []CodeCount `json:"unsent"`
 	P50        *float64    `json:"p50_ms"`
@@ -73,14 +74,14 @@ type Channel struct {
 	answered map[string]int64 // attempts that left, by outcome
 }
 
-// CodeCount counts the attempts that ended with an error.
+// CodeCount counts the attempts that ended with one code.
 type CodeCount struct {
 	Code    string `json:"code"`
 	Outcome string `json:"outcome"`
 	Count   int64  `json:"count"`
 }
 
-// ReasonCount counts the instances that say so.
+// ReasonCount counts the instances that report a reason.
 type ReasonCount struct {
 	Reason    string `json:"reason"`
 	Instances int    `json:"instances"`
@@ -91,14 +92,14 @@ type Lane struct {
 	Lane string `json:"lane"`
 	// Lag counts the records in Kafka that are not in the ledger yet; null when no instance knows.
 	Lag *int64 `json:"lag"`
-	// Paused: an instance does not read it, because too many messages wait, or an operator has
-	// paused it.
+	// Paused is whether an instance does not read it, because too many messages wait or an operator
+	// has paused it.
 	Paused  bool  `json:"paused"`
 	Waiting int64 `json:"waiting"`
-	// OldestSeconds is the age of the oldest message that waits; null when none does.
+	// OldestSeconds is the age of the oldest waiting message; null when none waits.
 	OldestSeconds *float64 `json:"oldest_seconds"`
-	// Scheduled are messages whose send_at has not come, Held those that an operator has paused.
-	// Neither is among those that wait.
+	// Scheduled counts messages whose send_at is in the future, Held those that a pause holds.
+	// Neither is in Waiting.
 	Scheduled int64  `json:"scheduled"`
 	Held      int64  `json:"held"`
 	Readers   int    `json:"readers"` // instances in its consumer group
@@ -123,14 +124,14 @@ type GuardTrip struct {
 	Per     string    `json:"per"` // tenant or calling_code
 	Subject string    `json:"subject"`
 	Action  string    `json:"action"` // pause or warn
-	Hour    time.Time `json:"hour"`   // when the hour began
-	Seen    int64     `json:"seen"`   // in the hour, until At
-	Usual   float64   `json:"usual"`  // in that hour, the mean of so many days
+	Hour    time.Time `json:"hour"`   // the start of the hour
+	Seen    int64     `json:"seen"`   // messages in the hour, until At
+	Usual   float64   `json:"usual"`  // mean of messages in that hour of the Days before
 	Days    int       `json:"days"`
-	Version *int64    `json:"version"` // that paused it; null when none did
+	Version *int64    `json:"version"` // the version that paused it; null when none did
 }
 
-// facts is what a status is made of.
+// facts is the input of newNow.
 type facts struct {
 	version   int64
 	doc       *config.Routing
@@ -141,7 +142,7 @@ type facts struct {
 	within    time.Duration
 }
 
-// newNow puts together what the document says, what the ledger counts and what instances say.
+// newNow combines the routing document, the figures of the ledger and the reports of instances.
 func newNow(f *facts) *Now {
 	s := &Now{
 		Now: f.recent.Now, Since: f.recent.Since, WindowSeconds: f.within.Seconds(),
@@ -253,8 +254,8 @@ func (c *Channel) takeInstances(all []ledger.Instance) {
 	c.P50, c.P99 = percentile(answers, 0.5), percentile(answers, 0.99)
 }
 
-// percentile is the least bound, in milliseconds, that this part of the answers do not exceed; nil
-// without answers.
+// percentile is the lowest bound of the histogram, in milliseconds, that at least this part of the
+// answers do not exceed; nil when there are no answers.
 func percentile(answers map[int64]int64, part float64) *float64 {
 	var total, sum int64
 	for _, n := range answers {

@@ -10,8 +10,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/report"
 )
 
-// Quantity is an amount of what a limit counts: a number of messages or segments, or of money the
-// micros, which are written as a decimal. The currency stands beside it.
+// Quantity is an amount of what a limit counts: messages, segments, or money in micros of a
+// currency that is stored elsewhere. Money is written as a decimal.
 type Quantity struct {
 	Units int64
 	Money bool
@@ -22,7 +22,7 @@ func QuantityOf(l *admission.Limit, units int64) Quantity {
 	return Quantity{units, l.Unit == admission.Money}
 }
 
-// String has the same digits in tables, sentences and CSV.
+// String writes a number, or money as a decimal. Tables, sentences and CSV all use it.
 func (q Quantity) String() string {
 	if q.Money {
 		return report.Money(q.Units)
@@ -30,7 +30,7 @@ func (q Quantity) String() string {
 	return strconv.FormatInt(q.Units, 10)
 }
 
-// MarshalJSON writes a number, or of money a text, which keeps every digit in any reader of JSON.
+// MarshalJSON writes a number, or money as a string, so that no JSON reader loses digits.
 func (q Quantity) MarshalJSON() ([]byte, error) {
 	if q.Money {
 		return json.Marshal(q.String())

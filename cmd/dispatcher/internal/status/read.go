@@ -1,6 +1,6 @@
-// Package status says how the dispatcher does at one moment: channels, lanes, limits, queues and
-// instances, from what the routing document says, what the ledger counts and what instances report.
-// The commands, the API and the console show the same. Only read.go reads the database.
+// Package status is the state of the dispatcher at one moment: channels, lanes, limits, queues and
+// instances. It combines the routing document, the figures of the ledger and the reports of
+// instances. The commands, the API and the console show it. Only read.go reads the database.
 package status
 
 import (
@@ -11,14 +11,14 @@ import (
 	"dispatcher/ledger"
 )
 
-// Within is how far back a status looks.
+// Within is the period of the figures in a status.
 const Within = 5 * time.Minute
 
-// tripsOf is how far back it looks for what guards found.
+// tripsOf is the period of the trips in a status.
 const tripsOf = 24 * time.Hour
 
-// Read puts together how the dispatcher does now under the routing in force. Instances whose last
-// heartbeat is older than deadAfter do not count.
+// Read reads the status under the routing in force. It leaves out instances whose last heartbeat is
+// older than deadAfter.
 func Read(
 	ctx context.Context, l *ledger.Ledger, deadAfter time.Duration, version int64,
 	doc *config.Routing,
@@ -40,8 +40,8 @@ func Read(
 	return newNow(&f), nil
 }
 
-// ReadLimits says what the limits of the routing in force leave now, of the named channels or,
-// where none is named, of all with the limits over all.
+// ReadLimits reads the limits of the named channels or, when none is named, those of all channels
+// and those over all channels.
 func ReadLimits(
 	ctx context.Context, l *ledger.Ledger, version int64, doc *config.Routing, named []string,
 ) (*Limits, error) {
@@ -52,7 +52,7 @@ func ReadLimits(
 	return NewLimits(version, doc, &present, named), nil
 }
 
-// ReadBudgets reads them.
+// ReadBudgets reads the prepaid budgets.
 func ReadBudgets(
 	ctx context.Context, l *ledger.Ledger, version int64, doc *config.Routing,
 ) (*Budgets, error) {
@@ -63,7 +63,7 @@ func ReadBudgets(
 	return NewBudgets(version, doc, &present), nil
 }
 
-// ReadChannels lists the channels of the routing in force with what they carry and how they do.
+// ReadChannels reads the channels of the routing in force with their load and status.
 func ReadChannels(
 	ctx context.Context, l *ledger.Ledger, deadAfter time.Duration, version int64,
 	doc *config.Routing,

@@ -9,7 +9,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/report"
 )
 
-// StateWords are the state and what keeps it from sending.
+// StateWords is the state of the channel, and why it cannot send.
 func (c *Channel) StateWords() string {
 	words := []string{c.State}
 	if why := c.WhyWords(); why != "" {
@@ -24,7 +24,7 @@ func (c *Channel) StateWords() string {
 	return strings.Join(words, "\n")
 }
 
-// WhyWords say why instances cannot send on it.
+// WhyWords says on how many instances the channel cannot send, and why.
 func (c *Channel) WhyWords() string {
 	var words []string
 	for _, r := range c.NotReady {
@@ -33,7 +33,7 @@ func (c *Channel) WhyWords() string {
 	return strings.Join(words, ", ")
 }
 
-// ErrorWords are the provider's codes, and how many attempts did not leave.
+// ErrorWords lists the provider's codes, and how many attempts did not leave.
 func (c *Channel) ErrorWords() string {
 	words := CountWords(c.Codes, "\n")
 	if len(c.Unsent) == 0 {
@@ -45,7 +45,7 @@ func (c *Channel) ErrorWords() string {
 	return words + "not sent: " + CountWords(c.Unsent, ", ")
 }
 
-// CountWords are codes and how often each came.
+// CountWords lists codes with their counts.
 func CountWords(codes []CodeCount, between string) string {
 	var words []string
 	for _, code := range codes {
@@ -54,7 +54,7 @@ func CountWords(codes []CodeCount, between string) string {
 	return strings.Join(words, between)
 }
 
-// BreakerWords is the state of the breaker and since when.
+// BreakerWords is the state of the breaker, and its beginning.
 func (c *Channel) BreakerWords() string {
 	words := strings.ReplaceAll(c.Breaker, "_", "-")
 	if c.BreakerSince != nil && c.Breaker != "closed" {
@@ -63,7 +63,7 @@ func (c *Channel) BreakerWords() string {
 	return words
 }
 
-// CodeWords name the most frequent code, to follow a sentence.
+// CodeWords names the most frequent code; it is appended to a sentence.
 func (c *Channel) CodeWords() string {
 	if len(c.Codes) == 0 {
 		return ""

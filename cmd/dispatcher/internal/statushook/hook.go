@@ -35,17 +35,17 @@ type hook struct {
 	pause   time.Duration
 	log     zerolog.Logger
 	metrics *metrics
-	told    atomic.Int64 // when the log was told something last, in nanoseconds
+	told    atomic.Int64 // when it last logged something, in nanoseconds of Unix time
 }
 
-// same reports whether another one sends the same events in the same way.
+// same reports whether another hook sends the same events in the same way.
 func (h *hook) same(other *hook) bool {
 	return reflect.DeepEqual(h.StatusWebhook, other.StatusWebhook) &&
 		(h.Tenant != "" || maps.Equal(h.own, other.own))
 }
 
-// tellAfter is how long the log is not told more of one webhook: one whose receiver is away would
-// fill it. The metrics count everything.
+// tellAfter is the least time between two log lines of one webhook. A receiver that is down would
+// fill the log. The metrics count everything.
 const tellAfter = 10 * time.Second
 
 func (h *hook) tell(level zerolog.Level, err error, what string) {
@@ -55,14 +55,15 @@ func (h *hook) tell(level zerolog.Level, err error, what string) {
 	}
 }
 
-// mostRead bounds what is read of an answer, which only keeps the connection in use.
+// mostRead bounds how much of an answer is read. It is read only so that the connection can be
+// reused.
 const mostRead = 16 << 10
 
-// errRefused means that the receiver will never take this event.
+// errRefused means that the receiver refused the event for good.
 var errRefused = errors.New("the receiver refused the event")
 
-// deliver sends an event until it is taken, refused or too old, and reports false when ctx has
-// ended before.
+// deliver sends an event until the receiver takes or refuses it, or it is too old. It returns false
+// when ctx ends first.
 func (h *hook) deliver(ctx context.Context, record *kgo.Record) bool {
 	if !h.wants(record.Value) {
 		return true
@@ -91,7 +92,7 @@ func (h *hook) deliver(ctx context.Context, record *kgo.Record) bool {
 		}
 		h.metrics.count(h.Name, failed)
 		h.tell(zerolog.WarnLevel, err, "a status event cannot be sent to a webhook; trying again")
-		// With jitter, so that the calls of many messages do not come back at the same moment.
+		// With jitter, so that the calls of many messages are not repeated at the same moment.
 		select {
 		case <-time.After(pause/2 + rand.N(pause)):
 		case <-ctx.Done():
@@ -101,7 +102,7 @@ func (h *hook) deliver(ctx context.Context, record *kgo.Record) bool {
 	}
 }
 
-// wants reports whether an event is one of this webhook. What is no event is for nobody.
+// wants reports whether this webhook sends an event. A record that is no event is never sent.
 func (h *hook) wants(event []byte) bool {
 	var e struct {
 		State  string `json:"state"`
@@ -116,9 +117,9 @@ func (h *hook) wants(event []byte) bool {
 	return e.Tenant == h.Tenant || h.Tenant == "" && !h.own[e.Tenant]
 }
 
-// call makes one request. The receiver takes the event with any status 2xx. It refuses it for good
-// with one that says that the request itself is wrong; a receiver that lost its address, its
-// certificate or its secret answers otherwise, and is waited for.
+// call makes one request. A status 2xx takes the event. The error is errRefused for a status that
+// says that the request itself is wrong. With any other status the call is repeated, because the
+// receiver may have a wrong address, certificate or secret for a while.
 func (h *hook) call(ctx context.Context, event []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(event))
 	if err != nil {
@@ -145,7 +146,7 @@ func (h *hook) call(ctx context.Context, event []byte) error {
 	}
 }
 
-// cause is an error of a call without the address, which may hold a secret.
+// cause is the error of a call without the URL, which may hold a secret.
 func cause(err error) error {
 	for {
 		inner := errors.Unwrap(err)
@@ -156,8 +157,8 @@ func cause(err error) error {
 	}
 }
 
-// sign sets the headers of Standard Webhooks: webhook-id is the same each time that the event is
-// sent, and webhook-signature has an HMAC-SHA256 of id, timestamp and body for each secret.
+// sign sets the headers of Standard Webhooks. webhook-id is the same each time the event is sent;
+// webhook-signature has an HMAC-SHA256 of id, timestamp and body for each secret.
 func (h *hook) sign(header http.Header, event []byte, now time.Time) {
 	sum := sha256.Sum256(event)
 	id, at := "evt_"+hex.EncodeToString(sum[:16]), strconv.FormatInt(now.Unix(), 10)

@@ -10,19 +10,20 @@ import (
 // Results of deliveries, label result.
 const (
 	delivered = "delivered" // the receiver took the event
-	failed    = "failed"    // it did not, and the call is made again
-	refused   = "refused"   // it never will; the event is left out
-	expired   = "expired"   // the event was older than max_age; it is left out
+	failed    = "failed"    // the call failed and will be repeated
+	refused   = "refused"   // the receiver refused the event, which is dropped
+	expired   = "expired"   // the event was older than max_age and is dropped
 )
 
-// metrics are labelled by the name of the webhook, which the file has.
+// metrics are labelled by the name of the webhook, which the file of webhooks bounds.
 type metrics struct {
 	calls   *prometheus.CounterVec   // webhook, result
 	seconds *prometheus.HistogramVec // webhook
 	oldest  *prometheus.Desc         // webhook
 
-	mu   sync.Mutex
-	open map[string]map[*time.Time]struct{} // guarded by mu: by webhook, times of events under way
+	mu sync.Mutex
+	// guarded by mu: by webhook, the times of the events that are being sent
+	open map[string]map[*time.Time]struct{}
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -47,7 +48,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	return m
 }
 
-// start lets a webhook be seen before its first event.
+// start makes the metrics of a webhook visible before its first event.
 func (m *metrics) start(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,7 +58,7 @@ func (m *metrics) start(name string) {
 	}
 }
 
-// forget drops a webhook that there is no more.
+// forget drops the metrics of a webhook that was removed.
 func (m *metrics) forget(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,7 +73,7 @@ func (m *metrics) took(name string, d time.Duration) {
 	m.seconds.WithLabelValues(name).Observe(d.Seconds())
 }
 
-// begin notes an event that is being sent until the function that it returns is called.
+// begin counts an event as being sent, until the returned function is called.
 func (m *metrics) begin(name string, at time.Time) func() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,10 +85,10 @@ func (m *metrics) begin(name string, at time.Time) func() {
 	}
 }
 
-// Describe is that of the gauge of ages.
+// Describe sends the description of the oldest gauge.
 func (m *metrics) Describe(out chan<- *prometheus.Desc) { out <- m.oldest }
 
-// Collect looks at what is being sent.
+// Collect sends the age of the oldest event that is being sent, for each webhook.
 func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

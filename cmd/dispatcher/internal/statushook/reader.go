@@ -13,35 +13,35 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Bounds of the membership in a group, as those of the lanes.
+// Times of the membership in a consumer group, the same as for the lanes.
 const (
 	heartbeatInterval = time.Second
 	sessionTimeout    = 10 * time.Second
 	commitInterval    = time.Second
-	// shutdownTimeout bounds the last commit, and again the leaving of the group.
+	// shutdownTimeout bounds the last commit and leaving the group, together.
 	shutdownTimeout = 3 * time.Second
-	// slowAfter is how long deliveries may hold up a rebalance.
+	// slowAfter is how long deliveries may delay a rebalance.
 	slowAfter = time.Second
 )
 
-// reader takes the events of one webhook from the topic.
+// reader reads the topic for one webhook and delivers the events.
 //
-// A partition is not given away while its events are being delivered, so two processes do not
-// deliver those of one message at the same time. A rebalance that waits ends the deliveries that
-// are under way; events that were not delivered stay for the next turn, here or elsewhere.
+// A partition is not revoked while its events are being delivered, so two processes never deliver
+// events of one message at the same time. A waiting rebalance ends the deliveries of this turn;
+// events that were not delivered are delivered in the next turn, here or in another process.
 type reader struct {
 	hook   *hook
 	client *kgo.Client
 
 	mu      sync.Mutex
-	pending []*event           // guarded by mu: what is not marked yet, in order by partition
+	pending []*event           // guarded by mu: not marked for commit yet, in order by partition
 	endTurn context.CancelFunc // guarded by mu
 }
 
-// event is a record that was read.
+// event is a record of the status topic.
 type event struct {
 	*kgo.Record
-	done bool // delivered, or not to be
+	done bool // delivered or dropped
 }
 
 func newReader(cfg *Config, h *hook) (*reader, error) {
@@ -51,9 +51,9 @@ func newReader(cfg *Config, h *hook) (*reader, error) {
 		kgo.ClientID("dispatcher.webhook." + h.Name),
 		kgo.ConsumerGroup(Group(cfg.Group, h.Name)),
 		kgo.ConsumeTopics(cfg.Topic),
-		// A webhook that has committed nothing begins at the start, and so sends what is younger
-		// than its MaxAge. Neither the end nor a time would do: what is published between the
-		// question for the offset and the first fetch would be lost.
+		// A new webhook begins at the start of the topic, and so sends the events younger than its
+		// MaxAge. Beginning at the end, or at a time, would lose what is published between the
+		// lookup of the offset and the first fetch.
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
@@ -87,8 +87,8 @@ func (r *reader) run(ctx context.Context) {
 	}
 }
 
-// poll keeps rebalances away and returns what the last turn has left, or else new events, for which
-// it waits.
+// poll blocks rebalances. It returns the events that the last turn left; if there are none, it
+// waits for new ones.
 func (r *reader) poll(ctx context.Context) []*event {
 	if len(r.left()) > 0 {
 		// A poll whose context has ended waits for a running rebalance and returns no records.
@@ -120,7 +120,7 @@ func (r *reader) left() []*event {
 	return r.pending
 }
 
-// taken drops the events of partitions that another process gets.
+// taken drops the pending events of revoked partitions.
 func (r *reader) taken(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,7 +129,7 @@ func (r *reader) taken(_ context.Context, _ *kgo.Client, partitions map[string][
 	})
 }
 
-// rebalanceWaits ends the turn a moment later: deliveries usually take less.
+// rebalanceWaits ends the turn after slowAfter: most deliveries are done by then.
 func (r *reader) rebalanceWaits(context.Context, *kgo.Client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,13 +137,13 @@ func (r *reader) rebalanceWaits(context.Context, *kgo.Client) {
 	time.AfterFunc(slowAfter, func() { end() })
 }
 
-// deliver sends a batch: messages at the same time, the events of one message one after the other.
-// It marks each partition up to the first event that was not delivered, and keeps the rest.
+// deliver sends a batch: different messages concurrently, the events of one message in order. It
+// marks each partition for commit up to the first event that was not delivered, and keeps the rest.
 func (r *reader) deliver(ctx context.Context, events []*event) {
 	chains := map[string][]*event{}
 	for _, e := range events {
 		key := string(e.Key)
-		if key == "" { // about no message: by partition
+		if key == "" { // no message: keep the order of the partition
 			key = fmt.Sprintf("\x00%d", e.Partition)
 		}
 		if !e.done {
@@ -162,7 +162,7 @@ func (r *reader) deliver(ctx context.Context, events []*event) {
 			return nil
 		})
 	}
-	_ = calls.Wait() // none fails
+	_ = calls.Wait() // returns no error
 	var left []*event
 	stopped := map[int32]bool{} // partitions with an event that was not delivered
 	for _, e := range events {
@@ -182,8 +182,8 @@ func (r *reader) close() {
 	ctx, stop := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer stop()
 	r.client.AllowRebalance()
-	_ = r.client.CommitMarkedOffsets(ctx) // else they are delivered again
-	_ = r.client.LeaveGroupContext(ctx)   // else the broker notices within the session timeout
+	_ = r.client.CommitMarkedOffsets(ctx) // if it fails, they are delivered again
+	_ = r.client.LeaveGroupContext(ctx)   // if it fails, the session timeout removes the member
 	r.client.CloseAllowingRebalance()
 	r.hook.client.CloseIdleConnections()
 }

@@ -1,11 +1,10 @@
-// Package statushook sends status events to services over HTTP, signed as Standard Webhooks
-// (standardwebhooks.com) describes it.
+// Package statushook sends status events to services over HTTP, signed by Standard Webhooks
+// (standardwebhooks.com).
 //
-// It reads the status topic as any other consumer does, so that nothing that it does slows the
-// dispatcher down. Each webhook has a consumer group of its own: one whose receiver is away stands
-// still alone. An event is delivered at least once, and those of one message in their order, while
-// it is younger than the webhook's MaxAge. The webhooks that providers call are those of package
-// receive.
+// It consumes the status topic as any other consumer does, so it cannot slow down the sending of
+// messages. Each webhook has its own consumer group, so a receiver that is down stops only its own
+// events. An event is delivered at least once, and the events of one message in order; events older
+// than the webhook's MaxAge are dropped. Webhooks that providers call are in package receive.
 package statushook
 
 import (
@@ -27,30 +26,30 @@ import (
 
 // Config is what a Sender needs.
 type Config struct {
-	Webhooks []config.StatusWebhook // those of the start
-	// Read returns those that are to be in force from now on. It is called every ReadEvery; 0 is
-	// 10 s. nil leaves those of the start.
+	Webhooks []config.StatusWebhook // in force at the start
+	// Read returns the webhooks to use from now on. It is called every ReadEvery; 0 is 10 s. With
+	// nil, Webhooks stay in force.
 	Read      func() ([]config.StatusWebhook, error)
 	ReadEvery time.Duration
-	Client    []kgo.Opt // reaches the brokers
+	Client    []kgo.Opt // how to connect to the brokers
 	// Group is the prefix of the consumer groups, and Topic that of the status events.
 	Group, Topic string
 	Registry     prometheus.Registerer
 	Log          zerolog.Logger
-	// Timeout bounds a call; 0 is 10 s. Pause is the first one before a call is made again; 0 is a
-	// second. It doubles up to longestPause.
+	// Timeout bounds a call; 0 is 10 s. Pause is the wait before the first repetition of a call; 0 is
+	// a second. It doubles up to longestPause.
 	Timeout, Pause time.Duration
 }
 
 const (
 	defaultTimeout = 10 * time.Second
 	defaultPause   = time.Second
-	// defaultReadEvery is how soon a change of the file counts.
+	// defaultReadEvery is how long a change of the file takes to be in force.
 	defaultReadEvery = 10 * time.Second
 	longestPause     = 5 * time.Minute
-	// connections are those to one receiver, and so the calls at the same time.
+	// connections bounds the connections to one receiver, and so its concurrent calls.
 	connections = 16
-	// batch is how many events are read at once. A restart may deliver so many again.
+	// batch is how many events are read at once. After a restart, that many may be sent again.
 	batch = 200
 )
 
@@ -59,7 +58,7 @@ type Sender struct {
 	cfg     Config
 	metrics *metrics
 	running map[string]*running // by name; owned by Run
-	told    string              // the trouble that the log was told last; owned by Run
+	told    string              // the last error that was logged; owned by Run
 }
 
 // running is a webhook whose events are being sent.
@@ -69,7 +68,7 @@ type running struct {
 	ended chan struct{}
 }
 
-// New returns a Sender that has not touched the network yet.
+// New returns a Sender. It opens no connection.
 func New(cfg Config) *Sender {
 	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
 	cfg.Pause = cmp.Or(cfg.Pause, defaultPause)
@@ -79,7 +78,7 @@ func New(cfg Config) *Sender {
 	}
 }
 
-// Run sends until ctx ends. Whenever Read returns others, these webhooks are in force from then on.
+// Run sends until ctx ends, always for the webhooks that Read returned last.
 func (s *Sender) Run(ctx context.Context) error {
 	ticker := time.NewTicker(s.cfg.ReadEvery)
 	defer ticker.Stop()
@@ -94,8 +93,8 @@ func (s *Sender) Run(ctx context.Context) error {
 	}
 }
 
-// read returns the webhooks that are to be in force. While what it reads cannot be used, those of
-// before stay: else a typing error in the entry of one service would stop the events of all.
+// read returns the webhooks to use. If the file is invalid, it returns those of before, because a
+// typing error in the entry of one service must not stop the events of all.
 func (s *Sender) read(before []config.StatusWebhook) []config.StatusWebhook {
 	if s.cfg.Read == nil {
 		return before
@@ -113,8 +112,8 @@ func (s *Sender) read(before []config.StatusWebhook) []config.StatusWebhook {
 	return hooks
 }
 
-// apply stops the webhooks that are not in the list as they run, and starts the others of it. One
-// that cannot be started is tried again the next time.
+// apply stops the running webhooks that are not in the list or differ from it, and starts those
+// that do not run. One that cannot be started is tried again the next time.
 func (s *Sender) apply(ctx context.Context, list []config.StatusWebhook) {
 	wanted, own := map[string]*hook{}, map[string]bool{} // tenants with a webhook of their own
 	for i := range list {
@@ -180,8 +179,8 @@ func (s *Sender) start(ctx context.Context, h *hook) error {
 	return nil
 }
 
-// stop ends the deliveries of webhooks, and waits for them. What was not delivered comes again,
-// here or in another process.
+// stop ends the deliveries of webhooks, and waits for that. Events that were not delivered are
+// delivered later, here or in another process.
 func (s *Sender) stop(names []string) {
 	for _, name := range names {
 		s.running[name].end()
@@ -192,5 +191,6 @@ func (s *Sender) stop(names []string) {
 	}
 }
 
-// Group is the consumer group of a webhook. No lane has a dot in its name.
+// Group is the consumer group of a webhook. It never equals that of a lane, because the name of a
+// lane has no dot.
 func Group(prefix, webhook string) string { return fmt.Sprintf("%s.webhook.%s", prefix, webhook) }

@@ -10,23 +10,25 @@ import (
 )
 
 const (
-	// leastErrors is how many errors a channel must have before they count as a rate: one
-	// of two attempts is not 50 %.
+	// leastErrors is how many errors a channel must have before its error rate is computed. With
+	// fewer, the rate says little: one error in two attempts is not yet 50 %.
 	leastErrors = 3
-	// chance is how many standard deviations a share may be off without meaning anything, of a
-	// ramp and of what a channel delivers in time. It is judged every few seconds, so it is more
-	// than the three that a single look would take.
+	// chance is how many standard deviations a measured share may differ from the expected one and
+	// still count as chance. It applies to the deviation of a ramp and to the part that a channel
+	// delivers in time. Three is usual for a single check; these are repeated every few seconds.
 	chance = 4
 )
 
 // outOfBand says which figure of a ramp's route has left the band since the last step or since the
-// ramp was resumed; empty when none has, or too little was carried to tell.
+// ramp was resumed. It is empty when none has, or when there were fewer than r.LeastMessages.
 //
-// Errors are a channel's refused and unanswered attempts among all of its own; fewer than
-// leastErrors are never held against it. The deviation is between a channel's share of the accepted
-// messages, fallbacks included, and its effective share: what health weighting has moved is no
-// deviation. It counts the messages that were planned under the version in force, since others went
-// by other weights, and must be larger than the band and than what chance explains.
+// The error rate of a channel is its refused and unanswered attempts, divided by all its attempts.
+// A channel with fewer than leastErrors errors passes.
+//
+// The deviation of a channel is the difference between its share of the accepted messages,
+// fallbacks included, and its effective share. Effective, so that a move of health weighting is no
+// deviation. Only messages planned under the version in force count, because others were drawn by
+// other weights. A deviation must exceed both the band and what chance explains.
 func outOfBand(r *ledger.Ramp, route *config.Route, carried []ledger.Carried) string {
 	var attempts, accepted int64
 	for _, c := range carried {
@@ -80,7 +82,7 @@ func tooFarOff(
 	return ""
 }
 
-// percent is a share for people: one decimal, none when it is 0.
+// percent writes a share from 0 to 1 as a percentage, with one decimal unless that is 0.
 func percent(share float64) string {
 	return strconv.FormatFloat(math.Round(share*1000)/10, 'f', -1, 64) + " %"
 }

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// maxDecimals is how many digits a weight may have behind its point.
+	// maxDecimals is how many digits a weight may have after the decimal point.
 	maxDecimals = 9
-	// maxSize is the largest sum that the weights of a route may have once they have been scaled
-	// to whole numbers; see selector.NewTable.
+	// maxSize is the largest sum of a route's weights after they were scaled to whole numbers;
+	// see selector.NewTable.
 	maxSize = 1 << 40
 )
 
@@ -21,15 +21,15 @@ func exact(w selector.Weight) *big.Rat {
 	return r
 }
 
-// decimals is how many digits a weight has behind its point.
+// decimals is how many digits a weight has after the decimal point.
 func decimals(w selector.Weight) int {
 	_, fraction, _ := strings.Cut(w.String(), ".")
 	return len(fraction)
 }
 
-// resolution is how many decimals a computed weight may have: most + more, but nine at most. Of the
-// weights that it is computed from, the most precise one has most decimals. The result is smaller
-// if a route whose weights add up to sum at most would otherwise have no valid table.
+// resolution is how many decimals a computed weight may have: most + more, at most maxDecimals.
+// most is the largest number of decimals among the weights it is computed from. The result is
+// smaller where weights with the sum given would exceed maxSize.
 func resolution(more, most int, sum *big.Rat) int {
 	limit := new(big.Rat).SetInt64(maxSize)
 	for places := min(most+more, maxDecimals); places > 0; places-- {
@@ -45,12 +45,12 @@ func power(n int) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil))
 }
 
-// nearest rounds to so many decimals, halves up.
+// nearest rounds to places decimals, halves up.
 func nearest(r *big.Rat, places int) selector.Weight {
-	return selector.MustWeight(r.FloatString(places)) // within the bounds of what it was made of
+	return selector.MustWeight(r.FloatString(places)) // valid: it lies between valid weights
 }
 
-// atLeast rounds up to so many decimals.
+// atLeast rounds up to places decimals.
 func atLeast(r *big.Rat, places int) selector.Weight {
 	scaled := new(big.Rat).Mul(r, power(places))
 	whole, rest := new(big.Int).QuoRem(scaled.Num(), scaled.Denom(), new(big.Int))
@@ -60,7 +60,7 @@ func atLeast(r *big.Rat, places int) selector.Weight {
 	return nearest(new(big.Rat).Quo(new(big.Rat).SetInt(whole), power(places)), places)
 }
 
-// number is a weight for statistics, which need no exactness.
+// number is a weight as a float, for statistics and metrics that need no exact value.
 func number(w selector.Weight) float64 {
 	f, _ := exact(w).Float64()
 	return f

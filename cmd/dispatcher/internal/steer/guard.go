@@ -11,7 +11,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// traffic counts messages by what guards tell apart, together: their tenant and their calling code.
+// traffic counts messages for each pair of tenant and calling code.
 type traffic map[trafficKey]int64
 
 type trafficKey struct {
@@ -25,8 +25,8 @@ func (t traffic) add(rows []ledger.Traffic) {
 	}
 }
 
-// by adds up what a guard counts together. Messages without a tenant, or whose number has no
-// calling code, belong to no subject.
+// by sums the messages for each subject of a guard: for each tenant, or for each calling code.
+// Messages without a tenant, or without a calling code, are left out.
 func (t traffic) by(per config.GuardBy) map[string]int64 {
 	out := map[string]int64{}
 	for k, n := range t {
@@ -40,14 +40,15 @@ func (t traffic) by(per config.GuardBy) map[string]int64 {
 	return out
 }
 
-// usual is the traffic of one hour of some closed days, all together.
+// usual is the traffic of the same hour of earlier, closed days: the sum over that many days.
 type usual struct {
 	traffic traffic
 	days    int
 }
 
-// Tripped are the trips of a guard: the subjects of which more messages were seen in the hour than
-// it allows, ordered. Without a closed day nothing is known to be usual, and nothing trips.
+// Tripped returns the trips of a guard, ordered by subject: one for each subject with at least
+// g.AtLeast messages in the hour, and with more than g.Times its mean of the days before. With no
+// closed day to compare with, nothing trips.
 func Tripped(g *config.Guard, hour time.Time, seen traffic, before usual) []ledger.Trip {
 	if before.days == 0 {
 		return nil
@@ -68,12 +69,13 @@ func Tripped(g *config.Guard, hour time.Time, seen traffic, before usual) []ledg
 	return out
 }
 
-// sameTrip reports whether both are of one subject, hour and action.
+// sameTrip reports whether two trips have the same subject, hour and action.
 func sameTrip(a, b *ledger.Trip) bool {
 	return a.Per == b.Per && a.Subject == b.Subject && a.Action == b.Action && a.Hour.Equal(b.Hour)
 }
 
-// withPause adds the subject of a trip to what is paused; false when it is there.
+// withPause adds the subject of a trip to the pauses. It returns false when the subject is paused
+// already.
 func withPause(p config.Paused, t *ledger.Trip) (config.Paused, bool) {
 	p.Lanes, p.Routes = slices.Clone(p.Lanes), slices.Clone(p.Routes)
 	p.Tenants, p.Prefixes = slices.Clone(p.Tenants), slices.Clone(p.Prefixes)
@@ -88,7 +90,7 @@ func withPause(p config.Paused, t *ledger.Trip) (config.Paused, bool) {
 	return p, true
 }
 
-// tripWords are why a trip paused its subject, with the figures.
+// tripWords is the reason of the pause, with the figures of the trip.
 func tripWords(t *ledger.Trip, zone *time.Location) string {
 	subject := "tenant " + t.Subject
 	if t.Per == string(config.ByCallingCode) {

@@ -15,24 +15,25 @@ const guardAuthor = "guard"
 const (
 	// guardEvery is how often traffic is counted.
 	guardEvery = 30 * time.Second
-	// guardLag is how old a message is when it is counted: its claim has committed by then.
+	// guardLag is how old a message must be to be counted, so that its claim has committed.
 	guardLag = 15 * time.Second
-	// guardPiece is how much is counted at once: after a start the hour has to be caught up with.
+	// guardPiece is the longest period that one query counts. After a start, the running hour is
+	// counted in several.
 	guardPiece = 5 * time.Minute
 )
 
-// guarded is what is known of the running hour.
+// guarded holds the counts of the running hour.
 type guarded struct {
-	hour    time.Time // when it began
-	offset  time.Duration
-	counted time.Time // until then
+	hour    time.Time     // its start
+	offset  time.Duration // its start, after the start of the business day
+	counted time.Time     // seen holds the messages before this time
 	seen    traffic
-	before  map[int]usual // by how many days are looked at
-	looked  time.Time
+	before  map[int]usual // by Guard.Days
+	looked  time.Time     // when guards last had nothing to do
 }
 
-// guards makes what is due of the first guard that trips. Subjects that tripped in this hour are
-// left alone until the next, whatever operators have done since.
+// guards acts on the first trip that is not recorded yet. A subject trips once per hour and
+// action, so that a guard does not pause again what an operator has resumed.
 func (s *Steerer) guards(
 	ctx context.Context, now time.Time, failed failures,
 ) (moved bool, err error) {
@@ -60,7 +61,7 @@ func (s *Steerer) guards(
 	return moved, err
 }
 
-// count counts what has come since it was counted last.
+// count adds the messages since the last count, and reads the usual traffic once per hour.
 func (s *Steerer) count(ctx context.Context, now time.Time) error {
 	g, until := &s.guarded, now.Add(-guardLag)
 	day := ledger.NewBusinessDay(until, s.seen.doc.Timezone)
@@ -98,7 +99,7 @@ func (s *Steerer) count(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// tripped is the first trip that is not on record; nil when there is none.
+// tripped is the first trip that is not recorded yet; nil when there is none.
 func (s *Steerer) tripped(ctx context.Context) (*ledger.Trip, error) {
 	var trips []ledger.Trip
 	for i := range s.seen.doc.Guards {
@@ -120,8 +121,8 @@ func (s *Steerer) tripped(ctx context.Context) (*ledger.Trip, error) {
 	return nil, nil //nolint:nilnil // All are on record.
 }
 
-// trip pauses the subject, if its guard does so, and records it. The pause comes first: a process
-// that dies in between leaves a pause with its reason, which the next one records.
+// trip pauses the subject, if the guard asks for that, and then records the trip. If the process
+// dies in between, the trip is still unrecorded, and the next process records it.
 func (s *Steerer) trip(ctx context.Context, t *ledger.Trip) error {
 	words := tripWords(t, s.seen.doc.Timezone)
 	if t.Action == string(config.GuardPauses) {
@@ -144,7 +145,7 @@ func (s *Steerer) pause(ctx context.Context, t *ledger.Trip, words string) error
 	paused, more := withPause(s.seen.document.Routing.Paused, t)
 	if !more {
 		if s.seen.Author == guardAuthor {
-			t.Version = s.seen.Version // another instance has paused it, or this one before it died
+			t.Version = s.seen.Version // another instance paused it, or an earlier process did
 		}
 		return nil
 	}

@@ -38,14 +38,14 @@ func (s *Steerer) health(
 	return false, nil
 }
 
-// decide makes up its mind about a route on figures that may be a little old, and makes a move only
-// if fresh ones call for it too.
+// decide finds the move that is due on a route. It uses cached figures first, because they cost no
+// query; a move is made only if fresh figures confirm it.
 func (s *Steerer) decide(
 	ctx context.Context, route *config.Route, now time.Time,
 ) (move HealthMove, due bool, err error) {
 	last, err := s.lastMove(ctx, route, now)
 	if err != nil || now.Before(last.Add(route.Health.Interval)) {
-		return move, false, err // whatever the figures say
+		return move, false, err
 	}
 	for _, fresh := range []bool{false, true} {
 		var figures Faults
@@ -65,23 +65,24 @@ func (s *Steerer) decide(
 	return move, due, nil
 }
 
-// maxAgePart is the part of a window, one in so many, that figures about it may be old: counting
-// takes the longer the longer the window is.
+// maxAgePart bounds the age of cached figures to window / maxAgePart: counting a longer window
+// takes longer.
 const maxAgePart = 100
 
-// counted are figures and when they were read.
+// counted are figures, with the time when they were read.
 type counted[T any] struct {
 	at   time.Time
 	rows []T
 }
 
-// figures are those about periods that were counted lately.
+// figures caches the latest figures of each period.
 type figures[T any] map[period]counted[T]
 
-// period is a window that ended within ago.
+// period is a window that ended a time of within ago: later messages may still be delivered in
+// time. Figures of errors have no within.
 type period struct{ window, within time.Duration }
 
-// of are the figures about a period; count reads them, unless they are known and new enough.
+// of returns the figures of a period. It calls count unless cached figures are new enough.
 func (f figures[T]) of(
 	p period, now time.Time, fresh bool, count func() ([]T, error),
 ) ([]T, error) {
@@ -97,7 +98,7 @@ func (f figures[T]) of(
 	return rows, nil
 }
 
-// faults are the figures about a window.
+// faults returns the errors of all channels in a window.
 func (s *Steerer) faults(
 	ctx context.Context, window time.Duration, now time.Time, fresh bool,
 ) ([]ledger.Fault, error) {
@@ -106,7 +107,7 @@ func (s *Steerer) faults(
 	})
 }
 
-// delivered fills in what was delivered in time, where receipts weigh.
+// delivered adds the figures of messages delivered in time, if the route uses receipts.
 func (s *Steerer) delivered(
 	ctx context.Context, h *config.Health, now time.Time, fresh bool, into *Faults,
 ) (err error) {
@@ -122,7 +123,8 @@ func (s *Steerer) delivered(
 	return err
 }
 
-// timely is what was delivered in time of a period, by the channels whose receipts are awaited.
+// timely returns what each channel delivered in time in a period. Channels from which no receipts
+// are expected are left out.
 func (s *Steerer) timely(
 	ctx context.Context, p period, now time.Time, fresh bool,
 ) ([]ledger.Timely, error) {
@@ -140,8 +142,8 @@ func (s *Steerer) timely(
 	}), nil
 }
 
-// heal writes a move as a version of its own: the same document, other effects. Effects of
-// routes that no longer have health weighting are not in what was read, so they end with it.
+// heal writes a move as a version: the same document with other effects. Effects of routes that no
+// longer have health weighting are not in s.seen, so this version drops them.
 func (s *Steerer) heal(ctx context.Context, move HealthMove) error {
 	_, err := s.cfg.Ledger.Routing.ApplyOverrides(ctx, ledger.NewOverrides{
 		Expect: s.seen.Version, Author: healthAuthor, Reason: move.Reason,
@@ -160,9 +162,9 @@ func (s *Steerer) heal(ctx context.Context, move HealthMove) error {
 	return nil
 }
 
-// lastMove is when health weighting last moved a weight of a route; zero when that is longer ago
-// than its interval, or never was. It stands in the routing versions, so that a restart and other
-// instances keep the interval too.
+// lastMove is when health weighting last moved a weight of a route; zero when that was never, or
+// longer ago than the interval. It is read from the routing versions, so that the interval holds
+// over restarts and over all instances.
 func (s *Steerer) lastMove(
 	ctx context.Context, route *config.Route, now time.Time,
 ) (time.Time, error) {

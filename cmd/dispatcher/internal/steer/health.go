@@ -32,28 +32,28 @@ type HealthMove struct {
 	Reason string
 }
 
-// Faults are the figures that health weighting uses: what went wrong on each channel within
-// the route's window and within its quiet time, and what was delivered in time. The latter is empty
-// where receipts do not weigh, and has no channel that gives none.
+// Faults are the figures that health weighting uses, each for the route's window and for its quiet
+// time: the errors of each channel, and the messages that each delivered in time. The latter are
+// empty when the route does not use receipts, and leave out channels that send no receipts.
 type Faults struct {
 	Window, Quiet             []ledger.Fault
 	WindowTimely, QuietTimely []ledger.Timely
 }
 
 // NextHealthMove decides on the one move that health weighting makes on a route now; false when
-// there is none to make. lastMove is when it last moved a weight of this route, zero for never.
+// there is none. lastMove is when it last moved a weight of this route, zero for never.
 //
-// Down goes the channel with the most errors within the window, else the one that delivered the
-// smallest part in time, by Step percent of its configured weight and never below Floor percent of
-// it. It does not when every channel that could carry the
-// messages is bad too: then a lower weight only moves the harm. A channel whose lowered weight has
-// not had its quiet time still counts as bad. When nothing goes down, the channel furthest below
-// its configured weight goes up by Step percent, once it had fewer errors in the quiet time than
-// the window allows, and delivered enough in time, or too few messages to tell.
+// Down: of the failing channels, the one with the most errors in the window; if none has too many,
+// the one that delivered the smallest part in time. Its weight falls by Step percent of the
+// configured weight, never below Floor percent of that. No weight falls when every enabled channel
+// of the route is bad, because the messages would only fail elsewhere. Bad is a channel that fails
+// now, and one with a lowered weight that failed within its quiet time.
 //
-// Weights are exact: Step and Floor are percentages, so two more decimals hold them. A weight that
-// has no room for these, because of its own decimals or its size, moves by the nearest amount that
-// has, and its floor is rounded up.
+// Up: when no weight falls, the channel furthest below its configured weight rises by Step percent,
+// unless it is bad.
+//
+// Step and Floor are percentages, so two more decimals make the new weight exact. Where those do
+// not fit (see resolution), the weight is rounded to the nearest that fits, and the floor up.
 func NextHealthMove(
 	routing *config.Routing, route *config.Route, faults Faults, lastMove, now time.Time,
 ) (HealthMove, bool) {
@@ -76,8 +76,8 @@ type member struct {
 	config.Weight
 	enabled       bool
 	recent, quiet int64 // errors within the window and the quiet time
-	limit         int64 // so many make it bad
-	// What it delivered in time in both, where receipts weigh, and whether that is too little.
+	limit         int64 // this many errors make it fail
+	// What it delivered in time in both, if the route uses receipts, and whether that is too little.
 	timely, quietTimely ledger.Timely
 	slow, quietSlow     bool
 	step                *big.Rat
@@ -100,7 +100,7 @@ func membersOf(routing *config.Routing, route *config.Route, faults Faults) []me
 	var out []member
 	for _, w := range route.Weights {
 		if w.Configured.IsZero() {
-			continue // it draws nothing, whatever it does
+			continue // it gets no messages by draw, and a part of 0 is 0
 		}
 		m := member{
 			Weight: w, enabled: states[w.Channel] == config.Enabled,
@@ -116,8 +116,8 @@ func membersOf(routing *config.Routing, route *config.Route, faults Faults) []me
 	return out
 }
 
-// deliveredBy is what a channel delivered in time, and whether that is less than it should be, by
-// more than chance explains.
+// deliveredBy is what a channel delivered in time, and whether it is slow: whether that is less
+// than h asks for, by more than chance explains.
 func deliveredBy(
 	figures []ledger.Timely, channel string, h *config.HealthReceipts,
 ) (t ledger.Timely, slow bool) {
@@ -131,7 +131,7 @@ func deliveredBy(
 	return t, t.Accepted >= h.Least && float64(t.Delivered) < least
 }
 
-// part is the part that was delivered in time; all of nothing.
+// part is the part that was delivered in time, from 0 to 1; 1 when nothing was accepted.
 func part(t ledger.Timely) float64 {
 	if t.Accepted == 0 {
 		return 1
@@ -139,7 +139,7 @@ func part(t ledger.Timely) float64 {
 	return float64(t.Delivered) / float64(t.Accepted)
 }
 
-// whyBad says what lowers the weight.
+// whyBad says why the weight is lowered.
 func (m *member) whyBad(h *config.Health) string {
 	if m.recent >= m.limit {
 		return fmt.Sprintf("%d errors in %s", m.recent, h.Window)
@@ -148,7 +148,7 @@ func (m *member) whyBad(h *config.Health) string {
 		m.timely.Accepted, h.Receipts.Window, h.Receipts.Within)
 }
 
-// whyGood says what raises it.
+// whyGood says why the weight is raised.
 func (m *member) whyGood(h *config.Health) string {
 	why := fmt.Sprintf("%d errors in %s", m.quiet, h.Quiet)
 	if h.Receipts != nil && m.quietTimely.Accepted > 0 {
@@ -166,16 +166,17 @@ func errorsOf(faults []ledger.Fault) map[string]int64 {
 	return out
 }
 
-// share is so many percent of a weight.
+// share is a percentage of a weight.
 func share(w selector.Weight, percent int) *big.Rat {
 	return new(big.Rat).Mul(exact(w), big.NewRat(int64(percent), 100))
 }
 
-// failing reports whether the channel has so many errors now, or delivers too little in time.
+// failing reports whether the channel has too many errors now, or delivers too little in time.
 func (m *member) failing() bool { return m.recent >= m.limit || m.slow }
 
-// worse reports whether the channel is to move down before another that fails: the one with more
-// errors, where errors make it bad, else the one that delivers less in time.
+// worse reports whether the channel moves down before another failing one. Channels with too many
+// errors come first, those with the most errors before the rest; then the one that delivers the
+// smaller part in time.
 func (m *member) worse(than *member) bool {
 	mine, others := m.recent >= m.limit, than.recent >= than.limit
 	switch {
@@ -202,7 +203,7 @@ func worst(members []member) *member {
 	for i := range members {
 		m := &members[i]
 		if !m.enabled {
-			continue // nothing is sent there, and it can take nothing over
+			continue // it gets no messages, and cannot take over those of others
 		}
 		good = good || !m.bad()
 		if m.failing() && exact(m.Weight.Weight).Cmp(exact(m.floor)) > 0 &&
@@ -228,7 +229,7 @@ func furthest(members []member) *member {
 	return out
 }
 
-// left is the part of the configured weight that is in force.
+// left is the effective weight as a part of the configured one.
 func (m *member) left() *big.Rat {
 	return new(big.Rat).Quo(exact(m.Weight.Weight), exact(m.Configured))
 }
@@ -251,7 +252,7 @@ func (m *member) raise() selector.Weight {
 	return m.unlessStuck(nearest(to, m.places), m.Configured)
 }
 
-// unlessStuck moves a weight that rounding would leave where it is all the way.
+// unlessStuck returns to, or end where rounding would leave the weight unchanged for ever.
 func (m *member) unlessStuck(to, end selector.Weight) selector.Weight {
 	if to == m.Weight.Weight {
 		return end

@@ -10,21 +10,21 @@ import (
 	"dispatcher/selector"
 )
 
-// moment is what matters of a routing version to the question when a route's weights moved
-// last. Versions never change, so it is kept.
+// moment is what lastMove needs of a routing version. Versions never change, so it can be cached.
 type moment struct {
 	at     time.Time
-	routes []string // whose effective weights this version moved
+	routes []string // routes whose effective weights health weighting moved in this version
 }
 
-// maxHistory bounds the moments that are kept.
+// maxHistory bounds the number of cached moments.
 const maxHistory = 10_000
 
-// history is what is known of past versions.
+// history caches moments by version.
 type history map[int64]moment
 
-// movedBy tells the routes whose weights health weighting moved in a version, given the one before
-// it. A new document is no move: it keeps every effect at the same part of its own weights.
+// movedBy returns the routes whose weights health weighting moved in a version, given the version
+// before it. A version with a new document has no moves: it keeps each effect in proportion to the
+// new weights.
 func movedBy(version, before *ledger.RoutingVersion) ([]string, error) {
 	if version.Base == version.Version {
 		return nil, nil
@@ -57,8 +57,8 @@ func union(a, b map[string]map[string]selector.Weight) map[string]bool {
 	return out
 }
 
-// effectsAfter are the effects in force once a move has been made: every weight that then differs
-// from the configured one.
+// effectsAfter returns the effects after a move: every effective weight that then differs from the
+// configured one.
 func effectsAfter(routing *config.Routing, move HealthMove) config.Effects {
 	var e config.Effects
 	for i := range routing.Routes {

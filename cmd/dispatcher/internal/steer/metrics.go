@@ -40,13 +40,15 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	registry.MustRegister(m.share, m.agreed, m.moves, m.trips)
 	for _, per := range []config.GuardBy{config.ByTenant, config.ByCallingCode} {
 		for _, action := range []config.GuardAction{config.GuardPauses, config.GuardWarns} {
-			m.trips.WithLabelValues(string(per), string(action)) // so that the first one is a rise
+			// Start at 0: rate() misses an increase to 1 from nothing.
+			m.trips.WithLabelValues(string(per), string(action))
 		}
 	}
 	return m
 }
 
-// shares shows the weights of the current routing, effective and agreed, and of no other.
+// shares sets the gauges to the effective and configured weights of the current routing. Channels
+// and routes that are gone lose theirs.
 func (m *metrics) shares(doc *config.Routing) {
 	m.share.Reset()
 	m.agreed.Reset()

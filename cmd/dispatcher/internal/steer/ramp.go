@@ -35,13 +35,12 @@ type RampMove struct {
 	Reason string
 }
 
-// NextRampMove decides what is to be done about a ramp now. routing is the current one, and carried
-// what its route carried since r.ChangedAt.
+// NextRampMove decides what is to be done about a ramp now. routing is the current one; carried is
+// what its route carried since r.ChangedAt, nil to skip the check of the band.
 //
-// A ramp is superseded when its route no longer has the weights that its last step set, also while
-// it is held: somebody else has set others. Channels that the ramp does not name are none of its
-// business. A running ramp whose figures have left the band is held at once, not only when its next
-// step is due; no figures hold nothing. Held, it goes on only when an operator resumes it.
+// A ramp, running or held, is superseded when somebody else has changed the weights that its last
+// step set. Channels that the ramp does not name may change. A running ramp whose figures have left
+// the band is held at once, before its next step is due. Only an operator resumes a held ramp.
 func NextRampMove(
 	r *ledger.Ramp, routing *config.Routing, carried []ledger.Carried, now time.Time,
 ) RampMove {
@@ -68,8 +67,8 @@ func NextRampMove(
 	}
 }
 
-// Departure says how a routing departs from what the ramp's last step left, so that it ends the
-// ramp; empty when it does not.
+// Departure says which weights of a routing differ from those that the ramp's last step set. Such
+// a routing ends the ramp. It is empty when none differ.
 func Departure(r *ledger.Ramp, routing *config.Routing) string {
 	route := routeOf(routing, r.Route)
 	if route == nil || len(route.Weights) == 0 {
@@ -77,7 +76,7 @@ func Departure(r *ledger.Ramp, routing *config.Routing) string {
 	}
 	path, err := newPath(r)
 	if err != nil {
-		return "" // it holds the ramp
+		return "" // an unreadable path holds the ramp, see NextRampMove
 	}
 	return path.departure(route, r.Step)
 }
@@ -98,12 +97,12 @@ func routeOf(routing *config.Routing, name string) *config.Route {
 	return nil
 }
 
-// stepDecimals is how many decimals the weights of a step may have beyond those of the most precise
-// weight at the ramp's ends, so that documents stay readable: from 25 to 30 in three steps
-// leads over 26.667 and 28.333.
+// stepDecimals is how many more decimals the weights of a step may have than the most precise
+// weight at the ramp's ends. Few, so that documents stay readable: the steps from 25 to 30 in three
+// are 26.667, 28.333 and 30.
 const stepDecimals = 3
 
-// path is the way of a ramp's weights from its beginning to its end.
+// path computes the weights of a ramp at each step.
 type path struct {
 	from, to map[string]selector.Weight
 	steps    int
@@ -153,16 +152,16 @@ func parse(texts map[string]string) (map[string]selector.Weight, error) {
 	return out, nil
 }
 
-// at is the weight of a channel after so many steps: exactly From after none, exactly To after
+// at is the weight of a channel after a number of steps: exactly From after 0, exactly To after
 // all, and From + (To - From) * step / steps in between, rounded to places decimals, halves up.
 //
-// Rounding cannot take a whole route to 0. Each end has a weight of at least one unit of its own
-// precision, and one of the two counts for at least a half; precision is given up only for weights
-// so large that a small part of them remains.
+// Rounding cannot set all weights of a route to 0. At each end some weight is at least one unit in
+// its last decimal, and one of the two ends counts for at least half. Fewer decimals are kept only
+// for weights so large that they do not round to 0.
 func (p *path) at(channel string, step int) selector.Weight {
 	switch step {
 	case 0:
-		return p.from[channel] // 0 for a channel that the ramp brings in
+		return p.from[channel] // 0 for a channel that the ramp adds
 	case p.steps:
 		return p.to[channel]
 	}
@@ -172,8 +171,8 @@ func (p *path) at(channel string, step int) selector.Weight {
 	return nearest(way.Add(way, from), p.places)
 }
 
-// departure says which weight of the route is not what so many steps made of it; empty when all
-// are.
+// departure says which weight of the route differs from the ramp's after a number of steps; empty
+// when none does.
 func (p *path) departure(route *config.Route, step int) string {
 	has := make(map[string]selector.Weight, len(route.Weights))
 	for _, w := range route.Weights {
@@ -190,8 +189,8 @@ func (p *path) departure(route *config.Route, step int) string {
 	return ""
 }
 
-// weights are those of the ramp's channels after so many steps: in the order of the route, then the
-// channels that it does not list yet.
+// weights returns the weights of the ramp's channels after a number of steps: in the order of the
+// route, then the channels that it does not list yet.
 func (p *path) weights(route *config.Route, step int) []config.Weight {
 	var out []config.Weight
 	listed := make(map[string]bool, len(route.Weights))

@@ -10,7 +10,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// by is the author of what the loop does on its own account.
+// by is the author of what the loop changes by itself.
 const by = "dispatcher"
 
 // ramps makes the first move that is due on any ramp.
@@ -34,13 +34,12 @@ func (s *Steerer) ramps(
 	return false, nil
 }
 
-// looksPerStep is how often the figures of a running ramp are counted between two steps, since
-// counting takes the longer the more there is.
+// looksPerStep bounds how often the figures of a running ramp are counted between two steps:
+// counting many messages takes long.
 const looksPerStep = 20
 
-// carried is what a ramp's route carried since its last change, or nil when the ramp does not go by
-// it now: it is held, watches nothing, or was judged a moment ago. It is always counted before a
-// step.
+// carried is what a ramp's route carried since its last change. It is nil when no check is due: the
+// ramp is held, has no bounds, or was counted a short time ago. Before a step it is always counted.
 func (s *Steerer) carried(
 	ctx context.Context, r *ledger.Ramp, now time.Time,
 ) ([]ledger.Carried, error) {
@@ -52,7 +51,8 @@ func (s *Steerer) carried(
 	return s.cfg.Ledger.Reports.Carried(ctx, r.Route, r.ChangedAt, s.late(), s.seen.Version)
 }
 
-// ramp does what was decided about a ramp. That it holds itself is a warning: somebody has to look.
+// ramp carries out a move. A ramp that holds itself is logged as a warning, because an operator has
+// to resume it.
 func (s *Steerer) ramp(ctx context.Context, r *ledger.Ramp, move RampMove) (moved bool, err error) {
 	switch move.Kind {
 	case RampStep:
@@ -65,7 +65,7 @@ func (s *Steerer) ramp(ctx context.Context, r *ledger.Ramp, move RampMove) (move
 	case RampSupersede:
 		var same bool
 		if same, err = s.unchanged(ctx); err == nil && !same {
-			return false, nil // the ramp may belong to a later routing than was looked at
+			return false, nil // the ramp may have been started under a routing newer than s.seen
 		}
 		if err == nil {
 			err = s.cfg.Ledger.Ramps.Set(ctx, r.ID, r.State, ledger.RampSuperseded, move.Reason, by)
@@ -86,14 +86,14 @@ func (s *Steerer) ramp(ctx context.Context, r *ledger.Ramp, move RampMove) (move
 	return true, nil
 }
 
-// unchanged reports whether the routing that was looked at is still the current one.
+// unchanged reports whether s.seen is still the current routing.
 func (s *Steerer) unchanged(ctx context.Context) (bool, error) {
 	current, err := s.cfg.Ledger.Routing.Current(ctx)
 	return err == nil && current.Version == s.seen.Version, err
 }
 
-// step applies the document with the weights of the next step. A document that cannot take
-// them holds the ramp, for the reason that is returned: trying again would end the same.
+// step applies the document with the weights of the next step. If the document cannot take them,
+// step holds the ramp and returns the reason, because every further try would fail too.
 func (s *Steerer) step(
 	ctx context.Context, r *ledger.Ramp, move RampMove,
 ) (impossible string, err error) {

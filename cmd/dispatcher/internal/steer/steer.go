@@ -1,20 +1,20 @@
-// Package steer changes weights by itself, as far as operators have asked for it: it makes the
-// steps of ramps and holds them when figures leave their band, and it lowers the effective weights
-// of channels that fail. Where guards ask for it, it pauses what gets far more messages than usual.
+// Package steer changes weights and pauses by itself, where operators have configured that: it
+// makes the steps of ramps and holds them when figures leave their band; it lowers the effective
+// weights of failing channels; it pauses tenants and calling codes that a guard trips on.
 //
-//	ramp.go     what is to be done about a ramp (pure)
-//	band.go     whether its figures are in the band (pure)
-//	health.go   which effective weight moves next (pure)
-//	history.go  what a version moved, and what a move makes of the effects (pure)
-//	steer.go    the loop
-//	ramps.go    what it does about ramps
-//	heal.go     what it does about health
+//	ramp.go     the next move of a ramp (pure)
+//	band.go     whether a ramp's figures are in the band (pure)
+//	health.go   the next move of an effective weight (pure)
+//	history.go  which weights a version moved, and the effects after a move (pure)
 //	guard.go    which guards trip (pure)
-//	guards.go   what it does about them
+//	steer.go    the loop
+//	ramps.go    its work on ramps
+//	heal.go     its work on health weighting
+//	guards.go   its work on guards
 //
-// Every instance runs the loop and none leads. Each write says what it is based on: a routing
-// version, or where a ramp stands. The second of two writes is refused, changes nothing and is
-// tried again.
+// Every instance runs the loop; there is no leader. Each write names the state it is based on: a
+// routing version, or the state of a ramp. Of two writes based on the same state, the second is
+// refused and changes nothing; the next look decides again.
 package steer
 
 import (
@@ -32,26 +32,25 @@ import (
 	"dispatcher/ledger"
 )
 
-// DefaultEvery is how often ramps and health are looked at.
+// DefaultEvery is the default of Config.Every.
 const DefaultEvery = 2 * time.Second
 
 // Config is what a Steerer needs. All fields are required.
 type Config struct {
 	Ledger *ledger.Ledger
-	// NewRouting makes of a document what the ledger applies; before is the routing in force.
+	// NewRouting turns a document into what the ledger applies; before is the routing in force.
 	NewRouting func(doc *config.Document, before *config.Routing, author, reason string,
 		expect *int64) ledger.NewRouting
-	// Awaits is how long after its provider's answer a receipt of a channel is expected; 0 where
-	// none come.
+	// Awaits is how long after the provider's answer a receipt of a channel is expected; 0 for a
+	// channel without receipts.
 	Awaits func(*config.Channel) time.Duration
-	// Every is how often it looks.
+	// Every is the time between two looks.
 	Every time.Duration
-	// SendTimeout is how long a submit may wait for its answer: an attempt counts until that has
-	// come.
+	// SendTimeout is how long a submit may wait for its answer.
 	SendTimeout time.Duration
 	Registry    prometheus.Registerer
 	Log         zerolog.Logger
-	// Trouble is told of every failure; the next look tries again. It must not block.
+	// Trouble is called with every failure; the next look tries again. It must not block.
 	Trouble func(where string, err error)
 }
 
@@ -91,21 +90,19 @@ func New(cfg Config) (*Steerer, error) {
 	}, nil
 }
 
-// bookingTime is what an answer may take to come into the ledger, while that is busy; no channel is
-// judged by what takes longer.
+// bookingTime is how long the settlement of an answer may take while the database is busy.
+// Attempts that take longer are in no figures.
 const bookingTime = time.Minute
 
-// late is what lies at most between the claim of an attempt and the booking of its answer.
+// late is the longest time between the claim of an attempt and the settlement of its outcome.
 func (s *Steerer) late() time.Duration { return s.cfg.SendTimeout + bookingTime }
 
-// Bounds of one look.
+// Bounds of one look, which is one round of the loop.
 const (
-	// maxMoves is what it does in a row, so that an error in reasoning cannot write versions
-	// without end.
+	// maxMoves bounds the moves of one look, so that a bug cannot write versions without end.
 	maxMoves = 100
-	// longestLook is how long it takes in all, and longestTry what it spends on one move of one
-	// ramp or one route: a count over a table that has grown too large, or a lock that nobody gives
-	// back, must not end all steering.
+	// longestLook bounds a look, and longestTry one move of one ramp or route: a slow count, or a
+	// lock that is never released, must not stop all others.
 	longestLook = 30 * time.Second
 	longestTry  = 5 * time.Second
 )
@@ -126,8 +123,8 @@ func (s *Steerer) Run(ctx context.Context) {
 	}
 }
 
-// look makes all moves that are due. After each it reads the routing anew. What fails on one ramp
-// or route stops no other; the errors are joined.
+// look makes all moves that are due, and reads the routing again after each. A failure on one ramp
+// or route does not stop the others; the errors are joined.
 func (s *Steerer) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, longestLook)
 	defer cancel()
@@ -136,7 +133,7 @@ func (s *Steerer) look(ctx context.Context) error {
 		moved, err := s.once(ctx, failed)
 		switch {
 		case outrun(err):
-			// somebody else was quicker: what he did is judged at the next look
+			// Somebody else wrote first: the next look starts from that.
 			return failed.join()
 		case err != nil || !moved:
 			return errors.Join(failed.join(), err)
@@ -145,12 +142,12 @@ func (s *Steerer) look(ctx context.Context) error {
 	return failed.join()
 }
 
-// failures are what went wrong in one look, by the ramp or route that it went wrong on. Those
-// are left alone until the next look.
+// failures are the errors of one look by ramp or route. A ramp or route with an error is skipped
+// until the next look.
 type failures map[string]error
 
-// try makes the move that is due on one ramp or route, if one is. The error is one that ends the
-// look.
+// try makes the move that is due on one ramp or route, if there is one. It keeps an error of the
+// move in f; it returns only an error that ends the look.
 func (f failures) try(
 	ctx context.Context, what string, move func(context.Context) (moved bool, err error),
 ) (moved bool, err error) {
@@ -175,7 +172,7 @@ func (f failures) join() error {
 	return errors.Join(all...)
 }
 
-// outrun reports whether a write was refused because it was based on what is past.
+// outrun reports whether a write was refused because somebody else had written first.
 func outrun(err error) bool {
 	_, conflict := errors.AsType[*ledger.VersionConflictError](err)
 	return conflict || errors.Is(err, ledger.ErrRampMoved)
@@ -190,8 +187,8 @@ func (s *Steerer) once(ctx context.Context, failed failures) (moved bool, err er
 	case err != nil:
 		return false, err
 	}
-	// Read after the routing, which may have changed in between: what a ramp does about that is
-	// refused by the ledger, or checked before it is superseded.
+	// Ramps are read after the routing, so they may belong to a newer version. Then the ledger
+	// refuses a step, and ramp checks the version before it supersedes.
 	ramps, err := s.cfg.Ledger.Ramps.List(ctx, false)
 	if err != nil {
 		return false, err

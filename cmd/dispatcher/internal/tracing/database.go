@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Database adds spans of round trips to what another tracer of the database does; without a Tracer
-// it is that one.
+// Database returns a query tracer that adds spans of round trips to another one. For a nil Tracer
+// it returns the other one.
 func (t *Tracer) Database(other pgx.QueryTracer) pgx.QueryTracer {
 	if t == nil {
 		return other
@@ -22,8 +22,8 @@ func (t *Tracer) Database(other pgx.QueryTracer) pgx.QueryTracer {
 		otelpgx.WithDisableConnectionDetailsInAttributes())})
 }
 
-// within records the round trips of a claim, and no others: those of background work would each be
-// a trace. Of errors it tells the code, because their words may hold values.
+// within traces only round trips within a sampled span, such as that of a claim: others would each
+// begin a trace. Of errors it records only the code, because their text may hold values.
 type within struct{ tracer *otelpgx.Tracer }
 
 var (
@@ -44,7 +44,7 @@ func (w within) TraceQueryStart(
 	return w.tracer.TraceQueryStart(ctx, conn, data)
 }
 
-// TraceQueryEnd ends it.
+// TraceQueryEnd ends the span of a statement.
 func (w within) TraceQueryEnd(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryEndData) {
 	if sampled(ctx) {
 		data.Err = plain(data.Err)
@@ -83,7 +83,7 @@ func (w within) TraceCopyFromStart(
 	return w.tracer.TraceCopyFromStart(ctx, conn, data)
 }
 
-// TraceCopyFromEnd ends it.
+// TraceCopyFromEnd ends the span of a COPY.
 func (w within) TraceCopyFromEnd(
 	ctx context.Context, conn *pgx.Conn, data pgx.TraceCopyFromEndData,
 ) {
@@ -93,7 +93,7 @@ func (w within) TraceCopyFromEnd(
 	}
 }
 
-// plain is an error of which only the kind is left.
+// plain reduces an error to its kind; nil stays nil.
 func plain(err error) error {
 	if err == nil {
 		return nil

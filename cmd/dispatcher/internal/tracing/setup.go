@@ -32,9 +32,9 @@ func Configured(getenv func(string) string) bool {
 	return true
 }
 
-// FromEnvironment is a Tracer as the OTEL_* variables of the OpenTelemetry specification say; nil
-// unless they ask for traces. Sampler, limits, headers, certificates and the batches are read by
-// the SDK.
+// FromEnvironment returns a Tracer configured by the OTEL_* variables of the OpenTelemetry
+// specification; nil unless they ask for traces. The SDK itself reads those of sampler, limits,
+// headers, certificates and batches.
 func FromEnvironment(ctx context.Context, version string) (*Tracer, error) {
 	if !Configured(os.Getenv) {
 		return nil, nil
@@ -60,11 +60,11 @@ func FromEnvironment(ctx context.Context, version string) (*Tracer, error) {
 	return t, nil
 }
 
-// OnFailure tells failures of the export, of all tracers of the process, to a function, which must
-// not block.
+// OnFailure sets the function that is called with export failures of all tracers in the process. It
+// must not block.
 func OnFailure(failed func(error)) { otel.SetErrorHandler(otel.ErrorHandlerFunc(failed)) }
 
-// client speaks the protocol that the environment names.
+// client returns the exporter client for the protocol that the environment names.
 func client(getenv func(string) string) (otlptrace.Client, error) {
 	if name := getenv("OTEL_TRACES_EXPORTER"); name != "" && name != "otlp" {
 		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER is %q: otlp and none are known", name)
@@ -83,5 +83,5 @@ func client(getenv func(string) string) (otlptrace.Client, error) {
 		protocol)
 }
 
-// errKey keeps keys of records out of attributes: they are ids or numbers of producers.
+// errKey keeps keys of Kafka records out of attributes: they may be ids or phone numbers.
 var errKey = errors.New("keys are not shown")

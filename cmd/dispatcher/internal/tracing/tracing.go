@@ -5,13 +5,13 @@
 //	setup.go     the exporter, from the standard OTEL_* environment
 //	database.go  spans of statements within a claim
 //
-// A message is traced when the producer's trace is sampled, or when the sampler takes a record
-// without one. Its traceparent (W3C Trace Context, section 3.2) is stored with its envelope, so
-// that any process finds the trace again, however much later. Messages of one claim share the span
-// of the claim by links; no statement has a span for each message.
+// A message is traced if the producer's trace is sampled or, for a record without a trace, if the
+// sampler takes it. Its traceparent (W3C Trace Context, section 3.2) is stored with its envelope,
+// so that any process can continue the trace later. The claim has one span with the spans of its
+// statements; the span of each message is linked with it.
 //
-// A nil Tracer is off: each method then returns at once and allocates nothing. No attribute holds a
-// number, a text, or an id that a producer or a provider has made up.
+// A nil Tracer is off: each method returns at once and allocates nothing. No attribute holds a
+// number, a text, or an id from a producer or a provider.
 package tracing
 
 import (
@@ -35,7 +35,7 @@ type Tracer struct {
 	stop     func(context.Context) error
 }
 
-// New records with a provider. It is not closed with the Tracer.
+// New returns a Tracer that records with a provider. Close does not close the provider.
 func New(provider trace.TracerProvider) *Tracer {
 	return &Tracer{
 		provider: provider, tracer: provider.Tracer(scope),
@@ -43,7 +43,7 @@ func New(provider trace.TracerProvider) *Tracer {
 	}
 }
 
-// Close exports what is left.
+// Close exports the remaining spans.
 func (t *Tracer) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -57,8 +57,8 @@ var w3c = propagation.TraceContext{}
 // traceparent is the name of that header.
 const traceparent = "traceparent"
 
-// Hooks are those of a Kafka client of a consumer group: a span from when a record is fetched until
-// it is polled, below that of the producer.
+// Hooks are the hooks of a Kafka client in a consumer group. They make a span from fetching to
+// polling a record, as a child of the producer's.
 func (t *Tracer) Hooks(group string) []kgo.Hook {
 	if t == nil {
 		return nil
@@ -72,9 +72,10 @@ func (t *Tracer) kotel(options ...kotel.TracerOpt) *kotel.Tracer {
 		kotel.KeyFormatter(func(*kgo.Record) (string, error) { return "", errKey }))...)
 }
 
-// Publishing is for a Kafka client that writes messages: a span from when a record is handed to it
-// until the brokers have answered. It is below that of the record's header traceparent, if there is
-// one, and takes its place there, so that what is received is below it.
+// Publishing returns the options of a Kafka client that produces messages. They make a span from
+// producing a record until the answer of the brokers. Its parent is the record's header
+// traceparent, if there is one. The header is then replaced, so that spans of receivers are
+// children of this one.
 func (t *Tracer) Publishing() []kgo.Opt {
 	if t == nil {
 		return nil
@@ -82,7 +83,7 @@ func (t *Tracer) Publishing() []kgo.Opt {
 	return []kgo.Opt{kgo.WithHooks(publishing{t.kotel()})}
 }
 
-// publishing is a client's hook.
+// publishing is the hook of Publishing.
 type publishing struct{ *kotel.Tracer }
 
 // OnProduceRecordBuffered begins the span.
@@ -100,7 +101,7 @@ func Received(r *kgo.Record) string {
 	return format(trace.SpanContextFromContext(r.Context))
 }
 
-// format is empty for a span that is not sampled.
+// format is the traceparent of a span; empty for one that is not sampled.
 func format(of trace.SpanContext) string {
 	if !of.IsValid() || !of.IsSampled() {
 		return ""
@@ -110,21 +111,21 @@ func format(of trace.SpanContext) string {
 	return carrier[traceparent]
 }
 
-// parse is not valid when the text is none.
+// parse parses a traceparent; the result is invalid if text is none.
 func parse(text string) trace.SpanContext {
 	ctx := w3c.Extract(context.Background(), propagation.MapCarrier{traceparent: text})
 	return trace.SpanContextFromContext(ctx)
 }
 
-// below is a context whose spans are below that of a traceparent.
+// below returns a context whose spans are children of a traceparent.
 func below(ctx context.Context, text string) context.Context {
 	return trace.ContextWithRemoteSpanContext(ctx, parse(text))
 }
 
-// Span is one that has begun; nil is none.
+// Span is a span that has begun; nil records nothing.
 type Span struct{ span trace.Span }
 
-// End ends it. An error, of which only the kind is told, marks it.
+// End ends the span. It records the kind of a non-nil error.
 func (s *Span) End(err error) {
 	if s == nil {
 		return
@@ -135,8 +136,8 @@ func (s *Span) End(err error) {
 	s.span.End()
 }
 
-// Claim begins the span of one claim: a trace of its own, linked with those of the messages.
-// Without any it begins none.
+// Claim begins the span of one claim. It is a trace of its own, linked with those of the traced
+// messages (of). Without such messages it begins none.
 func (t *Tracer) Claim(ctx context.Context, lane string, of []string) (context.Context, *Span) {
 	if t == nil || len(of) == 0 {
 		return ctx, nil
@@ -157,7 +158,7 @@ func (t *Tracer) Claim(ctx context.Context, lane string, of []string) (context.C
 type Claimed struct {
 	Traceparent                         string
 	Lane, Route, Channel, State, Reason string
-	Intake                              string // of a record: fresh, duplicate or conflict
+	Intake                              string // for a record: fresh, duplicate or conflict
 	Attempt                             int
 	RoutingVersion                      int64
 	Began, Ended                        time.Time
@@ -209,8 +210,7 @@ func (s *Span) Answered(outcome, code string, accepted bool) {
 	s.span.End()
 }
 
-// Settled records that the outcome of an attempt was written down, and the state that the message
-// is in from then on.
+// Settled records the settlement of an attempt: its outcome, and the new state of the message.
 func (t *Tracer) Settled(text, channel, outcome, state string, attempt int, began time.Time) {
 	if t == nil || text == "" {
 		return
@@ -223,7 +223,7 @@ func (t *Tracer) Settled(text, channel, outcome, state string, attempt int, bega
 	span.End()
 }
 
-// Receipt records that a receipt, or the want of one, has brought a message to a state.
+// Receipt records the new state of a message after a receipt, or because none came in time.
 func (t *Tracer) Receipt(text, channel, state, cause, code string, attempt int, began time.Time) {
 	if t == nil || text == "" {
 		return
@@ -236,7 +236,7 @@ func (t *Tracer) Receipt(text, channel, state, cause, code string, attempt int, 
 	span.End()
 }
 
-// words are attributes by pairs of name and value, empty values left out.
+// words makes attributes of pairs of name and value, without empty values.
 func words(pairs ...string) []attribute.KeyValue {
 	var all []attribute.KeyValue
 	for i := 0; i+1 < len(pairs); i += 2 {
