@@ -11,9 +11,8 @@ import (
 // HashSize is how many bytes of the SHA-256 of a part of a message are kept.
 const HashSize = 16
 
-// Places in Parts, and their names.
+// Indexes of Parts.
 const (
-	// Indexes of Parts.
 	PartIntake   = iota // where it came from, and what was received
 	PartPlan            // route, version, draw, first choice, segments
 	PartAttempts        // channels, prices, answers, times
