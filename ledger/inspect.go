@@ -15,7 +15,7 @@ import (
 // LeastServer is the oldest supported PostgreSQL, as server_version_num.
 const LeastServer = 150000
 
-// FaultyServer is PostgreSQL 18.0, which is not supported. It loses an update of a counter when two
+// FaultyServer is PostgreSQL 18.0, as server_version_num. It loses an update of a counter when two
 // sessions write it at once, and crashes in other statements. 18.1 does neither.
 const FaultyServer = 180000
 
