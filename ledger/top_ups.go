@@ -61,9 +61,8 @@ type ToppedUp struct {
 // After is the sum of this top-up and all earlier ones, in micros.
 func (u *ToppedUp) After() int64 { return u.Before + u.Micros }
 
-// TopUp adds to a budget and wakes the instances, so that messages waiting for it are planned
-// again. It may return ErrNoLimit, ErrOtherTopUp, ErrTopUpTooLarge, a NotLeftError or a
-// VersionConflictError.
+// TopUp adds to a budget and wakes waiting messages. It may return ErrNoLimit, ErrOtherTopUp,
+// ErrTopUpTooLarge, a NotLeftError or a VersionConflictError.
 func (s *Limits) TopUp(ctx context.Context, u TopUp) (done ToppedUp, err error) {
 	var version int64
 	err = pgx.BeginFunc(ctx, s.reports, func(tx pgx.Tx) error {
