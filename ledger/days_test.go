@@ -96,8 +96,8 @@ func TestAnIdIsRecognisedWhicheverTableHasIt(t *testing.T) {
 	}
 }
 
-// TestAnIdIsStoredOnceAcrossATurnAndMidnight: two processes claim the same messages while the tables
-// of ids are turned. One of them is a day ahead or behind, and a turn behind.
+// TestAnIdIsStoredOnceAcrossATurnAndMidnight: two processes claim the same messages while the
+// tables of ids are turned. One of them is a day ahead or behind, and a turn behind.
 func TestAnIdIsStoredOnceAcrossATurnAndMidnight(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)
@@ -209,8 +209,8 @@ func TestAProcessThatSleptStoresOnTheDayThatItIs(t *testing.T) {
 	}
 }
 
-// otherDays are the partitions that the sessions which wait for a lock have locked, but for those of
-// one day.
+// otherDays are the partitions that the sessions which wait for a lock have locked, but for those
+// of one day.
 const otherDays = `
 	select coalesce(string_agg(distinct c.relname, ' '), '')
 	from pg_locks l join pg_class c on c.oid = l.relation

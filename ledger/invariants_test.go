@@ -121,8 +121,8 @@ func TestGuaranteesOfInvariantsAreThoseOfTheDesign(t *testing.T) {
 
 // everyKind fills a ledger with a message of every kind: m-00000 accepted, with a slot that is held
 // until its receipt; 1 accepted; 2 unknown, with a search; 3 without answer; 4 about to be sent
-// again; 5 rejected; 6 delivered; 7 sent twice, and flagged; 8 accepted by a, and without a receipt by
-// b as well.
+// again; 5 rejected; 6 delivered; 7 sent twice, and flagged; 8 accepted by a, and without a receipt
+// by b as well.
 func everyKind(t testing.TB, r *rig) {
 	t.Helper()
 	apply(t, r.l, ledger.ChannelSpec{

@@ -48,8 +48,8 @@ func (k *keeping) exec(t testing.TB, sql string, args ...any) {
 	}
 }
 
-// message is a message of a day some days ago, with its payload, an attempt and a receipt. Its end is
-// so many days ago; one that has not ended is accepted, and its receipt is awaited.
+// message is a message of a day some days ago, with its payload, an attempt and a receipt. Its end
+// is so many days ago; one that has not ended is accepted, and its receipt is awaited.
 func (k *keeping) message(t testing.TB, id string, age int, ended time.Duration) (seq int64) {
 	t.Helper()
 	day := k.today - ledger.Day(age)
