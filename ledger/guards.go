@@ -18,7 +18,8 @@ type Traffic struct {
 	Messages    int64
 }
 
-// usualTraffic adds up, over the closed days, the messages of one hour of the day.
+// usualTraffic adds up, over the closed days, the messages with a first choice that were received
+// in one hour of the day.
 const usualTraffic = `
 	select f.tenant, f.calling_code, sum(f.messages)::bigint
 	from (select day, max(from_at) as from_at from dispatcher.closings
@@ -26,9 +27,10 @@ const usualTraffic = `
 	join dispatcher.choice_figures f on f.day = d.day and f.hour = d.from_at + $3::interval
 	group by 1, 2`
 
-// Usual returns the traffic of one hour of the day, summed over the last business days before
-// today, and how many of these days are closed. The hour begins offset after the beginning of the
-// day. Days that are not closed are left out of both results. today is the running business day.
+// Usual returns the messages with a first choice that were received in one hour of the day, summed
+// over the last business days before today, and how many of these days are closed. The hour begins
+// offset after the beginning of the day. Days that are not closed are left out of both results.
+// today is the running business day.
 func (s *Guards) Usual(
 	ctx context.Context, today BusinessDay, last int, offset time.Duration,
 ) (all []Traffic, days int, err error) {
@@ -49,8 +51,9 @@ func (s *Guards) Usual(
 	return all, days, wrap("read usual traffic", err)
 }
 
-// Received returns the traffic received in [from, to). It reads the messages of that period, and of
-// two minutes around it, by the primary key: about one second for a million messages.
+// Received returns the messages received in [from, to), without dead records. It reads the messages
+// of that period, and of two minutes around it, by the primary key: about one second for a million
+// messages.
 func (s *Guards) Received(ctx context.Context, from, to time.Time) ([]Traffic, error) {
 	low, high, err := s.seekRange(ctx, from, to)
 	if err != nil {
