@@ -7,32 +7,32 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Action is something that an operator did by hand, other than a change of the routing, of a ramp
-// or of a window, which have records of their own.
+// Action is something that an operator did by hand. Changes of the routing, of ramps and of windows
+// are not among them, because they have records of their own.
 type Action struct {
 	// ID is that of the row; 0 for a settled ambiguity, which is recorded with the ambiguity.
 	ID int64
 	At time.Time
-	// Author is whom the command or the console was told. Login is that of the database; empty
+	// Author is the name given to the command or the console. Login is that of the database; empty
 	// where it was not recorded.
 	Author, Login string
-	// Name is cancel, pause, resume, replay, test or settle, Subject the id of a message or what it
-	// was done to, As what became of it where that was said.
+	// Name is cancel, pause, resume, replay, test or settle. Subject is the id of a message, or
+	// what else was acted on. As is the resolution of a settled ambiguity, else empty.
 	Name, Subject, As string
-	// Reason is for operators: people write numbers into it.
+	// Reason may contain phone numbers, because people write them into it. It is for operators only.
 	Reason string
 }
 
-// ActionFilter says which actions are meant. The zero value means all.
+// ActionFilter selects actions. The zero value selects all.
 type ActionFilter struct {
-	// Below leaves out the action with this ID and newer ones, for the next page; 0 for none.
+	// Below selects IDs lower than this one, to read the next page; 0 for no bound.
 	Below int64
-	// Recorded leaves out settled ambiguities, which have no ID to begin a page below.
+	// Recorded leaves out settled ambiguities, because they have no ID to page by.
 	Recorded bool
 }
 
-// Actions lists those that match, limit at most: the newest first, and with Recorded the one with
-// the highest ID, because pages begin below an ID and clocks may differ.
+// Actions lists the actions that match, limit at most, newest first. With Recorded they are ordered
+// by ID, highest first, because pages begin below an ID and clocks may differ.
 func (s *Audits) Actions(ctx context.Context, f *ActionFilter, limit int) ([]Action, error) {
 	actions, err := rows(ctx, s.db, pgx.RowToStructByPos[Action], `
 		select a.id, a.at, a.author, a.login, a.action, a.subject, a.told, a.reason
@@ -49,8 +49,8 @@ func (s *Audits) Actions(ctx context.Context, f *ActionFilter, limit int) ([]Act
 	return actions, wrap("list operators' actions", err)
 }
 
-// Note records an action of which nothing else in the ledger says who did it. Time and login are the
-// database's own.
+// Note records an action whose author is recorded nowhere else in the ledger. The database sets
+// time and login.
 func (s *Audits) Note(ctx context.Context, a *Action) error {
 	_, err := s.hot.Exec(ctx, `
 		insert into dispatcher.operator_actions (author, reason, action, subject)

@@ -36,7 +36,7 @@ func TestActionsOfOperatorsAreListedNewestFirst(t *testing.T) {
 	}
 }
 
-// TestActionsHaveSettledAmbiguities in the order of time among the others, but not in pages, which
+// TestActionsHaveSettledAmbiguities among the others in order of time, but not in pages, which
 // begin below an ID.
 func TestActionsHaveSettledAmbiguities(t *testing.T) {
 	t.Parallel()

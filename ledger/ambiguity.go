@@ -6,14 +6,14 @@ import (
 	"dispatcher/provider"
 )
 
-// Ambiguities are the submissions of which nobody knows whether the provider took them, and what is
-// done to find out.
+// Ambiguities stores the submissions that the provider may or may not have taken, and how this is
+// resolved.
 type Ambiguities struct{ *db }
 
-// Step is how it is tried to learn what became of a submission that nobody answered.
+// Step is a way to find out whether the provider took a submission that it did not answer.
 type Step string
 
-// Steps, in the order in which they are thought of. A receipt counts under all of them.
+// Steps, the preferred ones first. A receipt with the key resolves the ambiguity under each.
 const (
 	SameKey      Step = "same_key" // submit again under the same key, which the provider recognises
 	Lookup       Step = "lookup"   // ask the provider for the key
@@ -32,17 +32,17 @@ const (
 	Unresolved ResolvedAs = "final"     // nobody knows; booked as possibly billable
 )
 
-// Ambiguity is about a submission of which nobody knows whether the provider took it.
+// Ambiguity is about a submission of which it is not known whether the provider took it.
 type Ambiguity struct {
-	// Key is its Submission.Key. Attempts that repeat it under the same key are the same ambiguity.
+	// Key is its Submission.Key. All attempts under the same key are one ambiguity.
 	Key  string
 	Step Step
 	// Until is when the search ends, by the database's clock.
 	Until time.Time
-	// Account stands for the settings of the channel: only under the same ones does the provider
-	// know the key.
+	// Account identifies the settings of the channel: the provider knows the key only under the same
+	// settings.
 	Account string
-	// NextAt is when the next try is due; not used with a ResolvedAs.
+	// NextAt is when the next try is due; ignored when ResolvedAs is set.
 	NextAt time.Time
 	// ResolvedAs is set when the ambiguity ends with this settlement.
 	ResolvedAs ResolvedAs
@@ -59,24 +59,25 @@ type OpenAmbiguity struct {
 	First    int     // number of the first one
 	OpenedAt time.Time
 	Asked    int // tries so far
-	// Answer is what became known of the submission meanwhile, by a late answer or a receipt: a
-	// word of audit.attempts.outcome, "unknown" as long as nothing is. It is the yes or no to the
-	// latest attempt under its key, which is Settled then, or what is known of the first one.
-	// Receipt is Delivered or Undelivered when a receipt has said so.
-	Answer  string
+	// Answer is what a late answer or a receipt has told about the submission: a word of
+	// audit.attempts.outcome, "unknown" for nothing. It is the outcome of the latest attempt under
+	// its key if that is accepted or rejected, else the outcome of the first one.
+	Answer string
+	// Settled says that the outcome of the latest attempt is not unknown.
 	Settled bool
+	// Receipt is the receipt state of the first attempt; empty for none.
 	Receipt State
 	// Reference holds the provider's ids of the parts that the latest attempt got accepted before
-	// it got no answer. A provider may give none.
+	// an answer was missing. A provider may give none.
 	Reference string
-	// Await is for how long receipts are awaited once the submission turns out to have been taken:
+	// Await is for how long receipts are awaited if the submission turns out to have been taken:
 	// Settlement.Await of the latest attempt, by the routing that it was sent under.
 	Await time.Duration
 }
 
-// Answered reports whether what became known of the first attempt tells of the submission. A yes or
-// no does. That the first attempt was refused, or never left, tells nothing once another has
-// repeated it under the same key.
+// Answered reports whether Answer tells what became of the submission. Accepted and rejected do.
+// That the first attempt was refused, or never left, says nothing when another one has repeated it
+// under the same key.
 func (o *OpenAmbiguity) Answered() bool {
 	switch o.Answer {
 	case provider.Unknown.String():
@@ -87,7 +88,8 @@ func (o *OpenAmbiguity) Answered() bool {
 	return o.Attempt.Number == o.First
 }
 
-// Repeats reports whether the message waits to be submitted again under the key, or is being so.
+// Repeats reports whether the message waits to be submitted again under the key, or is being
+// submitted.
 func (o *OpenAmbiguity) Repeats() bool { return o.Message.SameKey == o.Key }
 
 // Resolution ends an ambiguity.
@@ -97,15 +99,14 @@ type Resolution struct {
 	As  ResolvedAs
 	// Author and Note say who decided and why; empty for the dispatcher itself.
 	Author, Note string
-	// Settlement settles the latest attempt with what was found out late; nil when it stays
-	// unknown.
+	// Settlement settles the latest attempt with what was found out; nil when it stays unknown.
 	Settlement *Settlement
-	// Move takes the message on where Settlement does not; nil leaves that to Settlement.
+	// Move changes the state of the message where Settlement does not; nil leaves that to
+	// Settlement.
 	Move *Move
 }
 
-// Move takes a message on of which nobody knows whether it was taken, or that waits to be submitted
-// again.
+// Move is the new state of a message that is unknown, or that waits to be submitted again.
 type Move struct {
 	State             State // Unknown, Retry, Failed, Delivered or Undelivered
 	Reason            string

@@ -18,13 +18,13 @@ type AmbiguityRecord struct {
 	Code                      string // why there was no answer
 	Step                      Step
 	OpenedAt                  time.Time
-	Until                     time.Time // when the search ends, or ended
-	Asked                     int
+	Until                     time.Time  // when the search ends, or ended
+	Asked                     int        // tries so far
 	ResolvedAs                ResolvedAs // empty while it is open
 	Author, Note              string
 }
 
-// ambiguityRecords reads ambiguities for people; what follows is a condition.
+// ambiguityRecords reads AmbiguityRecords. A condition is appended to it.
 const ambiguityRecords = `
 	select m.seq, m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments,
 	  a.price_micros, a.currency, coalesce(a.provider_code, ''),
@@ -38,15 +38,15 @@ const ambiguityTables = `from facts.ambiguous d
 	join facts.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
 	`
 
-// AmbiguousFilter says which ambiguous attempts are meant. The zero value means all that are still
-// being resolved.
+// AmbiguousFilter selects ambiguous attempts. The zero value selects all that are still being
+// resolved.
 type AmbiguousFilter struct {
-	// Ended includes those that ended without anybody knowing.
+	// Ended includes those that ended without it becoming known whether they were taken.
 	Ended bool
 	// Channel, Lane and Tenant are names, Code is why there was no answer; empty means any.
 	Channel, Lane, Tenant, Code string
-	// Since leaves out what became ambiguous before that time, and Before what did at that time or
-	// later; zero means any time.
+	// Since and Before bound when the attempt became ambiguous: at Since or later, and earlier than
+	// Before. Zero means any time.
 	Since, Before time.Time
 }
 
@@ -76,7 +76,7 @@ func (s *Ambiguities) List(
 	return s.After(ctx, f, &AmbiguityRecord{}, limit)
 }
 
-// After is List of those behind one that was listed before, so that all can be read page by page.
+// After is List of the attempts after one that was listed before, to read all page by page.
 func (s *Ambiguities) After(
 	ctx context.Context, f *AmbiguousFilter, last *AmbiguityRecord, limit int,
 ) ([]AmbiguityRecord, error) {
@@ -93,7 +93,7 @@ func (s *Ambiguities) Count(ctx context.Context, f *AmbiguousFilter) (n int64, e
 	return n, wrap("count ambiguous attempts", err)
 }
 
-// of are all ambiguities about one message.
+// of are all ambiguities of one message.
 func (s *Ambiguities) of(ctx context.Context, seq int64) ([]AmbiguityRecord, error) {
 	return rows(ctx, s.db, scanAmbiguityRecord, ambiguityRecords+
 		`d.message_seq = $1 order by d.attempt`, seq)
@@ -107,8 +107,8 @@ func scanAmbiguityRecord(r pgx.CollectableRow) (d AmbiguityRecord, err error) {
 	return d, err
 }
 
-// ContradictionRecord is an attempt that its provider answered it did not take, and that a receipt
-// of the same provider calls delivered. It holds no number and no text.
+// ContradictionRecord is an attempt that its provider denied, and that a receipt of the same
+// provider says was delivered. It holds no number and no text.
 type ContradictionRecord struct {
 	ID, Lane, Tenant, Channel string
 	Attempt                   int
@@ -120,10 +120,10 @@ type ContradictionRecord struct {
 	PossibleDuplicate        bool
 }
 
-// recentContradictions is for how long contradictions are listed among what is open.
+// recentContradictions is for how long a contradiction counts as open.
 const recentContradictions = 7 * 24 * time.Hour
 
-// Contradictions lists those that match, oldest first, limit at most. Those that are older than
+// Contradictions lists those that match, oldest first, limit at most. Contradictions older than
 // seven days count as ended.
 func (s *Ambiguities) Contradictions(
 	ctx context.Context, f *AmbiguousFilter, limit int,
@@ -154,8 +154,8 @@ func scanContradiction(r pgx.CollectableRow) (c ContradictionRecord, err error) 
 	return c, err
 }
 
-// otherIDs are the ids by which receipts with our key name the attempts of a message, and their
-// answers do not, by attempt.
+// otherIDs are the ids in receipts with our key that the answers to the attempts did not name, by
+// attempt.
 func (s *Ambiguities) otherIDs(ctx context.Context, seq int64) (map[int][]string, error) {
 	type named struct {
 		attempt   int

@@ -10,19 +10,18 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// recordAmbiguities writes down what a batch of settlements says about ambiguities. It goes with
-// them in one transaction, after them, and only when there is something to write; lockRepeated
-// comes before them.
+// recordAmbiguities stores what a batch of settlements says about ambiguities. It runs after them
+// in the same transaction, and only when there is something to store; lockRepeated runs before
+// them.
 //
-//   - repeated keeps the key under which a message is submitted again, or forgets it. It passes
-//     over a message that somebody else has locked: the settlement has not moved that one, or it
-//     would have it locked itself, and must not wait for it after channels.
-//   - opened begins an ambiguity, or goes on with it when an attempt under the same key was
-//     settled. It looks whether the attempt is unknown: a settlement that comes twice or late opens
-//     nothing.
-//   - the end leaves the price of a submission to the latest attempt under its key: the provider
-//     bills it once. What was accepted keeps its price when a later attempt under the key was
-//     rejected.
+//   - "repeated" stores the key under which a message is submitted again, or removes it. It skips
+//     locked messages: if the settlement had moved such a message, it would itself hold the lock,
+//     and it must not wait for a message after it has locked channels.
+//   - "opened" begins an ambiguity, or continues it when an attempt under the same key was settled.
+//     It checks that the attempt is unknown, so that a repeated or late settlement opens nothing.
+//   - The last statement moves the price of a submission to the latest attempt under its key,
+//     because the provider bills it once. An accepted attempt keeps its price when a later attempt
+//     under the key was rejected.
 var recordAmbiguities = ofDay(named(ambiguityNames, `
 	with given as (
 	  select * from unnest(@seqs::bigint[], @attempts::smallint[], @keys::text[], @accounts::text[],
@@ -59,7 +58,7 @@ var recordAmbiguities = ofDay(named(ambiguityNames, `
 	  and (a.outcome = 'unknown'
 	    or a.outcome = 'accepted' and o.verdict is distinct from 'not_taken')`))
 
-// ambiguityNames are of ambiguityArrays.
+// ambiguityNames are the parameters from ambiguityArrays.
 var ambiguityNames = []string{
 	"seqs", "attempts", "keys", "accounts", "steps", "untils", "next_ats", "verdicts", "repeats",
 	"partly",
@@ -92,23 +91,22 @@ func ambiguityArrays(order []*Settlement) []any {
 	return []any{seq, attempt, key, account, step, until, next, verdict, repeat, partly}
 }
 
-// lockRepeated locks attempts in their order: those that are settled and, where one comes after
-// another of which nobody knew, those before it. Without it recordAmbiguities, which takes the
-// price of these away, and others in settle would lock them too late.
+// lockRepeated locks the attempts that are settled, in their order, and the earlier attempts of
+// their messages where one of these may have been unknown. Otherwise recordAmbiguities, which sets
+// their price to 0, and "others" in settle would lock them out of order.
 var lockRepeated = ofDay(`
 	select from unnest($1::bigint[], $2::smallint[], $3::boolean[]) as g(seq, attempt, after)
 	join dispatcher.attempts a on a.message_seq = g.seq and a.attempt <= g.attempt
 	  and (a.attempt = g.attempt or g.after)
 	order by a.message_seq, a.attempt for update of a`)
 
-// afterUnknown reports whether the attempt may be one after another of which nobody knew whether it
-// was taken.
+// afterUnknown reports whether the attempt may follow one that was unknown.
 func (s *Settlement) afterUnknown() bool {
 	return s.Attempt > 1 && (s.Ambiguity != nil || s.State == Unknown || s.PossibleDuplicate)
 }
 
-// repeatArrays are the parameters of lockRepeated; nil when no settlement comes after an attempt of
-// which nobody knew.
+// repeatArrays are the parameters of lockRepeated; nil when no settlement follows an unknown
+// attempt.
 func repeatArrays(order []*Settlement) []any {
 	if !slices.ContainsFunc(order, (*Settlement).afterUnknown) {
 		return nil
@@ -122,8 +120,8 @@ func repeatArrays(order []*Settlement) []any {
 	return []any{seq, attempt, after}
 }
 
-// ambiguityColumns are the columns of an ambiguity d, of its first attempt f and its latest one a,
-// and of message m, for scanAmbiguity.
+// ambiguityColumns are the columns that scanAmbiguity reads: of ambiguity d, its first attempt f,
+// its latest attempt a, and message m.
 const ambiguityColumns = messageColumns + `, p.envelope,
 	  a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
 	  d.key, d.account, d.step, d.until, d.attempt, d.opened_at, d.asked,
@@ -132,17 +130,17 @@ const ambiguityColumns = messageColumns + `, p.envelope,
 	  a.outcome is distinct from 'unknown', coalesce(f.receipt_state, ''),
 	  coalesce(a.provider_reference, ''), d.part_taken, coalesce(a.receipts_within, interval '0')`
 
-// ambiguityJoins add to ambiguity d what ambiguityColumns name.
+// ambiguityJoins join to ambiguity d the tables that ambiguityColumns name.
 const ambiguityJoins = `
 	join dispatcher.messages m on m.seq = d.message_seq
 	left join dispatcher.payloads p on p.seq = d.message_seq
 	join dispatcher.attempts f on f.message_seq = d.message_seq and f.attempt = d.attempt
 	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last`
 
-// leaseAmbiguities leases the ambiguities that are due, and those about which an answer or a
-// receipt has told something: nobody else gets them before the lease is over. Their attempts are
-// looked up by their keys: a join could read those of all days. That the first attempt was refused
-// or never left says nothing about one that repeated it under the same key.
+// leaseAmbiguities leases the ambiguities that are due, and those for which an answer or a receipt
+// has come. No other instance gets them before the lease is over. Their attempts are looked up by
+// key: a join could read the attempts of all days. That the first attempt was refused or never left
+// says nothing about a later one under the same key.
 const leaseAmbiguities = `
 	with due as materialized (
 	  select d.message_seq, d.key from dispatcher.ambiguous d
@@ -162,18 +160,18 @@ const leaseAmbiguities = `
 	)
 	select array_agg(message_seq), array_agg(key) from leased`
 
-// readAmbiguities reads ambiguities by their keys, leaving out those that were closed meanwhile. It
-// comes after leaseAmbiguities, which locks the newest version of an ambiguity while all else it
-// saw may be older: what one settlement says of an ambiguity and of its attempt is read together
-// here.
+// readAmbiguities reads ambiguities by their keys, without those that were closed meanwhile. It
+// runs after leaseAmbiguities, as a separate statement: that one locks the newest version of an
+// ambiguity, but the other rows that it read may be older. Here an ambiguity and its attempts are
+// read as of one moment.
 const readAmbiguities = `
 	select ` + ambiguityColumns + ` from unnest($1::bigint[], $2::text[]) as n(seq, key)
 	join dispatcher.ambiguous d on d.message_seq = n.seq and d.key = n.key
 	  and d.closed_at is null` + ambiguityJoins + `
 	order by d.opened_at`
 
-// Due picks up to limit open ambiguities that are due, or have been answered meanwhile,
-// and keeps others from those that are due for the lease.
+// Due returns up to limit open ambiguities that are due, or that an answer or a receipt has come
+// for. It leases them: no other instance gets them before lease is over.
 func (s *Ambiguities) Due(
 	ctx context.Context, limit int, lease time.Duration,
 ) ([]OpenAmbiguity, error) {
@@ -205,9 +203,9 @@ func scanAmbiguity(r pgx.CollectableRow) (OpenAmbiguity, error) {
 	return d, err
 }
 
-// Of is the latest ambiguity of a message of which nobody knows whether it was taken: an
-// open one, or one that ended without anybody knowing. With last it is that one whose latest
-// attempt has this number; 0 stands for any. It returns ErrNotAmbiguous when there is none.
+// Of returns the latest unresolved ambiguity of a message: an open one, or one that ended without
+// it becoming known whether the message was taken. last selects the one whose latest attempt has
+// this number; 0 means any. It returns ErrNotAmbiguous when there is none.
 func (s *Ambiguities) Of(ctx context.Context, id string, last int) (OpenAmbiguity, error) {
 	r, err := s.reports.Query(ctx, `
 		select `+ambiguityColumns+`
@@ -225,10 +223,10 @@ func (s *Ambiguities) Of(ctx context.Context, id string, last int) (OpenAmbiguit
 	return d, wrap("look for an ambiguity", err)
 }
 
-// ErrNotAmbiguous means that what became of a message is known, or that there is no such message.
+// ErrNotAmbiguous means that the outcome of a message is known, or that there is no such message.
 var ErrNotAmbiguous = errors.New("this message is not ambiguous")
 
-// Postpone sets when an ambiguity is looked at again, unless it has been closed.
+// Postpone sets when an open ambiguity is due next. It does nothing when it has been closed.
 func (s *Ambiguities) Postpone(ctx context.Context, seq int64, key string, until time.Time) error {
 	_, err := s.hot.Exec(ctx, `
 		update dispatcher.ambiguous set next_at = $3 where message_seq = $1 and key = $2
@@ -236,20 +234,22 @@ func (s *Ambiguities) Postpone(ctx context.Context, seq int64, key string, until
 	return wrap("postpone an ambiguity", err)
 }
 
-// lockResolved and lockMessage lock what is resolved in the order of settlements and receipts, by
-// statements of their own: resolveAmbiguity has to see what those it waited for have committed. A
-// settlement that goes before has the attempt locked already. It locks no channel, for the attempt
-// was answered before, with unknown.
+// lockResolved and lockMessage lock the attempts and the message, in the order of settlements and
+// receipts. They are separate statements, so that resolveAmbiguity sees what the transactions that
+// it waited for have committed. A settlement in the same transaction has locked the attempt
+// already. It locks no channel, because the attempt gave back its slot with its first outcome,
+// unknown.
 var (
 	lockResolved = ofDay(`select from dispatcher.attempts where message_seq = $1
 		order by attempt for update`)
 	lockMessage = ofDay(`select from dispatcher.messages where seq = $1 for update`)
 )
 
-// resolveAmbiguity closes an ambiguity, also one that was closed without knowing, and takes its
-// message on where no settlement can. Its attempts and its message are locked. While it is being
-// submitted again under the key, nothing is resolved: its answer may be the truth. Nor is anything
-// that a late answer or a receipt has proved otherwise meanwhile.
+// resolveAmbiguity closes an ambiguity, also one that had ended as final or resent, and moves its
+// message where no settlement can. Its attempts and its message are locked. While the message is
+// being submitted again under the key, nothing is resolved, because the answer to that may be the
+// truth. Nothing is resolved either when a late answer or a receipt has proved something else
+// meanwhile.
 var resolveAmbiguity = ofDay(`
 	with held as (
 	  select seq from dispatcher.messages where seq = @seq and (same_key is distinct from @key
@@ -297,9 +297,8 @@ var resolveAmbiguity = ofDay(`
 	)
 	select exists (select from closed)`)
 
-// Resolve ends an ambiguity, and says whether there was one to end: an ambiguity that somebody else
-// has ended with certainty is left as it is, and so is one whose message is being submitted again
-// just now. It is one transaction.
+// Resolve ends an ambiguity in one transaction, and reports whether it did. An ambiguity that has
+// ended with certainty is left as it is, and so is one whose message is being submitted again.
 func (s *Ambiguities) Resolve(ctx context.Context, j *Resolution) (ended bool, err error) {
 	tx, err := s.hot.Begin(ctx)
 	if err != nil {

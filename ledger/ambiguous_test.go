@@ -13,8 +13,8 @@ import (
 	"dispatcher/provider"
 )
 
-// openAmbiguity settles the attempt of one message without an answer and opens an ambiguity that is
-// due at once.
+// openAmbiguity settles the attempt of one message as unknown, and opens an ambiguity that is due
+// at once.
 func openAmbiguity(
 	t *testing.T, step ledger.Step,
 ) (*ledger.Ledger, ledger.Message, func(sql string) string) {
@@ -53,7 +53,7 @@ func resolve(t *testing.T, l *ledger.Ledger, j ledger.Resolution) bool {
 	return ended
 }
 
-// final is the resolution that nobody will know.
+// final is the resolution that the outcome stays unknown.
 func final(m ledger.Message) ledger.Resolution {
 	return ledger.Resolution{
 		Seq: m.Seq, Key: "k", As: ledger.Unresolved, Author: "ops", Note: "asked the carrier",
@@ -170,8 +170,8 @@ func TestAResendIsAllowedOnceAndFlagged(t *testing.T) {
 	}
 }
 
-// TestARepeatThatNeverCameToItsTurnEndsUnknown: the channel was closed for as long as the search
-// lasted.
+// TestARepeatThatNeverCameToItsTurnEndsUnknown: the channel could not send for as long as the
+// search lasted.
 func TestARepeatThatNeverCameToItsTurnEndsUnknown(t *testing.T) {
 	t.Parallel()
 	l, m, see := openAmbiguity(t, ledger.SameKey)
@@ -202,7 +202,7 @@ func claimAgain(t *testing.T, l *ledger.Ledger, see func(string) string) {
 	}
 }
 
-// repeat settles attempt n, made under the key, without an answer.
+// repeat settles attempt n, made under the same key, as unknown.
 func repeat(m ledger.Message, n int) ledger.Settlement {
 	s := unknown(m)
 	s.Attempt, s.State, s.Pinned, s.NextAt = n, ledger.Retry, "a", time.Now().Add(time.Hour)
@@ -239,8 +239,8 @@ func TestTheLatestAttemptUnderAKeyCarriesThePriceOfTheSubmission(t *testing.T) {
 	}
 }
 
-// TestARepeatedSubmissionLocksItsAttemptsInOrder: the settlement takes the price of the first one
-// away, and receipts lock the first one first.
+// TestARepeatedSubmissionLocksItsAttemptsInOrder: the settlement sets the price of the first
+// attempt to 0, and receipts lock the first attempt first.
 func TestARepeatedSubmissionLocksItsAttemptsInOrder(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -272,8 +272,8 @@ func TestARepeatedSubmissionLocksItsAttemptsInOrder(t *testing.T) {
 }
 
 // TestASettlementWaitsForNoMessageThatAnotherHasMoved: two instances close lost attempts, one of
-// which both take for lost. Whoever comes second has a channel locked by then, for which a claim
-// waits that repeats what the first has closed.
+// them the same. The second one then has a channel locked. A claim that repeats the attempt which
+// the first has closed waits for that channel.
 func TestASettlementWaitsForNoMessageThatAnotherHasMoved(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -297,9 +297,9 @@ func TestASettlementWaitsForNoMessageThatAnotherHasMoved(t *testing.T) {
 	}
 }
 
-// TestLateAnswersLockMessagesInOrder: two batches each have a late answer about one message, and
-// the answer of the resend of the other. While somebody else has the first message they queue for
-// it, before either has the second.
+// TestLateAnswersLockMessagesInOrder: two batches each have a late answer to one message, and the
+// answer to the resend of the other. While the first message is locked they queue for it, before
+// either has locked the second.
 func TestLateAnswersLockMessagesInOrder(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)
@@ -352,8 +352,8 @@ func TestNothingIsResolvedWhileTheMessageIsSubmittedAgain(t *testing.T) {
 	}
 }
 
-// TestALateWordAboutAnEarlierAttemptKeepsTheKeyOfTheLatest: whoever made the first submission knows
-// nothing of its repetition.
+// TestALateWordAboutAnEarlierAttemptKeepsTheKeyOfTheLatest: the instance that made the first
+// submission does not know of the repetition.
 func TestALateWordAboutAnEarlierAttemptKeepsTheKeyOfTheLatest(t *testing.T) {
 	t.Parallel()
 	l, m, see := openAmbiguity(t, ledger.SameKey)
@@ -370,8 +370,7 @@ func TestALateWordAboutAnEarlierAttemptKeepsTheKeyOfTheLatest(t *testing.T) {
 	}
 }
 
-// TestAnAmbiguityThatIsClosedWhileItIsPickedIsNotGivenAway: whoever looks for ambiguities has
-// leased it by then.
+// TestAnAmbiguityThatIsClosedWhileItIsPickedIsNotGivenAway: it was leased before it was closed.
 func TestAnAmbiguityThatIsClosedWhileItIsPickedIsNotGivenAway(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -395,8 +394,8 @@ func TestAnAmbiguityThatIsClosedWhileItIsPickedIsNotGivenAway(t *testing.T) {
 	}
 }
 
-// TestAReceiptForARepeatedSubmissionReachesTheMessage: the receipt names the first attempt, the
-// message stands at the second.
+// TestAReceiptForARepeatedSubmissionReachesTheMessage: the receipt names the first attempt, and the
+// message is at the second.
 func TestAReceiptForARepeatedSubmissionReachesTheMessage(t *testing.T) {
 	t.Parallel()
 	for _, state := range []provider.ReceiptState{
@@ -476,8 +475,8 @@ func TestAnAnsweredAttemptOpensNoAmbiguity(t *testing.T) {
 	}
 }
 
-// TestAnAmbiguityIsToldWithWhatItsLatestAttemptSays, also when that is settled at the moment at
-// which somebody looks for ambiguities: a resolution uses by it, and would await no receipts.
+// TestAnAmbiguityIsToldWithWhatItsLatestAttemptSays, also when that attempt is settled while Due
+// runs. Otherwise a resolution would use old values and await no receipts.
 func TestAnAmbiguityIsToldWithWhatItsLatestAttemptSays(t *testing.T) {
 	t.Parallel()
 	l := open(t)

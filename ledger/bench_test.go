@@ -13,8 +13,8 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// BenchmarkClaimSettle measures messages per second through claim and settle, 500 a
-// batch, over a durable server (fsync on), three channels with four windows each.
+// BenchmarkClaimSettle measures messages per second through claim and settlement, 500 a batch, on a
+// durable server (fsync on), with three channels of four windows each.
 func BenchmarkClaimSettle(b *testing.B) {
 	for _, connections := range []int{1, 2, 4} {
 		b.Run(fmt.Sprintf("connections=%d", connections), func(b *testing.B) {
@@ -45,10 +45,10 @@ func BenchmarkClaimSettle(b *testing.B) {
 	}
 }
 
-// BenchmarkCursors compares claim and settle of 500 with no cursor, one and three, locked and moved
-// by each claim. The three take turns over one durable server, so that a machine whose speed drifts
-// treats them alike, and medians are compared: ratio/1 is the speed with one cursor by that
-// without.
+// BenchmarkCursors compares claim and settlement of 500 messages with no cursor, one and three,
+// each locked and moved by each claim. The three cases alternate on one durable server, so that a
+// change in the machine's speed affects them alike, and medians are compared: ratio/1 is the speed
+// with one cursor divided by the speed without.
 func BenchmarkCursors(b *testing.B) {
 	s := ledgertest.Server(b, map[string]string{
 		"fsync": "on", "synchronous_commit": "on",
@@ -111,9 +111,9 @@ func claimMoving(b *testing.B, l *ledger.Ledger, c ledger.Claim) {
 	settleAll(b, l, accepted(claimed))
 }
 
-// BenchmarkClaimers measures 1, 2, 4 and 8 claimers, each with a connection of its own, that take
-// 500 messages at a time from the four windows of one and the same channel, over a durable server.
-// lock is the median of what a claim waited for the others, by the database's clock.
+// BenchmarkClaimers measures 1, 2, 4 and 8 claimers, each with its own connection, that take 500
+// messages at a time from the four windows of one channel, on a durable server. lock is the median
+// of how long a claim waited for the others, by the database's clock.
 func BenchmarkClaimers(b *testing.B) {
 	for _, claimers := range []int{1, 2, 4, 8} {
 		b.Run(fmt.Sprintf("claimers=%d", claimers), func(b *testing.B) {
@@ -159,9 +159,9 @@ func reportPercentiles(b *testing.B, name string, took []time.Duration) {
 	}
 }
 
-// BenchmarkScopes measures a claim of 500 messages, without its settlement, that touches 0, 1, 10
-// and 500 tenants' limits, where 10 and where 1 000 tenants have one. The cases take turns over one
-// server, and medians are reported: what counts are the scopes touched, not those that exist.
+// BenchmarkScopes measures a claim of 500 messages, without its settlement, that uses 0, 1, 10 and
+// 500 limits of tenants, where 10 and where 1 000 tenants have one. The cases alternate on one
+// server, and medians are reported. The cost depends on the scopes used, not on those that exist.
 func BenchmarkScopes(b *testing.B) {
 	cases := []struct{ exist, touched int }{{10, 0}, {10, 1}, {10, 10}, {1000, 0}, {1000, 1}, {
 		1000, 10,
@@ -205,8 +205,8 @@ func BenchmarkScopes(b *testing.B) {
 	}
 }
 
-// timeClaim is how long it takes to claim messages that all fit, each under its tenant's limit. The
-// decision is the least that does it.
+// timeClaim is how long it takes to claim messages that all fit, each under its tenant's limit,
+// with the cheapest decision.
 func timeClaim(
 	b *testing.B, l *ledger.Ledger, messages []ledger.Message, scopes []ledger.ScopeRef,
 ) time.Duration {
@@ -242,8 +242,8 @@ func timeClaim(
 	return time.Since(began)
 }
 
-// BenchmarkDue measures a claim that picks up 500 rows that came due out of 20 000: those of one
-// tenant, of two and of 100, and without a queue that does not fit.
+// BenchmarkDue measures a claim that picks up 500 of 20 000 due rows, of one tenant, of two and of
+// 100, and a claim for which all due rows fit.
 func BenchmarkDue(b *testing.B) {
 	for _, tenants := range []int{0, 1, 2, 100} {
 		b.Run(fmt.Sprintf("tenants=%d", tenants), func(b *testing.B) {
@@ -292,9 +292,9 @@ func manyLimits(name string) ledger.ChannelSpec {
 	}}
 }
 
-// BenchmarkAddedLimit measures how long a document with new limits of a day holds claims up, in a
-// day with so many attempts: how long applying took, and the longest claim beside it. With tenant
-// and prefix, the messages are read as well.
+// BenchmarkAddedLimit measures how long a document with new limits of a day holds claims up, on a
+// day with many attempts: how long Apply took, and the longest claim meanwhile. With a tenant and a
+// prefix, the messages are read as well.
 func BenchmarkAddedLimit(b *testing.B) {
 	const attempts = 1_000_000
 	countries := make([]admission.Scope, 250)
@@ -352,7 +352,7 @@ func BenchmarkAddedLimit(b *testing.B) {
 }
 
 // BenchmarkClaimWithOptOuts claims new messages with an empty opt-out list and with a million
-// entries, of which none is about them.
+// entries, none of which is for them.
 func BenchmarkClaimWithOptOuts(b *testing.B) {
 	for _, entries := range []int{0, 1_000_000} {
 		b.Run(fmt.Sprint(entries), func(b *testing.B) {

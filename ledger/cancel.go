@@ -6,13 +6,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ReasonCancelled is why a message failed that an operator has cancelled.
+// ReasonCancelled is the reason of a failed message that an operator cancelled.
 const ReasonCancelled = "cancelled"
 
-// Cancellation ends a message that has not left.
+// Cancellation ends a message that has not been sent.
 type Cancellation struct {
 	Seq int64
-	// State and Attempts are those that the caller has seen and composed the event for.
+	// State and Attempts are those that the caller read and composed Notice for.
 	State          State
 	Attempts       int
 	Author, Reason string
@@ -24,9 +24,9 @@ var cancelNames = []string{
 	"seq", "state", "attempts", "author", "why", "notice_key", "notice_value",
 }
 
-// cancelMessage ends a message that is locked, if it is as the caller has seen it and nothing of it
-// is, or may be, with a provider. A claim has either locked the message before, and then it is
-// sending by now, or finds that it does not come due any more.
+// cancelMessage ends a locked message if it is as the caller read it, and no attempt of it was or
+// may have been taken. A claim that locked the message first has made it sending by now; a later
+// claim does not find it due any more.
 var cancelMessage = ofDay(named(cancelNames, `
 	with ended as (
 	  update dispatcher.messages m set state = 'failed', reason = 'cancelled', next_at = null,
@@ -46,9 +46,9 @@ var cancelMessage = ofDay(named(cancelNames, `
 	)
 	select exists (select from ended)`))
 
-// Cancel ends a message, and says whether it did: a message that is not as it was seen, or of which
-// anything may be with a provider, is left as it is. It waits for a claim or a settlement that has
-// the message in hand. It is one transaction.
+// Cancel ends a message in one transaction, and reports whether it did. A message that has changed
+// since the caller read it is left as it is, and so is one of which an attempt was or may have been
+// taken. Cancel waits for a claim or a settlement that has the message locked.
 func (s *Messages) Cancel(ctx context.Context, c *Cancellation) (ended bool, err error) {
 	day, batch := DayOf(c.Seq), &pgx.Batch{}
 	batch.Queue("begin")

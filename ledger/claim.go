@@ -6,13 +6,12 @@ import (
 	"dispatcher/admission"
 )
 
-// Claim is what Lock is asked for: new messages to store, how many due ones to pick up, and what
+// Claim is the request of Lock: the new messages to store, how many due rows to pick up, and what
 // to lock and show.
 type Claim struct {
 	// Messages are new ones with distinct ids, in any order.
 	Messages []Message
-	// Due is how many waiting, scheduled and retry rows that have come due are picked up as well
-	// (FOR UPDATE SKIP LOCKED); see Lanes.
+	// Due is how many due rows are picked up as well, at most (FOR UPDATE SKIP LOCKED); see Lanes.
 	Due int
 	// Except are the Message.Seq of due rows that are not picked up.
 	Except []int64
@@ -23,29 +22,28 @@ type Claim struct {
 	// prefixes, on one channel or over all. Ascending by channel and scope text, distinct. A scope
 	// without a limit is shown without counters.
 	Scopes []ScopeRef
-	// EachTenant is set when there are limits of each tenant: those of tenants among Scopes that
-	// have no row yet are made.
+	// EachTenant is set when there are limits of each tenant. Rows that tenants among Scopes lack
+	// are then created.
 	EachTenant bool
-	// Lanes ranks the lanes, most urgent first: when more rows have come due than are asked for,
-	// they are picked up in that order, and within a lane in fair turns between tenants, the oldest
-	// of each first. Lanes that are not named come last.
+	// Lanes ranks the lanes, most urgent first. When more than Due rows are due, they are picked up
+	// in that order, and within a lane tenants take turns, with the oldest row of each first. Lanes
+	// that are not named come last.
 	Lanes []string
-	// Cursors names the routes whose round-robin cursors are locked and shown, ascending
-	// and distinct. A route without a cursor row is an error of the claim. No route means
-	// that the claim costs nothing more.
+	// Cursors names the routes whose round-robin cursors are locked and shown, ascending and
+	// distinct. A route without a cursor row makes Commit fail with a MissingCursorsError.
 	Cursors []string
 }
 
-// Seen is what a Tx shows: the rows and the shared state, locked until the transaction ends.
-// Whoever decides takes slots by changing the counters, the active counts, LastAssigned and the
-// cursors in place; Commit writes back what changed.
+// Seen is what a Tx shows: the messages and the shared state, locked until the transaction ends.
+// The caller takes slots by changing the counters, the active counts, LastAssigned and the cursors
+// in place; Commit writes back what changed.
 type Seen struct {
 	// Now is the database's clock, read after all locks were granted.
 	Now time.Time
 	// Version is the current routing version.
 	Version int64
-	// Messages are Claim.Messages in the same order, with Seq and ReceivedAt set
-	// where Intakes says Fresh, followed by the due rows.
+	// Messages are Claim.Messages in the same order, with Seq and ReceivedAt set where Intakes says
+	// Fresh, followed by the due rows.
 	Messages []Message
 	// Intakes has one entry per message.
 	Intakes []Intake
@@ -58,22 +56,22 @@ type Seen struct {
 	Scoped []ScopeState
 	// LockWait is how long the claim waited for the locks of channels and limits.
 	LockWait time.Duration
-	// Cursors are those of the named routes in the same order. One moves only to a channel that
-	// gets an attempt for its route.
+	// Cursors are those of the named routes in the same order. A cursor may move only to a channel
+	// that gets an attempt for its route.
 	Cursors []Cursor
 }
 
-// Cursor is where the round robin of one route stands, for all instances together.
+// Cursor is the position of the round robin of one route, shared by all instances.
 type Cursor struct {
 	Route string
 	// Channel had the last turn; empty before the first.
 	Channel string
-	// Position is where Channel stood among the route's members, from 0. It tells where to
-	// go on when Channel is no member any more; -1 before the first turn.
+	// Position is the index of Channel among the route's members, -1 before the first turn. From
+	// there the round robin goes on when Channel is no longer a member.
 	Position int
 }
 
-// Intake says what the ledger made of a message at the beginning of a claim.
+// Intake says what the claim found about a message.
 type Intake uint8
 
 // Intakes of a message in a claim.
@@ -96,10 +94,10 @@ type ScopeState struct {
 	Counters []admission.Counter
 }
 
-// Wait is for how long a message waited for one and the same thing.
+// Wait is how long a message has waited for the same thing for the same reason.
 type Wait struct {
 	Reason string // a bounded word
-	// the channel, or the limit as admission.Key.On names it; empty for none in particular
+	// On is the channel, or the limit as admission.Key.On names it; empty for none in particular.
 	On  string
 	For time.Duration // in all
 }
@@ -107,35 +105,36 @@ type Wait struct {
 // ChannelState is the shared state of one channel.
 type ChannelState struct {
 	Name string
-	// Gate holds the counters as stored; the ledger does not roll them. A counter that was rolled
-	// into a new window is written back, and the window it left is kept for audit.
+	// Gate holds the counters as stored: the ledger does not roll them. When the caller rolls one
+	// into a new window, Commit writes it back and keeps the old window in the history.
 	Gate admission.Gate
 	// LastAssigned is when an attempt was last given to this channel; zero means never.
 	LastAssigned time.Time
 }
 
-// Decisions is the answer to Seen: one Decision per message in the same order, and the
+// Decisions are the result of deciding on Seen: one Decision per message in the same order, and the
 // notices that are published once the transaction has committed.
 type Decisions struct {
 	Each []Decision
-	// Notices hold at most one Status about a message: those of one claim have one Notice.Seq.
+	// Notices hold at most one Status about a message, because all notices of a claim have the same
+	// Notice.Seq.
 	Notices []Notice
 }
 
-// Decision is what becomes of one message. The zero Decision leaves the row as it is.
+// Decision is what to do with one message. The zero Decision leaves the row as it is.
 type Decision struct {
-	// State is Sending, Waiting, Failed, Rejected, Unknown for a row with an attempt of which
-	// nobody knows, or Accepted for a row that is; empty leaves the row alone.
+	// State is Sending, Waiting, Failed or Rejected. It may also be Unknown for a row with attempts,
+	// and Accepted for a row that is Accepted. Empty leaves the row as it is.
 	State State
 	// Reason is a bounded word for Waiting, Failed, Rejected and Unknown.
 	Reason string
 	// NextAt is set for Waiting, and for Accepted if the message may go on later.
 	NextAt time.Time
-	// Plan replaces the plan of the row (due rows are planned again).
+	// Plan replaces the plan of the row, unless its Version is 0. Due rows are planned again.
 	Plan Plan
 	// Attempt is set for Sending.
 	Attempt Attempt
-	// Seen is the compact state, JSON, that a wait was decided on; nil otherwise.
+	// Seen is the compact state, as JSON, on which a wait was decided; nil otherwise.
 	Seen []byte
 	// WaitsFor is set for Waiting: the channel or scope that is waited for, as Wait.On.
 	WaitsFor string
@@ -143,9 +142,8 @@ type Decision struct {
 	Waits []Wait
 	// NewRound empties the row's Tried and adds one to Rounds.
 	NewRound bool
-	// Unlocked says of a due row that it is left as it is because the claim has not locked all
-	// limits that count it. The next claim begins with its tenant, unless others turn out to be
-	// more urgent.
+	// Unlocked, of a due row: it is left as it is because the claim has not locked all limits that
+	// count it. The next claim begins with its tenant, unless more urgent rows are due then.
 	Unlocked bool
 }
 
@@ -169,19 +167,19 @@ type Attempt struct {
 	Segments    int    // parts that this attempt is going to submit
 	PriceMicros int64  // for all of them
 	Currency    string // ISO 4217
-	// Ticket is set when the attempt goes on with the active slot of the one before: then it
-	// takes none of its own.
+	// Ticket is set when the attempt uses the active slot of the attempt before: it takes no slot
+	// of its own.
 	Ticket *admission.Ticket
 	// LeavesAt is its release time, where a limit gives one; zero for at once. In limits of a second
-	// it counts in the window of that time.
+	// the attempt counts in the window of that time.
 	LeavesAt time.Time
-	// Ranking is the compact state, JSON, that a fallback was ranked on; nil for a
-	// first choice, which the plan alone explains.
+	// Ranking is the compact state, as JSON, on which a fallback was ranked; nil for a first choice,
+	// which the plan alone explains.
 	Ranking []byte
 }
 
-// Notice is a record for Kafka that leaves through the outbox: at least once, and in order for each
-// key.
+// Notice is a record for Kafka that is published through the outbox: at least once, and in order
+// for each key.
 type Notice struct {
 	Kind    NoticeKind
 	Key     string
@@ -202,7 +200,7 @@ type NoticeKind string
 const (
 	Status NoticeKind = "status"
 	Letter NoticeKind = "dead"
-	Heard  NoticeKind = "inbound" // in an outbox of its own, see PublishInbound
+	Heard  NoticeKind = "inbound" // has its own outbox, see PublishInbound
 )
 
 // Header is a Kafka record header.

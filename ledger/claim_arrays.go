@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// ascending is the order of messages by id, as collation C sorts.
+// ascending is the order of messages by id, as collation C sorts them.
 func ascending(messages []Message) []int {
 	order := make([]int, len(messages))
 	for i := range order {
@@ -56,7 +56,7 @@ func idArrays(messages []Message, order []int, day Day) []any {
 	return []any{ids, day.first()}
 }
 
-// recipients are the parameter of selectOptedOut.
+// recipients is the parameter of selectOptedOut.
 func recipients(messages []Message, order []int) []int64 {
 	list := make([]int64, len(order))
 	for i, at := range order {
@@ -65,7 +65,7 @@ func recipients(messages []Message, order []int) []int64 {
 	return list
 }
 
-// room makes the slice the first time that it is needed.
+// room returns s, or a new slice of n elements when s is nil.
 func room[T any](s []T, n int) []T {
 	if s == nil {
 		return make([]T, n)
@@ -73,7 +73,7 @@ func room[T any](s []T, n int) []T {
 	return s
 }
 
-// present is an envelope that is never null.
+// present returns b, or an empty slice in place of nil, which would be null.
 func present(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -81,8 +81,8 @@ func present(b []byte) []byte {
 	return b
 }
 
-// split lists the new messages, those that get an attempt, and those that came due and are not left
-// as they are; all ascending by seq.
+// split lists the new messages, those that get an attempt, and the due ones that change; all
+// ascending by seq.
 func split(seen *Seen, each []Decision) (fresh, attempts, changes []int) {
 	for i := range each {
 		switch {
@@ -147,7 +147,7 @@ func changeArrays(seen *Seen, each []Decision, which []int) []any {
 		plans.arguments()...), seen.Now, waitsFor, waits)
 }
 
-// box is one row of the outbox: the notices of one kind of one transaction.
+// box is one row of the outbox: all notices of one kind from one transaction.
 type box struct {
 	kind    string
 	keys    []string
@@ -155,7 +155,7 @@ type box struct {
 	headers *string // JSON, one list for each notice; nil when none has any
 }
 
-// pack sorts notices by kind and keeps their order.
+// pack groups notices by kind and keeps their order within a kind.
 func pack(notices []Notice) []box {
 	var boxes []box
 	for _, kind := range []NoticeKind{Status, Letter} {
@@ -175,7 +175,7 @@ func pack(notices []Notice) []box {
 	return boxes
 }
 
-// encodeHeaders is nil when no list has an entry.
+// encodeHeaders returns nil when all lists are empty.
 func encodeHeaders(lists [][]Header) *string {
 	if !slices.ContainsFunc(lists, func(h []Header) bool { return len(h) > 0 }) {
 		return nil
@@ -184,7 +184,6 @@ func encodeHeaders(lists [][]Header) *string {
 	return &text
 }
 
-// encodeList is JSON.
 func encodeList[T [][]Header | []Header](list T) string {
 	text, err := json.Marshal(list)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"dispatcher/admission"
 )
 
-// check refuses decisions that do not fit what was shown. The database's constraints
-// catch a limit that is broken; these checks catch an attempt that took no slot at
-// all, which no constraint could see.
+// check returns an error for decisions that do not fit what was shown. The constraints of the
+// database detect an exceeded limit. They cannot detect an attempt that took no slot at all, which
+// is why this check exists.
 func check(seen *Seen, was *before, d *Decisions) error {
 	if len(d.Each) != len(seen.Messages) {
 		return refuse("%d decisions for %d messages", len(d.Each), len(seen.Messages))
@@ -32,7 +32,7 @@ func check(seen *Seen, was *before, d *Decisions) error {
 	return checkCursors(seen, was.turns, d)
 }
 
-// checkOne refuses a decision that its message cannot take.
+// checkOne returns an error for a decision that its message cannot take.
 func checkOne(m *Message, fate Intake, d *Decision) error {
 	switch d.State {
 	case "":
@@ -75,7 +75,8 @@ func checkOne(m *Message, fate Intake, d *Decision) error {
 	return nil
 }
 
-// checkTicket refuses a ticket that is not the one that was shown: its slot is not this message's.
+// checkTicket returns an error for a ticket that is not the one that was shown: its slot belongs to
+// another message.
 func checkTicket(m *Message, a *Attempt) error {
 	switch {
 	case a.Ticket == nil:
@@ -88,8 +89,8 @@ func checkTicket(m *Message, a *Attempt) error {
 	return nil
 }
 
-// checkCursors refuses a cursor that moved to a channel which got no attempt for its
-// route: the turn of a channel is over when it was given something, never before.
+// checkCursors returns an error for a cursor that moved to a channel which got no attempt for its
+// route. A channel has had its turn only when it got an attempt.
 func checkCursors(seen *Seen, before []Cursor, d *Decisions) error {
 	if len(seen.Cursors) != len(before) {
 		return refuse("%d cursors were shown and %d came back", len(before), len(seen.Cursors))
@@ -127,22 +128,21 @@ func gave(seen *Seen, d *Decisions, route, channel string) bool {
 	return false
 }
 
-// use is what the decisions give to one channel, or to a tenant.
+// use is what the decisions take from one channel, or from a tenant's limits on it.
 type use struct {
 	attempts, segments, micros int64
-	// attempts that go on with the slot of the one before
-	tickets int64
-	spent   map[string]int64 // micros by currency
+	tickets                    int64            // attempts that use the slot of the attempt before
+	spent                      map[string]int64 // micros by currency
 }
 
-// useKey is a channel and a tenant; empty stands for all of them.
+// useKey is a channel and a tenant. Empty means all channels, or all tenants.
 type useKey struct{ channel, tenant string }
 
-// uses is what the decisions of a claim give away.
+// uses is what the decisions of a claim take, by channel and tenant.
 type uses struct {
 	of     map[useKey]*use
-	scoped bool // some limits are narrower than a channel, or over all
-	money  bool // some are in money
+	scoped bool // some limits are narrower than a channel, or over all channels
+	money  bool // some limits are in money
 }
 
 func newUses(seen *Seen) *uses {
@@ -173,7 +173,7 @@ func inMoney(counters []admission.Counter) bool {
 	})
 }
 
-// given is what was given to a channel, a tenant or both; nothing where nothing could be.
+// given is what was taken from a channel, from a tenant's limits, or both.
 func (u *uses) given(channel, tenant string) *use {
 	if given := u.of[useKey{channel, tenant}]; given != nil {
 		return given
@@ -218,7 +218,7 @@ func (u *use) add(a *Attempt, money bool) {
 	}
 }
 
-// checkAll compares what was given away with what was taken from the counters.
+// checkAll compares what the decisions take with how the counters changed.
 func (u *uses) checkAll(seen *Seen, was *before) error {
 	for i := range seen.Channels {
 		c, use := &seen.Channels[i], u.given(seen.Channels[i].Name, "")
@@ -255,8 +255,8 @@ func (u *use) checkCounters(owner string, before, after []admission.Counter) err
 	return nil
 }
 
-// checkCounter compares only what the row holds: the rest of a limit is added by decide. A
-// release time moves back only when it is made at another pace.
+// checkCounter compares only what the row of the limit stores: the caller adds the rest from the
+// routing document. A release time may move back only when the pace has changed.
 func (u *use) checkCounter(owner string, was, is *admission.Counter) error {
 	if is.Key() != was.Key() || is.Limit.Max != was.Limit.Max || is.Start.Before(was.Start) ||
 		is.Pace < 0 ||
@@ -283,8 +283,9 @@ func (u *use) checkCounter(owner string, was, is *admission.Counter) error {
 	return checkTallies(owner, taken, is, grew)
 }
 
-// units is what must have been taken of a counter. Both are the same, except for a prefix, because
-// a message's number is not known here, and for money, of which the counter may hold one currency.
+// units are the least and the most that must have been taken from a counter. They differ for a
+// prefix, because a message's number is not known here, and for money, because the counter holds
+// one currency.
 func (u *use) units(c *admission.Counter) (least, most int64) {
 	switch c.Unit {
 	case admission.Messages:
@@ -300,7 +301,7 @@ func (u *use) units(c *admission.Counter) (least, most int64) {
 	return least, most
 }
 
-// checkTallies refuses tallies that shrank, or grew by more than the counter did.
+// checkTallies returns an error for tallies that shrank, or grew by more than the counter did.
 func checkTallies(owner string, was map[string]int64, is *admission.Counter, grew int64) error {
 	for name, n := range is.Taken {
 		if n < was[name] || n-was[name] > grew {

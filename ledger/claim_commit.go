@@ -14,16 +14,17 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// errEnded is a mistake of the caller: Commit after Commit or Rollback.
+// errEnded is returned for a Commit after Commit or Rollback, which is a bug of the caller.
 var errEnded = errors.New("the claim has ended before")
 
-// Commit writes the decisions down and ends the claim, in one round trip and one for each of three
-// tables with new rows. When it returns nil,
-// everything is durable. When it returns an error, nothing is: no row, no slot.
+// Commit writes the decisions and ends the claim, in one round trip, and one more for each of three
+// tables with new rows. When it returns nil, everything is durable. When it returns an error,
+// nothing is: no row, no slot.
 //
-// If the connection breaks while attempts are being committed, Commit stays until it has found
-// out what became of them, even after ctx has ended; only Close cuts that short. Attempts that
-// the caller then does not know of belong to this instance and are recovered after its end.
+// If the connection breaks while attempts are being committed, Commit does not return until it has
+// found out whether they were, even after ctx has ended; only Close cuts that short. Attempts that
+// were committed without the caller knowing belong to this instance, and are recovered when it
+// ends.
 func (t *Tx) Commit(ctx context.Context, d Decisions) error {
 	if t.conn == nil {
 		return wrap("claim", errEnded)
@@ -39,8 +40,7 @@ func (t *Tx) Commit(ctx context.Context, d Decisions) error {
 	return wrap("claim", err)
 }
 
-// Rollback ends the claim and leaves nothing behind. After Commit, or after another Rollback, it
-// does nothing.
+// Rollback ends the claim and undoes it. After Commit or Rollback it does nothing.
 func (t *Tx) Rollback() {
 	if t.conn == nil {
 		return
@@ -49,16 +49,16 @@ func (t *Tx) Rollback() {
 	rollback(context.Background(), t.conn)
 }
 
-// release gives the connection back. One in mid-transaction is cut by the pool, so the locks go
-// with it.
+// release gives the connection back. The pool closes one that is still in a transaction, which
+// releases its locks.
 func (t *Tx) release() {
 	t.passTurn(&t.claims.turns)
 	t.conn.Release()
 	t.conn = nil
 }
 
-// finish commits. lost means that the connection broke meanwhile, so that nobody knows yet
-// whether the transaction was committed.
+// finish commits. lost means that the connection broke meanwhile, so that it is not known whether
+// the transaction was committed.
 func (t *Tx) finish(ctx context.Context) (lost bool, err error) {
 	if err := t.check(); err != nil {
 		rollback(ctx, t.conn)
@@ -78,8 +78,9 @@ func (t *Tx) finish(ctx context.Context) (lost bool, err error) {
 	return true, err
 }
 
-// check refuses decisions that do not fit what was shown. Rows that are missing are an error only
-// now: a caller that sees another routing version than its own rolls back and reads the routing.
+// check returns an error for decisions that do not fit what was shown, and for missing rows.
+// Missing rows are reported only here: a caller that sees a newer routing version first rolls back
+// and reads the routing.
 func (t *Tx) check() error {
 	if len(t.missing) > 0 {
 		return &MissingChannelsError{Names: t.missing}
@@ -90,7 +91,7 @@ func (t *Tx) check() error {
 	return check(&t.seen, &t.was, &t.decisions)
 }
 
-// write writes all down. It returns the command tag that commit was answered with.
+// write sends all changes and the commit. It returns the command tag of the commit.
 func (t *Tx) write(ctx context.Context) (tag string, err error) {
 	batch := &pgx.Batch{}
 	fresh, attempts, changes := split(&t.seen, t.decisions.Each)
@@ -121,7 +122,7 @@ func (t *Tx) write(ctx context.Context) (tag string, err error) {
 		batch.Queue(insertOutbox, box.kind, box.keys, box.values, box.headers)
 	}
 	if slices.Contains(t.seen.Intakes, Duplicate) {
-		batch.Queue(replicationBarrier) // the caller will rely on it that they are stored
+		batch.Queue(replicationBarrier) // the caller relies on the stored duplicates
 	}
 	batch.Queue("commit").Exec(func(ct pgconn.CommandTag) error {
 		tag = ct.String()
@@ -131,16 +132,16 @@ func (t *Tx) write(ctx context.Context) (tag string, err error) {
 	return tag, err
 }
 
-// eachDay calls do for the messages of each day among some, which ascend by seq.
+// eachDay calls do with the messages of each day. which must ascend by seq.
 func (t *Tx) eachDay(which []int, do func(day Day, some []int)) {
 	eachDay(len(which), func(i int) int64 { return t.seen.Messages[which[i]].Seq },
 		func(day Day, from, to int) { do(day, which[from:to]) })
 }
 
-// rollbackTimeout bounds a rollback; after it the connection is cut, which does the same.
+// rollbackTimeout bounds a rollback. After it the connection is closed, which also rolls back.
 const rollbackTimeout = 2 * time.Second
 
-// rollback ends the transaction even when ctx has ended, so that no lock outlives its holder.
+// rollback ends the transaction even when ctx has ended, so that its locks are released.
 func rollback(ctx context.Context, pooled *pgxpool.Conn) {
 	conn := pooled.Conn()
 	if conn.IsClosed() {
@@ -153,10 +154,10 @@ func rollback(ctx context.Context, pooled *pgxpool.Conn) {
 	}
 }
 
-// freeTickets takes the slots away from attempts whose ticket was shown and that do not keep
-// it: it went on to the next attempt, which took no slot of its own, or the message takes a new
-// slot or is not going on at all, and then the channel's count sinks, if it is among those that the
-// claim has locked; else the slot is held until its time is over.
+// freeTickets lists the attempts whose tickets were shown and whose slots they no longer hold.
+// Either the next attempt uses the slot, and took none of its own; or the message takes a new slot
+// or is not sent again. In the second case the active count of the channel is lowered here, if the
+// claim has locked that channel. If it has not, the slot is held until its time is over.
 func (t *Tx) freeTickets() (which []int) {
 	for i := range t.seen.Messages {
 		m, d := &t.seen.Messages[i], &t.decisions.Each[i]
@@ -180,31 +181,31 @@ func (t *Tx) freeTickets() (which []int) {
 	return which
 }
 
-// certainlyUndone reports whether the server itself said that the transaction failed.
-// FATAL ends a session and may follow a commit that was made.
+// certainlyUndone reports whether the server itself said that the transaction failed. FATAL does
+// not say so: it ends a session and may follow a successful commit.
 func certainlyUndone(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Severity == "ERROR"
 }
 
-// Pauses of commitOutcome between two questions.
+// Pauses of commitOutcome between two queries.
 const (
 	firstCommitPause = 10 * time.Millisecond
 	lastCommitPause  = time.Second
 )
 
-// commitOutcome finds out whether a claim was committed whose answer was lost. It returns
-// nil if so, and an error that is Unavailable if it was rolled back or nobody can tell.
+// commitOutcome finds out whether a claim was committed when the answer to its commit was lost. It
+// returns nil if so. If the claim was rolled back, or this cannot be found out, it returns an error
+// for which Unavailable is true.
 //
-// A claim without attempts needs no answer: to claim again does no harm, because what
-// it stored falls out as duplicates and its notices wait in the outbox.
+// A claim without attempts needs no such query. The caller can claim again: stored messages are
+// then found as duplicates, and the notices are in the outbox.
 func (s *Claims) commitOutcome(ctx context.Context, t *Tx, lost error) error {
 	if len(t.attempts) == 0 {
 		return fmt.Errorf("%w: %w", errConnection, lost)
 	}
-	// The caller's deadline does not count here: attempts that were committed and that
-	// nobody sends would be worse than a claim that takes long. Nothing can be sent
-	// meanwhile anyway.
+	// The caller's deadline does not apply here: committed attempts that nobody sends would be worse
+	// than a long claim. Nothing can be sent while the database is away anyway.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
@@ -229,11 +230,12 @@ func (s *Claims) commitOutcome(ctx context.Context, t *Tx, lost error) error {
 
 var errInProgress = errors.New("transaction in progress")
 
-// committed waits for nothing: it is an error while the transaction is in progress.
+// committed reports whether the claim was committed. It does not wait: while the transaction is in
+// progress it returns errInProgress.
 //
-// Once it is not, its first attempt tells, see selectCommitted. The status that the server keeps
-// for a transaction's number would not do: a crash can lose the number of a transaction that never
-// reached the disk, and the next one gets it.
+// It looks for the first attempt of the claim, see selectCommitted. It does not ask for the status
+// of the transaction's id, because a crash can lose the id of a transaction that never reached the
+// disk, and the server then assigns the same id to another one.
 func (s *Claims) committed(ctx context.Context, t *Tx) (yes bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, questionTimeout)
 	defer cancel()
@@ -257,27 +259,27 @@ func (s *Claims) committed(ctx context.Context, t *Tx) (yes bool, err error) {
 	return yes, err
 }
 
-// selectRunning uses the lock that a transaction has on its own number until everybody can see
-// what it did. Neither a snapshot nor pg_xact_status would do: to them a number that is newer than
-// all completed ones may as well never have been given.
+// selectRunning looks for the lock that a transaction holds on its own id until its effects are
+// visible to everybody. A snapshot or pg_xact_status cannot be used: they do not distinguish an id
+// that is newer than all completed ones from one that was never assigned.
 const selectRunning = `
 	select exists (select from pg_locks where locktype = 'transactionid'
 	  and transactionid = $1::text::xid8::xid and mode = 'ExclusiveLock')`
 
-// selectCommitted looks for an attempt, and commits something after it, see replicationBarrier.
+// selectCommitted looks for an attempt, and commits a record after it, see replicationBarrier.
 var selectCommitted = ofDay(`
 	select exists (
 	  select from dispatcher.attempts where message_seq = $1 and attempt = $2 and instance = $3
 	    and claimed_at = $4)
 	from ` + barrierRecord)
 
-// replicationBarrier commits something that changes nothing. Where commits wait for a standby, one
-// whose wait was cut off is seen on its server although the standby lacks it. Whoever relies on
-// what it sees there, and has nothing to write, confirms it: this commit waits in the other's
-// stead, and has no answer on a server that another has taken over from. A transaction that writes,
-// or that locks a row, need not do this: its own commit waits.
+// replicationBarrier commits an empty record. Where commits wait for a standby, a transaction whose
+// wait was cut off is visible on its server although the standby lacks it. A caller that relies on
+// what it sees, and has nothing to write itself, uses this: the commit returns when the standby has
+// everything before it, and fails on a server that another has taken over from. A transaction that
+// writes, or locks a row, does not need it: its own commit waits.
 const replicationBarrier = `select 1 from ` + barrierRecord
 
-// barrierRecord is a record in the server's log that nobody reads (PostgreSQL manual, 9.28.6). It
-// takes no lock.
+// barrierRecord writes a message to the WAL that nobody reads (PostgreSQL manual, 9.28.6). It takes
+// no lock.
 const barrierRecord = `pg_logical_emit_message(true, 'dispatcher', '')`

@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What is new is stored by COPY: PostgreSQL writes the rows of a page in one record of WAL, where
-// an insert writes one for each, and reads the values as they are, without arrays to take apart.
-// What changes rows that are there is in claim_sql.go.
+// New rows are stored by COPY: PostgreSQL writes all rows of a page in one WAL record, where an
+// insert writes one for each row, and reads binary values without arrays to unnest. The statements
+// that change existing rows are in claim_sql.go.
 var (
 	copyMessages = ofDay(`
 	copy dispatcher.messages (seq, id, lane, tenant, topic, kafka_partition, kafka_offset,
@@ -30,7 +30,7 @@ var (
 	from stdin binary`)
 )
 
-// copyNew stores new messages, what they came with, and attempts.
+// copyNew stores new messages, their payloads, and attempts.
 func (t *Tx) copyNew(ctx context.Context, fresh, attempts []int) (err error) {
 	store := func(
 		table string, statement *dayStatement, which []int, write func(rows *copied, at int),
@@ -52,7 +52,7 @@ func (t *Tx) copyNew(ctx context.Context, fresh, attempts []int) (err error) {
 	return err
 }
 
-// send is one COPY, which the tracer is told of: it sees only what goes through pgx itself.
+// send runs one COPY. It calls the tracer itself, because pgx does not trace CopyFrom of PgConn.
 func (t *Tx) send(ctx context.Context, table, statement string, rows *copied) error {
 	conn := t.conn.Conn()
 	tracer, traced := t.claims.config.Tracer.(pgx.CopyFromTracer)
@@ -68,7 +68,7 @@ func (t *Tx) send(ctx context.Context, table, statement string, rows *copied) er
 	return err
 }
 
-// copyMessage adds a message as it was decided.
+// copyMessage adds a new message with its decision.
 func (t *Tx) copyMessage(rows *copied, at int) {
 	m, d := &t.seen.Messages[at], &t.decisions.Each[at]
 	state, reason, next, plan, number := m.State, m.Reason, m.NextAt, &m.Plan, 0
@@ -166,15 +166,15 @@ type copied struct{ buf []byte }
 // copyHeader is the signature, no flags, and no extension.
 const copyHeader = "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
-// newCopied has room for so many rows of usual size.
+// newCopied allocates space for rows of usual size.
 func newCopied(rows int) *copied {
 	const usual = 320
 	return &copied{append(make([]byte, 0, len(copyHeader)+rows*usual), copyHeader...)}
 }
 
-// reader ends the rows.
+// reader appends the trailer and returns a reader of all rows.
 func (c *copied) reader() *bytes.Reader {
-	const trailer = 0xffff // in place of a number of columns
+	const trailer = 0xffff // -1 in place of the number of columns
 	return bytes.NewReader(binary.BigEndian.AppendUint16(c.buf, trailer))
 }
 
@@ -212,7 +212,7 @@ func (c *copied) bytea(b []byte) {
 	c.buf = append(c.buf, b...)
 }
 
-// Zero and the empty text stand for null in these.
+// The next three write null for zero and for the empty text.
 
 func (c *copied) bigintOrNull(n int64) {
 	if n == 0 {
@@ -238,7 +238,7 @@ func (c *copied) textOrNull(s string) {
 	c.text(s)
 }
 
-// jsonb begins with its version.
+// jsonb writes a version byte before the text.
 func (c *copied) jsonb(s string) {
 	if s == "" {
 		c.null()
@@ -248,7 +248,7 @@ func (c *copied) jsonb(s string) {
 	c.buf = append(append(c.buf, 1), s...)
 }
 
-// epoch is zero of PostgreSQL, whose times are in microseconds.
+// epoch is the epoch of PostgreSQL's binary timestamps, in Unix seconds.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 
 func (c *copied) time(t time.Time) {

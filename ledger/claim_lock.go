@@ -14,15 +14,15 @@ import (
 	"dispatcher/admission"
 )
 
-// Claims decides which channel messages go to, a batch at a time: see Lock. It also tells what
-// waits for a claim.
+// Claims begins claims, which decide for batches of messages which channel they go to: see Lock. It
+// also reads what waits for a claim.
 type Claims struct {
 	*db
-	turns turns // whose rows come next when not all that are due are picked up
+	turns turns // which tenant's rows come next when there are more due rows than a claim takes
 }
 
-// Tx is one claim under way: a transaction that holds the locks of what it shows. It is for one
-// goroutine, and ends with Commit or Rollback; until then it has one of the ledger's connections.
+// Tx is one running claim: a transaction that holds the locks of what it shows. It is for one
+// goroutine. It ends with Commit or Rollback, and holds one of the ledger's connections until then.
 type Tx struct {
 	claims   *Claims
 	conn     *pgxpool.Conn // nil once the transaction has ended
@@ -30,10 +30,10 @@ type Tx struct {
 	request  *Claim
 	order    []int // positions in request.Messages, ascending by id
 	day      Day   // that new messages are stored on
-	idTurn   int64 // of the tables of ids, which new ids were stored under
+	idTurn   int64 // the turn of the tables of ids under which new ids were stored
 
 	seen      Seen
-	was       before            // what was shown, as it was before the decisions
+	was       before            // a copy of seen from before the decisions
 	missing   []string          // channels without a row
 	unturned  []string          // routes without a cursor
 	began     time.Time         // by the database's clock, when the claim began to wait for locks
@@ -43,11 +43,11 @@ type Tx struct {
 	xid       int64
 }
 
-// Lock begins a claim: it stores want.Messages, locks the channels, limits and cursors, and picks
-// up to want.Due due rows. That is one round trip, and a second one when ids were there
-// already. The caller looks at Seen, decides, and calls Commit. It defers Rollback.
+// Lock begins a claim: it stores the ids of want.Messages, locks the channels, limits and cursors,
+// and picks up to want.Due due rows. That is one round trip, and a second one when some ids existed
+// already. The caller reads Seen, decides, and calls Commit. It defers Rollback.
 //
-// An error leaves nothing behind: no row, no lock, no connection.
+// After an error nothing is left: no row, no lock, no connection.
 func (s *Claims) Lock(ctx context.Context, want Claim) (*Tx, error) {
 	order := ascending(want.Messages)
 	insert := &insertIDs
@@ -64,10 +64,10 @@ func (s *Claims) Lock(ctx context.Context, want Claim) (*Tx, error) {
 }
 
 // errOutdated means that new ids were stored on a day that has ended, or under an old turn of the
-// tables of ids. By now the process knows better.
+// tables of ids. The process has read the new day and turn by then, so Lock tries again.
 var errOutdated = errors.New("the day or the tables of ids have changed")
 
-// begin is one try of Lock, which stores the ids with one of two statements.
+// begin is one try of Lock. insert is insertIDs or insertIDsAgain.
 func (s *Claims) begin(
 	ctx context.Context, want *Claim, order []int, insert *[2]string,
 ) (*Tx, error) {
@@ -96,11 +96,12 @@ func (s *Claims) begin(
 	return t, nil
 }
 
-// Seen is what the transaction shows. The decisions may be made in place in it, see Seen.
+// Seen is what the transaction shows. The caller writes its decisions about counters into it.
 func (t *Tx) Seen() *Seen { return &t.seen }
 
 // open is the first round trip: insert, lock, pick up, and read clock and version. Due rows come
-// last, for who has them locked must wait for nobody, see the order of locks in DESIGN.md.
+// last, because a transaction that has them locked must not wait for anything, see the lock order
+// in DESIGN.md.
 func (t *Tx) open(ctx context.Context, insert *[2]string) error {
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
@@ -116,7 +117,7 @@ func (t *Tx) open(ctx context.Context, insert *[2]string) error {
 		batch.Queue(lockCursors, t.request.Cursors)
 	}
 	if t.request.Due > 0 {
-		// Null would leave out all.
+		// A nil slice would be null, and no row would match.
 		batch.Queue(selectDue, t.request.Due, append([]int64{}, t.request.Except...),
 			append([]string{}, t.request.Lanes...), t.behind)
 	}
@@ -126,7 +127,8 @@ func (t *Tx) open(ctx context.Context, insert *[2]string) error {
 	return errors.Join(err, closing(results, err))
 }
 
-// queueLimits asks for the limits of the channels and scopes, all in the order of their keys.
+// queueLimits queues the statements that lock the limits of the channels and scopes, in the order
+// of their keys.
 func (t *Tx) queueLimits(batch *pgx.Batch) {
 	switch {
 	case len(t.request.Scopes) > 0:
@@ -152,7 +154,8 @@ func scopeArrays(names []string, scopes []ScopeRef) []any {
 	return []any{channel, scope}
 }
 
-// closing ends a batch; after an error its own would only repeat it.
+// closing closes a batch. After an earlier error it returns nil, because Close would repeat that
+// error.
 func closing(results pgx.BatchResults, earlier error) error {
 	if err := results.Close(); earlier == nil {
 		return err
@@ -160,7 +163,7 @@ func closing(results pgx.BatchResults, earlier error) error {
 	return nil
 }
 
-// readOpening reads the answers to open in their order.
+// readOpening reads the results of open in their order.
 func (t *Tx) readOpening(results pgx.BatchResults) error {
 	if _, err := results.Exec(); err != nil {
 		return err
@@ -193,9 +196,8 @@ func (t *Tx) readOpening(results pgx.BatchResults) error {
 	return t.readPresent(results)
 }
 
-// readInserted walks the returned ids beside the ascending ones. PostgreSQL inserts
-// and returns the rows of a function scan in their order; an id that is passed over
-// was there already.
+// readInserted marks the returned ids as Fresh and all others as Duplicate. PostgreSQL inserts and
+// returns the rows of a function scan in their order, which is that of t.order.
 func (t *Tx) readInserted(results pgx.BatchResults) error {
 	rows, err := results.Query()
 	if err != nil {
@@ -256,7 +258,7 @@ func (t *Tx) readDue(results pgx.BatchResults) error {
 	return rows.Err()
 }
 
-// readChannels reads what was locked of channels and limits.
+// readChannels reads the locked channels and limits.
 func (t *Tx) readChannels(results pgx.BatchResults) error {
 	if len(t.request.Channels) > 0 {
 		rows, err := results.Query()
@@ -300,8 +302,8 @@ func (t *Tx) readCursors(results pgx.BatchResults) error {
 	return err
 }
 
-// readPresent reads clock and version, and checks that a recovery would find what
-// this instance is about to claim.
+// readPresent reads clock and version. It returns an error when a recovery would not find the
+// attempts that this instance is about to claim.
 func (t *Tx) readPresent(results pgx.BatchResults) error {
 	var received time.Time
 	var lastSeen pgtype.Timestamptz
@@ -333,8 +335,9 @@ func (t *Tx) readPresent(results pgx.BatchResults) error {
 	return nil
 }
 
-// checkDuplicates asks for the content behind ids that were there already, if any. A message whose
-// payload is gone is a duplicate: nobody can tell.
+// checkDuplicates compares the content of messages whose ids existed already, and marks those with
+// another content as Conflict. When the payload was dropped the content is not known, and the
+// message counts as a duplicate.
 func (t *Tx) checkDuplicates(ctx context.Context) error {
 	wanted := map[string]int{}
 	for i := range t.request.Messages {
@@ -360,13 +363,12 @@ func (t *Tx) checkDuplicates(ctx context.Context) error {
 	return err
 }
 
-// optedOut is whether a recipient is on the opt-out list, as an expression of a statement that
-// answers rows. It looks at the list as of the beginning of its statement, so a claim that begins
-// after an opt-out was committed sees it.
+// optedOut is an SQL expression: whether a recipient is on the opt-out list. It reads the list as
+// of the beginning of its statement, so a claim that begins after an opt-out was committed sees it.
 //
-// While nobody is on the list that is found out once for the statement, and nothing is looked up.
-// Otherwise each row costs one descent of the index of those who are on it. A subquery that is
-// correlated and scalar is never turned into a hash of the whole list.
+// While the list is empty, one check for the whole statement finds that, and nothing is looked up.
+// Otherwise each row costs one lookup in the index of the current entries. The planner never turns
+// a correlated scalar subquery into a hash of the whole list.
 func optedOut(recipient string) string {
 	return `case when (select exists (select from dispatcher.opt_outs where until is null))
 	    then coalesce((select true from dispatcher.opt_outs o
@@ -374,7 +376,7 @@ func optedOut(recipient string) string {
 	    else false end`
 }
 
-// bar notes that the recipient of a message has opted out.
+// bar marks the message at a position: its recipient has opted out.
 func (t *Tx) bar(at int) {
 	for len(t.seen.OptedOut) <= at {
 		t.seen.OptedOut = append(t.seen.OptedOut, false)
@@ -382,6 +384,6 @@ func (t *Tx) bar(at int) {
 	t.seen.OptedOut[at] = true
 }
 
-// IsOptedOut reports whether the recipient of the message at a place in Messages has opted out of
-// what its tenant sends.
+// IsOptedOut reports whether the recipient of the message at a position in Messages has opted out
+// of what its tenant sends.
 func (s *Seen) IsOptedOut(at int) bool { return at < len(s.OptedOut) && s.OptedOut[at] }

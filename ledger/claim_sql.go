@@ -4,23 +4,23 @@ import "slices"
 
 // Statements of a claim, in the order in which they are sent. An array parameter that is null
 // stands for a column of nulls, and one of a single element for a column of that value (see brief):
-// unnest pads both. The lists of names are in the order of the functions that gather the
+// unnest pads both with nulls. The lists of names have the order of the functions that return the
 // parameters.
 
-// planNames are of planArrays.
+// planNames are the parameters from planArrays.
 var planNames = []string{
 	"routes", "versions", "draws", "draw_sizes", "key_ids", "first_choices", "segments",
 	"alphabets",
 }
 
-// insertIDs stores the ids of new messages in ascending order, so that two claims that hold the
-// same ids wait for each other and never in a circle, and gives them numbers of a day, which begin
-// after $2. An id that is there already, in this table or in the older one, falls out of the
-// answer. One that another claim stores meanwhile fails the statement, see isDuplicate. The
-// statements are for the turns of the tables, even and odd.
+// insertIDs stores the ids of new messages and gives them numbers of a day, which begin after $2.
+// The ids ascend, so that two claims with the same ids wait for each other without a deadlock. An
+// id that exists already, in this table or in the older one, is not returned. When another claim
+// stores the same id meanwhile, the statement fails, see isDuplicate. The two statements are for
+// even and odd turns of the tables.
 //
-// insertIDsAgain says "on conflict" and never fails. PostgreSQL then writes a record more of WAL
-// for each row, 48 bytes, so that it follows only on a failure of insertIDs.
+// insertIDsAgain has "on conflict" and does not fail for that. With it PostgreSQL writes one more
+// WAL record of 48 bytes for each row, so it is used only after insertIDs has failed.
 var (
 	insertIDs = [2]string{
 		insertIDsInto("dispatcher.ids_0", "dispatcher.ids_1", ""),
@@ -42,14 +42,14 @@ func insertIDsInto(current, older, onConflict string) string {
 	returning seq, id`
 }
 
-// selectOptedOut are those of some recipients that have opted out, see optedOut.
+// selectOptedOut are the positions of recipients that have opted out, see optedOut.
 var selectOptedOut = `
 	select n.nr from unnest($1::bigint[]) with ordinality as n(recipient, nr)
 	where ` + optedOut("n.recipient")
 
-// lockChannels, and lockLimits or lockScopes, read the shared state under lock. Limits are read
-// by a statement of their own, which sees what the last holder of the channels committed. The
-// statement's time is when the claim began to wait.
+// lockChannels, and lockLimits or lockScopes, lock and read the shared state. Limits are read by a
+// separate statement, so that it sees what the last holder of the channels committed.
+// statement_timestamp is when the claim began to wait.
 const lockChannels = `
 	select ` + channelColumns + `, statement_timestamp() from dispatcher.channels
 	where channel = any($1) and removed_at is null
@@ -67,55 +67,55 @@ const lockLimits = `
 	where l.channel = any($1) and l.scope = 'channel'
 	order by l.channel, l.scope, l.window_seconds, l.unit for update`
 
-// lockScopes locks the limits of channels together with narrower ones, in the same order. It
-// looks up each pair, so that limits which exist and are not asked for cost nothing.
+// lockScopes locks the limits of channels together with narrower ones, in the same order. It looks
+// up each pair, so that other limits cost nothing.
 const lockScopes = `
 	select ` + limitColumns + `
 	from unnest($1::text[], $2::text[]) as n(channel, scope)
 	join dispatcher.limits l on l.channel = n.channel and l.scope = n.scope
 	order by l.channel, l.scope, l.window_seconds, l.unit for update of l`
 
-// lockCursors comes after the limits in the order of locks.
+// lockCursors runs after the limits are locked, as in the lock order.
 const lockCursors = `
 	select route, channel, position from dispatcher.cursors
 	where route = any($1) order by route for update`
 
-// selectDue picks up rows whose time has come; dispatcher.due_messages says which.
+// selectDue picks up due rows, see dispatcher.due_messages.
 var selectDue = `
 	select ` + messageColumns + `, d.envelope, d.accepted_at, d.claimed_at,
 	  ` + optedOut("d.recipient") + `, d.maybe_taken,
 	  d.taken_at, coalesce(d.receipt_came, false)
 	from dispatcher.due_messages($1, $2, $3, $4) d, lateral (select (d.message).*) m`
 
-// readPresent comes after all locks, so that the clock is past every grant that was seen, the
-// version is not older than the counters, and the turn of the tables of ids is the one that the new
-// ids were stored under: nobody turns them while a claim holds them. The transaction's id settles
-// what became of a commit whose answer was lost.
+// readPresent runs after all locks. So the clock is later than every grant that was read, and the
+// version is not older than the counters. The turn is the one under which the new ids were stored,
+// because it cannot change while a claim holds locks on the tables of ids. The transaction's id is
+// used to find out whether a commit succeeded whose answer was lost.
 const readPresent = `
 	select clock_timestamp(), now(), pg_current_xact_id()::text::bigint,
 	  coalesce((select max(version) from dispatcher.routing_versions), 0),
 	  (select last_seen from dispatcher.instances where id = $1),
 	  (select turn from dispatcher.id_turns)`
 
-// selectDigests tells duplicates from conflicts.
+// selectDigests reads the digests that distinguish duplicates from conflicts.
 const selectDigests = `select id, digest from dispatcher.digests($1)`
 
-// freeAttempts takes the slots away from attempts whose ticket has gone on to the next one, or
-// whose message is not going on; selectDue has locked them.
+// freeAttempts takes the slots from attempts whose ticket the next attempt uses, or whose message
+// is not sent again. selectDue has locked them.
 var freeAttempts = ofDay(`
 	update dispatcher.attempts a set freed = true
 	from unnest($1::bigint[], $2::smallint[]) as n(seq, attempt)
 	where a.message_seq = n.seq and a.attempt = n.attempt`)
 
-// changeNames are of changeArrays.
+// changeNames are the parameters from changeArrays.
 var changeNames = slices.Concat(
 	[]string{"seqs", "states", "reasons", "next_ats", "attempts", "new_rounds", "seen"},
 	planNames,
 	[]string{"now", "waits_for", "waits"},
 )
 
-// updateMessages writes decisions about messages that came due. A version of 0 keeps the
-// row's plan; without a new state that was seen, the last one is kept for explain.
+// updateMessages writes decisions about messages that came due. A version of 0 keeps the row's
+// plan. An empty seen keeps the state of the last wait, for explanations.
 var updateMessages = ofDay(named(changeNames, `
 	update dispatcher.messages m set
 	  state = n.state, reason = nullif(n.reason, ''), next_at = n.next_at, attempts = n.attempts,
@@ -146,7 +146,7 @@ var updateMessages = ofDay(named(changeNames, `
 	    key_id, first_choice, segments, alphabet, waits_for, waits)
 	where m.seq = n.seq`))
 
-// limitNames are of counterArrays.
+// limitNames are the parameters from counterArrays.
 var limitNames = []string{
 	"channels", "scopes", "windows", "units", "granted", "maxes", "starts", "reserved", "next_ats",
 	"paces", "tallies", "currencies",
@@ -168,7 +168,7 @@ var insertHistory = named(limitNames, `
 	from `+limitRows+`
 	left join dispatcher.limits l using (channel, scope, window_seconds, unit)`)
 
-// limitRows are counters as a table.
+// limitRows is an SQL expression: counters as a table.
 const limitRows = `unnest(@channels::text[], @scopes::text[], @windows::int[], @units::text[],
 	    @granted::bigint[], @maxes::bigint[], @starts::timestamptz[], @reserved::bigint[],
 	    @next_ats::timestamptz[], @paces::bigint[], @tallies::text[], @currencies::text[])

@@ -99,8 +99,8 @@ func TestClaimLeavesNothingBehindWhenDecideFails(t *testing.T) {
 	claimAll(t, l, batch("m", 10), "a") // the connection still works and no lock is held
 }
 
-// TestAClaimThatPanicsHoldsNothing: neither the only connection, which the next claim and Close
-// would wait for, nor a lock.
+// TestAClaimThatPanicsHoldsNothing: no lock, and not the only connection, for which the next claim
+// and Close would wait.
 func TestAClaimThatPanicsHoldsNothing(t *testing.T) {
 	t.Parallel()
 	l, err := ledger.Connect(t.Context(), ledger.Config{

@@ -10,20 +10,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// DayClosing is one time that a business day was added up after its end. The first one closed it,
-// the others corrected it where Changes is not 0.
+// DayClosing is one time that a business day was added up after its end. The first one closed the
+// day. A later one corrected it if Changes is not 0.
 type DayClosing struct {
 	Revision int
 	At       time.Time
 	// Changes is how many rows of figures were written.
 	Changes int64
-	// Steps reports whether the figures have what the steps from agreed to carried take: the causes of
-	// choices, and the segments of carried texts. Earlier releases did not write them.
+	// Steps reports whether the figures hold the causes of choices and the segments of carried texts,
+	// which the report needs for the steps from agreed to carried shares. Earlier releases did not
+	// write them.
 	Steps bool
 }
 
-// Closings are those of a day, in their order; none when it has not been closed, or was closed when
-// it began or ended at other instants because the routing named another time zone.
+// Closings returns the closings of a day, in their order. There is none when the day was not
+// closed, or was closed with another beginning or end because the routing named another time zone.
 func (s *Reports) Closings(
 	ctx context.Context, day time.Time, zone *time.Location,
 ) ([]DayClosing, error) {
@@ -43,8 +44,8 @@ func (d *db) closings(ctx context.Context, day BusinessDay) ([]DayClosing, error
 // closeLock is the advisory lock of the transaction that closes a day, for all instances.
 const closeLock = 0x636c6f73
 
-// closeSettings are for statements that read an hour at a time: its messages and attempts are
-// hashed, and so are the few groups that they come to, of which the planner expects many.
+// closeSettings are for statements that read an hour at a time. Messages, attempts and their groups
+// are hashed: the planner expects many more groups than there are, and would sort.
 const closeSettings = `
 	set application_name = 'dispatcher closing'; set enable_seqscan = on; set enable_hashjoin = on;
 	set enable_sort = off; set plan_cache_mode = force_custom_plan; set work_mem = '64MB'`
@@ -53,13 +54,13 @@ const closeSettings = `
 var ErrRowsGone = errors.New("rows of the day have been dropped since it was closed: its figures " +
 	"stay as they are")
 
-// Close adds up a business day that is over, and remembers it. What has changed since the day was
-// closed before becomes another revision. To close it twice changes nothing. While another instance
-// closes a day it returns false and does nothing. Once the day has fewer attempts than its figures,
-// its rows are being dropped, and Close returns ErrRowsGone.
+// Close adds up a business day that is over, and stores its figures. What has changed since an
+// earlier closing becomes another revision; without changes the figures stay. While another
+// instance closes a day, ours is false and nothing is done. When the day has fewer attempts than
+// its figures, its rows are being dropped, and Close returns ErrRowsGone.
 //
-// All is read in one snapshot, in which a message is counted with what was known of it at that
-// moment, and no lock is taken that claims, settlements or receipts wait for.
+// Everything is read in one snapshot, and a message is counted as it is in that snapshot. Close
+// takes no lock that claims, settlements or receipts wait for.
 func (s *Reports) Close(ctx context.Context, day BusinessDay) (c DayClosing, ours bool, err error) {
 	conn, err := s.connect(ctx)
 	if err != nil {
@@ -81,9 +82,9 @@ func (s *Reports) Close(ctx context.Context, day BusinessDay) (c DayClosing, our
 	return c, ours && err == nil, wrap("close a day", err)
 }
 
-// closeIn is Close in its transaction. The lock came with a statement before the snapshot that
-// tells the last revision, unless another closing ended in between: then the key of closings is
-// taken, and the caller comes again.
+// closeIn is Close in its transaction. Its snapshot is that of the statement which took the
+// advisory lock, and so shows the last revision, unless another closing ended between the two. Then
+// the key of closings is a duplicate, and the caller tries again.
 func (s *Reports) closeIn(
 	ctx context.Context, tx pgx.Tx, day BusinessDay,
 ) (c DayClosing, err error) {
@@ -105,7 +106,7 @@ func (s *Reports) closeIn(
 		}
 		c.Changes += tag.RowsAffected()
 	}
-	var fewer bool // an attempt that was made stays made
+	var fewer bool // the number of attempts of a day never falls while their rows are kept
 	if err = tx.QueryRow(ctx, `select coalesce(sum(attempts), 0) < 0
 		from audit.attempt_figures where day = $1 and revision = $2`, day.Date, c.Revision).
 		Scan(&fewer); err != nil {
@@ -122,8 +123,9 @@ func (s *Reports) closeIn(
 	return c, err
 }
 
-// addUp adds up a day hour by hour, into the temporary table fresh. The sums come here and go back:
-// a statement that writes would not be carried out by several workers.
+// addUp adds up a day hour by hour, into the temporary table fresh. The sums are read by this
+// process and copied back, because PostgreSQL does not use parallel workers for a statement that
+// writes.
 func (s *Reports) addUp(ctx context.Context, tx pgx.Tx, day BusinessDay) error {
 	args := day.parameters(0, 0)
 	_, err := tx.Exec(ctx,
@@ -158,7 +160,7 @@ func (s *Reports) addUp(ctx context.Context, tx pgx.Tx, day BusinessDay) error {
 	return nil
 }
 
-// hours are those of the day, as days of an hour. Where clocks go back there are 25.
+// hours are the hours of the day, as BusinessDays. There are 25 on a day on which clocks go back.
 func (d BusinessDay) hours() iter.Seq[BusinessDay] {
 	return func(yield func(BusinessDay) bool) {
 		for hour := d; hour.From.Before(d.To); hour.From = hour.To {
@@ -173,15 +175,15 @@ func (d BusinessDay) hours() iter.Seq[BusinessDay] {
 	}
 }
 
-// afterDay is how long after its end a day is closed at the earliest: by then most of its receipts
+// afterDay is how long after its end a day is closed at the earliest. By then most of its receipts
 // have come.
 const afterDay = time.Hour
 
-// Unclosed lists the dates, as 2026-11-21, of business days that may have to be closed, or to be
-// looked at again, the oldest first. Those are all days since the first one that is kept, and days
-// that have become three times as old as they were when they were looked at last: an hour, three
-// hours, nine, and so on, until half of their rows' retention is over. After that rows may be gone.
-// Whether such a day is over, the caller knows, who knows the time zones: see CanClose.
+// Unclosed lists the dates, as 2026-11-21, of business days that may have to be closed or closed
+// again, oldest first: all days since the first one that is kept and was not closed, and closed
+// days that are three times as old as at their last closing (an hour, three hours, nine, and so
+// on), until half of the retention of their rows is over. After that rows may be gone. The list may
+// hold days that are not over yet, because the time zone is not known here: see CanClose.
 func (s *Reports) Unclosed(ctx context.Context, facts time.Duration) ([]string, error) {
 	dates, err := rows(ctx, s.db, pgx.RowTo[string], `
 		select to_char(d, 'YYYY-MM-DD')
@@ -201,10 +203,10 @@ func (s *Reports) Unclosed(ctx context.Context, facts time.Duration) ([]string, 
 // ClosedDay is a business day that has been closed.
 type ClosedDay struct {
 	Date    string    // 2026-11-21
-	Changed time.Time // when its figures were written or corrected last
+	Changed time.Time // when its figures were last written or corrected
 }
 
-// ClosedDays are all days that have been closed, in their order.
+// ClosedDays returns all closed days, in their order.
 func (s *Reports) ClosedDays(ctx context.Context) ([]ClosedDay, error) {
 	days, err := rows(ctx, s.db, pgx.RowToStructByPos[ClosedDay], `
 		select to_char(day, 'YYYY-MM-DD'), max(at) filter (where revision = 1 or changes > 0)
@@ -212,5 +214,5 @@ func (s *Reports) ClosedDays(ctx context.Context) ([]ClosedDay, error) {
 	return days, wrap("list closed days", err)
 }
 
-// CanClose reports whether the day has been over for long enough.
+// CanClose reports whether the day has been over for at least afterDay.
 func (d *BusinessDay) CanClose(now time.Time) bool { return now.Sub(d.To) >= afterDay }

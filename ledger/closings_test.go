@@ -14,12 +14,12 @@ import (
 	"dispatcher/provider"
 )
 
-// dayReport is all that is reported of a day.
+// dayReport is everything that is reported of a day.
 type dayReport struct {
 	Rows    []ledger.DailyRow
 	Choices []ledger.ChoiceRow
 	Carried []ledger.CarriedRow
-	// Parts are the same told apart by all that the figures tell apart.
+	// Parts are the same figures, split by everything by which they can be split.
 	Parts map[ledger.Part]ledger.PartFigures
 }
 
@@ -50,7 +50,7 @@ func reportToday(t *testing.T, l *ledger.Ledger) (r dayReport) {
 	return r
 }
 
-// closeToday closes the day although it is not over: the rows are the same.
+// closeToday closes the day although it is not over.
 func closeToday(t *testing.T, l *ledger.Ledger) ledger.DayClosing {
 	t.Helper()
 	c, ours, err := l.Reports.Close(t.Context(), ledger.NewBusinessDay(time.Now(), time.UTC))
@@ -60,7 +60,7 @@ func closeToday(t *testing.T, l *ledger.Ledger) ledger.DayClosing {
 	return c
 }
 
-// reopened is what work sees while nobody takes the day for closed.
+// reopened calls work while the day does not count as closed.
 func (b *business) reopened(work func()) {
 	b.t.Helper()
 	const shift = `update dispatcher.closings set from_at = from_at + $1::interval`
@@ -69,8 +69,8 @@ func (b *business) reopened(work func()) {
 	execute(b.t, b.db, shift, time.Second)
 }
 
-// TestAClosedDayReportsWhatItsRowsDid, whatever claims, settlements and receipts have done by then,
-// and again when it is closed once more after they went on.
+// TestAClosedDayReportsWhatItsRowsDid, whatever claims, settlements and receipts did before, and
+// also when it is closed again after more of them.
 func TestAClosedDayReportsWhatItsRowsDid(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, 24*time.Hour)
@@ -97,8 +97,7 @@ func TestAClosedDayReportsWhatItsRowsDid(t *testing.T) {
 			rt.Fatalf("closed once more without a change: %+v after %+v", again, closed)
 		}
 	})
-	// Whether an attempt was pending when the day was closed, and not when it was closed again,
-	// depends on the time that passes: here is one.
+	// This makes sure that one attempt is pending at the first closing and not at the second.
 	m := claimAll(t, b.l, batch("pending", 1), "a").Messages
 	closeToday(t, b.l)
 	settleAll(t, b.l, accepted(m))
@@ -117,8 +116,8 @@ func TestAClosedDayReportsWhatItsRowsDid(t *testing.T) {
 	}
 }
 
-// TestALateReceiptCorrectsAClosedDay, and both can be seen: what was known when the day was closed,
-// and what is known now. The figures stay when the rows are gone.
+// TestALateReceiptCorrectsAClosedDay, and both figures can be read: those of the first closing, and
+// the present ones. The figures stay when the rows are dropped.
 func TestALateReceiptCorrectsAClosedDay(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, 24*time.Hour)
@@ -156,8 +155,8 @@ func TestALateReceiptCorrectsAClosedDay(t *testing.T) {
 	}
 }
 
-// TestADayOfAnEarlierReleaseHasNoSteps until it is closed once more: what an earlier release did not
-// write is not taken for nothing.
+// TestADayOfAnEarlierReleaseHasNoSteps until it is closed again: figures that an earlier release
+// did not write are not reported as 0.
 func TestADayOfAnEarlierReleaseHasNoSteps(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, 24*time.Hour)
@@ -203,8 +202,8 @@ func TestADayOfAnEarlierReleaseHasNoSteps(t *testing.T) {
 	}
 }
 
-// TestHoursAndCurrenciesOfAClosedDayAreToldApart: an hour is that of the clock of the day's time
-// zone, and amounts of two currencies are never added.
+// TestHoursAndCurrenciesOfAClosedDayAreToldApart: hours are by the clock of the day's time zone,
+// and amounts of two currencies are never added.
 func TestHoursAndCurrenciesOfAClosedDayAreToldApart(t *testing.T) {
 	t.Parallel()
 	r := lend(t)
@@ -242,8 +241,8 @@ func TestHoursAndCurrenciesOfAClosedDayAreToldApart(t *testing.T) {
 	}
 }
 
-// TestDaysAreLookedAtAgainAsTheyGrowOld: a day is to be closed until it has been, and again
-// whenever it is three times as old, as long as its rows are sure to be there.
+// TestDaysAreLookedAtAgainAsTheyGrowOld: Unclosed lists a day until it is closed, and again
+// whenever it is three times as old, as long as its rows are certainly kept.
 func TestDaysAreLookedAtAgainAsTheyGrowOld(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)

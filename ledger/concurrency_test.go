@@ -14,8 +14,8 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// Eight claimers and settlers over three channels, some of them limited below what
-// arrives, each claim naming another subset of the channels.
+// Eight goroutines claim and settle on three channels, some of them limited below what arrives.
+// Each claim names another subset of the channels.
 func TestConcurrentClaimsGrantExactlyWhatTheyDecidedAndNeverMore(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -100,7 +100,7 @@ func claimAndSettle(
 	return len(sent), l.Settlements.Settle(t.Context(), accepted(sent))
 }
 
-// The same ids from two consumers, as after a rebalance, in opposite orders.
+// Two consumers claim the same ids, as after a rebalance, in opposite orders.
 func TestConcurrentClaimsOfTheSameMessagesStoreThemOnce(t *testing.T) {
 	t.Parallel()
 	l := open(t)

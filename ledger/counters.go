@@ -41,8 +41,8 @@ func (r *channelRow) state() ChannelState {
 	}
 }
 
-// collectChannels reads channel rows into one entry per name, names ascending. A name without a
-// row gets a closed gate, so that decide gives nothing to it, and is returned as missing.
+// collectChannels reads channel rows into one entry per name, names ascending. A name without a row
+// gets a closed gate, so that no attempt goes to it, and is returned in missing.
 func collectChannels(
 	rows pgx.Rows, names []string, r *channelRow,
 ) (states []ChannelState, missing []string, err error) {
@@ -91,7 +91,7 @@ func collectLimits(rows pgx.Rows, channels []ChannelState, scoped []ScopeState) 
 	return err
 }
 
-// find is the position of a scope, or -1. texts are those of the scopes.
+// find returns the position of a scope, or -1. texts are the texts of the scopes.
 func find(scoped []ScopeState, texts []string, channel, text string) int {
 	low, high := 0, len(scoped)
 	for low < high {
@@ -134,8 +134,8 @@ func (r *limitRow) targets() []any {
 	}
 }
 
-// counter is the row once it has been read. What only the routing says of a limit (sliding,
-// burst, reserve) is for the caller to add.
+// counter is the counter of the row. The caller adds what only the routing document has: sliding,
+// burst and reserve.
 func (r *limitRow) counter() (c admission.Counter, err error) {
 	c = r.c
 	c.Window = admission.Window(time.Duration(r.seconds) * time.Second)
@@ -152,14 +152,14 @@ func (r *limitRow) counter() (c admission.Counter, err error) {
 	return c, err
 }
 
-// before is what a claim showed to decide, as it was.
+// before is a copy of what the claim showed, from before the decisions changed it.
 type before struct {
 	gates  []gateBefore
 	scoped [][]admission.Counter
 	turns  []Cursor
 }
 
-// gateBefore is a channel as it was shown to decide.
+// gateBefore is a channel as it was shown.
 type gateBefore struct {
 	counters []admission.Counter
 	active   int64
@@ -184,7 +184,7 @@ func remember(seen *Seen) before {
 	return b
 }
 
-// keep copies counters together with their tallies, which decide changes in place.
+// keep copies counters and their tallies, because decisions change them in place.
 func keep(counters []admission.Counter) []admission.Counter {
 	kept := slices.Clone(counters)
 	for i := range kept {
@@ -193,14 +193,14 @@ func keep(counters []admission.Counter) []admission.Counter {
 	return kept
 }
 
-// counterRow is a counter on its way into the database.
+// counterRow is a counter to be written, with its channel.
 type counterRow struct {
 	channel string
 	admission.Counter
 }
 
-// differences are what decide changed: counters, the windows that were left with
-// something granted, and channels.
+// differences are what the decisions changed: counters, windows that were left with something
+// granted, and channels.
 type differences struct {
 	changed, left []counterRow
 	channels      []ChannelState
@@ -270,8 +270,8 @@ func counterArrays(rows []counterRow) []any {
 	}
 }
 
-// ceil is a time in whole microseconds, which is what the database keeps. It is rounded up: a
-// release time that came earlier, however little, would make the rate higher than the limit.
+// ceil rounds a time up to whole microseconds, which is what the database stores. Rounded down, a
+// release time would come earlier and the rate would exceed the limit.
 func ceil(t time.Time) time.Time {
 	return t.Add(time.Microsecond - 1).Truncate(time.Microsecond)
 }

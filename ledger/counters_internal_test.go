@@ -9,8 +9,8 @@ import (
 	"dispatcher/admission"
 )
 
-// TestStoredReleaseTimesAreNoSoonerThanDecided: the database keeps microseconds. If release times
-// were cut to them, a thousand claims of one unit each would let go units that come later.
+// TestStoredReleaseTimesAreNoSoonerThanDecided: the database stores microseconds. If release times
+// were rounded down, a thousand claims of one unit each would release later units too early.
 func TestStoredReleaseTimesAreNoSoonerThanDecided(t *testing.T) {
 	t.Parallel()
 	const units, pace = 1000, 3500 * time.Nanosecond

@@ -7,15 +7,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// follow puts a cursor into the rotation of a new document, so that nobody is passed over and
-// nobody has two turns: before are the route's members among which the cursor stands, after
-// those of the new document, both in configured order.
+// follow moves a cursor to the members of a new document, so that no channel is passed over and
+// none has two turns. before are the route's members that the cursor refers to, after those of the
+// new document, both in configured order.
 //
-// A channel that stays keeps the last turn, at its new place. When it is taken out, the
-// turn before it is taken for the last one: that of the nearest channel before it in the
-// old rotation that is still there, whose successor in the new rotation is then whoever would
-// have come after the channel. When none is left, the round robin starts anew. A cursor whose
-// old rotation is not known, because another release put it there, stays as it is.
+// A channel that stays keeps the last turn, at its new position. When it was removed, the last turn
+// goes to the nearest channel before it in the old order that is still a member: the next turn is
+// then that of the channel which would have come after the removed one. When no member is left, the
+// round robin starts anew. When the old members are not known, because another release wrote the
+// cursor, it stays as it is.
 func (c Cursor) follow(before, after []string) Cursor {
 	last := slices.Index(before, c.Channel)
 	if place := slices.Index(after, c.Channel); place >= 0 {
@@ -33,8 +33,8 @@ func (c Cursor) follow(before, after []string) Cursor {
 	return Cursor{Route: c.Route, Position: -1}
 }
 
-// collectCursors reads the locked cursors into one entry per route. A route without a row
-// gets a cursor before its first turn and is returned as missing.
+// collectCursors reads the locked cursors into one entry per route. A route without a row gets a
+// cursor before its first turn, and is returned in missing.
 func collectCursors(
 	rows pgx.Rows, routes []string,
 ) (cursors []Cursor, missing []string, err error) {
@@ -56,7 +56,7 @@ func collectCursors(
 	return cursors, missing, err
 }
 
-// moved lists the cursors that decide moved.
+// moved lists the cursors that the decisions changed.
 func moved(before, after []Cursor) []Cursor {
 	var changed []Cursor
 	for i := range after {
@@ -78,7 +78,7 @@ func cursorArrays(cursors []Cursor) []any {
 	return []any{route, channel, position}
 }
 
-// writeRotations puts the cursors into the rotations of the new document and tells everybody.
+// writeRotations writes the cursors under the members of the new document and notifies Watch.
 func writeRotations(
 	ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, turns []rotation,
 ) error {
@@ -97,7 +97,7 @@ func writeRotations(
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// rotation is a cursor and the members among which it stands.
+// rotation is a cursor with the members that it refers to.
 type rotation struct {
 	Cursor
 	members []string

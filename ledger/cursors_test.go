@@ -16,7 +16,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// members of the route "default" in configured order, which is not that of their names.
+// members are those of the route "default" in configured order, which is not alphabetical.
 var members = []string{"c", "a", "e", "b", "d"}
 
 // openTurns opens instances over one database whose route has these members.
@@ -30,7 +30,7 @@ func openTurns(t testing.TB, instances int) (ledgers []*ledger.Ledger, url strin
 	return ledgers, url
 }
 
-// rotations are routes that all have these members.
+// rotatingRoutes are routes that all have these members.
 func rotatingRoutes(channels []string, routes ...string) []ledger.RouteSpec {
 	specs := make([]ledger.RouteSpec, len(routes))
 	for i, name := range routes {
@@ -86,7 +86,7 @@ func turnClaim(messages []ledger.Message) ledger.Claim {
 	}
 }
 
-// turns is the order in which the channels were given attempts, as the database's clock has it.
+// turns is the order in which the channels got attempts, by the database's clock.
 func turns(t testing.TB, url string) string {
 	t.Helper()
 	return scalar[string](t, raw(t, url), `
@@ -94,13 +94,13 @@ func turns(t testing.TB, url string) string {
 		from dispatcher.attempts`)
 }
 
-// rotation is so many turns in configured order.
+// rotation is n turns in configured order.
 func rotation(n int) string {
 	return strings.Repeat(strings.Join(members, ""), n/len(members)+1)[:n]
 }
 
-// Four instances with three claims each at a time, of every size; every fourth claim is
-// rolled back after it took its turns, and every instance is replaced in mid-course.
+// Four instances with three concurrent claims each, of every size. Every fourth claim is rolled
+// back after it took its turns, and every instance is replaced in the middle.
 func TestFourInstancesTakeTurnsInOneCircle(t *testing.T) {
 	t.Parallel()
 	ledgers, url := openTurns(t, 4)
@@ -163,7 +163,7 @@ func claimTurns(t testing.TB, l *ledger.Ledger, messages []ledger.Message, fail 
 	}
 }
 
-// Claims that have no channel in common wait for each other at the cursor alone.
+// Claims that have no channel in common wait for each other only at the cursor.
 func TestACursorIsLockedWhateverChannelsAClaimNames(t *testing.T) {
 	t.Parallel()
 	ledgers, url := openTurns(t, 4)
@@ -310,7 +310,7 @@ func TestClaimNamesRoutesWithoutACursorAfterAskingDecide(t *testing.T) {
 	}
 }
 
-// Claims that name no cursor do not even touch the table.
+// A claim that names no cursor does not touch the table.
 func TestClaimsWithoutCursorsDoNotWaitForThoseWith(t *testing.T) {
 	t.Parallel()
 	ledgers, url := openTurns(t, 1)
@@ -338,8 +338,8 @@ func TestAClaimWithACursorTakesTwoRoundTripsToo(t *testing.T) {
 	}
 }
 
-// Claims over two routes, settlements, documents that drop and bring back a route, and
-// effects, all at once: every lock is taken in one order, so nothing ends in a deadlock.
+// Claims over two routes, settlements, documents that drop and bring back a route, and effects run
+// concurrently. All locks are taken in one order, so there is no deadlock.
 func TestClaimsWithCursorsAndChangesOfTheRoutingCannotDeadlock(t *testing.T) {
 	t.Parallel()
 	ledgers, _ := openTurns(t, 4)
@@ -388,8 +388,8 @@ func TestClaimsWithCursorsAndChangesOfTheRoutingCannotDeadlock(t *testing.T) {
 	workers.Wait()
 }
 
-// Of four members the third had the last turn, and goes together with the first: next comes
-// the last, not the second once more, nor anybody a place further.
+// Of four members the third had the last turn, and it is removed together with the first. The
+// fourth is next: not the second again, and none is passed over.
 func TestTheCursorOfARouteGoesOnInTheRotationOfANewDocument(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -452,8 +452,8 @@ func TestApplyRoutingRefusesRoutesWithoutACircle(t *testing.T) {
 	}
 }
 
-// Three instances take turns while document after document takes members out and puts others
-// in. Those that stay have their turns in one rotation all the time.
+// Three instances take turns while documents remove members and add others. Members that stay have
+// their turns in one rotation all the time.
 func TestTurnsGoOnInOneRotationWhileDocumentsChange(t *testing.T) {
 	t.Parallel()
 	ledgers, url := openTurns(t, 4)

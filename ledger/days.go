@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Day is a UTC day, counted from 1970-01-01. Messages, payloads and attempts are kept by day, in
-// partitions that are dropped as a whole. A message belongs to the day on which it was received, by
-// the clock of the database as the process that stored it last read it, and so does everything
-// that becomes of it later.
+// Day is a UTC day, counted from 1970-01-01. Messages, payloads and attempts are stored in one
+// partition per day, which is dropped as a whole. A message belongs to the day on which it was
+// received, by the database's clock as the storing process last read it. Its payload and attempts
+// belong to the same day, whenever they are written.
 type Day int32
 
-// daySpan is how many numbers a day has: 68 billion. All numbers up to the year 2326 are exact as a
-// float64, which is what readers of JSON may have.
+// daySpan is how many message numbers a day has: 68 billion. Every number up to the year 2326 is
+// exact as a float64, which readers of JSON may use.
 const daySpan = 1 << 36
 
 // DayOf is the day of a message.
@@ -41,9 +41,9 @@ func (d Day) String() string { return d.Begin().Format(time.DateOnly) }
 // suffix ends the names of the day's partitions.
 func (d Day) suffix() string { return d.Begin().Format("20060102") }
 
-// dayStatement is a statement about messages of one day. It is written with the names of the
-// partitioned tables, and sent with those of the day's partitions: then the planner need not look
-// at any other day, and takes no lock on it, however many there are.
+// dayStatement is a statement about messages of one day. Its text names the partitioned tables; it
+// is sent with the names of the day's partitions. So the planner neither plans for the other days
+// nor locks them, however many there are.
 type dayStatement struct {
 	text string
 	days sync.Map // Day to string
@@ -63,8 +63,8 @@ func (s *dayStatement) on(day Day) string {
 	return text
 }
 
-// eachDay calls do for each day of some messages, with the range of positions that it has; seq
-// ascends.
+// eachDay calls do once for each day of n messages, with the range [from, to) of their positions.
+// seq returns the number of a message by its position and must ascend.
 func eachDay(n int, seq func(i int) int64, do func(day Day, from, to int)) {
 	for from := 0; from < n; {
 		day, to := DayOf(seq(from)), from+1
@@ -76,23 +76,23 @@ func eachDay(n int, seq func(i int) int64, do func(day Day, from, to int)) {
 	}
 }
 
-// daysAhead is for how many days after today partitions are made.
+// daysAhead is how many days after today get partitions in advance.
 const daysAhead = 2
 
-// calendar is what the process knows of the days. Heart-beats and claims keep it up to date. It may
-// be a moment behind: a message is stored on the day that was today a moment ago, and a claim that
-// is further behind, or has another turn, begins anew.
+// calendar is what the process knows of the days. Heartbeats and claims update it. It may be a
+// moment behind: then a message is stored on the day before. A claim that finds it further behind,
+// or with another turn, starts again.
 type calendar struct {
-	today atomic.Int32 // by the last look at the database's clock
+	today atomic.Int32 // when the database's clock was last read
 	made  atomic.Int32 // the last day that has partitions
 	turn  atomic.Int64 // of the tables of ids
 }
 
-// saw notes the database's clock, also when it has gone back: one that was ahead for a moment must
-// not leave messages on a day to come.
+// saw sets today by the database's clock, also when the clock has gone back. Otherwise a clock that
+// was ahead for a moment would leave messages on a future day.
 func (c *calendar) saw(now time.Time) { c.today.Store(int32(DayAt(now))) }
 
-// openDay is the day on which messages are stored now. It makes partitions when there are none.
+// openDay is the day on which messages are stored now. It creates its partitions if needed.
 func (d *db) openDay(ctx context.Context) (Day, error) {
 	if today := d.calendar.today.Load(); today > 0 && today <= d.calendar.made.Load() {
 		return Day(today), nil
@@ -103,7 +103,7 @@ func (d *db) openDay(ctx context.Context) (Day, error) {
 	return Day(d.calendar.today.Load()), nil
 }
 
-// makeDays makes the partitions of today and the next days, unless they are there.
+// makeDays creates the partitions of today and the next daysAhead days, unless they exist.
 func (d *db) makeDays(ctx context.Context) error {
 	var now time.Time
 	var made int32

@@ -17,8 +17,8 @@ import (
 	"dispatcher/provider"
 )
 
-// turn turns the tables of ids by hand, and returns the number of the new turn. A claim that holds
-// them is waited for, but one that is behind by a turn locks them the other way round.
+// turn switches the tables of ids by hand, and returns the number of the new turn. It waits for
+// claims that hold them. A claim that is behind by a turn locks them in the other order.
 func turn(t testing.TB, db *pgx.Conn) (now int64) {
 	t.Helper()
 	for {
@@ -45,7 +45,7 @@ func turn(t testing.TB, db *pgx.Conn) (now int64) {
 	}
 }
 
-// intakes are those of the new messages of a claim, which sends them.
+// intakes are the Intakes of the messages of a claim that sends them.
 func intakes(t testing.TB, l *ledger.Ledger, messages ...ledger.Message) []ledger.Intake {
 	t.Helper()
 	return claimAll(t, l, messages, "a").Intakes
@@ -96,8 +96,8 @@ func TestAnIdIsRecognisedWhicheverTableHasIt(t *testing.T) {
 	}
 }
 
-// TestAnIdIsStoredOnceAcrossATurnAndMidnight: two processes claim the same messages while the tables
-// of ids are turned. One of them is a day ahead or behind, and a turn behind.
+// TestAnIdIsStoredOnceAcrossATurnAndMidnight: two processes claim the same messages while the
+// tables of ids are turned. One of them is a day ahead or behind, and a turn behind.
 func TestAnIdIsStoredOnceAcrossATurnAndMidnight(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)
@@ -209,8 +209,8 @@ func TestAProcessThatSleptStoresOnTheDayThatItIs(t *testing.T) {
 	}
 }
 
-// otherDays are the partitions that the sessions which wait for a lock have locked, but for those of
-// one day.
+// otherDays are the partitions of other days than one that are locked by sessions which wait for a
+// lock.
 const otherDays = `
 	select coalesce(string_agg(distinct c.relname, ' '), '')
 	from pg_locks l join pg_class c on c.oid = l.relation
@@ -219,7 +219,7 @@ const otherDays = `
 	  and c.relkind = 'r' and c.relname ~ '^(messages|payloads|attempts)_' and c.relname !~ $1`
 
 // TestHotStatementsLockTheDayOfTheirMessagesAlone: however many days there are, claims, settlements
-// and receipts look at those of their messages, in triggers and functions as well.
+// and receipts read only the days of their messages, in triggers and functions as well.
 func TestHotStatementsLockTheDayOfTheirMessagesAlone(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)
@@ -282,5 +282,5 @@ func TestHotStatementsLockTheDayOfTheirMessagesAlone(t *testing.T) {
 	}
 }
 
-// errEnough ends a claim that a test has seen enough of.
+// errEnough ends a claim that a test does not need any more.
 var errEnough = errors.New("enough")

@@ -15,18 +15,18 @@ import (
 	"dispatcher/ledger/primary"
 )
 
-// questionTimeout bounds a question that takes no time on a server that answers.
+// questionTimeout bounds a query that takes no time on a server that answers.
 const questionTimeout = 5 * time.Second
 
 // scoutInterval is how often all hosts of the address are asked which of them is the newest
 // primary.
 const scoutInterval = 10 * time.Second
 
-// db is what the stores share: the pools, and what all connections have in common.
+// db is what the stores share: the pools and the settings of all connections.
 type db struct {
 	config Config
 	hot    *pgxpool.Pool // claims and settlements
-	// everything whose plan depends on the data, and changes of the routing
+	// reports is for statements whose plan depends on the data, and for changes of the routing.
 	reports  *pgxpool.Pool
 	single   *pgx.ConnConfig // for connections outside the pools
 	guard    primary.Guard   // of all connections
@@ -40,20 +40,20 @@ type db struct {
 }
 
 // timeouts are for connections without a statement timeout. TCP alone would wait much longer for a
-// server that has vanished.
+// server that is gone.
 type timeouts struct {
 	roundTrip time.Duration // for an answer
-	watch     time.Duration // for a notification, before the server is asked whether it is there
+	watch     time.Duration // for a notification, before the server is pinged
 }
 
-// hotSettings shape the sessions of claims and settlements.
+// hotSettings are the settings of the sessions of claims and settlements.
 //
-// Their statements join arrays to primary keys. A generic plan for that is always
-// right and saves planning, half a millisecond for each batch; the switched-off join
-// methods keep a plan that was made while a table was small from being a bad one later.
+// Their statements join arrays to primary keys. A generic plan is always right for that, and saves
+// half a millisecond of planning for each batch. Other join methods are switched off: a plan that
+// uses them may be made while a table is small, and would be bad later.
 //
-// The timeouts are a protection against this process: if it is frozen in
-// mid-transaction, the server takes the counters' locks back.
+// The timeouts protect the locks of the counters against this process: if it is frozen in the
+// middle of a transaction, the server ends the session.
 var hotSettings = map[string]string{
 	"application_name":                    "dispatcher",
 	"plan_cache_mode":                     "force_generic_plan",
@@ -65,8 +65,8 @@ var hotSettings = map[string]string{
 	"idle_in_transaction_session_timeout": "3s",
 }
 
-// reportSettings shape the sessions of everything else. Their statements are planned for their
-// parameters: with the numbers of messages in hand the planner looks at no other day.
+// reportSettings are the settings of all other sessions. Their statements are planned for their
+// parameters, so that message numbers let the planner leave out other days.
 var reportSettings = map[string]string{
 	"application_name": "dispatcher reports",
 	"plan_cache_mode":  "force_custom_plan",
@@ -91,8 +91,8 @@ func Connect(ctx context.Context, c Config) (*Ledger, error) {
 	}
 	reports.MaxConns = 3
 	d.single = hot.ConnConfig.Copy()
-	// Connections outside the pools idle between two polls for as long as they like,
-	// and wait for locks without end.
+	// Connections outside the pools may be idle between two polls, and wait for locks, without a
+	// limit.
 	d.single.RuntimeParams["statement_timeout"] = "0"
 	l := newLedger(ctx, d)
 	if primary.SeveralHosts(&d.single.Config) {
@@ -115,8 +115,8 @@ func Connect(ctx context.Context, c Config) (*Ledger, error) {
 	return l, nil
 }
 
-// scout looks for a newer primary until Close. Connections to the one before are given up when they
-// are wanted next.
+// scout looks for a newer primary until Close. Connections to the one before are closed when they
+// are next used.
 func (d *db) scout() {
 	ticker := time.NewTicker(scoutInterval)
 	defer ticker.Stop()
@@ -130,7 +130,7 @@ func (d *db) scout() {
 	}
 }
 
-// poolConfig is that of a pool whose sessions have these settings.
+// poolConfig is the configuration of a pool whose sessions have these settings.
 func (d *db) poolConfig(settings map[string]string) (*pgxpool.Config, error) {
 	c := &d.config
 	config, err := pgxpool.ParseConfig(c.URL)
@@ -144,7 +144,7 @@ func (d *db) poolConfig(settings map[string]string) (*pgxpool.Config, error) {
 	config.ConnConfig.Tracer = c.Tracer
 	maps.Copy(config.ConnConfig.RuntimeParams, settings)
 	d.guard.Configure(&config.ConnConfig.Config)
-	// of an idle connection: a server that hangs is left sooner
+	// bounds the check of an idle connection, so that a server that hangs is noticed sooner
 	config.PingTimeout = questionTimeout
 	config.PrepareConn = func(_ context.Context, conn *pgx.Conn) (bool, error) {
 		return !d.guard.Replaced(conn.PgConn()), nil
@@ -152,7 +152,7 @@ func (d *db) poolConfig(settings map[string]string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// errAddress stands for every error in the address, whose text may quote the password.
+// errAddress replaces every error about the address, because their texts may quote the password.
 var errAddress = errors.New(
 	"connect to ledger: DISPATCHER_POSTGRES_URL is neither a valid postgres:// URL " +
 		"nor a valid key=value string")
@@ -162,7 +162,7 @@ func (d *db) connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, d.single.Copy())
 }
 
-// closeConn ends a connection without waiting long for a polite end.
+// closeConn closes a connection, and waits at most a second for the server.
 func closeConn(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -184,14 +184,14 @@ func rows[T any](
 	return out, nil
 }
 
-// edgeSettings keep a question about the newest rows at the right edge of its indexes,
-// whatever the statistics of a table say that has grown since they were taken.
+// edgeSettings make a query about the newest rows use the indexes, even when the statistics are
+// older than these rows.
 const edgeSettings = `
 	select set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
 	  set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)`
 
-// atEdge asks a question about the newest rows, in one round trip. It takes no
-// connection from claims and settlements.
+// atEdge runs a query about the newest rows, in one round trip. It takes no connection from claims
+// and settlements.
 func atEdge[T any](
 	ctx context.Context, d *db, scan pgx.RowToFunc[T], sql string, args ...any,
 ) (out []T, err error) {
@@ -207,15 +207,16 @@ func atEdge[T any](
 	return out, err
 }
 
-// disorder is more than messages can be out of order: seq is drawn and received_at, the
-// start of the transaction, is fixed within one statement, which statement_timeout bounds.
+// disorder is more than messages can be out of order by time. One statement draws seq and stores
+// received_at, which is the start of its transaction, and statement_timeout bounds the time
+// between.
 const disorder = time.Minute
 
-// seekSeq searches the primary key of messages for an instant, by halves: some 38 probes
-// of one row, in the days around it. Messages up to low were received before
-// $1, those from high on at $1 or later, give or take disorder.
+// seekSeq finds an instant in the primary key of messages by binary search: about 38 probes of one
+// row, in the days around it. Messages up to low were received before $1, those from high on at $1
+// or later, give or take disorder.
 //
-// An index on received_at would be paid for by each claim.
+// There is no index on received_at, because every claim would have to maintain it.
 const seekSeq = `
 	with recursive search(low, high) as (
 	  select $2::bigint, $3::bigint
@@ -228,8 +229,8 @@ const seekSeq = `
 	)
 	select low, high from search order by high - low limit 1`
 
-// seek returns seqs such that all messages up to low were received before at, and all from
-// high on at it or later.
+// seek returns seqs such that all messages up to low were received before at, and all from high on
+// at it or later.
 func (d *db) seek(ctx context.Context, at time.Time) (low, high int64, err error) {
 	if low, _, err = d.seekExactly(ctx, at.Add(-disorder)); err == nil {
 		_, high, err = d.seekExactly(ctx, at.Add(disorder))
@@ -237,7 +238,7 @@ func (d *db) seek(ctx context.Context, at time.Time) (low, high int64, err error
 	return low, high, wrap("look for an instant", err)
 }
 
-// seekExactly takes the clocks of transactions for the order of messages.
+// seekExactly is seek, but assumes that messages are ordered by received_at.
 func (d *db) seekExactly(ctx context.Context, at time.Time) (low, high int64, err error) {
 	day := DayAt(at)
 	err = d.reports.QueryRow(ctx, seekSeq, at, (day-1).first(), (day+2).first()).

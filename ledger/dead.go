@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// DeadRecords reads the records that could not be used, and notes that one is published again.
+// DeadRecords reads the records that could not be used, and stores that one is published again.
 type DeadRecords struct {
 	*db
 	messages *Messages
@@ -18,11 +18,11 @@ type DeadRecords struct {
 var (
 	// ErrNoDeadRecord means that no dead record has this id or position.
 	ErrNoDeadRecord = errors.New("the ledger has no dead record of this name")
-	// ErrPayloadGone means that the bytes of a record are not kept any more.
+	// ErrPayloadGone means that the payload of the record was dropped.
 	ErrPayloadGone = errors.New("the record is not kept any more")
 	// ErrPayloadHidden means that the login may not read numbers and texts.
 	ErrPayloadHidden = errors.New("this login may not read numbers and texts")
-	// ErrReplayed means that somebody else has replayed the record in between.
+	// ErrReplayed means that the record was replayed after the caller read it.
 	ErrReplayed = errors.New("the record has been replayed meanwhile")
 	// ErrIDTaken means that another message has the id.
 	ErrIDTaken = errors.New("another message has the id")
@@ -31,7 +31,7 @@ var (
 // DeadRecord is a record that could not be used, without number and text.
 type DeadRecord struct {
 	Seq    int64
-	ID     string // empty when it has none that can be used
+	ID     string // empty when it has no usable id
 	Lane   string
 	Tenant string
 	Reason string // a bounded word
@@ -50,15 +50,15 @@ type Replay struct {
 	As     string // the id that it was published under
 }
 
-// DeadFilter says which dead records are meant. The zero value means all.
+// DeadFilter selects dead records. The zero value selects all.
 type DeadFilter struct {
 	// Lane, Topic and Reason are names; empty means any.
 	Lane, Topic, Reason string
-	// Since leaves out what was received earlier; zero means any time.
+	// Since selects records received at that time or later; zero means any time.
 	Since time.Time
-	// Below leaves out the record with this number and newer ones, for the next page; 0 for none.
+	// Below selects numbers lower than this one, to read the next page; 0 for no bound.
 	Below int64
-	// Open leaves out what was replayed.
+	// Open leaves out replayed records.
 	Open bool
 }
 
@@ -82,13 +82,13 @@ func (f *DeadFilter) arguments() []any {
 	return []any{f.Lane, f.Topic, f.Reason, since, f.Below, f.Open}
 }
 
-// List lists those that match, newest first, limit at most.
+// List lists the records that match, newest first, limit at most.
 func (s *DeadRecords) List(ctx context.Context, f *DeadFilter, limit int) ([]DeadRecord, error) {
 	return rows(ctx, s.db, scanDead, deadColumns+deadMatches+
 		` order by d.seq desc limit $7`, append(f.arguments(), limit)...)
 }
 
-// Count is how many match.
+// Count is how many records match.
 func (s *DeadRecords) Count(ctx context.Context, f *DeadFilter) (n int64, err error) {
 	err = s.reports.QueryRow(ctx, `select count(*)`+deadMatches, f.arguments()...).Scan(&n)
 	return n, wrap("count dead records", err)
@@ -99,7 +99,7 @@ func (s *DeadRecords) Find(ctx context.Context, id string) (DeadRecord, error) {
 	return s.one(ctx, `d.id = $1`, id)
 }
 
-// At reads the dead record that was read at a position.
+// At reads the latest dead record with a position in Kafka.
 func (s *DeadRecords) At(ctx context.Context, o Origin) (DeadRecord, error) {
 	return s.one(ctx, `d.topic = $1 and d.kafka_partition = $2 and d.kafka_offset = $3`,
 		o.Topic, o.Partition, o.Offset)
@@ -130,8 +130,8 @@ func scanDead(r pgx.CollectableRow) (d DeadRecord, err error) {
 	return d, err
 }
 
-// Payload is the record as it was read, number and text included. It returns ErrPayloadHidden to a
-// login that may not read them, and ErrPayloadGone when they are not kept any more.
+// Payload returns the record as it was read, with number and text. It returns ErrPayloadHidden to a
+// login that may not read them, and ErrPayloadGone when the payload was dropped.
 func (s *DeadRecords) Payload(ctx context.Context, seq int64) (raw []byte, err error) {
 	may, err := s.messages.payloads(ctx)
 	switch {
@@ -148,7 +148,7 @@ func (s *DeadRecords) Payload(ctx context.Context, seq int64) (raw []byte, err e
 	return raw, wrap("read a record", err)
 }
 
-// Holder is the number of the message that has an id, as far as ids are recognised: 0 for none.
+// Holder is the number of the message that has an id, if the id is still recognised; 0 for none.
 func (s *DeadRecords) Holder(ctx context.Context, id string) (seq int64, err error) {
 	err = s.reports.QueryRow(ctx, `select seq from facts.ids where id = $1`, id).Scan(&seq)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -157,15 +157,16 @@ func (s *DeadRecords) Holder(ctx context.Context, id string) (seq int64, err err
 	return seq, wrap("read an id", err)
 }
 
-// Replaying is a dead record that is about to be published again.
+// Replaying asks to publish a dead record again.
 type Replaying struct {
-	Record *DeadRecord // as the caller has seen it
-	// As is the id that it is published under. If it is the record's own, it is given back first.
+	Record *DeadRecord // as the caller read it
+	// As is the id to publish it under. If it is the record's own, that id is released first.
 	As             string
 	Author, Reason string
 }
 
-// replayed notes a replay, unless there was another one since the caller looked ($6).
+// replayed stores a replay, unless there was another one after the one at $6, which the caller
+// read.
 const replayed = `
 	with noted as (
 	  insert into dispatcher.operator_actions (author, reason, action, subject, message_seq, new_id)
@@ -176,10 +177,10 @@ const replayed = `
 	)
 	select exists (select from noted)`
 
-// Replay notes that a dead record is published again, and gives its id back where it keeps that. It
-// is one transaction, which the caller awaits before it publishes: what is published without it
-// would be a second message under a taken id. It returns ErrReplayed when somebody else has been
-// there first, and ErrIDTaken when another message has the record's own id.
+// Replay stores that a dead record is published again, and releases its id when it keeps it. This
+// is one transaction, and the caller publishes only after it has committed: without it the record
+// would be a second message with a taken id. It returns ErrReplayed when the record was replayed
+// after the caller read it, and ErrIDTaken when another message has the record's own id.
 func (s *DeadRecords) Replay(ctx context.Context, r *Replaying) error {
 	d, subject := r.Record, r.Record.ID
 	if subject == "" {
@@ -214,9 +215,9 @@ func (s *DeadRecords) Replay(ctx context.Context, r *Replaying) error {
 }
 
 const (
-	// replayLock is the class of the advisory locks of those who replay one record.
+	// replayLock is the first key of the advisory lock of a replay; the second is the record's.
 	replayLock = 0x64656164
-	// releaseWait bounds how long the release of an id waits for the claims under way: others queue
-	// behind it.
+	// releaseWait bounds how long the release of an id waits for running claims, because other
+	// sessions queue behind it.
 	releaseWait = "2s"
 )

@@ -36,8 +36,8 @@ func replaying(d *ledger.DeadRecord, as string) *ledger.Replaying {
 	return &ledger.Replaying{Record: d, As: as, Author: "ann", Reason: "fixed"}
 }
 
-// TestTheIDOfADeadRecordIsGivenBackOnce: what is published under it is a new message, and whoever
-// looked before somebody else replayed the record is refused.
+// TestTheIDOfADeadRecordIsGivenBackOnce: what is published under it is a new message. A caller that
+// read the record before another one replayed it gets an error.
 func TestTheIDOfADeadRecordIsGivenBackOnce(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -79,7 +79,7 @@ func TestTheIDOfADeadRecordIsGivenBackOnce(t *testing.T) {
 	}
 }
 
-// TestNoOtherIDIsGivenBack: not that of a message that may have been sent, nor one that another
+// TestNoOtherIDIsGivenBack: neither that of a message that may have been sent, nor one that another
 // message has by now.
 func TestNoOtherIDIsGivenBack(t *testing.T) {
 	t.Parallel()
@@ -147,9 +147,9 @@ func TestDeadRecordsAreListedByFilter(t *testing.T) {
 	}
 }
 
-// TestNoRecordIsLostWhileAnIDIsGivenBack: whoever claims a record under the id at the same moment
-// finds either the dead one, and is told of the conflict, or a free id. It is never taken for a
-// duplicate of what is gone.
+// TestNoRecordIsLostWhileAnIDIsGivenBack: a claim with the same id at the same time finds either
+// the dead record, which is a conflict, or a free id. The record is never taken for a duplicate of
+// the released one.
 func TestNoRecordIsLostWhileAnIDIsGivenBack(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -182,7 +182,7 @@ func TestNoRecordIsLostWhileAnIDIsGivenBack(t *testing.T) {
 	}
 }
 
-// intakeOf claims one message and says what the ledger took it for.
+// intakeOf claims one message and returns its Intake.
 func intakeOf(ctx context.Context, l *ledger.Ledger, m ledger.Message) (ledger.Intake, error) {
 	tx, err := l.Claims.Lock(ctx, ledger.Claim{
 		Messages: []ledger.Message{m}, Channels: []string{"a"},

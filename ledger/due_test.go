@@ -14,8 +14,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestEveryMessageThatComesDueIsInDue, every slot that is held in held, and the other books are
-// right, whatever claims, settlements, receipts and wakes do.
+// TestEveryMessageThatComesDueIsInDue, every held slot is in held, and the counters are right,
+// whatever claims, settlements, receipts and wakes do.
 func TestEveryMessageThatComesDueIsInDue(t *testing.T) {
 	t.Parallel()
 	b := newBusiness(t)
@@ -54,7 +54,7 @@ func newBusiness(t *testing.T) *business {
 	return b
 }
 
-// goOn does a few things, and calls look after each.
+// goOn does a few random things, and calls look after each.
 func (b *business) goOn(rt *rapid.T, look func(step string)) {
 	steps := map[string]func(*rand.Rand){
 		"claim": b.claim, "settle": b.settle, "receive": b.receive, "wake": b.wake,
@@ -67,8 +67,8 @@ func (b *business) goOn(rt *rapid.T, look func(step string)) {
 	}
 }
 
-// claim takes new messages and due ones, and decides about them at random. The new ones are of one
-// day or the next.
+// claim takes new and due messages and decides about them at random. The new ones are of one day or
+// the next.
 func (b *business) claim(random *rand.Rand) {
 	b.l.Believe(b.today+ledger.Day(random.IntN(2)), 0)
 	want := ledger.Claim{Due: random.IntN(20), Channels: []string{"a", "b"}}
@@ -131,7 +131,7 @@ func sendOrWait(seen *ledger.Seen, m *ledger.Message, random *rand.Rand) ledger.
 	return giveOne(seen, m)
 }
 
-// open are the attempts that nobody has answered, and some that are unknown.
+// open are the attempts without an answer, and some unknown ones.
 func (b *business) open(random *rand.Rand) (messages []ledger.Message) {
 	rows, err := b.db.Query(b.t.Context(), `
 		select a.message_seq, m.id, a.attempt - 1 as attempts, a.channel as pinned
@@ -202,7 +202,7 @@ func (b *business) receive(random *rand.Rand) {
 	receive(b.t, b.l, receipts...)
 }
 
-// wake wakes those who wait for something, or all.
+// wake wakes the messages that wait for something, or all.
 func (b *business) wake(random *rand.Rand) {
 	if random.IntN(3) == 0 {
 		apply(b.t, b.l, ledger.ChannelSpec{Name: "a", ActiveMax: 40}, ledger.ChannelSpec{Name: "b"})
@@ -213,7 +213,7 @@ func (b *business) wake(random *rand.Rand) {
 	}
 }
 
-// timePasses lets some holds, waits and expectations be over.
+// timePasses makes some holds, waits and expected receipts be over.
 func (b *business) timePasses(random *rand.Rand) {
 	at := random.IntN(3)
 	for _, sql := range []string{
@@ -231,7 +231,7 @@ func (b *business) timePasses(random *rand.Rand) {
 	}
 }
 
-// sweep does what loops do from time to time.
+// sweep does what the background loops do.
 func (b *business) sweep(*rand.Rand) {
 	release(b.t, b.l)
 	overdue(b.t, b.l)

@@ -14,9 +14,10 @@ import (
 // A limit of each tenant (admission.EachTenant) has a row that counts nothing and says what each
 // tenant may take. The row of a tenant is made by the first claim that needs it.
 
-// makeTenantLimits makes the rows that some scopes lack, in the order of locks, while their
-// channels are locked. One that went with an earlier document, and has left no window since, goes
-// on where it stood. A prepaid budget has what its tenant's was topped up with. A row that another claim makes at the same time is waited for.
+// makeTenantLimits creates the rows that some scopes lack, in the lock order, while their channels
+// are locked. A limit that an earlier document removed, and that has left no window since,
+// continues where it was. A prepaid budget begins with the sum of its top-ups. When another claim
+// creates the same row at the same time, the statement waits for it.
 const makeTenantLimits = `
 	with wanted as (
 	  select n.channel, n.scope, e.window_seconds, e.unit, e.configured_max, e.currency
@@ -49,7 +50,7 @@ const makeTenantLimits = `
 	order by n.channel, n.scope, n.window_seconds, n.unit
 	on conflict (channel, scope, window_seconds, unit) do nothing`
 
-// toppedUp is what a limit n was topped up with, as an expression: 0 unless it is prepaid.
+// toppedUp is an SQL expression: the sum of the top-ups of limit n, 0 unless it is prepaid.
 const toppedUp = `case when n.window_seconds = 2147483647 then coalesce((
 	    select sum(t.micros)::bigint from dispatcher.top_ups t where t.channel = n.channel
 	      and t.scope = n.scope and t.currency = n.currency), 0) else 0 end`
@@ -65,7 +66,7 @@ func tenantArrays(scopes []ScopeRef) []any {
 	return []any{channel, scope}
 }
 
-// place is a limit without its currency: the key of its row.
+// place is the key of the row of a limit: limitKey without the currency.
 func (k *limitKey) place() limitKey {
 	return limitKey{channel: k.channel, scope: k.scope, seconds: k.seconds, unit: k.unit}
 }
@@ -77,7 +78,7 @@ func (l *ownLimit) place() limitKey {
 	}
 }
 
-// eachTenant are the limits of each tenant among some, by the place of their row.
+// eachTenant are the limits of each tenant among limits, by the key of their row.
 func eachTenant(limits []ownLimit) map[limitKey]ownLimit {
 	var each map[limitKey]ownLimit
 	for i := range limits {
@@ -91,14 +92,14 @@ func eachTenant(limits []ownLimit) map[limitKey]ownLimit {
 	return each
 }
 
-// ofTenant is a limit of each tenant as that of one.
+// ofTenant is the limit of one tenant that a limit of each tenant stands for.
 func (l *ownLimit) ofTenant(tenant string) ownLimit {
 	own := l.Own(tenant)
 	return ownLimit{l.channel, &own}
 }
 
-// withTenants adds the limits of tenants whose rows are there to those of a document, as its limits
-// of each tenant have them.
+// withTenants adds to the limits of a document those of tenants that have rows, with the values of
+// the document's limits of each tenant.
 func withTenants(limits []ownLimit, there map[limitKey]limitWindow) []ownLimit {
 	each := eachTenant(limits)
 	if each == nil {
@@ -125,7 +126,7 @@ func withTenants(limits []ownLimit, there map[limitKey]limitWindow) []ownLimit {
 	return limits
 }
 
-// compareLimits is the order of locks.
+// compareLimits is the lock order.
 func compareLimits(a, b ownLimit) int {
 	m, n := a.place(), b.place()
 	return cmp.Or(cmp.Compare(m.channel, n.channel), cmp.Compare(m.scope, n.scope),
@@ -133,7 +134,7 @@ func compareLimits(a, b ownLimit) int {
 }
 
 // addCounted adds the limits of tenants that have taken something in the running window of a limit
-// of each tenant that is added.
+// of each tenant which the document adds.
 func (b *beginning) addCounted() {
 	named := make(map[limitKey]bool, len(b.limits))
 	for i := range b.limits {
@@ -159,13 +160,13 @@ func (b *beginning) addCounted() {
 	}
 }
 
-// idleTenants is how long after the beginning of its last window a row that was made is dropped. No
-// window is longer than a day of 25 hours.
+// idleTenants is how long after the beginning of its last window the row of an idle tenant is
+// dropped. No window is longer than a day of 25 hours.
 const idleTenants = 48 * time.Hour
 
-// idleLimits are rows of tenants with the limits of each tenant, but those that the document names,
-// that have taken nothing for long. A prepaid budget goes on where it stands, so it stays once it
-// has granted something.
+// idleLimits are the rows that limits of each tenant have for tenants which took nothing for $1,
+// except those that the document names. A prepaid budget that has granted something stays, because
+// its window has no end.
 const idleLimits = `
 	from dispatcher.limits l
 	join dispatcher.limits e on e.channel = l.channel and e.scope = 'tenant:*'
@@ -179,7 +180,8 @@ const idleLimits = `
 	    where n.channel = l.channel and n.scope = l.scope
 	      and n.window_seconds = l.window_seconds and n.unit = l.unit)`
 
-// dropIdle drops them. All channels are locked, so no claim is between making a row and reading it.
+// dropIdle drops a batch of idleLimits. All channels are locked, so no claim is between creating a
+// row and reading it.
 const dropIdle = `
 	with idle as (
 	  select l.channel, l.scope, l.window_seconds, l.unit` + idleLimits + `
@@ -199,11 +201,12 @@ const dropIdle = `
 	)
 	select count(*) from gone`
 
-// DropIdleTenants drops the rows that limits of each tenant have for tenants that took nothing in
-// the last two days; what their last windows granted stays on record. A row is made again by the
-// next claim that needs it. channels and over are those of the current routing, of a version: the
-// limits that it names stay, and nothing is dropped under another version. It holds claims up for
-// milliseconds, and only while there is something to drop. It returns how many rows it dropped.
+// DropIdleTenants drops the rows that limits of each tenant have for tenants which took nothing in
+// the last two days. What their last windows granted stays in the history, and the next claim that
+// needs a row creates it again. channels and over are those of routing version: limits that it
+// names stay, and nothing is dropped when another version is current. Claims wait for milliseconds,
+// and only while there is something to drop. It returns how many rows it dropped, also with an
+// error.
 func (s *Limits) DropIdleTenants(
 	ctx context.Context, version int64, channels []ChannelSpec, over []admission.Limit,
 ) (dropped int64, err error) {
@@ -230,7 +233,8 @@ func (s *Limits) DropIdleTenants(
 	return dropped, nil
 }
 
-// dropIdleUnder drops a batch of them under a version. The appliers' lock comes first, as in Apply.
+// dropIdleUnder drops one batch, if version is current. It takes the appliers' lock first, as Apply
+// does.
 func dropIdleUnder(
 	ctx context.Context, tx pgx.Tx, version int64, arguments []any,
 ) (dropped int64, err error) {

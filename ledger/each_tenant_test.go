@@ -24,7 +24,7 @@ func sendOf(t testing.TB, l *ledger.Ledger, name string, n int) int {
 	return sendUnder(t, l, name, n, nil)
 }
 
-// sendUnder is sendOf with what only the routing says of limits.
+// sendUnder is sendOf with the parts of limits that only the routing document has.
 func sendUnder(
 	t testing.TB, l *ledger.Ledger, name string, n int, extra func(*admission.Counter),
 ) int {
@@ -58,7 +58,7 @@ func wantGranted(t testing.TB, r *rig, want string) {
 	}
 }
 
-// TestARowIsMadeForEachTenantThatClaims, but for one that the document names.
+// TestARowIsMadeForEachTenantThatClaims, except for one that the document names.
 func TestARowIsMadeForEachTenantThatClaims(t *testing.T) {
 	t.Parallel()
 	r := lend(t)
@@ -131,7 +131,7 @@ func TestALimitOfEachTenantBeginsWithWhatTheyHaveTaken(t *testing.T) {
 }
 
 // TestASlidingLimitOfATenantKeepsItsPaceWhenItsRowIsMadeAgain: removing the limit of each tenant
-// and adding it again gives nobody a second burst.
+// and adding it again does not allow a second burst.
 func TestASlidingLimitOfATenantKeepsItsPaceWhenItsRowIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	r := lend(t)
@@ -154,8 +154,8 @@ func TestASlidingLimitOfATenantKeepsItsPaceWhenItsRowIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestClaimsOfNewTenantsAreExact: rows are made by several claims at once, in two processes, while
-// the routing comes again and rows are dropped.
+// TestClaimsOfNewTenantsAreExact: claims of two processes create rows concurrently, while the
+// routing is applied again and rows are dropped.
 func TestClaimsOfNewTenantsAreExact(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

@@ -15,8 +15,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// The formula is there twice: admission.Ease is what claims read by, and settlements
-// write by that of the database.
+// The formula exists twice: claims use admission.Ease, and settlements the SQL of settle_more.sql.
 func TestTheDatabaseSlowsDownLikeAdmission(t *testing.T) {
 	t.Parallel()
 	db, err := pgx.Connect(t.Context(), ledgertest.URL(t))

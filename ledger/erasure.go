@@ -10,36 +10,36 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Erasure is a subscriber's request to erase his number and the texts of his messages.
+// Erasure is a request to erase the number of a subscriber and the texts of the messages to it.
 type Erasure struct {
 	// Number is E.164 with its plus. It is not stored.
 	Number string
-	// Tenant is whose messages are erased; nil for those of all.
+	// Tenant is the tenant whose messages are erased; nil for all tenants.
 	Tenant *string
-	// NumberHMAC stands for the number in the record of the request, as in Message.
+	// NumberHMAC is stored in the record of the request in place of the number, as in Message.
 	NumberHMAC     int64
 	Author, Reason string
 	// DryRun: nothing is erased or recorded.
 	DryRun bool
 }
 
-// Erased is what Erase has done, or with DryRun would do.
+// Erased is what Erase did, or with DryRun would do.
 type Erased struct {
-	// Tenants are those that had messages with a payload to the number, by name.
+	// Tenants are those that had messages to the number with a payload, by name.
 	Tenants []ErasedTenant
-	// Parts are incoming messages of the number, or parts of them, that waited for others.
+	// Parts counts waiting parts of messages from the number.
 	Parts int64
 }
 
 // ErasedTenant counts messages of one tenant.
 type ErasedTenant struct {
 	Tenant string
-	// Messages lost their payload. Unended have not ended, or it is not known yet whether a
-	// provider took them: these were left.
+	// Messages counts those whose payload was erased. Unended counts those that were left, because
+	// they have not ended or are ambiguous.
 	Messages, Unended int64
 }
 
-// Messages counts those of all tenants.
+// Messages is the sum over all tenants.
 func (e *Erased) Messages() (n int64) {
 	for i := range e.Tenants {
 		n += e.Tenants[i].Messages
@@ -47,7 +47,7 @@ func (e *Erased) Messages() (n int64) {
 	return n
 }
 
-// Unended counts those of all tenants.
+// Unended is the sum over all tenants.
 func (e *Erased) Unended() (n int64) {
 	for i := range e.Tenants {
 		n += e.Tenants[i].Unended
@@ -55,10 +55,10 @@ func (e *Erased) Unended() (n int64) {
 	return n
 }
 
-// Erase deletes the payloads of messages to a number, day by day: each day takes as long as it
-// takes to read it. progress is told before each day of how many. What was erased before an error
-// stays so, and is recorded; to erase again does no harm. Opt-outs are kept. It may be called by
-// anybody at any time.
+// Erase deletes the payloads of messages to a number, day by day; each day takes as long as reading
+// it. It calls progress before each day, with the position of the day and the number of days. What
+// was erased before an error stays erased, and is recorded; the call can be repeated. Opt-outs are
+// kept. Any process may call it at any time.
 func (s *Days) Erase(
 	ctx context.Context, e *Erasure, progress func(day Day, at, of int),
 ) (erased Erased, err error) {
@@ -86,7 +86,7 @@ func (s *Days) Erase(
 type eraser struct {
 	conn    *pgx.Conn
 	request *Erasure
-	id      int64 // of its record; 0 before there is one
+	id      int64 // of the record of the request; 0 before it is stored
 	tenants map[string]*ErasedTenant
 	parts   int64
 }
@@ -111,7 +111,7 @@ func (r *eraser) run(ctx context.Context, progress func(day Day, at, of int)) er
 	return err
 }
 
-// inTx does something in a transaction, which a dry run takes back.
+// inTx calls do in a transaction, which a dry run rolls back.
 func (r *eraser) inTx(ctx context.Context, do func(pgx.Tx) error) error {
 	tx, err := r.conn.Begin(ctx)
 	if err != nil {
@@ -124,8 +124,8 @@ func (r *eraser) inTx(ctx context.Context, do func(pgx.Tx) error) error {
 	return tx.Commit(ctx)
 }
 
-// eraseParts makes the record of the request, and erases what came from the number and has not
-// gone to Kafka.
+// eraseParts stores the record of the request, and deletes waiting parts of messages from the
+// number.
 func (r *eraser) eraseParts(ctx context.Context) error {
 	q := r.request
 	return r.inTx(ctx, func(tx pgx.Tx) error {
@@ -147,9 +147,10 @@ func (r *eraser) digits() string { return strings.TrimLeft(r.request.Number, "+"
 // tenantsOf are the tenants that have messages on a day.
 var tenantsOf = ofDay(`select distinct tenant from dispatcher.messages`)
 
-// erasePayloads erases those of messages to some recipients, $1. A record that could not be used
-// has none: it is erased if the digits of the number, $2, stand in it, and no other tenant than $3
-// is known to have sent it. The messages are locked, so that none comes to life again meanwhile.
+// erasePayloads deletes the payloads of messages to some recipients, $1. The payload of a record
+// that could not be used has no recipient. It is deleted if it contains the digits of the number,
+// $2, and if its tenant is $3 or not known. The messages are locked, so that none is sent again
+// meanwhile.
 var erasePayloads = ofDay(`
 	with found as materialized (
 	  select m.seq, m.tenant, ` + isLiving + ` as unended
@@ -207,10 +208,10 @@ func (r *eraser) eraseDay(ctx context.Context, day Day) error {
 	return err
 }
 
-// vacuumPayloads takes what was deleted out of the pages.
+// vacuumPayloads removes the deleted rows from the pages.
 var vacuumPayloads = ofDay(`vacuum dispatcher.payloads`)
 
-// recipients are what stands for the number, for each tenant of the day.
+// recipients are the hashes of the number, one for each tenant of the day.
 func (r *eraser) recipients(ctx context.Context, day Day) ([]int64, error) {
 	if r.request.Tenant != nil {
 		return []int64{Recipient(*r.request.Tenant, r.request.Number)}, nil

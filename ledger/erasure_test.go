@@ -8,7 +8,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// erasure asks to erase what belongs to the number of the messages of these tests.
+// erasure is a request for the number of the messages of these tests.
 func erasure(tenant ...string) *ledger.Erasure {
 	e := &ledger.Erasure{
 		Number: "+447700900123", NumberHMAC: 4711, Author: "ann", Reason: "asked by letter",
@@ -128,7 +128,7 @@ func TestANumberIsErasedFromTheMessagesOfOneTenant(t *testing.T) {
 	}
 }
 
-// A request after which the subscriber still gets messages would be none.
+// Without its opt-out the subscriber would get messages again after the erasure.
 func TestAnErasureKeepsOptOuts(t *testing.T) {
 	t.Parallel()
 	k := audience(t)

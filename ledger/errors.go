@@ -11,17 +11,17 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ErrNotRegistered is returned by Lock before Register, and after another instance
-// has taken this one for dead and forgotten it. The next Beat corrects the latter.
+// ErrNotRegistered is returned by Lock before Register, and after another instance has taken this
+// one for dead and removed its row. The next Beat writes the row again.
 var ErrNotRegistered = errors.New("this instance has no row in the ledger")
 
-// ErrSilent is returned by Lock when this instance has not sent a heart-beat for so
-// long that attempts claimed now would not be found by a recovery. The next Beat corrects it.
+// ErrSilent is returned by Lock when the last heart-beat of this instance is so old that a recovery
+// would not find attempts claimed now. The next Beat ends this.
 var ErrSilent = errors.New("this instance has not sent a heart-beat for too long")
 
-// MissingChannelsError is returned by Commit when a named channel has no row: it was
-// removed from the routing, or never applied. Decide, which sees the routing version, is
-// asked first, so that a stale routing is reported as such.
+// MissingChannelsError is returned by Commit when a named channel has no row: it was removed from
+// the routing, or never applied. Commit reports it only after the caller has seen the routing
+// version, so that a caller with a stale routing can react to that first.
 type MissingChannelsError struct{ Names []string }
 
 // Error names the channels.
@@ -29,9 +29,8 @@ func (e *MissingChannelsError) Error() string {
 	return "channels without a row in the ledger: " + strings.Join(e.Names, ", ")
 }
 
-// MissingCursorsError is returned by Commit when a named route has no cursor: it was
-// removed from the routing, or applied without it. Like MissingChannelsError, it comes
-// after decide was asked.
+// MissingCursorsError is returned by Commit when a named route has no cursor: it was removed from
+// the routing, or never applied. Commit reports it as late as a MissingChannelsError.
 type MissingCursorsError struct{ Routes []string }
 
 // Error names the routes.
@@ -39,11 +38,11 @@ func (e *MissingCursorsError) Error() string {
 	return "routes without a cursor in the ledger: " + strings.Join(e.Routes, ", ")
 }
 
-// DecisionError is returned by Commit when the decisions do not fit what was shown. It
-// is a bug in the caller; nothing was written.
+// DecisionError is returned by Commit when the decisions do not fit what was shown. It is a bug in
+// the caller. Nothing was written.
 type DecisionError struct{ Problem string }
 
-// Error describes the misfit without naming a message.
+// Error describes the problem without naming a message.
 func (e *DecisionError) Error() string { return "decision refused: " + e.Problem }
 
 func refuse(format string, args ...any) error {
@@ -58,8 +57,8 @@ func wrap(operation string, err error) error {
 	return fmt.Errorf("%s: %w", operation, clean(err))
 }
 
-// clean removes from a server's error what may quote a row: a failing row is shown in Detail, a
-// failing function's statement in Where. The message, the code and the name of the constraint are
+// clean removes from a server's error the fields that may quote a row: Detail shows a failing row,
+// Where a failing function's statement. The message, the code and the name of the constraint are
 // kept.
 func clean(err error) error {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
@@ -68,10 +67,10 @@ func clean(err error) error {
 	return err
 }
 
-// Unavailable reports whether an error says that the database cannot answer now and
-// the same call may succeed later: connection lost or refused, starting up, shutting
-// down, out of connections or space, a timeout, a deadlock. Everything else is a bug
-// or a configuration error, and repeating the call will not help.
+// Unavailable reports whether an error means that the database cannot answer now and the same call
+// may succeed later: the connection was lost or refused, the server is starting up, shutting down
+// or out of connections or space, or there was a timeout or a deadlock. Any other error is a bug or
+// a wrong configuration, and repeating the call does not help.
 func Unavailable(err error) bool {
 	if err == nil {
 		return false
@@ -91,11 +90,11 @@ func Unavailable(err error) bool {
 		pgconn.SafeToRetry(err)
 }
 
-// errConnection marks an error on a connection that carries no type of its own.
+// errConnection marks a connection error that has no type of its own.
 var errConnection = errors.New("connection to the database lost")
 
-// passing lists the error classes of PostgreSQL (appendix A of its manual) that end by
-// themselves.
+// passing reports whether an error code of PostgreSQL (appendix A of its manual) is one of a
+// condition that ends by itself.
 func passing(code string) bool {
 	switch code {
 	case "25P03", // idle_in_transaction_session_timeout
@@ -119,8 +118,8 @@ func passing(code string) bool {
 	return false
 }
 
-// Unstorable reports whether an error says that a value does not fit its column or
-// breaks a constraint: the row is at fault, and without it the others could be stored.
+// Unstorable reports whether an error means that a value does not fit its column or breaks a
+// constraint: without that row the others could be stored.
 func Unstorable(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok || len(pg.Code) < 2 {
@@ -133,7 +132,7 @@ func Unstorable(err error) bool {
 	return false
 }
 
-// isDuplicate reports whether a row was there already that a plain insert wanted to make.
+// isDuplicate reports whether a plain insert failed because the row existed already.
 func isDuplicate(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pg.Code == "23505"

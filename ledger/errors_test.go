@@ -81,7 +81,7 @@ func TestAServerThatIsAwayIsUnavailableAndAWrongPasswordIsNot(t *testing.T) {
 	}
 }
 
-// A CHECK that fails makes PostgreSQL quote the row, envelope and all, in the detail.
+// When a CHECK fails, PostgreSQL quotes the row, with the envelope, in the detail.
 func TestErrorsOfTheDatabaseQuoteNoRow(t *testing.T) {
 	t.Parallel()
 	l := open(t)

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Believe lets a process think that it is another day and another turn of the tables of ids.
+// Believe sets the day and the turn of the tables of ids that a process knows.
 func (l *Ledger) Believe(day Day, turn int64) {
 	l.calendar.today.Store(int32(day))
 	l.calendar.turn.Store(turn)
 }
 
-// ConfirmIdentity is what happens at each interval.
+// ConfirmIdentity is called at each interval in production.
 func (s *Instances) ConfirmIdentity() { s.confirmIdentity() }
 
 // Held is how many connections for claims and settlements are in use.
 func (l *Ledger) Held() int { return int(l.hot.Stat().AcquiredConns()) }
 
-// LocksOfJoining are the statements by which a booking of a part keeps others from its group.
+// LocksOfJoining are the statements by which a booking of a part locks its group.
 func LocksOfJoining(in Inbound) []string {
 	g := in.group()
 	return []string{
@@ -27,7 +27,7 @@ func LocksOfJoining(in Inbound) []string {
 	}
 }
 
-// LetGo lets go of everything that a ledger remembers from claim to claim or holds in the server.
+// LetGo resets everything that a ledger keeps between claims or holds in the server.
 func (l *Ledger) LetGo() {
 	turns, heart := &l.Claims.turns, &l.Instances.heart
 	turns.mu.Lock()
@@ -40,7 +40,7 @@ func (l *Ledger) LetGo() {
 	l.Outbox.heard.letGo()
 }
 
-// letGo does not wait for the server to notice that a connection has ended.
+// letGo gives up the leadership without waiting for the server to notice the end of the connection.
 func (o *outlet) letGo() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

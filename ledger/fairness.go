@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// nearDeadline is how little time before its deadline a row is picked up before all others of its
-// lane, in whatever turn; see dispatcher.due_in_turns.
+// nearDeadline is how long before its deadline a row is picked up before all others of its lane,
+// whatever its tenant's turn; see dispatcher.due_in_turns.
 const nearDeadline = time.Minute
 
-// turns are the tenants that had the last turn, by lane: behind them begin the next due rows, see
-// dispatcher.due_in_turns. Each lane has its own, since a claim may pick up rows of an urgent one
-// alone: if that moved the turn of a campaign, those whose turn it is would be passed over for
-// ever.
+// turns holds, by lane, the tenant that had the last turn. The next claim of due rows begins with
+// the tenant after it, see dispatcher.due_in_turns. Each lane has its own turn: a claim may pick up
+// rows of an urgent lane alone, and if that moved the turn of a bulk lane, tenants there would be
+// passed over for ever.
 //
-// The zero value knows of nobody. It is safe for concurrent use.
+// The zero value is ready to use. It is safe for concurrent use.
 type turns struct {
 	mu   sync.Mutex
-	last map[string]string // guarded by mu; replaced, never written to
+	last map[string]string // guarded by mu; replaced as a whole, never modified
 }
 
-// now are those that a claim begins behind. They are not to be written to.
+// now returns the last turns. The caller must not modify the map.
 func (t *turns) now() map[string]string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.last
 }
 
-// move passes the turn of a lane on to the tenant that had the last one in a claim that began
-// behind so. A claim that was overtaken moves nothing: who had a turn since then would have it
-// again.
+// move sets the last turn of a lane to tenant, for a claim that began after the turn of behind.
+// When another claim has moved the turn meanwhile, it does nothing: otherwise tenants that have had
+// a turn since would have another.
 func (t *turns) move(lane string, behind, tenant string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,19 +43,19 @@ func (t *turns) move(lane string, behind, tenant string) {
 	t.last = next
 }
 
-// passTurn remembers where the next due rows begin, whatever became of this claim.
+// passTurn moves the turn to where the next due rows begin, whether or not the claim was committed.
 func (t *Tx) passTurn(turns *turns) {
 	lane, tenant := t.turn()
 	turns.move(lane, t.behind[lane], tenant)
 }
 
-// turn is the tenant that had the last turn, and the lane in which it had that. Whose row was left
-// because its limits were not locked has not had it: the next claim begins with that row, since it
-// is the one that locks them. If the turns went on, tenants whose limits are too many to be locked
-// at once would come round unlocked again and again.
+// turn returns the tenant that had the last turn in this claim, and its lane. A tenant whose row
+// was left as it is because its limits were not locked has not had its turn: the next claim begins
+// with that row, and locks its limits. If the turn moved on, tenants that have too many limits to
+// lock all at once would be left unlocked again and again.
 //
-// Only the least urgent lane counts, which is the last one: of the others all rows were picked up,
-// whoever's turn it was, as were those near their deadline.
+// Only the least urgent lane counts, which is the last one: all due rows of the other lanes were
+// picked up, and so were rows near their deadline, whatever their turn.
 func (t *Tx) turn() (lane, tenant string) {
 	if len(t.seen.Messages) <= len(t.request.Messages) {
 		return "", t.behind[""] // nothing was due, or the database went away before it said so
@@ -75,8 +75,8 @@ func (t *Tx) turn() (lane, tenant string) {
 	return lane, tenant
 }
 
-// unlocked reports whether a message was left because its limits were not locked. Of a claim that
-// failed before anything was decided none was: the next one had better try other rows.
+// unlocked reports whether a message was left as it is because its limits were not locked. It is
+// false in a claim that failed before it decided: the next claim then begins with other rows.
 func (t *Tx) unlocked(i int) bool {
 	return i < len(t.decisions.Each) && t.decisions.Each[i].Unlocked
 }

@@ -14,10 +14,10 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestNobodyHasTwoTurnsWhileAnotherOfItsLaneWaits: of two claims that pick up rows of the same
-// tenant, one picks up rows of every other tenant that has had some in that lane all the time, or a
-// claim between them does. That holds for any number of tenants and lanes, any size of claims, and
-// however many of them pick up rows of another lane alone.
+// TestNobodyHasTwoTurnsWhileAnotherOfItsLaneWaits: between two claims that pick up rows of one
+// tenant, every other tenant that had rows in that lane all the time gets some picked up. That is
+// so for any number of tenants and lanes, any size of claims, and any number of claims that pick up
+// rows of another lane only.
 func TestNobodyHasTwoTurnsWhileAnotherOfItsLaneWaits(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -51,7 +51,7 @@ type turnsLine struct {
 	passed  map[string]map[string]bool // who has had a turn since the one that waits has not
 }
 
-// arrive stores two messages each of some tenants of all lanes, of urgent ones fewer.
+// arrive stores two messages each of some tenants of all lanes, fewer of the urgent ones.
 func (q *turnsLine) arrive(rt *rapid.T) {
 	var lanes, tenants []string
 	most := 4
@@ -77,8 +77,8 @@ func laneOf(name string) string {
 	return lane
 }
 
-// left takes what a claim has picked up out of the queue, and says who has had two turns while whom
-// had none.
+// left removes what a claim has picked up from the queue. It returns which tenant had two turns
+// while which other one had none.
 func (q *turnsLine) left(picked map[string]int) string {
 	for name, n := range picked {
 		if q.waiting[name] -= n; q.waiting[name] == 0 {

@@ -17,8 +17,8 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// queue stores n waiting messages of a lane and tenant that came due at a second each, the
-// oldest first.
+// queue stores n waiting messages of a lane and tenant, which came due a second apart, oldest
+// first.
 func queue(t testing.TB, db *pgx.Conn, lane, tenant string, n int) {
 	t.Helper()
 	store(t, db, "id, lane, tenant, state, next_at", `
@@ -40,7 +40,8 @@ func lined(t testing.TB, queues map[string]int) (*ledger.Ledger, *pgx.Conn) {
 	return l, db
 }
 
-// pick picks due rows up and leaves them alone, or sends them. It returns them by lane/tenant.
+// pick picks up due rows, and leaves them as they are or sends them. It returns them by
+// lane/tenant.
 func pick(
 	t testing.TB, l *ledger.Ledger, due int, send bool,
 ) (counts map[string]int, picked []ledger.Message) {
@@ -154,8 +155,8 @@ func TestMoreTenantsThanRowsComeRoundInTurn(t *testing.T) {
 	}
 }
 
-// TestCodesBetweenDoNotMoveTheTurnsOfACampaign: a claim that picks up rows of an urgent lane alone
-// says nothing of whose turn it is in another one.
+// TestCodesBetweenDoNotMoveTheTurnsOfACampaign: a claim that picks up rows of an urgent lane only
+// does not change the turn of another lane.
 func TestCodesBetweenDoNotMoveTheTurnsOfACampaign(t *testing.T) {
 	t.Parallel()
 	queues := map[string]int{}
@@ -210,8 +211,8 @@ func TestWhatIsNotDueOrExceptedIsNotPicked(t *testing.T) {
 	}
 }
 
-// Two claimers hold what they picked at the same time: the second gets as much as the first, of
-// other rows, and the tenants still take turns.
+// Two claimers hold what they picked up at the same time. The second one gets as many other rows,
+// and the tenants still take turns.
 func TestTwoClaimersSideBySideDoNotStarve(t *testing.T) {
 	t.Parallel()
 	l, _ := lined(t, map[string]int{"bulk/big": 3000, "bulk/small": 60, "otp/x": 40})
@@ -271,7 +272,7 @@ func TestManyClaimersDrainAQueueWithoutWaitingInACircle(t *testing.T) {
 	}
 }
 
-// Rows whose deadline is near do not stand behind a queue, whoever's they are.
+// Rows near their deadline are picked up before a queue, whatever their tenant.
 func TestWhatIsAboutToExpireComesBeforeFairTurns(t *testing.T) {
 	t.Parallel()
 	l, db := lined(t, map[string]int{"bulk/big": 2000, "bulk/small": 600, "otp/x": 50})
@@ -318,8 +319,8 @@ func TestWhatIsAboutToExpireComesBeforeFairTurns(t *testing.T) {
 	}
 }
 
-// leave picks up rows of one lane and leaves some of them because their limits were not locked, the
-// others because something else is missing. It returns the tenants.
+// leave picks up rows of one lane. It leaves some because their limits were not locked, and others
+// for another reason. It returns the tenants.
 func leave(
 	t *testing.T, l *ledger.Ledger, due int, unlocked func(tenant string) bool,
 ) (tenants []string) {
@@ -339,8 +340,8 @@ func leave(
 	return tenants
 }
 
-// TestTheNextTurnIsOfTheFirstThatWasLeftUnlocked, or else of the one behind the last; what is left
-// for another reason has had its turn.
+// TestTheNextTurnIsOfTheFirstThatWasLeftUnlocked, or else of the tenant after the last. A row that
+// was left for another reason has had its turn.
 func TestTheNextTurnIsOfTheFirstThatWasLeftUnlocked(t *testing.T) {
 	t.Parallel()
 	l, db := lined(t, map[string]int{
@@ -381,7 +382,7 @@ func TestTheNextTurnIsOfTheFirstThatWasLeftUnlocked(t *testing.T) {
 	}
 }
 
-// TestAClaimThatFailsGivesTheTurnAway: the row at fault may be one of those it picked up.
+// TestAClaimThatFailsGivesTheTurnAway, because one of the rows that it picked up may be at fault.
 func TestAClaimThatFailsGivesTheTurnAway(t *testing.T) {
 	t.Parallel()
 	l, _ := lined(t, map[string]int{"bulk/a": 1, "bulk/b": 1, "bulk/c": 1})
@@ -400,7 +401,7 @@ func TestAClaimThatFailsGivesTheTurnAway(t *testing.T) {
 	}
 }
 
-// TestAClaimWhoseConnectionIsCutLeavesTheTurn where it was: nothing was picked up.
+// TestAClaimWhoseConnectionIsCutLeavesTheTurn as it was, because nothing was picked up.
 func TestAClaimWhoseConnectionIsCutLeavesTheTurn(t *testing.T) {
 	t.Parallel()
 	// A rig's pool may hold more than the one connection that the claim fails on.
@@ -430,7 +431,8 @@ func TestAClaimWhoseConnectionIsCutLeavesTheTurn(t *testing.T) {
 	}
 }
 
-// TestAClaimThatWasOvertakenTakesNoTurnBack: who had one since it began does not have it again.
+// TestAClaimThatWasOvertakenTakesNoTurnBack: a tenant that had a turn since it began does not get
+// another.
 func TestAClaimThatWasOvertakenTakesNoTurnBack(t *testing.T) {
 	t.Parallel()
 	l, _ := lined(t, map[string]int{

@@ -18,7 +18,7 @@ import (
 // unfitSender is the code of refusals that are about the one message.
 const unfitSender = "unfit_sender"
 
-// answers settles one attempt on the channel for each outcome, with the code beside it.
+// answers settles one attempt on the channel for each outcome, each followed by its code.
 func answers(t testing.TB, l *ledger.Ledger, prefix, channel string, outcomes ...any) {
 	t.Helper()
 	settlements := accepted(claimAll(t, l, batch(prefix, len(outcomes)/2), channel).Messages)
@@ -195,8 +195,8 @@ func TestCarriedCountsOneRouteSinceAnInstant(t *testing.T) {
 	}
 }
 
-// TestCarriedCountsAnswersThatComeLate to attempts that were claimed before the instant: in what
-// they ended, and not as what the weights in force brought about.
+// TestCarriedCountsAnswersThatComeLate to attempts that were claimed before the instant: in
+// Accepted and Errors, but not in InForce.
 func TestCarriedCountsAnswersThatComeLate(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -228,7 +228,7 @@ func TestCarriedCountsAnswersThatComeLate(t *testing.T) {
 	}
 }
 
-// A sequential scan of a hundred million attempts every few seconds would be the end.
+// A sequential scan of a hundred million attempts every few seconds would be too slow.
 func TestRegularQuestionsNeverScanATable(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)
@@ -267,7 +267,7 @@ func TestRegularQuestionsNeverScanATable(t *testing.T) {
 	}
 }
 
-// Questions of the steering are asked while claims have all connections of their own.
+// The queries of package steer run while claims use all connections of the hot pool.
 func TestRegularQuestionsTakeNoConnectionFromClaims(t *testing.T) {
 	t.Parallel()
 	l := connect(t, ledger.Config{URL: ledgertest.URL(t), MaxConns: 1})

@@ -11,14 +11,14 @@ import (
 	"dispatcher/admission"
 )
 
-// BusinessDay is a day as finance reckons it: from midnight to midnight in a time zone.
+// BusinessDay is a day in the reports: from midnight to midnight in a time zone.
 type BusinessDay struct {
 	Date     string // 2026-11-21
 	Zone     string // such as Europe/London
 	From, To time.Time
 }
 
-// NewBusinessDay is the day around an instant.
+// NewBusinessDay returns the day that contains an instant.
 func NewBusinessDay(at time.Time, zone *time.Location) BusinessDay {
 	return BusinessDay{
 		Date: at.In(zone).Format(time.DateOnly), Zone: zone.String(),
@@ -26,21 +26,21 @@ func NewBusinessDay(at time.Time, zone *time.Location) BusinessDay {
 	}
 }
 
-// figureTable is what is added up of a business day, either from the rows of messages and attempts,
-// or as it was when the day was closed, with the corrections since. A view of schema audit shows it
-// under the same name.
+// figureTable is one kind of figures of a business day. They are added up from messages and
+// attempts, or read as they were stored when the day was closed, with later corrections. A view of
+// schema audit shows the stored figures under the same name.
 type figureTable struct {
 	name string
-	// by are the columns that tell its rows apart, sums those that are added up.
+	// by are the columns of its key, sums the columns that are added up.
 	by, sums []figure
-	// some is the condition, over the sums of dayRows, that there is anything to tell.
+	// some is the condition, over the sums of dayRows, that a row is not empty.
 	some string
 }
 
-// figure is a column, and that of dayRows which it is made of.
+// figure is a column, and the column of dayRows that it is computed from.
 type figure struct{ name, of string }
 
-// same are columns that are called as those that they are made of.
+// same are columns with the same name in dayRows.
 func same(names ...string) (out []figure) {
 	for _, name := range names {
 		out = append(out, figure{name, name})
@@ -48,7 +48,8 @@ func same(names ...string) (out []figure) {
 	return out
 }
 
-// choiceFigures are Reports.Choices by hour, tenant, calling code and sender.
+// choiceFigures are the figures of Reports.Choices, by hour, tenant, calling code and sender as
+// well.
 var choiceFigures = figureTable{
 	name: "choice_figures",
 	by: append(same("hour", "routing_version", "route", "tenant", "calling_code", "sender"),
@@ -64,7 +65,8 @@ var choiceFigures = figureTable{
 	some: "sum(drawn) > 0",
 }
 
-// attemptFigures are Reports.Daily by hour, version, reason, tenant, calling code and sender.
+// attemptFigures are the figures of Reports.Daily, by hour, version, reason, tenant, calling code
+// and sender as well.
 var attemptFigures = figureTable{
 	name: "attempt_figures",
 	by: same("hour", "routing_version", "route", "channel", "reason", "currency", "tenant",
@@ -75,7 +77,8 @@ var attemptFigures = figureTable{
 	some: "sum(attempts) > 0",
 }
 
-// carriedFigures are Reports.CarriedOn by hour, tenant, calling code and sender.
+// carriedFigures are the figures of Reports.CarriedOn, by hour, tenant, calling code and sender as
+// well.
 var carriedFigures = figureTable{
 	name: "carried_figures",
 	by: same("hour", "routing_version", "route", "first_choice", "channel", "cause", "currency",
@@ -89,39 +92,40 @@ var carriedFigures = figureTable{
 	some: "sum(carried) > 0 or sum(carried_segments) > 0",
 }
 
-// figuresNow is what dispatcher.closings.figures says of a revision that this release writes: it has
-// the causes of choiceFigures and the text_segments of carriedFigures.
+// figuresNow is the value of dispatcher.closings.figures for revisions that this release writes:
+// they have the causes of choiceFigures and the text_segments of carriedFigures.
 const figuresNow = 2
 
 // figureTables are all of them.
 var figureTables = []*figureTable{&choiceFigures, &attemptFigures, &carriedFigures}
 
-// certain are the segments of attempt a that are on the bill for sure: of an unknown one those
-// parts that were accepted before the rest got no answer, each under a reference of its own.
+// certain are the segments of attempt a that are certainly billed. For an unknown attempt these are
+// the parts that were accepted before an answer was missing, each under a reference of its own.
 const certain = `(case when a.outcome = 'unknown' then least(
 	  coalesce(cardinality(string_to_array(a.provider_reference, ' ')), 0), a.segments)
 	when a.outcome is not null then a.segments else 0 end)`
 
-// certainCost is their price; every segment of an attempt costs the same.
+// certainCost is their price. Every segment of an attempt costs the same.
 const certainCost = `(case when a.outcome is null or a.segments = 0 then 0
 	else a.price_micros / a.segments * ` + certain + ` end)`
 
-// dayRows adds up messages and attempts from @from to @to, which it calls one hour, for all tables
-// of figures at once: each message and each attempt is read once, and joined once. Messages
-// received then have numbers between @low and @high.
+// dayRows adds up messages and attempts from @from to @to, as one hour, for all tables of figures
+// at once, so that each message and each attempt is read and joined once. Messages received in that
+// time have numbers between @low and @high.
 //
-//   - drawn are messages that were received then and have a first choice; they are counted with
-//     their first attempt, or with none. ended is why no channel is known to have taken them.
-//   - attempts are those that were claimed then. The first part of the union has those of messages
-//     with numbers in between, and attempts of these messages that were claimed at other times,
-//     which count nothing. The second part has the few others. They are found by the index on
-//     claimed_at, and are of messages before @next, where a day begins: a bound within a day would
-//     have the index on the numbers read up to it.
-//   - carried are messages that the channel of an attempt accepted then. One that was accepted in
-//     several attempts, because its parts went one after the other, counts with the first of them,
-//     and its segments and money with each.
+//   - "drawn" counts messages that were received in that time and have a first choice, on the row
+//     of their first attempt, or on one without attempt. "ended" is why no channel is known to have
+//     taken them.
+//   - "attempts" counts those that were claimed in that time. The first part of the union has
+//     attempts of messages with numbers in between; those claimed at other times count nothing. The
+//     second part has the few others. They are found by the index on claimed_at, and belong to
+//     messages before @next, which is the first number of a day: with a bound within a day the
+//     planner would read the index on the numbers up to it.
+//   - "carried" counts messages of which the channel accepted an attempt in that time. A message
+//     whose parts were accepted in several attempts counts with the first of these, and its
+//     segments and money with each.
 //
-// Sums of one kind may stand in several rows, and those of drawn_open may be below zero there.
+// The same key may have several rows, and drawn_open may be negative in one of them.
 var dayRows = `
 	select @from::timestamptz as hour, routing_version, route, first_choice, channel, reason,
 	  currency, tenant, calling_code, sender, cause, ended,
@@ -174,10 +178,11 @@ var dayRows = `
 
 // dayAttempts are rows of a message m and an attempt a, which may be null.
 //
-// Only what another channel than the first choice carried is looked up again by the primary key: g
-// is the attempt with which the message left its first choice, b what had come of that before.
-// Where the first choice was not tried at all, its reason stands with g: a ranking lists the draw's
-// first choice in front, its fields between spaces, the reason last (decide.AppendRanking).
+// For messages that another channel than the first choice carried, two attempts are looked up by
+// the primary key: g is the attempt with which the message left its first choice, b the last
+// attempt on the first choice before that. When the first choice was not tried, the reason is in
+// the ranking of g: its first entry is the draw's first choice, fields are separated by spaces, and
+// the reason is the last field (decide.AppendRanking).
 func dayAttempts(from string) string {
 	const carries = `(a.outcome = 'accepted' and m.route is not null
 	      and m.first_choice is not null and m.routing_version is not null)`
@@ -231,7 +236,7 @@ func dayAttempts(from string) string {
 	  from ` + from
 }
 
-// columns are all of them, but the day and the revision.
+// columns are all columns except the day and the revision.
 func (f *figureTable) columns() (names []string) {
 	for _, c := range slices.Concat(f.by, f.sums) {
 		names = append(names, c.name)
@@ -239,7 +244,7 @@ func (f *figureTable) columns() (names []string) {
 	return names
 }
 
-// sum adds up rows as dayRows returns them.
+// sum is the statement that adds up rows of dayRows from a table or subquery.
 func (f *figureTable) sum(from string) string {
 	var columns, by []string
 	for _, c := range f.by {
@@ -252,17 +257,17 @@ func (f *figureTable) sum(from string) string {
 		strings.Join(by, ", ") + " having " + f.some
 }
 
-// rows is the statement that adds up messages and attempts; see dayRows.
+// rows is the statement that adds up messages and attempts, see dayRows.
 func (f *figureTable) rows() string { return f.sum("(" + dayRows + ")") }
 
-// closed are the figures of a day that has been closed.
+// closed is the statement that reads the stored figures of a closed day.
 func (f *figureTable) closed() string {
 	return "\n\tselect " + strings.Join(f.columns(), ", ") + " from audit." + f.name +
 		" where day = @day"
 }
 
-// close writes how the figures of the day, of which table fresh has dayRows, differ from those that
-// are there, as a revision. The first time there are none, and the revision is all of them.
+// close is the statement that stores, as a revision, the differences between the new figures of the
+// day, whose dayRows are in table fresh, and the stored ones. The first revision holds all figures.
 func (f *figureTable) close() string {
 	var names, negative, total, differs []string
 	for _, c := range f.by {
@@ -281,7 +286,7 @@ func (f *figureTable) close() string {
 		"\n\thaving " + strings.Join(differs, " or ")
 }
 
-// parameters are those of a day's statements.
+// parameters are the parameters of a day's statements.
 func (d *BusinessDay) parameters(low, high int64) pgx.NamedArgs {
 	return pgx.NamedArgs{
 		"day": d.Date, "from": d.From, "to": d.To, "low": low, "high": high,
@@ -289,8 +294,8 @@ func (d *BusinessDay) parameters(low, high int64) pgx.NamedArgs {
 	}
 }
 
-// sumFigures runs a statement over the figures of a day, which it calls figures: those that were
-// written when the day was closed, else those of its rows.
+// sumFigures runs a statement over the figures of a day, which the statement reads from "figures":
+// the stored ones if the day was closed, else those added up from its messages and attempts.
 func sumFigures[T any](
 	ctx context.Context, d *db, scan pgx.RowToFunc[T], f *figureTable, day BusinessDay, sql string,
 ) ([]T, error) {

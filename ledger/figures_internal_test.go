@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestHoursOfADay follow each other from its beginning to its end: 25 where clocks go back, 23 where
-// they go forward.
+// TestHoursOfADay follow each other from its beginning to its end: 25 where clocks go back, 23
+// where they go forward.
 func TestHoursOfADay(t *testing.T) {
 	t.Parallel()
 	zone, err := time.LoadLocation("Europe/London")

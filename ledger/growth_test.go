@@ -14,9 +14,9 @@ import (
 	"dispatcher/provider"
 )
 
-// TestAGrowingDayThatNobodyAnalysedCostsNoMore: the plans of claim, settlement and receipt are made
-// while the day is empty, and it grows to many messages without statistics. What they read is
-// counted in pages.
+// TestAGrowingDayThatNobodyAnalysedCostsNoMore: the statements of claim, settlement and receipt are
+// planned while the day is empty, and then it grows to many messages without statistics. The pages
+// that they read are counted.
 func TestAGrowingDayThatNobodyAnalysedCostsNoMore(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)
@@ -73,8 +73,8 @@ func TestAGrowingDayThatNobodyAnalysedCostsNoMore(t *testing.T) {
 	}
 }
 
-// pages are those that the ledger's only hot session reads while do runs, in tables and indexes.
-// What it has read it reports with the first transaction that ends a second after the last report.
+// pages is how many pages the ledger's only hot session reads while do runs, in tables and indexes.
+// The session reports them with the first transaction that ends a second after the last report.
 func pages(t *testing.T, l *ledger.Ledger, db *pgx.Conn, do func()) int64 {
 	t.Helper()
 	count := func() int64 {

@@ -7,17 +7,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Guards are the figures that guards of the routing document compare, and what they found.
+// Guards reads the message counts that the guards of the routing document compare, and stores the
+// trips of those guards.
 type Guards struct{ *db }
 
-// Traffic is how many messages of a tenant to a calling code were received in a time.
+// Traffic is the number of messages received in some period, for one tenant and one calling code.
 type Traffic struct {
 	Tenant      string // empty for none
 	CallingCode int64  // 0 for none
 	Messages    int64
 }
 
-// usualTraffic adds up the first choices of an hour of closed days.
+// usualTraffic adds up, over the closed days, the messages with a first choice that were received
+// in one hour of the day.
 const usualTraffic = `
 	select f.tenant, f.calling_code, sum(f.messages)::bigint
 	from (select day, max(from_at) as from_at from dispatcher.closings
@@ -25,9 +27,10 @@ const usualTraffic = `
 	join dispatcher.choice_figures f on f.day = d.day and f.hour = d.from_at + $3::interval
 	group by 1, 2`
 
-// Usual is what was received in all of the last days together in an hour that began so long after
-// the beginning of the day, and how many of those days are closed: all others are left out. today
-// is the business day that is running.
+// Usual returns the messages with a first choice that were received in one hour of the day, summed
+// over the last business days before today, and how many of these days are closed. The hour begins
+// offset after the beginning of the day. Days that are not closed are left out of both results.
+// today is the running business day.
 func (s *Guards) Usual(
 	ctx context.Context, today BusinessDay, last int, offset time.Duration,
 ) (all []Traffic, days int, err error) {
@@ -48,8 +51,9 @@ func (s *Guards) Usual(
 	return all, days, wrap("read usual traffic", err)
 }
 
-// Received is what was received from an instant, included, to another, left out. It reads the
-// messages of that time, and of two minutes around it, by the primary key: a second per million.
+// Received returns the messages received in [from, to), without dead records. It reads the messages
+// of that period, and of two minutes around it, by the primary key: about one second for a million
+// messages.
 func (s *Guards) Received(ctx context.Context, from, to time.Time) ([]Traffic, error) {
 	low, high, err := s.seekRange(ctx, from, to)
 	if err != nil {
@@ -64,23 +68,23 @@ func (s *Guards) Received(ctx context.Context, from, to time.Time) ([]Traffic, e
 	return all, wrap("count received messages", err)
 }
 
-// Trip is what a guard found.
+// Trip is one time that a guard found more traffic than it allows.
 type Trip struct {
 	ID           int64
 	At           time.Time // by the database's clock
 	Per, Subject string
 	Action       string
 	Hour         time.Time // when the hour began
-	Seen         int64     // in the hour, until At
-	Usual        float64
-	Days         int // that Usual is the mean of
-	Times        int64
-	AtLeast      int64
-	Version      int64 // that paused it; 0 when none did
+	Seen         int64     // messages in the hour, until At
+	Usual        float64   // mean number of messages in that hour of the day
+	Days         int       // how many days Usual is the mean of
+	Times        int64     // the guard trips above Times*Usual
+	AtLeast      int64     // and not below this number
+	Version      int64     // routing version that paused Subject; 0 when the trip paused nothing
 }
 
-// Record keeps a trip and reports whether it is the first of its hour, subject and action. Only
-// that one is kept.
+// Record stores a trip and reports whether it is the first of its hour, subject and action. A later
+// one is not stored.
 func (s *Guards) Record(ctx context.Context, t *Trip) (first bool, err error) {
 	tag, err := s.reports.Exec(ctx, `
 		insert into dispatcher.guard_trips
@@ -91,10 +95,10 @@ func (s *Guards) Record(ctx context.Context, t *Trip) (first bool, err error) {
 	return err == nil && tag.RowsAffected() == 1, wrap("record a trip of a guard", err)
 }
 
-// mostTrips bounds a list of trips.
+// mostTrips is how many trips Trips lists at most.
 const mostTrips = 1000
 
-// Trips lists those since an instant, newest first, a thousand at most.
+// Trips lists the trips since an instant, newest first, at most 1000.
 func (s *Guards) Trips(ctx context.Context, since time.Time) ([]Trip, error) {
 	trips, err := rows(ctx, s.db, pgx.RowToStructByPos[Trip], `
 		select id, at, per, subject, action, hour, seen, usual, days, times, at_least,

@@ -16,8 +16,8 @@ import (
 	"dispatcher/provider"
 )
 
-// holding claims n messages on channel a, of at most ten at once, and settles them as accepted
-// with a slot each that is held for an hour.
+// holding claims n messages on channel a, which allows ten at once, and settles them as accepted.
+// Each holds its slot for an hour.
 func holding(
 	t testing.TB, n int,
 ) (l *ledger.Ledger, db *pgx.Conn, settlements []ledger.Settlement) {
@@ -48,7 +48,7 @@ func release(t testing.TB, l *ledger.Ledger) int64 {
 	return n
 }
 
-// byReceipt says that the parts of these references were delivered, and returns how many slots that
+// byReceipt receives delivered for the parts of these references, and returns how many slots that
 // freed.
 func byReceipt(t testing.TB, l *ledger.Ledger, channel string, references ...string) int64 {
 	t.Helper()
@@ -62,14 +62,14 @@ func byReceipt(t testing.TB, l *ledger.Ledger, channel string, references ...str
 	return receive(t, l, receipts...).Freed
 }
 
-// beatingForLong lets an instance have sent heart-beats without a break.
+// beatingForLong makes the heart-beats of an instance unbroken for long.
 func beatingForLong(t testing.TB, db *pgx.Conn, l *ledger.Ledger) {
 	t.Helper()
 	execute(t, db, `update dispatcher.instances set beating_since = now() - interval '1 hour'
 		where id = $1`, l.Instances.ID())
 }
 
-// endHolds lets the time of all slots run out.
+// endHolds makes the time of all held slots be over.
 func endHolds(t testing.TB, db *pgx.Conn) {
 	t.Helper()
 	execute(t, db, `update dispatcher.attempts set held_until = now() where held_until is not null`)
@@ -173,8 +173,8 @@ func TestManyHeldSlotsAreFoundThroughTheirIndex(t *testing.T) {
 	}
 }
 
-// throttled settles the first attempt of messages as one that is to be made again on channel a
-// at once and keeps its slot.
+// throttled settles the first attempts of messages as throttled: they are due at once on channel a,
+// and keep their slots.
 func throttled(messages []ledger.Message, hold time.Duration) []ledger.Settlement {
 	settlements := make([]ledger.Settlement, len(messages))
 	for i := range messages {
@@ -190,8 +190,7 @@ func throttled(messages []ledger.Message, hold time.Duration) []ledger.Settlemen
 	return settlements
 }
 
-// again claims what is due; each message goes on with its ticket where it has one and with wants
-// it.
+// again claims what is due. With "with" set, a message that has a ticket uses it.
 func again(t testing.TB, l *ledger.Ledger, with bool, then ledger.State) (seen ledger.Seen) {
 	t.Helper()
 	err := runClaim(t.Context(), l, ledger.Claim{Due: 100, Channels: []string{"a"}},
@@ -355,8 +354,8 @@ func TestSlotsOfADeadInstanceAreFreeAtOnceAndOnlyOnce(t *testing.T) {
 	}
 }
 
-// The database was away for all. Whoever comes back first has heard of nobody for as long as of
-// himself.
+// The database was away for all instances. The first one to come back must not take the others for
+// dead.
 func TestWhoComesBackFirstAfterAnOutageFreesNobodysSlots(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -396,8 +395,8 @@ func TestWhoComesBackFirstAfterAnOutageFreesNobodysSlots(t *testing.T) {
 	}
 }
 
-// A process whose slot was given back, since it was taken for dead, settles its attempt as it would
-// have.
+// A process that was taken for dead, and whose slot was given back, settles its attempt all the
+// same.
 func TestAnAttemptThatLostItsSlotIsSettledWithoutGivingItBackAgain(t *testing.T) {
 	t.Parallel()
 	for name, add := range map[string]func(*ledger.Settlement){
@@ -442,8 +441,8 @@ func TestAnAttemptThatLostItsSlotIsSettledWithoutGivingItBackAgain(t *testing.T)
 	}
 }
 
-// Receipts, ends of holds, retries and settlements of the same attempts at the same time, on two
-// channels in both orders: each slot is freed once, and nobody waits in a circle.
+// Receipts, ends of holds, retries and settlements of the same attempts run at the same time, on
+// two channels in both orders. Each slot is freed once, and there is no deadlock.
 func TestSlotsAreFreedOnceWhoeverIsFirst(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

@@ -12,38 +12,38 @@ import (
 const identityLocks int32 = 0x6964656e
 
 const (
-	// earlyEnd is how long a process must have worked so that its end without an orderly stop
-	// is not taken for a step of a crash loop.
+	// earlyEnd is how long a process must have worked so that its end without an orderly stop does
+	// not count as part of a crash loop.
 	earlyEnd = 30 * time.Second
-	// firstPause and longestPause bound the pause of a process in a crash loop: there is none after
-	// the first early end, which may be an accident, and then it doubles.
+	// firstPause and longestPause bound the pause of a process in a crash loop. There is no pause
+	// after the first early end, which may be an accident; after each further one it doubles.
 	firstPause   = 2 * time.Second
 	longestPause = time.Minute
 	// keepInterval is how often the lock is confirmed.
 	keepInterval = 5 * time.Second
 )
 
-// Identity is what tells this process from others that run, and what its successor after a crash
-// gets again.
+// Identity distinguishes this process from others that run. Its successor after a crash gets the
+// same one.
 type Identity struct {
-	// Number is from 1 and the lowest that is free, or the one that this host had before.
+	// Number is at least 1: the one that this host had before, else the lowest free one.
 	Number int
 	// EarlyEnds is how many processes before this one ended in a row, each without an orderly
 	// stop and soon after its start.
 	EarlyEnds int
-	// Pause is how long to take no messages because of them, while other processes work.
+	// Pause is how long to take no messages because of EarlyEnds, while other processes work.
 	Pause time.Duration
 }
 
-// identity is the number that this process has, and the session that holds the lock on it.
+// identity is the number of this process, and the session that holds its advisory lock.
 type identity struct {
 	mu     sync.Mutex
 	conn   *pgx.Conn // guarded by mu; nil while it is broken
 	number int       // guarded by mu; 0 before TakeIdentity
 }
 
-// TakeIdentity takes a free number after Register, and keeps it until Leave. It may be called
-// again after an error.
+// TakeIdentity takes a free number, and keeps it until Leave. It must be called after Register, and
+// may be called again after an error.
 func (s *Instances) TakeIdentity(ctx context.Context) (Identity, error) {
 	if s.ID() == 0 {
 		return Identity{}, wrap("take identity", ErrNotRegistered)
@@ -64,7 +64,7 @@ func (s *Instances) TakeIdentity(ctx context.Context) (Identity, error) {
 	return id, nil
 }
 
-// takeFree locks the best free number; others may be a moment faster.
+// takeFree locks the best free number. It tries again when another process was faster.
 func (s *Instances) takeFree(ctx context.Context, conn *pgx.Conn) (Identity, error) {
 	for {
 		var number int
@@ -80,9 +80,10 @@ func (s *Instances) takeFree(ctx context.Context, conn *pgx.Conn) (Identity, err
 	}
 }
 
-// lockFreeIdentity prefers what a process of this host had, and of these one that crashed, so
-// that its partitions are read again at once. There is always a free number: a process that starts
-// at the same time may hold the lock on one that has no row yet.
+// lockFreeIdentity prefers numbers that a process of this host had, and among these one of a
+// process that crashed, so that its partitions are read again at once. The generated numbers
+// include one for each held lock, because a process that starts at the same time may hold a number
+// that has no row yet. So there is always a free number.
 const lockFreeIdentity = `
 	with held as (
 	  select objid::bigint as number from pg_locks
@@ -102,8 +103,8 @@ const lockFreeIdentity = `
 	 order by mine and crashed desc, mine desc, number limit 1
 	) best`
 
-// lockIdentity tries to lock the number again, and reports whether this process still is the last
-// that took it. It is that also while the server has not noticed that the session before has ended.
+// lockIdentity tries to lock the number again, and reports whether this process was the last that
+// took it. locked is false while the server has not noticed that the earlier session has ended.
 func (s *Instances) lockIdentity(
 	ctx context.Context, conn *pgx.Conn, number int,
 ) (locked, ours bool, err error) {
@@ -114,7 +115,7 @@ func (s *Instances) lockIdentity(
 	return locked, ours, err
 }
 
-// writeIdentity takes the locked number over from whoever had it.
+// writeIdentity stores that this process has the locked number.
 func (s *Instances) writeIdentity(
 	ctx context.Context, conn *pgx.Conn, number int,
 ) (Identity, error) {
@@ -154,15 +155,15 @@ func (s *Instances) OthersWork(
 	return work, wrap("look for other processes", err)
 }
 
-// BeginWork says that this process takes messages from now on.
+// BeginWork stores that this process takes messages from now on.
 func (s *Instances) BeginWork(ctx context.Context) error {
 	_, err := s.hot.Exec(ctx, `update dispatcher.identities set working_from = clock_timestamp()
 		where instance = $1 and working_from > clock_timestamp()`, s.ID())
 	return wrap("begin work", err)
 }
 
-// keepIdentity takes the lock again when its session has ended, as it does when the database was
-// restarted or another server became the primary, until Close.
+// keepIdentity takes the lock again when its session has ended, until Close. The session ends when
+// the database restarts or another server becomes the primary.
 func (s *Instances) keepIdentity() {
 	ticker := time.NewTicker(keepInterval)
 	defer ticker.Stop()
@@ -199,8 +200,8 @@ func (s *Instances) confirmIdentity() {
 	locked, ours, err := s.lockIdentity(ctx, conn, i.number)
 	switch {
 	case err == nil && !ours:
-		// Another process has taken it meanwhile. This one is thrown out of the consumer groups and
-		// goes on as a dynamic member; there is nothing to hold any more.
+		// Another process has taken the number meanwhile. This one is removed from the consumer
+		// groups and goes on as a dynamic member, without a number to lock.
 		i.number = 0
 	case locked:
 		i.conn = conn
@@ -209,8 +210,8 @@ func (s *Instances) confirmIdentity() {
 	closeConn(conn) // the session before may still have the lock: the next tick tries again
 }
 
-// leaveIdentity says at an orderly stop that no crash ended this process, and gives its number
-// free.
+// leaveIdentity stores, at an orderly stop, that this process did not crash, and releases its
+// number.
 func (s *Instances) leaveIdentity(ctx context.Context, instance int64) error {
 	_, err := s.hot.Exec(ctx,
 		`update dispatcher.identities set left_at = clock_timestamp() where instance = $1`,

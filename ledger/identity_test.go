@@ -27,8 +27,8 @@ func take(t *testing.T, l *ledger.Ledger) ledger.Identity {
 	return id
 }
 
-// crash ends a process as the database sees it: its sessions end and nothing was said before. The
-// server takes a moment to let go of their locks.
+// crash ends a process as the database sees a crash: its sessions end without Leave. The server
+// takes a moment to release their locks.
 func crash(t *testing.T, db *pgx.Conn, l *ledger.Ledger) {
 	t.Helper()
 	const held = `select count(*) from pg_locks where locktype = 'advisory' and objsubid = 2
@@ -146,8 +146,8 @@ func TestOthersWorkWhileTheyLiveAndDoNotPause(t *testing.T) {
 	check("the other is dead", false)
 }
 
-// TestAnIdentityOutlivesItsSession: the database was restarted. Who has the number keeps it unless
-// another took it.
+// TestAnIdentityOutlivesItsSession: after a restart of the database a process keeps its number,
+// unless another one took it.
 func TestAnIdentityOutlivesItsSession(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -178,7 +178,7 @@ func TestAnIdentityOutlivesItsSession(t *testing.T) {
 }
 
 // TestANumberWhoseHolderHasNoRowYetIsPassedOver: of processes that start together for the first
-// time, one has the lock on a number and has not written its row when the others look.
+// time, one has locked a number and has not written its row when the others read the table.
 func TestANumberWhoseHolderHasNoRowYetIsPassedOver(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -191,8 +191,8 @@ func TestANumberWhoseHolderHasNoRowYetIsPassedOver(t *testing.T) {
 	}
 }
 
-// oneSided stands between a ledger and PostgreSQL. A connection that it cuts has ended for the
-// client alone: the server keeps the session, as it does when a network goes away without a word.
+// oneSided is a proxy between a ledger and PostgreSQL. When it cuts a connection, only the client
+// notices: the server keeps the session, as after a network failure.
 type oneSided struct {
 	target string
 
@@ -251,12 +251,12 @@ func closeAll(mu *sync.Mutex, conns *[]net.Conn) {
 	*conns = nil
 }
 
-// cut ends all connections for the client, and end for the server.
+// cut ends all connections for the client; end ends them for the server.
 func (o *oneSided) cut() { closeAll(&o.mu, &o.clients) }
 func (o *oneSided) end() { closeAll(&o.mu, &o.servers) }
 
 // TestAnIdentityOutlivesASessionThatTheServerStillHas: the connection broke, and the server has not
-// noticed. The process waits until its old session ends and has its lock again.
+// noticed. The process waits until its old session has ended, and then takes its lock again.
 func TestAnIdentityOutlivesASessionThatTheServerStillHas(t *testing.T) {
 	t.Parallel()
 	address := ledgertest.URL(t)

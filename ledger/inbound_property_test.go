@@ -12,8 +12,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestPartsInAnyOrderGiveEachMessageOnce: whichever of two processes gets which part, in which
-// order and how often, each message is published once, whole, and nothing is left.
+// TestPartsInAnyOrderGiveEachMessageOnce: whichever of two processes gets which part, in any order
+// and any number of times, each message is published once and complete, and no part is left.
 func TestPartsInAnyOrderGiveEachMessageOnce(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

@@ -21,7 +21,7 @@ const (
 	ourNumber  = "12345"
 )
 
-// sms is a whole message of a subscriber.
+// sms is a message of a subscriber that was not split.
 func sms(id, text string) ledger.Inbound {
 	return ledger.Inbound{
 		ID: id, Channel: "a", From: subscriber, To: ourNumber, Text: text,
@@ -29,15 +29,14 @@ func sms(id, text string) ledger.Inbound {
 	}
 }
 
-// pieceOf is one part of a message, from zero; its id tells which.
+// pieceOf is one part of a message, from zero. Its ID says which.
 func pieceOf(number uint16, part, parts int, text string) ledger.Inbound {
 	in := sms(fmt.Sprintf("%d/%d", number, part), text)
 	in.Group, in.Part, in.Parts = number, part, parts
 	return in
 }
 
-// publish reacts with a notice that shows the message; STOP and START change the list of tenant
-// shop.
+// publish returns a notice that shows the message. STOP and START change the list of tenant shop.
 func publish(m *ledger.Subscribed) ledger.Reaction {
 	r := ledger.Reaction{Tenant: "shop", Key: m.From, Value: fmt.Appendf(nil, "%s %s %d%v", m.ID,
 		m.Text, m.Parts, m.Missing)}
@@ -59,7 +58,7 @@ func book(t testing.TB, l *ledger.Ledger, in ...ledger.Inbound) ledger.Booked {
 	return booked
 }
 
-// published takes what waits in the outbox.
+// published publishes what is in the outbox, and returns it.
 func published(t testing.TB, l *ledger.Ledger) (values []string) {
 	t.Helper()
 	for {
@@ -115,8 +114,8 @@ func TestAReferenceIsBookedOnce(t *testing.T) {
 	})
 }
 
-// TestABookingThatIsRepeatedBooksNothingTwice is what a caller does whose connection died while the
-// booking was committed.
+// TestABookingThatIsRepeatedBooksNothingTwice: a caller repeats a booking when the connection broke
+// during the commit.
 func TestABookingThatIsRepeatedBooksNothingTwice(t *testing.T) {
 	t.Parallel()
 	l := open(t)
@@ -151,8 +150,8 @@ func TestTwoMessagesOfOneGroupAreKeptApart(t *testing.T) {
 	want(t, "published", published(t, l), []string{"0/0 first one 2[]", "0/0 second two 2[]"})
 }
 
-// TestWhatSharesNoGroupIsNotJoined: another sender, number, channel, group or number of parts is
-// another message.
+// TestWhatSharesNoGroupIsNotJoined: parts with another sender, number, channel, group or number of
+// parts belong to another message.
 func TestWhatSharesNoGroupIsNotJoined(t *testing.T) {
 	t.Parallel()
 	l := open(t)
@@ -175,9 +174,8 @@ func TestAPartThatCannotBeOneIsAMessage(t *testing.T) {
 		pieceOf(3, 0, 1, "c"), pieceOf(4, 0, 256, "d")), ledger.Booked{Whole: 4})
 }
 
-// TestJoiningHoldsUpNobodyElse: while parts of one subscriber are joined, those of others are
-// joined as well. With a database a second away a booking takes seconds, and one at a time would be
-// too slow for all.
+// TestJoiningHoldsUpNobodyElse: parts of different subscribers are joined at the same time. With a
+// database a second away a booking takes seconds, and one at a time would be too slow.
 func TestJoiningHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -238,7 +236,8 @@ func TestTwoMessagesOfOneGroupMayBothBeIncomplete(t *testing.T) {
 	want(t, "the third goes on", book(t, l, pieceOf(7, 1, 2, "x")), ledger.Booked{Whole: 1})
 }
 
-// TestProcessesDoNotMissEachOthersParts: each gets one part of every message, at the same time.
+// TestProcessesDoNotMissEachOthersParts: each process gets one part of every message, at the same
+// time.
 func TestProcessesDoNotMissEachOthersParts(t *testing.T) {
 	t.Parallel()
 	const n = 100
@@ -319,7 +318,7 @@ func TestABookingTakesTwoRoundTrips(t *testing.T) {
 	}
 }
 
-// TestABookingWhoseAnswerIsLostIsMadeAgain covers both: the commit was lost, and only its answer
+// TestABookingWhoseAnswerIsLostIsMadeAgain, both when the commit was lost and when only its answer
 // was.
 func TestABookingWhoseAnswerIsLostIsMadeAgain(t *testing.T) {
 	t.Parallel()
@@ -348,7 +347,7 @@ func TestABookingThatIsTooLargeIsRefused(t *testing.T) {
 	}
 }
 
-// TestConcurrentBookingsOfTheSameMessagesBookThemOnce: a provider that lost both answers sends
+// TestConcurrentBookingsOfTheSameMessagesBookThemOnce: a provider that got no answers sends
 // everything to every process.
 func TestConcurrentBookingsOfTheSameMessagesBookThemOnce(t *testing.T) {
 	t.Parallel()

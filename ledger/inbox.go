@@ -14,11 +14,11 @@ import (
 // Inbox books messages of subscribers.
 type Inbox struct{ *db }
 
-// Inbound is a message that a subscriber sent, or a part of one, as a channel got it. Its texts are
-// UTF-8 without zero bytes.
+// Inbound is a message that a subscriber sent, or a part of one, as a channel received it. Its
+// texts are UTF-8 without zero bytes.
 type Inbound struct {
-	// ID names it for ever, and the message that it begins. Whoever books it again after an error
-	// gives it the same.
+	// ID is unique for ever. A message takes the ID of its first part. A caller that books the same
+	// part again after an error uses the same ID.
 	ID      string
 	Channel string
 	// Reference is the provider's id; empty when it has none.
@@ -26,80 +26,80 @@ type Inbound struct {
 	// From is the subscriber and To our number.
 	From, To string
 	Text     string
-	// Part, from zero, and Parts say which of how many this is; Parts below 2 is a message that is
-	// whole. Group ties the parts of one message together.
+	// Part is the number of this part, from 0, and Parts how many there are; Parts below 2 means a
+	// message that was not split. Group is the same for all parts of one message.
 	Group       uint16
 	Part, Parts int
-	At          time.Time // when it first arrived, on this machine's clock
-	// SentAt is when it was sent by the clock of the channel's provider; zero when that is not
-	// known.
+	At          time.Time // when it first arrived, by this machine's clock
+	// SentAt is when it was sent, by the clock of the channel's provider; zero when not known.
 	SentAt time.Time
 }
 
-// Subscribed is a message of a subscriber that is put together.
+// Subscribed is a message of a subscriber after its parts were joined.
 type Subscribed struct {
 	ID, Channel, From, To, Text string
-	// Parts is how many it was sent in, from 1, and Missing which of them, from 0, have not come.
+	// Parts is how many parts it was sent in, at least 1. Missing are the numbers, from 0, of parts
+	// that have not come.
 	Parts   int
 	Missing []int
 	At      time.Time // when its first part arrived
-	// SentAt is that of a message that was not split.
+	// SentAt is Inbound.SentAt of a message that was not split; zero otherwise.
 	SentAt time.Time
 }
 
-// Reaction is what follows from a message of a subscriber.
+// Reaction is what to do with a message of a subscriber.
 type Reaction struct {
-	// Key and Value are those of the record that is published, in the order of the messages.
+	// Key and Value are those of the record to publish. Records keep the order of the messages.
 	Key   string
 	Value []byte
-	// Change says what becomes of the sender on the opt-out list of Tenant.
+	// Change is how the message changes the opt-out list of Tenant.
 	Change Change
 	Tenant string
 }
 
-// Change is what a message changes about an opt-out list.
+// Change is how a message changes an opt-out list.
 type Change uint8
 
 // Changes of an opt-out list.
 const (
 	NoChange Change = iota
-	OptOut          // the sender is put on it
-	OptIn           // the sender is taken off it, unless his latest OptOut is newer
+	OptOut          // puts the sender on the list
+	OptIn           // takes the sender off the list, unless the sender's latest OptOut is newer
 )
 
 // Booked counts what a booking did.
 type Booked struct {
 	Whole     int // messages that were complete, and were published
 	Waiting   int // parts that wait for others
-	Repeated  int // what had been booked before
-	OptedOut  int // put on an opt-out list; who was on it is not counted
-	OptedIn   int // taken off one
+	Repeated  int // messages and parts that had been booked before
+	OptedOut  int // recipients that were put on an opt-out list and were not on it
+	OptedIn   int // recipients that were taken off one
 	Abandoned int // messages that were published without some of their parts
 }
 
-// How long what was booked is remembered, so that it is not booked again: by its reference, or by
-// its content when a part has none.
+// How long a booked message or part is remembered, so that it is not booked again: by its
+// reference, or by its content when a part has no reference.
 const (
 	rememberReference = 7 * 24 * time.Hour
 	rememberContent   = 10 * time.Minute
 )
 
-// maxBooking bounds what one transaction books.
+// maxBooking is how many messages and parts one transaction books at most.
 const maxBooking = 500
 
 // errBooking is a bug of the caller.
 var errBooking = errors.New("a booking has more than 500 messages")
 
-// Book writes down what subscribers sent, up to 500 at once, in one transaction of two round
-// trips: whole messages, and those that a part completes, go to the outbox; other parts wait. When
-// it returns nil, all of it is durable; after an error it may be, and the same call can be made
-// again: nothing is booked twice.
+// Book stores what subscribers sent, up to 500 messages and parts, in one transaction of two round
+// trips. Messages that are complete go to the outbox; other parts wait. When it returns nil,
+// everything is durable. After an error it may be, and the caller can repeat the call: nothing is
+// booked twice.
 //
-// A message of several parts is put together whichever process gets which part. Parts of it come in
-// any order, and more than once. When a sender uses the same group for two messages at a time, the
-// first of each part belong together, then the second.
+// The parts of a message are joined whichever processes receive them, in any order, and also when
+// some come more than once. When a sender uses the same group for two messages at a time, the first
+// copies of each part are one message and the second ones the other.
 //
-// react is called for each message in order, inside the transaction, and must be pure.
+// react is called for each message in order, inside the transaction. It must have no side effects.
 func (s *Inbox) Book(
 	ctx context.Context, in []Inbound, react func(*Subscribed) Reaction,
 ) (Booked, error) {
@@ -114,8 +114,8 @@ func (s *Inbox) Book(
 	return t.booked, wrap("book inbound messages", err)
 }
 
-// BookIncomplete publishes messages whose oldest part has waited longer than after for the others,
-// without them, up to about limit parts. Any process may call it at any time.
+// BookIncomplete publishes messages whose oldest part has waited longer than after, without the
+// missing parts, up to about limit parts. Any process may call it at any time.
 func (s *Inbox) BookIncomplete(
 	ctx context.Context, after time.Duration, limit int, react func(*Subscribed) Reaction,
 ) (Booked, error) {
@@ -124,8 +124,8 @@ func (s *Inbox) BookIncomplete(
 	return t.booked, wrap("book incomplete inbound messages", err)
 }
 
-// Forget drops what no longer has to be remembered about messages that were booked. It
-// returns how many entries went, also with an error.
+// Forget deletes the marks of messages that no longer have to be remembered. It returns how many it
+// deleted, also with an error.
 func (s *Inbox) Forget(ctx context.Context) (dropped int64, err error) {
 	for n := int64(dropBatch); n == dropBatch; dropped += n {
 		tag, err := s.reports.Exec(ctx, dropMarks, dropBatch)
@@ -137,13 +137,13 @@ func (s *Inbox) Forget(ctx context.Context) (dropped int64, err error) {
 	return dropped, nil
 }
 
-// mark is by what a message or part is known again.
+// mark identifies a message or part when it comes again.
 type mark [16]byte
 
-// mark is a hash of the provider's reference, which is the same when he sends it again. Without one
-// a part is known by its content, as its group is that of the message. A message without reference
-// cannot be told from another one of the same text: it is known only to whoever books it again
-// after an error.
+// mark is a hash of the provider's reference, which is the same when the provider sends the message
+// again. A part without a reference is identified by its content, including its group. A message
+// without a reference cannot be told from another one with the same text, so it is identified by
+// ID: it is recognised only when the same caller books it again after an error.
 func (in *Inbound) mark() (m mark, keep time.Duration) {
 	var text []byte
 	add := func(fields ...string) {
@@ -168,17 +168,17 @@ func (in *Inbound) mark() (m mark, keep time.Duration) {
 	return m, keep
 }
 
-// marked is a mark on its channel.
+// marked is a mark with its channel.
 type marked struct {
 	channel string
 	mark    mark
 }
 
-// marks are those of what is to be booked, each once and ascending, and how long to remember each.
+// marks are the marks of what is to be booked, and how long to remember each.
 type marks struct {
-	each  []marked // of the request, in its order
-	first map[marked]int
-	list  []marked
+	each  []marked       // one for each element of the request, in its order
+	first map[marked]int // the first element of the request with that mark
+	list  []marked       // each mark once, ascending
 	keep  map[marked]time.Duration
 }
 

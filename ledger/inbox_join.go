@@ -9,8 +9,8 @@ import (
 // piece is a part of a message of a subscriber.
 type piece struct {
 	Inbound
-	seq     int64 // of its row; 0 for one that has just arrived
-	overdue bool  // it has waited too long
+	seq     int64 // of its row; 0 for a part that has just arrived
+	overdue bool  // it has waited too long for the others
 }
 
 // group is what the parts of a message have in common.
@@ -24,8 +24,8 @@ func (in *Inbound) group() group {
 	return group{in.Channel, in.From, in.To, in.Group, in.Parts}
 }
 
-// groupLockCount bounds how many locks a booking takes: the server has room for some thousands in
-// all.
+// groupLockCount bounds how many locks a booking takes. The lock table of the server has room for a
+// few thousand.
 const groupLockCount = 64
 
 // lock is the second key of the advisory lock of a group. Groups may share one.
@@ -37,25 +37,26 @@ func (g *group) lock() int32 {
 	return int32(h.Sum32() % groupLockCount) //nolint:gosec // Below 64.
 }
 
-// split reports whether it is a part of a message. What calls itself the fourth of three is a
-// message of its own: no other part would ever complete it.
+// split reports whether this is a part of a message. A part whose number is too high, such as the
+// fourth of three, is a message of its own: no other part would ever complete it.
 func (in *Inbound) split() bool {
 	return in.Parts > 1 && in.Parts <= maxParts && in.Part >= 0 && in.Part < in.Parts
 }
 
-// maxParts is what the one octet of a concatenation header counts (3GPP TS 23.040, 9.2.3.24.1).
+// maxParts is the largest number in the one octet of a concatenation header (3GPP TS 23.040,
+// 9.2.3.24.1).
 const maxParts = 255
 
-// reassembler puts messages together. Of each part of a group it keeps a queue: the heads of all
-// queues are one message.
+// reassembler joins parts to messages. It keeps a queue for each part number of a group; the first
+// elements of all queues are one message.
 type reassembler struct {
 	waiting map[group][][]piece
-	order   []group // as they were first met
+	order   []group // in the order of their first parts
 }
 
 func newReassembler() *reassembler { return &reassembler{waiting: map[group][][]piece{}} }
 
-// add takes a part, and returns the parts of the message that it completes, if it does.
+// add takes a part, and returns the parts of the message if this completes one.
 func (z *reassembler) add(p piece) (whole []piece) {
 	g := p.group()
 	queues := z.waiting[g]
@@ -70,7 +71,7 @@ func (z *reassembler) add(p piece) (whole []piece) {
 	return z.heads(g)
 }
 
-// heads takes the first of each part of a group, in order; parts that are not there are left out.
+// heads takes the first of each part number of a group, in order, and leaves out missing ones.
 func (z *reassembler) heads(g group) (taken []piece) {
 	queues := z.waiting[g]
 	for i := range queues {
@@ -81,7 +82,7 @@ func (z *reassembler) heads(g group) (taken []piece) {
 	return taken
 }
 
-// overdue takes the messages out of which a part has waited too long.
+// overdue takes the messages that have a part which has waited too long.
 func (z *reassembler) overdue() (messages [][]piece) {
 	for _, g := range z.order {
 		for slices.ContainsFunc(z.waiting[g], func(q []piece) bool {
@@ -93,7 +94,7 @@ func (z *reassembler) overdue() (messages [][]piece) {
 	return messages
 }
 
-// rest lists the parts that still wait and have no row yet, as they arrived.
+// rest lists the parts that still wait and have no row yet.
 func (z *reassembler) rest() (parts []piece) {
 	for _, g := range z.order {
 		for _, queue := range z.waiting[g] {
@@ -107,7 +108,7 @@ func (z *reassembler) rest() (parts []piece) {
 	return parts
 }
 
-// joined is the message of some or all of its parts, which ascend. Its id is that of the first of
+// joined is the message of some or all of its parts, which ascend. It has the ID of the first of
 // them.
 func joined(parts []piece) *Subscribed {
 	first := &parts[0]

@@ -1,8 +1,8 @@
 package ledger
 
-// joining is the advisory lock of those who join parts, so that no two processes miss each other's
-// parts. Who books parts shares it, and locks the groups of these, in ascending order, under the
-// first key joiningGroup. Who looks for overdue parts of any group has it alone.
+// joining is the advisory lock for joining parts, so that two processes do not miss each other's
+// parts. A booking of parts takes it shared, and locks their groups in ascending order, with
+// joiningGroup as the first key. BookIncomplete, which reads all groups, takes it exclusively.
 const (
 	joining      int64 = 0x6c65646765720006
 	joiningGroup int32 = 0x70617274
@@ -14,8 +14,8 @@ const shareParts = `select pg_advisory_xact_lock_shared($1)`
 
 const lockGroups = `select pg_advisory_xact_lock($1, g.lock) from unnest($2::int[]) as g(lock)`
 
-// claimMarks remembers what is booked and answers what had not been booked before. Marks
-// ascend, so that two bookings of the same wait for each other and never in a circle.
+// claimMarks stores the marks of what is booked, and returns those that were not stored before.
+// Marks ascend, so that two bookings with the same marks wait for each other without a deadlock.
 const claimMarks = `
 	insert into dispatcher.inbound_seen as s (channel, mark, until)
 	select n.channel, n.mark, now() + n.keep * interval '1 second'
@@ -31,15 +31,15 @@ const dropMarks = `
 const partColumns = `p.seq, p.id, p.channel, p.sender, p.recipient, p.grp, p.parts, p.part,
 	p.body, p.received_at`
 
-// selectParts finds the parts that wait in the groups of those that arrived, the oldest first.
+// selectParts reads the waiting parts of the groups that new parts belong to, oldest first.
 const selectParts = `
 	select ` + partColumns + `, false from dispatcher.inbound_parts p
 	where (p.channel, p.sender, p.recipient, p.grp, p.parts) in (
 	  select * from unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::smallint[]))
 	order by p.seq`
 
-// selectOverdue finds the groups of parts that have waited too long, with all their parts, the
-// oldest first.
+// selectOverdue reads the groups with a part that has waited too long, with all their parts, oldest
+// first.
 const selectOverdue = `
 	select ` + partColumns + `, p.booked_at < now() - $1::interval from dispatcher.inbound_parts p
 	where (p.channel, p.sender, p.recipient, p.grp, p.parts) in (
@@ -58,8 +58,8 @@ const insertHeard = `insert into dispatcher.inbound_outbox (keys, "values") valu
 
 const deleteParts = `delete from dispatcher.inbound_parts where seq = any($1)`
 
-// putOn puts recipients on opt-out lists, in ascending order. Who is on a list stays on it since he
-// was first.
+// putOn puts recipients on opt-out lists, in ascending order. The entry of a recipient who is on
+// the list already stays as it is.
 const putOn = `
 	insert into dispatcher.opt_outs (tenant, recipient, source, channel, author, reason, heard_at,
 	  sent_at)
@@ -70,13 +70,13 @@ const putOn = `
 	  @sent_ats::timestamptz[]) as n(tenant, recipient, channel, ago, sent_at)
 	on conflict (recipient) where until is null do nothing`
 
-// relist changes the entries of recipients that are on a list: it ends them, or notes that their
-// recipients said once more that they want to be on it. It returns how many it ended. It comes
-// after putOn, and locks all rows in ascending order, so that nobody waits in a circle.
+// relist changes the entries of recipients who are on a list: it ends an entry, or updates its time
+// when the recipient opted out again. It returns how many it ended. It runs after putOn, and locks
+// all rows in ascending order, so that there is no deadlock.
 //
-// No entry is ended that is younger than what would end it. Two times of one provider are compared
-// with each other. Otherwise it counts when the STOP arrived, which is not before it was sent: when
-// that is unclear somebody stays on the list.
+// An entry is not ended by an OptIn that is older. Two times from one provider are compared with
+// each other. Otherwise the time counts at which the STOP arrived, which is never before it was
+// sent: when the order is not certain, the recipient stays on the list.
 const relist = `
 	with changed as (
 	  update dispatcher.opt_outs o set

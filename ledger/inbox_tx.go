@@ -14,22 +14,22 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// inboundTx is one booking under way.
+// inboundTx is one booking.
 type inboundTx struct {
 	request []Inbound
-	after   time.Duration // for an overdue one
+	after   time.Duration // of BookIncomplete, as limit
 	limit   int
 	react   func(*Subscribed) Reaction
 
-	began   time.Time // on this machine's clock
+	began   time.Time // by this machine's clock
 	marks   marks
-	fresh   map[marked]bool // what had not been booked before
-	waiting []piece         // rows of the groups that are touched
+	fresh   map[marked]bool // the marks that had not been stored before
+	waiting []piece         // the rows of the groups concerned
 
-	used    []int64  // rows that leave with their message
+	used    []int64  // seqs of parts whose message is complete or given up, to delete
 	keys    []string // of the notices
 	values  [][]byte
-	changes map[int64]entry // by recipient: the one that counts
+	changes map[int64]entry // by recipient: the change that counts
 	booked  Booked
 }
 
@@ -52,14 +52,14 @@ func (s *Inbox) book(
 	return err
 }
 
-// open remembers what is booked, and reads the parts that wait for those that arrived.
+// open stores the marks, and reads the waiting parts of the same groups.
 func (t *inboundTx) open(ctx context.Context, conn *pgx.Conn) error {
 	t.marks, t.fresh = newMarks(t.request), map[marked]bool{}
 	parts := partArrays(t.request)
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
 	if parts != nil {
-		// Before the marks, whose statement may wait for another booking.
+		// The locks come before the marks, because claimMarks may wait for another booking.
 		batch.Queue(shareParts, joining)
 		batch.Queue(lockGroups, joiningGroup, groupLocks(t.request))
 	}
@@ -70,7 +70,7 @@ func (t *inboundTx) open(ctx context.Context, conn *pgx.Conn) error {
 	return conn.SendBatch(ctx, batch).Close()
 }
 
-// openOverdue reads the parts of groups that have waited too long.
+// openOverdue reads the groups with overdue parts.
 func (t *inboundTx) openOverdue(ctx context.Context, conn *pgx.Conn) error {
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
@@ -106,7 +106,7 @@ func (t *inboundTx) readParts(rows pgx.Rows) error {
 	return err
 }
 
-// decide puts together what can be, and returns the parts that go on waiting.
+// decide joins parts to messages, and returns the new parts that go on waiting.
 func (t *inboundTx) decide() (rest []piece) {
 	z := newReassembler()
 	for _, p := range t.waiting {
@@ -136,7 +136,7 @@ func (t *inboundTx) decide() (rest []piece) {
 	return rest
 }
 
-// take hears the message of some parts, whose rows leave.
+// take handles the message of some parts, whose rows are deleted.
 func (t *inboundTx) take(parts []piece) {
 	m := joined(parts)
 	if len(m.Missing) > 0 {
@@ -152,7 +152,7 @@ func (t *inboundTx) take(parts []piece) {
 	t.hear(m)
 }
 
-// hear notes what follows from a message.
+// hear calls react for a message and notes the result.
 func (t *inboundTx) hear(m *Subscribed) {
 	r := t.react(m)
 	t.keys, t.values = append(t.keys, r.Key), append(t.values, present(r.Value))
@@ -195,7 +195,7 @@ func (t *inboundTx) write(ctx context.Context, conn *pgx.Conn, rest []piece) err
 	return nil
 }
 
-// groupLocks are the locks of the groups whose parts arrived, ascending.
+// groupLocks are the locks of the groups of parts in a request, ascending.
 func groupLocks(in []Inbound) (locks []int32) {
 	for i := range in {
 		if in[i].split() {
@@ -207,7 +207,7 @@ func groupLocks(in []Inbound) (locks []int32) {
 	return slices.Compact(locks)
 }
 
-// partArrays are the parameters of selectParts; nil when there is no part.
+// partArrays are the parameters of selectParts; nil when the request has no parts.
 func partArrays(in []Inbound) []any {
 	var channel, from, to []string
 	var number []int32
@@ -257,9 +257,9 @@ func newEntry(m *Subscribed, r *Reaction) entry {
 	}
 }
 
-// counts reports whether a change that is booked after another one of the same recipient counts
-// instead of that. Of two of a kind it is the one that arrived last; of two kinds the last, except
-// that an older OptIn never ends a newer OptOut, as relist has it.
+// counts reports whether this change replaces an earlier one of the same recipient. Of two of the
+// same kind, the one that arrived last counts. Of two kinds the last one counts, except that an
+// older OptIn never ends a newer OptOut, as in relist.
 func (e *entry) counts(was *entry) bool {
 	if e.what != was.what && e.what == OptOut {
 		return true
@@ -275,7 +275,7 @@ func (e *entry) counts(was *entry) bool {
 	return !e.heardAt.Before(was.heardAt)
 }
 
-// queueChanges puts senders on opt-out lists, and then changes the entries of those who are on
+// queueChanges puts senders on opt-out lists, and then changes the entries of those who were on
 // them.
 func (t *inboundTx) queueChanges(batch *pgx.Batch) {
 	if out := t.changed(OptOut); len(out.recipients) > 0 {
@@ -301,14 +301,14 @@ func (t *inboundTx) queueChanges(batch *pgx.Batch) {
 type listArrays struct {
 	tenants, channels []string
 	recipients        []int64
-	// microseconds from its arrival to the beginning of the transaction: the clocks of machines
-	// differ
+	// microseconds from the arrival of the message to the beginning of the transaction; times would
+	// not do, because the clocks of machines differ
 	agos []int64
 	sent []pgtype.Timestamptz
 	ends []bool
 }
 
-// changed are the changes of some kinds, ascending by recipient.
+// changed are the changes of the given kinds, ascending by recipient.
 func (t *inboundTx) changed(kinds ...Change) (a listArrays) {
 	for _, recipient := range slices.Sorted(maps.Keys(t.changes)) {
 		c := t.changes[recipient]

@@ -12,39 +12,39 @@ import (
 	"dispatcher/ledger/primary"
 )
 
-// LeastServer is the oldest PostgreSQL that the ledger runs on, as server_version_num.
+// LeastServer is the oldest supported PostgreSQL, as server_version_num.
 const LeastServer = 150000
 
-// FaultyServer is PostgreSQL 18.0, which loses an update of a counter when two sessions write it at
-// once, and crashes in other statements. 18.1 does neither.
+// FaultyServer is PostgreSQL 18.0, as server_version_num. It loses an update of a counter when two
+// sessions write it at once, and crashes in other statements. 18.1 does neither.
 const FaultyServer = 180000
 
-// Condition is what can be told about a database before it is used.
+// Condition is what Inspect finds out about a database.
 type Condition struct {
 	// Server is server_version_num, such as 170002 for 17.2.
 	Server int
-	// Schema is the version of the ledger's schema, 0 when there is none, and Latest the
-	// one that Migrate brings it to.
+	// Schema is the version of the ledger's schema, 0 when there is none. Latest is the version that
+	// Migrate brings it to.
 	Schema, Latest int
 	// Conflict is a migrations.ConflictError when another build made the schema, else nil.
 	Conflict error
-	// Ahead is the database's clock less this process's, to within half of RoundTrip.
+	// Ahead is the database's clock minus this process's, to within half of RoundTrip.
 	Ahead     time.Duration
 	RoundTrip time.Duration
-	// Durability is that of sessions which are opened like this one.
+	// Durability is that of sessions with the same address.
 	Durability Durability
 	Login      Login
 }
 
-// Login is what a login may do beyond what the dispatcher needs.
+// Login is which rights a login has beyond those that the dispatcher needs.
 type Login struct {
 	Name string
-	// Superuser may do everything. Owner has the rights of the owner of schema dispatcher, and may
-	// change what happened.
+	// Superuser may do everything. Owner has the rights of the owner of schema dispatcher, and so may
+	// change history.
 	Superuser, Owner bool
 }
 
-// readLogin asks about the role whose rights the session has.
+// readLogin reads the role whose rights the session has.
 func (c *Condition) readLogin(ctx context.Context, conn *pgx.Conn) error {
 	return conn.QueryRow(ctx, `
 		select rolname, rolsuper, exists (select from pg_namespace
@@ -53,7 +53,7 @@ func (c *Condition) readLogin(ctx context.Context, conn *pgx.Conn) error {
 		Scan(&c.Login.Name, &c.Login.Superuser, &c.Login.Owner)
 }
 
-// Inspect looks at the database at url without changing anything.
+// Inspect reads the condition of the database at url, and changes nothing.
 func Inspect(ctx context.Context, url string) (Condition, error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -84,13 +84,13 @@ func (l *Ledger) Durability(ctx context.Context) (Durability, error) {
 	return d, wrap("read durability", err)
 }
 
-// asker is a connection, or a pool of them.
+// asker is a connection or a pool.
 type asker interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// readDurability asks the server. synchronous_commit may be that of the role, the database or the
-// address.
+// readDurability reads the settings of the session. synchronous_commit may be set for the role, the
+// database or in the address.
 func readDurability(ctx context.Context, from asker) (d Durability, err error) {
 	err = from.QueryRow(ctx, `
 		select current_setting('synchronous_commit'), current_setting('fsync'),
@@ -114,7 +114,7 @@ func (c *Condition) readVersions(ctx context.Context, conn *pgx.Conn) (err error
 	return err
 }
 
-// readClock compares the database's clock with the middle of the time that asking took.
+// readClock compares the database's clock with the middle of the round trip.
 func (c *Condition) readClock(ctx context.Context, conn *pgx.Conn) error {
 	var there time.Time
 	before := time.Now()
@@ -126,30 +126,30 @@ func (c *Condition) readClock(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// Durability are the settings of the server that decide what of a commit is left after a crash. An
-// attempt that went out and is not on record any more goes out again, and its slots are given away
-// a second time.
+// Durability holds the server settings that decide which commits survive a crash. An attempt that
+// was sent and whose row is lost is sent again, and its slots are given away a second time.
 type Durability struct {
-	// as the server shows them: on, off, local and so on
+	// These have the values that the server shows: on, off, local and so on.
 	SynchronousCommit, Fsync, FullPageWrites string
-	// SynchronousStandbyNames are those that a commit waits for; where there are none, local is the
-	// same as on.
+	// SynchronousStandbyNames are the standbys that a commit waits for. When it is empty,
+	// synchronous_commit local is the same as on.
 	SynchronousStandbyNames string
-	// Followers are the standbys and other receivers of the server's log that are connected now.
+	// Followers is how many standbys and other receivers of the WAL are connected now.
 	Followers int
 }
 
-// Unwaited are the followers when a commit waits for none of them. One that takes over lacks the
-// last commits; whether one may is not for the server to say.
+// Unwaited is how many followers there are when a commit waits for none of them, else 0. A follower
+// that takes over then lacks the last commits. The server does not know whether a follower may take
+// over.
 func (d *Durability) Unwaited() int {
 	if d.SynchronousStandbyNames != "" {
-		return 0 // who is not named is not to take over
+		return 0 // a follower that is not named must not take over
 	}
 	return d.Followers
 }
 
-// Weaknesses say what of it may cost commits that were reported as done, and which setting fixes
-// that; none when a commit is on the disk of this server before it is reported.
+// Weaknesses are the settings under which commits that were reported as done may be lost; none when
+// a commit is on the disk of this server before it is reported.
 func (d *Durability) Weaknesses() []Weakness {
 	const last = "what was committed last: counters, and attempts that went out already"
 	var out []Weakness
@@ -182,21 +182,21 @@ func (d *Durability) Weaknesses() []Weakness {
 // Weakness is one setting under which commits may be lost.
 type Weakness struct {
 	Setting, Value string
-	ServerOnly     bool   // it is set for the whole server, and cannot be for a database or a role
-	Cost           string // what may be lost, as a sentence without its beginning and its end
+	ServerOnly     bool   // it can be set only for the whole server, not for a database or a role
+	Cost           string // what may be lost, as a clause without capital letter and full stop
 }
 
-// ChannelLock says that a session which is none of a dispatcher's has locked a channel's row.
+// ChannelLock is a channel whose row is locked by a session that is not a dispatcher's.
 type ChannelLock struct {
 	Channel string
 	PID     int // of the session, as pg_terminate_backend takes it
 }
 
-// ChannelLocks lists them by channel. It waits for no lock.
+// ChannelLocks lists the channel locks, by channel. It waits for no lock.
 //
-// The xmax of a row is the transaction that locked or changed it last, and a transaction has a
-// lock on its own number until it ends. Sessions of dispatchers hold rows for as long as a claim
-// takes, and the server ends one that stops in the middle, see hotSettings.
+// The xmax of a row is the transaction that locked or changed it last, and a transaction holds a
+// lock on its own id until it ends. Sessions of dispatchers are left out: they lock rows only for
+// the length of a claim, and the server ends one that stops in the middle, see hotSettings.
 func (l *Ledger) ChannelLocks(ctx context.Context) ([]ChannelLock, error) {
 	locks, err := rows(ctx, l.db, pgx.RowToStructByPos[ChannelLock], `
 		select c.channel, k.pid from dispatcher.channels c

@@ -80,7 +80,7 @@ func TestWhatMakesCommitsWeakIsSeenWhereverItIsSet(t *testing.T) {
 	}
 }
 
-// TestLocalIsWeakWhereAStandbyIsNamed and nowhere else: without one, on waits for no more than the
+// TestLocalIsWeakWhereAStandbyIsNamed and nowhere else: without one, "on" also waits only for the
 // disk of this server.
 func TestLocalIsWeakWhereAStandbyIsNamed(t *testing.T) {
 	t.Parallel()
@@ -115,7 +115,7 @@ func TestLocalIsWeakWhereAStandbyIsNamed(t *testing.T) {
 	}
 }
 
-// TestAFollowerThatNoCommitWaitsForIsTold, until it is named.
+// TestAFollowerThatNoCommitWaitsForIsTold, until it is in synchronous_standby_names.
 func TestAFollowerThatNoCommitWaitsForIsTold(t *testing.T) {
 	t.Parallel()
 	pair := ledgertest.NewPair(t)

@@ -9,10 +9,10 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// InstanceState is what only a process knows of its channels and lanes, for people to look at. It
-// holds no number and no text.
+// InstanceState is the state of channels and lanes that only one process knows, for people to look
+// at. It holds no number and no text.
 type InstanceState struct {
-	// Version is the routing version that it works by.
+	// Version is the routing version that the process uses.
 	Version  int64                      `json:"version"`
 	Channels map[string]InstanceChannel `json:"channels,omitempty"`
 	Lanes    map[string]InstanceLane    `json:"lanes,omitempty"`
@@ -20,27 +20,27 @@ type InstanceState struct {
 
 // InstanceChannel is one channel in one process.
 type InstanceChannel struct {
-	// Why it cannot send now, as a word of decide; empty when it can.
+	// Why is the exclusion reason of the channel, a word of decide; empty when it can send now.
 	Why string `json:"why,omitempty"`
-	// Breaker is closed, half_open or open, BreakerSince when it became so, by the database's clock.
+	// Breaker is closed, half_open or open; BreakerSince is since when, by the database's clock.
 	Breaker      string     `json:"breaker,omitempty"`
 	BreakerSince *time.Time `json:"breaker_since,omitempty"`
-	// Silent says that submissions had no answer in time.
+	// Silent says that submissions got no answer in time.
 	Silent bool `json:"silent,omitempty"`
-	// Unanswered counts the attempts that it has claimed and that are not answered.
+	// Unanswered counts the attempts that the process has claimed and that have no answer.
 	Unanswered int64 `json:"unanswered,omitempty"`
-	// Answers counts the answers of the last minutes by how long they took: the key is the upper
-	// bound in microseconds.
+	// Answers counts the answers of the last minutes by how long they took. The key is the upper
+	// bound, in microseconds.
 	Answers map[int64]int64 `json:"answers,omitempty"`
 }
 
 // InstanceLane is the intake of one lane in one process.
 type InstanceLane struct {
-	Joined bool `json:"joined,omitempty"` // it is a member of the consumer group
-	// Paused says that the topics are not read because too many of its messages wait.
+	Joined bool `json:"joined,omitempty"` // the process is a member of the consumer group
+	// Paused says that the topics are not read because too many messages of the lane wait.
 	Paused bool   `json:"paused,omitempty"`
 	Away   string `json:"away,omitempty"` // why Kafka cannot be read, as a sentence
-	// Lag counts the records of its partitions that are not committed; null when it is not known.
+	// Lag counts the records of its partitions that are not committed; nil when it is not known.
 	Lag *int64 `json:"lag,omitempty"`
 }
 
@@ -53,12 +53,12 @@ func (s *InstanceState) text() (*string, error) {
 	return new(string(raw)), err
 }
 
-// Instance is one running process as it last said.
+// Instance is one running process, as it last reported.
 type Instance struct {
 	ID                    int64
 	Region, Host, Version string
 	StartedAt, LastSeen   time.Time
-	State                 InstanceState // zero before it said anything
+	State                 InstanceState // zero before its first report
 }
 
 // List reads the instances that have not left and have sent a heart-beat within deadAfter, in the

@@ -9,15 +9,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Instances are the processes that share the ledger, and this one among them.
+// Instances registers this process and reads the others that share the ledger.
 type Instances struct {
 	*db
 	routing  *Routing
 	identity identity // set by TakeIdentity
-	heart    heart    // of Beat
+	heart    heart    // used by Beat
 }
 
-// close ends the connections that are held, and with them the locks.
+// close closes the connections of the identity and the heart-beat, which releases their locks.
 func (s *Instances) close() {
 	s.dropIdentity()
 	s.heart.mu.Lock()
@@ -25,13 +25,13 @@ func (s *Instances) close() {
 	s.dropHeart()
 }
 
-// unbrokenGap is how far apart two heart-beats may be to count as unbroken: several times as far as
-// they usually are, and less than the time after which an instance is taken for dead.
+// unbrokenGap is the longest time between two heart-beats that count as unbroken. It is several
+// times the usual interval, and less than the time after which an instance is taken for dead.
 const unbrokenGap = 2 * time.Second
 
-// Register writes this process's row into dispatcher.instances. Lock needs it: an
-// attempt belongs to the instance that is going to submit it, and a dead instance's
-// attempts are found by that.
+// Register inserts this process's row into dispatcher.instances. Lock needs it: each attempt
+// belongs to the instance that submits it, and recovery finds the attempts of a dead instance by
+// that.
 func (s *Instances) Register(ctx context.Context) error {
 	var id int64
 	err := s.hot.QueryRow(ctx, `
@@ -45,27 +45,27 @@ func (s *Instances) Register(ctx context.Context) error {
 	return nil
 }
 
-// ID is what Register got, 0 before.
+// ID is the number that Register got; 0 before.
 func (s *Instances) ID() int64 { return s.instance.Load() }
 
-// beatTimeout bounds one heart-beat on an open connection: the next one may find a better one.
+// beatTimeout bounds one heart-beat on an open connection. The next one may use a better
+// connection.
 const beatTimeout = 3 * time.Second
 
-// heart is the connection of the heart-beats. Those of the pool may all be waiting, for locks or
-// for a database that is far away, and a heart-beat that comes late stops this process from
-// sending.
+// heart is the connection of the heart-beats. The connections of the pool may all be waiting, for
+// locks or for a database that is away, and a late heart-beat stops this process from sending.
 type heart struct {
 	mu   sync.Mutex
 	conn *pgx.Conn // guarded by mu; nil before the first heart-beat and after a failed one
 }
 
-// Beat says that this process is alive, and returns the database's clock. Heart-beats more than
-// unbrokenGap apart count as broken off: whoever had to be silent for so long cannot tell whether
-// others are. oldestOpen is the claim time, by the database's clock, of its oldest attempt without
-// an outcome; the zero time means that nothing is open. A row that was forgotten meanwhile is
-// written again.
+// Beat stores that this process is alive, and returns both clocks. Heart-beats more than
+// unbrokenGap apart do not count as unbroken: a process that was cut off for so long cannot tell
+// whether the others are dead. oldestOpen is the claim time, by the database's clock, of its oldest
+// attempt without an outcome; zero when there is none. A row that was removed meanwhile is inserted
+// again.
 //
-// Sent is this process's clock before the heart-beat left: connecting is not counted.
+// Heartbeat.Sent is this process's clock just before the statement is sent, after connecting.
 func (s *Instances) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat, err error) {
 	id := s.instance.Load()
 	if id == 0 {
@@ -100,14 +100,14 @@ func (s *Instances) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat
 	return b, nil
 }
 
-// Heartbeat is one that was written down.
+// Heartbeat is one that was stored.
 type Heartbeat struct {
 	Sent time.Time // this process's clock when it left
 	At   time.Time // the database's clock when it was written
 }
 
-// beatConn opens the connection when there is none, or when another server has taken over. mu is
-// held.
+// beatConn returns the connection. It opens one when there is none, or when another server has
+// taken over. mu is held.
 func (s *Instances) beatConn(ctx context.Context) (*pgx.Conn, error) {
 	h := &s.heart
 	if h.conn != nil && s.guard.Replaced(h.conn.PgConn()) {
@@ -123,7 +123,7 @@ func (s *Instances) beatConn(ctx context.Context) (*pgx.Conn, error) {
 	return h.conn, nil
 }
 
-// dropHeart ends the connection. mu is held.
+// dropHeart closes the connection. mu is held.
 func (s *Instances) dropHeart() {
 	if s.heart.conn != nil {
 		closeConn(s.heart.conn)
@@ -131,9 +131,9 @@ func (s *Instances) dropHeart() {
 	s.heart.conn = nil
 }
 
-// Leave removes this process's row at an orderly stop, when nothing is open any more.
-// If something is, the row stays and looks dead at once, so that other instances
-// recover it without waiting.
+// Leave removes this process's row at an orderly stop, when it has no attempt without outcome. If
+// it has one, the row stays and counts as dead at once, so that other instances recover the attempt
+// without waiting.
 func (s *Instances) Leave(ctx context.Context) error {
 	id := s.instance.Swap(0)
 	if id == 0 {
@@ -151,10 +151,9 @@ func (s *Instances) Leave(ctx context.Context) error {
 	return wrap("leave", err)
 }
 
-// LiveInstances is what the live instances know of each other: the shared state that policies go
-// by.
+// LiveInstances is what the live instances have reported. Limit policies use it.
 type LiveInstances struct {
-	// At is the database's clock when it was read.
+	// At is the database's clock at the time of reading.
 	At time.Time
 	// Members are the instances that are alive, by id.
 	Members []Member
@@ -164,7 +163,7 @@ type LiveInstances struct {
 type Member struct {
 	ID     int64
 	Region string
-	// Counts is what it granted per channel in its last whole minute, as it last said.
+	// Counts is what it granted per channel in the last whole minute that it reported.
 	Counts map[string]Grants
 }
 
@@ -175,13 +174,14 @@ type Grants struct {
 	Micros   int64 `json:"micros"`
 }
 
-// Plus is the sum of both.
+// Plus returns the sum of both.
 func (g Grants) Plus(o Grants) Grants {
 	return Grants{g.Messages + o.Messages, g.Segments + o.Segments, g.Micros + o.Micros}
 }
 
-// Gather writes down what this instance granted per channel in the last whole minute and how it is,
-// and reads what all said that have sent a heart-beat within deadAfter, in one round trip.
+// Gather stores what this instance granted per channel in the last whole minute, and its state. It
+// returns the reports of all instances that have sent a heart-beat within deadAfter. It takes one
+// round trip.
 func (s *Instances) Gather(
 	ctx context.Context, counts map[string]Grants, state *InstanceState, deadAfter time.Duration,
 ) (LiveInstances, error) {
@@ -190,7 +190,7 @@ func (s *Instances) Gather(
 		return LiveInstances{}, wrap("gather", ErrNotRegistered)
 	}
 	if counts == nil {
-		counts = map[string]Grants{} // nil would be null, which is no object
+		counts = map[string]Grants{} // nil would be null, which is not a JSON object
 	}
 	own, err := json.Marshal(counts)
 	if err != nil {

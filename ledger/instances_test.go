@@ -84,7 +84,8 @@ func TestAHeartBeatLeavesTheCountsAlone(t *testing.T) {
 	}
 }
 
-// TestWhoHasLeftIsNoMemberAnyMore although his row stays as long as attempts of his are open.
+// TestWhoHasLeftIsNoMemberAnyMore, although the row stays while the instance has attempts without
+// outcome.
 func TestWhoHasLeftIsNoMemberAnyMore(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

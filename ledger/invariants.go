@@ -18,21 +18,21 @@ import (
 //go:embed invariants/*.sql
 var invariantFiles embed.FS
 
-// Invariant is something that holds at every moment, as one SQL statement that returns a sentence
-// for each violation. Nothing is locked by it, and nothing is written.
+// Invariant is something that is true at every moment, as an SQL statement that returns a sentence
+// for each violation. The statement locks and writes nothing.
 type Invariant struct {
 	// Name is that of its file, without .sql.
 	Name string
-	// Guarantee is the one of DESIGN.md that it is part of, in the words that stand there, and
+	// Guarantee is the guarantee of DESIGN.md that the invariant is part of, in the same words, and
 	// Number its number.
 	Guarantee string
 	Number    int
-	// Sentence says what has to hold.
+	// Sentence says what must be true.
 	Sentence string
 	sql      string
 }
 
-// Invariants are all of them, by guarantee and name.
+// Invariants are all invariants, ordered by guarantee and name.
 var Invariants = readInvariants()
 
 func readInvariants() (all []Invariant) {
@@ -53,7 +53,7 @@ func readInvariants() (all []Invariant) {
 	return all
 }
 
-// parseInvariant takes the guarantee from the first line of a file, and the sentence from the
+// parseInvariant reads the guarantee from the first line of a file and the sentence from the
 // second.
 func parseInvariant(name, text string) Invariant {
 	lines := strings.SplitN(text, "\n", 3)
@@ -68,23 +68,22 @@ func parseInvariant(name, text string) Invariant {
 	}
 }
 
-// Daily reports whether the statement looks at the messages of a time; else it looks at what there
-// is now.
+// Daily reports whether the statement checks the messages of some period. Otherwise it checks the
+// present state.
 func (i *Invariant) Daily() bool {
 	return strings.Contains(i.sql, ":first") || strings.Contains(i.sql, ":'since'")
 }
 
-// InvariantScope says what the statements look at.
+// InvariantScope is what a statement checks.
 type InvariantScope struct {
 	// First and Next bound the numbers of messages, Since and Until the times of windows.
 	First, Next  int64
 	Since, Until time.Time
-	// Grace is how long repairs may take: the attempts of an instance that is gone are closed by
-	// then.
+	// Grace is how long recovery may take: by then the attempts of a dead instance are closed.
 	Grace time.Duration
 }
 
-// ScopeOf is all of some days, from the first to the last.
+// ScopeOf is the scope of all days from from to to.
 func ScopeOf(from, to Day, grace time.Duration) InvariantScope {
 	return InvariantScope{
 		First: from.first(), Next: (to + 1).first(), Since: from.Begin(), Until: (to + 1).Begin(),
@@ -92,7 +91,7 @@ func ScopeOf(from, to Day, grace time.Duration) InvariantScope {
 	}
 }
 
-// SQL is the statement for a scope. Anybody can run it in psql; the files themselves too, with the
+// SQL is the statement for a scope. It can be run in psql; so can the files themselves, with the
 // variables first, next, since, until and grace.
 func (i *Invariant) SQL(s *InvariantScope) string {
 	at := func(t time.Time) string { return "'" + t.UTC().Format("2006-01-02 15:04:05.999999Z07:00") + "'" }
@@ -106,7 +105,7 @@ func (i *Invariant) SQL(s *InvariantScope) string {
 // Audits check the invariants.
 type Audits struct{ *db }
 
-// Days are the first and the last day that the ledger has.
+// Days returns the first and the last day that the ledger has.
 func (s *Audits) Days(ctx context.Context) (first, last Day, err error) {
 	err = s.hot.QueryRow(ctx, `
 		select coalesce(min(day), 0), coalesce(max(day), 0) from dispatcher.days where not dropping`).
@@ -114,14 +113,14 @@ func (s *Audits) Days(ctx context.Context) (first, last Day, err error) {
 	return first, last, wrap("look for the days", err)
 }
 
-// recentMessages and recentTime bound what a check in the background looks at: a second or two of
-// work, however much is sent.
+// recentMessages and recentTime bound what a check in the background reads. It takes a second or
+// two, whatever the traffic.
 const (
 	recentMessages = 100_000
 	recentTime     = 30 * time.Minute
 )
 
-// selectRecent looks for the first of the last $2 messages after number $1.
+// selectRecent finds the first of the last $2 messages after number $1.
 const selectRecent = `
 	select coalesce(max(seq), $1 + 1), coalesce(max(received_at), now()) from (
 	  (select seq, received_at from dispatcher.messages where seq > $1 order by seq limit 1)
@@ -129,8 +128,8 @@ const selectRecent = `
 	  (select seq, received_at from dispatcher.messages where seq > $1
 	    order by seq desc offset $2 limit 1)) n`
 
-// Recent is what a check in the background looks at: the last messages, and the windows since the
-// first of them. Attempts without outcome are looked for in two days, because that costs little and
+// Recent is the scope of a check in the background: the last messages, and the windows since the
+// first of them. Attempts without outcome are checked over two days, because that costs little and
 // the oldest ones matter.
 func (s *Audits) Recent(
 	ctx context.Context, grace time.Duration,
@@ -164,7 +163,7 @@ func (s *Audits) clock(ctx context.Context) (now time.Time, err error) {
 }
 
 // IsFirst reports whether this instance has the lowest number of those that have sent a heart-beat
-// within deadAfter: one is enough to check what all share.
+// within deadAfter. One instance is enough to check what all share.
 func (s *Audits) IsFirst(ctx context.Context, deadAfter time.Duration) (first bool, err error) {
 	err = s.reports.QueryRow(ctx, `
 		select coalesce(min(id) = $2, false) from dispatcher.instances
@@ -173,8 +172,8 @@ func (s *Audits) IsFirst(ctx context.Context, deadAfter time.Duration) (first bo
 	return first, wrap("look for the first instance", err)
 }
 
-// auditSettings shape the session of a check: its statements go through whole partitions, and take
-// one processor at most.
+// auditSettings are the settings of the session of a check. Its statements read whole partitions,
+// and use one processor at most.
 const auditSettings = `
 	set application_name = 'dispatcher invariants'; set enable_seqscan = on; set enable_hashjoin = on;
 	set enable_mergejoin = on; set plan_cache_mode = force_custom_plan; set jit = off;
@@ -185,7 +184,7 @@ const auditSettings = `
 // Auditor is a connection on which invariants are checked.
 type Auditor struct{ conn *pgx.Conn }
 
-// Open connects. Each statement may take as long as timeout, or as it likes with 0.
+// Open connects. Each statement may take as long as timeout; 0 means no limit.
 func (s *Audits) Open(ctx context.Context, timeout time.Duration) (*Auditor, error) {
 	conn, err := s.connect(ctx)
 	if err != nil {
@@ -203,8 +202,8 @@ func (s *Audits) Open(ctx context.Context, timeout time.Duration) (*Auditor, err
 // Close ends the connection.
 func (a *Auditor) Close() { closeConn(a.conn) }
 
-// Check runs the statement of an invariant, and calls each with the sentence of each violation. A
-// statement sees the ledger as of one moment.
+// Check runs the statement of an invariant, and calls each with the sentence of each violation. The
+// statement reads the ledger in one snapshot.
 func (a *Auditor) Check(
 	ctx context.Context, i *Invariant, s *InvariantScope, each func(detail string),
 ) error {

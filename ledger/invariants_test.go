@@ -16,17 +16,16 @@ import (
 	"dispatcher/provider"
 )
 
-// grace is that of the checks in these tests.
+// grace is the InvariantScope.Grace of these tests.
 const grace = 10 * time.Minute
 
-// everything is all that a test's database has.
+// everything is the scope of all that a test's database has.
 func everything() ledger.InvariantScope {
 	today := ledger.DayAt(time.Now())
 	return ledger.ScopeOf(today-3, today+3, grace)
 }
 
-// violations are the sentences of invariants that do not hold, by name; all invariants unless some
-// are named.
+// violations are the sentences of violated invariants, by name, of the named ones or of all.
 func violations(t testing.TB, db *pgx.Conn, names ...string) map[string][]string {
 	t.Helper()
 	scope, found := everything(), map[string][]string{}
@@ -52,8 +51,8 @@ func violations(t testing.TB, db *pgx.Conn, names ...string) map[string][]string
 	return found
 }
 
-// books are the invariants that hold whatever is decided about messages, so that tests whose
-// decisions are not those of the dispatcher can check them.
+// books are the invariants that hold whatever is decided about messages, so that they can be
+// checked by tests with decisions of their own.
 var books = []string{
 	"waiting_is_due", "waiting_has_its_payload", "sending_is_under_way",
 	"awaited_receipts_are_found", "attempts_are_numbered", "one_attempt_at_a_time", "ids_are_recognised", "ambiguities_have_attempts", "windows_hold",
@@ -61,7 +60,7 @@ var books = []string{
 	"receipts_have_attempts", "versions_follow_each_other",
 }
 
-// amiss is what does not hold of some invariants, empty when all do.
+// amiss are the violations of some invariants as text; empty when there are none.
 func amiss(t testing.TB, db *pgx.Conn, names ...string) string {
 	t.Helper()
 	found := violations(t, db, names...)
@@ -71,8 +70,7 @@ func amiss(t testing.TB, db *pgx.Conn, names ...string) string {
 	return fmt.Sprint(found)
 }
 
-// throughout checks the books again and again while others write them, until the function that it
-// returns is called.
+// throughout checks the books repeatedly while others write, until the returned function is called.
 func throughout(t *testing.T, url string) (over func()) {
 	t.Helper()
 	db, done := raw(t, url), make(chan struct{})
@@ -100,7 +98,7 @@ func throughout(t *testing.T, url string) (over func()) {
 	}
 }
 
-// TestGuaranteesOfInvariantsAreThoseOfTheDesign holds the words of the files to those of DESIGN.md.
+// TestGuaranteesOfInvariantsAreThoseOfTheDesign: the files and DESIGN.md use the same words.
 func TestGuaranteesOfInvariantsAreThoseOfTheDesign(t *testing.T) {
 	t.Parallel()
 	design, err := os.ReadFile("../DESIGN.md")
@@ -121,8 +119,8 @@ func TestGuaranteesOfInvariantsAreThoseOfTheDesign(t *testing.T) {
 
 // everyKind fills a ledger with a message of every kind: m-00000 accepted, with a slot that is held
 // until its receipt; 1 accepted; 2 unknown, with a search; 3 without answer; 4 about to be sent
-// again; 5 rejected; 6 delivered; 7 sent twice, and flagged; 8 accepted by a, and without a receipt by
-// b as well.
+// again; 5 rejected; 6 delivered; 7 sent twice, and flagged; 8 accepted by a, and without a receipt
+// by b as well.
 func everyKind(t testing.TB, r *rig) {
 	t.Helper()
 	apply(t, r.l, ledger.ChannelSpec{
@@ -163,7 +161,7 @@ func everyKind(t testing.TB, r *rig) {
 	goOnTo(t, r.l, "b", m[8])
 }
 
-// old makes everything that has happened two hours old, and its instance one that has run since.
+// old moves everything two hours into the past. Its instance has run since then.
 const old = `
 	update dispatcher.instances set beating_since = now() - interval '3 hours',
 	  last_seen = clock_timestamp(), oldest_open_at = now() - interval '2 hours';
@@ -171,7 +169,8 @@ const old = `
 	update dispatcher.messages set received_at = received_at - interval '2 hours';
 	update dispatcher.attempts set claimed_at = claimed_at - interval '2 hours';`
 
-// TestInvariantsNameWhatIsBroken breaks each of them by hand, and finds it named, and no other one.
+// TestInvariantsNameWhatIsBroken violates each invariant by hand: that one reports it, and no other
+// one.
 func TestInvariantsNameWhatIsBroken(t *testing.T) {
 	t.Parallel()
 	r := lend(t)
@@ -348,7 +347,7 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 	}
 }
 
-// TestACheckInTheBackgroundLooksAtTheLastMessages alone, whatever the ledger holds.
+// TestACheckInTheBackgroundLooksAtTheLastMessages only, however many the ledger holds.
 func TestACheckInTheBackgroundLooksAtTheLastMessages(t *testing.T) {
 	t.Parallel()
 	r := lend(t)

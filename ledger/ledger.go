@@ -1,59 +1,60 @@
-// Package ledger is the dispatcher's memory in PostgreSQL: every message, every
-// attempt, the shared counters, the routing versions and the notices on their way out.
+// Package ledger stores everything in PostgreSQL: messages, attempts, the shared counters, the
+// routing versions, and the notices that are to be published.
 //
-// A Ledger is a set of stores. What a message passes through:
+// A Ledger is a set of stores. These are on the path of a message:
 //
 //	Claims.Lock        begins a claim: store new ids, pick up due messages, show the
 //	                   shared state under lock (one round trip)
-//	Tx.Commit          ends it: store new messages as they were decided, and write down what
-//	                   was decided of the others (one round trip, and one for each of three
-//	                   tables with new rows)
-//	Settlements.Settle outcomes, next steps, freed slots: one transaction, mostly of one
+//	Tx.Commit          ends the claim: store new messages as they were decided, and update
+//	                   the others (one round trip, and one for each of three tables with
+//	                   new rows)
+//	Settlements.Settle outcomes, next states, freed slots: one transaction, usually of one
 //	                   statement (one round trip)
-//	Receipts.Receive   one transaction: merge receipts into their rows, and bring messages to
-//	                   the state that they come to (two round trips)
+//	Receipts.Receive   one transaction: merge receipts into their rows, and update the
+//	                   states of messages (three round trips)
 //	Outbox.Publish     notices, in order, by one process at a time
-//	Inbox.Book         messages of subscribers: parts joined, opt-out lists changed, an outbox
-//	                   of their own (two round trips)
+//	Inbox.Book         messages of subscribers: join parts, change opt-out lists, write to
+//	                   an outbox of their own (two round trips)
 //
-// The other stores hold what surrounds it: routing versions and ramps, limits, instances,
-// ambiguities, opt-outs, the days that all this is kept by, and what is read of it.
+// The other stores hold routing versions and ramps, limits, instances, ambiguities, opt-outs, the
+// daily partitions, and reports.
 //
-// The decisions are not made here. Nothing is sent from here and no text is read: an envelope is
+// The ledger makes no decisions about messages, sends nothing, and reads no text: an envelope is
 // bytes.
 //
-// What happens to messages is kept by UTC day, in partitions: messages, payloads (the only place of
-// a number and a text) and attempts. The day is the upper part of a message's number, see Day.
-// Across all days stand the ids that are recognised when they come again, due (what has something
-// to do by itself) and held (slots that are held beyond their answer); triggers keep the last two.
+// Messages, payloads (the only place of numbers and texts) and attempts are partitioned by UTC day.
+// The day is the upper part of a message's number, see Day. These span all days: the ids
+// that are recognised when they come again, due (messages with a next_at) and held (attempts that
+// keep a slot beyond their answer). Triggers maintain the last two.
 //
 // Lock order, which every writer keeps:
 //
-//	ids          ascending; claims, and who gives back the id of a dead record
+//	ids          ascending; claims, and the release of the id of a dead record
 //	awaited      SKIP LOCKED
-//	receipts     by channel and reference; SKIP LOCKED for what is looked at
-//	attempts     by message and number; their rows of held with them
-//	due          by seq
-//	messages     by seq
+//	receipts     by channel and reference; SKIP LOCKED for rows that are due
+//	attempts     by message and number; a row of held with its attempt
+//	messages     by seq; a row of due with its message
 //	channels     by name
 //	limits       by key, those over all channels first
 //	cursors      by route
 //	ambiguous    by message and key
 //	outbox       its sequence
 //
-// Whoever changes a message that has a row in due locks that row first. A claim takes due rows,
-// their messages and then the attempts whose tickets they go on with, all with SKIP LOCKED, so it
-// never waits for them; what it inserts is new, so nobody can wait for it. Whoever takes a
-// channel's lock owns what the routing says of its limits; their counts are written under their own
-// locks, because a limit over all channels belongs to none, and a settlement that gives money back
-// takes no channel. Who changes the routing holds an advisory lock before all of these, and then
-// all channels and all limits; ramps are written under it, or in transactions that lock nothing
-// else. Who wakes messages locks rows of due that nobody has locked, and then their messages. Who
-// makes the partitions of a day holds an advisory lock and nothing else. Who empties or drops
-// tables of days or of ids holds another one, and waits for a table for less than a second before
-// it steps back, see Days.Keep. Who books messages of subscribers takes the advisory lock of those
-// who join parts, if it has any, then marks in ascending order, then opt-outs by recipient; it
-// touches nothing of the above, and a claim reads opt-outs without a lock.
+// Whoever changes a message has it locked, and the trigger then locks its row of due. A transaction
+// that locks a row of due first must therefore not wait for the message. A claim and WakeFor do so:
+// they take due rows, then their messages, and a claim then the attempts whose tickets are used
+// again, all with SKIP LOCKED. The rows that a claim inserts are new, so nobody can wait for them.
+//
+// The lock of a channel protects what the routing says of its limits. Their counts are written
+// under the locks of the limits themselves, because a limit over all channels belongs to no
+// channel, and a settlement gives money back to limits of channels that it has not locked. A change of the routing takes
+// an advisory lock before all of these, and then all channels and all limits. Ramps are written
+// under that advisory lock, or in transactions that lock nothing else. The making of partitions
+// takes an advisory lock and nothing else. Emptying or dropping tables of days or of ids takes
+// another one, and waits for a table less than a second before it gives up and tries again, see
+// Days.Keep. Booking messages of subscribers takes the advisory lock for joining parts, if there
+// are any, then marks in ascending order, then opt-outs by recipient. It locks nothing of the
+// above, and a claim reads opt-outs without a lock.
 package ledger
 
 import (
@@ -65,14 +66,13 @@ import (
 	"dispatcher/ledger/migrations"
 )
 
-// Config says where the ledger is and who is asking.
+// Config says where the ledger is, and describes this instance.
 type Config struct {
 	// URL is a libpq URL or key=value string. It is never repeated in an error.
 	URL string
-	// MaxConns bounds the connections for claims and settlements; 0 means 4, which is as
-	// fast as more: beyond that the counters' locks are what claims wait for. Up to
-	// seven more connections serve reports, publishing, the watch on the routing, the
-	// identity and the heart-beat.
+	// MaxConns bounds the connections for claims and settlements. 0 means 4; more are no faster,
+	// because claims then wait for the locks of the counters. Up to seven more connections serve
+	// reports, publishing, the watch on the routing, the identity and the heart-beat.
 	MaxConns int
 	// Region, Host and Version describe this instance in dispatcher.instances.
 	Region, Host, Version string
@@ -83,7 +83,7 @@ type Config struct {
 // defaultMaxConns is enough for two claims and two settlements at a time.
 const defaultMaxConns = 4
 
-// Ledger is the stores on one database, and their connections. It is safe for concurrent use.
+// Ledger holds the stores on one database, and their connections. It is safe for concurrent use.
 type Ledger struct {
 	*db
 	close context.CancelFunc // ends db.closing
@@ -111,7 +111,7 @@ type Ledger struct {
 	Requests        *Requests
 }
 
-// newLedger has no pools yet.
+// newLedger creates the stores. The pools are not connected yet.
 func newLedger(ctx context.Context, d *db) *Ledger {
 	l := &Ledger{db: d}
 	d.closing, l.close = context.WithCancel(context.WithoutCancel(ctx))
@@ -138,13 +138,14 @@ func newLedger(ctx context.Context, d *db) *Ledger {
 	return l
 }
 
-// Migrate brings the schema at url up to date. It is idempotent and safe when several processes
-// start at once.
+// Migrate brings the schema at url up to date. It is idempotent, and several processes may call it
+// at once.
 func Migrate(ctx context.Context, url string) error {
 	return clean(migrations.Migrate(ctx, url))
 }
 
-// GrantRoles makes the roles of the dispatcher and grants each what it needs, see migrations.Roles.
+// GrantRoles creates the roles of the dispatcher and grants each what it needs, see
+// migrations.Roles.
 func GrantRoles(
 	ctx context.Context, url string, leastKept time.Duration,
 ) (migrations.Granted, error) {
@@ -152,7 +153,7 @@ func GrantRoles(
 	return done, clean(err)
 }
 
-// Close gives up leadership and closes all connections. It waits for those in use.
+// Close gives up the publisher's leadership and closes all connections. It waits for those in use.
 func (l *Ledger) Close() {
 	l.endLoops()
 	l.Instances.close()

@@ -11,12 +11,12 @@ import (
 	"dispatcher/admission"
 )
 
-// ErrNoLimit is returned by RestartWindow when the ledger has no row of the limit: the current
-// routing does not have it, or somebody deleted the row.
+// ErrNoLimit is returned by RestartWindow and TopUp when the ledger has no row of the limit: the
+// current routing does not have it, or somebody deleted the row.
 var ErrNoLimit = errors.New("the limit is not in the ledger")
 
-// NotAheadError is returned by RestartWindow when the limit's window does not begin in the future:
-// nothing was changed. Started again, such a window would give its slots away twice.
+// NotAheadError is returned by RestartWindow when the limit's window does not begin in the future.
+// Nothing was changed: a restart of such a window would give its slots away twice.
 type NotAheadError struct{ Start time.Time }
 
 // Error names the beginning of the window.
@@ -25,7 +25,7 @@ func (e *NotAheadError) Error() string {
 		", which is not ahead of the database's clock"
 }
 
-// Restart asks for the window of one limit to be started again.
+// Restart asks for a restart of the window of one limit.
 type Restart struct {
 	Channel string // empty for a limit over all channels
 	Limit   admission.Limit
@@ -35,7 +35,7 @@ type Restart struct {
 	Author, Reason string
 }
 
-// Restarted is a window that was started again.
+// Restarted is a window that was restarted.
 type Restarted struct {
 	Channel string
 	Key     admission.Key
@@ -46,23 +46,22 @@ type Restarted struct {
 	Was, Now       RestartedWindow
 }
 
-// RestartedWindow is a window before it was started again, or after.
+// RestartedWindow is a window before or after its restart.
 type RestartedWindow struct {
 	Start   time.Time
 	Granted int64
 }
 
-// RestartWindow gives a limit the window of now in place of one that begins in the future, which is
-// left over from a clock that was ahead: no other window would be opened before that. It may return
-// ErrNoLimit, a NotAheadError or a VersionConflictError.
+// RestartWindow replaces the window of a limit that begins in the future by the window of now. Such
+// a window is left over from a clock that was ahead, and no other one would be opened before it
+// begins. It may return ErrNoLimit, a NotAheadError or a VersionConflictError.
 //
-// The window begins with what attempts on record have taken in it, like that of a limit which is
-// added; those that were claimed while the clock was ahead count as well, since nobody knows when
-// that was. A window of a second is the next one: in it nothing has been granted.
+// The new window begins with what attempts on record have taken in it, like that of a limit which
+// is added. Attempts that were claimed while the clock was ahead count as well, since nobody knows
+// when that was. A limit of a second gets the next second, in which nothing has been granted.
 //
-// The windows that had been left with a beginning that is yet to come go into the record of the
-// restart, or they would be in the way when they are opened in earnest. Messages that wait look
-// again.
+// Windows in the history that begin later than the new one move into the record of the restart.
+// Otherwise they would conflict with the real windows of those times. Waiting messages are woken.
 func (s *Limits) RestartWindow(ctx context.Context, r Restart) (done Restarted, err error) {
 	if r.Zone == nil {
 		return Restarted{}, errors.New("restart window: no time zone")
@@ -74,13 +73,13 @@ func (s *Limits) RestartWindow(ctx context.Context, r Restart) (done Restarted, 
 	if err != nil {
 		return Restarted{}, wrap("restart window", err)
 	}
-	// an error would say that nothing was started; Forget does the rest
+	// an error would say that nothing was started; what is not woken comes due at its next_at
 	_ = s.routing.wake(ctx, done.Version)
 	return done, nil
 }
 
-// restart is the transaction of RestartWindow. It counts nearly everything before the limit is
-// locked.
+// restart is the transaction of RestartWindow. It counts nearly everything before it locks the
+// limit.
 func restart(ctx context.Context, tx pgx.Tx, r *Restart) (done Restarted, err error) {
 	current, err := lockRouting(ctx, tx)
 	if err != nil {
@@ -120,7 +119,8 @@ func restart(ctx context.Context, tx pgx.Tx, r *Restart) (done Restarted, err er
 	return done, done.write(ctx, tx)
 }
 
-// ahead reads the limit's window, and refuses one that does not begin in the future.
+// ahead reads the limit's window. It returns a NotAheadError unless the window begins in the
+// future.
 func (r *Restart) ahead(
 	ctx context.Context, tx pgx.Tx, lock string,
 ) (was RestartedWindow, now time.Time, err error) {
@@ -147,7 +147,7 @@ func (r *Restart) ahead(
 	return was, now.UTC(), nil
 }
 
-// window is the one that the limit gets, with what was counted in it.
+// window is the new window of the limit, with what was counted in it.
 func (r *Restart) window(now time.Time, b *beginning) RestartedWindow {
 	out := RestartedWindow{Start: r.Limit.Window.Restart(now, r.Zone)}
 	for i := range b.added {
@@ -156,8 +156,8 @@ func (r *Restart) window(now time.Time, b *beginning) RestartedWindow {
 	return out
 }
 
-// writeRestart sets aside what the history has of the new window and of later ones, gives the limit
-// its window and records it.
+// writeRestart moves the new window and later ones from the history into the record of the restart,
+// and gives the limit its new window.
 const writeRestart = `
 	with gone as (
 	  delete from dispatcher.limit_history h
@@ -184,7 +184,7 @@ const writeRestart = `
 	  and l.unit = @unit
 	returning r.restarted_at`
 
-// write puts it into the ledger.
+// write stores the restart and sets At.
 func (d *Restarted) write(ctx context.Context, tx pgx.Tx) error {
 	err := tx.QueryRow(ctx, writeRestart, pgx.StrictNamedArgs{
 		"channel": d.Channel, "scope": d.Key.Scope.String(), "window": d.Key.Window.Seconds(),
@@ -196,7 +196,7 @@ func (d *Restarted) write(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// Restarts lists the windows that were started again, newest first.
+// Restarts lists the restarted windows, newest first.
 func (s *Limits) Restarts(ctx context.Context) ([]Restarted, error) {
 	out, err := rows(ctx, s.db, scanRestart, `
 		select channel, scope, window_seconds, unit, restarted_at, version, author, reason,

@@ -11,47 +11,48 @@ import (
 	"dispatcher/admission"
 )
 
-// beginning is what limits begin with that are added by a document, or whose day begins at another
-// time in its zone: what attempts have taken in the running windows. It is counted twice: nearly
-// all of it before the channels are locked, so that claims are not held up, and under the locks
-// only what was claimed since "from".
+// beginning counts what attempts have already taken in the running windows of limits that a
+// document adds, and of limits of a day whose day begins at another time in its zone. It counts
+// twice: nearly everything before the channels are locked, so that claims are not held up, and
+// under the locks only what was claimed since "from".
 type beginning struct {
 	zone  *time.Location
 	now   time.Time
-	from  time.Time // every attempt that was claimed before had been committed when counting began
+	from  time.Time // attempts claimed before this were committed when counting began
 	added []addition
-	// limits are all that the document brings: its own, and those of tenants that only its limits
-	// of each tenant count.
+	// limits are those of the document, and those of tenants that come from its limits of each
+	// tenant.
 	limits []ownLimit
 }
 
-// addition is a limit that is added, or one whose window is cut anew.
+// addition is a limit that is added, or one whose window is recut.
 type addition struct {
 	ownLimit
 	at      int  // its position among the limits of the document
-	recut   bool // it is there, and its window does not begin when the running one does
-	late    bool // it was found under the locks, and nothing is counted yet
+	recut   bool // the limit exists, and its window does not begin when the running one does
+	late    bool // the limit was found under the locks: nothing is counted yet
 	start   time.Time
 	counted int64
-	// byTenant is what each tenant has taken, for a limit of each.
+	// byTenant is what each tenant has taken, for a limit of each tenant.
 	byTenant map[string]int64
 }
 
-// startOfCounting reads when the oldest claim or settlement under way began, which has not
-// committed what it may have claimed since. Sessions of another role do not show when they
-// began; a few seconds are for them. The ledger's timeouts end whatever takes longer than slack.
+// startOfCounting reads when the oldest running claim or settlement began: what it has claimed
+// since may not be committed yet. pg_stat_activity does not show when sessions of another role
+// began, so the result is at least five seconds ago. The ledger's timeouts end whatever runs longer
+// than slack.
 const startOfCounting = `
 	select clock_timestamp(), greatest(clock_timestamp() - $1::interval,
 	  least(clock_timestamp() - interval '5 seconds',
 	  (select min(xact_start) from pg_stat_activity where datname = current_database()
 	    and application_name = $2)))`
 
-// begin counts what limits that are about to be added or cut anew begin with, up to begin.from.
-// Nobody adds or removes limits meanwhile.
+// begin counts, up to beginning.from, what limits that are added or recut begin with. The lock of
+// the routing is held, so no other transaction adds or removes limits.
 //
-// One of a second, which is over by the time that it is in force, begins with nothing, as does any
-// whose window has no known beginning. So does a prepaid budget: nobody paid in advance for what went
-// before.
+// A limit of a second begins with nothing, because its window is over when it comes into force. So
+// does one whose window has no known beginning, and a prepaid budget: what was sent before it was
+// paid for does not count.
 func begin(ctx context.Context, tx pgx.Tx, n *NewRouting, limits []ownLimit) (*beginning, error) {
 	b := &beginning{zone: n.Zone}
 	there, err := readWindows(ctx, tx)
@@ -63,7 +64,8 @@ func begin(ctx context.Context, tx pgx.Tx, n *NewRouting, limits []ownLimit) (*b
 	return b, b.first(ctx, tx)
 }
 
-// find adds the limits from one on that are not there, or whose window is cut anew.
+// find adds to b.added the limits, from position from on, that do not exist or whose window is
+// recut.
 func (b *beginning) find(there map[limitKey]limitWindow, from int) {
 	for i, l := range b.limits[from:] {
 		if l.Window == admission.Second || l.Window == admission.Prepaid ||
@@ -81,7 +83,7 @@ func (b *beginning) find(there map[limitKey]limitWindow, from int) {
 	}
 }
 
-// findLate does so for the rows of tenants that claims have made since; all channels are locked.
+// findLate is find for the rows of tenants that claims have made since. All channels are locked.
 func (b *beginning) findLate(ctx context.Context, tx pgx.Tx) error {
 	if eachTenant(b.limits) == nil {
 		return nil
@@ -96,7 +98,7 @@ func (b *beginning) findLate(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// limitKey tells limits apart that count for themselves.
+// limitKey identifies a limit with counters of its own.
 type limitKey struct {
 	channel, scope string
 	seconds        int
@@ -127,10 +129,10 @@ func readWindows(ctx context.Context, tx pgx.Tx) (map[limitKey]limitWindow, erro
 	return windows, err
 }
 
-// recut reports whether a limit of a day that has opened a window is in another one than its
-// zone's: that of a zone before, or of a day before. One that begins in the future says that the
-// clock has stepped back; it stays. One that was a day of this zone and is over is simply left, by
-// closeWindows: nothing has been claimed since.
+// recut reports whether the open window of a limit of a day is not the running day of the zone, and
+// has to be cut anew: it began in another zone, or is an older day. A window that begins in the
+// future stays: the clock has gone back. A window that was a day of this zone and is over is not
+// recut; closeWindows closes it, as nothing has been claimed since.
 func (w limitWindow) recut(window admission.Window, zone *time.Location) bool {
 	if window != admission.Day || w.start.Unix() <= 0 || w.start.After(w.now) {
 		return false
@@ -139,8 +141,8 @@ func (w limitWindow) recut(window admission.Window, zone *time.Location) bool {
 	return !left && !w.start.Equal(window.Start(w.now, zone))
 }
 
-// first counts up to b.from. For the rest of the transaction the planner is kept from reading whole
-// tables: without statistics of the day it would do so for the last seconds of it.
+// first counts up to b.from. It keeps the planner from sequential scans for the rest of the
+// transaction: without statistics of the day it would choose them for the last few seconds.
 func (b *beginning) first(ctx context.Context, tx pgx.Tx) error {
 	if len(b.added) == 0 {
 		return nil
@@ -158,8 +160,8 @@ func (b *beginning) first(ctx context.Context, tx pgx.Tx) error {
 	return b.count(ctx, tx, func(a *addition) (from, to time.Time) { return a.start, b.from })
 }
 
-// finish counts the rest, now that all channels are locked and nobody claims. A window that has
-// begun meanwhile takes the place of the one that was counted.
+// finish counts the rest, now that all channels are locked and nothing is claimed. When a new
+// window has begun meanwhile, the count of the old one is dropped.
 func (b *beginning) finish(ctx context.Context, tx pgx.Tx, now time.Time) error {
 	for i := range b.added {
 		a := &b.added[i]
@@ -180,7 +182,7 @@ func (b *beginning) finish(ctx context.Context, tx pgx.Tx, now time.Time) error 
 	return nil
 }
 
-// arguments are what upsertLimits takes of it, for all limits.
+// arguments are the parameters of upsertLimits that come from the counts, for all limits.
 func (b *beginning) arguments() []any {
 	n := len(b.limits)
 	starts, counted := make([]pgtype.Timestamptz, n), make([]int64, n)
@@ -206,12 +208,11 @@ func (b *beginning) recut() []any {
 	return []any{channel, scope, unit, starts, counted}
 }
 
-// countTaken sums up what was claimed in a time by channel, tenant, currency and those of some
-// prefixes that the number begins with. An attempt that was not taken has no segments of its own
-// any more, but a limit in segments has counted it. Numbers are read from the envelopes, where
-// alone they stand; one that PostgreSQL cannot read counts for every prefix, as it may have one of
-// them. A number is cut to each length that a prefix has, $5, so that hundreds of prefixes take no
-// longer than one.
+// countTaken sums up what was claimed in a period, by channel, tenant, currency and matching
+// prefixes of $4. An attempt that was not taken has no segments any more, but a limit in segments
+// has counted it: so the message's segments are used. Numbers stand only in the envelopes. A number
+// that PostgreSQL cannot read counts for every prefix, as it may have one of them. A number is cut
+// to each length in $5 and then compared, so that hundreds of prefixes take no longer than one.
 const countTaken = `
 	select a.channel, coalesce(m.tenant, '') as tenant, a.currency,
 	  coalesce(m.prefixes, '{}') as prefixes, count(*),
@@ -239,8 +240,8 @@ type taken struct {
 	Messages, Segments, Micros int64
 }
 
-// count adds to each limit what was taken in a time of its own. Limits of the same time are counted
-// together.
+// count adds to each limit what was taken in the period that when returns for it. Limits of the
+// same period are counted by one query.
 func (b *beginning) count(
 	ctx context.Context, tx pgx.Tx, when func(*addition) (from, to time.Time),
 ) error {
@@ -276,7 +277,7 @@ func (b *beginning) count(
 	return nil
 }
 
-// add counts what the limit covers.
+// add counts the rows that the limit covers.
 func (a *addition) add(all []taken) {
 	for i := range all {
 		t := &all[i]
@@ -295,7 +296,7 @@ func (a *addition) add(all []taken) {
 	}
 }
 
-// units is what was taken in the unit of the limit.
+// units is the amount of a row in the unit of the limit.
 func (a *addition) units(t *taken) int64 {
 	switch {
 	case a.Unit == admission.Segments:
@@ -308,7 +309,7 @@ func (a *addition) units(t *taken) int64 {
 	return 0
 }
 
-// covers reports whether the scope of the limit covers what was taken.
+// covers reports whether the scope of the limit covers the row.
 func (a *addition) covers(t *taken) bool {
 	switch {
 	case a.Scope.Tenant != "":

@@ -13,8 +13,8 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestTheLastSecondsAreCountedByTheirTime while all claims wait for it, also on a day of which
-// there are no statistics yet.
+// TestTheLastSecondsAreCountedByTheirTime, because all claims wait meanwhile, also on a day without
+// statistics.
 func TestTheLastSecondsAreCountedByTheirTime(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -60,8 +60,8 @@ func TestTheLastSecondsAreCountedByTheirTime(t *testing.T) {
 	}
 }
 
-// TestADayIsCutAnewOnlyByAnotherZone: nothing is counted for a limit that nobody has used since its
-// day was over.
+// TestADayIsCutAnewOnlyByAnotherZone: for a limit whose day is over and that was not used since,
+// nothing is counted.
 func TestADayIsCutAnewOnlyByAnotherZone(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 6, 10, 15, 0, 0, 0, time.UTC)

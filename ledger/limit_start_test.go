@@ -32,7 +32,7 @@ func applyToday(
 }
 
 // worn claims 4 messages of tenant shop with two segments each and 3 of tenant bank, all on channel
-// a, at 28000 micros. Of the shop's, one is refused, one was billed half, and two are open.
+// a, at 28000 micros. Of the shop's, one was refused, one was billed by half, and two are open.
 func worn(t *testing.T) (l *ledger.Ledger, db *pgx.Conn) {
 	t.Helper()
 	rig := lend(t)
@@ -77,8 +77,8 @@ func TestALimitThatIsAddedBeginsWithWhatWasClaimed(t *testing.T) {
 	}
 }
 
-// TestALimitOfAPrefixThatIsAddedBeginsWithWhatWasClaimedForIt, and with that of a number that
-// PostgreSQL cannot read, which may have been one of it: here U+0000 stands elsewhere in the
+// TestALimitOfAPrefixThatIsAddedBeginsWithWhatWasClaimedForIt, and with messages whose number
+// PostgreSQL cannot read, because it may have had the prefix. Here U+0000 is elsewhere in the
 // envelope.
 func TestALimitOfAPrefixThatIsAddedBeginsWithWhatWasClaimedForIt(t *testing.T) {
 	t.Parallel()
@@ -116,8 +116,8 @@ func TestALimitOfAPrefixThatIsAddedBeginsWithWhatWasClaimedForIt(t *testing.T) {
 	}
 }
 
-// TestALimitInAnotherCurrencyIsAnotherLimit: what was granted in the one is not counted in the
-// other, and is there again when that comes back in the same window.
+// TestALimitInAnotherCurrencyIsAnotherLimit: what was granted in one currency is not counted in the
+// other, and counts again when the first currency comes back in the same window.
 func TestALimitInAnotherCurrencyIsAnotherLimit(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -226,10 +226,10 @@ func TestOnlyTheRunningWindowIsCounted(t *testing.T) {
 	}
 }
 
-// onCounted calls its function after each count of what was claimed.
+// onCounted calls a function after each count of what was claimed.
 func onCounted(call func()) afterQuery { return afterQuery{"sum(a.price_micros)", call} }
 
-// afterQuery calls a function after each query that has a part in it.
+// afterQuery calls a function after each query that contains a text.
 type afterQuery struct {
 	part string
 	call func()
@@ -249,8 +249,8 @@ func (a afterQuery) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQ
 	}
 }
 
-// One claim has chosen its time and not committed while most is counted, and another one comes
-// between counting and locking. Neither is forgotten or counted twice.
+// One claim has read the clock and not committed during the first count, and another one comes
+// between counting and locking. Both are counted once.
 func TestNoClaimSlipsBetweenCountingAndLocking(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -371,7 +371,8 @@ func TestAWindowThatIsOverKeepsTheMaximumThatHeldInIt(t *testing.T) {
 	expect("without a zone", "5/10 20/20 7/40 1/1", "5/10 20/20 7/40 1/50")
 }
 
-// The query of docs/audit.md, over minutes in which limits were added, removed and neither.
+// The query of docs/audit.md runs over minutes in which limits were added, in which limits were
+// removed, and in which neither was.
 func TestCountersAgreeWithAttemptsWhereTheLimitHeldThroughout(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, time.Minute)

@@ -10,35 +10,35 @@ import (
 	"dispatcher/admission"
 )
 
-// Limits are the counters of channels and limits, now and before.
+// Limits reads and changes the counters of channels and limits, present and past.
 type Limits struct {
 	*db
 	routing *Routing
 }
 
-// Present is the shared state of the channels at one moment, for people to look at. It is
-// read without locks: nothing may be decided by it.
+// Present is the shared state of the channels at one moment, for people to look at. It is read
+// without locks, so nothing may be decided by it.
 type Present struct {
 	// Now is the database's clock.
 	Now time.Time
-	// Channels are those of the current routing, by name. Counters are as stored: Gate.Roll brings
-	// them to Now. What only the routing says of a limit (sliding, burst, reserve) is not in them.
+	// Channels are those of the current routing, by name. Counters are as stored: Gate.Roll rolls
+	// them to Now. They lack what only the routing document has: sliding, burst and reserve.
 	Channels []ChannelState
-	// Scoped are all limits that are narrower than a channel or stand over all channels, by
-	// channel and text of the scope; each has at least one counter.
+	// Scoped are all limits that are narrower than a channel or apply over all channels, ordered by
+	// channel and text of the scope. Each has at least one counter.
 	Scoped []ScopeState
-	// Waiting are the messages that wait, by what they wait for and why.
+	// Waiting counts the waiting messages by what they wait for and why.
 	Waiting []Waiters
 }
 
-// Waiters are messages that wait for the same.
+// Waiters counts the messages that wait for the same thing for the same reason.
 type Waiters struct {
 	On, Reason string // as in Wait
 	Messages   int64
-	Next       time.Time // when the first of them is looked at again
+	Next       time.Time // when the first of them comes due
 }
 
-// Present reads the counters of all channels and scopes, and counts who waits.
+// Present reads the counters of all channels and scopes, and counts the waiting messages.
 func (s *Limits) Present(ctx context.Context) (Present, error) {
 	var p Present
 	names, scopes, err := s.whatIs(ctx, &p)
@@ -74,7 +74,7 @@ func (s *Limits) Present(ctx context.Context) (Present, error) {
 	return p, wrap("read channels", err)
 }
 
-// whatIs reads the clock and which channels and scopes there are.
+// whatIs reads the clock and the names of the channels and scopes.
 func (s *Limits) whatIs(
 	ctx context.Context, p *Present,
 ) (names []string, scopes []ScopeRef, err error) {
@@ -101,15 +101,15 @@ func scanScope(r pgx.CollectableRow) (ref ScopeRef, err error) {
 	return ref, err
 }
 
-// dropBatch is how many windows one transaction drops.
+// dropBatch is how many rows one transaction drops.
 const dropBatch = 5000
 
-// minuteFactor is how much longer windows of a minute are kept than those of a second.
+// minuteFactor is how many times longer windows of a minute are kept than those of a second.
 const minuteFactor = 10
 
-// dropWindows goes up the index by age, from where the last batch ended, so that it need not
-// pass again over what is gone. Who applies a routing takes back the last windows of limits; the
-// rows that he has locked are passed over.
+// dropWindows goes up the index by age, starting where the last batch ended, so that it does not
+// scan deleted entries again. Whoever applies a routing takes the last windows of limits out of the
+// history; the rows that are locked for that are skipped.
 const dropWindows = `
 	with gone as (
 	  delete from dispatcher.limit_history where ctid = any(array(
@@ -120,10 +120,11 @@ const dropWindows = `
 	)
 	select count(*), coalesce(max(window_start), $2) from gone`
 
-// DropWindows tidies up the windows that limits have left (audit.limit_windows): those of a
-// second are kept for "seconds", those of a minute ten times as long, all others for "longer". That
-// of a prepaid budget is never over: it stays for when the budget comes back. It works in batches of a few milliseconds each and locks no row that a claim or a settlement uses.
-// It returns how many windows it dropped, also with an error.
+// DropWindows drops old windows from the history of limits (audit.limit_windows). Those of a second
+// are kept for "seconds", those of a minute ten times as long, all others for "longer". The window
+// of a prepaid budget has no end: it is kept in case the budget comes back. DropWindows works in
+// batches of a few milliseconds and locks no row that a claim or a settlement uses. It returns how
+// many windows it dropped, also with an error.
 func (s *Limits) DropWindows(
 	ctx context.Context, seconds, longer time.Duration,
 ) (dropped int64, err error) {
@@ -150,7 +151,7 @@ func (s *Limits) DropWindows(
 	return dropped, nil
 }
 
-// distinctLengths jumps through the index by age.
+// distinctLengths reads the distinct window lengths by skipping through the index by age.
 const distinctLengths = `
 	with recursive l(n) as (
 	  select min(window_seconds) from dispatcher.limit_history
@@ -160,7 +161,7 @@ const distinctLengths = `
 	)
 	select n from l where n is not null`
 
-// dropOlder drops the windows of one length.
+// dropOlder drops the windows of one length that are older than age.
 func (s *Limits) dropOlder(
 	ctx context.Context, length int, age time.Duration,
 ) (dropped int64, err error) {

@@ -10,8 +10,8 @@ import (
 	"dispatcher/provider"
 )
 
-// lateChannel is one of the last of manyChannels. Without an order by, some come after it that
-// should come before.
+// lateChannel is one of the last of manyChannels. Without an order by, some channels before it by
+// name would be locked after it.
 const lateChannel = "c12"
 
 func manyChannels() (names []string, specs []ledger.ChannelSpec) {
@@ -42,8 +42,9 @@ func claimOneEach(t *testing.T, l *ledger.Ledger, channels []string) (messages [
 	return messages
 }
 
-// TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks: whoever gives slots back locks channels by
-// name. While somebody else has a late one of them, all before it are locked already.
+// TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks: slots are given back under locks of
+// channels in the order of their names. While lateChannel is locked by another session, all
+// channels before it are locked.
 func TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks(t *testing.T) {
 	t.Parallel()
 	names, specs := manyChannels()
@@ -114,9 +115,9 @@ func TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks(t *testing.T) {
 	}
 }
 
-// TestAClaimWaitsForChannelsBeforeItLocksWhatIsDue: a claim comes while a late answer takes back a
-// message that has come due, and waits for the channel as the claim does. If the claim had the
-// message's row in due by then, the two would wait for each other.
+// TestAClaimWaitsForChannelsBeforeItLocksWhatIsDue: a late answer changes a message that has come
+// due, and waits for the channel, as the claim does. If the claim had locked the message's row of
+// due before, the two would wait for each other.
 func TestAClaimWaitsForChannelsBeforeItLocksWhatIsDue(t *testing.T) {
 	t.Parallel()
 	r := lend(t)

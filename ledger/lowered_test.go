@@ -6,8 +6,8 @@ import (
 	"dispatcher/admission"
 )
 
-// TestALimitThatWasLoweredBelowWhatIsGrantedHoldsInTheNextWindow: the one that it was lowered in
-// keeps what it had granted, and the next one allows no more than the new limit.
+// TestALimitThatWasLoweredBelowWhatIsGrantedHoldsInTheNextWindow: the window in which it was
+// lowered keeps what it had granted, and the next one allows no more than the new limit.
 func TestALimitThatWasLoweredBelowWhatIsGrantedHoldsInTheNextWindow(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

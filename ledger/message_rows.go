@@ -22,7 +22,7 @@ const messageColumns = `m.seq, m.id, m.lane, m.tenant, m.topic, m.kafka_partitio
 	coalesce(m.same_key, ''), m.same_key_until, coalesce(m.same_key_account, ''),
 	coalesce(m.number_hmac, 0)`
 
-// messageRow is a Message while it is read, with the instants that may be null.
+// messageRow is a Message while it is scanned, with the times that may be null.
 type messageRow struct {
 	m                  Message
 	nextAt, expiresAt  pgtype.Timestamptz
@@ -34,7 +34,7 @@ type messageRow struct {
 	attempts, segments int
 }
 
-// targets are the destinations of one row of messageColumns.
+// targets are the scan targets for a row of messageColumns.
 func (r *messageRow) targets() []any {
 	m := &r.m
 	return []any{
@@ -49,7 +49,7 @@ func (r *messageRow) targets() []any {
 	}
 }
 
-// message is the row once it has been read.
+// message is the Message of a scanned row.
 func (r *messageRow) message() Message {
 	r.m.NextAt, r.m.ExpiresAt, r.m.ReceivedAt = moment(r.nextAt), moment(r.expiresAt),
 		r.receivedAt.UTC()
@@ -59,7 +59,7 @@ func (r *messageRow) message() Message {
 	return r.m
 }
 
-// dueRow is a message that came due, with the ticket that it may go on with.
+// dueRow is a message that came due, with its ticket if it has one.
 type dueRow struct {
 	messageRow
 	accepted, claimed, taken pgtype.Timestamptz
@@ -71,7 +71,7 @@ func (r *dueRow) targets() []any {
 		&r.open, &r.taken, &r.m.ReceiptCame)
 }
 
-// message is the row once it has been read.
+// message is the Message of a scanned row.
 func (r *dueRow) message() Message {
 	m := r.messageRow.message()
 	m.MayBeTaken, m.TakenAt = r.open, moment(r.taken)
@@ -81,8 +81,8 @@ func (r *dueRow) message() Message {
 	return m
 }
 
-// recordColumns are the columns of a message m, of facts.messages, in the order of
-// recordRow.targets. Its envelope is read only by who may read the payloads.
+// recordColumns are the columns of a message m of facts.messages, in the order of
+// recordRow.targets. The envelope is null for a login that may not read payloads.
 func recordColumns(payloads bool) string {
 	envelope := `null::bytea`
 	if payloads {
@@ -95,10 +95,10 @@ const recordRest = `, m.finished_at,
 	coalesce(m.seen::text, ''), coalesce(m.detail, ''), coalesce(m.envelope_hmac, 0),
 	 coalesce(m.calling_code, 0), coalesce(m.sender, '')`
 
-// recordRow is a Record without attempts while it is read.
+// recordRow is a Record without attempts while it is scanned.
 type recordRow struct {
 	messageRow
-	payloads bool // whether they may be read
+	payloads bool // whether this login may read them
 	finished pgtype.Timestamptz
 	seen     string
 }
@@ -108,7 +108,7 @@ func (r *recordRow) targets() []any {
 		&r.m.EnvelopeHMAC, &r.m.CallingCode, &r.m.Sender)
 }
 
-// record is the row once it has been read.
+// record is the Record of a scanned row.
 func (r *recordRow) record() Record {
 	m := r.message()
 	return Record{
@@ -126,7 +126,7 @@ const attemptColumns = `a.attempt, a.channel, a.reason, a.segments, a.price_micr
 	coalesce(a.receipt_state, ''), coalesce(a.receipt_cause, ''), coalesce(a.receipt_code, ''),
 	a.receipt_at, a.contradicted_at`
 
-// attemptRow is an AttemptRecord while it is read.
+// attemptRow is an AttemptRecord while it is scanned.
 type attemptRow struct {
 	a                  AttemptRecord
 	ranking            string
@@ -146,7 +146,7 @@ func (r *attemptRow) targets() []any {
 	}
 }
 
-// attempt is the row once it has been read.
+// attempt is the AttemptRecord of a scanned row.
 func (r *attemptRow) attempt() AttemptRecord {
 	r.a.ClaimedAt, r.a.SettledAt, r.a.DeliveredAt = r.a.ClaimedAt.UTC(), moment(r.settled),
 		moment(r.delivered)
@@ -186,7 +186,7 @@ type waitJSON struct {
 	Millis float64 `json:"ms"`
 }
 
-// encodeWaits is JSON; empty for nil, which keeps what the row has.
+// encodeWaits returns JSON; empty for nil, which keeps the column as it is.
 func encodeWaits(waits []Wait) string {
 	if waits == nil {
 		return ""
@@ -202,8 +202,8 @@ func encodeWaits(waits []Wait) string {
 	return string(text)
 }
 
-// decodeWaits reads what encodeWaits wrote. What cannot be read tells nothing: it is for
-// people, and no decision depends on it.
+// decodeWaits reads the JSON of encodeWaits. It returns nil for text that it cannot read: waits are
+// for people, and no decision depends on them.
 func decodeWaits(text string) []Wait {
 	if text == "" {
 		return nil
@@ -222,8 +222,8 @@ func decodeWaits(text string) []Wait {
 	return waits
 }
 
-// ticket is that of an attempt which was claimed at a time and goes on with what was accepted
-// earlier.
+// ticket is that of an attempt which was claimed at a time and uses the slot of a part that was
+// accepted earlier.
 func ticket(accepted, claimed time.Time) *admission.Ticket {
 	t := admission.NewTicket(accepted.UTC())
 	t = t.CheckIn(claimed.UTC())

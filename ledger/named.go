@@ -8,9 +8,9 @@ import (
 
 var nameInSQL = regexp.MustCompile(`@[a-z_]+`)
 
-// named is a statement whose parameters stand in it as @name, and which takes them in the order of
-// names. It runs once for a statement, at the start: pgx.NamedArgs, which statements off the hot
-// path use, would do it again for each call.
+// named replaces each @name in a statement by the position of the name in names. It does so once
+// for each statement, at the start. pgx.NamedArgs, which statements off the hot path use, does it
+// for each call.
 func named(names []string, sql string) string {
 	used := make([]bool, len(names))
 	sql = nameInSQL.ReplaceAllStringFunc(sql, func(name string) string {

@@ -12,7 +12,7 @@ import (
 )
 
 // goingOn settles the first attempt of a message as accepted, with a receipt awaited for each
-// reference. Its time to go on is over.
+// reference. Its NextAt is over, so it goes on to another channel.
 func goingOn(m ledger.Message, references string) []ledger.Settlement {
 	s := expecting(m, references)
 	s[0].NextAt = time.Now().Add(-time.Second)
@@ -22,7 +22,7 @@ func goingOn(m ledger.Message, references string) []ledger.Settlement {
 	return s
 }
 
-// goOnTo lets a message that was accepted go on to a channel, which accepts it.
+// goOnTo sends a message that was accepted to a further channel, which accepts it.
 func goOnTo(t testing.TB, l *ledger.Ledger, channel string, m ledger.Message) {
 	t.Helper()
 	first := goingOn(m, "first-"+m.ID)
@@ -33,7 +33,8 @@ func goOnTo(t testing.TB, l *ledger.Ledger, channel string, m ledger.Message) {
 	settleAll(t, l, second)
 }
 
-// claimFurther claims the next attempt of the message that goes on, and returns it as it was shown.
+// claimFurther claims the further attempt of the message, and returns the message as the claim
+// showed it.
 func claimFurther(t testing.TB, l *ledger.Ledger, channel string) (m ledger.Message) {
 	t.Helper()
 	err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{channel}},
@@ -53,7 +54,7 @@ func claimFurther(t testing.TB, l *ledger.Ledger, channel string) (m ledger.Mess
 	return m
 }
 
-// further settles the next attempt of a message that was accepted before.
+// further settles the further attempt of a message that was accepted before.
 func further(m ledger.Message, outcome provider.Outcome) []ledger.Settlement {
 	s := accepted([]ledger.Message{m})
 	s[0].Outcome, s[0].Reference, s[0].Await = outcome, "second", 72*time.Hour
@@ -66,7 +67,7 @@ func further(m ledger.Message, outcome provider.Outcome) []ledger.Settlement {
 	return s
 }
 
-// wentOn is a message, its attempts, and what stands in due, in short.
+// wentOn is a short text of a message, its attempts, and its row of due.
 const wentOn = `select concat_ws(' ', m.state, case when m.possible_duplicate then 'flagged' end,
 	'|',
 	(select string_agg(concat_ws(' ', a.channel, a.outcome, a.receipt_state), ', ' order by a.attempt)
@@ -74,8 +75,8 @@ const wentOn = `select concat_ws(' ', m.state, case when m.possible_duplicate th
 	(select '| due ' || d.state from dispatcher.due d where d.seq = m.seq))
 	from dispatcher.message_states m where m.id = 'm'`
 
-// TestAReceiptBeforeItsTimeKeepsAMessageWhereItIs: one that says delivered or not ends it, and one
-// about a part of it is shown to the claim. One that says nothing yet changes nothing.
+// TestAReceiptBeforeItsTimeKeepsAMessageWhereItIs: a final receipt ends the message, and a final
+// receipt for one of several parts is shown to the claim. A pending one changes nothing.
 func TestAReceiptBeforeItsTimeKeepsAMessageWhereItIs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -125,8 +126,8 @@ func TestAReceiptBeforeItsTimeKeepsAMessageWhereItIs(t *testing.T) {
 	}
 }
 
-// TestReceiptsOfAMessageThatWentOn: each is booked on its own attempt. What the first attempt's
-// receipt says while the next is on its way ends the message only if it was delivered.
+// TestReceiptsOfAMessageThatWentOn: each receipt is booked on its own attempt. While the further
+// attempt is in flight, a receipt of the first one ends the message only if it says delivered.
 func TestReceiptsOfAMessageThatWentOn(t *testing.T) {
 	t.Parallel()
 	first := func(state provider.ReceiptState) ledger.Receipt { return receipt("first", state) }
@@ -217,7 +218,7 @@ func TestReceiptsOfAMessageThatWentOn(t *testing.T) {
 	}
 }
 
-// TestAMessageWithoutATimeIsSettledAsEver: its row is not rewritten, and nothing stands in due.
+// TestAMessageWithoutATimeIsSettledAsEver: its row is not rewritten, and due has no row of it.
 func TestAMessageWithoutATimeIsSettledAsEver(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)

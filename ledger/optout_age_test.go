@@ -11,7 +11,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// said is a keyword that first arrived so many minutes ago on a channel; sent is how many minutes
+// said is a keyword that first arrived so many minutes ago on a channel. sent is how many minutes
 // ago it was sent by the provider's clock, below 0 for not known.
 func said(text, channel string, arrived, sent int) ledger.Inbound {
 	in := sms(fmt.Sprint(text, channel, arrived, sent), text)
@@ -22,8 +22,8 @@ func said(text, channel string, arrived, sent int) ledger.Inbound {
 	return in
 }
 
-// TestAnOlderStartNeverEndsANewerStop: the provider of the START was asked for it again, and the
-// STOP was booked in between. It makes no difference whether both are booked at once.
+// TestAnOlderStartNeverEndsANewerStop: the provider sends the START again, and the STOP was booked
+// in between. It makes no difference whether both are booked at once.
 func TestAnOlderStartNeverEndsANewerStop(t *testing.T) {
 	t.Parallel()
 	const unknown = -1
@@ -109,7 +109,7 @@ func TestAnOlderStartNeverEndsANewerStop(t *testing.T) {
 	}
 }
 
-// What a person decides counts when he does, whatever the subscriber said before.
+// A change by a person counts from its own time, whatever the subscriber sent before.
 func TestAnOlderStartDoesNotEndWhatWasDecidedByHand(t *testing.T) {
 	t.Parallel()
 	l := open(t)
@@ -120,8 +120,8 @@ func TestAnOlderStartDoesNotEndWhatWasDecidedByHand(t *testing.T) {
 	want(t, "by hand again", optIn(t, l, byHand, subscriber), int64(1))
 }
 
-// TestKeywordsOfManyContend: bookings that put some on the list and take others off, all of the
-// same people in both orders, beside imports. Nobody waits in a circle.
+// TestKeywordsOfManyContend: concurrent bookings put some people on the list and take others off,
+// the same people in both orders, beside imports. There is no deadlock.
 func TestKeywordsOfManyContend(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

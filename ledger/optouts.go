@@ -11,17 +11,17 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// OptOuts is the list of recipients who want no more messages of a tenant.
+// OptOuts stores which recipients want no more messages of a tenant.
 type OptOuts struct{ *db }
 
-// OptOutSource says how a recipient came onto an opt-out list, or off it.
+// OptOutSource says what put a recipient on an opt-out list, or took the recipient off.
 type OptOutSource string
 
 // Sources of opt-outs: the words of audit.opt_outs.
 const (
-	BySubscriber OptOutSource = "keyword" // he sent a word such as STOP
+	BySubscriber OptOutSource = "keyword" // the subscriber sent a word such as STOP
 	ByCommand    OptOutSource = "command"
-	ByImport     OptOutSource = "import" // of a list from elsewhere; nobody is taken off by one
+	ByImport     OptOutSource = "import" // of another system's list; an import only adds
 )
 
 // Listing says who changes an opt-out list, and why.
@@ -31,9 +31,9 @@ type Listing struct {
 	Author, Reason string
 }
 
-// Add puts the recipients behind numbers on the opt-out list of a tenant, in one transaction,
-// and returns how many were not on it. A claim that begins afterwards sees them, and no START that
-// arrived before ends it.
+// Add puts the recipients with the given numbers on the opt-out list of a tenant, in one
+// transaction, and returns how many were not on it. A claim that begins after it sees them. A START
+// that arrived before it does not take them off.
 func (s *OptOuts) Add(ctx context.Context, by Listing, numbers []string) (added int64, err error) {
 	recipients := by.recipients(numbers)
 	batch := &pgx.Batch{}
@@ -50,8 +50,8 @@ func (s *OptOuts) Add(ctx context.Context, by Listing, numbers []string) (added 
 	return added, wrap("add to the opt-out list", err)
 }
 
-// Remove takes the recipients behind numbers off the opt-out list of a tenant and returns how many
-// were on it.
+// Remove takes the recipients with the given numbers off the opt-out list of a tenant, and returns
+// how many were on it.
 func (s *OptOuts) Remove(
 	ctx context.Context, by Listing, numbers []string,
 ) (removed int64, err error) {
@@ -59,7 +59,7 @@ func (s *OptOuts) Remove(
 	return removed, wrap("take off the opt-out list", err)
 }
 
-// relisting are the parameters of relist for a list that a person changes.
+// relisting are the parameters of relist for a change by a person. end takes the recipients off.
 func (by *Listing) relisting(recipients []int64, end bool) pgx.StrictNamedArgs {
 	return pgx.StrictNamedArgs{
 		"recipients": recipients, "channels": nil,
@@ -68,7 +68,7 @@ func (by *Listing) relisting(recipients []int64, end bool) pgx.StrictNamedArgs {
 	}
 }
 
-// recipients are those behind numbers, ascending, each once.
+// recipients are the recipients with the given numbers, ascending, each once.
 func (by *Listing) recipients(numbers []string) []int64 {
 	out := make([]int64, len(numbers))
 	for i, number := range numbers {
@@ -83,18 +83,17 @@ type OptOutEntry struct {
 	Tenant         string
 	Since          time.Time
 	Source         OptOutSource
-	Channel        string // that the keyword came by
+	Channel        string // on which the keyword arrived
 	Author, Reason string
-	// Until is when the recipient was taken off the list again; zero while he is on it. What
-	// follows is empty then.
+	// Until is when the recipient was taken off the list; zero for a recipient who is on it. The
+	// fields after it are empty then.
 	Until                    time.Time
 	EndedBy                  OptOutSource
 	EndedChannel             string
 	EndedAuthor, EndedReason string
 }
 
-// Of are the opt-outs of the recipient behind a number from the messages of a tenant, the
-// latest first.
+// Of returns the opt-outs of the recipient with a number from messages of a tenant, latest first.
 func (s *OptOuts) Of(ctx context.Context, tenant, number string) ([]OptOutEntry, error) {
 	entries, err := rows(ctx, s.db, scanOptOut, `
 		select tenant, since, source, channel, author, reason, until, coalesce(ended_by, ''),
@@ -112,14 +111,14 @@ func scanOptOut(row pgx.CollectableRow) (e OptOutEntry, err error) {
 	return e, err
 }
 
-// OptOutCount counts the opt-outs of a tenant by where they came from.
+// OptOutCount counts the opt-outs of a tenant by source and channel.
 type OptOutCount struct {
 	Tenant  string
 	Source  OptOutSource
 	Channel string
-	// Current are on the list, Ended were taken off it again.
+	// Current are on the list; Ended were taken off it.
 	Current, Ended int64
-	First, Last    time.Time // when the first and the last of all of them came onto it
+	First, Last    time.Time // when the first and the last of all of them were added
 }
 
 // Count counts the opt-outs of one tenant, or of all when tenant is nil.

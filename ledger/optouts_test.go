@@ -16,7 +16,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// barred claims the messages and up to due due rows, lets all wait a while, and returns the ids of
+// barred claims the messages and up to due due rows, makes all of them wait, and returns the ids of
 // those whose recipient has opted out.
 func barred(t testing.TB, l *ledger.Ledger, messages []ledger.Message, due int) (ids []string) {
 	t.Helper()
@@ -198,7 +198,8 @@ func TestTheDatabaseKeepsOptOutsInOrder(t *testing.T) {
 	}
 }
 
-// TestGoAndTheSchemaGiveTheSameRecipient: claims compute it by the one, auditors by the other.
+// TestGoAndTheSchemaGiveTheSameRecipient: claims use the Go function, auditors the one of the
+// schema.
 func TestGoAndTheSchemaGiveTheSameRecipient(t *testing.T) {
 	t.Parallel()
 	db := lend(t).db
@@ -219,7 +220,7 @@ func TestGoAndTheSchemaGiveTheSameRecipient(t *testing.T) {
 	})
 }
 
-// TestOptOutsAreFoundThroughTheirIndex also when the statistics are of a time when there were none.
+// TestOptOutsAreFoundThroughTheirIndex, also when the statistics are from a time without opt-outs.
 func TestOptOutsAreFoundThroughTheirIndex(t *testing.T) {
 	t.Parallel()
 	db := raw(t, ledgertest.Fresh(t))

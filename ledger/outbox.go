@@ -10,62 +10,62 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Outbox is the notices on their way out. Messages of subscribers have an outbox of their own.
+// Outbox holds the notices that are to be published. Messages of subscribers have an outbox of
+// their own.
 type Outbox struct {
 	*db
 	out, heard outlet
 }
 
-// The advisory locks of the one process that publishes, and of the one that publishes messages of
-// subscribers. A session lock ends with its session, so there is never a leader that cannot reach
-// the database.
+// The advisory lock of the process that publishes notices, and that of the process that publishes
+// messages of subscribers. A session lock ends with its session, so the leader can always reach the
+// database.
 const (
 	leadership      int64 = 0x6c65646765720002
 	leadershipHeard int64 = 0x6c65646765720007
 )
 
-// deleteTimeout bounds the removal of published notices when the leadership is given
-// up: what is not removed is published again.
+// deleteTimeout bounds the deletion of published notices when the leadership is given up. Those
+// that are not deleted are published again.
 const deleteTimeout = 5 * time.Second
 
-// leadershipPause is how often a process that does not publish asks whether it may.
+// leadershipPause is how often a process that does not publish tries to take the lock.
 const leadershipPause = time.Second
 
-// Publish hands up to about limit notices (whole transactions, at least one) to send, in order, and
-// removes them once send has returned nil: in the round trip of the next call, or when the
-// leadership is given up. It returns how many there were; 0 without an error means that there are
-// none, or that another process publishes. Only one process does at a time; the others take over
+// Publish passes up to about limit notices (whole transactions, at least one) to send, in order. It
+// deletes them after send has returned nil: in the round trip of the next call, or when the
+// leadership is given up. It returns how many notices it sent; 0 without an error means that there
+// are none, or that another process publishes. One process publishes at a time; another takes over
 // when its connection ends.
 //
-// Delivery is at least once: what send has done is done again when the removal does
-// not succeed or the leader changes in between.
+// Delivery is at least once: notices are sent again when their deletion fails, or when the leader
+// changes before it.
 //
 // Order per key: rows are published by seq, and seq ascends for each message. A transaction draws
-// the seq of its notices after it has locked the rows of their messages, and keeps the locks until
-// it commits; the next transaction that writes about the same message gets its lock, and so draws
-// its seq, only after that. Rows of different messages may become visible out of seq order. That is
-// why publishing takes the rows that are there and never skips ahead of a number, and why the
+// the seq of its notices after it has locked the rows of their messages, and keeps these locks until
+// it commits. The next transaction that writes about the same message gets the lock, and draws its
+// seq, only after that. Rows of different messages may become visible out of seq order. So Publish
+// reads all rows that are there, not only those above the last seq that it published, and the
 // sequence must not be cached by sessions.
 //
-// Each notice carries that seq and the row's created_at, the clock at the same moment, see
-// Notice.Seq. A clock that is set back, or that of a server which takes over, could show less than
-// before; the notices of this process then keep the latest time that it has published.
+// Each notice carries this seq and the row's created_at, the clock at the same moment, see
+// Notice.Seq. If the clock goes back, or is behind on a server that takes over, the notices of this
+// process keep the latest time that it has published.
 func (s *Outbox) Publish(
 	ctx context.Context, limit int, send func(context.Context, []Notice) error,
 ) (int, error) {
 	return s.out.publish(ctx, limit, send)
 }
 
-// PublishInbound is Publish for messages of subscribers. They have an outbox of their own and do
-// not wait for the other notices, nor those for them; the process that publishes them may be
-// another.
+// PublishInbound is Publish for messages of subscribers. They have an outbox of their own, so
+// neither waits for the other, and different processes may publish them.
 func (s *Outbox) PublishInbound(
 	ctx context.Context, limit int, send func(context.Context, []Notice) error,
 ) (int, error) {
 	return s.heard.publish(ctx, limit, send)
 }
 
-// Lead tries to become the process that publishes and reports whether it is.
+// Lead tries to become the process that publishes, and reports whether this process is it.
 func (s *Outbox) Lead(ctx context.Context) (bool, error) {
 	s.out.mu.Lock()
 	defer s.out.mu.Unlock()
@@ -92,21 +92,21 @@ func (s *Outbox) resign() {
 	s.heard.resign()
 }
 
-// outlet is the way out of one outbox.
+// outlet publishes one outbox.
 type outlet struct {
 	*db
-	lock    int64  // that the process holds which publishes
-	read    string // rows by seq until they hold so many notices
-	remove  string // those of some seqs
-	barrier string // replication barrier, if there are any
+	lock    int64  // the advisory lock of the process that publishes
+	read    string // statement: reads rows by seq until they hold $1 notices
+	remove  string // statement: deletes rows by seq
+	barrier string // statement: the replication barrier, if there are rows
 
 	mu        sync.Mutex // held while publishing
 	conn      *pgx.Conn  // guarded by mu; holds the leadership lock when held is set
 	held      bool       // guarded by mu
 	published []int64    // guarded by mu; sent and not yet removed
-	// guarded by mu; the latest Notice.At that was sent; survives a new connection
+	// guarded by mu; the latest Notice.At that was sent; kept across connections
 	latest time.Time
-	asked  time.Time // guarded by mu; when the lock was last asked for in vain
+	asked  time.Time // guarded by mu; when it last tried to take the lock
 }
 
 func (o *outlet) publish(
@@ -133,7 +133,7 @@ func (o *outlet) publish(
 	return len(notices), nil
 }
 
-// neverBack raises the times of notices so that none is before an earlier one or before latest, and
+// neverBack raises the times of notices so that none is before an earlier one or before latest. It
 // returns the last of them.
 func neverBack(notices []Notice, latest time.Time) time.Time {
 	for i := range notices {
@@ -146,7 +146,7 @@ func neverBack(notices []Notice, latest time.Time) time.Time {
 	return latest
 }
 
-// takeLeadership makes sure of the connection and asks for the lock. mu is held.
+// takeLeadership connects if necessary and tries to take the lock. mu is held.
 func (o *outlet) takeLeadership(ctx context.Context) (bool, error) {
 	if o.conn != nil && o.guard.Replaced(o.conn.PgConn()) {
 		o.dropLeadership()
@@ -175,7 +175,7 @@ func (o *outlet) takeLeadership(ctx context.Context) (bool, error) {
 	return o.held, nil
 }
 
-// dropLeadership ends the connection, and with it the leadership. mu is held.
+// dropLeadership closes the connection, which ends the leadership. mu is held.
 func (o *outlet) dropLeadership() {
 	if o.conn != nil {
 		closeConn(o.conn)
@@ -183,7 +183,7 @@ func (o *outlet) dropLeadership() {
 	o.conn, o.held, o.published = nil, false, nil
 }
 
-// resign removes what was published and gives the leadership up.
+// resign deletes what was published and gives up the leadership.
 func (o *outlet) resign() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -202,7 +202,7 @@ const (
 	barrierHeard    = replicationBarrier + ` where exists (select from dispatcher.inbound_outbox)`
 )
 
-// selectOutbox and selectHeard read rows by seq until they hold so many notices.
+// selectOutbox and selectHeard read rows by seq until they hold $1 notices.
 const (
 	selectOutbox = `
 	select seq, created_at, kind, keys, "values", coalesce(headers::text, '') from (
@@ -216,20 +216,20 @@ const (
 	) o where before < $1 order by seq`
 )
 
-// readOutbox removes what the last call published and reads what comes next, in one
-// round trip and one transaction.
+// readOutbox deletes what the last call published and reads the next rows, in one round trip and
+// one transaction.
 func (o *outlet) readOutbox(
 	ctx context.Context, limit int,
 ) (seqs []int64, notices []Notice, err error) {
 	batch := &pgx.Batch{}
-	// also of none: a server that takes no writes refuses it
+	// also when there is nothing to delete: a server that is read-only then returns an error
 	batch.Queue(o.remove, append([]int64{}, o.published...))
 	batch.Queue(o.read, limit).Query(func(rows pgx.Rows) error {
 		seqs, notices, err = scanOutbox(rows)
 		return err
 	})
 	if len(o.published) == 0 {
-		batch.Queue(o.barrier) // after them: none of what was read goes away before
+		batch.Queue(o.barrier) // after the read, so that it covers all rows that were read
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.timeouts.roundTrip)
 	defer cancel()
@@ -265,8 +265,8 @@ func scanOutbox(rows pgx.Rows) (seqs []int64, notices []Notice, err error) {
 	return seqs, notices, err
 }
 
-// Unpublished is how many notices wait in the outbox and how old the oldest is, by
-// the database's clock.
+// Unpublished is how many notices are in the outboxes, and the age of the oldest by the database's
+// clock.
 func (s *Outbox) Unpublished(ctx context.Context) (notices int64, age time.Duration, err error) {
 	err = s.reports.QueryRow(ctx, `
 		select coalesce(sum(cardinality(keys)), 0),

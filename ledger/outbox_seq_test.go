@@ -12,8 +12,8 @@ import (
 	"dispatcher/provider"
 )
 
-// checkRising reports a status event whose number is not above that of the one before it about the
-// same message, or whose time is before it. It returns the number of events by message.
+// checkRising reports a status event whose Seq is not above that of the event before it about the
+// same message, or whose time is earlier. It returns the number of events by message.
 func checkRising(t testing.TB, published []ledger.Notice) map[string]int {
 	t.Helper()
 	last, events := map[string]ledger.Notice{}, map[string]int{}
@@ -36,8 +36,8 @@ func checkRising(t testing.TB, published []ledger.Notice) map[string]int {
 }
 
 // TestEventsOfAMessageAreNumberedAndTimedInTheirOrder: two processes claim, settle, settle late,
-// settle anew, resolve ambiguities and book receipts of the same messages at the same time, while a
-// third publishes.
+// settle again, resolve ambiguities and book receipts of the same messages at the same time, while
+// a third publishes.
 func TestEventsOfAMessageAreNumberedAndTimedInTheirOrder(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -103,7 +103,7 @@ func stateOf(value []byte) string {
 	return state
 }
 
-// compete settles and books receipts of one attempt by several processes at once.
+// compete settles one attempt and books its receipts from several processes at once.
 func compete(t *testing.T, ledgers []*ledger.Ledger, m ledger.Message) {
 	t.Helper()
 	status := func(state ledger.State) *ledger.Notice {
@@ -156,8 +156,8 @@ func compete(t *testing.T, ledgers []*ledger.Ledger, m ledger.Message) {
 	}
 }
 
-// TestAnEventIsTimedAfterItsMessageWasLocked: a transaction that books receipts has begun, and
-// waits for a row of another message, when the settlement begins and ends.
+// TestAnEventIsTimedAfterItsMessageWasLocked: a transaction that books receipts begins and waits
+// for a row of another message. Meanwhile the settlement begins and ends.
 func TestAnEventIsTimedAfterItsMessageWasLocked(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)
@@ -195,8 +195,8 @@ func TestAnEventIsTimedAfterItsMessageWasLocked(t *testing.T) {
 	}
 }
 
-// TestAClockThatIsSetBackDoesNotSetAnEventBack: the database's, or that of the server that takes
-// over.
+// TestAClockThatIsSetBackDoesNotSetAnEventBack: the clock of the database, or that of a server that
+// takes over.
 func TestAClockThatIsSetBackDoesNotSetAnEventBack(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

@@ -15,7 +15,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// collect publishes until nothing is left and returns what came, in order.
+// collect publishes until nothing is left, and returns the notices in order.
 func collect(t testing.TB, l *ledger.Ledger) []ledger.Notice {
 	t.Helper()
 	var all []ledger.Notice

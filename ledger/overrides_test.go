@@ -16,7 +16,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// addEffects puts effects on whatever is current, and returns their version.
+// addEffects puts effects on the current version, and returns the new version.
 func addEffects(t testing.TB, l *ledger.Ledger, effects string) int64 {
 	for {
 		current, err := l.Routing.Current(t.Context())
@@ -114,8 +114,9 @@ func TestEffectsHoldOnlyOverTheVersionTheyWereComputedFor(t *testing.T) {
 	}
 }
 
-// Two editors and two health weighers race. Each change is based on what was read before
-// it; no document is lost and no effects are put on a document that they were not computed for.
+// Two editors and two health weighers race. Each change is based on the version that was read
+// before it. No document is lost, and no effects are put on a document that they were not computed
+// for.
 func TestDocumentsAndEffectsThatRaceLoseNothing(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -158,8 +159,8 @@ func TestDocumentsAndEffectsThatRaceLoseNothing(t *testing.T) {
 	}
 }
 
-// changeOnce reads what is current and changes it: an even worker the document, an odd
-// one the effects. It reports whether nobody was quicker.
+// changeOnce reads the current version and changes it: an even worker the document, an odd one the
+// effects. It reports whether no other change came first.
 func changeOnce(t testing.TB, l *ledger.Ledger, worker int) bool {
 	current, err := l.Routing.Current(t.Context())
 	if err != nil {
@@ -211,7 +212,7 @@ func TestEffectsAreToldToWatchersAndWakeNoMessage(t *testing.T) {
 	}
 }
 
-// TestTheViewOfWeightsTellsThemInTheOrderOfIntervals: auditors lay the intervals out by it.
+// TestTheViewOfWeightsTellsThemInTheOrderOfIntervals, because auditors build the intervals from it.
 func TestTheViewOfWeightsTellsThemInTheOrderOfIntervals(t *testing.T) {
 	t.Parallel()
 	r := lend(t)

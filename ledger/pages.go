@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The API reads lists a page at a time, newest first. Each page begins below the last row of the
-// page before: before is the number of that row, 0 for the first page.
+// The API reads lists page by page, newest first. before is the number of the last row of the page
+// before, 0 for the first page.
 
 // FoundMessage is a message to a number, without the number.
 type FoundMessage struct {
@@ -20,8 +20,8 @@ type FoundMessage struct {
 	ReceivedAt time.Time `json:"received_at"`
 }
 
-// ToNumber is a page of the messages of the last days to a number, which the keyed hashes stand
-// for: one for each key that messages may have been drawn with.
+// ToNumber is a page of the messages to a number in the last days. hashes are the keyed hashes of
+// the number, one for each key that may have been in use.
 func (s *Messages) ToNumber(
 	ctx context.Context, hashes []int64, days int, before int64, limit int,
 ) ([]FoundMessage, error) {

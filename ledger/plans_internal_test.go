@@ -13,8 +13,8 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestHotStatementsReadADayByItsKeys also when they are planned while it is empty and nobody has
-// analysed it, as at midnight: the plans are kept while it fills.
+// TestHotStatementsReadADayByItsKeys, also when they are planned while the day is empty and was
+// never analysed, as at midnight: the plans are kept while it fills.
 func TestHotStatementsReadADayByItsKeys(t *testing.T) {
 	t.Parallel()
 	conn := hotSession(t, ledgertest.Fresh(t))
@@ -94,7 +94,7 @@ var (
 	keyCondition  = regexp.MustCompile(`(Index|Recheck) Cond: \(+(message_seq|seq|claimed_at) `)
 )
 
-// byKeys reports whether a plan reads partitions by their keys, or by the time of a claim, alone.
+// byKeys reports whether a plan reads partitions only by their keys, or by claimed_at.
 func byKeys(plan string) bool {
 	scans := partitionScan.FindAllString(plan, -1)
 	for _, scan := range scans {

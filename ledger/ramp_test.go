@@ -126,7 +126,7 @@ func TestARouteHasOneRampAtATime(t *testing.T) {
 	}
 }
 
-// Two appliers of each step, as two processes whose timers went off at the same time.
+// Two appliers make each step, as two processes do whose timers fire at the same time.
 func TestOfTwoAppliersOfAStepOneWinsAndTheOtherAppliesNothing(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

@@ -12,41 +12,40 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// Ramps are changes of weights in steps.
+// Ramps stores changes of weights that are made in steps.
 type Ramps struct{ *db }
 
-// ErrRampRunning is returned by Start when a running or held ramp moves the weights
-// of the same route.
+// ErrRampRunning is returned by Start when the route already has a running or held ramp.
 var ErrRampRunning = errors.New("another ramp moves the weights of this route")
 
-// ErrRampMoved means that a ramp is not where the caller believed it to be: somebody else
-// made its step, or held, resumed or ended it. Nothing was changed.
+// ErrRampMoved means that a ramp is not in the state or at the step that the caller expected:
+// somebody else made its step, or held, resumed or ended it. Nothing was changed.
 var ErrRampMoved = errors.New("the ramp was changed meanwhile")
 
-// RampState is where a ramp stands.
+// RampState is the state of a ramp.
 type RampState string
 
-// States of a ramp. A running one makes its next step at NextAt; a held one stands still
-// until it is set running again; the rest is final.
+// States of a ramp. A running ramp makes its next step at NextAt. A held one makes none until it
+// is resumed. The others are final.
 const (
 	RampRunning    RampState = "running"
 	RampHeld       RampState = "held"
 	RampDone       RampState = "done"       // it made its last step
 	RampCancelled  RampState = "cancelled"  // an operator ended it
-	RampSuperseded RampState = "superseded" // the weights or the route were changed otherwise
+	RampSuperseded RampState = "superseded" // another change of the weights or the route ended it
 )
 
 // Final reports whether a ramp in this state never moves again.
 func (s RampState) Final() bool { return s != RampRunning && s != RampHeld }
 
-// Ramp moves the weights of one route from From to To in Steps equal steps. The ledger
-// remembers it; it does not compute the weights.
+// Ramp moves the weights of one route from From to To in Steps equal steps. The ledger stores it;
+// it does not compute the weights.
 type Ramp struct {
 	ID    int64
 	Route string
 	// From and To are weights by channel, as decimal text.
 	From, To map[string]string
-	// Steps is how many there are and Step how many were made.
+	// Steps is how many steps the ramp has, Step how many were made.
 	Steps, Step int
 	// Every is the time between two steps, and NextAt, by the database's clock, the earliest
 	// time of the next one; zero unless the ramp runs.
@@ -55,8 +54,8 @@ type Ramp struct {
 	State  RampState
 	// Held says why the ramp is held, was cancelled or was superseded; empty otherwise.
 	Held string
-	// MaxErrors and MaxDeviation, from 0 to 1, are the band that a ramp must stay in to go
-	// on; 0 is not watched. Fewer than LeastMessages tell nothing.
+	// MaxErrors and MaxDeviation, from 0 to 1, are the rates above which the ramp is held; 0 means
+	// not checked. Nothing is concluded from fewer than LeastMessages messages.
 	MaxErrors, MaxDeviation float64
 	LeastMessages           int64
 	// Author started the ramp, for Reason. ChangedBy changed its state last, at ChangedAt.
@@ -66,20 +65,21 @@ type Ramp struct {
 	CreatedAt, ChangedAt time.Time
 }
 
-// RampMove is one thing that happened to a ramp.
+// RampMove is one entry of the history of a ramp.
 type RampMove struct {
 	At time.Time
-	// Author is who did it: an operator, or the dispatcher that carries ramps out.
+	// Author is who did it: an operator, or the dispatcher that makes the steps.
 	Author string
 	// Move is started, step, done, held, resumed, cancelled or superseded.
 	Move string
-	// Step is how many steps had been made then, and Version the routing version of the last.
+	// Step is how many steps had been made by then, and Version the routing version of the last one.
 	Step    int
 	Version int64
 	Reason  string
 }
 
-// validate refuses what could never make a step. The rest is up to the table's constraints.
+// validate returns an error for a ramp that could never make a step. The constraints of the table
+// check the rest.
 func (r *Ramp) validate() error {
 	switch {
 	case r.Route == "":
@@ -99,7 +99,8 @@ func (r *Ramp) validate() error {
 	return nil
 }
 
-// legalRampMove refuses moves that no caller may ask for. Only a step makes a ramp done.
+// legalRampMove returns an error for a move that no caller of Set may ask for. Only a step makes a
+// ramp done.
 func legalRampMove(from, to RampState, why string) error {
 	switch {
 	case from == RampRunning && to == RampHeld && why == "":
@@ -127,13 +128,13 @@ func scanRamp(row pgx.CollectableRow) (Ramp, error) {
 	return r, err
 }
 
-// Start stores a ramp before its first step and returns it with its ID and times. Its
-// first step is due at r.NextAt, or at once if that is zero. ID, Step, State, Held, Version
-// and the other times are not read.
+// Start stores a ramp before its first step and returns it with its ID and times. Its first step is
+// due at r.NextAt, or at once if that is zero. ID, Step, State, Held, Version and the other times
+// of r are ignored.
 //
-// expect is the version that the ramp's weights were read from, as NewRouting.Expect; nil
-// starts it whatever is current. It returns a VersionConflictError when somebody else changed the
-// document since, and ErrRampRunning when the route has a ramp already.
+// expect is the version that the ramp's weights were read from, as NewRouting.Expect; nil means
+// any. Start returns a VersionConflictError when the document was changed since, and ErrRampRunning
+// when the route already has a ramp.
 func (s *Ramps) Start(ctx context.Context, r Ramp, expect *int64) (started Ramp, err error) {
 	if err := r.validate(); err != nil {
 		return Ramp{}, fmt.Errorf("start ramp: %w", err)
@@ -184,7 +185,7 @@ func insertRamp(ctx context.Context, tx pgx.Tx, r *Ramp) (Ramp, error) {
 	return pgx.CollectExactlyOneRow(rows, scanRamp)
 }
 
-// List lists the ramps that are running or held, or all that ever were, newest first.
+// List lists the running and held ramps, or with all set every ramp, newest first.
 func (s *Ramps) List(ctx context.Context, all bool) ([]Ramp, error) {
 	ramps, err := rows(ctx, s.db, scanRamp, `
 		select `+rampColumns+` from dispatcher.ramps
@@ -192,10 +193,10 @@ func (s *Ramps) List(ctx context.Context, all bool) ([]Ramp, error) {
 	return ramps, wrap("list ramps", err)
 }
 
-// Set takes a ramp from one state to another: it holds, resumes, cancels or supersedes
-// it, for why, in the name of by. It returns ErrRampMoved when the ramp is not in state
-// from, or there is none of that id. A ramp that is resumed makes its next step after a
-// whole interval, so that its band can be watched before.
+// Set holds, resumes, cancels or supersedes a ramp, by setting its state to to. why is the reason,
+// by the author. It returns ErrRampMoved when the ramp is not in state from, or does not exist. A
+// resumed ramp makes its next step after a whole interval, so that its error rates can be measured
+// first.
 func (s *Ramps) Set(ctx context.Context, id int64, from, to RampState, why, by string) error {
 	if err := legalRampMove(from, to, why); err != nil {
 		return fmt.Errorf("set ramp %d: %w", id, err)
@@ -218,7 +219,7 @@ func (s *Ramps) Set(ctx context.Context, id int64, from, to RampState, why, by s
 	return wrap(fmt.Sprintf("set ramp %d", id), err)
 }
 
-// Moves lists what happened to a ramp, in order.
+// Moves lists the history of a ramp, oldest first.
 func (s *Ramps) Moves(ctx context.Context, id int64) ([]RampMove, error) {
 	moves, err := rows(ctx, s.db, scanRampMove, `
 		select at, author, move, step, version, reason from dispatcher.ramp_moves where ramp = $1
@@ -233,10 +234,11 @@ func scanRampMove(row pgx.CollectableRow) (RampMove, error) {
 	return m, err
 }
 
-// advance makes step r.Step of a ramp, if it is running and stands one before that. Two
-// appliers of the same step wait for each other at the routing's lock, and the second finds
-// the ramp moved. The next step keeps to the plan, however long it took somebody to notice
-// that this one was due; but a ramp that is late by a whole interval does not catch up in a burst.
+// advance makes step r.Step of a ramp, if the ramp is running and has made the step before. Two
+// appliers of the same step wait for each other at the routing's lock, and the second one gets
+// ErrRampMoved. The next step keeps its planned time even when this one was made late. But when
+// that time is over already, the next step comes a whole interval from now, so that missed steps
+// are not made in a burst.
 func advance(ctx context.Context, tx pgx.Tx, r *Ramp, n *NewRouting, version int64) error {
 	tag, err := tx.Exec(ctx, `
 		with moved as (
@@ -257,9 +259,9 @@ func advance(ctx context.Context, tx pgx.Tx, r *Ramp, n *NewRouting, version int
 	return err
 }
 
-// endRamps supersedes the ramps that a document ends: those of routes that it does not have,
-// and those whose weights it sets otherwise than their last step. No step can be made meanwhile,
-// since that takes the appliers' lock; a ramp that stays is not locked.
+// endRamps supersedes the ramps that a document ends: those of routes that it does not have, and
+// those for which EndsRamp returns a reason. No step can be made meanwhile, since a step needs the
+// appliers' lock, which the caller holds. A ramp that stays is not locked.
 func endRamps(ctx context.Context, tx pgx.Tx, n *NewRouting, version int64) error {
 	r, err := tx.Query(ctx, `select `+rampColumns+
 		` from dispatcher.ramps where state in ('running', 'held') order by id`)
@@ -282,7 +284,7 @@ func endRamps(ctx context.Context, tx pgx.Tx, n *NewRouting, version int64) erro
 	return nil
 }
 
-// ends says why the document ends a ramp; empty when it does not.
+// ends returns why the document ends a ramp; empty when it does not.
 func (n *NewRouting) ends(r *Ramp) string {
 	switch {
 	case n.Ramp != nil && n.Ramp.ID == r.ID:

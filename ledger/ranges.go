@@ -15,11 +15,11 @@ type RangeDay struct {
 	Period string
 }
 
-// Split says what the figures of a range are told apart by, beside period, version, route, channel
-// and currency.
+// Split says by what the figures of a range are divided, beside period, version, route, channel and
+// currency.
 type Split struct{ Hour, Tenant, CallingCode, Sender, Reason bool }
 
-// Part is one part of a range. What Split does not ask for is the same in all parts.
+// Part identifies one part of a range. Fields that Split does not ask for are zero in all parts.
 type Part struct {
 	Period      string
 	Hour        int16 // of the day, 0 to 23, by the clock of the day's time zone
@@ -28,8 +28,8 @@ type Part struct {
 	Sender      string
 }
 
-// PartFigures are the figures of one part, as Reports.Daily, Choices and CarriedOn have them of a
-// day. A row may stand several times: the figures are the sums.
+// PartFigures are the figures of one part, as Reports.Daily, Choices and CarriedOn return them for
+// a day. There may be several rows with the same key; the figures are their sums.
 type PartFigures struct {
 	Part
 	Rows    []DailyRow
@@ -37,10 +37,11 @@ type PartFigures struct {
 	Carried []CarriedRow
 }
 
-// RangeFigures are those of some business days.
+// RangeFigures are the figures of some business days.
 type RangeFigures struct {
 	Parts []PartFigures // in no order
-	// Open are the dates of the days that are not closed, whose figures were added up from rows.
+	// Open are the dates of days that are not closed. Their figures were added up from messages and
+	// attempts.
 	Open []string
 	// WithoutSteps are the dates of closed days whose newest figures lack DayClosing.Steps.
 	WithoutSteps []string
@@ -61,11 +62,11 @@ type (
 	}
 )
 
-// rangeStep is how many closed days are added up at a time: the caller is told how far it is.
+// rangeStep is how many closed days are added up between two calls of done.
 const rangeStep = 31
 
-// Range adds up business days: the figures of days that are closed, and the rows of the others.
-// done is told how many days have been added up.
+// Range adds up business days. It reads the stored figures of closed days, and the messages and
+// attempts of the others. It calls done with how many days have been added up so far.
 func (s *Reports) Range(
 	ctx context.Context, days []RangeDay, split Split, done func(days int64),
 ) (RangeFigures, error) {
@@ -97,8 +98,8 @@ func (s *Reports) Range(
 	return out, nil
 }
 
-// divide tells the days that are closed from the others, and notes those without steps. A day that
-// was closed when it began or ended at other instants is open, as for Closings.
+// divide separates closed days from open ones, and adds to out the closed ones without steps. A day
+// that was closed in another time zone, with another beginning or end, is open, as for Closings.
 func (d *db) divide(
 	ctx context.Context, days []RangeDay, out *RangeFigures,
 ) (closed, open []RangeDay, err error) {
@@ -155,7 +156,7 @@ func (s *rangeSums) closed(ctx context.Context, days []RangeDay) error {
 	}, pgx.NamedArgs{"dates": dates, "periods": periods, "zones": zones})
 }
 
-// open adds a day from its rows: hour by hour where hours are told apart.
+// open adds a day from its messages and attempts: hour by hour when Split asks for hours.
 func (s *rangeSums) open(ctx context.Context, day *RangeDay) error {
 	pieces := slices.Values([]BusinessDay{day.BusinessDay})
 	if s.split.Hour {
@@ -177,7 +178,7 @@ func (s *rangeSums) open(ctx context.Context, day *RangeDay) error {
 	return nil
 }
 
-// add runs the three statements over figures that the given one reads.
+// add runs the three statements over the figures that figures selects, and collects their rows.
 func (s *rangeSums) add(
 	ctx context.Context, figures func(*figureTable) string, args pgx.NamedArgs,
 ) error {
@@ -221,7 +222,7 @@ func (s *rangeSums) add(
 	return nil
 }
 
-// part is where the figures of a part are collected.
+// part returns the figures of a part, and creates them if needed.
 func (s *rangeSums) part(of Part) *PartFigures {
 	p := s.parts[of]
 	if p == nil {
@@ -231,7 +232,7 @@ func (s *rangeSums) part(of Part) *PartFigures {
 	return p
 }
 
-// columns are those of a Part, and that of the reason of an attempt.
+// columns are the columns of a Part, and the column of an attempt's reason.
 func (s Split) columns() (part, reason string) {
 	asked := func(yes bool, column, none string) string {
 		if yes {

@@ -8,97 +8,99 @@ import (
 	"dispatcher/provider"
 )
 
-// What receipts come to is decided here, without a database: from a message, its attempts and the
-// rows of its parts to the state that they bring it to.
+// The rules by which receipts change the state of a message. The input is the message, its attempts
+// and the rows of its parts. There is no I/O here.
 //
 //   - A copy of a message is what one accepted attempt sent, together with the parts that earlier
-//     attempts got taken before their provider refused the rest. Nearly always there is one copy; a
-//     late truth about an unknown attempt beside its resend makes two.
-//   - A message is delivered when all parts of a copy are. It is undelivered when the parts of all
-//     copies have their last word and no copy is delivered, and without receipt when time ran out
-//     for the others.
-//   - Nothing is taken back: delivered replaces undelivered, both replace no_receipt, and that
+//     attempts got accepted before their provider refused the rest. Usually there is one copy.
+//     There are two when an unknown attempt turns out to have been accepted after the message was
+//     resent.
+//   - A message is delivered when all parts of one copy are. It is undelivered when all parts of
+//     all copies are final and no copy is delivered. It has no receipt when time ran out for some
+//     part.
+//   - States only advance: delivered replaces undelivered, both replace no_receipt, and that
 //     replaces accepted.
-//   - A receipt that carries our key proves that an unknown attempt was taken: it is accepted then.
-//     It proves nothing about how its other parts fared, see tally.
-//   - An attempt that was not taken has only the parts that its settlement named. What a receipt
-//     says of it beyond those, by our key or by an id that came with the refusal, is no word about
-//     the attempt: undelivered is what the provider's answer said already, and delivered
-//     contradicts that answer. It is counted and told; the attempt stays what the answer said, at
-//     no price. But when all that the answer denied was delivered, so was the message: it is not
-//     sent any more. When other attempts may have reached the subscriber as well, the message is
-//     flagged.
+//   - A receipt that carries our key proves that an unknown attempt was accepted, and makes it
+//     accepted. It proves nothing about the delivery of other parts, see tally.
+//   - An attempt that was denied has only the parts that its settlement named. A receipt about any
+//     other part of it carries our key, or an id that came with the refusal, and does not change
+//     the attempt: undelivered repeats the provider's answer, and delivered contradicts it. A
+//     contradiction is counted and reported; the attempt keeps the outcome of the answer and costs
+//     nothing. But when everything that the answer denied was delivered, the message is delivered
+//     and is not sent again. When other attempts may have reached the subscriber as well, the
+//     message is flagged as a possible duplicate.
 
-// relook is after what time a row is looked at again whose attempt is still under way.
+// relook is after what time a row is due again whose attempt is still in flight.
 const relook = 5 * time.Second
 
-// receiptStatus is a message as receipts find it, and what they make of it.
+// receiptStatus is a message as read from the database, and what receipts change about it.
 type receiptStatus struct {
-	closing  Closing // State is what it comes to; empty for no change
+	closing  Closing // State is the new state; empty for no change
 	state    State
 	attempts int
 	plain    bool            // the row of its only attempt tells its state
-	tries    []attemptStatus // ascending by number; attempts that began later are not in it
-	flagged  bool            // it is a possible duplicate by what receipts say
+	tries    []attemptStatus // ascending by number; without attempts that began after the read
+	flagged  bool            // receipts show that it may be a duplicate, which it was not before
 }
 
-// attemptStatus is an attempt as receipts find it, and what they make of it.
+// attemptStatus is an attempt as read from the database, and what receipts change about it.
 type attemptStatus struct {
 	number int
-	// of one that was denied: the latest attempt under its key, which is the same submission; 0 for
-	// none
+	// heir is, for a denied attempt, the latest attempt under its key, which is the same
+	// submission; 0 for none.
 	heir             int
 	channel, outcome string
-	// it was sent once more because an earlier one may have been taken
+	// resend: the attempt was sent because an earlier one may have been accepted.
 	resend bool
-	// it was sent although an earlier one had been accepted, see ByNoReceipt
+	// further: it was sent although an earlier one had been accepted, see ByNoReceipt.
 	further   bool
 	reference string // the provider's ids, separated by spaces
-	// whether it got a slot to hold beyond its answer, and whether that was given back
+	// held: it keeps its slot beyond its answer. freed: the slot was given back.
 	held, freed bool
-	receipt     State // what its receipts came to so far; empty for nothing
-	// how many receipts tell all about it; 0 for as many as its settlement named parts
+	receipt     State // its receipt state so far; empty for none
+	// owed is how many receipts tell everything about it; 0 for as many as its settlement named
+	// parts.
 	owed int
-	// parts of its message certainly were not taken, see Settlement.CutShort
+	// cut: some parts of its message were certainly not taken, see Settlement.CutShort.
 	cut          bool
-	proved       bool // a receipt made it accepted, no answer did
-	denied       int  // how many parts the answer said were not taken; 0 for owed, or one
-	contradicted bool // a receipt has said before that some of them were delivered
+	proved       bool // it is accepted because of a receipt, not of an answer
+	denied       int  // how many parts the answer denied; 0 for owed, or one
+	contradicted bool // an earlier receipt said that denied parts were delivered
 	segments     int  // that were taken, or may have been
-	// for how long receipts are awaited from its answer on, and from now on; 0 where none are
-	// expected
+	// within is for how long receipts are awaited after its answer, and left for how long from now
+	// on; 0 where none are expected.
 	within, left time.Duration
 	parts        []part
 
 	// What changes.
-	accepted bool     // a late truth makes it accepted
-	named    bool     // receipts told ids of its parts that its settlement did not know
+	accepted bool     // a receipt makes it accepted
+	named    bool     // receipts named ids of parts that its settlement did not know
 	frees    bool     // it gives its slot back
-	says     reported // what its receipts come to now; without state when that is nothing new
-	// receipts of it are awaited, and nobody is going to look at their rows, if there are any
+	says     reported // its new receipt state; State is empty when that does not change
+	// alone: it awaits receipts that have no row, or whose row is not due at any time.
 	alone bool
 }
 
 // part is a row of receipts.
 type part struct {
 	channel, reference string
-	// a receipt with our key made it, or an answer that denied it; no settlement expects it
+	// byKey: a receipt with our key made the row, or an answer that denied the part. No settlement
+	// expects it.
 	byKey   bool
 	state   string
 	word    reported
-	due     bool // somebody is going to look at it
+	due     bool // the row has a due_at
 	awaited bool // its time is not over
 }
 
-// whole reports whether the part stands for a receipt that named none: it is about all of its
-// attempt.
+// whole reports whether the part is a receipt without a reference. It is about the whole attempt.
 func (p *part) whole() bool { return strings.HasPrefix(p.reference, " ") }
 
 func (p *part) final() bool {
 	return p.state == string(Delivered) || p.state == string(Undelivered)
 }
 
-// conclude fills in what changes.
+// conclude sets the fields that say what changes.
 func (s *receiptStatus) conclude() {
 	s.handOver()
 	for i := range s.tries {
@@ -124,22 +126,22 @@ func (s *receiptStatus) conclude() {
 	s.closing.Cause, s.closing.Code = says.cause, says.code
 }
 
-// toldByAttempt reports whether the change of the attempt's row is all that is to be written: it
+// toldByAttempt reports whether only the attempt's row has to be written: for a plain message it
 // says that the message was delivered.
 func (s *receiptStatus) toldByAttempt() bool {
 	return s.plain && s.closing.State == Delivered && s.tries[0].says.state == Delivered
 }
 
-// waitsForResend reports whether the message may wait to be sent once more, and was not before: it
-// is not any more, and then there is no duplicate.
+// waitsForResend reports whether the message waits and was not resent before. When it moves on now
+// it will not be resent, and so is no duplicate.
 func (s *receiptStatus) waitsForResend() bool {
 	return (s.state == Retry || s.state == Waiting) &&
 		!slices.ContainsFunc(s.tries, func(o attemptStatus) bool { return o.resend })
 }
 
-// handOver gives what receipts with our key say of a denied attempt to the latest one under that
-// key: the key cannot tell them apart, and what was denied did not leave, or was not taken, so it
-// is about the latest.
+// handOver moves receipts with our key from a denied attempt to the latest attempt under that key.
+// The key cannot tell these attempts apart, and a denied one did not leave or was not taken, so the
+// receipts are about the latest.
 func (s *receiptStatus) handOver() {
 	for i := range s.tries {
 		t := &s.tries[i]
@@ -156,10 +158,10 @@ func (s *receiptStatus) handOver() {
 	}
 }
 
-// answered expects no receipts of an attempt that its provider took when its settlement made no row
-// for any: there would be one otherwise, even where the answer named nothing, unless a later
-// attempt under the same key has taken it over. What a channel that gives none says all the same
-// under our key may be its last word or not.
+// answered sets the wait for receipts to zero for an attempt that its provider accepted and whose
+// settlement made no row for a receipt. If receipts were expected there would be a row, even where
+// the answer named no id, unless a later attempt under the same key has taken it over. A channel
+// that sends no receipts may still send one with our key, and that may be final or not.
 func (s *receiptStatus) answered(i int) {
 	t := &s.tries[i]
 	if t.outcome != provider.Accepted.String() || t.proved {
@@ -176,8 +178,8 @@ func (s *receiptStatus) answered(i int) {
 	t.within, t.left = 0, 0
 }
 
-// conclude fills in what changes about the attempt itself. While nobody knows whether it was taken,
-// receipts for the parts that were say nothing about all of it.
+// conclude sets the fields that say what changes about the attempt. While the attempt is unknown,
+// receipts for some of its parts say nothing about the whole.
 func (t *attemptStatus) conclude() {
 	if t.outcome == provider.Unknown.String() {
 		t.believe()
@@ -208,8 +210,8 @@ func (t *attemptStatus) isDenied() bool {
 	return false
 }
 
-// untaken reports whether the provider answered that it took no part of the attempt. What was said
-// of its receipts while nobody knew that does not count any more.
+// untaken reports whether the provider answered that it took no part of the attempt. Receipts that
+// came while the attempt was unknown do not count any more.
 func (t *attemptStatus) untaken() bool {
 	return t.isDenied() && t.segments == 0 && len(t.counted()) == 0
 }
@@ -222,15 +224,14 @@ func (t *attemptStatus) counted() []part {
 	return slices.DeleteFunc(slices.Clone(t.parts), func(p part) bool { return p.byKey })
 }
 
-// contradictedBy reports whether a receipt says of an attempt that was not taken that it was
-// delivered.
+// contradictedBy reports whether a receipt says that a part of a denied attempt was delivered.
 func (t *attemptStatus) contradictedBy(p *part) bool {
 	return t.isDenied() && p.byKey && p.state == string(Delivered)
 }
 
-// believe makes an unknown attempt accepted if a receipt with our key says so. Its receipts are
-// awaited from now on, where any are expected: a late answer proves that the provider took it, and
-// no receipt that one is to come.
+// believe makes an unknown attempt accepted if a receipt carries its key. Where receipts are
+// expected, they are awaited from now on: the receipt proves that the provider took the attempt,
+// not that further receipts will come.
 func (t *attemptStatus) believe() {
 	if !slices.ContainsFunc(t.parts, func(p part) bool { return p.byKey }) {
 		return
@@ -238,9 +239,9 @@ func (t *attemptStatus) believe() {
 	t.accepted, t.outcome, t.left = true, provider.Accepted.String(), t.within
 }
 
-// wait lets rows be awaited for as long as their attempt is: those that a key made, and all of an
-// attempt that may owe more receipts than there are rows. The time of such a row only says when
-// somebody looks at it.
+// wait makes rows awaited for as long as their attempt is: those that a key made, and all rows of
+// an attempt that owes a stated number of receipts. due_at of such a row only says when it is read
+// again.
 func (t *attemptStatus) wait() {
 	for i := range t.parts {
 		p := &t.parts[i]
@@ -248,7 +249,7 @@ func (t *attemptStatus) wait() {
 	}
 }
 
-// name adds the ids that receipts with our key told, of parts that nobody had answered for.
+// name adds to the reference the ids from receipts with our key, for parts that no answer named.
 func (t *attemptStatus) name() {
 	if t.outcome != provider.Accepted.String() || t.owed == 0 && !t.accepted {
 		return
@@ -266,7 +267,8 @@ func (t *attemptStatus) name() {
 	}
 }
 
-// next is the state that the message comes to, by which attempt, and what the receipts said.
+// next is the new state of the message, the attempt that brings it, and what its receipts say. The
+// state is empty when it does not change.
 func (s *receiptStatus) next() (to State, by *attemptStatus, says reported) {
 	var last *attemptStatus
 	var rest partCount
@@ -278,7 +280,7 @@ func (s *receiptStatus) next() (to State, by *attemptStatus, says reported) {
 				rest = rest.with(t.tally())
 			}
 		case provider.Accepted.String():
-			last = t // what came of later ones, nobody took them, or nobody knows
+			last = t // later attempts were not accepted, are unknown or have no outcome
 		}
 	}
 	if to, by, says = s.deliveredAnyway(rest, last != nil); by != nil {
@@ -306,7 +308,7 @@ func (s *receiptStatus) next() (to State, by *attemptStatus, says reported) {
 	case last == nil, worst.state == Undelivered && s.openAfter(last) &&
 		(s.wasAccepted() || s.state == Unknown):
 		return "", nil, reported{}
-	case worst.state == Undelivered && s.openAfter(last): // it must not be sent again
+	case worst.state == Undelivered && s.openAfter(last): // accepted, so that it is not sent again
 		return Accepted, last, reported{}
 	case len(last.parts) > 0 && rank(worst.state) > s.rank():
 		return worst.state, last, worst
@@ -316,25 +318,23 @@ func (s *receiptStatus) next() (to State, by *attemptStatus, says reported) {
 	return "", nil, reported{}
 }
 
-// openAfter reports whether a later attempt is under way, or nobody knows of it: it may be
-// delivered.
+// openAfter reports whether a later attempt than t is in flight or unknown: it may be delivered.
 func (s *receiptStatus) openAfter(t *attemptStatus) bool {
 	return s.underWay() || slices.ContainsFunc(s.tries, func(o attemptStatus) bool {
 		return o.number > t.number && o.outcome == provider.Unknown.String()
 	})
 }
 
-// underWay reports whether an attempt has no answer yet. It may have begun after the tries were
-// read.
+// underWay reports whether an attempt is in flight. It may have begun after the tries were read.
 func (s *receiptStatus) underWay() bool {
 	return s.state == Sending || slices.ContainsFunc(s.tries, func(o attemptStatus) bool {
 		return o.outcome == ""
 	})
 }
 
-// concludable reports whether receipts may change the state. While an attempt is under way and no
-// other was taken, its own answer comes first; what the provider or the deadline has refused stays
-// so.
+// concludable reports whether receipts may change the state. While an attempt is in flight and no
+// other was accepted, its own answer comes first. A state that the provider's refusal or the
+// deadline set stays.
 func (s *receiptStatus) concludable() bool {
 	switch s.state {
 	case Accepted, NoReceipt, Undelivered, Unknown, Retry, Waiting:
@@ -344,8 +344,8 @@ func (s *receiptStatus) concludable() bool {
 	return false
 }
 
-// rank is that of the state. Who was not known to be accepted does not come to be without a receipt
-// before he was accepted.
+// rank is the rank of the state. A message that was not accepted before ranks as NoReceipt: it
+// becomes accepted first, before it can become NoReceipt.
 func (s *receiptStatus) rank() int {
 	if !s.wasAccepted() {
 		return rank(NoReceipt)
@@ -353,8 +353,8 @@ func (s *receiptStatus) rank() int {
 	return rank(s.state)
 }
 
-// wasAccepted reports whether the message has been accepted, if receipts may change its state at
-// all.
+// wasAccepted reports whether the message has been accepted, for the states that receipts may
+// change.
 func (s *receiptStatus) wasAccepted() bool {
 	switch s.state {
 	case Sending:
@@ -366,20 +366,20 @@ func (s *receiptStatus) wasAccepted() bool {
 	return true
 }
 
-// furtherUnderWay reports whether an attempt is under way although an earlier one was accepted by
-// its answer, see ByNoReceipt. An answer or a receipt that comes while the message is sent once more
-// makes it accepted at once. The attempt may have begun after the tries were read.
+// furtherUnderWay reports whether an attempt is in flight although an answer had accepted an
+// earlier one, see ByNoReceipt. An answer or a receipt that comes while the message is resent makes
+// it accepted at once. The attempt in flight may have begun after the tries were read.
 func (s *receiptStatus) furtherUnderWay() bool {
 	return s.state == Sending && slices.ContainsFunc(s.tries, func(o attemptStatus) bool {
 		return o.outcome == provider.Accepted.String() && !o.accepted
 	})
 }
 
-// lookAgain is after what time somebody has to look at a part again; 0 for never. It is asked after
-// conclude. A part that has its last word stands in for receipts of its attempt that nobody would
-// look for otherwise: those without a row, and those whose time ended while nobody knew whether the
-// attempt was taken and begins anew with the proof. Their own rows are not ours to write: whoever
-// has an attempt locked must not wait for rows of receipts.
+// lookAgain is after what time a part is due again; 0 for never. It is called after conclude. A
+// part that is final may be due again in place of other receipts of its attempt: of those without a
+// row, and of those whose time ended while the attempt was unknown and begins again with the proof.
+// The rows of these must not be written here: whoever has an attempt locked must not wait for rows
+// of receipts.
 func (s *receiptStatus) lookAgain(t *attemptStatus, p *part) time.Duration {
 	switch {
 	case t.isDenied() && p.byKey:
@@ -390,17 +390,17 @@ func (s *receiptStatus) lookAgain(t *attemptStatus, p *part) time.Duration {
 		return 0
 	case t.left > 0 && (t.alone || !p.final() && (p.byKey || t.owed > 0)):
 		return t.left
-	// what its other parts come to is seen once it is accepted
+	// its other parts are concluded once the message is accepted
 	case s.closing.State == Accepted && s.goesOn():
 		return relook
-	// other attempts may owe what is awaited for as long as this one is
+	// other attempts may still await receipts, for as long as this one does
 	case s.closing.State == Accepted && p.final():
 		return max(t.left, 0)
 	}
 	return 0
 }
 
-// goesOn reports whether the message is to come to another state as soon as it has been accepted.
+// goesOn reports whether the message comes to another state as soon as it is accepted.
 func (s *receiptStatus) goesOn() bool {
 	accepted := receiptStatus{state: Accepted, attempts: s.attempts, tries: s.tries}
 	to, _, _ := accepted.next()

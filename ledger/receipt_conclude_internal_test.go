@@ -7,9 +7,9 @@ import (
 	"dispatcher/provider"
 )
 
-// row is a part in a state, by a letter: d delivered, u undelivered, p pending, e expected; a small
-// one is awaited while it has no last word, a capital one is not. w is a receipt for the whole
-// attempt.
+// row is a part in a state, by a letter: d delivered, u undelivered, p pending, e expected. A
+// lower-case one is awaited while it is not final, an upper-case one is not. w is a receipt for the
+// whole attempt.
 func row(letter byte) part {
 	p := part{reference: "r", state: map[byte]string{
 		'd': "delivered", 'u': "undelivered",
@@ -36,7 +36,8 @@ func rowsOf(letters string) (parts []part) {
 	return parts
 }
 
-// comeTo is what the parts of an accepted attempt come to that expects so many receipts.
+// comeTo is the receipt state of an accepted attempt with these parts that expects so many
+// receipts.
 func comeTo(expected int, parts []part) reported {
 	count := (&attemptStatus{
 		outcome: provider.Accepted.String(), owed: expected, within: time.Hour,
@@ -66,8 +67,8 @@ func TestPartsComeToOneWord(t *testing.T) {
 	}
 }
 
-// TestPartsWithoutAWordKeepTheOthersFromBeingADelivery: rows are there for the parts that somebody
-// told of, while more were submitted.
+// TestPartsWithoutAWordKeepTheOthersFromBeingADelivery: there are rows for the parts that have a
+// receipt, but more parts were submitted.
 func TestPartsWithoutAWordKeepTheOthersFromBeingADelivery(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -105,8 +106,8 @@ func TestPartsWithoutAWordKeepTheOthersFromBeingADelivery(t *testing.T) {
 	}
 }
 
-// TestAMessageThatWasCutShortIsNotDelivered: that is certain as soon as all that was sent has its
-// last word.
+// TestAMessageThatWasCutShortIsNotDelivered: that is certain when all parts that were sent are
+// final.
 func TestAMessageThatWasCutShortIsNotDelivered(t *testing.T) {
 	t.Parallel()
 	for letters, want := range map[string]reported{
@@ -129,7 +130,7 @@ func TestAMessageThatWasCutShortIsNotDelivered(t *testing.T) {
 	}
 }
 
-// attempts are those of a message: one word each, the outcome and the parts.
+// attemptsOf are the attempts of a message. Each word is an outcome and the parts.
 func attemptsOf(outcomes ...string) (tries []attemptStatus) {
 	for i := 0; i < len(outcomes); i += 2 {
 		tries = append(tries, attemptStatus{
@@ -249,8 +250,8 @@ func TestAMessageComesToAState(t *testing.T) {
 	}
 }
 
-// attempted is an attempt of which receipts are awaited, or none, with its parts, made by a
-// settlement or by receipts with our key.
+// attempted is an attempt whose receipts are awaited for within, or not at all, with its parts,
+// which a settlement or receipts with our key made.
 func attempted(outcome string, within time.Duration, byKey bool, letters string) attemptStatus {
 	t := attemptStatus{outcome: outcome, within: within, left: within, parts: rowsOf(letters)}
 	for i := range t.parts {
@@ -259,8 +260,8 @@ func attempted(outcome string, within time.Duration, byKey bool, letters string)
 	return t
 }
 
-// TestAPartWithoutReceiptsToComeIsNotMissing, neither on its own nor beside one of another attempt
-// whose receipt was to come.
+// TestAPartWithoutReceiptsToComeIsNotMissing, neither alone nor beside a part of another attempt
+// whose receipt was expected.
 func TestAPartWithoutReceiptsToComeIsNotMissing(t *testing.T) {
 	t.Parallel()
 	const awaited, byKey = time.Hour, true
@@ -333,8 +334,8 @@ func TestAPartWithoutReceiptsToComeIsNotMissing(t *testing.T) {
 	}
 }
 
-// TestAProofIsLookedAtOnceMoreWhereItIsNotTheEnd: the message is accepted by then, and comes to
-// what its parts say. Where they say nothing nobody looks at it again.
+// TestAProofIsLookedAtOnceMoreWhereItIsNotTheEnd: by then the message is accepted, and its parts
+// decide its next state. Where they decide nothing the row is not due again.
 func TestAProofIsLookedAtOnceMoreWhereItIsNotTheEnd(t *testing.T) {
 	t.Parallel()
 	const byKey = true
@@ -361,8 +362,8 @@ func TestAProofIsLookedAtOnceMoreWhereItIsNotTheEnd(t *testing.T) {
 	}
 }
 
-// TestAProofIsLookedAtWhenItsTimeIsOver: an attempt before it expects the receipt of a part without
-// a row, which is awaited for as long as the proved one is.
+// TestAProofIsLookedAtWhenItsTimeIsOver: an earlier attempt expects the receipt of a part without a
+// row, which is awaited for as long as the proved one.
 func TestAProofIsLookedAtWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	head, rest := attempted("refused", time.Hour, false, "E"), attempted("unknown", time.Hour, true,
@@ -385,9 +386,9 @@ func TestAProofIsLookedAtWhenItsTimeIsOver(t *testing.T) {
 	}
 }
 
-// TestOnlyALaterRepeatOnItsChannelTakesAnAttemptOver: what a channel says under our key of an
-// attempt whose settlement expected nothing keeps the message from no end, unless a settlement has
-// made the rows of its parts for a later attempt of that channel.
+// TestOnlyALaterRepeatOnItsChannelTakesAnAttemptOver: when the settlement of an attempt expected no
+// receipts, receipts with our key do not keep the message from ending, unless a settlement has made
+// rows for a later attempt on that channel.
 func TestOnlyALaterRepeatOnItsChannelTakesAnAttemptOver(t *testing.T) {
 	t.Parallel()
 	told, expected := attempted("accepted", 0, true, "P"), attempted("accepted", 0, false, "u")
@@ -433,8 +434,7 @@ func TestOnlyALaterRepeatOnItsChannelTakesAnAttemptOver(t *testing.T) {
 }
 
 // TestOnlyAResendThatIsNotMadeTakesTheFlagAway: a message waits to be sent, and a receipt proves
-// its last attempt. If that one was a resend itself, the attempt before it may have been taken as
-// well.
+// its last attempt. If that attempt was a resend, the one before it may have been accepted as well.
 func TestOnlyAResendThatIsNotMadeTakesTheFlagAway(t *testing.T) {
 	t.Parallel()
 	for name, resend := range map[string]bool{
@@ -453,8 +453,9 @@ func TestOnlyAResendThatIsNotMadeTakesTheFlagAway(t *testing.T) {
 	}
 }
 
-// TestAFurtherCopyIsFlaggedAndCountsOnItsOwn: a message that ends while a further attempt is under
-// way may arrive twice, which nothing tells later. Parts of that attempt are none of the first.
+// TestAFurtherCopyIsFlaggedAndCountsOnItsOwn: a message that ends while a further attempt is in
+// flight may arrive twice, and nothing shows that later. The parts of that attempt do not belong to
+// the first copy.
 func TestAFurtherCopyIsFlaggedAndCountsOnItsOwn(t *testing.T) {
 	t.Parallel()
 	for _, under := range [][]attemptStatus{

@@ -8,10 +8,10 @@ import (
 	"dispatcher/provider"
 )
 
-// What becomes of a message when receipts and answers contradict each other is decided here,
-// without a database.
+// The rules for a message whose receipts contradict the answers of its providers. There is no I/O
+// here.
 
-// contradictions are the parts of an attempt that its provider denied, and that a receipt calls
+// contradictions are the parts of an attempt that its provider denied and that a receipt says were
 // delivered.
 func (t *attemptStatus) contradictions() []part {
 	return slices.DeleteFunc(slices.Clone(t.parts), func(p part) bool {
@@ -19,10 +19,10 @@ func (t *attemptStatus) contradictions() []part {
 	})
 }
 
-// contradicts reports whether the first contradiction is new.
+// contradicts reports whether the attempt has a contradiction and had none before.
 func (t *attemptStatus) contradicts() bool { return !t.contradicted && len(t.contradictions()) > 0 }
 
-// contradictedAt is when the first contradiction came, if that is new; else the zero time.
+// contradictedAt is when the first contradiction came; the zero time unless contradicts is true.
 func (t *attemptStatus) contradictedAt() (first time.Time) {
 	if !t.contradicts() {
 		return time.Time{}
@@ -35,9 +35,9 @@ func (t *attemptStatus) contradictedAt() (first time.Time) {
 	return first
 }
 
-// deliveredAnyway reports whether receipts say of everything that the provider denied that it was
-// delivered. A receipt that names none of the ids of the answer may be about the same part as one
-// that does, so the two are not added up.
+// deliveredAnyway reports whether receipts say that everything which the provider denied was
+// delivered. A receipt that names an id of the answer and one that names none may be about the same
+// part, so the counts are not added up.
 func (t *attemptStatus) deliveredAnyway() bool {
 	denied := t.denied
 	if denied == 0 {
@@ -57,10 +57,10 @@ func (t *attemptStatus) deliveredAnyway() bool {
 	return max(named, others, whole) >= denied
 }
 
-// deliveredAnyway is the state that the message comes to by an attempt that was denied and
-// delivered: Delivered, together with rest, the parts that were taken before. Where these are not
-// delivered it is what they come to, and Accepted while they are awaited, unless the latest attempt
-// was taken and tells more. by is nil when there is no such attempt, or nothing to change.
+// deliveredAnyway is the new state of a message that has an attempt which was denied and delivered.
+// It is Delivered when rest, the parts that were taken before, is delivered too. Otherwise it is
+// what these parts come to, or Accepted while they are awaited, unless a later attempt was accepted
+// (taken) and decides. by is nil when there is no such attempt, or nothing to change.
 func (s *receiptStatus) deliveredAnyway(
 	rest partCount, taken bool,
 ) (to State, by *attemptStatus, says reported) {
@@ -86,8 +86,8 @@ func (s *receiptStatus) deliveredAnyway(
 	return to, by, says
 }
 
-// twice reports whether the message may have reached the subscriber by an attempt whose answer
-// denied it, and by another one: one that was taken, or may have been, or is under way.
+// twice reports whether the message may have reached the subscriber twice: by an attempt that was
+// denied and delivered, and by another one that was taken, may have been, or is in flight.
 func (s *receiptStatus) twice() bool {
 	denied, others := 0, 0
 	for i := range s.tries {
@@ -102,8 +102,8 @@ func (s *receiptStatus) twice() bool {
 	return denied > 1 || denied > 0 && others > 0
 }
 
-// stands is the state that the message has, if that has been told as the end of an attempt, and the
-// attempt that it came by; nil for none.
+// stands is the present state of the message, if a status event has announced it as the result of
+// an attempt, with that attempt and what its receipts say. by is nil for none.
 func (s *receiptStatus) stands() (is State, by *attemptStatus, says reported) {
 	switch s.state {
 	case Accepted, Delivered, Undelivered, NoReceipt, Unknown:
@@ -126,8 +126,8 @@ func (s *receiptStatus) stands() (is State, by *attemptStatus, says reported) {
 	return s.state, by, says
 }
 
-// otherID reports whether a receipt names the attempt, which it proves by our key, otherwise than
-// the provider's answer did.
+// otherID reports whether a receipt carries the key of the attempt, and another id than the
+// provider's answer named.
 func (t *attemptStatus) otherID(p *part) bool {
 	if t.outcome != provider.Accepted.String() || !p.byKey || p.whole() || !p.final() ||
 		t.reference == "" {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// denials are attempts: an outcome, the parts that were taken, and those that the answer denied, by
+// denials are attempts: an outcome, the parts that were taken, and those that the answer denied, in
 // the letters of rowsOf.
 func denials(words ...string) (tries []attemptStatus) {
 	for i := 0; i < len(words); i += 3 {
@@ -167,8 +167,8 @@ func TestAReceiptUnderAnotherIDStandsForAPart(t *testing.T) {
 	}
 }
 
-// TestOnePartThatIsToldOfTwiceIsOnePart: by the id that the answer named, and by our key under
-// another id or under none.
+// TestOnePartThatIsToldOfTwiceIsOnePart: by the id that the answer named, and by our key with
+// another id or with none.
 func TestOnePartThatIsToldOfTwiceIsOnePart(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

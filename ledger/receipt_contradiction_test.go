@@ -9,8 +9,7 @@ import (
 	"dispatcher/provider"
 )
 
-// denied settles the next attempt of a message as not taken, by an answer that names an id all the
-// same.
+// denied settles the next attempt of a message as not taken, by an answer that names an id.
 func denied(m ledger.Message, outcome provider.Outcome, id string) ledger.Settlement {
 	s := unknown(m)
 	s.Attempt, s.Outcome, s.State, s.Reason, s.Await, s.Denied = m.Attempts+1, outcome,
@@ -22,7 +21,7 @@ func denied(m ledger.Message, outcome provider.Outcome, id string) ledger.Settle
 	return s
 }
 
-// claimNext has the next attempt claimed.
+// claimNext claims the next attempt of a message.
 func claimNext(t *testing.T, l *ledger.Ledger, m ledger.Message) ledger.Message {
 	t.Helper()
 	if err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}},
@@ -33,8 +32,8 @@ func claimNext(t *testing.T, l *ledger.Ledger, m ledger.Message) ledger.Message 
 	return m
 }
 
-// contradicted is the message, whether it is flagged, its attempts with what they cost, and what
-// was told of it.
+// contradicted is a short text of the message, whether it is flagged, its attempts with their
+// costs, and its status events.
 const contradicted = `select concat_ws(' ', m.state, case when m.possible_duplicate
 	then 'flagged' end, '|',
 	(select string_agg(concat_ws(' ', a.outcome, a.receipt_state, a.price_micros,
@@ -45,8 +44,8 @@ const contradicted = `select concat_ws(' ', m.state, case when m.possible_duplic
 	   where u.key = m.id))
 	from dispatcher.message_states m where m.id = 'm'`
 
-// TestADenialThatNamesAnIDAndDeliveredForThatID: the message is not sent any more, costs nothing,
-// and the contradiction is told once, whichever of answer and receipt is first.
+// TestADenialThatNamesAnIDAndDeliveredForThatID: the message is not sent again, costs nothing, and
+// the contradiction is reported once, whether the answer or the receipt comes first.
 func TestADenialThatNamesAnIDAndDeliveredForThatID(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []provider.Outcome{
@@ -103,8 +102,8 @@ func TestADenialThatNamesAnIDAndDeliveredForThatID(t *testing.T) {
 	}
 }
 
-// TestADenialThatNamesAnIDSaysNothingAboutTheFallback: no receipt is awaited for it, and what is
-// not delivered by it changes nothing.
+// TestADenialThatNamesAnIDSaysNothingAboutTheFallback: no receipt is awaited for the denied
+// attempt, and a receipt that says undelivered for it changes nothing.
 func TestADenialThatNamesAnIDSaysNothingAboutTheFallback(t *testing.T) {
 	t.Parallel()
 	for _, state := range []provider.ReceiptState{0, provider.Pending, provider.Undelivered} {
@@ -127,8 +126,8 @@ func TestADenialThatNamesAnIDSaysNothingAboutTheFallback(t *testing.T) {
 	}
 }
 
-// TestBothCarriersDeliveredIt: the message is flagged, and whoever was told of it before is told
-// that.
+// TestBothCarriersDeliveredIt: the message is flagged, and a status event says so to those who had
+// one before.
 func TestBothCarriersDeliveredIt(t *testing.T) {
 	t.Parallel()
 	for when, want := range map[string]string{
@@ -184,8 +183,8 @@ func tellFlag(c *ledger.Closing) *ledger.Notice {
 		c.State, flag, c.Channel, c.Attempt)}
 }
 
-// TestAnIDThatADenialNamesTakesNoRowFromAnybody: carriers give the same id to whatever they refuse,
-// or that of an earlier message.
+// TestAnIDThatADenialNamesTakesNoRowFromAnybody: carriers give the same id to everything that they
+// refuse, or the id of an earlier message.
 func TestAnIDThatADenialNamesTakesNoRowFromAnybody(t *testing.T) {
 	t.Parallel()
 	l, db, _ := holding(t, 0)
@@ -209,8 +208,8 @@ func TestAnIDThatADenialNamesTakesNoRowFromAnybody(t *testing.T) {
 	}
 }
 
-// TestAnIDThatADenialNamesIsForgotten: when its time is over the carrier may have given it to
-// another message, whose receipt can come before its answer. What was delivered stays on record.
+// TestAnIDThatADenialNamesIsForgotten when its time is over: the carrier may then have given it to
+// another message, whose receipt can come before its answer. A delivered one stays on record.
 func TestAnIDThatADenialNamesIsForgotten(t *testing.T) {
 	t.Parallel()
 	for _, said := range []provider.ReceiptState{
@@ -258,8 +257,8 @@ func TestAnIDThatADenialNamesIsForgotten(t *testing.T) {
 	}
 }
 
-// TestAMessageThatIsTakenHasTheIDOfADenial at once, also while its row is awaited and after a
-// receipt that says nothing final.
+// TestAMessageThatIsTakenHasTheIDOfADenial at once, also while the row of the denied attempt is
+// awaited, and after a pending receipt.
 func TestAMessageThatIsTakenHasTheIDOfADenial(t *testing.T) {
 	t.Parallel()
 	for _, early := range []bool{false, true} {
@@ -278,7 +277,7 @@ func TestAMessageThatIsTakenHasTheIDOfADenial(t *testing.T) {
 	}
 }
 
-// TestAReceiptThatOurKeyProvesUnderAnotherID is booked on the attempt, and told.
+// TestAReceiptThatOurKeyProvesUnderAnotherID is booked on the attempt, and reported.
 func TestAReceiptThatOurKeyProvesUnderAnotherID(t *testing.T) {
 	t.Parallel()
 	for _, early := range []bool{false, true} {

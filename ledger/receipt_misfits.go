@@ -11,34 +11,35 @@ import (
 
 // Misfits of a receipt.
 const (
-	// MisfitChannel: it is about an attempt that is not there, or that another channel has.
+	// MisfitChannel: the attempt does not exist, or belongs to another channel.
 	MisfitChannel = "channel"
-	// MisfitReference: no answer to a submit of its message named its reference.
+	// MisfitReference: no answer to a submit of the message named this reference.
 	MisfitReference = "reference"
-	// MisfitTime: it came before the first attempt of its message on its channel.
+	// MisfitTime: the receipt came before the first attempt of the message on its channel.
 	MisfitTime = "time"
-	// MisfitState: an attempt has a final receipt, and none of its message is on record.
+	// MisfitState: an attempt has a final receipt state, but its message has no final receipt on
+	// record.
 	MisfitState = "state"
-	// MisfitDelivered: an attempt was delivered at a time at which no receipt of its message came.
+	// MisfitDelivered: no receipt of the message came at the time at which the attempt was delivered.
 	MisfitDelivered = "delivered_at"
 )
 
-// MisfitReceipt is a receipt that contradicts what was submitted, or what an attempt says of its
-// receipts.
+// MisfitReceipt is a receipt that contradicts what was submitted, or an attempt that contradicts
+// its receipts.
 type MisfitReceipt struct {
 	ID      string // of the message
 	Attempt int
 	What    string // one of the misfits
-	// Stored is the reference for MisfitReference, the state for MisfitState, the channel for
-	// MisfitChannel, else a time.
+	// Stored is what contradicts: the reference for MisfitReference, the state for MisfitState, the
+	// channel for MisfitChannel, else a time.
 	Stored string
 }
 
 // misfitReceipts compares the receipts and the attempts of messages received from @from to @to,
 // whose numbers lie between @low and @high.
 //
-// A provider that gives an id anew takes the receipts of the older message away: then nothing is
-// said of what is missing there.
+// A provider may use an id again; the row of receipts then goes to the newer message. So
+// MisfitState and MisfitDelivered leave out attempts whose reference has a row of another message.
 const misfitReceipts = `
 	with day as materialized (
 	  select seq, id from facts.stored_messages
@@ -86,8 +87,8 @@ const misfitReceipts = `
 	    and c.received_at = k.delivered_at)
 	order by 1, 2, 3`
 
-// misfitPiece is how many messages are compared at once: whatever the plan, it costs no more than
-// the square of this for each of them.
+// misfitPiece is how many messages one statement compares. It bounds the cost under any query plan:
+// at worst the square of this per piece.
 const misfitPiece = 500
 
 // lastOfPiece is the number of the last message of the next piece; null when there is none.
@@ -95,8 +96,8 @@ const lastOfPiece = `
 	select max(seq) from (select seq from facts.stored_messages
 	  where seq > $1 and seq < $2 order by seq limit $3) piece`
 
-// Misfits lists what receipts of the messages received from an instant to another contradict, by
-// message. It reads by views alone, as finance may.
+// Misfits lists the misfits of messages received in [from, to), by message. It reads only views
+// that finance may read.
 func (s *Receipts) Misfits(ctx context.Context, from, to time.Time) ([]MisfitReceipt, error) {
 	const what = "compare receipts with attempts"
 	low, high, err := s.seekRange(ctx, from, to)

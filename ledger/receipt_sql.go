@@ -2,36 +2,36 @@ package ledger
 
 import "strings"
 
-// Statements of receipts. Their order of locks is receipts, attempts, messages, channels: a
-// settlement that expects receipts takes them first, too.
+// Statements of receipts. Their lock order is receipts, attempts, messages, channels. A settlement
+// that expects receipts locks their rows first, too.
 //
-// Somebody looks at a row with due_at: its look_at is the same, or awaited has its message at that
-// time. Whoever writes a due_at sees to one of both.
+// Overdue finds a row with due_at in one of two ways: its look_at is the same time, or a row of
+// awaited with that time lists its message. Every statement that writes due_at must write one of
+// the two.
 
-// expectReceipts makes the rows of the parts that a settlement expects receipts for, before the
-// settlement itself. A row that is there already is
+// expectReceipts creates the rows of the parts that a settlement expects receipts for, before the
+// settlement itself. A row with that reference may exist already:
 //
-//   - an early receipt, or one with our key, which is completed. With a last word in it somebody
-//     has to look at it at once, for the settlement did not know of it; without one its time begins
-//     now;
-//   - the settlement's own, which came before, or that of an earlier attempt under the same key.
-//     When its time ended while nobody knew what became of the attempt, it begins anew;
-//   - another message's, because the provider gave the same id again. If its time is over the newer
-//     one takes it. Otherwise the older one keeps it, and the newer gets a row that no receipt
-//     finds, so that it ends without receipt.
+//   - It is an early receipt, or one with our key. The statement completes it. When it is final,
+//     the row is due at once, for the settlement did not know of it; otherwise its time begins now.
+//   - It belongs to this settlement, which was made before, or to an earlier attempt under the same
+//     key. When its time ended while the attempt was unknown, its time begins again.
+//   - It belongs to another message, because the provider used the id again. When its time is over,
+//     the newer message takes the row. Otherwise the older one keeps it. The newer one gets a row
+//     that no receipt can match, so that it ends without a receipt.
 //
-// What has part 0 is an id that the answer named of a part that it did not take: a receipt should
-// not come. Its row is as if a receipt with our key had made it. It takes no row from anybody, and
-// a later message that the provider takes under the same id has its row at once. When its time is
-// over it is deleted, see drop: a carrier that gives ids anew sends receipts for other messages
-// then.
+// Part 0 is an id that the answer named of a part that it denied: a receipt should not come. Its
+// row looks as if a receipt with our key had made it. It takes no existing row over, and a later
+// message that the provider accepts under the same id takes its row at once. When its time is over
+// the row is deleted, see drop: a provider that uses ids again then sends receipts for other
+// messages.
 //
 // The channel is read from the attempt, which must exist. Rows are written in the order of their
 // key, as in mergeReceipts.
 //
-// Mostly all rows are new. Then they are simply added: "on conflict" would write 48 bytes more of
-// WAL for each. A row that another transaction adds meanwhile makes that fail, see isDuplicate, and
-// the statement is sent again with $6, which has the rows merged.
+// Usually all rows are new. Then they are inserted plainly, because "on conflict" writes 48 more
+// bytes of WAL for each. When another transaction inserts the same row meanwhile, that fails, see
+// isDuplicate. The statement is then sent again with $6 set, which merges the rows.
 var expectReceipts = ofDay(`
 	with fresh as materialized (
 	  select distinct on (a.channel, n.reference, n.seq, n.attempt) a.channel, n.reference, n.seq,
@@ -92,24 +92,28 @@ var expectReceipts = ofDay(`
 	order by f.channel, f.reference, f.seq, f.attempt
 	on conflict (channel, reference) do update set due_at = excluded.due_at where r.due_at is null`)
 
-// mergeReceipts merges receipts into their rows and says what came of it: which receipts carry the
-// key of one message and the reference of another, which rows it has locked, and which of these
-// changed, with their message, 0 for none, and whether a key or a denial had
-// made the row. A row is replaced only by one of higher rank, so that neither order nor repetition
-// matters; one that nobody knows the message of gets it from a key of any rank. A receipt without
-// reference is about the reference of its attempt, or has a row of its own while there is none, or
-// when there are several: see namedAttempts. A last word ends the wait of its row.
+// mergeReceipts merges receipts into their rows. It returns
 //
-// The first message that a reference is known to belong to keeps it: a receipt whose key names
-// another one contradicts it, and changes nothing. first is the message that a key of this batch
-// names first, see receiptArrays.share. What is not known to anybody is kept if it is a last word.
-// A pending one would say nothing, and need not even be genuine where a provider signs no more than
-// a hint.
+//   - the receipts that carry the key of one message and the reference of another;
+//   - the rows that it has locked;
+//   - the rows that changed, with their message, 0 for none, and whether a key or a denial made the
+//     row.
 //
-// Mostly all receipts are about rows that are there. Then these are simply updated: "on conflict"
-// would lock each before, which writes 54 bytes more of WAL. They are updated in the order of met:
-// "= any" leaves no way to join but to look each of them up. A row that is gone meanwhile, because
-// its time was over, has no use for its receipt.
+// A row is replaced only by a receipt of higher rank, so that neither order nor repetition matters.
+// A row without a message gets it from a key of any rank. A receipt without a reference is about
+// the reference of its attempt. While there is none, or when there are several, it has a row of its
+// own: see namedAttempts. A final receipt ends the wait of its row.
+//
+// The first message that a reference is known to belong to keeps it. A receipt whose key names
+// another message contradicts that, and changes nothing. first is the message that the first key in
+// this batch names, see receiptArrays.share. A receipt whose message is not known is kept only if
+// it is final. A pending one would say nothing, and may even be forged where a provider does not
+// sign its receipts.
+//
+// Usually all receipts are about existing rows. Then these are updated plainly, because "on
+// conflict" locks each row first, which writes 54 more bytes of WAL. They are updated in the order
+// of met: "= any" leaves the planner no other join than looking each row up. A row that was deleted
+// meanwhile, because its time was over, needs no receipt.
 var mergeReceipts = `
 	with given as (
 	  select g.channel collate "C" as channel, g.reference collate "C" as reference,
@@ -159,7 +163,8 @@ var mergeReceipts = `
 	  array_agg(message_seq is not null and part is null and state <> 'pending')
 	from changed`
 
-// mergedWith is what becomes of a row r with a receipt of this name, and mergesWith is when.
+// mergedWith are the new columns of a row r that is merged with a receipt, and mergesWith is the
+// condition for merging. receipt is the name of the receipt's row in the statement.
 func mergedWith(receipt string) string {
 	return strings.ReplaceAll(`
 	    state = case when dispatcher.receipt_rank(g.state) > dispatcher.receipt_rank(r.state)
@@ -182,23 +187,24 @@ func mergesWith(receipt string) string {
 	  and coalesce(r.message_seq = g.message_seq, true)`, "g.", receipt+".")
 }
 
-// namedAttempts are attempts that receipts name by our key, by their position.
+// namedAttempts finds the attempts that receipts name by our key. nr is the position of the
+// receipt.
 const namedAttempts = `select nr, reference from dispatcher.named_attempts($1, $2, $3)`
 
-// selectAffected are the messages of rows of receipts.
+// selectAffected are the messages of some rows of receipts.
 const selectAffected = `
 	select array_agg(distinct r.message_seq)
 	from unnest($1::text[], $2::text[]) as g(channel, reference)
 	join dispatcher.receipts r on r.channel = g.channel and r.reference = g.reference
 	where r.message_seq is not null`
 
-// lockAttemptRows locks all attempts of some messages, lockMessageRows the messages, and readParts
-// then reads the rows of their parts, by a statement of its own that sees
-// what the last holder of the locks committed. Plain messages, whose only attempt was accepted and
-// tells their state, are read without a lock: whoever takes one on has to lock its attempt before.
+// lockAttemptRows locks all attempts of some messages, and lockMessageRows the messages. readParts
+// then reads the rows of their parts, in a separate statement, so that it sees what the last holder
+// of the locks committed. readPlainRows reads plain messages without a lock: their only attempt was
+// accepted and tells their state, and every change of such a message locks that attempt first.
 // Receipts of an attempt whose settlement said nothing about them are awaited for $2, which is
 // UnsaidAwait, see receiptStatus.answered. The last column but two is attemptStatus.heir: while an
-// attempt repeats another under its key, the message says so.
+// attempt repeats another under its key, the row of the message holds that key.
 var (
 	lockAttemptRows = ofDay(`
 	select a.message_seq, a.attempt, a.channel, coalesce(a.outcome, ''),
@@ -237,7 +243,7 @@ var (
 	order by m.seq`)
 )
 
-// statusColumns are the columns of a message m for readStatuses, but the state.
+// statusColumns are the columns of message m that readStatuses scans, except the state.
 const statusColumns = `m.seq, m.id, m.lane, m.tenant, coalesce(m.route, ''),
 	coalesce(m.segments, 0), m.possible_duplicate,
 	(select p.envelope from dispatcher.payloads p where p.seq = m.seq), m.attempts, now()`
@@ -249,9 +255,9 @@ const readParts = `
 	from dispatcher.receipts r where r.message_seq = any($1)
 	order by r.message_seq, r.attempt, r.part, r.channel, r.reference`
 
-// fallDue takes rows of awaited whose time has come, says how many, and has those rows of receipts
-// looked at that are due since. Rows of awaited that somebody else has locked are passed over.
-// Rows of receipts are not: nobody else would come by.
+// fallDue takes rows of awaited that have come due and returns how many. It sets look_at of the
+// rows of receipts that have been due since then, so that pickDue finds them. It skips locked rows
+// of awaited. It waits for locked rows of receipts, because nothing else would set their look_at.
 const fallDue = `
 	with come as (
 	  delete from dispatcher.awaited where ctid = any(array(
@@ -269,13 +275,12 @@ const fallDue = `
 	)
 	select count(*) from come`
 
-// pickDue picks rows that somebody has to look at. Those that somebody else has locked are passed
-// over.
+// pickDue locks and returns the rows whose look_at has come. It skips locked rows.
 const pickDue = `
 	select channel, reference, message_seq from dispatcher.receipts
 	where look_at <= now() order by look_at limit $1 for update skip locked`
 
-// attemptRowNames are of receiptWrites.tries, see queue.
+// attemptRowNames are the parameters from receiptWrites.tries, see queue.
 var attemptRowNames = []string{
 	"seqs", "attempts", "accepted", "references", "states", "causes", "codes", "ats", "freed",
 	"contradicted_ats",
@@ -309,24 +314,23 @@ var updateStatuses = ofDay(`
 	  possible_duplicate)
 	where m.seq = n.seq`)
 
-// flagMessages says that messages may have reached their subscribers twice.
+// flagMessages marks messages that may have reached their subscribers twice.
 var flagMessages = ofDay(`
 	update dispatcher.messages set possible_duplicate = true where seq = any($1)`)
 
-// updateDue writes when somebody has to look at a row again, in microseconds from now; null for
-// never.
+// updateDue sets when rows are due next, in microseconds from now; null for never.
 const updateDue = `
 	update dispatcher.receipts r set due_at = now() + n.wait * interval '1 microsecond',
 	  look_at = now() + n.wait * interval '1 microsecond'
 	from unnest($1::text[], $2::text[], $3::bigint[]) as n(channel, reference, wait)
 	where r.channel = n.channel and r.reference = n.reference`
 
-// dropRows deletes rows of ids that nobody answers for any more.
+// dropRows deletes rows of receipts by their key, see receiptWrites.drop.
 const dropRows = `
 	delete from dispatcher.receipts r using unnest($1::text[], $2::text[]) as n(channel, reference)
 	where r.channel = n.channel and r.reference = n.reference`
 
-// lowerActive gives slots back. active_max sinks with active after it was lowered below it.
+// lowerActive gives slots back. active_max falls with active when it was lowered below active.
 const lowerActive = `
 	with locked as materialized (
 	  select channel from dispatcher.channels where channel = any($1) order by channel for update
@@ -337,7 +341,7 @@ const lowerActive = `
 	from unnest($1::text[], $2::bigint[]) as n(channel, n)
 	where c.channel = n.channel and n.channel in (select channel from locked)`
 
-// dropEarly drops receipts whose message never became known.
+// dropEarly deletes receipts whose message never became known.
 const dropEarly = `
 	with gone as (
 	  delete from dispatcher.receipts where ctid = any(array(

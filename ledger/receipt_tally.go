@@ -8,16 +8,16 @@ import (
 	"dispatcher/provider"
 )
 
-// What the parts of a copy come to together is counted here, without a database.
+// The receipts of a copy are counted here. There is no I/O.
 //
-// An attempt owes receipts: one for each part that was taken or may have been, or one for all where
-// the provider does not tell parts apart. A copy is delivered when all that are owed say so, and
-// not when those are that happened to come: the receipt of one part says nothing about the others.
+// An attempt owes receipts: one for each part that was taken or may have been, or one for the whole
+// where the provider does not report parts. A copy is delivered when all owed receipts say so. It
+// is not enough that those that came say so: a receipt of one part says nothing about the others.
 
-// codeUnsent is that of a copy of which a part certainly was not taken.
+// codeUnsent is the code of a copy of which a part was certainly not taken.
 const codeUnsent = "unsent"
 
-// word is what receipts say.
+// reported is what receipts say.
 type reported struct {
 	state State
 	cause provider.Cause
@@ -25,13 +25,13 @@ type reported struct {
 	at    time.Time
 }
 
-// tally is what is known of the parts of a copy.
+// partCount is what is known of the parts of a copy.
 type partCount struct {
 	parts   []part
-	missing int  // receipts that are owed and for which there is no row
-	awaits  bool // they may come in time
-	cut     bool // a part certainly was not taken, and will not be
-	// nothing is to be told of a part, nor is it missing: no receipts are expected of its attempt
+	missing int  // how many owed receipts have no row
+	awaits  bool // missing receipts may still come in time
+	cut     bool // a part was certainly not taken, and will not be sent
+	// mute: nothing is known of some part and nothing is missing, because no receipts are expected.
 	mute bool
 }
 
@@ -47,8 +47,8 @@ func (t *attemptStatus) tally() partCount {
 	}
 }
 
-// unexpected counts the parts of an attempt of which no receipts are expected: those with a last
-// word count all the same. There is no row for the parts that its settlement named.
+// unexpected counts the parts of an attempt that no receipts are expected for. Final receipts count
+// all the same. The parts that its settlement named have no rows.
 func (t *attemptStatus) unexpected() partCount {
 	owed := t.owed
 	if named := strings.Fields(t.reference); owed == 0 && t.outcome == provider.Accepted.String() {
@@ -73,11 +73,11 @@ func folded(parts []part, owed int) []part {
 	return best(withoutWhole(parts, owed), owed)
 }
 
-// best are as many of the parts as receipts are owed, or as the settlement named. There are more
-// when receipts with our key name parts otherwise than the answer did. Such a receipt is about one
-// of the parts. Where there is one part, or where they tell of as many parts as there are, the
-// better word counts. Else nobody knows which part it is about, and it stands for one that has no
-// last word.
+// best selects as many of the parts as receipts are owed, or as the settlement named. There are
+// more parts when receipts with our key name other ids than the answer did. Each of these is about
+// one of the parts. When there is one part, or when they are at least as many as the parts, the
+// better receipt counts. Otherwise it is not known which part each is about, and it counts for one
+// that is not final.
 func best(parts []part, owed int) []part {
 	others := 0
 	for i := range parts {
@@ -102,9 +102,9 @@ func best(parts []part, owed int) []part {
 	return parts[:owed]
 }
 
-// withoutWhole are parts without the row of a receipt that named none of them. It is about all of
-// an attempt that owes one receipt. Of an attempt that owes several it is about one of them, and
-// nobody knows which: it takes the place of a part of which nothing else is known.
+// withoutWhole removes the row of a receipt that names no part. When the attempt owes one receipt,
+// that receipt is about the whole attempt. When it owes several, it is about one of them, and it is
+// not known which: it counts for a part of which nothing else is known.
 func withoutWhole(parts []part, owed int) []part {
 	at := slices.IndexFunc(parts, func(p part) bool { return p.whole() })
 	if at < 0 || len(parts) == 1 {
@@ -132,8 +132,8 @@ func withoutWhole(parts []part, owed int) []part {
 	return named
 }
 
-// word is what the parts come to: empty while one of them is awaited, and where one without a last
-// word has none to come.
+// word is what the parts come to together. It is empty while one of them is awaited, and when a
+// part that is not final will get no receipt.
 func (c *partCount) word() reported {
 	var all reported
 	silent, undelivered := c.missing > 0 && !c.awaits, false
@@ -171,7 +171,7 @@ func (c *partCount) word() reported {
 	return all
 }
 
-// rank orders what receipts come to.
+// rank orders receipt states.
 func rank(s State) int {
 	switch s {
 	case Delivered:
@@ -185,8 +185,8 @@ func rank(s State) int {
 	return 0
 }
 
-// better reports whether a receipt of one state replaces one of another, as dispatcher.receipt_rank
-// says.
+// better reports whether a receipt of state a replaces one of state b. It is the order of
+// dispatcher.receipt_rank.
 func better(a, b string) bool { return receiptRank(a) > receiptRank(b) }
 
 func receiptRank(state string) int {

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// receiptTx books receipts, or looks at rows that are due, in one transaction.
+// receiptTx books receipts, or handles due rows, in one transaction.
 type receiptTx struct {
 	conn *pgxpool.Conn
 	tell Tell
@@ -24,13 +24,13 @@ type receiptTx struct {
 // rowID is the key of a row of receipts.
 type rowID struct{ channel, reference string }
 
-// wholeRow is the row of a receipt that names an attempt and no reference, while the attempt has
-// none.
+// wholeRow is the row of a receipt that names an attempt and no reference, when the attempt has no
+// reference or several.
 func wholeRow(channel string, seq int64, attempt int) rowID {
 	return rowID{channel, fmt.Sprintf(" %d.%d", seq, attempt)}
 }
 
-// inTx runs work in a transaction, which work has to begin and to commit.
+// inTx calls work with a connection. work begins and commits the transaction itself.
 func (s *Receipts) inTx(ctx context.Context, tell Tell, work func(*receiptTx) error) error {
 	conn, err := s.hot.Acquire(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Receipts) inTx(ctx context.Context, tell Tell, work func(*receiptTx) er
 	return err
 }
 
-// look locks messages and reads them, see lockAttemptRows.
+// look locks messages and reads them into t.statuses, see lockAttemptRows.
 func (t *receiptTx) look(ctx context.Context, seqs []int64) error {
 	if len(seqs) == 0 {
 		return nil
@@ -67,7 +67,8 @@ func (t *receiptTx) look(ctx context.Context, seqs []int64) error {
 	return t.conn.SendBatch(ctx, batch).Close()
 }
 
-// readTries begins the statuses: attempts come first in the order of locks.
+// readTries reads the attempts and creates the statuses. It runs first, because attempts come
+// before messages in the lock order.
 func (t *receiptTx) readTries(rows pgx.Rows) error {
 	var seq int64
 	var a attemptStatus
@@ -87,7 +88,7 @@ func (t *receiptTx) readTries(rows pgx.Rows) error {
 	return err
 }
 
-// readStatuses walks the messages beside the statuses, which are in the same order.
+// readStatuses reads the messages into the statuses. Both are in the same order.
 func (t *receiptTx) readStatuses(plain bool) func(rows pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		next := 0
@@ -113,7 +114,7 @@ func (t *receiptTx) readStatuses(plain bool) func(rows pgx.Rows) error {
 	}
 }
 
-// readParts walks the parts beside the statuses.
+// readParts reads the parts into the attempts of the statuses. Both are in the same order.
 func (t *receiptTx) readParts(rows pgx.Rows) error {
 	var seq int64
 	var number, next int
@@ -141,15 +142,15 @@ func (t *receiptTx) readParts(rows pgx.Rows) error {
 	return err
 }
 
-// finished is what came of a transaction.
+// finished is the result of a transaction.
 type finished struct {
 	closed   int
 	freed    int64
 	oddities []Discrepancy
 }
 
-// counts are how many receipts say delivered of what was not taken, and how many name their attempt
-// otherwise than its answer did.
+// counts returns how many receipts say delivered of an attempt that was denied, and how many carry
+// the key of an attempt but another reference than its answer named.
 func (f *finished) counts() (contradictory, otherID int) {
 	for i := range f.oddities {
 		switch f.oddities[i].Kind {
@@ -163,10 +164,11 @@ func (f *finished) counts() (contradictory, otherID int) {
 	return contradictory, otherID
 }
 
-// finish concludes what was read, writes what changes and commits. With all set each of the picked
-// rows is written, else only those that somebody has to look at again. They are the rows that the
-// transaction has locked: no other may be written once attempts are, for who has one of those
-// locked waits for the attempts. news are the rows that have not been counted before.
+// finish concludes what was read, writes what changes and commits. picked are the rows of receipts
+// that the transaction has locked. With all set it writes when each of them is due next, otherwise
+// only for those that are due again. It writes no other row of receipts once attempts are locked: a
+// transaction that has such a row locked may be waiting for the attempts. news are the rows whose
+// discrepancies have not been counted before.
 func (t *receiptTx) finish(
 	ctx context.Context, picked, news map[rowID]bool, all bool,
 ) (finished, error) {
@@ -174,7 +176,7 @@ func (t *receiptTx) finish(
 	w := t.conclude(picked, news, all)
 	w.queue(batch)
 	if len(picked) == 0 {
-		batch.Queue(replicationBarrier) // what there was to write may have been written before
+		batch.Queue(replicationBarrier) // the rows may have been written before, see there
 	}
 	var tag string
 	batch.Queue("commit").Exec(func(ct pgconn.CommandTag) error {
@@ -190,7 +192,7 @@ func (t *receiptTx) finish(
 	return finished{closed: w.moved, oddities: w.oddities, freed: w.freed()}, nil
 }
 
-// conclude gathers what changes.
+// conclude collects what changes.
 func (t *receiptTx) conclude(picked, news map[rowID]bool, all bool) *receiptWrites {
 	w := &receiptWrites{}
 	for i := range t.statuses {
@@ -243,7 +245,7 @@ func (t *receiptTx) notice(c *Closing) *Notice {
 	return t.tell(c)
 }
 
-// receiptWrites are the changes that receipts bring, column by column.
+// receiptWrites are the changes to write, column by column.
 type receiptWrites struct {
 	tries struct {
 		seq                           []int64
@@ -270,7 +272,7 @@ type receiptWrites struct {
 	oddities []Discrepancy // for the log
 }
 
-// try adds what changes about an attempt.
+// try adds the changes of an attempt.
 func (w *receiptWrites) try(seq int64, t *attemptStatus) {
 	c := &w.tries
 	c.seq, c.number = append(c.seq, seq), append(c.number, int16(t.number))
@@ -287,7 +289,7 @@ func (w *receiptWrites) try(seq int64, t *attemptStatus) {
 	}
 }
 
-// odd notes what a receipt says otherwise than the books do.
+// odd adds the discrepancy of a part, if it has one.
 func (w *receiptWrites) odd(t *attemptStatus, p *part) {
 	kind := DeliveredThoughDenied
 	switch {
@@ -303,7 +305,7 @@ func (w *receiptWrites) odd(t *attemptStatus, p *part) {
 	w.oddities = append(w.oddities, o)
 }
 
-// close adds the new state of a message. The cause is the reason of undelivered.
+// close adds the new state of a message. Its reason is the cause of undelivered.
 func (w *receiptWrites) close(c *Closing) {
 	w.closed.seq, w.closed.state = append(w.closed.seq, c.Seq),
 		append(w.closed.state, string(c.State))
@@ -311,7 +313,7 @@ func (w *receiptWrites) close(c *Closing) {
 		append(w.closed.duplicate, c.PossibleDuplicate)
 }
 
-// look adds when somebody has to look at a part again; 0 is never.
+// look adds when a part is due next; 0 is never.
 func (w *receiptWrites) look(p *part, wait time.Duration) {
 	w.due.channel, w.due.reference = append(w.due.channel, p.channel),
 		append(w.due.reference, p.reference)
@@ -323,8 +325,8 @@ func (w *receiptWrites) look(p *part, wait time.Duration) {
 	w.due.wait = append(w.due.wait, micros)
 }
 
-// drop deletes the row of an id that came with a denial, when its time is over and no receipt has
-// called it delivered.
+// drop deletes the row of an id that was denied, when its time is over and no receipt says
+// delivered.
 func (w *receiptWrites) drop(p *part) {
 	w.dropped.channel, w.dropped.reference = append(w.dropped.channel, p.channel),
 		append(w.dropped.reference, p.reference)
@@ -338,7 +340,7 @@ func (w *receiptWrites) freed() (n int64) {
 	return n
 }
 
-// queue adds the statements, in the order of locks.
+// queue adds the statements, in the lock order.
 func (w *receiptWrites) queue(batch *pgx.Batch) {
 	if c := &w.due; len(c.channel) > 0 {
 		batch.Queue(updateDue, c.channel, c.reference, c.wait)

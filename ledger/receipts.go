@@ -10,51 +10,48 @@ import (
 	"dispatcher/provider"
 )
 
-// Receipts books what providers say later, and what they do not say in time.
+// Receipts books the receipts of providers, and closes messages whose receipts do not come in time.
 type Receipts struct{ *db }
 
-// Receipt is a provider's later word on a part of a message.
+// Receipt is what a provider reports about a part of a message after it accepted the message.
 type Receipt struct {
 	Channel string
 	// Reference is the provider's id of the part; it may be empty when Seq is set.
 	Reference string
-	// Seq and Attempt name the submission when the receipt carries our own key; both are 0 when it
-	// does not. The caller has checked them.
+	// Seq and Attempt name the submission when the receipt carries our key, which the caller has
+	// checked; both are 0 when it does not.
 	Seq     int64
 	Attempt int
 	State   provider.ReceiptState
-	// Cause and Code are stored as they are; both are bounded and show no number and no text.
+	// Cause and Code are stored as they are. Both are bounded and hold no number and no text.
 	Cause provider.Cause
 	Code  string
-	// At is when it arrived, on this machine's clock; the zero time is now.
+	// At is when the receipt arrived, by this machine's clock; the zero time means now.
 	At time.Time
 }
 
-// Received is what became of receipts.
+// Received is the result of Receive.
 type Received struct {
 	ReceiptCounts
-	// Oddities are those that the books and the receipts disagree about: for the log.
+	// Oddities are the receipts that disagree with what is stored, for the log.
 	Oddities []Discrepancy
 }
 
-// ReceiptCounts counts receipts by what became of them. Each counts once.
+// ReceiptCounts counts receipts by their effect. Each receipt is counted once.
 type ReceiptCounts struct {
-	Matched int // those that said something new about a known attempt
-	Early   int // those that are kept because nobody knows their attempt, or not yet
-	// those that changed nothing; also what is pending for an attempt that nobody knows
+	Matched int // said something new about a known attempt
+	Early   int // are kept because their attempt is not known, or not yet
+	// Repeated changed nothing. A pending receipt for an attempt that is not known is one of them.
 	Repeated int
-	// Contradictory are those that cannot be true together with what is booked: an attempt was
-	// delivered that its provider had answered it did not take, or a reference belongs to another
-	// message than the first one that it was known to belong to.
+	// Contradictory contradict what is stored: they say delivered of an attempt that the provider
+	// had denied, or their key names another message than the one their reference belongs to.
 	Contradictory int
-	// OtherID are those that are about an attempt by its key, and name it by another reference than
-	// its answer did.
+	// OtherID carry the key of an attempt, but another reference than its answer named.
 	OtherID int
-	// Freed is how many active slots they gave back.
+	// Freed is how many active slots the receipts gave back.
 	Freed int64
 }
 
-// add sums up.
 func (r *Received) add(more Received) {
 	r.Matched += more.Matched
 	r.Early += more.Early
@@ -65,42 +62,42 @@ func (r *Received) add(more Received) {
 	r.Oddities = append(r.Oddities, more.Oddities...)
 }
 
-// Discrepancy is a receipt that says something else than the books do.
+// Discrepancy is a receipt that disagrees with what is stored.
 type Discrepancy struct {
 	Kind    DiscrepancyKind
 	Channel string
-	// Reference is what the receipt names, and Answered what the provider's answer named; either
-	// may be empty.
+	// Reference is the id in the receipt, Answered the ids in the provider's answer to the submit.
+	// Either may be empty.
 	Reference, Answered string
 }
 
-// DiscrepancyKind says what is odd about a receipt.
+// DiscrepancyKind says how a receipt disagrees with what is stored.
 type DiscrepancyKind uint8
 
-// What may be odd about a receipt.
+// Kinds of discrepancies.
 const (
-	// DeliveredThoughDenied: it says delivered, and the provider had answered that it did not take
-	// the attempt.
+	// DeliveredThoughDenied: the receipt says delivered, and the provider had answered that it did
+	// not take the attempt.
 	DeliveredThoughDenied DiscrepancyKind = iota + 1
-	// ReferenceOfAnother: by its key it is about another message than by its reference.
+	// ReferenceOfAnother: the key and the reference of the receipt name different messages.
 	ReferenceOfAnother
-	// UnderAnotherID: its key names an attempt whose answer named another reference.
+	// UnderAnotherID: the key names an attempt whose answer named another reference.
 	UnderAnotherID
 )
 
-// Swept is what came of looking at what was due.
+// Swept is the result of Overdue.
 type Swept struct {
-	Closed int // messages that came to another state
-	// Contradictory and OtherID are how many receipts turned out to be so when their attempt was
-	// settled, see ReceiptCounts.
+	Closed int // messages whose state changed
+	// Contradictory and OtherID count receipts that came before the settlement of their attempt, see
+	// ReceiptCounts.
 	Contradictory, OtherID int
 	Oddities               []Discrepancy
 }
 
-// Closing is a message that a receipt, or the want of one, brings to a state: Accepted, Delivered,
-// Undelivered or NoReceipt. It has what a status event needs. When a receipt shows that the message
-// may have reached the subscriber twice, and that is all it changes, State is the state that the
-// message has.
+// Closing is a message whose state changes because of a receipt, or because none came. State is
+// Accepted, Delivered, Undelivered or NoReceipt. It is the state that the message already has when
+// the only change is that it may have reached the subscriber twice. Closing holds what a status
+// event needs.
 type Closing struct {
 	Seq               int64
 	ID                string
@@ -112,29 +109,31 @@ type Closing struct {
 	Envelope []byte
 
 	State State
-	// Channel and Attempt are those that the receipts are about, and Reference the provider's ids
-	// of that attempt.
+	// Channel and Attempt are those of the attempt that the receipts are about, and Reference holds
+	// the provider's ids of it, separated by spaces.
 	Channel   string
 	Attempt   int
 	Reference string
-	// Cause and Code are those of the receipt that decided; empty with NoReceipt.
+	// Cause and Code are those of the receipt that set the state; empty with NoReceipt.
 	Cause provider.Cause
 	Code  string
 	// At is when the state was reached, by the database's clock.
 	At time.Time
 }
 
-// Tell composes the status event of a message that a receipt brings to a state, or returns nil for
-// none. It is called while rows are locked: it must be quick and must not use the ledger. When
-// the transaction has to be made again, it is called again.
+// Tell composes the status event of a message whose state changes, or returns nil for none. It is
+// called while rows are locked: it must be quick and must not use the ledger. It is called again
+// when the transaction is repeated.
 type Tell func(*Closing) *Notice
 
-// Overdue looks at up to limit parts of messages that somebody has to look at: those that no
-// receipt came for in time, whose messages become NoReceipt; those whose receipt came before their
-// settlement, which have been due since then; and those whose attempt had not been answered when a
-// receipt with our key came. It returns what came of them. A settlement whose receipts fall due
-// counts as a part, also when all of them have come. What somebody else has locked to look at is
-// passed over, so that any number of instances may call it.
+// Overdue handles up to limit parts of messages that have come due:
+//
+//   - parts without a receipt in time, whose messages become NoReceipt;
+//   - parts whose receipt came before the settlement of their attempt, due at once;
+//   - parts that a receipt with our key made while their attempt had no answer.
+//
+// A row of awaited that has come due counts as a part, even when all its receipts have come. Rows
+// that another transaction has locked are skipped, so any number of instances may call Overdue.
 func (s *Receipts) Overdue(ctx context.Context, limit int, tell Tell) (swept Swept, err error) {
 	for more := true; more && limit > 0; {
 		var done finished
@@ -156,12 +155,13 @@ func (s *Receipts) Overdue(ctx context.Context, limit int, tell Tell) (swept Swe
 	return swept, nil
 }
 
-// awaitedBatch is how many rows of awaited one transaction takes. Each names the messages of one
-// settlement, so it reads some thousand rows at most, nearly all of which have their receipt.
+// awaitedBatch is how many rows of awaited one transaction takes. Each row names the messages of
+// one settlement, so the transaction reads a few thousand rows of receipts, nearly all of which
+// have their receipt.
 const awaitedBatch = 10
 
-// overdue looks at one batch. It returns how many rows of awaited it took, and how many parts it
-// looked at.
+// overdue handles one batch. took is how many rows of awaited it took, looked how many parts it
+// handled.
 func (t *receiptTx) overdue(
 	ctx context.Context, limit int,
 ) (took, looked int, done finished, err error) {
@@ -193,9 +193,9 @@ func (t *receiptTx) overdue(
 // dropReceiptsBatch is how many receipts one transaction drops.
 const dropReceiptsBatch = 5000
 
-// Drop drops receipts whose message has not become known for so long: forged ones, those of
-// messages that somebody else sent, and those of attempts that were settled without expecting any.
-// It works in batches of a few milliseconds and returns how many it dropped, also with an error.
+// Drop deletes receipts that have had no known message for longer than older: forged ones, those of
+// messages that another system sent, and those of attempts that were settled without expecting any.
+// It works in batches of a few milliseconds. It returns how many it deleted, also with an error.
 func (s *Receipts) Drop(ctx context.Context, older time.Duration) (dropped int64, err error) {
 	for n := int64(dropReceiptsBatch); n == dropReceiptsBatch; dropped += n {
 		if err := s.reports.QueryRow(ctx, dropEarly, older, dropReceiptsBatch).

@@ -11,24 +11,26 @@ import (
 	"dispatcher/provider"
 )
 
-// maxReference bounds a reference in bytes. Receipts for longer ones are neither expected nor kept.
+// maxReference bounds a reference, in bytes. Receipts for longer ones are neither expected nor
+// kept.
 const maxReference = provider.MaxReference
 
-// receiveBatch is how many receipts one transaction books, and how many due rows one looks at.
+// receiveBatch is how many receipts one transaction books, and how many due rows one handles.
 const receiveBatch = 500
 
-// Receive books receipts, in transactions of 500 that take three round trips each: to merge them
-// into their rows, to lock and read the messages that these are about, of whichever days, and to
-// write what follows. One more looks for attempts that receipts name by our key, and one for the
-// messages of receipts that changed no row. Whatever their order and however often they come, they
-// have the same effect: see conclude. A receipt is kept when no attempt is known that it is about,
-// and finds its attempt when that is settled; see Overdue for what follows then. A receipt with Seq
-// whose attempt is unknown makes that accepted. One that says delivered of an attempt that was not
-// taken makes the message delivered, and not the attempt, see ReceiptCounts. The first last word
-// about any part of a message gives the active slot back that its attempt holds until then.
+// Receive books receipts, in transactions of up to 500 that take three round trips each: merge them
+// into their rows; lock and read the messages that they are about, of any day; write what follows.
+// One more round trip is needed when receipts name attempts by our key, and one more when receipts
+// changed no row, to find their messages.
 //
-// To receive again what was received has no effect, so a call that failed is simply repeated; what
-// it returns with the error was done.
+// Order and repetition of receipts make no difference: see conclude. A receipt whose attempt is not
+// known is kept, and takes effect after the attempt is settled, see Overdue. A receipt with Seq
+// makes an unknown attempt accepted. One that says delivered of a denied attempt makes the message
+// delivered, not the attempt, see ReceiptCounts. The first final receipt of any part releases the
+// active slot that its attempt holds until then.
+//
+// Receiving the same receipts again has no effect, so the caller repeats a call that failed. What
+// it returns together with an error was done.
 func (s *Receipts) Receive(ctx context.Context, receipts []Receipt, tell Tell) (Received, error) {
 	var all Received
 	for chunk := range slices.Chunk(receipts, receiveBatch) {
@@ -44,8 +46,8 @@ func (s *Receipts) Receive(ctx context.Context, receipts []Receipt, tell Tell) (
 	return all, nil
 }
 
-// WithKey are those of the messages that a receipt with our key is about, under an attempt
-// that nobody has answered: it was taken, and the next look at the receipt says so.
+// WithKey returns those of the messages that have a receipt with our key for an attempt without an
+// answer. The receipt proves that the attempt was taken; Overdue will make it accepted.
 func (s *Receipts) WithKey(ctx context.Context, seqs []int64) ([]int64, error) {
 	r, err := s.hot.Query(ctx, `
 		select distinct a.message_seq from dispatcher.attempts a
@@ -130,9 +132,10 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 	return got, nil
 }
 
-// fold merges the receipts of a batch that name the same part alike: the best is kept, of equal
-// ones the first. It leaves out what no settlement can ever name. Those that name a part by
-// different keys stay apart, because mergeReceipts knows which of them are right.
+// fold merges the receipts of a batch that name the same part in the same way: the best one is
+// kept, and the first of equal ones. It leaves out receipts that no settlement can ever name.
+// Receipts that name a part by different keys stay apart, because mergeReceipts decides which of
+// them are right.
 func fold(receipts []Receipt) []Receipt {
 	type name struct {
 		rowID
@@ -166,8 +169,8 @@ func fold(receipts []Receipt) []Receipt {
 }
 
 // receiptArrays are receipts column by column. known is the message that a receipt names by our
-// key, 0 when there is none; first and attempt are the attempt that the first receipt of the batch
-// names which is about the same part and has a key, see share.
+// key, 0 for none. first and attempt are the attempt named by the first receipt of the batch that
+// is about the same part and has a key, see share.
 type receiptArrays struct {
 	channel, reference, state, cause, code []string
 	seq, known, first, ago                 []int64
@@ -197,7 +200,7 @@ func newReceiptArrays(receipts []Receipt) *receiptArrays {
 	return a
 }
 
-// findNamed looks for the attempts that receipts name by our key, if any does.
+// findNamed finds the attempts that receipts name by our key.
 func (t *receiptTx) findNamed(ctx context.Context, a *receiptArrays) error {
 	var at []int
 	var seq []int64
@@ -231,7 +234,7 @@ func (t *receiptTx) findNamed(ctx context.Context, a *receiptArrays) error {
 	return err
 }
 
-// share gives all receipts about a part the attempt that the first of them names by our key.
+// share sets, for all receipts about a part, the attempt that the first of them names by our key.
 func (a *receiptArrays) share() {
 	first := map[rowID]int{}
 	for i, seq := range a.known {
@@ -254,8 +257,9 @@ func (a *receiptArrays) arguments() []any {
 	}
 }
 
-// decisive are the messages of those receipts that can change more than their own row: those that
-// they name, and those of the rows that changed, which are given. unchanged are the other rows.
+// decisive returns the messages of receipts that can change more than their own row: those that the
+// receipts name by key, and those of the rows that changed, which are given. unchanged are the rows
+// of the other receipts.
 func (a *receiptArrays) decisive(
 	receipts []Receipt, changed map[rowID]int64,
 ) (seqs []int64, unchanged rowIDs) {

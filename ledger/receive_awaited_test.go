@@ -14,8 +14,8 @@ import (
 	"dispatcher/provider"
 )
 
-// awaiting settles n messages one by one, each of which expects two receipts, and lets their time
-// be over. Some have had one or both of them.
+// awaiting settles n messages one by one, each of which expects two receipts, and makes their time
+// be over. Some have had one or both receipts.
 func awaiting(t *testing.T, l *ledger.Ledger, db *pgx.Conn, n int) (open int) {
 	t.Helper()
 	for i, m := range claimAll(t, l, batch("m", n), "a").Messages {
@@ -37,8 +37,8 @@ func awaiting(t *testing.T, l *ledger.Ledger, db *pgx.Conn, n int) (open int) {
 	return open
 }
 
-// TestAllSettlementsWhoseTimeIsOverAreSweptAtOnce also when they are more than one transaction
-// takes, and when those that come first have nothing left to look at.
+// TestAllSettlementsWhoseTimeIsOverAreSweptAtOnce, also when there are more than one transaction
+// takes, and when the first ones have all their receipts.
 func TestAllSettlementsWhoseTimeIsOverAreSweptAtOnce(t *testing.T) {
 	t.Parallel()
 	r := lend(t)
@@ -57,8 +57,8 @@ func TestAllSettlementsWhoseTimeIsOverAreSweptAtOnce(t *testing.T) {
 	}
 }
 
-// TestInstancesSweepWhatIsAwaitedTogether while receipts come: each message ends, and is told of
-// once.
+// TestInstancesSweepWhatIsAwaitedTogether while receipts come: each message ends, with one status
+// event.
 func TestInstancesSweepWhatIsAwaitedTogether(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -112,8 +112,8 @@ func TestInstancesSweepWhatIsAwaitedTogether(t *testing.T) {
 	}
 }
 
-// TestASweepWaitsForARowThatIsLocked by a receipt which then changes nothing: nobody else would
-// come by.
+// TestASweepWaitsForARowThatIsLocked by a receipt which then changes nothing, because no later call
+// would find the row.
 func TestASweepWaitsForARowThatIsLocked(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -134,8 +134,8 @@ func TestASweepWaitsForARowThatIsLocked(t *testing.T) {
 	}
 }
 
-// TestATimeThatBeginsAnewIsWaitedFor: a row of an id that came with a lost answer becomes that of
-// an accepted one, which is awaited for longer.
+// TestATimeThatBeginsAnewIsWaitedFor: the row of an id from an attempt without an answer becomes
+// that of an accepted attempt, which is awaited for longer.
 func TestATimeThatBeginsAnewIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)

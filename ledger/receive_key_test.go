@@ -82,8 +82,8 @@ func TestAReceiptWithOurKeyProvesThatAnUnknownAttemptWasTaken(t *testing.T) {
 	}
 }
 
-// The provider is quicker than its own answer, which then never comes: whoever looks next finds
-// both.
+// The receipt comes before the attempt is settled as unknown, and no answer comes. The next call of
+// Overdue finds both.
 func TestAReceiptWithOurKeyWaitsForTheSettlement(t *testing.T) {
 	t.Parallel()
 	for name, settle := range map[string]func(ledger.Message) []ledger.Settlement{
@@ -143,7 +143,7 @@ func TestAKeyOfAnotherChannelOrAttemptProvesNothing(t *testing.T) {
 	}
 }
 
-// A message that is about to be sent once more is not, when a receipt says what became of it.
+// A message that waits to be resent is not sent again when a receipt tells its outcome.
 func TestAReceiptStopsAResendThatHasNotBegun(t *testing.T) {
 	t.Parallel()
 	for _, state := range []provider.ReceiptState{
@@ -173,8 +173,8 @@ func TestAReceiptStopsAResendThatHasNotBegun(t *testing.T) {
 	}
 }
 
-// TestALateAnswerStopsAResendThatHasNotBegun, also one to an attempt that was repeated under its
-// key.
+// TestALateAnswerStopsAResendThatHasNotBegun, also a late answer to an attempt that was repeated
+// under its key.
 func TestALateAnswerStopsAResendThatHasNotBegun(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -198,7 +198,7 @@ func TestALateAnswerStopsAResendThatHasNotBegun(t *testing.T) {
 	}
 }
 
-// resent settles attempt 1 as unknown and has attempt 2 claimed.
+// resent settles attempt 1 as unknown and claims attempt 2.
 func resent(t *testing.T, l *ledger.Ledger, m ledger.Message) ledger.Message {
 	t.Helper()
 	resend := unknown(m)
@@ -212,8 +212,8 @@ func resent(t *testing.T, l *ledger.Ledger, m ledger.Message) ledger.Message {
 	return m
 }
 
-// The truth about the first attempt comes while the second is under way. Whichever copy arrives,
-// the message did.
+// The outcome of the first attempt becomes known while the second is in flight. The message is
+// delivered when either copy is.
 func TestEitherCopyOfAResentMessageMayBeDelivered(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -253,8 +253,8 @@ func TestEitherCopyOfAResentMessageMayBeDelivered(t *testing.T) {
 	}
 }
 
-// Nobody answers the second attempt; the first one was delivered, as it turns out while the second
-// is under way.
+// The second attempt gets no answer. While it is in flight a receipt says that the first one was
+// delivered.
 func TestADeliveredFirstCopyOutweighsAnUnknownSecond(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -270,7 +270,7 @@ func TestADeliveredFirstCopyOutweighsAnUnknownSecond(t *testing.T) {
 	}
 }
 
-// The parts of a message that were taken by earlier attempts belong to what the last one sent.
+// Parts that earlier attempts got accepted belong to the copy of the last attempt.
 func TestPartsOfEarlierAttemptsCount(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -298,7 +298,7 @@ func TestPartsOfEarlierAttemptsCount(t *testing.T) {
 	}
 }
 
-// An answer that comes after the receipt which stood in for it adds what the receipt did not know.
+// A late answer, after the receipt that proved the attempt, adds what the receipt did not say.
 func TestASettlementAfterItsReceiptChangesNoState(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -313,7 +313,7 @@ func TestASettlementAfterItsReceiptChangesNoState(t *testing.T) {
 	}
 }
 
-// The provider says that it is under way before it would have answered, and nothing after that.
+// The provider sends a pending receipt in place of an answer, and no final one.
 func TestAPendingReceiptWithOurKeyIsNotTheLastOne(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -332,7 +332,7 @@ func TestAPendingReceiptWithOurKeyIsNotTheLastOne(t *testing.T) {
 	}
 }
 
-// dueNow lets four days pass, and has somebody look at all rows that are due at any time.
+// dueNow makes four days pass: all rows that are ever due are due.
 const dueNow = `with a as (update dispatcher.awaited set due_at = now()),
 	u as (update dispatcher.receipts set due_at = now(),
 	  look_at = case when look_at is not null then now() end where due_at is not null
@@ -341,8 +341,8 @@ const dueNow = `with a as (update dispatcher.awaited set due_at = now()),
 	where settled_at is not null)
 	select count(*)::text from u`
 
-// TestLateTruthsFromBothSidesContend: ambiguities about submits, their late answers and the
-// receipts that prove them taken are written at the same time.
+// TestLateTruthsFromBothSidesContend: ambiguities, late answers, and receipts that prove the
+// attempts are written at the same time.
 func TestLateTruthsFromBothSidesContend(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -390,8 +390,8 @@ func TestLateTruthsFromBothSidesContend(t *testing.T) {
 	}
 }
 
-// A provider that gives no id can be matched by our key alone. Without one its messages do not stay
-// open for ever.
+// The messages of a provider that gives no id can be matched by our key alone. Without a key in the
+// receipts they do not stay open for ever.
 func TestAcceptedWithoutReference(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -433,8 +433,8 @@ func TestAcceptedWithoutReference(t *testing.T) {
 	}
 }
 
-// TestARepeatedReceiptLooksAtItsMessage also when it changes no row: nobody has looked since the
-// settlement.
+// TestARepeatedReceiptLooksAtItsMessage even when it changes no row, because the message may not
+// have been concluded since the settlement.
 func TestARepeatedReceiptLooksAtItsMessage(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -450,8 +450,9 @@ func TestARepeatedReceiptLooksAtItsMessage(t *testing.T) {
 	}
 }
 
-// TestAKeyOfAnotherMessageSpoilsNoReceipt: it contradicts the reference, whether or not there is
-// such an attempt, and what comes with it without a key counts.
+// TestAKeyOfAnotherMessageSpoilsNoReceipt: a receipt with such a key contradicts its reference,
+// whether or not the attempt exists. A receipt for that reference without a key, in the same batch,
+// counts.
 func TestAKeyOfAnotherMessageSpoilsNoReceipt(t *testing.T) {
 	t.Parallel()
 	r := lend(t)

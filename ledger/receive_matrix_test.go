@@ -9,7 +9,7 @@ import (
 	"dispatcher/provider"
 )
 
-// fallback settles attempt 1 in a way that the message goes on from, and has attempt 2 claimed.
+// fallback settles attempt 1 so that the message goes on, and claims attempt 2.
 func fallback(
 	t *testing.T, l *ledger.Ledger, m ledger.Message, outcome provider.Outcome,
 ) ledger.Message {
@@ -29,7 +29,8 @@ func fallback(
 	return m
 }
 
-// chronicle is the state of the message, what each attempt came to, and everything that was told.
+// chronicle is a short text of the message's state, the outcome of each attempt, and all status
+// events.
 const chronicle = `select concat_ws(' | ', m.state,
 	(select string_agg(concat_ws(' ', a.outcome, a.receipt_state), ', ' order by a.attempt)
 	from dispatcher.attempts a where a.message_seq = m.seq),
@@ -37,9 +38,9 @@ const chronicle = `select concat_ws(' | ', m.state,
 	from dispatcher.outbox o, unnest(o."values") v))
 	from dispatcher.message_states m where m.id = 'm'`
 
-// TestAReceiptOfAnEarlierAttemptBesideTheFallback is every receipt for a first attempt, by
-// reference or by key, beside a second attempt that is accepted and delivered: before that is
-// settled, before its receipt, and after it.
+// TestAReceiptOfAnEarlierAttemptBesideTheFallback tries every receipt for a first attempt, by
+// reference or by key. The second attempt is accepted and delivered. The receipt comes before the
+// second attempt is settled, before its receipt, and after it.
 func TestAReceiptOfAnEarlierAttemptBesideTheFallback(t *testing.T) {
 	t.Parallel()
 	outcomes := []provider.Outcome{provider.Refused, provider.Throttled, provider.Unknown}
@@ -142,8 +143,8 @@ func besideFallback(
 	}
 }
 
-// TestReceiptsOfTheOnlyAttempt is every receipt for one attempt of each outcome, before and after
-// its settlement.
+// TestReceiptsOfTheOnlyAttempt tries every receipt for one attempt of each outcome, before and
+// after its settlement.
 func TestReceiptsOfTheOnlyAttempt(t *testing.T) {
 	t.Parallel()
 	final := map[provider.Outcome]ledger.State{
@@ -228,7 +229,8 @@ func onlyAttempt(
 	}
 }
 
-// TestPartsThatWereTakenBeforeARefusalStayCounted: what a key adds to them is not.
+// TestPartsThatWereTakenBeforeARefusalStayCounted: parts that only a receipt with our key names do
+// not count.
 func TestPartsThatWereTakenBeforeARefusalStayCounted(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -254,8 +256,8 @@ func TestPartsThatWereTakenBeforeARefusalStayCounted(t *testing.T) {
 	}
 }
 
-// TestAReferenceOfOneMessageWithTheKeyOfAnother: the key cannot be forged, the reference may be a
-// mistake. Neither is believed alone.
+// TestAReferenceOfOneMessageWithTheKeyOfAnother: the key cannot be forged, but the reference may be
+// a mistake. Such a receipt changes neither message.
 func TestAReferenceOfOneMessageWithTheKeyOfAnother(t *testing.T) {
 	t.Parallel()
 	for _, state := range []provider.ReceiptState{
@@ -298,7 +300,7 @@ func TestAReferenceOfOneMessageWithTheKeyOfAnother(t *testing.T) {
 	}
 }
 
-// TestWhatIsPendingForNobodyIsNotKept: a call that says no more than that is not always signed, and
+// TestWhatIsPendingForNobodyIsNotKept: a webhook with a pending receipt is not always signed, and
 // whoever captured one can repeat it.
 func TestWhatIsPendingForNobodyIsNotKept(t *testing.T) {
 	t.Parallel()
@@ -326,8 +328,7 @@ func TestWhatIsPendingForNobodyIsNotKept(t *testing.T) {
 	}
 }
 
-// TestAKeyFindsTheMessageOfAnEarlyReceipt: a receipt without a key is there already, whatever
-// either says.
+// TestAKeyFindsTheMessageOfAnEarlyReceipt: a receipt without a key came first, of any state.
 func TestAKeyFindsTheMessageOfAnEarlyReceipt(t *testing.T) {
 	t.Parallel()
 	for _, early := range []provider.ReceiptState{provider.Undelivered, provider.Delivered} {

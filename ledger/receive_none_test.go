@@ -8,9 +8,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestWhereNoReceiptsAreExpectedNoneIsMissing: a channel that gives no receipts has said all with
-// its answer, however late that was, and whatever its receipts say under our key before the last
-// word, which it need not say.
+// TestWhereNoReceiptsAreExpectedNoneIsMissing: on a channel without receipts the answer is the last
+// message, however late it came. This stays so when receipts with our key come that are not final.
 func TestWhereNoReceiptsAreExpectedNoneIsMissing(t *testing.T) {
 	t.Parallel()
 	type deed func(*testing.T, *ledger.Ledger, ledger.Message)
@@ -132,8 +131,8 @@ func TestWhereNoReceiptsAreExpectedNoneIsMissing(t *testing.T) {
 	}
 }
 
-// TestAProofIsAwaitedWhereNothingWasSaidOfReceipts: whoever settled the attempt did not know the
-// channel.
+// TestAProofIsAwaitedWhereNothingWasSaidOfReceipts: the instance that settled the attempt did not
+// know whether the channel gives receipts.
 func TestAProofIsAwaitedWhereNothingWasSaidOfReceipts(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)

@@ -8,8 +8,7 @@ import (
 	"dispatcher/provider"
 )
 
-// unanswered settles the attempt of a message of three parts that nobody answered for, but for
-// those in references.
+// unanswered settles the attempt of a message of three parts as unknown, with the given references.
 func unanswered(m ledger.Message, references string) ledger.Settlement {
 	s := unknown(m)
 	s.Segments, s.PriceMicros, s.Receipts, s.Reference, s.Await = 3, 84_000, 3, references,
@@ -22,7 +21,7 @@ const parts = `select concat_ws(' ', m.state, a.outcome, a.receipt_state,
 	from dispatcher.message_states m join dispatcher.attempts a on a.message_seq = m.seq
 	  and a.attempt = 1`
 
-// TestTheReceiptOfOnePartIsNoDelivery: all parts of a submission carry one key.
+// TestTheReceiptOfOnePartIsNoDelivery: all parts of a submission carry the same key.
 func TestTheReceiptOfOnePartIsNoDelivery(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -110,8 +109,8 @@ func TestTheReceiptOfOnePartIsNoDelivery(t *testing.T) {
 	}
 }
 
-// TestAPartThatNeverLeftKeepsTheOthersFromBeingADelivery: two of three parts were submitted, and
-// nobody answered.
+// TestAPartThatNeverLeftKeepsTheOthersFromBeingADelivery: two of three parts were submitted,
+// without an answer.
 func TestAPartThatNeverLeftKeepsTheOthersFromBeingADelivery(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -131,8 +130,8 @@ func TestAPartThatNeverLeftKeepsTheOthersFromBeingADelivery(t *testing.T) {
 	}
 }
 
-// TestALateAnswerIsAReceiptThatIsPending: what the provider answers after nobody waited any more
-// names the id of a part. It proves that the part was taken, and later receipts by that id find it.
+// TestALateAnswerIsAReceiptThatIsPending: an answer after the timeout names the id of a part. It
+// proves that the part was accepted, and later receipts with that id match it.
 func TestALateAnswerIsAReceiptThatIsPending(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -168,7 +167,7 @@ func TestALateAnswerIsAReceiptThatIsPending(t *testing.T) {
 	}
 }
 
-// TestALateAnswerBeforeItsSettlement: it came between the timeout and the settlement.
+// TestALateAnswerBeforeItsSettlement comes between the timeout and the settlement.
 func TestALateAnswerBeforeItsSettlement(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -206,8 +205,8 @@ func TestAReceiptWithoutIDIsNotAboutAllPartsThatWereNamed(t *testing.T) {
 	}
 }
 
-// TestALateAnswerToTheWholeCorrectsTheExpectedReceipts: nobody knew that the provider gives one id
-// for all parts. Neither order of the answer and the receipt matters.
+// TestALateAnswerToTheWholeCorrectsTheExpectedReceipts: only the late answer shows that the
+// provider gives one id for all parts. The order of answer and receipt makes no difference.
 func TestALateAnswerToTheWholeCorrectsTheExpectedReceipts(t *testing.T) {
 	t.Parallel()
 	for _, proved := range []bool{false, true} {
@@ -229,7 +228,8 @@ func TestALateAnswerToTheWholeCorrectsTheExpectedReceipts(t *testing.T) {
 	}
 }
 
-// TestAVerdictThatAReceiptHasProvedWrongIsNotWrittenDown: the operator looked before it came.
+// TestAVerdictThatAReceiptHasProvedWrongIsNotWrittenDown: the receipt came after the operator had
+// read the ambiguity.
 func TestAVerdictThatAReceiptHasProvedWrongIsNotWrittenDown(t *testing.T) {
 	t.Parallel()
 	l, m, see := openAmbiguity(t, ledger.AwaitReceipt)

@@ -17,11 +17,11 @@ import (
 	"dispatcher/provider"
 )
 
-// deed is one thing that happens to a message: it is settled, a receipt comes, somebody looks at
-// what is due, or an operator says what became of a submission that nobody answered.
+// deed is one event of a message: a settlement, a receipt, a call of Overdue, or an operator's
+// resolution of an ambiguity.
 type deed struct {
-	// settle, receipt, look, verdict; time: that of all receipts ends, if nobody knows by then
-	// whether the message was taken
+	// kind is settle, receipt, look (Overdue), verdict, or time: the time of all receipts ends, if the
+	// message is unknown by then.
 	kind    string
 	part    int  // that a receipt is about, or whose id the operator names; -1 for none
 	keyed   bool // the receipt carries our key
@@ -37,15 +37,14 @@ const (
 	unsent   = "unsent"   // certainly not taken
 )
 
-// lastWords are the states of receipts after which nothing more is to come.
+// lastWords are the final states of receipts.
 var lastWords = []provider.ReceiptState{provider.Delivered, provider.Undelivered}
 
-// life is a message of several parts, what its provider answered about each of them, and what
-// happens.
+// life is a message of several parts, the provider's answers to each of them, and the events.
 type life struct {
 	answers []string
 	deeds   []deed
-	// the time of the parts that were answered for ends before anybody tells of the others
+	// rests: the time of the parts with an answer ends before anything is known of the others.
 	rests   bool
 	expired bool // in the end the time of all receipts is over
 	mute    bool // no receipts are expected
@@ -54,8 +53,7 @@ type life struct {
 // known reports whether the provider answered that it took the message.
 func (l *life) known() bool { return !slices.Contains(l.answers, silent) }
 
-// drawLife draws answers of which a settlement comes that is accepted or unknown, and deeds in any
-// order.
+// drawLife draws answers that lead to an accepted or unknown settlement, and events in any order.
 func drawLife(t *rapid.T) life {
 	l := life{expired: rapid.Bool().Draw(t, "expired"), rests: rapid.IntRange(0, 3).Draw(t,
 		"rests") == 0}
@@ -82,8 +80,8 @@ func drawLife(t *rapid.T) life {
 	return l
 }
 
-// deeds are a settlement, any number of receipts for the parts that left, verdicts and looks, in
-// any order and with repetitions.
+// deeds are a settlement, any number of receipts for the parts that were sent, resolutions and
+// calls of Overdue, in any order and with repetitions.
 func deeds(t *rapid.T, l *life) []deed {
 	var left []int
 	for i, answer := range l.answers {
@@ -128,21 +126,24 @@ func deeds(t *rapid.T, l *life) []deed {
 	return append(first, rapid.Permutation(all).Draw(t, "order")...)
 }
 
-// resolved is what the operator's verdicts came to: the last one that was not refused because
-// something else was known already.
+// resolveAmbiguity is the last resolution of the operator that took effect.
 type resolveAmbiguity struct {
 	verdict ledger.ResolvedAs
 	part    int // whose id was named; -1 for none
 }
 
-// model is what all of it comes to, by the words of the design: a message is taken if its provider
-// or an operator says so, or a receipt with our key about a part that had no answer. For each part
-// pending < undelivered < delivered; a receipt without our key counts for a part whose id is known;
-// they are waited for from the proof on, however long nobody knew. Where none are expected nobody
-// knows any id but by our key, and none is ever missing. All parts delivered is delivered, all with
-// their last word and one of them not, or never sent, is undelivered, else it is not known. Of what
-// was not taken nothing is said, but when receipts with our key, or by the ids that those told,
-// call all of it delivered, so was the message.
+// model is the expected result:
+//
+//   - A message was accepted if its provider or an operator says so, or a receipt with our key
+//     about a part that had no answer.
+//   - For each part pending < undelivered < delivered. A receipt without our key counts for a part
+//     whose id is known.
+//   - Receipts are awaited from the proof on, however long the attempt was unknown. Where none are
+//     expected, ids are known only from receipts with our key, and none is ever missing.
+//   - The message is delivered when all parts are. It is undelivered when all parts are final or
+//     were never sent, and not all are delivered. Else it has no receipt yet.
+//   - Receipts of a denied message change nothing, unless receipts with our key, or by the ids in
+//     those, say that all of it was delivered: then the message is delivered.
 func model(l *life, said resolveAmbiguity) (state, attempt string) {
 	proved := l.known()
 	best, named := make([]provider.ReceiptState, len(l.answers)), make([]bool, len(l.answers))
@@ -185,7 +186,7 @@ func model(l *life, said resolveAmbiguity) (state, attempt string) {
 	return "delivered", "delivered"
 }
 
-// settlement is what the dispatcher makes of the answers.
+// settlement is what the dispatcher settles for the answers.
 func (l *life) settlement(m ledger.Message, names []string) ledger.Settlement {
 	s := expecting(m, "")[0]
 	var ids []string
@@ -217,7 +218,7 @@ func (l *life) settlement(m ledger.Message, names []string) ledger.Settlement {
 	return s
 }
 
-// rule passes a verdict, and reports whether it was one to pass.
+// rule resolves the ambiguity, and reports whether there was one to resolve.
 func (l *life) rule(
 	t *testing.T, on *ledger.Ledger, m ledger.Message, names []string, d *deed,
 ) bool {
@@ -251,7 +252,7 @@ func (l *life) rule(
 	return resolve(t, on, j)
 }
 
-// fixedLives once ended otherwise than they should.
+// fixedLives once had a wrong result.
 var fixedLives = []life{
 	{ // an operator says that it was not taken, and then our key proves that it was delivered
 		answers: []string{silent}, mute: true,
@@ -268,12 +269,12 @@ type failing interface {
 	Fatalf(format string, args ...any)
 }
 
-// TestAnyOrderOfSettlementAndReceiptsComesToTheSame: early, late, repeated, contradictory, for
-// parts that were answered for and for such that nobody answered for, with and without our key,
-// beside the verdicts of operators, and by two instances in turns. Each state is told once, in an
-// order that goes forward only, and the slot is free once there is a last word. As long as a
-// message is accepted somebody is going to look at it, also if the time of its parts ended before
-// anybody knew of the rest, and nobody if no receipts are expected.
+// TestAnyOrderOfSettlementAndReceiptsComesToTheSame: receipts are early, late, repeated or
+// contradictory, for parts with and without an answer, with and without our key, together with
+// resolutions by operators, and handled by two instances in turns. Each state is told once, states
+// only advance, and the slot is free once a receipt is final. While the message is accepted some
+// row is due, also if the time of its parts ended while other parts were unknown, but none if no
+// receipts are expected.
 func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -329,7 +330,7 @@ func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 		}
 		state, attempt := model(&l, said)
 		check(rt, t, db, m, &l, state, attempt)
-		// What is settled once more, received once more and looked at once more changes nothing.
+		// Settling, receiving and handling everything again changes nothing.
 		settleAll(t, ledgers[1], s)
 		for i := range l.deeds {
 			if d := &l.deeds[i]; d.kind == "receipt" {
@@ -347,13 +348,13 @@ func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 	tier.Check(t, func(rt *rapid.T) { live(rt, drawLife(rt)) })
 }
 
-// lookSoon lets the rows be due that are to be looked at within seconds.
+// lookSoon makes the rows due that are due within seconds.
 func lookSoon(t testing.TB, db *pgx.Conn) {
 	t.Helper()
 	execute(t, db, soonDue)
 }
 
-// lateForAll lets four days pass, longer than receipts are awaited, and has somebody look.
+// lateForAll makes four days pass, longer than receipts are awaited, and calls Overdue.
 func lateForAll(t *testing.T, db *pgx.Conn, l *ledger.Ledger) {
 	t.Helper()
 	execute(t, db, `update dispatcher.attempts set settled_at = settled_at - interval '4 days'`)

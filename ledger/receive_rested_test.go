@@ -9,9 +9,8 @@ import (
 	"dispatcher/provider"
 )
 
-// rested settles the attempt of a message of two parts that nobody answered for, but for r1, under
-// an ambiguity. The time of r1 ends while nobody knows whether the message was taken, so that
-// nobody is going to look at its row.
+// rested settles an attempt of a message of two parts as unknown, with reference r1, and opens an
+// ambiguity. The time of r1 ends while the attempt is unknown, so its row is not due any more.
 func rested(t *testing.T) (*ledger.Ledger, ledger.Message, func(string) string) {
 	t.Helper()
 	l, m, see := one(t)
@@ -36,8 +35,8 @@ func rest(t *testing.T, l *ledger.Ledger, m ledger.Message, see func(string) str
 	}
 }
 
-// TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew, and not for ever: whichever way it turns out
-// that it was taken, somebody looks at it again when its time is over once more.
+// TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew, and not for ever: however it becomes known
+// that the attempt was accepted, the message ends when its time is over again.
 func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 	t.Parallel()
 	late := func(references string, receipts int) func(*testing.T, *ledger.Ledger, ledger.Message) {
@@ -126,10 +125,10 @@ func TestAnAttemptThatIsProvedAfterItsTimeIsAwaitedAnew(t *testing.T) {
 	}
 }
 
-// TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem: the provider gave an id with an answer that says
-// nothing. For how long receipts are awaited is kept with the attempt, and its parts count once an
-// operator knows that it was taken, those that nobody told of and those whose last word came
-// before.
+// TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem: the answer had an id and did not say whether the
+// message was accepted. The attempt stores how long its receipts are awaited. When an operator
+// resolves it as taken, its parts count: those without a receipt, and those whose final receipt
+// came before.
 func TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem(t *testing.T) {
 	t.Parallel()
 	for want, given := range map[string][]ledger.Receipt{"no_receipt": nil, "delivered": {
@@ -169,8 +168,8 @@ func TestAVerdictOnWhatNamedAllOfItsPartsAwaitsThem(t *testing.T) {
 	}
 }
 
-// TestAStandInThatRestedIsLookedAtAgain: it is the row of a reference that another message waits
-// under.
+// TestAStandInThatRestedIsLookedAtAgain: a stand-in is the row of a part whose reference belongs to
+// another message.
 func TestAStandInThatRestedIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -191,9 +190,9 @@ func TestAStandInThatRestedIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// TestWhoHasAttemptsLockedWaitsForNoRowOfReceipts, which whoever has it locked lets go of only
-// after the attempts: not for the rows of parts that a receipt without a reference may be about,
-// and not for that of another message which a receipt is wrong about.
+// TestWhoHasAttemptsLockedWaitsForNoRowOfReceipts, because the holder of such a row may be waiting
+// for the attempts: neither for rows of parts that a receipt without a reference may be about, nor
+// for the row of another message that a receipt names by mistake.
 func TestWhoHasAttemptsLockedWaitsForNoRowOfReceipts(t *testing.T) {
 	t.Parallel()
 	for name, given := range map[string]func(m, other ledger.Message) ledger.Receipt{
@@ -228,9 +227,9 @@ func TestWhoHasAttemptsLockedWaitsForNoRowOfReceipts(t *testing.T) {
 	}
 }
 
-// TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited: whoever submitted it comes back with
-// the answer of the first one, and the repeat is answered with the same id. A part of another name,
-// told by the key of the first, does not keep the message from its end.
+// TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited: the first attempt is answered late,
+// and the repeat is answered with the same id. A receipt with the key of the first attempt and
+// another id does not keep the message from ending.
 func TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited(t *testing.T) {
 	t.Parallel()
 	l, m, see := openAmbiguity(t, ledger.SameKey)
@@ -257,9 +256,9 @@ func TestARepeatThatTookTheRowsOverLeavesTheFirstAttemptAwaited(t *testing.T) {
 	}
 }
 
-// TestReceiptsWriteNoRowThatCameAfterThem: a settlement makes it once they have been booked, and
-// whoever looks at it then waits for the attempts. A receipt that was not kept, because nobody knew
-// its message, has locked no row.
+// TestReceiptsWriteNoRowThatCameAfterThem: a settlement inserts such a row after the receipts were
+// merged, and a transaction that handles the row waits for the attempts. A receipt that was not
+// kept, because its message was not known, has locked no row.
 func TestReceiptsWriteNoRowThatCameAfterThem(t *testing.T) {
 	t.Parallel()
 	for name, stray := range map[string]func(ledger.Message) ledger.Receipt{
@@ -301,9 +300,9 @@ func TestReceiptsWriteNoRowThatCameAfterThem(t *testing.T) {
 	}
 }
 
-// TestAProvedRestOfAMessageComesToItsEnd although the time of its first part ended long before: the
-// proof brings the message to accepted, and nothing else would be looked at after that. Whether it
-// is a last word makes no difference, nor whether more is to come of the rest.
+// TestAProvedRestOfAMessageComesToItsEnd although the time of its first part ended long before. The
+// proof makes the message accepted, and no other row would be due after that. It makes no
+// difference whether the proof is a final receipt, or whether more receipts come.
 func TestAProvedRestOfAMessageComesToItsEnd(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -13,12 +13,11 @@ import (
 	"dispatcher/provider"
 )
 
-// states are those of all messages by id.
+// states are the states of all messages, by id.
 const states = `select coalesce(string_agg(id || ' ' || state, ', ' order by id), '')
 	from dispatcher.message_states`
 
-// A provider that gives the same id again does so at once, by mistake, or when its counter has come
-// round.
+// A provider gives the same id again, at once by mistake, or later when its counter wraps around.
 func TestAReferenceThatIsGivenAgain(t *testing.T) {
 	t.Parallel()
 	l, db, _ := holding(t, 0)
@@ -216,9 +215,9 @@ func TestReceiptsAreFoundThroughTheirIndexes(t *testing.T) {
 	}
 }
 
-// TestSettlementsAndReceiptsContend: settlements and their corrections, receipts with and without
-// keys, early and late, in both orders of the references, sweeps, claims of resends and ends of
-// holds, by two instances at once. Nobody waits in a circle, and all comes to the same.
+// TestSettlementsAndReceiptsContend: settlements and corrections, receipts with and without keys,
+// early and late, in both orders of references, calls of Overdue, claims of resends and ends of
+// holds, by two instances at once. There is no deadlock, and every round has the same result.
 func TestSettlementsAndReceiptsContend(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -252,7 +251,8 @@ func TestSettlementsAndReceiptsContend(t *testing.T) {
 	}
 }
 
-// contend has messages on two channels settled and received for, all at once and more than once.
+// contend settles messages on two channels and receives receipts for them, concurrently and
+// repeatedly.
 func contend(t *testing.T, ledgers []*ledger.Ledger, round int) {
 	t.Helper()
 	const n = 60
@@ -315,8 +315,8 @@ func contend(t *testing.T, ledgers []*ledger.Ledger, round int) {
 	receive(t, ledgers[0], receipts...)
 }
 
-// TestReceiptsRewriteNoIndex: a page has room for what they write about the rows in it, and no
-// index has a column that they change.
+// TestReceiptsRewriteNoIndex: updates by receipts fit into the page of the row, and no index has a
+// column that they change, so they are heap-only.
 func TestReceiptsRewriteNoIndex(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)

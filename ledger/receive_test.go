@@ -11,7 +11,7 @@ import (
 	"dispatcher/provider"
 )
 
-// receive books receipts; every change of state is told with one notice that names it.
+// receive books receipts. Each change of state is told by one notice that names the state.
 func receive(t testing.TB, l *ledger.Ledger, receipts ...ledger.Receipt) ledger.ReceiptCounts {
 	t.Helper()
 	got, err := l.Receipts.Receive(t.Context(), receipts, tellState)
@@ -21,7 +21,7 @@ func receive(t testing.TB, l *ledger.Ledger, receipts ...ledger.Receipt) ledger.
 	return got.ReceiptCounts
 }
 
-// overdue looks at everything that is due.
+// overdue handles everything that is due.
 func overdue(t testing.TB, l *ledger.Ledger) int {
 	t.Helper()
 	swept, err := l.Receipts.Overdue(t.Context(), 10000, tellState)
@@ -36,7 +36,7 @@ func tellState(c *ledger.Closing) *ledger.Notice {
 		c.State, c.Channel, c.Attempt, c.Cause, c.Code)}
 }
 
-// receipt is one of channel a.
+// receipt is a receipt of channel a.
 func receipt(reference string, state provider.ReceiptState) ledger.Receipt {
 	r := ledger.Receipt{
 		Channel: "a", Reference: reference, State: state, Code: state.String(),
@@ -48,24 +48,24 @@ func receipt(reference string, state provider.ReceiptState) ledger.Receipt {
 	return r
 }
 
-// timeUp lets the time of all expected receipts be over.
+// timeUp makes the time of all expected receipts be over.
 func timeUp(t testing.TB, db *pgx.Conn) {
 	t.Helper()
 	execute(t, db, allDue)
 }
 
-// allDue lets everything be due that anybody is going to look at.
+// allDue makes all rows due that are ever due.
 const allDue = `with a as (update dispatcher.awaited set due_at = now()),
 	u as (update dispatcher.receipts set due_at = now(),
 	  look_at = case when look_at is not null then now() end where due_at is not null
 	  returning 1)
 	select count(*)::text from u`
 
-// soonDue lets those be due that are looked at within a minute.
+// soonDue makes the rows due that are due within a minute.
 const soonDue = `with u as (update dispatcher.receipts set due_at = now(), look_at = now()
 	where look_at < now() + interval '1 minute' returning 1) select count(*)::text from u`
 
-// story is a message with its first attempt, and what was told about it, in short.
+// story is a short text of a message with its first attempt, and its status events.
 const story = `select concat_ws(' ', m.state, a.outcome, a.receipt_state, a.receipt_cause,
 	a.receipt_code, case when a.delivered_at is not null then 'at' end, '|',
 	(select string_agg(v.value, ', ' order by o.seq, v.nr)

@@ -8,46 +8,46 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Reconciliations compare what a provider says that it took with what is on record, and keep what
-// somebody has signed off. They read and write views alone, so a login of finance may.
+// Reconciliations compares what a provider says that it took with what is on record, and stores
+// signed results. It reads and writes only views, so a login of finance may use it.
 type Reconciliations struct{ *db }
 
-// ProviderLine is a line of an invoice or a log. The number itself does not come here.
+// ProviderLine is a line of an invoice or a log. It has hashes in place of the number.
 type ProviderLine struct {
 	Row       int
 	Reference string  // empty for none
-	Numbers   []int64 // keyed hash of the number under each key; none where the file has no number
+	Numbers   []int64 // hash of the number under each key; none where the file has no number
 	At        time.Time
-	Segments  int   // 0 where the file does not tell
+	Segments  int   // 0 where the file does not say
 	Nanos     int64 // billionths of Currency
 	Priced    bool
 	Currency  string
-	Taken     bool // the provider took it; else the line says that it did not
+	Taken     bool // the provider took the message; false when the line says that it did not
 }
 
-// Period is the time that is compared, and what the file is of it.
+// Period is the time that is compared, on one channel.
 type Period struct {
 	Channel  string
 	From, To time.Time
-	// Complete says that the file has all that the provider took in that time.
+	// Complete says that the file has everything that the provider took in that time.
 	Complete bool
 }
 
-// Comparison is one file compared with the attempts on a channel. It has a session of its own with
-// temporary tables, which go with it: theirs, ours (attempts), pairs of both, and compared, one row
-// for each attempt that has lines.
+// Comparison compares one file with the attempts on a channel. It has a session with temporary
+// tables: theirs (lines of the file), ours (attempts), pairs of both, and compared, one row for
+// each attempt that has lines. They are gone after Close.
 type Comparison struct {
 	conn *pgx.Conn
 	Period
 }
 
-// compareSettings are for statements that read all of a table once.
+// compareSettings are for statements that read whole tables once.
 const compareSettings = `
 	set application_name = 'dispatcher reconcile'; set enable_seqscan = on; set jit = off;
 	set enable_hashjoin = on; set enable_mergejoin = on; set enable_partitionwise_join = on;
 	set plan_cache_mode = force_custom_plan; set work_mem = '48MB'; set temp_buffers = '32MB'`
 
-// Compare begins a comparison. Whoever began it has to Close it.
+// Compare begins a comparison. The caller must Close it.
 func (s *Reconciliations) Compare(ctx context.Context) (*Comparison, error) {
 	conn, err := s.connect(ctx)
 	if err != nil {
@@ -65,7 +65,8 @@ func (s *Reconciliations) Compare(ctx context.Context) (*Comparison, error) {
 // Close ends the session.
 func (c *Comparison) Close() { closeConn(c.conn) }
 
-// Load takes the lines of a file, and returns how many there are and from when to when.
+// Load reads the lines of a file from next. It returns how many there are, and the first and the
+// last time.
 func (c *Comparison) Load(
 	ctx context.Context, next func(*ProviderLine) (bool, error),
 ) (lines int64, first, last time.Time, err error) {
@@ -105,13 +106,13 @@ func (c *Comparison) Load(
 	return lines, first, last, wrap("reconcile", err)
 }
 
-// clocksApart is how far from their times in the file attempts are looked for by their references.
-// A file may be in a time zone that nobody has named.
+// clocksApart is how far from the period attempts are looked for by reference, because the file may
+// be in a time zone that was not stated.
 const clocksApart = 26 * time.Hour
 
-// readOurs makes ours, the attempts that left, or may have, with the segments and micros that are
-// billed for sure; refs are their references, also those that a receipt with our key has told. A
-// reference has as many lines as it has segments at most; what goes beyond is billed twice.
+// readOurs creates ours: the attempts that left, or may have, with the segments and micros that are
+// certainly billed. refs are their references, including those from receipts with our key. A
+// reference has at most as many lines as it has segments ("most"); further lines are billed twice.
 const readOurs = `
 	drop table if exists ours, refs, pairs;
 	create temporary table ours as
@@ -133,9 +134,9 @@ const readOurs = `
 	analyze ours; analyze refs;
 	create temporary table pairs (nr bigint, line integer, sure boolean);`
 
-// pairReferences pairs lines with the attempts that have their reference. A provider that gives ids
-// anew means the attempt that is nearest in time; of several attempts under one key the latest is
-// billed.
+// pairReferences pairs lines with the attempts that have their reference. When a provider has used
+// an id again, the line belongs to the attempt that is nearest in time. Of several attempts under
+// one key the latest is billed.
 const pairReferences = `
 	insert into pairs
 	select nr, line, true from (
@@ -151,8 +152,8 @@ const pairReferences = `
 	where n = 1 or upto <= most;
 	analyze pairs`
 
-// MatchReferences reads the attempts of the period, and pairs what has a common reference. Called
-// again it begins anew.
+// MatchReferences reads the attempts of the period, and pairs them with lines of the same
+// reference. Each call starts anew.
 func (c *Comparison) MatchReferences(ctx context.Context, s *Reconciliations, p Period) error {
 	c.Period = p
 	_, high, err := s.seek(ctx, p.To.Add(clocksApart))
@@ -162,8 +163,9 @@ func (c *Comparison) MatchReferences(ctx context.Context, s *Reconciliations, p 
 	return c.run(ctx, readOurs+pairReferences, (DayOf(high) + 1).first())
 }
 
-// run runs statements with those parameters of the period that they name. Only the simple protocol
-// takes several statements at once, and parameters where a table is made.
+// run runs statements with the parameters of the period that they name. It uses the simple
+// protocol: only that takes several statements at once, and parameters in a statement that creates
+// a table.
 func (c *Comparison) run(ctx context.Context, sql string, next int64) error {
 	_, err := c.conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol, pgx.NamedArgs{
 		"channel": c.Channel, "begin": c.From.Add(-clocksApart), "end": c.To.Add(clocksApart),
@@ -172,7 +174,7 @@ func (c *Comparison) run(ctx context.Context, sql string, next int64) error {
 	return wrap("reconcile", err)
 }
 
-// Unpaired is a line that names no attempt, or an attempt that no line names.
+// Unpaired is a line without an attempt, or an attempt without a line.
 type Unpaired struct {
 	Line     bool
 	ID       int64
@@ -181,8 +183,8 @@ type Unpaired struct {
 	Segments int
 }
 
-// Unpaired reads those that may be paired by number, time and segments, ordered by number and time:
-// lines with number and time, and attempts that were taken or may have been.
+// Unpaired reads what may be paired by number, time and segments, ordered by number and time: lines
+// with number and time, and attempts that were taken or may have been.
 func (c *Comparison) Unpaired(ctx context.Context) iter.Seq2[Unpaired, error] {
 	return func(yield func(Unpaired, error) bool) {
 		r, err := c.conn.Query(ctx, `
@@ -213,14 +215,14 @@ func (c *Comparison) Unpaired(ctx context.Context) iter.Seq2[Unpaired, error] {
 	}
 }
 
-// LinePair is an attempt and a line that belong together, by the numbers of Unpaired. Sure says
-// that the line can be of no other attempt that has none.
+// LinePair is an attempt and a line that belong together, by Unpaired.ID. Sure says that the line
+// can belong to no other unpaired attempt.
 type LinePair struct {
 	Attempt, Line int64
 	Sure          bool
 }
 
-// Match takes the pairs that were found by number, and adds up what each attempt has.
+// Match stores the pairs that were found by number, and adds up the lines of each attempt.
 func (c *Comparison) Match(ctx context.Context, found []LinePair) error {
 	_, err := c.conn.CopyFrom(ctx, pgx.Identifier{"pairs"}, []string{"nr", "line", "sure"},
 		pgx.CopyFromSlice(len(found), func(i int) ([]any, error) {
@@ -232,9 +234,9 @@ func (c *Comparison) Match(ctx context.Context, found []LinePair) error {
 	return c.run(ctx, addUp, 0)
 }
 
-// addUp makes one row of the lines of each attempt, and finds what differs. Segments and price are
-// null unless all lines tell. missing are attempts without a line that are billed for sure, extra
-// lines without an attempt.
+// addUp makes one row of the lines of each attempt, and finds the differences. Segments and price
+// are null unless all lines have them. missing are attempts without a line that are certainly
+// billed, extra are lines without an attempt.
 var addUp = `
 	drop table if exists compared, missing, extra, found;
 	analyze pairs;
@@ -275,7 +277,7 @@ var addUp = `
 	) d(kind, ours, theirs, currency, differs)
 	where d.differs`
 
-// decimalOf writes micros as the decimal of a currency.
+// decimalOf is an SQL expression: micros as a decimal of the currency.
 func decimalOf(micros string) string {
 	return `trim_scale(` + micros + ` / 1000000.0)::text`
 }

@@ -21,7 +21,7 @@ type Difference struct {
 	Ours, Theirs, Currency string
 }
 
-// Total is what both sides come to in a currency. TheirMicros is nil where the file has no price in
+// Total is the sum of both sides in a currency. TheirMicros is nil where the file has no price in
 // it.
 type Total struct {
 	Currency    string
@@ -29,17 +29,17 @@ type Total struct {
 	TheirMicros *int64
 }
 
-// Compared is what a file comes to.
+// Compared is the result for a file.
 type Compared struct {
 	Lines int64
-	// Matched counts the attempts that have a line, OursOnly those that are billed and have none,
-	// TheirsOnly the lines that have no attempt. Differing are the other differences. Ambiguous are
-	// attempts in the period of which nobody knows whether they were taken.
+	// Matched counts the attempts that have a line, OursOnly the billed ones that have none, and
+	// TheirsOnly the lines that have no attempt. Differing counts the other differences. Ambiguous
+	// counts the unknown attempts in the period.
 	Matched, OursOnly, TheirsOnly, Differing, Ambiguous int64
 	Totals                                              []Total
 }
 
-// Result adds up what was found.
+// Result adds up the differences and the amounts.
 func (c *Comparison) Result(ctx context.Context) (r Compared, err error) {
 	err = c.conn.QueryRow(ctx, `
 		select (select count(*) from theirs), (select count(*) from compared),
@@ -72,7 +72,7 @@ func (c *Comparison) Result(ctx context.Context) (r Compared, err error) {
 	return r, wrap("reconcile", err)
 }
 
-// Differences are the first so many, by kind and time; 0 are all.
+// Differences returns the first limit differences, by kind and time; 0 returns all.
 func (c *Comparison) Differences(ctx context.Context, limit int) ([]Difference, error) {
 	q, err := c.conn.Query(ctx, `
 		select f.kind, coalesce(o.id, ''), coalesce(o.attempt, 0)::integer, coalesce(f.line, 0),
@@ -86,28 +86,32 @@ func (c *Comparison) Differences(ctx context.Context, limit int) ([]Difference, 
 	return all, wrap("reconcile", err)
 }
 
-// Proof is an ambiguous attempt of which the file tells whether the provider took it.
+// Proof is an ambiguous attempt for which the file shows whether the provider took it.
 type Proof struct {
 	ID        string
 	Attempt   int
 	Taken     bool
-	Reference string // ids that were not known, separated by spaces
+	Reference string // ids that were not known before, separated by spaces
 	Line      int    // 0 where the file has none
 	At        time.Time
 }
 
-// surelyCovered is how much of the file there must be on both sides of an attempt that is not in
-// it.
+// surelyCovered is how far the file must reach on both sides of an attempt, before a missing line
+// proves that the attempt was not taken.
 const surelyCovered = time.Hour
 
-// readProofs finds the ambiguous attempts that are certain now.
+// readProofs finds the ambiguous attempts that the file resolves.
 //
-// Taken is one whose segments all have lines, which can be of no other attempt: see Unpaired. Not
-// taken is one that has a line which says so. It is also one without a line, if the file is
-// complete, the attempt is an hour from both of its ends, and within an hour there are messages of
-// the channel before and after it, none of which is missing in the file. Nor may there be a line
-// that could be of it: without number, or of the same number at any time, as clocks may be wrong;
-// nor one that may as well be of another attempt to that number.
+// An attempt was taken when all its segments have lines, which can belong to no other attempt, see
+// LinePair. It was not taken when it has a line that says so. Without a line it was not taken if
+// all of this is true:
+//
+//   - The file is complete, and the attempt is at least an hour from both of its ends.
+//   - Within an hour before it and an hour after it the file has messages of the channel, and none
+//     is missing within an hour.
+//   - No line could belong to it: no extra line without number near it, and none of the same number
+//     at any time, as clocks may be wrong; and no line that may as well belong to another attempt
+//     to that number.
 const readProofs = `
 	with open as materialized (
 	  select o.*, c.taken, c.sure, c.segments as said, c.line from ours o
@@ -147,7 +151,7 @@ const readProofs = `
 	  end
 	order by o.at, o.id, o.attempt`
 
-// Proofs are the ambiguous attempts of which the file tells what became of them, oldest first.
+// Proofs returns the ambiguous attempts that the file resolves, oldest first.
 func (c *Comparison) Proofs(ctx context.Context) ([]Proof, error) {
 	q, err := c.conn.Query(ctx, readProofs, c.Complete, c.From, c.To, surelyCovered)
 	if err != nil {
@@ -157,18 +161,18 @@ func (c *Comparison) Proofs(ctx context.Context) ([]Proof, error) {
 	return all, wrap("reconcile", err)
 }
 
-// Reconciliation is a result that was signed off.
+// Reconciliation is a signed result.
 type Reconciliation struct {
 	ID             int64
 	Revision       int
 	At             time.Time
 	Author, Reason string
-	// Resolved counts the ambiguous attempts that were settled by the file for this revision.
+	// Resolved counts the ambiguous attempts that this revision resolved by the file.
 	Resolved int64
 }
 
-// Signed is the latest result of a file for a period; nil when there is none. Digest is the SHA-256
-// of the file in hexadecimal.
+// Signed returns the latest signed result of a file for a period; nil when there is none. digest is
+// the SHA-256 of the file in hexadecimal.
 func (s *Reconciliations) Signed(
 	ctx context.Context, p Period, digest string,
 ) (*Reconciliation, error) {
@@ -182,17 +186,17 @@ func (s *Reconciliations) Signed(
 	return all[0], nil
 }
 
-// MayResolve reports whether the login may settle ambiguous attempts. One of finance may not.
+// MayResolve reports whether the login may resolve ambiguous attempts. A login of finance may not.
 func (s *Reconciliations) MayResolve(ctx context.Context) (may bool, err error) {
 	err = s.reports.QueryRow(ctx, `select has_schema_privilege('dispatcher', 'usage')`).Scan(&may)
 	return may, wrap("look for rights", err)
 }
 
-// ErrSigned means that somebody else has signed off the same file at the same moment.
+// ErrSigned means that somebody else has signed the same file off at the same moment.
 var ErrSigned = errors.New("somebody else has signed this file off just now")
 
-// SignOff stores the result r, with all differences, as the next revision after the one before. It
-// is one transaction.
+// SignOff stores the result r with all differences, as the revision after before, in one
+// transaction. It sets ID, Revision and At of signed. It may return ErrSigned.
 func (c *Comparison) SignOff(
 	ctx context.Context, digest string, before *Reconciliation, r *Compared, signed *Reconciliation,
 ) error {

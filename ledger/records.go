@@ -13,7 +13,7 @@ import (
 	"dispatcher/provider"
 )
 
-// Messages reads what is recorded about messages, to explain and to derive choices again.
+// Messages reads what is stored about messages, to explain them and to derive choices again.
 type Messages struct {
 	*db
 	routing     *Routing
@@ -24,56 +24,56 @@ type Messages struct {
 // ErrNoMessage means that the ledger holds no message of that id.
 var ErrNoMessage = errors.New("the ledger has no message with this id")
 
-// Record is everything that the ledger knows of one message.
+// Record is everything that the ledger has about one message.
 type Record struct {
 	Message Message
-	// PayloadGone: number and text are not kept any more; the message has no envelope.
+	// PayloadGone: the payload was dropped, so Message has no Envelope.
 	PayloadGone bool
-	// PayloadHidden: nor has it one if this login may not read them, whether or not they are kept.
+	// PayloadHidden: this login may not read payloads, so Message has no Envelope.
 	PayloadHidden bool
 	// FinishedAt is zero while more may happen to the message.
 	FinishedAt time.Time
-	// Seen is the state, JSON, that the last wait was decided on; nil if it never waited.
+	// Seen is the state, as JSON, on which the last wait was decided; nil if it never waited.
 	Seen []byte
-	// Attempts are in their order.
+	// Attempts are ordered by number.
 	Attempts []AttemptRecord
-	// Ambiguities are about attempts that nobody answered, by attempt.
+	// Ambiguities are those of its attempts, ordered by attempt.
 	Ambiguities []AmbiguityRecord
 	// Routing is the version that the message was planned under; nil when it was not.
 	Routing *RoutingVersion
 }
 
-// AttemptRecord is an attempt and what came of it.
+// AttemptRecord is an attempt with its outcome and its receipts.
 type AttemptRecord struct {
 	Attempt
 	// Outcome is a word of audit.attempts.outcome, empty while the answer is pending.
 	Outcome string
-	// Unfit is Settlement.Unfit, as long as nobody has found out that it was taken.
+	// Unfit is Settlement.Unfit; false when the attempt turned out to have been taken.
 	Unfit bool
-	// Code and Reference are the provider's own words.
+	// Code is the provider's error code, and Reference its ids, separated by spaces.
 	Code, Reference string
 	ClaimedAt       time.Time
 	SettledAt       time.Time // zero while pending
 	DeliveredAt     time.Time // zero unless it was delivered
-	// Receipt is what its receipts come to: Delivered, Undelivered or NoReceipt; empty while that
-	// is open. Cause and ReceiptCode say why, and ReceiptAt when the last of them came.
+	// Receipt is its receipt state: Delivered, Undelivered or NoReceipt; empty while that is open.
+	// Cause and ReceiptCode say why, and ReceiptAt when the last receipt came.
 	Receipt     State
 	Cause       provider.Cause
 	ReceiptCode string
 	ReceiptAt   time.Time
 	// ContradictedAt is when a receipt first said that it was delivered although the provider had
-	// not taken it; zero for never.
+	// denied it; zero for never.
 	ContradictedAt time.Time
-	// OtherIDs are ids by which receipts with our key name it, and its answer does not. Only Record
-	// reads them.
+	// OtherIDs are ids in receipts with our key that its answer did not name. Only Record reads
+	// them.
 	OtherIDs []string
 	Instance int64
-	// Answers is how many outcomes were written so far: 2 when a late truth replaced unknown.
+	// Answers is how many outcomes were stored: 2 when a later one has replaced unknown.
 	Answers int
 }
 
-// Record reads one message with its attempts and its routing. It returns ErrNoMessage
-// for an id that was never stored.
+// Record reads one message with its attempts and its routing. It returns ErrNoMessage for an id
+// that the ledger does not have.
 func (s *Messages) Record(ctx context.Context, id string) (Record, error) {
 	payloads, err := s.payloads(ctx)
 	if err != nil {
@@ -116,8 +116,8 @@ func (s *Messages) Record(ctx context.Context, id string) (Record, error) {
 func (s *Messages) read(ctx context.Context, id string, payloads bool) (Record, error) {
 	var seq int64
 	r := recordRow{payloads: payloads}
-	// Most are asked for while they are recognised. Then no day is looked at; the id may have come
-	// once more after it had been forgotten.
+	// Most ids are asked for while they are recognised, and then this query reads no day. An id that
+	// came again after it had been forgotten has several messages: the latest one is read.
 	err := s.reports.QueryRow(ctx, `select seq from facts.ids where id = $1`, id).Scan(&seq)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = s.reports.QueryRow(ctx, `select seq from facts.past_ids where id = $1
@@ -131,8 +131,8 @@ func (s *Messages) read(ctx context.Context, id string, payloads bool) (Record, 
 	return r.record(), err
 }
 
-// payloads reports whether this login may read numbers and texts. Finance may not, and sees no more
-// of the tables than the views of schema facts.
+// payloads reports whether this login may read numbers and texts. Finance may not; it sees only
+// views.
 func (s *Messages) payloads(ctx context.Context) (bool, error) {
 	if may := s.may.Load(); may != nil {
 		return *may, nil
@@ -154,15 +154,15 @@ func scanAttempt(row pgx.CollectableRow) (AttemptRecord, error) {
 	return r.attempt(), err
 }
 
-// ChoiceFilter says which messages EachChoice visits: those received in [From, To).
+// ChoiceFilter selects the messages that EachChoice visits: those received in [From, To).
 type ChoiceFilter struct {
 	From, To time.Time
-	// Sample, if above 0, visits at most so many of them, chosen by a hash of the id: evenly
-	// over the range, and the same ones each time.
+	// Sample is how many of them are visited at most; 0 means all. They are chosen by a hash of the
+	// id: evenly over the range, and the same ones each time.
 	Sample int
 }
 
-// validate refuses a filter that can have no message.
+// validate returns an error for a filter that cannot match any message.
 func (f *ChoiceFilter) validate() error {
 	switch {
 	case f.From.IsZero() || f.To.IsZero():
@@ -173,17 +173,17 @@ func (f *ChoiceFilter) validate() error {
 	return nil
 }
 
-// choicePage is how many messages EachChoice holds in memory.
+// choicePage is how many messages EachChoice reads at a time.
 const choicePage = 2000
 
-// EachChoice visits messages for which a route was found, except dead ones, and whatever
-// has attempts, with their attempts, in the order in which they were stored, which is that
-// of Seq. Record.Routing is nil. An error of visit ends it and is returned as it is.
+// EachChoice visits messages for which a route was found, except dead ones, and all messages that
+// have attempts, with their attempts, in the order of Seq. Record.Routing is nil. When visit
+// returns an error, EachChoice stops and returns it as it is.
 //
-// It reads page by page, each by the primary key and in a snapshot of its own: neither
-// is a day ever in memory, nor does a snapshot stay open that would keep the counters' old
-// versions from being removed while claims write thousands of them. A message and its attempts
-// are of one moment, also while it is being sent. visit may use the ledger.
+// It reads page by page by the primary key, each page in a snapshot of its own. So it never holds a
+// whole day in memory, and no long snapshot keeps the old row versions of the counters, of which
+// claims write thousands, from being removed. A message and its attempts are read in one snapshot.
+// visit may use the ledger.
 func (s *Messages) EachChoice(
 	ctx context.Context, f ChoiceFilter, visit func(*Record) error,
 ) error {
@@ -224,20 +224,20 @@ func (s *Messages) EachChoice(
 	return nil
 }
 
-// inSnapshot runs several statements over the state of one moment.
+// inSnapshot runs several statements in one snapshot.
 func (s *Messages) inSnapshot(ctx context.Context, read func(tx pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, s.reports, pgx.TxOptions{
 		IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly,
 	}, read)
 }
 
-// isChoice is the condition that message m is one that EachChoice visits.
+// isChoice is the condition that EachChoice visits message m.
 const isChoice = `(m.received_at >= $1 and m.received_at < $2
 	and ((m.route is not null and m.state <> 'dead') or m.attempts > 0))`
 
-// choicesAfter reads the next page between low and high, both excluded, and returns where
-// it ends. The limit stands inside, so that whatever the planner believes about the
-// condition, it walks the primary key.
+// choicesAfter reads the next page between low and high, both excluded, and returns the Seq at
+// which it ends. The limit is inside the subquery, so that the planner reads the primary key,
+// whatever it expects of the condition.
 func choicesAfter(
 	ctx context.Context, tx pgx.Tx, f *ChoiceFilter, low, high int64, payloads bool,
 ) (page []Record, last int64, more bool, err error) {
@@ -265,8 +265,8 @@ func choicesAfter(
 	return page, low, read == choicePage, r.Err()
 }
 
-// eachSampled lets the database choose, and holds no more than the chosen seqs in memory.
-// MD5 spreads ids evenly, and is the same on every server and in every release.
+// eachSampled lets the database choose the messages, and holds only their seqs in memory. MD5
+// spreads ids evenly, and is the same on every server and in every release.
 func (s *Messages) eachSampled(
 	ctx context.Context, f *ChoiceFilter, low, high int64, payloads bool,
 	visit func(*Record) error,
@@ -314,7 +314,7 @@ func choicesOf(
 	})
 }
 
-// visitPage shows the records.
+// visitPage calls visit for each record.
 func visitPage(page []Record, visit func(*Record) error) error {
 	for i := range page {
 		if err := visit(&page[i]); err != nil {
@@ -324,7 +324,7 @@ func visitPage(page []Record, visit func(*Record) error) error {
 	return nil
 }
 
-// addAttempts adds the attempts to the records, which ascend by seq.
+// addAttempts reads the attempts of the records, which must ascend by seq.
 func addAttempts(ctx context.Context, tx pgx.Tx, page []Record) error {
 	seqs := make([]int64, len(page))
 	for i := range page {

@@ -168,8 +168,8 @@ func TestEachChoiceShowsWhatRecordShows(t *testing.T) {
 	}
 }
 
-// TestEachChoiceShowsEveryRecordAsOfOneMoment: a message gets its attempt after its row was read
-// and before its attempts are.
+// TestEachChoiceShowsEveryRecordAsOfOneMoment: a message gets its attempt between the reading of
+// its row and that of its attempts.
 func TestEachChoiceShowsEveryRecordAsOfOneMoment(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -236,8 +236,8 @@ func TestEachChoiceShowsEveryRecordAsOfOneMoment(t *testing.T) {
 	}
 }
 
-// TestEachChoiceVisitsWhateverHasAttempts: nobody hides one by taking the route from its message,
-// or calling that dead.
+// TestEachChoiceVisitsWhateverHasAttempts, so that an attempt cannot be hidden by removing the
+// route of its message or making that dead.
 func TestEachChoiceVisitsWhateverHasAttempts(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

@@ -8,18 +8,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// An attempt of an instance without outcome was claimed, by the database's clock,
-// between oldest_open_at (or the last heart-beat, when nothing was open then) and
-// maxSilence after the last heart-beat: Lock refuses beyond that. slack covers claims
-// that were committed but not yet counted when the heart-beat was composed; it is several times
-// the timeouts that bound a claim. These bounds make recovery a short scan: of the block ranges of
-// attempts that have rows of that time, and of those that have not been summarised yet.
+// An instance claimed its attempts without outcome, by the database's clock, between oldest_open_at
+// (or its last heart-beat, when nothing was open then) and maxSilence after the last heart-beat:
+// Lock returns an error after that. slack covers claims that were committed but not counted yet
+// when the heart-beat was composed; it is several times the timeouts that bound a claim. These
+// bounds keep the scan of recovery short: it reads the block ranges of attempts that have rows of
+// that time, and those that are not summarised yet.
 const (
 	maxSilence = 5 * time.Minute
 	slack      = time.Minute
 )
 
-// claimedBy is the condition that attempt a was claimed by instance i and has no outcome.
+// claimedBy is the condition that instance i claimed attempt a, which has no outcome.
 var claimedBy = fmt.Sprintf(`(a.instance = i.id and a.outcome is null
 	and a.claimed_at >= least(i.oldest_open_at, i.last_seen) - interval '%d seconds'
 	and a.claimed_at <= i.last_seen + interval '%d seconds')`,
@@ -28,23 +28,23 @@ var claimedBy = fmt.Sprintf(`(a.instance = i.id and a.outcome is null
 // hasOpen is the condition that instance i has an attempt without outcome.
 var hasOpen = `exists (select from dispatcher.attempts a where ` + claimedBy + `)`
 
-// isDead is the condition that instance i is gone: it left, or it has been silent for $1.
+// isDead is the condition that instance i has left, or has been silent for $1.
 const isDead = `(i.left_at is not null or i.last_seen < clock_timestamp() - $1::interval)`
 
-// heardOthers is the condition that this instance, $2, has itself been heard of for $1 without a
-// break. After the database was away for all, the first to come back finds all others silent; by
-// then, whoever lives has been heard of, too.
+// heardOthers is the condition that this instance, $2, has sent heart-beats for $1 without a break.
+// When the database was away, the first instance to come back finds all others silent. After $1
+// every live instance has sent a heart-beat again.
 const heardOthers = `exists (
 	    select from dispatcher.instances own where own.id = $2
 	      and own.last_seen >= clock_timestamp() - $1::interval
 	      and own.beating_since <= clock_timestamp() - $1::interval)`
 
-// Abandoned lists up to limit attempts without outcome, oldest first, that belong to instances
-// without a heart-beat for deadAfter and that were claimed more than sendTimeout ago, so that
-// nobody can still be sending them. Instances that did not leave count as lost only when this one's
-// own heart-beats have been unbroken for deadAfter, see Beat: the answers of the others may be on
-// their way. The caller settles the attempts as Unknown; when two instances do that at once, the
-// second settlement has no effect. Their slots may be free by then, see ReleaseSlots.
+// Abandoned lists up to limit attempts without outcome, oldest first, of instances that have left
+// or have sent no heart-beat for deadAfter. They were claimed more than sendTimeout ago, so that
+// nobody is still sending them. A silent instance counts as dead only when this one's own
+// heart-beats have been unbroken for deadAfter, see Beat: otherwise answers of the other may still
+// be settled. The caller settles the attempts as Unknown. When two instances do that at once, the
+// second settlement has no effect. The slots may have been given back before, see ReleaseSlots.
 func (s *Settlements) Abandoned(
 	ctx context.Context, deadAfter, sendTimeout time.Duration, limit int,
 ) ([]Open, error) {
@@ -59,7 +59,7 @@ func (s *Settlements) Abandoned(
 	return open, wrap("look for abandoned attempts", err)
 }
 
-// selectAbandoned looks for the attempts of each instance by the time in which it claimed.
+// selectAbandoned finds the attempts of each instance by the period in which it claimed them.
 var selectAbandoned = `
 	select ` + messageColumns + `, p.envelope,
 	  a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
@@ -75,7 +75,7 @@ var selectAbandoned = `
 	where ` + isDead + ` and (i.left_at is not null or ` + heardOthers + `)
 	order by a.claimed_at, a.message_seq limit $4`
 
-// anyLost reports whether an instance is gone. Only then are the attempts of all days looked at.
+// anyLost reports whether an instance is dead. Only then are the attempts of all days read.
 func (s *db) anyLost(ctx context.Context, deadAfter time.Duration) (lost bool, err error) {
 	err = s.hot.QueryRow(ctx, `select exists (select from dispatcher.instances i where `+
 		isDead+`)`, deadAfter).Scan(&lost)
@@ -96,9 +96,9 @@ func scanOpen(r pgx.CollectableRow) (Open, error) {
 	return o, err
 }
 
-// Forget tidies up: it drops the rows of instances that are gone and have nothing open, and
-// the channels that were removed from the routing and have nothing under way any more, and it
-// wakes the messages that the applier of a routing did not get to wake, see Routing.Apply.
+// Forget deletes the rows of dead instances that have no attempt without outcome, and the channels
+// that were removed from the routing and have no attempt in flight. It also wakes the messages that
+// an applier of a routing has not woken, see Routing.Apply.
 func (s *Instances) Forget(ctx context.Context, deadAfter time.Duration) error {
 	lost, err := s.anyLost(ctx, deadAfter)
 	if err != nil {
@@ -121,13 +121,13 @@ func (s *Instances) Forget(ctx context.Context, deadAfter time.Duration) error {
 	return wrap("wake waiting messages", s.routing.wakeForOthers(ctx))
 }
 
-// releaseBatch is how many slots one transaction gives back: few enough that nobody waits long
+// releaseBatch is how many slots one transaction gives back. It is small, so that nobody waits long
 // for a channel.
 const releaseBatch = 500
 
-// giveBack takes the slots away from the attempts in "ending", which has locked them, and counts
-// them. The channels are locked by name before they are written, as in a claim; active_max
-// sinks with active after it was lowered below it.
+// giveBack takes the slots from the attempts in "ending", which must be locked, and lowers the
+// counters of their channels. The channels are locked by name before they are written, as in a
+// claim. active_max falls with active when it was lowered below active.
 const giveBack = `
 	, freed as (
 	  update dispatcher.attempts a set freed = true from ending e
@@ -145,8 +145,8 @@ const giveBack = `
 	  from leaving l where c.channel = l.channel and l.channel in (select channel from locked)
 	)`
 
-// endHolds finds slots whose time is over. Each attempt is looked up by its key: a join could read
-// the attempts of all days.
+// endHolds gives back slots that were held beyond their time. Each attempt is looked up by its key:
+// a join could read the attempts of all days.
 const endHolds = `
 	with over as materialized (
 	  select message_seq, attempt from dispatcher.held where held_until <= now()
@@ -159,7 +159,8 @@ const endHolds = `
 	)` + giveBack + `
 	select count(*) from freed`
 
-// endDead finds the open attempts of instances that are gone, by the time in which these claimed.
+// endDead gives back the slots of attempts without outcome of dead instances. It finds them by the
+// period in which the instance claimed them.
 var endDead = `
 	with open as materialized (
 	  select a.message_seq, a.attempt
@@ -176,12 +177,12 @@ var endDead = `
 	)` + giveBack + `
 	select count(*) from freed`
 
-// ReleaseSlots gives active slots back that nobody is going to: those that are held beyond their
-// time, and those of attempts without outcome whose instance has been silent for deadAfter. The
-// latter only if this instance's own heart-beats have been unbroken for deadAfter, see Beat. Such
-// an attempt stays open until it is settled, see Abandoned, which then frees no second slot. It
-// works in small batches, passes over what somebody else is deciding about, and returns how many
-// slots it gave back, also with an error.
+// ReleaseSlots gives back active slots that no settlement or receipt will give back: those held
+// beyond their time, and those of attempts without outcome whose instance has been silent for
+// deadAfter. The latter are given back only if this instance's own heart-beats have been unbroken
+// for deadAfter, see Beat. Such an attempt stays open until it is settled, see Abandoned, which
+// does not free a second slot. ReleaseSlots works in small batches, skips locked attempts, and
+// returns how many slots it gave back, also with an error.
 func (s *Settlements) ReleaseSlots(
 	ctx context.Context, deadAfter time.Duration,
 ) (freed int64, err error) {
@@ -206,7 +207,7 @@ func (s *Settlements) ReleaseSlots(
 	return late + lost, wrap("release slots of dead instances", err)
 }
 
-// releaseAll repeats a statement until it finds no full batch.
+// releaseAll repeats a statement until its batch is not full.
 func (s *Settlements) releaseAll(
 	ctx context.Context, sql string, args ...any,
 ) (freed int64, err error) {

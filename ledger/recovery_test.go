@@ -11,8 +11,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// lost returns the ledgers of a living instance and of one that fell silent an hour
-// ago with two attempts open.
+// lost returns the ledgers of a live instance and of one that fell silent an hour ago with two
+// attempts without outcome.
 func lost(t *testing.T) (living, dead *ledger.Ledger, db *pgx.Conn) {
 	t.Helper()
 	rig := lend(t)
@@ -92,7 +92,7 @@ func TestAttemptsOfASilentInstanceAreFoundSettledAndTheInstanceForgotten(t *test
 	}
 }
 
-// TestWhoWasSilentItselfTakesNobodyForLost is the moment after the database was away for all.
+// TestWhoWasSilentItselfTakesNobodyForLost, as after the database was away for all instances.
 func TestWhoWasSilentItselfTakesNobodyForLost(t *testing.T) {
 	t.Parallel()
 	living, _, db := lost(t)

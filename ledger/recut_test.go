@@ -11,7 +11,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// dayBegan is a zone in which the running day began so long ago, give or take a second.
+// dayBegan is a time zone in which the running day began so long ago, to within a second.
 func dayBegan(t *testing.T, db *pgx.Conn, ago time.Duration) *time.Location {
 	t.Helper()
 	now := scalar[time.Time](t, db, `select clock_timestamp()`).UTC()
@@ -30,8 +30,8 @@ type cut struct {
 	zone *time.Location
 }
 
-// claim claims n messages of two segments in a zone and says how many were sent. Then so much time
-// passes.
+// claim claims n messages of two segments in a zone, and returns how many were sent. Then so much
+// time passes.
 func (c *cut) claim(zone *time.Location, n int, passes time.Duration) (sent int) {
 	c.t.Helper()
 	messages := of("shop", n)
@@ -48,7 +48,7 @@ func (c *cut) claim(zone *time.Location, n int, passes time.Duration) (sent int)
 	return len(all)
 }
 
-// granted is what the limits have granted in a day that began so long ago.
+// granted is what the limits have granted in the day that began so long ago.
 func (c *cut) granted(ago time.Duration) string {
 	c.t.Helper()
 	return scalar[string](c.t, c.db, `
@@ -58,8 +58,8 @@ func (c *cut) granted(ago time.Duration) string {
 		from now() - window_start) - $1) < 60`, ago.Seconds())
 }
 
-// cutAt claims 3, 2, 1 and 1 messages, about 5 hours, 1 hour and 10 minutes ago and now, the last
-// two of them under limits.
+// cutAt claims 3, 2, 1 and 1 messages, about 5 hours ago, 1 hour ago, 10 minutes ago and now, the
+// last two under limits.
 func cutAt(t *testing.T, ago time.Duration) *cut {
 	t.Helper()
 	rig := lend(t)
@@ -74,7 +74,7 @@ func cutAt(t *testing.T, ago time.Duration) *cut {
 	return c
 }
 
-// apply applies limits of a day, one of them in messages of which there are so many.
+// apply applies limits of a day, one of them of "most" messages.
 func (c *cut) apply(zone *time.Location, most int64) {
 	c.t.Helper()
 	applyToday(c.t, c.l, zone, []admission.Limit{
@@ -84,8 +84,8 @@ func (c *cut) apply(zone *time.Location, most int64) {
 	}, budget(tenant("shop"), 1e6))
 }
 
-// TestADayThatIsCutAnewCountsWhatWasClaimedInIt: a new zone gives no limit a second time within one
-// and the same day.
+// TestADayThatIsCutAnewCountsWhatWasClaimedInIt: a new zone does not grant a limit twice in one
+// day.
 func TestADayThatIsCutAnewCountsWhatWasClaimedInIt(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -142,8 +142,8 @@ func TestADayThatIsCutAnewCountsWhatWasClaimedInIt(t *testing.T) {
 	}
 }
 
-// TestADayMayBeCutBackAndForth: each time it has all that was claimed in it, be it more than its
-// limit, and no window is left twice.
+// TestADayMayBeCutBackAndForth: each time it counts everything that was claimed in it, even more
+// than its limit, and no window is in the history twice.
 func TestADayMayBeCutBackAndForth(t *testing.T) {
 	t.Parallel()
 	c := cutAt(t, 10*time.Hour)
@@ -166,8 +166,8 @@ func TestADayMayBeCutBackAndForth(t *testing.T) {
 	}
 }
 
-// TestALimitThatComesBackInADayThatIsCutAnewCountsAllOfIt: it was removed while the day began
-// later.
+// TestALimitThatComesBackInADayThatIsCutAnewCountsAllOfIt: the limit was removed while the day
+// began later.
 func TestALimitThatComesBackInADayThatIsCutAnewCountsAllOfIt(t *testing.T) {
 	t.Parallel()
 	c := cutAt(t, 10*time.Hour)
@@ -195,7 +195,7 @@ func TestALimitThatComesBackInADayThatIsCutAnewCountsAllOfIt(t *testing.T) {
 	}
 }
 
-// TestNoDayIsCutAnewThatStaysOrWasNotOpened, nor one in the future: then the clock has stepped
+// TestNoDayIsCutAnewThatStaysOrWasNotOpened, nor one in the future, because then the clock has gone
 // back.
 func TestNoDayIsCutAnewThatStaysOrWasNotOpened(t *testing.T) {
 	t.Parallel()
@@ -226,8 +226,8 @@ func TestNoDayIsCutAnewThatStaysOrWasNotOpened(t *testing.T) {
 	}
 }
 
-// TestAWindowThatIsOverIsNotCutShort: what it granted is not counted in the next one, and it was
-// counted in until its end.
+// TestAWindowThatIsOverIsNotCutShort: what it granted does not count in the next window, and its
+// end in the history is its own.
 func TestAWindowThatIsOverIsNotCutShort(t *testing.T) {
 	t.Parallel()
 	c := cutAt(t, 10*time.Hour)
@@ -249,8 +249,7 @@ func TestAWindowThatIsOverIsNotCutShort(t *testing.T) {
 	}
 }
 
-// TestAWindowThatIsCutShortIsOnRecordAsSuch: it has what was granted until then, and says when that
-// was.
+// TestAWindowThatIsCutShortIsOnRecordAsSuch: the history has what it granted, and when it was cut.
 func TestAWindowThatIsCutShortIsOnRecordAsSuch(t *testing.T) {
 	t.Parallel()
 	c := cutAt(t, 10*time.Hour)

@@ -19,10 +19,10 @@ import (
 	"dispatcher/provider"
 )
 
-// price is what a message takes of the budgets here.
+// price is what a message costs in these tests, in micros.
 const price = 28000
 
-// party is who claims: under which policy, as which process, in which lane.
+// party is a claimer: its policy, process and lane.
 type party struct {
 	policy admission.Policy
 	worker admission.Worker
@@ -30,7 +30,7 @@ type party struct {
 }
 
 // giveAs gives every message to channel a, counts it as a process does, and notes for each, by its
-// number, what would go back. Codes have a reserve in every limit.
+// number, the refunds. OTPs have a reserve in every limit.
 func giveAs(p *party, back map[int64][]ledger.Refund) decide {
 	return func(seen *ledger.Seen) (ledger.Decisions, error) {
 		m := &admission.Moment{Now: seen.Now, Earliest: seen.Now, Zone: time.UTC, Worker: p.worker}
@@ -90,7 +90,7 @@ func giveAs(p *party, back map[int64][]ledger.Refund) decide {
 // overAll are the budgets of tenant shop over all channels.
 var overAll = ledger.ScopeRef{Scope: tenant("shop")}
 
-// claimAs claims messages of tenant shop. What would go back of them is added to back.
+// claimAs claims messages of tenant shop, and adds their refunds to back.
 func claimAs(
 	t testing.TB, l *ledger.Ledger, p *party, n int, back map[int64][]ledger.Refund,
 ) []ledger.Message {
@@ -102,7 +102,7 @@ func claimAs(
 	return sent
 }
 
-// rejected settles messages as taken by nobody, all of whose price goes back.
+// rejected settles messages as rejected, with a refund of the whole price.
 func rejected(sent []ledger.Message, back map[int64][]ledger.Refund) []ledger.Settlement {
 	settlements := accepted(sent)
 	for i := range settlements {
@@ -119,7 +119,7 @@ type spending struct {
 	Taken   map[string]int64
 }
 
-// spendings are those of all limits in money, by channel.
+// spendings are the spendings of all limits in money, by channel.
 func spendings(t testing.TB, db *pgx.Conn) map[string]spending {
 	t.Helper()
 	rows, err := db.Query(t.Context(), `
@@ -150,8 +150,8 @@ func shared(t testing.TB) (l *ledger.Ledger, db *pgx.Conn, url string) {
 	return l, db, url
 }
 
-// TestWhatComesBackIsTakenFromItsTallies: those of the lane and of the pool that the claim counted
-// it in, under each policy.
+// TestWhatComesBackIsTakenFromItsTallies: those of the lane and of the pool in which the claim
+// counted it, under each policy.
 func TestWhatComesBackIsTakenFromItsTallies(t *testing.T) {
 	t.Parallel()
 	for policy, pool := range map[admission.Policy]string{
@@ -176,8 +176,8 @@ func TestWhatComesBackIsTakenFromItsTallies(t *testing.T) {
 	}
 }
 
-// TestTalliesGetBackNoMoreThanTheyHold, nothing of another window, and nothing that is not counted
-// any more.
+// TestTalliesGetBackNoMoreThanTheyHold, nothing from another window, and nothing for a tally that
+// does not exist any more.
 func TestTalliesGetBackNoMoreThanTheyHold(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -225,8 +225,8 @@ func TestTalliesGetBackNoMoreThanTheyHold(t *testing.T) {
 	}
 }
 
-// TestTalliesAddUpWhilePartiesClaimAndGiveBackAtOnce: what is granted is what was spent, and each
-// of its units is counted in one pool.
+// TestTalliesAddUpWhilePartiesClaimAndGiveBackAtOnce: granted is what was spent, and each unit of
+// it is counted in one pool.
 func TestTalliesAddUpWhilePartiesClaimAndGiveBackAtOnce(t *testing.T) {
 	t.Parallel()
 	_, db, url := shared(t)
@@ -271,8 +271,8 @@ func TestTalliesAddUpWhilePartiesClaimAndGiveBackAtOnce(t *testing.T) {
 	}
 }
 
-// TestCountsAndTalliesAreWhatWasTakenLessWhatCameBack claims and settles anything in any order, and
-// reckons along.
+// TestCountsAndTalliesAreWhatWasTakenLessWhatCameBack claims and settles at random, and computes
+// the expected values.
 func TestCountsAndTalliesAreWhatWasTakenLessWhatCameBack(t *testing.T) {
 	t.Parallel()
 	l, db, _ := shared(t)

@@ -11,8 +11,8 @@ import (
 	"dispatcher/provider"
 )
 
-// spent claims three messages of tenant shop, 28000 micros each, under budgets over all and on
-// channel a, and returns the settlement of the first with 10000 to go back to both.
+// spent claims three messages of tenant shop, 28000 micros each, under budgets over all channels
+// and on channel a. It returns the settlement of the first, with refunds of 10000 to both.
 func spent(t *testing.T) (l *ledger.Ledger, db *pgx.Conn, s ledger.Settlement) {
 	t.Helper()
 	rig := lend(t)
@@ -64,8 +64,8 @@ func TestALateTruthGivesNothingBackASecondTime(t *testing.T) {
 	}
 }
 
-// TestNothingGoesBackOfWhatNobodyAnswered, whatever becomes known later: others may have gone on
-// with the message meanwhile.
+// TestNothingGoesBackOfWhatNobodyAnswered, whatever becomes known later, because another instance
+// may have sent the message on meanwhile.
 func TestNothingGoesBackOfWhatNobodyAnswered(t *testing.T) {
 	t.Parallel()
 	l, db, s := spent(t)

@@ -12,9 +12,9 @@ import (
 	"dispatcher/ledger/migrations"
 )
 
-// TestEverythingLeavesAServerThatWasReplaced, although the old primary lives, answers, takes
-// writes, and is the first of the address: the connections of the pools, of the publisher, and of
-// those who wait for a new routing.
+// TestEverythingLeavesAServerThatWasReplaced, although the old primary runs, answers, accepts
+// writes, and is the first host of the address: the connections of the pools, of the publisher, and
+// of Watch.
 func TestEverythingLeavesAServerThatWasReplaced(t *testing.T) {
 	t.Parallel()
 	pair := ledgertest.NewPair(t)
@@ -65,8 +65,8 @@ func TestEverythingLeavesAServerThatWasReplaced(t *testing.T) {
 	}
 }
 
-// TestAServerThatHangsHoldsUpNothingForLong: connections stay open and nothing is answered, as when
-// a disk hangs or a host is paused.
+// TestAServerThatHangsHoldsUpNothingForLong: connections stay open and get no answers, as when a
+// disk hangs or a host is paused.
 func TestAServerThatHangsHoldsUpNothingForLong(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -103,8 +103,8 @@ func TestAServerThatHangsHoldsUpNothingForLong(t *testing.T) {
 	}
 }
 
-// TestNothingIsPublishedThatMayBeLost: neither from a server that takes no writes, which could not
-// remove it afterwards, nor before the standby has it.
+// TestNothingIsPublishedThatMayBeLost: neither from a read-only server, which could not delete it
+// afterwards, nor before the standby has it.
 func TestNothingIsPublishedThatMayBeLost(t *testing.T) {
 	t.Parallel()
 	server, beside, l := deserted(t, nil)

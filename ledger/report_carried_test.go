@@ -13,8 +13,8 @@ import (
 // tried is one attempt as TestCarriedOn stores it.
 type tried struct{ channel, reason, outcome, code, ranking string }
 
-// TestCarriedOnNamesTheFirstCause: for each message what its attempts came to, and the row that it
-// counts in. The draw of all of them picked a.
+// TestCarriedOnNamesTheFirstCause: for each message its attempts, and the row in which it counts.
+// The first choice of all of them is a.
 func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 	t.Parallel()
 	const (

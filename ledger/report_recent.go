@@ -14,14 +14,14 @@ type Carried struct {
 	// FirstChoice counts the messages received since then whose first choice it was.
 	FirstChoice int64
 	// Attempts counts those claimed since then, and those claimed before that were answered since
-	// then. Accepted and Errors are what became of them so far; an error is what Faults counts.
+	// then. Accepted and Errors are their outcomes so far; an error is what Faults counts.
 	Attempts, Accepted, Errors int64
 	// InForce counts those of Accepted that were claimed since then and whose messages were planned
-	// under the version that was asked about: it is their shares that its weights tell.
+	// under the given version. Their shares can be compared with its weights.
 	InForce int64
 }
 
-// carried fences the range of seq off with an offset, so that it is read by the primary key.
+// carried has an "offset 0" in its subquery, so that the range of seq is read by the primary key.
 const carried = `
 	with counted as (
 	  select r.first_choice as channel, 1 as first_choice, 0 as attempts, 0 as accepted,
@@ -41,17 +41,17 @@ const carried = `
 	select channel, sum(first_choice), sum(attempts), sum(accepted), sum(errors), sum(in_force)
 	from counted group by channel order by channel`
 
-// Carried counts what the channels of a route did since an instant, by the database's clock;
-// version decides Carried.InForce. Rows are sorted by channel; one that did nothing has none. Of
-// the attempts claimed before, it counts those that were answered since then, unless the answer was
-// booked more than late after the claim, as in Faults: whoever asks about shorter times than
-// submits may take would see no timeout otherwise.
+// Carried counts what the channels of a route did since an instant, by the database's clock.
+// version is the one for Carried.InForce. Rows are ordered by channel; a channel that did nothing
+// has none. Attempts that were claimed before since are counted when they were answered after it.
+// An answer that was booked more than late after the claim is not counted, as in Faults. Without
+// these attempts, a caller that asks about less time than a submit may take would never see a
+// timeout.
 //
-// It may be asked every few seconds, however large the ledger is: it reads the messages received
-// since then and the attempts claimed since then and late before it, the former from the right edge
-// of an index, the latter from the newest block ranges, and nothing before. It costs one to three
-// seconds per million messages since then, and a quarter of a second per million attempts before,
-// so that is meant to lie minutes back.
+// It may be called every few seconds, however large the ledger is. It reads the messages received
+// since then, from the right edge of an index, and the attempts claimed since then and late before
+// it, from the newest block ranges. It costs one to three seconds per million messages since then,
+// and a quarter of a second per million attempts before, so since should be minutes ago.
 func (s *Reports) Carried(
 	ctx context.Context, route string, since time.Time, late time.Duration, version int64,
 ) ([]Carried, error) {
@@ -67,36 +67,37 @@ func (s *Reports) Carried(
 // Fault is what one channel did within a window, over all instances and routes.
 type Fault struct {
 	Channel string
-	// Attempts were settled within the window, Errors of them as the channel's fault.
+	// Attempts counts those settled within the window, Errors those of them that are the channel's
+	// fault.
 	Attempts, Errors int64
 	// LastErrorAt is when the last error was settled; zero without one.
 	LastErrorAt time.Time
 }
 
-// isError is the condition that attempt a ended through its channel's fault: no answer came, or the
-// provider was not there or did not want it. What this side held back or lost says nothing about
-// the channel: the process was stopping, the submit's turn came too late, the message expired, the
-// channel cannot write such a message, an instance died. Nor does what the provider did not want
-// for the message's own fault: see Settlement.Unfit.
+// isError is the condition that attempt a failed through its channel's fault: no answer came, or
+// the provider was not reachable or refused it. Attempts that this side did not send say nothing
+// about the channel: the process was stopping, the attempt missed its release time, the message
+// expired, the channel cannot encode it, or an instance died. Nor do refusals for the message's own
+// fault, see Settlement.Unfit.
 const isError = `(a.outcome in ('refused', 'unknown') and a.unfit is not true
 	and coalesce(a.provider_code, '')
 	  not in ('stopping', 'stale', 'late', 'expired', 'uncomposed', 'instance_lost'))`
 
-// isUnsent is the condition that this side refused attempt a before anything of it left.
+// isUnsent is the condition that this side refused attempt a before any of it was sent.
 const isUnsent = `(a.outcome = 'refused'
 	and coalesce(a.provider_code, '') in ('stopping', 'stale', 'late', 'expired'))`
 
-// Faults counts, for each channel with an answer within the window by the database's clock, the
-// attempts and the errors among them. Rows are sorted by channel. An answer that was booked more
-// than late after the claim of its attempt is not counted: late is what the caller gives submits,
-// and some time to book what came of them.
+// Faults counts the attempts and errors of each channel that had an answer within the window, by
+// the database's clock. Rows are ordered by channel. An answer that was booked more than late after
+// the claim of its attempt is not counted: late is the timeout of submits, plus some time to book
+// outcomes.
 //
-// It may be asked every few seconds, however many attempts there are: it reads only those claimed
-// within the window and late before it, and what else has no summary yet in the index on
-// claimed_at: pages that were written just now and are in memory. That costs a quarter of a second
-// per million attempts claimed in both together, so a window of hours is not meant to be asked for
-// as often as one of minutes. There is no index on settled_at, because with one no settlement would
-// be a heap-only update.
+// It may be called every few seconds, however many attempts there are. It reads only those claimed
+// within the window and late before it, and block ranges that have no summary yet in the index on
+// claimed_at: these were written just now and are in memory. That costs a quarter of a second per
+// million attempts in both, so a window of hours should not be asked for as often as one of
+// minutes. There is no index on settled_at, because with one no settlement would be a heap-only
+// update.
 func (s *Reports) Faults(ctx context.Context, window, late time.Duration) ([]Fault, error) {
 	faults, err := atEdge(ctx, s.db, scanFault, `
 		select a.channel, count(*), count(*) filter (where `+isError+`),

@@ -10,16 +10,16 @@ import (
 // Recent is what the channels did in the last minutes, and what waits now.
 type Recent struct {
 	Now time.Time // the database's clock
-	// Since is the beginning of what Carried counts: as far back as was asked for, or less when
-	// more messages came than are read for it.
+	// Since is the beginning of the period that Carried counts. It is later than asked for when
+	// there are more than mostRecent messages.
 	Since   time.Time
 	Carried []RecentCarried
-	// Outcomes count the attempts by channel, outcome and code, most of them first within a
-	// channel.
+	// Outcomes counts the attempts by channel, outcome and code; within a channel the largest count
+	// is first.
 	Outcomes []RecentOutcome
 	Queues   []Queue
-	// Dead counts the records of the last day that could not be used, Ambiguous the submissions
-	// that are being resolved.
+	// Dead counts the dead records of the last day, Ambiguous the submissions that are being
+	// resolved.
 	Dead, Ambiguous int64
 }
 
@@ -30,29 +30,30 @@ type RecentCarried struct {
 	Accepted       int64
 }
 
-// RecentOutcome counts attempts of a channel. Those without an answer have no outcome.
+// RecentOutcome counts attempts of a channel. Outcome is empty for attempts without an answer.
 type RecentOutcome struct {
 	Channel, Outcome, Code string
 	Attempts               int64
 }
 
-// Queue is what has not been sent yet in a lane.
+// Queue counts the messages of a lane that have not been sent yet.
 type Queue struct {
 	Lane      string
-	Waiting   int64      // those below left out
-	Received  *time.Time // when the oldest of them was received; nil without any
+	Waiting   int64      // without Scheduled and Paused
+	Received  *time.Time // when the oldest of Waiting was received; nil for none
 	Scheduled int64      // their time has not come, or quiet hours hold them
 	Paused    int64      // an operator has paused them
 }
 
-// mostRecent is how many messages are read at most to tell what was carried: a third of a second.
+// mostRecent is how many messages are read at most to count what was carried. That takes a third of
+// a second.
 const mostRecent = 200_000
 
-// newestSeq is the number of the newest message from $1 on.
+// newestSeq is the clock and the number of the newest message from $1 on; 0 for none.
 const newestSeq = `select now(), coalesce((select max(seq) from dispatcher.messages
 	where seq >= $1), 0)`
 
-// recentCarried reads messages and attempts by the ranges of their keys.
+// recentCarried reads messages and attempts by ranges of their primary keys.
 const recentCarried = `
 	select coalesce(m.route, ''), a.channel, count(*)
 	from (select seq, route from dispatcher.messages
@@ -61,7 +62,7 @@ const recentCarried = `
 	where a.message_seq > $1 and a.outcome = 'accepted'
 	group by 1, 2 order by 1, 2`
 
-// recentSince is the time of reception of the oldest message above a number.
+// recentSince is when the oldest message above a number was received.
 const recentSince = `select received_at from dispatcher.messages where seq > $1 order by seq limit 1`
 
 // recentOutcomes reads the newest block ranges of the attempts, as Faults does.
@@ -70,8 +71,8 @@ const recentOutcomes = `
 	from dispatcher.attempts a where a.claimed_at >= $1
 	group by 1, 2, 3 order by 1, 4 desc, 2, 3`
 
-// queues are told by due, which has an index for those that wait. The others are read one by one:
-// a tenth of a second for a million.
+// queues counts the rows of due by lane. There is an index for those that wait; scheduled and
+// paused ones are read one by one, a million in a tenth of a second.
 const queues = `
 	select coalesce(d.lane, h.lane), coalesce(d.messages, 0),
 	  case when d.lane is not null then
@@ -88,25 +89,25 @@ const queues = `
 	  on h.lane = d.lane
 	order by 1`
 
-// Queues counts what has not been sent yet, by lane. Lanes without such messages are left out.
+// Queues counts the messages that have not been sent yet, by lane. Lanes without any are left out.
 func (s *Claims) Queues(ctx context.Context) (all []Queue, err error) {
 	all, err = rows(ctx, s.db, pgx.RowToStructByPos[Queue], queues)
 	return all, wrap("count what waits", err)
 }
 
-// recentDead counts by the index of the records that could not be used.
+// recentDead counts by the index of dead records.
 const recentDead = `
 	select count(*) from dispatcher.messages
 	where detail is not null and received_at >= now() - interval '1 day' and seq >= $1`
 
 const openAmbiguities = `select count(*) from dispatcher.ambiguous where next_at is not null`
 
-// statusSettings keep the questions of a status off the tables, whatever the statistics say.
+// statusSettings keep the queries of a status from sequential scans, whatever the statistics say.
 const statusSettings = `
 	select set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`
 
-// Recent counts what the channels did within a time of minutes, by the database's clock, and what
-// waits now. It may be asked every few seconds, however large the ledger is: it reads the newest
+// Recent counts what the channels did within the last minutes, by the database's clock, and what
+// waits now. It may be called every few seconds, however large the ledger is: it reads the newest
 // mostRecent messages at most, the newest block ranges of the attempts, and small tables.
 func (s *Reports) Recent(ctx context.Context, within time.Duration) (r Recent, err error) {
 	var newest int64
@@ -132,7 +133,7 @@ func (s *Reports) Recent(ctx context.Context, within time.Duration) (r Recent, e
 		return row.Scan(&r.Dead)
 	})
 	batch.Queue(openAmbiguities).QueryRow(func(row pgx.Row) error { return row.Scan(&r.Ambiguous) })
-	if low > asked { // there are more messages than are read
+	if low > asked { // there are more than mostRecent messages
 		batch.Queue(recentSince, low).QueryRow(func(row pgx.Row) error {
 			var first time.Time
 			err := row.Scan(&first)
@@ -147,7 +148,7 @@ func (s *Reports) Recent(ctx context.Context, within time.Duration) (r Recent, e
 	return r, wrap("read what happened lately", err)
 }
 
-// collect adds a question whose rows are the fields of T in order.
+// collect adds a query whose columns are the fields of T, in order.
 func collect[T any](batch *pgx.Batch, into *[]T, sql string, args ...any) {
 	batch.Queue(sql, args...).Query(func(rows pgx.Rows) (err error) {
 		*into, err = pgx.CollectRows(rows, pgx.RowToStructByPos[T])

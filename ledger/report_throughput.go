@@ -12,12 +12,12 @@ type Throughput struct {
 	At       time.Time // the beginning of the interval
 	Channel  string
 	Attempts int64
-	Accepted int64 // of them, so far
+	Accepted int64 // how many of Attempts were accepted so far
 }
 
 // Throughput counts attempts by channel and interval, from within ago to the beginning of the
-// running interval, by the database's clock. Intervals in which a channel did nothing have no row.
-// Rows are sorted by interval and channel.
+// running interval, by the database's clock. An interval in which a channel did nothing has no row.
+// Rows are ordered by interval and channel.
 //
 // Like Faults it reads the newest block ranges of the attempts, and costs as much.
 func (s *Messages) Throughput(

@@ -7,25 +7,27 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Timely is how many messages of one channel were delivered in time, over all instances and routes.
+// Timely counts the messages of one channel that were delivered in time, over all instances and
+// routes.
 type Timely struct {
 	Channel string
-	// Accepted were taken by the provider, Delivered of them reached the handset in time.
+	// Accepted counts the attempts that the provider accepted, Delivered those of them that reached
+	// the handset in time.
 	Accepted, Delivered int64
 }
 
 // recipientsFault is the condition that attempt a was not delivered for a reason that says nothing
-// about its channel: nobody has the number, it takes no SMS, the handset was off, its owner opted
-// out.
+// about its channel: nobody has the number, it takes no SMS, the handset was off, or its owner
+// opted out.
 const recipientsFault = `(a.receipt_state is not distinct from 'undelivered' and
 	coalesce(a.receipt_cause, '') in ('unknown_number', 'not_mobile', 'absent', 'opted_out'))`
 
 // Timely counts, for each channel, the attempts that its provider accepted in a window that ended
-// within ago by the database's clock, and those of them that were delivered no later than within
-// after the answer: every receipt had that time to come. What was not delivered because of its
-// recipient is not counted, nor what only a receipt proved to have been accepted. Rows are sorted
-// by channel. late is that of Reports.Faults, and the costs are the same, for within, window and
-// late together.
+// within ago, by the database's clock, and how many of them were delivered at most within after the
+// answer. So every receipt had that time to come. Attempts that were not delivered because of their
+// recipient are left out, and so are those that only a receipt proved to have been accepted. Rows
+// are ordered by channel. late is as in Reports.Faults, and the costs are the same, for within,
+// window and late together.
 func (s *Receipts) Timely(
 	ctx context.Context, within, window, late time.Duration,
 ) ([]Timely, error) {

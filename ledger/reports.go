@@ -7,44 +7,45 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Reports are figures over many messages. Their queries wait for nothing that is claimed or
-// settled. Those of a day read views, as finance may.
+// Reports reads figures over many messages. Its queries wait for no locks of claims or settlements.
+// Those of a day read only views, so a login of finance may use them.
 type Reports struct{ *db }
 
-// DailyRow is what one channel did for one route on one business day, in one currency: it counts
-// the attempts claimed on the day, however old their messages are.
+// DailyRow is what one channel did for one route on one business day, in one currency. It counts
+// the attempts claimed on that day, however old their messages are.
 type DailyRow struct {
 	Route, Channel string
 
 	Fallback  int64 // attempts that went here because an earlier candidate could not take them
 	Attempts  int64 // all attempts
-	Submitted int64 // all but those refused, which certainly were not taken, and those pending
+	Submitted int64 // all except those refused, which certainly were not taken, and those pending
 	Accepted  int64
 	Delivered int64 // accepted ones whose receipts say so
 	Rejected  int64
 	Refused   int64 // by the channel or its provider
 	Throttled int64
 	Unknown   int64
-	// refused on this side before anything left, which says nothing about the channel
+	// Unsent were refused on this side before anything was sent, which says nothing about the
+	// channel.
 	Unsent  int64
 	Pending int64
 
-	// Segments and CostMicros are what was accepted, hence billed.
+	// Segments and CostMicros are what was accepted and is billed.
 	Segments   int64
 	CostMicros int64
-	// UnknownSegments and UnknownMicros may have been accepted too: no answer came.
+	// UnknownSegments and UnknownMicros are those of unknown attempts. They may be billed too.
 	UnknownSegments int64
 	UnknownMicros   int64
 	Currency        string // ISO 4217
 
-	// Undelivered are the accepted ones whose receipts say that they never will be delivered,
-	// NoReceipt those that none came for in time. What is neither of them nor Delivered has no last
-	// word yet, or expects none.
+	// Undelivered are the accepted ones whose receipts say that they never will be delivered, and
+	// NoReceipt those without a receipt in time. The other accepted ones, if not Delivered, have no
+	// final receipt yet, or expect none.
 	Undelivered int64
 	NoReceipt   int64
 
-	// Retries, Resends and Further are attempts, as Fallback is. What is none of the four was made
-	// for the first choice. Further were made because no receipt had come, see ByNoReceipt.
+	// Retries, Resends and Further count attempts by reason, as Fallback does. All others are first
+	// choices. Further were made because no receipt had come, see ByNoReceipt.
 	Retries int64
 	Resends int64
 	Further int64
@@ -85,7 +86,7 @@ func (r *DailyRow) Add(o *DailyRow) {
 	r.DeliveredMicros += o.DeliveredMicros
 }
 
-// attemptSums are the columns of a DailyRow, but the reason.
+// attemptSums are the columns of a DailyRow, except the reason.
 const attemptSums = `route, channel,
 		  coalesce(sum(attempts) filter (where reason = 'fallback'), 0)::bigint,
 		  sum(attempts)::bigint, sum(submitted)::bigint, sum(accepted)::bigint,
@@ -98,8 +99,8 @@ const attemptSums = `route, channel,
 		  coalesce(sum(attempts) filter (where reason = 'no_receipt'), 0)::bigint,
 		  sum(delivered_segments)::bigint, sum(delivered_micros)::bigint`
 
-// Daily counts the attempts of one business day: from midnight to midnight in zone around day. Rows
-// are sorted by route, channel and currency.
+// Daily counts the attempts of the business day that contains day, in zone. Rows are ordered by
+// route, channel and currency.
 func (s *Reports) Daily(
 	ctx context.Context, day time.Time, zone *time.Location,
 ) ([]DailyRow, error) {
@@ -111,7 +112,7 @@ func (s *Reports) Daily(
 	return out, wrap("report day", err)
 }
 
-// Totals is the whole ledger in numbers.
+// Totals are counts over the whole ledger.
 type Totals struct {
 	// Messages counts by state.
 	Messages map[State]int64
@@ -131,11 +132,11 @@ type ChannelTotal struct {
 	Unknown     int64
 	Segments    int64  // accepted
 	CostMicros  int64  // accepted
-	Currency    string // the smallest by name, if there are several
+	Currency    string // the first in alphabetical order, if there are several
 }
 
-// Totals reads every row of messages and attempts: it is meant for the end of a demo
-// or a test, not for a dashboard.
+// Totals reads every row of messages and attempts. It is for the end of a demo or a test, not for a
+// dashboard.
 func (s *Reports) Totals(ctx context.Context) (Totals, error) {
 	t := Totals{Messages: map[State]int64{}}
 	r, err := s.reports.Query(ctx, `
@@ -180,8 +181,8 @@ type ChoiceRow struct {
 	Route       string
 	Channel     string
 	FirstChoice int64
-	// Rejected, Failed and Unknown are those of them that ended without any channel being known to
-	// have taken them, Open those that have not ended: waiting, scheduled, or under way.
+	// Rejected, Failed and Unknown count those that ended without any channel being known to have
+	// taken them, Open those that have not ended: waiting, scheduled, or in flight.
 	Rejected, Failed, Unknown, Open int64
 	// Segments are those of the messages' texts.
 	Segments int64
@@ -196,9 +197,9 @@ const choiceSums = `routing_version, route, channel, sum(messages)::bigint,
 		  sum(rejected)::bigint, sum(failed)::bigint, sum(unknown)::bigint, sum(open)::bigint,
 		  sum(segments)::bigint, cause`
 
-// Choices splits the first choices of one business day, as Daily cuts it, by routing
-// version: the weights of a day whose routing was changed are those of its versions, each
-// for the messages chosen under it. Rows are sorted by version, route, channel and cause.
+// Choices counts the first choices of one business day, as in Daily, by routing version: when the
+// routing was changed during the day, each message counts under the weights of the version by which
+// it was chosen. Rows are ordered by version, route, channel and cause.
 func (s *Reports) Choices(
 	ctx context.Context, day time.Time, zone *time.Location,
 ) ([]ChoiceRow, error) {
@@ -209,25 +210,26 @@ func (s *Reports) Choices(
 	return out, wrap("report choices", err)
 }
 
-// CarriedRow counts the messages that one channel carried for one route: those of which it
-// accepted an attempt that was claimed on the day. A message counts once for each channel that
-// accepted it, and belongs to the version that it was planned under.
+// CarriedRow counts the messages that one channel carried for one route: those of which it accepted
+// an attempt that was claimed on the day. A message counts once for each channel that accepted it,
+// and under the version that it was planned under.
 type CarriedRow struct {
 	Version     int64
 	Route       string
 	FirstChoice string
 	Channel     string
 	// Cause is why the first choice did not carry these messages; empty where it did. It is the
-	// reason for which it was passed over when a message first went elsewhere or, where it had been
-	// tried before, what came of that: refused, throttled, unknown, or breaker_open.
+	// exclusion reason of the first choice when the message first went to another channel. Where the
+	// first choice had been tried before, it is the outcome of that: refused, throttled, unknown, or
+	// breaker_open.
 	Cause    string
 	Messages int64
-	// Segments and CostMicros are what the channel billed for them: also the parts that it accepted
-	// in a later attempt than the first. Days that were closed by earlier releases have none.
+	// Segments and CostMicros are what the channel billed for them, including parts that it accepted
+	// in later attempts. They are 0 on days that earlier releases closed.
 	Segments   int64
 	CostMicros int64
 	Currency   string
-	// TextSegments are those of the messages' texts; none on days without DayClosing.Steps.
+	// TextSegments are those of the messages' texts; 0 on days without DayClosing.Steps.
 	TextSegments int64
 }
 
@@ -235,11 +237,11 @@ type CarriedRow struct {
 const carriedSums = `routing_version, route, first_choice, channel, cause, sum(messages)::bigint,
 		  sum(segments)::bigint, sum(cost_micros)::bigint, currency, sum(text_segments)::bigint`
 
-// carriedSome is the condition that there is anything to tell.
+// carriedSome is the condition that a row is not empty.
 const carriedSome = `sum(messages) > 0 or sum(segments) > 0`
 
-// CarriedOn counts what the channels carried on one business day, as Daily cuts it. Rows are sorted
-// by version, route, first choice, channel, cause and currency.
+// CarriedOn counts what the channels carried on one business day, as in Daily. Rows are ordered by
+// version, route, first choice, channel, cause and currency.
 func (s *Reports) CarriedOn(
 	ctx context.Context, day time.Time, zone *time.Location,
 ) ([]CarriedRow, error) {

@@ -9,11 +9,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Requests remembers for a day what was answered to changing requests of the API, so that one that
-// comes again, on any instance, is not carried out again.
+// Requests stores for a day the answers to changing requests of the API, so that a request which is
+// repeated, on any instance, is not executed again.
 type Requests struct{ *db }
 
-// Answer is what was answered to a request.
+// Answer is the response to a request.
 type Answer struct {
 	Status int
 	Header string
@@ -24,13 +24,13 @@ type Answer struct {
 var (
 	// ErrOtherRequest: the key belongs to another request of the same principal.
 	ErrOtherRequest = errors.New("the key belongs to another request")
-	// ErrUnderway: the request is being carried out, or was cut off and nobody knows how far it
-	// came.
+	// ErrUnderway: the request is being executed, or was interrupted, and how far it came is not
+	// known.
 	ErrUnderway = errors.New("the request is under way")
 )
 
-// Begin takes a request of a principal under its key. The answer is nil for a new one, which has to
-// be ended by Finish or Forget.
+// Begin stores a request of a principal under its key. For a new request the answer is nil, and the
+// caller must call Finish or Forget. It may return ErrOtherRequest or ErrUnderway.
 func (s *Requests) Begin(
 	ctx context.Context, principal, key string, digest []byte,
 ) (*Answer, error) {
@@ -55,7 +55,7 @@ func (s *Requests) Begin(
 		where principal = $1 and key = $2`, principal, key).Scan(&known, &status, &a.Header, &a.Body)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return nil, ErrUnderway // it was forgotten just now
+		return nil, ErrUnderway // Forget deleted it between the two statements
 	case err != nil:
 		return nil, wrap("read a request", err)
 	case !bytes.Equal(known, digest):
@@ -67,7 +67,7 @@ func (s *Requests) Begin(
 	return &a, nil
 }
 
-// Finish keeps what was answered.
+// Finish stores the answer to a request.
 func (s *Requests) Finish(ctx context.Context, principal, key string, a *Answer) error {
 	_, err := s.reports.Exec(ctx, `
 		update dispatcher.api_requests set status = $3, header = $4, body = $5
@@ -75,7 +75,7 @@ func (s *Requests) Finish(ctx context.Context, principal, key string, a *Answer)
 	return wrap(fmt.Sprintf("keep an answer with status %d", a.Status), err)
 }
 
-// Forget drops a request that changed nothing, so that it may come again.
+// Forget deletes a request that changed nothing, so that it can be repeated.
 func (s *Requests) Forget(ctx context.Context, principal, key string) error {
 	_, err := s.reports.Exec(ctx, `
 		delete from dispatcher.api_requests where principal = $1 and key = $2`, principal, key)

@@ -7,7 +7,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestTheLoginStandsBesideTheAuthorThatWasTold, and nobody can claim another one.
+// TestTheLoginStandsBesideTheAuthorThatWasTold, and a caller cannot set the login.
 func TestTheLoginStandsBesideTheAuthorThatWasTold(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

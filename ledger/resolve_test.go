@@ -10,7 +10,7 @@ import (
 	"dispatcher/provider"
 )
 
-// disputed is a message about whose first attempt there is an ambiguity, while somebody else has it
+// disputed is a message with an ambiguity about its first attempt, while another transaction has it
 // locked.
 type disputed struct {
 	l, other  *ledger.Ledger
@@ -37,7 +37,8 @@ func dispute(t *testing.T) *disputed {
 	return d
 }
 
-// after resolves it, which has to wait until work, which began before it, has come to its end.
+// after resolves the ambiguity. The resolution has to wait until work, which began earlier, has
+// ended.
 func (d *disputed) after(t *testing.T, work func() error, j *ledger.Resolution) (ended bool) {
 	t.Helper()
 	execute(t, d.lock, `begin`)
@@ -57,14 +58,14 @@ func (d *disputed) after(t *testing.T, work func() error, j *ledger.Resolution) 
 	return ended
 }
 
-// refusedLate is the late answer that an attempt was not taken which nobody answered for at first.
+// refusedLate is a late answer: an attempt that was unknown was not taken.
 func refusedLate(s ledger.Settlement) ledger.Settlement {
 	s.Outcome, s.State, s.Reason, s.Tried, s.Segments, s.PriceMicros, s.Receipts,
 		s.Ambiguity = provider.Refused, ledger.Retry, "refused", true, 0, 0, 0, nil
 	return s
 }
 
-// sentAgain is the resolution that the message is sent once more.
+// sentAgain is the resolution that the message is resent.
 func sentAgain(m ledger.Message) ledger.Resolution {
 	j := final(m)
 	j.As = ledger.Resent
@@ -75,8 +76,8 @@ func sentAgain(m ledger.Message) ledger.Resolution {
 	return j
 }
 
-// TestAResolutionSeesWhatWasCommittedLast: the truth about an attempt is being written down when
-// somebody gives the search up.
+// TestAResolutionSeesWhatWasCommittedLast: the outcome of the attempt is being written when the
+// ambiguity is resolved.
 func TestAResolutionSeesWhatWasCommittedLast(t *testing.T) {
 	t.Parallel()
 	truths := map[string]struct {
@@ -121,8 +122,8 @@ func TestAResolutionSeesWhatWasCommittedLast(t *testing.T) {
 	}
 }
 
-// TestAResolutionWaitsForTheLockOfItsAttempt, although the message is free yet: a settlement writes
-// that after the attempt.
+// TestAResolutionWaitsForTheLockOfItsAttempt, although the message is not locked yet: a settlement
+// locks the message after the attempt.
 func TestAResolutionWaitsForTheLockOfItsAttempt(t *testing.T) {
 	t.Parallel()
 	d := dispute(t)
@@ -147,8 +148,8 @@ func TestAResolutionWaitsForTheLockOfItsAttempt(t *testing.T) {
 	}
 }
 
-// TestAResolutionTakesNoMessageBackThatHasContinued: what it finds out was known before, and a
-// claim of the next attempt is under way.
+// TestAResolutionTakesNoMessageBackThatHasContinued: the outcome was known before, and a claim of
+// the next attempt is running.
 func TestAResolutionTakesNoMessageBackThatHasContinued(t *testing.T) {
 	t.Parallel()
 	d := dispute(t)
@@ -182,8 +183,8 @@ func TestAResolutionTakesNoMessageBackThatHasContinued(t *testing.T) {
 	}
 }
 
-// TestALateRefusalAfterAResolutionFollowsTheLastCommit: the search is given up while the
-// message waits to be repeated, and the answer waits for that.
+// TestALateRefusalAfterAResolutionFollowsTheLastCommit: the ambiguity is resolved while the message
+// waits to be repeated, and the late answer waits for that lock.
 func TestALateRefusalAfterAResolutionFollowsTheLastCommit(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

@@ -14,8 +14,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// clockWasAhead makes of what was claimed so far what it would be if the database's clock had been
-// ahead by two days then, and was set back since.
+// clockWasAhead changes everything that was claimed so far as if the database's clock had been two
+// days ahead then.
 func clockWasAhead(t testing.TB, db *pgx.Conn) {
 	t.Helper()
 	for _, sql := range []string{
@@ -29,8 +29,8 @@ func clockWasAhead(t testing.TB, db *pgx.Conn) {
 	}
 }
 
-// bounded opens a ledger whose channel a has limits, beside those over all channels, with the days
-// of UTC, and a connection beside it.
+// bounded opens a ledger with limits on channel a and over all channels, in UTC, and a second
+// connection.
 func bounded(
 	t testing.TB, onA []admission.Limit, overAll ...admission.Limit,
 ) (*ledger.Ledger, *pgx.Conn) {
@@ -41,7 +41,7 @@ func bounded(
 	return l, db
 }
 
-// restarted starts the window of a limit of channel a again, or of one over all channels.
+// restarted restarts the window of a limit of channel a, or of one over all channels.
 func restarted(
 	t testing.TB, l *ledger.Ledger, channel string, limit admission.Limit,
 ) (ledger.Restarted, error) {
@@ -52,7 +52,7 @@ func restarted(
 	})
 }
 
-// TestALimitThatWasAheadGoesOnWithTheWindowOfNow and knows what was claimed in it, also while the
+// TestALimitThatWasAheadGoesOnWithTheWindowOfNow, and counts what was claimed in it, also while the
 // clock was ahead.
 func TestALimitThatWasAheadGoesOnWithTheWindowOfNow(t *testing.T) {
 	t.Parallel()
@@ -95,7 +95,8 @@ func TestALimitThatWasAheadGoesOnWithTheWindowOfNow(t *testing.T) {
 	}
 }
 
-// TestASecondThatWasAheadGoesOnWithTheNextOne: what left in the running one nobody knows.
+// TestASecondThatWasAheadGoesOnWithTheNextOne, because it is not known what was sent in the running
+// second.
 func TestASecondThatWasAheadGoesOnWithTheNextOne(t *testing.T) {
 	t.Parallel()
 	on := limit(admission.Second, 10)
@@ -125,8 +126,8 @@ func TestASecondThatWasAheadGoesOnWithTheNextOne(t *testing.T) {
 	}
 }
 
-// TestWindowsThatAreYetToComeAreOutOfTheWay once a limit was started again: they are opened in
-// earnest, and no limit that is removed and added brings them back.
+// TestWindowsThatAreYetToComeAreOutOfTheWay once a limit was restarted: their times can be opened
+// again, and a limit that is removed and added does not bring them back.
 func TestWindowsThatAreYetToComeAreOutOfTheWay(t *testing.T) {
 	t.Parallel()
 	on := limit(admission.Day, 10)
@@ -214,8 +215,8 @@ func TestOnlyAWindowThatIsAheadIsStartedAgain(t *testing.T) {
 	}
 }
 
-// TestNoClaimSlipsBetweenCountingAndRestarting: one comes between counting and locking and is
-// counted, and what claims lock is locked from then on.
+// TestNoClaimSlipsBetweenCountingAndRestarting: a claim between counting and locking is counted.
+// What claims lock is locked from then on.
 func TestNoClaimSlipsBetweenCountingAndRestarting(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -245,8 +246,8 @@ func TestNoClaimSlipsBetweenCountingAndRestarting(t *testing.T) {
 	}
 }
 
-// TestASlidingLimitThatWasAheadGoesOnFromWhatIsCounted, as one does that is added: its arrival time
-// lies ahead as well.
+// TestASlidingLimitThatWasAheadGoesOnFromWhatIsCounted, as one that is added does: its next release
+// time was in the future as well.
 func TestASlidingLimitThatWasAheadGoesOnFromWhatIsCounted(t *testing.T) {
 	t.Parallel()
 	on := limit(admission.Day, 40)

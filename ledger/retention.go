@@ -10,28 +10,27 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Days keeps what happened for as long as it is to be kept: it makes the partitions of the next
-// days, turns the tables of ids, drops payloads and facts that are old enough, and erases those of
-// a subscriber.
+// Days manages the daily partitions and what they hold: it makes those of the next days, switches
+// the tables of ids, drops old payloads and facts, and erases the data of a subscriber.
 type Days struct{ *db }
 
-// Retention says how long what is kept. Facts must be at least as long as the others, and all of
-// them at least a day.
+// Retention says for how long rows are kept. Facts must be at least as long as the others, and each
+// at least a day.
 type Retention struct {
-	// IDs is for how long an id is recognised when it comes again, at least; it is forgotten after
-	// twice that time.
+	// IDs is for how long, at least, an id is recognised when it comes again. It is forgotten after at
+	// most twice that time.
 	IDs time.Duration
 	// Payloads is for how long numbers and texts are kept after the end of their message. They are
-	// dropped with their day, so some stay a day longer.
+	// dropped by day, so some stay a day longer.
 	Payloads time.Duration
-	// Facts is for how long everything else is kept after the day of a message.
+	// Facts is for how long everything else is kept, from the end of the message's day on.
 	Facts time.Duration
 }
 
-// leastRetention is what each duration of a Retention is at least.
+// leastRetention is the minimum of each duration of a Retention.
 const leastRetention = 24 * time.Hour
 
-// Validate reports durations that do not go together.
+// Validate returns an error for durations that are too short or do not go together.
 func (r *Retention) Validate() error {
 	switch {
 	case r.IDs < leastRetention || r.Payloads < leastRetention:
@@ -42,19 +41,19 @@ func (r *Retention) Validate() error {
 	return nil
 }
 
-// Kept is what a call of Keep has done.
+// Kept is what a call of Keep did.
 type Kept struct {
-	// Elsewhere: another instance is at it, and nothing was done here.
+	// Elsewhere: another instance is doing the work, and nothing was done here.
 	Elsewhere bool
-	// Made are days that partitions were made for, Indexed those whose messages are found by their
-	// id from now on, whether or not it would still be recognised.
+	// Made are days that got partitions. Indexed are days whose messages can now be found by id after
+	// the tables of ids have forgotten the id.
 	Made, Indexed []Day
-	// Turned: the older table of ids was emptied.
+	// Turned: the tables of ids were switched, and the older one was emptied.
 	Turned bool
-	// Payloads are days whose payloads were dropped, Facts those that were dropped altogether.
+	// Payloads are days whose payloads were dropped, Facts days that were dropped altogether.
 	Payloads, Facts []Day
-	// Late are the payloads that had outlived their day and were dropped now, after the end of their
-	// messages.
+	// Late is how many payloads were deleted that had outlived their day, because their messages have
+	// ended since.
 	Late int64
 	// Skipped are days that are old enough to be dropped but have messages that have not ended.
 	Skipped []LivingDay
@@ -65,27 +64,28 @@ func (k *Kept) Any() bool {
 	return k.Turned || k.Late > 0 || len(k.Made)+len(k.Indexed)+len(k.Payloads)+len(k.Facts) > 0
 }
 
-// LivingDay is a day that is kept because messages of it have not ended.
+// LivingDay is a day that is kept because some of its messages have not ended. Living is how many.
 type LivingDay struct {
 	Day    Day
 	Living int64
 }
 
-// keepLock is the advisory lock of the session that keeps the days, for all instances.
+// keepLock is the advisory lock of the session that runs Keep; one instance at a time has it.
 const keepLock = 0x64617973
 
-// keepSettings shape that session: its statements go through whole partitions.
+// keepSettings are those of that session. Its statements read whole partitions, so sequential scans
+// and hash joins are allowed.
 const keepSettings = `
 	set application_name = 'dispatcher days'; set enable_seqscan = on; set enable_hashjoin = on;
 	set enable_mergejoin = on; set plan_cache_mode = force_custom_plan;
 	set idle_in_transaction_session_timeout = '60s'`
 
-// Keep does what is due: it makes partitions, indexes the ids of past days, summarises the times of
-// attempts, turns the tables of ids, and drops payloads and facts that are older than r. Any number
-// of instances may call it at any time: one of them does the work, the others return at once. What
-// a crash or an error leaves unfinished the next call ends; one step that fails does not hold up
-// the others. It takes as long as it takes to read a day, and no lock that claims or settlements
-// wait for longer than a second.
+// Keep does what is due: it makes partitions, indexes the ids of past days, summarises the index on
+// claimed_at, switches the tables of ids, and drops payloads and facts that are older than r. Any
+// number of instances may call it at any time: one of them does the work, the others return at
+// once. The next call completes what a crash or an error left unfinished. A step that fails does
+// not stop the others. Keep takes as long as reading a day takes. No claim or settlement waits for
+// its locks longer than a second.
 func (s *Days) Keep(ctx context.Context, r Retention) (kept Kept, err error) {
 	if err := r.Validate(); err != nil {
 		return kept, err
@@ -116,8 +116,8 @@ func (s *Days) Keep(ctx context.Context, r Retention) (kept Kept, err error) {
 		wrap("drop late payloads", k.dropLate(ctx)))
 }
 
-// unlockKeeping gives the lock back before the session ends: the server notices that a session has
-// gone only after a moment, and who calls Keep within it would find the lock taken.
+// unlockKeeping releases the lock before the session ends. The server notices the end of a session
+// only after a moment, and a call of Keep within that moment would find the lock taken.
 func unlockKeeping(ctx context.Context, conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
@@ -147,7 +147,7 @@ func (k *keeper) makeDays(ctx context.Context) error {
 	return err
 }
 
-// days runs a query for days.
+// days runs a query that returns days.
 func (k *keeper) days(ctx context.Context, sql string, args ...any) ([]Day, error) {
 	r, err := k.conn.Query(ctx, sql, args...)
 	if err != nil {
@@ -156,9 +156,8 @@ func (k *keeper) days(ctx context.Context, sql string, args ...any) ([]Day, erro
 	return pgx.CollectRows(r, pgx.RowTo[Day])
 }
 
-// summarise brings the index on claimed_at up to date. Autovacuum does so where it gets to it, and
-// not for the last range of a day. A partition that is being vacuumed is passed over: it is
-// summarised at the end of that.
+// summarise updates the BRIN index on claimed_at. Autovacuum does so too, but late, and not for the
+// last range of a day. A partition that is being vacuumed is skipped: the vacuum summarises it.
 func (k *keeper) summarise(ctx context.Context) error {
 	r, err := k.conn.Query(ctx, `select inhrelid::bigint from pg_inherits
 		where inhparent = 'dispatcher.attempts_claimed_at'::regclass`)
@@ -183,7 +182,7 @@ func (k *keeper) summarise(ctx context.Context) error {
 	return nil
 }
 
-// unindexed are the past days whose ids may not be recognised any more in a day.
+// unindexed are the past days whose ids may no longer be recognised in a day from now.
 const unindexed = `
 	select day from dispatcher.days
 	where not ids_indexed and not dropping
@@ -206,19 +205,18 @@ func (k *keeper) indexIDs(ctx context.Context) error {
 	return nil
 }
 
-// turnDue reports whether the ids of the older table may be forgotten: when all of the other one
-// will be recognised for as long as they have to be, and the messages of those that are forgotten
-// are found without them.
+// turnDue reports whether the ids of the older table may be forgotten. All ids of that table must
+// be older than $1, and their messages must be in the index of past ids.
 const turnDue = `
 	select turn, since <= clock_timestamp() - $1::interval and not exists (
 	  select from dispatcher.days where not ids_indexed and not dropping
 	    and day <= dispatcher.day_at(clock_timestamp() - $1::interval))
 	from dispatcher.id_turns`
 
-// turnIDs empties the older table of ids, into which new ids go from now on. The tables are locked
-// in the order in which claims lock them: the current one first. Whoever asks about an id may lock
-// them the other way round; the wait for a lock is shorter than deadlock_timeout, so it is this
-// session that steps back.
+// turnIDs empties the older table of ids and makes it the one for new ids. It locks the tables in
+// the order of claims: the current one first. A lookup of an id may lock them in the other order.
+// No deadlock is reported to it, because the wait for the lock is shorter than deadlock_timeout:
+// this session gives up first.
 func (k *keeper) turnIDs(ctx context.Context) error {
 	var turn int64
 	var due bool
@@ -243,16 +241,16 @@ func (k *keeper) turnIDs(ctx context.Context) error {
 }
 
 const (
-	// firstWait and longestWait bound how long a lock is waited for that others queue behind: they
-	// wait as long. The longest is shorter than deadlock_timeout is by default.
+	// firstWait and longestWait bound the wait for a lock. Other sessions queue behind this one and
+	// wait as long. longestWait is below the default of deadlock_timeout.
 	firstWait   = 50 * time.Millisecond
 	longestWait = 800 * time.Millisecond
-	// waitPause is how long others have a table for themselves before it is tried again.
+	// waitPause is the pause between two tries, in which other sessions can use the table.
 	waitPause = 500 * time.Millisecond
 )
 
-// underLock takes a lock, and does something under it, in one transaction. It waits for the lock
-// several times, and not long at a time, as others queue behind.
+// underLock takes a lock and calls do, in one transaction. It tries several times with a short
+// lock_timeout, because other sessions queue behind a session that waits for a lock.
 func (k *keeper) underLock(ctx context.Context, lock string, do func(pgx.Tx) error) error {
 	for wait := firstWait; ; wait *= 2 {
 		err := pgx.BeginFunc(ctx, k.conn, func(tx pgx.Tx) error {

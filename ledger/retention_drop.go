@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// endedAt is when message m of a day ended, null while it lives. One that was accepted has ended
-// unless a receipt is awaited, or something is to be looked at again.
+// endedAt is when message m of a day ended; null when it has not. An accepted message has ended
+// unless a receipt is awaited or one of its rows of receipts is due again.
 const endedAt = `coalesce(m.finished_at, case when m.state in ('sending', 'accepted')
 	and not exists (select from dispatcher.receipts r
 	  where r.message_seq = m.seq and r.due_at is not null)
@@ -17,28 +17,28 @@ const endedAt = `coalesce(m.finished_at, case when m.state in ('sending', 'accep
 	  where a.message_seq = m.seq
 	  having bool_and(a.outcome is not null) and bool_or(a.outcome = 'accepted')) end)`
 
-// unended is the condition that message m of a day still needs its payload: it has not ended, or
-// not for $1, or it is not yet known whether a provider took it.
+// unended is true when message m of a day still needs its payload: it has not ended, or ended less
+// than $1 ago, or it is ambiguous, or was less than $1 ago.
 const unended = `(coalesce(` + endedAt + ` > now() - $1::interval, true)
 	or m.state = 'unknown' and exists (select from dispatcher.ambiguous b
 	  where b.message_seq = m.seq and (b.closed_at is null or b.closed_at > now() - $1::interval)))`
 
-// isLiving is the condition that message m of a day has not ended, or that it is not yet known
-// whether a provider took it.
+// isLiving is true when message m of a day has not ended, or is ambiguous.
 const isLiving = `(` + endedAt + ` is null or m.state = 'unknown' and exists (
 	  select from dispatcher.ambiguous b where b.message_seq = m.seq and b.closed_at is null))`
 
-// over are the days whose end is older than $1.
+// over selects the days whose end is older than $1.
 const over = `not dropping and
 	to_timestamp((day + 1)::bigint * 86400) <= clock_timestamp() - $1::interval`
 
-// keptPayloads is how many payloads are put back at most while others wait for the table. If more
-// messages of a day have not ended, the others' payloads are deleted.
+// keptPayloads is how many payloads dropPayloadsOf copies at most, because other sessions wait for
+// the table meanwhile. When more messages of the day have not ended, the payloads of all others are
+// deleted row by row.
 const keptPayloads = 20_000
 
-// dropPayloads drops the payloads of days that are old enough, but not those of messages that have
-// not ended. The partition is emptied and stays: statements name it, and those few payloads are put
-// back into it, so that whoever reads one looks in one place.
+// dropPayloads drops the payloads of days that are old enough, except those of messages that have
+// not ended. It truncates the partition and copies these few back into it, so that statements can
+// still name the partition and every payload is found in one place.
 func (k *keeper) dropPayloads(ctx context.Context) error {
 	days, err := k.days(ctx,
 		`select day from dispatcher.days where payloads and `+over+` order by day`, k.r.Payloads)
@@ -54,14 +54,14 @@ func (k *keeper) dropPayloads(ctx context.Context) error {
 	return nil
 }
 
-// findKept finds what is to be kept, without a lock.
+// findKept copies the payloads that are kept. It runs without a lock on the table.
 var findKept = ofDay(`
 	insert into kept_payloads
 	select p.* from dispatcher.messages m
 	join dispatcher.payloads p on p.seq = m.seq where ` + unended)
 
-// findRevived finds, under the lock, the messages that have come to life since: a message that has
-// ended as unknown is tried again, or is about to be.
+// findRevived adds, under the lock, the payloads of messages that came due since findKept ran: a
+// message that had ended as unknown is sent again, or is about to be.
 var findRevived = ofDay(`
 	insert into kept_payloads
 	select p.* from dispatcher.payloads p
@@ -108,10 +108,10 @@ func (k *keeper) dropPayloadsOf(ctx context.Context, day Day) error {
 	})
 }
 
-// lookInterval is how often it is looked whether messages that have outlived their day have ended.
+// lookInterval is how often Keep checks whether messages that have outlived their day have ended.
 const lookInterval = time.Hour
 
-// dropLate drops payloads that were kept, of messages that have ended since.
+// dropLate deletes payloads that dropPayloads has kept, of messages that have ended since.
 func (k *keeper) dropLate(ctx context.Context) error {
 	days, err := k.days(ctx, `
 		select day from dispatcher.days where not payloads and kept > 0 and not dropping
@@ -128,10 +128,10 @@ func (k *keeper) dropLate(ctx context.Context) error {
 	return nil
 }
 
-// dropChunk is how many rows one statement looks at or deletes: it takes milliseconds.
+// dropChunk is how many rows one statement reads or deletes. That takes milliseconds.
 const dropChunk = 5000
 
-// deleteLate looks at the next payloads after $2 in the order of their numbers.
+// deleteLate reads the next $3 payloads after $2 by number, and deletes those that are not needed.
 var deleteLate = ofDay(`
 	with next as (
 	  select seq from dispatcher.payloads where seq > $2 order by seq limit $3
@@ -161,7 +161,7 @@ func (k *keeper) dropLateOf(ctx context.Context, day Day) error {
 	return err
 }
 
-// dropFacts drops the days that are old enough, but those that have messages which have not ended.
+// dropFacts drops the days that are old enough, except those with messages that have not ended.
 func (k *keeper) dropFacts(ctx context.Context) error {
 	begun, err := k.days(ctx, `select day from dispatcher.days where dropping order by day`)
 	if err != nil {
@@ -191,11 +191,11 @@ func (k *keeper) dropFacts(ctx context.Context) error {
 	return nil
 }
 
-// countLiving counts the messages of a day that live.
+// countLiving counts the messages of a day for which isLiving is true.
 var countLiving = ofDay(`select count(*) from dispatcher.messages m where ` + isLiving)
 
-// living counts the messages of a day that have not ended, and says that the day is dropped if
-// there are none. It looks at most once in lookInterval.
+// living counts the messages of a day that have not ended, and marks the day as being dropped when
+// there are none. It counts at most once in lookInterval.
 func (k *keeper) living(ctx context.Context, day Day) (n int64, err error) {
 	var fresh bool
 	err = k.conn.QueryRow(ctx, `
@@ -214,9 +214,9 @@ func (k *keeper) living(ctx context.Context, day Day) (n int64, err error) {
 	return n, err
 }
 
-// drop drops a day that is marked as being dropped. Each step may have been made before: what
-// refers to the day's messages goes first, and once more at the end, in case something was written
-// meanwhile.
+// drop drops a day that is marked as being dropped. A step may have run before, in a call that
+// failed. Rows of other tables that refer to the day's messages are deleted first, and again at the
+// end, in case one was written meanwhile.
 func (k *keeper) drop(ctx context.Context, day Day) error {
 	if err := k.sweep(ctx, day); err != nil {
 		return err
@@ -236,8 +236,8 @@ func (k *keeper) drop(ctx context.Context, day Day) error {
 	return nil
 }
 
-// sweeps delete what refers to the messages of a day in tables that have no days, some rows at a
-// time.
+// sweeps delete, in batches, the rows that refer to messages of a day in tables that have no daily
+// partitions.
 var sweeps = []string{
 	`delete from dispatcher.receipts where ctid = any(array(select ctid from dispatcher.receipts
 		where message_seq >= $1 and message_seq < $2 limit $3 for update skip locked))`,
@@ -262,8 +262,8 @@ func (k *keeper) sweep(ctx context.Context, day Day) error {
 	return nil
 }
 
-// dropPartition drops a table of a day. That locks all days of the table for a moment, so it waits
-// for whoever reads them no longer than others may wait behind it.
+// dropPartition drops the partition of a day. That locks the whole partitioned table for a moment,
+// and other sessions queue behind it, so it waits for readers only briefly: see underLock.
 func (k *keeper) dropPartition(ctx context.Context, table string, day Day) error {
 	var exists bool
 	err := k.conn.QueryRow(ctx, `select to_regclass($1) is not null`,

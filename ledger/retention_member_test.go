@@ -9,8 +9,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestAMemberOfTheOwnersRoleKeepsTheDays: the schema may belong to another user than the one that
-// the dispatcher connects as, if that is a member of its role.
+// TestAMemberOfTheOwnersRoleKeepsTheDays: the schema may belong to another role than the login of
+// the dispatcher, if the login is a member of it.
 func TestAMemberOfTheOwnersRoleKeepsTheDays(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)

@@ -9,34 +9,35 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// DaysState is how the days stand.
+// DaysState is the state of the daily partitions.
 type DaysState struct {
 	// Now is the database's clock.
 	Now time.Time
-	// Count is how many days there are partitions for, from Oldest to Latest. Latest is after Now
-	// by two days, unless nothing has made any.
+	// Count is how many days have partitions, from Oldest to Latest. Latest is two days after Now,
+	// unless no instance has made partitions.
 	Count          int
 	Oldest, Latest Day
 	// OldestPayloads is the oldest day whose payloads have not been dropped.
 	OldestPayloads Day
-	// LatePayloads are payloads of older days, whose messages had not ended long enough ago when
-	// they were last looked at.
+	// LatePayloads is how many payloads of older days are still kept, because their messages had not
+	// ended long enough ago when they were last checked.
 	LatePayloads int64
-	// Turned is when the tables of ids were turned last.
+	// Turned is when the tables of ids were last switched.
 	Turned time.Time
-	// Skipped are days that were to be dropped but have messages that have not ended.
+	// Skipped are days that are old enough to be dropped but have messages that have not ended.
 	Skipped []LivingDay
-	// LeastKept is for how long the owner of the schema keeps facts at least, see GrantRoles.
+	// LeastKept is the minimum retention of facts that the owner of the schema has set, see
+	// GrantRoles.
 	LeastKept time.Duration
-	// Locks is how many locks the server has room for: those of all sessions together.
+	// Locks is the size of the server's lock table, for all sessions together.
 	Locks int
 }
 
-// LocksPerDay is about how many locks a question takes for each day that it may concern: one for
-// each partition of the day, and one for each of their indexes.
+// LocksPerDay is about how many locks a query takes for each day that it may read: one for each
+// partition of the day, and one for each of their indexes.
 const LocksPerDay = 8
 
-// readDays reads how the days stand. There is always one, as a migration makes it.
+// readDays reads the state of the days. There is always one row, because a migration makes it.
 const readDays = `
 	select clock_timestamp(), count(*), coalesce(min(day), 0), coalesce(max(day), 0),
 	  coalesce(min(day) filter (where payloads), max(day), 0),
@@ -48,7 +49,7 @@ const readDays = `
 	      + current_setting('max_prepared_transactions')::integer)
 	from dispatcher.days where not dropping`
 
-// State reads how the days stand, in a millisecond.
+// State reads the state of the daily partitions. It takes about a millisecond.
 func (s *Days) State(ctx context.Context) (state DaysState, err error) {
 	var turned pgtype.Timestamptz
 	var leastKept int64
@@ -65,7 +66,7 @@ func (s *Days) State(ctx context.Context) (state DaysState, err error) {
 	return state, wrap("look at the days", err)
 }
 
-// Sizes are the bytes of the ledger on disk, with indexes, by what they hold: messages, payloads,
+// Sizes returns the bytes of the ledger on disk, with indexes, by kind: messages, payloads,
 // attempts, receipts, ids, or other.
 func (s *Days) Sizes(ctx context.Context) (map[string]int64, error) {
 	type size struct {

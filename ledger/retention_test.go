@@ -24,7 +24,7 @@ var week = ledger.Retention{
 	IDs: 7 * 24 * time.Hour, Payloads: 7 * 24 * time.Hour, Facts: 100 * 24 * time.Hour,
 }
 
-// keeping is a database of its own with a ledger, and a connection beside it.
+// keeping is a database with a ledger, and a second connection.
 type keeping struct {
 	url   string
 	l     *ledger.Ledger
@@ -48,8 +48,8 @@ func (k *keeping) exec(t testing.TB, sql string, args ...any) {
 	}
 }
 
-// message is a message of a day some days ago, with its payload, an attempt and a receipt. Its end is
-// so many days ago; one that has not ended is accepted, and its receipt is awaited.
+// message stores a message of a day some days ago, with its payload, an attempt and a receipt. It
+// ended so long ago; one that has not ended is accepted, and its receipt is awaited.
 func (k *keeping) message(t testing.TB, id string, age int, ended time.Duration) (seq int64) {
 	t.Helper()
 	day := k.today - ledger.Day(age)
@@ -74,7 +74,7 @@ func (k *keeping) message(t testing.TB, id string, age int, ended time.Duration)
 	return seq
 }
 
-// days are those that the query finds, by how long ago they are.
+// ages are the days that the query finds, as how many days ago they are.
 func (k *keeping) ages(t testing.TB, where string) string {
 	t.Helper()
 	return scalar[string](t, k.db, `select coalesce(string_agg(($1 - day)::text, ' '
@@ -119,8 +119,8 @@ func TestKeepMakesTheNextDays(t *testing.T) {
 	}
 }
 
-// TestKeepSummarisesTheTimesOfAttempts also of the last range of a day, which is not full, and
-// passes over a partition that is being vacuumed.
+// TestKeepSummarisesTheTimesOfAttempts, also the last range of a day, which is not full. It skips a
+// partition that is being vacuumed.
 func TestKeepSummarisesTheTimesOfAttempts(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)
@@ -211,7 +211,7 @@ func TestAnIDIsRecognisedForItsRetentionAndForgottenAfterTwice(t *testing.T) {
 	}
 }
 
-// The day's ids must be found by an index before they are forgotten.
+// The ids of a day must be in the index of past ids before they are forgotten.
 func TestIDsAreNotForgottenBeforeTheirDayIsIndexed(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)
@@ -270,7 +270,7 @@ func TestPayloadsAreDroppedWithTheirDay(t *testing.T) {
 	}
 }
 
-// A submission about which an operator may still decide may be sent again.
+// An operator may still resolve an ambiguous submission so that it is sent again.
 func TestAMessageThatMayBeSentAgainKeepsItsPayload(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)
@@ -293,7 +293,8 @@ func TestAMessageThatMayBeSentAgainKeepsItsPayload(t *testing.T) {
 	}
 }
 
-// A message that is tried again while its day's payloads are about to be dropped keeps its own.
+// A message that is sent again while the payloads of its day are about to be dropped keeps its
+// payload.
 func TestAMessageThatComesToLifeMeanwhileKeepsItsPayload(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)
@@ -329,7 +330,8 @@ func TestAMessageThatComesToLifeMeanwhileKeepsItsPayload(t *testing.T) {
 	}
 }
 
-// When many messages of a day live on, theirs are not copied: the others' are deleted.
+// When many messages of a day have not ended, their payloads are not copied; those of the others
+// are deleted.
 func TestPayloadsOfADayThatMostlyLivesAreDeletedOneByOne(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)
@@ -356,7 +358,7 @@ func TestPayloadsOfADayThatMostlyLivesAreDeletedOneByOne(t *testing.T) {
 	}
 }
 
-// TestAnAcceptedMessageEndsWhenNoReceiptIsAwaited, whichever way it says that it was accepted.
+// TestAnAcceptedMessageEndsWhenNoReceiptIsAwaited, both in state sending and in state accepted.
 func TestAnAcceptedMessageEndsWhenNoReceiptIsAwaited(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)
@@ -435,7 +437,7 @@ func TestADayIsDroppedWithAllThatRefersToIt(t *testing.T) {
 	}
 }
 
-// TestWhoHasKeptTheDaysLeavesNoLock to the next one, who comes at once.
+// TestWhoHasKeptTheDaysLeavesNoLock, so that a call right after it can take it.
 func TestWhoHasKeptTheDaysLeavesNoLock(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)
@@ -475,7 +477,7 @@ func TestOneInstanceKeepsTheDaysAtATime(t *testing.T) {
 	}
 }
 
-// Many instances that call it at once, again and again, do the work once.
+// Many instances call Keep concurrently and repeatedly. The work is done once.
 func TestInstancesKeepTheDaysTogether(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)
@@ -502,7 +504,7 @@ func TestInstancesKeepTheDaysTogether(t *testing.T) {
 	}
 }
 
-// cutter ends the session that keeps the days before its n-th statement.
+// cutter ends the session of Keep before its n-th statement.
 type cutter struct {
 	url   string
 	n     int
@@ -534,8 +536,8 @@ func (c *cutter) TraceQueryStart(
 
 func (*cutter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// TestAKeeperThatIsCutOffAnywhereIsFollowedByAnother cuts the session before each of its statements
-// in turn: in every case the next call brings the database to the same end.
+// TestAKeeperThatIsCutOffAnywhereIsFollowedByAnother ends the session before each of its statements
+// in turn. In every case the next call completes the work.
 func TestAKeeperThatIsCutOffAnywhereIsFollowedByAnother(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)
@@ -574,7 +576,7 @@ func TestAKeeperThatIsCutOffAnywhereIsFollowedByAnother(t *testing.T) {
 	}
 }
 
-// Somebody reads for a long time: the day stays until the next call, and claims do not wait.
+// While a long query reads the day, the day stays until the next call, and claims do not wait.
 func TestADayThatSomebodyReadsIsDroppedByTheNextCall(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)
@@ -599,7 +601,7 @@ func TestADayThatSomebodyReadsIsDroppedByTheNextCall(t *testing.T) {
 	}
 }
 
-// The owner of the schema may say for how long days are kept, whatever a dispatcher asks for.
+// The owner of the schema sets the minimum retention of days, whatever a dispatcher asks for.
 func TestNoDayIsDroppedThatTheOwnerKeeps(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)
@@ -616,8 +618,7 @@ func TestNoDayIsDroppedThatTheOwnerKeeps(t *testing.T) {
 	}
 }
 
-// Whoever sends is not held up: a claim under way is not waited for long, and a lock that cannot be
-// had is asked for again.
+// Claims are not held up: Keep waits only briefly for a running claim, and tries again later.
 func TestTheTurnOfIDsStepsBackForAClaim(t *testing.T) {
 	t.Parallel()
 	k := newKeeping(t)

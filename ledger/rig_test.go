@@ -13,9 +13,9 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// rig is an empty database with a registered ledger and a connection beside it. Tests use it one
-// after the other: to fork the server's processes and plan the statements anew takes most of the
-// time of a small test.
+// rig is an empty database with a registered ledger and a second connection. Tests use it one after
+// the other, because new server processes and newly planned statements take most of the time of a
+// small test.
 type rig struct {
 	url   string
 	l     *ledger.Ledger
@@ -23,7 +23,7 @@ type rig struct {
 	empty func(context.Context) error
 }
 
-// rigs are those that no test uses.
+// rigs are those that no test uses at the moment.
 var rigs struct {
 	mu   sync.Mutex
 	free []*rig // guarded by mu

@@ -48,7 +48,7 @@ func TestACursorGoesBackToWhoIsStillThere(t *testing.T) {
 	}
 }
 
-// nextPlace is who has the next turn, as the pipeline works it out.
+// nextPlace is the member that has the next turn, computed as in the pipeline.
 func nextPlace(c Cursor, members []string) int {
 	after := slices.Index(members, c.Channel)
 	if after < 0 && c.Channel != "" {
@@ -57,9 +57,8 @@ func nextPlace(c Cursor, members []string) int {
 	return (after + 1) % len(members)
 }
 
-// TestNobodyIsSkippedOrDoubledOverAnyDocuments takes turns while channels come and go and the
-// list begins elsewhere in the rotation. Of those that are members all the time, each has its
-// turn once in each round.
+// TestNobodyIsSkippedOrDoubledOverAnyDocuments takes turns while documents add and remove members
+// and rotate the list. Every member that stays has one turn in each round.
 func TestNobodyIsSkippedOrDoubledOverAnyDocuments(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -90,7 +89,7 @@ func TestNobodyIsSkippedOrDoubledOverAnyDocuments(t *testing.T) {
 	})
 }
 
-// change takes some of the lower-case members out, puts others in anywhere, and turns the list.
+// change removes some of the lower-case members, adds others anywhere, and rotates the list.
 func change(t *rapid.T, members []string) []string {
 	var out []string
 	for _, channel := range members {

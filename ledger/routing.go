@@ -8,7 +8,7 @@ import (
 	"dispatcher/admission"
 )
 
-// Routing is the versions of the routing document, and of the weights that override it.
+// Routing holds the versions of the routing document, and of the effects that override its weights.
 type Routing struct{ *db }
 
 // ErrNoRouting means that no routing was ever applied.
@@ -24,70 +24,69 @@ func (e *VersionConflictError) Error() string {
 		"and the current one is %d", e.Expected, e.Current)
 }
 
-// RoutingVersion is one routing document that was applied.
+// RoutingVersion is one version of the routing that was applied.
 type RoutingVersion struct {
 	Version int64
 	Author  string
 	Reason  string
-	// CreatedAt, by the database's clock, is when it came into force, later than that of every
-	// version before it; see Apply and ApplyOverrides.
+	// CreatedAt, by the database's clock, is when the version came into force. It is later than that
+	// of every version before; see Apply and ApplyOverrides.
 	CreatedAt time.Time
 	Document  string // YAML, as it was given
 	Routes    []RouteSpec
-	// Overrides, JSON, are the weights that health weighting put in place of the document's; nil
-	// when it has not. The database keeps their meaning, not their spelling.
+	// Effects, JSON, are the weights that health weighting put in place of the document's; nil for
+	// none. The column is jsonb: spaces and the order of keys are not kept.
 	Effects []byte
-	// Base is the version that brought this document: Version itself, which may keep Overrides
-	// of the document before, or an earlier one when only Overrides have changed since.
+	// Base is the version that brought this document. It is Version itself, or an earlier one when
+	// only effects have changed since. Version itself may still have effects, see NewRouting.Effects.
 	Base int64
 }
 
-// NewRouting is a document to apply. It has been validated: the ledger does not read it.
+// NewRouting is a document to apply. The caller has validated it: the ledger does not read it.
 type NewRouting struct {
-	// Expect is the version that the change is based on, 0 for "there is none yet";
-	// nil applies whatever is current. Versions that only changed effects do not count: a
-	// change based on the version before them holds.
+	// Expect is the version that the change is based on, 0 for "there is none yet"; nil applies
+	// whatever is current. Later versions that changed only effects are not a conflict.
 	Expect   *int64
 	Author   string
 	Reason   string
 	Document string
-	// Zone is where the document's days begin. Without it, nothing is told about windows of a day:
-	// a limit that is added counts from then on, and a window that is over is closed by the next
-	// claim.
+	// Zone is the time zone in which the document's days begin. Without it the windows of limits of a
+	// day are not known: a limit that is added counts from now on, and a window that is over is closed
+	// by the next claim.
 	Zone *time.Location
 	// Channels are all channels of the document in its order.
 	Channels []ChannelSpec
 	// Limits are those over all channels: each has a narrower scope. No two have the same key.
 	Limits []admission.Limit
-	// Routes are all routes of the document; each gets a round-robin cursor. Those of
-	// other routes are dropped, and their ramps superseded.
+	// Routes are all routes of the document; each gets a round-robin cursor. The cursors of other
+	// routes are dropped, and their ramps superseded.
 	Routes []RouteSpec
-	// Overrides tells what remains, under this document, of the effects that are in force on the
-	// current version, as JSON; nil for nothing. It is called with the version that the new
-	// one will follow, whatever Expect says, while other appliers wait, and must not use the
-	// ledger. Without it, and on the first version, the document starts without effects.
+	// Effects returns, as JSON, which effects of the current version stay in force under this
+	// document; nil for none. current is the version that the new one follows, whatever Expect says.
+	// It is called while other appliers wait, and must not use the ledger. When Effects is nil, and on
+	// the first version, the document starts without effects.
 	Effects func(current RoutingVersion) []byte
-	// EndsRamp says why this document ends a running or held ramp of a route that it has; empty
-	// when it does not. It is called while other appliers wait, and must not use the ledger.
-	// Without it only the ramps of routes that are gone are ended.
+	// EndsRamp returns why this document ends a running or held ramp of a route that it has; empty
+	// when it does not. It is called while other appliers wait, and must not use the ledger. When
+	// EndsRamp is nil, only the ramps of removed routes are ended.
 	EndsRamp func(*Ramp) string
-	// Ramp is the ramp whose step, number Ramp.Step, this document is; nil for a change by
-	// hand. The ramp moves on in the same transaction, or nothing is applied; see ErrRampMoved.
+	// Ramp is the ramp that this document advances to step Ramp.Step; nil for a change by hand. The
+	// ramp moves on in the same transaction, or nothing is applied; see ErrRampMoved.
 	Ramp *Ramp
 }
 
 // NewOverrides are effects to put on the current document.
 type NewOverrides struct {
-	// Expect is the version that they were computed for, which must still be the current one.
+	// Expect is the version that the effects were computed for. It must still be the current one.
 	Expect int64
 	Author string
 	Reason string
-	// Overrides are a JSON object, which the ledger does not read; nil takes all effects back.
+	// Overrides are the effects, a JSON object that the ledger does not read; nil removes all effects.
 	Overrides []byte
 }
 
-// RouteSpec is what the ledger keeps of a route: the rotation of its turns, and for auditors, in
-// the document's words, how it chooses.
+// RouteSpec is what the ledger stores of a route: the members of its round robin and, for auditors,
+// how it chooses, in the words of the document.
 type RouteSpec struct {
 	Name string `json:"route"`
 	// Members are the route's channels in configured order, at least one.
@@ -96,22 +95,22 @@ type RouteSpec struct {
 	Weights  []string `json:"weights,omitempty"`
 	Mode     string   `json:"mode"`
 	Fallback string   `json:"fallback"`
-	// LowestFirst says that the lowest score of best worker goes first.
+	// LowestFirst says that the mode best_worker takes the lowest score first.
 	LowestFirst bool `json:"lowest_first"`
 	// Sticky says that the route draws by the recipient's number.
 	Sticky bool `json:"sticky,omitempty"`
 }
 
-// ChannelSpec is what the ledger keeps of a channel: its bounds.
+// ChannelSpec is what the ledger stores of a channel: its bounds.
 type ChannelSpec struct {
 	Name string
-	// ActiveMax bounds the attempts under way; 0 means no bound.
+	// ActiveMax bounds the attempts in flight; 0 means no bound.
 	ActiveMax int64
 	// Limits has at most one entry for each key: scope, window and unit.
 	Limits []admission.Limit
 }
 
-// validate refuses what the tables could not hold.
+// validate returns an error for what the tables cannot hold.
 func (n *NewRouting) validate() error {
 	names := make(map[string]bool, len(n.Channels))
 	for i := range n.Channels {
@@ -139,7 +138,8 @@ func (n *NewRouting) validate() error {
 	return validateRoutes(n.Routes)
 }
 
-// validateLimits refuses limits with the same key, and what the columns could not hold.
+// validateLimits returns an error for limits with the same key, and for what the columns cannot
+// hold.
 func validateLimits(owner string, limits []admission.Limit) error {
 	keys := make(map[admission.Key]bool, len(limits))
 	for i := range limits {

@@ -10,31 +10,32 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// routingLock makes appliers wait for each other; routingChannel is what Watch listens to.
+// routingLock is the advisory lock of appliers; routingChannel is the channel that Watch listens
+// on.
 const (
 	routingLock    int64 = 0x6c65646765720003
 	routingChannel       = "dispatcher_routing"
 )
 
-// Apply makes a document the current routing, its channels and limits the ones that claims
-// lock, and its routes those that have a cursor, in one transaction, and returns its version. Every
+// Apply makes a document the current routing in one transaction, and returns its version. Its
+// channels and limits become those that claims lock, its routes those that have a cursor. Every
 // claim that locks a channel after the commit sees the new version. It may return a
 // VersionConflictError, or ErrRampMoved when n.Ramp is set.
 //
-// CreatedAt of the version is read while all channels are locked: a claim that used an earlier
-// version was made before it, and one that uses this version comes after it.
+// CreatedAt of the version is read while all channels are locked. So claims under earlier versions
+// were made before it, and claims under this version come after it.
 //
-// A raised limit acts at once, of whatever scope. A lowered one acts at once too, but its running
-// window keeps what was granted already, and windows that are over keep the maximum that held in
-// them. A limit that is added or comes back begins with what attempts have taken in its running
-// window, and so does one of a day that begins at another time in the document's zone. They are
-// counted before claims are held up. A removed channel keeps its row until nothing is under way on
-// it. The cursor of a route that stays keeps its place, also among other members.
+// A raised limit acts at once. A lowered one acts at once too, but its running window keeps what
+// was granted already. Windows that are over keep the maximum that held in them. A limit that is
+// added or comes back begins with what attempts have taken in its running window; so does a limit
+// of a day that begins at another time in the document's zone. These attempts are counted before
+// claims are held up. A removed channel keeps its row until it has no attempt in flight. The cursor
+// of a route that stays keeps its position, even when the members change.
 //
-// Messages that wait look again, except after the step of a ramp, which opens nothing that they
-// could wait for. They are woken after the commit, in small batches, so that no claim is held up;
-// by the time that Apply returns nil they have been. If that breaks off, the version is in
-// force all the same, and Forget, of whatever instance, does the rest.
+// Apply then wakes waiting messages, except after the step of a ramp, which frees nothing that they
+// could wait for. It does so after the commit, in small batches, so that no claim is held up, and
+// before it returns. If it fails to wake them, the version is in force all the same, Apply returns
+// no error, and Instances.Forget of any instance wakes the rest.
 func (s *Routing) Apply(ctx context.Context, n NewRouting) (version int64, err error) {
 	if err := n.validate(); err != nil {
 		return 0, fmt.Errorf("apply routing: %w", err)
@@ -47,13 +48,13 @@ func (s *Routing) Apply(ctx context.Context, n NewRouting) (version int64, err e
 		return 0, wrap("apply routing", err)
 	}
 	if n.wakes() {
-		// an error would say that nothing was applied; Forget does the rest
+		// an error would say that nothing was applied; Instances.Forget wakes the rest
 		_ = s.wake(ctx, version)
 	}
 	return version, nil
 }
 
-// wakes reports whether messages that wait are to look again.
+// wakes reports whether Apply wakes waiting messages.
 func (n *NewRouting) wakes() bool { return n.Ramp == nil }
 
 // apply is the transaction of Apply.
@@ -89,8 +90,8 @@ func apply(ctx context.Context, tx pgx.Tx, n *NewRouting) (version int64, err er
 	return version, writeRotations(ctx, tx, version, n, turns)
 }
 
-// lockRouting takes the appliers' lock, so that nothing changes until the transaction ends,
-// and returns the current version; its Version is 0 when there is none.
+// lockRouting takes the appliers' lock, so that the routing does not change until the transaction
+// ends. It returns the current version; its Version is 0 when there is none.
 func lockRouting(ctx context.Context, tx pgx.Tx) (RoutingVersion, error) {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, routingLock); err != nil {
 		return RoutingVersion{}, err
@@ -106,8 +107,8 @@ func lockRouting(ctx context.Context, tx pgx.Tx) (RoutingVersion, error) {
 	return current, err
 }
 
-// holds returns a VersionConflictError unless a change of the document that is based on
-// version expect, or on none, may follow the current version.
+// holds returns a VersionConflictError unless a change of the document that is based on version
+// expect may follow the current version. nil is based on any version.
 func (v *RoutingVersion) holds(expect *int64) error {
 	if expect != nil && (*expect < v.Base || *expect > v.Version) {
 		return &VersionConflictError{Expected: *expect, Current: v.Version}
@@ -115,9 +116,9 @@ func (v *RoutingVersion) holds(expect *int64) error {
 	return nil
 }
 
-// comesIntoForce is the time of a version that is being written: now, which is after all locks
-// that were taken before the statement, but later than the version before in any case,
-// also when the clock was set back.
+// comesIntoForce is CreatedAt of a version that is being written: the present time, which is after
+// all locks taken before the statement, and in any case later than the version before, even when
+// the clock was set back.
 const comesIntoForce = `greatest(clock_timestamp(),
 	  (select created_at + interval '1 microsecond' from dispatcher.routing_versions
 	  order by version desc limit 1))`
@@ -127,7 +128,7 @@ const insertVersion = `
 	  effects, waking, created_at)
 	values ($1, $2, $3, $4, $5, $1, nullif($6, '')::jsonb, $7, ` + comesIntoForce + `)`
 
-// lockAll locks what claims lock, in their order, and returns the time at which it was locked.
+// lockAll locks all channels and limits, in the order of claims, and then reads the clock.
 func lockAll(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue(`select from dispatcher.channels order by channel for update`)
@@ -140,8 +141,8 @@ func lockAll(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
 	return now, err
 }
 
-// writeDocument writes channels first, in the lock order of claims, then their limits, and
-// returns the cursors of the routes that stay, locked, with the rotations they stand in.
+// writeDocument writes the channels and then their limits, in the lock order of claims. It returns
+// the cursors of the routes that stay, locked, with their rotations.
 func writeDocument(
 	ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, effects []byte, b *beginning,
 ) (turns []rotation, err error) {
@@ -175,7 +176,7 @@ func writeDocument(
 	return turns, err
 }
 
-// routeNames are never null.
+// routeNames never returns nil: a null array would match no route in SQL.
 func (n *NewRouting) routeNames() []string {
 	names := make([]string, len(n.Routes))
 	for i := range n.Routes {
@@ -184,7 +185,7 @@ func (n *NewRouting) routeNames() []string {
 	return names
 }
 
-// notify wakes all who call Watch once the transaction has committed.
+// notify wakes all callers of Watch when the transaction commits.
 const notify = `select pg_notify($1, $2::bigint::text)`
 
 const upsertChannels = `
@@ -198,18 +199,17 @@ const upsertChannels = `
 	    else greatest(excluded.configured_max, c.active) end,
 	  removed_at = null`
 
-// ApplyOverrides makes the current document with other effects the current routing, and returns its
-// version. It returns ErrNoRouting when there is no document, and a VersionConflictError when
-// n.Expect is not the current version any more: effects were computed for a document and for the
-// effects before them.
+// ApplyOverrides applies the current document with other effects as a new version, and returns it.
+// It returns ErrNoRouting when there is no document. It returns a VersionConflictError when
+// n.Expect is no longer the current version, because effects are computed for one document and its
+// effects.
 //
-// It locks no channel, so it holds up no claim: a claim reads the current version once, after its
-// locks, and so is planned under the one or the other. For the same reason CreatedAt is only about
-// when they came into force: between it and the commit, some milliseconds later, claims are made
-// under the version before. Messages that wait are not woken, unlike by Apply: they wait for
-// a slot, a ready channel or a time, and effects bring none of these. They change only which
-// channel is drawn first, and a message that comes due is planned under the version that is current
-// then.
+// It locks no channel, so it holds up no claim. A claim reads the current version once, after its
+// locks, and so is planned under either version. For the same reason CreatedAt is less exact than
+// with Apply: between it and the commit, some milliseconds later, claims are still made under the
+// version before. Waiting messages are not woken: they wait for a slot, a ready channel or a time,
+// and effects bring none of these. Effects change only which channel is drawn first, and a message
+// that comes due is planned under the version that is current then.
 func (s *Routing) ApplyOverrides(ctx context.Context, n NewOverrides) (version int64, err error) {
 	err = pgx.BeginFunc(ctx, s.reports, func(tx pgx.Tx) error {
 		at, err := lockRouting(ctx, tx)
@@ -230,8 +230,8 @@ func (s *Routing) ApplyOverrides(ctx context.Context, n NewOverrides) (version i
 	return version, nil
 }
 
-// writeOverrides repeats the document, so that a version can be read by itself, also by an
-// instance of a release that knows no effects.
+// writeOverrides copies the document into the new version, so that each version can be read by
+// itself, also by an instance of a release that knows no effects.
 func writeOverrides(ctx context.Context, tx pgx.Tx, at *RoutingVersion, n *NewOverrides) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`

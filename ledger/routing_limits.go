@@ -6,8 +6,9 @@ import (
 	"dispatcher/admission"
 )
 
-// closeWindows ends the windows that are over and that no claim has left yet, so that what is
-// written next to their limits is not written to them: a window keeps the maximum that held in it.
+// closeWindows moves windows that are over, and that no claim has rolled yet, into the history. It
+// runs before the new limits are written, so that a closed window keeps the maximum that held in
+// it.
 const closeWindows = `
 	with kept as (
 	  insert into dispatcher.limit_history
@@ -25,14 +26,14 @@ const closeWindows = `
 	where r.window_seconds = l.window_seconds and l.window_start > 'epoch'
 	  and l.window_start < r.start`
 
-// recutWindows puts limits of a day, whose days begin at another time than before, into the running
-// day, with what was counted in it. It comes before closeWindows, and leaves to that what the day
-// before has left over.
+// recutWindows moves limits of a day, whose day begins at another time than before, into the
+// running day, with what was counted in it. It runs before closeWindows, which then closes what is
+// left of the day before.
 //
-//   - A day that begins later than the window of the limit leaves that one to the history, cut
-//     short.
-//   - One that began earlier takes up all that the window has, and all that was left since: no
-//     moment is in two windows of which one comes back.
+//   - When the new day begins later than the window of the limit, that window goes to the history
+//     and ends now.
+//   - When it began earlier, it includes the window and all windows in the history since then. They
+//     are deleted from the history, so that no moment is in two windows.
 const recutWindows = `
 	with cut as (
 	  select l.channel, l.scope, l.window_seconds, l.unit, l.currency, n.start,
@@ -66,10 +67,10 @@ const recutWindows = `
 	  and l.unit = c.unit`
 
 // retireLimits moves limits that the document no longer has to the history, unless they never
-// counted anything. One in another currency is another limit: what was granted of the old one says
-// nothing about it. A sliding limit whose window has just begun may have granted nothing in it, and
-// still holds back what would be a second burst; one that has opened no window since it came back
-// left its place in the history the time before.
+// counted anything. A limit in another currency is another limit: what was granted in the old
+// currency says nothing about the new one. A sliding limit whose window has just begun may have
+// granted nothing, but its release time still prevents a second burst, so it is kept too. A limit
+// that has opened no window since it came back is not: it is in the history from the time before.
 const retireLimits = `
 	with wanted as (
 	  select channel, scope, window_seconds, unit, nullif(currency, '') as currency
@@ -91,13 +92,13 @@ const retireLimits = `
 	  next_at, pace, taken, since, clock_timestamp()
 	from gone where granted > 0 or next_at > now() and window_start > 'epoch'`
 
-// upsertLimits takes the running window of a limit that comes back out of the history, so that
-// nobody gets a window's slots twice by removing a limit and adding it again, nor by a zone in
-// which the day began earlier: then it takes up all windows since. From its last window, of
-// whatever age, it takes the release time of the next unit. A limit that is added begins with what
-// was counted for it, see beginning. One that stays keeps its release time and its tallies, and no
-// more reserved than it has left. since is when the limit began: nobody gets money back that he
-// took before, least of all in another currency.
+// upsertLimits writes the limits of the document. A limit that comes back gets its running window
+// back from the history: removing a limit and adding it again must not give the slots of a window
+// twice. When its day now begins earlier, it gets back all windows since then. The release time of
+// its next unit comes from its last window, however old. A limit that is added begins with what was
+// counted for it, see beginning. A limit that stays keeps its release time and its tallies, and
+// reserves no more than it has left. since is when the limit began: a refund counts only for money
+// taken after it, and so never in another currency.
 var upsertLimits = named(wantedNames, `
 	with wanted as (
 	  select n.channel, n.scope, n.window_seconds, n.unit, n.max + `+toppedUp+` as max,
@@ -148,7 +149,7 @@ var upsertLimits = named(wantedNames, `
 	    max = greatest(excluded.configured_max, l.granted),
 	    reserved = least(l.reserved, greatest(excluded.configured_max - l.granted, 0))`)
 
-// wantedNames are of running, limitSpecs and beginning.arguments.
+// wantedNames are the names of the parameters from running, limitSpecs and beginning.arguments.
 var wantedNames = []string{
 	"lengths", "running_since", "channels", "scopes", "windows", "units", "currencies", "maxes",
 	"starts", "counted",
@@ -164,13 +165,13 @@ func channelSpecs(specs []ChannelSpec) []any {
 	return []any{names, positions, active}
 }
 
-// ownLimit is a limit together with its channel, which is empty for one over all.
+// ownLimit is a limit with its channel, which is empty for a limit over all channels.
 type ownLimit struct {
 	channel string
 	*admission.Limit
 }
 
-// allLimits are those of the document.
+// allLimits are all limits of the document.
 func (n *NewRouting) allLimits() []ownLimit {
 	var all []ownLimit
 	for i := range n.Limits {
@@ -185,7 +186,8 @@ func (n *NewRouting) allLimits() []ownLimit {
 	return all
 }
 
-// limitSpecs are what upsertLimits takes of limits, of which retireLimits takes all but the last.
+// limitSpecs are the parameters of upsertLimits that describe limits. retireLimits takes all of
+// them but the last.
 func limitSpecs(limits []ownLimit) []any {
 	n := len(limits)
 	channel, scope, seconds, unit := make([]string, n), make([]string, n), make([]int32, n),
@@ -198,8 +200,8 @@ func limitSpecs(limits []ownLimit) []any {
 	return []any{channel, scope, seconds, unit, currency, most}
 }
 
-// running are the windows that contain a moment, by length: two parameters of closeWindows and
-// upsertLimits. Without a zone nobody knows when a day began.
+// running are the lengths and beginnings of the windows that contain a moment: two parameters of
+// closeWindows and upsertLimits. Without a zone the day is left out, as its beginning is not known.
 func running(now time.Time, zone *time.Location) []any {
 	var seconds []int32
 	var starts []time.Time

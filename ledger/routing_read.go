@@ -22,12 +22,12 @@ func scanVersion(r pgx.CollectableRow) (RoutingVersion, error) {
 const currentVersion = `select ` + versionColumns +
 	` from facts.routing_versions order by version desc limit 1`
 
-// Current is the version that claims use now, or ErrNoRouting.
+// Current returns the version that claims use now, or ErrNoRouting.
 func (s *Routing) Current(ctx context.Context) (RoutingVersion, error) {
 	return s.oneVersion(ctx, currentVersion)
 }
 
-// Version is one version, or ErrNoRouting.
+// Version returns one version, or ErrNoRouting.
 func (s *Routing) Version(ctx context.Context, version int64) (RoutingVersion, error) {
 	return s.oneVersion(ctx, `select `+versionColumns+
 		` from facts.routing_versions where version = $1`, version)
@@ -52,10 +52,10 @@ func (s *Routing) Versions(ctx context.Context) ([]RoutingVersion, error) {
 	return v, wrap("list routing versions", err)
 }
 
-// Watch calls changed once when it listens, and then after each routing that is applied by
-// whatever process, until ctx ends, the connection breaks, or changed returns an error, which comes
-// back as it is. The caller calls it again then; nothing is missed, because changed is called at
-// the start.
+// Watch calls changed once when it begins to listen, and then after each routing that any process
+// applies. It returns when ctx ends, when the connection breaks, or when changed returns an error,
+// which it returns as it is. The caller then calls Watch again; no change is missed, because
+// changed is called at the start.
 func (s *Routing) Watch(ctx context.Context, changed func() error) error {
 	conn, err := s.connect(ctx)
 	if err != nil {
@@ -82,8 +82,8 @@ func (s *Routing) listen(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// awaitNotification waits for one on a connection to a server that answers and has not been
-// replaced.
+// awaitNotification waits for a notification. It returns an error when the server no longer answers
+// or has been replaced by another one.
 func (s *Routing) awaitNotification(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		waiting, stop := context.WithTimeout(ctx, s.timeouts.watch)
@@ -101,7 +101,7 @@ func (s *Routing) awaitNotification(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// ping asks for an answer that does not take long.
+// ping checks that the server answers within the timeout of a round trip.
 func (s *Routing) ping(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeouts.roundTrip)
 	defer cancel()

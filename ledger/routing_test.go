@@ -64,7 +64,7 @@ func day(most int64) ledger.ChannelSpec {
 	return ledger.ChannelSpec{Name: "a", Limits: []admission.Limit{limit(admission.Day, most)}}
 }
 
-// windows is what the running and past windows of the day's limit say.
+// windows is a short text of the running and past windows of the day's limit.
 func windows(t testing.TB, db *pgx.Conn) string {
 	t.Helper()
 	return scalar[string](t, db,

@@ -13,8 +13,8 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// Guarantee 3 does not depend on the arithmetic of a process. Here both it and the check of it are
-// broken on purpose: the constraint fires and nothing is stored.
+// Guarantee 3 does not depend on the arithmetic of a process. Here both the arithmetic and its
+// check are broken on purpose: the constraint of the table fails, and nothing is stored.
 func TestTheDatabaseRefusesWhateverAProcessComputes(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, time.Hour)

@@ -17,7 +17,7 @@ import (
 	"dispatcher/provider"
 )
 
-// refusal is the name of the constraint that refuses a statement, empty if none does.
+// refusal is the name of the constraint that a statement violates; empty if none.
 func refusal(t testing.TB, db *pgx.Conn, sql string, args ...any) string {
 	t.Helper()
 	_, err := db.Exec(t.Context(), sql, args...)
@@ -373,9 +373,9 @@ func TestWorkIsFoundThroughIndexes(t *testing.T) {
 	}
 }
 
-// TestNoAnswerRewritesAnIndex: an attempt has room on its page for what its settlement and its
-// receipt make of it, and its message is not rewritten at all. It runs alone: what other tests have
-// open in the same server puts off the removal of old versions.
+// TestNoAnswerRewritesAnIndex: the updates of an attempt by its settlement and its receipt fit into
+// its page, and its message is not updated at all. The test runs alone, because open transactions
+// of other tests in the same server delay the removal of old row versions.
 func TestNoAnswerRewritesAnIndex(t *testing.T) {
 	url := ledgertest.Fresh(t)
 	l, db := connect(t, ledger.Config{URL: url, MaxConns: 1}), raw(t, url)

@@ -34,7 +34,8 @@ func budget(scope admission.Scope, micros int64) admission.Limit {
 	}
 }
 
-// applyLimits applies a routing with channels a and b, of the given limits, and limits over all.
+// applyLimits applies a routing with channels a and b that have the given limits, and limits over
+// all channels.
 func applyLimits(
 	t testing.TB, l *ledger.Ledger, onA []admission.Limit, overAll ...admission.Limit,
 ) {
@@ -48,7 +49,7 @@ func applyLimits(
 	}
 }
 
-// of is n new messages of one tenant.
+// of are n new messages of one tenant.
 func of(name string, n int) []ledger.Message {
 	messages := batch(fmt.Sprintf("%s-%d", name, time.Now().UnixNano()), n)
 	for i := range messages {
@@ -57,11 +58,11 @@ func of(name string, n int) []ledger.Message {
 	return messages
 }
 
-// giveScoped gives each message to channel a if all limits that count it admit it, and has it wait
-// a minute if not. extra are static parts of limits, as the routing would add them.
+// giveScoped gives each message to channel a if all limits that count it admit it, and else makes
+// it wait a minute. extra adds the parts of limits that only the routing document has.
 func giveScoped(extra func(*admission.Counter)) decide { return giveIn(time.UTC, extra) }
 
-// giveIn is giveScoped where days begin in a zone.
+// giveIn is giveScoped for limits whose days begin in a zone.
 func giveIn(zone *time.Location, extra func(*admission.Counter)) decide {
 	return func(seen *ledger.Seen) (ledger.Decisions, error) {
 		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
@@ -118,8 +119,8 @@ func giveUnder(
 	}}
 }
 
-// claimScoped claims on channel a under the given scopes and returns what was shown, the messages
-// that got an attempt, and the decisions' error.
+// claimScoped claims on channel a under the given scopes. It returns what was shown, the messages
+// that got an attempt, and the error.
 func claimScoped(
 	t testing.TB, l *ledger.Ledger, messages []ledger.Message, decide decide,
 	scopes ...ledger.ScopeRef,
@@ -152,12 +153,12 @@ func mustClaim(
 	return seen, sent
 }
 
-// shop are the scopes that a test of tenant shop names.
+// shop are the scopes of tests of tenant shop.
 var shop = []ledger.ScopeRef{{Channel: "", Scope: prefix("+44")}, {
 	Channel: "", Scope: tenant("shop"),
 }, {Channel: "a", Scope: tenant("shop")}}
 
-// granted are the rows of audit.limit_windows in short: granted of max.
+// granted is a short text of audit.limit_windows: granted of max.
 func granted(t testing.TB, db *pgx.Conn) string {
 	t.Helper()
 	return scalar[string](t, db, `
@@ -226,8 +227,8 @@ func TestAScopeWithoutALimitIsShownWithoutCounters(t *testing.T) {
 	}
 }
 
-// Somebody holds the tenant's limit while the claim asks for it. Both ends of what is measured lie
-// on the database's clock.
+// Another session holds the tenant's limit while the claim asks for it. Both ends of the measured
+// time are by the database's clock.
 func TestLockWaitCoversTheLimitsOfScopes(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)
@@ -419,8 +420,8 @@ func TestAPrefixTakesAnyPartOfTheBatch(t *testing.T) {
 	}
 }
 
-// TestAClaimReadsTheLimitsOfItsScopesAlone, however many others there are: a claim costs what it
-// touches.
+// TestAClaimReadsTheLimitsOfItsScopesAlone, however many others there are, so that its cost depends
+// only on them.
 func TestAClaimReadsTheLimitsOfItsScopesAlone(t *testing.T) {
 	t.Parallel()
 	const touched = 10
@@ -524,7 +525,7 @@ func TestALimitThatComesBackKeepsItsReleaseTimeAndTallies(t *testing.T) {
 }
 
 // TestASlidingLimitKeepsItsReleaseTimeIntoANewWindow: it has granted nothing in this window, and
-// what the burst at the end of the one before holds back is not given a second time.
+// after a burst at the end of the window before there is no second burst.
 func TestASlidingLimitKeepsItsReleaseTimeIntoANewWindow(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, time.Hour)
@@ -629,9 +630,9 @@ func TestAWindowNeverGoesBackWithTheClock(t *testing.T) {
 	}
 }
 
-// Eight claimers of two instances, each naming other scopes of three tenants, with settlements that
-// give money back meanwhile and a routing that is applied over and over: every limit holds exactly,
-// and nobody waits in a circle.
+// Eight claimers of two instances, each with other scopes of three tenants, run beside settlements
+// that refund money and a routing that is applied repeatedly. Every limit holds exactly, and there
+// is no deadlock.
 func TestConcurrentClaimsOfOverlappingScopesAreExact(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -700,7 +701,7 @@ func TestConcurrentClaimsOfOverlappingScopesAreExact(t *testing.T) {
 	}
 }
 
-// refunding settles attempts as accepted at 28000 less what goes back to tenant t2.
+// refunding settles attempts as accepted at 28000 micros minus a refund to tenant t2.
 func refunding(sent []ledger.Message, back int64) []ledger.Settlement {
 	settlements := accepted(sent)
 	for i := range settlements {
@@ -772,8 +773,8 @@ func TestWaitsAreKeptWithTheMessage(t *testing.T) {
 	}
 }
 
-// TestALimitMayComeAndGoWithoutBeingUsed: a sliding limit that came back in a later window, and
-// goes again before anything was claimed, left its release time in the history already.
+// TestALimitMayComeAndGoWithoutBeingUsed: a sliding limit that came back in a later window is
+// removed before anything was claimed. Its release time is in the history already.
 func TestALimitMayComeAndGoWithoutBeingUsed(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, time.Hour)

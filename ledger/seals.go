@@ -8,10 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// HashSize is how many bytes of a SHA-256 are kept of each part of a message.
+// HashSize is how many bytes of the SHA-256 of a part of a message are kept.
 const HashSize = 16
 
-// Places in Parts, and their names.
+// Indexes of Parts.
 const (
 	PartIntake   = iota // where it came from, and what was received
 	PartPlan            // route, version, draw, first choice, segments
@@ -19,49 +19,50 @@ const (
 	PartLater           // state, receipts, what was found out about unknown answers
 )
 
-// PartNames are those of Parts.
+// PartNames are the names of the parts, by index.
 var PartNames = [...]string{"intake", "plan", "attempts", "later"}
 
-// NotSent stands in evidence for all states of messages that are still to be sent.
+// NotSent is the state in evidence of a message that is still to be sent.
 const NotSent = "open"
 
-// Parts are the hashes of a message.
+// Parts are the hashes of a message, by part.
 type Parts [len(PartNames)][HashSize]byte
 
-// Evidence is what an auditor compares of a message, or of a routing version: see facts.evidence
-// and facts.version_evidence.
+// Evidence is what an auditor compares of a message or of a routing version: see facts.evidence and
+// facts.version_evidence.
 type Evidence struct {
-	// Seq is the number of a message, or less than 0 for a version: -3 is version 3.
+	// Seq is the number of a message. A negative Seq is a version: -3 is version 3.
 	Seq        int64
 	ID         string // of a message
 	ReceivedAt time.Time
 	// State is NotSent while the message is still to be sent.
 	State State
-	// Open says that plan and attempts are not final.
+	// Open says that the plan and the attempts may still change.
 	Open  bool
 	Parts Parts
-	// LaterAt is the newest of the times in the part PartLater; zero for none.
+	// LaterAt is the newest of the times in PartLater; zero for none.
 	LaterAt time.Time
 }
 
-// Seal is one look at the messages that were received from From to To.
+// Seal is one entry of the log. It covers the messages received in [From, To), as they were at At.
 type Seal struct {
 	Number   int64
 	From, To time.Time
 	At       time.Time
-	// Again says that it was not the first look, and that it has only what has changed.
+	// Again says that these messages were sealed before. Leaves then holds only what has changed.
 	Again bool
-	// Size is how many leaves the log has with it. Nodes are what it goes on from.
+	// Size is the number of leaves of the log up to this seal. Nodes are the roots of its perfect
+	// subtrees, from which the next seal continues.
 	Size       int64
 	Leaves     []byte
 	Nodes      []byte
 	Checkpoint string
 }
 
-// Seals stores the log that shows whether rows were changed.
+// Seals stores a signed log of hashes, which shows whether rows were changed later.
 type Seals struct{ *db }
 
-// sealLock is the advisory lock of the transaction that adds to the log.
+// sealLock is the advisory lock of the transaction that adds a seal.
 const sealLock = 0x7365616c
 
 const (
@@ -69,32 +70,32 @@ const (
 	lastSeal    = `select ` + sealColumns + ` from audit.seals order by number desc limit 1`
 )
 
-// SealWriter makes the leaves of one look.
+// SealWriter makes the leaves of one seal.
 type SealWriter interface {
-	// Known is called first with the leaves of each look before at the same messages, in their
+	// Known is called first, with the leaves of each earlier seal of the same messages, in their
 	// order.
 	Known(leaves []byte) error
 	// Add is called with each version and message, messages ascending by number.
 	Add(e *Evidence) error
-	// Close fills in Size, Leaves, Nodes and Checkpoint.
+	// Close sets Size, Leaves, Nodes and Checkpoint.
 	Close(s *Seal) error
 }
 
 const (
-	// sealAfter is how old messages are when they are looked at first: by then most answers and
-	// receipts are there, and nothing of that time is still being written.
+	// sealAfter is how old messages are when they are sealed first. By then most answers and
+	// receipts have come, and no transaction still stores messages of that time.
 	sealAfter = 5 * time.Minute
-	// sealSpan is the most that one look is about; no look is about two hours of the clock.
+	// sealSpan is the longest period of one seal. A seal never spans two hours of the clock.
 	sealSpan = time.Hour
 )
 
-// Add has the next look that is due, if there is one, and adds it to the log. It returns nil when
-// there is none, or when another instance is at it. begin is called with the newest look, nil for
-// none. The log begins with the messages of the time at which it is called first.
+// Add makes the next seal that is due and adds it to the log. It returns nil when none is due, or
+// when another instance is adding one. begin is called with the newest seal, nil for none. The log
+// begins with the messages received about when Add is called for the first time.
 //
-// Each minute is looked at once, when it is some minutes old. After that each hour is looked at
-// again when it is ten times as old as it was the last time, until half of facts, the retention of
-// its rows, is over. Such a look adds what has changed since.
+// Each minute is sealed once, when it is some minutes old. After that each hour is sealed again
+// when it is ten times as old as it was the last time, until it is older than half of facts, the
+// retention of its rows. Such a seal holds what has changed since.
 func (s *Seals) Add(
 	ctx context.Context, facts time.Duration, begin func(last *Seal) (SealWriter, error),
 ) (added *Seal, err error) {
@@ -165,16 +166,16 @@ func (s *Seals) addIn(
 	return next, err
 }
 
-// Forget empties the looks at messages that are older than facts, the retention of their rows. The
-// log goes on as it is: its checkpoints and heads stay.
+// Forget empties the leaves of seals whose messages are older than facts, the retention of their
+// rows. The log stays valid: the checkpoints and nodes stay.
 func (s *Seals) Forget(ctx context.Context, facts time.Duration) error {
 	_, err := s.reports.Exec(ctx, `select dispatcher.forget_leaves(clock_timestamp() - $1::interval)`,
 		facts)
 	return wrap("forget old leaves", err)
 }
 
-// nextSeal is the next look that is due: the first one of messages that have none yet, else a later
-// one of an hour, whose messages count that have changed after since. It returns nil when none is.
+// nextSeal returns the next seal that is due, with From, To, At and Again set. Messages without a
+// seal come first, then hours that are to be sealed again. It returns nil when none is due.
 func nextSeal(ctx context.Context, tx pgx.Tx, facts time.Duration) (next *Seal, err error) {
 	var now time.Time
 	var from *time.Time
@@ -211,8 +212,8 @@ func nextSeal(ctx context.Context, tx pgx.Tx, facts time.Duration) (next *Seal, 
 	return next, err
 }
 
-// Evidence calls each with every message that was received from from to to, ascending by number.
-// They are read in one snapshot.
+// Evidence calls each with the routing versions created and then the messages received in [from,
+// to), messages ascending by number. They are read in one snapshot.
 func (s *Seals) Evidence(
 	ctx context.Context, from, to time.Time, each func(*Evidence) error,
 ) error {
@@ -264,7 +265,7 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Each calls each with the looks at messages that were received from from to to, in their order.
+// Each calls each with the seals that cover messages received in [from, to), in their order.
 func (s *Seals) Each(
 	ctx context.Context, from, to time.Time, each func(*Seal) error,
 ) error {
@@ -282,21 +283,21 @@ func (s *Seals) each(ctx context.Context, each func(*Seal) error, sql string, ar
 	return wrap("read seals", err)
 }
 
-// Number is the look of that number; nil when there is none.
+// Number returns the seal of that number; nil when there is none.
 func (s *Seals) Number(ctx context.Context, number int64) (*Seal, error) {
 	one, err := oneSeal(ctx, s.reports, `select `+sealColumns+` from audit.seals where number = $1`,
 		number)
 	return one, wrap("read a seal", err)
 }
 
-// OfSize is the first look with which the log had so many leaves; nil when there is none.
+// OfSize returns the first seal with that Size; nil when there is none.
 func (s *Seals) OfSize(ctx context.Context, size int64) (*Seal, error) {
 	one, err := oneSeal(ctx, s.reports, `select `+sealColumns+` from audit.seals where size = $1
 		order by number limit 1`, size)
 	return one, wrap("read a seal", err)
 }
 
-// Checkpoint is the newest one; empty when there is none.
+// Checkpoint returns the newest checkpoint; empty when there is none.
 func (s *Seals) Checkpoint(ctx context.Context) (text string, err error) {
 	err = s.reports.QueryRow(ctx,
 		`select checkpoint from audit.seals order by number desc limit 1`).Scan(&text)
@@ -306,7 +307,7 @@ func (s *Seals) Checkpoint(ctx context.Context) (text string, err error) {
 	return text, wrap("read the newest checkpoint", err)
 }
 
-// After calls each with the looks after one, in their order.
+// After calls each with the seals of a higher number, in their order.
 func (s *Seals) After(ctx context.Context, number int64, each func(*Seal) error) error {
 	return s.each(ctx, each, `select `+sealColumns+` from audit.seals where number > $1
 		order by number`, number)

@@ -8,7 +8,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// BenchmarkEvidence reads the hashes of messages, as a look at the log does.
+// BenchmarkEvidence reads the hashes of messages, as Seals.Add does.
 func BenchmarkEvidence(b *testing.B) {
 	url := ledgertest.Fresh(b)
 	db, l := raw(b, url), connect(b, ledger.Config{URL: url})

@@ -11,7 +11,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// evidenceNow is that of all messages, by number.
+// evidenceNow is the evidence of all messages, by number.
 func evidenceNow(t *testing.T, l *ledger.Ledger) map[int64]ledger.Evidence {
 	t.Helper()
 	all := map[int64]ledger.Evidence{}
@@ -27,9 +27,9 @@ func evidenceNow(t *testing.T, l *ledger.Ledger) map[int64]ledger.Evidence {
 	return all
 }
 
-// TestWhatIsFinalChangesNoMore: what claims, settlements and receipts do is never taken for
-// somebody else's work, and no receipt contradicts its attempt. What is said to be final stays, and
-// what was sent is not to be sent again.
+// TestWhatIsFinalChangesNoMore: nothing that claims, settlements and receipts do counts as a change
+// by somebody else, and no receipt contradicts its attempt. Evidence that is final stays the same,
+// and a message that was sent does not become one that is still to be sent.
 func TestWhatIsFinalChangesNoMore(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, 24*time.Hour)

@@ -14,86 +14,86 @@ import (
 	"dispatcher/provider"
 )
 
-// Settlements writes down what became of attempts, also of those whose instance is dead, and frees
+// Settlements stores the outcomes of attempts, also of those whose instance is dead, and frees
 // their slots.
 type Settlements struct{ *db }
 
-// UnsaidAwait is for how long receipts are awaited of an attempt that a receipt proves to have been
-// taken, and whose settlement said nothing about receipts.
+// UnsaidAwait is how long receipts are awaited for an attempt that a receipt proves to have been
+// accepted, and whose settlement said nothing about receipts.
 const UnsaidAwait = 72 * time.Hour
 
-// Settlement writes down what came of one attempt and where its message goes next.
+// Settlement is the outcome of one attempt and the next state of its message.
 type Settlement struct {
 	Seq     int64
 	ID      string
 	Attempt int
 	Outcome provider.Outcome
-	// Unfit says that the provider answered that it does not take this one message, for its text,
-	// its sender, or where it goes: that says nothing against the channel.
+	// Unfit says that the provider does not take this one message, because of its text, its sender or
+	// its destination. That does not count against the channel.
 	Unfit bool
-	// Code is the provider's own word, bounded.
+	// Code is the provider's error code, bounded.
 	Code string
 	// Reference holds the provider's ids of the accepted parts, separated by spaces.
 	Reference string
-	// Denied holds the ids that the answer named of parts that were not taken, and DeniedParts is
-	// how many such parts there are; 0 stands for one. A receipt should never come for them: one
-	// that says delivered contradicts the answer.
+	// Denied holds the ids that the answer named for parts that were not taken. DeniedParts is how
+	// many such parts there are; 0 stands for one. A receipt should never come for them: one that
+	// says delivered contradicts the answer.
 	Denied      string
 	DeniedParts int
-	// Segments and PriceMicros are what was accepted, hence is billed; for an Unknown outcome what
-	// may have been.
+	// Segments and PriceMicros are what was accepted and is billed; with an Unknown outcome what may
+	// have been accepted.
 	Segments    int
 	PriceMicros int64
 
 	// State is Accepted, Rejected, Unknown, Retry, Waiting or Failed.
 	State  State
 	Reason string
-	// NextAt is set for Retry and Waiting. The zero time means at once, by the database's clock. Set
-	// for Accepted, it is when the message goes on to another channel, see ByNoReceipt.
+	// NextAt is when the message comes due, for Retry and Waiting; zero means at once. For Accepted
+	// it is when the message goes on to another channel, see ByNoReceipt; zero means never.
 	NextAt time.Time
 	// Tried adds the attempt's channel to the row's Tried.
 	Tried bool
-	// Pinned, PartsLeft and PartsCut tie the rest of a partly accepted message to its channel, and
-	// to the way in which its text was cut for that. PartsCut stays in the row when no part is left
-	// any more.
+	// Pinned, PartsLeft and PartsCut tie the remaining parts of a partly accepted message to its
+	// channel, and to the way in which its text was split for it. PartsCut stays in the row when no
+	// part is left.
 	Pinned    string
 	PartsLeft []int
 	PartsCut  string
 	// PossibleDuplicate flags the message before its one resend.
 	PossibleDuplicate bool
 
-	// Hold keeps the attempt's active slot for so long after the answer, until a receipt, which
-	// needs Await, or a retry under its ticket; 0 gives it back at once.
+	// Hold is for how long, at most, the attempt keeps its active slot after the answer. A receipt,
+	// which needs Await, or a retry under its ticket ends that earlier. 0 gives the slot back at
+	// once.
 	Hold time.Duration
-	// Await says that receipts are expected for the parts in Reference, until so long after the
-	// settlement: without them the message becomes NoReceipt then. 0 expects none. With an Unknown
-	// outcome it is kept for what becomes known later, see OpenAmbiguity.Await.
+	// Await is for how long after the settlement receipts are awaited for the parts in Reference.
+	// Without them the message then becomes NoReceipt. 0 expects none. With an Unknown outcome it is
+	// stored for later, see OpenAmbiguity.Await.
 	Await time.Duration
-	// Receipts is how many receipts tell all that can be told about the attempt: one for each part
-	// that was taken or may have been, or one for the whole where the provider tells of the whole.
-	// Before so many parts have been told of, it is not delivered. 0 leaves it at what is known, at
-	// first at the number of parts that Reference names.
+	// Receipts is how many receipts tell everything about the attempt: one for each part that was
+	// taken or may have been, or one for the whole where the provider does not report parts. It is
+	// not delivered before that many receipts say so. 0 keeps the stored number, which is at first
+	// the number of parts that Reference names.
 	Receipts int
-	// CutShort says that a part of the message certainly was not taken and will not be sent any
-	// more, whatever became of the others: it cannot be delivered. It needs Receipts.
+	// CutShort says that a part of the message was certainly not taken and will not be sent. The
+	// message then cannot be delivered, whatever happens to the other parts. It needs Receipts.
 	CutShort bool
 	// Slow is set when the provider asked to slow down.
 	Slow *Slow
-	// Refunds give back what the attempt took of limits in money and did not spend. They count only
-	// in the window that it was taken in.
+	// Refunds give back what the attempt took from limits in money and did not spend. A refund
+	// counts only in the window from which the money was taken.
 	Refunds []Refund
 
-	// Ambiguity is set when nobody answered, and when an attempt repeated one that nobody had
-	// answered.
+	// Ambiguity is set when no answer came, and when an attempt repeated one without an answer.
 	Ambiguity *Ambiguity
 
-	// Notice is a status event without headers, or nil. It is published only if this
-	// settlement was the one that took effect.
+	// Notice is a status event without headers, or nil. It is published only if this settlement took
+	// effect.
 	Notice *Notice
 }
 
-// plain reports whether the first attempt of a message was accepted and nothing else is to be
-// noted: then the message's row stays as it is.
+// plain reports whether the first attempt of a message was accepted and nothing else has to be
+// stored. The message's row then stays as it is.
 func (s *Settlement) plain() bool {
 	return s.Attempt == 1 && s.State == Accepted && s.Outcome == provider.Accepted &&
 		s.NextAt.IsZero() &&
@@ -104,20 +104,20 @@ func (s *Settlement) plain() bool {
 // Slow says that the provider asked to slow down. It lowers the rate of the channel for all
 // processes.
 type Slow struct {
-	RetryAfter time.Duration // nothing is to be submitted for so long; 0 when it named no time
+	RetryAfter time.Duration // how long to submit nothing; 0 when the provider named no time
 }
 
-// Refund is an amount that goes back to one limit in money, and to what it was counted in apart.
+// Refund is an amount that goes back to one limit in money, and to the tallies that counted it.
 type Refund struct {
 	ScopeRef
 	Window admission.Window
 	Micros int64
-	// Tallies are those of the claim: whatever the limit keeps for lanes or leaves to processes by
-	// now.
+	// Tallies are those that the claim counted the amount in, even if the limit's policy or reserves
+	// have changed since.
 	Tallies admission.Tallies
 }
 
-// Open is an attempt without outcome that a lost instance left behind.
+// Open is an attempt without outcome that a dead instance left behind.
 type Open struct {
 	Message Message
 	Attempt Attempt
@@ -125,9 +125,9 @@ type Open struct {
 	ClaimedAt time.Time
 }
 
-// Settle writes down what came of attempts: those of messages of one day in one round trip (two
-// when nothing of it was new, see replicationBarrier) and all or nothing. To settle again what was
-// settled has no effect, so a call that failed, in whatever way, is simply repeated.
+// Settle stores the outcomes of attempts. Those of messages of one day take one round trip, and two
+// when none of them was new, see replicationBarrier; they are stored all or none. Settling an
+// attempt again has no effect, so the caller repeats a call that failed.
 func (s *Settlements) Settle(ctx context.Context, settlements []Settlement) error {
 	if len(settlements) == 0 {
 		return nil
@@ -139,7 +139,7 @@ func (s *Settlements) Settle(ctx context.Context, settlements []Settlement) erro
 				settlements[i].Seq)
 		}
 	}
-	// one for both statements, so that the barrier is on the same server
+	// the barrier must run on the same server as the settlement
 	conn, err := s.hot.Acquire(ctx)
 	if err != nil {
 		return wrap("settle", err)
@@ -164,7 +164,7 @@ type executor interface {
 }
 
 // settleIn writes settlements of messages of one day in one round trip; a batch is one transaction.
-// Without merge it fails when receipts come at the same moment, see expectReceipts.
+// Without merge it fails when a receipt inserts the same row at the same time, see expectReceipts.
 func settleIn(
 	ctx context.Context, db executor, day Day, order []*Settlement, merge bool,
 ) error {
@@ -179,10 +179,10 @@ func settleIn(
 		tag, err := db.Exec(ctx, sql, args...)
 		return barrierUnless(ctx, db, tag.RowsAffected() > 0, err)
 	}
-	var told int64 // rows of the outbox
+	var told int64 // rows inserted into the outbox
 	batch := &pgx.Batch{}
 	if expectations != nil {
-		batch.Queue(expectReceipts.on(day), expectations...) // receipts come first in the order of locks
+		batch.Queue(expectReceipts.on(day), expectations...) // receipts are first in the lock order
 	}
 	if repeats != nil {
 		batch.Queue(lockRepeated.on(day), repeats...)
@@ -201,8 +201,8 @@ func settleIn(
 	return barrierUnless(ctx, db, told > 0, err)
 }
 
-// barrierUnless is the replication barrier of a settlement that published nothing: it may have been
-// written before.
+// barrierUnless runs the replication barrier for a settlement that published nothing: its rows may
+// have been written before, see replicationBarrier.
 func barrierUnless(ctx context.Context, db executor, told bool, err error) error {
 	if err == nil && !told {
 		_, err = db.Exec(ctx, replicationBarrier)

@@ -1,10 +1,10 @@
--- Outcomes of attempts, what becomes of their messages, and the notices: one statement, hence
--- atomic in one round trip. The given rows ascend by seq and attempt, so two settlements of the
--- same attempts wait for each other without a deadlock. An array of one element stands for a
+-- Stores the outcomes of attempts, the new states of their messages, and the notices. One statement
+-- makes this atomic in one round trip. The given rows ascend by seq and attempt, so two settlements
+-- of the same attempts wait for each other without a deadlock. An array of one element stands for a
 -- column of that value, a null one for a column of nulls; see brief.
 with
--- The outcomes. An attempt that has one is left alone, except that a later answer replaces
--- unknown. To write twice has no second effect.
+-- The outcomes. An attempt that has one is left as it is, except that a later answer replaces
+-- unknown. So settling again has no effect.
 done as (
   update dispatcher.attempts a set outcome = g.outcome, provider_code = nullif(g.code, ''),
     provider_reference = nullif(g.reference, ''), segments = g.segments,
@@ -43,7 +43,7 @@ done as (
     g.state, g.reason, g.next_at, g.tried, g.pinned, g.parts_left, g.parts_cut,
       g.possible_duplicate, g.plain and a.answers = 1 as plain, g.nr
 ),
--- Slots that are given back: with the first outcome of an attempt, unless they were before.
+-- Slots are given back with the first outcome of an attempt, unless they were before.
 leaving as (
   select channel, count(*) as n from done where answers = 1 and not freed group by channel
 ),
@@ -52,7 +52,7 @@ locked as materialized (
   select c.channel from dispatcher.channels c where c.channel in (select channel from leaving)
   order by c.channel for update
 ),
--- active_max falls with active after it was lowered below it.
+-- active_max falls with active when it was lowered below active.
 freed as (
   update dispatcher.channels c set active = c.active - l.n,
     active_max = case when c.configured_max = 0 then 0
@@ -67,9 +67,9 @@ others as materialized (
     and (d.state = 'unknown' or d.answers > 1)
   order by e.message_seq, e.attempt for update of e
 ),
--- Messages that were sent more than once and that nobody has taken, as it turns out. They are not
--- unknown any more: the next claim ends them or sends them again. All attempts under one key are
--- one submission: what is certain of the last of them holds for those before it.
+-- Messages with several attempts, none of which was taken. They are not unknown any more: the next
+-- claim ends them or sends them again. All attempts under one key are one submission: when the last
+-- of them was certainly not taken, the earlier ones were not either.
 nobody as materialized (
   select o.nr, case when bool_or(o.outcome = 'rejected' or o.denial = 'rejected')
     then 'rejected' else 'refused' end as reason
@@ -80,18 +80,20 @@ nobody as materialized (
         and o.attempt >= b.attempt and o.attempt <= b.last
         and (b.verdict = 'not_taken' or b.last = o.denied)))
 ),
--- When the batch has a late answer, all its messages are locked, in their order: the holder of a
--- lock may have taken a message on, and two batches, each with a late answer about the resend that
--- the other has the answer of, would wait for each other.
+-- When the batch has a late answer, all its messages are locked, in their order. There are two
+-- reasons. The last holder of a lock may have changed the state of a message, which is read here.
+-- And two batches, each with a late answer to a message whose resend the other one settles, would
+-- wait for each other.
 late as materialized (
   select m.seq, m.state, m.reason, m.attempts from done d
     join dispatcher.messages m on m.seq = d.seq
   where exists (select from done e where e.answers > 1) and (select count(*) from others) >= 0
   order by m.seq for update of m
 ),
--- Messages whose last attempt this is go on, unless they did before. A late yes or no also stops a
--- message that waits to be sent again. So does a late yes to an earlier attempt, even while the
--- last one is under way: its answer changes nothing then.
+-- The new states of messages. The outcome of the last attempt moves its message, unless it was
+-- moved before. A late accepted or rejected also stops a message that waits to be sent again. So
+-- does a late accepted of an earlier attempt, even while the last attempt is in flight; the outcome
+-- of that one then changes nothing.
 moved as (
   update dispatcher.messages m set state = w.state, reason = nullif(w.reason, ''),
     next_at = case when w.state in ('retry', 'waiting') then coalesce(d.next_at, now())
@@ -123,20 +125,21 @@ moved as (
     d.state = w.state and (t.state is null
       or (t.state, t.reason) is distinct from (w.state, nullif(w.reason, ''))) as tells
 ),
--- The messages that are told of. The rows of plain ones stay as they are, see messages.
+-- The messages that get a status event. The rows of plain ones stay as they are.
 changed as (
   select nr, flags from moved where tells
   union all
   select nr, false from done where plain
 ),
--- Whether the notices go to the outbox as they are given, which is nearly always so.
+-- Whether the notices go to the outbox as they are given, which is the usual case.
 told as (
   select count(*) = cardinality(@seqs::bigint[]) and @all_told::boolean
     and not bool_or(flags) as everything
   from changed
 )
--- A notice tells of its message if that moved and changed. Who composed it may not know that the
--- message has been flagged since. The seq is drawn after the rows were locked, see Outbox.Publish.
+-- A notice is published if its message has changed. If the message was flagged as a possible
+-- duplicate after the notice was composed, the flag is added here. The seq is drawn after the rows
+-- were locked, see Outbox.Publish.
 insert into dispatcher.outbox (kind, keys, "values")
 select 'status', @notice_keys::text[], @notice_values::bytea[] from told where everything
 union all

@@ -60,8 +60,8 @@ func moreArrays(order []*Settlement) []any {
 	return append(append(args, tallies...), brief(denied))
 }
 
-// refundArrays are the refunds of settlements, which they name by their position, and the tallies
-// of each.
+// refundArrays are the refunds of settlements, with the position of their settlement, and their
+// tallies.
 func refundArrays(order []*Settlement) (refunds, tallies []any) {
 	nr, channel, scope, lane, pool := []int64{}, []string{}, []string{}, []string{}, []string{}
 	seconds, micros := []int32{}, []int64{}
@@ -113,8 +113,8 @@ func correctedArrays(order []*Settlement) []any {
 	return []any{seq, attempt, outcome, owed, telling, within, cut}
 }
 
-// said is what a settlement says about receipts, of which it names a number, see settleNames;
-// within is in microseconds.
+// said is what a settlement with a number of Receipts says about them, see settleNames. within is
+// in microseconds.
 func (s *Settlement) said() (owed int16, telling bool, within int64, cut bool) {
 	known := names(s.Reference)
 	slices.Sort(known)
@@ -124,11 +124,11 @@ func (s *Settlement) said() (owed int16, telling bool, within int64, cut bool) {
 		s.CutShort //nolint:gosec // Segments of a message.
 }
 
-// noticeArrays gathers at most one notice for each row, empty where there is none.
+// noticeArrays are the notices, at most one for each settlement; empty where there is none.
 type noticeArrays struct {
 	keys     []string
 	values   [][]byte
-	complete bool // every row has one
+	complete bool // every settlement has a notice
 }
 
 func newNoticeArrays(n int) noticeArrays {
@@ -145,8 +145,8 @@ func (a *noticeArrays) set(i int, n *Notice) {
 
 func (a *noticeArrays) arguments() []any { return []any{a.keys, a.values, a.complete} }
 
-// storable makes a provider's word fit for a text column, which takes neither broken
-// UTF-8 nor a zero byte: one odd answer must not keep a batch from being settled.
+// storable makes a text fit for a text column, which takes neither invalid UTF-8 nor a zero byte.
+// One odd answer of a provider must not keep a whole batch from being settled.
 func storable(s string) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s
@@ -154,7 +154,7 @@ func storable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// arrayLiteral is the text form of an array of small numbers; empty for none.
+// arrayLiteral is the text form of a PostgreSQL array of small numbers; empty for none.
 func arrayLiteral(numbers []int) string {
 	if len(numbers) == 0 {
 		return ""
@@ -169,9 +169,9 @@ func arrayLiteral(numbers []int) string {
 	return string(append(b, '}'))
 }
 
-// expectArrays are the parameters of expectReceipts, one element for each part that a receipt is
-// expected for, or for the whole attempt when its provider gave no reference, and one with part 0
-// for each that was denied by its id; nil without any.
+// expectArrays are the parameters of expectReceipts, or nil when no receipt is expected. There is
+// one element for each part that a receipt is expected for, or for the whole attempt when its
+// provider gave no reference, and one with part 0 for each id in Denied.
 func expectArrays(order []*Settlement, merge bool) []any {
 	var seq, await []int64
 	var attempt, part []int16

@@ -65,8 +65,8 @@ func TestASettlementSaysHowManyReceiptsAreExpectedWithItsOutcome(t *testing.T) {
 	}
 }
 
-// TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost, in the expected receipts and in nothing else:
-// another instance could not know how many parts had left.
+// TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost, in the expected receipts only: the other
+// instance could not know how many parts had been sent.
 func TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -98,8 +98,7 @@ func TestWhoSubmittedAnAttemptCorrectsWhoTookItForLost(t *testing.T) {
 	}
 }
 
-// TestTheTruthInABatchIsNotLostToACorrection: nobody settles an attempt twice at once, but a batch
-// may say it.
+// TestTheTruthInABatchIsNotLostToACorrection: a batch may settle the same attempt twice.
 func TestTheTruthInABatchIsNotLostToACorrection(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -115,8 +114,8 @@ func TestTheTruthInABatchIsNotLostToACorrection(t *testing.T) {
 	}
 }
 
-// TestACorrectionFollowsWhatWasCommittedLast: a receipt proves the attempt while its late answer
-// waits for that.
+// TestACorrectionFollowsWhatWasCommittedLast: a receipt proves the attempt while the late answer
+// waits for its lock.
 func TestACorrectionFollowsWhatWasCommittedLast(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -139,8 +138,9 @@ func TestACorrectionFollowsWhatWasCommittedLast(t *testing.T) {
 	}
 }
 
-// TestACorrectionIsNotLostToASettlementUnderWay: another instance takes the attempt for lost at the
-// moment at which its own one knows how many receipts to expect, and is first.
+// TestACorrectionIsNotLostToASettlementUnderWay: another instance settles the attempt as lost, at
+// the moment at which its own instance settles it with the number of expected receipts, and is
+// first.
 func TestACorrectionIsNotLostToASettlementUnderWay(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -209,7 +209,7 @@ func TestASettlementThatSaysMoreOfWhatWasAnsweredLocksInOrder(t *testing.T) {
 	}
 }
 
-// Another transaction adds the row of a receipt while a settlement is adding it: the settlement
+// Another transaction inserts the row of a receipt while a settlement inserts it. The settlement
 // waits, and is then sent again.
 func TestASettlementMeetsAReceiptOfTheSameMoment(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,6 @@
--- settle.sql for attempts that keep their slots, were throttled, get money back, were refused as
--- unfit, or say how many receipts are expected. What it has beyond settle.sql: said, ahead, the
--- columns from held_until on, the lowered rate of a throttled channel (admission.Ease), and back to
--- refunded.
+-- This is settle.sql for attempts that keep their slots, were throttled, get money back, were
+-- refused as unfit, or say how many receipts are expected. It adds: said, ahead, the columns from
+-- held_until on, the lowered rate of a throttled channel (admission.Ease), and back to refunded.
 with
 -- What the settlements say about receipts.
 said as materialized (
@@ -11,9 +10,10 @@ said as materialized (
   from unnest(@seqs::bigint[], @attempts::smallint[], @receipts_owed::smallint[])
     as u(seq, attempt, owed)
 ),
--- All attempts of the batch are locked first, in their order, when one that another process has
--- settled before gets something said about its receipts: done leaves that one alone, and the
--- statement that corrects it comes after messages and channels, where it must not wait.
+-- All attempts of the batch are locked first, in their order, when the batch says something about
+-- receipts of an attempt that another process has settled before. The part named done does not lock
+-- that attempt, and the statement that corrects it runs after messages and channels are locked,
+-- when it must not wait for an attempt.
 ahead as materialized (
   select from said s join dispatcher.attempts a on a.message_seq = s.seq and a.attempt = s.attempt
   where exists (
@@ -22,8 +22,8 @@ ahead as materialized (
     where t.owed > 0 and b.outcome is not null)
   order by s.seq, s.attempt for update of a
 ),
--- The outcomes. An attempt that has one is left alone, except that a later answer replaces
--- unknown. To write twice has no second effect.
+-- The outcomes. An attempt that has one is left as it is, except that a later answer replaces
+-- unknown. So settling again has no effect.
 done as (
   update dispatcher.attempts a set outcome = g.outcome, provider_code = nullif(g.code, ''),
     provider_reference = nullif(g.reference, ''), segments = g.segments,
@@ -83,7 +83,7 @@ done as (
     g.state, g.reason, g.next_at, g.tried, g.pinned, g.parts_left, g.parts_cut,
       g.possible_duplicate, g.plain and a.answers = 1 as plain, g.nr, a.held_until, a.claimed_at, g.slow
 ),
--- Slots that are given back: with the first outcome of an attempt, unless they were before.
+-- Slots are given back with the first outcome of an attempt, unless they were before.
 leaving as (
   select channel, count(*) filter (where answers = 1 and not freed and held_until is null) as n,
     max(slow) filter (where slow >= 0) * interval '1 microsecond' as slow
@@ -96,7 +96,7 @@ locked as materialized (
   select c.channel from dispatcher.channels c where c.channel in (select channel from leaving)
   order by c.channel for update
 ),
--- active_max falls with active after it was lowered below it.
+-- active_max falls with active when it was lowered below active.
 freed as (
   update dispatcher.channels c set active = c.active - l.n,
     active_max = case when c.configured_max = 0 then 0
@@ -113,7 +113,7 @@ freed as (
       else greatest(c.ease_until, now() + l.slow) end
   from leaving l where c.channel = l.channel and l.channel in (select channel from locked)
 ),
--- Money goes back with the first outcome of an attempt alone.
+-- Money goes back only with the first outcome of an attempt.
 back as (
   select r.channel, r.scope, r.window_seconds, r.micros, array[r.lane, r.pool] as tallies,
     d.claimed_at
@@ -123,8 +123,8 @@ back as (
     as r(nr, channel, scope, window_seconds, micros, lane, pool)
   join done d on d.nr = r.nr where d.answers = 1
 ),
--- Limits are locked after channels. They are read as they are locked, because whoever held the
--- lock before may have changed them.
+-- Limits are locked after channels. They are read by the locking select, because the last holder of
+-- the lock may have changed them.
 creditors as materialized (
   select m.channel, m.scope, m.window_seconds, m.unit, greatest(m.window_start, m.since) as since
   from dispatcher.limits m
@@ -133,14 +133,14 @@ creditors as materialized (
     and m.unit = 'money' and (select count(*) from locked) >= 0
   order by m.channel, m.scope, m.window_seconds, m.unit for update
 ),
--- Money goes back only to the window that it was taken from: that of the claim began before the
--- claim, and any later one after it.
+-- Money goes back only to the window that it was taken from. That window began before the claim; a
+-- later one began after it.
 owed as (
   select channel, scope, window_seconds, b.micros, b.tallies
   from creditors o join back b using (channel, scope, window_seconds)
   where b.claimed_at >= o.since
 ),
--- The tallies of lanes and pools that the money was counted in.
+-- The tallies of lanes and pools in which the money was counted.
 apart as (
   select channel, scope, window_seconds, jsonb_object_agg(tally, micros) as tallies from (
     select channel, scope, window_seconds, t.tally, sum(micros)::bigint as micros
@@ -157,7 +157,7 @@ refund as (
   ) w
   left join apart a using (channel, scope, window_seconds)
 ),
--- What changes is computed from the row itself: another refund may have come between.
+-- The new values are computed from the present row, because another refund may have changed it.
 refunded as (
   update dispatcher.limits m set granted = greatest(m.granted - r.micros, 0),
     max = case when m.max > m.configured_max
@@ -179,9 +179,9 @@ others as materialized (
     and (d.state = 'unknown' or d.answers > 1)
   order by e.message_seq, e.attempt for update of e
 ),
--- Messages that were sent more than once and that nobody has taken, as it turns out. They are not
--- unknown any more: the next claim ends them or sends them again. All attempts under one key are
--- one submission: what is certain of the last of them holds for those before it.
+-- Messages with several attempts, none of which was taken. They are not unknown any more: the next
+-- claim ends them or sends them again. All attempts under one key are one submission: when the last
+-- of them was certainly not taken, the earlier ones were not either.
 nobody as materialized (
   select o.nr, case when bool_or(o.outcome = 'rejected' or o.denial = 'rejected')
     then 'rejected' else 'refused' end as reason
@@ -192,18 +192,20 @@ nobody as materialized (
         and o.attempt >= b.attempt and o.attempt <= b.last
         and (b.verdict = 'not_taken' or b.last = o.denied)))
 ),
--- When the batch has a late answer, all its messages are locked, in their order: the holder of a
--- lock may have taken a message on, and two batches, each with a late answer about the resend that
--- the other has the answer of, would wait for each other.
+-- When the batch has a late answer, all its messages are locked, in their order. There are two
+-- reasons. The last holder of a lock may have changed the state of a message, which is read here.
+-- And two batches, each with a late answer to a message whose resend the other one settles, would
+-- wait for each other.
 late as materialized (
   select m.seq, m.state, m.reason, m.attempts from done d
     join dispatcher.messages m on m.seq = d.seq
   where exists (select from done e where e.answers > 1) and (select count(*) from others) >= 0
   order by m.seq for update of m
 ),
--- Messages whose last attempt this is go on, unless they did before. A late yes or no also stops a
--- message that waits to be sent again. So does a late yes to an earlier attempt, even while the
--- last one is under way: its answer changes nothing then.
+-- The new states of messages. The outcome of the last attempt moves its message, unless it was
+-- moved before. A late accepted or rejected also stops a message that waits to be sent again. So
+-- does a late accepted of an earlier attempt, even while the last attempt is in flight; the outcome
+-- of that one then changes nothing.
 moved as (
   update dispatcher.messages m set state = w.state, reason = nullif(w.reason, ''),
     next_at = case when w.state in ('retry', 'waiting') then coalesce(d.next_at, now())
@@ -235,20 +237,21 @@ moved as (
     d.state = w.state and (t.state is null
       or (t.state, t.reason) is distinct from (w.state, nullif(w.reason, ''))) as tells
 ),
--- The messages that are told of. The rows of plain ones stay as they are, see messages.
+-- The messages that get a status event. The rows of plain ones stay as they are.
 changed as (
   select nr, flags from moved where tells
   union all
   select nr, false from done where plain
 ),
--- Whether the notices go to the outbox as they are given, which is nearly always so.
+-- Whether the notices go to the outbox as they are given, which is the usual case.
 told as (
   select count(*) = cardinality(@seqs::bigint[]) and @all_told::boolean
     and not bool_or(flags) as everything
   from changed
 )
--- A notice tells of its message if that moved and changed. Who composed it may not know that the
--- message has been flagged since. The seq is drawn after the rows were locked, see Outbox.Publish.
+-- A notice is published if its message has changed. If the message was flagged as a possible
+-- duplicate after the notice was composed, the flag is added here. The seq is drawn after the rows
+-- were locked, see Outbox.Publish.
 insert into dispatcher.outbox (kind, keys, "values")
 select 'status', @notice_keys::text[], @notice_values::bytea[] from told where everything
 union all

@@ -2,8 +2,9 @@ package ledger
 
 import _ "embed"
 
-// A settlement is one of two statements: settle, or settleMore when one of its rows needs more than
-// that. Both take the parameters of settleNames in that order, settle only the first of them.
+// A batch of settlements is one of two statements: settle, or settleMore when one of them needs
+// more. Both take the parameters of settleNames in that order; settle takes only the first
+// settleCount.
 var (
 	//go:embed settle.sql
 	settleText string
@@ -27,18 +28,17 @@ var settleNames = []string{
 	// One element for each settlement, or for each refund, see moreArrays.
 	"holds", "slows",
 	"refund_nrs", "refund_channels", "refund_scopes", "refund_windows", "refund_micros",
-	// receipts_telling says that the number of receipts is to be stored: it is not simply the
-	// number of parts that the settlement names, or nobody answered and Settlement.Await is needed
-	// later.
+	// receipts_telling says that the number of receipts has to be stored: it differs from the number
+	// of parts that the settlement names, or no answer came and Settlement.Await is needed later.
 	"receipts_owed", "receipts_telling", "receipts_within", "cut_short",
 	"unfit", "refund_lanes", "refund_pools", "denied_parts",
 }
 
-// corrected follows settleMore where that says something about receipts, for attempts that another
-// process has settled with the same outcome before, and which may have known less: an instance
-// that took this one for dead, or a receipt with our key. It is a statement of its own because it
-// has to see what the transactions committed that settleMore waited for. All attempts are locked by
-// then. What settleMore has written stays as it is.
+// corrected follows settleMore when a settlement says something about receipts. It is for attempts
+// that another process had settled with the same outcome before, knowing less: an instance that
+// took this one for dead, or a receipt with our key. It is a separate statement, because it has to
+// see what the transactions committed that settleMore waited for. All attempts are locked by then.
+// What settleMore has written stays as it is.
 var corrected = ofDay(`
 	update dispatcher.attempts a
 	set receipts_owed = g.owed, receipts_within = g.within, cut_short = g.cut

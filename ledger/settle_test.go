@@ -11,7 +11,7 @@ import (
 	"dispatcher/provider"
 )
 
-// one claims a single message on channel a and returns it with a connection to look.
+// one claims a single message on channel a, and returns it with a function that runs a query.
 func one(t *testing.T) (*ledger.Ledger, ledger.Message, func(sql string) string) {
 	t.Helper()
 	r := lend(t)
@@ -24,7 +24,7 @@ func one(t *testing.T) (*ledger.Ledger, ledger.Message, func(sql string) string)
 	}
 }
 
-// look is the state of the one message and its channel in short.
+// look is a short text of the one message and its channel.
 const look = `select concat_ws(' ', m.state, a.outcome, 'answers', a.answers, 'active', c.active,
 	case when m.possible_duplicate then 'duplicate' end,
 	'notices', (select count(*) from dispatcher.outbox))
@@ -92,7 +92,7 @@ func TestALateTruthStopsAResendThatHasNotBegun(t *testing.T) {
 	}
 }
 
-// TestALateYesEndsAMessageWhoseResendIsUnderWay: it is told with the flag that the message has, and
+// TestALateYesEndsAMessageWhoseResendIsUnderWay: its status event has the flag of the message, and
 // no answer to the resend changes it.
 func TestALateYesEndsAMessageWhoseResendIsUnderWay(t *testing.T) {
 	t.Parallel()
@@ -135,8 +135,8 @@ func TestALateYesEndsAMessageWhoseResendIsUnderWay(t *testing.T) {
 	}
 }
 
-// TestAnEventHasTheFlagThatAReceiptGaveItsMessage while the attempt was under way, together with
-// one that needs none.
+// TestAnEventHasTheFlagThatAReceiptGaveItsMessage while the attempt was in flight, together with an
+// event that needs no flag.
 func TestAnEventHasTheFlagThatAReceiptGaveItsMessage(t *testing.T) {
 	t.Parallel()
 	l, m, see := one(t)
@@ -198,8 +198,8 @@ func TestRetryWithoutATimeIsDueAtOnceWithWhatWasLearned(t *testing.T) {
 	}
 }
 
-// TestHowATextWasCutStaysOnRecord: the choices of a message that was begun in parts cannot be
-// derived again without it.
+// TestHowATextWasCutStaysOnRecord: without it the choices of a message that was sent in parts could
+// not be derived again.
 func TestHowATextWasCutStaysOnRecord(t *testing.T) {
 	t.Parallel()
 	l, m, _ := one(t)

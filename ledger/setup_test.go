@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	ledgertest.Main(m, closeRigs)
 }
 
-// limit is a row of a test's routing.
+// limit is a limit of a test's routing, in messages.
 func limit(window admission.Window, most int64) admission.Limit {
 	return admission.Limit{Window: window, Max: most}
 }
@@ -52,8 +52,8 @@ func open(t testing.TB, specs ...ledger.ChannelSpec) *ledger.Ledger {
 	return l
 }
 
-// asApp is the address for a login of the dispatcher, which has no more rights than what "migrate
-// --roles" grants it: all these tests go by it. Servers of a test's own have no roles.
+// asApp is the address for a login with the rights that "migrate --roles" grants to the dispatcher.
+// All these tests use it, except on servers of their own, which have no roles.
 func asApp(url string) string {
 	if strings.Contains(url, "role%3D") || strings.Contains(url, "/"+pgserver.Database+"?") {
 		return url
@@ -83,7 +83,7 @@ func connect(t testing.TB, c ledger.Config) *ledger.Ledger {
 	return l
 }
 
-// allGivenBack waits for the connections that claims and settlements have.
+// allGivenBack waits until claims and settlements hold no connection.
 func allGivenBack(l *ledger.Ledger) bool {
 	for end := time.Now().Add(20 * time.Second); l.Held() > 0; runtime.Gosched() {
 		if time.Now().After(end) {
@@ -104,7 +104,7 @@ func apply(t testing.TB, l *ledger.Ledger, specs ...ledger.ChannelSpec) int64 {
 	return version
 }
 
-// raw is a connection beside the ledger.
+// raw is a connection outside the ledger.
 func raw(t testing.TB, url string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -129,7 +129,7 @@ func scalar[T any](t testing.TB, conn *pgx.Conn, sql string, args ...any) T {
 	return v
 }
 
-// waiting starts work that waits for a lock, and returns when it does.
+// waiting starts work that waits for a lock, and returns when it waits.
 func waiting(t *testing.T, db *pgx.Conn, work func() error) (done chan error) {
 	t.Helper()
 	done = make(chan error, 1)
@@ -152,9 +152,9 @@ func waiters(t *testing.T, db *pgx.Conn) int {
 		where datname = current_database() and wait_event_type = 'Lock'`)
 }
 
-// store stores messages by hand, with their ids and payloads, on the current day. rows is a query
-// whose columns are listed in columns: id among them, and of those of the payload what is not to be
-// empty.
+// store inserts messages with their ids and payloads, on the current day. rows is a query whose
+// columns are listed in columns. id must be among them, and those columns of the payload that are
+// not to be empty.
 func store(t testing.TB, db *pgx.Conn, columns, rows string, args ...any) {
 	t.Helper()
 	envelope, digest := "''", "0"
@@ -184,7 +184,7 @@ func store(t testing.TB, db *pgx.Conn, columns, rows string, args ...any) {
 		args...)
 }
 
-// message is a new message that looks for a channel.
+// message is a new message that needs a channel.
 func message(id string) ledger.Message {
 	return ledger.Message{
 		ID: id, Lane: "otp", Tenant: "shop", State: ledger.Sending, Digest: int64(len(id)),
@@ -207,8 +207,8 @@ func batch(prefix string, n int) []ledger.Message {
 	return messages
 }
 
-// give decides that every fresh or due message goes to the first channel that admits
-// it, and waits a minute when none does.
+// give sends every new or due message to the first channel that admits it, and makes it wait a
+// minute when none does.
 func give(seen *ledger.Seen) (ledger.Decisions, error) {
 	d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
 	for i := range seen.Channels {
@@ -243,8 +243,9 @@ func giveOne(seen *ledger.Seen, m *ledger.Message) ledger.Decision {
 // decide decides about what a claim shows.
 type decide func(*ledger.Seen) (ledger.Decisions, error)
 
-// runClaim locks, decides and commits. No test's instance beats by itself, and on a busy machine a
-// test takes longer than an instance may be silent.
+// runClaim locks, decides and commits. When the instance has been silent for too long it sends a
+// heart-beat and tries again: instances of tests send none by themselves, and a test may take long
+// on a busy machine.
 func runClaim(ctx context.Context, l *ledger.Ledger, want ledger.Claim, with decide) error {
 	tx, err := l.Claims.Lock(ctx, want)
 	if errors.Is(err, ledger.ErrSilent) {
@@ -281,7 +282,7 @@ func claimAll(
 	return shown
 }
 
-// accepted settles the first attempt of each message as taken.
+// accepted settles the first attempt of each message as accepted.
 func accepted(messages []ledger.Message) []ledger.Settlement {
 	settlements := make([]ledger.Settlement, len(messages))
 	for i := range messages {
@@ -306,8 +307,8 @@ func settleAll(t testing.TB, l *ledger.Ledger, settlements []ledger.Settlement) 
 	}
 }
 
-// momentOf is the beginning of the second of a claim. A paced limit has release times then; at the
-// end of a second it has none.
+// momentOf is the beginning of the second in which a claim was made. A paced limit has free release
+// times then; at the end of a second it has none.
 func momentOf(seen *ledger.Seen) *admission.Moment {
 	now := seen.Now.Truncate(time.Second)
 	return &admission.Moment{Now: now, Earliest: now, Zone: time.UTC}

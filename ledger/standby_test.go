@@ -15,9 +15,9 @@ import (
 	"dispatcher/provider"
 )
 
-// TestAClaimIsNotTakenForCommittedBeforeTheStandbyHasIt: its server has committed it and shows it
-// to everybody, because its wait for the standby was cut off. The standby that takes over would
-// give the slot away once more, and send once more.
+// TestAClaimIsNotTakenForCommittedBeforeTheStandbyHasIt: its server has committed it and shows it,
+// because its wait for the standby was cut off. The standby, if it took over, would give the slot
+// away again, and the message would be sent again.
 func TestAClaimIsNotTakenForCommittedBeforeTheStandbyHasIt(t *testing.T) {
 	t.Parallel()
 	server, beside, l := deserted(t, nil)
@@ -60,8 +60,8 @@ func TestAClaimIsNotTakenForCommittedBeforeTheStandbyHasIt(t *testing.T) {
 	}
 }
 
-// TestAClaimThatIsStillUnderWayIsAwaited: its caller has lost the connection, its server has not.
-// To a snapshot the newest transaction is one that has not begun.
+// TestAClaimThatIsStillUnderWayIsAwaited: its caller has lost the connection, but the transaction
+// goes on. A snapshot cannot distinguish the newest transaction from one that has not begun.
 func TestAClaimThatIsStillUnderWayIsAwaited(t *testing.T) {
 	t.Parallel()
 	var w *wiretap
@@ -85,10 +85,10 @@ func TestAClaimThatIsStillUnderWayIsAwaited(t *testing.T) {
 	}
 }
 
-// TestWhatIsDoneAgainWaitsForTheStandby: the first try has been committed on its server, and its
-// wait for the standby was cut off. The second finds everything there and has nothing to write; it
-// must not be answered before the first has arrived, since offsets are committed and carriers are
-// told that they need not come again.
+// TestWhatIsDoneAgainWaitsForTheStandby: the first try was committed on its server, and its wait
+// for the standby was cut off. The second try finds everything and has nothing to write. It must
+// not return before the standby has the first, because then offsets are committed and carriers get
+// their acknowledgement.
 func TestWhatIsDoneAgainWaitsForTheStandby(t *testing.T) {
 	t.Parallel()
 	server, beside, l := deserted(t, nil)
@@ -156,8 +156,8 @@ func TestWhatIsDoneAgainWaitsForTheStandby(t *testing.T) {
 	}
 }
 
-// deserted returns a server of its own with a ledger that has a channel, and a connection beside it
-// whose commits wait for nobody. The ledger may reach it by another address.
+// deserted returns a server of its own, a ledger with a channel, and a second connection whose
+// commits do not wait for the standby. The ledger may use another address.
 func deserted(
 	t testing.TB, by func(url string) string,
 ) (*pgserver.Server, *pgx.Conn, *ledger.Ledger) {
@@ -177,7 +177,7 @@ func deserted(
 	return server, beside, l
 }
 
-// claimInVain returns when a claim waits for the standby.
+// claimInVain starts a claim, and returns when its commit waits for the standby.
 func claimInVain(
 	ctx context.Context, t testing.TB, l *ledger.Ledger, beside *pgx.Conn, id string,
 ) (claimed <-chan error) {
@@ -192,7 +192,7 @@ func claimInVain(
 	return done
 }
 
-// waitFor returns once something is so.
+// waitFor returns once a condition is true.
 func waitFor(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !so(); {

@@ -7,7 +7,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestALedgerIsItsStores, each of which a reader can take in: what they share stays inside.
+// TestALedgerIsItsStores, each small enough to read, and what they share is not exported.
 func TestALedgerIsItsStores(t *testing.T) {
 	t.Parallel()
 	const most = 12

@@ -17,8 +17,8 @@ import (
 	"dispatcher/provider"
 )
 
-// storm is everything that may be said of messages whose submissions nobody answered, said by two
-// instances at once.
+// storm is a set of late events about messages without an answer, which two instances handle
+// concurrently.
 type storm struct {
 	t       *testing.T
 	ledgers [2]*ledger.Ledger
@@ -38,9 +38,9 @@ type storm struct {
 }
 
 // TestAmbiguitiesRepeatsAndReceiptsContend: lost attempts are closed by two instances that know
-// different things of them, submitted again under their keys, answered late, received for, resolved
-// and given up, while others look for what is due. Nobody waits in a circle, no message rests
-// before its end or is given up although it was answered, and no slot is lost.
+// different things about them, submitted again under their keys, answered late, get receipts, are
+// resolved and given up, while others handle what is due. There is no deadlock, no message stays
+// open without being due, none is given up although it was answered, and no slot is lost.
 func TestAmbiguitiesRepeatsAndReceiptsContend(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -86,7 +86,7 @@ const givenUp = `
 	  and a.attempt = m.attempts
 	where m.state = 'unknown' and a.outcome <> 'unknown' or cardinality(m.tried) > 1`
 
-// brew claims the messages of a round and makes up what is said of them.
+// brew claims the messages of a round and draws their events.
 func brew(t *testing.T, ledgers [2]*ledger.Ledger, round int) *storm {
 	const n = 60
 	s := &storm{t: t, ledgers: ledgers, claimed: map[int64]int{}}
@@ -99,7 +99,7 @@ func brew(t *testing.T, ledgers [2]*ledger.Ledger, round int) *storm {
 	return s
 }
 
-// add makes up what is said of one message, whose two parts have the references.
+// add draws the events of one message, whose two parts have the references.
 func (s *storm) add(i int, m ledger.Message, references [2]string) {
 	ambiguity := func(step ledger.Step, verdict ledger.ResolvedAs) *ledger.Ambiguity {
 		return &ledger.Ambiguity{
@@ -157,8 +157,7 @@ func (s *storm) add(i int, m ledger.Message, references [2]string) {
 	}
 }
 
-// rage has all of it said at once, by both instances, while they look for what is due until it has
-// been said.
+// rage handles all events concurrently by both instances, while they handle what is due.
 func (s *storm) rage() {
 	said, over := context.WithCancel(s.t.Context())
 	var speakers, lookers sync.WaitGroup
@@ -193,7 +192,7 @@ func (s *storm) rage() {
 	lookers.Wait()
 }
 
-// calm says all of it once more, and lets the time of everything be over.
+// calm handles all events again, and makes the time of everything be over.
 func (s *storm) calm(db *pgx.Conn) {
 	settleAll(s.t, s.ledgers[0], s.lost)
 	for range 3 {
@@ -205,7 +204,7 @@ func (s *storm) calm(db *pgx.Conn) {
 	}
 }
 
-// claimedSome claims what is due, and says whether there was any.
+// claimedSome claims what is due, and reports whether there was any.
 func (s *storm) claimedSome() bool {
 	before := len(s.repeated())
 	s.check(s.claim(s.ledgers[0]))
@@ -224,7 +223,7 @@ func (s *storm) settle(l *ledger.Ledger, settlements []ledger.Settlement, n int)
 	}
 }
 
-// repeated are the settlements of those further attempts that have been claimed.
+// repeated are the settlements of the further attempts that have been claimed.
 func (s *storm) repeated() (all []ledger.Settlement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,7 +239,7 @@ func (s *storm) repeated() (all []ledger.Settlement) {
 	return all
 }
 
-// giveUp ends every second search for what nobody has answered by then.
+// giveUp ends every second ambiguity that has no answer.
 func (s *storm) giveUp(l *ledger.Ledger, odd int) {
 	for i, j := range s.verdicts {
 		if i%2 == odd {
@@ -250,7 +249,7 @@ func (s *storm) giveUp(l *ledger.Ledger, odd int) {
 	}
 }
 
-// sweep looks at what is overdue and gives slots back.
+// sweep calls Overdue and gives slots back.
 func (s *storm) sweep(l *ledger.Ledger) error {
 	if _, err := l.Receipts.Overdue(s.t.Context(), 1000, tellState); err != nil {
 		return err
@@ -279,7 +278,7 @@ func (s *storm) claim(l *ledger.Ledger) error {
 	return err
 }
 
-// resolve ends ambiguities as taken: those that have been answered, and some of the others.
+// resolve resolves ambiguities as taken: those that have an answer, and some of the others.
 func (s *storm) resolve(l *ledger.Ledger) error {
 	ambiguities, err := l.Ambiguities.Due(s.t.Context(), 30, 50*time.Millisecond)
 	for i := range ambiguities {

@@ -20,30 +20,29 @@ var ErrTopUpTooLarge = errors.New("the budget would be larger than a billion")
 // mostToppedUp is the most micros that a budget may come to.
 const mostToppedUp = 1_000_000_000_000_000
 
-// NotLeftError is returned by TopUp for a correction that would take more than the budget has left:
-// nothing was changed.
+// NotLeftError is returned by TopUp when a negative amount is larger than what the budget has left.
+// Nothing was changed.
 type NotLeftError struct{ Left int64 } // micros
 
-// Error says how much that is.
+// Error says how much is left.
 func (e *NotLeftError) Error() string {
 	return fmt.Sprintf("the budget has %d micros left", e.Left)
 }
 
-// TopUp asks for an amount to be added to a prepaid budget, or with a negative one for a
-// correction.
+// TopUp adds an amount to a prepaid budget. A negative amount is a correction.
 type TopUp struct {
 	Channel string // empty for a budget over all channels
-	// Limit is as the current routing has it, as that of one tenant where it has one of each.
+	// Limit is the budget as the current routing has it. For the budget of one tenant under a limit of
+	// each tenant, its Scope names that tenant.
 	Limit  admission.Limit
 	Micros int64
-	// Key is of the caller's choice; empty for none. A top-up that comes again with it is not
-	// booked again.
+	// Key is chosen by the caller, empty for none. A second top-up with the same key is not booked.
 	Key            string
 	Expect         *int64 // as in Restart
 	Author, Reason string
 }
 
-// ToppedUp is a top-up on record.
+// ToppedUp is a booked top-up.
 type ToppedUp struct {
 	ID                    int64
 	At                    time.Time // by the database's clock
@@ -52,18 +51,18 @@ type ToppedUp struct {
 	Scope                 admission.Scope
 	Currency              string
 	Micros                int64
-	Before                int64 // what the budget had been topped up with
-	Granted               int64 // what it had granted by then
+	Before                int64 // micros: the sum of the earlier top-ups
+	Granted               int64 // micros: what the budget had granted by then
 	Key                   string
-	// Repeated is set by TopUp when the top-up had been booked before.
+	// Repeated is set by TopUp when a top-up with this key was booked before.
 	Repeated bool
 }
 
-// After is what the budget has been topped up with since.
+// After is the sum of this top-up and all earlier ones, in micros.
 func (u *ToppedUp) After() int64 { return u.Before + u.Micros }
 
-// TopUp adds to a budget. It may return ErrNoLimit, ErrOtherTopUp, ErrTopUpTooLarge, a NotLeftError
-// or a VersionConflictError. Messages that wait look again.
+// TopUp adds to a budget and wakes waiting messages. It may return ErrNoLimit, ErrOtherTopUp,
+// ErrTopUpTooLarge, a NotLeftError or a VersionConflictError.
 func (s *Limits) TopUp(ctx context.Context, u TopUp) (done ToppedUp, err error) {
 	var version int64
 	err = pgx.BeginFunc(ctx, s.reports, func(tx pgx.Tx) error {
@@ -74,7 +73,7 @@ func (s *Limits) TopUp(ctx context.Context, u TopUp) (done ToppedUp, err error) 
 		return ToppedUp{}, wrap("top up", err)
 	}
 	if !done.Repeated {
-		// an error would say that nothing was booked; Forget does the rest
+		// an error would say that nothing was booked; what is not woken comes due at its next_at
 		_ = s.routing.wake(ctx, version)
 	}
 	return done, nil
@@ -83,13 +82,14 @@ func (s *Limits) TopUp(ctx context.Context, u TopUp) (done ToppedUp, err error) 
 const topUpColumns = `id, at, author, login, reason, channel, scope, currency, micros, before, granted,
 	coalesce(key, '')`
 
-// lockBudget comes after the row was made, for a tenant that only a limit of each tenant counts.
+// lockBudget reads and locks the row of a budget. The statement before it creates the row of a
+// tenant that only a limit of each tenant counts.
 const lockBudget = `
 	select configured_max, granted from dispatcher.limits
 	where channel = $1 and scope = $2 and window_seconds = $3 and unit = 'money' and currency = $4
 	for update`
 
-// insertTopUp also gives the budget its new max.
+// insertTopUp books a top-up and raises the max of its budget.
 const insertTopUp = `
 	with booked as (
 	  insert into dispatcher.top_ups
@@ -106,8 +106,8 @@ const insertTopUp = `
 	)
 	select ` + topUpColumns + ` from booked`
 
-// topUp is the transaction of TopUp. Top-ups and changes of the routing follow each other under one
-// lock, so a key is looked for once.
+// topUp is the transaction of TopUp. It holds the lock of the routing, so top-ups run one after the
+// other, and looking up the key once is enough.
 func topUp(
 	ctx context.Context, tx pgx.Tx, u *TopUp,
 ) (done ToppedUp, version int64, err error) {
@@ -150,7 +150,8 @@ func topUp(
 	return done, current.Version, err
 }
 
-// booked finds a top-up with the key.
+// booked returns the top-up that was booked with the same key, with Repeated set; the zero value
+// when there is none.
 func (u *TopUp) booked(ctx context.Context, tx pgx.Tx) (known ToppedUp, err error) {
 	if u.Key == "" {
 		return known, nil
@@ -171,14 +172,14 @@ func (u *TopUp) booked(ctx context.Context, tx pgx.Tx) (known ToppedUp, err erro
 	return known, err
 }
 
-// TopUpFilter says which top-ups are meant. The zero value means all.
+// TopUpFilter selects top-ups. The zero value selects all.
 type TopUpFilter struct {
-	// Below leaves out the top-up with this ID and newer ones, for the next page; 0 for none.
+	// Below selects IDs lower than this one, to read the next page; 0 for no bound.
 	Below  int64
 	Tenant string // only those of budgets of this tenant; empty for all
 }
 
-// TopUps lists those that match, newest first, limit at most.
+// TopUps lists the top-ups that match, newest first, limit at most.
 func (s *Limits) TopUps(ctx context.Context, f *TopUpFilter, limit int) ([]ToppedUp, error) {
 	out, err := rows(ctx, s.db, scanTopUp, `select `+topUpColumns+` from dispatcher.top_ups
 		where ($1::bigint = 0 or id < $1) and ($2::text = '' or scope = 'tenant:' || $2)
@@ -197,16 +198,16 @@ func scanTopUp(row pgx.CollectableRow) (u ToppedUp, err error) {
 	return u, err
 }
 
-// Overspent is a budget that attempts cost more of than it had been topped up with by then.
+// Overspent is a budget whose attempts cost more than it had been topped up with by then.
 type Overspent struct {
 	Channel, Scope, Currency string
-	At                       time.Time // of the last attempt of the time between two top-ups
-	Cost, ToppedUp           int64     // micros, of the attempts from the instant asked for on
+	At                       time.Time // the last attempt between two top-ups, or after the last
+	Cost, ToppedUp           int64     // micros; Cost begins with the period that was asked for
 }
 
-// overspent adds up what the attempts of a time cost that a budget counts, up to each of its
-// top-ups and to the end. What an attempt costs now is the least that it took of the budget: the
-// counter itself may have been higher, and never lower.
+// overspent adds up, per budget, the cost of its attempts in a period, and compares the running sum
+// at each top-up and at the end with what had been topped up. The present price of an attempt is
+// the least that it took of the budget: the counter may have been higher, never lower.
 const overspent = `
 	with budgets as (
 	  select w.channel, w.scope, w.currency, w.since, coalesce(w.until, 'infinity') as until,
@@ -238,8 +239,8 @@ const overspent = `
 	select distinct on (channel, scope, currency) channel, scope, currency, at, cost, topped_up
 	from costs where cost > topped_up order by channel, scope, currency, at`
 
-// Overspent lists the budgets that the attempts claimed from an instant to another cost more of
-// than was topped up by then, each with the first time. It reads views alone, as finance may.
+// Overspent lists the budgets whose attempts claimed in [from, to) cost more than had been topped
+// up by then, each with the first time that this was so. It reads only views that finance may read.
 func (s *Limits) Overspent(ctx context.Context, from, to time.Time) ([]Overspent, error) {
 	out, err := rows(ctx, s.db, pgx.RowToStructByPos[Overspent], overspent, pgx.NamedArgs{
 		"from": from, "to": to,

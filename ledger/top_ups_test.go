@@ -12,14 +12,15 @@ import (
 	"dispatcher/ledger"
 )
 
-// prepaid is a budget of tenants without an end.
+// prepaid is a budget, a limit in money whose window has no end.
 func prepaid(scope admission.Scope) admission.Limit {
 	return admission.Limit{
 		Scope: scope, Window: admission.Prepaid, Unit: admission.Money, Currency: "GBP",
 	}
 }
 
-// topUp adds so many messages at 28000 micros to the budget of a tenant over all channels.
+// topUp adds the price of n messages, 28000 micros each, to the budget of a tenant over all
+// channels.
 func topUp(
 	t testing.TB, l *ledger.Ledger, name, key string, messages int64,
 ) (ledger.ToppedUp, error) {
@@ -46,7 +47,7 @@ func wantSent(t testing.TB, l *ledger.Ledger, name string, ask, want int) {
 	}
 }
 
-// overspentNow are the budgets that attempts cost more of than was topped up by then.
+// overspentNow are the budgets whose attempts cost more than was topped up by then.
 func overspentNow(t testing.TB, l *ledger.Ledger) string {
 	t.Helper()
 	found, err := l.Limits.Overspent(t.Context(), time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
@@ -61,7 +62,7 @@ func overspentNow(t testing.TB, l *ledger.Ledger) string {
 	return strings.Join(words, ", ")
 }
 
-// TestABudgetGrantsWhatWasToppedUp, to each tenant its own, and wakes who waits.
+// TestABudgetGrantsWhatWasToppedUp, to each tenant its own, and a top-up wakes waiting messages.
 func TestABudgetGrantsWhatWasToppedUp(t *testing.T) {
 	t.Parallel()
 	r := lend(t)
@@ -93,7 +94,7 @@ func TestABudgetGrantsWhatWasToppedUp(t *testing.T) {
 	}
 }
 
-// TestATopUpWithAKeyIsBookedOnce, and no other one under the key.
+// TestATopUpWithAKeyIsBookedOnce, and a different top-up with the same key is an error.
 func TestATopUpWithAKeyIsBookedOnce(t *testing.T) {
 	t.Parallel()
 	r := lend(t)
@@ -126,7 +127,7 @@ func TestATopUpWithAKeyIsBookedOnce(t *testing.T) {
 	wantSent(t, r.l, "shop", 5, 3)
 }
 
-// TestACorrectionTakesBackNoMoreThanIsLeft, and no budget grows without bound.
+// TestACorrectionTakesBackNoMoreThanIsLeft, and no budget exceeds the maximum.
 func TestACorrectionTakesBackNoMoreThanIsLeft(t *testing.T) {
 	t.Parallel()
 	r := lend(t)
@@ -150,8 +151,8 @@ func TestACorrectionTakesBackNoMoreThanIsLeft(t *testing.T) {
 	}
 }
 
-// TestABudgetGoesOnWhereItStood when the document has it again, another zone, or a limit of the
-// tenant's own, and when old windows and idle tenants are dropped.
+// TestABudgetGoesOnWhereItStood when the document removes it and has it again, names another zone,
+// or gets a limit of the tenant's own, and when old windows and idle tenants are dropped.
 func TestABudgetGoesOnWhereItStood(t *testing.T) {
 	t.Parallel()
 	r := lend(t)
@@ -246,7 +247,7 @@ func TestWhatIsNotBilledGoesBackToABudget(t *testing.T) {
 	wantSent(t, r.l, "shop", 2, 1)
 }
 
-// TestBooksOfBudgetsThatWereCookedAreFound, one by one.
+// TestBooksOfBudgetsThatWereCookedAreFound: each way of changing the rows of a budget is found.
 func TestBooksOfBudgetsThatWereCookedAreFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -11,7 +11,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// tapped opens a ledger with one connection through a wiretap, warmed up so that its
+// openTapped opens a ledger with one connection through a wiretap, and warms it up so that its
 // statements are prepared.
 func openTapped(t testing.TB) (*wiretap, *ledger.Ledger, string) {
 	t.Helper()
@@ -38,7 +38,8 @@ func TestClaimTakesTwoRoundTripsAndSettleOne(t *testing.T) {
 	}
 }
 
-// Tickets, narrow limits, money, release times, holds, ease and refunds: all of them at once.
+// A claim with tickets, narrow limits, money, release times, holds, a lowered rate and refunds
+// takes no more round trips than a plain one.
 func TestEverythingOfAdmissionTakesNoFurtherRoundTrip(t *testing.T) {
 	t.Parallel()
 	w, through := tap(t, ledgertest.URL(t))

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Uncounted is a window of a limit that has counted more attempts than are on record.
+// Uncounted is a window of a limit that granted more attempts than are on record.
 type Uncounted struct {
 	Channel       string // empty for a limit over all channels
 	Scope         string
@@ -17,14 +17,15 @@ type Uncounted struct {
 	OnRecord      int64
 }
 
-// uncounted compares the windows that began from @from to @to with the attempts on record. An
-// attempt counts whatever its outcome: in the second in which it may leave, and in longer windows
-// when it was claimed. Left out are
-//   - windows in which their limit began or ended, which have not counted all of it;
-//   - limits in segments, money or of a prefix: what they counted is not on record;
-//   - days, unless one is that from @from to @to, and sliding limits of other lengths;
-//   - times of which rows may have been dropped: nothing was if the oldest day that was ever closed
-//     is there, and an attempt is of a message that is @margin older at most.
+// uncounted compares the windows that began from @from to @to with the attempts on record. Every
+// attempt counts, whatever its outcome: in the second of its release time, and in the longer window
+// in which it was claimed. Left out are
+//   - windows in which their limit began or ended, which have not counted everything;
+//   - limits in segments or money, and limits of a prefix: their counts cannot be derived from
+//     rows;
+//   - windows of a day, unless one is exactly @from to @to, and sliding limits of other lengths;
+//   - periods of which rows may have been dropped. None were if the oldest day that was ever closed
+//     is still stored, given that a message is at most @margin older than its attempts.
 const uncounted = `
 	with kept as (
 	  select min(received_at) as first from facts.stored_messages
@@ -63,11 +64,12 @@ const uncounted = `
 	having w.granted > coalesce(sum(c.n), 0)
 	order by w.window_start, w.window_seconds, w.channel, w.scope`
 
-// uncountedMargin is how long a message may have waited for the attempts that are compared.
+// uncountedMargin is the longest time between receipt of a message and its attempts: see @margin.
 const uncountedMargin = 32 * 24 * time.Hour
 
-// Uncounted lists the windows from an instant to another that have counted attempts which are not
-// on record: rows were deleted. All is read as of one moment, and by views alone, as finance may.
+// Uncounted lists the windows of limits in [from, to) that granted more attempts than are on
+// record: rows were deleted. It reads everything in one snapshot, and only views that finance may
+// read.
 func (s *Limits) Uncounted(ctx context.Context, from, to time.Time) ([]Uncounted, error) {
 	out, err := rows(ctx, s.db, pgx.RowToStructByPos[Uncounted], uncounted, pgx.NamedArgs{
 		"from": from, "to": to, "margin": uncountedMargin,

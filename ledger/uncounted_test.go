@@ -10,8 +10,8 @@ import (
 	"dispatcher/ledger/migrations"
 )
 
-// TestRowsThatWereDeletedAreMissedByTheLimits: whoever deletes a message whole leaves it in what
-// the windows have counted. Finance's login sees it.
+// TestRowsThatWereDeletedAreMissedByTheLimits: when all rows of a message are deleted, the windows
+// have still counted it. A login of finance can see that.
 func TestRowsThatWereDeletedAreMissedByTheLimits(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, 24*time.Hour)

@@ -14,7 +14,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// createdAt are the times of all versions, the first first.
+// createdAt are the times of all versions, oldest first.
 func createdAt(t testing.TB, l *ledger.Ledger) []time.Time {
 	t.Helper()
 	versions, err := l.Routing.Versions(t.Context())
@@ -28,8 +28,8 @@ func createdAt(t testing.TB, l *ledger.Ledger) []time.Time {
 	return times
 }
 
-// An applier begins while a claim holds a channel, so it began before the claim was made, and
-// comes into force only after it.
+// An applier begins while a claim holds a channel. Its version comes into force only after the
+// claim.
 func TestAVersionIsCreatedAfterEveryClaimOfTheOneBefore(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)
@@ -60,7 +60,7 @@ func TestAVersionIsCreatedAfterEveryClaimOfTheOneBefore(t *testing.T) {
 	}
 }
 
-// Claims and documents race; what a day's audit relies on holds for every attempt.
+// Claims and documents race. Every attempt has what the audit of a day relies on.
 func TestEveryAttemptWasClaimedWhileItsVersionWasInForce(t *testing.T) {
 	t.Parallel()
 	ledgers, url := openTurns(t, 3)
@@ -192,8 +192,8 @@ func TestARampStartsOnlyOnTheDocumentItWasReadFrom(t *testing.T) {
 	}
 }
 
-// An editor and who starts a ramp race: either the ramp starts on the document that it was
-// read from, or it does not start.
+// An editor and an operator who starts a ramp race. The ramp starts on the document that it was
+// read from, or not at all.
 func TestARampAndADocumentThatRaceLoseNothing(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

@@ -8,15 +8,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ReasonPaused is why a message waits that an operator has paused.
+// ReasonPaused is the reason of a waiting message that an operator has paused.
 const ReasonPaused = "paused"
 
-// ReasonQuiet is why a message waits whose route sends nothing at this time of the day.
+// ReasonQuiet is the reason of a waiting message whose route sends nothing at this time of the day.
 const ReasonQuiet = "quiet_hours"
 
-// Waiting counts the messages that wait for a channel or for their next try, per lane.
-// Messages whose time has not come (Scheduled), those that are paused, those held by quiet hours,
-// and those that were accepted are not among them.
+// Waiting counts, per lane, the messages that wait for a channel or for their next try. Scheduled,
+// paused and accepted messages, and those held by quiet hours, are not counted.
 func (s *Claims) Waiting(ctx context.Context) (map[string]int64, error) {
 	r, err := s.hot.Query(ctx,
 		`select lane, count(*) from dispatcher.due
@@ -29,7 +28,7 @@ func (s *Claims) Waiting(ctx context.Context) (map[string]int64, error) {
 	return counts, wrap("count waiting messages", err)
 }
 
-// WaitingFor counts the messages that wait for each of the texts that Decision.WaitsFor gave.
+// WaitingFor counts the waiting messages by Decision.WaitsFor, for the given values.
 func (s *Claims) WaitingFor(ctx context.Context, on []string) (map[string]int64, error) {
 	r, err := s.hot.Query(ctx, `
 		select waits_for, count(*) from dispatcher.due
@@ -42,9 +41,8 @@ func (s *Claims) WaitingFor(ctx context.Context, on []string) (map[string]int64,
 	return counts, wrap("count waiting messages", err)
 }
 
-// Due counts the rows that have come due, up to limit and without those whose Message.Seq is among
-// except. It takes no lock: who wants them claims with Claim.Due, and another instance may be
-// quicker.
+// Due counts the rows that have come due, up to limit and without the Message.Seq in except. It
+// takes no lock, so another instance may claim the rows before the caller does.
 func (s *Claims) Due(ctx context.Context, limit int, except ...int64) (int, error) {
 	var n int
 	err := s.hot.QueryRow(ctx, `
@@ -67,30 +65,29 @@ func collectCounts(rows pgx.Rows) (map[string]int64, error) {
 }
 
 const (
-	// wakeBatch is how many messages one transaction wakes: few enough that nobody waits
-	// long for a row that it holds.
+	// wakeBatch is how many messages one transaction wakes. It is small, so that no other
+	// transaction waits long for the rows.
 	wakeBatch = 500
-	// wakeTimeout is how long an applier may take to wake all before another instance
-	// takes it for gone and does it in its place.
+	// wakeTimeout is how long an applier may take to wake all messages. After that another instance
+	// treats it as dead and wakes them.
 	wakeTimeout = 30 * time.Second
 )
 
-// selectWaiting lists who is to be woken. They are listed before the first is woken, so
-// that a message that was decided again and goes on waiting is not woken a second time.
+// selectWaiting lists the messages to wake. The list is read before the first one is woken, so that
+// a message which is decided again and goes on waiting is not woken twice.
 const selectWaiting = `select seq from dispatcher.due where next_at > now()
 	and state = 'waiting' order by seq`
 
-// wakeSome waits for nobody: a row that is locked is being decided upon, under the
-// version that is to be told or a later one.
+// wakeSome skips locked rows: a claim is deciding about them, under this version or a later one.
 const wakeSome = `
 	select dispatcher.wake(array(
 	  select seq from dispatcher.due
 	  where seq = any($1) and next_at > now() and state = 'waiting'
 	  order by seq for update skip locked))`
 
-// wake lets the messages that wait look again after a version was committed: what they wait
-// for may have come with its document, such as a higher limit, long before the window they
-// wait for. It holds no channel and only a few rows at a time, so that claims go on.
+// wake makes waiting messages due now, after a version was committed: its document may have brought
+// what they wait for, such as a higher limit, long before their next_at. It locks no channel and
+// only a few rows at a time, so that claims go on.
 func (s *Routing) wake(ctx context.Context, version int64) error {
 	seqs, err := rows(ctx, s.db, pgx.RowTo[int64], selectWaiting)
 	if err != nil {
@@ -107,7 +104,7 @@ func (s *Routing) wake(ctx context.Context, version int64) error {
 	return err
 }
 
-// wakeForOthers does what appliers that are gone did not get to.
+// wakeForOthers wakes messages for appliers that died before they had woken all.
 func (s *Routing) wakeForOthers(ctx context.Context) error {
 	left, err := rows(ctx, s.db, pgx.RowTo[int64], `
 		select version from dispatcher.routing_versions
@@ -119,7 +116,7 @@ func (s *Routing) wakeForOthers(ctx context.Context) error {
 	return s.wake(ctx, left[0])
 }
 
-// wakeFor wakes the first of those who wait for each of the texts.
+// wakeFor wakes the $2 messages with the earliest next_at, for each value of waits_for in $1.
 const wakeFor = `
 	select dispatcher.wake(array(
 	  select d.seq from unnest($1::text[]) as n(text), lateral (
@@ -127,10 +124,9 @@ const wakeFor = `
 	    where waits_for = n.text and next_at > now() and state = 'waiting' order by next_at
 	      limit $2 for update skip locked) d))`
 
-// WakeFor lets messages that wait look again now: up to n for each of the texts that
-// Decision.WaitsFor gave, in the order in which they would have looked by themselves. It passes
-// over rows that somebody has locked, and locks nothing else. The caller has seen that something
-// has come free there.
+// WakeFor makes waiting messages due now: up to n for each of the given values of
+// Decision.WaitsFor, those with the earliest next_at first. It skips locked rows and locks nothing
+// else. The caller calls it when something has become free there.
 func (s *Claims) WakeFor(ctx context.Context, on []string, n int) error {
 	if len(on) == 0 || n <= 0 {
 		return nil

@@ -51,7 +51,7 @@ func TestADocumentWakesAllWhoWaitAndTheStepOfARampNobody(t *testing.T) {
 	}
 }
 
-// onWaking calls its function before each batch of messages is woken.
+// onWaking is called before each batch of messages is woken.
 type onWaking func(context.Context)
 
 func (f onWaking) TraceQueryStart(
@@ -65,7 +65,7 @@ func (f onWaking) TraceQueryStart(
 
 func (onWaking) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// Every claim here would wait for ever if the applier held anything while it wakes.
+// Every claim here would wait for ever if the applier held a lock while it wakes.
 func TestWakingHoldsNothingThatAClaimNeeds(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -95,7 +95,8 @@ func TestWakingHoldsNothingThatAClaimNeeds(t *testing.T) {
 	}
 }
 
-// A message that was decided again and goes on waiting is left alone, or waking would never end.
+// A message that was decided again and goes on waiting is not woken again; otherwise waking would
+// not end.
 func TestAMessageIsWokenOnceForADocument(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -157,7 +158,7 @@ func TestWhatAnApplierDidNotGetToWakeIsWokenByForget(t *testing.T) {
 	}
 }
 
-// waitOn has n messages wait for something, the first of them for the shortest time.
+// waitOn makes n messages wait for something, the first of them for the shortest time.
 func waitOn(t testing.TB, db *pgx.Conn, on string, n int) {
 	t.Helper()
 	store(t, db, "id, lane, state, next_at, waits_for", `

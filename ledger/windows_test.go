@@ -12,7 +12,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// fillWindows stores n windows that were left, one after the other, the last one just now.
+// fillWindows stores n consecutive windows in the history, the last one of just now.
 func fillWindows(t testing.TB, db *pgx.Conn, length time.Duration, n int) {
 	t.Helper()
 	execute(t, db, `
@@ -57,8 +57,8 @@ func TestOldWindowsAreDroppedByTheirLength(t *testing.T) {
 	}
 }
 
-// TestClaimsGoOnWhileWindowsAreDropped: a claim that had to wait for the rows would wait for all of
-// them, so that one would be made and no other.
+// TestClaimsGoOnWhileWindowsAreDropped: if a claim had to wait for the rows, it would wait for all
+// of them, and only one claim would be made.
 func TestClaimsGoOnWhileWindowsAreDropped(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// wiretap stands between a ledger and PostgreSQL, counts round trips and loses one on
-// demand. A client ends every round trip of the extended protocol with one Sync message,
-// and the server answers each with one ReadyForQuery (PostgreSQL manual, 55.2.3).
+// wiretap is a proxy between a ledger and PostgreSQL that counts round trips and loses one on
+// demand. A client ends every round trip of the extended protocol with one Sync message, and the
+// server answers each with one ReadyForQuery (PostgreSQL manual, 55.2.3).
 type wiretap struct {
 	listener net.Listener
 	target   string
@@ -55,7 +55,7 @@ func tap(t testing.TB, address string) (*wiretap, string) {
 	return w, u.String()
 }
 
-// lose arms the wiretap: after so many more round trips the next one is lost.
+// lose makes the wiretap lose one round trip, after so many more.
 func (w *wiretap) lose(what, after int32) {
 	w.skip.Store(after)
 	w.loss.Store(what)
@@ -91,13 +91,14 @@ func (c *tapped) cut() {
 	_ = c.server.Close()
 }
 
-// isCancel tells a CancelRequest from other first messages by its code (PostgreSQL manual, 55.7).
+// isCancel reports whether a first message is a CancelRequest, by its code (PostgreSQL manual,
+// 55.7).
 func isCancel(message []byte) bool {
 	return len(message) == 16 && binary.BigEndian.Uint32(message[4:]) == 1234<<16|5678
 }
 
-// requests forwards what the client says, a whole round trip at a time: the server executes a
-// statement when it hears it, not when the Sync comes. The startup message has no type byte.
+// requests forwards what the client sends, a whole round trip at a time, because the server
+// executes a statement when it receives it, not at the Sync. The startup message has no type byte.
 func (c *tapped) requests() {
 	defer c.cut()
 	var trip []byte
@@ -134,7 +135,7 @@ func (c *tapped) requests() {
 	}
 }
 
-// replies forwards what the server says; a lost reply is read to its end first.
+// replies forwards what the server sends. A lost reply is first read to its end.
 func (c *tapped) replies() {
 	defer c.cut()
 	for {

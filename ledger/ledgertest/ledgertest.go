@@ -1,9 +1,8 @@
-// Package ledgertest gives tests a real PostgreSQL: one private server for each test
-// process, started when the first test asks for it, and for each test a database with the
-// ledger's schema and without a row.
+// Package ledgertest gives tests a real PostgreSQL: one private server for each test process, which
+// the first test starts, and for each test a database with the ledger's schema and no rows.
 //
-// A machine without PostgreSQL gets one fetched into the cache; if that is not
-// possible the test fails with a sentence that says what to do. Nothing is ever skipped.
+// On a machine without PostgreSQL a build is downloaded into the cache. If that fails the test
+// fails with a message that says what to do; it is never skipped.
 package ledgertest
 
 import (
@@ -24,16 +23,15 @@ import (
 	"dispatcher/ledger/pgserver"
 )
 
-// template begins the name of the database that others are cloned from, which takes some 30 ms, a
-// quarter of what the migrations would take. Each UTC day has its own: the schema has the days from
-// today on.
+// template is the prefix of the name of the database that others are cloned from. A clone takes 30
+// ms, a quarter of the time of the migrations. There is one template for each UTC day, because the
+// schema has partitions from that day on.
 const template = "ledger_template_"
 
-// today ends it.
+// today is the rest of that name.
 var today = func() string { return time.Now().UTC().Format("20060102") }
 
-// fast gives up durability, which no test needs from a server that it does not cut
-// off, for speed.
+// fast are settings without durability. Tests need it only from a server that they kill.
 func fast() map[string]string {
 	return map[string]string{
 		"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",
@@ -49,7 +47,7 @@ var shared struct {
 	dir    string
 	err    error
 	mu     sync.Mutex
-	// the newest one; guarded by mu
+	// template is the newest one; guarded by mu.
 	template string
 	pool     pool
 	count    atomic.Int64 // databases outside the pool
@@ -60,8 +58,8 @@ var shared struct {
 	}
 }
 
-// Main is for TestMain: it runs the tests, stops the shared server, and fails the run
-// when a goroutine has outlived it. The given functions run before the server is stopped.
+// Main is for TestMain: it runs the tests, stops the shared server, and fails the run when
+// goroutines are left. It calls closers before it stops the server.
 func Main(m *testing.M, closers ...func()) {
 	code := m.Run()
 	for _, c := range closers {
@@ -77,8 +75,8 @@ func Main(m *testing.M, closers ...func()) {
 	os.Exit(code)
 }
 
-// Close stops the shared server if it was started and removes its folder. Main calls
-// it; only a TestMain of another shape needs it.
+// Close stops the shared server if it was started, and removes its folder. Main calls it; a
+// TestMain that does not use Main has to.
 func Close() {
 	if shared.server != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -95,35 +93,34 @@ func Close() {
 	}
 }
 
-// URL returns the address of a database with the ledger's schema and without a row, for this test
-// alone. At the end of the test it is emptied for the next one, or dropped if its schema was
-// altered.
+// URL returns the address of a database with the ledger's schema and no rows, for this test alone.
+// At the end of the test it is emptied for the next one, or dropped if its schema was altered.
 func URL(t testing.TB) string {
 	t.Helper()
 	return pooled(t)
 }
 
-// Fresh is URL for tests of plans and statistics: a database that no test has had before. It is
+// Fresh is URL for tests of plans and statistics: a database that no test has used before. It is
 // dropped at the end of the test.
 func Fresh(t testing.TB) string {
 	t.Helper()
 	return clone(t, begun(t))
 }
 
-// Empty makes an empty database, for tests of the migrations.
+// Empty returns the address of an empty database, for tests of the migrations.
 func Empty(t testing.TB) string {
 	t.Helper()
 	begun(t)
 	return clone(t, "template1")
 }
 
-// As is the address of a database for a session with the rights of a role, such as
+// As returns the address of a database for a session with the rights of a role, such as
 // migrations.RoleApp.
 func As(role, url string) string { return url + "&options=-c%20role%3D" + role }
 
-// Server starts a private server that the test may stop, kill and start again. What was
-// committed survives that, though it would not survive the machine. The given settings
-// win over those of this package. It is stopped at the end of the test.
+// Server starts a private server that the test may stop, kill and start again. Committed
+// transactions survive that, but not a crash of the machine. settings override those of this
+// package. The server is stopped at the end of the test.
 func Server(t testing.TB, settings map[string]string) *pgserver.Server {
 	t.Helper()
 	all := fast()
@@ -134,8 +131,8 @@ func Server(t testing.TB, settings map[string]string) *pgserver.Server {
 	return begin(t, pgserver.Config{Dir: dir, Settings: all})
 }
 
-// seed is the folder of a stopped server, from which the private servers of tests are copied: that
-// takes a third of what initdb takes.
+// seed is the folder of a stopped server. The private servers of tests are copies of it, which
+// takes a third of the time of initdb.
 func seed(t testing.TB) string {
 	t.Helper()
 	s := &shared.seed
@@ -182,7 +179,7 @@ func begin(t testing.TB, c pgserver.Config) *pgserver.Server {
 	return s
 }
 
-// stop may be called in a cleanup, when t.Context has ended.
+// stop has a timeout of its own, because t.Context has ended when cleanups run.
 func stop(t testing.TB, s *pgserver.Server) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -201,7 +198,7 @@ func clone(t testing.TB, from string) string {
 	return shared.server.URLOf(name)
 }
 
-// begun starts the shared server for the first test, and names the template of today.
+// begun starts the shared server, once, and returns the name of today's template.
 func begun(t testing.TB) string {
 	t.Helper()
 	shared.once.Do(start)
@@ -217,7 +214,7 @@ func begun(t testing.TB) string {
 
 // start starts the shared server.
 func start() {
-	// a first fetch takes a while
+	// a download takes a while
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	if shared.dir, shared.err = serverFolder(); shared.err != nil {
@@ -228,7 +225,7 @@ func start() {
 	})
 }
 
-// ofToday is the template of today, which it makes unless it is there.
+// ofToday returns the name of today's template, and creates it if needed.
 func ofToday() (name string, err error) {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
@@ -266,7 +263,7 @@ func command(t testing.TB, sql string) {
 	}
 }
 
-// execute runs one statement beside all databases of the tests.
+// execute runs one statement in a database that no test uses.
 func execute(ctx context.Context, sql string) error {
 	conn, err := pgx.Connect(ctx, shared.server.URL())
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 // of the time, and clones a database without waiting for a disk.
 const memory = "/dev/shm"
 
-// memoryNeeded is what the tests of one package may fill, with a margin. With less room than that,
-// as in a container by default, servers are in the temporary folder.
+// memoryNeeded is how much the tests of one package may write, with a margin. With less free
+// memory, as in a container by default, servers use the temporary folder.
 const memoryNeeded = 8 << 30
 
-// prefix begins the name of a folder; in memory the id of its process follows.
+// prefix is the prefix of a folder's name. For a folder in memory the id of its process follows.
 const prefix = "ledgertest-"
 
 // serverFolder makes a folder for a server of this process.
@@ -35,7 +35,7 @@ func serverFolder() (string, error) {
 	return folder, os.Chmod(folder, 0o711) //nolint:gosec // The user of PostgreSQL passes through.
 }
 
-// removeLeft removes what processes that were killed have left: it would fill the memory.
+// removeLeft removes the folders of processes that were killed, which would fill the memory.
 func removeLeft(below string) {
 	left, _ := filepath.Glob(filepath.Join(below, prefix+"*-*")) // the pattern is well formed
 	for _, folder := range left {

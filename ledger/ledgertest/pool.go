@@ -12,24 +12,24 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// pool holds the emptied databases that the next tests get. Emptying takes a few milliseconds, a
-// clone a hundred times as long on a busy machine.
+// pool holds emptied databases for the next tests. Emptying one takes a few milliseconds; a clone
+// takes a hundred times as long on a busy machine.
 type pool struct {
 	mu       sync.Mutex
 	free     []*database // guarded by mu
 	lasting  []*database // guarded by mu; see Lasting
 	made     int         // guarded by mu
-	tables   []string    // those that the schema leaves empty; guarded by mu
+	tables   []string    // tables without rows in the template; guarded by mu
 	original string      // fingerprint of the template; guarded by mu
 }
 
-// database is one of the pool, with a connection that empties it.
+// database is a database of the pool, with the connection that empties it.
 type database struct {
 	name string
 	conn *pgx.Conn
 }
 
-// fingerprint changes with everything that a test may alter but emptying does not restore: tables,
+// fingerprint changes with everything that a test may alter and emptying does not restore: tables,
 // columns, constraints, triggers, functions, settings of the database, and the tables that the
 // schema fills.
 const fingerprint = `
@@ -55,28 +55,28 @@ select array_agg(format('%I.%I', schemaname, tablename) order by tablename) from
 where schemaname = 'dispatcher' and (xpath('/row/n/text()', query_to_xml(format(
   'select count(*) as n from %I.%I', schemaname, tablename), false, true, '')))[1]::text = '0'`
 
-// endSessions ends what a test has left connected, and waits until it has gone. It counts the
-// sessions that it found.
+// endSessions terminates the sessions that a test has left, and waits until they have ended. It
+// returns how many it found.
 const endSessions = `
 select count(pg_terminate_backend(pid, 10000)) from pg_stat_activity
 where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`
 
-// NewSeq is an expression of SQL for the number of a message that a test stores by hand: the next
-// one of today.
+// NewSeq is an SQL expression for the number of a message that a test stores by hand: the next
+// number of today.
 const NewSeq = `(dispatcher.first_of(dispatcher.day_at(now())) +
 	nextval('dispatcher.message_numbers'))`
 
-// grown are the tables that are faster truncated than emptied row by row.
+// grown are the tables that are so large that truncating them is faster than deleting their rows.
 const grown = `select string_agg(t, ', ') from unnest($1::text[]) t
 	where pg_relation_size(t) > 1 << 20`
 
-// restart lets all sequences begin anew.
+// restart sets all sequences to their start.
 const restart = `
 select count(setval(format('%I.%I', schemaname, sequencename), start_value, false))
 from pg_sequences where last_value is not null`
 
-// prepare learns from the template what the databases of the pool are to be like. Those of the day
-// before are not used any more.
+// prepare reads from the template which tables to empty, and its fingerprint. It closes the
+// databases of the day before.
 func (p *pool) prepare(ctx context.Context, url string) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -95,14 +95,14 @@ func (p *pool) prepare(ctx context.Context, url string) error {
 	return conn.QueryRow(ctx, fingerprint).Scan(&p.original)
 }
 
-// like is what the databases of the pool are like.
+// like returns what prepare has read.
 func (p *pool) like() (tables []string, original string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.tables, p.original
 }
 
-// take returns an emptied database, or else the name of one that the caller is to clone.
+// take returns an emptied database, or the name of one that the caller has to create.
 func (p *pool) take() (*database, string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,13 +114,13 @@ func (p *pool) take() (*database, string) {
 	return nil, p.name()
 }
 
-// name is that of one more database. mu is held.
+// name is the name of one more database. mu is held.
 func (p *pool) name() string {
 	p.made++
 	return fmt.Sprintf("test_%d", p.made)
 }
 
-// lasts adds a database that is not given back.
+// lasts adds a database that is not returned to the pool.
 func (p *pool) lasts() *database {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,7 +129,7 @@ func (p *pool) lasts() *database {
 	return d
 }
 
-// give empties a database for the next test, or returns why that is not possible.
+// give empties a database for the next test. It returns an error when that is not possible.
 func (p *pool) give(ctx context.Context, d *database) error {
 	err := d.connect(ctx)
 	if err == nil {
@@ -144,11 +144,11 @@ func (p *pool) give(ctx context.Context, d *database) error {
 	return nil
 }
 
-// errAltered is why a database is dropped after its test.
+// errAltered means that the database has to be dropped after its test.
 var errAltered = errors.New("the test has altered the schema")
 
-// end ends the sessions of a test. One that is about to end by itself is listed for a moment, and
-// PostgreSQL refuses to terminate it: hence the repetition.
+// end ends the sessions of a test. It repeats the statement, because a session that is ending by
+// itself is still listed for a moment, and PostgreSQL cannot terminate it.
 func (d *database) end(ctx context.Context) error {
 	for {
 		var found int
@@ -159,7 +159,7 @@ func (d *database) end(ctx context.Context) error {
 	}
 }
 
-// connect opens the connection that empties the database, on which no trigger fires.
+// connect opens the connection that empties the database. No trigger fires on it.
 func (d *database) connect(ctx context.Context) error {
 	if d.conn != nil {
 		return nil
@@ -173,7 +173,7 @@ func (d *database) connect(ctx context.Context) error {
 	return err
 }
 
-// empty removes all rows.
+// empty deletes all rows. It returns errAltered when the schema was altered.
 func (d *database) empty(ctx context.Context, p *pool) error {
 	var now string
 	if err := d.conn.QueryRow(ctx, fingerprint).Scan(&now); err != nil {
@@ -220,9 +220,9 @@ func pooled(t testing.TB) string {
 	return shared.server.URLOf(d.name)
 }
 
-// Lasting is a database for tests of one process that use it one after the other with the same
-// connections, and empty it in between. One that cannot be emptied is of no more use: a test has
-// altered it, or its day is over. It goes with the server.
+// Lasting returns a database for tests of one process that use it one after the other with the same
+// connections, and empty it in between. When empty returns an error, a test has altered the
+// database or its day is over, and it cannot be used again. It is removed with the server.
 func Lasting(t testing.TB) (url string, empty func(context.Context) error) {
 	t.Helper()
 	template := begun(t)

@@ -15,20 +15,18 @@ import (
 	"dispatcher/ledger/pgserver"
 )
 
-// Pair is a primary and the standby that each of its commits waits for, both private servers of one
-// test.
+// Pair is a primary with a synchronous standby, both private servers of one test.
 type Pair struct {
 	Primary, Standby *pgserver.Server
 }
 
-// standbyName is what the primary knows its standby by.
+// standbyName is the application_name of the standby.
 const standbyName = "standby"
 
-// NewPair starts a primary and its standby, which follows it. Both are stopped at the end of the
-// test.
+// NewPair starts a primary and its standby. Both are stopped at the end of the test.
 //
-// Both begin as copies of one stopped server's folder, as the PostgreSQL manual (Log-Shipping
-// Standby Servers) allows: pg_basebackup is not on every machine.
+// Both begin as copies of the folder of a stopped server, as the PostgreSQL manual (Log-Shipping
+// Standby Servers) allows, because pg_basebackup is not on every machine.
 func NewPair(t testing.TB) *Pair {
 	t.Helper()
 	follower := filepath.Join(temporary(t), "standby")
@@ -48,13 +46,13 @@ func NewPair(t testing.TB) *Pair {
 	return p
 }
 
-// URL is the address of both, the primary first, with the given further parameters.
+// URL is the address of both, the primary first, with parameters appended.
 func (p *Pair) URL(parameters string) string {
 	return strings.Replace(p.Primary.URL(), p.Primary.Address(), p.Primary.Address()+","+
 		p.Standby.Address(), 1) + parameters
 }
 
-// Promote lets the standby take over, and returns when it takes writes.
+// Promote makes the standby take over, and returns when it accepts writes.
 func (p *Pair) Promote(t testing.TB) {
 	t.Helper()
 	p.Do(t, p.Standby, `select pg_promote()`)
@@ -100,7 +98,7 @@ func (p *Pair) awaitSync(t testing.TB) {
 	}
 }
 
-// pause is the time between two looks.
+// pause is the time between two checks.
 func pause(ctx context.Context) {
 	select {
 	case <-time.After(20 * time.Millisecond):
@@ -108,7 +106,7 @@ func pause(ctx context.Context) {
 	}
 }
 
-// conninfo is how the standby reaches the primary.
+// conninfo is the primary_conninfo of the standby.
 func conninfo(t testing.TB, s *pgserver.Server) string {
 	t.Helper()
 	u, err := url.Parse(s.URL())

@@ -15,9 +15,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Freeze stops the primary in mid-air, as a host that hangs: connections stay open and are not
-// answered. Thaw lets it go on, as if nothing had been. It is thawed at the end of the test, and
-// also when the test process is killed.
+// Freeze stops the processes of the primary, as a host that hangs: connections stay open and get no
+// answers. thaw continues them. They are also continued at the end of the test, and when the test
+// process is killed.
 func (p *Pair) Freeze(t testing.TB) (thaw func()) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), p.Primary.URL())
@@ -60,8 +60,8 @@ func (p *Pair) Freeze(t testing.TB) (thaw func()) {
 	return thaw
 }
 
-// thawWhenOrphaned leaves a shell behind that lets processes go on when the test process has gone:
-// they do not hear that it has while they are stopped, and would stay so.
+// thawWhenOrphaned starts a shell that continues the processes when the test process has ended.
+// While they are stopped they cannot notice that themselves, and would stay stopped.
 func thawWhenOrphaned(t testing.TB, pids []int) {
 	t.Helper()
 	args := []string{"-c", `read _; kill -CONT "$@" 2>/dev/null`, "sh"}
@@ -77,7 +77,7 @@ func thawWhenOrphaned(t testing.TB, pids []int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = lifeline.Close() // it sends its signals to whoever has been thawed already
+		_ = lifeline.Close() // the shell now continues processes that run already
 		_ = cmd.Wait()
 	})
 }
@@ -89,7 +89,7 @@ func signal(t testing.TB, pid int, s syscall.Signal) {
 	}
 }
 
-// WaitForNobody lets each commit on the server at url wait for a standby that there is none of,
+// WaitForNobody makes each commit on the server at url wait for a standby that does not exist,
 // until enough is called.
 func WaitForNobody(t testing.TB, url string) (enough func()) {
 	t.Helper()
@@ -106,7 +106,7 @@ func WaitForNobody(t testing.TB, url string) (enough func()) {
 	must(`set synchronous_commit = local`)
 	must(`alter system set synchronous_standby_names = 'nobody'`)
 	must(`select pg_reload_conf()`)
-	// Another process of the server reads the new setting first.
+	// The new setting acts only when another process of the server has read it.
 	for commits(t, url, fmt.Sprintf("probe_%d", time.Now().UnixNano())) {
 		pause(t.Context())
 	}
@@ -120,7 +120,7 @@ func WaitForNobody(t testing.TB, url string) (enough func()) {
 	}
 }
 
-// commits reports whether a commit has its answer soon.
+// commits reports whether a commit is answered within 300 ms.
 func commits(t testing.TB, url, table string) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

@@ -1,4 +1,4 @@
-// Package migrations holds the schema of the ledger and brings a database up to it.
+// Package migrations holds the schema of the ledger and brings a database up to date.
 //
 // Migrations only add: the previous release of the dispatcher keeps working on the
 // new schema, so that instances can be replaced one by one. Columns and views are
@@ -23,16 +23,17 @@ import (
 //go:embed *.sql
 var files embed.FS
 
-// lock makes concurrent starts wait for each other. The number is arbitrary.
+// lock is the advisory lock that makes concurrent starts wait for each other. The number is
+// arbitrary.
 const lock int64 = 0x6c65646765720001
 
-// errSecret stands for every error in an address, whose text may quote the password.
+// errSecret replaces every error about an address, because its text may quote the password.
 var errSecret = errors.New(
 	"DISPATCHER_POSTGRES_URL is neither a valid postgres:// URL nor a valid key=value string")
 
-// Migrate brings the schema of the database at url up to date. It is idempotent, safe
-// when several processes start at once, and leaves a newer schema alone. Where migrations of
-// another build made the schema it changes nothing and returns a ConflictError.
+// Migrate brings the schema of the database at url up to date. It is idempotent, safe when several
+// processes start at once, and leaves a newer schema as it is. When migrations of another build
+// made the schema, it changes nothing and returns a ConflictError.
 func Migrate(ctx context.Context, url string) error { return migrate(ctx, url, embedded()) }
 
 func migrate(ctx context.Context, url string, all []migration) error {
@@ -53,15 +54,15 @@ func migrate(ctx context.Context, url string, all []migration) error {
 	return apply(ctx, conn, all)
 }
 
-// migration is one file, which brings the schema from the version before it to its own.
+// migration is one file. It brings the schema from the version before to its own.
 type migration struct {
 	version int
 	name    string
 	sql     string
 }
 
-// read returns the migrations in their order. The names of the files begin with the versions,
-// which count from 1 without a gap.
+// read returns the migrations in their order. The file names begin with the versions, which count
+// from 1 without a gap.
 func read(from fs.FS) ([]migration, error) {
 	names, err := fs.Glob(from, "*.sql")
 	if err != nil {
@@ -83,7 +84,7 @@ func read(from fs.FS) ([]migration, error) {
 	return all, nil
 }
 
-// apply carries out what is missing. The caller holds the lock.
+// apply runs the missing migrations. The caller holds the lock.
 func apply(ctx context.Context, conn *pgx.Conn, all []migration) error {
 	current, err := readSchema(ctx, conn)
 	if err != nil {
@@ -109,15 +110,15 @@ func apply(ctx context.Context, conn *pgx.Conn, all []migration) error {
 	return nil
 }
 
-// becomeOwner lets what a migration makes belong to the owner of the schema, if this login is a
-// member of that role.
+// becomeOwner switches to the owner of the schema, if this login is a member of that role, so that
+// the owner also owns what a migration creates.
 const becomeOwner = `
 	select set_config('role', r.rolname, false)
 	from pg_namespace n join pg_roles r on r.oid = n.nspowner
 	where n.nspname = 'dispatcher' and r.rolname <> current_user
 	  and pg_has_role(r.oid, 'member')`
 
-// carryOut changes the schema and its version in one transaction: both or neither.
+// carryOut changes the schema and its version in one transaction.
 func (m *migration) carryOut(ctx context.Context, conn *pgx.Conn) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, m.sql); err != nil {
@@ -138,7 +139,7 @@ func (m *migration) carryOut(ctx context.Context, conn *pgx.Conn) error {
 	})
 }
 
-// at adds the file, and the line where PostgreSQL names a place.
+// at adds the file to an error, and the line if PostgreSQL reports a position.
 func (m *migration) at(err error) error {
 	var said *pgconn.PgError
 	if !errors.As(err, &said) || said.Position == 0 {

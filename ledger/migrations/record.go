@@ -10,13 +10,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ConflictError means that migrations of another build made the schema: it has the version that
-// this build expects, or an older one, and may have other tables.
+// ConflictError means that migrations of another build made the schema. Its version may be the one
+// that this build expects, but its tables may be others.
 type ConflictError struct {
 	// Version is the first migration that differs, and Name its file in this build.
 	Version int
 	Name    string
-	// Unrecorded is set when the database does not say what made it: no release did that.
+	// Unrecorded is set when the database has no checksum of that migration. Every release stores
+	// them, so no release made this schema.
 	Unrecorded bool
 }
 
@@ -25,7 +26,7 @@ func (e *ConflictError) Error() string {
 	return e.Problem() + ": use the build that made it, or begin with an empty database"
 }
 
-// Problem is the first half of the sentence, for callers who know better what to do.
+// Problem is the first half of the sentence, for callers that give other advice.
 func (e *ConflictError) Problem() string {
 	if e.Unrecorded {
 		return fmt.Sprintf("the ledger's schema was made by a build before the first release: "+
@@ -35,8 +36,8 @@ func (e *ConflictError) Problem() string {
 		"its migration %d is not %s of this one", e.Version, e.Name)
 }
 
-// checksum is that of a migration's text without what editors and checkouts change: the kind of
-// line ends, blanks at the end of lines and lines at the end of the file.
+// checksum is the checksum of a migration's text, without what editors and checkouts change: the
+// kind of line ends, blanks at the end of lines, and empty lines at the end of the file.
 func (m *migration) checksum() string {
 	var text strings.Builder
 	for line := range strings.Lines(strings.TrimPrefix(m.sql, "\ufeff")) {
@@ -46,7 +47,7 @@ func (m *migration) checksum() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// schema is what a database tells of its schema.
+// schema is what a database stores about its schema.
 type schema struct {
 	exists   bool // table schema_version
 	recorded bool // table schema_migrations
@@ -82,8 +83,8 @@ func readSchema(ctx context.Context, conn *pgx.Conn) (s schema, err error) {
 	return s, err
 }
 
-// check compares what was applied with the migrations of this build. A schema that a later build
-// has brought further passes: migrations only add, so this build works on it.
+// check compares the applied migrations with those of this build. A schema with later migrations
+// passes: migrations only add, so this build works on it.
 func (s *schema) check(all []migration) error {
 	for i := range all[:min(s.version, len(all))] {
 		m := &all[i]
@@ -97,8 +98,8 @@ func (s *schema) check(all []migration) error {
 	return nil
 }
 
-// Check reads the version of the schema, 0 where there is none, without changing anything. A
-// ConflictError comes with the version.
+// Check reads the version of the schema, 0 where there is none, and changes nothing. With a
+// ConflictError it returns the version too.
 func Check(ctx context.Context, conn *pgx.Conn) (version int, err error) {
 	s, err := readSchema(ctx, conn)
 	if err != nil {
@@ -107,8 +108,8 @@ func Check(ctx context.Context, conn *pgx.Conn) (version int, err error) {
 	return s.version, s.check(embedded())
 }
 
-// prepare makes the tables that tell of the schema. What exists is not created again: a user who
-// may not create anything can start the dispatcher on a schema that another has migrated.
+// prepare creates the tables that store the version. It does not try to create what exists, so that
+// a user who may not create anything can start the dispatcher on a migrated schema.
 func (s *schema) prepare(ctx context.Context, conn *pgx.Conn) error {
 	if s.exists && s.recorded {
 		return nil

@@ -28,9 +28,10 @@ const (
 // ErrNoSchema means that the tables are not those that the grants are about.
 var ErrNoSchema = errors.New("the ledger's schema is of another release")
 
-// Granted is what Roles has done.
+// Granted is the result of Roles.
 type Granted struct {
-	// Changed: something was not as it is now. LeastKept is for how long no day is dropped.
+	// Changed: a role, an owner, a grant or the retention changed. LeastKept is the minimum age at
+	// which a day may be dropped.
 	Changed   bool
 	LeastKept time.Duration
 }
@@ -65,9 +66,9 @@ const grants = `
 	    ('dispatcher_owner', 'dispatcher_app', 'dispatcher_finance', 'dispatcher_auditor')
 	) as lines`
 
-// Roles makes the roles of the dispatcher and grants each what it needs, in one transaction: either
-// all is as RolesSQL says afterwards, or nothing has changed. From then on no day that is younger
-// than leastKept is dropped, whatever a login of RoleApp asks for. The schema has to be up to date.
+// Roles creates the roles of the dispatcher and grants each what it needs, in one transaction. From
+// then on no day that is younger than leastKept is dropped, whatever a login of RoleApp asks for.
+// The schema has to be up to date, else it returns ErrNoSchema.
 func Roles(ctx context.Context, url string, leastKept time.Duration) (done Granted, err error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -94,7 +95,7 @@ func Roles(ctx context.Context, url string, leastKept time.Duration) (done Grant
 		if err := tx.QueryRow(ctx, grants).Scan(&before); err != nil {
 			return err
 		}
-		// the first time tables change their owner: claims would queue behind a wait for one
+		// the first call changes the owner of tables, and claims queue behind its wait for a lock
 		if _, err := tx.Exec(ctx, `set local lock_timeout = '1s';`+RolesSQL); err != nil {
 			return err
 		}

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// create makes the cluster unless it is there. It is built under another name and
-// renamed at the end, so that an interrupted initdb leaves no incomplete cluster.
+// create creates the cluster unless it exists. It is built under another name and renamed at the
+// end, so that an interrupted initdb leaves no incomplete cluster.
 func (f folder) create(ctx context.Context, b binaries, id identity, password string) error {
 	if _, err := os.Stat(filepath.Join(f.data(), "PG_VERSION")); err == nil {
 		return f.checkVersion(b)
@@ -47,7 +47,8 @@ func (f folder) create(ctx context.Context, b binaries, id identity, password st
 	return os.Rename(fresh, f.data())
 }
 
-// checkVersion refuses a cluster of another major version, which postgres could not read.
+// checkVersion returns an error for a cluster of another major version, which postgres could not
+// read.
 func (f folder) checkVersion(b binaries) error {
 	content, err := os.ReadFile(filepath.Join(f.data(), "PG_VERSION"))
 	if err != nil {
@@ -61,8 +62,8 @@ func (f folder) checkVersion(b binaries) error {
 	return nil
 }
 
-// secret reads the password of an existing folder or makes one. It is kept in the
-// format of a libpq password file: PGPASSFILE=Dir/pgpass psql ... needs no typing.
+// secret reads the password of an existing folder or creates one. It is stored in the format of a
+// libpq password file, so that psql can use it: PGPASSFILE=Dir/pgpass psql ...
 func (f folder) secret() (string, error) {
 	content, err := os.ReadFile(f.password())
 	if err == nil {
@@ -80,10 +81,10 @@ func (f folder) secret() (string, error) {
 	return password, nil
 }
 
-// clearLock deals with a postmaster.pid that an earlier server left behind. If that
-// server or one of its sessions still runs (its parent was killed a moment ago and it
-// is shutting down) clearLock waits for it. A file without a server is removed, because after a
-// reboot its number may belong to another program and PostgreSQL would refuse to start.
+// clearLock handles a postmaster.pid that an earlier server left behind. If that server or one of
+// its sessions still runs, because its parent was killed a moment ago, clearLock waits for it to
+// end. A file without a server is removed: after a reboot another program may have its process id,
+// and PostgreSQL would not start.
 func (f folder) clearLock(ctx context.Context) error {
 	pidFile := filepath.Join(f.data(), "postmaster.pid")
 	timeout := time.After(orphanTimeout)
@@ -114,8 +115,8 @@ func (f folder) clearLock(ctx context.Context) error {
 }
 
 // occupant finds a live process of the cluster; 0 when there is none. The working directory of a
-// postmaster and of all its children is the data folder. Where that cannot be seen, the postmaster
-// of the lock file counts as long as it is alive.
+// postmaster and of all its children is the data folder. Where working directories cannot be read,
+// the postmaster of the lock file counts as long as it is alive.
 func occupant(data string, postmaster int) (pid int) {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is well formed
 	if len(links) == 0 && postmaster > 0 {

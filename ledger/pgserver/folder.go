@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// rootHome is where clusters go whose folder lies behind one that only root may enter.
+// rootHome is where a cluster is put when its folder is below one that only root may enter.
 const rootHome = "/var/lib/dispatcher"
 
 // folder is the layout of Config.Dir.
@@ -17,12 +17,12 @@ func (f folder) data() string     { return filepath.Join(f.dir, "data") }
 func (f folder) log() string      { return filepath.Join(f.dir, "server.log") }
 func (f folder) password() string { return filepath.Join(f.dir, "pgpass") }
 
-// prepare makes the folder and makes sure that the server's user can reach it.
+// prepare creates the folder and makes sure that the server's user can reach it.
 //
-// Root's folders are often closed to everybody else: /root itself, or a temporary
-// folder. A closed folder below the temporary folder is opened for passing through
-// (not for listing). Anywhere else nobody's permissions are touched: the cluster
-// moves to a folder in elsewhere and dir becomes a link to it.
+// Root's folders are often closed to all other users: /root itself, or a temporary folder. A closed
+// folder below the temporary folder gets the x permission for all, but not r. Permissions of other
+// folders are not changed: the cluster is put into a folder in elsewhere, and dir becomes a link to
+// it.
 func prepare(dir, elsewhere string) (folder, error) {
 	if info, err := os.Lstat(dir); err == nil && info.Mode()&os.ModeSymlink != 0 {
 		if _, err := os.Stat(dir); err != nil {
@@ -53,7 +53,8 @@ func prepare(dir, elsewhere string) (folder, error) {
 	return moveAway(id, real, elsewhere)
 }
 
-// openPath reports whether id can get to dir, after opening what may be opened.
+// openPath reports whether id can reach dir. It first adds the x permission to folders below the
+// temporary folder.
 func openPath(id identity, dir string) (bool, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -78,8 +79,8 @@ func openPath(id identity, dir string) (bool, error) {
 	}
 }
 
-// moveAway puts the cluster into a new folder in elsewhere and links dir, which must
-// still be empty, to it.
+// moveAway puts the cluster into a new folder in elsewhere, and makes dir, which must still be
+// empty, a link to it.
 func moveAway(id identity, dir, elsewhere string) (folder, error) {
 	if err := os.Remove(dir); err != nil {
 		return folder{}, fmt.Errorf("the user that runs PostgreSQL may not enter %s: "+
@@ -101,7 +102,7 @@ func moveAway(id identity, dir, elsewhere string) (folder, error) {
 	return folder{dir: real}, nil
 }
 
-// checkOwner refuses a cluster that this process could not start.
+// checkOwner returns an error for a cluster that this process could not start.
 func (f folder) checkOwner(id identity) error {
 	uid, _, ok := owner(f.data())
 	if !ok || uid == id.uid || id.switched {

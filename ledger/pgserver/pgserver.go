@@ -1,16 +1,15 @@
 // Package pgserver runs a private, real PostgreSQL server in a folder: for
 // "dispatcher demo", "dispatcher run --embedded" and the tests.
 //
-// It finds the server's programs on the machine or downloads a build once, creates
-// the cluster, starts it on loopback, and makes sure that it ends with the process that
-// started it. It knows nothing about the tables inside: that is package ledger. It is no way
-// to run a database that must outlive its user; a production deployment points
-// DISPATCHER_POSTGRES_URL at its own server.
+// It finds the server's programs on the machine or downloads a build once, creates the cluster,
+// starts it on loopback, and makes sure that it ends with the process that started it. The tables
+// are made by package ledger. It is not for production, where DISPATCHER_POSTGRES_URL names a
+// server that is run separately.
 //
-// The download is that of github.com/fergusstrange/embedded-postgres. Its server is not used: it
-// cannot run as another user, which PostgreSQL demands of root; its server outlives a process
-// that is killed; it ends a server in one way only, without a deadline; and it deletes a data
-// folder of another version of PostgreSQL.
+// The download uses github.com/fergusstrange/embedded-postgres. Its server is not used, because it
+// cannot run as another user, which PostgreSQL requires of root; it outlives a process that is
+// killed; it can be stopped in one way only, without a deadline; and it deletes a data folder of
+// another version of PostgreSQL.
 package pgserver
 
 import (

@@ -1,12 +1,12 @@
-// Package primary keeps connections with the one PostgreSQL server of several that takes writes: it
-// prefers that one among the hosts of an address, lets go of a server that takes no writes any
-// more, and does not go back to one that another has taken over from.
+// Package primary keeps connections on the primary of several PostgreSQL servers. Among the hosts
+// of an address it chooses the one that accepts writes, it closes connections to a server that is
+// read-only now, and it does not connect to an old primary after a failover.
 //
-// A primary that was cut off and comes back knows nothing of its successor. Whoever claims slots
-// there shares them with nobody, and limits are kept on neither of the two. Each take-over begins a
-// new timeline (PostgreSQL manual, "Timelines"), so that the server of an older one is known as
-// soon as one of the newer has been seen. A process that has seen none cannot tell: fencing the old
-// primary is what a manager of failovers is for.
+// An old primary that was cut off and comes back does not know its successor. Slots that are
+// claimed on it are not counted on the successor, so limits would be exceeded. Each failover begins
+// a new timeline (PostgreSQL manual, "Timelines"). A process that has seen the newer timeline
+// therefore recognises the old primary. A process that has not seen it cannot: the failover manager
+// must fence the old primary.
 package primary
 
 import (
@@ -22,33 +22,33 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Guard remembers the newest timeline of each cluster that its connections have met. The zero value
-// has met none. It is safe for concurrent use.
+// Guard remembers the newest timeline of each cluster that its connections have reached. The zero
+// value is ready to use. It is safe for concurrent use.
 type Guard struct {
 	mu     sync.Mutex
 	newest map[string]uint32 // guarded by mu; by system identifier
 }
 
-// origin is where a connection leads: a cluster by its system identifier, and the timeline it was
-// on.
+// origin identifies the server of a connection: the system identifier of its cluster, and the
+// timeline it was on.
 type origin struct {
 	system   string
 	timeline uint32
 }
 
-// originKey is where a connection keeps its origin, among the data that callers may give it.
+// originKey is the key of the origin in the connection's CustomData.
 const originKey = "dispatcher.origin"
 
-// connectTimeout bounds one try to connect to one host when the address names no connect_timeout.
-// To connect takes seven round trips with TLS and a password, so a server that is a second away is
+// connectTimeout bounds one try to connect to one host when the address has no connect_timeout.
+// With TLS and a password it takes seven round trips, so a server with a round trip of a second is
 // reached.
 const connectTimeout = 8 * time.Second
 
-// Configure lets connections by config be guarded. When the address names several hosts and does
-// not say which of them it wants (target_session_attrs), it is the first that takes writes.
+// Configure makes connections by config guarded. When the address names several hosts and no
+// target_session_attrs, the first host that accepts writes is used.
 func (g *Guard) Configure(config *pgconn.Config) {
 	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, connectTimeout)
-	// hangUp has to hear of it, whatever the role is set to
+	// hangUp needs warnings, even if the role has client_min_messages set to error
 	config.RuntimeParams["client_min_messages"] = "warning"
 	wanted := config.ValidateConnect
 	if wanted == nil && SeveralHosts(config) {
@@ -69,11 +69,12 @@ func (g *Guard) Configure(config *pgconn.Config) {
 	config.OnNotice = hangUp
 }
 
-// readOnlyTransaction is what a server says that is a standby, or was made one. The connection is
-// closed, so that the next one is opened to whoever takes writes now.
+// readOnlyTransaction is the error code of a write on a standby, or on a server that has become
+// one. The connection is then closed, so that the next one is opened to the present primary.
 const readOnlyTransaction = "25006"
 
-// Begin is Configure for who connects once: of several hosts all are asked first, see Scout.
+// Begin is Configure for a caller that connects once. With several hosts it asks all of them first,
+// see Scout.
 func (g *Guard) Begin(ctx context.Context, config *pgconn.Config) {
 	g.Configure(config)
 	if SeveralHosts(config) {
@@ -84,8 +85,8 @@ func (g *Guard) Begin(ctx context.Context, config *pgconn.Config) {
 // SeveralHosts reports whether the address names more than one host.
 func SeveralHosts(config *pgconn.Config) bool { return len(hosts(config)) > 1 }
 
-// hosts are those of an address, each with the ways to connect to it: there are two when sslmode
-// asks to try with TLS and without.
+// hosts are the hosts of an address, each with the ways to connect to it. There are two ways when
+// sslmode allows both TLS and plain connections.
 func hosts(config *pgconn.Config) (all [][]*pgconn.FallbackConfig) {
 	ways := append([]*pgconn.FallbackConfig{
 		{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig},
@@ -103,7 +104,7 @@ func hosts(config *pgconn.Config) (all [][]*pgconn.FallbackConfig) {
 	return all
 }
 
-// admit refuses a server that another has taken over from.
+// admit returns an error for a server that another one has taken over from.
 func (g *Guard) admit(ctx context.Context, conn *pgconn.PgConn) error {
 	o, ok := readOrigin(ctx, conn)
 	switch {
@@ -124,7 +125,7 @@ func (g *Guard) admit(ctx context.Context, conn *pgconn.PgConn) error {
 	return nil
 }
 
-// note remembers where a connection leads and returns the newest timeline of that cluster.
+// note stores the timeline of a server and returns the newest one of its cluster.
 func (g *Guard) note(o origin) uint32 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -135,23 +136,23 @@ func (g *Guard) note(o origin) uint32 {
 	return g.newest[o.system]
 }
 
-// Replaced reports whether another server has taken over, as far as is known here, from the one
-// that a connection leads to.
+// Replaced reports whether this Guard knows that another server has taken over from the one of a
+// connection.
 func (g *Guard) Replaced(conn *pgconn.PgConn) bool {
 	o, ok := conn.CustomData()[originKey].(origin)
 	return ok && g.note(o) > o.timeline
 }
 
-// selectOrigin reads the system identifier, and the timeline that is written to from the first
-// eight digits of a WAL file's name. A standby has none, and is not to write an error into its log
-// for being asked.
+// selectOrigin reads the system identifier, and the current timeline from the first eight digits of
+// a WAL file's name. A standby has no current timeline; pg_is_in_recovery is checked first, because
+// the query would write an error into its log.
 const selectOrigin = `
 	select (select system_identifier from pg_control_system()),
 	  case when pg_is_in_recovery() then ''
 	    else left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) end`
 
-// readOrigin asks where a connection leads. It is false when that cannot be told: of a standby, and
-// of a service that looks like PostgreSQL and has no WAL of its own.
+// readOrigin reads the origin of a connection. ok is false for a standby, and for a service that
+// looks like PostgreSQL and has no WAL of its own.
 func readOrigin(ctx context.Context, conn *pgconn.PgConn) (o origin, ok bool) {
 	results, err := conn.Exec(ctx, selectOrigin).ReadAll()
 	if err != nil {

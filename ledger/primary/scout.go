@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Scout asks all hosts of a guarded config at once on which timeline they are, and returns when all
-// have answered or had their time. Without it an old primary that lives, and is the first of the
-// address, would be taken by whoever has not met its successor. A host that does not answer tells
-// nothing.
+// Scout reads the timelines of all hosts of a guarded config at once. It returns when all have
+// answered or timed out. Without it, a process that has not met the successor would use an old
+// primary that is still running and comes first in the address. A host that does not answer is
+// ignored.
 func (g *Guard) Scout(ctx context.Context, config *pgconn.Config) {
 	var asking sync.WaitGroup
 	for _, host := range hosts(config) {
@@ -19,7 +19,7 @@ func (g *Guard) Scout(ctx context.Context, config *pgconn.Config) {
 	asking.Wait()
 }
 
-// ask connects to one host of an address, whatever kind of server it is, and notes its timeline.
+// ask connects to one host of an address, primary or standby, and notes its timeline.
 func (g *Guard) ask(ctx context.Context, config *pgconn.Config, ways []*pgconn.FallbackConfig) {
 	ctx, cancel := context.WithTimeout(ctx, config.ConnectTimeout)
 	defer cancel()
@@ -33,5 +33,5 @@ func (g *Guard) ask(ctx context.Context, config *pgconn.Config, ways []*pgconn.F
 	if o, ok := readOrigin(ctx, conn); ok {
 		g.note(o)
 	}
-	_ = conn.Close(ctx) // it has said what there was to say
+	_ = conn.Close(ctx) // the timeline has been read
 }

@@ -7,16 +7,15 @@ import (
 )
 
 // waitForStandby is the function of the server in which a commit waits for the standby,
-// src/backend/replication/syncrep.c. It warns of nothing else; the text of the warning is
-// translated, and its code is that of any.
+// src/backend/replication/syncrep.c. All its warnings are about that wait. They are recognised by
+// this name, because their text is translated and their code is a general one.
 const waitForStandby = "SyncRepWaitForLSN"
 
-// hangUp closes a connection when a commit's wait for the standby was cancelled, by
-// pg_cancel_backend for instance. The server answers COMMIT all the same, and says before only in a
-// warning that the standby may lack it. To the caller it is a commit whose answer was lost, which
-// it is.
+// hangUp closes a connection when a commit's wait for the standby was cancelled, for example by
+// pg_cancel_backend. The server still answers COMMIT, and only a warning before it says that the
+// standby may lack the commit. For the caller this must be a commit whose answer was lost.
 func hangUp(conn *pgconn.PgConn, notice *pgconn.Notice) {
 	if notice.Routine == waitForStandby {
-		_ = conn.Close(context.Background()) // it has no more to say
+		_ = conn.Close(context.Background()) // the connection is given up in any case
 	}
 }
