@@ -21,13 +21,21 @@ type Lane struct {
 	IgnoreOptOut bool
 }
 
-// standardLanes are the lanes of a document that names none. Their values are also the defaults of
-// a lane of that name. An OTP that arrives twice does no harm, but one that never arrives locks a
+// standardLanes are the values of StandardLanes, and the defaults of a lane of the same name. An OTP that arrives twice does no harm, but one that never arrives locks a
 // person out. So only otp sends once more after an unknown outcome, and does so soon.
 var standardLanes = []Lane{
 	{Name: "otp", TTL: 10 * time.Minute, Ambiguous: "resend_once", ClarifyFor: 30 * time.Second},
 	{Name: "transactional", TTL: time.Hour, Ambiguous: "never", ClarifyFor: 10 * time.Minute},
 	{Name: "bulk", TTL: 24 * time.Hour, Ambiguous: "never", ClarifyFor: time.Hour},
+}
+
+// StandardLanes returns the lanes of a routing document that names none.
+func StandardLanes() []Lane {
+	out := make([]Lane, len(standardLanes))
+	for i, s := range standardLanes {
+		out[i] = newLane(s.Name)
+	}
+	return out
 }
 
 // newLane returns a lane with its defaults.
@@ -54,9 +62,7 @@ func readLanes(top fields) []Lane {
 		checkTopics(v, out)
 	}
 	if len(out) == 0 {
-		for _, s := range standardLanes {
-			out = append(out, newLane(s.Name))
-		}
+		return StandardLanes()
 	}
 	return out
 }

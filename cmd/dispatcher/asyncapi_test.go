@@ -102,7 +102,7 @@ func TestTheAsyncAPIDocumentHasTheTopicsOfTheCode(t *testing.T) {
 	if s.StatusTopic != "sms.status" || s.DeadTopic != "sms.dead" || s.InboundTopic != "sms.inbound" {
 		t.Errorf("the default topics are %s, %s and %s", s.StatusTopic, s.DeadTopic, s.InboundTopic)
 	}
-	for _, lane := range standardLanes {
+	for _, lane := range config.StandardLanes() {
 		want[lane.Topics[0]] = "receive envelope"
 	}
 	got := map[string]string{}

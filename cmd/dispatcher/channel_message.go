@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/cmd/dispatcher/internal/numbers"
 )
 
 // testFlags are the arguments of "channel test".
@@ -72,8 +73,12 @@ comes later, and "dispatcher explain" shows it.`,
 }
 
 func (c *cli) testChannel(ctx context.Context, l *database, f *testFlags) error {
+	region, err := numbers.ParseRegion(l.settings.DefaultRegion)
+	if err != nil {
+		return err
+	}
 	cfg := &control.TestConfig{
-		Ledger: l.Ledger, Region: l.settings.DefaultRegion,
+		Ledger: l.Ledger, Region: region,
 		AllowUnknown: l.settings.AllowUnknownFields,
 	}
 	if !f.dryRun {

@@ -7,6 +7,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/kafka"
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	consolepages "dispatcher/cmd/dispatcher/internal/pages"
 	"dispatcher/ledger"
 )
@@ -33,11 +34,14 @@ func serveConsole(
 		if err != nil {
 			return nil, nil, err
 		}
+		region, err := numbers.ParseRegion(opts.Settings.DefaultRegion)
+		if err != nil {
+			return nil, nil, err
+		}
 		pages, err := consolepages.New(consolepages.Config{
 			Gate: gate, Ledger: l, Keys: opts.Keys, Secret: opts.Keys[0][:], Once: once,
 			DeadAfter: opts.Settings.DeadAfter, Version: opts.Version, Log: opts.Log,
-			DefaultRegion: opts.Settings.DefaultRegion,
-			AllowUnknown:  opts.Settings.AllowUnknownFields, Publish: intake.PublishOne,
+			Region: region, AllowUnknown: opts.Settings.AllowUnknownFields, Publish: intake.PublishOne,
 		})
 		if err != nil {
 			return nil, nil, err

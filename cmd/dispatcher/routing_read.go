@@ -101,12 +101,5 @@ func (c *cli) lanes(ctx context.Context, s *config.Settings) ([]config.Lane, err
 		}
 		return doc.Lanes, nil
 	}
-	return standardLanes, nil
-}
-
-// standardLanes are those of a routing document that names none.
-var standardLanes = []config.Lane{
-	{Name: "otp", Topics: []string{"sms.otp"}},
-	{Name: "transactional", Topics: []string{"sms.transactional"}},
-	{Name: "bulk", Topics: []string{"sms.bulk"}},
+	return config.StandardLanes(), nil
 }

@@ -16,6 +16,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/api"
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/kafka"
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/cmd/dispatcher/internal/tracing"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -85,8 +86,12 @@ func serveAPI(opts *app.Options, gate *access.Gate, intake *kafka.Intake) {
 		l *ledger.Ledger, metrics *kafka.IntakeMetrics,
 	) (http.Handler, func(), error) {
 		s := &opts.Settings
+		region, err := numbers.ParseRegion(s.DefaultRegion)
+		if err != nil {
+			return nil, nil, err
+		}
 		cfg := api.Config{
-			Gate: gate, Ledger: l, Keys: opts.Keys, DefaultRegion: s.DefaultRegion,
+			Gate: gate, Ledger: l, Keys: opts.Keys, Region: region,
 			DeadAfter: s.DeadAfter, Log: opts.Log, AllowUnknown: s.AllowUnknownFields,
 			Publish: intake.PublishOne, IntakeMetrics: metrics,
 		}

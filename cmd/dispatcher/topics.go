@@ -133,7 +133,7 @@ func topicLanes(ctx context.Context, s *config.Settings, file string) ([]config.
 	case err != nil:
 		return nil, err
 	case doc == nil:
-		return standardLanes, nil
+		return config.StandardLanes(), nil
 	}
 	return doc.Lanes, nil
 }

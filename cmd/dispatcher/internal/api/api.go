@@ -16,6 +16,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/ledger"
 	"dispatcher/selector"
 )
@@ -29,8 +30,8 @@ type Config struct {
 	Ledger *ledger.Ledger
 	// Keys are the keys of the draws. A number is looked up by its hash under each of them.
 	Keys []selector.Key
-	// DefaultRegion is the country of numbers without a country code; empty refuses them.
-	DefaultRegion string
+	// Region is the country of numbers without a country code; the empty region refuses them.
+	Region numbers.Region
 	// DeadAfter is how long an instance is silent before it counts as gone.
 	DeadAfter time.Duration
 	Log       zerolog.Logger

@@ -15,7 +15,6 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/envelope"
-	"dispatcher/cmd/dispatcher/internal/numbers"
 )
 
 // Intake publishes records to Kafka. It returns an error for each record, nil for one that is
@@ -171,14 +170,10 @@ func (a *API) send(ctx context.Context, in *sendInput) (*reply[accepted], error)
 
 // records makes the records of the messages. The error names each wrong message and field.
 func (a *API) records(topic, tenant string, in *sendInput) ([]*kgo.Record, error) {
-	region, err := numbers.ParseRegion(a.cfg.DefaultRegion)
-	if err != nil {
-		return nil, err
-	}
 	records := make([]*kgo.Record, len(in.Body.Messages))
 	var wrong []error
 	for i, raw := range in.Body.Messages {
-		value, id, problem := a.check(region.Rewrite(raw), tenant)
+		value, id, problem := a.check(a.cfg.Region.Rewrite(raw), tenant)
 		if problem != nil {
 			location := "body.messages[" + strconv.Itoa(i) + "]"
 			if problem.Field != "" {

@@ -47,11 +47,7 @@ func (a *API) lookup(
 	if err != nil {
 		return nil, err
 	}
-	region, err := numbers.ParseRegion(a.cfg.DefaultRegion)
-	if err != nil {
-		return nil, err
-	}
-	number, ok := numbers.Typed(region, in.Body.Number)
+	number, ok := numbers.Typed(a.cfg.Region, in.Body.Number)
 	if !ok {
 		return nil, huma.Error422UnprocessableEntity("number is none: write it with plus and " +
 			"country code")

@@ -33,8 +33,12 @@ func (a *API) repeat(next *http.ServeMux) http.Handler {
 			return
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDocument))
-		if err != nil {
+		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 			writeProblem(w, http.StatusRequestEntityTooLarge, "the body is too large")
+			return
+		}
+		if err != nil {
+			writeProblem(w, http.StatusBadRequest, "the body did not arrive whole")
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/control"
-	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/ledger"
 )
 
@@ -90,13 +89,9 @@ func (a *API) replayer(ctx context.Context) (*control.Replayer, error) {
 	if err != nil {
 		return nil, err
 	}
-	region, err := numbers.ParseRegion(a.cfg.DefaultRegion)
-	if err != nil {
-		return nil, err
-	}
 	return control.NewReplayer(control.ReplayConfig{
-		Ledger: a.cfg.Ledger, Routing: doc, Region: region, AllowUnknown: a.cfg.AllowUnknown,
-		Publish: a.cfg.Publish,
+		Ledger: a.cfg.Ledger, Routing: doc, Region: a.cfg.Region,
+		AllowUnknown: a.cfg.AllowUnknown, Publish: a.cfg.Publish,
 	})
 }
 
@@ -139,7 +134,7 @@ func (a *API) test(ctx context.Context, in *testInput) (*reply[testSent], error)
 		return nil, err
 	}
 	sent, err := control.SendTest(ctx, &control.TestConfig{
-		Ledger: a.cfg.Ledger, Region: a.cfg.DefaultRegion, AllowUnknown: a.cfg.AllowUnknown,
+		Ledger: a.cfg.Ledger, Region: a.cfg.Region, AllowUnknown: a.cfg.AllowUnknown,
 		Publish: a.cfg.Publish,
 	}, &control.TestMessage{
 		Channel: in.Channel, To: in.Body.To, Text: in.Body.Text, From: in.Body.From,

@@ -87,15 +87,15 @@ func (c Line) words(name string) string {
 	case c.From == nil && c.To == nil:
 		return name
 	case c.From == nil:
-		return name + " added (" + shortened(*c.To) + ")"
+		return name + " added (" + Shortened(*c.To) + ")"
 	case c.To == nil:
 		return name + " removed"
 	}
-	return name + " " + shortened(*c.From) + " → " + shortened(*c.To)
+	return name + " " + Shortened(*c.From) + " → " + Shortened(*c.To)
 }
 
-// shortened cuts a long value, such as a whole channel.
-func shortened(s string) string {
+// Shortened cuts a long value, such as a whole channel.
+func Shortened(s string) string {
 	const most = 40
 	if runes := []rune(s); len(runes) > most {
 		return string(runes[:most-1]) + "…"

@@ -21,7 +21,7 @@ import (
 // TestConfig is what SendTest needs.
 type TestConfig struct {
 	Ledger       *ledger.Ledger
-	Region       string // country of numbers without a country code; empty refuses them
+	Region       numbers.Region // of numbers without a country code
 	AllowUnknown bool
 	Publish      Publish
 }
@@ -114,11 +114,7 @@ func (s *TestSent) compose(doc *config.Routing, cfg *TestConfig, of *TestMessage
 	}
 	m, problem := envelope.Decode(value, cfg.AllowUnknown)
 	if problem != nil && problem.Code == envelope.BadNumber {
-		region, err := numbers.ParseRegion(cfg.Region)
-		if err != nil {
-			return nil, err
-		}
-		value = region.Rewrite(value)
+		value = cfg.Region.Rewrite(value)
 		m, problem = envelope.Decode(value, cfg.AllowUnknown)
 	}
 	if problem != nil {

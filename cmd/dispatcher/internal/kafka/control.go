@@ -13,8 +13,8 @@ import (
 )
 
 // ControlGroup is appended to the prefix of the consumer groups for the group of the control topic.
-// Only a lane of this name would have the same group.
-const ControlGroup = "control.topic"
+// The name of a lane has no colon, so no lane has the same group.
+const ControlGroup = "control:topic"
 
 // ErrNotYet is returned by Handle for a record that cannot be handled yet, though nothing is wrong.
 var ErrNotYet = errors.New("not yet")

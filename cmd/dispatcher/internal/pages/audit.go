@@ -77,15 +77,6 @@ func (s *Server) auditedVersions(ctx context.Context) ([]auditEntry, error) {
 	return out, nil
 }
 
-// shortened cuts a long value, such as a whole channel.
-func shortened(s string) string {
-	const most = 40
-	if runes := []rune(s); len(runes) > most {
-		return string(runes[:most-1]) + "…"
-	}
-	return s
-}
-
 func (s *Server) auditedRamps(ctx context.Context) ([]auditEntry, error) {
 	ramps, err := s.cfg.Ledger.Ramps.List(ctx, true)
 	if err != nil {

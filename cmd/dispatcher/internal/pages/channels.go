@@ -119,7 +119,7 @@ func (s *Server) testChannel(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	sent, err := control.SendTest(r.Context(), &control.TestConfig{
-		Ledger: s.cfg.Ledger, Region: s.cfg.DefaultRegion, AllowUnknown: s.cfg.AllowUnknown,
+		Ledger: s.cfg.Ledger, Region: s.cfg.Region, AllowUnknown: s.cfg.AllowUnknown,
 		Publish: s.cfg.Publish,
 	}, &control.TestMessage{
 		Channel: r.PathValue("channel"), To: r.PostFormValue("to"), Text: r.PostFormValue("text"),

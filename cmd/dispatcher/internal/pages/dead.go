@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"dispatcher/cmd/dispatcher/internal/control"
-	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/ledger"
 )
 
@@ -55,13 +54,9 @@ func (s *Server) replayer(ctx context.Context) (*control.Replayer, error) {
 	if err != nil {
 		return nil, err
 	}
-	region, err := numbers.ParseRegion(s.cfg.DefaultRegion)
-	if err != nil {
-		return nil, err
-	}
 	return control.NewReplayer(control.ReplayConfig{
-		Ledger: s.cfg.Ledger, Routing: doc, Region: region, AllowUnknown: s.cfg.AllowUnknown,
-		Publish: s.cfg.Publish,
+		Ledger: s.cfg.Ledger, Routing: doc, Region: s.cfg.Region,
+		AllowUnknown: s.cfg.AllowUnknown, Publish: s.cfg.Publish,
 	})
 }
 

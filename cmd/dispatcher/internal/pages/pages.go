@@ -18,6 +18,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/ledger"
 	"dispatcher/selector"
 )
@@ -36,11 +37,10 @@ type Config struct {
 	DeadAfter time.Duration
 	Version   string
 	Log       zerolog.Logger
-	// Publish writes replayed dead records and test messages to their topics. DefaultRegion is the
-	// country of numbers without a country code; AllowUnknown lets envelopes have unknown fields.
-	Publish       control.Publish
-	DefaultRegion string
-	AllowUnknown  bool
+	// Publish writes replayed dead records and test messages to their topics.
+	Publish      control.Publish
+	Region       numbers.Region // of numbers without a country code
+	AllowUnknown bool           // envelopes may have unknown fields
 }
 
 // Server serves the pages.

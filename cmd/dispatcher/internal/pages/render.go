@@ -228,7 +228,7 @@ var functions = template.FuncMap{
 	"plural":  plural,
 	"dict":    dict,
 	"join":    strings.Join,
-	"short":   func(s *string) string { return shortened(*s) },
+	"short":   func(s *string) string { return control.Shortened(*s) },
 	"seconds": func(s float64) string { return duration(time.Duration(s * float64(time.Second))) },
 	"yes":     func(b *bool) bool { return b != nil && *b },
 	"list":    func(items ...string) []string { return items },

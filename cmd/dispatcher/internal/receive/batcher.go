@@ -36,9 +36,7 @@ var errFull = errors.New("more receipts arrive than the database takes; provider
 
 // errLate is reported when receipts have waited too long for the database.
 var errLate = errors.New("receipts could not be booked in time; their providers are asked to " +
-	"send " +
-	"" +
-	"them again")
+	"send them again")
 
 // errEnded is the error of Book after the end of Run.
 var errEnded = errors.New("receipts are not taken any more, because this process ends")

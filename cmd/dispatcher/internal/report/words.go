@@ -59,7 +59,7 @@ var exclusionWords = map[string]string{
 
 // waitWords say why a message waits, after "because", if its channels are not the reason.
 var waitWords = map[string]string{
-	"paused":      "an operator has paused its lane, its route, its tenant or everything",
+	"paused":      "its lane, route, tenant, prefix or everything is paused",
 	"quiet_hours": "its route sends nothing in its quiet hours",
 	"no_route":    "its route is no longer part of the routing",
 	"disabled":    "no channel of its route is switched on",

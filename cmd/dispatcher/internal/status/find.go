@@ -22,7 +22,7 @@ func (s *Now) find() []Finding {
 					"alone until the next hour"))
 			continue
 		}
-		found = append(found, Warned("pause", what+" is paused by an operator",
+		found = append(found, Warned("pause", what+" is paused",
 			`end it with "dispatcher resume"; "dispatcher routing history" says who and why`))
 	}
 	for i := range s.Channels {

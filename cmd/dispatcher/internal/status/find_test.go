@@ -10,9 +10,9 @@ import (
 
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
-// TestAPauseIsToldByWhoMadeIt: a guard with its figures, or an operator; and a trip that paused
-// nothing is told for some time.
-func TestAPauseIsToldByWhoMadeIt(t *testing.T) {
+// TestAPauseByAGuardIsToldWithItsFigures, other pauses without; and a trip that paused nothing is
+// told for some time.
+func TestAPauseByAGuardIsToldWithItsFigures(t *testing.T) {
 	t.Parallel()
 	trip := func(per, subject, action string, ago time.Duration, version *int64) GuardTrip {
 		return GuardTrip{
@@ -35,7 +35,7 @@ func TestAPauseIsToldByWhoMadeIt(t *testing.T) {
 		got = append(got, f.Check+": "+f.Detail)
 	}
 	want := []string{
-		"pause: lane bulk is paused by an operator", "pause: tenant shop is paused by an operator",
+		"pause: lane bulk is paused", "pause: tenant shop is paused",
 		`guard: prefix "+263" was paused by a guard: 900 messages from 11:00 to 11:40 (UTC), usual are ` +
 			"7.2 in that hour (4 days)",
 		"guard: tenant news has far more messages than usual: 900 messages from 11:00 to 11:59 (UTC), " +
