@@ -51,9 +51,9 @@ func (s *Guards) Usual(
 	return all, days, wrap("read usual traffic", err)
 }
 
-// Received returns the messages received in [from, to), without dead records. It reads the messages
-// of that period, and of two minutes around it, by the primary key: about one second for a million
-// messages.
+// Received returns the messages received in [from, to) that have a first choice, as in usualTraffic.
+// It reads the messages of that period, and of two minutes around it, by the primary key: about one
+// second for a million messages.
 func (s *Guards) Received(ctx context.Context, from, to time.Time) ([]Traffic, error) {
 	low, high, err := s.seekRange(ctx, from, to)
 	if err != nil {
@@ -61,9 +61,9 @@ func (s *Guards) Received(ctx context.Context, from, to time.Time) ([]Traffic, e
 	}
 	all, err := atEdge(ctx, s.db, pgx.RowToStructByPos[Traffic], `
 		select coalesce(m.tenant, ''), coalesce(m.calling_code, 0), count(*)
-		from (select tenant, calling_code, received_at, detail from dispatcher.messages
+		from (select tenant, calling_code, received_at, first_choice from dispatcher.messages
 		  where seq > $1 and seq < $2 offset 0) m
-		where m.received_at >= $3 and m.received_at < $4 and m.detail is null
+		where m.received_at >= $3 and m.received_at < $4 and m.first_choice is not null
 		group by 1, 2`, low, high, from, to)
 	return all, wrap("count received messages", err)
 }
