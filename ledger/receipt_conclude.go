@@ -30,8 +30,8 @@ import (
 //     and is not sent again. When other attempts may have reached the subscriber as well, the
 //     message is flagged as a possible duplicate.
 
-// relook is after what time a row is due again whose attempt is still in flight.
-const relook = 5 * time.Second
+// recheckInterval is after what time a row is due again whose attempt is still in flight.
+const recheckInterval = 5 * time.Second
 
 // receiptStatus is a message as read from the database, and what receipts change about it.
 type receiptStatus struct {
@@ -182,7 +182,7 @@ func (s *receiptStatus) answered(i int) {
 // receipts for some of its parts say nothing about the whole.
 func (t *attemptStatus) conclude() {
 	if t.outcome == provider.Unknown.String() {
-		t.believe()
+		t.acceptByReceipt()
 	}
 	t.wait()
 	t.name()
@@ -229,10 +229,10 @@ func (t *attemptStatus) contradictedBy(p *part) bool {
 	return t.isDenied() && p.byKey && p.state == string(Delivered)
 }
 
-// believe makes an unknown attempt accepted if a receipt carries its key. Where receipts are
+// acceptByReceipt makes an unknown attempt accepted if a receipt carries its key. Where receipts are
 // expected, they are awaited from now on: the receipt proves that the provider took the attempt,
 // not that further receipts will come.
-func (t *attemptStatus) believe() {
+func (t *attemptStatus) acceptByReceipt() {
 	if !slices.ContainsFunc(t.parts, func(p part) bool { return p.byKey }) {
 		return
 	}
@@ -375,24 +375,24 @@ func (s *receiptStatus) furtherUnderWay() bool {
 	})
 }
 
-// lookAgain is after what time a part is due again; 0 for never. It is called after conclude. A
+// dueAgain is after what time a part is due again; 0 for never. It is called after conclude. A
 // part that is final may be due again in place of other receipts of its attempt: of those without a
 // row, and of those whose time ended while the attempt was unknown and begins again with the proof.
 // The rows of these must not be written here: whoever has an attempt locked must not wait for rows
 // of receipts.
-func (s *receiptStatus) lookAgain(t *attemptStatus, p *part) time.Duration {
+func (s *receiptStatus) dueAgain(t *attemptStatus, p *part) time.Duration {
 	switch {
 	case t.isDenied() && p.byKey:
 		return 0
 	case t.outcome == "" || p.final() && s.underWay():
-		return relook
+		return recheckInterval
 	case t.outcome == provider.Unknown.String():
 		return 0
 	case t.left > 0 && (t.alone || !p.final() && (p.byKey || t.owed > 0)):
 		return t.left
 	// its other parts are concluded once the message is accepted
 	case s.closing.State == Accepted && s.goesOn():
-		return relook
+		return recheckInterval
 	// other attempts may still await receipts, for as long as this one does
 	case s.closing.State == Accepted && p.final():
 		return max(t.left, 0)

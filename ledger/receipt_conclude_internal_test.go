@@ -327,7 +327,7 @@ func TestAPartWithoutReceiptsToComeIsNotMissing(t *testing.T) {
 		}
 		last := &s.tries[len(s.tries)-1]
 		for i := range last.parts {
-			if wait := s.lookAgain(last, &last.parts[i]); wait != 0 {
+			if wait := s.dueAgain(last, &last.parts[i]); wait != 0 {
 				t.Errorf("%s: somebody is to look at it in %s", name, wait)
 			}
 		}
@@ -343,8 +343,8 @@ func TestAProofIsLookedAtOnceMoreWhereItIsNotTheEnd(t *testing.T) {
 		first, proof string
 		want         time.Duration
 	}{
-		{"E", "P", relook}, // no receipt of the first part came in time
-		{"E", "d", relook},
+		{"E", "P", recheckInterval}, // no receipt of the first part came in time
+		{"E", "d", recheckInterval},
 		{"u", "P", 0}, // nobody knows of the rest
 		{"e", "P", 0}, // the row of the first part is looked at
 	} {
@@ -354,7 +354,7 @@ func TestAProofIsLookedAtOnceMoreWhereItIsNotTheEnd(t *testing.T) {
 		head.number = 1
 		s := receiptStatus{state: Unknown, attempts: 2, tries: []attemptStatus{head, rest}}
 		s.conclude()
-		if got := s.lookAgain(&s.tries[1], &s.tries[1].parts[0]); got != test.want ||
+		if got := s.dueAgain(&s.tries[1], &s.tries[1].parts[0]); got != test.want ||
 			s.closing.State != Accepted {
 			t.Errorf("%q and %q: %s, looked at again in %s, want %s", test.first, test.proof,
 				s.closing.State, got, test.want)
@@ -371,7 +371,7 @@ func TestAProofIsLookedAtWhenItsTimeIsOver(t *testing.T) {
 	head.number, head.left, head.owed, rest.number, rest.owed = 1, 0, 2, 2, 1
 	s := receiptStatus{state: Unknown, attempts: 2, tries: []attemptStatus{head, rest}}
 	s.conclude()
-	wait := s.lookAgain(&s.tries[1], &s.tries[1].parts[0])
+	wait := s.dueAgain(&s.tries[1], &s.tries[1].parts[0])
 	if s.closing.State != Accepted || wait <= 0 {
 		t.Fatalf("%s, looked at again in %s", s.closing.State, wait)
 	}

@@ -64,7 +64,7 @@ func TestADenialThatNamesAnIDAndDeliveredForThatID(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					told = append(told, got.Oddities...)
+					told = append(told, got.Discrepancies...)
 				}
 				if early {
 					take()
@@ -78,7 +78,7 @@ func TestADenialThatNamesAnIDAndDeliveredForThatID(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				told = append(told, swept.Oddities...)
+				told = append(told, swept.Discrepancies...)
 				if want := fmt.Sprintf("delivered | %s 0 contradicted | delivered a 1  delivered",
 					outcome); see(contradicted) != want {
 					t.Errorf("got  %s\nwant %s", see(contradicted), want)
@@ -293,7 +293,7 @@ func TestAReceiptThatOurKeyProvesUnderAnotherID(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			told := got.Oddities
+			told := got.Discrepancies
 			if early {
 				settleAll(t, l, expecting(m, "r1"))
 				see(dueNow)
@@ -301,7 +301,7 @@ func TestAReceiptThatOurKeyProvesUnderAnotherID(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				told = append(told, swept.Oddities...)
+				told = append(told, swept.Discrepancies...)
 			} else if got.ReceiptCounts != (ledger.ReceiptCounts{OtherID: 1}) {
 				t.Errorf("%+v", got)
 			}

@@ -144,16 +144,16 @@ func (t *receiptTx) readParts(rows pgx.Rows) error {
 
 // finished is the result of a transaction.
 type finished struct {
-	closed   int
-	freed    int64
-	oddities []Discrepancy
+	closed        int
+	freed         int64
+	discrepancies []Discrepancy
 }
 
 // counts returns how many receipts say delivered of an attempt that was denied, and how many carry
 // the key of an attempt but another reference than its answer named.
 func (f *finished) counts() (contradictory, otherID int) {
-	for i := range f.oddities {
-		switch f.oddities[i].Kind {
+	for i := range f.discrepancies {
+		switch f.discrepancies[i].Kind {
 		case DeliveredThoughDenied:
 			contradictory++
 		case UnderAnotherID:
@@ -189,7 +189,7 @@ func (t *receiptTx) finish(
 	if tag != "COMMIT" { // PostgreSQL answers COMMIT with ROLLBACK when the transaction had failed
 		return finished{}, fmt.Errorf("commit was answered with %s", tag)
 	}
-	return finished{closed: w.moved, oddities: w.oddities, freed: w.freed()}, nil
+	return finished{closed: w.moved, discrepancies: w.discrepancies, freed: w.freed()}, nil
 }
 
 // conclude collects what changes.
@@ -221,12 +221,12 @@ func (t *receiptTx) conclude(picked, news map[rowID]bool, all bool) *receiptWrit
 				p := &tr.parts[k]
 				id := rowID{p.channel, p.reference}
 				if news[id] {
-					w.odd(tr, p)
+					w.discrepancy(tr, p)
 				}
 				if !picked[id] {
 					continue
 				}
-				switch wait := s.lookAgain(tr, p); {
+				switch wait := s.dueAgain(tr, p); {
 				case all && tr.isDenied() && p.byKey && p.state != string(Delivered):
 					w.drop(p)
 				case wait > 0 || all:
@@ -269,7 +269,7 @@ type receiptWrites struct {
 	slots   map[string]int64 // freed, by channel
 	notices []Notice
 
-	oddities []Discrepancy // for the log
+	discrepancies []Discrepancy // for the log
 }
 
 // try adds the changes of an attempt.
@@ -290,7 +290,7 @@ func (w *receiptWrites) try(seq int64, t *attemptStatus) {
 }
 
 // odd adds the discrepancy of a part, if it has one.
-func (w *receiptWrites) odd(t *attemptStatus, p *part) {
+func (w *receiptWrites) discrepancy(t *attemptStatus, p *part) {
 	kind := DeliveredThoughDenied
 	switch {
 	case t.otherID(p):
@@ -302,7 +302,7 @@ func (w *receiptWrites) odd(t *attemptStatus, p *part) {
 	if p.whole() {
 		o.Reference = ""
 	}
-	w.oddities = append(w.oddities, o)
+	w.discrepancies = append(w.discrepancies, o)
 }
 
 // close adds the new state of a message. Its reason is the cause of undelivered.

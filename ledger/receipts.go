@@ -33,8 +33,8 @@ type Receipt struct {
 // Received is the result of Receive.
 type Received struct {
 	ReceiptCounts
-	// Oddities are the receipts that disagree with what is stored, for the log.
-	Oddities []Discrepancy
+	// Discrepancies are the receipts that disagree with what is stored, for the log.
+	Discrepancies []Discrepancy
 }
 
 // ReceiptCounts counts receipts by their effect. Each receipt is counted once.
@@ -59,7 +59,7 @@ func (r *Received) add(more Received) {
 	r.Contradictory += more.Contradictory
 	r.OtherID += more.OtherID
 	r.Freed += more.Freed
-	r.Oddities = append(r.Oddities, more.Oddities...)
+	r.Discrepancies = append(r.Discrepancies, more.Discrepancies...)
 }
 
 // Discrepancy is a receipt that disagrees with what is stored.
@@ -91,7 +91,7 @@ type Swept struct {
 	// Contradictory and OtherID count receipts that came before the settlement of their attempt, see
 	// ReceiptCounts.
 	Contradictory, OtherID int
-	Oddities               []Discrepancy
+	Discrepancies          []Discrepancy
 }
 
 // Closing is a message whose state changes because of a receipt, or because none came. State is
@@ -150,7 +150,7 @@ func (s *Receipts) Overdue(ctx context.Context, limit int, tell Tell) (swept Swe
 		contradictory, otherID := done.counts()
 		swept.Closed, swept.Contradictory, swept.OtherID = swept.Closed+done.closed,
 			swept.Contradictory+contradictory, swept.OtherID+otherID
-		swept.Oddities = append(swept.Oddities, done.oddities...)
+		swept.Discrepancies = append(swept.Discrepancies, done.discrepancies...)
 	}
 	return swept, nil
 }

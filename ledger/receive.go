@@ -82,7 +82,7 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 			return err
 		}
 		for i, channel := range mixed.channel {
-			got.Oddities = append(got.Oddities, Discrepancy{
+			got.Discrepancies = append(got.Discrepancies, Discrepancy{
 				Kind: ReferenceOfAnother, Channel: channel, Reference: mixed.reference[i],
 			})
 		}
@@ -128,7 +128,7 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 	contradictory, otherID := done.counts()
 	got.Matched -= contradictory + otherID
 	got.Contradictory, got.OtherID = got.Contradictory+contradictory, otherID
-	got.Oddities = append(got.Oddities, done.oddities...)
+	got.Discrepancies = append(got.Discrepancies, done.discrepancies...)
 	return got, nil
 }
 

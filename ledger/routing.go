@@ -14,7 +14,7 @@ type Routing struct{ *db }
 // ErrNoRouting means that no routing was ever applied.
 var ErrNoRouting = errors.New("the ledger has no routing yet")
 
-// VersionConflictError is returned by Apply and ApplyOverrides when somebody else
+// VersionConflictError is returned by Apply and ApplyEffects when somebody else
 // changed the routing after the version that the change was based on.
 type VersionConflictError struct{ Expected, Current int64 }
 
@@ -30,7 +30,7 @@ type RoutingVersion struct {
 	Author  string
 	Reason  string
 	// CreatedAt, by the database's clock, is when the version came into force. It is later than that
-	// of every version before; see Apply and ApplyOverrides.
+	// of every version before; see Apply and ApplyEffects.
 	CreatedAt time.Time
 	Document  string // YAML, as it was given
 	Routes    []RouteSpec
@@ -75,8 +75,8 @@ type NewRouting struct {
 	Ramp *Ramp
 }
 
-// NewOverrides are effects to put on the current document.
-type NewOverrides struct {
+// NewEffects are effects to put on the current document.
+type NewEffects struct {
 	// Expect is the version that the effects were computed for. It must still be the current one.
 	Expect int64
 	Author string

@@ -199,7 +199,7 @@ const upsertChannels = `
 	    else greatest(excluded.configured_max, c.active) end,
 	  removed_at = null`
 
-// ApplyOverrides applies the current document with other effects as a new version, and returns it.
+// ApplyEffects applies the current document with other effects as a new version, and returns it.
 // It returns ErrNoRouting when there is no document. It returns a VersionConflictError when
 // n.Expect is no longer the current version, because effects are computed for one document and its
 // effects.
@@ -210,7 +210,7 @@ const upsertChannels = `
 // version before. Waiting messages are not woken: they wait for a slot, a ready channel or a time,
 // and effects bring none of these. Effects change only which channel is drawn first, and a message
 // that comes due is planned under the version that is current then.
-func (s *Routing) ApplyOverrides(ctx context.Context, n NewOverrides) (version int64, err error) {
+func (s *Routing) ApplyEffects(ctx context.Context, n NewEffects) (version int64, err error) {
 	err = pgx.BeginFunc(ctx, s.reports, func(tx pgx.Tx) error {
 		at, err := lockRouting(ctx, tx)
 		switch {
@@ -222,7 +222,7 @@ func (s *Routing) ApplyOverrides(ctx context.Context, n NewOverrides) (version i
 			return &VersionConflictError{Expected: n.Expect, Current: at.Version}
 		}
 		version = at.Version + 1
-		return writeOverrides(ctx, tx, &at, &n)
+		return writeEffects(ctx, tx, &at, &n)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("apply effects: %w", clean(err))
@@ -230,9 +230,9 @@ func (s *Routing) ApplyOverrides(ctx context.Context, n NewOverrides) (version i
 	return version, nil
 }
 
-// writeOverrides copies the document into the new version, so that each version can be read by
+// writeEffects copies the document into the new version, so that each version can be read by
 // itself, also by an instance of a release that knows no effects.
-func writeOverrides(ctx context.Context, tx pgx.Tx, at *RoutingVersion, n *NewOverrides) error {
+func writeEffects(ctx context.Context, tx pgx.Tx, at *RoutingVersion, n *NewEffects) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`
 		insert into dispatcher.routing_versions (version, author, reason, document, routes, effects,

@@ -126,11 +126,11 @@ func (s *sealed) hour(
 			return nil
 		}
 		s.Messages++
-		report(mismatchesOf(seal.Judge(known, e, lastLook(looks, e.ReceivedAt))))
+		report(mismatchesOf(seal.Verify(known, e, lastLook(looks, e.ReceivedAt))))
 		return nil
 	})
 	for _, gone := range leaves {
-		report(mismatchesOf(seal.Judge(gone, nil, time.Time{})))
+		report(mismatchesOf(seal.Verify(gone, nil, time.Time{})))
 	}
 	return err
 }

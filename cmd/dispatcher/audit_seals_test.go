@@ -346,7 +346,7 @@ func TestStatesFollowAsTheLedgerLetsThem(t *testing.T) {
 			if slices.Contains([]ledger.State{ledger.Waiting, ledger.Retry, ledger.Sending}, becomes) {
 				now.State = ledger.NotSent
 			}
-			faults := seal.Judge([]seal.Leaf{{State: was}}, &now, time.Time{})
+			faults := seal.Verify([]seal.Leaf{{State: was}}, &now, time.Time{})
 			if (len(faults) == 0) != legal {
 				t.Errorf("%s may become %s: %v, and is taken for %+v", was, becomes, legal, faults)
 			}

@@ -28,8 +28,8 @@ func TestAPastDayIsCutInTheZoneThatItEndedIn(t *testing.T) {
 	if got := apply(healthy); got.code != exitOK || strings.Contains(got.out, "business day") {
 		t.Fatalf("%+v", got)
 	}
-	_, err := l.Routing.ApplyOverrides(t.Context(),
-		ledger.NewOverrides{
+	_, err := l.Routing.ApplyEffects(t.Context(),
+		ledger.NewEffects{
 			Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"45"}}}`),
 		})
 	if err != nil {

@@ -47,7 +47,7 @@ func TestAProgramOfTheAuditorsDerivesTenThousandChoices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = o.ledger.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{
+	_, err = o.ledger.Routing.ApplyEffects(t.Context(), ledger.NewEffects{
 		Expect: stored.Version, Author: "health", Reason: "errors",
 		Overrides: []byte(`{"weights": {"default": {"c": "4.5"}}}`),
 	})

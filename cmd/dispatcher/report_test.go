@@ -172,8 +172,8 @@ func TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn(t *testing.T) {
 		strings.Replace(testRouting, "{a: 25, b: 15, c: 60}}",
 			"{a: 50, b: 10, c: 40}, health: {errors: 5}}", 1))
 	applies(t, env, file)
-	_, err := l.Routing.ApplyOverrides(t.Context(),
-		ledger.NewOverrides{
+	_, err := l.Routing.ApplyEffects(t.Context(),
+		ledger.NewEffects{
 			Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"20"}}}`),
 		})
 	if err != nil {

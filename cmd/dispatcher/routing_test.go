@@ -182,7 +182,7 @@ func TestEffectsAreNobodysEdit(t *testing.T) {
 	healthy := strings.Replace(testRouting, "c: 60}}", "c: 60}, health: {errors: 5}}", 1)
 	file := write(t, "health.yaml", healthy)
 	applies(t, env, file)
-	_, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{
+	_, err := l.Routing.ApplyEffects(t.Context(), ledger.NewEffects{
 		Expect: 2, Author: "health", Reason: "default: c 60 -> 45",
 		Overrides: []byte(`{"weights":{"default":{"c":"45"}}}`),
 	})
@@ -425,8 +425,8 @@ func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 func TestTheHistoryTellsEffectsAsMovesOfTheWeight(t *testing.T) {
 	t.Parallel()
 	l, env := sick(t)
-	_, err := l.Routing.ApplyOverrides(t.Context(),
-		ledger.NewOverrides{Expect: 3, Author: "health"})
+	_, err := l.Routing.ApplyEffects(t.Context(),
+		ledger.NewEffects{Expect: 3, Author: "health"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -230,8 +230,8 @@ func sick(t *testing.T) (l *ledger.Ledger, env []string) {
 	file := write(t, "health.yaml",
 		strings.Replace(testRouting, "c: 60}}", "c: 60}, health: {errors: 5}}", 1))
 	applies(t, env, file)
-	_, err := l.Routing.ApplyOverrides(t.Context(),
-		ledger.NewOverrides{
+	_, err := l.Routing.ApplyEffects(t.Context(),
+		ledger.NewEffects{
 			Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"15"}}}`),
 		})
 	if err != nil {

@@ -187,7 +187,7 @@ func TestEffectsComeIntoForceWithoutAConnection(t *testing.T) {
 	if err := s.put(plainDocument); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.versions.ApplyOverrides(t.Context(), ledger.NewOverrides{
+	_, err := s.versions.ApplyEffects(t.Context(), ledger.NewEffects{
 		Expect: 1, Author: "health", Reason: "default: b 75 -> 56.25: 6 errors in 1m0s",
 		Overrides: []byte(`{"weights":{"default":{"b":"56.25"}}}`),
 	})

@@ -316,7 +316,7 @@ func TestLimitsAreNamedByWhatTheyLack(t *testing.T) {
 		}, NoActive, "a", lookForActive},
 		"not connected": {func(w *world) {
 			w.unready[0] = "connecting"
-		}, "connecting", "a", lookAgain},
+		}, "connecting", "a", readyRetry},
 		"a long queue here": {func(w *world) { w.unready[0] = Busy }, Busy, "a", lookForActive},
 		"switched off": {func(w *world) {
 			w.routing.Channels[0].State = Draining

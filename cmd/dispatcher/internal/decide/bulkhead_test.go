@@ -68,12 +68,12 @@ func TestAFullChannel(t *testing.T) {
 		},
 		"all are late": {
 			rooms: []Room{late, late, late}, reason: Bulkhead,
-			again: lookAgain, ranking: []string{"a:bulkhead", "b:bulkhead", "c:bulkhead"},
+			again: readyRetry, ranking: []string{"a:bulkhead", "b:bulkhead", "c:bulkhead"},
 		},
 		"its route waits for a late one": {
 			rooms:  []Room{late, spare, spare},
 			change: func(w *world, _ *Task) { w.routing.Routes[0].Wait = time.Minute },
-			reason: Bulkhead, again: lookAgain, ranking: []string{"a:bulkhead"},
+			reason: Bulkhead, again: readyRetry, ranking: []string{"a:bulkhead"},
 		},
 		"its route has waited long enough": {
 			rooms: []Room{late, spare, spare},
@@ -90,7 +90,7 @@ func TestAFullChannel(t *testing.T) {
 		"it is held for a channel": {
 			rooms:  []Room{late, spare, spare},
 			change: func(_ *world, tk *Task) { tk.Row.Pinned, tk.Row.Attempts = "a", 1 },
-			reason: Bulkhead, again: lookAgain,
+			reason: Bulkhead, again: readyRetry,
 			ranking: []string{"a:bulkhead", "b:pinned_elsewhere", "c:pinned_elsewhere"},
 		},
 		"what else is in the way comes first": {

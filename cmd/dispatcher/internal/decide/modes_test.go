@@ -591,7 +591,7 @@ func TestMessageThatWaitsOnAStateModeHasNoFirstChoiceYet(t *testing.T) {
 		planned.Row.ReceivedAt = noon
 		d := w.decide(&planned)
 		if d.State != ledger.Waiting || d.Reason != "connecting" ||
-			!d.NextAt.Equal(noon.Add(lookAgain)) || d.Plan.FirstChoice != "" ||
+			!d.NextAt.Equal(noon.Add(readyRetry)) || d.Plan.FirstChoice != "" ||
 			len(rankingOf(t, d.Seen)) != 3 {
 			t.Errorf("%s: decision %+v", mode, d)
 		}

@@ -117,7 +117,7 @@ func TestAMessageGoesOnWhenItsTimeIsOver(t *testing.T) {
 			false, 0,
 		},
 		"the others are not ready": {
-			func(w *world, _ *ledger.Message) { all(w, "connecting") }, false, lookAgain,
+			func(w *world, _ *ledger.Message) { all(w, "connecting") }, false, readyRetry,
 		},
 		"the others are switched off": {
 			func(w *world, _ *ledger.Message) {

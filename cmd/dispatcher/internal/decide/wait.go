@@ -9,7 +9,7 @@ import (
 
 // Pauses of waiting messages whose next try no window's end determines.
 const (
-	lookAgain     = time.Second            // no channel is ready
+	readyRetry    = time.Second            // no channel is ready
 	lookForActive = 200 * time.Millisecond // only the active count excludes it
 	lookForRoute  = 30 * time.Second       // its route is gone or all of it is switched off
 	// Resuming wakes what is paused, so this is only a fallback.

@@ -70,7 +70,7 @@ func TestMessageWaitsForItsSelectorsToExpire(t *testing.T) {
 			func(w *world, _ *Task) {
 				w.fit(1)
 				w.unready[1] = "connecting"
-			}, ledger.Waiting, "connecting", lookAgain, false,
+			}, ledger.Waiting, "connecting", readyRetry, false,
 		},
 		"the wish may expire sooner": {
 			[]selector.Selector{qualityAbove(5, 30*time.Second)},
@@ -271,7 +271,7 @@ func TestAllChannelsUnreadyWaitWithATime(t *testing.T) {
 			w := modal(t, mode, fallback)
 			w.unready = []string{"connecting", "breaker_open", Throttled}
 			d := w.decide(w.task("a"))
-			if d.State != ledger.Waiting || !d.NextAt.Equal(noon.Add(lookAgain)) ||
+			if d.State != ledger.Waiting || !d.NextAt.Equal(noon.Add(readyRetry)) ||
 				len(decoded(t, d).Candidates) != 3 {
 				t.Errorf("%s/%s: %+v", mode, fallback, d)
 			}

@@ -25,7 +25,7 @@ func (a *assigner) passes(x *exclusion, c int) time.Time {
 	case x.reason == Busy:
 		return a.now.Add(lookForActive) // another process may have a shorter queue
 	}
-	return a.now.Add(lookAgain)
+	return a.now.Add(readyRetry)
 }
 
 // roomAgain is after how long a message checks again whether this process may have more in flight
@@ -35,7 +35,7 @@ func (a *assigner) passes(x *exclusion, c int) time.Time {
 func (a *assigner) roomAgain(reason string, c int) time.Duration {
 	every := lookForActive
 	if reason == Bulkhead {
-		every = lookAgain
+		every = readyRetry
 	}
 	ahead := a.queuedOn[c]
 	if a.snapshot.Rooms != nil {

@@ -25,7 +25,7 @@ func (*contraryStore) Receive(
 ) (ledger.Received, error) {
 	got := ledger.Received{ReceiptCounts: ledger.ReceiptCounts{Contradictory: len(receipts)}}
 	for i := range receipts {
-		got.Oddities = append(got.Oddities, ledger.Discrepancy{
+		got.Discrepancies = append(got.Discrepancies, ledger.Discrepancy{
 			Kind:    ledger.DeliveredThoughDenied,
 			Channel: receipts[i].Channel, Reference: receipts[i].Reference,
 		})
@@ -36,7 +36,7 @@ func (*contraryStore) Receive(
 func (b *contraryStore) Overdue(context.Context, int, ledger.Tell) (swept ledger.Swept, err error) {
 	b.once.Do(func() {
 		swept.Contradictory, swept.OtherID = 1, 1
-		swept.Oddities = []ledger.Discrepancy{
+		swept.Discrepancies = []ledger.Discrepancy{
 			{Kind: ledger.DeliveredThoughDenied, Channel: "b", Answered: "8"},
 			{Kind: ledger.UnderAnotherID, Channel: "b", Reference: "0x1F", Answered: "31"},
 		}

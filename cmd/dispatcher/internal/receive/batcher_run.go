@@ -121,7 +121,7 @@ func (d *Batcher) try(ctx context.Context, batch []*entry, early chan<- struct{}
 	tellAll(batch, true)
 	d.metrics.booked(&got, &closed)
 	d.trace(&closed, began)
-	d.logDiscrepancies(got.Oddities)
+	d.logDiscrepancies(got.Discrepancies)
 	if got.Freed > 0 {
 		d.cfg.Freed(int(got.Freed))
 	}

@@ -71,7 +71,7 @@ func (d *Batcher) look(ctx context.Context) {
 		d.trace(&closed, began)
 	}
 	d.metrics.odd(swept.Contradictory, swept.OtherID)
-	d.logDiscrepancies(swept.Oddities)
+	d.logDiscrepancies(swept.Discrepancies)
 	if swept.Closed > 0 {
 		d.cfg.Freed(swept.Closed)
 	}

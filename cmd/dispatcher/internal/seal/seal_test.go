@@ -267,17 +267,17 @@ func TestOnlyWhatMayHaveHappenedIsTaken(t *testing.T) {
 		{Leaf{State: ledger.Unknown, Open: true}, ledger.Evidence{State: ledger.Accepted}, ""},
 	} {
 		var got []string
-		for _, f := range Judge([]Leaf{c.was}, &c.now, looked) {
+		for _, f := range Verify([]Leaf{c.was}, &c.now, looked) {
 			got = append(got, strings.TrimSpace(f.What+" "+f.Part))
 		}
 		if strings.Join(got, ", ") != c.faults {
 			t.Errorf("%+v, now %+v: %v, not %s", c.was, c.now, got, c.faults)
 		}
 	}
-	if got := fmt.Sprint(Judge([]Leaf{{Seq: 7}}, nil, time.Time{})); !strings.Contains(got, Deleted) {
+	if got := fmt.Sprint(Verify([]Leaf{{Seq: 7}}, nil, time.Time{})); !strings.Contains(got, Deleted) {
 		t.Error(got)
 	}
-	if got := fmt.Sprint(Judge(nil, &ledger.Evidence{}, time.Time{})); !strings.Contains(got, Inserted) {
+	if got := fmt.Sprint(Verify(nil, &ledger.Evidence{}, time.Time{})); !strings.Contains(got, Inserted) {
 		t.Error(got)
 	}
 }

@@ -145,7 +145,7 @@ func (s *Steerer) timely(
 // heal writes a move as a version: the same document with other effects. Effects of routes that no
 // longer have health weighting are not in s.seen, so this version drops them.
 func (s *Steerer) heal(ctx context.Context, move HealthMove) error {
-	_, err := s.cfg.Ledger.Routing.ApplyOverrides(ctx, ledger.NewOverrides{
+	_, err := s.cfg.Ledger.Routing.ApplyEffects(ctx, ledger.NewEffects{
 		Expect: s.seen.Version, Author: healthAuthor, Reason: move.Reason,
 		Overrides: effectsAfter(s.seen.doc, move).Encode(),
 	})

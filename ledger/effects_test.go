@@ -24,7 +24,7 @@ func addEffects(t testing.TB, l *ledger.Ledger, effects string) int64 {
 			t.Error(err)
 			return 0
 		}
-		version, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{
+		version, err := l.Routing.ApplyEffects(t.Context(), ledger.NewEffects{
 			Expect: current.Version, Author: "health", Reason: "test", Overrides: []byte(effects),
 		})
 		if conflict := (*ledger.VersionConflictError)(nil); errors.As(err, &conflict) {
@@ -40,7 +40,7 @@ func addEffects(t testing.TB, l *ledger.Ledger, effects string) int64 {
 func TestEffectsAreAVersionOfTheSameDocument(t *testing.T) {
 	t.Parallel()
 	l := lend(t).l
-	if _, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{}); !errors.Is(err,
+	if _, err := l.Routing.ApplyEffects(t.Context(), ledger.NewEffects{}); !errors.Is(err,
 		ledger.ErrNoRouting) {
 		t.Fatalf("got %v", err)
 	}
@@ -66,7 +66,7 @@ func TestEffectsAreAVersionOfTheSameDocument(t *testing.T) {
 			"CreatedAt")); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{
+	if _, err := l.Routing.ApplyEffects(t.Context(), ledger.NewEffects{
 		Expect: 4, Overrides: []byte("no JSON"),
 	}); !ledger.Unstorable(err) {
 		t.Errorf("got %v", err)
@@ -104,7 +104,7 @@ func TestEffectsHoldOnlyOverTheVersionTheyWereComputedFor(t *testing.T) {
 	apply(t, l)
 	addEffects(t, l, `{}`)
 	for _, expect := range []int64{0, 1, 3} {
-		_, err := l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{
+		_, err := l.Routing.ApplyEffects(t.Context(), ledger.NewEffects{
 			Expect: expect, Overrides: []byte(`{}`),
 		})
 		if conflict := (*ledger.VersionConflictError)(nil); !errors.As(err, &conflict) ||
@@ -173,7 +173,7 @@ func changeOnce(t testing.TB, l *ledger.Ledger, worker int) bool {
 				current.Base),
 		})
 	} else {
-		_, err = l.Routing.ApplyOverrides(t.Context(), ledger.NewOverrides{
+		_, err = l.Routing.ApplyEffects(t.Context(), ledger.NewEffects{
 			Expect: current.Version, Author: "health", Overrides: fmt.Appendf(nil, `{"over": %d}`,
 				current.Version),
 		})

@@ -29,10 +29,10 @@ type Fault struct {
 // lateBooking bounds the time from the arrival of a receipt to its commit.
 const lateBooking = time.Minute
 
-// Judge compares the leaves of a message in the log, oldest first, with what the tables have now,
+// Verify compares the leaves of a message in the log, oldest first, with what the tables have now,
 // nil for nothing. looked is the time of the last look, when leaves were last added. A later change
 // is not in the log yet; its own time must then be after looked.
-func Judge(sealed []Leaf, now *ledger.Evidence, looked time.Time) []Fault {
+func Verify(sealed []Leaf, now *ledger.Evidence, looked time.Time) []Fault {
 	switch {
 	case now == nil:
 		return []Fault{{Seq: sealed[0].Seq, What: Deleted}}
