@@ -73,7 +73,7 @@ func (s *Limits) RestartWindow(ctx context.Context, r Restart) (done Restarted, 
 	if err != nil {
 		return Restarted{}, wrap("restart window", err)
 	}
-	// an error would say that nothing was started; what is not woken comes due at its next_at
+	// an error would say that nothing was started; Instances.Forget wakes the rest
 	_ = s.routing.wake(ctx, done.Version)
 	return done, nil
 }
@@ -116,6 +116,9 @@ func restart(ctx context.Context, tx pgx.Tx, r *Restart) (done Restarted, err er
 		Author: r.Author, Reason: r.Reason, Was: was,
 	}
 	done.Now = r.window(now, b)
+	if _, err := tx.Exec(ctx, markWaking, current.Version); err != nil {
+		return done, err
+	}
 	return done, done.write(ctx, tx)
 }
 

@@ -73,7 +73,7 @@ func (s *Limits) TopUp(ctx context.Context, u TopUp) (done ToppedUp, err error) 
 		return ToppedUp{}, wrap("top up", err)
 	}
 	if !done.Repeated {
-		// an error would say that nothing was booked; what is not woken comes due at its next_at
+		// an error would say that nothing was booked; Instances.Forget wakes the rest
 		_ = s.routing.wake(ctx, version)
 	}
 	return done, nil
@@ -146,7 +146,10 @@ func topUp(
 	if err != nil {
 		return done, 0, err
 	}
-	done, err = pgx.CollectExactlyOneRow(r, scanTopUp)
+	if done, err = pgx.CollectExactlyOneRow(r, scanTopUp); err != nil {
+		return done, 0, err
+	}
+	_, err = tx.Exec(ctx, markWaking, current.Version)
 	return done, current.Version, err
 }
 

@@ -85,9 +85,13 @@ const wakeSome = `
 	  where seq = any($1) and next_at > now() and state = 'waiting'
 	  order by seq for update skip locked))`
 
-// wake makes waiting messages due now, after a version was committed: its document may have brought
-// what they wait for, such as a higher limit, long before their next_at. It locks no channel and
-// only a few rows at a time, so that claims go on.
+// markWaking is part of a transaction after which wake is called for the version. If that does not
+// finish, Instances.Forget of any instance wakes the rest.
+const markWaking = `update dispatcher.routing_versions set waking = true where version = $1`
+
+// wake makes waiting messages due now, after a version, a top-up or the restart of a window was
+// committed: it may have brought what they wait for, long before their next_at. It locks no channel
+// and only a few rows at a time, so that claims go on.
 func (s *Routing) wake(ctx context.Context, version int64) error {
 	seqs, err := rows(ctx, s.db, pgx.RowTo[int64], selectWaiting)
 	if err != nil {

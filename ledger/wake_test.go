@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dispatcher/admission"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )
@@ -117,44 +118,73 @@ func TestAMessageIsWokenOnceForADocument(t *testing.T) {
 	}
 }
 
-// The applier is killed between its commit and the end of waking.
-func TestWhatAnApplierDidNotGetToWakeIsWokenByForget(t *testing.T) {
+// TestWhatIsLeftToWakeIsWokenByForget: the process that applied a document, topped up a budget or
+// restarted a window is killed between the commit and the end of waking.
+func TestWhatIsLeftToWakeIsWokenByForget(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(context.Context, *ledger.Ledger) error{
+		"document": func(ctx context.Context, l *ledger.Ledger) error {
+			_, err := l.Routing.Apply(ctx, ledger.NewRouting{Author: "test", Document: "cut short"})
+			return err
+		},
+		"top-up": func(ctx context.Context, l *ledger.Ledger) error {
+			_, err := l.Limits.TopUp(ctx, ledger.TopUp{
+				Limit: prepaid(tenant("shop")), Micros: 28000, Author: "ann", Reason: "paid",
+			})
+			return err
+		},
+		"restart": func(ctx context.Context, l *ledger.Ledger) error {
+			_, err := l.Limits.RestartWindow(ctx, ledger.Restart{
+				Channel: "a", Limit: limit(admission.Day, 9), Zone: time.UTC, Author: "ann", Reason: "the clock was ahead",
+			})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rig := lend(t)
+			applyToday(t, rig.l, time.UTC, []admission.Limit{limit(admission.Day, 9)},
+				prepaid(tenant("shop")))
+			execute(t, rig.db, `update dispatcher.limits
+				set window_start = date_trunc('day', now()) + interval '2 days' where channel = 'a'`)
+			letWait(t, rig.db, 1200)
+			ctx, cancel := context.WithCancel(t.Context())
+			batches := 0
+			killed := connect(t, ledger.Config{URL: rig.url, Tracer: onWaking(func(context.Context) {
+				if batches++; batches == 2 {
+					cancel()
+				}
+			})})
+			if err := change(ctx, killed); err != nil {
+				t.Fatal(err)
+			}
+			if n := due(t, rig.db); n != 500 {
+				t.Errorf("%d messages are due before", n)
+			}
+			execute(t, rig.db, `update dispatcher.routing_versions
+				set created_at = created_at - interval '1 minute'`)
+			if err := rig.l.Instances.Forget(t.Context(), time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			if n, left := due(t, rig.db), scalar[int](t, rig.db, stillWaking); n != 1200 || left != 0 {
+				t.Errorf("%d messages are due, and %d versions are left", n, left)
+			}
+		})
+	}
+}
+
+// TestForgetGivesAnApplierTimeToWake: it may still be at work.
+func TestForgetGivesAnApplierTimeToWake(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
-	other, db := rig.l, rig.db
-	ctx, cancel := context.WithCancel(t.Context())
-	batches := 0
-	applier := connect(t, ledger.Config{URL: rig.url, Tracer: onWaking(func(context.Context) {
-		if batches++; batches == 2 {
-			cancel()
-		}
-	})})
-	apply(t, applier)
-	letWait(t, db, 1200)
-	version, err := applier.Routing.Apply(ctx, ledger.NewRouting{
-		Author: "test", Document: "cut short",
-	})
-	if version != 2 || err != nil {
-		t.Fatalf("version %d, %v", version, err)
+	apply(t, rig.l)
+	letWait(t, rig.db, 1)
+	execute(t, rig.db, `update dispatcher.routing_versions set waking = true`)
+	if err := rig.l.Instances.Forget(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
 	}
-	for _, step := range []struct {
-		age  time.Duration
-		want int
-	}{{0, 500}, {time.Minute, 1200}} { // at first the applier may still be at it
-		if _, err := db.Exec(t.Context(),
-			`update dispatcher.routing_versions set created_at = created_at - $1::interval`,
-			step.age); err != nil {
-			t.Fatal(err)
-		}
-		if err := other.Instances.Forget(t.Context(), time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		if n := due(t, db); n != step.want {
-			t.Errorf("%d messages are due after %s, want %d", n, step.age, step.want)
-		}
-	}
-	if n := scalar[int](t, db, stillWaking); n != 0 {
-		t.Errorf("%d versions are left to tell", n)
+	if n := due(t, rig.db); n != 0 {
+		t.Errorf("%d messages are due", n)
 	}
 }
 
