@@ -12,19 +12,23 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/seal"
 	"dispatcher/config"
-	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/ledger/migrations"
 )
 
 // sealedOffice is an office that has sent n messages, as if that were some minutes ago, and sealed
-// them, with the key file and what makes "audit verify" compare. In the first minutes of a day it
-// waits, so that what is moved back stays on the day.
+// them, with the key file and what makes "audit verify" compare. Its time zone is one in which
+// they were sent on the same day.
 func sealedOffice(t *testing.T, n int) (o *office, keyFile string, compare []string) {
 	t.Helper()
-	tier.AfterMidnight(t, 25*time.Minute)
-	o = openOffice(t, n)
+	o = emptyOffice(t)
+	if london, err := time.LoadLocation(o.zone); err != nil {
+		t.Fatal(err)
+	} else if time.Now().In(london).Hour() == 0 {
+		o.zone = "Asia/Tokyo"
+	}
+	o.sendBoth(n)
 	text, _, err := seal.NewKey("sms.example.com")
 	if err != nil {
 		t.Fatal(err)
@@ -42,8 +46,8 @@ func sealedOffice(t *testing.T, n int) (o *office, keyFile string, compare []str
 	o.exec(`update dispatcher.routing_versions set created_at = created_at ` + back)
 	addSeals(t, o, keyFile)
 	var day string
-	if err := o.sql.QueryRow(t.Context(), `select to_char(max(received_at) at time zone
-		'Europe/London', 'YYYY-MM-DD') from dispatcher.messages`).Scan(&day); err != nil {
+	if err := o.sql.QueryRow(t.Context(), `select to_char(max(received_at) at time zone $1,
+		'YYYY-MM-DD') from dispatcher.messages`, o.zone).Scan(&day); err != nil {
 		t.Fatal(err)
 	}
 	return o, keyFile, []string{"--seal-keys", keyFile, "--day", day}

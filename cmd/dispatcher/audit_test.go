@@ -46,6 +46,7 @@ func (fixedCarrier) Close(context.Context) error    { return nil }
 // took it.
 type office struct {
 	t      *testing.T
+	zone   string // of the business day
 	ledger *ledger.Ledger
 	sql    *pgx.Conn
 	env    []string
@@ -71,7 +72,7 @@ func emptyOffice(t *testing.T) *office {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = sql.Close(context.WithoutCancel(t.Context())) })
-	return &office{t: t, ledger: l, sql: sql, env: []string{
+	return &office{t: t, zone: "Europe/London", ledger: l, sql: sql, env: []string{
 		"DISPATCHER_POSTGRES_URL=" + url,
 		"DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", auditKey),
 	}}
@@ -81,6 +82,13 @@ func emptyOffice(t *testing.T) *office {
 func openOffice(t *testing.T, n int) *office {
 	t.Helper()
 	o := emptyOffice(t)
+	o.sendBoth(n)
+	return o
+}
+
+// sendBoth sends n messages under each of two versions.
+func (o *office) sendBoth(n int) {
+	o.t.Helper()
 	for i, weights := range []string{"a: 25, b: 15, c: 60", "a: 30, b: 20, c: 50"} {
 		o.send(fmt.Sprintf("v%d", i+1),
 			strings.Replace(testRouting, "a: 25, b: 15, c: 60", weights, 1), n)
@@ -99,13 +107,13 @@ func openOffice(t *testing.T, n int) *office {
 	o.exec(`
 		update dispatcher.routing_versions set created_at = created_at - interval '5 seconds'
 		where version = 2`)
-	return o
 }
 
 // send applies a document and lets a pipeline of its own send n messages under it.
 func (o *office) send(story, document string, n int) {
 	o.t.Helper()
 	ctx := o.t.Context()
+	document = strings.Replace(document, "Europe/London", o.zone, 1)
 	doc, err := config.ParseApplied("test", []byte(document))
 	if err != nil {
 		o.t.Fatal(err)

@@ -21,18 +21,6 @@ func OneWindow(t testing.TB, length time.Duration) {
 	time.Sleep(max(untilSteady(now.UTC(), length), untilSteady(now.In(zone), length)))
 }
 
-// AfterMidnight waits until the day is that old, for a test that moves back the times of what it
-// has stored and needs them on the same day.
-func AfterMidnight(t testing.TB, age time.Duration) {
-	t.Helper()
-	zone, err := time.LoadLocation(business)
-	if err != nil {
-		t.Fatal(err)
-	}
-	year, month, day := time.Now().In(zone).Date()
-	time.Sleep(time.Until(time.Date(year, month, day, 0, 0, 0, 0, zone).Add(age)))
-}
-
 // untilSteady is how long a test has to wait. Windows of up to an hour end by the UTC clock. A day
 // ends at the midnight of the zone. Its first minute counts as the end of the day before, because
 // some tests move times back by ten seconds.
