@@ -21,8 +21,9 @@ type Lane struct {
 	IgnoreOptOut bool
 }
 
-// standardLanes are the values of StandardLanes, and the defaults of a lane of the same name. An OTP that arrives twice does no harm, but one that never arrives locks a
-// person out. So only otp sends once more after an unknown outcome, and does so soon.
+// standardLanes are the values of StandardLanes, and the defaults of a lane of the same name. An
+// OTP that arrives twice does no harm, but one that never arrives locks a person out. So only otp
+// sends once more after an unknown outcome, and does so soon.
 var standardLanes = []Lane{
 	{Name: "otp", TTL: 10 * time.Minute, Ambiguous: "resend_once", ClarifyFor: 30 * time.Second},
 	{Name: "transactional", TTL: time.Hour, Ambiguous: "never", ClarifyFor: 10 * time.Minute},
