@@ -100,10 +100,19 @@ const mostTrips = 1000
 
 // Trips lists the trips since an instant, newest first, at most 1000.
 func (s *Guards) Trips(ctx context.Context, since time.Time) ([]Trip, error) {
+	return s.trips(ctx, `where at >= $1 order by id desc limit $2`, since, mostTrips)
+}
+
+// TripsOf lists all trips of the hour that begins at an instant.
+func (s *Guards) TripsOf(ctx context.Context, hour time.Time) ([]Trip, error) {
+	return s.trips(ctx, `where hour = $1`, hour)
+}
+
+func (s *Guards) trips(ctx context.Context, which string, args ...any) ([]Trip, error) {
 	trips, err := rows(ctx, s.db, pgx.RowToStructByPos[Trip], `
 		select id, at, per, subject, action, hour, seen, usual, days, times, at_least,
 		  coalesce(version, 0)
-		from dispatcher.guard_trips where at >= $1 order by id desc limit $2`, since, mostTrips)
+		from dispatcher.guard_trips `+which, args...)
 	for i := range trips {
 		trips[i].At, trips[i].Hour = trips[i].At.UTC(), trips[i].Hour.UTC()
 	}

@@ -18,12 +18,14 @@ const keepTimeout = 5 * time.Second
 
 // repeat runs before every operation. It answers a change that has the Idempotency-Key of an
 // earlier one with the answer to the earlier one. Keys belong to a principal, so it authenticates;
-// guard checks the role later. It passes on requests that no operation takes, which are refused.
+// guard checks the role later. It passes on requests that no operation takes, which are refused, and
+// messages of senders, which are idempotent by their ids.
 func (a *API) repeat(next *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key := r.Header.Get("Idempotency-Key")
 		_, pattern := next.Handler(r)
-		if key == "" || len(key) > 128 || r.Method == http.MethodGet || pattern == Base+"/" {
+		if key == "" || len(key) > 128 || r.Method == http.MethodGet || pattern == Base+"/" ||
+			pattern == intakePattern {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -45,6 +47,9 @@ func (a *API) repeat(next *http.ServeMux) http.Handler {
 		a.carryOut(w, r, next, who.Name, key, digest(r, body))
 	})
 }
+
+// intakePattern is the route of messages of senders.
+const intakePattern = http.MethodPost + " " + Base + "/messages"
 
 // digest is a hash of a request: two requests with the same key must have the same.
 func digest(r *http.Request, body []byte) []byte {
@@ -94,7 +99,7 @@ func (a *API) keep(ctx context.Context, who, key string, answer *recorder) {
 	var err error
 	switch status := answer.status(); {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden,
-		status == http.StatusTooManyRequests:
+		status == http.StatusConflict, status == http.StatusTooManyRequests:
 		err = a.cfg.Ledger.Requests.Forget(ctx, who, key)
 	case status >= http.StatusInternalServerError:
 		return // the request may have changed something, or not

@@ -12,8 +12,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// controlPatience is how long after a record's timestamp its message may still be in Kafka.
-const controlPatience = 30 * time.Second
+// controlTimeout is how long after a record's timestamp its message may still be in Kafka.
+const controlTimeout = 30 * time.Second
 
 // startControl starts to read the control topic, if the settings name one.
 func (a *App) startControl() error {
@@ -37,7 +37,7 @@ func (a *App) startControl() error {
 }
 
 // control does what a record of the control topic asks for. A message that is not in the ledger may
-// still be in Kafka, so the record is tried again for controlPatience.
+// still be in Kafka, so the record is tried again for controlTimeout.
 func (a *App) control(ctx context.Context, c *envelope.Control, produced time.Time) error {
 	author := "topic " + a.opts.Settings.ControlTopic
 	if c.Author != "" {
@@ -48,7 +48,7 @@ func (a *App) control(ctx context.Context, c *envelope.Control, produced time.Ti
 	said := a.log.Info().Str("id", c.Cancel)
 	switch {
 	case errors.Is(err, ledger.ErrNoMessage):
-		if time.Since(produced) < controlPatience {
+		if time.Since(produced) < controlTimeout {
 			return kafka.ErrNotYet
 		}
 		said.Msg("a message that was to be cancelled is not in the ledger")

@@ -31,7 +31,7 @@ func Settle(
 	open, err := l.Ambiguities.Of(ctx, id, number)
 	if errors.Is(err, ledger.ErrNotAmbiguous) {
 		if _, err := l.Messages.Record(ctx, id); errors.Is(err, ledger.ErrNoMessage) {
-			return attempt, "is not in the ledger: no message has this id", nil
+			return attempt, "", unknownf("message %s is not in the ledger: no message has this id", id)
 		}
 		return attempt, `is not ambiguous: "dispatcher explain" tells what became of it`, nil
 	}

@@ -12,7 +12,7 @@ type Control struct {
 	Reason string `json:"reason"` // why; may be empty
 }
 
-// maxControlText bounds author and reason, in bytes.
+// maxControlText bounds author and reason, in characters.
 const maxControlText = 256
 
 // DecodeControl reads a record of the control topic. A nil Problem means that it is valid.
@@ -30,15 +30,12 @@ func DecodeControl(raw []byte) (c Control, problem *Problem) {
 		return Control{}, &Problem{
 			Code: BadField, Detail: "a field is not one of cancel, author and reason, or is not a string",
 		}
-	case c.Cancel == "" || len(c.Cancel) > maxControlID:
+	case !printable(c.Cancel, 1, maxWord): // as envelopes have them
 		return Control{}, &Problem{Code: BadID, Detail: "cancel is not the id of a message"}
-	case len(c.Author) > maxControlText || len(c.Reason) > maxControlText:
+	case !printable(c.Author, 0, maxControlText) || !printable(c.Reason, 0, maxControlText):
 		return Control{}, &Problem{
-			Code: BadField, Detail: "author or reason is longer than 256 bytes",
+			Code: BadField, Detail: "author or reason is not at most 256 printable characters",
 		}
 	}
 	return c, nil
 }
-
-// maxControlID is the most bytes that an id of 64 characters takes in UTF-8.
-const maxControlID = 256

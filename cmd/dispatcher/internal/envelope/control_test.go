@@ -21,7 +21,11 @@ func TestControlRecordsAreStrict(t *testing.T) {
 		`{"cancel":"a","resend":"a"}`:  envelope.BadField,
 		`{"cancel":""}`:                envelope.BadID,
 		`{"author":"shop"}`:            envelope.BadID,
-		`["cancel"]`:                   envelope.BadField,
+		`{"cancel":"a\u0000b"}`:        envelope.BadID, // PostgreSQL cannot store it
+		`{"cancel":"` + strings.Repeat("x", 65) + `"}`:                envelope.BadID,
+		`{"cancel":"a","author":"\u0000"}`:                            envelope.BadField,
+		`{"cancel":"a","reason":"\n"}`:                                envelope.BadField,
+		`["cancel"]`:                                                  envelope.BadField,
 		`{"cancel":"a","reason":"` + strings.Repeat("x", 257) + `"}`:  envelope.BadField,
 		`{"cancel":"` + strings.Repeat("x", envelope.MaxBytes) + `"}`: envelope.TooLarge,
 	} {

@@ -25,7 +25,7 @@ type ControlConfig struct {
 	Group, ClientID string    // as in ConsumerConfig
 	Topic           string
 	// Handle does what a record asks for, and returns an error when it must be called again. produced
-	// is the record's timestamp.
+	// is the record's timestamp, or when it was read if that was earlier.
 	Handle func(ctx context.Context, c *envelope.Control, produced time.Time) error
 	// Trouble is called with failures that are tried again.
 	Trouble func(what string, err error)
@@ -94,8 +94,12 @@ func (r *ControlReader) handle(ctx context.Context, record *kgo.Record) bool {
 			Msg("a record of the control topic cannot be used; it is passed over")
 		return true
 	}
+	produced := record.Timestamp
+	if now := time.Now(); produced.After(now) {
+		produced = now // by a clock that is ahead; else it would be tried until then
+	}
 	for {
-		err := r.cfg.Handle(ctx, &c, record.Timestamp)
+		err := r.cfg.Handle(ctx, &c, produced)
 		if err == nil {
 			return true
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/ledger"
 )
@@ -43,6 +44,13 @@ func (s *Server) audit(w http.ResponseWriter, r *request) error {
 			return err
 		}
 		p.Entries = append(p.Entries, entries...)
+	}
+	if !r.may(access.Operate) { // reasons of operators may have numbers
+		for i := range p.Entries {
+			if p.Entries[i].Kind == "message" {
+				p.Entries[i].Reason = ""
+			}
+		}
 	}
 	if slices.Contains(auditKinds, p.Kind) {
 		p.Entries = slices.DeleteFunc(p.Entries, func(e auditEntry) bool { return e.Kind != p.Kind })

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"dispatcher/cmd/dispatcher/internal/access"
 )
 
 // liveEvery is how often the changing part of an open page is rendered.
@@ -35,7 +37,7 @@ func (s *Server) live(w http.ResponseWriter, r *request) error {
 	defer ticker.Stop()
 	var last []byte
 	for {
-		if _, err := s.signedIn(r.Request); err != nil {
+		if in, err := s.signedIn(r.Request); err != nil || !in.may(access.View) {
 			return send(w, out, "signout", []byte("end"))
 		}
 		value, err := now(r)

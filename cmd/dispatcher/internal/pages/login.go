@@ -141,11 +141,11 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
-// localPath returns a path for a redirect, or "/" if it could leave this host, as "//host" and
-// "/\host" do.
+// localPath returns a path for a redirect, or "/" if it could leave this host, as "//host" does.
+// Browsers read a backslash as a slash, and http.Redirect turns "/./\host" into "/\host".
 func localPath(to string) string {
-	if !strings.HasPrefix(to, "/") || len(to) > 1 && (to[1] == '/' || to[1] == '\\') ||
-		strings.ContainsAny(to, "\r\n\t") {
+	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") ||
+		strings.ContainsAny(to, "\\\r\n\t") {
 		return "/"
 	}
 	return to

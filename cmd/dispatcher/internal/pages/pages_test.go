@@ -325,6 +325,7 @@ func TestSigningInLeadsBackToThisHostAlone(t *testing.T) {
 	t.Parallel()
 	for to, want := range map[string]string{
 		"/channels/a?x=1": "/channels/a?x=1", "//elsewhere.example": "/", "/\\elsewhere": "/",
+		"/./\\elsewhere": "/", "/.//elsewhere": "/.//elsewhere",
 		"https://elsewhere": "/", "": "/", "/a\r\nb": "/", "/": "/",
 	} {
 		if got := localPath(to); got != want {

@@ -228,6 +228,24 @@ func TestAnUnfinishedTripIsFinished(t *testing.T) {
 	}
 }
 
+// TestASubjectThatCannotBePausedHoldsUpNoOther: a document takes no blank tenant.
+func TestASubjectThatCannotBePausedHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	r := emptyRig(t)
+	r.apply(document + "guards: [{per: tenant, times: 3, at_least: 10}]\n")
+	r.usually(1, "shop", 44, 1)
+	r.come(" ", 44, 20)
+	r.come("shop", 44, 20)
+	err := r.steerer().look(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "guard of tenant  : ") {
+		t.Errorf("%v", err)
+	}
+	_, doc := r.current()
+	if diff := cmp.Diff(config.Paused{Tenants: []string{"shop"}}, doc.Paused); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func (r *rig) trips() []ledger.Trip {
 	r.t.Helper()
 	trips, err := r.ledger.Guards.Trips(r.t.Context(), time.Now().Add(-time.Hour))

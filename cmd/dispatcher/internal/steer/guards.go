@@ -32,8 +32,8 @@ type guarded struct {
 	looked  time.Time     // when guards last had nothing to do
 }
 
-// guards acts on the first trip that is not recorded yet. A subject trips once per hour and
-// action, so that a guard does not pause again what an operator has resumed.
+// guards acts on the first trip that is not recorded yet and that it can act on. A subject trips once
+// per hour and action, so that a guard does not pause again what an operator has resumed.
 func (s *Steerer) guards(
 	ctx context.Context, now time.Time, failed failures,
 ) (moved bool, err error) {
@@ -45,16 +45,18 @@ func (s *Steerer) guards(
 	if now.Before(s.guarded.looked.Add(guardEvery)) {
 		return false, nil
 	}
-	moved, err = failed.try(ctx, "guards", func(ctx context.Context) (bool, error) {
-		if err := s.count(ctx, now); err != nil {
-			return false, err
+	var trips []ledger.Trip
+	_, err = failed.try(ctx, "guards", func(ctx context.Context) (_ bool, err error) {
+		if err = s.count(ctx, now); err == nil {
+			trips, err = s.tripped(ctx)
 		}
-		trip, err := s.tripped(ctx)
-		if err != nil || trip == nil {
-			return false, err
-		}
-		return true, s.trip(ctx, trip)
+		return false, err
 	})
+	for i := 0; i < len(trips) && !moved && err == nil; i++ {
+		t := &trips[i] // one that fails does not hold up the others
+		moved, err = failed.try(ctx, "guard of "+t.Per+" "+t.Subject,
+			func(ctx context.Context) (bool, error) { return true, s.trip(ctx, t) })
+	}
 	if !moved && err == nil {
 		s.guarded.looked = now
 	}
@@ -99,26 +101,23 @@ func (s *Steerer) count(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// tripped is the first trip that is not recorded yet; nil when there is none.
-func (s *Steerer) tripped(ctx context.Context) (*ledger.Trip, error) {
+// tripped returns the trips that are not recorded yet.
+func (s *Steerer) tripped(ctx context.Context) ([]ledger.Trip, error) {
 	var trips []ledger.Trip
 	for i := range s.seen.doc.Guards {
 		g := &s.seen.doc.Guards[i]
 		trips = append(trips, Tripped(g, s.guarded.hour, s.guarded.seen, s.guarded.before[g.Days])...)
 	}
 	if len(trips) == 0 {
-		return nil, nil //nolint:nilnil // Nothing tripped.
+		return nil, nil
 	}
-	known, err := s.cfg.Ledger.Guards.Trips(ctx, s.guarded.hour)
+	known, err := s.cfg.Ledger.Guards.TripsOf(ctx, s.guarded.hour)
 	if err != nil {
 		return nil, err
 	}
-	for i := range trips {
-		if !slices.ContainsFunc(known, func(k ledger.Trip) bool { return sameTrip(&k, &trips[i]) }) {
-			return &trips[i], nil
-		}
-	}
-	return nil, nil //nolint:nilnil // All are on record.
+	return slices.DeleteFunc(trips, func(t ledger.Trip) bool {
+		return slices.ContainsFunc(known, func(k ledger.Trip) bool { return sameTrip(&k, &t) })
+	}), nil
 }
 
 // trip pauses the subject, if the guard asks for that, and then records the trip. If the process
