@@ -110,7 +110,8 @@ func checkCursors(seen *Seen, before []Cursor, d *Decisions) error {
 	return nil
 }
 
-// gave reports whether a message of the route got an attempt on the channel.
+// gave reports whether a message of the route got an attempt on the channel. A message with an
+// attempt keeps its plan, but the routing in force may have another route for it.
 func gave(seen *Seen, d *Decisions, route, channel string) bool {
 	for i := range d.Each {
 		each := &d.Each[i]
@@ -121,7 +122,7 @@ func gave(seen *Seen, d *Decisions, route, channel string) bool {
 		if plan.Version == 0 {
 			plan = &seen.Messages[i].Plan // the row keeps its own
 		}
-		if plan.Route == route {
+		if plan.Route == route || seen.Messages[i].Attempts > 0 {
 			return true
 		}
 	}

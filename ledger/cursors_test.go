@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -14,6 +15,7 @@ import (
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
+	"dispatcher/provider"
 )
 
 // members are those of the route "default" in configured order, which is not alphabetical.
@@ -246,6 +248,33 @@ func TestACursorIsShownWhereTheLastCommittedClaimLeftIt(t *testing.T) {
 	if got := scalar[string](t, raw(t, url),
 		`select string_agg(route, ' ') from dispatcher.cursors`); got != "default" {
 		t.Errorf("cursors of %s", got)
+	}
+}
+
+// TestAMessageThatIsTriedAgainTakesATurnOfTheRouteInForce, though its plan names the route that it
+// was drawn by.
+func TestAMessageThatIsTriedAgainTakesATurnOfTheRouteInForce(t *testing.T) {
+	t.Parallel()
+	ledgers, url := openTurns(t, 1)
+	m := message("m")
+	m.Plan.Route = "renamed"
+	m = claimAll(t, ledgers[0], []ledger.Message{m}, "a").Messages[0]
+	settleAll(t, ledgers[0], []ledger.Settlement{{
+		Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Refused, State: ledger.Retry,
+		Reason: "refused", Tried: true, NextAt: time.Now().Add(-time.Second),
+	}})
+	claim := turnClaim(nil)
+	claim.Due = 1
+	err := runClaim(t.Context(), ledgers[0], claim,
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			d, err := takeTurns(seen)
+			for i := range d.Each {
+				d.Each[i].Attempt.Number, d.Each[i].Attempt.Reason = 2, ledger.ByRetry
+			}
+			return d, err
+		})
+	if err != nil || turns(t, url) != "ac" {
+		t.Errorf("turns %s: %v", turns(t, url), err)
 	}
 }
 

@@ -101,7 +101,8 @@ func TestTimelyCountsWhatHadItsTimeAndIsNotTheRecipientsFault(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l, db := rig.l, rig.db
-	apply(t, l, ledger.ChannelSpec{Name: "a"}, ledger.ChannelSpec{Name: "b"})
+	apply(t, l, ledger.ChannelSpec{Name: "a"}, ledger.ChannelSpec{Name: "b"},
+		ledger.ChannelSpec{Name: "mute"}, ledger.ChannelSpec{Name: "none"})
 	// since is when the provider answered; after, when the receipt came, none for ''.
 	book := func(prefix, since, after, state, cause string, n int) {
 		t.Helper()
@@ -128,12 +129,20 @@ func TestTimelyCountsWhatHadItsTimeAndIsNotTheRecipientsFault(t *testing.T) {
 	}
 	book("proved-", "5 minutes", "1 second", "delivered", "", 1)
 	answers(t, l, "no-", "b", provider.Refused, "503", provider.Unknown, "timeout")
+	for _, channel := range []string{"mute", "none"} { // the former owes receipts, the latter gives none
+		answers(t, l, channel, channel, provider.Accepted, "", provider.Accepted, "")
+	}
 	execute(t, db, `update dispatcher.attempts a set proved = true from dispatcher.messages m
 		where m.seq = a.message_seq and m.id like 'proved-%'`)
 	execute(t, db, `update dispatcher.attempts set claimed_at = now() - interval '5 minutes',
-		settled_at = now() - interval '5 minutes' where channel = 'b'`)
+		settled_at = now() - interval '5 minutes' where channel in ('b', 'mute', 'none')`)
+	execute(t, db, `insert into dispatcher.receipts (channel, reference, message_seq, attempt, part)
+		select channel, 'r', message_seq, attempt, 1 from dispatcher.attempts
+		where channel = 'mute' order by message_seq desc limit 1`)
 	got, err := l.Receipts.Timely(t.Context(), 2*time.Minute, 10*time.Minute, time.Minute)
-	want := []ledger.Timely{{Channel: "a", Accepted: 13, Delivered: 6}}
+	want := []ledger.Timely{
+		{Channel: "a", Accepted: 13, Delivered: 6}, {Channel: "mute", Accepted: 2},
+	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
 	}

@@ -206,9 +206,9 @@ func dayAttempts(from string) string {
 	      when m.state in ('scheduled', 'waiting', 'retry') then 'open'
 	      -- The state of a message that was simply accepted stays sending; see message_states.
 	      when m.state <> 'sending' then ''
-	      when m.attempts = a.attempt then case when a.outcome = 'accepted' then '' else 'open' end
-	      when exists (select from facts.attempts e where e.message_seq = m.seq
-	        and e.attempt = m.attempts and e.outcome = 'accepted') then ''
+	      when a.outcome = 'accepted' then ''
+	      when m.attempts > 1 and exists (select from facts.attempts e where e.message_seq = m.seq
+	        and e.outcome = 'accepted') then ''
 	      else 'open' end as ended,
 	    coalesce(a.claimed_at >= @from and a.claimed_at < @to, false) as made,
 	    ` + carries + ` as carries,

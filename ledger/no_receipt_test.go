@@ -203,6 +203,10 @@ func TestReceiptsOfAMessageThatWentOn(t *testing.T) {
 			m = claimFurther(t, l, "b")
 			receive(t, l, c.before...)
 			settleAll(t, l, further(m, c.outcome))
+			awaited := scalar[int](t, r.db, `select count(*) from dispatcher.receipts where attempt = 2`)
+			if (awaited == 1) != (c.outcome == provider.Accepted) {
+				t.Errorf("%d receipts are awaited of the further attempt", awaited)
+			}
 			receive(t, l, c.after...)
 			see(soonDue)
 			overdue(t, l)
@@ -215,6 +219,21 @@ func TestReceiptsOfAMessageThatWentOn(t *testing.T) {
 				t.Error(found)
 			}
 		})
+	}
+}
+
+// TestAReceiptOfAnAttemptThatWasNotTakenKeepsNoMessage where it is.
+func TestAReceiptOfAnAttemptThatWasNotTakenKeepsNoMessage(t *testing.T) {
+	t.Parallel()
+	l, m, see := one(t)
+	apply(t, l, ledger.ChannelSpec{Name: "a"}, ledger.ChannelSpec{Name: "b"})
+	settleAll(t, l, goingOn(m, "r1"))
+	see(`insert into dispatcher.receipts
+		  (channel, reference, message_seq, attempt, part, state, received_at)
+		select 'a', 'refused', seq, 7, 1, 'undelivered', now() from dispatcher.messages
+		returning reference`)
+	if m := claimFurther(t, l, "b"); m.ReceiptCame {
+		t.Error("the receipt of a refused attempt counts")
 	}
 }
 

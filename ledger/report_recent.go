@@ -32,8 +32,8 @@ const carried = `
 	  union all
 	  select a.channel, 0, 1, case when a.outcome = 'accepted' then 1
 	    else 0 end, case when ` + isError + ` then 1 else 0 end,
-	    case when a.outcome = 'accepted' and a.claimed_at >= $2 and m.routing_version = $4 then 1
-	      else 0 end
+	    case when a.outcome = 'accepted' and a.claimed_at >= $2 and m.routing_version = $4
+	      and a.reason <> 'no_receipt' then 1 else 0 end
 	  from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
 	  where a.claimed_at >= $2::timestamptz - $5::interval
 	    and (a.claimed_at >= $2 or a.settled_at >= $2) and m.route = $1

@@ -190,7 +190,7 @@ func expectArrays(order []*Settlement, merge bool) []any {
 		for _, one := range names(s.Reference) {
 			add(one)
 		}
-		if number == 0 && s.State == Accepted {
+		if number == 0 && s.Outcome == provider.Accepted {
 			add(wholeRow("", s.Seq, s.Attempt).reference) // only a receipt with our key can find it
 		}
 		for _, one := range names(s.Denied) {

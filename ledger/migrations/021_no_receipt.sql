@@ -43,7 +43,8 @@ create index due_waiting on dispatcher.due (lane) where state not in ('scheduled
   and reason is distinct from 'paused' and reason is distinct from 'quiet_hours';
 
 -- taken_at is when the answer was booked that said last of an accepted message that it was taken;
--- null for any other message. receipt_came: a last word has come about a part of it since.
+-- null for any other message. receipt_came: a last word has come about a part of an attempt that
+-- was accepted.
 alter type dispatcher.due_message add attribute taken_at timestamptz, add attribute receipt_came boolean;
 
 create or replace function dispatcher.lock_due(picked bigint[])
@@ -64,7 +65,8 @@ begin
         select max(y.settled_at) from dispatcher.attempts y
         where y.message_seq = (o.m).seq and y.message_seq = any(picked) and y.outcome = 'accepted') end,
       (o.m).state = 'accepted' and exists (
-        select from dispatcher.receipts r
+        select from dispatcher.receipts r join dispatcher.attempts y on y.message_seq = r.message_seq
+          and y.attempt = r.attempt and y.message_seq = any(picked) and y.outcome = 'accepted'
         where r.message_seq = (o.m).seq and r.state in ('delivered', 'undelivered'))
     from (
       select l from unnest(picked) with ordinality as u(seq, nr)

@@ -28,9 +28,10 @@ func (t *Task) goesOn(c *Channel) time.Duration {
 	return n.After
 }
 
-// await schedules an accepted message to go on later, unless its deadline passes before.
+// await schedules an accepted message to go on later, unless its deadline passes before, or no
+// receipt can come: the caller sets Await to 0 when the adapter gives none.
 func (f *Attempt) await(s *ledger.Settlement, now time.Time) {
-	if at := now.Add(f.goesOn); f.goesOn > 0 && at.Before(f.Expires) {
+	if at := now.Add(f.goesOn); f.goesOn > 0 && f.Await > 0 && at.Before(f.Expires) {
 		s.NextAt, s.Tried = at, true
 	}
 }
@@ -46,8 +47,8 @@ func stayAccepted(s *ledger.Settlement, now time.Time) {
 		s.Reason, s.PossibleDuplicate = reasonNoReceipt, true
 	case was == ledger.Unknown || s.Segments > 0:
 		s.Reason, s.PossibleDuplicate, s.NextAt = ReasonAmbiguous, true, time.Time{}
-	case was == ledger.Retry:
-		s.NextAt = later(s.NextAt, now)
+	case was == ledger.Retry: // on another channel, so a slot that is held would not be used
+		s.NextAt, s.Hold = later(s.NextAt, now), 0
 	default:
 		s.NextAt = time.Time{}
 	}
@@ -69,7 +70,7 @@ func (a *assigner) goOn(t *Task) decision {
 	case d.State == ledger.Sending:
 		return d
 	case d.State == ledger.Waiting && !d.NewRound:
-		stay.NextAt = d.NextAt
+		stay.NextAt = later(d.NextAt, a.now.Add(lookForRoute))
 		if d.Reason == reasonPaused { // resuming wakes only messages in state waiting
 			stay.NextAt = Earlier(d.NextAt, a.now.Add(lookForRoute))
 		}

@@ -61,6 +61,11 @@ func TestAnAcceptedMessageGoesOnOnlyWhereItsRouteAsks(t *testing.T) {
 		if s.State != ledger.Accepted || !s.NextAt.Equal(want) || s.Tried != c.goesOn {
 			t.Errorf("%s: settled as %s, next at %s, tried %t", name, s.State, s.NextAt, s.Tried)
 		}
+		f.Await = 0 // the adapter gives no receipts
+		s = Settle(&f, &provider.Result{Outcome: provider.Accepted, Reference: "r"}, noon)
+		if !s.NextAt.IsZero() {
+			t.Errorf("%s: goes on at %s, though no receipt can come", name, s.NextAt)
+		}
 	}
 }
 
@@ -117,7 +122,7 @@ func TestAMessageGoesOnWhenItsTimeIsOver(t *testing.T) {
 			false, 0,
 		},
 		"the others are not ready": {
-			func(w *world, _ *ledger.Message) { all(w, "connecting") }, false, readyRetry,
+			func(w *world, _ *ledger.Message) { all(w, "connecting") }, false, lookForRoute,
 		},
 		"the others are switched off": {
 			func(w *world, _ *ledger.Message) {
@@ -201,7 +206,7 @@ func TestAMessageStaysAcceptedWhateverTheNextChannelAnswers(t *testing.T) {
 			provider.Result{Outcome: provider.Refused, Code: CodeExpired}, false, never, false, false, "",
 		},
 		"throttled": {
-			provider.Result{Outcome: provider.Throttled}, false, 0, false, false, "",
+			provider.Result{Outcome: provider.Throttled}, false, 250 * time.Millisecond, false, false, "",
 		},
 		"no answer": {
 			provider.Result{Outcome: provider.Unknown, Code: "timeout"},
@@ -217,7 +222,8 @@ func TestAMessageStaysAcceptedWhateverTheNextChannelAnswers(t *testing.T) {
 		},
 	} {
 		f := testFlight()
-		f.further, f.goesOn, f.Search.resendOnce = true, unreceipted, true
+		f.further, f.goesOn, f.Await, f.Search.resendOnce = true, unreceipted, time.Hour, true
+		f.holdThrottled, f.untilReceipt, f.hold = true, true, time.Minute
 		f.Search.steps, f.Submission.Key = []string{"same_key", "lookup", "receipt"}, "key"
 		f.Search.Can = provider.Capabilities{SameKeyFor: time.Hour, Lookup: true}
 		s := Settle(f, &c.result, noon)
@@ -239,6 +245,9 @@ func TestAMessageStaysAcceptedWhateverTheNextChannelAnswers(t *testing.T) {
 			if n := s.Notice; n != nil && !strings.Contains(string(n.Value), part) {
 				t.Errorf("%s: the event %s", name, n.Value)
 			}
+		}
+		if c.result.Outcome == provider.Throttled && s.Hold != 0 {
+			t.Errorf("%s: a slot is held for %s", name, s.Hold)
 		}
 		if s.Tried != c.tried && c.next != never {
 			t.Errorf("%s: tried %t", name, s.Tried)
