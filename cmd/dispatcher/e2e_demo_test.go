@@ -70,15 +70,16 @@ func TestDemoShowsTheMainJob(t *testing.T) {
 		len(r.Channels) != 3 {
 		t.Errorf("result %+v", r)
 	}
-	// The draw key is new each time: a false alarm once in a thousand runs.
-	if r.DrawsVerdict != report.Fair {
+	// The draw key is new each time: fair draws look unfair once in a thousand runs, and come below
+	// this once in a million.
+	if r.ChiSquareP < 1e-6 {
 		t.Errorf("the draws are %s, p = %g", r.DrawsVerdict, r.ChiSquareP)
 	}
 	fallbacks := int64(0)
 	for _, c := range r.Channels {
 		fallbacks += c.Fallback
 	}
-	if fallbacks == 0 && r.Verdict != report.Kept {
+	if r.DrawsVerdict == report.Fair && fallbacks == 0 && r.Verdict != report.Kept {
 		t.Errorf("without a fallback the traffic is %s: %s", r.Verdict, r.Text)
 	}
 	checkNothingLeft(t, folder, temporary)

@@ -347,7 +347,10 @@ func TestABudgetIsToppedUpOnce(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if got := s.ask("viewer", "GET", path+"?tenant=shop", ""); strings.Count(got.body, `"amount"`) != 1 ||
-		!strings.Contains(got.body, `"key":"invoice-1"`) {
+		!strings.Contains(got.body, `"key":"invoice-1"`) || strings.Contains(got.body, `"paid"`) {
+		t.Errorf("%+v", got)
+	}
+	if got := s.ask("operator", "GET", path, ""); !strings.Contains(got.body, `"reason":"paid"`) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/lookup"
@@ -21,6 +22,11 @@ type messageInput struct {
 
 func (a *API) message(ctx context.Context, in *messageInput) (*reply[*report.Explanation], error) {
 	e, err := lookup.Explain(ctx, a.cfg.Ledger, a.cfg.Keys, in.ID)
+	if err == nil && !caller(ctx).Role.May(access.Operate) { // notes may have numbers
+		for i := range e.Ambiguities {
+			e.Ambiguities[i].Note = ""
+		}
+	}
 	return &reply[*report.Explanation]{e}, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/ledger"
@@ -88,6 +89,9 @@ func (a *API) topUps(
 	rows := make([]control.ToppedUp, len(found))
 	for i := range found {
 		rows[i] = control.NewToppedUp(&found[i])
+		if !caller(ctx).Role.May(access.Operate) {
+			rows[i].Reason = "" // it may have numbers
+		}
 	}
 	return &reply[list[control.ToppedUp]]{paged(rows, in.Limit, func(u *control.ToppedUp) int64 {
 		return u.ID

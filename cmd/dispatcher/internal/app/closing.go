@@ -116,8 +116,8 @@ func (d *days) closeDay(ctx context.Context, date string) (closed bool, err erro
 		return false, err
 	}
 	day := ledger.NewBusinessDay(noon, zone)
-	if !day.CanClose(time.Now()) {
-		return true, nil
+	if now, err := d.clock(ctx); err != nil || !day.CanClose(now) {
+		return err == nil, err
 	}
 	c, ours, err := d.reports.Close(ctx, day)
 	if ours && (c.Revision == 1 || c.Changes > 0) {

@@ -29,6 +29,7 @@ type days struct {
 	store     *ledger.Days
 	reports   *ledger.Reports
 	routing   *ledger.Routing
+	clock     func(ctx context.Context) (time.Time, error) // of the database
 	retention ledger.Retention
 	metrics   *daysMetrics
 	log       zerolog.Logger
@@ -44,6 +45,7 @@ func (a *App) keepDays() {
 	s := &a.opts.Settings
 	d := &days{
 		store: a.ledger.Days, reports: a.ledger.Reports, routing: a.ledger.Routing,
+		clock: a.ledger.Clock,
 		retention: ledger.Retention{
 			IDs:      cmp.Or(s.IDRetention, 7*24*time.Hour),
 			Payloads: cmp.Or(s.PayloadRetention, 7*24*time.Hour),

@@ -94,7 +94,7 @@ func TestDaysAreClosedInTheBackground(t *testing.T) {
 	var troubles []string
 	registry := prometheus.NewRegistry()
 	d := &days{
-		reports: l.Reports, routing: l.Routing,
+		reports: l.Reports, routing: l.Routing, clock: l.Clock,
 		retention: ledger.Retention{Facts: 400 * 24 * time.Hour},
 		metrics:   newDaysMetrics(registry), log: zerolog.Nop(),
 		trouble: func(where string, _ error) { troubles = append(troubles, where) },
