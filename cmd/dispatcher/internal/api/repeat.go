@@ -18,8 +18,8 @@ const keepTimeout = 5 * time.Second
 
 // repeat runs before every operation. It answers a change that has the Idempotency-Key of an
 // earlier one with the answer to the earlier one. Keys belong to a principal, so it authenticates;
-// guard checks the role later. It passes on requests that no operation takes, which are refused, and
-// messages of senders, which are idempotent by their ids.
+// guard checks the role later. It passes on requests that no operation takes, which are refused,
+// and messages of senders, which are idempotent by their ids.
 func (a *API) repeat(next *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key := r.Header.Get("Idempotency-Key")

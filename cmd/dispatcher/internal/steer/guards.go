@@ -32,8 +32,8 @@ type guarded struct {
 	looked  time.Time     // when guards last had nothing to do
 }
 
-// guards acts on the first trip that is not recorded yet and that it can act on. A subject trips once
-// per hour and action, so that a guard does not pause again what an operator has resumed.
+// guards acts on the first trip that is not recorded yet and that it can act on. A subject trips
+// once per hour and action, so that a guard does not pause again what an operator has resumed.
 func (s *Steerer) guards(
 	ctx context.Context, now time.Time, failed failures,
 ) (moved bool, err error) {
