@@ -40,21 +40,22 @@
 //	ambiguous    by message and key
 //	outbox       its sequence
 //
-// Whoever changes a message has it locked, and the trigger then locks its row of due. A transaction
-// that locks a row of due first must therefore not wait for the message. A claim and WakeFor do so:
-// they take due rows, then their messages, and a claim then the attempts whose tickets are used
-// again, all with SKIP LOCKED. The rows that a claim inserts are new, so nobody can wait for them.
+// A transaction that changes a message has locked it, and the trigger then locks its row of due. A
+// transaction that locks a row of due first must therefore not wait for the message. A claim and
+// WakeFor do so: they take due rows, then their messages, and a claim then the attempts whose
+// tickets are used again, all with SKIP LOCKED. The rows that a claim inserts are new, so nobody
+// can wait for them.
 //
 // The lock of a channel protects what the routing says of its limits. Their counts are written
 // under the locks of the limits themselves, because a limit over all channels belongs to no
-// channel, and a settlement gives money back to limits of channels that it has not locked. A change of the routing takes
-// an advisory lock before all of these, and then all channels and all limits. Ramps are written
-// under that advisory lock, or in transactions that lock nothing else. The making of partitions
-// takes an advisory lock and nothing else. Emptying or dropping tables of days or of ids takes
-// another one, and waits for a table less than a second before it gives up and tries again, see
-// Days.Keep. Booking messages of subscribers takes the advisory lock for joining parts, if there
-// are any, then marks in ascending order, then opt-outs by recipient. It locks nothing of the
-// above, and a claim reads opt-outs without a lock.
+// channel, and a settlement gives money back to limits of channels that it has not locked. A change
+// of the routing takes an advisory lock before all of these, and then all channels and all limits.
+// Ramps are written under that advisory lock, or in transactions that lock nothing else. The making
+// of partitions takes an advisory lock and nothing else. Emptying or dropping tables of days or of
+// ids takes another one, and waits for a table less than a second before it gives up and tries
+// again, see Days.Keep. Booking messages of subscribers takes the advisory lock for joining parts,
+// if there are any, then marks in ascending order, then opt-outs by recipient. It locks nothing of
+// the above, and a claim reads opt-outs without a lock.
 package ledger
 
 import (

@@ -42,7 +42,7 @@ type Queue struct {
 	Waiting   int64      // without Scheduled and Paused
 	Received  *time.Time // when the oldest of Waiting was received; nil for none
 	Scheduled int64      // their time has not come, or quiet hours hold them
-	Paused    int64      // an operator has paused them
+	Paused    int64      // an operator or a guard has paused them
 }
 
 // mostRecent is how many messages are read at most to count what was carried. That takes a third of

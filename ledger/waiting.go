@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ReasonPaused is the reason of a waiting message that an operator has paused.
+// ReasonPaused is the reason of a waiting message that an operator or a guard has paused.
 const ReasonPaused = "paused"
 
 // ReasonQuiet is the reason of a waiting message whose route sends nothing at this time of the day.

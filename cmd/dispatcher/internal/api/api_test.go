@@ -353,6 +353,15 @@ func TestABudgetIsToppedUpOnce(t *testing.T) {
 	if got := s.ask("operator", "GET", path, ""); !strings.Contains(got.body, `"reason":"paid"`) {
 		t.Errorf("%+v", got)
 	}
+	// What the state did not allow may be asked for again with its key.
+	take := `{"tenant":"shop","amount":"-300","reason":"mistake"}`
+	if got := s.ask("operator", "POST", path, take, "Idempotency-Key", "k"); got.status != http.StatusConflict {
+		t.Errorf("%+v", got)
+	}
+	s.ask("operator", "POST", path, `{"tenant":"shop","amount":"100","reason":"paid"}`)
+	if got := s.ask("operator", "POST", path, take, "Idempotency-Key", "k"); got.status != http.StatusOK {
+		t.Errorf("once it is allowed: %+v", got)
+	}
 }
 
 func TestWhoAsksTooOftenWaits(t *testing.T) {
@@ -394,15 +403,18 @@ func TestARequestThatCannotBeMeantIsRefused(t *testing.T) {
 		method, path, body string
 		want               int
 	}{
-		"U+0000 in a query":   {"GET", "/ambiguous?lane=%00", "", 422},
-		"U+0000 in a path":    {"GET", "/messages/a%00b", "", 422},
-		"U+0000 in a reason":  {"POST", "/pause", `{"all":true,"reason":"\u0000"}`, 422},
-		"an empty time":       {"GET", "/ambiguous?before=", "", 422},
-		"an empty day":        {"GET", "/reports/daily?day=", "", 422},
-		"an empty number":     {"GET", "/dead?limit=", "", 422},
-		"no day":              {"GET", "/reports/range?to=yesterday", "", 422},
-		"an empty name":       {"GET", "/ambiguous?lane=", "", 200},
-		"a cursor of nobody":  {"GET", "/dead?cursor=a.b", "", 422},
+		"U+0000 in a query":  {"GET", "/ambiguous?lane=%00", "", 422},
+		"U+0000 in a path":   {"GET", "/messages/a%00b", "", 422},
+		"U+0000 in a reason": {"POST", "/pause", `{"all":true,"reason":"\u0000"}`, 422},
+		"an empty time":      {"GET", "/ambiguous?before=", "", 422},
+		"an empty day":       {"GET", "/reports/daily?day=", "", 422},
+		"an empty number":    {"GET", "/dead?limit=", "", 422},
+		"no day":             {"GET", "/reports/range?to=yesterday", "", 422},
+		"an empty name":      {"GET", "/ambiguous?lane=", "", 200},
+		"a cursor of nobody": {"GET", "/dead?cursor=a.b", "", 422},
+		"nothing to settle": {
+			"POST", "/ambiguous/none/settle", `{"as":"final","reason":"x"}`, 404,
+		},
 		"a method of nothing": {"PATCH", "/pause", `{"all":true,"reason":"x"}`, 405},
 	} {
 		if got := s.ask("admin", c.method, c.path, c.body, "Idempotency-Key",

@@ -79,9 +79,13 @@ func TestWhatIsAcceptedIsInTheTopicOfItsLane(t *testing.T) {
 	s := newIntakeStage(t, api.Rate{}, intake)
 	plain := envelopeOf("m-1", ` , "labels":{"a":1.50}`)
 	got := s.ask("sender", "POST", "/messages", `{"lane":"otp","messages":[`+plain+`,`+
-		envelopeOf("m-2", "")+`]}`, "traceparent", "00-trace")
+		envelopeOf("m-2", "")+`]}`, "traceparent", "00-trace", "Idempotency-Key", "k")
 	if got.status != http.StatusAccepted || !strings.Contains(got.body, `"accepted":2`) {
 		t.Fatalf("%+v", got)
+	}
+	if got := s.ask("sender", "POST", "/messages", `{"lane":"otp","messages":[`+
+		envelopeOf("m-2", "")+`]}`, "Idempotency-Key", "k"); got.status != http.StatusAccepted {
+		t.Fatalf("the key does not matter, ids do: %+v", got)
 	}
 	if got := s.ask("sender of shop", "POST", "/messages", `{"lane":"bulk","messages":[`+
 		envelopeOf("m-3", "")+`,`+envelopeOf("m-4", `,"tenant":"shop"`)+`]}`); got.status !=

@@ -408,8 +408,11 @@ func TestAWaitingMessageCanBeCancelledOnce(t *testing.T) {
 		t.Errorf("once more: %d", got.StatusCode)
 	}
 	if log := c.client(t, "finance").get("/audit").body; !strings.Contains(log, "cancel known") ||
-		!strings.Contains(log, "anna-operator") {
+		!strings.Contains(log, "anna-operator") || strings.Contains(log, "wrong day") {
 		t.Errorf("the audit log:\n%s", log)
+	}
+	if log := c.client(t, "admin").get("/audit").body; !strings.Contains(log, "wrong day") {
+		t.Errorf("the audit log of an admin:\n%s", log)
 	}
 	if got := b.send("/messages/none/cancel", form()); got.StatusCode != http.StatusNotFound {
 		t.Errorf("a message that is not there: %d", got.StatusCode)

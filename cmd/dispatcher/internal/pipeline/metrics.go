@@ -174,7 +174,7 @@ func (m *Metrics) showState() {
 	}, []string{"lane"})
 	m.paused = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: namespace, Subsystem: room, Name: "lane_paused",
-		Help: "1 while this instance does not read a lane's topics: an operator has paused it, " +
+		Help: "1 while this instance does not read a lane's topics: it is paused, " +
 			"or too many of its messages wait.",
 	}, []string{"lane", "reason"})
 	m.queues = newQueueGauges(namespace, room)

@@ -34,7 +34,7 @@ func newQueueGauges(namespace, room string) *queueGauges {
 	return &queueGauges{
 		scheduled: gauge("scheduled_messages", "Messages whose send_at has not come, by lane."),
 		paused: gauge("paused_messages",
-			"Messages that wait because an operator has paused them, by lane."),
+			"Messages that wait because they are paused, by lane."),
 		oldest: gauge("oldest_waiting_seconds",
 			"Time since the oldest message of a lane that waits was received; 0 when none waits."),
 	}
