@@ -418,12 +418,12 @@ func TestARequestThatCannotBeMeantIsRefused(t *testing.T) {
 		"a method of nothing": {"PATCH", "/pause", `{"all":true,"reason":"x"}`, 405},
 	} {
 		if got := s.ask("admin", c.method, c.path, c.body, "Idempotency-Key",
-			c.method); got.status != c.want {
+			name); got.status != c.want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	if got := s.ask("admin", "PATCH", "/resume", `{"all":true,"reason":"x"}`, "Idempotency-Key",
-		"PATCH"); got.status != http.StatusMethodNotAllowed {
+		"a method of nothing"); got.status != http.StatusMethodNotAllowed {
 		t.Errorf("a method of nothing, with a key that was used: %+v", got)
 	}
 }
