@@ -52,8 +52,8 @@ func same(names ...string) (out []figure) {
 // well.
 var choiceFigures = figureTable{
 	name: "choice_figures",
-	by: append(same("hour", "routing_version", "route", "tenant", "calling_code", "sender"),
-		figure{"channel", "first_choice"}, figure{"cause", "ended"}),
+	by: append(same("routing_version", "route", "tenant", "calling_code", "sender"),
+		figure{"hour", "received_hour"}, figure{"channel", "first_choice"}, figure{"cause", "ended"}),
 	sums: []figure{
 		{"messages", "drawn"},
 		{"rejected", "drawn_rejected"},
@@ -69,8 +69,8 @@ var choiceFigures = figureTable{
 // and sender as well.
 var attemptFigures = figureTable{
 	name: "attempt_figures",
-	by: same("hour", "routing_version", "route", "channel", "reason", "currency", "tenant",
-		"calling_code", "sender"),
+	by: append(same("routing_version", "route", "channel", "reason", "currency", "tenant",
+		"calling_code", "sender"), figure{"hour", "claimed_hour"}),
 	sums: same("attempts", "submitted", "accepted", "rejected", "refused", "throttled", "unknown",
 		"unsent", "pending", "delivered", "undelivered", "no_receipt", "segments", "cost_micros",
 		"unknown_segments", "unknown_micros", "delivered_segments", "delivered_micros"),
@@ -81,8 +81,8 @@ var attemptFigures = figureTable{
 // well.
 var carriedFigures = figureTable{
 	name: "carried_figures",
-	by: same("hour", "routing_version", "route", "first_choice", "channel", "cause", "currency",
-		"tenant", "calling_code", "sender"),
+	by: append(same("routing_version", "route", "first_choice", "channel", "cause", "currency",
+		"tenant", "calling_code", "sender"), figure{"hour", "claimed_hour"}),
 	sums: []figure{
 		{"messages", "carried"},
 		{"segments", "carried_segments"},
@@ -109,14 +109,14 @@ const certain = `(case when a.outcome = 'unknown' then least(
 const certainCost = `(case when a.outcome is null or a.segments = 0 then 0
 	else a.price_micros / a.segments * ` + certain + ` end)`
 
-// dayRows adds up messages and attempts from @from to @to, as one hour, for all tables of figures
-// at once, so that each message and each attempt is read and joined once. Messages received in that
-// time have numbers between @low and @high.
+// dayRows adds up messages and attempts from @from to @to by the hour, counted from @from, for all
+// tables of figures at once, so that each message and each attempt is read and joined once.
+// Messages received in that time have numbers between @low and @high.
 //
-//   - "drawn" counts messages that were received in that time and have a first choice, on the row
-//     of their first attempt, or on one without attempt. "ended" is why no channel is known to have
-//     taken them.
-//   - "attempts" counts those that were claimed in that time. The first part of the union has
+//   - "drawn" counts messages that were received in that time, in received_hour, and have a first
+//     choice, on the row of their first attempt, or on one without attempt. "ended" is why no
+//     channel is known to have taken them.
+//   - "attempts" counts those that were claimed in that time, in claimed_hour. The first part of the union has
 //     attempts of messages with numbers in between; those claimed at other times count nothing. The
 //     second part has the few others. They are found by the index on claimed_at, and belong to
 //     messages before @next, which is the first number of a day: with a bound within a day the
@@ -125,10 +125,13 @@ const certainCost = `(case when a.outcome is null or a.segments = 0 then 0
 //     whose parts were accepted in several attempts counts with the first of these, and its
 //     segments and money with each.
 //
-// The same key may have several rows, and drawn_open may be negative in one of them.
+// The same key may have several rows.
 var dayRows = `
-	select @from::timestamptz as hour, routing_version, route, first_choice, channel, reason,
-	  currency, tenant, calling_code, sender, cause, ended,
+	select case when drawn then date_bin('1 hour', received_at, @from::timestamptz) end
+	    as received_hour,
+	  case when made then date_bin('1 hour', claimed_at, @from::timestamptz) end as claimed_hour,
+	  routing_version, route, first_choice, channel, reason, currency, tenant, calling_code, sender,
+	  cause, ended,
 	  count(*) filter (where drawn) as drawn,
 	  count(*) filter (where drawn and state = 'rejected') as drawn_rejected,
 	  count(*) filter (where drawn and state = 'failed') as drawn_failed,
@@ -174,7 +177,7 @@ var dayRows = `
 	  where a.message_seq < @next and (a.message_seq <= @low or a.message_seq >= @high)
 	    and a.claimed_at >= @from and a.claimed_at < @to`) + `
 	) a
-	group by 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12`
+	group by 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13`
 
 // dayAttempts are rows of a message m and an attempt a, which may be null.
 //
@@ -190,7 +193,8 @@ func dayAttempts(from string) string {
 	      and coalesce(a.attempt, 1) = 1)`
 	return `
 	  select coalesce(m.routing_version, 0) as routing_version, coalesce(m.route, '') as route,
-	    coalesce(m.first_choice, '') as first_choice, m.tenant, m.state,
+	    coalesce(m.first_choice, '') as first_choice, m.tenant, m.state, m.received_at,
+	    a.claimed_at,
 	    coalesce(m.calling_code, 0::smallint) as calling_code, coalesce(m.sender, '') as sender,
 	    m.segments as text_segments, coalesce(a.channel, '') as channel,
 	    coalesce(a.reason, '') as reason, coalesce(a.currency, '') as currency, a.outcome,

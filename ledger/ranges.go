@@ -156,26 +156,17 @@ func (s *rangeSums) closed(ctx context.Context, days []RangeDay) error {
 	}, pgx.NamedArgs{"dates": dates, "periods": periods, "zones": zones})
 }
 
-// open adds a day from its messages and attempts: hour by hour when Split asks for hours.
+// open adds a day from its messages and attempts.
 func (s *rangeSums) open(ctx context.Context, day *RangeDay) error {
-	pieces := slices.Values([]BusinessDay{day.BusinessDay})
-	if s.split.Hour {
-		pieces = day.hours()
+	low, high, err := s.seekRange(ctx, day.From, day.To)
+	if err != nil {
+		return err
 	}
-	for piece := range pieces {
-		low, high, err := s.seekRange(ctx, piece.From, piece.To)
-		if err != nil {
-			return err
-		}
-		args := piece.parameters(low, high)
-		args["period"], args["zone"] = day.Period, day.Zone
-		if err := s.add(ctx, func(f *figureTable) string {
-			return `select r.*, @period::text as period, @zone::text as zone from (` + f.rows() + `) r`
-		}, args); err != nil {
-			return err
-		}
-	}
-	return nil
+	args := day.parameters(low, high)
+	args["period"], args["zone"] = day.Period, day.Zone
+	return s.add(ctx, func(f *figureTable) string {
+		return `select r.*, @period::text as period, @zone::text as zone from (` + f.rows() + `) r`
+	}, args)
 }
 
 // add runs the three statements over the figures that figures selects, and collects their rows.

@@ -194,11 +194,7 @@ func (s *Messages) EachChoice(
 	if err != nil {
 		return wrap("read choices", err)
 	}
-	low, _, err := s.seek(ctx, f.From)
-	if err != nil {
-		return err
-	}
-	_, high, err := s.seek(ctx, f.To)
+	low, high, err := s.seekRange(ctx, f.From, f.To)
 	if err != nil {
 		return err
 	}
