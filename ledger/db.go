@@ -112,7 +112,7 @@ func Connect(ctx context.Context, c Config) (*Ledger, error) {
 		d.hot.Close()
 		return nil, wrap("connect to ledger", err)
 	}
-	if err := d.hot.Ping(ctx); err != nil {
+	if err := d.reports.Ping(ctx); err != nil { // most commands use no other connection
 		l.Close()
 		return nil, wrap("connect to ledger", err)
 	}
