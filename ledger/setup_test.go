@@ -23,16 +23,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Flags of the command line win over these.
-	settings := map[string]string{
-		"test.parallel": "6", // many tests wait, for locks or a standby
-		"rapid.checks":  tier.Size("20", "100"),
+	// A flag of the command line wins over this.
+	if err := flag.Set("rapid.checks", tier.Size("20", "100")); err != nil {
+		panic(err)
 	}
-	for name, value := range settings {
-		if err := flag.Set(name, value); err != nil {
-			panic(err)
-		}
-	}
+	tier.Parallel(6)
 	ledgertest.Main(m, closeRigs)
 }
 

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -52,10 +49,7 @@ func TestMain(m *testing.M) {
 			_ = os.Unsetenv(name) // it is there
 		}
 	}
-	flag.Parse()
-	if runtime.GOMAXPROCS(0) < sideBySide {
-		_ = flag.Set("test.parallel", strconv.Itoa(sideBySide)) // a flag that testing always has
-	}
+	tier.Parallel(sideBySide)
 	var err error
 	if programs, err = os.MkdirTemp("", "dispatcher-e2e-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)

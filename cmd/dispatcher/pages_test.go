@@ -61,6 +61,10 @@ func anchors(page string) map[string]bool {
 func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	all := pages(t)
+	headings := map[string]map[string]bool{}
+	for name, text := range all {
+		headings[name] = anchors(text)
+	}
 	for name, text := range all {
 		for _, l := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
 			if strings.Contains(l[1], "://") {
@@ -73,7 +77,7 @@ func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
 			}
 			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
 				t.Errorf("%s links to %s: %v", name, l[1], err)
-			} else if anchor != "" && !anchors(all[path])[anchor] {
+			} else if anchor != "" && !headings[path][anchor] {
 				t.Errorf("%s links to %s, which has no such heading", name, l[1])
 			}
 		}

@@ -87,13 +87,22 @@ func (s *Server) arguments() []string {
 }
 
 // awaitReady returns when the server answers, or with the end of its log when it has ended. A
-// program that took the port first does not know the password.
+// program that took the port first does not know the password, or never answers.
 func (s *Server) awaitReady(ctx context.Context) error {
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.process.done:
+			cancel()
+		case <-running.Done():
+		}
+	}()
 	for {
 		if s.process.ended() {
 			return s.explainExit()
 		}
-		conn, err := s.connect(ctx)
+		conn, err := s.connect(running)
 		if err == nil {
 			return conn.Close(ctx)
 		}
@@ -113,7 +122,7 @@ func (s *Server) connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.Connect(ctx, s.url("postgres"))
 }
 
-// connectTimeout bounds one connect: a program that took the port may never answer.
+// connectTimeout bounds one connect.
 const connectTimeout = 5 * time.Second
 
 // explainExit turns an early exit into a sentence.

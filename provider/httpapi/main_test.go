@@ -3,12 +3,12 @@ package httpapi_test
 import (
 	"testing"
 
-	"dispatcher/provider/providertest"
-
 	"go.uber.org/goleak"
+
+	"dispatcher/config/tier"
 )
 
 func TestMain(m *testing.M) {
-	providertest.AllowWaiting()
+	tier.Parallel(8)
 	goleak.VerifyTestMain(m)
 }

@@ -7,9 +7,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"dispatcher/config/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/infobip/infobiptest"
-	"dispatcher/provider/providertest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
@@ -134,7 +134,7 @@ func recorded(t testing.TB, name string) *web.Answer {
 }
 
 func TestMain(m *testing.M) {
-	providertest.AllowWaiting()
+	tier.Parallel(8)
 	goleak.VerifyTestMain(m)
 }
 

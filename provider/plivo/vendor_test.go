@@ -6,9 +6,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"dispatcher/config/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/plivo/plivotest"
-	"dispatcher/provider/providertest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
 )
@@ -184,7 +184,7 @@ func listening(t testing.TB) func(tokens ...string) provider.CallbackReader {
 }
 
 func TestMain(m *testing.M) {
-	providertest.AllowWaiting()
+	tier.Parallel(8)
 	goleak.VerifyTestMain(m)
 }
 

@@ -11,11 +11,12 @@ import (
 
 	"go.uber.org/goleak"
 
+	"dispatcher/config/tier"
 	"dispatcher/provider"
 )
 
 func TestMain(m *testing.M) {
-	AllowWaiting()
+	tier.Parallel(8)
 	goleak.VerifyTestMain(m)
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"dispatcher/config/tier"
 	"dispatcher/provider"
-	"dispatcher/provider/providertest"
 	"dispatcher/provider/sinch/sinchtest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
@@ -134,6 +134,6 @@ func recorded(t testing.TB, name string) *web.Answer {
 }
 
 func TestMain(m *testing.M) {
-	providertest.AllowWaiting()
+	tier.Parallel(8)
 	goleak.VerifyTestMain(m)
 }

@@ -10,14 +10,14 @@ import (
 
 	"go.uber.org/goleak"
 
+	"dispatcher/config/tier"
 	"dispatcher/provider"
-	"dispatcher/provider/providertest"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
 )
 
 func TestMain(m *testing.M) {
-	providertest.AllowWaiting()
+	tier.Parallel(8)
 	goleak.VerifyTestMain(m)
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"dispatcher/config/tier"
 	"dispatcher/provider"
-	"dispatcher/provider/providertest"
 	"dispatcher/provider/telnyx/telnyxtest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
@@ -155,7 +155,7 @@ func listening(t testing.TB) func(keys ...ed25519.PrivateKey) provider.CallbackR
 }
 
 func TestMain(m *testing.M) {
-	providertest.AllowWaiting()
+	tier.Parallel(8)
 	goleak.VerifyTestMain(m)
 }
 

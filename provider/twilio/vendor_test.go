@@ -6,8 +6,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"dispatcher/config/tier"
 	"dispatcher/provider"
-	"dispatcher/provider/providertest"
 	"dispatcher/provider/twilio/twiliotest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
@@ -149,7 +149,7 @@ func listening(t testing.TB) func(tokens ...string) provider.CallbackReader {
 }
 
 func TestMain(m *testing.M) {
-	providertest.AllowWaiting()
+	tier.Parallel(8)
 	goleak.VerifyTestMain(m)
 }
 

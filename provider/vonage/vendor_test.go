@@ -13,8 +13,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"dispatcher/config/tier"
 	"dispatcher/provider"
-	"dispatcher/provider/providertest"
 	"dispatcher/provider/vonage/vonagetest"
 	"dispatcher/provider/web"
 	"dispatcher/provider/web/webtest"
@@ -253,7 +253,7 @@ func play(t *testing.T, v variant, more map[string]any) *webtest.Rig[*Channel] {
 }
 
 func TestMain(m *testing.M) {
-	providertest.AllowWaiting()
+	tier.Parallel(8)
 	goleak.VerifyTestMain(m)
 }
 

@@ -9,12 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"dispatcher/provider/providertest"
+	"dispatcher/config/tier"
 	"dispatcher/provider/smpp/pdu"
 )
 
 func TestMain(m *testing.M) {
-	providertest.AllowWaiting()
+	tier.Parallel(8)
 	goleak.VerifyTestMain(m)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )
@@ -36,4 +37,7 @@ func TestStartWarnsOfCommitsThatMayBeLost(t *testing.T) {
 	}
 }
 
-func TestMain(m *testing.M) { ledgertest.Main(m) }
+func TestMain(m *testing.M) {
+	tier.Parallel(4)
+	ledgertest.Main(m)
+}

@@ -20,9 +20,13 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/embedded/kafkatest"
 	"dispatcher/cmd/dispatcher/internal/kafka"
+	"dispatcher/config/tier"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	tier.Parallel(8)
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	partitions  = 12

@@ -1,12 +1,12 @@
 package pipeline
 
 import (
-	"flag"
 	"testing"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/selector"
 	"dispatcher/selector/score"
@@ -66,9 +66,6 @@ func qualityAbove(n float64, expiresAfter time.Duration) selector.Selector {
 }
 
 func TestMain(m *testing.M) {
-	// Many tests wait. A flag of the command line wins over this.
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
+	tier.Parallel(6)
 	ledgertest.Main(m)
 }

@@ -18,12 +18,16 @@ import (
 	"go.uber.org/goleak"
 
 	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp"
 	"dispatcher/provider/web"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	tier.Parallel(6)
+	goleak.VerifyTestMain(m)
+}
 
 // ear takes the callbacks of all channels and has them read by their adapters.
 type ear struct {

@@ -27,9 +27,13 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/statushook"
 	"dispatcher/config"
+	"dispatcher/config/tier"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	tier.Parallel(6)
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	topic       = "sms.status"

@@ -5,12 +5,16 @@ import (
 	"time"
 
 	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/selector"
 )
 
-func TestMain(m *testing.M) { ledgertest.Main(m) }
+func TestMain(m *testing.M) {
+	tier.Parallel(4)
+	ledgertest.Main(m)
+}
 
 // midnight is when the tests of pure decisions begin.
 var midnight = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
