@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -73,7 +72,6 @@ func queryOne[T any](t testing.TB, url, sql string, args ...any) T {
 func (s *stage) settled(messages int) {
 	s.t.Helper()
 	eventually(s.t, 2*stepTimeout, "every message is accepted or at its end", func() bool {
-		defer func(began time.Time) { time.Sleep(time.Since(began)) }(time.Now()) // it counts all
 		type progress struct{ Total, Done int }
 		p := query(s.t, s.postgres, pgx.RowToStructByPos[progress], `
 			select count(*), count(*) filter (where state = 'accepted' or finished_at is not null)

@@ -105,12 +105,15 @@ func eventually(t testing.TB, within time.Duration, what string, ok func() bool)
 	t.Helper()
 	deadline := time.Now().Add(within)
 	for {
+		began := time.Now()
 		if ok() {
 			return
 		}
-		if time.Now().After(deadline) {
+		now := time.Now()
+		if now.After(deadline) {
 			t.Fatalf("not within %s: %s", within, what)
 		}
-		time.Sleep(50 * time.Millisecond)
+		// A check that takes long leaves most of the time to what it waits for.
+		time.Sleep(min(max(50*time.Millisecond, 3*now.Sub(began)), 300*time.Millisecond))
 	}
 }
