@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Parallel lets n tests of a package run at a time or more, however few processors there are: they mostly
-// wait, for deadlines and for what must not happen. TestMain calls it first. A -parallel of the
-// command line is kept, and fuzzing is left alone.
+// Parallel lets n tests of a package run at a time or more, however few processors there are: they
+// mostly wait, for deadlines and for what must not happen. TestMain calls it first. A -parallel of
+// the command line is kept, and fuzzing is left alone.
 func Parallel(n int) {
 	flag.Parse()
 	if fuzz := flag.Lookup("test.fuzz"); fuzz != nil && fuzz.Value.String() != "" {
