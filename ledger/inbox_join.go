@@ -136,8 +136,8 @@ func joined(parts []piece) *Subscribed {
 	return m
 }
 
-// alone is a message that was not split.
-func alone(in *Inbound) *Subscribed {
+// unsplit is a message that was not split.
+func unsplit(in *Inbound) *Subscribed {
 	return &Subscribed{
 		ID: in.ID, Channel: in.Channel, From: in.From, To: in.To, Text: in.Text,
 		Parts: 1, At: in.At, SentAt: in.SentAt,

@@ -124,7 +124,7 @@ func (t *inboundTx) decide() (rest []piece) {
 			t.booked.Repeated++
 		case !in.split():
 			t.booked.Whole++
-			t.hear(alone(in))
+			t.hear(unsplit(in))
 		default:
 			if whole := z.add(piece{Inbound: *in}); whole != nil {
 				t.take(whole)

@@ -44,8 +44,8 @@ func (s *Receipts) inTx(ctx context.Context, tell Tell, work func(*receiptTx) er
 	return err
 }
 
-// look locks messages and reads them into t.statuses, see lockAttemptRows.
-func (t *receiptTx) look(ctx context.Context, seqs []int64) error {
+// lockMessages locks messages and reads them into t.statuses, see lockAttemptRows.
+func (t *receiptTx) lockMessages(ctx context.Context, seqs []int64) error {
 	if len(seqs) == 0 {
 		return nil
 	}
@@ -230,7 +230,7 @@ func (t *receiptTx) conclude(picked, news map[rowID]bool, all bool) *receiptWrit
 				case all && tr.isDenied() && p.byKey && p.state != string(Delivered):
 					w.drop(p)
 				case wait > 0 || all:
-					w.look(p, wait)
+					w.schedule(p, wait)
 				}
 			}
 		}
@@ -313,8 +313,8 @@ func (w *receiptWrites) close(c *Closing) {
 		append(w.closed.duplicate, c.PossibleDuplicate)
 }
 
-// look adds when a part is due next; 0 is never.
-func (w *receiptWrites) look(p *part, wait time.Duration) {
+// schedule adds when a part is due next; 0 is never.
+func (w *receiptWrites) schedule(p *part, wait time.Duration) {
 	w.due.channel, w.due.reference = append(w.due.channel, p.channel),
 		append(w.due.reference, p.reference)
 	var micros *int64

@@ -183,7 +183,7 @@ func (t *receiptTx) overdue(
 	if err := t.conn.SendBatch(ctx, batch).Close(); err != nil {
 		return 0, 0, finished{}, err
 	}
-	if err := t.look(ctx, slices.Clone(seqs)); err != nil {
+	if err := t.lockMessages(ctx, slices.Clone(seqs)); err != nil {
 		return 0, 0, finished{}, err
 	}
 	done, err = t.finish(ctx, picked, picked, true)

@@ -116,7 +116,7 @@ func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, 
 		}
 		seqs = append(seqs, more...)
 	}
-	if err := t.look(ctx, seqs); err != nil {
+	if err := t.lockMessages(ctx, seqs); err != nil {
 		return Received{}, err
 	}
 	done, err := t.finish(ctx, picked, proofs, false)

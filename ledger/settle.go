@@ -179,7 +179,7 @@ func settleIn(
 		tag, err := db.Exec(ctx, sql, args...)
 		return barrierUnless(ctx, db, tag.RowsAffected() > 0, err)
 	}
-	var told int64 // rows inserted into the outbox
+	var published int64 // rows inserted into the outbox
 	batch := &pgx.Batch{}
 	if expectations != nil {
 		batch.Queue(expectReceipts.on(day), expectations...) // receipts are first in the lock order
@@ -188,7 +188,7 @@ func settleIn(
 		batch.Queue(lockRepeated.on(day), repeats...)
 	}
 	batch.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
-		told = tag.RowsAffected()
+		published = tag.RowsAffected()
 		return nil
 	})
 	if corrections != nil {
@@ -198,13 +198,13 @@ func settleIn(
 		batch.Queue(recordAmbiguities.on(day), ambiguities...)
 	}
 	err := db.SendBatch(ctx, batch).Close()
-	return barrierUnless(ctx, db, told > 0, err)
+	return barrierUnless(ctx, db, published > 0, err)
 }
 
 // barrierUnless runs the replication barrier for a settlement that published nothing: its rows may
 // have been written before, see replicationBarrier.
-func barrierUnless(ctx context.Context, db executor, told bool, err error) error {
-	if err == nil && !told {
+func barrierUnless(ctx context.Context, db executor, published bool, err error) error {
+	if err == nil && !published {
 		_, err = db.Exec(ctx, replicationBarrier)
 	}
 	return err

@@ -120,7 +120,7 @@ func (c *cli) sandbox(ctx context.Context, f *sandboxFlags) error {
 			return err
 		}
 	}
-	if err := c.sandboxPlaces(f, running, page.URL()); err != nil {
+	if err := c.sandboxEndpoints(f, running, page.URL()); err != nil {
 		return err
 	}
 	<-ctx.Done()
@@ -183,19 +183,20 @@ func (f *sandboxFlags) check() error {
 	return errors.Join(faults...)
 }
 
-// sandboxPlaces prints where the carriers listen; as JSON on one line, because another line follows
+// sandboxEndpoints prints where the carriers listen; as JSON on one line, because another line follows
 // at the end.
-func (c *cli) sandboxPlaces(f *sandboxFlags, s *sandbox.Sandbox, page string) error {
+func (c *cli) sandboxEndpoints(f *sandboxFlags, s *sandbox.Sandbox, page string) error {
 	if f.as == formatJSON {
 		return json.NewEncoder(c.out).Encode(struct {
-			Carriers []sandbox.Place `json:"carriers"`
-			Page     string          `json:"page"`
-			Routing  string          `json:"routing,omitempty"`
-			Secrets  string          `json:"secrets"`
-		}{s.Places(), page, f.routing, s.Secrets()})
+			Carriers []sandbox.Endpoint `json:"carriers"`
+			Page     string             `json:"page"`
+			Routing  string             `json:"routing,omitempty"`
+			Secrets  string             `json:"secrets"`
+		}{s.Endpoints(), page, f.routing, s.Secrets()})
 	}
-	places := list(f.as, s.Places(), keys[sandbox.Place]("", "channel", "provider", "address")...)
-	if err := f.as.write(c.out, nil, places); err != nil {
+	endpoints := list(f.as, s.Endpoints(),
+		keys[sandbox.Endpoint]("", "channel", "provider", "address")...)
+	if err := f.as.write(c.out, nil, endpoints); err != nil {
 		return err
 	}
 	if f.as == formatCSV {

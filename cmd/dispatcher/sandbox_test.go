@@ -68,7 +68,7 @@ func TestSandboxSaysWhereItIsAndWhatItSaw(t *testing.T) {
 		t.Fatalf("%d lines: %s", len(lines), out)
 	}
 	var first struct {
-		Carriers      []sandbox.Place
+		Carriers      []sandbox.Endpoint
 		Page, Routing string
 	}
 	var last struct{ Summary []sandbox.Count }

@@ -32,7 +32,7 @@ const (
 func (a *App) watchDatabase() {
 	a.database = &outage.Probe{
 		Log: a.outages, Reporter: "database", Timeout: pingTimeout, Again: pingAgain,
-		Look: func(ctx context.Context) *outage.Report {
+		Check: func(ctx context.Context) *outage.Report {
 			err := a.ledger.Ping(ctx)
 			if err == nil || errors.Is(err, context.Canceled) {
 				return nil

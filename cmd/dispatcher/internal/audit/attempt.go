@@ -98,7 +98,7 @@ func (c *check) withoutRanking(e *edition, t *decide.Task, s *progress, i int) {
 		return
 	}
 	c.same(stored.Number, whatChannel, stored.Channel, c.record.Message.Plan.FirstChoice)
-	if place := e.Routing.Place(t.Route, stored.Channel); place >= 0 {
+	if place := e.Routing.MemberIndex(t.Route, stored.Channel); place >= 0 {
 		ch := &choice{
 			attempt: stored.Number, channel: stored.Channel, at: stored.ClaimedAt,
 			ranking: &decide.Ranking{},
@@ -212,7 +212,7 @@ func (c *check) bill(
 	e *edition, t *decide.Task, s *progress, i int,
 ) (parts int, guessed bool) {
 	stored := &c.record.Attempts[i]
-	place := e.Routing.Place(t.Route, stored.Channel)
+	place := e.Routing.MemberIndex(t.Route, stored.Channel)
 	if place < 0 {
 		c.differs(stored.Number, whatChannel, stored.Channel, "a member of route "+t.Route.Name)
 		return 0, false

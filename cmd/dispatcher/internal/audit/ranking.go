@@ -149,7 +149,7 @@ func (c *check) places(
 	seen := make(map[int]bool, len(listed))
 	places = make([]int, 0, len(listed))
 	for i := range listed {
-		place := e.Routing.Place(t.Route, listed[i].Channel)
+		place := e.Routing.MemberIndex(t.Route, listed[i].Channel)
 		if place < 0 || seen[place] {
 			c.differs(
 				ch.attempt, whatCandidates, listed[i].Channel,
@@ -267,7 +267,7 @@ func (c *check) basis(e *edition, t *decide.Task, ch *choice) bool {
 			c.differs(ch.attempt, whatCursor, r.Cursor, "where the round robin stood")
 			return false
 		}
-		if place := e.Routing.Place(t.Route, r.Cursor); place >= 0 {
+		if place := e.Routing.MemberIndex(t.Route, r.Cursor); place >= 0 {
 			c.sameNumber(ch.attempt, whatCursor, int64(*r.After), int64(place))
 		}
 	case decide.Redraw:

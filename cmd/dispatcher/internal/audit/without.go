@@ -40,12 +40,12 @@ func (c *check) taskWithout(
 func (e *edition) ranks(route *decide.Route, r *decide.Ranking) bool {
 	listed := r.Candidates
 	if len(listed) > 0 && listed[0].Reason == decide.Removed &&
-		e.Routing.Place(route, listed[0].Channel) < 0 {
+		e.Routing.MemberIndex(route, listed[0].Channel) < 0 {
 		listed = listed[1:] // a first choice that was removed from the route
 	}
 	return len(listed)+r.More == len(route.Members) &&
 		!slices.ContainsFunc(listed, func(one decide.Ranked) bool {
-			return e.Routing.Place(route, one.Channel) < 0
+			return e.Routing.MemberIndex(route, one.Channel) < 0
 		})
 }
 

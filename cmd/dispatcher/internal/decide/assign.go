@@ -199,7 +199,7 @@ func (a *assigner) assign(t *Task) decision {
 	if place, room, ok := a.consider(t, l); ok {
 		return a.take(t, place, &room, l)
 	}
-	return decision{Decision: a.nobody(t, l)}
+	return decision{Decision: a.noMember(t, l)}
 }
 
 // take assigns the message to a member, given by its place in the route, that has room for it. l is

@@ -74,7 +74,7 @@ func newWorld(t testing.TB) *world {
 func (w *world) task(first string) *Task {
 	route := &w.routing.Routes[0]
 	return &Task{
-		First: w.routing.Place(route, first),
+		First: w.routing.MemberIndex(route, first),
 		Row: ledger.Message{
 			ID: "m", Lane: "bulk", State: ledger.Sending, ReceivedAt: noon,
 			ExpiresAt: noon.Add(time.Hour),

@@ -87,7 +87,7 @@ func (a *assigner) basis(t *Task, l *line, first int) basis {
 	case RoundRobin:
 		if cursor := a.cursors[t.Route.Name]; cursor != nil {
 			l.cursor = cursor.Channel
-			l.after = turnAfter(a.routing.Place(t.Route, cursor.Channel), cursor)
+			l.after = turnAfter(a.routing.MemberIndex(t.Route, cursor.Channel), cursor)
 		} else {
 			l.after = -1
 		}

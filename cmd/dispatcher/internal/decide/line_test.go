@@ -65,7 +65,7 @@ func disordered(t *rapid.T, tb testing.TB) (*world, []*Task) {
 		task.Row.Attempts = rapid.SampledFrom([]int{0, 0, 1, 5}).Draw(t, "attempts")
 		if w.routing.Routes[0].Draws() || task.Row.Attempts > 0 {
 			task.Row.Plan.FirstChoice = name()
-			task.First = w.routing.Place(task.Route, task.Row.Plan.FirstChoice)
+			task.First = w.routing.MemberIndex(task.Route, task.Row.Plan.FirstChoice)
 		}
 		if task.Row.Attempts > 0 {
 			task.Row.Tried = rapid.SliceOfN(rapid.Custom(func(*rapid.T) string {
@@ -190,7 +190,7 @@ func checkRanking(t *rapid.T, w *world, task *Task, d *ledger.Decision, r *Ranki
 	}
 	candidates := make([]selector.Candidate, len(stored))
 	for i := range stored {
-		candidates[i] = stored[i].Candidate(w.routing.Place(task.Route, stored[i].Channel))
+		candidates[i] = stored[i].Candidate(w.routing.MemberIndex(task.Route, stored[i].Channel))
 	}
 	want := slices.Clone(candidates)
 	if stateless {

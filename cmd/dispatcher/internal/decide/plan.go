@@ -189,7 +189,7 @@ func (p *planner) planDue(row ledger.Message) Task {
 	}
 	if row.Attempts > 0 {
 		t.Row.Plan = kept
-		t.First = p.routing.Place(t.Route, kept.FirstChoice)
+		t.First = p.routing.MemberIndex(t.Route, kept.FirstChoice)
 	}
 	p.release(&t)
 	return t
@@ -202,7 +202,7 @@ func (p *planner) release(t *Task) {
 	if t.Row.Pinned == "" || len(t.Row.PartsLeft) > 0 || t.Row.SameKey != "" || t.Route == nil {
 		return
 	}
-	at := p.routing.Place(t.Route, t.Row.Pinned)
+	at := p.routing.MemberIndex(t.Route, t.Row.Pinned)
 	if at < 0 || p.routing.Channels[t.Route.Members[at]].State != Enabled {
 		t.Row.Pinned = ""
 	}

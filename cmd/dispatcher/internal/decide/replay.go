@@ -59,7 +59,7 @@ func (r *Replay) Plan(row *ledger.Message, msg *envelope.Message, begun bool) *T
 	}
 	// A draw that cannot be repeated is trusted.
 	if row.Attempts > 0 || !r.Draws(t.Route, row.Plan.KeyID) {
-		t.First = r.a.routing.Place(t.Route, row.Plan.FirstChoice)
+		t.First = r.a.routing.MemberIndex(t.Route, row.Plan.FirstChoice)
 	}
 	p.release(t)
 	return t
@@ -68,7 +68,7 @@ func (r *Replay) Plan(row *ledger.Message, msg *envelope.Message, begun bool) *T
 // Drawn is the task with a channel as its first choice, if a known key draws that; else the task
 // itself. Without keys, any member of its route may have been drawn.
 func (r *Replay) Drawn(t *Task, channel string) *Task {
-	if place := r.a.routing.Place(t.Route, channel); r.keyless && !t.Route.Sticky && place >= 0 {
+	if place := r.a.routing.MemberIndex(t.Route, channel); r.keyless && !t.Route.Sticky && place >= 0 {
 		other := *t
 		other.First = place
 		return &other

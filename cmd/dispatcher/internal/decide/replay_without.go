@@ -66,7 +66,7 @@ func (r *Replay) PlanWithout(row *ledger.Message, route *Route) *Task {
 		p.draw(t, row.Plan.KeyID)
 	}
 	if row.Attempts > 0 || !r.Draws(route, row.Plan.KeyID) {
-		t.First = r.a.routing.Place(route, row.Plan.FirstChoice)
+		t.First = r.a.routing.MemberIndex(route, row.Plan.FirstChoice)
 	}
 	p.release(t)
 	return t

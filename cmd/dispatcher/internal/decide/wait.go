@@ -28,10 +28,10 @@ type delay struct {
 	on  string // channel or scope, as ledger.Wait.On
 }
 
-// nobody is the decision about a message that no member of its route can take now. The message
+// noMember is the decision about a message that no member of its route can take now. The message
 // fails only when its own selectors and price are the only exclusions, and none of those selectors
 // expires.
-func (a *assigner) nobody(t *Task, l *line) ledger.Decision {
+func (a *assigner) noMember(t *Task, l *line) ledger.Decision {
 	var remedies remedy
 	for i := range l.exclusions {
 		remedies |= remedyFor(l.exclusions[i].reason)

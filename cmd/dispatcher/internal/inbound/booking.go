@@ -69,14 +69,14 @@ func (i *Intake) try(
 	book func(react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error),
 ) error {
 	directory, began := i.cfg.Directory(), time.Now()
-	var heard []heard
+	var labels []messageLabels
 	booked, err := book(func(m *ledger.Subscribed) ledger.Reaction {
 		r := directory.react(m)
-		heard = append(heard, newHeard(m, &r))
+		labels = append(labels, newMessageLabels(m, &r))
 		return r
 	})
 	if err == nil {
-		i.metrics.booked(&booked, heard, time.Since(began))
+		i.metrics.booked(&booked, labels, time.Since(began))
 	}
 	return err
 }

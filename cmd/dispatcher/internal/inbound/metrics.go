@@ -59,20 +59,20 @@ func (m *metrics) refused(channel string, n int) {
 	m.arrived.WithLabelValues(channel, "refused").Add(float64(n))
 }
 
-// heard holds the labels of one message.
-type heard struct{ channel, keyword string }
+// messageLabels holds the labels of one message.
+type messageLabels struct{ channel, keyword string }
 
-func newHeard(m *ledger.Subscribed, r *ledger.Reaction) heard {
+func newMessageLabels(m *ledger.Subscribed, r *ledger.Reaction) messageLabels {
 	keyword := keywords[r.Change]
 	if keyword == "" {
 		keyword = "none"
 	}
-	return heard{m.Channel, keyword}
+	return messageLabels{m.Channel, keyword}
 }
 
-func (m *metrics) booked(b *ledger.Booked, heard []heard, took time.Duration) {
+func (m *metrics) booked(b *ledger.Booked, of []messageLabels, took time.Duration) {
 	m.seconds.Observe(took.Seconds())
-	for _, h := range heard {
+	for _, h := range of {
 		m.messages.WithLabelValues(h.channel, h.keyword).Inc()
 	}
 	m.repeated.Add(float64(b.Repeated))

@@ -204,7 +204,7 @@ func (c *Consumer) open(
 	}
 	w := watch{client: r.client, lane: lane, states: c.states}
 	c.states.connected(lane.Name, r.client)
-	r.probe.Look = w.look
+	r.probe.Check = w.check
 	watching, stop := context.WithCancel(ctx)
 	watched := make(chan struct{})
 	go func() {

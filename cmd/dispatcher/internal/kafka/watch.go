@@ -33,8 +33,8 @@ type watch struct {
 	states *states
 }
 
-// look returns what is wrong now, nil when nothing is.
-func (w *watch) look(ctx context.Context) *outage.Report {
+// check returns what is wrong now, nil when nothing is.
+func (w *watch) check(ctx context.Context) *outage.Report {
 	report, away := w.examine(ctx), ""
 	if report != nil {
 		away = report.Sentence

@@ -181,7 +181,7 @@ func story(t *testing.T, idle time.Duration, tell func(p *Probe, away *atomic.Bo
 			Log: NewLog(
 				zerolog.New(&out).Level(zerolog.InfoLevel),
 			), Reporter: "probe", Timeout: time.Second, Again: time.Second, Idle: idle,
-			Look: func(context.Context) *Report {
+			Check: func(context.Context) *Report {
 				if away.Load() {
 					return &Report{What: "Kafka", Sentence: "start it"}
 				}

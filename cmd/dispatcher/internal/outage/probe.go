@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Failures without an outage are reported after strikes looks that found nothing away, because a
+// Failures without an outage are reported after strikes checks that found nothing away, because a
 // single failure is retried and needs no operator. The count begins again after a pause longer than
 // forgive. That is long, because repeated failures back off.
 const (
@@ -21,12 +21,12 @@ type Probe struct {
 	Log *Log
 	// Reporter is the Reporter of its reports.
 	Reporter string
-	// Look returns what is away, or nil when nothing is. It must end with its context.
-	Look func(ctx context.Context) *Report
-	// Timeout bounds one call of Look.
+	// Check returns what is away, or nil when nothing is. It must end with its context.
+	Check func(ctx context.Context) *Report
+	// Timeout bounds one call of Check.
 	Timeout time.Duration
-	// Again is the pause between two looks while something is away or fails; Idle is the pause
-	// otherwise. With Idle 0 it looks only after a failure.
+	// Again is the pause between two checks while something is away or fails; Idle is the pause
+	// otherwise. With Idle 0 it checks only after a failure.
 	Again, Idle time.Duration
 
 	once     sync.Once
@@ -54,14 +54,14 @@ func (p *Probe) wake() chan struct{} {
 	return p.suspects
 }
 
-// Run calls Look until ctx ends, and reports to Log.
+// Run calls Check until ctx ends, and reports to Log.
 func (p *Probe) Run(ctx context.Context) {
 	down, struck, last := "", 0, time.Time{}
 	if p.Idle == 0 && !p.wait(ctx, 0) {
 		return
 	}
 	for {
-		found := p.look(ctx)
+		found := p.check(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -113,10 +113,10 @@ func (p *Probe) wait(ctx context.Context, pause time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-func (p *Probe) look(ctx context.Context) *Report {
+func (p *Probe) check(ctx context.Context) *Report {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
-	return p.Look(ctx)
+	return p.Check(ctx)
 }
 
 // take returns the latest failure since the last call; nil when there was none.

@@ -56,7 +56,7 @@ func (f *facts) read(ctx context.Context) (*snapshot, error) {
 	// Other requests wait for this snapshot too, so reading does not end with this one.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), factsTimeout)
 	defer cancel()
-	next, err := f.server.look(ctx)
+	next, err := f.server.readSnapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (f *facts) forget() {
 	f.last = nil
 }
 
-func (s *Server) look(ctx context.Context) (*snapshot, error) {
+func (s *Server) readSnapshot(ctx context.Context) (*snapshot, error) {
 	l := s.cfg.Ledger
 	var out snapshot
 	var err error

@@ -127,12 +127,12 @@ func (d *Batcher) Keep(channel string, r provider.Receipt) {
 	}
 	e.answer = func(bool) {}
 	if err := d.enqueue(maxQueued+maxKept, e); err != nil {
-		d.metrics.heard(channel, "lost")
+		d.metrics.received(channel, "lost")
 		d.cfg.Trouble("receipts", fmt.Errorf("a late answer of channel %s is lost, and its "+
 			"message stays unknown: %w", channel, err))
 		return
 	}
-	d.metrics.heard(channel, e.receipt.State.String())
+	d.metrics.received(channel, e.receipt.State.String())
 }
 
 // Book returns nil once receipts of a channel are durable. An error is that of ctx, or says that
@@ -179,7 +179,7 @@ func (d *Batcher) entry(channel string, r *provider.Receipt) (e *entry, named bo
 		}
 	}
 	if e.receipt.Reference == "" && e.receipt.Seq == 0 {
-		d.metrics.heard(channel, "nameless")
+		d.metrics.received(channel, "nameless")
 		return e, false
 	}
 	return e, true
@@ -188,12 +188,12 @@ func (d *Batcher) entry(channel string, r *provider.Receipt) (e *entry, named bo
 // add queues entries of one channel: all of them, or none if the queue is too full.
 func (d *Batcher) add(entries ...*entry) error {
 	if err := d.enqueue(maxQueued, entries...); err != nil {
-		d.metrics.heard(entries[0].receipt.Channel, "refused")
+		d.metrics.received(entries[0].receipt.Channel, "refused")
 		d.cfg.Trouble("receipts", err)
 		return err
 	}
 	for _, e := range entries {
-		d.metrics.heard(e.receipt.Channel, e.receipt.State.String())
+		d.metrics.received(e.receipt.Channel, e.receipt.State.String())
 	}
 	return nil
 }

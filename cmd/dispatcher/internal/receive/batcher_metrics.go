@@ -34,7 +34,7 @@ func newBatcherMetrics(registry prometheus.Registerer) *batcherMetrics {
 	return m
 }
 
-func (m *batcherMetrics) heard(channel, state string) {
+func (m *batcherMetrics) received(channel, state string) {
 	m.receipts.WithLabelValues(channel, state).Inc()
 }
 

@@ -202,7 +202,7 @@ func (d *Batcher) giveBack(now time.Time) {
 	given := 0
 	for _, e := range late {
 		if e.tell(false) {
-			d.metrics.heard(e.receipt.Channel, "refused")
+			d.metrics.received(e.receipt.Channel, "refused")
 			given++
 		}
 	}

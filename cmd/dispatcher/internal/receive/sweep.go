@@ -47,7 +47,7 @@ func (d *Batcher) sweep(ctx context.Context, early <-chan struct{}) {
 			continue
 		case <-timer.C:
 		}
-		d.look(ctx)
+		d.closeDue(ctx)
 		if time.Now().Before(quick) {
 			timer.Reset(quickInterval)
 		} else {
@@ -56,9 +56,9 @@ func (d *Batcher) sweep(ctx context.Context, early <-chan struct{}) {
 	}
 }
 
-// look closes the messages that are due now. That frees the slots of attempts whose receipts came
+// closeDue closes the messages that are due now. That frees the slots of attempts whose receipts came
 // before their settlement.
-func (d *Batcher) look(ctx context.Context) {
+func (d *Batcher) closeDue(ctx context.Context) {
 	closed, began := tally{traced: d.cfg.Tracer != nil}, time.Now()
 	looking, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()

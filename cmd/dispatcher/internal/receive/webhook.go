@@ -27,9 +27,9 @@ type Channels interface {
 
 // Booker stores the content of callbacks.
 type Booker interface {
-	// Book returns nil once all of heard is durable. After an error the provider is asked to call
+	// Book returns nil once all of content is durable. After an error the provider is asked to call
 	// again, so Book must be idempotent.
-	Book(ctx context.Context, channel string, heard *provider.CallbackContent) error
+	Book(ctx context.Context, channel string, content *provider.CallbackContent) error
 }
 
 // WebhookConfig is what Webhooks need.

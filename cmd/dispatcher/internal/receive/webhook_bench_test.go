@@ -110,9 +110,9 @@ func (o only) Listener(name string) (l provider.CallbackReader, known bool) {
 type batcherBooker struct{ batcher *receive.Batcher }
 
 func (d batcherBooker) Book(
-	ctx context.Context, channel string, heard *provider.CallbackContent,
+	ctx context.Context, channel string, content *provider.CallbackContent,
 ) error {
-	return d.batcher.Book(ctx, channel, heard.Receipts)
+	return d.batcher.Book(ctx, channel, content.Receipts)
 }
 
 // sinchAccount is an adapter with the other side of its account.

@@ -60,49 +60,49 @@ const tryAgain = http.StatusServiceUnavailable
 // ServeHTTP answers one callback, after its content is durable.
 func (w *Webhooks) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	channel, v, heard := w.handle(out, r, began)
+	channel, v, content := w.handle(out, r, began)
 	w.metrics.count(channel, v, time.Since(began))
-	answer(out, v, heard)
+	answer(out, v, content)
 }
 
 // handle handles one callback. channel is empty if the callback names no known channel.
 func (w *Webhooks) handle(
 	out http.ResponseWriter, r *http.Request, now time.Time,
-) (channel string, v verdict, heard provider.CallbackContent) {
+) (channel string, v verdict, content provider.CallbackContent) {
 	name, ok := channelOf(r.URL.Path)
 	if !ok || !strings.HasPrefix(r.RequestURI, "/") {
-		return "", noChannel, heard
+		return "", noChannel, content
 	}
 	listener, known := w.cfg.Channels.Listener(name)
 	switch {
 	case !known:
-		return "", w.unknown.verdict(name, now), heard
+		return "", w.unknown.verdict(name, now), content
 	case r.Method != http.MethodPost && r.Method != http.MethodGet:
-		return name, badMethod, heard
+		return name, badMethod, content
 	case listener == nil:
-		return name, unusable, heard
+		return name, unusable, content
 	}
 	if aboveShare(r) {
 		out.Header().Set("Connection", "close")
-		return name, busy, heard
+		return name, busy, content
 	}
 	body, release, err := w.read(out, r)
 	received(r)
 	defer release()
 	if err != nil {
-		return name, verdictOf(err), heard
+		return name, verdictOf(err), content
 	}
 	callback := callbackOf(r, w.base, body, now)
-	heard, err = listener.ReadCallback(callback)
+	content, err = listener.ReadCallback(callback)
 	switch {
 	case err != nil:
 		w.cfg.Trouble("callbacks of "+name, fmt.Errorf("a callback of channel %s was refused: %w",
 			name, err))
 		return name, verdictOf(err), provider.CallbackContent{}
-	case len(heard.Receipts)+len(heard.Inbound) == 0:
-		return name, w.confirm(r.Context(), name, listener, callback), heard
+	case len(content.Receipts)+len(content.Inbound) == 0:
+		return name, w.confirm(r.Context(), name, listener, callback), content
 	}
-	return name, w.book(r.Context(), name, &heard), heard
+	return name, w.book(r.Context(), name, &content), content
 }
 
 // confirmer is a CallbackReader whose provider sends a request to confirm the subscription first,
@@ -136,9 +136,9 @@ func (w *Webhooks) confirm(
 
 // book books the content of a callback, unless it was booked before.
 func (w *Webhooks) book(
-	ctx context.Context, channel string, heard *provider.CallbackContent,
+	ctx context.Context, channel string, content *provider.CallbackContent,
 ) verdict {
-	switch w.replays.begin(channel, heard.ReplayID, time.Now()) {
+	switch w.replays.begin(channel, content.ReplayID, time.Now()) {
 	case seenBooked:
 		return replayed
 	case seenUnderWay:
@@ -149,8 +149,8 @@ func (w *Webhooks) book(
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bookTimeout)
 	defer cancel()
 	done := false
-	defer func() { w.replays.end(channel, heard.ReplayID, done, time.Now()) }()
-	if err := w.cfg.Booker.Book(ctx, channel, heard); err != nil {
+	defer func() { w.replays.end(channel, content.ReplayID, done, time.Now()) }()
+	if err := w.cfg.Booker.Book(ctx, channel, content); err != nil {
 		w.cfg.Trouble("callbacks", fmt.Errorf("callbacks cannot be booked, their providers are "+
 			"asked to call again: %w", err))
 		return unbooked
@@ -225,17 +225,17 @@ func verdictOf(err error) verdict {
 const retryAfter = "2"
 
 // answer writes the response. It contains nothing that the caller sent.
-func answer(out http.ResponseWriter, v verdict, heard provider.CallbackContent) {
+func answer(out http.ResponseWriter, v verdict, content provider.CallbackContent) {
 	status := statuses[v]
 	switch {
-	case status == http.StatusOK && heard.Answer == "":
+	case status == http.StatusOK && content.Answer == "":
 		out.WriteHeader(status)
 		return
 	case status == http.StatusOK:
-		out.Header().Set("Content-Type", heard.AnswerType)
+		out.Header().Set("Content-Type", content.AnswerType)
 		out.WriteHeader(status)
 		// fails only if the caller has disconnected; the content is booked
-		_, _ = io.WriteString(out, heard.Answer)
+		_, _ = io.WriteString(out, content.Answer)
 		return
 	case status == tryAgain:
 		out.Header().Set("Retry-After", retryAfter)

@@ -42,7 +42,7 @@ func (l *scriptedListener) ReadCallback(c *provider.Callback) (provider.Callback
 				Reference: string(c.Body), State: provider.Delivered,
 				At: c.At,
 			}},
-			ReplayID: c.Get("Nonce"), Answer: "heard", AnswerType: "text/plain",
+			ReplayID: c.Get("Nonce"), Answer: "content", AnswerType: "text/plain",
 		}, nil
 	case "old":
 		return provider.CallbackContent{}, fmt.Errorf("clock: %w", provider.ErrStale)
@@ -61,7 +61,7 @@ type scriptedBooker struct {
 }
 
 func (b *scriptedBooker) Book(
-	ctx context.Context, channel string, heard *provider.CallbackContent,
+	ctx context.Context, channel string, content *provider.CallbackContent,
 ) error {
 	if b.book != nil {
 		if err := b.book(ctx); err != nil {
@@ -70,7 +70,7 @@ func (b *scriptedBooker) Book(
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, r := range heard.Receipts {
+	for _, r := range content.Receipts {
 		b.noted = append(b.noted, channel+" "+r.Reference)
 	}
 	return nil
@@ -216,7 +216,7 @@ func TestOnlyGenuineCallbacksAreBooked(t *testing.T) {
 				t.Errorf("%d callbacks of %q counted as %s", n, c.channel, c.verdict)
 			}
 			if c.verdict == booked {
-				if answer != "heard" || len(r.booker.list()) != 1 {
+				if answer != "content" || len(r.booker.list()) != 1 {
 					t.Errorf("answered %q, booked %v", answer, r.booker.list())
 				}
 			} else if got := r.booker.list(); len(got) > 0 {
@@ -292,7 +292,7 @@ func TestAReplayedCallbackIsAnsweredAsTheFirstAndChangesNothing(t *testing.T) {
 	r := setup(t, nil)
 	for range 3 {
 		if status, answer := r.call("POST", "/receipts/a", "r-1", "Secret: right",
-			"Nonce: 1"); status != 200 || answer != "heard" {
+			"Nonce: 1"); status != 200 || answer != "content" {
 			t.Fatalf("answered %d %q", status, answer)
 		}
 	}

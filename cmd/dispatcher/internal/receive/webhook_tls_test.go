@@ -54,7 +54,7 @@ func write(t *testing.T, path string, text []byte) string {
 	return path
 }
 
-// TestOnlyAVerifiedClientCertificateCounts: a caller without one is heard as such, one with a
+// TestOnlyAVerifiedClientCertificateCounts: a caller without one is content as such, one with a
 // stranger's is cut off.
 func TestOnlyAVerifiedClientCertificateCounts(t *testing.T) {
 	t.Parallel()
@@ -75,7 +75,7 @@ func TestOnlyAVerifiedClientCertificateCounts(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		cert, key []byte
-		heard     bool
+		content   bool
 		known     bool
 	}{{"none", nil, nil, true, false}, {
 		"signed by the authority", caller, callerKey, true,
@@ -108,11 +108,11 @@ func TestOnlyAVerifiedClientCertificateCounts(t *testing.T) {
 			_ = response.Body.Close()
 		}
 		transport.CloseIdleConnections()
-		if heard := len(r.listener.shown) > before; heard != c.heard || heard != (err == nil) {
-			t.Errorf("%s: heard %v, %v", c.name, heard, err)
+		if content := len(r.listener.shown) > before; content != c.content || content != (err == nil) {
+			t.Errorf("%s: content %v, %v", c.name, content, err)
 			continue
 		}
-		if c.heard && r.listener.shown[before].Certificate != c.known {
+		if c.content && r.listener.shown[before].Certificate != c.known {
 			t.Errorf("%s: certificate %v", c.name, r.listener.shown[before].Certificate)
 		}
 	}

@@ -63,7 +63,7 @@ func Explain(src *Source) (Explanation, error) {
 		a.ExpiredSelectors = decide.ExpiredSelectors(m, a.ClaimedAt)
 		e.Attempts = append(e.Attempts, a)
 	}
-	last, err := lastLook(src)
+	last, err := readLastRanking(src)
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -73,7 +73,7 @@ func Explain(src *Source) (Explanation, error) {
 	e.waitsFor(limit)
 	e.HeldUntil = heldUntil(src, last)
 	p := page{
-		Explanation: &e, doc: src.Doc, looked: last, Limit: limit, now: src.Now,
+		Explanation: &e, doc: src.Doc, ranking: last, Limit: limit, now: src.Now,
 		zone: cmp.Or(src.Zone, zoneOf(src.Doc)),
 	}
 	e.Text, err = p.text("record")
@@ -219,9 +219,9 @@ func waitsOf(m *ledger.Message, now time.Time) []Wait {
 	return waits
 }
 
-// look is the ranking of the last wait. It is zero when the message never waited, or when that
+// lastRanking is the ranking of the last wait. It is zero when the message never waited, or when that
 // decision ranked no channel.
-type look struct {
+type lastRanking struct {
 	known      bool
 	candidates []Candidate
 	basis      Basis
@@ -229,21 +229,21 @@ type look struct {
 
 // held reports whether the message was held for its first choice, so that no other channel was
 // considered.
-func (l *look) held() bool { return l.basis.RankedBy == "wait" }
+func (l *lastRanking) held() bool { return l.basis.RankedBy == "wait" }
 
-func lastLook(src *Source) (*look, error) {
+func readLastRanking(src *Source) (*lastRanking, error) {
 	ranking, err := decide.ReadRanking(src.Record.Seen)
 	if err != nil || ranking == nil {
-		return &look{}, err
+		return &lastRanking{}, err
 	}
-	l := &look{known: true, candidates: candidatesOf(ranking), basis: basisOf(ranking)}
+	l := &lastRanking{known: true, candidates: candidatesOf(ranking), basis: basisOf(ranking)}
 	newCompletion(&src.Record.Message, src.WaitDoc, nil).closed(l.candidates)
 	return l, nil
 }
 
 // latestChoice sets the candidates of the latest choice: that of the last attempt or, for a message
 // without attempts, of the wait.
-func (e *Explanation) latestChoice(waited *look) {
+func (e *Explanation) latestChoice(waited *lastRanking) {
 	n := len(e.Attempts)
 	if n == 0 {
 		e.Candidates, e.Basis = append(e.Candidates, waited.candidates...), waited.basis
@@ -264,7 +264,7 @@ func (e *Explanation) waitsFor(limit *limitWait) {
 
 // heldUntil is when a message that is held for its first choice may go to others too, by the
 // document of its wait; nil once that time is over.
-func heldUntil(src *Source, last *look) *time.Time {
+func heldUntil(src *Source, last *lastRanking) *time.Time {
 	m := &src.Record.Message
 	route := routeNamed(src.WaitDoc, m.Plan.Route)
 	if m.State != ledger.Waiting || !last.held() || route == nil || route.Wait == 0 {

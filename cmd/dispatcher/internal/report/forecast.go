@@ -40,7 +40,7 @@ func Forecast(
 	limit := newLimitWait(&m, doc, zoneOf(doc), e.Candidates)
 	e.waitsFor(limit)
 	p := page{
-		Explanation: &e, doc: doc, looked: &look{known: true, candidates: e.Candidates},
+		Explanation: &e, doc: doc, ranking: &lastRanking{known: true, candidates: e.Candidates},
 		Limit: limit,
 		zone:  zoneOf(doc), Forecast: true,
 	}

@@ -73,7 +73,7 @@ type page struct {
 	Limit    *limitWait // nil unless the message waits for a limit
 	Forecast bool
 	doc      *config.Routing // nil when the message was planned under no version
-	looked   *look
+	ranking  *lastRanking
 	zone     *time.Location
 	now      time.Time // zero when it is not known
 }

@@ -74,8 +74,8 @@ func (p *page) waitedFor(w *Wait) string {
 // lacked says why a limit did not admit the message. If the last decision found that it never can,
 // that is the reason, even if it was used up at an earlier decision.
 func (p *page) lacked(w *Wait) string {
-	for i := range p.looked.candidates {
-		if c := &p.looked.candidates[i]; c.Limit == w.On && c.Reason == w.Reason && c.Never != "" {
+	for i := range p.ranking.candidates {
+		if c := &p.ranking.candidates[i]; c.Limit == w.On && c.Reason == w.Reason && c.Never != "" {
 			return map[string]string{
 				lackOpen: "closed: 0 at the last look", lackSize: "too small for the message at " +
 					"the last look",
@@ -90,14 +90,14 @@ func (p *page) lacked(w *Wait) string {
 }
 
 // Held reports whether the message is held for its first choice.
-func (p *page) Held() bool { return p.looked.held() }
+func (p *page) Held() bool { return p.ranking.held() }
 
 // ExcludedLast says why each channel before the chosen one was excluded at the last decision.
-func (p *page) ExcludedLast() string { return excluded(passedOver(p.looked.candidates)) }
+func (p *page) ExcludedLast() string { return excluded(passedOver(p.ranking.candidates)) }
 
 // ExcludedOtherwise is ExcludedLast without the channels that Limit excluded.
 func (p *page) ExcludedOtherwise() string {
-	others := slices.Clone(passedOver(p.looked.candidates))
+	others := slices.Clone(passedOver(p.ranking.candidates))
 	return excluded(slices.DeleteFunc(others, func(c Candidate) bool {
 		return p.Limit.excludes(&c, p.Reason)
 	}))

@@ -164,7 +164,7 @@ func TestAMessageOfASubscriberIsSentOnDemand(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = page.Close() })
 	form := get(t, page.URL()+"/inbound")
-	for _, place := range s.Places() {
+	for _, place := range s.Endpoints() {
 		if !strings.Contains(form, "<option>"+place.Channel) {
 			t.Errorf("the form does not offer %s", place.Channel)
 		}
@@ -222,7 +222,7 @@ func TestEveryKindOfCarrierHandsMessagesOfSubscribersOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	channels := e.open(t, text)
-	for _, place := range s.Places() {
+	for _, place := range s.Endpoints() {
 		until(t, "ready", func() bool { ok, _ := channels[place.Channel].Ready(); return ok })
 		if err := s.Inbound(t.Context(), place.Channel, provider.Inbound{
 			From: "+447700900123",

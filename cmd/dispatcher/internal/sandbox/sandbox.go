@@ -129,18 +129,18 @@ func (s *Sandbox) start(c *Carrier, first uint64) error {
 	return nil
 }
 
-// Place is where a carrier listens.
-type Place struct {
+// Endpoint is where a carrier listens.
+type Endpoint struct {
 	Channel  string `json:"channel"`
 	Provider string `json:"provider"`
 	Address  string `json:"address"`
 }
 
-// Places are where the carriers listen, in the order of the plan.
-func (s *Sandbox) Places() []Place {
-	places := make([]Place, len(s.carriers))
+// Endpoints are where the carriers listen, in the order of the plan.
+func (s *Sandbox) Endpoints() []Endpoint {
+	places := make([]Endpoint, len(s.carriers))
 	for i, c := range s.carriers {
-		places[i] = Place{c.Name, c.Provider, c.running.address()}
+		places[i] = Endpoint{c.Name, c.Provider, c.running.address()}
 	}
 	return places
 }

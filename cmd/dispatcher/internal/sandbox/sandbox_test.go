@@ -300,7 +300,7 @@ func TestASandboxThatIsStartedAgainKnowsItsAccountsAndGivesNewIDs(t *testing.T) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range s.Places() {
+		for _, p := range s.Endpoints() {
 			text = []byte(strings.ReplaceAll(string(text), p.Address, "ADDRESS"))
 		}
 		documents = append(documents, string(text))
@@ -348,7 +348,7 @@ func TestThePageShowsTheCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = page.Close() })
-	if text := get(t, page.URL()+"/"); !strings.Contains(text, s.Places()[0].Address) ||
+	if text := get(t, page.URL()+"/"); !strings.Contains(text, s.Endpoints()[0].Address) ||
 		strings.Contains(text, "<no value>") {
 		t.Errorf("page %s", text)
 	}

@@ -45,19 +45,19 @@ func power(n int) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil))
 }
 
-// nearest rounds to places decimals, halves up.
-func nearest(r *big.Rat, places int) selector.Weight {
+// round rounds to places decimals, halves up.
+func round(r *big.Rat, places int) selector.Weight {
 	return selector.MustWeight(r.FloatString(places)) // valid: it lies between valid weights
 }
 
-// atLeast rounds up to places decimals.
-func atLeast(r *big.Rat, places int) selector.Weight {
+// roundUp rounds up to places decimals.
+func roundUp(r *big.Rat, places int) selector.Weight {
 	scaled := new(big.Rat).Mul(r, power(places))
 	whole, rest := new(big.Int).QuoRem(scaled.Num(), scaled.Denom(), new(big.Int))
 	if rest.Sign() > 0 {
 		whole.Add(whole, big.NewInt(1))
 	}
-	return nearest(new(big.Rat).Quo(new(big.Rat).SetInt(whole), power(places)), places)
+	return round(new(big.Rat).Quo(new(big.Rat).SetInt(whole), power(places)), places)
 }
 
 // number is a weight as a float, for statistics and metrics that need no exact value.

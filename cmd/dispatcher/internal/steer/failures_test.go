@@ -40,7 +40,7 @@ func TestABadRampStopsNeitherOtherRampsNorHealth(t *testing.T) {
 		`(old.route = 'default') execute function refuse_ramp()`)
 	r.carry("a", provider.Refused, 6)
 	s := r.steerer()
-	err := s.look(t.Context())
+	err := s.round(t.Context())
 	if err == nil || strings.Count(err.Error(), "ramp 1 of route default") != 1 {
 		t.Errorf("error %v, want the bad ramp once", err)
 	}
@@ -54,7 +54,7 @@ func TestABadRampStopsNeitherOtherRampsNorHealth(t *testing.T) {
 		t.Errorf("health has a at %s", effective(doc)["a"])
 	}
 	r.exec(`drop trigger refuse on dispatcher.ramps`)
-	r.look(s)
+	r.round(s)
 	if at := r.ramp(first.ID).Step; at != 1 {
 		t.Errorf("after it was repaired: step %d", at)
 	}
@@ -82,8 +82,8 @@ func TestARampBehindALockStopsNeitherOtherRampsNorHealth(t *testing.T) {
 	}
 	began := time.Now()
 	s := r.steerer()
-	err = s.look(t.Context())
-	if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > longestLook {
+	err = s.round(t.Context())
+	if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > longestRound {
 		t.Errorf("after %s: %v", took, err)
 	}
 	if at := r.ramp(second.ID).Step; at != 1 {
@@ -95,7 +95,7 @@ func TestARampBehindALockStopsNeitherOtherRampsNorHealth(t *testing.T) {
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.look(s)
+	r.round(s)
 	if at := r.ramp(first.ID).Step; at != 1 {
 		t.Errorf("after the lock was given back: step %d", at)
 	}

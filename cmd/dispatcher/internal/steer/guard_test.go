@@ -94,7 +94,7 @@ func TestAGuardPausesOnceAnHour(t *testing.T) {
 	s.metrics = newMetrics(registry)
 	r.come("shop", 44, 29)
 	r.come("shop", 263, 19)
-	r.look(s)
+	r.round(s)
 	trips := r.trips()
 	if len(trips) != 1 || trips[0].Per != "tenant" || trips[0].Subject != "shop" ||
 		trips[0].Seen != 48 || trips[0].Usual != 10 || trips[0].Days != 2 || trips[0].Version != 0 {
@@ -106,7 +106,7 @@ func TestAGuardPausesOnceAnHour(t *testing.T) {
 
 	r.come("news", 263, 2) // 21 to a country that nobody sends to
 	s.guarded = guarded{}
-	r.look(s)
+	r.round(s)
 	v, doc := r.current()
 	if diff := cmp.Diff(config.Paused{Prefixes: []string{"+263"}}, doc.Paused); diff != "" {
 		t.Fatal(diff)
@@ -138,8 +138,8 @@ func TestAGuardPausesOnceAnHour(t *testing.T) {
 	r.apply(guardedDocument) // an operator resumes
 	r.come("news", 263, 50)
 	s.guarded = guarded{}
-	r.look(s)
-	r.look(r.steerer()) // nor does one that was restarted
+	r.round(s)
+	r.round(r.steerer()) // nor does one that was restarted
 	if v, doc := r.current(); v.Version != 3 || doc.Paused.Any() {
 		t.Errorf("version %d: %+v", v.Version, doc.Paused)
 	}
@@ -147,7 +147,7 @@ func TestAGuardPausesOnceAnHour(t *testing.T) {
 	// the next hour
 	r.exec(`update dispatcher.guard_trips set hour = hour - interval '1 hour'`)
 	s.guarded = guarded{}
-	r.look(s)
+	r.round(s)
 	if _, doc := r.current(); !doc.Paused.Holds("otp", "", "default", "+263771234567") {
 		t.Errorf("%+v", doc.Paused)
 	}
@@ -196,8 +196,8 @@ func TestInstancesTogetherTripOnce(t *testing.T) {
 		s := r.steerer()
 		wait.Go(func() {
 			for range 3 {
-				r.look(s)
-				s.guarded.looked = time.Time{}
+				r.round(s)
+				s.guarded.idle = time.Time{}
 			}
 		})
 	}
@@ -217,9 +217,9 @@ func TestAnUnfinishedTripIsFinished(t *testing.T) {
 	r.apply(guardedDocument)
 	r.usually(4, "shop", 44, 10)
 	r.come("shop", 263, 40)
-	r.look(r.steerer())
+	r.round(r.steerer())
 	r.exec(`delete from dispatcher.guard_trips`)
-	r.look(r.steerer())
+	r.round(r.steerer())
 	if v, _ := r.current(); v.Version != 2 {
 		t.Errorf("version %d is current", v.Version)
 	}
@@ -236,7 +236,7 @@ func TestASubjectThatCannotBePausedHoldsUpNoOther(t *testing.T) {
 	r.usually(1, "shop", 44, 1)
 	r.come(" ", 44, 20)
 	r.come("shop", 44, 20)
-	err := r.steerer().look(t.Context())
+	err := r.steerer().round(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "guard of tenant  : ") {
 		t.Errorf("%v", err)
 	}

@@ -29,7 +29,7 @@ type guarded struct {
 	counted time.Time     // seen holds the messages before this time
 	seen    traffic
 	before  map[int]usual // by Guard.Days
-	looked  time.Time     // when guards last had nothing to do
+	idle    time.Time     // when guards last had nothing to do
 }
 
 // guards acts on the first trip that is not recorded yet and that it can act on. A subject trips
@@ -42,7 +42,7 @@ func (s *Steerer) guards(
 		s.guarded = guarded{}
 		return false, nil
 	}
-	if now.Before(s.guarded.looked.Add(guardEvery)) {
+	if now.Before(s.guarded.idle.Add(guardEvery)) {
 		return false, nil
 	}
 	var trips []ledger.Trip
@@ -58,7 +58,7 @@ func (s *Steerer) guards(
 			func(ctx context.Context) (bool, error) { return true, s.trip(ctx, t) })
 	}
 	if !moved && err == nil {
-		s.guarded.looked = now
+		s.guarded.idle = now
 	}
 	return moved, err
 }

@@ -106,7 +106,7 @@ func membersOf(routing *config.Routing, route *config.Route, faults Faults) []me
 			Weight: w, enabled: states[w.Channel] == config.Enabled,
 			recent: recent[w.Channel], quiet: quiet[w.Channel], limit: route.Health.Errors,
 			step:  share(w.Configured, route.Health.Step),
-			floor: atLeast(share(w.Configured, route.Health.Floor), places), places: places,
+			floor: roundUp(share(w.Configured, route.Health.Floor), places), places: places,
 		}
 		m.timely, m.slow = deliveredBy(faults.WindowTimely, w.Channel, route.Health.Receipts)
 		m.quietTimely, m.quietSlow = deliveredBy(faults.QuietTimely, w.Channel,
@@ -240,7 +240,7 @@ func (m *member) lower() selector.Weight {
 	if to.Cmp(exact(m.floor)) <= 0 {
 		return m.floor
 	}
-	return m.unlessStuck(nearest(to, m.places), m.floor)
+	return m.unlessStuck(round(to, m.places), m.floor)
 }
 
 // raise is the weight one step up.
@@ -249,7 +249,7 @@ func (m *member) raise() selector.Weight {
 	if to.Cmp(exact(m.Configured)) >= 0 {
 		return m.Configured
 	}
-	return m.unlessStuck(nearest(to, m.places), m.Configured)
+	return m.unlessStuck(round(to, m.places), m.Configured)
 }
 
 // unlessStuck returns to, or end where rounding would leave the weight unchanged for ever.

@@ -34,9 +34,9 @@ func (s *Steerer) ramps(
 	return false, nil
 }
 
-// looksPerStep bounds how often the figures of a running ramp are counted between two steps:
+// countsPerStep bounds how often the figures of a running ramp are counted between two steps:
 // counting many messages takes long.
-const looksPerStep = 20
+const countsPerStep = 20
 
 // carried is what a ramp's route carried since its last change. It is nil when no check is due: the
 // ramp is held, has no bounds, or was counted a short time ago. Before a step it is always counted.
@@ -44,7 +44,7 @@ func (s *Steerer) carried(
 	ctx context.Context, r *ledger.Ramp, now time.Time,
 ) ([]ledger.Carried, error) {
 	watched := r.State == ledger.RampRunning && (r.MaxErrors > 0 || r.MaxDeviation > 0)
-	if !watched || now.Before(r.NextAt) && now.Sub(s.judged[r.ID]) < r.Every/looksPerStep {
+	if !watched || now.Before(r.NextAt) && now.Sub(s.judged[r.ID]) < r.Every/countsPerStep {
 		return nil, nil
 	}
 	s.judged[r.ID] = now

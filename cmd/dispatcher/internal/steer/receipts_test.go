@@ -138,12 +138,12 @@ func TestReceiptsMakeAVersionAsErrorsDo(t *testing.T) {
 		delivered_at = settled_at + case when channel = 'a' then interval '1 minute'
 		  else interval '3 minutes' end where channel <> 'b'`)
 	s := r.steerer()
-	r.look(s)
+	r.round(s)
 	if v, _ := r.current(); v.Version != 1 {
 		t.Errorf("version %d (%s) before any receipt had its time", v.Version, v.Reason)
 	}
 	r.age(4 * time.Minute)
-	r.look(r.steerer())
+	r.round(r.steerer())
 	v, doc := r.current()
 	if diff := cmp.Diff(m("a", "25", "b", "15", "c", "45"), effective(doc)); diff != "" {
 		t.Error(diff)
@@ -153,7 +153,7 @@ func TestReceiptsMakeAVersionAsErrorsDo(t *testing.T) {
 		t.Errorf("version %d on %d by %s: %s", v.Version, v.Base, v.Author, v.Reason)
 	}
 	r.age(time.Hour) // and nothing more was sent
-	r.look(r.steerer())
+	r.round(r.steerer())
 	if _, doc := r.current(); effective(doc)["c"] != "60" {
 		t.Errorf("c at %s after an hour", effective(doc)["c"])
 	}

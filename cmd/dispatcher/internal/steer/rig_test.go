@@ -147,9 +147,9 @@ func (r *rig) apply(text string) {
 	}
 }
 
-func (r *rig) look(s *Steerer) {
+func (r *rig) round(s *Steerer) {
 	r.t.Helper()
-	if err := s.look(r.t.Context()); err != nil {
+	if err := s.round(r.t.Context()); err != nil {
 		r.t.Fatal(err)
 	}
 }

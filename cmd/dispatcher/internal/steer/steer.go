@@ -14,7 +14,7 @@
 //
 // Every instance runs the loop; there is no leader. Each write names the state it is based on: a
 // routing version, or the state of a ramp. Of two writes based on the same state, the second is
-// refused and changes nothing; the next look decides again.
+// refused and changes nothing; the next round decides again.
 package steer
 
 import (
@@ -44,13 +44,13 @@ type Config struct {
 	// Awaits is how long after the provider's answer a receipt of a channel is expected; 0 for a
 	// channel without receipts.
 	Awaits func(*config.Channel) time.Duration
-	// Every is the time between two looks.
+	// Every is the time between two rounds.
 	Every time.Duration
 	// SendTimeout is how long a submit may wait for its answer.
 	SendTimeout time.Duration
 	Registry    prometheus.Registerer
 	Log         zerolog.Logger
-	// Trouble is called with every failure; the next look tries again. It must not block.
+	// Trouble is called with every failure; the next round tries again. It must not block.
 	Trouble func(where string, err error)
 }
 
@@ -97,14 +97,14 @@ const bookingTime = time.Minute
 // late is the longest time between the claim of an attempt and the settlement of its outcome.
 func (s *Steerer) late() time.Duration { return s.cfg.SendTimeout + bookingTime }
 
-// Bounds of one look, which is one round of the loop.
+// Bounds of one round of the loop.
 const (
-	// maxMoves bounds the moves of one look, so that a bug cannot write versions without end.
+	// maxMoves bounds the moves of one round, so that a bug cannot write versions without end.
 	maxMoves = 100
-	// longestLook bounds a look, and longestTry one move of one ramp or route: a slow count, or a
+	// longestRound bounds a round, and longestTry one move of one ramp or route: a slow count, or a
 	// lock that is never released, must not stop all others.
-	longestLook = 30 * time.Second
-	longestTry  = 5 * time.Second
+	longestRound = 30 * time.Second
+	longestTry   = 5 * time.Second
 )
 
 // Run repeats the loop until ctx ends.
@@ -112,7 +112,7 @@ func (s *Steerer) Run(ctx context.Context) {
 	ticker := time.NewTicker(s.cfg.Every)
 	defer ticker.Stop()
 	for {
-		if err := s.look(ctx); err != nil && ctx.Err() == nil {
+		if err := s.round(ctx); err != nil && ctx.Err() == nil {
 			s.cfg.Trouble("steer", err)
 		}
 		select {
@@ -123,17 +123,17 @@ func (s *Steerer) Run(ctx context.Context) {
 	}
 }
 
-// look makes all moves that are due, and reads the routing again after each. A failure on one ramp
+// round makes all moves that are due, and reads the routing again after each. A failure on one ramp
 // or route does not stop the others; the errors are joined.
-func (s *Steerer) look(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, longestLook)
+func (s *Steerer) round(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, longestRound)
 	defer cancel()
 	failed := failures{}
 	for range maxMoves {
 		moved, err := s.once(ctx, failed)
 		switch {
 		case outrun(err):
-			// Somebody else wrote first: the next look starts from that.
+			// Somebody else wrote first: the next round starts from that.
 			return failed.join()
 		case err != nil || !moved:
 			return errors.Join(failed.join(), err)
@@ -142,12 +142,12 @@ func (s *Steerer) look(ctx context.Context) error {
 	return failed.join()
 }
 
-// failures are the errors of one look by ramp or route. A ramp or route with an error is skipped
-// until the next look.
+// failures are the errors of one round by ramp or route. A ramp or route with an error is skipped
+// until the next round.
 type failures map[string]error
 
 // try makes the move that is due on one ramp or route, if there is one. It keeps an error of the
-// move in f; it returns only an error that ends the look.
+// move in f; it returns only an error that ends the round.
 func (f failures) try(
 	ctx context.Context, what string, move func(context.Context) (moved bool, err error),
 ) (moved bool, err error) {

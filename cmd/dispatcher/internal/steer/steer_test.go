@@ -27,8 +27,8 @@ func TestARampChangesNothingButItsWeights(t *testing.T) {
 		"a: 25, b: 25, c: 50", "a: 25, b: 35, c: 40",
 		"a: 25, b: 45, c: 30",
 	} {
-		r.look(s)
-		r.look(s) // the next step is not due
+		r.round(s)
+		r.round(s) // the next step is not due
 		v, _ := r.current()
 		want := strings.Replace(document, "a: 25, b: 15, c: 60", weights, 1)
 		if diff := cmp.Diff(want, v.Document); diff != "" {
@@ -45,7 +45,7 @@ func TestARampChangesNothingButItsWeights(t *testing.T) {
 		}
 		r.age(time.Hour)
 	}
-	r.look(s)
+	r.round(s)
 	if v, _ := r.current(); v.Version != 4 || r.ramp(ramp.ID).State != ledger.RampDone {
 		t.Errorf("at the end: version %d, ramp %s", v.Version, r.ramp(ramp.ID).State)
 	}
@@ -67,7 +67,7 @@ func TestInstancesTogetherMakeEachStepOnce(t *testing.T) {
 		s := r.steerer()
 		group.Go(func() {
 			for ctx.Err() == nil && r.ramp(ramp.ID).State == ledger.RampRunning {
-				if err := s.look(ctx); err != nil {
+				if err := s.round(ctx); err != nil {
 					t.Error(err)
 					return
 				}
@@ -92,13 +92,13 @@ func TestARampHoldsByItselfAndGoesOnWhenResumed(t *testing.T) {
 		To: m("a", "65", "b", "15", "c", "20"), Steps: 2, Every: time.Hour,
 		MaxErrors: 0.05, LeastMessages: 50,
 	})
-	r.look(s)
+	r.round(s)
 	r.carry("a", provider.Refused, 4)
 	r.carry("c", provider.Accepted, 60)
 	r.age(time.Hour)
 	// after the step
 	r.exec(`update dispatcher.attempts set claimed_at = claimed_at + interval '59 minutes'`)
-	r.look(s)
+	r.round(s)
 	held := r.ramp(ramp.ID)
 	if held.State != ledger.RampHeld || held.Held != "channel a: errors 100 % above the band of 5 "+
 		"%: 4 of 4 attempts" || held.Step != 1 {
@@ -107,7 +107,7 @@ func TestARampHoldsByItselfAndGoesOnWhenResumed(t *testing.T) {
 	r.logged("warn", `"move":"hold","message":"channel a: errors 100 % above the band of 5 %: 4 `+
 		`of 4 attempts"`)
 	r.age(time.Hour)
-	r.look(s)
+	r.round(s)
 	if v, _ := r.current(); v.Version != 2 {
 		t.Errorf("a held ramp made version %d", v.Version)
 	}
@@ -115,12 +115,12 @@ func TestARampHoldsByItselfAndGoesOnWhenResumed(t *testing.T) {
 		"bob"); err != nil {
 		t.Fatal(err)
 	}
-	r.look(s)
+	r.round(s)
 	if got := r.ramp(ramp.ID); got.State != ledger.RampRunning || got.Step != 1 {
 		t.Errorf("just resumed: %+v", got)
 	}
 	r.age(time.Hour)
-	r.look(s)
+	r.round(s)
 	r.logged("info", `"move":"step"`)
 	if got := r.ramp(ramp.ID); got.State != ledger.RampDone {
 		t.Errorf("an hour later: %+v", got)
@@ -132,9 +132,9 @@ func TestARampThatSomebodyElseOverrodeIsSuperseded(t *testing.T) {
 	r := newRig(t)
 	s := r.steerer()
 	ramp := r.start(ledger.Ramp{To: m("a", "65", "b", "15", "c", "20"), Steps: 2, Every: time.Hour})
-	r.look(s)
+	r.round(s)
 	r.apply(strings.Replace(document, "c: 60", "c: 70", 1))
-	r.look(s)
+	r.round(s)
 	got := r.ramp(ramp.ID)
 	if got.State != ledger.RampSuperseded || !strings.Contains(got.Held,
 		"channel a has weight 25, not the 45 that the ramp left after step 1") {
@@ -151,7 +151,7 @@ func TestARampOfALaterRoutingIsNotSuperseded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	s := r.steerer()
-	r.look(s)
+	r.round(s)
 	r.apply(strings.Replace(document, "c: 60", "c: 70", 1))
 	ramp := r.start(ledger.Ramp{From: m("a", "25", "b", "15", "c", "70"), To: m("a", "25", "b",
 		"15", "c", "80"), Steps: 2, Every: time.Hour})
@@ -160,7 +160,7 @@ func TestARampOfALaterRoutingIsNotSuperseded(t *testing.T) {
 		t.Errorf("%v %v %+v", moved, err, r.ramp(ramp.ID))
 	}
 	// Nor is one whose step this instance has not read.
-	r.look(r.steerer())
+	r.round(r.steerer())
 	moved, err = s.ramps(t.Context(), []ledger.Ramp{r.ramp(ramp.ID)}, time.Now(), failures{})
 	if moved || err != nil || r.ramp(ramp.ID).State != ledger.RampRunning {
 		t.Errorf("%v %v %+v", moved, err, r.ramp(ramp.ID))
@@ -174,7 +174,7 @@ func TestAStepThatCannotBeMadeHoldsTheRamp(t *testing.T) {
 		To: m("a", "25", "b", "15", "c", "60", "nowhere", "5"), Steps: 2,
 		Every: time.Hour,
 	})
-	r.look(r.steerer())
+	r.round(r.steerer())
 	got := r.ramp(ramp.ID)
 	if got.State != ledger.RampHeld || !strings.Contains(got.Held,
 		`step 1 cannot be made: there is no channel "nowhere"`) {
@@ -192,7 +192,7 @@ func TestARampBringsAChannelIn(t *testing.T) {
 		"15", "c", "60"), Steps: 1, Every: time.Hour})
 	r.exec(`update dispatcher.ramps set route = 'third', from_weights = '{"a":"1"}', to_weights ` +
 		`= '{"a":"1","c":"3"}'`)
-	r.look(r.steerer())
+	r.round(r.steerer())
 	_, doc := r.current()
 	if got := doc.Routes[2].Weights; len(got) != 2 || got[1].Channel != "c" ||
 		got[1].Weight.String() != "3" || r.ramp(ramp.ID).State != ledger.RampDone {
@@ -214,7 +214,7 @@ func TestHealthWritesAVersionOfItsOwnForEachMove(t *testing.T) {
 	r := newRig(t)
 	r.carry("c", provider.Unknown, 6)
 	r.carry("a", provider.Accepted, 6)
-	r.look(r.steerer())
+	r.round(r.steerer())
 	v, doc := r.current()
 	if diff := cmp.Diff(m("a", "25", "b", "15", "c", "45"), effective(doc)); diff != "" {
 		t.Error(diff)
@@ -236,7 +236,7 @@ func TestHealthKeepsItsIntervalOverRestartsAndInstances(t *testing.T) {
 		s := r.steerer()
 		group.Go(func() {
 			for range 5 {
-				if err := s.look(t.Context()); err != nil {
+				if err := s.round(t.Context()); err != nil {
 					t.Error(err)
 				}
 			}
@@ -247,13 +247,13 @@ func TestHealthKeepsItsIntervalOverRestartsAndInstances(t *testing.T) {
 		t.Fatalf("version %d after one interval", v.Version)
 	}
 	r.age(59 * time.Second) // the errors are still within the window
-	r.look(r.steerer())
+	r.round(r.steerer())
 	if v, _ := r.current(); v.Version != 2 {
 		t.Errorf("version %d before the interval is over", v.Version)
 	}
 	r.age(time.Second)
 	r.carry("c", provider.Unknown, 6)
-	r.look(r.steerer())
+	r.round(r.steerer())
 	if v, doc := r.current(); v.Version != 3 || effective(doc)["c"] != "30" {
 		t.Errorf("version %d after it: c at %s", v.Version, effective(doc)["c"])
 	}
@@ -263,15 +263,15 @@ func TestHealthReturnsToRestAndLeavesNoEffect(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.carry("c", provider.Refused, 6)
-	r.look(r.steerer())
+	r.round(r.steerer())
 	r.age(time.Minute)
 	r.carry("c", provider.Refused, 6)
-	r.look(r.steerer())
+	r.round(r.steerer())
 	r.logged("warn", "health: default: c 45 -> 30")
 	var seen []string
 	for range 10 {
 		r.age(time.Minute)
-		r.look(r.steerer())
+		r.round(r.steerer())
 		_, doc := r.current()
 		seen = append(seen, effective(doc)["c"])
 	}
@@ -296,8 +296,8 @@ func TestRoutesHaveIntervalsOfTheirOwn(t *testing.T) {
 	r := newRig(t)
 	r.carry("a", provider.Refused, 6)
 	s := r.steerer()
-	r.look(s)
-	r.look(s)
+	r.round(s)
+	r.round(s)
 	v, doc := r.current()
 	if v.Version != 3 || doc.Routes[0].Weights[0].Weight.String() != "18.75" ||
 		doc.Routes[1].Weights[0].Weight.String() != "0.5" {
@@ -310,16 +310,16 @@ func TestANewDocumentKeepsEffectsAndIntervals(t *testing.T) {
 	r := newRig(t)
 	r.carry("c", provider.Refused, 6)
 	s := r.steerer()
-	r.look(s)
+	r.round(s)
 	r.apply(strings.Replace(document, "c: 60", "c: 80", 1))
-	r.look(s)
+	r.round(s)
 	if v, doc := r.current(); v.Version != 3 ||
 		effective(doc)["c"] != "60" { // three quarters, as before
 		t.Errorf("version %d: c at %s", v.Version, effective(doc)["c"])
 	}
 	r.age(time.Minute)
 	r.carry("c", provider.Refused, 6)
-	r.look(r.steerer())
+	r.round(r.steerer())
 	if v, doc := r.current(); v.Version != 4 || effective(doc)["c"] != "40" {
 		t.Errorf("version %d: c at %s", v.Version, effective(doc)["c"])
 	}
@@ -369,13 +369,13 @@ func TestNoDocumentMovesWhatHealthHasLowered(t *testing.T) {
 		if minute < 10 {
 			r.carry("c", provider.Refused, 6)
 		}
-		r.look(s)
+		r.round(s)
 		v, _ := r.current()
 		r.apply(edits[minute%len(edits)](v.Document))
-		r.look(s)
+		r.round(s)
 		r.age(30 * time.Second) // half an interval
 		clear(s.history)        // which holds when versions were made
-		r.look(r.steerer())
+		r.round(r.steerer())
 		r.age(30 * time.Second)
 		clear(s.history)
 	}
@@ -419,7 +419,7 @@ func TestNoDocumentMovesWhatHealthHasLowered(t *testing.T) {
 func TestWithoutARoutingThereIsNothingToSteer(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
-	r.look(r.steerer())
+	r.round(r.steerer())
 }
 
 func TestMetricsShowWhatIsInForce(t *testing.T) {
@@ -429,7 +429,7 @@ func TestMetricsShowWhatIsInForce(t *testing.T) {
 	s := r.steerer()
 	registry := prometheus.NewRegistry()
 	s.metrics = newMetrics(registry)
-	r.look(s)
+	r.round(s)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -530,7 +530,7 @@ func TestTimeoutsCountHoweverLongTheyTake(t *testing.T) {
 			})
 			r.carry("c", provider.Unknown, 6)
 			r.exec(`update dispatcher.attempts set claimed_at = claimed_at - interval '10 minutes'`)
-			r.look(s)
+			r.round(s)
 			if got, want := r.ramp(ramp.ID), map[bool]string{true: "channel c: errors 100 % " +
 				"above " +
 				"" +
@@ -552,10 +552,10 @@ func TestOldFiguresRaiseNothing(t *testing.T) {
 	r.apply(strings.ReplaceAll(strings.ReplaceAll(document, "quiet: 2m", "quiet: 24h"),
 		"interval: 1m", "interval: 1s"))
 	s := r.steerer()
-	r.look(s) // reads that there were no errors in 24 hours
+	r.round(s) // reads that there were no errors in 24 hours
 	r.carry("c", provider.Refused, 6)
 	delete(s.failed, period{window: time.Minute}) // half a second later they would be read again
-	r.look(s)
+	r.round(s)
 	if _, doc := r.current(); effective(doc)["c"] != "45" {
 		t.Fatalf("c at %s", effective(doc)["c"])
 	}
@@ -564,7 +564,7 @@ func TestOldFiguresRaiseNothing(t *testing.T) {
 	delete(s.failed, period{window: time.Minute})
 	// without errors, as they were at first
 	s.failed[period{window: 24 * time.Hour}] = counted[ledger.Fault]{at: time.Now()}
-	r.look(s)
+	r.round(s)
 	if _, doc := r.current(); effective(doc)["c"] != "45" {
 		t.Errorf("c at %s after two minutes of 24 hours", effective(doc)["c"])
 	}
