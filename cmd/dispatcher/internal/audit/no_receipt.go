@@ -5,10 +5,8 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger"
 )
-
-// lateBooking bounds the time from the arrival of a receipt to its commit.
-const lateBooking = time.Minute
 
 // withoutReceipt checks an attempt that was made because no receipt had come: the route has
 // no_receipt under the version of the claim, an attempt before was accepted, its time for a receipt
@@ -32,7 +30,7 @@ func (c *check) withoutReceipt(t *decide.Task, i int) {
 			taken = a.SettledAt
 		}
 		if (a.Receipt == "delivered" || a.Receipt == "undelivered") &&
-			a.ReceiptAt.Before(stored.ClaimedAt.Add(-lateBooking)) {
+			a.ReceiptAt.Before(stored.ClaimedAt.Add(-ledger.LateBooking)) {
 			c.differs(stored.Number, whatReason, string(stored.Reason), fmt.Sprintf(
 				"none: attempt %d was %s at %s", a.Number, a.Receipt,
 				a.ReceiptAt.Format(time.RFC3339Nano)))

@@ -26,9 +26,6 @@ type Fault struct {
 	From, To ledger.State
 }
 
-// lateBooking bounds the time from the arrival of a receipt to its commit.
-const lateBooking = time.Minute
-
 // Verify compares the leaves of a message in the log, oldest first, with what the tables have now,
 // nil for nothing. looked is the time of the last look, when leaves were last added. A later change
 // is not in the log yet; its own time must then be after looked.
@@ -47,7 +44,7 @@ func Verify(sealed []Leaf, now *ledger.Evidence, looked time.Time) []Fault {
 	last := &sealed[len(sealed)-1]
 	faults = append(faults, follow(last, &current, now)...)
 	if !last.Open && last.Parts[ledger.PartLater] != now.Parts[ledger.PartLater] &&
-		now.LaterAt.Before(looked.Add(-lateBooking)) {
+		now.LaterAt.Before(looked.Add(-ledger.LateBooking)) {
 		faults = append(faults, Fault{
 			Seq: now.Seq, ID: now.ID, What: Changed, Part: ledger.PartNames[ledger.PartLater],
 		})

@@ -90,12 +90,9 @@ func New(cfg Config) (*Steerer, error) {
 	}, nil
 }
 
-// bookingTime is how long the settlement of an answer may take while the database is busy.
-// Attempts that take longer are in no figures.
-const bookingTime = time.Minute
-
 // late is the longest time between the claim of an attempt and the settlement of its outcome.
-func (s *Steerer) late() time.Duration { return s.cfg.SendTimeout + bookingTime }
+// Attempts that take longer are in no figures.
+func (s *Steerer) late() time.Duration { return s.cfg.SendTimeout + ledger.LateBooking }
 
 // Bounds of one round of the loop.
 const (
