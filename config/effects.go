@@ -198,14 +198,6 @@ func (r *Route) keepLowered(before *Route) map[string]selector.Weight {
 	return out
 }
 
-const (
-	// weightDecimals is how many decimals a weight may have.
-	weightDecimals = 9
-	// tableSize is the largest sum of the weights of a route in units of their last decimal;
-	// see selector.NewTable.
-	tableSize = 1 << 40
-)
-
 // places is the largest number of decimals that all weights of the route may have with a valid
 // table, given that none is above the configured one.
 func (r *Route) places() int {
@@ -213,8 +205,8 @@ func (r *Route) places() int {
 	for _, w := range r.Weights {
 		sum.Add(sum, fraction(w.Configured))
 	}
-	room := new(big.Rat).SetInt64(tableSize)
-	for places := weightDecimals; places > 0; places-- {
+	room := new(big.Rat).SetInt64(selector.MaxSize)
+	for places := selector.MaxDecimals; places > 0; places-- {
 		if new(big.Rat).Mul(sum, tens(places)).Cmp(room) <= 0 {
 			return places
 		}

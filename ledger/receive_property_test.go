@@ -126,8 +126,8 @@ func deeds(t *rapid.T, l *life) []deed {
 	return append(first, rapid.Permutation(all).Draw(t, "order")...)
 }
 
-// resolveAmbiguity is the last resolution of the operator that took effect.
-type resolveAmbiguity struct {
+// resolution is the last resolution of the operator that took effect.
+type resolution struct {
 	verdict ledger.ResolvedAs
 	part    int // whose id was named; -1 for none
 }
@@ -144,7 +144,7 @@ type resolveAmbiguity struct {
 //     were never sent, and not all are delivered. Else it has no receipt yet.
 //   - Receipts of a denied message change nothing, unless receipts with our key, or by the ids in
 //     those, say that all of it was delivered: then the message is delivered.
-func model(l *life, said resolveAmbiguity) (state, attempt string) {
+func model(l *life, said resolution) (state, attempt string) {
 	proved := l.known()
 	best, named := make([]provider.ReceiptState, len(l.answers)), make([]bool, len(l.answers))
 	for i, answer := range l.answers {
@@ -294,7 +294,7 @@ func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 			names = append(names, fmt.Sprintf("r%d-%d", n, i))
 		}
 		s := []ledger.Settlement{l.settlement(m, names)}
-		said := resolveAmbiguity{part: -1}
+		said := resolution{part: -1}
 		take := func(on *ledger.Ledger, d *deed) {
 			r := receipt(names[d.part], d.state)
 			if d.keyed {
@@ -319,7 +319,7 @@ func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 				}
 			case "verdict":
 				if l.rule(t, on, m, names, d) {
-					said = resolveAmbiguity{d.verdict, d.part}
+					said = resolution{d.verdict, d.part}
 				}
 			}
 		}

@@ -166,7 +166,7 @@ type ChoiceFilter struct {
 func (f *ChoiceFilter) validate() error {
 	switch {
 	case f.From.IsZero() || f.To.IsZero():
-		return errors.New("the range of choices has no end")
+		return errors.New("the range of choices needs a beginning and an end")
 	case f.Sample < 0:
 		return fmt.Errorf("a sample of %d choices", f.Sample)
 	}

@@ -71,7 +71,7 @@ func NewTable(entries []Entry) (*Table, error) {
 	t := &Table{entries: append([]Entry(nil), entries...)}
 	for i, e := range entries {
 		n, ok := e.Weight.scaled(decimals)
-		if !ok || t.size+n > maxSize {
+		if !ok || t.size+n > MaxSize {
 			return nil,
 				fmt.Errorf("weight %s of channel %s: scaled to whole numbers the weights sum to more than "+
 					"2^40; use fewer decimals", e.Weight, e.Name)

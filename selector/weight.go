@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// maxDecimals is how many digits may follow the decimal point of a weight.
-const maxDecimals = 9
+// MaxDecimals is how many digits may follow the decimal point of a weight.
+const MaxDecimals = 9
 
-// maxSize bounds Table.Size, so that 24 of the 64 bits of a draw remain and its bias, which is
+// MaxSize bounds Table.Size, so that 24 of the 64 bits of a draw remain and its bias, which is
 // below Size/2^64, favours no interval noticeably.
-const maxSize = 1 << 40
+const MaxSize = 1 << 40
 
 // Weight is an exact, non-negative decimal with at most nine digits after the point.
 // The zero Weight is 0.
@@ -30,13 +30,13 @@ func ParseWeight(s string) (Weight, error) {
 		return Weight{}, fmt.Errorf("weight %q is not a plain decimal number such as 25 or 34.5", s)
 	}
 	fraction = strings.TrimRight(fraction, "0")
-	if len(fraction) > maxDecimals {
-		return Weight{}, fmt.Errorf("weight %s has more than %d decimals", s, maxDecimals)
+	if len(fraction) > MaxDecimals {
+		return Weight{}, fmt.Errorf("weight %s has more than %d decimals", s, MaxDecimals)
 	}
 	w := Weight{decimals: len(fraction)}
 	for _, r := range whole + fraction {
 		w.units = w.units*10 + uint64(r-'0')
-		if w.units > maxSize {
+		if w.units > MaxSize {
 			return Weight{},
 				fmt.Errorf("weight %s is too large: all weights together may reach 2^40 units", s)
 		}
@@ -79,16 +79,16 @@ func (w *Weight) UnmarshalText(text []byte) error {
 }
 
 // scaled is the weight as a whole number after moving its point by decimals places.
-// It reports false when the result would exceed maxSize.
+// It reports false when the result would exceed MaxSize.
 func (w Weight) scaled(decimals int) (uint64, bool) {
 	n := w.units
 	for range decimals - w.decimals {
-		if n > maxSize/10 {
+		if n > MaxSize/10 {
 			return 0, false
 		}
 		n *= 10
 	}
-	return n, n <= maxSize
+	return n, n <= MaxSize
 }
 
 func digits(s string) bool {

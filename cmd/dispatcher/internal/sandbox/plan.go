@@ -84,9 +84,8 @@ func (p *Plan) Validate() error {
 // isName matches the names of channels that the routing document accepts.
 var isName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// isWeight matches weights with up to six decimals. The routing document accepts nine; a sandbox
-// needs fewer.
-var isWeight = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,6})?$`)
+// isWeight matches the weights of a routing document that are below a billion.
+var isWeight = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,9})?$`)
 
 // check reports the faults of one carrier, each with its key. seen are the names before it.
 func (c *Carrier) check(seen map[string]bool) error {
