@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build test long race fuzz bench lint fmt generate verify cover demo kafka-e2e clean
+.PHONY: help build test long race soak fuzz bench lint fmt generate verify cover demo kafka-e2e clean
 
 GO      ?= go
 BIN     := bin
@@ -22,6 +22,11 @@ long: ## run every test in full, with fresh seeds
 
 race: ## run the fast tests under the race detector, in random order
 	$(GO) test -timeout 20m -race -shuffle=on ./...
+
+soak: ## run the fast tests RUNS times (50), four packages at a time; stop at the first failure
+	@for run in $$(seq $(or $(RUNS),50)); do \
+	  echo "run $$run"; $(GO) test -count=1 -shuffle=on -p 4 ./... || exit 1; \
+	done
 
 fuzz: ## run each fuzz target for FUZZTIME (10s, or a count such as 10000x)
 	@for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
