@@ -91,13 +91,13 @@ func (s *Server) arguments() []string {
 func (s *Server) awaitReady(ctx context.Context) error {
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() {
+	go func(done <-chan struct{}) {
 		select {
-		case <-s.process.done:
+		case <-done:
 			cancel()
 		case <-running.Done():
 		}
-	}()
+	}(s.process.done)
 	for {
 		if s.process.ended() {
 			return s.explainExit()
