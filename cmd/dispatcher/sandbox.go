@@ -183,8 +183,8 @@ func (f *sandboxFlags) check() error {
 	return errors.Join(faults...)
 }
 
-// sandboxEndpoints prints where the carriers listen; as JSON on one line, because another line follows
-// at the end.
+// sandboxEndpoints prints where the carriers listen; as JSON on one line, because another line
+// follows at the end.
 func (c *cli) sandboxEndpoints(f *sandboxFlags, s *sandbox.Sandbox, page string) error {
 	if f.as == formatJSON {
 		return json.NewEncoder(c.out).Encode(struct {

@@ -56,8 +56,8 @@ func (d *Batcher) sweep(ctx context.Context, early <-chan struct{}) {
 	}
 }
 
-// closeDue closes the messages that are due now. That frees the slots of attempts whose receipts came
-// before their settlement.
+// closeDue closes the messages that are due now. That frees the slots of attempts whose receipts
+// came before their settlement.
 func (d *Batcher) closeDue(ctx context.Context) {
 	closed, began := tally{traced: d.cfg.Tracer != nil}, time.Now()
 	looking, cancel := context.WithTimeout(ctx, ledgerTimeout)

@@ -219,8 +219,8 @@ func waitsOf(m *ledger.Message, now time.Time) []Wait {
 	return waits
 }
 
-// lastRanking is the ranking of the last wait. It is zero when the message never waited, or when that
-// decision ranked no channel.
+// lastRanking is the ranking of the last wait. It is zero when the message never waited, or when
+// that decision ranked no channel.
 type lastRanking struct {
 	known      bool
 	candidates []Candidate
