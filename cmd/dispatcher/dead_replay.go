@@ -154,18 +154,18 @@ func (c *cli) replayDead(
 		By: control.By{Author: f.author, Reason: f.reason, DryRun: f.dryRun},
 	}}
 	if err := r.prepare(ctx); err != nil {
-		return l.explain(err)
+		return l.sentence(err)
 	}
 	defer r.close()
 	records, err := r.records(ctx, names)
 	if err != nil {
-		return l.explain(err)
+		return l.sentence(err)
 	}
 	lines, left := make([]replayedLine, 0, len(records)), false
 	for i := range records {
 		line, err := r.replay(ctx, &records[i])
 		if err != nil {
-			return errors.Join(c.printReplayed(lines, f), l.explain(err))
+			return errors.Join(c.printReplayed(lines, f), l.sentence(err))
 		}
 		lines, left = append(lines, line), left || line.Why != ""
 	}

@@ -142,7 +142,7 @@ func (c *cli) traffic(
 	w := weighing{now: decide.NewChooser(routing, keys)}
 	if f.against.given {
 		if err := w.compareWith(ctx, l, f.against.version, keys); err != nil {
-			return nil, l.explain(err)
+			return nil, l.sentence(err)
 		}
 	}
 	w.counter = report.NewTrafficCounter(doc, day.Format(time.DateOnly), doc.Timezone.String(),
@@ -152,7 +152,7 @@ func (c *cli) traffic(
 		To:   admission.Day.End(day, doc.Timezone),
 	}
 	if err := l.Messages.EachChoice(ctx, filter, w.add); err != nil {
-		return nil, l.explain(err)
+		return nil, l.sentence(err)
 	}
 	traffic := w.counter.Traffic()
 	traffic.SoFar = filter.To.After(time.Now())

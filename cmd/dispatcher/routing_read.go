@@ -91,7 +91,7 @@ func (c *cli) lanes(ctx context.Context, s *config.Settings) ([]config.Lane, err
 		defer l.Close()
 		doc, err := currentRouting(ctx, l)
 		if err != nil {
-			return nil, l.explain(err)
+			return nil, l.sentence(err)
 		}
 		return doc.Lanes, nil
 	case s.RoutingFile != "":

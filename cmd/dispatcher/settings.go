@@ -126,11 +126,11 @@ func (c *cli) withLedger(ctx context.Context, use func(l *database) error) error
 		return err
 	}
 	defer l.Close()
-	return l.explain(use(l))
+	return l.sentence(use(l))
 }
 
-// explain replaces an error of the database by its sentence. Other errors stay unchanged.
-func (l *database) explain(err error) error {
+// sentence replaces an error of the database by its sentence. Other errors stay unchanged.
+func (l *database) sentence(err error) error {
 	if fromDatabase(err) {
 		return usage(postgresTrouble(l.settings, err))
 	}

@@ -157,7 +157,7 @@ func knownRouting(ctx context.Context, s *config.Settings) (*config.Routing, err
 			case err == nil:
 				return control.StoredRouting(&v)
 			case !errors.Is(err, ledger.ErrNoRouting):
-				return nil, l.explain(err)
+				return nil, l.sentence(err)
 			}
 		}
 	}

@@ -65,7 +65,7 @@ func TestWithLedgerTellsTroubleOfTheDatabaseAlone(t *testing.T) {
 		"a file":        {&fs.PathError{Op: "open", Path: "f", Err: syscall.ENOENT}, false},
 	} {
 		err := failed(fmt.Errorf("read it: %w", tc.err))
-		got := l.explain(err)
+		got := l.sentence(err)
 		var coded *codedError
 		taken := errors.As(got, &coded) && coded.code == exitUsage
 		if taken != tc.taken || !tc.taken && !errors.Is(got, err) ||
@@ -73,7 +73,7 @@ func TestWithLedgerTellsTroubleOfTheDatabaseAlone(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if l.explain(nil) != nil {
+	if l.sentence(nil) != nil {
 		t.Error("no error became one")
 	}
 }

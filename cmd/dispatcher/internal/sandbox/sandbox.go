@@ -138,11 +138,11 @@ type Endpoint struct {
 
 // Endpoints are where the carriers listen, in the order of the plan.
 func (s *Sandbox) Endpoints() []Endpoint {
-	places := make([]Endpoint, len(s.carriers))
+	endpoints := make([]Endpoint, len(s.carriers))
 	for i, c := range s.carriers {
-		places[i] = Endpoint{c.Name, c.Provider, c.running.address()}
+		endpoints[i] = Endpoint{c.Name, c.Provider, c.running.address()}
 	}
-	return places
+	return endpoints
 }
 
 // Counts are what the carriers have seen so far, in the order of the plan.

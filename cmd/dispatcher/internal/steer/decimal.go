@@ -45,8 +45,8 @@ func power(n int) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil))
 }
 
-// round rounds to places decimals, halves up.
-func round(r *big.Rat, places int) selector.Weight {
+// roundHalfUp rounds to places decimals, halves up.
+func roundHalfUp(r *big.Rat, places int) selector.Weight {
 	return selector.MustWeight(r.FloatString(places)) // valid: it lies between valid weights
 }
 
@@ -57,7 +57,7 @@ func roundUp(r *big.Rat, places int) selector.Weight {
 	if rest.Sign() > 0 {
 		whole.Add(whole, big.NewInt(1))
 	}
-	return round(new(big.Rat).Quo(new(big.Rat).SetInt(whole), power(places)), places)
+	return roundHalfUp(new(big.Rat).Quo(new(big.Rat).SetInt(whole), power(places)), places)
 }
 
 // number is a weight as a float, for statistics and metrics that need no exact value.

@@ -240,7 +240,7 @@ func (m *member) lower() selector.Weight {
 	if to.Cmp(exact(m.floor)) <= 0 {
 		return m.floor
 	}
-	return m.unlessStuck(round(to, m.places), m.floor)
+	return m.unlessStuck(roundHalfUp(to, m.places), m.floor)
 }
 
 // raise is the weight one step up.
@@ -249,7 +249,7 @@ func (m *member) raise() selector.Weight {
 	if to.Cmp(exact(m.Configured)) >= 0 {
 		return m.Configured
 	}
-	return m.unlessStuck(round(to, m.places), m.Configured)
+	return m.unlessStuck(roundHalfUp(to, m.places), m.Configured)
 }
 
 // unlessStuck returns to, or end where rounding would leave the weight unchanged for ever.

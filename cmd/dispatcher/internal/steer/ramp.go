@@ -168,7 +168,7 @@ func (p *path) at(channel string, step int) selector.Weight {
 	from := exact(p.from[channel])
 	way := new(big.Rat).Sub(exact(p.to[channel]), from)
 	way.Mul(way, big.NewRat(int64(step), int64(p.steps)))
-	return round(way.Add(way, from), p.places)
+	return roundHalfUp(way.Add(way, from), p.places)
 }
 
 // departure says which weight of the route differs from the ramp's after a number of steps; empty
