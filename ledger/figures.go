@@ -116,11 +116,11 @@ const certainCost = `(case when a.outcome is null or a.segments = 0 then 0
 //   - "drawn" counts messages that were received in that time, in received_hour, and have a first
 //     choice, on the row of their first attempt, or on one without attempt. "ended" is why no
 //     channel is known to have taken them.
-//   - "attempts" counts those that were claimed in that time, in claimed_hour. The first part of the union has
-//     attempts of messages with numbers in between; those claimed at other times count nothing. The
-//     second part has the few others. They are found by the index on claimed_at, and belong to
-//     messages before @next, which is the first number of a day: with a bound within a day the
-//     planner would read the index on the numbers up to it.
+//   - "attempts" counts those that were claimed in that time, in claimed_hour. The first part of
+//     the union has attempts of messages with numbers in between; those claimed at other times
+//     count nothing. The second part has the few others. They are found by the index on claimed_at,
+//     and belong to messages before @next, which is the first number of a day: with a bound within
+//     a day the planner would read the index on the numbers up to it.
 //   - "carried" counts messages of which the channel accepted an attempt in that time. A message
 //     whose parts were accepted in several attempts counts with the first of these, and its
 //     segments and money with each.
