@@ -50,14 +50,19 @@ func TestMain(m *testing.M) {
 		}
 	}
 	tier.Parallel(sideBySide)
-	var err error
-	if programs, err = os.MkdirTemp("", "dispatcher-e2e-"); err != nil {
+	// Brokers and servers make and remove thousands of files.
+	folder, err := ledgertest.TempDir()
+	if err == nil {
+		err = os.Setenv("TMPDIR", folder)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	programs = folder
 	code := m.Run()
-	_ = os.RemoveAll(programs) // a leftover in the temporary folder is harmless
 	ledgertest.Close()
+	_ = os.RemoveAll(folder) // a leftover in the temporary folder is harmless
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

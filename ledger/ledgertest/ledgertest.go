@@ -137,7 +137,7 @@ func seed(t testing.TB) string {
 	t.Helper()
 	s := &shared.seed
 	s.once.Do(func() {
-		if s.dir, s.err = serverFolder(); s.err != nil {
+		if s.dir, s.err = TempDir(); s.err != nil {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // as in start
@@ -160,7 +160,7 @@ func seed(t testing.TB) string {
 // temporary is a folder that is removed at the end of the test, after its servers.
 func temporary(t testing.TB) string {
 	t.Helper()
-	dir, err := serverFolder()
+	dir, err := TempDir()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func start() {
 	// a download takes a while
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	if shared.dir, shared.err = serverFolder(); shared.err != nil {
+	if shared.dir, shared.err = TempDir(); shared.err != nil {
 		return
 	}
 	shared.server, shared.err = pgserver.Start(ctx, pgserver.Config{

@@ -14,14 +14,15 @@ import (
 const memory = "/dev/shm"
 
 // memoryNeeded is how much the tests of one package may write, with a margin. With less free
-// memory, as in a container by default, servers use the temporary folder.
+// memory, as in a container by default, TempDir uses the temporary folder.
 const memoryNeeded = 8 << 30
 
 // prefix is the prefix of a folder's name. For a folder in memory the id of its process follows.
 const prefix = "ledgertest-"
 
-// serverFolder makes a folder for a server of this process.
-func serverFolder() (string, error) {
+// TempDir makes a folder for the files of this process: in memory where there is enough of it, else
+// in the temporary folder. The caller removes it.
+func TempDir() (string, error) {
 	var room syscall.Statfs_t
 	err := syscall.Statfs(memory, &room)
 	if err != nil || room.Bavail*uint64(room.Bsize) < memoryNeeded {

@@ -4,5 +4,5 @@ package ledgertest
 
 import "os"
 
-// serverFolder makes a folder for a server of this process.
-func serverFolder() (string, error) { return os.MkdirTemp("", "ledgertest-") }
+// TempDir makes a folder for the files of this process. The caller removes it.
+func TempDir() (string, error) { return os.MkdirTemp("", "ledgertest-") }
