@@ -224,6 +224,10 @@ var rules = map[string]rule{
 			"github.com/fergusstrange/embedded-postgres", "github.com/jackc/pgx/v5",
 		},
 	},
+	module + "ledger/past": {
+		ours:   []string{module + "ledger/migrations"},
+		others: []string{"github.com/jackc/pgx/v5"},
+	},
 	module + "ledger/ledgertest": {ours: []string{module + "ledger/..."}, others: []string{"*"}},
 	internal + "envelope":        {ours: []string{module + "selector", module + "provider/sms"}},
 	internal + "decide": {ours: []string{

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"dispatcher/cmd/dispatcher/internal/bench"
+	"dispatcher/ledger/past"
 )
 
 // benchFlags say what is measured, and with how much traffic.
@@ -91,8 +92,8 @@ func (f *benchFlags) check() error {
 		return usage(errors.New("--messages must be at least 1000 and --rounds at least 1"))
 	case f.config.Processes < 1 || f.config.Processes > bench.MostProcesses:
 		return usage(fmt.Errorf("--processes must be from 1 to %d", bench.MostProcesses))
-	case f.config.History != 0 && f.config.History < bench.LeastHistory:
-		return usage(fmt.Errorf("--history must be 0 or at least %d", bench.LeastHistory))
+	case f.config.History != 0 && f.config.History < past.Days:
+		return usage(fmt.Errorf("--history must be 0 or at least %d", past.Days))
 	case f.codes && (f.faults || f.config.Receipts):
 		return usage(errors.New("--codes goes neither with --faults nor with --receipts: run one " +
 			"after the other"))

@@ -33,7 +33,7 @@ import (
 
 // sideBySide is how many stories run at once: they wait more than they work, those of the long tier
 // less so.
-var sideBySide = tier.Size(6, 4)
+var sideBySide = tier.Size(6, 7)
 
 // runAsProgram is the variable with which the test binary is the program under test: main and
 // everything below it are in it, and starting itself saves the link of a second binary.

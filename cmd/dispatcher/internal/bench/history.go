@@ -2,99 +2,11 @@ package bench
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
-	"dispatcher/ledger"
+	"dispatcher/ledger/past"
 )
-
-// Size of the history: days, and days of which ids and payloads are still kept.
-const (
-	historyDays = 60
-	keptDays    = 7
-)
-
-// LeastHistory is the smallest Config.History: one message a day.
-const LeastHistory = historyDays
-
-// fillDay stores messages of a past day, $1 days ago. Each was accepted at its first attempt and
-// delivered. $2 is how many.
-var fillDay = [...]string{
-	`select dispatcher.make_day(dispatcher.day_at(now()) - $1::int), $2::int`,
-	`insert into dispatcher.messages (seq, kafka_offset, routing_version, draw, draw_size,
-	   received_at, expires_at, finished_at, attempts, state, id, lane, topic, route, draw_key_id,
-	   first_choice, segments, alphabet, number_hmac, envelope_hmac, calling_code)
-	 select dispatcher.first_of(d.day) + i, i, 1, i % 100, 100, d.began + i * d.step,
-	   d.began + i * d.step + interval '1 hour', d.began + i * d.step + interval '3 seconds', 1,
-	   'delivered', 'old-' || d.day || '-' || i, 'transactional', 'sms.transactional', 'default',
-	   '0a1b2c3d', c.name, 1, 'gsm7', i * 7, i * 11, 44
-	 from (select dispatcher.day_at(now()) - $1::int as day,
-	     date_trunc('day', now(), 'UTC') - $1::int * interval '1 day' as began,
-	     interval '1 day' / $2::int as step) d, generate_series(1, $2::int) i,
-	   lateral (select (array['a', 'b', 'c'])[1 + i % 3] as name) c`,
-	`insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome,
-	   provider_reference, provider_code, segments, price_micros, currency, claimed_at, settled_at,
-	   delivered_at, receipt_at, receipt_state, instance, answers)
-	 select m.seq, 1, m.first_choice, 'first_choice', 'accepted', to_hex(m.seq), '0', 1, 30000,
-	   'EUR', m.received_at, m.received_at, m.finished_at, m.finished_at, 'delivered', 0, 1
-	 from dispatcher.messages m where dispatcher.day_of(m.seq) = dispatcher.day_at(now()) - $1::int
-	   and m.seq > dispatcher.first_of(dispatcher.day_at(now()) - $1::int)
-	   and m.seq <= dispatcher.first_of(dispatcher.day_at(now()) - $1::int) + $2::int`,
-	`insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, state,
-	   received_at)
-	 select a.channel, a.provider_reference, a.message_seq, 1, 1, 'delivered', a.receipt_at
-	 from dispatcher.attempts a
-	 where a.message_seq > dispatcher.first_of(dispatcher.day_at(now()) - $1::int)
-	   and a.message_seq <= dispatcher.first_of(dispatcher.day_at(now()) - $1::int) + $2::int
-	 order by 1, 2`,
-}
-
-// fillKept stores the ids and payloads of such a day.
-var fillKept = [...]string{
-	`insert into dispatcher.ids_0 (id, seq) select m.id, m.seq from dispatcher.messages m
-	 where m.seq > dispatcher.first_of(dispatcher.day_at(now()) - $1::int)
-	   and m.seq <= dispatcher.first_of(dispatcher.day_at(now()) - $1::int) + $2::int
-	 order by 1`,
-	`insert into dispatcher.payloads (seq, digest, recipient, envelope)
-	 select dispatcher.first_of(dispatcher.day_at(now()) - $1::int) + i, i, i,
-	   convert_to('{"id":"old-' || i || '","to":"+447700900123","from":"ACME","text":"'
-	     || repeat('An old text. ', 8) || '"}', 'UTF8')
-	 from generate_series(1, $2::int) i`,
-}
-
-// fill fills an empty database as if it had been in use for 60 days, with that many messages in
-// all.
-func fill(ctx context.Context, url string, messages int, step func(string)) error {
-	if err := ledger.Migrate(ctx, url); err != nil {
-		return err
-	}
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // the session ends either way
-	if _, err := conn.Exec(ctx, `set synchronous_commit = off; set jit = off;
-		set plan_cache_mode = force_custom_plan`); err != nil {
-		return err
-	}
-	for back := historyDays; back > 0; back-- {
-		if back%10 == 0 {
-			step(fmt.Sprintf("%d of %d days of history", historyDays-back, historyDays))
-		}
-		statements := fillDay[:]
-		if back <= keptDays {
-			statements = append(statements, fillKept[:]...)
-		}
-		for _, sql := range statements {
-			if _, err := conn.Exec(ctx, sql, back, messages/historyDays); err != nil {
-				return fmt.Errorf("fill the ledger: %w", err)
-			}
-		}
-	}
-	_, err = conn.Exec(ctx, `vacuum (freeze, analyze)`)
-	return err
-}
 
 // historyDatabase is the name of the database with the history.
 const historyDatabase = "history"
@@ -105,7 +17,7 @@ func (r *rig) addHistory(ctx context.Context, messages int, step func(string)) e
 		return err
 	}
 	r.history = true
-	return fill(ctx, r.servers.Postgres.URLOf(historyDatabase), messages, step)
+	return past.Fill(ctx, r.servers.Postgres.URLOf(historyDatabase), messages, step)
 }
 
 // forgetRouting makes the next run apply its own document, which names its topic.
