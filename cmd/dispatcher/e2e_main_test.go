@@ -3,12 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime/debug"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -59,7 +54,6 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	programs = folder
 	code := m.Run()
 	ledgertest.Close()
 	_ = os.RemoveAll(folder) // a leftover in the temporary folder is harmless
@@ -72,33 +66,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// programs is the folder of the programs that goBuild makes.
-var programs string
-
-// goBuild builds the program with further flags and returns its path.
-func goBuild(name string, flags ...string) (string, error) {
-	path := filepath.Join(programs, name)
-	args := append(append([]string{"build"}, flags...), "-o", path, ".")
-	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the program under test: %w: %s", err, out)
-	}
-	return path, nil
-}
-
-// underTest is this binary, or a build without the race detector, with which the processes
-// of a story would be too slow for its deadlines.
-var underTest = sync.OnceValues(func() (string, error) {
-	race := debug.BuildSetting{Key: "-race", Value: "true"}
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, race) {
-		return goBuild("dispatcher")
-	}
-	return os.Executable()
-})
-
-// binary returns the path of the program under test.
+// binary returns the path of the program under test: this file, with the race detector if the
+// tests have it.
 func binary(t testing.TB) string {
 	t.Helper()
-	path, err := underTest()
+	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}

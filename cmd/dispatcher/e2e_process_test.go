@@ -132,9 +132,11 @@ func (p *process) cleanUp(t testing.TB) {
 			<-p.done
 		}
 	}
-	if strings.Contains(p.out.String(), "panic:") ||
-		strings.Contains(p.out.String(), "goroutine ") {
-		t.Errorf("%s panicked", p.name)
+	for _, bad := range []string{"panic:", "DATA RACE", "goroutine "} {
+		if _, report, found := strings.Cut(p.out.String(), bad); found {
+			t.Errorf("%s printed %s%.3000s", p.name, bad, report)
+			break
+		}
 	}
 	if t.Failed() {
 		t.Logf("the end of what %s printed:\n%s", p.name, lastLines(p.out.String(), 25))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -26,12 +27,16 @@ var skewed = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = os.RemoveAll(folder) }() // a leftover there is harmless
 	overlay, err := writeSkew(folder)
 	if err != nil {
 		return "", err
 	}
-	return goBuild("dispatcher-skewed", "-overlay", overlay)
+	path := filepath.Join(folder, "dispatcher")
+	out, err := exec.Command("go", "build", "-overlay", overlay, "-o", path, ".").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build the program with another clock: %w: %s", err, out)
+	}
+	return path, nil
 })
 
 // skewedBinary returns the path of the program whose clock is wrong by skewVariable.
