@@ -26,9 +26,9 @@ import (
 //
 // and one file per story.
 
-// sideBySide is how many stories run at once: they wait more than they work, those of the long tier
-// less so.
-var sideBySide = tier.Size(6, 7)
+// sideBySide is how many stories run at once. They wait more than they work, those of the long tier
+// for minutes.
+var sideBySide = tier.Size(6, 10)
 
 // runAsProgram is the variable with which the test binary is the program under test: main and
 // everything below it are in it, and starting itself saves the link of a second binary.
