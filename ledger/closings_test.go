@@ -186,13 +186,13 @@ func TestASettledAmbiguityCorrectsAClosedDay(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	open := ledger.DailyRow{Submitted: 2, Unknown: 2, UnknownSegments: 2, UnknownMicros: 56_000}
-	reports(open)
+	unsure := ledger.DailyRow{Submitted: 2, Unknown: 2, UnknownSegments: 2, UnknownMicros: 56_000}
+	reports(unsure)
 	taken, not := accepted(m[:1])[0], refusedLate(lost[1])
 	resolve(t, r.l, ledger.Resolution{
 		Seq: m[0].Seq, Key: "k", As: ledger.Taken, Author: "ann", Settlement: &taken,
 	})
-	reports(open) // until it is closed again
+	reports(unsure) // until it is closed again
 	closeToday(t, r.l)
 	reports(ledger.DailyRow{
 		Submitted: 2, Accepted: 1, Segments: 1, CostMicros: 28_000, Unknown: 1, UnknownSegments: 1,
