@@ -77,8 +77,12 @@ func TestFilesOfVendors(t *testing.T) {
 			}},
 		},
 		"vonage": {
-			"account_id,message_id,client_ref,direction,from,to,date_received,status,currency," +
-				"total_price\nabc,r1,,outbound,ACME,447700900123,2026-11-21 10:00:00,delivered,EUR,0.015\n",
+			"account_id,message_id,client_ref,direction,from,to,network,network_name,country," +
+				"country_name,date_received,date_finalized,latency,status,error_code," +
+				"error_code_description,currency,total_price\n" +
+				"abc,r1,,outbound,ACME,447700900123,23410,Carrier Ltd,GB,United Kingdom," +
+				"2026-11-21T10:00:00+0000,2026-11-21T10:00:02+0000,2274,delivered,0,Delivered,EUR," +
+				"0.01500000\n",
 			[]Line{with(func(l *Line) { l.Currency, l.Segments = "EUR", 0 })},
 		},
 		"sinch": {
