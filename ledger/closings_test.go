@@ -155,6 +155,64 @@ func TestALateReceiptCorrectsAClosedDay(t *testing.T) {
 	}
 }
 
+// TestASettledAmbiguityCorrectsAClosedDay: the day was closed while nobody knew whether the carrier
+// had taken two messages. It had taken one of them, which is billed, and not the other, which
+// another channel may carry.
+func TestASettledAmbiguityCorrectsAClosedDay(t *testing.T) {
+	t.Parallel()
+	tier.OneWindow(t, 24*time.Hour)
+	r := lend(t)
+	apply(t, r.l, ledger.ChannelSpec{Name: "a"})
+	m := claimAll(t, r.l, batch("m", 2), "a").Messages
+	now, err := r.l.Clock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lost []ledger.Settlement
+	for i := range m {
+		s := unknown(m[i])
+		s.Ambiguity = &ledger.Ambiguity{
+			Key: "k", Step: ledger.Lookup, Until: now.Add(time.Minute), NextAt: now,
+		}
+		lost = append(lost, s)
+	}
+	settleAll(t, r.l, lost)
+	closeToday(t, r.l)
+	// reports expects the one row of the closed day.
+	reports := func(want ledger.DailyRow) {
+		t.Helper()
+		want.Route, want.Channel, want.Attempts, want.Currency = "default", "a", 2, "GBP"
+		if diff := cmp.Diff([]ledger.DailyRow{want}, reportToday(t, r.l).Rows); diff != "" {
+			t.Error(diff)
+		}
+	}
+	unsure := ledger.DailyRow{Submitted: 2, Unknown: 2, UnknownSegments: 2, UnknownMicros: 56_000}
+	reports(unsure)
+	taken, not := accepted(m[:1])[0], refusedLate(lost[1])
+	resolve(t, r.l, ledger.Resolution{
+		Seq: m[0].Seq, Key: "k", As: ledger.Taken, Author: "ann", Settlement: &taken,
+	})
+	reports(unsure) // until it is closed again
+	closeToday(t, r.l)
+	reports(ledger.DailyRow{
+		Submitted: 2, Accepted: 1, Segments: 1, CostMicros: 28_000, Unknown: 1, UnknownSegments: 1,
+		UnknownMicros: 28_000,
+	})
+	resolve(t, r.l, ledger.Resolution{
+		Seq: m[1].Seq, Key: "k", As: ledger.NotTaken, Author: "ann", Settlement: &not,
+		Move: &ledger.Move{State: ledger.Retry, Reason: "refused", Tried: true},
+	})
+	closeToday(t, r.l)
+	reports(ledger.DailyRow{
+		Submitted: 1, Accepted: 1, Segments: 1, CostMicros: 28_000, Refused: 1,
+	})
+	got := reportToday(t, r.l)
+	if len(got.Carried) != 1 || got.Carried[0].Messages != 1 || got.Carried[0].CostMicros != 28_000 ||
+		len(got.Choices) != 2 || got.Choices[0].Cause != "" || got.Choices[1].Cause != "open" {
+		t.Errorf("carried %+v of %+v", got.Carried, got.Choices)
+	}
+}
+
 // TestADayOfAnEarlierReleaseHasNoSteps until it is closed again: figures that an earlier release
 // did not write are not reported as 0.
 func TestADayOfAnEarlierReleaseHasNoSteps(t *testing.T) {

@@ -80,7 +80,7 @@ func (c *cli) demo(ctx context.Context, f *demoFlags) error {
 		return err
 	}
 	if f.as == formatTable {
-		c.demoEpilogue(result, f)
+		c.demoEpilogue(result, f, settings.DataDir)
 	}
 	return nil
 }
@@ -153,8 +153,21 @@ func demoSheet(r *demo.Result, as format) sheet {
 	return s
 }
 
-// demoEpilogue prints what the table means and what to do next.
-func (c *cli) demoEpilogue(r *demo.Result, f *demoFlags) {
+// ports are the flags of "demo --keep" and "run --embedded" for ports other than the usual ones. They
+// are taken over, because the usual ones may belong to another program.
+func (f *demoFlags) ports() (flags string) {
+	if f.kafkaPort != embeddedKafkaPort {
+		flags += fmt.Sprintf(" --kafka-port %d", f.kafkaPort)
+	}
+	if f.postgresPort != embeddedPostgresPort {
+		flags += fmt.Sprintf(" --postgres-port %d", f.postgresPort)
+	}
+	return flags
+}
+
+// demoEpilogue prints what the table means and what to do next. dataDir is where "demo --keep" and
+// "run --embedded" have their data.
+func (c *cli) demoEpilogue(r *demo.Result, f *demoFlags, dataDir string) {
 	fmt.Fprintf(c.out, "\n%s\n", paragraph(c.out, strings.Join(r.Text, " ")))
 	fmt.Fprintf(c.out, "accepted %d, rejected %d, unknown %d; submits the carriers saw twice: %d\n",
 		r.Accepted, r.Rejected, r.Unknown, r.DuplicatesSent)
@@ -162,10 +175,10 @@ func (c *cli) demoEpilogue(r *demo.Result, f *demoFlags) {
 		r.Seed)
 	fmt.Fprint(c.out, "Go on from here:\n")
 	if !f.keep {
-		c.suggest("the same, with the data kept in ./data", "demo --keep")
+		c.suggest("the same, with the data kept in "+dataDir, "demo --keep"+f.ports())
 	}
-	c.suggest("run the dispatcher on ./data; it prints the address of the console. In another "+
-		"terminal:", "run --embedded")
+	c.suggest("run the dispatcher on "+dataDir+"; it prints the address of the console. In another "+
+		"terminal:", "run --embedded"+f.ports())
 	c.suggest("hand it a message as a service would", "send --to +447700900123 --text 'Hello'")
 	if f.keep {
 		c.suggest("why that message went where it went", fmt.Sprintf("explain demo-%d-0", r.Seed))

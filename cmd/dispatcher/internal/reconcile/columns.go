@@ -80,9 +80,13 @@ var presets = map[string]Columns{
 	"kannel": asLog(perPart(columns("reference=FID number=to time=time status=event", "")),
 		"Sent SMS", "FAILED Send SMS", "DISCARDED Send SMS", "REJECTED Send SMS",
 		"EXPIRED Send SMS"),
-	// messages.log of the SMPP client manager. queue-msgid is the id that Jasmin answers with.
+	// messages.log of the SMPP client manager. queue-msgid is the id that Jasmin answers with. Its
+	// releases for Python 3 write numbers as b'447700900123' and refusals as ERROR/CommandStatus.X.
 	"jasmin": asLog(columns("reference=queue-msgid number=to time=time status=status", ""),
 		"SMS-MT"),
+	// Table sentitems of Gammu SMSD, as its users export it: a line for each part, all with the ID.
+	"gammu": perPart(columns("reference=ID number=DestinationNumber time=SendingDateTime "+
+		"status=Status", "")),
 	// A file whose columns have the names of the fields.
 	"plain": columns("reference=reference number=number time=time segments=segments price=price "+
 		"unit_price=unit_price currency=currency status=status direction=direction", ""),

@@ -77,8 +77,12 @@ func TestFilesOfVendors(t *testing.T) {
 			}},
 		},
 		"vonage": {
-			"account_id,message_id,client_ref,direction,from,to,date_received,status,currency," +
-				"total_price\nabc,r1,,outbound,ACME,447700900123,2026-11-21 10:00:00,delivered,EUR,0.015\n",
+			"account_id,message_id,client_ref,direction,from,to,network,network_name,country," +
+				"country_name,date_received,date_finalized,latency,status,error_code," +
+				"error_code_description,currency,total_price\n" +
+				"abc,r1,,outbound,ACME,447700900123,23410,Carrier Ltd,GB,United Kingdom," +
+				"2026-11-21T10:00:00+0000,2026-11-21T10:00:02+0000,2274,delivered,0,Delivered,EUR," +
+				"0.01500000\n",
 			[]Line{with(func(l *Line) { l.Currency, l.Segments = "EUR", 0 })},
 		},
 		"sinch": {
@@ -109,8 +113,12 @@ func TestFilesOfVendors(t *testing.T) {
 		"aws": {
 			"PublishTimeUTC,MessageId,DestinationPhoneNumber,MessageType,DeliveryStatus,PriceInUSD," +
 				"PartNumber,TotalParts\n" +
-				"2026-11-21T10:00:00.000Z,r1,447700900123,Transactional,Message accepted,0.015,1,1\n",
-			[]Line{part},
+				"2026-11-21T10:00:00.000Z,r1,447700900123,Transactional,Message accepted,0.015,1,1\n" +
+				"2026-11-21T10:00:00.000Z,r2,1XXX5550100,Promotional,Message accepted,0.015,0,1\n",
+			[]Line{part, {
+				Row: 3, Reference: "r2", At: ten, Segments: 1, Nanos: 15_000_000, Priced: true,
+				Currency: "USD", Taken: true,
+			}},
 		},
 		"kannel": {
 			"2026-11-21 10:00:00 Sent SMS [SMSC:a] [SVC:u] [ACT:] [BINF:] [FID:r1] [META:] " +
@@ -132,6 +140,18 @@ func TestFilesOfVendors(t *testing.T) {
 				"[to:447700900123]\n",
 			[]Line{logged, {Row: 3, Reference: "r2", Number: one.Number, At: ten}},
 		},
+		"gammu": {
+			"UpdatedInDB;SendingDateTime;Text;DestinationNumber;UDH;TextDecoded;ID;SequencePosition;" +
+				"Status;StatusError;StatusCode\n" +
+				`"2026-11-21 10:00:09";"2026-11-21 10:00:00";"0061";"+447700900123";"";"a";"r1";"1";` +
+				`"DeliveryOK";"-1";"-1"` + "\n" +
+				`"2026-11-21 10:00:09";"2026-11-21 10:00:00";"0061";"+447700900123";"";"a";"r1";"2";` +
+				`"SendingError";"-1";"500"` + "\n",
+			[]Line{
+				{Row: 2, Reference: "r1", Number: one.Number, At: ten, Segments: 1, Taken: true},
+				{Row: 3, Reference: "r1", Number: one.Number, At: ten, Segments: 1},
+			},
+		},
 		"plain": {
 			"\xef\xbb\xbfreference,number,time,segments,price,currency\n" +
 				"r1,0044 7700 900-123,2026-11-21 10:00,2,0.015,USD\n,,,,,\n,Total,,,,\n",
@@ -148,6 +168,34 @@ func TestFilesOfVendors(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestTheLogOfJasminForPython3 has numbers as Python prints bytes. A refusal that Jasmin tries again
+// is not the end of the message.
+func TestTheLogOfJasminForPython3(t *testing.T) {
+	t.Parallel()
+	line := func(status, fields string) string {
+		return "2026-11-21 10:00:00 INFO     1 SMS-MT [cid:c] " + fields + " [status:" + status +
+			"] [prio:0] [dlr:RegisteredDeliveryReceipt.SMSC_DELIVERY_RECEIPT_REQUESTED] " +
+			"[validity:none] [from:b'ACME'] [to:b'447700900123'] [content:b'x] [to:1]'] [tlvs:none]\n"
+	}
+	text := line("ERROR/CommandStatus.ESME_RTHROTTLED", "[queue-msgid:r1] [retry:True]") +
+		line("CommandStatus.ESME_ROK", "[queue-msgid:r1] [smpp-msgid:b'abc']") +
+		line("ERROR/CommandStatus.ESME_RINVDSTADR", "[queue-msgid:r2] [retry:False]")
+	want := []Line{
+		{Row: 2, Reference: "r1", Number: "+447700900123", At: ten, Taken: true},
+		{Row: 3, Reference: "r2", Number: "+447700900123", At: ten},
+	}
+	got, _, err := lines(text, options(t, "jasmin"))
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	want = []Line{{Row: 1, Reference: "abc", Number: "+447700900123", At: ten, Taken: true}}
+	got, _, err = lines(line("CommandStatus.ESME_ROK", "[queue-msgid:r1] [smpp-msgid:b'abc']"),
+		options(t, "jasmin", "reference=smpp-msgid"))
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
 	}
 }
 
@@ -232,7 +280,7 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		"+447700900123,7700900456\n,\n":          "its columns are ..., ...: name",
 		"\xff\xfer\x00":                          "save it as CSV in UTF-8",
 		"\x1f\x8b\x08\x00":                       "uncompress it",
-		"PK\x03\x04 no archive":                  "cannot be read as XLSX",
+		"PK\x03\x04 no archive":                  "cannot be read as XLSX (if it is a ZIP",
 		header + "r1,7700900123x,,,,\n":          "",
 		header + "r1,1e3 447700900123,,,,\n":     `line 2, column "number": a spreadsheet has rounded`,
 		header + "r1,4.47701E+11,,,,\n":          `column "number": a spreadsheet has rounded`,

@@ -91,7 +91,8 @@ func openXLSX(name string, in io.Reader, o Options) (*Reader, error) {
 		RawCellValue: true, UnzipXMLSizeLimit: xlsxMemory, UnzipSizeLimit: xlsxUnpacked,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be read as XLSX: %w", name, err)
+		return nil, fmt.Errorf("%s cannot be read as XLSX (if it is a ZIP archive, give the file in it): "+
+			"%w", name, err)
 	}
 	fail := func(err error) (*Reader, error) {
 		_ = book.Close()
@@ -169,7 +170,8 @@ func (l *logRows) next() (int, []string, error) {
 
 // parse parses "2026-11-21 10:00:00 Sent SMS [SMSC:a] [to:+44...] [msg:5:hello]" and reports
 // whether it is a submit. It stops before the message's text, which may hold anything. A line
-// without a time continues the text of the line before.
+// without a time continues the text of the line before. A refusal that the SMSC itself tries again
+// is no submit yet: its last try has a line of its own.
 func (l *logRows) parse(line string) bool {
 	at, rest, ok := cutTime(line)
 	head, fields, _ := strings.Cut(rest, "[")
@@ -195,6 +197,9 @@ func (l *logRows) parse(line string) bool {
 		if !closed || name == "msg" || name == "content" {
 			break
 		}
+		if name == "retry" && value == "True" {
+			return false
+		}
 		l.put(name, value)
 		_, fields, _ = strings.Cut(more, "[")
 	}
@@ -203,8 +208,19 @@ func (l *logRows) parse(line string) bool {
 
 func (l *logRows) put(name, value string) {
 	if i := slices.Index(l.names, name); i >= 0 && l.cells[i] == "" {
-		l.cells[i] = value
+		l.cells[i] = unquoted(value)
 	}
+}
+
+// unquoted is the text of a value that Python wrote as bytes: b'447700900123'.
+func unquoted(value string) string {
+	for _, quote := range []string{"'", `"`} {
+		text, begins := strings.CutPrefix(value, "b"+quote)
+		if text, ends := strings.CutSuffix(text, quote); begins && ends {
+			return text
+		}
+	}
+	return value
 }
 
 // cutTime cuts the time, with its fraction of a second, from the beginning of a line.

@@ -13,7 +13,7 @@ import (
 // refused are the prefixes of a status that says that the provider did not take the message.
 var refused = []string{
 	"fail", "sending_failed", "reject", "discard", "expired send", "cancel", "invalid", "blocked",
-	"not sent", "esme_r",
+	"not sent", "esme_r", "error", "sendingerror",
 }
 
 // refuses reports whether a status says that the provider did not take the message. An undelivered
