@@ -9,16 +9,14 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// closeMessages is how many messages the day of BenchmarkCloseADay has.
-const closeMessages = 100_000
-
-// BenchmarkCloseADay adds up a day on which one message of twenty was refused by its first choice
-// and carried by another channel. All have a receipt.
+// BenchmarkCloseADay adds up a day of 100 000 messages, or with LONG_TESTS=1 ten million, on which
+// one message of twenty was refused by its first choice and carried by another channel. All have a
+// receipt.
 func BenchmarkCloseADay(b *testing.B) {
 	url := ledgertest.Fresh(b)
 	l, db := connect(b, ledger.Config{URL: url}), raw(b, url)
 	day := ledger.NewBusinessDay(time.Now().AddDate(0, 0, -1), time.UTC)
-	messages := tier.Size(closeMessages, 10*closeMessages)
+	messages := tier.Size(100_000, 10_000_000)
 	execute(b, db, `select dispatcher.make_day(dispatcher.day_at($1::timestamptz))`, day.From)
 	execute(b, db, `insert into dispatcher.messages (seq, received_at, id, lane, tenant, route,
 		  routing_version, draw, draw_size, draw_key_id, first_choice, calling_code, segments, alphabet,
