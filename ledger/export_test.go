@@ -18,6 +18,13 @@ func (s *Instances) ConfirmIdentity() { s.confirmIdentity() }
 // Held is how many connections for claims and settlements are in use.
 func (l *Ledger) Held() int { return int(l.hot.Stat().AcquiredConns()) }
 
+// ReportPages makes the session for claims and settlements, of which there is one, report what it
+// has read so far.
+func (l *Ledger) ReportPages(ctx context.Context) error {
+	_, err := l.hot.Exec(ctx, `select pg_stat_force_next_flush()`)
+	return err
+}
+
 // LocksOfJoining are the statements by which a booking of a part locks its group.
 func LocksOfJoining(in Inbound) []string {
 	g := in.group()
