@@ -93,7 +93,7 @@ func (a *API) cancel(ctx context.Context, in *cancelInput) (*reply[cancelled], e
 		return nil, err
 	}
 	was, err := control.Cancel(ctx, a.cfg.Ledger, in.ID, who)
-	return &reply[cancelled]{cancelled{in.ID, string(was)}}, err
+	return &reply[cancelled]{cancelled{in.ID, string(was)}}, oneWrite(err)
 }
 
 // ambiguousMessage is a submission that nobody answered. Notes of operators are left out: people
@@ -178,7 +178,7 @@ func (a *API) settle(ctx context.Context, in *settleInput) (*reply[settled], err
 		As: in.Body.As, Reference: in.Body.Reference, By: who,
 	})
 	if err != nil {
-		return nil, err
+		return nil, oneWrite(err)
 	}
 	if why != "" {
 		return nil, huma.NewError(http.StatusConflict, "the message "+why)
