@@ -267,7 +267,7 @@ func TestAMessageHasNoReceiptOnlyWhenNothingOfItIsOnItsWay(t *testing.T) {
 					t.Fatal(got)
 				}
 				if due := see(soonDue); due != "1" {
-					t.Fatalf("%s rows are looked at again soon, want the one of the first attempt", due)
+					t.Fatalf("%s rows are looked at again soon, want that of the first attempt", due)
 				}
 			}
 			second := further(m, c.outcome)

@@ -334,9 +334,9 @@ func (s *receiptStatus) next() (to State, by *attemptStatus, says reported) {
 }
 
 // defers is after what time it is looked at again that the accepted attempts got no receipt: an
-// attempt is in flight, or will be. Its provider may take the message, and a receipt of it may come.
-// If its provider refuses, the message goes on to another channel, and one that has ended would not.
-// It is 0 when nothing more is sent.
+// attempt is in flight, or will be. Its provider may take the message, and a receipt of it may
+// come. If its provider refuses, the message goes on to another channel, and one that has ended
+// would not. It is 0 when nothing more is sent.
 func (s *receiptStatus) defers() time.Duration {
 	switch {
 	case s.underWay():

@@ -250,8 +250,8 @@ func TestOperatorsSeeTheirNotes(t *testing.T) {
 	} {
 		conn := opened(t, login(t, o.sql, address, role))
 		for _, view := range []string{"audit.ambiguous", "facts.ambiguous"} {
-			if got := names(t, conn, `select note from `+view+` where author = 'ann'`); len(got) != 1 ||
-				got[0] != want {
+			got := names(t, conn, `select note from `+view+` where author = 'ann'`)
+			if len(got) != 1 || got[0] != want {
 				t.Errorf("%s shows the notes %q to %s, want %q", view, got, role, want)
 			}
 		}

@@ -1,6 +1,6 @@
 -- Operators write notes when they settle ambiguous submissions, and people write numbers into them.
--- Only a login that may read the table sees them: finance and auditors read views alone. The columns
--- stay, and are empty for them.
+-- Only a login that may read the table sees them: finance and auditors read views alone. The
+-- columns stay, and are empty for them.
 create or replace view audit.ambiguous as
   select m.id as message_id, d.attempt, d.last as last_attempt, a.channel, d.step, d.opened_at, d.until, d.asked,
          d.closed_at, d.verdict, d.author,

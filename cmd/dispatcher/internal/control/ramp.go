@@ -71,8 +71,8 @@ func NewRamp(r *ledger.Ramp) Ramp {
 		To: r.To, Steps: r.Steps, Step: r.Step,
 		EverySeconds: r.Every.Seconds(), NextAt: report.Moment(r.NextAt), MaxErrors: r.MaxErrors,
 		MaxDeviation: r.MaxDeviation, Least: r.LeastMessages,
-		Author: r.Author, Reason: r.Reason, ChangedBy: r.ChangedBy, ChangedAt: report.Moment(r.ChangedAt),
-		CreatedAt: report.Moment(r.CreatedAt), Version: r.Version,
+		Author: r.Author, Reason: r.Reason, ChangedBy: r.ChangedBy,
+		ChangedAt: report.Moment(r.ChangedAt), CreatedAt: report.Moment(r.CreatedAt), Version: r.Version,
 	}
 }
 

@@ -23,7 +23,8 @@ func TestAnOpenStreamEndsWithItsToken(t *testing.T) {
 			t.Parallel()
 			c := newConsole(t)
 			b := c.client(t, "viewer")
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+"/live/overview", nil)
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+				c.url+"/live/overview", nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -53,8 +53,8 @@ var lifeLanes = map[string]decide.Lane{
 }
 
 const (
-	// lifeAwait is for how long receipts are awaited, and shortAwait the same of channel e. It is so
-	// short that it may end while a further attempt is in flight.
+	// lifeAwait is for how long receipts are awaited, and shortAwait the same of channel e. It is
+	// so short that it may end while a further attempt is in flight.
 	lifeAwait  = 72 * time.Hour
 	shortAwait = 20 * time.Minute
 	// lifeGoesOn is after what time messages that channel e accepted go on.

@@ -274,8 +274,8 @@ var lifeStories = []struct {
 		// it was no_receipt, and not sent to the channel after that
 		"the same, and the next channel refuses",
 		script{lane: "bare", first: "e", segments: 1, again: "yes"},
-		"answer yes; due; submit busy; due; due; wake; claim; submit yes; sweep; wake; receipt 3 0 " +
-			"reference delivered",
+		"answer yes; due; submit busy; due; due; wake; claim; submit yes; sweep; wake; " +
+			"receipt 3 0 reference delivered",
 	},
 	{
 		"the same, and nobody answers",
