@@ -136,7 +136,8 @@ type Decision struct {
 	Attempt Attempt
 	// Seen is the compact state, as JSON, on which a wait was decided; nil otherwise.
 	Seen []byte
-	// WaitsFor is set for Waiting: the channel or scope that is waited for, as Wait.On.
+	// WaitsFor is set for Waiting: the channel or scope that is waited for, as Wait.On. For Accepted
+	// it is set when the message waits for a limit of a further channel, see waitsForRouting.
 	WaitsFor string
 	// Waits replaces the waits of the row; nil keeps them.
 	Waits []Wait

@@ -128,9 +128,7 @@ func changeArrays(seen *Seen, each []Decision, which []int) []any {
 		switch d.State { //nolint:exhaustive // check has refused the others
 		case Sending:
 			attempts[i] = int16(d.Attempt.Number)
-		case Accepted:
-			next[i] = instant(d.NextAt)
-		case Waiting:
+		case Accepted, Waiting:
 			next[i] = instant(d.NextAt)
 			if d.WaitsFor != "" {
 				waitsFor = room(waitsFor, n)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -88,6 +89,18 @@ func Unavailable(err error) bool {
 		errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errConnection) ||
 		pgconn.SafeToRetry(err)
+}
+
+// RolledBack reports whether the error of a call that writes in one transaction shows that nothing
+// was committed: the server refused a statement or the commit, or it was never asked to commit. A
+// connection that is lost, and a session that the server ends, prove nothing.
+func RolledBack(err error) bool {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pg.SeverityUnlocalized == "ERROR" &&
+			pg.Code != "40003" // statement_completion_unknown
+	}
+	_, connect := errors.AsType[*pgconn.ConnectError](err)
+	return connect || pgconn.SafeToRetry(err) || errors.Is(err, pgx.ErrTxCommitRollback)
 }
 
 // errConnection marks a connection error that has no type of its own.

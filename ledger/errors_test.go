@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"dispatcher/ledger"
@@ -43,6 +44,28 @@ func TestUnavailableTellsPassingTroubleFromBugs(t *testing.T) {
 	} {
 		if ledger.Unavailable(err) {
 			t.Errorf("%v", err)
+		}
+	}
+}
+
+// TestOnlyAnAnswerOfTheServerProvesARollback: a session that ends may have committed before.
+func TestOnlyAnAnswerOfTheServerProvesARollback(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{&pgconn.PgError{Code: "23514", SeverityUnlocalized: "ERROR"}, true},
+		{&pgconn.PgError{Code: "40003", SeverityUnlocalized: "ERROR"}, false},
+		{&pgconn.PgError{Code: "57P01", SeverityUnlocalized: "FATAL"}, false},
+		{&pgconn.ConnectError{}, true},
+		{pgx.ErrTxCommitRollback, true},
+		{io.ErrUnexpectedEOF, false},
+		{context.DeadlineExceeded, false},
+		{errors.New("bug"), false},
+	} {
+		if got := ledger.RolledBack(fmt.Errorf("apply: %w", c.err)); got != c.want {
+			t.Errorf("%T %+v: %t", c.err, c.err, got)
 		}
 	}
 }

@@ -222,6 +222,84 @@ func TestReceiptsOfAMessageThatWentOn(t *testing.T) {
 	}
 }
 
+// TestAMessageHasNoReceiptOnlyWhenNothingOfItIsOnItsWay: the time of the first receipt ends while
+// the further attempt is in flight. The message comes to no_receipt when the answer to that shows
+// that nothing more is to come, and not before. If the next channel refuses, the message goes on to
+// the one after it.
+func TestAMessageHasNoReceiptOnlyWhenNothingOfItIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		outcome provider.Outcome
+		onward  bool     // the answer sends the message on to channel c, which accepts it
+		want    []string // after the answer, and when the time of all receipts is over
+	}{
+		"the next channel accepts": {provider.Accepted, false, []string{
+			"accepted flagged | a accepted no_receipt, b accepted",
+			"no_receipt flagged | a accepted no_receipt, b accepted no_receipt",
+		}},
+		"the next channel rejects": {provider.Rejected, false, []string{
+			"no_receipt | a accepted no_receipt, b rejected",
+			"no_receipt | a accepted no_receipt, b rejected",
+		}},
+		"the next channel does not answer": {provider.Unknown, false, []string{
+			"no_receipt | a accepted no_receipt, b unknown",
+			"no_receipt | a accepted no_receipt, b unknown",
+		}},
+		"the next channel refuses": {provider.Refused, true, []string{
+			"accepted | a accepted no_receipt, b refused | due accepted",
+			"no_receipt flagged | a accepted no_receipt, b refused, c accepted no_receipt",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := lend(t)
+			l, see := r.l, func(sql string) string { return scalar[string](t, r.db, sql) }
+			apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 100},
+				ledger.ChannelSpec{Name: "b", ActiveMax: 100},
+				ledger.ChannelSpec{Name: "c", ActiveMax: 100})
+			m := claimAll(t, l, []ledger.Message{message("m")}, "a").Messages[0]
+			settleAll(t, l, goingOn(m, "first"))
+			m = claimFurther(t, l, "b")
+			timeUp(t, r.db)
+			for range 2 { // the second time it is due again
+				overdue(t, l)
+				if got := see(wentOn); got != "sending | a accepted no_receipt, b" {
+					t.Fatal(got)
+				}
+				if due := see(soonDue); due != "1" {
+					t.Fatalf("%s rows are looked at again soon, want that of the first attempt", due)
+				}
+			}
+			second := further(m, c.outcome)
+			if c.onward {
+				second[0].NextAt = time.Now().Add(-time.Second)
+			}
+			settleAll(t, l, second)
+			for _, want := range c.want {
+				see(soonDue)
+				overdue(t, l)
+				if got := see(wentOn); got != want {
+					t.Fatalf("%s, want %s", got, want)
+				}
+				if found := violations(t, r.db, append(slices.Clone(books),
+					"states_follow_from_attempts", "waiting_is_due")...); len(found) > 0 {
+					t.Error(found)
+				}
+				if c.onward {
+					third := further(claimFurther(t, l, "c"), provider.Accepted)
+					third[0].Reference = "third"
+					settleAll(t, l, third)
+					c.onward = false
+				}
+				timeUp(t, r.db)
+			}
+			if due := see(soonDue); due != "0" {
+				t.Errorf("%s rows are looked at again for ever", due)
+			}
+		})
+	}
+}
+
 // TestAReceiptOfAnAttemptThatWasNotTakenKeepsNoMessage where it is.
 func TestAReceiptOfAnAttemptThatWasNotTakenKeepsNoMessage(t *testing.T) {
 	t.Parallel()

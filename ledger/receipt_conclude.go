@@ -17,7 +17,7 @@ import (
 //     resent.
 //   - A message is delivered when all parts of one copy are. It is undelivered when all parts of
 //     all copies are final and no copy is delivered. It has no receipt when time ran out for some
-//     part.
+//     part, and no attempt is in flight or to be made.
 //   - States only advance: delivered replaces undelivered, both replace no_receipt, and that
 //     replaces accepted.
 //   - A receipt that carries our key proves that an unknown attempt was accepted, and makes it
@@ -33,14 +33,23 @@ import (
 // recheckInterval is after what time a row is due again whose attempt is still in flight.
 const recheckInterval = 5 * time.Second
 
+// goingOnInterval is the same for a message that is to be sent to a further channel and waits for
+// it, see ByNoReceipt. There may be many, and each claim looks at them anyway.
+const goingOnInterval = time.Minute
+
 // receiptStatus is a message as read from the database, and what receipts change about it.
 type receiptStatus struct {
 	closing  Closing // State is the new state; empty for no change
 	state    State
 	attempts int
-	plain    bool            // the row of its only attempt tells its state
-	tries    []attemptStatus // ascending by number; without attempts that began after the read
-	flagged  bool            // receipts show that it may be a duplicate, which it was not before
+	// goingOn: it is accepted and to be sent to a further channel, see ByNoReceipt.
+	goingOn bool
+	plain   bool            // the row of its only attempt tells its state
+	tries   []attemptStatus // ascending by number; without attempts that began after the read
+	flagged bool            // receipts show that it may be a duplicate, which it was not before
+	// deferred is after what time it is looked at again whether the message has no receipt; 0 when
+	// that is not deferred.
+	deferred time.Duration
 }
 
 // attemptStatus is an attempt as read from the database, and what receipts change about it.
@@ -311,11 +320,31 @@ func (s *receiptStatus) next() (to State, by *attemptStatus, says reported) {
 	case worst.state == Undelivered && s.openAfter(last): // accepted, so that it is not sent again
 		return Accepted, last, reported{}
 	case len(last.parts) > 0 && rank(worst.state) > s.rank():
+		if worst.state == NoReceipt {
+			s.deferred = s.defers()
+		}
+		if s.deferred > 0 {
+			return "", nil, reported{}
+		}
 		return worst.state, last, worst
 	case !s.wasAccepted():
 		return Accepted, last, reported{}
 	}
 	return "", nil, reported{}
+}
+
+// defers is after what time it is looked at again that the accepted attempts got no receipt: an
+// attempt is in flight, or will be. Its provider may take the message, and a receipt of it may
+// come. If its provider refuses, the message goes on to another channel, and one that has ended
+// would not. It is 0 when nothing more is sent.
+func (s *receiptStatus) defers() time.Duration {
+	switch {
+	case s.underWay():
+		return recheckInterval
+	case s.goingOn:
+		return goingOnInterval
+	}
+	return 0
 }
 
 // openAfter reports whether a later attempt than t is in flight or unknown: it may be delivered.
@@ -386,6 +415,8 @@ func (s *receiptStatus) dueAgain(t *attemptStatus, p *part) time.Duration {
 		return 0
 	case t.outcome == "" || p.final() && s.underWay():
 		return recheckInterval
+	case s.deferred > 0 && !p.awaited:
+		return s.deferred
 	case t.outcome == provider.Unknown.String():
 		return 0
 	case t.left > 0 && (t.alone || !p.final() && (p.byKey || t.owed > 0)):

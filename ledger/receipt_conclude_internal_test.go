@@ -235,6 +235,15 @@ func TestAMessageComesToAState(t *testing.T) {
 		"pending, and a further copy is on its way": {
 			Sending, attemptsOf("accepted", "p", "", ""), "",
 		},
+		"silent, and a further copy is on its way": {
+			Sending, attemptsOf("accepted", "E", "", ""), "",
+		},
+		"silent, and a further copy has begun since": {
+			Sending, attemptsOf("accepted", "E"), "",
+		},
+		"silent, and the resend of a proved copy is on its way": {
+			Accepted, attemptsOf("accepted", "E", "", ""), "",
+		},
 		"delivered, and a further copy is on its way": {
 			Sending, attemptsOf("accepted", "d", "", ""), Delivered,
 		},

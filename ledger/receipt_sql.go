@@ -246,7 +246,8 @@ var (
 // statusColumns are the columns of message m that readStatuses scans, except the state.
 const statusColumns = `m.seq, m.id, m.lane, m.tenant, coalesce(m.route, ''),
 	coalesce(m.segments, 0), m.possible_duplicate,
-	(select p.envelope from dispatcher.payloads p where p.seq = m.seq), m.attempts, now()`
+	(select p.envelope from dispatcher.payloads p where p.seq = m.seq), m.attempts,
+	m.state = 'accepted' and m.next_at is not null, now()`
 
 const readParts = `
 	select r.message_seq, r.attempt, r.channel, r.reference, r.part is null, r.state,

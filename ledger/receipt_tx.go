@@ -96,7 +96,7 @@ func (t *receiptTx) readStatuses(plain bool) func(rows pgx.Rows) error {
 		c := &s.closing
 		_, err := pgx.ForEachRow(rows, []any{
 			&c.Seq, &c.ID, &c.Lane, &c.Tenant, &c.Route, &c.Segments, &c.PossibleDuplicate,
-			&c.Envelope, &s.attempts, &c.At, &s.state,
+			&c.Envelope, &s.attempts, &s.goingOn, &c.At, &s.state,
 		}, func() error {
 			for next < len(t.statuses) && t.statuses[next].closing.Seq < c.Seq {
 				next++

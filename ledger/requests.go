@@ -29,18 +29,26 @@ var (
 	ErrUnderway = errors.New("the request is under way")
 )
 
+// Request is one execution of a changing request.
+type Request struct {
+	Principal, Key string
+	Digest         []byte // two requests with the same key must have the same
+	// Attempt is random. Until the request is finished its row holds it in place of the header of
+	// the answer, so that Forget deletes no row that another execution has made.
+	Attempt string
+}
+
 // Begin stores a request of a principal under its key. For a new request the answer is nil, and the
-// caller must call Finish or Forget. It may return ErrOtherRequest or ErrUnderway.
-func (s *Requests) Begin(
-	ctx context.Context, principal, key string, digest []byte,
-) (*Answer, error) {
+// caller must call Finish or Forget. It may return ErrOtherRequest or ErrUnderway. After any other
+// error the row may be there, and the caller must call Forget.
+func (s *Requests) Begin(ctx context.Context, r *Request) (*Answer, error) {
 	tag, err := s.reports.Exec(ctx, `
 		with old as (
 		  delete from dispatcher.api_requests where at < now() - interval '24 hours'
 		    and (principal, key) <> ($1, $2)
 		)
-		insert into dispatcher.api_requests (principal, key, digest) values ($1, $2, $3)
-		on conflict do nothing`, principal, key, digest)
+		insert into dispatcher.api_requests (principal, key, digest, header) values ($1, $2, $3, $4)
+		on conflict do nothing`, r.Principal, r.Key, r.Digest, r.Attempt)
 	if err != nil {
 		return nil, wrap("take a request", err)
 	}
@@ -52,13 +60,14 @@ func (s *Requests) Begin(
 	var status *int
 	err = s.reports.QueryRow(ctx, `
 		select digest, status, coalesce(header, ''), body from dispatcher.api_requests
-		where principal = $1 and key = $2`, principal, key).Scan(&known, &status, &a.Header, &a.Body)
+		where principal = $1 and key = $2`, r.Principal, r.Key).
+		Scan(&known, &status, &a.Header, &a.Body)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, ErrUnderway // Forget deleted it between the two statements
 	case err != nil:
 		return nil, wrap("read a request", err)
-	case !bytes.Equal(known, digest):
+	case !bytes.Equal(known, r.Digest):
 		return nil, ErrOtherRequest
 	case status == nil:
 		return nil, ErrUnderway
@@ -68,16 +77,18 @@ func (s *Requests) Begin(
 }
 
 // Finish stores the answer to a request.
-func (s *Requests) Finish(ctx context.Context, principal, key string, a *Answer) error {
+func (s *Requests) Finish(ctx context.Context, r *Request, a *Answer) error {
 	_, err := s.reports.Exec(ctx, `
 		update dispatcher.api_requests set status = $3, header = $4, body = $5
-		where principal = $1 and key = $2`, principal, key, a.Status, a.Header, a.Body)
+		where principal = $1 and key = $2`, r.Principal, r.Key, a.Status, a.Header, a.Body)
 	return wrap(fmt.Sprintf("keep an answer with status %d", a.Status), err)
 }
 
 // Forget deletes a request that changed nothing, so that it can be repeated.
-func (s *Requests) Forget(ctx context.Context, principal, key string) error {
+func (s *Requests) Forget(ctx context.Context, r *Request) error {
 	_, err := s.reports.Exec(ctx, `
-		delete from dispatcher.api_requests where principal = $1 and key = $2`, principal, key)
+		delete from dispatcher.api_requests
+		where principal = $1 and key = $2 and status is null and header = $3`,
+		r.Principal, r.Key, r.Attempt)
 	return wrap("drop a request", err)
 }

@@ -38,7 +38,10 @@ func TestADocumentWakesAllWhoWaitAndTheStepOfARampNobody(t *testing.T) {
 	letWait(t, db, 1203)
 	store(t, db, "id, lane, attempts, state, next_at", `values
 		('backs-off', 'otp', 1, 'retry', now() + interval '1 hour'),
-		('is-for-later', 'otp', 0, 'scheduled', now() + interval '1 hour')`)
+		('is-for-later', 'otp', 0, 'scheduled', now() + interval '1 hour'),
+		('awaits-its-receipt', 'otp', 1, 'accepted', now() + interval '1 hour')`)
+	store(t, db, "id, lane, attempts, state, next_at, waits_for", `values
+		('goes-on', 'otp', 1, 'accepted', now() + interval '1 hour', 'b')`)
 	started := startRamp(t, l, ramp("default"))
 	if err := makeStep(t, l, started, 1, "default"); err != nil {
 		t.Fatal(err)
@@ -47,7 +50,7 @@ func TestADocumentWakesAllWhoWaitAndTheStepOfARampNobody(t *testing.T) {
 		t.Errorf("a step woke %d messages and left %d versions to tell", n, waking)
 	}
 	applyRoutes(t, l, members, "default")
-	if n, waking := due(t, db), scalar[int](t, db, stillWaking); n != 1203 || waking != 0 {
+	if n, waking := due(t, db), scalar[int](t, db, stillWaking); n != 1204 || waking != 0 {
 		t.Errorf("a document woke %d messages and left %d versions to tell", n, waking)
 	}
 }

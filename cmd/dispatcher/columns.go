@@ -181,11 +181,3 @@ func allKeys[R any]() (columns []column[R]) {
 	}
 	return columns
 }
-
-// moment is nil for the zero time.
-func moment(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dispatcher/cmd/dispatcher/internal/numbers"
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/ledger"
 )
 
@@ -116,7 +117,7 @@ type optOutShown struct {
 func newOptOutShown(e *ledger.OptOutEntry) optOutShown {
 	return optOutShown{
 		Since: e.Since, Source: string(e.Source), Channel: e.Channel, Author: e.Author,
-		Reason: e.Reason, Until: moment(e.Until),
+		Reason: e.Reason, Until: report.Moment(e.Until),
 		EndedBy: string(e.EndedBy), EndedChannel: e.EndedChannel, EndedAuthor: e.EndedAuthor,
 		EndedReason: e.EndedReason,
 	}

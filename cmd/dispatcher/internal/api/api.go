@@ -55,6 +55,8 @@ type API struct {
 	rates rates
 	// topics caches the topic of each lane, for messages of senders.
 	topics laneTopics
+	// unforgotten are for repeat.
+	unforgotten unforgotten
 
 	closing chan struct{} // closed by Close: streams end
 	once    sync.Once
@@ -76,7 +78,7 @@ func (a *API) Close() { a.once.Do(func() { close(a.closing) }) }
 func (a *API) Handler() http.Handler {
 	mux := http.NewServeMux()
 	a.huma = humago.New(mux, humaConfig())
-	a.huma.UseMiddleware(a.guard, a.noEmptyValues)
+	a.huma.UseMiddleware(a.guard, a.repeat, a.noEmptyValues)
 	a.routes()
 	a.finish()
 	mux.HandleFunc(Base+"/", func(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +89,7 @@ func (a *API) Handler() http.Handler {
 		}
 		writeProblem(w, http.StatusNotFound, "there is nothing at this path")
 	})
-	return headers(a.repeat(mux))
+	return headers(mux)
 }
 
 // methods returns the methods that have an operation at the path of a request.

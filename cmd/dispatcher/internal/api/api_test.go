@@ -41,6 +41,7 @@ routes:
 type stage struct {
 	t      *testing.T
 	url    string
+	db     string // URL of the database
 	ledger *ledger.Ledger
 	tokens map[string]string
 
@@ -75,7 +76,7 @@ func newIntakeStage(t *testing.T, rate api.Rate, intake api.Intake) *stage {
 	}
 	t.Cleanup(l.Close)
 	s := &stage{
-		t: t, ledger: l, tokens: map[string]string{}, published: map[string]string{},
+		t: t, db: url, ledger: l, tokens: map[string]string{}, published: map[string]string{},
 		registry: prometheus.NewRegistry(),
 	}
 	s.edit("first", func(d *control.Draft) (*control.Changed, error) {

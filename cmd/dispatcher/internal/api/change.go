@@ -106,10 +106,10 @@ func (a *API) startRamp(ctx context.Context, in *rampInput) (*reply[*control.Ram
 	}
 	draft, err := control.Begin(ctx, a.cfg.Ledger, nil, who)
 	if err != nil {
-		return nil, err
+		return nil, nothingDone(err)
 	}
 	started, err := draft.StartRamp(ctx, &plan)
-	return &reply[*control.RampStarted]{started}, err
+	return &reply[*control.RampStarted]{started}, oneWrite(err)
 }
 
 type steerInput struct {
@@ -128,7 +128,7 @@ func (a *API) steerRamp(ctx context.Context, in *steerInput) (*reply[*control.Ra
 	}
 	draft, err := control.Begin(ctx, a.cfg.Ledger, nil, who)
 	if err != nil {
-		return nil, err
+		return nil, nothingDone(err)
 	}
 	to := map[string]ledger.RampState{
 		"hold": ledger.RampHeld, "resume": ledger.RampRunning, "cancel": ledger.RampCancelled,
@@ -215,12 +215,12 @@ func (a *API) topUp(ctx context.Context, in *topUpInput) (*reply[*control.Topped
 	}
 	draft, err := control.Begin(ctx, a.cfg.Ledger, nil, who)
 	if err != nil {
-		return nil, err
+		return nil, nothingDone(err)
 	}
 	done, err := draft.TopUp(ctx, &control.TopUp{
 		Channel: in.Body.Channel, Tenant: in.Body.Tenant, Amount: in.Body.Amount, Key: in.Body.Key,
 	})
-	return &reply[*control.ToppedUp]{done}, err
+	return &reply[*control.ToppedUp]{done}, oneWrite(err)
 }
 
 type pauseInput struct {

@@ -25,8 +25,8 @@ func caller(ctx context.Context) access.Principal {
 	return p
 }
 
-// guard is the middleware that checks the token, the role and the rate of a request. It runs before
-// the body is read.
+// guard is the middleware that checks the token, the role and the rate of a request, in this order.
+// It runs before the body is read, and before repeat.
 func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 	action, guarded := ctx.Operation().Metadata[actionKey].(access.Action)
 	r, _ := humago.Unwrap(ctx)
@@ -39,13 +39,13 @@ func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 		a.deny(ctx, status, detail)
 		return
 	}
+	if !guarded || action != anybody && !who.Role.May(action) {
+		a.deny(ctx, http.StatusForbidden, "your role, "+who.Role.String()+", may not do this")
+		return
+	}
 	if wait := a.rates.take(who.Name, time.Now()); wait > 0 {
 		ctx.SetHeader("Retry-After", seconds(int(math.Ceil(wait.Seconds()))))
 		a.deny(ctx, http.StatusTooManyRequests, "too many requests; wait before the next one")
-		return
-	}
-	if !guarded || action != anybody && !who.Role.May(action) {
-		a.deny(ctx, http.StatusForbidden, "your role, "+who.Role.String()+", may not do this")
 		return
 	}
 	next(huma.WithValue(ctx, callerKey{}, who))

@@ -21,12 +21,8 @@ type messageInput struct {
 }
 
 func (a *API) message(ctx context.Context, in *messageInput) (*reply[*report.Explanation], error) {
-	e, err := lookup.Explain(ctx, a.cfg.Ledger, a.cfg.Keys, in.ID)
-	if err == nil && !caller(ctx).Role.May(access.Operate) { // notes may have numbers
-		for i := range e.Ambiguities {
-			e.Ambiguities[i].Note = ""
-		}
-	}
+	e, err := lookup.Explain(ctx, a.cfg.Ledger, a.cfg.Keys, in.ID,
+		caller(ctx).Role.May(access.Operate))
 	return &reply[*report.Explanation]{e}, err
 }
 
@@ -93,7 +89,7 @@ func (a *API) cancel(ctx context.Context, in *cancelInput) (*reply[cancelled], e
 		return nil, err
 	}
 	was, err := control.Cancel(ctx, a.cfg.Ledger, in.ID, who)
-	return &reply[cancelled]{cancelled{in.ID, string(was)}}, err
+	return &reply[cancelled]{cancelled{in.ID, string(was)}}, oneWrite(err)
 }
 
 // ambiguousMessage is a submission that nobody answered. Notes of operators are left out: people
@@ -178,7 +174,7 @@ func (a *API) settle(ctx context.Context, in *settleInput) (*reply[settled], err
 		As: in.Body.As, Reference: in.Body.Reference, By: who,
 	})
 	if err != nil {
-		return nil, err
+		return nil, oneWrite(err)
 	}
 	if why != "" {
 		return nil, huma.NewError(http.StatusConflict, "the message "+why)

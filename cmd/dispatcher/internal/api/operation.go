@@ -58,7 +58,7 @@ func serve[I, O any](
 	huma.Register(a.huma, described, func(ctx context.Context, in *I) (*O, error) {
 		out, err := do(ctx, in)
 		if err != nil {
-			return nil, a.problem(ctx, err)
+			return nil, a.problem(ctx, noteEffect(ctx, err))
 		}
 		return out, nil
 	})

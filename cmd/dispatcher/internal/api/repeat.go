@@ -3,53 +3,78 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"io"
 	"maps"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"dispatcher/ledger"
 )
 
-// keepTimeout bounds the storing of an answer. It does not end with the request.
-const keepTimeout = 5 * time.Second
+const (
+	// keepTimeout bounds the storing of an answer. It does not end with the request.
+	keepTimeout = 5 * time.Second
+	// mostUnforgotten bounds the requests that a process has to forget later.
+	mostUnforgotten = 1000
+)
 
-// repeat runs before every operation. It answers a change that has the Idempotency-Key of an
-// earlier one with the answer to the earlier one. Keys belong to a principal, so it authenticates;
-// guard checks the role later. It passes on requests that no operation takes, which are refused,
-// and messages of senders, which are idempotent by their ids.
-func (a *API) repeat(next *http.ServeMux) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		key := r.Header.Get("Idempotency-Key")
-		_, pattern := next.Handler(r)
-		if key == "" || len(key) > 128 || r.Method == http.MethodGet || pattern == Base+"/" ||
-			pattern == intakePattern {
-			next.ServeHTTP(w, r)
-			return
-		}
-		who, err := a.cfg.Gate.Authenticate(r)
-		if err != nil {
-			next.ServeHTTP(w, r) // guard refuses it
-			return
-		}
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDocument))
-		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-			writeProblem(w, http.StatusRequestEntityTooLarge, "the body is too large")
-			return
-		}
-		if err != nil {
-			writeProblem(w, http.StatusBadRequest, "the body did not arrive whole")
-			return
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		a.carryOut(w, r, next, who.Name, key, digest(r, body))
+// keyHeader names a request, so that it is not carried out again when it comes again.
+const keyHeader = "Idempotency-Key"
+
+// repeat is the middleware that answers a change that has the Idempotency-Key of an earlier one
+// with the answer to the earlier one. It runs after guard, because keys belong to a principal, and
+// because what guard refuses must cost no write. It passes on operations that do not describe the
+// header: reads, and messages of senders, which are idempotent by their ids.
+func (a *API) repeat(ctx huma.Context, next func(huma.Context)) {
+	r, w := humago.Unwrap(ctx)
+	key := r.Header.Get(keyHeader)
+	if key == "" || len(key) > longestKey || !repeatable(ctx.Operation()) {
+		next(ctx)
+		return
+	}
+	if !utf8.ValidString(key) {
+		a.deny(ctx, http.StatusUnprocessableEntity, "the Idempotency-Key is not UTF-8")
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDocument))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		a.deny(ctx, http.StatusRequestEntityTooLarge, "the body is too large")
+		return
+	}
+	if err != nil {
+		a.deny(ctx, http.StatusBadRequest, "the body did not arrive whole")
+		return
+	}
+	effect := &effect{}
+	r = r.WithContext(context.WithValue(ctx.Context(), effectKey{}, effect))
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	request := &ledger.Request{
+		Principal: caller(ctx.Context()).Name, Key: key, Digest: digest(r, body),
+		Attempt: rand.Text(),
+	}
+	a.carryOut(w, r, request, effect, func(answer http.ResponseWriter) {
+		next(humago.NewContext(ctx.Operation(), r, answer))
 	})
 }
 
-// intakePattern is the route of messages of senders.
-const intakePattern = http.MethodPost + " " + Base + "/messages"
+// longestKey is the longest Idempotency-Key, in bytes. Huma refuses longer ones.
+const longestKey = 128
+
+// repeatable reports whether an operation describes the header.
+func repeatable(o *huma.Operation) bool {
+	return slices.ContainsFunc(o.Parameters, func(p *huma.Param) bool {
+		return p.In == "header" && p.Name == keyHeader
+	})
+}
 
 // digest is a hash of a request: two requests with the same key must have the same.
 func digest(r *http.Request, body []byte) []byte {
@@ -63,9 +88,11 @@ func digest(r *http.Request, body []byte) []byte {
 
 // carryOut carries a request out, or gives the stored answer if it was carried out before.
 func (a *API) carryOut(
-	w http.ResponseWriter, r *http.Request, next http.Handler, who, key string, digest []byte,
+	w http.ResponseWriter, r *http.Request, request *ledger.Request, effect *effect,
+	do func(http.ResponseWriter),
 ) {
-	known, err := a.cfg.Ledger.Requests.Begin(r.Context(), who, key, digest)
+	a.forgetRest(r.Context())
+	known, err := a.cfg.Ledger.Requests.Begin(r.Context(), request)
 	switch {
 	case errors.Is(err, ledger.ErrOtherRequest):
 		writeProblem(w, http.StatusUnprocessableEntity, "you sent another request with this "+
@@ -73,10 +100,11 @@ func (a *API) carryOut(
 		return
 	case errors.Is(err, ledger.ErrUnderway):
 		writeProblem(w, http.StatusConflict, "a request with this Idempotency-Key is under way, or "+
-			"was cut off: look at the state before you send it with another key")
+			"may have changed something: look at the state before you send it with another key")
 		return
 	case err != nil:
 		a.cfg.Log.Error().Err(err).Msg("a request of the API failed")
+		a.forget(r.Context(), request) // its row may be there, although no answer came
 		writeProblem(w, http.StatusServiceUnavailable, "the database does not answer; try again")
 		return
 	case known != nil:
@@ -84,33 +112,79 @@ func (a *API) carryOut(
 		return
 	}
 	answer := &recorder{header: http.Header{}}
-	next.ServeHTTP(answer, r)
-	a.keep(r.Context(), who, key, answer)
+	do(answer)
+	a.keep(r.Context(), request, effect, answer)
 	maps.Copy(w.Header(), answer.header)
 	w.WriteHeader(answer.status())
 	_, _ = w.Write(answer.body.Bytes())
 }
 
 // keep stores an answer. It stores none when the request changed nothing for a reason that may
-// pass, so that the client can send it again.
-func (a *API) keep(ctx context.Context, who, key string, answer *recorder) {
+// pass, so that the client can send it again. Where a request may have changed something although
+// it failed, its row stays as it is, and a repetition is refused.
+func (a *API) keep(
+	ctx context.Context, request *ledger.Request, effect *effect, answer *recorder,
+) {
+	status := answer.status()
+	switch {
+	case status == http.StatusConflict, status >= http.StatusInternalServerError && effect.none:
+		a.forget(ctx, request)
+		return
+	case status >= http.StatusInternalServerError:
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
 	defer cancel()
-	var err error
-	switch status := answer.status(); {
-	case status == http.StatusUnauthorized, status == http.StatusForbidden,
-		status == http.StatusConflict, status == http.StatusTooManyRequests:
-		err = a.cfg.Ledger.Requests.Forget(ctx, who, key)
-	case status >= http.StatusInternalServerError:
-		return // the request may have changed something, or not
-	default:
-		err = a.cfg.Ledger.Requests.Finish(ctx, who, key, &ledger.Answer{
-			Status: status, Header: answer.header.Get("ETag"), Body: answer.body.Bytes(),
-		})
-	}
-	if err != nil {
+	if err := a.cfg.Ledger.Requests.Finish(ctx, request, &ledger.Answer{
+		Status: status, Header: answer.header.Get("ETag"), Body: answer.body.Bytes(),
+	}); err != nil {
 		a.cfg.Log.Error().Err(err).Msg("an answer of the API cannot be kept for its repetition")
 	}
+}
+
+// forget deletes a request that changed nothing. While the database is away it is deleted later.
+func (a *API) forget(ctx context.Context, request *ledger.Request) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
+	defer cancel()
+	if err := a.cfg.Ledger.Requests.Forget(ctx, request); err != nil {
+		a.cfg.Log.Error().Err(err).Msg("a request of the API that failed is forgotten later")
+		a.unforgotten.add(request)
+	}
+}
+
+// forgetRest deletes the requests that could not be deleted before. It stops at the first failure.
+func (a *API) forgetRest(ctx context.Context) {
+	rest := a.unforgotten.take()
+	for i, request := range rest {
+		if a.cfg.Ledger.Requests.Forget(ctx, request) != nil {
+			for _, request := range rest[i:] {
+				a.unforgotten.add(request)
+			}
+			return
+		}
+	}
+}
+
+// unforgotten are requests that changed nothing and whose rows could not be deleted.
+type unforgotten struct {
+	mu       sync.Mutex
+	requests []*ledger.Request // guarded by mu; at most mostUnforgotten
+}
+
+func (u *unforgotten) add(r *ledger.Request) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.requests) < mostUnforgotten {
+		u.requests = append(u.requests, r)
+	}
+}
+
+func (u *unforgotten) take() []*ledger.Request {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	all := u.requests
+	u.requests = nil
+	return all
 }
 
 // give writes a stored answer.

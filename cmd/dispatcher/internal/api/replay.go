@@ -59,11 +59,11 @@ func (a *API) replay(ctx context.Context, in *replayInput) (*reply[replayed], er
 	}
 	r, err := a.replayer(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nothingDone(err)
 	}
 	records, err := a.deadRecords(ctx, r, in.Body.Records, &filter, in.Body.Limit)
 	if err != nil {
-		return nil, err
+		return nil, nothingDone(err)
 	}
 	out := replayed{DryRun: who.DryRun, Replayed: []replayedRecord{}}
 	for i := range records {
@@ -139,5 +139,5 @@ func (a *API) test(ctx context.Context, in *testInput) (*reply[testSent], error)
 	}, &control.TestMessage{
 		Channel: in.Channel, To: in.Body.To, Text: in.Body.Text, From: in.Body.From,
 	}, who)
-	return &reply[testSent]{testSent{who.DryRun, sent}}, err
+	return &reply[testSent]{testSent{who.DryRun, sent}}, oneWrite(err)
 }

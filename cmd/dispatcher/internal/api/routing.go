@@ -103,11 +103,11 @@ func (a *API) edit(
 ) (*tagged[*control.Changed], error) {
 	draft, err := control.Begin(ctx, a.cfg.Ledger, nil, who)
 	if err != nil {
-		return nil, err
+		return nil, nothingDone(err)
 	}
 	done, err := do(draft)
 	if err != nil {
-		return nil, err
+		return nil, oneWrite(err)
 	}
 	return &tagged[*control.Changed]{etag(done.Version), done}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/ledger"
 )
 
@@ -68,19 +69,11 @@ func NewRamp(r *ledger.Ramp) Ramp {
 	return Ramp{
 		ID: r.ID, Route: r.Route, State: string(r.State), Held: held, Why: r.Held, From: r.From,
 		To: r.To, Steps: r.Steps, Step: r.Step,
-		EverySeconds: r.Every.Seconds(), NextAt: moment(r.NextAt), MaxErrors: r.MaxErrors,
+		EverySeconds: r.Every.Seconds(), NextAt: report.Moment(r.NextAt), MaxErrors: r.MaxErrors,
 		MaxDeviation: r.MaxDeviation, Least: r.LeastMessages,
-		Author: r.Author, Reason: r.Reason, ChangedBy: r.ChangedBy, ChangedAt: moment(r.ChangedAt),
-		CreatedAt: moment(r.CreatedAt), Version: r.Version,
+		Author: r.Author, Reason: r.Reason, ChangedBy: r.ChangedBy,
+		ChangedAt: report.Moment(r.ChangedAt), CreatedAt: report.Moment(r.CreatedAt), Version: r.Version,
 	}
-}
-
-// moment is nil for the zero time.
-func moment(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 // Sentence says the state and the next step of the ramp.

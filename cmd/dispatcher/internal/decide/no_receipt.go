@@ -70,9 +70,13 @@ func (a *assigner) goOn(t *Task) decision {
 	case d.State == ledger.Sending:
 		return d
 	case d.State == ledger.Waiting && !d.NewRound:
-		stay.NextAt = later(d.NextAt, a.now.Add(lookForRoute))
-		if d.Reason == reasonPaused { // resuming wakes only messages in state waiting
-			stay.NextAt = Earlier(d.NextAt, a.now.Add(lookForRoute))
+		soon := a.now.Add(lookForRoute)
+		stay.NextAt = later(d.NextAt, soon)
+		switch {
+		case d.Reason == reasonPaused: // resuming wakes no accepted message without WaitsFor
+			stay.NextAt = Earlier(d.NextAt, soon)
+		case d.NextAt.After(soon): // for a limit: raising it wakes the message
+			stay.WaitsFor = d.WaitsFor
 		}
 	}
 	return stay

@@ -18,13 +18,19 @@ import (
 
 // Explain reads a message and explains its route, channels and waits. Keys are the keys of the
 // draws; without them the explanation leaves out second draws. The error is ledger.ErrNoMessage
-// when no message has the id.
+// when no message has the id. With notes it shows what operators wrote when they settled an
+// ambiguous attempt: that may hold a number, so it is for operators alone.
 func Explain(
-	ctx context.Context, l *ledger.Ledger, keys []selector.Key, id string,
+	ctx context.Context, l *ledger.Ledger, keys []selector.Key, id string, notes bool,
 ) (*report.Explanation, error) {
 	record, err := l.Messages.Record(ctx, id)
 	if err != nil {
 		return nil, err
+	}
+	for i := range record.Ambiguities {
+		if !notes {
+			record.Ambiguities[i].Note = ""
+		}
 	}
 	source, err := explainSource(ctx, l, &record)
 	if err != nil {

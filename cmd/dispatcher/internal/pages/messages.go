@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/lookup"
 	"dispatcher/cmd/dispatcher/internal/report"
@@ -44,7 +45,7 @@ func messagePath(id string) string { return "/messages/" + url.PathEscape(id) }
 
 func (s *Server) message(w http.ResponseWriter, r *request) error {
 	id := r.PathValue("id")
-	e, err := lookup.Explain(r.Context(), s.cfg.Ledger, s.cfg.Keys, id)
+	e, err := lookup.Explain(r.Context(), s.cfg.Ledger, s.cfg.Keys, id, r.may(access.Operate))
 	if errors.Is(err, ledger.ErrNoMessage) {
 		s.render(w, r, http.StatusNotFound, "messages", "Messages", id)
 		return nil

@@ -38,6 +38,7 @@ lanes:
 // console is one that is served, with a token for each role.
 type console struct {
 	url    string
+	db     string // URL of the database
 	ledger *ledger.Ledger
 	tokens map[string]string
 	once   *Once
@@ -73,7 +74,8 @@ func newConsoleOf(t *testing.T, who access.Config) *console {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.ledger, err = ledger.Connect(t.Context(), ledger.Config{URL: ledgertest.URL(t)}); err != nil {
+	c.db = ledgertest.URL(t)
+	if c.ledger, err = ledger.Connect(t.Context(), ledger.Config{URL: c.db}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.ledger.Close)

@@ -15,6 +15,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
@@ -497,6 +498,54 @@ func TestRaisedLimitWakesThoseWhoWait(t *testing.T) {
 	}
 	p.applyRouting(t, []admission.Limit{{Window: admission.Day, Max: 100}})
 	p.eventually(t, byState, map[string]int64{"accepted": 20})
+}
+
+// TestRaisedLimitWakesWhatGoesOn: accepted messages, of which no receipt came, wait for the day's
+// limit of a further channel. They go on once it is raised, and not the next day.
+func TestRaisedLimitWakesWhatGoesOn(t *testing.T) {
+	t.Parallel()
+	tier.OneWindow(t, 24*time.Hour)
+	p := setup(t, func(r *decide.Routing) {
+		r.Routes[0].NoReceipt = &config.NoReceipt{After: time.Hour}
+		lane := r.Lanes["bulk"]
+		lane.TTL = 96 * time.Hour
+		r.Lanes["bulk"] = lane
+		for i := range r.Channels {
+			r.Channels[i].AwaitReceipts = 72 * time.Hour
+		}
+	})
+	for name, c := range p.channels {
+		connected := &knowingChannel{
+			scriptedChannel: c, can: provider.Capabilities{Receipts: true},
+		}
+		if err := p.Apply(p.routing, map[string]provider.Channel{name: connected}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.applyRouting(t, []admission.Limit{{Window: admission.Day, Max: 1}})
+	p.handle(t, jobsNamed("m", 3))
+	const waiting = `select coalesce(waits_for, 'nothing'), count(*) from dispatcher.due
+		where state = 'accepted' and next_at > now() + interval '1 minute' group by 1`
+	p.eventually(t, waiting, map[string]int64{"nothing": 3})
+	for _, sql := range []string{
+		`update dispatcher.attempts set settled_at = settled_at - interval '2 hours'`,
+		`update dispatcher.messages set next_at = now()`,
+	} {
+		if _, err := p.sql.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.eventually(t, `select 'for a limit', count(*) from dispatcher.due where state = 'accepted'
+		and next_at > now() + interval '1 minute' and waits_for <> ''`,
+		map[string]int64{"for a limit": 3})
+	p.cfg.Reload = func(context.Context) error {
+		next := *p.routing
+		next.Version = 3
+		return p.Apply(&next, nil)
+	}
+	p.applyRouting(t, []admission.Limit{{Window: admission.Day, Max: 100}})
+	p.eventually(t, `select reason, count(*) from audit.attempts where reason = 'no_receipt'
+		group by 1`, map[string]int64{"no_receipt": 3})
 }
 
 // TestCodeDoesNotStandBehindACampaign fills the process with bulk messages whose channel

@@ -23,13 +23,15 @@ import (
 )
 
 // lifeChannels are the kinds of channel that a message may be sent by: receipts that name
-// references only, receipts that carry our key, a provider that knows keys and can be asked, and
-// one without receipts. The first two take the parts of a text apart.
+// references only, receipts that carry our key, a provider that knows keys and can be asked, one
+// without receipts, and one on whose route messages go on when no receipt comes. The first two take
+// the parts of a text apart.
 var lifeChannels = map[string]provider.Capabilities{
 	"a": {Receipts: true, PartReceipts: true},
 	"b": {Receipts: true, KeyInReceipt: true, PartReceipts: true},
 	"c": {Receipts: true, KeyInReceipt: true, SameKeyFor: time.Hour, Lookup: true},
 	"d": {},
+	"e": {Receipts: true, KeyInReceipt: true},
 }
 
 // lifeLanes differ in what is done about a submission that nobody answered.
@@ -50,8 +52,22 @@ var lifeLanes = map[string]decide.Lane{
 	}},
 }
 
-// lifeAwait is for how long receipts are awaited.
-const lifeAwait = 72 * time.Hour
+const (
+	// lifeAwait is for how long receipts are awaited, and shortAwait the same of channel e. It is
+	// so short that it may end while a further attempt is in flight.
+	lifeAwait  = 72 * time.Hour
+	shortAwait = 20 * time.Minute
+	// lifeGoesOn is after what time messages that channel e accepted go on.
+	lifeGoesOn = 10 * time.Minute
+)
+
+// awaited is for how long receipts of a channel are awaited.
+func awaited(channel string) time.Duration {
+	if channel == "e" {
+		return shortAwait
+	}
+	return lifeAwait
+}
 
 // lifeRig is a real ledger with the pipeline's own decisions over it, without the goroutines: what
 // happens when is up to the test.
@@ -82,14 +98,14 @@ func newLifeRig(t *testing.T) *lifeRig {
 		lane.Name, lane.TTL, lane.MaxWaiting = name, time.Hour, 1000
 		routing.Lanes[name] = lane
 	}
-	names := []string{"a", "b", "c", "d"}
+	names := []string{"a", "b", "c", "d", "e"}
 	channels := map[string]provider.Channel{}
 	spec := ledger.NewRouting{Author: "test", Reason: "test", Document: "{}"}
 	for _, name := range names {
 		c := decide.Channel{
 			Channel: config.Channel{Name: name, Capacity: 100},
 			Price:   decide.NewPrice("GBP", decide.PriceList{Default: 30_000}), Account: name,
-			AwaitReceipts: lifeAwait,
+			AwaitReceipts: awaited(name),
 		}
 		if name == "a" || name == "b" {
 			c.Cut, c.Active = func(string) string {
@@ -110,6 +126,9 @@ func newLifeRig(t *testing.T) *lifeRig {
 			Match: decide.Match{Tenants: []string{first}}, MaxSegments: 10,
 		}}
 		for j := range names { // the first choice is certain, the others follow in turn
+			if (names[j] == "e") != (first == "e") && (first != "e" || names[j] > "b") {
+				continue // e has a route of its own, which goes on to a and b
+			}
 			weight := "0"
 			if j == i {
 				weight = "1"
@@ -120,11 +139,18 @@ func newLifeRig(t *testing.T) *lifeRig {
 			})
 			route.Members = append(route.Members, j)
 		}
+		if first == "e" {
+			route.NoReceipt = &config.NoReceipt{After: lifeGoesOn}
+		}
 		if route.Table, err = selector.NewTable(entries); err != nil {
 			t.Fatal(err)
 		}
 		routing.Routes = append(routing.Routes, route)
-		spec.Routes = append(spec.Routes, ledger.RouteSpec{Name: route.Name, Members: names})
+		members := make([]string, len(entries))
+		for i := range entries {
+			members[i] = entries[i].Name
+		}
+		spec.Routes = append(spec.Routes, ledger.RouteSpec{Name: route.Name, Members: members})
 	}
 	if routing.Version, err = l.Routing.Apply(ctx, spec); err != nil {
 		t.Fatal(err)
@@ -148,7 +174,7 @@ func newLifeRig(t *testing.T) *lifeRig {
 			Routing: routing,
 			Bounds: map[string]audit.Bound{
 				"a": {Active: true}, "b": {Active: true},
-				"c": {Active: true}, "d": {Active: true},
+				"c": {Active: true}, "d": {Active: true}, "e": {Active: true},
 			},
 		}, nil
 	})
@@ -226,7 +252,7 @@ func (r *lifeRig) begin(ctx context.Context, t failing, lane, first string,
 	}
 	r.now = m
 	m.history.Lane, m.history.Expects = lifeLanes[lane],
-		map[string]bool{"a": true, "b": true, "c": true}
+		map[string]bool{"a": true, "b": true, "c": true, "e": true}
 	text := "Your code is 123456"
 	if segments == 2 {
 		text = strings.Repeat("0123456789", 20)
@@ -288,6 +314,8 @@ func (m *messageLife) step(what string, do func()) {
 		m.t.Fatalf("%s told %q of a message that is %s\n%s", what, told, is.state, m.told())
 	case is.state == string(ledger.NoReceipt) && was.state != is.state && !m.waited():
 		m.t.Fatalf("%s: no receipt came, before its time was over\n%s", what, m.told())
+	case is.state == string(ledger.NoReceipt) && was.state != is.state && m.inFlight():
+		m.t.Fatalf("%s: no receipt came, while an attempt is in flight\n%s", what, m.told())
 	}
 	m.learn()
 }
@@ -304,12 +332,20 @@ func (m *messageLife) learn() {
 // waited reports whether the time is over in which receipts of a submission are awaited, from when
 // it was known to be accepted.
 func (m *messageLife) waited() bool {
-	for _, since := range m.since {
-		if m.clock-since >= lifeAwait-time.Minute {
+	for first, since := range m.since {
+		if m.clock-since >= awaited(m.facts(first).Channel)-time.Minute {
 			return true
 		}
 	}
 	return false
+}
+
+// inFlight reports whether a process holds an attempt that nobody has settled.
+func (m *messageLife) inFlight() bool {
+	return slices.ContainsFunc(m.held, func(h *heldAttempt) bool {
+		facts := m.facts(h.flight.Submission.Attempt)
+		return facts.Answer == nil && !facts.Lost
+	})
 }
 
 func queryLife[T any](m *messageLife, sql string, args ...any) (v T) {
@@ -350,14 +386,17 @@ func (m *messageLife) claim(jobs []decide.Job, due int) {
 			continue
 		}
 		m.log = append(m.log, fmt.Sprintf("[attempt %d on %s]", f.Submission.Attempt, f.Channel))
-		if queryLife[bool](m,
+		further := queryLife[string](m, `select a.reason from dispatcher.attempts a
+			join dispatcher.messages m on m.seq = a.message_seq and m.attempts = a.attempt
+			where m.id = $1`, m.id) == string(ledger.ByNoReceipt)
+		if !further && queryLife[bool](m,
 			`select exists (select
 			from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
 			where m.id = $1 and a.outcome = 'accepted')`, m.id) {
 			m.t.Fatalf("it is sent again although an attempt is accepted\n%s", m.told())
 		}
 		known := func(s submission) bool { return s.known == provider.Accepted }
-		if !f.Repeats() && slices.ContainsFunc(m.history.submissions(), known) {
+		if !further && !f.Repeats() && slices.ContainsFunc(m.history.submissions(), known) {
 			m.t.Fatalf("it is sent again although an earlier submission is known to be taken\n%s",
 				m.told())
 		}
@@ -380,7 +419,7 @@ func (m *messageLife) claim(jobs []decide.Job, due int) {
 		m.history.Attempts = append(m.history.Attempts,
 			attemptFacts{
 				Number: f.Submission.Attempt, Channel: f.Channel, First: first,
-				Parts: parts,
+				Parts: parts, Further: further,
 			})
 		m.held = append(m.held, &heldAttempt{flight: f})
 	}

@@ -23,7 +23,8 @@ import (
 //     attribute: by its key, or by a reference that it was told for this submission. Delivered is
 //     better than undelivered, in whatever order they come.
 //   - A copy of the message is one accepted submission, with the parts that other attempts on the
-//     same channel got taken before the rest was refused.
+//     same channel got taken before the rest was refused. What a further attempt got taken, made
+//     because no receipt had come, belongs to no other copy.
 //   - A message is delivered when every part of a copy is. It stays accepted when no receipts are
 //     to come for a copy, has no receipt when a part of a copy has no last word, and is
 //     undelivered when all parts have theirs, or one was certainly not taken. Where there are
@@ -36,7 +37,7 @@ import (
 //     earlier one was rejected late.
 //   - It is flagged as possible duplicate whenever two submissions were taken, and never when it
 //     was not sent again while somebody might have it. Two submissions are taken only where its
-//     lane resends once.
+//     lane resends once, or its route goes on without a receipt.
 
 // attemptFacts is everything about one attempt.
 type attemptFacts struct {
@@ -44,6 +45,7 @@ type attemptFacts struct {
 	Channel string
 	First   int   // the first attempt under the same key: the submission
 	Parts   []int // that it was to carry
+	Further bool  // it was made because no receipt had come of an earlier one
 
 	Taken  []int // parts that the carrier has taken with this submit
 	Lost   bool  // another process took it for lost
@@ -88,6 +90,7 @@ type history struct {
 // submission is what is known of the attempts under one key.
 type submission struct {
 	first   int
+	further bool
 	channel string
 	known   provider.Outcome // Accepted, Unknown, or that of a denial
 	carried []int
@@ -104,7 +107,9 @@ func (h *history) submissions() []submission {
 	for i := range h.Attempts {
 		a := &h.Attempts[i]
 		if !a.repeats() {
-			all = append(all, submission{first: a.First, channel: a.Channel, carried: a.Parts})
+			all = append(all, submission{
+				first: a.First, further: a.Further, channel: a.Channel, carried: a.Parts,
+			})
 		}
 		s := &all[slices.IndexFunc(all, func(s submission) bool { return s.first == a.First })]
 		s.repeats = s.repeats || a.repeats()
@@ -255,7 +260,8 @@ func (h *history) copied(all []submission, s *submission) ledger.State {
 		}
 	}
 	for i := range all {
-		if other := &all[i]; other.known == provider.Refused || other.known == provider.Throttled {
+		if other := &all[i]; !other.further &&
+			(other.known == provider.Refused || other.known == provider.Throttled) {
 			count(other, other.taken) // before the rest was refused
 		}
 	}
@@ -287,7 +293,8 @@ func (h *history) flags() (must, may bool) {
 			}
 		}
 	}
-	return must, h.Lane.ResendOnce()
+	further := slices.ContainsFunc(all, func(s submission) bool { return s.further })
+	return must, further || h.Lane.ResendOnce()
 }
 
 // billed is how many parts must be on the bill of a submission at least, and may be at most: those

@@ -265,6 +265,24 @@ var lifeStories = []struct {
 		"answer lost; due; claim; answer lost; carrier",
 	},
 	{
+		// it was no_receipt, and stayed so when the next channel accepted it
+		"it goes on without a receipt, and the time of the first one ends before the answer",
+		script{lane: "bare", first: "e", segments: 1, again: "yes"},
+		"answer yes; due; submit yes; due; due; wake; receipt 2 0 both delivered",
+	},
+	{
+		// it was no_receipt, and not sent to the channel after that
+		"the same, and the next channel refuses",
+		script{lane: "bare", first: "e", segments: 1, again: "yes"},
+		"answer yes; due; submit busy; due; due; wake; claim; submit yes; sweep; wake; " +
+			"receipt 3 0 reference delivered",
+	},
+	{
+		"the same, and nobody answers",
+		script{lane: "bare", first: "e", segments: 2, again: "lost"},
+		"answer yes; due; submit lost lost; due; recover",
+	},
+	{
 		// unknown was told once more
 		"the resend is taken for lost, and its process says that it never left",
 		script{lane: "hasty", first: "b", segments: 1, again: "yes"},

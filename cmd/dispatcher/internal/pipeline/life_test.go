@@ -170,7 +170,7 @@ func scripts() *rapid.Generator[script] {
 		return script{
 			lane: rapid.SampledFrom([]string{"never", "once", "bare", "hasty", "keyed"}).Draw(
 				t, "lane"),
-			first:    rapid.SampledFrom([]string{"b", "a", "c", "d"}).Draw(t, "channel"),
+			first:    rapid.SampledFrom([]string{"b", "a", "c", "d", "e"}).Draw(t, "channel"),
 			segments: rapid.IntRange(1, 2).Draw(t, "segments"),
 			again: rapid.SampledFrom([]string{"yes", "busy", "lost", "void", "no"}).Draw(t,
 				"again"),

@@ -19,6 +19,14 @@ func Money(micros int64) string {
 	return fmt.Sprintf("%s%d.%s", sign, micros/1_000_000, digits)
 }
 
+// Moment is a time for JSON: nil, and so null, for the zero time.
+func Moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
 // Percent writes a share from 0 to 1 with two decimals, for tables: "25.00 %".
 func Percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 2, 64) + " %" }
 

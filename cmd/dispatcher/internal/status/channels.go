@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -88,7 +89,7 @@ func NewDetail(doc *config.Routing, c *config.Channel, present *ledger.Present) 
 	if state == nil {
 		return shown // the routing was changed between the two reads
 	}
-	shown.Active, shown.LastAssigned = state.Gate.Active.Count, moment(state.LastAssigned)
+	shown.Active, shown.LastAssigned = state.Gate.Active.Count, report.Moment(state.LastAssigned)
 	shown.LoadRatio = float64(shown.Active) / float64(c.Capacity)
 	for i := range c.Limits {
 		if l := now.Limit(c.Name, &c.Limits[i],

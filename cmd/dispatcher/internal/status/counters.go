@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/ledger"
 )
 
@@ -141,7 +142,7 @@ func (n *Counters) nextPlace(c admission.Counter, ease admission.Ease) *time.Tim
 	if at.Before(n.Now) {
 		at = n.Now
 	}
-	return moment(at.UTC())
+	return report.Moment(at.UTC())
 }
 
 // Waiters counts the messages that wait for the same thing.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -127,7 +128,7 @@ func (n *Counters) ofChannel(c *config.Channel) ChannelLimits {
 	}
 	out.Rate = ease.RateOf(c.Limits, n.Now)
 	if ease.Until.After(n.Now) {
-		out.PausedUntil = moment(ease.Until.UTC())
+		out.PausedUntil = report.Moment(ease.Until.UTC())
 	}
 	for _, l := range n.withTenants(c.Name, c.Limits) {
 		out.Limits = append(out.Limits, n.Limit(c.Name, &l, ease))

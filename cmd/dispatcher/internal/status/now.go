@@ -221,7 +221,7 @@ func (c *Channel) takeLimits(counters *Counters, channel *config.Channel) {
 		ease := state.Gate.Ease
 		c.Throttled = ease.RateOf(channel.Limits, counters.Now)
 		if ease.Until.After(counters.Now) {
-			c.PausedUntil = moment(ease.Until.UTC())
+			c.PausedUntil = report.Moment(ease.Until.UTC())
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"dispatcher/cmd/dispatcher/internal/report"
 )
@@ -69,14 +68,6 @@ func (c *Channel) CodeWords() string {
 		return ""
 	}
 	return fmt.Sprintf("; most frequent code %s, %d times", c.Codes[0].Code, c.Codes[0].Count)
-}
-
-// moment is nil for the zero time.
-func moment(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 func instanceWords(n int) string {

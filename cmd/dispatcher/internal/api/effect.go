@@ -1,0 +1,52 @@
+package api
+
+import (
+	"context"
+	"errors"
+
+	"dispatcher/ledger"
+)
+
+// A request that failed with 5xx may be repeated under its Idempotency-Key if it certainly changed
+// nothing. Unless an operation says so, by nothingDone or oneWrite, it may have changed something.
+
+// effect says whether a request has changed something.
+type effect struct{ none bool } // certainly nothing
+
+// effectKey is the key of a request's effect in its context.
+type effectKey struct{}
+
+// untouched marks the error of a request that changed nothing.
+type untouched struct{ error }
+
+func (u untouched) Unwrap() error { return u.error }
+
+// nothingDone marks an error that came before the request wrote anything.
+func nothingDone(err error) error {
+	if err == nil {
+		return nil
+	}
+	return untouched{err}
+}
+
+// oneWrite marks the error of a request that writes in one transaction and returns what comes of
+// it, if it shows that this was not committed.
+func oneWrite(err error) error {
+	if err != nil && ledger.RolledBack(err) {
+		return untouched{err}
+	}
+	return err
+}
+
+// noteEffect tells repeat that a request which failed changed nothing. It returns the error without
+// the mark.
+func noteEffect(ctx context.Context, err error) error {
+	mark, ok := errors.AsType[untouched](err)
+	if !ok {
+		return err
+	}
+	if e, ok := ctx.Value(effectKey{}).(*effect); ok {
+		e.none = true
+	}
+	return mark.error
+}
