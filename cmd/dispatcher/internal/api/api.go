@@ -55,8 +55,6 @@ type API struct {
 	rates rates
 	// topics caches the topic of each lane, for messages of senders.
 	topics laneTopics
-	// unforgotten are for repeat.
-	unforgotten unforgotten
 
 	closing chan struct{} // closed by Close: streams end
 	once    sync.Once

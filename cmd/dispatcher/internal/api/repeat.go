@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -20,12 +19,8 @@ import (
 	"dispatcher/ledger"
 )
 
-const (
-	// keepTimeout bounds the storing of an answer. It does not end with the request.
-	keepTimeout = 5 * time.Second
-	// mostUnforgotten bounds the requests that a process has to forget later.
-	mostUnforgotten = 1000
-)
+// keepTimeout bounds the storing of an answer. It does not end with the request.
+const keepTimeout = 5 * time.Second
 
 // keyHeader names a request, so that it is not carried out again when it comes again.
 const keyHeader = "Idempotency-Key"
@@ -91,7 +86,6 @@ func (a *API) carryOut(
 	w http.ResponseWriter, r *http.Request, request *ledger.Request, effect *effect,
 	do func(http.ResponseWriter),
 ) {
-	a.forgetRest(r.Context())
 	known, err := a.cfg.Ledger.Requests.Begin(r.Context(), request)
 	switch {
 	case errors.Is(err, ledger.ErrOtherRequest):
@@ -142,49 +136,14 @@ func (a *API) keep(
 	}
 }
 
-// forget deletes a request that changed nothing. While the database is away it is deleted later.
+// forget deletes a request that changed nothing. If the database is away, the row may stay, and the
+// client needs another key.
 func (a *API) forget(ctx context.Context, request *ledger.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
 	defer cancel()
 	if err := a.cfg.Ledger.Requests.Forget(ctx, request); err != nil {
-		a.cfg.Log.Error().Err(err).Msg("a request of the API that failed is forgotten later")
-		a.unforgotten.add(request)
+		a.cfg.Log.Error().Err(err).Msg("a request of the API that failed keeps its key for a day")
 	}
-}
-
-// forgetRest deletes the requests that could not be deleted before. It stops at the first failure.
-func (a *API) forgetRest(ctx context.Context) {
-	rest := a.unforgotten.take()
-	for i, request := range rest {
-		if a.cfg.Ledger.Requests.Forget(ctx, request) != nil {
-			for _, request := range rest[i:] {
-				a.unforgotten.add(request)
-			}
-			return
-		}
-	}
-}
-
-// unforgotten are requests that changed nothing and whose rows could not be deleted.
-type unforgotten struct {
-	mu       sync.Mutex
-	requests []*ledger.Request // guarded by mu; at most mostUnforgotten
-}
-
-func (u *unforgotten) add(r *ledger.Request) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if len(u.requests) < mostUnforgotten {
-		u.requests = append(u.requests, r)
-	}
-}
-
-func (u *unforgotten) take() []*ledger.Request {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	all := u.requests
-	u.requests = nil
-	return all
 }
 
 // give writes a stored answer.

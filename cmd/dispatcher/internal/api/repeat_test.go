@@ -157,26 +157,3 @@ func TestATestMessageIsNotSentTwiceWhenKafkaDidNotAnswer(t *testing.T) {
 		t.Errorf("repeated: %+v, published %d", got, len(s.published))
 	}
 }
-
-// TestAKeyIsForgottenOnceTheDatabaseIsBack, when it could not be while the change failed.
-func TestAKeyIsForgottenOnceTheDatabaseIsBack(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, api.Rate{})
-	ask := func() answer {
-		return s.ask("operator", "POST", "/pause", `{"all":true,"reason":"x"}`, "Idempotency-Key",
-			"k")
-	}
-	s.sql(`alter table dispatcher.routing_versions rename to away;;
-		create function fail() returns trigger language plpgsql as
-		$$begin raise exception 'no'; end$$;;
-		create trigger failing before delete on dispatcher.api_requests
-		for each row execute function fail()`)
-	if got := ask(); got.status < 500 || s.sql(stored) != 1 {
-		t.Fatalf("%+v", got)
-	}
-	s.sql(`drop trigger failing on dispatcher.api_requests;;
-		alter table dispatcher.away rename to routing_versions`)
-	if got := ask(); got.status != http.StatusOK || got.header.Get("Idempotency-Replayed") != "" {
-		t.Errorf("repeated: %+v", got)
-	}
-}
