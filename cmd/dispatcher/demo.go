@@ -153,8 +153,8 @@ func demoSheet(r *demo.Result, as format) sheet {
 	return s
 }
 
-// ports are the flags of "demo --keep" and "run --embedded" for ports other than the usual ones. They
-// are taken over, because the usual ones may belong to another program.
+// ports are the flags of "demo --keep" and "run --embedded" for ports other than the usual ones,
+// which may belong to another program.
 func (f *demoFlags) ports() (flags string) {
 	if f.kafkaPort != embeddedKafkaPort {
 		flags += fmt.Sprintf(" --kafka-port %d", f.kafkaPort)

@@ -33,7 +33,7 @@ func TestAnOpenStreamEndsWithItsToken(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer response.Body.Close() //nolint:errcheck // It is read to its end.
+			defer func() { _ = response.Body.Close() }() // it is read to its end
 			events := make(chan string, 100)
 			go func() {
 				defer close(events)

@@ -91,8 +91,8 @@ func openXLSX(name string, in io.Reader, o Options) (*Reader, error) {
 		RawCellValue: true, UnzipXMLSizeLimit: xlsxMemory, UnzipSizeLimit: xlsxUnpacked,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be read as XLSX (if it is a ZIP archive, give the file in it): "+
-			"%w", name, err)
+		return nil, fmt.Errorf("%s cannot be read as XLSX (if it is a ZIP archive, give the file in "+
+			"it): %w", name, err)
 	}
 	fail := func(err error) (*Reader, error) {
 		_ = book.Close()
