@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -44,6 +45,7 @@ type stage struct {
 	db     string // URL of the database
 	ledger *ledger.Ledger
 	tokens map[string]string
+	file   string // of the tokens
 
 	registry *prometheus.Registry
 
@@ -102,11 +104,11 @@ func newIntakeStage(t *testing.T, rate api.Rate, intake api.Intake) *stage {
 	}
 	s.tokens["sender of shop"] = token
 	lines.WriteString(entry.String() + "\n")
-	path := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(path, []byte(lines.String()), 0o600); err != nil {
+	s.file = filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(s.file, []byte(lines.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	gate, err := access.New(access.Config{TokensFile: path})
+	gate, err := access.New(access.Config{TokensFile: s.file})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -465,39 +467,76 @@ func TestListsComeInPages(t *testing.T) {
 	}
 }
 
-// TestTheStreamShowsWhatAnotherProcessChanges without being asked again.
-func TestTheStreamShowsWhatAnotherProcessChanges(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, api.Rate{})
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+api.Base+"/live", nil)
+// stream opens the stream of the status with the token of a viewer, for a minute at most.
+func (s *stage) stream() *bufio.Reader {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	s.t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+api.Base+"/live", nil)
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+s.tokens["viewer"])
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	defer func() { _ = response.Body.Close() }()
-	lines := bufio.NewReader(response.Body)
-	until := func(version string) {
-		t.Helper()
-		for {
-			line, err := lines.ReadString('\n')
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.HasPrefix(line, "data: ") &&
-				strings.Contains(line, `"routing_version":`+version+",") {
-				return
-			}
+	s.t.Cleanup(func() { _ = response.Body.Close() })
+	return bufio.NewReader(response.Body)
+}
+
+// showsVersion reads a stream until it shows a version of the routing.
+func showsVersion(t *testing.T, lines *bufio.Reader, version string) {
+	t.Helper()
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(line, "data: ") &&
+			strings.Contains(line, `"routing_version":`+version+",") {
+			return
 		}
 	}
-	until("1")
+}
+
+// TestTheStreamShowsWhatAnotherProcessChanges without being asked again.
+func TestTheStreamShowsWhatAnotherProcessChanges(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{})
+	lines := s.stream()
+	showsVersion(t, lines, "1")
 	s.edit("elsewhere", func(d *control.Draft) (*control.Changed, error) {
 		return d.SetState(t.Context(), "b", config.Draining)
 	})
-	until("2")
+	showsVersion(t, lines, "2")
+}
+
+// TestTheStreamEndsWithItsToken: it is taken out of the file, or gets a role that may not read.
+func TestTheStreamEndsWithItsToken(t *testing.T) {
+	t.Parallel()
+	for name, line := range map[string]string{"revoked": "", "another role": "vic sender $1\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, api.Rate{})
+			lines := s.stream()
+			showsVersion(t, lines, "1")
+			tokens, err := os.ReadFile(s.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed := regexp.MustCompile(`vic viewer (.*)\n`).ReplaceAll(tokens, []byte(line))
+			if bytes.Equal(changed, tokens) {
+				t.Fatalf("no line was replaced: %s", tokens)
+			}
+			if err := os.WriteFile(s.file, changed, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadAll(lines); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 var update = flag.Bool("update", false, "rewrite docs/openapi.json")

@@ -48,7 +48,20 @@ func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 		a.deny(ctx, http.StatusTooManyRequests, "too many requests; wait before the next one")
 		return
 	}
-	next(huma.WithValue(ctx, callerKey{}, who))
+	ctx = huma.WithValue(ctx, callerKey{}, who)
+	next(huma.WithValue(ctx, validKey{}, func() bool {
+		who, err := a.cfg.Gate.Authenticate(r)
+		return err == nil && (action == anybody || who.Role.May(action))
+	}))
+}
+
+// validKey is the key of a function in a request's context, see stillValid.
+type validKey struct{}
+
+// stillValid reports whether the token of a request is still valid, and its role may still do this.
+func stillValid(ctx context.Context) bool {
+	valid, ok := ctx.Value(validKey{}).(func() bool)
+	return ok && valid()
 }
 
 // anybody is the action of operations that every role may call.

@@ -18,26 +18,20 @@ var (
 		"one of both")
 )
 
-const (
-	// liveFor is the longest life of a stream. The client then connects again, and its token is
-	// checked again.
-	liveFor = 15 * time.Minute
-	// liveBeat is the longest time between two events.
-	liveBeat = 15 * time.Second
-)
+// liveBeat is the longest time between two events.
+const liveBeat = 15 * time.Second
 
-// live streams the status: at once, then whenever it changes, and at least every liveBeat.
+// live streams the status: at once, then whenever it changes, and at least every liveBeat. The token
+// is checked each time: the stream ends when it is no longer valid.
 func (a *API) live(o operation) {
 	shared := &liveStatus{}
 	sse.Register(a.huma, o.describe(), map[string]any{"status": status.Now{}},
 		func(ctx context.Context, _ *struct{}, send sse.Sender) {
-			ctx, cancel := context.WithTimeout(ctx, liveFor)
-			defer cancel()
 			tick := time.NewTicker(a.cfg.LiveEvery)
 			defer tick.Stop()
 			var last string
 			var sent time.Time
-			for id := 1; ; {
+			for id := 1; stillValid(ctx); {
 				now, words, err := shared.read(ctx, a)
 				if err == nil && (words != last || time.Since(sent) >= liveBeat) {
 					if send(sse.Message{ID: id, Data: *now}) != nil {
