@@ -15,8 +15,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestAmbiguousMessagesAreSettledByAFilter: those of one channel from before a time, and no others;
-// what cannot be settled is listed and left as it is.
+// TestAmbiguousMessagesAreSettledByAFilter: the filter selects the messages of one channel from
+// before a time. Messages that cannot be settled are listed and not changed.
 func TestAmbiguousMessagesAreSettledByAFilter(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -71,8 +71,8 @@ func TestAmbiguousMessagesAreSettledByAFilter(t *testing.T) {
 	}
 }
 
-// TestAFilterSettlesTheAttemptsThatItFinds, not others of the same messages: nobody answered on
-// channel a, nor on b, where the message was sent once more.
+// TestAFilterSettlesTheAttemptsThatItFinds: the messages also have an ambiguous attempt on channel
+// b, to which they were resent. A filter for channel a does not settle that attempt.
 func TestAFilterSettlesTheAttemptsThatItFinds(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -126,7 +126,8 @@ func TestAFilterSettlesTheAttemptsThatItFinds(t *testing.T) {
 	}
 }
 
-// TestManyAmbiguousMessagesAreSettledPageByPage, also when what cannot be settled fills pages.
+// TestManyAmbiguousMessagesAreSettledPageByPage: also when whole pages hold only messages that
+// cannot be settled.
 func TestManyAmbiguousMessagesAreSettledPageByPage(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -146,7 +147,7 @@ func TestManyAmbiguousMessagesAreSettledPageByPage(t *testing.T) {
 	}
 }
 
-// moveAmbiguous makes messages ambiguous an hour earlier.
+// moveAmbiguous moves the time at which messages became ambiguous back by an hour.
 func moveAmbiguous(t *testing.T, url string, ids ...string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -179,8 +180,8 @@ func TestAFilterAndAnIDExcludeEachOther(t *testing.T) {
 	}
 }
 
-// TestContradictionsAreShown: an answer that denied a message, and a receipt that calls it
-// delivered.
+// TestContradictionsAreShown: an operator settled a message as not taken, and a receipt says that
+// it was delivered.
 func TestContradictionsAreShown(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -233,12 +234,13 @@ func TestContradictionsAreShown(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 
-	told := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "explain", "order-1").out
+	explained := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url},
+		"explain", "order-1").out
 	for _, want := range []string{
 		"However, a receipt of a says", "contradicted", "Its delivery was confirmed", "7F31",
 	} {
-		if !strings.Contains(strings.Join(strings.Fields(told), " "), want) {
-			t.Errorf("%q is missing in\n%s", want, told)
+		if !strings.Contains(strings.Join(strings.Fields(explained), " "), want) {
+			t.Errorf("%q is missing in\n%s", want, explained)
 		}
 	}
 }

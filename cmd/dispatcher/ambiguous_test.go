@@ -15,9 +15,8 @@ import (
 	"dispatcher/provider"
 )
 
-// ambiguousMessages are messages that channel a never answered for, by the word for what is known
-// of each: nothing and still searched for, nothing for good, or a part that was taken without an
-// id.
+// ambiguousMessages stores messages that channel a never answered. The words name the state of
+// each: still searched for, given up, or one part accepted without an id.
 func ambiguousMessages(t *testing.T, l *ledger.Ledger, ids ...string) []ledger.Message {
 	t.Helper()
 	drawnAll := make([]ledger.Message, len(ids))
@@ -63,8 +62,8 @@ func ambiguous(t *testing.T, url string, code int, args ...string) result {
 	return got
 }
 
-// settles has an operator say what became of a message.
-func settles(t *testing.T, url string, code int, id, as string, more ...string) result {
+// settleAs settles a message as an operator does, with "ambiguous settle".
+func settleAs(t *testing.T, url string, code int, id, as string, more ...string) result {
 	t.Helper()
 	return ambiguous(t, url, code,
 		append([]string{
@@ -96,7 +95,7 @@ func TestAmbiguitiesAreListedOldestFirst(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	if all[1].Until.After(time.Now().Add(time.Minute)) {
-		t.Errorf("a search that ended at once is said to go on until %s", all[1].Until)
+		t.Errorf("the search ended at once, but its end is shown as %s", all[1].Until)
 	}
 	got := shown[list](t,
 		ambiguous(t, url, exitOK, "list", "--all", "--limit", "1", "--format", "json")).Ambiguous
@@ -117,7 +116,8 @@ func TestAmbiguitiesAreListedOldestFirst(t *testing.T) {
 	}
 }
 
-// TestAmbiguitiesHaveTheKeysThatScriptsRelyOn holds JSON and CSV to docs/commands.md.
+// TestAmbiguitiesHaveTheKeysThatScriptsRelyOn compares the keys of JSON and CSV with
+// docs/commands.md.
 func TestAmbiguitiesHaveTheKeysThatScriptsRelyOn(t *testing.T) {
 	t.Parallel()
 	keys := strings.Fields("id lane tenant channel attempt segments price_micros currency code " +
@@ -147,10 +147,10 @@ func TestAmbiguitiesHaveTheKeysThatScriptsRelyOn(t *testing.T) {
 func TestAnOperatorSettlesAnAmbiguity(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		id, as string
-		more   []string
-		state  string
-		told   string // by explain
+		id, as    string
+		more      []string
+		state     string
+		explained string // by explain
 	}{
 		"taken": {
 			"open-1", "taken",
@@ -170,7 +170,7 @@ func TestAnOperatorSettlesAnAmbiguity(t *testing.T) {
 			t.Parallel()
 			url := ledgertest.URL(t)
 			ambiguousMessages(t, openSeeded(t, url), tc.id)
-			got := settles(t, url, exitOK, tc.id, tc.as, tc.more...)
+			got := settleAs(t, url, exitOK, tc.id, tc.as, tc.more...)
 			want := "State of the message: " + tc.state + ".\n"
 			if !strings.HasSuffix(got.out, want) {
 				t.Errorf("%q", got.out)
@@ -178,7 +178,7 @@ func TestAnOperatorSettlesAnAmbiguity(t *testing.T) {
 			story := shown[report.Explanation](t,
 				dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "explain", tc.id,
 					"--format", "json"))
-			if !strings.Contains(story.Text, tc.told) ||
+			if !strings.Contains(story.Text, tc.explained) ||
 				strings.Contains(story.Text, "a accepted it") {
 				t.Errorf("%s", story.Text)
 			}
@@ -191,8 +191,8 @@ func TestAnOperatorSettlesAnAmbiguity(t *testing.T) {
 	}
 }
 
-// TestAReceiptFindsWhatAnOperatorSettledAsTaken: for as long as receipts of its channel were
-// awaited when it was sent.
+// TestAReceiptFindsWhatAnOperatorSettledAsTaken: the receipt finds the message during the time for
+// which the channel's receipts were expected when the message was sent.
 func TestAReceiptFindsWhatAnOperatorSettledAsTaken(t *testing.T) {
 	t.Parallel()
 	for _, early := range []bool{false, true} {
@@ -212,7 +212,7 @@ func TestAReceiptFindsWhatAnOperatorSettledAsTaken(t *testing.T) {
 		if early {
 			receive()
 		}
-		settles(t, url, exitOK, "open-1", "taken", "--reference", "8a71")
+		settleAs(t, url, exitOK, "open-1", "taken", "--reference", "8a71")
 		if !early {
 			receive()
 		}
@@ -234,7 +234,7 @@ func TestWhatCannotBeSettledIsRefused(t *testing.T) {
 	l := openSeeded(t, url)
 	stored := ambiguousMessages(t, l, "part-1", "known-1", "open-1", "open-2")
 	settled(t, l, stored[1:2]) // answered late
-	settles(t, url, exitOK, "open-2", "taken")
+	settleAs(t, url, exitOK, "open-2", "taken")
 	for name, tc := range map[string]struct {
 		code int
 		want string
@@ -295,14 +295,14 @@ func TestWhatCannotBeSettledIsRefused(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyKnowsIsBookedAsPossiblyBillable in the daily report and in the auditors' views,
-// before and after the search ended.
+// TestWhatNobodyKnowsIsBookedAsPossiblyBillable: in the daily report and in the audit views, before
+// and after the search ends.
 func TestWhatNobodyKnowsIsBookedAsPossiblyBillable(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	ambiguousMessages(t, openSeeded(t, url), "open-1", "open-2", "final-1")
-	settles(t, url, exitOK, "open-1", "final")
-	settles(t, url, exitOK, "open-2", "taken")
+	settleAs(t, url, exitOK, "open-1", "final")
+	settleAs(t, url, exitOK, "open-2", "taken")
 	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
 	daily := shown[report.Daily](t, dispatcher(t, "", env, "report", "daily", "--format", "json"))
 	if len(daily.Rows) == 0 {
@@ -321,12 +321,12 @@ func TestWhatNobodyKnowsIsBookedAsPossiblyBillable(t *testing.T) {
 	want := "final-1 unknown 1 28000 GBP final, open-1 unknown 1 28000 GBP final, open-2 " +
 		"accepted 1 28000 GBP taken"
 	if booked != want {
-		t.Errorf("booked %s", booked)
+		t.Errorf("got %s booked", booked)
 	}
 }
 
-// TestTheTableOfAmbiguitiesFitsATerminalOf120Columns with long names, and says what is done about
-// each.
+// TestTheTableOfAmbiguitiesFitsATerminalOf120Columns: also with long names. The table says what is
+// being done about each message.
 func TestTheTableOfAmbiguitiesFitsATerminalOf120Columns(t *testing.T) {
 	t.Parallel()
 	open := ambiguityLine{

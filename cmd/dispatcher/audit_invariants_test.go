@@ -13,11 +13,11 @@ import (
 	"dispatcher/ledger/migrations"
 )
 
-// TestAuditInvariantsNamesWhatIsViolated: nothing on what the pipeline itself has written, then what
-// is broken by hand, in words, with an exit code.
+// TestAuditInvariantsNamesWhatIsViolated: the command finds nothing in data that the pipeline
+// wrote. After a change by hand it describes the violation and sets the exit code.
 func TestAuditInvariantsNamesWhatIsViolated(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, 20)
+	o := filledAuditDB(t, 20)
 	check := func(args ...string) (r result, found invariantsFound) {
 		t.Helper()
 		r = dispatcher(t, "", o.env, append([]string{"audit", "invariants"}, args...)...)
@@ -57,10 +57,10 @@ func TestAuditInvariantsNamesWhatIsViolated(t *testing.T) {
 	}
 }
 
-// TestAuditInvariantsPrintsStatementsThatRun as they stand, for who has psql.
+// TestAuditInvariantsPrintsStatementsThatRun: the printed statements run in psql without changes.
 func TestAuditInvariantsPrintsStatementsThatRun(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, 1)
+	o := filledAuditDB(t, 1)
 	r := dispatcher(t, "", o.env, "audit", "invariants", "--sql", "--from", "2026-11-20", "--to",
 		"2026-11-21")
 	if r.code != exitOK || strings.Count(r.out, "as detail") != len(ledger.Invariants) ||
@@ -83,11 +83,11 @@ func TestAuditInvariantsPrintsStatementsThatRun(t *testing.T) {
 	}
 }
 
-// TestAuditInvariantsNeedsTheTables: the login of run has them, that of finance is told that it has
-// not.
+// TestAuditInvariantsNeedsTheTables: the dispatcher's login may read the tables. The login of
+// finance may not, and gets an error that says so.
 func TestAuditInvariantsNeedsTheTables(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, 1)
+	o := filledAuditDB(t, 1)
 	url := o.sql.Config().ConnString()
 	for role, code := range map[string]int{
 		migrations.RoleApp: exitOK, migrations.RoleFinance: exitUsage,

@@ -9,19 +9,19 @@ import (
 	"dispatcher/config/tier"
 )
 
-// budgetRouting has a budget of each tenant over all channels.
+// budgetRouting gives each tenant a budget over all channels.
 var budgetRouting = strings.Replace(testRouting, "routes:",
 	"limits: [{window: prepaid, unit: money, currency: GBP, tenant: \"*\"}]\nroutes:", 1)
 
-// TestABudgetIsToppedUpAndListed, corrected, and told of in the history.
+// TestABudgetIsToppedUpAndListed: a top-up can be corrected, and the history shows both.
 func TestABudgetIsToppedUpAndListed(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, 0)
 	_, env := seeded(t)
-	applies(t, env, write(t, "budget.yaml", budgetRouting))
+	applyRouting(t, env, write(t, "budget.yaml", budgetRouting))
 	topUp := func(amount string, more ...string) result {
 		t.Helper()
-		return dispatcher(t, "", env, because("paid", append([]string{
+		return dispatcher(t, "", env, withReason("paid", append([]string{
 			"budget", "top-up", "--all-channels", "--tenant", "shop", "--amount", amount,
 		}, more...)...)...)
 	}
@@ -53,7 +53,7 @@ func TestABudgetIsToppedUpAndListed(t *testing.T) {
 			t.Errorf("%v: %+v", args, got)
 		}
 	}
-	if got := dispatcher(t, "", env, because("paid", "budget", "top-up", "a", "--amount",
+	if got := dispatcher(t, "", env, withReason("paid", "budget", "top-up", "a", "--amount",
 		"3")...); got.code != exitUsage || !strings.Contains(got.err,
 		"the routing document has no prepaid budget a prepaid money") {
 		t.Errorf("%+v", got)
@@ -79,8 +79,9 @@ func TestABudgetIsToppedUpAndListed(t *testing.T) {
 	if !strings.Contains(limits, "prepaid GBP") || !strings.Contains(limits, "never") {
 		t.Errorf("%s", limits)
 	}
-	set := dispatcher(t, "", env, because("more", "limits", "set", "--all-channels", "--window", "prepaid",
-		"--unit", "money", "--max", "5", "--tenant", "*")...)
+	set := dispatcher(t, "", env,
+		withReason("more", "limits", "set", "--all-channels", "--window", "prepaid",
+			"--unit", "money", "--max", "5", "--tenant", "*")...)
 	if set.code == exitOK || !strings.Contains(set.err, "a prepaid budget has no max to set") {
 		t.Errorf("%+v", set)
 	}

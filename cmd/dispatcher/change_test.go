@@ -15,8 +15,9 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade: between the command's look at the routing
-// and its own version another one is applied. The flag is not needed for that.
+// TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade: another version is applied after the
+// command has read the routing and before it applies its own. The change is refused without
+// --expect, too.
 func TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -25,10 +26,10 @@ func TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mine := strings.Replace(testRouting, "b: 15", "b: 5", 1)
+	ownEdit := strings.Replace(testRouting, "b: 15", "b: 5", 1)
 	_, err = ch.Make(t.Context(), func() (*config.Document, error) {
-		hers := strings.Replace(testRouting, "a: 25", "a: 40", 1)
-		doc, err := config.ParseDocument("hers.yaml", []byte(hers))
+		otherEdit := strings.Replace(testRouting, "a: 25", "a: 40", 1)
+		doc, err := config.ParseDocument("hers.yaml", []byte(otherEdit))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +37,7 @@ func TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return config.ParseDocument("mine.yaml", []byte(mine))
+		return config.ParseDocument("mine.yaml", []byte(ownEdit))
 	})
 	err = inCommands(err)
 	var coded *codedError
@@ -49,7 +50,8 @@ func TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade(t *testing.T) {
 	}
 }
 
-// TestAWindowThatIsOverLeavesAllOfItsLimit: counters are stored as they were last used.
+// TestAWindowThatIsOverLeavesAllOfItsLimit: the stored counters are those of the last window that
+// was used.
 func TestAWindowThatIsOverLeavesAllOfItsLimit(t *testing.T) {
 	t.Parallel()
 	doc, err := config.ParseRouting("r.yaml",

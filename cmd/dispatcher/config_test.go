@@ -64,8 +64,8 @@ func TestConfigChecksARoutingDocument(t *testing.T) {
 	}
 }
 
-// What an adapter would refuse is refused by every command that reads a document, before anything
-// is applied.
+// Settings that an adapter would refuse are refused by every command that reads a document, before
+// anything is applied.
 func TestADocumentWithSettingsThatNoAdapterTakesIsRefused(t *testing.T) {
 	t.Parallel()
 	file := write(t, "routing.yaml", `channels:
@@ -81,7 +81,7 @@ routes: [{name: r, weights: {a: 1, b: 1, c: 1}}]
 			"is not host:port",
 		} {
 			if !strings.Contains(got.err, want) {
-				t.Errorf("%v does not say %s: %+v", args, want, got)
+				t.Errorf("%v: no %s in the output: %+v", args, want, got)
 			}
 		}
 		if got.code != exitUsage || strings.Contains(got.err, "channels.c") {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// TestACancelledMessageIsNeverSent: messages are scheduled, the process is killed, some of them are
-// cancelled while nobody runs and some while the next process does. The others arrive once each.
+// TestACancelledMessageIsNeverSent: messages are scheduled and the process is killed. Some messages
+// are cancelled while no process runs, others while the next process runs. All others arrive once.
 func TestACancelledMessageIsNeverSent(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plot{})
+	s := newStage(t, stageConfig{})
 	p := s.run("dispatcher 1")
-	p.says(t, "dispatcher is running")
+	p.awaitOutput(t, "dispatcher is running")
 	const n = 30
 	all := short("cancel", n)
 	at := s.now().Add(20 * time.Second)
@@ -30,13 +30,13 @@ func TestACancelledMessageIsNeverSent(t *testing.T) {
 		}
 	}
 	cancel(ids[:3])
-	s.run("dispatcher 2").says(t, "dispatcher is running")
+	s.run("dispatcher 2").awaitOutput(t, "dispatcher is running")
 	cancel(ids[3:6])
 	s.settled(n)
 	for _, submit := range s.submits() {
 		for _, id := range ids[:6] {
 			if idOf(submit.Text) == id {
-				t.Errorf("%s was cancelled, and sent", id)
+				t.Errorf("cancelled message %s was sent", id)
 			}
 		}
 	}
@@ -46,7 +46,7 @@ func TestACancelledMessageIsNeverSent(t *testing.T) {
 	s.checkNoneTwice()
 	s.checkStatuses()
 	if text := s.command("explain", ids[0]); !strings.Contains(text, "operator cancelled it") {
-		t.Errorf("explain says %s", text)
+		t.Errorf("got from explain: %s", text)
 	}
 	again := s.ask(nil, "cancel", ids[6], "--reason", "late")
 	if again.code != exitFailed || !strings.Contains(again.err, "has been taken by") {
@@ -54,6 +54,6 @@ func TestACancelledMessageIsNeverSent(t *testing.T) {
 	}
 	if got := queryOne[int](t, s.postgres, `select count(*) from audit.operator_actions
 		where author = 'ann' and action = 'cancel'`); got != 6 {
-		t.Errorf("%d cancellations are on record", got)
+		t.Errorf("got %d stored cancellations", got)
 	}
 }

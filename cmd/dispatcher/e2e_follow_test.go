@@ -5,21 +5,21 @@ import (
 	"testing"
 )
 
-// TestSendWaitAndTailFollowAMessageToItsEnd: a message that its carrier delivers, and one that no
-// route takes, seen through a running dispatcher.
+// TestSendWaitAndTailFollowAMessageToItsEnd: one message is delivered, another matches no route,
+// both through a running dispatcher.
 func TestSendWaitAndTailFollowAMessageToItsEnd(t *testing.T) {
 	t.Parallel()
 	behaviour := quick()
 	behaviour.Receipts = true
 	s := newStage(t,
-		plot{
+		stageConfig{
 			channels: []channel{{name: "a", weight: "1", behaviour: behaviour}},
 			match:    `prefixes: ["+999"]`,
 		})
 	s.runAll(1)
 	var env []string
 	for name, value := range s.settings {
-		// Paths from the folder of the process.
+		// Paths relative to the folder of the process.
 		if name != "ROUTING_FILE" && name != "DRAW_KEY_FILE" {
 			env = append(env, "DISPATCHER_"+name+"="+value)
 		}

@@ -16,7 +16,7 @@ import (
 	"dispatcher/selector"
 )
 
-// erasing is a database with messages to a subscriber, and how erase is called on it.
+// erasing is a database with messages to one subscriber, and the settings to run erase on it.
 type erasing struct {
 	url string
 	env []string
@@ -48,7 +48,7 @@ func newErasing(t *testing.T) *erasing {
 	}
 }
 
-// run calls erase with a number as people write it.
+// run runs erase with the number in a form that people write.
 func (e *erasing) run(t *testing.T, more ...string) result {
 	t.Helper()
 	got := dispatcher(t, "", e.env, append([]string{
@@ -56,7 +56,7 @@ func (e *erasing) run(t *testing.T, more ...string) result {
 		"--reason", "asked by letter",
 	}, more...)...)
 	if strings.Contains(got.out+got.err, "7700900123") {
-		t.Errorf("it shows the number: %+v", got)
+		t.Errorf("the output shows the number: %+v", got)
 	}
 	return got
 }
@@ -106,17 +106,17 @@ func TestASubscribersNumberAndTextsAreErased(t *testing.T) {
 	}
 }
 
-// What became of a message is told without its number and text.
+// A message without payload is explained without its number and text.
 func TestAMessageWithoutPayloadIsExplained(t *testing.T) {
 	t.Parallel()
 	e := newErasing(t)
 	e.run(t)
-	told := dispatcher(t, "", e.env, "explain", "ended")
+	got := dispatcher(t, "", e.env, "explain", "ended")
 	for _, want := range []string{
 		"and its text are not kept any more.", "draw was 17 of 0 to 99", "ref-ended",
 	} {
-		if !strings.Contains(strings.Join(strings.Fields(told.out), " "), want) {
-			t.Errorf("%q is missing in %s", want, told.out)
+		if !strings.Contains(strings.Join(strings.Fields(got.out), " "), want) {
+			t.Errorf("%q is missing in %s", want, got.out)
 		}
 	}
 	for id, want := range map[string]bool{"ended": true, "unended": false} {
@@ -151,9 +151,9 @@ func TestWhatHasNoPayloadIsNotSettledAsToBeSentAgain(t *testing.T) {
 	url := ledgertest.URL(t)
 	ambiguousMessages(t, openSeeded(t, url), "final-1")
 	alter(t, url, `delete from dispatcher.payloads`)
-	got := settles(t, url, exitFailed, "final-1", "not_taken")
+	got := settleAs(t, url, exitFailed, "final-1", "not_taken")
 	if !strings.Contains(got.err, "cannot be sent again, because its number and text are not kept") {
 		t.Errorf("%+v", got)
 	}
-	settles(t, url, exitOK, "final-1", "taken")
+	settleAs(t, url, exitOK, "final-1", "taken")
 }

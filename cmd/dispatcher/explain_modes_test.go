@@ -11,7 +11,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/report"
 )
 
-// forecastIn explains a message under a document of its own.
+// forecastIn explains a message under the given document.
 func forecastIn(t *testing.T, document, message, state string) (report.Explanation, result) {
 	t.Helper()
 	args := []string{
@@ -29,7 +29,7 @@ func forecastIn(t *testing.T, document, message, state string) (report.Explanati
 	return story, got
 }
 
-// ranking writes candidates as "channel score reason", in order.
+// rankingOf writes candidates as "channel score reason", in order.
 func rankingOf(s *report.Explanation) string {
 	var out []string
 	for _, c := range s.Candidates {
@@ -45,7 +45,7 @@ func rankingOf(s *report.Explanation) string {
 	return strings.Join(out, ", ")
 }
 
-// routeOver is a document of channels with what stands in their braces, and one route.
+// routeOver returns a document with the given channels, each "name: settings", and one route.
 func routeOver(route string, channels ...string) string {
 	doc := "channels:\n"
 	var names []string
@@ -58,7 +58,7 @@ func routeOver(route string, channels ...string) string {
 		"], " + route + "}]\n"
 }
 
-// TestForecastOfTheSourcesExamples: the worked examples of the text on distribution modes.
+// TestForecastOfTheSourcesExamples: the worked examples of the specification of selection modes.
 func TestForecastOfTheSourcesExamples(t *testing.T) {
 	t.Parallel()
 	envelope := func(more string) string {
@@ -123,7 +123,7 @@ func TestForecastOfTheSourcesExamples(t *testing.T) {
 				got)
 		}
 		if strings.Contains(story.Text, "demo key") {
-			t.Errorf("%s: nothing is drawn, yet the text names a key: %s", name, story.Text)
+			t.Errorf("%s: nothing is drawn, but the text names a key: %s", name, story.Text)
 		}
 		for i, c := range story.Candidates {
 			if *c.Eligible != (c.Reason == "") {
@@ -133,7 +133,7 @@ func TestForecastOfTheSourcesExamples(t *testing.T) {
 	}
 }
 
-// TestForecastAsksTheScoringFunction: and says so when that did not help.
+// TestForecastAsksTheScoringFunction: it reports when the function failed.
 func TestForecastAsksTheScoringFunction(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -173,5 +173,5 @@ func TestForecastRefusesACursorThatIsNone(t *testing.T) {
 	}
 }
 
-// channelOf is where a message goes; empty for none.
+// channelOf returns the chosen channel of a message; empty for none.
 func channelOf(s *report.Explanation) string { return orEmpty(s.Chosen) }

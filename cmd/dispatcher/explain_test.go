@@ -12,7 +12,7 @@ import (
 	"dispatcher/provider"
 )
 
-// drawn is a message of testRouting whose draw picked first.
+// drawn returns a message of testRouting whose draw picked first.
 func drawn(id string, draw int64, first string) ledger.Message {
 	return ledger.Message{
 		ID: id, Lane: "otp", Tenant: "shop", State: ledger.Sending, Digest: 1,
@@ -25,7 +25,7 @@ func drawn(id string, draw int64, first string) ledger.Message {
 	}
 }
 
-// settled writes that the first attempt of each message was accepted.
+// settled stores that the first attempt of each message was accepted.
 func settled(t *testing.T, l *ledger.Ledger, messages []ledger.Message) {
 	t.Helper()
 	var all []ledger.Settlement
@@ -49,13 +49,13 @@ func TestExplainTellsTheRecord(t *testing.T) {
 	settled(t, l, claimed(t, l, drawn("order-7731", 17, "a")))
 	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
 
-	told := dispatcher(t, "", env, "explain", "order-7731")
+	got := dispatcher(t, "", env, "explain", "order-7731")
 	for _, want := range []string{
 		"draw was 17 of 0 to 99", "0 to 24 of a", "for shop", "reference ref-order-7731",
 		"0.028 GBP",
 	} {
-		if !strings.Contains(strings.Join(strings.Fields(told.out), " "), want) {
-			t.Errorf("%q is missing in %s", want, told.out)
+		if !strings.Contains(strings.Join(strings.Fields(got.out), " "), want) {
+			t.Errorf("%q is missing in %s", want, got.out)
 		}
 	}
 	var story report.Explanation
@@ -69,9 +69,9 @@ func TestExplainTellsTheRecord(t *testing.T) {
 		channelOf(&story) != "a" || len(story.Attempts) != 1 || story.State != "accepted" {
 		t.Errorf("%+v", story)
 	}
-	if told.code != exitOK || strings.Contains(told.out, "447700900123") ||
-		strings.Contains(told.out, "Your code") {
-		t.Errorf("%+v", told)
+	if got.code != exitOK || strings.Contains(got.out, "447700900123") ||
+		strings.Contains(got.out, "Your code") {
+		t.Errorf("%+v", got)
 	}
 
 	unknown := dispatcher(t, "", env, "explain", "order 1")
@@ -81,7 +81,7 @@ func TestExplainTellsTheRecord(t *testing.T) {
 	}
 }
 
-// forecastOf runs explain over files and returns its story.
+// forecastOf runs explain on files and returns the explanation.
 func forecastOf(t *testing.T, message, state string, more ...string) (report.Explanation, result) {
 	t.Helper()
 	args := append([]string{
@@ -101,7 +101,7 @@ func forecastOf(t *testing.T, message, state string, more ...string) (report.Exp
 
 const testMessage = `{"id":"order-1","to":"+447700900123","text":"hi"}`
 
-// TestForecastRanksByTheStateGiven: order-1 draws 46 of 100 under the demo key, which is c.
+// TestForecastRanksByTheStateGiven: under the demo key order-1 draws 46 of 100, which is c.
 func TestForecastRanksByTheStateGiven(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ state, chosen, order string }{
@@ -140,13 +140,13 @@ func TestForecastRanksByTheStateGiven(t *testing.T) {
 				channelOf(&story), order, got.code)
 		}
 		if !strings.Contains(story.Text, "public demo key") {
-			t.Errorf("%s: the text hides which key it drew with: %s", name, story.Text)
+			t.Errorf("%s: the text does not name the draw key: %s", name, story.Text)
 		}
 	}
 }
 
-// TestForecastTellsTheCountryThatItSaw: of a rule by country nobody sees otherwise why it did not
-// fit.
+// TestForecastTellsTheCountryThatItSaw: the output names the country of the number, so that a user
+// sees why a rule by country did not match.
 func TestForecastTellsTheCountryThatItSaw(t *testing.T) {
 	t.Parallel()
 	routing := write(t, "routing.yaml", "blocked: {countries: [jm, us]}\n"+testRouting)
@@ -169,8 +169,8 @@ func TestForecastTellsTheCountryThatItSaw(t *testing.T) {
 	}
 }
 
-// TestForecastDoesNotCallBlockedWhatGoesOut: a blocked country that shares the calling code does
-// not stop a number without one.
+// TestForecastDoesNotCallBlockedWhatGoesOut: a blocked country that shares its calling code with
+// others does not block a number whose country is not known.
 func TestForecastDoesNotCallBlockedWhatGoesOut(t *testing.T) {
 	t.Parallel()
 	routing := write(t, "routing.yaml", "blocked: {countries: [jm]}\n"+testRouting)
@@ -242,8 +242,8 @@ func TestForecastSaysWhatIsWrongWithItsFiles(t *testing.T) {
 	}
 }
 
-// TestExplainUsesTheTimeZoneInForce: also for what was planned under a document with another one,
-// so that two explanations can be laid side by side.
+// TestExplainUsesTheTimeZoneInForce: also for messages that were planned under another zone, so
+// that two explanations can be compared.
 func TestExplainUsesTheTimeZoneInForce(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

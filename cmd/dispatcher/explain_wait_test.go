@@ -24,8 +24,7 @@ func budgeted(amount string) string {
 	return strings.Replace(testRouting, "routes:", budget+"routes:", 1)
 }
 
-// waits stores a message whose wait went by routing version 2, and lets it have been looked at a
-// while ago.
+// waits stores a message that waits under routing version 2 and was last planned ago before now.
 func waits(t *testing.T, l *ledger.Ledger, url string, m ledger.Message, ago time.Duration) {
 	t.Helper()
 	seen := decide.AppendRanking(nil,
@@ -66,8 +65,8 @@ func waits(t *testing.T, l *ledger.Ledger, url string, m ledger.Message, ago tim
 	}
 }
 
-// TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy: the message was planned under version 1,
-// which has no limits.
+// TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy: the message was first planned under
+// version 1, which has no limits.
 func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -84,8 +83,8 @@ func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
 	m := drawn("order-7731", 17, "a")
 	m.ExpiresAt = time.Now().Add(72 * time.Hour).UTC()
 	waits(t, l, url, m, 20*time.Second)
-	told := dispatcher(t, "", env, "explain", "order-7731")
-	text := strings.Join(strings.Fields(told.out), " ")
+	got := dispatcher(t, "", env, "explain", "order-7731")
+	text := strings.Join(strings.Fields(got.out), " ")
 	for _, want := range []string{
 		"So far it has waited for 2",
 		"It waits for the limit of tenant shop over all channels: its 0.50 GBP of the day are " +
@@ -97,11 +96,11 @@ func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
 			t.Errorf("%q is missing in %s", want, text)
 		}
 	}
-	tooWide := slices.ContainsFunc(strings.Split(told.out, "\n"), func(line string) bool {
+	tooWide := slices.ContainsFunc(strings.Split(got.out, "\n"), func(line string) bool {
 		return utf8.RuneCountInString(line) > 100
 	})
 	if tooWide {
-		t.Errorf("%s", told.out)
+		t.Errorf("%s", got.out)
 	}
 	story := decoded[report.Explanation](t,
 		dispatcher(t, "", env, "explain", "order-7731", "--format", "json"))
@@ -138,7 +137,7 @@ func TestForecastSaysThatAChannelIsClosed(t *testing.T) {
 	}
 }
 
-// TestExplainSaysThatTheWindowOfALimitBeginsInTheFuture which only the limit's row tells.
+// TestExplainSaysThatTheWindowOfALimitBeginsInTheFuture: only the limit's row shows it.
 func TestExplainSaysThatTheWindowOfALimitBeginsInTheFuture(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -155,9 +154,9 @@ func TestExplainSaysThatTheWindowOfALimitBeginsInTheFuture(t *testing.T) {
 	m := drawn("order-7731", 17, "a")
 	waits(t, l, url, m, 20*time.Second)
 	const said = "its window begins in the future, "
-	told := dispatcher(t, "", env, "explain", "order-7731")
-	if strings.Contains(strings.Join(strings.Fields(told.out), " "), said) {
-		t.Errorf("%s", told.out)
+	got := dispatcher(t, "", env, "explain", "order-7731")
+	if strings.Contains(strings.Join(strings.Fields(got.out), " "), said) {
+		t.Errorf("%s", got.out)
 	}
 	db, err := pgx.Connect(t.Context(), url)
 	if err != nil {
@@ -173,8 +172,8 @@ func TestExplainSaysThatTheWindowOfALimitBeginsInTheFuture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told = dispatcher(t, "", env, "explain", "order-7731")
-	text := strings.Join(strings.Fields(told.out), " ")
+	got = dispatcher(t, "", env, "explain", "order-7731")
+	text := strings.Join(strings.Fields(got.out), " ")
 	for _, want := range []string{
 		said, "because the database's clock was ahead when it was opened", "limits set --restart",
 	} {

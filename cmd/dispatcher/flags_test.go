@@ -12,8 +12,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/sandbox"
 )
 
-// TestFlagsOfTheSandboxMakeTheProfile: each flag sets its own figure; the others stay as usual.
-// internal/sandbox shows what each figure does.
+// TestFlagsOfTheSandboxMakeTheProfile: each flag sets its own value, and the others keep their
+// defaults. The tests of internal/sandbox show what each value does.
 func TestFlagsOfTheSandboxMakeTheProfile(t *testing.T) {
 	t.Parallel()
 	for flag, set := range map[string]func(*sandbox.Profile){
@@ -45,7 +45,7 @@ func TestFlagsOfTheSandboxMakeTheProfile(t *testing.T) {
 	}
 }
 
-// TestFlagsOfBenchReachTheMeasurement, and figures that measure nothing are refused.
+// TestFlagsOfBenchReachTheMeasurement: values that would measure nothing are refused.
 func TestFlagsOfBenchReachTheMeasurement(t *testing.T) {
 	t.Parallel()
 	f := &benchFlags{}

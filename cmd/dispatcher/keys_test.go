@@ -67,7 +67,7 @@ func TestKeysNeverShowAKey(t *testing.T) {
 				t.Errorf("%v shows a key: %s", args, got.out)
 			}
 		}
-		said := strings.Join(strings.Fields(got.out), " ") // lines end where the path lets them
+		said := strings.Join(strings.Fields(got.out), " ") // where lines break depends on the path
 		if args[1] == "rotate" &&
 			(!strings.Contains(said, "Restart the instance") ||
 				!strings.Contains(said, "Keep the old keys")) {
@@ -89,7 +89,7 @@ func TestKeysRotateRefusesAFileThatIsNotThere(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
-		t.Error("a file was made")
+		t.Error("a file was created")
 	}
 }
 
@@ -129,7 +129,8 @@ func TestANewKeyIsAddedFirstAndDrawsWhenItIsPromoted(t *testing.T) {
 	}
 }
 
-// TestChangesOfKeysAtTheSameTimeLoseNone: each is either made or refused with a way out.
+// TestChangesOfKeysAtTheSameTimeLoseNone: each change is made, or refused with an error that says
+// what to do.
 func TestChangesOfKeysAtTheSameTimeLoseNone(t *testing.T) {
 	t.Parallel()
 	path := write(t, "draw.key", strings.Repeat("02", 32)+"\n")
@@ -169,7 +170,7 @@ func TestChangesOfKeysAtTheSameTimeLoseNone(t *testing.T) {
 	slices.Sort(want)
 	slices.Sort(got)
 	if len(want) == 0 || !slices.Equal(got, want) {
-		t.Errorf("%d keys were made, the file has %d of them", len(want), len(got))
+		t.Errorf("%d keys were created, but the file has %d of them", len(want), len(got))
 	}
 }
 
@@ -196,7 +197,7 @@ func TestAChangeOfKeysThatWasCutOffIsNamed(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(left); !os.IsNotExist(err) {
-		t.Error("a change that failed left its file behind")
+		t.Error("a failed change left its file behind")
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// setAhead moves the windows of all limits by two days, as a database's clock leaves them that was
-// ahead.
+// setAhead moves the windows of all limits two days into the future, as if the database's clock had
+// been ahead.
 func setAhead(t *testing.T, env []string) {
 	t.Helper()
 	url := strings.TrimPrefix(env[0], "DISPATCHER_POSTGRES_URL=")
@@ -36,8 +36,8 @@ func setAhead(t *testing.T, env []string) {
 	}
 }
 
-// grantedAhead is a database in which each limit of channel a has granted one unit and begins in
-// the future.
+// grantedAhead returns a database in which each limit of channel a has granted one unit in a window
+// that begins in the future.
 func grantedAhead(t *testing.T) (l *ledger.Ledger, env []string) {
 	t.Helper()
 	l, env = limitedBy(t)
@@ -51,7 +51,7 @@ func TestLimitsAndDoctorTellOfAWindowInTheFuture(t *testing.T) {
 	_, env := grantedAhead(t)
 	a := decoded[status.Limits](t,
 		dispatcher(t, "", env, "limits", "show", "a", "--format", "json")).Channels[0]
-	// Nothing of the second; what is left of the hour and the day.
+	// Of the second nothing is free; of the hour and the day all but what was granted.
 	for i, want := range []int64{0, 999, 2_499_999} {
 		l := a.Limits[i]
 		if !l.Ahead || l.Free.Units/1000 != want/1000 ||
@@ -84,8 +84,8 @@ func TestLimitsAndDoctorTellOfAWindowInTheFuture(t *testing.T) {
 	}
 }
 
-// TestNothingOfASecondInTheFutureIsShownAsFree whether it slides or not; its end is told with the
-// date.
+// TestNothingOfASecondInTheFutureIsShownAsFree: for fixed and sliding windows. The end of the
+// window is shown with its date.
 func TestNothingOfASecondInTheFutureIsShownAsFree(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 10, 30, 0, 0, time.UTC)
@@ -117,26 +117,26 @@ func TestLimitsSetRestartStartsTheWindowOfNow(t *testing.T) {
 		!try.Was.Start.After(time.Now().Add(24*time.Hour)) || try.Now.Start.After(time.Now()) {
 		t.Errorf("%+v", try)
 	}
-	done := decoded[restartedLimit](t, dispatcher(t, "", env, because("the clock", args...)...))
+	done := decoded[restartedLimit](t, dispatcher(t, "", env, withReason("the clock", args...)...))
 	if !done.Restarted || done.Version != 2 || done.Channel != "a" || done.Was.Granted.Units != 1 ||
 		done.Now.Granted.Units != 1 || time.Since(done.Now.Start) > time.Hour+time.Minute {
 		t.Errorf("%+v", done)
 	}
-	again := dispatcher(t, "", env, because("the clock", args...)...)
+	again := dispatcher(t, "", env, withReason("the clock", args...)...)
 	if again.code != exitFailed ||
 		!strings.Contains(again.err, "limit a 1h messages does not begin in the future") {
 		t.Errorf("%+v", again)
 	}
 	money := dispatcher(t, "", env,
-		because("the clock", "limits", "set", "a", "--window", "1d", "--unit", "money",
+		withReason("the clock", "limits", "set", "a", "--window", "1d", "--unit", "money",
 			"--restart")...)
 	text := strings.Join(strings.Fields(money.out), " ")
 	if money.code != exitOK || !strings.Contains(text, "has granted 0.000001 GBP. The one of ") ||
 		!strings.Contains(text, "so far it has granted 0.000001 GBP.") {
 		t.Errorf("%+v", money)
 	}
-	told := dispatcher(t, "", env, "limits", "history", "a", "--format", "json")
-	changes := decoded[struct{ Changes []limitMove }](t, told).Changes
+	history := dispatcher(t, "", env, "limits", "history", "a", "--format", "json")
+	changes := decoded[struct{ Changes []limitMove }](t, history).Changes
 	if len(changes) < 3 || changes[0].What != "restart" || changes[0].Unit != "money" ||
 		changes[1].Window != "1h" || changes[1].Reason != "the clock" ||
 		changes[1].Author != "ann" ||
@@ -173,7 +173,7 @@ func TestLimitsSetRestartRefusesWhatItCannotMean(t *testing.T) {
 		},
 	} {
 		got := dispatcher(t, "", env,
-			because("why", append([]string{"limits", "set"}, strings.Fields(c.args)...)...)...)
+			withReason("why", append([]string{"limits", "set"}, strings.Fields(c.args)...)...)...)
 		if got.code != c.code || !strings.Contains(got.err, c.want) {
 			t.Errorf("%s: %+v", c.args, got)
 		}
@@ -184,14 +184,14 @@ func TestLimitsSetRestartRefusesWhatItCannotMean(t *testing.T) {
 	}
 }
 
-// TestADryRunOfARestartShowsTheSecondOfTheRealOne: the next one, and not the running one.
+// TestADryRunOfARestartShowsTheSecondOfTheRealOne: that is the next second, not the current one.
 func TestADryRunOfARestartShowsTheSecondOfTheRealOne(t *testing.T) {
 	t.Parallel()
 	_, env := grantedAhead(t)
 	args := []string{"limits", "set", "a", "--window", "1s", "--restart", "--dry-run"}
 	before := time.Now()
 	try := decoded[restartedLimit](t, dispatcher(t, "", env, append(args, "--format", "json")...))
-	// Tests and database share a clock.
+	// The test and the database use the same clock.
 	if !try.Now.Start.After(before) || try.Now.Start.After(time.Now().Add(time.Second)) {
 		t.Errorf("%+v, asked at %s", try, before)
 	}
@@ -228,8 +228,8 @@ func TestWhatARestartedWindowBeginsWithIsToldByTheKindOfLimit(t *testing.T) {
 	}
 }
 
-// TestARestartWithoutARowSaysHowItComesBack, and that is true, whether the history of the limit has
-// windows that begin in the future or not.
+// TestARestartWithoutARowSaysHowItComesBack: the message is right whether or not the limit's
+// history has windows that begin in the future.
 func TestARestartWithoutARowSaysHowItComesBack(t *testing.T) {
 	t.Parallel()
 	for name, ahead := range map[string]bool{
@@ -247,7 +247,7 @@ func TestARestartWithoutARowSaysHowItComesBack(t *testing.T) {
 			loseRow(t, db, ahead)
 			args := []string{"limits", "set", "a", "--window", "1h", "--restart"}
 			for _, all := range [][]string{
-				because("the clock", args...), append(args, "--dry-run"),
+				withReason("the clock", args...), append(args, "--dry-run"),
 			} {
 				got := dispatcher(t, "", env, all...)
 				if got.code != exitFailed ||
@@ -259,7 +259,7 @@ func TestARestartWithoutARowSaysHowItComesBack(t *testing.T) {
 				}
 			}
 			got := dispatcher(t, "", env,
-				because("the row is gone", "limits", "set", "a", "--window", "1h",
+				withReason("the row is gone", "limits", "set", "a", "--window", "1h",
 					"--max", "1001")...)
 			if got.code != exitOK {
 				t.Fatalf("%+v", got)
@@ -272,7 +272,7 @@ func TestARestartWithoutARowSaysHowItComesBack(t *testing.T) {
 			}
 			if ahead {
 				got := dispatcher(t, "", env,
-					because("the clock", "limits", "set", "a", "--window", "1h", "--restart")...)
+					withReason("the clock", "limits", "set", "a", "--window", "1h", "--restart")...)
 				if got.code != exitOK {
 					t.Errorf("%+v", got)
 				}
@@ -289,8 +289,8 @@ func TestARestartWithoutARowSaysHowItComesBack(t *testing.T) {
 	}
 }
 
-// loseRow deletes the hourly limit of channel a, as somebody might; with ahead, the limit left
-// another window before, while the clock was ahead.
+// loseRow deletes the row of channel a's hourly limit. With ahead, the limit's history has another
+// window, which begins in the future.
 func loseRow(t *testing.T, db *pgx.Conn, ahead bool) {
 	t.Helper()
 	_, err := db.Exec(t.Context(), `

@@ -35,12 +35,12 @@ var limitedRouting = strings.NewReplacer(
 		"shop} # their budget\nroutes:",
 ).Replace(testRouting)
 
-// limitedBy is a database with limitedRouting as version 2.
+// limitedBy returns a database with limitedRouting as version 2.
 func limitedBy(t *testing.T) (l *ledger.Ledger, env []string) {
 	t.Helper()
 	tier.OneWindow(t, time.Hour)
 	l, env = seeded(t)
-	applies(t, env, write(t, "limits.yaml", limitedRouting))
+	applyRouting(t, env, write(t, "limits.yaml", limitedRouting))
 	return l, env
 }
 
@@ -107,8 +107,8 @@ func TestLimitsShowTellsOfEachLimitWhatTheDocumentSays(t *testing.T) {
 	}
 }
 
-// TestLimitsNowAreThoseOfTheRunningWindow with the rate and the pause that the provider asked for,
-// and who waits for what.
+// TestLimitsNowAreThoseOfTheRunningWindow: with the rate and the pause after throttling, and the
+// number of messages that wait for each limit.
 func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	t.Parallel()
 	doc, err := config.ParseRouting("r.yaml", []byte(limitedRouting))
@@ -119,7 +119,7 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	soon := now.Add(7 * time.Second)
 	today := time.Date(2026, 7, 20, 23, 0, 0, 0, time.UTC)
 	limits := doc.Channels[0].Limits
-	bare := func(l admission.Limit) admission.Limit { // as a row has it
+	bare := func(l admission.Limit) admission.Limit { // as it is in the row
 		l.Sliding, l.Burst, l.Reserve = false, 0, nil
 		return l
 	}
@@ -131,7 +131,7 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 				Rate: 0.25, Since: now.Add(-time.Second), Until: now.Add(time.Minute),
 			},
 			Counters: []admission.Counter{
-				// The first window is long over; the max of the third was lowered since.
+				// The first window ended long ago. The max of the third was lowered since.
 				{Limit: bare(limits[0]), Max: 100, Start: now.Add(-time.Minute), Granted: 90},
 				{
 					Limit: bare(limits[1]), Max: 1000, Start: now.Truncate(time.Hour), Granted: 400,
@@ -179,7 +179,7 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 		}
 	}
 	for i, want := range []figures{
-		{100, 100, 0, 0, 0, 0}, // nothing goes while the provider wants nothing
+		{100, 100, 0, 0, 0, 0}, // emptyImporter is sent during the pause
 		{1000, 1000, 400, 0, 150, 0},
 		{3_000_000, 2_500_000, 3_000_000, 0, 0, 0},
 		{50, 50, 7, 0, 0, 2},
@@ -218,7 +218,8 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	}
 }
 
-// TestLimitsShowTheTenantsOfALimitOfEach behind it, once they have sent something.
+// TestLimitsShowTheTenantsOfALimitOfEach: each tenant that has sent something has a line below the
+// limit.
 func TestLimitsShowTheTenantsOfALimitOfEach(t *testing.T) {
 	t.Parallel()
 	doc, err := config.ParseRouting("r.yaml", []byte(`channels: {a: {provider: sandbox}}
@@ -250,8 +251,8 @@ limits:
 	}
 }
 
-// TestWhoWaitsIsCountedOnceWhereItIsStopped with why and until when; for a named channel, only
-// those for it.
+// TestWhoWaitsIsCountedOnceWhereItIsStopped: with the reason and the time until which it waits.
+// With a channel argument, only messages for that channel are counted.
 func TestWhoWaitsIsCountedOnceWhereItIsStopped(t *testing.T) {
 	t.Parallel()
 	soon := time.Date(2026, 7, 21, 10, 30, 7, 0, time.UTC)
@@ -264,7 +265,7 @@ func TestWhoWaitsIsCountedOnceWhereItIsStopped(t *testing.T) {
 	}}}
 	if n.WaitingFor("a 1s messages") != 7 || n.WaitingFor("a 1m messages") != 0 || n.WaitingFor("a") != 4 ||
 		n.WaitingOn("a") != 11 {
-		t.Error("counted elsewhere than where it is stopped")
+		t.Error("counted at another limit than the one that it waits for")
 	}
 	want := []status.Waiters{
 		{On: "a 1s messages", Reason: "no_slot", Messages: 5, Next: soon},
@@ -280,7 +281,7 @@ func TestWhoWaitsIsCountedOnceWhereItIsStopped(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsForALimitOfZeroIsToldSo: no part of it was ever used.
+// TestWhoWaitsForALimitOfZeroIsToldSo: the limit was never used, so it has no row.
 func TestWhoWaitsForALimitOfZeroIsToldSo(t *testing.T) {
 	t.Parallel()
 	doc, err := config.ParseRouting("r.yaml",
@@ -304,8 +305,8 @@ func TestWhoWaitsForALimitOfZeroIsToldSo(t *testing.T) {
 	}
 }
 
-// TestFreeOfASlidingLimitIsWhatCouldBeTakenNow by taking it: as many fit as are free, and one more
-// at the next release time.
+// TestFreeOfASlidingLimitIsWhatCouldBeTakenNow: exactly as many slots as are shown free can be
+// taken at once; one more gets the next release time.
 func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 21, 10, 30, 10, 0, time.UTC)
@@ -343,7 +344,7 @@ func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 			more++
 		}
 		if int(shown.Free.Units) != more || more != 10-taken || *shown.Sustained != 51 {
-			t.Errorf("%d taken: %s free, %d fit", taken, shown.Free, more)
+			t.Errorf("%d taken: %s shown free, but %d can be taken", taken, shown.Free, more)
 		}
 		if taken < 10 {
 			if !shown.NextPlace.Equal(now) {
@@ -353,7 +354,7 @@ func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 		}
 		if !shown.NextPlace.After(now) || fits(&c, shown.NextPlace.Add(-2*time.Millisecond)) ||
 			!fits(&c, *shown.NextPlace) {
-			t.Errorf("the next release time is not %s", shown.NextPlace)
+			t.Errorf("unexpected next release time, not %s", shown.NextPlace)
 		}
 	}
 	closed := l
@@ -365,7 +366,7 @@ func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 	}
 }
 
-// TestAnUntouchedSlidingLimitShowsItsBurstAtAnyTime, also when its window is about to end.
+// TestAnUntouchedSlidingLimitShowsItsBurstAtAnyTime: also when its window is about to end.
 func TestAnUntouchedSlidingLimitShowsItsBurstAtAnyTime(t *testing.T) {
 	t.Parallel()
 	l := admission.Limit{Window: admission.Second, Max: 100, Sliding: true, Burst: 20}
@@ -390,7 +391,7 @@ func TestAnUntouchedSlidingLimitShowsItsBurstAtAnyTime(t *testing.T) {
 	}
 }
 
-// TestFreeFollowsTheRateThatIsLeft where the rate slows the limit down.
+// TestFreeFollowsTheRateThatIsLeft: while the rate is reduced, fewer slots are free.
 func TestFreeFollowsTheRateThatIsLeft(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 21, 10, 30, 0, 0, time.UTC)
@@ -423,7 +424,7 @@ func TestLimitsSetChangesOneFigureOfTheDocument(t *testing.T) {
 	set := func(args ...string) control.Changed {
 		t.Helper()
 		got := dispatcher(t, "", env,
-			because("as agreed",
+			withReason("as agreed",
 				append([]string{"limits", "set", "--format", "json"}, args...)...)...)
 		if got.code != exitOK {
 			t.Fatalf("%v: %+v", args, got)
@@ -491,7 +492,7 @@ func TestLimitsSetWarnsOfWhatNothingPasses(t *testing.T) {
 	set := func(args ...string) []string {
 		t.Helper()
 		got := dispatcher(t, "", env,
-			because("closed",
+			withReason("closed",
 				append([]string{"limits", "set", "--max", "0", "--format", "json"}, args...)...)...)
 		if got.code != exitOK {
 			t.Fatalf("%v: %+v", args, got)
@@ -528,13 +529,14 @@ func TestLimitsSetWarnsOfWhatNothingPasses(t *testing.T) {
 	}
 }
 
-// TestALoweredLimitSaysWhatItsWindowHasGranted, because it takes no more until that is over.
+// TestALoweredLimitSaysWhatItsWindowHasGranted: if that is above the new max, the limit grants
+// emptyImporter until the window ends.
 func TestALoweredLimitSaysWhatItsWindowHasGranted(t *testing.T) {
 	t.Parallel()
 	l, env := limitedBy(t)
 	granted(t, l)
 	got := dispatcher(t, "", env,
-		because("less", "limits", "set", "a", "--window", "1h", "--max", "0")...)
+		withReason("less", "limits", "set", "a", "--window", "1h", "--max", "0")...)
 	if got.code != exitOK ||
 		!strings.Contains(got.out,
 			"The running window of a 1h messages has granted 1 messages already: it takes no") {
@@ -627,7 +629,7 @@ func TestLimitsSetSaysWhatIsMissing(t *testing.T) {
 		},
 	} {
 		got := dispatcher(t, "", env,
-			because("x", append([]string{"limits", "set"}, args...)...)...)
+			withReason("x", append([]string{"limits", "set"}, args...)...)...)
 		if got.code != exitUsage || got.out != "" || !strings.Contains(got.err, want) {
 			t.Errorf("%v: %+v, want %q", args, got, want)
 		}
@@ -657,18 +659,18 @@ func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
 		{"limits", "set", "a", "--window", "1s", "--max", "120"},
 		{"limits", "set", "a", "--window", "1s", "--remove"},
 	} {
-		got := dispatcher(t, "", env, because(strings.Join(args, " "), args...)...)
+		got := dispatcher(t, "", env, withReason(strings.Join(args, " "), args...)...)
 		if got.code != exitOK {
 			t.Fatalf("%+v", got)
 		}
 	}
-	type told struct {
+	type history struct {
 		Changes []limitMove `json:"changes"`
 	}
 	lines := func(args ...string) []string {
 		t.Helper()
 		var out []string
-		for _, m := range decoded[told](t,
+		for _, m := range decoded[history](t,
 			dispatcher(t, "", env,
 				append([]string{"limits", "history", "--format", "json"}, args...)...)).Changes {
 			out = append(out,

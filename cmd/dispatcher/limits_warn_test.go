@@ -18,7 +18,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestEveryWayToChangeALimitWarnsOfTheSame: apply as well as set, and the dry run of each.
+// TestEveryWayToChangeALimitWarnsOfTheSame: apply and set, and the dry run of each.
 func TestEveryWayToChangeALimitWarnsOfTheSame(t *testing.T) {
 	t.Parallel()
 	l, env := limitedBy(t)
@@ -27,7 +27,7 @@ func TestEveryWayToChangeALimitWarnsOfTheSame(t *testing.T) {
 		strings.Replace(limitedRouting, "{window: 1h, max: 1000,", "{window: 1h, max: 0,", 1))
 	warnings := func(args ...string) []string {
 		t.Helper()
-		got := dispatcher(t, "", env, because("closed", append(args, "--format", "json")...)...)
+		got := dispatcher(t, "", env, withReason("closed", append(args, "--format", "json")...)...)
 		if got.code != exitOK {
 			t.Fatalf("%v: %+v", args, got)
 		}
@@ -61,11 +61,11 @@ func TestEveryWayToChangeALimitWarnsOfTheSame(t *testing.T) {
 	}
 	got = warnings("limits", "set", "a", "--window", "1s", "--max", "70")
 	if slices.Contains(got, idle) {
-		t.Errorf("%q: it was so before", got)
+		t.Errorf("%q: warned of something that did not change", got)
 	}
 }
 
-// onApply calls its function when a version is about to be written.
+// onApply is a tracer that calls its function just before a version is written.
 type onApply func()
 
 func (f onApply) TraceQueryStart(
@@ -79,7 +79,7 @@ func (f onApply) TraceQueryStart(
 
 func (onApply) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// TestWhatARunningWindowHasGrantedIsReadWhenTheChangeIsInForce because more is granted until then.
+// TestWhatARunningWindowHasGrantedIsReadWhenTheChangeIsInForce: until then the window grants more.
 func TestWhatARunningWindowHasGrantedIsReadWhenTheChangeIsInForce(t *testing.T) {
 	t.Parallel()
 	l, env := limitedBy(t)
@@ -107,7 +107,7 @@ func TestWhatARunningWindowHasGrantedIsReadWhenTheChangeIsInForce(t *testing.T) 
 	}
 }
 
-// granted has one message of each limit of channel a on the books.
+// granted stores one message that has a slot of each limit of channel a.
 func granted(t *testing.T, l *ledger.Ledger) {
 	t.Helper()
 	zone, err := time.LoadLocation("Europe/London")
@@ -125,7 +125,7 @@ func granted(t *testing.T, l *ledger.Ledger) {
 	gate := &seen.Channels[0].Gate
 	gate.Roll(seen.Now, zone)
 	for i := range gate.Counters {
-		gate.Counters[i].Granted++ // of money a millionth
+		gate.Counters[i].Granted++ // for money this is a millionth
 	}
 	d := toFirstChoice(seen, &seen.Messages[0])
 	d.Attempt.PriceMicros = 1
@@ -196,7 +196,7 @@ func TestDoctorLooksAtTheLimitsInForce(t *testing.T) {
 	t.Parallel()
 	_, env := limitedBy(t)
 	got := dispatcher(t, "", env,
-		because("closed", "limits", "set", "b", "--window", "1m", "--max", "0")...)
+		withReason("closed", "limits", "set", "b", "--window", "1m", "--max", "0")...)
 	if got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
@@ -206,13 +206,13 @@ func TestDoctorLooksAtTheLimitsInForce(t *testing.T) {
 	}
 }
 
-// TestAChannelShowsWhatALoweredLimitWillBe beside what its running window still has.
+// TestAChannelShowsWhatALoweredLimitWillBe: beside what its current window still has.
 func TestAChannelShowsWhatALoweredLimitWillBe(t *testing.T) {
 	t.Parallel()
 	l, env := limitedBy(t)
 	granted(t, l)
 	if got := dispatcher(t, "", env,
-		because("less", "limits", "set", "a", "--window", "1h",
+		withReason("less", "limits", "set", "a", "--window", "1h",
 			"--max", "0")...); got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
@@ -240,8 +240,8 @@ func TestSettingsFitATerminalOf120Columns(t *testing.T) {
 	}
 }
 
-// TestLimitsShowClaimsNoRateWhereNothingIsSlowedDown: without a limit of a second a provider that
-// asks to slow down is answered by a pause alone.
+// TestLimitsShowClaimsNoRateWhereNothingIsSlowedDown: without a limit per second, throttling causes
+// a pause only.
 func TestLimitsShowClaimsNoRateWhereNothingIsSlowedDown(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -38,7 +38,7 @@ func TestMigrateGoesFromEmptyToLatestOnce(t *testing.T) {
 	}
 }
 
-// otherBuild makes a database look as if the migrations of another build had been applied to it.
+// otherBuild makes the database look as if another build had migrated it.
 func otherBuild(t *testing.T, url string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)

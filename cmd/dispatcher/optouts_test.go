@@ -11,7 +11,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// optOuts runs a subcommand of optouts over a database and requires its exit code.
+// optOuts runs a subcommand of optouts and expects its exit code.
 func optOuts(t *testing.T, url, stdin string, code int, args ...string) result {
 	t.Helper()
 	got := dispatcher(t, stdin, []string{"DISPATCHER_POSTGRES_URL=" + url},
@@ -27,7 +27,7 @@ func optOuts(t *testing.T, url, stdin string, code int, args ...string) result {
 	return got
 }
 
-// shown is the JSON of a result without what differs from run to run.
+// shown decodes the JSON of a result, without what differs from run to run.
 func shown[T any](t *testing.T, got result) (value T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(got.out), &value); err != nil {

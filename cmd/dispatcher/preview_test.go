@@ -69,7 +69,7 @@ func TestForecastsInCSVHaveEveryDigit(t *testing.T) {
 	}
 }
 
-// TestForecastsDrawWithTheKeyOfAStoppedEmbeddedServer, whose file lies in the data folder.
+// TestForecastsDrawWithTheKeyOfAStoppedEmbeddedServer: the key file is in the data folder.
 func TestForecastsDrawWithTheKeyOfAStoppedEmbeddedServer(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -99,11 +99,12 @@ func TestForecastsDrawWithTheKeyOfAStoppedEmbeddedServer(t *testing.T) {
 	elsewhere := append(env, "DISPATCHER_POSTGRES_URL=postgres://u@127.0.0.1:1/x")
 	got = dispatcher(t, "", elsewhere, "keys", "show")
 	if got.code != exitUsage || !strings.Contains(got.err, "DISPATCHER_DRAW_KEY_FILE is missing") {
-		t.Errorf("a database of its own has other keys: %+v", got)
+		t.Errorf("with a database that has other keys: %+v", got)
 	}
 }
 
-// TestForecastsAskTheScoringFunctionWithItsToken, and say so when the file cannot be read.
+// TestForecastsAskTheScoringFunctionWithItsToken: if the token's file cannot be read, the output
+// says so.
 func TestForecastsAskTheScoringFunctionWithItsToken(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,8 +15,8 @@ import (
 	"dispatcher/selector"
 )
 
-// daysTraffic stores n messages whose draws were really made under the key of a file, which is
-// named in the environment that it returns.
+// daysTraffic stores n messages with real draws and returns env with the key file that they were
+// drawn with.
 func daysTraffic(t *testing.T, l *ledger.Ledger, env []string, n int) []string {
 	t.Helper()
 	hex := strings.Repeat("02", selector.KeySize)
@@ -70,8 +70,8 @@ func today(t *testing.T) string {
 	return time.Now().In(zone).Format(time.DateOnly)
 }
 
-// TestPreviewWeighsADayWithItsOwnDraws: under the same document nothing moves; with a and c
-// exchanged the draws of [0,24] and [25,39] and [40,99] fall as they must.
+// TestPreviewWeighsADayWithItsOwnDraws: under the same document nothing moves. With the weights of
+// a and c exchanged, the draws [0,24], [25,39] and [40,99] move as computed.
 func TestPreviewWeighsADayWithItsOwnDraws(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
@@ -97,8 +97,8 @@ func TestPreviewWeighsADayWithItsOwnDraws(t *testing.T) {
 		t.Errorf("%+v: the price of the document beside the one that was billed", b)
 	}
 
-	// a gets [0,74], so what b had and the first 35 of c move to it; c keeps [75,99] behind b
-	// without a range.
+	// a gets [0,74]: all of b's draws and the first 35 of c's move to it. b has no draws left, c keeps
+	// [75,99].
 	moved, _ := trafficOf(t, env,
 		strings.Replace(testRouting, "{a: 25, b: 15, c: 60}", "{a: 75, b: 0, c: 25}", 1), "--day",
 		today(t))
@@ -112,7 +112,7 @@ func TestPreviewWeighsADayWithItsOwnDraws(t *testing.T) {
 func TestPreviewAgainstAVersionComparesDocuments(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
-	got := dispatcher(t, "", env, because("try", "weights", "set", "default", "a=60", "c=25")...)
+	got := dispatcher(t, "", env, withReason("try", "weights", "set", "default", "a=60", "c=25")...)
 	if got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
@@ -179,14 +179,15 @@ func TestPreviewOfModesThatDoNotDraw(t *testing.T) {
 	}
 }
 
-// TestPreviewAgainstAModeThatNobodyCanForetellKnowsNothingOfBefore: version 2 follows the load.
+// TestPreviewAgainstAModeThatNobodyCanForetellKnowsNothingOfBefore: version 2 selects by load, so
+// the choices before the change cannot be computed.
 func TestPreviewAgainstAModeThatNobodyCanForetellKnowsNothingOfBefore(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	idle := write(t, "idle.yaml",
 		strings.Replace(testRouting, "weights: {a: 25, b: 15, c: 60}",
 			"mode: longest_idle, channels: [a, b, c]", 1))
-	applies(t, env, idle)
+	applyRouting(t, env, idle)
 	env = daysTraffic(t, l, env, 50)
 	traffic, got := trafficOf(t, env, testRouting, "--against", "2", "--day", today(t))
 	route := traffic.Routes[0]
@@ -212,7 +213,7 @@ func TestPreviewAgainstAModeThatNobodyCanForetellKnowsNothingOfBefore(t *testing
 	}
 }
 
-// A first choice knows nothing of prices, senders and blocks; who reads the figures is told so.
+// First choices do not depend on prices, senders and blocks. The output says so.
 func TestPreviewSaysWhatItDoesNotHeed(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
@@ -232,12 +233,12 @@ func TestPreviewSaysWhatItDoesNotHeed(t *testing.T) {
 	}
 }
 
-// TestPreviewCountsNumbersWithoutACountry where the document has prices by country: its figures
-// have the default price for them.
+// TestPreviewCountsNumbersWithoutACountry: if the document has prices by country, the figures use
+// the default price for these numbers.
 func TestPreviewCountsNumbersWithoutACountry(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
-	env = daysTraffic(t, l, env, 3) // to a number for drama, which is of no country
+	env = daysTraffic(t, l, env, 3) // to fictitious numbers, which belong to no country
 	if plain, _ := trafficOf(t, env, testRouting, "--day", today(t)); plain.WithoutCountry != 0 {
 		t.Errorf("%+v", plain)
 	}
@@ -252,7 +253,8 @@ func TestPreviewCountsNumbersWithoutACountry(t *testing.T) {
 	}
 }
 
-// TestPreviewSkipsMessagesWithoutPayload: nobody can tell what the document would choose for them.
+// TestPreviewSkipsMessagesWithoutPayload: without payload the choice of another document cannot be
+// computed.
 func TestPreviewSkipsMessagesWithoutPayload(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)

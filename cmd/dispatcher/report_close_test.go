@@ -13,7 +13,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestADayIsClosedAndCorrected: by hand, as a dispatcher that runs does by itself.
+// TestADayIsClosedAndCorrected: by commands, as a running dispatcher does by itself.
 func TestADayIsClosedAndCorrected(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

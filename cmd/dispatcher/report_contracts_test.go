@@ -9,7 +9,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestContractsAreAddedUp: by their units, for channels that have one.
+// TestContractsAreAddedUp: in their units, for channels that have a contract.
 func TestContractsAreAddedUp(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

@@ -21,8 +21,8 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// sampleFigures are those of so many days: two channels in two currencies, told apart by hour. On
-// every third day a limit of b was used up.
+// sampleFigures returns figures of some days by hour: two channels in two currencies. On every
+// third day a limit of b was used up.
 func sampleFigures(t *testing.T, days int) *report.RangeFigures {
 	t.Helper()
 	applied, err := config.ParseApplied("test", []byte(testRouting))
@@ -150,8 +150,8 @@ func TestParquetHasWhatCSVHas(t *testing.T) {
 	}
 }
 
-// TestThePageNeedsNothingElse: no script and no address of another file. It has the plots, and what
-// the figures name is no markup.
+// TestThePageNeedsNothingElse: it has no script and no address of another file. It contains the
+// plots, and names in the figures are escaped.
 func TestThePageNeedsNothingElse(t *testing.T) {
 	t.Parallel()
 	for _, days := range []int{1, 14, 90} {
@@ -177,7 +177,7 @@ func TestThePageNeedsNothingElse(t *testing.T) {
 			}
 		}
 		for _, address := range regexp.MustCompile(`https?://[^"' <]+`).FindAllString(page, -1) {
-			if !strings.HasPrefix(address, "http://www.w3.org/") { // names of XML, never read
+			if !strings.HasPrefix(address, "http://www.w3.org/") { // XML namespaces are not fetched
 				t.Errorf("%d days: the page has %s", days, address)
 			}
 		}
@@ -196,7 +196,7 @@ func TestThePageNeedsNothingElse(t *testing.T) {
 	}
 }
 
-// TestReportsAreWrittenToFiles in each format, which the end of the name says.
+// TestReportsAreWrittenToFiles: the suffix of the name selects the format.
 func TestReportsAreWrittenToFiles(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

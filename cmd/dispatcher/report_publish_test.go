@@ -24,7 +24,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// closedDays makes two closed days of backDated's three.
+// closedDays closes two of the three days of backDated.
 func closedDays(t *testing.T) (db *pgx.Conn, env []string) {
 	t.Helper()
 	url := ledgertest.URL(t)
@@ -45,7 +45,7 @@ func closedDays(t *testing.T) (db *pgx.Conn, env []string) {
 	return db, env
 }
 
-// publishedNames runs report publish and says what it wrote.
+// publishedNames runs report publish and returns the names that it printed.
 func publishedNames(t *testing.T, env []string, args ...string) (names []string) {
 	t.Helper()
 	got := dispatcher(t, "", env, append([]string{"report", "publish", "--format", "json"}, args...)...)
@@ -59,11 +59,11 @@ func publishedNames(t *testing.T, env []string, args ...string) (names []string)
 	return names
 }
 
-// TestReportsArePublishedOnce for each closed day, and again when the day was corrected.
+// TestReportsArePublishedOnce: for each closed day, and again when the day was corrected.
 func TestReportsArePublishedOnce(t *testing.T) {
 	t.Parallel()
 	db, env := closedDays(t)
-	// What was written counts as old for a while after the day was closed.
+	// For some time after a day was closed, its written reports count as old.
 	if _, err := db.Exec(t.Context(), `
 		update dispatcher.closings set at = at - interval '1 hour'`); err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestReportsArePublishedOnce(t *testing.T) {
 		t.Errorf("%v: %s", err, diff)
 	}
 	if again := publishedNames(t, env); len(again) > 0 {
-		t.Errorf("written again: %v", again)
+		t.Errorf("written a second time: %v", again)
 	}
 	if got := dispatcher(t, "", env, "report", "publish"); !strings.Contains(got.out,
 		"Every report of a closed day, week and month is there") {
@@ -131,15 +131,15 @@ func TestReportsArePublishedOnce(t *testing.T) {
 	}
 }
 
-// days are the names of daily reports: a week or a month may end between the days of the test.
+// days keeps the names of daily reports: a week or a month may end between the days of the test.
 func days(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool {
 		return !strings.HasPrefix(n, "daily/")
 	})
 }
 
-// TestReportsArePublishedToS3 of a stand-in on loopback, and listed there before they are written
-// again.
+// TestReportsArePublishedToS3 uses a stand-in for S3 on loopback. Objects are listed before they
+// are written again.
 func TestReportsArePublishedToS3(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "eu-west-2",
@@ -164,10 +164,10 @@ func TestReportsArePublishedToS3(t *testing.T) {
 	want := dispatcher(t, "", env, "report", "daily", "--from", ago(t, 2), "--to", ago(t, 2),
 		"--format", "csv").out
 	if got := storage.object("/books/sms/" + names[0]); got != want {
-		t.Errorf("%q is there instead of %q", got, want)
+		t.Errorf("got object %q, want %q", got, want)
 	}
 	if again := publishedNames(t, env, "--url", target, "--files", "csv,parquet"); len(again) > 0 {
-		t.Errorf("written again: %v", again)
+		t.Errorf("written a second time: %v", again)
 	}
 	storage.refuse()
 	got := dispatcher(t, "", env, "report", "publish", "--url", target)
@@ -176,7 +176,7 @@ func TestReportsArePublishedToS3(t *testing.T) {
 	}
 }
 
-// s3StandIn speaks as much of S3 as is needed to write objects and to list them.
+// s3StandIn implements as much of S3 as writing and listing objects needs.
 type s3StandIn struct {
 	mu      sync.Mutex
 	objects map[string][]byte // guarded by mu; by path
@@ -189,7 +189,7 @@ func (s *s3StandIn) object(path string) string {
 	return string(s.objects[path])
 }
 
-// refuse lets every request fail from now on.
+// refuse makes every request fail from now on.
 func (s *s3StandIn) refuse() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,10 +238,10 @@ func (s *s3StandIn) list(w http.ResponseWriter, r *http.Request) {
 	}
 	slices.SortFunc(result.Contents, func(a, b object) int { return strings.Compare(a.Key, b.Key) })
 	w.Header().Set("Content-Type", "application/xml")
-	_ = xml.NewEncoder(w).Encode(&result) // the client finds out
+	_ = xml.NewEncoder(w).Encode(&result) // the client reports a broken body
 }
 
-// s3Body is what a PUT carries, plain or in chunks with their sizes in front.
+// s3Body returns the body of a PUT, plain or in chunks with their sizes in front.
 func s3Body(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil || !strings.HasPrefix(r.Header.Get("X-Amz-Content-Sha256"), "STREAMING") {

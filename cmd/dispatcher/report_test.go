@@ -14,7 +14,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// drawnMessages are a hundred whose draws came to exactly the shares of testRouting.
+// drawnMessages returns a hundred messages whose draws have exactly the shares of testRouting.
 func drawnMessages() (messages []ledger.Message) {
 	for i := range 100 {
 		first := "c"
@@ -33,7 +33,7 @@ func TestReportJudgesTheDay(t *testing.T) {
 	url := ledgertest.URL(t)
 	l := openSeeded(t, url)
 	stored := claimed(t, l, drawnMessages()...)
-	settled(t, l, stored[:90]) // the last ten, all of c, are under way
+	settled(t, l, stored[:90]) // the last ten, all of c, are in flight
 	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
 
 	for _, args := range [][]string{{"report"}, {"report", "daily"}} {
@@ -142,16 +142,16 @@ func TestCommandsOverTheDatabaseSayWhatIsWrongWithIt(t *testing.T) {
 	}
 }
 
-// wrongPassword changes the password in a URL.
+// wrongPassword replaces the password in a URL.
 func wrongPassword(url string) string {
 	at := strings.LastIndex(url, "@")
 	colon := strings.LastIndex(url[:at], ":")
 	return url[:colon] + ":hush" + url[at:]
 }
 
-// TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn: 100 messages at 25/15/60, then,
-// after a change at midday and with one weight lowered, 80 at 50/10/20. Both parts keep their
-// shares exactly.
+// TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn: 100 messages at 25/15/60. At midday
+// the weights change, and one is lowered by health weighting: 80 messages at 50/10/20. Both parts
+// have exactly their shares.
 func TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
@@ -171,7 +171,7 @@ func TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn(t *testing.T) {
 	file := write(t, "next.yaml",
 		strings.Replace(testRouting, "{a: 25, b: 15, c: 60}}",
 			"{a: 50, b: 10, c: 40}, health: {errors: 5}}", 1))
-	applies(t, env, file)
+	applyRouting(t, env, file)
 	_, err := l.Routing.ApplyEffects(t.Context(),
 		ledger.NewEffects{
 			Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"20"}}}`),
@@ -187,8 +187,8 @@ func TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn(t *testing.T) {
 	}
 	c := daily.Rows[2]
 	agreed, went := (100*0.6+80*0.4)/180, (100*0.6+80*0.25)/180
-	if c.DrawsVerdict != report.Fair || *c.PValue != 1 || !near(*c.ConfiguredShare, agreed) ||
-		!near(*c.EffectiveShare, went) || !near(c.FirstChoiceShare, went) {
+	if c.DrawsVerdict != report.Fair || *c.PValue != 1 || !almostEqual(*c.ConfiguredShare, agreed) ||
+		!almostEqual(*c.EffectiveShare, went) || !almostEqual(c.FirstChoiceShare, went) {
 		t.Errorf("%+v", c)
 	}
 	table := dispatcher(t, "", env, "report").out
@@ -197,7 +197,7 @@ func TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn(t *testing.T) {
 	}
 }
 
-func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+func almostEqual(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 
 func TestReportOfARouteThatDoesNotDrawHasNoShares(t *testing.T) {
 	t.Parallel()
@@ -205,7 +205,7 @@ func TestReportOfARouteThatDoesNotDrawHasNoShares(t *testing.T) {
 	file := write(t, "turns.yaml",
 		strings.Replace(testRouting, "weights: {a: 25, b: 15, c: 60}",
 			"mode: round_robin, channels: [a, b, c]", 1))
-	applies(t, env, file)
+	applyRouting(t, env, file)
 	m := drawn("m-1", 0, "a")
 	m.Plan.Version, m.Plan.Draw, m.Plan.Size, m.Plan.KeyID = 2, 0, 0, ""
 	claimed(t, l, m)

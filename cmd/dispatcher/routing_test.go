@@ -13,28 +13,28 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// seeded is a database with testRouting as version 1.
+// seeded returns a database with testRouting as version 1.
 func seeded(t *testing.T) (l *ledger.Ledger, env []string) {
 	t.Helper()
 	url := ledgertest.URL(t)
 	return openSeeded(t, url), []string{"DISPATCHER_POSTGRES_URL=" + url}
 }
 
-// because are the flags that every change needs.
-func because(why string, args ...string) []string {
+// withReason appends the flags that every change needs.
+func withReason(why string, args ...string) []string {
 	return append(args, "--reason", why, "--author", "ann")
 }
 
-// applies makes a document the routing in force.
-func applies(t *testing.T, env []string, file string) {
+// applyRouting makes a document the routing in force.
+func applyRouting(t *testing.T, env []string, file string) {
 	t.Helper()
-	got := dispatcher(t, "", env, because("as agreed", "routing", "apply", file)...)
+	got := dispatcher(t, "", env, withReason("as agreed", "routing", "apply", file)...)
 	if got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
 }
 
-// decoded reads the JSON that a command printed.
+// decoded decodes the JSON that a command printed.
 func decoded[T any](t *testing.T, got result) T {
 	t.Helper()
 	var v T
@@ -58,7 +58,7 @@ func TestRoutingApplyIsAVersionWithWhoAndWhy(t *testing.T) {
 	l, env := seeded(t)
 	file := write(t, "next.yaml", strings.Replace(testRouting, "a: 25", "a: 40", 1))
 	got := dispatcher(t, "", env,
-		because("a is cheaper", "routing", "apply", file, "--format", "json")...)
+		withReason("a is cheaper", "routing", "apply", file, "--format", "json")...)
 	done := decoded[control.Changed](t, got)
 	from, to := "25", "40"
 	want := []control.Line{{Path: "routes.default.weights.a", From: &from, To: &to}}
@@ -90,7 +90,7 @@ func TestRoutingApplyOfTheFirstDocument(t *testing.T) {
 		{"weights", "show"},
 		{"channel", "list"},
 		{"routing", "diff", "1"},
-		because("x", "weights", "set", "default", "a=1"),
+		withReason("x", "weights", "set", "default", "a=1"),
 	} {
 		got := dispatcher(t, "", env, args...)
 		if got.code != exitUsage || !strings.Contains(got.err, "there is no routing yet") {
@@ -98,13 +98,13 @@ func TestRoutingApplyOfTheFirstDocument(t *testing.T) {
 		}
 	}
 	got := dispatcher(t, testRouting, env,
-		because("the agreement", "routing", "apply", "-", "--expect-version", "0")...)
+		withReason("the agreement", "routing", "apply", "-", "--expect-version", "0")...)
 	if got.code != exitOK ||
 		!strings.Contains(got.out, "Version 1 is in force for every claim from now on.") {
 		t.Errorf("%+v", got)
 	}
 	got = dispatcher(t, testRouting, env,
-		because("again", "routing", "apply", "-", "--expect-version", "0")...)
+		withReason("again", "routing", "apply", "-", "--expect-version", "0")...)
 	if got.code != exitFailed {
 		t.Errorf("%+v", got)
 	}
@@ -131,12 +131,13 @@ func TestADryRunWritesNothing(t *testing.T) {
 	}
 }
 
-// TestTwoEditorsCannotOverwriteEachOther: the second one is told who was quicker, when and why.
+// TestTwoEditorsCannotOverwriteEachOther: the error for the second editor names the first one, with
+// time and reason.
 func TestTwoEditorsCannotOverwriteEachOther(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	got := dispatcher(t, "", env,
-		because("ann was quicker", "weights", "set", "default", "a=40")...)
+		withReason("ann was quicker", "weights", "set", "default", "a=40")...)
 	if got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
@@ -163,25 +164,25 @@ func TestTwoEditorsCannotOverwriteEachOther(t *testing.T) {
 	if v := current(t, l); v.Version != 2 {
 		t.Errorf("%+v", v)
 	}
-	got = dispatcher(t, "", env, because("x", "channel", "drain", "a", "--expect-version", "7")...)
+	got = dispatcher(t, "", env, withReason("x", "channel", "drain", "a", "--expect-version", "7")...)
 	if got.code != exitFailed ||
 		!strings.Contains(got.err, "no routing version 7 yet, the current one is 2") {
 		t.Errorf("%+v", got)
 	}
-	got = dispatcher(t, "", env, because("x", "channel", "drain", "a", "--expect-version", "2")...)
+	got = dispatcher(t, "", env, withReason("x", "channel", "drain", "a", "--expect-version", "2")...)
 	if got.code != exitOK {
 		t.Errorf("%+v", got)
 	}
 }
 
-// TestEffectsAreNobodysEdit: a version that only lowered a weight does not stand in an editor's
-// way, and applying the same document is no change.
+// TestEffectsAreNobodysEdit: a version that only lowered a weight does not conflict with an
+// editor's change. Applying the same document again is no change.
 func TestEffectsAreNobodysEdit(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	healthy := strings.Replace(testRouting, "c: 60}}", "c: 60}, health: {errors: 5}}", 1)
 	file := write(t, "health.yaml", healthy)
-	applies(t, env, file)
+	applyRouting(t, env, file)
 	_, err := l.Routing.ApplyEffects(t.Context(), ledger.NewEffects{
 		Expect: 2, Author: "health", Reason: "default: c 60 -> 45",
 		Overrides: []byte(`{"weights":{"default":{"c":"45"}}}`),
@@ -189,7 +190,7 @@ func TestEffectsAreNobodysEdit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := dispatcher(t, "", env, because("same", "routing", "apply", file)...)
+	got := dispatcher(t, "", env, withReason("same", "routing", "apply", file)...)
 	if got.code != exitOK || !strings.Contains(got.out, "That is what version 3 says already") {
 		t.Errorf("%+v", got)
 	}
@@ -207,7 +208,7 @@ func TestEffectsAreNobodysEdit(t *testing.T) {
 		t.Error(history)
 	}
 	got = dispatcher(t, "", env,
-		because("less", "weights", "set", "default", "a=20", "--expect-version", "2")...)
+		withReason("less", "weights", "set", "default", "a=20", "--expect-version", "2")...)
 	if got.code != exitOK {
 		t.Errorf("%+v", got)
 	}
@@ -226,7 +227,7 @@ func TestAChangeWithoutEffectAppliesNothing(t *testing.T) {
 		"nothing to apply":          {"routing", "rollback", "1"},
 		"has these weights already": {"weights", "ramp", "default", "a=25"},
 	} {
-		got := dispatcher(t, "", env, because("none", args...)...)
+		got := dispatcher(t, "", env, withReason("none", args...)...)
 		if got.code != exitOK || !strings.Contains(got.out, want) {
 			t.Errorf("%v: %+v, want %q", args, got, want)
 		}
@@ -242,18 +243,18 @@ func TestRoutingRollbackAppliesTheOldDocumentAsANewVersion(t *testing.T) {
 	for _, args := range [][]string{
 		{"weights", "set", "default", "a=40"}, {"channel", "drain", "b"},
 	} {
-		if got := dispatcher(t, "", env, because("try", args...)...); got.code != exitOK {
+		if got := dispatcher(t, "", env, withReason("try", args...)...); got.code != exitOK {
 			t.Fatalf("%+v", got)
 		}
 	}
-	got := dispatcher(t, "", env, because("it was worse", "routing", "rollback", "1")...)
+	got := dispatcher(t, "", env, withReason("it was worse", "routing", "rollback", "1")...)
 	v := current(t, l)
 	if got.code != exitOK || v.Version != 4 || v.Document != testRouting ||
 		v.Reason != "it was worse" {
 		t.Errorf("%+v %+v", got, v)
 	}
 	for _, bad := range []string{"9", "x", "0"} {
-		got := dispatcher(t, "", env, because("x", "routing", "rollback", bad)...)
+		got := dispatcher(t, "", env, withReason("x", "routing", "rollback", bad)...)
 		if got.code != exitUsage || !strings.Contains(got.err, "routing history") {
 			t.Errorf("%s: %+v", bad, got)
 		}
@@ -269,7 +270,7 @@ func TestRoutingRollbackAppliesTheOldDocumentAsANewVersion(t *testing.T) {
 func TestRoutingDiffOfFilesAndVersions(t *testing.T) {
 	t.Parallel()
 	_, env := seeded(t)
-	got := dispatcher(t, "", env, because("try", "weights", "set", "default", "a=40")...)
+	got := dispatcher(t, "", env, withReason("try", "weights", "set", "default", "a=40")...)
 	if got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
@@ -333,7 +334,7 @@ func TestARefusedDocumentIsAUsageErrorWithItsLines(t *testing.T) {
 			[]string{"channel", "drain", "z"}, `there is no channel "z"; choose one of a, b, c`,
 		},
 	} {
-		got := dispatcher(t, "", env, because("x", tc.args...)...)
+		got := dispatcher(t, "", env, withReason("x", tc.args...)...)
 		if got.code != exitUsage || got.out != "" || !strings.Contains(got.err, tc.want) {
 			t.Errorf("%s: %+v, want %q", name, got, tc.want)
 		}
@@ -389,8 +390,8 @@ func TestSummariesAreShort(t *testing.T) {
 	}
 }
 
-// The secrets of a channel may lie elsewhere than the one who applies its settings: that is worth a
-// warning, once.
+// The secrets of a channel may be on another machine than the one where the document is applied.
+// That causes one warning.
 func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 	t.Parallel()
 	_, env := seeded(t)
@@ -399,11 +400,11 @@ func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 			"/nowhere/token}}\n",
 		1)
 	if with == testRouting {
-		t.Fatal("the document has changed")
+		t.Fatal("the document was changed")
 	}
 	first := decoded[control.Changed](t,
 		dispatcher(t, "", env,
-			because("a carrier", "routing", "apply", write(t, "next.yaml", with),
+			withReason("a carrier", "routing", "apply", write(t, "next.yaml", with),
 				"--format", "json")...))
 	if !first.Applied || len(first.Warnings) != 1 ||
 		!strings.Contains(first.Warnings[0],
@@ -413,7 +414,7 @@ func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 	}
 	then := decoded[control.Changed](t,
 		dispatcher(t, "", env,
-			because("weights", "routing", "apply",
+			withReason("weights", "routing", "apply",
 				write(t, "next.yaml",
 					strings.Replace(with, "a: 25", "a: 40", 1)), "--format", "json")...))
 	if !then.Applied || len(then.Warnings) != 0 {
@@ -424,7 +425,7 @@ func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 // TestTheHistoryTellsEffectsAsMovesOfTheWeight: down from the configured weight, and back to it.
 func TestTheHistoryTellsEffectsAsMovesOfTheWeight(t *testing.T) {
 	t.Parallel()
-	l, env := sick(t)
+	l, env := lowered(t)
 	_, err := l.Routing.ApplyEffects(t.Context(),
 		ledger.NewEffects{Expect: 3, Author: "health"})
 	if err != nil {
@@ -445,11 +446,11 @@ func TestTheHistoryTellsEffectsAsMovesOfTheWeight(t *testing.T) {
 	}
 }
 
-// TestAFileIsComparedWithTheDocumentOfAVersion: effects are no part of either, and stay when the
-// file is applied.
+// TestAFileIsComparedWithTheDocumentOfAVersion: effects are in neither, and stay when the file is
+// applied.
 func TestAFileIsComparedWithTheDocumentOfAVersion(t *testing.T) {
 	t.Parallel()
-	l, env := sick(t)
+	l, env := lowered(t)
 	file := write(t, "mine.yaml", current(t, l).Document)
 	if got := dispatcher(t, "", env, "routing", "diff", file, "--exit-code"); got.code != exitOK {
 		t.Errorf("%+v", got)
@@ -468,7 +469,7 @@ func TestTheHistoryHasNoMoreRampsThanAskedFor(t *testing.T) {
 	_, env := seeded(t)
 	for _, args := range [][]string{{"a=40"}, {"--cancel"}, {"a=41"}, {"--cancel"}} {
 		got := dispatcher(t, "", env,
-			because("try", append([]string{"weights", "ramp", "default"}, args...)...)...)
+			withReason("try", append([]string{"weights", "ramp", "default"}, args...)...)...)
 		if got.code != exitOK {
 			t.Fatalf("%v: %+v", args, got)
 		}
@@ -485,7 +486,7 @@ func TestCommentsAloneAreAppliedWhenForced(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	file := write(t, "remark.yaml", "# agreed until spring\n"+testRouting)
-	got := dispatcher(t, "", env, because("remark", "routing", "apply", file)...)
+	got := dispatcher(t, "", env, withReason("remark", "routing", "apply", file)...)
 	if got.code != exitOK || !strings.Contains(got.out, "--force applies it all the same") {
 		t.Errorf("%+v", got)
 	}
@@ -493,7 +494,7 @@ func TestCommentsAloneAreAppliedWhenForced(t *testing.T) {
 	if got.code != exitOK || !strings.Contains(got.out, "Dry run: nothing was written") {
 		t.Errorf("%+v", got)
 	}
-	got = dispatcher(t, "", env, because("remark", "routing", "apply", file, "--force")...)
+	got = dispatcher(t, "", env, withReason("remark", "routing", "apply", file, "--force")...)
 	v := current(t, l)
 	if got.code != exitOK || v.Version != 2 || !strings.HasPrefix(v.Document, "# agreed") ||
 		!strings.Contains(got.out, "Version 2 is in force") {
@@ -505,7 +506,7 @@ func TestErrorsOfStoredDocumentsNameTheVersion(t *testing.T) {
 	t.Parallel()
 	_, env := seeded(t)
 	got := dispatcher(t, "", env,
-		because("none", "weights", "set", "default", "a=0", "b=0", "c=0")...)
+		withReason("none", "weights", "set", "default", "a=0", "b=0", "c=0")...)
 	if got.code != exitUsage ||
 		!strings.Contains(got.err, "routing version 1 with the change:7: ") {
 		t.Errorf("%+v", got)

@@ -88,7 +88,7 @@ func TestSegmentsNamesTheLineButNotTheText(t *testing.T) {
 			t.Errorf("%s: %+v", bad, got)
 		}
 		if strings.Count(got.out, "\n") != 1 {
-			t.Errorf("the line before was answered with %q", got.out)
+			t.Errorf("answer to the line before: %q", got.out)
 		}
 	}
 }

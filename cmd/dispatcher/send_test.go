@@ -56,24 +56,25 @@ func TestSendPublishesTheMessageOfItsFlags(t *testing.T) {
 	}
 }
 
-// TestSendBeginsATrace that the collector gets, and that the record leads to. Without a collector the
-// message is sent all the same.
+// TestSendBeginsATrace: the collector gets the trace, and the record refers to it. Without a
+// collector the message is sent, too.
 func TestSendBeginsATrace(t *testing.T) {
 	t.Parallel()
-	var heard bytes.Buffer // read after the command has ended
+	var traced bytes.Buffer // read after the command has ended
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = heard.ReadFrom(r.Body)
+		_, _ = traced.ReadFrom(r.Body)
 	}))
 	t.Cleanup(collector.Close)
 	away := httptest.NewServer(http.NotFoundHandler())
 	away.Close()
 	for name, c := range map[string]struct {
-		endpoint, says string
+		endpoint, wantErr string
 	}{"there": {collector.URL, ""}, "away": {away.URL, "traces are not exported"}} {
 		setting, address := broker(t, "sms.otp")
 		got := dispatcher(t, "", []string{setting, "OTEL_EXPORTER_OTLP_ENDPOINT=" + c.endpoint}, "send",
 			"--lane", "otp", "--to", "+447700900123", "--text", "Hello", "--id", "order-7731")
-		if got.code != exitOK || c.says == "" && got.err != "" || !strings.Contains(got.err, c.says) {
+		if got.code != exitOK || c.wantErr == "" && got.err != "" ||
+			!strings.Contains(got.err, c.wantErr) {
 			t.Errorf("%s: %+v", name, got)
 		}
 		record := published(t, address, "sms.otp", 1)[0]
@@ -81,9 +82,9 @@ func TestSendBeginsATrace(t *testing.T) {
 			t.Errorf("%s: %v", name, record.Headers)
 		}
 	}
-	if text := heard.String(); !strings.Contains(text, "sms.otp publish") ||
+	if text := traced.String(); !strings.Contains(text, "sms.otp publish") ||
 		strings.Contains(text, "7700900123") || strings.Contains(text, "order-7731") {
-		t.Errorf("the collector has heard %q", text)
+		t.Errorf("the collector got %q", text)
 	}
 }
 
@@ -117,7 +118,7 @@ func TestSendTakesTheTopicAndTheKindOfInputThatFlagsName(t *testing.T) {
 	}
 }
 
-// badFile has three good lines and, in lines 3, 4, 6 and 7, bad ones.
+// badFile has three good lines. Lines 3, 4, 6 and 7 are bad.
 const badFile = "\xef\xbb\xbfid,to,text,label.rank\n" +
 	"one,+447700900001,\"two\nlines\",1\n" +
 	"two,nobody,x,\n" +
@@ -290,10 +291,10 @@ func TestRegionRewritesOnlyTheRecipient(t *testing.T) {
 		},
 	} {
 		if got := string(numbers.Region("GB").Rewrite([]byte(tc.in))); got != tc.want {
-			t.Errorf("%s became %s, want %s", tc.in, got, tc.want)
+			t.Errorf("%s: got %s, want %s", tc.in, got, tc.want)
 		}
 		if got := string(numbers.Region("").Rewrite([]byte(tc.in))); got != tc.in {
-			t.Errorf("without a region %s became %s", tc.in, got)
+			t.Errorf("without a region %s: got %s", tc.in, got)
 		}
 	}
 }

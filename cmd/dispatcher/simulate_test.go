@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// figuresOf is what scripts rely on of simulate admission.
+// figuresOf has the keys of simulate admission that scripts rely on.
 type figuresOf struct {
 	Policies []struct {
 		Policy          string   `json:"policy"`
@@ -93,7 +93,7 @@ func TestSimulateReplaysTheArrivalsOfTheSource(t *testing.T) {
 	}
 }
 
-// oneDecimal is how docs/admission.md rounds. What is little is not written as nothing.
+// oneDecimal rounds as docs/admission.md does. Small values are not written as 0.
 func oneDecimal(f float64) string {
 	if f > 0 && f < 0.05 {
 		return "<0.1"
@@ -107,8 +107,8 @@ func twoDecimals(
 	return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64)
 }
 
-// TestShippedScenariosGiveWhatTheGuideSays runs every file of deploy/scenarios and compares with
-// both tables of docs/admission.md.
+// TestShippedScenariosGiveWhatTheGuideSays runs every file of deploy/scenarios and compares the
+// results with both tables of docs/admission.md.
 func TestShippedScenariosGiveWhatTheGuideSays(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(shipped("*.json"))
@@ -254,8 +254,8 @@ func TestSimulateNamesFileKeyAndFix(t *testing.T) {
 	}
 }
 
-// TestSimulateExplainsItsColumns below the table, and tells what was measured from what is
-// modelled.
+// TestSimulateExplainsItsColumns: below the table. The text separates what was measured from what
+// is modelled.
 func TestSimulateExplainsItsColumns(t *testing.T) {
 	t.Parallel()
 	table := dispatcher(t, "", nil, "simulate", "admission", "--scenario",

@@ -9,7 +9,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/access"
 )
 
-// TestTokensNewShowsATokenOnce: the file has its hash, and the gate lets the token in.
+// TestTokensNewShowsATokenOnce: the file has its hash, and the gate accepts the token.
 func TestTokensNewShowsATokenOnce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")

@@ -28,7 +28,7 @@ func states(t *testing.T, env []string, args ...string) (map[string]string, resu
 	return found, got
 }
 
-// all gives every topic the same state, but for some.
+// all gives every topic the same state, with exceptions.
 func all(state string, but map[string]string) map[string]string {
 	want := map[string]string{}
 	for _, topic := range []string{
@@ -92,8 +92,8 @@ func partitionsOf(t *testing.T, address, topic string) int {
 	return len(topics[topic].Partitions)
 }
 
-// Before its first start a dispatcher has a database without schema: the file names the lanes then,
-// and the stored routing from then on.
+// Before its first start a dispatcher has a database without schema. Then the lanes are those of
+// the file, later those of the stored routing.
 func TestTopicsCreateTakesTheRoutingInForce(t *testing.T) {
 	t.Parallel()
 	setting, _ := broker(t)

@@ -45,9 +45,8 @@ func TestAWrongBrokerPasswordIsNotShown(t *testing.T) {
 	}
 }
 
-// TestWithLedgerTellsTroubleOfTheDatabaseAlone: an error of the database becomes its sentence and
-// exit code 2, whatever wraps it. That a command was told to stop, and every other error, stay what
-// they are.
+// TestWithLedgerTellsTroubleOfTheDatabaseAlone: an error of the database gets its own text and exit
+// code 2, however it is wrapped. A cancellation and all other errors stay as they are.
 func TestWithLedgerTellsTroubleOfTheDatabaseAlone(t *testing.T) {
 	t.Parallel()
 	l := &database{settings: &config.Settings{PostgresURL: "postgres://u:hush@db/x"}}
@@ -74,11 +73,12 @@ func TestWithLedgerTellsTroubleOfTheDatabaseAlone(t *testing.T) {
 		}
 	}
 	if l.sentence(nil) != nil {
-		t.Error("no error became one")
+		t.Error("nil became an error")
 	}
 }
 
-// TestCtrlCAtTheDatabaseIsNoTroubleOfIt: 130, and no word of a server that does not answer.
+// TestCtrlCAtTheDatabaseIsNoTroubleOfIt: the exit code is 130, and no error says that the server
+// does not answer.
 func TestCtrlCAtTheDatabaseIsNoTroubleOfIt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -16,7 +16,7 @@ func TestWeightsSetKeepsTheOthersAndShowsBothIntervals(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	got := dispatcher(t, "", env,
-		because("a is cheaper", "weights", "set", "default", "a=40", "--format", "json")...)
+		withReason("a is cheaper", "weights", "set", "default", "a=40", "--format", "json")...)
 	done := decoded[control.Changed](t, got)
 	if got.code != exitOK || done.Version != 2 || done.Route != "default" ||
 		done.Before.Size != 100 || done.After.Size != 115 {
@@ -31,7 +31,7 @@ func TestWeightsSetKeepsTheOthersAndShowsBothIntervals(t *testing.T) {
 		t.Errorf("%s", v.Document)
 	}
 	table := dispatcher(t, "", env,
-		because("x", "weights", "set", "default", "c=0", "--dry-run")...).out
+		withReason("x", "weights", "set", "default", "c=0", "--dry-run")...).out
 	for _, want := range []string{"0–39", "55–114", "→", "52.17 %"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("%q is missing in\n%s", want, table)
@@ -39,7 +39,7 @@ func TestWeightsSetKeepsTheOthersAndShowsBothIntervals(t *testing.T) {
 	}
 }
 
-// shownWeights is what weights show prints.
+// shownWeights is the output of weights show.
 type shownWeights struct {
 	Version int64                  `json:"version"`
 	Routes  []control.RouteWeights `json:"routes"`
@@ -50,7 +50,7 @@ func TestWeightsRampIsStoredForTheDispatchersToMake(t *testing.T) {
 	l, env := seeded(t)
 	began := time.Now()
 	got := dispatcher(t, "", env,
-		because("slowly", "weights", "ramp", "default", "a=40", "c=45", "--over", "30m",
+		withReason("slowly", "weights", "ramp", "default", "a=40", "c=45", "--over", "30m",
 			"--steps", "3",
 			"--max-errors", "2.5%", "--max-deviation", "0.1", "--least", "50",
 			"--format", "json")...)
@@ -78,13 +78,13 @@ func TestWeightsRampIsStoredForTheDispatchersToMake(t *testing.T) {
 		shown.Routes[0].Ramp.State != "running" || *shown.Routes[0].Channels[2].Share != 0.6 {
 		t.Errorf("%+v", shown)
 	}
-	again := dispatcher(t, "", env, because("other", "weights", "ramp", "default", "a=1")...)
+	again := dispatcher(t, "", env, withReason("other", "weights", "ramp", "default", "a=1")...)
 	if again.code != exitFailed ||
 		!strings.Contains(again.err, `It was started by ann ("slowly")`) ||
 		!strings.Contains(again.err, "--cancel") {
 		t.Errorf("%+v", again)
 	}
-	set := dispatcher(t, "", env, because("by hand", "weights", "set", "default", "b=5")...)
+	set := dispatcher(t, "", env, withReason("by hand", "weights", "set", "default", "b=5")...)
 	if set.code != exitOK ||
 		!strings.Contains(set.out, "Ramp 1 of route default ends with that, at step 0 of 3.") {
 		t.Errorf("%+v", set)
@@ -96,7 +96,7 @@ func TestWeightsRampIsHeldResumedAndCancelled(t *testing.T) {
 	l, env := seeded(t)
 	steer := func(args ...string) result {
 		return dispatcher(t, "", env,
-			because("as agreed", append([]string{"weights", "ramp", "default"}, args...)...)...)
+			withReason("as agreed", append([]string{"weights", "ramp", "default"}, args...)...)...)
 	}
 	got := steer("--hold")
 	if got.code != exitFailed ||
@@ -135,11 +135,11 @@ func TestWeightsRampIsHeldResumedAndCancelled(t *testing.T) {
 	if n := strings.Count(history, "held at step 0"); n != 1 {
 		t.Errorf("held %d times in\n%s", n, history)
 	}
-	// Weights that are set otherwise end a ramp at once, without a dispatcher at work.
+	// A change of weights ends a ramp at once, also without a running dispatcher.
 	if got := steer("a=40"); got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
-	got = dispatcher(t, "", env, because("another way", "weights", "set", "default", "a=7")...)
+	got = dispatcher(t, "", env, withReason("another way", "weights", "set", "default", "a=7")...)
 	if got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
@@ -160,14 +160,14 @@ func TestWeightsRampRefusesWhatCouldNeverBeMade(t *testing.T) {
 		"all weights are 0":                     {"a=0", "b=0", "c=0"},
 		"--hold, --resume and --cancel take no": {"a=1", "--hold"},
 	} {
-		args = because("x", append([]string{"weights", "ramp", "default"}, args...)...)
+		args = withReason("x", append([]string{"weights", "ramp", "default"}, args...)...)
 		got := dispatcher(t, "", env, args...)
 		if got.code != exitUsage || !strings.Contains(got.err, want) {
 			t.Errorf("%v: %+v, want %q", args, got, want)
 		}
 	}
 	got := dispatcher(t, "", env,
-		because("x", "weights", "ramp", "default", "--hold", "--cancel")...)
+		withReason("x", "weights", "ramp", "default", "--hold", "--cancel")...)
 	if got.code != exitUsage {
 		t.Errorf("%+v", got)
 	}
@@ -177,7 +177,7 @@ func TestChannelsAreDrainedAndListed(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	claimed(t, l, drawn("m-1", 17, "a"))
-	got := dispatcher(t, "", env, because("maintenance", "channel", "drain", "b")...)
+	got := dispatcher(t, "", env, withReason("maintenance", "channel", "drain", "b")...)
 	if got.code != exitOK || !strings.Contains(got.out, "channels.b.state") {
 		t.Errorf("%+v", got)
 	}
@@ -198,13 +198,13 @@ func TestChannelsAreDrainedAndListed(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	for _, args := range [][]string{{"channel", "disable", "a"}, {"channel", "disable", "c"}} {
-		got := dispatcher(t, "", env, because("all of it", args...)...)
+		got := dispatcher(t, "", env, withReason("all of it", args...)...)
 		warned := strings.Contains(got.out, "Route default has no channel left")
 		if got.code != exitOK || warned != (args[2] == "c") {
 			t.Errorf("%v: %+v", args, got)
 		}
 	}
-	got = dispatcher(t, "", env, because("done", "channel", "enable", "b")...)
+	got = dispatcher(t, "", env, withReason("done", "channel", "enable", "b")...)
 	if got.code != exitOK {
 		t.Errorf("%+v", got)
 	}
@@ -216,20 +216,21 @@ func TestChannelListShowsWhatLimitsLeave(t *testing.T) {
 	file := write(t, "limits.yaml",
 		strings.Replace(testRouting, "a: {provider: sandbox,",
 			"a: {provider: sandbox, limits: [{window: 1d, max: 500}], active: {max: 20},", 1))
-	applies(t, env, file)
+	applyRouting(t, env, file)
 	listed := dispatcher(t, "", env, "channel", "list").out
 	if !strings.Contains(listed, "0/500 messages/1d") {
 		t.Error(listed)
 	}
 }
 
-// sick is testRouting with health weighting, and c lowered from 60 to 15 as version 3.
-func sick(t *testing.T) (l *ledger.Ledger, env []string) {
+// lowered returns a database with testRouting and health weighting, whose version 3 lowers c from
+// 60 to 15.
+func lowered(t *testing.T) (l *ledger.Ledger, env []string) {
 	t.Helper()
 	l, env = seeded(t)
 	file := write(t, "health.yaml",
 		strings.Replace(testRouting, "c: 60}}", "c: 60}, health: {errors: 5}}", 1))
-	applies(t, env, file)
+	applyRouting(t, env, file)
 	_, err := l.Routing.ApplyEffects(t.Context(),
 		ledger.NewEffects{
 			Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"15"}}}`),
@@ -240,11 +241,11 @@ func sick(t *testing.T) (l *ledger.Ledger, env []string) {
 	return l, env
 }
 
-// TestWhoeverEditsWeightsIsToldOfHealthEffects: draws go by 25, 15 and 15, so those are the
-// intervals.
+// TestWhoeverEditsWeightsIsToldOfHealthEffects: the draws use 25, 15 and 15, so the intervals shown
+// are those.
 func TestWhoeverEditsWeightsIsToldOfHealthEffects(t *testing.T) {
 	t.Parallel()
-	l, env := sick(t)
+	l, env := lowered(t)
 	dry := dispatcher(t, "", env, "weights", "set", "default", "a=31", "--dry-run")
 	for _, want := range []string{
 		"60 (15)", "40–54", "46–60",
@@ -257,7 +258,7 @@ func TestWhoeverEditsWeightsIsToldOfHealthEffects(t *testing.T) {
 	}
 	done := decoded[control.Changed](t,
 		dispatcher(t, "", env,
-			because("more", "weights", "set", "default", "a=31", "--format", "json")...))
+			withReason("more", "weights", "set", "default", "a=31", "--format", "json")...))
 	c := done.After.Intervals[2]
 	if done.Before.Size != 55 || done.After.Size != 61 || c.Weight.String() != "15" ||
 		c.Configured.String() != "60" || len(done.Warnings) != 1 {
@@ -270,7 +271,7 @@ func TestWhoeverEditsWeightsIsToldOfHealthEffects(t *testing.T) {
 	}
 	stored, err := report.PreviewRoute(&doc.Routes[0])
 	if err != nil || stored.Size != done.After.Size {
-		t.Errorf("it said %d and draws go by %d, %v", done.After.Size, stored.Size, err)
+		t.Errorf("the message has %d, the draws use %d, %v", done.After.Size, stored.Size, err)
 	}
 }
 
@@ -290,7 +291,7 @@ func TestARampMayLastDays(t *testing.T) {
 	}
 	for _, bad := range []string{"d", "-1d", "1.5d", "999999999d", "x", ""} {
 		if err := f.Set(bad); err == nil {
-			t.Errorf("%q was taken", bad)
+			t.Errorf("%q was accepted", bad)
 		}
 	}
 }

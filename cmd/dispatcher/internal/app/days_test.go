@@ -72,8 +72,8 @@ func TestOldDaysAreDroppedInTheBackground(t *testing.T) {
 	}
 }
 
-// TestDaysAreClosedInTheBackground: all that are over, once there is a routing that has a time zone,
-// and a failure is reported.
+// TestDaysAreClosedInTheBackground: all that are over, once there is a routing that has a time
+// zone, and a failure is reported.
 func TestDaysAreClosedInTheBackground(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)

@@ -15,8 +15,8 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestGuaranteesAreCheckedInTheBackground by the first of several instances: its metrics and its log
-// tell of violations, without the ids of messages, and a failure is reported.
+// TestGuaranteesAreCheckedInTheBackground by the first of several instances: its metrics and its
+// log tell of violations, without the ids of messages, and a failure is reported.
 func TestGuaranteesAreCheckedInTheBackground(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

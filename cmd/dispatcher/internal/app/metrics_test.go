@@ -78,8 +78,8 @@ func TestEveryMetricIsInTheGuide(t *testing.T) {
 	}
 }
 
-// lintNames has the linter of Prometheus look at the names of all metrics, also of those that have no
-// value yet.
+// lintNames has the linter of Prometheus look at the names of all metrics, also of those that have
+// no value yet.
 func lintNames(t *testing.T, names []string) {
 	t.Helper()
 	var page bytes.Buffer
@@ -157,9 +157,9 @@ func (s *stage) scraped() (page []byte, values map[string]float64) {
 	return page, values
 }
 
-// TestWhatIsScrapedTellsHowTheProcessIs on its own page: it parses, passes the linter of Prometheus,
-// and tells of breakers before they change, the lag, the version, codes of the provider and what
-// waits.
+// TestWhatIsScrapedTellsHowTheProcessIs on its own page: it parses, passes the linter of
+// Prometheus, and tells of breakers before they change, the lag, the version, codes of the provider
+// and what waits.
 func TestWhatIsScrapedTellsHowTheProcessIs(t *testing.T) {
 	t.Parallel()
 	const document = `

@@ -66,8 +66,8 @@ func attributes(s *tracetest.SpanStub) map[string]string {
 }
 
 // TestOneTraceLeadsFromTheProducerToTheReceipt although the process that sent the message has ended
-// when its receipt comes: publish, receive, claim, send, receipt. The claim's own span is linked, and
-// has the round trips below it. No span holds the number, the text or the id.
+// when its receipt comes: publish, receive, claim, send, receipt. The claim's own span is linked,
+// and has the round trips below it. No span holds the number, the text or the id.
 func TestOneTraceLeadsFromTheProducerToTheReceipt(t *testing.T) {
 	t.Parallel()
 	spans, provider := recorder(t)

@@ -381,8 +381,8 @@ func furtherLifeOf(t testing.TB, change func(*decide.Routing)) *life {
 	return l
 }
 
-// slowFurtherLife: the channel that it goes on to asks to slow down, on a route that otherwise keeps
-// throttled messages for their channel. The last one takes it.
+// slowFurtherLife: the channel that it goes on to asks to slow down, on a route that otherwise
+// keeps throttled messages for their channel. The last one takes it.
 func slowFurtherLife(t testing.TB) *life {
 	t.Helper()
 	l := furtherLifeOf(t, func(r *decide.Routing) { r.Routes[0].HoldThrottled = true })

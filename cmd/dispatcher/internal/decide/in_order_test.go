@@ -8,7 +8,8 @@ import (
 )
 
 // TestOrderTakesTheFirstThatCan: whatever load and age of the channels, mode order takes the first
-// of the listed ones that nothing excludes, and says in the ranking why those before were not taken.
+// of the listed ones that nothing excludes, and says in the ranking why those before were not
+// taken.
 func TestOrderTakesTheFirstThatCan(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

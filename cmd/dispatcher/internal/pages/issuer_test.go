@@ -399,8 +399,8 @@ func TestAnAnswerThatDoesNotBelongToTheSignInIsRefused(t *testing.T) {
 	}
 }
 
-// TestAnOpaqueAccessTokenLeavesTheIDToken: it is taken when the audience is the client, which has no
-// secret here.
+// TestAnOpaqueAccessTokenLeavesTheIDToken: it is taken when the audience is the client, which has
+// no secret here.
 func TestAnOpaqueAccessTokenLeavesTheIDToken(t *testing.T) {
 	t.Parallel()
 	p := startProvider(t)

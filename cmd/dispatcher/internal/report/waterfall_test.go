@@ -85,8 +85,8 @@ func comesTo(w *Waterfall) (sum, moved quantity) {
 }
 
 // TestTheWaterfallSumsExactly from what was agreed to what was carried, channel by channel, in
-// messages, segments and each currency, and ends with the figures of the rows. What one channel lost
-// to another the other has got. The same goes for the sum over two days.
+// messages, segments and each currency, and ends with the figures of the rows. What one channel
+// lost to another the other has got. The same goes for the sum over two days.
 func TestTheWaterfallSumsExactly(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {

@@ -453,9 +453,9 @@ func (s *stage) count(name, result string) float64 {
 	return 0
 }
 
-// TestTheFileIsReadAgain: a webhook that was added gets its events, one whose address was changed gets
-// them there, one that was taken out gets none; a file that cannot be used changes nothing, and the
-// log says so once.
+// TestTheFileIsReadAgain: a webhook that was added gets its events, one whose address was changed
+// gets them there, one that was taken out gets none; a file that cannot be used changes nothing,
+// and the log says so once.
 func TestTheFileIsReadAgain(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -153,7 +153,8 @@ func TestAGuardPausesOnceAnHour(t *testing.T) {
 	}
 }
 
-// TestTrafficIsCountedPieceByPiece, each message that has a first choice once, and anew in each hour.
+// TestTrafficIsCountedPieceByPiece, each message that has a first choice once, and anew in each
+// hour.
 func TestTrafficIsCountedPieceByPiece(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
