@@ -10,10 +10,10 @@ import (
 	"dispatcher/ledger"
 )
 
-// limit gives a limit to a channel, or to all when channel is empty, and shows it with so much
-// granted. The counter is good until the next limit of the same channel.
+// limit adds a limit to a channel, or to all channels if channel is empty, and its row with the
+// granted amount. The returned counter is valid until the next limit of the same channel is added.
 func (w *world) limit(channel string, l admission.Limit, granted int64) *admission.Counter {
-	// the rest is told by the routing
+	// the rest comes from the routing
 	row := admission.Limit{Scope: l.Scope, Window: l.Window, Unit: l.Unit, Max: l.Max}
 	counter := admission.Counter{
 		Limit: row, Start: l.Window.Start(w.seen.Now, time.UTC),
@@ -36,7 +36,7 @@ func (w *world) limit(channel string, l admission.Limit, granted int64) *admissi
 	return &w.seen.Scoped[len(w.seen.Scoped)-1].Counters[0]
 }
 
-// shopTask is a message of tenant shop.
+// shopTask returns a message of tenant shop.
 func (w *world) shopTask() *Task {
 	t := w.task("a")
 	t.Row.Tenant = "shop"
@@ -48,7 +48,7 @@ var (
 	british = admission.Scope{Prefix: "+44"}
 )
 
-// onlyA leaves nobody but a.
+// onlyA excludes all channels except a.
 func (w *world) onlyA() *world {
 	w.routing.Channels[1].State, w.routing.Channels[2].State = Disabled, Disabled
 	return w
@@ -138,8 +138,8 @@ func TestRefundsNameTheLimitsInMoneyAlone(t *testing.T) {
 	}
 }
 
-// TestMoneyThatIsLeftToOtherProcessesIsNotSpent: who has taken his share of a budget is told so,
-// and who finds none left is told that.
+// TestMoneyThatIsLeftToOtherProcessesIsNotSpent: the reason says whether this process has used its
+// share of the budget, or the budget is used up.
 func TestMoneyThatIsLeftToOtherProcessesIsNotSpent(t *testing.T) {
 	t.Parallel()
 	f := &Instances{}
@@ -162,14 +162,14 @@ func TestMoneyThatIsLeftToOtherProcessesIsNotSpent(t *testing.T) {
 	}
 }
 
-// TestRefundsNameTheTalliesThatWereCharged: the share of the process or its region, and what is
-// kept for the lane.
+// TestRefundsNameTheTalliesThatWereCharged: the share of the process or of its region, and the
+// reserve of the lane.
 func TestRefundsNameTheTalliesThatWereCharged(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		policy admission.Policy
 		kept   bool
-		before int64 // taken of the region's own 947 000
+		before int64 // used of the region's own 947 000
 		want   admission.Tallies
 	}{
 		"nothing apart": {},
@@ -226,7 +226,7 @@ func TestRefundsNameTheTalliesThatWereCharged(t *testing.T) {
 	}
 }
 
-// TestLimitsAreNamedByWhatTheyLack: the word, what is waited for, and when it may be over.
+// TestLimitsAreNamedByWhatTheyLack: the reason, the limit that is waited for, and until when.
 func TestLimitsAreNamedByWhatTheyLack(t *testing.T) {
 	t.Parallel()
 	minute := func(s admission.Scope, u admission.Unit) admission.Limit {
@@ -354,7 +354,7 @@ func TestReservedSlotsAreThereForTheirLane(t *testing.T) {
 	}
 }
 
-// TestScopesHaveReservesAndSlideAsTheRoutingSays: their rows do not tell.
+// TestScopesHaveReservesAndSlideAsTheRoutingSays: their rows do not hold these settings.
 func TestScopesHaveReservesAndSlideAsTheRoutingSays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -382,8 +382,8 @@ func TestScopesHaveReservesAndSlideAsTheRoutingSays(t *testing.T) {
 	}
 }
 
-// TestSlowChannelSlowsNoOther: the lowered rate stretches the release times of the channel's own
-// limits, and not those of a tenant over all channels.
+// TestSlowChannelSlowsNoOther: the reduced rate spaces out the release times of the channel's own
+// limits, not those of a tenant over all channels.
 func TestSlowChannelSlowsNoOther(t *testing.T) {
 	t.Parallel()
 	next := func(ease admission.Ease, channel string) time.Duration {
@@ -476,8 +476,7 @@ func TestReleaseTimesBeginWhenTheDecisionIsDurable(t *testing.T) {
 	}
 }
 
-// TestRetryUnderAValidTicketTakesNoActiveSlot: it waits for no other, and is counted in every
-// window.
+// TestRetryUnderAValidTicketTakesNoActiveSlot: it waits for no other, and counts in every window.
 func TestRetryUnderAValidTicketTakesNoActiveSlot(t *testing.T) {
 	t.Parallel()
 	given := admission.NewTicket(noon.Add(-9 * time.Second))
@@ -522,13 +521,12 @@ func TestRetryUnderAValidTicketTakesNoActiveSlot(t *testing.T) {
 	}
 }
 
-// TestAWindowThatEndsBetweenPlanAndClaimIsTheClaims: a message was planned in a minute that was
-// used up, and one in a minute that had room; the claim comes in the next, and only what that has
-// counts.
+// TestAWindowThatEndsBetweenPlanAndClaimIsTheClaims: messages were planned in a minute that was
+// used up, and in one that was not. The claim happens in the next minute, and only that one counts.
 func TestAWindowThatEndsBetweenPlanAndClaimIsTheClaims(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		start   time.Time // of the counter when the claim sees it
+		start   time.Time // of the counter in the claim
 		granted int64
 		state   ledger.State
 		left    int64
@@ -556,7 +554,7 @@ func TestAWindowThatEndsBetweenPlanAndClaimIsTheClaims(t *testing.T) {
 	}
 }
 
-// TestABudgetIsDividedByNoPolicy: there is no window whose shares could be known.
+// TestABudgetIsDividedByNoPolicy: a budget has no window whose use could be forecast.
 func TestABudgetIsDividedByNoPolicy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).onlyA()

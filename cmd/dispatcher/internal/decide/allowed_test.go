@@ -8,7 +8,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestAMessageToACountryThatIsNotAllowedIsRejectedBeforeAnyDraw: it has no plan and no letter.
+// TestAMessageToACountryThatIsNotAllowedIsRejectedBeforeAnyDraw: it has no plan and no dead letter.
 func TestAMessageToACountryThatIsNotAllowedIsRejectedBeforeAnyDraw(t *testing.T) {
 	t.Parallel()
 	shop := []config.TenantCountries{{Tenant: "shop", Countries: []string{"us"}}}
@@ -52,7 +52,7 @@ func TestAMessageToACountryThatIsNotAllowedIsRejectedBeforeAnyDraw(t *testing.T)
 	}
 }
 
-// TestAWaitingMessageIsRejectedOnceItsCountryIsNotAllowed, unless it has begun.
+// TestAWaitingMessageIsRejectedOnceItsCountryIsNotAllowed: unless a part was sent.
 func TestAWaitingMessageIsRejectedOnceItsCountryIsNotAllowed(t *testing.T) {
 	t.Parallel()
 	p, job := testPlanner(t), testJob(envelope.Message{})

@@ -8,8 +8,8 @@ import (
 	"dispatcher/selector"
 )
 
-// TestAnAnswerIsOfItsRowRoutingAndQuestion: another row, version or number of selectors that count
-// has to be asked about.
+// TestAnAnswerIsOfItsRowRoutingAndQuestion: for another row, version or number of valid selectors
+// the function is asked again.
 func TestAnAnswerIsOfItsRowRoutingAndQuestion(t *testing.T) {
 	t.Parallel()
 	w := modal(t, BestWorkerMode, LoadRatio)
@@ -37,8 +37,8 @@ func TestAnAnswerIsOfItsRowRoutingAndQuestion(t *testing.T) {
 }
 
 // TestTheNumberOfSelectorsTellsQuestionsOfARowApart proves what lacksAnswer relies on: at two
-// moments of the same row under one routing, the questions are the same exactly when as many
-// selectors count.
+// times, the questions for one row under one routing are equal exactly when the same number of
+// selectors is valid.
 func TestTheNumberOfSelectorsTellsQuestionsOfARowApart(t *testing.T) {
 	t.Parallel()
 	w := modal(t, BestWorkerMode, LoadRatio)
@@ -65,8 +65,8 @@ func TestTheNumberOfSelectorsTellsQuestionsOfARowApart(t *testing.T) {
 	}
 }
 
-// BenchmarkLacksAnswer is what a due row of a route with a function costs while channels are
-// locked.
+// BenchmarkLacksAnswer measures the check of a due row of a route with a function, which runs while
+// channels are locked.
 func BenchmarkLacksAnswer(b *testing.B) {
 	for _, channels := range []int{3, 20, 100} {
 		b.Run(fmt.Sprint(channels), func(b *testing.B) {

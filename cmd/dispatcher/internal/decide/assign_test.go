@@ -18,16 +18,16 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// world is a routing of three channels at 25/15/60, the shared state of a claim and
-// what this process knows of its connections.
+// world is a routing of three channels at 25/15/60, the shared state of a claim, and the state of
+// this process's connections.
 type world struct {
 	routing *Routing
 	seen    *ledger.Seen
 	unready []string
-	rows    int64 // that numbered has given out
+	rows    int64 // the last one that numbered used
 }
 
-// testRouting is a routing of three channels at 25/15/60.
+// testRouting has three channels at 25/15/60.
 func testRouting(t testing.TB) *Routing {
 	t.Helper()
 	table, err := selector.NewTable([]selector.Entry{
@@ -70,7 +70,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// task is a message whose draw picked first.
+// task returns a message whose draw picked first.
 func (w *world) task(first string) *Task {
 	route := &w.routing.Routes[0]
 	return &Task{
@@ -175,7 +175,7 @@ func TestFallbackGoesToTheLowestLoadRatioAndSaysWhy(t *testing.T) {
 		}, "b", []string{"a:breaker_open", "c:connecting", "b:"}},
 	} {
 		w := newWorld(t)
-		// b carries 80 of 100, c 40 of 100.
+		// b has 80 of 100 in flight, c 40 of 100.
 		w.seen.Channels[1].Gate.Active.Count, w.seen.Channels[2].Gate.Active.Count = 80, 40
 		task := w.task("a")
 		tc.change(w, task)
@@ -413,8 +413,8 @@ func TestResendIsCalledOneHoweverLongItTook(t *testing.T) {
 	}
 }
 
-// wideWorld is a world of so many channels, named c000, c001 and so on, of equal weight, labelled
-// with a language, a department, a quality and a region.
+// wideWorld returns a world of this many channels, named c000, c001 and so on, of equal weight,
+// with labels for language, department, quality and region.
 func wideWorld(t testing.TB, channels int, mode Mode, fallback Ranker) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -453,7 +453,7 @@ func wideWorld(t testing.TB, channels int, mode Mode, fallback Ranker) *world {
 	return w
 }
 
-// jobsNamed are n records with ids prefix-0, prefix-1, ...
+// jobsNamed returns n records with the ids prefix-0, prefix-1, ...
 func jobsNamed(prefix string, n int) []Job {
 	jobs := make([]Job, n)
 	for i := range jobs {

@@ -13,9 +13,9 @@ import (
 	"dispatcher/selector"
 )
 
-// TestAFullChannel: a message waits for a first choice that answers promptly, on every route,
-// because to fall back would move traffic away from the agreed shares; it does not wait for a late
-// one.
+// TestAFullChannel: a message waits for a first choice that is full but answers promptly, on every
+// route, because a fallback would move traffic away from the agreed shares. It does not wait for a
+// late one.
 func TestAFullChannel(t *testing.T) {
 	t.Parallel()
 	spare, none, late := Room{Left: 1}, Room{}, Room{Left: -5, Late: true}
@@ -141,7 +141,7 @@ func TestAFullChannel(t *testing.T) {
 	}
 }
 
-// TestEachTakeCountsAtOnce: a claim gives a channel no more than it has room for.
+// TestEachTakeCountsAtOnce: a claim gives a channel no more messages than it has room for.
 func TestEachTakeCountsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -164,7 +164,7 @@ func (w *world) numbered(first string) *Task {
 	return t
 }
 
-// TestAMessageIsCountedOnceForAFullChannel, though it looks at a late first choice before the
+// TestAMessageIsCountedOnceForAFullChannel: although a late first choice is checked before the
 // ranking and in it.
 func TestAMessageIsCountedOnceForAFullChannel(t *testing.T) {
 	t.Parallel()
@@ -179,8 +179,9 @@ func TestAMessageIsCountedOnceForAFullChannel(t *testing.T) {
 	}
 }
 
-// TestALongQueueForRoomLooksSeldom: 10 000 messages wait for channels that answer nothing. They
-// look again as often as 500 would each second, all together. Due rows are claimed every 50 ms.
+// TestALongQueueForRoomLooksSeldom: 10 000 messages wait for channels that do not answer. Together
+// they are planned again as often as 500 messages would each second. Due rows are claimed every 50
+// ms.
 func TestALongQueueForRoomLooksSeldom(t *testing.T) {
 	t.Parallel()
 	const queue, batch = 10_000, 237
@@ -190,7 +191,7 @@ func TestALongQueueForRoomLooksSeldom(t *testing.T) {
 	for i := range next {
 		next[i] = noon.Add(time.Duration(i) * 30 * time.Second / queue)
 	}
-	looks := 0
+	claims := 0
 	for after := time.Duration(0); after < time.Minute; after += 50 * time.Millisecond {
 		w.seen.Now = noon.Add(after)
 		var a *assigner
@@ -211,15 +212,15 @@ func TestALongQueueForRoomLooksSeldom(t *testing.T) {
 			}
 			next[i] = d.NextAt
 		}
-		looks += claimed
+		claims += claimed
 	}
-	if perSecond := looks / 60; perSecond > 500 {
+	if perSecond := claims / 60; perSecond > 500 {
 		t.Errorf("%d messages a second look again", perSecond)
 	}
 }
 
-// TestAClaimIsSizedByItsRoom, so that nothing waits in the database for channels that have room
-// again in a moment.
+// TestAClaimIsSizedByItsRoom: so that nothing waits in the database for channels that will have
+// room in a moment.
 func TestAClaimIsSizedByItsRoom(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -300,7 +301,8 @@ func TestSlotsAreShared(t *testing.T) {
 	}
 }
 
-// TestPortionsFollowTheWeights of the routes that a channel is in, and no channel is without one.
+// TestPortionsFollowTheWeights: of all routes that a channel is in. No channel is without a
+// portion.
 func TestPortionsFollowTheWeights(t *testing.T) {
 	t.Parallel()
 	weights := func(a, b, c string) *selector.Table {

@@ -10,8 +10,8 @@ import (
 	"dispatcher/provider"
 )
 
-// ambiguousAttempt is an attempt of a lane that clears up ambiguities for ten minutes at a provider
-// that promises everything.
+// ambiguousAttempt returns an attempt of a lane that resolves ambiguities for ten minutes, at a
+// provider with all capabilities for that.
 func ambiguousAttempt(change func(*Attempt)) *Attempt {
 	f := testFlight()
 	f.Submission.Key = "key"
@@ -206,8 +206,9 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 	}
 }
 
-// TestOnlyACertainAnswerEndsAnAmbiguity holds every outcome of a repeat to it: whatever is not a
-// yes or no goes on under the same key or ends, but never leads to another channel unflagged.
+// TestOnlyACertainAnswerEndsAnAmbiguity tries every outcome of a repeated submission. Unless it is
+// a certain yes or no, the repeats continue under the same key or end, and never lead to another
+// channel without the flag.
 func TestOnlyACertainAnswerEndsAnAmbiguity(t *testing.T) {
 	t.Parallel()
 	for _, resend := range []bool{false, true} {
@@ -235,8 +236,8 @@ func TestOnlyACertainAnswerEndsAnAmbiguity(t *testing.T) {
 	}
 }
 
-// TestWhatMayHaveBeenSentFailsForNoOtherReason: a message that waits to be submitted again under
-// its key is not taken for one that nobody wants.
+// TestWhatMayHaveBeenSentFailsForNoOtherReason: a message whose submission will be repeated under
+// its key is not failed as one that no channel can take.
 func TestWhatMayHaveBeenSentFailsForNoOtherReason(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -276,8 +277,8 @@ func TestWhatMayHaveBeenSentFailsForNoOtherReason(t *testing.T) {
 	}
 }
 
-// TestARefusedRepeatDeniesNoID: the attempt is settled as unknown, so a row for the id in the
-// refusal would pass for proof.
+// TestARefusedRepeatDeniesNoID: the attempt is settled as unknown, and a row for the id in the
+// refusal would count as proof.
 func TestARefusedRepeatDeniesNoID(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

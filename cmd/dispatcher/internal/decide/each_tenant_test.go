@@ -9,7 +9,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// dueOf are rows that have come due, one of each tenant that is named.
+// dueOf returns due rows, one of each named tenant.
 func dueOf(tenants ...string) []ledger.Message {
 	var due []ledger.Message
 	for i, tenant := range tenants {
@@ -20,7 +20,8 @@ func dueOf(tenants ...string) []ledger.Message {
 	return due
 }
 
-// TestEachTenantHasALimitOfItsOwn: bank has one in the document, messages without a tenant none.
+// TestEachTenantHasALimitOfItsOwn: tenant bank has its own in the document, and messages without a
+// tenant have none.
 func TestEachTenantHasALimitOfItsOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -66,8 +67,8 @@ func TestEachTenantHasALimitOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestATenantWithAnotherLimitHasThatOfEachToo: only one of the same window and unit takes its
-// place.
+// TestATenantWithAnotherLimitHasThatOfEachToo: only a limit with the same window and unit replaces
+// it.
 func TestATenantWithAnotherLimitHasThatOfEachToo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -90,14 +91,15 @@ func TestATenantWithAnotherLimitHasThatOfEachToo(t *testing.T) {
 			t.Errorf("%d limits count a message of tenant %q, want %d", got, tenant, want)
 		}
 		replay := NewReplay(w.routing, testKeys)
-		task.withoutPayload = tenant == "news" // the audit finds them without the number, too
+		task.withoutPayload = tenant == "news" // the audit finds the limits without the number, too
 		if got := len(replay.Limits(task, 0)); got != want {
 			t.Errorf("the audit finds %d for tenant %q, want %d", got, tenant, want)
 		}
 	}
 }
 
-// TestExplainKnowsTheLimitsOfEachTenant: a tenant that has taken nothing yet has all of it.
+// TestExplainKnowsTheLimitsOfEachTenant: for a tenant that has used nothing, all of the limit is
+// free.
 func TestExplainKnowsTheLimitsOfEachTenant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

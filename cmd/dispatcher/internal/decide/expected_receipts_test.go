@@ -96,7 +96,7 @@ func TestEachPartThatMayHaveBeenTakenOwesAReceipt(t *testing.T) {
 	}
 }
 
-// TestWhatIsKnownOfPartsIsKeptWithTheAmbiguity: a part without an id was taken as well.
+// TestWhatIsKnownOfPartsIsKeptWithTheAmbiguity: a part without an id was accepted, too.
 func TestWhatIsKnownOfPartsIsKeptWithTheAmbiguity(t *testing.T) {
 	t.Parallel()
 	silent := provider.Part{Index: 1}

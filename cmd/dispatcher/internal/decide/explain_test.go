@@ -13,7 +13,7 @@ import (
 	"dispatcher/selector"
 )
 
-// testQuestion asks about a message under a state in which b carries 80 of 100 and c 40.
+// testQuestion asks about a message in a state in which b has 80 of 100 in flight and c 40.
 func testQuestion(t *testing.T) *Question {
 	t.Helper()
 	w := newWorld(t)
@@ -131,8 +131,8 @@ func TestExplainKeepsAScheduledMessage(t *testing.T) {
 	}
 }
 
-// TestExplainRanksAllMembersInEveryMode asks under a state in which a was just assigned, b
-// carries 80 of 100 and c 40, b alone has the message's label, and c had the last turn.
+// TestExplainRanksAllMembersInEveryMode asks in a state in which a was assigned last, b has 80 of
+// 100 in flight and c 40, only b has the message's label, and c had the last turn.
 func TestExplainRanksAllMembersInEveryMode(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[Mode][]string{

@@ -11,10 +11,10 @@ import (
 	"dispatcher/selector"
 )
 
-// clock is a span of every day.
+// clock returns the hours from and to of every day.
 func clock(from, to int) config.Hours { return config.Hours{{Days: 127, From: from * 60, To: to * 60}} }
 
-// dayAndNight is a world at noon with a route for office hours, one for the sender NIGHTS, and
+// dayAndNight returns a world at noon with a route for office hours, one for the sender NIGHTS, and
 // default.
 func dayAndNight(t *testing.T) *world {
 	t.Helper()
@@ -52,8 +52,8 @@ func TestARouteTakesMessagesByHoursAndSender(t *testing.T) {
 	}
 }
 
-// TestAWaitingMessageKeepsTheRouteOfItsHours: it is looked at again at night, and is still one of
-// the office.
+// TestAWaitingMessageKeepsTheRouteOfItsHours: planned again at night, it still belongs to the route
+// of the office hours.
 func TestAWaitingMessageKeepsTheRouteOfItsHours(t *testing.T) {
 	t.Parallel()
 	w := dayAndNight(t)
@@ -68,7 +68,7 @@ func TestAWaitingMessageKeepsTheRouteOfItsHours(t *testing.T) {
 }
 
 // TestAClaimAcrossAnHourIsPlannedAgain: a message that was planned before six and received after it
-// is of the other route, whose channels were not locked.
+// belongs to the other route, whose channels were not locked.
 func TestAClaimAcrossAnHourIsPlannedAgain(t *testing.T) {
 	t.Parallel()
 	w := dayAndNight(t)
@@ -85,16 +85,16 @@ func TestAClaimAcrossAnHourIsPlannedAgain(t *testing.T) {
 		if _, err := Batch(plan, &seen, &Snapshot{Unready: w.unready}); !errors.Is(err, want) {
 			t.Errorf("received at %s: %v, want %v", at, err, want)
 		}
-		seen.Intakes[0] = ledger.Duplicate // which is not decided upon
+		seen.Intakes[0] = ledger.Duplicate // there is no decision on it
 		if _, err := Batch(plan, &seen, &Snapshot{Unready: w.unready}); err != nil {
 			t.Errorf("a duplicate at %s: %v", at, err)
 		}
 	}
 }
 
-// TestQuietHoursHoldMessagesUntilTheyEnd, whether they are new, wait or are to be tried again, by
-// the clock of the document or of the recipient. What has begun is finished, and a deadline stays
-// one.
+// TestQuietHoursHoldMessagesUntilTheyEnd: new, waiting and retried messages, by the clock of the
+// document or of the recipient. A message with some parts sent is completed, and deadlines still
+// hold.
 func TestQuietHoursHoldMessagesUntilTheyEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -147,7 +147,7 @@ func TestQuietHoursHoldMessagesUntilTheyEnd(t *testing.T) {
 	}
 }
 
-// TestQuietHoursLeaveMessagesToTheNextRoute by the clock of the recipient, if the route says so.
+// TestQuietHoursLeaveMessagesToTheNextRoute: by the recipient's clock, if the route says so.
 func TestQuietHoursLeaveMessagesToTheNextRoute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -185,7 +185,7 @@ func TestQuietHoursLeaveMessagesToTheNextRoute(t *testing.T) {
 	}
 }
 
-// TestAnExplanationNamesQuietHours and when they end.
+// TestAnExplanationNamesQuietHours: and when they end.
 func TestAnExplanationNamesQuietHours(t *testing.T) {
 	t.Parallel()
 	q := testQuestion(t)

@@ -7,9 +7,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestOrderTakesTheFirstThatCan: whatever load and age of the channels, mode order takes the first
-// of the listed ones that nothing excludes, and says in the ranking why those before were not
-// taken.
+// TestOrderTakesTheFirstThatCan: whatever the load and last assignment of the channels, mode order
+// picks the first listed channel that is not excluded. The ranking has the reasons of those before.
 func TestOrderTakesTheFirstThatCan(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -55,8 +54,8 @@ func TestOrderTakesTheFirstThatCan(t *testing.T) {
 	}
 }
 
-// TestOrderGoesOnBehindARefusal: the fallback order skips what was tried in the round, and never
-// goes back before it.
+// TestOrderGoesOnBehindARefusal: the fallback order skips the channels that were tried in the
+// round, and never returns to one before them.
 func TestOrderGoesOnBehindARefusal(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{InOrderMode, RoundRobinMode} {
@@ -73,7 +72,7 @@ func TestOrderGoesOnBehindARefusal(t *testing.T) {
 			t.Errorf("after a and b: %+v", d)
 		}
 	}
-	w := newWorld(t) // weighted: the drawn one, then the others as they are listed
+	w := newWorld(t) // weighted: the drawn channel, then the others as listed
 	w.routing.Routes[0].Fallback = InOrder
 	w.unready[2] = "connecting"
 	w.seen.Channels[0].Gate.Active.Count = 99

@@ -10,8 +10,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestStateOfAPolicyIsThatOfTheSource: 200 a minute, of which San Jose granted 20 and London 30,
-// and ten processes, three of them in San Jose.
+// TestStateOfAPolicyIsThatOfTheSource: of 200 a minute San Jose granted 20 and London 30. Three of
+// ten processes are in San Jose.
 func TestStateOfAPolicyIsThatOfTheSource(t *testing.T) {
 	t.Parallel()
 	f := &Instances{}
@@ -84,8 +84,8 @@ func TestProcessThatKnowsOfNoOtherTakesAll(t *testing.T) {
 }
 
 // TestEveryUnitIsDividedByItsOwnHistory: of 100 messages a minute one region granted 90 and another
-// 10. Limits that are worth the same in segments and in money leave the same shares to all, however
-// many segments a text has.
+// 10. Limits of the same size in segments and in money give the same shares, however many segments
+// a text has.
 func TestEveryUnitIsDividedByItsOwnHistory(t *testing.T) {
 	t.Parallel()
 	const perText, price, messagesADay = 5, 28_000, 144_000

@@ -15,7 +15,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// drawnLimit is any limit of a scope.
+// drawnLimit draws a limit of a scope.
 func drawnLimit(t *rapid.T, scope admission.Scope) admission.Limit {
 	l := admission.Limit{
 		Scope: scope,
@@ -44,7 +44,7 @@ func drawnLimit(t *rapid.T, scope admission.Scope) admission.Limit {
 	return l
 }
 
-// drawnTerms gives the world any limits, policies, holds, prices and parts.
+// drawnTerms draws limits, policies, holds, prices and parts for the world.
 func drawnTerms(t *rapid.T, w *world) {
 	limits := func(scopes *rapid.Generator[admission.Scope]) []admission.Limit {
 		one := rapid.Custom(func(t *rapid.T) admission.Limit {
@@ -81,7 +81,7 @@ func drawnTerms(t *rapid.T, w *world) {
 	}
 }
 
-// stored is the state of all limits as the rows of a database hold it.
+// stored reduces all limits to what their database rows hold.
 func (w *world) stored() {
 	bare := func(l admission.Limit) admission.Counter {
 		return admission.Counter{Limit: admission.Limit{
@@ -103,7 +103,7 @@ func (w *world) stored() {
 	}
 }
 
-// book is one counter of the state, and what it belongs to.
+// book is one counter of the state, with its channel and scope.
 type book struct {
 	channel string // empty for limits over all channels
 	*admission.Counter
@@ -123,7 +123,7 @@ func booksOf(seen *ledger.Seen) (all []book) {
 	return all
 }
 
-// copied is the state once more, for another claim to change.
+// copied returns a copy of the state that another claim may change.
 func copied(seen *ledger.Seen) *ledger.Seen {
 	counters := func(of []admission.Counter) []admission.Counter {
 		of = slices.Clone(of)
@@ -144,7 +144,7 @@ func copied(seen *ledger.Seen) *ledger.Seen {
 	return &out
 }
 
-// drawnTask is a message of any tenant, lane, number and length, on its first attempt or a retry.
+// drawnTask draws a message of any tenant, lane, number and length, as a first attempt or a retry.
 func drawnTask(t *rapid.T, w *world, now time.Time) *Task {
 	one := w.task(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "first"))
 	one.Row.ReceivedAt, one.Row.ExpiresAt = now, now.Add(time.Hour)
@@ -165,10 +165,10 @@ func drawnTask(t *rapid.T, w *world, now time.Time) *Task {
 	return one
 }
 
-// TestNoLimitIsEverExceededAndMessagesAreTakenWhole decides any messages over any limits, scopes,
-// policies and tickets, in claims at any times. After each decision every counter that covers the
-// message has grown by what it costs, and no other has; nothing is above its bound; and the same
-// claim decides the same again.
+// TestNoLimitIsEverExceededAndMessagesAreTakenWhole decides on drawn messages under drawn limits,
+// scopes, policies and tickets, in claims at any times. After each decision every counter that
+// covers the message has grown by its cost, and no other counter has. No counter is above its
+// limit, and the same claim decides the same again.
 func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
@@ -225,20 +225,20 @@ func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 	})
 }
 
-// decided compares decisions. Their channels have the names that their attempts have.
+// decided compares decisions. Their channels have the names of their attempts' channels.
 var decided = cmp.Options{
 	cmp.AllowUnexported(decision{}),
 	cmpopts.IgnoreFields(decision{}, "channel"),
 }
 
-// asTaken compares what counters have taken, and not at which release times.
+// asTaken compares what counters have granted, without release times.
 var asTaken = []cmp.Option{
 	cmpopts.IgnoreFields(admission.Counter{}, "Next", "Pace"),
 	cmpopts.EquateEmpty(),
 }
 
-// checkRefunds gives back what the message would if nothing of it were spent: then the limits in
-// money stand where they did, and with them what they count apart of lanes and shares.
+// checkRefunds refunds the message as if nothing of it were spent. The limits in money are then as
+// before, with their counts of lanes and shares.
 func checkRefunds(t *rapid.T, before, after *ledger.Seen, d *decision) {
 	undone := copied(after)
 	is, was := booksOf(undone), booksOf(before)

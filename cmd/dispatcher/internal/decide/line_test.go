@@ -16,7 +16,7 @@ import (
 	"dispatcher/selector"
 )
 
-// disordered is a world in any state: some channels full, down, switched off or unfit.
+// disordered returns a world in any state: some channels are full, down, disabled or unfit.
 func disordered(t *rapid.T, tb testing.TB) (*world, []*Task) {
 	mode := rapid.SampledFrom([]Mode{
 		"", Weighted, RoundRobinMode, LongestIdle,
@@ -89,9 +89,9 @@ func disordered(t *rapid.T, tb testing.TB) (*world, []*Task) {
 	return w, tasks
 }
 
-// TestTakenIsTheFirstOfTheRankingWithoutExclusion holds whatever the state: who is taken is the
-// first candidate without a reason, nobody is passed over without one, each take counts at once,
-// and what is stored gives the same order again.
+// TestTakenIsTheFirstOfTheRankingWithoutExclusion: in any state the chosen channel is the first
+// candidate without a reason, and all before it have one. Each assignment counts at once, and the
+// stored ranking gives the same order again.
 func TestTakenIsTheFirstOfTheRankingWithoutExclusion(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
@@ -131,8 +131,8 @@ func TestTakenIsTheFirstOfTheRankingWithoutExclusion(t *testing.T) {
 	})
 }
 
-// checkTake compares the gates before and after: one more on the channel that was taken, nothing
-// elsewhere.
+// checkTake compares the gates before and after: one more on the chosen channel, no change on
+// others.
 func checkTake(t *rapid.T, w *world, task *Task, d *ledger.Decision, before []admission.Gate) {
 	for i := range w.seen.Channels {
 		want := int64(0)
@@ -161,7 +161,7 @@ func checkTake(t *rapid.T, w *world, task *Task, d *ledger.Decision, before []ad
 	}
 }
 
-// checkRanking derives the order again from what is stored.
+// checkRanking derives the order again from the stored ranking.
 func checkRanking(t *rapid.T, w *world, task *Task, d *ledger.Decision, r *Ranking) {
 	chosen := r.Chosen()
 	if d.State == ledger.Sending &&
@@ -170,7 +170,7 @@ func checkRanking(t *rapid.T, w *world, task *Task, d *ledger.Decision, r *Ranki
 	}
 	stored := r.Candidates
 	if len(stored) > 0 && stored[0].Reason == Removed && stored[0].Capacity == 0 {
-		stored = stored[1:] // a first choice that is gone
+		stored = stored[1:] // a first choice that was removed
 	}
 	stateless := fieldsOf(r).stateless()
 	members := len(task.Route.Members)
@@ -234,7 +234,7 @@ func TestThousandChannelsKeepTheRecordShort(t *testing.T) {
 		len(decoded(t, d).Candidates) != MaxRanked || decoded(t, d).More != 1000-MaxRanked {
 		t.Errorf("a wait stores %d bytes", len(d.Seen))
 	}
-	w.unready[999] = "" // everybody before it was considered, so everybody is stored
+	w.unready[999] = "" // all channels before it are considered, so all are stored
 	w.seen.Channels[999].Gate.Active.Count = 500
 	if r := decoded(t, w.decide(w.fresh())); len(r.Candidates) != 1000 || r.More != 0 ||
 		r.Candidates[r.Chosen()].Channel != "c999" {

@@ -17,7 +17,7 @@ import (
 	"dispatcher/selector/score"
 )
 
-// modal is a world of channels a, b and c whose only route has the given mode and fallback.
+// modal returns a world of channels a, b and c whose only route has the given mode and fallback.
 func modal(t testing.TB, mode Mode, fallback Ranker) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -26,10 +26,10 @@ func modal(t testing.TB, mode Mode, fallback Ranker) *world {
 	return w
 }
 
-// fresh is a message that no draw chose a channel for.
+// fresh returns a message for which no draw picked a channel.
 func (w *world) fresh() *Task { return w.task("") }
 
-// decoded is the ranking that was stored with a decision.
+// decoded decodes the ranking that was stored with a decision.
 func decoded(t testing.TB, d ledger.Decision) Ranking {
 	t.Helper()
 	raw := d.Seen
@@ -43,7 +43,7 @@ func decoded(t testing.TB, d ledger.Decision) Ranking {
 	return r
 }
 
-// taken are the channels that n new messages of one claim go to.
+// taken returns the channels of n new messages of one claim.
 func taken(t testing.TB, a *assigner, w *world, n int) (channels []string) {
 	t.Helper()
 	for range n {
@@ -60,9 +60,9 @@ func taken(t testing.TB, a *assigner, w *world, n int) (channels []string) {
 func TestRoundRobinIsStrictlyCircularOverClaims(t *testing.T) {
 	t.Parallel()
 	w := modal(t, RoundRobinMode, LoadRatio)
-	w.seen.Channels[0].Gate.Active.Count = 99 // load is no concern of a round robin
+	w.seen.Channels[0].Gate.Active.Count = 99 // round robin ignores the load
 	var got []string
-	for range 5 { // each claim sees the cursor as the one before left it
+	for range 5 { // each claim sees the cursor of the one before
 		got = append(got, taken(t, w.assigner(), w, 4)...)
 	}
 	for i, channel := range got {
@@ -188,8 +188,8 @@ func TestDrawnFirstChoiceAndHeldMessageTakeNoTurn(t *testing.T) {
 	}
 }
 
-// TestLongestIdleMatchesTheSource is the example of the distribution modes text: workers A to D
-// are matched in the order D, C, A, B.
+// TestLongestIdleMatchesTheSource is the example of the specification of selection modes: workers A
+// to D are matched in the order D, C, A, B.
 func TestLongestIdleMatchesTheSource(t *testing.T) {
 	t.Parallel()
 	w := wideWorld(t, 4, LongestIdle, LoadRatio)
@@ -215,7 +215,7 @@ func TestLongestIdleMatchesTheSource(t *testing.T) {
 }
 
 // TestLongestIdleKeepsExactLoadRatioOrderAsCountsChange compares each choice with the lowest
-// fraction by hand.
+// fraction, computed in the test.
 func TestLongestIdleKeepsExactLoadRatioOrderAsCountsChange(t *testing.T) {
 	t.Parallel()
 	w := modal(t, LongestIdle, LoadRatio)
@@ -246,8 +246,8 @@ func TestLongestIdleKeepsExactLoadRatioOrderAsCountsChange(t *testing.T) {
 	}
 }
 
-// TestBestWorkerMatchesTheSource is the third example of the distribution modes text: workers
-// G, H and I score 0.667, 0.707 and 0.675.
+// TestBestWorkerMatchesTheSource is the third example of the specification of selection modes:
+// workers G, H and I score 0.667, 0.707 and 0.675.
 func TestBestWorkerMatchesTheSource(t *testing.T) {
 	t.Parallel()
 	w := modal(t, BestWorkerMode, LoadRatio)
@@ -454,7 +454,7 @@ func TestRedrawFollowsTheDrawsOfTheMessage(t *testing.T) {
 		}
 		counts[d.Attempt.Channel]++
 	}
-	// a and b share by 25 and 15: 1250 of 2000, give or take four standard deviations of 21.7.
+	// a and b share by 25 and 15: 1250 of 2000 for a, within four standard deviations of 21.7.
 	if n := counts["a"]; n < 1163 || n > 1337 {
 		t.Errorf("redraws went %v", counts)
 	}

@@ -14,8 +14,9 @@ import (
 
 const unreceipted = 10 * time.Minute
 
-// TestAnAcceptedMessageGoesOnOnlyWhereItsRouteAsks: the time begins with an answer that says yes,
-// of a channel whose receipts are awaited for longer. Otherwise the message is settled as ever.
+// TestAnAcceptedMessageGoesOnOnlyWhereItsRouteAsks: the wait begins with an accepting answer of a
+// channel whose receipts are expected for longer than the wait. Otherwise the message is settled as
+// usual.
 func TestAnAcceptedMessageGoesOnOnlyWhereItsRouteAsks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -61,7 +62,7 @@ func TestAnAcceptedMessageGoesOnOnlyWhereItsRouteAsks(t *testing.T) {
 		if s.State != ledger.Accepted || !s.NextAt.Equal(want) || s.Tried != c.goesOn {
 			t.Errorf("%s: settled as %s, next at %s, tried %t", name, s.State, s.NextAt, s.Tried)
 		}
-		f.Await = 0 // the adapter gives no receipts
+		f.Await = 0 // the adapter has no receipts
 		s = Settle(&f, &provider.Result{Outcome: provider.Accepted, Reference: "r"}, noon)
 		if !s.NextAt.IsZero() {
 			t.Errorf("%s: goes on at %s, though no receipt can come", name, s.NextAt)
@@ -69,7 +70,7 @@ func TestAnAcceptedMessageGoesOnOnlyWhereItsRouteAsks(t *testing.T) {
 	}
 }
 
-// goingOn is a world whose route goes on without a receipt.
+// goingOn returns a world whose route has no_receipt.
 func goingOn(t testing.TB) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -80,15 +81,15 @@ func goingOn(t testing.TB) *world {
 	return w
 }
 
-// takenRow is a due row that channel c took so long ago.
+// takenRow returns a due row that channel c accepted that long ago.
 func takenRow(ago time.Duration) ledger.Message {
 	row := storedRow(ledger.Accepted, 1)
 	row.Tried, row.TakenAt = []string{"c"}, noon.Add(-ago)
 	return row
 }
 
-// TestAMessageGoesOnWhenItsTimeIsOver: to a channel that has not had it, under all that holds for a
-// retry. It stays accepted in every other case.
+// TestAMessageGoesOnWhenItsTimeIsOver: to a channel that was not tried, under the rules of a retry.
+// In every other case it stays accepted.
 func TestAMessageGoesOnWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	all := func(w *world, why string) {
@@ -99,7 +100,7 @@ func TestAMessageGoesOnWhenItsTimeIsOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *world, row *ledger.Message)
 		sent   bool
-		again  time.Duration // until it is considered again; 0 for never
+		again  time.Duration // until it is planned again; 0 for never
 	}{
 		"its time is over": {func(*world, *ledger.Message) {}, true, 0},
 		"a receipt came":   {func(_ *world, m *ledger.Message) { m.ReceiptCame = true }, false, 0},
@@ -168,13 +169,13 @@ func TestAMessageGoesOnWhenItsTimeIsOver(t *testing.T) {
 	if err != nil || got.Decisions[0].State != ledger.Accepted || !got.Decisions[0].NextAt.IsZero() {
 		t.Errorf("its recipient has opted out: %+v, %v", got, err)
 	}
-	if told := got.Notices(); len(told) > 0 {
-		t.Errorf("an event tells of a message that stays accepted: %s", told[0].Value)
+	if notices := got.Notices(); len(notices) > 0 {
+		t.Errorf("an event tells of a message that stays accepted: %s", notices[0].Value)
 	}
 }
 
-// TestAMessageStaysAcceptedWhateverTheNextChannelAnswers: it goes on at once when that certainly
-// has nothing of it, and is flagged when it may.
+// TestAMessageStaysAcceptedWhateverTheNextChannelAnswers: it goes on at once if that channel
+// certainly has nothing of it, and is flagged if it may have.
 func TestAMessageStaysAcceptedWhateverTheNextChannelAnswers(t *testing.T) {
 	t.Parallel()
 	const never = -1
@@ -255,8 +256,8 @@ func TestAMessageStaysAcceptedWhateverTheNextChannelAnswers(t *testing.T) {
 	}
 }
 
-// TestARecordedFurtherAttemptIsKnownByItsReason: what a lost instance left is closed as the process
-// that made it would have done.
+// TestARecordedFurtherAttemptIsKnownByItsReason: the attempt of a lost instance is closed as the
+// instance itself would have closed it.
 func TestARecordedFurtherAttemptIsKnownByItsReason(t *testing.T) {
 	t.Parallel()
 	row := storedRow(ledger.Sending, 2)

@@ -14,7 +14,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// drawnQueue are tasks of some lanes and tenants, new ones before due ones, as a claim has them.
+// drawnQueue draws tasks of some lanes and tenants, new ones before due ones, as in a claim.
 func drawnQueue(t *rapid.T, w *world, n int) (tasks []Task, intakes []ledger.Intake) {
 	fresh := rapid.IntRange(0, n).Draw(t, "fresh")
 	seqs := rapid.Permutation(places(n)).Draw(t, "seqs")
@@ -37,8 +37,8 @@ func drawnQueue(t *rapid.T, w *world, n int) (tasks []Task, intakes []ledger.Int
 	return tasks, intakes
 }
 
-// TestTurnsGoByLaneThenDeadlineThenTenants checks every neighbour in the order, and that nobody is
-// left out.
+// TestTurnsGoByLaneThenDeadlineThenTenants checks all neighbours in the order, and that it is
+// complete.
 func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -72,8 +72,7 @@ func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
 			if left < urgent {
 				continue
 			}
-			// Nobody has had two turns more than another of the lane that still has messages to
-			// come.
+			// No tenant of the lane that still has messages has had two turns fewer.
 			mine := tenantOf{one.Lane.Order, one.Row.Tenant}
 			for _, later := range got[at+1:] {
 				other := tenantOf{tasks[later].Lane.Order, tasks[later].Row.Tenant}
@@ -89,7 +88,7 @@ func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
 	})
 }
 
-// checkAge: of a lane and tenant due rows go before new ones, and older before younger.
+// checkAge: within a lane and tenant, due rows come before new ones, and older before younger.
 func checkAge(t *rapid.T, tasks []Task, intakes []ledger.Intake, order []int) {
 	last := map[tenantOf]int{}
 	for _, i := range order {
@@ -110,8 +109,8 @@ func checkAge(t *rapid.T, tasks []Task, intakes []ledger.Intake, order []int) {
 	}
 }
 
-// TestTenantsShareShortSlotsWithinOne: one tenant's campaign takes no more of a window than
-// another's few.
+// TestTenantsShareShortSlotsWithinOne: the campaign of one tenant gets at most one slot of a window
+// more than the few messages of another.
 func TestTenantsShareShortSlotsWithinOne(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
@@ -162,7 +161,7 @@ func TestNoTenantGoesFirstInEveryClaim(t *testing.T) {
 			noon.Add(time.Duration(claim)*time.Millisecond))
 		first[tasks[at[0]].Row.Tenant]++
 	}
-	for tenant, n := range first { // 1000 each, give or take five standard deviations of 27
+	for tenant, n := range first { // 1000 each, within five standard deviations of 27
 		if n < 860 || n > 1140 {
 			t.Errorf("tenant %q went first in %d of 4000 claims", tenant, n)
 		}

@@ -172,8 +172,8 @@ func TestPriceOfTheLongestPrefixCounts(t *testing.T) {
 	}
 }
 
-// TestWhatHasBegunIsFinished: half a message helps nobody, and a submission that is repeated under
-// its own key is no other.
+// TestWhatHasBegunIsFinished: a part of a message is useless, and a repeat under the same key is
+// the same submission.
 func TestWhatHasBegunIsFinished(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

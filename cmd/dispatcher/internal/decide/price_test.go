@@ -77,7 +77,7 @@ func TestThePriceOfTheClaimIsFixedOnTheAttempt(t *testing.T) {
 	if d := w.decide(w.task("a")); d.Attempt.PriceMicros != 30_000 {
 		t.Errorf("before: %d", d.Attempt.PriceMicros)
 	}
-	w.seen.Now = noon.Add(time.Second) // the database's clock alone counts
+	w.seen.Now = noon.Add(time.Second) // only the database's clock counts
 	task := w.task("a")
 	task.At = noon
 	if d := w.decide(task); d.Attempt.PriceMicros != 40_000 {
@@ -87,7 +87,7 @@ func TestThePriceOfTheClaimIsFixedOnTheAttempt(t *testing.T) {
 
 func TestCapsPassOverChannelsThatCostMore(t *testing.T) {
 	t.Parallel()
-	// Of the message, which draws a, channel a asks 0.05 GBP, b 0.05 EUR and c 0.03 GBP.
+	// The draw picks a. The price of the message is 0.05 GBP on a, 0.05 EUR on b and 0.03 GBP on c.
 	for name, c := range map[string]struct {
 		caps     map[string]int64
 		maxPrice *int64
@@ -338,8 +338,8 @@ func TestBlockedNumbersAreRejectedAtOnce(t *testing.T) {
 	}
 }
 
-// TestANumberWithoutACountryIsBlockedWithTheMainOneOfItsCode: of that code, only those pass of
-// which another country is known.
+// TestANumberWithoutACountryIsBlockedWithTheMainOneOfItsCode: of that calling code only numbers of
+// another known country pass.
 func TestANumberWithoutACountryIsBlockedWithTheMainOneOfItsCode(t *testing.T) {
 	t.Parallel()
 	b := Blocked{Blocked: config.Blocked{Countries: []string{"us"}}, CallingCodes: []string{"+1"}}

@@ -13,11 +13,12 @@ import (
 	"dispatcher/selector"
 )
 
-// BenchmarkStoredRankings measures claims of 500 over a durable PostgreSQL, choice, encoding and
-// write together: with the ranking as it is stored, with a list of objects, and with
-// none. The three take turns, so that a machine whose speed drifts treats them alike, and medians
-// are compared. bytes is the size of a ranking; claim/none is what a claim costs by one that stores
-// no ranking; former/claim is how much more the former ranking cost. Run it with -benchtime 60x.
+// BenchmarkStoredRankings measures claims of 500 on a durable PostgreSQL: choice, encoding and
+// write together. It compares the stored form of the ranking, a list of objects, and no ranking.
+// The three alternate, so that a drift of the machine's speed affects all, and medians are
+// compared. bytes is the size of a ranking; claim/none is the cost of a claim relative to one
+// without rankings; former/claim is that of the list of objects relative to the stored form. Run it
+// with -benchtime 60x.
 func BenchmarkStoredRankings(b *testing.B) {
 	s := ledgertest.Server(b, map[string]string{
 		"fsync": "on", "synchronous_commit": "on",
@@ -44,7 +45,7 @@ func BenchmarkStoredRankings(b *testing.B) {
 	}
 }
 
-// redrawn is a benchmark's route of mode weighted whose first choices are all disconnected.
+// redrawn is mode weighted with all first choices disconnected.
 const redrawn Mode = "redraw"
 
 func benchmarkStored(b *testing.B, l *ledger.Ledger, mode Mode, channels int) {
@@ -117,7 +118,7 @@ func newStoredClaims(b *testing.B, l *ledger.Ledger, mode Mode, channels int) *s
 	return c
 }
 
-// run is how long one claim takes whose rankings are stored in a form.
+// run measures one claim with rankings in a form.
 func (c *storedClaims) run(b *testing.B, name string,
 	form func(*assigner, *Task, []byte) []byte,
 ) time.Duration {

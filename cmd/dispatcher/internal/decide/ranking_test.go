@@ -14,7 +14,7 @@ import (
 	"dispatcher/selector"
 )
 
-// rankings are of every ranker, with all that its stored form keeps.
+// rankings draws rankings of every ranker, with everything that the stored form keeps.
 func rankings() *rapid.Generator[Ranking] {
 	word := rapid.SampledFrom([]string{
 		"a", "load_ratio", `quote " and \ back`, "é\u2028\x01\xff",

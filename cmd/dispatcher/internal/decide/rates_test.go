@@ -47,7 +47,7 @@ func TestConvertedPricesAreExact(t *testing.T) {
 	})
 }
 
-// TestMaxPriceIsInTheBaseCurrency where the document has rates, and else in each channel's own.
+// TestMaxPriceIsInTheBaseCurrency: if the document has rates, else in each channel's own.
 func TestMaxPriceIsInTheBaseCurrency(t *testing.T) {
 	t.Parallel()
 	most := int64(30_000)

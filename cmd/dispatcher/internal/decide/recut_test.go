@@ -11,15 +11,15 @@ import (
 	"dispatcher/provider"
 )
 
-// cutBy gives every channel adapters that cut texts in a way of that name.
+// cutBy gives every channel an adapter that splits texts in a way of that name.
 func (w *world) cutBy(way string) {
 	for i := range w.routing.Channels {
 		w.routing.Channels[i].Cut = func(text string) string { return way + " " + text }
 	}
 }
 
-// restRow is a due row of which channel c has taken all parts but the last, when it cut its text
-// that way.
+// restRow returns a due row of which channel c has accepted all parts but the last, splitting the
+// text in that way.
 func restRow(way string) ledger.Message {
 	row := storedRow(ledger.Retry, 1)
 	row.Pinned, row.PartsLeft = "c", []int{1}
@@ -95,7 +95,7 @@ func wayOf(way string) func(string) string {
 	return func(text string) string { return way + " " + text }
 }
 
-// otherText lets channel c replace look-alikes.
+// otherText makes channel c replace look-alike characters.
 func (w *world) otherText() {
 	w.routing.Routes[0].Substitute = true
 	w.routing.Channels[2].Substitute = func(text string) string {
@@ -116,8 +116,8 @@ func TestAMessageThatIsWholeDoesNotCareHowItIsCut(t *testing.T) {
 	}
 }
 
-// TestTheRestThatNobodyCanSendFailsAtItsDeadline says then what it waited for, and only if that was
-// it.
+// TestTheRestThatNobodyCanSendFailsAtItsDeadline: the reason says what it waited for, if that was
+// the cause.
 func TestTheRestThatNobodyCanSendFailsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	for waited, want := range map[string]string{
@@ -139,7 +139,7 @@ func TestTheRestThatNobodyCanSendFailsAtItsDeadline(t *testing.T) {
 	}
 }
 
-// TestALostAttemptKeepsHowTheRestWasCut: whoever recovers it has only the row.
+// TestALostAttemptKeepsHowTheRestWasCut: the instance that recovers it has only the row.
 func TestALostAttemptKeepsHowTheRestWasCut(t *testing.T) {
 	t.Parallel()
 	row := restRow("udh8")

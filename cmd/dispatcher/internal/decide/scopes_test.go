@@ -16,7 +16,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// drawnScope is a tenant or a prefix.
+// drawnScope draws a tenant or a prefix.
 func drawnScope(t *rapid.T) admission.Scope {
 	if rapid.Bool().Draw(t, "by tenant") {
 		return admission.Scope{Tenant: rapid.SampledFrom([]string{"shop", "bank", "*"}).Draw(t,
@@ -28,7 +28,7 @@ func drawnScope(t *rapid.T) admission.Scope {
 	}).Draw(t, "prefix")}
 }
 
-// drawnLimits are limits of tenants and prefixes.
+// drawnLimits draws limits of tenants and prefixes.
 func drawnLimits(t *rapid.T) []admission.Limit {
 	return rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) admission.Limit {
 		return admission.Limit{
@@ -39,7 +39,7 @@ func drawnLimits(t *rapid.T) []admission.Limit {
 	}), 0, 8, func(l admission.Limit) admission.Key { return l.Key() }).Draw(t, "limits")
 }
 
-// TestScopesOfAMessageAreThoseThatCoverIt compares the look-ups with a walk over all limits.
+// TestScopesOfAMessageAreThoseThatCoverIt compares the look-ups with a loop over all limits.
 func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
@@ -133,8 +133,8 @@ func TestOnlyScopesOfTheBatchAreLockedAndLanesRankDueRows(t *testing.T) {
 	}
 }
 
-// dueWorld is a world whose tenant shop has a limit over all channels, and a claim of due rows of
-// it.
+// dueWorld returns a world whose tenant shop has a limit over all channels, and due rows of the
+// tenant.
 func dueWorld(t testing.TB, rows int) (*world, []ledger.Message) {
 	t.Helper()
 	w := newWorld(t)
@@ -151,7 +151,7 @@ func dueWorld(t testing.TB, rows int) (*world, []ledger.Message) {
 	return w, due
 }
 
-// shown is what a claim shows that locked some scopes, nothing taken of them.
+// shown returns the state that a claim reads after locking some scopes, all unused.
 func (w *world) shown(refs []ledger.ScopeRef, due []ledger.Message) *ledger.Seen {
 	seen, index := *w.seen, w.routing.scopes()
 	seen.Channels, seen.Scoped = slices.Clone(w.seen.Channels), nil
@@ -172,12 +172,12 @@ func (w *world) shown(refs []ledger.ScopeRef, due []ledger.Message) *ledger.Seen
 	return &seen
 }
 
-// TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext: nothing is decided about them before
-// that.
+// TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext: they are not decided on before their
+// limits are locked.
 func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
 	t.Parallel()
 	w, due := dueWorld(t, 5)
-	due[4].Tenant = "" // which no limit counts
+	due[4].Tenant = "" // no limit counts it
 	claim := func(needed []ledger.ScopeRef) *Decided {
 		t.Helper()
 		r := NewPlan(w.routing, testKeys, noon, nil)

@@ -262,8 +262,8 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 	}
 }
 
-// TestNoOutcomeButThoseSureOfItLeadsToAnotherSend goes through every outcome and lane
-// policy: whatever may have been taken is never sent again without its flag.
+// TestNoOutcomeButThoseSureOfItLeadsToAnotherSend tries every outcome and lane policy: what may
+// have been accepted is never sent again without the flag.
 func TestNoOutcomeButThoseSureOfItLeadsToAnotherSend(t *testing.T) {
 	t.Parallel()
 	for outcome := provider.Unknown; outcome <= provider.Throttled; outcome++ {
@@ -281,7 +281,7 @@ func TestNoOutcomeButThoseSureOfItLeadsToAnotherSend(t *testing.T) {
 	}
 }
 
-// TestSlotsAreHeldForReceiptsAndForRetriesOnTheSameChannel: no other outcome keeps one.
+// TestSlotsAreHeldForReceiptsAndForRetriesOnTheSameChannel: for no other outcome is a slot held.
 func TestSlotsAreHeldForReceiptsAndForRetriesOnTheSameChannel(t *testing.T) {
 	t.Parallel()
 	const hold = 5 * time.Minute
@@ -333,7 +333,7 @@ func TestSlotsAreHeldForReceiptsAndForRetriesOnTheSameChannel(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotBilledGoesBackToTheLimitsInMoney and nothing that may have been.
+// TestWhatIsNotBilledGoesBackToTheLimitsInMoney: money that may have been spent does not.
 func TestWhatIsNotBilledGoesBackToTheLimitsInMoney(t *testing.T) {
 	t.Parallel()
 	two := []provider.Part{
@@ -402,8 +402,8 @@ func TestOnlyAThrottledAnswerSlowsTheChannelDown(t *testing.T) {
 	}
 }
 
-// TestReceiptsAreExpectedForWhateverWasAccepted: a message that was taken in part, or of which a
-// part is unknown, has references as well.
+// TestReceiptsAreExpectedForWhateverWasAccepted: a message of which only some parts were accepted,
+// or one is unknown, has references, too.
 func TestReceiptsAreExpectedForWhateverWasAccepted(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []provider.Outcome{
@@ -424,8 +424,8 @@ func TestReceiptsAreExpectedForWhateverWasAccepted(t *testing.T) {
 	}
 }
 
-// TestIDsOfWhatWasDeniedAreKeptApart: they are no references of what was taken, and nothing is
-// known before everything is answered.
+// TestIDsOfWhatWasDeniedAreKeptApart: they are no references of accepted parts. Nothing is known
+// before all answers have come.
 func TestIDsOfWhatWasDeniedAreKeptApart(t *testing.T) {
 	t.Parallel()
 	part := func(index int, outcome provider.Outcome, reference string) provider.Part {
@@ -479,8 +479,7 @@ func TestIDsOfWhatWasDeniedAreKeptApart(t *testing.T) {
 	}
 }
 
-// TestAnExpiredAttemptEndsItsMessage: it costs nothing, and what was accepted of it before is
-// billed.
+// TestAnExpiredAttemptEndsItsMessage: it costs nothing. Parts that were accepted before are billed.
 func TestAnExpiredAttemptEndsItsMessage(t *testing.T) {
 	t.Parallel()
 	parts := func(outcomes ...provider.Outcome) (out []provider.Part) {
@@ -504,7 +503,7 @@ func TestAnExpiredAttemptEndsItsMessage(t *testing.T) {
 			f := &Attempt{
 				Channel: "a", Submission: provider.Submission{ID: "m", Attempt: 1}, Segments: 3,
 				Price:   300,
-				Expires: noon.Add(time.Millisecond), // settled before, as far as this process knows
+				Expires: noon.Add(time.Millisecond), // by this process's clock it is settled before
 			}
 			s := settle(f, &provider.Result{
 				Outcome: provider.Refused, Code: CodeExpired,

@@ -12,7 +12,7 @@ import (
 	"dispatcher/selector"
 )
 
-// qualityAbove asks for a quality above n, for a while unless that is 0.
+// qualityAbove requires a quality above n, until expiresAfter unless that is 0.
 func qualityAbove(n float64, expiresAfter time.Duration) selector.Selector {
 	return selector.Selector{
 		Key: "quality", Operator: selector.GreaterThan,
@@ -150,7 +150,7 @@ func (w *world) fit(c int) {
 	w.routing.Channels[c].Labels = map[string]selector.Value{"quality": selector.NumberValue(99)}
 }
 
-// tried marks channels that refused the message in this round.
+// tried marks channels as having refused the message in this round.
 func (t *Task) tried(channels ...string) { t.Row.Attempts, t.Row.Tried = len(channels), channels }
 
 func TestExpiredSelectorScoresNoMore(t *testing.T) {
@@ -279,7 +279,7 @@ func TestAllChannelsUnreadyWaitWithATime(t *testing.T) {
 	}
 }
 
-// withoutC is the world after channel c was taken out of the document.
+// withoutC returns the world after channel c was removed from the document.
 func withoutC(t testing.TB, mode Mode, fallback Ranker) *world {
 	t.Helper()
 	w := modal(t, mode, fallback)
@@ -296,7 +296,7 @@ func withoutC(t testing.TB, mode Mode, fallback Ranker) *world {
 	return w
 }
 
-// storedRow is a due row of message order-1 whose first choice was c under version 7.
+// storedRow returns a due row of message order-1 whose first choice was c under version 7.
 func storedRow(state ledger.State, attempts int) ledger.Message {
 	m := testJob(envelope.Message{}).Message
 	return ledger.Message{
@@ -344,7 +344,7 @@ func TestChannelRemovedWhileMessagesWaitForIt(t *testing.T) {
 		if _, d = w.decideDue(row); d.State != ledger.Sending {
 			t.Errorf("%s: held for a channel that is gone: %+v", mode, d)
 		}
-		row.PartsLeft = []int{1} // the other part is with c's subscriber
+		row.PartsLeft = []int{1} // c has accepted the other part
 		_, d = w.decideDue(row)
 		if d.State != ledger.Waiting || d.Reason != Removed ||
 			!d.NextAt.Equal(noon.Add(lookForRoute)) {
@@ -421,8 +421,8 @@ func TestMessageIsPlannedAgainWhenItsRouteChangesMode(t *testing.T) {
 	}
 }
 
-// TestAWaitingMessageGetsItsUrgentLook: however far ahead its limit has room, it is looked at when
-// it begins to go before others, and now and then from there to its deadline.
+// TestAWaitingMessageGetsItsUrgentLook: however late its limit has room, it is planned again when
+// it becomes urgent, and from then on repeatedly until its deadline.
 func TestAWaitingMessageGetsItsUrgentLook(t *testing.T) {
 	t.Parallel()
 	for left, want := range map[time.Duration]time.Duration{
@@ -444,7 +444,7 @@ func TestAWaitingMessageGetsItsUrgentLook(t *testing.T) {
 	}
 }
 
-// TestAWaitForMoneyIsLookedAtEachMinute: what others do not spend comes back at any time.
+// TestAWaitForMoneyIsLookedAtEachMinute: money that others do not spend may come back at any time.
 func TestAWaitForMoneyIsLookedAtEachMinute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).onlyA()
@@ -457,7 +457,7 @@ func TestAWaitForMoneyIsLookedAtEachMinute(t *testing.T) {
 	}
 }
 
-// TestLateAttemptsEndNoMessage: nobody was asked in them.
+// TestLateAttemptsEndNoMessage: no provider was asked in them.
 func TestLateAttemptsEndNoMessage(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]ledger.State{

@@ -11,7 +11,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// looks are the times at which n messages for a are looked at again.
+// looks returns the times at which n messages for a are planned again.
 func looks(t *testing.T, w *world, n int) (at []time.Duration) {
 	t.Helper()
 	a := w.assigner()
@@ -25,7 +25,7 @@ func looks(t *testing.T, w *world, n int) (at []time.Duration) {
 	return at
 }
 
-// TestThoseThatWaitAreSpreadByWhatTheirLimitGives: nobody looks at all of them when the window
+// TestThoseThatWaitAreSpreadByWhatTheirLimitGives: they are not all planned again when the window
 // ends.
 func TestThoseThatWaitAreSpreadByWhatTheirLimitGives(t *testing.T) {
 	t.Parallel()
