@@ -9,8 +9,8 @@ import (
 	"dispatcher/config"
 )
 
-// TestACountryThatIsNotAllowedReachesNoProviderAndIsTold, is billed nothing, and the audit derives
-// the day.
+// TestACountryThatIsNotAllowedReachesNoProviderAndIsTold: nothing is billed, the event has the
+// reason, and the audit verifies the day.
 func TestACountryThatIsNotAllowedReachesNoProviderAndIsTold(t *testing.T) {
 	t.Parallel()
 	a := &archive{versions: map[int64]*decide.Routing{}}

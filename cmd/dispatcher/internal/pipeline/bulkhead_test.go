@@ -11,7 +11,7 @@ import (
 	"dispatcher/config/tier"
 )
 
-// evenly gives each of some channels the same portion and enough senders where none are given.
+// evenly gives each channel the same portion, and enough senders if none are given.
 func evenly(channels ...underWay) []underWay {
 	open := 0
 	for i := range channels {
@@ -31,16 +31,16 @@ func evenly(channels ...underWay) []underWay {
 	return channels
 }
 
-// TestRooms: of 400, each of three equal channels has a share of 66 and a portion of 132.
+// TestRooms: of 400 slots, each of three equal channels has a share of 66 and a portion of 132.
 func TestRooms(t *testing.T) {
 	t.Parallel()
-	const plenty = 10_000 // answers lately: more than it may hold
+	const plenty = 10_000 // recent answers: for more than a channel may hold
 	idle, busy := underWay{}, underWay{answered: plenty}
 	silent := func(held int) underWay {
 		return underWay{held: held, silent: held}
 	}
 	type bound struct {
-		most int // that the first lane may have there, while nobody else takes
+		most int // for the first lane there, while no other channel claims
 		late bool
 	}
 	for name, tc := range map[string]struct {
@@ -173,7 +173,7 @@ func TestPartOfARoomIsKeptForTheFirstLane(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsForAChannelIsCounted, by all processes together, and only while something waits.
+// TestWhatWaitsForAChannelIsCounted: by all processes together, and only while something waits.
 func TestWhatWaitsForAChannelIsCounted(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
@@ -200,9 +200,9 @@ func TestWhatWaitsForAChannelIsCounted(t *testing.T) {
 	}
 }
 
-// TestNobodyTakesTheShareOfAnother: whatever channels do and in whatever order claims and answers
-// come, a channel has more than its share only of what is left beside the shares of the others; one
-// that fails gets no more than its share, and one that answers may have all that is lent.
+// TestNobodyTakesTheShareOfAnother: in any order of claims and answers, a channel has more than its
+// share only out of what is not reserved for the shares of the others. A failing channel gets no
+// more than its share. A channel that answers may have all that is lent.
 func TestNobodyTakesTheShareOfAnother(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -235,7 +235,7 @@ func TestNobodyTakesTheShareOfAnother(t *testing.T) {
 	})
 }
 
-// claimSome takes as one claim does, now on this channel and then on that.
+// claimSome claims as one claim does, alternating between channels.
 func claimSome(t *rapid.T, channels []underWay, total int) {
 	each := rooms(channels, total)
 	idle := true
@@ -255,16 +255,16 @@ func claimSome(t *rapid.T, channels []underWay, total int) {
 		}
 		r.Take(first)
 		u.held++
-		share, spoken := u.share(total), 0
+		share, reserved := u.share(total), 0
 		for i := range channels {
-			spoken += max(channels[i].share(total), channels[i].held)
+			reserved += max(channels[i].share(total), channels[i].held)
 		}
 		switch {
 		case u.held > share && u.fails(share):
 			t.Fatalf("failing channel %d holds %d, its share is %d", c, u.held, share)
-		case u.held > share && spoken > total:
+		case u.held > share && reserved > total:
 			t.Fatalf("channel %d holds %d of %d, and with the others' shares that is %d", c, u.held,
-				total, spoken)
+				total, reserved)
 		case u.held > max(u.clears(), 1):
 			t.Fatalf("channel %d holds %d and clears %d", c, u.held, u.clears())
 		}
@@ -294,8 +294,8 @@ func claimSome(t *rapid.T, channels []underWay, total int) {
 	}
 }
 
-// TestNoClaimWaitsForSlowSlots: what a channel holds that answers later than a claim gathers slots
-// does not come free in that time.
+// TestNoClaimWaitsForSlowSlots: slots of a channel that answers more slowly than a claim gathers
+// slots do not become free in that time.
 func TestNoClaimWaitsForSlowSlots(t *testing.T) {
 	t.Parallel()
 	channels := evenly(
@@ -308,8 +308,8 @@ func TestNoClaimWaitsForSlowSlots(t *testing.T) {
 	}
 }
 
-// TestNoClaimWaitsForAQuietChannel: one that has just answered will have room again in a moment,
-// and one that takes a second, or has answered nothing for some time, will not.
+// TestNoClaimWaitsForAQuietChannel: a channel that has just answered will have room again in a
+// moment. A channel that takes a second, or has not answered for some time, will not.
 func TestNoClaimWaitsForAQuietChannel(t *testing.T) {
 	t.Parallel()
 	channels := evenly(

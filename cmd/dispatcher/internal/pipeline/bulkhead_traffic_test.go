@@ -17,7 +17,7 @@ import (
 	"dispatcher/selector"
 )
 
-// wide lets every channel have as many submissions out as the process may have under way.
+// wide lets every channel have as many submissions in flight as the process.
 func wide(r *decide.Routing) {
 	r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{
 		Name: "bulk", TTL: time.Hour,
@@ -28,8 +28,8 @@ func wide(r *decide.Routing) {
 	}
 }
 
-// silence lets a channel take submissions without an answer until the returned function is called;
-// only, if it is not empty, names the one message that it treats so.
+// silence stops a channel from answering until the returned function is called. If only is not
+// empty, it names the one message that is not answered.
 func (p *pipeline) silence(t *testing.T, channel, only string) (answer func()) {
 	gate := make(chan struct{})
 	answer = sync.OnceFunc(func() { close(gate) })
@@ -43,7 +43,7 @@ func (p *pipeline) silence(t *testing.T, channel, only string) (answer func()) {
 	return answer
 }
 
-// firstOf names the first message of a row that is drawn for a channel.
+// firstOf returns the first message of a series that is drawn for a channel.
 func (p *pipeline) firstOf(t *testing.T, channel string, prefix string) string {
 	t.Helper()
 	table := p.routing.Routes[0].Table
@@ -58,13 +58,13 @@ func (p *pipeline) firstOf(t *testing.T, channel string, prefix string) string {
 	return ""
 }
 
-// shareOf is what a channel may hold whatever the others do.
+// shareOf returns how much a channel may hold whatever the others do.
 func (p *pipeline) shareOf(channel string) int {
 	u := underWay{portion: p.routing.Portions()[p.routing.Channel(channel)], senders: 500}
 	return u.share(p.cfg.MaxUnsettled)
 }
 
-// weigh gives a, b and c other weights.
+// weigh sets the weights of a, b and c.
 func weigh(t *testing.T, r *decide.Routing, a, b, c string) {
 	t.Helper()
 	table, err := selector.NewTable([]selector.Entry{
@@ -78,7 +78,7 @@ func weigh(t *testing.T, r *decide.Routing, a, b, c string) {
 	r.Routes[0].Table = table
 }
 
-// answersAfter lets all channels answer after a while.
+// answersAfter makes all channels answer after a while.
 func (p *pipeline) answersAfter(latency time.Duration) {
 	for _, c := range p.channels {
 		c.answer = func(s provider.Submission) provider.Result {
@@ -88,8 +88,8 @@ func (p *pipeline) answersAfter(latency time.Duration) {
 	}
 }
 
-// carriedAsDrawn waits until all of so many messages are accepted but those that are lost. It fails
-// when a channel's part is not what was drawn for it, up to a few points.
+// carriedAsDrawn waits until all messages are accepted, except the lost ones. It fails if a
+// channel's part differs from what was drawn for it by more than a few points.
 func (p *pipeline) carriedAsDrawn(t *testing.T, messages int64, lost *atomic.Int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -109,8 +109,8 @@ func (p *pipeline) carriedAsDrawn(t *testing.T, messages int64, lost *atomic.Int
 	}
 }
 
-// TestAFullPollIsOneClaim: what is kept for the first lane lies beside the slots of the others. If
-// it did not, a few messages of each poll would need a claim of their own.
+// TestAFullPollIsOneClaim: the slots reserved for the first lane are beside those of the others.
+// Otherwise a few messages of each poll would need a claim of their own.
 func TestAFullPollIsOneClaim(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
@@ -126,8 +126,8 @@ func TestAFullPollIsOneClaim(t *testing.T) {
 		map[string]int64{"claims": 1})
 }
 
-// TestOneLostAnswerHoldsUpNobody: a single submission is not answered, and everything else goes on,
-// on its own channel as well. A claim that waited for all slots would wait for that one.
+// TestOneLostAnswerHoldsUpNobody: a single submission is not answered, and everything else
+// continues, on its own channel, too. A claim that waited for all slots would wait for that one.
 func TestOneLostAnswerHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	p := setup(t, wide)
@@ -141,15 +141,15 @@ func TestOneLostAnswerHoldsUpNobody(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"accepted": messages})
 }
 
-// TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers: it holds no more than its bound, the
-// others take what it cannot, and when it answers again, it gets messages again.
+// TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers: it holds no more than its bound, and the
+// others carry the rest. When it answers again, it gets messages again.
 func TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers(t *testing.T) {
 	t.Parallel()
 	p := setup(t, wide)
 	answer := p.silence(t, "c", "")
 	messages := tier.Size[int64](1500, 3000)
 	p.handle(t, jobsNamed("m", int(messages)))
-	// before anything is known of it
+	// before any answer is known
 	most := int64(p.cfg.MaxUnsettled - p.shareOf("a") - p.shareOf("b"))
 	p.eventually(t, `select 'all', count(*) from audit.attempts
 		where outcome = 'accepted' and channel <> 'c' or outcome is null and channel = 'c'`,
@@ -171,8 +171,7 @@ func TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers(t *testing.T) {
 }
 
 // TestAChannelWithFewSendersHoldsWhatItCanSubmitSoon: two senders at 100 ms submit 40 messages in
-// two seconds. What is drawn for the channel beyond that goes to the others at once, and does not
-// fill the process.
+// two seconds. Messages beyond that go to the others at once, and do not fill the process.
 func TestAChannelWithFewSendersHoldsWhatItCanSubmitSoon(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
@@ -197,7 +196,7 @@ func TestAChannelWithFewSendersHoldsWhatItCanSubmitSoon(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"accepted": messages})
 }
 
-// TestWhatWaitsForRoomIsWokenByAnswers: the only channel that takes messages answers nothing for a
+// TestWhatWaitsForRoomIsWokenByAnswers: the only channel that can be used does not answer for a
 // while.
 func TestWhatWaitsForRoomIsWokenByAnswers(t *testing.T) {
 	t.Parallel()
@@ -215,8 +214,8 @@ func TestWhatWaitsForRoomIsWokenByAnswers(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"accepted": messages})
 }
 
-// TestPromptChannelsAtFullLoadKeepTheirShares: one channel has nine messages of ten and more to do
-// than its bound lets it have under way. That holds up claims; no message goes elsewhere.
+// TestPromptChannelsAtFullLoadKeepTheirShares: one channel has nine of ten messages, more than its
+// bound allows in flight. Claims wait for it, and no message goes elsewhere.
 func TestPromptChannelsAtFullLoadKeepTheirShares(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
@@ -225,7 +224,7 @@ func TestPromptChannelsAtFullLoadKeepTheirShares(t *testing.T) {
 	})
 	p.answersAfter(30 * time.Millisecond)
 	for _, l := range p.loads {
-		// so that no stall of a busy machine looks like a fault
+		// so that a busy machine does not look like a fault
 		l.usual.Store(int64(slowAnswers) - 1)
 	}
 	messages := tier.Size[int64](1500, 4000)
@@ -235,8 +234,8 @@ func TestPromptChannelsAtFullLoadKeepTheirShares(t *testing.T) {
 		map[string]int64{"first_choice": messages})
 }
 
-// TestAChannelThatFallsSilentHasItsShareAtMost: it has answered before. As soon as a submission is
-// out for longer than usual, nothing more than its share goes there.
+// TestAChannelThatFallsSilentHasItsShareAtMost: it has answered before. As soon as a submission
+// takes longer than usual, the channel gets no more than its share.
 func TestAChannelThatFallsSilentHasItsShareAtMost(t *testing.T) {
 	t.Parallel()
 	p := setup(t, wide)
@@ -263,8 +262,8 @@ func TestAChannelThatFallsSilentHasItsShareAtMost(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"accepted": before + messages + 1})
 }
 
-// TestSlowChannelsKeepTheirShares: all take more than a second, without any fault, and there is
-// more to do than fits in flight.
+// TestSlowChannelsKeepTheirShares: all answers take more than a second without any fault, and there
+// are more messages than fit in flight.
 func TestSlowChannelsKeepTheirShares(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
@@ -277,8 +276,8 @@ func TestSlowChannelsKeepTheirShares(t *testing.T) {
 	p.carriedAsDrawn(t, messages, new(atomic.Int64))
 }
 
-// TestLostAnswersDoNotMoveTraffic: one answer in fifty never comes, on a channel that gives all
-// others at once. It carries what was drawn for it, and one without weight carries nothing.
+// TestLostAnswersDoNotMoveTraffic: one answer in fifty is lost on a channel that gives all others
+// at once. It carries what was drawn for it, and a channel without weight carries nothing.
 func TestLostAnswersDoNotMoveTraffic(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {

@@ -8,8 +8,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestTheReportReadsTheCauseFromTheStoredRanking ties the ledger's report to the form in which
-// rankings are stored, for every ranker: why the first choice was passed over is read with SQL.
+// TestTheReportReadsTheCauseFromTheStoredRanking checks, for every ranker, that the SQL of the
+// ledger's report reads from a stored ranking why the first choice was passed over.
 func TestTheReportReadsTheCauseFromTheStoredRanking(t *testing.T) {
 	t.Parallel()
 	for _, by := range []decide.Ranker{

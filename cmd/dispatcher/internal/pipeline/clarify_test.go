@@ -11,7 +11,7 @@ import (
 	"dispatcher/provider"
 )
 
-// knowingChannel is a provider that can be asked for a submission by its key.
+// knowingChannel is a provider that can look up a submission by its key.
 type knowingChannel struct {
 	*scriptedChannel
 	can  provider.Capabilities
@@ -24,7 +24,7 @@ func (c *knowingChannel) Find(_ context.Context, key string) provider.LookupResu
 	return c.find(key)
 }
 
-// clarifying is a pipeline over one channel, with lanes that search for so long.
+// clarifying returns a pipeline with one channel, whose lanes search for a given time.
 func clarifying(t *testing.T, channel *knowingChannel, lane decide.Lane) *pipeline {
 	t.Helper()
 	p := setup(t, func(r *decide.Routing) {
@@ -75,8 +75,8 @@ func TestASubmissionIsRepeatedUnderItsKeyUntilTheProviderAnswers(t *testing.T) {
 	}
 }
 
-// TestARepeatDoesNotReachAnotherAccount changes the settings of the channel while a message waits
-// to be submitted again.
+// TestARepeatDoesNotReachAnotherAccount changes the settings of the channel while a submission
+// waits to be repeated.
 func TestARepeatDoesNotReachAnotherAccount(t *testing.T) {
 	t.Parallel()
 	channel := &knowingChannel{can: provider.Capabilities{SameKeyFor: time.Hour}}

@@ -67,8 +67,7 @@ func TestEachClaimIsForgottenByItself(t *testing.T) {
 	}
 }
 
-// TestASlowClaimCountsForLonger: with a database that is a second away, claims are many seconds
-// apart.
+// TestASlowClaimCountsForLonger: if the database is a second away, claims are many seconds apart.
 func TestASlowClaimCountsForLonger(t *testing.T) {
 	t.Parallel()
 	var l commitLatency
@@ -83,8 +82,8 @@ func TestASlowClaimCountsForLonger(t *testing.T) {
 	}
 }
 
-// TestAQuickClaimEndsTheMemoryOfASlowOne: in a lane with a claim now and then, one slow commit must
-// not delay the codes of the next minutes.
+// TestAQuickClaimEndsTheMemoryOfASlowOne: in a lane with few claims, one slow commit must not delay
+// the otp messages of the next minutes.
 func TestAQuickClaimEndsTheMemoryOfASlowOne(t *testing.T) {
 	t.Parallel()
 	var l commitLatency
@@ -95,7 +94,8 @@ func TestAQuickClaimEndsTheMemoryOfASlowOne(t *testing.T) {
 	}
 }
 
-// TestAClaimThatTookLessThanNoTimeCountsAsNone: the database's clock is not known exactly.
+// TestAClaimThatTookLessThanNoTimeCountsAsNone: the database's clock is not known exactly, so a
+// measured duration may be negative.
 func TestAClaimThatTookLessThanNoTimeCountsAsNone(t *testing.T) {
 	t.Parallel()
 	var l commitLatency

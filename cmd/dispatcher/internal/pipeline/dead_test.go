@@ -12,7 +12,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/envelope"
 )
 
-// deadEvent is what an event tells of a dead record.
+// deadEvent is the event of a dead record.
 type deadEvent struct {
 	ID            string            `json:"id"`
 	State         string            `json:"state"`
@@ -25,7 +25,7 @@ type deadEvent struct {
 	key           string
 }
 
-// deadEvents are the events about dead records, by offset.
+// deadEvents returns the events of dead records by offset.
 func (p *pipeline) deadEvents(t *testing.T) map[int64]deadEvent {
 	t.Helper()
 	rows, err := p.sql.Query(t.Context(), `
@@ -48,8 +48,8 @@ func (p *pipeline) deadEvents(t *testing.T) map[int64]deadEvent {
 	return all
 }
 
-// TestWhyARecordIsDeadIsToldOnTheStatusTopic: under its id, or under its position when it has none
-// of its own. The row keeps the sentence.
+// TestWhyARecordIsDeadIsToldOnTheStatusTopic: under its id, or under its position if it has none.
+// The row has the description.
 func TestWhyARecordIsDeadIsToldOnTheStatusTopic(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)

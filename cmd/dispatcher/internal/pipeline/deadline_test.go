@@ -10,8 +10,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestNothingLeavesPastItsDeadline: the only sender is held up by another message until the
-// deadline has passed.
+// TestNothingLeavesPastItsDeadline: another message occupies the only sender until the deadline has
+// passed.
 func TestNothingLeavesPastItsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -36,8 +36,8 @@ func TestNothingLeavesPastItsDeadline(t *testing.T) {
 	})
 }
 
-// TestAMessageThatExpiresInItsQueueIsGivenUp: through the whole pipeline. It is failed, costs
-// nothing and holds no slot.
+// TestAMessageThatExpiresInItsQueueIsGivenUp: in a whole pipeline. It fails, costs nothing and
+// holds no slot.
 func TestAMessageThatExpiresInItsQueueIsGivenUp(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) { onlyA(r); r.Channels[0].Concurrency = 1 })
@@ -70,7 +70,7 @@ func TestAMessageThatExpiresInItsQueueIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestASubmissionCarriesItsDeadline by this process's clock, earlier by what is not known of the
+// TestASubmissionCarriesItsDeadline: by this process's clock, earlier by the uncertainty of the
 // database's.
 func TestASubmissionCarriesItsDeadline(t *testing.T) {
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestASubmissionCarriesItsDeadline(t *testing.T) {
 		c, asked := newClock(), time.Now()
 		time.Sleep(20 * time.Millisecond)
 		here := time.Now()
-		// the database's clock is an hour behind, give or take 10 ms
+		// the database's clock is an hour slow, within 10 ms
 		c.read(here.Add(-time.Hour), asked, here)
 		expires := c.now().Add(time.Minute)
 		if got := c.deadline(expires).Sub(here); got != time.Minute-10*time.Millisecond {

@@ -21,7 +21,7 @@ import (
 	"dispatcher/selector"
 )
 
-// scriptedChannel answers as its script says and keeps a log of every submit.
+// scriptedChannel answers as its script says and logs every submit.
 type scriptedChannel struct {
 	answer func(s provider.Submission) provider.Result
 
@@ -62,7 +62,7 @@ func always(o provider.Outcome) func(provider.Submission) provider.Result {
 	}
 }
 
-// pipeline is a dispatcher over a real ledger and scripted channels.
+// pipeline is a dispatcher with a real ledger and scripted channels.
 type pipeline struct {
 	*Dispatcher
 	ledger   *ledger.Ledger
@@ -78,7 +78,7 @@ func setup(t *testing.T, change func(*decide.Routing)) *pipeline {
 	return setupScored(t, change, nil)
 }
 
-// setupScored is setup with somebody to ask scoring functions.
+// setupScored is setup with a scorer.
 func setupScored(t *testing.T, change func(*decide.Routing), scorer Scorer) *pipeline {
 	t.Helper()
 	ctx, url := t.Context(), ledgertest.URL(t)
@@ -165,7 +165,7 @@ func (p *pipeline) applyRouting(t *testing.T, limits []admission.Limit) int64 {
 	return version
 }
 
-// jobsNamed are n records with ids prefix-0, prefix-1, ...
+// jobsNamed returns n records with the ids prefix-0, prefix-1, ...
 func jobsNamed(prefix string, n int) []decide.Job {
 	jobs := make([]decide.Job, n)
 	for i := range jobs {
@@ -181,8 +181,8 @@ func jobsNamed(prefix string, n int) []decide.Job {
 	return jobs
 }
 
-// forLater gives records a time that does not come by itself during a test, however busy the
-// machine is; see comeDue.
+// forLater schedules records so far ahead that they do not become due during a test, however busy
+// the machine is; see comeDue.
 func forLater(jobs []decide.Job) []decide.Job {
 	for i := range jobs {
 		jobs[i].Message.SendAt = time.Now().Add(time.Hour).UTC().Truncate(time.Second)
@@ -191,7 +191,7 @@ func forLater(jobs []decide.Job) []decide.Job {
 	return jobs
 }
 
-// comeDue makes all messages due that are for later, those that came first before the others.
+// comeDue makes all scheduled messages due, in the order in which they came.
 func (p *pipeline) comeDue(t *testing.T) {
 	t.Helper()
 	const sql = `update dispatcher.messages set next_at = now() - interval '1 minute' + ` +
@@ -231,7 +231,7 @@ const (
 	byOutcome = `select coalesce(outcome, 'pending'), count(*) from audit.attempts group by 1`
 )
 
-// eventually waits until the query gives what is wanted.
+// eventually waits until the query returns want.
 func (p *pipeline) eventually(t *testing.T, sql string, want map[string]int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -364,8 +364,8 @@ func TestThrottledMessageTriesTheOthersAndComesBack(t *testing.T) {
 	}
 	p.handle(t, jobsNamed("m", 12))
 	p.eventually(t, byState, map[string]int64{"accepted": 12})
-	// What was queued behind a throttled one did not leave during the pause, which is longer than a
-	// busy machine stands still.
+	// Messages queued behind a throttled one do not leave during the pause, which is longer than a
+	// stall of a busy machine.
 	p.eventually(t, `select outcome, count(*) from audit.attempts where outcome <> 'refused' `+
 		`group by 1`, map[string]int64{"accepted": 12, "throttled": 12})
 	p.eventually(t, `select provider_code, 1 from audit.attempts where outcome = 'refused' group `+
@@ -407,7 +407,8 @@ func TestLimitHoldsMessagesBackAndNeverLetsOneTooManyThrough(t *testing.T) {
 		{Window: admission.Minute, Max: 30},
 	})
 	p.handle(t, jobsNamed("m", 200))
-	// At least one minute window of 30 per channel; two when the test crosses the turn of a minute.
+	// At least 30 per channel of one minute's window; two windows if the test crosses the turn of a
+	// minute.
 	p.eventually(t, `select 'enough', least(90, count(*)) from audit.attempts`,
 		map[string]int64{"enough": 90})
 	over := p.counts(t,
@@ -440,7 +441,7 @@ func TestRecordTheLedgerRefusesIsBuriedAndTheOthersGoOn(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)
 	jobs := jobsNamed("m", 8)
-	jobs[3].Message.Tenant = "\x00" // no text column holds it; Decode would not have let it through
+	jobs[3].Message.Tenant = "\x00" // no text column can hold it; Decode would refuse it
 	p.handle(t, jobs)
 	p.eventually(t, byState, map[string]int64{"accepted": 7, "dead": 1})
 }
@@ -482,8 +483,7 @@ func TestAttemptsOfALostInstanceBecomeUnknown(t *testing.T) {
 		map[string]int64{"a": 0, "b": 0, "c": 0})
 }
 
-// TestRaisedLimitWakesThoseWhoWait parks messages behind a day limit of nothing and
-// then raises it.
+// TestRaisedLimitWakesThoseWhoWait: messages wait for a daily limit of 0, which is then raised.
 func TestRaisedLimitWakesThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)
@@ -499,8 +499,8 @@ func TestRaisedLimitWakesThoseWhoWait(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"accepted": 20})
 }
 
-// TestCodeDoesNotStandBehindACampaign fills the process with bulk messages whose channel
-// does not answer: a code must still be claimed, and leave before what is queued.
+// TestCodeDoesNotStandBehindACampaign fills the process with bulk messages whose channel does not
+// answer: an otp message must still be claimed, and leave before what is queued.
 func TestCodeDoesNotStandBehindACampaign(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
@@ -509,7 +509,7 @@ func TestCodeDoesNotStandBehindACampaign(t *testing.T) {
 			"bulk": {Lane: config.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 100}, Order: 1},
 		}
 		for i := range r.Channels {
-			r.Channels[i].Concurrency = 1 // the order in which they leave is what counts
+			r.Channels[i].Concurrency = 1 // so that the order in which they leave shows
 		}
 	})
 	gate := make(chan struct{})
@@ -522,7 +522,7 @@ func TestCodeDoesNotStandBehindACampaign(t *testing.T) {
 	p.handle(t, jobsNamed("campaign", 450))
 	code := jobsNamed("code", 1)
 	code[0].Lane = "otp"
-	p.handle(t, code) // blocks for ever when it needs a slot of the campaign
+	p.handle(t, code) // blocks for ever if it needs a slot of the campaign
 	close(gate)
 	p.eventually(t, byState, map[string]int64{"accepted": 451})
 	for name, c := range p.channels {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestWhatWasClaimedBeforeAGapNeverLeaves: a process that was held still for longer than others
-// wait lives again with its next heart-beat, but its slots from before have been given away.
+// TestWhatWasClaimedBeforeAGapNeverLeaves: a process was stopped for longer than the others'
+// timeout. It continues with its next heartbeat, but its earlier slots have been given to others.
 func TestWhatWasClaimedBeforeAGapNeverLeaves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestWhatComesLateAgainAndAgainMakesAChannelBusyForLonger: once does not, and one message that
-// leaves in time ends it.
+// TestWhatComesLateAgainAndAgainMakesAChannelBusyForLonger: a single late message does not, and one
+// message sent in time ends it.
 func TestWhatComesLateAgainAndAgainMakesAChannelBusyForLonger(t *testing.T) {
 	t.Parallel()
 	var s lateBackoff
@@ -19,7 +19,7 @@ func TestWhatComesLateAgainAndAgainMakesAChannelBusyForLonger(t *testing.T) {
 		0, 100 * time.Millisecond, 200 * time.Millisecond,
 		400 * time.Millisecond, 800 * time.Millisecond,
 	} {
-		for range 50 { // all of a claim
+		for range 50 { // all of one claim
 			s.missed(now)
 		}
 		pause := time.Duration(0)
@@ -54,21 +54,21 @@ func TestALongStrainIsBoundedAndForgotten(t *testing.T) {
 	}
 }
 
-// tardyWire finds that the latest moment has passed before it could begin.
-type tardyWire struct{ latest chan time.Time }
+// lateWire finds that the latest moment passed before it could begin.
+type lateWire struct{ latest chan time.Time }
 
-func (c *tardyWire) send(s provider.Submission) provider.Result {
+func (c *lateWire) send(s provider.Submission) provider.Result {
 	c.latest <- s.Latest
 	time.Sleep(time.Until(s.Latest))
 	return provider.Result{Outcome: provider.Refused, Code: provider.Late}
 }
 
-// TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs: such an attempt is no answer of the channel,
-// and is tried again.
+// TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs: such an attempt is not an answer of the
+// channel, and is tried again.
 func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		carrier := tardyWire{latest: make(chan time.Time, 1)}
+		carrier := lateWire{latest: make(chan time.Time, 1)}
 		w, now := standWorker(t, &scriptedChannel{answer: carrier.send}, 1), time.Now()
 		for range 2 {
 			latest := time.Now().Add(time.Second)
@@ -95,7 +95,7 @@ func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
 	}
 }
 
-// TestAnUntimedSlowDownDoesNotShortenAnAnnouncedPause, in whatever order the answers come in.
+// TestAnUntimedSlowDownDoesNotShortenAnAnnouncedPause: in any order of the answers.
 func TestAnUntimedSlowDownDoesNotShortenAnAnnouncedPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,14 +16,14 @@ import (
 	"dispatcher/provider"
 )
 
-// timedChannel notes when submits arrive and takes a while to answer.
+// timedChannel records when submits arrive, and answers after a while.
 type timedChannel struct {
 	takes time.Duration
 
 	mu   sync.Mutex
 	at   []time.Time   // guarded by mu
 	ids  []string      // guarded by mu
-	slow time.Duration // guarded by mu: what it asks for when it is not 0
+	slow time.Duration // guarded by mu: the pause that it asks for, unless 0
 }
 
 func (c *timedChannel) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -42,7 +42,7 @@ func (c *timedChannel) Send(ctx context.Context, s provider.Submission) provider
 	return provider.Result{Outcome: provider.Accepted}
 }
 
-// submits are those so far, in the order of their arrival.
+// submits returns the submits so far, in the order of their arrival.
 func (c *timedChannel) submits() (at []time.Time, ids []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +58,7 @@ func (c *timedChannel) slowDown(by time.Duration) {
 func (*timedChannel) Ready() (ok bool, why string) { return true, "" }
 func (*timedChannel) Close(context.Context) error  { return nil }
 
-// testWorker is a process's worker for one channel. Its ledger and its clock are the test's.
+// testWorker is a process's worker for one channel. The test controls its ledger and its clock.
 type testWorker struct {
 	*worker
 	answers chan answered
@@ -93,7 +93,7 @@ func (l *testWorker) end(t *testing.T) {
 	}
 }
 
-// codes are those of all answers so far, with how many got them; "" is an answer of the channel.
+// codes returns the codes of all answers so far, with their number; "" is an answer of the channel.
 func (l *testWorker) codes() map[string]int {
 	out := map[string]int{}
 	for {
@@ -110,7 +110,7 @@ func (l *testWorker) codes() map[string]int {
 	}
 }
 
-// limiter gives release times away as a claim does, over a counter that all processes share.
+// limiter assigns release times as a claim does, from a counter that all processes share.
 type limiter struct {
 	counter admission.Counter
 	latency time.Duration // of commits
@@ -123,7 +123,7 @@ func perSecond(n int64) *limiter {
 	}, Max: n}, latency: 5 * time.Millisecond}
 }
 
-// claim takes release times for up to n attempts; those that get none wait.
+// claim assigns release times to up to n attempts; the others wait.
 func (l *limiter) claim(n int) []*openAttempt {
 	now := time.Now()
 	m := admission.Moment{Now: now, Earliest: now.Add(l.latency), Zone: time.UTC}
@@ -145,8 +145,8 @@ func (l *limiter) claim(n int) []*openAttempt {
 	return out
 }
 
-// TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends lets two processes claim from one counter,
-// turn and turn about, as much as there is, for five seconds.
+// TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends: two processes alternately claim from one
+// counter as much as it has, for five seconds.
 func TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []int64{10, 100, 1000, 5000} {
@@ -154,7 +154,7 @@ func TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends(t *testing.T) {
 			channel, shared := &timedChannel{takes: 30 * time.Millisecond}, perSecond(rate)
 			processes := []*testWorker{standWorker(t, channel, 200), standWorker(t, channel, 200)}
 			began, late := time.Now(), 0
-			for i := range 600 { // the last second gets what it can
+			for i := range 600 { // the last second gets what is free
 				for _, f := range shared.claim(200) {
 					processes[i%2].put(f)
 				}
@@ -167,8 +167,8 @@ func TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends(t *testing.T) {
 			}
 			at, _ := channel.submits()
 			inSeconds(t, at, began, rate)
-			// Ten milliseconds hold their even part, one more at either end, and those of the tick
-			// that ends in them.
+			// Ten milliseconds hold their even part, one more at either end, and those of the tick that ends
+			// in them.
 			most := int(rate/100*20/19) + 1 + int(rate/1000)
 			if got := densest(at, 10*time.Millisecond); got > most {
 				t.Errorf("%d a second: %d left within 10 ms, want at most %d", rate, got, most)
@@ -177,8 +177,8 @@ func TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends(t *testing.T) {
 	}
 }
 
-// inSeconds checks that each of the first five calendar seconds had exactly so many submits: not
-// one too many, and no slot unused while demand waited.
+// inSeconds checks that each of the first five calendar seconds had exactly want submits: not one
+// more, and no slot unused while messages waited.
 func inSeconds(t *testing.T, at []time.Time, began time.Time, want int64) {
 	t.Helper()
 	in := map[time.Time]int64{}
@@ -195,7 +195,7 @@ func inSeconds(t *testing.T, at []time.Time, began time.Time, want int64) {
 	}
 }
 
-// densest is how many submits the span of a length that holds most of them has.
+// densest returns the largest number of submits within any interval of a length.
 func densest(at []time.Time, span time.Duration) int {
 	slices.SortFunc(at, time.Time.Compare)
 	most, from := 0, 0
@@ -250,8 +250,9 @@ func TestNoAttemptLeavesBeforeItsReleaseTimeNorAfterTheLatest(t *testing.T) {
 	})
 }
 
-// TestASleepingCampaignHoldsNoSender: a code that comes while all attempts of the only sender have
-// release times to come leaves at once, and one that waits for the sender beside others goes first.
+// TestASleepingCampaignHoldsNoSender: all attempts of the only sender have later release times. An
+// otp message that comes then leaves at once, and one that waits for the sender beside others is
+// sent first.
 func TestASleepingCampaignHoldsNoSender(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -289,8 +290,8 @@ func TestASleepingCampaignHoldsNoSender(t *testing.T) {
 	})
 }
 
-// TestWhatNoSenderComesForGoesBackInTime: the senders wait for answers, so what is due goes back
-// when its time is over, and until then the channel is busy.
+// TestWhatNoSenderComesForGoesBackInTime: the senders wait for answers. Attempts that are due are
+// returned when their time is over, and until then the channel is busy.
 func TestWhatNoSenderComesForGoesBackInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -319,8 +320,8 @@ func TestWhatNoSenderComesForGoesBackInTime(t *testing.T) {
 	})
 }
 
-// TestAQueueWithTimeDoesNotMakeAChannelBusy: a channel without narrow limits may let its messages
-// wait for their turn.
+// TestAQueueWithTimeDoesNotMakeAChannelBusy: messages of a channel without narrow limits may wait
+// for their turn.
 func TestAQueueWithTimeDoesNotMakeAChannelBusy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -343,8 +344,8 @@ func TestAQueueWithTimeDoesNotMakeAChannelBusy(t *testing.T) {
 	})
 }
 
-// TestAThrottledChannelSendsNothingDuringThePause: what comes up meanwhile goes back at once, what
-// comes later leaves.
+// TestAThrottledChannelSendsNothingDuringThePause: attempts whose time comes in the pause are
+// returned at once, later ones leave.
 func TestAThrottledChannelSendsNothingDuringThePause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -379,7 +380,7 @@ func TestAThrottledChannelSendsNothingDuringThePause(t *testing.T) {
 	})
 }
 
-// TestAProcessThatMayCountAsDeadSendsNothing goes on for a second less than others wait.
+// TestAProcessThatMayCountAsDeadSendsNothing: it stops a second before the others' timeout.
 func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -408,8 +409,8 @@ func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 	})
 }
 
-// TestEverythingComesBackWhenAWorkerIsClosed: what is under way with its answer, all else unsent
-// and at once.
+// TestEverythingComesBackWhenAWorkerIsClosed: submitted attempts with their answers, all others
+// unsent and at once.
 func TestEverythingComesBackWhenAWorkerIsClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -436,7 +437,7 @@ func TestEverythingComesBackWhenAWorkerIsClosed(t *testing.T) {
 	})
 }
 
-// TestANewRoutingKeepsTheConnectionAndWhatItLearned: what the provider asked for holds on, and no
+// TestANewRoutingKeepsTheConnectionAndWhatItLearned: the pause of the provider continues, and no
 // channel is closed.
 func TestANewRoutingKeepsTheConnectionAndWhatItLearned(t *testing.T) {
 	t.Parallel()
@@ -479,12 +480,12 @@ func TestARoutingWithAChannelThatHasNoConnectionStartsNothing(t *testing.T) {
 		map[string]provider.Channel{"a": &scriptedChannel{answer: accepts}}); err == nil {
 		t.Error("a routing without connections was applied")
 	}
-	if err := d.Stop(t.Context()); err != nil { // TestMain finds senders that were started
+	if err := d.Stop(t.Context()); err != nil { // TestMain reports senders that still run
 		t.Error(err)
 	}
 }
 
-// BenchmarkWorker is the cost of an attempt in a worker, with its release time and answer.
+// BenchmarkWorker measures an attempt in a worker, with its release time and answer.
 func BenchmarkWorker(b *testing.B) {
 	cfg := Config{
 		MaxUnsettled: 500, SendTimeout: time.Minute, DeadAfter: time.Hour,

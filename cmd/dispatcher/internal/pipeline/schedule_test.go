@@ -12,7 +12,7 @@ func TestScheduleNamesEachTimeOnceAndInOrder(t *testing.T) {
 	for _, d := range []time.Duration{
 		time.Second, time.Second - 2*time.Millisecond, time.Second, time.Hour, 3 * time.Millisecond,
 		7 * time.Millisecond,
-		0, -time.Second, farthest + time.Second, // of these nobody need be told
+		0, -time.Second, farthest + time.Second, // these are not scheduled
 	} {
 		s.add(at(d), noon)
 	}
@@ -47,8 +47,8 @@ func TestScheduleIsBoundedAndStillNamesTheSoonest(t *testing.T) {
 	}
 }
 
-// TestDueRowsAreLookedAtWhenTheyComeDue: right then, but not more often than each gap and not less
-// often than each interval.
+// TestDueRowsAreLookedAtWhenTheyComeDue: at that time, but not more often than each gap and not
+// less often than each interval.
 func TestDueRowsAreLookedAtWhenTheyComeDue(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ due, want time.Duration }{
@@ -60,7 +60,7 @@ func TestDueRowsAreLookedAtWhenTheyComeDue(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := &Dispatcher{clock: newClock(), due: newSchedule(), nudge: make(chan struct{}, 1)}
 			began := time.Now()
-			database := began.Add(-time.Hour) // whose clock is another
+			database := began.Add(-time.Hour) // whose clock differs
 			d.clock.read(database, began, began)
 			if tc.due > 0 {
 				d.due.add(database.Add(tc.due), database)
@@ -73,8 +73,8 @@ func TestDueRowsAreLookedAtWhenTheyComeDue(t *testing.T) {
 	}
 }
 
-// TestARowPutOffMeanwhileMovesTheNextLook: the loop waits already when another claim of the process
-// puts a row off.
+// TestARowPutOffMeanwhileMovesTheNextLook: the loop is already waiting when another claim of the
+// process puts a row off.
 func TestARowPutOffMeanwhileMovesTheNextLook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -90,12 +90,12 @@ func TestARowPutOffMeanwhileMovesTheNextLook(t *testing.T) {
 			began); time.Since(began) != 90*time.Millisecond+clockSlack {
 			t.Errorf("looked after %s", time.Since(began))
 		}
-		// What comes due while the last look is under way is not forgotten either.
+		// A row that becomes due while the last run is in progress is claimed, too.
 		d.due.add(began.Add(100*time.Millisecond), time.Now())
-		looked := time.Now()
+		waited := time.Now()
 		time.Sleep(60 * time.Millisecond) // longer than the gap
-		if d.awaitDue(t.Context(), timer, looked); time.Since(looked) != 60*time.Millisecond {
-			t.Errorf("looked after %s", time.Since(looked))
+		if d.awaitDue(t.Context(), timer, waited); time.Since(waited) != 60*time.Millisecond {
+			t.Errorf("looked after %s", time.Since(waited))
 		}
 	})
 }
