@@ -16,10 +16,10 @@ import (
 	"dispatcher/provider"
 )
 
-// nobody waits for an answer.
+// ignored ignores the answer.
 func nobody(bool) {}
 
-// words are the answers to one receipt.
+// answers are the answers to one receipt.
 type words struct {
 	mu  sync.Mutex
 	all []bool // guarded by mu
@@ -31,7 +31,7 @@ func (w *words) answer(taken bool) {
 	w.all = append(w.all, taken)
 }
 
-// is reports whether there was exactly one answer, and that one; open whether there was none.
+// is reports whether there was exactly one answer, and it was taken; open whether there was none.
 func (w *words) is(taken bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -44,14 +44,14 @@ func (w *words) open() bool {
 	return len(w.all) == 0
 }
 
-// take hands a receipt of channel a over and returns what is answered.
+// take passes a receipt of channel a and returns its answers.
 func take(d *receive.Batcher, r provider.Receipt) *words {
 	w := new(words)
 	d.Take("a", r, w.answer)
 	return w
 }
 
-// counts are how many of them were answered with true, with false, and not.
+// counts returns how many were answered with true, with false, and not.
 func counts(all []*words) (n [3]int) {
 	for _, w := range all {
 		switch {
@@ -66,8 +66,8 @@ func counts(all []*words) (n [3]int) {
 	return n
 }
 
-// TestWhoWaitsForABookingWaitsBriefly: providers call over few connections and have small windows,
-// so that each moment counts.
+// TestWhoWaitsForABookingWaitsBriefly: providers use few connections with small windows, so latency
+// limits the throughput.
 func TestWhoWaitsForABookingWaitsBriefly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestWhoWaitsForABookingWaitsBriefly(t *testing.T) {
 	})
 }
 
-// TestAReceiptIsAnsweredWhenItIsBooked and not a moment earlier.
+// TestAReceiptIsAnsweredWhenItIsBooked: not before.
 func TestAReceiptIsAnsweredWhenItIsBooked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -111,9 +111,9 @@ func TestAReceiptIsAnsweredWhenItIsBooked(t *testing.T) {
 	})
 }
 
-// TestReceiptsAreGivenBackWhileTheDatabaseIsAway: as many as there is room for wait for five
-// seconds, the others not at all, and all come again. Nothing piles up, and nothing that was
-// answered is missing.
+// TestReceiptsAreGivenBackWhileTheDatabaseIsAway: as many as there is room for wait five seconds,
+// the others are refused at once, and all are sent again. The queue is bounded, and every
+// acknowledged receipt is booked.
 func TestReceiptsAreGivenBackWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestReceiptsAreGivenBackWhileTheDatabaseIsAway(t *testing.T) {
 	})
 }
 
-// TestWhatIsNotBookedAtTheEndIsNotTaken, neither before nor after it.
+// TestWhatIsNotBookedAtTheEndIsNotTaken: neither before the end nor after it.
 func TestWhatIsNotBookedAtTheEndIsNotTaken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -176,8 +176,7 @@ func TestWhatIsNotBookedAtTheEndIsNotTaken(t *testing.T) {
 	})
 }
 
-// stuckStore hang in the commit, as over a connection that broke without a word, until stuck is
-// closed.
+// stuckStore hangs in the commit, as over a connection that broke unnoticed, until stuck is closed.
 type stuckStore struct {
 	journalStore
 	stuck chan struct{}
@@ -194,8 +193,7 @@ func (b *stuckStore) Receive(
 	}
 }
 
-// TestABookingThatHangsKeepsNobodyWaiting: its receipts are given back, and booked all the same in
-// the end.
+// TestABookingThatHangsKeepsNobodyWaiting: its receipts are refused, and booked in the end.
 func TestABookingThatHangsKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -214,7 +212,7 @@ func TestABookingThatHangsKeepsNobodyWaiting(t *testing.T) {
 	})
 }
 
-// stuckBatcher runs a batcher over b until stop is called.
+// stuckBatcher runs a batcher on b until stop is called.
 func stuckBatcher(t *testing.T, b *stuckStore) (d *receive.Batcher, stop func()) {
 	t.Helper()
 	b.began, b.booked = time.Now(), map[string]bool{}

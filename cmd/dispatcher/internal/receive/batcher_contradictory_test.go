@@ -16,8 +16,8 @@ import (
 	"dispatcher/provider"
 )
 
-// contraryStore find the receipts that they are given contradictory, and one more, under another
-// id, at the first look.
+// contraryStore reports all its receipts as contradictory, and one more, under another id, in the
+// first call.
 type contraryStore struct{ once sync.Once }
 
 func (*contraryStore) Receive(

@@ -23,19 +23,19 @@ import (
 // journalStore keeps what it was asked to book.
 type journalStore struct {
 	began time.Time
-	away  time.Duration // the database is away for so long
-	early bool          // everything comes before its settlement
+	away  time.Duration // how long the database is away
+	early bool          // all receipts come before their settlements
 	spoil string        // a batch with this reference is refused
-	due   int           // how many messages the next look closes
+	due   int           // how many messages the next sweep closes
 
 	mu     sync.Mutex
 	calls  []string        // guarded by mu: "seconds references"
 	booked map[string]bool // guarded by mu
 	looks  []time.Duration // guarded by mu
-	told   []int           // guarded by mu: how many slots were said to have come free
+	told   []int           // guarded by mu: how many slots each report had
 }
 
-// has reports whether a receipt was booked, and holds counts all that were.
+// has reports whether a receipt was booked; holds returns the number of booked receipts.
 func (b *journalStore) has(reference string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -103,7 +103,7 @@ func (b *journalStore) Overdue(
 
 func (b *journalStore) Drop(context.Context, time.Duration) (int64, error) { return 0, nil }
 
-// batcher runs a batcher over b until stop is called.
+// batcher runs a batcher on b until stop is called.
 func batcher(
 	t *testing.T, b *journalStore,
 ) (d *receive.Batcher, registry *prometheus.Registry, stop func()) {
@@ -126,7 +126,7 @@ func delivered(reference string) provider.Receipt {
 	return provider.Receipt{Reference: reference, State: provider.Delivered}
 }
 
-// count is the value of a counter with its labels.
+// count returns the value of a counter with its labels.
 func count(t *testing.T, registry *prometheus.Registry, name string, labels ...string) (n float64) {
 	t.Helper()
 	families, err := registry.Gather()
@@ -229,7 +229,7 @@ func TestWhatIsEarlyIsLookedForSoon(t *testing.T) {
 		b.mu.Lock()
 		b.early, b.due = true, 2
 		b.mu.Unlock()
-		for i := range 60 { // more of them do not put it off
+		for i := range 60 { // more of them do not delay it
 			d.Take("a", delivered(fmt.Sprint(i)), nobody)
 			time.Sleep(50 * time.Millisecond)
 		}
@@ -251,7 +251,7 @@ func TestWhatIsEarlyIsLookedForSoon(t *testing.T) {
 	})
 }
 
-// TestTheEndIsBounded ends while the database is away: nothing waits for it.
+// TestTheEndIsBounded: the database is away, and stopping does not wait for it.
 func TestTheEndIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -322,8 +322,8 @@ func TestBookEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestAReceiptThatCannotBeStoredHoldsUpNoOther: it is left out, and whoever brought it is not asked
-// again.
+// TestAReceiptThatCannotBeStoredHoldsUpNoOther: it is left out, and its provider is not asked to
+// send it again.
 func TestAReceiptThatCannotBeStoredHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

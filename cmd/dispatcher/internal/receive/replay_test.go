@@ -54,7 +54,7 @@ func TestReplaysAreKnownPerChannelAndOnlyOnceBooked(t *testing.T) {
 	}
 }
 
-// TestReplaysAreBounded: the oldest are forgotten first.
+// TestReplaysAreBounded: the oldest are dropped first.
 func TestReplaysAreBounded(t *testing.T) {
 	t.Parallel()
 	r, now := newReplays(), time.Unix(1_800_000_000, 0)

@@ -26,7 +26,7 @@ import (
 
 // BenchmarkReceiptsByWebhook measures signed callbacks per second over real connections into a
 // durable database, each with the receipt that ends a message, and how long a provider waits for
-// its answer. Claims and settlements are not timed. The bar is 2 000 a second on two cores.
+// its answer. Claims and settlements are not timed. The target is 2 000 a second on two cores.
 func BenchmarkReceiptsByWebhook(b *testing.B) {
 	const callers = 128
 	l := durableLedger(b)
@@ -115,7 +115,7 @@ func (d batcherBooker) Book(
 	return d.batcher.Book(ctx, channel, content.Receipts)
 }
 
-// sinchAccount is an adapter with the other side of its account.
+// sinchAccount returns an adapter and the carrier's side of its account.
 func sinchAccount(b *testing.B) (provider.Channel, webtest.Protocol) {
 	b.Helper()
 	secret := filepath.Join(b.TempDir(), "secret")
@@ -134,7 +134,7 @@ func sinchAccount(b *testing.B) (provider.Channel, webtest.Protocol) {
 	return channel, sinchtest.New(sinchtest.Config{Plan: "plan", Token: "s3cret", Secret: "s3cret"})
 }
 
-// durableLedger is over a server that loses nothing, with a channel "a".
+// durableLedger returns a ledger on a durable server, with a channel "a".
 func durableLedger(b *testing.B) *ledger.Ledger {
 	b.Helper()
 	s := ledgertest.Server(b, map[string]string{

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// retries are the words of docs/webhooks.md for the answers after which a vendor calls again.
+// retries are the words of docs/webhooks.md for the statuses after which a vendor calls again.
 var retries = map[string]func(status int) bool{
 	"5xx":         func(status int) bool { return status >= 500 },
 	"5xx, 429":    func(status int) bool { return status >= 500 || status == 429 },
 	"all but 2xx": func(status int) bool { return status/100 != 2 },
 }
 
-// guideRows are the rows of docs/webhooks.md whose cells match.
+// guideRows returns the rows of docs/webhooks.md whose cells match.
 func guideRows(t *testing.T, form string) [][]string {
 	t.Helper()
 	guide, err := os.ReadFile("../../../../docs/webhooks.md")
@@ -32,8 +32,8 @@ func guideRows(t *testing.T, form string) [][]string {
 	return regexp.MustCompile("(?m)^"+form).FindAllStringSubmatch(string(guide), -1)
 }
 
-// TestWhatARetryCanMendIsAnsweredWithAStatusThatEachVendorRetries reads the guide's table, which
-// has a row for each vendor that calls back.
+// TestWhatARetryCanMendIsAnsweredWithAStatusThatEachVendorRetries reads the table of the guide,
+// which has a row for each vendor that calls back.
 func TestWhatARetryCanMendIsAnsweredWithAStatusThatEachVendorRetries(t *testing.T) {
 	t.Parallel()
 	var vendors []string
@@ -66,7 +66,7 @@ func TestWhatARetryCanMendIsAnsweredWithAStatusThatEachVendorRetries(t *testing.
 	}
 }
 
-// TestTheGuideHasEachAnswer and its status.
+// TestTheGuideHasEachAnswer: with its status.
 func TestTheGuideHasEachAnswer(t *testing.T) {
 	t.Parallel()
 	said := map[verdict]int{}
@@ -78,9 +78,9 @@ func TestTheGuideHasEachAnswer(t *testing.T) {
 	}
 }
 
-// TestAChannelOfANewerRoutingIsAskedForAgain: another instance has given its address to a provider
-// already. A name that stays unknown is no channel. One that is not remembered, because strangers
-// have invented too many, may be new.
+// TestAChannelOfANewerRoutingIsAskedForAgain: another instance may already have given its address
+// to a provider. A name that stays unknown is no channel. A name that is not remembered, because
+// too many were invented, may be new.
 func TestAChannelOfANewerRoutingIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	var u unknownChannels
@@ -129,8 +129,8 @@ func closed(t *testing.T, conn net.Conn) bool {
 	return len(answer) == 0
 }
 
-// TestOneAddressCannotTakeAllRoomWithHalfSentBodies: others are served, and so is it once its own
-// have come whole.
+// TestOneAddressCannotTakeAllRoomWithHalfSentBodies: other addresses are served, and this one, too,
+// when its bodies are complete.
 func TestOneAddressCannotTakeAllRoomWithHalfSentBodies(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
@@ -157,8 +157,8 @@ func TestOneAddressCannotTakeAllRoomWithHalfSentBodies(t *testing.T) {
 	}
 }
 
-// TestAddressesOfOneIPv6NetworkShareABound: whoever has one address there has all of its /64. An
-// IPv4 address that is written as IPv6 is the IPv4 address.
+// TestAddressesOfOneIPv6NetworkShareABound: a host usually has a whole /64. An IPv4 address written
+// as IPv6 is the IPv4 address.
 func TestAddressesOfOneIPv6NetworkShareABound(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -186,7 +186,7 @@ func TestAddressesOfOneIPv6NetworkShareABound(t *testing.T) {
 	}
 }
 
-// callFrom is a connection that only says where it comes from.
+// callFrom is a connection with a given remote address.
 type callFrom struct {
 	net.Conn
 	address string

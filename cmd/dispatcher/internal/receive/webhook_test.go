@@ -20,7 +20,7 @@ import (
 	"dispatcher/provider"
 )
 
-// scriptedListener believes what carries the right secret, and notes what it was shown.
+// scriptedListener accepts callbacks with the right secret, and keeps all callbacks.
 type scriptedListener struct {
 	hear func(c *provider.Callback) (provider.CallbackContent, error)
 
@@ -52,7 +52,7 @@ func (l *scriptedListener) ReadCallback(c *provider.Callback) (provider.Callback
 	return provider.CallbackContent{}, provider.ErrForged
 }
 
-// scriptedBooker notes what was booked, or fails.
+// scriptedBooker keeps what was booked, or fails.
 type scriptedBooker struct {
 	book func(ctx context.Context) error
 
@@ -226,7 +226,7 @@ func TestOnlyGenuineCallbacksAreBooked(t *testing.T) {
 	}
 }
 
-// TestABodyWithoutLengthIsCappedToo: a chunked body announces nothing.
+// TestABodyWithoutLengthIsCappedToo: a chunked body has no announced length.
 func TestABodyWithoutLengthIsCappedToo(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
@@ -248,13 +248,13 @@ func TestABodyWithoutLengthIsCappedToo(t *testing.T) {
 	}
 }
 
-// forever is a body without end.
+// forever is an endless body.
 type forever struct{}
 
 func (forever) Read(p []byte) (int, error) { return len(p), nil }
 
-// TestACallbackIsShownAsTheProviderSentIt: the URL is the public one with path and query as they
-// came, whatever the Host says, and the longest body is whole.
+// TestACallbackIsShownAsTheProviderSentIt: the URL is the public one with the path and query of the
+// request, whatever the Host header is, and the longest allowed body is complete.
 func TestACallbackIsShownAsTheProviderSentIt(t *testing.T) {
 	t.Parallel()
 	r := setup(t, func(c *WebhookConfig) { c.PublicURL = "https://sms.example.com/hooks" })
@@ -332,7 +332,7 @@ func TestWhatCouldNotBeBookedIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestASlowDatabaseIsNotWaitedForLong: booking gets a deadline that providers outlast.
+// TestASlowDatabaseIsNotWaitedForLong: booking has a deadline that is shorter than the providers'.
 func TestASlowDatabaseIsNotWaitedForLong(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
@@ -349,8 +349,8 @@ func TestASlowDatabaseIsNotWaitedForLong(t *testing.T) {
 	}
 }
 
-// TestTheSameCallbackTwiceAtOnceIsBookedOnce: the second is asked for again while the first is
-// under way.
+// TestTheSameCallbackTwiceAtOnceIsBookedOnce: while the first is being booked, the second is asked
+// to come again.
 func TestTheSameCallbackTwiceAtOnceIsBookedOnce(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
@@ -376,7 +376,7 @@ func TestTheSameCallbackTwiceAtOnceIsBookedOnce(t *testing.T) {
 	}
 }
 
-// TestACallerThatHangsUpDoesNotUndoTheBooking: what is being written goes on.
+// TestACallerThatHangsUpDoesNotUndoTheBooking: a running booking continues.
 func TestACallerThatHangsUpDoesNotUndoTheBooking(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
@@ -418,7 +418,7 @@ func TestAGenuineCallbackWithNothingInItIsFine(t *testing.T) {
 	}
 }
 
-// askedListener is one whose provider asks first whether its calls are wanted.
+// askedListener has a provider that asks first whether its calls are wanted.
 type askedListener struct{ away atomic.Bool }
 
 func (*askedListener) ReadCallback(*provider.Callback) (provider.CallbackContent, error) {
@@ -432,7 +432,7 @@ func (l *askedListener) Confirm(_ context.Context, c *provider.Callback) (bool, 
 	return string(c.Body) == "question", nil
 }
 
-// TestAProviderThatAsksIsTold that its calls are wanted, and asks again when it could not be told.
+// TestAProviderThatAsksIsTold: it gets the confirmation, and asks again if that failed.
 func TestAProviderThatAsksIsTold(t *testing.T) {
 	t.Parallel()
 	l := &askedListener{}
@@ -455,8 +455,8 @@ func TestAProviderThatAsksIsTold(t *testing.T) {
 	}
 }
 
-// TestLongBodiesBeyondTheBoundAreAskedForAgain: strangers cannot fill the memory with megabytes
-// that never end.
+// TestLongBodiesBeyondTheBoundAreAskedForAgain: strangers cannot fill the memory with endless
+// bodies.
 func TestLongBodiesBeyondTheBoundAreAskedForAgain(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
@@ -479,7 +479,7 @@ func TestLongBodiesBeyondTheBoundAreAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestAnAddressInUseIsNamed with the setting that corrects it.
+// TestAnAddressInUseIsNamed: with the setting that changes it.
 func TestAnAddressInUseIsNamed(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
