@@ -57,7 +57,7 @@ func TestAnAmbiguityIsToldAsItStands(t *testing.T) {
 	}
 }
 
-// TestWhoFoundOutIsNotTakenForTheProvider: it never answered.
+// TestWhoFoundOutIsNotTakenForTheProvider: the provider never answered.
 func TestWhoFoundOutIsNotTakenForTheProvider(t *testing.T) {
 	t.Parallel()
 	claimed := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -17,8 +17,8 @@ import (
 	"dispatcher/selector"
 )
 
-// TestWhoWasNotLookedAtIsEligibleOnlyAsFarAsTheVersionTells: b is switched off, d lacks the label;
-// of e nothing is known. The tie is not with b, which could not have taken the message.
+// TestWhoWasNotLookedAtIsEligibleOnlyAsFarAsTheVersionTells: b is disabled, d lacks the label, and
+// nothing is known of e. b cannot be part of the tie, because it could not have got the message.
 func TestWhoWasNotLookedAtIsEligibleOnlyAsFarAsTheVersionTells(t *testing.T) {
 	t.Parallel()
 	doc := document("default", "a", "25", "b", "15", "c", "60", "d", "1", "e", "1")
@@ -50,7 +50,7 @@ func TestWhoWasNotLookedAtIsEligibleOnlyAsFarAsTheVersionTells(t *testing.T) {
 		t.Error(story.Text)
 	}
 
-	// it was planned anew since: nothing is told by the other version
+	// It was planned again since, so the other version shows nothing.
 	record.Message.Plan.Version = 4
 	want["b"], want["d"] = "unknown outranked", "unknown outranked"
 	if got := eligibility(explain(t, record, doc).Candidates); !cmp.Equal(got, want) {
@@ -58,7 +58,7 @@ func TestWhoWasNotLookedAtIsEligibleOnlyAsFarAsTheVersionTells(t *testing.T) {
 	}
 }
 
-// eligibility is what candidates say of themselves, by channel.
+// eligibility returns what each candidate says of itself, by channel.
 func eligibility(candidates []Candidate) map[string]string {
 	out := map[string]string{}
 	for _, c := range candidates {
@@ -71,8 +71,8 @@ func eligibility(candidates []Candidate) map[string]string {
 	return out
 }
 
-// TestARedrawIsToldWithItsNumberDrawAndInterval derives the draws of the explanation from those
-// that package selector makes: each lies in the interval of the channel that it picked.
+// TestARedrawIsToldWithItsNumberDrawAndInterval compares the draws of the explanation with those of
+// package selector: each is in the interval of the channel that it picked.
 func TestARedrawIsToldWithItsNumberDrawAndInterval(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(r *rapid.T) {
@@ -81,7 +81,7 @@ func TestARedrawIsToldWithItsNumberDrawAndInterval(t *testing.T) {
 			weights = append(weights, "c"+strconv.Itoa(i), strconv.Itoa(rapid.IntRange(0, 9).Draw(r,
 				"weight")))
 		}
-		weights[1] = "3" // the first choice, which stands apart
+		weights[1] = "3" // the first choice, which is listed apart
 		doc := document("default", weights...)
 		key := selector.Key(bytes.Repeat([]byte{rapid.Byte().Draw(r, "key")}, selector.KeySize))
 		table, err := selector.NewTable(doc.Routes[0].Entries())

@@ -8,7 +8,7 @@ import (
 	"dispatcher/config"
 )
 
-// TestContractsWarn: of the cap from 80 % on, and of what the pace will come to.
+// TestContractsWarn: when 80 % of the cap are used, and when the current rate will exceed it.
 func TestContractsWarn(t *testing.T) {
 	t.Parallel()
 	from := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)

@@ -9,7 +9,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// byCountry are documents that go by countries in one way each, and one that does not.
+// byCountry are documents that use countries in one way each, and one that does not.
 var byCountry = map[string]string{
 	"match": `{channels: {a: {provider: sandbox}}, routes: [{name: default, match: {country: ` +
 		`gb}, weights: {a: 1}}]}`,
@@ -23,7 +23,7 @@ var byCountry = map[string]string{
 		`"+44"}, weights: {a: 1}}]}`,
 }
 
-// TestExplanationsTellTheCountryWhereItMatters, and never the number.
+// TestExplanationsTellTheCountryWhereItMatters: and never the number.
 func TestExplanationsTellTheCountryWhereItMatters(t *testing.T) {
 	t.Parallel()
 	for name, text := range byCountry {
@@ -45,7 +45,7 @@ func TestExplanationsTellTheCountryWhereItMatters(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if told := strings.Contains(s.Text, want); told != (name != "") ||
+			if got := strings.Contains(s.Text, want); got != (name != "") ||
 				strings.Contains(s.Text, to[1:]) || s.Country == nil {
 				t.Errorf("%s: %s", name, s.Text)
 			}
@@ -72,7 +72,7 @@ func TestAnExplanationWithoutANumberHasNoCountry(t *testing.T) {
 	}
 }
 
-// TestABlockedMessageIsToldItsCountry although it was planned under no version.
+// TestABlockedMessageIsToldItsCountry: although it was planned under no version.
 func TestABlockedMessageIsToldItsCountry(t *testing.T) {
 	t.Parallel()
 	m := ledger.Message{
@@ -87,7 +87,7 @@ func TestABlockedMessageIsToldItsCountry(t *testing.T) {
 	}
 }
 
-// TestWhatIsBlockedForItsBeginningIsNotLaidOnACountry: no country is blocked there.
+// TestWhatIsBlockedForItsBeginningIsNotLaidOnACountry: a prefix is blocked, not a country.
 func TestWhatIsBlockedForItsBeginningIsNotLaidOnACountry(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
@@ -105,14 +105,14 @@ func TestWhatIsBlockedForItsBeginningIsNotLaidOnACountry(t *testing.T) {
 			Reason: "blocked_number",
 		}}
 		s := forecast(t, "m", &blocked, doc)
-		if said := strings.Contains(s.Text, "main country"); said != want ||
+		if got := strings.Contains(s.Text, "main country"); got != want ||
 			!strings.Contains(s.Text, "has no country that is known") {
 			t.Errorf("%s: %s", text, s.Text)
 		}
 	}
 }
 
-// TestForecastsTellTheCountryThatTheyWentBy, also of what would be rejected.
+// TestForecastsTellTheCountryThatTheyWentBy: also for a message that would be rejected.
 func TestForecastsTellTheCountryThatTheyWentBy(t *testing.T) {
 	t.Parallel()
 	doc, err := config.ParseRouting("r", []byte(byCountry["price"]))

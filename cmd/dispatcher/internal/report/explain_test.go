@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Further words of audit.attempts.outcome.
+// Further values of audit.attempts.outcome.
 const (
 	outcomeRejected  = "rejected"
 	outcomeRefused   = "refused"
@@ -34,7 +34,7 @@ const (
 // ten is ten o'clock in London, which is on UTC in November.
 var ten = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// newRecord is a message of route default whose draw of 17 picked a.
+// newRecord returns a message of route default whose draw of 17 picked a.
 func newRecord(state ledger.State, attempts ...ledger.AttemptRecord) *ledger.Record {
 	r := &ledger.Record{
 		Message: ledger.Message{
@@ -92,7 +92,7 @@ func ranked(channel string, active int64, reason string) decide.Ranked {
 	return decide.Ranked{Channel: channel, Active: active, Capacity: 100, Reason: reason}
 }
 
-// records are the records that a golden file shows each.
+// records returns the records of the golden files.
 func records() map[string]*ledger.Record {
 	first := attempt("a", ledger.ByFirstChoice, outcomeAccepted, "")
 	fallback := attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "no_slot"),
@@ -170,7 +170,7 @@ func records() map[string]*ledger.Record {
 	return out
 }
 
-// receipted is an accepted attempt whose receipts came to a state.
+// receipted returns an accepted attempt with the state of its receipts.
 func receipted(state ledger.State, cause provider.Cause, code string) ledger.AttemptRecord {
 	a := attempt("a", ledger.ByFirstChoice, outcomeAccepted, "")
 	a.Receipt, a.Cause, a.ReceiptCode = state, cause, code
@@ -247,7 +247,7 @@ func addWaits(out map[string]*ledger.Record) {
 	out["no-channel"] = hopeless
 }
 
-// addLimits has messages of which it is known how long they waited, and for what.
+// addLimits adds messages with known waits for limits.
 func addLimits(out map[string]*ledger.Record) {
 	long := []ledger.Wait{
 		{Reason: "no_slot", On: "a 1s messages", For: 11900 * time.Millisecond},
@@ -335,10 +335,10 @@ func london(t *testing.T) *config.Routing {
 	return doc
 }
 
-// lookedBack is when the records are explained of which it is known since when they wait.
+// lookedBack is the time at which records with a known waiting_since are explained.
 var lookedBack = ten.Add(40 * time.Second)
 
-// explained explains a record under the document that both its plan and its last wait went by.
+// explained explains a record under the document of its plan and of its last wait.
 func explained(r *ledger.Record, doc *config.Routing, keys ...selector.Key) (Explanation, error) {
 	src := &Source{Record: r, Doc: doc, WaitDoc: doc, Keys: keys}
 	if !r.Message.WaitingSince.IsZero() {
@@ -402,8 +402,8 @@ func TestParagraphsOfRecordsReadAsTheirGoldenFile(t *testing.T) {
 	golden(t, "records.txt", texts)
 }
 
-// golden compares paragraphs with a file under testdata, or writes it: a section for each, a
-// sentence on a line.
+// golden compares paragraphs with a file under testdata, or writes it: a section for each, one
+// sentence per line.
 func golden(t *testing.T, file string, texts map[string]string) {
 	t.Helper()
 	var got strings.Builder
@@ -426,7 +426,7 @@ func golden(t *testing.T, file string, texts map[string]string) {
 	}
 }
 
-// TestExplanationHasTheKeysOfTheContract, and those that docs/commands.md lists beside them.
+// TestExplanationHasTheKeysOfTheContract: and those that docs/commands.md adds.
 func TestExplanationHasTheKeysOfTheContract(t *testing.T) {
 	t.Parallel()
 	r := records()["resent-in-vain"]

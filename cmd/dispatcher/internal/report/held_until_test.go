@@ -11,8 +11,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// heldMessage is that of a message whose first choice has spent its budget of the day, on a route
-// that lets it wait so long.
+// heldMessage explains a message whose first choice has spent its daily budget, on a route that
+// waits that long.
 func heldMessage(t *testing.T, wait time.Duration, on string) Explanation {
 	t.Helper()
 	doc := london(t)
@@ -30,8 +30,8 @@ func heldMessage(t *testing.T, wait time.Duration, on string) Explanation {
 	return explain(t, r, doc)
 }
 
-// TestExplanationSaysWhenAHeldMessageMayGoElsewhere: the limit has room the next day, and others
-// may have the message after five minutes.
+// TestExplanationSaysWhenAHeldMessageMayGoElsewhere: the limit has room the next day, and other
+// channels may get the message after five minutes.
 func TestExplanationSaysWhenAHeldMessageMayGoElsewhere(t *testing.T) {
 	t.Parallel()
 	for on, want := range map[string]string{
@@ -55,7 +55,7 @@ func TestExplanationSaysWhenAHeldMessageMayGoElsewhere(t *testing.T) {
 	}
 }
 
-// TestExplanationPromisesNoOthersToAMessageThatDiesFirst, nor to one whose time for its first
+// TestExplanationPromisesNoOthersToAMessageThatDiesFirst: nor to one whose wait for its first
 // choice is over.
 func TestExplanationPromisesNoOthersToAMessageThatDiesFirst(t *testing.T) {
 	t.Parallel()
@@ -70,7 +70,7 @@ func TestExplanationPromisesNoOthersToAMessageThatDiesFirst(t *testing.T) {
 	}
 }
 
-// TestForecastSaysHowLongAMessageWouldBeKept from a channel that could take it at once.
+// TestForecastSaysHowLongAMessageWouldBeKept: from a channel that could take it at once.
 func TestForecastSaysHowLongAMessageWouldBeKept(t *testing.T) {
 	t.Parallel()
 	const kept = "It would be kept for a for 5 min, then others might have it."
@@ -99,8 +99,8 @@ func TestForecastSaysHowLongAMessageWouldBeKept(t *testing.T) {
 	}
 }
 
-// TestAWaitForAClosedLimitIsNotToldAsOneForAFullOne, once it is over: by the version that the last
-// look went by.
+// TestAWaitForAClosedLimitIsNotToldAsOneForAFullOne: once it is over, by the version of the last
+// planning.
 func TestAWaitForAClosedLimitIsNotToldAsOneForAFullOne(t *testing.T) {
 	t.Parallel()
 	for words, limit := range map[string]admission.Limit{

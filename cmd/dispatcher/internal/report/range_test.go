@@ -10,7 +10,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestPeriodsAreClosedWhenAllTheirDaysAre, the first one from the first day that was closed.
+// TestPeriodsAreClosedWhenAllTheirDaysAre: the first period begins with the first closed day.
 func TestPeriodsAreClosedWhenAllTheirDaysAre(t *testing.T) {
 	t.Parallel()
 	closed := func(without string, days int) (all []ledger.ClosedDay) {

@@ -53,9 +53,9 @@ routes: [{name: default, weights: {a: 1, b: 1}}]
 			""))
 		r.Message.Envelope = []byte(c.envelope)
 		e := explain(t, r, doc)
-		told := strings.Contains(e.Text, "under the sender that it has for the country in place of")
+		got := strings.Contains(e.Text, "under the sender that it has for the country in place of")
 		leaked := strings.Contains(e.Text, "415") || strings.Contains(e.Text, "ACME")
-		if told != c.want || leaked || e.Attempts[0].SenderReplaced != c.want {
+		if got != c.want || leaked || e.Attempts[0].SenderReplaced != c.want {
 			t.Errorf("%s: %q", name, e.Text)
 		}
 		r.Attempts[0].Ranking = decide.AppendRanking(nil, &decide.Ranking{

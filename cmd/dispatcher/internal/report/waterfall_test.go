@@ -14,8 +14,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// anyFigures are figures of a day as no day would have them, over two versions and a route that
-// drew under one of them at least.
+// anyFigures draws arbitrary figures of a day over two versions, with a route that drew under at
+// least one.
 func anyFigures(t *rapid.T) *Figures {
 	channel := rapid.SampledFrom([]string{"a", "b", "c", "gone"})
 	n := rapid.Int64Range(0, 5000)
@@ -71,8 +71,8 @@ func anyFigures(t *rapid.T) *Figures {
 	return f
 }
 
-// comesTo is what a waterfall begins with and its steps come to, in messages, segments and amounts,
-// and those of them that moved between channels.
+// comesTo returns the start of a waterfall plus its steps, in messages, segments and amounts, and
+// the sum of what moved between channels.
 func comesTo(w *Waterfall) (sum, moved quantity) {
 	sum = quantityOf(w.Agreed, w.AgreedSegments, w.AgreedCosts)
 	for _, s := range w.Steps {
@@ -84,9 +84,9 @@ func comesTo(w *Waterfall) (sum, moved quantity) {
 	return sum, moved
 }
 
-// TestTheWaterfallSumsExactly from what was agreed to what was carried, channel by channel, in
-// messages, segments and each currency, and ends with the figures of the rows. What one channel
-// lost to another the other has got. The same goes for the sum over two days.
+// TestTheWaterfallSumsExactly: for each channel the steps lead from the agreed to the carried
+// messages, segments and money of each currency, and end with the figures of the rows. What one
+// channel lost to another, the other gained. The same holds for the sum over two days.
 func TestTheWaterfallSumsExactly(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
@@ -116,7 +116,7 @@ func TestTheWaterfallSumsExactly(t *testing.T) {
 	})
 }
 
-// exactly checks that waterfalls sum, and end with what is given for their channels.
+// exactly checks that waterfalls add up and end with the given figures of their channels.
 func exactly(rt *rapid.T, all []Waterfall, ends map[string]quantity) (agreed, moved quantity) {
 	for i := range all {
 		w := &all[i]
@@ -137,8 +137,9 @@ func exactly(rt *rapid.T, all []Waterfall, ends map[string]quantity) (agreed, mo
 	return agreed, moved
 }
 
-// TestTheWaterfallNamesEachCause: 1000 messages, each of two segments but those that expired, of
-// three. b counts one segment more in what it takes of a, and was billed for a part of one message.
+// TestTheWaterfallNamesEachCause: 1000 messages, each of two segments; those that expired have
+// three. b counts one segment more in what it accepts from a, and was billed for a part of one
+// message.
 func TestTheWaterfallNamesEachCause(t *testing.T) {
 	t.Parallel()
 	carried := func(first, channel, cause string, messages, more, price int64) ledger.CarriedRow {
@@ -238,8 +239,8 @@ func TestTheWaterfallNamesEachCause(t *testing.T) {
 	}
 }
 
-// TestColumnsAddUp: each attempt is in one of the columns of what became of it, and the totals are
-// the sums of the rows, currency by currency.
+// TestColumnsAddUp: each attempt is in one of the columns of outcomes, and the totals are the sums
+// of the rows, for each currency.
 func TestColumnsAddUp(t *testing.T) {
 	t.Parallel()
 	n := rapid.Int64Range(0, 1000)
@@ -274,7 +275,7 @@ func TestColumnsAddUp(t *testing.T) {
 	})
 }
 
-// TestTheFootnoteNamesTheVersions whose shares were agreed, with the messages under each.
+// TestTheFootnoteNamesTheVersions: those whose shares were agreed, with the messages under each.
 func TestTheFootnoteNamesTheVersions(t *testing.T) {
 	t.Parallel()
 	doc := document("default", "a", "50", "b", "50")
