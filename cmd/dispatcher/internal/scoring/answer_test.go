@@ -123,7 +123,7 @@ func TestAnAnswerIsTakenOnlyWhenEachCandidateHasOneFiniteScore(t *testing.T) {
 	}
 }
 
-// FuzzDecode looks for an answer that is taken though a score is missing or not finite.
+// FuzzDecode looks for an answer that is accepted although a score is missing or not finite.
 func FuzzDecode(f *testing.F) {
 	f.Add(`{"scores":[{"channel":"c0","score":0.25},{"channel":"c1","score":-3}]}`)
 	f.Add(`{"scores":[{"channel":"c0","score":1e999},{"channel":"c1","score":"NaN"}]}`)

@@ -70,7 +70,7 @@ func TestOldFunctionsAreForgotten(t *testing.T) {
 	}
 }
 
-// BenchmarkScoresFromTheCache is what a message costs whose question was asked before.
+// BenchmarkScoresFromTheCache measures a message whose question was asked before.
 func BenchmarkScoresFromTheCache(b *testing.B) {
 	c, err := New(Config{Registry: prometheus.NewRegistry()})
 	if err != nil {

@@ -143,8 +143,8 @@ func TestNobodyThereIsUnreachable(t *testing.T) {
 	}
 }
 
-// TestAnAnswerOfFiveMegabytesIsNotRead counts what the function got rid of before the
-// connection was closed on it.
+// TestAnAnswerOfFiveMegabytesIsNotRead counts what the function wrote before its connection was
+// closed.
 func TestAnAnswerOfFiveMegabytesIsNotRead(t *testing.T) {
 	t.Parallel()
 	const size = 5 << 20
@@ -179,7 +179,7 @@ func TestAnswersAboutManyCandidatesMayBeLonger(t *testing.T) {
 	f, _ := newFunction(t, scoresByName)
 	f.BatchSize = 1000
 	q := about(1000)
-	for i := range q.Candidates { // an answer of more than maxAnswer
+	for i := range q.Candidates { // an answer longer than maxAnswer
 		q.Candidates[i].Channel += strings.Repeat("0", 64)
 	}
 	if got := newClient(t).Scores(t.Context(), f, q); got.Trouble != "" || len(got.Values) != 1000 {
@@ -207,7 +207,7 @@ func TestAnAnswerIsKeptForEqualQuestions(t *testing.T) {
 	f, calls := newFunction(t, scoresByName)
 	c := newClient(t)
 	for range 5 {
-		again := *f // a reload of the routing makes a new value
+		again := *f // a reload of the routing creates a new value
 		if got := c.Scores(t.Context(), &again, about(2)); got.Trouble != "" {
 			t.Fatal(got.Trouble)
 		}

@@ -40,7 +40,7 @@ func TestTheGateLetsNoMoreThroughThanItsBound(t *testing.T) {
 	})
 }
 
-// TestALargeQuestionIsNotOvertaken has small ones come all the time.
+// TestALargeQuestionIsNotOvertaken: small questions come all the time.
 func TestALargeQuestionIsNotOvertaken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestALargeQuestionIsNotOvertaken(t *testing.T) {
 				if err := g.enter(t.Context(), one.calls); err != nil {
 					t.Error(err)
 				}
-				// the gate keeps them apart: large needs all there is
+				// the gate separates them: large needs all places
 				order = append(order, one.name)
 				g.leave(one.calls)
 			})
@@ -84,7 +84,7 @@ func TestWhoGivesUpAtTheGateLeavesItAsItWas(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var group sync.WaitGroup
-		// the first holds the turn and all but one place, the second waits for its turn
+		// The first has the turn and all places but one; the second waits for its turn.
 		for range 2 {
 			group.Go(func() {
 				if g.enter(ctx, maxConnections) == nil {

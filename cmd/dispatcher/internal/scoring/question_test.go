@@ -13,8 +13,8 @@ import (
 	"dispatcher/selector"
 )
 
-// TestACallIsAboutNothingButWhatMayLeave pins the whole body: there is no field for a number,
-// a text or an id.
+// TestACallIsAboutNothingButWhatMayLeave compares the whole body: it has no field for a number, a
+// text or an id.
 func TestACallIsAboutNothingButWhatMayLeave(t *testing.T) {
 	t.Parallel()
 	f := &decide.Function{Parameters: map[string]selector.Value{

@@ -14,7 +14,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
-// TestAFunctionOnAPrivateAddressIsNotCalledUnlessThatIsAllowed, whatever its name is.
+// TestAFunctionOnAPrivateAddressIsNotCalledUnlessThatIsAllowed: whatever its name is.
 func TestAFunctionOnAPrivateAddressIsNotCalledUnlessThatIsAllowed(t *testing.T) {
 	t.Parallel()
 	f, calls := newFunction(t, says(`{"scores":[{"channel":"c0","score":1}]}`))
@@ -36,7 +36,7 @@ func TestAFunctionOnAPrivateAddressIsNotCalledUnlessThatIsAllowed(t *testing.T) 
 }
 
 // askInEnvironment makes a process of the next test call a function. net/http reads the proxies of
-// the environment once in a process.
+// the environment once per process.
 const askInEnvironment = "SCORING_TEST_ASK"
 
 // TestTheProxyOfTheEnvironmentIsNotUsed: it would read the token of a function.
@@ -59,7 +59,7 @@ func TestTheProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v") //nolint:gosec // This test itself.
-	// No proxy is used for loopback addresses, so the function has a name that nobody has.
+	// Loopback addresses never use a proxy, so the function has a host name that does not exist.
 	child.Env = append(os.Environ(), askInEnvironment+"=http://scores.invalid/",
 		"HTTP_PROXY="+proxy.URL, "http_proxy="+proxy.URL, "NO_PROXY=", "no_proxy=")
 	out, err := child.CombinedOutput()

@@ -57,7 +57,7 @@ func TestEqualQuestionsAtTheSameTimeAreAskedOnce(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 			return goodAnswer(r)
 		})
-		f.Cache = 0 // what they share is the call, not the cache
+		f.Cache = 0 // they share the call, not the cache
 		var group sync.WaitGroup
 		answers := make([]decide.Scores, askers)
 		for i := range askers {
@@ -92,13 +92,13 @@ func TestACallerWhoGivesUpTroublesNobodyElse(t *testing.T) {
 				t.Errorf("who gave up: %+v", got)
 			}
 		})
-		synctest.Wait() // it leads
+		synctest.Wait() // its call is running
 		group.Go(func() {
 			if got := c.Scores(t.Context(), f, about(1)); got.Trouble != "" {
 				t.Errorf("who asked the same: %+v", got)
 			}
 		})
-		synctest.Wait() // it follows
+		synctest.Wait() // it waits for that call
 		cancel()
 		group.Wait()
 		if calls.Load() != 2 {
@@ -126,8 +126,8 @@ func TestWhoOnlyFollowsMayGiveUpToo(t *testing.T) {
 	})
 }
 
-// TestADeadFunctionCostsOneDeadlineASecond asks a thousand different questions one after
-// another for ten seconds.
+// TestADeadFunctionCostsOneDeadlineASecond asks a thousand different questions one after another
+// for ten seconds.
 func TestADeadFunctionCostsOneDeadlineASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestAfterTheRestOneQuestionTriesFirst(t *testing.T) {
 	})
 }
 
-// TestATrialThatIsGivenUpLetsAnotherTry covers the one who tries first and leaves.
+// TestATrialThatIsGivenUpLetsAnotherTry: the caller that makes the trial call gives up.
 func TestATrialThatIsGivenUpLetsAnotherTry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -198,8 +198,8 @@ func TestATrialThatIsGivenUpLetsAnotherTry(t *testing.T) {
 	})
 }
 
-// TestACallerWithoutTimeSaysNothingAboutTheFunction has one who leaves a moment before the
-// function's own deadline, as the last questions of a batch that cannot wait longer do.
+// TestACallerWithoutTimeSaysNothingAboutTheFunction: a caller gives up a moment before the
+// function's own deadline, as the last questions of a batch with no more time do.
 func TestACallerWithoutTimeSaysNothingAboutTheFunction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
