@@ -15,7 +15,7 @@ import (
 	"dispatcher/provider"
 )
 
-// twoRamps starts one ramp on each route: the one on default comes first.
+// twoRamps starts one ramp on each route, the one on default first.
 func (r *rig) twoRamps() (first, second ledger.Ramp) {
 	r.t.Helper()
 	first = r.start(ledger.Ramp{To: m("a", "65", "b", "15", "c", "20"), Steps: 2, Every: time.Hour})
@@ -29,7 +29,7 @@ func (r *rig) twoRamps() (first, second ledger.Ramp) {
 	return first, second
 }
 
-// TestABadRampStopsNeitherOtherRampsNorHealth has a ramp that the database refuses to move.
+// TestABadRampStopsNeitherOtherRampsNorHealth: the database refuses to move one ramp.
 func TestABadRampStopsNeitherOtherRampsNorHealth(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -60,8 +60,8 @@ func TestABadRampStopsNeitherOtherRampsNorHealth(t *testing.T) {
 	}
 }
 
-// TestARampBehindALockStopsNeitherOtherRampsNorHealth takes as long as one move may. Whoever holds
-// the lock gives it back long after.
+// TestARampBehindALockStopsNeitherOtherRampsNorHealth: a lock is held for longer than one move may
+// take.
 func TestARampBehindALockStopsNeitherOtherRampsNorHealth(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -136,7 +136,7 @@ func TestWhatHangsIsLeftAfterItsTimeAndForTheRestOfTheLook(t *testing.T) {
 	})
 }
 
-// TestWhoWasOutrunEndsTheLook: all that is left was decided on what is past.
+// TestWhoWasOutrunEndsTheLook: the remaining decisions of the round are outdated.
 func TestWhoWasOutrunEndsTheLook(t *testing.T) {
 	t.Parallel()
 	failed := failures{}

@@ -19,7 +19,7 @@ const guardedDocument = document + `guards:
   - {per: tenant, times: 3, at_least: 10, days: 2, action: warn}
 `
 
-// TestAGuardTripsOnFarMoreThanUsual, and on nothing that is small, or that it cannot name.
+// TestAGuardTripsOnFarMoreThanUsual: not on small numbers, nor on traffic that it cannot name.
 func TestAGuardTripsOnFarMoreThanUsual(t *testing.T) {
 	t.Parallel()
 	guard := &config.Guard{
@@ -57,7 +57,7 @@ func TestAGuardTripsOnFarMoreThanUsual(t *testing.T) {
 	}
 }
 
-// usually closes the last days with so many messages of the running hour in each.
+// usually closes the last days, each with this many messages in the current hour of the day.
 func (r *rig) usually(days int, tenant string, code, messages int) {
 	r.t.Helper()
 	r.exec(`
@@ -74,7 +74,7 @@ func (r *rig) usually(days int, tenant string, code, messages int) {
 		  0, 0 from d`, days, tenant, code, messages)
 }
 
-// come stores messages in the part of the running hour that is counted.
+// come stores messages in the counted part of the current hour.
 func (r *rig) come(tenant string, code, n int) {
 	r.t.Helper()
 	r.carry("a", provider.Accepted, n)
@@ -83,8 +83,8 @@ func (r *rig) come(tenant string, code, n int) {
 		where calling_code is null`, tenant, code)
 }
 
-// TestAGuardPausesOnceAnHour, so that an operator who resumes has the last word; and one that only
-// warns pauses nothing.
+// TestAGuardPausesOnceAnHour: so that a resume by an operator holds. A guard that only warns pauses
+// nothing.
 func TestAGuardPausesOnceAnHour(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
@@ -104,7 +104,7 @@ func TestAGuardPausesOnceAnHour(t *testing.T) {
 		t.Fatalf("a warning made version %d", v.Version)
 	}
 
-	r.come("news", 263, 2) // 21 to a country that nobody sends to
+	r.come("news", 263, 2) // 21 to a country without usual traffic
 	s.guarded = guarded{}
 	r.round(s)
 	v, doc := r.current()
@@ -139,7 +139,7 @@ func TestAGuardPausesOnceAnHour(t *testing.T) {
 	r.come("news", 263, 50)
 	s.guarded = guarded{}
 	r.round(s)
-	r.round(r.steerer()) // nor does one that was restarted
+	r.round(r.steerer()) // nor after a restart
 	if v, doc := r.current(); v.Version != 3 || doc.Paused.Any() {
 		t.Errorf("version %d: %+v", v.Version, doc.Paused)
 	}
@@ -153,8 +153,8 @@ func TestAGuardPausesOnceAnHour(t *testing.T) {
 	}
 }
 
-// TestTrafficIsCountedPieceByPiece, each message that has a first choice once, and anew in each
-// hour.
+// TestTrafficIsCountedPieceByPiece: each message with a first choice counts once, and each hour is
+// counted anew.
 func TestTrafficIsCountedPieceByPiece(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
@@ -185,7 +185,7 @@ func TestTrafficIsCountedPieceByPiece(t *testing.T) {
 	}
 }
 
-// TestInstancesTogetherTripOnce: of many that look at the same time one pauses and records.
+// TestInstancesTogetherTripOnce: of many that check at the same time one pauses and records.
 func TestInstancesTogetherTripOnce(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
@@ -211,7 +211,7 @@ func TestInstancesTogetherTripOnce(t *testing.T) {
 	}
 }
 
-// TestAnUnfinishedTripIsFinished by the next process: what is paused is recorded.
+// TestAnUnfinishedTripIsFinished: the next process records what is paused.
 func TestAnUnfinishedTripIsFinished(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
@@ -229,7 +229,7 @@ func TestAnUnfinishedTripIsFinished(t *testing.T) {
 	}
 }
 
-// TestASubjectThatCannotBePausedHoldsUpNoOther: a document takes no blank tenant.
+// TestASubjectThatCannotBePausedHoldsUpNoOther: a document cannot name a blank tenant.
 func TestASubjectThatCannotBePausedHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)

@@ -13,8 +13,8 @@ import (
 	"dispatcher/selector"
 )
 
-// watched is a routing whose route has health weighting: 20 errors a minute, 25 % a step, 10 %
-// floor.
+// watched is a routing whose route has health weighting: 20 errors a minute, 25 % a step, floor 10
+// %.
 func watched(pairs ...string) *config.Routing {
 	r := routed(pairs...)
 	r.Routes[0].Health = &config.Health{
@@ -24,7 +24,7 @@ func watched(pairs ...string) *config.Routing {
 	return r
 }
 
-// failing are figures in which channels have so many errors, in both windows.
+// failing returns figures with this many errors of channels, in both windows.
 func failing(errors map[string]int64) Faults {
 	var f []ledger.Fault
 	for channel, n := range errors {
@@ -37,11 +37,11 @@ func TestHealthMakesTheOneMoveThatIsDue(t *testing.T) {
 	t.Parallel()
 	long := midnight.Add(-time.Hour)
 	for name, tc := range map[string]struct {
-		effective map[string]string // where not at rest
+		effective map[string]string // if not the configured one
 		state     map[string]config.State
 		faults    Faults
 		last      time.Time
-		want      string // the reason; empty: no move
+		want      string // the reason; empty for no move
 	}{
 		"nothing is wrong": {last: long},
 		"the worst goes down": {
@@ -162,8 +162,8 @@ func TestOneChannelIsAllChannels(t *testing.T) {
 	}
 }
 
-// TestHealthKeepsItsPromises runs any route through any errors and then through peace, with a look
-// several times in each interval.
+// TestHealthKeepsItsPromises runs any route through any errors and then without errors, several
+// times in each interval.
 func TestHealthKeepsItsPromises(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -216,7 +216,7 @@ func TestHealthKeepsItsPromises(t *testing.T) {
 	})
 }
 
-// check makes a move, and fails when it breaks a promise.
+// check makes a move and checks its rules.
 func check(t *rapid.T, r *config.Routing, faults Faults, move HealthMove) {
 	h := r.Routes[0].Health
 	bad, weighted := 0, 0
@@ -255,13 +255,13 @@ func check(t *rapid.T, r *config.Routing, faults Faults, move HealthMove) {
 	}
 }
 
-// TestWeightsMoveAsFarAsATableHasRoom has weights whose decimals, or whose size, leave no room
-// for a percentage of them.
+// TestWeightsMoveAsFarAsATableHasRoom: the decimals or the size of the weights leave no room for a
+// percentage of them.
 func TestWeightsMoveAsFarAsATableHasRoom(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		a, b string
-		want []string // the effective weights of a on its way down
+		want []string // effective weights of a on the way down
 	}{
 		{
 			"1", "1099511627775",

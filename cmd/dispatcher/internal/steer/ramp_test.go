@@ -80,8 +80,8 @@ func m(pairs ...string) map[string]string {
 	return out
 }
 
-// TestARampReachesItsEndInExactlyItsSteps walks ramps between any weights: every step has a
-// valid table, no weight leaves the range between its ends, and the last is exactly To.
+// TestARampReachesItsEndInExactlyItsSteps draws ramps between any weights: every step has a valid
+// table, no weight leaves the range between its ends, and the last step is exactly To.
 func TestARampReachesItsEndInExactlyItsSteps(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -148,7 +148,8 @@ func allZero(weights map[string]string) bool {
 	return true
 }
 
-// between allows for rounding: the last place that the weights of a step may have.
+// between checks that w is between from and to, up to rounding in the last decimal of a step's
+// weights.
 func between(w selector.Weight, from, to string) bool {
 	a, b := exact(selector.MustWeight(from)), exact(selector.MustWeight(to))
 	if a.Cmp(b) > 0 {
@@ -237,7 +238,7 @@ func TestARampIsHeldWhenItsFiguresLeaveTheBand(t *testing.T) {
 	const least = 100
 	for name, tc := range map[string]struct {
 		carried []ledger.Carried
-		why     string // empty: it goes on
+		why     string // empty if it continues
 	}{
 		"nothing carried": {nil, ""},
 		"errors above": {
@@ -319,8 +320,8 @@ func TestARampIsHeldWhenItsFiguresLeaveTheBand(t *testing.T) {
 	}
 }
 
-// TestTheDeviationIsFromTheSharesInForce: health weighting has lowered a, so that b is to carry two
-// thirds and more. Who carries what is in the document would deviate.
+// TestTheDeviationIsFromTheSharesInForce: health weighting has lowered a, so b should carry two
+// thirds and more. With the document's shares there would be a deviation.
 func TestTheDeviationIsFromTheSharesInForce(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

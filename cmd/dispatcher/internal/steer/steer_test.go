@@ -51,7 +51,7 @@ func TestARampChangesNothingButItsWeights(t *testing.T) {
 	}
 }
 
-// TestInstancesTogetherMakeEachStepOnce lets eight of them loop over one ramp.
+// TestInstancesTogetherMakeEachStepOnce: eight instances run over one ramp.
 func TestInstancesTogetherMakeEachStepOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -159,7 +159,7 @@ func TestARampOfALaterRoutingIsNotSuperseded(t *testing.T) {
 	if moved || err != nil || r.ramp(ramp.ID).State != ledger.RampRunning {
 		t.Errorf("%v %v %+v", moved, err, r.ramp(ramp.ID))
 	}
-	// Nor is one whose step this instance has not read.
+	// Nor is a ramp whose step this instance has not read.
 	r.round(r.steerer())
 	moved, err = s.ramps(t.Context(), []ledger.Ramp{r.ramp(ramp.ID)}, time.Now(), failures{})
 	if moved || err != nil || r.ramp(ramp.ID).State != ledger.RampRunning {
@@ -200,7 +200,7 @@ func TestARampBringsAChannelIn(t *testing.T) {
 	}
 }
 
-// effective are the weights in force of route default.
+// effective returns the effective weights of route default.
 func effective(doc *config.Routing) map[string]string {
 	out := map[string]string{}
 	for _, w := range doc.Routes[0].Weights {
@@ -225,7 +225,7 @@ func TestHealthWritesAVersionOfItsOwnForEachMove(t *testing.T) {
 	}
 }
 
-// TestHealthKeepsItsIntervalOverRestartsAndInstances lets eight instances look at the same trouble.
+// TestHealthKeepsItsIntervalOverRestartsAndInstances: eight instances see the same errors.
 func TestHealthKeepsItsIntervalOverRestartsAndInstances(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -280,7 +280,7 @@ func TestHealthReturnsToRestAndLeavesNoEffect(t *testing.T) {
 	want := []string{
 		"30", "45", "60", "60", "60", "60", "60", "60", "60",
 		"60",
-	} // two minutes of quiet, then a step a minute
+	} // two minutes without errors, then a step a minute
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Error(diff)
 	}
@@ -289,7 +289,7 @@ func TestHealthReturnsToRestAndLeavesNoEffect(t *testing.T) {
 	}
 }
 
-// TestRoutesHaveIntervalsOfTheirOwn: the trouble of channel a concerns both routes, and each makes
+// TestRoutesHaveIntervalsOfTheirOwn: the errors of channel a concern both routes, and each makes
 // its own move at once.
 func TestRoutesHaveIntervalsOfTheirOwn(t *testing.T) {
 	t.Parallel()
@@ -325,7 +325,7 @@ func TestANewDocumentKeepsEffectsAndIntervals(t *testing.T) {
 	}
 }
 
-// parts are the parts of the configured weights that are in force, by route and channel.
+// parts returns the effective weights as parts of the configured ones, by route and channel.
 func parts(t *testing.T, v *ledger.RoutingVersion) map[string]string {
 	t.Helper()
 	doc, err := config.ParseVersion("test", []byte(v.Document), v.Effects)
@@ -344,10 +344,10 @@ func parts(t *testing.T, v *ledger.RoutingVersion) map[string]string {
 	return out
 }
 
-// TestNoDocumentMovesWhatHealthHasLowered lets c fail for ten minutes while a ramp takes weight
-// from it, b is drained and comes back, and the second route gets other weights, then lets it
-// recover under more of that. Over all versions: a document leaves every part as it was, and health
-// moves one channel of a route by one step, at most once an interval.
+// TestNoDocumentMovesWhatHealthHasLowered: c fails for ten minutes while a ramp takes weight from
+// it, b is drained and comes back, and the second route gets other weights. Then c recovers during
+// further changes. Over all versions: a document leaves every effective part as it was, and health
+// weighting moves one channel of a route by one step, at most once an interval.
 func TestNoDocumentMovesWhatHealthHasLowered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -374,7 +374,7 @@ func TestNoDocumentMovesWhatHealthHasLowered(t *testing.T) {
 		r.apply(edits[minute%len(edits)](v.Document))
 		r.round(s)
 		r.age(30 * time.Second) // half an interval
-		clear(s.history)        // which holds when versions were made
+		clear(s.history)        // it holds the times of versions
 		r.round(r.steerer())
 		r.age(30 * time.Second)
 		clear(s.history)
@@ -404,7 +404,7 @@ func TestNoDocumentMovesWhatHealthHasLowered(t *testing.T) {
 		}
 		moves++
 		route, _, _ := strings.Cut(v.Reason, ":")
-		// ages are exact, moments pass
+		// The database's ages are exact; the test takes some time, too.
 		if since := v.CreatedAt.Sub(lastMove[route]); since < time.Minute-time.Second {
 			t.Errorf("version %d moves route %s %s after its last move", v.Version, route, since)
 		}
@@ -461,7 +461,7 @@ func TestMetricsShowWhatIsInForce(t *testing.T) {
 	}
 }
 
-// TestRunLooksUntilItIsTold lets the loop itself make a ramp's steps.
+// TestRunLooksUntilItIsTold: the loop itself makes a ramp's steps until it is stopped.
 func TestRunLooksUntilItIsTold(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -511,8 +511,8 @@ func TestASteererNeedsAllItsParts(t *testing.T) {
 	}
 }
 
-// TestTimeoutsCountHoweverLongTheyTake, in health weighting and in a ramp whose steps are shorter
-// than a submit may wait, and no longer than that.
+// TestTimeoutsCountHoweverLongTheyTake: in health weighting, and in a ramp with steps shorter than
+// the send timeout. They count for no longer than that.
 func TestTimeoutsCountHoweverLongTheyTake(t *testing.T) {
 	t.Parallel()
 	for timeout, counts := range map[time.Duration]bool{
@@ -522,7 +522,7 @@ func TestTimeoutsCountHoweverLongTheyTake(t *testing.T) {
 		t.Run(timeout.String(), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			s := r.patient(timeout)
+			s := r.withSendTimeout(timeout)
 			ramp := r.start(ledger.Ramp{
 				To: m("a", "65", "b", "15", "c", "20"), Steps: 2,
 				Every: time.Minute, NextAt: time.Now().Add(time.Hour), MaxErrors: 0.05,
@@ -544,8 +544,8 @@ func TestTimeoutsCountHoweverLongTheyTake(t *testing.T) {
 	}
 }
 
-// TestOldFiguresRaiseNothing: figures about a long quiet time are kept for a while, and errors that
-// came since then still count.
+// TestOldFiguresRaiseNothing: figures of a long time without errors are cached for a while, and
+// errors since then still count.
 func TestOldFiguresRaiseNothing(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
@@ -554,13 +554,13 @@ func TestOldFiguresRaiseNothing(t *testing.T) {
 	s := r.steerer()
 	r.round(s) // reads that there were no errors in 24 hours
 	r.carry("c", provider.Refused, 6)
-	delete(s.failed, period{window: time.Minute}) // half a second later they would be read again
+	delete(s.failed, period{window: time.Minute}) // otherwise read again half a second later
 	r.round(s)
 	if _, doc := r.current(); effective(doc)["c"] != "45" {
 		t.Fatalf("c at %s", effective(doc)["c"])
 	}
 	r.age(2 * time.Minute) // the errors have left the window
-	clear(s.history)       // which holds when versions were made
+	clear(s.history)       // it holds the times of versions
 	delete(s.failed, period{window: time.Minute})
 	// without errors, as they were at first
 	s.failed[period{window: 24 * time.Hour}] = counted[ledger.Fault]{at: time.Now()}
