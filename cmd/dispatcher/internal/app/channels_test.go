@@ -78,11 +78,11 @@ func TestAChannelAsksOnlyForExpectedReceipts(t *testing.T) {
 	}
 }
 
-// builtIn are the kinds of providers that the connector makes without an opener.
+// builtIn are the kinds of providers for which the connector needs no opener.
 var builtIn = []string{"smpp", "sandbox"}
 
-// TestEveryKindOfProviderIsKnownEverywhere: a word of the routing document has an adapter, a page
-// in the guide and a carrier in the sandbox.
+// TestEveryKindOfProviderIsKnownEverywhere: each kind of the routing document has an adapter, a
+// page in the guide and a carrier in the sandbox.
 func TestEveryKindOfProviderIsKnownEverywhere(t *testing.T) {
 	t.Parallel()
 	words := config.Providers()
@@ -107,8 +107,8 @@ func TestEveryKindOfProviderIsKnownEverywhere(t *testing.T) {
 	}
 }
 
-// TestEveryOpenerKeepsToTheRules: without settings it names what is missing, and each channel that
-// it opens reads callbacks and has the capabilities of its provider.
+// TestEveryOpenerKeepsToTheRules: without settings it names the missing ones. Each channel that it
+// opens reads callbacks and has the capabilities of its provider.
 func TestEveryOpenerKeepsToTheRules(t *testing.T) {
 	t.Parallel()
 	for word, open := range openers() {
@@ -158,15 +158,15 @@ func TestEveryOpenerKeepsToTheRules(t *testing.T) {
 		if _, finds := opened.(provider.Finder); can.Lookup && !finds || !can.Receipts {
 			t.Errorf("%s: %+v, finds %v", c.Provider, can, finds)
 		}
-		heard, err := listener.ReadCallback(
+		received, err := listener.ReadCallback(
 			&provider.Callback{
 				Method: "POST",
 				URL:    "https://sms.example.com/receipts/" + c.Name,
 				Body:   []byte("{}"),
 			},
 		)
-		if !errors.Is(err, provider.ErrForged) || len(heard.Receipts)+len(heard.Inbound) > 0 {
-			t.Errorf("%s: an unsigned callback: %v, %+v", c.Provider, err, heard)
+		if !errors.Is(err, provider.ErrForged) || len(received.Receipts)+len(received.Inbound) > 0 {
+			t.Errorf("%s: an unsigned callback: %v, %+v", c.Provider, err, received)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func documentOf(t *testing.T, s *sandbox.Sandbox) *config.Routing {
 }
 
 // TestExamplesOfTheProviderPagesCanBeUsed: they are valid routing documents, and adapters accept
-// them as far as can be checked without the files that they name.
+// them as far as that can be checked without the files that they name.
 func TestExamplesOfTheProviderPagesCanBeUsed(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../../../docs/providers/*.md")
@@ -207,7 +207,7 @@ func TestExamplesOfTheProviderPagesCanBeUsed(t *testing.T) {
 				example = "channels:\n  a:\n    provider: " + word + "\n    settings:" +
 					indented + "\n"
 			case !strings.HasPrefix(example, "channels:"):
-				continue // a part of one
+				continue // a fragment
 			}
 			if !strings.Contains(example, "\nroutes:") {
 				example += "routes: [{name: default, channels: [" + strings.Join(

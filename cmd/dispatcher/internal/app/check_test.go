@@ -12,7 +12,7 @@ import (
 	"dispatcher/config"
 )
 
-// remote is a document whose files are on another machine.
+// remote returns a document whose files are on another machine.
 func remote(settings string) string {
 	return `
 channels:
@@ -52,8 +52,8 @@ func TestSettingsAreCheckedWithoutTheFilesTheyName(t *testing.T) {
 	}
 }
 
-// TestAChannelBehindTLSIsCutAndPacedAsItsSettingsSay: what the pipeline knows of it does not depend
-// on whether its files can be read.
+// TestAChannelBehindTLSIsCutAndPacedAsItsSettingsSay: how the pipeline splits texts and paces the
+// channel does not depend on whether its files can be read.
 func TestAChannelBehindTLSIsCutAndPacedAsItsSettingsSay(t *testing.T) {
 	t.Parallel()
 	doc := versionOf(t,
@@ -70,8 +70,8 @@ func TestAChannelBehindTLSIsCutAndPacedAsItsSettingsSay(t *testing.T) {
 	}
 }
 
-// TestNoChannelGetsAFileOutsideOfTheSecretsFolder, nor the draw key in it. Each fault names its
-// key.
+// TestNoChannelGetsAFileOutsideOfTheSecretsFolder: nor the draw key, which may be inside. Each
+// error names its key.
 func TestNoChannelGetsAFileOutsideOfTheSecretsFolder(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -141,7 +141,7 @@ func TestNoChannelGetsAFileOutsideOfTheSecretsFolder(t *testing.T) {
 	}
 }
 
-// withFile puts a name in place of FILE.
+// withFile replaces FILE in the settings by a name.
 func withFile(settings map[string]any, file string) map[string]any {
 	out := maps.Clone(settings)
 	for key, value := range out {
@@ -157,7 +157,7 @@ func withFile(settings map[string]any, file string) map[string]any {
 	return out
 }
 
-// TestFilesOutsideOfEverySecretsFolderAreRefusedUnread, before the document is applied.
+// TestFilesOutsideOfEverySecretsFolderAreRefusedUnread: before the document is applied.
 func TestFilesOutsideOfEverySecretsFolderAreRefusedUnread(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"../x", "a/../../x"} {

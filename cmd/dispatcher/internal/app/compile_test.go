@@ -138,7 +138,7 @@ func TestTheLedgerGetsAllChannelsAndRoutes(t *testing.T) {
 	}
 }
 
-// TestADocumentKeepsTheEffectsOfTheOneBefore asks as the ledger does, under its lock.
+// TestADocumentKeepsTheEffectsOfTheOneBefore calls the function as the ledger does under its lock.
 func TestADocumentKeepsTheEffectsOfTheOneBefore(t *testing.T) {
 	t.Parallel()
 	const before = `
@@ -276,8 +276,8 @@ func TestOnlyWhatAConnectionDependsOnConnectsAnew(t *testing.T) {
 	}
 }
 
-// TestNewRoutingKnowsWhereDaysAreCut: or a limit of a day that is added would not know what its day
-// has taken.
+// TestNewRoutingKnowsWhereDaysAreCut: otherwise a new limit per day would not know what its day has
+// used.
 func TestNewRoutingKnowsWhereDaysAreCut(t *testing.T) {
 	t.Parallel()
 	doc := appliedDocument(t, "timezone: Europe/London\n"+everyMode)

@@ -15,8 +15,8 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestGuaranteesAreCheckedInTheBackground by the first of several instances: its metrics and its
-// log tell of violations, without the ids of messages, and a failure is reported.
+// TestGuaranteesAreCheckedInTheBackground: only the first of several instances checks. Its metrics
+// and log show violations without message ids, and a failure is reported.
 func TestGuaranteesAreCheckedInTheBackground(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -53,7 +53,7 @@ func TestGuaranteesAreCheckedInTheBackground(t *testing.T) {
 		}, registry, log})
 	}
 	first, second := instances[0], instances[1]
-	// found are all violations, and of how many invariants, as the metrics show them
+	// found returns from the metrics the number of violations, and of invariants that have some.
 	found := func(i instance) (sum float64, n int) {
 		t.Helper()
 		if err := i.check(t.Context()); err != nil {

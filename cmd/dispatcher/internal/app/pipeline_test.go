@@ -51,7 +51,7 @@ func forecast(t *testing.T, m envelope.Message, now time.Time) decide.Answer {
 	})
 }
 
-// reasons are those of the candidates by channel.
+// reasons returns the candidates' exclusion reasons by channel.
 func reasons(a *decide.Answer) map[string]string {
 	out := map[string]string{}
 	for _, c := range a.Candidates {

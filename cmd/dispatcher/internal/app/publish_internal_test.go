@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestReportsArePublishedUntilItSucceeds, and then no more before a day has changed.
+// TestReportsArePublishedUntilItSucceeds: after a success they are not published again before a day
+// changes.
 func TestReportsArePublishedUntilItSucceeds(t *testing.T) {
 	t.Parallel()
 	calls, troubles := 0, 0
@@ -33,5 +34,5 @@ func TestReportsArePublishedUntilItSucceeds(t *testing.T) {
 	if calls != 4 {
 		t.Error("a day that was closed is not published")
 	}
-	(&days{changed: true}).publishDays(t.Context()) // where nothing is published
+	(&days{changed: true}).publishDays(t.Context()) // publishing is not configured
 }

@@ -26,17 +26,17 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// station is a reloader over a real database whose pipeline only records what it is given.
+// station is a reloader with a real database and a pipeline that only records its calls.
 type station struct {
 	*reloader
 	t       *testing.T
 	carrier *smpptest.Server
 	out     *bytes.Buffer
 	applied []applied
-	refuse  error // what the pipeline answers next
+	refuse  error // the pipeline's next answer
 }
 
-// applied is what the pipeline was given.
+// applied are the arguments of a call of the pipeline.
 type applied struct {
 	Version int64
 	Opened  []string
@@ -97,7 +97,7 @@ func (s *station) closeAll() {
 	}
 }
 
-// put makes a document the current one and reloads.
+// put applies a document and reloads.
 func (s *station) put(document string) error {
 	s.t.Helper()
 	document = strings.ReplaceAll(document, "CARRIER", s.carrier.Addr())
@@ -112,7 +112,7 @@ func (s *station) put(document string) error {
 	return s.reload(s.t.Context())
 }
 
-// write puts a file where settings are looked up.
+// write writes a file into the folder of the settings.
 func (s *station) write(name, content string) {
 	s.t.Helper()
 	if err := os.WriteFile(filepath.Join(s.connections.connector.secrets.Path(), name),
@@ -121,7 +121,7 @@ func (s *station) write(name, content string) {
 	}
 }
 
-// last is what the pipeline was given last.
+// last returns the latest call of the pipeline.
 func (s *station) last() applied {
 	s.t.Helper()
 	if len(s.applied) == 0 {
@@ -154,7 +154,7 @@ func TestOnlyChangedConnectionsAreOpened(t *testing.T) {
 	s.write("password", "right")
 	for _, step := range []struct {
 		name     string
-		old, new string // what is replaced in plainDocument
+		old, new string // a replacement in plainDocument
 		opened   []string
 	}{
 		{"the first", "", "", []string{"a", "b"}},
@@ -207,7 +207,7 @@ func TestEffectsComeIntoForceWithoutAConnection(t *testing.T) {
 	}
 }
 
-// lines are those of the log with a message.
+// lines returns the log lines with a message.
 func (s *station) lines(message string) []map[string]any {
 	s.t.Helper()
 	var out []map[string]any
@@ -271,7 +271,7 @@ func TestALongChangeIsSummedUp(t *testing.T) {
 	}
 }
 
-// TestABadSecretAffectsOnlyItsChannel: a file that is missing on this machine must not keep the new
+// TestABadSecretAffectsOnlyItsChannel: a file that is missing on this machine does not keep the new
 // routing from being used.
 func TestABadSecretAffectsOnlyItsChannel(t *testing.T) {
 	t.Parallel()
@@ -280,7 +280,7 @@ func TestABadSecretAffectsOnlyItsChannel(t *testing.T) {
 	if err := s.put(plainDocument); err != nil {
 		t.Fatal(err)
 	}
-	// b is to have another password and window, c is new with the same missing file, a has another
+	// b gets another password and window, c is new with the same missing file, and a gets another
 	// weight.
 	changed := strings.NewReplacer(
 		"a: 25",
@@ -319,14 +319,14 @@ func TestABadSecretAffectsOnlyItsChannel(t *testing.T) {
 		t.Errorf("readiness shows %v", got)
 	}
 
-	// The pipeline is given nothing while nothing has changed.
+	// Without a change the pipeline is not called.
 	if err := s.reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if len(s.applied) != 2 {
 		t.Errorf("applied %d times", len(s.applied))
 	}
-	// Other changes keep b's connection and c's placeholder.
+	// After other changes b keeps its connection and c its placeholder.
 	if err := s.put(strings.Replace(changed, "a: 30", "a: 31", 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -342,9 +342,9 @@ func TestABadSecretAffectsOnlyItsChannel(t *testing.T) {
 	}
 }
 
-// TestAConnectionThatWouldBillDifferentlyIsNotKept: a stored choice is derived from the current
-// routing, so a connection with old settings is kept only when it splits texts in the same way and
-// reaches the same kind of provider.
+// TestAConnectionThatWouldBillDifferentlyIsNotKept: the audit derives stored choices from the
+// current routing. So a connection with old settings is kept only if it splits texts in the same
+// way and is of the same kind of provider.
 func TestAConnectionThatWouldBillDifferentlyIsNotKept(t *testing.T) {
 	t.Parallel()
 	const former = "b: {provider: smpp, settings: {address: CARRIER, system_id: me, " +
@@ -489,7 +489,7 @@ func TestChannelsThatThePipelineRefusesAreClosed(t *testing.T) {
 	if err := s.put(plainDocument); !errors.Is(err, s.refuse) {
 		t.Errorf("%v", err)
 	}
-	// TestMain fails if the connections are not closed. They are opened again:
+	// TestMain fails if connections are not closed, so they are opened again here.
 	s.refuse = nil
 	if err := s.reload(t.Context()); err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ func TestReceiptsAreExpectedWhereTheyCome(t *testing.T) {
 	}
 }
 
-// channelOf is a channel of a routing document with those settings of an SMSC beside its address.
+// channelOf returns an SMPP channel with the address and further settings.
 func channelOf(t *testing.T, address, more string) *config.Channel {
 	t.Helper()
 	doc, err := config.ParseRouting("r", []byte(
@@ -65,14 +65,14 @@ func channelOf(t *testing.T, address, more string) *config.Channel {
 
 func TestAResponseTimeoutWithoutEffectIsReported(t *testing.T) {
 	t.Parallel()
-	for more, told := range map[string]bool{
+	for more, warned := range map[string]bool{
 		"": false, ", response_timeout: 9999ms": false, ", response_timeout: 10s": true,
 		", response_timeout: 1m":   true,
-		", response_timeout: soon": false, // is an error elsewhere
+		", response_timeout: soon": false, // reported elsewhere
 	} {
 		words := Overlong(channelOf(t, "127.0.0.1:1", more), 10*time.Second)
-		if (words != "") != told ||
-			told && !strings.Contains(words, "DISPATCHER_SEND_TIMEOUT of 10s") {
+		if (words != "") != warned ||
+			warned && !strings.Contains(words, "DISPATCHER_SEND_TIMEOUT of 10s") {
 			t.Errorf("%q: %q", more, words)
 		}
 	}
@@ -94,7 +94,7 @@ func TestTheDefaultsOfBothTimeoutsWorkTogether(t *testing.T) {
 	}
 }
 
-// TestConnectingWarnsOfAResponseTimeoutWithoutEffect once, in the log of the process.
+// TestConnectingWarnsOfAResponseTimeoutWithoutEffect: once, in the log of the process.
 func TestConnectingWarnsOfAResponseTimeoutWithoutEffect(t *testing.T) {
 	t.Parallel()
 	carrier, err := smpptest.Start(smpptest.Config{})

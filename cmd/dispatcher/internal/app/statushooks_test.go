@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestStatusEventsAreSentToTheServicesThatTheSettingsName from a whole process, which works by a
-// change of the file without a restart.
+// TestStatusEventsAreSentToTheServicesThatTheSettingsName: from a whole process. A change of the
+// file takes effect without a restart.
 func TestStatusEventsAreSentToTheServicesThatTheSettingsName(t *testing.T) {
 	t.Parallel()
 	events := make(chan string, 100)
@@ -34,9 +34,9 @@ func TestStatusEventsAreSentToTheServicesThatTheSettingsName(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("no event came")
 	}
-	heard := make(chan struct{}, 100)
+	received := make(chan struct{}, 100)
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		heard <- struct{}{}
+		received <- struct{}{}
 	}))
 	t.Cleanup(other.Close)
 	file := s.app.opts.Settings.StatusWebhooksFile
@@ -53,7 +53,7 @@ func TestStatusEventsAreSentToTheServicesThatTheSettingsName(t *testing.T) {
 	for over := time.After(time.Minute); ; {
 		s.publish(1)
 		select {
-		case <-heard:
+		case <-received:
 			return
 		case <-ticker.C:
 		case <-over:
@@ -62,7 +62,7 @@ func TestStatusEventsAreSentToTheServicesThatTheSettingsName(t *testing.T) {
 	}
 }
 
-// withStatusWebhook has accepted messages be told to a service.
+// withStatusWebhook sends the events of accepted messages to a service.
 func withStatusWebhook(t *testing.T, url string) func(*Options) {
 	t.Helper()
 	folder := t.TempDir()

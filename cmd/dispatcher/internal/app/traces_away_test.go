@@ -11,8 +11,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/outage"
 )
 
-// TestACollectorThatIsAwayIsToldOnce although each error names another port, and nothing else is
-// blamed for it.
+// TestACollectorThatIsAwayIsToldOnce: it is logged once, although each error names another port,
+// and is not counted as trouble of anything else.
 func TestACollectorThatIsAwayIsToldOnce(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -7,19 +7,19 @@ import (
 	"dispatcher/config"
 )
 
-// listening has the names of the channels with a listener; "!" marks those whose settings cannot be
-// used.
-func (s *station) listening(names ...string) (heard string) {
+// listening returns the names of the channels with a listener; "!" marks those whose settings
+// cannot be used.
+func (s *station) listening(names ...string) (received string) {
 	for _, name := range names {
 		l, known := s.listeners.Listener(name)
 		switch {
 		case known && l == nil:
-			heard += name + "! "
+			received += name + "! "
 		case known:
-			heard += name + " "
+			received += name + " "
 		}
 	}
-	return heard
+	return received
 }
 
 const (
@@ -30,7 +30,7 @@ const (
 )
 
 // TestWebhookListenersFollowTheRouting: all change at once, before the pipeline gets the new
-// channels, and change back when it refuses them.
+// channels, and change back if the pipeline refuses them.
 func TestWebhookListenersFollowTheRouting(t *testing.T) {
 	t.Parallel()
 	s := newStation(t)
@@ -78,7 +78,7 @@ func TestWebhookListenersFollowTheRouting(t *testing.T) {
 	step(document(heardSMPP, "s"), "")
 }
 
-// TestAChannelThatKeepsItsConnectionKeepsItsListener: when the new settings cannot be used, the old
+// TestAChannelThatKeepsItsConnectionKeepsItsListener: if the new settings cannot be used, the old
 // ones stay, for messages and for receipts.
 func TestAChannelThatKeepsItsConnectionKeepsItsListener(t *testing.T) {
 	t.Parallel()
@@ -101,7 +101,7 @@ func TestAChannelThatKeepsItsConnectionKeepsItsListener(t *testing.T) {
 	}
 }
 
-// TestOnlyAPIsOnThisMachineAreCalledLocal: others get no address that they cannot reach.
+// TestOnlyAPIsOnThisMachineAreCalledLocal: other APIs get no address that they cannot reach.
 func TestOnlyAPIsOnThisMachineAreCalledLocal(t *testing.T) {
 	t.Parallel()
 	for base, want := range map[any]bool{
