@@ -56,7 +56,7 @@ func TestRolesAllowWhatTheTableSays(t *testing.T) {
 	}
 }
 
-// newToken makes a token and the line of its entry.
+// newToken creates a token and its line in the file.
 func newToken(t *testing.T, name string, role access.Role) (token, line string) {
 	t.Helper()
 	token, entry, err := access.NewToken(name, role)
@@ -232,7 +232,7 @@ func TestOnlyOneBearerHeaderIsRead(t *testing.T) {
 	}
 }
 
-// testIssuer is an issuer on loopback that signs with an RSA key of its own.
+// testIssuer is an OpenID Connect issuer on loopback with an RSA key of its own.
 type testIssuer struct {
 	url string
 	key *rsa.PrivateKey
@@ -253,7 +253,7 @@ func startIssuer(t *testing.T) *testIssuer {
 	return &testIssuer{server.URL, key}
 }
 
-// token signs claims over those of a valid token; a nil value takes a claim out.
+// token signs the claims of a valid token with changes; a nil value removes a claim.
 func (i *testIssuer) token(t *testing.T, key crypto.PrivateKey, claims map[string]any) string {
 	t.Helper()
 	all := map[string]any{

@@ -47,11 +47,11 @@ type stage struct {
 	registry *prometheus.Registry
 
 	mu        sync.Mutex
-	published map[string]string // guarded by mu: dead records that were replayed, by id
-	broken    error             // guarded by mu: of what publishes them
+	published map[string]string // guarded by mu: replayed dead records by id
+	broken    error             // guarded by mu: error of publish
 }
 
-// publish takes the place of Kafka for dead records that are replayed.
+// publish receives the replayed dead records in place of Kafka.
 func (s *stage) publish(_ context.Context, _, id string, value []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func newIntakeStage(t *testing.T, rate api.Rate, intake api.Intake) *stage {
 	return s
 }
 
-// edit changes the routing as another process does, past the API.
+// edit changes the routing without the API, as another process does.
 func (s *stage) edit(reason string, do func(*control.Draft) (*control.Changed, error)) {
 	s.t.Helper()
 	d, err := control.Begin(s.t.Context(), s.ledger, nil, control.By{
@@ -170,7 +170,7 @@ func (s *stage) ask(role, method, path, body string, headers ...string) answer {
 	return answer{response.StatusCode, response.Header, string(text)}
 }
 
-// operations are one request of each operation, with what the role needs.
+// operations are one request of each operation, with the roles that may make it.
 var operations = []struct {
 	method, path, body string
 	action             access.Action
@@ -211,7 +211,8 @@ var operations = []struct {
 	{"POST", "/messages", `{}`, access.Send},
 }
 
-// TestEachRoleMayDoWhatTheTableSays over real HTTP, for each operation. None without a token.
+// TestEachRoleMayDoWhatTheTableSays: over real HTTP, for each operation. Without a token nothing is
+// allowed.
 func TestEachRoleMayDoWhatTheTableSays(t *testing.T) {
 	t.Parallel()
 	s := newIntakeStage(t, api.Rate{PerSecond: 1e6, Burst: 1e6}, brokenIntake{})
@@ -310,7 +311,8 @@ func TestARepeatedRequestGetsTheFirstAnswer(t *testing.T) {
 	}
 }
 
-// TestABudgetIsToppedUpOnce under a key, by who was authenticated, and only a budget that is there.
+// TestABudgetIsToppedUpOnce: a repeated key has no effect, the author is the authenticated user,
+// and only an existing budget can be topped up.
 func TestABudgetIsToppedUpOnce(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, api.Rate{})
@@ -353,7 +355,7 @@ func TestABudgetIsToppedUpOnce(t *testing.T) {
 	if got := s.ask("operator", "GET", path, ""); !strings.Contains(got.body, `"reason":"paid"`) {
 		t.Errorf("%+v", got)
 	}
-	// What the state did not allow may be asked for again with its key.
+	// A request that the state did not allow may be repeated with its key.
 	take := `{"tenant":"shop","amount":"-300","reason":"mistake"}`
 	if got := s.ask("operator", "POST", path, take, "Idempotency-Key", "k"); got.status != http.StatusConflict {
 		t.Errorf("%+v", got)
@@ -395,7 +397,7 @@ func TestWhatIsNotThereIsAProblem(t *testing.T) {
 	}
 }
 
-// TestARequestThatCannotBeMeantIsRefused, with the status that its description allows.
+// TestARequestThatCannotBeMeantIsRefused: with a status that the API's description allows.
 func TestARequestThatCannotBeMeantIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, api.Rate{})
@@ -464,7 +466,7 @@ func TestListsComeInPages(t *testing.T) {
 	}
 }
 
-// TestTheStreamShowsWhatAnotherProcessChanges without being asked again.
+// TestTheStreamShowsWhatAnotherProcessChanges: the stream sends the change without another request.
 func TestTheStreamShowsWhatAnotherProcessChanges(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, api.Rate{})
@@ -501,7 +503,7 @@ func TestTheStreamShowsWhatAnotherProcessChanges(t *testing.T) {
 
 var update = flag.Bool("update", false, "rewrite docs/openapi.json")
 
-// TestTheDescriptionIsTheOneThatIsCheckedIn, which people read and programs are made from.
+// TestTheDescriptionIsTheOneThatIsCheckedIn: docs/openapi.json is what the code generates.
 func TestTheDescriptionIsTheOneThatIsCheckedIn(t *testing.T) {
 	t.Parallel()
 	gate, err := access.New(access.Config{Embedded: "t"})

@@ -19,7 +19,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/tracing"
 )
 
-// brokenIntake confirms every record but the second.
+// brokenIntake confirms every record except the second.
 type brokenIntake struct{}
 
 func (brokenIntake) Publish(_ context.Context, records []*kgo.Record) []error {
@@ -30,7 +30,7 @@ func (brokenIntake) Publish(_ context.Context, records []*kgo.Record) []error {
 	return out
 }
 
-// newIntake publishes to a broker of its own.
+// newIntake returns an intake that publishes to a broker of its own.
 func newIntake(t *testing.T, options ...kgo.Opt) (*kafka.Intake, *kfake.Cluster) {
 	t.Helper()
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(3, "sms.otp", "sms.bulk"))
@@ -47,7 +47,7 @@ func newIntake(t *testing.T, options ...kgo.Opt) (*kafka.Intake, *kfake.Cluster)
 	return intake, c
 }
 
-// published waits for so many records.
+// published waits for n records and returns them.
 func published(t *testing.T, c *kfake.Cluster, n int) map[string]*kgo.Record {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...),
@@ -105,7 +105,7 @@ func TestWhatIsAcceptedIsInTheTopicOfItsLane(t *testing.T) {
 	}
 }
 
-// TestABatchWithABadMessageIsRefusedWhole and says which it is, and which field of it.
+// TestABatchWithABadMessageIsRefusedWhole: the answer names the message and its field.
 func TestABatchWithABadMessageIsRefusedWhole(t *testing.T) {
 	t.Parallel()
 	s := newIntakeStage(t, api.Rate{}, brokenIntake{})
@@ -187,8 +187,8 @@ func TestWithoutAnIntakeNoMessageIsTaken(t *testing.T) {
 	}
 }
 
-// TestATraceBeginsWhereAMessageIsPublished: the record's header leads to the span of the publisher,
-// which is below the span of whoever made the request, or begins a trace.
+// TestATraceBeginsWhereAMessageIsPublished: the record's header has the span of the publisher. Its
+// parent is the span of the request; without one it begins a trace.
 func TestATraceBeginsWhereAMessageIsPublished(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewInMemoryExporter()
@@ -231,7 +231,8 @@ func TestATraceBeginsWhereAMessageIsPublished(t *testing.T) {
 	}
 }
 
-// counted are the metrics of the intake that are not 0: by name without what all have, and labels.
+// counted returns the metrics of the intake that are not 0, by labels and by name without the
+// common prefix.
 func (s *stage) counted() map[string]float64 {
 	s.t.Helper()
 	families, err := s.registry.Gather()

@@ -10,7 +10,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// dead stores records that could not be used, one offset after the other.
+// dead stores unusable records at consecutive offsets.
 func (s *stage) dead(reason string, envelopes ...string) {
 	s.t.Helper()
 	messages := make([]ledger.Message, len(envelopes))
@@ -87,7 +87,7 @@ func TestDeadRecordsAreReplayed(t *testing.T) {
 	}
 }
 
-// TestAReplayThatKafkaDoesNotConfirmCanBeMadeAgain under the same id.
+// TestAReplayThatKafkaDoesNotConfirmCanBeMadeAgain: under the same id.
 func TestAReplayThatKafkaDoesNotConfirmCanBeMadeAgain(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, api.Rate{})

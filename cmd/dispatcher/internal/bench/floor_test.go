@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { ledgertest.Main(m) }
 
-// waiting bounds what a test waits for.
+// waiting is the longest time that a test waits for something.
 const waiting = time.Minute
 
 // eventually waits until the condition holds.
@@ -56,7 +56,7 @@ func connectTo(t *testing.T, url string) *pgxpool.Pool {
 	return pool
 }
 
-// serving is a floor over carriers and a Kafka of its own and an empty database, as in a run.
+// serving is a running floor with carriers, Kafka and an empty database, as in a run of bench.
 type serving struct {
 	rig   *rig
 	pool  *pgxpool.Pool
@@ -99,7 +99,7 @@ func startFloor(t *testing.T, receipts bool, behaviour smpptest.Behaviour) *serv
 	return s
 }
 
-// wait returns the error with which the floor ends, and checks that its schema is gone.
+// wait returns the error that ended the floor, and checks that its schema is gone.
 func (s *serving) wait(t *testing.T) error {
 	t.Helper()
 	select {
@@ -115,7 +115,7 @@ func (s *serving) wait(t *testing.T) error {
 	}
 }
 
-// events reads so many status events and counts them by state.
+// events reads n status events and counts them by state.
 func (s *serving) events(t *testing.T, n int) map[string]int {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(s.rig.servers.Kafka.Address()),
@@ -145,8 +145,8 @@ func (s *serving) events(t *testing.T, n int) map[string]int {
 }
 
 // TestTheFloorStoresEachFactOnce: each message has an id, a first decision, a payload, an outcome
-// and, with receipts, a receipt; the counters and the status events add up. No table of the ledger
-// is there, and at the end no schema.
+// and, with receipts, a receipt. The counters and the status events add up. The ledger's tables do
+// not exist, and at the end no schema does.
 func TestTheFloorStoresEachFactOnce(t *testing.T) {
 	t.Parallel()
 	const messages = 3*floorBatch + 7
@@ -188,7 +188,7 @@ func TestTheFloorStoresEachFactOnce(t *testing.T) {
 	}
 }
 
-// TestTheFloorEndsWithTheFirstError: what it could not send would be missing in the figures.
+// TestTheFloorEndsWithTheFirstError: messages that were not sent would be missing in the figures.
 func TestTheFloorEndsWithTheFirstError(t *testing.T) {
 	t.Parallel()
 	s := startFloor(t, false, smpptest.Behaviour{Throttle: true})
@@ -201,7 +201,7 @@ func TestTheFloorEndsWithTheFirstError(t *testing.T) {
 	}
 }
 
-// bareFloor is one without carriers and Kafka; failed gets the error that ends it.
+// bareFloor returns a floor without carriers and Kafka; failed returns the error that ended it.
 func bareFloor(t *testing.T) (f *Floor, failed func() error) {
 	t.Helper()
 	pool, err := openFloor(t.Context(), ledgertest.Empty(t))
@@ -221,7 +221,7 @@ func bareFloor(t *testing.T) (f *Floor, failed func() error) {
 	return f, func() error { return context.Cause(ctx) }
 }
 
-// someJobs are messages with the ids of one letter.
+// someJobs returns n messages with ids of one letter and a number.
 func someJobs(n int) []decide.Job {
 	jobs := make([]decide.Job, n)
 	for i := range jobs {
@@ -234,8 +234,8 @@ func someJobs(n int) []decide.Job {
 	return jobs
 }
 
-// TestTheFloorTakesAnIDOnce: a message that was stored before is found out, and nothing of its
-// batch is stored.
+// TestTheFloorTakesAnIDOnce: if a batch has a message that is stored already, nothing of the batch
+// is stored.
 func TestTheFloorTakesAnIDOnce(t *testing.T) {
 	t.Parallel()
 	f, _ := bareFloor(t)
@@ -252,7 +252,7 @@ func TestTheFloorTakesAnIDOnce(t *testing.T) {
 	}
 }
 
-// TestAReceiptWaitsForTheOutcomeItIsAbout: it is answered when it is stored, and not before.
+// TestAReceiptWaitsForTheOutcomeItIsAbout: it is acknowledged when it is stored, and not before.
 func TestAReceiptWaitsForTheOutcomeItIsAbout(t *testing.T) {
 	t.Parallel()
 	f, failed := bareFloor(t)

@@ -73,8 +73,8 @@ func TestTheVerdictKnowsWhatWasCarried(t *testing.T) {
 	}
 }
 
-// TestAnotherRunOverTheSameDataCountsItsOwnMessages: what the channels billed by then is no part of
-// what tells the messages of two runs apart.
+// TestAnotherRunOverTheSameDataCountsItsOwnMessages: what the channels had billed before does not
+// count.
 func TestAnotherRunOverTheSameDataCountsItsOwnMessages(t *testing.T) {
 	t.Parallel()
 	carried := func(messages int64) moves {

@@ -19,7 +19,7 @@ const (
 	secret = "Your code is 123456"
 )
 
-// with puts more members behind the required ones.
+// with appends members to the required ones.
 func with(members string) string {
 	return `{"id":"i","to":"` + number + `","text":"` + secret + `",` + members + `}`
 }
@@ -60,8 +60,8 @@ var goodEnvelopes = map[string]string{
 type badEnvelope struct {
 	raw  string
 	code envelope.Code
-	id   string // that Decode gives all the same
-	// beyondSchema marks what no schema can express.
+	id   string // that Decode returns in spite of the problem
+	// beyondSchema marks problems that no schema can express.
 	beyondSchema bool
 }
 
@@ -256,12 +256,12 @@ var badEnvelopes = map[string]badEnvelope{
 	"metadata is a string": {raw: with(`"metadata":"x"`), code: envelope.BadField, id: "i"},
 }
 
-// inSelector puts more members behind the required ones of a selector.
+// inSelector appends members to the required ones of a selector.
 func inSelector(members string) string {
 	return with(`"selectors":[{"key":"k","operator":"equal","value":1,` + members + `}]`)
 }
 
-// entries lists n distinct members with string values.
+// entries returns n distinct members with string values.
 func entries(n int) string {
 	var members []string
 	for i := range n {
@@ -430,7 +430,7 @@ func TestDigestIgnoresFormAndSeesContent(t *testing.T) {
 	}
 }
 
-// TestDigestNeverChanges pins the canonical form: digests are stored.
+// TestDigestNeverChanges fixes the canonical form, because digests are stored.
 func TestDigestNeverChanges(t *testing.T) {
 	t.Parallel()
 	m, _ := envelope.Decode([]byte(typical), false)

@@ -10,9 +10,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/envelope"
 )
 
-// FuzzDecode holds Decode to what encoding/json makes of the same bytes and to its own
-// Append: it never panics, a problem leaves only the id, and a message that was
-// accepted comes back equal.
+// FuzzDecode compares Decode with encoding/json on the same bytes and with Append: it never panics,
+// with a problem it returns only the id, and an accepted message survives a round trip.
 func FuzzDecode(f *testing.F) {
 	for _, raw := range goodEnvelopes {
 		f.Add([]byte(raw), false)
@@ -35,7 +34,8 @@ func FuzzDecode(f *testing.F) {
 		if err := json.Unmarshal(raw, &simple); err != nil {
 			t.Fatalf("encoding/json refuses what Decode accepts: %v", err)
 		}
-		// With unknown fields allowed encoding/json may take "ID" for "id"; then it proves nothing.
+		// With unknown fields allowed encoding/json may accept "ID" for "id"; then the comparison proves
+		// nothing.
 		if !allowUnknown && (simple.ID != m.ID || simple.To != m.To || simple.Text != m.Text) {
 			t.Errorf("encoding/json reads another message: %+v and %+v", simple, m)
 		}

@@ -45,8 +45,8 @@ func TestAppendStatusLeavesEmptyFieldsOut(t *testing.T) {
 	}
 }
 
-// TestAppendedStringsComeBackThroughEncodingJSON covers the escaping with any string,
-// bytes that are not UTF-8 included.
+// TestAppendedStringsComeBackThroughEncodingJSON covers escaping of any string, including bytes
+// that are not UTF-8.
 func TestAppendedStringsComeBackThroughEncodingJSON(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
@@ -75,7 +75,7 @@ func TestAppendedStringsComeBackThroughEncodingJSON(t *testing.T) {
 }
 
 // TestStampGivesAnEventItsNumberAndTimeAndLeavesTheRest covers strings that look like the field
-// which Stamp looks for.
+// that Stamp searches for.
 func TestStampGivesAnEventItsNumberAndTimeAndLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {

@@ -11,8 +11,8 @@ import (
 	"dispatcher/provider"
 )
 
-// arrivedOf has a store refuse the first messages and returns when each that it booked arrived,
-// after the first attempt.
+// arrivedOf makes a store refuse the first messages, and returns the age at which each message was
+// booked, counted from its first arrival.
 func arrivedOf(t *testing.T, again provider.Inbound, pause time.Duration) (ages []time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,8 +54,8 @@ func arrivedOf(t *testing.T, again provider.Inbound, pause time.Duration) (ages 
 	return ages
 }
 
-// TestAStartThatComesAgainIsAsOldAsItsFirstArrival: nothing else is, and once it is booked the next
-// one is a new one.
+// TestAStartThatComesAgainIsAsOldAsItsFirstArrival: this holds for START only. Once it is booked,
+// the next START is a new one.
 func TestAStartThatComesAgainIsAsOldAsItsFirstArrival(t *testing.T) {
 	t.Parallel()
 	with := func(text, reference string) provider.Inbound {

@@ -24,16 +24,16 @@ import (
 
 func TestMain(m *testing.M) { ledgertest.Main(m) }
 
-// scriptedStore books as its script says.
+// scriptedStore answers bookings as its script says.
 type scriptedStore struct {
-	// answer gives the error of the next booking; nil always books.
+	// answer returns the error of the next booking; nil always books.
 	answer func(in []ledger.Inbound) error
 
 	mu       sync.Mutex
 	tried    [][]string // guarded by mu: the ids of each booking
 	texts    []string   // guarded by mu: what was booked
 	sweeps   int        // guarded by mu
-	overdue  []int      // guarded by mu: what is abandoned by the next sweeps
+	overdue  []int      // guarded by mu: how many the next sweeps abandon
 	forgot   int        // guarded by mu
 	waitTime time.Duration
 }
@@ -87,14 +87,14 @@ func (s *scriptedStore) Forget(context.Context) (int64, error) {
 	return 0, nil
 }
 
-// looks is how often parts and memory were looked after, and how long parts may wait.
+// looks returns how often parts and memory were swept, and how long parts may wait.
 func (s *scriptedStore) looks() (sweeps, forgot int, after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sweeps, s.forgot, s.waitTime
 }
 
-// bookings are the ids of each that was tried.
+// bookings returns the ids of each attempted booking.
 func (s *scriptedStore) bookings() [][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *scriptedStore) booked() []string {
 	return slices.Clone(s.texts)
 }
 
-// rig is an intake over a store.
+// rig is an intake with a store.
 type rig struct {
 	*Intake
 	registry *prometheus.Registry
@@ -141,10 +141,10 @@ func text(s string) provider.Inbound {
 	return provider.Inbound{From: "+447700900123", To: "+15550100", Text: s}
 }
 
-// asItIs knows no country.
+// asItIs returns the number unchanged.
 func asItIs(number string) string { return number }
 
-// errLost is a database that is away.
+// errLost is the error of a database that is away.
 var errLost = fmt.Errorf("book: %w", io.ErrUnexpectedEOF)
 
 func TestAMessageIsTakenWhenItIsDurableAndNotBefore(t *testing.T) {
@@ -185,7 +185,7 @@ func TestMessagesAreBookedTogetherAndInOrder(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			synctest.Wait() // it waits in its place
+			synctest.Wait() // until it waits in the queue
 		}
 		r.run()
 		callers.Wait()
@@ -460,7 +460,8 @@ func (s farStore) Book(
 	}
 }
 
-// TestABookingInADatabaseThatIsFarAwayIsNotCutOff: the provider is told when it is there.
+// TestABookingInADatabaseThatIsFarAwayIsNotCutOff: the provider gets its answer when the booking is
+// done.
 func TestABookingInADatabaseThatIsFarAwayIsNotCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

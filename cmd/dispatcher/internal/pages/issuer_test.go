@@ -23,8 +23,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/access"
 )
 
-// provider is an OpenID Connect provider where anna is signed in already. Its token endpoint checks
-// what RFC 6749 and RFC 7636 say: the client and its secret, the callback, the verifier, and that a
+// provider is an OpenID Connect provider where anna is signed in. Its token endpoint checks what
+// RFC 6749 and RFC 7636 require: the client and its secret, the callback, the verifier, and that a
 // code is used once.
 type provider struct {
 	t      *testing.T
@@ -33,11 +33,11 @@ type provider struct {
 	secret string // of the client console; empty for a public client
 
 	mu     sync.Mutex
-	codes  map[string]url.Values // what /auth was asked, by the code
+	codes  map[string]url.Values // parameters of the requests to /auth, by code
 	id     map[string]any        // claims over those of a good ID token
 	access map[string]any        // claims over those of a good access token; nil for an opaque one
 	signer *rsa.PrivateKey       // of ID tokens
-	fail   int                   // a status of the token endpoint
+	fail   int                   // status of the token endpoint
 }
 
 func startProvider(t *testing.T) *provider {
@@ -108,7 +108,7 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// give writes the tokens.
+// give answers with the tokens.
 func (p *provider) give(w http.ResponseWriter, asked url.Values) {
 	accessToken := "opaque"
 	if p.access != nil {
@@ -138,7 +138,7 @@ func (p *provider) sign(key *rsa.PrivateKey, claims, over map[string]any) string
 	return oidctest.SignIDToken(key, "first", "RS256", string(text))
 }
 
-// atIssuer is a console whose users sign in at a provider.
+// atIssuer returns a console whose users sign in at a provider.
 func atIssuer(t *testing.T, p *provider) *console {
 	t.Helper()
 	return newConsoleOf(t, p.config(t))
@@ -156,7 +156,7 @@ func (p *provider) config(t *testing.T) access.Config {
 	}
 }
 
-// to begins to sign in, and returns the address that the provider leads back to.
+// to begins a sign-in, and returns the address that the provider redirects to.
 func (p *provider) to(b *client, page string) *url.URL {
 	b.t.Helper()
 	begun := b.get(issuerPath + "?" + url.Values{"to": {page}}.Encode())
@@ -177,7 +177,7 @@ func (p *provider) to(b *client, page string) *url.URL {
 	return at
 }
 
-// swap puts the cookie of one sign-in under the name of another.
+// swap stores the cookie of one sign-in under the name of another.
 func (b *client) swap(name, of string) {
 	b.t.Helper()
 	at, err := url.Parse(b.url)
@@ -239,14 +239,14 @@ func TestASessionWhoseTokenHasEndedLeadsToTheIssuerAgain(t *testing.T) {
 	b.get(p.to(b, "/").RequestURI())
 	deadline := time.Now().Add(time.Minute)
 	for b.isIn() && time.Now().Before(deadline) {
-		time.Sleep(50 * time.Millisecond) // the token ends by the clock
+		time.Sleep(50 * time.Millisecond) // until the token has expired
 	}
 	got := b.get("/messages?id=known")
 	if want := "/login/issuer?to=" + url.QueryEscape("/messages?id=known"); got.StatusCode !=
 		http.StatusSeeOther || got.Header.Get("Location") != want {
 		t.Errorf("%d %s", got.StatusCode, got.Header.Get("Location"))
 	}
-	// A form was not sent: it says so, and leads to the page that it stands on.
+	// A form was not sent: the page says so, and links to the page of the form.
 	form := url.Values{
 		"version": {"1"}, "kind": {"all"}, "name": {"x"}, "move": {"pause"}, "reason": {"wrong text"},
 	}
@@ -260,7 +260,7 @@ func TestASessionWhoseTokenHasEndedLeadsToTheIssuerAgain(t *testing.T) {
 			t.Errorf("from %s: %d %s", from, got.StatusCode, got.body)
 		}
 	}
-	// After signing out nobody is led anywhere by itself.
+	// After signing out no page redirects by itself.
 	b.post("/logout", nil, map[string]string{"Sec-Fetch-Site": "same-origin"})
 	if got := b.get("/messages"); !strings.HasPrefix(got.Header.Get("Location"), "/login?") {
 		t.Errorf("after signing out: %s", got.Header.Get("Location"))
@@ -283,8 +283,8 @@ func TestOnlyLocalPathsAreGoneOnTo(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatDoesNotBelongToTheSignInIsRefused: nothing but the answer of this issuer to this
-// browser begins a session.
+// TestAnAnswerThatDoesNotBelongToTheSignInIsRefused: only the answer of this issuer to this browser
+// begins a session.
 func TestAnAnswerThatDoesNotBelongToTheSignInIsRefused(t *testing.T) {
 	t.Parallel()
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -399,8 +399,8 @@ func TestAnAnswerThatDoesNotBelongToTheSignInIsRefused(t *testing.T) {
 	}
 }
 
-// TestAnOpaqueAccessTokenLeavesTheIDToken: it is taken when the audience is the client, which has
-// no secret here.
+// TestAnOpaqueAccessTokenLeavesTheIDToken: the ID token is accepted if the audience is the client,
+// which has no secret here.
 func TestAnOpaqueAccessTokenLeavesTheIDToken(t *testing.T) {
 	t.Parallel()
 	p := startProvider(t)

@@ -14,7 +14,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/access"
 )
 
-// paths are addresses of all patterns, by pattern.
+// paths replaces the wildcards of patterns by values.
 var paths = strings.NewReplacer("{$}", "", "{page}", "overview", "{route}", "default", "{version}", "1",
 	"{channel}", "a", "{id}", "known")
 
@@ -30,7 +30,7 @@ func TestRolesDecideWhatIsServed(t *testing.T) {
 		for _, e := range (&Server{}).endpoints() {
 			method, path, _ := strings.Cut(paths.Replace(e.pattern), " ")
 			if strings.HasPrefix(path, "/live/") && role.May(e.action) {
-				continue // it does not end
+				continue // a stream does not end
 			}
 			var got answer
 			if method == http.MethodPost {
@@ -122,7 +122,7 @@ func TestTheAuthorIsWhoeverIsSignedIn(t *testing.T) {
 	if page := b.get(got.Header.Get("Location")); !strings.Contains(page.body, "Version 2 is in force") {
 		t.Error("the page does not say what was done")
 	}
-	// The sentence stands in the address, and only we can write one.
+	// The text is in the address, signed, so nobody else can forge one.
 	if page := b.get("/routes/default?done=Send+money&by=x"); strings.Contains(page.body, "Send money") {
 		t.Error("the page says what a link made it say")
 	}
@@ -182,7 +182,7 @@ func TestThePreviewShowsIntervalsAndChangesNothing(t *testing.T) {
 	}
 }
 
-// largestPaint is what the first view of a page may load, in bytes without compression.
+// largestPaint is the limit for the first view of a page, in uncompressed bytes.
 const largestPaint = 100_000
 
 func TestEveryPageIsSmallAndHasNoInlineCode(t *testing.T) {
@@ -334,7 +334,7 @@ func TestSigningInLeadsBackToThisHostAlone(t *testing.T) {
 	}
 }
 
-// TestAnotherTabIsTold: a stream sends the page again after a change that somebody else made.
+// TestAnotherTabIsTold: after a change by another user, a stream sends the page again.
 func TestAnotherTabIsTold(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
@@ -367,7 +367,7 @@ func TestAnotherTabIsTold(t *testing.T) {
 		t.Fatalf("%d %s", got.StatusCode, got.body)
 	}
 	until(">77<")
-	// A token that is taken out of the file ends the stream.
+	// Removing the token from the file ends the stream.
 	if err := os.WriteFile(c.file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -486,7 +486,7 @@ func TestAnOperatorSendsAMessageOverAChannel(t *testing.T) {
 	if got := b.send("/channels/nobody/test", form("+447700900123")); got.StatusCode != http.StatusNotFound {
 		t.Errorf("no channel: %d", got.StatusCode)
 	}
-	// Nothing reads the topic here: the message is stored as a dispatcher would when it is published.
+	// No dispatcher reads the topic here: publish stores the message as a dispatcher would.
 	c.arrives = true
 	got := b.send("/channels/a/test", form("+447700900123"))
 	at, err := url.Parse(got.Header.Get("Location"))

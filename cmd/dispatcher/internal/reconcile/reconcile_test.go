@@ -15,7 +15,7 @@ import (
 	"github.com/xuri/excelize/v2"
 )
 
-// options are those of a preset with fields of its own.
+// options returns the options of a preset with other fields.
 func options(t testing.TB, preset string, fields ...string) Options {
 	t.Helper()
 	c, err := NewColumns(preset, fields)
@@ -25,7 +25,7 @@ func options(t testing.TB, preset string, fields ...string) Options {
 	return Options{Columns: c, Zone: time.UTC}
 }
 
-// lines are those of a text.
+// lines reads the lines of a text.
 func lines(text string, o Options) (all []Line, skipped int, err error) {
 	r, err := Open("file", strings.NewReader(text), o)
 	if err != nil {
@@ -151,7 +151,7 @@ func TestFilesOfVendors(t *testing.T) {
 	}
 }
 
-// TestTheConsolesExportOfPlivo has other columns than the API.
+// TestTheConsolesExportOfPlivo: it has other columns than the API.
 func TestTheConsolesExportOfPlivo(t *testing.T) {
 	t.Parallel()
 	columns, err := NewColumns("plivo", nil)
@@ -264,7 +264,7 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 	}
 }
 
-// TestPricesAreExact: in billionths, whatever stands around them.
+// TestPricesAreExact: in billionths, whatever text is around them.
 func TestPricesAreExact(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]int64{
@@ -338,7 +338,8 @@ func TestPairsByNumberTimeAndSegments(t *testing.T) {
 	}
 }
 
-// TestNothingIsPairedTwice: of random candidates, and each pair is of one number and near.
+// TestNothingIsPairedTwice: among random candidates. Each pair has one number, and times close
+// together.
 func TestNothingIsPairedTwice(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -383,7 +384,7 @@ func index(all []Candidate, id int64) int {
 	return slices.IndexFunc(all, func(c Candidate) bool { return c.ID == id })
 }
 
-// FuzzOpen: whatever a file holds, it is lines or an error that shows no number.
+// FuzzOpen: any file yields lines, or an error that shows no number.
 func FuzzOpen(f *testing.F) {
 	f.Add("plain", "reference,number,time,segments,price,currency\nr1,+447700900123,45000.5,1,0.1,EUR\n")
 	f.Add("kannel", "2026-11-21 10:00:00 Sent SMS [FID:r1] [to:+447700900123] [msg:1:]\n")

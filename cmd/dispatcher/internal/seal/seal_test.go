@@ -16,7 +16,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// newKeys are keys of a new file.
+// newKeys returns the keys of a new file.
 func newKeys(t *testing.T) *Keys {
 	t.Helper()
 	text, _, err := NewKey("sms.example.com")
@@ -30,7 +30,7 @@ func newKeys(t *testing.T) *Keys {
 	return keys
 }
 
-// secrets are the lines of a file that are no comments.
+// secrets returns the lines of a file that are not comments.
 func secrets(text string) (lines []string) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "#") {
@@ -40,7 +40,7 @@ func secrets(text string) (lines []string) {
 	return lines
 }
 
-// looks are n looks at random messages.
+// looks returns n seals of random messages.
 func looks(t *testing.T, keys *Keys, n int) []*ledger.Seal {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -72,8 +72,8 @@ func looks(t *testing.T, keys *Keys, n int) []*ledger.Seal {
 	return all
 }
 
-// TestOthersCheckTheLogWithTheirTools: each leaf is proved with the functions of the transparency
-// logs, from nothing but the checkpoint and the proof.
+// TestOthersCheckTheLogWithTheirTools: each leaf is proved with the public functions of
+// transparency logs, from the checkpoint and the proof alone.
 func TestOthersCheckTheLogWithTheirTools(t *testing.T) {
 	t.Parallel()
 	keys := newKeys(t)
@@ -106,8 +106,8 @@ func TestOthersCheckTheLogWithTheirTools(t *testing.T) {
 	}
 }
 
-// TestOthersSeeThatTheLogOnlyGrew: from each checkpoint to each later one, with the functions of
-// the transparency logs.
+// TestOthersSeeThatTheLogOnlyGrew: from each checkpoint to each later one, with the public
+// functions of transparency logs.
 func TestOthersSeeThatTheLogOnlyGrew(t *testing.T) {
 	t.Parallel()
 	keys := newKeys(t)
@@ -168,7 +168,7 @@ func TestLeavesAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// TestALogThatIsDamagedIsNotGoneOnWith: what is added to it would prove nothing.
+// TestALogThatIsDamagedIsNotGoneOnWith: additions to it would prove nothing.
 func TestALogThatIsDamagedIsNotGoneOnWith(t *testing.T) {
 	t.Parallel()
 	keys := newKeys(t)
@@ -233,7 +233,7 @@ func TestKeyFilesAreReadOrExplained(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatMayHaveHappenedIsTaken for the dispatcher's work.
+// TestOnlyWhatMayHaveHappenedIsTaken: as a change by the dispatcher.
 func TestOnlyWhatMayHaveHappenedIsTaken(t *testing.T) {
 	t.Parallel()
 	one, other := ledger.Parts{}, ledger.Parts{}

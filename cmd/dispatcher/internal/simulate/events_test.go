@@ -73,7 +73,7 @@ func TestEventsAreAllArrivalsInOrder(t *testing.T) {
 	})
 }
 
-// perWorker counts the events of one region with so many workers.
+// perWorker counts the events of one region by worker.
 func perWorker(s *Scenario) []int {
 	out := make([]int, s.Workers[s.Region])
 	for _, e := range s.Events() {

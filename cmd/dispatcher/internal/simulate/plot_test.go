@@ -116,7 +116,7 @@ func TestPlotWithoutArrivalsShowsTheDivision(t *testing.T) {
 	}
 }
 
-// TestPlotNamesTheFiguresOfTheGuide: all that was left unused, whether it was wanted or not.
+// TestPlotNamesTheFiguresOfTheGuide: unused slots count whether messages wanted them or not.
 func TestPlotNamesTheFiguresOfTheGuide(t *testing.T) {
 	t.Parallel()
 	svg := plotted(t, `{"limit": 10, "workers": {"a": 2}, "region": "a", "arrivals": [7, 1]}`)

@@ -168,8 +168,8 @@ func TestProblemsNameFileLineAndKey(t *testing.T) {
 	}
 }
 
-// TestARegionWhereNobodyCameBeforeNeedsNoHistory, nor workers as long as nothing says where
-// workers are.
+// TestARegionWhereNobodyCameBeforeNeedsNoHistory: nor workers, unless the file says where workers
+// are.
 func TestARegionWhereNobodyCameBeforeNeedsNoHistory(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -205,7 +205,7 @@ func TestAllProblemsAreToldAtOnce(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever is read can be replayed and drawn.
+// FuzzRead: everything that can be read can be replayed and drawn.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"limit": 10, "region": "a", "workers": {"a": 2, "total": 2}, "history": ` +
 		`{"a": 10}, "arrivals": [7, 1]}`))
@@ -216,7 +216,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for i := range s.Arrivals { // the fuzzer is after shapes, not after sizes
+		for i := range s.Arrivals { // large sizes would only make the fuzzer slow
 			s.Arrivals[i].Count = min(s.Arrivals[i].Count, 100)
 			s.Arrivals[i].Last = min(s.Arrivals[i].Last, s.Arrivals[i].First+3)
 		}

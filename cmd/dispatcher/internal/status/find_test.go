@@ -10,8 +10,8 @@ import (
 
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
-// TestAPauseByAGuardIsToldWithItsFigures, other pauses without; and a trip that paused nothing is
-// told for some time.
+// TestAPauseByAGuardIsToldWithItsFigures: other pauses have none. A trip that paused nothing is
+// shown for some time.
 func TestAPauseByAGuardIsToldWithItsFigures(t *testing.T) {
 	t.Parallel()
 	trip := func(per, subject, action string, ago time.Duration, version *int64) GuardTrip {
@@ -46,7 +46,8 @@ func TestAPauseByAGuardIsToldWithItsFigures(t *testing.T) {
 	}
 }
 
-// TestBudgetsAreToldWhileThereAreFew, and those that nobody paid only while messages wait.
+// TestBudgetsAreToldWhileThereAreFew: budgets without a top-up are shown only while messages wait
+// for them.
 func TestBudgetsAreToldWhileThereAreFew(t *testing.T) {
 	t.Parallel()
 	budget := func(tenant string, level admission.Level, used, of, waiting int64) Budget {

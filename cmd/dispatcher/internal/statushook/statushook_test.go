@@ -44,7 +44,7 @@ var secrets = [][]byte{
 	[]byte("the first secret of all the tests"), []byte("the one before that was in use"),
 }
 
-// receiver is a service that takes events, and answers as its test says.
+// receiver is a service that receives events, and answers as its test says.
 type receiver struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -100,7 +100,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(status)
 }
 
-// verify checks the signatures as a receiver does that has one of the secrets.
+// verify checks the signatures as a receiver with one of the secrets does.
 func verify(h http.Header, body []byte) string {
 	at, err := strconv.ParseInt(h.Get("webhook-timestamp"), 10, 64)
 	if err != nil || time.Since(time.Unix(at, 0)).Abs() > 5*time.Minute {
@@ -119,7 +119,7 @@ func verify(h http.Header, body []byte) string {
 	return ""
 }
 
-// wait waits until the receiver has seen what is expected.
+// wait waits until enough returns true.
 func (r *receiver) wait(t *testing.T, enough func() bool) {
 	t.Helper()
 	over := time.After(testTimeout)
@@ -142,7 +142,7 @@ func (r *receiver) wait(t *testing.T, enough func() bool) {
 
 func (r *receiver) has(n int) func() bool { return func() bool { return len(r.taken) >= n } }
 
-// check expects the events of each message in their order.
+// check expects the events of each message in order.
 func (r *receiver) check(t *testing.T) {
 	t.Helper()
 	r.mu.Lock()
@@ -169,12 +169,12 @@ type stage struct {
 	registry *prometheus.Registry
 
 	mu      sync.Mutex
-	hooks   []config.StatusWebhook // guarded by mu: what the file has
-	trouble error                  // guarded by mu: what is wrong with it
+	hooks   []config.StatusWebhook // guarded by mu: content of the file
+	trouble error                  // guarded by mu: error in the file
 	log     strings.Builder        // guarded by mu
 }
 
-// change gives the file other webhooks, or makes it a bad one.
+// change replaces the webhooks of the file, or breaks the file.
 func (s *stage) change(trouble error, hooks ...config.StatusWebhook) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +194,7 @@ func (s *stage) Write(p []byte) (int, error) {
 	return s.log.Write(p)
 }
 
-// says waits until the log has so many times what is expected.
+// awaitLog waits until the log contains a text this many times.
 func (s *stage) says(what string, times int) {
 	s.t.Helper()
 	over := time.After(testTimeout)
@@ -230,7 +230,7 @@ func newStage(t *testing.T) *stage {
 	return &stage{t: t, cluster: c, client: client}
 }
 
-// tell publishes an event of a message, which happened a while ago.
+// publish publishes an event of a message, which happened some time ago.
 func (s *stage) tell(id, tenant, state string, seq int, ago time.Duration) {
 	s.t.Helper()
 	value := fmt.Sprintf(`{"id":%q,"state":%q,"seq":%d,"tenant":%q}`, id, state, seq, tenant)
@@ -241,7 +241,7 @@ func (s *stage) tell(id, tenant, state string, seq int, ago time.Duration) {
 	}
 }
 
-// run sends the events of webhooks until the function that it returns is called.
+// run sends the events of webhooks until the returned function is called.
 func (s *stage) run(hooks ...config.StatusWebhook) (stop func()) {
 	s.t.Helper()
 	s.registry = prometheus.NewRegistry()
@@ -301,7 +301,8 @@ func TestEachTenantGetsItsEventsSignedAndInOrder(t *testing.T) {
 	}
 }
 
-// TestAReceiverThatFailsGetsTheEventAgain under the same webhook-id, before those that follow it.
+// TestAReceiverThatFailsGetsTheEventAgain: under the same webhook-id, and before the events that
+// follow it.
 func TestAReceiverThatFailsGetsTheEventAgain(t *testing.T) {
 	t.Parallel()
 	for name, status := range map[string]int{
@@ -347,7 +348,7 @@ func TestASlowReceiverGetsTheEventAgain(t *testing.T) {
 	r.check(t)
 }
 
-// TestAReceiverThatIsAwayHoldsUpNobodyElse and gets its events after a restart.
+// TestAReceiverThatIsAwayHoldsUpNobodyElse: it gets its events after a restart.
 func TestAReceiverThatIsAwayHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -365,7 +366,7 @@ func TestAReceiverThatIsAwayHoldsUpNobodyElse(t *testing.T) {
 		s.tell(fmt.Sprint("m-", i), "", "accepted", 1, 0)
 	}
 	alive.wait(t, alive.has(20))
-	s.until("alive", "delivered", 20) // else the stop would end calls whose answers are on the way
+	s.until("alive", "delivered", 20) // otherwise the stop would end calls in progress
 	dead.wait(t, func() bool { return len(dead.ids) > 0 })
 	stop()
 	back.Store(true)
@@ -379,8 +380,7 @@ func TestAReceiverThatIsAwayHoldsUpNobodyElse(t *testing.T) {
 	}
 }
 
-// TestARefusedEventIsLeftOut and does not hold up those that follow it, nor does one that is too
-// old.
+// TestARefusedEventIsLeftOut: it does not delay those that follow it, nor does one that is too old.
 func TestARefusedEventIsLeftOut(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -401,7 +401,7 @@ func TestARefusedEventIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestPrivateAddressesAreNotCalledUnlessAllowed, whatever the name of the host.
+// TestPrivateAddressesAreNotCalledUnlessAllowed: whatever the name of the host is.
 func TestPrivateAddressesAreNotCalledUnlessAllowed(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -419,7 +419,7 @@ func TestPrivateAddressesAreNotCalledUnlessAllowed(t *testing.T) {
 	}
 }
 
-// until waits until so many events of a webhook have had a result.
+// until waits until n events of a webhook have had a result.
 func (s *stage) until(name, result string, n float64) {
 	s.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -453,9 +453,9 @@ func (s *stage) count(name, result string) float64 {
 	return 0
 }
 
-// TestTheFileIsReadAgain: a webhook that was added gets its events, one whose address was changed
-// gets them there, one that was taken out gets none; a file that cannot be used changes nothing,
-// and the log says so once.
+// TestTheFileIsReadAgain: an added webhook gets its events, one with a changed address gets them
+// there, a removed one gets none. A file that cannot be used changes nothing, and the log says so
+// once.
 func TestTheFileIsReadAgain(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -464,13 +464,13 @@ func TestTheFileIsReadAgain(t *testing.T) {
 	s.tell("m-1", "shop", "accepted", 1, 0)
 	old.wait(t, old.has(1))
 
-	// The tenant has a webhook of its own now: the other one has its events no more.
+	// The tenant now has a webhook of its own, so the other one no longer gets its events.
 	s.change(nil, hook("rest", "", moved), hook("shop", "shop", added))
 	s.says(`"webhooks":["rest","shop"]`, 1)
 	s.tell("m-2", "shop", "accepted", 1, 0)
 	s.tell("m-3", "bank", "accepted", 1, 0)
 	moved.wait(t, moved.has(1))
-	added.wait(t, added.has(2)) // it begins with the events of before
+	added.wait(t, added.has(2)) // it begins with the earlier events
 
 	s.change(errors.New("webhook 2 (shop): the secret is gone"))
 	s.says("the webhooks stay as they were", 1)

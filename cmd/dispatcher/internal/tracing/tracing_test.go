@@ -8,7 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// TestATracerThatIsOffCostsNothing: what the pipeline calls for each message allocates nothing.
+// TestATracerThatIsOffCostsNothing: the calls that the pipeline makes for each message allocate
+// nothing.
 func TestATracerThatIsOffCostsNothing(t *testing.T) {
 	var off *Tracer
 	ctx, record, began := context.Background(), &kgo.Record{}, time.Time{}
