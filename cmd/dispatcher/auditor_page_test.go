@@ -52,7 +52,7 @@ func (o *october) prepare(page string, admin *pgx.Conn, address string) {
 		o.t.Fatalf("unexpected steps of the preparation: %q", steps)
 	}
 	for _, step := range steps {
-		args := words(step)
+		args := splitWords(step)
 		switch {
 		case args[0] == "export":
 		case args[0] == "dispatcher":
@@ -75,8 +75,8 @@ func (o *october) prepare(page string, admin *pgx.Conn, address string) {
 
 var argument = regexp.MustCompile(`"[^"]*"|\S+`)
 
-// words splits a command line of the page as a shell does.
-func words(line string) []string {
+// splitWords splits a command line of the page as a shell does.
+func splitWords(line string) []string {
 	all := argument.FindAllString(strings.ReplaceAll(line, "\\\n", " "), -1)
 	for i := range all {
 		all[i] = strings.Trim(all[i], `"`)
@@ -87,7 +87,7 @@ func words(line string) []string {
 // run runs a command of the page with the login of finance and returns its output.
 func (o *october) run(line string) string {
 	o.t.Helper()
-	args := words(line)
+	args := splitWords(line)
 	if args[0] == "psql" {
 		var all []string
 		rows, err := o.sql.Query(o.t.Context(), args[3], pgx.QueryExecModeSimpleProtocol)

@@ -58,9 +58,9 @@ func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 		return s.now().After(end.Add(time.Second))
 	})
 	c.end()
-	if c.killed == 0 || c.held == 0 {
+	if c.killed == 0 || c.stopped == 0 {
 		t.Errorf("only %d processes were killed and %d stopped: the test proves nothing", c.killed,
-			c.held)
+			c.stopped)
 	}
 	if s.count(`select count(*) from audit.messages where state in ('waiting', 'retry')`) == 0 {
 		t.Error("nothing waited at the end: the test proves nothing")
@@ -85,7 +85,7 @@ func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 	}
 	attempts, late := s.count(`select count(*) from audit.attempts`),
 		s.count(`select count(*) from audit.attempts where provider_code = 'late'`)
-	t.Logf("%d killed, %d held still; of %d attempts %d late, %d unknown", c.killed, c.held,
+	t.Logf("%d killed, %d held still; of %d attempts %d late, %d unknown", c.killed, c.stopped,
 		attempts, late,
 		s.count(`select count(*) from audit.attempts where outcome = 'unknown'`))
 	if minutes > 0 && late > attempts/10 { // attempts of a stopped process
@@ -168,7 +168,7 @@ type chaos struct {
 	processes []*process
 	started   int
 	killed    int
-	held      int
+	stopped   int
 	stop      chan struct{}
 	done      sync.WaitGroup
 }
@@ -215,7 +215,7 @@ func (c *chaos) run() {
 			c.processes[at] = c.start()
 			continue
 		}
-		c.held++
+		c.stopped++
 		p.signal(c.s.t, syscall.SIGSTOP)
 		select {
 		case <-c.stop:

@@ -14,7 +14,7 @@ import (
 )
 
 // unanswered answers no submit until release is closed, so that no attempt is settled before.
-func held(release <-chan struct{}) smpptest.Behaviour {
+func unanswered(release <-chan struct{}) smpptest.Behaviour {
 	return smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer {
 		return smpptest.Answer{Hold: release}
 	}}
@@ -116,15 +116,15 @@ func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 	release := make(chan struct{})
 	channels := []channel{
 		{
-			name: "a", weight: "1", behaviour: held(release), document: "capacity: 60",
+			name: "a", weight: "1", behaviour: unanswered(release), document: "capacity: 60",
 			settings: patient,
 		},
 		{
-			name: "b", weight: "1", behaviour: held(release), document: "capacity: 30",
+			name: "b", weight: "1", behaviour: unanswered(release), document: "capacity: 30",
 			settings: patient,
 		},
 		{
-			name: "c", weight: "1", behaviour: held(release), document: "capacity: 150",
+			name: "c", weight: "1", behaviour: unanswered(release), document: "capacity: 150",
 			settings: patient,
 		},
 	}

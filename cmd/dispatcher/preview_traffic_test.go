@@ -171,11 +171,11 @@ func TestPreviewOfModesThatDoNotDraw(t *testing.T) {
 		*idle.Routes[0].Channels[0].BeforeMessages == 0 {
 		t.Errorf("%+v", got)
 	}
-	nobody, _ := trafficOf(t, env,
+	unpredictable, _ := trafficOf(t, env,
 		strings.Replace(testRouting, "match: {}", "match: {tenant: other}", 1), "--day", today(t))
-	if nobody.Unroutable != 90 || nobody.Routes[0].BeforeMessages != 90 ||
-		nobody.Routes[0].Messages != 0 {
-		t.Errorf("%+v", nobody)
+	if unpredictable.Unroutable != 90 || unpredictable.Routes[0].BeforeMessages != 90 ||
+		unpredictable.Routes[0].Messages != 0 {
+		t.Errorf("%+v", unpredictable)
 	}
 }
 
@@ -265,7 +265,7 @@ func TestPreviewSkipsMessagesWithoutPayload(t *testing.T) {
 	}
 	//nolint:errcheck // The database goes with the test.
 	defer db.Close(context.WithoutCancel(t.Context()))
-	for gone, sql := range []string{
+	for deleted, sql := range []string{
 		`select 1`,
 		`delete from dispatcher.payloads where seq = (select min(seq) from dispatcher.messages)`,
 		`truncate dispatcher.payloads`,
@@ -273,18 +273,18 @@ func TestPreviewSkipsMessagesWithoutPayload(t *testing.T) {
 		if _, err := db.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
-		if gone == 2 {
-			gone = 3
+		if deleted == 2 {
+			deleted = 3
 		}
 		traffic, _ := trafficOf(t, env, testRouting, "--day", today(t))
 		out := dispatcher(t, "", env, "preview", "--routing", write(t, "next.yaml", testRouting),
 			"--day", today(t)).out
-		said := fmt.Sprintf("%d messages are not counted, because their numbers and texts are not "+
-			"kept any more.", gone)
-		if traffic.WithoutPayload != int64(gone) || traffic.Messages != int64(3-gone) ||
+		want := fmt.Sprintf("%d messages are not counted, because their numbers and texts are not "+
+			"kept any more.", deleted)
+		if traffic.WithoutPayload != int64(deleted) || traffic.Messages != int64(3-deleted) ||
 			traffic.Unroutable != 0 ||
-			strings.Contains(strings.Join(strings.Fields(out), " "), said) != (gone > 0) {
-			t.Errorf("%d gone: %+v in\n%s", gone, traffic, out)
+			strings.Contains(strings.Join(strings.Fields(out), " "), want) != (deleted > 0) {
+			t.Errorf("%d gone: %+v in\n%s", deleted, traffic, out)
 		}
 	}
 }

@@ -26,8 +26,8 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// station is a reloader with a real database and a pipeline that only records its calls.
-type station struct {
+// reloadRig is a reloader with a real database and a pipeline that only records its calls.
+type reloadRig struct {
 	*reloader
 	t       *testing.T
 	carrier *smpptest.Server
@@ -44,7 +44,7 @@ type applied struct {
 	opened  map[string]provider.Channel
 }
 
-func newStation(t *testing.T) *station {
+func newReloadRig(t *testing.T) *reloadRig {
 	t.Helper()
 	l, err := ledger.Connect(t.Context(),
 		ledger.Config{URL: ledgertest.URL(t), Region: "test", Host: "test"})
@@ -52,7 +52,7 @@ func newStation(t *testing.T) *station {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	s := &station{t: t, out: &bytes.Buffer{}}
+	s := &reloadRig{t: t, out: &bytes.Buffer{}}
 	if s.carrier, err = smpptest.Start(smpptest.Config{
 		SystemID: "me",
 		Password: "right",
@@ -75,7 +75,7 @@ func newStation(t *testing.T) *station {
 	return s
 }
 
-func (s *station) take(routing *decide.Routing, opened map[string]provider.Channel) error {
+func (s *reloadRig) take(routing *decide.Routing, opened map[string]provider.Channel) error {
 	if s.refuse != nil {
 		return s.refuse
 	}
@@ -84,7 +84,7 @@ func (s *station) take(routing *decide.Routing, opened map[string]provider.Chann
 	return nil
 }
 
-func (s *station) closeAll() {
+func (s *reloadRig) closeAll() {
 	// t.Context has ended when cleanups run.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -98,7 +98,7 @@ func (s *station) closeAll() {
 }
 
 // put applies a document and reloads.
-func (s *station) put(document string) error {
+func (s *reloadRig) put(document string) error {
 	s.t.Helper()
 	document = strings.ReplaceAll(document, "CARRIER", s.carrier.Addr())
 	doc, err := config.ParseDocument("test", []byte(document))
@@ -113,7 +113,7 @@ func (s *station) put(document string) error {
 }
 
 // write writes a file into the folder of the settings.
-func (s *station) write(name, content string) {
+func (s *reloadRig) write(name, content string) {
 	s.t.Helper()
 	if err := os.WriteFile(filepath.Join(s.connections.connector.secrets.Path(), name),
 		[]byte(content), 0o600); err != nil {
@@ -122,7 +122,7 @@ func (s *station) write(name, content string) {
 }
 
 // last returns the latest call of the pipeline.
-func (s *station) last() applied {
+func (s *reloadRig) last() applied {
 	s.t.Helper()
 	if len(s.applied) == 0 {
 		s.t.Fatal("nothing was applied")
@@ -130,7 +130,7 @@ func (s *station) last() applied {
 	return s.applied[len(s.applied)-1]
 }
 
-func (s *station) expect(version int64, opened ...string) {
+func (s *reloadRig) expect(version int64, opened ...string) {
 	s.t.Helper()
 	got := s.last()
 	if got.Version != version || !slices.Equal(got.Opened, opened) {
@@ -150,7 +150,7 @@ routes: [{name: default, weights: {a: 25, b: 75}, health: {errors: 5}}]
 
 func TestOnlyChangedConnectionsAreOpened(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	s.write("password", "right")
 	for _, step := range []struct {
 		name     string
@@ -182,7 +182,7 @@ func TestOnlyChangedConnectionsAreOpened(t *testing.T) {
 
 func TestEffectsComeIntoForceWithoutAConnection(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	s.write("password", "right")
 	if err := s.put(plainDocument); err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestEffectsComeIntoForceWithoutAConnection(t *testing.T) {
 }
 
 // lines returns the log lines with a message.
-func (s *station) lines(message string) []map[string]any {
+func (s *reloadRig) lines(message string) []map[string]any {
 	s.t.Helper()
 	var out []map[string]any
 	for line := range bytes.Lines(s.out.Bytes()) {
@@ -225,7 +225,7 @@ func (s *station) lines(message string) []map[string]any {
 
 func TestTheLogSaysWhatChangedAndWhoDidIt(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	s.write("password", "right")
 	for _, text := range []string{
 		plainDocument,
@@ -275,7 +275,7 @@ func TestALongChangeIsSummedUp(t *testing.T) {
 // routing from being used.
 func TestABadSecretAffectsOnlyItsChannel(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	s.write("password", "right")
 	if err := s.put(plainDocument); err != nil {
 		t.Fatal(err)
@@ -370,7 +370,7 @@ func TestAConnectionThatWouldBillDifferentlyIsNotKept(t *testing.T) {
 		"a pace on top of all": {former, "b: {provider: smpp, settings: {address: CARRIER, " +
 			"system_id: me, password_file: missing}, limits: [{window: 1s, max: 3}]}", true},
 	} {
-		s := newStation(t)
+		s := newReloadRig(t)
 		s.write("password", "right")
 		if err := s.put(strings.Replace(plainDocument, former, tc.former, 1)); err != nil {
 			t.Fatal(err)
@@ -418,7 +418,7 @@ func TestAConnectionThatWouldBillDifferentlyIsNotKept(t *testing.T) {
 
 func TestAChannelThatIsPutBackHasNoTroubles(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	s.write("password", "right")
 	for _, text := range []string{
 		plainDocument,
@@ -437,7 +437,7 @@ func TestAChannelThatIsPutBackHasNoTroubles(t *testing.T) {
 
 func TestAtTheStartABadSecretIsAnError(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	err := s.put(plainDocument)
 	if err == nil || !strings.Contains(err.Error(), "channel a: password_file: ") ||
 		!strings.Contains(err.Error(), "channel b: ") ||
@@ -455,7 +455,7 @@ func TestAtTheStartABadSecretIsAnError(t *testing.T) {
 
 func TestAMissingTokenAffectsOnlyItsRoute(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	s.write("password", "right")
 	tokened := strings.Replace(plainDocument, "health: {errors: 5}",
 		`fallback: best_worker, scoring: {function: "http://127.0.0.1:1/", token_file: token}`, 1)
@@ -483,7 +483,7 @@ func TestAMissingTokenAffectsOnlyItsRoute(t *testing.T) {
 
 func TestChannelsThatThePipelineRefusesAreClosed(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	s.write("password", "right")
 	s.refuse = errors.New("stopped")
 	if err := s.put(plainDocument); !errors.Is(err, s.refuse) {

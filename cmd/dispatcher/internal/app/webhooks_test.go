@@ -9,7 +9,7 @@ import (
 
 // listening returns the names of the channels with a listener; "!" marks those whose settings
 // cannot be used.
-func (s *station) listening(names ...string) (received string) {
+func (s *reloadRig) listening(names ...string) (received string) {
 	for _, name := range names {
 		l, known := s.listeners.Listener(name)
 		switch {
@@ -33,7 +33,7 @@ const (
 // channels, and change back if the pipeline refuses them.
 func TestWebhookListenersFollowTheRouting(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	s.connections.connector.callback = func(c *config.Channel) string {
 		return "https://sms.example.com/receipts/" + c.Name
 	}
@@ -82,7 +82,7 @@ func TestWebhookListenersFollowTheRouting(t *testing.T) {
 // ones stay, for messages and for receipts.
 func TestAChannelThatKeepsItsConnectionKeepsItsListener(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	s.connections.connector.callback = func(*config.Channel) string {
 		return "https://sms.example.com/receipts/w"
 	}

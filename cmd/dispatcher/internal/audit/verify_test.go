@@ -35,8 +35,8 @@ func (l *life) rewrite(t testing.TB, attempt int, change func(*decide.Ranking)) 
 	*raw = decide.AppendRanking(nil, r)
 }
 
-// front changes the first candidate of the first attempt's ranking.
-func front(change func(*decide.Ranked)) func(testing.TB, *life) {
+// firstCandidate changes the first candidate of the first attempt's ranking.
+func firstCandidate(change func(*decide.Ranked)) func(testing.TB, *life) {
 	return func(t testing.TB, l *life) {
 		l.rewrite(t, 0, func(r *decide.Ranking) { change(&r.Candidates[0]) })
 	}
@@ -321,49 +321,49 @@ func TestForgedRecordsAreFound(t *testing.T) {
 			r.Candidates, r.More = r.Candidates[1:], r.More+1
 		})},
 
-		"invented word": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"invented word": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = "i_like_b"
 		})},
-		"exclusion invented": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"exclusion invented": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.SwitchedOff
 		})},
-		"pinned elsewhere": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"pinned elsewhere": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.PinnedElsewhere
 		})},
-		"removed though member": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"removed though member": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.Removed
 		})},
-		"never tried": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"never tried": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.AlreadyTried
 		})},
-		"no window": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"no window": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.NoSlot
 		})},
-		"no bound": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"no bound": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.NoActive
 		})},
-		"no limit of a tenant": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"no limit of a tenant": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.TenantLimit
 		})},
-		"no limit of a prefix": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"no limit of a prefix": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.PrefixLimit
 		})},
-		"no budget": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"no budget": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.NoBudget
 		})},
-		"no reserve": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"no reserve": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.Reserved
 		})},
-		"no policy": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"no policy": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.NoShare
 		})},
-		"over the price cap": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"over the price cap": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.PriceCap
 		})},
-		"no weight": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"no weight": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.WeightZero
 		})},
-		"exclusion dropped": {fallbackLife, whatChannel, front(func(r *decide.Ranked) {
+		"exclusion dropped": {fallbackLife, whatChannel, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = ""
 		})},
 		"word behind the chosen": {fallbackLife, whatExclusion, ranked(func(r *decide.Ranking) {
@@ -405,7 +405,7 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"wait: after ten": {waitLife, whatRanking, func(t testing.TB, l *life) {
 			l.rewrite(t, -1, func(r *decide.Ranking) { r.Attempts = 10 })
 		}},
-		"passed over early": {fallbackLife, whatExclusion, heldBack},
+		"passed over early": {fallbackLife, whatExclusion, holdFirst},
 		"full yet prompt":   {fallbackLife, whatExclusion, fullYetPrompt},
 		"a score": {scoreLife, whatScore, ranked(func(r *decide.Ranking) {
 			r.Candidates[0].Score = new(0.99)
@@ -420,7 +420,7 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"draws of another": {drawLife, whatDrawKey, ranked(func(r *decide.Ranking) {
 			r.KeyID = "00000000"
 		})},
-		"draws in order": {drawLife, whatOrder, backwards},
+		"draws in order": {drawLife, whatOrder, swapDraw},
 		"draws of a new key": {drawLife, whatDrawKey, ranked(func(r *decide.Ranking) {
 			r.KeyID = verifyKeys[0].ID()
 		})},
@@ -634,7 +634,7 @@ func TestReasonsOfLimitsPassOnlyWhereTheDocumentHasSuch(t *testing.T) {
 				r.Channels[first].Policy = tc.policy
 			})
 			l.bound(boundsOf(l.live))
-			front(func(r *decide.Ranked) { r.Reason = word })(t, l)
+			firstCandidate(func(r *decide.Ranked) { r.Reason = word })(t, l)
 			found := l.verified(t)
 			if passes := slices.Contains(tc.passes, word); (len(found) == 0) != passes {
 				t.Errorf("a limit %s, the word %s: %+v", name, word, found)
@@ -736,18 +736,18 @@ func chosenFirst(r *ledger.Record) []byte {
 	return decide.AppendRanking(nil, &k)
 }
 
-// heldBack excludes a first choice with a reason for which its route holds messages.
-func heldBack(t testing.TB, l *life) {
+// holdFirst excludes a first choice with a reason for which its route holds messages.
+func holdFirst(t testing.TB, l *life) {
 	for _, e := range l.editions {
 		e.Routing.Routes[0].Wait = time.Hour
 	}
-	front(func(r *decide.Ranked) { r.Reason = decide.Throttled })(t, l)
+	firstCandidate(func(r *decide.Ranked) { r.Reason = decide.Throttled })(t, l)
 }
 
 // fullYetPrompt excludes a first choice because it is full though it answers promptly. A message
 // waits ten seconds for such a channel.
 func fullYetPrompt(t testing.TB, l *life) {
-	front(func(r *decide.Ranked) { r.Reason = decide.InFlight })(t, l)
+	firstCandidate(func(r *decide.Ranked) { r.Reason = decide.InFlight })(t, l)
 }
 
 // TestAWaitForRoomCanBeDerivedAgain: on any route for a prompt first choice, and only on a route
@@ -890,8 +890,8 @@ func swapped(t testing.TB, l *life) {
 	})
 }
 
-// backwards swaps the draw's two channels.
-func backwards(t testing.TB, l *life) {
+// swapDraw swaps the draw's two channels.
+func swapDraw(t testing.TB, l *life) {
 	l.rewrite(t, 0, func(r *decide.Ranking) {
 		for _, name := range []string{"a", "b", "c"} {
 			if name != r.Candidates[0].Channel && name != l.record.Attempts[0].Channel {

@@ -56,15 +56,15 @@ func connectTo(t *testing.T, url string) *pgxpool.Pool {
 	return pool
 }
 
-// serving is a running floor with carriers, Kafka and an empty database, as in a run of bench.
-type serving struct {
+// runningFloor is a running floor with carriers, Kafka and an empty database, as in a run of bench.
+type runningFloor struct {
 	rig   *rig
 	pool  *pgxpool.Pool
 	stop  context.CancelFunc
 	ended chan error
 }
 
-func startFloor(t *testing.T, receipts bool, behaviour smpptest.Behaviour) *serving {
+func startFloor(t *testing.T, receipts bool, behaviour smpptest.Behaviour) *runningFloor {
 	t.Helper()
 	r := &rig{folder: t.TempDir(), receipts: receipts, servers: &embedded.Servers{}}
 	t.Cleanup(func() {
@@ -83,7 +83,7 @@ func startFloor(t *testing.T, receipts bool, behaviour smpptest.Behaviour) *serv
 		carrier.SetBehaviour(behaviour)
 	}
 	url := ledgertest.Empty(t)
-	s := &serving{rig: r, pool: connectTo(t, url), ended: make(chan error, 1)}
+	s := &runningFloor{rig: r, pool: connectTo(t, url), ended: make(chan error, 1)}
 	routing, err := r.routing("floor-in", "", weights{1, 1, 1}, time.Second)
 	if err := errors.Join(err, r.servers.Kafka.CreateTopics(t.Context(), 12, "floor-in")); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func startFloor(t *testing.T, receipts bool, behaviour smpptest.Behaviour) *serv
 }
 
 // wait returns the error that ended the floor, and checks that its schema is gone.
-func (s *serving) wait(t *testing.T) error {
+func (s *runningFloor) wait(t *testing.T) error {
 	t.Helper()
 	select {
 	case err := <-s.ended:
@@ -116,7 +116,7 @@ func (s *serving) wait(t *testing.T) error {
 }
 
 // events reads n status events and counts them by state.
-func (s *serving) events(t *testing.T, n int) map[string]int {
+func (s *runningFloor) events(t *testing.T, n int) map[string]int {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(s.rig.servers.Kafka.Address()),
 		kgo.ConsumeTopics("sms.status"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))

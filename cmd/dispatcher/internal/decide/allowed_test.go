@@ -62,7 +62,7 @@ func TestAWaitingMessageIsRejectedOnceItsCountryIsNotAllowed(t *testing.T) {
 	p.routing.Routes[0].AllowedCountries = []string{"fr"}
 	p.routing.Country = func(string) string { return "gb" }
 	task := p.planDue(row)
-	w := newWorld(t)
+	w := newFixture(t)
 	if d := w.decide(&task); d.State != ledger.Rejected || d.Reason != "country_not_allowed" {
 		t.Errorf("%+v", d)
 	}

@@ -12,7 +12,7 @@ import (
 // the function is asked again.
 func TestAnAnswerIsOfItsRowRoutingAndQuestion(t *testing.T) {
 	t.Parallel()
-	w := modal(t, BestWorkerMode, LoadRatio)
+	w := inMode(t, BestWorkerMode, LoadRatio)
 	scoredByEndpoint(w.routing)
 	for name, tc := range map[string]struct {
 		row       int64
@@ -41,7 +41,7 @@ func TestAnAnswerIsOfItsRowRoutingAndQuestion(t *testing.T) {
 // selectors is valid.
 func TestTheNumberOfSelectorsTellsQuestionsOfARowApart(t *testing.T) {
 	t.Parallel()
-	w := modal(t, BestWorkerMode, LoadRatio)
+	w := inMode(t, BestWorkerMode, LoadRatio)
 	scoredByEndpoint(w.routing)
 	task := w.fresh()
 	task.Row.ReceivedAt = noon
@@ -70,7 +70,7 @@ func TestTheNumberOfSelectorsTellsQuestionsOfARowApart(t *testing.T) {
 func BenchmarkLacksAnswer(b *testing.B) {
 	for _, channels := range []int{3, 20, 100} {
 		b.Run(fmt.Sprint(channels), func(b *testing.B) {
-			w := modal(b, BestWorkerMode, LoadRatio)
+			w := inMode(b, BestWorkerMode, LoadRatio)
 			scoredByEndpoint(w.routing)
 			for len(w.routing.Channels) < channels {
 				w.routing.Routes[0].Members = append(w.routing.Routes[0].Members,

@@ -34,7 +34,7 @@ func BenchmarkPlanAndAssign(b *testing.B) {
 const benchmarkedClaim = 500
 
 func benchmarkClaim(b *testing.B, mode Mode, channels int) {
-	w := wideWorld(b, channels, mode, LoadRatio)
+	w := wideFixture(b, channels, mode, LoadRatio)
 	w.routing.Prepare()
 	jobs := make([]Job, benchmarkedClaim)
 	for i := range jobs {
@@ -81,7 +81,7 @@ func benchmarkClaim(b *testing.B, mode Mode, channels int) {
 func BenchmarkScopes(b *testing.B) {
 	for _, n := range []int{0, 1, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			w := wideWorld(b, 20, Weighted, LoadRatio)
+			w := wideFixture(b, 20, Weighted, LoadRatio)
 			for i := range n {
 				l := admission.Limit{
 					Scope:  admission.Scope{Tenant: fmt.Sprint("tenant-", i)},
@@ -124,7 +124,7 @@ func BenchmarkScopes(b *testing.B) {
 func BenchmarkTurns(b *testing.B) {
 	for _, tenants := range []int{1, 100} {
 		b.Run(fmt.Sprint(tenants), func(b *testing.B) {
-			w := newWorld(b)
+			w := newFixture(b)
 			tasks, intakes := make([]Task, 750), make([]ledger.Intake, 750)
 			for i := range tasks {
 				tasks[i] = *w.task("a")

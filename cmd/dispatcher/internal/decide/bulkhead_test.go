@@ -21,7 +21,7 @@ func TestAFullChannel(t *testing.T) {
 	spare, none, late := Room{Left: 1}, Room{}, Room{Left: -5, Late: true}
 	for name, tc := range map[string]struct {
 		rooms   []Room
-		change  func(*world, *Task)
+		change  func(*fixture, *Task)
 		channel string // empty for a wait
 		reason  string
 		again   time.Duration
@@ -34,26 +34,26 @@ func TestAFullChannel(t *testing.T) {
 		},
 		"it has waited ten seconds": {
 			rooms:   []Room{none, spare, spare},
-			change:  func(_ *world, tk *Task) { tk.Row.ReceivedAt = noon.Add(-10 * time.Second) },
+			change:  func(_ *fixture, tk *Task) { tk.Row.ReceivedAt = noon.Add(-10 * time.Second) },
 			channel: "b", ranking: []string{"a:in_flight", "b:", "c:"},
 		},
 		"its route waits longer": {
 			rooms: []Room{none, spare, spare},
-			change: func(w *world, tk *Task) {
+			change: func(w *fixture, tk *Task) {
 				w.routing.Routes[0].Wait, tk.Row.ReceivedAt = time.Minute, noon.Add(-10*time.Second)
 			},
 			reason: InFlight, again: lookForActive, ranking: []string{"a:in_flight"},
 		},
 		"its time has just come": {
 			rooms: []Room{none, spare, spare},
-			change: func(_ *world, tk *Task) {
+			change: func(_ *fixture, tk *Task) {
 				tk.Row.ReceivedAt, tk.msg.SendAt = noon.Add(-time.Hour), noon
 			},
 			reason: InFlight, again: lookForActive, ranking: []string{"a:in_flight"},
 		},
 		"it is about to expire": {
 			rooms: []Room{none, spare, spare},
-			change: func(w *world, tk *Task) {
+			change: func(w *fixture, tk *Task) {
 				w.routing.Routes[0].Wait, tk.Row.ExpiresAt = time.Minute, noon.Add(lookUrgently)
 			},
 			channel: "b", ranking: []string{"a:in_flight", "b:", "c:"},
@@ -72,30 +72,30 @@ func TestAFullChannel(t *testing.T) {
 		},
 		"its route waits for a late one": {
 			rooms:  []Room{late, spare, spare},
-			change: func(w *world, _ *Task) { w.routing.Routes[0].Wait = time.Minute },
+			change: func(w *fixture, _ *Task) { w.routing.Routes[0].Wait = time.Minute },
 			reason: Bulkhead, again: readyRetry, ranking: []string{"a:bulkhead"},
 		},
 		"its route has waited long enough": {
 			rooms: []Room{late, spare, spare},
-			change: func(w *world, tk *Task) {
+			change: func(w *fixture, tk *Task) {
 				w.routing.Routes[0].Wait, tk.Row.ReceivedAt = time.Minute, noon.Add(-time.Hour)
 			},
 			channel: "b", ranking: []string{"a:bulkhead", "b:", "c:"},
 		},
 		"another mode takes the next": {
 			rooms:   []Room{none, late, spare},
-			change:  func(w *world, _ *Task) { w.routing.Routes[0].Mode = LongestIdle },
+			change:  func(w *fixture, _ *Task) { w.routing.Routes[0].Mode = LongestIdle },
 			channel: "c", ranking: []string{"a:in_flight", "b:bulkhead", "c:"},
 		},
 		"it is held for a channel": {
 			rooms:  []Room{late, spare, spare},
-			change: func(_ *world, tk *Task) { tk.Row.Pinned, tk.Row.Attempts = "a", 1 },
+			change: func(_ *fixture, tk *Task) { tk.Row.Pinned, tk.Row.Attempts = "a", 1 },
 			reason: Bulkhead, again: readyRetry,
 			ranking: []string{"a:bulkhead", "b:pinned_elsewhere", "c:pinned_elsewhere"},
 		},
 		"what else is in the way comes first": {
 			rooms:   []Room{none, spare, spare},
-			change:  func(w *world, _ *Task) { w.unready[0] = provider.BreakerOpen },
+			change:  func(w *fixture, _ *Task) { w.unready[0] = provider.BreakerOpen },
 			channel: "b", ranking: []string{"a:breaker_open", "b:", "c:"},
 		},
 		"the first lane has what is kept for it": {
@@ -104,13 +104,13 @@ func TestAFullChannel(t *testing.T) {
 		},
 		"another lane has not": {
 			rooms:  []Room{{Kept: 1}, spare, spare},
-			change: func(_ *world, tk *Task) { tk.Lane.Order = 1 },
+			change: func(_ *fixture, tk *Task) { tk.Lane.Order = 1 },
 			reason: InFlight, again: lookForActive, ranking: []string{"a:in_flight"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newFixture(t)
 			tk := w.task("a")
 			if tc.change != nil {
 				tc.change(w, tk)
@@ -144,7 +144,7 @@ func TestAFullChannel(t *testing.T) {
 // TestEachTakeCountsAtOnce: a claim gives a channel no more messages than it has room for.
 func TestEachTakeCountsAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
 		Snapshot{Rooms: []Room{{Left: 3}, {Left: 100}, {Left: 100}}})
 	states := map[ledger.State]int{}
@@ -157,7 +157,7 @@ func TestEachTakeCountsAtOnce(t *testing.T) {
 }
 
 // numbered is task with a row of its own.
-func (w *world) numbered(first string) *Task {
+func (w *fixture) numbered(first string) *Task {
 	t := w.task(first)
 	w.rows++
 	t.Row.Seq = w.rows
@@ -168,7 +168,7 @@ func (w *world) numbered(first string) *Task {
 // ranking and in it.
 func TestAMessageIsCountedOnceForAFullChannel(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
 		Snapshot{Rooms: []Room{{Late: true}, {Late: true}, {Left: 100}}})
 	for range 10 {
@@ -185,7 +185,7 @@ func TestAMessageIsCountedOnceForAFullChannel(t *testing.T) {
 func TestALongQueueForRoomLooksSeldom(t *testing.T) {
 	t.Parallel()
 	const queue, batch = 10_000, 237
-	w := newWorld(t)
+	w := newFixture(t)
 	full := Room{Late: true, Queue: queue}
 	next := make([]time.Time, queue)
 	for i := range next {
@@ -223,7 +223,7 @@ func TestALongQueueForRoomLooksSeldom(t *testing.T) {
 // room in a moment.
 func TestAClaimIsSizedByItsRoom(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	late, slow := Room{Late: true}, Room{Late: true, Slow: true}
 	for name, tc := range map[string]struct {
 		rooms   []Room
@@ -279,7 +279,7 @@ func TestAClaimIsSizedByItsRoom(t *testing.T) {
 
 func TestSlotsAreShared(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	for name, tc := range map[string]struct{ slots, jobs, due, wantJobs, wantDue int }{
 		"enough for all":      {20, 10, 10, 10, 10},
 		"a quarter for older": {8, 10, 10, 6, 2},
@@ -344,7 +344,7 @@ func TestPortionsFollowTheWeights(t *testing.T) {
 				weights("20", "30", "50")
 		}, []float64{.4, .3, .3}},
 	} {
-		w := newWorld(t)
+		w := newFixture(t)
 		tc.change(w.routing)
 		got := portionsOf(w.routing)
 		for i := range got {

@@ -241,31 +241,31 @@ func TestOnlyACertainAnswerEndsAnAmbiguity(t *testing.T) {
 func TestWhatMayHaveBeenSentFailsForNoOtherReason(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		change func(*world, *ledger.Message)
+		change func(*fixture, *ledger.Message)
 		want   ledger.State
 		at     time.Time
 	}{
-		"it is its turn": {func(*world, *ledger.Message) {}, ledger.Sending, time.Time{}},
-		"after many attempts": {func(_ *world, m *ledger.Message) {
+		"it is its turn": {func(*fixture, *ledger.Message) {}, ledger.Sending, time.Time{}},
+		"after many attempts": {func(_ *fixture, m *ledger.Message) {
 			m.Attempts = maxAttempts
 		}, ledger.Sending, time.Time{}},
-		"its text has become too long": {func(w *world, _ *ledger.Message) {
+		"its text has become too long": {func(w *fixture, _ *ledger.Message) {
 			w.routing.Routes[0].MaxSegments = 0
 		}, ledger.Waiting, noon.Add(lookForRoute)},
-		"its deadline passes": {func(_ *world, m *ledger.Message) {
+		"its deadline passes": {func(_ *fixture, m *ledger.Message) {
 			m.ExpiresAt = noon
 		}, ledger.Waiting, noon.Add(time.Minute)},
-		"the search is over": {func(_ *world, m *ledger.Message) {
+		"the search is over": {func(_ *fixture, m *ledger.Message) {
 			m.SameKeyUntil = noon
 		}, ledger.Waiting, noon.Add(time.Second)},
-		"the channel is another account": {func(w *world, _ *ledger.Message) {
+		"the channel is another account": {func(w *fixture, _ *ledger.Message) {
 			w.routing.Channels[0].Account = "other"
 		}, ledger.Waiting, noon.Add(time.Minute)},
-		"the channel has left the routing": {func(_ *world, m *ledger.Message) {
+		"the channel has left the routing": {func(_ *fixture, m *ledger.Message) {
 			m.Pinned = "gone"
 		}, ledger.Waiting, noon.Add(time.Minute)},
 	} {
-		w := modal(t, Weighted, LoadRatio)
+		w := inMode(t, Weighted, LoadRatio)
 		row := storedRow(ledger.Retry, 1)
 		row.Pinned, row.SameKey, row.SameKeyUntil = "a", "key", noon.Add(time.Minute)
 		tc.change(w, &row)

@@ -24,7 +24,7 @@ func dueOf(tenants ...string) []ledger.Message {
 // tenant have none.
 func TestEachTenantHasALimitOfItsOwn(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	each := admission.Limit{
 		Scope: admission.Scope{Tenant: admission.EachTenant}, Window: admission.Day, Max: 2,
 	}
@@ -71,7 +71,7 @@ func TestEachTenantHasALimitOfItsOwn(t *testing.T) {
 // it.
 func TestATenantWithAnotherLimitHasThatOfEachToo(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	each := admission.Limit{
 		Scope: admission.Scope{Tenant: admission.EachTenant}, Window: admission.Day, Max: 2,
 	}
@@ -102,7 +102,7 @@ func TestATenantWithAnotherLimitHasThatOfEachToo(t *testing.T) {
 // free.
 func TestExplainKnowsTheLimitsOfEachTenant(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.routing.Limits = []admission.Limit{{
 		Scope: admission.Scope{Tenant: admission.EachTenant}, Window: admission.Day, Max: 1,
 	}}

@@ -14,11 +14,11 @@ import (
 // clock returns the hours from and to of every day.
 func clock(from, to int) config.Hours { return config.Hours{{Days: 127, From: from * 60, To: to * 60}} }
 
-// dayAndNight returns a world at noon with a route for office hours, one for the sender NIGHTS, and
-// default.
-func dayAndNight(t *testing.T) *world {
+// dayAndNight returns a fixture at noon with a route for office hours, one for the sender NIGHTS,
+// and default.
+func dayAndNight(t *testing.T) *fixture {
 	t.Helper()
-	w := newWorld(t)
+	w := newFixture(t)
 	office, nights := w.routing.Routes[0], w.routing.Routes[0]
 	office.Name, office.Match.Hours = "office", clock(8, 18)
 	nights.Name, nights.Match.Senders = "nights", []string{"NIGHTS"}
@@ -98,38 +98,38 @@ func TestAClaimAcrossAnHourIsPlannedAgain(t *testing.T) {
 func TestQuietHoursHoldMessagesUntilTheyEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change func(*world, *Task)
+		change func(*fixture, *Task)
 		state  ledger.State
 		reason string
 		next   time.Duration
 	}{
-		"new": {func(*world, *Task) {}, ledger.Waiting, "quiet_hours", 90 * time.Minute},
-		"to be tried again": {func(_ *world, t *Task) {
+		"new": {func(*fixture, *Task) {}, ledger.Waiting, "quiet_hours", 90 * time.Minute},
+		"to be tried again": {func(_ *fixture, t *Task) {
 			t.was = ledger.Retry
 			t.tried("a")
 		}, ledger.Waiting, "quiet_hours", 90 * time.Minute},
-		"near its deadline": {func(_ *world, t *Task) {
+		"near its deadline": {func(_ *fixture, t *Task) {
 			t.Row.ExpiresAt = noon.Add(10 * time.Minute)
 		}, ledger.Waiting, "quiet_hours", 9 * time.Minute},
-		"past its deadline": {func(_ *world, t *Task) {
+		"past its deadline": {func(_ *fixture, t *Task) {
 			t.Row.ExpiresAt = noon
 		}, ledger.Failed, reasonExpired, 0},
-		"opted out": {func(_ *world, t *Task) { t.optedOut = true }, ledger.Rejected, ReasonOptedOut, 0},
-		"the rest of its parts": {func(_ *world, t *Task) {
+		"opted out": {func(_ *fixture, t *Task) { t.optedOut = true }, ledger.Rejected, ReasonOptedOut, 0},
+		"the rest of its parts": {func(_ *fixture, t *Task) {
 			t.Row.PartsLeft, t.Row.Pinned = []int{1}, "a"
 		}, ledger.Sending, "", 0},
-		"it is awake there": {func(w *world, t *Task) {
+		"it is awake there": {func(w *fixture, t *Task) {
 			w.routing.Routes[0].Quiet.ByRecipient, t.to.Country = true, "jp"
 		}, ledger.Sending, "", 0},
-		"it is night there": {func(w *world, t *Task) {
+		"it is night there": {func(w *fixture, t *Task) {
 			quiet := w.routing.Routes[0].Quiet
 			quiet.ByRecipient, quiet.Hours, t.to.Country = true, clock(20, 22), "jp"
 		}, ledger.Waiting, "quiet_hours", time.Hour},
-		"the route reroutes": {func(w *world, _ *Task) {
+		"the route reroutes": {func(w *fixture, _ *Task) {
 			w.routing.Routes[0].Quiet.Next = true
 		}, ledger.Waiting, "quiet_hours", 90 * time.Minute},
 	} {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.routing.Routes[0].Quiet = &config.Quiet{
 			Hours: config.Hours{{Days: 127, From: 11 * 60, To: 13*60 + 30}}, Zone: time.UTC,
 		}
@@ -150,7 +150,7 @@ func TestQuietHoursHoldMessagesUntilTheyEnd(t *testing.T) {
 // TestQuietHoursLeaveMessagesToTheNextRoute: by the recipient's clock, if the route says so.
 func TestQuietHoursLeaveMessagesToTheNextRoute(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	campaigns := w.routing.Routes[0]
 	campaigns.Name = "campaigns"
 	campaigns.Quiet = &config.Quiet{

@@ -44,8 +44,8 @@ func drawnLimit(t *rapid.T, scope admission.Scope) admission.Limit {
 	return l
 }
 
-// drawnTerms draws limits, policies, holds, prices and parts for the world.
-func drawnTerms(t *rapid.T, w *world) {
+// drawnTerms draws limits, policies, holds, prices and parts for the fixture.
+func drawnTerms(t *rapid.T, w *fixture) {
 	limits := func(scopes *rapid.Generator[admission.Scope]) []admission.Limit {
 		one := rapid.Custom(func(t *rapid.T) admission.Limit {
 			return drawnLimit(t, scopes.Draw(t, "scope"))
@@ -82,7 +82,7 @@ func drawnTerms(t *rapid.T, w *world) {
 }
 
 // stored reduces all limits to what their database rows hold.
-func (w *world) stored() {
+func (w *fixture) stored() {
 	bare := func(l admission.Limit) admission.Counter {
 		return admission.Counter{Limit: admission.Limit{
 			Scope: l.Scope, Window: l.Window,
@@ -145,7 +145,7 @@ func copied(seen *ledger.Seen) *ledger.Seen {
 }
 
 // drawnTask draws a message of any tenant, lane, number and length, as a first attempt or a retry.
-func drawnTask(t *rapid.T, w *world, now time.Time) *Task {
+func drawnTask(t *rapid.T, w *fixture, now time.Time) *Task {
 	one := w.task(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "first"))
 	one.Row.ReceivedAt, one.Row.ExpiresAt = now, now.Add(time.Hour)
 	one.Row.Tenant = rapid.SampledFrom([]string{"", "shop", "bank", "news"}).Draw(t, "tenant")
@@ -172,7 +172,7 @@ func drawnTask(t *rapid.T, w *world, now time.Time) *Task {
 func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		drawnTerms(rt, w)
 		w.stored()
 		f := &Instances{}

@@ -16,8 +16,8 @@ import (
 	"dispatcher/selector"
 )
 
-// disordered returns a world in any state: some channels are full, down, disabled or unfit.
-func disordered(t *rapid.T, tb testing.TB) (*world, []*Task) {
+// anyState returns a fixture in any state: some channels are full, down, disabled or unfit.
+func anyState(t *rapid.T, tb testing.TB) (*fixture, []*Task) {
 	mode := rapid.SampledFrom([]Mode{
 		"", Weighted, RoundRobinMode, LongestIdle,
 		BestWorkerMode, InOrderMode,
@@ -26,7 +26,7 @@ func disordered(t *rapid.T, tb testing.TB) (*world, []*Task) {
 		"", LoadRatio, BestWorker, RoundRobin, Redraw, InOrder,
 	}).Draw(t, "fallback")
 	n := rapid.OneOf(rapid.IntRange(1, 5), rapid.IntRange(30, 40)).Draw(t, "channels")
-	w := wideWorld(tb, n, mode, fallback)
+	w := wideFixture(tb, n, mode, fallback)
 	w.routing.Routes[0].BypassSelectors = rapid.Bool().Draw(t, "bypass")
 	for i := range n {
 		ch, state := &w.routing.Channels[i], &w.seen.Channels[i]
@@ -95,7 +95,7 @@ func disordered(t *rapid.T, tb testing.TB) (*world, []*Task) {
 func TestTakenIsTheFirstOfTheRankingWithoutExclusion(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
-		w, tasks := disordered(rt, t)
+		w, tasks := anyState(rt, t)
 		a := w.assigner()
 		for _, task := range tasks {
 			before := make([]admission.Gate, len(w.seen.Channels))
@@ -133,7 +133,7 @@ func TestTakenIsTheFirstOfTheRankingWithoutExclusion(t *testing.T) {
 
 // checkTake compares the gates before and after: one more on the chosen channel, no change on
 // others.
-func checkTake(t *rapid.T, w *world, task *Task, d *ledger.Decision, before []admission.Gate) {
+func checkTake(t *rapid.T, w *fixture, task *Task, d *ledger.Decision, before []admission.Gate) {
 	for i := range w.seen.Channels {
 		want := int64(0)
 		if w.seen.Channels[i].Name == d.Attempt.Channel {
@@ -162,7 +162,7 @@ func checkTake(t *rapid.T, w *world, task *Task, d *ledger.Decision, before []ad
 }
 
 // checkRanking derives the order again from the stored ranking.
-func checkRanking(t *rapid.T, w *world, task *Task, d *ledger.Decision, r *Ranking) {
+func checkRanking(t *rapid.T, w *fixture, task *Task, d *ledger.Decision, r *Ranking) {
 	chosen := r.Chosen()
 	if d.State == ledger.Sending &&
 		(chosen < 0 || r.Candidates[chosen].Channel != d.Attempt.Channel) {
@@ -222,7 +222,7 @@ func checkRanking(t *rapid.T, w *world, task *Task, d *ledger.Decision, r *Ranki
 
 func TestThousandChannelsKeepTheRecordShort(t *testing.T) {
 	t.Parallel()
-	w := wideWorld(t, 1000, LongestIdle, LoadRatio)
+	w := wideFixture(t, 1000, LongestIdle, LoadRatio)
 	if r := decoded(t, w.decide(w.fresh())); len(r.Candidates) != MaxRanked ||
 		r.More != 1000-MaxRanked || r.Chosen() != 0 {
 		t.Errorf("%d candidates and %d more", len(r.Candidates), r.More)
@@ -244,7 +244,7 @@ func TestThousandChannelsKeepTheRecordShort(t *testing.T) {
 
 func TestThousandWeightsDrawAndRedraw(t *testing.T) {
 	t.Parallel()
-	w := wideWorld(t, 1000, Weighted, Redraw)
+	w := wideFixture(t, 1000, Weighted, Redraw)
 	p := &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}
 	a := w.assigner()
 	for _, job := range jobsNamed("m", 50) {

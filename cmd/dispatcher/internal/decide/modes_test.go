@@ -17,17 +17,17 @@ import (
 	"dispatcher/selector/score"
 )
 
-// modal returns a world of channels a, b and c whose only route has the given mode and fallback.
-func modal(t testing.TB, mode Mode, fallback Ranker) *world {
+// inMode returns a fixture of channels a, b and c whose only route has the given mode and fallback.
+func inMode(t testing.TB, mode Mode, fallback Ranker) *fixture {
 	t.Helper()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.routing.Routes[0].Mode, w.routing.Routes[0].Fallback = mode, fallback
 	w.seen.Cursors = []ledger.Cursor{{Route: "default", Position: -1}}
 	return w
 }
 
 // fresh returns a message for which no draw picked a channel.
-func (w *world) fresh() *Task { return w.task("") }
+func (w *fixture) fresh() *Task { return w.task("") }
 
 // decoded decodes the ranking that was stored with a decision.
 func decoded(t testing.TB, d ledger.Decision) Ranking {
@@ -44,7 +44,7 @@ func decoded(t testing.TB, d ledger.Decision) Ranking {
 }
 
 // taken returns the channels of n new messages of one claim.
-func taken(t testing.TB, a *assigner, w *world, n int) (channels []string) {
+func taken(t testing.TB, a *assigner, w *fixture, n int) (channels []string) {
 	t.Helper()
 	for range n {
 		d := a.decide(w.fresh())
@@ -59,7 +59,7 @@ func taken(t testing.TB, a *assigner, w *world, n int) (channels []string) {
 
 func TestRoundRobinIsStrictlyCircularOverClaims(t *testing.T) {
 	t.Parallel()
-	w := modal(t, RoundRobinMode, LoadRatio)
+	w := inMode(t, RoundRobinMode, LoadRatio)
 	w.seen.Channels[0].Gate.Active.Count = 99 // round robin ignores the load
 	var got []string
 	for range 5 { // each claim sees the cursor of the one before
@@ -82,17 +82,17 @@ func TestRoundRobinGoesOnBehindTheCursor(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		cursor ledger.Cursor
-		change func(*world)
+		change func(*fixture)
 		chosen string
 		why    []string
 		after  int
 	}{
 		"first turn":     {ledger.Cursor{Position: -1}, nil, "a", []string{"a:"}, -1},
 		"after the last": {ledger.Cursor{Channel: "c", Position: 2}, nil, "a", []string{"a:"}, 2},
-		"one that cannot is passed over": {ledger.Cursor{Channel: "a"}, func(w *world) {
+		"one that cannot is passed over": {ledger.Cursor{Channel: "a"}, func(w *fixture) {
 			w.unready[1] = "connecting"
 		}, "c", []string{"b:connecting", "c:"}, 0},
-		"only the cursor's own can": {ledger.Cursor{Channel: "b", Position: 1}, func(w *world) {
+		"only the cursor's own can": {ledger.Cursor{Channel: "b", Position: 1}, func(w *fixture) {
 			w.unready[0], w.unready[2] = "connecting", Throttled
 		}, "b", []string{"c:throttled", "a:connecting", "b:"}, 1},
 		"it has moved within the route": {
@@ -126,7 +126,7 @@ func TestRoundRobinGoesOnBehindTheCursor(t *testing.T) {
 			39,
 		},
 	} {
-		w := modal(t, RoundRobinMode, LoadRatio)
+		w := inMode(t, RoundRobinMode, LoadRatio)
 		tc.cursor.Route = "default"
 		w.seen.Cursors[0] = tc.cursor
 		if tc.change != nil {
@@ -146,7 +146,7 @@ func TestRoundRobinGoesOnBehindTheCursor(t *testing.T) {
 
 func TestOneCursorServesModeAndFallback(t *testing.T) {
 	t.Parallel()
-	w := modal(t, RoundRobinMode, RoundRobin)
+	w := inMode(t, RoundRobinMode, RoundRobin)
 	a := w.assigner()
 	if got := taken(t, a, w, 2); !cmp.Equal(got, []string{"a", "b"}) {
 		t.Fatalf("took %v", got)
@@ -163,7 +163,7 @@ func TestOneCursorServesModeAndFallback(t *testing.T) {
 
 func TestDrawnFirstChoiceAndHeldMessageTakeNoTurn(t *testing.T) {
 	t.Parallel()
-	w := modal(t, Weighted, RoundRobin)
+	w := inMode(t, Weighted, RoundRobin)
 	a := w.assigner()
 	if d := a.decide(w.task("b")); d.Attempt.Channel != "b" || d.Attempt.Ranking != nil {
 		t.Errorf("decision %+v", d)
@@ -192,7 +192,7 @@ func TestDrawnFirstChoiceAndHeldMessageTakeNoTurn(t *testing.T) {
 // to D are matched in the order D, C, A, B.
 func TestLongestIdleMatchesTheSource(t *testing.T) {
 	t.Parallel()
-	w := wideWorld(t, 4, LongestIdle, LoadRatio)
+	w := wideFixture(t, 4, LongestIdle, LoadRatio)
 	for i, is := range []struct{ active, capacity, minutes int64 }{
 		{3, 5, 5},
 		{3, 4, 3},
@@ -218,7 +218,7 @@ func TestLongestIdleMatchesTheSource(t *testing.T) {
 // fraction, computed in the test.
 func TestLongestIdleKeepsExactLoadRatioOrderAsCountsChange(t *testing.T) {
 	t.Parallel()
-	w := modal(t, LongestIdle, LoadRatio)
+	w := inMode(t, LongestIdle, LoadRatio)
 	capacities := []int64{7, 11, 13}
 	for i, capacity := range capacities {
 		w.routing.Channels[i].Capacity = capacity
@@ -250,7 +250,7 @@ func TestLongestIdleKeepsExactLoadRatioOrderAsCountsChange(t *testing.T) {
 // workers G, H and I score 0.667, 0.707 and 0.675.
 func TestBestWorkerMatchesTheSource(t *testing.T) {
 	t.Parallel()
-	w := modal(t, BestWorkerMode, LoadRatio)
+	w := inMode(t, BestWorkerMode, LoadRatio)
 	w.routing.Routes[0].BypassSelectors = true
 	for i, is := range []struct{ sales, cost float64 }{{10, 10}, {15, 10}, {10, 9}} {
 		w.routing.Channels[i].Labels = map[string]selector.Value{
@@ -279,7 +279,7 @@ func TestBestWorkerMatchesTheSource(t *testing.T) {
 
 func TestLabelsAndSelectorsScoreTogetherAsThePureRuleSays(t *testing.T) {
 	t.Parallel()
-	w := wideWorld(t, 20, BestWorkerMode, LoadRatio)
+	w := wideFixture(t, 20, BestWorkerMode, LoadRatio)
 	task := w.fresh()
 	task.msg.Labels = map[string]selector.Value{
 		"language":   selector.TextValue("fr"),
@@ -305,7 +305,7 @@ func TestLabelsAndSelectorsScoreTogetherAsThePureRuleSays(t *testing.T) {
 
 func TestEqualScoresGoToWhoHasWaitedLongerThenInConfiguredOrder(t *testing.T) {
 	t.Parallel()
-	w := modal(t, BestWorkerMode, LoadRatio)
+	w := inMode(t, BestWorkerMode, LoadRatio)
 	w.seen.Channels[0].LastAssigned, w.seen.Channels[1].LastAssigned,
 		w.seen.Channels[2].LastAssigned = noon, noon.Add(-time.Minute), noon.Add(-time.Minute)
 	if got := taken(t, w.assigner(), w, 6); !cmp.Equal(got,
@@ -317,7 +317,7 @@ func TestEqualScoresGoToWhoHasWaitedLongerThenInConfiguredOrder(t *testing.T) {
 func TestSelectorsDecideUnlessTheRouteBypassesThem(t *testing.T) {
 	t.Parallel()
 	for _, bypass := range []bool{false, true} {
-		w := modal(t, BestWorkerMode, LoadRatio)
+		w := inMode(t, BestWorkerMode, LoadRatio)
 		w.routing.Routes[0].BypassSelectors = bypass
 		w.routing.Channels[1].Labels = map[string]selector.Value{"quality": selector.NumberValue(9)}
 		task := w.fresh()
@@ -361,7 +361,7 @@ func TestExpressionScoresEachCandidate(t *testing.T) {
 			[]string{"c 1", "a 0", "b 0"},
 		},
 	} {
-		w := modal(t, BestWorkerMode, LoadRatio)
+		w := inMode(t, BestWorkerMode, LoadRatio)
 		w.routing.Lanes["later"] = Lane{Lane: config.Lane{Name: "later"}, Order: 1}
 		// of an older document
 		w.routing.Lanes["former"] = Lane{Lane: config.Lane{Name: "former"}, Order: 2, former: true}
@@ -395,7 +395,7 @@ func TestExpressionScoresEachCandidate(t *testing.T) {
 func TestExpressionThatFailsForOneCandidateLeavesAllToTheDefault(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{`1 / (0 * price)`, `channel.labels["quality"] + 1`} {
-		w := modal(t, BestWorkerMode, LoadRatio)
+		w := inMode(t, BestWorkerMode, LoadRatio)
 		w.routing.Routes[0].Scoring = expression(t, source)
 		// of the expression; the best match goes first all the same
 		w.routing.Routes[0].Scoring.Ascending = true
@@ -418,7 +418,7 @@ func TestExpressionThatFailsForOneCandidateLeavesAllToTheDefault(t *testing.T) {
 
 func TestBestWorkerMayBeTheFallbackOfADraw(t *testing.T) {
 	t.Parallel()
-	w := modal(t, Weighted, BestWorker)
+	w := inMode(t, Weighted, BestWorker)
 	w.unready[0] = "breaker_open"
 	w.routing.Channels[2].Labels = map[string]selector.Value{"language": selector.TextValue("en")}
 	task := w.task("a")
@@ -432,7 +432,7 @@ func TestBestWorkerMayBeTheFallbackOfADraw(t *testing.T) {
 
 func TestRedrawFollowsTheDrawsOfTheMessage(t *testing.T) {
 	t.Parallel()
-	w := modal(t, Weighted, Redraw)
+	w := inMode(t, Weighted, Redraw)
 	w.unready[2] = "breaker_open"
 	drawer := selector.NewDrawer(testKeys[0])
 	a := w.assigner()
@@ -462,7 +462,7 @@ func TestRedrawFollowsTheDrawsOfTheMessage(t *testing.T) {
 
 func TestRedrawOfARouteThatDoesNotDrawTakesAllMembers(t *testing.T) {
 	t.Parallel()
-	w := modal(t, RoundRobinMode, Redraw)
+	w := inMode(t, RoundRobinMode, Redraw)
 	task := w.task("b")
 	task.Row.Attempts, task.Row.Tried = 1, []string{"b"}
 	r := decoded(t, w.decide(task))
@@ -483,7 +483,7 @@ func TestRedrawOfARouteThatDoesNotDrawTakesAllMembers(t *testing.T) {
 
 func TestRedrawNeverPicksAWeightOfZero(t *testing.T) {
 	t.Parallel()
-	w := modal(t, Weighted, Redraw)
+	w := inMode(t, Weighted, Redraw)
 	var err error
 	w.routing.Routes[0].Table, err = selector.NewTable([]selector.Entry{
 		{
@@ -517,7 +517,7 @@ func TestRedrawNeverPicksAWeightOfZero(t *testing.T) {
 func TestMessageKeepsTheKeyItWasFirstDrawnUnder(t *testing.T) {
 	t.Parallel()
 	before, after := selector.Key{1}, selector.Key{2}
-	w := modal(t, Weighted, Redraw)
+	w := inMode(t, Weighted, Redraw)
 	job := testJob(envelope.Message{})
 	row := (&planner{
 		routing: w.routing, keys: newDrawers([]selector.Key{before}),
@@ -550,7 +550,7 @@ func TestMessageKeepsTheKeyItWasFirstDrawnUnder(t *testing.T) {
 func TestLaterAttemptsGoByTheFallbackOfTheRoute(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{RoundRobinMode, LongestIdle, BestWorkerMode} {
-		w := modal(t, mode, LoadRatio)
+		w := inMode(t, mode, LoadRatio)
 		w.seen.Channels[0].Gate.Active.Count, w.seen.Channels[1].Gate.Active.Count = 10, 5
 		task := w.task("c")
 		task.Row.Attempts, task.Row.Tried = 1, []string{"c"}
@@ -577,7 +577,7 @@ func TestLaterAttemptsGoByTheFallbackOfTheRoute(t *testing.T) {
 func TestMessageThatWaitsOnAStateModeHasNoFirstChoiceYet(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{RoundRobinMode, LongestIdle, BestWorkerMode} {
-		w := modal(t, mode, LoadRatio)
+		w := inMode(t, mode, LoadRatio)
 		// of no meaning here: there is no first choice to hold for
 		w.routing.Routes[0].Wait = time.Hour
 		w.unready = []string{"connecting", "connecting", "connecting"}
@@ -604,7 +604,7 @@ func TestMessageThatWaitsOnAStateModeHasNoFirstChoiceYet(t *testing.T) {
 func TestLimitsHoldInEveryMode(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{RoundRobinMode, LongestIdle, BestWorkerMode} {
-		w := modal(t, mode, LoadRatio)
+		w := inMode(t, mode, LoadRatio)
 		for i := range w.seen.Channels {
 			w.seen.Channels[i].Gate.Counters = []admission.Counter{{
 				Limit: admission.Limit{Window: admission.Second, Max: 4},

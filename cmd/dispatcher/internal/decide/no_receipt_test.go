@@ -20,33 +20,33 @@ const unreceipted = 10 * time.Minute
 func TestAnAcceptedMessageGoesOnOnlyWhereItsRouteAsks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change func(w *world, t *Task)
+		change func(w *fixture, t *Task)
 		goesOn bool
 	}{
-		"it asks": {func(*world, *Task) {}, true},
+		"it asks": {func(*fixture, *Task) {}, true},
 		"it does not": {
-			func(w *world, _ *Task) { w.routing.Routes[0].NoReceipt = nil }, false,
+			func(w *fixture, _ *Task) { w.routing.Routes[0].NoReceipt = nil }, false,
 		},
 		"no receipts": {
-			func(w *world, _ *Task) { w.routing.Channels[0].AwaitReceipts = 0 }, false,
+			func(w *fixture, _ *Task) { w.routing.Channels[0].AwaitReceipts = 0 }, false,
 		},
 		"not awaited so long": {
-			func(w *world, _ *Task) { w.routing.Channels[0].AwaitReceipts = unreceipted }, false,
+			func(w *fixture, _ *Task) { w.routing.Channels[0].AwaitReceipts = unreceipted }, false,
 		},
 		"its deadline is before": {
-			func(_ *world, t *Task) { t.Row.ExpiresAt = noon.Add(unreceipted) }, false,
+			func(_ *fixture, t *Task) { t.Row.ExpiresAt = noon.Add(unreceipted) }, false,
 		},
 		"sent once more after no answer": {
-			func(_ *world, t *Task) { t.Row.PossibleDuplicate = true }, false,
+			func(_ *fixture, t *Task) { t.Row.PossibleDuplicate = true }, false,
 		},
 		"the rest of a message": {
-			func(_ *world, t *Task) { t.Row.Pinned, t.Row.PartsLeft = "a", []int{1} }, false,
+			func(_ *fixture, t *Task) { t.Row.Pinned, t.Row.PartsLeft = "a", []int{1} }, false,
 		},
 		"a further attempt": {
-			func(_ *world, t *Task) { t.was, t.Row.PossibleDuplicate = ledger.Accepted, true }, true,
+			func(_ *fixture, t *Task) { t.was, t.Row.PossibleDuplicate = ledger.Accepted, true }, true,
 		},
 	} {
-		w := goingOn(t)
+		w := withNoReceipt(t)
 		task := w.task("a")
 		c.change(w, task)
 		d := decision{
@@ -70,10 +70,10 @@ func TestAnAcceptedMessageGoesOnOnlyWhereItsRouteAsks(t *testing.T) {
 	}
 }
 
-// goingOn returns a world whose route has no_receipt.
-func goingOn(t testing.TB) *world {
+// withNoReceipt returns a fixture whose route has no_receipt.
+func withNoReceipt(t testing.TB) *fixture {
 	t.Helper()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.routing.Routes[0].NoReceipt = &config.NoReceipt{After: unreceipted}
 	for i := range w.routing.Channels {
 		w.routing.Channels[i].AwaitReceipts = time.Hour
@@ -92,58 +92,58 @@ func takenRow(ago time.Duration) ledger.Message {
 // In every other case it stays accepted.
 func TestAMessageGoesOnWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
-	all := func(w *world, why string) {
+	all := func(w *fixture, why string) {
 		for i := range w.unready {
 			w.unready[i] = why
 		}
 	}
 	for name, c := range map[string]struct {
-		change func(w *world, row *ledger.Message)
+		change func(w *fixture, row *ledger.Message)
 		sent   bool
 		again  time.Duration // until it is planned again; 0 for never
 	}{
-		"its time is over": {func(*world, *ledger.Message) {}, true, 0},
-		"a receipt came":   {func(_ *world, m *ledger.Message) { m.ReceiptCame = true }, false, 0},
+		"its time is over": {func(*fixture, *ledger.Message) {}, true, 0},
+		"a receipt came":   {func(_ *fixture, m *ledger.Message) { m.ReceiptCame = true }, false, 0},
 		"the route does not ask any more": {
-			func(w *world, _ *ledger.Message) { w.routing.Routes[0].NoReceipt = nil }, false, 0,
+			func(w *fixture, _ *ledger.Message) { w.routing.Routes[0].NoReceipt = nil }, false, 0,
 		},
 		"the route waits longer by now": {
-			func(w *world, _ *ledger.Message) {
+			func(w *fixture, _ *ledger.Message) {
 				w.routing.Routes[0].NoReceipt = &config.NoReceipt{After: 2 * unreceipted}
 			}, false, unreceipted - bookingTolerance,
 		},
 		"its deadline has passed": {
-			func(_ *world, m *ledger.Message) { m.ExpiresAt = noon }, false, 0,
+			func(_ *fixture, m *ledger.Message) { m.ExpiresAt = noon }, false, 0,
 		},
 		"every channel had it": {
-			func(_ *world, m *ledger.Message) { m.Tried = []string{"a", "b", "c"} }, false, 0,
+			func(_ *fixture, m *ledger.Message) { m.Tried = []string{"a", "b", "c"} }, false, 0,
 		},
 		"the others cost too much": {
-			func(w *world, _ *ledger.Message) { w.routing.Routes[0].PriceCap = map[string]int64{"GBP": 1} },
+			func(w *fixture, _ *ledger.Message) { w.routing.Routes[0].PriceCap = map[string]int64{"GBP": 1} },
 			false, 0,
 		},
 		"the others are not ready": {
-			func(w *world, _ *ledger.Message) { all(w, "connecting") }, false, lookForRoute,
+			func(w *fixture, _ *ledger.Message) { all(w, "connecting") }, false, lookForRoute,
 		},
 		"the others are switched off": {
-			func(w *world, _ *ledger.Message) {
+			func(w *fixture, _ *ledger.Message) {
 				w.routing.Channels[0].State, w.routing.Channels[1].State = Disabled, Draining
 			}, false, lookForRoute,
 		},
 		"it is paused": {
-			func(w *world, _ *ledger.Message) { w.routing.Paused = config.Paused{Lanes: []string{"bulk"}} },
+			func(w *fixture, _ *ledger.Message) { w.routing.Paused = config.Paused{Lanes: []string{"bulk"}} },
 			false, lookForRoute,
 		},
 		"a message that may be in flight twice already": {
-			func(_ *world, m *ledger.Message) { m.PossibleDuplicate, m.MayBeTaken = true, true }, true, 0,
+			func(_ *fixture, m *ledger.Message) { m.PossibleDuplicate, m.MayBeTaken = true, true }, true, 0,
 		},
 		"the same at its deadline": {
-			func(_ *world, m *ledger.Message) {
+			func(_ *fixture, m *ledger.Message) {
 				m.PossibleDuplicate, m.MayBeTaken, m.ExpiresAt = true, true, noon
 			}, false, 0,
 		},
 	} {
-		w, row := goingOn(t), takenRow(unreceipted)
+		w, row := withNoReceipt(t), takenRow(unreceipted)
 		c.change(w, &row)
 		_, d := w.decideDue(row)
 		if c.sent {
@@ -161,7 +161,7 @@ func TestAMessageGoesOnWhenItsTimeIsOver(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	w := goingOn(t)
+	w := withNoReceipt(t)
 	w.seen.Messages = []ledger.Message{takenRow(unreceipted)}
 	w.seen.Intakes, w.seen.OptedOut = []ledger.Intake{ledger.Due}, []bool{true}
 	r := NewPlan(w.routing, testKeys, noon, nil)

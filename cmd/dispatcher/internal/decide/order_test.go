@@ -15,7 +15,7 @@ import (
 )
 
 // drawnQueue draws tasks of some lanes and tenants, new ones before due ones, as in a claim.
-func drawnQueue(t *rapid.T, w *world, n int) (tasks []Task, intakes []ledger.Intake) {
+func drawnQueue(t *rapid.T, w *fixture, n int) (tasks []Task, intakes []ledger.Intake) {
 	fresh := rapid.IntRange(0, n).Draw(t, "fresh")
 	seqs := rapid.Permutation(places(n)).Draw(t, "seqs")
 	for i := range n {
@@ -41,7 +41,7 @@ func drawnQueue(t *rapid.T, w *world, n int) (tasks []Task, intakes []ledger.Int
 // complete.
 func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	tier.Check(t, func(t *rapid.T) {
 		tasks, intakes := drawnQueue(t, w, rapid.IntRange(0, 40).Draw(t, "tasks"))
 		got := turns(tasks, intakes, noon)
@@ -114,7 +114,7 @@ func checkAge(t *rapid.T, tasks []Task, intakes []ledger.Intake, order []int) {
 func TestTenantsShareShortSlotsWithinOne(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		slots := rapid.Int64Range(0, 40).Draw(rt, "slots")
 		for c := range w.seen.Channels {
 			w.seen.Channels[c].Gate.Counters = []admission.Counter{{
@@ -150,7 +150,7 @@ func TestTenantsShareShortSlotsWithinOne(t *testing.T) {
 
 func TestNoTenantGoesFirstInEveryClaim(t *testing.T) {
 	t.Parallel()
-	w, first := newWorld(t), map[string]int{}
+	w, first := newFixture(t), map[string]int{}
 	tasks := make([]Task, 4)
 	for i, tenant := range []string{"shop", "bank", "news", ""} {
 		tasks[i] = *w.task("a")
@@ -170,7 +170,7 @@ func TestNoTenantGoesFirstInEveryClaim(t *testing.T) {
 
 func TestDueRowsArePutBeforeNewOnesOfTheirTenant(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	tasks := make([]Task, 4)
 	for i := range tasks {
 		tasks[i] = *w.task("a")

@@ -14,7 +14,7 @@ import (
 
 func testPlanner(t *testing.T) *planner {
 	t.Helper()
-	return &planner{routing: newWorld(t).routing, keys: newDrawers(testKeys), now: noon}
+	return &planner{routing: newFixture(t).routing, keys: newDrawers(testKeys), now: noon}
 }
 
 func testJob(m envelope.Message) Job {
@@ -101,7 +101,7 @@ func TestMessageForLaterIsScheduled(t *testing.T) {
 
 func TestFirstMatchingRouteWins(t *testing.T) {
 	t.Parallel()
-	routing := newWorld(t).routing
+	routing := newFixture(t).routing
 	last := routing.Routes[0]
 	named := func(name string, m Match) Route { r := last; r.Name, r.Match = name, m; return r }
 	routing.Routes = []Route{
@@ -176,7 +176,7 @@ func TestPriceOfTheLongestPrefixCounts(t *testing.T) {
 // the same submission.
 func TestWhatHasBegunIsFinished(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	seen := &ledger.Seen{OptedOut: []bool{true, true, true}}
 	var tasks []Task
 	for _, row := range []ledger.Message{

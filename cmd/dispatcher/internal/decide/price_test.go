@@ -69,7 +69,7 @@ func TestAPriceListHoldsFromItsMomentOn(t *testing.T) {
 
 func TestThePriceOfTheClaimIsFixedOnTheAttempt(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	for i := range w.routing.Channels {
 		w.routing.Channels[i].Price = NewPrice("GBP", PriceList{Default: 30_000},
 			PriceList{From: noon.Add(time.Second), Default: 40_000})
@@ -115,7 +115,7 @@ func TestCapsPassOverChannelsThatCostMore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newFixture(t)
 			w.routing.Channels[0].Price = NewPrice("GBP", PriceList{Default: 50_000})
 			w.routing.Channels[1].Price = NewPrice("EUR", PriceList{Default: 50_000})
 			w.routing.Routes[0].PriceCap = c.caps
@@ -236,7 +236,7 @@ func TestSendersPassOrAreReplaced(t *testing.T) {
 
 func TestAChannelThatMayNotCarryTheSenderIsPassedOver(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.routing.Channels[0].Senders.Rules = []SenderRule{{Allow: []sms.SenderKind{sms.LongCode}}}
 	task := w.task("a")
 	task.msg.From = "ACME"
@@ -251,7 +251,7 @@ func TestAChannelThatMayNotCarryTheSenderIsPassedOver(t *testing.T) {
 
 func TestTheSubmissionHasTheChannelsSenderAndText(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	ch := &w.routing.Channels[0]
 	ch.Senders.Rules = []SenderRule{{From: "60777"}}
 	ch.Segments = func(text string) int { return len(text) }
@@ -272,7 +272,7 @@ func TestTheSubmissionHasTheChannelsSenderAndText(t *testing.T) {
 
 func TestATextThatIsTooLongOnAChannelGoesToAnother(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.routing.Channels[0].Segments = func(string) int { return 11 }
 	d := w.decide(w.task("a"))
 	if d.Attempt.Channel == "a" {
@@ -373,7 +373,7 @@ func TestAWaitingMessageIsRejectedOnceItsNumberIsBlocked(t *testing.T) {
 	row.Envelope = []byte(`{"id":"order-1","to":"+447700900123","text":"Your code is 123456"}`)
 	p.routing.Blocked.Prefixes = []string{"+44"}
 	task := p.planDue(row)
-	w := newWorld(t)
+	w := newFixture(t)
 	w.routing.Blocked = p.routing.Blocked
 	if d := w.decide(&task); d.State != ledger.Rejected || d.Reason != "blocked_number" ||
 		d.Plan.Version != row.Plan.Version {

@@ -71,7 +71,7 @@ func benchmarkStored(b *testing.B, l *ledger.Ledger, mode Mode, channels int) {
 // storedClaims makes claims of 500 new messages.
 type storedClaims struct {
 	ledger  *ledger.Ledger
-	world   *world
+	fixture *fixture
 	jobs    []Job
 	request ledger.Claim
 	bytes   float64
@@ -83,13 +83,13 @@ func newStoredClaims(b *testing.B, l *ledger.Ledger, mode Mode, channels int) *s
 		mode, fallback = Weighted, Redraw
 	}
 	c := &storedClaims{
-		ledger: l, world: wideWorld(b, channels, mode, fallback),
+		ledger: l, fixture: wideFixture(b, channels, mode, fallback),
 		jobs: make([]Job, benchmarkedClaim),
 	}
-	c.world.routing.Prepare()
+	c.fixture.routing.Prepare()
 	n := ledger.NewRouting{Routes: []ledger.RouteSpec{{Name: "default"}}}
-	for i := range c.world.routing.Channels {
-		name := c.world.routing.Channels[i].Name
+	for i := range c.fixture.routing.Channels {
+		name := c.fixture.routing.Channels[i].Name
 		n.Channels = append(n.Channels, ledger.ChannelSpec{Name: name})
 		n.Routes[0].Members = append(n.Routes[0].Members, name)
 	}
@@ -122,7 +122,7 @@ func newStoredClaims(b *testing.B, l *ledger.Ledger, mode Mode, channels int) *s
 func (c *storedClaims) run(b *testing.B, name string,
 	form func(*assigner, *Task, []byte) []byte,
 ) time.Duration {
-	p := &planner{routing: c.world.routing, keys: newDrawers(testKeys), now: time.Now()}
+	p := &planner{routing: c.fixture.routing, keys: newDrawers(testKeys), now: time.Now()}
 	tasks := make([]Task, len(c.jobs))
 	c.request.Messages = make([]ledger.Message, len(c.jobs))
 	began := time.Now()
@@ -138,17 +138,17 @@ func (c *storedClaims) run(b *testing.B, name string,
 	}
 	defer tx.Rollback()
 	seen := tx.Seen()
-	a := newAssigner(c.world.routing, p.keys, seen, c.world.unready, Snapshot{})
+	a := newAssigner(c.fixture.routing, p.keys, seen, c.fixture.unready, Snapshot{})
 	all := ledger.Decisions{Each: make([]ledger.Decision, len(tasks))}
 	for i := range tasks {
 		t := &tasks[i]
 		t.Row.ReceivedAt = seen.Messages[i].ReceivedAt
 		if t.Route.Draws() {
-			c.world.unready[t.First] = "connecting"
+			c.fixture.unready[t.First] = "connecting"
 		}
 		d := a.decide(t)
 		if t.Route.Draws() {
-			c.world.unready[t.First] = ""
+			c.fixture.unready[t.First] = ""
 		}
 		if d.State != ledger.Sending || d.Attempt.Ranking == nil {
 			b.Fatalf("decision %+v", d)

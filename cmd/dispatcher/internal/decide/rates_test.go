@@ -63,7 +63,7 @@ func TestMaxPriceIsInTheBaseCurrency(t *testing.T) {
 			900_000_000), false},
 		"without a price": {Price{}, false},
 	} {
-		w := newWorld(t)
+		w := newFixture(t)
 		task := w.fresh()
 		task.msg.MaxPrice, task.At = &most, noon
 		ch := w.routing.Channels[0]

@@ -43,7 +43,7 @@ func drawnLimits(t *rapid.T) []admission.Limit {
 func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.routing.Limits = drawnLimits(rt)
 		for c := range w.routing.Channels {
 			w.routing.Channels[c].Limits = drawnLimits(rt)
@@ -91,7 +91,7 @@ func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
 
 func TestOnlyScopesOfTheBatchAreLockedAndLanesRankDueRows(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.routing.Lanes = map[string]Lane{
 		"bulk":  {Lane: config.Lane{Name: "bulk"}, Order: 2},
 		"otp":   {Lane: config.Lane{Name: "otp"}},
@@ -133,11 +133,11 @@ func TestOnlyScopesOfTheBatchAreLockedAndLanesRankDueRows(t *testing.T) {
 	}
 }
 
-// dueWorld returns a world whose tenant shop has a limit over all channels, and due rows of the
+// dueFixture returns a fixture whose tenant shop has a limit over all channels, and due rows of the
 // tenant.
-func dueWorld(t testing.TB, rows int) (*world, []ledger.Message) {
+func dueFixture(t testing.TB, rows int) (*fixture, []ledger.Message) {
 	t.Helper()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.routing.Limits = []admission.Limit{{
 		Scope:  admission.Scope{Tenant: "shop"},
 		Window: admission.Day, Max: 3,
@@ -152,7 +152,7 @@ func dueWorld(t testing.TB, rows int) (*world, []ledger.Message) {
 }
 
 // shown returns the state that a claim reads after locking some scopes, all unused.
-func (w *world) shown(refs []ledger.ScopeRef, due []ledger.Message) *ledger.Seen {
+func (w *fixture) shown(refs []ledger.ScopeRef, due []ledger.Message) *ledger.Seen {
 	seen, index := *w.seen, w.routing.scopes()
 	seen.Channels, seen.Scoped = slices.Clone(w.seen.Channels), nil
 	seen.Messages = due
@@ -176,7 +176,7 @@ func (w *world) shown(refs []ledger.ScopeRef, due []ledger.Message) *ledger.Seen
 // limits are locked.
 func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
 	t.Parallel()
-	w, due := dueWorld(t, 5)
+	w, due := dueFixture(t, 5)
 	due[4].Tenant = "" // no limit counts it
 	claim := func(needed []ledger.ScopeRef) *Decided {
 		t.Helper()

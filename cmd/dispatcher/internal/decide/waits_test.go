@@ -11,8 +11,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// looks returns the times at which n messages for a are planned again.
-func looks(t *testing.T, w *world, n int) (at []time.Duration) {
+// nextTimes returns the times at which n messages for a are planned again.
+func nextTimes(t *testing.T, w *fixture, n int) (at []time.Duration) {
 	t.Helper()
 	a := w.assigner()
 	for range n {
@@ -80,10 +80,10 @@ func TestThoseThatWaitAreSpreadByWhatTheirLimitGives(t *testing.T) {
 			[]time.Duration{lookForRoute, lookForRoute},
 		},
 	} {
-		w := newWorld(t).onlyA()
+		w := newFixture(t).onlyA()
 		w.limit("a", tc.limit, tc.granted)
 		w.seen.Channels[0].Gate.Ease = tc.ease
-		if got := looks(t, w, len(tc.want)); !cmp.Equal(got, tc.want) {
+		if got := nextTimes(t, w, len(tc.want)); !cmp.Equal(got, tc.want) {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}
@@ -91,18 +91,18 @@ func TestThoseThatWaitAreSpreadByWhatTheirLimitGives(t *testing.T) {
 
 func TestThoseThatWaitAreCountedByWhatTheyTake(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t).onlyA()
+	w := newFixture(t).onlyA()
 	w.limit("a", admission.Limit{Window: admission.Minute, Unit: admission.Segments, Max: 6}, 6)
 	w.routing.Channels[0].Segments = func(string) int { return 3 }
 	want := []time.Duration{time.Minute, time.Minute, time.Minute, time.Minute, 2 * time.Minute}
-	if got := looks(t, w, 5); !cmp.Equal(got, want) {
+	if got := nextTimes(t, w, 5); !cmp.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
 
 func TestThoseWithoutAShareAreSpreadUpToTheEndOfTheWindow(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t).onlyA()
+	w := newFixture(t).onlyA()
 	w.routing.Channels[0].Policy = admission.Even{}
 	f := &Instances{}
 	for range 10 {
@@ -127,20 +127,20 @@ func TestThoseWithoutAShareAreSpreadUpToTheEndOfTheWindow(t *testing.T) {
 
 func TestThoseThatWaitForActiveSlotsAreSpread(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t).onlyA()
+	w := newFixture(t).onlyA()
 	w.seen.Channels[0].Gate.Active = admission.Active{Max: 2, Count: 2}
 	want := []time.Duration{
 		lookForActive, lookForActive, 2 * lookForActive, 2 * lookForActive,
 		3 * lookForActive,
 	}
-	if got := looks(t, w, 5); !cmp.Equal(got, want) {
+	if got := nextTimes(t, w, 5); !cmp.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
 
 func TestMessageWaitsForTheSoonestOfItsChannels(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.limit("a", admission.Limit{Window: admission.Day, Max: 1}, 1)
 	w.limit("b", admission.Limit{Window: admission.Minute, Max: 1}, 1)
 	w.limit("c", admission.Limit{Window: admission.Hour, Max: 1}, 1)
@@ -161,7 +161,7 @@ func TestMessageWaitsForTheSoonestOfItsChannels(t *testing.T) {
 
 func TestWaitsAddUpByReasonAndThing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t).onlyA()
+	w := newFixture(t).onlyA()
 	w.limit("", admission.Limit{Scope: shop, Window: admission.Minute, Max: 1}, 1)
 	row := storedRow(ledger.Waiting, 0)
 	row.Tenant, row.Reason, row.WaitsFor, row.WaitingSince = "shop", NoSlot, "a",

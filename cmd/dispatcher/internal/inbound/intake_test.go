@@ -87,8 +87,8 @@ func (s *scriptedStore) Forget(context.Context) (int64, error) {
 	return 0, nil
 }
 
-// looks returns how often parts and memory were swept, and how long parts may wait.
-func (s *scriptedStore) looks() (sweeps, forgot int, after time.Duration) {
+// sweepCounts returns how often parts and memory were swept, and how long parts may wait.
+func (s *scriptedStore) sweepCounts() (sweeps, forgot int, after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sweeps, s.forgot, s.waitTime
@@ -391,12 +391,12 @@ func TestPartsAndMemoryAreLookedAfter(t *testing.T) {
 		r.run()
 		time.Sleep(partsEvery + time.Second) // the bubble's clock
 		synctest.Wait()
-		if sweeps, _, after := store.looks(); sweeps != 3 || after != 10*time.Minute {
+		if sweeps, _, after := store.sweepCounts(); sweeps != 3 || after != 10*time.Minute {
 			t.Errorf("%d sweeps for parts older than %v", sweeps, after)
 		}
 		time.Sleep(forgetEvery)
 		synctest.Wait()
-		if _, forgot, _ := store.looks(); forgot != 1 {
+		if _, forgot, _ := store.sweepCounts(); forgot != 1 {
 			t.Errorf("tidied up %d times", forgot)
 		}
 		r.stop()

@@ -27,7 +27,7 @@ type outbox struct {
 	mu      sync.Mutex
 	notices []ledger.Notice // guarded by mu
 	inbound []ledger.Notice // guarded by mu: messages of subscribers
-	looks   int             // guarded by mu: calls of Publish
+	calls   int             // guarded by mu: calls of Publish
 	changed chan struct{}   // receives after each call of Publish, if there is room
 }
 
@@ -40,7 +40,7 @@ func (o *outbox) Publish(
 ) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.looks++
+	o.calls++
 	defer func() {
 		select {
 		case o.changed <- struct{}{}:
@@ -466,7 +466,7 @@ func TestANoticeThatNoBrokerWouldTakeIsCut(t *testing.T) {
 }
 
 // failingOutbox is an outbox whose database is away.
-type failingOutbox struct{ looks chan time.Time }
+type failingOutbox struct{ calls chan time.Time }
 
 func (failingOutbox) PublishInbound(
 	context.Context, int, func(context.Context, []ledger.Notice) error,
@@ -477,7 +477,7 @@ func (failingOutbox) PublishInbound(
 func (f failingOutbox) Publish(
 	context.Context, int, func(context.Context, []ledger.Notice) error,
 ) (int, error) {
-	f.looks <- time.Now()
+	f.calls <- time.Now()
 	return 0, errors.New("connect publisher: connection refused")
 }
 
@@ -501,9 +501,9 @@ func TestPausesGrowWhileTheDatabaseIsAway(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx) }()
-	var looks []time.Time
+	var calls []time.Time
 	for range 4 {
-		looks = append(looks, <-f.looks)
+		calls = append(calls, <-f.calls)
 	}
 	cancel()
 	if err := <-done; err != nil {
@@ -511,7 +511,7 @@ func TestPausesGrowWhileTheDatabaseIsAway(t *testing.T) {
 	}
 	for i, ms := range []int{100, 200, 400} {
 		least := time.Duration(ms) * time.Millisecond
-		if pause := looks[i+1].Sub(looks[i]); pause < least {
+		if pause := calls[i+1].Sub(calls[i]); pause < least {
 			t.Errorf("pause %d is %v, want at least %v", i, pause, least)
 		}
 	}

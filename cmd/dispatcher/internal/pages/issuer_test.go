@@ -191,8 +191,8 @@ func (b *client) swap(name, of string) {
 	}
 }
 
-// isIn reports whether the browser has a session.
-func (b *client) isIn() bool { return b.get("/channels").StatusCode == http.StatusOK }
+// signedIn reports whether the browser has a session.
+func (b *client) signedIn() bool { return b.get("/channels").StatusCode == http.StatusOK }
 
 func TestPeopleSignInAtTheIssuerAndComeBackToTheirPage(t *testing.T) {
 	t.Parallel()
@@ -238,7 +238,7 @@ func TestASessionWhoseTokenHasEndedLeadsToTheIssuerAgain(t *testing.T) {
 	b := c.client(t, "")
 	b.get(p.to(b, "/").RequestURI())
 	deadline := time.Now().Add(time.Minute)
-	for b.isIn() && time.Now().Before(deadline) {
+	for b.signedIn() && time.Now().Before(deadline) {
 		time.Sleep(50 * time.Millisecond) // until the token has expired
 	}
 	got := b.get("/messages?id=known")
@@ -392,7 +392,7 @@ func TestAnAnswerThatDoesNotBelongToTheSignInIsRefused(t *testing.T) {
 			if strings.Contains(got.body, "0800") {
 				t.Errorf("the page says what a link made it say:\n%s", got.body)
 			}
-			if b.isIn() {
+			if b.signedIn() {
 				t.Error("the browser has a session")
 			}
 		})

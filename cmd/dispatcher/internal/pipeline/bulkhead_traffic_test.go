@@ -17,8 +17,8 @@ import (
 	"dispatcher/selector"
 )
 
-// wide lets every channel have as many submissions in flight as the process.
-func wide(r *decide.Routing) {
+// unbounded lets every channel have as many submissions in flight as the process.
+func unbounded(r *decide.Routing) {
 	r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{
 		Name: "bulk", TTL: time.Hour,
 		MaxWaiting: 10_000,
@@ -28,9 +28,9 @@ func wide(r *decide.Routing) {
 	}
 }
 
-// silence stops a channel from answering until the returned function is called. If only is not
+// holdAnswers stops a channel from answering until the returned function is called. If only is not
 // empty, it names the one message that is not answered.
-func (p *pipeline) silence(t *testing.T, channel, only string) (answer func()) {
+func (p *pipeline) holdAnswers(t *testing.T, channel, only string) (answer func()) {
 	gate := make(chan struct{})
 	answer = sync.OnceFunc(func() { close(gate) })
 	t.Cleanup(answer) // before the pipeline stops
@@ -64,8 +64,8 @@ func (p *pipeline) shareOf(channel string) int {
 	return u.share(p.cfg.MaxUnsettled)
 }
 
-// weigh sets the weights of a, b and c.
-func weigh(t *testing.T, r *decide.Routing, a, b, c string) {
+// setWeights sets the weights of a, b and c.
+func setWeights(t *testing.T, r *decide.Routing, a, b, c string) {
 	t.Helper()
 	table, err := selector.NewTable([]selector.Entry{
 		{Name: "a", Weight: selector.MustWeight(a)},
@@ -114,7 +114,7 @@ func (p *pipeline) carriedAsDrawn(t *testing.T, messages int64, lost *atomic.Int
 func TestAFullPollIsOneClaim(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
-		wide(r)
+		unbounded(r)
 		lane := r.Lanes["bulk"]
 		lane.Order = 1
 		r.Lanes["bulk"] = lane
@@ -130,8 +130,8 @@ func TestAFullPollIsOneClaim(t *testing.T) {
 // continues, on its own channel, too. A claim that waited for all slots would wait for that one.
 func TestOneLostAnswerHoldsUpNobody(t *testing.T) {
 	t.Parallel()
-	p := setup(t, wide)
-	answer := p.silence(t, "c", p.firstOf(t, "c", "m"))
+	p := setup(t, unbounded)
+	answer := p.holdAnswers(t, "c", p.firstOf(t, "c", "m"))
 	messages := tier.Size[int64](1500, 3000)
 	p.handle(t, jobsNamed("m", int(messages)))
 	p.eventually(t, byState, map[string]int64{"accepted": messages - 1, "sending": 1})
@@ -145,8 +145,8 @@ func TestOneLostAnswerHoldsUpNobody(t *testing.T) {
 // others carry the rest. When it answers again, it gets messages again.
 func TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers(t *testing.T) {
 	t.Parallel()
-	p := setup(t, wide)
-	answer := p.silence(t, "c", "")
+	p := setup(t, unbounded)
+	answer := p.holdAnswers(t, "c", "")
 	messages := tier.Size[int64](1500, 3000)
 	p.handle(t, jobsNamed("m", int(messages)))
 	// before any answer is known
@@ -175,11 +175,11 @@ func TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers(t *testing.T) {
 func TestAChannelWithFewSendersHoldsWhatItCanSubmitSoon(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
-		wide(r)
+		unbounded(r)
 		r.Channels[2].Concurrency = 2
 	})
 	p.loads["c"].usual.Store(int64(100 * time.Millisecond))
-	answer := p.silence(t, "c", "")
+	answer := p.holdAnswers(t, "c", "")
 	const messages = 450
 	p.handle(t, jobsNamed("m", messages))
 	narrow := underWay{senders: 2, usual: 100 * time.Millisecond}
@@ -201,10 +201,10 @@ func TestAChannelWithFewSendersHoldsWhatItCanSubmitSoon(t *testing.T) {
 func TestWhatWaitsForRoomIsWokenByAnswers(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
-		wide(r)
+		unbounded(r)
 		r.Channels[0].State, r.Channels[1].State = decide.Draining, decide.Draining
 	})
-	answer := p.silence(t, "c", "")
+	answer := p.holdAnswers(t, "c", "")
 	messages := tier.Size[int64](700, 1200)
 	p.handle(t, jobsNamed("m", int(messages)))
 	if waiting := p.counts(t, byState)["waiting"]; waiting < messages-500 {
@@ -219,8 +219,8 @@ func TestWhatWaitsForRoomIsWokenByAnswers(t *testing.T) {
 func TestPromptChannelsAtFullLoadKeepTheirShares(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
-		wide(r)
-		weigh(t, r, "90", "5", "5")
+		unbounded(r)
+		setWeights(t, r, "90", "5", "5")
 	})
 	p.answersAfter(30 * time.Millisecond)
 	for _, l := range p.loads {
@@ -238,11 +238,11 @@ func TestPromptChannelsAtFullLoadKeepTheirShares(t *testing.T) {
 // takes longer than usual, the channel gets no more than its share.
 func TestAChannelThatFallsSilentHasItsShareAtMost(t *testing.T) {
 	t.Parallel()
-	p := setup(t, wide)
+	p := setup(t, unbounded)
 	const before, messages = 200, 3000
 	p.handle(t, jobsNamed("before", before))
 	p.eventually(t, byState, map[string]int64{"accepted": before})
-	answer, carried := p.silence(t, "c", ""), len(p.channels["c"].submits())
+	answer, carried := p.holdAnswers(t, "c", ""), len(p.channels["c"].submits())
 	first := jobsNamed("m", 1)
 	first[0].Message.ID = p.firstOf(t, "c", "first")
 	p.handle(t, first)
@@ -267,8 +267,8 @@ func TestAChannelThatFallsSilentHasItsShareAtMost(t *testing.T) {
 func TestSlowChannelsKeepTheirShares(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
-		wide(r)
-		weigh(t, r, "60", "30", "10")
+		unbounded(r)
+		setWeights(t, r, "60", "30", "10")
 	})
 	p.answersAfter(1200 * time.Millisecond)
 	const messages = 1500
@@ -281,8 +281,8 @@ func TestSlowChannelsKeepTheirShares(t *testing.T) {
 func TestLostAnswersDoNotMoveTraffic(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
-		wide(r)
-		weigh(t, r, "40", "0", "60")
+		unbounded(r)
+		setWeights(t, r, "40", "0", "60")
 	})
 	p.answersAfter(3 * time.Millisecond)
 	const messages = 8000

@@ -16,7 +16,7 @@ func TestNothingLeavesPastItsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		carrier := &timedChannel{takes: 3 * time.Second}
-		w, now := standWorker(t, carrier, 1), time.Now()
+		w, now := newTestWorker(t, carrier, 1), time.Now()
 		first := &openAttempt{Attempt: &decide.Attempt{}, claimed: now}
 		second := &openAttempt{Attempt: &decide.Attempt{}, claimed: now}
 		first.Submission.ID, second.Submission.ID = "first", "second"

@@ -69,7 +69,7 @@ func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		carrier := lateWire{latest: make(chan time.Time, 1)}
-		w, now := standWorker(t, &scriptedChannel{answer: carrier.send}, 1), time.Now()
+		w, now := newTestWorker(t, &scriptedChannel{answer: carrier.send}, 1), time.Now()
 		for range 2 {
 			latest := time.Now().Add(time.Second)
 			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now, latest: latest})
@@ -99,7 +99,7 @@ func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
 func TestAnUntimedSlowDownDoesNotShortenAnAnnouncedPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := standWorker(t, &timedChannel{}, 1)
+		w := newTestWorker(t, &timedChannel{}, 1)
 		w.applyThrottle(&provider.Result{Outcome: provider.Throttled, RetryAfter: 30 * time.Second})
 		w.applyThrottle(&provider.Result{Outcome: provider.Throttled})
 		time.Sleep(29 * time.Second)
@@ -117,7 +117,7 @@ func TestAnUntimedSlowDownDoesNotShortenAnAnnouncedPause(t *testing.T) {
 func TestABurstOfSlowDownsDoublesThePauseOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := standWorker(t, &timedChannel{}, 1)
+		w := newTestWorker(t, &timedChannel{}, 1)
 		for i, want := range []time.Duration{
 			decide.PauseWhenUntimed, 2 * decide.PauseWhenUntimed,
 			4 * decide.PauseWhenUntimed,

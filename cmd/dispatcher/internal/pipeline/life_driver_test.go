@@ -98,7 +98,7 @@ func newLifeRig(t *testing.T) *lifeRig {
 		}
 		routing.Channels = append(routing.Channels, c)
 		spec.Channels = append(spec.Channels, ledger.ChannelSpec{Name: name, ActiveMax: 100})
-		channels[name] = &knowingChannel{
+		channels[name] = &lookupChannel{
 			scriptedChannel: &scriptedChannel{answer: accepts},
 			can:             lifeChannels[name], find: rig.find,
 		}

@@ -45,8 +45,8 @@ func TestALostAttemptOfAnUnknownChannelMayHaveReceiptsToCome(t *testing.T) {
 	next.Version = p.applyRouting(t, nil)
 	// a cannot be used here, so its capabilities are not known
 	if err := p.Apply(&next, map[string]provider.Channel{
-		"b": &knowingChannel{scriptedChannel: p.channels["b"]},
-		"c": &knowingChannel{
+		"b": &lookupChannel{scriptedChannel: p.channels["b"]},
+		"c": &lookupChannel{
 			scriptedChannel: p.channels["c"],
 			can:             provider.Capabilities{Receipts: true},
 		},

@@ -19,8 +19,8 @@ const manyTenants = 1000
 // tenantNumber returns the name of tenant i.
 func tenantNumber(i int) string { return fmt.Sprintf("t%04d", i%manyTenants) }
 
-// generous returns limits of all tenants that none of them reaches.
-func generous() []admission.Limit {
+// unreachedLimits returns limits of all tenants that none of them reaches.
+func unreachedLimits() []admission.Limit {
 	limits := make([]admission.Limit, manyTenants)
 	for i := range limits {
 		limits[i] = admission.Limit{
@@ -55,7 +55,7 @@ func campaign(prefix string) []decide.Job {
 func waitingTenants(t *testing.T, jobs []decide.Job) *pipeline {
 	t.Helper()
 	p := setup(t, onlyA)
-	p.limitTo(t, append(generous(), admission.Limit{Window: admission.Day}), nil)
+	p.limitTo(t, append(unreachedLimits(), admission.Limit{Window: admission.Day}), nil)
 	p.handle(t, jobs)
 	p.eventually(t, byState, map[string]int64{"waiting": int64(len(jobs))})
 	return p

@@ -64,8 +64,8 @@ type testWorker struct {
 	answers chan answered
 }
 
-// standWorker starts a worker in a bubble; it is closed at the end of the test.
-func standWorker(t *testing.T, channel provider.Channel, concurrency int) *testWorker {
+// newTestWorker starts a worker in a bubble; it is closed at the end of the test.
+func newTestWorker(t *testing.T, channel provider.Channel, concurrency int) *testWorker {
 	t.Helper()
 	cfg := Config{
 		MaxUnsettled: 2000, SendTimeout: 10 * time.Second, DeadAfter: time.Hour,
@@ -152,7 +152,7 @@ func TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends(t *testing.T) {
 	for _, rate := range []int64{10, 100, 1000, 5000} {
 		synctest.Test(t, func(t *testing.T) {
 			channel, shared := &timedChannel{takes: 30 * time.Millisecond}, perSecond(rate)
-			processes := []*testWorker{standWorker(t, channel, 200), standWorker(t, channel, 200)}
+			processes := []*testWorker{newTestWorker(t, channel, 200), newTestWorker(t, channel, 200)}
 			began, late := time.Now(), 0
 			for i := range 600 { // the last second gets what is free
 				for _, f := range shared.claim(200) {
@@ -212,7 +212,7 @@ func TestNoAttemptLeavesBeforeItsReleaseTimeNorAfterTheLatest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		channel, now := &timedChannel{takes: time.Millisecond}, time.Now()
-		w := standWorker(t, channel, 1)
+		w := newTestWorker(t, channel, 1)
 		for i, release := range []admission.Release{
 			{At: now.Add(300 * time.Millisecond), Latest: now.Add(time.Second)},
 			{At: now.Add(100 * time.Millisecond), Latest: now.Add(time.Second)},
@@ -257,7 +257,7 @@ func TestASleepingCampaignHoldsNoSender(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		channel, now := &timedChannel{takes: 10 * time.Millisecond}, time.Now()
-		w := standWorker(t, channel, 1)
+		w := newTestWorker(t, channel, 1)
 		for i := range 5 {
 			w.put(&openAttempt{
 				Attempt: &decide.Attempt{Submission: provider.Submission{ID: "bulk"}},
@@ -295,7 +295,7 @@ func TestASleepingCampaignHoldsNoSender(t *testing.T) {
 func TestWhatNoSenderComesForGoesBackInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, now := standWorker(t, &timedChannel{takes: 5 * time.Second}, 2), time.Now()
+		w, now := newTestWorker(t, &timedChannel{takes: 5 * time.Second}, 2), time.Now()
 		for i := range 5 {
 			w.put(&openAttempt{
 				Attempt: &decide.Attempt{}, claimed: now,
@@ -325,7 +325,7 @@ func TestWhatNoSenderComesForGoesBackInTime(t *testing.T) {
 func TestAQueueWithTimeDoesNotMakeAChannelBusy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, now := standWorker(t, &timedChannel{takes: time.Second}, 2), time.Now()
+		w, now := newTestWorker(t, &timedChannel{takes: time.Second}, 2), time.Now()
 		for range 5 {
 			w.put(&openAttempt{
 				Attempt: &decide.Attempt{}, claimed: now,
@@ -351,7 +351,7 @@ func TestAThrottledChannelSendsNothingDuringThePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		channel, now := &timedChannel{takes: 10 * time.Millisecond, slow: 300 * time.Millisecond},
 			time.Now()
-		w := standWorker(t, channel, 1)
+		w := newTestWorker(t, channel, 1)
 		for i := range 10 {
 			w.put(&openAttempt{
 				Attempt: &decide.Attempt{}, claimed: now,
@@ -385,7 +385,7 @@ func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		channel, now := &timedChannel{}, time.Now()
-		w := standWorker(t, channel, 1)
+		w := newTestWorker(t, channel, 1)
 		w.heartbeat.deadAfter = 6 * time.Second
 		w.heartbeat.beat(now.Add(time.Second))
 		for _, at := range []time.Duration{
@@ -414,7 +414,7 @@ func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 func TestEverythingComesBackWhenAWorkerIsClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, now := standWorker(t, &timedChannel{takes: 2 * time.Second}, 2), time.Now()
+		w, now := newTestWorker(t, &timedChannel{takes: 2 * time.Second}, 2), time.Now()
 		for i := range 20 {
 			f := &openAttempt{Attempt: &decide.Attempt{Express: i%3 == 0}, claimed: now}
 			if i%2 == 0 {

@@ -17,42 +17,42 @@ import (
 )
 
 // ignored ignores the answer.
-func nobody(bool) {}
+func ignored(bool) {}
 
 // answers are the answers to one receipt.
-type words struct {
+type answers struct {
 	mu  sync.Mutex
 	all []bool // guarded by mu
 }
 
-func (w *words) answer(taken bool) {
+func (w *answers) answer(taken bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all = append(w.all, taken)
 }
 
 // is reports whether there was exactly one answer, and it was taken; open whether there was none.
-func (w *words) is(taken bool) bool {
+func (w *answers) is(taken bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.all) == 1 && w.all[0] == taken
 }
 
-func (w *words) open() bool {
+func (w *answers) open() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.all) == 0
 }
 
 // take passes a receipt of channel a and returns its answers.
-func take(d *receive.Batcher, r provider.Receipt) *words {
-	w := new(words)
+func take(d *receive.Batcher, r provider.Receipt) *answers {
+	w := new(answers)
 	d.Take("a", r, w.answer)
 	return w
 }
 
 // counts returns how many were answered with true, with false, and not.
-func counts(all []*words) (n [3]int) {
+func counts(all []*answers) (n [3]int) {
 	for _, w := range all {
 		switch {
 		case w.is(true):
@@ -96,7 +96,7 @@ func TestAReceiptIsAnsweredWhenItIsBooked(t *testing.T) {
 		b := &journalStore{away: 3 * time.Second}
 		d, _, stop := batcher(t, b)
 		defer stop()
-		var all []*words
+		var all []*answers
 		for i := range 1200 {
 			all = append(all, take(d, delivered(fmt.Sprint(i))))
 		}
@@ -120,7 +120,7 @@ func TestReceiptsAreGivenBackWhileTheDatabaseIsAway(t *testing.T) {
 		const room, n = 20_000, 21_500
 		b := &journalStore{away: time.Minute}
 		d, registry, stop := batcher(t, b)
-		var all []*words
+		var all []*answers
 		for i := range n {
 			all = append(all, take(d, delivered(fmt.Sprint(i))))
 			if i%1000 == 0 {

@@ -50,7 +50,7 @@ func TestWhatContradictsTheLedgerIsCountedAndTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		var told []string
+		var logged []string
 		registry := prometheus.NewRegistry()
 		d, err := receive.New(receive.Config{
 			Store: &contraryStore{}, Freed: func(int) { t.Error("slots came free") },
@@ -58,7 +58,7 @@ func TestWhatContradictsTheLedgerIsCountedAndTold(t *testing.T) {
 			Trouble: func(where string, err error) {
 				mu.Lock()
 				defer mu.Unlock()
-				told = append(told, where+": "+err.Error())
+				logged = append(logged, where+": "+err.Error())
 			},
 		})
 		if err != nil {
@@ -82,15 +82,15 @@ func TestWhatContradictsTheLedgerIsCountedAndTold(t *testing.T) {
 		if n := count(t, registry, "dispatcher_receive_booked_total", "other_id"); n != 1 {
 			t.Errorf("%v came under another id", n)
 		}
-		slices.Sort(told)
+		slices.Sort(logged)
 		for i, want := range []string{
 			"1 more receipts", `channel a says that its id "r1"`,
 			`its id "r3"`, `its id "r4"`, `its id "r5"`, `its id "r\x1b2"`,
 			`channel b names a message "31" in its answer and "0x1F"`,
 			`channel b says that its id "8"`,
 		} {
-			if i >= len(told) || !strings.Contains(told[i], want) {
-				t.Fatalf("line %d of %q is not about %s", i, told, want)
+			if i >= len(logged) || !strings.Contains(logged[i], want) {
+				t.Fatalf("line %d of %q is not about %s", i, logged, want)
 			}
 		}
 	})

@@ -22,17 +22,17 @@ import (
 
 // journalStore keeps what it was asked to book.
 type journalStore struct {
-	began time.Time
-	away  time.Duration // how long the database is away
-	early bool          // all receipts come before their settlements
-	spoil string        // a batch with this reference is refused
-	due   int           // how many messages the next sweep closes
+	began   time.Time
+	away    time.Duration // how long the database is away
+	early   bool          // all receipts come before their settlements
+	refused string        // a batch with this reference is refused
+	due     int           // how many messages the next sweep closes
 
-	mu     sync.Mutex
-	calls  []string        // guarded by mu: "seconds references"
-	booked map[string]bool // guarded by mu
-	looks  []time.Duration // guarded by mu
-	told   []int           // guarded by mu: how many slots each report had
+	mu         sync.Mutex
+	calls      []string        // guarded by mu: "seconds references"
+	booked     map[string]bool // guarded by mu
+	sweeps     []time.Duration // guarded by mu
+	freedSlots []int           // guarded by mu: how many slots each report had
 }
 
 // has reports whether a receipt was booked; holds returns the number of booked receipts.
@@ -51,7 +51,7 @@ func (b *journalStore) holds() int {
 func (b *journalStore) freed(slots int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.told = append(b.told, slots)
+	b.freedSlots = append(b.freedSlots, slots)
 }
 
 func (b *journalStore) Receive(
@@ -72,8 +72,8 @@ func (b *journalStore) Receive(
 		return got, &net.OpError{Op: "dial", Err: errors.New("the database is away")}
 	}
 	if slices.ContainsFunc(receipts, func(r ledger.Receipt) bool {
-		return b.spoil != "" &&
-			r.Reference == b.spoil
+		return b.refused != "" &&
+			r.Reference == b.refused
 	}) {
 		return got, &pgconn.PgError{Severity: "ERROR", Code: "22000"}
 	}
@@ -93,7 +93,7 @@ func (b *journalStore) Overdue(
 ) (swept ledger.Swept, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.looks = append(b.looks, time.Since(b.began))
+	b.sweeps = append(b.sweeps, time.Since(b.began))
 	for range b.due {
 		tell(&ledger.Closing{State: ledger.NoReceipt})
 	}
@@ -152,16 +152,16 @@ func TestReceiptsGatherForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &journalStore{}
 		d, registry, stop := batcher(t, b)
-		d.Take("a", delivered("1"), nobody)
+		d.Take("a", delivered("1"), ignored)
 		time.Sleep(3 * time.Millisecond)
-		d.Take("b", provider.Receipt{Reference: "2", State: provider.Undelivered}, nobody)
-		d.Take("b", provider.Receipt{Reference: "3"}, nobody)
+		d.Take("b", provider.Receipt{Reference: "2", State: provider.Undelivered}, ignored)
+		d.Take("b", provider.Receipt{Reference: "3"}, ignored)
 		time.Sleep(time.Second)
 		stop()
 		if diff := cmp.Diff([]string{"5ms [a/1 b/2 b/3]"}, b.calls); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff([]int{3}, b.told); diff != "" {
+		if diff := cmp.Diff([]int{3}, b.freedSlots); diff != "" {
 			t.Error("slots said to have come free", diff)
 		}
 		for state, n := range map[string]float64{"delivered": 0, "undelivered": 1, "pending": 1} {
@@ -182,7 +182,7 @@ func TestAFullBatchDoesNotWait(t *testing.T) {
 		b := &journalStore{}
 		d, _, stop := batcher(t, b)
 		for i := range 700 {
-			d.Take("a", delivered(fmt.Sprint(i)), nobody)
+			d.Take("a", delivered(fmt.Sprint(i)), ignored)
 		}
 		time.Sleep(time.Second)
 		stop()
@@ -230,22 +230,22 @@ func TestWhatIsEarlyIsLookedForSoon(t *testing.T) {
 		b.early, b.due = true, 2
 		b.mu.Unlock()
 		for i := range 60 { // more of them do not delay it
-			d.Take("a", delivered(fmt.Sprint(i)), nobody)
+			d.Take("a", delivered(fmt.Sprint(i)), ignored)
 			time.Sleep(50 * time.Millisecond)
 		}
 		time.Sleep(20 * time.Second)
 		stop()
 		quick := 0
-		for i, at := range b.looks {
-			if i > 0 && at-b.looks[i-1] == 100*time.Millisecond {
+		for i, at := range b.sweeps {
+			if i > 0 && at-b.sweeps[i-1] == 100*time.Millisecond {
 				quick++
 			}
 		}
-		if b.looks[0] != time.Second || b.looks[1] != 2*time.Second ||
-			b.looks[2] > 2700*time.Millisecond || quick < 100 || quick > 135 {
-			t.Errorf("%d quick looks, the first at %v", quick, b.looks[:3])
+		if b.sweeps[0] != time.Second || b.sweeps[1] != 2*time.Second ||
+			b.sweeps[2] > 2700*time.Millisecond || quick < 100 || quick > 135 {
+			t.Errorf("%d quick looks, the first at %v", quick, b.sweeps[:3])
 		}
-		if diff := cmp.Diff([]int{2}, b.told); diff != "" {
+		if diff := cmp.Diff([]int{2}, b.freedSlots); diff != "" {
 			t.Error("slots said to have come free", diff)
 		}
 	})
@@ -257,7 +257,7 @@ func TestTheEndIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &journalStore{away: time.Hour}
 		d, _, stop := batcher(t, b)
-		d.Take("a", delivered("1"), nobody)
+		d.Take("a", delivered("1"), ignored)
 		time.Sleep(time.Minute)
 		at := time.Now()
 		stop()
@@ -327,11 +327,11 @@ func TestBookEndsWithItsContext(t *testing.T) {
 func TestAReceiptThatCannotBeStoredHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &journalStore{spoil: "bad"}
+		b := &journalStore{refused: "bad"}
 		d, _, stop := batcher(t, b)
 		defer stop()
 		for i := range 20 {
-			d.Take("a", delivered(fmt.Sprint(i)), nobody)
+			d.Take("a", delivered(fmt.Sprint(i)), ignored)
 		}
 		if err := d.Book(t.Context(), "a", []provider.Receipt{
 			delivered("bad"),

@@ -199,16 +199,16 @@ func acceptedMessages(b *testing.B, l *ledger.Ledger, from, n int) (references [
 		b.Fatal(err)
 	}
 	defer tx.Rollback()
-	shown := tx.Seen()
-	d := ledger.Decisions{Each: make([]ledger.Decision, len(shown.Messages))}
-	a := &shown.Channels[0]
-	a.Gate.Roll(shown.Now, time.UTC)
-	a.LastAssigned = shown.Now
-	for i := range shown.Messages {
-		a.Gate.Admit(&admission.Moment{Now: shown.Now, Earliest: shown.Now, Zone: time.UTC},
+	seen := tx.Seen()
+	d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
+	a := &seen.Channels[0]
+	a.Gate.Roll(seen.Now, time.UTC)
+	a.LastAssigned = seen.Now
+	for i := range seen.Messages {
+		a.Gate.Admit(&admission.Moment{Now: seen.Now, Earliest: seen.Now, Zone: time.UTC},
 			&admission.Need{Segments: 1})
 		d.Each[i] = ledger.Decision{
-			State: ledger.Sending, Plan: shown.Messages[i].Plan,
+			State: ledger.Sending, Plan: seen.Messages[i].Plan,
 			Attempt: ledger.Attempt{
 				Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1,
 			},
@@ -218,7 +218,7 @@ func acceptedMessages(b *testing.B, l *ledger.Ledger, from, n int) (references [
 		b.Fatal(err)
 	}
 	settlements := make([]ledger.Settlement, n)
-	for i, m := range shown.Messages {
+	for i, m := range seen.Messages {
 		settlements[i] = ledger.Settlement{
 			Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Accepted, Reference: "ref-" + m.ID,
 			Segments: 1, State: ledger.Accepted, Await: time.Hour,

@@ -69,12 +69,12 @@ func TestWhatARetryCanMendIsAnsweredWithAStatusThatEachVendorRetries(t *testing.
 // TestTheGuideHasEachAnswer: with its status.
 func TestTheGuideHasEachAnswer(t *testing.T) {
 	t.Parallel()
-	said := map[verdict]int{}
+	inGuide := map[verdict]int{}
 	for _, row := range guideRows(t, "\\| (\\d{3}) \\| `(\\w+)` \\|") {
-		said[verdict(row[2])], _ = strconv.Atoi(row[1])
+		inGuide[verdict(row[2])], _ = strconv.Atoi(row[1])
 	}
-	if !maps.Equal(said, statuses) {
-		t.Errorf("the guide has %v, the answers are %v", said, statuses)
+	if !maps.Equal(inGuide, statuses) {
+		t.Errorf("the guide has %v, the answers are %v", inGuide, statuses)
 	}
 }
 
@@ -107,8 +107,8 @@ func TestAChannelOfANewerRoutingIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// dribble begins a callback from an address and does not end it.
-func dribble(t *testing.T, r *rig, from string) net.Conn {
+// beginCallback begins a callback from an address and does not end it.
+func beginCallback(t *testing.T, r *rig, from string) net.Conn {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(r.webhooks.URL(), "http://"))
@@ -136,13 +136,13 @@ func TestOneAddressCannotTakeAllRoomWithHalfSentBodies(t *testing.T) {
 	r := setup(t, nil)
 	half := make([]net.Conn, maxUnreceived)
 	for i := range half {
-		half[i] = dribble(t, r, "127.0.0.3")
+		half[i] = beginCallback(t, r, "127.0.0.3")
 	}
-	if !closed(t, dribble(t, r, "127.0.0.3")) {
+	if !closed(t, beginCallback(t, r, "127.0.0.3")) {
 		t.Error("one more of the same address was taken")
 	}
 	for name, conn := range map[string]net.Conn{
-		"another address":       dribble(t, r, "127.0.0.4"),
+		"another address":       beginCallback(t, r, "127.0.0.4"),
 		"the first of the same": half[0],
 	} {
 		_, _ = io.WriteString(conn, "-1")
@@ -150,7 +150,7 @@ func TestOneAddressCannotTakeAllRoomWithHalfSentBodies(t *testing.T) {
 			t.Errorf("%s was not answered", name)
 		}
 	}
-	again := dribble(t, r, "127.0.0.3")
+	again := beginCallback(t, r, "127.0.0.3")
 	_, _ = io.WriteString(again, "-1")
 	if closed(t, again) {
 		t.Error("after one has come whole, the next is not answered")

@@ -22,18 +22,18 @@ import (
 
 // scriptedListener accepts callbacks with the right secret, and keeps all callbacks.
 type scriptedListener struct {
-	hear func(c *provider.Callback) (provider.CallbackContent, error)
+	read func(c *provider.Callback) (provider.CallbackContent, error)
 
-	mu    sync.Mutex
-	shown []provider.Callback // guarded by mu
+	mu        sync.Mutex
+	callbacks []provider.Callback // guarded by mu
 }
 
 func (l *scriptedListener) ReadCallback(c *provider.Callback) (provider.CallbackContent, error) {
 	l.mu.Lock()
-	l.shown = append(l.shown, *c)
+	l.callbacks = append(l.callbacks, *c)
 	l.mu.Unlock()
-	if l.hear != nil {
-		return l.hear(c)
+	if l.read != nil {
+		return l.read(c)
 	}
 	switch c.Get("Secret") {
 	case "right":
@@ -273,14 +273,14 @@ func TestACallbackIsShownAsTheProviderSentIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = response.Body.Close()
-	shown := r.listener.shown[0]
-	if shown.URL != "https://sms.example.com/hooks"+path {
-		t.Errorf("URL %q", shown.URL)
+	callbacks := r.listener.callbacks[0]
+	if callbacks.URL != "https://sms.example.com/hooks"+path {
+		t.Errorf("URL %q", callbacks.URL)
 	}
-	if !bytes.Equal(shown.Body, body) || shown.Method != http.MethodPost || shown.Certificate ||
-		time.Since(shown.At) > time.Minute {
-		t.Errorf("%d bytes by %s at %v, certificate %v", len(shown.Body), shown.Method, shown.At,
-			shown.Certificate)
+	if !bytes.Equal(callbacks.Body, body) || callbacks.Method != http.MethodPost || callbacks.Certificate ||
+		time.Since(callbacks.At) > time.Minute {
+		t.Errorf("%d bytes by %s at %v, certificate %v", len(callbacks.Body), callbacks.Method, callbacks.At,
+			callbacks.Certificate)
 	}
 	if got := r.webhooks.Callback("a"); got != "https://sms.example.com/hooks/receipts/a" {
 		t.Errorf("providers are told %q", got)
@@ -407,7 +407,7 @@ func TestACallerThatHangsUpDoesNotUndoTheBooking(t *testing.T) {
 func TestAGenuineCallbackWithNothingInItIsFine(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
-	r.listener.hear = func(*provider.Callback) (provider.CallbackContent, error) {
+	r.listener.read = func(*provider.Callback) (provider.CallbackContent, error) {
 		return provider.CallbackContent{}, nil
 	}
 	if status, body := r.call("POST", "/receipts/a", "event"); status != 200 || body != "" {

@@ -101,19 +101,19 @@ func TestOnlyAVerifiedClientCertificateCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		request.Header.Set("Secret", "right")
-		before := len(r.listener.shown)
+		before := len(r.listener.callbacks)
 		transport := &http.Transport{TLSClientConfig: client, ForceAttemptHTTP2: true}
 		response, err := (&http.Client{Transport: transport}).Do(request)
 		if err == nil {
 			_ = response.Body.Close()
 		}
 		transport.CloseIdleConnections()
-		if content := len(r.listener.shown) > before; content != c.content || content != (err == nil) {
+		if content := len(r.listener.callbacks) > before; content != c.content || content != (err == nil) {
 			t.Errorf("%s: content %v, %v", c.name, content, err)
 			continue
 		}
-		if c.content && r.listener.shown[before].Certificate != c.known {
-			t.Errorf("%s: certificate %v", c.name, r.listener.shown[before].Certificate)
+		if c.content && r.listener.callbacks[before].Certificate != c.known {
+			t.Errorf("%s: certificate %v", c.name, r.listener.callbacks[before].Certificate)
 		}
 	}
 }

@@ -190,7 +190,7 @@ func flat(h http.Header) (all []string) {
 func BenchmarkWebhooks(b *testing.B) {
 	w, err := ListenWebhooks(b.Context(), WebhookConfig{
 		Address: "127.0.0.1:0",
-		Channels: oneListener{&scriptedListener{hear: func(c *provider.Callback) (provider.CallbackContent, error) {
+		Channels: oneListener{&scriptedListener{read: func(c *provider.Callback) (provider.CallbackContent, error) {
 			return provider.CallbackContent{
 				Receipts: []provider.Receipt{{Reference: string(c.Body)}}, ReplayID: c.Get("Nonce"),
 			}, nil

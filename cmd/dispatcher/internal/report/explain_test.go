@@ -166,7 +166,7 @@ func records() map[string]*ledger.Record {
 	renamed.Attempts[0].OtherIDs = []string{"0x7F"}
 	out["delivered-under-another-id"] = renamed
 	addWaits(out)
-	addOddOnes(out)
+	addUnusual(out)
 	return out
 }
 
@@ -282,7 +282,7 @@ func addLimits(out map[string]*ledger.Record) {
 	out["late"] = late
 }
 
-func addOddOnes(out map[string]*ledger.Record) {
+func addUnusual(out map[string]*ledger.Record) {
 	resent := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeUnknown,
 		"bind_lost"),
 		attempt("c", ledger.ByResend, outcomeAccepted, "", ranked("a", 0, "already_tried"),

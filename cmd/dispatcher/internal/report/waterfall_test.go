@@ -71,9 +71,9 @@ func anyFigures(t *rapid.T) *Figures {
 	return f
 }
 
-// comesTo returns the start of a waterfall plus its steps, in messages, segments and amounts, and
+// sumOf returns the start of a waterfall plus its steps, in messages, segments and amounts, and
 // the sum of what moved between channels.
-func comesTo(w *Waterfall) (sum, moved quantity) {
+func sumOf(w *Waterfall) (sum, moved quantity) {
 	sum = quantityOf(w.Agreed, w.AgreedSegments, w.AgreedCosts)
 	for _, s := range w.Steps {
 		q := quantityOf(s.Messages, s.Segments, s.Costs)
@@ -98,7 +98,7 @@ func TestTheWaterfallSumsExactly(t *testing.T) {
 			ends[r.Channel] = sum.plus(&q)
 		}
 		for _, v := range day.Routes {
-			agreed, moved := exactly(rt, v.Waterfall, ends)
+			agreed, moved := checkSums(rt, v.Waterfall, ends)
 			drawn := int64(0)
 			for _, version := range v.Versions {
 				drawn += version.Drawn
@@ -112,17 +112,17 @@ func TestTheWaterfallSumsExactly(t *testing.T) {
 		for _, v := range NewDaily(anyFigures(rt)).Routes {
 			all = append(all, v.Waterfall...)
 		}
-		exactly(rt, SumWaterfalls(all), nil)
+		checkSums(rt, SumWaterfalls(all), nil)
 	})
 }
 
-// exactly checks that waterfalls add up and end with the given figures of their channels.
-func exactly(rt *rapid.T, all []Waterfall, ends map[string]quantity) (agreed, moved quantity) {
+// checkSums checks that waterfalls add up and end with the given figures of their channels.
+func checkSums(rt *rapid.T, all []Waterfall, ends map[string]quantity) (agreed, moved quantity) {
 	for i := range all {
 		w := &all[i]
 		first := quantityOf(w.Agreed, w.AgreedSegments, w.AgreedCosts)
 		last := quantityOf(w.Carried, w.CarriedSegments, w.CarriedCosts)
-		sum, between := comesTo(w)
+		sum, between := sumOf(w)
 		agreed, moved = agreed.plus(&first), moved.plus(&between)
 		want, known := ends[w.Channel]
 		if !known {

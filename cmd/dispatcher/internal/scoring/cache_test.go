@@ -76,7 +76,7 @@ func BenchmarkScoresFromTheCache(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f, q := &decide.Function{URL: "http://scores.example.com/"}, about(20)
+	f, q := &decide.Function{URL: "http://scores.example.com/"}, questionOf(20)
 	c.cache.put(keyOf(f, q), make([]float64, 20), "", time.Now(), time.Hour)
 	for b.Loop() {
 		if got := c.Scores(b.Context(), f, q); got.Trouble != "" {

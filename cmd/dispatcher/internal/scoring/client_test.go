@@ -40,7 +40,7 @@ func TestABatchAsksForUpToItsSizeInOneCall(t *testing.T) {
 			fmt.Fprint(w, answerTo(b))
 		})
 		f.Batch, f.BatchSize = tc.batch, tc.size
-		got := newClient(t).Scores(t.Context(), f, about(tc.candidates))
+		got := newClient(t).Scores(t.Context(), f, questionOf(tc.candidates))
 		var want []float64
 		for i := range tc.candidates {
 			want = append(want, float64(i)/10)
@@ -62,7 +62,7 @@ func TestTheTokenTravelsInTheHeader(t *testing.T) {
 		scoresByName(w, r)
 	})
 	f.Token = "s3cret"
-	if s := newClient(t).Scores(t.Context(), f, about(1)); s.Trouble != "" {
+	if s := newClient(t).Scores(t.Context(), f, questionOf(1)); s.Trouble != "" {
 		t.Fatal(s.Trouble)
 	}
 	if diff := cmp.Diff([]string{"POST", "application/json", "Bearer s3cret"},
@@ -89,10 +89,10 @@ func TestEveryTroubleEndsInItsWord(t *testing.T) {
 		handle http.HandlerFunc
 		word   string
 	}{
-		"nothing": {says(""), decide.FunctionInvalid},
-		"no JSON": {says("0.5"), decide.FunctionInvalid},
-		"NaN":     {says(`{"scores":[{"channel":"c0","score":NaN}]}`), decide.FunctionNotFinite},
-		"too few": {says(`{"scores":[]}`), decide.FunctionTooFew},
+		"nothing": {respondWith(""), decide.FunctionInvalid},
+		"no JSON": {respondWith("0.5"), decide.FunctionInvalid},
+		"NaN":     {respondWith(`{"scores":[{"channel":"c0","score":NaN}]}`), decide.FunctionNotFinite},
+		"too few": {respondWith(`{"scores":[]}`), decide.FunctionTooFew},
 		"500":     {status(500), decide.FunctionStatus},
 		"201":     {status(201), decide.FunctionStatus},
 		"401":     {status(401), decide.FunctionStatus},
@@ -114,7 +114,7 @@ func TestEveryTroubleEndsInItsWord(t *testing.T) {
 		}, decide.FunctionUnreachable},
 	} {
 		f, _ := newFunction(t, tc.handle)
-		got := newClient(t).Scores(t.Context(), f, about(1))
+		got := newClient(t).Scores(t.Context(), f, questionOf(1))
 		if diff := cmp.Diff(decide.Scores{Trouble: tc.word}, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -137,7 +137,7 @@ func TestNobodyThereIsUnreachable(t *testing.T) {
 	for _, url := range []string{"http://" + free, "http://127.0.0.1:bad", "gopher://127.0.0.1"} {
 		f := &decide.Function{URL: url, AllowPrivate: true, Deadline: time.Second}
 		if got := newClient(t).Scores(t.Context(), f,
-			about(1)); got.Trouble != decide.FunctionUnreachable {
+			questionOf(1)); got.Trouble != decide.FunctionUnreachable {
 			t.Errorf("%s: %+v", url, got)
 		}
 	}
@@ -165,7 +165,7 @@ func TestAnAnswerOfFiveMegabytesIsNotRead(t *testing.T) {
 			}
 		})
 		if got := newClient(t).Scores(t.Context(), f,
-			about(1)); got.Trouble != decide.FunctionTooLarge {
+			questionOf(1)); got.Trouble != decide.FunctionTooLarge {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if n := <-written; n >= size {
@@ -178,7 +178,7 @@ func TestAnswersAboutManyCandidatesMayBeLonger(t *testing.T) {
 	t.Parallel()
 	f, _ := newFunction(t, scoresByName)
 	f.BatchSize = 1000
-	q := about(1000)
+	q := questionOf(1000)
 	for i := range q.Candidates { // an answer longer than maxAnswer
 		q.Candidates[i].Channel += strings.Repeat("0", 64)
 	}
@@ -194,7 +194,7 @@ func TestTheFirstFailureEndsTheQuestion(t *testing.T) {
 	})
 	f.Batch = false
 	c := newClient(t)
-	if got := c.Scores(t.Context(), f, about(200)); got.Trouble != decide.FunctionStatus {
+	if got := c.Scores(t.Context(), f, questionOf(200)); got.Trouble != decide.FunctionStatus {
 		t.Errorf("%+v", got)
 	}
 	if n := calls.Load(); n > 2*maxConnections {
@@ -208,14 +208,14 @@ func TestAnAnswerIsKeptForEqualQuestions(t *testing.T) {
 	c := newClient(t)
 	for range 5 {
 		again := *f // a reload of the routing creates a new value
-		if got := c.Scores(t.Context(), &again, about(2)); got.Trouble != "" {
+		if got := c.Scores(t.Context(), &again, questionOf(2)); got.Trouble != "" {
 			t.Fatal(got.Trouble)
 		}
 	}
 	if calls.Load() != 1 {
 		t.Errorf("%d calls for five equal questions", calls.Load())
 	}
-	q := about(2)
+	q := questionOf(2)
 	q.Lane = "bulk"
 	c.Scores(t.Context(), f, q)
 	if calls.Load() != 2 {
@@ -241,7 +241,7 @@ func TestOneOddQuestionDoesNotSilenceTheFunction(t *testing.T) {
 		"bulk":          decide.FunctionNotFinite,
 		"transactional": decide.FunctionStatus,
 	} {
-		odd := about(1)
+		odd := questionOf(1)
 		odd.Lane = lane
 		for range 3 {
 			if got := c.Scores(t.Context(), f, odd); got.Trouble != word {
@@ -249,7 +249,7 @@ func TestOneOddQuestionDoesNotSilenceTheFunction(t *testing.T) {
 			}
 		}
 	}
-	if got := c.Scores(t.Context(), f, about(1)); got.Trouble != "" {
+	if got := c.Scores(t.Context(), f, questionOf(1)); got.Trouble != "" {
 		t.Errorf("a good question: %+v", got)
 	}
 	if calls.Load() != 3 {
@@ -260,16 +260,16 @@ func TestOneOddQuestionDoesNotSilenceTheFunction(t *testing.T) {
 func TestCallsAreCountedByWhatCameOfThem(t *testing.T) {
 	t.Parallel()
 	f, _ := newFunction(t, scoresByName)
-	bad, _ := newFunction(t, says(""))
+	bad, _ := newFunction(t, respondWith(""))
 	registry := prometheus.NewRegistry()
 	c, err := New(Config{Registry: registry})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.Scores(t.Context(), f, about(45))
-	c.Scores(t.Context(), f, about(45))
-	c.Scores(t.Context(), bad, about(1))
+	c.Scores(t.Context(), f, questionOf(45))
+	c.Scores(t.Context(), f, questionOf(45))
+	c.Scores(t.Context(), bad, questionOf(1))
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ const batchHold = 5 * time.Second
 
 // distinct returns the n-th of many questions with pairwise different answers.
 func distinct(n, candidates int) *decide.ScoreQuestion {
-	q := about(candidates)
+	q := questionOf(candidates)
 	q.Labels["customer"] = selector.NumberValue(float64(n))
 	return q
 }
@@ -175,7 +175,7 @@ func TestABatchThatMayNotWaitLongerBlamesNobody(t *testing.T) {
 			words[""]+words[decide.FunctionTimeout] != 500 {
 			t.Errorf("answers: %v", words)
 		}
-		if got := c.Scores(t.Context(), f, about(1)); got.Trouble != "" {
+		if got := c.Scores(t.Context(), f, questionOf(1)); got.Trouble != "" {
 			t.Errorf("the next question: %+v", got)
 		}
 	})
@@ -190,7 +190,7 @@ func TestOneLateAnswerAmongGoodOnesIsThatQuestionsOwn(t *testing.T) {
 		c, f := over(t, func(r *http.Request) (*http.Response, error) {
 			time.Sleep(50 * time.Millisecond)
 			if late.Add(1) == 10 {
-				return silence(r)
+				return noAnswer(r)
 			}
 			return goodAnswer(r)
 		})
@@ -211,7 +211,7 @@ func TestOneLateAnswerAmongGoodOnesIsThatQuestionsOwn(t *testing.T) {
 func TestADeadFunctionCostsABatchOneDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, f := over(t, silence)
+		c, f := over(t, noAnswer)
 		began := time.Now()
 		words := askAll(t, c, f, 500, 3, batchHold)
 		if took := time.Since(began); took != f.Deadline || words[decide.FunctionTimeout] != 500 {
@@ -226,7 +226,7 @@ func TestOneFunctionDoesNotStandInLineForAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, dead := over(t, func(r *http.Request) (*http.Response, error) {
 			if r.URL.Path == "/dead" {
-				return silence(r)
+				return noAnswer(r)
 			}
 			return goodAnswer(r)
 		})

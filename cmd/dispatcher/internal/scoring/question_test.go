@@ -21,7 +21,7 @@ func TestACallIsAboutNothingButWhatMayLeave(t *testing.T) {
 		"region": selector.TextValue("eu"),
 		"factor": selector.NumberValue(1.5),
 	}}
-	q := about(3)
+	q := questionOf(3)
 	got, err := encode(f, q, q.Candidates[1:2])
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestEqualQuestionsMeetWhateverTheOrderOfTheirLabels(t *testing.T) {
 			again[name] = labels[name]
 		}
 		f := &decide.Function{URL: "http://x"}
-		a, b := about(2), about(2)
+		a, b := questionOf(2), questionOf(2)
 		a.Labels, b.Labels = labels, again
 		if keyOf(f, a) != keyOf(f, b) {
 			t.Fatal("the order of labels tells questions apart")
@@ -130,7 +130,7 @@ func TestQuestionsThatDifferInAnythingDoNotMeet(t *testing.T) {
 			q.Labels["languag"] = selector.TextValue("een")
 		},
 	} {
-		f, q := &decide.Function{URL: "http://x"}, about(2)
+		f, q := &decide.Function{URL: "http://x"}, questionOf(2)
 		change(f, q)
 		k := keyOf(f, q)
 		if other, met := seen[k]; met {

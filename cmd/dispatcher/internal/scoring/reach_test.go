@@ -17,7 +17,7 @@ import (
 // TestAFunctionOnAPrivateAddressIsNotCalledUnlessThatIsAllowed: whatever its name is.
 func TestAFunctionOnAPrivateAddressIsNotCalledUnlessThatIsAllowed(t *testing.T) {
 	t.Parallel()
-	f, calls := newFunction(t, says(`{"scores":[{"channel":"c0","score":1}]}`))
+	f, calls := newFunction(t, respondWith(`{"scores":[{"channel":"c0","score":1}]}`))
 	f.Token = "s3cret"
 	byName := *f
 	byName.URL = strings.Replace(f.URL, "127.0.0.1", "localhost", 1)
@@ -25,10 +25,10 @@ func TestAFunctionOnAPrivateAddressIsNotCalledUnlessThatIsAllowed(t *testing.T) 
 		inward := *function
 		inward.AllowPrivate = false
 		if got := newClient(t).Scores(t.Context(), &inward,
-			about(1)); got.Trouble != decide.FunctionUnreachable || calls.Load() != 0 {
+			questionOf(1)); got.Trouble != decide.FunctionUnreachable || calls.Load() != 0 {
 			t.Errorf("%s: %+v after %d calls", inward.URL, got, calls.Load())
 		}
-		if got := newClient(t).Scores(t.Context(), function, about(1)); got.Trouble != "" {
+		if got := newClient(t).Scores(t.Context(), function, questionOf(1)); got.Trouble != "" {
 			t.Errorf("%s, allowed: %+v", function.URL, got)
 		}
 		calls.Store(0)
@@ -47,7 +47,7 @@ func TestTheProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 			URL: url, Token: "s3cret", AllowPrivate: true,
 			Deadline: 5 * time.Second,
 		}
-		t.Logf("scores: %+v", newClient(t).Scores(t.Context(), f, about(1)))
+		t.Logf("scores: %+v", newClient(t).Scores(t.Context(), f, questionOf(1)))
 		return
 	}
 	var asked atomic.Int64

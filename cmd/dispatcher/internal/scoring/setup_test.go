@@ -42,8 +42,8 @@ func newFunction(t *testing.T, handle http.HandlerFunc) (_ *decide.Function, cal
 	}, calls
 }
 
-// says answers every call with the same text.
-func says(text string) http.HandlerFunc {
+// respondWith answers every call with the same text.
+func respondWith(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }
 }
 
@@ -84,8 +84,8 @@ func goodAnswer(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// silence blocks until the context of the call ends.
-func silence(r *http.Request) (*http.Response, error) {
+// noAnswer blocks until the context of the call ends.
+func noAnswer(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, r.Context().Err()
 }
@@ -100,8 +100,8 @@ func over(t *testing.T, network fakeNetwork) (*Client, *decide.Function) {
 	}
 }
 
-// about returns a question about this many candidates, from c0 on.
-func about(candidates int) *decide.ScoreQuestion {
+// questionOf returns a question about this many candidates, from c0 on.
+func questionOf(candidates int) *decide.ScoreQuestion {
 	q := &decide.ScoreQuestion{
 		Route: "default", Lane: "otp",
 		Labels: map[string]selector.Value{

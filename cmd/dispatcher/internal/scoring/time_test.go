@@ -17,10 +17,10 @@ import (
 func TestTheDeadlineIsForAllCallsTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, f := over(t, silence)
+		c, f := over(t, noAnswer)
 		f.Batch = false
 		began := time.Now()
-		got := c.Scores(t.Context(), f, about(40))
+		got := c.Scores(t.Context(), f, questionOf(40))
 		if took := time.Since(began); took != f.Deadline || got.Trouble != decide.FunctionTimeout {
 			t.Errorf("%+v after %s", got, took)
 		}
@@ -39,7 +39,7 @@ func TestCallsOfOneQuestionRunTogetherUpToTheBound(t *testing.T) {
 		})
 		f.Batch = false
 		began := time.Now()
-		got := c.Scores(t.Context(), f, about(3*maxConnections))
+		got := c.Scores(t.Context(), f, questionOf(3*maxConnections))
 		if took := time.Since(began); took != 30*time.Millisecond || got.Trouble != "" ||
 			most.Load() != maxConnections {
 			t.Errorf("%+v after %s with %d calls together", got, took, most.Load())
@@ -61,7 +61,7 @@ func TestEqualQuestionsAtTheSameTimeAreAskedOnce(t *testing.T) {
 		var group sync.WaitGroup
 		answers := make([]decide.Scores, askers)
 		for i := range askers {
-			group.Go(func() { answers[i] = c.Scores(t.Context(), f, about(2)) })
+			group.Go(func() { answers[i] = c.Scores(t.Context(), f, questionOf(2)) })
 		}
 		group.Wait()
 		for i, a := range answers {
@@ -81,20 +81,20 @@ func TestACallerWhoGivesUpTroublesNobodyElse(t *testing.T) {
 		var calls atomic.Int64
 		c, f := over(t, func(r *http.Request) (*http.Response, error) {
 			if calls.Add(1) == 1 {
-				return silence(r)
+				return noAnswer(r)
 			}
 			return goodAnswer(r)
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		var group sync.WaitGroup
 		group.Go(func() {
-			if got := c.Scores(ctx, f, about(1)); got.Trouble != decide.FunctionTimeout {
+			if got := c.Scores(ctx, f, questionOf(1)); got.Trouble != decide.FunctionTimeout {
 				t.Errorf("who gave up: %+v", got)
 			}
 		})
 		synctest.Wait() // its call is running
 		group.Go(func() {
-			if got := c.Scores(t.Context(), f, about(1)); got.Trouble != "" {
+			if got := c.Scores(t.Context(), f, questionOf(1)); got.Trouble != "" {
 				t.Errorf("who asked the same: %+v", got)
 			}
 		})
@@ -110,14 +110,14 @@ func TestACallerWhoGivesUpTroublesNobodyElse(t *testing.T) {
 func TestWhoOnlyFollowsMayGiveUpToo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, f := over(t, silence)
+		c, f := over(t, noAnswer)
 		var group sync.WaitGroup
-		group.Go(func() { c.Scores(t.Context(), f, about(1)) })
+		group.Go(func() { c.Scores(t.Context(), f, questionOf(1)) })
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), f.Deadline/4)
 		defer cancel()
 		began := time.Now()
-		got := c.Scores(ctx, f, about(1))
+		got := c.Scores(ctx, f, questionOf(1))
 		if took := time.Since(began); took != f.Deadline/4 ||
 			got.Trouble != decide.FunctionTimeout {
 			t.Errorf("%+v after %s", got, took)
@@ -134,12 +134,12 @@ func TestADeadFunctionCostsOneDeadlineASecond(t *testing.T) {
 		var calls int
 		c, f := over(t, func(r *http.Request) (*http.Response, error) {
 			calls++
-			return silence(r)
+			return noAnswer(r)
 		})
 		began := time.Now()
 		var waited time.Duration
 		for i := 0; time.Since(began) < 10*time.Second; i++ {
-			q := about(1)
+			q := questionOf(1)
 			q.Candidates[0].Price = float64(i)
 			asked := time.Now()
 			if got := c.Scores(t.Context(), f, q); got.Trouble != decide.FunctionTimeout {
@@ -153,7 +153,7 @@ func TestADeadFunctionCostsOneDeadlineASecond(t *testing.T) {
 		}
 		c.public.Transport = fakeNetwork(goodAnswer)
 		time.Sleep(restTime)
-		if got := c.Scores(t.Context(), f, about(1)); got.Trouble != "" {
+		if got := c.Scores(t.Context(), f, questionOf(1)); got.Trouble != "" {
 			t.Errorf("after it has recovered: %+v", got)
 		}
 	})
@@ -165,14 +165,14 @@ func TestAfterTheRestOneQuestionTriesFirst(t *testing.T) {
 		var calls atomic.Int64
 		c, f := over(t, func(r *http.Request) (*http.Response, error) {
 			calls.Add(1)
-			return silence(r)
+			return noAnswer(r)
 		})
 		f.BatchSize = 100 // one call for each question
-		c.Scores(t.Context(), f, about(1))
+		c.Scores(t.Context(), f, questionOf(1))
 		time.Sleep(restTime)
 		var group sync.WaitGroup
 		for i := range 50 {
-			group.Go(func() { c.Scores(t.Context(), f, about(i+2)) })
+			group.Go(func() { c.Scores(t.Context(), f, questionOf(i+2)) })
 		}
 		group.Wait()
 		if calls.Load() != 2 {
@@ -185,14 +185,14 @@ func TestAfterTheRestOneQuestionTriesFirst(t *testing.T) {
 func TestATrialThatIsGivenUpLetsAnotherTry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, f := over(t, silence)
-		c.Scores(t.Context(), f, about(1))
+		c, f := over(t, noAnswer)
+		c.Scores(t.Context(), f, questionOf(1))
 		time.Sleep(restTime)
 		ctx, cancel := context.WithTimeout(t.Context(), f.Deadline/4)
 		defer cancel()
-		c.Scores(ctx, f, about(1))
+		c.Scores(ctx, f, questionOf(1))
 		c.public.Transport = fakeNetwork(goodAnswer)
-		if got := c.Scores(t.Context(), f, about(1)); got.Trouble != "" {
+		if got := c.Scores(t.Context(), f, questionOf(1)); got.Trouble != "" {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -203,15 +203,15 @@ func TestATrialThatIsGivenUpLetsAnotherTry(t *testing.T) {
 func TestACallerWithoutTimeSaysNothingAboutTheFunction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, f := over(t, silence)
+		c, f := over(t, noAnswer)
 		ctx, cancel := context.WithTimeout(t.Context(), f.Deadline-time.Millisecond)
 		defer cancel()
-		if got := c.Scores(ctx, f, about(1)); got.Trouble != decide.FunctionTimeout {
+		if got := c.Scores(ctx, f, questionOf(1)); got.Trouble != decide.FunctionTimeout {
 			t.Errorf("%+v", got)
 		}
 		c.public.Transport = fakeNetwork(goodAnswer)
 		for _, candidates := range []int{1, 2} {
-			if got := c.Scores(t.Context(), f, about(candidates)); got.Trouble != "" {
+			if got := c.Scores(t.Context(), f, questionOf(candidates)); got.Trouble != "" {
 				t.Errorf("the next question, about %d: %+v", candidates, got)
 			}
 		}
@@ -231,15 +231,15 @@ func TestAnAnswerHoldsForItsTimeAndNoLonger(t *testing.T) {
 			want  int
 		}{{0, 1}, {f.Cache - 1, 1}, {1, 2}, {f.Cache, 3}} {
 			time.Sleep(step.pause)
-			c.Scores(t.Context(), f, about(1))
+			c.Scores(t.Context(), f, questionOf(1))
 			if calls != step.want {
 				t.Errorf("%d calls %s later, want %d", calls, step.pause, step.want)
 			}
 		}
 		f.Cache = 0
 		f.Token = "another function"
-		c.Scores(t.Context(), f, about(1))
-		c.Scores(t.Context(), f, about(1))
+		c.Scores(t.Context(), f, questionOf(1))
+		c.Scores(t.Context(), f, questionOf(1))
 		if calls != 5 {
 			t.Errorf("%d calls; cache 0 keeps nothing", calls)
 		}
@@ -252,7 +252,7 @@ func TestAFailedCallCutsOffTheOthers(t *testing.T) {
 		var calls atomic.Int64
 		c, f := over(t, func(r *http.Request) (*http.Response, error) {
 			if calls.Add(1) < 8 {
-				return silence(r)
+				return noAnswer(r)
 			}
 			return &http.Response{
 				StatusCode: http.StatusInternalServerError,
@@ -261,7 +261,7 @@ func TestAFailedCallCutsOffTheOthers(t *testing.T) {
 		})
 		f.Batch = false
 		began := time.Now()
-		got := c.Scores(t.Context(), f, about(40))
+		got := c.Scores(t.Context(), f, questionOf(40))
 		if took := time.Since(began); took != 0 || got.Trouble != decide.FunctionStatus {
 			t.Errorf("%+v after %s", got, took)
 		}

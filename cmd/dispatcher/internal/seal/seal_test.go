@@ -40,8 +40,8 @@ func secrets(text string) (lines []string) {
 	return lines
 }
 
-// looks returns n seals of random messages.
-func looks(t *testing.T, keys *Keys, n int) []*ledger.Seal {
+// newSeals returns n seals of random messages.
+func newSeals(t *testing.T, keys *Keys, n int) []*ledger.Seal {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
 	var all []*ledger.Seal
@@ -79,7 +79,7 @@ func TestOthersCheckTheLogWithTheirTools(t *testing.T) {
 	keys := newKeys(t)
 	var before *ledger.Seal
 	proved := 0
-	for _, s := range looks(t, keys, 60) {
+	for _, s := range newSeals(t, keys, 60) {
 		if err := keys.Check(before, s); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestOthersCheckTheLogWithTheirTools(t *testing.T) {
 func TestOthersSeeThatTheLogOnlyGrew(t *testing.T) {
 	t.Parallel()
 	keys := newKeys(t)
-	all := looks(t, keys, 60)
+	all := newSeals(t, keys, 60)
 	for i, from := range all {
 		for j := i; j < len(all); j++ {
 			g, err := ProveGrowth(from, all[j].Checkpoint, func(add func(*ledger.Seal) error) error {
@@ -172,7 +172,7 @@ func TestLeavesAreReadAsTheyWereWritten(t *testing.T) {
 func TestALogThatIsDamagedIsNotGoneOnWith(t *testing.T) {
 	t.Parallel()
 	keys := newKeys(t)
-	all := looks(t, keys, 20)
+	all := newSeals(t, keys, 20)
 	last := all[len(all)-1]
 	for name, damage := range map[string]func(*ledger.Seal){
 		"size":       func(s *ledger.Seal) { s.Size++ },
@@ -181,7 +181,7 @@ func TestALogThatIsDamagedIsNotGoneOnWith(t *testing.T) {
 		"checkpoint": func(s *ledger.Seal) { s.Checkpoint = all[3].Checkpoint },
 		"signature":  func(s *ledger.Seal) { s.Checkpoint = s.Checkpoint[:len(s.Checkpoint)-9] + "\n" },
 		"other key": func(s *ledger.Seal) {
-			s.Checkpoint = looks(t, newKeys(t), 20)[19].Checkpoint
+			s.Checkpoint = newSeals(t, newKeys(t), 20)[19].Checkpoint
 		},
 	} {
 		damaged := *last
@@ -245,15 +245,15 @@ func TestOnlyWhatMayHaveHappenedIsTaken(t *testing.T) {
 		parts[p] = other[p]
 		return parts
 	}
-	looked := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	sealedAt := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		was    Leaf
 		now    ledger.Evidence
 		faults string
 	}{
 		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Accepted}, ""},
-		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Delivered, Parts: with(ledger.PartLater), LaterAt: looked.Add(-30 * time.Second)}, ""},
-		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Delivered, Parts: with(ledger.PartLater), LaterAt: looked.Add(-2 * time.Minute)}, "changed later"},
+		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Delivered, Parts: with(ledger.PartLater), LaterAt: sealedAt.Add(-30 * time.Second)}, ""},
+		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Delivered, Parts: with(ledger.PartLater), LaterAt: sealedAt.Add(-2 * time.Minute)}, "changed later"},
 		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Accepted, Parts: with(ledger.PartLater)}, "changed later"},
 		{Leaf{State: ledger.Unknown, Open: true}, ledger.Evidence{State: ledger.Delivered, Parts: with(ledger.PartLater)}, ""},
 		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Accepted, Parts: with(ledger.PartAttempts)}, "changed attempts"},
@@ -267,7 +267,7 @@ func TestOnlyWhatMayHaveHappenedIsTaken(t *testing.T) {
 		{Leaf{State: ledger.Unknown, Open: true}, ledger.Evidence{State: ledger.Accepted}, ""},
 	} {
 		var got []string
-		for _, f := range Verify([]Leaf{c.was}, &c.now, looked) {
+		for _, f := range Verify([]Leaf{c.was}, &c.now, sealedAt) {
 			got = append(got, strings.TrimSpace(f.What+" "+f.Part))
 		}
 		if strings.Join(got, ", ") != c.faults {

@@ -195,7 +195,7 @@ func (s *stage) Write(p []byte) (int, error) {
 }
 
 // awaitLog waits until the log contains a text this many times.
-func (s *stage) says(what string, times int) {
+func (s *stage) awaitLog(what string, times int) {
 	s.t.Helper()
 	over := time.After(testTimeout)
 	ticker := time.NewTicker(5 * time.Millisecond)
@@ -231,7 +231,7 @@ func newStage(t *testing.T) *stage {
 }
 
 // publish publishes an event of a message, which happened some time ago.
-func (s *stage) tell(id, tenant, state string, seq int, ago time.Duration) {
+func (s *stage) publish(id, tenant, state string, seq int, ago time.Duration) {
 	s.t.Helper()
 	value := fmt.Sprintf(`{"id":%q,"state":%q,"seq":%d,"tenant":%q}`, id, state, seq, tenant)
 	if err := s.client.ProduceSync(s.t.Context(), &kgo.Record{
@@ -282,10 +282,10 @@ func TestEachTenantGetsItsEventsSignedAndInOrder(t *testing.T) {
 	of.States = []string{"accepted", "delivered"}
 	s.run(of, hook("rest", "", rest))
 	for i := range 10 {
-		s.tell(fmt.Sprint("m-", i), "shop", "received", 1, 0)
-		s.tell(fmt.Sprint("m-", i), "shop", "accepted", 2, 0)
-		s.tell(fmt.Sprint("m-", i), "shop", "delivered", 3, 0)
-		s.tell(fmt.Sprint("other-", i), []string{"", "bank"}[i%2], "accepted", 1, 0)
+		s.publish(fmt.Sprint("m-", i), "shop", "received", 1, 0)
+		s.publish(fmt.Sprint("m-", i), "shop", "accepted", 2, 0)
+		s.publish(fmt.Sprint("m-", i), "shop", "delivered", 3, 0)
+		s.publish(fmt.Sprint("other-", i), []string{"", "bank"}[i%2], "accepted", 1, 0)
 	}
 	shop.wait(t, shop.has(20))
 	rest.wait(t, rest.has(10))
@@ -319,8 +319,8 @@ func TestAReceiverThatFailsGetsTheEventAgain(t *testing.T) {
 				return http.StatusOK
 			})
 			s.run(hook("shop", "", r))
-			s.tell("m", "", "accepted", 1, 0)
-			s.tell("m", "", "delivered", 2, 0)
+			s.publish("m", "", "accepted", 1, 0)
+			s.publish("m", "", "delivered", 2, 0)
 			r.wait(t, r.has(2))
 			r.check(t)
 			if !slices.Equal(r.taken, []string{"m 1", "m 2"}) || r.ids[0] != r.ids[3] ||
@@ -342,7 +342,7 @@ func TestASlowReceiverGetsTheEventAgain(t *testing.T) {
 		return http.StatusOK
 	})
 	s.run(hook("shop", "", r))
-	s.tell("m", "", "accepted", 1, 0)
+	s.publish("m", "", "accepted", 1, 0)
 	r.wait(t, r.has(1))
 	close(release)
 	r.check(t)
@@ -359,24 +359,24 @@ func TestAReceiverThatIsAwayHoldsUpNobodyElse(t *testing.T) {
 		}
 		return http.StatusOK
 	})
-	alive := newReceiver(t, ok)
-	stop := s.run(hook("dead", "shop", dead), hook("alive", "", alive))
+	healthy := newReceiver(t, ok)
+	stop := s.run(hook("dead", "shop", dead), hook("alive", "", healthy))
 	for i := range 20 {
-		s.tell(fmt.Sprint("s-", i), "shop", "accepted", 1, 0)
-		s.tell(fmt.Sprint("m-", i), "", "accepted", 1, 0)
+		s.publish(fmt.Sprint("s-", i), "shop", "accepted", 1, 0)
+		s.publish(fmt.Sprint("m-", i), "", "accepted", 1, 0)
 	}
-	alive.wait(t, alive.has(20))
+	healthy.wait(t, healthy.has(20))
 	s.until("alive", "delivered", 20) // otherwise the stop would end calls in progress
 	dead.wait(t, func() bool { return len(dead.ids) > 0 })
 	stop()
 	back.Store(true)
-	s.run(hook("dead", "shop", dead), hook("alive", "", alive))
+	s.run(hook("dead", "shop", dead), hook("alive", "", healthy))
 	dead.wait(t, dead.has(20))
 	dead.check(t)
-	s.tell("last", "", "accepted", 1, 0)
-	alive.wait(t, func() bool { return slices.Contains(alive.taken, "last 1") })
-	if len(alive.taken) != 21 {
-		t.Errorf("events that were taken came again after an orderly stop: %v", alive.taken)
+	s.publish("last", "", "accepted", 1, 0)
+	healthy.wait(t, func() bool { return slices.Contains(healthy.taken, "last 1") })
+	if len(healthy.taken) != 21 {
+		t.Errorf("events that were taken came again after an orderly stop: %v", healthy.taken)
 	}
 }
 
@@ -390,9 +390,9 @@ func TestARefusedEventIsLeftOut(t *testing.T) {
 		}
 		return http.StatusOK
 	})
-	s.tell("m", "", "accepted", 1, 0)
-	s.tell("m", "", "delivered", 2, 2*time.Hour)
-	s.tell("m", "", "no_receipt", 3, 0)
+	s.publish("m", "", "accepted", 1, 0)
+	s.publish("m", "", "delivered", 2, 2*time.Hour)
+	s.publish("m", "", "no_receipt", 3, 0)
 	s.run(hook("shop", "", r))
 	r.wait(t, r.has(1))
 	if s.count("shop", "refused") != 1 || s.count("shop", "expired") != 1 ||
@@ -410,8 +410,8 @@ func TestPrivateAddressesAreNotCalledUnlessAllowed(t *testing.T) {
 	h.AllowPrivate = false
 	h.URL = strings.Replace(h.URL, "127.0.0.1", "localhost", 1)
 	s.run(h, hook("allowed", "shop", allowed))
-	s.tell("m", "", "accepted", 1, 0)
-	s.tell("s", "shop", "accepted", 1, 0)
+	s.publish("m", "", "accepted", 1, 0)
+	s.publish("s", "shop", "accepted", 1, 0)
 	allowed.wait(t, allowed.has(1))
 	s.until("forbidden", "failed", 1)
 	if len(forbidden.ids) > 0 {
@@ -461,25 +461,25 @@ func TestTheFileIsReadAgain(t *testing.T) {
 	s := newStage(t)
 	old, moved, added := newReceiver(t, ok), newReceiver(t, ok), newReceiver(t, ok)
 	s.run(hook("rest", "", old))
-	s.tell("m-1", "shop", "accepted", 1, 0)
+	s.publish("m-1", "shop", "accepted", 1, 0)
 	old.wait(t, old.has(1))
 
 	// The tenant now has a webhook of its own, so the other one no longer gets its events.
 	s.change(nil, hook("rest", "", moved), hook("shop", "shop", added))
-	s.says(`"webhooks":["rest","shop"]`, 1)
-	s.tell("m-2", "shop", "accepted", 1, 0)
-	s.tell("m-3", "bank", "accepted", 1, 0)
+	s.awaitLog(`"webhooks":["rest","shop"]`, 1)
+	s.publish("m-2", "shop", "accepted", 1, 0)
+	s.publish("m-3", "bank", "accepted", 1, 0)
 	moved.wait(t, moved.has(1))
 	added.wait(t, added.has(2)) // it begins with the earlier events
 
 	s.change(errors.New("webhook 2 (shop): the secret is gone"))
-	s.says("the webhooks stay as they were", 1)
-	s.tell("m-4", "shop", "accepted", 1, 0)
+	s.awaitLog("the webhooks stay as they were", 1)
+	s.publish("m-4", "shop", "accepted", 1, 0)
 	added.wait(t, added.has(3))
 
 	s.change(nil, hook("rest", "", moved))
-	s.says(`"webhooks":["rest"]`, 2)
-	s.tell("m-5", "shop", "accepted", 1, 0)
+	s.awaitLog(`"webhooks":["rest"]`, 2)
+	s.publish("m-5", "shop", "accepted", 1, 0)
 	moved.wait(t, moved.has(2))
 	for r, want := range map[*receiver][]string{
 		old: {"m-1 1"}, moved: {"m-3 1", "m-5 1"}, added: {"m-1 1", "m-2 1", "m-4 1"},

@@ -57,8 +57,9 @@ func TestAGuardTripsOnFarMoreThanUsual(t *testing.T) {
 	}
 }
 
-// usually closes the last days, each with this many messages in the current hour of the day.
-func (r *rig) usually(days int, tenant string, code, messages int) {
+// addUsualTraffic closes the last days, each with this many messages in the current hour of the
+// day.
+func (r *rig) addUsualTraffic(days int, tenant string, code, messages int) {
 	r.t.Helper()
 	r.exec(`
 		with d as (select (now() at time zone 'UTC')::date - n as day,
@@ -74,8 +75,8 @@ func (r *rig) usually(days int, tenant string, code, messages int) {
 		  0, 0 from d`, days, tenant, code, messages)
 }
 
-// come stores messages in the counted part of the current hour.
-func (r *rig) come(tenant string, code, n int) {
+// addTraffic stores messages in the counted part of the current hour.
+func (r *rig) addTraffic(tenant string, code, n int) {
 	r.t.Helper()
 	r.carry("a", provider.Accepted, n)
 	r.exec(`update dispatcher.messages set tenant = $1, calling_code = $2, received_at = greatest(
@@ -89,11 +90,11 @@ func TestAGuardPausesOnceAnHour(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
 	r.apply(guardedDocument)
-	r.usually(4, "shop", 44, 10)
+	r.addUsualTraffic(4, "shop", 44, 10)
 	s, registry := r.steerer(), prometheus.NewRegistry()
 	s.metrics = newMetrics(registry)
-	r.come("shop", 44, 29)
-	r.come("shop", 263, 19)
+	r.addTraffic("shop", 44, 29)
+	r.addTraffic("shop", 263, 19)
 	r.round(s)
 	trips := r.trips()
 	if len(trips) != 1 || trips[0].Per != "tenant" || trips[0].Subject != "shop" ||
@@ -104,7 +105,7 @@ func TestAGuardPausesOnceAnHour(t *testing.T) {
 		t.Fatalf("a warning made version %d", v.Version)
 	}
 
-	r.come("news", 263, 2) // 21 to a country without usual traffic
+	r.addTraffic("news", 263, 2) // 21 to a country without usual traffic
 	s.guarded = guarded{}
 	r.round(s)
 	v, doc := r.current()
@@ -136,7 +137,7 @@ func TestAGuardPausesOnceAnHour(t *testing.T) {
 	}
 
 	r.apply(guardedDocument) // an operator resumes
-	r.come("news", 263, 50)
+	r.addTraffic("news", 263, 50)
 	s.guarded = guarded{}
 	r.round(s)
 	r.round(r.steerer()) // nor after a restart
@@ -159,7 +160,7 @@ func TestTrafficIsCountedPieceByPiece(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
 	r.apply(guardedDocument)
-	r.come("shop", 263, 9)
+	r.addTraffic("shop", 263, 9)
 	r.exec(`update dispatcher.messages set first_choice = null
 		where seq in (select seq from dispatcher.messages limit 4)`)
 	s := r.steerer()
@@ -190,8 +191,8 @@ func TestInstancesTogetherTripOnce(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
 	r.apply(guardedDocument)
-	r.usually(4, "shop", 44, 10)
-	r.come("shop", 263, 40)
+	r.addUsualTraffic(4, "shop", 44, 10)
+	r.addTraffic("shop", 263, 40)
 	var wait sync.WaitGroup
 	for range 4 {
 		s := r.steerer()
@@ -216,8 +217,8 @@ func TestAnUnfinishedTripIsFinished(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
 	r.apply(guardedDocument)
-	r.usually(4, "shop", 44, 10)
-	r.come("shop", 263, 40)
+	r.addUsualTraffic(4, "shop", 44, 10)
+	r.addTraffic("shop", 263, 40)
 	r.round(r.steerer())
 	r.exec(`delete from dispatcher.guard_trips`)
 	r.round(r.steerer())
@@ -234,9 +235,9 @@ func TestASubjectThatCannotBePausedHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
 	r.apply(document + "guards: [{per: tenant, times: 3, at_least: 10}]\n")
-	r.usually(1, "shop", 44, 1)
-	r.come(" ", 44, 20)
-	r.come("shop", 44, 20)
+	r.addUsualTraffic(1, "shop", 44, 1)
+	r.addTraffic(" ", 44, 20)
+	r.addTraffic("shop", 44, 20)
 	err := r.steerer().round(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "guard of tenant  : ") {
 		t.Errorf("%v", err)
