@@ -242,8 +242,8 @@ func TestAPrefixLimitClosesOneChannelToOneCountry(t *testing.T) {
 	if to["9998"] < n/2/3 {
 		t.Errorf("the channel carried only %d messages to the other country", to["9998"])
 	}
-	if excess := s.passedOver("a"); excess["prefix_limit"] < n/2/5 || excess["no_slot"] > 0 {
-		t.Errorf("got exclusion reasons %v", excess)
+	if reasons := s.passedOver("a"); reasons["prefix_limit"] < n/2/5 || reasons["no_slot"] > 0 {
+		t.Errorf("got exclusion reasons %v", reasons)
 	}
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)
@@ -467,9 +467,9 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 	}
 
 	flows(time.Time{}, "c")
-	if excess := s.passedOver("a"); excess["no_slot"] == 0 || s.carriers["a"].Stats().Submits > 0 {
+	if reasons := s.passedOver("a"); reasons["no_slot"] == 0 || s.carriers["a"].Stats().Submits > 0 {
 		t.Errorf("got %d messages on a channel of limit 0, exclusion reasons %v",
-			s.carriers["a"].Stats().Submits, excess)
+			s.carriers["a"].Stats().Submits, reasons)
 	}
 	opened := s.edit("limits: [{window: 1s, max: 0}]", "limits: [{window: 1s, max: 10}]")
 	fills(opened, "a", "channel", 10)

@@ -39,20 +39,20 @@ func TestRolesAllowWhatTheTableSays(t *testing.T) {
 		}
 		for _, action := range access.Actions() {
 			if role.May(action) != want[action] {
-				t.Errorf("%s may %s: %t", role, action, role.May(action))
+				t.Errorf("%s may %s: got %t", role, action, role.May(action))
 			}
 		}
 		if role.May(0) {
-			t.Errorf("%s may do the zero action", role)
+			t.Errorf("%s may do the zero action, want no", role)
 		}
 	}
 	for _, name := range []string{"viewer", "operator", "finance", "sender", "admin"} {
 		if role, err := access.ParseRole(name); err != nil || role.String() != name {
-			t.Errorf("%s is read as %s, %v", name, role, err)
+			t.Errorf("%s: got role %s, %v", name, role, err)
 		}
 	}
 	if _, err := access.ParseRole("none"); err == nil {
-		t.Error("none is a role that can be given")
+		t.Error("the role none was accepted")
 	}
 }
 
@@ -90,10 +90,10 @@ func TestTheGateIsOffUnlessSomethingIsConfigured(t *testing.T) {
 	}
 	if _, err := newGate(t, access.Config{}).Token(t.Context(), "anything"); !errors.Is(err,
 		access.ErrUnauthenticated) {
-		t.Errorf("a token is answered with %v", err)
+		t.Errorf("a valid token: got %v", err)
 	}
 	if _, err := access.New(access.Config{TokensFile: "/nowhere"}); err == nil {
-		t.Error("a file that is not there is accepted")
+		t.Error("a missing file was accepted")
 	}
 }
 
@@ -105,7 +105,7 @@ func TestTheEmbeddedTokenMayDoAll(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if _, err := g.Token(t.Context(), "printe"); !errors.Is(err, access.ErrUnauthenticated) {
-		t.Errorf("another token: %v", err)
+		t.Errorf("an unknown token: got %v", err)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestATokenTakenOutOfTheFileIsRefusedAtOnce(t *testing.T) {
 	}
 	write(t, path, bobs)
 	if _, err := g.Token(t.Context(), anna); !errors.Is(err, access.ErrUnauthenticated) {
-		t.Errorf("the token that was taken out: %v", err)
+		t.Errorf("the removed token: got %v", err)
 	}
 	if p, err := g.Token(t.Context(), bob); err != nil || p.Name != "bob" {
 		t.Errorf("%+v, %v", p, err)
@@ -131,11 +131,11 @@ func TestATokenTakenOutOfTheFileIsRefusedAtOnce(t *testing.T) {
 	write(t, path, bobs+"half a line\n")
 	if _, err := g.Token(t.Context(), bob); !errors.Is(err, access.ErrUnavailable) ||
 		strings.Contains(err.Error(), "half") {
-		t.Errorf("a broken file: %v", err)
+		t.Errorf("after an invalid file: got %v", err)
 	}
 	write(t, path, bobs)
 	if _, err := g.Token(t.Context(), bob); err != nil {
-		t.Errorf("the repaired file: %v", err)
+		t.Errorf("after the corrected file: got %v", err)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestABrokenFileOfTokensNamesItsLine(t *testing.T) {
 		}
 	}
 	if _, _, err := access.NewToken("two words", access.Viewer); err == nil {
-		t.Error("a name of two words is accepted")
+		t.Error("a name with a space was accepted")
 	}
 }
 
@@ -171,7 +171,7 @@ func TestASenderMayBeBoundToATenant(t *testing.T) {
 	}
 	for _, odd := range []string{"", "two words", "#shop"} {
 		if err := entry.Bind(odd); err == nil {
-			t.Errorf("tenant %q is accepted", odd)
+			t.Errorf("tenant %q was accepted", odd)
 		}
 	}
 	if err := entry.Bind("shop"); err != nil {
@@ -312,7 +312,7 @@ func TestTokensOfTheIssuerAreVerified(t *testing.T) {
 		})
 	}
 	if _, err := g.Token(t.Context(), "a.b.c"); !errors.Is(err, access.ErrUnauthenticated) {
-		t.Errorf("what is no token: %v", err)
+		t.Errorf("an invalid token: got %v", err)
 	}
 }
 

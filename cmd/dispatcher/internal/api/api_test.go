@@ -298,7 +298,7 @@ func TestARepeatedRequestGetsTheFirstAnswer(t *testing.T) {
 		t.Errorf("%+v, then %+v", first, again)
 	}
 	if v, err := s.ledger.Routing.Current(t.Context()); err != nil || v.Version != 3 {
-		t.Errorf("it was carried out again: %d, %v", v.Version, err)
+		t.Errorf("the request was carried out twice: %d, %v", v.Version, err)
 	}
 	other := s.ask("operator", "POST", "/pause", `{"all":true,"reason":"x"}`, "Idempotency-Key",
 		"k-1")
@@ -307,7 +307,7 @@ func TestARepeatedRequestGetsTheFirstAnswer(t *testing.T) {
 	}
 	if got := s.ask("admin", "POST", "/resume", `{"all":true,"reason":"x"}`, "Idempotency-Key",
 		"k-1"); got.status != http.StatusOK {
-		t.Errorf("the key of somebody else: %+v", got)
+		t.Errorf("the key of another user: %+v", got)
 	}
 }
 
@@ -380,7 +380,7 @@ func TestWhoAsksTooOftenWaits(t *testing.T) {
 	}
 	if got := s.ask("operator", "GET", "/whoami", ""); got.status != http.StatusOK ||
 		!strings.Contains(got.body, `"olga"`) {
-		t.Errorf("somebody else: %+v", got)
+		t.Errorf("another user: %+v", got)
 	}
 }
 
@@ -426,7 +426,7 @@ func TestARequestThatCannotBeMeantIsRefused(t *testing.T) {
 	}
 	if got := s.ask("admin", "PATCH", "/resume", `{"all":true,"reason":"x"}`, "Idempotency-Key",
 		"a method of nothing"); got.status != http.StatusMethodNotAllowed {
-		t.Errorf("a method of nothing, with a key that was used: %+v", got)
+		t.Errorf("an unknown path with a used key: %+v", got)
 	}
 }
 

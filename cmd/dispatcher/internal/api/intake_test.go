@@ -218,7 +218,7 @@ func TestATraceBeginsWhereAMessageIsPublished(t *testing.T) {
 		parts := strings.Split(string(record.Headers[0].Value), "-")
 		span, ok := bySpan[parts[2]]
 		if !ok || span.Name != "sms.otp publish" || span.SpanContext.TraceID().String() != parts[1] {
-			t.Errorf("%s leads to %v, which is %+v", id, parts, span)
+			t.Errorf("%s: got parent %v, want that of %+v", id, parts, span)
 		}
 		parent := "00f067aa0ba902b7"
 		if id == "alone" {

@@ -146,13 +146,13 @@ func TestTheLogOfAChannel(t *testing.T) {
 			}
 			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 			if len(lines) != len(c.want) {
-				t.Fatalf("%d lines, want %d:\n%s", len(lines), len(c.want), &out)
+				t.Fatalf("got %d lines, want %d:\n%s", len(lines), len(c.want), &out)
 			}
 			for i, want := range c.want {
 				level, text, _ := strings.Cut(want, " ")
 				if !strings.Contains(lines[i], `"level":"`+level+`"`) ||
 					!strings.Contains(lines[i], text) {
-					t.Errorf("line %d is\n%s\nwant %s", i, lines[i], want)
+					t.Errorf("line %d: got\n%s\nwant %s", i, lines[i], want)
 				}
 			}
 		})

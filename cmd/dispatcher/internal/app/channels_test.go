@@ -72,7 +72,7 @@ func TestAChannelAsksOnlyForExpectedReceipts(t *testing.T) {
 				<-time.After(time.Millisecond) // not bound yet
 			}
 			if got := <-asked; got != c.want {
-				t.Errorf("a receipt was asked for: %t, want %t", got, c.want)
+				t.Errorf("receipt requested: got %t, want %t", got, c.want)
 			}
 		})
 	}
@@ -102,7 +102,7 @@ func TestEveryKindOfProviderIsKnownEverywhere(t *testing.T) {
 	}
 	for word := range maps.Keys(openers()) {
 		if !slices.Contains(words, word) {
-			t.Errorf("provider %s is not in the list of words", word)
+			t.Errorf("provider %s is not in the list of providers", word)
 		}
 	}
 }
@@ -114,12 +114,12 @@ func TestEveryOpenerKeepsToTheRules(t *testing.T) {
 	for word, open := range openers() {
 		if _, err := open(map[string]any{}, web.Environment{ReadFile: os.ReadFile}); err == nil ||
 			!strings.Contains(err.Error(), ": ") {
-			t.Errorf("%s opens without settings: %v", word, err)
+			t.Errorf("%s opened without settings: %v", word, err)
 		}
 		if _, err := open(map[string]any{"unheard_of": 1},
 			web.Environment{ReadFile: os.ReadFile}); err == nil ||
 			!strings.Contains(err.Error(), "unheard_of: ") {
-			t.Errorf("%s takes a setting that nobody knows: %v", word, err)
+			t.Errorf("%s accepted an unknown setting: %v", word, err)
 		}
 	}
 	s, err := sandbox.Start(
@@ -151,7 +151,7 @@ func TestEveryOpenerKeepsToTheRules(t *testing.T) {
 		listener, ok := opened.(provider.CallbackReader)
 		capable, says := opened.(provider.Capable)
 		if !ok || !says {
-			t.Errorf("%s: hears %v, says what it can %v", c.Provider, ok, says)
+			t.Errorf("%s: reads callbacks %v, has capabilities %v", c.Provider, ok, says)
 			continue
 		}
 		can := capable.Capabilities()

@@ -61,12 +61,12 @@ func TestAChannelBehindTLSIsCutAndPacedAsItsSettingsSay(t *testing.T) {
 	var got decide.Channel
 	adapt(&doc.Channels[1], &got)
 	if got.Concurrency != 60 || got.Segments == nil {
-		t.Errorf("%d at once, segments counted as the channel cuts them: %v", got.Concurrency,
+		t.Errorf("got %d at once, segments counted as the channel splits them: %v", got.Concurrency,
 			got.Segments != nil)
 	}
 	adapt(&doc.Channels[0], &got)
 	if got.Concurrency != sandboxWindow || got.Segments != nil {
-		t.Errorf("a sandbox channel took over what another had: %+v", got)
+		t.Errorf("a sandbox channel has settings of another: %+v", got)
 	}
 }
 
@@ -219,7 +219,7 @@ func TestATokenIsOneWordOfAFile(t *testing.T) {
 		case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
 		case err != nil && strings.Contains(err.Error(), "s3c"):
-			t.Errorf("%s: the sentence shows the secret: %v", name, err)
+			t.Errorf("%s: the error shows the secret: %v", name, err)
 		}
 	}
 }

@@ -55,10 +55,10 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 		})
 	}
 	if is, _ := state("kept"); is != ledger.Scheduled {
-		t.Errorf("the other message is %s", is)
+		t.Errorf("the other message: got state %s", is)
 	}
 	if is, _ := state("m-00001"); is == ledger.Failed {
-		t.Error("a message that had left was cancelled")
+		t.Error("a message that was sent was cancelled")
 	}
 	conn, err := pgx.Connect(t.Context(), s.app.opts.Settings.PostgresURL)
 	if err != nil {
@@ -72,7 +72,7 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := "early topic sms.control: shop, later topic sms.control"; acts != want {
-		t.Errorf("on record: %s, want %s", acts, want)
+		t.Errorf("stored: got %s, want %s", acts, want)
 	}
 	consumer, err := kgo.NewClient(kgo.SeedBrokers(s.broker.ListenAddrs()...),
 		kgo.ConsumeTopics("sms.status"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
@@ -92,6 +92,6 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 		return len(cancelled) == 2
 	})
 	if !cancelled["early"] || !cancelled["later"] {
-		t.Errorf("told of %v", cancelled)
+		t.Errorf("got cancellations of %v", cancelled)
 	}
 }

@@ -46,7 +46,7 @@ func TestAChangedChannelFinishesWhatItHas(t *testing.T) {
 	s.apply(strings.Replace(oneChannel, "ONE", "TWO", 1))
 	s.until("the new carrier at work", func() bool { return s.carrier("TWO").Stats().Accepted > 0 })
 	if got := one.Stats().Unbinds; got != 0 {
-		t.Error("the old connection left with answers outstanding")
+		t.Error("the old connection closed before all answers came")
 	}
 	close(release)
 	s.settled()
@@ -391,7 +391,7 @@ func TestATextReachesTheWireAsItWasCounted(t *testing.T) {
 		}
 	}
 	if want := "İstanbul'da " + strings.Repeat("ş", 150); whole != want {
-		t.Errorf("the subscriber reads %q", whole)
+		t.Errorf("the subscriber got %q", whole)
 	}
 	for id, reason := range map[string]string{
 		"premium":   "blocked_number",

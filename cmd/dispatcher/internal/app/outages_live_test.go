@@ -65,7 +65,7 @@ func (j *journal) warned(t *testing.T, texts ...string) {
 	}
 	for _, text := range texts {
 		if !strings.Contains(warnings[0], text) {
-			t.Errorf("%s\nlacks %s", warnings[0], text)
+			t.Errorf("got\n%s\nwithout %s", warnings[0], text)
 		}
 	}
 }
@@ -308,7 +308,7 @@ func TestAProcessIsAliveWhileItWaitsForItsDatabase(t *testing.T) {
 	}
 	cancel()
 	if err := <-ended; err == nil {
-		t.Error("it has started")
+		t.Error("the process started without its database")
 	}
 	log.warned(
 		t,

@@ -67,7 +67,7 @@ func TestADocumentsPricesSendersAndBlocksReachThePipeline(t *testing.T) {
 	british := forecast(t, envelope.Message{To: "+447400123456", From: "ACME"}, autumn)
 	if a := british.Decision.Attempt; a.Channel != "names" || a.PriceMicros != 30_000 ||
 		a.Currency != "EUR" {
-		t.Errorf("to Britain: %+v", a)
+		t.Errorf("to a number of GB: %+v", a)
 	}
 	later := forecast(t, envelope.Message{To: "+447400123456", From: "ACME"},
 		autumn.AddDate(0, 2, 0))

@@ -27,12 +27,12 @@ func TestReportsArePublishedUntilItSucceeds(t *testing.T) {
 		d.publishDays(t.Context())
 	}
 	if calls != 3 || troubles != 2 {
-		t.Errorf("called %d times, %d troubles", calls, troubles)
+		t.Errorf("got %d calls, %d troubles", calls, troubles)
 	}
 	d.changed = true
 	d.publishDays(t.Context())
 	if calls != 4 {
-		t.Error("a day that was closed is not published")
+		t.Error("a closed day was not published")
 	}
 	(&days{changed: true}).publishDays(t.Context()) // publishing is not configured
 }

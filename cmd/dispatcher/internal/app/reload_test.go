@@ -175,7 +175,7 @@ func TestOnlyChangedConnectionsAreOpened(t *testing.T) {
 			t.Fatalf("%s: %v", step.name, err)
 		}
 		if got := s.last().Opened; !slices.Equal(got, step.opened) {
-			t.Errorf("%s opened %v, want %v", step.name, got, step.opened)
+			t.Errorf("%s: opened %v, want %v", step.name, got, step.opened)
 		}
 	}
 }
@@ -399,7 +399,7 @@ func TestAConnectionThatWouldBillDifferentlyIsNotKept(t *testing.T) {
 		text := strings.Repeat("ü[", 60)
 		live, audit := s.last().routing.Channels[1].Segments, again.Channels[1].Segments
 		if (live == nil) != (audit == nil) || live != nil && live(text) != audit(text) {
-			t.Errorf("%s: texts are planned otherwise than they are verified", name)
+			t.Errorf("%s: the plan and the audit split texts differently", name)
 		}
 		if err := s.put(strings.Replace(changed, "a: 25", "a: 26", 1)); err != nil {
 			t.Fatal(err)
@@ -431,7 +431,7 @@ func TestAChannelThatIsPutBackHasNoTroubles(t *testing.T) {
 	}
 	s.expect(3)
 	if s.hasTroubles() {
-		t.Error("b runs on the settings in force")
+		t.Error("b uses the settings in force, want the old ones")
 	}
 }
 

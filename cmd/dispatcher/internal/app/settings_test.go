@@ -114,7 +114,7 @@ func TestConnectingWarnsOfAResponseTimeoutWithoutEffect(t *testing.T) {
 			t.Error(err)
 		}
 		if n := strings.Count(log.String(), "has no effect"); n != want {
-			t.Errorf("%q was told %d times, want %d: %s", more, n, want, log.String())
+			t.Errorf("%q: logged %d times, want %d: %s", more, n, want, log.String())
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestOnlyChannelsThatSendPartsSayHowTheyCut(t *testing.T) {
 func TestATestChannelFinishesNoMessageThatWasBegunElsewhere(t *testing.T) {
 	t.Parallel()
 	r := testChannel{
-		receipt: func(provider.Receipt, func(bool)) { t.Error("it was called delivered") },
+		receipt: func(provider.Receipt, func(bool)) { t.Error("the message was reported as delivered") },
 	}.Send(t.Context(), provider.Submission{ID: "m", Attempt: 2, Parts: []int{1}})
 	if r.Outcome != provider.Refused || r.Code != provider.Uncomposed {
 		t.Errorf("%+v", r)

@@ -219,7 +219,7 @@ func (s *stage) settled() {
 				continue
 			}
 			if other, twice := seen[submit.Text]; twice {
-				s.t.Errorf("%s was submitted to %s and to %s", submit.Text, other, name)
+				s.t.Errorf("message %s was submitted to %s and to %s", submit.Text, other, name)
 			}
 			seen[submit.Text] = name
 		}

@@ -32,7 +32,7 @@ func TestStatusEventsAreSentToTheServicesThatTheSettingsName(t *testing.T) {
 			t.Errorf("%s", e)
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatal("no event came")
+		t.Fatal("got no event")
 	}
 	received := make(chan struct{}, 100)
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -57,7 +57,7 @@ func TestStatusEventsAreSentToTheServicesThatTheSettingsName(t *testing.T) {
 			return
 		case <-ticker.C:
 		case <-over:
-			t.Fatal("no event came to the other address")
+			t.Fatal("got no event to the other address")
 		}
 	}
 }

@@ -125,7 +125,7 @@ func TestOneTraceLeadsFromTheProducerToTheReceipt(t *testing.T) {
 	} {
 		span, ok := trace[name]
 		if !ok || span.Parent.SpanID() != received.SpanContext.SpanID() {
-			t.Errorf("there is no %s below what was received", name)
+			t.Errorf("no span %s below the received one", name)
 		}
 		got := attributes(&span)
 		for key, value := range want {
@@ -136,7 +136,7 @@ func TestOneTraceLeadsFromTheProducerToTheReceipt(t *testing.T) {
 	}
 	claim := trace["claim"]
 	if len(claim.Links) != 1 {
-		t.Fatalf("the claim of the message has the links %v", claim.Links)
+		t.Fatalf("span of the claim: got links %v", claim.Links)
 	}
 	batch := ofTrace(spans.GetSpans(), claim.Links[0].SpanContext.TraceID())
 	if len(batch["claim batch"].Links) != 1 ||
@@ -144,7 +144,7 @@ func TestOneTraceLeadsFromTheProducerToTheReceipt(t *testing.T) {
 		t.Errorf("the claim's span is not linked with the message's: %+v", batch["claim batch"])
 	}
 	if len(batch) < 2 {
-		t.Errorf("no round trip is below the claim: %v", batch)
+		t.Errorf("no span of a round trip below the claim: %v", batch)
 	}
 	for _, span := range spans.GetSpans() {
 		words := span.Name + span.Status.Description
@@ -197,9 +197,9 @@ func TestWithoutTracesNothingIsStoredOfThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	if bytes.Contains(record.Message.Envelope, []byte("traceparent")) {
-		t.Errorf("stored is %s", record.Message.Envelope)
+		t.Errorf("got stored envelope %s", record.Message.Envelope)
 	}
 	if all := spans.GetSpans(); len(all) != 1 || s.app.tracer != nil {
-		t.Errorf("%d spans: the producer's alone is expected", len(all))
+		t.Errorf("got %d spans, want only the producer's", len(all))
 	}
 }

@@ -82,11 +82,11 @@ routes: [{name: default, weights: {a: 1}}]
 		t.Fatalf("the walk is %q", walk)
 	}
 	if from > mostOuterFrames {
-		t.Errorf("%d frames below the walk: %q", from, walk[:from])
+		t.Errorf("got %d outer frames: %q", from, walk[:from])
 	}
 	walk = walk[from : to+1]
 	if len(walk) > mostFrames {
-		t.Errorf("%d frames: %q", len(walk), walk)
+		t.Errorf("got %d frames: %q", len(walk), walk)
 	}
 	page, err := os.ReadFile("../../../../DESIGN.md")
 	if err != nil {

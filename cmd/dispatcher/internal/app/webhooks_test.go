@@ -49,7 +49,7 @@ func TestWebhookListenersFollowTheRouting(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := s.listening(names...); got != want {
-			t.Errorf("heard %q, want %q", got, want)
+			t.Errorf("got listeners %q, want %q", got, want)
 		}
 	}
 	step(document(heardSMPP, "s"), "")
@@ -65,14 +65,14 @@ func TestWebhookListenersFollowTheRouting(t *testing.T) {
 		"w v! ",
 	)
 	if after, _ := s.listeners.Listener("w"); after != before {
-		t.Error("a channel that did not change is heard by another adapter")
+		t.Error("an unchanged channel has another adapter")
 	}
 	s.refuse = errors.New("no")
 	if err := s.put(document(heardSMPP, "s")); err == nil {
 		t.Fatal("taken")
 	}
 	if got := s.listening(names...); got != "w v! " {
-		t.Errorf("heard %q after a routing that was not taken", got)
+		t.Errorf("got listeners %q after a refused routing", got)
 	}
 	s.refuse = nil
 	step(document(heardSMPP, "s"), "")
@@ -97,7 +97,7 @@ func TestAChannelThatKeepsItsConnectionKeepsItsListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after, _ := s.listeners.Listener("w"); !known || after == nil || after != before {
-		t.Errorf("heard by %v", after)
+		t.Errorf("got listener %v", after)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestOnlyAPIsOnThisMachineAreCalledLocal(t *testing.T) {
 		"http://localhost.example.com": false, "": false, 5: false, nil: false, "::": false,
 	} {
 		if got := Local(&config.Channel{Settings: map[string]any{"base_url": base}}); got != want {
-			t.Errorf("%v is local: %v", base, got)
+			t.Errorf("%v: got local %v", base, got)
 		}
 	}
 }

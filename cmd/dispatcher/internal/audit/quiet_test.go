@@ -42,7 +42,7 @@ func TestNothingIsClaimedInQuietHours(t *testing.T) {
 			}
 			found := verified(t, l.editions, &record)
 			if (len(found) == 1) != c.found || len(found) > 1 || c.found && found[0].What != whatTime {
-				t.Errorf("%s, payload gone %v: %+v", name, gone, found)
+				t.Errorf("%s, without payload %v: got %+v", name, gone, found)
 			}
 		}
 	}
@@ -56,7 +56,7 @@ func TestNothingIsClaimedInQuietHours(t *testing.T) {
 	l.claimed(t, nil, nil)
 	l.answer(provider.Result{Outcome: provider.Accepted, Reference: "r"})
 	if found := l.verified(t); len(found) > 0 {
-		t.Errorf("the rest of a message: %+v", found)
+		t.Errorf("completing a message: got %+v", found)
 	}
 }
 

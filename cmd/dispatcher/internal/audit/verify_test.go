@@ -429,16 +429,16 @@ func TestForgedRecordsAreFound(t *testing.T) {
 			t.Parallel()
 			l := test.life(t)
 			if found := l.verified(t); len(found) > 0 {
-				t.Fatalf("before anything was forged: %+v in %s", found, l)
+				t.Fatalf("before the change: got %+v in %s", found, l)
 			}
 			test.forge(t, l)
 			found := l.verified(t)
 			if !slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == test.what }) {
-				t.Errorf("found %+v, want a difference in %s of %s", found, test.what, l)
+				t.Errorf("got %+v, want a difference in %s of %s", found, test.what, l)
 			}
 			found, forgotten := l.verifiedWithout(t), slices.Contains(foundByPayload, name)
 			if (len(found) == 0) != forgotten {
-				t.Errorf("without payload found %+v of %s", found, l)
+				t.Errorf("without payload: got %+v of %s", found, l)
 			}
 		})
 	}
@@ -500,13 +500,13 @@ func TestWithoutPayloadWhatMayBeIsChecked(t *testing.T) {
 		l.claimed(t, jobOf("m-1", 1), map[string]string{first: "connecting"})
 		l.answer(provider.Result{Outcome: provider.Accepted, Reference: "r"})
 		if found := append(l.verified(t), l.verifiedWithout(t)...); len(found) > 0 {
-			t.Fatalf("before anything was forged: %+v in %s", found, l)
+			t.Fatalf("before the change: got %+v in %s", found, l)
 		}
 		tc.forge(&l.record)
 		found := l.verifiedWithout(t)
 		reported := slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == tc.what })
 		if reported != (tc.what != "") || !reported && len(found) > 0 {
-			t.Errorf("%s: found %+v of %s", name, found, l)
+			t.Errorf("%s: got %+v of %s", name, found, l)
 		}
 	}
 }
@@ -637,7 +637,7 @@ func TestReasonsOfLimitsPassOnlyWhereTheDocumentHasSuch(t *testing.T) {
 			firstCandidate(func(r *decide.Ranked) { r.Reason = word })(t, l)
 			found := l.verified(t)
 			if passes := slices.Contains(tc.passes, word); (len(found) == 0) != passes {
-				t.Errorf("a limit %s, the word %s: %+v", name, word, found)
+				t.Errorf("limit %s, reason %s: got %+v", name, word, found)
 			}
 		}
 	}
@@ -710,7 +710,7 @@ func TestFirstChoiceThatIsClosedIsNotWaitedFor(t *testing.T) {
 		if found := l.verified(t); !slices.ContainsFunc(found, func(m Mismatch) bool {
 			return m.What == whatExclusion
 		}) {
-			t.Errorf("limit %d: passed over before its time, and found %+v", limit, found)
+			t.Errorf("limit %d: passed over before the wait ended, got %+v", limit, found)
 		}
 	}
 }
@@ -778,7 +778,7 @@ func TestAWaitForRoomCanBeDerivedAgain(t *testing.T) {
 			d := l.decide(t, jobOf("m-1", 1), seen, unready, nil)
 			if want := l.rooms[l.live.Channel(first)].Reason(); d.State != ledger.Waiting ||
 				d.Reason != want {
-				t.Fatalf("%s for %q, want a wait for %q", d.State, d.Reason, want)
+				t.Fatalf("got %s for %q, want a wait for %q", d.State, d.Reason, want)
 			}
 			if tc.forged != "" {
 				k, err := decide.ReadRanking(l.record.Seen)
@@ -846,7 +846,7 @@ func TestAWaitForRoomEnds(t *testing.T) {
 			if found := l.verified(t); !slices.ContainsFunc(found, func(m Mismatch) bool {
 				return m.What == whatExclusion
 			}) {
-				t.Errorf("a fallback before that time is in order: %+v", found)
+				t.Errorf("a fallback before that time was accepted: %+v", found)
 			}
 		})
 	}
@@ -1092,7 +1092,7 @@ func TestAStickyDrawIsDerivedWithoutKeys(t *testing.T) {
 			t.Fatalf("%v, %d without key", err, v.WithoutKey())
 		}
 		if wrong := len(found) == 1 && found[0].What == whatDraw; wrong != forged {
-			t.Errorf("forged %t: found %+v", forged, found)
+			t.Errorf("forged %t: got %+v", forged, found)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(waiting); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("in vain: %s", what)
+			t.Fatalf("condition not met: %s", what)
 		}
 	}
 }
@@ -106,11 +106,11 @@ func (s *runningFloor) wait(t *testing.T) error {
 	case err := <-s.ended:
 		if scalar[bool](t, s.pool, `select exists (select from pg_namespace
 			where nspname in ('floor', 'dispatcher'))`) {
-			t.Error("a schema is left")
+			t.Error("the schema still exists")
 		}
 		return err
 	case <-time.After(waiting):
-		t.Fatal("the floor does not end")
+		t.Fatal("the floor did not end")
 		return nil
 	}
 }
@@ -176,7 +176,7 @@ func TestTheFloorStoresEachFactOnce(t *testing.T) {
 			t.Errorf("counters: %s", got)
 		}
 		if receipts && s.rig.delivered() != messages {
-			t.Errorf("%d receipts are taken", s.rig.delivered())
+			t.Errorf("got %d acknowledged receipts", s.rig.delivered())
 		}
 		eventually(t, "the outbox is emptied", func() bool {
 			return scalar[int](t, s.pool, `select count(*) from floor.outbox`) == 0
@@ -274,7 +274,7 @@ func TestAReceiptWaitsForTheOutcomeItIsAbout(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.book(t.Context(), nil); err != nil || len(taken) != 0 {
-		t.Fatalf("answered before the outcome is there: %v", err)
+		t.Fatalf("acknowledged before the outcome was stored: %v", err)
 	}
 	r.results[0] = provider.Result{Outcome: provider.Accepted, Reference: "r1"}
 	if err := f.settle(t.Context(), r); err != nil {
@@ -287,14 +287,14 @@ func TestAReceiptWaitsForTheOutcomeItIsAbout(t *testing.T) {
 			t.Errorf("%t, %s", ok, got)
 		}
 	case <-time.After(waiting):
-		t.Fatal("no answer")
+		t.Fatal("got no answer")
 	}
 	if err := failed(); err != nil {
 		t.Error(err)
 	}
 	stranger := receipt{Receipt: provider.Receipt{At: time.Now().Add(-time.Hour)}, channel: "a"}
 	if err := f.book(t.Context(), []receipt{stranger}); err == nil {
-		t.Error("a receipt about no message is waited for without end")
+		t.Error("a receipt of no message waits without end")
 	}
 }
 

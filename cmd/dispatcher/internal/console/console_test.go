@@ -60,7 +60,7 @@ func TestPagesAnswer(t *testing.T) {
 		}
 	}
 	if status, _ := get(t, s.URL()+"/nothing"); status != http.StatusNotFound {
-		t.Errorf("an unknown page answers %d", status)
+		t.Errorf("an unknown page: got status %d", status)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestWhatComesLaterAnswersWhenItIsThere(t *testing.T) {
 		}
 	})
 	if status, body := get(t, s.URL()+"/routes"); status != http.StatusServiceUnavailable {
-		t.Errorf("before: %d %s", status, body)
+		t.Errorf("before the change: got %d %s", status, body)
 	}
 	var pages http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "page "+r.URL.Path)

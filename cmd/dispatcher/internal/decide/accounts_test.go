@@ -107,7 +107,7 @@ func TestMessageIsCountedByEveryLimitThatCoversIt(t *testing.T) {
 		Window:   admission.Day, Micros: 90_000,
 	}}
 	if diff := cmp.Diff(want, d.refunds); diff != "" {
-		t.Errorf("what goes back if nothing is spent: %s", diff)
+		t.Errorf("refunds if nothing is spent: %s", diff)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestRefundsNameTheLimitsInMoneyAlone(t *testing.T) {
 		t.Error(diff)
 	}
 	if d := a.decide(w.task("b")); d.refunds != nil {
-		t.Errorf("a channel without such limits gives back %v", d.refunds)
+		t.Errorf("a channel without limits in money: got refunds %v", d.refunds)
 	}
 }
 
@@ -331,7 +331,7 @@ func TestLimitsAreNamedByWhatTheyLack(t *testing.T) {
 			t.Errorf("%s: %s for %q, looked at again after %s", name, d.Reason, d.WaitsFor, next)
 		}
 		if d := w.decide(w.task("a")); tc.word == TenantLimit && d.State != ledger.Sending {
-			t.Errorf("%s holds up a message of no tenant: %+v", name, d)
+			t.Errorf("%s delays a message without tenant: %+v", name, d)
 		}
 	}
 }
@@ -378,7 +378,7 @@ func TestScopesHaveReservesAndSlideAsTheRoutingSays(t *testing.T) {
 		}
 	}
 	if got != 2 {
-		t.Errorf("%d came at once, want the burst of 2", got)
+		t.Errorf("got %d at once, want the burst of 2", got)
 	}
 }
 
@@ -462,7 +462,7 @@ func TestReleaseTimesBeginWhenTheDecisionIsDurable(t *testing.T) {
 		}
 		at = append(at, d.release.At.Sub(noon))
 		if !d.release.Latest.Equal(noon.Add(980 * time.Millisecond)) {
-			t.Errorf("it may leave until %s", d.release.Latest)
+			t.Errorf("got latest release time %s", d.release.Latest)
 		}
 	}
 	if at[0] != 20*time.Millisecond || at[1] <= at[0] || at[2] <= at[1] ||

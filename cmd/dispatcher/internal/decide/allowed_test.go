@@ -68,6 +68,6 @@ func TestAWaitingMessageIsRejectedOnceItsCountryIsNotAllowed(t *testing.T) {
 	}
 	row.PartsLeft, row.Attempts = []int{1}, 1
 	if task := p.planDue(row); task.problem != "" {
-		t.Errorf("what has begun is finished: %s", task.problem)
+		t.Errorf("message with a sent part: got %s", task.problem)
 	}
 }

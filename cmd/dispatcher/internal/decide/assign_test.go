@@ -123,7 +123,7 @@ func TestFirstChoiceGoesThroughWithoutARecord(t *testing.T) {
 		t.Errorf("decision %+v", d)
 	}
 	if got := w.seen.Channels[1]; got.Gate.Active.Count != 1 || !got.LastAssigned.After(noon) {
-		t.Errorf("the slot was not taken: %+v", got)
+		t.Errorf("no slot was taken: %+v", got)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestEachTakeCountsAtOnceInTheLoadRatio(t *testing.T) {
 		got[d.Attempt.Channel]++
 	}
 	if want := map[string]int{"b": 10, "c": 30}; !cmp.Equal(got, want) {
-		t.Errorf("40 fallbacks over capacities 10 and 30 went %v, want %v", got, want)
+		t.Errorf("40 fallbacks over capacities 10 and 30: got %v, want %v", got, want)
 	}
 }
 
@@ -231,10 +231,10 @@ func TestMessagesBeyondTheLimitWaitForWindowsToCome(t *testing.T) {
 		}
 	}
 	if sent != 6 {
-		t.Errorf("%d sent in the window, want 3 channels x 2", sent)
+		t.Errorf("got %d sent in the window, want 3 channels x 2", sent)
 	}
 	if waits[950*time.Millisecond] == 0 || waits[1450*time.Millisecond] == 0 || len(waits) > 7 {
-		t.Errorf("waits were not spread over the windows to come: %v", waits)
+		t.Errorf("waits were not spread over the next windows: %v", waits)
 	}
 }
 
@@ -336,17 +336,17 @@ func TestRouteMayHoldAMessageForItsFirstChoice(t *testing.T) {
 	early.Row.ReceivedAt = w.seen.Now
 	if d := w.decide(early); d.State != ledger.Waiting || !d.NextAt.Equal(noon) ||
 		d.WaitsFor != "a 1m messages" {
-		t.Errorf("a full first choice is not waited for: %+v", d)
+		t.Errorf("no wait for a full first choice: %+v", d)
 	}
 	w.seen.Channels[0].Gate.Counters = []admission.Counter{{Limit: full.Limit}}
 	w.seen.Channels[0].Gate.Counters[0].Limit.Max = 0
 	if d := w.decide(early); d.State != ledger.Sending || d.Attempt.Channel == "a" {
-		t.Errorf("a closed first choice is waited for: %+v", d)
+		t.Errorf("a wait for a closed first choice: %+v", d)
 	}
 	w.seen.Channels[0].Gate.Counters = []admission.Counter{full}
 	early.Row.ReceivedAt = w.seen.Now.Add(-4 * time.Second)
 	if d := w.decide(early); d.State != ledger.Sending || d.Attempt.Channel == "a" {
-		t.Errorf("after the wait no fallback was taken: %+v", d)
+		t.Errorf("no fallback after the wait: %+v", d)
 	}
 }
 
@@ -362,7 +362,7 @@ func TestRestOfAPartlyAcceptedMessageStaysOnItsChannel(t *testing.T) {
 	}
 	w.unready[1] = "breaker_open"
 	if d := w.decide(task); d.State != ledger.Waiting {
-		t.Errorf("the rest went elsewhere: %+v", d)
+		t.Errorf("the rest was sent over another channel: %+v", d)
 	}
 }
 
@@ -383,7 +383,7 @@ func TestSegmentsOfAMessageAreTakenWhole(t *testing.T) {
 		t.Errorf("decision %+v", d)
 	}
 	if d := a.decide(task); d.Attempt.Channel == "b" {
-		t.Error("4 more segments went into the one slot that was left")
+		t.Error("4 more segments were admitted with one free slot")
 	}
 }
 
@@ -398,7 +398,7 @@ func TestChannelUnderProbeGetsOneMessageOfAClaim(t *testing.T) {
 		got[d.Attempt.Channel]++
 	}
 	if got["a"] != 1 || got["b"]+got["c"] != 9 {
-		t.Errorf("of ten first choices of a channel under probe went %v", got)
+		t.Errorf("of ten first choices of a probed channel: got %v", got)
 	}
 }
 
@@ -409,7 +409,7 @@ func TestResendIsCalledOneHoweverLongItTook(t *testing.T) {
 	task.Row.Attempts, task.Row.PossibleDuplicate, task.Row.Tried, task.Row.Reason = 2, true,
 		[]string{"a"}, NoSlot
 	if d := w.decide(task); d.Attempt.Reason != ledger.ByResend {
-		t.Errorf("the attempt is recorded as %s", d.Attempt.Reason)
+		t.Errorf("got stored reason %s", d.Attempt.Reason)
 	}
 }
 

@@ -175,7 +175,7 @@ func TestAMessageIsCountedOnceForAFullChannel(t *testing.T) {
 		a.decide(w.numbered("a"))
 	}
 	if got := a.full.messages; !slices.Equal(got, []int{10, 10, 0}) {
-		t.Errorf("%v messages found no room", got)
+		t.Errorf("got %v messages without room", got)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestALongQueueForRoomLooksSeldom(t *testing.T) {
 		claims += claimed
 	}
 	if perSecond := claims / 60; perSecond > 500 {
-		t.Errorf("%d messages a second look again", perSecond)
+		t.Errorf("%d messages a second are planned again", perSecond)
 	}
 }
 

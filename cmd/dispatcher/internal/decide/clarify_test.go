@@ -224,7 +224,7 @@ func TestOnlyACertainAnswerEndsAnAmbiguity(t *testing.T) {
 					t.Errorf("%s with %s left: %s without a flag", outcome, left, s.Reason)
 				}
 				if s.Ambiguity == nil {
-					t.Errorf("%s with %s left says nothing about the ambiguity", outcome, left)
+					t.Errorf("%s with %s left has no resolution of the ambiguity", outcome, left)
 				}
 				if !certain && (s.Outcome != provider.Unknown || s.Segments != 3 ||
 					s.PriceMicros != 90) {

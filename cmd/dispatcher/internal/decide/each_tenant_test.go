@@ -38,7 +38,7 @@ func TestEachTenantHasALimitOfItsOwn(t *testing.T) {
 		r := NewPlan(w.routing, testKeys, noon, nil)
 		req := r.Request(len(due), needed)
 		if req.EachTenant != (len(needed) > 0) {
-			t.Errorf("asks for rows of tenants: %v", req.EachTenant)
+			t.Errorf("unexpected requests for rows of tenants: %v", req.EachTenant)
 		}
 		d, err := Batch(r, w.shown(req.Scopes, due), &Snapshot{Unready: w.unready})
 		if err != nil {
@@ -48,7 +48,7 @@ func TestEachTenantHasALimitOfItsOwn(t *testing.T) {
 	}
 	first := claim()
 	if len(first.Attempts) != 4 || !first.Unlocked {
-		t.Fatalf("%d attempts without locks, want those without a tenant", len(first.Attempts))
+		t.Fatalf("got %d attempts without locks, want those without a tenant", len(first.Attempts))
 	}
 	needed = first.Needed
 	sent := map[string]int{}

@@ -73,7 +73,7 @@ func TestExplainLeavesTheStateAsItWas(t *testing.T) {
 		t.Error(cmp.Diff(before, after))
 	}
 	if got := q.Channels[0].Gate.Counters[0].Granted; got != 0 {
-		t.Errorf("asking took %d slots", got)
+		t.Errorf("the explanation took %d slots", got)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestExplainRanksAllMembersInEveryMode(t *testing.T) {
 			t.Errorf("%s: decision %+v", mode, got.Decision)
 		}
 		if q.Cursors[0].Channel != "c" {
-			t.Errorf("%s: asking took a turn", mode)
+			t.Errorf("%s: the explanation moved the cursor", mode)
 		}
 	}
 }

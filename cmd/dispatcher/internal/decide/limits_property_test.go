@@ -215,11 +215,11 @@ func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 				checkBooks(rt, before, w.seen, task, &d, a)
 				checkRefunds(rt, before, w.seen, &d)
 				if diff := cmp.Diff(d, b.decide(task), decided); diff != "" {
-					rt.Fatalf("the same claim decides otherwise: %s", diff)
+					rt.Fatalf("the same claim decided differently: %s", diff)
 				}
 			}
 			if diff := cmp.Diff(w.seen, again); diff != "" {
-				rt.Fatalf("the same claim leaves another state: %s", diff)
+				rt.Fatalf("the same claim left another state: %s", diff)
 			}
 		}
 	})
@@ -267,7 +267,7 @@ func checkRefunds(t *rapid.T, before, after *ledger.Seen, d *decision) {
 			continue
 		}
 		if diff := cmp.Diff(*was[i].Counter, *is[i].Counter, asTaken...); diff != "" {
-			t.Fatalf("%s: what goes back is not what was taken of %s of %q: %s", d.State,
+			t.Fatalf("%s: the refund differs from what was taken of %s of %q: %s", d.State,
 				is[i].Key().On(is[i].channel), is[i].channel, diff)
 		}
 	}
@@ -287,7 +287,7 @@ func checkBooks(t *rapid.T, before, after *ledger.Seen, task *Task, d *decision,
 			b.Scope.Covers(task.Row.Tenant, task.msg.To) {
 			want = b.Cost(&need)
 			if !d.release.Latest.IsZero() && d.release.Latest.After(b.End(time.UTC)) {
-				t.Fatalf("it may leave until %s, when the window from %s is over",
+				t.Fatalf("got latest release time %s, when the window from %s is over",
 					d.release.Latest, b.Start)
 			}
 		}

@@ -141,12 +141,12 @@ func checkTake(t *rapid.T, w *fixture, task *Task, d *ledger.Decision, before []
 		}
 		gate := &w.seen.Channels[i].Gate
 		if got := gate.Active.Count - before[i].Active.Count; got != want {
-			t.Fatalf("%s was taken and the active count of %s grew by %d", d.Attempt.Channel,
+			t.Fatalf("channel %s was chosen, and the active count of %s grew by %d", d.Attempt.Channel,
 				w.seen.Channels[i].Name, got)
 		}
 		if got := gate.Counters[0].Granted - before[i].Counters[0].Granted; got != want ||
 			gate.Counters[0].Granted > gate.Counters[0].Max {
-			t.Fatalf("%s was taken and %s granted %d more, %d of %d", d.Attempt.Channel,
+			t.Fatalf("channel %s was chosen, and %s granted %d more, %d of %d", d.Attempt.Channel,
 				w.seen.Channels[i].Name, got, gate.Counters[0].Granted, gate.Counters[0].Max)
 		}
 	}
@@ -166,7 +166,7 @@ func checkRanking(t *rapid.T, w *fixture, task *Task, d *ledger.Decision, r *Ran
 	chosen := r.Chosen()
 	if d.State == ledger.Sending &&
 		(chosen < 0 || r.Candidates[chosen].Channel != d.Attempt.Channel) {
-		t.Fatalf("%s was taken by the ranking %+v", d.Attempt.Channel, r)
+		t.Fatalf("channel %s was chosen with the ranking %+v", d.Attempt.Channel, r)
 	}
 	stored := r.Candidates
 	if len(stored) > 0 && stored[0].Reason == Removed && stored[0].Capacity == 0 {

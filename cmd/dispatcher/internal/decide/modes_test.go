@@ -67,7 +67,7 @@ func TestRoundRobinIsStrictlyCircularOverClaims(t *testing.T) {
 	}
 	for i, channel := range got {
 		if want := []string{"a", "b", "c"}[i%3]; channel != want {
-			t.Fatalf("turn %d went to %s, want %s: %v", i, channel, want, got)
+			t.Fatalf("turn %d: got %s, want %s: %v", i, channel, want, got)
 		}
 	}
 	if want := (ledger.Cursor{
@@ -180,7 +180,7 @@ func TestDrawnFirstChoiceAndHeldMessageTakeNoTurn(t *testing.T) {
 		t.Errorf("decision %+v", d)
 	}
 	if cursor := w.seen.Cursors[0]; cursor.Channel != "" {
-		t.Errorf("the cursor moved to %+v", cursor)
+		t.Errorf("got cursor %+v", cursor)
 	}
 	w.unready[1] = "connecting"
 	if d := w.decide(w.task("b")); d.Attempt.Channel != "a" || w.seen.Cursors[0].Channel != "a" {
@@ -510,7 +510,7 @@ func TestRedrawNeverPicksAWeightOfZero(t *testing.T) {
 	task := w.task("a")
 	task.tried("a", "c")
 	if d := w.decide(task); d.Reason != reasonTried || !d.NewRound {
-		t.Errorf("both that are ever drawn have refused it: %+v", d)
+		t.Errorf("both drawn channels have refused it: got %+v", d)
 	}
 }
 
@@ -596,7 +596,7 @@ func TestMessageThatWaitsOnAStateModeHasNoFirstChoiceYet(t *testing.T) {
 			t.Errorf("%s: decision %+v", mode, d)
 		}
 		if cursor := w.seen.Cursors[0]; cursor.Channel != "" {
-			t.Errorf("%s: nobody was taken and the cursor moved to %+v", mode, cursor)
+			t.Errorf("%s: no channel was chosen, but the cursor moved to %+v", mode, cursor)
 		}
 	}
 }

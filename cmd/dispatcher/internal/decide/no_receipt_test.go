@@ -167,10 +167,10 @@ func TestAMessageGoesOnWhenItsTimeIsOver(t *testing.T) {
 	r := NewPlan(w.routing, testKeys, noon, nil)
 	got, err := Batch(r, w.seen, &Snapshot{Unready: w.unready})
 	if err != nil || got.Decisions[0].State != ledger.Accepted || !got.Decisions[0].NextAt.IsZero() {
-		t.Errorf("its recipient has opted out: %+v, %v", got, err)
+		t.Errorf("after an opt-out: got %+v, %v", got, err)
 	}
 	if notices := got.Notices(); len(notices) > 0 {
-		t.Errorf("an event tells of a message that stays accepted: %s", notices[0].Value)
+		t.Errorf("got an event for a message that stays accepted: %s", notices[0].Value)
 	}
 }
 

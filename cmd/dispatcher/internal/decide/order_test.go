@@ -66,7 +66,7 @@ func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
 					t.Fatalf("lane %d goes before lane %d", before.Lane.Order, one.Lane.Order)
 				case before.Lane.Order < one.Lane.Order:
 				case left < urgent && leftBefore > left:
-					t.Fatalf("%s left goes before %s left", leftBefore, left)
+					t.Fatalf("the message with %s left comes before that with %s left", leftBefore, left)
 				}
 			}
 			if left < urgent {
@@ -78,7 +78,7 @@ func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
 				other := tenantOf{tasks[later].Lane.Order, tasks[later].Row.Tenant}
 				if other.lane == mine.lane && tasks[later].Row.ExpiresAt.Sub(noon) >= urgent &&
 					taken[mine] > taken[other] {
-					t.Fatalf("tenant %q has its turn %d before turn %d of %q", mine.tenant,
+					t.Fatalf("tenant %q has turn %d before turn %d of %q", mine.tenant,
 						taken[mine]+1, taken[other]+1, other.tenant)
 				}
 			}

@@ -75,13 +75,13 @@ func TestThePriceOfTheClaimIsFixedOnTheAttempt(t *testing.T) {
 			PriceList{From: noon.Add(time.Second), Default: 40_000})
 	}
 	if d := w.decide(w.task("a")); d.Attempt.PriceMicros != 30_000 {
-		t.Errorf("before: %d", d.Attempt.PriceMicros)
+		t.Errorf("before the change: got %d", d.Attempt.PriceMicros)
 	}
 	w.seen.Now = noon.Add(time.Second) // only the database's clock counts
 	task := w.task("a")
 	task.At = noon
 	if d := w.decide(task); d.Attempt.PriceMicros != 40_000 {
-		t.Errorf("from its date on: %d", d.Attempt.PriceMicros)
+		t.Errorf("after the change: got %d", d.Attempt.PriceMicros)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestNobodyLooksForACountryThatNothingGoesBy(t *testing.T) {
 			r.Prepare()
 		}
 		if to := r.destination(&m); to.Country != "" || asked != 0 {
-			t.Errorf("the country was looked up for nothing: %d", asked)
+			t.Errorf("the country was looked up without need, %d times", asked)
 		}
 	}
 	for name, change := range map[string]func(*Routing){
@@ -358,10 +358,10 @@ func TestANumberWithoutACountryIsBlockedWithTheMainOneOfItsCode(t *testing.T) {
 		}
 	}
 	if island.stops(&Destination{Number: "+16795550123"}) {
-		t.Error("a number that nobody knows was taken for one of an island")
+		t.Error("an unknown number counts as one of an island")
 	}
 	if none := (Blocked{}); none.stops(&Destination{Number: "+13575550123"}) {
-		t.Error("blocked without a rule")
+		t.Error("a number was blocked without a rule")
 	}
 }
 
@@ -381,7 +381,7 @@ func TestAWaitingMessageIsRejectedOnceItsNumberIsBlocked(t *testing.T) {
 	}
 	row.PartsLeft, row.Attempts = []int{1}, 1
 	if task := p.planDue(row); task.problem != "" {
-		t.Errorf("what has begun is finished: %s", task.problem)
+		t.Errorf("message with a sent part: got %s", task.problem)
 	}
 }
 

@@ -79,12 +79,12 @@ func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
 			return cmp.Or(cmp.Compare(a.Channel, b.Channel),
 				cmp.Compare(a.Scope.String(), b.Scope.String()))
 		}) {
-			rt.Fatalf("not in the order of locks: %v", got)
+			rt.Fatalf("not in lock order: %v", got)
 		}
 		if len(got) != len(want) || slices.ContainsFunc(got, func(ref ledger.ScopeRef) bool {
 			return !want[ref]
 		}) {
-			rt.Fatalf("asks for %v, want %v", got, want)
+			rt.Fatalf("got scopes %v, want %v", got, want)
 		}
 	})
 }
@@ -214,10 +214,10 @@ func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
 			r.Unlocked, sent)
 	}
 	if r := claim(r.Needed); r.Unlocked {
-		t.Error("what due rows needed before was not locked")
+		t.Error("scopes that due rows needed before were not locked")
 	}
 	if r := claim([]ledger.ScopeRef{{Channel: "gone"}}); !r.Unlocked {
-		t.Error("what nobody needed was locked all the same")
+		t.Error("scopes that were not needed were locked")
 	}
 }
 

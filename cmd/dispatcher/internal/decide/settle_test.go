@@ -370,7 +370,7 @@ func TestWhatIsNotBilledGoesBackToTheLimitsInMoney(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 		if f.refunds[0].Micros != 90 {
-			t.Errorf("%s changed the flight", name)
+			t.Errorf("%s changed the attempt", name)
 		}
 	}
 }

@@ -107,7 +107,7 @@ func TestAStickyDrawIsThatOfTheStoredHash(t *testing.T) {
 		}
 		due := rotated.planDue(row)
 		if due.Row.Plan.Draw != row.Plan.Draw || due.Row.Plan.FirstChoice != row.Plan.FirstChoice {
-			t.Fatalf("planned %+v, then %+v", row.Plan, due.Row.Plan)
+			t.Fatalf("got plan %+v, then %+v", row.Plan, due.Row.Plan)
 		}
 		chosen := NewChooser(p.routing, nil).Choose(&row)
 		if chosen.First != task.First {

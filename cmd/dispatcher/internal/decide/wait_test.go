@@ -161,7 +161,7 @@ func TestExpiredSelectorScoresNoMore(t *testing.T) {
 	task := w.fresh()
 	task.msg.Selectors = []selector.Selector{qualityAbove(5, 30*time.Second)}
 	if d := w.decide(task); d.Attempt.Channel != "c" {
-		t.Errorf("the selector does not count: %+v", d)
+		t.Errorf("the selector had no effect: %+v", d)
 	}
 	task.Row.ReceivedAt = noon.Add(-time.Minute)
 	d := w.decide(task)
@@ -171,7 +171,7 @@ func TestExpiredSelectorScoresNoMore(t *testing.T) {
 		}
 	}
 	if d.Attempt.Channel != "a" {
-		t.Errorf("went to %s", d.Attempt.Channel)
+		t.Errorf("got channel %s", d.Attempt.Channel)
 	}
 }
 
@@ -342,7 +342,7 @@ func TestChannelRemovedWhileMessagesWaitForIt(t *testing.T) {
 
 		row.Pinned = "c" // throttled there, and held
 		if _, d = w.decideDue(row); d.State != ledger.Sending {
-			t.Errorf("%s: held for a channel that is gone: %+v", mode, d)
+			t.Errorf("%s: held for a removed channel: %+v", mode, d)
 		}
 		row.PartsLeft = []int{1} // c has accepted the other part
 		_, d = w.decideDue(row)
@@ -438,7 +438,7 @@ func TestAWaitingMessageGetsItsUrgentLook(t *testing.T) {
 		row := storedRow(ledger.Waiting, 0)
 		row.ExpiresAt = noon.Add(left)
 		if _, d := w.decideDue(row); d.State != ledger.Waiting || d.NextAt.Sub(noon) != want {
-			t.Errorf("with %s left it is looked at after %s, want %s", left,
+			t.Errorf("with %s left: planned again after %s, want %s", left,
 				d.NextAt.Sub(noon), want)
 		}
 	}
@@ -453,7 +453,7 @@ func TestAWaitForMoneyIsLookedAtEachMinute(t *testing.T) {
 		Currency: "GBP",
 	}, 1_000_000)
 	if d := w.decide(w.task("a")); d.Reason != NoBudget || d.NextAt.Sub(noon) != lookForMoney {
-		t.Errorf("%s, looked at after %s", d.Reason, d.NextAt.Sub(noon))
+		t.Errorf("%s, planned again after %s", d.Reason, d.NextAt.Sub(noon))
 	}
 }
 

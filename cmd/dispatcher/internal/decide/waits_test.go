@@ -180,7 +180,7 @@ func TestWaitsAddUpByReasonAndThing(t *testing.T) {
 		t.Errorf("%s waits for %s: %s", d.Reason, d.WaitsFor, diff)
 	}
 	if row.Waits[1].For != 2*time.Second {
-		t.Error("the row that was shown has changed")
+		t.Error("the row was changed")
 	}
 	row.Reason, row.WaitsFor, row.Tenant = TenantLimit, "tenant:shop", "" // its limit is gone
 	_, d = w.decideDue(row)

@@ -47,6 +47,6 @@ func TestTheDataFolderIsClosedToOtherUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := closedFolder(link); err == nil {
-		t.Error("a link that leads nowhere was taken for a folder")
+		t.Error("a broken link counts as a folder")
 	}
 }

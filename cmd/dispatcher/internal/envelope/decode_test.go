@@ -300,13 +300,13 @@ func TestDecodeNamesTheFirstProblemAndKeepsAGoodID(t *testing.T) {
 			t.Parallel()
 			got, problem := envelope.Decode([]byte(bad.raw), false)
 			if problem == nil {
-				t.Fatal("accepted")
+				t.Fatal("the document was accepted")
 			}
 			if problem.Code != bad.code {
 				t.Errorf("code %s, want %s", problem, bad.code)
 			}
 			if diff := cmp.Diff(envelope.Message{ID: bad.id}, got); diff != "" {
-				t.Errorf("more or less than the id is set (-want +got):\n%s", diff)
+				t.Errorf("not only the id is set (-want +got):\n%s", diff)
 			}
 			if problem.Detail == "" || len(problem.Detail) > 120 {
 				t.Errorf("detail is no bounded sentence: %q", problem.Detail)

@@ -23,10 +23,10 @@ func FuzzDecode(f *testing.F) {
 		m, problem := envelope.Decode(raw, allowUnknown)
 		if problem != nil {
 			if problem.Code == "" || problem.Detail == "" {
-				t.Errorf("problem without a word: %+v", problem)
+				t.Errorf("problem without a code: %+v", problem)
 			}
 			if diff := cmp.Diff(envelope.Message{ID: m.ID}, m); diff != "" {
-				t.Errorf("a refused message holds more than its id:\n%s", diff)
+				t.Errorf("a refused message has more than its id:\n%s", diff)
 			}
 			return
 		}
@@ -47,7 +47,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("what Append writes is refused: %v", problem)
 		}
 		if again.Digest() != m.Digest() {
-			t.Errorf("message changed on its way:\n%s", cmp.Diff(m, again))
+			t.Errorf("message changed in the round trip:\n%s", cmp.Diff(m, again))
 		}
 	})
 }

@@ -90,10 +90,10 @@ func TestGeneratedEnvelopesPassBothAndComeBackEqual(t *testing.T) {
 			rt.Fatalf("Decode: %v\n%s", problem, raw)
 		}
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-			rt.Fatalf("message changed on its way (-want +got):\n%s", diff)
+			rt.Fatalf("message changed in the round trip (-want +got):\n%s", diff)
 		}
 		if want.Digest() != got.Digest() {
-			rt.Fatal("digest changed on its way")
+			rt.Fatal("digest changed in the round trip")
 		}
 	})
 }

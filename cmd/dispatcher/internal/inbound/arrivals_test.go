@@ -36,7 +36,7 @@ func arrivedOf(t *testing.T, again provider.Inbound, pause time.Duration) (ages 
 		first.Reference = again.Reference
 		for _, in := range []provider.Inbound{first, text("hello")} {
 			if r.Take("a", in) {
-				t.Error("it was taken while the database was away")
+				t.Error("the message was acknowledged while the database was away")
 			}
 			time.Sleep(time.Minute)
 		}
@@ -46,7 +46,7 @@ func arrivedOf(t *testing.T, again provider.Inbound, pause time.Duration) (ages 
 		time.Sleep(pause)
 		for range 2 {
 			if !r.Take("a", again) {
-				t.Error("it was not taken")
+				t.Error("the message was not acknowledged")
 			}
 		}
 		r.stop()
@@ -102,6 +102,6 @@ func TestArrivalsAreBounded(t *testing.T) {
 	}
 	a.refused(in(-1, now.Add(keepArrival+time.Hour)))
 	if len(a.first) != 1 {
-		t.Errorf("%d are remembered when all others are old", len(a.first))
+		t.Errorf("got %d remembered when all others are old", len(a.first))
 	}
 }

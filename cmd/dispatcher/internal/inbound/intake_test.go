@@ -159,12 +159,12 @@ func TestAMessageIsTakenWhenItIsDurableAndNotBefore(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-taken:
-			t.Error("it was taken before it was booked")
+			t.Error("the message was acknowledged before it was booked")
 		default:
 		}
 		close(commit)
 		if !<-taken {
-			t.Error("it was not taken")
+			t.Error("the message was not acknowledged")
 		}
 		r.stop()
 	})
@@ -226,7 +226,7 @@ func TestABookingIsRepeatedUnderTheSameIDs(t *testing.T) {
 		r := newRig(t, store)
 		r.run()
 		if !r.Take("a", text("hello")) {
-			t.Error("it was not taken")
+			t.Error("the message was not acknowledged")
 		}
 		if tried := store.bookings(); len(tried) != 3 || !slices.Equal(tried[0], tried[2]) {
 			t.Errorf("tried %v", tried)
@@ -249,7 +249,7 @@ func TestWhileTheDatabaseIsAwayNobodyWaits(t *testing.T) {
 		r.run()
 		began := time.Now()
 		if r.Take("a", text("one")) {
-			t.Error("it was taken while the database was away")
+			t.Error("the message was acknowledged while the database was away")
 		}
 		if took := time.Since(began); took > bookTimeout+longestPause {
 			t.Errorf("refused after %v", took)
@@ -262,7 +262,7 @@ func TestWhileTheDatabaseIsAwayNobodyWaits(t *testing.T) {
 		back.Store(true)
 		time.Sleep(awayPause) // the bubble's clock
 		if !r.Take("a", text("three")) {
-			t.Error("it was not taken when the database was back")
+			t.Error("the message was not acknowledged when the database was back")
 		}
 		if got := store.booked(); !slices.Equal(got, []string{"three"}) {
 			t.Errorf("booked %v", got)
@@ -397,7 +397,7 @@ func TestPartsAndMemoryAreLookedAfter(t *testing.T) {
 		time.Sleep(forgetEvery)
 		synctest.Wait()
 		if _, forgot, _ := store.sweepCounts(); forgot != 1 {
-			t.Errorf("tidied up %d times", forgot)
+			t.Errorf("got %d sweeps of the memory", forgot)
 		}
 		r.stop()
 	})
@@ -408,7 +408,7 @@ func TestMetricsShowNoNumberAndNoText(t *testing.T) {
 	r := newRig(t, &scriptedStore{})
 	r.run()
 	if !r.Take("a", text("stop")) || !r.Take("a", text("very secret")) {
-		t.Fatal("not taken")
+		t.Fatal("the message was not acknowledged")
 	}
 	r.stop()
 	r.Take("a", text("late"))
@@ -469,7 +469,7 @@ func TestABookingInADatabaseThatIsFarAwayIsNotCutOff(t *testing.T) {
 		r := newRig(t, farStore{store})
 		r.run()
 		if !r.Take("a", text("hello")) {
-			t.Error("it was not taken")
+			t.Error("the message was not acknowledged")
 		}
 		r.stop()
 		if len(store.texts) != 1 {

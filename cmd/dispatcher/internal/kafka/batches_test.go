@@ -190,6 +190,6 @@ func TestNoMoreThanABatchIsInFlight(t *testing.T) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.most > 1_000_000 || b.most < 500_000 {
-		t.Errorf("%d bytes were under way at once", b.most)
+		t.Errorf("got %d bytes in flight at once", b.most)
 	}
 }

@@ -122,7 +122,7 @@ func TestHandleGetsNoMoreThanABatch(t *testing.T) {
 	runConsumer(t, cfg)
 	s.awaitDistinct(t, 1000)
 	if largest.Load() != 7 {
-		t.Errorf("largest batch is %d, want 7", largest.Load())
+		t.Errorf("got largest batch %d, want 7", largest.Load())
 	}
 }
 
@@ -218,7 +218,7 @@ func TestAPausedLaneWaitsAndTheOthersGoOn(t *testing.T) {
 		select {
 		case <-asked: // the lane runs and wants to read
 		case <-time.After(testTimeout):
-			t.Fatal("nobody asks whether the lane is paused")
+			t.Fatal("Paused was not called")
 		}
 	}
 	produce(t, c, "sms.otp", 100)

@@ -126,7 +126,7 @@ func TestAProcessThatIsKilledAgainAndAgainLeavesTheOthersAlone(t *testing.T) {
 	p := runConsumer(t, cfg)
 	before := awaitAssigned(t, admin, "otp", 3)
 	if before["three"] == nil {
-		t.Fatalf("the processes are no static members: %v", before)
+		t.Fatalf("the processes are not static members: %v", before)
 	}
 	publisher := client(t, c, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	for i := range 5 {

@@ -103,7 +103,7 @@ func TestRecordsWhoseCommitNeverSucceedsAreReadAgain(t *testing.T) {
 	s.awaitDistinct(t, 500)
 	p.stop(t)
 	if fault.Hits() == 0 {
-		t.Fatal("no commit met the fault")
+		t.Fatal("no commit was refused")
 	}
 	fault.Remove()
 	again := newStore()
@@ -124,7 +124,7 @@ func TestACommitThatLandedThoughItsAnswerFailedLosesNothing(t *testing.T) {
 	s.awaitDistinct(t, 500)
 	p.stop(t)
 	if fault.Hits() == 0 {
-		t.Fatal("no commit met the fault")
+		t.Fatal("no commit was refused")
 	}
 	awaitCommitted(t, c, "sms.otp", 500) // it was applied
 	fault.Remove()

@@ -97,7 +97,7 @@ func (o *outbox) awaitEmpty(t *testing.T) {
 		select {
 		case <-o.changed:
 		case <-timeout:
-			t.Fatalf("%d notices are left", left)
+			t.Fatalf("got %d notices left, want 0", left)
 		}
 	}
 }
@@ -172,7 +172,7 @@ func runPublisher(t *testing.T, o *outbox, log *bytes.Buffer, client ...kgo.Opt)
 				t.Errorf("Run: %v", err)
 			}
 		case <-time.After(testTimeout):
-			t.Error("Run does not end")
+			t.Error("Run did not end")
 		}
 	})
 	t.Cleanup(stop)
@@ -340,7 +340,7 @@ func TestAFailedProduceIsRepeatedInOrder(t *testing.T) {
 			runPublisher(t, o, nil, seeds(c)...)
 			o.awaitEmpty(t)
 			if fault.Hits() == 0 {
-				t.Fatal("nothing met the fault")
+				t.Fatal("no request was refused")
 			}
 			checkOrder(t, c, 60, 8)
 		})
@@ -363,7 +363,7 @@ func TestAMissingStatusTopicIsNamedAndNothingIsLost(t *testing.T) {
 		t.Errorf("log: %s", &log)
 	}
 	if len(o.notices) != 1 {
-		t.Error("the notice is gone")
+		t.Error("the notice was removed")
 	}
 }
 
@@ -416,7 +416,7 @@ func TestStatusEventsDoNotWaitForTheTopicOfInboundMessages(t *testing.T) {
 	}
 	stop()
 	if len(o.inbound) != 1 {
-		t.Error("the inbound message is gone")
+		t.Error("the inbound message was removed")
 	}
 }
 
@@ -442,7 +442,7 @@ func TestPublisherStopsWhileTheBrokerIsAway(t *testing.T) {
 	}
 	close(hold)
 	if len(o.notices) != 1 {
-		t.Error("a notice without acknowledgement was taken out")
+		t.Error("a notice without acknowledgement was removed")
 	}
 }
 
@@ -461,7 +461,7 @@ func TestANoticeThatNoBrokerWouldTakeIsCut(t *testing.T) {
 		t.Errorf("%d bytes, headers %v", len(cut.Value), cut.Headers)
 	}
 	if string(records[1].Value) != "next" {
-		t.Error("the next notice is not behind it")
+		t.Error("the next notice does not follow it")
 	}
 }
 

@@ -215,7 +215,7 @@ func (p *process) wait(t *testing.T) error {
 		p.done <- nil
 		return err
 	case <-time.After(testTimeout):
-		t.Fatal("Run does not end")
+		t.Fatal("Run did not end")
 		return nil
 	}
 }

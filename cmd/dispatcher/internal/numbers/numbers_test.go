@@ -28,7 +28,7 @@ func TestPremiumKnowsThePremiumRateNumbersOfThePlans(t *testing.T) {
 		}
 		seen++
 		if !numbers.Premium(number) {
-			t.Errorf("the example of region %s counts as no premium-rate number", plan.GetId())
+			t.Errorf("the example of region %s does not count as a premium-rate number", plan.GetId())
 		}
 	}
 	if seen < 150 {

@@ -52,14 +52,14 @@ func TestAnOutageIsToldWhenItBeginsNowAndThenAndWhenItIsOver(t *testing.T) {
 	}
 	if since, away := tracker.Since("PostgreSQL"); !away ||
 		!since.Equal(start.Add(66*time.Second)) {
-		t.Errorf("away %v since %v", away, since)
+		t.Errorf("got away %v since %v", away, since)
 	}
 	if _, away := tracker.Since("Kafka"); away {
-		t.Error("another thing is away")
+		t.Error("another operation is away")
 	}
 	tracker.Forget("PostgreSQL", "claim")
 	if _, away := tracker.Since("PostgreSQL"); away {
-		t.Error("it is away for a reporter that was forgotten")
+		t.Error("it is away for a reporter that was removed")
 	}
 }
 
@@ -97,23 +97,23 @@ func TestWarningsAreBounded(t *testing.T) {
 			switch step, _ := report("x", who, now); step {
 			case Began:
 				if open {
-					r.Fatal("it began twice")
+					r.Fatal("the outage began twice")
 				}
 				open, told = true, now
 			case Lasts:
 				if !open || now.Sub(told) < Remind {
-					r.Fatal("a reminder too soon")
+					r.Fatal("got a reminder too soon")
 				}
 				told = now
 			case Over:
 				if !open {
-					r.Fatal("it was over twice")
+					r.Fatal("the outage ended twice")
 				}
 				open = false
 			case Known:
 			}
 			if _, away := tracker.Since("x"); away != open {
-				r.Fatalf("away %v, told %v", away, open)
+				r.Fatalf("got away %v, reported %v", away, open)
 			}
 		}
 	})

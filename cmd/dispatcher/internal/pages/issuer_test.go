@@ -390,7 +390,7 @@ func TestAnAnswerThatDoesNotBelongToTheSignInIsRefused(t *testing.T) {
 				t.Errorf("%d, not %q:\n%s", got.StatusCode, c.says, got.body)
 			}
 			if strings.Contains(got.body, "0800") {
-				t.Errorf("the page says what a link made it say:\n%s", got.body)
+				t.Errorf("the page shows text of a forged link:\n%s", got.body)
 			}
 			if b.signedIn() {
 				t.Error("the browser has a session")
@@ -421,7 +421,7 @@ func TestWithoutAClientNobodySignsInAtTheIssuer(t *testing.T) {
 	cfg.OIDCClientID, cfg.OIDCClientSecretFile = "", ""
 	b := newConsoleOf(t, cfg).client(t, "")
 	if got := b.get("/login"); strings.Contains(got.body, issuerPath) {
-		t.Errorf("the form leads there:\n%s", got.body)
+		t.Errorf("the form links to it:\n%s", got.body)
 	}
 	for _, path := range []string{issuerPath, callbackPath + "?code=x&state=y"} {
 		if got := b.get(path); got.StatusCode != http.StatusNotFound &&

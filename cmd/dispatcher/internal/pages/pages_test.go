@@ -62,10 +62,10 @@ func TestOnlyOperatorsSeeForms(t *testing.T) {
 		}
 	}
 	if body := operator.get("/").body; strings.Contains(body, "/audit") {
-		t.Error("an operator is shown the way to the audit log")
+		t.Error("an operator sees a link to the audit log")
 	}
 	if body := c.client(t, "finance").get("/audit").body; strings.Contains(body, `href="/channels"`) {
-		t.Error("finance is shown the way to the channels")
+		t.Error("finance sees a link to the channels")
 	}
 }
 
@@ -100,7 +100,7 @@ func TestAForgedFormIsRefused(t *testing.T) {
 		t.Errorf("version %d is in force, %v", v.Version, err)
 	}
 	if got := b.send("/pauses", form("")); got.StatusCode != http.StatusSeeOther {
-		t.Errorf("a form of ours: %d %s", got.StatusCode, got.body)
+		t.Errorf("a valid form: %d %s", got.StatusCode, got.body)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestTheAuthorIsWhoeverIsSignedIn(t *testing.T) {
 	}
 	// The text is in the address, signed, so nobody else can forge one.
 	if page := b.get("/routes/default?done=Send+money&by=x"); strings.Contains(page.body, "Send money") {
-		t.Error("the page says what a link made it say")
+		t.Error("the page shows text of a forged link")
 	}
 }
 
@@ -175,7 +175,7 @@ func TestThePreviewShowsIntervalsAndChangesNothing(t *testing.T) {
 	}
 	form.Set("weight-a", "x")
 	if got := b.send("/routes/default/preview", form); !strings.Contains(got.body, "Channel a:") {
-		t.Errorf("a weight that is none: %s", got.body)
+		t.Errorf("an invalid weight: %s", got.body)
 	}
 	if v, err := c.ledger.Routing.Current(t.Context()); err != nil || v.Version != 1 {
 		t.Errorf("version %d is in force, %v", v.Version, err)
@@ -295,11 +295,11 @@ func TestSealedSessionsExpireAndCannotBeChanged(t *testing.T) {
 		"that is empty":     seal.open("", now, &of),
 	} {
 		if taken {
-			t.Errorf("a session %s is taken", name)
+			t.Errorf("a session %s was accepted", name)
 		}
 	}
 	if _, err := seal.seal(&session{Token: strings.Repeat("x", 4000)}); err == nil {
-		t.Error("a token that no cookie can hold is taken")
+		t.Error("a token that fits into no cookie was accepted")
 	}
 }
 
@@ -358,7 +358,7 @@ func TestAnotherTabIsTold(t *testing.T) {
 				return
 			}
 		}
-		t.Fatalf("the stream ends without %q: %v", want, lines.Err())
+		t.Fatalf("the stream ended without %q: %v", want, lines.Err())
 	}
 	until(">25<")
 	if got := operator.send("/routes/default/weights", url.Values{
@@ -402,7 +402,7 @@ func TestAWaitingMessageCanBeCancelledOnce(t *testing.T) {
 		t.Fatalf("%d %s", got.StatusCode, got.body)
 	}
 	if page := b.get("/messages/known").body; strings.Contains(page, "Cancel the message") {
-		t.Error("it can be cancelled once more")
+		t.Error("the page offers to cancel it again")
 	}
 	if got := b.send("/messages/known/cancel", form()); got.StatusCode != http.StatusConflict {
 		t.Errorf("once more: %d", got.StatusCode)

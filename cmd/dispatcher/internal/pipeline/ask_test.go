@@ -104,7 +104,7 @@ func TestAnswersAboutDueRowsAreForgotten(t *testing.T) {
 	}
 	a.put(nil, noon.Add(keptFor+1))
 	if known := a.known(); known != nil {
-		t.Errorf("an answer that nobody came for is still there: %v", known)
+		t.Errorf("an unused answer is still stored: %v", known)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestRowsThatAreBeingAskedAboutAreLeftOut(t *testing.T) {
 	t.Parallel()
 	var a answers
 	if a.open() != nil {
-		t.Error("nobody is being asked")
+		t.Error("no question is in progress")
 	}
 	a.begin([]int64{1, 2})
 	a.begin([]int64{3})
@@ -194,7 +194,7 @@ func TestStoppingWaitsForQuestionsUnderWay(t *testing.T) {
 	for scorer.asked.Load() == 0 {
 		select {
 		case <-deadline:
-			t.Fatal("nobody was asked")
+			t.Fatal("the function was not called")
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

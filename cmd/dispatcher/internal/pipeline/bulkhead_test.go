@@ -196,7 +196,7 @@ func TestWhatWaitsForAChannelIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if each, _ := p.rooms(p.routing); each[2].Queue != 0 {
-		t.Errorf("%d messages are said to wait", each[2].Queue)
+		t.Errorf("got %d waiting messages", each[2].Queue)
 	}
 }
 
@@ -320,6 +320,6 @@ func TestNoClaimWaitsForAQuietChannel(t *testing.T) {
 	each := rooms(channels, 400)
 	if got := []bool{each[0].Slow, each[1].Slow, each[2].Slow}; !cmp.Equal(got,
 		[]bool{false, true, true}) {
-		t.Errorf("waits for none of %v", got)
+		t.Errorf("does not wait for any of %v", got)
 	}
 }

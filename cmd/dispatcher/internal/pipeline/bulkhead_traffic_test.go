@@ -96,14 +96,14 @@ func (p *pipeline) carriedAsDrawn(t *testing.T, messages int64, lost *atomic.Int
 	defer cancel()
 	for p.counts(t, byState)["accepted"] < messages-lost.Load() {
 		if !sleep(ctx, 20*time.Millisecond) {
-			t.Fatalf("%d are lost of %v", lost.Load(), p.counts(t, byState))
+			t.Fatalf("got %d lost messages of %v", lost.Load(), p.counts(t, byState))
 		}
 	}
 	drawn := p.counts(t, `select first_choice, count(*) from audit.messages group by 1`)
 	carried := p.counts(t, `select channel, count(*) from audit.attempts group by 1`)
 	for _, channel := range []string{"a", "b", "c"} {
 		if off := carried[channel] - drawn[channel]; off*33 > messages || off*33 < -messages {
-			t.Errorf("%d of %d were drawn for %s, which carried %d", drawn[channel], messages,
+			t.Errorf("%[3]s: want %[1]d of %[2]d messages carried, as drawn, got %[4]d", drawn[channel], messages,
 				channel, carried[channel])
 		}
 	}
@@ -155,12 +155,12 @@ func TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers(t *testing.T) {
 		where outcome = 'accepted' and channel <> 'c' or outcome is null and channel = 'c'`,
 		map[string]int64{"all": messages})
 	if held := int64(len(p.channels["c"].submits())); held > most {
-		t.Errorf("the silent channel got %d messages, its bound is %d", held, most)
+		t.Errorf("the channel without answers got %d messages, its bound is %d", held, most)
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(p.cfg.Metrics.full)
 	if _, counted := gathered(t, registry)["full_channels_total c bulkhead"]; !counted {
-		t.Error("no metric says that the bound of c is what limits")
+		t.Error("no metric shows that the bound of c limits")
 	}
 	answer()
 	p.eventually(t, byState, map[string]int64{"accepted": messages})
@@ -256,7 +256,7 @@ func TestAChannelThatFallsSilentHasItsShareAtMost(t *testing.T) {
 		`) from audit.messages where state = 'accepted'`,
 		map[string]int64{"others": before + messages - most})
 	if held := len(p.channels["c"].submits()) - carried; int64(held) > most {
-		t.Errorf("the silent channel got %d messages, its share is %d", held, most)
+		t.Errorf("the channel without answers got %d messages, its share is %d", held, most)
 	}
 	answer()
 	p.eventually(t, byState, map[string]int64{"accepted": before + messages + 1})

@@ -28,7 +28,7 @@ func TestTheShortestWayToTheClockCounts(t *testing.T) {
 			t.Errorf("before the first reading it shows %s", got)
 		}
 		if !c.here(time.Time{}).IsZero() {
-			t.Error("the zero time has a place")
+			t.Error("the zero time has a release time")
 		}
 		for i, way := range []struct{ there, back, behind int }{ // milliseconds
 			{100, 100, 0}, // far away, and still right
@@ -46,7 +46,7 @@ func TestTheShortestWayToTheClockCounts(t *testing.T) {
 		}
 		at := time.Now().Add(ahead + time.Second)
 		if got := time.Until(c.here(at)); got != time.Second {
-			t.Errorf("a place in a second has come after %s", got)
+			t.Errorf("a slot of a second came after %s", got)
 		}
 	})
 }
@@ -118,7 +118,7 @@ func TestAFarDatabaseNarrowsWindowsAndNotThePace(t *testing.T) {
 			t.Errorf("%s: from %s until %s with a clock known exactly", c.name, from, until)
 		}
 		if leave, latest := clock.span(&admission.Release{}); !leave.IsZero() || !latest.IsZero() {
-			t.Errorf("no place became %s to %s", leave, latest)
+			t.Errorf("no release time became %s to %s", leave, latest)
 		}
 	}
 }

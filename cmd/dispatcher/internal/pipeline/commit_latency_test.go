@@ -47,7 +47,7 @@ func TestCommitLatencyIsTheSlowestRecentClaimThatIsNoOutlier(t *testing.T) {
 			t.Errorf("%s: commit latency %s, want %s", name, got, millis(test.want))
 		}
 		if got := l.get(noon.Add(slowMemory*admission.MaxCommitLatency + 1)); got != 0 {
-			t.Errorf("%s: commit latency %s when no claim told anything for long", name, got)
+			t.Errorf("%s: got commit latency %s after a long time without claims", name, got)
 		}
 	}
 }

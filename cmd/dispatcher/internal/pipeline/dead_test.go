@@ -97,7 +97,7 @@ func TestWhyARecordIsDeadIsToldOnTheStatusTopic(t *testing.T) {
 	}
 	record, err := p.ledger.Messages.Record(t.Context(), "bad-number")
 	if err != nil || record.Message.Detail != number {
-		t.Errorf("the row says %q, %v", record.Message.Detail, err)
+		t.Errorf("got row %q, %v", record.Message.Detail, err)
 	}
 	p.eventually(t, byState, map[string]int64{"accepted": 1, "dead": 3})
 }

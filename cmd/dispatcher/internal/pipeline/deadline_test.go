@@ -27,7 +27,7 @@ func TestNothingLeavesPastItsDeadline(t *testing.T) {
 		w.put(second)
 		time.Sleep(2*time.Second + 50*time.Millisecond)
 		if codes := w.codes(); codes[decide.CodeExpired] != 1 || len(codes) != 1 {
-			t.Errorf("%v came back right after the deadline", codes)
+			t.Errorf("got %v returned right after the deadline", codes)
 		}
 		time.Sleep(time.Second)
 		if _, ids := carrier.submits(); len(ids) != 1 || ids[0] != "first" {

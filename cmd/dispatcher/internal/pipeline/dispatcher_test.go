@@ -259,7 +259,7 @@ func TestEveryMessageIsSentOnceToItsFirstChoice(t *testing.T) {
 			table, draw := p.routing.Routes[0].Table,
 				selector.NewDrawer(selector.Key{1}).Draw(s.ID, 1, 100)
 			if first := table.Entry(table.Pick(draw)).Name; first != name {
-				t.Errorf("%s went to %s, its draw picked %s", s.ID, name, first)
+				t.Errorf("message %s: got channel %s, its draw picked %s", s.ID, name, first)
 			}
 		}
 	}
@@ -417,7 +417,7 @@ func TestLimitHoldsMessagesBackAndNeverLetsOneTooManyThrough(t *testing.T) {
 		t.Errorf("over the limit: %v", over)
 	}
 	if waiting := p.counts(t, byState)["waiting"]; waiting == 0 {
-		t.Error("nothing waits")
+		t.Error("no message waits")
 	}
 }
 
@@ -433,7 +433,7 @@ func TestScheduledMessageLeavesAtItsTime(t *testing.T) {
 	early := p.counts(t, fmt.Sprintf(`select 'early', count(*) from audit.attempts where `+
 		`claimed_at < '%s'`, jobs[0].Message.SendAt.Format(time.RFC3339Nano)))
 	if early["early"] != 0 {
-		t.Error("it was sent before its time")
+		t.Error("the message was sent before its time")
 	}
 }
 
@@ -528,7 +528,7 @@ func TestCodeDoesNotStandBehindACampaign(t *testing.T) {
 	for name, c := range p.channels {
 		for i, s := range c.submits() {
 			if s.ID == "code-0" && i > 1 { // one was with the channel already
-				t.Errorf("the code left channel %s as number %d", name, i+1)
+				t.Errorf("the otp message left channel %s as number %d", name, i+1)
 			}
 		}
 	}

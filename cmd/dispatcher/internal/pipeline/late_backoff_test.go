@@ -33,7 +33,7 @@ func TestWhatComesLateAgainAndAgainMakesAChannelBusyForLonger(t *testing.T) {
 	}
 	s.sent(now)
 	if s.missed(now); s.active(now) {
-		t.Error("a pause though it had gone well between")
+		t.Error("got a pause, although a message was in time in between")
 	}
 }
 
@@ -75,7 +75,7 @@ func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
 			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now, latest: latest})
 			time.Sleep(1050 * time.Millisecond)
 			if got := <-carrier.latest; !got.Equal(latest) {
-				t.Errorf("the adapter was told %s, not %s", got, latest)
+				t.Errorf("the adapter got %s, want %s", got, latest)
 			}
 		}
 		if got := w.ready(time.Now()); got != decide.Busy {

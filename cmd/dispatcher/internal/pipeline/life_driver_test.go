@@ -725,7 +725,7 @@ func (m *messageLife) end() {
 			return
 		}
 	}
-	m.t.Fatalf("something is due for ever: %s", m.trace())
+	m.t.Fatalf("rows stay due for ever: %s", m.trace())
 }
 
 // events returns the published events of the message in order.

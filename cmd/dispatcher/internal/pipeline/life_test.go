@@ -80,7 +80,7 @@ func (m *messageLife) act(word string) {
 	case "mute", "speak":
 		m.silent = f[0] == "mute"
 	default:
-		m.t.Fatalf("no such word: %s", word)
+		m.t.Fatalf("unknown step %s", word)
 	}
 	if done {
 		m.log = append(m.log, word)

@@ -118,7 +118,7 @@ func TestASlowDatabasePutsReleaseTimesOff(t *testing.T) {
 	}
 	for _, of := range p.commitLatencies.of {
 		if took := of.writes[0].took; took <= 0 || took > admission.MaxCommitLatency {
-			t.Errorf("a claim took %s to write", took)
+			t.Errorf("a claim took %s to commit", took)
 		}
 	}
 	p.commitLatencies.mu.Unlock()

@@ -38,7 +38,7 @@ func TestALockOnAChannelsRowIsReported(t *testing.T) {
 	registry.MustRegister(p.cfg.Metrics.trouble)
 	for deadline := time.Now().Add(time.Minute); !lockReported(t, registry); {
 		if time.Now().After(deadline) {
-			t.Fatal("nobody was told of the lock")
+			t.Fatal("the lock was not reported")
 		}
 		sleep(t.Context(), 10*time.Millisecond)
 	}

@@ -99,7 +99,7 @@ func TestMessagesOfManyLimitedTenantsAreSentThoughNewOnesCome(t *testing.T) {
 		}
 	}
 	if sent := p.counts(t, old)["old"]; sent < manyTenants {
-		t.Errorf("%d of %d that waited were sent before as many new ones", sent, manyTenants)
+		t.Errorf("got %d of %d waiting messages sent before as many new ones", sent, manyTenants)
 	}
 	p.eventually(t, `select state, count(*) from audit.messages where id like 'old-%' group by 1`,
 		map[string]int64{"accepted": manyTenants})

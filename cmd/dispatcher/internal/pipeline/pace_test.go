@@ -285,7 +285,7 @@ func TestASleepingCampaignHoldsNoSender(t *testing.T) {
 			t.Errorf("left as %v", ids)
 		}
 		if first := at[0].Sub(now); first != 0 {
-			t.Errorf("the code left after %s", first)
+			t.Errorf("the otp message left after %s", first)
 		}
 	})
 }
@@ -360,7 +360,7 @@ func TestAThrottledChannelSendsNothingDuringThePause(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 		if got := w.ready(time.Now()); got != decide.Throttled {
-			t.Errorf("ready %q after the provider asked to slow down", got)
+			t.Errorf("ready %q after the provider throttled", got)
 		}
 		channel.slowDown(0)
 		time.Sleep(time.Second)
@@ -396,7 +396,7 @@ func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 		}
 		time.Sleep(7500 * time.Millisecond)
 		if got := w.ready(time.Now()); got != decide.Busy {
-			t.Errorf("ready %q without a heart-beat", got)
+			t.Errorf("ready %q without a heartbeat", got)
 		}
 		w.heartbeat.beat(time.Now())
 		time.Sleep(time.Second)
@@ -404,7 +404,7 @@ func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 			t.Errorf("%v came back", codes)
 		}
 		if got := w.ready(time.Now()); got != "" {
-			t.Errorf("ready %q after a heart-beat", got)
+			t.Errorf("ready %q after a heartbeat", got)
 		}
 	})
 }
@@ -452,7 +452,7 @@ func TestANewRoutingKeepsTheConnectionAndWhatItLearned(t *testing.T) {
 	}
 	w := p.worker("a")
 	if w != before || w.ready(time.Now()) != decide.Throttled || p.channels["a"].closed {
-		t.Errorf("the worker was replaced or forgot: ready %q", w.ready(time.Now()))
+		t.Errorf("the worker was replaced or lost its pause: ready %q", w.ready(time.Now()))
 	}
 }
 

@@ -39,6 +39,6 @@ func TestTheCheapestOverCurrenciesIsVerified(t *testing.T) {
 		1_000_000_000)
 	a.keep(&other)
 	if _, found := p.audited(t, a); len(found) == 0 {
-		t.Error("other rates lead to the same choices")
+		t.Error("the audit with other rates finds no difference")
 	}
 }

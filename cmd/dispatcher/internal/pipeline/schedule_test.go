@@ -43,7 +43,7 @@ func TestScheduleIsBoundedAndStillNamesTheSoonest(t *testing.T) {
 	}
 	s.add(noon.Add(time.Second), noon)
 	if got, _ := s.soonest(noon); !got.Equal(noon.Add(time.Second)) {
-		t.Errorf("the soonest is %s away", got.Sub(noon))
+		t.Errorf("got the next time in %s", got.Sub(noon))
 	}
 }
 
@@ -67,7 +67,7 @@ func TestDueRowsAreLookedAtWhenTheyComeDue(t *testing.T) {
 			}
 			timer := time.NewTimer(time.Hour)
 			if !d.awaitDue(t.Context(), timer, began) || time.Since(began) != tc.want {
-				t.Errorf("due after %s, looked after %s", tc.due, time.Since(began))
+				t.Errorf("due after %s, claimed after %s", tc.due, time.Since(began))
 			}
 		})
 	}
@@ -88,14 +88,14 @@ func TestARowPutOffMeanwhileMovesTheNextLook(t *testing.T) {
 		timer := time.NewTimer(time.Hour)
 		if d.awaitDue(t.Context(), timer,
 			began); time.Since(began) != 90*time.Millisecond+clockSlack {
-			t.Errorf("looked after %s", time.Since(began))
+			t.Errorf("claimed after %s", time.Since(began))
 		}
 		// A row that becomes due while the last run is in progress is claimed, too.
 		d.due.add(began.Add(100*time.Millisecond), time.Now())
 		waited := time.Now()
 		time.Sleep(60 * time.Millisecond) // longer than the gap
 		if d.awaitDue(t.Context(), timer, waited); time.Since(waited) != 60*time.Millisecond {
-			t.Errorf("looked after %s", time.Since(waited))
+			t.Errorf("claimed after %s", time.Since(waited))
 		}
 	})
 }

@@ -99,7 +99,7 @@ func TestJobsThatFollowInTheNextClaimAreNotAskedAboutAgain(t *testing.T) {
 	p.answers.mu.Lock()
 	defer p.answers.mu.Unlock()
 	if n := len(p.answers.jobs); n != 0 {
-		t.Errorf("%d answers are kept that were used", n)
+		t.Errorf("got %d used answers still stored", n)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestDueRowsAreAskedAboutOnceAndSentAtOnce(t *testing.T) {
 	p.answers.mu.Lock()
 	defer p.answers.mu.Unlock()
 	if n := len(p.answers.rows); n != 0 {
-		t.Errorf("%d answers are kept that were used", n)
+		t.Errorf("got %d used answers still stored", n)
 	}
 }
 

@@ -185,12 +185,12 @@ func TestEitherIsNotHeldUpByItsOwnSlots(t *testing.T) {
 			synctest.Wait()
 			select {
 			case <-got:
-				t.Fatal("slots were had that nobody has released")
+				t.Fatal("slots were taken before their release")
 			default:
 			}
 			both[freed].release(5)
 			if s := <-got; s != both[freed] {
-				t.Error("the slots of the other kind were taken")
+				t.Error("slots of the other pool were taken")
 			}
 			synctest.Wait()
 			if both[freed].left() != 3 || both[1-freed].left() != 0 {

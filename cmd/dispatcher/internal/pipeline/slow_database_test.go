@@ -101,7 +101,7 @@ func TestASlowDatabaseSlowsNoPacedChannel(t *testing.T) {
 	}
 	if late := p.counts(t, `select 'late', count(*) from dispatcher.attempts where provider_code `+
 		`= 'late'`)["late"]; late > 2*rate {
-		t.Errorf("%d came late", late)
+		t.Errorf("got %d late", late)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestWaitingCodesAreNotOvertakenByNewOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := other.dueShare(jobsNamed("new", 2)); n < 2 || n+2 > other.express.size() {
-		t.Errorf("%d ride along with two codes", n)
+		t.Errorf("got %d older messages claimed with two otp messages", n)
 	}
 	if _, err := p.sql.Exec(t.Context(),
 		`update dispatcher.messages set next_at = now()`); err != nil {
@@ -187,7 +187,7 @@ func TestWaitingCodesAreNotOvertakenByNewOnes(t *testing.T) {
 		map[string]int64{"old-0": 1})
 	other.coded.Store(false)
 	if n := other.dueShare(jobsNamed("new", 2)); n != 0 {
-		t.Errorf("%d ride along though no code waits", n)
+		t.Errorf("got %d older messages claimed, although no otp message waits", n)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestPoliciesDivideByWhatTheFleetGranted(t *testing.T) {
 		}
 		want := ledger.Grants{Messages: 10, Segments: 10, Micros: 300_000}
 		if got := two.instances.Load().Granted["a"]["eu"]; got != want {
-			t.Errorf("%s: the other process heard of %+v", policy, got)
+			t.Errorf("%s: the other process got %+v", policy, got)
 		}
 		handle(two, "quiet", 20)
 		if n := p.counts(t, `select 'no_share', count(*) from dispatcher.messages where reason = `+

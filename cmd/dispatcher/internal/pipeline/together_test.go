@@ -182,7 +182,7 @@ func TestFallbacksOfSeveralInstancesAreThoseOfOne(t *testing.T) {
 				want = nextByLoad(p.routing, active, assigned)
 			}
 			if name := p.routing.Channels[want].Name; got != name {
-				t.Fatalf("%s: choice %d of %d went to %s, one process would have taken %s: %v",
+				t.Fatalf("%s: choice %d of %d is %s, one process would have chosen %s: %v",
 					fallback, i, total, got, name, all[:i+1])
 			}
 			active[want]++

@@ -84,7 +84,7 @@ func TestWhoWaitsForABookingWaitsBriefly(t *testing.T) {
 		}
 		synctest.Wait()
 		if !b.has("taken") || !b.has("awaited") || !taken.is(true) {
-			t.Error("not all is booked and answered")
+			t.Error("not all receipts are booked and answered")
 		}
 	})
 }
@@ -168,10 +168,10 @@ func TestWhatIsNotBookedAtTheEndIsNotTaken(t *testing.T) {
 			t.Errorf("answered %v and %v", waits.all, late.all)
 		}
 		if err := <-booked; err == nil {
-			t.Error("a callback was said to be booked")
+			t.Error("a callback was reported as booked")
 		}
 		if err := d.Book(t.Context(), "a", []provider.Receipt{delivered("y")}); err == nil {
-			t.Error("a callback was taken after the end")
+			t.Error("a callback was accepted after the end")
 		}
 	})
 }

@@ -53,7 +53,7 @@ func TestWhatContradictsTheLedgerIsCountedAndTold(t *testing.T) {
 		var logged []string
 		registry := prometheus.NewRegistry()
 		d, err := receive.New(receive.Config{
-			Store: &contraryStore{}, Freed: func(int) { t.Error("slots came free") },
+			Store: &contraryStore{}, Freed: func(int) { t.Error("slots were reported as freed") },
 			Registry: registry,
 			Trouble: func(where string, err error) {
 				mu.Lock()
@@ -80,7 +80,7 @@ func TestWhatContradictsTheLedgerIsCountedAndTold(t *testing.T) {
 			t.Errorf("%v were counted", n)
 		}
 		if n := count(t, registry, "dispatcher_receive_booked_total", "other_id"); n != 1 {
-			t.Errorf("%v came under another id", n)
+			t.Errorf("got %v receipts under another id", n)
 		}
 		slices.Sort(logged)
 		for i, want := range []string{

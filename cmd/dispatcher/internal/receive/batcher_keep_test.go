@@ -28,7 +28,7 @@ func TestWhatNobodySendsAgainIsKeptUntilItIsBooked(t *testing.T) {
 		d.Keep("smsc", taken("late"))
 		d.Take("smsc", delivered("given back"), func(ok bool) { answers <- ok })
 		if <-answers {
-			t.Error("a receipt was taken though it could not be booked")
+			t.Error("a receipt was acknowledged although it could not be booked")
 		}
 		<-time.After(2 * time.Minute) // the bubble's clock
 		if !books.has("late") || books.has("given back") {
@@ -57,7 +57,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		refused := make(chan bool, 1)
 		d.Take("smsc", delivered("r"), func(ok bool) { refused <- !ok })
 		if !<-refused {
-			t.Error("a receipt took the room of what nobody sends again")
+			t.Error("a receipt took the room of late answers")
 		}
 	})
 }

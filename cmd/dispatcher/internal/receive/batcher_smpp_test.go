@@ -94,7 +94,7 @@ func TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain(t *testing.T) {
 	until(t, "all receipts are settled", func() bool { return carrier.Stats().ReceiptsTaken == n })
 	for _, reference := range references {
 		if !b.has(reference) {
-			t.Fatalf("%s was acknowledged and is lost", reference)
+			t.Fatalf("%s was acknowledged but not booked", reference)
 		}
 	}
 }

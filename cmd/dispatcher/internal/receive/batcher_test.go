@@ -162,7 +162,7 @@ func TestReceiptsGatherForAMoment(t *testing.T) {
 			t.Error(diff)
 		}
 		if diff := cmp.Diff([]int{3}, b.freedSlots); diff != "" {
-			t.Error("slots said to have come free", diff)
+			t.Error("slots reported as freed", diff)
 		}
 		for state, n := range map[string]float64{"delivered": 0, "undelivered": 1, "pending": 1} {
 			if got := count(t, registry, "dispatcher_provider_receipts_total", "b",
@@ -202,7 +202,7 @@ func TestAReceiptThatNamesNothingIsCountedAndChangesNothing(t *testing.T) {
 				Key:   key,
 				State: provider.Delivered,
 			}); !word.is(true) {
-				t.Error("it is asked for again")
+				t.Error("the receipt is expected again")
 			}
 		}
 		take(d, provider.Receipt{Key: "ours", State: provider.Delivered})
@@ -213,7 +213,7 @@ func TestAReceiptThatNamesNothingIsCountedAndChangesNothing(t *testing.T) {
 		}
 		if got := count(t, registry, "dispatcher_provider_receipts_total", "a",
 			"nameless"); got != 2 {
-			t.Errorf("%v nameless", got)
+			t.Errorf("got %v receipts without a message", got)
 		}
 	})
 }
@@ -243,10 +243,10 @@ func TestWhatIsEarlyIsLookedForSoon(t *testing.T) {
 		}
 		if b.sweeps[0] != time.Second || b.sweeps[1] != 2*time.Second ||
 			b.sweeps[2] > 2700*time.Millisecond || quick < 100 || quick > 135 {
-			t.Errorf("%d quick looks, the first at %v", quick, b.sweeps[:3])
+			t.Errorf("got %d quick sweeps, the first at %v", quick, b.sweeps[:3])
 		}
 		if diff := cmp.Diff([]int{2}, b.freedSlots); diff != "" {
-			t.Error("slots said to have come free", diff)
+			t.Error("slots reported as freed", diff)
 		}
 	})
 }
@@ -313,11 +313,11 @@ func TestBookEndsWithItsContext(t *testing.T) {
 			many[i] = delivered(fmt.Sprint(i))
 		}
 		if err := d.Book(t.Context(), "a", many); err == nil {
-			t.Error("there was room for everything")
+			t.Error("no receipt was refused")
 		}
 		time.Sleep(2 * time.Minute)
 		if !b.has("1") {
-			t.Error("nobody waits for it any more, but it was taken")
+			t.Error("the receipt was acknowledged after its caller gave up")
 		}
 	})
 }
@@ -348,6 +348,6 @@ func TestAReceiptThatCannotBeStoredHoldsUpNoOther(t *testing.T) {
 func TestADeskNeedsItsParts(t *testing.T) {
 	t.Parallel()
 	if _, err := receive.New(receive.Config{}); err == nil {
-		t.Error("it does without")
+		t.Error("the store is optional")
 	}
 }

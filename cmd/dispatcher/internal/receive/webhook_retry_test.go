@@ -139,7 +139,7 @@ func TestOneAddressCannotTakeAllRoomWithHalfSentBodies(t *testing.T) {
 		half[i] = beginCallback(t, r, "127.0.0.3")
 	}
 	if !closed(t, beginCallback(t, r, "127.0.0.3")) {
-		t.Error("one more of the same address was taken")
+		t.Error("one more connection of the same address was accepted")
 	}
 	for name, conn := range map[string]net.Conn{
 		"another address":       beginCallback(t, r, "127.0.0.4"),
@@ -153,7 +153,7 @@ func TestOneAddressCannotTakeAllRoomWithHalfSentBodies(t *testing.T) {
 	again := beginCallback(t, r, "127.0.0.3")
 	_, _ = io.WriteString(again, "-1")
 	if closed(t, again) {
-		t.Error("after one has come whole, the next is not answered")
+		t.Error("after one body was complete, the next callback is not answered")
 	}
 }
 
@@ -181,7 +181,7 @@ func TestAddressesOfOneIPv6NetworkShareABound(t *testing.T) {
 	for i := range 3 {
 		request := &counted{from: free, address: calledFrom(fmt.Sprintf("[2001:db8::%d]:1", i+1))}
 		if got, want := request.begin(), i < 2; got != want {
-			t.Errorf("request %d of one network: taken %t", i+1, got)
+			t.Errorf("request %d of one network: accepted %t", i+1, got)
 		}
 	}
 }

@@ -283,7 +283,7 @@ func TestACallbackIsShownAsTheProviderSentIt(t *testing.T) {
 			callbacks.Certificate)
 	}
 	if got := r.webhooks.Callback("a"); got != "https://sms.example.com/hooks/receipts/a" {
-		t.Errorf("providers are told %q", got)
+		t.Errorf("got answer %q to the provider", got)
 	}
 }
 
@@ -364,15 +364,15 @@ func TestTheSameCallbackTwiceAtOnceIsBookedOnce(t *testing.T) {
 	<-entered
 	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right",
 		"Nonce: 1"); status != http.StatusServiceUnavailable {
-		t.Errorf("the second is answered %d", status)
+		t.Errorf("got status %d for the second call", status)
 	}
 	close(release)
 	if status := <-first; status != http.StatusOK {
-		t.Errorf("the first is answered %d", status)
+		t.Errorf("got status %d for the first call", status)
 	}
 	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right",
 		"Nonce: 1"); status != http.StatusOK || len(r.booker.list()) != 1 {
-		t.Errorf("the third is answered %d, booked %v", status, r.booker.list())
+		t.Errorf("got status %d for the third call, booked %v", status, r.booker.list())
 	}
 }
 
@@ -466,11 +466,11 @@ func TestLongBodiesBeyondTheBoundAreAskedForAgain(t *testing.T) {
 	long := strings.Repeat("x", smallBody)
 	if status, _ := r.call("POST", "/receipts/a", long, "Secret: "+
 		"right"); status != http.StatusServiceUnavailable {
-		t.Errorf("status %d of a long one", status)
+		t.Errorf("got status %d for a long body", status)
 	}
 	if status, _ := r.call("POST", "/receipts/a", "short", "Secret: "+
 		"right"); status != http.StatusOK {
-		t.Errorf("status %d of a short one", status)
+		t.Errorf("got status %d for a short body", status)
 	}
 	<-r.webhooks.large
 	if status, _ := r.call("POST", "/receipts/a", long, "Secret: right"); status != http.StatusOK ||

@@ -117,7 +117,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	go func() { _, err := b.Accept(); third <- err }()
 	select {
 	case err := <-third:
-		t.Errorf("a third connection was taken, %v", err)
+		t.Errorf("a third connection was accepted, %v", err)
 	default:
 	}
 	_ = first.Close()
@@ -167,10 +167,10 @@ func TestAnswersRepeatNothingOfTheCaller(t *testing.T) {
 		_ = response.Body.Close()
 		_ = conn.Close()
 		if strings.Contains(string(text)+strings.Join(flat(response.Header), " "), number) {
-			t.Errorf("%q is answered %q %v", request, text, response.Header)
+			t.Errorf("%q: got answer %q %v", request, text, response.Header)
 		}
 		if response.StatusCode == http.StatusOK && !strings.HasPrefix(request, "OPTIONS *") {
-			t.Errorf("%q is answered %d", request, response.StatusCode)
+			t.Errorf("%q: got status %d", request, response.StatusCode)
 		}
 	}
 	if families, err := r.registry.Gather(); err != nil || strings.Contains(families[0].String(),

@@ -321,7 +321,7 @@ func TestPairsByNumberTimeAndSegments(t *testing.T) {
 				Line: kind == 'l', ID: int64(id), Number: 7, Segments: segments,
 				At: ten.Add(time.Duration(minute) * time.Minute),
 			}); len(pairs) > 0 {
-				t.Error("pairs of a number that has not ended")
+				t.Error("got pairs of a number that may still have lines")
 			}
 		}
 		var got []string

@@ -50,7 +50,7 @@ func TestExplanationsTellTheCountryWhereItMatters(t *testing.T) {
 				t.Errorf("%s: %s", name, s.Text)
 			}
 			if strings.Contains(s.Text, "blocked with the main country") {
-				t.Errorf("%s: it went out: %s", name, s.Text)
+				t.Errorf("%s: the message was sent: %s", name, s.Text)
 			}
 			if spared := strings.Contains(s.Text, "rules about countries block it only "+
 				"if"); spared != (name == "blocked" && *s.Country == "") {

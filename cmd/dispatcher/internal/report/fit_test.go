@@ -107,7 +107,7 @@ func TestTheExactTestAddsUpUnlikelyOutcomes(t *testing.T) {
 		many[i] = cell{3, 3}
 	}
 	if _, ok := exact(many); ok {
-		t.Error("tested over so many outcomes")
+		t.Error("the exact test was used for too many outcomes")
 	}
 }
 

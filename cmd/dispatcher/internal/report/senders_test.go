@@ -63,7 +63,7 @@ routes: [{name: default, weights: {a: 1, b: 1}}]
 			By:      "load_ratio",
 		})
 		if explain(t, r, doc).Attempts[0].SenderReplaced {
-			t.Errorf("%s: told of an attempt that was decided under another version", name)
+			t.Errorf("%s: explained an attempt of another version", name)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func TestAForecastTellsCostSenderAndRejection(t *testing.T) {
 		"Its sender would be replaced",
 	} {
 		if !strings.Contains(s.Text, want) {
-			t.Errorf("%q does not say %q", s.Text, want)
+			t.Errorf("%q does not contain %q", s.Text, want)
 		}
 	}
 	if c := s.Candidates[0]; *c.Segments != 2 || *c.CostMicros != 62_000 || c.Currency != "GBP" ||

@@ -230,7 +230,7 @@ func TestTheWaterfallNamesEachCause(t *testing.T) {
 	for _, w := range NewDaily(f).Routes[0].Waterfall {
 		if w.AgreedSegments != nil || w.CarriedCosts != nil || slices.ContainsFunc(w.Steps,
 			func(s WaterfallStep) bool { return s.Segments != nil || s.Costs != nil || s.Messages == 0 }) {
-			t.Errorf("an earlier release closed the day: %+v", w)
+			t.Errorf("a day closed by an earlier release: %+v", w)
 		}
 		both := SumWaterfalls([]Waterfall{want[0], w})
 		if both[0].AgreedSegments != nil || both[0].Steps[0].Costs != nil {

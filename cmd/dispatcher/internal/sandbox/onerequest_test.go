@@ -284,7 +284,7 @@ func TestEveryKindIsPlayed(t *testing.T) {
 	t.Parallel()
 	for word := range openers {
 		if !slices.Contains(Providers(), word) {
-			t.Errorf("no carrier plays %s", word)
+			t.Errorf("the sandbox has no carrier of kind %s", word)
 		}
 	}
 }

@@ -331,7 +331,7 @@ func TestASandboxThatIsStartedAgainKnowsItsAccountsAndGivesNewIDs(t *testing.T) 
 		s.Close()
 	}
 	if documents[0] != documents[1] {
-		t.Errorf("the accounts are others:\n%s\n%s", documents[0], documents[1])
+		t.Errorf("the accounts differ:\n%s\n%s", documents[0], documents[1])
 	}
 }
 

@@ -23,7 +23,7 @@ func TestTheCacheStaysWithinItsBound(t *testing.T) {
 	for i := range 10_000 {
 		c.put(numbered(i), make([]float64, 4), "", now, time.Hour)
 		if cost := (len(c.young) + len(c.old)) * (4 + answerCost); cost > 2*c.most {
-			t.Fatalf("%d answers cost %d", i, cost)
+			t.Fatalf("%d answers: got cost %d", i, cost)
 		}
 	}
 	if _, _, ok := c.get(numbered(0), now); ok {
@@ -41,7 +41,7 @@ func TestTheCacheKeepsWhatIsAskedFor(t *testing.T) {
 	for i := range 10_000 {
 		c.put(numbered(i), make([]float64, 4), "", now, time.Hour)
 		if _, _, ok := c.get(numbered(0), now); !ok {
-			t.Fatalf("gone after %d others", i)
+			t.Fatalf("dropped after %d others", i)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestPuttingAnAnswerAgainDoesNotCostAgain(t *testing.T) {
 		c.put(numbered(0), make([]float64, 4), "", now, time.Hour)
 	}
 	if c.cost != 4+answerCost {
-		t.Errorf("one answer costs %d", c.cost)
+		t.Errorf("one answer: got cost %d", c.cost)
 	}
 }
 

@@ -169,7 +169,7 @@ func TestAnAnswerOfFiveMegabytesIsNotRead(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if n := <-written; n >= size {
-			t.Errorf("%s: all %d bytes were taken", name, n)
+			t.Errorf("%s: all %d bytes were read", name, n)
 		}
 	}
 }
@@ -300,7 +300,7 @@ func TestCallsAreCountedByWhatCameOfThem(t *testing.T) {
 func TestAClientNeedsItsRegistry(t *testing.T) {
 	t.Parallel()
 	if _, err := New(Config{}); err == nil {
-		t.Error("it was made without")
+		t.Error("a call was made without candidates")
 	}
 	if got := newClient(t).Scores(t.Context(), &decide.Function{},
 		&decide.ScoreQuestion{}); got.Trouble != "" || len(got.Values) != 0 {

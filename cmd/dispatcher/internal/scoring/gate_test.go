@@ -88,7 +88,7 @@ func TestWhoGivesUpAtTheGateLeavesItAsItWas(t *testing.T) {
 		for range 2 {
 			group.Go(func() {
 				if g.enter(ctx, maxConnections) == nil {
-					t.Error("it went through")
+					t.Error("the question was not held back")
 				}
 			})
 			synctest.Wait()
@@ -107,11 +107,11 @@ func TestGatesAreForgottenWithTheirLastGuest(t *testing.T) {
 	g, f := newGates(), identity{url: "http://x"}
 	first, second := g.arrive(f), g.arrive(f)
 	if first != second || g.arrive(identity{url: "http://x", token: "t"}) == first {
-		t.Error("a gate belongs to one function")
+		t.Error("two functions share a gate")
 	}
 	g.depart(f)
 	if g.arrive(f) != first {
-		t.Error("it was forgotten while it had a guest")
+		t.Error("a gate in use was dropped")
 	}
 	g.depart(f)
 	g.depart(f)

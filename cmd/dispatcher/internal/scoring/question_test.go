@@ -60,7 +60,7 @@ func TestEqualQuestionsMeetWhateverTheOrderOfTheirLabels(t *testing.T) {
 		a, b := questionOf(2), questionOf(2)
 		a.Labels, b.Labels = labels, again
 		if keyOf(f, a) != keyOf(f, b) {
-			t.Fatal("the order of labels tells questions apart")
+			t.Fatal("questions differ by the order of labels")
 		}
 	})
 }
@@ -134,7 +134,7 @@ func TestQuestionsThatDifferInAnythingDoNotMeet(t *testing.T) {
 		change(f, q)
 		k := keyOf(f, q)
 		if other, met := seen[k]; met {
-			t.Errorf("%s meets %s", name, other)
+			t.Errorf("%s matches %s", name, other)
 		}
 		seen[k] = name
 	}

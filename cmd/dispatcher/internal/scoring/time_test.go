@@ -66,7 +66,7 @@ func TestEqualQuestionsAtTheSameTimeAreAskedOnce(t *testing.T) {
 		group.Wait()
 		for i, a := range answers {
 			if diff := cmp.Diff(decide.Scores{Values: []float64{0, 0.1}}, a); diff != "" {
-				t.Errorf("asker %d: %s", i, diff)
+				t.Errorf("caller %d: %s", i, diff)
 			}
 		}
 		if calls.Load() != 1 {
@@ -89,13 +89,13 @@ func TestACallerWhoGivesUpTroublesNobodyElse(t *testing.T) {
 		var group sync.WaitGroup
 		group.Go(func() {
 			if got := c.Scores(ctx, f, questionOf(1)); got.Trouble != decide.FunctionTimeout {
-				t.Errorf("who gave up: %+v", got)
+				t.Errorf("the caller that gave up: %+v", got)
 			}
 		})
 		synctest.Wait() // its call is running
 		group.Go(func() {
 			if got := c.Scores(t.Context(), f, questionOf(1)); got.Trouble != "" {
-				t.Errorf("who asked the same: %+v", got)
+				t.Errorf("the caller with the same question: %+v", got)
 			}
 		})
 		synctest.Wait() // it waits for that call

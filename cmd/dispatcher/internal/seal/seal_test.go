@@ -164,7 +164,7 @@ func TestLeavesAreReadAsTheyWereWritten(t *testing.T) {
 		t.Error(diff, err)
 	}
 	if _, err := ReadLeaves(data[1:]); err == nil {
-		t.Error("leaves that are cut off were read")
+		t.Error("truncated leaves were accepted")
 	}
 }
 
@@ -229,7 +229,7 @@ func TestKeyFilesAreReadOrExplained(t *testing.T) {
 		}
 	}
 	if _, _, err := NewKey("a b"); err == nil {
-		t.Error("a name with a space was taken")
+		t.Error("a name with a space was accepted")
 	}
 }
 

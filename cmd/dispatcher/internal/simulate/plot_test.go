@@ -46,7 +46,7 @@ func TestPlotIsAnSVGThatNeedsNothingElse(t *testing.T) {
 		outside := strings.ReplaceAll(svg, `xmlns="http://www.w3.org/2000/svg"`, "")
 		if m := regexp.MustCompile(`https?:|href|url\(|@import|<script`).
 			FindString(outside); m != "" {
-			t.Errorf("%s: it refers to something with %q", name, m)
+			t.Errorf("%s: it refers to another file with %q", name, m)
 		}
 		if !strings.Contains(svg, "prefers-color-scheme:dark") || regexp.MustCompile(`NaN|Inf|="-`).
 			MatchString(svg) {
@@ -69,7 +69,7 @@ func TestPlotShowsEachWindowOfEachPolicy(t *testing.T) {
 		}
 	}
 	if strings.Contains(svg, "window 1: ") {
-		t.Error("a column for nothing")
+		t.Error("got a column without values")
 	}
 }
 
@@ -112,7 +112,7 @@ func TestPlotWithoutArrivalsShowsTheDivision(t *testing.T) {
 		}
 	}
 	if strings.Contains(svg, "admitted") {
-		t.Error("it tells of messages that never came")
+		t.Error("the plot shows messages that never arrived")
 	}
 }
 

@@ -135,7 +135,7 @@ func (r *receiver) wait(t *testing.T, enough func() bool) {
 		case <-over:
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			t.Fatalf("it took %v, in %d calls", r.taken, len(r.ids))
+			t.Fatalf("got events %v in %d calls", r.taken, len(r.ids))
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (r *receiver) check(t *testing.T) {
 		id, number, _ := strings.Cut(e, " ")
 		seq, err := strconv.Atoi(number)
 		if err != nil || seq < last[id] {
-			t.Errorf("%s was taken after %d of it", e, last[id])
+			t.Errorf("%s was received after event %d of the message", e, last[id])
 		}
 		last[id] = seq
 	}
@@ -210,7 +210,7 @@ func (s *stage) awaitLog(what string, times int) {
 		select {
 		case <-ticker.C:
 		case <-over:
-			s.t.Fatalf("the log does not say %q %d times:\n%s", what, times, text)
+			s.t.Fatalf("the log does not have %q %d times:\n%s", what, times, text)
 		}
 	}
 }
@@ -376,7 +376,7 @@ func TestAReceiverThatIsAwayHoldsUpNobodyElse(t *testing.T) {
 	s.publish("last", "", "accepted", 1, 0)
 	healthy.wait(t, func() bool { return slices.Contains(healthy.taken, "last 1") })
 	if len(healthy.taken) != 21 {
-		t.Errorf("events that were taken came again after an orderly stop: %v", healthy.taken)
+		t.Errorf("acknowledged events came again after an orderly stop: %v", healthy.taken)
 	}
 }
 
@@ -397,7 +397,7 @@ func TestARefusedEventIsLeftOut(t *testing.T) {
 	r.wait(t, r.has(1))
 	if s.count("shop", "refused") != 1 || s.count("shop", "expired") != 1 ||
 		!slices.Equal(r.taken, []string{"m 3"}) {
-		t.Errorf("it took %v", r.taken)
+		t.Errorf("got events %v", r.taken)
 	}
 }
 
@@ -498,6 +498,6 @@ func TestTheFileIsReadAgain(t *testing.T) {
 	}
 	families, err := s.registry.Gather()
 	if err != nil || strings.Contains(fmt.Sprint(families), `"shop"`) {
-		t.Errorf("metrics of a webhook that there is no more: %v, %v", families, err)
+		t.Errorf("metrics of a removed webhook: %v, %v", families, err)
 	}
 }

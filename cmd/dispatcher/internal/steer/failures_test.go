@@ -45,13 +45,13 @@ func TestABadRampStopsNeitherOtherRampsNorHealth(t *testing.T) {
 		t.Errorf("error %v, want the bad ramp once", err)
 	}
 	if at := r.ramp(first.ID).Step; at != 0 {
-		t.Errorf("the bad ramp stands at step %d", at)
+		t.Errorf("the bad ramp is at step %d", at)
 	}
 	if at := r.ramp(second.ID).Step; at != 1 {
-		t.Errorf("the good ramp stands at step %d", at)
+		t.Errorf("the good ramp is at step %d", at)
 	}
 	if _, doc := r.current(); effective(doc)["a"] != "18.75" {
-		t.Errorf("health has a at %s", effective(doc)["a"])
+		t.Errorf("health weighting has a at %s", effective(doc)["a"])
 	}
 	r.exec(`drop trigger refuse on dispatcher.ramps`)
 	r.round(s)
@@ -87,17 +87,17 @@ func TestARampBehindALockStopsNeitherOtherRampsNorHealth(t *testing.T) {
 		t.Errorf("after %s: %v", took, err)
 	}
 	if at := r.ramp(second.ID).Step; at != 1 {
-		t.Errorf("the good ramp stands at step %d", at)
+		t.Errorf("the good ramp is at step %d", at)
 	}
 	if _, doc := r.current(); effective(doc)["a"] != "18.75" {
-		t.Errorf("health has a at %s", effective(doc)["a"])
+		t.Errorf("health weighting has a at %s", effective(doc)["a"])
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r.round(s)
 	if at := r.ramp(first.ID).Step; at != 1 {
-		t.Errorf("after the lock was given back: step %d", at)
+		t.Errorf("after the lock was released: step %d", at)
 	}
 }
 

@@ -210,7 +210,7 @@ func TestHealthKeepsItsPromises(t *testing.T) {
 		}
 		for _, w := range r.Routes[0].Weights {
 			if w.Weight != w.Configured {
-				t.Fatalf("%s has not come to rest: %s of %s", w.Channel, w.Weight, w.Configured)
+				t.Fatalf("the weight of %s is still lowered: %s of %s", w.Channel, w.Weight, w.Configured)
 			}
 		}
 	})
@@ -248,7 +248,7 @@ func check(t *rapid.T, r *config.Routing, faults Faults, move HealthMove) {
 		}
 	}
 	if move.Kind == HealthDown && bad == weighted {
-		t.Fatalf("%s, though all are bad", move.Reason)
+		t.Fatalf("%s, although all channels are bad", move.Reason)
 	}
 	if _, err := selector.NewTable(r.Routes[0].Entries()); err != nil {
 		t.Fatalf("%s: %v", move.Reason, err)
@@ -348,9 +348,9 @@ func TestAVersionMovedTheRoutesWhoseEffectsItChanged(t *testing.T) {
 	}
 	if _, err := movedBy(&ledger.RoutingVersion{Version: 8, Base: 7, Effects: []byte(`{`)},
 		document); err == nil {
-		t.Error("broken effects were read")
+		t.Error("invalid effects were accepted")
 	}
 	if _, err := movedBy(first, &ledger.RoutingVersion{Effects: []byte(`{`)}); err == nil {
-		t.Error("broken effects were read")
+		t.Error("invalid effects were accepted")
 	}
 }

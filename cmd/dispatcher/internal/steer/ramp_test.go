@@ -315,7 +315,7 @@ func TestARampIsHeldWhenItsFiguresLeaveTheBand(t *testing.T) {
 		}
 		r.MaxErrors, r.MaxDeviation = 0, 0
 		if got := NextRampMove(r, routing, tc.carried, midnight); got.Kind != RampStep {
-			t.Errorf("%s: held though nothing is watched: %s", name, got.Kind)
+			t.Errorf("%s: held without any bounds: %s", name, got.Kind)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestARampChangesNothingButItsWeights(t *testing.T) {
 				v.Reason)
 		}
 		if at := r.ramp(ramp.ID); at.Step != step+1 || at.Version != v.Version {
-			t.Errorf("after step %d the ramp stands at %d, version %d", step+1, at.Step, at.Version)
+			t.Errorf("after step %d the ramp is at %d, version %d", step+1, at.Step, at.Version)
 		}
 		r.age(time.Hour)
 	}
@@ -411,7 +411,7 @@ func TestNoDocumentMovesWhatHealthHasLowered(t *testing.T) {
 		lastMove[route] = v.CreatedAt
 	}
 	if lowest != "0.100000" || moves != 8 || len(parts(t, &versions[len(versions)-1])) != 0 {
-		t.Errorf("c went down to %s in %d moves and came to rest at %v", lowest, moves,
+		t.Errorf("c was lowered to %s in %d moves and restored to %v", lowest, moves,
 			parts(t, &versions[len(versions)-1]))
 	}
 }

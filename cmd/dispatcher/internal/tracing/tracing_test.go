@@ -25,7 +25,7 @@ func TestATracerThatIsOffCostsNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 	if off.Hooks("group") != nil || off.Publishing() != nil || off.Database(nil) != nil || off.Close(ctx) != nil {
-		t.Error("a tracer that is off adds something")
+		t.Error("a disabled tracer adds a header")
 	}
 }
 
