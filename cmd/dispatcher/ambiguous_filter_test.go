@@ -54,14 +54,14 @@ func TestAmbiguousMessagesAreSettledByAFilter(t *testing.T) {
 	} {
 		said := settleWith(exitOK, append(none, "--yes")...).out
 		if said != "0 of 0 messages are settled as not_taken.\n" {
-			t.Errorf("%v: %s", none, said)
+			t.Errorf("%v: got %s, want %s", none, said, "0 of 0 messages are settled as not_taken.\n")
 		}
 	}
 	got := shown[settledMany](t, settleWith(exitFailed, "--yes", "--format", "json", "--since", "2h",
 		"--code", "timeout"))
 	if got.Matched != 2 || got.Settled != 1 || len(got.Left) != 1 || got.Left[0].ID != "part-1" ||
 		!strings.Contains(got.Left[0].Why, "taken in part") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	states := queryOne[string](t, url,
 		`select string_agg(id || ' ' || state, ', ' order by id) from audit.messages`)
@@ -175,7 +175,7 @@ func TestAFilterAndAnIDExcludeEachOther(t *testing.T) {
 	} {
 		got := ambiguous(t, url, exitUsage, append(args, "--as", "taken", "--reason", "r")...)
 		if !strings.Contains(got.err, want) {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want %q in the error", args, got, want)
 		}
 	}
 }
@@ -210,12 +210,12 @@ func TestContradictionsAreShown(t *testing.T) {
 				append([]string{"list", "--format", "json"}, more...)...)).Contradictions
 		if len(got) != 1 || got[0].ID != "order-1" || got[0].Reference != "7F31" ||
 			got[0].Outcome != "refused" || got[0].State != "delivered" {
-			t.Errorf("%v: %+v", more, got)
+			t.Errorf("%v: got %+v", more, got)
 		}
 	}
 	got := ambiguous(t, url, exitOK, "list", "--channel", "b").out
 	if got != "No message is ambiguous.\n" {
-		t.Errorf("%s", got)
+		t.Errorf("got %s, want %s", got, "No message is ambiguous.\n")
 	}
 	table := ambiguous(t, url, exitOK, "list").out
 	for _, want := range []string{"order-1", "7F31", "refused", "0x00000008", "delivered"} {
@@ -231,7 +231,8 @@ func TestContradictionsAreShown(t *testing.T) {
 	got = ambiguous(t, url, exitOK, "list", "--format", "csv").out
 	if !strings.Contains(got,
 		"contradicted,,\"answered refused, then delivered by receipt 7F31\"") {
-		t.Errorf("%s", got)
+		t.Errorf("got %s, want %q in it",
+			got, "contradicted,,\"answered refused, then delivered by receipt 7F31\"")
 	}
 
 	explained := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url},

@@ -57,7 +57,7 @@ func ambiguous(t *testing.T, url string, code int, args ...string) result {
 	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url},
 		append([]string{"ambiguous"}, args...)...)
 	if got.code != code || strings.Contains(got.out+got.err, "7700900123") {
-		t.Fatalf("%v: %+v", args, got)
+		t.Fatalf("%v: got %+v", args, got)
 	}
 	return got
 }
@@ -77,7 +77,7 @@ func TestAmbiguitiesAreListedOldestFirst(t *testing.T) {
 	url := ledgertest.URL(t)
 	l := openSeeded(t, url)
 	if got := ambiguous(t, url, exitOK, "list"); got.out != "No message is ambiguous.\n" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want the output %q", got, "No message is ambiguous.\n")
 	}
 	ambiguousMessages(t, l, "open-1")
 	ambiguousMessages(t, l, "final-1")
@@ -87,12 +87,12 @@ func TestAmbiguitiesAreListedOldestFirst(t *testing.T) {
 	open := shown[list](t, ambiguous(t, url, exitOK, "list", "--format", "json")).Ambiguous
 	if len(open) != 1 || open[0].ID != "open-1" || open[0].Step != "receipt" ||
 		open[0].Verdict != "" || time.Until(open[0].Until) < 50*time.Minute {
-		t.Errorf("%+v", open)
+		t.Errorf("got %+v", open)
 	}
 	all := shown[list](t, ambiguous(t, url, exitOK, "list", "--all", "--format", "json")).Ambiguous
 	if len(all) != 2 || all[1].ID != "final-1" || all[1].Verdict != "final" ||
 		all[1].PriceMicros != 28_000 || all[1].Currency != "GBP" || all[1].Code != "timeout" {
-		t.Errorf("%+v", all)
+		t.Errorf("got %+v", all)
 	}
 	if all[1].Until.After(time.Now().Add(time.Minute)) {
 		t.Errorf("the search ended at once, but its end is shown as %s", all[1].Until)
@@ -100,7 +100,7 @@ func TestAmbiguitiesAreListedOldestFirst(t *testing.T) {
 	got := shown[list](t,
 		ambiguous(t, url, exitOK, "list", "--all", "--limit", "1", "--format", "json")).Ambiguous
 	if len(got) != 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %d of them", got, 1)
 	}
 
 	table := ambiguous(t, url, exitOK, "list", "--all").out
@@ -173,19 +173,19 @@ func TestAnOperatorSettlesAnAmbiguity(t *testing.T) {
 			got := settleAs(t, url, exitOK, tc.id, tc.as, tc.more...)
 			want := "State of the message: " + tc.state + ".\n"
 			if !strings.HasSuffix(got.out, want) {
-				t.Errorf("%q", got.out)
+				t.Errorf("got %q", got.out)
 			}
 			story := shown[report.Explanation](t,
 				dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "explain", tc.id,
 					"--format", "json"))
 			if !strings.Contains(story.Text, tc.explained) ||
 				strings.Contains(story.Text, "a accepted it") {
-				t.Errorf("%s", story.Text)
+				t.Errorf("got %s, want %q in it and no %q in it", story.Text, tc.explained, "a accepted it")
 			}
 			d := story.Ambiguities
 			if len(d) != 1 || d[0].Resolution != tc.as || d[0].Author != "ann" ||
 				!strings.HasPrefix(d[0].Note, "in the log of today.") {
-				t.Errorf("%+v", d)
+				t.Errorf("got %+v", d)
 			}
 		})
 	}
@@ -277,12 +277,12 @@ func TestWhatCannotBeSettledIsRefused(t *testing.T) {
 	} {
 		got := ambiguous(t, url, tc.code, append([]string{"settle"}, tc.args...)...)
 		if !strings.Contains(got.err, tc.want) {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v, want %q in the error", name, got, tc.want)
 		}
 	}
 	got := ambiguous(t, url, exitUsage, "list", "--limit", "0")
 	if !strings.Contains(got.err, "--limit must be above 0") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the error", got, "--limit must be above 0")
 	}
 	for id, want := range map[string]ledger.State{
 		"part-1": ledger.Unknown, "known-1": ledger.Accepted, "open-1": ledger.Unknown,
@@ -311,7 +311,7 @@ func TestWhatNobodyKnowsIsBookedAsPossiblyBillable(t *testing.T) {
 	a := daily.Rows[0]
 	if a.Unknown != 2 || a.UnknownSegments != 2 || a.UnknownMicros != 56_000 || a.Accepted != 1 ||
 		a.Segments != 1 || a.CostMicros != 28_000 {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v", a)
 	}
 	booked := queryOne[string](t, url, `
 		select string_agg(concat_ws(' ', a.message_id, a.outcome, a.segments, a.price_micros,
@@ -355,6 +355,6 @@ func TestTheTableOfAmbiguitiesFitsATerminalOf120Columns(t *testing.T) {
 	csv := ambiguitySheet([]ambiguityLine{ended}, formatCSV)
 	if len(csv.header) != len(csv.rows[0]) || csv.rows[0][0] != ended.ID ||
 		csv.rows[0][15] != ended.Note {
-		t.Errorf("%v", csv)
+		t.Errorf("got %v", csv)
 	}
 }

@@ -96,7 +96,7 @@ func TestAuditInvariantsNeedsTheTables(t *testing.T) {
 		if r := dispatcher(t, "", env, "audit", "invariants"); r.code != code {
 			t.Errorf("%s: %d: %s %s", role, r.code, r.out, r.err)
 		} else if code != exitOK && !strings.Contains(r.err, "permission denied") {
-			t.Errorf("%s: %s", role, r.err)
+			t.Errorf("%s: got %s", role, r.err)
 		}
 	}
 }

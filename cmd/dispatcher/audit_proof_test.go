@@ -46,7 +46,7 @@ func TestAnOutsiderChecksProofsWithTheirOwnTools(t *testing.T) {
 	o, keyFile, seals := sealedAuditDB(t, 10)
 	first, code := o.verify(seals...)
 	if code != exitOK || first.Sealed == nil {
-		t.Fatalf("%d %+v", code, first)
+		t.Fatalf("%d: got %+v", code, first)
 	}
 	kept := write(t, "checkpoint", first.Sealed.Checkpoint)
 	// The log grows: all messages get a receipt, and an hour later the dispatcher seals again.
@@ -142,6 +142,6 @@ func TestALimitThatMissesRowsIsNamed(t *testing.T) {
 	v, code := o.verify("--day", day)
 	if code != exitFailed || v.ByKind["deleted"] != 1 || v.Mismatches[0].ID != "limit of c" ||
 		v.Mismatches[0].Derived != "999 were counted" {
-		t.Errorf("%d %+v", code, v)
+		t.Errorf("%d: got %+v", code, v)
 	}
 }

@@ -230,7 +230,7 @@ func TestALogThatWasChangedIsFound(t *testing.T) {
 	o, _, seals := sealedAuditDB(t, 10)
 	v, code := o.verify(seals...)
 	if code != exitOK || v.Sealed == nil || v.Sealed.Checkpoint == "" {
-		t.Fatalf("%d %+v", code, v)
+		t.Fatalf("%d: got %+v", code, v)
 	}
 	kept := write(t, "checkpoint", v.Sealed.Checkpoint)
 	seals = append(seals, "--checkpoint", kept)
@@ -248,7 +248,8 @@ func TestALogThatWasChangedIsFound(t *testing.T) {
 	finance := []string{"DISPATCHER_POSTGRES_URL=" + ledgertest.As(migrations.RoleFinance, url)}
 	got := dispatcher(t, "", finance, append([]string{"audit", "verify", "--without-keys"}, seals...)...)
 	if got.code != exitOK || !strings.Contains(got.out, "22 messages compared with the log") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output",
+			got, exitOK, "22 messages compared with the log")
 	}
 	o.exec(`create table kept_seals as select * from dispatcher.seals`)
 	for _, sql := range []string{
@@ -291,7 +292,8 @@ func TestALogThatWasChangedIsFound(t *testing.T) {
 	}
 	if got := dispatcher(t, "", o.env, "audit", "proof", "nobody"); got.code != exitFailed ||
 		!strings.Contains(got.err, "no message has the id nobody") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitFailed, "no message has the id nobody")
 	}
 	var g seal.Growth
 	got = dispatcher(t, "", o.env, "audit", "proof", "--since", kept, "--format", "json")
@@ -302,7 +304,8 @@ func TestALogThatWasChangedIsFound(t *testing.T) {
 	for _, args := range [][]string{{}, {"v1-000003", "--since", kept}} {
 		got := dispatcher(t, "", o.env, append([]string{"audit", "proof"}, args...)...)
 		if got.code != exitUsage || !strings.Contains(got.err, "name a message or --since") {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d and %q in the error",
+				args, got, exitUsage, "name a message or --since")
 		}
 	}
 	for _, args := range [][]string{
@@ -428,7 +431,7 @@ func TestOldLeavesAreForgottenAndTheLogGoesOn(t *testing.T) {
 		t.Error("leaves were dropped that the owner keeps", err)
 	}
 	if v, code := o.verify(seals...); code != exitOK {
-		t.Errorf("%d %+v", code, v)
+		t.Errorf("%d: got %+v", code, v)
 	}
 }
 

@@ -424,7 +424,7 @@ func TestAuditVerifyFindsAVersionWhoseRoutesAreNotThoseOfItsDocument(t *testing.
 	v, code := o.verify()
 	if code != exitFailed || v.ByKind["version"] != 20 || v.Mismatched != 20 ||
 		!strings.Contains(v.Mismatches[0].Derived, "routes") {
-		t.Errorf("%d: %+v", code, v)
+		t.Errorf("%d: got %+v", code, v)
 	}
 }
 
@@ -540,7 +540,8 @@ func TestAuditVerifyWorksWithoutKeys(t *testing.T) {
 	}
 	if got := dispatcher(t, "", o.env, "audit", "verify", "--without-keys"); got.code != exitOK ||
 		!strings.Contains(got.out, "\n200 messages were not drawn again: no keys\n") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output",
+			got, exitOK, "\n200 messages were not drawn again: no keys\n")
 	}
 	const drawn = `m.attempts = 1 and a.ranking is null`
 	used, want := map[string]bool{}, map[string]string{}
@@ -607,7 +608,8 @@ func TestAuditVerifyListsAThousandAndCountsAll(t *testing.T) {
 	m := v.Mismatches[0]
 	if m.What != "version" || m.Stored != "1" ||
 		m.Derived != "its document cannot be used any more" {
-		t.Errorf("%+v", m)
+		t.Errorf("got %+v, want What %v, Stored %v and Derived %v",
+			m, "version", "1", "its document cannot be used any more")
 	}
 	out := dispatcher(t, "", o.env, "audit", "verify").out
 	if !strings.Contains(out, "1500 version") || !strings.Contains(out, "the first 1000") {

@@ -57,7 +57,7 @@ func (o *october) prepare(page string, admin *pgx.Conn, address string) {
 		case args[0] == "export":
 		case args[0] == "dispatcher":
 			if got := dispatcher(o.t, "", o.owner, args[1:]...); got.code != exitOK {
-				o.t.Fatalf("%s: %+v", step, got)
+				o.t.Fatalf("%s: got %+v, want exit code %d", step, got, exitOK)
 			}
 		case strings.Contains(step, " -f deploy/audit/october/"):
 			script := read(o.t, root+"/"+args[len(args)-1])
@@ -111,7 +111,7 @@ func (o *october) run(line string) string {
 	}
 	got := dispatcher(o.t, "", o.finance, args[1:]...)
 	if got.code != exitOK && got.code != exitFailed || got.err != "" || privateIn(got.out) != "" {
-		o.t.Fatalf("%s: %+v", line, got)
+		o.t.Fatalf("%s: got %+v", line, got)
 	}
 	return got.out
 }
@@ -167,13 +167,14 @@ func TestTheExampleIsAsADispatcherWritesIt(t *testing.T) {
 		got := dispatcher(t, "", keys, "audit", "verify", "--day", day)
 		if got.code != exitOK || !strings.Contains(got.out, "every choice is as it is on record") ||
 			strings.Contains(got.out, "not drawn again") {
-			t.Errorf("%s: %+v", day, got)
+			t.Errorf("%s: got %+v, want exit code %d, %q in the output and no %q in the output",
+				day, got, exitOK, "every choice is as it is on record", "not drawn again")
 		}
 	}
 	for _, day := range []string{"2026-10-13", "2026-10-21"} {
 		got := dispatcher(t, "", o.owner, "report", "close", "--day", day)
 		if !strings.Contains(got.out, "is as it was when it was closed") {
-			t.Errorf("%s: %+v", day, got)
+			t.Errorf("%s: got %+v, want %q in the output", day, got, "is as it was when it was closed")
 		}
 	}
 }

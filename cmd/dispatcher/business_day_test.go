@@ -26,7 +26,7 @@ func TestAPastDayIsCutInTheZoneThatItEndedIn(t *testing.T) {
 			withReason("as agreed", "routing", "apply", write(t, "next.yaml", document))...)
 	}
 	if got := apply(healthy); got.code != exitOK || strings.Contains(got.out, "business day") {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d and no %q in the output", got, exitOK, "business day")
 	}
 	_, err := l.Routing.ApplyEffects(t.Context(),
 		ledger.NewEffects{
@@ -41,7 +41,7 @@ func TestAPastDayIsCutInTheZoneThatItEndedIn(t *testing.T) {
 		!strings.Contains(text,
 			"The business day is cut in Asia/Tokyo from now on, no longer in Europe/London: "+
 				"limits per day begin with what was claimed since the latest midnight there,") {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v", got)
 	}
 	appliedAt(t, url, "2026-11-01T00:00Z", "2026-11-10T00:00Z", "2026-11-20T20:00Z",
 		"2026-11-20T16:00Z")

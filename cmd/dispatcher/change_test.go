@@ -46,7 +46,7 @@ func TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if v := current(t, l); v.Version != 2 || strings.Contains(v.Document, "b: 5") {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v", v)
 	}
 }
 
@@ -83,6 +83,6 @@ func TestAWindowThatIsOverLeavesAllOfItsLimit(t *testing.T) {
 	}
 	shown := status.NewDetail(doc, &doc.Channels[1], &ledger.Present{Now: now})
 	if shown.Channel != "b" || shown.LastAssigned != nil {
-		t.Errorf("%+v", shown)
+		t.Errorf("got %+v, want Channel %v and no LastAssigned", shown, "b")
 	}
 }

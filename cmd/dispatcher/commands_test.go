@@ -202,24 +202,27 @@ func TestWarningsOfACSVGoToStandardError(t *testing.T) {
 		got := dispatcher(t, "", env,
 			withReason("all", "channel", "drain", channel, "--format", "csv")...)
 		if got.code != exitOK || got.err != "" {
-			t.Errorf("%+v", got)
+			t.Errorf("got %+v, want exit code %d and nothing on standard error", got, exitOK)
 		}
 	}
 	got := dispatcher(t, "", env, withReason("all", "channel", "drain", "c", "--format", "csv")...)
 	if got.code != exitOK || !strings.Contains(got.err, "Route default has no channel left") ||
 		got.out != "what,from,to\nchannels.c.state,enabled,draining\n" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d, %q in the error and the output %q",
+			got, exitOK, "Route default has no channel left",
+			"what,from,to\nchannels.c.state,enabled,draining\n")
 	}
 	ramp := dispatcher(t, "", env,
 		withReason("slowly", "weights", "ramp", "default", "a=40", "--steps", "1",
 			"--format", "csv")...)
 	if ramp.code != exitOK || !strings.HasPrefix(ramp.out, "ramp,step,at,a\n1,0,now,25\n1,1,") ||
 		!strings.Contains(ramp.err, "Ramp 1 of route default") {
-		t.Errorf("%+v", ramp)
+		t.Errorf("got %+v, want exit code %d, output that begins with %q and %q in the error",
+			ramp, exitOK, "ramp,step,at,a\n1,0,now,25\n1,1,", "Ramp 1 of route default")
 	}
 	none := dispatcher(t, "", env, withReason("back", "channel", "enable", "c", "--format", "json")...)
 	if !strings.Contains(none.out, `"warnings": []`) {
-		t.Errorf("%+v", none)
+		t.Errorf("got %+v, want %q in the output", none, `"warnings": []`)
 	}
 }
 

@@ -71,7 +71,7 @@ func diagnosis(t *testing.T, env []string) (map[string]finding, result) {
 		Failed int       `json:"failed"`
 	}
 	if err := json.Unmarshal([]byte(got.out), &value); err != nil {
-		t.Fatalf("%v: %+v", err, got)
+		t.Fatalf("%v: got %+v", err, got)
 	}
 	found := map[string]finding{}
 	for _, f := range value.Checks {
@@ -112,11 +112,11 @@ func TestDoctorFindsAGoodSetUpGood(t *testing.T) {
 		"topic sms.status", "webhooks",
 	}
 	if names := slices.Sorted(maps.Keys(found)); got.code != exitOK || !slices.Equal(names, want) {
-		t.Errorf("%v %s", names, got.out)
+		t.Errorf("%v: got %s", names, got.out)
 	}
 	for _, f := range found {
 		if f.Status != statusOK {
-			t.Errorf("%+v", f)
+			t.Errorf("got %+v, want Status %v", f, statusOK)
 		}
 	}
 	if stats := smsc.Stats(); stats.Binds != 1 || stats.Unbinds != 1 || stats.Submits != 0 {
@@ -290,7 +290,7 @@ func TestDoctorWithoutAnythingSaysWhatToSet(t *testing.T) {
 		}
 	}
 	if got.code != exitFailed || !strings.Contains(got.err, "checks failed") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error", got, exitFailed, "checks failed")
 	}
 }
 
@@ -305,11 +305,11 @@ func TestDoctorGoesByTheStoredRouting(t *testing.T) {
 		})
 	f := found["routing"]
 	if f.Status != statusOK || !strings.Contains(f.Detail, "version 1 is in force") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 	f = found["brokers"]
 	if f.Status != statusFail || !strings.Contains(f.Fix, "check the addresses") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -324,7 +324,7 @@ func TestDoctorTakesARunningDispatcherForIts(t *testing.T) {
 	found, _ := diagnosis(t, []string{"DISPATCHER_LISTEN=" + running.Listener.Addr().String()})
 	f := found["listen"]
 	if f.Status != statusOK || !strings.Contains(f.Detail, "a dispatcher runs at") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestACancelledMessageIsNeverSent(t *testing.T) {
 		}
 	}
 	if tally := s.tally(); tally["failed"] != 6 || tally["accepted"] != n-6 {
-		t.Errorf("%v", tally)
+		t.Errorf("got %v", tally)
 	}
 	s.checkNoneTwice()
 	s.checkStatuses()
@@ -50,7 +50,7 @@ func TestACancelledMessageIsNeverSent(t *testing.T) {
 	}
 	again := s.ask(nil, "cancel", ids[6], "--reason", "late")
 	if again.code != exitFailed || !strings.Contains(again.err, "has been taken by") {
-		t.Errorf("%+v", again)
+		t.Errorf("got %+v, want exit code %d and %q in the error", again, exitFailed, "has been taken by")
 	}
 	if got := queryOne[int](t, s.postgres, `select count(*) from audit.operator_actions
 		where author = 'ann' and action = 'cancel'`); got != 6 {

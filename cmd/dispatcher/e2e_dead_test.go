@@ -34,7 +34,7 @@ func (s *stage) replay(args ...string) []replayedLine {
 	}, args...)...)
 	var got replayed
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
-		s.t.Fatalf("%v: %s", err, out)
+		s.t.Fatalf("%v: got %s", err, out)
 	}
 	return got.Replayed
 }
@@ -101,15 +101,15 @@ func TestDeadRecordsArePublishedAgain(t *testing.T) {
 
 	if got := s.replay("number", "--set", "to="+to); got[0].ID != "number" || got[0].NewID ||
 		!got[0].Published {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	unnamed := s.replay(at(1))[0]
 	if !strings.HasPrefix(unnamed.ID, "dead-") || !unnamed.NewID || !unnamed.Published {
-		t.Errorf("%+v", unnamed)
+		t.Errorf("got %+v", unnamed)
 	}
 	s.write("whole.json", `{"id":"whole","to":"`+to+`","text":"`+text+`"}`)
 	if got := s.replay(at(2), "--file", s.path("whole.json")); got[0].ID != "whole" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	s.settled(len(bad) + 3)
 	s.fails("would be a dead record again (no_route)", nil, append(again, "--all", "--dry-run")...)
@@ -125,7 +125,7 @@ func TestDeadRecordsArePublishedAgain(t *testing.T) {
 		"whole": "accepted",
 	})["number"]
 	if len(events) != 3 || events[0].State != "dead" || events[1].State != "sending" {
-		t.Errorf("%+v", events)
+		t.Errorf("got %+v", events)
 	}
 	if n := s.count(`select count(*) from audit.dead_records
 		where replayed_by = 'ann' and replayed_as in ('number', 'whole', $1)`, unnamed.ID); n != 3 {

@@ -107,7 +107,8 @@ func TestAPrepaidTenantSendsWhatWasPaid(t *testing.T) {
 	}
 	if got := s.command("status"); !strings.Contains(got,
 		"budget tenant:shop prepaid money: nothing was topped up, and 30 messages wait for it") {
-		t.Errorf("%s", got)
+		t.Errorf("got %s, want %q in it",
+			got, "budget tenant:shop prepaid money: nothing was topped up, and 30 messages wait for it")
 	}
 	s.command("budget", "top-up", "--all-channels", "--tenant", "shop", "--amount", "0.50",
 		"--reason", "paid", "--author", "ann")

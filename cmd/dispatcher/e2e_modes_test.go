@@ -191,6 +191,6 @@ func (s *stage) checkVerified(n int) {
 	}
 	err := json.Unmarshal([]byte(verified.out), &got)
 	if err != nil || verified.code != exitOK || got.Checked != n || len(got.Mismatches) > 0 {
-		s.t.Errorf("%+v", verified)
+		s.t.Errorf("got %+v", verified)
 	}
 }

@@ -155,7 +155,7 @@ func TestTheRestOfATextIsNotSentUnderAnotherCut(t *testing.T) {
 	}
 	story := strings.Join(strings.Fields(s.command("explain", ids[0])), " ")
 	if !strings.Contains(story, "split the text differently") {
-		t.Errorf("%s: %s", ids[0], story)
+		t.Errorf("%s: got %s, want %q in it", ids[0], story, "split the text differently")
 	}
 	s.checkStatuses()
 	s.checkVerified(len(ids) + len(whole))

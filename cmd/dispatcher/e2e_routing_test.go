@@ -43,7 +43,7 @@ func (s *stage) report() (day report.Daily) {
 	got := s.ask(nil, "report", "daily", "--format", "json")
 	err := json.Unmarshal([]byte(got.out), &day)
 	if err != nil || got.code == exitUsage || (got.code == exitFailed) != day.Found() {
-		s.t.Fatalf("%v: %+v", err, got)
+		s.t.Fatalf("%v: got %+v", err, got)
 	}
 	return day
 }

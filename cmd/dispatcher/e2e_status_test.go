@@ -47,15 +47,15 @@ func TestStatusShowsAChannelThatFails(t *testing.T) {
 	if failing.BreakerSince == nil || failing.BreakerSince.Before(began.Add(-time.Minute)) ||
 		len(failing.Codes) == 0 || failing.Codes[0].Code != "0x00000008" ||
 		*failing.AgreedShare != 0.6 || failing.CarriedShare == nil || *failing.CarriedShare != 0 {
-		t.Errorf("%+v", failing)
+		t.Errorf("got %+v", failing)
 	}
 	if good.Breaker != "closed" || good.Accepted != 150 || *good.CarriedShare != 1 ||
 		good.Limit == nil || *good.Limit != 1000 || good.P99 == nil || good.Rate <= 0 {
-		t.Errorf("%+v", good)
+		t.Errorf("got %+v", good)
 	}
 	if now.Instances != 1 || now.Lanes[0].Readers != 1 || now.RoutingVersion != 1 ||
 		now.Processes[0].RoutingVersion != 1 {
-		t.Errorf("%+v", now)
+		t.Errorf("got %+v", now)
 	}
 	for _, want := range []string{
 		"its breaker is", "most frequent code 0x00000008",
@@ -78,6 +78,6 @@ func TestStatusShowsAChannelThatFails(t *testing.T) {
 		return now.Instances == 0
 	})
 	if len(now.Findings) == 0 || now.Channels[1].Breaker != "" || now.Lanes[0].Lag != nil {
-		t.Errorf("%+v", now)
+		t.Errorf("got %+v", now)
 	}
 }

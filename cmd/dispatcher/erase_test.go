@@ -72,12 +72,13 @@ func TestASubscribersNumberAndTextsAreErased(t *testing.T) {
 	if got := shown[erased](t, dry); dry.code != exitOK || got.Messages != want.Messages ||
 		got.Unended != want.Unended || !got.DryRun || len(got.Tenants) != 1 ||
 		got.Tenants[0] != want.Tenants[0] {
-		t.Errorf("%+v", dry)
+		t.Errorf("got %+v", dry)
 	}
 	got := e.run(t)
 	if got.code != exitFailed || !strings.Contains(got.err, "1 message has not ended") ||
 		!strings.Contains(got.out, "│ shop   │        1 │         1 │") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d, %q in the error and %q in the output",
+			got, exitFailed, "1 message has not ended", "│ shop   │        1 │         1 │")
 	}
 	if got := e.run(t, "--tenant", "bank"); got.code != exitOK ||
 		got.out != "0 messages and 0 incoming parts erased.\n" {
@@ -141,7 +142,7 @@ func TestEraseWantsANumberAReasonAndKeys(t *testing.T) {
 	} {
 		got := dispatcher(t, "", []string{url}, append([]string{"erase"}, args...)...)
 		if got.code != exitUsage || !strings.Contains(got.err, want) {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d and %q in the error", args, got, exitUsage, want)
 		}
 	}
 }
@@ -153,7 +154,8 @@ func TestWhatHasNoPayloadIsNotSettledAsToBeSentAgain(t *testing.T) {
 	alter(t, url, `delete from dispatcher.payloads`)
 	got := settleAs(t, url, exitFailed, "final-1", "not_taken")
 	if !strings.Contains(got.err, "cannot be sent again, because its number and text are not kept") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the error",
+			got, "cannot be sent again, because its number and text are not kept")
 	}
 	settleAs(t, url, exitOK, "final-1", "taken")
 }

@@ -24,7 +24,7 @@ func forecastIn(t *testing.T, document, message, state string) (report.Explanati
 	got := dispatcher(t, "", nil, args...)
 	var story report.Explanation
 	if err := json.Unmarshal([]byte(got.out), &story); err != nil {
-		t.Fatalf("%v: %+v", err, got)
+		t.Fatalf("%v: got %+v", err, got)
 	}
 	return story, got
 }
@@ -149,14 +149,14 @@ func TestForecastAsksTheScoringFunction(t *testing.T) {
 	story, got := forecastIn(t, document(server.URL), message, "")
 	if channelOf(&story) != "b" || story.Scoring != "function" || story.Trouble != "" ||
 		rankingOf(&story) != "b 0.900, a 0.200" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	story, got = forecastIn(t, document(gone.URL), message, "")
 	if channelOf(&story) != "a" || story.Trouble != "function_unreachable" ||
 		!strings.Contains(story.Text, "could not be reached") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -67,17 +67,19 @@ func TestExplainTellsTheRecord(t *testing.T) {
 	}
 	if story.Route != "default" || story.Mode != "weighted" || *story.Size != 100 ||
 		channelOf(&story) != "a" || len(story.Attempts) != 1 || story.State != "accepted" {
-		t.Errorf("%+v", story)
+		t.Errorf("got %+v", story)
 	}
 	if got.code != exitOK || strings.Contains(got.out, "447700900123") ||
 		strings.Contains(got.out, "Your code") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d, no %q in the output and no %q in the output",
+			got, exitOK, "447700900123", "Your code")
 	}
 
 	unknown := dispatcher(t, "", env, "explain", "order 1")
 	if unknown.code != exitFailed || unknown.out != "" ||
 		!strings.Contains(unknown.err, "no message has the id 'order 1'") {
-		t.Errorf("%+v", unknown)
+		t.Errorf("got %+v, want exit code %d, no output and %q in the error",
+			unknown, exitFailed, "no message has the id 'order 1'")
 	}
 }
 
@@ -94,7 +96,7 @@ func forecastOf(t *testing.T, message, state string, more ...string) (report.Exp
 	got := dispatcher(t, "", nil, args...)
 	var story report.Explanation
 	if err := json.Unmarshal([]byte(got.out), &story); err != nil && got.code != exitUsage {
-		t.Fatalf("%v: %+v", err, got)
+		t.Fatalf("%v: got %+v", err, got)
 	}
 	return story, got
 }
@@ -130,7 +132,7 @@ func TestForecastRanksByTheStateGiven(t *testing.T) {
 				one += "!" + c.Reason
 			}
 			if c.LoadRatio == nil || c.Score != nil {
-				t.Errorf("%s: %+v", name, c)
+				t.Errorf("%s: got %+v", name, c)
 			}
 			order = append(order, one)
 		}
@@ -195,7 +197,7 @@ func TestForecastDrawsWithTheKeyOfTheFile(t *testing.T) {
 	var story report.Explanation
 	err := json.Unmarshal([]byte(got.out), &story)
 	if err != nil || story.DrawKeyID == "72cd6e84" || strings.Contains(story.Text, "demo key") {
-		t.Errorf("%v %+v", err, got)
+		t.Errorf("%v: got %+v", err, got)
 	}
 }
 
@@ -237,7 +239,7 @@ func TestForecastSaysWhatIsWrongWithItsFiles(t *testing.T) {
 		{"explain", "a", "b"},
 	} {
 		if got := dispatcher(t, "", nil, args...); got.code != exitUsage || got.err == "" {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d and err other than %v", args, got, exitUsage, "")
 		}
 	}
 }
@@ -260,6 +262,6 @@ func TestExplainUsesTheTimeZoneInForce(t *testing.T) {
 	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "explain", "order-7731")
 	if got.code != exitOK || !strings.Contains(got.out, "JST") ||
 		strings.Contains(got.out, "GMT") || strings.Contains(got.out, "UTC") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }

@@ -100,13 +100,13 @@ func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
 		return utf8.RuneCountInString(line) > 100
 	})
 	if tooWide {
-		t.Errorf("%s", got.out)
+		t.Errorf("got %s", got.out)
 	}
 	story := decoded[report.Explanation](t,
 		dispatcher(t, "", env, "explain", "order-7731", "--format", "json"))
 	if len(story.Waits) != 1 || story.Waits[0].On != "tenant:shop 1d money" ||
 		story.Waits[0].Seconds < 20 || story.Waits[0].Seconds > 300 {
-		t.Errorf("%+v", story.Waits)
+		t.Errorf("got %+v", story.Waits)
 	}
 	if story.Limit != "tenant:shop 1d money" || story.Until == nil ||
 		!story.Until.Before(*story.Deadline) || story.Until.In(doc.Routing.Timezone).Hour() != 0 {
@@ -125,7 +125,7 @@ func TestForecastSaysThatAChannelIsClosed(t *testing.T) {
 		!strings.Contains(story.Text,
 			"It would wait, because a is closed (its limit of messages per second is 0). "+
 				"Besides, b could not take it (closed: its limit is 0).") {
-		t.Errorf("%+v", story)
+		t.Errorf("got %+v", story)
 	}
 	message := `{"id":"order-1","to":"+447700900123","text":"hi","tenant":"shop"}`
 	story, _ = forecastIn(t, budgeted("0"), message, "")
@@ -133,7 +133,7 @@ func TestForecastSaysThatAChannelIsClosed(t *testing.T) {
 		!strings.Contains(story.Text,
 			"It would wait, because all channels are closed to tenant shop (the limit of money "+
 				"per day is 0). It would be") {
-		t.Errorf("%+v", story)
+		t.Errorf("got %+v", story)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestExplainSaysThatTheWindowOfALimitBeginsInTheFuture(t *testing.T) {
 	const said = "its window begins in the future, "
 	got := dispatcher(t, "", env, "explain", "order-7731")
 	if strings.Contains(strings.Join(strings.Fields(got.out), " "), said) {
-		t.Errorf("%s", got.out)
+		t.Errorf("got %s", got.out)
 	}
 	db, err := pgx.Connect(t.Context(), url)
 	if err != nil {

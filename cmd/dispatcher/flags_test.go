@@ -62,7 +62,7 @@ func TestFlagsOfBenchReachTheMeasurement(t *testing.T) {
 	}
 	if f.config.Messages != 2000 || f.config.Rounds != 2 || !f.faults || f.fault.Rate != 50 ||
 		f.fault.During != 3*time.Second || f.fault.Latency != 7*time.Millisecond {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 	f = &benchFlags{}
 	flags = pflag.NewFlagSet("bench", pflag.ContinueOnError)
@@ -85,7 +85,7 @@ func TestFlagsOfBenchReachTheMeasurement(t *testing.T) {
 	} {
 		got := dispatcher(t, "", nil, append([]string{"bench"}, args...)...)
 		if got.code != exitUsage || !strings.Contains(got.err, want) {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d and %q in the error", args, got, exitUsage, want)
 		}
 	}
 }

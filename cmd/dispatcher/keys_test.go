@@ -58,7 +58,7 @@ func TestKeysNeverShowAKey(t *testing.T) {
 		got := dispatcher(t, "", env, args...)
 		content, err := os.ReadFile(path)
 		if err != nil || got.code != exitOK {
-			t.Fatalf("%v %+v", err, got)
+			t.Fatalf("%v: got %+v", err, got)
 		}
 		for line := range strings.Lines(string(content)) {
 			key := strings.TrimSpace(line)
@@ -71,7 +71,7 @@ func TestKeysNeverShowAKey(t *testing.T) {
 		if args[1] == "rotate" &&
 			(!strings.Contains(said, "Restart the instance") ||
 				!strings.Contains(said, "Keep the old keys")) {
-			t.Errorf("%s", got.out)
+			t.Errorf("got %s", got.out)
 		}
 	}
 }
@@ -108,7 +108,8 @@ func TestANewKeyIsAddedFirstAndDrawsWhenItIsPromoted(t *testing.T) {
 	got := dispatcher(t, "", env, "keys", "promote", added.Added)
 	if got.code != exitOK || !strings.Contains(got.out, "Keep the old keys") ||
 		!strings.Contains(got.out, "is on top of") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d, %q in the output and %q in the output",
+			got, exitOK, "Keep the old keys", "is on top of")
 	}
 	after := decoded[keyRing](t,
 		dispatcher(t, "", env, "keys", "promote", added.Added, "--format", "json"))
@@ -120,11 +121,12 @@ func TestANewKeyIsAddedFirstAndDrawsWhenItIsPromoted(t *testing.T) {
 	got = dispatcher(t, "", env, "keys", "add")
 	if !strings.Contains(got.out, "draws nothing yet") ||
 		!strings.Contains(got.out, "keys promote") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the output and %q in the output",
+			got, "draws nothing yet", "keys promote")
 	}
 	for _, args := range [][]string{{"keys", "promote", "12345678"}, {"keys", "promote"}} {
 		if got := dispatcher(t, "", env, args...); got.code != exitUsage {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d", args, got, exitUsage)
 		}
 	}
 }
@@ -184,7 +186,7 @@ func TestAChangeOfKeysThatWasCutOffIsNamed(t *testing.T) {
 	env := []string{"DISPATCHER_DRAW_KEY_FILE=" + path}
 	got := dispatcher(t, "", env, "keys", "rotate")
 	if got.code != exitFailed || !strings.Contains(got.err, "remove "+left) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error", got, exitFailed, "remove "+left)
 	}
 	if ring, err := readKeyRing(path); err != nil || len(ring.Keys) != 1 {
 		t.Errorf("%+v %v", ring, err)
@@ -227,6 +229,7 @@ func TestKeysNewTouchesNoFileThatIsThere(t *testing.T) {
 	}
 	got = dispatcher(t, "", []string{}, "keys", "new")
 	if got.code != exitUsage || !strings.Contains(got.err, "name the file to make") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitUsage, "name the file to make")
 	}
 }

@@ -60,7 +60,7 @@ func TestLimitsAndDoctorTellOfAWindowInTheFuture(t *testing.T) {
 		}
 	}
 	if l := a.Limits[3]; l.Ahead { // of a tenant, granted nothing
-		t.Errorf("%+v", l)
+		t.Errorf("got %+v, want no Ahead", l)
 	}
 	day := time.Now().Add(48 * time.Hour).UTC()
 	table := strings.Join(strings.Fields(dispatcher(t, "", env, "limits", "show", "a").out), " ")
@@ -80,7 +80,7 @@ func TestLimitsAndDoctorTellOfAWindowInTheFuture(t *testing.T) {
 	f := found["limit a 1s messages"]
 	if f.Status != statusWarn || !strings.Contains(f.Detail, "the database's clock was ahead") ||
 		!strings.Contains(f.Fix, "limits set a --window 1s --restart") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestNothingOfASecondInTheFutureIsShownAsFree(t *testing.T) {
 		}
 		shown := n.Limit("a", &l, admission.Ease{})
 		if shown.Free.Units != want || !shown.Ahead || !strings.HasPrefix(shown.Ends, "23 Nov ") {
-			t.Errorf("%s: %+v", window, shown)
+			t.Errorf("%s: got %+v", window, shown)
 		}
 	}
 }
@@ -115,17 +115,18 @@ func TestLimitsSetRestartStartsTheWindowOfNow(t *testing.T) {
 	try := decoded[restartedLimit](t, dispatcher(t, "", env, append(args, "--dry-run")...))
 	if try.Restarted || !try.DryRun || try.Was.Granted.Units != 1 || try.Now.Granted != nil ||
 		!try.Was.Start.After(time.Now().Add(24*time.Hour)) || try.Now.Start.After(time.Now()) {
-		t.Errorf("%+v", try)
+		t.Errorf("got %+v", try)
 	}
 	done := decoded[restartedLimit](t, dispatcher(t, "", env, withReason("the clock", args...)...))
 	if !done.Restarted || done.Version != 2 || done.Channel != "a" || done.Was.Granted.Units != 1 ||
 		done.Now.Granted.Units != 1 || time.Since(done.Now.Start) > time.Hour+time.Minute {
-		t.Errorf("%+v", done)
+		t.Errorf("got %+v", done)
 	}
 	again := dispatcher(t, "", env, withReason("the clock", args...)...)
 	if again.code != exitFailed ||
 		!strings.Contains(again.err, "limit a 1h messages does not begin in the future") {
-		t.Errorf("%+v", again)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			again, exitFailed, "limit a 1h messages does not begin in the future")
 	}
 	money := dispatcher(t, "", env,
 		withReason("the clock", "limits", "set", "a", "--window", "1d", "--unit", "money",
@@ -133,7 +134,7 @@ func TestLimitsSetRestartStartsTheWindowOfNow(t *testing.T) {
 	text := strings.Join(strings.Fields(money.out), " ")
 	if money.code != exitOK || !strings.Contains(text, "has granted 0.000001 GBP. The one of ") ||
 		!strings.Contains(text, "so far it has granted 0.000001 GBP.") {
-		t.Errorf("%+v", money)
+		t.Errorf("got %+v", money)
 	}
 	history := dispatcher(t, "", env, "limits", "history", "a", "--format", "json")
 	changes := decoded[struct{ Changes []limitMove }](t, history).Changes
@@ -142,12 +143,12 @@ func TestLimitsSetRestartStartsTheWindowOfNow(t *testing.T) {
 		changes[1].Author != "ann" ||
 		!strings.HasSuffix(*changes[1].From, "UTC, 1 granted") ||
 		!strings.HasSuffix(*changes[1].To, "UTC, 1 granted") {
-		t.Errorf("%+v", changes)
+		t.Errorf("got %+v", changes)
 	}
 	one := decoded[struct{ Changes []limitMove }](t,
 		dispatcher(t, "", env, "limits", "history", "--limit", "1", "--format", "json")).Changes
 	if len(one) != 1 || one[0].What != "restart" {
-		t.Errorf("%+v", one)
+		t.Errorf("got %+v", one)
 	}
 	table := dispatcher(t, "", env, "limits", "history", "a", "--window", "1h").out
 	if !strings.Contains(table, "restart") || strings.Contains(table, "1d") {
@@ -175,12 +176,12 @@ func TestLimitsSetRestartRefusesWhatItCannotMean(t *testing.T) {
 		got := dispatcher(t, "", env,
 			withReason("why", append([]string{"limits", "set"}, strings.Fields(c.args)...)...)...)
 		if got.code != c.code || !strings.Contains(got.err, c.want) {
-			t.Errorf("%s: %+v", c.args, got)
+			t.Errorf("%s: got %+v, want exit code %d and %q in the error", c.args, got, c.code, c.want)
 		}
 	}
 	got := dispatcher(t, "", env, "limits", "set", "a", "--window", "1s", "--restart")
 	if got.code != exitUsage || !strings.Contains(got.err, "--reason is missing") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error", got, exitUsage, "--reason is missing")
 	}
 }
 
@@ -223,7 +224,7 @@ func TestWhatARestartedWindowBeginsWithIsToldByTheKindOfLimit(t *testing.T) {
 		},
 	} {
 		if got := beginningWords(&c.limit); !strings.HasPrefix(got, c.want) {
-			t.Errorf("%s: %s", c.limit.Key().On("a"), got)
+			t.Errorf("%s: got %s, want %q at its start", c.limit.Key().On("a"), got, c.want)
 		}
 	}
 }
@@ -255,26 +256,29 @@ func TestARestartWithoutARowSaysHowItComesBack(t *testing.T) {
 					!strings.Contains(got.err, `another max with "dispatcher limits set"`) ||
 					!strings.Contains(got.err,
 						`"dispatcher limits show" then says that its window begins in the future`) {
-					t.Errorf("%+v", got)
+					t.Errorf("got %+v, want exit code %d, %q in the error, %q in the error and %q in the error",
+						got, exitFailed, "limit a 1h messages is in the document",
+						`another max with "dispatcher limits set"`,
+						`"dispatcher limits show" then says that its window begins in the future`)
 				}
 			}
 			got := dispatcher(t, "", env,
 				withReason("the row is gone", "limits", "set", "a", "--window", "1h",
 					"--max", "1001")...)
 			if got.code != exitOK {
-				t.Fatalf("%+v", got)
+				t.Fatalf("got %+v, want exit code %d", got, exitOK)
 			}
 			shown := decoded[status.Limits](t,
 				dispatcher(t, "", env, "limits", "show", "a",
 					"--format", "json")).Channels[0].Limits[1]
 			if shown.Ahead != ahead {
-				t.Errorf("%+v", shown)
+				t.Errorf("got %+v, want Ahead %v", shown, ahead)
 			}
 			if ahead {
 				got := dispatcher(t, "", env,
 					withReason("the clock", "limits", "set", "a", "--window", "1h", "--restart")...)
 				if got.code != exitOK {
-					t.Errorf("%+v", got)
+					t.Errorf("got %+v, want exit code %d", got, exitOK)
 				}
 			}
 			var started bool

@@ -50,36 +50,37 @@ func TestLimitsShowTellsOfEachLimitWhatTheDocumentSays(t *testing.T) {
 	now := decoded[status.Limits](t, dispatcher(t, "", env, "limits", "show", "--format", "json"))
 	if now.Version != 2 || len(now.Channels) != 3 || len(now.Limits) != 1 ||
 		now.Timezone != "Europe/London" {
-		t.Fatalf("%+v", now)
+		t.Fatalf("got %+v, want Version %v, %d in Channels, %d in Limits and Timezone %v",
+			now, 2, 3, 1, "Europe/London")
 	}
 	a := now.Channels[0]
 	if a.Policy != "curve" || *a.CurveFactor != 0.5 || *a.ActiveMax != 5 ||
 		a.ActiveUntil != "receipt" || a.HoldSeconds != 600 || a.Rate != 1 || len(a.Limits) != 4 {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v", a)
 	}
 	l := a.Limits[0]
 	if !l.Sliding || *l.Burst != 20 || *l.Sustained != 81 || l.Effective.Units != 100 ||
 		l.Free.Units != 20 || !l.NextPlace.Equal(now.Now) {
-		t.Errorf("%+v", l)
+		t.Errorf("got %+v", l)
 	}
 	l = a.Limits[1]
 	if l.Reserved.Units != 200 || l.Reserve["otp"] != 20 || l.Effective.Units != 1000 ||
 		l.Burst != nil || l.NextPlace != nil {
-		t.Errorf("%+v", l)
+		t.Errorf("got %+v", l)
 	}
 	if b := now.Channels[1]; b.ActiveMax != nil {
-		t.Errorf("%+v", b)
+		t.Errorf("got %+v, want no ActiveMax", b)
 	}
 	l = now.Limits[0]
 	if l.Scope != "tenant:shop" || l.Max != (status.Quantity{Units: 250_000_000, Money: true}) || l.Currency != "GBP" ||
 		l.Unit != "money" {
-		t.Errorf("%+v", l)
+		t.Errorf("got %+v", l)
 	}
 	one := dispatcher(t, "", env, "limits", "show", "a", "--format", "csv")
 	lines := strings.Split(strings.TrimSpace(one.out), "\n")
 	if len(lines) != 5 ||
 		!strings.HasPrefix(lines[3], "a,channel,1d,money,GBP,2.50,2.50,2.50,0.00,2.50,0.00,0,,") {
-		t.Errorf("%+v", one)
+		t.Errorf("got %+v", one)
 	}
 	for column, want := range map[string]string{
 		"curve_factor": "0.5", "active_until": "receipt", "hold_seconds": "600",
@@ -103,7 +104,8 @@ func TestLimitsShowTellsOfEachLimitWhatTheDocumentSays(t *testing.T) {
 	got := dispatcher(t, "", env, "limits", "show", "x")
 	if got.code != exitUsage ||
 		!strings.Contains(got.err, `there is no channel "x"; choose one of a, b, c`) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitUsage, `there is no channel "x"; choose one of a, b, c`)
 	}
 }
 
@@ -169,7 +171,7 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	a := shown.Channels[0]
 	if a.Rate < 0.299 || a.Rate > 0.301 || !a.PausedUntil.Equal(now.Add(time.Minute)) ||
 		a.Active != 5 || a.Waiting != 6 || shown.WaitingForOthers != 1 {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v", a)
 	}
 	type figures struct{ Max, Configured, Granted, Free, Reserved, Waiting int64 }
 	of := func(l status.Limit) figures {
@@ -195,12 +197,12 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	}
 	if a.Limits[0].Effective.Units != 0 || a.Limits[1].Effective.Units != 0 ||
 		!a.Limits[0].NextPlace.Equal(now.Add(time.Minute)) {
-		t.Errorf("%+v", a.Limits)
+		t.Errorf("got %+v", a.Limits)
 	}
 	ends := a.Limits[2]
 	if !ends.NextWindow.Equal(today.Add(24*time.Hour)) || ends.Ends != "22 Jul 00:00" ||
 		a.Limits[1].Ends != "12:00:00" {
-		t.Errorf("%+v", ends)
+		t.Errorf("got %+v", ends)
 	}
 	var table strings.Builder
 	channelLimitSheet(shown).draw(&table)
@@ -277,7 +279,7 @@ func TestWhoWaitsIsCountedOnceWhereItIsStopped(t *testing.T) {
 	}
 	all := n.Waiters(nil)
 	if len(all) != 5 || all[0].On != "ab 1s messages" || all[4].Reason != "no_route" {
-		t.Errorf("%+v", all)
+		t.Errorf("got %+v", all)
 	}
 }
 
@@ -362,7 +364,7 @@ func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 	n := &status.Counters{Present: &ledger.Present{Now: now}, Zone: time.UTC}
 	shown := n.Limit("a", &closed, admission.Ease{})
 	if shown.NextPlace != nil || shown.Free.Units != 0 || shown.Burst != nil {
-		t.Errorf("%+v", shown)
+		t.Errorf("got %+v, want no NextPlace, Free.Units %v and no Burst", shown, 0)
 	}
 }
 
@@ -427,7 +429,7 @@ func TestLimitsSetChangesOneFigureOfTheDocument(t *testing.T) {
 			withReason("as agreed",
 				append([]string{"limits", "set", "--format", "json"}, args...)...)...)
 		if got.code != exitOK {
-			t.Fatalf("%v: %+v", args, got)
+			t.Fatalf("%v: got %+v, want exit code %d", args, got, exitOK)
 		}
 		return decoded[control.Changed](t, got)
 	}
@@ -477,11 +479,11 @@ func TestLimitsSetChangesOneFigureOfTheDocument(t *testing.T) {
 		v := current(t, l)
 		want := strings.Replace(before.Document, step.old, step.now, 1)
 		if v.Document != want || !done.Applied || v.Reason != "as agreed" || v.Author != "ann" {
-			t.Errorf("%v: %s", step.args, cmp.Diff(want, v.Document))
+			t.Errorf("%v: got %s", step.args, cmp.Diff(want, v.Document))
 		}
 	}
 	if done := set("a", "--window", "1s", "--max", "80"); done.Applied || len(done.Warnings) != 0 {
-		t.Errorf("%+v", done)
+		t.Errorf("got %+v, want no Applied and %d in Warnings", done, 0)
 	}
 }
 
@@ -495,7 +497,7 @@ func TestLimitsSetWarnsOfWhatNothingPasses(t *testing.T) {
 			withReason("closed",
 				append([]string{"limits", "set", "--max", "0", "--format", "json"}, args...)...)...)
 		if got.code != exitOK {
-			t.Fatalf("%v: %+v", args, got)
+			t.Fatalf("%v: got %+v, want exit code %d", args, got, exitOK)
 		}
 		return decoded[control.Changed](t, got).Warnings
 	}
@@ -540,13 +542,14 @@ func TestALoweredLimitSaysWhatItsWindowHasGranted(t *testing.T) {
 	if got.code != exitOK ||
 		!strings.Contains(got.out,
 			"The running window of a 1h messages has granted 1 messages already: it takes no") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output",
+			got, exitOK, "The running window of a 1h messages has granted 1 messages already: it takes no")
 	}
 	now := decoded[status.Limits](t, dispatcher(t, "", env, "limits", "show", "a", "--format", "json"))
 	hour := now.Channels[0].Limits[1]
 	if hour.ConfiguredMax.Units != 0 || hour.Free.Units != 0 ||
 		hour.Granted.Units > hour.Max.Units {
-		t.Errorf("%+v", hour)
+		t.Errorf("got %+v", hour)
 	}
 }
 
@@ -641,11 +644,13 @@ func TestLimitsSetSaysWhatIsMissing(t *testing.T) {
 	got := dispatcher(t, "", env, "limits", "set", "a", "--window", "1s", "--max", "5")
 	if got.code != exitUsage || !strings.Contains(got.err, "--reason is missing") ||
 		!strings.Contains(got.err, "--reason TEXT") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d, %q in the error and %q in the error",
+			got, exitUsage, "--reason is missing", "--reason TEXT")
 	}
 	got = dispatcher(t, "", nil, "limits")
 	if got.code != exitUsage || !strings.Contains(got.err, "name what to do: history, set, show") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitUsage, "name what to do: history, set, show")
 	}
 }
 
@@ -661,7 +666,7 @@ func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
 	} {
 		got := dispatcher(t, "", env, withReason(strings.Join(args, " "), args...)...)
 		if got.code != exitOK {
-			t.Fatalf("%+v", got)
+			t.Fatalf("got %+v, want exit code %d", got, exitOK)
 		}
 	}
 	type history struct {
@@ -709,7 +714,7 @@ func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
 	if !strings.Contains(table.out, "limits set a") ||
 		!strings.Contains(table.out, "120, sliding") || !strings.Contains(table.out, "ann") ||
 		strings.Contains(table.out, "weights set") {
-		t.Errorf("%+v", table)
+		t.Errorf("got %+v", table)
 	}
 	for line := range strings.SplitSeq(table.out, "\n") {
 		if utf8.RuneCountInString(line) > 100 {
@@ -718,16 +723,18 @@ func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
 	}
 	none := dispatcher(t, "", env, "limits", "history", "b")
 	if none.code != exitOK || none.out != "Such a limit never changed.\n" {
-		t.Errorf("%+v", none)
+		t.Errorf("got %+v, want exit code %d and the output %q",
+			none, exitOK, "Such a limit never changed.\n")
 	}
 	csv := dispatcher(t, "", env, "limits", "history", "b", "--format", "csv")
 	if csv.out != "version,created_at,author,reason,channel,scope,window,unit,what,from,to\n" {
-		t.Errorf("%+v", csv)
+		t.Errorf("got %+v, want the output %q",
+			csv, "version,created_at,author,reason,channel,scope,window,unit,what,from,to\n")
 	}
 	for _, flag := range []string{"--tenant", "--prefix", "--window", "--unit"} {
 		got := dispatcher(t, "", env, "limits", "history", flag, "")
 		if got.code != exitUsage || !strings.Contains(got.err, flag+" is empty") {
-			t.Errorf("%+v", got)
+			t.Errorf("got %+v, want exit code %d and %q in the error", got, exitUsage, flag+" is empty")
 		}
 	}
 	whole := []string{
@@ -745,13 +752,13 @@ func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
 	got = lines("a", "--unit", "messages")
 	if slices.ContainsFunc(got,
 		func(line string) bool { return strings.Contains(line, "active") }) {
-		t.Errorf("%q", got)
+		t.Errorf("got %q", got)
 	}
 	csv = dispatcher(t, "", env, "limits", "history", "--format", "csv")
 	if !regexp.MustCompile(`\n7,\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[^,]*Z,ann,`).MatchString(csv.out) {
-		t.Errorf("%+v", csv)
+		t.Errorf("got %+v", csv)
 	}
 	if got := dispatcher(t, "", env, "limits", "history", "--window", "2s"); got.code != exitUsage {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d", got, exitUsage)
 	}
 }

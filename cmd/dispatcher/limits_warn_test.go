@@ -29,7 +29,7 @@ func TestEveryWayToChangeALimitWarnsOfTheSame(t *testing.T) {
 		t.Helper()
 		got := dispatcher(t, "", env, withReason("closed", append(args, "--format", "json")...)...)
 		if got.code != exitOK {
-			t.Fatalf("%v: %+v", args, got)
+			t.Fatalf("%v: got %+v, want exit code %d", args, got, exitOK)
 		}
 		return decoded[control.Changed](t, got).Warnings
 	}
@@ -43,7 +43,7 @@ func TestEveryWayToChangeALimitWarnsOfTheSame(t *testing.T) {
 			!strings.HasPrefix(got[0],
 				"The running window of a 1h messages has granted 1 messages already: it takes no "+
 					"more before it ends (") {
-			t.Errorf("%v: %q", args, got)
+			t.Errorf("%v: got %q", args, got)
 		}
 	}
 	all := strings.NewReplacer("b: {provider: sandbox,",
@@ -54,10 +54,10 @@ func TestEveryWayToChangeALimitWarnsOfTheSame(t *testing.T) {
 	const idle = "Route default has no channel left that takes messages: they wait until one does."
 	got := warnings("routing", "apply", write(t, "all.yaml", all), "--dry-run")
 	if !slices.Contains(got, idle) {
-		t.Errorf("%q", got)
+		t.Errorf("got %q", got)
 	}
 	if got := warnings("routing", "apply", write(t, "all.yaml", all)); !slices.Contains(got, idle) {
-		t.Errorf("%q", got)
+		t.Errorf("got %q", got)
 	}
 	got = warnings("limits", "set", "a", "--window", "1s", "--max", "70")
 	if slices.Contains(got, idle) {
@@ -103,7 +103,7 @@ func TestWhatARunningWindowHasGrantedIsReadWhenTheChangeIsInForce(t *testing.T) 
 	}
 	if len(done.Warnings) != 1 ||
 		!strings.Contains(done.Warnings[0], "has granted 1 messages already") {
-		t.Errorf("%q", done.Warnings)
+		t.Errorf("got %q", done.Warnings)
 	}
 }
 
@@ -155,11 +155,11 @@ func TestDoctorWarnsOfWhatIsClosedAndSpent(t *testing.T) {
 	} {
 		f := found[check]
 		if f.Status != statusWarn || !strings.Contains(f.Detail, want) || f.Fix == "" {
-			t.Errorf("%s: %+v", check, f)
+			t.Errorf("%s: got %+v", check, f)
 		}
 	}
 	if len(found) != 3 {
-		t.Errorf("%+v", found)
+		t.Errorf("got %+v, want %d of them", found, 3)
 	}
 
 	now := time.Date(2026, 7, 21, 10, 30, 0, 0, time.UTC)
@@ -184,11 +184,11 @@ func TestDoctorWarnsOfWhatIsClosedAndSpent(t *testing.T) {
 	if len(spent) != 1 || spent[0].Check != "limit tenant:shop 1d money" ||
 		spent[0].Detail != "250.00 of 250.00 GBP are granted, and 3 messages wait for it" ||
 		!strings.Contains(spent[0].Fix, "22 Jul 00:00 (Europe/London)") {
-		t.Errorf("%+v", spent)
+		t.Errorf("got %+v", spent)
 	}
 	present.Waiting = nil
 	if spent = spentFindings(doc, present); len(spent) != 0 {
-		t.Errorf("%+v", spent)
+		t.Errorf("got %+v, want %d of them", spent, 0)
 	}
 }
 
@@ -198,11 +198,11 @@ func TestDoctorLooksAtTheLimitsInForce(t *testing.T) {
 	got := dispatcher(t, "", env,
 		withReason("closed", "limits", "set", "b", "--window", "1m", "--max", "0")...)
 	if got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
 	found, _ := diagnosis(t, env)
 	if f := found["limit b 1m messages"]; f.Status != statusWarn {
-		t.Errorf("%+v", found)
+		t.Errorf("got %+v", found)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestAChannelShowsWhatALoweredLimitWillBe(t *testing.T) {
 	if got := dispatcher(t, "", env,
 		withReason("less", "limits", "set", "a", "--window", "1h",
 			"--max", "0")...); got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
 	for as, want := range map[string]string{
 		"table": "then 0", "csv": "1 of 1 messages/1h, then 0", "json": `"configured_max": 0`,
@@ -227,7 +227,8 @@ func TestAChannelShowsWhatALoweredLimitWillBe(t *testing.T) {
 	got := dispatcher(t, "", env, "channel", "list", "--format", "json")
 	if !strings.Contains(got.out, `"active_max": null`) ||
 		!strings.Contains(got.out, `"max": "2.50"`) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the output and %q in the output",
+			got, `"active_max": null`, `"max": "2.50"`)
 	}
 }
 

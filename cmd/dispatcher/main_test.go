@@ -44,7 +44,7 @@ func TestTheVersionNamesItsCommit(t *testing.T) {
 	} {
 		got := dispatcher(t, "", nil, "version", "--format", format)
 		if got.code != exitOK || !strings.Contains(got.out, part) {
-			t.Errorf("%s: %+v", format, got)
+			t.Errorf("%s: got %+v, want exit code %d and %q in the output", format, got, exitOK, part)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestDoctorWarnsOfAnAddressThatOthersReach(t *testing.T) {
 		got := p.checkListen(t.Context())
 		if len(got) != 1 || got[0].Status != status ||
 			(status == statusWarn) != (got[0].Fix == listenAdvice) {
-			t.Errorf("%s: %+v", address, got)
+			t.Errorf("%s: got %+v", address, got)
 		}
 	}
 }

@@ -496,7 +496,8 @@ func TestRolesAreGrantedOnce(t *testing.T) {
 	}
 	table := dispatcher(t, "", env, "migrate", "--roles")
 	if table.code != exitOK || !strings.HasPrefix(table.out, "Everything was granted already. ") {
-		t.Errorf("%+v", table)
+		t.Errorf("got %+v, want exit code %d and output that begins with %q",
+			table, exitOK, "Everything was granted already. ")
 	}
 	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" +
 		login(t, admin, address, migrations.RoleFinance)}, "migrate", "--roles")
@@ -558,7 +559,7 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 		t.Errorf("the dispatcher migrates: %+v", got)
 	}
 	if got := dispatcher(t, "", as("deploy"), "migrate"); got.code != exitOK {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d", got, exitOK)
 	}
 	if owners := names(t, admin, `select distinct relowner::regrole::text from pg_class
 		where relnamespace in ('dispatcher'::regnamespace, 'audit'::regnamespace)`); !slices.Equal(

@@ -65,7 +65,7 @@ func TestForecastsInCSVHaveEveryDigit(t *testing.T) {
 		"--message", write(t, "m.json",
 			`{"id":"1","to":"+447700900123","text":"hi","labels":{"x":"y","v":"1","w":"1"}}`))
 	if !strings.Contains(got.out, "a,0.3333333333333333,0,true,\n") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the output", got, "a,0.3333333333333333,0,true,\n")
 	}
 }
 
@@ -90,11 +90,11 @@ func TestForecastsDrawWithTheKeyOfAStoppedEmbeddedServer(t *testing.T) {
 	story := decoded[report.Explanation](t,
 		dispatcher(t, "", env, append([]string{"explain"}, files...)...))
 	if story.DrawKeyID != key.ID() || strings.Contains(story.Text, "demo key") {
-		t.Errorf("%+v", story)
+		t.Errorf("got %+v", story)
 	}
 	got := dispatcher(t, "", env, "keys", "show", "--format", "csv")
 	if got.code != exitOK || !strings.Contains(got.out, key.ID()) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	elsewhere := append(env, "DISPATCHER_POSTGRES_URL=postgres://u@127.0.0.1:1/x")
 	got = dispatcher(t, "", elsewhere, "keys", "show")
@@ -128,7 +128,7 @@ func TestForecastsAskTheScoringFunctionWithItsToken(t *testing.T) {
 	if story.Trouble != "function_status" ||
 		!strings.Contains(story.Text,
 			"was asked without its token: scoring.token_file: there is no file token ") {
-		t.Errorf("%+v", story)
+		t.Errorf("got %+v", story)
 	}
 	err := os.WriteFile(filepath.Join(filepath.Dir(routing), "token"), []byte("hush\n"), 0o600)
 	if err != nil {
@@ -136,7 +136,7 @@ func TestForecastsAskTheScoringFunctionWithItsToken(t *testing.T) {
 	}
 	story = forecast()
 	if channelOf(&story) != "b" || story.Trouble != "" || strings.Contains(story.Text, "token") {
-		t.Errorf("%+v", story)
+		t.Errorf("got %+v", story)
 	}
 }
 

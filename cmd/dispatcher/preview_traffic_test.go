@@ -56,7 +56,7 @@ func trafficOf(
 	got := dispatcher(t, "", env, args...)
 	traffic := decoded[report.Preview](t, got).Traffic
 	if got.code != exitOK || traffic == nil {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v", got)
 	}
 	return traffic, got
 }
@@ -79,12 +79,12 @@ func TestPreviewWeighsADayWithItsOwnDraws(t *testing.T) {
 	same, _ := trafficOf(t, env, testRouting, "--day", today(t))
 	if same.Messages != 200 || same.Redrawn != 200 || same.Compared != 200 || same.Moved != 0 ||
 		same.ByShare != 0 || same.Against != nil {
-		t.Errorf("%+v", same)
+		t.Errorf("got %+v", same)
 	}
 	total := 0.0
 	for _, ch := range same.Routes[0].Channels {
 		if *ch.Messages != *ch.BeforeMessages || *ch.Segments != *ch.BeforeSegments {
-			t.Errorf("%+v", ch)
+			t.Errorf("got %+v", ch)
 		}
 		total += *ch.Messages
 	}
@@ -105,7 +105,7 @@ func TestPreviewWeighsADayWithItsOwnDraws(t *testing.T) {
 	a := moved.Routes[0].Channels[0]
 	if moved.Moved != int64(*a.Messages-*a.BeforeMessages) || moved.Moved == 0 ||
 		*moved.Routes[0].Channels[1].Messages != 0 || moved.Routes[0].Moved != moved.Moved {
-		t.Errorf("%+v", moved)
+		t.Errorf("got %+v", moved)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestPreviewAgainstAVersionComparesDocuments(t *testing.T) {
 	l, env := seeded(t)
 	got := dispatcher(t, "", env, withReason("try", "weights", "set", "default", "a=60", "c=25")...)
 	if got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
 	env = daysTraffic(t, l, env, 100)
 	second, _ := trafficOf(t, env,
@@ -122,16 +122,16 @@ func TestPreviewAgainstAVersionComparesDocuments(t *testing.T) {
 		"--against", "2", "--day", today(t))
 	if second.Against == nil || *second.Against != 2 || second.Compared != 100 ||
 		second.Moved != 0 || second.Routes[0].BeforeMessages != 100 {
-		t.Errorf("%+v", second)
+		t.Errorf("got %+v", second)
 	}
 	yesterday, _ := trafficOf(t, env, testRouting, "--against", "1")
 	if yesterday.Messages != 0 || yesterday.Day == today(t) {
-		t.Errorf("%+v", yesterday)
+		t.Errorf("got %+v", yesterday)
 	}
 	got = dispatcher(t, "", env, "preview", "--routing", write(t, "r.yaml", testRouting),
 		"--against", "9")
 	if got.code != exitUsage || !strings.Contains(got.err, "no routing version 9") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error", got, exitUsage, "no routing version 9")
 	}
 }
 
@@ -143,7 +143,7 @@ func TestPreviewCountsBySharesWithoutTheKey(t *testing.T) {
 	a := traffic.Routes[0].Channels[0]
 	if traffic.ByShare != 200 || traffic.Compared != 0 || *a.Messages != 50 ||
 		*a.CostMicros != 50*31_000 || len(traffic.MissingKeys) != 1 {
-		t.Errorf("%+v", traffic)
+		t.Errorf("got %+v", traffic)
 	}
 	text := dispatcher(t, "", env, "preview", "--routing", write(t, "r.yaml", testRouting), "--day",
 		today(t)).out
@@ -163,19 +163,20 @@ func TestPreviewOfModesThatDoNotDraw(t *testing.T) {
 	even, _ := trafficOf(t, env, turns, "--day", today(t))
 	if even.Undecided != 90 || even.Moved != 0 || *even.Routes[0].Channels[0].Messages != 30 ||
 		*even.Routes[0].Channels[0].CostMicros != 30*31_000 {
-		t.Errorf("%+v", even)
+		t.Errorf("got %+v", even)
 	}
 	idle, got := trafficOf(t, env, strings.Replace(turns, "round_robin", "longest_idle", 1),
 		"--day", today(t))
 	if idle.Routes[0].Messages != 90 || idle.Routes[0].Channels[0].Messages != nil ||
 		*idle.Routes[0].Channels[0].BeforeMessages == 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	unpredictable, _ := trafficOf(t, env,
 		strings.Replace(testRouting, "match: {}", "match: {tenant: other}", 1), "--day", today(t))
 	if unpredictable.Unroutable != 90 || unpredictable.Routes[0].BeforeMessages != 90 ||
 		unpredictable.Routes[0].Messages != 0 {
-		t.Errorf("%+v", unpredictable)
+		t.Errorf("got %+v, want Unroutable %v, Routes[0].BeforeMessages %v and Routes[0].Messages %v",
+			unpredictable, 90, 90, 0)
 	}
 }
 
@@ -193,12 +194,12 @@ func TestPreviewAgainstAModeThatNobodyCanForetellKnowsNothingOfBefore(t *testing
 	route := traffic.Routes[0]
 	if route.BeforeMessages != 50 || len(route.Channels) != 3 || !traffic.SoFar ||
 		!strings.Contains(got.out, `"before_cost_micros": null`) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	for _, ch := range route.Channels {
 		if ch.BeforeMessages != nil || ch.BeforeSegments != nil || ch.BeforeCostMicros != nil ||
 			ch.Messages == nil {
-			t.Errorf("%+v", ch)
+			t.Errorf("got %+v", ch)
 		}
 	}
 	for want, args := range map[string][]string{
@@ -220,7 +221,7 @@ func TestPreviewSaysWhatItDoesNotHeed(t *testing.T) {
 	env = daysTraffic(t, l, env, 3)
 	plain, _ := trafficOf(t, env, testRouting, "--day", today(t))
 	if len(plain.NotHonored) != 0 {
-		t.Errorf("%v", plain.NotHonored)
+		t.Errorf("got %v, want %d of them", plain.NotHonored, 0)
 	}
 	blocked := "blocked: {premium: true}\n" + testRouting
 	traffic, _ := trafficOf(t, env, blocked, "--day", today(t))
@@ -229,7 +230,7 @@ func TestPreviewSaysWhatItDoesNotHeed(t *testing.T) {
 	if !slices.Equal(traffic.NotHonored, []string{"blocked"}) ||
 		!strings.Contains(strings.Join(strings.Fields(got.out), " "),
 			"without blocked of the document and without limits") {
-		t.Errorf("%v %+v", traffic.NotHonored, got)
+		t.Errorf("%v: got %+v", traffic.NotHonored, got)
 	}
 }
 
@@ -240,7 +241,7 @@ func TestPreviewCountsNumbersWithoutACountry(t *testing.T) {
 	l, env := seeded(t)
 	env = daysTraffic(t, l, env, 3) // to fictitious numbers, which belong to no country
 	if plain, _ := trafficOf(t, env, testRouting, "--day", today(t)); plain.WithoutCountry != 0 {
-		t.Errorf("%+v", plain)
+		t.Errorf("got %+v, want WithoutCountry %v", plain, 0)
 	}
 	priced := "blocked: {country: kp}\n" + testRouting
 	traffic, _ := trafficOf(t, env, priced, "--day", today(t))

@@ -32,7 +32,7 @@ func TestPricesThatCannotBeComparedAreRefusedWhereADocumentIsApplied(t *testing.
 	} {
 		got := dispatcher(t, "", env, args...)
 		if got.code != exitUsage || !strings.Contains(got.err, want) {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d and %q in the error", args, got, exitUsage, want)
 		}
 	}
 	if v := current(t, l); v.Version != 1 {
@@ -42,11 +42,11 @@ func TestPricesThatCannotBeComparedAreRefusedWhereADocumentIsApplied(t *testing.
 		{"preview", "--routing", good}, withReason("cheap", "routing", "apply", good),
 	} {
 		if got := dispatcher(t, "", env, args...); got.code != exitOK {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d", args, got, exitOK)
 		}
 	}
 	if v := current(t, l); v.Version != 2 || !strings.Contains(v.Document, "rates: {base: EUR") {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v", v)
 	}
 }
 

@@ -132,7 +132,7 @@ func (b *bill) run(env []string, code int, args ...string) result {
 		strings.Join(b.lines, "\n")+"\n")
 	got := dispatcher(b.t, "", env, slices.Concat([]string{"reconcile", "c", "--file", file}, args)...)
 	if got.code != code || strings.Contains(got.out+got.err, "7700900") {
-		b.t.Fatalf("%v: %+v", args, got)
+		b.t.Fatalf("%v: got %+v", args, got)
 	}
 	return got
 }
@@ -219,7 +219,7 @@ func TestEachKindOfDifference(t *testing.T) {
 	}
 	if got.Lines != 18 || got.Matched != 11 || got.OursOnly != 1 || got.TheirsOnly != 3 ||
 		got.Differing != 7 || len(got.Totals) != 2 || !got.DryRun || got.Signed != nil {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	// Twice 0.0000004 is a micro: only the total is rounded.
 	for i, want := range []struct{ ours, theirs int64 }{{0, 28_000}, {476_000, 422_001}} {
@@ -248,7 +248,7 @@ func TestTheSameFileIsSignedOffOnce(t *testing.T) {
 	b := everyKind(t)
 	first := b.reconcile(exitFailed, "--reason", "invoice 4711", "--author", "ann")
 	if !first.Changed || first.Signed == nil || first.Signed.Author != "ann" {
-		t.Errorf("%+v", first)
+		t.Errorf("got %+v", first)
 	}
 	n := b.stored()
 	if want := 1 + len(first.Totals) + len(first.differences()); n != want {
@@ -330,12 +330,12 @@ func TestTheFileSettlesWhatItProves(t *testing.T) {
 		t.Error(diff)
 	}
 	if dry.Ambiguous != 9 || dry.Resolved != 0 {
-		t.Errorf("%+v", dry)
+		t.Errorf("got %+v, want Ambiguous %v and Resolved %v", dry, 9, 0)
 	}
 	got := b.reconcile(exitFailed, append(period, "--complete", "--reason", "invoice 4711",
 		"--author", "ann")...)
 	if got.Resolved != 4 || len(got.Left) != 0 || got.Ambiguous != 5 || !got.Changed {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want Resolved %v, %d in Left, Ambiguous %v and Changed", got, 4, 0, 5)
 	}
 	for id, want := range map[string]string{
 		"taken": "accepted new1 accepted taken ann", "named": "accepted  accepted taken ann",
@@ -370,7 +370,7 @@ func TestTheFileSettlesWhatItProves(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := dispatcher(t, "", b.env, "audit", "invariants"); got.code != exitOK {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d", got, exitOK)
 	}
 }
 
@@ -382,7 +382,7 @@ func TestNothingIsProvedByAFileWithAHole(t *testing.T) {
 	got := b.reconcile(exitFailed, "--from", b.at(-1).Format(time.RFC3339), "--to",
 		b.at(235).Format(time.RFC3339), "--complete", "--dry-run")
 	if slices.Contains(got.proven(), "gone not_taken") || got.OursOnly != 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
@@ -400,7 +400,8 @@ func TestFinanceReconciles(t *testing.T) {
 	}
 	got := b.run(env, exitUsage, "--reason", "invoice 4711", "--author", "fay")
 	if !strings.Contains(got.err, "what became of 3 ambiguous submissions, and this login may settle none") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the error",
+			got, "what became of 3 ambiguous submissions, and this login may settle none")
 	}
 	if b.stored() != 0 {
 		t.Error("a refused reconciliation is stored")
@@ -419,7 +420,7 @@ func TestFinanceReconciles(t *testing.T) {
 	after := decoded[reconciled](t, b.run(app, exitFailed, "--reason", "invoice 4711", "--author",
 		"ann", "--format", "json"))
 	if after.Resolved != 3 || after.Signed.Revision != 2 {
-		t.Errorf("%+v", after)
+		t.Errorf("got %+v, want Resolved %v and Signed.Revision %v", after, 3, 2)
 	}
 	admin := b.sql
 	for _, role := range []string{migrations.RoleFinance, migrations.RoleAuditor, migrations.RoleApp} {
@@ -473,13 +474,14 @@ func TestWhatReconcileRefuses(t *testing.T) {
 	}
 	got := dispatcher(t, "", b.env, "reconcile", "z", "--file", "x", "--dry-run")
 	if got.code != exitUsage || !strings.Contains(got.err, `there is no channel "z"`) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitUsage, `there is no channel "z"`)
 	}
 	if got := b.run(b.env[:1], exitUsage, "--dry-run"); !strings.Contains(got.err, "--without-keys") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the error", got, "--without-keys")
 	}
 	if got := b.run(b.env[:1], exitOK, "--dry-run", "--without-keys"); !strings.Contains(got.out,
 		"1 attempt matched") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the output", got, "1 attempt matched")
 	}
 }

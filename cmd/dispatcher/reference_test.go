@@ -38,7 +38,7 @@ func TestEveryCommandHasFacts(t *testing.T) {
 		}
 		if !strings.HasPrefix(d.synopsis, d.path) || d.purpose == "" || d.details == "" ||
 			d.needs == "" {
-			t.Errorf("%s: %+v", d.path, d)
+			t.Errorf("%s: got %+v", d.path, d)
 		}
 		format := false
 		for _, flag := range d.flags {

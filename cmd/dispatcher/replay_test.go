@@ -61,7 +61,7 @@ func TestAProgramOfTheAuditorsDerivesTenThousandChoices(t *testing.T) {
 		`every choice is as it is on record\n$`)
 	out, code := replay(t, folder, "--keys", folder+"/draw.key")
 	if code != 0 || !as.MatchString(out) {
-		t.Fatalf("%d: %s", code, out)
+		t.Fatalf("%d: got %s", code, out)
 	}
 	out, code = replay(t, folder)
 	what, rest, _ := strings.Cut(out, "\n")

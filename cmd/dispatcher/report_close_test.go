@@ -50,13 +50,13 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 	}
 	open := daily()
 	if open.ClosedAt != nil || len(open.Corrections) != 0 || len(open.Rows) != 3 {
-		t.Fatalf("%+v", open)
+		t.Fatalf("got %+v, want no ClosedAt, %d in Corrections and %d in Rows", open, 0, 3)
 	}
 	checkReport(yesterday+", Europe/London: not closed yet", "--day", yesterday)
 	checkReport("is closed, with", "close", "--day", yesterday)
 	closed := daily()
 	if closed.ClosedAt == nil || closed.Rows[2].Accepted != open.Rows[2].Accepted {
-		t.Errorf("%+v", closed)
+		t.Errorf("got %+v", closed)
 	}
 	if diff := cmp.Diff(open.Routes, closed.Routes); diff != "" || len(open.Routes[0].Waterfall) < 3 ||
 		*open.Routes[0].Waterfall[2].CarriedSegments == 0 {
@@ -73,7 +73,7 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 	got := daily()
 	if got.Rows[2].Accepted != open.Rows[2].Accepted+10 || len(got.Corrections) != 1 ||
 		got.Corrections[0].Changes == 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	checkReport(", corrected once, last ", "--day", yesterday)
 	checkReport("is not over in Europe/London", "close", "--day", now.Format(time.DateOnly))
@@ -89,6 +89,6 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 	record := decoded[dayClosed](t,
 		dispatcher(t, "", env, "report", "close", "--day", yesterday, "--format", "json"))
 	if record.Day != yesterday || record.Revision != 4 || record.Changes != 0 {
-		t.Errorf("%+v", record)
+		t.Errorf("got %+v, want Day %v, Revision %v and Changes %v", record, yesterday, 4, 0)
 	}
 }

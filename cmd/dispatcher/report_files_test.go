@@ -104,7 +104,7 @@ func TestAWorkbookHasNumbers(t *testing.T) {
 		switch column.key {
 		case "carried":
 			if rows[1][i] != fmt.Sprint(records[0].Carried) || kind == excelize.CellTypeInlineString {
-				t.Errorf("%s: %s", column.key, rows[1][i])
+				t.Errorf("%s: got %s", column.key, rows[1][i])
 			}
 		case "cost":
 			if rows[1][i] != strings.TrimRight(records[0].Cost.String(), "0") ||

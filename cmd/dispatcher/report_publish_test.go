@@ -39,7 +39,7 @@ func closedDays(t *testing.T) (db *pgx.Conn, env []string) {
 	for day := 2; day > 0; day-- {
 		got := dispatcher(t, "", env, "report", "close", "--day", ago(t, day))
 		if got.code != exitOK {
-			t.Fatalf("%+v", got)
+			t.Fatalf("got %+v, want exit code %d", got, exitOK)
 		}
 	}
 	return db, env
@@ -50,7 +50,7 @@ func publishedNames(t *testing.T, env []string, args ...string) (names []string)
 	t.Helper()
 	got := dispatcher(t, "", env, append([]string{"report", "publish", "--format", "json"}, args...)...)
 	if got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
 	files := decoded[struct{ Files []publishedFile }](t, got)
 	for _, f := range files.Files {
@@ -101,20 +101,21 @@ func TestReportsArePublishedOnce(t *testing.T) {
 	}
 	if got := dispatcher(t, "", env, "report", "publish"); !strings.Contains(got.out,
 		"Every report of a closed day, week and month is there") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the output",
+			got, "Every report of a closed day, week and month is there")
 	}
 	if _, err := db.Exec(t.Context(), `update dispatcher.attempts set receipt_state = 'undelivered', delivered_at = null
 		where channel = 'b'`); err != nil {
 		t.Fatal(err)
 	}
 	if got := dispatcher(t, "", env, "report", "close", "--day", ago(t, 1)); got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
 	if diff := cmp.Diff(want[2:], days(publishedNames(t, env))); diff != "" {
 		t.Errorf("after a correction: %s", diff)
 	}
 	if more := days(publishedNames(t, env, "--files", "parquet,xlsx,json")); len(more) != 6 {
-		t.Errorf("%v", more)
+		t.Errorf("got %v, want %d of them", more, 6)
 	}
 	for want, args := range map[string][]string{
 		`--files: "pdf" is none of json`:            {"--files", "pdf"},
@@ -127,7 +128,7 @@ func TestReportsArePublishedOnce(t *testing.T) {
 	}
 	got := dispatcher(t, "", env[:1], "report", "publish")
 	if got.code != exitUsage || !strings.Contains(got.err, "--url is missing") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error", got, exitUsage, "--url is missing")
 	}
 }
 
@@ -159,7 +160,7 @@ func TestReportsArePublishedToS3(t *testing.T) {
 	target := "s3://books?region=eu-west-2&use_path_style=true&prefix=sms/&endpoint=" + server.URL
 	names := publishedNames(t, env, "--url", target, "--files", "csv,parquet")
 	if len(days(names)) != 4 {
-		t.Fatalf("%v", names)
+		t.Fatalf("got %v", names)
 	}
 	want := dispatcher(t, "", env, "report", "daily", "--from", ago(t, 2), "--to", ago(t, 2),
 		"--format", "csv").out
@@ -172,7 +173,8 @@ func TestReportsArePublishedToS3(t *testing.T) {
 	storage.refuse()
 	got := dispatcher(t, "", env, "report", "publish", "--url", target)
 	if got.code != exitFailed || !strings.Contains(got.err, "list the reports in daily/") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitFailed, "list the reports in daily/")
 	}
 }
 

@@ -144,7 +144,7 @@ func TestARangeOfDaysHasTheRowsOfEachDay(t *testing.T) {
 	for closed := range tier.Size(1, 2) {
 		got := dispatcher(t, "", env, "report", "close", "--day", ago(t, 2-closed))
 		if got.code != exitOK {
-			t.Fatalf("%+v", got)
+			t.Fatalf("got %+v, want exit code %d", got, exitOK)
 		}
 		compare(closed + 1)
 	}
@@ -198,32 +198,32 @@ func TestARangeByOtherDimensions(t *testing.T) {
 	if a.FirstChoice != 27 || a.Carried != 47 || b.Carried != 15 || b.Currency != "EUR" ||
 		!almostEqual(a.CarriedShare, 47./112) || !almostEqual(*a.AgreedShare, .25) || a.Route != "" ||
 		a.Verdict != "" {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v", a)
 	}
 	if want := []report.Move{{
 		Cause: "no_slot", Channel: "a", Messages: 20, Segments: 20,
 		Costs: []report.MoveCost{{Currency: "GBP", CostMicros: 20_000}},
 	}}; !cmp.Equal(want, channels[2].Moved) {
-		t.Errorf("%+v", channels[2])
+		t.Errorf("got %+v", channels[2])
 	}
 	tenants := by("tenant").Rows
 	if len(tenants) != 4 || tenants[0].Tenant != "bank" || tenants[0].Currency != "EUR" ||
 		tenants[1].FirstChoice != 0 || tenants[1].Attempts == 0 || tenants[0].AgreedShare != nil ||
 		tenants[0].FirstChoice+tenants[2].FirstChoice != 112 {
-		t.Errorf("%+v", tenants)
+		t.Errorf("got %+v", tenants)
 	}
 	if countries := by("country").Rows; countries[0].Country != "" ||
 		countries[2].Country != "+44" {
-		t.Errorf("%+v", countries)
+		t.Errorf("got %+v", countries)
 	}
 	senders := by("sender").Rows
 	if senders[0].Sender != "" || senders[len(senders)-1].Sender != "ACME" {
-		t.Errorf("%+v", senders)
+		t.Errorf("got %+v", senders)
 	}
 	reasons := by("channel,reason").Rows
 	if reasons[0].Reason != "first_choice" || reasons[0].Attempts != 27 || reasons[0].Carried != 47 ||
 		reasons[1].Reason != "fallback" || reasons[1].Attempts != 20 || reasons[1].Carried != 0 {
-		t.Errorf("%+v", reasons[:2])
+		t.Errorf("got %+v", reasons[:2])
 	}
 	for want, args := range map[string][]string{
 		`"shoe" is no dimension: there are hour, route, channel, tenant, country, sender, currency and reason`: {
@@ -307,7 +307,7 @@ func TestSharesInSegmentsAndMoney(t *testing.T) {
 		a.Segments != 67 || !almostEqual(a.SegmentsShare, 67./182) || a.DeliveredSegments != 27 ||
 		!almostEqual(a.DeliveredSegmentsShare, 27./142) || !almostEqual(a.CostShare, 67./167) ||
 		a.DeliveredMicros != 27*30_000 || !almostEqual(a.DeliveredCostShare, 27./127) {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v", a)
 	}
 	if b.CostShare != 1 || b.Currency != "EUR" || !almostEqual(b.SegmentsShare, 15./182) ||
 		c.FirstChoiceSegments != 140 || !almostEqual(c.CostShare, 100./167) {
@@ -344,7 +344,8 @@ func TestSharesInSegmentsAndMoney(t *testing.T) {
 	}
 	if got := dispatcher(t, "", env, "report", "weekly", "--in", "pence"); got.code != exitUsage ||
 		!strings.Contains(got.err, "must be messages, segments or money") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitUsage, "must be messages, segments or money")
 	}
 }
 
@@ -378,7 +379,7 @@ func TestFilesOfReportsHaveTheSameColumns(t *testing.T) {
 			t.Fatalf("%v: %v, %+v", args, err, got)
 		}
 		if all[1][4] != "Europe/London" || !strings.Contains(fmt.Sprint(all[1:]), " 0.0") {
-			t.Errorf("%v", all[1])
+			t.Errorf("got %v", all[1])
 		}
 	}
 }

@@ -132,7 +132,8 @@ func TestReportSaysWhatWasCarriedInsteadOfWhat(t *testing.T) {
 			for _, r := range daily.Rows {
 				if r.Verdict != tc.traffic || r.TrafficVerdict != tc.traffic ||
 					r.DrawsVerdict != tc.draws {
-					t.Errorf("%+v", r)
+					t.Errorf("got %+v, want Verdict %v, TrafficVerdict %v and DrawsVerdict %v",
+						r, tc.traffic, tc.traffic, tc.draws)
 				}
 			}
 			table := dispatcher(t, "", env, "report")
@@ -146,7 +147,7 @@ func TestReportSaysWhatWasCarriedInsteadOfWhat(t *testing.T) {
 				}
 			}
 			if csv := dispatcher(t, "", env, "report", "--format", "csv"); csv.code != tc.code {
-				t.Errorf("%+v", csv)
+				t.Errorf("got %+v, want exit code %d", csv, tc.code)
 			}
 		})
 	}

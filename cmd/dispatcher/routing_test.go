@@ -30,7 +30,7 @@ func applyRouting(t *testing.T, env []string, file string) {
 	t.Helper()
 	got := dispatcher(t, "", env, withReason("as agreed", "routing", "apply", file)...)
 	if got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
 }
 
@@ -64,21 +64,21 @@ func TestRoutingApplyIsAVersionWithWhoAndWhy(t *testing.T) {
 	want := []control.Line{{Path: "routes.default.weights.a", From: &from, To: &to}}
 	if got.code != exitOK || done.Version != 2 || done.Previous != 1 || !done.Applied ||
 		done.DryRun || !cmp.Equal(done.Changes, want) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	v := current(t, l)
 	if v.Version != 2 || v.Author != "ann" || v.Reason != "a is cheaper" ||
 		!strings.Contains(v.Document, "a: 40") {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v", v)
 	}
 	shown := decoded[versionShown](t, dispatcher(t, "", env, "routing", "show", "--format", "json"))
 	if shown.Version != 2 || shown.Base != 2 || shown.Author != "ann" ||
 		string(shown.Effects) != "null" || !strings.Contains(shown.Document, "a: 40") {
-		t.Errorf("%+v", shown)
+		t.Errorf("got %+v", shown)
 	}
 	old := dispatcher(t, "", env, "routing", "show", "--version", "1")
 	if old.out != testRouting || old.err != "" {
-		t.Errorf("%+v", old)
+		t.Errorf("got %+v, want the output %q and nothing on standard error", old, testRouting)
 	}
 }
 
@@ -94,19 +94,21 @@ func TestRoutingApplyOfTheFirstDocument(t *testing.T) {
 	} {
 		got := dispatcher(t, "", env, args...)
 		if got.code != exitUsage || !strings.Contains(got.err, "there is no routing yet") {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d and %q in the error",
+				args, got, exitUsage, "there is no routing yet")
 		}
 	}
 	got := dispatcher(t, testRouting, env,
 		withReason("the agreement", "routing", "apply", "-", "--expect-version", "0")...)
 	if got.code != exitOK ||
 		!strings.Contains(got.out, "Version 1 is in force for every claim from now on.") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output",
+			got, exitOK, "Version 1 is in force for every claim from now on.")
 	}
 	got = dispatcher(t, testRouting, env,
 		withReason("again", "routing", "apply", "-", "--expect-version", "0")...)
 	if got.code != exitFailed {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d", got, exitFailed)
 	}
 }
 
@@ -122,7 +124,8 @@ func TestADryRunWritesNothing(t *testing.T) {
 	} {
 		got := dispatcher(t, "", env, append(args, "--dry-run")...)
 		if got.code != exitOK || !strings.Contains(got.out, "Dry run: nothing was written") {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d and %q in the output",
+				args, got, exitOK, "Dry run: nothing was written")
 		}
 	}
 	ramps, err := l.Ramps.List(t.Context(), true)
@@ -139,7 +142,7 @@ func TestTwoEditorsCannotOverwriteEachOther(t *testing.T) {
 	got := dispatcher(t, "", env,
 		withReason("ann was quicker", "weights", "set", "default", "a=40")...)
 	if got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
 	file := write(t, "mine.yaml", strings.Replace(testRouting, "b: 15", "b: 5", 1))
 	for _, args := range [][]string{
@@ -162,16 +165,17 @@ func TestTwoEditorsCannotOverwriteEachOther(t *testing.T) {
 		}
 	}
 	if v := current(t, l); v.Version != 2 {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v, want Version %v", v, 2)
 	}
 	got = dispatcher(t, "", env, withReason("x", "channel", "drain", "a", "--expect-version", "7")...)
 	if got.code != exitFailed ||
 		!strings.Contains(got.err, "no routing version 7 yet, the current one is 2") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitFailed, "no routing version 7 yet, the current one is 2")
 	}
 	got = dispatcher(t, "", env, withReason("x", "channel", "drain", "a", "--expect-version", "2")...)
 	if got.code != exitOK {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d", got, exitOK)
 	}
 }
 
@@ -192,11 +196,12 @@ func TestEffectsAreNobodysEdit(t *testing.T) {
 	}
 	got := dispatcher(t, "", env, withReason("same", "routing", "apply", file)...)
 	if got.code != exitOK || !strings.Contains(got.out, "That is what version 3 says already") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output",
+			got, exitOK, "That is what version 3 says already")
 	}
 	shown := decoded[versionShown](t, dispatcher(t, "", env, "routing", "show", "--format", "json"))
 	if shown.Version != 3 || shown.Base != 2 || !strings.Contains(string(shown.Effects), "45") {
-		t.Errorf("%+v", shown)
+		t.Errorf("got %+v", shown)
 	}
 	table := dispatcher(t, "", env, "weights", "show", "default", "--format", "csv").out
 	if !strings.Contains(table, "default,weighted,c,60,45,0.5294") {
@@ -210,7 +215,7 @@ func TestEffectsAreNobodysEdit(t *testing.T) {
 	got = dispatcher(t, "", env,
 		withReason("less", "weights", "set", "default", "a=20", "--expect-version", "2")...)
 	if got.code != exitOK {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d", got, exitOK)
 	}
 }
 
@@ -233,7 +238,7 @@ func TestAChangeWithoutEffectAppliesNothing(t *testing.T) {
 		}
 	}
 	if v := current(t, l); v.Version != 1 {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v, want Version %v", v, 1)
 	}
 }
 
@@ -244,7 +249,7 @@ func TestRoutingRollbackAppliesTheOldDocumentAsANewVersion(t *testing.T) {
 		{"weights", "set", "default", "a=40"}, {"channel", "drain", "b"},
 	} {
 		if got := dispatcher(t, "", env, withReason("try", args...)...); got.code != exitOK {
-			t.Fatalf("%+v", got)
+			t.Fatalf("got %+v, want exit code %d", got, exitOK)
 		}
 	}
 	got := dispatcher(t, "", env, withReason("it was worse", "routing", "rollback", "1")...)
@@ -256,14 +261,15 @@ func TestRoutingRollbackAppliesTheOldDocumentAsANewVersion(t *testing.T) {
 	for _, bad := range []string{"9", "x", "0"} {
 		got := dispatcher(t, "", env, withReason("x", "routing", "rollback", bad)...)
 		if got.code != exitUsage || !strings.Contains(got.err, "routing history") {
-			t.Errorf("%s: %+v", bad, got)
+			t.Errorf("%s: got %+v, want exit code %d and %q in the error",
+				bad, got, exitUsage, "routing history")
 		}
 	}
 	h := decoded[history](t,
 		dispatcher(t, "", env, "routing", "history", "--format", "json", "--limit", "2"))
 	if len(h.Versions) != 2 || h.Versions[0].Version != 4 || len(h.Versions[0].Changes) != 2 ||
 		h.Versions[1].Author != "ann" || h.Ramps == nil {
-		t.Errorf("%+v", h)
+		t.Errorf("got %+v", h)
 	}
 }
 
@@ -272,7 +278,7 @@ func TestRoutingDiffOfFilesAndVersions(t *testing.T) {
 	_, env := seeded(t)
 	got := dispatcher(t, "", env, withReason("try", "weights", "set", "default", "a=40")...)
 	if got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
 	file := write(t, "mine.yaml", strings.Replace(testRouting, "a: 25", "a: 41", 1))
 	for want, args := range map[string][]string{
@@ -284,16 +290,16 @@ func TestRoutingDiffOfFilesAndVersions(t *testing.T) {
 		from, to, _ := strings.Cut(want, ">")
 		if len(d.Changes) != 1 || *d.Changes[0].From != from || *d.Changes[0].To != to ||
 			!strings.Contains(d.Unified, "+  - {name: default, match: {}, weights: {a: "+to) {
-			t.Errorf("%v: %+v", args, d)
+			t.Errorf("%v: got %+v", args, d)
 		}
 	}
 	got = dispatcher(t, "", env, "routing", "diff", "1", "2", "--exit-code")
 	if got.code != exitFailed || got.err != "" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and nothing on standard error", got, exitFailed)
 	}
 	got = dispatcher(t, "", env, "routing", "diff", "2", "--exit-code")
 	if got.code != exitOK || !strings.Contains(got.out, "are the same") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output", got, exitOK, "are the same")
 	}
 }
 
@@ -341,10 +347,10 @@ func TestARefusedDocumentIsAUsageErrorWithItsLines(t *testing.T) {
 	}
 	got := dispatcher(t, "", env, "channel", "drain", "a")
 	if got.code != exitUsage || !strings.Contains(got.err, "--reason is missing") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error", got, exitUsage, "--reason is missing")
 	}
 	if v := current(t, l); v.Version != 1 {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v, want Version %v", v, 1)
 	}
 }
 
@@ -410,7 +416,7 @@ func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 		!strings.Contains(first.Warnings[0],
 			"Channel t names /nowhere/token, which cannot be read in the secrets folder of this "+
 				"machine") {
-		t.Errorf("%+v", first)
+		t.Errorf("got %+v", first)
 	}
 	then := decoded[control.Changed](t,
 		dispatcher(t, "", env,
@@ -418,7 +424,7 @@ func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 				write(t, "next.yaml",
 					strings.Replace(with, "a: 25", "a: 40", 1)), "--format", "json")...))
 	if !then.Applied || len(then.Warnings) != 0 {
-		t.Errorf("%+v", then)
+		t.Errorf("got %+v, want Applied and %d in Warnings", then, 0)
 	}
 }
 
@@ -453,14 +459,14 @@ func TestAFileIsComparedWithTheDocumentOfAVersion(t *testing.T) {
 	l, env := lowered(t)
 	file := write(t, "mine.yaml", current(t, l).Document)
 	if got := dispatcher(t, "", env, "routing", "diff", file, "--exit-code"); got.code != exitOK {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d", got, exitOK)
 	}
 	between := decoded[comparison](t,
 		dispatcher(t, "", env, "routing", "diff", "2", "3", "--format", "json"))
 	if len(between.Changes) != 1 ||
 		between.Changes[0].Path != "routes.default.effective_weights.c" ||
 		*between.Changes[0].From != "60" || *between.Changes[0].To != "15" {
-		t.Errorf("%+v", between)
+		t.Errorf("got %+v", between)
 	}
 }
 
@@ -471,14 +477,14 @@ func TestTheHistoryHasNoMoreRampsThanAskedFor(t *testing.T) {
 		got := dispatcher(t, "", env,
 			withReason("try", append([]string{"weights", "ramp", "default"}, args...)...)...)
 		if got.code != exitOK {
-			t.Fatalf("%v: %+v", args, got)
+			t.Fatalf("%v: got %+v, want exit code %d", args, got, exitOK)
 		}
 	}
 	h := decoded[history](t,
 		dispatcher(t, "", env, "routing", "history", "--limit", "1", "--format", "json"))
 	if len(h.Versions) != 1 || len(h.Ramps) != 1 || h.Ramps[0].ID != 2 || h.Ramps[0].Held != "" ||
 		h.Ramps[0].Why != "try" {
-		t.Errorf("%+v", h)
+		t.Errorf("got %+v", h)
 	}
 }
 
@@ -488,11 +494,13 @@ func TestCommentsAloneAreAppliedWhenForced(t *testing.T) {
 	file := write(t, "remark.yaml", "# agreed until spring\n"+testRouting)
 	got := dispatcher(t, "", env, withReason("remark", "routing", "apply", file)...)
 	if got.code != exitOK || !strings.Contains(got.out, "--force applies it all the same") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output",
+			got, exitOK, "--force applies it all the same")
 	}
 	got = dispatcher(t, "", env, "routing", "apply", file, "--force", "--dry-run")
 	if got.code != exitOK || !strings.Contains(got.out, "Dry run: nothing was written") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output",
+			got, exitOK, "Dry run: nothing was written")
 	}
 	got = dispatcher(t, "", env, withReason("remark", "routing", "apply", file, "--force")...)
 	v := current(t, l)
@@ -509,6 +517,7 @@ func TestErrorsOfStoredDocumentsNameTheVersion(t *testing.T) {
 		withReason("none", "weights", "set", "default", "a=0", "b=0", "c=0")...)
 	if got.code != exitUsage ||
 		!strings.Contains(got.err, "routing version 1 with the change:7: ") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitUsage, "routing version 1 with the change:7: ")
 	}
 }

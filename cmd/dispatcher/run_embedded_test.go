@@ -148,7 +148,7 @@ func TestEndpointsOfAKilledProcessAreNotTakenForAWrongURL(t *testing.T) {
 		if got.code != exitUsage || !strings.Contains(got.err, "was left by a") ||
 			!strings.Contains(got.err, config.EmbeddedEndpoints) ||
 			strings.Contains(got.err, "hush") {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v", args, got)
 		}
 	}
 	got := dispatcher(t, "",
@@ -158,7 +158,8 @@ func TestEndpointsOfAKilledProcessAreNotTakenForAWrongURL(t *testing.T) {
 		"report", "daily")
 	if got.code != exitUsage ||
 		!strings.Contains(got.err, "127.0.0.1:2 of DISPATCHER_POSTGRES_URL") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitUsage, "127.0.0.1:2 of DISPATCHER_POSTGRES_URL")
 	}
 }
 
@@ -170,6 +171,6 @@ func TestSettingsThatEmbeddedIgnoresAreNamed(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if got := ignoredWhenEmbedded(&config.Settings{}); len(got) > 0 {
-		t.Errorf("%v", got)
+		t.Errorf("got %v", got)
 	}
 }

@@ -81,7 +81,7 @@ func TestSandboxSaysWhereItIsAndWhatItSaw(t *testing.T) {
 	kinds := len(sandbox.Providers())
 	if len(first.Carriers) != kinds || len(last.Summary) != kinds || first.Routing != routing ||
 		!strings.HasPrefix(first.Page, "http://127.0.0.1:") {
-		t.Errorf("%s", out)
+		t.Errorf("got %s", out)
 	}
 	text, err := os.ReadFile(routing)
 	if err != nil {

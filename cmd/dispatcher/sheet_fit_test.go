@@ -158,7 +158,7 @@ func TestSharesReadAlike(t *testing.T) {
 	} {
 		got := dispatcher(t, "", env, args...)
 		if !strings.Contains(got.out, "25.00 %") || !strings.Contains(got.out, "60.00 %") {
-			t.Errorf("%v: %s", args, got.out)
+			t.Errorf("%v: got %s, want %q in it and %q in it", args, got.out, "25.00 %", "60.00 %")
 		}
 	}
 	if got := dispatcher(t, "", env, "limits", "show"); !strings.Contains(got.out, "100.00 %") {

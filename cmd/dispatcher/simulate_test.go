@@ -179,7 +179,7 @@ $`)
 		got := dispatcher(t, "", nil, append(args, as)...)
 		if got.code != exitOK || got.err != "" || !strings.Contains(got.out, want) ||
 			strings.Contains(got.out, "curve") {
-			t.Errorf("%s: %+v", as, got)
+			t.Errorf("%s: got %+v", as, got)
 		}
 		for line := range strings.Lines(got.out) {
 			if as == "table" && len([]rune(line)) > 121 {
@@ -194,12 +194,13 @@ func TestSimulateWithoutArrivalsShowsTheDivision(t *testing.T) {
 	got := dispatcher(t, "", nil, "simulate", "admission", "--scenario", shipped("worked.json"))
 	if got.code != exitOK || !strings.Contains(got.out, "per worker") ||
 		strings.Contains(got.out, "admitted") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d, %q in the output and no %q in the output",
+			got, exitOK, "per worker", "admitted")
 	}
 	got = dispatcher(t, "", nil, "simulate", "admission", "--scenario", shipped("worked.json"),
 		"--format", "svg")
 	if got.code != exitOK || !strings.Contains(got.out, "15 + 113, 16 each") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output", got, exitOK, "15 + 113, 16 each")
 	}
 	for _, p := range simulated(t, shipped("worked.json")).Policies {
 		if p.Admitted == nil || p.Queued == nil || p.Over == nil || p.EarlyPercent == nil ||
@@ -218,7 +219,7 @@ func TestSimulateReadsStandardInput(t *testing.T) {
 	got := dispatcher(t, string(text), nil, "simulate", "admission", "--scenario", "-",
 		"--policy", "curve", "--format", "csv")
 	if got.code != exitOK || !strings.Contains(got.out, "curve,150,0,113,45,") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output", got, exitOK, "curve,150,0,113,45,")
 	}
 }
 

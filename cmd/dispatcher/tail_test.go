@@ -82,7 +82,7 @@ func seen(t *testing.T, out string) (all []string) {
 	for line := range strings.Lines(out) {
 		var e statusEvent
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatalf("%v: %s", err, line)
+			t.Fatalf("%v: got %s", err, line)
 		}
 		all = append(all, fmt.Sprintf("%s %d %s", e.ID, e.Seq, e.State))
 	}
@@ -142,7 +142,7 @@ func TestTailUntilFinalShowsEachEventOnceAndEndsWithTheMessage(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(rows.out), "\n")
 	if len(lines) != 3 || !strings.HasPrefix(lines[0], "at,id,seq,state,lane,") ||
 		!strings.Contains(lines[2], ",one,2,accepted,otp,") {
-		t.Errorf("%q", lines)
+		t.Errorf("got %q", lines)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestTailWaitsForTheReceiptWhereOneIsExpected(t *testing.T) {
 	events := seen(t, got.out)
 	if !slices.Equal(events, []string{"one 1 sending", "one 2 accepted", "one 3 delivered"}) ||
 		got.code != exitOK {
-		t.Errorf("%v %+v", events, got)
+		t.Errorf("%v: got %+v", events, got)
 	}
 }
 
@@ -372,7 +372,7 @@ func TestSendWaitAsJSONIsOneObject(t *testing.T) {
 	}
 	d := json.NewDecoder(strings.NewReader(got.out))
 	if err := d.Decode(&printed); err != nil {
-		t.Fatalf("%v %+v", err, got)
+		t.Fatalf("%v: got %+v", err, got)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		t.Error("there is more than one object")
@@ -400,7 +400,7 @@ func TestEventsOfTheSchemaAreShownWhole(t *testing.T) {
 	const want = "2026-11-21T10:00:00.000000Z  i  undelivered  lane=otp  tenant=shop  route=r  " +
 		"channel=a  attempt=2  reason=re  cause=ca  code=co  segments=3  possible_duplicate"
 	if got := e.line(); got != want {
-		t.Errorf("%s", got)
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

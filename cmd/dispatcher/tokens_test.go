@@ -52,7 +52,7 @@ func TestTokensNewWithoutAFileShowsTheLine(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(got.out), "\n")
 	if got.code != exitOK || len(lines) < 3 ||
 		!strings.HasPrefix(lines[len(lines)-1], "anna viewer ") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	for _, args := range [][]string{
 		{"tokens", "new", "--name", "anna"},
@@ -61,7 +61,7 @@ func TestTokensNewWithoutAFileShowsTheLine(t *testing.T) {
 		{"tokens", "list"},
 	} {
 		if got := dispatcher(t, "", nil, args...); got.code != exitUsage {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d", args, got, exitUsage)
 		}
 	}
 }

@@ -37,10 +37,10 @@ func TestAWrongBrokerPasswordIsNotShown(t *testing.T) {
 		}, "send", "--to", "+447700900123", "--text", "x")
 		if got.code != want || strings.Contains(got.err, "hush") ||
 			strings.Count(got.err, "\n") > 1 {
-			t.Errorf("%s: %+v", password, got)
+			t.Errorf("%s: got %+v", password, got)
 		}
 		if want != exitOK && !strings.Contains(got.err, "DISPATCHER_KAFKA_SASL") {
-			t.Errorf("%+v", got)
+			t.Errorf("got %+v", got)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestWithLedgerTellsTroubleOfTheDatabaseAlone(t *testing.T) {
 		taken := errors.As(got, &coded) && coded.code == exitUsage
 		if taken != tc.taken || !tc.taken && !errors.Is(got, err) ||
 			strings.Contains(got.Error(), "hush") {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: got %v", name, got)
 		}
 	}
 	if l.sentence(nil) != nil {

@@ -55,7 +55,7 @@ func TestWhatCommandsPrintShowsControlCharactersEscaped(t *testing.T) {
 		},
 	} {
 		if got := dispatcher(t, "", env, args...); got.code != exitOK {
-			t.Fatalf("%q: %+v", args, got)
+			t.Fatalf("%q: got %+v, want exit code %d", args, got, exitOK)
 		}
 	}
 	conn, err := pgx.Connect(t.Context(), url)
@@ -91,7 +91,7 @@ func TestWhatCommandsPrintShowsControlCharactersEscaped(t *testing.T) {
 				t.Parallel()
 				got := dispatcher(t, "", env, append(args, "--format", as)...)
 				if got.code == exitUsage && !strings.HasPrefix(name, "no such") {
-					t.Fatalf("%+v", got)
+					t.Fatalf("got %+v", got)
 				}
 				if r, is := firstControl(got.out + got.err); is {
 					t.Errorf("%U is in\n%q", r, got.out+got.err)
@@ -172,7 +172,7 @@ func TestVisibleTextIsTheSameInPieces(t *testing.T) {
 				rt.Fatalf("%q: got %q in pieces, %q whole", given, out.String(), visible(given))
 			}
 			if strings.ContainsFunc(out.String(), hidden) {
-				rt.Fatalf("%q", out.String())
+				rt.Fatalf("got %q", out.String())
 			}
 			if given == string(document) {
 				var back string

@@ -245,7 +245,7 @@ func TestTheAuthorOfAChangeIsWhoWasAuthenticated(t *testing.T) {
 	got := s.ask("operator", "PUT", "/routes/default/weights",
 		`{"weights":{"a":25},"reason":"a costs more"}`)
 	if got.status != http.StatusOK || got.header.Get("ETag") != `"2"` {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v", got)
 	}
 	v, err := s.ledger.Routing.Current(t.Context())
 	if err != nil || v.Author != "olga" || v.Reason != "a costs more" ||
@@ -274,12 +274,12 @@ func TestAnOldETagChangesNothing(t *testing.T) {
 	if got := s.ask("operator", "PUT", "/routes/default/weights", body, "If-Match",
 		tag); got.status != http.StatusPreconditionFailed ||
 		!strings.Contains(got.body, "elsewhere") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	now := s.ask("viewer", "GET", "/routing", "").header.Get("ETag")
 	if got := s.ask("operator", "PUT", "/routes/default/weights", body, "If-Match",
 		now); got.status != http.StatusOK {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want status %v", got, http.StatusOK)
 	}
 }
 
@@ -341,24 +341,24 @@ func TestABudgetIsToppedUpOnce(t *testing.T) {
 		`{"channel":"a","amount":"3","reason":"paid"}`:                     http.StatusNotFound,
 	} {
 		if got := s.ask("operator", "POST", path, bad); got.status != status {
-			t.Errorf("%s: %+v", bad, got)
+			t.Errorf("%s: got %+v, want status %v", bad, got, status)
 		}
 	}
 	if got := s.ask("viewer", "GET", "/budgets", ""); got.header.Get("ETag") != `"2"` ||
 		!strings.Contains(got.body, `"left":"250.00"`) || !strings.Contains(got.body, `"level":"enough"`) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if got := s.ask("viewer", "GET", path+"?tenant=shop", ""); strings.Count(got.body, `"amount"`) != 1 ||
 		!strings.Contains(got.body, `"key":"invoice-1"`) || strings.Contains(got.body, `"paid"`) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if got := s.ask("operator", "GET", path, ""); !strings.Contains(got.body, `"reason":"paid"`) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	// A request that the state did not allow may be repeated with its key.
 	take := `{"tenant":"shop","amount":"-300","reason":"mistake"}`
 	if got := s.ask("operator", "POST", path, take, "Idempotency-Key", "k"); got.status != http.StatusConflict {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want status %v", got, http.StatusConflict)
 	}
 	s.ask("operator", "POST", path, `{"tenant":"shop","amount":"100","reason":"paid"}`)
 	if got := s.ask("operator", "POST", path, take, "Idempotency-Key", "k"); got.status != http.StatusOK {
@@ -371,12 +371,12 @@ func TestWhoAsksTooOftenWaits(t *testing.T) {
 	s := newStage(t, api.Rate{PerSecond: 1e-3, Burst: 2})
 	for range 2 {
 		if got := s.ask("viewer", "GET", "/whoami", ""); got.status != http.StatusOK {
-			t.Fatalf("%+v", got)
+			t.Fatalf("got %+v, want status %v", got, http.StatusOK)
 		}
 	}
 	if got := s.ask("viewer", "GET", "/whoami", ""); got.status != http.StatusTooManyRequests ||
 		got.header.Get("Retry-After") == "" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if got := s.ask("operator", "GET", "/whoami", ""); got.status != http.StatusOK ||
 		!strings.Contains(got.body, `"olga"`) {
@@ -389,11 +389,11 @@ func TestWhatIsNotThereIsAProblem(t *testing.T) {
 	s := newStage(t, api.Rate{})
 	if got := s.ask("admin", "DELETE", "/routing", ""); got.status != http.StatusMethodNotAllowed ||
 		got.header.Get("Allow") != "GET, PUT" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if got := s.ask("admin", "GET", "/nothing", ""); got.status != http.StatusNotFound ||
 		got.header.Get("Content-Type") != "application/problem+json" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
@@ -421,7 +421,7 @@ func TestARequestThatCannotBeMeantIsRefused(t *testing.T) {
 	} {
 		if got := s.ask("admin", c.method, c.path, c.body, "Idempotency-Key",
 			name); got.status != c.want {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v, want status %v", name, got, c.want)
 		}
 	}
 	if got := s.ask("admin", "PATCH", "/resume", `{"all":true,"reason":"x"}`, "Idempotency-Key",
@@ -458,11 +458,11 @@ func TestListsComeInPages(t *testing.T) {
 		}
 	}
 	if len(versions) != 4 || versions[0] != 4 || versions[3] != 1 {
-		t.Errorf("%v", versions)
+		t.Errorf("got %v", versions)
 	}
 	if got := s.ask("viewer", "GET", "/dead?cursor=x", ""); got.status !=
 		http.StatusUnprocessableEntity {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want status %v", got, http.StatusUnprocessableEntity)
 	}
 }
 

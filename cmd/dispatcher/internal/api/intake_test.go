@@ -81,7 +81,7 @@ func TestWhatIsAcceptedIsInTheTopicOfItsLane(t *testing.T) {
 	got := s.ask("sender", "POST", "/messages", `{"lane":"otp","messages":[`+plain+`,`+
 		envelopeOf("m-2", "")+`]}`, "traceparent", "00-trace", "Idempotency-Key", "k")
 	if got.status != http.StatusAccepted || !strings.Contains(got.body, `"accepted":2`) {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v", got)
 	}
 	if got := s.ask("sender", "POST", "/messages", `{"lane":"otp","messages":[`+
 		envelopeOf("m-2", "")+`]}`, "Idempotency-Key", "k"); got.status != http.StatusAccepted {
@@ -90,7 +90,7 @@ func TestWhatIsAcceptedIsInTheTopicOfItsLane(t *testing.T) {
 	if got := s.ask("sender of shop", "POST", "/messages", `{"lane":"bulk","messages":[`+
 		envelopeOf("m-3", "")+`,`+envelopeOf("m-4", `,"tenant":"shop"`)+`]}`); got.status !=
 		http.StatusAccepted {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want status %v", got, http.StatusAccepted)
 	}
 	all := published(t, cluster, 4)
 	if r := all["m-1"]; r.Topic != "sms.otp" || string(r.Value) != plain || len(r.Headers) != 1 ||
@@ -100,7 +100,7 @@ func TestWhatIsAcceptedIsInTheTopicOfItsLane(t *testing.T) {
 	for _, id := range []string{"m-3", "m-4"} {
 		if r := all[id]; r.Topic != "sms.bulk" ||
 			!strings.Contains(string(r.Value), `"tenant":"shop"`) {
-			t.Errorf("%s: %s", r.Topic, r.Value)
+			t.Errorf("%s: got %s", r.Topic, r.Value)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestABatchWithABadMessageIsRefusedWhole(t *testing.T) {
 		if got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, c.want) ||
 			strings.Contains(got.body, "messages[0]") ||
 			got.header.Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v", name, got)
 		}
 		if strings.Contains(got.body, "7700900") || strings.Contains(got.body, "code is") {
 			t.Errorf("%s: the answer shows the number or the text: %s", name, got.body)
@@ -150,7 +150,7 @@ func TestABatchWithABadMessageIsRefusedWhole(t *testing.T) {
 	} {
 		if got := s.ask("sender", "POST", "/messages", body); got.status !=
 			http.StatusUnprocessableEntity {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v, want status %v", name, got, http.StatusUnprocessableEntity)
 		}
 	}
 	long := `{"lane":"otp","messages":[` + strings.Repeat(" ", 5<<20) + `]}`
@@ -183,7 +183,7 @@ func TestWithoutAnIntakeNoMessageIsTaken(t *testing.T) {
 	s := newStage(t, api.Rate{})
 	if got := s.ask("sender", "POST", "/messages", `{"lane":"otp","messages":[`+
 		envelopeOf("a", "")+`]}`); got.status != http.StatusNotFound {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want status %v", got, http.StatusNotFound)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestATraceBeginsWhereAMessageIsPublished(t *testing.T) {
 	for id, headers := range map[string][]string{"below": {"traceparent", caller}, "alone": nil} {
 		if got := s.ask("sender", "POST", "/messages", `{"lane":"otp","messages":[`+
 			envelopeOf(id, "")+`]}`, headers...); got.status != http.StatusAccepted {
-			t.Fatalf("%+v", got)
+			t.Fatalf("got %+v, want status %v", got, http.StatusAccepted)
 		}
 	}
 	bySpan := map[string]tracetest.SpanStub{}

@@ -134,7 +134,7 @@ func TestTheLedgerGetsAllChannelsAndRoutes(t *testing.T) {
 	}
 	if len(n.Channels) != 3 || n.Channels[2].Name != "c" || n.Document != everyMode ||
 		n.Author != "alice" || n.Reason != "because" || *n.Expect != 7 {
-		t.Errorf("%+v", n)
+		t.Errorf("got %+v", n)
 	}
 }
 
@@ -222,7 +222,7 @@ func TestLimitsAreCompiledAndReachTheLedgerAsTheDocumentHasThem(t *testing.T) {
 	}
 	if len(a.Limits) != 3 || len(a.Limits[0].Reserve) != 1 || a.Limits[1].Scope.Tenant != "shop" ||
 		a.Limits[2].Unit != admission.Money {
-		t.Errorf("%+v", a.Limits)
+		t.Errorf("got %+v", a.Limits)
 	}
 }
 

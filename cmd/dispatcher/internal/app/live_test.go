@@ -243,7 +243,7 @@ routes:
 		func() bool { return s.totals().Messages[ledger.Accepted] >= 100 })
 	if v, err := s.app.Ledger().Routing.Current(ctx); err != nil || v.Author != "health" ||
 		v.Document == "" {
-		t.Errorf("%v %+v", err, v)
+		t.Errorf("%v: got %+v", err, v)
 	}
 }
 
@@ -263,7 +263,7 @@ func TestReadinessSaysWhichSettingsAreNotInForce(t *testing.T) {
 			checks[at].Detail,
 			"the settings in force cannot be used here: channel a: password_file: ",
 		) {
-		t.Errorf("%+v", checks)
+		t.Errorf("got %+v", checks)
 	}
 	s.publish(5)
 	s.settled() // over the old connection

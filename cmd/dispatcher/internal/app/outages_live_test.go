@@ -137,7 +137,7 @@ func (s *stage) unready(name, detail, fix string) {
 	c := body.failing()[name]
 	if body.Ready || !c.Vital || !strings.Contains(c.Detail, detail) ||
 		!strings.Contains(c.Fix, fix) {
-		s.t.Errorf("%+v", c)
+		s.t.Errorf("got %+v", c)
 	}
 	if c.Since == nil || c.Since.Before(began.Add(-time.Minute)) || c.Since.After(time.Now()) {
 		s.t.Errorf("%s is not met since %v", name, c.Since)
@@ -252,7 +252,7 @@ func TestAProviderThatIsAwayIsOneWarning(t *testing.T) {
 	_, body := s.page("/readyz")
 	if c := body.failing()["channel a"]; c.Vital || c.Detail != "unbound" ||
 		!strings.Contains(c.Fix, "made again by itself") {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v", c)
 	}
 	s.publish(5)
 	again, err := smpptest.Start(smpptest.Config{Log: -1, Addr: address})
@@ -300,7 +300,7 @@ func TestAProcessIsAliveWhileItWaitsForItsDatabase(t *testing.T) {
 	} {
 		if c := failing[name]; !strings.Contains(c.Detail, detail) || c.Fix == "" ||
 			c.Since == nil {
-			t.Errorf("%s: %+v", name, c)
+			t.Errorf("%s: got %+v", name, c)
 		}
 	}
 	if status != http.StatusServiceUnavailable || body.Ready {

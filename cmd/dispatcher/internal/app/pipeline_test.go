@@ -140,6 +140,6 @@ func TestNationalTablesOfAChannelDecideWhoCanTakeALongText(t *testing.T) {
 		Text: strings.Repeat("я", 71),
 	}, autumn); a.Problem == nil ||
 		a.Problem.Code != envelope.TooManySegments {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v", a)
 	}
 }

@@ -203,7 +203,7 @@ func TestEffectsComeIntoForceWithoutAConnection(t *testing.T) {
 	}
 	line := s.lines("routing in force")[1]
 	if line["author"] != "health" || line["reason"] != "default: b 75 -> 56.25: 6 errors in 1m0s" {
-		t.Errorf("%v", line)
+		t.Errorf("got %v", line)
 	}
 }
 
@@ -261,13 +261,13 @@ func TestALongChangeIsSummedUp(t *testing.T) {
 	before, after := versionOf(t, small, ""), versionOf(t, many.String(), "")
 	got := summary(before, after)
 	if len(got) != maxSummary+1 || !strings.HasSuffix(got[maxSummary], " more") {
-		t.Errorf("%q", got)
+		t.Errorf("got %q", got)
 	}
 	if back := summary(after, before); !slices.Contains(
 		back,
 		"channels.b.provider removed: sandbox",
 	) {
-		t.Errorf("%q", back)
+		t.Errorf("got %q", back)
 	}
 }
 
@@ -312,7 +312,7 @@ func TestABadSecretAffectsOnlyItsChannel(t *testing.T) {
 	} {
 		if lines := s.lines(message); len(lines) != 1 || lines[0]["channel"] != channel ||
 			lines[0]["level"] != "error" {
-			t.Errorf("%s: %v", message, lines)
+			t.Errorf("%s: got %v", message, lines)
 		}
 	}
 	if got := slices.Sorted(maps.Keys(s.trouble())); !slices.Equal(got, []string{"b", "c"}) {

@@ -73,7 +73,7 @@ func TestAResponseTimeoutWithoutEffectIsReported(t *testing.T) {
 		words := Overlong(channelOf(t, "127.0.0.1:1", more), 10*time.Second)
 		if (words != "") != warned ||
 			warned && !strings.Contains(words, "DISPATCHER_SEND_TIMEOUT of 10s") {
-			t.Errorf("%q: %q", more, words)
+			t.Errorf("%q: got %q", more, words)
 		}
 	}
 	if words := Overlong(&config.Channel{Provider: "sandbox"}, time.Nanosecond); words != "" {
@@ -154,7 +154,7 @@ func TestOnlyChannelsThatSendPartsSayHowTheyCut(t *testing.T) {
 	if len(cuts) != 4 || cuts["smpp"] == "" || cuts["smpp"] != cuts["elsewhere"] ||
 		cuts["smpp"] == cuts["ascii"] ||
 		cuts["smpp"] == cuts["sandbox"] {
-		t.Errorf("%q", cuts)
+		t.Errorf("got %q", cuts)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestATestChannelFinishesNoMessageThatWasBegunElsewhere(t *testing.T) {
 		receipt: func(provider.Receipt, func(bool)) { t.Error("the message was reported as delivered") },
 	}.Send(t.Context(), provider.Submission{ID: "m", Attempt: 2, Parts: []int{1}})
 	if r.Outcome != provider.Refused || r.Code != provider.Uncomposed {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want Outcome %v and Code %v", r, provider.Refused, provider.Uncomposed)
 	}
 }
 

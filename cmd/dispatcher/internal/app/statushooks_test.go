@@ -29,7 +29,7 @@ func TestStatusEventsAreSentToTheServicesThatTheSettingsName(t *testing.T) {
 	select {
 	case e := <-events:
 		if !strings.Contains(e, `"state":"accepted"`) {
-			t.Errorf("%s", e)
+			t.Errorf("got %s, want %q in it", e, `"state":"accepted"`)
 		}
 	case <-time.After(30 * time.Second):
 		t.Fatal("got no event")

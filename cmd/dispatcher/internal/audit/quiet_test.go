@@ -76,6 +76,6 @@ func TestTheRouteOfAnHourIsDerived(t *testing.T) {
 	l.record.Message.ReceivedAt = noon.Add(-8 * time.Hour) // before office hours
 	if found := l.verified(t); len(found) != 1 || found[0].What != whatRoute ||
 		found[0].Derived != "default" {
-		t.Errorf("%+v", found)
+		t.Errorf("got %+v", found)
 	}
 }

@@ -279,7 +279,7 @@ func TestLivesAreWhatTheyShouldBe(t *testing.T) {
 		slowFurtherLife(t),
 	} {
 		if found := l.verified(t); len(found) > 0 {
-			t.Errorf("%s: %+v", l.record.Message.ID, found)
+			t.Errorf("%s: got %+v", l.record.Message.ID, found)
 		}
 	}
 }

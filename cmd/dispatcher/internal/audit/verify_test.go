@@ -926,7 +926,7 @@ func TestAVersionThatWasNotInForceIsFound(t *testing.T) {
 		found := l.verified(t)
 		if len(found) != 1 || found[0].What != whatVersion ||
 			!strings.Contains(found[0].Derived, "until 2026-11-21T12:01:00Z") {
-			t.Fatalf("%d: %+v", i, found)
+			t.Fatalf("%d: got %+v", i, found)
 		}
 	}
 	if moved < 50 {
@@ -996,7 +996,7 @@ func TestMismatchesShowNeitherNumberNorText(t *testing.T) {
 	}
 	raw, err := json.Marshal(l.verified(t))
 	if err != nil || strings.Contains(string(raw), "7700900123") {
-		t.Errorf("%v %s", err, raw)
+		t.Errorf("%v: got %s", err, raw)
 	}
 }
 

@@ -40,13 +40,13 @@ func TestAMessageToACountryThatIsNotAllowedIsRejectedBeforeAnyDraw(t *testing.T)
 			got := p.plan(&job)
 			if c.sent {
 				if got.Row.State != ledger.Sending || got.Row.Plan.Size == 0 {
-					t.Errorf("%+v", got.Row)
+					t.Errorf("got %+v, want State %v and Plan.Size other than %v", got.Row, ledger.Sending, 0)
 				}
 				return
 			}
 			if got.Row.State != ledger.Rejected || got.Row.Reason != "country_not_allowed" ||
 				got.letter != nil || got.Wanted() || got.Row.Plan != (ledger.Plan{}) {
-				t.Errorf("%+v", got.Row)
+				t.Errorf("got %+v", got.Row)
 			}
 		})
 	}
@@ -64,7 +64,7 @@ func TestAWaitingMessageIsRejectedOnceItsCountryIsNotAllowed(t *testing.T) {
 	task := p.planDue(row)
 	w := newFixture(t)
 	if d := w.decide(&task); d.State != ledger.Rejected || d.Reason != "country_not_allowed" {
-		t.Errorf("%+v", d)
+		t.Errorf("got %+v, want State %v and Reason %v", d, ledger.Rejected, "country_not_allowed")
 	}
 	row.PartsLeft, row.Attempts = []int{1}, 1
 	if task := p.planDue(row); task.problem != "" {

@@ -272,7 +272,7 @@ func TestWhatMayHaveBeenSentFailsForNoOtherReason(t *testing.T) {
 		_, d := w.decideDue(row)
 		if d.State != tc.want || d.State == ledger.Sending && d.Attempt.Channel != "a" ||
 			d.State == ledger.Waiting && !d.NextAt.Equal(tc.at) {
-			t.Errorf("%s: %+v", name, d)
+			t.Errorf("%s: got %+v", name, d)
 		}
 	}
 }

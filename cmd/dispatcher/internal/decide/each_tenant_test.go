@@ -122,7 +122,7 @@ func TestExplainKnowsTheLimitsOfEachTenant(t *testing.T) {
 			return s.ScopeRef == full.ScopeRef
 		})
 		if at < 0 || len(states[at].Counters) != 1 || states[at].Counters[0].Free() != c.free {
-			t.Errorf("%s: %+v", name, states)
+			t.Errorf("%s: got %+v", name, states)
 		}
 	}
 }

@@ -408,7 +408,7 @@ func TestExpressionThatFailsForOneCandidateLeavesAllToTheDefault(t *testing.T) {
 		r := decoded(t, a.decide(task).Decision)
 		if r.Trouble != "expression_failed" || r.Scoring != "" || r.Candidates[0].Channel != "b" ||
 			*r.Candidates[0].Score != 1 || *r.Candidates[1].Score != 0 {
-			t.Errorf("%s: %+v", source, r)
+			t.Errorf("%s: got %+v", source, r)
 		}
 		if a.troubles["expression_failed"] != 1 {
 			t.Errorf("%s: counted %v", source, a.troubles)

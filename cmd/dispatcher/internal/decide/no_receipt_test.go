@@ -149,7 +149,7 @@ func TestAMessageGoesOnWhenItsTimeIsOver(t *testing.T) {
 		if c.sent {
 			if d.State != ledger.Sending || d.Attempt.Reason != ledger.ByNoReceipt ||
 				d.Attempt.Channel == "c" || d.Attempt.Number != 2 || d.Attempt.Ranking == nil {
-				t.Errorf("%s: %+v", name, d.Decision)
+				t.Errorf("%s: got %+v", name, d.Decision)
 			}
 			continue
 		}
@@ -238,7 +238,7 @@ func TestAMessageStaysAcceptedWhateverTheNextChannelAnswers(t *testing.T) {
 		if s.State != ledger.Accepted || !s.NextAt.Equal(want) || s.Pinned != "" ||
 			s.PartsLeft != nil || s.Ambiguity != nil || s.PossibleDuplicate != c.flags ||
 			s.Reason != c.reason || (s.Notice != nil) != (c.reason != "") {
-			t.Errorf("%s: %+v", name, s)
+			t.Errorf("%s: got %+v", name, s)
 		}
 		for _, part := range []string{
 			`"state":"accepted"`, `"possible_duplicate":true`, `"reason":"` + c.reason + `"`,
@@ -267,7 +267,7 @@ func TestARecordedFurtherAttemptIsKnownByItsReason(t *testing.T) {
 		a := ledger.Attempt{Number: 2, Channel: "a", Reason: reason, Segments: 1}
 		f := RecordedAttempt(&row, &a, &Lane{})
 		if s := SettleLost(f, noon); s.State != want {
-			t.Errorf("%s: %+v", reason, s)
+			t.Errorf("%s: got %+v, want State %v", reason, s, want)
 		}
 	}
 }

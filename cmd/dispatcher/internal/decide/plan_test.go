@@ -75,7 +75,7 @@ func TestRecordsThatCannotBeSentAreBuried(t *testing.T) {
 		got := p.plan(&job)
 		if got.Row.State != ledger.Dead || got.Row.Reason != string(tc.reason) ||
 			got.letter == nil || got.Wanted() {
-			t.Errorf("%s: %+v", name, got.Row)
+			t.Errorf("%s: got %+v", name, got.Row)
 			continue
 		}
 		if string(got.letter.Value) != "raw" || got.letter.Headers[0].Value != string(tc.reason) {

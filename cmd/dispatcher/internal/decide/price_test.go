@@ -242,7 +242,7 @@ func TestAChannelThatMayNotCarryTheSenderIsPassedOver(t *testing.T) {
 	task.msg.From = "ACME"
 	d := w.decide(task)
 	if d.Attempt.Channel == "a" || d.Attempt.Reason != ledger.ByFallback {
-		t.Fatalf("%+v", d.Attempt)
+		t.Fatalf("got %+v, want Channel other than %v and Reason %v", d.Attempt, "a", ledger.ByFallback)
 	}
 	if got := rankingOf(t, d.Attempt.Ranking); got[0] != "a:sender" {
 		t.Errorf("ranking %v", got)
@@ -262,7 +262,7 @@ func TestTheSubmissionHasTheChannelsSenderAndText(t *testing.T) {
 	a := w.assigner()
 	d := a.decide(task)
 	if d.Attempt.Channel != "a" || d.Attempt.Segments != 3 {
-		t.Fatalf("%+v", d.Attempt)
+		t.Fatalf("got %+v, want Channel %v and Segments %v", d.Attempt, "a", 3)
 	}
 	f := newAttempt(task, &d)
 	if f.Submission.From != "60777" || f.Submission.Text != "<x>" {
@@ -295,7 +295,7 @@ func TestATextIsRefusedOnlyWhenNoChannelKeepsToTheMost(t *testing.T) {
 	p.routing.Channels[1].Segments = func(text string) int { return rules.Count(text).Segments }
 	got := p.plan(&long)
 	if got.Row.State != ledger.Sending || !got.Wanted() {
-		t.Fatalf("%s %s", got.Row.State, got.Row.Reason)
+		t.Fatalf("%s: got %s", got.Row.State, got.Row.Reason)
 	}
 	for i, want := range []int{2, 1, 2} {
 		if n := got.segments(&p.routing.Channels[i]); n != want {
@@ -377,7 +377,8 @@ func TestAWaitingMessageIsRejectedOnceItsNumberIsBlocked(t *testing.T) {
 	w.routing.Blocked = p.routing.Blocked
 	if d := w.decide(&task); d.State != ledger.Rejected || d.Reason != "blocked_number" ||
 		d.Plan.Version != row.Plan.Version {
-		t.Errorf("%+v", d)
+		t.Errorf("got %+v, want State %v, Reason %v and Plan.Version %v",
+			d, ledger.Rejected, "blocked_number", row.Plan.Version)
 	}
 	row.PartsLeft, row.Attempts = []int{1}, 1
 	if task := p.planDue(row); task.problem != "" {

@@ -71,7 +71,7 @@ func TestStoredRankingIsReadBackWhole(t *testing.T) {
 		raw := AppendRanking([]byte("kept"), &want)
 		got, err := ReadRanking(raw[len("kept"):])
 		if err != nil || string(raw[:4]) != "kept" {
-			t.Fatalf("%v: %s", err, raw)
+			t.Fatalf("%v: got %s", err, raw)
 		}
 		if diff := cmp.Diff(&want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("%s\n(-want +got):\n%s", raw, diff)
@@ -124,7 +124,7 @@ func TestRankingIsStoredInTheDocumentedForm(t *testing.T) {
 		}
 		if got, err := ReadRanking([]byte(want)); err != nil || got.Chosen() != 1 ||
 			got.Candidates[1].Channel != "b" {
-			t.Errorf("%v: %+v", err, got)
+			t.Errorf("%v: got %+v", err, got)
 		}
 	}
 }

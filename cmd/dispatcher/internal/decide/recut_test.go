@@ -111,7 +111,7 @@ func TestAMessageThatIsWholeDoesNotCareHowItIsCut(t *testing.T) {
 	for _, cut := range []func(string) string{nil, wayOf("udh8")} {
 		w.routing.Channels[2].Cut = cut
 		if _, d := w.decideDue(row); d.State != ledger.Sending || d.Attempt.Channel != "c" {
-			t.Errorf("%+v", d)
+			t.Errorf("got %+v, want State %v and Attempt.Channel %v", d, ledger.Sending, "c")
 		}
 	}
 }
@@ -147,6 +147,6 @@ func TestALostAttemptKeepsHowTheRestWasCut(t *testing.T) {
 	s := settle(f, &provider.Result{Outcome: provider.Refused, Code: "0x00000008"}, noon)
 	if s.State != ledger.Retry || s.Pinned != "c" || !slices.Equal(s.PartsLeft, []int{1}) ||
 		s.PartsCut != row.PartsCut || s.PartsCut == "" {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }

@@ -79,7 +79,7 @@ func TestEveryTroubleOfAFunctionLeavesTheDefaultAndItsWord(t *testing.T) {
 		got := Explain(q)
 		if got.Trouble != tc.want || got.Scoring != "" || got.Decision.Attempt.Channel != "c" ||
 			*got.Candidates[0].Score != 1 {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v", name, got)
 		}
 		if r := decoded(t, got.Decision); r.Trouble != tc.want || r.Scoring != "" {
 			t.Errorf("%s: stored %+v", name, r)

@@ -511,7 +511,8 @@ func TestAnExpiredAttemptEndsItsMessage(t *testing.T) {
 			}, noon)
 			if s.State != ledger.Failed || s.Reason != reasonExpired ||
 				s.PriceMicros != tc.micros || s.Tried {
-				t.Errorf("%+v", s)
+				t.Errorf("got %+v, want State %v, Reason %v, PriceMicros %v and no Tried",
+					s, ledger.Failed, reasonExpired, tc.micros)
 			}
 		})
 	}

@@ -121,7 +121,7 @@ func TestThoseWithoutAShareAreSpreadUpToTheEndOfTheWindow(t *testing.T) {
 		got = append(got, d.NextAt.Sub(noon))
 	}
 	if got[0] != 2*time.Second || got[2] != 8*time.Second || got[23] != time.Minute {
-		t.Errorf("%v", got)
+		t.Errorf("got %v", got)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestWaitsAreBounded(t *testing.T) {
 	}
 	if len(waits) != maxWaits || waits[maxWaits-1].For != (maxWaits+1)*time.Second ||
 		waits[0].For != time.Second {
-		t.Errorf("%v", waits)
+		t.Errorf("got %v", waits)
 	}
 	if got := addWait(nil, ledger.Wait{For: -time.Hour}); got[0].For != 0 {
 		t.Errorf("the clock was set back: %v", got)

@@ -87,6 +87,6 @@ func TestAnotherRunOverTheSameDataCountsItsOwnMessages(t *testing.T) {
 	}
 	got := carried(1300).since(carried(1000))
 	if len(got) != 1 || got[0].Messages != 300 || got[0].Version != 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }

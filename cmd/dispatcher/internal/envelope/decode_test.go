@@ -346,7 +346,7 @@ func TestProblemsNeverRepeatNumberOrText(t *testing.T) {
 			continue
 		}
 		if s := problem.String(); strings.Contains(s, "7700900123") || strings.Contains(s, "123456") {
-			t.Errorf("%s: %s", name, s)
+			t.Errorf("%s: got %s, want no %q in it and no %q in it", name, s, "7700900123", "123456")
 		}
 	}
 }
@@ -387,7 +387,7 @@ func TestDigestIgnoresFormAndSeesContent(t *testing.T) {
 	digest := func(raw string) int64 {
 		m, problem := envelope.Decode([]byte(raw), false)
 		if problem != nil {
-			t.Fatalf("%v: %s", problem, raw)
+			t.Fatalf("%v: got %s", problem, raw)
 		}
 		return m.Digest()
 	}

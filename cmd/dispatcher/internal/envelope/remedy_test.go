@@ -49,6 +49,6 @@ func TestRemediesAreThoseOfTheDocs(t *testing.T) {
 		t.Errorf("the schema has %v, the docs %v", schema.Properties.Reason.Enum, listed)
 	}
 	if got := envelope.Code("no such code").Remedy(); got != "" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want %q", got, "")
 	}
 }

@@ -32,7 +32,7 @@ func TestWhatIsStoredFitsTheDatabase(t *testing.T) {
 	// Two bytes that become a character only when the zero byte between them is removed do not count
 	// as one.
 	if got := storable("a\xc2\x00\x80", longestField); got != "a\uFFFD\uFFFD" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want %q", got, "a\uFFFD\uFFFD")
 	}
 }
 

@@ -162,7 +162,7 @@ func TestAnOutageIsOneWarningAndOneLineWhenItIsOver(t *testing.T) {
 				got = append(got, strings.TrimSpace(line))
 			}
 			if strings.Join(got, "\n") != strings.Join(want, "\n") {
-				t.Errorf("%v", strings.Join(got, "\n"))
+				t.Errorf("got %v", strings.Join(got, "\n"))
 			}
 			if want := map[zerolog.Level]int{zerolog.DebugLevel: 750}[level]; driver != want {
 				t.Errorf("%d lines at level %v, want %d", driver, level, want)
@@ -269,7 +269,7 @@ func TestAProbeTellsAnOutageFromAFailure(t *testing.T) {
 				c.want,
 				"\n",
 			) {
-				t.Errorf("%s", strings.Join(got, "\n"))
+				t.Errorf("got %s", strings.Join(got, "\n"))
 			}
 		})
 	}

@@ -207,11 +207,11 @@ func TestPeopleSignInAtTheIssuerAndComeBackToTheirPage(t *testing.T) {
 	got := b.get(back.RequestURI())
 	if got.StatusCode != http.StatusOK ||
 		!strings.Contains(got.body, `content="0;url=/channels/a"`) {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	page := b.get("/channels/a")
 	if page.StatusCode != http.StatusOK || !strings.Contains(page.body, `anna <span class="tag">operator`) {
-		t.Errorf("%d %s", page.StatusCode, page.body)
+		t.Errorf("%d: got %s", page.StatusCode, page.body)
 	}
 	if again := b.get(back.RequestURI()); !strings.Contains(again.body, "has not begun to sign in") {
 		t.Errorf("the same answer again: %d %s", again.StatusCode, again.body)
@@ -244,7 +244,7 @@ func TestASessionWhoseTokenHasEndedLeadsToTheIssuerAgain(t *testing.T) {
 	got := b.get("/messages?id=known")
 	if want := "/login/issuer?to=" + url.QueryEscape("/messages?id=known"); got.StatusCode !=
 		http.StatusSeeOther || got.Header.Get("Location") != want {
-		t.Errorf("%d %s", got.StatusCode, got.Header.Get("Location"))
+		t.Errorf("%d: got %s", got.StatusCode, got.Header.Get("Location"))
 	}
 	// A form was not sent: the page says so, and links to the page of the form.
 	form := url.Values{
@@ -410,7 +410,7 @@ func TestAnOpaqueAccessTokenLeavesTheIDToken(t *testing.T) {
 	b := newConsoleOf(t, cfg).client(t, "")
 	b.get(p.to(b, "/").RequestURI())
 	if got := b.get("/channels"); !strings.Contains(got.body, `anna <span class="tag">viewer`) {
-		t.Errorf("%d %s", got.StatusCode, got.body)
+		t.Errorf("%d: got %s, want %q in it", got.StatusCode, got.body, `anna <span class="tag">viewer`)
 	}
 }
 
@@ -426,7 +426,7 @@ func TestWithoutAClientNobodySignsInAtTheIssuer(t *testing.T) {
 	for _, path := range []string{issuerPath, callbackPath + "?code=x&state=y"} {
 		if got := b.get(path); got.StatusCode != http.StatusNotFound &&
 			got.StatusCode != http.StatusForbidden {
-			t.Errorf("%s: %d", path, got.StatusCode)
+			t.Errorf("%s: got %d", path, got.StatusCode)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func TestTheAuthorIsWhoeverIsSignedIn(t *testing.T) {
 		"weight-a": {"10"}, "weight-b": {"30"}, "weight-c": {"60"},
 	})
 	if got.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	v, err := c.ledger.Routing.Current(t.Context())
 	if err != nil || v.Version != 2 || v.Author != "anna-operator" || v.Reason != "b is cheaper" {
@@ -147,7 +147,7 @@ func TestAChangeFromAnOldPageIsRefused(t *testing.T) {
 		},
 	} {
 		if got := b.send("/routes/default/weights", c.form); got.StatusCode != c.status {
-			t.Errorf("%s: %d", name, got.StatusCode)
+			t.Errorf("%s: got %d, want %d", name, got.StatusCode, c.status)
 		}
 	}
 	if got := b.send("/routes/default/weights", weights()); got.StatusCode != http.StatusSeeOther {
@@ -166,7 +166,7 @@ func TestThePreviewShowsIntervalsAndChangesNothing(t *testing.T) {
 	form := url.Values{"weight-a": {"50"}, "weight-b": {"25"}, "weight-c": {"25"}}
 	got := b.send("/routes/default/preview", form)
 	if got.Header.Get("X-Part") != "preview" {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	for _, want := range []string{"50.0 %", "0–49", "1000 segments cost 31.25 GBP", "before 29.80 GBP"} {
 		if !strings.Contains(got.body, want) {
@@ -193,7 +193,7 @@ func TestEveryPageIsSmallAndHasNoInlineCode(t *testing.T) {
 	for _, asset := range []string{"console.css", "console.js", "icon.svg"} {
 		got := b.get("/assets/" + asset)
 		if got.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %d", asset, got.StatusCode)
+			t.Fatalf("%s: got %d, want %d", asset, got.StatusCode, http.StatusOK)
 		}
 		assets += len(got.body)
 	}
@@ -232,14 +232,14 @@ func TestSessionsEndWithTheirTokens(t *testing.T) {
 	c := newConsole(t)
 	b := c.client(t, "viewer")
 	if got := b.get("/messages"); got.StatusCode != http.StatusOK {
-		t.Fatalf("%d", got.StatusCode)
+		t.Fatalf("got %d, want %d", got.StatusCode, http.StatusOK)
 	}
 	if err := os.WriteFile(c.file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.get("/messages?id=x"); got.StatusCode != http.StatusSeeOther ||
 		got.Header.Get("Location") != "/login?to="+url.QueryEscape("/messages?id=x") {
-		t.Errorf("%d %s", got.StatusCode, got.Header.Get("Location"))
+		t.Errorf("%d: got %s", got.StatusCode, got.Header.Get("Location"))
 	}
 }
 
@@ -252,7 +252,7 @@ func TestTheCookieIsOutOfReachOfScriptsAndOtherSites(t *testing.T) {
 	if len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode ||
 		cookies[0].Secure || cookies[0].MaxAge != int(sessionLife.Seconds()) ||
 		strings.Contains(cookies[0].Value, c.tokens["viewer"]) {
-		t.Fatalf("%+v", cookies)
+		t.Fatalf("got %+v", cookies)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url+"/login",
 		strings.NewReader(url.Values{"token": {c.tokens["viewer"]}}.Encode()))
@@ -284,7 +284,7 @@ func TestSealedSessionsExpireAndCannotBeChanged(t *testing.T) {
 	}
 	var of session
 	if !seal.open(sealed, now, &of) || of.Token != "token" {
-		t.Errorf("%+v", of)
+		t.Errorf("got %+v", of)
 	}
 	for name, taken := range map[string]bool{
 		"expired":           seal.open(sealed, now.Add(sessionLife), &of),
@@ -349,7 +349,7 @@ func TestAnotherTabIsTold(t *testing.T) {
 	}
 	defer stream.Body.Close() //nolint:errcheck // It does not end by itself.
 	if stream.Header.Get("Content-Type") != "text/event-stream" {
-		t.Fatalf("%d %v", stream.StatusCode, stream.Header)
+		t.Fatalf("%d: got %v", stream.StatusCode, stream.Header)
 	}
 	lines := bufio.NewScanner(stream.Body)
 	until := func(want string) {
@@ -364,7 +364,7 @@ func TestAnotherTabIsTold(t *testing.T) {
 	if got := operator.send("/routes/default/weights", url.Values{
 		"version": {"1"}, "reason": {"more"}, "weight-a": {"77"},
 	}); got.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	until(">77<")
 	// Removing the token from the file ends the stream.
@@ -399,7 +399,7 @@ func TestAWaitingMessageCanBeCancelledOnce(t *testing.T) {
 	}
 	form := func() url.Values { return url.Values{"reason": {"wrong day"}} }
 	if got := b.send("/messages/known/cancel", form()); got.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	if page := b.get("/messages/known").body; strings.Contains(page, "Cancel the message") {
 		t.Error("the page offers to cancel it again")
@@ -426,7 +426,7 @@ func TestGoingBackAppliesTheOldDocumentAgain(t *testing.T) {
 	if got := b.send("/channels/c/state", url.Values{
 		"version": {"1"}, "reason": {"maintenance"}, "state": {"draining"},
 	}); got.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	page := b.get("/routing/1").body
 	if !strings.Contains(page, "channels.c.state") || !strings.Contains(page, "Apply version 1 again") {
@@ -435,7 +435,7 @@ func TestGoingBackAppliesTheOldDocumentAgain(t *testing.T) {
 	if got := b.send("/routing/1/rollback", url.Values{
 		"version": {"2"}, "reason": {"it is over"},
 	}); got.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	v, err := c.ledger.Routing.Current(t.Context())
 	if err != nil || v.Version != 3 || v.Document != document {
@@ -452,7 +452,7 @@ func TestARampIsStartedAndEnded(t *testing.T) {
 		"weight-c": {"35"}, "minutes": {"60"}, "steps": {"5"}, "errors": {"5"},
 	}
 	if got := b.send("/routes/default/ramp", form); got.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	if page := b.get("/routes/default").body; !strings.Contains(page, "step 0 of 5") {
 		t.Errorf("the page of the route:\n%s", page)
@@ -460,7 +460,7 @@ func TestARampIsStartedAndEnded(t *testing.T) {
 	if got := b.send("/routes/default/steer", url.Values{
 		"reason": {"changed my mind"}, "move": {"cancel"},
 	}); got.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	if page := b.get("/routes/default").body; !strings.Contains(page, "Past ramps") {
 		t.Errorf("the page of the route afterwards:\n%s", page)
@@ -497,7 +497,7 @@ func TestAnOperatorSendsAMessageOverAChannel(t *testing.T) {
 	}
 	if page := b.get(got.Header.Get("Location")); page.StatusCode != http.StatusOK ||
 		strings.Contains(page.body, "7700900") {
-		t.Errorf("%d %s", page.StatusCode, page.body)
+		t.Errorf("%d: got %s", page.StatusCode, page.body)
 	}
 	if log := c.client(t, "finance").get("/audit").body; !strings.Contains(log, "anna-operator") ||
 		!strings.Contains(log, "test") {
@@ -522,14 +522,14 @@ func TestAPrefixIsPausedAndResumed(t *testing.T) {
 		t.Errorf("what begins no number: %d", got.StatusCode)
 	}
 	if got := move("1", "+4477", "pause"); got.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	if page := b.get("/pauses").body; !strings.Contains(page, "+4477") &&
 		!strings.Contains(page, "&#43;4477") {
 		t.Errorf("it is not shown:\n%s", page)
 	}
 	if got := move("2", "+4477", "resume"); got.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	if page := b.get("/pauses").body; strings.Contains(page, `value="resume"`) {
 		t.Errorf("it is paused still:\n%s", page)

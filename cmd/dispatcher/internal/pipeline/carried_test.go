@@ -32,13 +32,13 @@ func TestTheReportReadsTheCauseFromTheStoredRanking(t *testing.T) {
 			causes, all := map[string]string{}, int64(0)
 			for _, row := range carried {
 				if row.Channel != "c" {
-					t.Errorf("%+v", row)
+					t.Errorf("got %+v, want Channel %v", row, "c")
 				}
 				causes[row.FirstChoice], all = row.Cause, all+row.Messages
 			}
 			if len(carried) != 3 || causes["a"] != "refused" || causes["b"] != "draining" ||
 				causes["c"] != "" || all != 100 {
-				t.Errorf("%+v", carried)
+				t.Errorf("got %+v", carried)
 			}
 		})
 	}

@@ -91,7 +91,7 @@ func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
 	}
 	if s := decide.Settle(f, &provider.Result{Outcome: provider.Refused, Code: provider.Late},
 		noon); s.Tried || s.State != "retry" || !s.NextAt.IsZero() {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 

@@ -402,7 +402,7 @@ func FuzzOpen(f *testing.F) {
 		for _, l := range all {
 			if l.Number != "" && (l.Number[0] != '+' || len(l.Number) > 16) || l.Nanos < 0 ||
 				l.Segments < 0 || l.Priced && !isCurrency(l.Currency) {
-				t.Errorf("%+v", l)
+				t.Errorf("got %+v", l)
 			}
 		}
 	})

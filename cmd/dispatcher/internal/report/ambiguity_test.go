@@ -52,7 +52,7 @@ func TestAnAmbiguityIsToldAsItStands(t *testing.T) {
 		r.Ambiguities = []ledger.AmbiguityRecord{tc.record}
 		_, got, _ := strings.Cut(explain(t, r, nil).Text, "No answer has come yet.")
 		if !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
-			t.Errorf("%s: %q", name, got)
+			t.Errorf("%s: got %q", name, got)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func TestARedrawIsToldWithItsNumberDrawAndInterval(t *testing.T) {
 		}
 		if story.Candidates[0].Redraw != nil || slices.ContainsFunc(story.Candidates[len(order)+1:],
 			func(c Candidate) bool { return c.Redraw != nil }) {
-			r.Fatalf("%+v", story.Candidates)
+			r.Fatalf("got %+v", story.Candidates)
 		}
 	})
 }

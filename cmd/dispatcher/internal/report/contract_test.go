@@ -32,7 +32,7 @@ func TestContractsWarn(t *testing.T) {
 		}}
 		got := NewContract(&channel, from, to, from.AddDate(0, 0, int(c.days)), c.toDate)
 		if got.Forecast != c.forecast || got.Warning != c.warning {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v, want Forecast %v and Warning %v", name, got, c.forecast, c.warning)
 		}
 	}
 }

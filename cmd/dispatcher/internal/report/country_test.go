@@ -47,14 +47,14 @@ func TestExplanationsTellTheCountryWhereItMatters(t *testing.T) {
 			}
 			if got := strings.Contains(s.Text, want); got != (name != "") ||
 				strings.Contains(s.Text, to[1:]) || s.Country == nil {
-				t.Errorf("%s: %s", name, s.Text)
+				t.Errorf("%s: got %s", name, s.Text)
 			}
 			if strings.Contains(s.Text, "blocked with the main country") {
 				t.Errorf("%s: the message was sent: %s", name, s.Text)
 			}
 			if spared := strings.Contains(s.Text, "rules about countries block it only "+
 				"if"); spared != (name == "blocked" && *s.Country == "") {
-				t.Errorf("%s: %s", name, s.Text)
+				t.Errorf("%s: got %s", name, s.Text)
 			}
 		}
 	}
@@ -107,7 +107,7 @@ func TestWhatIsBlockedForItsBeginningIsNotLaidOnACountry(t *testing.T) {
 		s := forecast(t, "m", &blocked, doc)
 		if got := strings.Contains(s.Text, "main country"); got != want ||
 			!strings.Contains(s.Text, "has no country that is known") {
-			t.Errorf("%s: %s", text, s.Text)
+			t.Errorf("%s: got %s", text, s.Text)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func TestForecastsTellTheCountryThatTheyWentBy(t *testing.T) {
 	}
 	if s := forecast(t, "m", &sent, doc); *s.Country != "gb" || !strings.HasPrefix(s.Text,
 		"Its number is one of GB. Route default") {
-		t.Errorf("%s", s.Text)
+		t.Errorf("got %s", s.Text)
 	}
 	blocked := decide.Answer{Country: new(""), Decision: ledger.Decision{
 		State:  ledger.Rejected,
@@ -134,6 +134,6 @@ func TestForecastsTellTheCountryThatTheyWentBy(t *testing.T) {
 	}}
 	if s := forecast(t, "m", &blocked, doc); *s.Country != "" || !strings.Contains(s.Text,
 		"such numbers. Its number has no country") {
-		t.Errorf("%s", s.Text)
+		t.Errorf("got %s", s.Text)
 	}
 }

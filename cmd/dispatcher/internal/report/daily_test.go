@@ -118,7 +118,7 @@ func TestDailyJudgesByTheWeightsThatDrewAndShowsThoseAgreed(t *testing.T) {
 	a := d.Rows[0]
 	if a.DrawsVerdict != Fair || !cmp.Equal(a.ConfiguredShare, new(0.5)) ||
 		!cmp.Equal(a.EffectiveShare, new(1.0/3), approximately) {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v", a)
 	}
 	if !cmp.Equal(a.Deviation, new(0.3335-0.5), approximately) {
 		t.Errorf("deviation %v", *a.Deviation)
@@ -174,7 +174,7 @@ func TestDailyJudgesOnlyTheDrawsOfADayThatChangedItsMode(t *testing.T) {
 	a := d.Rows[0]
 	if a.FirstChoice != 55 || a.DrawsVerdict != Fair || *a.PValue != 1 ||
 		*a.ConfiguredShare != 0.25 || *a.Deviation != 0 {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v", a)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestDailyShowsAChannelThatGotNothing(t *testing.T) {
 	})
 	if len(d.Rows) != 3 || d.Rows[1].Channel != "b" || d.Rows[1].FirstChoice != 0 ||
 		d.Rows[1].Verdict != TooFew || d.Rows[1].DrawsVerdict != Unfair {
-		t.Errorf("%+v", d.Rows)
+		t.Errorf("got %+v", d.Rows)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestDailyKeepsCurrenciesApart(t *testing.T) {
 	})
 	if len(d.Rows) != 3 || d.Rows[0].FirstChoice != 4 || d.Rows[1].FirstChoice != 0 ||
 		d.Rows[1].Currency != "GBP" || d.Rows[2].Failed != 4 {
-		t.Errorf("%+v", d.Rows)
+		t.Errorf("got %+v", d.Rows)
 	}
 	want := []DailyTotal{
 		{
@@ -280,7 +280,7 @@ func TestADayWithoutMessagesIsAnEmptyList(t *testing.T) {
 	})
 	if d.Day != "2026-11-22" || d.Timezone != "far east" || d.Rows == nil || len(d.Rows) != 0 ||
 		d.Totals == nil {
-		t.Errorf("%+v", d)
+		t.Errorf("got %+v", d)
 	}
 }
 

@@ -483,7 +483,7 @@ func TestExplanationAsDataIsTheContract(t *testing.T) {
 	}
 	if len(story.Attempts) != 2 || story.Attempts[0].Outcome != "throttled" ||
 		story.Attempts[1].CostMicros != 28_000 {
-		t.Errorf("%+v", story.Attempts)
+		t.Errorf("got %+v", story.Attempts)
 	}
 	first, err := explained(records()["first-choice"], london(t))
 	if err != nil || *first.Chosen != "a" || !cmp.Equal(first.Candidates,

@@ -90,7 +90,7 @@ func TestForecastsReadAsTheirGoldenFile(t *testing.T) {
 			*e.Chosen != tc.chosen ||
 			last != tc.last || len(e.Candidates) != len(tc.answer.Candidates) ||
 			(e.Draw != nil) != (tc.answer.Plan.Size > 0) {
-			t.Errorf("%s: %+v", name, e)
+			t.Errorf("%s: got %+v", name, e)
 		}
 	}
 	closed, small := limitedForecasts()
@@ -136,7 +136,8 @@ func TestForecastNamesTheLimitThatNeverHasRoom(t *testing.T) {
 	e := forecast(t, "order-1", &closed, withBudgets(t))
 	if e.Limit != "tenant:shop 1d money" || e.Lack != "closed" || e.Until != nil ||
 		e.Candidates[0].Never != "closed" {
-		t.Errorf("%+v", e)
+		t.Errorf("got %+v, want Limit %v, Lack %v, no Until and Candidates[0].Never %v",
+			e, "tenant:shop 1d money", "closed", "closed")
 	}
 	raw, err := json.Marshal(forecast(t, "order-1", &small, withBudgets(t)).Candidates[0])
 	if err != nil || !strings.Contains(string(raw), `"limit":"a 1d money","never":"too_small"`) {

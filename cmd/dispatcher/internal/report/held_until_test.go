@@ -47,7 +47,7 @@ func TestExplanationSaysWhenAHeldMessageMayGoElsewhere(t *testing.T) {
 	} {
 		story := heldMessage(t, 5*time.Minute, on)
 		if !strings.Contains(story.Text, want) {
-			t.Errorf("%s: %s", on, story.Text)
+			t.Errorf("%s: got %s, want %q in it", on, story.Text, want)
 		}
 		if story.HeldUntil == nil || !story.HeldUntil.Equal(ten.Add(5*time.Minute)) {
 			t.Errorf("%s: held until %v", on, story.HeldUntil)

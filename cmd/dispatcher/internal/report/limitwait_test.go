@@ -306,15 +306,15 @@ func TestExplanationAddsTheWaitUnderWay(t *testing.T) {
 		"connecting",
 		"c", 2,
 	}) || got.Limit != "" || got.Until != nil {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	m.WaitingSince = lookedBack.Add(time.Second) // the clock was set back
 	if got := explain(t, r, london(t)); got.Waits[2].Seconds != 0 {
-		t.Errorf("%+v", got.Waits)
+		t.Errorf("got %+v", got.Waits)
 	}
 	m.State = ledger.Sending // the wait has ended and is listed with the others
 	if got := explain(t, r, london(t)); len(got.Waits) != 2 {
-		t.Errorf("%+v", got.Waits)
+		t.Errorf("got %+v, want %d of them", got.Waits, 2)
 	}
 }
 
@@ -334,7 +334,7 @@ func TestExplanationCutsDaysInTheBusinessZone(t *testing.T) {
 	if explanation.Until == nil || !explanation.Until.Equal(ten.Add(5*time.Hour)) ||
 		!strings.Contains(explanation.Text, "the limit has no room before 22 November 2026 at 00:00:00 "+
 			"JST") {
-		t.Errorf("%v %s", explanation.Until, explanation.Text)
+		t.Errorf("%v: got %s", explanation.Until, explanation.Text)
 	}
 }
 
@@ -350,11 +350,11 @@ func TestExplanationSaysThatALookIsOverdue(t *testing.T) {
 		r.Seen = encode("load_ratio", ranked("a", 0, "no_slot"))
 		const want = "It has been due for 6.0 s: either others come first, or no process runs."
 		if explanation := explain(t, r, london(t)); !strings.HasSuffix(explanation.Text, want) {
-			t.Errorf("%s: %s", on, explanation.Text)
+			t.Errorf("%s: got %s", on, explanation.Text)
 		}
 		m.NextAt = m.NextAt.Add(time.Second)
 		if explanation := explain(t, r, london(t)); strings.Contains(explanation.Text, "due") {
-			t.Errorf("%s: %s", on, explanation.Text)
+			t.Errorf("%s: got %s, want no %q in it", on, explanation.Text, "due")
 		}
 	}
 }

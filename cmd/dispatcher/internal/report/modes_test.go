@@ -249,6 +249,6 @@ func TestCandidatesBehindTheChosenOneAreOutranked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if draw, there := keys["draw"]; !there || draw != nil || keys["ranked_by"] != "best_worker" {
-		t.Errorf("%s", raw)
+		t.Errorf("got %s", raw)
 	}
 }

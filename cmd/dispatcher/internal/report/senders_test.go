@@ -56,7 +56,7 @@ routes: [{name: default, weights: {a: 1, b: 1}}]
 		got := strings.Contains(e.Text, "under the sender that it has for the country in place of")
 		leaked := strings.Contains(e.Text, "415") || strings.Contains(e.Text, "ACME")
 		if got != c.want || leaked || e.Attempts[0].SenderReplaced != c.want {
-			t.Errorf("%s: %q", name, e.Text)
+			t.Errorf("%s: got %q", name, e.Text)
 		}
 		r.Attempts[0].Ranking = decide.AppendRanking(nil, &decide.Ranking{
 			Version: 4,
@@ -94,7 +94,7 @@ func TestAForecastTellsCostSenderAndRejection(t *testing.T) {
 	}
 	if c := s.Candidates[0]; *c.Segments != 2 || *c.CostMicros != 62_000 || c.Currency != "GBP" ||
 		!c.SenderReplaced {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v", c)
 	}
 	blocked := decide.Answer{Decision: ledger.Decision{
 		State:  ledger.Rejected,
@@ -103,6 +103,6 @@ func TestAForecastTellsCostSenderAndRejection(t *testing.T) {
 	s = forecast(t, "m", &blocked, doc)
 	if s.State != "would_reject" || !strings.Contains(s.Text,
 		"rejected, because nothing is sent to such numbers") {
-		t.Errorf("%s: %s", s.State, s.Text)
+		t.Errorf("%s: got %s", s.State, s.Text)
 	}
 }

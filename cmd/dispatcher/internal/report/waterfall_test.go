@@ -263,7 +263,8 @@ func TestColumnsAddUp(t *testing.T) {
 		cost := map[string]int64{}
 		for _, r := range d.Rows {
 			if r.Attempts != r.Accepted+r.Failed+r.Unknown+r.Unsent+r.Pending {
-				rt.Fatalf("%+v", r)
+				rt.Fatalf("got %+v, want Attempts %v",
+					r, r.Accepted+r.Failed+r.Unknown+r.Unsent+r.Pending)
 			}
 			cost[r.Currency] += r.CostMicros
 		}
@@ -293,6 +294,6 @@ func TestTheFootnoteNamesTheVersions(t *testing.T) {
 		return strings.Contains(s, "version 3 (100 drawn, 0 carried) and version 4 (110 drawn, "+
 			"70 carried)")
 	}) {
-		t.Errorf("%q", d.Routes[0].Text)
+		t.Errorf("got %q", d.Routes[0].Text)
 	}
 }

@@ -135,7 +135,7 @@ func TestRefusedCallsAreCounted(t *testing.T) {
 		channel := (&webhooks{Server: refusing, channels: map[string]provider.Channel{}}).
 			open(t, text)["plivo"]
 		if outcomes := submit(t, channel, 1); outcomes[provider.Accepted] != 1 {
-			t.Fatalf("%v", outcomes)
+			t.Fatalf("got %v", outcomes)
 		}
 		until(t, "a call was refused again", func() bool { return s.countOf("plivo").CallsRefused > 1 })
 	}
@@ -181,7 +181,8 @@ func TestAMessageOfASubscriberIsSentOnDemand(t *testing.T) {
 			continue // kept until there is a bind
 		}
 		if got := <-called; !strings.HasPrefix(got, "/receipts/"+place.Channel+" ") {
-			t.Errorf("%s: %s", place.Channel, got)
+			t.Errorf("%s: got %s, want %q at its start",
+				place.Channel, got, "/receipts/"+place.Channel+" ")
 		}
 	}
 	for want, values := range map[string]url.Values{
@@ -201,7 +202,7 @@ func TestAMessageOfASubscriberIsSentOnDemand(t *testing.T) {
 		"text": {"x"},
 	}); status != http.StatusUnprocessableEntity ||
 		!strings.Contains(answer, "was not reached") {
-		t.Errorf("%d %s", status, answer)
+		t.Errorf("%d: got %s", status, answer)
 	}
 }
 
@@ -236,7 +237,8 @@ func TestEveryKindOfCarrierHandsMessagesOfSubscribersOver(t *testing.T) {
 		if got := e.subscribers(place.Channel)[0]; got.From != "+447700900123" ||
 			got.To != "+15550100100" ||
 			got.Text != "STOP" {
-			t.Errorf("%s: %+v", place.Channel, got)
+			t.Errorf("%s: got %+v, want From %v, To %v and Text %v",
+				place.Channel, got, "+447700900123", "+15550100100", "STOP")
 		}
 	}
 }

@@ -138,7 +138,7 @@ func TestNobodyThereIsUnreachable(t *testing.T) {
 		f := &decide.Function{URL: url, AllowPrivate: true, Deadline: time.Second}
 		if got := newClient(t).Scores(t.Context(), f,
 			questionOf(1)); got.Trouble != decide.FunctionUnreachable {
-			t.Errorf("%s: %+v", url, got)
+			t.Errorf("%s: got %+v, want Trouble %v", url, got, decide.FunctionUnreachable)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func TestAnAnswerOfFiveMegabytesIsNotRead(t *testing.T) {
 		})
 		if got := newClient(t).Scores(t.Context(), f,
 			questionOf(1)); got.Trouble != decide.FunctionTooLarge {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v, want Trouble %v", name, got, decide.FunctionTooLarge)
 		}
 		if n := <-written; n >= size {
 			t.Errorf("%s: all %d bytes were read", name, n)
@@ -195,7 +195,7 @@ func TestTheFirstFailureEndsTheQuestion(t *testing.T) {
 	f.Batch = false
 	c := newClient(t)
 	if got := c.Scores(t.Context(), f, questionOf(200)); got.Trouble != decide.FunctionStatus {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want Trouble %v", got, decide.FunctionStatus)
 	}
 	if n := calls.Load(); n > 2*maxConnections {
 		t.Errorf("%d calls after the first had failed", n)
@@ -245,7 +245,7 @@ func TestOneOddQuestionDoesNotSilenceTheFunction(t *testing.T) {
 		odd.Lane = lane
 		for range 3 {
 			if got := c.Scores(t.Context(), f, odd); got.Trouble != word {
-				t.Errorf("%s: %+v", lane, got)
+				t.Errorf("%s: got %+v, want Trouble %v", lane, got, word)
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func TestTheProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 		"HTTP_PROXY="+proxy.URL, "http_proxy="+proxy.URL, "NO_PROXY=", "no_proxy=")
 	out, err := child.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "scores: ") {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("%v: got %s", err, out)
 	}
 	if asked.Load() != 0 {
 		t.Errorf("the proxy was asked: %s", out)

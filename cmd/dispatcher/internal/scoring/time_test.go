@@ -143,7 +143,7 @@ func TestADeadFunctionCostsOneDeadlineASecond(t *testing.T) {
 			q.Candidates[0].Price = float64(i)
 			asked := time.Now()
 			if got := c.Scores(t.Context(), f, q); got.Trouble != decide.FunctionTimeout {
-				t.Fatalf("%+v", got)
+				t.Fatalf("got %+v, want Trouble %v", got, decide.FunctionTimeout)
 			}
 			waited += time.Since(asked)
 			time.Sleep(10 * time.Millisecond)
@@ -193,7 +193,7 @@ func TestATrialThatIsGivenUpLetsAnotherTry(t *testing.T) {
 		c.Scores(ctx, f, questionOf(1))
 		c.public.Transport = fakeNetwork(goodAnswer)
 		if got := c.Scores(t.Context(), f, questionOf(1)); got.Trouble != "" {
-			t.Errorf("%+v", got)
+			t.Errorf("got %+v, want Trouble %v", got, "")
 		}
 	})
 }
@@ -207,7 +207,7 @@ func TestACallerWithoutTimeSaysNothingAboutTheFunction(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), f.Deadline-time.Millisecond)
 		defer cancel()
 		if got := c.Scores(ctx, f, questionOf(1)); got.Trouble != decide.FunctionTimeout {
-			t.Errorf("%+v", got)
+			t.Errorf("got %+v, want Trouble %v", got, decide.FunctionTimeout)
 		}
 		c.public.Transport = fakeNetwork(goodAnswer)
 		for _, candidates := range []int{1, 2} {

@@ -78,7 +78,7 @@ func TestLongTitleIsBrokenIntoLines(t *testing.T) {
 	long := strings.Repeat("word ", 100)
 	lines := titleLines(long)
 	if len(lines) != 3 || !strings.HasSuffix(lines[2], " …") {
-		t.Errorf("%q", lines)
+		t.Errorf("got %q", lines)
 	}
 	for _, line := range lines {
 		if n := len([]rune(line)); n > titleLength+2 {
@@ -86,7 +86,7 @@ func TestLongTitleIsBrokenIntoLines(t *testing.T) {
 		}
 	}
 	if got := titleLines("short"); len(got) != 1 || got[0] != "short" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -179,7 +179,7 @@ func TestARegionWhereNobodyCameBeforeNeedsNoHistory(t *testing.T) {
 			`"Anywhere": 5}}`,
 	} {
 		if s := read(t, text); s.Region != "Delhi" {
-			t.Errorf("%s: %+v", text, s)
+			t.Errorf("%s: got %+v, want Region %v", text, s, "Delhi")
 		}
 	}
 }

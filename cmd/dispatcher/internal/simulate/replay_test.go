@@ -103,7 +103,7 @@ func TestOneThatLaterOnesWentBeyondTheLimitForIsOvertaken(t *testing.T) {
 		"arrivals": [{"worker": 1, "count": 9, "at": "0s"}, {"worker": 2, "count": 8, "at": "0.5s"}]}`)
 	if o := replay(t, s)["curve"]; o.Admitted != 16 || o.Over != 6 || o.Early != 0 ||
 		o.Overtaken != 1 {
-		t.Errorf("%+v", o.Traffic)
+		t.Errorf("got %+v", o.Traffic)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestEveryMessageIsAdmittedOrQueued(t *testing.T) {
 			o := s.Replay(p, events)
 			if o.Arrived != int64(len(events)) || o.Admitted+o.Queued != o.Arrived ||
 				o.Early+o.Overtaken > o.Queued {
-				t.Fatalf("%s: %+v", p, o.Traffic)
+				t.Fatalf("%s: got %+v", p, o.Traffic)
 			}
 			// The messages that a policy queues early are those that exact admits in addition.
 			if o.Early != exact.Admitted-(o.Admitted-o.Over) || o.Stranded != o.Early {
@@ -195,13 +195,13 @@ func TestEveryMessageIsAdmittedOrQueued(t *testing.T) {
 				}
 			case admission.Even, admission.CounterPolicy:
 				if o.Over != 0 {
-					t.Fatalf("%s: %+v", p, o.Traffic)
+					t.Fatalf("%s: got %+v", p, o.Traffic)
 				}
 			case admission.Curve:
 			}
 			for _, w := range o.Windows {
 				if w.Early > w.Unused || w.Overtaken < 0 {
-					t.Fatalf("%s: %+v", p, w)
+					t.Fatalf("%s: got %+v", p, w)
 				}
 				if free := s.Free(); w.Admitted-w.Over+w.Unused != free && w.Over == 0 ||
 					w.Admitted > free && w.Over != w.Admitted-free {

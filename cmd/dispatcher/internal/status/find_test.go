@@ -79,7 +79,7 @@ func TestBudgetsAreToldWhileThereAreFew(t *testing.T) {
 		"2 more are low or spent",
 	}
 	if len(found) != len(want) {
-		t.Fatalf("%+v", found)
+		t.Fatalf("got %+v", found)
 	}
 	for i := range want {
 		if found[i].Detail != want[i] {

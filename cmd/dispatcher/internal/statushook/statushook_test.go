@@ -157,7 +157,7 @@ func (r *receiver) check(t *testing.T) {
 		last[id] = seq
 	}
 	if len(r.faults) > 0 {
-		t.Errorf("%v", r.faults)
+		t.Errorf("got %v", r.faults)
 	}
 }
 

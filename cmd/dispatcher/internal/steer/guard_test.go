@@ -53,7 +53,7 @@ func TestAGuardTripsOnFarMoreThanUsual(t *testing.T) {
 	got := Tripped(guard, time.Time{}, traffic{{"bank", 44}: 100, {"bank", 33}: 101, {"", 44}: 900},
 		usual{before, 4})
 	if len(got) != 1 || got[0].Subject != "bank" || got[0].Seen != 201 || got[0].Usual != 25 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestAGuardPausesOnceAnHour(t *testing.T) {
 	trips := r.trips()
 	if len(trips) != 1 || trips[0].Per != "tenant" || trips[0].Subject != "shop" ||
 		trips[0].Seen != 48 || trips[0].Usual != 10 || trips[0].Days != 2 || trips[0].Version != 0 {
-		t.Fatalf("%+v", trips)
+		t.Fatalf("got %+v", trips)
 	}
 	if v, _ := r.current(); v.Version != 1 {
 		t.Fatalf("a warning made version %d", v.Version)
@@ -114,10 +114,10 @@ func TestAGuardPausesOnceAnHour(t *testing.T) {
 	}
 	if v.Author != guardAuthor || !strings.HasPrefix(v.Reason, "calling code 263: 21 messages since ") ||
 		!strings.HasPrefix(v.Document, strings.TrimSuffix(guardedDocument, "\n")) {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v", v)
 	}
 	if trips = r.trips(); len(trips) != 2 || trips[0].Version != v.Version {
-		t.Fatalf("%+v", trips)
+		t.Fatalf("got %+v", trips)
 	}
 	r.logged("warn", "guard: calling code 263: 21 messages since")
 	families, err := registry.Gather()
@@ -150,7 +150,7 @@ func TestAGuardPausesOnceAnHour(t *testing.T) {
 	s.guarded = guarded{}
 	r.round(s)
 	if _, doc := r.current(); !doc.Paused.Holds("otp", "", "default", "+263771234567") {
-		t.Errorf("%+v", doc.Paused)
+		t.Errorf("got %+v", doc.Paused)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestInstancesTogetherTripOnce(t *testing.T) {
 		t.Errorf("version %d is current", v.Version)
 	}
 	if trips := r.trips(); len(trips) != 2 {
-		t.Errorf("%+v", trips)
+		t.Errorf("got %+v, want %d of them", trips, 2)
 	}
 }
 
@@ -226,7 +226,7 @@ func TestAnUnfinishedTripIsFinished(t *testing.T) {
 		t.Errorf("version %d is current", v.Version)
 	}
 	if trips := r.trips(); len(trips) != 2 || trips[0].Version+trips[1].Version != 2 {
-		t.Errorf("%+v", trips)
+		t.Errorf("got %+v", trips)
 	}
 }
 

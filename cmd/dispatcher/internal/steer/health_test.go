@@ -149,7 +149,7 @@ func TestARouteWithoutHealthNeverMoves(t *testing.T) {
 	r := routed("a", "1", "b", "1")
 	if move, ok := NextHealthMove(r, &r.Routes[0], failing(map[string]int64{"a": 1e6}), time.Time{},
 		midnight); ok {
-		t.Errorf("%+v", move)
+		t.Errorf("got %+v", move)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestOneChannelIsAllChannels(t *testing.T) {
 	r := watched("a", "1", "b", "0")
 	if move, ok := NextHealthMove(r, &r.Routes[0], failing(map[string]int64{"a": 1e6}), time.Time{},
 		midnight); ok {
-		t.Errorf("%+v", move)
+		t.Errorf("got %+v", move)
 	}
 }
 

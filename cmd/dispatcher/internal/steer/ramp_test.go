@@ -56,7 +56,7 @@ func TestARampWalksInEqualSteps(t *testing.T) {
 		for r.Step < r.Steps {
 			move := NextRampMove(r, routing, nil, midnight)
 			if move.Kind != RampStep || move.Step != r.Step+1 {
-				t.Fatalf("%s: %+v", name, move)
+				t.Fatalf("%s: got %+v, want Kind %v and Step %v", name, move, RampStep, r.Step+1)
 			}
 			put(routing, move.Weights)
 			r.Step++
@@ -225,7 +225,7 @@ func TestARampWithUnreadableWeightsIsHeld(t *testing.T) {
 	r := ramped(m("a", "-1"), m("a", "1"), 1)
 	if move := NextRampMove(r, routed("a", "1"), nil, midnight); move.Kind != RampHold ||
 		!strings.Contains(move.Reason, "channel a") {
-		t.Errorf("%+v", move)
+		t.Errorf("got %+v", move)
 	}
 	r.State = ledger.RampHeld
 	if move := NextRampMove(r, routed("a", "1"), nil, midnight); move.Kind != RampWait {

@@ -102,7 +102,9 @@ func TestARampHoldsByItselfAndGoesOnWhenResumed(t *testing.T) {
 	held := r.ramp(ramp.ID)
 	if held.State != ledger.RampHeld || held.Held != "channel a: errors 100 % above the band of 5 "+
 		"%: 4 of 4 attempts" || held.Step != 1 {
-		t.Fatalf("%+v", held)
+		t.Fatalf("got %+v, want State %v, Held %v and Step %v",
+			held, ledger.RampHeld, "channel a: errors 100 % above the band of 5 "+
+				"%: 4 of 4 attempts", 1)
 	}
 	r.logged("warn", `"move":"hold","message":"channel a: errors 100 % above the band of 5 %: 4 `+
 		`of 4 attempts"`)
@@ -138,7 +140,7 @@ func TestARampThatSomebodyElseOverrodeIsSuperseded(t *testing.T) {
 	got := r.ramp(ramp.ID)
 	if got.State != ledger.RampSuperseded || !strings.Contains(got.Held,
 		"channel a has weight 25, not the 45 that the ramp left after step 1") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if v, _ := r.current(); v.Version != 3 {
 		t.Errorf("version %d", v.Version)
@@ -178,7 +180,7 @@ func TestAStepThatCannotBeMadeHoldsTheRamp(t *testing.T) {
 	got := r.ramp(ramp.ID)
 	if got.State != ledger.RampHeld || !strings.Contains(got.Held,
 		`step 1 cannot be made: there is no channel "nowhere"`) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	r.logged("warn", `"move":"hold","message":"step 1 cannot be made`)
 }
@@ -535,7 +537,7 @@ func TestTimeoutsCountHoweverLongTheyTake(t *testing.T) {
 				"above " +
 				"" +
 				"the band of 5 %: 6 of 6 attempts"}[counts]; got.Held != want {
-				t.Errorf("%+v", got)
+				t.Errorf("got %+v, want Held %v", got, want)
 			}
 			if _, doc := r.current(); (effective(doc)["c"] == "45") != counts {
 				t.Errorf("c at %s", effective(doc)["c"])
