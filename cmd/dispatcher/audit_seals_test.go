@@ -362,9 +362,9 @@ func TestStatesFollowAsTheLedgerLetsThem(t *testing.T) {
 	}
 }
 
-// TestALaterLookSealsWhatHasChanged: a second run seals the changed messages and no others. A
+// TestALaterRunSealsWhatHasChanged: a second run seals the changed messages and no others. A
 // change by a receipt is no fault.
-func TestALaterLookSealsWhatHasChanged(t *testing.T) {
+func TestALaterRunSealsWhatHasChanged(t *testing.T) {
 	t.Parallel()
 	o, keyFile, _ := sealedAuditDB(t, 20)
 	count := func(sql string) (n int64) {
@@ -406,8 +406,8 @@ func TestALaterLookSealsWhatHasChanged(t *testing.T) {
 	}
 }
 
-// TestOldLeavesAreForgottenAndTheLogGoesOn: when messages are dropped, the checkpoints stay.
-func TestOldLeavesAreForgottenAndTheLogGoesOn(t *testing.T) {
+// TestOldLeavesAreDroppedAndTheLogContinues: when messages are dropped, the checkpoints stay.
+func TestOldLeavesAreDroppedAndTheLogContinues(t *testing.T) {
 	t.Parallel()
 	o, _, seals := sealedAuditDB(t, 10)
 	o.exec(`update dispatcher.seals set from_at = from_at - interval '50 days',

@@ -15,10 +15,10 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade: another version is applied after the
+// TestAChangeIsRefusedWhenAnotherIsAppliedMeanwhile: another version is applied after the
 // command has read the routing and before it applies its own. The change is refused without
-// --expect, too.
-func TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade(t *testing.T) {
+// --expect-version, too.
+func TestAChangeIsRefusedWhenAnotherIsAppliedMeanwhile(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l := openSeeded(t, url)

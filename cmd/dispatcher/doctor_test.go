@@ -124,7 +124,7 @@ func TestDoctorFindsAGoodSetUpGood(t *testing.T) {
 	}
 }
 
-func TestDoctorTellsWhatTheLedgerKeeps(t *testing.T) {
+func TestDoctorShowsWhatTheLedgerKeeps(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)
 	env := []string{
@@ -176,7 +176,7 @@ func alter(t *testing.T, url, sql string, args ...any) {
 	}
 }
 
-func TestDoctorNamesEachFaultWithItsMend(t *testing.T) {
+func TestDoctorNamesEachFaultWithItsFix(t *testing.T) {
 	t.Parallel()
 	brokers, _ := broker(t, "sms.otp", "sms.dead")
 	smsc := carrier(t)
@@ -328,7 +328,7 @@ func TestDoctorTakesARunningDispatcherForIts(t *testing.T) {
 	}
 }
 
-func TestConditionsOfADatabaseAreJudged(t *testing.T) {
+func TestConditionsOfADatabaseAreChecked(t *testing.T) {
 	t.Parallel()
 	latest := migrations.Latest()
 	const onDisk = "ok: a commit is on disk before it counts (synchronous_commit is on); "

@@ -196,8 +196,8 @@ func (c *chaos) start() *process {
 		tier.Size(0, (i*37)%121-60))
 }
 
-// run kills or stops a process about every two seconds; the first one is not restarted. Other
-// killed processes are replaced.
+// run kills or stops a process about every two seconds; the first one is killed. A killed process
+// is replaced.
 func (c *chaos) run() {
 	random := rand.New(rand.NewPCG(1, 2))
 	for {

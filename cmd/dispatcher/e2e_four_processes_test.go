@@ -21,7 +21,7 @@ func TestFourProcessesOneKilled(t *testing.T) {
 	t.Parallel()
 	n := tier.Size(1_000, 40_000)
 	const mayBeLost = 100 // as many as one process may have claimed and not settled
-	// Together the channels admit 250 segments a second, or 6 000 in the long tier.
+	// Together the channels admit 250 a second, or 6 000 in the long tier.
 	limited := func(perSecond int, unit string, active int) string {
 		return fmt.Sprintf("limits: [{window: 1s, max: %d, unit: %s}, {window: 1m, max: 200000}], "+
 			"active: {max: %d}", perSecond, unit, active)

@@ -28,8 +28,9 @@ func threeParts(story string, n int) []envelope.Message {
 // delivers accepts everything and sends receipts at once.
 func delivers() smpptest.Behaviour { return smpptest.Behaviour{Receipts: true} }
 
-// throttlesSecondParts does the same, but throttles each second part until it has seen those of n
-// messages, and after that nearly everything. Carriers that share one behaviour count together.
+// throttlesSecondParts does the same, but throttles each second part. It holds these answers until
+// it has seen the second parts of n messages, because the reduced rate leaves hardly any slots for
+// others. Carriers that share one behaviour count together.
 func throttlesSecondParts(n int64) smpptest.Behaviour {
 	var seen atomic.Int64
 	all := make(chan struct{})

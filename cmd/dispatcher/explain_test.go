@@ -42,7 +42,7 @@ func settled(t *testing.T, l *ledger.Ledger, messages []ledger.Message) {
 	}
 }
 
-func TestExplainTellsTheRecord(t *testing.T) {
+func TestExplainShowsTheRecord(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l := openSeeded(t, url)
@@ -147,9 +147,9 @@ func TestForecastRanksByTheStateGiven(t *testing.T) {
 	}
 }
 
-// TestForecastTellsTheCountryThatItSaw: the output names the country of the number, so that a user
-// sees why a rule by country did not match.
-func TestForecastTellsTheCountryThatItSaw(t *testing.T) {
+// TestForecastNamesTheCountryOfTheNumber: the output names the country of the number, so that a
+// user sees why a rule by country did not match.
+func TestForecastNamesTheCountryOfTheNumber(t *testing.T) {
 	t.Parallel()
 	routing := write(t, "routing.yaml", "blocked: {countries: [jm, us]}\n"+testRouting)
 	for number, want := range map[string]struct{ country, state, text string }{
@@ -171,9 +171,9 @@ func TestForecastTellsTheCountryThatItSaw(t *testing.T) {
 	}
 }
 
-// TestForecastDoesNotCallBlockedWhatGoesOut: a blocked country that shares its calling code with
+// TestForecastDoesNotCallBlockedWhatIsSent: a blocked country that shares its calling code with
 // others does not block a number whose country is not known.
-func TestForecastDoesNotCallBlockedWhatGoesOut(t *testing.T) {
+func TestForecastDoesNotCallBlockedWhatIsSent(t *testing.T) {
 	t.Parallel()
 	routing := write(t, "routing.yaml", "blocked: {countries: [jm]}\n"+testRouting)
 	got := dispatcher(t, `{"id":"order-1","to":"+13575550123","text":"hi"}`, nil,

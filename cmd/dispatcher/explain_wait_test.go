@@ -65,9 +65,9 @@ func waits(t *testing.T, l *ledger.Ledger, url string, m ledger.Message, ago tim
 	}
 }
 
-// TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy: the message was first planned under
+// TestExplainShowsACurrentWaitByTheVersionOfItsPlan: the message was first planned under
 // version 1, which has no limits.
-func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
+func TestExplainShowsACurrentWaitByTheVersionOfItsPlan(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l, env := openSeeded(t, url), []string{"DISPATCHER_POSTGRES_URL=" + url}

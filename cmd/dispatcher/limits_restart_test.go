@@ -46,7 +46,7 @@ func grantedAhead(t *testing.T) (l *ledger.Ledger, env []string) {
 	return l, env
 }
 
-func TestLimitsAndDoctorTellOfAWindowInTheFuture(t *testing.T) {
+func TestLimitsAndDoctorShowAWindowInTheFuture(t *testing.T) {
 	t.Parallel()
 	_, env := grantedAhead(t)
 	a := decoded[status.Limits](t,

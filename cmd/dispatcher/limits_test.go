@@ -44,7 +44,7 @@ func limitedBy(t *testing.T) (l *ledger.Ledger, env []string) {
 	return l, env
 }
 
-func TestLimitsShowTellsOfEachLimitWhatTheDocumentSays(t *testing.T) {
+func TestLimitsShowHasTheSettingsOfEachLimit(t *testing.T) {
 	t.Parallel()
 	_, env := limitedBy(t)
 	now := decoded[status.Limits](t, dispatcher(t, "", env, "limits", "show", "--format", "json"))
@@ -253,9 +253,9 @@ limits:
 	}
 }
 
-// TestWhoWaitsIsCountedOnceWhereItIsStopped: with the reason and the time until which it waits.
-// With a channel argument, only messages for that channel are counted.
-func TestWhoWaitsIsCountedOnceWhereItIsStopped(t *testing.T) {
+// TestAWaitingMessageIsCountedOnceAtTheLimitThatStopsIt: with the reason and the time until which
+// it waits. With a channel argument, only messages for that channel are counted.
+func TestAWaitingMessageIsCountedOnceAtTheLimitThatStopsIt(t *testing.T) {
 	t.Parallel()
 	soon := time.Date(2026, 7, 21, 10, 30, 7, 0, time.UTC)
 	n := &status.Counters{Zone: time.UTC, Present: &ledger.Present{Waiting: []ledger.Waiters{
@@ -283,8 +283,8 @@ func TestWhoWaitsIsCountedOnceWhereItIsStopped(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsForALimitOfZeroIsToldSo: the limit was never used, so it has no row.
-func TestWhoWaitsForALimitOfZeroIsToldSo(t *testing.T) {
+// TestWaitersForALimitOfZeroAreShown: the limit was never used, so it has no row.
+func TestWaitersForALimitOfZeroAreShown(t *testing.T) {
 	t.Parallel()
 	doc, err := config.ParseRouting("r.yaml",
 		[]byte(strings.Replace(limitedRouting, "{window: 1h, max: 1000,", "{window: 1h, max: 0,",
@@ -654,7 +654,7 @@ func TestLimitsSetSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
+func TestLimitsHistoryShowsWhoChangedOneLimitAndWhy(t *testing.T) {
 	t.Parallel()
 	_, env := limitedBy(t)
 	for _, args := range [][]string{

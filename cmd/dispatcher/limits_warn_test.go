@@ -192,7 +192,7 @@ func TestDoctorWarnsOfWhatIsClosedAndSpent(t *testing.T) {
 	}
 }
 
-func TestDoctorLooksAtTheLimitsInForce(t *testing.T) {
+func TestDoctorChecksTheLimitsInForce(t *testing.T) {
 	t.Parallel()
 	_, env := limitedBy(t)
 	got := dispatcher(t, "", env,

@@ -92,7 +92,7 @@ func TestOptOutsAreAddedShownAndRemoved(t *testing.T) {
 	}
 }
 
-func TestAChangeOfAListSaysHowTheOthersStood(t *testing.T) {
+func TestAChangeOfAListShowsTheOtherEntries(t *testing.T) {
 	t.Parallel()
 	for want, done := range map[string]listChanged{
 		"3 of 3 put on the list.":                               {Numbers: 3, Changed: 3},

@@ -180,9 +180,9 @@ func TestPreviewOfModesThatDoNotDraw(t *testing.T) {
 	}
 }
 
-// TestPreviewAgainstAModeThatNobodyCanForetellKnowsNothingOfBefore: version 2 selects by load, so
+// TestPreviewAgainstAModeThatCannotBeComputedHasNoFormerShares: version 2 selects by load, so
 // the choices before the change cannot be computed.
-func TestPreviewAgainstAModeThatNobodyCanForetellKnowsNothingOfBefore(t *testing.T) {
+func TestPreviewAgainstAModeThatCannotBeComputedHasNoFormerShares(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	idle := write(t, "idle.yaml",
@@ -215,7 +215,7 @@ func TestPreviewAgainstAModeThatNobodyCanForetellKnowsNothingOfBefore(t *testing
 }
 
 // First choices do not depend on prices, senders and blocks. The output says so.
-func TestPreviewSaysWhatItDoesNotHeed(t *testing.T) {
+func TestPreviewSaysWhatItIgnores(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	env = daysTraffic(t, l, env, 3)

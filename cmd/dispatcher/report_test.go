@@ -28,7 +28,7 @@ func drawnMessages() (messages []ledger.Message) {
 	return messages
 }
 
-func TestReportJudgesTheDay(t *testing.T) {
+func TestReportHasTheVerdictOfTheDay(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l := openSeeded(t, url)

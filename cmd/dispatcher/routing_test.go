@@ -179,9 +179,9 @@ func TestTwoEditorsCannotOverwriteEachOther(t *testing.T) {
 	}
 }
 
-// TestEffectsAreNobodysEdit: a version that only lowered a weight does not conflict with an
+// TestEffectsDoNotConflictWithEdits: a version that only lowered a weight does not conflict with an
 // editor's change. Applying the same document again is no change.
-func TestEffectsAreNobodysEdit(t *testing.T) {
+func TestEffectsDoNotConflictWithEdits(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	healthy := strings.Replace(testRouting, "c: 60}}", "c: 60}, health: {errors: 5}}", 1)
@@ -428,8 +428,8 @@ func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 	}
 }
 
-// TestTheHistoryTellsEffectsAsMovesOfTheWeight: down from the configured weight, and back to it.
-func TestTheHistoryTellsEffectsAsMovesOfTheWeight(t *testing.T) {
+// TestTheHistoryShowsEffectsAsMovesOfTheWeight: down from the configured weight, and back to it.
+func TestTheHistoryShowsEffectsAsMovesOfTheWeight(t *testing.T) {
 	t.Parallel()
 	l, env := lowered(t)
 	_, err := l.Routing.ApplyEffects(t.Context(),

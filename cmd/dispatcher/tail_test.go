@@ -179,9 +179,9 @@ func (w *syncWriter) Write(p []byte) (int, error) {
 	return w.buf.Write(p)
 }
 
-// TestTailShowsWhatComesUntilItIsTold: tail shows events from now on, not earlier ones, until it is
+// TestTailShowsEventsUntilItIsStopped: tail shows events from now on, not earlier ones, until it is
 // stopped.
-func TestTailShowsWhatComesUntilItIsTold(t *testing.T) {
+func TestTailShowsEventsUntilItIsStopped(t *testing.T) {
 	t.Parallel()
 	_, address := broker(t, "sms.status")
 	p := newPublisher(t, address)

@@ -45,9 +45,9 @@ func TestAWrongBrokerPasswordIsNotShown(t *testing.T) {
 	}
 }
 
-// TestWithLedgerTellsTroubleOfTheDatabaseAlone: an error of the database gets its own text and exit
+// TestWithLedgerReportsOnlyErrorsOfTheDatabase: an error of the database gets its own text and exit
 // code 2, however it is wrapped. A cancellation and all other errors stay as they are.
-func TestWithLedgerTellsTroubleOfTheDatabaseAlone(t *testing.T) {
+func TestWithLedgerReportsOnlyErrorsOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	l := &database{settings: &config.Settings{PostgresURL: "postgres://u:hush@db/x"}}
 	for name, tc := range map[string]struct {
@@ -77,9 +77,9 @@ func TestWithLedgerTellsTroubleOfTheDatabaseAlone(t *testing.T) {
 	}
 }
 
-// TestCtrlCAtTheDatabaseIsNoTroubleOfIt: the exit code is 130, and no error says that the server
+// TestCtrlCIsNoErrorOfTheDatabase: the exit code is 130, and no error says that the server
 // does not answer.
-func TestCtrlCAtTheDatabaseIsNoTroubleOfIt(t *testing.T) {
+func TestCtrlCIsNoErrorOfTheDatabase(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var said strings.Builder

@@ -244,9 +244,9 @@ func lowered(t *testing.T) (l *ledger.Ledger, env []string) {
 	return l, env
 }
 
-// TestWhoeverEditsWeightsIsToldOfHealthEffects: the draws use 25, 15 and 15, so the intervals shown
+// TestEditorsOfWeightsAreShownHealthEffects: the draws use 25, 15 and 15, so the intervals shown
 // are those.
-func TestWhoeverEditsWeightsIsToldOfHealthEffects(t *testing.T) {
+func TestEditorsOfWeightsAreShownHealthEffects(t *testing.T) {
 	t.Parallel()
 	l, env := lowered(t)
 	dry := dispatcher(t, "", env, "weights", "set", "default", "a=31", "--dry-run")

@@ -170,7 +170,7 @@ func (s *stage) ask(role, method, path, body string, headers ...string) answer {
 	return answer{response.StatusCode, response.Header, string(text)}
 }
 
-// operations are one request of each operation, with the roles that may make it.
+// operations are one request of each operation, with the action that a role must allow.
 var operations = []struct {
 	method, path, body string
 	action             access.Action

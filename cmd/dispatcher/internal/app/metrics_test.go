@@ -156,10 +156,10 @@ func (s *stage) scraped() (page []byte, values map[string]float64) {
 	return page, values
 }
 
-// TestWhatIsScrapedTellsHowTheProcessIs: the page parses and passes the linter of Prometheus. It
+// TestMetricsShowTheStateOfTheProcess: the page parses and passes the linter of Prometheus. It
 // has the state of breakers before they change, the lag, the version, codes of the provider and the
 // number of waiting messages.
-func TestWhatIsScrapedTellsHowTheProcessIs(t *testing.T) {
+func TestMetricsShowTheStateOfTheProcess(t *testing.T) {
 	t.Parallel()
 	const document = `
 channels: {good: {{ONE}}, sick: {{TWO}}}

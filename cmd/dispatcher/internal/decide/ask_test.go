@@ -36,10 +36,10 @@ func TestAnAnswerIsOfItsRowRoutingAndQuestion(t *testing.T) {
 	}
 }
 
-// TestTheNumberOfSelectorsTellsQuestionsOfARowApart proves what lacksAnswer relies on: at two
+// TestTheNumberOfSelectorsIdentifiesTheQuestionOfARow proves what lacksAnswer relies on: at two
 // times, the questions for one row under one routing are equal exactly when the same number of
 // selectors is valid.
-func TestTheNumberOfSelectorsTellsQuestionsOfARowApart(t *testing.T) {
+func TestTheNumberOfSelectorsIdentifiesTheQuestionOfARow(t *testing.T) {
 	t.Parallel()
 	w := inMode(t, BestWorkerMode, LoadRatio)
 	scoredByEndpoint(w.routing)

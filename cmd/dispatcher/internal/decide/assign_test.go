@@ -238,7 +238,7 @@ func TestMessagesBeyondTheLimitWaitForWindowsToCome(t *testing.T) {
 	}
 }
 
-func TestNobodyCanTakeIt(t *testing.T) {
+func TestNoChannelCanTakeIt(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		change   func(*fixture, *Task)

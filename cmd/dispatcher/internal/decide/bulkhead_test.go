@@ -179,10 +179,10 @@ func TestAMessageIsCountedOnceForAFullChannel(t *testing.T) {
 	}
 }
 
-// TestALongQueueForRoomLooksSeldom: 10 000 messages wait for channels that do not answer. Together
-// they are planned again as often as 500 messages would each second. Due rows are claimed every 50
-// ms.
-func TestALongQueueForRoomLooksSeldom(t *testing.T) {
+// TestALongQueueForRoomIsPlannedAgainSeldom: 10 000 messages wait for channels that do not answer.
+// Together they are planned again as often as 500 messages would each second. Due rows are claimed
+// every 50 ms.
+func TestALongQueueForRoomIsPlannedAgainSeldom(t *testing.T) {
 	t.Parallel()
 	const queue, batch = 10_000, 237
 	w := newFixture(t)

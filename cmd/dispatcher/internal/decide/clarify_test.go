@@ -29,7 +29,7 @@ func ambiguousAttempt(change func(*Attempt)) *Attempt {
 	return f
 }
 
-func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
+func TestNoAnswerLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
 	t.Parallel()
 	type want struct {
 		State   ledger.State

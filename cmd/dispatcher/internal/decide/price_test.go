@@ -150,7 +150,7 @@ func TestTheNetworkIsWhatTheLabelSays(t *testing.T) {
 	}
 }
 
-func TestNobodyLooksForACountryThatNothingGoesBy(t *testing.T) {
+func TestNoCountryIsLookedUpThatNoRuleUses(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	country := func(string) string { asked++; return "gb" }

@@ -7,9 +7,9 @@ import (
 	"dispatcher/provider"
 )
 
-// TestAnEventTellsHowManyPartsWereTaken: for a message of which only some parts were accepted, over
-// all attempts.
-func TestAnEventTellsHowManyPartsWereTaken(t *testing.T) {
+// TestAnEventHasTheNumberOfAcceptedParts: for a message of which only some parts were accepted,
+// over all attempts.
+func TestAnEventHasTheNumberOfAcceptedParts(t *testing.T) {
 	t.Parallel()
 	answers := func(outcomes ...provider.Outcome) *provider.Result {
 		r := provider.Result{}

@@ -421,9 +421,9 @@ func TestMessageIsPlannedAgainWhenItsRouteChangesMode(t *testing.T) {
 	}
 }
 
-// TestAWaitingMessageGetsItsUrgentLook: however late its limit has room, it is planned again when
-// it becomes urgent, and from then on repeatedly until its deadline.
-func TestAWaitingMessageGetsItsUrgentLook(t *testing.T) {
+// TestAWaitingMessageIsPlannedAgainWhenItIsUrgent: however late its limit has room, it is planned
+// again when it becomes urgent, and from then on repeatedly until its deadline.
+func TestAWaitingMessageIsPlannedAgainWhenItIsUrgent(t *testing.T) {
 	t.Parallel()
 	for left, want := range map[time.Duration]time.Duration{
 		48 * time.Hour:                       12 * time.Hour, // when the day ends
@@ -444,8 +444,9 @@ func TestAWaitingMessageGetsItsUrgentLook(t *testing.T) {
 	}
 }
 
-// TestAWaitForMoneyIsLookedAtEachMinute: money that others do not spend may come back at any time.
-func TestAWaitForMoneyIsLookedAtEachMinute(t *testing.T) {
+// TestAWaitForMoneyIsPlannedAgainEachMinute: money that others do not spend may come back at any
+// time.
+func TestAWaitForMoneyIsPlannedAgainEachMinute(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).onlyA()
 	w.limit("a", admission.Limit{

@@ -9,9 +9,9 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestTheVerdictKnowsWhatWasCarried: the draws of a demo are fair while one of its carriers is
+// TestTheVerdictUsesWhatWasCarried: the draws of a demo are fair while one of its carriers is
 // down.
-func TestTheVerdictKnowsWhatWasCarried(t *testing.T) {
+func TestTheVerdictUsesWhatWasCarried(t *testing.T) {
 	t.Parallel()
 	doc, err := config.ParseRouting("the demo's routing", []byte(Routing))
 	if err != nil {

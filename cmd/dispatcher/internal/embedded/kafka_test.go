@@ -85,7 +85,7 @@ func count(t *testing.T, address, topic string, n int) {
 	}
 }
 
-func TestTopicsHaveTwelvePartitionsUnlessToldOtherwise(t *testing.T) {
+func TestTopicsHaveTwelvePartitionsByDefault(t *testing.T) {
 	t.Parallel()
 	for want, cfg := range map[int]embedded.KafkaConfig{
 		12: {Folder: t.TempDir(), Topics: []string{"sms.otp", "sms.bulk"}},

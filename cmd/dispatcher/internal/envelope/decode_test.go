@@ -315,7 +315,7 @@ func TestDecodeNamesTheFirstProblemAndKeepsAGoodID(t *testing.T) {
 	}
 }
 
-func TestDecodeTakesUnknownFieldsWhenTold(t *testing.T) {
+func TestDecodeAcceptsUnknownFieldsIfAllowed(t *testing.T) {
 	t.Parallel()
 	raw := with(`"x":{"id":"j","deep":[[{"a":"]}"}],1.5,true]},"y":null,"selectors":[{"key":"k","operator":"equal","value":1,"z":[]}]`)
 	got, problem := envelope.Decode([]byte(raw), true)

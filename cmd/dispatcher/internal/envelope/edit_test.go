@@ -8,7 +8,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/envelope"
 )
 
-func TestEditChangesWhatItIsTold(t *testing.T) {
+func TestEditChangesOnlyTheGivenFields(t *testing.T) {
 	t.Parallel()
 	set := func(field, value string) envelope.Change {
 		return envelope.Change{Field: field, Value: value}

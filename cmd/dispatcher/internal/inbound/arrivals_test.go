@@ -11,8 +11,8 @@ import (
 	"dispatcher/provider"
 )
 
-// arrivedOf makes a store refuse the first messages, and returns the age at which each message was
-// booked, counted from its first arrival.
+// arrivedOf makes a store refuse the first messages, and returns the arrival time of each booked
+// message, relative to the first attempt.
 func arrivedOf(t *testing.T, again provider.Inbound, pause time.Duration) (ages []time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

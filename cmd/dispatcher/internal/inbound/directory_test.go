@@ -26,7 +26,7 @@ func testDirectory() *Directory {
 	})
 }
 
-func TestANumberGoesBeforeAChannelAndBothBeforeNobody(t *testing.T) {
+func TestANumberTakesPrecedenceOverAChannel(t *testing.T) {
 	t.Parallel()
 	d := testDirectory()
 	for _, c := range []struct{ channel, to, tenant string }{

@@ -235,7 +235,7 @@ func TestABookingIsRepeatedUnderTheSameIDs(t *testing.T) {
 	})
 }
 
-func TestWhileTheDatabaseIsAwayNobodyWaits(t *testing.T) {
+func TestWhileTheDatabaseIsAwayNoRequestWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var back atomic.Bool
@@ -383,7 +383,7 @@ func TestAMessageThatCannotBeStoredKeepsBackNoOther(t *testing.T) {
 	})
 }
 
-func TestPartsAndMemoryAreLookedAfter(t *testing.T) {
+func TestPartsAndMemoryAreSwept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &scriptedStore{overdue: []int{500, 3, 0, 0, 1}}

@@ -84,7 +84,7 @@ func TestPoisonRecordsPassOnWithTheirProblemAndBytes(t *testing.T) {
 	awaitCommitted(t, c, "sms.otp", int64(len(poison)))
 }
 
-func TestUnknownFieldsAreAllowedOnlyWhenToldSo(t *testing.T) {
+func TestUnknownFieldsAreRefusedByDefault(t *testing.T) {
 	t.Parallel()
 	for _, allow := range []bool{false, true} {
 		c, s := cluster(t), newStore()

@@ -76,7 +76,7 @@ func TestTheTableNeverHidesAPremiumRateNumber(t *testing.T) {
 	})
 }
 
-func TestCountriesTellRegionsThatShareACode(t *testing.T) {
+func TestCountriesDistinguishRegionsThatShareACode(t *testing.T) {
 	t.Parallel()
 	c := numbers.NewCountries()
 	for range 2 { // cached results do not change an answer

@@ -17,7 +17,7 @@ import (
 	"dispatcher/config/tier"
 )
 
-func TestAnOutageIsToldWhenItBeginsNowAndThenAndWhenItIsOver(t *testing.T) {
+func TestAnOutageIsReportedAtItsBeginningAtIntervalsAndAtItsEnd(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	var tracker Tracker

@@ -414,7 +414,7 @@ func TestAnOpaqueAccessTokenLeavesTheIDToken(t *testing.T) {
 	}
 }
 
-func TestWithoutAClientNobodySignsInAtTheIssuer(t *testing.T) {
+func TestWithoutAClientThereIsNoSignInAtTheIssuer(t *testing.T) {
 	t.Parallel()
 	p := startProvider(t)
 	cfg := p.config(t)

@@ -104,7 +104,7 @@ func TestAForgedFormIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheAuthorIsWhoeverIsSignedIn(t *testing.T) {
+func TestTheAuthorIsTheSignedInUser(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
 	b := c.client(t, "operator")
@@ -334,8 +334,8 @@ func TestSigningInLeadsBackToThisHostAlone(t *testing.T) {
 	}
 }
 
-// TestAnotherTabIsTold: after a change by another user, a stream sends the page again.
-func TestAnotherTabIsTold(t *testing.T) {
+// TestAnotherTabIsUpdated: after a change by another user, a stream sends the page again.
+func TestAnotherTabIsUpdated(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
 	viewer, operator := c.client(t, "viewer"), c.client(t, "operator")

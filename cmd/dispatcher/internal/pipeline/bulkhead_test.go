@@ -200,10 +200,10 @@ func TestWhatWaitsForAChannelIsCounted(t *testing.T) {
 	}
 }
 
-// TestNobodyTakesTheShareOfAnother: in any order of claims and answers, a channel has more than its
-// share only out of what is not reserved for the shares of the others. A failing channel gets no
-// more than its share. A channel that answers may have all that is lent.
-func TestNobodyTakesTheShareOfAnother(t *testing.T) {
+// TestNoChannelTakesTheShareOfAnother: in any order of claims and answers, a channel has more than
+// its share only out of what is not reserved for the shares of the others. A failing channel gets
+// no more than its share. A channel that answers may have all that is lent.
+func TestNoChannelTakesTheShareOfAnother(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
 		total := rapid.IntRange(1, 600).Draw(t, "total")

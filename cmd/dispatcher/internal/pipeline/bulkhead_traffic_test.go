@@ -126,9 +126,9 @@ func TestAFullPollIsOneClaim(t *testing.T) {
 		map[string]int64{"claims": 1})
 }
 
-// TestOneLostAnswerHoldsUpNobody: a single submission is not answered, and everything else
+// TestOneLostAnswerDelaysNoOtherMessage: a single submission is not answered, and everything else
 // continues, on its own channel, too. A claim that waited for all slots would wait for that one.
-func TestOneLostAnswerHoldsUpNobody(t *testing.T) {
+func TestOneLostAnswerDelaysNoOtherMessage(t *testing.T) {
 	t.Parallel()
 	p := setup(t, unbounded)
 	answer := p.holdAnswers(t, "c", p.firstOf(t, "c", "m"))
@@ -234,9 +234,9 @@ func TestPromptChannelsAtFullLoadKeepTheirShares(t *testing.T) {
 		map[string]int64{"first_choice": messages})
 }
 
-// TestAChannelThatFallsSilentHasItsShareAtMost: it has answered before. As soon as a submission
+// TestAChannelThatStopsAnsweringHasItsShareAtMost: it has answered before. As soon as a submission
 // takes longer than usual, the channel gets no more than its share.
-func TestAChannelThatFallsSilentHasItsShareAtMost(t *testing.T) {
+func TestAChannelThatStopsAnsweringHasItsShareAtMost(t *testing.T) {
 	t.Parallel()
 	p := setup(t, unbounded)
 	const before, messages = 200, 3000

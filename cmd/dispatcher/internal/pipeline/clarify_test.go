@@ -101,7 +101,7 @@ func TestARepeatDoesNotReachAnotherAccount(t *testing.T) {
 	}
 }
 
-func TestALookupTellsWhatBecameOfASubmission(t *testing.T) {
+func TestALookupReturnsTheOutcomeOfASubmission(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		known   provider.LookupState

@@ -82,9 +82,9 @@ func TestASlowClaimCountsForLonger(t *testing.T) {
 	}
 }
 
-// TestAQuickClaimEndsTheMemoryOfASlowOne: in a lane with few claims, one slow commit must not delay
+// TestAQuickClaimReplacesASlowOne: in a lane with few claims, one slow commit must not delay
 // the otp messages of the next minutes.
-func TestAQuickClaimEndsTheMemoryOfASlowOne(t *testing.T) {
+func TestAQuickClaimReplacesASlowOne(t *testing.T) {
 	t.Parallel()
 	var l commitLatency
 	l.took(millis(5000), noon)

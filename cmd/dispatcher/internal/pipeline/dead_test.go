@@ -48,9 +48,9 @@ func (p *pipeline) deadEvents(t *testing.T) map[int64]deadEvent {
 	return all
 }
 
-// TestWhyARecordIsDeadIsToldOnTheStatusTopic: under its id, or under its position if it has none.
+// TestTheReasonOfADeadRecordIsPublished: under its id, or under its position if it has none.
 // The row has the description.
-func TestWhyARecordIsDeadIsToldOnTheStatusTopic(t *testing.T) {
+func TestTheReasonOfADeadRecordIsPublished(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)
 	p.handle(t, jobsNamed("m", 1))

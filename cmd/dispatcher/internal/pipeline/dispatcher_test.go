@@ -499,9 +499,9 @@ func TestRaisedLimitWakesThoseWhoWait(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"accepted": 20})
 }
 
-// TestCodeDoesNotStandBehindACampaign fills the process with bulk messages whose channel does not
+// TestOtpDoesNotWaitBehindACampaign fills the process with bulk messages whose channel does not
 // answer: an otp message must still be claimed, and leave before what is queued.
-func TestCodeDoesNotStandBehindACampaign(t *testing.T) {
+func TestOtpDoesNotWaitBehindACampaign(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
 		r.Lanes = map[string]decide.Lane{

@@ -37,7 +37,7 @@ func TestWhatComesLateAgainAndAgainMakesAChannelBusyForLonger(t *testing.T) {
 	}
 }
 
-func TestALongStrainIsBoundedAndForgotten(t *testing.T) {
+func TestALongPauseIsBoundedAndExpires(t *testing.T) {
 	t.Parallel()
 	var s lateBackoff
 	now := noon

@@ -210,8 +210,8 @@ func TestEachProcessLearnsWhatTheOthersGranted(t *testing.T) {
 	}
 }
 
-// TestMetricsShowLimitsAsTheyStand: per limit and channel, with the names of the document.
-func TestMetricsShowLimitsAsTheyStand(t *testing.T) {
+// TestMetricsShowTheCurrentStateOfLimits: per limit and channel, with the names of the document.
+func TestMetricsShowTheCurrentStateOfLimits(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	g := newLimitGauges("dispatcher", "dispatch")

@@ -409,9 +409,9 @@ func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 	})
 }
 
-// TestEverythingComesBackWhenAWorkerIsClosed: submitted attempts with their answers, all others
+// TestEverythingIsReturnedWhenAWorkerIsClosed: submitted attempts with their answers, all others
 // unsent and at once.
-func TestEverythingComesBackWhenAWorkerIsClosed(t *testing.T) {
+func TestEverythingIsReturnedWhenAWorkerIsClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, now := newTestWorker(t, &timedChannel{takes: 2 * time.Second}, 2), time.Now()

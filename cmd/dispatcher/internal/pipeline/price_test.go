@@ -9,7 +9,7 @@ import (
 	"dispatcher/provider/sms"
 )
 
-func TestBlockedNumbersReachNoProviderAndAreTold(t *testing.T) {
+func TestBlockedNumbersReachNoProviderAndAreReported(t *testing.T) {
 	t.Parallel()
 	a := &archive{versions: map[int64]*decide.Routing{}}
 	p := setup(t, func(r *decide.Routing) { r.Blocked.Prefixes = []string{"+4487"} })

@@ -43,7 +43,7 @@ func TestReferencesOpenWhatTheyMade(t *testing.T) {
 	})
 }
 
-func TestReferencesRefuseWhatNobodyMade(t *testing.T) {
+func TestForgedReferencesAreRefused(t *testing.T) {
 	t.Parallel()
 	r := references(t, 1)
 	made := r.Key(7, 1)

@@ -64,9 +64,9 @@ func TestWhatComesBackFillsTheShareOfAProcessAgain(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsForMoneyLooksOnceItIsBack: however long settling takes. A waiting message that was
-// claimed earlier would find no money and wait for a minute.
-func TestWhoWaitsForMoneyLooksOnceItIsBack(t *testing.T) {
+// TestWaitersForMoneyAreClaimedOnceItIsRefunded: however long settling takes. A waiting message
+// that was claimed earlier would find no money and wait for a minute.
+func TestWaitersForMoneyAreClaimedOnceItIsRefunded(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) { onlyA(r); atNoon(r) })
 	p.limitTo(t, []admission.Limit{dailyBudget()}, nil)

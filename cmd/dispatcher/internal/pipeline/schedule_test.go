@@ -47,9 +47,9 @@ func TestScheduleIsBoundedAndStillNamesTheSoonest(t *testing.T) {
 	}
 }
 
-// TestDueRowsAreLookedAtWhenTheyComeDue: at that time, but not more often than each gap and not
+// TestDueRowsAreClaimedWhenTheyBecomeDue: at that time, but not more often than each gap and not
 // less often than each interval.
-func TestDueRowsAreLookedAtWhenTheyComeDue(t *testing.T) {
+func TestDueRowsAreClaimedWhenTheyBecomeDue(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ due, want time.Duration }{
 		{0, dueInterval},
@@ -73,9 +73,9 @@ func TestDueRowsAreLookedAtWhenTheyComeDue(t *testing.T) {
 	}
 }
 
-// TestARowPutOffMeanwhileMovesTheNextLook: the loop is already waiting when another claim of the
+// TestARowPutOffMeanwhileMovesTheNextClaim: the loop is already waiting when another claim of the
 // process puts a row off.
-func TestARowPutOffMeanwhileMovesTheNextLook(t *testing.T) {
+func TestARowPutOffMeanwhileMovesTheNextClaim(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := &Dispatcher{clock: newClock(), due: newSchedule(), nudge: make(chan struct{}, 1)}

@@ -174,7 +174,7 @@ func (s *lockProbingScorer) Scores(ctx context.Context, _ *decide.Function,
 	return favours("c")(ctx, q)
 }
 
-func TestNobodyIsAskedInsideAClaim(t *testing.T) {
+func TestNoFunctionIsCalledInsideAClaim(t *testing.T) {
 	t.Parallel()
 	scorer := &lockProbingScorer{}
 	p := setupScored(t, scoredByEndpoint, scorer)

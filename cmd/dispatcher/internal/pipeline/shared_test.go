@@ -9,7 +9,7 @@ import (
 	"dispatcher/ledger"
 )
 
-func TestMinutesTellTheLastWholeOne(t *testing.T) {
+func TestMinutesReturnTheLastWholeOne(t *testing.T) {
 	t.Parallel()
 	var m minutes
 	messages := func(n int64) ledger.Grants {

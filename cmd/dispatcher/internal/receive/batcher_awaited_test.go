@@ -66,9 +66,9 @@ func counts(all []*answers) (n [3]int) {
 	return n
 }
 
-// TestWhoWaitsForABookingWaitsBriefly: providers use few connections with small windows, so latency
+// TestABookingIsAcknowledgedQuickly: providers use few connections with small windows, so latency
 // limits the throughput.
-func TestWhoWaitsForABookingWaitsBriefly(t *testing.T) {
+func TestABookingIsAcknowledgedQuickly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &journalStore{}
@@ -193,8 +193,8 @@ func (b *stuckStore) Receive(
 	}
 }
 
-// TestABookingThatHangsKeepsNobodyWaiting: its receipts are refused, and booked in the end.
-func TestABookingThatHangsKeepsNobodyWaiting(t *testing.T) {
+// TestABookingThatHangsBlocksNoCaller: its receipts are refused, and booked in the end.
+func TestABookingThatHangsBlocksNoCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &stuckStore{stuck: make(chan struct{})}

@@ -46,7 +46,7 @@ func (b *contraryStore) Overdue(context.Context, int, ledger.Tell) (swept ledger
 
 func (*contraryStore) Drop(context.Context, time.Duration) (int64, error) { return 0, nil }
 
-func TestWhatContradictsTheLedgerIsCountedAndTold(t *testing.T) {
+func TestWhatContradictsTheLedgerIsCountedAndLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

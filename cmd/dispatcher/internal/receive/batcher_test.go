@@ -218,9 +218,9 @@ func TestAReceiptThatNamesNothingIsCountedAndChangesNothing(t *testing.T) {
 	})
 }
 
-// TestWhatIsEarlyIsLookedForSoon: the settlements of early receipts may come at any moment, and
+// TestEarlyReceiptsAreRetriedSoon: the settlements of early receipts may come at any moment, and
 // slots may wait.
-func TestWhatIsEarlyIsLookedForSoon(t *testing.T) {
+func TestEarlyReceiptsAreRetriedSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &journalStore{}

@@ -432,8 +432,8 @@ func (l *askedListener) Confirm(_ context.Context, c *provider.Callback) (bool, 
 	return string(c.Body) == "question", nil
 }
 
-// TestAProviderThatAsksIsTold: it gets the confirmation, and asks again if that failed.
-func TestAProviderThatAsksIsTold(t *testing.T) {
+// TestAProviderThatAsksGetsAConfirmation: it gets the confirmation, and asks again if that failed.
+func TestAProviderThatAsksGetsAConfirmation(t *testing.T) {
 	t.Parallel()
 	l := &askedListener{}
 	r := setup(t, func(c *WebhookConfig) { c.Channels = oneListener{l} })

@@ -8,7 +8,7 @@ import (
 	"dispatcher/ledger"
 )
 
-func TestAnAmbiguityIsToldAsItStands(t *testing.T) {
+func TestAnAmbiguityIsShownInItsCurrentState(t *testing.T) {
 	t.Parallel()
 	until := time.Date(2026, 11, 21, 12, 10, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {

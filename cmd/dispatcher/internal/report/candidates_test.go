@@ -17,9 +17,10 @@ import (
 	"dispatcher/selector"
 )
 
-// TestWhoWasNotLookedAtIsEligibleOnlyAsFarAsTheVersionTells: b is disabled, d lacks the label, and
-// nothing is known of e. b cannot be part of the tie, because it could not have got the message.
-func TestWhoWasNotLookedAtIsEligibleOnlyAsFarAsTheVersionTells(t *testing.T) {
+// TestUnexaminedCandidatesAreEligibleOnlyAsFarAsTheVersionShows: b is disabled, d lacks the label,
+// and nothing is known of e. b cannot be part of the tie, because it could not have got the
+// message.
+func TestUnexaminedCandidatesAreEligibleOnlyAsFarAsTheVersionShows(t *testing.T) {
 	t.Parallel()
 	doc := document("default", "a", "25", "b", "15", "c", "60", "d", "1", "e", "1")
 	doc.Routes[0].Mode = "longest_idle"
@@ -71,9 +72,9 @@ func eligibility(candidates []Candidate) map[string]string {
 	return out
 }
 
-// TestARedrawIsToldWithItsNumberDrawAndInterval compares the draws of the explanation with those of
-// package selector: each is in the interval of the channel that it picked.
-func TestARedrawIsToldWithItsNumberDrawAndInterval(t *testing.T) {
+// TestARedrawIsExplainedWithItsNumberDrawAndInterval compares the draws of the explanation with
+// those of package selector: each is in the interval of the channel that it picked.
+func TestARedrawIsExplainedWithItsNumberDrawAndInterval(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(r *rapid.T) {
 		var weights []string
@@ -119,7 +120,7 @@ func TestARedrawIsToldWithItsNumberDrawAndInterval(t *testing.T) {
 	})
 }
 
-func TestASecondDrawStandsInTheParagraph(t *testing.T) {
+func TestASecondDrawIsInTheExplanation(t *testing.T) {
 	t.Parallel()
 	var key selector.Key
 	drawn := []Candidate{

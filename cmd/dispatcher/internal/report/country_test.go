@@ -23,8 +23,8 @@ var byCountry = map[string]string{
 		`"+44"}, weights: {a: 1}}]}`,
 }
 
-// TestExplanationsTellTheCountryWhereItMatters: and never the number.
-func TestExplanationsTellTheCountryWhereItMatters(t *testing.T) {
+// TestExplanationsNameTheCountryWhereItMatters: and never the number.
+func TestExplanationsNameTheCountryWhereItMatters(t *testing.T) {
 	t.Parallel()
 	for name, text := range byCountry {
 		doc, err := config.ParseRouting("r", []byte(text))
@@ -72,8 +72,8 @@ func TestAnExplanationWithoutANumberHasNoCountry(t *testing.T) {
 	}
 }
 
-// TestABlockedMessageIsToldItsCountry: although it was planned under no version.
-func TestABlockedMessageIsToldItsCountry(t *testing.T) {
+// TestTheExplanationOfABlockedMessageNamesItsCountry: although it was planned under no version.
+func TestTheExplanationOfABlockedMessageNamesItsCountry(t *testing.T) {
 	t.Parallel()
 	m := ledger.Message{
 		ID: "m", State: ledger.Rejected, Reason: "blocked_number",
@@ -112,8 +112,8 @@ func TestWhatIsBlockedForItsBeginningIsNotLaidOnACountry(t *testing.T) {
 	}
 }
 
-// TestForecastsTellTheCountryThatTheyWentBy: also for a message that would be rejected.
-func TestForecastsTellTheCountryThatTheyWentBy(t *testing.T) {
+// TestForecastsNameTheCountryThatTheyUse: also for a message that would be rejected.
+func TestForecastsNameTheCountryThatTheyUse(t *testing.T) {
 	t.Parallel()
 	doc, err := config.ParseRouting("r", []byte(byCountry["price"]))
 	if err != nil {

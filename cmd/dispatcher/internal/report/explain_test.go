@@ -492,7 +492,7 @@ func TestExplanationAsDataIsTheContract(t *testing.T) {
 	}
 }
 
-func TestExplanationTellsForHowLongAndForWhatAMessageWaited(t *testing.T) {
+func TestExplanationSaysForHowLongAndForWhatAMessageWaited(t *testing.T) {
 	t.Parallel()
 	story, err := explained(records()["waited-for-limits"], london(t))
 	if err != nil {

@@ -55,9 +55,9 @@ func TestExplanationSaysWhenAHeldMessageMayGoElsewhere(t *testing.T) {
 	}
 }
 
-// TestExplanationPromisesNoOthersToAMessageThatDiesFirst: nor to one whose wait for its first
-// choice is over.
-func TestExplanationPromisesNoOthersToAMessageThatDiesFirst(t *testing.T) {
+// TestExplanationPromisesNoOtherChannelToAMessageThatExpiresFirst: nor to one whose wait for its
+// first choice is over.
+func TestExplanationPromisesNoOtherChannelToAMessageThatExpiresFirst(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]time.Duration{
 		"as long as it lives": 10 * time.Minute,
@@ -99,9 +99,9 @@ func TestForecastSaysHowLongAMessageWouldBeKept(t *testing.T) {
 	}
 }
 
-// TestAWaitForAClosedLimitIsNotToldAsOneForAFullOne: once it is over, by the version of the last
+// TestAWaitForAClosedLimitIsNotShownAsOneForAFullOne: once it is over, by the version of the last
 // planning.
-func TestAWaitForAClosedLimitIsNotToldAsOneForAFullOne(t *testing.T) {
+func TestAWaitForAClosedLimitIsNotShownAsOneForAFullOne(t *testing.T) {
 	t.Parallel()
 	for words, limit := range map[string]admission.Limit{
 		"1 min 30 s for the limit of messages per minute on a (closed: 0 at the last look) and " +

@@ -338,9 +338,9 @@ func TestExplanationCutsDaysInTheBusinessZone(t *testing.T) {
 	}
 }
 
-// TestExplanationSaysThatALookIsOverdue: the window has ended, and the message was not planned
+// TestExplanationSaysThatPlanningIsOverdue: the window has ended, and the message was not planned
 // again.
-func TestExplanationSaysThatALookIsOverdue(t *testing.T) {
+func TestExplanationSaysThatPlanningIsOverdue(t *testing.T) {
 	t.Parallel()
 	for _, on := range []string{"a 1m messages", "a 1s messages", "b"} {
 		r := newRecord(ledger.Waiting)

@@ -9,7 +9,7 @@ import (
 	"dispatcher/ledger"
 )
 
-func TestTheExplanationTellsOfASenderThatTookThePlaceOfAnother(t *testing.T) {
+func TestTheExplanationNamesAReplacedSender(t *testing.T) {
 	t.Parallel()
 	const rules = `
 channels:
@@ -68,7 +68,7 @@ routes: [{name: default, weights: {a: 1, b: 1}}]
 	}
 }
 
-func TestAForecastTellsCostSenderAndRejection(t *testing.T) {
+func TestAForecastHasCostSenderAndRejection(t *testing.T) {
 	t.Parallel()
 	doc, err := config.ParseRouting("r",
 		[]byte(`{channels: {a: {provider: sandbox}}, routes: [{name: default, weights: {a: 1}}]}`))

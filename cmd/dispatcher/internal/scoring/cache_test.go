@@ -57,7 +57,7 @@ func TestPuttingAnAnswerAgainDoesNotCostAgain(t *testing.T) {
 	}
 }
 
-func TestOldFunctionsAreForgotten(t *testing.T) {
+func TestOldFunctionsAreDropped(t *testing.T) {
 	t.Parallel()
 	r, now := newRests(), time.Now()
 	for i := range 1000 {

@@ -124,7 +124,7 @@ func TestEveryTroubleEndsInItsWord(t *testing.T) {
 	}
 }
 
-func TestNobodyThereIsUnreachable(t *testing.T) {
+func TestNothingListeningIsUnreachable(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

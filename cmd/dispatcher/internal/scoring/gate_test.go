@@ -75,7 +75,7 @@ func TestALargeQuestionIsNotOvertaken(t *testing.T) {
 	})
 }
 
-func TestWhoGivesUpAtTheGateLeavesItAsItWas(t *testing.T) {
+func TestACallerThatGivesUpLeavesTheGateUnchanged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
@@ -88,7 +88,7 @@ func TestWhoGivesUpAtTheGateLeavesItAsItWas(t *testing.T) {
 		for range 2 {
 			group.Go(func() {
 				if g.enter(ctx, maxConnections) == nil {
-					t.Error("the question was not held back")
+					t.Error("a caller that gave up entered the gate")
 				}
 			})
 			synctest.Wait()
@@ -102,7 +102,7 @@ func TestWhoGivesUpAtTheGateLeavesItAsItWas(t *testing.T) {
 	})
 }
 
-func TestGatesAreForgottenWithTheirLastGuest(t *testing.T) {
+func TestGatesAreDroppedWithTheirLastCaller(t *testing.T) {
 	t.Parallel()
 	g, f := newGates(), identity{url: "http://x"}
 	first, second := g.arrive(f), g.arrive(f)

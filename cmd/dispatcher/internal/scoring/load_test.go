@@ -85,13 +85,13 @@ func loads() []load {
 	return out
 }
 
-// TestNobodyAccusesAHealthyFunction asks over real connections. The function answers within the
-// default deadline of 200 ms, so a late answer is the fault of this side: of its code, or of a busy
-// machine. To tell these apart, the test is repeated at half the speed, at a quarter and so on:
-// that helps a busy machine, and does not help calls that wait for each other.
+// TestAHealthyFunctionIsNeverReportedAsFailing asks over real connections. The function answers
+// within the default deadline of 200 ms, so a late answer is the fault of this side: of its code,
+// or of a busy machine. To tell these apart, the test is repeated at half the speed, at a quarter
+// and so on: that helps a busy machine, and does not help calls that wait for each other.
 //
 // It is not parallel, so that other tests of this package take no CPU time from it.
-func TestNobodyAccusesAHealthyFunction(t *testing.T) {
+func TestAHealthyFunctionIsNeverReportedAsFailing(t *testing.T) {
 	for _, l := range loads() {
 		if !tier.Long() && l.latency > 20*time.Millisecond {
 			continue
@@ -157,9 +157,9 @@ func TestHealthyFunctionsAreNeverLateOnTheFakeClock(t *testing.T) {
 	}
 }
 
-// TestABatchThatMayNotWaitLongerBlamesNobody has more questions than the function can answer in the
-// time of a batch.
-func TestABatchThatMayNotWaitLongerBlamesNobody(t *testing.T) {
+// TestABatchOutOfTimeReportsNoFailureOfTheFunction has more questions than the function can answer
+// in the time of a batch.
+func TestABatchOutOfTimeReportsNoFailureOfTheFunction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, f := over(t, func(r *http.Request) (*http.Response, error) {
@@ -220,8 +220,8 @@ func TestADeadFunctionCostsABatchOneDeadline(t *testing.T) {
 	})
 }
 
-// TestOneFunctionDoesNotStandInLineForAnother has a function that does not answer and a good one.
-func TestOneFunctionDoesNotStandInLineForAnother(t *testing.T) {
+// TestOneFunctionDoesNotQueueForAnother has a function that does not answer and a good one.
+func TestOneFunctionDoesNotQueueForAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, dead := over(t, func(r *http.Request) (*http.Response, error) {

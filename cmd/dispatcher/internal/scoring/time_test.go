@@ -75,7 +75,7 @@ func TestEqualQuestionsAtTheSameTimeAreAskedOnce(t *testing.T) {
 	})
 }
 
-func TestACallerWhoGivesUpTroublesNobodyElse(t *testing.T) {
+func TestACallerThatGivesUpAffectsNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64

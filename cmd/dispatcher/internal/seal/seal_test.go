@@ -168,8 +168,8 @@ func TestLeavesAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// TestALogThatIsDamagedIsNotGoneOnWith: additions to it would prove nothing.
-func TestALogThatIsDamagedIsNotGoneOnWith(t *testing.T) {
+// TestADamagedLogIsNotContinued: additions to it would prove nothing.
+func TestADamagedLogIsNotContinued(t *testing.T) {
 	t.Parallel()
 	keys := newKeys(t)
 	all := newSeals(t, keys, 20)

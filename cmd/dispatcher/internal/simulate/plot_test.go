@@ -130,7 +130,7 @@ func TestPlotNamesTheFiguresOfTheGuide(t *testing.T) {
 	}
 }
 
-func TestPlotTellsWhoWasOvertakenFromWhoCameTooLate(t *testing.T) {
+func TestPlotDistinguishesOvertakenFromTooLate(t *testing.T) {
 	t.Parallel()
 	svg := plotted(t, `{"limit": 10, "history": {"a": 10}, "workers": {"a": 2}, "region": "a", "arrivals": [
 		{"worker": 1, "count": 8, "at": "0s"}, {"worker": 2, "count": 4, "at": "5s"}]}`)

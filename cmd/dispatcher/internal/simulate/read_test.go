@@ -168,9 +168,9 @@ func TestProblemsNameFileLineAndKey(t *testing.T) {
 	}
 }
 
-// TestARegionWhereNobodyCameBeforeNeedsNoHistory: nor workers, unless the file says where workers
+// TestARegionWithoutEarlierArrivalsNeedsNoHistory: nor workers, unless the file says where workers
 // are.
-func TestARegionWhereNobodyCameBeforeNeedsNoHistory(t *testing.T) {
+func TestARegionWithoutEarlierArrivalsNeedsNoHistory(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		`{"limit": 1, "region": "Delhi"}`,
@@ -184,7 +184,7 @@ func TestARegionWhereNobodyCameBeforeNeedsNoHistory(t *testing.T) {
 	}
 }
 
-func TestAProblemIsToldOnce(t *testing.T) {
+func TestAProblemIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		`{"limit": 1, "curve_factor": "x"}`,
@@ -197,7 +197,7 @@ func TestAProblemIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestAllProblemsAreToldAtOnce(t *testing.T) {
+func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := Read("s.json", []byte("{\"limit\": -1,\n\"windows\": 0,\n\"seed\": true}"))
 	if err == nil || strings.Count(err.Error(), "\n") != 2 {

@@ -10,9 +10,9 @@ import (
 
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
-// TestAPauseByAGuardIsToldWithItsFigures: other pauses have none. A trip that paused nothing is
+// TestAPauseByAGuardIsShownWithItsFigures: other pauses have none. A trip that paused nothing is
 // shown for some time.
-func TestAPauseByAGuardIsToldWithItsFigures(t *testing.T) {
+func TestAPauseByAGuardIsShownWithItsFigures(t *testing.T) {
 	t.Parallel()
 	trip := func(per, subject, action string, ago time.Duration, version *int64) GuardTrip {
 		return GuardTrip{
@@ -46,9 +46,9 @@ func TestAPauseByAGuardIsToldWithItsFigures(t *testing.T) {
 	}
 }
 
-// TestBudgetsAreToldWhileThereAreFew: budgets without a top-up are shown only while messages wait
+// TestBudgetsAreShownWhileThereAreFew: budgets without a top-up are shown only while messages wait
 // for them.
-func TestBudgetsAreToldWhileThereAreFew(t *testing.T) {
+func TestBudgetsAreShownWhileThereAreFew(t *testing.T) {
 	t.Parallel()
 	budget := func(tenant string, level admission.Level, used, of, waiting int64) Budget {
 		b := Budget{

@@ -348,8 +348,8 @@ func TestASlowReceiverGetsTheEventAgain(t *testing.T) {
 	r.check(t)
 }
 
-// TestAReceiverThatIsAwayHoldsUpNobodyElse: it gets its events after a restart.
-func TestAReceiverThatIsAwayHoldsUpNobodyElse(t *testing.T) {
+// TestAReceiverThatIsAwayDelaysNoOther: it gets its events after a restart.
+func TestAReceiverThatIsAwayDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	var back atomic.Bool

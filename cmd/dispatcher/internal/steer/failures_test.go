@@ -101,7 +101,7 @@ func TestARampBehindALockStopsNeitherOtherRampsNorHealth(t *testing.T) {
 	}
 }
 
-func TestWhatHangsIsLeftAfterItsTimeAndForTheRestOfTheLook(t *testing.T) {
+func TestACheckThatHangsIsAbandonedForTheRestOfTheRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		failed := failures{}
@@ -136,8 +136,8 @@ func TestWhatHangsIsLeftAfterItsTimeAndForTheRestOfTheLook(t *testing.T) {
 	})
 }
 
-// TestWhoWasOutrunEndsTheLook: the remaining decisions of the round are outdated.
-func TestWhoWasOutrunEndsTheLook(t *testing.T) {
+// TestAnOutdatedRoundEnds: the remaining decisions of the round are outdated.
+func TestAnOutdatedRoundEnds(t *testing.T) {
 	t.Parallel()
 	failed := failures{}
 	_, err := failed.try(t.Context(), "ramp 1", func(context.Context) (bool, error) {

@@ -162,9 +162,9 @@ func TestOneChannelIsAllChannels(t *testing.T) {
 	}
 }
 
-// TestHealthKeepsItsPromises runs any route through any errors and then without errors, several
-// times in each interval.
-func TestHealthKeepsItsPromises(t *testing.T) {
+// TestHealthWeightingKeepsItsRules runs any route through any errors and then without errors,
+// several times in each interval.
+func TestHealthWeightingKeepsItsRules(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
 		r := watched()

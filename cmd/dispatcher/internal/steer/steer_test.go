@@ -129,7 +129,7 @@ func TestARampHoldsByItselfAndGoesOnWhenResumed(t *testing.T) {
 	}
 }
 
-func TestARampThatSomebodyElseOverrodeIsSuperseded(t *testing.T) {
+func TestARampThatWasOverriddenIsSuperseded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	s := r.steerer()
@@ -463,8 +463,8 @@ func TestMetricsShowWhatIsInForce(t *testing.T) {
 	}
 }
 
-// TestRunLooksUntilItIsTold: the loop itself makes a ramp's steps until it is stopped.
-func TestRunLooksUntilItIsTold(t *testing.T) {
+// TestRunContinuesUntilItIsStopped: the loop itself makes a ramp's steps until it is stopped.
+func TestRunContinuesUntilItIsStopped(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ramp := r.start(ledger.Ramp{
