@@ -391,7 +391,7 @@ func TestImportsFollowTheTable(t *testing.T) {
 	for _, pkg := range goList(t, "dispatcher/...") {
 		r, ok := ruleFor(pkg.ImportPath)
 		if !ok {
-			t.Errorf("%s stands in no row of the import table: add it to DESIGN.md and to "+
+			t.Errorf("%s is in no row of the import table: add it to DESIGN.md and to "+
 				"this test",
 				pkg.ImportPath)
 			continue

@@ -85,7 +85,7 @@ func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 	}
 	attempts, late := s.count(`select count(*) from audit.attempts`),
 		s.count(`select count(*) from audit.attempts where provider_code = 'late'`)
-	t.Logf("%d killed, %d held still; of %d attempts %d late, %d unknown", c.killed, c.stopped,
+	t.Logf("%d killed, %d stopped; of %d attempts %d late, %d unknown", c.killed, c.stopped,
 		attempts, late,
 		s.count(`select count(*) from audit.attempts where outcome = 'unknown'`))
 	if minutes > 0 && late > attempts/10 { // attempts of a stopped process

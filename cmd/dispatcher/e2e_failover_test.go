@@ -157,7 +157,7 @@ func TestDatabaseFailsOver(t *testing.T) {
 		select count(*) from audit.attempts where claimed_at > $1 and claimed_at < $2`,
 		begun.Add(500*time.Millisecond), ended)
 	if claimed > 0 {
-		t.Errorf("%d attempts were claimed while the database took no writes", claimed)
+		t.Errorf("%d attempts were claimed while the database was read-only", claimed)
 	}
 
 	s.settled(n)

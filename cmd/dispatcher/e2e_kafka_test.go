@@ -252,7 +252,7 @@ func (s *stage) checkStatuses() {
 	}
 	for pair := range legal {
 		if !queryOne[bool](s.t, s.postgres, `select dispatcher.legal($1, $2)`, pair[0], pair[1]) {
-			s.t.Errorf("an event %s came after %s", pair[1], pair[0])
+			s.t.Errorf("got an event %s after %s", pair[1], pair[0])
 		}
 	}
 	if len(events) != len(want) {

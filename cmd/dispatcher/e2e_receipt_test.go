@@ -164,7 +164,7 @@ func TestThrottledRetriesKeepTheirSlotUnderATicket(t *testing.T) {
 		}
 	}
 	if most := mostOpen(spans); most > slots { // a busy machine may reach fewer
-		t.Errorf("%d messages were under way at once, from their first submit to the last, want "+
+		t.Errorf("%d messages were in flight at once, from their first submit to the last, want "+
 			"at most %d",
 			most, slots)
 	}

@@ -76,7 +76,7 @@ func takeOver(t *testing.T, end, then func(*ledgertest.Pair, *stage)) (*stage, *
 		select count(*) from audit.attempts where claimed_at > $1 and claimed_at < $2`,
 		begun.Add(time.Second), ended)
 	if claimed > 0 {
-		t.Errorf("%d attempts were claimed while nobody took writes", claimed)
+		t.Errorf("%d attempts were claimed while no server accepted writes", claimed)
 	}
 	before := s.submitted()
 	eventually(t, stepTimeout, "a tenth more is submitted", func() bool {

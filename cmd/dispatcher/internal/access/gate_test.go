@@ -339,7 +339,7 @@ func TestClaimsOfAnIssuerAreMapped(t *testing.T) {
 	}
 	if _, err := g.Token(t.Context(), issuer.token(t, issuer.key, groups(false,
 		"sms-team"))); !errors.Is(err, access.ErrUnauthenticated) {
-		t.Errorf("an address that nobody verified: %v", err)
+		t.Errorf("an unverified address: got %v", err)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestWebhookListenersFollowTheRouting(t *testing.T) {
 	}
 	s.refuse = errors.New("no")
 	if err := s.put(document(heardSMPP, "s")); err == nil {
-		t.Fatal("taken")
+		t.Fatal("a refused routing was accepted")
 	}
 	if got := s.listening(names...); got != "w v! " {
 		t.Errorf("got listeners %q after a refused routing", got)

@@ -91,12 +91,12 @@ func TestMessageIsCountedByEveryLimitThatCoversIt(t *testing.T) {
 	}
 	for name, c := range counted {
 		if want := c.Cost(&admission.Need{Segments: 3}); c.Granted != want {
-			t.Errorf("%s stands at %d, want %d", name, c.Granted, want)
+			t.Errorf("%s: got %d granted, want %d", name, c.Granted, want)
 		}
 	}
 	for name, c := range others {
 		if c.Granted != 0 {
-			t.Errorf("%s stands at %d", name, c.Granted)
+			t.Errorf("%s: got %d granted", name, c.Granted)
 		}
 	}
 	if spent.Granted != 90_000 {

@@ -94,7 +94,7 @@ func TestExplainKnowsTheLimitsOfTenantsAndPrefixes(t *testing.T) {
 	q.Job.Message.Tenant = "shop"
 	q.Routing.Limits = []admission.Limit{{Scope: shop, Window: admission.Day, Max: 5}}
 	if got := Explain(q); got.Decision.State != ledger.Sending {
-		t.Errorf("nothing is taken: %+v", got.Decision)
+		t.Errorf("with all slots free: got %+v", got.Decision)
 	}
 	used := admission.Counter{
 		Limit: q.Routing.Limits[0], Start: noon.Add(-12 * time.Hour),
@@ -108,7 +108,7 @@ func TestExplainKnowsTheLimitsOfTenantsAndPrefixes(t *testing.T) {
 	first := got.Candidates[0]
 	if got.Decision.State != ledger.Waiting || got.Decision.WaitsFor != "tenant:shop 1d messages" ||
 		first.Reason != TenantLimit {
-		t.Errorf("all is taken: %+v", got)
+		t.Errorf("with all slots used: got %+v", got)
 	}
 	if first.Limit != got.Decision.WaitsFor || first.Never {
 		t.Errorf("the limit that is used up: %+v", first)

@@ -136,10 +136,10 @@ func TestRoundRobinGoesOnBehindTheCursor(t *testing.T) {
 		r := decoded(t, d)
 		if d.Attempt.Channel != tc.chosen || !cmp.Equal(rankingOf(t, d.Attempt.Ranking), tc.why) ||
 			r.By != "round_robin" || r.Cursor != tc.cursor.Channel || *r.After != tc.after {
-			t.Errorf("%s: took %s by %+v", name, d.Attempt.Channel, r)
+			t.Errorf("%s: got channel %s by %+v", name, d.Attempt.Channel, r)
 		}
 		if w.seen.Cursors[0].Channel != tc.chosen {
-			t.Errorf("%s: the cursor stands at %+v", name, w.seen.Cursors[0])
+			t.Errorf("%s: got cursor %+v", name, w.seen.Cursors[0])
 		}
 	}
 }
@@ -149,15 +149,15 @@ func TestOneCursorServesModeAndFallback(t *testing.T) {
 	w := inMode(t, RoundRobinMode, RoundRobin)
 	a := w.assigner()
 	if got := taken(t, a, w, 2); !cmp.Equal(got, []string{"a", "b"}) {
-		t.Fatalf("took %v", got)
+		t.Fatalf("got channels %v", got)
 	}
 	again := w.task("a")
 	again.Row.Attempts, again.Row.Tried = 1, []string{"a"}
 	if d := a.decide(again); d.Attempt.Channel != "c" || d.Attempt.Reason != ledger.ByFallback {
-		t.Errorf("the fallback took %+v", d.Attempt)
+		t.Errorf("got fallback %+v", d.Attempt)
 	}
 	if got := taken(t, a, w, 1); !cmp.Equal(got, []string{"a"}) {
-		t.Errorf("after the fallback's turn came %v", got)
+		t.Errorf("after the fallback's turn: got %v", got)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestDrawnFirstChoiceAndHeldMessageTakeNoTurn(t *testing.T) {
 	}
 	w.unready[1] = "connecting"
 	if d := w.decide(w.task("b")); d.Attempt.Channel != "a" || w.seen.Cursors[0].Channel != "a" {
-		t.Errorf("the fallback took %s, cursor %+v", d.Attempt.Channel, w.seen.Cursors[0])
+		t.Errorf("got fallback %s, cursor %+v", d.Attempt.Channel, w.seen.Cursors[0])
 	}
 }
 
@@ -310,7 +310,7 @@ func TestEqualScoresGoToWhoHasWaitedLongerThenInConfiguredOrder(t *testing.T) {
 		w.seen.Channels[2].LastAssigned = noon, noon.Add(-time.Minute), noon.Add(-time.Minute)
 	if got := taken(t, w.assigner(), w, 6); !cmp.Equal(got,
 		[]string{"b", "c", "a", "b", "c", "a"}) {
-		t.Errorf("took %v", got)
+		t.Errorf("got channels %v", got)
 	}
 }
 
@@ -625,7 +625,7 @@ func TestLimitsHoldInEveryMode(t *testing.T) {
 			"a", "a", "a", "a", "b", "b", "b", "b", "c", "c", "c",
 			"c",
 		}; !cmp.Equal(got, want) {
-			t.Errorf("%s: took %v", mode, got)
+			t.Errorf("%s: got channels %v", mode, got)
 		}
 		if d := a.decide(w.fresh()); d.State != ledger.Waiting || d.Reason != NoSlot ||
 			d.NextAt.Sub(noon) != 950*time.Millisecond {

@@ -65,7 +65,7 @@ func TestAnAcceptedMessageGoesOnOnlyWhereItsRouteAsks(t *testing.T) {
 		f.Await = 0 // the adapter has no receipts
 		s = Settle(&f, &provider.Result{Outcome: provider.Accepted, Reference: "r"}, noon)
 		if !s.NextAt.IsZero() {
-			t.Errorf("%s: goes on at %s, though no receipt can come", name, s.NextAt)
+			t.Errorf("%s: goes on at %s, although no receipt can come", name, s.NextAt)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
 				leftBefore := before.Row.ExpiresAt.Sub(noon)
 				switch {
 				case before.Lane.Order > one.Lane.Order:
-					t.Fatalf("lane %d goes before lane %d", before.Lane.Order, one.Lane.Order)
+					t.Fatalf("lane %d comes before lane %d", before.Lane.Order, one.Lane.Order)
 				case before.Lane.Order < one.Lane.Order:
 				case left < urgent && leftBefore > left:
 					t.Fatalf("the message with %s left comes before that with %s left", leftBefore, left)
@@ -99,10 +99,10 @@ func checkAge(t *rapid.T, tasks []Task, intakes []ledger.Intake, order []int) {
 		if before, ok := last[queue]; ok {
 			switch {
 			case intakes[before] == ledger.Fresh && intakes[i] == ledger.Due:
-				t.Fatalf("new task %d goes before due task %d", before, i)
+				t.Fatalf("new task %d comes before due task %d", before, i)
 			case intakes[i] == ledger.Due && tasks[before].Row.Seq > tasks[i].Row.Seq,
 				intakes[before] == intakes[i] && intakes[i] == ledger.Fresh && before > i:
-				t.Fatalf("task %d goes before the older %d", before, i)
+				t.Fatalf("task %d comes before the older %d", before, i)
 			}
 		}
 		last[queue] = i

@@ -52,7 +52,7 @@ func TestARecipientStaysOnOneChannel(t *testing.T) {
 		seen[first] = true
 		for m := range messages {
 			if got := firstChoice(t, p, fmt.Sprint("m-", m), subscriber(n)); got != first {
-				t.Fatalf("message %d to number %d goes to %s, the first went to %s", m, n, got,
+				t.Fatalf("message %d to number %d: got channel %s, want %s as for the first", m, n, got,
 					first)
 			}
 		}

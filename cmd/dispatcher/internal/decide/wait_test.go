@@ -330,7 +330,7 @@ func TestChannelRemovedWhileMessagesWaitForIt(t *testing.T) {
 		_, d = w.decideDue(row)
 		if d.State != ledger.Sending || d.Attempt.Reason != ledger.ByFallback ||
 			d.Plan != row.Plan {
-			t.Errorf("%s: the choice that was recorded changed, or nobody was found: %+v", mode, d)
+			t.Errorf("%s: the stored choice changed, or no channel was found: %+v", mode, d)
 		}
 		want := []string{"a:", "b:"}
 		if mode == Weighted {

@@ -376,7 +376,7 @@ func TestAMessageThatCannotBeStoredKeepsBackNoOther(t *testing.T) {
 		r.run()
 		for what, result := range results {
 			if taken := <-result; taken != (what != "bad") {
-				t.Errorf("%s was taken: %t", what, taken)
+				t.Errorf("%s: got acknowledged %t", what, taken)
 			}
 		}
 		r.stop()

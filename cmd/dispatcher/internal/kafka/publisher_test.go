@@ -231,7 +231,7 @@ func checkOrder(t *testing.T, c *kfake.Cluster, keys, n int) {
 			t.Fatal(err)
 		}
 		if i > next[string(r.Key)] {
-			t.Fatalf("%s: event %d came when %d was due", r.Key, i, next[string(r.Key)])
+			t.Fatalf("%s: got event %d, want event %d", r.Key, i, next[string(r.Key)])
 		}
 		next[string(r.Key)] = max(next[string(r.Key)], i+1)
 	}

@@ -150,7 +150,7 @@ func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 	for open, began := int64(1), time.Now(); open > 0; {
 		counts := p.counts(t, byState)
 		if time.Since(began) > 30*time.Second {
-			t.Fatalf("still under way: %v", counts)
+			t.Fatalf("still in flight: %v", counts)
 		}
 		open = counts["waiting"] + counts["retry"] + counts["sending"]
 		if n, found := p.audited(t, a); n != records || len(found) > 0 {

@@ -82,7 +82,7 @@ func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
 			t.Errorf("ready %q after the second time", got)
 		}
 		if codes := w.codes(); codes[decide.CodeLate] != 2 || len(codes) != 1 {
-			t.Errorf("%v came back", codes)
+			t.Errorf("got returned codes %v", codes)
 		}
 	})
 	f := &decide.Attempt{

@@ -357,7 +357,7 @@ func (m *messageLife) claim(jobs []decide.Job, due int) {
 		}
 		known := func(s submission) bool { return s.known == provider.Accepted }
 		if !f.Repeats() && slices.ContainsFunc(m.history.submissions(), known) {
-			m.t.Fatalf("it is sent again although an earlier submission is known to be taken\n%s",
+			m.t.Fatalf("it is sent again although an earlier submission is known to be accepted\n%s",
 				m.trace())
 		}
 		first := f.Submission.Attempt

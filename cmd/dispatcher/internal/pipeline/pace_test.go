@@ -163,7 +163,7 @@ func TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			if late > 0 {
-				t.Errorf("%d a second: %d came late", rate, late)
+				t.Errorf("%d a second: got %d late", rate, late)
 			}
 			at, _ := channel.submits()
 			inSeconds(t, at, began, rate)
@@ -312,7 +312,7 @@ func TestWhatNoSenderComesForGoesBackInTime(t *testing.T) {
 		}
 		time.Sleep(520 * time.Millisecond)
 		if codes := w.codes(); codes[decide.CodeLate] != 3 || len(codes) != 1 {
-			t.Errorf("%v came back", codes)
+			t.Errorf("got returned codes %v", codes)
 		}
 		if got := w.ready(time.Now()); got != "" {
 			t.Errorf("ready %q with an empty queue", got)
@@ -339,7 +339,7 @@ func TestAQueueWithTimeDoesNotMakeAChannelBusy(t *testing.T) {
 		}
 		time.Sleep(6 * time.Second)
 		if codes := w.codes(); codes[""] != 10 {
-			t.Errorf("%v came back", codes)
+			t.Errorf("got returned codes %v", codes)
 		}
 	})
 }
@@ -375,7 +375,7 @@ func TestAThrottledChannelSendsNothingDuringThePause(t *testing.T) {
 		}
 		if codes := w.codes(); !slices.Equal(left, want) || codes[decide.CodeLate] != 6 ||
 			codes[""] != 4 {
-			t.Errorf("left at %v, came back %v", left, codes)
+			t.Errorf("left at %v, returned %v", left, codes)
 		}
 	})
 }
@@ -401,7 +401,7 @@ func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 		w.heartbeat.beat(time.Now())
 		time.Sleep(time.Second)
 		if codes := w.codes(); codes[""] != 2 || codes[decide.CodeLate] != 3 {
-			t.Errorf("%v came back", codes)
+			t.Errorf("got returned codes %v", codes)
 		}
 		if got := w.ready(time.Now()); got != "" {
 			t.Errorf("ready %q after a heartbeat", got)
@@ -427,12 +427,12 @@ func TestEverythingIsReturnedWhenAWorkerIsClosed(t *testing.T) {
 		go func() { w.end(t); close(closed) }()
 		synctest.Wait()
 		if codes := w.codes(); codes[decide.CodeStopping] != 18 || len(codes) != 1 {
-			t.Errorf("at once came back %v", codes)
+			t.Errorf("returned at once: %v", codes)
 		}
 		<-closed
 		if codes := w.codes(); codes[""] != 2 || len(codes) != 1 ||
 			time.Since(now) != 2*time.Second {
-			t.Errorf("after %s came back %v", time.Since(now), codes)
+			t.Errorf("returned after %s: %v", time.Since(now), codes)
 		}
 	})
 }

@@ -143,7 +143,7 @@ func TestReceiptsAreGivenBackWhileTheDatabaseIsAway(t *testing.T) {
 		last := take(d, delivered("after"))
 		stop()
 		if !again.is(true) || !last.is(true) || !b.has("7") || !b.has("after") {
-			t.Error("the receipts that came again and at the end were not booked")
+			t.Error("repeated receipts and those at the end were not booked")
 		}
 		if n := b.holds(); n > 502 {
 			t.Errorf("%d were kept that had been given back", n)

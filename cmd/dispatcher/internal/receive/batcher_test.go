@@ -262,7 +262,7 @@ func TestTheEndIsBounded(t *testing.T) {
 		at := time.Now()
 		stop()
 		if took := time.Since(at); took > 2*time.Second {
-			t.Errorf("the end took %v", took)
+			t.Errorf("stopping took %v", took)
 		}
 	})
 }

@@ -376,7 +376,7 @@ func TestAReceiverThatIsAwayDelaysNoOther(t *testing.T) {
 	s.publish("last", "", "accepted", 1, 0)
 	healthy.wait(t, func() bool { return slices.Contains(healthy.taken, "last 1") })
 	if len(healthy.taken) != 21 {
-		t.Errorf("acknowledged events came again after an orderly stop: %v", healthy.taken)
+		t.Errorf("acknowledged events came again after a clean stop: %v", healthy.taken)
 	}
 }
 
