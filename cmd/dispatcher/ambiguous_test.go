@@ -140,7 +140,7 @@ func TestAmbiguitiesHaveTheKeysThatScriptsRelyOn(t *testing.T) {
 	lines, err := csv.NewReader(strings.NewReader(ambiguous(t, url, exitOK, "list",
 		"--format", "csv").out)).ReadAll()
 	if err != nil || len(lines) != 2 || !slices.Equal(lines[0], keys) {
-		t.Errorf("%v, %v", lines, err)
+		t.Errorf("got %v, error %v", lines, err)
 	}
 }
 

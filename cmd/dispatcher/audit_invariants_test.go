@@ -32,11 +32,11 @@ func TestAuditInvariantsNamesWhatIsViolated(t *testing.T) {
 		r, found := check(args...)
 		if r.code != exitOK || found.Checked != len(ledger.Invariants) || found.Violated != 0 ||
 			found.Violations == nil || len(found.Violations) != 0 {
-			t.Fatalf("%v: %d: %s %s", args, r.code, r.out, r.err)
+			t.Fatalf("%v: got exit code %d, output %s, error %s", args, r.code, r.out, r.err)
 		}
 	}
 	if r, _ := check(); r.code != exitOK || strings.Count(r.out, " ok ") != len(ledger.Invariants) {
-		t.Errorf("%d: %s %s", r.code, r.out, r.err)
+		t.Errorf("got exit code %d, output %s, error %s", r.code, r.out, r.err)
 	}
 	o.exec(`update dispatcher.channels set active = active + 1 where channel = 'c'`)
 	r, found := check("--format", "json")
@@ -44,16 +44,16 @@ func TestAuditInvariantsNamesWhatIsViolated(t *testing.T) {
 		"Admitted ≤ limit", "active_is_what_is_held", "channel c counts 1 in flight, and 0 hold a slot",
 	}
 	if r.code != exitFailed || len(found.Violations) != 1 || found.Violations[0] != want {
-		t.Errorf("%d: %s %s", r.code, r.out, r.err)
+		t.Errorf("got exit code %d, output %s, error %s", r.code, r.out, r.err)
 	}
 	if r, _ := check(); r.code != exitFailed || !strings.Contains(r.out, "1 violation ") ||
 		!strings.Contains(r.out, want.Detail) {
-		t.Errorf("%d: %s %s", r.code, r.out, r.err)
+		t.Errorf("got exit code %d, output %s, error %s", r.code, r.out, r.err)
 	}
 	if r, _ := check("--format", "csv"); r.code != exitFailed || r.out !=
 		"guarantee,invariant,detail\nAdmitted ≤ limit,active_is_what_is_held,"+
 			"\"channel c counts 1 in flight, and 0 hold a slot\"\n" {
-		t.Errorf("%d: %s %s", r.code, r.out, r.err)
+		t.Errorf("got exit code %d, output %s, error %s", r.code, r.out, r.err)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestAuditInvariantsPrintsStatementsThatRun(t *testing.T) {
 		"2026-11-21")
 	if r.code != exitOK || strings.Count(r.out, "as detail") != len(ledger.Invariants) ||
 		!strings.Contains(r.out, "'2026-11-22 00:00:00Z'") {
-		t.Fatalf("%d: %s %s", r.code, r.out, r.err)
+		t.Fatalf("got exit code %d, output %s, error %s", r.code, r.out, r.err)
 	}
 	if _, err := o.sql.Exec(t.Context(), r.out, pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Error(err)
@@ -94,7 +94,7 @@ func TestAuditInvariantsNeedsTheTables(t *testing.T) {
 	} {
 		env := append(slices.Clone(o.env), "DISPATCHER_POSTGRES_URL="+ledgertest.As(role, url))
 		if r := dispatcher(t, "", env, "audit", "invariants"); r.code != code {
-			t.Errorf("%s: %d: %s %s", role, r.code, r.out, r.err)
+			t.Errorf("%s: got exit code %d, output %s, error %s", role, r.code, r.out, r.err)
 		} else if code != exitOK && !strings.Contains(r.err, "permission denied") {
 			t.Errorf("%s: got %s", role, r.err)
 		}

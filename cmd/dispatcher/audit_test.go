@@ -196,7 +196,7 @@ func auditJobs(story string, n int) []decide.Job {
 func (o *auditDB) exec(sql string, args ...any) {
 	o.t.Helper()
 	if _, err := o.sql.Exec(o.t.Context(), sql, args...); err != nil {
-		o.t.Fatalf("%s: %v", sql, err)
+		o.t.Fatalf("%s: got error %v", sql, err)
 	}
 }
 

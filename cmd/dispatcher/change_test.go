@@ -43,7 +43,7 @@ func TestAChangeIsRefusedWhenAnotherIsAppliedMeanwhile(t *testing.T) {
 	var coded *codedError
 	if !errors.As(err, &coded) || coded.code != exitFailed ||
 		!strings.Contains(err.Error(), `ann applied version 2`) {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
 	if v := current(t, l); v.Version != 2 || strings.Contains(v.Document, "b: 5") {
 		t.Errorf("got %+v", v)

@@ -26,7 +26,7 @@ func TestAMessageIsSentOverTheChannelThatIsNamed(t *testing.T) {
 		var result testResult
 		if err := json.Unmarshal([]byte(got.out), &result); err != nil || got.code != exitOK ||
 			result.Outcome != "accepted" || result.Channel != "b" {
-			t.Fatalf("%+v, %v", got, err)
+			t.Fatalf("got %+v, error %v", got, err)
 		}
 	}
 	if a, b := len(s.carriers["a"].Submits()), len(s.carriers["b"].Submits()); a != 0 || b != 3 {

@@ -53,7 +53,7 @@ func TestATestChannelDoesEverythingButTheSend(t *testing.T) {
 		`select message_id from audit.attempts where channel = 'b' limit 1`)
 	err := json.Unmarshal([]byte(s.command("explain", id, "--format", "json")), &story)
 	if err != nil || channelOf(&story) != "b" || !strings.Contains(story.Text, "b accepted it") {
-		t.Errorf("%+v, %v", story, err)
+		t.Errorf("got %+v, error %v", story, err)
 	}
 }
 

@@ -40,7 +40,7 @@ func TestFlagsOfTheSandboxMakeTheProfile(t *testing.T) {
 		want := sandbox.Usual()
 		set(&want)
 		if diff := cmp.Diff(want, f.profile); diff != "" {
-			t.Errorf("%s: %s", flag, diff)
+			t.Errorf("%s (-want +got):\n%s", flag, diff)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestFlagsOfBenchReachTheMeasurement(t *testing.T) {
 	if err := errors.Join(flags.Parse([]string{"--receipts", "--history=60", "--processes=4"}),
 		f.check()); err != nil || !f.config.Receipts || f.config.History != 60 ||
 		f.config.Processes != 4 {
-		t.Errorf("%+v, %v", f, err)
+		t.Errorf("got %+v, error %v", f, err)
 	}
 	for want, args := range map[string][]string{
 		"--messages must be at least 1000": {"--messages", "999"},

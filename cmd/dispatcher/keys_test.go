@@ -35,16 +35,16 @@ func TestKeysRotatePutsANewKeyOnTopAndKeepsTheOld(t *testing.T) {
 	}
 	keys, err := config.DrawKeys(path)
 	if err != nil || keys[0].ID() != after.Added {
-		t.Errorf("%v %v", keys, err)
+		t.Errorf("got %v, error %v", keys, err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", info.Mode(), err)
+		t.Errorf("got %v, error %v", info.Mode(), err)
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link was replaced: %v %v", info, err)
 	}
 	if beside, err := os.ReadDir(filepath.Dir(path)); err != nil || len(beside) != 1 {
-		t.Errorf("%v %v", beside, err)
+		t.Errorf("got %v, error %v", beside, err)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestAChangeOfKeysThatWasCutOffIsNamed(t *testing.T) {
 		t.Errorf("got %+v, want exit code %d and %q in the error", got, exitFailed, "remove "+left)
 	}
 	if ring, err := readKeyRing(path); err != nil || len(ring.Keys) != 1 {
-		t.Errorf("%+v %v", ring, err)
+		t.Errorf("got %+v, error %v", ring, err)
 	}
 	if err := os.Remove(left); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestKeysNewMakesAFileThatOnlyItsOwnerReads(t *testing.T) {
 	ring := decoded[keyRing](t, got)
 	keys, err := config.DrawKeys(path)
 	if err != nil || got.code != exitOK || len(ring.Keys) != 1 || ring.Added != keys[0].ID() {
-		t.Fatalf("%+v, %v", got, err)
+		t.Fatalf("got %+v, error %v", got, err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
@@ -225,7 +225,7 @@ func TestKeysNewTouchesNoFileThatIsThere(t *testing.T) {
 	content, err := os.ReadFile(path)
 	if err != nil || string(content) != old || got.code != exitFailed ||
 		!strings.Contains(got.err, "is there already") {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, error %v", got, err)
 	}
 	got = dispatcher(t, "", []string{}, "keys", "new")
 	if got.code != exitUsage || !strings.Contains(got.err, "name the file to make") {

@@ -526,7 +526,7 @@ func TestLimitsSetWarnsOfWhatNothingPasses(t *testing.T) {
 		},
 	} {
 		if diff := cmp.Diff(step.want, set(step.args...)); diff != "" {
-			t.Errorf("%v: %s", step.args, diff)
+			t.Errorf("%v (-want +got):\n%s", step.args, diff)
 		}
 	}
 }

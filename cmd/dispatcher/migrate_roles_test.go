@@ -61,7 +61,7 @@ func denied(t *testing.T, conn *pgx.Conn, sql string) bool {
 	}
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if err != nil && (!ok || pg.Code != "42501" && pg.Code != "55000") {
-		t.Errorf("%s: %v", sql, err)
+		t.Errorf("%s: got error %v", sql, err)
 	}
 	return err != nil
 }

@@ -105,7 +105,7 @@ func (b *bill) at(minute int) time.Time {
 func (b *bill) exec(sql string, args ...any) {
 	b.t.Helper()
 	if _, err := b.sql.Exec(b.t.Context(), sql, args...); err != nil {
-		b.t.Fatalf("%s: %v", sql, err)
+		b.t.Fatalf("%s: got error %v", sql, err)
 	}
 }
 

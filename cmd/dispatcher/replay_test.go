@@ -136,7 +136,7 @@ func (o *auditDB) export() string {
 			":'zone'", "'UTC'").Replace(s[1])
 		var out bytes.Buffer
 		if _, err := finance.PgConn().CopyTo(o.t.Context(), &out, sql); err != nil {
-			o.t.Fatalf("%s: %v", sql, err)
+			o.t.Fatalf("%s: got error %v", sql, err)
 		}
 		if err := os.WriteFile(filepath.Join(folder, s[2]), out.Bytes(), 0o600); err != nil {
 			o.t.Fatal(err)

@@ -130,7 +130,7 @@ func TestParquetHasWhatCSVHas(t *testing.T) {
 	}
 	got, err := parquet.Read[rangeRecord](bytes.NewReader(out.Bytes()), int64(out.Len()))
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v: %s", err, diff)
+		t.Errorf("got error %v (-want +got):\n%s", err, diff)
 	}
 	file, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
 	if err != nil {
@@ -224,7 +224,7 @@ func TestReportsAreWrittenToFiles(t *testing.T) {
 		}
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) != 5 {
-		t.Errorf("%v %v", left, err)
+		t.Errorf("got %v, error %v", left, err)
 	}
 	for want, args := range map[string][]string{
 		"name the format with --format, or by the end": {"--output", filepath.Join(folder, "x.pdf")},

@@ -118,7 +118,7 @@ func TestDayIsTheOneThatWasNamedWhereMidnightDoesNotExist(t *testing.T) {
 	day, err := parseDay("2018-11-04", zone)
 	if err != nil || day.In(zone).Format(time.DateOnly) != "2018-11-04" ||
 		!admission.Day.Start(day, zone).Before(day) {
-		t.Errorf("%v %v", day, err)
+		t.Errorf("got %v, error %v", day, err)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestSandboxOverwritesNoRoutingDocument(t *testing.T) {
 	content, err := os.ReadFile(path)
 	if err != nil || string(content) != "mine\n" || got.code != exitFailed ||
 		!strings.Contains(got.err, "never overwritten") {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, error %v", got, err)
 	}
 }
 

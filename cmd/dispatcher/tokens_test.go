@@ -41,7 +41,7 @@ func TestTokensNewShowsATokenOnce(t *testing.T) {
 		token:      {Name: "ben", Role: access.Finance},
 	} {
 		if p, err := gate.Token(t.Context(), token); err != nil || p != want {
-			t.Errorf("%+v, %v", p, err)
+			t.Errorf("got %+v, error %v", p, err)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func TestWhatCommandsPrintShowsControlCharactersEscaped(t *testing.T) {
 		`update dispatcher.routing_versions set author = $1, reason = $1`,
 	} {
 		if _, err := conn.Exec(t.Context(), sql, controlText); err != nil {
-			t.Fatalf("%s: %v", sql, err)
+			t.Fatalf("%s: got error %v", sql, err)
 		}
 	}
 	for name, args := range map[string][]string{
@@ -210,7 +210,7 @@ func TestNoFieldOfACSVIsAFormula(t *testing.T) {
 		}
 		back, err := csv.NewReader(&out).Read()
 		if err != nil || len(back) != len(row) {
-			rt.Fatalf("%v, %v", back, err)
+			rt.Fatalf("got %v, error %v", back, err)
 		}
 		for i, field := range back {
 			if strings.TrimPrefix(field, "'") != row[i] {

@@ -102,7 +102,7 @@ func TestTheEmbeddedTokenMayDoAll(t *testing.T) {
 	g := newGate(t, access.Config{Embedded: "printed"})
 	p, err := g.Token(t.Context(), "printed")
 	if err != nil || p.Role != access.Admin || p.Name != access.EmbeddedName {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, error %v", p, err)
 	}
 	if _, err := g.Token(t.Context(), "printe"); !errors.Is(err, access.ErrUnauthenticated) {
 		t.Errorf("an unknown token: got %v", err)
@@ -119,14 +119,14 @@ func TestATokenTakenOutOfTheFileIsRefusedAtOnce(t *testing.T) {
 	if p, err := g.Token(t.Context(), anna); err != nil || p != (access.Principal{
 		Name: "anna", Role: access.Operator,
 	}) {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, error %v", p, err)
 	}
 	write(t, path, bobs)
 	if _, err := g.Token(t.Context(), anna); !errors.Is(err, access.ErrUnauthenticated) {
 		t.Errorf("the removed token: got %v", err)
 	}
 	if p, err := g.Token(t.Context(), bob); err != nil || p.Name != "bob" {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, error %v", p, err)
 	}
 	write(t, path, bobs+"half a line\n")
 	if _, err := g.Token(t.Context(), bob); !errors.Is(err, access.ErrUnavailable) ||
@@ -155,7 +155,7 @@ func TestABrokenFileOfTokensNamesItsLine(t *testing.T) {
 		write(t, path, text)
 		if _, err := access.New(access.Config{TokensFile: path}); err == nil ||
 			!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), hash) {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("%q: got error %v", text, err)
 		}
 	}
 	if _, _, err := access.NewToken("two words", access.Viewer); err == nil {
@@ -185,7 +185,7 @@ func TestASenderMayBeBoundToATenant(t *testing.T) {
 	})
 	want := access.Principal{Name: "shop-1", Role: access.Sender, Tenant: "shop"}
 	if p, err := g.Token(t.Context(), token); err != nil || p != want {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, error %v", p, err)
 	}
 	of := func(claims map[string]any) string { return issuer.token(t, issuer.key, claims) }
 	want.Name = "4711"
@@ -226,7 +226,7 @@ func TestOnlyOneBearerHeaderIsRead(t *testing.T) {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 			r.Header["Authorization"] = c.headers
 			if _, err := g.Authenticate(r); (err == nil) != c.ok {
-				t.Errorf("%v", err)
+				t.Errorf("got error %v", err)
 			}
 		})
 	}
@@ -307,7 +307,7 @@ func TestTokensOfTheIssuerAreVerified(t *testing.T) {
 			t.Parallel()
 			p, err := g.Token(t.Context(), issuer.token(t, c.key, c.claims))
 			if !errors.Is(err, c.want) || p.Role != c.role || err == nil && p.Name != "4711" {
-				t.Errorf("%+v, %v", p, err)
+				t.Errorf("got %+v, error %v", p, err)
 			}
 		})
 	}
@@ -331,7 +331,7 @@ func TestClaimsOfAnIssuerAreMapped(t *testing.T) {
 	}
 	p, err := g.Token(t.Context(), issuer.token(t, issuer.key, groups(true, "sms-team")))
 	if err != nil || p != (access.Principal{Name: "anna@example.com", Role: access.Operator}) {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, error %v", p, err)
 	}
 	if _, err := g.Token(t.Context(), issuer.token(t, issuer.key, groups(true,
 		"operator"))); !errors.Is(err, access.ErrNoRole) {
@@ -351,7 +351,7 @@ func TestAnIssuerThatIsAwayIsNoRefusal(t *testing.T) {
 	t.Cleanup(away.Close)
 	g := newGate(t, access.Config{OIDCIssuer: away.URL, OIDCAudience: "sms"})
 	if _, err := g.Token(context.Background(), token); !errors.Is(err, access.ErrUnavailable) {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
 	for url, audience := range map[string]string{
 		"http://login.example.com": "sms", "https://login.example.com": "", "login": "sms",

@@ -250,7 +250,7 @@ func TestTheAuthorOfAChangeIsWhoWasAuthenticated(t *testing.T) {
 	v, err := s.ledger.Routing.Current(t.Context())
 	if err != nil || v.Author != "olga" || v.Reason != "a costs more" ||
 		!strings.Contains(v.Document, "a: 25") {
-		t.Errorf("%+v, %v", v, err)
+		t.Errorf("got %+v, error %v", v, err)
 	}
 	if got := s.ask("operator", "PUT", "/channels/b/state",
 		`{"state":"draining","reason":"x","author":"somebody else"}`); got.status !=
@@ -448,7 +448,7 @@ func TestListsComeInPages(t *testing.T) {
 		}
 		a := s.ask("viewer", "GET", "/routing/versions?limit=3&cursor="+cursor, "")
 		if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != http.StatusOK {
-			t.Fatalf("%+v, %v", a, err)
+			t.Fatalf("got %+v, error %v", a, err)
 		}
 		for _, v := range got.Items {
 			versions = append(versions, v.Version)

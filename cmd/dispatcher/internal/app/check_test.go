@@ -45,7 +45,7 @@ func TestSettingsAreCheckedWithoutTheFilesTheyName(t *testing.T) {
 		err := CheckChannels("routing.yaml", doc)
 		switch {
 		case tc.want == "" && err != nil:
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
 		}
@@ -215,7 +215,7 @@ func TestATokenIsOneWordOfAFile(t *testing.T) {
 		}
 		switch err := troubles["best"]; {
 		case tc.want == "" && err != nil:
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
 		case err != nil && strings.Contains(err.Error(), "s3c"):

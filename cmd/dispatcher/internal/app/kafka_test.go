@@ -44,7 +44,7 @@ func TestBrokersAreReachedOverTLSUnderAnAuthorityOfTheirOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := client.Ping(t.Context()); (err == nil) != tc.reached {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 		client.Close()
 	}

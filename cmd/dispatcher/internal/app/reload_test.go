@@ -172,7 +172,7 @@ func TestOnlyChangedConnectionsAreOpened(t *testing.T) {
 		{"without it", "", "", nil},
 	} {
 		if err := s.put(strings.Replace(plainDocument, step.old, step.new, 1)); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
+			t.Fatalf("%s: got error %v", step.name, err)
 		}
 		if got := s.last().Opened; !slices.Equal(got, step.opened) {
 			t.Errorf("%s: opened %v, want %v", step.name, got, step.opened)
@@ -449,7 +449,7 @@ func TestAtTheStartABadSecretIsAnError(t *testing.T) {
 		`fallback: best_worker, scoring: {function: "http://127.0.0.1:1/", token_file: token}`, 1)
 	if err := s.put(tokened); err == nil ||
 		!strings.Contains(err.Error(), "route default: scoring.token_file: ") {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
@@ -487,7 +487,7 @@ func TestChannelsThatThePipelineRefusesAreClosed(t *testing.T) {
 	s.write("password", "right")
 	s.refuse = errors.New("stopped")
 	if err := s.put(plainDocument); !errors.Is(err, s.refuse) {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
 	// TestMain fails if connections are not closed, so they are opened again here.
 	s.refuse = nil

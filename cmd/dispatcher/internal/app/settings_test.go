@@ -39,7 +39,7 @@ func TestReceiptsAreExpectedWhereTheyCome(t *testing.T) {
 		doc, err := config.ParseRouting("r",
 			[]byte("channels: {a: {"+channel+"}}\nroutes: [{name: r, weights: {a: 1}}]\n"))
 		if err != nil {
-			t.Errorf("%s: %v", channel, err)
+			t.Errorf("%s: got error %v", channel, err)
 			continue
 		}
 		compiled, err := Compile(doc, 1)

@@ -41,7 +41,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 func scalar[T any](t *testing.T, pool *pgxpool.Pool, sql string) (value T) {
 	t.Helper()
 	if err := pool.QueryRow(t.Context(), sql).Scan(&value); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+		t.Fatalf("%s: got error %v", sql, err)
 	}
 	return value
 }

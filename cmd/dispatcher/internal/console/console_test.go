@@ -56,7 +56,7 @@ func TestPagesAnswer(t *testing.T) {
 	} {
 		if status, body := get(t, s.URL()+path); status != http.StatusOK ||
 			!strings.Contains(body, want) {
-			t.Errorf("%s: %d %.80s", path, status, body)
+			t.Errorf("%s: got status %d %.80s", path, status, body)
 		}
 	}
 	if status, _ := get(t, s.URL()+"/nothing"); status != http.StatusNotFound {
@@ -93,7 +93,7 @@ func TestWhatComesLaterAnswersWhenItIsThere(t *testing.T) {
 	later.Store(&pages)
 	for _, path := range []string{"/", "/routes", "/api/v1/status"} {
 		if status, body := get(t, s.URL()+path); status != http.StatusOK || body != "page "+path {
-			t.Errorf("%s: %d %s", path, status, body)
+			t.Errorf("%s: got status %d %s", path, status, body)
 		}
 	}
 	if status, body := get(t, s.URL()+"/healthz"); status != http.StatusOK ||

@@ -214,7 +214,7 @@ func TestRefundsNameTheTalliesThatWereCharged(t *testing.T) {
 			Micros: 30_000, Tallies: tc.want,
 		}}
 		if diff := cmp.Diff(want, d.refunds); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		apart := map[string]int64{"region:eu": tc.before}
 		apart[tc.want.Lane] += 30_000

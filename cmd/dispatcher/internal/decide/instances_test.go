@@ -49,7 +49,7 @@ func TestStateOfAPolicyIsThatOfTheSource(t *testing.T) {
 			Workers: map[string]int64{"San Jose": 3, "London": 1, "Delhi": 6},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	state := f.State("a", window(admission.Minute, 200), "San Jose")

@@ -158,7 +158,7 @@ func TestAMessageGoesOnWhenItsTimeIsOver(t *testing.T) {
 			want.NextAt = noon.Add(c.again)
 		}
 		if diff := cmp.Diff(want, d.Decision); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	w := withNoReceipt(t)

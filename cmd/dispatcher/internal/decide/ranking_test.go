@@ -147,7 +147,7 @@ func TestDamagedRankingIsAnErrorAndNoRankingIsNone(t *testing.T) {
 		}
 	}
 	if r, err := ReadRanking(nil); r != nil || err != nil {
-		t.Errorf("%v %v", r, err)
+		t.Errorf("got %v, error %v", r, err)
 	}
 }
 

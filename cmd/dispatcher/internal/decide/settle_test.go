@@ -367,7 +367,7 @@ func TestWhatIsNotBilledGoesBackToTheLimitsInMoney(t *testing.T) {
 			want[0].Micros, want[1].Micros = tc.want, tc.want
 		}
 		if diff := cmp.Diff(want, s.Refunds); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if f.refunds[0].Micros != 90 {
 			t.Errorf("%s changed the attempt", name)
@@ -397,7 +397,7 @@ func TestOnlyAThrottledAnswerSlowsTheChannelDown(t *testing.T) {
 		{NotSent(CodeLate), nil},
 	} {
 		if diff := cmp.Diff(tc.want, settle(testFlight(), &tc.result, noon).Slow); diff != "" {
-			t.Errorf("%s: %s", tc.result.Outcome, diff)
+			t.Errorf("%s (-want +got):\n%s", tc.result.Outcome, diff)
 		}
 	}
 }

@@ -190,7 +190,7 @@ func TestWaitsAddUpByReasonAndThing(t *testing.T) {
 		For: 1500 * time.Millisecond,
 	})
 	if diff := cmp.Diff(want, d.Waits); diff != "" || d.State != ledger.Sending {
-		t.Errorf("%s: %s", d.State, diff)
+		t.Errorf("%s (-want +got):\n%s", d.State, diff)
 	}
 	row.State = ledger.Retry
 	if _, d = w.decideDue(row); d.Waits != nil {

@@ -29,7 +29,7 @@ func TestTheDataFolderIsClosedToOtherUsers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := closedFolder(path); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 		if info, err := os.Stat(path); err != nil || info.Mode() != os.ModeDir|c.want {
 			t.Errorf("%s: %v, %v, want %v", name, info.Mode(), err, os.ModeDir|c.want)

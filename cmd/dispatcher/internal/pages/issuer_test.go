@@ -225,7 +225,7 @@ func TestTwoTabsSignInAtOnce(t *testing.T) {
 	first, second := p.to(b, "/routes"), p.to(b, "/channels")
 	for page, back := range map[string]*url.URL{"/routes": first, "/channels": second} {
 		if got := b.get(back.RequestURI()); !strings.Contains(got.body, "0;url="+page+`"`) {
-			t.Errorf("%s: %d %s", page, got.StatusCode, got.body)
+			t.Errorf("%s: got status %d %s", page, got.StatusCode, got.body)
 		}
 	}
 }

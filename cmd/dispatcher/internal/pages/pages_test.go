@@ -204,7 +204,7 @@ func TestEveryPageIsSmallAndHasNoInlineCode(t *testing.T) {
 		}
 		got := b.get(path)
 		if got.StatusCode != http.StatusOK {
-			t.Errorf("%s: %d %s", path, got.StatusCode, got.body)
+			t.Errorf("%s: got status %d %s", path, got.StatusCode, got.body)
 		}
 		if size := len(got.body) + assets; size > largestPaint {
 			t.Errorf("%s loads %d bytes", path, size)

@@ -76,7 +76,7 @@ func (p *pipeline) secondIn(t *testing.T, region string) *Dispatcher {
 		Ledger: l, Keys: testKeys, MaxUnsettled: 500, SendTimeout: 20 * time.Second,
 		DeadAfter: time.Minute, Region: region,
 		Metrics: NewMetrics(prometheus.NewRegistry()), Trouble: func(where string, err error) {
-			t.Logf("%s: %v", where, err)
+			t.Logf("%s: got error %v", where, err)
 		},
 		Reload: func(context.Context) error { return nil },
 	})

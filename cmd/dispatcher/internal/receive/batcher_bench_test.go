@@ -50,7 +50,7 @@ func benchmarkReceipts(b *testing.B, window int) {
 		for range frames {
 			if h, _, err := acknowledged.Next(); err != nil ||
 				h.Command != pdu.CommandDeliverSMResp || h.Status != pdu.StatusOK {
-				b.Errorf("%+v, %v", h, err)
+				b.Errorf("got %+v, error %v", h, err)
 				_ = conn.Close()
 				return
 			}

@@ -176,7 +176,7 @@ func TestEveryPresetIsRight(t *testing.T) {
 	t.Parallel()
 	for _, name := range Presets() {
 		if _, err := NewColumns(name, nil); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 }
@@ -253,7 +253,7 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		_, _, err := lines(text, options(t, "plain"))
 		if want == "" {
 			if err != nil {
-				t.Errorf("%q: %v", text, err)
+				t.Errorf("%q: got error %v", text, err)
 			}
 			continue
 		}

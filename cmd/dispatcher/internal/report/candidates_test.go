@@ -137,7 +137,7 @@ func TestASecondDrawIsInTheExplanation(t *testing.T) {
 		var got strings.Builder
 		r := (&page{Explanation: &Explanation{}}).rank(drawn, &Basis{RankedBy: "redraw"}, at, false)
 		if err := templates.ExecuteTemplate(&got, "rank", r); err != nil || got.String() != want {
-			t.Errorf("%q, %v", &got, err)
+			t.Errorf("got %q, error %v", &got, err)
 		}
 	}
 	answer := decide.Answer{

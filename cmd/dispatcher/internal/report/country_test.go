@@ -68,7 +68,7 @@ func TestAnExplanationWithoutANumberHasNoCountry(t *testing.T) {
 		State: ledger.Dead, Envelope: []byte(`{`),
 	}}})
 	if err != nil || s.Country != nil || strings.Contains(s.Text, "country") {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("got %+v, error %v", s, err)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestTheExplanationOfABlockedMessageNamesItsCountry(t *testing.T) {
 	if err != nil || !strings.Contains(s.Text, "has no country that is known") ||
 		!strings.Contains(s.Text, "block it only if they block the main country of its calling "+
 			"code") {
-		t.Errorf("%s, %v", s.Text, err)
+		t.Errorf("got %s, error %v", s.Text, err)
 	}
 }
 

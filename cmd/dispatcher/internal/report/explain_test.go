@@ -422,7 +422,7 @@ func golden(t *testing.T, file string, texts map[string]string) {
 	}
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(),
 		"\n")); diff != "" {
-		t.Errorf("%s: %s", file, diff)
+		t.Errorf("%s (-want +got):\n%s", file, diff)
 	}
 }
 
@@ -488,7 +488,7 @@ func TestExplanationAsDataIsTheContract(t *testing.T) {
 	first, err := explained(records()["first-choice"], london(t))
 	if err != nil || *first.Chosen != "a" || !cmp.Equal(first.Candidates,
 		[]Candidate{{Channel: "a", Eligible: new(true)}}) {
-		t.Errorf("%+v %v", first, err)
+		t.Errorf("got %+v, error %v", first, err)
 	}
 }
 

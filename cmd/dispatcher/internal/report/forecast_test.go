@@ -141,6 +141,6 @@ func TestForecastNamesTheLimitThatNeverHasRoom(t *testing.T) {
 	}
 	raw, err := json.Marshal(forecast(t, "order-1", &small, withBudgets(t)).Candidates[0])
 	if err != nil || !strings.Contains(string(raw), `"limit":"a 1d money","never":"too_small"`) {
-		t.Errorf("%s %v", raw, err)
+		t.Errorf("got %s, error %v", raw, err)
 	}
 }

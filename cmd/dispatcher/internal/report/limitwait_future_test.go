@@ -52,7 +52,7 @@ func TestExplanationSaysThatTheWindowBeginsInTheFuture(t *testing.T) {
 		_, got, _ := strings.Cut(explanation.Text, "so its first choice was a. So far it has waited "+
 			"for 28.3 s. ")
 		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if (explanation.Until == nil) != (c.until == 0) || explanation.Until != nil &&
 			!explanation.Until.Equal(ten.Add(c.until)) {

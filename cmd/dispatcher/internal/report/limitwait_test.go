@@ -266,7 +266,7 @@ func TestExplanationNamesTheLimitThatIsWaitedForAndWhatEndsTheWait(t *testing.T)
 		explanation := tc.explanation(t)
 		_, got, _ := strings.Cut(explanation.Text, "so its first choice was a. ")
 		if diff := cmp.Diff("So far it has waited for 28.3 s. "+tc.want, got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if explanation.Limit != tc.on || (explanation.Until == nil) != (tc.until == 0) || explanation.Until != nil &&
 			!explanation.Until.Equal(ten.Add(tc.until)) {

@@ -34,11 +34,11 @@ func TestWithoutPayloadTheRestIsExplained(t *testing.T) {
 	data, err := json.Marshal(e)
 	if err != nil || !strings.Contains(string(data), `"payload_gone":true,"calling_code":44`) ||
 		e.Country != nil {
-		t.Errorf("%s, %v", data, err)
+		t.Errorf("got %s, error %v", data, err)
 	}
 	stripped.Message.CallingCode = 0
 	if e, err = explained(&stripped, doc); err != nil ||
 		!strings.Contains(e.Text, "Its number and its text are not kept any more.") {
-		t.Errorf("%s, %v", e.Text, err)
+		t.Errorf("got %s, error %v", e.Text, err)
 	}
 }

@@ -229,7 +229,7 @@ func TestEveryKindOfCarrierHandsMessagesOfSubscribersOver(t *testing.T) {
 			From: "+447700900123",
 			To:   "+15550100100", Text: "STOP",
 		}); err != nil {
-			t.Errorf("%s: %v", place.Channel, err)
+			t.Errorf("%s: got error %v", place.Channel, err)
 			continue
 		}
 		until(t, "a message by "+place.Channel,

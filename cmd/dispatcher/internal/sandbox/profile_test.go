@@ -167,7 +167,7 @@ func TestASandboxListensOnlyOnLoopback(t *testing.T) {
 		"carrier.example:80": false, "127.0.0.1": false, "127.0.0.1:": false, "": false,
 	} {
 		if err := CheckLoopback(address); (err == nil) != want {
-			t.Errorf("%q: %v", address, err)
+			t.Errorf("%q: got error %v", address, err)
 		}
 	}
 	s, err := Start(Config{Plan: Each([]string{"smpp"}, Profile{}), Folder: t.TempDir()})

@@ -46,7 +46,7 @@ func TestABatchAsksForUpToItsSizeInOneCall(t *testing.T) {
 			want = append(want, float64(i)/10)
 		}
 		if diff := cmp.Diff(decide.Scores{Values: want}, got); diff != "" {
-			t.Errorf("%+v: %s", tc, diff)
+			t.Errorf("%+v (-want +got):\n%s", tc, diff)
 		}
 		if calls.Load() != int64(tc.wantCalls) || largest != tc.wantIn {
 			t.Errorf("%+v: %d calls of up to %d candidates", tc, calls.Load(), largest)

@@ -40,7 +40,7 @@ func TestPlotIsAnSVGThatNeedsNothingElse(t *testing.T) {
 			if _, err := d.Token(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
-				t.Fatalf("%s: %v", name, err)
+				t.Fatalf("%s: got error %v", name, err)
 			}
 		}
 		outside := strings.ReplaceAll(svg, `xmlns="http://www.w3.org/2000/svg"`, "")

@@ -109,7 +109,7 @@ func TestACheckThatHangsIsAbandonedForTheRestOfTheRun(t *testing.T) {
 		began := time.Now()
 		for range 3 {
 			if moved, err := failed.try(t.Context(), "ramp 1", hang); moved || err != nil {
-				t.Errorf("%v %v", moved, err)
+				t.Errorf("got %v, error %v", moved, err)
 			}
 		}
 		if took := time.Since(began); took != longestTry {

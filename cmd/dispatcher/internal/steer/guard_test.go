@@ -46,7 +46,7 @@ func TestAGuardTripsOnFarMoreThanUsual(t *testing.T) {
 			got = append(got, trip.Subject)
 		}
 		if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	guard.Per = config.ByTenant
@@ -240,7 +240,7 @@ func TestASubjectThatCannotBePausedHoldsUpNoOther(t *testing.T) {
 	r.addTraffic("shop", 44, 20)
 	err := r.steerer().round(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "guard of tenant  : ") {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
 	_, doc := r.current()
 	if diff := cmp.Diff(config.Paused{Tenants: []string{"shop"}}, doc.Paused); diff != "" {

@@ -251,7 +251,7 @@ func check(t *rapid.T, r *config.Routing, faults Faults, move HealthMove) {
 		t.Fatalf("%s, although all channels are bad", move.Reason)
 	}
 	if _, err := selector.NewTable(r.Routes[0].Entries()); err != nil {
-		t.Fatalf("%s: %v", move.Reason, err)
+		t.Fatalf("%s: got error %v", move.Reason, err)
 	}
 }
 
@@ -287,7 +287,7 @@ func TestWeightsMoveAsFarAsATableHasRoom(t *testing.T) {
 			r.Routes[0].Weights[0].Weight = move.To
 			got = append(got, move.To.String())
 			if _, err := selector.NewTable(r.Routes[0].Entries()); err != nil {
-				t.Errorf("%s: %v", move.Reason, err)
+				t.Errorf("%s: got error %v", move.Reason, err)
 			}
 		}
 		if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -315,7 +315,7 @@ func TestEffectsAreWhatDiffersFromTheDocument(t *testing.T) {
 		"at rest": {HealthMove{Route: "default", Channel: "b", To: selector.MustWeight("15")}, ""},
 	} {
 		if diff := cmp.Diff(tc.want, string(effectsAfter(r, tc.move).Encode())); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

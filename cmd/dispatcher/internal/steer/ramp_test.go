@@ -214,7 +214,7 @@ func TestARampGoesByConfiguredWeightsAndItsOwnChannels(t *testing.T) {
 		weightOf("b", selector.MustWeight("25")),
 	}
 	if diff := cmp.Diff(want, move.Weights, exactly); move.Kind != RampStep || diff != "" {
-		t.Errorf("%s: %s", move.Kind, diff)
+		t.Errorf("%s (-want +got):\n%s", move.Kind, diff)
 	}
 }
 
