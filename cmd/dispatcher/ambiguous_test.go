@@ -175,14 +175,14 @@ func TestAnOperatorSettlesAnAmbiguity(t *testing.T) {
 			if !strings.HasSuffix(got.out, want) {
 				t.Errorf("got %q", got.out)
 			}
-			story := shown[report.Explanation](t,
+			explanation := shown[report.Explanation](t,
 				dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "explain", tc.id,
 					"--format", "json"))
-			if !strings.Contains(story.Text, tc.explained) ||
-				strings.Contains(story.Text, "a accepted it") {
-				t.Errorf("got %s, want %q in it and no %q in it", story.Text, tc.explained, "a accepted it")
+			if !strings.Contains(explanation.Text, tc.explained) ||
+				strings.Contains(explanation.Text, "a accepted it") {
+				t.Errorf("got %s, want %q in it and no %q in it", explanation.Text, tc.explained, "a accepted it")
 			}
-			d := story.Ambiguities
+			d := explanation.Ambiguities
 			if len(d) != 1 || d[0].Resolution != tc.as || d[0].Author != "ann" ||
 				!strings.HasPrefix(d[0].Note, "in the log of today.") {
 				t.Errorf("got %+v", d)

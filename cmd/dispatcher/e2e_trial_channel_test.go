@@ -48,12 +48,12 @@ func TestATestChannelDoesEverythingButTheSend(t *testing.T) {
 	s.checkStatuses()
 	s.checkTrialRow(tried)
 	s.checkVerified(n)
-	var story report.Explanation
+	var explanation report.Explanation
 	id := queryOne[string](t, s.postgres,
 		`select message_id from audit.attempts where channel = 'b' limit 1`)
-	err := json.Unmarshal([]byte(s.command("explain", id, "--format", "json")), &story)
-	if err != nil || channelOf(&story) != "b" || !strings.Contains(story.Text, "b accepted it") {
-		t.Errorf("got %+v, error %v", story, err)
+	err := json.Unmarshal([]byte(s.command("explain", id, "--format", "json")), &explanation)
+	if err != nil || channelOf(&explanation) != "b" || !strings.Contains(explanation.Text, "b accepted it") {
+		t.Errorf("got %+v, error %v", explanation, err)
 	}
 }
 

@@ -122,9 +122,9 @@ func TestAMessageWithoutPayloadIsExplained(t *testing.T) {
 	}
 	for id, want := range map[string]bool{"ended": true, "unended": false} {
 		got := dispatcher(t, "", e.env, "explain", id, "--format", "json")
-		var story report.Explanation
-		if err := json.Unmarshal([]byte(got.out), &story); err != nil || got.code != exitOK ||
-			story.PayloadGone != want {
+		var explanation report.Explanation
+		if err := json.Unmarshal([]byte(got.out), &explanation); err != nil || got.code != exitOK ||
+			explanation.PayloadGone != want {
 			t.Errorf("%s: %+v, %v", id, got, err)
 		}
 	}

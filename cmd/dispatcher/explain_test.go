@@ -58,16 +58,16 @@ func TestExplainShowsTheRecord(t *testing.T) {
 			t.Errorf("%q is missing in %s", want, got.out)
 		}
 	}
-	var story report.Explanation
+	var explanation report.Explanation
 	err := json.Unmarshal([]byte(dispatcher(t, "", env, "explain", "order-7731",
 		"--format", "json").out),
-		&story)
+		&explanation)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if story.Route != "default" || story.Mode != "weighted" || *story.Size != 100 ||
-		channelOf(&story) != "a" || len(story.Attempts) != 1 || story.State != "accepted" {
-		t.Errorf("got %+v", story)
+	if explanation.Route != "default" || explanation.Mode != "weighted" || *explanation.Size != 100 ||
+		channelOf(&explanation) != "a" || len(explanation.Attempts) != 1 || explanation.State != "accepted" {
+		t.Errorf("got %+v", explanation)
 	}
 	if got.code != exitOK || strings.Contains(got.out, "447700900123") ||
 		strings.Contains(got.out, "Your code") {
@@ -94,11 +94,11 @@ func forecastOf(t *testing.T, message, state string, more ...string) (report.Exp
 		args = append(args, "--state", write(t, "state.json", state))
 	}
 	got := dispatcher(t, "", nil, args...)
-	var story report.Explanation
-	if err := json.Unmarshal([]byte(got.out), &story); err != nil && got.code != exitUsage {
+	var explanation report.Explanation
+	if err := json.Unmarshal([]byte(got.out), &explanation); err != nil && got.code != exitUsage {
 		t.Fatalf("%v: got %+v", err, got)
 	}
-	return story, got
+	return explanation, got
 }
 
 const testMessage = `{"id":"order-1","to":"+447700900123","text":"hi"}`
@@ -124,9 +124,9 @@ func TestForecastRanksByTheStateGiven(t *testing.T) {
 			"c!not_ready,a!not_ready,b!not_ready",
 		},
 	} {
-		story, got := forecastOf(t, testMessage, tc.state)
+		explanation, got := forecastOf(t, testMessage, tc.state)
 		var order []string
-		for _, c := range story.Candidates {
+		for _, c := range explanation.Candidates {
 			one := c.Channel
 			if !*c.Eligible {
 				one += "!" + c.Reason
@@ -136,13 +136,13 @@ func TestForecastRanksByTheStateGiven(t *testing.T) {
 			}
 			order = append(order, one)
 		}
-		if got.code != exitOK || *story.Draw != 46 || *story.Size != 100 ||
-			channelOf(&story) != tc.chosen || strings.Join(order, ",") != tc.order {
-			t.Errorf("%s: draw %d chosen %q order %v (exit %d)", name, *story.Draw,
-				channelOf(&story), order, got.code)
+		if got.code != exitOK || *explanation.Draw != 46 || *explanation.Size != 100 ||
+			channelOf(&explanation) != tc.chosen || strings.Join(order, ",") != tc.order {
+			t.Errorf("%s: draw %d chosen %q order %v (exit %d)", name, *explanation.Draw,
+				channelOf(&explanation), order, got.code)
 		}
-		if !strings.Contains(story.Text, "public demo key") {
-			t.Errorf("%s: the text does not name the draw key: %s", name, story.Text)
+		if !strings.Contains(explanation.Text, "public demo key") {
+			t.Errorf("%s: the text does not name the draw key: %s", name, explanation.Text)
 		}
 	}
 }
@@ -163,9 +163,9 @@ func TestForecastNamesTheCountryOfTheNumber(t *testing.T) {
 		message := `{"id":"order-1","to":"` + number + `","text":"hi"}`
 		got := dispatcher(t, message, nil, "explain", "--routing", routing, "--message", "-",
 			"--format", "json")
-		story := decoded[report.Explanation](t, got)
-		if story.Country == nil || *story.Country != want.country || story.State != want.state ||
-			!strings.Contains(story.Text, want.text) {
+		explanation := decoded[report.Explanation](t, got)
+		if explanation.Country == nil || *explanation.Country != want.country || explanation.State != want.state ||
+			!strings.Contains(explanation.Text, want.text) {
 			t.Errorf("a number of %.4s...: %+v", number, got)
 		}
 	}
@@ -178,12 +178,12 @@ func TestForecastDoesNotCallBlockedWhatIsSent(t *testing.T) {
 	routing := write(t, "routing.yaml", "blocked: {countries: [jm]}\n"+testRouting)
 	got := dispatcher(t, `{"id":"order-1","to":"+13575550123","text":"hi"}`, nil,
 		"explain", "--routing", routing, "--message", "-", "--format", "json")
-	story := decoded[report.Explanation](t, got)
-	if got.code != exitOK || story.State != "would_send" ||
-		strings.Contains(story.Text, "it is blocked") ||
-		!strings.Contains(story.Text,
+	explanation := decoded[report.Explanation](t, got)
+	if got.code != exitOK || explanation.State != "would_send" ||
+		strings.Contains(explanation.Text, "it is blocked") ||
+		!strings.Contains(explanation.Text,
 			"block it only if they block the main country of its calling code.") {
-		t.Errorf("exit %d: %s: %s", got.code, story.State, story.Text)
+		t.Errorf("exit %d: %s: %s", got.code, explanation.State, explanation.Text)
 	}
 }
 
@@ -194,20 +194,20 @@ func TestForecastDrawsWithTheKeyOfTheFile(t *testing.T) {
 		"--format", "json",
 		"--routing", write(t, "routing.yaml",
 			testRouting), "--message", write(t, "message.json", testMessage))
-	var story report.Explanation
-	err := json.Unmarshal([]byte(got.out), &story)
-	if err != nil || story.DrawKeyID == "72cd6e84" || strings.Contains(story.Text, "demo key") {
+	var explanation report.Explanation
+	err := json.Unmarshal([]byte(got.out), &explanation)
+	if err != nil || explanation.DrawKeyID == "72cd6e84" || strings.Contains(explanation.Text, "demo key") {
 		t.Errorf("%v: got %+v", err, got)
 	}
 }
 
 func TestForecastOfADeadLetterFails(t *testing.T) {
 	t.Parallel()
-	story, got := forecastOf(t,
+	explanation, got := forecastOf(t,
 		`{"id":"1","to":"+447700900123","text":"`+strings.Repeat("x", 1600)+`"}`, "")
-	if got.code != exitFailed || story.State != "would_be_dead" ||
-		story.Reason != "too_many_segments" || len(story.Candidates) != 0 {
-		t.Errorf("%+v %+v", story, got)
+	if got.code != exitFailed || explanation.State != "would_be_dead" ||
+		explanation.Reason != "too_many_segments" || len(explanation.Candidates) != 0 {
+		t.Errorf("%+v %+v", explanation, got)
 	}
 }
 

@@ -102,15 +102,15 @@ func TestExplainShowsACurrentWaitByTheVersionOfItsPlan(t *testing.T) {
 	if tooWide {
 		t.Errorf("got %s", got.out)
 	}
-	story := decoded[report.Explanation](t,
+	explanation := decoded[report.Explanation](t,
 		dispatcher(t, "", env, "explain", "order-7731", "--format", "json"))
-	if len(story.Waits) != 1 || story.Waits[0].On != "tenant:shop 1d money" ||
-		story.Waits[0].Seconds < 20 || story.Waits[0].Seconds > 300 {
-		t.Errorf("got %+v", story.Waits)
+	if len(explanation.Waits) != 1 || explanation.Waits[0].On != "tenant:shop 1d money" ||
+		explanation.Waits[0].Seconds < 20 || explanation.Waits[0].Seconds > 300 {
+		t.Errorf("got %+v", explanation.Waits)
 	}
-	if story.Limit != "tenant:shop 1d money" || story.Until == nil ||
-		!story.Until.Before(*story.Deadline) || story.Until.In(doc.Routing.Timezone).Hour() != 0 {
-		t.Errorf("%q until %v, deadline %v", story.Limit, story.Until, story.Deadline)
+	if explanation.Limit != "tenant:shop 1d money" || explanation.Until == nil ||
+		!explanation.Until.Before(*explanation.Deadline) || explanation.Until.In(doc.Routing.Timezone).Hour() != 0 {
+		t.Errorf("%q until %v, deadline %v", explanation.Limit, explanation.Until, explanation.Deadline)
 	}
 }
 
@@ -119,21 +119,21 @@ func TestForecastSaysThatAChannelIsClosed(t *testing.T) {
 	closed := `{provider: sandbox, limits: [{window: 1s, max: 0}]}`
 	document := "channels:\n  a: " + closed + "\n  b: " + closed +
 		"\nroutes: [{name: default, match: {}, channels: [a, b], mode: round_robin}]\n"
-	story, _ := forecastIn(t, document, testMessage, "")
-	if story.State != "would_wait" || story.Limit != "a 1s messages" ||
-		story.Candidates[1].Never != "closed" ||
-		!strings.Contains(story.Text,
+	explanation, _ := forecastIn(t, document, testMessage, "")
+	if explanation.State != "would_wait" || explanation.Limit != "a 1s messages" ||
+		explanation.Candidates[1].Never != "closed" ||
+		!strings.Contains(explanation.Text,
 			"It would wait, because a is closed (its limit of messages per second is 0). "+
 				"Besides, b could not take it (closed: its limit is 0).") {
-		t.Errorf("got %+v", story)
+		t.Errorf("got %+v", explanation)
 	}
 	message := `{"id":"order-1","to":"+447700900123","text":"hi","tenant":"shop"}`
-	story, _ = forecastIn(t, budgeted("0"), message, "")
-	if story.Limit != "tenant:shop 1d money" ||
-		!strings.Contains(story.Text,
+	explanation, _ = forecastIn(t, budgeted("0"), message, "")
+	if explanation.Limit != "tenant:shop 1d money" ||
+		!strings.Contains(explanation.Text,
 			"It would wait, because all channels are closed to tenant shop (the limit of money "+
 				"per day is 0). It would be") {
-		t.Errorf("got %+v", story)
+		t.Errorf("got %+v", explanation)
 	}
 }
 

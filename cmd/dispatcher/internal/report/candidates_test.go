@@ -42,13 +42,13 @@ func TestUnexaminedCandidatesAreEligibleOnlyAsFarAsTheVersionShows(t *testing.T)
 		"a": "false no_slot", "c": "true ", "b": "false disabled",
 		"d": "false selector", "e": "unknown outranked",
 	}
-	story := explain(t, record, doc)
-	if got := eligibility(story.Candidates); !cmp.Equal(got, want) {
+	explanation := explain(t, record, doc)
+	if got := eligibility(explanation.Candidates); !cmp.Equal(got, want) {
 		t.Error(cmp.Diff(want, got))
 	}
-	if !strings.Contains(story.Text, "(0 %, the same as e, which got a message later), at") ||
-		strings.Contains(story.Text, "b could not") {
-		t.Error(story.Text)
+	if !strings.Contains(explanation.Text, "(0 %, the same as e, which got a message later), at") ||
+		strings.Contains(explanation.Text, "b could not") {
+		t.Error(explanation.Text)
 	}
 
 	// It was planned again since, so the other version shows nothing.
@@ -98,11 +98,11 @@ func TestARedrawIsExplainedWithItsNumberDrawAndInterval(t *testing.T) {
 			&decide.Ranking{By: "redraw", KeyID: key.ID(), Candidates: append(names,
 				ranked("x", 0, ""))}))
 		record.Message.Plan.FirstChoice = "c0"
-		story, err := explained(record, doc, selector.Key{}, key)
+		explanation, err := explained(record, doc, selector.Key{}, key)
 		if err != nil {
 			r.Fatal(err)
 		}
-		for i, c := range story.Candidates[1 : len(order)+1] {
+		for i, c := range explanation.Candidates[1 : len(order)+1] {
 			last := i == len(order)-1
 			switch got := c.Redraw; {
 			case got == nil || got.Number != i+2 || got.High >= got.Size:
@@ -113,9 +113,9 @@ func TestARedrawIsExplainedWithItsNumberDrawAndInterval(t *testing.T) {
 				r.Fatalf("%s: %d is not in %+v", c.Channel, *got.Draw, got)
 			}
 		}
-		if story.Candidates[0].Redraw != nil || slices.ContainsFunc(story.Candidates[len(order)+1:],
+		if explanation.Candidates[0].Redraw != nil || slices.ContainsFunc(explanation.Candidates[len(order)+1:],
 			func(c Candidate) bool { return c.Redraw != nil }) {
-			r.Fatalf("got %+v", story.Candidates)
+			r.Fatalf("got %+v", explanation.Candidates)
 		}
 	})
 }
@@ -150,14 +150,14 @@ func TestASecondDrawIsInTheExplanation(t *testing.T) {
 		},
 		Decision: ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: "c"}},
 	}
-	story := forecast(t, "order-1", &answer, london(t), key)
-	c := story.Candidates[1]
+	explanation := forecast(t, "order-1", &answer, london(t), key)
+	c := explanation.Candidates[1]
 	if c.Redraw == nil || c.Redraw.Number != 2 || c.Redraw.Size != 75 || c.Redraw.Draw == nil ||
-		c.Redraw.Low != 15 || c.Redraw.High != 74 || story.RedrawKeyID != key.ID() {
-		t.Errorf("%+v %+v", c.Redraw, story)
+		c.Redraw.Low != 15 || c.Redraw.High != 74 || explanation.RedrawKeyID != key.ID() {
+		t.Errorf("%+v %+v", c.Redraw, explanation)
 	}
-	if !strings.Contains(story.Text, "of 0 to 74, in its interval 15 to 74)") {
-		t.Error(story.Text)
+	if !strings.Contains(explanation.Text, "of 0 to 74, in its interval 15 to 74)") {
+		t.Error(explanation.Text)
 	}
 }
 
@@ -171,8 +171,8 @@ func TestOneChannelIsNoDraw(t *testing.T) {
 		"Its first choice was a, the only channel that draws can pick. ": document("default", "a",
 			"1", "b", "0"),
 	} {
-		if story := explain(t, record, doc); !strings.Contains(story.Text, want) {
-			t.Errorf("%q is not in %s", want, story.Text)
+		if explanation := explain(t, record, doc); !strings.Contains(explanation.Text, want) {
+			t.Errorf("%q is not in %s", want, explanation.Text)
 		}
 	}
 }

@@ -468,7 +468,7 @@ func TestExplanationHasTheKeysOfTheContract(t *testing.T) {
 
 func TestExplanationAsDataIsTheContract(t *testing.T) {
 	t.Parallel()
-	story, err := explained(records()["throttled-then-next"], london(t))
+	explanation, err := explained(records()["throttled-then-next"], london(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -477,13 +477,13 @@ func TestExplanationAsDataIsTheContract(t *testing.T) {
 		Channel: "a", LoadRatio: load(0), Eligible: new(false),
 		Reason: "throttled",
 	}, {Channel: "c", LoadRatio: load(0.4), Eligible: new(true)}}
-	if *story.Chosen != "c" || story.Mode != "weighted" || *story.Draw != 17 ||
-		*story.Size != 100 || !cmp.Equal(story.Candidates, want) {
-		t.Errorf("%+v %s", story, cmp.Diff(want, story.Candidates))
+	if *explanation.Chosen != "c" || explanation.Mode != "weighted" || *explanation.Draw != 17 ||
+		*explanation.Size != 100 || !cmp.Equal(explanation.Candidates, want) {
+		t.Errorf("%+v %s", explanation, cmp.Diff(want, explanation.Candidates))
 	}
-	if len(story.Attempts) != 2 || story.Attempts[0].Outcome != "throttled" ||
-		story.Attempts[1].CostMicros != 28_000 {
-		t.Errorf("got %+v", story.Attempts)
+	if len(explanation.Attempts) != 2 || explanation.Attempts[0].Outcome != "throttled" ||
+		explanation.Attempts[1].CostMicros != 28_000 {
+		t.Errorf("got %+v", explanation.Attempts)
 	}
 	first, err := explained(records()["first-choice"], london(t))
 	if err != nil || *first.Chosen != "a" || !cmp.Equal(first.Candidates,
@@ -494,19 +494,19 @@ func TestExplanationAsDataIsTheContract(t *testing.T) {
 
 func TestExplanationSaysForHowLongAndForWhatAMessageWaited(t *testing.T) {
 	t.Parallel()
-	story, err := explained(records()["waited-for-limits"], london(t))
+	explanation, err := explained(records()["waited-for-limits"], london(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := json.Marshal(story.Waits[:2])
+	raw, err := json.Marshal(explanation.Waits[:2])
 	if err != nil {
 		t.Fatal(err)
 	}
 	const want = `[{"reason":"no_slot","on":"a 1s ` +
 		`messages","seconds":11.9},{"reason":"tenant_limit","on":"tenant:shop 1m ` +
 		`messages","seconds":0.5}]`
-	if string(raw) != want || len(story.Waits) != 8 {
-		t.Errorf("%d waits, %s", len(story.Waits), raw)
+	if string(raw) != want || len(explanation.Waits) != 8 {
+		t.Errorf("%d waits, %s", len(explanation.Waits), raw)
 	}
 	quick, err := explained(records()["first-choice"], london(t))
 	if err != nil || quick.Waits == nil || len(quick.Waits) > 0 {

@@ -45,12 +45,12 @@ func TestExplanationSaysWhenAHeldMessageMayGoElsewhere(t *testing.T) {
 			"again " +
 			"at 10:00:50 GMT.",
 	} {
-		story := heldMessage(t, 5*time.Minute, on)
-		if !strings.Contains(story.Text, want) {
-			t.Errorf("%s: got %s, want %q in it", on, story.Text, want)
+		explanation := heldMessage(t, 5*time.Minute, on)
+		if !strings.Contains(explanation.Text, want) {
+			t.Errorf("%s: got %s, want %q in it", on, explanation.Text, want)
 		}
-		if story.HeldUntil == nil || !story.HeldUntil.Equal(ten.Add(5*time.Minute)) {
-			t.Errorf("%s: held until %v", on, story.HeldUntil)
+		if explanation.HeldUntil == nil || !explanation.HeldUntil.Equal(ten.Add(5*time.Minute)) {
+			t.Errorf("%s: held until %v", on, explanation.HeldUntil)
 		}
 	}
 }
@@ -63,9 +63,9 @@ func TestExplanationPromisesNoOtherChannelToAMessageThatExpiresFirst(t *testing.
 		"as long as it lives": 10 * time.Minute,
 		"over":                40 * time.Second, "none": 0,
 	} {
-		story := heldMessage(t, wait, "a 1d money")
-		if story.HeldUntil != nil || strings.Contains(story.Text, "others may have it") {
-			t.Errorf("%s: %v %s", name, story.HeldUntil, story.Text)
+		explanation := heldMessage(t, wait, "a 1d money")
+		if explanation.HeldUntil != nil || strings.Contains(explanation.Text, "others may have it") {
+			t.Errorf("%s: %v %s", name, explanation.HeldUntil, explanation.Text)
 		}
 	}
 }
@@ -120,9 +120,9 @@ func TestAWaitForAClosedLimitIsNotShownAsOneForAFullOne(t *testing.T) {
 		}, {Reason: "no_slot", On: "a 1s messages", For: 2 * time.Second}}
 		r.Attempts[0].ClaimedAt = ten.Add(92 * time.Second)
 		r.Seen = encode("load_ratio", ranked("a", 0, "no_slot"))
-		if story := explain(t, r, doc); !strings.Contains(story.Text,
+		if explanation := explain(t, r, doc); !strings.Contains(explanation.Text,
 			"It had to wait for 1 min 32 s: "+words+".") {
-			t.Error(story.Text)
+			t.Error(explanation.Text)
 		}
 	}
 }

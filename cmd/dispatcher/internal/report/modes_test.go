@@ -218,16 +218,16 @@ func TestExplanationOfAThousandChannelsStaysReadable(t *testing.T) {
 	doc := document("default", weights...)
 	record := newRecord(ledger.Accepted, attempt("c17", ledger.ByFirstChoice, outcomeAccepted, ""))
 	record.Message.Plan.Size, record.Message.Plan.FirstChoice = 1000, "c17"
-	story, err := explained(record, doc)
-	if err != nil || len(story.Text) > 600 {
-		t.Errorf("%v, %d characters: %s", err, len(story.Text), story.Text)
+	explanation, err := explained(record, doc)
+	if err != nil || len(explanation.Text) > 600 {
+		t.Errorf("%v, %d characters: %s", err, len(explanation.Text), explanation.Text)
 	}
 }
 
 func TestCandidatesBehindTheChosenOneAreOutranked(t *testing.T) {
 	t.Parallel()
 	one := recordsOfModes()["best-worker-second"]
-	story, err := explained(one.record, one.with(t))
+	explanation, err := explained(one.record, one.with(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,11 +236,11 @@ func TestCandidatesBehindTheChosenOneAreOutranked(t *testing.T) {
 		{Channel: "c", Score: new(0.675), Eligible: new(true)},
 		{Channel: "a", Score: new(0.675), Reason: "outranked"},
 	}
-	if !cmp.Equal(story.Candidates, want) || story.RankedBy != "best_worker" ||
-		story.FirstChoice != "c" {
-		t.Error(cmp.Diff(want, story.Candidates))
+	if !cmp.Equal(explanation.Candidates, want) || explanation.RankedBy != "best_worker" ||
+		explanation.FirstChoice != "c" {
+		t.Error(cmp.Diff(want, explanation.Candidates))
 	}
-	raw, err := json.Marshal(story)
+	raw, err := json.Marshal(explanation)
 	if err != nil {
 		t.Fatal(err)
 	}
