@@ -20,15 +20,15 @@ const (
 	internal = module + "cmd/dispatcher/internal/"
 )
 
-// rule says what a package may import: packages of this module, and modules of
-// others. A trailing /... covers everything below; "*" means no restriction.
+// rule lists what a package may import: packages of this module, and other modules. A trailing /...
+// includes all packages below; "*" means no restriction.
 type rule struct {
 	ours   []string
 	others []string
 }
 
-// rules is the import table of DESIGN.md. A package is held to the longest key that
-// is its path or a folder above it.
+// rules is the import table of DESIGN.md. The rule of a package is the one with the longest key
+// that is its path or a folder above it.
 var rules = map[string]rule{
 	module + "selector": {},
 	module +
@@ -383,15 +383,15 @@ type goPackage struct {
 	Standard   bool
 }
 
-// TestImportsFollowTheTable lists every package of the module with its imports, tests
-// left out, and holds each to its rule.
+// TestImportsFollowTheTable checks the imports of every package of the module, without its tests,
+// against its rule.
 func TestImportsFollowTheTable(t *testing.T) {
 	t.Parallel()
 	standard := standardLibrary(t)
 	for _, pkg := range goList(t, "dispatcher/...") {
 		r, ok := ruleFor(pkg.ImportPath)
 		if !ok {
-			t.Errorf("%s stands in no row of the import table: add it to DESIGN.md and to "+
+			t.Errorf("%s is in no row of the import table: add it to DESIGN.md and to "+
 				"this test",
 				pkg.ImportPath)
 			continue
@@ -411,7 +411,8 @@ func TestImportsFollowTheTable(t *testing.T) {
 	}
 }
 
-// TestThePipelineKnowsNeitherKafkaNorSQLNorHTTP: it asks the ledger, the providers and a Scorer.
+// TestThePipelineKnowsNeitherKafkaNorSQLNorHTTP: the pipeline reaches them through the ledger, the
+// providers and a Scorer.
 func TestThePipelineKnowsNeitherKafkaNorSQLNorHTTP(t *testing.T) {
 	t.Parallel()
 	for _, pkg := range goList(t, internal+"pipeline") {
@@ -423,8 +424,8 @@ func TestThePipelineKnowsNeitherKafkaNorSQLNorHTTP(t *testing.T) {
 	}
 }
 
-// TestEveryClaimIsRolledBackIfItIsNotCommitted: a claim that never ends keeps a connection and the
-// locks of its channels.
+// TestEveryClaimIsRolledBackIfItIsNotCommitted: a claim that never ends would keep a connection and
+// the locks of its channels.
 func TestEveryClaimIsRolledBackIfItIsNotCommitted(t *testing.T) {
 	t.Parallel()
 	begin := regexp.MustCompile(`(?m)^\s*(\w+), err :?= .*\bLock\(.*$`)
@@ -450,7 +451,7 @@ func TestEveryClaimIsRolledBackIfItIsNotCommitted(t *testing.T) {
 		return nil
 	})
 	if err != nil || claims == 0 {
-		t.Errorf("found %d claims: %v", claims, err)
+		t.Errorf("found %d claims, want more: %v", claims, err)
 	}
 }
 
@@ -472,8 +473,7 @@ func TestTopLevelFoldersAreTheAgreedOnes(t *testing.T) {
 	}
 }
 
-// ruleFor finds the longest key that is the path or a folder above it. A row without
-// children of its own covers them.
+// ruleFor finds the rule with the longest key that is the path or a folder above it.
 func ruleFor(path string) (rule, bool) {
 	for at := path; at != ""; {
 		if r, ok := rules[at]; ok && (at == path || at != strings.TrimSuffix(module, "/")) {
@@ -497,7 +497,7 @@ func allows(list []string, imported string) bool {
 		case below && (imported == base || strings.HasPrefix(imported, base+"/")):
 			return true
 		case !strings.HasPrefix(a, module) && strings.HasPrefix(imported, a+"/"):
-			return true // a package of an allowed module
+			return true // a package below an allowed module
 		}
 	}
 	return false

@@ -21,10 +21,11 @@ import (
 	"dispatcher/selector"
 )
 
-// lines is raised to measure what docs/benchmark.md tells.
+// lines is raised for the measurements in docs/benchmark.md.
 var lines = flag.Int("lines", 10_000, "how many lines TestManyLines compares")
 
-// TestManyLines compares them by reference, by number alone, and as XLSX, and logs what it took.
+// TestManyLines compares the lines by reference, by number alone, and as XLSX, and logs time and
+// memory.
 func TestManyLines(t *testing.T) {
 	t.Parallel()
 	lines := *lines
@@ -59,7 +60,7 @@ func TestManyLines(t *testing.T) {
 		peak, cpu := used.Maxrss/1024, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()
 		t.Logf("%s: %d lines, %d matched in %.1f s, %.1f s of the process, %d MB at most", c.name,
 			found.Lines, found.Matched, took.Seconds(), cpu.Seconds(), peak)
-		// One in a thousand is missing on either side.
+		// One line in a thousand is missing on either side.
 		if n := int64(lines / 1000); found.Lines != int64(lines) || found.OursOnly != n+1 ||
 			found.TheirsOnly != n || found.Matched != int64(lines)-n {
 			t.Errorf("%s: %d lines, %d matched, %d only ours, %d only theirs", c.name, found.Lines,
@@ -68,10 +69,10 @@ func TestManyLines(t *testing.T) {
 	}
 }
 
-// number is that of message i.
+// number is the number of message i.
 func (b *bill) number(i int) string { return fmt.Sprintf("+4477%08d", i) }
 
-// multiply stores n more messages that were accepted, a hundred a second.
+// multiply stores n more accepted messages, a hundred a second.
 func (b *bill) multiply(n int) {
 	b.t.Helper()
 	key, err := selector.ParseKey(auditKey)
@@ -111,14 +112,15 @@ func (b *bill) multiply(n int) {
 	b.exec(`vacuum analyze`)
 }
 
-// write writes a line for each of the n messages but one in a thousand, and as many of others.
+// write writes a line for each of the n messages except one in a thousand, and lines of as many
+// unknown messages.
 func (b *bill) write(path string, n int) {
 	b.t.Helper()
 	file, err := os.Create(path)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	defer file.Close() //nolint:errcheck // Flush tells.
+	defer file.Close() //nolint:errcheck // Flush reports errors.
 	out := bufio.NewWriter(file)
 	fmt.Fprintln(out, "reference,number,time,segments,price,currency,status")
 	for i := range n {

@@ -37,7 +37,8 @@ func (j *journal) Write(p []byte) (int, error) {
 	return j.out.Write(p)
 }
 
-// lines are the lines of a level, without the warnings about the durability of the test's database.
+// lines returns the lines of a level, except the warnings about the durability of the test's
+// database.
 func (j *journal) lines(level string) (found []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -50,12 +51,12 @@ func (j *journal) lines(level string) (found []string) {
 	return found
 }
 
-// holds reports whether a line of a level has a text.
+// holds reports whether a line of a level contains a text.
 func (j *journal) holds(level, text string) bool {
 	return strings.Contains(strings.Join(j.lines(level), "\n"), text)
 }
 
-// warned checks that the log has one warning, with these texts.
+// warned checks that the log has one warning, and that it contains these texts.
 func (j *journal) warned(t *testing.T, texts ...string) {
 	t.Helper()
 	warnings := append(j.lines("warn"), j.lines("error")...)
@@ -64,12 +65,12 @@ func (j *journal) warned(t *testing.T, texts ...string) {
 	}
 	for _, text := range texts {
 		if !strings.Contains(warnings[0], text) {
-			t.Errorf("%s\nlacks %s", warnings[0], text)
+			t.Errorf("got\n%s\nwithout %s", warnings[0], text)
 		}
 	}
 }
 
-// page is what a page of the admin server answers.
+// page returns the answer to a request of the admin server.
 func (s *stage) page(path string) (status int, body readyzBody) {
 	s.t.Helper()
 	return pageOf(s.t, s.app.URL()+path)
@@ -92,14 +93,14 @@ func pageOf(t *testing.T, url string) (status int, body readyzBody) {
 	return response.StatusCode, body
 }
 
-// readyzBody is what a script reads.
+// readyzBody is the JSON of /readyz.
 type readyzBody struct {
 	Ready  bool            `json:"ready"`
 	Status string          `json:"status"`
 	Checks []console.Check `json:"checks"`
 }
 
-// failing are the conditions that are not met, by name.
+// failing returns the conditions that are not met, by name.
 func (b *readyzBody) failing() map[string]console.Check {
 	out := map[string]console.Check{}
 	for _, c := range b.Checks {
@@ -110,7 +111,7 @@ func (b *readyzBody) failing() map[string]console.Check {
 	return out
 }
 
-// ready waits until /readyz says 200.
+// ready waits until /readyz answers with 200.
 func (s *stage) ready() {
 	s.t.Helper()
 	s.until(
@@ -122,21 +123,21 @@ func (s *stage) ready() {
 	)
 }
 
-// unready waits until /readyz says that a condition is not met, with since when and what to do, and
-// checks that /healthz says alive.
+// unready waits until /readyz reports an unmet condition with the time since when and what to do,
+// and checks that /healthz still answers with 200.
 func (s *stage) unready(name, detail, fix string) {
 	s.t.Helper()
 	began := time.Now()
 	s.until(name+" to be told", func() bool {
 		status, body := s.page("/readyz")
-		_, told := body.failing()[name]
-		return status == http.StatusServiceUnavailable && told
+		_, ok := body.failing()[name]
+		return status == http.StatusServiceUnavailable && ok
 	})
 	_, body := s.page("/readyz")
 	c := body.failing()[name]
 	if body.Ready || !c.Vital || !strings.Contains(c.Detail, detail) ||
 		!strings.Contains(c.Fix, fix) {
-		s.t.Errorf("%+v", c)
+		s.t.Errorf("got %+v", c)
 	}
 	if c.Since == nil || c.Since.Before(began.Add(-time.Minute)) || c.Since.After(time.Now()) {
 		s.t.Errorf("%s is not met since %v", name, c.Since)
@@ -146,7 +147,7 @@ func (s *stage) unready(name, detail, fix string) {
 	}
 }
 
-// troubles is how many operations have failed and are tried again.
+// troubles returns how many operations have failed and are retried.
 func (s *stage) troubles() (n float64) {
 	s.t.Helper()
 	families, err := prometheus.Gatherers{s.app.Registry()}.Gather()
@@ -168,8 +169,8 @@ channels: {a: {{ONE}}}
 routes: [{name: default, weights: {a: 1}}]
 `
 
-// TestADatabaseThatIsAwayIsOneWarningAndWorkResumes stops and starts a real PostgreSQL
-// under a process that has work.
+// TestADatabaseThatIsAwayIsOneWarningAndWorkResumes stops and starts a real PostgreSQL while the
+// process has messages to send.
 func TestADatabaseThatIsAwayIsOneWarningAndWorkResumes(t *testing.T) {
 	t.Parallel()
 	server, log := ledgertest.Server(t, nil), &journal{}
@@ -198,7 +199,8 @@ func TestADatabaseThatIsAwayIsOneWarningAndWorkResumes(t *testing.T) {
 	}
 }
 
-// TestBrokersThatAreAwayAreOneWarning: three lanes and both flows of the publisher notice it.
+// TestBrokersThatAreAwayAreOneWarning: three lanes and both flows of the publisher fail, with one
+// warning.
 func TestBrokersThatAreAwayAreOneWarning(t *testing.T) {
 	t.Parallel()
 	folder, log := t.TempDir(), &journal{}
@@ -226,8 +228,7 @@ func TestBrokersThatAreAwayAreOneWarning(t *testing.T) {
 	log.warned(t, `"what":"Kafka"`, "no Kafka broker", "DISPATCHER_KAFKA_BROKERS")
 }
 
-// TestAProviderThatIsAwayIsOneWarning: the bind ends, and the submits that come then open the
-// breaker.
+// TestAProviderThatIsAwayIsOneWarning: the bind ends, and the next submits open the breaker.
 func TestAProviderThatIsAwayIsOneWarning(t *testing.T) {
 	t.Parallel()
 	log := &journal{}
@@ -251,7 +252,7 @@ func TestAProviderThatIsAwayIsOneWarning(t *testing.T) {
 	_, body := s.page("/readyz")
 	if c := body.failing()["channel a"]; c.Vital || c.Detail != "unbound" ||
 		!strings.Contains(c.Fix, "made again by itself") {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v", c)
 	}
 	s.publish(5)
 	again, err := smpptest.Start(smpptest.Config{Log: -1, Addr: address})
@@ -299,7 +300,7 @@ func TestAProcessIsAliveWhileItWaitsForItsDatabase(t *testing.T) {
 	} {
 		if c := failing[name]; !strings.Contains(c.Detail, detail) || c.Fix == "" ||
 			c.Since == nil {
-			t.Errorf("%s: %+v", name, c)
+			t.Errorf("%s: got %+v", name, c)
 		}
 	}
 	if status != http.StatusServiceUnavailable || body.Ready {
@@ -307,7 +308,7 @@ func TestAProcessIsAliveWhileItWaitsForItsDatabase(t *testing.T) {
 	}
 	cancel()
 	if err := <-ended; err == nil {
-		t.Error("it has started")
+		t.Error("the process started without its database")
 	}
 	log.warned(
 		t,
@@ -317,7 +318,7 @@ func TestAProcessIsAliveWhileItWaitsForItsDatabase(t *testing.T) {
 	)
 }
 
-// TestAKafkaClientLogsOnlyAtDebugLevel, whatever level the client gives its lines.
+// TestAKafkaClientLogsOnlyAtDebugLevel: whatever level the client gives its lines.
 func TestAKafkaClientLogsOnlyAtDebugLevel(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[zerolog.Level]int{zerolog.DebugLevel: 1, zerolog.InfoLevel: 0} {
