@@ -26,6 +26,7 @@ type overviewPage struct {
 type routeNow struct {
 	Name, Mode string
 	Match      string
+	Rules      []string // sentences
 	Fallback   string
 	Paused     bool
 	Messages   int64 // received
@@ -93,7 +94,7 @@ func routesOf(now *snapshot) []routeNow {
 func routeOf(now *snapshot, route *config.Route) routeNow {
 	out := routeNow{
 		Name: route.Name, Mode: modeWord(route), Fallback: string(route.Fallback),
-		Match:  matchWords(&route.Match),
+		Match: matchWords(&route.Match), Rules: ruleWords(route),
 		Paused: now.doc.Paused.All || slices.Contains(now.doc.Paused.Routes, route.Name),
 	}
 	for i := range now.ramps {

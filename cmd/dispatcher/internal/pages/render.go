@@ -351,6 +351,23 @@ func duration(d time.Duration) string {
 	return strconv.Itoa(int(d.Hours()/24)) + " days"
 }
 
+// exactly is a duration with all its units, such as 1 min 30 s.
+func exactly(d time.Duration) string {
+	var out []string
+	for _, unit := range []struct {
+		of   time.Duration
+		name string
+	}{{time.Hour, " h"}, {time.Minute, " min"}} {
+		if n := d / unit.of; n > 0 {
+			out, d = append(out, strconv.FormatInt(int64(n), 10)+unit.name), d%unit.of
+		}
+	}
+	if d > 0 || len(out) == 0 {
+		out = append(out, strconv.FormatFloat(d.Seconds(), 'f', -1, 64)+" s")
+	}
+	return strings.Join(out, " ")
+}
+
 // percent is a share as a percentage with one decimal; a dash for none.
 func percent(share any) string {
 	switch v := share.(type) {

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"dispatcher/config"
@@ -112,27 +111,4 @@ func routeNamed(doc *config.Routing, name string) (*config.Route, error) {
 		return nil, notFound{fmt.Sprintf("There is no route %q.", name)}
 	}
 	return &doc.Routes[at], nil
-}
-
-// matchWords says which messages a route matches.
-func matchWords(m *config.Match) string {
-	var words []string
-	for _, list := range []struct {
-		name   string
-		values []string
-	}{
-		{"prefix", m.Prefixes},
-		{"country", m.Countries},
-		{"tenant", m.Tenants},
-		{"lane", m.Lanes},
-		{"label", slices.Sorted(maps.Keys(m.Labels))},
-	} {
-		if len(list.values) > 0 {
-			words = append(words, list.name+" "+strings.Join(list.values, ", "))
-		}
-	}
-	if len(words) == 0 {
-		return "all messages"
-	}
-	return strings.Join(words, "; ")
 }

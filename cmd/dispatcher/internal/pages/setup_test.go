@@ -79,14 +79,7 @@ func newConsoleOf(t *testing.T, who access.Config) *console {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.ledger.Close)
-	doc, err := config.ParseDocument("first", []byte(document))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.ledger.Routing.Apply(t.Context(), app.NewRouting(doc, nil, "dispatcher",
-		"first start", nil)); err != nil {
-		t.Fatal(err)
-	}
+	c.apply(t, document)
 	if err := c.ledger.Instances.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +106,19 @@ func newConsoleOf(t *testing.T, who access.Config) *console {
 	t.Cleanup(s.Close)
 	c.url = server.URL
 	return c
+}
+
+// apply puts a routing document in force.
+func (c *console) apply(t *testing.T, text string) {
+	t.Helper()
+	doc, err := config.ParseDocument("test", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.ledger.Routing.Apply(t.Context(), app.NewRouting(doc, nil, "dispatcher",
+		"first start", nil)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // client is a browser that does not follow redirects.
