@@ -17,7 +17,7 @@ import (
 type channelPage struct {
 	status.Detail
 	Version  int64
-	Filled   []limitNow
+	Filled   *limitTable
 	Findings []status.Finding
 	Price    string
 	Errors   int64 // attempts of the last minutes that were not accepted
@@ -56,7 +56,7 @@ func (s *Server) channel(w http.ResponseWriter, r *request) error {
 	}
 	p := &channelPage{
 		Detail: now.channels[at], Version: now.version.Version,
-		Filled: limitsOf(now.channels[at : at+1]), Next: stateButtons(now.channels[at].State),
+		Filled: newLimitTable(now.limits, name), Next: stateButtons(now.channels[at].State),
 	}
 	for _, f := range now.status.Findings {
 		if f.Check == "traffic of "+name {

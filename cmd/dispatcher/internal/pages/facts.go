@@ -32,6 +32,7 @@ type snapshot struct {
 	doc        *config.Routing // in force
 	status     *status.Now
 	channels   []status.Detail
+	limits     *status.Limits
 	throughput []ledger.Throughput
 	ramps      []ledger.Ramp
 	carried    map[string][]ledger.Carried // by route
@@ -86,6 +87,7 @@ func (s *Server) readSnapshot(ctx context.Context) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	out.limits = status.NewLimits(out.version.Version, out.doc, &present, nil)
 	for i := range out.doc.Channels {
 		detail := status.NewDetail(out.doc, &out.doc.Channels[i], &present)
 		detail.Take(&out.status.Channels[i])

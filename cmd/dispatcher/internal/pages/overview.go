@@ -18,7 +18,7 @@ type overviewPage struct {
 	Queued   int64 // waiting messages
 	Chart    template.HTML
 	Routes   []routeNow
-	Limits   []limitNow
+	Limits   *limitTable
 	Channels []status.Detail
 }
 
@@ -41,14 +41,6 @@ type channelNow struct {
 	FirstChoice, Accepted    int64
 }
 
-// limitNow is a limit, and how full it is.
-type limitNow struct {
-	Channel string
-	status.DetailLimit
-	Filled float64
-	Level  string // CSS class of the bar
-}
-
 func (s *Server) overview(w http.ResponseWriter, r *request) error {
 	v, err := s.overviewNow(r)
 	if err != nil {
@@ -63,7 +55,7 @@ func (s *Server) overviewNow(r *request) (any, error) {
 		return nil, err
 	}
 	p := &overviewPage{Now: now.status, Routes: routesOf(now), Channels: now.channels}
-	p.Limits = limitsOf(now.channels)
+	p.Limits = newLimitTable(now.limits, "")
 	for i := range now.status.Lanes {
 		lane := &now.status.Lanes[i]
 		p.Queued += lane.Waiting
@@ -143,34 +135,4 @@ func modeWord(route *config.Route) string {
 		return "weighted"
 	}
 	return string(route.Mode)
-}
-
-// limitsOf lists the limits of channels, the fullest first.
-func limitsOf(channels []status.Detail) []limitNow {
-	var out []limitNow
-	for i := range channels {
-		for _, l := range channels[i].Limits {
-			one := limitNow{Channel: channels[i].Channel, DetailLimit: l, Filled: 1}
-			if l.Max.Units > 0 {
-				one.Filled = float64(l.Granted.Units) / float64(l.Max.Units)
-			}
-			switch {
-			case one.Filled >= 1:
-				one.Level = "bad"
-			case one.Filled >= 0.8:
-				one.Level = "warn"
-			}
-			out = append(out, one)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b limitNow) int {
-		switch {
-		case a.Filled > b.Filled:
-			return -1
-		case a.Filled < b.Filled:
-			return 1
-		}
-		return 0
-	})
-	return out
 }
