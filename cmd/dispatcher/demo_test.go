@@ -33,8 +33,9 @@ func TestTheDemoEndsWithCommandsThatWork(t *testing.T) {
 		program := &cli{out: &out, err: &out}
 		program.demoEpilogue(&demo.Result{Seed: 7}, &c.flags, "./elsewhere")
 		_, list, _ := strings.Cut(out.String(), "Go on from here:\n")
-		if !strings.Contains(list, "run the dispatcher on ./elsewhere; it") {
-			t.Errorf("%s: it does not name the folder:\n%s", name, list)
+		if !strings.Contains(list, "run the dispatcher on ./elsewhere; it prints the address of the "+
+			"console") {
+			t.Errorf("%s: it does not name the folder, or the console:\n%s", name, list)
 		}
 		var commands []string
 		for line := range strings.Lines(list) {

@@ -9,7 +9,6 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
-	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/lookup"
 	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/cmd/dispatcher/internal/report"
@@ -36,15 +35,9 @@ type lookupInput struct {
 	}
 }
 
-// lookupTimeout bounds a search, which reads all messages of the days asked for.
-const lookupTimeout = 20 * time.Second
-
 func (a *API) lookup(
 	ctx context.Context, in *lookupInput,
 ) (*reply[list[ledger.FoundMessage]], error) {
-	if len(a.cfg.Keys) == 0 {
-		return nil, huma.NewError(http.StatusConflict, "this instance has no draw keys")
-	}
 	before, err := (&Page{Cursor: in.Body.Cursor}).before()
 	if err != nil {
 		return nil, err
@@ -54,13 +47,10 @@ func (a *API) lookup(
 		return nil, huma.Error422UnprocessableEntity("number is none: write it with plus and " +
 			"country code")
 	}
-	hashes := make([]int64, len(a.cfg.Keys))
-	for i, key := range a.cfg.Keys {
-		hashes[i] = decide.NumberHMAC(key, number)
-	}
-	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
-	defer cancel()
-	rows, err := a.cfg.Ledger.Messages.ToNumber(ctx, hashes, in.Body.Days, before, in.Body.Limit+1)
+	rows, err := lookup.ByNumber(ctx, a.cfg.Ledger, &lookup.NumberQuery{
+		Keys: a.cfg.Keys, Number: number, Days: in.Body.Days, Before: before,
+		Limit: in.Body.Limit + 1,
+	})
 	return &reply[list[ledger.FoundMessage]]{paged(rows, in.Body.Limit,
 		func(m *ledger.FoundMessage) int64 { return m.Seq })}, err
 }

@@ -290,6 +290,13 @@ func TestNoChannelCanTakeIt(t *testing.T) {
 			w.routing.Paused.Tenants = []string{t.Row.Tenant}
 			t.Row.ExpiresAt = noon.Add(24 * time.Hour)
 		}, ledger.Waiting, reasonPaused, lookWhenPaused, false},
+		"its route is paused": {func(w *fixture, t *Task) {
+			w.routing.Paused.Routes = []string{t.Route.Name}
+			t.Row.ExpiresAt = noon.Add(24 * time.Hour)
+		}, ledger.Waiting, reasonPaused, lookWhenPaused, false},
+		"another route is paused": {func(w *fixture, _ *Task) {
+			w.routing.Paused.Routes = []string{"other"}
+		}, ledger.Sending, "", 0, false},
 		"its number is paused": {func(w *fixture, t *Task) {
 			t.msg.To, w.routing.Paused.Prefixes = "+447700900123", []string{"+33", "+4477"}
 			t.Row.ExpiresAt = noon.Add(24 * time.Hour)

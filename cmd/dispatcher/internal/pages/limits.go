@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/status"
 )
 
@@ -48,7 +47,7 @@ func newLimitTable(now *status.Limits, channel string) *limitTable {
 }
 
 func newLimitNow(channel string, l *status.Limit) limitNow {
-	out := limitNow{Channel: channel, Counts: scopeWords(l.Key.Scope), Limit: *l, Filled: 1}
+	out := limitNow{Channel: channel, Counts: scopeWords(l), Limit: *l, Filled: 1}
 	switch {
 	case l.Key.Scope.Each():
 		out.Filled = 0 // it grants nothing itself: each tenant has a row of its own
@@ -65,13 +64,13 @@ func newLimitNow(channel string, l *status.Limit) limitNow {
 }
 
 // scopeWords says which messages a limit counts.
-func scopeWords(s admission.Scope) string {
+func scopeWords(l *status.Limit) string {
+	kind, name, scoped := strings.Cut(l.Scope, ":")
 	switch {
-	case s == admission.Scope{}:
+	case !scoped:
 		return "all messages"
-	case s.Each():
+	case l.Key.Scope.Each():
 		return "each tenant"
 	}
-	kind, name, _ := strings.Cut(s.String(), ":")
 	return kind + " " + name
 }

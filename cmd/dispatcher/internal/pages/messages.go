@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/lookup"
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/ledger"
 )
@@ -33,12 +35,52 @@ type timelineEntry struct {
 	More  string
 }
 
+// findPage has the forms to find messages, and what was found.
+type findPage struct {
+	ID       string // of a message that is not there
+	Searched bool   // by number
+	Days     int
+	Found    []ledger.FoundMessage
+	More     bool // older ones are not listed
+}
+
+const (
+	// mostFound is how many messages to one number a page lists.
+	mostFound = 50
+	// findDays is how far back a search by number goes, if the form does not say it.
+	findDays     = 7
+	mostFindDays = 31
+)
+
 func (s *Server) findMessage(w http.ResponseWriter, r *request) error {
 	if id := strings.TrimSpace(r.URL.Query().Get("id")); id != "" {
 		http.Redirect(w, r.Request, messagePath(id), http.StatusSeeOther)
 		return nil
 	}
-	return s.show(w, r, "messages", "Messages", "")
+	return s.show(w, r, "messages", "Messages", &findPage{Days: findDays})
+}
+
+// findByNumber lists the messages to a number. The form is sent by POST, so that the number is in
+// no URL and no log of a proxy, and the page that comes back does not have it.
+func (s *Server) findByNumber(w http.ResponseWriter, r *request) error {
+	number, ok := numbers.Typed(s.cfg.Region, r.PostFormValue("number"))
+	if !ok {
+		return refuse("the number is none: write it with plus and country code")
+	}
+	days, err := strconv.Atoi(r.PostFormValue("days"))
+	if err != nil || days < 1 || days > mostFindDays {
+		return refuse(fmt.Sprintf("days is a number from 1 to %d", mostFindDays))
+	}
+	found, err := lookup.ByNumber(r.Context(), s.cfg.Ledger, &lookup.NumberQuery{
+		Keys: s.cfg.Keys, Number: number, Days: days, Limit: mostFound + 1,
+	})
+	if err != nil {
+		return err
+	}
+	listed := min(len(found), mostFound)
+	return s.show(w, r, "messages", "Messages", &findPage{
+		Searched: true, Days: days, Found: found[:listed], More: len(found) > listed,
+	})
 }
 
 func messagePath(id string) string { return "/messages/" + url.PathEscape(id) }
@@ -47,7 +89,8 @@ func (s *Server) message(w http.ResponseWriter, r *request) error {
 	id := r.PathValue("id")
 	e, err := lookup.Explain(r.Context(), s.cfg.Ledger, s.cfg.Keys, id, r.may(access.Operate))
 	if errors.Is(err, ledger.ErrNoMessage) {
-		s.render(w, r, http.StatusNotFound, "messages", "Messages", id)
+		s.render(w, r, http.StatusNotFound, "messages", "Messages",
+			&findPage{ID: id, Days: findDays})
 		return nil
 	}
 	if err != nil {

@@ -27,7 +27,8 @@ import (
 type Config struct {
 	Gate   *access.Gate
 	Ledger *ledger.Ledger
-	// Keys are the keys of the draws. The explanation of a message needs them to show second draws.
+	// Keys are the keys of the draws. The explanation of a message needs them to show second draws,
+	// and a search by number to hash it.
 	Keys []selector.Key
 	// Secret encrypts sessions. Instances with the same secret accept each other's.
 	Secret []byte
@@ -136,6 +137,7 @@ func (s *Server) endpoints() []endpoint {
 		{"POST /pauses", access.Operate, s.pause},
 
 		{"GET /messages", access.View, s.findMessage},
+		{"POST /messages", access.View, s.findByNumber},
 		{"GET /messages/{id}", access.View, s.message},
 		{"POST /messages/{id}/cancel", access.Operate, s.cancel},
 

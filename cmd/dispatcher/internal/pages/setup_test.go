@@ -18,9 +18,11 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/app"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
+	"dispatcher/selector"
 )
 
 const document = `timezone: Europe/London
@@ -34,6 +36,9 @@ lanes:
   otp: {topics: [sms.otp], ttl: 10m}
   bulk: {topics: [sms.bulk], ttl: 72h}
 `
+
+// testKey is the key of the draws.
+var testKey = selector.Key{1}
 
 // console is a running console with a token for each role.
 type console struct {
@@ -88,7 +93,7 @@ func newConsoleOf(t *testing.T, who access.Config) *console {
 	})
 	c.once = &Once{Code: "the-code", Token: c.tokens["admin"]}
 	s, err := New(Config{
-		Gate: gate, Ledger: c.ledger, Secret: []byte("secret"),
+		Gate: gate, Ledger: c.ledger, Keys: []selector.Key{testKey}, Secret: []byte("secret"),
 		Once: c.once, DeadAfter: time.Minute, Log: zerolog.Nop(),
 		Publish: func(_ context.Context, topic, id string, _ []byte) error {
 			c.published = append(c.published, topic+" "+id)
@@ -219,7 +224,8 @@ func storeMessage(t *testing.T, l *ledger.Ledger, id string, d *ledger.Decision)
 	message := ledger.Message{
 		ID: id, Lane: "otp", Envelope: []byte(`{"id":"` + id + `","to":"+447700900123","text":"x"}`),
 		State: ledger.Sending, ExpiresAt: until, ReceivedAt: time.Now(),
-		Plan: ledger.Plan{Route: "default", Version: 1, FirstChoice: "a", Segments: 1},
+		Plan:       ledger.Plan{Route: "default", Version: 1, FirstChoice: "a", Segments: 1},
+		NumberHMAC: decide.NumberHMAC(testKey, "+447700900123"),
 	}
 	tx, err := l.Claims.Lock(t.Context(), ledger.Claim{
 		Messages: []ledger.Message{message}, Channels: []string{"a", "b", "c"},

@@ -1,0 +1,42 @@
+package lookup
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger"
+	"dispatcher/selector"
+)
+
+// NumberQuery asks for messages to a number.
+type NumberQuery struct {
+	Keys   []selector.Key // of the draws, by which numbers are hashed
+	Number string         // with plus and country code
+	Days   int            // how far back
+	Before int64          // only messages with a lower sequence number; 0 for all
+	Limit  int            // the most rows that come back
+}
+
+// numberTimeout bounds a search, which reads all messages of the days asked for.
+const numberTimeout = 20 * time.Second
+
+// ErrNoKeys is returned by an instance that cannot hash numbers.
+var ErrNoKeys error = &control.Impossible{Err: errors.New("this instance has no draw keys")}
+
+// ByNumber lists the messages to a number, the newest first. The ledger has only keyed hashes of
+// numbers, so it finds messages by the hashes under all keys.
+func ByNumber(ctx context.Context, l *ledger.Ledger, q *NumberQuery) ([]ledger.FoundMessage, error) {
+	if len(q.Keys) == 0 {
+		return nil, ErrNoKeys
+	}
+	hashes := make([]int64, len(q.Keys))
+	for i, key := range q.Keys {
+		hashes[i] = decide.NumberHMAC(key, q.Number)
+	}
+	ctx, cancel := context.WithTimeout(ctx, numberTimeout)
+	defer cancel()
+	return l.Messages.ToNumber(ctx, hashes, q.Days, q.Before, q.Limit)
+}
