@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // AmbiguityRecord is an ambiguity for people to look at. It holds no number and no text.
@@ -19,6 +20,7 @@ type AmbiguityRecord struct {
 	Step                      Step
 	OpenedAt                  time.Time
 	Until                     time.Time  // when the search ends, or ended
+	ClosedAt                  time.Time  // when it was resolved; zero while it is open
 	Asked                     int        // tries so far
 	ResolvedAs                ResolvedAs // empty while it is open
 	Author, Note              string
@@ -29,7 +31,7 @@ const ambiguityRecords = `
 	select m.seq, m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments,
 	  a.price_micros, a.currency, coalesce(a.provider_code, ''),
 	  d.step, d.opened_at, least(d.until, d.closed_at), d.asked, coalesce(d.verdict, ''), d.author,
-	    d.note
+	  d.note, d.closed_at
 	` + ambiguityTables + `
 	where `
 
@@ -100,10 +102,12 @@ func (s *Ambiguities) of(ctx context.Context, seq int64) ([]AmbiguityRecord, err
 }
 
 func scanAmbiguityRecord(r pgx.CollectableRow) (d AmbiguityRecord, err error) {
+	var closed pgtype.Timestamptz
 	err = r.Scan(&d.Seq, &d.ID, &d.Lane, &d.Tenant, &d.Channel, &d.Attempt, &d.Last, &d.Segments,
 		&d.PriceMicros, &d.Currency, &d.Code,
-		&d.Step, &d.OpenedAt, &d.Until, &d.Asked, &d.ResolvedAs, &d.Author, &d.Note)
-	d.OpenedAt, d.Until = d.OpenedAt.UTC(), d.Until.UTC()
+		&d.Step, &d.OpenedAt, &d.Until, &d.Asked, &d.ResolvedAs, &d.Author, &d.Note,
+		&closed)
+	d.OpenedAt, d.Until, d.ClosedAt = d.OpenedAt.UTC(), d.Until.UTC(), moment(closed)
 	return d, err
 }
 

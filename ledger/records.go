@@ -33,6 +33,9 @@ type Record struct {
 	PayloadHidden bool
 	// FinishedAt is zero while more may happen to the message.
 	FinishedAt time.Time
+	// CancelledBy is the author of its cancellation; empty if it was not cancelled. Only Record reads
+	// it.
+	CancelledBy string
 	// Seen is the state, as JSON, on which the last wait was decided; nil if it never waited.
 	Seen []byte
 	// Attempts are ordered by number.
@@ -102,6 +105,11 @@ func (s *Messages) Record(ctx context.Context, id string) (Record, error) {
 	if r.Ambiguities, err = s.ambiguities.of(ctx, r.Message.Seq); err != nil {
 		return Record{}, wrap("read ambiguities", err)
 	}
+	if r.Message.State == Failed && r.Message.Reason == ReasonCancelled {
+		if r.CancelledBy, err = s.cancelledBy(ctx, id); err != nil {
+			return Record{}, wrap("read who cancelled", err)
+		}
+	}
 	if r.Message.Plan.Version == 0 {
 		return r, nil
 	}
@@ -111,6 +119,14 @@ func (s *Messages) Record(ctx context.Context, id string) (Record, error) {
 	}
 	r.Routing = &v
 	return r, nil
+}
+
+// cancelledBy is the author of the latest cancellation of a message with this id. It reads the view,
+// because finance may not read the table.
+func (s *Messages) cancelledBy(ctx context.Context, id string) (author string, err error) {
+	err = s.reports.QueryRow(ctx, `select coalesce((select author from audit.operator_actions
+		where action = 'cancel' and subject = $1 order by id desc limit 1), '')`, id).Scan(&author)
+	return author, err
 }
 
 func (s *Messages) read(ctx context.Context, id string, payloads bool) (Record, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -73,7 +74,7 @@ func (c *cli) explain(ctx context.Context, l *database, id string, as format) er
 	return c.printExplanation(explanation, as)
 }
 
-// printExplanation prints the paragraph, then the candidates and the attempts.
+// printExplanation prints the paragraph, the candidates, the attempts and the timeline.
 func (c *cli) printExplanation(e *report.Explanation, as format) error {
 	if as != formatTable {
 		return as.write(c.out, e, candidateSheet(e.Candidates, as))
@@ -86,6 +87,10 @@ func (c *cli) printExplanation(e *report.Explanation, as format) error {
 	if len(e.Attempts) > 0 {
 		fmt.Fprintln(c.out)
 		attemptSheet(e.Attempts).draw(c.out)
+	}
+	if len(e.Timeline) > 0 {
+		fmt.Fprintln(c.out)
+		timelineSheet(e).draw(c.out)
 	}
 	return nil
 }
@@ -133,6 +138,21 @@ func attemptSheet(attempts []report.Attempt) sheet {
 		{key: "segments"},
 		{head: "cost", right: true, cell: func(a *report.Attempt) any {
 			return amount(a.CostMicros, a.Currency)
+		}},
+	}...)
+}
+
+// timelineSheet has the events in the time zone of the paragraph.
+func timelineSheet(e *report.Explanation) sheet {
+	return list(formatTable, e.Timeline, []column[report.Event]{
+		{head: "at, " + e.Zone.String(), cell: func(event *report.Event) any {
+			return event.At.In(e.Zone).Format("2006-01-02 15:04:05.000")
+		}},
+		{head: "what happened", width: 60, cell: func(event *report.Event) any {
+			if event.Until.IsZero() {
+				return event.Title
+			}
+			return event.Title + ", until " + event.Until.In(e.Zone).Format(time.DateTime)
 		}},
 	}...)
 }

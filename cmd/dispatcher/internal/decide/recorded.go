@@ -62,6 +62,16 @@ func DestinationOf(m *ledger.Message, country func(number string) string) Destin
 	return to
 }
 
+// SendAt is the earliest time at which a recorded message may be sent; zero when its producer named
+// none, or when the record is damaged.
+func SendAt(m *ledger.Message) time.Time {
+	msg, problem := envelope.Decode(m.Envelope, true)
+	if problem != nil {
+		return time.Time{}
+	}
+	return msg.SendAt
+}
+
 // Recipient is the number of a recorded message, for finding the limits that count it; empty when
 // the record is damaged. It must not be shown.
 func Recipient(m *ledger.Message) string {

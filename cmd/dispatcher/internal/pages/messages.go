@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
@@ -27,12 +25,10 @@ type messagePage struct {
 	Cancellable bool
 }
 
-// timelineEntry is one event of a message.
+// timelineEntry is one event of a message, with the CSS class of its mark.
 type timelineEntry struct {
-	At    time.Time
-	Level string // CSS class of the mark
-	What  string
-	More  string
+	report.Event
+	Level string
 }
 
 // findPage has the forms to find messages, and what was found.
@@ -122,72 +118,31 @@ func (s *Server) cancel(w http.ResponseWriter, r *request) error {
 	return s.done(w, r, messagePath(id), fmt.Sprintf("The message is cancelled. It was %s.", was))
 }
 
-// timeline lists the events of a message in order.
+// timeline marks the events of a message by how they went.
 func timeline(e *report.Explanation) []timelineEntry {
-	received := "Received"
-	if e.Lane != "" {
-		received += " on lane " + e.Lane
+	out := make([]timelineEntry, len(e.Timeline))
+	for i := range e.Timeline {
+		out[i] = timelineEntry{e.Timeline[i], levelOf(&e.Timeline[i])}
 	}
-	out := []timelineEntry{{At: e.ReceivedAt, What: received, More: planWords(e)}}
-	for i := range e.Attempts {
-		out = append(out, attemptEntries(&e.Attempts[i])...)
-	}
-	slices.SortStableFunc(out, func(a, b timelineEntry) int { return a.At.Compare(b.At) })
 	return out
 }
 
-// planWords says how the first choice was made.
-func planWords(e *report.Explanation) string {
-	switch {
-	case e.Route == "":
-		return e.Detail
-	case e.Draw != nil && e.Size != nil && e.Interval != nil:
-		return fmt.Sprintf("Route %s, version %d: draw %d of 0–%d lies in %d–%d, which is %s.",
-			e.Route, e.RoutingVersion, *e.Draw, *e.Size-1, e.Interval.Low, e.Interval.High,
-			e.FirstChoice)
-	case e.FirstChoice != "":
-		return fmt.Sprintf("Route %s, version %d: first choice %s.", e.Route, e.RoutingVersion,
-			e.FirstChoice)
+// levelOf is the CSS class of an event; empty for one that is neither good nor bad.
+func levelOf(e *report.Event) string {
+	switch e.Kind {
+	case report.EventAnswer, report.EventReceipt, report.EventSettled, report.EventEnded:
+	case report.EventAmbiguous, report.EventContradicted:
+		return "warn"
+	case report.EventCancelled, report.EventExpired:
+		return "bad"
+	default:
+		return ""
 	}
-	return fmt.Sprintf("Route %s, version %d.", e.Route, e.RoutingVersion)
-}
-
-func attemptEntries(a *report.Attempt) []timelineEntry {
-	out := []timelineEntry{{
-		At: a.ClaimedAt, What: fmt.Sprintf("Attempt %d on %s", a.Number, a.Channel),
-		More: strings.ReplaceAll(a.Reason, "_", " "),
-	}}
-	if a.SettledAt != nil {
-		answer := timelineEntry{At: *a.SettledAt, What: "Answer of " + a.Channel + ": " + a.Outcome}
-		switch a.Outcome {
-		case "accepted":
-			answer.Level = "good"
-		case "unknown", "throttled":
-			answer.Level = "warn"
-		default:
-			answer.Level = "bad"
-		}
-		var more []string
-		if a.Code != "" {
-			more = append(more, "code "+a.Code)
-		}
-		if a.Reference != "" {
-			more = append(more, "reference "+a.Reference)
-		}
-		more = append(more, fmt.Sprintf("after %d ms", a.SettledAt.Sub(a.ClaimedAt).Milliseconds()))
-		answer.More = strings.Join(more, ", ")
-		out = append(out, answer)
+	switch e.Result {
+	case "accepted", "delivered", "taken":
+		return "good"
+	case "unknown", "throttled", "not_taken", "resent", "final", "no_receipt":
+		return "warn"
 	}
-	if a.ReceiptAt != nil {
-		receipt := timelineEntry{
-			At: *a.ReceiptAt, Level: "good", What: "Receipt: " + strings.ReplaceAll(a.Receipt, "_", " "),
-			More: strings.Join(slices.DeleteFunc([]string{a.ReceiptCause, a.ReceiptCode},
-				func(s string) bool { return s == "" }), ", "),
-		}
-		if a.Receipt != string(ledger.Delivered) {
-			receipt.Level = "bad"
-		}
-		out = append(out, receipt)
-	}
-	return out
+	return "bad"
 }

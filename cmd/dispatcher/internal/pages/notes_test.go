@@ -34,7 +34,7 @@ func TestNotesOfOperatorsAreNotShownToViewers(t *testing.T) {
 	}
 	for role, sees := range map[string]bool{"viewer": false, "operator": true, "admin": true} {
 		b := c.client(t, role)
-		if got := b.get("/messages/known").body; !strings.Contains(got, "olga settled it") ||
+		if got := b.get("/messages/known").body; !strings.Contains(got, "<strong>olga settled it as final") ||
 			strings.Contains(got, "7700900123") != sees {
 			t.Errorf("%s is shown the message: %s", role, got)
 		}

@@ -401,8 +401,12 @@ func TestAWaitingMessageCanBeCancelledOnce(t *testing.T) {
 	if got := b.send("/messages/known/cancel", form()); got.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
-	if page := b.get("/messages/known").body; strings.Contains(page, "Cancel the message") {
+	page = b.get("/messages/known").body
+	if strings.Contains(page, "Cancel the message") {
 		t.Error("the page offers to cancel it again")
+	}
+	if !strings.Contains(page, "Cancelled by anna-operator") {
+		t.Errorf("the timeline does not say who cancelled it:\n%s", page)
 	}
 	if got := b.send("/messages/known/cancel", form()); got.StatusCode != http.StatusConflict {
 		t.Errorf("once more: %d", got.StatusCode)

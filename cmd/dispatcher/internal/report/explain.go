@@ -68,13 +68,14 @@ func Explain(src *Source) (Explanation, error) {
 		return Explanation{}, err
 	}
 	e.latestChoice(last)
+	e.Timeline = e.timeline(src.Record)
 	limit := newLimitWait(m, src.WaitDoc, zoneOf(src.Doc), last.candidates)
 	limit.future(src.Ahead, zoneOf(src.Doc))
 	e.waitsFor(limit)
 	e.HeldUntil = heldUntil(src, last)
+	e.Zone = cmp.Or(src.Zone, zoneOf(src.Doc))
 	p := page{
-		Explanation: &e, doc: src.Doc, ranking: last, Limit: limit, now: src.Now,
-		zone: cmp.Or(src.Zone, zoneOf(src.Doc)),
+		Explanation: &e, doc: src.Doc, ranking: last, Limit: limit, now: src.Now, zone: e.Zone,
 	}
 	e.Text, err = p.text("record")
 	return e, err

@@ -440,10 +440,11 @@ func TestExplanationHasTheKeysOfTheContract(t *testing.T) {
 			"first_choice id " +
 			"interval lane mode possible_duplicate ranked_by ranked_version reason received_at " +
 			"route " +
-			"routing_version segments size state tenant text waits",
+			"routing_version segments size state tenant text timeline waits",
 		"interval":    "high low",
 		"ambiguities": "asked attempt author note resolution step until",
 		"waits":       "on reason seconds",
+		"timeline":    "at detail event title",
 		"candidates":  "channel eligible load_ratio reason score",
 		"attempts": "attempt channel claimed_at cost_micros currency outcome provider_code " +
 			"provider_reference " +

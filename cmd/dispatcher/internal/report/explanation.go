@@ -63,6 +63,8 @@ type Explanation struct {
 	// Waits are what the message waited for, in the order in which it first did, with the present
 	// wait.
 	Waits []Wait `json:"waits,omitzero"`
+	// Timeline is what happened to the message, in order of time.
+	Timeline []Event `json:"timeline,omitempty"`
 	// Limit names the limit that the message waits for now, as admission.Key.On. Lack is why it does
 	// not admit the message. Until is the earliest time at which it can; nil when that is not known,
 	// or never.
@@ -75,6 +77,9 @@ type Explanation struct {
 	// Deadline is when the message fails if no channel has taken it.
 	Deadline *time.Time `json:"deadline,omitempty"`
 	Text     string     `json:"text"`
+
+	// Zone is the time zone of Text; nil for a forecast.
+	Zone *time.Location `json:"-"`
 }
 
 // Interval is a closed range of draws.
