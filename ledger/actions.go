@@ -27,13 +27,20 @@ type Action struct {
 type ActionFilter struct {
 	// Below selects IDs lower than this one, to read the next page; 0 for no bound.
 	Below int64
+	// Until selects actions of that time or earlier; zero means any time.
+	Until time.Time
 	// Recorded leaves out settled ambiguities, because they have no ID to page by.
 	Recorded bool
 }
 
-// Actions lists the actions that match, limit at most, newest first. With Recorded they are ordered
+// Actions lists the actions that match, limit at most, newest first and always in the
+// same order. With Recorded they are ordered
 // by ID, highest first, because pages begin below an ID and clocks may differ.
 func (s *Audits) Actions(ctx context.Context, f *ActionFilter, limit int) ([]Action, error) {
+	var until *time.Time
+	if !f.Until.IsZero() {
+		until = &f.Until
+	}
 	actions, err := rows(ctx, s.db, pgx.RowToStructByPos[Action], `
 		select a.id, a.at, a.author, a.login, a.action, a.subject, a.told, a.reason
 		from (
@@ -45,7 +52,9 @@ func (s *Audits) Actions(ctx context.Context, f *ActionFilter, limit int) ([]Act
 		  from dispatcher.ambiguous d
 		  join facts.stored_messages m on m.seq = d.message_seq
 		  where not $2::boolean and d.author <> '' and d.closed_at is not null) a
-		order by case when $2 then a.id end desc, a.at desc limit $3`, f.Below, f.Recorded, limit)
+		where $4::timestamptz is null or a.at <= $4
+		order by case when $2 then a.id end desc, a.at desc, a.id desc, a.subject limit $3`,
+		f.Below, f.Recorded, limit, until)
 	return actions, wrap("list operators' actions", err)
 }
 

@@ -5,23 +5,22 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/ledger"
 )
 
-// mostAmbiguous is how many submissions the page lists.
-const mostAmbiguous = 200
-
 // ambiguousPage lists ambiguous submissions and dead records.
 type ambiguousPage struct {
 	Open           []ambiguousLine
 	Total          int64
-	Ended          bool // those that stayed unknown are listed too
+	Ended          bool   // those that stayed unknown are listed too
+	Later          string // link to the next page of Open; empty on the last one
 	Contradictions []ledger.ContradictionRecord
 	Version        int64
 	Dead           []ledger.DeadRecord
-	Replayable     bool     // at least one of Dead was not replayed
+	Older          string   // link to the next page of Dead; empty on the last one
 	DeadReasons    []string // of those that were not replayed
 }
 
@@ -31,16 +30,40 @@ type ambiguousLine struct {
 }
 
 func (s *Server) ambiguous(w http.ResponseWriter, r *request) error {
-	l := s.cfg.Ledger
-	current, err := l.Routing.Current(r.Context())
+	current, err := s.cfg.Ledger.Routing.Current(r.Context())
 	if err != nil {
 		return err
 	}
 	p := &ambiguousPage{Version: current.Version, Ended: r.URL.Query().Get("all") == "1"}
+	if err := s.listAmbiguous(r, p); err != nil {
+		return err
+	}
+	if err := s.listDead(r, p); err != nil {
+		return err
+	}
+	return s.show(w, r, "ambiguous", "Ambiguous and dead", p)
+}
+
+// listAmbiguous reads one page of ambiguous submissions, the oldest first.
+func (s *Server) listAmbiguous(r *request, p *ambiguousPage) error {
+	l := s.cfg.Ledger
 	filter := &ledger.AmbiguousFilter{Ended: p.Ended, Channel: r.URL.Query().Get("channel")}
-	found, err := l.Ambiguities.List(r.Context(), filter, mostAmbiguous)
+	last := &ledger.AmbiguityRecord{}
+	switch at, err := readCursor(r.URL.Query().Get("after"), 3); {
+	case err != nil:
+		return err
+	case at != nil:
+		last.OpenedAt, last.Seq, last.Attempt = time.UnixMicro(at[0]), at[1], int(at[2])
+	}
+	found, err := l.Ambiguities.After(r.Context(), filter, last, pageRows+1)
 	if err != nil {
 		return err
+	}
+	if len(found) > pageRows {
+		found = found[:pageRows]
+		last = &found[pageRows-1]
+		p.Later = linkTo(r.URL, "after", cursorOf(last.OpenedAt.UnixMicro(), last.Seq,
+			int64(last.Attempt)))
 	}
 	for i := range found {
 		p.Open = append(p.Open, ambiguousLine{
@@ -50,22 +73,36 @@ func (s *Server) ambiguous(w http.ResponseWriter, r *request) error {
 	if p.Total, err = l.Ambiguities.Count(r.Context(), filter); err != nil {
 		return err
 	}
-	if p.Contradictions, err = l.Ambiguities.Contradictions(r.Context(), filter,
-		mostAmbiguous); err != nil {
+	p.Contradictions, err = l.Ambiguities.Contradictions(r.Context(), filter, pageRows)
+	return err
+}
+
+// listDead reads one page of dead records, the newest first, and the reasons of the newest that were
+// not replayed.
+func (s *Server) listDead(r *request, p *ambiguousPage) error {
+	records := s.cfg.Ledger.DeadRecords
+	filter := &ledger.DeadFilter{}
+	switch at, err := readCursor(r.URL.Query().Get("below"), 1); {
+	case err != nil:
+		return err
+	case at != nil:
+		filter.Below = at[0]
+	}
+	var err error
+	if p.Dead, err = records.List(r.Context(), filter, pageRows+1); err != nil {
 		return err
 	}
-	if p.Dead, err = l.DeadRecords.List(r.Context(), &ledger.DeadFilter{}, mostAmbiguous); err != nil {
-		return err
+	if len(p.Dead) > pageRows {
+		p.Dead = p.Dead[:pageRows]
+		p.Older = linkTo(r.URL, "below", cursorOf(p.Dead[pageRows-1].Seq))
 	}
-	for i := range p.Dead {
-		if d := &p.Dead[i]; d.Replay == nil {
-			p.Replayable = true
-			if !slices.Contains(p.DeadReasons, d.Reason) {
-				p.DeadReasons = append(p.DeadReasons, d.Reason)
-			}
+	open, err := records.List(r.Context(), &ledger.DeadFilter{Open: true}, mostReplayed)
+	for i := range open {
+		if !slices.Contains(p.DeadReasons, open[i].Reason) {
+			p.DeadReasons = append(p.DeadReasons, open[i].Reason)
 		}
 	}
-	return s.show(w, r, "ambiguous", "Ambiguous and dead", p)
+	return err
 }
 
 // settle settles an ambiguous submission, as the form says.

@@ -1,9 +1,11 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,10 +29,41 @@ const (
 // series are colours that also differ in brightness (Okabe and Ito).
 var series = []string{"#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"}
 
+// others is the series of the channels that have none of their own.
+const others = "others"
+
+// charted adds up the attempts of all but the busiest channels, because there are no more colours
+// than series has.
+func charted(
+	counts []ledger.Throughput, channels []string,
+) ([]ledger.Throughput, []string) {
+	if len(channels) <= len(series) {
+		return counts, channels
+	}
+	attempts := map[string]int64{}
+	for i := range counts {
+		attempts[counts[i].Channel] += counts[i].Attempts
+	}
+	busiest := slices.Clone(channels)
+	slices.SortStableFunc(busiest, func(a, b string) int { return cmp.Compare(attempts[b], attempts[a]) })
+	busiest = busiest[:len(series)-1]
+	shown := slices.DeleteFunc(slices.Clone(channels), func(name string) bool {
+		return !slices.Contains(busiest, name)
+	})
+	counts = slices.Clone(counts)
+	for i := range counts {
+		if !slices.Contains(shown, counts[i].Channel) {
+			counts[i].Channel = others
+		}
+	}
+	return counts, append(shown, others)
+}
+
 // throughputChart draws the attempts per second of each channel, over the last minutes.
 func throughputChart(
 	counts []ledger.Throughput, channels []string, now time.Time, within, interval time.Duration,
 ) (template.HTML, error) {
+	counts, channels = charted(counts, channels)
 	from := now.Add(-within).Truncate(interval)
 	n := int(within / interval)
 	labels := make([]string, n)
@@ -42,7 +75,7 @@ func throughputChart(
 		values[i] = make([]float64, n)
 		for _, c := range counts {
 			if at := int(c.At.Sub(from) / interval); c.Channel == name && at >= 0 && at < n {
-				values[i][at] = float64(c.Attempts) / interval.Seconds()
+				values[i][at] += float64(c.Attempts) / interval.Seconds()
 			}
 		}
 	}

@@ -8,8 +8,12 @@ import (
 	"dispatcher/cmd/dispatcher/internal/status"
 )
 
-// mostLimits is how many limits a page lists. A limit of each tenant has a row for each tenant.
-const mostLimits = 50
+// mostLimits is how many limits the page of a channel lists, mostOverview the overview. A limit of
+// each tenant has a row for each tenant.
+const (
+	mostLimits   = 50
+	mostOverview = 20
+)
 
 // limitTable is a list of limits, the fullest first.
 type limitTable struct {
@@ -43,6 +47,9 @@ func newLimitTable(now *status.Limits, channel string) *limitTable {
 	}
 	slices.SortStableFunc(rows, func(a, b limitNow) int { return cmp.Compare(b.Filled, a.Filled) })
 	listed := min(len(rows), mostLimits)
+	if channel == "" {
+		listed = min(listed, mostOverview)
+	}
 	return &limitTable{rows[:listed], len(rows) - listed}
 }
 

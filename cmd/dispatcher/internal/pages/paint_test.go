@@ -1,0 +1,179 @@
+package pages
+
+import (
+	"fmt"
+	"html"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger"
+)
+
+// busyDocument has many channels, each with limits, in one route.
+func busyDocument(channels int) string {
+	var out strings.Builder
+	out.WriteString("timezone: Europe/London\nchannels:\n")
+	for i := range channels {
+		fmt.Fprintf(&out, "  provider-channel-%02d: {provider: sandbox, price: {currency: GBP, "+
+			"default: \"0.031\"}, limits: [{window: 1s, max: 50}, {window: 1d, max: 100000}, "+
+			"{window: 1d, max: 1000, tenant: \"*\"}]}\n", i)
+	}
+	out.WriteString("routes:\n  - {name: default, match: {}, weights: {")
+	for i := range channels {
+		fmt.Fprintf(&out, "provider-channel-%02d: %d, ", i, i+1)
+	}
+	out.WriteString("}}\nlanes:\n  otp: {topics: [sms.otp], ttl: 10m}\n")
+	return out.String()
+}
+
+// uuid is an id of the usual length.
+func uuid(kind string, n int) string {
+	return fmt.Sprintf("%-8s-d9cb-469f-a165-%012d", kind, n)
+}
+
+const busyRows = 300
+
+// newBusyConsole has 40 channels, and 300 rows in each list.
+func newBusyConsole(t *testing.T) *console {
+	t.Helper()
+	c := newConsole(t)
+	c.apply(t, busyDocument(40))
+	var unanswered, dead []ledger.Message
+	until := time.Now().Add(time.Hour)
+	for i := range busyRows {
+		unanswered = append(unanswered, ledger.Message{
+			ID: uuid("unknown0", i), Lane: "otp", Tenant: "shop", State: ledger.Sending,
+			ExpiresAt: until, Envelope: []byte(`{"id":"x","to":"+447700900123","text":"x"}`),
+			Plan: ledger.Plan{Route: "default", Version: 2, FirstChoice: "provider-channel-01", Segments: 1},
+		})
+		dead = append(dead, ledger.Message{
+			ID: uuid("dead0000", i), Lane: "otp", State: ledger.Dead, Reason: "unknown_field",
+			Detail:   `the field "language" is none of an envelope: labels are in "labels"`,
+			Envelope: []byte(`{}`), Origin: ledger.Origin{Topic: "sms.otp", Offset: int64(i)},
+		})
+	}
+	for _, messages := range [][]ledger.Message{unanswered, dead} {
+		each := make([]ledger.Decision, len(messages))
+		for i := range each {
+			if messages[i].State == ledger.Sending {
+				each[i] = ledger.Decision{
+					State: ledger.Waiting, Reason: "no_slot", NextAt: until, Plan: messages[i].Plan,
+				}
+			}
+		}
+		tx, err := c.ledger.Claims.Lock(t.Context(), ledger.Claim{Messages: messages})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		if err := tx.Commit(t.Context(), ledger.Decisions{Each: each}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := pgx.Connect(t.Context(), c.db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context()) //nolint:errcheck // It was read.
+	for _, sql := range []string{
+		`update dispatcher.messages set state = 'sending', next_at = null, attempts = 1
+		where id like 'unknown0%'`,
+		`insert into dispatcher.attempts (message_seq, instance, claimed_at, price_micros, attempt,
+		  segments, channel, reason, currency, settled_at, answers, outcome, provider_code)
+		select seq, 1, now() - seq % 300 * interval '2 seconds', 31000, 1, 1,
+		  'provider-channel-' || lpad((seq % 40)::text, 2, '0'), 'first_choice', 'GBP', now(), 1,
+		  'unknown', 'bind_lost'
+		from dispatcher.messages where id like 'unknown0%'`,
+		`insert into dispatcher.ambiguous (message_seq, key, attempt, last, step, opened_at, until,
+		  next_at)
+		select seq, 'k', 1, 1, 'lookup', now() - seq % 7 * interval '1 second', now() + '1 hour',
+		  now() + '1 hour'
+		from dispatcher.messages where id like 'unknown0%'`,
+		`insert into dispatcher.operator_actions (at, author, reason, action, subject)
+		select now() - n % 50 * interval '1 minute', 'anna.operator@example.com',
+		  'the carrier says that it has lost all messages of this morning',
+		  'pause', 'route of-the-tenant-' || n from generate_series(1, 300) n`,
+	} {
+		if _, err := db.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+func TestPagesOfABusySystemAreSmall(t *testing.T) {
+	t.Parallel()
+	c := newBusyConsole(t)
+	b := c.client(t, "admin")
+	assets := 0
+	for _, asset := range []string{"console.css", "console.js", "icon.svg"} {
+		assets += len(b.get("/assets/" + asset).body)
+	}
+	paths := strings.NewReplacer("{$}", "", "{route}", "default", "{version}", "2",
+		"{channel}", "provider-channel-07", "{id}", uuid("unknown0", 1))
+	for _, e := range (&Server{}).endpoints() {
+		method, path, _ := strings.Cut(paths.Replace(e.pattern), " ")
+		if method != http.MethodGet || strings.HasPrefix(path, "/live/") {
+			continue
+		}
+		got := b.get(path)
+		if got.StatusCode != http.StatusOK {
+			t.Errorf("%s: got status %d %s", path, got.StatusCode, got.body)
+		}
+		size := len(got.body) + assets
+		t.Logf("%s loads %d bytes", path, size)
+		if size > largestPaint {
+			t.Errorf("%s loads %d bytes, more than %d", path, size, largestPaint)
+		}
+	}
+}
+
+// TestListsHaveNextPages: by their links every row is seen, and seen once.
+func TestListsHaveNextPages(t *testing.T) {
+	t.Parallel()
+	c := newBusyConsole(t)
+	b := c.client(t, "admin")
+	for path, tc := range map[string]struct{ row, link string }{
+		"/ambiguous": {
+			`<th scope="row" class="mono"><a href="/messages/(unknown0[^"]*)"`, "Later submissions",
+		},
+		"/ambiguous?all=1": {
+			`<th scope="row" class="mono"><a href="/messages/(unknown0[^"]*)"`, "Later submissions",
+		},
+		"/ambiguous#dead": {
+			`<th scope="row" class="mono"><a href="/messages/(dead0000[^"]*)"`, "Older records",
+		},
+		"/audit":              {`<td>pause (route of-the-tenant-[0-9]+)</td>`, "Older entries"},
+		"/audit?kind=message": {`<td>pause (route of-the-tenant-[0-9]+)</td>`, "Older entries"},
+	} {
+		next := regexp.MustCompile(`href="([^"]*)">` + tc.link)
+		seen, pages := map[string]int{}, 0
+		for at := strings.TrimSuffix(path, "#dead"); at != "" && pages < 20; pages++ {
+			body := b.get(at).body
+			rows := regexp.MustCompile(tc.row).FindAllStringSubmatch(body, -1)
+			if len(rows) > pageRows {
+				t.Errorf("%s has %d rows", at, len(rows))
+			}
+			for _, row := range rows {
+				seen[row[1]]++
+			}
+			at = ""
+			if link := next.FindStringSubmatch(body); link != nil {
+				at = html.UnescapeString(link[1])
+			}
+		}
+		if len(seen) != busyRows {
+			t.Errorf("%s: %d rows on %d pages, want %d", path, len(seen), pages, busyRows)
+		}
+		for row, times := range seen {
+			if times != 1 {
+				t.Errorf("%s: %s is there %d times", path, row, times)
+			}
+		}
+	}
+}
