@@ -28,7 +28,9 @@ var ErrNoKeys error = &control.Impossible{Err: errors.New("this instance has no 
 
 // ByNumber lists the messages to a number, the newest first. The ledger has only keyed hashes of
 // numbers, so it finds messages by the hashes under all keys.
-func ByNumber(ctx context.Context, l *ledger.Ledger, q *NumberQuery) ([]ledger.FoundMessage, error) {
+func ByNumber(
+	ctx context.Context, l *ledger.Ledger, q *NumberQuery,
+) ([]ledger.FoundMessage, error) {
 	if len(q.Keys) == 0 {
 		return nil, ErrNoKeys
 	}

@@ -140,10 +140,10 @@ func (s *Server) auditedVersions(
 ) ([]auditEntry, error) {
 	var first ledger.RoutingVersion
 	var err error
-	switch {
-	case from.Version == 0:
+	switch from.Version {
+	case 0:
 		first, err = s.cfg.Ledger.Routing.Current(ctx)
-	case from.Version == 1:
+	case 1:
 		return nil, nil
 	default:
 		first, err = s.cfg.Ledger.Routing.Version(ctx, from.Version-1)

@@ -45,7 +45,9 @@ func charted(
 		attempts[counts[i].Channel] += counts[i].Attempts
 	}
 	busiest := slices.Clone(channels)
-	slices.SortStableFunc(busiest, func(a, b string) int { return cmp.Compare(attempts[b], attempts[a]) })
+	slices.SortStableFunc(busiest, func(a, b string) int {
+		return cmp.Compare(attempts[b], attempts[a])
+	})
 	busiest = busiest[:len(series)-1]
 	shown := slices.DeleteFunc(slices.Clone(channels), func(name string) bool {
 		return !slices.Contains(busiest, name)

@@ -195,11 +195,12 @@ func ending(r *ledger.Record) []Event {
 		At: r.FinishedAt, Kind: EventEnded, Result: string(m.State),
 		Title: "Ended: " + spaced(string(m.State)), Detail: spaced(m.Reason),
 	}
-	switch m.Reason {
-	case ledger.ReasonCancelled:
+	switch {
+	case m.State != ledger.Failed && m.State != ledger.Dead:
+	case m.Reason == ledger.ReasonCancelled:
 		out.Kind, out.Author, out.Detail = EventCancelled, r.CancelledBy, ""
 		out.Title = "Cancelled" + prefixed(" by ", r.CancelledBy)
-	case causeExpired:
+	case m.Reason == causeExpired:
 		out.Kind, out.Title, out.Detail = EventExpired, "Expired: its deadline passed", ""
 	}
 	return []Event{out}
