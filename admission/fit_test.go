@@ -53,7 +53,7 @@ func drawNeed(t *rapid.T) admission.Need {
 	}
 }
 
-// copied lets a test look at what would be without changing what is.
+// copied returns a copy of the accounts, so that a test can take slots without changing them.
 func copied(accounts []admission.Account) []admission.Account {
 	out := make([]admission.Account, len(accounts))
 	for i, a := range accounts {
@@ -73,8 +73,8 @@ func states(accounts []admission.Account) []admission.Counter {
 	return out
 }
 
-// TestGrantedNeverExceedsAnyLimit takes messages at random, of several limits at once, by a clock
-// that goes forth and back.
+// TestGrantedNeverExceedsAnyLimit admits random messages under several limits. Its clock also steps
+// back.
 func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
 	t.Parallel()
 	zones := []*time.Location{time.UTC, zone(t, "Europe/London"), zone(t, "America/Santiago")}
@@ -128,7 +128,7 @@ func checkRelease(
 	for i := range accounts {
 		if start := accounts[i].Start; accounts[i].Window == admission.Second &&
 			start.After(soonest.Add(admission.Horizon)) {
-			// another process has moved the counter on: all of its window is near
+			// Another process has moved the counter ahead: its whole window is close.
 			soonest = start.Add(admission.Horizon)
 		}
 	}
@@ -151,7 +151,8 @@ func never(a *admission.Account, n *admission.Need) bool {
 		cost > min(a.Burst, a.Limit.Max-a.Limit.Max/1024)
 }
 
-// checkExclusion: never is said exactly where it is true; otherwise there is no room before When.
+// checkExclusion checks that Never is set exactly when it holds, and else that there is no room
+// before When.
 func checkExclusion(
 	t *rapid.T, m *admission.Moment, accounts []admission.Account, n *admission.Need,
 	o *admission.Exclusion,
@@ -182,8 +183,8 @@ func checkExclusion(
 	}
 }
 
-// TestWaitingMessageGetsItsReleaseTime: a message that asks again when it was told to gets in, as
-// nothing else came meanwhile.
+// TestWaitingMessageGetsItsReleaseTime: a message that waits until the time it was given is
+// admitted if no other message came meanwhile.
 func TestWaitingMessageGetsItsReleaseTime(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -192,7 +193,7 @@ func TestWaitingMessageGetsItsReleaseTime(t *testing.T) {
 		for i := range accounts {
 			cost := accounts[i].Cost(&n)
 			if never(&accounts[i], &n) || len(accounts[i].Reserve) > 0 && 2*cost > accounts[i].Limit.Max {
-				return // it never fits, or has to hit the last moment of several decays at once
+				return // it never fits, or must meet the last moment of several decays at once
 			}
 		}
 		for range rapid.IntRange(0, 60).Draw(t, "others") {
@@ -243,7 +244,7 @@ func TestLimitOfZeroClosesEvenToWhatCostsNothing(t *testing.T) {
 	}
 }
 
-// TestReleaseTimeOfOneLimitIsGoodForTheOthers: a channel may have a pace and a sliding limit.
+// TestReleaseTimeOfOneLimitIsGoodForTheOthers: a channel may have both a pace and a sliding limit.
 func TestReleaseTimeOfOneLimitIsGoodForTheOthers(t *testing.T) {
 	t.Parallel()
 	accounts := append(

@@ -57,7 +57,7 @@ func TestWindowsTileTheTime(t *testing.T) {
 	})
 }
 
-// TestEveryDayOfTheseZonesHasItsHours goes through all days, so that no change of clocks is missed.
+// TestEveryDayOfTheseZonesHasItsHours checks every day, so that it meets every clock change.
 func TestEveryDayOfTheseZonesHasItsHours(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"Europe/London", "America/Santiago", "America/Havana", "Atlantic/Azores", "Africa/Cairo", "Asia/Beirut"} {

@@ -85,7 +85,7 @@ func TestAnAppendedKeyDrawsNothingUntilItIsPromoted(t *testing.T) {
 	}
 }
 
-// comments are the lines of a key file that hold no key.
+// comments returns the lines of a key file that hold no key.
 func comments(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {

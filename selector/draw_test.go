@@ -21,7 +21,7 @@ var testKey = func() selector.Key {
 	return k
 }()
 
-// auditorsDraw repeats a draw the long way, as the documentation describes it.
+// auditorsDraw repeats a draw step by step, as the documentation describes it.
 func auditorsDraw(id string, attempt uint32, size uint64) uint64 {
 	mac := hmac.New(sha256.New, testKey[:])
 	mac.Write([]byte(id + "\x00"))

@@ -12,7 +12,7 @@ import (
 	"dispatcher/selector"
 )
 
-// auditorsRedraw repeats a redraw the long way, as the documentation describes it.
+// auditorsRedraw repeats a redraw step by step, as the documentation describes it.
 func auditorsRedraw(table *selector.Table, id string, first int) []int {
 	units := make([]uint64, table.Len())
 	for i, iv := range table.Intervals() {

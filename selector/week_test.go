@@ -13,11 +13,11 @@ import (
 const (
 	days    = 7
 	aDay    = 15_000
-	atWorst = 0.001 // a p-value below it is a fault: chi-square at 0.1 %
+	atWorst = 0.001 // a p-value below it is a failure: chi-square at 0.1 %
 )
 
-// dayOf draws the messages of one day of November 2026 and gives the draws and the
-// choices in order. The key and the ids are fixed, and with them every number.
+// dayOf draws the messages of one day of November 2026 and returns the draws and the choices in
+// order. The key and the ids are fixed, so every run gives the same numbers.
 func dayOf(table *selector.Table, day, messages int) (draws []float64, choices []int) {
 	drawer := selector.NewDrawer(testKey)
 	for i := range messages {
@@ -36,9 +36,9 @@ func count(choices []int, channels int) []int {
 	return counts
 }
 
-// TestWeekOfThePaper repeats the production week that Li, Wang and Xu report: 15 000
-// messages a day for seven days at 25/15/60. It prints their table - what each channel
-// sent, then its share - with the verdict on each day beside it:
+// TestWeekOfThePaper repeats the production week that Li, Wang and Xu report: 15 000 messages a day
+// for seven days at 25/15/60. It prints their table (what each channel sent, and its share) with
+// the test result for each day:
 //
 //	go test -run WeekOfThePaper -v ./selector
 func TestWeekOfThePaper(t *testing.T) {
@@ -68,7 +68,7 @@ func TestWeekOfThePaper(t *testing.T) {
 	t.Log("\n" + out.String())
 }
 
-// row prints one line of the table and judges it.
+// row prints one line of the table and tests it.
 func row(w *tabwriter.Writer, name string, table *selector.Table, counts []int, n int) (p float64) {
 	fmt.Fprintf(w, "%s\t", name)
 	for _, c := range counts {
@@ -83,8 +83,8 @@ func row(w *tabwriter.Writer, name string, table *selector.Table, counts []int, 
 	return p
 }
 
-// TestDrawsOfTheWeekAreFreeOfSerialCorrelation guards against what the paper warns of:
-// long stretches on one channel, which one quiet fault of that channel would spoil.
+// TestDrawsOfTheWeekAreFreeOfSerialCorrelation guards against the paper's warning: long runs on one
+// channel, all of which an unnoticed fault of that channel would spoil.
 func TestDrawsOfTheWeekAreFreeOfSerialCorrelation(t *testing.T) {
 	t.Parallel()
 	table := mustTable(t, "25", "15", "60")
@@ -131,15 +131,15 @@ func TestRunsOfTheWeekAreGeometric(t *testing.T) {
 			longest = max(longest, length)
 		}
 	}
-	// The longest of n draws at 0.6 is about log(0.4 n)/log(1/0.6) = 21; 50 would be a one in a
-	// million run.
+	// The longest run of n draws at 0.6 is about log(0.4 n)/log(1/0.6) = 21. A run of 50 has a
+	// probability of one in a million.
 	if longest > 50 {
 		t.Errorf("one channel was picked %d times in a row", longest)
 	}
 }
 
-// TestTheTestsOfSharesFindFaults feeds the tests above with what they must find: round robin,
-// sticky choices and shares that are one percent off.
+// TestTheTestsOfSharesFindFaults gives the tests above what they must detect: round robin, sticky
+// choices and shares that are off by one percent.
 func TestTheTestsOfSharesFindFaults(t *testing.T) {
 	t.Parallel()
 	table := mustTable(t, "25", "15", "60")
@@ -170,11 +170,10 @@ func TestTheTestsOfSharesFindFaults(t *testing.T) {
 	}
 }
 
-// TestAMidDayChangeIsJudgedAgainstTheTimeWeightedExpectation changes the weights at
-// 14:37 of days with uneven traffic. What each channel should have carried is the sum,
-// over the messages, of its share at the time of each. Against that days pass and small
-// probabilities are as rare as they should be; against either set of weights alone every
-// day would look wrong.
+// TestAMidDayChangeIsJudgedAgainstTheTimeWeightedExpectation changes the weights at 14:37 of days
+// with uneven traffic. A channel's expected count is the sum, over the messages, of its share at
+// the time of each. Against that expectation days pass, and small probabilities are as rare as they
+// should be. Against either set of weights alone every day would fail.
 func TestAMidDayChangeIsJudgedAgainstTheTimeWeightedExpectation(t *testing.T) {
 	t.Parallel()
 	before, after := mustTable(t, "25", "15", "60"), mustTable(t, "40", "0", "60")
@@ -199,9 +198,9 @@ func TestAMidDayChangeIsJudgedAgainstTheTimeWeightedExpectation(t *testing.T) {
 		}
 		unlikely += oneIf(p < 0.05)
 		blamedOnMorning += oneIf(chiSquareP(chiSquare(before, counts, messages), 2) < atWorst)
-		blamedOnEvening += oneIf(counts[1] > 0) // B has no share then
+		blamedOnEvening += oneIf(counts[1] > 0) // B's share is 0 then
 	}
-	// Of 200 honest days 10 are expected; above 22 is a one in ten thousand chance.
+	// Of 200 correct days 10 are expected; more than 22 have a probability of one in ten thousand.
 	if unlikely > 22 {
 		t.Errorf("%d of %d days are judged below 5 %%", unlikely, days)
 	}
@@ -211,8 +210,8 @@ func TestAMidDayChangeIsJudgedAgainstTheTimeWeightedExpectation(t *testing.T) {
 	}
 }
 
-// arrival is when the i-th of n messages arrives: two thirds of them by day, from eight
-// to eight, the others before and after.
+// arrival returns when the i-th of n messages arrives: two thirds between 08:00 and 20:00, the
+// others before and after.
 func arrival(i, n int) time.Duration {
 	part := float64(i) / float64(n)
 	hours := 0.0
