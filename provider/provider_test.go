@@ -62,8 +62,8 @@ func TestWordsOfOutcomesReadBack(t *testing.T) {
 	}
 }
 
-// TestCombineLeansToTheSafeSide folds parts: what may have been taken wins, then what
-// ends the message, then what is missing.
+// TestCombineLeansToTheSafeSide combines the outcomes of parts. The order of precedence: parts that
+// may have been accepted, outcomes that end the message, missing parts.
 func TestCombineLeansToTheSafeSide(t *testing.T) {
 	t.Parallel()
 	const a, r, f, s, u = provider.Accepted, provider.Rejected, provider.Refused,

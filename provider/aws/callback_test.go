@@ -76,7 +76,7 @@ func TestEventsAreRead(t *testing.T) {
 			{State: provider.Undelivered, Code: "TEXT_TTL_EXPIRED"}: {
 				State: provider.Undelivered, Cause: provider.Expired, Code: "TEXT_TTL_EXPIRED",
 			},
-			// got no report for three days
+			// no report arrived for three days
 			{State: provider.Undelivered, Code: "TEXT_UNKNOWN"}: {
 				State: provider.Pending, Code: "TEXT_UNKNOWN",
 			},
@@ -133,7 +133,7 @@ func TestInboundMessagesAreRead(t *testing.T) {
 		provider.CallbackContent{ReplayID: content.ReplayID, Inbound: []provider.Inbound{in}})
 }
 
-// change rewrites a field of a message that SNS has signed.
+// change rewrites a field of a signed SNS message.
 func change(t testing.TB, c *provider.Callback, name, value string) {
 	t.Helper()
 	var message map[string]any
@@ -151,7 +151,7 @@ func change(t testing.TB, c *provider.Callback, name, value string) {
 func TestForgedMessagesSayNothing(t *testing.T) {
 	t.Parallel()
 	elsewhere, unsigned, stranger := account(), account(), account()
-	// SNS signs it, for somebody else
+	// signed by SNS, for another account
 	elsewhere.Topic = "arn:aws:sns:eu-central-1:999999999999:sms-events"
 	unsigned.Key = nil
 	stranger.Key = signers()[1].key
@@ -203,7 +203,7 @@ func TestCertificatesOfOtherHostsAreRefused(t *testing.T) {
 		"https://sns.eu-central-1.amazonaws.com:8443/a.pem":         false,
 	} {
 		said := tell(t, account(), webtest.Receipt{}, time.Now())
-		change(t, said, "SigningCertURL", address) // no part of what is signed
+		change(t, said, "SigningCertURL", address) // not covered by the signature
 		if _, err := c.ReadCallback(said); good != (err == nil) {
 			t.Errorf("%s: %v", address, err)
 		}
@@ -306,8 +306,9 @@ func TestGenuineMessagesThatCannotBeReadAreMalformed(t *testing.T) {
 		})
 }
 
-// TestASubjectCannotBeCutIntoTheMessageId: SNS signs names and values line by line, and a subject
-// is optional. Another id would make a repeated message a new one.
+// TestASubjectCannotBeCutIntoTheMessageId: SNS signs names and values line by line, and the subject
+// is optional. If part of the id could become a subject, a repeated message would count as a new
+// one.
 func TestASubjectCannotBeCutIntoTheMessageId(t *testing.T) {
 	t.Parallel()
 	cfg := account()

@@ -12,7 +12,7 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// topicServer counts what SNS is asked.
+// topicServer records the requests to SNS.
 func topicServer(t *testing.T, status int) (address string, asked *[]url.Values) {
 	t.Helper()
 	asked = new([]url.Values)

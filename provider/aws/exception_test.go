@@ -11,7 +11,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// says is an answer; kind stands in its header, unless it is empty.
+// says returns an answer with kind in its header, unless kind is empty.
 func says(status int, kind, body string) *web.Answer {
 	a := &web.Answer{Status: status, Header: http.Header{}, Body: []byte(body)}
 	if kind != "" {
@@ -62,8 +62,8 @@ func TestExceptionsAreKnownByTheirNameInAnyShape(t *testing.T) {
 	}
 }
 
-// TestAFieldOfAnotherTypeLeavesTheRestOfTheExceptionReadable: and an unreadable list of fields
-// blames nobody: the recipient alone is at fault only if all invalid fields are known.
+// TestAFieldOfAnotherTypeLeavesTheRestOfTheExceptionReadable: the recipient is at fault only if all
+// invalid fields are known, so an unreadable list of fields has no effect.
 func TestAFieldOfAnotherTypeLeavesTheRestOfTheExceptionReadable(t *testing.T) {
 	t.Parallel()
 	api := apiOf(open(t, channelSettings(nil)))
@@ -132,7 +132,7 @@ func TestReasonsOfOneCountryLeaveTheChannelToOthers(t *testing.T) {
 		"DESTINATION_COUNTRY_BLOCKED":              true,
 		"INTERNATIONAL_SENDING_NOT_SUPPORTED":      true,
 		"INVALID_IDENTITY_FOR_DESTINATION_COUNTRY": true, "PRICE_OVER_THRESHOLD": true,
-		// without a sender of its own
+		// without the channel's own sender
 		"SENDER_ID_NOT_SUPPORTED": true, "SENDER_ID_REQUIRES_REGISTRATION": true,
 		"SENDER_ID_NOT_REGISTERED": false,
 		"INVALID_ARN":              false, "MISSING_PARAMETER": false, "SOMETHING_NEW": false,
@@ -188,7 +188,7 @@ func TestAnAnswerThatIsNotWholeSaysNothing(t *testing.T) {
 	}
 }
 
-// TestOnlyA200Accepts: the documentation of SendTextMessage has no other status.
+// TestOnlyA200Accepts: the documentation of SendTextMessage names no other success status.
 func TestOnlyA200Accepts(t *testing.T) {
 	t.Parallel()
 	api := apiOf(open(t, channelSettings(nil)))
@@ -214,7 +214,7 @@ func TestOnlyA200Accepts(t *testing.T) {
 	}
 }
 
-// soundCode is a status, and a word without a digit.
+// soundCode matches a status, optionally followed by a word without digits.
 var soundCode = regexp.MustCompile(`^-?[0-9]+(/[A-Za-z_]{1,60})?$`)
 
 func FuzzClassify(f *testing.F) {

@@ -11,7 +11,7 @@ import (
 	"dispatcher/provider/breaker"
 )
 
-// talkingChannel has all capabilities.
+// talkingChannel has all optional capabilities.
 type talkingChannel struct{ *scriptedChannel }
 
 func (talkingChannel) Capabilities() provider.Capabilities {
@@ -31,7 +31,7 @@ func (talkingChannel) Confirm(_ context.Context, c *provider.Callback) (bool, er
 }
 
 // TestAnOpenBreakerPassesOnCapabilitiesLookupsAndCallbacks: receipts of a channel with an open
-// breaker still count.
+// breaker are still processed.
 func TestAnOpenBreakerPassesOnCapabilitiesLookupsAndCallbacks(t *testing.T) {
 	t.Parallel()
 	var o atomic.Int32

@@ -12,8 +12,8 @@ import (
 	"dispatcher/provider/breaker"
 )
 
-// TestUnfitMessagesDoNotHideADeadAccount: of five messages the vendor refuses three as unfit before
-// it looks at the account, and two for lack of credit. Nothing is accepted.
+// TestUnfitMessagesDoNotHideADeadAccount: the vendor refuses three of five messages as unfit before
+// it checks the account, and two for lack of credit. It accepts none.
 func TestUnfitMessagesDoNotHideADeadAccount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -24,7 +24,7 @@ func TestUnfitMessagesDoNotHideADeadAccount(t *testing.T) {
 		}}
 		b := breaker.New(ch, breaker.Config{Name: "a"})
 		const messages = 5000
-		for range messages { // ten seconds: the breaker tries again once
+		for range messages { // ten seconds: the breaker sends one probe
 			b.Send(t.Context(), provider.Submission{ID: "m"})
 			time.Sleep(2 * time.Millisecond)
 		}
@@ -35,8 +35,8 @@ func TestUnfitMessagesDoNotHideADeadAccount(t *testing.T) {
 	})
 }
 
-// TestALongRowOfUnfitMessagesOpensTheBreaker: unless one of them is accepted. The breaker closes
-// with the first accepted message.
+// TestALongRowOfUnfitMessagesOpensTheBreaker unless one of them is accepted. The first accepted
+// message closes the breaker.
 func TestALongRowOfUnfitMessagesOpensTheBreaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestALongRowOfUnfitMessagesOpensTheBreaker(t *testing.T) {
 			send(provider.Result{Outcome: answer}, 1, breaker.Closed)
 		}
 		send(unfit, 50, breaker.Closed)
-		// takes nothing either
+		// nothing is accepted here either
 		send(provider.Result{Outcome: provider.Throttled}, 10, breaker.Closed)
 		send(unfit, 54, breaker.Closed)
 		send(unfit, 1, breaker.Open)
@@ -74,7 +74,7 @@ func TestALongRowOfUnfitMessagesOpensTheBreaker(t *testing.T) {
 }
 
 // TestRepeatedUnfitMessagesCountOnce: a message that every channel refuses is tried again in each
-// round; a hundred of them may repeat. One more opens the breaker.
+// round. A hundred of them may repeat; one more opens the breaker.
 func TestRepeatedUnfitMessagesCountOnce(t *testing.T) {
 	t.Parallel()
 	b := breaker.New(&scriptedChannel{answer: func(context.Context) provider.Result {
@@ -98,8 +98,8 @@ func TestRepeatedUnfitMessagesCountOnce(t *testing.T) {
 	}
 }
 
-// TestAnUnfitProbeHoldsItsSlotWhileInFlight: and no longer: an uncounted probe does not let more
-// through at once.
+// TestAnUnfitProbeHoldsItsSlotWhileInFlight and no longer: a probe that does not count does not
+// allow further submissions at the same time.
 func TestAnUnfitProbeHoldsItsSlotWhileInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -128,8 +128,8 @@ func TestAnUnfitProbeHoldsItsSlotWhileInFlight(t *testing.T) {
 	})
 }
 
-// TestOnlyARefusalIsUnfit: a submission without an answer stays a failure, however an adapter marks
-// it.
+// TestOnlyARefusalIsUnfit: a submission without an answer stays a failure, however the adapter
+// marks it.
 func TestOnlyARefusalIsUnfit(t *testing.T) {
 	t.Parallel()
 	ch := &scriptedChannel{answer: func(context.Context) provider.Result {

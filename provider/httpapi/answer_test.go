@@ -10,8 +10,8 @@ import (
 	"dispatcher/provider/web"
 )
 
-// TestRulesForAClassOfStatusesLeaveOutThoseOfProxies: the description says that 4xx and 5xx are
-// refused.
+// TestRulesForAClassOfStatusesLeaveOutThoseOfProxies although the description says that 4xx and 5xx
+// mean refused.
 func TestRulesForAClassOfStatusesLeaveOutThoseOfProxies(t *testing.T) {
 	t.Parallel()
 	classify := func(status int, rules ...any) provider.Outcome {

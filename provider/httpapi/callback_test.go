@@ -12,7 +12,7 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// tell is the call with a receipt of a gateway.
+// tell returns a gateway's callback with a receipt.
 func tell(t testing.TB, name string, r webtest.Receipt) *provider.Callback {
 	t.Helper()
 	s := &webtest.Submit{
@@ -44,7 +44,7 @@ func TestReceiptsAreReadAsDescribed(t *testing.T) {
 			{State: provider.Undelivered, Code: "16"}: {
 				Reference: key, State: provider.Undelivered, Code: "16",
 			},
-			// nobody knows this word
+			// an unknown word
 			{State: provider.Undelivered, Code: "999"}: {
 				Reference: key, State: provider.Pending, Code: "999",
 			},
@@ -112,7 +112,7 @@ func TestCallersWithoutTheSecretAreForgers(t *testing.T) {
 	}
 }
 
-// batch is a gateway that posts several receipts as JSON, and wants an answer of its own.
+// batch is a gateway that posts several receipts as JSON and expects a specific answer.
 const batch = `
 base_url: https://gateway.example.com
 request: {path: /send, form: {to: "{to}", text: "{text}"}}

@@ -14,7 +14,7 @@ import (
 )
 
 // TestSignaturesOfTheDocumentationAreGenuine uses the published examples of Plivo's own libraries.
-// They name no message, so that what is genuine is malformed.
+// They name no message, so a genuine one is malformed here.
 func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 	t.Parallel()
 	const (
@@ -109,10 +109,10 @@ func v2(signature, nonce string) map[string][]string {
 	}
 }
 
-// u1 names a message.
+// u1 is the id of a message.
 var u1 = plivotest.Reference(1)
 
-// signed is a callback with a form, under both signatures.
+// signed returns a callback with a form, under both signatures.
 func signed(form url.Values) *provider.Callback {
 	return signedAt(web.WithKey(callback, webtest.Key), form)
 }
@@ -173,7 +173,7 @@ func TestTheNonceIsTheReplayID(t *testing.T) {
 	webtest.CheckReplayID(t, c, call, another)
 }
 
-// TestForgedCallbacksSayNothing has genuine signatures V2, which do not help.
+// TestForgedCallbacksSayNothing: they have genuine V2 signatures, which is not enough.
 func TestForgedCallbacksSayNothing(t *testing.T) {
 	t.Parallel()
 	genuine := func() *provider.Callback {
@@ -213,7 +213,7 @@ func TestTheMainAccountSignsForASubaccount(t *testing.T) {
 	}
 }
 
-// TestABodyUnderSignatureV2SettlesNothing takes a genuine callback, drops its signature V3 and
+// TestABodyUnderSignatureV2SettlesNothing removes the V3 signature of a genuine callback and
 // changes what V2 does not cover.
 func TestABodyUnderSignatureV2SettlesNothing(t *testing.T) {
 	t.Parallel()
@@ -278,8 +278,8 @@ func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 		map[string]*provider.Callback{"no status": signed(url.Values{"MessageUUID": {u1}})})
 }
 
-// FuzzReadCallback signs every form correctly, and then changes it: what is genuine is read without
-// panic, what is not yields nothing, and under V2 alone at most a Pending receipt.
+// FuzzReadCallback signs every form, and then changes it. Reading the signed form does not panic.
+// The changed one yields nothing, and under V2 alone at most a Pending receipt.
 func FuzzReadCallback(f *testing.F) {
 	f.Add("MessageUUID="+u1+"&Status=delivered", "MessageUUID="+u1+"&Status=failed")
 	f.Add("MessageUUID="+u1+"&From=1&To=2&Text=STOP", "")
@@ -320,7 +320,7 @@ func FuzzReadCallback(f *testing.F) {
 	})
 }
 
-// single reports whether each field has one value, as far as the signing of plivotest goes.
+// single reports whether each field has one value under the signing of plivotest.
 func single(form url.Values) bool {
 	for _, values := range form {
 		if len(values) > 1 {

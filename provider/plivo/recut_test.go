@@ -35,22 +35,22 @@ func statusForm(status, code string) url.Values {
 	}
 }
 
-// statusFrom is the status of a message whose sender is called so.
+// statusFrom is the status of a message with this sender.
 func statusFrom(sender, status, code string) url.Values {
 	form := statusForm(status, code)
 	form.Set("From", sender)
 	return form
 }
 
-// adversarial are senders that are called like fields; 11 characters are the most that an
-// alphanumeric sender has.
+// adversarial lists senders equal to names of fields. An alphanumeric sender has at most 11
+// characters.
 var adversarial = []string{
 	"TextLocal", "Statuspage", "Status", "Text", "StatusText", "SmsText", "FromText", "FromTextTo1",
 	"TextFromTo", "ErrorCode30", "Statussent",
 	"Parent", "MessageUUID", "ToText", "MediaMarkt", "TotalText", "MCC", "To", "FromStatus",
 }
 
-// forging are texts that hold what a forger wants to be read as fields, or as a nonce.
+// forging lists texts that contain what a forger wants to be read as fields or as a nonce.
 var forging = []string{
 	"STOP", "STOPTalking to him", "STOPTo60777", "STOPTo60777TotalAmount0TotalRate0TypesmsUnits1",
 	"STOP.", "STOP.1234", "Text", "STOPTextSTOP",
@@ -95,9 +95,9 @@ func (c *captured) try(t rapid.TB, address, nonce string, body []byte) {
 	}
 }
 
-// TestNoOtherCutOfACallbackIsAccepted tries every way to cut one more field out of a value, to let
-// a value swallow the fields behind it, to move fields into the address or the query, and to move
-// the end of the form into the nonce.
+// TestNoOtherCutOfACallbackIsAccepted tries every way to cut one more field out of a value, to
+// extend a value over the fields after it, to move fields into the address or the query, and to
+// move the end of the form into the nonce.
 func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 	t.Parallel()
 	l := listening(t)(token)
@@ -133,7 +133,7 @@ func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 	}
 }
 
-// moved moves what stands at either end of the form.
+// moved tries cuts that move fields from either end of the form into the URL or the nonce.
 func (c *captured) moved(t rapid.TB, all []webtest.Field) {
 	t.Helper()
 	base, query, _ := strings.Cut(c.url, "?")
@@ -141,7 +141,7 @@ func (c *captured) moved(t rapid.TB, all []webtest.Field) {
 		before := webtest.Joined(all[:i])
 		c.try(t, base+"?"+query+"."+before, c.nonce, webtest.Encode(all[i:]))
 		c.try(t, c.url+before, c.nonce, webtest.Encode(all[i:]))
-		// the last field ends at a point, and the nonce begins there
+		// The last field ends at a point and the nonce begins there.
 		for at, r := range all[i].Value {
 			if r == '.' {
 				cut := append(append([]webtest.Field{}, all[:i]...),
@@ -159,7 +159,7 @@ func (c *captured) moved(t rapid.TB, all []webtest.Field) {
 	}
 }
 
-// TestNoRandomTextOfASubscriberIsReadOtherwise puts texts of any parts through the same cuts.
+// TestNoRandomTextOfASubscriberIsReadOtherwise tries the same cuts with random texts.
 func TestNoRandomTextOfASubscriberIsReadOtherwise(t *testing.T) {
 	t.Parallel()
 	l := listening(t)(token)
@@ -184,8 +184,8 @@ func TestNoRandomTextOfASubscriberIsReadOtherwise(t *testing.T) {
 	})
 }
 
-// TestNoRandomSenderOfAStatusIsReadOtherwise puts senders that are put together from names of
-// fields through the same cuts.
+// TestNoRandomSenderOfAStatusIsReadOtherwise tries the same cuts with senders composed of names of
+// fields.
 func TestNoRandomSenderOfAStatusIsReadOtherwise(t *testing.T) {
 	t.Parallel()
 	l := listening(t)(token)
@@ -206,8 +206,8 @@ func TestNoRandomSenderOfAStatusIsReadOtherwise(t *testing.T) {
 	})
 }
 
-// TestADroppedSignatureDoesNotUseUpTheReplayID: V2 does not cover the body, so
-// whoever drops V3 must not use the nonce up.
+// TestADroppedSignatureDoesNotUseUpTheReplayID: V2 does not cover the body, so a callback without
+// V3 must not use up the nonce.
 func TestADroppedSignatureDoesNotUseUpTheReplayID(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(token)

@@ -105,7 +105,7 @@ func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 		Reference: plivotest.Reference(9), From: webtest.Recipient, To: "60777",
 		Text: "STOP ÄÖ",
 	})
-	// its receipts are not lost because it is called like a field
+	// a sender equal to the name of a field loses no receipts
 	for _, sender := range adversarial {
 		m := webtest.Message()
 		m.From = sender
@@ -155,12 +155,12 @@ const (
 	callback = "https://sms.example.org/receipts/acme"
 )
 
-// config is a channel for an API that is reached like that.
+// config is the configuration of a channel with this web configuration.
 func config(reach web.Config) Config {
 	return Config{Web: reach, AuthID: account, AuthTokens: []string{token}, From: "ACME"}
 }
 
-// open makes a channel with a callback.
+// open returns a channel with a callback.
 func open(reach web.Config, callback string) *Channel {
 	cfg := config(reach)
 	cfg.Callback = callback
@@ -171,7 +171,7 @@ func newProtocol() webtest.Protocol {
 	return plivotest.New(plivotest.Config{AuthID: account, AuthToken: token})
 }
 
-// listening makes channels that verify callbacks with some tokens.
+// listening returns a function that makes channels which verify callbacks with these tokens.
 func listening(t testing.TB) func(tokens ...string) provider.CallbackReader {
 	return func(tokens ...string) provider.CallbackReader {
 		t.Helper()

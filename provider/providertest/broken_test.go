@@ -11,7 +11,8 @@ import (
 	"dispatcher/provider/sms"
 )
 
-// Each of these breaks one promise of provider.Channel and keeps the others.
+// Each of these breaks one rule of provider.Channel and keeps the others.
+// doubleSender sends again if it got no answer.
 
 // doubleSender sends again when it got no answer.
 type doubleSender struct{ provider.Channel }
@@ -26,7 +27,7 @@ func (c doubleSender) Send(ctx context.Context, s provider.Submission) provider.
 	return r
 }
 
-// lyingSender calls everything accepted that nobody denied.
+// lyingSender reports unknown as accepted.
 type lyingSender struct{ provider.Channel }
 
 func (c lyingSender) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -37,7 +38,7 @@ func (c lyingSender) Send(ctx context.Context, s provider.Submission) provider.R
 	return r
 }
 
-// hopefulSender calls a lost reply refused, which would send the message twice.
+// hopefulSender reports a lost answer as refused, so the message would be sent twice.
 type hopefulSender struct{ provider.Channel }
 
 func (c hopefulSender) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -79,7 +80,7 @@ func (c secretSender) Send(ctx context.Context, s provider.Submission) provider.
 	return r
 }
 
-// crossedSender gives the reference of the message before.
+// crossedSender returns the reference of the previous message.
 type crossedSender struct {
 	provider.Channel
 	mu   *sync.Mutex
@@ -94,7 +95,7 @@ func (c crossedSender) Send(ctx context.Context, s provider.Submission) provider
 	return r
 }
 
-// shorteningSender keeps a part of a long reference, longSender takes any.
+// shorteningSender truncates a long reference, longSender accepts any.
 type shorteningSender struct{ provider.Channel }
 
 func (c shorteningSender) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -115,7 +116,7 @@ func (c longSender) Send(ctx context.Context, s provider.Submission) provider.Re
 	return r
 }
 
-// ignoresContextSender does not look at its context before it sends.
+// ignoresContextSender does not check its context before it sends.
 type ignoresContextSender struct{ provider.Channel }
 
 func (c ignoresContextSender) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -127,7 +128,7 @@ func (c ignoresContextSender) Send(ctx context.Context, s provider.Submission) p
 	return c.Channel.Send(ctx, s)
 }
 
-// tardySender begins whenever it gets to it.
+// tardySender ignores the latest time.
 type tardySender struct{ provider.Channel }
 
 func (c tardySender) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -135,7 +136,7 @@ func (c tardySender) Send(ctx context.Context, s provider.Submission) provider.R
 	return c.Channel.Send(ctx, s)
 }
 
-// vagueSender does not say that it was too late.
+// vagueSender does not report that it was too late.
 type vagueSender struct{ provider.Channel }
 
 func (c vagueSender) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -146,7 +147,7 @@ func (c vagueSender) Send(ctx context.Context, s provider.Submission) provider.R
 	return r
 }
 
-// deadlineBlindSender sends whatever the message's deadline is.
+// deadlineBlindSender ignores the message's deadline.
 type deadlineBlindSender struct{ provider.Channel }
 
 func (c deadlineBlindSender) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -154,7 +155,7 @@ func (c deadlineBlindSender) Send(ctx context.Context, s provider.Submission) pr
 	return c.Channel.Send(ctx, s)
 }
 
-// quittingSender stops in the middle of a message at its latest moment.
+// quittingSender stops in the middle of a message at its latest time.
 type quittingSender struct{ provider.Channel }
 
 func (c quittingSender) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -176,7 +177,7 @@ func (c deafSender) Send(ctx context.Context, s provider.Submission) provider.Re
 	return c.Channel.Send(context.WithoutCancel(ctx), s)
 }
 
-// wholeSender sends all parts when it is asked for the missing ones.
+// wholeSender sends all parts instead of the missing ones.
 type wholeSender struct{ provider.Channel }
 
 func (c wholeSender) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -184,7 +185,7 @@ func (c wholeSender) Send(ctx context.Context, s provider.Submission) provider.R
 	return c.Channel.Send(ctx, s)
 }
 
-// recuttingSender sends the parts asked for, whatever they were parts of.
+// recuttingSender sends the requested parts, even of a text that was split differently.
 type recuttingSender struct{ provider.Channel }
 
 func (c recuttingSender) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -194,7 +195,7 @@ func (c recuttingSender) Send(ctx context.Context, s provider.Submission) provid
 	return c.Channel.Send(ctx, s)
 }
 
-// regroupingSender ties the parts of each attempt together by another reference.
+// regroupingSender gives the parts of each attempt a new concatenation reference.
 type regroupingSender struct{ provider.Channel }
 
 func (c regroupingSender) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -202,7 +203,7 @@ func (c regroupingSender) Send(ctx context.Context, s provider.Submission) provi
 	return c.Channel.Send(ctx, s)
 }
 
-// forgetfulSender does not say which parts were accepted.
+// forgetfulSender does not report which parts were accepted.
 type forgetfulSender struct{ provider.Channel }
 
 func (c forgetfulSender) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -211,7 +212,7 @@ func (c forgetfulSender) Send(ctx context.Context, s provider.Submission) provid
 	return r
 }
 
-// blamingSender calls a throttled message rejected.
+// blamingSender reports a throttled message as rejected.
 type blamingSender struct{ provider.Channel }
 
 func (c blamingSender) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -222,7 +223,7 @@ func (c blamingSender) Send(ctx context.Context, s provider.Submission) provider
 	return r
 }
 
-// lostRetryAfterSender forgets how long the provider wants it to wait.
+// lostRetryAfterSender drops the provider's wait.
 type lostRetryAfterSender struct{ provider.Channel }
 
 func (c lostRetryAfterSender) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -236,7 +237,7 @@ type optimisticChannel struct{ provider.Channel }
 
 func (optimisticChannel) Ready() (bool, string) { return true, "" }
 
-// hastyCloser does not wait for what is under way.
+// hastyCloser does not wait for submissions in flight.
 type hastyCloser struct{ provider.Channel }
 
 func (c hastyCloser) Close(ctx context.Context) error {
@@ -246,12 +247,12 @@ func (c hastyCloser) Close(ctx context.Context) error {
 	return nil
 }
 
-// immortalChannel goes on after Close.
+// immortalChannel still sends after Close.
 type immortalChannel struct{ provider.Channel }
 
 func (immortalChannel) Close(context.Context) error { return nil }
 
-// onceCloser complains about a second Close.
+// onceCloser returns an error on a second Close.
 type onceCloser struct {
 	provider.Channel
 	closed *bool
@@ -265,7 +266,7 @@ func (c onceCloser) Close(ctx context.Context) error {
 	return c.Channel.Close(ctx)
 }
 
-// endlessCloser waits for ever.
+// endlessCloser waits forever.
 type endlessCloser struct{ provider.Channel }
 
 func (c endlessCloser) Close(ctx context.Context) error {
@@ -274,7 +275,7 @@ func (c endlessCloser) Close(ctx context.Context) error {
 	return c.Channel.Close(long)
 }
 
-// silentChannel does not say why it is not ready.
+// silentChannel gives no reason for not being ready.
 type silentChannel struct{ provider.Channel }
 
 func (c silentChannel) Ready() (bool, string) {
@@ -282,7 +283,7 @@ func (c silentChannel) Ready() (bool, string) {
 	return ok, ""
 }
 
-// mute gives no code and no error.
+// mute returns no code and no error.
 type mute struct{ provider.Channel }
 
 func (c mute) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -291,8 +292,8 @@ func (c mute) Send(ctx context.Context, s provider.Submission) provider.Result {
 	return r
 }
 
-// lateResender repeats a message that was cut off before it sends the next one, as a
-// resend queue would.
+// lateResender repeats a message that was cut off before it sends the next one, like a resend
+// queue.
 type lateResender struct {
 	provider.Channel
 	queue chan provider.Submission

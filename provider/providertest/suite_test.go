@@ -25,9 +25,9 @@ func TestMemoryChannelConforms(t *testing.T) {
 	Run(t, memoryHarness(nil))
 }
 
-// A recorder stands in for the test of a check that should fail.
+// recorder replaces the testing.TB of a check that should fail.
 type recorder struct {
-	testing.TB // for Context, Helper and the rest
+	testing.TB // for Context, Helper and the others
 	mu         sync.Mutex
 	failures   []string
 	cleanups   []func()
@@ -70,7 +70,7 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		broken func(provider.Channel) provider.Channel
-		by     []string // the checks that must see it
+		by     []string // the checks that must fail
 	}{
 		{
 			"double sender", func(c provider.Channel) provider.Channel { return doubleSender{c} },
@@ -244,7 +244,7 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 	}
 }
 
-// TestChannelsThatHangAreCaught: each costs the whole timeout of the suite.
+// TestChannelsThatHangAreCaught is slow: each channel costs the whole timeout of the suite.
 func TestChannelsThatHangAreCaught(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// signed is a callback whose signature was made with another tool:
+// signed returns a callback whose signature was made with another tool:
 //
 //	printf '%s' "$body.01JHNONCE.1795255200" | openssl dgst -sha256 -hmac sinch-callback-s3cret -binary | base64
 func signed() *provider.Callback {
@@ -32,7 +32,7 @@ func signed() *provider.Callback {
 
 func listener() *Channel { return listening("the older s3cret", secret).(*Channel) }
 
-// listening is a channel that knows some secrets.
+// listening returns a channel with these secrets.
 func listening(secrets ...string) provider.CallbackReader {
 	return New(Config{Secrets: secrets, Callback: public})
 }
@@ -67,7 +67,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 	webtest.CheckSecrets(t, listening, signed(), secret, "the older s3cret")
 }
 
-// TestWhatWasSignedCannotBeCutOtherwise: the points separate body, nonce and time in one way only.
+// TestWhatWasSignedCannotBeCutOtherwise: the dots separate body, nonce and time in one way only.
 func TestWhatWasSignedCannotBeCutOtherwise(t *testing.T) {
 	t.Parallel()
 	text := `{"type":"mo_text","id":"1","from":"447700900123","to":"60777","body":"STOP. Or 1.2.3"}.01JHNONCE.1795255200`
@@ -95,7 +95,7 @@ func TestWhatWasSignedCannotBeCutOtherwise(t *testing.T) {
 	if accepted != 1 {
 		t.Errorf("%d cuts are accepted", accepted)
 	}
-	call := signed() // a nonce with a point, signed: no other one could be told from it
+	call := signed() // a signed nonce with a dot would be ambiguous
 	call.Header[headerNonce], call.Header[headerSignature] = []string{"a.b"},
 		[]string{hmacOf(string(call.Body) + ".a.b.1795255200")}
 	webtest.CheckForged(t, listener(), call)
@@ -123,8 +123,8 @@ func TestTheNonceIsTheReplayID(t *testing.T) {
 	webtest.CheckReplayID(t, listener(), signed(), sign(another, string(another.Body)))
 }
 
-// TestACallbackWithoutANonceIsForged: nothing could tell a replay of it. Its signature holds, made
-// with another tool:
+// TestACallbackWithoutANonceIsForged: a replay could not be detected. Its signature is valid and
+// was made with another tool:
 //
 //	printf '%s' "$body..1795255200" | openssl dgst -sha256 -hmac sinch-callback-s3cret -binary | base64
 func TestACallbackWithoutANonceIsForged(t *testing.T) {
@@ -287,10 +287,10 @@ func TestLookupAcceptsNoOtherBatchAndNoOtherAnswer(t *testing.T) {
 	}
 }
 
-// resigned is a genuine callback with any body.
+// resigned returns a genuine callback with another body.
 func resigned(body string) *provider.Callback { return sign(signed(), body) }
 
-// sign puts another body into a callback, and signs it.
+// sign replaces the body of a callback and signs it.
 func sign(c *provider.Callback, body string) *provider.Callback {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(body + "." + c.Get(headerNonce) + "." + c.Get(headerTime)))
@@ -299,8 +299,8 @@ func sign(c *provider.Callback, body string) *provider.Callback {
 	return c
 }
 
-// FuzzReadCallback reads every body twice: unsigned it must say nothing, signed it may say what it
-// likes without a panic and with bounded codes.
+// FuzzReadCallback reads every body twice. Unsigned it must yield nothing. Signed it must not
+// panic, and codes have a bounded length.
 func FuzzReadCallback(f *testing.F) {
 	f.Add(string(signed().Body), "", "", "")
 	f.Add(`{"type":"mo_text","id":"x","from":"447700900123","to":"12345","body":"STOP"}`, "QUJD",

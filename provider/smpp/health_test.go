@@ -11,8 +11,8 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestARefusingBindDoesNotAttractMessages: one of two hosts refuses everything at once, so that it
-// is always the least loaded.
+// TestARefusingBindDoesNotAttractMessages: one of two hosts refuses every submit at once, so it
+// always has the lowest load.
 func TestARefusingBindDoesNotAttractMessages(t *testing.T) {
 	t.Parallel()
 	for name, behaviour := range map[string]smpptest.Behaviour{
@@ -55,7 +55,7 @@ func TestARefusingBindDoesNotAttractMessages(t *testing.T) {
 	}
 }
 
-// TestAnUnregisteredSenderDoesNotMakeTheBindUnhealthy: messages of other senders still use the
+// TestAnUnregisteredSenderDoesNotMakeTheBindUnhealthy: messages with other senders still use the
 // bind. The channel's own sender would be refused with every message.
 func TestAnUnregisteredSenderDoesNotMakeTheBindUnhealthy(t *testing.T) {
 	t.Parallel()
@@ -78,8 +78,8 @@ func TestAnUnregisteredSenderDoesNotMakeTheBindUnhealthy(t *testing.T) {
 	}
 }
 
-// TestAnUnfitMessageDoesNotMakeABindHealthy: the SMSC may have refused it before it reached its own
-// fault.
+// TestAnUnfitMessageDoesNotMakeABindHealthy: the SMSC may refuse it before it reaches the part of
+// itself that fails.
 func TestAnUnfitMessageDoesNotMakeABindHealthy(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t,
@@ -103,7 +103,7 @@ func TestAnUnfitMessageDoesNotMakeABindHealthy(t *testing.T) {
 	}
 }
 
-// unaccepted sends messages with 8 senders and returns how many of them were not accepted.
+// unaccepted sends n messages with 8 senders and returns how many were not accepted.
 func unaccepted(c *Client, n int) int {
 	return n - tally(sendMany(c, n, 8))[provider.Accepted]
 }
@@ -210,8 +210,8 @@ func TestCongestionOfVersion50PeersIsHonoredIfConfigured(t *testing.T) {
 	}
 }
 
-// TestARecoveredBindServesWaitingMessages: with more senders than slots the line is never empty, so
-// the probe must come from it.
+// TestARecoveredBindServesWaitingMessages: with more senders than slots there is always a queue, so
+// the probe must come from the queue.
 func TestARecoveredBindServesWaitingMessages(t *testing.T) {
 	t.Parallel()
 	for name, behaviour := range map[string]smpptest.Behaviour{
@@ -249,7 +249,7 @@ func TestARecoveredBindServesWaitingMessages(t *testing.T) {
 	}
 }
 
-// TestAnUnusedProbeStaysDue: choosing a bind does not use its probe up.
+// TestAnUnusedProbeStaysDue: choosing a bind does not use up its probe.
 func TestAnUnusedProbeStaysDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestAnUnusedProbeStaysDue(t *testing.T) {
 		}
 		first := make(chan *session, 1)
 		go func() { first <- take() }()
-		synctest.Wait() // in line, since the healthy window is full
+		synctest.Wait() // queued, since the window of the healthy bind is full
 		<-time.After(p.probe)
 		second := make(chan *session, 1)
 		go func() { second <- take() }()
@@ -287,7 +287,7 @@ func TestAnUnusedProbeStaysDue(t *testing.T) {
 	})
 }
 
-// TestOneProbeAtATime: waiting messages do not follow the probe onto a bind that does not work.
+// TestOneProbeAtATime: waiting messages do not follow the probe onto a bind that fails.
 func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// startPair returns a client with one bind at each of two servers, inside of a bubble.
+// startPair returns a client with one bind to each of two servers, inside a bubble.
 func startPair(t *testing.T, cfg Config, one, two *smpptest.Server) *Client {
 	t.Helper()
 	cfg.Addresses, cfg.SystemID, cfg.Binds = []string{"one:1", "two:1"}, "acme", 2
@@ -33,15 +33,15 @@ func startPair(t *testing.T, cfg Config, one, two *smpptest.Server) *Client {
 	return c
 }
 
-// unhealthyBinds is how many binds are known to take nothing.
+// unhealthyBinds counts the binds known to accept nothing.
 func (c *Client) unhealthyBinds() int {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
 	return c.pool.unhealthy
 }
 
-// sendFor lets senders send one message after the other for a while, each with a deadline, and
-// counts what was not accepted by its code.
+// sendFor lets senders send messages one after another, each with a deadline. It counts those not
+// accepted by code.
 func sendFor(c *Client, senders int, during, deadline time.Duration) map[string]int {
 	until := time.Now().Add(during)
 	var mu sync.Mutex
@@ -58,7 +58,7 @@ func sendFor(c *Client, senders int, during, deadline time.Duration) map[string]
 					codes[r.Outcome.String()+" "+r.Code]++
 					mu.Unlock()
 				}
-				<-time.After(100 * time.Millisecond) // of the bubble
+				<-time.After(100 * time.Millisecond) // inside the bubble
 			}
 		})
 	}
@@ -66,8 +66,8 @@ func sendFor(c *Client, senders int, during, deadline time.Duration) map[string]
 	return codes
 }
 
-// TestASilentBindBecomesUnhealthyHoweverTheWaitEnds: by the bind's own timeout or, if that is too
-// long, by the deadline of the senders, which counts from the claim.
+// TestASilentBindBecomesUnhealthyHoweverTheWaitEnds: by the bind's own timeout or by the senders'
+// deadline, which counts from the claim.
 func TestASilentBindBecomesUnhealthyHoweverTheWaitEnds(t *testing.T) {
 	t.Parallel()
 	const deadline = 10 * time.Second
@@ -93,7 +93,7 @@ func TestASilentBindBecomesUnhealthyHoweverTheWaitEnds(t *testing.T) {
 					t.Errorf("%d binds are known to take nothing, want the silent one",
 						c.unhealthyBinds())
 				}
-				// One window, and a message for each probe.
+				// one window, and one message for each probe
 				most := 8 + int(time.Minute/c.cfg.ResponseTimeout) + 1
 				if n := codes["unknown timeout"]; n == 0 || n > most || len(codes) != 1 {
 					t.Errorf("lost %v, want at most %d by timeout", codes, most)
@@ -106,13 +106,13 @@ func TestASilentBindBecomesUnhealthyHoweverTheWaitEnds(t *testing.T) {
 	}
 }
 
-// TestAnswersToEarlierSubmitsDoNotSpeakForABind that refuses all later ones; where few of the later
-// ones are refused, it works.
+// TestAnswersToEarlierSubmitsDoNotSpeakForABind that refuses all later ones. If it refuses few of
+// the later ones, it is healthy.
 func TestAnswersToEarlierSubmitsDoNotSpeakForABind(t *testing.T) {
 	t.Parallel()
 	const every = 50
 	for name, test := range map[string]struct {
-		step uint64 // between two refused submits
+		step uint64 // one refused submit in so many
 		want bool
 	}{
 		"all are refused": {1, true}, "one in fifty is refused": {every, false},
@@ -137,7 +137,7 @@ func TestAnswersToEarlierSubmitsDoNotSpeakForABind(t *testing.T) {
 }
 
 // TestEarlyTimeoutsDoNotCountAgainstTheBind: an SMSC that answers after a second is slow, not
-// silent, and keeps its share of messages with a longer timeout.
+// silent. With a longer timeout it keeps its share of messages.
 func TestEarlyTimeoutsDoNotCountAgainstTheBind(t *testing.T) {
 	t.Parallel()
 	for _, sendTimeout := range []time.Duration{10 * time.Second, time.Second} {
@@ -163,7 +163,7 @@ func TestEarlyTimeoutsDoNotCountAgainstTheBind(t *testing.T) {
 	}
 }
 
-// TestABindThatLosesFewAnswersIsNotSilent: lost answers of one moment time out together, after
+// TestABindThatLosesFewAnswersIsNotSilent: answers lost at one moment time out together, after
 // later submits were answered, even if a hundred in a row were lost. A bind that answers nothing
 // any more is silent.
 func TestABindThatLosesFewAnswersIsNotSilent(t *testing.T) {
@@ -211,7 +211,7 @@ func TestABindThatLosesFewAnswersIsNotSilent(t *testing.T) {
 	}
 }
 
-// TestCancelledSendsDoNotCountAgainstTheBind: however long they waited.
+// TestCancelledSendsDoNotCountAgainstTheBind, however long they waited.
 func TestCancelledSendsDoNotCountAgainstTheBind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -151,7 +151,7 @@ func TestReceiptsAndAcknowledgementsAreNoInboundMessages(t *testing.T) {
 	}
 }
 
-// TestInboundMessagesComeWholeInEveryForm lets the SMSC cut texts and joins what arrives.
+// TestInboundMessagesComeWholeInEveryForm lets the SMSC split texts and joins what arrives.
 func TestInboundMessagesComeWholeInEveryForm(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{})
@@ -183,7 +183,7 @@ func TestInboundMessagesComeWholeInEveryForm(t *testing.T) {
 	})
 }
 
-// TestInboundMessagesThatCannotBeTakenComeAgain refuses the first.
+// TestInboundMessagesThatCannotBeTakenComeAgain refuses the first one.
 func TestInboundMessagesThatCannotBeTakenComeAgain(t *testing.T) {
 	t.Parallel()
 	takes := make(chan bool, 2)
@@ -209,8 +209,8 @@ func TestInboundMessagesThatCannotBeTakenComeAgain(t *testing.T) {
 	go leavePolitely(peer)
 }
 
-// FuzzParseInbound holds that no deliver_sm makes the parser panic, that what it reads is valid
-// UTF-8 and names a part that exists.
+// FuzzParseInbound checks that no deliver_sm makes the parser panic, and that the result is valid
+// UTF-8 and names an existing part.
 func FuzzParseInbound(f *testing.F) {
 	f.Add(byte(0x40), byte(0), byte(1), []byte("\x05\x00\x03\x07\x03\x02hi"), uint16(1), byte(2),
 		byte(2))

@@ -40,7 +40,7 @@ func (s *states) errs() []error {
 	return errs
 }
 
-// closeIn closes inside of a synctest bubble, where no Cleanup may wait.
+// closeIn closes a client inside a synctest bubble, where no Cleanup may wait.
 func closeIn(t *testing.T, c *Client) {
 	t.Helper()
 	if err := c.Close(t.Context()); err != nil {
@@ -64,7 +64,7 @@ func TestReconnectPausesAreSpreadBetweenTheirBounds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(time.Hour) // of the bubble
+		<-time.After(time.Hour) // inside the bubble
 		if ok, why := c.Ready(); ok || why != "connecting" {
 			t.Errorf("ready %v, %q", ok, why)
 		}
@@ -105,7 +105,7 @@ func TestAWrongPasswordIsReportedAndRetriedSlowly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(time.Hour) // of the bubble
+		<-time.After(time.Hour) // inside the bubble
 		if ok, why := c.Ready(); ok || why != "bind_refused" {
 			t.Errorf("ready %v, %q", ok, why)
 		}
@@ -136,7 +136,7 @@ func pipeTo(srv *smpptest.Server) func(context.Context, string, string) (net.Con
 	}
 }
 
-// TestEnquireLinkKeepsItsInterval counts over an hour of a bubble.
+// TestEnquireLinkKeepsItsInterval counts over an hour of fake time.
 func TestEnquireLinkKeepsItsInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestEnquireLinkKeepsItsInterval(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(time.Hour + time.Second) // of the bubble
+		<-time.After(time.Hour + time.Second) // inside the bubble
 		if stats := srv.Stats(); stats.EnquireLinks != 120 || stats.Binds != 1 {
 			t.Errorf("stats %+v, want 120 enquire_links on one bind", stats)
 		}
@@ -177,7 +177,7 @@ func TestABindThatIsNotAnsweredTimesOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(10*time.Second + time.Millisecond) // of the bubble
+		<-time.After(10*time.Second + time.Millisecond) // inside the bubble
 		errs := content.errs()
 		if len(errs) != 1 || errs[0].Error() != "bind_timeout" {
 			t.Errorf("content %v", errs)
@@ -342,7 +342,7 @@ func TestPDUsBeforeTheBindResponseAreAnswered(t *testing.T) {
 	peer.write(pdu.AppendEmpty(nil, pdu.CommandEnquireLink, 0, 2))
 	peer.expect(pdu.CommandEnquireLinkResp)
 	peer.send(0, 3, &pdu.AlertNotification{})
-	// The answer and a request in one write: what is buffered must not be lost.
+	// The answer and a request come in one write: buffered octets must not be lost.
 	frame, err := pdu.Append(nil, 0, h.Sequence,
 		&pdu.BindResp{Command: pdu.CommandBindTransceiverResp})
 	if err != nil {

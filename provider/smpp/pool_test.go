@@ -13,8 +13,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestSlotsAreNeverLostNorDoubled lets senders come, wait, give up and leave while
-// sessions come and go.
+// TestSlotsAreNeverLostNorDoubled lets senders acquire, wait, give up and release while sessions
+// start and end.
 func TestSlotsAreNeverLostNorDoubled(t *testing.T) {
 	t.Parallel()
 	const window, senders = 3, 40
@@ -153,8 +153,8 @@ func TestWaitersAreRefusedWhenTheLastSessionEnds(t *testing.T) {
 	}
 }
 
-// TestAShortMessageDoesNotOvertakeALongOne: with free slots, but too few for the first in line, the
-// next waits too, until the first gives up.
+// TestAShortMessageDoesNotOvertakeALongOne: if the free slots are too few for the first waiter, the
+// next one waits too, until the first gives up.
 func TestAShortMessageDoesNotOvertakeALongOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

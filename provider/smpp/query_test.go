@@ -24,7 +24,7 @@ func TestQueryAndCancelUseTheReference(t *testing.T) {
 		t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Queries: true, Cancels: true}})
 	cfg := fastConfig(srv.Addr())
 	cfg.Query, cfg.Cancel = true, true
-	cfg.SourceRules = []SourceRule{{From: "60777"}} // what went out is what the SMSC compares
+	cfg.SourceRules = []SourceRule{{From: "60777"}} // the SMSC compares the sender that was sent
 	c := startClient(t, cfg)
 	s := submission(1)
 	h := handleOf(s, send(c, s))
@@ -116,7 +116,7 @@ func TestMissingReceiptsAreQueried(t *testing.T) {
 		Log: -1,
 		Behaviour: smpptest.Behaviour{Queries: true, QueryState: func(smpptest.Submit) string {
 			if asked.Add(1) <= 2 {
-				return "ENROUTE" // those are asked for again
+				return "ENROUTE" // queried again
 			}
 			return "UNDELIV"
 		}},
@@ -148,7 +148,7 @@ func TestMissingReceiptsAreQueried(t *testing.T) {
 	}
 }
 
-// TestMessagesWithAReceiptAreNotQueried: and no message is queried for ever.
+// TestMessagesWithAReceiptAreNotQueried: and no message is queried forever.
 func TestMessagesWithAReceiptAreNotQueried(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
@@ -191,8 +191,8 @@ func TestReceiptQueriesAreBounded(t *testing.T) {
 	}
 }
 
-// TestReceiptQueriesKeepTheirRate: the SMSC answers at once, and no receipt has come for a
-// hundred messages.
+// TestReceiptQueriesKeepTheirRate: the SMSC answers at once, and a hundred messages have no
+// receipt.
 func TestReceiptQueriesKeepTheirRate(t *testing.T) {
 	t.Parallel()
 	for rate, perSecond := range map[int]int{0: DefaultQueryRate, 4: 4} {
@@ -207,7 +207,7 @@ func TestReceiptQueriesKeepTheirRate(t *testing.T) {
 			if n := tally(sendMany(c, messages, 8))[provider.Accepted]; n != messages {
 				t.Fatalf("%d were accepted", n)
 			}
-			<-time.After(time.Minute + 5*time.Second - time.Millisecond) // of the bubble
+			<-time.After(time.Minute + 5*time.Second - time.Millisecond) // inside the bubble
 			if n := int(srv.Stats().Queries); n != 5*perSecond {
 				t.Errorf("%d queries in five seconds, want %d a second", n, perSecond)
 			}
@@ -221,7 +221,7 @@ func TestReceiptQueriesKeepTheirRate(t *testing.T) {
 	}
 }
 
-// TestReceiptQueriesUseFreeSlotsOnly: the window is full of submits for two minutes.
+// TestReceiptQueriesUseFreeSlotsOnly: submits fill the window for two minutes.
 func TestReceiptQueriesUseFreeSlotsOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestASpareSlotIsOneThatNoSubmitNeeds(t *testing.T) {
 		t.Errorf("of a full window: %v", err)
 	}
 	p.release(s, 2)
-	p.waiting.push(&waiter{slots: 3}) // a message that no window has room for yet
+	p.waiting.push(&waiter{slots: 3}) // a message for which no window has room yet
 	if _, err := p.takeSpare(); !errors.Is(err, errNoSlot) {
 		t.Errorf("before those in line: %v", err)
 	}

@@ -15,8 +15,8 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestReceiptsOfEveryCarrierFindTheirMessage submits to carriers of every habit and waits for the
-// receipt.
+// TestReceiptsOfEveryCarrierFindTheirMessage submits to carriers with each known deviation and
+// waits for the receipt.
 func TestReceiptsOfEveryCarrierFindTheirMessage(t *testing.T) {
 	t.Parallel()
 	decimal := func(id string) string {

@@ -156,7 +156,7 @@ func TestWhatNamesNoMessageIsNoReceipt(t *testing.T) {
 	}
 }
 
-// TestAReceiptWithoutMessageIDHasNoReference: so that it is counted.
+// TestAReceiptWithoutMessageIDHasNoReference: the empty reference lets it be counted.
 func TestAReceiptWithoutMessageIDHasNoReference(t *testing.T) {
 	t.Parallel()
 	inText := textReceipt("id:7F stat:DELIVRD err:000")
@@ -183,8 +183,8 @@ func TestAReceiptWithoutMessageIDHasNoReference(t *testing.T) {
 	}
 }
 
-// FuzzParseReceipt holds that no receipt makes the parser panic, whatever the settings, and that
-// what it says of one is bounded, printable and free of longer numbers.
+// FuzzParseReceipt checks that no receipt makes the parser panic under any settings, and that the
+// result is bounded, printable and free of longer numbers.
 func FuzzParseReceipt(f *testing.F) {
 	f.Add(
 		byte(4), []byte(
@@ -225,7 +225,7 @@ func FuzzParseReceipt(f *testing.F) {
 	})
 }
 
-// next is what comes out of a channel before long.
+// next receives from a channel, with a timeout.
 func next[T any](t *testing.T, from <-chan T) T {
 	t.Helper()
 	select {
@@ -237,8 +237,8 @@ func next[T any](t *testing.T, from <-chan T) T {
 	}
 }
 
-// TestReceiptsThatCannotBeTakenComeAgain refuses the first receipt, as a process does whose
-// receivers are full.
+// TestReceiptsThatCannotBeTakenComeAgain refuses the first receipt, like a process whose receivers
+// are full.
 func TestReceiptsThatCannotBeTakenComeAgain(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Receipts: true}})
@@ -265,7 +265,7 @@ func TestReceiptsThatCannotBeTakenComeAgain(t *testing.T) {
 	}
 }
 
-// TestEveryPartAsksForItsFinalReceipt also where the settings say otherwise.
+// TestEveryPartAsksForItsFinalReceipt even if the settings ask for another kind.
 func TestEveryPartAsksForItsFinalReceipt(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []byte{pdu.ReceiptNone, pdu.ReceiptFinal, pdu.ReceiptFailure} {
@@ -296,8 +296,8 @@ func TestEveryPartAsksForItsFinalReceipt(t *testing.T) {
 	}
 }
 
-// TestMessagesOfSubscribersAreNoReceipts: they are answered and only passed to OnDeliver. A receipt
-// without an id is still a receipt.
+// TestMessagesOfSubscribersAreNoReceipts: they are answered and passed to OnDeliver alone. A
+// receipt without an id is still a receipt.
 func TestMessagesOfSubscribersAreNoReceipts(t *testing.T) {
 	t.Parallel()
 	receipts, messages := make(chan provider.Receipt, 3), make(chan pdu.DeliverSM, 3)

@@ -13,7 +13,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestAPeerThatDoesNotFinishItsPDUIsDisconnected, although octets of it may still come.
+// TestAPeerThatDoesNotFinishItsPDUIsDisconnected even if it still sends octets.
 func TestAPeerThatDoesNotFinishItsPDUIsDisconnected(t *testing.T) {
 	t.Parallel()
 	for name, drip := range map[string]bool{"stops": false, "drips": true} {
@@ -45,7 +45,7 @@ func TestAPeerThatDoesNotFinishItsPDUIsDisconnected(t *testing.T) {
 					}
 				}()
 			}
-			if err := next(t, lost); err != errSlowPDU { //nolint:errorlint // It is the session's own.
+			if err := next(t, lost); err != errSlowPDU { //nolint:errorlint // errSlowPDU is not wrapped
 				t.Errorf("lost because of %v", err)
 			}
 			if took := time.Since(began); took < 90*time.Millisecond {
@@ -55,7 +55,7 @@ func TestAPeerThatDoesNotFinishItsPDUIsDisconnected(t *testing.T) {
 	}
 }
 
-// TestAPeerThatWritesSlowlyButFinishesIsKept lets every octet come by itself.
+// TestAPeerThatWritesSlowlyButFinishesIsKept sends one octet at a time.
 func TestAPeerThatWritesSlowlyButFinishesIsKept(t *testing.T) {
 	t.Parallel()
 	srv := startServer(
@@ -71,7 +71,7 @@ func TestAPeerThatWritesSlowlyButFinishesIsKept(t *testing.T) {
 	}
 }
 
-// TestHalfABindRespIsNotWaitedForForEver: the next connection is made.
+// TestHalfABindRespIsNotWaitedForForEver: the client connects again.
 func TestHalfABindRespIsNotWaitedForForEver(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{HalfPDU: true}})
@@ -83,7 +83,7 @@ func TestHalfABindRespIsNotWaitedForForEver(t *testing.T) {
 	eventually(t, "it is bound", func() bool { ok, _ := c.Ready(); return ok })
 }
 
-// TestTheTimeOfAPDUBeginsWithItAndEndsWithIt, whatever came before.
+// TestTheTimeOfAPDUBeginsWithItAndEndsWithIt whatever came before.
 func TestTheTimeOfAPDUBeginsWithItAndEndsWithIt(t *testing.T) {
 	t.Parallel()
 	ours, theirs := net.Pipe()
@@ -119,8 +119,8 @@ func TestTheTimeOfAPDUBeginsWithItAndEndsWithIt(t *testing.T) {
 	}
 }
 
-// FuzzSession holds that no stream of a peer makes a session panic or hold more answers than it
-// may, however it is split, and that what is under way keeps a possible outcome.
+// FuzzSession checks that no stream of a peer makes a session panic or hold more answers than
+// allowed, however it is split, and that submissions in flight keep a possible outcome.
 func FuzzSession(f *testing.F) {
 	var all []byte
 	for i, body := range []pdu.Body{

@@ -16,16 +16,16 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// hurried is the DISPATCHER_SEND_TIMEOUT of these tests: submits have four fifths of it, and
-// everything else the default.
+// hurried is the DISPATCHER_SEND_TIMEOUT of these tests. Submits have four fifths of it, other
+// requests their default.
 const hurried = time.Second
 
-// slowPeer is an SMSC that takes its time, for each kind of request its own. It answers nothing
-// else.
+// slowPeer is an SMSC that delays its answers, by a different time for each kind of request. It
+// answers no other request.
 type slowPeer struct {
 	takes   map[pdu.Command]time.Duration
 	dribble time.Duration // between two octets of an answer
-	deaf    time.Duration // reads nothing for so long, once the bind has been up for deafAt
+	deaf    time.Duration // how long it reads nothing, once the bind has been up for deafAt
 	deafAt  time.Duration
 
 	dials atomic.Int32
@@ -40,7 +40,7 @@ func (p *slowPeer) dial(context.Context, string, string) (net.Conn, error) {
 	return ours, nil
 }
 
-// serve reads until the connection is over.
+// serve reads until the connection ends.
 func (p *slowPeer) serve(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	reader, began := pdu.NewReader(conn), time.Now()
@@ -61,7 +61,7 @@ func (p *slowPeer) serve(conn net.Conn) {
 	}
 }
 
-// answer ignores that nobody may want it any more.
+// answer ignores errors: the client may be gone.
 func (p *slowPeer) answer(conn net.Conn, h pdu.Header) {
 	frame := pdu.AppendEmpty(nil, h.Command.Response(), pdu.StatusOK, h.Sequence)
 	if h.Command == pdu.CommandQuerySM {
@@ -116,7 +116,7 @@ func TestAShortSendTimeoutLeavesEverythingButSubmitsItsTime(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				c := hurry(t, p)
-				// of the bubble, and between two enquire_links
+				// inside the bubble, between two enquire_links
 				<-time.After(5*time.Minute + 10*time.Second)
 				if ok, why := c.Ready(); !ok || p.dials.Load() != 1 {
 					t.Errorf("ready %v %q after %d dials", ok, why, p.dials.Load())
@@ -137,7 +137,7 @@ func TestAShortSendTimeoutLeavesEverythingButSubmitsItsTime(t *testing.T) {
 	}
 }
 
-// TestASubmitTimesOutAtItsOwnTimeout however long the bind had been up, and idle, when it left.
+// TestASubmitTimesOutAtItsOwnTimeout however long the bind was up and idle before.
 func TestASubmitTimesOutAtItsOwnTimeout(t *testing.T) {
 	t.Parallel()
 	for _, idle := range []time.Duration{0, 2 * time.Second, time.Minute + time.Second/3} {
@@ -171,7 +171,7 @@ func TestAnUnhealthyBindIsProbedAtTheResponseTimeout(t *testing.T) {
 		sendFor(c, 16, time.Minute, hurried)
 		before := sick.Stats().Submits
 		sendFor(c, 16, 10*time.Minute, hurried)
-		// The pause begins when the message before has been given up.
+		// The pause begins when the previous message has timed out.
 		pace := DefaultResponseTimeout + hurried*4/5
 		if n, want := int(sick.Stats().Submits-before),
 			int(10*time.Minute/pace); c.unhealthyBinds() != 1 ||
@@ -185,7 +185,7 @@ func TestAnUnhealthyBindIsProbedAtTheResponseTimeout(t *testing.T) {
 	})
 }
 
-// TestNothingWaitsForAWindowPastItsDeadline: the only slot is taken, and comes free after the
+// TestNothingWaitsForAWindowPastItsDeadline: the only slot is in use and is released after the
 // deadline.
 func TestNothingWaitsForAWindowPastItsDeadline(t *testing.T) {
 	t.Parallel()
@@ -215,7 +215,7 @@ func TestNothingWaitsForAWindowPastItsDeadline(t *testing.T) {
 }
 
 // TestTheRestOfAMessageDoesNotLeavePastItsDeadline: five parts, a window of two, and an SMSC that
-// takes a second for each answer. What was accepted before counts.
+// takes a second for each answer. Parts accepted before the deadline count.
 func TestTheRestOfAMessageDoesNotLeavePastItsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -247,8 +247,8 @@ func TestTheRestOfAMessageDoesNotLeavePastItsDeadline(t *testing.T) {
 	})
 }
 
-// TestTheDeadlineIsCheckedRightBeforeTheWrite: also for a message that has started: its latest time
-// no longer bounds it, but its deadline does.
+// TestTheDeadlineIsCheckedRightBeforeTheWrite, also for a message that has started: its latest time
+// no longer applies, but its deadline does.
 func TestTheDeadlineIsCheckedRightBeforeTheWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestTheDeadlineIsCheckedRightBeforeTheWrite(t *testing.T) {
 }
 
 // TestASpanOfValidityIsCountedFromTheWrite: the message waits for three of its ten seconds, and
-// this machine's wall clock differs from the database's by an hour.
+// this machine's clock differs from the database's by an hour.
 func TestASpanOfValidityIsCountedFromTheWrite(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -283,7 +283,7 @@ func TestASpanOfValidityIsCountedFromTheWrite(t *testing.T) {
 		"relative, bounded": {
 			Config{ValidityFormat: Relative, LongestValidity: 5 * time.Second}, "000000000005000R",
 		},
-		"absolute": {Config{}, ""}, // the database's point in time
+		"absolute": {Config{}, ""}, // a time of the database's clock
 		"with a service": {
 			Config{ValidityFormat: Relative, ServiceType: "CMT"}, "000000000007000R",
 		},

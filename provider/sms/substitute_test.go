@@ -37,8 +37,8 @@ func TestSubstituteReplacesLookAlikes(t *testing.T) {
 	}
 }
 
-// checkSubstitute holds what is true of Substitute for every text: it changes only
-// what then fits, and a second pass changes nothing.
+// checkSubstitute checks what holds for every text: Substitute changes only texts that then fit
+// GSM-7, and a second call changes nothing.
 func checkSubstitute(t failer, text string) {
 	t.Helper()
 	got := sms.Substitute(text)

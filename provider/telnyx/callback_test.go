@@ -17,7 +17,7 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// signed is a webhook that was signed at a time and comes in now.
+// signed returns a webhook that was signed at a given time and arrives now.
 func signed(k ed25519.PrivateKey, at time.Time, body []byte) *provider.Callback {
 	c := &provider.Callback{
 		Method: "POST", URL: web.WithKey(callback, "ffffffffffffffffffffffffffffffff"), Body: body,
@@ -29,7 +29,7 @@ func signed(k ed25519.PrivateKey, at time.Time, body []byte) *provider.Callback 
 	return c
 }
 
-// genuine is a webhook that was signed now.
+// genuine returns a webhook that was signed now.
 func genuine(body string) *provider.Callback { return signed(signing, time.Now(), []byte(body)) }
 
 func recorded(t testing.TB, name string) []byte {
@@ -41,8 +41,8 @@ func recorded(t testing.TB, name string) []byte {
 	return body
 }
 
-// TestRecordedWebhooksAreRead also shows that the key is taken from what is signed: the URL that
-// was called names another one.
+// TestRecordedWebhooksAreRead also shows that the key comes from the signed content: the called URL
+// names another one.
 func TestRecordedWebhooksAreRead(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(signing)
@@ -159,8 +159,7 @@ func TestWebhooksHaveReplayIDs(t *testing.T) {
 		genuine(string(recorded(t, "failed"))))
 }
 
-// TestASignatureHasOneReplayID makes sure that a replay cannot hide behind another spelling of the
-// same signature.
+// TestASignatureHasOneReplayID: a replay must not pass with another encoding of the same signature.
 func TestASignatureHasOneReplayID(t *testing.T) {
 	t.Parallel()
 	c := listening(t)(signing)
@@ -170,7 +169,7 @@ func TestASignatureHasOneReplayID(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := []byte(call.Get("Telnyx-Signature-Ed25519"))
-	// The last digit before "==" carries four bits that nobody reads.
+	// Decoders ignore four bits of the last digit before "==".
 	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	last := bytes.IndexByte([]byte(digits), text[len(text)-3])
 	text[len(text)-3] = digits[last^1]
@@ -193,8 +192,8 @@ func TestSignedWebhooksThatCannotBeReadAreMalformed(t *testing.T) {
 			`{"data":{"event_type":"messaging-profile.spend-limit-reached","payload":{}}}`))
 }
 
-// FuzzReadCallback signs every input correctly, and then changes it: what is genuine is read
-// without panic, what is not yields nothing.
+// FuzzReadCallback signs every input, and then changes it. Reading the signed input does not panic;
+// the changed one yields nothing.
 func FuzzReadCallback(f *testing.F) {
 	for _, name := range []string{"finalized", "failed", "received"} {
 		f.Add(recorded(f, name), []byte("{}"))

@@ -112,7 +112,7 @@ const (
 	callback = "https://sms.example.org/receipts/acme"
 )
 
-// signing and other are keys of webhooks.
+// signing and other are the keys of webhooks.
 var (
 	signing = ed25519.NewKeyFromSeed([]byte("seed of the conformance key 0001"))
 	other   = ed25519.NewKeyFromSeed([]byte("seed of the conformance key 0002"))
@@ -120,7 +120,7 @@ var (
 
 func public(k ed25519.PrivateKey) ed25519.PublicKey { return k.Public().(ed25519.PublicKey) }
 
-// config is a channel for an API that is reached like that.
+// config is the configuration of a channel with this web configuration.
 func config(reach web.Config) Config {
 	return Config{
 		Web: reach, APIKey: secret, PublicKeys: []ed25519.PublicKey{public(signing)},
@@ -128,7 +128,7 @@ func config(reach web.Config) Config {
 	}
 }
 
-// open makes a channel with a callback.
+// open returns a channel with a callback.
 func open(reach web.Config, callback string) *Channel {
 	cfg := config(reach)
 	cfg.Callback = callback
@@ -139,7 +139,8 @@ func newProtocol() webtest.Protocol {
 	return telnyxtest.New(telnyxtest.Config{APIKey: secret, Key: signing})
 }
 
-// listening makes channels that ask for receipts, and verify them with some keys.
+// listening returns a function that makes channels which ask for receipts and verify them with
+// these keys.
 func listening(t testing.TB) func(keys ...ed25519.PrivateKey) provider.CallbackReader {
 	return func(keys ...ed25519.PrivateKey) provider.CallbackReader {
 		t.Helper()

@@ -17,7 +17,7 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// TestValuesOfARepeatedFieldAreSignedInTheirOrderAndOnce as in Twilio's own libraries. The
+// TestValuesOfARepeatedFieldAreSignedInTheirOrderAndOnce, as in Twilio's own libraries. The
 // signature was made with another tool:
 //
 //	printf '%s' 'https://mycompany.com/myapp.php?foo=1&bar=2Digits1MediaaMediab' | openssl dgst -sha1 -hmac 12345 -binary | base64
@@ -46,7 +46,7 @@ func TestValuesOfARepeatedFieldAreSignedInTheirOrderAndOnce(t *testing.T) {
 }
 
 // TestSignaturesOfTheDocumentationAreGenuine uses the published examples of Twilio's own libraries.
-// They name no message, so that what is genuine is malformed.
+// They name no message, so a genuine one is malformed here.
 func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 	t.Parallel()
 	form := "Digits=1234&CallSid=CA1234567890ABCDE&To=%2B18005551212&Caller=%2B14158675309&From=%2B14158675309"
@@ -133,7 +133,7 @@ func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 // sm1 is the SID of a message.
 var sm1 = twiliotest.Reference(1)
 
-// signed is a callback with a form.
+// signed returns a callback with a form.
 func signed(form url.Values) *provider.Callback {
 	return signedAt(callback+"?key="+webtest.Key,
 		form)
@@ -306,8 +306,8 @@ func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 		})
 }
 
-// FuzzReadCallback signs every input correctly, and then changes it: what is genuine is read
-// without panic, what is not yields nothing.
+// FuzzReadCallback signs every input, and then changes it. Reading the signed input does not panic;
+// the changed one yields nothing.
 func FuzzReadCallback(f *testing.F) {
 	f.Add("MessageSid="+sm1+"&MessageStatus=delivered", "MessageSid="+sm1+"&MessageStatus=failed",
 		"application/x-www-form-urlencoded")
@@ -346,8 +346,8 @@ func FuzzReadCallback(f *testing.F) {
 	})
 }
 
-// TestSharedKeysSignBySHA256, and by SHA-1 where the account's webhook setting says so. The
-// signature was made with another tool:
+// TestSharedKeysSignBySHA256, or by SHA-1 if the account's webhook setting says so. The signature
+// was made with another tool:
 //
 //	printf '%s' "$address$parameters" | openssl dgst -sha256 -hmac shared-key-secret -binary | base64
 func TestSharedKeysSignBySHA256(t *testing.T) {

@@ -115,13 +115,12 @@ func TestWithoutASecretNoReceiptsAreAskedFor(t *testing.T) {
 	}
 }
 
-// signedStatus is a genuine callback of the Messages API with any body, and with one claim left
-// out.
+// signedStatus returns a genuine callback of the Messages API with any body, without one claim.
 func signedStatus(body, without string) *provider.Callback {
 	return signedWith(body, map[string]any{without: nil})
 }
 
-// signedWith is a genuine callback with other claims; nil leaves one out.
+// signedWith returns a genuine callback with other claims; nil omits one.
 func signedWith(body string, change map[string]any) *provider.Callback {
 	sum := sha256.Sum256([]byte(body))
 	claims := map[string]any{
@@ -168,7 +167,7 @@ func underscore(r rune) rune {
 	return r
 }
 
-// forms are the ways in which the SMS API writes a callback.
+// forms are the encodings of the SMS API's callbacks.
 var forms = map[string]func(parameters map[string]string) *provider.Callback{
 	"query": func(p map[string]string) *provider.Callback {
 		return &provider.Callback{Method: http.MethodGet, URL: public + "?" + encode(p), At: now}
@@ -201,8 +200,8 @@ func encode(p map[string]string) string {
 	return form.Encode()
 }
 
-// FuzzReadCallback reads every body of both APIs twice: with a signature of its own it must say
-// nothing, with a genuine one it may say what it likes without a panic and with bounded codes.
+// FuzzReadCallback reads every body of both APIs twice. With a wrong signature it must yield
+// nothing. With a genuine one it must not panic, and codes have a bounded length.
 func FuzzReadCallback(f *testing.F) {
 	f.Add(statusBody, statusToken)
 	f.Add(

@@ -70,8 +70,7 @@ func TestLifetimeStaysWithinWhatVonageTakes(t *testing.T) {
 	}
 }
 
-// TestEncodingIsThatOfTheText: the encoding follows the text, so that Vonage cuts as package sms
-// counts.
+// TestEncodingIsThatOfTheText: Vonage then splits the text as package sms counts it.
 func TestEncodingIsThatOfTheText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

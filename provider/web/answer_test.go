@@ -95,8 +95,8 @@ func TestOnlyUnambiguousStatusesDecideWithoutABody(t *testing.T) {
 	}
 }
 
-// TestASenderIsTheMessagesFaultOnlyWhenTheMessageBroughtIt: a refusal on the message is always
-// unfit, one on the channel never.
+// TestASenderIsTheMessagesFaultOnlyWhenTheMessageBroughtIt: a refusal that blames the message is
+// always unfit, one that blames the channel never.
 func TestASenderIsTheMessagesFaultOnlyWhenTheMessageBroughtIt(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[web.Meaning]struct{ own, channels bool }{
@@ -113,7 +113,7 @@ func TestASenderIsTheMessagesFaultOnlyWhenTheMessageBroughtIt(t *testing.T) {
 	}
 }
 
-// TestOnlyARefusalMakesAMessageUnfit: the blame means nothing with another outcome.
+// TestOnlyARefusalMakesAMessageUnfit: with another outcome the blame has no effect.
 func TestOnlyARefusalMakesAMessageUnfit(t *testing.T) {
 	t.Parallel()
 	a := &web.Answer{Status: 400, OwnSender: true}

@@ -14,7 +14,7 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// fussyAPI composes nothing.
+// fussyAPI returns err for every message.
 type fussyAPI struct {
 	plainAPI
 	err error
@@ -22,8 +22,8 @@ type fussyAPI struct {
 
 func (f fussyAPI) Compose(*provider.Submission) (*web.Request, error) { return nil, f.err }
 
-// TestOnlyAnUnsendableEndsTheMessage: a channel without a sender, or a vendor's own limit, leaves
-// the message to other channels.
+// TestOnlyAnUnsendableEndsTheMessage: if a channel has no sender, or a vendor has its own limit,
+// other channels may send the message.
 func TestOnlyAnUnsendableEndsTheMessage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -46,7 +46,7 @@ func TestOnlyAnUnsendableEndsTheMessage(t *testing.T) {
 	}
 }
 
-// lookup is one whose answers are a number of entries, or "taken".
+// lookup returns a Lookup whose answer is a number of entries, or "taken".
 func lookup(certain bool) web.Lookup {
 	return web.Lookup{
 		Request: &web.Request{Method: http.MethodGet, URL: "/messages"}, AbsenceIsCertain: certain,

@@ -16,7 +16,7 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// deafChannel is an adapter over nothing.
+// deafChannel is an adapter without a connection.
 type deafChannel struct {
 	*web.Channel
 	callback string
@@ -69,7 +69,7 @@ func TestAHostIsWrittenAsDNSHasIt(t *testing.T) {
 	}
 }
 
-// plainAPI is the least that an adapter needs: JSON in, a status and an id out.
+// plainAPI is the smallest API of an adapter: JSON in, a status and an id out.
 type plainAPI struct{ method string }
 
 type plainSubmit struct{ To, Text string }
@@ -102,7 +102,7 @@ func (plainAPI) Classify(a *web.Answer) provider.Result {
 	return r
 }
 
-// plainShape is the other side of plainAPI.
+// plainProtocol is the server's side of plainAPI.
 type plainProtocol struct{}
 
 func (plainProtocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// notedConn keeps what is written to it.
+// notedConn records what is written to it.
 type notedConn struct {
 	net.Conn
 	bytes.Buffer
@@ -18,8 +18,8 @@ func (n *notedConn) Write(p []byte) (int, error) { return n.Buffer.Write(p) }
 
 func (n *notedConn) Read(p []byte) (int, error) { return n.Buffer.Read(p) }
 
-// TestAWriteThatComesTooLateLeavesNothing: nor does what follows on the connection, such as the end
-// of TLS, which would count as a byte of the request.
+// TestAWriteThatComesTooLateLeavesNothing: later writes on the connection, such as the TLS close
+// alert, send nothing either. They would count as a byte of the request.
 func TestAWriteThatComesTooLateLeavesNothing(t *testing.T) {
 	t.Parallel()
 	under := &notedConn{}

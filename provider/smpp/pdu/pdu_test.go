@@ -102,8 +102,7 @@ func TestDecodeIsTheInverseOfAppendForEveryCommand(t *testing.T) {
 	}
 }
 
-// TestSubmitMatchesTheStandardsLayout pins the wire order against a frame written by
-// hand from section 4.4.1.
+// TestSubmitMatchesTheStandardsLayout compares with a frame written by hand from section 4.4.1.
 func TestSubmitMatchesTheStandardsLayout(t *testing.T) {
 	t.Parallel()
 	got := encode(t, StatusOK, 2, &SubmitSM{Message{
@@ -206,7 +205,7 @@ func TestAppendRefusesWhatTheStandardForbids(t *testing.T) {
 
 func TestAppendHoldsTheSizeLimit(t *testing.T) {
 	t.Parallel()
-	// A submit_sm with empty fields takes 33 octets, its parameter's head 4.
+	// A submit_sm with empty fields has 33 octets, the head of its parameter 4.
 	fits := &SubmitSM{Message{TLVs: TLVs{{TagMessagePayload, make([]byte, MaxSize-37)}}}}
 	if frame := encode(t, 0, 1, fits); len(frame) != MaxSize {
 		t.Fatalf("frame of %d octets, want %d", len(frame), MaxSize)
@@ -236,8 +235,8 @@ func TestDecodeNamesTheFieldThatIsCutOff(t *testing.T) {
 	}
 }
 
-// TestDecodeKeepsWhatStandsBeforeADamagedParameter beside the error, and nothing of a body that is
-// damaged before.
+// TestDecodeKeepsWhatStandsBeforeADamagedParameter and returns it with the error. A body that is
+// damaged earlier yields nothing.
 func TestDecodeKeepsWhatStandsBeforeADamagedParameter(t *testing.T) {
 	t.Parallel()
 	m := Message{ShortMessage: []byte("hello"), TLVs: TLVs{Uint8(TagMessageState, 2)}}
@@ -251,7 +250,7 @@ func TestDecodeKeepsWhatStandsBeforeADamagedParameter(t *testing.T) {
 			t.Errorf("%d octets more: %+v, %v", n-len(whole), body, err)
 		}
 	}
-	for n := HeaderSize; n < len(whole)-5; n++ { // the parameter has five
+	for n := HeaderSize; n < len(whole)-5; n++ { // the parameter has five octets
 		cut := bytes.Clone(whole[:n])
 		setLength(cut)
 		if _, body, err := Decode(cut); err == nil || body != nil {

@@ -80,7 +80,7 @@ func TestReceiptsAreWrittenInEveryForm(t *testing.T) {
 	}
 }
 
-// readReceipt reads the next request of the SMSC's own, takes it, and returns it.
+// readReceipt reads, acknowledges and returns the next request of the SMSC.
 func (e *esme) readReceipt() pdu.Body {
 	e.t.Helper()
 	h, body := e.read()

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 
 const testTimeout = 20 * time.Second
 
-// esme is a client that says exactly what a test wants.
+// esme is a client that sends exactly what a test wants.
 type esme struct {
 	t        *testing.T
 	conn     net.Conn
@@ -276,7 +276,7 @@ func TestTheLogKeepsTheLastAndStaysBounded(t *testing.T) {
 		for i := range uint32(6) {
 			j.write(Submit{Sequence: i + 1})
 		}
-		j.cut(0) // long gone in a short log
+		j.cut(0) // no longer in a short log
 		j.cut(5)
 		var got []uint32
 		for _, s := range j.list() {
@@ -311,7 +311,7 @@ func TestReceiptsWaitForAReceiver(t *testing.T) {
 	if state, _ := receipt.TLVs.Uint(pdu.TagMessageState); state != 5 {
 		t.Errorf("message_state %d", state)
 	}
-	// The receiver goes away without an answer; the next one gets it again.
+	// The receiver disconnects without an answer; the next one gets the receipt again.
 	_ = receiver.conn.Close()
 	receiver = dial(t, srv)
 	receiver.bind(pdu.CommandBindReceiver, "")
