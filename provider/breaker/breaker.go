@@ -152,8 +152,8 @@ func (b *Breaker) Close(ctx context.Context) error {
 	return b.channel.Close(ctx)
 }
 
-// What a channel offers and reads does not depend on its health, so the breaker passes these calls
-// on in any state: receipts and lookups count also while it is open.
+// Capabilities and callbacks of a channel do not depend on its health, so the breaker passes these
+// calls on in any state: receipts and lookups work while it is open.
 var (
 	_ provider.Capable        = (*Breaker)(nil)
 	_ provider.Finder         = (*Breaker)(nil)

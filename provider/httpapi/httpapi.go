@@ -55,8 +55,8 @@ func New(cfg Config) *Channel {
 // identify it.
 var errNoKey = errors.New("the gateway gives no id, and the submission has no key")
 
-// Send submits a message with one request. Where the gateway gives no id, the submission's own key
-// is the reference.
+// Send submits a message with one request. If the gateway gives no id, the submission's key is the
+// reference.
 func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Result {
 	r := c.Channel.Send(ctx, s)
 	if r.Outcome != provider.Accepted || c.cfg.answer.id != nil {
@@ -157,7 +157,7 @@ func (r *request) header(v *values) (http.Header, error) {
 	return header, nil
 }
 
-// has reports whether a placeholder of one of the names stands anywhere in the request.
+// has reports whether the request contains a placeholder with one of the names.
 func (r *request) has(names ...string) bool {
 	return r.path.has(names...) || r.headers.has(names...) || r.query.has(names...) ||
 		r.form.has(names...) ||

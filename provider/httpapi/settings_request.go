@@ -108,7 +108,7 @@ var secretive = regexp.MustCompile(
 	`(?i)^(pass|passwd|password|pwd|secret|token|auth[-_]?token|access[-_]?(key|token)|` +
 		`(x[-_])?api[-_]?key|authorization)$`)
 
-// hidden refuses a secret that stands in the document itself.
+// hidden refuses a secret in the document itself.
 func hidden(name string, value node) error {
 	if secretive.MatchString(name) && !value.has(secretName, callbackSecretName) {
 		return errors.New(
@@ -118,7 +118,7 @@ func hidden(name string, value node) error {
 	return nil
 }
 
-// own are header fields that are not for the document to set.
+// own are header fields that the document may not set.
 var own = []string{
 	"Host", "Content-Length", "Transfer-Encoding", "Connection", "Expect", "Te", "Trailer",
 	"Upgrade",
@@ -151,7 +151,7 @@ func (q *request) check(r *settings.Reader) {
 	}
 }
 
-// checkSecrets refuses names that secrets does not have.
+// checkSecrets refuses names that are not under secrets.
 func (c *Config) checkSecrets(r *settings.Reader, q *request) {
 	for name := range q.secretsIn() {
 		if _, known := c.secrets[name]; !known {

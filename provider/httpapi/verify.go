@@ -18,7 +18,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// How a caller shows who it is.
+// Ways to verify callbacks.
 const (
 	bySecret      = "secret"
 	byBasic       = "basic"
@@ -36,9 +36,9 @@ type verification struct {
 	hash   func() hash.Hash
 	decode func(string) ([]byte, error)
 	prefix string   // before the signature
-	signed template // what is signed
+	signed template // the signed text
 	time   *place
-	late   time.Duration // how long after its time a callback is taken
+	late   time.Duration // how long after its time a callback is accepted
 }
 
 var (
@@ -51,7 +51,7 @@ var (
 	inSigned = []string{"time", "method", "url", "body"}
 )
 
-// first is the secret that goes into callback URLs.
+// first is the secret in callback URLs.
 func (v *verification) first() string {
 	if v == nil || len(v.secrets) == 0 {
 		return ""

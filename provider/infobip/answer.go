@@ -12,7 +12,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// answer has one entry per destination, or an error. Descriptions may repeat a number and are not
+// answer has one entry per destination, or an error. Descriptions may contain a number and are not
 // read.
 type answer struct {
 	Messages []struct {
@@ -25,8 +25,8 @@ type answer struct {
 	} `json:"violations"`
 }
 
-// status is the state of a message. Infobip answers 200 also to messages that it rejects: only the
-// status tells.
+// status is the state of a message. Infobip answers 200 even to messages that it rejects, so the
+// status decides.
 type status struct {
 	GroupID int    `json:"groupId"`
 	ID      int    `json:"id"`
@@ -89,9 +89,9 @@ var (
 	ofText      = regexp.MustCompile(`(^|\.)content\.text$`)
 )
 
-// badRequest tells a recipient that the API refuses from a refused sender or text, and both from a
-// request that it does not understand. In all cases nothing was sent, if the answer comes from the
-// API: a 400 without a code of Infobip may come from a proxy.
+// badRequest distinguishes a refused recipient, a refused sender or text, and a request that the
+// API does not understand. Nothing was sent, if the answer comes from the API: a 400 without a code
+// of Infobip may come from a proxy.
 func badRequest(got *web.Answer, said *answer) provider.Result {
 	if said.ErrorCode == "" {
 		return got.Unreadable("")
@@ -118,7 +118,7 @@ func badRequest(got *web.Answer, said *answer) provider.Result {
 	return got.Result(web.Unfit("the text breaks the rules of the API"), said.ErrorCode)
 }
 
-// Find asks the logs, which reach back 48 hours, for the message whose id is the key.
+// Find searches the logs, which cover 48 hours, for the message whose id is the key.
 func (c *Channel) Find(ctx context.Context, key string) provider.LookupResult {
 	return c.LookUp(ctx, key, c.cfg.lookup(key))
 }
@@ -138,7 +138,7 @@ func (c *Config) lookup(key string) web.Lookup {
 	}
 }
 
-// logs are entries of the log. An answer without the list says nothing.
+// logs are entries of the log. An answer without the list is no answer.
 type logs struct {
 	Results *[]struct {
 		MessageID string `json:"messageId"`
@@ -146,7 +146,7 @@ type logs struct {
 	} `json:"results"`
 }
 
-// readLogs reads the logs. A message that Infobip lists as refused before it was sent counts as not
+// readLogs reads the logs. A message that the logs show as refused before it was sent counts as not
 // taken.
 func readLogs(body []byte, key string) (found provider.LookupResult, entries int, err error) {
 	var list logs

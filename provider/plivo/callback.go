@@ -14,7 +14,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// unconfirmed is the code of a receipt of which only the address was signed.
+// unconfirmed is the code of a receipt whose signature covers the address alone.
 const unconfirmed = "unconfirmed"
 
 // ReadCallback reads a status callback or an inbound message. Neither scheme signs a time; the
@@ -57,7 +57,7 @@ func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackConten
 		content.Receipts = []provider.Receipt{
 			{Reference: reference, State: provider.Pending, Code: unconfirmed, At: call.At},
 		}
-	case how == hinted: // an inbound message that anybody may have changed
+	case how == hinted: // anybody may have changed it
 	case status != "":
 		content.Receipts = []provider.Receipt{receipt(call, form)}
 	case form.Get("From") != "" && form.Has("Text"):
@@ -75,7 +75,7 @@ func receipt(call *provider.Callback, form url.Values) provider.Receipt {
 		Reference: form.Get("MessageUUID"), Key: web.CallbackKey(call.URL), State: states[status],
 		Code: web.SafeCode(status), At: call.At,
 	}
-	if code = strings.TrimLeft(code, "0"); code != "" { // "000" stands for none
+	if code = strings.TrimLeft(code, "0"); code != "" { // "000" means none
 		r.Code += "/" + web.SafeCode(code)
 	}
 	if r.State == provider.Undelivered {
@@ -85,7 +85,7 @@ func receipt(call *provider.Callback, form url.Values) provider.Receipt {
 }
 
 // The headers of callbacks, under their canonical names. "Ma" stands for the main account, whose
-// token signs them beside the one of the subaccount.
+// token signs in addition to that of the subaccount.
 const (
 	v3Header, v3MainHeader, v3Nonce = "X-Plivo-Signature-V3", "X-Plivo-Signature-Ma-V3",
 		"X-Plivo-Signature-V3-Nonce"
@@ -126,9 +126,9 @@ func verify(c *provider.Callback, tokens []string) (trust, string) {
 	return forged, ""
 }
 
-// signedV3 is what V3 signs before the nonce: the address, "?", the query as sorted pairs, ".", and
-// names and values of the form in the order of the names. The point stands between query and form
-// only.
+// signedV3 is the text that V3 signs before the nonce: the address, "?", the query as sorted pairs,
+// ".", and names and values of the form in the order of the names. The dot appears only between
+// query and form.
 func signedV3(base, rawQuery string, body []byte) (string, bool) {
 	query, err := url.ParseQuery(rawQuery)
 	if err != nil {
@@ -151,7 +151,7 @@ func signedV3(base, rawQuery string, body []byte) (string, bool) {
 	return base + "?" + strings.Join(parts, "."), true
 }
 
-// sorted joins names and values in the order of the names, and of the values of one name.
+// sorted joins names and values, ordered by name and then by value.
 func sorted(values url.Values, between, after string) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -164,7 +164,7 @@ func sorted(values url.Values, between, after string) string {
 	return strings.Join(list, after)
 }
 
-// signatures collects what stands in the headers, each of which may hold several.
+// signatures collects the signatures in the headers, each of which may hold several.
 func signatures(c *provider.Callback, names ...string) []string {
 	var list []string
 	for _, name := range names {
@@ -177,8 +177,8 @@ func signatures(c *provider.Callback, names ...string) []string {
 	return list
 }
 
-// maxSignatures bounds how many signatures of one callback are looked at; Plivo sends one or two in
-// a header.
+// maxSignatures bounds how many signatures of one callback are checked; Plivo sends one or two in a
+// header.
 const maxSignatures = 8
 
 // matches reports whether one of the signatures is the HMAC-SHA256 of a text under one of the

@@ -89,7 +89,7 @@ func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	return &web.Request{Method: http.MethodPost, URL: a.path, Header: a.header, Body: body}, nil
 }
 
-// fits reports what is wrong with a text.
+// fits returns an error if Plivo does not accept a text.
 func fits(text string) error {
 	size := sms.Count(text, sms.Reference8)
 	switch {
@@ -110,7 +110,7 @@ func fits(text string) error {
 // differs from what is found there is refused.
 
 var (
-	// aNonce has no point.
+	// aNonce has no dot.
 	aNonce = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
 	// aName is what Plivo calls a field.
 	aName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_]*$`)
@@ -169,8 +169,8 @@ func agrees(form url.Values, signed string) bool {
 	return true
 }
 
-// lastTo is where the last To of a text begins that is not the beginning of what a message cost;
-// negative without one.
+// lastTo is where the last To of a text begins, except those that begin the names of a message's
+// cost; negative without one.
 func lastTo(text string) int {
 	for end := len(text); ; {
 		end = strings.LastIndex(text[:end], "To")

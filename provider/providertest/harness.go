@@ -25,7 +25,7 @@ type Harness struct {
 	RetryAfter bool
 	// Connectionless is true when the adapter is ready without having reached its peer.
 	Connectionless bool
-	// Secrets are the passwords and tokens that Start configures; none may be seen in a result.
+	// Secrets are the passwords and tokens that Start configures; none may appear in a result.
 	Secrets []string
 	// Timeout is how long the suite waits for what must happen; 20s if zero. It must be well above
 	// Deadline.
@@ -38,8 +38,8 @@ type Harness struct {
 // Instance is one channel with its peer.
 type Instance struct {
 	Channel provider.Channel
-	// Submits returns the peer's log: everything it received so far, in order, also
-	// what it never answered. It may be called after Close.
+	// Submits returns the peer's log: everything it received so far, in order, including submits it
+	// never answered. It may be called after Close.
 	Submits func() []Submit
 }
 
@@ -82,7 +82,7 @@ const (
 	Reject
 	// Refuse says that the provider is at fault and did not take the message.
 	Refuse
-	// Throttle says "slow down".
+	// Throttle asks to slow down.
 	Throttle
 	// Lose takes the submit and never answers; the connection stays up.
 	Lose
@@ -90,7 +90,7 @@ const (
 	Cut
 )
 
-// Always is the script that does the same to every submit.
+// Always is the script that gives every submit the same reply.
 func Always(v Reply) Script {
 	return func(int, Submit) Answer { return Answer{Reply: v} }
 }

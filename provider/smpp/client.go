@@ -96,7 +96,7 @@ func (c *Config) roles() []pdu.Command {
 // The reasons are "connecting", "unbound", "bind_refused" and "closed".
 func (c *Client) Ready() (ok bool, why string) { return c.pool.ready() }
 
-// States returns the present state of every bind, in a fixed order.
+// States returns the current state of every bind, in a fixed order.
 func (c *Client) States() []State {
 	states := make([]State, len(c.links))
 	for i, l := range c.links {

@@ -171,7 +171,7 @@ func (p *pool) failed(refused bool) {
 	}
 }
 
-// close starts no further message. Those in flight go on.
+// close starts no further messages. Those in flight continue.
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -57,7 +57,7 @@ type session struct {
 	submits  uint64 // that were taken for writing
 	queue    []*call
 	pending  map[uint32]*call
-	givenUp  givenUp // those that left pending without an answer
+	givenUp  givenUp // of calls that left pending without an answer
 	// requests other than submit_sm, by sequence_number; nil once the session has ended.
 	requests map[uint32]chan<- response
 	control  []byte    // whole PDUs that bypass the window
@@ -124,7 +124,7 @@ func (s *session) stopLoops(life context.Context, reading, writing *task) {
 	case life.Err() != nil:
 		_ = s.conn.Close()
 	case reading.ended():
-		_ = s.conn.SetWriteDeadline(grace) // a last generic_nack may go out
+		_ = s.conn.SetWriteDeadline(grace) // a last generic_nack may leave
 	case writing.ended() && !errors.Is(writing.err, errPeerUnbound):
 		_ = s.conn.SetReadDeadline(grace) // answers that have arrived count
 		<-reading.done
@@ -178,8 +178,8 @@ func (s *session) unbind(life context.Context, reading, writing *task) {
 	}
 }
 
-// submit queues calls that leave together; each holds a slot of s. It returns false, and the caller
-// keeps the calls, if the session takes no more. From latest on none of them leaves unless one
+// submit queues calls that leave together; each holds a slot of s. If the session takes no more it
+// returns false, and the caller keeps the calls. From latest on none of them leaves unless one
 // already has; a zero latest sets no bound.
 func (s *session) submit(latest time.Time, calls ...*call) bool {
 	s.mu.Lock()
@@ -258,7 +258,7 @@ func (s *session) finishLate(late []*call) {
 }
 
 // abandonReason is why a sender gives up a written submit. A passed deadline is a timeout like the
-// session's own; a cancellation says nothing about the peer.
+// session's own; a cancellation does not count against the peer.
 func abandonReason(ctx context.Context) string {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return whyTimeout

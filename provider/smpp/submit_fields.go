@@ -19,8 +19,8 @@ const (
 	textUCS2
 )
 
-// chooseAlphabet keeps the alphabet that segments were counted in, unless the
-// characters behind data_coding 0 at this SMSC lack some of the text's.
+// chooseAlphabet keeps the alphabet that segments were counted in, unless data_coding 0 at this
+// SMSC lacks some characters of the text.
 func chooseAlphabet(behindZero Alphabet, counted sms.Alphabet, text string) textAlphabet {
 	switch {
 	case counted == sms.UCS2:
@@ -62,8 +62,8 @@ func (p *plan) appendText(dst []byte, piece string) ([]byte, error) {
 	return dst, nil
 }
 
-// splitUCS2 cuts a text of GSM-7 characters, each of which is one UCS-2 unit, for
-// SMSCs that have no other way to take it.
+// splitUCS2 splits a text of GSM-7 characters, each of which is one UCS-2 unit, for SMSCs that
+// accept it in no other encoding.
 func splitUCS2(text string, reference sms.Reference) []string {
 	single, each := sms.Capacity(sms.UCS2, reference)
 	if utf8.RuneCountInString(text) <= single {

@@ -63,7 +63,7 @@ func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackConten
 	return content, nil
 }
 
-// digested is how Twilio appends the digest of a body that is no form.
+// digested matches the digest that Twilio appends for a body other than a form.
 var digested = regexp.MustCompile(`[?&]bodySHA256=[0-9a-f]{64}$`)
 
 func receipt(call *provider.Callback, f fields, reference, status string) provider.Receipt {
@@ -84,7 +84,7 @@ func receipt(call *provider.Callback, f fields, reference, status string) provid
 	return r
 }
 
-// inbound leaves out messages of other networks that share the API, whose addresses begin with a
+// inbound ignores messages of other networks that share the API, whose addresses begin with a
 // scheme such as "whatsapp:".
 func inbound(call *provider.Callback, f fields, reference string) []provider.Inbound {
 	from, to := f.first("From"), f.first("To")
@@ -109,9 +109,9 @@ func (f fields) first(names ...string) string {
 	return ""
 }
 
-// readFields takes a form whose signed parameters are given, or, with none, a JSON object with the
-// same names. Which of the two it is depends on what was signed: the content type is not. The
-// caller has verified it.
+// readFields reads the form whose signed parameters are given or, without them, a JSON object with
+// the same names. Which of the two it is depends on what was signed, because the content type is
+// not. The caller has verified it.
 func readFields(call *provider.Callback, parameters *string) (fields, error) {
 	f := fields{}
 	if parameters == nil {
@@ -140,7 +140,7 @@ func readFields(call *provider.Callback, parameters *string) (fields, error) {
 		f[name] = values[0]
 	}
 	if f.first("MessageSid", "SmsSid") == "" {
-		return f, nil // it names no message, so that it has no meaning
+		return f, nil // it names no message, so it is ignored
 	}
 	if !agrees(f, *parameters) {
 		return nil, fmt.Errorf("%w: what was signed may have been cut into other fields",
@@ -149,14 +149,14 @@ func readFields(call *provider.Callback, parameters *string) (fields, error) {
 	return f, nil
 }
 
-// signatureHeader holds the signature under its canonical name.
+// signatureHeader is the canonical name of the signature's header field.
 const signatureHeader = "X-Twilio-Signature"
 
 // verify checks X-Twilio-Signature ("Secure webhooks"): the base64 of an HMAC over the URL and the
-// sorted parameters of a form. A body that is no form is signed through its SHA-256, which stands
-// in the query as bodySHA256. The HMAC is keyed with the account's auth token, by SHA-1, or with a
+// sorted parameters of a form. A body other than a form is signed through its SHA-256, which is in
+// the query as bodySHA256. The HMAC is keyed with the account's auth token, by SHA-1, or with a
 // shared key ("Sign webhooks with shared keys"), by SHA-256 or SHA-1 as the account's webhook
-// setting says. parameters are those of a form; nil when the body is signed through its digest.
+// setting says. parameters are those of a form; nil if the body is signed through its digest.
 func verify(c *provider.Callback, tokens, sharedKeys []string) (parameters *string, genuine bool) {
 	given, err := base64.StdEncoding.Strict().DecodeString(c.Get(signatureHeader))
 	if err != nil || len(given) == 0 {

@@ -24,9 +24,9 @@ const (
 	shortestValidity = time.Second
 )
 
-// retries makes Twilio call again, up to five times within 15 seconds, after a 5xx too ("Webhook
-// connection overrides"); by itself it does so once, and only when it gets no connection. A
-// fragment is neither sent nor signed.
+// retries makes Twilio repeat a failed callback, up to five times within 15 seconds, after a 5xx
+// too ("Webhook connection overrides"). By default it repeats once, and only if it gets no
+// connection. A fragment is neither sent nor signed.
 const retries = "#rc=5&rp=ct,rt,5xx"
 
 // api writes requests and reads answers. It is pure but for the clock that now reads.
@@ -49,7 +49,7 @@ func newAPI(cfg Config, now func() time.Time) *api {
 	}
 }
 
-// Compose creates a Message. Smart encoding is switched off, so that the message is sent, and
+// Compose writes a submission. Smart encoding is turned off, so that the message is sent, and
 // billed, in the alphabet that its text needs.
 func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	switch n := utf8.RuneCountInString(s.Text); {
@@ -74,8 +74,8 @@ func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	}, nil
 }
 
-// sender names who sends. A sender that a message names has to belong to the messaging service, if
-// there is one.
+// sender sets the sender. If there is a messaging service, the sender of a message has to belong to
+// it.
 func (a *api) sender(form url.Values, from string) error {
 	if a.cfg.MessagingService != "" {
 		form.Set("MessagingServiceSid", a.cfg.MessagingService)
@@ -124,7 +124,7 @@ func agrees(f fields, signed string) bool {
 	return agreesOnWords(f, rest) && agreesOnTo(f["To"], rest)
 }
 
-// placedTwice reports whether a field such as FromCity occurs twice behind the text of a message.
+// placedTwice reports whether a field such as FromCity occurs twice after the text of a message.
 // Then the name of the sender begins like such a field, "City Bank", and the text was cut at a
 // wrong From.
 func placedTwice(rest string) bool {
@@ -136,8 +136,8 @@ func placedTwice(rest string) bool {
 	})
 }
 
-// isInbound reports whether what stands before the first From is of a message of a subscriber, not
-// of a status.
+// isInbound reports whether the part before the first From belongs to a message of a subscriber,
+// not to a status.
 func isInbound(before string) bool {
 	return strings.Contains(before, "Body") || strings.Contains(before, "AddOns") ||
 		beginsWithAddress.MatchString(before)

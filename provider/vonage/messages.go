@@ -71,8 +71,8 @@ func (a messages) compose(s *provider.Submission, now time.Time) (*web.Request, 
 	}, nil
 }
 
-// messagesAnswer is the id of what was taken, or a problem (RFC 7807). The detail of a problem may
-// repeat a number and is not read.
+// messagesAnswer is the id of an accepted message, or a problem (RFC 7807). The detail of a problem
+// may contain a number and is not read.
 type messagesAnswer struct {
 	UUID string `json:"message_uuid"`
 	Type string `json:"type"`
@@ -102,15 +102,14 @@ func (a messages) Classify(got *web.Answer) provider.Result {
 	return got.Unreadable(code)
 }
 
-// problemCode is the end of the address that names a problem: "1120" of
-// ".../api-errors/messages#1120".
+// problemCode is the end of a problem's address: "1120" of ".../api-errors/messages#1120".
 func problemCode(address string) string {
 	_, code, _ := strings.Cut(address, "#")
 	return code
 }
 
-// unprocessable reads a 422 or a 400: the code decides. An unlisted or unreadable code says nothing
-// certain: some codes come from a carrier that may have taken the message.
+// unprocessable reads a 422 or a 400 by its code. An unlisted or unreadable code is Unknown: some
+// codes come from a carrier that may have taken the message.
 func unprocessable(got *web.Answer, code string) provider.Result {
 	if v, ok := messagesMeanings[code]; ok {
 		return got.Result(v, code)
@@ -184,8 +183,8 @@ var messagesMeanings = map[string]web.Meaning{
 	"unprovisioned":     web.Refused("the account may not use this API"),
 }
 
-// statusState translates the status of a message and the code of its error. Code 1490 says that not
-// all parts were reported in time and that the outcome is unknown, so that it stays pending.
+// statusState translates the status of a message and the code of its error. Code 1490 means that
+// not all parts were reported in time and that the outcome is unknown, so it stays Pending.
 func statusState(status, code string) (provider.ReceiptState, provider.Cause) {
 	switch status {
 	case "delivered":
@@ -195,7 +194,7 @@ func statusState(status, code string) (provider.ReceiptState, provider.Cause) {
 			return provider.Undelivered, statusCauses[code]
 		}
 	}
-	return provider.Pending, provider.Unspecified // submitted and what is not listed
+	return provider.Pending, provider.Unspecified // submitted and unlisted statuses
 }
 
 var statusCauses = map[string]provider.Cause{

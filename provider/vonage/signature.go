@@ -19,14 +19,14 @@ import (
 	"dispatcher/provider/web"
 )
 
-// late is how long after its time a callback is taken. Vonage calls again for a day and does not
-// say whether it signs anew.
+// late is how long after its time a callback is accepted. Vonage retries for a day and does not say
+// whether it signs again.
 var late = web.RetryTolerance(24 * time.Hour)
 
-// leeway is how far clocks may differ for the bounds of validity that a token states itself.
+// leeway is the tolerated clock difference for the validity stated in a token.
 const leeway = time.Minute
 
-// claims are those of the token that comes with callbacks of the Messages API.
+// claims are those of the token in callbacks of the Messages API.
 type claims struct {
 	jwt.RegisteredClaims
 	PayloadHash string `json:"payload_hash"`
@@ -34,9 +34,9 @@ type claims struct {
 	Application string `json:"application_id"`
 }
 
-// verifyToken reports who calls, and the id of the token: a JWT (HS256) under a signature secret
-// whose claims name the hash of the body, the account and the time. The hash is required, so that
-// the body is protected also where TLS ends at a proxy.
+// verifyToken checks the sender and returns the id of the token: a JWT (HS256) under a signature
+// secret whose claims name the hash of the body, the account and the time. The hash is required, so
+// that the body is protected even if TLS ends at a proxy.
 func (c *Config) verifyToken(callback *provider.Callback) (once string, err error) {
 	token, ok := strings.CutPrefix(callback.Get("Authorization"), "Bearer ")
 	if !ok || len(c.Secrets) == 0 {
@@ -109,7 +109,7 @@ func signedText(parameters map[string]string) string {
 	return b.String()
 }
 
-// How long a token of an application is used. A signature costs about a millisecond, so that one
+// How long a token of an application is used. A signature costs about a millisecond, so one token
 // serves many requests.
 const (
 	tokenLife  = 15 * time.Minute
@@ -125,8 +125,7 @@ type login struct {
 	until time.Time // guarded by mu: when the token has to be replaced
 }
 
-// header is a token of the application when there is one, and otherwise the account's key and
-// secret.
+// header is a token of the application if there is one, otherwise the account's key and secret.
 func (l *login) header(now time.Time) (string, error) {
 	if l.cfg.Application == "" {
 		return "Basic " + base64.StdEncoding.EncodeToString([]byte(l.cfg.APIKey+":"+

@@ -25,7 +25,7 @@ const (
 )
 
 // ErrLength reports a command_length outside HeaderSize to MaxSize, or one that disagrees with the
-// octets at hand. The stream behind such a header cannot be framed any more.
+// octets present. Nothing after such a header can be framed.
 var ErrLength = errors.New("command_length out of bounds")
 
 // FieldError reports a field that cannot be written or read. It never holds the
@@ -66,7 +66,7 @@ func ParseHeader(b []byte) (Header, error) {
 
 // Body is what follows the header. The types of this package implement it and nothing else does.
 type Body interface {
-	// CommandID returns the command_id that the body travels under.
+	// CommandID returns the command_id of the body.
 	CommandID() Command
 	appendTo(dst []byte) ([]byte, error)
 	parse(body []byte) error

@@ -11,7 +11,7 @@ import (
 	"dispatcher/provider"
 )
 
-// Changes are what a forger does to a genuine callback, by name.
+// Changes are a forger's changes to a genuine callback, by name.
 type Changes map[string]func(*provider.Callback)
 
 // CheckTampered fails if a callback is still accepted after any of the changes. genuine makes a new
@@ -137,8 +137,8 @@ func CheckSecrets[S any](
 		map[string]*provider.Callback{"with another secret": call})
 }
 
-// CheckReplayID fails unless a repeated callback has the same ReplayID, and another callback has
-// another one.
+// CheckReplayID fails unless a repeated callback has the same ReplayID, and another callback a
+// different one.
 func CheckReplayID(t *testing.T, l provider.CallbackReader, call, another *provider.Callback) {
 	t.Helper()
 	var names []string
@@ -180,7 +180,7 @@ func CheckForged(t testing.TB, l provider.CallbackReader, c *provider.Callback) 
 	refused(t, l, c, provider.ErrForged)
 }
 
-// CheckBounded fails if a refused callback has content, or a receipt names nothing or shows more
+// CheckBounded fails if a refused callback has content, or if a receipt names nothing or shows more
 // than a code.
 func CheckBounded(t testing.TB, content provider.CallbackContent, err error) {
 	t.Helper()
@@ -196,8 +196,8 @@ func CheckBounded(t testing.TB, content provider.CallbackContent, err error) {
 	}
 }
 
-// CheckStatuses fails unless each of a vendor's states, with its code, is read as the receipt that
-// it means. said is a genuine callback with both; about is the message.
+// CheckStatuses fails unless each of a vendor's states, with its code, is read as the wanted
+// receipt. said is a genuine callback with both; about is the message.
 func CheckStatuses(
 	t *testing.T, l provider.CallbackReader, about provider.Receipt,
 	said func(word, code string) *provider.Callback, meant map[[2]string]provider.Receipt,
@@ -245,7 +245,7 @@ func timeless(h provider.CallbackContent) provider.CallbackContent {
 	return h
 }
 
-// checkEmpty fails when a callback says something.
+// checkEmpty fails if a callback has content.
 func checkEmpty(t testing.TB, h provider.CallbackContent) {
 	t.Helper()
 	if len(h.Receipts)+len(h.Inbound) > 0 {
