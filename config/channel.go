@@ -227,7 +227,7 @@ func refuseSecrets(v value, e exemption) {
 			if e.files != "" && name == e.files && child.node.Kind == yaml.MappingNode {
 				continue
 			}
-			harmless := name == e.account || e.placeholders && standsIn(child.node)
+			harmless := name == e.account || e.placeholders && isPlaceholder(child.node)
 			if secretKey.MatchString(name) && !harmless {
 				child.fail("secrets do not belong in this document; write the secret into a "+
 					"file and its path as %s_file", name)
@@ -242,8 +242,8 @@ func refuseSecrets(v value, e exemption) {
 	}
 }
 
-// standsIn reports whether a text is or contains a placeholder for a secret.
-func standsIn(node *yaml.Node) bool {
+// isPlaceholder reports whether a text is or contains a placeholder for a secret.
+func isPlaceholder(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && (strings.Contains(node.Value,
 		"{secret:") || node.Value == "{callback_secret}")
 }

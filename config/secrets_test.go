@@ -352,7 +352,7 @@ func TestInTheDataFolderOneFolderHoldsSecrets(t *testing.T) {
 // TestNothingIsReadWhileTheDrawKeysCannotBeCompared: any file could be a copy of them.
 func TestNothingIsReadWhileTheDrawKeysCannotBeCompared(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(s *secretsStage, path string){
+	for name, damage := range map[string]func(s *secretsStage, path string){
 		"broken": func(s *secretsStage, path string) {
 			s.write(path, folderKey+"\n"+folderKey[1:]+"\n")
 		},
@@ -364,7 +364,7 @@ func TestNothingIsReadWhileTheDrawKeysCannotBeCompared(t *testing.T) {
 			s := newSecretsStage(t)
 			s.write(filepath.Join(s.secrets, "copy"), folderKey+"\n")
 			s.check(os.Remove(s.drawn))
-			spoil(s, s.drawn)
+			damage(s, s.drawn)
 			for _, file := range []string{"copy", "plain"} {
 				content, err := s.settings.Secrets().Read(file)
 				if err == nil || content != nil || !strings.Contains(err.Error(), "DISPATCHER_DRAW_KEY_FILE") ||

@@ -12,7 +12,7 @@ import (
 
 const (
 	days    = 7
-	aDay    = 15_000
+	perDay  = 15_000
 	atWorst = 0.001 // a p-value below it is a failure: chi-square at 0.1 %
 )
 
@@ -49,17 +49,17 @@ func TestWeekOfThePaper(t *testing.T) {
 	fmt.Fprintln(w, "day\tA 25\tB 15\tC 60\tA\tB\tC\tchi-square\tp\t")
 	week := make([]int, table.Len())
 	for day := range days {
-		_, choices := dayOf(table, 16+day, aDay)
+		_, choices := dayOf(table, 16+day, perDay)
 		counts := count(choices, table.Len())
 		for c, n := range counts {
 			week[c] += n
 		}
-		p := row(w, fmt.Sprintf("2026-11-%d", 16+day), table, counts, aDay)
+		p := row(w, fmt.Sprintf("2026-11-%d", 16+day), table, counts, perDay)
 		if p < atWorst {
 			t.Errorf("day %d: %v, p = %.5f", 16+day, counts, p)
 		}
 	}
-	if p := row(w, "week", table, week, days*aDay); p < atWorst {
+	if p := row(w, "week", table, week, days*perDay); p < atWorst {
 		t.Errorf("week: %v, p = %.5f", week, p)
 	}
 	if err := w.Flush(); err != nil {
@@ -91,7 +91,7 @@ func TestDrawsOfTheWeekAreFreeOfSerialCorrelation(t *testing.T) {
 	var draws []float64
 	var choices []int
 	for day := range days {
-		d, c := dayOf(table, 16+day, aDay)
+		d, c := dayOf(table, 16+day, perDay)
 		draws, choices = append(draws, d...), append(choices, c...)
 	}
 	for c := range table.Len() {
@@ -119,7 +119,7 @@ func TestRunsOfTheWeekAreGeometric(t *testing.T) {
 	table := mustTable(t, "25", "15", "60")
 	var choices []int
 	for day := range days {
-		_, c := dayOf(table, 16+day, aDay)
+		_, c := dayOf(table, 16+day, perDay)
 		choices = append(choices, c...)
 	}
 	longest := 0
@@ -143,8 +143,8 @@ func TestRunsOfTheWeekAreGeometric(t *testing.T) {
 func TestTheTestsOfSharesFindFaults(t *testing.T) {
 	t.Parallel()
 	table := mustTable(t, "25", "15", "60")
-	_, fair := dayOf(table, 16, aDay)
-	sticky, regular := make([]int, aDay), make([]int, aDay)
+	_, fair := dayOf(table, 16, perDay)
+	sticky, regular := make([]int, perDay), make([]int, perDay)
 	for i := range fair {
 		sticky[i] = fair[i/2]
 		regular[i] = table.Pick(uint64(i*7) % table.Size())
@@ -157,14 +157,14 @@ func TestTheTestsOfSharesFindFaults(t *testing.T) {
 			t.Errorf("%s: run lengths p = %v", name, p)
 		}
 	}
-	sawtooth := make([]float64, aDay)
+	sawtooth := make([]float64, perDay)
 	for i := range sawtooth {
 		sawtooth[i] = float64(i % 3)
 	}
 	if p := correlationP(sawtooth, 3); p > 1e-6 {
 		t.Errorf("sawtooth: p = %v", p)
 	}
-	if p := chiSquareP(chiSquare(mustTable(t, "27", "15", "58"), count(fair, 3), aDay), 2); p >
+	if p := chiSquareP(chiSquare(mustTable(t, "27", "15", "58"), count(fair, 3), perDay), 2); p >
 		atWorst {
 		t.Errorf("shares two points off: p = %v", p)
 	}

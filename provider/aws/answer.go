@@ -166,19 +166,19 @@ const nameless = "UnknownError"
 // readException reads an exception; false if the body is not JSON. The body may be empty, because
 // the header or the status may hold everything.
 func readException(a *web.Answer) (*exception, bool) {
-	said := members{}
+	parsed := members{}
 	if len(bytes.TrimSpace(a.Body)) > 0 {
 		var ok bool
-		if said, ok = readMembers(a.Body); !ok {
+		if parsed, ok = readMembers(a.Body); !ok {
 			return nil, false
 		}
 	}
 	e := &exception{
-		name: nameless, reason: reason(said.text("Reason")), fields: said.fields(),
-		resource: resource(said.text("ResourceType")),
+		name: nameless, reason: reason(parsed.text("Reason")), fields: parsed.fields(),
+		resource: resource(parsed.text("ResourceType")),
 	}
 	for _, shown := range []string{
-		a.Header.Get("X-Amzn-Errortype"), said.text("__type"), said.text("code"),
+		a.Header.Get("X-Amzn-Errortype"), parsed.text("__type"), parsed.text("code"),
 	} {
 		if short := bare(shown); short != "" {
 			e.name = short
@@ -201,8 +201,8 @@ func bare(shown string) string {
 
 // readID reads the id of an accepted message; empty if there is none.
 func readID(body []byte) string {
-	said, _ := readMembers(body)
-	return said.text("MessageId")
+	parsed, _ := readMembers(body)
+	return parsed.text("MessageId")
 }
 
 // members are those of a JSON object, decoded one by one: a member of an unexpected type is empty
@@ -228,8 +228,8 @@ func (m members) fields() []string {
 	_ = json.Unmarshal(m["Fields"], &list) // a value that is not a list stays empty
 	names := make([]string, len(list))
 	for i, field := range list {
-		said, _ := readMembers(field)
-		names[i] = said.text("Name")
+		parsed, _ := readMembers(field)
+		names[i] = parsed.text("Name")
 	}
 	return names
 }

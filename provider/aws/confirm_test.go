@@ -70,7 +70,7 @@ func TestOtherSubscriptionsAreNotConfirmed(t *testing.T) {
 			t.Errorf("%s: confirmed %v, %v", name, ok, err)
 		}
 	}
-	if ok, err := c.Confirm(t.Context(), tell(t, account(), webtest.Receipt{}, time.Now())); ok ||
+	if ok, err := c.Confirm(t.Context(), receiptCallback(t, account(), webtest.Receipt{}, time.Now())); ok ||
 		err != nil {
 		t.Errorf("an event: confirmed %v, %v", ok, err)
 	}

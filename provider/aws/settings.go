@@ -163,8 +163,8 @@ func (c *Config) check(r *settings.Reader) {
 	}
 }
 
-// listens reports whether callbacks can be verified.
-func (c *Config) listens() bool {
+// acceptsCallbacks reports whether callbacks can be verified.
+func (c *Config) acceptsCallbacks() bool {
 	return c.Callback != "" && (len(c.Certificates) > 0 || len(c.Secrets) > 0)
 }
 

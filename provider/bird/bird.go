@@ -46,8 +46,8 @@ func New(cfg Config) *Channel {
 // the message. Only the messages endpoint takes a validity. It takes 50 recipients a call, but with
 // one text.
 func (c *Channel) Capabilities() provider.Capabilities {
-	listens := c.cfg.listens()
-	promised := provider.Capabilities{Batch: 1, Receipts: listens, KeyInReceipt: listens}
+	receipts := c.cfg.acceptsCallbacks()
+	promised := provider.Capabilities{Batch: 1, Receipts: receipts, KeyInReceipt: receipts}
 	if c.cfg.API == Messages {
 		promised.LongestValidity = longestValidity
 	}
@@ -153,8 +153,8 @@ func (c *Config) check(r *settings.Reader) {
 	}
 }
 
-// listens reports whether callbacks can be verified.
-func (c *Config) listens() bool { return len(c.SigningKeys) > 0 && c.Callback != "" }
+// acceptsCallbacks reports whether callbacks can be verified.
+func (c *Config) acceptsCallbacks() bool { return len(c.SigningKeys) > 0 && c.Callback != "" }
 
 func readSecret(r *settings.Reader, key string) []byte {
 	secret, err := clean(r.File(key))

@@ -49,7 +49,7 @@ func (m messages) Compose(s *provider.Submission) (*web.Request, error) {
 	if ends := s.Ends(); !ends.IsZero() {
 		out.Validity = seconds(min(time.Until(ends), longestValidity))
 	}
-	if m.cfg.listens() && s.Key != "" { // a report is sent only for a message with a reference
+	if m.cfg.acceptsCallbacks() && s.Key != "" { // reports need a reference
 		out.ReportURL = m.cfg.Callback
 	}
 	body, err := json.Marshal(out)

@@ -94,7 +94,7 @@ func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Resu
 //     otherwise open the breaker under load.
 //   - Unfit is excluded. A vendor may refuse the message before it reaches what is wrong with the
 //     account, so counting it as success would hide failures and close a half-open breaker on a
-//     channel that takes nothing. Beyond mostUnfit messages in a row it is a failure.
+//     channel that takes nothing. Beyond maxUnfit messages in a row it is a failure.
 //   - A context that was cancelled, or that ended before a byte left, is ours: excluded. A deadline
 //     that passed without an answer is the provider's: failure.
 //   - A submission that was too late is ours: excluded. If a channel without free slots is broken,

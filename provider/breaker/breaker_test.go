@@ -140,12 +140,13 @@ func TestWhatSaysNothingAboutTheChannelIsNoFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r.Outcome = provider.Refused
-			saysNothing(t, r)
+			checkNotCounted(t, r)
 		})
 	}
 }
 
-func saysNothing(t *testing.T, nothing provider.Result) {
+// checkNotCounted checks that a result neither opens the breaker nor ends a series of failures.
+func checkNotCounted(t *testing.T, uncounted provider.Result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var r provider.Result
@@ -164,15 +165,15 @@ func saysNothing(t *testing.T, nothing provider.Result) {
 		down, up := provider.Result{Outcome: provider.Refused, Code: "down"},
 			provider.Result{Outcome: provider.Accepted}
 		for range 20 {
-			send(nothing, breaker.Closed)
+			send(uncounted, breaker.Closed)
 		}
 		send(down, breaker.Closed)
-		send(nothing, breaker.Closed)
+		send(uncounted, breaker.Closed)
 		send(down, breaker.Open)
 		for _, end := range []provider.Result{down, up} {
 			time.Sleep(time.Second + 1)
 			for range 20 { // each becomes the probe and then gives that up
-				send(nothing, breaker.HalfOpen)
+				send(uncounted, breaker.HalfOpen)
 				if ok, why := b.Ready(); !ok || why != provider.Probing {
 					t.Fatalf("ready %v %q; the probe is still to come", ok, why)
 				}

@@ -208,10 +208,10 @@ func (h *health) commonest(failures int) (code string, times int) {
 	return code, times
 }
 
-// mostUnfit is how many messages in a row a channel may refuse as unfit. Beyond that the channel
+// maxUnfit is how many messages in a row a channel may refuse as unfit. Beyond that the channel
 // itself is at fault, whatever the provider says: it may have lost its only sender or the only
 // country it serves. It would answer faster than any other channel and attract messages.
-const mostUnfit = 100
+const maxUnfit = 100
 
 // unfitRow holds the messages refused as unfit since the last answer that shows a working channel.
 // A message that is tried again counts once. Messages are kept as hashes, so that no message is
@@ -221,23 +221,23 @@ type unfitRow struct {
 	any  atomic.Bool // whether there are some; spares the lock of an accepted message
 
 	mu   sync.Mutex
-	seen []uint64 // guarded by mu; hashes of ids, one more than mostUnfit at most
+	seen []uint64 // guarded by mu; hashes of ids, one more than maxUnfit at most
 }
 
 func newUnfitRow() *unfitRow {
-	return &unfitRow{seed: maphash.MakeSeed(), seen: make([]uint64, 0, mostUnfit+1)}
+	return &unfitRow{seed: maphash.MakeSeed(), seen: make([]uint64, 0, maxUnfit+1)}
 }
 
-// add counts a message and reports whether there are more than mostUnfit.
+// add counts a message and reports whether there are more than maxUnfit.
 func (r *unfitRow) add(id string) bool {
 	h := maphash.String(r.seed, id)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.any.Store(true)
-	if len(r.seen) <= mostUnfit && !slices.Contains(r.seen, h) {
+	if len(r.seen) <= maxUnfit && !slices.Contains(r.seen, h) {
 		r.seen = append(r.seen, h)
 	}
-	return len(r.seen) > mostUnfit
+	return len(r.seen) > maxUnfit
 }
 
 // end starts a new row.

@@ -69,7 +69,7 @@ func (a api) accepted(d *document, response *web.Answer, code string) provider.R
 
 func (a *answer) outcome(status int, code string) provider.Outcome {
 	for _, rule := range a.rules {
-		if rule.low != rule.high && ofAnybody(status) {
+		if rule.low != rule.high && maybeFromProxy(status) {
 			continue
 		}
 		if status >= rule.low && status <= rule.high &&
@@ -83,8 +83,8 @@ func (a *answer) outcome(status int, code string) provider.Outcome {
 	return provider.Unknown
 }
 
-// ofAnybody reports whether the status may come from a proxy or a server in between.
-func ofAnybody(status int) bool {
+// maybeFromProxy reports whether the status may come from a proxy or a server in between.
+func maybeFromProxy(status int) bool {
 	return status == http.StatusTooManyRequests || web.MaybeFromProxy(status)
 }
 

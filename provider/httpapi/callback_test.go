@@ -12,8 +12,8 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// tell returns a gateway's callback with a receipt.
-func tell(t testing.TB, name string, r webtest.Receipt) *provider.Callback {
+// receiptCallback returns a gateway's callback with a receipt.
+func receiptCallback(t testing.TB, name string, r webtest.Receipt) *provider.Callback {
 	t.Helper()
 	s := &webtest.Submit{
 		To: "+447700900123", Key: key, Reference: "ref-1", Callback: callback,
@@ -66,7 +66,7 @@ func TestReceiptsAreReadAsDescribed(t *testing.T) {
 		values["receipts"].(map[string]any)["causes"] = map[string]any{"400": "absent"}
 		c := open(t, values)
 		for said, want := range tests {
-			request := tell(t, name, said)
+			request := receiptCallback(t, name, said)
 			want.Key = key
 			webtest.CheckContent(t, c, request,
 				provider.CallbackContent{Receipts: []provider.Receipt{want}})
@@ -93,7 +93,7 @@ func TestInboundMessagesAreReadAsDescribed(t *testing.T) {
 func TestCallersWithoutTheSecretAreForgers(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"kannel", "clicksend"} {
-		request := tell(t, name, webtest.Receipt{State: provider.Delivered})
+		request := receiptCallback(t, name, webtest.Receipt{State: provider.Delivered})
 		values := document(t, name, nil)
 		verify := values["verify"].(map[string]any)
 		for _, test := range []struct {
@@ -173,7 +173,7 @@ func TestGenuineCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 
 func FuzzReadCallback(f *testing.F) {
 	for _, name := range []string{"kannel", "clicksend"} {
-		c := tell(f, name, webtest.Receipt{State: provider.Delivered})
+		c := receiptCallback(f, name, webtest.Receipt{State: provider.Delivered})
 		f.Add(c.Method, c.URL, "Basic eDp5", c.Body)
 	}
 	f.Add("POST", callback+"?secret=x;y", "",
@@ -184,7 +184,7 @@ func FuzzReadCallback(f *testing.F) {
 		values["verify"].(map[string]any)["secret_files"] = "old"
 		strict = append(strict, open(f, values))
 	}
-	believing := open(f, parse(f, batch))
+	accepting := open(f, parse(f, batch))
 	f.Fuzz(func(t *testing.T, method, address, authorization string, body []byte) {
 		c := &provider.Callback{
 			Method: method, URL: address,
@@ -197,7 +197,7 @@ func FuzzReadCallback(f *testing.F) {
 			}
 		}
 		c.Certificate = true
-		content, err := believing.ReadCallback(c)
+		content, err := accepting.ReadCallback(c)
 		if err != nil && !errors.Is(err, provider.ErrMalformed) {
 			t.Errorf("a genuine callback: %v", err)
 		}

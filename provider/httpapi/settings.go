@@ -86,7 +86,7 @@ func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	if err := r.Err(); err != nil {
 		return Config{}, err
 	}
-	if err := errors.Join(cfg.Web.Validate(), cfg.check(), cfg.rehearse()); err != nil {
+	if err := errors.Join(cfg.Web.Validate(), cfg.check(), cfg.composeSample()); err != nil {
 		return Config{}, err
 	}
 	return cfg, cfg.listenAt(o.Callback)
@@ -217,8 +217,8 @@ func (c *Config) listenAt(address string) error {
 	return nil
 }
 
-// rehearse composes a message, to find faults that only show then.
-func (c *Config) rehearse() error {
+// composeSample composes a message, to find faults that only show then.
+func (c *Config) composeSample() error {
 	if c.request.method == "" {
 		return nil
 	}

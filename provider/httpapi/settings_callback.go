@@ -220,15 +220,15 @@ func (c *Config) checkCovered() error {
 	case body && !c.verify.signed.has("body"):
 		return fmt.Errorf("verify: signed does not cover {body}, but it is read")
 	}
-	return c.checkParted()
+	return c.checkUnambiguous()
 }
 
-// checkParted refuses a signed text in which a form follows an address directly: without a
+// checkUnambiguous refuses a signed text in which a form follows an address directly: without a
 // separator the same text could be cut into a longer address and a form that lacks its first
 // fields.
-func (c *Config) checkParted() error {
+func (c *Config) checkUnambiguous() error {
 	between, follow := c.verify.signed.between("url", "body")
-	if follow && (c.kinds["form"] || c.kinds["regexp"]) && anAddress.MatchString(between) {
+	if follow && (c.kinds["form"] || c.kinds["regexp"]) && addressPattern.MatchString(between) {
 		return fmt.Errorf("verify: signed does not show where {url} ends and {body} begins, " +
 			"which is a form; " +
 			"if the gateway cannot put a line break or a | between them, verify by secret or certificate")

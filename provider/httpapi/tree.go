@@ -74,7 +74,7 @@ func parseObject(members map[string]any) (node, error) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		n, err := parseTree(members[name])
 		if err == nil {
-			err = hidden(name, n)
+			err = refuseLiteralSecret(name, n)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)

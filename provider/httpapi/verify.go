@@ -118,7 +118,7 @@ func (v *verification) checkHMAC(c *provider.Callback, d *document) (string, err
 	}) {
 		return "", fmt.Errorf("wrong signature: %w", provider.ErrForged)
 	}
-	if err := v.parted(c, stamp); err != nil {
+	if err := v.unambiguous(c, stamp); err != nil {
 		return "", err
 	}
 	if v.time == nil {
@@ -131,21 +131,21 @@ func (v *verification) checkHMAC(c *provider.Callback, d *document) (string, err
 }
 
 var (
-	// aTime has seconds or milliseconds since 1970, until the year 2286.
-	aTime = regexp.MustCompile(`^[0-9]{10}(?:[0-9]{3})?$`)
-	// anAddress has the characters of a URL (RFC 3986) and no other.
-	anAddress = regexp.MustCompile(`^[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]*$`)
+	// timePattern has seconds or milliseconds since 1970, until the year 2286.
+	timePattern = regexp.MustCompile(`^[0-9]{10}(?:[0-9]{3})?$`)
+	// addressPattern has the characters of a URL (RFC 3986) and no other.
+	addressPattern = regexp.MustCompile(`^[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]*$`)
 )
 
-// parted checks that the signed text can be cut into its parts in one way only, whatever separates
-// them: a time has digits of one length, an address has no character that begins or ends JSON, and
-// a body directly after a time does not begin with a digit.
-func (v *verification) parted(c *provider.Callback, stamp string) error {
+// unambiguous checks that the signed text can be cut into its parts in one way only, whatever
+// separates them: a time has digits of one length, an address has no character that begins or ends
+// JSON, and a body directly after a time does not begin with a digit.
+func (v *verification) unambiguous(c *provider.Callback, stamp string) error {
 	switch {
-	case v.time != nil && !aTime.MatchString(stamp):
+	case v.time != nil && !timePattern.MatchString(stamp):
 		return fmt.Errorf("its time is no number of seconds or milliseconds: %w",
 			provider.ErrMalformed)
-	case v.signed.has("url") && !anAddress.MatchString(c.URL):
+	case v.signed.has("url") && !addressPattern.MatchString(c.URL):
 		return fmt.Errorf("its address has characters that none has: %w", provider.ErrMalformed)
 	case v.signed.follows("time", "body") && len(c.Body) > 0 && c.Body[0] >= '0' &&
 		c.Body[0] <= '9':

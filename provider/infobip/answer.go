@@ -45,24 +45,24 @@ const (
 
 // Classify reads the answer to a submission.
 func (a api) Classify(got *web.Answer) provider.Result {
-	var said answer
-	readable := json.Unmarshal(got.Body, &said) == nil
+	var parsed answer
+	readable := json.Unmarshal(got.Body, &parsed) == nil
 	switch got.Status {
 	case http.StatusOK:
-		if !readable || len(said.Messages) != 1 {
+		if !readable || len(parsed.Messages) != 1 {
 			return got.Unreadable("")
 		}
-		return accepted(got, said.Messages[0].MessageID, said.Messages[0].Status)
+		return accepted(got, parsed.Messages[0].MessageID, parsed.Messages[0].Status)
 	case http.StatusBadRequest:
-		return badRequest(got, &said)
+		return badRequest(got, &parsed)
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnsupportedMediaType:
 		return got.Result(web.Refused("the API has no such address; base_url is wrong"),
-			said.ErrorCode)
+			parsed.ErrorCode)
 	}
-	if r, ok := got.ByStatus(said.ErrorCode); ok {
+	if r, ok := got.ByStatus(parsed.ErrorCode); ok {
 		return r
 	}
-	return got.Unreadable(said.ErrorCode)
+	return got.Unreadable(parsed.ErrorCode)
 }
 
 // accepted reads the status of a message that was answered with 200.
@@ -92,12 +92,12 @@ var (
 // badRequest distinguishes a refused recipient, a refused sender or text, and a request that the
 // API does not understand. Nothing was sent, if the answer comes from the API: a 400 without a code
 // of Infobip may come from a proxy.
-func badRequest(got *web.Answer, said *answer) provider.Result {
-	if said.ErrorCode == "" {
+func badRequest(got *web.Answer, parsed *answer) provider.Result {
+	if parsed.ErrorCode == "" {
 		return got.Unreadable("")
 	}
 	recipients, senders, texts := 0, 0, 0
-	for _, v := range said.Violations {
+	for _, v := range parsed.Violations {
 		switch {
 		case ofRecipient.MatchString(v.Property):
 			recipients++
@@ -107,15 +107,15 @@ func badRequest(got *web.Answer, said *answer) provider.Result {
 			texts++
 		}
 	}
-	switch all := len(said.Violations); {
+	switch all := len(parsed.Violations); {
 	case all == 0 || recipients+senders+texts < all:
-		return got.Result(web.Refused("the API does not take such a request"), said.ErrorCode)
+		return got.Result(web.Refused("the API does not take such a request"), parsed.ErrorCode)
 	case recipients == all:
-		return got.Result(web.Rejected("the recipient breaks the rules of the API"), said.ErrorCode)
+		return got.Result(web.Rejected("the recipient breaks the rules of the API"), parsed.ErrorCode)
 	case senders > 0:
-		return got.Result(web.BadSender("the sender breaks the rules of the API"), said.ErrorCode)
+		return got.Result(web.BadSender("the sender breaks the rules of the API"), parsed.ErrorCode)
 	}
-	return got.Result(web.Unfit("the text breaks the rules of the API"), said.ErrorCode)
+	return got.Result(web.Unfit("the text breaks the rules of the API"), parsed.ErrorCode)
 }
 
 // Find searches the logs, which cover 48 hours, for the message whose id is the key.

@@ -218,7 +218,7 @@ func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
 	for name, w := range ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			content := play(t, w.server, webtest.Behaviour{}, w.settings).CheckReceipts(t,
+			content := startRig(t, w.server, webtest.Behaviour{}, w.settings).CheckReceipts(t,
 				webtest.Message(), []webtest.ReceiptCase{
 					{
 						Sent: webtest.Receipt{State: provider.Pending},
@@ -259,7 +259,7 @@ func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 	for name, w := range ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rig := play(t, w.server, webtest.Behaviour{}, w.settings)
+			rig := startRig(t, w.server, webtest.Behaviour{}, w.settings)
 			if name != "url" {
 				rig.CheckInbound(t, in)
 				return
@@ -279,7 +279,7 @@ func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 
 func TestWithoutAProofNoReceiptsAreAskedFor(t *testing.T) {
 	t.Parallel()
-	rig := play(t, infobiptest.Config{}, webtest.Behaviour{Receipts: true},
+	rig := startRig(t, infobiptest.Config{}, webtest.Behaviour{Receipts: true},
 		map[string]any{"callback_secret_files": nil})
 	rig.CheckNoReceipts(t)
 	if !rig.Channel.Capabilities().Lookup {
@@ -290,7 +290,7 @@ func TestWithoutAProofNoReceiptsAreAskedFor(t *testing.T) {
 func TestLookupFindsWhatWasTakenAndLeavesTheRestOpen(t *testing.T) {
 	t.Parallel()
 	webtest.CheckLookups(t, func(t *testing.T, b webtest.Behaviour, certain bool) webtest.Finder {
-		return play(t, infobiptest.Config{}, b,
+		return startRig(t, infobiptest.Config{}, b,
 			map[string]any{"absence_is_certain": certain, "timeout": "2s"}).Channel
 	}, map[string]webtest.Lookup{
 		"answered":                 {Reply: providertest.Accept, Want: provider.Taken},

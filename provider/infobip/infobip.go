@@ -45,9 +45,9 @@ func New(cfg Config) *Channel {
 // (REJECTED_DUPLICATE_MESSAGE_ID), but Infobip does not say how long it remembers ids, so
 // SameKeyFor stays zero.
 func (c *Channel) Capabilities() provider.Capabilities {
-	listens := c.cfg.listens()
+	receipts := c.cfg.acceptsCallbacks()
 	return provider.Capabilities{
-		Lookup: true, KeyInReceipt: listens, Receipts: listens, LongestValidity: longestValidity,
+		Lookup: true, KeyInReceipt: receipts, Receipts: receipts, LongestValidity: longestValidity,
 		Batch: 1,
 	}
 }
@@ -167,5 +167,5 @@ func (c *Config) checkAuths(r *settings.Reader) {
 
 func (c *Config) by(auth Auth) bool { return slices.Contains(c.Auths, auth) }
 
-// listens reports whether callbacks are requested and can be verified.
-func (c *Config) listens() bool { return c.Callback != "" && len(c.Auths) > 0 }
+// acceptsCallbacks reports whether callbacks are requested and can be verified.
+func (c *Config) acceptsCallbacks() bool { return c.Callback != "" && len(c.Auths) > 0 }

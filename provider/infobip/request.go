@@ -98,7 +98,7 @@ func (c *Config) header() http.Header {
 }
 
 func (c *Config) webhooks(key string) webhooks {
-	if !c.listens() {
+	if !c.acceptsCallbacks() {
 		return webhooks{}
 	}
 	w := webhooks{

@@ -45,7 +45,7 @@ func TestSecretsAloneMeanProofsInAddresses(t *testing.T) {
 	cfg, err = ParseSettings(
 		map[string]any{"base_url": "https://xyz.api.infobip.com", "api_key_file": "key"},
 		files.Environment(public))
-	if err != nil || cfg.listens() {
+	if err != nil || cfg.acceptsCallbacks() {
 		t.Errorf("listens without a way to verify: %v", err)
 	}
 }

@@ -116,8 +116,8 @@ func open(t testing.TB, reach web.Config, callback string, more map[string]any) 
 	return New(cfg)
 }
 
-// play starts a carrier, a channel and a callback server.
-func play(
+// startRig starts a carrier, a channel and a callback server.
+func startRig(
 	t *testing.T, server infobiptest.Config, b webtest.Behaviour, more map[string]any,
 ) *webtest.Rig[*Channel] {
 	t.Helper()

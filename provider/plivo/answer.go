@@ -89,7 +89,7 @@ func blame(a *web.Answer) provider.Result {
 	for _, p := range ofChannel {
 		if slices.Contains(words, p.word) {
 			v := p.meaning
-			if v.Blame == web.OnSender && haveOne(words, beside) {
+			if v.Blame == web.OnSender && containsAny(words, beside) {
 				v.Blame = web.OnMessage
 			}
 			return a.Result(v, p.word)
@@ -97,7 +97,7 @@ func blame(a *web.Answer) provider.Result {
 	}
 	invalid := slices.Contains(words, "invalid") ||
 		slices.Contains(words, "not") && slices.Contains(words, "valid")
-	switch toOne := haveOne(words, ofRecipient); {
+	switch toOne := containsAny(words, ofRecipient); {
 	case toOne && invalid:
 		return a.Result(web.Rejected("the recipient is not valid"), "dst")
 	case toOne:
@@ -106,8 +106,8 @@ func blame(a *web.Answer) provider.Result {
 	return a.Result(web.Refused("a parameter is missing or not valid"), "")
 }
 
-// haveOne reports whether the words contain one of these.
-func haveOne(words, these []string) bool {
+// containsAny reports whether the words contain one of these.
+func containsAny(words, these []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(these, w) })
 }
 

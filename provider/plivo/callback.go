@@ -38,26 +38,26 @@ func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackConten
 			fmt.Errorf("%w: its form is broken", provider.ErrMalformed)
 	}
 	reference, status := form.Get("MessageUUID"), form.Get("Status")
-	if !aUUID.MatchString(reference) {
+	if !uuidPattern.MatchString(reference) {
 		return provider.CallbackContent{},
 			fmt.Errorf("%w: it names no message", provider.ErrMalformed)
 	}
-	if how == proven && !agrees(form, sorted(form, "", "")) {
+	if how == allSigned && !agrees(form, sorted(form, "", "")) {
 		return provider.CallbackContent{},
 			fmt.Errorf("%w: what was signed may have been cut into other fields",
 				provider.ErrMalformed)
 	}
 	content := provider.CallbackContent{ReplayID: nonce}
-	if how == hinted {
+	if how == addressSigned {
 		// A copy without signature V3 must not make the genuine callback count as repeated.
 		content.ReplayID = "V2 " + nonce
 	}
 	switch {
-	case how == hinted && status != "":
+	case how == addressSigned && status != "":
 		content.Receipts = []provider.Receipt{
 			{Reference: reference, State: provider.Pending, Code: unconfirmed, At: call.At},
 		}
-	case how == hinted: // anybody may have changed it
+	case how == addressSigned: // anybody may have changed it
 	case status != "":
 		content.Receipts = []provider.Receipt{receipt(call, form)}
 	case form.Get("From") != "" && form.Has("Text"):
@@ -97,9 +97,9 @@ const (
 type trust uint8
 
 const (
-	forged trust = iota
-	hinted       // V2: the address without its query
-	proven       // V3: everything
+	forged        trust = iota
+	addressSigned       // V2: the address without its query
+	allSigned           // V3: everything
 )
 
 // verify returns how far a callback can be trusted, and its nonce. If it has V3 signatures, they
@@ -113,15 +113,15 @@ func verify(c *provider.Callback, tokens []string) (trust, string) {
 	if given := signatures(c, v3Header, v3MainHeader); len(given) > 0 {
 		nonce := c.Get(v3Nonce)
 		signed, ok := signedV3(base, u.RawQuery, c.Body)
-		if ok && aNonce.MatchString(nonce) && matches(given, signed+"."+nonce, tokens) {
-			return proven, nonce
+		if ok && noncePattern.MatchString(nonce) && matches(given, signed+"."+nonce, tokens) {
+			return allSigned, nonce
 		}
 		return forged, ""
 	}
 	nonce := c.Get(v2Nonce)
-	if aNonce.MatchString(nonce) &&
+	if noncePattern.MatchString(nonce) &&
 		matches(signatures(c, v2Header, v2MainHeader), base+nonce, tokens) {
-		return hinted, nonce
+		return addressSigned, nonce
 	}
 	return forged, ""
 }

@@ -50,8 +50,8 @@ var adversarial = []string{
 	"Parent", "MessageUUID", "ToText", "MediaMarkt", "TotalText", "MCC", "To", "FromStatus",
 }
 
-// forging lists texts that contain what a forger wants to be read as fields or as a nonce.
-var forging = []string{
+// forgedTexts lists texts that contain what a forger wants to be read as fields or as a nonce.
+var forgedTexts = []string{
 	"STOP", "STOPTalking to him", "STOPTo60777", "STOPTo60777TotalAmount0TotalRate0TypesmsUnits1",
 	"STOP.", "STOP.1234", "Text", "STOPTextSTOP",
 	"", "From447700900999", "STOPToTo", "Go To Town", "STOPTotal", "STOPTransport. Units1.99",
@@ -110,7 +110,7 @@ func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 	forms["a text from TextLocal"] = inboundForm("STOP", "TextLocal")
 	forms["a text from Statuspage"] = inboundForm("STOP", "Statuspage")
 	senders := []string{"447700900123", "60778", "ACME"}
-	for i, text := range forging {
+	for i, text := range forgedTexts {
 		forms[text] = inboundForm(text, senders[i%len(senders)])
 	}
 	for name, form := range forms {
@@ -166,7 +166,7 @@ func TestNoRandomTextOfASubscriberIsReadOtherwise(t *testing.T) {
 	parts := rapid.SampledFrom(
 		append([]string{
 			"To", "Total", "Text", "Type", "From", "MessageUUID" + u1, ".", "1", " ", "a", "Zz",
-		}, forging...))
+		}, forgedTexts...))
 	tier.Check(t, func(rt *rapid.T) {
 		form := inboundForm(strings.Join(rapid.SliceOfN(parts, 0, 3).Draw(rt, "text"), ""),
 			"447700900123")
@@ -217,8 +217,8 @@ func TestADroppedSignatureDoesNotUseUpTheReplayID(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(genuine.Header, "X-Plivo-Signature-V3")
-	hinted, err := c.ReadCallback(genuine)
-	if err != nil || hinted.ReplayID == whole.ReplayID {
-		t.Errorf("%+v, %v", hinted, err)
+	addressSigned, err := c.ReadCallback(genuine)
+	if err != nil || addressSigned.ReplayID == whole.ReplayID {
+		t.Errorf("%+v, %v", addressSigned, err)
 	}
 }

@@ -110,12 +110,12 @@ func fits(text string) error {
 // differs from what is found there is refused.
 
 var (
-	// aNonce has no dot.
-	aNonce = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
-	// aName is what Plivo calls a field.
-	aName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_]*$`)
-	// aUUID names a message.
-	aUUID = regexp.MustCompile(`^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
+	// noncePattern has no dot.
+	noncePattern = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
+	// namePattern is what Plivo calls a field.
+	namePattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9_]*$`)
+	// uuidPattern names a message.
+	uuidPattern = regexp.MustCompile(`^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
 
 	parents  = regexp.MustCompile(`ParentMessageUUID[0-9A-Fa-f-]{36}`)
 	messages = regexp.MustCompile(`MessageUUID([0-9A-Fa-f-]{36})`)
@@ -137,7 +137,7 @@ var (
 // the other fields.
 func agrees(form url.Values, signed string) bool {
 	for name, values := range form {
-		if len(values) != 1 || !aName.MatchString(name) {
+		if len(values) != 1 || !namePattern.MatchString(name) {
 			return false
 		}
 	}

@@ -72,7 +72,7 @@ func TestAdapterPassesTheSharedChecks(t *testing.T) {
 	})
 }
 
-func play(t *testing.T, account plivotest.Config) *webtest.Rig[*Channel] {
+func startRig(t *testing.T, account plivotest.Config) *webtest.Rig[*Channel] {
 	t.Helper()
 	return webtest.NewRig(t, func(string) webtest.Config {
 		return webtest.Config{Protocol: plivotest.New(account), Reference: plivotest.Reference}
@@ -81,7 +81,7 @@ func play(t *testing.T, account plivotest.Config) *webtest.Rig[*Channel] {
 
 func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 	t.Parallel()
-	rig := play(t, plivotest.Config{AuthID: account, AuthToken: token})
+	rig := startRig(t, plivotest.Config{AuthID: account, AuthToken: token})
 	content := rig.CheckReceipts(t, webtest.Message(), []webtest.ReceiptCase{
 		{
 			Sent: webtest.Receipt{State: provider.Pending},
@@ -120,7 +120,7 @@ func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 
 func TestCallbacksWithSignatureV2AloneSettleNothing(t *testing.T) {
 	t.Parallel()
-	rig := play(t, plivotest.Config{AuthID: account, AuthToken: token, OnlyV2: true})
+	rig := startRig(t, plivotest.Config{AuthID: account, AuthToken: token, OnlyV2: true})
 	rig.Carrier.SetBehaviour(webtest.Behaviour{ReceiptFor: func(webtest.Submit) []webtest.Receipt {
 		return []webtest.Receipt{
 			{State: provider.Pending},

@@ -79,7 +79,7 @@ var _ provider.Channel = (*memoryChannel)(nil)
 
 func newMemoryChannel(p *memoryPeer) *memoryChannel {
 	return &memoryChannel{
-		peer: p, slots: make(chan struct{}, mostBefore/2), stop: make(chan struct{}),
+		peer: p, slots: make(chan struct{}, maxBefore/2), stop: make(chan struct{}),
 	}
 }
 

@@ -212,9 +212,9 @@ func passedDeadlineLeavesNoByte(t testing.TB, h Harness) {
 	}
 }
 
-// mostBefore is the largest number of submissions in flight with which the suite makes another one
+// maxBefore is the largest number of submissions in flight with which the suite makes another one
 // wait.
-const mostBefore = 400
+const maxBefore = 400
 
 // waitingPastDeadlineLeavesNoByte makes a submission wait for others that get no answer until its
 // deadline has passed. An adapter that does not limit concurrent submissions sends it in time.
@@ -223,7 +223,7 @@ func waitingPastDeadlineLeavesNoByte(t testing.TB, h Harness) {
 	in := start(t, h, func(int, Submit) Answer { return Answer{Reply: Accept, Hold: hold} })
 	ctx, cancel := context.WithTimeout(t.Context(), h.timeout())
 	defer cancel()
-	others := make([]<-chan provider.Result, mostBefore)
+	others := make([]<-chan provider.Result, maxBefore)
 	for i := range others {
 		others[i] = async(ctx, in, submission(100+i))
 	}

@@ -23,30 +23,30 @@ type answer struct {
 // https://developers.sinch.com/docs/sms/api-reference/status-codes. A 5xx says nothing about the
 // batch and is Unknown.
 func (a api) Classify(got *web.Answer) provider.Result {
-	var said answer
-	readable := json.Unmarshal(got.Body, &said) == nil
+	var parsed answer
+	readable := json.Unmarshal(got.Body, &parsed) == nil
 	switch got.Status {
 	case http.StatusOK, http.StatusCreated:
-		if !readable || said.ID == "" {
+		if !readable || parsed.ID == "" {
 			return got.Unreadable("")
 		}
-		return provider.Result{Outcome: provider.Accepted, Reference: said.ID}
+		return provider.Result{Outcome: provider.Accepted, Reference: parsed.ID}
 	case http.StatusBadRequest:
-		return badRequest(got, &said)
+		return badRequest(got, &parsed)
 	case http.StatusPaymentRequired:
-		return got.Result(web.Refused("the account has no credit"), said.Code)
+		return got.Result(web.Refused("the account has no credit"), parsed.Code)
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone,
 		http.StatusUnsupportedMediaType:
 		return got.Result(
-			web.Refused("the API has no such address; region or service plan are wrong"), said.Code)
+			web.Refused("the API has no such address; region or service plan are wrong"), parsed.Code)
 	}
-	if v, ok := forbidden[said.Code]; ok && got.Status == http.StatusForbidden {
-		return got.Result(v, said.Code)
+	if v, ok := forbidden[parsed.Code]; ok && got.Status == http.StatusForbidden {
+		return got.Result(v, parsed.Code)
 	}
-	if r, ok := got.ByStatus(said.Code); ok {
+	if r, ok := got.ByStatus(parsed.Code); ok {
 		return r
 	}
-	return got.Unreadable(said.Code)
+	return got.Unreadable(parsed.Code)
 }
 
 // forbidden are the codes of a 403 that do not blame the account; blocked_account and
@@ -74,23 +74,23 @@ var (
 // both cases no batch was made, if the answer comes from the API: a 400 without a code of Sinch may
 // come from a proxy. The channel is at fault unless the text names the recipient and no other
 // field. Sinch's limit on the length of a text is about the message.
-func badRequest(got *web.Answer, said *answer) provider.Result {
-	switch said.Code {
+func badRequest(got *web.Answer, parsed *answer) provider.Result {
+	switch parsed.Code {
 	case "":
 		return got.Unreadable("")
 	case "syntax_constraint_violation", "syntax_invalid_parameter_format":
 		switch {
-		case ofChannel.MatchString(said.Text):
-		case ofSender.MatchString(said.Text):
-			return got.Result(web.BadSender("the sender breaks the rules of the API"), said.Code)
-		case ofText.MatchString(said.Text):
-			return got.Result(web.Unfit("the text breaks the rules of the API"), said.Code)
-		case ofRecipient.MatchString(said.Text):
-			return got.Result(web.Rejected("the recipient breaks the rules of the API"), said.Code)
+		case ofChannel.MatchString(parsed.Text):
+		case ofSender.MatchString(parsed.Text):
+			return got.Result(web.BadSender("the sender breaks the rules of the API"), parsed.Code)
+		case ofText.MatchString(parsed.Text):
+			return got.Result(web.Unfit("the text breaks the rules of the API"), parsed.Code)
+		case ofRecipient.MatchString(parsed.Text):
+			return got.Result(web.Rejected("the recipient breaks the rules of the API"), parsed.Code)
 		}
-		return got.Result(web.Refused("a field breaks the rules of the API"), said.Code)
+		return got.Result(web.Refused("a field breaks the rules of the API"), parsed.Code)
 	}
-	return got.Result(web.Refused("the API does not understand the request"), said.Code)
+	return got.Result(web.Refused("the API does not understand the request"), parsed.Code)
 }
 
 // stateOf translates a status and its code, by

@@ -96,15 +96,15 @@ const algorithm = "HmacSHA256"
 // and does not say whether it signs again.
 var late = web.RetryTolerance(23 * time.Hour)
 
-// aNonce has no dot: dots separate the body, the nonce and the time.
-var aNonce = regexp.MustCompile(`^[!-\-/-~]{1,128}$`)
+// noncePattern has no dot: dots separate the body, the nonce and the time.
+var noncePattern = regexp.MustCompile(`^[!-\-/-~]{1,128}$`)
 
 // verify checks the sender and returns the nonce: Sinch signs "body.nonce.timestamp" with
 // HMAC-SHA256 and encodes the sum in base64.
 func (c *Config) verify(callback *provider.Callback) (nonce string, err error) {
 	nonce = callback.Get(headerNonce)
 	given, err := base64.StdEncoding.DecodeString(callback.Get(headerSignature))
-	if err != nil || len(given) != sha256.Size || !aNonce.MatchString(nonce) ||
+	if err != nil || len(given) != sha256.Size || !noncePattern.MatchString(nonce) ||
 		callback.Get(headerAlgorithm) != algorithm {
 		return "", fmt.Errorf("no signature: %w", provider.ErrForged)
 	}

@@ -216,7 +216,7 @@ func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
 	t.Parallel()
 	s := webtest.Message()
 	s.From, s.Text = "ACME", "costs ${price}"
-	for _, content := range play(t, webtest.Behaviour{}, nil).CheckReceipts(t, s,
+	for _, content := range startRig(t, webtest.Behaviour{}, nil).CheckReceipts(t, s,
 		[]webtest.ReceiptCase{
 			{
 				Sent: webtest.Receipt{State: provider.Pending},
@@ -241,13 +241,13 @@ func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
 
 func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 	t.Parallel()
-	play(t, webtest.Behaviour{}, nil).CheckInbound(t,
+	startRig(t, webtest.Behaviour{}, nil).CheckInbound(t,
 		provider.Inbound{Reference: "mo-1", From: recipient, To: "12345", Text: "STOP"})
 }
 
 func TestWithoutASecretNoReceiptsAreAskedFor(t *testing.T) {
 	t.Parallel()
-	rig := play(t, webtest.Behaviour{Receipts: true},
+	rig := startRig(t, webtest.Behaviour{Receipts: true},
 		map[string]any{"callback_secret_files": nil})
 	rig.CheckNoReceipts(t)
 	if !rig.Channel.Capabilities().Lookup {
@@ -258,7 +258,7 @@ func TestWithoutASecretNoReceiptsAreAskedFor(t *testing.T) {
 func TestLookupFindsWhatWasTakenAndLeavesTheRestOpen(t *testing.T) {
 	t.Parallel()
 	webtest.CheckLookups(t, func(t *testing.T, b webtest.Behaviour, certain bool) webtest.Finder {
-		return play(t, b, map[string]any{"absence_is_certain": certain, "timeout": "2s"}).Channel
+		return startRig(t, b, map[string]any{"absence_is_certain": certain, "timeout": "2s"}).Channel
 	}, map[string]webtest.Lookup{
 		"answered":           {Reply: providertest.Accept, Want: provider.Taken},
 		"taken, answer lost": {Reply: providertest.Lose, Want: provider.Taken},

@@ -51,7 +51,7 @@ func (a api) compose(s *provider.Submission, now time.Time) (*web.Request, error
 	if b.From == "" {
 		b.From = a.cfg.From
 	}
-	if a.cfg.listens() {
+	if a.cfg.acceptsCallbacks() {
 		b.DeliveryReport, b.CallbackURL = "per_recipient", a.cfg.Callback
 	}
 	body, err := json.Marshal(&b)

@@ -42,9 +42,9 @@ func New(cfg Config) *Channel {
 // Capabilities are those that Sinch documents: delivery reports return the client_reference of the
 // batch, and batches can be listed by it. A repeated submission is not recognised.
 func (c *Channel) Capabilities() provider.Capabilities {
-	listens := c.cfg.listens()
+	receipts := c.cfg.acceptsCallbacks()
 	return provider.Capabilities{
-		Lookup: true, KeyInReceipt: listens, Receipts: listens, LongestValidity: longestValidity,
+		Lookup: true, KeyInReceipt: receipts, Receipts: receipts, LongestValidity: longestValidity,
 		Batch: 1,
 	}
 }
@@ -108,5 +108,5 @@ var regions = map[string]string{"us": "us", "eu": "eu", "au": "au", "br": "br", 
 // planID allows only characters that need no escape, because the id is part of every path.
 var planID = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
 
-// listens reports whether callbacks are requested and can be verified.
-func (c *Config) listens() bool { return c.Callback != "" && len(c.Secrets) > 0 }
+// acceptsCallbacks reports whether callbacks are requested and can be verified.
+func (c *Config) acceptsCallbacks() bool { return c.Callback != "" && len(c.Secrets) > 0 }

@@ -119,8 +119,8 @@ func newProtocol() webtest.Protocol {
 	return sinchtest.New(sinchtest.Config{Plan: plan, Token: token, Secret: secret})
 }
 
-// play starts a carrier, a channel and a callback server.
-func play(t *testing.T, b webtest.Behaviour, more map[string]any) *webtest.Rig[*Channel] {
+// startRig starts a carrier, a channel and a callback server.
+func startRig(t *testing.T, b webtest.Behaviour, more map[string]any) *webtest.Rig[*Channel] {
 	t.Helper()
 	return webtest.NewRig(t, func(string) webtest.Config {
 		return webtest.Config{Protocol: newProtocol(), Behaviour: b}

@@ -72,9 +72,9 @@ func New(cfg Config) (*Client, error) {
 // is not queried.
 func (c *Client) startReceiptQueries(serving context.Context, running *sync.WaitGroup) {
 	c.queries = newReceiptQueries(c)
-	tell := c.cfg.OnReceipt
+	onReceipt := c.cfg.OnReceipt
 	c.cfg.OnReceipt = func(r provider.Receipt, answer func(taken bool)) {
-		tell(r, func(taken bool) {
+		onReceipt(r, func(taken bool) {
 			if taken && r.State.Final() {
 				c.queries.received(r.Reference)
 			}

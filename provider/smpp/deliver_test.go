@@ -62,7 +62,7 @@ func TestDataSMArrivesLikeDeliverSM(t *testing.T) {
 		h.Sequence != 8 {
 		t.Errorf("answer %+v", h)
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
 // TestASlowHandlerDelaysNoAnswers: while the handler blocks and its queue is full, a message is
@@ -114,7 +114,7 @@ func TestASlowHandlerDelaysNoAnswers(t *testing.T) {
 			t.Fatalf("delivery %d came as %q", i, text)
 		}
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
 // longer returns a PDU with extra octets after its end.
@@ -177,7 +177,7 @@ func TestWhatIsReadBeforeADamagedEndCounts(t *testing.T) {
 	if in := next(t, inbound); in.Text != "STOP" {
 		t.Errorf("%+v", in)
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
 // TestADamagedPDUWithoutContentIsRefused: the content itself is damaged. A receipt without a state
@@ -224,5 +224,5 @@ func TestADamagedPDUWithoutContentIsRefused(t *testing.T) {
 	if len(taken) != 0 {
 		t.Errorf("content %+v", <-taken)
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }

@@ -22,25 +22,25 @@ func TestARefusingBindDoesNotAttractMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				sick := smpptest.New(smpptest.Config{Behaviour: behaviour})
+				failing := smpptest.New(smpptest.Config{Behaviour: behaviour})
 				healthy := smpptest.New(
 					smpptest.Config{Behaviour: smpptest.Behaviour{Latency: 5 * time.Millisecond}})
 				cfg := Config{Window: 8, ResponseTimeout: 100 * time.Millisecond}
-				c := startPair(t, cfg, sick, healthy)
+				c := startPair(t, cfg, failing, healthy)
 				eventually(t, "the bind is known to take nothing",
 					func() bool { unaccepted(c, 8); return c.unhealthyBinds() == 1 })
 				if s := c.States()[0]; s.Phase != Bound || !errors.Is(s.Err, ErrUnhealthy) {
 					t.Errorf("the bind is told as %+v", s)
 				}
-				before, began := sick.Stats().Submits, time.Now()
+				before, began := failing.Stats().Submits, time.Now()
 				const messages = 400
 				lost := unaccepted(c, messages)
 				probes := int(time.Since(began)/cfg.ResponseTimeout) + 1
-				if n := int(sick.Stats().Submits - before); n == 0 || n > probes || lost > probes {
+				if n := int(failing.Stats().Submits - before); n == 0 || n > probes || lost > probes {
 					t.Errorf("%d of %d messages went there, %d were lost; at most %d should", n,
 						messages, lost, probes)
 				}
-				sick.SetBehaviour(smpptest.Behaviour{})
+				failing.SetBehaviour(smpptest.Behaviour{})
 				eventually(t, "the bind takes part again once it works",
 					func() bool { unaccepted(c, 8); return c.unhealthyBinds() == 0 })
 				synctest.Wait()
@@ -48,7 +48,7 @@ func TestARefusingBindDoesNotAttractMessages(t *testing.T) {
 					t.Errorf("it still tells %v", err)
 				}
 				closeIn(t, c)
-				sick.Close()
+				failing.Close()
 				healthy.Close()
 			})
 		})
@@ -129,12 +129,12 @@ func TestUnhealthyBindsServeWhenAllAreUnhealthy(t *testing.T) {
 
 func TestWaitersAreServedByUnhealthyBindsWhenTheHealthyOnesEnd(t *testing.T) {
 	t.Parallel()
-	p, sick, healthy := newPool(1), &session{}, &session{}
-	p.add(sick)
+	p, failing, healthy := newPool(1), &session{}, &session{}
+	p.add(failing)
 	p.add(healthy)
 	for range maxFaults {
-		sick.slots.used++
-		p.settle(sick, 1, signalBad, 0)
+		failing.slots.used++
+		p.settle(failing, 1, signalBad, 0)
 	}
 	s, _ := p.acquire(t.Context(), 1, time.Time{})
 	if s != healthy {
@@ -148,7 +148,7 @@ func TestWaitersAreServedByUnhealthyBindsWhenTheHealthyOnesEnd(t *testing.T) {
 	eventually(t, "one waits",
 		func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.waiting.first() != nil })
 	p.remove(healthy, whyUnbound)
-	if got := <-granted; got != sick {
+	if got := <-granted; got != failing {
 		t.Errorf("granted %p", got)
 	}
 }
@@ -220,29 +220,29 @@ func TestARecoveredBindServesWaitingMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				sick := smpptest.New(smpptest.Config{Behaviour: behaviour})
+				failing := smpptest.New(smpptest.Config{Behaviour: behaviour})
 				healthy := smpptest.New(
 					smpptest.Config{Behaviour: smpptest.Behaviour{Latency: 50 * time.Millisecond}})
-				c := startPair(t, Config{Window: 8, ResponseTimeout: time.Second}, sick, healthy)
+				c := startPair(t, Config{Window: 8, ResponseTimeout: time.Second}, failing, healthy)
 				const senders = 64
 				sendFor(c, senders, 3*time.Second, time.Minute)
-				before, line := sick.Stats().Submits, make(chan int, 1)
+				before, line := failing.Stats().Submits, make(chan int, 1)
 				time.AfterFunc(5*time.Second, func() { line <- c.pool.waits() })
 				sendFor(c, senders, 10*time.Second, time.Minute)
-				if probes := sick.Stats().Submits - before; c.unhealthyBinds() != 1 ||
+				if probes := failing.Stats().Submits - before; c.unhealthyBinds() != 1 ||
 					<-line == 0 ||
 					probes < 5 || probes > 11 {
 					t.Errorf(
 						"%d unhealthy, %d probes in ten seconds, want about one a second, out of the line",
 						c.unhealthyBinds(), probes)
 				}
-				sick.SetBehaviour(smpptest.Behaviour{})
+				failing.SetBehaviour(smpptest.Behaviour{})
 				sendFor(c, senders, 2500*time.Millisecond, time.Minute)
 				if n := c.unhealthyBinds(); n != 0 {
 					t.Error("the bind is well and gets nothing")
 				}
 				closeIn(t, c)
-				sick.Close()
+				failing.Close()
 				healthy.Close()
 			})
 		})
@@ -253,12 +253,12 @@ func TestARecoveredBindServesWaitingMessages(t *testing.T) {
 func TestAnUnusedProbeStaysDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, sick, healthy := newPool(1), &session{}, &session{}
-		p.add(sick)
+		p, failing, healthy := newPool(1), &session{}, &session{}
+		p.add(failing)
 		p.add(healthy)
 		for range maxFaults {
-			sick.slots.used++
-			p.settle(sick, 1, signalBad, 0)
+			failing.slots.used++
+			p.settle(failing, 1, signalBad, 0)
 		}
 		take := func() *session {
 			s, _ := p.acquire(t.Context(), 1, time.Time{})
@@ -275,13 +275,13 @@ func TestAnUnusedProbeStaysDue(t *testing.T) {
 		go func() { second <- take() }()
 		synctest.Wait()
 		p.settle(healthy, 1, signalGood, 0)
-		if s := <-first; s != sick {
+		if s := <-first; s != failing {
 			t.Error("the first in line was not let through to the bind that is due")
 		}
 		if s := <-second; s != healthy {
 			t.Error("the second in line did not get the slot that came free")
 		}
-		if left := time.Until(sick.slots.probeAt); left != p.probe {
+		if left := time.Until(failing.slots.probeAt); left != p.probe {
 			t.Errorf("the next probe is due in %v, want %v", left, p.probe)
 		}
 	})
@@ -291,10 +291,10 @@ func TestAnUnusedProbeStaysDue(t *testing.T) {
 func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sick := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{ErrorEvery: 1}})
+		failing := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{ErrorEvery: 1}})
 		healthy := smpptest.New(
 			smpptest.Config{Behaviour: smpptest.Behaviour{Latency: 50 * time.Millisecond}})
-		c := startPair(t, Config{Window: 8, ResponseTimeout: time.Second}, sick, healthy)
+		c := startPair(t, Config{Window: 8, ResponseTimeout: time.Second}, failing, healthy)
 		codes := sendFor(c, 64, 20*time.Second, time.Minute)
 		lost := 0
 		for _, n := range codes {
@@ -307,7 +307,7 @@ func TestOneProbeAtATime(t *testing.T) {
 			t.Errorf("%v", r.Outcome)
 		}
 		closeIn(t, c)
-		sick.Close()
+		failing.Close()
 		healthy.Close()
 	})
 }

@@ -80,14 +80,14 @@ func TestASilentBindBecomesUnhealthyHoweverTheWaitEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				sick := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{DropEvery: 1}})
+				failing := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{DropEvery: 1}})
 				healthy := smpptest.New(smpptest.Config{})
 				cfg.Window = 8
 				wait := deadline
 				if cfg.SendTimeout > 0 {
 					wait = cfg.SendTimeout
 				}
-				c := startPair(t, cfg, sick, healthy)
+				c := startPair(t, cfg, failing, healthy)
 				codes := sendFor(c, 16, time.Minute, wait)
 				if c.unhealthyBinds() != 1 {
 					t.Errorf("%d binds are known to take nothing, want the silent one",
@@ -99,7 +99,7 @@ func TestASilentBindBecomesUnhealthyHoweverTheWaitEnds(t *testing.T) {
 					t.Errorf("lost %v, want at most %d by timeout", codes, most)
 				}
 				closeIn(t, c)
-				sick.Close()
+				failing.Close()
 				healthy.Close()
 			})
 		})

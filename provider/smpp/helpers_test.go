@@ -181,8 +181,8 @@ func (p *rawPeer) dribble(b []byte) {
 	}
 }
 
-// gone reads until the client has closed the connection.
-func (p *rawPeer) gone() {
+// awaitClosed reads until the client has closed the connection.
+func (p *rawPeer) awaitClosed() {
 	p.t.Helper()
 	for {
 		if _, _, err := p.reader.Next(); err != nil {

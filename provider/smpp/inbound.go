@@ -142,8 +142,10 @@ const (
 
 // decodeText decodes a message by its data_coding; false if it is no text. Octets outside the
 // alphabet are read as ISO 8859-1, which is what peers with a wrong data_coding send.
-func decodeText(coding byte, behindZero Alphabet, shift sms.Shift, octets []byte) (string, bool) {
-	switch charsetOf(coding, behindZero) {
+func decodeText(
+	coding byte, defaultAlphabet Alphabet, shift sms.Shift, octets []byte,
+) (string, bool) {
+	switch charsetOf(coding, defaultAlphabet) {
 	case charsetGSM7:
 		if text, err := shift.Decode(octets); err == nil {
 			return text, true
@@ -164,10 +166,10 @@ func decodeText(coding byte, behindZero Alphabet, shift sms.Shift, octets []byte
 
 // charsetOf reads data_coding: the values of section 5.2.19, and the groups of 3GPP TS 23.038
 // section 4 that some peers pass through.
-func charsetOf(coding byte, behindZero Alphabet) charset {
+func charsetOf(coding byte, defaultAlphabet Alphabet) charset {
 	switch coding {
 	case pdu.CodingDefault:
-		if behindZero == GSM7 {
+		if defaultAlphabet == GSM7 {
 			return charsetGSM7
 		}
 		return charsetLatin1

@@ -206,7 +206,7 @@ func TestInboundMessagesThatCannotBeTakenComeAgain(t *testing.T) {
 	if h := peer.expect(pdu.CommandDeliverSMResp); h.Status != pdu.StatusOK {
 		t.Errorf("a receipt that nobody wants was answered %v", h.Status)
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
 // FuzzParseInbound checks that no deliver_sm makes the parser panic, and that the result is valid

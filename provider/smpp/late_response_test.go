@@ -122,7 +122,7 @@ func TestOnlyALateAcceptanceIsReported(t *testing.T) {
 	if len(content) != 0 {
 		t.Errorf("content %+v too", <-content)
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
 func TestTimedOutSubmitsAreBounded(t *testing.T) {

@@ -187,7 +187,7 @@ func TestNothingLeavesLateForAPeerThatReadsAgain(t *testing.T) {
 		if all := c.pool.sessions[0].slots.used; all != 0 {
 			t.Errorf("%d slots are in use by nobody", all)
 		}
-		go leavePolitely(peer)
+		go answerUnbind(peer)
 		closeIn(t, c)
 	})
 }

@@ -300,10 +300,10 @@ func TestTLSCarriesMessagesAndHoldsTheCertificate(t *testing.T) {
 	if r := send(startClient(t, cfg), submission(1)); r.Outcome != provider.Accepted {
 		t.Errorf("result %+v", r)
 	}
-	_, stranger := tlsPair(t)
+	_, otherAuthority := tlsPair(t)
 	content := make(chan error, 100)
 	cfg = fastConfig(srv.Addr())
-	cfg.TLS, cfg.ReconnectMin, cfg.ReconnectMax = stranger, time.Hour, time.Hour
+	cfg.TLS, cfg.ReconnectMin, cfg.ReconnectMax = otherAuthority, time.Hour, time.Hour
 	cfg.OnState = func(s State) {
 		if s.Err != nil {
 			content <- s.Err
@@ -351,7 +351,7 @@ func TestPDUsBeforeTheBindResponseAreAnswered(t *testing.T) {
 	peer.write(pdu.AppendEmpty(frame, pdu.CommandEnquireLink, 0, 4))
 	peer.expect(pdu.CommandEnquireLinkResp)
 	eventually(t, "the client is ready", func() bool { ok, _ := c.Ready(); return ok })
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
 func TestCloseUnbindsEveryBindAndIsIdempotent(t *testing.T) {

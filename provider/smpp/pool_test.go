@@ -123,14 +123,14 @@ func TestWaitersAreRefusedWhenTheLastSessionEnds(t *testing.T) {
 	if got, _ := p.acquire(t.Context(), 1, time.Time{}); got != s {
 		t.Fatal("no slot")
 	}
-	whys := make(chan string, 2)
+	reasons := make(chan string, 2)
 	go func() {
 		_, why := p.acquire(t.Context(), 1, time.Time{})
-		whys <- why
+		reasons <- why
 	}()
 	go func() {
 		_, why := p.acquireOn(t.Context(), s, time.Time{})
-		whys <- why
+		reasons <- why
 	}()
 	eventually(t, "both wait", func() bool {
 		p.mu.Lock()
@@ -139,7 +139,7 @@ func TestWaitersAreRefusedWhenTheLastSessionEnds(t *testing.T) {
 	})
 	p.remove(s, whyUnbound)
 	for range 2 {
-		if why := <-whys; why != "unbound" {
+		if why := <-reasons; why != "unbound" {
 			t.Errorf("refused with %q", why)
 		}
 	}
@@ -164,10 +164,10 @@ func TestAShortMessageDoesNotOvertakeALongOne(t *testing.T) {
 			t.Fatal("no slots")
 		}
 		began := time.Now()
-		whys, short := make(chan string, 1), make(chan time.Duration, 2)
+		reasons, short := make(chan string, 1), make(chan time.Duration, 2)
 		go func() {
 			_, why := p.acquire(t.Context(), 2, began.Add(time.Second))
-			whys <- why
+			reasons <- why
 		}()
 		synctest.Wait()
 		go func() {
@@ -179,7 +179,7 @@ func TestAShortMessageDoesNotOvertakeALongOne(t *testing.T) {
 		if len(short) != 0 {
 			t.Error("the short message has overtaken the long one")
 		}
-		if why, at := <-whys, <-short; why != provider.Late || at != time.Second {
+		if why, at := <-reasons, <-short; why != provider.Late || at != time.Second {
 			t.Errorf("the long one gave up (%s), the short one got its slot after %v", why, at)
 		}
 		if s.slots.used != 4 {

@@ -70,7 +70,7 @@ func TestAReceiptIsAnsweredOnceItIsStored(t *testing.T) {
 	}
 	peer.send(0, 60, &pdu.Empty{Command: pdu.CommandEnquireLink})
 	peer.expect(pdu.CommandEnquireLinkResp) // no second response comes before it
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
 // TestWhatIsNotAnsweredComesAgainOverTheNextConnection: the connection ends while receipts wait.
@@ -167,7 +167,7 @@ func TestTheAnswersOfABatchLeaveTogether(t *testing.T) {
 	if wrote := writes.Load() - before; wrote > few {
 		t.Errorf("%d answers took %d writes", n, wrote)
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
 // unread is a session without a writer, and the other end of its connection.

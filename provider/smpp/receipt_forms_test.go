@@ -106,7 +106,7 @@ func TestPeersOfVersion50AreToldWhichCommandsAreNotKnown(t *testing.T) {
 	if h := peer.expect(pdu.CommandEnquireLinkResp); h.Sequence != 8 {
 		t.Errorf("%+v", h)
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
 func TestIDsOfReceiptsBecomeThoseOfTheAnswer(t *testing.T) {

@@ -334,5 +334,5 @@ func TestMessagesOfSubscribersAreNoReceipts(t *testing.T) {
 	if len(receipts) != 0 || len(messages) != 0 {
 		t.Errorf("%d receipts and %d more deliveries", len(receipts), len(messages))
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }

@@ -240,11 +240,11 @@ func (s *session) removeLate(now time.Time) (late []*call) {
 		return nil
 	}
 	s.queue = slices.DeleteFunc(s.queue, func(c *call) bool {
-		gone := c.tooLate(now)
-		if gone {
+		expired := c.tooLate(now)
+		if expired {
 			late = append(late, c)
 		}
-		return gone
+		return expired
 	})
 	return late
 }
@@ -276,14 +276,14 @@ func (s *session) abandon(c *call, why string) {
 		s.finish(c)
 		return
 	}
-	mine := s.pending[c.sequence] == c
-	if mine {
+	wasPending := s.pending[c.sequence] == c
+	if wasPending {
 		s.giveUp(c)
 		written := c.deadline.Add(-s.cfg.SubmitTimeout)
 		c.abandonedEarly = time.Since(written) < s.cfg.silenceThreshold()
 	}
 	s.mu.Unlock()
-	if mine {
+	if wasPending {
 		c.end(noAnswer, why)
 		s.finish(c)
 	}

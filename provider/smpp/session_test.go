@@ -61,13 +61,13 @@ func TestAnswersOfEveryLegalFormAreUnderstood(t *testing.T) {
 			if r := <-done; r.Outcome != c.outcome || r.Code != c.code {
 				t.Errorf("result %+v", r)
 			}
-			go leavePolitely(peer)
+			go answerUnbind(peer)
 		})
 	}
 }
 
-// leavePolitely answers the unbind of a client that is closing.
-func leavePolitely(p *rawPeer) {
+// answerUnbind answers the unbind of a client that is closing.
+func answerUnbind(p *rawPeer) {
 	for {
 		h, _, err := p.reader.Next()
 		if err != nil {
@@ -111,7 +111,7 @@ func TestOddAnswersLeaveASubmitToItsTimeout(t *testing.T) {
 	if r := <-second; r.Outcome != provider.Throttled {
 		t.Errorf("the late answer was taken for the second message: %+v", r)
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
 func TestRequestsOfThePeerAreAnswered(t *testing.T) {
@@ -140,7 +140,7 @@ func TestRequestsOfThePeerAreAnswered(t *testing.T) {
 	ask(whole(&pdu.DataSM{}), pdu.CommandDataSMResp, pdu.StatusOK)
 	ask(pdu.AppendEmpty(nil, pdu.CommandDeliverSM, 0, 77), pdu.CommandDeliverSMResp,
 		pdu.StatusReceiverPermanent)
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
 func TestGarbageIsAnsweredOnceAndTheConnectionMadeAnew(t *testing.T) {
@@ -161,7 +161,7 @@ func TestGarbageIsAnsweredOnceAndTheConnectionMadeAnew(t *testing.T) {
 			if h := peer.expect(pdu.CommandGenericNack); h.Status != pdu.StatusInvCmdLen {
 				t.Errorf("answer %+v", h)
 			}
-			peer.gone()
+			peer.awaitClosed()
 			if r := <-done; r.Outcome != provider.Unknown || r.Code != "connection_lost" {
 				t.Errorf("the submit under way: %+v", r)
 			}
@@ -201,7 +201,7 @@ func TestLargestPDUsPassInBothDirections(t *testing.T) {
 	if r := <-done; r.Outcome != provider.Accepted || r.Reference != "big" || r.Parts != nil {
 		t.Errorf("result %+v", r)
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
 // TestOnlySubmitsOfWhichOctetsLeftAreUnknown lets the peer read a given number of octets of one

@@ -21,13 +21,13 @@ const (
 
 // chooseAlphabet keeps the alphabet that segments were counted in, unless data_coding 0 at this
 // SMSC lacks some characters of the text.
-func chooseAlphabet(behindZero Alphabet, counted sms.Alphabet, text string) textAlphabet {
+func chooseAlphabet(defaultAlphabet Alphabet, counted sms.Alphabet, text string) textAlphabet {
 	switch {
 	case counted == sms.UCS2:
 		return textUCS2
-	case behindZero == GSM7:
+	case defaultAlphabet == GSM7:
 		return textGSM7
-	case fits(text, behindZero):
+	case fits(text, defaultAlphabet):
 		return textBytes
 	default:
 		return textUCS2

@@ -124,7 +124,7 @@ func TestAnUnansweredCancelDelaysNothingForLong(t *testing.T) {
 			time.Since(began) != DefaultResponseTimeout {
 			t.Errorf("%v after %v", r.Outcome, time.Since(began))
 		}
-		go leavePolitely(theirs)
+		go answerUnbind(theirs)
 		closeIn(t, ours)
 	})
 }

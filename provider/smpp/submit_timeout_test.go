@@ -16,17 +16,17 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// hurried is the DISPATCHER_SEND_TIMEOUT of these tests. Submits have four fifths of it, other
+// shortTimeout is the DISPATCHER_SEND_TIMEOUT of these tests. Submits have four fifths of it, other
 // requests their default.
-const hurried = time.Second
+const shortTimeout = time.Second
 
 // slowPeer is an SMSC that delays its answers, by a different time for each kind of request. It
 // answers no other request.
 type slowPeer struct {
 	takes   map[pdu.Command]time.Duration
 	dribble time.Duration // between two octets of an answer
-	deaf    time.Duration // how long it reads nothing, once the bind has been up for deafAt
-	deafAt  time.Duration
+	stall   time.Duration // how long it reads nothing, once the bind has been up for stallAt
+	stallAt time.Duration
 
 	dials atomic.Int32
 	conns sync.WaitGroup
@@ -55,8 +55,8 @@ func (p *slowPeer) serve(conn net.Conn) {
 				p.answer(conn, h)
 			})
 		}
-		if p.deaf > 0 && h.Command == pdu.CommandBindTransceiver {
-			<-time.After(time.Until(began.Add(p.deafAt + p.deaf)))
+		if p.stall > 0 && h.Command == pdu.CommandBindTransceiver {
+			<-time.After(time.Until(began.Add(p.stallAt + p.stall)))
 		}
 	}
 }
@@ -78,11 +78,11 @@ func (p *slowPeer) answer(conn net.Conn, h pdu.Header) {
 	}
 }
 
-// hurry returns a client of that peer whose senders wait for a second.
-func hurry(t *testing.T, p *slowPeer) *Client {
+// startWithShortTimeout returns a client of that peer whose senders wait for a second.
+func startWithShortTimeout(t *testing.T, p *slowPeer) *Client {
 	t.Helper()
 	c, err := New(Config{
-		Addresses: []string{"slow:1"}, SystemID: "acme", Dial: p.dial, SendTimeout: hurried,
+		Addresses: []string{"slow:1"}, SystemID: "acme", Dial: p.dial, SendTimeout: shortTimeout,
 		Query: true,
 	})
 	if err != nil {
@@ -110,12 +110,12 @@ func TestAShortSendTimeoutLeavesEverythingButSubmitsItsTime(t *testing.T) {
 		"query_sm":                {takes: at(pdu.CommandQuerySM)},
 		"unbind":                  {takes: at(pdu.CommandUnbind)},
 		"every answer, in pieces": {takes: at(0), dribble: slow / pdu.HeaderSize},
-		"to read":                 {takes: at(0), deafAt: DefaultEnquireLink, deaf: slow},
+		"to read":                 {takes: at(0), stallAt: DefaultEnquireLink, stall: slow},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				c := hurry(t, p)
+				c := startWithShortTimeout(t, p)
 				// inside the bubble, between two enquire_links
 				<-time.After(5*time.Minute + 10*time.Second)
 				if ok, why := c.Ready(); !ok || p.dials.Load() != 1 {
@@ -145,12 +145,12 @@ func TestASubmitTimesOutAtItsOwnTimeout(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv, c := startPiped(t, smpptest.Behaviour{DropEvery: 1},
-					Config{SendTimeout: hurried})
+					Config{SendTimeout: shortTimeout})
 				<-time.After(idle)
 				began := time.Now()
 				r := send(c, submission(1))
 				if took := time.Since(began); r.Outcome != provider.Unknown ||
-					r.Code != "timeout" || took != hurried*4/5 {
+					r.Code != "timeout" || took != shortTimeout*4/5 {
 					t.Errorf("%v (%s) after %v", r.Outcome, r.Code, took)
 				}
 				closeIn(t, c)
@@ -165,22 +165,22 @@ func TestASubmitTimesOutAtItsOwnTimeout(t *testing.T) {
 func TestAnUnhealthyBindIsProbedAtTheResponseTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sick := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{DropEvery: 1}})
+		failing := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{DropEvery: 1}})
 		healthy := smpptest.New(smpptest.Config{})
-		c := startPair(t, Config{SendTimeout: hurried, Window: 8}, sick, healthy)
-		sendFor(c, 16, time.Minute, hurried)
-		before := sick.Stats().Submits
-		sendFor(c, 16, 10*time.Minute, hurried)
+		c := startPair(t, Config{SendTimeout: shortTimeout, Window: 8}, failing, healthy)
+		sendFor(c, 16, time.Minute, shortTimeout)
+		before := failing.Stats().Submits
+		sendFor(c, 16, 10*time.Minute, shortTimeout)
 		// The pause begins when the previous message has timed out.
-		pace := DefaultResponseTimeout + hurried*4/5
-		if n, want := int(sick.Stats().Submits-before),
+		pace := DefaultResponseTimeout + shortTimeout*4/5
+		if n, want := int(failing.Stats().Submits-before),
 			int(10*time.Minute/pace); c.unhealthyBinds() != 1 ||
 			n < want-1 || n > want+1 {
 			t.Errorf("%d unhealthy, tried %d times in ten minutes, want %d", c.unhealthyBinds(), n,
 				want)
 		}
 		closeIn(t, c)
-		sick.Close()
+		failing.Close()
 		healthy.Close()
 	})
 }

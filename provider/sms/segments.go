@@ -38,7 +38,7 @@ func (r Rules) Count(text string) Size {
 			if s == (Shift{}) {
 				continue // it is the best so far, or cannot write the text
 			}
-			if size, ok := s.count(text, r.Reference, best.Segments); ok && size.betters(&best) {
+			if size, ok := s.count(text, r.Reference, best.Segments); ok && size.isBetter(&best) {
 				best = size
 			}
 		}
@@ -55,8 +55,8 @@ func (r Rules) room(segments int) int {
 	return segments * each
 }
 
-// betters compares two ways to write one text; s uses national tables.
-func (s *Size) betters(o *Size) bool {
+// isBetter compares two ways to write one text; s uses national tables.
+func (s *Size) isBetter(o *Size) bool {
 	switch {
 	case s.Segments != o.Segments:
 		return s.Segments < o.Segments

@@ -84,10 +84,10 @@ func (r *refusal) classify(a *web.Answer) provider.Result {
 			!strings.HasPrefix(r.Errors[0].Source.Pointer, "/to") {
 			v = web.BadSender("the sender, or perhaps the recipient, is no valid or active number")
 		}
-		return patient(a, a.Result(v, code))
+		return withRateLimitReset(a, a.Result(v, code))
 	}
 	if plain, ok := a.ByStatus(code); ok {
-		return patient(a, plain)
+		return withRateLimitReset(a, plain)
 	}
 	if code != "" && certain {
 		return a.Result(web.Refused("Telnyx did not take the message"), code)
@@ -95,8 +95,9 @@ func (r *refusal) classify(a *web.Answer) provider.Result {
 	return a.Unreadable(code)
 }
 
-// patient adds the wait in x-ratelimit-reset, in seconds, if the answer has no Retry-After.
-func patient(a *web.Answer, r provider.Result) provider.Result {
+// withRateLimitReset adds the wait in x-ratelimit-reset, in seconds, if the answer has no
+// Retry-After.
+func withRateLimitReset(a *web.Answer, r provider.Result) provider.Result {
 	if r.Outcome != provider.Throttled || r.RetryAfter > 0 {
 		return r
 	}

@@ -52,7 +52,7 @@ func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackConten
 	case reference == "":
 		return provider.CallbackContent{},
 			fmt.Errorf("%w: it names no message", provider.ErrMalformed)
-	case !aMessage.MatchString(reference):
+	case !messagePattern.MatchString(reference):
 		return provider.CallbackContent{},
 			fmt.Errorf("%w: the message's SID has another form", provider.ErrMalformed)
 	case status != "" && status != "received" && status != "receiving":
@@ -133,7 +133,7 @@ func readFields(call *provider.Callback, parameters *string) (fields, error) {
 		return nil, fmt.Errorf("%w: its form is broken", provider.ErrMalformed)
 	}
 	for name, values := range form {
-		if len(values) != 1 || !aName.MatchString(name) {
+		if len(values) != 1 || !namePattern.MatchString(name) {
 			return nil, fmt.Errorf("%w: it has a field that Twilio does not send",
 				provider.ErrMalformed)
 		}
@@ -166,7 +166,7 @@ func verify(c *provider.Callback, tokens, sharedKeys []string) (parameters *stri
 	if !ok {
 		return nil, false
 	}
-	for _, address := range spellings(c.URL) {
+	for _, address := range urlVariants(c.URL) {
 		text := address
 		if parameters != nil {
 			text += *parameters
@@ -222,9 +222,9 @@ func sortedKeys(form url.Values) []string {
 	return keys
 }
 
-// spellings are the ways in which Twilio may have written the URL that it signed: as it is
+// urlVariants are the ways in which Twilio may have written the URL that it signed: as it is
 // configured, without its port, and with the usual port of its scheme.
-func spellings(address string) []string {
+func urlVariants(address string) []string {
 	scheme, rest, ok := strings.Cut(address, "://")
 	if !ok {
 		return []string{address}

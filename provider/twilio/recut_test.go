@@ -108,8 +108,8 @@ var adversarial = []string{
 	"NumMedia", "MessageBody",
 }
 
-// forging lists texts that contain what a forger wants to be read as fields.
-var forging = []string{
+// forgedTexts lists texts that contain what a forger wants to be read as fields.
+var forgedTexts = []string{
 	"STOPCalling him tomorrow", "STOP", "STOPFrom+447700900999", "STOPFrom+447700900999FromCityX",
 	"FromFrom", "", "Body", "STOPBodySTOP",
 	"STOPFrom12345MessageSid" + sm1 + "SmsStatusreceivedTo+15550100Zzz",
@@ -133,7 +133,7 @@ func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 		forms["from "+sender] = statusFrom(sender, "undelivered", "30003")
 	}
 	senders := []string{"+447700900123", "12345", "HSBC"}
-	for i, text := range forging {
+	for i, text := range forgedTexts {
 		if i%tier.Size(3, 1) != 0 {
 			continue // each has thousands of cuts
 		}
@@ -175,7 +175,7 @@ func TestNoRandomCutOfACallbackIsAccepted(t *testing.T) {
 		append([]string{
 			"MessageSid", "SmsSid", "Messages", "To", "From", "Body", "Zz", " ", "a", "9", "+1",
 			"received", "SmsStatus", "ErrorCode30003",
-		}, forging...))
+		}, forgedTexts...))
 	tier.Check(t, func(rt *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(parts, 0, 5).Draw(rt, "text"), "")
 		from := rapid.SampledFrom([]string{

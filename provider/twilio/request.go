@@ -211,10 +211,10 @@ var (
 	arrivals = regexp.MustCompile(`SmsStatus([a-z_-]+)`)
 	failures = regexp.MustCompile(`ErrorCode([0-9]+)`)
 
-	// aName is what Twilio calls a field.
-	aName = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
-	// aMessage is the SID of a message.
-	aMessage = regexp.MustCompile(`^(?:SM|MM)[0-9a-f]{32}$`)
+	// namePattern is what Twilio calls a field.
+	namePattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+	// messagePattern is the SID of a message.
+	messagePattern = regexp.MustCompile(`^(?:SM|MM)[0-9a-f]{32}$`)
 )
 
 // agreesOnWords compares the fields that have a form of their own. Each of them has one value in

@@ -99,7 +99,7 @@ func (c *Config) readReceipt(callback *provider.Callback) (provider.CallbackCont
 	for name := range parameters {
 		// In the signed text, & and = are replaced in values only, so a name with one of them would
 		// allow another cut of the text.
-		if !aName.MatchString(name) {
+		if !namePattern.MatchString(name) {
 			return provider.CallbackContent{},
 				fmt.Errorf("a parameter that Vonage does not send: %w", provider.ErrForged)
 		}
@@ -127,8 +127,8 @@ func (c *Config) readReceipt(callback *provider.Callback) (provider.CallbackCont
 	return content, nil
 }
 
-// aName is the format of Vonage's parameter names.
-var aName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+// namePattern is the format of Vonage's parameter names.
+var namePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
 // inbound reads a message of a subscriber. The SMS API delivers long ones in parts.
 func inbound(parameters map[string]string) (provider.Inbound, error) {

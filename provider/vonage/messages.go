@@ -51,7 +51,7 @@ func (a messages) compose(s *provider.Submission, now time.Time) (*web.Request, 
 		MessageType: "text", Channel: "sms", To: o.to, From: o.from, Text: s.Text, ClientRef: s.Key,
 		TTL: int64(lifetime(s.Ends(), now) / time.Second), SMS: messageSMS{o.encoding},
 	}
-	if a.cfg.listens() {
+	if a.cfg.acceptsCallbacks() {
 		m.WebhookURL, m.WebhookVersion = a.cfg.Callback, "v1"
 	}
 	body, err := json.Marshal(&m)
@@ -80,15 +80,15 @@ type messagesAnswer struct {
 
 // Classify reads the answer to a submission.
 func (a messages) Classify(got *web.Answer) provider.Result {
-	var said messagesAnswer
-	readable := json.Unmarshal(got.Body, &said) == nil
-	code := problemCode(said.Type)
+	var parsed messagesAnswer
+	readable := json.Unmarshal(got.Body, &parsed) == nil
+	code := problemCode(parsed.Type)
 	switch got.Status {
 	case http.StatusAccepted:
-		if !readable || said.UUID == "" {
+		if !readable || parsed.UUID == "" {
 			return got.Unreadable("")
 		}
-		return provider.Result{Outcome: provider.Accepted, Reference: said.UUID}
+		return provider.Result{Outcome: provider.Accepted, Reference: parsed.UUID}
 	case http.StatusPaymentRequired:
 		return got.Result(web.Refused("the account has not enough credit"), code)
 	case http.StatusNotFound:

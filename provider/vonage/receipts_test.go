@@ -28,7 +28,7 @@ func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
 			}
 			s := webtest.Message()
 			s.Text = "a=b & c"
-			for _, content := range play(t, v, nil).CheckReceipts(t, s, []webtest.ReceiptCase{
+			for _, content := range startRig(t, v, nil).CheckReceipts(t, s, []webtest.ReceiptCase{
 				{
 					Sent: webtest.Receipt{State: provider.Pending},
 					Want: provider.Receipt{State: provider.Pending, Code: taken},
@@ -57,7 +57,7 @@ func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 	for name, v := range variants() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			play(t, v, nil).CheckInbound(t,
+			startRig(t, v, nil).CheckInbound(t,
 				provider.Inbound{
 					Reference: "mo-1", From: recipient, To: "12345", Text: "STOP & go=away 你好",
 				})
@@ -67,7 +67,7 @@ func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 
 func TestSMSAPIHandsOverLongMessagesInParts(t *testing.T) {
 	t.Parallel()
-	play(t, variants()["SMS API"], nil).CheckInbound(t, provider.Inbound{
+	startRig(t, variants()["SMS API"], nil).CheckInbound(t, provider.Inbound{
 		Reference: "mo-2", From: recipient, To: "12345", Text: "second half", Group: 77, Part: 1,
 		Parts: 2,
 	})
@@ -75,7 +75,7 @@ func TestSMSAPIHandsOverLongMessagesInParts(t *testing.T) {
 
 func TestSMSAPIGivesEachPartAReferenceAndAReceipt(t *testing.T) {
 	t.Parallel()
-	rig := play(t, variants()["SMS API"], nil)
+	rig := startRig(t, variants()["SMS API"], nil)
 	r := rig.Send(
 		t, provider.Submission{Key: key, To: recipient, Text: strings.Repeat("long ", 80)})
 	if len(r.Parts) != 3 || r.Reference != "" {
@@ -110,7 +110,7 @@ func TestWithoutASecretNoReceiptsAreAskedFor(t *testing.T) {
 	for name, v := range variants() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			play(t, v, map[string]any{"signature_secret_files": nil}).CheckNoReceipts(t)
+			startRig(t, v, map[string]any{"signature_secret_files": nil}).CheckNoReceipts(t)
 		})
 	}
 }

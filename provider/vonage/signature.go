@@ -46,29 +46,29 @@ func (c *Config) verifyToken(callback *provider.Callback) (once string, err erro
 	for _, secret := range c.Secrets {
 		keys.Keys = append(keys.Keys, []byte(secret))
 	}
-	var said claims
+	var parsed claims
 	parser := jwt.NewParser(jwt.WithValidMethods([]string{"HS256"}), jwt.WithStrictDecoding(),
 		jwt.WithoutClaimsValidation())
-	if _, err := parser.ParseWithClaims(token, &said,
+	if _, err := parser.ParseWithClaims(token, &parsed,
 		func(*jwt.Token) (any, error) { return keys, nil }); err != nil {
 		// the library's text shows claims
 		return "", fmt.Errorf("the token does not hold: %w", provider.ErrForged)
 	}
 	sum := sha256.Sum256(callback.Body)
 	switch {
-	case said.Issuer != "Vonage", said.ID == "", said.IssuedAt == nil:
+	case parsed.Issuer != "Vonage", parsed.ID == "", parsed.IssuedAt == nil:
 		return "", fmt.Errorf("the token lacks a claim: %w", provider.ErrForged)
-	case !hmac.Equal([]byte(strings.ToLower(said.PayloadHash)), []byte(hex.EncodeToString(sum[:]))):
+	case !hmac.Equal([]byte(strings.ToLower(parsed.PayloadHash)), []byte(hex.EncodeToString(sum[:]))):
 		return "", fmt.Errorf("the token is for another body: %w", provider.ErrForged)
-	case c.APIKey != "" && said.APIKey != c.APIKey,
-		c.Application != "" && said.Application != "" && said.Application != c.Application:
+	case c.APIKey != "" && parsed.APIKey != c.APIKey,
+		c.Application != "" && parsed.Application != "" && parsed.Application != c.Application:
 		return "", fmt.Errorf("the token is for another account: %w", provider.ErrForged)
-	case web.CheckAge(said.IssuedAt.Time, callback.At, late) != nil,
-		said.ExpiresAt != nil && callback.At.After(said.ExpiresAt.Add(leeway)),
-		said.NotBefore != nil && callback.At.Before(said.NotBefore.Add(-leeway)):
+	case web.CheckAge(parsed.IssuedAt.Time, callback.At, late) != nil,
+		parsed.ExpiresAt != nil && callback.At.After(parsed.ExpiresAt.Add(leeway)),
+		parsed.NotBefore != nil && callback.At.Before(parsed.NotBefore.Add(-leeway)):
 		return "", provider.ErrStale
 	}
-	return said.ID, nil
+	return parsed.ID, nil
 }
 
 // verifyParameters reports who calls, and the signature: HMAC-SHA256 over the sorted parameters

@@ -36,7 +36,7 @@ func (a shortMessages) compose(s *provider.Submission, now time.Time) (*web.Requ
 	if left := lifetime(s.Ends(), now); left > 0 {
 		form.Set("ttl", strconv.FormatInt(left.Milliseconds(), 10))
 	}
-	if a.cfg.listens() {
+	if a.cfg.acceptsCallbacks() {
 		form.Set("status-report-req", "true")
 		form.Set("callback", a.cfg.Callback)
 	}
@@ -63,17 +63,17 @@ type smsPart struct {
 // Classify reads the answer to a submission. The SMS API always answers 200: the status of each
 // part decides, and only "0" is an acceptance.
 func (a shortMessages) Classify(got *web.Answer) provider.Result {
-	var said smsAnswer
-	if json.Unmarshal(got.Body, &said) != nil || len(said.Messages) == 0 {
+	var parsed smsAnswer
+	if json.Unmarshal(got.Body, &parsed) != nil || len(parsed.Messages) == 0 {
 		if r, ok := got.ByStatus(""); ok {
 			return r
 		}
 		return got.Unreadable("")
 	}
-	if len(said.Messages) == 1 {
-		return said.Messages[0].classify(got)
+	if len(parsed.Messages) == 1 {
+		return parsed.Messages[0].classify(got)
 	}
-	return combine(got, said.Messages)
+	return combine(got, parsed.Messages)
 }
 
 func (p *smsPart) classify(got *web.Answer) provider.Result {
@@ -121,12 +121,12 @@ func wait(text string) time.Duration {
 // combine reads the answer to a text of several parts. If only some parts were taken, the others
 // cannot be sent alone: they are Rejected, which ends the message, and the accepted parts stay
 // recorded.
-func combine(got *web.Answer, said []smsPart) provider.Result {
-	parts := make([]provider.Part, len(said))
+func combine(got *web.Answer, parsed []smsPart) provider.Result {
+	parts := make([]provider.Part, len(parsed))
 	var worst provider.Result
 	accepted := 0
-	for i := range said {
-		r := said[i].classify(got)
+	for i := range parsed {
+		r := parsed[i].classify(got)
 		parts[i] = provider.Part{Index: i, Outcome: r.Outcome, Reference: r.Reference, Code: r.Code}
 		switch {
 		case r.Outcome == provider.Accepted:

@@ -239,8 +239,8 @@ func open(
 	return New(cfg)
 }
 
-// play starts a carrier, a channel and a callback server.
-func play(t *testing.T, v variant, more map[string]any) *webtest.Rig[*Channel] {
+// startRig starts a carrier, a channel and a callback server.
+func startRig(t *testing.T, v variant, more map[string]any) *webtest.Rig[*Channel] {
 	t.Helper()
 	return webtest.NewRig(t, func(string) webtest.Config {
 		return webtest.Config{

@@ -54,9 +54,9 @@ func New(cfg Config) *Channel {
 // and receipts for each part of a text. The Reports API, which may list a message later, is not
 // used.
 func (c *Channel) Capabilities() provider.Capabilities {
-	listens := c.cfg.listens()
+	receipts := c.cfg.acceptsCallbacks()
 	return provider.Capabilities{
-		KeyInReceipt: listens, Receipts: listens, PartReceipts: c.cfg.API == SMS,
+		KeyInReceipt: receipts, Receipts: receipts, PartReceipts: c.cfg.API == SMS,
 		LongestValidity: longestValidity, Batch: 1,
 	}
 }
@@ -167,8 +167,8 @@ func (c *Config) check(r *settings.Reader) {
 	}
 }
 
-// leastKey is the shortest accepted RSA key, in bytes.
-const leastKey = 2048 / 8
+// minKey is the shortest accepted RSA key, in bytes.
+const minKey = 2048 / 8
 
 func privateKey(r *settings.Reader, name string) *rsa.PrivateKey {
 	content := r.File(name)
@@ -179,14 +179,14 @@ func privateKey(r *settings.Reader, name string) *rsa.PrivateKey {
 	switch {
 	case err != nil: // its text could show content
 		r.Failf(name, "holds no RSA private key in PEM form")
-	case key.Size() < leastKey:
+	case key.Size() < minKey:
 		r.Failf(name, "holds a key of %d bits; Vonage's have 2048", key.N.BitLen())
 	}
 	return key
 }
 
-// listens reports whether callbacks are requested and can be verified.
-func (c *Config) listens() bool { return c.Callback != "" && len(c.Secrets) > 0 }
+// acceptsCallbacks reports whether callbacks are requested and can be verified.
+func (c *Config) acceptsCallbacks() bool { return c.Callback != "" && len(c.Secrets) > 0 }
 
 var errSender = errors.New("the message names no sender, and the channel has no from")
 

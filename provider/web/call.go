@@ -19,9 +19,9 @@ const (
 	rewriteAfter = 100 * time.Millisecond
 )
 
-// mostTries bounds the tries of one call. A dead kept connection is followed by a new one, and a
+// maxTries bounds the tries of one call. A dead kept connection is followed by a new one, and a
 // request that was written too early by a new one.
-const mostTries = 4
+const maxTries = 4
 
 // call is one request in flight.
 type call struct {
@@ -89,7 +89,7 @@ func (c *Client) Call(
 		if err == nil {
 			return answer, nil
 		}
-		if tries == mostTries || !call.again || begin.Err() != nil {
+		if tries == maxTries || !call.again || begin.Err() != nil {
 			return nil, call.failure(ctx, err)
 		}
 	}

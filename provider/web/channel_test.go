@@ -14,13 +14,13 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// fussyAPI returns err for every message.
-type fussyAPI struct {
+// failingAPI returns err for every message.
+type failingAPI struct {
 	plainAPI
 	err error
 }
 
-func (f fussyAPI) Compose(*provider.Submission) (*web.Request, error) { return nil, f.err }
+func (f failingAPI) Compose(*provider.Submission) (*web.Request, error) { return nil, f.err }
 
 // TestOnlyAnUnsendableEndsTheMessage: if a channel has no sender, or a vendor has its own limit,
 // other channels may send the message.
@@ -37,7 +37,7 @@ func TestOnlyAnUnsendableEndsTheMessage(t *testing.T) {
 			"unsendable",
 		},
 	} {
-		channel := web.New(web.Config{}, fussyAPI{plainAPI{http.MethodPost}, c.err})
+		channel := web.New(web.Config{}, failingAPI{plainAPI{http.MethodPost}, c.err})
 		t.Cleanup(func() { _ = channel.Close(t.Context()) })
 		if r := channel.Send(t.Context(), message()); r.Outcome != c.outcome || r.Code != c.code ||
 			!errors.Is(r.Err, c.err) {

@@ -241,12 +241,12 @@ func TestACertificateOfAnotherAuthorityIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, stranger, err := webtest.TLS()
+	_, otherAuthority, err := webtest.TLS()
 	if err != nil {
 		t.Fatal(err)
 	}
 	carrier := webtest.Serve(t, webtest.Config{Protocol: plainProtocol{}, TLS: server})
-	c := channel(t, carrier.URL(), http.MethodPost, func(cfg *web.Config) { cfg.TLS = stranger })
+	c := channel(t, carrier.URL(), http.MethodPost, func(cfg *web.Config) { cfg.TLS = otherAuthority })
 	if r := c.Send(t.Context(), message()); r.Outcome != provider.Refused || r.Code != "tls" {
 		t.Errorf("%v, %q, %v", r.Outcome, r.Code, r.Err)
 	}

@@ -16,15 +16,15 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// deafChannel is an adapter without a connection.
-type deafChannel struct {
+// bareChannel is an adapter without a connection.
+type bareChannel struct {
 	*web.Channel
 	callback string
 }
 
-func (deafChannel) Capabilities() provider.Capabilities { return provider.Capabilities{} }
+func (bareChannel) Capabilities() provider.Capabilities { return provider.Capabilities{} }
 
-func (deafChannel) ReadCallback(*provider.Callback) (provider.CallbackContent, error) {
+func (bareChannel) ReadCallback(*provider.Callback) (provider.CallbackContent, error) {
 	return provider.CallbackContent{}, nil
 }
 
@@ -35,8 +35,8 @@ func TestAChannelIsOpenedOnlyWithSettingsWithoutFault(t *testing.T) {
 		parse := func(_ map[string]any, o web.Environment) (string, error) {
 			return o.Callback, want
 		}
-		made := func(callback string) deafChannel {
-			return deafChannel{
+		made := func(callback string) bareChannel {
+			return bareChannel{
 				web.New(webtest.LocalConfig(t, "http://127.0.0.1:1"), plainAPI{"GET"}), callback,
 			}
 		}
@@ -47,7 +47,7 @@ func TestAChannelIsOpenedOnlyWithSettingsWithoutFault(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || c.(deafChannel).callback != "https://sms.example.org" {
+		if err != nil || c.(bareChannel).callback != "https://sms.example.org" {
 			t.Errorf("channel %v, error %v", c, err)
 		}
 	}

@@ -37,7 +37,7 @@ func (s *Server) SendInbound(m Inbound) (parts int) {
 }
 
 // messages splits and encodes the text like an SMSC whose data_coding 0 is that alphabet.
-func (m *Inbound) messages(behindZero Alphabet) []pdu.Message {
+func (m *Inbound) messages(defaultAlphabet Alphabet) []pdu.Message {
 	rules := sms.Rules{}
 	if m.Wide {
 		rules.Reference = sms.Reference16
@@ -54,7 +54,7 @@ func (m *Inbound) messages(behindZero Alphabet) []pdu.Message {
 		if len(cut.Segments) > 1 {
 			header = m.place(out, byte(len(cut.Segments)), byte(i+1))
 		}
-		out.DataCoding, out.ShortMessage = encodeText(cut.Alphabet, behindZero, header, segment)
+		out.DataCoding, out.ShortMessage = encodeText(cut.Alphabet, defaultAlphabet, header, segment)
 	}
 	return list
 }
@@ -75,9 +75,9 @@ func (m *Inbound) place(out *pdu.Message, total, number byte) []byte {
 
 // encodeText is the inverse of decodeText.
 func encodeText(
-	a sms.Alphabet, behindZero Alphabet, dst []byte, text string,
+	a sms.Alphabet, defaultAlphabet Alphabet, dst []byte, text string,
 ) (coding byte, octets []byte) {
-	if a == sms.GSM7 && behindZero == GSM7 {
+	if a == sms.GSM7 && defaultAlphabet == GSM7 {
 		if octets, err := sms.AppendGSM7(dst, text); err == nil {
 			return pdu.CodingDefault, octets
 		}
@@ -136,8 +136,8 @@ func parseHeader(h []byte) concatenation {
 
 // decodeText reads octets by the server's alphabets. Octets that are no text in the alphabet become
 // one character each.
-func decodeText(coding byte, behindZero Alphabet, shift sms.Shift, octets []byte) string {
-	if (coding == pdu.CodingDefault || coding&0xFC == 0xF0) && behindZero == GSM7 {
+func decodeText(coding byte, defaultAlphabet Alphabet, shift sms.Shift, octets []byte) string {
+	if (coding == pdu.CodingDefault || coding&0xFC == 0xF0) && defaultAlphabet == GSM7 {
 		if text, err := shift.Decode(octets); err == nil {
 			return text
 		}

@@ -94,7 +94,7 @@ func (e *esme) bind(command pdu.Command, password string) pdu.Status {
 	return h.Status
 }
 
-func (e *esme) gone() bool {
+func (e *esme) closed() bool {
 	_, _, err := e.reader.Next()
 	return err != nil
 }
@@ -116,7 +116,7 @@ func TestBindsNeedTheAccountWhenThereIsOne(t *testing.T) {
 		if got := e.bind(pdu.CommandBindTransceiver, password); got != want {
 			t.Errorf("password %q: %v, want %v", password, got, want)
 		}
-		if want != pdu.StatusOK && !e.gone() {
+		if want != pdu.StatusOK && !e.closed() {
 			t.Error("the connection outlives a refused bind")
 		}
 	}
@@ -151,7 +151,7 @@ func TestOnlyTransmittersSubmit(t *testing.T) {
 		if got := e.bind(command, ""); got != pdu.StatusAlyBnd {
 			t.Errorf("second bind: %v", got)
 		}
-		if !e.gone() {
+		if !e.closed() {
 			t.Error("a second bind does not end the connection")
 		}
 		e = dial(t, srv)
@@ -256,7 +256,7 @@ func TestACutLeavesDelayedAnswersUnsaid(t *testing.T) {
 	for range 3 {
 		e.send(message("1", "x"))
 	}
-	if !e.gone() {
+	if !e.closed() {
 		t.Error("the connection was not cut")
 	}
 	srv.Close()
@@ -356,7 +356,7 @@ func TestDataSMAndStrangeRequestsAreAnswered(t *testing.T) {
 		t.Errorf("a submit_sm without body: %+v", h)
 	}
 	if h, _ := e.ask(&pdu.Empty{Command: pdu.CommandUnbind}); h.Command != pdu.CommandUnbindResp ||
-		!e.gone() {
+		!e.closed() {
 		t.Errorf("unbind: %+v", h)
 	}
 	e = dial(t, srv)
@@ -364,7 +364,7 @@ func TestDataSMAndStrangeRequestsAreAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h, _ := e.read(); h.Command != pdu.CommandGenericNack || h.Status != pdu.StatusInvCmdLen ||
-		!e.gone() {
+		!e.closed() {
 		t.Errorf("garbage: %+v", h)
 	}
 }
@@ -377,7 +377,7 @@ func TestCloseIsCleanAndRepeatable(t *testing.T) {
 	e.send(message("1", "x"))
 	srv.Close()
 	srv.Close()
-	if !e.gone() {
+	if !e.closed() {
 		t.Error("the connection outlives the server")
 	}
 	ours, theirs := net.Pipe()

@@ -87,8 +87,8 @@ func (v *Vendor) checkConformance(t *testing.T) {
 			t.Parallel()
 			providertest.Run(t, providertest.Harness{
 				Connectionless: true, RetryAfter: true, Deadline: deadline, Secrets: v.Secrets,
-				Start: func(t testing.TB, play providertest.Script) providertest.Instance {
-					return v.start(t, play, secure)
+				Start: func(t testing.TB, script providertest.Script) providertest.Instance {
+					return v.start(t, script, secure)
 				},
 			})
 		})
@@ -101,13 +101,13 @@ func (v *Vendor) checkConformance(t *testing.T) {
 	}
 	t.Run("ASubmissionOfSinglePartsSendsNothing", func(t *testing.T) {
 		t.Parallel()
-		v.keepsPartsBack(t)
+		v.checkRemainingPartsRefused(t)
 	})
 }
 
-// keepsPartsBack submits the rest of a text of which a former provider of the same channel has
-// taken a part.
-func (v *Vendor) keepsPartsBack(t *testing.T) {
+// checkRemainingPartsRefused submits the rest of a text of which a former provider of the same
+// channel has taken a part.
+func (v *Vendor) checkRemainingPartsRefused(t *testing.T) {
 	in := v.start(t, providertest.Always(providertest.Accept), false)
 	for _, parts := range [][]int{{0}, {1}, {0, 2}, {}} {
 		r := in.Channel.Send(t.Context(), provider.Submission{
@@ -126,15 +126,17 @@ func (v *Vendor) keepsPartsBack(t *testing.T) {
 }
 
 // start starts a carrier that follows the script, and a channel for it.
-func (v *Vendor) start(t testing.TB, play providertest.Script, secure bool) providertest.Instance {
+func (v *Vendor) start(
+	t testing.TB, script providertest.Script, secure bool,
+) providertest.Instance {
 	t.Helper()
 	cfg, trust := Config{Protocol: v.Protocol(), Log: -1}, (*tls.Config)(nil)
 	if secure {
 		cfg.TLS, trust = certified(t)
 	}
-	cfg.Behaviour.Decide = func(n int, s Submit) providertest.Answer { return play(n, v.seen(s)) }
+	cfg.Behaviour.Decide = func(n int, s Submit) providertest.Answer { return script(n, v.seen(s)) }
 	carrier := Serve(t, cfg)
-	if play == nil {
+	if script == nil {
 		carrier.Close()
 	}
 	reach := LocalConfig(t, carrier.URL())
