@@ -15,7 +15,7 @@ func TestRateHalvesAtOnceAndComesBackByTime(t *testing.T) {
 	t.Parallel()
 	var e admission.Ease
 	if e.RateAt(noon) != 1 {
-		t.Errorf("rate %v before anything happened", e.RateAt(noon))
+		t.Errorf("initial rate %v", e.RateAt(noon))
 	}
 	e = e.SlowDown(noon, 0)
 	for after, want := range map[time.Duration]float64{
@@ -27,7 +27,7 @@ func TestRateHalvesAtOnceAndComesBackByTime(t *testing.T) {
 	}
 	e = e.SlowDown(noon.Add(4*time.Second), 0)
 	if got := e.RateAt(noon.Add(4 * time.Second)); math.Abs(got-0.35) > 1e-9 {
-		t.Errorf("%v, want half of what had come back", got)
+		t.Errorf("rate %v, want half of the recovered rate", got)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestRateOfAChannelIsThatOfItsPace(t *testing.T) {
 				take(moment(noon), quick, &admission.Need{Segments: 1, Micros: 1})
 			}
 			if slow[0].Next.After(quick[0].Next) && c.want == 1 {
-				t.Errorf("%s: slowed down all the same", name)
+				t.Errorf("%s: slowed down, want no change", name)
 			}
 		}
 	}

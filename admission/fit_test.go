@@ -134,14 +134,14 @@ func checkRelease(
 	}
 	if arrived := p.Closes.Add(20 * time.Millisecond); !first.Before(p.Latest) ||
 		p.Latest.After(p.Closes) || arrived.After(a.End(m.Zone)) {
-		t.Fatalf("from %s until %s, at the very latest %s, in a window that ends %s", first, p.Latest,
+		t.Fatalf("release from %s until %s, latest %s, in a window that ends at %s", first, p.Latest,
 			p.Closes, a.End(m.Zone))
 	}
 	if a.Window == admission.Second && (p.Opens.Before(a.Start) || p.Opens.After(first)) {
-		t.Fatalf("from %s, no sooner than %s, in a window that begins %s", first, p.Opens, a.Start)
+		t.Fatalf("release from %s, earliest %s, in a window that begins at %s", first, p.Opens, a.Start)
 	}
 	if first.After(soonest.Add(admission.Horizon)) {
-		t.Fatalf("%s lies too far ahead of %s", first, soonest)
+		t.Fatalf("release time %s is too far ahead of %s", first, soonest)
 	}
 }
 
@@ -164,13 +164,13 @@ func checkExclusion(
 		}
 	}
 	if never(way, n) != o.When.IsZero() {
-		t.Fatalf("%+v keeps %+v out until %s", way.Limit, n, o.When)
+		t.Fatalf("%+v excludes %+v until %s", way.Limit, n, o.When)
 	}
 	if o.When.IsZero() {
 		return
 	}
 	if !o.When.After(m.Now) {
-		t.Fatalf("it may have room at %s, before now %s", o.When, m.Now)
+		t.Fatalf("room is announced for %s, before now %s", o.When, m.Now)
 	}
 	sooner := *m
 	sooner.Now = m.Now.Add(time.Duration(rapid.Int64Range(0, int64(o.When.Sub(m.Now))-1).Draw(t,
@@ -179,7 +179,7 @@ func checkExclusion(
 	then := copied(accounts)
 	moveOn(then, &sooner)
 	if _, still := admission.Fit(&sooner, then, n); still == nil {
-		t.Fatalf("there is room at %s, and not only from %s on (%v)", sooner.Now, o.When, o.Why)
+		t.Fatalf("there is room at %s already, want from %s on (%v)", sooner.Now, o.When, o.Why)
 	}
 }
 
@@ -287,6 +287,6 @@ func TestGateTakesAnActiveSlotAndOneOfEveryCounterOrNothing(t *testing.T) {
 	}
 	g.Active.Count = 2
 	if g.Admit(moment(noon), &admission.Need{}); g.Active.Count != 2 {
-		t.Error("an active slot was taken for a message that no counter admits")
+		t.Error("a message that no counter admits took an active slot")
 	}
 }

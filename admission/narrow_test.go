@@ -37,6 +37,6 @@ func TestNarrowLimitPutsOffItsOwnMessagesAlone(t *testing.T) {
 			want)
 	}
 	if got := take(whole); got > 50*time.Millisecond {
-		t.Errorf("the next message of another tenant has to wait %s for it", got)
+		t.Errorf("the next message of another tenant waits %s", got)
 	}
 }

@@ -77,7 +77,7 @@ func TestADecisionAtTheEndOfASecondIsOfTheNext(t *testing.T) {
 			if p, o := take(m, accounts, &admission.Need{}); o != nil {
 				t.Fatalf("commit latency %s, at %s: %+v", latency, now, o)
 			} else if wait := leaves(m, p).Sub(m.Earliest); wait > max(50*time.Millisecond, latency/2) {
-				t.Errorf("commit latency %s, at %s: it waits for %s", latency, now, wait)
+				t.Errorf("commit latency %s, at %s: it waits until %s", latency, now, wait)
 			}
 		}
 	}
@@ -180,7 +180,7 @@ func TestReleaseTimesAreEvenAndInsideTheirWindow(t *testing.T) {
 			}
 			start := accounts[0].Start
 			if p.At.Before(free) || p.At.Before(m.Earliest) || p.At.Before(start) || !p.At.Before(start.Add(950*time.Millisecond)) || !p.Latest.Equal(start.Add(980*time.Millisecond)) {
-				t.Fatalf("release time %s until %s, of the window from %s, earliest %s, no sooner than %s",
+				t.Fatalf("release time %s until %s of the window from %s, earliest %s, want at least %s",
 					p.At, p.Latest, start, m.Earliest, free)
 			}
 			cost := accounts[0].Cost(&n)
@@ -208,7 +208,7 @@ func TestAllSlotsOfASecondGetAReleaseTimeUnderDemand(t *testing.T) {
 		first := m.Earliest.Add(latency / 2).Truncate(time.Second) // the first window that decisions use
 		in := perSecond(fill(m, accounts, &admission.Need{}, every, 3*time.Second))
 		if in[first.Add(time.Second)] != most || in[first.Add(2*time.Second)] > most {
-			t.Fatalf("%v of %d", in, most)
+			t.Fatalf("%v slots of %d", in, most)
 		}
 	})
 }

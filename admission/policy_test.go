@@ -134,14 +134,14 @@ func TestNothingIsHandedOutTwice(t *testing.T) {
 			}
 			curve := admission.Curve{Factor: 1}.Split(s)
 			if s.Workers[region] > 0 && (curve.PerWorker < split.PerWorker || curve.PerWorker > split.Region+split.Anywhere) {
-				t.Fatalf("curve leaves %d, even %d of %d and %d", curve.PerWorker, split.PerWorker, split.Region, split.Anywhere)
+				t.Fatalf("curve allows %d, even %d, of %d for the region and %d for any", curve.PerWorker, split.PerWorker, split.Region, split.Anywhere)
 			}
 		}
 		if regions+anywhere != free {
-			t.Fatalf("%d for regions and %d for any make not %d", regions, anywhere, free)
+			t.Fatalf("regions have %d and any has %d, want %d in all", regions, anywhere, free)
 		}
 		if even > free {
-			t.Fatalf("even hands out %d of %d", even, free)
+			t.Fatalf("policy even grants %d of %d", even, free)
 		}
 	})
 }
@@ -174,7 +174,7 @@ func TestWordsOfPolicies(t *testing.T) {
 		}
 	}
 	if p, err := admission.ParsePolicy("", 0); err != nil || p != (admission.Exact{}) {
-		t.Errorf("no word: %v, %v", p, err)
+		t.Errorf("without a word: %v, %v", p, err)
 	}
 	if _, err := admission.ParsePolicy("odd", 1); err == nil {
 		t.Error("policy odd was accepted")
@@ -290,7 +290,7 @@ func TestUtilisationCountsFromNothingToAll(t *testing.T) {
 			odd.Utilisation, even.Utilisation = utilisation, as
 			c := admission.Curve{Factor: factor}
 			if diff := cmp.Diff(c.Split(even), c.Split(odd)); diff != "" {
-				t.Errorf("a utilisation of %v with factor %v is not as %v: %s", utilisation, factor, as, diff)
+				t.Errorf("utilisation %v with factor %v differs from %v: %s", utilisation, factor, as, diff)
 			}
 		}
 	}
@@ -324,7 +324,7 @@ func TestTalliesNameWhatATakeCountsApart(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(want, accounts[0].Taken, cmpopts.EquateEmpty()); diff != "" {
-				t.Fatalf("named %+v: %s", apart, diff)
+				t.Fatalf("tallies for %+v: %s", apart, diff)
 			}
 		}
 	})

@@ -52,7 +52,7 @@ func TestAChangedLimitActsAtOnce(t *testing.T) {
 					return
 				}
 				if waited > tc.within {
-					t.Fatalf("nothing in %s: %+v", tc.within, accounts[0].Counter)
+					t.Fatalf("no room in %s: %+v", tc.within, accounts[0].Counter)
 				}
 			}
 		})
@@ -89,7 +89,7 @@ func TestNoSpanHoldsMoreThanTheLargerOfBothLimits(t *testing.T) {
 		change(accounts[0].Counter, is)
 		_, then := use(t, accounts, now)
 		if most := busiest(append(left, then...), time.Duration(was.Window)); most > max(was.Max, is.Max) {
-			t.Fatalf("%d in a span, at most %d and then %d were allowed", most, was.Max, is.Max)
+			t.Fatalf("%d in a span, want at most %d before the change and %d after it", most, was.Max, is.Max)
 		}
 		if most := busiest(then, time.Duration(is.Window)); most > is.Max {
 			t.Fatalf("%d of %d in a span under the new limit", most, is.Max)
@@ -211,7 +211,7 @@ func TestALoweredPaceGivesNoReleaseTimeTwice(t *testing.T) {
 	m = moment(noon.Add(20 * time.Millisecond))
 	p, o := take(m, accounts, &admission.Need{})
 	if o != nil || !p.At.After(last) {
-		t.Errorf("it leaves at %s (%+v), while others leave until %s", p.At, o, last)
+		t.Errorf("it leaves at %s (%+v), want after the others, which leave until %s", p.At, o, last)
 	}
 }
 

@@ -138,7 +138,7 @@ func TestReservesHoldWhateverIsTaken(t *testing.T) {
 		m.Earliest = m.Now
 		if all := (admission.Need{Lane: "bulk", Segments: int(accounts[0].Free())}); all.Segments > 0 {
 			if _, o := take(m, accounts, &all); o != nil {
-				t.Fatalf("%d are not free at the end: %v", all.Segments, o.Why)
+				t.Fatalf("%d are not free at the end of the window: %v", all.Segments, o.Why)
 			}
 		}
 	})
@@ -167,7 +167,7 @@ func TestReservedMessageFindsRoomWhenItWasTold(t *testing.T) {
 			t.Fatalf("%v", o.Why)
 		}
 		if _, before := admission.Fit(&admission.Moment{Now: o.When.Add(-1), Earliest: o.When.Add(latency - 1), Zone: time.UTC}, accounts, &n); before == nil {
-			t.Fatalf("room before %s", o.When)
+			t.Fatalf("there is room before %s", o.When)
 		}
 		then := &admission.Moment{Now: o.When, Earliest: o.When.Add(latency), Zone: time.UTC}
 		moveOn(accounts, then)
@@ -190,7 +190,7 @@ func TestAReserveDecaysToNothingWhileMessagesCanStillArrive(t *testing.T) {
 		t.Fatalf("%+v", o)
 	}
 	if _, again := take(moment(o.When), accounts, &whole); again != nil {
-		t.Errorf("no room at %s, as it was told, but at %s", o.When, again.When)
+		t.Errorf("no room at the announced time %s, but at %s", o.When, again.When)
 	}
 }
 

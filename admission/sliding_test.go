@@ -171,7 +171,7 @@ func TestBurstOfWholeDaysDoesNotOverflow(t *testing.T) {
 					t.Errorf("next at %s", next)
 				}
 				if p, o := take(m, accounts, &admission.Need{Micros: 1}); part > most/2 && o == nil && !p.At.After(m.Now) && most < 1<<40 {
-					t.Error("one more fitted at once")
+					t.Error("one more message was admitted at once")
 				}
 			})
 		}

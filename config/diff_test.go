@@ -218,11 +218,11 @@ func TestDiffSeesEveryField(t *testing.T) {
 		m.apply()
 		for _, d := range [][]config.Change{config.Diff(before, after), config.Diff(after, before)} {
 			if len(d) == 0 {
-				t.Errorf("a change of %s is not seen", m.at)
+				t.Errorf("a change of %s is not reported", m.at)
 			}
 			for _, c := range d {
 				if c.Path == "" || c.From == c.To {
-					t.Errorf("a change of %s is shown as %+v", m.at, c)
+					t.Errorf("a change of %s is reported as %+v", m.at, c)
 				}
 			}
 		}

@@ -81,7 +81,7 @@ func TestExamplesOfTheDocumentationAreValid(t *testing.T) {
 	}
 	for _, block := range blocks(t, "json") {
 		if !json.Valid([]byte(block)) {
-			t.Errorf("no JSON: %s", block)
+			t.Errorf("not JSON: %s", block)
 		}
 	}
 }

@@ -104,6 +104,6 @@ func TestOnlyAKeyOfTheFileIsPromoted(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	if _, _, err := config.AppendDrawKey("# nothing\n"); err == nil {
-		t.Error("a key was put below none")
+		t.Error("AppendDrawKey accepted a text without a key")
 	}
 }

@@ -534,7 +534,7 @@ func FuzzSetLimit(f *testing.F) {
 			return
 		}
 		if json.Valid(doc) && !json.Valid(got) {
-			t.Fatalf("no JSON any more: %s", got)
+			t.Fatalf("the result is not JSON: %s", got)
 		}
 		after, err := config.ParseRouting("f", got)
 		if err != nil {

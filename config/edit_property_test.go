@@ -161,7 +161,7 @@ func TestEditedWeightsAreThoseOfAFreshDocument(t *testing.T) {
 		}
 		if len(asked) == 0 || slices.Equal(old, want) {
 			if before != string(got) {
-				t.Fatalf("nothing was asked for, and the text changed: %s", got)
+				t.Fatalf("an edit without a change changed the text: %s", got)
 			}
 			return
 		}
@@ -227,7 +227,7 @@ func FuzzSetWeights(f *testing.F) {
 			t.Errorf("the same edit again: %v\n%s", err, again)
 		}
 		if json.Valid(doc) && !json.Valid(got) {
-			t.Errorf("no JSON any more: %s", got)
+			t.Errorf("the result is not JSON: %s", got)
 		}
 	})
 }
@@ -265,7 +265,7 @@ func FuzzSetState(f *testing.F) {
 			t.Fatalf("%v\n%s", err, got)
 		}
 		if c.State == config.State(state) && !bytes.Equal(doc, got) {
-			t.Error("a state that is in force already was written")
+			t.Error("an edit to the state in force changed the text")
 		}
 		c.State = config.State(state)
 		if diff := cmp.Diff(before, after, compare); diff != "" {

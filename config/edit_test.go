@@ -272,7 +272,7 @@ func TestEditedJSONStaysJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !json.Valid(text) {
-			t.Errorf("no JSON any more:\n%s", text)
+			t.Errorf("the result is not JSON:\n%s", text)
 		}
 		if strings.Count(doc, "\n") > 0 &&
 			!bytes.Contains(text, []byte("\n\t\t\t\t\"a\": 0.5,\n\t\t\t\t\"b\": 2\n")) {

@@ -202,7 +202,7 @@ func TestADocumentKeepsEveryEffectAtTheSamePartOfItsWeights(t *testing.T) {
 		after := healthy
 		if c.before != "" {
 			if after = strings.Replace(healthy, c.before, c.after, 1); after == healthy {
-				t.Fatalf("%s: nothing is replaced", name)
+				t.Fatalf("%s: the test replaces nothing", name)
 			}
 		}
 		if diff := cmp.Diff(c.want, carried(t, healthy, lowered, after)); diff != "" {
@@ -279,7 +279,7 @@ func TestCarriedEffectsKeepTheirPartAndTheFloorAndFitTheTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(e.Encode(), config.EffectsOf(inForce).Encode()); diff != "" {
-			t.Fatalf("not all of it is in force: %s", diff)
+			t.Fatalf("not all effects are in force: %s", diff)
 		}
 		if _, err := selector.NewTable(inForce.Routes[0].Entries()); err != nil {
 			t.Fatal(err)
@@ -329,7 +329,7 @@ func checkCarried(t *rapid.T, before, after *config.Weight, unit *big.Rat, floor
 			after.Configured, want.FloatString(12))
 	}
 	if exact := new(big.Rat).Quo(want, unit); exact.IsInt() && got.Cmp(want) != 0 {
-		t.Fatalf("%s of %s became %s of %s, which could be exact", before.Weight, before.Configured,
+		t.Fatalf("%s of %s became %s of %s, want the exact value", before.Weight, before.Configured,
 			after.Weight, after.Configured)
 	}
 }

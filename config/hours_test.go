@@ -97,7 +97,7 @@ func TestQuietHoursEndByTheRightClock(t *testing.T) {
 			t.Errorf("%s: ends at %s, want %s", name, got, c.ends)
 		}
 		if q.At(at, c.country) != (c.at != c.ends) || q.At(q.Ends(at, c.country), c.country) {
-			t.Errorf("%s: it is quiet at another time than until its end", name)
+			t.Errorf("%s: it is not quiet exactly until its end", name)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestADocumentWithoutInboundHasTheUsualKeywords(t *testing.T) {
 func TestYesOptsNobodyInUnlessTheDocumentSaysSo(t *testing.T) {
 	t.Parallel()
 	if start := parse(t, withInbound("")).Inbound.Keywords.Start; slices.Contains(start, "YES") {
-		t.Errorf("the usual words are %v", start)
+		t.Errorf("the standard words are %v", start)
 	}
 	if start := parse(t,
 		withInbound("inbound: {keywords: {start: [start, yes]}}")).Inbound.Keywords.Start; !slices.Equal(start, []string{
@@ -129,6 +129,6 @@ func TestTheExampleOfTheGuideIsValid(t *testing.T) {
 	}
 	standard := parse(t, withInbound("")).Inbound.Keywords
 	if diff := cmp.Diff(standard, got.Keywords); diff != "" {
-		t.Errorf("the guide shows other keywords than the standard ones: %s", diff)
+		t.Errorf("the guide does not show the standard keywords: %s", diff)
 	}
 }

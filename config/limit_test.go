@@ -108,7 +108,7 @@ func TestPoliciesReadAsTheyAreWritten(t *testing.T) {
 		}
 	}
 	if r := parse(t, limited("admission: exact", anyRoute)); r.Channels[0].Policy != nil {
-		t.Error("the default was not taken where it says nothing new")
+		t.Error("an explicit default differs from the default")
 	}
 }
 

@@ -72,6 +72,6 @@ func TestADocumentInForceIsReadUnderTheRulesOfItsTime(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if _, err := config.ParseRouting("r", drained); err == nil {
-		t.Error("a new document with prices in two currencies is taken")
+		t.Error("a new document with prices in two currencies was accepted")
 	}
 }

@@ -331,7 +331,7 @@ func FuzzParseRouting(f *testing.F) {
 		for i := range r.Routes {
 			route := &r.Routes[i]
 			if _, err := selector.NewTable(route.Entries()); err != nil && route.Weights != nil {
-				t.Errorf("accepted weights make no table: %v", err)
+				t.Errorf("accepted weights have no table: %v", err)
 			}
 			if len(route.Channels) == 0 || route.Weights != nil &&
 				len(route.Weights) != len(route.Channels) {
@@ -357,7 +357,7 @@ func FuzzWeight(f *testing.F) {
 		doc := "channels: {a: {provider: sandbox}}\nroutes: [{name: r, weights: {a: " + weight + "}}]"
 		if r, err := config.ParseRouting("f", []byte(doc)); err == nil &&
 			r.Routes[0].Weights[0].Weight.IsZero() {
-			t.Errorf("weight %q was taken as 0 for the only channel", weight)
+			t.Errorf("weight %q was read as 0 for the only channel", weight)
 		}
 	})
 }

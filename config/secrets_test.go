@@ -110,7 +110,7 @@ func TestNoFileOutsideOfTheSecretsFolderIsRead(t *testing.T) {
 			!strings.Contains(err.Error(), "put the file") {
 			t.Errorf("%s: %q, %v", name, content, err)
 		} else if strings.Contains(err.Error(), hush) || content != nil {
-			t.Errorf("%s: content got out: %v", name, err)
+			t.Errorf("%s: the content was read: %v", name, err)
 		}
 	}
 	for _, name := range []string{"../x", "sub/../../x"} {
@@ -291,7 +291,7 @@ func TestNoFolderAroundTheDataFolderHoldsSecrets(t *testing.T) {
 	// DISPATCHER_SECRETS_DIR is not set
 	linked := config.Settings{DataDir: filepath.Join(top, "app", "data")}
 	if err := linked.Validate(true); !strings.Contains(err.Error(), "which holds the data folder") {
-		t.Errorf("a default that is a link to the folder around: %v", err)
+		t.Errorf("a default that links to the folder around the data folder: %v", err)
 	}
 }
 
@@ -345,7 +345,7 @@ func TestInTheDataFolderOneFolderHoldsSecrets(t *testing.T) {
 	// DISPATCHER_SECRETS_DIR is not set
 	linked := config.Settings{DataDir: filepath.Join(top, "linked")}
 	if err := linked.Validate(true); !strings.Contains(err.Error(), "which lies in the data folder") {
-		t.Errorf("a default that is a link to the database: %v", err)
+		t.Errorf("a default that links to the database's folder: %v", err)
 	}
 }
 

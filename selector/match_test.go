@@ -365,13 +365,13 @@ func TestUnexpiredDropsWhatNoLongerCounts(t *testing.T) {
 		}
 	}
 	if !cmp.Equal(all, before) {
-		t.Error("the selectors that were given have changed")
+		t.Error("the given selectors were changed")
 	}
 	if got := selector.Unexpired(all, 0); &got[0] != &all[0] {
 		t.Error("nothing had expired, and the slice was copied")
 	}
 	if got := selector.Unexpired(nil, time.Hour); got != nil {
-		t.Error("no selectors became some")
+		t.Error("an empty list of selectors did not stay empty")
 	}
 }
 

@@ -71,7 +71,7 @@ func TestRedrawListsEachWeightedEntryOnceWithoutTheFirst(t *testing.T) {
 		}
 	}
 	if got := mustTable(t, "7").Redraw(drawer, "m", 0); len(got) != 0 {
-		t.Errorf("nothing is left of one channel, but %v is listed", got)
+		t.Errorf("a single channel has no redraw, but %v is listed", got)
 	}
 	if got := mustTable(t, "7").Redraw(drawer, "m", -1); !cmp.Equal(got, []int{0}) {
 		t.Errorf("one channel: %v", got)

@@ -202,10 +202,10 @@ func TestAMidDayChangeIsJudgedAgainstTheTimeWeightedExpectation(t *testing.T) {
 	}
 	// Of 200 correct days 10 are expected; more than 22 have a probability of one in ten thousand.
 	if unlikely > 22 {
-		t.Errorf("%d of %d days are judged below 5 %%", unlikely, days)
+		t.Errorf("%d of %d days have p below 5 %%", unlikely, days)
 	}
 	if blamedOnMorning != days || blamedOnEvening != days {
-		t.Errorf("one set of weights explains a day of two: %d and %d of %d days blamed", blamedOnMorning,
+		t.Errorf("one set of weights fits a day with two: %d and %d of %d days fail", blamedOnMorning,
 			blamedOnEvening, days)
 	}
 }

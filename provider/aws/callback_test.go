@@ -248,7 +248,7 @@ func TestSecretsInTheURLVerifyWithoutOrBesideCertificates(t *testing.T) {
 	if _, err := open(t, channelSettings(map[string]any{
 		"callback_secret_files": "secret",
 	})).ReadCallback(said); !errors.Is(err, provider.ErrForged) {
-		t.Errorf("the secret without the signature that is asked for too: %v", err)
+		t.Errorf("the secret without the required signature: %v", err)
 	}
 	said.URL = callback + "?secret=" + secret + "x"
 	if _, err := open(t, channelSettings(only)).ReadCallback(said); !errors.Is(err,

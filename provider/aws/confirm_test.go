@@ -35,7 +35,7 @@ func TestSubscriptionsOfOurTopicsAreConfirmedWithOneQuestion(t *testing.T) {
 	said := webtest.MadeCallbackAt(t, request, time.Now())
 	if content, err := c.ReadCallback(said); err != nil || content.Receipts != nil ||
 		content.Inbound != nil || content.Answer != "" {
-		t.Errorf("hearing it: %+v, %v", content, err)
+		t.Errorf("reading the confirmation: %+v, %v", content, err)
 	}
 	if len(*asked) != 0 {
 		t.Error("ReadCallback made a request")

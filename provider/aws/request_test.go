@@ -96,7 +96,7 @@ func TestOnlyTheAccountsOwnSignatureIsTaken(t *testing.T) {
 			r := open(t, values).Send(t.Context(), *submission())
 			if got := strings.Join(carrier.Unread(), " "); got != test.unread ||
 				(r.Outcome == provider.Accepted) != (test.unread == "") {
-				t.Errorf("%v: the account says %q", r.Outcome, got)
+				t.Errorf("%v: the account answers %q", r.Outcome, got)
 			}
 		})
 	}

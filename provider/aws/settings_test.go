@@ -109,7 +109,7 @@ func TestTheMetadataServiceIsAskedOnlyWhenTheSettingsSaySo(t *testing.T) {
 	}
 	openDefault(t, true).Send(t.Context(), *submission())
 	if len(*asked) == 0 {
-		t.Error("the metadata service was not asked, though the settings say so")
+		t.Error("the metadata service got no request, although the settings allow it")
 	}
 }
 

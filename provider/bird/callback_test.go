@@ -251,7 +251,7 @@ func FuzzReadCallback(f *testing.F) {
 				},
 			})
 			if err == nil || content.Receipts != nil || content.Inbound != nil {
-				t.Error("accepted what it cannot verify")
+				t.Error("accepted a callback that it cannot verify")
 			}
 		}
 	})

@@ -175,7 +175,7 @@ func checkNotCounted(t *testing.T, uncounted provider.Result) {
 			for range 20 { // each becomes the probe and then gives that up
 				send(uncounted, breaker.HalfOpen)
 				if ok, why := b.Ready(); !ok || why != provider.Probing {
-					t.Fatalf("ready %v %q; the probe is still to come", ok, why)
+					t.Fatalf("ready %v %q, want a probe to be allowed", ok, why)
 				}
 			}
 			send(end, map[provider.Outcome]breaker.State{
@@ -268,7 +268,7 @@ func TestHalfOpenLetsOnlyTheAllowedProbesThrough(t *testing.T) {
 		}
 		synctest.Wait()
 		if ok, why := b.Ready(); ok || why != breaker.CodeOpen {
-			t.Errorf("with both probes under way Ready = %v %q", ok, why)
+			t.Errorf("with both probes in flight Ready = %v %q", ok, why)
 		}
 		if n := ch.sends.Load(); n != 3 {
 			t.Errorf("%d sends reached the channel, want 1 + 2 probes", n)
@@ -286,7 +286,7 @@ func TestHalfOpenLetsOnlyTheAllowedProbesThrough(t *testing.T) {
 			}
 		}
 		if held != 8 {
-			t.Errorf("%d were held back, want 8", held)
+			t.Errorf("%d were refused, want 8", held)
 		}
 	})
 }
@@ -431,7 +431,7 @@ func TestPanicOfTheChannelIsAFailureAndGoesOn(t *testing.T) {
 		breaker.Config{Name: "a", Failures: 1})
 	defer func() {
 		if recover() == nil || b.State() != breaker.Open {
-			t.Errorf("want the panic to pass and the breaker to open, state %v", b.State())
+			t.Errorf("state %v, want open, and the panic passed on", b.State())
 		}
 	}()
 	b.Send(t.Context(), provider.Submission{})
@@ -455,7 +455,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("New took a Config that does not validate")
+			t.Error("New accepted an invalid Config")
 		}
 	}()
 	breaker.New(nil, breaker.Config{})

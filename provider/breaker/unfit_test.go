@@ -29,7 +29,7 @@ func TestUnfitMessagesDoNotHideADeadAccount(t *testing.T) {
 			time.Sleep(2 * time.Millisecond)
 		}
 		if got := ch.sends.Load(); b.State() == breaker.Closed || got > 20 {
-			t.Errorf("%v after %d of %d messages reached a channel that takes nothing", b.State(),
+			t.Errorf("state %v after %d of %d messages reached a channel that accepts none", b.State(),
 				got, messages)
 		}
 	})
@@ -53,7 +53,7 @@ func TestALongRowOfUnfitMessagesOpensTheBreaker(t *testing.T) {
 				b.Send(t.Context(), provider.Submission{ID: fmt.Sprint("m", id)})
 			}
 			if got := b.State(); got != want {
-				t.Fatalf("%v after %d more, want %v", got, n, want)
+				t.Fatalf("state %v after %d more, want %v", got, n, want)
 			}
 		}
 		for _, answer := range []provider.Outcome{provider.Accepted, provider.Rejected} {
@@ -89,12 +89,12 @@ func TestRepeatedUnfitMessagesCountOnce(t *testing.T) {
 		round(100)
 	}
 	if got := b.State(); got != breaker.Closed {
-		t.Fatalf("a hundred messages and their rounds leave it %v", got)
+		t.Fatalf("state %v after a hundred messages and their repetitions", got)
 	}
 	round(101)
 	round(4)
 	if got := b.State(); got != breaker.Open {
-		t.Errorf("the next message and a round leave it %v", got)
+		t.Errorf("state %v after the next message and its repetitions", got)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestAnUnfitProbeHoldsItsSlotWhileInFlight(t *testing.T) {
 			synctest.Wait()
 			if ok, _ := b.Ready(); ok ||
 				b.Send(t.Context(), provider.Submission{}).Code != breaker.CodeOpen {
-				t.Errorf("round %d: a second one beside the probe", i)
+				t.Errorf("round %d: a second message was sent during the probe", i)
 			}
 			answer <- provider.Result{Outcome: provider.Refused, Unfit: true}
 			wg.Wait()
@@ -138,6 +138,6 @@ func TestOnlyARefusalIsUnfit(t *testing.T) {
 	b := breaker.New(ch, breaker.Config{Name: "a", Failures: 1})
 	b.Send(t.Context(), provider.Submission{ID: "m"})
 	if got := b.State(); got != breaker.Open {
-		t.Errorf("%v after a submission without an answer", got)
+		t.Errorf("state %v after a submission without an answer", got)
 	}
 }

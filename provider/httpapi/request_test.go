@@ -180,7 +180,7 @@ func FuzzTextStaysInItsPlace(f *testing.F) {
 				t.Errorf("%s: %s", name, diff)
 			}
 			if strings.Contains(string(r.Body), password) || strings.Contains(r.URL, password) {
-				t.Errorf("%s: a text fetched a secret", name)
+				t.Errorf("%s: a text was replaced by a secret", name)
 			}
 		}
 	})

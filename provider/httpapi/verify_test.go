@@ -137,6 +137,6 @@ func TestWithoutVerificationEveryCallbackIsForged(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if c.Capabilities().Receipts {
-		t.Error("receipts are promised")
+		t.Error("the capabilities include receipts")
 	}
 }

@@ -247,7 +247,7 @@ func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
 					},
 				})
 			if got := content[0].Receipts[0].Reference; got != key {
-				t.Errorf("the message is called %q, not by its key", got)
+				t.Errorf("the reference is %q, want the key", got)
 			}
 		})
 	}
@@ -283,7 +283,7 @@ func TestWithoutAProofNoReceiptsAreAskedFor(t *testing.T) {
 		map[string]any{"callback_secret_files": nil})
 	rig.CheckNoReceipts(t)
 	if !rig.Channel.Capabilities().Lookup {
-		t.Error("lookups need no proof")
+		t.Error("Lookup is false without callbacks, want true")
 	}
 }
 

@@ -46,7 +46,7 @@ func TestSecretsAloneMeanProofsInAddresses(t *testing.T) {
 		map[string]any{"base_url": "https://xyz.api.infobip.com", "api_key_file": "key"},
 		files.Environment(public))
 	if err != nil || cfg.acceptsCallbacks() {
-		t.Errorf("listens without a way to verify: %v", err)
+		t.Errorf("accepts callbacks without a way to verify them: %v", err)
 	}
 }
 

@@ -296,7 +296,7 @@ func FuzzReadCallback(f *testing.F) {
 		call := signed(form)
 		content, err := c.ReadCallback(call)
 		if errors.Is(err, provider.ErrForged) {
-			t.Error("a genuine callback was taken for forged")
+			t.Error("a genuine callback was refused as forged")
 		}
 		webtest.CheckBounded(t, content, err)
 		other, err := url.ParseQuery(changed)
@@ -311,11 +311,11 @@ func FuzzReadCallback(f *testing.F) {
 		content, _ = c.ReadCallback(call)
 		for _, r := range content.Receipts {
 			if r.State != provider.Pending || r.Key != "" || r.Cause != "" {
-				t.Errorf("accepted of signature V2: %+v", r)
+				t.Errorf("accepted with signature V2 alone: %+v", r)
 			}
 		}
 		if content.Inbound != nil {
-			t.Error("an inbound message was accepted of signature V2")
+			t.Error("an inbound message was accepted with signature V2 alone")
 		}
 	})
 }

@@ -72,7 +72,7 @@ func capture(t rapid.TB, l provider.CallbackReader, address string, form url.Val
 	var err error
 	if c.genuine, err = c.read(address, c.nonce, []byte(form.Encode())); err != nil ||
 		len(c.genuine.Receipts)+len(c.genuine.Inbound) != 1 {
-		t.Fatalf("the genuine one says %+v, %v", c.genuine, err)
+		t.Fatalf("the genuine callback reads as %+v, %v", c.genuine, err)
 	}
 	return c
 }
@@ -90,7 +90,7 @@ func (c *captured) try(t rapid.TB, address, nonce string, body []byte) {
 		c.accepted++
 	}
 	if err == nil && !cmp.Equal(content, c.genuine) {
-		t.Fatalf("under the same signature %q with nonce %q means %+v, not %+v", body, nonce,
+		t.Fatalf("under the same signature %q with nonce %q reads as %+v, want %+v", body, nonce,
 			content, c.genuine)
 	}
 }
@@ -126,7 +126,7 @@ func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 				func(cut []webtest.Field) { c.try(t, address, c.nonce, webtest.Encode(cut)) })
 			c.moved(t, all)
 			if c.accepted < 20 {
-				t.Errorf("only %d of the cuts have the right signature: nothing was tried",
+				t.Errorf("only %d of the cuts have the right signature: the test tries too little",
 					c.accepted)
 			}
 		})

@@ -99,7 +99,7 @@ func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 		},
 	})
 	if got := content[0].Receipts[0].Reference; got != plivotest.Reference(1) {
-		t.Errorf("the message is called %q", got)
+		t.Errorf("the reference is %q", got)
 	}
 	rig.CheckInbound(t, provider.Inbound{
 		Reference: plivotest.Reference(9), From: webtest.Recipient, To: "60777",
@@ -145,7 +145,7 @@ func TestCallbacksWithSignatureV2AloneSettleNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if content := rig.Callbacks.Next(t); content.Inbound != nil {
-		t.Error("an inbound message was accepted of which only the address was signed")
+		t.Error("an inbound message was accepted with a signature of the address alone")
 	}
 }
 

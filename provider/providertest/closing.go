@@ -20,7 +20,7 @@ func closeWaits(t testing.TB, h Harness) {
 	go func() { closed <- in.Channel.Close(ctx) }()
 	select {
 	case err := <-closed:
-		t.Errorf("Close returned %v while a message was under way", err)
+		t.Errorf("Close returned %v while a message was in flight", err)
 		closed <- err
 	case <-time.After(pause):
 	}

@@ -81,7 +81,7 @@ func missingPartsOnly(t testing.TB, h Harness) {
 		t.Fatalf("missing parts %v, want them to begin with part 1", missing)
 	}
 	if r.Cut == "" {
-		t.Error("the result does not say how the text was cut")
+		t.Error("the result has no Cut")
 	}
 	s.Attempt, s.Parts, s.Cut = 2, missing, r.Cut
 	again := send(t, h, in, s)

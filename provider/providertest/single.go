@@ -118,7 +118,7 @@ func cutIsUnknown(t testing.TB, h Harness) {
 		waitReady(t, h, in)
 		r := send(t, h, in, second)
 		if r.Outcome != provider.Accepted && r.Outcome != provider.Refused {
-			t.Fatalf("outcome %v after the reconnect, want Accepted, or Refused while it lasts",
+			t.Fatalf("outcome %v, want Accepted, or Refused until the channel has reconnected",
 				r.Outcome)
 		}
 		return r.Outcome == provider.Accepted
@@ -173,7 +173,7 @@ func passedLatestLeavesNoByte(t testing.TB, h Harness) {
 	wantOutcome(t, send(t, h, in, s), provider.Accepted)
 	closeChannel(t, h, in)
 	if n := len(in.Submits()); n != 1 {
-		t.Errorf("the peer's log has %d submits, want the one in time", n)
+		t.Errorf("the peer's log has %d submits, want the one sent in time", n)
 	}
 }
 
@@ -208,7 +208,7 @@ func passedDeadlineLeavesNoByte(t testing.TB, h Harness) {
 	wantOutcome(t, send(t, h, in, s), provider.Accepted)
 	closeChannel(t, h, in)
 	if n := len(in.Submits()); n != 1 {
-		t.Errorf("the peer's log has %d submits, want the one in time", n)
+		t.Errorf("the peer's log has %d submits, want the one sent in time", n)
 	}
 }
 

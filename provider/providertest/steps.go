@@ -74,7 +74,7 @@ func eventually(t testing.TB, h Harness, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-limit:
-			t.Fatalf("waited %s in vain until %s", h.timeout(), what)
+			t.Fatalf("waited %s without success until %s", h.timeout(), what)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func await[T any](t testing.TB, h Harness, what string, ch <-chan T) T {
 	case v := <-ch:
 		return v
 	case <-time.After(h.timeout()):
-		t.Fatalf("waited %s in vain for %s", h.timeout(), what)
+		t.Fatalf("waited %s without success for %s", h.timeout(), what)
 		panic("unreachable")
 	}
 }
@@ -129,7 +129,7 @@ func checked(t testing.TB, h Harness, s provider.Submission, r provider.Result) 
 	}
 	for i, p := range r.Parts {
 		if i > 0 && p.Index <= r.Parts[i-1].Index {
-			t.Errorf("part %d stands behind part %d, want ascending order", p.Index,
+			t.Errorf("part %d follows part %d, want ascending order", p.Index,
 				r.Parts[i-1].Index)
 		}
 		checkCode(t, h, s, p.Code)

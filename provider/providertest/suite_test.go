@@ -233,11 +233,11 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 				}
 				failures := failuresOf(t, check, h)
 				if len(failures) == 0 {
-					t.Errorf("%s saw nothing", check.name)
+					t.Errorf("%s did not fail", check.name)
 				}
 				if all := strings.Join(failures, "\n"); strings.Contains(all, "700900") ||
 					strings.Contains(all, canary) {
-					t.Errorf("%s shows a number or a text in its own failure", check.name)
+					t.Errorf("the failure of %s shows a number or a text", check.name)
 				}
 			}
 		})
@@ -266,7 +266,7 @@ func TestChannelsThatHangAreCaught(t *testing.T) {
 			h.Timeout = 2 * time.Second
 			for _, check := range checks(h) {
 				if check.name == c.by && len(failuresOf(t, check, h)) == 0 {
-					t.Errorf("%s saw nothing", check.name)
+					t.Errorf("%s did not fail", check.name)
 				}
 			}
 		})
@@ -278,7 +278,7 @@ func TestSegmentChecksRunOnlyForAdaptersThatCut(t *testing.T) {
 	names := map[string]bool{}
 	for _, c := range checks(Harness{Segments: true}) {
 		if names[c.name] {
-			t.Errorf("two checks are called %s", c.name)
+			t.Errorf("two checks have the name %s", c.name)
 		}
 		names[c.name] = true
 	}

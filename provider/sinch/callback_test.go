@@ -157,7 +157,7 @@ func TestUnknownEventsAndReportsOnSeveralRecipientsAreLeftAlone(t *testing.T) {
 	))
 	if content, err := listener().ReadCallback(resigned(`{"type":"something_new"}`)); err != nil ||
 		content.ReplayID == "" {
-		t.Errorf("an event without a name, by which its replay could be told: %v", err)
+		t.Errorf("an event without a nonce, so a replay could not be detected: %v", err)
 	}
 }
 
@@ -234,7 +234,7 @@ func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
 			},
 		}) {
 		if content.ReplayID == "" {
-			t.Error("a report has no name by which its replay could be told")
+			t.Error("a report has no ReplayID")
 		}
 	}
 }
@@ -251,7 +251,7 @@ func TestWithoutASecretNoReceiptsAreAskedFor(t *testing.T) {
 		map[string]any{"callback_secret_files": nil})
 	rig.CheckNoReceipts(t)
 	if !rig.Channel.Capabilities().Lookup {
-		t.Error("lookups need no secret")
+		t.Error("Lookup is false without callbacks, want true")
 	}
 }
 

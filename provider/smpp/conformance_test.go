@@ -168,7 +168,7 @@ func TestOnlyAMessagesOwnSenderLeavesTheBreakerClosed(t *testing.T) {
 					}
 				}
 				if got := b.State(); got != c.want {
-					t.Errorf("after five it is %v, want %v", got, c.want)
+					t.Errorf("after five messages the breaker is %v, want %v", got, c.want)
 				}
 			})
 		}
@@ -205,6 +205,6 @@ func TestAMessageIsUnfitOnlyWhenNothingElseRefusedAPart(t *testing.T) {
 	}
 	c.cfg.Outcomes[pdu.StatusInvSrcAdr] = StatusMeaning{Outcome: provider.Rejected}
 	if sender.unfit(&c.cfg) {
-		t.Error("what the channel calls rejected is unfit")
+		t.Error("a status that the settings list as rejected is unfit")
 	}
 }

@@ -121,7 +121,7 @@ func TestCutEqualsTheResultOfAWholeAttempt(t *testing.T) {
 			return // it has one part
 		}
 		if told := all.fingerprint(before); told != before.Cut(text) {
-			t.Fatalf("an attempt tells %q, the pipeline compares with %q", told, before.Cut(text))
+			t.Fatalf("an attempt reports cut %q, the pipeline compares with %q", told, before.Cut(text))
 		}
 		rest, err := after.plan(
 			provider.Submission{To: "+44", Text: text, Parts: []int{1}, Cut: before.Cut(text)},

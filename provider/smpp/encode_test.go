@@ -276,7 +276,7 @@ func TestTheFirstRuleThatFitsWritesTheSender(t *testing.T) {
 		t.Errorf("no sender: %+v", got)
 	}
 	if _, err := cfg.sourceTo("far too long a name", "+44"); codeOf(err) != "source" {
-		t.Errorf("a name that no rule rewrites: %v", err)
+		t.Errorf("an alphanumeric sender that no rule replaces: %v", err)
 	}
 }
 

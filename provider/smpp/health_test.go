@@ -30,14 +30,14 @@ func TestARefusingBindDoesNotAttractMessages(t *testing.T) {
 				eventually(t, "the bind is known to take nothing",
 					func() bool { unaccepted(c, 8); return c.unhealthyBinds() == 1 })
 				if s := c.States()[0]; s.Phase != Bound || !errors.Is(s.Err, ErrUnhealthy) {
-					t.Errorf("the bind is told as %+v", s)
+					t.Errorf("the bind is reported as %+v", s)
 				}
 				before, began := failing.Stats().Submits, time.Now()
 				const messages = 400
 				lost := unaccepted(c, messages)
 				probes := int(time.Since(began)/cfg.ResponseTimeout) + 1
 				if n := int(failing.Stats().Submits - before); n == 0 || n > probes || lost > probes {
-					t.Errorf("%d of %d messages went there, %d were lost; at most %d should", n,
+					t.Errorf("%d of %d messages used the failing bind, %d were lost, want at most %d", n,
 						messages, lost, probes)
 				}
 				failing.SetBehaviour(smpptest.Behaviour{})
@@ -45,7 +45,7 @@ func TestARefusingBindDoesNotAttractMessages(t *testing.T) {
 					func() bool { unaccepted(c, 8); return c.unhealthyBinds() == 0 })
 				synctest.Wait()
 				if err := c.States()[0].Err; err != nil {
-					t.Errorf("it still tells %v", err)
+					t.Errorf("the state still has the error %v", err)
 				}
 				closeIn(t, c)
 				failing.Close()
@@ -73,7 +73,7 @@ func TestAnUnregisteredSenderDoesNotMakeTheBindUnhealthy(t *testing.T) {
 			}
 		}
 		if n := c.unhealthyBinds(); n != map[bool]int{true: 0, false: 1}[own] {
-			t.Errorf("own sender %v: %d binds are held to take nothing", own, n)
+			t.Errorf("own sender %v: %d unhealthy binds", own, n)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestAnUnfitMessageDoesNotMakeABindHealthy(t *testing.T) {
 		}
 	}
 	if n := c.unhealthyBinds(); n != 1 {
-		t.Errorf("%d binds are held to take nothing", n)
+		t.Errorf("%d unhealthy binds", n)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestUnhealthyBindsServeWhenAllAreUnhealthy(t *testing.T) {
 	}
 	srv.SetBehaviour(smpptest.Behaviour{})
 	if r := send(c, submission(1)); r.Outcome != provider.Accepted {
-		t.Errorf("once it works again: %+v", r)
+		t.Errorf("after recovery: %+v", r)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestWaitersAreServedByUnhealthyBindsWhenTheHealthyOnesEnd(t *testing.T) {
 	}
 	s, _ := p.acquire(t.Context(), 1, time.Time{})
 	if s != healthy {
-		t.Fatal("the unhealthy bind was taken")
+		t.Fatal("the unhealthy bind was used")
 	}
 	granted := make(chan *session)
 	go func() {
@@ -171,14 +171,14 @@ func TestCongestionNarrowsTheWindowUntilItIsOver(t *testing.T) {
 		}
 		p.narrow(s, congestion(nil))
 		if s.slots.used < 10 && p.leastLoaded(10-s.slots.used) == nil {
-			t.Errorf("state %d is not over", state)
+			t.Errorf("congestion %d has not ended", state)
 		}
 	}
 	p, s := newPool(10), &session{}
 	p.add(s)
 	p.narrow(s, congested)
 	if p.leastLoaded(7) == nil {
-		t.Error("a message of seven parts never goes")
+		t.Error("a message of seven parts is never sent")
 	}
 }
 
@@ -200,7 +200,7 @@ func TestCongestionOfVersion50PeersIsHonoredIfConfigured(t *testing.T) {
 		if honor {
 			eventually(t, "the window is narrow", limited)
 		} else if limited() {
-			t.Error("a state that is ignored narrowed the window")
+			t.Error("an ignored congestion_state narrowed the window")
 		}
 		for i := range 5 {
 			if r := send(c, submission(i)); r.Outcome != provider.Accepted {
@@ -239,7 +239,7 @@ func TestARecoveredBindServesWaitingMessages(t *testing.T) {
 				failing.SetBehaviour(smpptest.Behaviour{})
 				sendFor(c, senders, 2500*time.Millisecond, time.Minute)
 				if n := c.unhealthyBinds(); n != 0 {
-					t.Error("the bind is well and gets nothing")
+					t.Error("the bind is healthy and gets no messages")
 				}
 				closeIn(t, c)
 				failing.Close()
@@ -265,7 +265,7 @@ func TestAnUnusedProbeStaysDue(t *testing.T) {
 			return s
 		}
 		if take() != healthy {
-			t.Fatal("the unhealthy bind was taken before its time")
+			t.Fatal("the unhealthy bind was used before its probe was due")
 		}
 		first := make(chan *session, 1)
 		go func() { first <- take() }()
@@ -276,10 +276,10 @@ func TestAnUnusedProbeStaysDue(t *testing.T) {
 		synctest.Wait()
 		p.settle(healthy, 1, signalGood, 0)
 		if s := <-first; s != failing {
-			t.Error("the first in line was not let through to the bind that is due")
+			t.Error("the first waiter did not get the bind whose probe is due")
 		}
 		if s := <-second; s != healthy {
-			t.Error("the second in line did not get the slot that came free")
+			t.Error("the second waiter did not get the freed slot")
 		}
 		if left := time.Until(failing.slots.probeAt); left != p.probe {
 			t.Errorf("the next probe is due in %v, want %v", left, p.probe)
@@ -301,7 +301,7 @@ func TestOneProbeAtATime(t *testing.T) {
 			lost += n
 		}
 		if lost > 8+maxFaults+21 {
-			t.Errorf("%d messages met the bind that refuses all: %v", lost, codes)
+			t.Errorf("%d messages reached the bind that refuses all: %v", lost, codes)
 		}
 		if r := send(c, submission(1)); r.Outcome == provider.Unknown {
 			t.Errorf("%v", r.Outcome)

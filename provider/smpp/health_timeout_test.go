@@ -90,7 +90,7 @@ func TestASilentBindBecomesUnhealthyHoweverTheWaitEnds(t *testing.T) {
 				c := startPair(t, cfg, failing, healthy)
 				codes := sendFor(c, 16, time.Minute, wait)
 				if c.unhealthyBinds() != 1 {
-					t.Errorf("%d binds are known to take nothing, want the silent one",
+					t.Errorf("%d unhealthy binds, want the silent one",
 						c.unhealthyBinds())
 				}
 				// one window, and one message for each probe
@@ -150,10 +150,10 @@ func TestEarlyTimeoutsDoNotCountAgainstTheBind(t *testing.T) {
 				c := startPair(t, Config{SendTimeout: sendTimeout, Window: 8}, slow, quick)
 				if codes := sendFor(c, 16, 5*time.Second,
 					100*time.Millisecond); codes["unknown timeout"] < 3*maxFaults {
-					t.Fatalf("too few to tell: %v", codes)
+					t.Fatalf("too few lost answers for this test: %v", codes)
 				}
 				if n := c.unhealthyBinds(); n != 0 {
-					t.Errorf("%d binds are held to take nothing", n)
+					t.Errorf("%d unhealthy binds", n)
 				}
 				closeIn(t, c)
 				slow.Close()
@@ -201,7 +201,7 @@ func TestABindThatLosesFewAnswersIsNotSilent(t *testing.T) {
 					}}, lossy, healthy)
 				sendFor(client, 100, 30*time.Second, 10*time.Second)
 				if silent.Load() != c.silent {
-					t.Errorf("held to take nothing: %v, want %v", silent.Load(), c.silent)
+					t.Errorf("unhealthy: %v, want %v", silent.Load(), c.silent)
 				}
 				closeIn(t, client)
 				lossy.Close()
@@ -226,7 +226,7 @@ func TestCancelledSendsDoNotCountAgainstTheBind(t *testing.T) {
 			cancel()
 		}
 		if n := c.unhealthyBinds(); n != 0 {
-			t.Errorf("%d binds are held to take nothing", n)
+			t.Errorf("%d unhealthy binds", n)
 		}
 		closeIn(t, c)
 		srv.Close()
@@ -241,14 +241,14 @@ func TestTheDefaultTimeoutEndsBeforeTheSendersGiveUp(t *testing.T) {
 	} {
 		got := (Config{SendTimeout: sendTimeout}).withDefaults()
 		if got.SubmitTimeout != want || got.ResponseTimeout != DefaultResponseTimeout {
-			t.Errorf("of %v: %v, want %v; everything else has %v", sendTimeout, got.SubmitTimeout,
+			t.Errorf("send timeout %v: submit timeout %v, want %v; response timeout %v", sendTimeout, got.SubmitTimeout,
 				want, got.ResponseTimeout)
 		}
 		got = (Config{
 			SendTimeout: sendTimeout, ResponseTimeout: time.Hour,
 		}).withDefaults().withDefaults()
 		if got.SubmitTimeout != time.Hour || got.ResponseTimeout != time.Hour {
-			t.Errorf("one that is set became %v and %v", got.SubmitTimeout, got.ResponseTimeout)
+			t.Errorf("an explicit response timeout gave %v and %v", got.SubmitTimeout, got.ResponseTimeout)
 		}
 	}
 }

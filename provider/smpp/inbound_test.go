@@ -147,7 +147,7 @@ func TestReceiptsAndAcknowledgementsAreNoInboundMessages(t *testing.T) {
 	}
 	if in, ok := (&Config{}).parseInbound(&byHand, time.Time{}); !ok || in.Text != "yes" ||
 		in.From != "+447700900123" {
-		t.Errorf("an answer by hand: %+v", in)
+		t.Errorf("a manual acknowledgement: %+v", in)
 	}
 }
 
@@ -200,11 +200,11 @@ func TestInboundMessagesThatCannotBeTakenComeAgain(t *testing.T) {
 	}
 	peer.send(0, 8, &pdu.DeliverSM{Message: pdu.Message{DataCoding: 4, ShortMessage: []byte{1}}})
 	if h := peer.expect(pdu.CommandDeliverSMResp); h.Status != pdu.StatusReceiverReject {
-		t.Errorf("what is no text was answered %v", h.Status)
+		t.Errorf("a message that is no text was answered %v", h.Status)
 	}
 	peer.send(0, 9, &pdu.DeliverSM{Message: textReceipt("id:7F stat:DELIVRD")})
 	if h := peer.expect(pdu.CommandDeliverSMResp); h.Status != pdu.StatusOK {
-		t.Errorf("a receipt that nobody wants was answered %v", h.Status)
+		t.Errorf("a receipt without a handler was answered %v", h.Status)
 	}
 	go answerUnbind(peer)
 }

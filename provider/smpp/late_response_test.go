@@ -139,7 +139,7 @@ func TestTimedOutSubmitsAreBounded(t *testing.T) {
 		t.Error("the oldest are remembered")
 	}
 	if key, known := g.take(n - 1); !known || key != "key" {
-		t.Error("the youngest is forgotten")
+		t.Error("the latest is not remembered")
 	}
 }
 
@@ -237,7 +237,7 @@ func checkBrokenWrite(t *testing.T, encrypted bool, octets int, want provider.Ou
 	}
 	close(conn.leave)
 	if r := <-first; r.Outcome != provider.Accepted && r.Outcome != provider.Unknown {
-		t.Errorf("the one that was written: %v (%s)", r.Outcome, r.Code)
+		t.Errorf("the written submit: %v (%s)", r.Outcome, r.Code)
 	}
 	for i, done := range results {
 		if r := <-done; r.Outcome != want || r.Code != "connection_lost" {

@@ -185,7 +185,7 @@ func TestNothingLeavesLateForAPeerThatReadsAgain(t *testing.T) {
 			}
 		}
 		if all := c.pool.sessions[0].slots.used; all != 0 {
-			t.Errorf("%d slots are in use by nobody", all)
+			t.Errorf("%d slots are still in use", all)
 		}
 		go answerUnbind(peer)
 		closeIn(t, c)

@@ -85,7 +85,7 @@ func TestReconnectPausesAreSpreadBetweenTheirBounds(t *testing.T) {
 		}
 		slices.Sort(gaps)
 		if len(slices.Compact(gaps)) < 50 {
-			t.Error("the pauses are not spread")
+			t.Error("fewer than 50 different pauses")
 		}
 	})
 }
@@ -122,7 +122,7 @@ func TestAWrongPasswordIsReportedAndRetriedSlowly(t *testing.T) {
 			}
 		}
 		if len(content.errs()) == 0 {
-			t.Error("nothing was content")
+			t.Error("no error was reported")
 		}
 	})
 }
@@ -312,7 +312,7 @@ func TestTLSCarriesMessagesAndHoldsTheCertificate(t *testing.T) {
 	startUnready(t, cfg)
 	err := <-content
 	if link, ok := errors.AsType[*LinkError](err); !ok || link.Why != WhyTLS {
-		t.Errorf("a stranger's certificate: %v", err)
+		t.Errorf("a certificate of an unknown authority: %v", err)
 	}
 }
 
@@ -377,7 +377,7 @@ func TestCloseUnbindsEveryBindAndIsIdempotent(t *testing.T) {
 		t.Errorf("ready %v, %q", ok, why)
 	}
 	if errs := content.errs(); len(errs) != 0 {
-		t.Errorf("leaving was reported as %v", errs)
+		t.Errorf("closing was reported as %v", errs)
 	}
 	for _, s := range c.States() {
 		if s.Phase != Closed {

@@ -183,7 +183,7 @@ func TestASenderIsTheChannelsWithAndWithoutAPlus(t *testing.T) {
 		} {
 			s := provider.Submission{From: from, OwnSender: true, To: "+447700900123", Text: "x"}
 			if got := (&Config{From: channels}).ownAddressOf(nil, &s); got.sender != want {
-				t.Errorf("%s on a channel of %s: own %v", from, channels, got.sender)
+				t.Errorf("sender %s on a channel with sender %s: own %v", from, channels, got.sender)
 			}
 		}
 	}
@@ -203,7 +203,7 @@ func TestAStatusIsAboutItsOwnPartOfTheSource(t *testing.T) {
 			}
 		}
 		if (ownAddress{}).blamedBy(s) {
-			t.Errorf("%v of what is not the message's", s)
+			t.Errorf("%v of a channel's field", s)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func TestSlotsAreNeverLostNorDoubled(t *testing.T) {
 		}
 	}
 	if p.sends != 0 || p.waiting.first() != nil {
-		t.Errorf("%d messages are still under way", p.sends)
+		t.Errorf("%d messages are still in flight", p.sends)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestAShortMessageDoesNotOvertakeALongOne(t *testing.T) {
 		}()
 		synctest.Wait()
 		if len(short) != 0 {
-			t.Error("the short message has overtaken the long one")
+			t.Error("the short message overtook the long one")
 		}
 		if why, at := <-reasons, <-short; why != provider.Late || at != time.Second {
 			t.Errorf("the long one gave up (%s), the short one got its slot after %v", why, at)

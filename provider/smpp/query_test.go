@@ -30,14 +30,14 @@ func TestQueryAndCancelUseTheReference(t *testing.T) {
 	h := handleOf(s, send(c, s))
 	if r, err := c.Query(t.Context(), h); err != nil || r.State != provider.Pending ||
 		r.Code != "ENROUTE" || r.Reference != h.Reference || r.At.IsZero() {
-		t.Errorf("on its way: %+v, %v", r, err)
+		t.Errorf("before delivery: %+v, %v", r, err)
 	}
 	if err := c.Cancel(t.Context(), h); err != nil {
 		t.Errorf("cancel: %v", err)
 	}
 	if r, err := c.Query(t.Context(), h); err != nil || r.State != provider.Undelivered ||
 		r.Cause != provider.Deleted {
-		t.Errorf("once cancelled: %+v, %v", r, err)
+		t.Errorf("after cancel_sm: %+v, %v", r, err)
 	}
 	for name, err := range map[string]error{
 		"an id of nobody": second(
@@ -68,7 +68,7 @@ func TestQueriesThatAreNotOfferedOrNotAnsweredFail(t *testing.T) {
 	cfg.Query, cfg.Cancel, cfg.ResponseTimeout = true, true, 100*time.Millisecond
 	c := startClient(t, cfg)
 	if _, err := c.Query(t.Context(), s); !errors.As(err, new(*StatusError)) {
-		t.Errorf("an SMSC that knows no query_sm: %v", err)
+		t.Errorf("an SMSC without query_sm: %v", err)
 	}
 	for name, bad := range map[string]Handle{
 		"sender":    {From: "far too long a name", To: s.To},
@@ -89,7 +89,7 @@ func TestQueriesThatAreNotOfferedOrNotAnsweredFail(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := c.Query(t.Context(), s); !errors.Is(err, errNoBind) {
-		t.Errorf("once closed: %v", err)
+		t.Errorf("after Close: %v", err)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestMissingReceiptsAreQueried(t *testing.T) {
 		delete(references, r.Reference)
 	}
 	if n := asked.Load(); n != 4 {
-		t.Errorf("asked %d times, want 4", n)
+		t.Errorf("queried %d times, want 4", n)
 	}
 }
 
@@ -241,13 +241,13 @@ func TestReceiptQueriesUseFreeSlotsOnly(t *testing.T) {
 		go func() { two <- c.Send(t.Context(), submission(9)) }()
 		<-time.After(2*time.Minute - time.Second)
 		if n := srv.Stats().Queries; n != 0 {
-			t.Errorf("%d queries beside a full window", n)
+			t.Errorf("%d queries while the window is full", n)
 		}
 		<-one
 		<-two
 		<-time.After(time.Second)
 		if n := srv.Stats().Queries; n != 3 {
-			t.Errorf("%d queries once there was room, want 3", n)
+			t.Errorf("%d queries after a slot was free, want 3", n)
 		}
 		closeIn(t, c)
 		srv.Close()
@@ -270,16 +270,16 @@ func TestASpareSlotIsOneThatNoSubmitNeeds(t *testing.T) {
 		t.Errorf("%d slots are used", s.slots.used)
 	}
 	if _, err := p.takeSpare(); !errors.Is(err, errNoSlot) {
-		t.Errorf("of a full window: %v", err)
+		t.Errorf("with a full window: %v", err)
 	}
 	p.release(s, 2)
 	p.waiting.push(&waiter{slots: 3}) // a message for which no window has room yet
 	if _, err := p.takeSpare(); !errors.Is(err, errNoSlot) {
-		t.Errorf("before those in line: %v", err)
+		t.Errorf("before the waiters: %v", err)
 	}
 	p.waiting.remove(p.waiting.first())
 	s.slots.unhealthy = true
 	if _, err := p.takeSpare(); !errors.Is(err, errNoSlot) {
-		t.Errorf("of a bind that takes nothing: %v", err)
+		t.Errorf("with an unhealthy bind: %v", err)
 	}
 }

@@ -200,7 +200,7 @@ func TestABindHasABoundOfReceiptsWithoutAnswer(t *testing.T) {
 	deliver(maxUnanswered + 3)
 	one := len(s.control) / 3
 	if len(waiting) != maxUnanswered || one == 0 {
-		t.Fatalf("%d wait, %d octets of answers", len(waiting), len(s.control))
+		t.Fatalf("%d receipts wait, %d octets of answers", len(waiting), len(s.control))
 	}
 	for _, answer := range waiting {
 		answer(true)
@@ -214,7 +214,7 @@ func TestABindHasABoundOfReceiptsWithoutAnswer(t *testing.T) {
 		answer(true)
 	}
 	if len(s.control) > maxControl || len(s.flooded) != 1 {
-		t.Errorf("%d octets of answers that nobody reads", len(s.control))
+		t.Errorf("%d octets of unread answers", len(s.control))
 	}
 }
 

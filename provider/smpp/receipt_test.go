@@ -179,7 +179,7 @@ func TestAReceiptWithoutMessageIDHasNoReference(t *testing.T) {
 	}
 	elsewhere := Config{ReceiptID: ReceiptID{From: ParameterID}}
 	if r, ok := elsewhere.parseReceipt(&inText, time.Now()); !ok || r.Reference != "" {
-		t.Errorf("an id where the settings do not look for it: %+v, %t", r, ok)
+		t.Errorf("an id outside the configured place: %+v, %t", r, ok)
 	}
 }
 
@@ -232,7 +232,7 @@ func next[T any](t *testing.T, from <-chan T) T {
 	case v := <-from:
 		return v
 	case <-time.After(testTimeout):
-		t.Fatal("nothing came")
+		t.Fatal("nothing was received in time")
 		panic("unreachable")
 	}
 }
@@ -289,7 +289,7 @@ func TestEveryPartAsksForItsFinalReceipt(t *testing.T) {
 		for range result.Parts {
 			r := next(t, taken)
 			if !references[r.Reference] {
-				t.Errorf("receipt %+v is about none of %v", r, references)
+				t.Errorf("receipt %+v matches none of %v", r, references)
 			}
 			delete(references, r.Reference)
 		}

@@ -46,10 +46,10 @@ func TestAPeerThatDoesNotFinishItsPDUIsDisconnected(t *testing.T) {
 				}()
 			}
 			if err := next(t, lost); err != errSlowPDU { //nolint:errorlint // errSlowPDU is not wrapped
-				t.Errorf("lost because of %v", err)
+				t.Errorf("the session ended with %v", err)
 			}
 			if took := time.Since(began); took < 90*time.Millisecond {
-				t.Errorf("left after %v", took)
+				t.Errorf("the client disconnected after %v", took)
 			}
 		})
 	}
@@ -114,7 +114,7 @@ func TestTheTimeOfAPDUBeginsWithItAndEndsWithIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if left, begun := in.left(time.Now(), time.Hour); begun {
-			t.Errorf("%v are left for a PDU that is whole", left)
+			t.Errorf("%v are left for a complete PDU", left)
 		}
 	}
 }
@@ -163,7 +163,7 @@ func FuzzSession(f *testing.F) {
 		s.submit(time.Time{}, calls...)
 		s.take(nil, nil)
 		for s.readLoop() == nil {
-			t.Fatal("the stream has no end")
+			t.Fatal("the session did not end")
 		}
 		if len(s.control) > maxControl {
 			t.Fatalf("%d octets of answers", len(s.control))

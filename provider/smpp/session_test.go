@@ -109,7 +109,7 @@ func TestOddAnswersLeaveASubmitToItsTimeout(t *testing.T) {
 	}
 	peer.write(pdu.AppendEmpty(nil, pdu.CommandSubmitSMResp, pdu.StatusThrottled, next))
 	if r := <-second; r.Outcome != provider.Throttled {
-		t.Errorf("the late answer was taken for the second message: %+v", r)
+		t.Errorf("the late answer was used for the second message: %+v", r)
 	}
 	go answerUnbind(peer)
 }
@@ -163,7 +163,7 @@ func TestGarbageIsAnsweredOnceAndTheConnectionMadeAnew(t *testing.T) {
 			}
 			peer.awaitClosed()
 			if r := <-done; r.Outcome != provider.Unknown || r.Code != "connection_lost" {
-				t.Errorf("the submit under way: %+v", r)
+				t.Errorf("the submit in flight: %+v", r)
 			}
 			eventually(t, "the bind is reported lost",
 				func() bool {
@@ -328,7 +328,7 @@ func TestASenderThatGivesUpInTheQueueSendsNothing(t *testing.T) {
 	h := peer.expect(pdu.CommandSubmitSM)
 	peer.write(pdu.AppendEmpty(nil, pdu.CommandSubmitSMResp, pdu.StatusInvDstAdr, h.Sequence))
 	if r := <-third; r.Outcome != provider.Rejected {
-		t.Errorf("what came after the given-up submit is not the third: %+v", r)
+		t.Errorf("the submit after the expired one is not the third: %+v", r)
 	}
 	_ = theirs.Close()
 	if r := <-blocker; r.Outcome != provider.Unknown {
@@ -413,7 +413,7 @@ func TestHalfOpenPeersAreDroppedAndDialledAgain(t *testing.T) {
 				t.Errorf("lost for %v", err)
 			}
 			if r := <-done; r.Outcome != provider.Unknown {
-				t.Errorf("the submit under way: %+v", r)
+				t.Errorf("the submit in flight: %+v", r)
 			}
 			srv.SetBehaviour(smpptest.Behaviour{})
 			eventually(t, "a message is accepted again",
@@ -437,7 +437,7 @@ func TestAfterUnbindPendingAnswersStillCount(t *testing.T) {
 	}
 	close(hold)
 	if r := <-done; r.Outcome != provider.Accepted {
-		t.Errorf("the submit under way: %+v", r)
+		t.Errorf("the submit in flight: %+v", r)
 	}
 	srv.SetBehaviour(smpptest.Behaviour{})
 	eventually(t, "the client binds again", func() bool { ok, _ := c.Ready(); return ok })

@@ -172,7 +172,7 @@ func TestEveryPartCarriesTheParametersOfTheChannel(t *testing.T) {
 	}
 	s.Key = "k"
 	if m := frames(t, Config{KeyTLV: pdu.TagUserMessageRef}, s)[0]; len(m.TLVs) != 0 {
-		t.Errorf("a key that is none: %v", m.TLVs)
+		t.Errorf("an invalid key: %v", m.TLVs)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestScheduleAndLongestValidityBoundTheValidity(t *testing.T) {
 	}
 	if _, err := cfg.validityPeriod(&provider.Submission{Validity: now.Add(time.Hour)},
 		now); codeOf(err) != "expired" {
-		t.Errorf("over before the SMSC sends it: %v", err)
+		t.Errorf("expired before its scheduled time: %v", err)
 	}
 	if got, err := (&Config{}).validityPeriod(&provider.Submission{Validity: now.AddDate(5, 0, 0)},
 		now); err != nil || got != "280205100000000+" {

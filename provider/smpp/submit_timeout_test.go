@@ -129,7 +129,7 @@ func TestAShortSendTimeoutLeavesEverythingButSubmitsItsTime(t *testing.T) {
 				began := time.Now()
 				closeIn(t, c)
 				if took := time.Since(began); name == "unbind" && took != slow {
-					t.Errorf("unbind was waited for %v, want %v", took, slow)
+					t.Errorf("waited %v for unbind_resp, want %v", took, slow)
 				}
 				p.conns.Wait()
 			})
@@ -201,10 +201,10 @@ func TestNothingWaitsForAWindowPastItsDeadline(t *testing.T) {
 		}
 		s.Deadline, s.Latest = time.Now().Add(2*time.Second), time.Now().Add(time.Second)
 		if r := send(c, s); r.Code != provider.Late {
-			t.Errorf("its latest moment came first, and the code is %s", r.Code)
+			t.Errorf("Latest passed first, and the code is %s", r.Code)
 		}
 		if r := <-first; r.Outcome != provider.Accepted {
-			t.Errorf("the one before: %v (%s)", r.Outcome, r.Code)
+			t.Errorf("the previous message: %v (%s)", r.Outcome, r.Code)
 		}
 		closeIn(t, c)
 		srv.Close()

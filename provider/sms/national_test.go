@@ -444,10 +444,10 @@ func checkRules(t failer, text string, rules sms.Rules) {
 	if want := (sms.Size{
 		Alphabet: m.Alphabet, Shift: m.Shift, Units: m.Units, Segments: len(m.Segments),
 	}); size != want {
-		t.Fatalf("Count says %+v, Split makes %+v", size, want)
+		t.Fatalf("Count = %+v, Split = %+v", size, want)
 	}
 	if strings.Join(m.Segments, "") != text {
-		t.Fatalf("the segments are not the text")
+		t.Fatalf("the joined segments are not the text")
 	}
 	if m.Shift == (sms.Shift{}) {
 		if size != plain {
@@ -456,7 +456,7 @@ func checkRules(t failer, text string, rules sms.Rules) {
 		return
 	}
 	if m.Alphabet != sms.GSM7 || size.Segments >= plain.Segments {
-		t.Fatalf("tables %v were taken for nothing: %+v, without them %+v", m.Shift, size, plain)
+		t.Fatalf("tables %v save no segment: %+v, without them %+v", m.Shift, size, plain)
 	}
 	if !rules.Tables.Locking.Has(m.Shift.Locking) || !rules.Tables.Single.Has(m.Shift.Single) {
 		t.Fatalf("tables %v are not allowed", m.Shift)
@@ -573,7 +573,7 @@ func TestSubstituteWithTablesNeverMakesMoreSegments(t *testing.T) {
 			return
 		}
 		if !sms.FitsGSM7(got) && rules.Count(got).Segments >= rules.Count(text).Segments {
-			t.Fatalf("a text was changed for nothing")
+			t.Fatalf("a text was changed, but saves no segment")
 		}
 		if again := rules.Substitute(got); again != got {
 			t.Fatalf("a second pass changes the text again")
@@ -596,7 +596,7 @@ func TestShiftAppendRefusesWhatItLacksAndLeavesDstAlone(t *testing.T) {
 		t.Errorf("the Turkish alphabet has no è: %v", err)
 	}
 	if _, err := (sms.Shift{Single: sms.Hindi}).Append(nil, "€{"); err != nil {
-		t.Errorf("a single shift table stands in for the extension table: %v", err)
+		t.Errorf("a single shift table replaces the extension table: %v", err)
 	}
 }
 
@@ -658,7 +658,7 @@ func FuzzShiftIn(f *testing.F) {
 			return
 		}
 		if _, err := s.Append(nil, text); err != nil && !strings.Contains(text, " ") {
-			t.Errorf("what was read cannot be written again: %v", err)
+			t.Errorf("the decoded text cannot be encoded: %v", err)
 		}
 	})
 }

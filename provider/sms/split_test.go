@@ -134,7 +134,7 @@ func checkSplit(t failer, text string, ref sms.Reference) {
 	if want := (sms.Size{
 		Alphabet: m.Alphabet, Units: m.Units, Segments: len(m.Segments),
 	}); size != want {
-		t.Fatalf("Count says %+v, Split makes %+v", size, want)
+		t.Fatalf("Count = %+v, Split = %+v", size, want)
 	}
 	if strings.Join(m.Segments, "") != text {
 		t.Fatalf("the joined segments are not the text")
@@ -179,7 +179,7 @@ func encodedUnits(t failer, a sms.Alphabet, segment string) int {
 		low := i+3 < len(octets) && utf16.IsSurrogate(rune(octets[i+2])<<8|rune(octets[i+3]))
 		if utf16.IsSurrogate(unit) {
 			if !low {
-				t.Fatalf("a segment tears a surrogate pair")
+				t.Fatalf("a segment splits a surrogate pair")
 			}
 			i += 2
 		}

@@ -43,7 +43,7 @@ func checkSubstitute(t failer, text string) {
 	t.Helper()
 	got := sms.Substitute(text)
 	if got != text && (sms.FitsGSM7(text) || !sms.FitsGSM7(got)) {
-		t.Fatalf("a text was changed for nothing")
+		t.Fatalf("a text was changed that fits GSM-7, or that still does not")
 	}
 	if sms.Substitute(got) != got {
 		t.Fatalf("a second pass changes the text again")

@@ -175,7 +175,7 @@ func TestASignatureHasOneReplayID(t *testing.T) {
 	text[len(text)-3] = digits[last^1]
 	call.Header["Telnyx-Signature-Ed25519"] = []string{string(text)}
 	if second, err := c.ReadCallback(call); err == nil && second.ReplayID != first.ReplayID {
-		t.Error("the same signature has two names")
+		t.Error("the same signature has two ReplayIDs")
 	}
 }
 

@@ -99,7 +99,7 @@ func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 		},
 	})
 	if got := content[0].Receipts[0].Reference; got != telnyxtest.Reference(1) {
-		t.Errorf("the message is called %q", got)
+		t.Errorf("the reference is %q", got)
 	}
 	rig.CheckInbound(t, provider.Inbound{
 		Reference: telnyxtest.Reference(9), From: webtest.Recipient, To: "+447700900999",

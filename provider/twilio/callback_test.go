@@ -327,7 +327,7 @@ func FuzzReadCallback(f *testing.F) {
 		}
 		content, err := c.ReadCallback(call)
 		if errors.Is(err, provider.ErrForged) {
-			t.Error("a genuine callback was taken for forged")
+			t.Error("a genuine callback was refused as forged")
 		}
 		webtest.CheckBounded(t, content, err)
 		if call.Body = []byte(other); other != body {
@@ -341,7 +341,7 @@ func FuzzReadCallback(f *testing.F) {
 			form[name] = form[name][:1]
 		}
 		if _, err := c.ReadCallback(signed(form)); errors.Is(err, provider.ErrForged) {
-			t.Error("a genuine form was taken for forged")
+			t.Error("a genuine form was refused as forged")
 		}
 	})
 }

@@ -36,7 +36,7 @@ func capture(t rapid.TB, l provider.CallbackReader, address string, form url.Val
 	var err error
 	if c.genuine, err = c.read(address, []byte(form.Encode()), formType); err != nil ||
 		len(c.genuine.Receipts)+len(c.genuine.Inbound) != 1 {
-		t.Fatalf("the genuine one says %+v, %v", c.genuine, err)
+		t.Fatalf("the genuine callback reads as %+v, %v", c.genuine, err)
 	}
 	return c
 }
@@ -63,7 +63,7 @@ func (c *captured) try(t rapid.TB, address string, fields []webtest.Field) {
 		c.accepted++
 	}
 	if err == nil && !cmp.Equal(content, c.genuine) {
-		t.Fatalf("under the same signature %q means %+v, not %+v", fields, content, c.genuine)
+		t.Fatalf("under the same signature %q reads as %+v, want %+v", fields, content, c.genuine)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 			c := capture(t, l, address, form)
 			c.tryEach(t, webtest.Fields(form))
 			if c.accepted < 20 {
-				t.Errorf("only %d of the cuts have the right signature: nothing was tried",
+				t.Errorf("only %d of the cuts have the right signature: the test tries too little",
 					c.accepted)
 			}
 		})
@@ -391,7 +391,7 @@ func TestAMessageOfAnotherNetworkIsLeftOut(t *testing.T) {
 			}
 			c.tryEach(t, webtest.Fields(form))
 			if c.accepted < 20 {
-				t.Errorf("only %d of the cuts have the right signature: nothing was tried",
+				t.Errorf("only %d of the cuts have the right signature: the test tries too little",
 					c.accepted)
 			}
 		})

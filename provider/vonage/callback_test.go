@@ -145,7 +145,7 @@ func TestParametersCannotBeCutOtherwise(t *testing.T) {
 		cut[names[i]+"="+genuine[names[i]]+"&"+names[i+1]] = genuine[names[i+1]]
 		for _, write := range forms {
 			if signature(cut) != signature(genuine) {
-				t.Fatal("the cut is signed otherwise: nothing was tried")
+				t.Fatal("the cut has another signature: the test tries nothing")
 			}
 			if _, err := New(listenerSMS()).ReadCallback(write(cut)); !errors.Is(err,
 				provider.ErrForged) {
@@ -201,7 +201,7 @@ func TestEventsOfOtherProductsAreLeftAlone(t *testing.T) {
 	))
 	if content, err := New(listener()).ReadCallback(status(`{}`)); err != nil ||
 		content.ReplayID == "" {
-		t.Errorf("an event without a name, by which its replay could be told: %v", err)
+		t.Errorf("an event without a token id, so a replay could not be detected: %v", err)
 	}
 }
 

@@ -45,7 +45,7 @@ func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
 				},
 			}) {
 				if content.ReplayID == "" {
-					t.Error("a callback has no name by which its replay could be told")
+					t.Error("a callback has no ReplayID")
 				}
 			}
 		})
@@ -214,7 +214,7 @@ func FuzzReadCallback(f *testing.F) {
 		forged := statusCall()
 		forged.Body, forged.Header["Authorization"] = []byte(body), []string{"Bearer " + sign}
 		if h, err := messages.ReadCallback(forged); err == nil && sign != statusToken {
-			t.Fatalf("a forged status says %+v", h)
+			t.Fatalf("a forged status reads as %+v", h)
 		}
 		h, err := messages.ReadCallback(signedStatus(body, ""))
 		webtest.CheckBounded(t, h, err)
@@ -226,7 +226,7 @@ func FuzzReadCallback(f *testing.F) {
 		parameters["sig"] = sign
 		if h, err := short.ReadCallback(forms["form"](parameters)); err == nil &&
 			!strings.EqualFold(sign, genuine) && !strings.EqualFold(sign, signature(parameters)) {
-			t.Fatalf("a forged receipt says %+v", h)
+			t.Fatalf("a forged receipt reads as %+v", h)
 		}
 		parameters["sig"] = signature(parameters)
 		h, err = short.ReadCallback(forms["form"](parameters))

@@ -263,7 +263,7 @@ func TestOutcomeOfSeveralPartsIsTheirCombination(t *testing.T) {
 	for _, name := range []string{"accepted_in_three_parts", "taken_in_part", "unclear_in_part"} {
 		r := shortMessages{}.Classify(webtest.ReadAnswer(t, "testdata/answers/sms_"+name+".http"))
 		if got := provider.Combine(r.Parts); got != r.Outcome {
-			t.Errorf("%s is %v, its parts make %v", name, r.Outcome, got)
+			t.Errorf("%s is %v, its parts combine to %v", name, r.Outcome, got)
 		}
 	}
 }

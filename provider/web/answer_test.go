@@ -152,11 +152,11 @@ func TestCallbackURLsCarryTheKeyAndKeepTheirOwnQuery(t *testing.T) {
 		}).Draw(t, "base")
 		address := web.WithKey(base, key)
 		if got := web.CallbackKey(address); got != key {
-			t.Errorf("%s names %q", address, got)
+			t.Errorf("%s: key %q", address, got)
 		}
 	})
 	if web.WithKey("", "0123") != "" || web.WithKey("https://x/", "") != "https://x/" {
-		t.Error("a callback or a key appeared from nowhere")
+		t.Error("WithKey made a URL of an empty one, or added an empty key")
 	}
 	for _, address := range []string{
 		"", "https://x/", "https://x/?key=", "https://x/?key=0123",
@@ -166,7 +166,7 @@ func TestCallbackURLsCarryTheKeyAndKeepTheirOwnQuery(t *testing.T) {
 		"https://x/?key=0123456789abcdef0123456789abcde+",
 	} {
 		if got := web.CallbackKey(address); got != "" {
-			t.Errorf("%s names %q", address, got)
+			t.Errorf("%s: key %q", address, got)
 		}
 	}
 }

@@ -154,7 +154,7 @@ func TestASignatureByAnyValidSecretIsGenuine(t *testing.T) {
 		}
 	}
 	if web.SignedByAny(nil, nil, sign) {
-		t.Error("nobody has signed it")
+		t.Error("a signature without secrets was accepted")
 	}
 }
 
@@ -179,7 +179,7 @@ func TestOnlyTheFormOfAKeyIsAKey(t *testing.T) {
 		strings.Replace(webtest.Key, "a", "g", 1),
 	} {
 		if got := web.OwnKey(text); got != "" {
-			t.Errorf("%q is taken for the key %q", text, got)
+			t.Errorf("%q was read as the key %q", text, got)
 		}
 	}
 	if got := web.OwnKey(webtest.Key); got != webtest.Key {

@@ -97,7 +97,7 @@ func TestNoByteLeavesAfterTheDeadline(t *testing.T) {
 				close(hold)
 				others.Wait()
 				if r.Outcome != provider.Refused || r.Code != code {
-					t.Errorf("%v, %q, %v, want it refused as %q", r.Outcome, r.Code, r.Err, code)
+					t.Errorf("%v, %q, %v, want Refused with %q", r.Outcome, r.Code, r.Err, code)
 				}
 				if err := channel.Close(t.Context()); err != nil {
 					t.Error(err)

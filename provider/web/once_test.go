@@ -156,7 +156,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		}
 	}
 	if requests, _ := elsewhere.seen(); requests != 0 {
-		t.Errorf("%d requests went where the API pointed", requests)
+		t.Errorf("%d requests followed a redirect", requests)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestAskMakesOneRequestAndShowsNoAddress(t *testing.T) {
 	}
 	if _, err := c.Ask(t.Context(),
 		&web.Request{Method: http.MethodGet, URL: "/what"}); err == nil {
-		t.Error("a closed channel was asked")
+		t.Error("a closed channel made a request")
 	}
 	if requests, _ := s.seen(); requests != 1 {
 		t.Errorf("%d requests", requests)

@@ -60,7 +60,7 @@ func TestAProxyIsUsedOnlyWhenItIsConfigured(t *testing.T) {
 		// address.
 		if r := channel(t, "http://api.invalid", method, asIs).Send(t.Context(),
 			message()); r.Code != "dns" {
-			t.Errorf("the environment's proxy was asked: %q, %v", r.Code, r.Err)
+			t.Errorf("the environment's proxy was used: %q, %v", r.Code, r.Err)
 		}
 		proxy := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
 			want := "Basic " + base64.StdEncoding.EncodeToString([]byte("user:pass"))
@@ -84,7 +84,7 @@ func TestAProxyIsUsedOnlyWhenItIsConfigured(t *testing.T) {
 		proxy.Close()
 		r := channel(t, "http://api.example.com", method, proxied).Send(t.Context(), message())
 		if r.Outcome != provider.Refused || strings.Contains(r.Err.Error(), "pass") {
-			t.Errorf("a proxy that is away: %v, %v", r.Outcome, r.Err)
+			t.Errorf("an unreachable proxy: %v, %v", r.Outcome, r.Err)
 		}
 	}
 }

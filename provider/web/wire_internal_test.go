@@ -41,6 +41,6 @@ func TestAWriteThatComesTooLateLeavesNothing(t *testing.T) {
 		}
 	}
 	if got := under.String(); got != "handshake header body " || w.written.Load() != before {
-		t.Errorf("%q left, and %d bytes were counted after %d", got, w.written.Load(), before)
+		t.Errorf("%q was written, and %d bytes were counted after %d", got, w.written.Load(), before)
 	}
 }

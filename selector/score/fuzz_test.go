@@ -142,7 +142,7 @@ func TestNoAcceptedExpressionRunsLongerThanTheBound(t *testing.T) {
 		}
 	})
 	if accepted == 0 {
-		t.Error("not one expression was accepted: the test tests nothing")
+		t.Error("no expression was accepted: the test checks nothing")
 	}
 }
 

@@ -145,7 +145,7 @@ func TestCompileRefusesWithPositionAndReason(t *testing.T) {
 		e, err := score.Compile(tc.source)
 		bad, ok := errors.AsType[*score.SyntaxError](err)
 		if !ok || e != nil {
-			t.Errorf("%q was accepted or failed otherwise: %v", tc.source, err)
+			t.Errorf("%q was accepted or failed with another error: %v", tc.source, err)
 			continue
 		}
 		if bad.Line != tc.line || bad.Column != tc.column || !strings.Contains(bad.Error(), tc.want) {

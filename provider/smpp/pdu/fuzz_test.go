@@ -38,7 +38,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		_, second, err := Decode(again)
 		if err != nil {
-			t.Fatalf("what was written cannot be read: %v", err)
+			t.Fatalf("the written PDU cannot be read: %v", err)
 		}
 		if diff := cmp.Diff(body, second, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatal(diff)

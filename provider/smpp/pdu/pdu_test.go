@@ -97,7 +97,7 @@ func TestDecodeIsTheInverseOfAppendForEveryCommand(t *testing.T) {
 	}
 	for command, name := range commandNames {
 		if !covered[command] && !onlyNamed[command] {
-			t.Errorf("no round trip for %s", name)
+			t.Errorf("the test has no body for %s", name)
 		}
 	}
 }
@@ -279,7 +279,7 @@ func TestMessageIDSurvivesAMissingNULAndTrailingGarbage(t *testing.T) {
 		t.Errorf("without NUL: %q, %v", resp.MessageID, err)
 	}
 	if err := resp.Parse([]byte("id-2\x00\x01")); err == nil || resp.MessageID != "id-2" {
-		t.Errorf("with garbage behind: %q, %v", resp.MessageID, err)
+		t.Errorf("with garbage at the end: %q, %v", resp.MessageID, err)
 	}
 }
 
@@ -334,7 +334,7 @@ func TestStatusesHaveNamesAndCodes(t *testing.T) {
 	t.Parallel()
 	for _, s := range Statuses() {
 		if !strings.HasPrefix(s.String(), "ESME_R") || !s.Known() {
-			t.Errorf("%s is called %q", s.Code(), s)
+			t.Errorf("the name of %s is %q", s.Code(), s)
 		}
 	}
 	if got := StatusThrottled.String() + " " +
@@ -376,6 +376,6 @@ func TestStatesHaveTheWordsOfAppendixB(t *testing.T) {
 		}
 	}
 	if MessageState(10).Word() != "" || ParseState("BUFFRED") != StateUnknown {
-		t.Error("what the standard does not name has a meaning")
+		t.Error("a state that the standard does not name has a word")
 	}
 }

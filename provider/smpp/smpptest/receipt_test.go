@@ -55,7 +55,7 @@ func TestDecideSaysWhatReceiptFollows(t *testing.T) {
 	}
 	if late := log[0].ReceiptAt.Sub(log[0].At); late < 50*time.Millisecond ||
 		log[2].ReceiptAt.IsZero() || !log[1].ReceiptAt.IsZero() {
-		t.Errorf("the log says %v, %v, %v", log[0].ReceiptAt, log[1].ReceiptAt, log[2].ReceiptAt)
+		t.Errorf("the log has %v, %v, %v", log[0].ReceiptAt, log[1].ReceiptAt, log[2].ReceiptAt)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestReceiptsAreSentByHand(t *testing.T) {
 		}
 		for i, s := range srv.Submits() {
 			if s.ReceiptAt.IsZero() != (s.MessageID != last.MessageID) {
-				t.Errorf("the log of %d says %v for entry %d", keep, s.ReceiptAt, i)
+				t.Errorf("the log of %d has %v for entry %d", keep, s.ReceiptAt, i)
 			}
 		}
 	}

@@ -117,7 +117,7 @@ func TestBindsNeedTheAccountWhenThereIsOne(t *testing.T) {
 			t.Errorf("password %q: %v, want %v", password, got, want)
 		}
 		if want != pdu.StatusOK && !e.closed() {
-			t.Error("the connection outlives a refused bind")
+			t.Error("the connection is still open after a refused bind")
 		}
 	}
 	e := dial(t, srv)
@@ -378,15 +378,15 @@ func TestCloseIsCleanAndRepeatable(t *testing.T) {
 	srv.Close()
 	srv.Close()
 	if !e.closed() {
-		t.Error("the connection outlives the server")
+		t.Error("the connection is still open after Close")
 	}
 	ours, theirs := net.Pipe()
 	srv.ServeConn(theirs)
 	if _, err := ours.Write([]byte{0}); err == nil {
-		t.Error("a closed server serves")
+		t.Error("a closed server accepted a connection")
 	}
 	if _, err := Start(Config{Addr: "256.0.0.1:0"}); err == nil {
-		t.Error("an impossible address was listened on")
+		t.Error("Start accepted an invalid address")
 	}
 	if got := New(Config{}); got.Addr() != "" {
 		t.Errorf("address %q without a listener", got.Addr())

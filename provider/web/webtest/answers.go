@@ -94,7 +94,7 @@ func checkSound(t testing.TB, r provider.Result) {
 		t.Errorf("%v with the error %v", r.Outcome, r.Err)
 	}
 	if r.Unfit && r.Outcome != provider.Refused {
-		t.Errorf("%v, and not fit for this channel", r.Outcome)
+		t.Errorf("%v, and unfit: only Refused can be", r.Outcome)
 	}
 	if len(r.Code) > maxCode {
 		t.Errorf("the code has %d bytes", len(r.Code))
@@ -139,7 +139,7 @@ func (v *Vendor) checkBreaker(t *testing.T) {
 				t.Cleanup(func() { _ = c.Close(t.Context()) })
 				opens := !want.Unfit || slices.Contains(v.OnSender, name) && !own
 				if opened := refuses(t, c, m); opened != opens {
-					t.Errorf("after %d it is open: %v, want %v", inARow, opened, opens)
+					t.Errorf("after %d refusals open is %v, want %v", inARow, opened, opens)
 				}
 			})
 		}

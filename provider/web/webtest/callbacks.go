@@ -22,7 +22,7 @@ func CheckTampered(
 	t.Helper()
 	if content, err := l.ReadCallback(genuine()); err != nil ||
 		len(content.Receipts)+len(content.Inbound) == 0 {
-		t.Fatalf("the genuine callback says %+v, error %v", content, err)
+		t.Fatalf("the genuine callback reads as %+v, error %v", content, err)
 	}
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
@@ -145,12 +145,12 @@ func CheckReplayID(t *testing.T, l provider.CallbackReader, call, another *provi
 	for _, c := range []*provider.Callback{call, call, another} {
 		content, err := l.ReadCallback(c)
 		if err != nil || content.ReplayID == "" {
-			t.Fatalf("named %q, error %v", content.ReplayID, err)
+			t.Fatalf("ReplayID %q, error %v", content.ReplayID, err)
 		}
 		names = append(names, content.ReplayID)
 	}
 	if names[0] != names[1] || names[0] == names[2] {
-		t.Errorf("a callback is named %q, then %q, and another one %q", names[0], names[1],
+		t.Errorf("a callback has ReplayID %q, then %q, and another one %q", names[0], names[1],
 			names[2])
 	}
 }
@@ -162,7 +162,7 @@ func CheckContent(
 	t.Helper()
 	content, err := l.ReadCallback(c)
 	if err != nil {
-		t.Errorf("it should say %+v: %v", want, err)
+		t.Errorf("want content %+v: %v", want, err)
 		return
 	}
 	for i := range want.Receipts {
@@ -213,7 +213,7 @@ func CheckStatuses(
 		}
 		same(t, words[0]+" "+words[1]+" means", content.Receipts, []provider.Receipt{want})
 		if content.Inbound != nil {
-			t.Errorf("%q: a subscriber's message came with it", words)
+			t.Errorf("%q: it contains a subscriber's message", words)
 		}
 	}
 }
@@ -249,6 +249,6 @@ func timeless(h provider.CallbackContent) provider.CallbackContent {
 func checkEmpty(t testing.TB, h provider.CallbackContent) {
 	t.Helper()
 	if len(h.Receipts)+len(h.Inbound) > 0 {
-		t.Errorf("it says %+v", h)
+		t.Errorf("content %+v, want none", h)
 	}
 }

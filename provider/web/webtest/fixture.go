@@ -118,7 +118,8 @@ func promises(
 		return
 	}
 	if got := channel.(provider.Capable).Capabilities(); got != want {
-		t.Errorf("with callback %q and %v it promises %+v, want %+v", o.Callback, values, got, want)
+		t.Errorf("with callback %q and %v the capabilities are %+v, want %+v",
+			o.Callback, values, got, want)
 	}
 	if err := channel.Close(t.Context()); err != nil {
 		t.Error(err)

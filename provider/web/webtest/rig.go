@@ -95,10 +95,10 @@ func (s *Rig[C]) CheckNoReceipts(t testing.TB) {
 	t.Helper()
 	s.Send(t, Message())
 	if got := s.Carrier.Submits()[0].Callback; got != "" {
-		t.Errorf("receipts were asked for at %s", got)
+		t.Errorf("receipts were requested at %s", got)
 	}
 	if got := s.Channel.Capabilities(); got.Receipts || got.KeyInReceipt {
-		t.Errorf("it promises %+v", got)
+		t.Errorf("capabilities %+v, want no receipts", got)
 	}
 }
 

@@ -245,12 +245,12 @@ func (v *Validity) countsFromTheWrite(t *testing.T, vendor *Vendor) {
 	}
 	found := regexp.MustCompile(v.Pattern).FindStringSubmatch(protocol.query + protocol.body)
 	if len(found) != 2 {
-		t.Fatal("the request does not say how long the message is to be kept")
+		t.Fatal("the request has no validity")
 	}
 	n, err := strconv.ParseInt(found[1], 10, 64)
 	left := deadline.Sub(connected)
 	if most := int64((left + unit - 1) / unit); err != nil || n > most || n < 1 {
-		t.Errorf("the API is to keep it for %d x %s while %s are left", n, unit, left)
+		t.Errorf("the request has a validity of %d x %s while %s are left", n, unit, left)
 	}
 }
 
