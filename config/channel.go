@@ -202,7 +202,7 @@ func readReceipts(v value, active ActiveLimit) (r Receipts) {
 // secretKey finds settings that would put a secret into the document.
 var secretKey = regexp.MustCompile(`(?i)(password|passphrase|secret|token|api_?key|private_?key)$`)
 
-// exemption is what looks like a secret in the settings of one kind of provider but is none.
+// exemption lists settings of one kind of provider that look like secrets but are none.
 type exemption struct {
 	// account is the provider's word for the name of an account.
 	account string

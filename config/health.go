@@ -36,7 +36,7 @@ const (
 	defaultReceiptsIn     = 2 * time.Minute
 	defaultReceiptsWindow = 10 * time.Minute
 	defaultReceiptsLeast  = 100
-	// minSample is how many messages are needed to tell a fault from chance.
+	// minSample is how many messages are needed to distinguish a fault from chance.
 	minSample = 20
 )
 

@@ -1,9 +1,8 @@
-// Package provider is the vocabulary between the dispatcher and whatever carries an SMS: what is
-// submitted, the result, and the two small interfaces that an adapter implements.
-//
-// It holds no network code. Each kind of gateway has a child package (provider/smpp, ...); package
-// providertest holds the conformance suite that all of them pass. Choosing a channel, limits and
-// records belong to packages selector, admission and ledger.
+// Package provider is the vocabulary between the dispatcher and its providers: submissions,
+// results, and the two small interfaces that an adapter implements.
+// It has no network code. Each kind of gateway has a child package (provider/smpp, ...); package
+// providertest is the conformance suite that all of them pass. Packages selector, admission and
+// ledger choose channels, apply limits and keep records.
 package provider
 
 import (

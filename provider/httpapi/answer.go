@@ -14,7 +14,7 @@ import (
 type answer struct {
 	id         *place // nil: the gateway gives none
 	code       *place
-	retryAfter *place // seconds; beside the header
+	retryAfter *place // seconds; in addition to the header
 	rules      []rule // the first that fits decides
 }
 

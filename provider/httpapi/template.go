@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// template is a text with placeholders: {name} or {secret:name}. Two braces stand for one.
+// template is a text with placeholders: {name} or {secret:name}. Double braces are literal braces.
 type template struct{ parts []part }
 
 // part is a literal, or a placeholder when name is set.

@@ -47,7 +47,7 @@ var (
 	}
 	encodings = map[string]func(string) ([]byte,
 		error){"hex": hex.DecodeString, "base64": base64.StdEncoding.DecodeString}
-	// inSigned are the placeholders of what is signed.
+	// inSigned are the placeholders of the signed text.
 	inSigned = []string{"time", "method", "url", "body"}
 )
 

@@ -1,13 +1,10 @@
 // Package plivo sends through Plivo's Message API, version 1, and reads its status callbacks and
 // inbound messages.
-//
-// Plivo has no idempotency key, and its list of messages cannot be searched by a reference of ours.
-// Instead the status callback of each message has an address of its own that names the submission,
-// which signature V3 covers, so that a receipt can tell what became of a submission that nobody
-// answered.
-//
-// Signature V2 covers neither the query nor the body. A callback that has no other is a hint that
-// something happened to a message, and nothing that it says is accepted: see Channel.ReadCallback.
+// Plivo has no idempotency key, and its list of messages cannot be searched by our reference.
+// Instead the status callback of each message has its own address, which names the submission.
+// Signature V3 covers the address, so a receipt can resolve a submission without an answer.
+// Signature V2 covers neither the query nor the body. A callback without V3 shows that something
+// happened to a message, but its content is not accepted: see Channel.ReadCallback.
 package plivo
 
 import (

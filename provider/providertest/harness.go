@@ -1,9 +1,8 @@
-// Package providertest is the conformance suite of provider.Channel: what the dispatcher relies on
-// with any protocol. Every adapter's tests call Run with a Harness that starts a scripted peer on
-// loopback.
-//
-// The suite trusts only the peer's log about what was sent. What one protocol alone has (command
-// codes, signatures, reconnect timing) is left to the adapter's own tests, and so is goleak.
+// Package providertest is the conformance suite of provider.Channel: the behaviour that the
+// dispatcher relies on with any protocol. Every adapter's tests call Run with a Harness that starts
+// a scripted peer on loopback.
+// The suite trusts only the peer's log about what was sent. Protocol-specific behaviour (command
+// codes, signatures, reconnect timing) and goleak are left to the adapter's own tests.
 package providertest
 
 import (

@@ -1,12 +1,10 @@
 // Package smpp carries messages to an SMSC over SMPP 3.4, as an ESME.
-//
 // A Client is one channel of the dispatcher. It holds the configured number of binds, each with a
-// window of unanswered submit_sm, and implements provider.Channel: at most one submit of each part,
-// and an exact word on whether octets may have left. Package pdu is its codec and smpptest a
+// window of unanswered submit_sm, and implements provider.Channel: it submits each part at most
+// once, and knows exactly whether octets may have left. Package pdu is its codec and smpptest a
 // scripted SMSC.
-//
-// Out of scope: how fast a channel may send and whether it is healthy (admission,
-// breaker, pacing), and what becomes of a receipt (Config.OnReceipt hands it over).
+// Out of scope: how fast a channel may send and whether it is healthy (admission, breaker, pacing),
+// and the processing of receipts (Config.OnReceipt gets them).
 package smpp
 
 import (

@@ -122,7 +122,7 @@ func afterKey(text []byte, key string) []byte {
 	return nil
 }
 
-// equals stand between a key and its value, and blanks around them.
+// equals may separate a key from its value, with blanks around them.
 const equals, blanks = ":=", " \t"
 
 // separates reports whether an octet may stand between two fields of a receipt.

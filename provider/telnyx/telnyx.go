@@ -1,10 +1,8 @@
 // Package telnyx sends through the Telnyx Messaging API v2 and reads its webhooks.
-//
 // Telnyx documents no idempotency key for messages (its Idempotency-Key is for endpoints that
-// declare it), no validity, and no search by a reference of ours: a message can be read by its own
-// id only. Instead each message brings along a webhook URL of its own that names the submission,
-// and events repeat it within what Telnyx signs, so that a receipt can tell what became of a
-// submission that nobody answered.
+// declare it), no validity, and no search by our reference: a message can be read by its Telnyx id
+// only. Instead each message has its own webhook URL, which names the submission. Events repeat the
+// URL within the signed content, so a receipt can resolve a submission without an answer.
 package telnyx
 
 import (

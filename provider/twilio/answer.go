@@ -37,8 +37,8 @@ func (*api) Classify(a *web.Answer) provider.Result {
 	return classifyRest(a, f.Code)
 }
 
-// certain reports whether an answer with a code says that no message was created: a 4xx of Twilio,
-// which no proxy may have sent. A 5xx says nothing.
+// certain reports whether an answer with a code means that no message was created: a 4xx of Twilio,
+// which no proxy may have sent. A 5xx leaves it open.
 func certain(a *web.Answer) bool { return a.Status/100 == 4 && !web.MaybeFromProxy(a.Status) }
 
 // classifyRest reads an answer whose code is not in the table, or that has none.

@@ -185,8 +185,8 @@ func verify(c *provider.Callback, tokens, sharedKeys []string) (parameters *stri
 	return parameters, genuine
 }
 
-// signedParameters is what is signed beside the URL: the fields of a form, or nil when the URL
-// names the digest of the body; false when that is the digest of another body.
+// signedParameters is the signed text after the URL: the fields of a form, or nil if the URL
+// contains the digest of the body; false if that is the digest of another body.
 func signedParameters(c *provider.Callback) (parameters *string, ok bool) {
 	u, err := url.Parse(c.URL)
 	if err != nil {

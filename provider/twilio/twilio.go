@@ -1,11 +1,9 @@
 // Package twilio sends through Twilio's Programmable Messaging API, version 2010-04-01, and reads
 // its status callbacks and inbound messages.
-//
-// Twilio has no idempotency key and cannot be searched by a reference of ours: the list of messages
-// filters by numbers and dates only, and shows nothing that a submission brought along but the
-// text. Instead the status callback of each message has an address of its own that names the
-// submission, and Twilio signs the address it calls, so that a receipt can tell what became of a
-// submission that nobody answered.
+// Twilio has no idempotency key and cannot be searched by our reference: the list of messages
+// filters by numbers and dates only, and shows nothing of a submission but its text. Instead the
+// status callback of each message has its own address, which names the submission. Twilio signs the
+// address, so a receipt can resolve a submission without an answer.
 package twilio
 
 import (

@@ -72,7 +72,7 @@ func (c *Config) readStatus(callback *provider.Callback) (provider.CallbackConte
 // maxCode bounds a code: it becomes a column.
 const maxCode = 64
 
-// complete gives a receipt its key, when the reference is one of ours, and its code.
+// complete sets the code of a receipt and, if the reference is one of ours, its key.
 func complete(
 	receipt provider.Receipt, reference, status, code string,
 ) ([]provider.Receipt, error) {

@@ -1,10 +1,9 @@
 // Package web is the shared base of adapters for HTTP APIs: one submission makes at most one
-// request, whatever breaks.
-//
+// request, whatever fails.
 // An adapter writes a submission as a Request and reads an Answer as a provider.Result; both are
-// pure functions. This package does the rest: it keeps connections, knows whether a byte has left,
-// honors deadlines, refuses addresses of private networks, and keeps numbers, texts and secrets out
-// of errors. Signatures, fields and codes belong to the adapters.
+// pure functions. This package does the rest: it keeps connections, detects whether a byte has
+// left, observes deadlines, refuses addresses of private networks, and keeps numbers, texts and
+// secrets out of errors. Signatures, fields and codes belong to the adapters.
 package web
 
 import (

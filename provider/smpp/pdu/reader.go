@@ -90,10 +90,9 @@ func (r *Reader) makeRoom(n int) {
 var ErrUnknownCommand = errors.New("unknown command_id")
 
 // Decode reads one whole PDU. The body's octet fields alias frame.
-//
-// The header is valid whenever the error is not ErrLength, so that a body which cannot be read can
-// still be answered under its sequence_number. If only an optional parameter is damaged, Decode
-// returns the body up to it together with the error, because some SMSCs put a stray octet behind
+// The header is valid unless the error is ErrLength, so that a body which cannot be read can still
+// be answered under its sequence_number. If only an optional parameter is damaged, Decode returns
+// the body up to it together with the error, because some SMSCs append a stray octet to
 // short_message.
 func Decode(frame []byte) (Header, Body, error) {
 	h, err := ParseHeader(frame)
