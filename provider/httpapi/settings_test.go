@@ -138,7 +138,7 @@ func TestFaultsOfXMLBodiesAreRefused(t *testing.T) {
 func TestFaultsOfCallbackSectionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ old, new, want string }{
-		"nobody verified": {
+		"no verification": {
 			"verify:\n  by: hmac\n  at: header:X-Signature\n  algorithm: sha512\n  encoding: base64\n" +
 				"  prefix: \"v1=\"\n  signed: \"{time}.{method}.{url}.{body}\"\n  time: header:X-Time\n" +
 				"  secret_files: [old, secret]\n", "", "verify: is missing",

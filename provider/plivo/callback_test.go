@@ -89,7 +89,7 @@ func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 			v2("ehV3IKhLysWBxC1sy8INm0qGoQYdYsHwuoKjsX7FsXc=", "12345"), provider.ErrForged,
 		},
 	} {
-		_, err := listening(t)("my_auth_token", voiceToken).ReadCallback(
+		_, err := channelWith(t)("my_auth_token", voiceToken).ReadCallback(
 			&provider.Callback{URL: c.url, Body: []byte(c.body), Header: c.header})
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
@@ -130,7 +130,7 @@ func signedAt(address string, form url.Values) *provider.Callback {
 func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
 	about := provider.Receipt{Reference: u1, Key: webtest.Key}
-	webtest.CheckStatuses(t, listening(t)(token), about,
+	webtest.CheckStatuses(t, channelWith(t)(token), about,
 		func(status, code string) *provider.Callback {
 			return signed(url.Values{
 				"MessageUUID": {u1}, "Status": {status}, "ErrorCode": {code},
@@ -161,7 +161,7 @@ func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 
 func TestTheNonceIsTheReplayID(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(token)
+	c := channelWith(t)(token)
 	call := signed(url.Values{"MessageUUID": {u1}, "Status": {"queued"}, "ErrorCode": {""}})
 	webtest.CheckContent(t, c, call,
 		provider.CallbackContent{ReplayID: "n-1", Receipts: []provider.Receipt{
@@ -180,7 +180,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 		return signed(
 			url.Values{"MessageUUID": {u1}, "Status": {"undelivered"}, "ErrorCode": {"80"}})
 	}
-	webtest.CheckTampered(t, listening(t)(token), genuine, webtest.Changes{
+	webtest.CheckTampered(t, channelWith(t)(token), genuine, webtest.Changes{
 		"other status": func(c *provider.Callback) {
 			c.Body = []byte("MessageUUID=" + u1 + "&Status=delivered&ErrorCode=80")
 		},
@@ -196,7 +196,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 			c.Header["X-Plivo-Signature-V3"][0] += ",1,2,3,4,5,6,7,8"
 		},
 	})
-	webtest.CheckSecrets(t, listening(t), genuine(), token, "another")
+	webtest.CheckSecrets(t, channelWith(t), genuine(), token, "another")
 }
 
 func TestTheMainAccountSignsForASubaccount(t *testing.T) {
@@ -217,7 +217,7 @@ func TestTheMainAccountSignsForASubaccount(t *testing.T) {
 // changes what V2 does not cover.
 func TestABodyUnderSignatureV2SettlesNothing(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(token)
+	c := channelWith(t)(token)
 	for _, body := range []string{
 		"MessageUUID=" + u1 + "&Status=delivered",
 		"MessageUUID=" + u1 + "&Status=undelivered&ErrorCode=200",
@@ -243,7 +243,7 @@ func TestABodyUnderSignatureV2SettlesNothing(t *testing.T) {
 
 func TestInboundMessagesHaveInternationalNumbers(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(token)
+	c := channelWith(t)(token)
 	for from, want := range map[string]string{
 		"447700900123": "+447700900123", "60777": "60777", "ACME": "ACME",
 		"+447700900123": "+447700900123",
@@ -262,7 +262,7 @@ func TestInboundMessagesHaveInternationalNumbers(t *testing.T) {
 
 func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(token)
+	c := channelWith(t)(token)
 	webtest.CheckRefused(t, c, provider.ErrMalformed, map[string]*provider.Callback{
 		"no message": signed(url.Values{"Status": {"sent"}}),
 		"long name":  signed(url.Values{"MessageUUID": {u1 + "0"}, "Status": {"sent"}}),
@@ -284,7 +284,7 @@ func FuzzReadCallback(f *testing.F) {
 	f.Add("MessageUUID="+u1+"&Status=delivered", "MessageUUID="+u1+"&Status=failed")
 	f.Add("MessageUUID="+u1+"&From=1&To=2&Text=STOP", "")
 	f.Add("%zz", "a=b;c=d")
-	c := listening(f)(token)
+	c := channelWith(f)(token)
 	f.Fuzz(func(t *testing.T, body, changed string) {
 		form, err := url.ParseQuery(body)
 		if err != nil {

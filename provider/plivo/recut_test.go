@@ -100,7 +100,7 @@ func (c *captured) try(t rapid.TB, address, nonce string, body []byte) {
 // move the end of the form into the nonce.
 func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 	t.Parallel()
-	l := listening(t)(token)
+	l := channelWith(t)(token)
 	forms := map[string]url.Values{
 		"delivered": statusForm("delivered", "000"), "undelivered": statusForm("undelivered", "80"),
 	}
@@ -162,7 +162,7 @@ func (c *captured) moved(t rapid.TB, all []webtest.Field) {
 // TestNoRandomTextOfASubscriberIsReadOtherwise tries the same cuts with random texts.
 func TestNoRandomTextOfASubscriberIsReadOtherwise(t *testing.T) {
 	t.Parallel()
-	l := listening(t)(token)
+	l := channelWith(t)(token)
 	parts := rapid.SampledFrom(
 		append([]string{
 			"To", "Total", "Text", "Type", "From", "MessageUUID" + u1, ".", "1", " ", "a", "Zz",
@@ -188,7 +188,7 @@ func TestNoRandomTextOfASubscriberIsReadOtherwise(t *testing.T) {
 // fields.
 func TestNoRandomSenderOfAStatusIsReadOtherwise(t *testing.T) {
 	t.Parallel()
-	l := listening(t)(token)
+	l := channelWith(t)(token)
 	parts := rapid.SampledFrom(
 		append([]string{"Text", "Status", "From", "To", "a", "1", "ErrorCode", "sent", "."},
 			adversarial...))
@@ -210,7 +210,7 @@ func TestNoRandomSenderOfAStatusIsReadOtherwise(t *testing.T) {
 // V3 must not use up the nonce.
 func TestADroppedSignatureDoesNotUseUpTheReplayID(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(token)
+	c := channelWith(t)(token)
 	genuine := signed(url.Values{"MessageUUID": {u1}, "Status": {"delivered"}})
 	whole, err := c.ReadCallback(genuine)
 	if err != nil {

@@ -171,8 +171,8 @@ func newProtocol() webtest.Protocol {
 	return plivotest.New(plivotest.Config{AuthID: account, AuthToken: token})
 }
 
-// listening returns a function that makes channels which verify callbacks with these tokens.
-func listening(t testing.TB) func(tokens ...string) provider.CallbackReader {
+// channelWith returns a function that makes channels which verify callbacks with these tokens.
+func channelWith(t testing.TB) func(tokens ...string) provider.CallbackReader {
 	return func(tokens ...string) provider.CallbackReader {
 		t.Helper()
 		cfg := config(webtest.LocalConfig(t, "https://api.plivo.com/v1"))

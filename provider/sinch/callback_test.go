@@ -30,10 +30,10 @@ func signed() *provider.Callback {
 	}
 }
 
-func listener() *Channel { return listening("the older s3cret", secret).(*Channel) }
+func listener() *Channel { return channelWith("the older s3cret", secret).(*Channel) }
 
-// listening returns a channel with these secrets.
-func listening(secrets ...string) provider.CallbackReader {
+// channelWith returns a channel with these secrets.
+func channelWith(secrets ...string) provider.CallbackReader {
 	return New(Config{Secrets: secrets, Callback: public})
 }
 
@@ -64,7 +64,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 		"other body":      func(c *provider.Callback) { c.Body[len(c.Body)-2] = '3' },
 		"short signature": func(c *provider.Callback) { c.Header[headerSignature] = []string{"QUJD"} },
 	})
-	webtest.CheckSecrets(t, listening, signed(), secret, "the older s3cret")
+	webtest.CheckSecrets(t, channelWith, signed(), secret, "the older s3cret")
 }
 
 // TestWhatWasSignedCannotBeCutOtherwise: the dots separate body, nonce and time in one way only.

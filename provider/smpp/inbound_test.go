@@ -130,7 +130,7 @@ func TestReceiptsAndAcknowledgementsAreNoInboundMessages(t *testing.T) {
 				pdu.CString(pdu.TagReceiptedMessageID, "7F"), pdu.Uint8(pdu.TagMessageState, 2),
 			},
 		},
-		"named in vain": {
+		"receipt with an id and no esm_class": {
 			TLVs:         pdu.TLVs{pdu.CString(pdu.TagReceiptedMessageID, "7F")},
 			ShortMessage: []byte("id:7F stat:DELIVRD"),
 		},

@@ -40,7 +40,7 @@ func TestQueryAndCancelUseTheReference(t *testing.T) {
 		t.Errorf("after cancel_sm: %+v, %v", r, err)
 	}
 	for name, err := range map[string]error{
-		"an id of nobody": second(
+		"an unknown id": second(
 			c.Query(t.Context(), Handle{Reference: "none", From: s.From, To: s.To})),
 		"cancelled twice": c.Cancel(t.Context(), Handle{Reference: "none", From: s.From, To: s.To}),
 	} {

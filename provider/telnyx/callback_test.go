@@ -45,7 +45,7 @@ func recorded(t testing.TB, name string) []byte {
 // names another one.
 func TestRecordedWebhooksAreRead(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(signing)
+	c := channelWith(t)(signing)
 	for name, want := range map[string]provider.CallbackContent{
 		"finalized": {Receipts: []provider.Receipt{{
 			Reference: "834f3d53-8a3c-4aa0-a733-7f2d682a72df", Key: webtest.Key,
@@ -68,7 +68,7 @@ func TestRecordedWebhooksAreRead(t *testing.T) {
 
 func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
-	webtest.CheckStatuses(t, listening(t)(signing), provider.Receipt{Reference: "1"},
+	webtest.CheckStatuses(t, channelWith(t)(signing), provider.Receipt{Reference: "1"},
 		func(status, errors string) *provider.Callback {
 			return genuine(
 				fmt.Sprintf(
@@ -113,7 +113,7 @@ func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 func TestForgedWebhooksSayNothing(t *testing.T) {
 	t.Parallel()
 	body := recorded(t, "failed")
-	webtest.CheckTampered(t, listening(t)(signing),
+	webtest.CheckTampered(t, channelWith(t)(signing),
 		func() *provider.Callback { return genuine(string(body)) }, webtest.Changes{
 			"other body": func(c *provider.Callback) {
 				c.Body = bytes.Replace(c.Body, []byte("delivery_failed"), []byte("delivered"), 1)
@@ -138,12 +138,12 @@ func TestForgedWebhooksSayNothing(t *testing.T) {
 			},
 			"another key": func(c *provider.Callback) { *c = *signed(other, time.Now(), body) },
 		})
-	webtest.CheckSecrets(t, listening(t), genuine(string(body)), signing, other)
+	webtest.CheckSecrets(t, channelWith(t), genuine(string(body)), signing, other)
 }
 
 func TestWebhooksOfAnotherTimeAreStale(t *testing.T) {
 	t.Parallel()
-	c, body := listening(t)(signing), recorded(t, "finalized")
+	c, body := channelWith(t)(signing), recorded(t, "finalized")
 	aged := func(age time.Duration) *provider.Callback {
 		return signed(signing,
 			time.Now().Add(-age), body)
@@ -155,14 +155,14 @@ func TestWebhooksOfAnotherTimeAreStale(t *testing.T) {
 
 func TestWebhooksHaveReplayIDs(t *testing.T) {
 	t.Parallel()
-	webtest.CheckReplayID(t, listening(t)(signing), genuine(string(recorded(t, "finalized"))),
+	webtest.CheckReplayID(t, channelWith(t)(signing), genuine(string(recorded(t, "finalized"))),
 		genuine(string(recorded(t, "failed"))))
 }
 
 // TestASignatureHasOneReplayID: a replay must not pass with another encoding of the same signature.
 func TestASignatureHasOneReplayID(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(signing)
+	c := channelWith(t)(signing)
 	call := genuine(string(recorded(t, "finalized")))
 	first, err := c.ReadCallback(call)
 	if err != nil {
@@ -181,7 +181,7 @@ func TestASignatureHasOneReplayID(t *testing.T) {
 
 func TestSignedWebhooksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(signing)
+	c := channelWith(t)(signing)
 	webtest.CheckRefused(t, c, provider.ErrMalformed, webtest.Bodies(
 		genuine, ``, `[]`, `{"data":{"event_type":"message.finalized"}}`,
 		`{"data":{"event_type":"message.finalized","payload":{"id":"1","to":[]}}}`,
@@ -198,7 +198,7 @@ func FuzzReadCallback(f *testing.F) {
 	for _, name := range []string{"finalized", "failed", "received"} {
 		f.Add(recorded(f, name), []byte("{}"))
 	}
-	c := listening(f)(other, signing)
+	c := channelWith(f)(other, signing)
 	f.Fuzz(func(t *testing.T, body, changed []byte) {
 		call := signed(signing, time.Now(), body)
 		content, err := c.ReadCallback(call)

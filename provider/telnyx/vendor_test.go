@@ -139,9 +139,9 @@ func newProtocol() webtest.Protocol {
 	return telnyxtest.New(telnyxtest.Config{APIKey: secret, Key: signing})
 }
 
-// listening returns a function that makes channels which ask for receipts and verify them with
+// channelWith returns a function that makes channels which ask for receipts and verify them with
 // these keys.
-func listening(t testing.TB) func(keys ...ed25519.PrivateKey) provider.CallbackReader {
+func channelWith(t testing.TB) func(keys ...ed25519.PrivateKey) provider.CallbackReader {
 	return func(keys ...ed25519.PrivateKey) provider.CallbackReader {
 		t.Helper()
 		cfg := config(webtest.LocalConfig(t, "https://api.telnyx.com/v2"))

@@ -31,7 +31,7 @@ func TestValuesOfARepeatedFieldAreSignedInTheirOrderAndOnce(t *testing.T) {
 		"Media=ab&Digits=1":                provider.ErrForged,
 		"Media=a&Digits=1":                 provider.ErrForged,
 	} {
-		_, err := listening(t)("12345").ReadCallback(&provider.Callback{
+		_, err := channelWith(t)("12345").ReadCallback(&provider.Callback{
 			Method: http.MethodPost, URL: "https://mycompany.com/myapp.php?foo=1&bar=2",
 			Body: []byte(body),
 			Header: map[string][]string{
@@ -113,7 +113,7 @@ func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 			"RSOYDt4T1cUTdK1PDd93/VVr8B8=", provider.ErrForged,
 		},
 	} {
-		_, err := listening(t)("other", "12345").ReadCallback(&provider.Callback{
+		_, err := channelWith(t)("other", "12345").ReadCallback(&provider.Callback{
 			Method: http.MethodPost, URL: c.url, Body: []byte(c.body),
 			Header: map[string][]string{
 				"X-Twilio-Signature": {c.signature}, "Content-Type": {c.kind},
@@ -123,7 +123,7 @@ func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
-	if _, err := listening(t)().ReadCallback(&provider.Callback{
+	if _, err := channelWith(t)().ReadCallback(&provider.Callback{
 		URL: "https://mycompany.com/",
 	}); !errors.Is(err, provider.ErrForged) {
 		t.Errorf("without a token: %v", err)
@@ -152,7 +152,7 @@ func signedAt(address string, form url.Values) *provider.Callback {
 func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
 	about := provider.Receipt{Reference: sm1, Key: webtest.Key}
-	webtest.CheckStatuses(t, listening(t)(token), about,
+	webtest.CheckStatuses(t, channelWith(t)(token), about,
 		func(status, code string) *provider.Callback {
 			form := url.Values{
 				"MessageSid": {sm1}, "MessageStatus": {status}, "SmsStatus": {status},
@@ -198,7 +198,7 @@ func TestReceiptsInJSONAreReadAsThoseInForms(t *testing.T) {
 			`","MessageStatus":"failed","ErrorCode":30005,"ErrorMessage":null}`)
 	sum := sha256.Sum256(body)
 	address := callback + "?key=" + webtest.Key + "&bodySHA256=" + hex.EncodeToString(sum[:])
-	content, err := listening(t)(token).ReadCallback(&provider.Callback{
+	content, err := channelWith(t)(token).ReadCallback(&provider.Callback{
 		URL: address, Body: body,
 		Header: map[string][]string{
 			"X-Twilio-Signature": {twiliotest.Sign(token, address, nil)},
@@ -218,7 +218,7 @@ func TestReceiptsInJSONAreReadAsThoseInForms(t *testing.T) {
 
 func TestEmptyTwiMLAnswersInboundMessages(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(token)
+	c := channelWith(t)(token)
 	in := provider.Inbound{
 		Reference: twiliotest.Reference(9), From: "+447700900123", To: "60777", Text: "null",
 	}
@@ -242,7 +242,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 			"MessageSid": {sm1}, "MessageStatus": {"undelivered"}, "ErrorCode": {"30003"},
 		})
 	}
-	webtest.CheckTampered(t, listening(t)(token), genuine, webtest.Changes{
+	webtest.CheckTampered(t, channelWith(t)(token), genuine, webtest.Changes{
 		"other status": func(c *provider.Callback) {
 			c.Body = []byte("ErrorCode=30003&MessageSid=" + sm1 + "&MessageStatus=delivered")
 		},
@@ -262,7 +262,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 		"longer signature":  func(c *provider.Callback) { c.Header["X-Twilio-Signature"][0] += "=" },
 		"digest of nothing": func(c *provider.Callback) { c.URL += "&bodySHA256=" },
 	})
-	webtest.CheckSecrets(t, listening(t), genuine(), token, "another")
+	webtest.CheckSecrets(t, channelWith(t), genuine(), token, "another")
 }
 
 func TestCallbacksHaveReplayIDs(t *testing.T) {
@@ -270,12 +270,12 @@ func TestCallbacksHaveReplayIDs(t *testing.T) {
 	said := func(status string) *provider.Callback {
 		return signed(url.Values{"MessageSid": {sm1}, "MessageStatus": {status}})
 	}
-	webtest.CheckReplayID(t, listening(t)(token), said("sent"), said("delivered"))
+	webtest.CheckReplayID(t, channelWith(t)(token), said("sent"), said("delivered"))
 }
 
 func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(token)
+	c := channelWith(t)(token)
 	webtest.CheckRefused(t, c, provider.ErrMalformed, map[string]*provider.Callback{
 		"no message": signed(url.Values{"MessageStatus": {"sent"}}),
 		"long SID": signed(url.Values{
@@ -314,7 +314,7 @@ func FuzzReadCallback(f *testing.F) {
 	f.Add("MessageSid="+sm1+"&SmsStatus=received&Body=STOP", "",
 		"application/x-www-form-urlencoded")
 	f.Add(`{"MessageSid":"`+sm1+`","MessageStatus":"sent"}`, "{}", "application/json")
-	c := listening(f)(token)
+	c := channelWith(f)(token)
 	f.Fuzz(func(t *testing.T, body, other, kind string) {
 		sum := sha256.Sum256([]byte(body))
 		address := callback + "?bodySHA256=" + hex.EncodeToString(sum[:])

@@ -125,7 +125,7 @@ var forgedTexts = []string{
 // text into the address.
 func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 	t.Parallel()
-	l := listening(t)(token)
+	l := channelWith(t)(token)
 	forms := map[string]url.Values{
 		"delivered": statusForm("delivered", ""), "undelivered": statusForm("undelivered", "30003"),
 	}
@@ -170,7 +170,7 @@ func (c *captured) tryEach(t *testing.T, all []webtest.Field) {
 // TestNoRandomCutOfACallbackIsAccepted cuts random texts anywhere.
 func TestNoRandomCutOfACallbackIsAccepted(t *testing.T) {
 	t.Parallel()
-	l := listening(t)(token)
+	l := channelWith(t)(token)
 	parts := rapid.SampledFrom(
 		append([]string{
 			"MessageSid", "SmsSid", "Messages", "To", "From", "Body", "Zz", " ", "a", "9", "+1",
@@ -206,7 +206,7 @@ func TestNoRandomCutOfACallbackIsAccepted(t *testing.T) {
 // TestNoRandomCutOfACallbackIsAccepted found this case.
 func TestASenderThatIsCalledLikeAPlaceLeavesNoTextToForge(t *testing.T) {
 	t.Parallel()
-	l := listening(t)(token)
+	l := channelWith(t)(token)
 	for _, place := range []string{"City", "Country", "State", "Zip"} {
 		form := inboundForm("MessageSidSTOPFrom+447700900999", place+" Bank", "+15550100100")
 		c := &captured{
@@ -236,7 +236,7 @@ func cutAt(text string, names ...string) []webtest.Field {
 // TestNoRandomCutOfAStatusIsAccepted cuts statuses whose senders are composed of names of fields.
 func TestNoRandomCutOfAStatusIsAccepted(t *testing.T) {
 	t.Parallel()
-	l := listening(t)(token)
+	l := channelWith(t)(token)
 	parts := rapid.SampledFrom(
 		append([]string{"Body", "From", "To", "a", "1", "SmsStatus", "ErrorCode", "received"},
 			adversarial...))
@@ -305,7 +305,7 @@ func TestTheContentTypeDoesNotDecideWhatIsRead(t *testing.T) {
 	call := webtest.MadeCallback(t, r, err)
 	for _, kind := range []string{"application/json", formType, ""} {
 		call.Header["Content-Type"] = []string{kind}
-		content, err := listening(t)(token).ReadCallback(call)
+		content, err := channelWith(t)(token).ReadCallback(call)
 		if err != nil || len(content.Inbound) != 1 || content.Inbound[0].Text != text ||
 			content.Inbound[0].From != "+447700900123" {
 			t.Errorf("%q: %+v, %v", kind, content, err)
@@ -319,7 +319,7 @@ func TestAMessageWithAddOnsIsRead(t *testing.T) {
 	t.Parallel()
 	form := inboundForm("STOP From To Body", "+447700900123", "+15550100100")
 	form.Set("AddOns", `{"status":"successful","results":{"x":{"Body":"STOP","From":"+1"}}}`)
-	c := capture(t, listening(t)(token), callback, form)
+	c := capture(t, channelWith(t)(token), callback, form)
 	if got := c.genuine.Inbound[0]; got.Text != "STOP From To Body" ||
 		got.From != "+447700900123" || got.To != "+15550100100" {
 		t.Errorf("%+v", got)
@@ -363,7 +363,7 @@ var overWhatsApp = map[string]url.Values{
 // gets a success answer and does not repeat it.
 func TestAMessageOfAnotherNetworkIsLeftOut(t *testing.T) {
 	t.Parallel()
-	l := listening(t)(token)
+	l := channelWith(t)(token)
 	for name, more := range overWhatsApp {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -136,9 +136,9 @@ func newProtocol() webtest.Protocol {
 		twiliotest.Config{AccountSID: account, KeySID: keySID, KeySecret: secret, AuthToken: token})
 }
 
-// listening returns a function that makes channels which ask for receipts and verify them with
+// channelWith returns a function that makes channels which ask for receipts and verify them with
 // these tokens.
-func listening(t testing.TB) func(tokens ...string) provider.CallbackReader {
+func channelWith(t testing.TB) func(tokens ...string) provider.CallbackReader {
 	return func(tokens ...string) provider.CallbackReader {
 		t.Helper()
 		cfg := config(webtest.LocalConfig(t, "https://api.twilio.com"))

@@ -36,8 +36,8 @@ func listener() Config {
 	}
 }
 
-// listening returns a function that makes channels with these secrets.
-func listening(cfg Config) func(secrets ...string) provider.CallbackReader {
+// channelWith returns a function that makes channels with these secrets.
+func channelWith(cfg Config) func(secrets ...string) provider.CallbackReader {
 	return func(secrets ...string) provider.CallbackReader {
 		cfg := cfg
 		cfg.Secrets = secrets
@@ -76,7 +76,7 @@ func TestForgedStatusesSayNothing(t *testing.T) {
 				"A"
 		},
 	})
-	webtest.CheckSecrets(t, listening(listener()), statusCall(), secret, older)
+	webtest.CheckSecrets(t, channelWith(listener()), statusCall(), secret, older)
 	account, application := listener(), listener()
 	account.APIKey, application.Application = "other", "other"
 	webtest.CheckForged(t, New(account), statusCall())
@@ -278,7 +278,7 @@ func TestForgedAndMalformedReceiptsSayNothing(t *testing.T) {
 		}
 		webtest.CheckRefused(t, New(listenerSMS()), provider.ErrForged, forged)
 		webtest.CheckRefused(t, New(listenerSMS()), provider.ErrMalformed, malformed)
-		webtest.CheckSecrets(t, listening(listenerSMS()), forms[form](receiptForm()), secret, older)
+		webtest.CheckSecrets(t, channelWith(listenerSMS()), forms[form](receiptForm()), secret, older)
 		lower := written(form, func(p map[string]string) { p["sig"] = strings.ToLower(p["sig"]) })
 		if content, err := New(listenerSMS()).ReadCallback(lower); err != nil ||
 			len(content.Receipts) == 0 {

@@ -71,12 +71,12 @@ func TestOnlyAListWithTheKeyOrWithNothingAnswersALookup(t *testing.T) {
 		certain bool
 		want    provider.LookupState
 	}{
-		"found":                       {http.StatusOK, "taken", false, provider.Taken},
-		"nothing":                     {http.StatusOK, "0", false, provider.Unanswered},
-		"nothing, which is certain":   {http.StatusOK, "0", true, provider.NotTaken},
-		"others, whatever is certain": {http.StatusOK, "1", true, provider.Unanswered},
-		"no list":                     {http.StatusOK, "<html>", true, provider.Unanswered},
-		"another status":              {http.StatusNotFound, "0", true, provider.Unanswered},
+		"found":                    {http.StatusOK, "taken", false, provider.Taken},
+		"nothing":                  {http.StatusOK, "0", false, provider.Unanswered},
+		"nothing, absence certain": {http.StatusOK, "0", true, provider.NotTaken},
+		"other messages only":      {http.StatusOK, "1", true, provider.Unanswered},
+		"no list":                  {http.StatusOK, "<html>", true, provider.Unanswered},
+		"another status":           {http.StatusNotFound, "0", true, provider.Unanswered},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -101,9 +101,9 @@ func TestErrorsShowNoNumberTextOrSecret(t *testing.T) {
 		code    string
 		adjust  func(*web.Config)
 	}{
-		"nobody there": {away.URL, provider.Refused, "dial", asIs},
-		"cut":          {serve(t, cut).URL, provider.Unknown, "connection_lost", asIs},
-		"no HTTP":      {serve(t, garbage).URL, provider.Unknown, "transport", asIs},
+		"no listener": {away.URL, provider.Refused, "dial", asIs},
+		"cut":         {serve(t, cut).URL, provider.Unknown, "connection_lost", asIs},
+		"no HTTP":     {serve(t, garbage).URL, provider.Unknown, "transport", asIs},
 		"no TLS": {
 			strings.Replace(serve(t, accept).URL, "http:", "https:", 1), provider.Refused,
 			"transport", asIs,
