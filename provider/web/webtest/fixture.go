@@ -89,7 +89,7 @@ func CheckOnlyFaults(t testing.TB, err error, faults []string, secrets ...string
 }
 
 // CheckPromises fails unless a channel with these settings has the wanted capabilities with a
-// callback, and no receipts without one. secret, if named, is the setting that verifies callbacks:
+// callback, and no receipts without one. secret, if set, is the setting that verifies callbacks:
 // without it there are no receipts either.
 func CheckPromises(
 	t *testing.T, open web.OpenFunc, values map[string]any, o web.Environment, secret string,
@@ -118,7 +118,8 @@ func promises(
 		return
 	}
 	if got := channel.(provider.Capable).Capabilities(); got != want {
-		t.Errorf("with callback %q and %v it promises %+v, want %+v", o.Callback, values, got, want)
+		t.Errorf("with callback %q and %v the capabilities are %+v, want %+v",
+			o.Callback, values, got, want)
 	}
 	if err := channel.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -140,7 +141,7 @@ type Finder interface {
 }
 
 // CheckLookups sends a message with each reply, and looks it up. open makes a channel whose carrier
-// behaves like that.
+// gives that reply.
 func CheckLookups(
 	t *testing.T, open func(t *testing.T, b Behaviour, certain bool) Finder,
 	cases map[string]Lookup,
@@ -159,7 +160,7 @@ func CheckLookups(
 }
 
 // known fails unless a lookup has that state, with a reference if the message was taken and an
-// error if the question was not answered.
+// error if the lookup failed.
 func known(t testing.TB, got provider.LookupResult, want provider.LookupState) {
 	t.Helper()
 	if got.State != want || (got.Reference != "") != (want == provider.Taken) ||
