@@ -194,9 +194,7 @@ func lostPartIsUnknown(t testing.TB, h Harness) {
 		return Answer{Reply: Accept}
 	})
 	s, parts := longSubmission(42)
-	ctx, cancel := context.WithTimeout(t.Context(), h.deadline())
-	defer cancel()
-	r := checked(t, h, s, await(t, h, "the result", async(ctx, in, s)))
+	r := sendWithDeadline(t, h, in, s)
 	wantOutcome(t, r, provider.Unknown)
 	closeChannel(t, h, in)
 	for part := range parts {

@@ -82,11 +82,7 @@ func throttleIsThrottled(t testing.TB, h Harness) {
 
 func lostReplyIsUnknown(t testing.TB, h Harness) {
 	in, s := start(t, h, Always(Lose)), submission(4)
-	ctx, cancel := context.WithTimeout(t.Context(), h.deadline())
-	defer cancel()
-	done := async(ctx, in, s)
-	r := checked(t, h, s, await(t, h, "the result after the deadline", done))
-	wantOutcome(t, r, provider.Unknown)
+	wantOutcome(t, sendWithDeadline(t, h, in, s), provider.Unknown)
 	closeChannel(t, h, in)
 	wantLogged(t, in, s, 1)
 }

@@ -258,7 +258,7 @@ func TestWithoutASecretNoReceiptsAreAskedFor(t *testing.T) {
 func TestLookupFindsWhatWasTakenAndLeavesTheRestOpen(t *testing.T) {
 	t.Parallel()
 	webtest.CheckLookups(t, func(t *testing.T, b webtest.Behaviour, certain bool) webtest.Finder {
-		return startRig(t, b, map[string]any{"absence_is_certain": certain, "timeout": "2s"}).Channel
+		return startRig(t, b, map[string]any{"absence_is_certain": certain}).Channel
 	}, map[string]webtest.Lookup{
 		"answered":           {Reply: providertest.Accept, Want: provider.Taken},
 		"taken, answer lost": {Reply: providertest.Lose, Want: provider.Taken},

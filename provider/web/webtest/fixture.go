@@ -1,6 +1,7 @@
 package webtest
 
 import (
+	"context"
 	"maps"
 	"net/url"
 	"os"
@@ -150,10 +151,15 @@ func CheckLookups(
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
 			channel := open(t, Behaviour{Decide: func(int, Submit) providertest.Answer {
+				if c.Reply == providertest.Lose {
+					cancel()
+				}
 				return providertest.Answer{Reply: c.Reply}
 			}}, c.Certain)
-			channel.Send(t.Context(), Message())
+			channel.Send(ctx, Message())
 			known(t, channel.Find(t.Context(), Key), c.Want)
 		})
 	}
