@@ -102,8 +102,8 @@ func async(ctx context.Context, in Instance, s provider.Submission) <-chan provi
 	return done
 }
 
-// sendWithDeadline sends with a deadline that comes after the message has left. On a busy machine it
-// may come before that: then nothing was submitted, and it sends again with twice the time.
+// sendWithDeadline sends with a deadline that comes after the message has left. On a busy machine
+// it may come before that: then nothing was submitted, and it sends again with twice the time.
 func sendWithDeadline(
 	t testing.TB, h Harness, in Instance, s provider.Submission,
 ) provider.Result {
