@@ -264,8 +264,8 @@ func TestOneMessageFitsIntoAnEmptyShare(t *testing.T) {
 	}
 }
 
-// TestWhoHasTakenHisShareLooksAgainWhenTheStateIsNew or when the window ends, whichever is first.
-func TestWhoHasTakenHisShareLooksAgainWhenTheStateIsNew(t *testing.T) {
+// TestAnInstanceWithoutAShareTriesAgainWhenTheStateIsNew or when the window ends, whichever is first.
+func TestAnInstanceWithoutAShareTriesAgainWhenTheStateIsNew(t *testing.T) {
 	t.Parallel()
 	for now, want := range map[time.Time]time.Duration{noon: 2 * time.Second, noon.Add(29 * time.Second): time.Second} {
 		accounts := divided(admission.Even{}, twoWorkers())
