@@ -67,7 +67,7 @@ type manifests struct {
 	scaled     scaledObject
 	podMonitor monitoring.PodMonitor
 	alerts     monitoring.PrometheusRule
-	rendered   string
+	texts      []string // of all resources
 }
 
 // render fills the templates with values of a file of ci/ and further ones.
@@ -100,9 +100,9 @@ func render(t *testing.T, file string, further map[string]any) *manifests {
 		for part := range strings.SplitSeq(files[name], "\n---\n") {
 			if strings.TrimSpace(part) != "" {
 				m.add(t, name, []byte(part))
+				m.texts = append(m.texts, part)
 			}
 		}
-		m.rendered += files[name]
 	}
 	return m
 }
