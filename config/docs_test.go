@@ -52,8 +52,8 @@ func TestOtherDocumentsOfTheRepositoryAreValid(t *testing.T) {
 	}
 }
 
-// TestEachFileOfTheSettingsIsAmongThoseToExchange: the page of deployments says for each file that a
-// setting names how it is exchanged, and whether that needs a restart.
+// TestEachFileOfTheSettingsIsAmongThoseToExchange: the page of deployments says for each file that
+// a setting names how it is exchanged, and whether that needs a restart.
 func TestEachFileOfTheSettingsIsAmongThoseToExchange(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/deploy.md")

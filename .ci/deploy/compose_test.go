@@ -73,8 +73,8 @@ func TestComposeSettingsLoad(t *testing.T) {
 	}
 }
 
-// TestComposeOpensTheConsole: the one-off service makes a token in the file by which the dispatchers
-// let people in.
+// TestComposeOpensTheConsole: the one-off service makes a token in the file by which the
+// dispatchers let people in.
 func TestComposeOpensTheConsole(t *testing.T) {
 	p := project(t)
 	program, err := dispatcher()

@@ -67,8 +67,8 @@ func conformer(t *testing.T) validator.Validator {
 	return v
 }
 
-// writeSchemas writes a JSON schema for each kind of an OpenAPI description, under the name by which
-// kubeconform looks for it.
+// writeSchemas writes a JSON schema for each kind of an OpenAPI description, under the name by
+// which kubeconform looks for it.
 func writeSchemas(t *testing.T, folder string, openapi []byte) {
 	t.Helper()
 	var description struct {
@@ -186,8 +186,8 @@ func TestChartConformsToTheSchemasOfKubernetes(t *testing.T) {
 		"no selector":  `{apiVersion: apps/v1, kind: Deployment, spec: {template: {}}}`,
 		"a wrong type": `{apiVersion: v1, kind: Service, spec: {ports: [{port: http}]}}`,
 		"unknown":      `{apiVersion: v1, kind: ServiceAccount, automount: false}`,
-		"no metadata": `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, spec: {scaleTargetRef: {name: a},
-			triggers: [{type: kafka}]}}`,
+		"no metadata": `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject,
+			spec: {scaleTargetRef: {name: a}, triggers: [{type: kafka}]}}`,
 	} {
 		result := v.ValidateResource(resource.Resource{Bytes: []byte(text)})
 		if result.Status != validator.Invalid {

@@ -233,7 +233,8 @@ func TestChartBringsEveryFileThatASettingNames(t *testing.T) {
 	}
 }
 
-// TestChartLetsPeopleReachTheConsole and the API, but not metrics and profiles, which need no token.
+// TestChartLetsPeopleReachTheConsole and the API, but not metrics and profiles, which need no
+// token.
 func TestChartLetsPeopleReachTheConsole(t *testing.T) {
 	m := render(t, "all-values.yaml", nil)
 	from := map[string]bool{}

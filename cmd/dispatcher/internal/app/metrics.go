@@ -21,7 +21,8 @@ func newBuildInfo(version string) prometheus.Collector {
 	return info
 }
 
-// readyGauge shows the vital conditions of /readyz, so that an alert can name the one that is not met.
+// readyGauge shows the vital conditions of /readyz, so that an alert can name the one that is not
+// met.
 type readyGauge struct {
 	checks func(context.Context) []console.Check
 	met    *prometheus.Desc // check

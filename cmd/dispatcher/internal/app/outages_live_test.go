@@ -147,8 +147,8 @@ func (s *stage) unready(name, detail, fix string) {
 	}
 }
 
-// showsReady waits until the page of metrics shows whether a condition of /readyz is met, and checks
-// the other vital ones.
+// showsReady waits until the page of metrics shows whether a condition of /readyz is met, and
+// checks the other vital ones.
 func (s *stage) showsReady(check string, want float64) {
 	s.t.Helper()
 	const name = `dispatcher_ready{check="`
