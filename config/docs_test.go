@@ -52,6 +52,34 @@ func TestOtherDocumentsOfTheRepositoryAreValid(t *testing.T) {
 	}
 }
 
+// TestEachFileOfTheSettingsIsAmongThoseToExchange: the page of deployments says for each file that
+// a setting names how it is exchanged, and whether that needs a restart.
+func TestEachFileOfTheSettingsIsAmongThoseToExchange(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/deploy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(page), "\n## Exchange secrets\n")
+	section, _, ended := strings.Cut(section, "\n## ")
+	if !found || !ended {
+		t.Fatal("docs/deploy.md has no section about exchanging secrets")
+	}
+	files := 0
+	for _, v := range config.Variables() {
+		if !strings.HasSuffix(v.Name, "_FILE") {
+			continue
+		}
+		files++
+		if !strings.Contains(section, "`"+v.Name+"`") {
+			t.Errorf("docs/deploy.md does not say how the file of %s is exchanged", v.Name)
+		}
+	}
+	if files < 10 {
+		t.Errorf("%d settings name a file", files)
+	}
+}
+
 // priced is a channel with a price, which scoring by price needs.
 const priced = `{provider: sandbox, price: {currency: EUR, default: "0.03"}}`
 
