@@ -268,7 +268,7 @@ var rules = map[string]rule{
 	internal + "api": {
 		ours: []string{
 			module + "ledger", module + "config", module + "admission", module + "selector",
-			internal + "access", internal + "control", internal + "decide", internal + "envelope",
+			internal + "access", internal + "control", internal + "envelope",
 			internal + "lookup", internal + "numbers", internal + "report", internal + "status",
 		},
 		others: []string{
