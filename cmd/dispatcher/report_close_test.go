@@ -62,7 +62,7 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 		*open.Routes[0].Waterfall[2].CarriedSegments == 0 {
 		t.Errorf("verdicts and waterfalls before and after the day was closed: %s", diff)
 	}
-	says(",waterfall_messages,waterfall_segments,waterfall_cost\n", "--day", yesterday, "--format", "csv")
+	says(",waterfall_messages,waterfall_segments,waterfall_cost,attempts,", "--day", yesterday, "--format", "csv")
 	says(";open - -10;", "--day", yesterday, "--format", "csv")
 	says("is as it was when it was closed", "close", "--day", yesterday)
 	settled(t, l, stored[90:])
