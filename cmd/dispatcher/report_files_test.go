@@ -205,7 +205,7 @@ func TestFilesHaveTheCheckpoint(t *testing.T) {
 // the figures name is no markup.
 func TestThePageNeedsNothingElse(t *testing.T) {
 	t.Parallel()
-	for _, days := range []int{1, 14, 90} {
+	for _, days := range []int{1, 14, 31, 90} {
 		figures := sampleFigures(t, days)
 		for i := range figures.Ledger.Parts[0].Rows {
 			figures.Ledger.Parts[0].Rows[i].Currency = "<b>"
