@@ -223,6 +223,41 @@ func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 	}
 }
 
+// TestAPriceThatWasChangedInDocumentAndAttemptsIsFound: the two fit each other, so that deriving
+// the choices again finds nothing. The log does, in both.
+func TestAPriceThatWasChangedInDocumentAndAttemptsIsFound(t *testing.T) {
+	t.Parallel()
+	o, _, seals := sealedOffice(t, 20)
+	if v, code := o.verify(seals...); code != exitOK {
+		t.Fatalf("before anything was changed: %d %+v", code, v)
+	}
+	o.exec(`update dispatcher.routing_versions set document = replace(document, '0.028', '0.029')`)
+	o.exec(`update dispatcher.attempts set price_micros = 29000
+		where channel = 'c' and price_micros = 28000`)
+	if v, code := o.verify("--day", seals[3]); code != exitOK || v.Checked != 40 {
+		t.Errorf("without the log: %d %+v", code, v.ByKind)
+	}
+	after, code := o.verify(seals...)
+	found := map[string]int{}
+	for _, m := range after.Mismatches {
+		if m.What != seal.Changed {
+			t.Errorf("%+v", m)
+		}
+		id, _, _ := strings.Cut(m.ID, "-")
+		found[id+": "+m.Stored]++
+	}
+	var paid int
+	if err := o.sql.QueryRow(t.Context(), `select count(distinct message_id) from audit.attempts
+		where price_micros = 29000`).Scan(&paid); err != nil {
+		t.Fatal(err)
+	}
+	if code != exitFailed || paid < 10 || found["routing version 1: another plan"] != 1 ||
+		found["routing version 2: another plan"] != 1 ||
+		found["v1: another attempts"]+found["v2: another attempts"] != paid || len(found) != 4 {
+		t.Errorf("%d: %d messages have the price: %v", code, paid, found)
+	}
+}
+
 // TestALogThatWasChangedIsFound: the log is in the database too, and signed.
 func TestALogThatWasChangedIsFound(t *testing.T) {
 	t.Parallel()
