@@ -37,13 +37,15 @@ func TestAReportIsPrintedAsPDF(t *testing.T) {
 		t.Errorf("%d plots, in light and dark", plots)
 	}
 	yes := true
-	printed, err := chromedp.Run(ctx, func(ctx context.Context, target *chromedp.Target) ([]byte, error) {
-		r, err := cdp.Call(ctx, target, cdppage.PrintToPDF, cdppage.PrintToPDFParams{PreferCSSPageSize: &yes})
-		if err != nil {
-			return nil, err
-		}
-		return r.Data, nil
-	})
+	printed, err := chromedp.Run(ctx,
+		func(ctx context.Context, target *chromedp.Target) ([]byte, error) {
+			r, err := cdp.Call(ctx, target, cdppage.PrintToPDF,
+				cdppage.PrintToPDFParams{PreferCSSPageSize: &yes})
+			if err != nil {
+				return nil, err
+			}
+			return r.Data, nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
