@@ -15,8 +15,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestAmbiguousMessagesAreSettledByAFilter: those of one channel from before a time, and no others;
-// what cannot be settled is listed and left as it is.
+// TestAmbiguousMessagesAreSettledByAFilter: the filter selects the messages of one channel from
+// before a time. Messages that cannot be settled are listed and not changed.
 func TestAmbiguousMessagesAreSettledByAFilter(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -54,14 +54,14 @@ func TestAmbiguousMessagesAreSettledByAFilter(t *testing.T) {
 	} {
 		said := settleWith(exitOK, append(none, "--yes")...).out
 		if said != "0 of 0 messages are settled as not_taken.\n" {
-			t.Errorf("%v: %s", none, said)
+			t.Errorf("%v: got %s, want %s", none, said, "0 of 0 messages are settled as not_taken.\n")
 		}
 	}
 	got := shown[settledMany](t, settleWith(exitFailed, "--yes", "--format", "json", "--since", "2h",
 		"--code", "timeout"))
 	if got.Matched != 2 || got.Settled != 1 || len(got.Left) != 1 || got.Left[0].ID != "part-1" ||
 		!strings.Contains(got.Left[0].Why, "taken in part") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	states := queryOne[string](t, url,
 		`select string_agg(id || ' ' || state, ', ' order by id) from audit.messages`)
@@ -71,8 +71,8 @@ func TestAmbiguousMessagesAreSettledByAFilter(t *testing.T) {
 	}
 }
 
-// TestAFilterSettlesTheAttemptsThatItFinds, not others of the same messages: nobody answered on
-// channel a, nor on b, where the message was sent once more.
+// TestAFilterSettlesTheAttemptsThatItFinds: the messages also have an ambiguous attempt on channel
+// b, to which they were resent. A filter for channel a does not settle that attempt.
 func TestAFilterSettlesTheAttemptsThatItFinds(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -126,7 +126,8 @@ func TestAFilterSettlesTheAttemptsThatItFinds(t *testing.T) {
 	}
 }
 
-// TestManyAmbiguousMessagesAreSettledPageByPage, also when what cannot be settled fills pages.
+// TestManyAmbiguousMessagesAreSettledPageByPage: also when whole pages hold only messages that
+// cannot be settled.
 func TestManyAmbiguousMessagesAreSettledPageByPage(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -146,7 +147,7 @@ func TestManyAmbiguousMessagesAreSettledPageByPage(t *testing.T) {
 	}
 }
 
-// moveAmbiguous makes messages ambiguous an hour earlier.
+// moveAmbiguous moves the time at which messages became ambiguous back by an hour.
 func moveAmbiguous(t *testing.T, url string, ids ...string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -174,13 +175,13 @@ func TestAFilterAndAnIDExcludeEachOther(t *testing.T) {
 	} {
 		got := ambiguous(t, url, exitUsage, append(args, "--as", "taken", "--reason", "r")...)
 		if !strings.Contains(got.err, want) {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want %q in the error", args, got, want)
 		}
 	}
 }
 
-// TestContradictionsAreShown: an answer that denied a message, and a receipt that calls it
-// delivered.
+// TestContradictionsAreShown: an operator settled a message as not taken, and a receipt says that
+// it was delivered.
 func TestContradictionsAreShown(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -209,12 +210,12 @@ func TestContradictionsAreShown(t *testing.T) {
 				append([]string{"list", "--format", "json"}, more...)...)).Contradictions
 		if len(got) != 1 || got[0].ID != "order-1" || got[0].Reference != "7F31" ||
 			got[0].Outcome != "refused" || got[0].State != "delivered" {
-			t.Errorf("%v: %+v", more, got)
+			t.Errorf("%v: got %+v", more, got)
 		}
 	}
 	got := ambiguous(t, url, exitOK, "list", "--channel", "b").out
 	if got != "No message is ambiguous.\n" {
-		t.Errorf("%s", got)
+		t.Errorf("got %s, want %s", got, "No message is ambiguous.\n")
 	}
 	table := ambiguous(t, url, exitOK, "list").out
 	for _, want := range []string{"order-1", "7F31", "refused", "0x00000008", "delivered"} {
@@ -230,15 +231,17 @@ func TestContradictionsAreShown(t *testing.T) {
 	got = ambiguous(t, url, exitOK, "list", "--format", "csv").out
 	if !strings.Contains(got,
 		"contradicted,,\"answered refused, then delivered by receipt 7F31\"") {
-		t.Errorf("%s", got)
+		t.Errorf("got %s, want %q in it",
+			got, "contradicted,,\"answered refused, then delivered by receipt 7F31\"")
 	}
 
-	told := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "explain", "order-1").out
+	explained := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url},
+		"explain", "order-1").out
 	for _, want := range []string{
 		"However, a receipt of a says", "contradicted", "Its delivery was confirmed", "7F31",
 	} {
-		if !strings.Contains(strings.Join(strings.Fields(told), " "), want) {
-			t.Errorf("%q is missing in\n%s", want, told)
+		if !strings.Contains(strings.Join(strings.Fields(explained), " "), want) {
+			t.Errorf("%q is missing in\n%s", want, explained)
 		}
 	}
 }

@@ -15,9 +15,8 @@ import (
 	"dispatcher/provider"
 )
 
-// ambiguousMessages are messages that channel a never answered for, by the word for what is known
-// of each: nothing and still searched for, nothing for good, or a part that was taken without an
-// id.
+// ambiguousMessages stores messages that channel a never answered. The words name the state of
+// each: still searched for, given up, or one part accepted without an id.
 func ambiguousMessages(t *testing.T, l *ledger.Ledger, ids ...string) []ledger.Message {
 	t.Helper()
 	drawnAll := make([]ledger.Message, len(ids))
@@ -58,13 +57,13 @@ func ambiguous(t *testing.T, url string, code int, args ...string) result {
 	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url},
 		append([]string{"ambiguous"}, args...)...)
 	if got.code != code || strings.Contains(got.out+got.err, "7700900123") {
-		t.Fatalf("%v: %+v", args, got)
+		t.Fatalf("%v: got %+v", args, got)
 	}
 	return got
 }
 
-// settles has an operator say what became of a message.
-func settles(t *testing.T, url string, code int, id, as string, more ...string) result {
+// settleAs settles a message as an operator does, with "ambiguous settle".
+func settleAs(t *testing.T, url string, code int, id, as string, more ...string) result {
 	t.Helper()
 	return ambiguous(t, url, code,
 		append([]string{
@@ -78,7 +77,7 @@ func TestAmbiguitiesAreListedOldestFirst(t *testing.T) {
 	url := ledgertest.URL(t)
 	l := openSeeded(t, url)
 	if got := ambiguous(t, url, exitOK, "list"); got.out != "No message is ambiguous.\n" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want the output %q", got, "No message is ambiguous.\n")
 	}
 	ambiguousMessages(t, l, "open-1")
 	ambiguousMessages(t, l, "final-1")
@@ -88,20 +87,20 @@ func TestAmbiguitiesAreListedOldestFirst(t *testing.T) {
 	open := shown[list](t, ambiguous(t, url, exitOK, "list", "--format", "json")).Ambiguous
 	if len(open) != 1 || open[0].ID != "open-1" || open[0].Step != "receipt" ||
 		open[0].Verdict != "" || time.Until(open[0].Until) < 50*time.Minute {
-		t.Errorf("%+v", open)
+		t.Errorf("got %+v", open)
 	}
 	all := shown[list](t, ambiguous(t, url, exitOK, "list", "--all", "--format", "json")).Ambiguous
 	if len(all) != 2 || all[1].ID != "final-1" || all[1].Verdict != "final" ||
 		all[1].PriceMicros != 28_000 || all[1].Currency != "GBP" || all[1].Code != "timeout" {
-		t.Errorf("%+v", all)
+		t.Errorf("got %+v", all)
 	}
 	if all[1].Until.After(time.Now().Add(time.Minute)) {
-		t.Errorf("a search that ended at once is said to go on until %s", all[1].Until)
+		t.Errorf("the search ended at once, but its end is shown as %s", all[1].Until)
 	}
 	got := shown[list](t,
 		ambiguous(t, url, exitOK, "list", "--all", "--limit", "1", "--format", "json")).Ambiguous
 	if len(got) != 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %d of them", got, 1)
 	}
 
 	table := ambiguous(t, url, exitOK, "list", "--all").out
@@ -117,7 +116,8 @@ func TestAmbiguitiesAreListedOldestFirst(t *testing.T) {
 	}
 }
 
-// TestAmbiguitiesHaveTheKeysThatScriptsRelyOn holds JSON and CSV to docs/commands.md.
+// TestAmbiguitiesHaveTheKeysThatScriptsRelyOn compares the keys of JSON and CSV with
+// docs/commands.md.
 func TestAmbiguitiesHaveTheKeysThatScriptsRelyOn(t *testing.T) {
 	t.Parallel()
 	keys := strings.Fields("id lane tenant channel attempt segments price_micros currency code " +
@@ -140,17 +140,17 @@ func TestAmbiguitiesHaveTheKeysThatScriptsRelyOn(t *testing.T) {
 	lines, err := csv.NewReader(strings.NewReader(ambiguous(t, url, exitOK, "list",
 		"--format", "csv").out)).ReadAll()
 	if err != nil || len(lines) != 2 || !slices.Equal(lines[0], keys) {
-		t.Errorf("%v, %v", lines, err)
+		t.Errorf("got %v, error %v", lines, err)
 	}
 }
 
 func TestAnOperatorSettlesAnAmbiguity(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		id, as string
-		more   []string
-		state  string
-		told   string // by explain
+		id, as    string
+		more      []string
+		state     string
+		explained string // by explain
 	}{
 		"taken": {
 			"open-1", "taken",
@@ -170,29 +170,29 @@ func TestAnOperatorSettlesAnAmbiguity(t *testing.T) {
 			t.Parallel()
 			url := ledgertest.URL(t)
 			ambiguousMessages(t, openSeeded(t, url), tc.id)
-			got := settles(t, url, exitOK, tc.id, tc.as, tc.more...)
+			got := settleAs(t, url, exitOK, tc.id, tc.as, tc.more...)
 			want := "State of the message: " + tc.state + ".\n"
 			if !strings.HasSuffix(got.out, want) {
-				t.Errorf("%q", got.out)
+				t.Errorf("got %q", got.out)
 			}
-			story := shown[report.Explanation](t,
+			explanation := shown[report.Explanation](t,
 				dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "explain", tc.id,
 					"--format", "json"))
-			if !strings.Contains(story.Text, tc.told) ||
-				strings.Contains(story.Text, "a accepted it") {
-				t.Errorf("%s", story.Text)
+			if !strings.Contains(explanation.Text, tc.explained) ||
+				strings.Contains(explanation.Text, "a accepted it") {
+				t.Errorf("got %s, want %q in it and no %q in it", explanation.Text, tc.explained, "a accepted it")
 			}
-			d := story.Ambiguities
+			d := explanation.Ambiguities
 			if len(d) != 1 || d[0].Resolution != tc.as || d[0].Author != "ann" ||
 				!strings.HasPrefix(d[0].Note, "in the log of today.") {
-				t.Errorf("%+v", d)
+				t.Errorf("got %+v", d)
 			}
 		})
 	}
 }
 
-// TestAReceiptFindsWhatAnOperatorSettledAsTaken: for as long as receipts of its channel were
-// awaited when it was sent.
+// TestAReceiptFindsWhatAnOperatorSettledAsTaken: the receipt finds the message during the time for
+// which the channel's receipts were expected when the message was sent.
 func TestAReceiptFindsWhatAnOperatorSettledAsTaken(t *testing.T) {
 	t.Parallel()
 	for _, early := range []bool{false, true} {
@@ -212,7 +212,7 @@ func TestAReceiptFindsWhatAnOperatorSettledAsTaken(t *testing.T) {
 		if early {
 			receive()
 		}
-		settles(t, url, exitOK, "open-1", "taken", "--reference", "8a71")
+		settleAs(t, url, exitOK, "open-1", "taken", "--reference", "8a71")
 		if !early {
 			receive()
 		}
@@ -234,7 +234,7 @@ func TestWhatCannotBeSettledIsRefused(t *testing.T) {
 	l := openSeeded(t, url)
 	stored := ambiguousMessages(t, l, "part-1", "known-1", "open-1", "open-2")
 	settled(t, l, stored[1:2]) // answered late
-	settles(t, url, exitOK, "open-2", "taken")
+	settleAs(t, url, exitOK, "open-2", "taken")
 	for name, tc := range map[string]struct {
 		code int
 		want string
@@ -277,12 +277,12 @@ func TestWhatCannotBeSettledIsRefused(t *testing.T) {
 	} {
 		got := ambiguous(t, url, tc.code, append([]string{"settle"}, tc.args...)...)
 		if !strings.Contains(got.err, tc.want) {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v, want %q in the error", name, got, tc.want)
 		}
 	}
 	got := ambiguous(t, url, exitUsage, "list", "--limit", "0")
 	if !strings.Contains(got.err, "--limit must be above 0") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the error", got, "--limit must be above 0")
 	}
 	for id, want := range map[string]ledger.State{
 		"part-1": ledger.Unknown, "known-1": ledger.Accepted, "open-1": ledger.Unknown,
@@ -295,14 +295,14 @@ func TestWhatCannotBeSettledIsRefused(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyKnowsIsBookedAsPossiblyBillable in the daily report and in the auditors' views,
-// before and after the search ended.
+// TestWhatNobodyKnowsIsBookedAsPossiblyBillable: in the daily report and in the audit views, before
+// and after the search ends.
 func TestWhatNobodyKnowsIsBookedAsPossiblyBillable(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	ambiguousMessages(t, openSeeded(t, url), "open-1", "open-2", "final-1")
-	settles(t, url, exitOK, "open-1", "final")
-	settles(t, url, exitOK, "open-2", "taken")
+	settleAs(t, url, exitOK, "open-1", "final")
+	settleAs(t, url, exitOK, "open-2", "taken")
 	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
 	daily := shown[report.Daily](t, dispatcher(t, "", env, "report", "daily", "--format", "json"))
 	if len(daily.Rows) == 0 {
@@ -311,7 +311,7 @@ func TestWhatNobodyKnowsIsBookedAsPossiblyBillable(t *testing.T) {
 	a := daily.Rows[0]
 	if a.Unknown != 2 || a.UnknownSegments != 2 || a.UnknownMicros != 56_000 || a.Accepted != 1 ||
 		a.Segments != 1 || a.CostMicros != 28_000 {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v", a)
 	}
 	booked := queryOne[string](t, url, `
 		select string_agg(concat_ws(' ', a.message_id, a.outcome, a.segments, a.price_micros,
@@ -321,12 +321,12 @@ func TestWhatNobodyKnowsIsBookedAsPossiblyBillable(t *testing.T) {
 	want := "final-1 unknown 1 28000 GBP final, open-1 unknown 1 28000 GBP final, open-2 " +
 		"accepted 1 28000 GBP taken"
 	if booked != want {
-		t.Errorf("booked %s", booked)
+		t.Errorf("got %s booked", booked)
 	}
 }
 
-// TestTheTableOfAmbiguitiesFitsATerminalOf120Columns with long names, and says what is done about
-// each.
+// TestTheTableOfAmbiguitiesFitsATerminalOf120Columns: also with long names. The table says what is
+// being done about each message.
 func TestTheTableOfAmbiguitiesFitsATerminalOf120Columns(t *testing.T) {
 	t.Parallel()
 	open := ambiguityLine{
@@ -355,6 +355,6 @@ func TestTheTableOfAmbiguitiesFitsATerminalOf120Columns(t *testing.T) {
 	csv := ambiguitySheet([]ambiguityLine{ended}, formatCSV)
 	if len(csv.header) != len(csv.rows[0]) || csv.rows[0][0] != ended.ID ||
 		csv.rows[0][15] != ended.Note {
-		t.Errorf("%v", csv)
+		t.Errorf("got %v", csv)
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 const docsFolder = "../../docs/"
 
-// asyncAPI is what the test reads of docs/asyncapi.yaml.
+// asyncAPI holds the parts of docs/asyncapi.yaml that the test reads.
 type asyncAPI struct {
 	Channels map[string]struct {
 		Address  string
@@ -49,7 +49,7 @@ type reference struct {
 
 func (r reference) name() string { return path.Base(r.Ref) }
 
-// compiledSchema compiles a schema of docs; formats are asserted.
+// compiledSchema compiles a schema of docs. It checks formats, too.
 func compiledSchema(t testing.TB, file string) *jsonschema.Schema {
 	t.Helper()
 	c := jsonschema.NewCompiler()
@@ -61,7 +61,7 @@ func compiledSchema(t testing.TB, file string) *jsonschema.Schema {
 	return schema
 }
 
-// asJSON is a value as a validator wants it.
+// asJSON converts a value to the types that the validator expects.
 func asJSON(value any) any {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -86,8 +86,8 @@ func readAsyncAPI(t *testing.T) (doc asyncAPI) {
 	return doc
 }
 
-// TestTheAsyncAPIDocumentHasTheTopicsOfTheCode: the default topics, in the right direction, with the
-// message that each has, and the consumer groups of the lanes.
+// TestTheAsyncAPIDocumentHasTheTopicsOfTheCode: it names the default topics with their direction
+// and message, and the consumer groups of the lanes.
 func TestTheAsyncAPIDocumentHasTheTopicsOfTheCode(t *testing.T) {
 	t.Parallel()
 	doc := readAsyncAPI(t)
@@ -100,7 +100,7 @@ func TestTheAsyncAPIDocumentHasTheTopicsOfTheCode(t *testing.T) {
 		"sms.control": "receive control",
 	}
 	if s.StatusTopic != "sms.status" || s.DeadTopic != "sms.dead" || s.InboundTopic != "sms.inbound" {
-		t.Errorf("the default topics are %s, %s and %s", s.StatusTopic, s.DeadTopic, s.InboundTopic)
+		t.Errorf("unexpected default topics %s, %s and %s", s.StatusTopic, s.DeadTopic, s.InboundTopic)
 	}
 	for _, lane := range config.StandardLanes() {
 		want[lane.Topics[0]] = "receive envelope"
@@ -132,9 +132,9 @@ func TestTheAsyncAPIDocumentHasTheTopicsOfTheCode(t *testing.T) {
 	}
 }
 
-// TestTheExamplesOfTheAsyncAPIDocumentKeepTheirSchemas, and the code takes its envelopes. What the
-// code writes is held to the same schemas by the tests of package envelope, and dead letters by
-// TestPoisonRecordsBecomeDeadLetters.
+// TestTheExamplesOfTheAsyncAPIDocumentKeepTheirSchemas: the examples are valid, and the code
+// accepts the envelopes. The tests of package envelope validate what the code writes against the
+// same schemas, and TestPoisonRecordsBecomeDeadLetters validates dead letters.
 func TestTheExamplesOfTheAsyncAPIDocumentKeepTheirSchemas(t *testing.T) {
 	t.Parallel()
 	for name, message := range readAsyncAPI(t).Components.Messages {

@@ -13,11 +13,12 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// outsider has a verifier key, what "audit proof" printed, and the libraries of the transparency
-// logs: no package of ours, and no database.
+// outsider checks proofs with a verifier key, the output of "audit proof" and the public libraries
+// of transparency logs. It uses no package of this module and no database.
 type outsider struct{ verifier note.Verifier }
 
-// open reads a checkpoint as https://github.com/C2SP/C2SP/blob/main/tlog-checkpoint.md says.
+// open verifies a checkpoint as described in
+// https://github.com/C2SP/C2SP/blob/main/tlog-checkpoint.md.
 func (o *outsider) open(t *testing.T, checkpoint string) (size uint64, root []byte) {
 	t.Helper()
 	signed, err := note.Open([]byte(checkpoint), note.VerifierList(o.verifier))
@@ -26,7 +27,7 @@ func (o *outsider) open(t *testing.T, checkpoint string) (size uint64, root []by
 	}
 	lines := strings.Split(signed.Text, "\n")
 	if lines[0] != o.verifier.Name() {
-		t.Errorf("the log is called %s", lines[0])
+		t.Errorf("got log name %s", lines[0])
 	}
 	size, err = strconv.ParseUint(lines[1], 10, 64)
 	if err != nil {
@@ -38,16 +39,17 @@ func (o *outsider) open(t *testing.T, checkpoint string) (size uint64, root []by
 	return size, root
 }
 
-// TestAnOutsiderChecksProofsWithTheirOwnTools: inclusion and consistency, from the printed JSON.
+// TestAnOutsiderChecksProofsWithTheirOwnTools: proofs of inclusion and consistency, from the
+// printed JSON.
 func TestAnOutsiderChecksProofsWithTheirOwnTools(t *testing.T) {
 	t.Parallel()
-	o, keyFile, seals := sealedOffice(t, 10)
+	o, keyFile, seals := sealedAuditDB(t, 10)
 	first, code := o.verify(seals...)
 	if code != exitOK || first.Sealed == nil {
-		t.Fatalf("%d %+v", code, first)
+		t.Fatalf("%d: got %+v", code, first)
 	}
 	kept := write(t, "checkpoint", first.Sealed.Checkpoint)
-	// The log grows: an hour later it is looked at again, and a receipt has come for all messages.
+	// The log grows: all messages get a receipt, and an hour later the dispatcher seals again.
 	o.exec(`update dispatcher.attempts set receipt_state = 'delivered', receipt_at = now(),
 		delivered_at = now() where outcome = 'accepted'`)
 	o.exec(`update dispatcher.seals s set to_at = date_trunc('hour', from_at) + interval '1 hour',
@@ -98,9 +100,9 @@ func TestAnOutsiderChecksProofsWithTheirOwnTools(t *testing.T) {
 		if err := check(); err != nil || size != p.Size {
 			t.Errorf("%s, leaf %d of %d: %v", id, p.Index, size, err)
 		}
-		leaf[8] ^= 1 // another state
+		leaf[8] ^= 1 // changes the state
 		if check() == nil {
-			t.Errorf("%s: a leaf that was changed is in the log", id)
+			t.Errorf("%s: the log contains a changed leaf", id)
 		}
 	}
 	var g struct {
@@ -120,14 +122,14 @@ func TestAnOutsiderChecksProofsWithTheirOwnTools(t *testing.T) {
 	}
 	g.Hashes[0][0] ^= 1
 	if proof.VerifyConsistency(rfc6962.DefaultHasher, from, size, g.Hashes, was, root) == nil {
-		t.Error("a proof that was changed is taken")
+		t.Error("a changed proof is accepted")
 	}
 }
 
-// TestALimitThatMissesRowsIsNamed: what it has counted is not on record.
+// TestALimitThatMissesRowsIsNamed: the limit has counted slots for which no attempt is stored.
 func TestALimitThatMissesRowsIsNamed(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, 10)
+	o := filledAuditDB(t, 10)
 	o.exec(`insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start,
 		  max, granted, since)
 		select 'c', 'channel', 60, 'messages', date_trunc('minute', min(claimed_at)), 1000, 999,
@@ -140,6 +142,6 @@ func TestALimitThatMissesRowsIsNamed(t *testing.T) {
 	v, code := o.verify("--day", day)
 	if code != exitFailed || v.ByKind["deleted"] != 1 || v.Mismatches[0].ID != "limit of c" ||
 		v.Mismatches[0].Derived != "999 were counted" {
-		t.Errorf("%d %+v", code, v)
+		t.Errorf("%d: got %+v", code, v)
 	}
 }

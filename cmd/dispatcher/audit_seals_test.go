@@ -17,12 +17,12 @@ import (
 	"dispatcher/ledger/migrations"
 )
 
-// sealedOffice is an office that has sent n messages, as if that were some minutes ago, and sealed
-// them, with the key file and what makes "audit verify" compare. Its time zone is one in which
-// they were sent on the same day.
-func sealedOffice(t *testing.T, n int) (o *office, keyFile string, compare []string) {
+// sealedAuditDB returns a database with n messages, dated some minutes ago and sealed. It also
+// returns the key file and the flags that make "audit verify" check the seals. In its time
+// zone all messages have the same date.
+func sealedAuditDB(t *testing.T, n int) (o *auditDB, keyFile string, compare []string) {
 	t.Helper()
-	o = emptyOffice(t)
+	o = emptyAuditDB(t)
 	if london, err := time.LoadLocation(o.zone); err != nil {
 		t.Fatal(err)
 	} else if time.Now().In(london).Hour() == 0 {
@@ -34,7 +34,7 @@ func sealedOffice(t *testing.T, n int) (o *office, keyFile string, compare []str
 		t.Fatal(err)
 	}
 	keyFile = write(t, "seal.key", text)
-	addSeals(t, o, keyFile) // the log begins
+	addSeals(t, o, keyFile) // the first entries of the log
 	o.exec(`update dispatcher.seals set from_at = from_at - interval '20 minutes',
 		to_at = from_at - interval '15 minutes'`)
 	const back = `- interval '10 minutes'`
@@ -53,8 +53,8 @@ func sealedOffice(t *testing.T, n int) (o *office, keyFile string, compare []str
 	return o, keyFile, []string{"--seal-keys", keyFile, "--day", day}
 }
 
-// addSeals adds what is due to the log.
-func addSeals(t *testing.T, o *office, keyFile string) {
+// addSeals seals everything that is due.
+func addSeals(t *testing.T, o *auditDB, keyFile string) {
 	t.Helper()
 	lines, err := config.SealKeys(keyFile)
 	if err != nil {
@@ -75,11 +75,11 @@ func addSeals(t *testing.T, o *office, keyFile string) {
 	}
 }
 
-// TestWhatIsChangedAfterItWasSealedIsFound changes one message after the other behind the back of
-// the program, in more than sixty ways; each is found, and what it was is named.
+// TestWhatIsChangedAfterItWasSealedIsFound changes one message after another directly in the
+// database, in more than sixty ways. "audit verify" finds each change and names what changed.
 func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 	t.Parallel()
-	o, _, seals := sealedOffice(t, 200)
+	o, _, seals := sealedAuditDB(t, 200)
 	before, code := o.verify(seals...)
 	if code != exitOK || before.Sealed == nil || before.Sealed.Messages < 400 {
 		t.Fatalf("before anything was changed: %d %+v", code, before)
@@ -199,7 +199,7 @@ func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 	found := map[string]string{}
 	for _, m := range after.Mismatches {
 		if m.Attempt > 0 {
-			continue // what is derived
+			continue // derived data
 		}
 		switch m.What {
 		case seal.Changed:
@@ -214,12 +214,12 @@ func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 	for id, what := range want {
 		kind, _, _ := strings.Cut(what, " ")
 		if !strings.Contains(found[id], kind) {
-			t.Errorf("%s: found %q, want %s", id, found[id], what)
+			t.Errorf("%s: got findings %q, want %s", id, found[id], what)
 		}
 		delete(found, id)
 	}
 	for id, what := range found {
-		t.Errorf("%s was not touched: %s", id, what)
+		t.Errorf("%s was not changed, but was found: %s", id, what)
 	}
 }
 
@@ -227,7 +227,7 @@ func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 // the choices again finds nothing. The log does, in both.
 func TestAPriceThatWasChangedInDocumentAndAttemptsIsFound(t *testing.T) {
 	t.Parallel()
-	o, _, seals := sealedOffice(t, 20)
+	o, _, seals := sealedAuditDB(t, 20)
 	if v, code := o.verify(seals...); code != exitOK {
 		t.Fatalf("before anything was changed: %d %+v", code, v)
 	}
@@ -258,18 +258,19 @@ func TestAPriceThatWasChangedInDocumentAndAttemptsIsFound(t *testing.T) {
 	}
 }
 
-// TestALogThatWasChangedIsFound: the log is in the database too, and signed.
+// TestALogThatWasChangedIsFound: the log is signed, so a change of its rows in the database is
+// found.
 func TestALogThatWasChangedIsFound(t *testing.T) {
 	t.Parallel()
-	o, _, seals := sealedOffice(t, 10)
+	o, _, seals := sealedAuditDB(t, 10)
 	v, code := o.verify(seals...)
 	if code != exitOK || v.Sealed == nil || v.Sealed.Checkpoint == "" {
-		t.Fatalf("%d %+v", code, v)
+		t.Fatalf("%d: got %+v", code, v)
 	}
 	kept := write(t, "checkpoint", v.Sealed.Checkpoint)
 	seals = append(seals, "--checkpoint", kept)
 	if v, code := o.verify(seals...); code != exitOK {
-		t.Fatalf("with a checkpoint that was kept: %d %+v", code, v)
+		t.Fatalf("with a stored checkpoint: exit code %d, %+v", code, v)
 	}
 	other, _, err := seal.NewKey("sms.example.com")
 	if err != nil {
@@ -277,12 +278,13 @@ func TestALogThatWasChangedIsFound(t *testing.T) {
 	}
 	const last = ` where number = (select max(number) from dispatcher.seals
 		where octet_length(leaves) > 0)`
-	// Finance's login is enough.
+	// The login of finance has enough rights.
 	url, _ := strings.CutPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
 	finance := []string{"DISPATCHER_POSTGRES_URL=" + ledgertest.As(migrations.RoleFinance, url)}
 	got := dispatcher(t, "", finance, append([]string{"audit", "verify", "--without-keys"}, seals...)...)
 	if got.code != exitOK || !strings.Contains(got.out, "22 messages compared with the log") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output",
+			got, exitOK, "22 messages compared with the log")
 	}
 	o.exec(`create table kept_seals as select * from dispatcher.seals`)
 	for _, sql := range []string{
@@ -308,12 +310,12 @@ func TestALogThatWasChangedIsFound(t *testing.T) {
 		o.exec(`delete from dispatcher.seals`)
 		o.exec(`insert into dispatcher.seals select * from kept_seals`)
 	}
-	// Somebody without the key cannot write another log.
+	// Without the key nobody can write another log.
 	o.exec(`delete from dispatcher.seals`)
 	otherFile := write(t, "other.key", other)
 	addSeals(t, o, otherFile)
 	if v, code := o.verify(seals...); code != exitFailed || v.ByKind["checkpoint"] == 0 {
-		t.Errorf("another key: %d %+v", code, v)
+		t.Errorf("with another key: exit code %d, %+v", code, v)
 	}
 	o.exec(`delete from dispatcher.seals`)
 	o.exec(`insert into dispatcher.seals select * from kept_seals`)
@@ -333,12 +335,14 @@ func TestALogThatWasChangedIsFound(t *testing.T) {
 	}
 	if got := dispatcher(t, "", o.env, "audit", "proof", "nobody"); got.code != exitFailed ||
 		!strings.Contains(got.err, "no message has the id nobody") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitFailed, "no message has the id nobody")
 	}
 	for _, args := range [][]string{{}, {"v1-000003", "--since", kept}} {
 		got := dispatcher(t, "", o.env, append([]string{"audit", "proof"}, args...)...)
 		if got.code != exitUsage || !strings.Contains(got.err, "name a message or --since") {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d and %q in the error",
+				args, got, exitUsage, "name a message or --since")
 		}
 	}
 	for _, args := range [][]string{
@@ -355,15 +359,15 @@ func TestALogThatWasChangedIsFound(t *testing.T) {
 	}
 	got = dispatcher(t, "", o.env, append([]string{"audit", "verify"}, seals...)...)
 	if got.code != exitUsage {
-		t.Errorf("without the file: %+v", got)
+		t.Errorf("without the key file: %+v", got)
 	}
 }
 
-// TestStatesFollowAsTheLedgerLetsThem: what was final becomes what the trigger of the ledger allows,
-// in one step or several, and nothing else.
+// TestStatesFollowAsTheLedgerLetsThem: "audit verify" accepts a changed final state only if the
+// ledger's trigger allows the change, in one step or several.
 func TestStatesFollowAsTheLedgerLetsThem(t *testing.T) {
 	t.Parallel()
-	o := emptyOffice(t)
+	o := emptyAuditDB(t)
 	final := []ledger.State{
 		ledger.Accepted, ledger.Delivered, ledger.Undelivered, ledger.NoReceipt, ledger.Rejected,
 		ledger.Failed, ledger.Dead,
@@ -389,16 +393,17 @@ func TestStatesFollowAsTheLedgerLetsThem(t *testing.T) {
 			}
 			faults := seal.Verify([]seal.Leaf{{State: was}}, &now, time.Time{})
 			if (len(faults) == 0) != legal {
-				t.Errorf("%s may become %s: %v, and is taken for %+v", was, becomes, legal, faults)
+				t.Errorf("%s may become %s: %v, but got %+v", was, becomes, legal, faults)
 			}
 		}
 	}
 }
 
-// TestALaterLookSealsWhatHasChanged, and nothing else; what a receipt changes is no fault.
-func TestALaterLookSealsWhatHasChanged(t *testing.T) {
+// TestALaterRunSealsWhatHasChanged: a second run seals the changed messages and no others. A
+// change by a receipt is no fault.
+func TestALaterRunSealsWhatHasChanged(t *testing.T) {
 	t.Parallel()
-	o, keyFile, _ := sealedOffice(t, 20)
+	o, keyFile, _ := sealedAuditDB(t, 20)
 	count := func(sql string) (n int64) {
 		if err := o.sql.QueryRow(t.Context(), sql).Scan(&n); err != nil {
 			t.Fatal(err)
@@ -410,7 +415,7 @@ func TestALaterLookSealsWhatHasChanged(t *testing.T) {
 	o.exec(`update dispatcher.attempts set receipt_state = 'delivered', receipt_at = now(),
 		delivered_at = now() where message_seq in (select seq from dispatcher.messages
 		where attempts = 1 order by seq limit 7) and outcome = 'accepted'`)
-	// The hour is over, and looked at for the second time.
+	// The hour has ended, and a second run seals it.
 	o.exec(`update dispatcher.seals s set to_at = date_trunc('hour', from_at) + interval '1 hour',
 		at = date_trunc('hour', from_at) + interval '61 minutes'`)
 	o.exec(`update dispatcher.seals set from_at = from_at - interval '3 hours',
@@ -420,12 +425,12 @@ func TestALaterLookSealsWhatHasChanged(t *testing.T) {
 	addSeals(t, o, keyFile)
 	again := count(`select count(*) from dispatcher.seals where again`)
 	if again == 0 {
-		t.Fatal("there was no later look")
+		t.Fatal("no hour was sealed again")
 	}
-	// Everything was received three hours before what was sealed, so all of it is new but nothing
-	// more than once.
+	// Everything was received three hours before the last sealed hour. All of it is new, and each
+	// message is sealed once.
 	if n := count(size) - before; n != 42 {
-		t.Errorf("%d leaves of 40 messages and 2 versions", n)
+		t.Errorf("got %d leaves, want 42 for 40 messages and 2 versions", n)
 	}
 	o.exec(`update dispatcher.seals set at = to_at + interval '1 minute'`)
 	o.exec(`update dispatcher.attempts set receipt_state = 'undelivered', receipt_at = now()
@@ -434,14 +439,14 @@ func TestALaterLookSealsWhatHasChanged(t *testing.T) {
 	before = count(size)
 	addSeals(t, o, keyFile)
 	if n := count(size) - before; n != 5 {
-		t.Errorf("%d leaves for five receipts", n)
+		t.Errorf("got %d new leaves for five receipts", n)
 	}
 }
 
-// TestOldLeavesAreForgottenAndTheLogGoesOn: checkpoints stay when messages are dropped.
-func TestOldLeavesAreForgottenAndTheLogGoesOn(t *testing.T) {
+// TestOldLeavesAreDroppedAndTheLogContinues: when messages are dropped, the checkpoints stay.
+func TestOldLeavesAreDroppedAndTheLogContinues(t *testing.T) {
 	t.Parallel()
-	o, _, seals := sealedOffice(t, 10)
+	o, _, seals := sealedAuditDB(t, 10)
 	o.exec(`update dispatcher.seals set from_at = from_at - interval '50 days',
 		to_at = to_at - interval '50 days' where number < (select max(number) from dispatcher.seals
 		where octet_length(leaves) > 0)`)
@@ -457,17 +462,17 @@ func TestOldLeavesAreForgottenAndTheLogGoesOn(t *testing.T) {
 		return n
 	}
 	if n := left(); n != 1 {
-		t.Errorf("%d looks have leaves", n)
+		t.Errorf("%d seals still have leaves", n)
 	}
 	if err := o.ledger.Seals.Forget(t.Context(), time.Second); err != nil || left() != 1 {
-		t.Error("less than the owner keeps was forgotten", err)
+		t.Error("leaves were dropped that the owner keeps", err)
 	}
 	if v, code := o.verify(seals...); code != exitOK {
-		t.Errorf("%d %+v", code, v)
+		t.Errorf("%d: got %+v", code, v)
 	}
 }
 
-// TestAKeyForTheLogIsMadeOnce, and shown without its secret.
+// TestAKeyForTheLogIsMadeOnce: the command shows it without its secret.
 func TestAKeyForTheLogIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	file := t.TempDir() + "/seal.key"
@@ -486,7 +491,7 @@ func TestAKeyForTheLogIsMadeOnce(t *testing.T) {
 		t.Error(info.Mode(), err)
 	}
 	if got := dispatcher(t, "", nil, "audit", "key", "sms.example.com", file); got.code != exitFailed {
-		t.Errorf("made again: %+v", got)
+		t.Errorf("created a second time: %+v", got)
 	}
 	if got := dispatcher(t, "", nil, "audit", "key", "a b", file+"2"); got.code != exitUsage {
 		t.Errorf("a name with a space: %+v", got)

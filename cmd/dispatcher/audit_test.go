@@ -29,7 +29,7 @@ import (
 // auditKey is the key file of these tests.
 var auditKey = strings.Repeat("0a", 32)
 
-// fixedCarrier always answers the same.
+// fixedCarrier gives every submit the same answer.
 type fixedCarrier struct {
 	unready string
 	outcome provider.Outcome
@@ -41,10 +41,10 @@ func (c fixedCarrier) Send(_ context.Context, s provider.Submission) provider.Re
 func (c fixedCarrier) Ready() (ok bool, why string) { return c.unready == "", c.unready }
 func (fixedCarrier) Close(context.Context) error    { return nil }
 
-// office is a database whose messages have been sent by the pipeline itself: under version 1 and
-// then, with other weights, under version 2. Channel a was never connected, b refused everything, c
-// took it.
-type office struct {
+// auditDB is a database with messages that the pipeline sent: some under version 1, others under
+// version 2, which has other weights. Channel a was never connected, b refused everything, c
+// accepted everything.
+type auditDB struct {
 	t      *testing.T
 	zone   string // of the business day
 	ledger *ledger.Ledger
@@ -52,8 +52,8 @@ type office struct {
 	env    []string
 }
 
-// emptyOffice has no messages and no routing.
-func emptyOffice(t *testing.T) *office {
+// emptyAuditDB returns a database without messages and without routing.
+func emptyAuditDB(t *testing.T) *auditDB {
 	t.Helper()
 	tier.OneWindow(t, 24*time.Hour)
 	url := ledgertest.URL(t)
@@ -72,27 +72,27 @@ func emptyOffice(t *testing.T) *office {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = sql.Close(context.WithoutCancel(t.Context())) })
-	return &office{t: t, zone: "Europe/London", ledger: l, sql: sql, env: []string{
+	return &auditDB{t: t, zone: "Europe/London", ledger: l, sql: sql, env: []string{
 		"DISPATCHER_POSTGRES_URL=" + url,
 		"DISPATCHER_DRAW_KEY_FILE=" + write(t, "draw.key", auditKey),
 	}}
 }
 
-// openOffice sends n messages under each version.
-func openOffice(t *testing.T, n int) *office {
+// filledAuditDB sends n messages under each version.
+func filledAuditDB(t *testing.T, n int) *auditDB {
 	t.Helper()
-	o := emptyOffice(t)
+	o := emptyAuditDB(t)
 	o.sendBoth(n)
 	return o
 }
 
-// sendBoth sends n messages under each of two versions.
-func (o *office) sendBoth(n int) {
+// sendBoth sends n messages under each of the two versions.
+func (o *auditDB) sendBoth(n int) {
 	o.t.Helper()
 	for i, weights := range []string{"a: 25, b: 15, c: 60", "a: 30, b: 20, c: 50"} {
 		o.send(fmt.Sprintf("v%d", i+1),
 			strings.Replace(testRouting, "a: 25, b: 15, c: 60", weights, 1), n)
-		if i == 0 { // it all happened a while before
+		if i == 0 { // all of this happened some time ago
 			o.exec(`
 				update dispatcher.routing_versions set created_at = created_at - interval
 				'10 seconds'`)
@@ -109,8 +109,8 @@ func (o *office) sendBoth(n int) {
 		where version = 2`)
 }
 
-// send applies a document and lets a pipeline of its own send n messages under it.
-func (o *office) send(story, document string, n int) {
+// send applies a document and sends n messages under it with a pipeline of its own.
+func (o *auditDB) send(story, document string, n int) {
 	o.t.Helper()
 	ctx := o.t.Context()
 	document = strings.Replace(document, "Europe/London", o.zone, 1)
@@ -160,7 +160,7 @@ func (o *office) send(story, document string, n int) {
 	running, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() { d.Run(running); close(done) }()
-	if err := d.Handle(ctx, officeJobs(story, n)); err != nil {
+	if err := d.Handle(ctx, auditJobs(story, n)); err != nil {
 		o.t.Fatal(err)
 	}
 	for {
@@ -182,7 +182,7 @@ func (o *office) send(story, document string, n int) {
 	}
 }
 
-func officeJobs(story string, n int) []decide.Job {
+func auditJobs(story string, n int) []decide.Job {
 	jobs := make([]decide.Job, n)
 	for i := range jobs {
 		m := envelope.Message{
@@ -193,15 +193,15 @@ func officeJobs(story string, n int) []decide.Job {
 	return jobs
 }
 
-func (o *office) exec(sql string, args ...any) {
+func (o *auditDB) exec(sql string, args ...any) {
 	o.t.Helper()
 	if _, err := o.sql.Exec(o.t.Context(), sql, args...); err != nil {
-		o.t.Fatalf("%s: %v", sql, err)
+		o.t.Fatalf("%s: got error %v", sql, err)
 	}
 }
 
-// verify runs the command.
-func (o *office) verify(args ...string) (verification, int) {
+// verify runs "audit verify".
+func (o *auditDB) verify(args ...string) (verification, int) {
 	o.t.Helper()
 	got := dispatcher(o.t, "", o.env,
 		append([]string{"audit", "verify", "--format", "json"}, args...)...)
@@ -212,9 +212,9 @@ func (o *office) verify(args ...string) (verification, int) {
 	return v, got.code
 }
 
-// pick takes a message that nobody has tampered with yet, of version 2, which has a first attempt
-// like this.
-func (o *office) pick(used map[string]bool, where string) (id string, seq int64) {
+// pick returns a message of version 2 that no case has changed yet and whose first attempt matches
+// where.
+func (o *auditDB) pick(used map[string]bool, where string) (id string, seq int64) {
 	o.t.Helper()
 	rows, err := o.sql.Query(o.t.Context(), `
 		select m.id, m.seq from dispatcher.messages m join dispatcher.attempts a on a.message_seq =
@@ -233,15 +233,15 @@ func (o *office) pick(used map[string]bool, where string) (id string, seq int64)
 			return id, seq
 		}
 	}
-	o.t.Fatalf("no message is left where %s: %v", where, rows.Err())
+	o.t.Fatalf("no unused message matches %s: %v", where, rows.Err())
 	return "", 0
 }
 
-// TestAuditVerifyFindsWhateverIsChangedByHand changes one message after the other behind the back
-// of the program; each is reported by its kind, and no other is.
+// TestAuditVerifyFindsWhateverIsChangedByHand changes one message after another directly in the
+// database. Each change is reported under its kind, and no other message is reported.
 func TestAuditVerifyFindsWhateverIsChangedByHand(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, 300)
+	o := filledAuditDB(t, 300)
 	v, code := o.verify()
 	if code != exitOK || v.Checked != 600 || v.Mismatched != 0 || v.Attempts < 650 {
 		t.Fatalf("before anything was changed: %d %+v", code, v)
@@ -400,39 +400,39 @@ func TestAuditVerifyFindsWhateverIsChangedByHand(t *testing.T) {
 	}
 	for id, what := range want {
 		if !slices.Contains(found[id], what) {
-			t.Errorf("%s of %s was changed, found %v", what, id, found[id])
+			t.Errorf("changed %s of %s, got findings %v", what, id, found[id])
 		}
 	}
 	for id := range maps.Keys(found) {
 		if want[id] == "" {
-			t.Errorf("nobody touched %s, found %v", id, found[id])
+			t.Errorf("%s was not changed, but got findings %v", id, found[id])
 		}
 	}
 	out = dispatcher(t, "", o.env, "audit", "verify").out
 	if !strings.Contains(out, "2 envelope") && !strings.Contains(out, "1 envelope") {
-		t.Errorf("the kinds are not counted in\n%s", out)
+		t.Errorf("no count by kind in\n%s", out)
 	}
 }
 
-// TestAuditVerifyFindsAVersionWhoseRoutesAreNotThoseOfItsDocument: audit.weights would tell
-// auditors other weights than draws used.
+// TestAuditVerifyFindsAVersionWhoseRoutesAreNotThoseOfItsDocument: otherwise audit.weights would
+// show weights that no draw used.
 func TestAuditVerifyFindsAVersionWhoseRoutesAreNotThoseOfItsDocument(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, 20)
+	o := filledAuditDB(t, 20)
 	o.exec(`update dispatcher.routing_versions
 		set routes = jsonb_set(routes, '{0,weights,2}', '"40"') where version = 2`)
 	v, code := o.verify()
 	if code != exitFailed || v.ByKind["version"] != 20 || v.Mismatched != 20 ||
 		!strings.Contains(v.Mismatches[0].Derived, "routes") {
-		t.Errorf("%d: %+v", code, v)
+		t.Errorf("%d: got %+v", code, v)
 	}
 }
 
-// TestAuditVerifyWorksOnADayWithoutPayloads: it says what it could not check, and finds every change
-// by hand that needs no number and no text.
+// TestAuditVerifyWorksOnADayWithoutPayloads: it reports what it could not check, and finds every
+// change that can be found without number and text.
 func TestAuditVerifyWorksOnADayWithoutPayloads(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, 200)
+	o := filledAuditDB(t, 200)
 	o.exec(`delete from dispatcher.payloads p using dispatcher.messages m
 		where m.seq = p.seq and m.id like 'v1-%'`)
 	if v, code := o.verify(); code != exitOK || v.WithoutPayload.Messages != 200 ||
@@ -440,7 +440,7 @@ func TestAuditVerifyWorksOnADayWithoutPayloads(t *testing.T) {
 		t.Fatalf("with half of the payloads: %d %+v", code, v)
 	}
 	o.exec(`truncate dispatcher.payloads`)
-	var hashes []string // that of the guide, made by openssl
+	var hashes []string // the hash of the guide, computed with openssl
 	if err := o.sql.QueryRow(t.Context(), `select array_agg(distinct calling_code || ' ' ||
 		to_hex(number_hmac)) from audit.messages`).Scan(&hashes); err != nil ||
 		!slices.Equal(hashes, []string{"44 4a3ce0de8bea37f8"}) {
@@ -496,7 +496,7 @@ func TestAuditVerifyWorksOnADayWithoutPayloads(t *testing.T) {
 		{fallback, "candidates", `update dispatcher.attempts set ranking = replace(ranking::text,
 			'"line": "a ', '"line": "x ')::jsonb where message_seq = $1`},
 		{fallback, "passed_over", `update dispatcher.attempts set ranking = replace(ranking::text,
-			'connecting', 'no_slot')::jsonb where message_seq = $1`}, // no channel has such a limit
+			'connecting', 'no_slot')::jsonb where message_seq = $1`}, // the channel has no such limit
 		{refused, "passed_over", `update dispatcher.attempts set ranking = replace(ranking::text,
 			'already_tried', 'connecting')::jsonb where message_seq = $1 and attempt = 2`},
 	} {
@@ -515,16 +515,16 @@ func TestAuditVerifyWorksOnADayWithoutPayloads(t *testing.T) {
 	}
 	for id, what := range want {
 		if !slices.Contains(found[id], what) {
-			t.Errorf("%s of %s was changed, found %v", what, id, found[id])
+			t.Errorf("changed %s of %s, got findings %v", what, id, found[id])
 		}
 	}
 }
 
-// TestAuditVerifyWorksWithoutKeys: finance has none. A draw that was changed alone is not found then,
-// unless it is in the interval of another channel.
+// TestAuditVerifyWorksWithoutKeys: finance has no keys. Without them a changed draw is found only
+// if it lies in the interval of another channel.
 func TestAuditVerifyWorksWithoutKeys(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, 100)
+	o := filledAuditDB(t, 100)
 	o.env = o.env[:1]
 	if got := dispatcher(t, "", o.env, "audit", "verify"); got.code != exitUsage ||
 		!strings.Contains(got.err, "DISPATCHER_DRAW_KEY_FILE is missing") ||
@@ -540,7 +540,8 @@ func TestAuditVerifyWorksWithoutKeys(t *testing.T) {
 	}
 	if got := dispatcher(t, "", o.env, "audit", "verify", "--without-keys"); got.code != exitOK ||
 		!strings.Contains(got.out, "\n200 messages were not drawn again: no keys\n") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output",
+			got, exitOK, "\n200 messages were not drawn again: no keys\n")
 	}
 	const drawn = `m.attempts = 1 and a.ranking is null`
 	used, want := map[string]bool{}, map[string]string{}
@@ -554,7 +555,7 @@ func TestAuditVerifyWorksWithoutKeys(t *testing.T) {
 		want[id] = what
 		o.exec(sql, seq)
 	}
-	// Receipts that are made up. The last one is as if it had come late: nothing contradicts it.
+	// Forged receipts. The last one looks like a late receipt, so nothing contradicts it.
 	const made = `insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, state,
 		received_at) select %s, 'delivered', %s from dispatcher.attempts a where a.message_seq = $1`
 	const says = `update dispatcher.attempts set receipt_state = 'delivered', receipt_at = now(),
@@ -592,11 +593,11 @@ func TestAuditVerifyWorksWithoutKeys(t *testing.T) {
 	}
 }
 
-// TestAuditVerifyListsAThousandAndCountsAll: a version that nobody can read any more takes no more
-// than its messages with it, and a list of everything is of no use.
+// TestAuditVerifyListsAThousandAndCountsAll: a version that can no longer be read affects its own
+// messages only, and the list of findings is cut off at a thousand.
 func TestAuditVerifyListsAThousandAndCountsAll(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, 1500)
+	o := filledAuditDB(t, 1500)
 	o.exec(`update dispatcher.routing_versions set document = 'channels: {' where version = 1`)
 	v, code := o.verify()
 	if code != exitFailed || v.Checked != 3000 || v.Mismatched != 1500 ||
@@ -607,7 +608,8 @@ func TestAuditVerifyListsAThousandAndCountsAll(t *testing.T) {
 	m := v.Mismatches[0]
 	if m.What != "version" || m.Stored != "1" ||
 		m.Derived != "its document cannot be used any more" {
-		t.Errorf("%+v", m)
+		t.Errorf("got %+v, want What %v, Stored %v and Derived %v",
+			m, "version", "1", "its document cannot be used any more")
 	}
 	out := dispatcher(t, "", o.env, "audit", "verify").out
 	if !strings.Contains(out, "1500 version") || !strings.Contains(out, "the first 1000") {

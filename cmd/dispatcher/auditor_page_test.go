@@ -14,17 +14,17 @@ import (
 	"dispatcher/ledger/migrations"
 )
 
-// october is the ledger of docs/auditor.md.
+// october is the example ledger of docs/auditor.md.
 type october struct {
 	t *testing.T
-	// owner and finance are the settings of the two logins, files the folder of the example.
+	// owner and finance are the settings of the two logins. files is the folder of the example.
 	owner, finance []string
-	sql            *pgx.Conn // of finance
+	sql            *pgx.Conn // with the login of finance
 	files          string
-	report         string // the file that the page writes
+	report         string // the file that a command of the page writes
 }
 
-// auditorPage is docs/auditor.md, and the ledger that its preparation makes.
+// auditorPage returns docs/auditor.md and the ledger that its preparation creates.
 func auditorPage(t *testing.T) (page string, o *october) {
 	t.Helper()
 	page = read(t, root+"/docs/auditor.md")
@@ -41,23 +41,23 @@ func auditorPage(t *testing.T) (page string, o *october) {
 	return page, o
 }
 
-// prepare runs the block that an administrator runs. The database is there already, and logins
-// belong to the server, which other tests share.
+// prepare runs the block of the page for the administrator. It leaves out the statements for the
+// database, which exists, and uses logins of its own names, because other tests share the server.
 func (o *october) prepare(page string, admin *pgx.Conn, address string) {
 	o.t.Helper()
 	_, block, _ := strings.Cut(page, "\n    createdb october\n")
 	block, _, _ = strings.Cut(block, "\n\n")
 	steps := strings.Split(block, "\n")
 	if len(steps) != 4 {
-		o.t.Fatalf("the preparation has other steps: %q", steps)
+		o.t.Fatalf("unexpected steps of the preparation: %q", steps)
 	}
 	for _, step := range steps {
-		args := words(step)
+		args := splitWords(step)
 		switch {
 		case args[0] == "export":
 		case args[0] == "dispatcher":
 			if got := dispatcher(o.t, "", o.owner, args[1:]...); got.code != exitOK {
-				o.t.Fatalf("%s: %+v", step, got)
+				o.t.Fatalf("%s: got %+v, want exit code %d", step, got, exitOK)
 			}
 		case strings.Contains(step, " -f deploy/audit/october/"):
 			script := read(o.t, root+"/"+args[len(args)-1])
@@ -68,15 +68,15 @@ func (o *october) prepare(page string, admin *pgx.Conn, address string) {
 			as := login(o.t, admin, address, migrations.RoleFinance)
 			o.finance, o.sql = []string{"DISPATCHER_POSTGRES_URL=" + as}, opened(o.t, as)
 		default:
-			o.t.Fatalf("what is %q?", step)
+			o.t.Fatalf("unknown step %q", step)
 		}
 	}
 }
 
 var argument = regexp.MustCompile(`"[^"]*"|\S+`)
 
-// words are those of a command line, as a shell reads what the page has.
-func words(line string) []string {
+// splitWords splits a command line of the page as a shell does.
+func splitWords(line string) []string {
 	all := argument.FindAllString(strings.ReplaceAll(line, "\\\n", " "), -1)
 	for i := range all {
 		all[i] = strings.Trim(all[i], `"`)
@@ -84,10 +84,10 @@ func words(line string) []string {
 	return all
 }
 
-// run runs a command of the page with finance's login, and returns what it prints.
+// run runs a command of the page with the login of finance and returns its output.
 func (o *october) run(line string) string {
 	o.t.Helper()
-	args := words(line)
+	args := splitWords(line)
 	if args[0] == "psql" {
 		var all []string
 		rows, err := o.sql.Query(o.t.Context(), args[3], pgx.QueryExecModeSimpleProtocol)
@@ -110,16 +110,16 @@ func (o *october) run(line string) string {
 		}
 	}
 	got := dispatcher(o.t, "", o.finance, args[1:]...)
-	if got.code != exitOK && got.code != exitFailed || got.err != "" || shows(got.out) != "" {
-		o.t.Fatalf("%s: %+v", line, got)
+	if got.code != exitOK && got.code != exitFailed || got.err != "" || privateIn(got.out) != "" {
+		o.t.Fatalf("%s: got %+v", line, got)
 	}
 	return got.out
 }
 
 var commandOfPage = regexp.MustCompile(`(?m)^\$ ((?:.*\\\n)*.*)$`)
 
-// TestTheAuditorsPageShowsWhatItsCommandsPrint, one after the other, with the login of finance. The
-// page may leave lines out, where it has "...".
+// TestTheAuditorsPageShowsWhatItsCommandsPrint runs the commands of the page one after the other,
+// with the login of finance. "..." in the page stands for left-out lines.
 func TestTheAuditorsPageShowsWhatItsCommandsPrint(t *testing.T) {
 	t.Parallel()
 	page, o := auditorPage(t)
@@ -138,7 +138,7 @@ func TestTheAuditorsPageShowsWhatItsCommandsPrint(t *testing.T) {
 				}
 				_, after, found := strings.Cut(rest, "\n"+piece+"\n")
 				if !found {
-					t.Errorf("$ %s\nprints\n%s\nthe page has\n%s", line, printed, piece)
+					t.Errorf("$ %s\nprints\n%s\nwant, from the page:\n%s", line, printed, piece)
 				}
 				rest = "\n" + after
 			}
@@ -148,16 +148,16 @@ func TestTheAuditorsPageShowsWhatItsCommandsPrint(t *testing.T) {
 		}
 	}
 	if commands < 12 {
-		t.Errorf("the page has %d commands", commands)
+		t.Errorf("found %d commands on the page", commands)
 	}
 	if html, err := os.ReadFile(o.report); err != nil || !strings.Contains(string(html), "<svg") ||
 		!strings.Contains(string(html), "b carried 14.32 % instead of 17.17 %") {
-		t.Errorf("the month on paper: %v", err)
+		t.Errorf("the written report of the month: %v", err)
 	}
 }
 
-// TestTheExampleIsAsADispatcherWritesIt: its choices can be derived again, with the draws, and its
-// figures are those that closing its days comes to.
+// TestTheExampleIsAsADispatcherWritesIt: the choices of the example can be derived again with their
+// draws, and closing its days gives its figures.
 func TestTheExampleIsAsADispatcherWritesIt(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -167,13 +167,14 @@ func TestTheExampleIsAsADispatcherWritesIt(t *testing.T) {
 		got := dispatcher(t, "", keys, "audit", "verify", "--day", day)
 		if got.code != exitOK || !strings.Contains(got.out, "every choice is as it is on record") ||
 			strings.Contains(got.out, "not drawn again") {
-			t.Errorf("%s: %+v", day, got)
+			t.Errorf("%s: got %+v, want exit code %d, %q in the output and no %q in the output",
+				day, got, exitOK, "every choice is as it is on record", "not drawn again")
 		}
 	}
 	for _, day := range []string{"2026-10-13", "2026-10-21"} {
 		got := dispatcher(t, "", o.owner, "report", "close", "--day", day)
 		if !strings.Contains(got.out, "is as it was when it was closed") {
-			t.Errorf("%s: %+v", day, got)
+			t.Errorf("%s: got %+v, want %q in the output", day, got, "is as it was when it was closed")
 		}
 	}
 }

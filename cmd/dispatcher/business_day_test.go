@@ -13,9 +13,9 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestAPastDayIsCutInTheZoneThatItEndedIn: London until version 2, an effect of that as version 3,
-// and Tokyo from version 4 on, applied at 16:00 UTC on 20 November, when that day was over in
-// Tokyo.
+// TestAPastDayIsCutInTheZoneThatItEndedIn: the zone is London until version 2. Version 3 is an
+// effect of health weighting on version 2. Version 4 changes the zone to Tokyo at 16:00 UTC on 20
+// November, when that day is already over in Tokyo.
 func TestAPastDayIsCutInTheZoneThatItEndedIn(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -23,10 +23,10 @@ func TestAPastDayIsCutInTheZoneThatItEndedIn(t *testing.T) {
 	healthy := strings.Replace(testRouting, "c: 60}}", "c: 60}, health: {errors: 5}}", 1)
 	apply := func(document string) result {
 		return dispatcher(t, "", env,
-			because("as agreed", "routing", "apply", write(t, "next.yaml", document))...)
+			withReason("as agreed", "routing", "apply", write(t, "next.yaml", document))...)
 	}
 	if got := apply(healthy); got.code != exitOK || strings.Contains(got.out, "business day") {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d and no %q in the output", got, exitOK, "business day")
 	}
 	_, err := l.Routing.ApplyEffects(t.Context(),
 		ledger.NewEffects{
@@ -41,7 +41,7 @@ func TestAPastDayIsCutInTheZoneThatItEndedIn(t *testing.T) {
 		!strings.Contains(text,
 			"The business day is cut in Asia/Tokyo from now on, no longer in Europe/London: "+
 				"limits per day begin with what was claimed since the latest midnight there,") {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v", got)
 	}
 	appliedAt(t, url, "2026-11-01T00:00Z", "2026-11-10T00:00Z", "2026-11-20T20:00Z",
 		"2026-11-20T16:00Z")
@@ -76,7 +76,7 @@ func TestAPastDayIsCutInTheZoneThatItEndedIn(t *testing.T) {
 	}
 }
 
-// appliedAt moves the routing versions, from the first on, to other times.
+// appliedAt sets the times at which the routing versions were applied, starting with the first.
 func appliedAt(t *testing.T, url string, times ...string) {
 	t.Helper()
 	db, err := pgx.Connect(t.Context(), url)

@@ -15,9 +15,10 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade: between the command's look at the routing
-// and its own version another one is applied. The flag is not needed for that.
-func TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade(t *testing.T) {
+// TestAChangeIsRefusedWhenAnotherIsAppliedMeanwhile: another version is applied after the
+// command has read the routing and before it applies its own. The change is refused without
+// --expect-version, too.
+func TestAChangeIsRefusedWhenAnotherIsAppliedMeanwhile(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l := openSeeded(t, url)
@@ -25,10 +26,10 @@ func TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mine := strings.Replace(testRouting, "b: 15", "b: 5", 1)
+	ownEdit := strings.Replace(testRouting, "b: 15", "b: 5", 1)
 	_, err = ch.Make(t.Context(), func() (*config.Document, error) {
-		hers := strings.Replace(testRouting, "a: 25", "a: 40", 1)
-		doc, err := config.ParseDocument("hers.yaml", []byte(hers))
+		otherEdit := strings.Replace(testRouting, "a: 25", "a: 40", 1)
+		doc, err := config.ParseDocument("hers.yaml", []byte(otherEdit))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,20 +37,21 @@ func TestAChangeIsRefusedWhenSomebodyIsQuickerWhileItIsMade(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return config.ParseDocument("mine.yaml", []byte(mine))
+		return config.ParseDocument("mine.yaml", []byte(ownEdit))
 	})
 	err = inCommands(err)
 	var coded *codedError
 	if !errors.As(err, &coded) || coded.code != exitFailed ||
 		!strings.Contains(err.Error(), `ann applied version 2`) {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
 	if v := current(t, l); v.Version != 2 || strings.Contains(v.Document, "b: 5") {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v", v)
 	}
 }
 
-// TestAWindowThatIsOverLeavesAllOfItsLimit: counters are stored as they were last used.
+// TestAWindowThatIsOverLeavesAllOfItsLimit: the stored counters are those of the last window that
+// was used.
 func TestAWindowThatIsOverLeavesAllOfItsLimit(t *testing.T) {
 	t.Parallel()
 	doc, err := config.ParseRouting("r.yaml",
@@ -81,6 +83,6 @@ func TestAWindowThatIsOverLeavesAllOfItsLimit(t *testing.T) {
 	}
 	shown := status.NewDetail(doc, &doc.Channels[1], &ledger.Present{Now: now})
 	if shown.Channel != "b" || shown.LastAssigned != nil {
-		t.Errorf("%+v", shown)
+		t.Errorf("got %+v, want Channel %v and no LastAssigned", shown, "b")
 	}
 }

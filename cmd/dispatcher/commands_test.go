@@ -20,14 +20,14 @@ import (
 	"dispatcher/ledger"
 )
 
-// result is what a command did.
+// result is the output and the exit code of a command.
 type result struct {
 	code     int
 	out, err string
 }
 
-// dispatcher runs a command with these variables, in this process unless it starts others or lists
-// its environment.
+// dispatcher runs a command with these variables. It runs in this process, unless the command
+// starts processes or lists its environment.
 func dispatcher(t testing.TB, stdin string, env []string, args ...string) result {
 	t.Helper()
 	alone := []string{"run", "demo", "bench", "sandbox", "config"}
@@ -42,12 +42,12 @@ func dispatcher(t testing.TB, stdin string, env []string, args ...string) result
 	return result{code, out.String(), errs.String()}
 }
 
-// apart runs a command in a process of its own.
+// apart runs a command in a separate process.
 func apart(t testing.TB, stdin string, env []string, args ...string) result {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
-	cmd.Dir = t.TempDir() // no ./data of a dispatcher that runs here
+	cmd.Dir = t.TempDir() // a ./data of a running dispatcher is not found
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
 	environment.Lock()
 	cmd.Env = append(append(os.Environ(), env...), runAsProgram+"=1")
@@ -60,10 +60,11 @@ func apart(t testing.TB, stdin string, env []string, args ...string) result {
 	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// environment is held while settings are read: parallel tests share the variables of the process.
+// environment is locked while settings are read, because parallel tests share the environment of
+// the process.
 var environment sync.Mutex
 
-// settingsOf reads settings from these variables and no others, with a folder for data in which no
+// settingsOf reads settings from these variables only. The data folder is one in which no
 // dispatcher runs.
 func settingsOf(t testing.TB, env []string) func() (config.Settings, error) {
 	return func() (config.Settings, error) {
@@ -80,7 +81,7 @@ func settingsOf(t testing.TB, env []string) func() (config.Settings, error) {
 	}
 }
 
-// write puts a file into a folder of the test.
+// write creates a file in a temporary folder and returns its path.
 func write(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -90,7 +91,7 @@ func write(t *testing.T, name, content string) string {
 	return path
 }
 
-// testRouting has one route over three channels and other topics than the standard ones.
+// testRouting has one route over three channels, and topics other than the default ones.
 const testRouting = `timezone: Europe/London
 channels:
   a: {provider: sandbox, capacity: 100, price: {currency: GBP, default: "0.031"}}
@@ -119,7 +120,7 @@ func broker(t *testing.T, topics ...string) (setting, address string) {
 	return "DISPATCHER_KAFKA_BROKERS=" + k.Address(), k.Address()
 }
 
-// published reads n records of a topic.
+// published reads n records from a topic.
 func published(t *testing.T, address, topic string, n int) []*kgo.Record {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.ConsumeTopics(topic),
@@ -139,7 +140,7 @@ func published(t *testing.T, address, topic string, n int) []*kgo.Record {
 	return out
 }
 
-// openSeeded returns a registered ledger with testRouting in force.
+// openSeeded opens a ledger as a registered instance, with testRouting in force.
 func openSeeded(t *testing.T, url string) *ledger.Ledger {
 	t.Helper()
 	tier.OneWindow(t, 24*time.Hour)
@@ -162,7 +163,7 @@ func openSeeded(t *testing.T, url string) *ledger.Ledger {
 	return l
 }
 
-// claimed stores messages, each of which is given to its first choice.
+// claimed stores messages with an attempt on the first choice of each.
 func claimed(t *testing.T, l *ledger.Ledger, messages ...ledger.Message) []ledger.Message {
 	t.Helper()
 	tx, err := l.Claims.Lock(t.Context(),
@@ -193,36 +194,40 @@ func toFirstChoice(seen *ledger.Seen, m *ledger.Message) ledger.Decision {
 	}}
 }
 
-// TestWarningsOfACSVGoToStandardError so that the rows stay rows.
+// TestWarningsOfACSVGoToStandardError: standard output holds the rows only.
 func TestWarningsOfACSVGoToStandardError(t *testing.T) {
 	t.Parallel()
 	_, env := seeded(t)
 	for _, channel := range []string{"a", "b"} {
 		got := dispatcher(t, "", env,
-			because("all", "channel", "drain", channel, "--format", "csv")...)
+			withReason("all", "channel", "drain", channel, "--format", "csv")...)
 		if got.code != exitOK || got.err != "" {
-			t.Errorf("%+v", got)
+			t.Errorf("got %+v, want exit code %d and nothing on standard error", got, exitOK)
 		}
 	}
-	got := dispatcher(t, "", env, because("all", "channel", "drain", "c", "--format", "csv")...)
+	got := dispatcher(t, "", env, withReason("all", "channel", "drain", "c", "--format", "csv")...)
 	if got.code != exitOK || !strings.Contains(got.err, "Route default has no channel left") ||
 		got.out != "what,from,to\nchannels.c.state,enabled,draining\n" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d, %q in the error and the output %q",
+			got, exitOK, "Route default has no channel left",
+			"what,from,to\nchannels.c.state,enabled,draining\n")
 	}
 	ramp := dispatcher(t, "", env,
-		because("slowly", "weights", "ramp", "default", "a=40", "--steps", "1",
+		withReason("slowly", "weights", "ramp", "default", "a=40", "--steps", "1",
 			"--format", "csv")...)
 	if ramp.code != exitOK || !strings.HasPrefix(ramp.out, "ramp,step,at,a\n1,0,now,25\n1,1,") ||
 		!strings.Contains(ramp.err, "Ramp 1 of route default") {
-		t.Errorf("%+v", ramp)
+		t.Errorf("got %+v, want exit code %d, output that begins with %q and %q in the error",
+			ramp, exitOK, "ramp,step,at,a\n1,0,now,25\n1,1,", "Ramp 1 of route default")
 	}
-	none := dispatcher(t, "", env, because("back", "channel", "enable", "c", "--format", "json")...)
+	none := dispatcher(t, "", env, withReason("back", "channel", "enable", "c", "--format", "json")...)
 	if !strings.Contains(none.out, `"warnings": []`) {
-		t.Errorf("%+v", none)
+		t.Errorf("got %+v, want %q in the output", none, `"warnings": []`)
 	}
 }
 
-// TestWrongArgumentsAreAnsweredWithTheUsageLine and one sentence in our own words.
+// TestWrongArgumentsAreAnsweredWithTheUsageLine: the error is the usage line and one sentence of
+// ours, not one of cobra.
 func TestWrongArgumentsAreAnsweredWithTheUsageLine(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{

@@ -16,7 +16,7 @@ func TestConfigShowsEverySettingAndHidesSecrets(t *testing.T) {
 	var list []config.Setting
 	err := json.Unmarshal([]byte(got.out), &list)
 	if err != nil || got.code != exitOK || strings.Contains(got.out, "hush") {
-		t.Fatalf("%v %+v", err, got)
+		t.Fatalf("%v: got %+v", err, got)
 	}
 	sources := map[string]config.Setting{}
 	for _, s := range list {
@@ -27,10 +27,10 @@ func TestConfigShowsEverySettingAndHidesSecrets(t *testing.T) {
 	}
 	s := sources["DISPATCHER_POSTGRES_URL"]
 	if s.Value != "postgres://me:***@db/x" || s.Source != "environment" {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v, want Value %v and Source %v", s, "postgres://me:***@db/x", "environment")
 	}
 	if s := sources["DISPATCHER_KAFKA_GROUP"]; s.Value != "dispatcher" || s.Source != "default" {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v, want Value %v and Source %v", s, "dispatcher", "default")
 	}
 }
 
@@ -43,7 +43,7 @@ func TestConfigReportsSettingsThatCannotWork(t *testing.T) {
 	} {
 		got := dispatcher(t, "", []string{variable}, "config")
 		if got.code != exitUsage || !strings.Contains(got.err, want) {
-			t.Errorf("%s: %+v", variable, got)
+			t.Errorf("%s: got %+v, want exit code %d and %q in the error", variable, got, exitUsage, want)
 		}
 	}
 }
@@ -54,18 +54,20 @@ func TestConfigChecksARoutingDocument(t *testing.T) {
 		"--format", "json")
 	if good.code != exitOK || !strings.Contains(good.out, `"timezone": "Europe/London"`) ||
 		!strings.Contains(good.out, `"default"`) {
-		t.Errorf("%+v", good)
+		t.Errorf("got %+v, want exit code %d, %q in the output and %q in the output",
+			good, exitOK, `"timezone": "Europe/London"`, `"default"`)
 	}
 	bad := dispatcher(t, "", nil, "config", "--routing",
 		write(t, "bad.yaml", strings.Replace(testRouting, "weights", "ueights", 1)))
 	if bad.code != exitUsage || !strings.Contains(bad.err, "bad.yaml:7: ") ||
 		!strings.Contains(bad.err, "weights") {
-		t.Errorf("%+v", bad)
+		t.Errorf("got %+v, want exit code %d, %q in the error and %q in the error",
+			bad, exitUsage, "bad.yaml:7: ", "weights")
 	}
 }
 
-// What an adapter would refuse is refused by every command that reads a document, before anything
-// is applied.
+// Settings that an adapter would refuse are refused by every command that reads a document, before
+// anything is applied.
 func TestADocumentWithSettingsThatNoAdapterTakesIsRefused(t *testing.T) {
 	t.Parallel()
 	file := write(t, "routing.yaml", `channels:
@@ -81,11 +83,12 @@ routes: [{name: r, weights: {a: 1, b: 1, c: 1}}]
 			"is not host:port",
 		} {
 			if !strings.Contains(got.err, want) {
-				t.Errorf("%v does not say %s: %+v", args, want, got)
+				t.Errorf("%v: no %s in the output: %+v", args, want, got)
 			}
 		}
 		if got.code != exitUsage || strings.Contains(got.err, "channels.c") {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d and no %q in the error",
+				args, got, exitUsage, "channels.c")
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestAReplayNamesRecordsOrAFilter(t *testing.T) {
 		c.flags.reason, c.flags.author = "r", "ann"
 		_, err := c.flags.check(c.records)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// carrier starts an SMSC that knows one account.
+// carrier starts an SMSC with one account.
 func carrier(t *testing.T) *smpptest.Server {
 	t.Helper()
 	s, err := smpptest.Start(smpptest.Config{SystemID: "acme", Password: "s3cret"})
@@ -35,7 +35,8 @@ func carrier(t *testing.T) *smpptest.Server {
 	return s
 }
 
-// carrierRouting has an SMPP channel, one with a wrong password, a sandbox and one switched off.
+// carrierRouting has an SMPP channel, one with a wrong password, a sandbox channel and a disabled
+// channel.
 func carrierRouting(t *testing.T, address string, more ...string) string {
 	t.Helper()
 	path := write(t, "routing.yaml", fmt.Sprintf(`channels:
@@ -61,7 +62,7 @@ lanes: {otp: {}}
 	return path
 }
 
-// diagnosis runs doctor and returns its findings by check.
+// diagnosis runs doctor and returns its findings, keyed by check.
 func diagnosis(t *testing.T, env []string) (map[string]finding, result) {
 	t.Helper()
 	got := dispatcher(t, "", env, "doctor", "--format", "json")
@@ -70,7 +71,7 @@ func diagnosis(t *testing.T, env []string) (map[string]finding, result) {
 		Failed int       `json:"failed"`
 	}
 	if err := json.Unmarshal([]byte(got.out), &value); err != nil {
-		t.Fatalf("%v: %+v", err, got)
+		t.Fatalf("%v: got %+v", err, got)
 	}
 	found := map[string]finding{}
 	for _, f := range value.Checks {
@@ -111,26 +112,26 @@ func TestDoctorFindsAGoodSetUpGood(t *testing.T) {
 		"topic sms.status", "webhooks",
 	}
 	if names := slices.Sorted(maps.Keys(found)); got.code != exitOK || !slices.Equal(names, want) {
-		t.Errorf("%v %s", names, got.out)
+		t.Errorf("%v: got %s", names, got.out)
 	}
 	for _, f := range found {
 		if f.Status != statusOK {
-			t.Errorf("%+v", f)
+			t.Errorf("got %+v, want Status %v", f, statusOK)
 		}
 	}
 	if stats := smsc.Stats(); stats.Binds != 1 || stats.Unbinds != 1 || stats.Submits != 0 {
-		t.Errorf("the carrier saw %+v", stats)
+		t.Errorf("got submits %+v at the carrier", stats)
 	}
 }
 
-func TestDoctorTellsWhatTheLedgerKeeps(t *testing.T) {
+func TestDoctorShowsWhatTheLedgerKeeps(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)
 	env := []string{
 		"DISPATCHER_POSTGRES_URL=" + url, "DISPATCHER_PAYLOAD_RETENTION=48h",
 		"DISPATCHER_LEDGER_RETENTION=240h",
 	}
-	look := func(change, check, status, want string) {
+	check := func(change, check, status, want string) {
 		t.Helper()
 		alter(t, url, change)
 		found, _ := diagnosis(t, env)
@@ -139,30 +140,30 @@ func TestDoctorTellsWhatTheLedgerKeeps(t *testing.T) {
 		}
 	}
 	today := time.Now().UTC()
-	look(`select`, "retention", "ok",
+	check(`select`, "retention", "ok",
 		"numbers and texts for 2 days after the end of a message, the rest for 10 days, ids for 7 days")
-	look(`update dispatcher.least_kept set facts = '20 days'`, "retention", "warn",
+	check(`update dispatcher.least_kept set facts = '20 days'`, "retention", "warn",
 		"the owner of the ledger keeps them for 20 days")
-	look(`update dispatcher.least_kept set facts = '10 days'`, "retention", "ok", "")
-	look(`select`, "days", "ok", "to "+today.AddDate(0, 0, 2).Format(time.DateOnly))
-	look(`select`, "old days", "ok", "none")
-	look(`select`, "locks", "ok", "enough for 14 days")
-	look(`update dispatcher.id_turns set since = now() - interval '8 days'`, "days", "warn",
+	check(`update dispatcher.least_kept set facts = '10 days'`, "retention", "ok", "")
+	check(`select`, "days", "ok", "to "+today.AddDate(0, 0, 2).Format(time.DateOnly))
+	check(`select`, "old days", "ok", "none")
+	check(`select`, "locks", "ok", "enough for 14 days")
+	check(`update dispatcher.id_turns set since = now() - interval '8 days'`, "days", "warn",
 		"no ids were forgotten")
-	look(`select dispatcher.make_day(dispatcher.day_at(now()) - 4)`, "days", "warn",
+	check(`select dispatcher.make_day(dispatcher.day_at(now()) - 4)`, "days", "warn",
 		"numbers and texts of "+today.AddDate(0, 0, -4).Format(time.DateOnly)+" are still there")
-	look(`update dispatcher.days set payloads = false, day = day - 10
+	check(`update dispatcher.days set payloads = false, day = day - 10
 		where day < dispatcher.day_at(now())`, "days", "warn",
 		today.AddDate(0, 0, -14).Format(time.DateOnly)+" is still there")
-	look(`update dispatcher.days set living = 3 where day < dispatcher.day_at(now())`, "old days",
+	check(`update dispatcher.days set living = 3 where day < dispatcher.day_at(now())`, "old days",
 		"warn", today.AddDate(0, 0, -14).Format(time.DateOnly)+": 3")
-	look(`delete from dispatcher.days where day > dispatcher.day_at(now())`, "days", "warn",
+	check(`delete from dispatcher.days where day > dispatcher.day_at(now())`, "days", "warn",
 		"partitions are made until "+today.Format(time.DateOnly)+" only")
 	env = append(env, "DISPATCHER_LEDGER_RETENTION=174720h")
-	look(`select`, "locks", "warn", "questions about 7284 days may need 87408")
+	check(`select`, "locks", "warn", "questions about 7284 days may need 87408")
 }
 
-// alter carries out a statement on a database.
+// alter runs a statement on a database.
 func alter(t *testing.T, url, sql string, args ...any) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -175,7 +176,7 @@ func alter(t *testing.T, url, sql string, args ...any) {
 	}
 }
 
-func TestDoctorNamesEachFaultWithItsMend(t *testing.T) {
+func TestDoctorNamesEachFaultWithItsFix(t *testing.T) {
 	t.Parallel()
 	brokers, _ := broker(t, "sms.otp", "sms.dead")
 	smsc := carrier(t)
@@ -273,7 +274,7 @@ func TestDoctorNamesEachFaultWithItsMend(t *testing.T) {
 		}
 	}
 	if strings.Contains(got.out, "s3cret") || strings.Contains(got.out, "hush") {
-		t.Error("a secret is shown")
+		t.Error("the output shows a secret")
 	}
 }
 
@@ -289,11 +290,11 @@ func TestDoctorWithoutAnythingSaysWhatToSet(t *testing.T) {
 		}
 	}
 	if got.code != exitFailed || !strings.Contains(got.err, "checks failed") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error", got, exitFailed, "checks failed")
 	}
 }
 
-func TestDoctorGoesByTheStoredRouting(t *testing.T) {
+func TestDoctorUsesTheStoredRouting(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	openSeeded(t, url)
@@ -304,11 +305,11 @@ func TestDoctorGoesByTheStoredRouting(t *testing.T) {
 		})
 	f := found["routing"]
 	if f.Status != statusOK || !strings.Contains(f.Detail, "version 1 is in force") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 	f = found["brokers"]
 	if f.Status != statusFail || !strings.Contains(f.Fix, "check the addresses") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -323,11 +324,11 @@ func TestDoctorTakesARunningDispatcherForIts(t *testing.T) {
 	found, _ := diagnosis(t, []string{"DISPATCHER_LISTEN=" + running.Listener.Addr().String()})
 	f := found["listen"]
 	if f.Status != statusOK || !strings.Contains(f.Detail, "a dispatcher runs at") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
-func TestConditionsOfADatabaseAreJudged(t *testing.T) {
+func TestConditionsOfADatabaseAreChecked(t *testing.T) {
 	t.Parallel()
 	latest := migrations.Latest()
 	const onDisk = "ok: a commit is on disk before it counts (synchronous_commit is on); "

@@ -8,13 +8,13 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestReceiptsFindWhatAnOperatorSettled: a carrier takes messages and answers for none; its
-// receipts carry nothing but its own ids, which nobody knows. An operator reads them in the
-// carrier's log.
+// TestReceiptsFindWhatAnOperatorSettled: a carrier accepts messages and answers none. Its receipts
+// have only its own ids, which the dispatcher does not know. An operator reads the ids in the
+// carrier's log and settles the messages with them.
 func TestReceiptsFindWhatAnOperatorSettled(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		channels: []channel{{
 			name: "silent", weight: "1", document: "receipts: {within: 40s}",
 			behaviour: smpptest.Behaviour{
@@ -23,7 +23,7 @@ func TestReceiptsFindWhatAnOperatorSettled(t *testing.T) {
 		}},
 		settings: map[string]string{"SEND_TIMEOUT": "1s"},
 	})
-	s.run("dispatcher").says(t, `"phase":"bound"`)
+	s.run("dispatcher").awaitOutput(t, `"phase":"bound"`)
 	ids := s.publish("bulk", messages("lost", 2))
 	s.settled(2)
 	for _, id := range ids {

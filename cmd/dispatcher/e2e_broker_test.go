@@ -15,30 +15,30 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// realKafkaFolder names a folder in which ".ci/kafka/kafka.sh fetch" has put a real broker.
-// The story of the killed broker then runs with that.
+// realKafkaFolder is the variable with the folder of a real broker, fetched by ".ci/kafka/kafka.sh
+// fetch". If it is set, TestBrokerKilledMidStream uses that broker.
 const realKafkaFolder = "E2E_KAFKA_DIR"
 
-// mortalBroker is a Kafka that a test may end without warning and start again over its data.
-type mortalBroker interface {
+// stoppableBroker is a Kafka that a test can stop without warning and start again with its data.
+type stoppableBroker interface {
 	address() string
 	kill()
 	restart()
 }
 
-// startBroker starts a real broker where there is one, and otherwise the embedded one.
-func startBroker(t testing.TB) mortalBroker {
+// startBroker starts a real broker if one was fetched, else the embedded one.
+func startBroker(t testing.TB) stoppableBroker {
 	t.Helper()
 	if folder := os.Getenv(realKafkaFolder); folder != "" {
 		return startJavaBroker(t, folder)
 	}
-	b := &embeddedBroker{t: t, folder: t.TempDir(), port: quietPort(t)}
+	b := &embeddedBroker{t: t, folder: t.TempDir(), port: freePort(t)}
 	b.restart()
 	t.Cleanup(b.kill)
 	return b
 }
 
-// embeddedBroker lives in the test process. It cannot be killed, only closed.
+// embeddedBroker runs in the test process. It cannot be killed, only closed.
 type embeddedBroker struct {
 	t      testing.TB
 	folder string
@@ -71,10 +71,10 @@ type javaBroker struct {
 	port   string
 }
 
-// startJavaBroker makes a folder of its own for the data beside the fetched programs.
+// startJavaBroker creates a folder for the data beside the fetched programs.
 func startJavaBroker(t testing.TB, fetched string) *javaBroker {
 	t.Helper()
-	// Beside the programs, where kafka-e2e cleans up.
+	// In the folder of the programs, which kafka-e2e cleans up.
 	folder, err := os.MkdirTemp(fetched, "e2e-") //nolint:usetesting // See above.
 	if err == nil {
 		err = os.Symlink(filepath.Join(fetched, "libs"), filepath.Join(folder, "libs"))
@@ -82,7 +82,7 @@ func startJavaBroker(t testing.TB, fetched string) *javaBroker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &javaBroker{t: t, folder: folder, port: strconv.Itoa(quietPort(t))}
+	b := &javaBroker{t: t, folder: folder, port: strconv.Itoa(freePort(t))}
 	t.Cleanup(func() {
 		b.do("kill")
 		_ = os.RemoveAll(folder)
@@ -105,13 +105,14 @@ func (b *javaBroker) do(command string, args ...string) {
 	}
 }
 
-// quietPort finds a port that is free like the next one, which a real broker's controller takes. It
-// lies below those that the system gives away, so that nobody gets it while the broker is down.
-func quietPort(t testing.TB) int {
+// freePort finds a port that is free together with the one after it, which a real broker's
+// controller uses. Both lie below the range of ephemeral ports, so that no other process gets them
+// while the broker is down.
+func freePort(t testing.TB) int {
 	t.Helper()
 	for range 100 {
 		port := 20_000 + rand.IntN(10_000)
-		if listens(t, port) && listens(t, port+1) {
+		if canListen(t, port) && canListen(t, port+1) {
 			return port
 		}
 	}
@@ -119,23 +120,23 @@ func quietPort(t testing.TB) int {
 	return 0
 }
 
-// listens reports whether somebody could listen on a port.
-func listens(t testing.TB, port int) bool {
+// canListen reports whether a port is free.
+func canListen(t testing.TB, port int) bool {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp",
 		net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	return err == nil && listener.Close() == nil
 }
 
-// TestBrokerKilledMidStream: the broker dies without warning while messages are
-// published and sent, and comes back. What was acknowledged goes out, once.
+// TestBrokerKilledMidStream: the broker dies without warning while messages are published and sent,
+// and is started again. Every acknowledged message is sent once.
 func TestBrokerKilledMidStream(t *testing.T) {
 	t.Parallel()
 	n := tier.Size(500, 6_000)
 	b := startBroker(t)
 	t.Logf("the broker is a %T", b)
 	rate := n / 5
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		kafka: b.address(),
 		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100),
 			limitPerSecond(rate*60/100)),
@@ -171,20 +172,20 @@ func TestBrokerKilledMidStream(t *testing.T) {
 	}
 	for _, p := range processes {
 		if !p.running() {
-			t.Errorf("%s did not survive", p.name)
+			t.Errorf("%s ended", p.name)
 		}
 	}
 }
 
-// TestWhatIsStoredGoesOutWithoutKafka: the broker is away, and messages that are scheduled, that
-// wait for a limit, and that a carrier throttled still go out, also when the process is restarted
-// meanwhile. The time of those that are scheduled comes while the broker is away. What became of
-// them is told when the broker is back.
+// TestWhatIsStoredGoesOutWithoutKafka: the broker is away. Messages that are scheduled, wait for a
+// limit or were throttled by a carrier are still sent, also after a restart of the process. The
+// scheduled messages become due while the broker is away. The status events are published when the
+// broker is back.
 func TestWhatIsStoredGoesOutWithoutKafka(t *testing.T) {
 	t.Parallel()
 	const each = 20
 	b := startBroker(t)
-	s := newStage(t, plot{kafka: b.address(), channels: []channel{
+	s := newStage(t, stageConfig{kafka: b.address(), channels: []channel{
 		{name: "good", weight: "100", behaviour: quick(), document: limitPerSecond(each / 2)},
 	}})
 	s.carriers["good"].SetBehaviour(smpptest.Behaviour{Throttle: true})

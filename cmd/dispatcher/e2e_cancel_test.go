@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// TestACancelledMessageIsNeverSent: messages are scheduled, the process is killed, some of them are
-// cancelled while nobody runs and some while the next process does. The others arrive once each.
+// TestACancelledMessageIsNeverSent: messages are scheduled and the process is killed. Some messages
+// are cancelled while no process runs, others while the next process runs. All others arrive once.
 func TestACancelledMessageIsNeverSent(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plot{})
+	s := newStage(t, stageConfig{})
 	p := s.run("dispatcher 1")
-	p.says(t, "dispatcher is running")
+	p.awaitOutput(t, "dispatcher is running")
 	const n = 30
 	all := short("cancel", n)
 	at := s.now().Add(20 * time.Second)
@@ -30,30 +30,30 @@ func TestACancelledMessageIsNeverSent(t *testing.T) {
 		}
 	}
 	cancel(ids[:3])
-	s.run("dispatcher 2").says(t, "dispatcher is running")
+	s.run("dispatcher 2").awaitOutput(t, "dispatcher is running")
 	cancel(ids[3:6])
 	s.settled(n)
 	for _, submit := range s.submits() {
 		for _, id := range ids[:6] {
 			if idOf(submit.Text) == id {
-				t.Errorf("%s was cancelled, and sent", id)
+				t.Errorf("cancelled message %s was sent", id)
 			}
 		}
 	}
 	if tally := s.tally(); tally["failed"] != 6 || tally["accepted"] != n-6 {
-		t.Errorf("%v", tally)
+		t.Errorf("got %v", tally)
 	}
 	s.checkNoneTwice()
 	s.checkStatuses()
 	if text := s.command("explain", ids[0]); !strings.Contains(text, "operator cancelled it") {
-		t.Errorf("explain says %s", text)
+		t.Errorf("got from explain: %s", text)
 	}
 	again := s.ask(nil, "cancel", ids[6], "--reason", "late")
 	if again.code != exitFailed || !strings.Contains(again.err, "has been taken by") {
-		t.Errorf("%+v", again)
+		t.Errorf("got %+v, want exit code %d and %q in the error", again, exitFailed, "has been taken by")
 	}
 	if got := queryOne[int](t, s.postgres, `select count(*) from audit.operator_actions
 		where author = 'ann' and action = 'cancel'`); got != 6 {
-		t.Errorf("%d cancellations are on record", got)
+		t.Errorf("got %d stored cancellations", got)
 	}
 }

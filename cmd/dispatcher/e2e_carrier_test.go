@@ -9,7 +9,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// quick answers as a quick carrier does.
+// quick answers every submit at once.
 func quick() smpptest.Behaviour {
 	return smpptest.Behaviour{Latency: 2 * time.Millisecond, Jitter: 3 * time.Millisecond}
 }
@@ -25,7 +25,7 @@ func startCarrier(t testing.TB, behaviour smpptest.Behaviour) *smpptest.Server {
 	return server
 }
 
-// submits is the log of all carriers, in the order of time.
+// submits returns the submits of all carriers in the order of time.
 func (s *stage) submits() []smpptest.Submit {
 	var all []smpptest.Submit
 	for _, carrier := range s.carriers {
@@ -35,7 +35,7 @@ func (s *stage) submits() []smpptest.Submit {
 	return all
 }
 
-// submitted is how many submits the carriers have read.
+// submitted returns how many submits the carriers have read.
 func (s *stage) submitted() (n int) {
 	for _, carrier := range s.carriers {
 		n += int(carrier.Stats().Submits)
@@ -43,22 +43,22 @@ func (s *stage) submitted() (n int) {
 	return n
 }
 
-// arrivals counts, by the id in their texts, the messages that the carriers accepted. A part
-// that came twice makes its message count twice.
+// arrivals counts the messages that the carriers accepted, by the id in their texts. A part that
+// came twice counts its message twice.
 func (s *stage) arrivals() map[string]int {
 	s.t.Helper()
 	counts := map[string]int{}
 	for _, m := range smpptest.Join(s.submits()) {
 		id := idOf(m.Text)
 		if id == "" && !m.Complete {
-			continue // a later part whose first part never came: its message is Unknown
+			continue // the first part never came: its message is unknown
 		}
 		counts[id] += 1 + m.Repeated
 	}
 	return counts
 }
 
-// idOf finds the id that messages carries in each text.
+// idOf returns the id that function messages put into a text.
 func idOf(text string) string {
 	_, rest, _ := strings.Cut(text, "[")
 	id, _, found := strings.Cut(rest, "]")
@@ -68,7 +68,7 @@ func idOf(text string) string {
 	return id
 }
 
-// checkNoneTwice fails for each message that the carriers accepted more than once.
+// checkNoneTwice reports each message that the carriers accepted more than once.
 func (s *stage) checkNoneTwice() {
 	s.t.Helper()
 	for id, n := range s.arrivals() {
@@ -78,8 +78,8 @@ func (s *stage) checkNoneTwice() {
 	}
 }
 
-// checkAllArrived fails for each message that no carrier accepted, but for those that
-// the ledger calls unknown.
+// checkAllArrived reports each message that no carrier accepted, except those that are unknown in
+// the ledger.
 func (s *stage) checkAllArrived(ids []string) {
 	s.t.Helper()
 	arrived, states := s.arrivals(), s.states()
@@ -87,7 +87,7 @@ func (s *stage) checkAllArrived(ids []string) {
 	for _, id := range ids {
 		if arrived[id] == 0 && states[id] != "unknown" {
 			if missing++; missing <= 5 {
-				s.t.Errorf("no carrier saw message %s, which the ledger calls %q", id, states[id])
+				s.t.Errorf("no carrier got message %s, which is %q in the ledger", id, states[id])
 			}
 		}
 	}

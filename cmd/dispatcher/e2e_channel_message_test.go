@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// TestAMessageIsSentOverTheChannelThatIsNamed, whatever the weights say, or not at all; the record
-// says who sent it, and every choice can still be derived again.
+// TestAMessageIsSentOverTheChannelThatIsNamed: it goes over that channel whatever the weights are,
+// or is not sent. The record says who sent it, and every choice can still be derived again.
 func TestAMessageIsSentOverTheChannelThatIsNamed(t *testing.T) {
 	t.Parallel()
 	channels := threeChannels("", "", "")
 	channels[1].weight = "0"
-	s := newStage(t, plot{channels: channels})
+	s := newStage(t, stageConfig{channels: channels})
 	p := s.run("dispatcher 1")
-	p.says(t, "dispatcher is running")
+	p.awaitOutput(t, "dispatcher is running")
 	test := func(channel string, flags ...string) result {
 		return s.ask(nil, append([]string{
 			"channel", "test", channel, "--to", "+447700900123", "--reason", "new account",
@@ -26,7 +26,7 @@ func TestAMessageIsSentOverTheChannelThatIsNamed(t *testing.T) {
 		var result testResult
 		if err := json.Unmarshal([]byte(got.out), &result); err != nil || got.code != exitOK ||
 			result.Outcome != "accepted" || result.Channel != "b" {
-			t.Fatalf("%+v, %v", got, err)
+			t.Fatalf("got %+v, error %v", got, err)
 		}
 	}
 	if a, b := len(s.carriers["a"].Submits()), len(s.carriers["b"].Submits()); a != 0 || b != 3 {
@@ -37,11 +37,11 @@ func TestAMessageIsSentOverTheChannelThatIsNamed(t *testing.T) {
 	}
 	s.command("channel", "drain", "b", "--reason", "maintenance", "--author", "ann")
 	if got := test("b"); got.code == exitOK || !strings.Contains(got.err, "is draining") {
-		t.Errorf("a channel that drains: %+v", got)
+		t.Errorf("a draining channel: %+v", got)
 	}
 	if got := queryOne[int](t, s.postgres, `select count(*) from audit.operator_actions
 		where author = 'ann' and action = 'test'`); got != 3 {
-		t.Errorf("%d are on record", got)
+		t.Errorf("got %d records", got)
 	}
 	if got := s.command("audit", "verify"); !strings.Contains(got, "every choice is as it is on record") {
 		t.Errorf("audit verify: %s", got)

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// mistake is one way to get the configuration wrong.
+// mistake is a wrong setting or document.
 type mistake struct {
 	name    string
-	setting map[string]string // besides the right ones; "-" takes one away
+	setting map[string]string // replaces the right ones; "-" removes one
 	routing func(right string) string
-	says    []string // what the sentence must name
+	names   []string // what the error must name
 }
 
 func mistakes(taken string) []mistake {
@@ -22,81 +22,81 @@ func mistakes(taken string) []mistake {
 	return []mistake{
 		{
 			name: "unknown setting", setting: map[string]string{"KAFKA_BROKER": "127.0.0.1:9092"},
-			says: []string{"DISPATCHER_KAFKA_BROKER", "DISPATCHER_KAFKA_BROKERS"},
+			names: []string{"DISPATCHER_KAFKA_BROKER", "DISPATCHER_KAFKA_BROKERS"},
 		},
 		{
 			name: "missing setting", setting: map[string]string{"POSTGRES_URL": "-"},
-			says: []string{"DISPATCHER_POSTGRES_URL", "postgres://"},
+			names: []string{"DISPATCHER_POSTGRES_URL", "postgres://"},
 		},
 		{
 			name: "unreadable setting", setting: map[string]string{"SEND_TIMEOUT": "soon"},
-			says: []string{"DISPATCHER_SEND_TIMEOUT", "10s"},
+			names: []string{"DISPATCHER_SEND_TIMEOUT", "10s"},
 		},
 		{
 			name: "unknown log level", setting: map[string]string{"LOG_LEVEL": "loud"},
-			says: []string{"DISPATCHER_LOG_LEVEL", "debug"},
+			names: []string{"DISPATCHER_LOG_LEVEL", "debug"},
 		},
 		{
 			name:    "missing routing file",
 			setting: map[string]string{"ROUTING_FILE": "elsewhere.yaml"},
-			says:    []string{"DISPATCHER_ROUTING_FILE", "elsewhere.yaml", "correct the path"},
+			names:   []string{"DISPATCHER_ROUTING_FILE", "elsewhere.yaml", "correct the path"},
 		},
 		{
 			name: "missing key file", setting: map[string]string{"DRAW_KEY_FILE": "elsewhere.key"},
-			says: []string{"DISPATCHER_DRAW_KEY_FILE", "elsewhere.key", "correct the path"},
+			names: []string{"DISPATCHER_DRAW_KEY_FILE", "elsewhere.key", "correct the path"},
 		},
 		{
 			name: "unknown routing key", routing: replace("timezone:", "timezones:"),
-			says: []string{"routing.yaml:1", "timezones", "timezone"},
+			names: []string{"routing.yaml:1", "timezones", "timezone"},
 		},
 		{
 			name:    "unknown channel key",
 			routing: replace("provider: smpp", "provider: smpp, capacities: 5"),
-			says:    []string{"routing.yaml:3", "channels.a", "capacities", "capacity"},
+			names:   []string{"routing.yaml:3", "channels.a", "capacities", "capacity"},
 		},
 		{
 			name: "negative weight", routing: replace("a: 25", "a: -25"),
-			says: []string{"routing.yaml:7", "routes[0].weights.a", "-25"},
+			names: []string{"routing.yaml:7", "routes[0].weights.a", "-25"},
 		},
 		{
 			name: "all weights 0", routing: replace("{a: 25, b: 15, c: 60}", "{a: 0, b: 0, c: 0}"),
-			says: []string{"routing.yaml:7", "routes[0].weights", "0"},
+			names: []string{"routing.yaml:7", "routes[0].weights", "0"},
 		},
 		{
 			name: "unknown channel", routing: replace("c: 60", "d: 60"),
-			says: []string{"routing.yaml:7", `"d"`, "define it under channels"},
+			names: []string{"routing.yaml:7", `"d"`, "define it under channels"},
 		},
 		{
 			name: "unknown SMPP setting", routing: replace("system_id: e2e", "sistem_id: e2e"),
-			says: []string{"routing.yaml", "channels.a.settings", "sistem_id", "system_id"},
+			names: []string{"routing.yaml", "channels.a.settings", "sistem_id", "system_id"},
 		},
 		{
 			name:    "missing password file",
 			routing: replace("system_id: e2e", "system_id: e2e, password_file: a.secret"),
-			says:    []string{"routing.yaml", "channels.a.settings", "password_file", "a.secret"},
+			names:   []string{"routing.yaml", "channels.a.settings", "password_file", "a.secret"},
 		},
 		{
 			name: "not YAML", routing: func(string) string { return "channels: [" },
-			says: []string{"routing.yaml"},
+			names: []string{"routing.yaml"},
 		},
 		{
 			name: "wrong database password", setting: map[string]string{"POSTGRES_URL": "wrong"},
-			says: []string{"DISPATCHER_POSTGRES_URL", "password"},
+			names: []string{"DISPATCHER_POSTGRES_URL", "password"},
 		},
 		{
 			name:    "unreadable database URL",
 			setting: map[string]string{"POSTGRES_URL": "localhost:5432"},
-			says:    []string{"DISPATCHER_POSTGRES_URL", "postgres://"},
+			names:   []string{"DISPATCHER_POSTGRES_URL", "postgres://"},
 		},
 		{
 			name: "port taken", setting: map[string]string{"LISTEN": taken},
-			says: []string{"DISPATCHER_LISTEN", taken, "another address"},
+			names: []string{"DISPATCHER_LISTEN", taken, "another address"},
 		},
 	}
 }
 
-// TestBadConfigurationIsOneClearSentence: exit code 2 and a sentence that names the place
-// and what to do; never a panic, a stack trace or a secret.
+// TestBadConfigurationIsOneClearSentence: the program exits with code 2 and one sentence that names
+// the place and what to do. It never prints a panic, a stack trace or a secret.
 func TestBadConfigurationIsOneClearSentence(t *testing.T) {
 	t.Parallel()
 	occupied, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -108,7 +108,7 @@ func TestBadConfigurationIsOneClearSentence(t *testing.T) {
 	for _, m := range mistakes(occupied.Addr().String()) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, plot{kafka: kafka})
+			s := newStage(t, stageConfig{kafka: kafka})
 			right := s.settings["POSTGRES_URL"]
 			for name, value := range m.setting {
 				switch value {
@@ -127,16 +127,16 @@ func TestBadConfigurationIsOneClearSentence(t *testing.T) {
 			if code := p.wait(t, stepTimeout); code != exitUsage {
 				t.Errorf("exit code %d", code)
 			}
-			checkSentence(t, p.out.String(), m.says)
+			checkSentence(t, p.out.String(), m.names)
 			if strings.Contains(p.out.String(), "sesame") {
-				t.Error("the sentence shows the password")
+				t.Error("the error shows the password")
 			}
 		})
 	}
 }
 
-// checkSentence expects one line for people, which names everything it should; log lines
-// may stand before it.
+// checkSentence expects one line of plain text that contains all the names. Log lines may come
+// before it.
 func checkSentence(t *testing.T, printed string, names []string) {
 	t.Helper()
 	var sentences []string
@@ -146,55 +146,55 @@ func checkSentence(t *testing.T, printed string, names []string) {
 		}
 	}
 	if len(sentences) != 1 {
-		t.Errorf("%d lines for people, not one:\n%s", len(sentences), printed)
+		t.Errorf("got %d lines of plain text, want 1:\n%s", len(sentences), printed)
 		return
 	}
 	t.Log(sentences[0])
 	if !strings.HasPrefix(sentences[0], "dispatcher: ") {
-		t.Errorf("the sentence does not say whose it is: %s", sentences[0])
+		t.Errorf("the error does not begin with the program's name: %s", sentences[0])
 	}
 	for _, name := range names {
 		if !strings.Contains(sentences[0], name) {
-			t.Errorf("the sentence does not name %s: %s", name, sentences[0])
+			t.Errorf("the error does not name %s: %s", name, sentences[0])
 		}
 	}
 }
 
-// TestUnreachableBrokerIsToldAndWaitedFor: the process lives, its log says what is
-// wrong, and it works as soon as the broker does.
+// TestUnreachableBrokerIsToldAndWaitedFor: the process keeps running, its log says what is wrong,
+// and it works as soon as the broker does.
 func TestUnreachableBrokerIsToldAndWaitedFor(t *testing.T) {
 	t.Parallel()
-	b := &embeddedBroker{t: t, folder: t.TempDir(), port: quietPort(t)}
+	b := &embeddedBroker{t: t, folder: t.TempDir(), port: freePort(t)}
 	b.restart()
 	t.Cleanup(b.kill)
-	s := newStage(t, plot{kafka: b.address()})
+	s := newStage(t, stageConfig{kafka: b.address()})
 	b.kill()
 	p := s.run("dispatcher")
-	p.says(t, "no Kafka broker answers; check that they run")
+	p.awaitOutput(t, "no Kafka broker answers; check that they run")
 	b.restart()
 	ids := s.publish("bulk", messages("late", 50))
 	s.settled(len(ids))
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)
 	if !p.running() {
-		t.Error("the process did not survive")
+		t.Error("the process ended")
 	}
 }
 
 // TestUnreachableDatabaseIsToldAndWaitedFor: the same for a database that is away at the start.
 func TestUnreachableDatabaseIsToldAndWaitedFor(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plot{})
+	s := newStage(t, stageConfig{})
 	right := s.settings["POSTGRES_URL"]
 	gate := newGate(t, hostOf(t, right))
 	s.settings["POSTGRES_URL"] = withHost(t, right, gate.address)
 	p := s.run("dispatcher")
-	p.says(t, "PostgreSQL (DISPATCHER_POSTGRES_URL) cannot be used yet, trying again")
+	p.awaitOutput(t, "PostgreSQL (DISPATCHER_POSTGRES_URL) cannot be used yet, trying again")
 	gate.open()
 	ids := s.publish("bulk", messages("early", 50))
 	s.settled(len(ids))
 	s.checkAllArrived(ids)
 	if !p.running() {
-		t.Error("the process did not survive " + strconv.Itoa(p.pid))
+		t.Error("the process ended " + strconv.Itoa(p.pid))
 	}
 }

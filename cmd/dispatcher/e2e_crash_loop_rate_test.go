@@ -15,9 +15,9 @@ import (
 const killInterval = 2 * time.Second
 
 // TestTwoProcessesKeepTheirThroughputBesideACrashLoop compares two stages that get the same
-// messages at the same time: two processes alone, and two beside a third that is killed every two
-// seconds and started again at once. Both share the machine, so its load counts for both. Real
-// Kafka shows more of it than the one in the process; see .ci/kafka-e2e.
+// messages at the same time. One has two processes. The other has the same two and a third that is
+// killed every two seconds and restarted at once. Both stages run on the same machine, so its load
+// affects both. The effect is larger with real Kafka than with the embedded one; see .ci/kafka-e2e.
 func TestTwoProcessesKeepTheirThroughputBesideACrashLoop(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -25,7 +25,7 @@ func TestTwoProcessesKeepTheirThroughputBesideACrashLoop(t *testing.T) {
 	alone, beside := newLoopStage(t), newLoopStage(t)
 	end := make(chan struct{})
 	var killer, publishers sync.WaitGroup
-	killer.Go(func() { beside.killAgainAndAgain(end) })
+	killer.Go(func() { beside.killRepeatedly(end) })
 	var without, with loopCount
 	publishers.Go(func() { without = alone.loop(rate, duration) })
 	publishers.Go(func() { with = beside.loop(rate, duration) })
@@ -39,8 +39,7 @@ func TestTwoProcessesKeepTheirThroughputBesideACrashLoop(t *testing.T) {
 	}
 }
 
-// loopCount is what a stage accepted while it was sent messages, and the longest time in which it
-// accepted none.
+// loopCount is how many messages a stage accepted, and the longest time in which it accepted none.
 type loopCount struct {
 	accepted int
 	silence  time.Duration
@@ -48,17 +47,17 @@ type loopCount struct {
 
 func newLoopStage(t testing.TB) *stage {
 	t.Helper()
-	s := newStage(t, plot{settings: map[string]string{"LOG_LEVEL": "info"}})
+	s := newStage(t, stageConfig{settings: map[string]string{"LOG_LEVEL": "info"}})
 	s.runAll(2)
 	s.joined(2)
 	return s
 }
 
-// catchUp is what a busy machine is given to accept the rest. It is far less than the session
-// timeout after which a broker gives the partitions of a dead member to others.
+// catchUp is how long a busy machine gets to accept the rest. It is much shorter than the session
+// timeout, after which a broker assigns the partitions of a dead member to others.
 const catchUp = 10 * time.Second
 
-// loop sends messages for a while and counts what is accepted soon after.
+// loop sends messages for a while and counts what was accepted soon after.
 func (s *stage) loop(rate int, duration time.Duration) loopCount {
 	began := s.now()
 	s.publishSteadily(rate, duration)
@@ -72,21 +71,21 @@ func (s *stage) loop(rate int, duration time.Duration) loopCount {
 	return loopCount{len(accepted), longestGap(append([]time.Time{began}, accepted...))}
 }
 
-// killAgainAndAgain starts a process and kills it, until end is closed.
-func (s *stage) killAgainAndAgain(end <-chan struct{}) {
+// killRepeatedly starts a process and kills it, again and again, until end is closed.
+func (s *stage) killRepeatedly(end <-chan struct{}) {
 	for {
 		p := s.run("crashes")
 		select {
 		case <-time.After(killInterval):
 			p.kill(s.t)
 		case <-end:
-			p.kill(s.t) // it may not have come far enough to end in order
+			p.kill(s.t) // it may not be far enough for an orderly stop
 			return
 		}
 	}
 }
 
-// publishSteadily spreads messages evenly over the time and all partitions.
+// publishSteadily spreads messages evenly over the duration and all partitions.
 func (s *stage) publishSteadily(rate int, duration time.Duration) {
 	all := messages("steady", rate*int(duration/time.Second))
 	ticker := time.NewTicker(100 * time.Millisecond)

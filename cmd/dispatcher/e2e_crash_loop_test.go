@@ -11,17 +11,17 @@ import (
 	"dispatcher/config/tier"
 )
 
-// TestACrashLoopOfOneProcessLeavesTheOthersAlone: two processes work; a third is killed and started
-// again. After the first crash it has its partitions back, and the others keep theirs. After the
-// next ones it takes no messages for a while, so that its partitions pass to the others.
+// TestACrashLoopOfOneProcessLeavesTheOthersAlone: two processes work while a third is killed and
+// restarted. After its first crash it gets its partitions back, and the others keep theirs. After
+// further crashes it joins no group for a while, so that its partitions go to the others.
 func TestACrashLoopOfOneProcessLeavesTheOthersAlone(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
-	s := newStage(t, plot{})
+	s := newStage(t, stageConfig{})
 	processes := s.runAll(2)
 	s.joined(2)
 	third := s.run("crashes")
-	third.says(t, "dispatcher is running")
+	third.awaitOutput(t, "dispatcher is running")
 	s.joined(3)
 	before := s.assignments()
 	const pauses = "taking no messages for now, while others do"
@@ -30,11 +30,11 @@ func TestACrashLoopOfOneProcessLeavesTheOthersAlone(t *testing.T) {
 	for ; crashes < 2; crashes++ {
 		third.kill(t)
 		third = s.run("crashes")
-		third.says(t, "dispatcher is running")
+		third.awaitOutput(t, "dispatcher is running")
 		s.publish("bulk", part(all, crashes))
 		if crashes == 0 {
 			if strings.Contains(third.out.String(), pauses) {
-				t.Error("it pauses after one crash, which may be an accident")
+				t.Error("the process pauses after a single crash")
 			}
 			eventually(t, stepTimeout, "it sends again", func() bool {
 				return s.count(`
@@ -46,31 +46,31 @@ func TestACrashLoopOfOneProcessLeavesTheOthersAlone(t *testing.T) {
 			})
 		}
 	}
-	third.says(t, pauses)
-	third.kill(t) // and so on: it takes no part any more
-	// The partitions that it had pass to the others when its session ends.
+	third.awaitOutput(t, pauses)
+	third.kill(t) // from now on it does not join
+	// Its partitions go to the others when its session ends.
 	s.joined(2)
 	third = s.run("crashes")
-	third.says(t, `"crashes":3`)
+	third.awaitOutput(t, `"crashes":3`)
 	s.publish("bulk", part(all, 2))
 	s.settled(len(all))
 	s.checkNoneTwice()
 	for _, p := range processes {
 		p.stop(t)
 	}
-	// Without others it waits no longer.
+	// Without other members it does not wait.
 	last := messages("alone", 20)
 	s.publish("bulk", last)
 	s.settled(len(all) + len(last))
 }
 
-// part is a third of the messages.
+// part returns the i-th third of the messages.
 func part(all []envelope.Message, i int) []envelope.Message {
 	n := len(all) / 3
 	return all[i*n : (i+1)*n]
 }
 
-// assignments is which partitions of the bulk lane each process has, by its instance id.
+// assignments returns the partitions of the bulk lane of each process, by instance id.
 func (s *stage) assignments() map[string]map[int32]bool {
 	s.t.Helper()
 	group := s.group("bulk")

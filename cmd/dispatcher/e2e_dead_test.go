@@ -13,7 +13,7 @@ import (
 	"dispatcher/ledger/migrations"
 )
 
-// fails runs the program against the stage and requires exit code 1 and a sentence.
+// fails runs the program against the stage and expects exit code 1 and an error that contains want.
 func (s *stage) fails(want string, settings map[string]string, args ...string) {
 	s.t.Helper()
 	if got := s.ask(settings, args...); got.code != exitFailed || !strings.Contains(got.err, want) {
@@ -34,17 +34,17 @@ func (s *stage) replay(args ...string) []replayedLine {
 	}, args...)...)
 	var got replayed
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
-		s.t.Fatalf("%v: %s", err, out)
+		s.t.Fatalf("%v: got %s", err, out)
 	}
 	return got.Replayed
 }
 
-// TestDeadRecordsArePublishedAgain: corrected, under their own id where they have one, once. What
-// would be a dead record again is refused, and nothing printed shows a number or a text but the
-// payload, to a login that may read it.
+// TestDeadRecordsArePublishedAgain: corrected records are published once, under their own id if
+// they have one. A record that would be dead again is refused. Nothing printed shows a number or a
+// text, except the payload to a login that may read it.
 func TestDeadRecordsArePublishedAgain(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plot{match: `prefixes: ["+999"]`})
+	s := newStage(t, stageConfig{match: `prefixes: ["+999"]`})
 	const to, text = "+99971234567", "the text of nobody"
 	bad := []string{
 		`{"id":"number","to":"07700 900123","text":"` + text + `"}`,
@@ -62,8 +62,8 @@ func TestDeadRecordsArePublishedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := s.run("dispatcher")
-	p.says(t, "dispatcher is running")
-	checkNobodyIsServed(t, p)
+	p.awaitOutput(t, "dispatcher is running")
+	checkNoAPI(t, p)
 	s.settled(len(bad))
 	at := func(i int) string {
 		return fmt.Sprintf("%s/%d/%d", records[i].Topic, records[i].Partition, records[i].Offset)
@@ -101,15 +101,15 @@ func TestDeadRecordsArePublishedAgain(t *testing.T) {
 
 	if got := s.replay("number", "--set", "to="+to); got[0].ID != "number" || got[0].NewID ||
 		!got[0].Published {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	unnamed := s.replay(at(1))[0]
 	if !strings.HasPrefix(unnamed.ID, "dead-") || !unnamed.NewID || !unnamed.Published {
-		t.Errorf("%+v", unnamed)
+		t.Errorf("got %+v", unnamed)
 	}
 	s.write("whole.json", `{"id":"whole","to":"`+to+`","text":"`+text+`"}`)
 	if got := s.replay(at(2), "--file", s.path("whole.json")); got[0].ID != "whole" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	s.settled(len(bad) + 3)
 	s.fails("would be a dead record again (no_route)", nil, append(again, "--all", "--dry-run")...)
@@ -117,29 +117,29 @@ func TestDeadRecordsArePublishedAgain(t *testing.T) {
 	s.fails("which is accepted", nil, append(again, "number", "--set", "to="+to)...)
 
 	if n := s.submitted(); n != 3 {
-		t.Errorf("%d messages were submitted, want 3", n)
+		t.Errorf("got %d submitted messages, want 3", n)
 	}
-	// The event of the dead record stands before those of what was published under its id.
+	// The event of the dead record comes before those of the message that was published under its id.
 	events := s.statuses(map[string]string{
 		"number": "accepted", unnamed.ID: "accepted",
 		"whole": "accepted",
 	})["number"]
 	if len(events) != 3 || events[0].State != "dead" || events[1].State != "sending" {
-		t.Errorf("%+v", events)
+		t.Errorf("got %+v", events)
 	}
 	if n := s.count(`select count(*) from audit.dead_records
 		where replayed_by = 'ann' and replayed_as in ('number', 'whole', $1)`, unnamed.ID); n != 3 {
-		t.Errorf("%d replays are on record", n)
+		t.Errorf("got %d stored replays", n)
 	}
 	if n := s.count(`select count(*) from audit.operator_actions
 		where action = 'replay' and subject in ('number', $1, $2)`, at(1), at(2)); n != 3 {
-		t.Errorf("%d actions are on record", n)
+		t.Errorf("got %d stored actions", n)
 	}
 }
 
-// checkNobodyIsServed expects a process to have neither API nor console: its settings do not say who
-// may use them.
-func checkNobodyIsServed(t *testing.T, p *process) {
+// checkNoAPI expects a process to serve neither API nor console: its settings do not say who may
+// use them.
+func checkNoAPI(t *testing.T, p *process) {
 	t.Helper()
 	for _, path := range []string{
 		"/api/v1/status", "/api/v1/openapi.json", "/api/v1/messages", "/login", "/routes",

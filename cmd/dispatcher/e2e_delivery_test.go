@@ -13,14 +13,13 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// word is a receipt so long after the answer.
-func word(state string, delay time.Duration, again ...smpptest.Receipt) *smpptest.Receipt {
+// receipt returns a receipt that is sent some time after the answer.
+func receipt(state string, delay time.Duration, again ...smpptest.Receipt) *smpptest.Receipt {
 	return &smpptest.Receipt{State: state, Delay: delay, Again: again}
 }
 
-// ways are the ways in which a carrier may tell what became of a message, with the states that the
-// message is to go through after sending. The number behind the last dash of a message's id picks
-// one.
+// ways are the ways in which a carrier may send receipts, with the states that the message must
+// have after sending. The number after the last dash of a message's id selects one.
 var ways = []struct {
 	name   string
 	answer smpptest.Answer
@@ -29,13 +28,13 @@ var ways = []struct {
 }{
 	{
 		"in time",
-		smpptest.Answer{Receipt: word("DELIVRD", 50*time.Millisecond)},
+		smpptest.Answer{Receipt: receipt("DELIVRD", 50*time.Millisecond)},
 		"accepted delivered", "",
 	},
 	{
 		"early",
 		smpptest.Answer{
-			Delay: 400 * time.Millisecond, Receipt: word("DELIVRD", -350*time.Millisecond),
+			Delay: 400 * time.Millisecond, Receipt: receipt("DELIVRD", -350*time.Millisecond),
 		},
 		"accepted delivered", "",
 	},
@@ -43,14 +42,14 @@ var ways = []struct {
 		"early and wrong",
 		smpptest.Answer{
 			Delay: 300 * time.Millisecond,
-			Receipt: word("UNDELIV", -250*time.Millisecond,
-				*word("DELIVRD", 1500*time.Millisecond)),
+			Receipt: receipt("UNDELIV", -250*time.Millisecond,
+				*receipt("DELIVRD", 1500*time.Millisecond)),
 		},
 		"accepted undelivered delivered", "",
 	},
 	{
 		"never delivered",
-		smpptest.Answer{Receipt: word("EXPIRED", 100*time.Millisecond)},
+		smpptest.Answer{Receipt: receipt("EXPIRED", 100*time.Millisecond)},
 		"accepted undelivered", "expired",
 	},
 	{
@@ -61,8 +60,8 @@ var ways = []struct {
 	{
 		"twice and contradicting",
 		smpptest.Answer{
-			Receipt: word("DELIVRD", 20*time.Millisecond, *word("DELIVRD", 30*time.Millisecond),
-				*word("UNDELIV", 200*time.Millisecond)),
+			Receipt: receipt("DELIVRD", 20*time.Millisecond, *receipt("DELIVRD", 30*time.Millisecond),
+				*receipt("UNDELIV", 200*time.Millisecond)),
 		},
 		"accepted delivered", "",
 	},
@@ -73,46 +72,46 @@ var ways = []struct {
 			},
 		}}, "accepted delivered", "",
 	},
-	// Two parts: the first is delivered, the second, which has no id in it, is not.
+	// Two parts: the first is delivered. The second has no id in it and is not delivered.
 	{
 		"in part",
-		smpptest.Answer{Receipt: word("DELIVRD", 100*time.Millisecond)},
+		smpptest.Answer{Receipt: receipt("DELIVRD", 100*time.Millisecond)},
 		"accepted undelivered", "deleted",
 	},
 	{
 		"too late",
-		smpptest.Answer{Receipt: word("DELIVRD", 12*time.Second)},
+		smpptest.Answer{Receipt: receipt("DELIVRD", 12*time.Second)},
 		"accepted no_receipt delivered", "",
 	},
 }
 
-// way is that of a message.
+// way returns the index in ways for a message.
 func way(id string) int {
 	n, err := strconv.Atoi(id[strings.LastIndexByte(id, '-')+1:])
 	if err != nil {
-		panic(err) // the test made it
+		panic(err) // the test chose the id
 	}
 	return n % len(ways)
 }
 
-// contradicted are the states of a message without one that another receipt corrected.
+// contradicted returns the states without one that a later receipt corrected.
 func contradicted(states string) string {
 	return strings.Replace(states, "undelivered delivered", "delivered", 1)
 }
 
-// TestReceiptsComeToTheSameHoweverTheyCome: two processes send to a carrier that tells early, late,
-// twice, out of order, in part or never what became of a message.
+// TestReceiptsComeToTheSameHoweverTheyCome: two processes send to a carrier whose receipts come
+// early, late, twice, out of order, in part or never.
 func TestReceiptsComeToTheSameHoweverTheyCome(t *testing.T) {
 	t.Parallel()
 	n := tier.Size(90, 450)
-	s := newStage(t, plot{channels: []channel{{
+	s := newStage(t, stageConfig{channels: []channel{{
 		name: "a", weight: "1", document: "active: {max: 400, until: receipt, hold: 1m}, " +
 			"receipts: {within: 7s}",
 		behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) smpptest.Answer {
 			if id := idOf(s.Text); id != "" {
 				return ways[way(id)].answer
 			}
-			return smpptest.Answer{Receipt: word("DELETED", 10*time.Millisecond)}
+			return smpptest.Answer{Receipt: receipt("DELETED", 10*time.Millisecond)}
 		}},
 	}}})
 	processes := s.runAll(2)
@@ -137,15 +136,15 @@ func TestReceiptsComeToTheSameHoweverTheyCome(t *testing.T) {
 	for _, id := range ids {
 		var states []string
 		for _, e := range events[id] {
-			if e.State != "waiting" { // for a bind that is not up yet, or for a slot
+			if e.State != "waiting" { // for a bind or for a slot
 				states = append(states, e.State)
 			}
 		}
 		got := strings.Join(states, " ")
-		// Two processes may book what comes over two binds in another order, or one of them both
-		// words of a receipt at once.
+		// Two processes may book the receipts of two binds in another order, and one process may book
+		// both receipts of a message at once.
 		if contradicted(got) != contradicted(want[id]) {
-			t.Errorf("%s (%s): went through %q, want %q", id, ways[way(id)].name, got, want[id])
+			t.Errorf("%s (%s): got states %q, want %q", id, ways[way(id)].name, got, want[id])
 		}
 		if e := events[id][len(events[id])-1]; e.Cause != ways[way(id)].cause {
 			t.Errorf("%s (%s): cause %q", id, ways[way(id)].name, e.Cause)
@@ -159,8 +158,7 @@ func TestReceiptsComeToTheSameHoweverTheyCome(t *testing.T) {
 	s.checkVerified(n)
 }
 
-// checkDelivered compares the views of auditors and the report of the day with the messages'
-// states.
+// checkDelivered compares the audit views and the daily report with the messages' states.
 func (s *stage) checkDelivered(ids []string, states map[string]string) {
 	s.t.Helper()
 	attempts := s.byID(`
@@ -180,17 +178,17 @@ func (s *stage) checkDelivered(ids []string, states map[string]string) {
 			want += " " + how.cause
 		}
 		if attempts[id] != want {
-			s.t.Errorf("%s (%s): audit.attempts says %q, want %q", id, how.name, attempts[id], want)
+			s.t.Errorf("%s (%s): got %q in audit.attempts, want %q", id, how.name, attempts[id], want)
 		}
-		told := map[string]string{"no_receipt": "expected"}[state]
+		wantState := map[string]string{"no_receipt": "expected"}[state]
 		switch {
 		case how.name == "in part":
-			told = "delivered undelivered"
-		case told == "":
-			told = state
+			wantState = "delivered undelivered"
+		case wantState == "":
+			wantState = state
 		}
-		if parts[id] != told {
-			s.t.Errorf("%s (%s): audit.receipts says %q, want %q", id, how.name, parts[id], told)
+		if parts[id] != wantState {
+			s.t.Errorf("%s (%s): got %q in audit.receipts, want %q", id, how.name, parts[id], wantState)
 		}
 	}
 	day := s.report()
@@ -198,6 +196,6 @@ func (s *stage) checkDelivered(ids []string, states map[string]string) {
 	r := day.Rows[at]
 	if r.Accepted != int64(len(ids)) || r.Delivered != counts["delivered"] ||
 		r.Undelivered != counts["undelivered"] || r.NoReceipt != counts["no_receipt"] {
-		s.t.Errorf("the report has %+v, want %v", r, counts)
+		s.t.Errorf("got report %+v, want %v", r, counts)
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"dispatcher/config/tier"
 )
 
-// openFolder makes a folder that the user of a private PostgreSQL may enter, with a path
-// short enough for its socket. It is removed at the end of the test.
+// openFolder creates a folder that the user of a private PostgreSQL may enter, with a path short
+// enough for a Unix socket. It is removed at the end of the test.
 func openFolder(t testing.TB) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "e2e-") //nolint:usetesting // See above.
@@ -34,7 +34,7 @@ func openFolder(t testing.TB) string {
 	return folder
 }
 
-// processesOf lists the command lines of processes that name a folder, where the system tells.
+// processesOf lists the command lines of processes that name a folder, if the system shows them.
 func processesOf(t testing.TB, folder string) (lines []string) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -50,8 +50,8 @@ func processesOf(t testing.TB, folder string) (lines []string) {
 	return lines
 }
 
-// TestDemoShowsTheMainJob: one command, nothing set up, the agreed proportions, and
-// nothing left behind.
+// TestDemoShowsTheMainJob: one command without any setup shows the agreed shares and leaves nothing
+// behind.
 func TestDemoShowsTheMainJob(t *testing.T) {
 	t.Parallel()
 	n := tier.Size(600, 15_000)
@@ -70,8 +70,8 @@ func TestDemoShowsTheMainJob(t *testing.T) {
 		len(r.Channels) != 3 {
 		t.Errorf("result %+v", r)
 	}
-	// The draw key is new each time: fair draws look unfair once in a thousand runs, and come below
-	// this once in a million.
+	// The draw key is new each time. Fair draws have a p-value below 1e-3 once in a thousand runs, and
+	// below 1e-6 once in a million.
 	if r.ChiSquareP < 1e-6 {
 		t.Errorf("the draws are %s, p = %g", r.DrawsVerdict, r.ChiSquareP)
 	}
@@ -86,7 +86,7 @@ func TestDemoShowsTheMainJob(t *testing.T) {
 }
 
 // TestInterruptedDemoLeavesNothing: Ctrl-C or SIGTERM at any moment ends the demo within seconds,
-// with everything that it had started.
+// and everything that it started.
 func TestInterruptedDemoLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -114,7 +114,7 @@ func TestInterruptedDemoLeavesNothing(t *testing.T) {
 			t.Parallel()
 			folder, temporary := openFolder(t), openFolder(t)
 			p := launchWith(t, "demo", folder, temporary, nil, "demo", "--messages", "200000")
-			p.says(t, c.moment)
+			p.awaitOutput(t, c.moment)
 			await(t.Context(), 150*time.Millisecond)
 			p.signal(t, c.signal)
 			interrupted := time.Now()
@@ -143,13 +143,13 @@ func checkNothingLeft(t *testing.T, folders ...string) {
 			t.Errorf("%s was left in %s", entry.Name(), folder)
 		}
 		for _, line := range processesOf(t, folder) {
-			t.Errorf("this still runs: %s", line)
+			t.Errorf("still running: %s", line)
 		}
 	}
 }
 
-// TestInterruptedDemoGoesOnWithRunEmbedded: what a demo with --keep had accepted when it
-// was interrupted is carried to its end by "run --embedded", and nothing twice.
+// TestInterruptedDemoGoesOnWithRunEmbedded: what an interrupted demo with --keep had accepted is
+// finished by "run --embedded", and nothing is sent twice.
 func TestInterruptedDemoGoesOnWithRunEmbedded(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -161,17 +161,17 @@ func TestInterruptedDemoGoesOnWithRunEmbedded(t *testing.T) {
 	ports := []string{"--kafka-port", "0", "--postgres-port", "0"}
 	p := launch(t, "demo", folder, settings,
 		append([]string{"demo", "--keep", "--messages", strconv.Itoa(30_000)}, ports...)...)
-	p.says(t, "publishing to Kafka and sending")
+	p.awaitOutput(t, "publishing to Kafka and sending")
 	await(t.Context(), 500*time.Millisecond)
 	p.signal(t, syscall.SIGINT)
 	p.wait(t, 30*time.Second)
 
 	p = launch(t, "run --embedded", folder, settings,
 		append([]string{"run", "--embedded"}, ports...)...)
-	p.says(t, "dispatcher is running")
+	p.awaitOutput(t, "dispatcher is running")
 	ends, ok := embedded.ReadEndpoints(settings["DATA_DIR"])
 	if !ok {
-		t.Fatal("the running process does not say where its servers are")
+		t.Fatal("the running process has no file with its endpoints")
 	}
 	s := &stage{
 		t: t, kafka: ends.KafkaBrokers[0], postgres: ends.PostgresURL, prefix: "dispatcher",
@@ -195,10 +195,10 @@ func TestInterruptedDemoGoesOnWithRunEmbedded(t *testing.T) {
 		select count(*) from (select from audit.attempts where outcome in ('accepted', 'unknown')
 		group by message_id having count(*) > 1) x`)
 	if n > 0 {
-		t.Errorf("%d messages went out twice", n)
+		t.Errorf("%d messages were sent twice", n)
 	}
 	p.stop(t)
 	for _, line := range processesOf(t, folder) {
-		t.Errorf("this still runs: %s", line)
+		t.Errorf("still running: %s", line)
 	}
 }

@@ -18,20 +18,20 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestLimitsAreExactAcrossProcesses: four processes (eight in the long tier, whose clocks are up to
-// a minute apart) share the limits of four channels, one for each policy, while some are killed and
-// others held still, and nine in ten messages arrive at one of them. More waits than the limits
-// allow, all the time.
+// TestLimitsAreExactAcrossProcesses: four processes share the limits of four channels, one for each
+// policy. Some processes are killed, others are stopped for a while, and nine in ten messages
+// arrive at one of them. At all times more messages wait than the limits allow. In the long tier
+// there are eight processes, with clocks up to a minute apart.
 //
-// By SQL: no window of any channel holds more than its limit, neither by its counter nor by the
-// attempts themselves. In the long tier, no whole minute of the exact channel has a slot left over,
-// and hardly one that an attempt took and then was too late for.
+// The check is SQL: no window of any channel holds more than its limit, neither by its counter nor
+// by its attempts. In the long tier, no whole minute of the exact channel has an unused slot, and
+// hardly any slot was taken by an attempt that then missed its release time.
 func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	minutes, n := tier.Size(0, 2), tier.Size(600, 8_000)
 	limits := tier.Size("limits: [{window: 1s, max: 10}]",
 		"limits: [{window: 1s, max: 40}, {window: 1m, max: 400, unit: segments}]")
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		channels: []channel{
 			{name: "a", weight: "40", behaviour: quick(), document: limits},
 			{
@@ -58,12 +58,12 @@ func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 		return s.now().After(end.Add(time.Second))
 	})
 	c.end()
-	if c.killed == 0 || c.held == 0 {
-		t.Errorf("%d processes were killed and %d held still: the story proves nothing", c.killed,
-			c.held)
+	if c.killed == 0 || c.stopped == 0 {
+		t.Errorf("only %d processes were killed and %d stopped: the test proves nothing", c.killed,
+			c.stopped)
 	}
 	if s.count(`select count(*) from audit.messages where state in ('waiting', 'retry')`) == 0 {
-		t.Error("nothing waited any more at the end: the story proves nothing")
+		t.Error("nothing waited at the end: the test proves nothing")
 	}
 
 	s.checkNoneTwice()
@@ -74,7 +74,7 @@ func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 		and window_start < $2`,
 		begun.Truncate(time.Minute).Add(time.Minute), end)
 	if len(windows) != minutes {
-		t.Errorf("%d whole minutes on record, want %d", len(windows), minutes)
+		t.Errorf("got %d whole minutes, want %d", len(windows), minutes)
 	}
 	for _, w := range windows {
 		t.Logf("minute of %s: %d of %d segments", w.Start.Format(time.TimeOnly), w.Granted, w.Max)
@@ -85,20 +85,20 @@ func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 	}
 	attempts, late := s.count(`select count(*) from audit.attempts`),
 		s.count(`select count(*) from audit.attempts where provider_code = 'late'`)
-	t.Logf("%d killed, %d held still; of %d attempts %d late, %d unknown", c.killed, c.held,
+	t.Logf("%d killed, %d stopped; of %d attempts %d late, %d unknown", c.killed, c.stopped,
 		attempts, late,
 		s.count(`select count(*) from audit.attempts where outcome = 'unknown'`))
-	if minutes > 0 && late > attempts/10 { // what a process that was held still had in its hands
-		t.Errorf("%d of %d attempts took a slot and did not leave", late, attempts)
+	if minutes > 0 && late > attempts/10 { // attempts of a stopped process
+		t.Errorf("%d of %d attempts took a slot and were not sent", late, attempts)
 	}
 	for _, policy := range []string{"b", "c", "d"} {
 		if s.count(`select count(*) from audit.attempts where channel = $1`, policy) == 0 {
-			t.Errorf("nothing went to channel %s", policy)
+			t.Errorf("nothing was sent over channel %s", policy)
 		}
 	}
 }
 
-// largest is how many segments the largest of messages has: fewer may be left over.
+// largest is the number of segments of the largest message: fewer slots than that may be unused.
 const largest = 2
 
 type window struct {
@@ -107,8 +107,8 @@ type window struct {
 	Max, Granted int64
 }
 
-// checkWindows fails when a window holds more than its limit: by the counters, and again by
-// counting the attempts that were claimed in it, or have their release time in it.
+// checkWindows reports each window that holds more than its limit, by its counter and by the
+// attempts that were claimed in it or have their release time in it.
 func (s *stage) checkWindows() {
 	s.t.Helper()
 	if n := s.count(`select count(*) from audit.limit_windows where granted > max`); n > 0 {
@@ -146,7 +146,7 @@ func (s *stage) checkWindows() {
 	}
 }
 
-// publishSkewed sends nine in ten messages to one partition, hence to one process.
+// publishSkewed sends nine in ten messages to one partition, and so to one process.
 func (s *stage) publishSkewed(all []envelope.Message) {
 	s.t.Helper()
 	client := kafkaClient(s.t, s.kafka, kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -162,26 +162,26 @@ func (s *stage) publishSkewed(all []envelope.Message) {
 	}
 }
 
-// chaos keeps some processes running and troubles them.
+// chaos keeps some processes running and kills or stops them at random.
 type chaos struct {
 	s         *stage
 	processes []*process
 	started   int
 	killed    int
-	held      int
+	stopped   int
 	stop      chan struct{}
 	done      sync.WaitGroup
 }
 
-// newChaos starts so many processes, their clocks from a minute behind to a minute ahead and in
-// two regions, and begins to trouble them once all are up.
+// newChaos starts n processes in two regions, with clocks from a minute slow to a minute fast. When
+// all are up, it begins to disturb them.
 func newChaos(s *stage, n int) *chaos {
 	c := &chaos{s: s, stop: make(chan struct{})}
 	for range n {
 		c.processes = append(c.processes, c.start())
 	}
 	for _, p := range c.processes {
-		p.says(s.t, "dispatcher is running")
+		p.awaitOutput(s.t, "dispatcher is running")
 	}
 	s.joined(n)
 	c.done.Go(c.run)
@@ -196,7 +196,7 @@ func (c *chaos) start() *process {
 		tier.Size(0, (i*37)%121-60))
 }
 
-// run kills or holds a process every two seconds or so, the first one for good. One that was killed
+// run kills or stops a process about every two seconds; the first one is killed. A killed process
 // is replaced.
 func (c *chaos) run() {
 	random := rand.New(rand.NewPCG(1, 2))
@@ -215,7 +215,7 @@ func (c *chaos) run() {
 			c.processes[at] = c.start()
 			continue
 		}
-		c.held++
+		c.stopped++
 		p.signal(c.s.t, syscall.SIGSTOP)
 		select {
 		case <-c.stop:
@@ -225,7 +225,7 @@ func (c *chaos) run() {
 	}
 }
 
-// end lets the processes alone. It may be called again.
+// end stops disturbing the processes. It may be called again.
 func (c *chaos) end() {
 	select {
 	case <-c.stop:
@@ -235,9 +235,8 @@ func (c *chaos) end() {
 	c.done.Wait()
 }
 
-// TestSlotsOfAKilledProcessComeBack: a process is killed while its attempts hold every active slot
-// of the only channel, with the settings as they are by default. What waits goes out within ten
-// seconds.
+// TestSlotsOfAKilledProcessComeBack: a process is killed while its attempts hold all active slots
+// of the only channel, with default settings. The waiting messages are sent within ten seconds.
 func TestSlotsOfAKilledProcessComeBack(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -246,7 +245,7 @@ func TestSlotsOfAKilledProcessComeBack(t *testing.T) {
 	defer close(release)
 	var holding atomic.Bool
 	holding.Store(true)
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		channels: []channel{{
 			name: "a", weight: "1",
 			document: fmt.Sprintf("active: {max: %d}", slots), behaviour: smpptest.Behaviour{
@@ -261,7 +260,7 @@ func TestSlotsOfAKilledProcessComeBack(t *testing.T) {
 		settings: map[string]string{"SEND_TIMEOUT": "30s", "DEAD_AFTER": "6s"},
 	})
 	holder := s.run("holder")
-	holder.says(t, "dispatcher is running")
+	holder.awaitOutput(t, "dispatcher is running")
 	s.joined(1)
 	s.publish("bulk", messages("killed", 3*slots))
 	eventually(t, stepTimeout, "every slot is taken and the rest waits", func() bool {
@@ -269,7 +268,7 @@ func TestSlotsOfAKilledProcessComeBack(t *testing.T) {
 			s.count(`select count(*) from audit.messages where state = 'waiting'`) == 2*slots
 	})
 	other := s.run("other")
-	other.says(t, `"phase":"bound"`)
+	other.awaitOutput(t, `"phase":"bound"`)
 	holding.Store(false)
 	holder.kill(t)
 	killed := time.Now()

@@ -15,11 +15,11 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestSlowDatabaseKeepsTheLimits: every statement takes 200 ms longer, half on the way there and
-// half on the way back. Then one process waits on the way there and the other on the way back, so
-// that neither can know the database's clock: what they take for the middle of a statement is 200
-// ms apart. Nothing is sent without a slot, nothing leaves in another second than its own, and all
-// arrives. It runs before the stories that run side by side, as TestThreeProcessesPaceAsOne does.
+// TestSlowDatabaseKeepsTheLimits: every statement takes 200 ms longer, half each way. Then all of
+// the delay is on the way to the database for one process, and on the way back for the other.
+// Neither can measure the database's clock, and their estimates differ by 200 ms. Nothing is sent
+// without a slot or outside its second, and all messages arrive. It runs before the stories that
+// run in parallel, as TestThreeProcessesPaceAsOne does.
 func TestSlowDatabaseKeepsTheLimits(t *testing.T) {
 	tier.LongOnly(t)
 	const half, whole = 100 * time.Millisecond, 200 * time.Millisecond
@@ -28,20 +28,21 @@ func TestSlowDatabaseKeepsTheLimits(t *testing.T) {
 		"uneven ways": {{there: whole}, {back: whole}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // with the other, and with no other story
-			keepsLimitsFromAfar(t, ways...)
+			t.Parallel() // with the other delay, and with no other story
+			checkLimitsFromAfar(t, ways...)
 		})
 	}
 }
 
-// keepsLimitsFromAfar has a process work over each distance, and checks what arrives in each second
-// at a carrier that is 15 ms away: with such a database many submits leave as late as they may.
-func keepsLimitsFromAfar(t *testing.T, ways ...distance) {
+// checkLimitsFromAfar runs one process over each distance, and checks the submits in each second at
+// a carrier that is 15 ms away. With such a database many submits leave at the last possible
+// moment.
+func checkLimitsFromAfar(t *testing.T, ways ...distance) {
 	t.Helper()
 	const perSecond = 50
 	const seconds = 8
 	server := ledgertest.Server(t, nil)
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		postgres: server.URL(),
 		channels: []channel{
 			{
@@ -57,7 +58,7 @@ func keepsLimitsFromAfar(t *testing.T, ways ...distance) {
 			map[string]string{"POSTGRES_URL": withHost(t, server.URL(), far)})
 	}
 	for _, p := range processes {
-		p.says(t, "dispatcher is running")
+		p.awaitOutput(t, "dispatcher is running")
 	}
 	s.joined(len(processes))
 	stalls := watchStalls(t)
@@ -73,23 +74,23 @@ func keepsLimitsFromAfar(t *testing.T, ways ...distance) {
 	t.Logf("%d submits in %s, at most %d in a second", len(times), took.Round(100*time.Millisecond),
 		mostInASecond(times))
 	if most := mostInASecond(times); most > perSecond+int(perSecond*stalls()/time.Second) {
-		t.Errorf("%d submits in one second, the limit is %d", most, perSecond)
+		t.Errorf("got %d submits in one second, the limit is %d", most, perSecond)
 	}
 	for _, p := range processes {
 		if !p.running() {
-			t.Errorf("%s did not survive", p.name)
+			t.Errorf("%s ended", p.name)
 		}
 	}
 }
 
-// TestSlowStatementsKeepTheLimits: the database itself is slow, 200 ms for each statement that
-// writes, so that a claim holds its locks for a second. What is sent keeps its second, most slots
-// are not taken in vain, and the work is done. It runs alone, as above.
+// TestSlowStatementsKeepTheLimits: the database is slow, 200 ms for each statement that writes, so
+// a claim holds its locks for a second. Submits leave in their second, most slots are used, and all
+// messages are sent. It runs alone, as above.
 func TestSlowStatementsKeepTheLimits(t *testing.T) {
 	tier.LongOnly(t)
 	const perSecond = 40
 	const seconds = 6
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		channels: []channel{
 			{name: "a", weight: "1", behaviour: quick(), document: limitPerSecond(perSecond)},
 		},
@@ -117,24 +118,24 @@ func TestSlowStatementsKeepTheLimits(t *testing.T) {
 	t.Logf("%d submits in %s, at most %d in a second, %d attempts late", len(times),
 		took.Round(100*time.Millisecond), mostInASecond(times), late)
 	if most := mostInASecond(times); most > perSecond+int(perSecond*stalls()/time.Second) {
-		t.Errorf("%d submits in one second, the limit is %d", most, perSecond)
+		t.Errorf("got %d submits in one second, the limit is %d", most, perSecond)
 	}
-	if late > int64(n)/2+2*perSecond { // the first claims do not know yet how slow it is
-		t.Errorf("%d attempts took a slot in vain for %d messages", late, n)
+	if late > int64(n)/2+2*perSecond { // the first claims cannot know how slow it is
+		t.Errorf("got %d attempts with an unused slot for %d messages", late, n)
 	}
 	if slowest := time.Duration(10*seconds) * time.Second; took > slowest {
 		t.Errorf("it took %s, a tenth of the limit would take %s", took, slowest)
 	}
 }
 
-// TestDatabaseFailsOver: all sessions are cut and the server takes no writes for a while, as a
-// standby does before it is promoted. Nothing is claimed meanwhile, and the work goes on by itself.
+// TestDatabaseFailsOver: all sessions are terminated, and the server is read-only for a while, as a
+// standby is before its promotion. Nothing is claimed meanwhile, and work resumes by itself.
 func TestDatabaseFailsOver(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const n, outage = 2_000, 6 * time.Second
 	server := ledgertest.Server(t, nil)
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		postgres: server.URL(),
 		channels: threeChannels(limitPerSecond(n/40), limitPerSecond(n/60), limitPerSecond(n/16)),
 	})
@@ -156,7 +157,7 @@ func TestDatabaseFailsOver(t *testing.T) {
 		select count(*) from audit.attempts where claimed_at > $1 and claimed_at < $2`,
 		begun.Add(500*time.Millisecond), ended)
 	if claimed > 0 {
-		t.Errorf("%d attempts were claimed while the database took no writes", claimed)
+		t.Errorf("%d attempts were claimed while the database was read-only", claimed)
 	}
 
 	s.settled(n)
@@ -168,7 +169,7 @@ func TestDatabaseFailsOver(t *testing.T) {
 	s.checkStatuses()
 }
 
-// cutOthers ends all sessions of this database but the one that asks.
+// cutOthers terminates all sessions of this database but the own one.
 const cutOthers = `
 	select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
 	and pid <> pg_backend_pid()`
@@ -188,14 +189,13 @@ func (s *stage) execute(statements ...string) {
 	}
 }
 
-// distance lies between two ends of a connection: what is sent there, or back, arrives so much
-// later.
+// distance delays what is sent over a connection, there and back.
 type distance struct {
 	there, back time.Duration
-	grows       *atomic.Int64 // nanoseconds on top each way, from when they are set; nil for none
+	grows       *atomic.Int64 // further nanoseconds each way, may change; nil for none
 }
 
-// way is the delay of one way as it is now.
+// way returns the current delay of one direction.
 func (d distance) way(fixed time.Duration) func() time.Duration {
 	return func() time.Duration {
 		if d.grows == nil {
@@ -205,8 +205,8 @@ func (d distance) way(fixed time.Duration) func() time.Duration {
 	}
 }
 
-// open passes connections on to target until the end of the test, and returns the address to call.
-// Who uses it must have been started after it.
+// open forwards connections to target until the end of the test, and returns its address. Processes
+// that use it must be started after it.
 func (d distance) open(t testing.TB, target string) (address string) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -230,7 +230,7 @@ func (d distance) open(t testing.TB, target string) (address string) {
 	return listener.Addr().String()
 }
 
-// pass carries one connection until either side ends it.
+// pass forwards one connection until either side ends it.
 func (d distance) pass(in net.Conn, target string) {
 	defer in.Close() //nolint:errcheck // The other side has gone.
 	out, err := (&net.Dialer{}).Dial("tcp", target)
@@ -248,35 +248,35 @@ func (d distance) pass(in net.Conn, target string) {
 	back.Wait()
 }
 
-// parcel is what was read at once.
-type parcel struct {
+// chunk is the data of one read.
+type chunk struct {
 	at    time.Time
 	bytes []byte
 }
 
-// carry passes on what it reads, each parcel so much later, until from ends. Parcels do not wait
-// for each other.
+// carry copies from to to, each parcel after its delay, until from ends. Parcels do not wait for
+// each other.
 func carry(to io.Writer, from io.Reader, delay func() time.Duration) {
-	parcels := make(chan parcel, 1024)
+	chunks := make(chan chunk, 1024)
 	go func() {
-		defer close(parcels)
+		defer close(chunks)
 		for {
 			buffer := make([]byte, 64<<10)
 			n, err := from.Read(buffer)
 			if n > 0 {
-				parcels <- parcel{time.Now(), buffer[:n]}
+				chunks <- chunk{time.Now(), buffer[:n]}
 			}
 			if err != nil {
 				return
 			}
 		}
 	}()
-	for p := range parcels {
+	for p := range chunks {
 		time.Sleep(time.Until(p.at.Add(delay())))
 		if _, err := to.Write(p.bytes); err != nil {
 			break
 		}
 	}
-	for range parcels { // whoever reads must not hang
+	for range chunks { // the reader must not block
 	}
 }

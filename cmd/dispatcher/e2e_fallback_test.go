@@ -19,9 +19,9 @@ import (
 // limitPerSecond is a channel's limit for the routing document.
 func limitPerSecond(n int) string { return fmt.Sprintf("limits: [{window: 1s, max: %d}]", n) }
 
-// TestFallbackOrderAndReasons: of six channels four are in trouble, each in a way of its
-// own. Everything goes out over the rest, in the order of their load, the record says
-// why, and the first choices are still what was agreed.
+// TestFallbackOrderAndReasons: four of six channels fail, each in another way. All messages are
+// sent over the other two in the order of their load, the record has the reasons, and the first
+// choices keep the agreed shares.
 func TestFallbackOrderAndReasons(t *testing.T) {
 	t.Parallel()
 	n := tier.Size(400, 3_000)
@@ -43,13 +43,13 @@ func TestFallbackOrderAndReasons(t *testing.T) {
 			document: "capacity: 60, active: {max: 120}",
 		},
 	}
-	s := newStage(t, plot{channels: channels, settings: map[string]string{
+	s := newStage(t, stageConfig{channels: channels, settings: map[string]string{
 		"SEND_TIMEOUT": patientSend, "SHUTDOWN_TIMEOUT": patientStop,
 	}})
 	s.runAll(1)
 	all := messages("fallback", n)
 	ids := s.publish("bulk", all[:n/2])
-	s.settled(n / 2) // by then the breakers know
+	s.settled(n / 2) // by then the breakers are open
 	ids = append(ids, s.publish("bulk", all[n/2:])...)
 	s.settled(n)
 
@@ -76,11 +76,11 @@ func TestFallbackOrderAndReasons(t *testing.T) {
 	}
 }
 
-// checkRankings reads what is stored with each fallback: the first choice with what was in its way,
-// then all others by ascending load ratio (ties by the longest idle), each with one of its reasons
-// up to the one that took the message. The first reason of each channel in trouble must occur. Any
-// channel may be at its bound in flight for a moment: four of them send their messages to the
-// others.
+// checkRankings reads the ranking of each fallback. It must hold the first choice with its reason,
+// then all others by ascending load ratio (ties by the longest idle), each with one of its reasons,
+// up to the channel that accepted the message. The first reason of each failing channel must occur.
+// Any channel may be at its in-flight bound for a moment, because four of them send their messages
+// to the others.
 func (s *stage) checkRankings(reasons map[string][]string) {
 	s.t.Helper()
 	type choice struct {
@@ -103,26 +103,26 @@ func (s *stage) checkRankings(reasons map[string][]string) {
 				c.Ranking)
 		}
 		if !slices.IsSortedFunc(r.Candidates[1:], byLoad) {
-			s.t.Errorf("the candidates of %s are not in the order of their load: %s", c.ID,
+			s.t.Errorf("%s: candidates are not in the order of their load: %s", c.ID,
 				c.Ranking)
 		}
 		for _, candidate := range r.Candidates[:chosen] {
 			seen[candidate.Channel+" "+candidate.Reason] = true
 			full := candidate.Reason == decide.InFlight || candidate.Reason == decide.Bulkhead
 			if !full && !slices.Contains(reasons[candidate.Channel], candidate.Reason) {
-				s.t.Errorf("channel %s was passed over for %q", candidate.Channel, candidate.Reason)
+				s.t.Errorf("channel %s was excluded with reason %q", candidate.Channel, candidate.Reason)
 			}
 		}
 	}
 	for _, name := range []string{"limited", "broken", "throttling", "down"} {
 		if want := name + " " + reasons[name][0]; !seen[want] {
-			s.t.Errorf("no record says %q", want)
+			s.t.Errorf("no record has the reason %q", want)
 		}
 	}
 }
 
-// byLoad orders candidates as the ranking must: by active/capacity as a fraction, then
-// the one that was assigned longer ago.
+// byLoad orders candidates as the ranking must: by active/capacity as a fraction, then by the
+// earlier last assignment.
 func byLoad(a, b decide.Ranked) int {
 	return cmp.Or(
 		cmp.Compare(a.Active*b.Capacity, b.Active*a.Capacity),
@@ -132,7 +132,7 @@ func byLoad(a, b decide.Ranked) int {
 
 func idleSince(r decide.Ranked) time.Time { return r.LastAssigned.Time() }
 
-// checkShareOf judges the first choices by the weights of the channels.
+// checkShareOf compares the first choices with the weights of the channels.
 func (s *stage) checkShareOf(channels []channel, n int) {
 	s.t.Helper()
 	var counts []int64
@@ -149,13 +149,13 @@ func (s *stage) checkShareOf(channels []channel, n int) {
 	fit := report.FitOf(report.Sample{Counts: counts, Expected: expected})
 	s.t.Logf("first choices %v, expected %v: %s (p = %.3f)", counts, expected, fit.Verdict, fit.P)
 	if fit.Verdict != report.Fair {
-		s.t.Errorf("first choices %v are not what was agreed, %v: %s (p = %g)", counts, expected,
+		s.t.Errorf("got first choices %v, want shares %v: %s (p = %g)", counts, expected,
 			fit.Verdict, fit.P)
 	}
 }
 
-// checkReasons: an attempt on another channel than the first choice is a fallback,
-// the first one on the first choice is none, and a later one on it a retry.
+// checkReasons checks the reason of each attempt: on another channel than the first choice it is a
+// fallback. On the first choice, the first attempt is neither, and a later one is a retry.
 func (s *stage) checkReasons() {
 	s.t.Helper()
 	n := s.count(`
@@ -163,6 +163,6 @@ func (s *stage) checkReasons() {
 		where a.reason <> case when a.channel <> m.first_choice then 'fallback' when a.attempt = 1
 		then 'first_choice' else 'retry' end`)
 	if n > 0 {
-		s.t.Errorf("%d attempts do not say rightly why they went where they went", n)
+		s.t.Errorf("%d attempts have a wrong reason", n)
 	}
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // TestADatabaseASecondAwaySlowsTheWorkDown: while a process runs, each statement begins to take a
-// second. Messages leave all the same, with and without a limit, and none leaves without a slot. It
-// runs alone, as TestSlowDatabaseKeepsTheLimits does.
+// second. Messages are still sent, with and without a limit, and none without a slot. It runs
+// alone, as TestSlowDatabaseKeepsTheLimits does.
 func TestADatabaseASecondAwaySlowsTheWorkDown(t *testing.T) {
 	tier.LongOnly(t)
 	const perSecond, n = 20, 60
@@ -21,7 +21,7 @@ func TestADatabaseASecondAwaySlowsTheWorkDown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // with the other, and with no other story
 			server := ledgertest.Server(t, nil)
-			s := newStage(t, plot{
+			s := newStage(t, stageConfig{
 				postgres: server.URL(),
 				channels: []channel{{name: "a", weight: "1", behaviour: quick(), document: limits}},
 			})
@@ -31,10 +31,10 @@ func TestADatabaseASecondAwaySlowsTheWorkDown(t *testing.T) {
 				"POSTGRES_URL": withHost(t, server.URL(), far), "POSTGRES_MAX_CONNS": "8",
 				"SEND_TIMEOUT": "10s", "DEAD_AFTER": "6s",
 			})
-			p.says(t, "dispatcher is running")
+			p.awaitOutput(t, "dispatcher is running")
 			s.joined(1)
 			half.Store(int64(500 * time.Millisecond))
-			t.Cleanup(func() { half.Store(0) }) // the stop need not be slow
+			t.Cleanup(func() { half.Store(0) }) // so that the stop is not slow
 			slow := s.now()
 			eventually(t, stepTimeout, "heart-beats go on", func() bool {
 				return s.count(`
@@ -55,7 +55,7 @@ func TestADatabaseASecondAwaySlowsTheWorkDown(t *testing.T) {
 			s.checkWindows()
 			most := mostInASecond(s.arrived("a"))
 			if limits != "" && most > perSecond+int(perSecond*stalls()/time.Second) {
-				t.Errorf("%d submits in one second, the limit is %d", most, perSecond)
+				t.Errorf("got %d submits in one second, the limit is %d", most, perSecond)
 			}
 		})
 	}

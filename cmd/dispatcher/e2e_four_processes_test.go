@@ -15,13 +15,13 @@ import (
 	"dispatcher/selector"
 )
 
-// TestFourProcessesOneKilled is the main job under the worst of ordinary days: four
-// processes share twelve partitions, limits bind, and one process is killed under way.
+// TestFourProcessesOneKilled: four processes share twelve partitions, limits bind, and one process
+// is killed while it works.
 func TestFourProcessesOneKilled(t *testing.T) {
 	t.Parallel()
 	n := tier.Size(1_000, 40_000)
-	const mayBeLost = 100 // what one process may have claimed and not settled
-	// All together admit 250 in a second, or 6 000 in the full run.
+	const mayBeLost = 100 // as many as one process may have claimed and not settled
+	// Together the channels admit 250 a second, or 6 000 in the long tier.
 	limited := func(perSecond int, unit string, active int) string {
 		return fmt.Sprintf("limits: [{window: 1s, max: %d, unit: %s}, {window: 1m, max: 200000}], "+
 			"active: {max: %d}", perSecond, unit, active)
@@ -30,15 +30,15 @@ func TestFourProcessesOneKilled(t *testing.T) {
 		limited(tier.Size(60, 1500), "messages", 250),
 		limited(tier.Size(40, 900), "segments", 150),
 		limited(tier.Size(150, 3600), "messages", 500))
-	// So slow that every process has as many attempts under way as it may, and the rest of
-	// its records are in its hands but not in the ledger.
+	// The carriers are so slow that every process has as many attempts in flight as it may. Its other
+	// records are in memory and not in the ledger.
 	for i := range channels {
 		channels[i].behaviour = smpptest.Behaviour{
 			Latency: time.Duration(tier.Size(200, 40)) * time.Millisecond,
 			Jitter:  time.Duration(tier.Size(100, 40)) * time.Millisecond,
 		}
 	}
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		channels: channels,
 		settings: map[string]string{
 			"MAX_UNSETTLED": strconv.Itoa(mayBeLost), "BATCH": strconv.Itoa(mayBeLost),
@@ -52,7 +52,8 @@ func TestFourProcessesOneKilled(t *testing.T) {
 	})
 	killed := s.killInFlight(processes)
 	s.settled(n)
-	// What the killed process had not committed is read again, once the broker has missed it.
+	// The records that the killed process had not committed are read again when its session at the
+	// broker has ended.
 	s.committed("bulk")
 	s.checkStatuses()
 	eventually(t, stepTimeout, "the outbox is empty", func() bool {
@@ -73,9 +74,9 @@ func TestFourProcessesOneKilled(t *testing.T) {
 	s.checkVerified(n)
 }
 
-// killInFlight kills the process that has the most attempts under way while it has some: it is held
-// still first, and what it has asked the database is awaited, so that none can be settled after the
-// look.
+// killInFlight kills the process that has the most attempts in flight. It first stops the process
+// and waits for its running statements, so that none of these attempts can be settled after they
+// were counted.
 func (s *stage) killInFlight(processes []*process) (killed *process) {
 	s.t.Helper()
 	eventually(s.t, stepTimeout, "a process can be killed with attempts under way", func() bool {
@@ -105,13 +106,12 @@ func (s *stage) killInFlight(processes []*process) (killed *process) {
 	return killed
 }
 
-// answered waits until the database has done all that the processes had asked of it by now: a
-// settlement that waits for a lock is carried out even when the process that sent it is dead by
-// then. It is false when that takes so long that others would take a process that is held still for
-// dead.
+// answered waits until the database has finished the current statements of the processes: a
+// settlement that waits for a lock is carried out even if its process is dead by then. It returns
+// false if that takes so long that other processes would consider a stopped process dead.
 func (s *stage) answered() bool {
 	s.t.Helper()
-	await(s.t.Context(), 300*time.Millisecond) // for what is on its way
+	await(s.t.Context(), 300*time.Millisecond) // for statements in the network
 	asked := queryOne[time.Time](s.t, s.postgres, `select clock_timestamp()`)
 	for began := time.Now(); time.Since(began) < time.Second; await(s.t.Context(),
 		50*time.Millisecond) {
@@ -124,8 +124,8 @@ func (s *stage) answered() bool {
 	return false
 }
 
-// checkUnknown: only the killed process leaves attempts whose fate nobody knows, some and
-// no more than it may have under way.
+// checkUnknown: only the killed process leaves unknown attempts: at least one, and no more than it
+// may have in flight.
 func (s *stage) checkUnknown(most int64) {
 	s.t.Helper()
 	unknown := s.count(`select count(*) from audit.attempts where outcome = 'unknown'`)
@@ -141,15 +141,15 @@ func (s *stage) checkUnknown(most int64) {
 	n := s.count(`
 		select count(distinct instance) from dispatcher.attempts where outcome = 'unknown'`)
 	if n > 1 {
-		s.t.Errorf("%d processes left unknown attempts, one was killed", n)
+		s.t.Errorf("got unknown attempts of %d processes, want 1", n)
 	}
 	if n := s.count(`select count(*) from audit.attempts where outcome is null`); n > 0 {
 		s.t.Errorf("%d attempts have no outcome", n)
 	}
 }
 
-// checkChoices derives every first choice again from the id and the key: [0,24] a,
-// [25,39] b, [40,99] c.
+// checkChoices derives every first choice again from the id and the key: [0,24] a, [25,39] b,
+// [40,99] c.
 func (s *stage) checkChoices(ids []string) {
 	s.t.Helper()
 	key, err := selector.ParseKey(stageKey)
@@ -170,18 +170,18 @@ func (s *stage) checkChoices(ids []string) {
 		}
 	}
 	if wrong > 0 {
-		s.t.Errorf("%d of %d first choices are not what the draw says", wrong, len(ids))
+		s.t.Errorf("%d of %d first choices differ from their draw", wrong, len(ids))
 	}
 }
 
-// TestSameIDsPickTheSameChannels: the same ids in a fresh database, with another number of
+// TestSameIDsPickTheSameChannels: the same ids, in a fresh database, with another number of
 // processes and in another order, get the same first choices.
 func TestSameIDsPickTheSameChannels(t *testing.T) {
 	t.Parallel()
 	n := tier.Size(300, 3_000)
 	choices := make([]map[string]string, 2)
 	for i := range choices {
-		s := newStage(t, plot{})
+		s := newStage(t, stageConfig{})
 		processes := s.runAll(1 + i)
 		all := messages("same", n)
 		if i == 1 {
@@ -198,7 +198,7 @@ func TestSameIDsPickTheSameChannels(t *testing.T) {
 	}
 	for id, first := range choices[0] {
 		if second := choices[1][id]; first != second {
-			t.Fatalf("message %s was drawn to %s and then to %s", id, first, second)
+			t.Fatalf("message %s: got first choice %s, then %s", id, first, second)
 		}
 	}
 }

@@ -11,19 +11,19 @@ import (
 	"testing"
 )
 
-// gate is an address that refuses connections until it is opened, and then passes them on.
+// gate is an address that refuses connections until it is opened, and then forwards them.
 type gate struct {
 	t       testing.TB
 	address string
 	target  string
-	socket  *os.File // holds the address
+	socket  *os.File // reserves the address
 
-	listener net.Listener // nil while it is shut
+	listener net.Listener // nil while closed
 	wg       sync.WaitGroup
 }
 
-// newGate makes a gate that is shut. Who uses it must have been started after it, and so
-// ends before it.
+// newGate creates a closed gate. Processes that use it must be started after it, so that they end
+// before it.
 func newGate(t testing.TB, target string) *gate {
 	t.Helper()
 	g := &gate{t: t, target: target}
@@ -37,8 +37,8 @@ func newGate(t testing.TB, target string) *gate {
 	return g
 }
 
-// reserve returns an address that refuses connections and that nobody else can get: a
-// socket is bound to it and does not listen. It is free again at the end of the test.
+// reserve returns an address that refuses connections and that no other process can get: a socket
+// is bound to it and does not listen. It is released at the end of the test.
 func reserve(t testing.TB) (socket *os.File, address string) {
 	t.Helper()
 	syscall.ForkLock.RLock()
@@ -62,7 +62,7 @@ func reserve(t testing.TB) (socket *os.File, address string) {
 	return socket, net.JoinHostPort("127.0.0.1", strconv.Itoa(bound.(*syscall.SockaddrInet4).Port))
 }
 
-// open listens from now to the end of the test.
+// open accepts connections from now to the end of the test.
 func (g *gate) open() {
 	g.t.Helper()
 	err := syscall.Listen(int(g.socket.Fd()), syscall.SOMAXCONN)
@@ -83,7 +83,7 @@ func (g *gate) open() {
 	})
 }
 
-// pass carries one connection until either side ends it.
+// pass forwards one connection until either side ends it.
 func (g *gate) pass(in net.Conn) {
 	defer in.Close() //nolint:errcheck // The other side has gone.
 	out, err := (&net.Dialer{}).Dial("tcp", g.target)
@@ -98,7 +98,7 @@ func (g *gate) pass(in net.Conn) {
 	_, _ = io.Copy(in, out)
 }
 
-// withPassword and withHost change a part of a database URL, hostOf reads it.
+// withPassword and withHost change a part of a database URL; hostOf reads the host.
 func withPassword(t testing.TB, address, password string) string {
 	t.Helper()
 	u := parseURL(t, address)

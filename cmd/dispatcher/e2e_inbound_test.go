@@ -13,8 +13,8 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// heard is what a record about an inbound message says.
-type heard struct {
+// inboundRecord is a record of an inbound message.
+type inboundRecord struct {
 	ID         string `json:"id"`
 	Channel    string `json:"channel"`
 	From       string `json:"from"`
@@ -27,13 +27,13 @@ type heard struct {
 	key        string
 }
 
-// inbound waits for n records about inbound messages, each counted once, in the order of the one
-// subscriber.
-func (s *stage) inbound(n int) (all []heard) {
+// inbound waits for n records of inbound messages without duplicates, and returns them in order:
+// all are from one subscriber.
+func (s *stage) inbound(n int) (all []inboundRecord) {
 	s.t.Helper()
 	seen := map[string]bool{}
 	readTopic(s.t, s.kafka, s.topic("inbound"), func(r *kgo.Record) bool {
-		h := heard{key: string(r.Key)}
+		h := inboundRecord{key: string(r.Key)}
 		if err := json.Unmarshal(r.Value, &h); err != nil {
 			s.t.Fatalf("an inbound message is no JSON: %v", err)
 		}
@@ -48,13 +48,13 @@ func (s *stage) inbound(n int) (all []heard) {
 }
 
 // TestStopAndStartOfASubscriber: a subscriber sends STOP to the number of a shop. The shop's next
-// message to him is rejected, a bank's goes out; START reverses that. A long message of his comes
-// in parts over two processes' binds and is one record. Everything is on record, and nothing
-// printed shows a number.
+// message to him is rejected, that of a bank is sent; START reverses this. A long message of the
+// subscriber, whose parts come over the binds of two processes, becomes one record. Everything is
+// stored, and nothing printed shows a number.
 func TestStopAndStartOfASubscriber(t *testing.T) {
 	t.Parallel()
 	const subscriber, shop = "99976540001", "+15550100"
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		channels: []channel{{name: "a", weight: "1", behaviour: quick()}},
 		lanes: "  bulk: {topics: [%s.bulk], ttl: 24h}\n  otp: {topics: [%s.otp], ignore_opt_out: " +
 			"true}\n" +
@@ -62,7 +62,7 @@ func TestStopAndStartOfASubscriber(t *testing.T) {
 	})
 	createTopics(t, s.client, s.topic("inbound"))
 	processes := s.runAll(2)
-	s.joined(len(processes)) // the group of one lane stands for both
+	s.joined(len(processes)) // one lane's group stands for both
 	say := func(text string) {
 		s.carriers["a"].SendInbound(smpptest.Inbound{
 			SystemID: "e2e", From: subscriber, To: shop[1:], Text: text, Reference: 77,
@@ -78,29 +78,29 @@ func TestStopAndStartOfASubscriber(t *testing.T) {
 			})
 		return id
 	}
-	record := func(text, keyword string, parts int) heard {
-		return heard{
+	record := func(text, keyword string, parts int) inboundRecord {
+		return inboundRecord{
 			Channel: "a", From: "+" + subscriber, To: shop[1:], Text: text, Tenant: "shop",
 			Parts: parts, Keyword: keyword, key: "+" + subscriber,
 		}
 	}
 
 	say("Stop!")
-	want := []heard{record("Stop!", "stop", 0)}
-	checkHeard(t, want, s.inbound(1))
+	want := []inboundRecord{record("Stop!", "stop", 0)}
+	checkInbound(t, want, s.inbound(1))
 	optedOut, other, code := write("bulk", "shop"), write("bulk", "bank"), write("otp", "shop")
 	s.settled(3)
 
 	say("start")
 	want = append(want, record("start", "start", 0))
-	checkHeard(t, want, s.inbound(2))
+	checkInbound(t, want, s.inbound(2))
 	again := write("bulk", "shop")
 	s.settled(4)
 
 	long := strings.Repeat("Where is my parcel? ", 30)
 	say(long)
 	want = append(want, record(long, "", 4))
-	checkHeard(t, want, s.inbound(3))
+	checkInbound(t, want, s.inbound(3))
 
 	wantStates := map[string]string{
 		optedOut: "rejected", other: "accepted", code: "accepted", again: "accepted",
@@ -110,7 +110,7 @@ func TestStopAndStartOfASubscriber(t *testing.T) {
 	}
 	arrived := s.arrivals()
 	if diff := cmp.Diff(map[string]int{other: 1, code: 1, again: 1}, arrived); diff != "" {
-		t.Errorf("what the carrier got: %s", diff)
+		t.Errorf("submits at the carrier: %s", diff)
 	}
 	events := s.statuses(wantStates)[optedOut]
 	if len(events) != 1 || events[0].Reason != "opted_out" {
@@ -132,14 +132,14 @@ func TestStopAndStartOfASubscriber(t *testing.T) {
 		explained, lists, metrics, processes[0].out.String(), processes[1].out.String(),
 	} {
 		if strings.Contains(printed, subscriber) || strings.Contains(printed, "parcel") {
-			t.Errorf("it shows a number or a text: %s", printed)
+			t.Errorf("the output shows a number or a text: %s", printed)
 		}
 	}
 }
 
-func checkHeard(t *testing.T, want, got []heard) {
+func checkInbound(t *testing.T, want, got []inboundRecord) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(heard{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(inboundRecord{})); diff != "" {
 		t.Fatalf("records (-want +got):\n%s", diff)
 	}
 }

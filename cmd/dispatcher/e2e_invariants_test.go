@@ -11,16 +11,16 @@ import (
 	"dispatcher/ledger"
 )
 
-// holdsThroughout checks the invariants on a database all the while that a story goes on, and once
-// more at its end, when its processes have ended. A database that is away is left alone.
-func holdsThroughout(t testing.TB, url string) {
+// checkThroughout checks the invariants of a database during a story, and once more at its end,
+// when its processes have ended. It skips checks while the database is away.
+func checkThroughout(t testing.TB, url string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var found violationsSeen
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		for ctx.Err() == nil {
-			found.look(ctx, url)
+			found.check(ctx, url)
 			select {
 			case <-time.After(3 * time.Second):
 			case <-ctx.Done():
@@ -32,17 +32,17 @@ func holdsThroughout(t testing.TB, url string) {
 		watch.Wait()
 		last, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		found.look(last, url)
+		found.check(last, url)
 		for _, detail := range found {
 			t.Error(detail)
 		}
 	})
 }
 
-// violationsSeen are the first ones, with what they violate.
+// violationsSeen are the first rows that violate an invariant.
 type violationsSeen []string
 
-func (v *violationsSeen) look(ctx context.Context, url string) {
+func (v *violationsSeen) check(ctx context.Context, url string) {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return
@@ -58,7 +58,7 @@ func (v *violationsSeen) look(ctx context.Context, url string) {
 		}
 		details, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
-			return // the schema is not there yet, or the server has gone
+			return // no schema yet, or the server has gone
 		}
 		for _, detail := range details[:min(len(details), 3)] {
 			if len(*v) < 20 {

@@ -18,11 +18,11 @@ import (
 	"dispatcher/cmd/dispatcher/internal/kafka"
 )
 
-// partitions is how many each topic has.
+// partitions is the number of partitions of each topic.
 const partitions = 12
 
-// realKafka is the broker that the stories run against when it is set, as host:port.
-// Otherwise each has one of its own inside the test process.
+// realKafka is the variable with the host:port of the broker that all stories use. If it is not
+// set, each story has a broker in the test process.
 const realKafka = "E2E_KAFKA"
 
 // kafkaAddress returns a broker for this test.
@@ -43,13 +43,13 @@ func kafkaAddress(t testing.TB) string {
 	return kafka.Address()
 }
 
-// kafkaClient is a client that ends with the test.
+// kafkaClient returns a client that is closed at the end of the test.
 func kafkaClient(t testing.TB, address string, options ...kgo.Opt) *kgo.Client {
 	t.Helper()
 	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(address),
 		kgo.MetadataMinAge(100*time.Millisecond),
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
-		kgo.UnknownTopicRetries(-1))...) // a topic made a moment ago
+		kgo.UnknownTopicRetries(-1))...) // the topic may have been created just now
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,8 +57,8 @@ func kafkaClient(t testing.TB, address string, options ...kgo.Opt) *kgo.Client {
 	return client
 }
 
-// createTopics makes topics whose names nobody else has. A broker that has not been heard of for a
-// moment, on a machine that stands still, cannot be given any: then it is asked again.
+// createTopics creates topics with unique names. It tries again while the controller has no live
+// broker, which happens on a machine that stalls.
 func createTopics(t testing.TB, client *kgo.Client, topics ...string) {
 	t.Helper()
 	eventually(t, stepTimeout, "the topics are created", func() bool {
@@ -79,7 +79,7 @@ func createTopics(t testing.TB, client *kgo.Client, topics ...string) {
 	})
 }
 
-// readTopic reads a topic from its start, until enough says so.
+// readTopic reads a topic from its start until enough returns true.
 func readTopic(t testing.TB, address, topic string, enough func(*kgo.Record) bool) {
 	t.Helper()
 	client := kafkaClient(t, address, kgo.ConsumeTopics(topic),
@@ -89,13 +89,13 @@ func readTopic(t testing.TB, address, topic string, enough func(*kgo.Record) boo
 	for done := false; !done; {
 		fetches := client.PollFetches(ctx)
 		if ctx.Err() != nil {
-			t.Fatalf("topic %s did not get what was expected within %s", topic, stepTimeout)
+			t.Fatalf("topic %s lacks expected records after %s", topic, stepTimeout)
 		}
 		fetches.EachRecord(func(r *kgo.Record) { done = enough(r) || done })
 	}
 }
 
-// readAll reads what a topic holds now.
+// readAll reads all records that the topic has now.
 func (s *stage) readAll(topic string, use func(*kgo.Record)) {
 	s.t.Helper()
 	ends, err := kadm.NewClient(s.client).ListEndOffsets(s.t.Context(), topic)
@@ -114,7 +114,7 @@ func (s *stage) readAll(topic string, use func(*kgo.Record)) {
 	})
 }
 
-// committed waits until the group has committed every record of a lane's topic.
+// committed waits until the group has committed all records of a lane's topic.
 func (s *stage) committed(lane string) {
 	s.t.Helper()
 	eventually(s.t, stepTimeout, "all offsets are committed", func() bool {
@@ -122,7 +122,7 @@ func (s *stage) committed(lane string) {
 	})
 }
 
-// lag is how many records of a lane's topic the group has not committed.
+// lag returns how many records of a lane's topic the group has not committed.
 func (s *stage) lag(lane string) (lag int64) {
 	s.t.Helper()
 	admin := kadm.NewClient(s.client)
@@ -147,7 +147,7 @@ func (s *stage) lag(lane string) (lag int64) {
 // group is the consumer group of a lane.
 func (s *stage) group(lane string) string { return kafka.Group(s.prefix, lane) }
 
-// joined waits until the group of the bulk lane has so many members and each has partitions.
+// joined waits until the group of the bulk lane has this many members, all with partitions.
 func (s *stage) joined(members int) {
 	s.t.Helper()
 	group := s.group("bulk")
@@ -167,7 +167,7 @@ func (s *stage) joined(members int) {
 	})
 }
 
-// event is what a status record says.
+// event is a status record.
 type event struct {
 	ID       string            `json:"id"`
 	State    string            `json:"state"`
@@ -185,10 +185,10 @@ type event struct {
 	Offset    int64  `json:"offset"`
 }
 
-// statuses reads the status topic until the last event of each message is the state
-// that the ledger has, and returns all events by message, in order, without repetitions:
-// delivery is at least once, and the same event has the same seq. Of one message, seq must rise and
-// at must not go back.
+// statuses reads the status topic until the last event of each message has the state that the
+// ledger has. It returns all events by message, in order. Delivery is at least once, so it drops
+// repeated events, which have the same seq. Within one message, seq must rise and at must not
+// decrease.
 func (s *stage) statuses(want map[string]string) map[string][]event {
 	s.t.Helper()
 	events, seen := map[string][]event{}, map[string]map[int64]bool{}
@@ -198,10 +198,10 @@ func (s *stage) statuses(want map[string]string) map[string][]event {
 		if err := json.Unmarshal(r.Value, &e); err != nil {
 			s.t.Fatalf("status event is no JSON: %v", err)
 		}
-		if e.ID == "" && e.State == "dead" { // of a record without an id of its own
+		if e.ID == "" && e.State == "dead" { // the record had no id
 			position := fmt.Sprintf("%s/%d/%d", e.Topic, e.Partition, e.Offset)
 			if string(r.Key) != position {
-				s.t.Errorf("the event of the record at %s has key %q", position, r.Key)
+				s.t.Errorf("event of the record at %s: got key %q", position, r.Key)
 			}
 			return len(open) == 0
 		}
@@ -219,7 +219,7 @@ func (s *stage) statuses(want map[string]string) map[string][]event {
 			}
 		}
 		if string(r.Key) != e.ID {
-			s.t.Errorf("the event of %s has key %q", e.ID, r.Key)
+			s.t.Errorf("event of %s: got key %q", e.ID, r.Key)
 		}
 		events[e.ID] = append(events[e.ID], e)
 		if want[e.ID] == e.State {
@@ -230,8 +230,8 @@ func (s *stage) statuses(want map[string]string) map[string][]event {
 	return events
 }
 
-// checkStatuses compares the status topic with the ledger: every message has its
-// events, each state may follow the one before, and the last is the one that the ledger has.
+// checkStatuses compares the status topic with the ledger: every message has events, each state may
+// follow the one before, and the last is the state in the ledger.
 func (s *stage) checkStatuses() {
 	s.t.Helper()
 	want := s.states()
@@ -252,15 +252,15 @@ func (s *stage) checkStatuses() {
 	}
 	for pair := range legal {
 		if !queryOne[bool](s.t, s.postgres, `select dispatcher.legal($1, $2)`, pair[0], pair[1]) {
-			s.t.Errorf("an event %s came after %s", pair[1], pair[0])
+			s.t.Errorf("got an event %s after %s", pair[1], pair[0])
 		}
 	}
 	if len(events) != len(want) {
-		s.t.Errorf("%d messages have events, %d are in the ledger", len(events), len(want))
+		s.t.Errorf("got events of %d messages, want those of %d", len(events), len(want))
 	}
 }
 
-// record is a Kafka record that asks for a message.
+// record returns a Kafka record that asks for a message.
 func record(topic, id string, value []byte) *kgo.Record {
 	return &kgo.Record{Topic: topic, Key: []byte(id), Value: value}
 }

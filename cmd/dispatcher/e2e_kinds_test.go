@@ -9,9 +9,9 @@ import (
 	"dispatcher/config/tier"
 )
 
-// TestFiveKindsOfChannelKeepTheirShares sends through SMPP and four HTTP APIs at once: every
-// message is delivered, each carrier has as many as the record says and no message twice, and the
-// agreed proportions are kept.
+// TestFiveKindsOfChannelKeepTheirShares sends over SMPP and four HTTP APIs at once. Every message
+// is delivered, each carrier has as many as the record says, no message twice, and the shares are
+// as agreed.
 func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 	t.Parallel()
 	n := tier.Size(300, 6_000)
@@ -23,12 +23,12 @@ func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 		{name: "telnyx", weight: "10"},
 	}
 	s := newStage(t,
-		plot{settings: map[string]string{"SEND_TIMEOUT": "20s", "POSTGRES_MAX_CONNS": "8"}})
-	carriers := s.playKinds(channels,
+		stageConfig{settings: map[string]string{"SEND_TIMEOUT": "20s", "POSTGRES_MAX_CONNS": "8"}})
+	carriers := s.startKinds(channels,
 		sandbox.Profile{Receipts: 1, Delivered: 1, ReceiptDelay: 50 * time.Millisecond})
-	s.run("dispatcher").says(t, "dispatcher is running")
+	s.run("dispatcher").awaitOutput(t, "dispatcher is running")
 	s.joined(1)
-	defer s.tellStates()
+	defer s.logStates()
 
 	s.publish("bulk", messages("kinds", n))
 	s.settled(n)
@@ -40,20 +40,20 @@ func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 	for _, c := range carriers.Counts() {
 		unit := "1"
 		if c.Provider == "smpp" {
-			unit = "segments" // its carrier sees each of them apart
+			unit = "segments" // its carrier gets each segment as one submit
 		}
 		sent := func(outcome string) int64 {
 			return s.count(`select coalesce(sum(`+unit+`), 0)::bigint from audit.attempts
 				where channel = $1 and outcome = $2`, c.Channel, outcome)
 		}
-		// On a busy machine an answer may come too late: then nobody knows whether the submit left.
+		// On a busy machine an answer may come too late, and the outcome is unknown.
 		accepted, unknown := sent("accepted"), sent("unknown")
 		if n := int64(c.Submitted); n < accepted || n > accepted+unknown || accepted == 0 ||
 			c.Accepted != c.Submitted || c.Unread != 0 {
 			t.Errorf("%d accepted and %d unknown on record, the carrier: %+v", accepted, unknown, c)
 		}
 	}
-	// What was refused before it left, because its release time had passed, may be tried again.
+	// An attempt that was refused because it missed its release time may be tried again.
 	twice := s.count(`select count(*) from (select from audit.attempts
 		where outcome in ('accepted', 'unknown') group by message_id having count(*) > 1) x`)
 	if twice != 0 {
@@ -62,15 +62,15 @@ func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 	s.checkVerified(n)
 }
 
-// tellStates logs, when a story has failed, where its messages are and what became of first
-// attempts. It is deferred, because the database is gone when cleanups run.
-func (s *stage) tellStates() {
+// logStates logs, when a story has failed, the states of its messages and the outcomes of their
+// first attempts. It is deferred, because the database is gone when cleanups run.
+func (s *stage) logStates() {
 	if s.t.Failed() {
 		s.t.Logf("states %v; first attempts: %s", s.tally(), s.firstOutcomes())
 	}
 }
 
-// firstOutcomes is what became of first attempts, and how many of each.
+// firstOutcomes counts the outcomes of first attempts.
 func (s *stage) firstOutcomes() string {
 	s.t.Helper()
 	return queryOne[string](s.t, s.postgres, `
@@ -79,18 +79,17 @@ func (s *stage) firstOutcomes() string {
 		  from audit.attempts where attempt = 1 group by 1, 2 order by 1, 2) s`)
 }
 
-// playKinds starts a sandbox with a carrier of each kind, and makes its document that of the stage.
-// Receipts come to an address that only processes of the stage listen on.
-func (s *stage) playKinds(channels []channel, profile sandbox.Profile) *sandbox.Sandbox {
+// startKinds starts a sandbox with a carrier of each kind, and uses its document for the stage.
+// Only processes of the stage listen on the address of receipts.
+func (s *stage) startKinds(channels []channel, profile sandbox.Profile) *sandbox.Sandbox {
 	s.t.Helper()
-	return s.playKindsBehind(channels, profile, func(address string) (public string) {
+	return s.startKindsBehind(channels, profile, func(address string) (public string) {
 		return address
 	})
 }
 
-// playKindsBehind is playKinds with something in front of the address of receipts: carriers call
-// its public URL.
-func (s *stage) playKindsBehind(
+// startKindsBehind is startKinds behind a proxy: carriers call its public URL.
+func (s *stage) startKindsBehind(
 	channels []channel, profile sandbox.Profile, front func(url string) (public string),
 ) *sandbox.Sandbox {
 	s.t.Helper()

@@ -9,11 +9,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// kept are the connections of stages over the shared server, by URL. Stories ask the database
+// kept are the connections of stages over the shared server, by URL. Stories query the database
 // twenty times a second, and a connection costs more than most statements.
 var kept sync.Map // of *pgxpool.Pool
 
-// keepConnection lets query use one connection for all that a test asks this database.
+// keepConnection lets query use one connection for all queries of a test to this database.
 func keepConnection(t testing.TB, url string) {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), url)
@@ -27,8 +27,8 @@ func keepConnection(t testing.TB, url string) {
 	})
 }
 
-// query runs one statement. Unless the test keeps a connection it makes one, so that it works again
-// right after the database did not.
+// query runs one statement. Unless keepConnection was called it opens a connection for it, so that
+// it works as soon as the database is back.
 func query[T any](t testing.TB, url string, collect pgx.RowToFunc[T], sql string, args ...any) []T {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
@@ -57,7 +57,7 @@ func query[T any](t testing.TB, url string, collect pgx.RowToFunc[T], sql string
 	return all
 }
 
-// queryOne runs a statement that has one row of one column.
+// queryOne runs a statement that returns one row of one column.
 func queryOne[T any](t testing.TB, url, sql string, args ...any) T {
 	t.Helper()
 	all := query(t, url, pgx.RowTo[T], sql, args...)
@@ -67,8 +67,7 @@ func queryOne[T any](t testing.TB, url, sql string, args ...any) T {
 	return all[0]
 }
 
-// settled waits until the ledger holds so many messages and each is accepted or has
-// come to its end.
+// settled waits until the ledger holds this many messages and each is accepted or has ended.
 func (s *stage) settled(messages int) {
 	s.t.Helper()
 	eventually(s.t, 2*stepTimeout, "every message is accepted or at its end", func() bool {
@@ -85,13 +84,13 @@ type pair struct {
 	Value string
 }
 
-// states are the messages' states by id.
+// states returns the messages' states by id.
 func (s *stage) states() map[string]string {
 	s.t.Helper()
 	return s.byID(`select id, state from audit.messages`)
 }
 
-// firstChoices are the messages' first choices by id.
+// firstChoices returns the messages' first choices by id.
 func (s *stage) firstChoices() map[string]string {
 	s.t.Helper()
 	return s.byID(`select id, coalesce(first_choice, '') from audit.messages`)
@@ -112,8 +111,8 @@ func (s *stage) count(sql string, args ...any) int64 {
 	return queryOne[int64](s.t, s.postgres, sql, args...)
 }
 
-// checkLimits fails when a window holds more than its limit, see checkWindows, and when an
-// active count has not come back to zero.
+// checkLimits reports windows above their limit (see checkWindows), and active counters that are
+// not back at zero.
 func (s *stage) checkLimits() {
 	s.t.Helper()
 	s.checkWindows()

@@ -15,7 +15,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// among gives messages to tenants in turn.
+// among assigns the messages to tenants in turn.
 func among(all []envelope.Message, tenants ...string) []envelope.Message {
 	for i := range all {
 		all[i].Tenant = tenants[i%len(tenants)]
@@ -23,10 +23,11 @@ func among(all []envelope.Message, tenants ...string) []envelope.Message {
 	return all
 }
 
-// taken is what is on record of one limit: what is granted, and the attempts that it covers.
+// taken is what a limit has granted, and the sum of the attempts that it counts.
 type taken struct{ Granted, Attempts int64 }
 
-// tenantLimit is the day's limit of a tenant over all channels, beside the tenant's attempts.
+// tenantLimit returns a tenant's daily limit over all channels and the sum of the tenant's
+// attempts.
 func (s *stage) tenantLimit(tenant, unit, attempts string) taken {
 	s.t.Helper()
 	all := query(s.t, s.postgres, pgx.RowToStructByPos[taken], `
@@ -38,7 +39,7 @@ func (s *stage) tenantLimit(tenant, unit, attempts string) taken {
 	return all[0]
 }
 
-// passedOver counts, by reason, the fallbacks whose record passes a channel over.
+// passedOver counts the fallbacks whose ranking excludes a channel, by reason.
 func (s *stage) passedOver(channel string) map[string]int {
 	s.t.Helper()
 	reasons := map[string]int{}
@@ -57,8 +58,8 @@ func (s *stage) passedOver(channel string) map[string]int {
 	return reasons
 }
 
-// rest waits until no attempt is under way and every message that has not come to its end waits for
-// what is named, and returns how many those are.
+// rest waits until no attempt is in flight and every message that has not ended waits for waitsFor,
+// and returns how many those are.
 func (s *stage) rest(n int, waitsFor string) (waiting int64) {
 	s.t.Helper()
 	eventually(s.t, stepTimeout, "everything is sent or waits for "+waitsFor, func() bool {
@@ -75,25 +76,26 @@ func (s *stage) rest(n int, waitsFor string) (waiting int64) {
 	return waiting
 }
 
-// edit applies the routing in force with one text replaced, and returns the database's time after
-// that.
+// edit replaces a text of the routing in force, applies the result, and returns the database's time
+// after it.
 func (s *stage) edit(before, after string) (since time.Time) {
 	s.t.Helper()
 	document := s.command("routing", "show")
 	if strings.Count(document, before) != 1 {
-		s.t.Fatalf("%q is not once in\n%s", before, document)
+		s.t.Fatalf("want %q exactly once in\n%s", before, document)
 	}
 	s.write("next.yaml", strings.Replace(document, before, after, 1))
 	_, since = s.change("routing", "apply", s.path("next.yaml"))
 	return since
 }
 
-// TestAPrepaidTenantSendsWhatWasPaid: each tenant waits for its own budget, goes on at once when it
-// is topped up, and never spends more. Status says that it is low, and the audit derives it again.
+// TestAPrepaidTenantSendsWhatWasPaid: each tenant waits for its own budget, continues at once after
+// a top-up, and never spends more. Status reports that the budget is low, and the audit derives all
+// choices again.
 func TestAPrepaidTenantSendsWhatWasPaid(t *testing.T) {
 	t.Parallel()
 	const n = 60
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		limits: `[{tenant: "*", window: prepaid, unit: money, currency: GBP}]`,
 	})
 	s.joined(len(s.runAll(2)))
@@ -101,11 +103,12 @@ func TestAPrepaidTenantSendsWhatWasPaid(t *testing.T) {
 		"--reason", "paid", "--author", "ann")
 	s.publish("bulk", among(short("prepaid", n), "shop", "other"))
 	if waiting := s.rest(n, "tenant:shop prepaid money"); waiting != n/2 {
-		t.Fatalf("%d messages wait, want the %d of the tenant that paid nothing", waiting, n/2)
+		t.Fatalf("got %d waiting messages, want the %d of the tenant without budget", waiting, n/2)
 	}
 	if got := s.command("status"); !strings.Contains(got,
 		"budget tenant:shop prepaid money: nothing was topped up, and 30 messages wait for it") {
-		t.Errorf("%s", got)
+		t.Errorf("got %s, want %q in it",
+			got, "budget tenant:shop prepaid money: nothing was topped up, and 30 messages wait for it")
 	}
 	s.command("budget", "top-up", "--all-channels", "--tenant", "shop", "--amount", "0.50",
 		"--reason", "paid", "--author", "ann")
@@ -124,20 +127,20 @@ func TestAPrepaidTenantSendsWhatWasPaid(t *testing.T) {
 	s.command("audit", "invariants")
 }
 
-// TestATenantsLimitHoldsOverAllChannels: two processes and three channels share the day's limit of
-// one tenant. The other tenant is not held up, and a higher limit acts at once.
+// TestATenantsLimitHoldsOverAllChannels: two processes and three channels share the daily limit of
+// one tenant. The other tenant is not delayed, and a higher limit takes effect at once.
 func TestATenantsLimitHoldsOverAllChannels(t *testing.T) {
 	t.Parallel()
 	const most = 40
 	n := tier.Size(160, 400)
-	s := newStage(t, plot{limits: "[{tenant: shop, window: 1d, max: 40}]"})
+	s := newStage(t, stageConfig{limits: "[{tenant: shop, window: 1d, max: 40}]"})
 	processes := s.runAll(2)
 	s.joined(len(processes))
 	ids := s.publish("bulk", among(short("tenant", n), "shop", "other"))
 	waiting := s.rest(n, "tenant:shop 1d messages")
 	got := s.tenantLimit("shop", "messages", "count(*)")
 	if got.Granted != most || got.Attempts != most {
-		t.Errorf("%+v, want %d granted and as many attempts", got, most)
+		t.Errorf("got %+v, want %d granted and as many attempts", got, most)
 	}
 	other := s.count(`
 		select count(*) from audit.messages where tenant = 'other' and state = 'accepted'`)
@@ -148,7 +151,7 @@ func TestATenantsLimitHoldsOverAllChannels(t *testing.T) {
 		select count(distinct channel) from audit.attempts a
 		join audit.messages m on m.id = a.message_id where m.tenant = 'shop'`)
 	if used != 3 {
-		t.Errorf("the tenant used %d channels, want all three", used)
+		t.Errorf("got %d channels used by the tenant, want 3", used)
 	}
 
 	s.edit("max: 40", "max: 4000")
@@ -156,24 +159,24 @@ func TestATenantsLimitHoldsOverAllChannels(t *testing.T) {
 	if got := s.tenantLimit("shop", "messages", "count(*)"); got.Granted != got.Attempts {
 		t.Errorf("%+v after the limit was raised", got)
 	}
-	told := s.count(`
+	explained := s.count(`
 		select count(*) from dispatcher.messages
 		where waits @> '[{"reason": "tenant_limit", "on": "tenant:shop 1d messages"}]'`)
-	if told < waiting {
-		t.Errorf("%d messages waited for the limit, %d of them say so", waiting, told)
+	if explained < waiting {
+		t.Errorf("%d messages waited for the limit, %d of them say so", waiting, explained)
 	}
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)
 	s.checkVerified(n)
 }
 
-// TestALimitOfEachTenantHoldsOverAllChannels: two processes make the counters of two tenants that
-// the document does not name. One that it names has its own.
+// TestALimitOfEachTenantHoldsOverAllChannels: two processes create the counters of two tenants that
+// the document does not name. The tenant that it names has its own limit.
 func TestALimitOfEachTenantHoldsOverAllChannels(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const most, n = 40, 600
-	s := newStage(t, plot{limits: `[{tenant: "*", window: 1d, max: 40},
+	s := newStage(t, stageConfig{limits: `[{tenant: "*", window: 1d, max: 40},
   {tenant: bank, window: 1d, max: 9000}]`})
 	s.joined(len(s.runAll(2)))
 	ids := s.publish("bulk", among(short("each", n), "shop", "other", "bank"))
@@ -201,14 +204,14 @@ func TestALimitOfEachTenantHoldsOverAllChannels(t *testing.T) {
 	s.checkVerified(n)
 }
 
-// TestAPrefixLimitClosesOneChannelToOneCountry: what is above it goes to the other channel, and
-// messages to other countries do not notice.
+// TestAPrefixLimitClosesOneChannelToOneCountry: messages above the limit go to the other channel.
+// Messages to other countries are not affected.
 func TestAPrefixLimitClosesOneChannelToOneCountry(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const most = 10
 	const n = 600
-	s := newStage(t, plot{channels: []channel{
+	s := newStage(t, stageConfig{channels: []channel{
 		{
 			name: "a", weight: "50", behaviour: quick(),
 			document: `limits: [{prefix: "+9997", window: 1d, max: 10}]`,
@@ -233,30 +236,30 @@ func TestAPrefixLimitClosesOneChannelToOneCountry(t *testing.T) {
 	granted := s.count(`
 		select coalesce(sum(granted), 0)::bigint from audit.limit_windows where channel = 'a'
 		and scope = 'prefix:+9997'`)
-	// A late one takes a slot and is not sent.
+	// An attempt that is late has taken a slot and is not sent.
 	if granted != most || to["9997"] > most || to["9997"] < most-2 {
 		t.Errorf("%d granted, the carrier saw %d, the limit is %d", granted, to["9997"], most)
 	}
 	if to["9998"] < n/2/3 {
 		t.Errorf("the channel carried only %d messages to the other country", to["9998"])
 	}
-	if over := s.passedOver("a"); over["prefix_limit"] < n/2/5 || over["no_slot"] > 0 {
-		t.Errorf("the channel was passed over for %v", over)
+	if reasons := s.passedOver("a"); reasons["prefix_limit"] < n/2/5 || reasons["no_slot"] > 0 {
+		t.Errorf("got exclusion reasons %v", reasons)
 	}
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)
 	s.checkVerified(n)
 }
 
-// TestADaysBudgetIsKeptToTheMicro: a tenant may spend 1.50 a day over two channels, of which one
-// refuses every third submit. What the audit says was spent, what the limit says was granted and
-// what the carriers accepted is the same amount, and it is not above the budget.
+// TestADaysBudgetIsKeptToTheMicro: a tenant may spend 1.50 a day over two channels, one of which
+// refuses every third submit. The audit's sum, the limit's counter and what the carriers accepted
+// are the same amount, which is not above the budget.
 func TestADaysBudgetIsKeptToTheMicro(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const budget, price = 1_500_000, 30_000
 	const n = 300
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		limits: `[{tenant: shop, window: 1d, max: "1.50", unit: money, currency: GBP}]`,
 		channels: []channel{
 			{
@@ -287,7 +290,7 @@ func TestADaysBudgetIsKeptToTheMicro(t *testing.T) {
 	check("at the limit", budget)
 	refused := s.count(`select count(*) from audit.attempts where outcome = 'refused'`)
 	if refused == 0 {
-		t.Error("nothing was refused: no refund was needed")
+		t.Error("nothing was refused: the test proves nothing")
 	}
 	s.edit(`max: "1.50"`, `max: "150"`)
 	s.settled(n)
@@ -296,13 +299,14 @@ func TestADaysBudgetIsKeptToTheMicro(t *testing.T) {
 	s.checkVerified(n)
 }
 
-// TestAReserveLetsOtpThroughAFlood: bulk messages flood a channel of 60 a minute of which a fifth
-// is kept for otp. They take 48 and wait; what comes on otp then goes out at once.
+// TestAReserveLetsOtpThroughAFlood: bulk messages use up a channel of 60 a minute, a fifth of which
+// is reserved for otp. 48 bulk messages are sent and the others wait. The otp messages that come
+// then are sent at once.
 func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const n, codes = 400, 8
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		channels: []channel{
 			{
 				name: "a", weight: "1", behaviour: quick(),
@@ -312,7 +316,7 @@ func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 		lanes: "  otp: {topics: [%s.otp], ttl: 10m}\n  bulk: {topics: [%s.bulk], ttl: 24h}\n",
 	})
 	processes := s.runAll(2)
-	s.joined(len(processes)) // the group of one lane stands for both
+	s.joined(len(processes)) // one lane's group stands for both
 	s.publish("bulk", short("flood", n))
 	eventually(t, stepTimeout, "bulk has used its part of a minute that is far from its end",
 		func() bool {
@@ -325,7 +329,7 @@ func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 		select reserved from audit.limit_windows where window_start = date_trunc('minute',
 		clock_timestamp())`)
 	if kept != 12 {
-		t.Errorf("%d slots are shown as reserved, want 12", kept)
+		t.Errorf("got %d reserved slots, want 12", kept)
 	}
 	s.publish("otp", short("code", codes))
 	eventually(t, stepTimeout, "every code is accepted", func() bool {
@@ -336,17 +340,17 @@ func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 		a.message_id
 		where m.lane = 'otp' and a.claimed_at > m.received_at + interval '3 seconds'`)
 	if slow > 0 {
-		t.Errorf("%d codes waited though their lane has a reserve", slow)
+		t.Errorf("%d otp messages waited, although their lane has a reserve", slow)
 	}
 	eventually(t, stepTimeout, "a further minute is full", func() bool {
 		return s.count(`select count(*) from audit.limit_windows where granted = max`) > 0
 	})
-	over := s.count(`select count(*) from (
+	excess := s.count(`select count(*) from (
 		select count(*) from audit.attempts a join audit.messages m on m.id = a.message_id
 		where m.lane = 'bulk' and extract(second from a.claimed_at) < 53.5
 		group by date_trunc('minute', a.claimed_at) having count(*) > 48) x`)
-	if over > 0 {
-		t.Errorf("in %d minutes bulk took more than its part before the last tenth", over)
+	if excess > 0 {
+		t.Errorf("in %d minutes bulk messages took reserved slots before the last tenth", excess)
 	}
 	s.checkWindows()
 	s.edit("max: 60", "max: 6000")
@@ -355,17 +359,17 @@ func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 	s.checkVerified(n + codes)
 }
 
-// TestALimitHoldsWhenACarrierAnswersAgain: a carrier of 40 segments a second is silent until its
-// window of 100 is full, and for two seconds more. When all its answers come at once, nothing
-// leaves that was claimed for a second that has passed, and no message that began before leaves the
-// rest of its segments then.
+// TestALimitHoldsWhenACarrierAnswersAgain: a carrier of 40 segments a second does not answer until
+// its window of 100 is full, and for two more seconds. Then all its answers come at once. No
+// message leaves after the second that it was claimed for, and no message with some segments sent
+// sends the rest then.
 func TestALimitHoldsWhenACarrierAnswersAgain(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const perSecond, window = 40, 100
 	const n = 120
 	answers := make(chan struct{})
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		channels: []channel{{
 			name: "a", weight: "1", document: "limits: [{window: 1s, max: 40, unit: segments}]",
 			behaviour: smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer {
@@ -390,23 +394,23 @@ func TestALimitHoldsWhenACarrierAnswersAgain(t *testing.T) {
 			s.count(`select count(*) from audit.attempts where provider_code = 'late'`) > 0
 	})
 	if submits := carrier.Stats().Submits; submits != window {
-		t.Errorf("the silent carrier got %d segments, its window is %d", submits, window)
+		t.Errorf("the carrier that does not answer got %d segments, its window is %d", submits, window)
 	}
 	close(answers)
 	s.settled(n)
-	// A carrier that has no processor for a moment counts in one second what was sent in two.
+	// A carrier that gets no CPU time for a moment counts the submits of two seconds in one.
 	if most := mostInASecond(s.arrived("a")); most > perSecond*3/2 {
 		t.Errorf("the carrier got %d segments in one second, the limit is %d", most, perSecond)
 	}
 	for _, submit := range carrier.Submits() {
 		if submit.Parts != 4 {
-			t.Fatalf("a message of %d segments, want 4", submit.Parts)
+			t.Fatalf("got a message of %d segments, want 4", submit.Parts)
 		}
 	}
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)
-	if over := s.count(`select count(*) from audit.limit_windows where granted > max`); over > 0 {
-		t.Errorf("%d seconds granted more than the limit", over)
+	if excess := s.count(`select count(*) from audit.limit_windows where granted > max`); excess > 0 {
+		t.Errorf("%d seconds granted more than the limit", excess)
 	}
 	left := s.count(`select (select coalesce(sum(granted), 0) from audit.limit_windows)::bigint
 		- (select sum(m.segments) from audit.attempts a join audit.messages m on m.id =
@@ -417,14 +421,14 @@ func TestALimitHoldsWhenACarrierAnswersAgain(t *testing.T) {
 	s.checkVerified(n)
 }
 
-// TestLimitsChangeUnderTraffic: while two processes carry a steady stream, a channel is opened,
-// narrowed and closed by its limit, and a tenant gets a limit over all channels and loses it again.
+// TestLimitsChangeUnderTraffic: while two processes send a steady stream, the limit of a channel is
+// opened, lowered and set to 0, and a tenant gets a limit over all channels and loses it again.
 // Each change holds for every claim after it, nothing is lost or sent twice, and every choice can
 // be derived again.
 func TestLimitsChangeUnderTraffic(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
-	s := newStage(t, plot{channels: threeChannels("limits: [{window: 1s, max: 0}]", "", "")})
+	s := newStage(t, stageConfig{channels: threeChannels("limits: [{window: 1s, max: 0}]", "", "")})
 	processes := s.runAll(2)
 	s.joined(len(processes))
 	stop := make(chan struct{})
@@ -434,8 +438,8 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 		return s.count(`select count(*) from audit.attempts where channel = $1 and claimed_at > $2`,
 			channel, from)
 	}
-	// fullest is the most that a limit granted in a second that was taken slots of only between two
-	// times: some attempts are claimed in the second before the one in which they leave.
+	// fullest returns the most that a limit granted in a second all of whose slots were taken between
+	// two times. Some attempts are claimed in the second before their release time.
 	fullest := func(channel, scope string, from, to time.Time) int64 {
 		t.Helper()
 		return s.count(`select coalesce(max(granted), 0) from audit.limit_windows
@@ -449,8 +453,8 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 				return claimed(channel, from) > 40 && s.now().Sub(from) > 3*time.Second
 			})
 	}
-	// fills waits for a second in which a limit is all but used up. The limits are far below what
-	// the stream brings, on a busy machine too.
+	// fills waits for a second in which a limit is nearly used up. The limits are far below the rate
+	// of the stream, also on a busy machine.
 	fills := func(from time.Time, channel, scope string, most int64) (until time.Time) {
 		t.Helper()
 		eventually(t, stepTimeout,
@@ -464,9 +468,9 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 	}
 
 	flows(time.Time{}, "c")
-	if over := s.passedOver("a"); over["no_slot"] == 0 || s.carriers["a"].Stats().Submits > 0 {
-		t.Errorf("a channel of limit 0 carried %d, it was passed over for %v",
-			s.carriers["a"].Stats().Submits, over)
+	if reasons := s.passedOver("a"); reasons["no_slot"] == 0 || s.carriers["a"].Stats().Submits > 0 {
+		t.Errorf("got %d messages on a channel of limit 0, exclusion reasons %v",
+			s.carriers["a"].Stats().Submits, reasons)
 	}
 	opened := s.edit("limits: [{window: 1s, max: 0}]", "limits: [{window: 1s, max: 10}]")
 	fills(opened, "a", "channel", 10)
@@ -479,16 +483,16 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 		most     int64
 	}{{opened, narrowed, 10}, {narrowed, closed, 4}} {
 		if got := fullest("a", "channel", step.from, step.to); got > step.most {
-			t.Errorf("%d were granted in a second, the limit was %d", got, step.most)
+			t.Errorf("got %d granted in a second, the limit was %d", got, step.most)
 		}
 	}
 	got := s.count(`
 		select coalesce(sum(granted), 0)::bigint from audit.limit_windows where channel = 'a'`)
 	if got != claimed("a", time.Time{}) {
-		t.Errorf("%d were granted on the channel, %d claimed", got, claimed("a", time.Time{}))
+		t.Errorf("got %d granted on the channel, want the %d claimed", got, claimed("a", time.Time{}))
 	}
 	if got := claimed("a", closed); got != 0 {
-		t.Errorf("%d were claimed on a channel after it was closed", got)
+		t.Errorf("got %d claimed on a channel after its limit was 0", got)
 	}
 
 	tenant := []string{"limits", "set", "--all-channels", "--tenant", "shop", "--window", "1s"}
@@ -496,7 +500,7 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 	free := fills(bounded, "", "tenant:shop", 6)
 	s.change(append(tenant, "--remove")...)
 	if got := fullest("", "tenant:shop", bounded, free); got > 6 {
-		t.Errorf("%d of the tenant's were granted in a second, the limit was 6", got)
+		t.Errorf("got %d granted to the tenant in a second, the limit was 6", got)
 	}
 	under := s.count(`
 		select count(*) from audit.attempts where claimed_at > $1 and claimed_at < $2`,
@@ -505,7 +509,7 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 		select coalesce(sum(granted), 0)::bigint from audit.limit_windows
 		where scope = 'tenant:shop'`)
 	if got < under {
-		t.Errorf("%d were granted to the tenant, %d claimed under its limit", got, under)
+		t.Errorf("got %d granted to the tenant, want the %d claimed under its limit", got, under)
 	}
 	close(stop)
 	n := <-total

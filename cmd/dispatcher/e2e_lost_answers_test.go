@@ -10,9 +10,9 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestAChannelThatLosesFewAnswersKeepsItsShare: a carrier takes everything and loses the answers to
-// one submit in fifty, and at one moment to forty in a row. They time out together, among good
-// answers to later submits. The channel goes on: no attempt meets an open breaker.
+// TestAChannelThatLosesFewAnswersKeepsItsShare: a carrier accepts everything, but the answers to
+// one submit in fifty are lost, and once those to forty in a row. They time out together, between
+// good answers to later submits. The channel stays in use: no attempt finds the breaker open.
 func TestAChannelThatLosesFewAnswersKeepsItsShare(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -28,7 +28,8 @@ func TestAChannelThatLosesFewAnswersKeepsItsShare(t *testing.T) {
 		{name: "g", weight: "60", behaviour: quick()},
 		{name: "h", weight: "40", behaviour: lossy},
 	}
-	s := newStage(t, plot{channels: channels, settings: map[string]string{"SEND_TIMEOUT": "3s"}})
+	s := newStage(t,
+		stageConfig{channels: channels, settings: map[string]string{"SEND_TIMEOUT": "3s"}})
 	p := s.runAll(1)[0]
 	ids := s.publish("bulk", messages("lost-answers", n))
 	s.settled(n)
@@ -36,23 +37,23 @@ func TestAChannelThatLosesFewAnswersKeepsItsShare(t *testing.T) {
 	s.checkNoneTwice()
 	s.checkAllArrived(ids)
 	s.checkShareOf(channels, n)
-	// What its bounded share has no room for while lost answers time out may fall back for that
-	// reason.
+	// While lost answers time out, the channel may be at its in-flight bound; messages may fall back
+	// for that reason.
 	met := s.count(`
 		select count(*) from dispatcher.attempts where ranking::text like '%breaker_open%'`)
 	if met > 0 {
-		t.Errorf("%d attempts met an open breaker", met)
+		t.Errorf("%d attempts reached an open breaker", met)
 	}
 	if n := s.count(`
 		select count(*) from audit.attempts where provider_code = 'breaker_open'`); n > 0 {
-		t.Errorf("%d attempts were held back by an open breaker", n)
+		t.Errorf("%d attempts were refused by an open breaker", n)
 	}
 	if n := s.count(`select count(*) from audit.messages where state = 'unknown'`); n == 0 {
-		t.Error("no answer was lost: the story proves nothing")
+		t.Error("no answer was lost: the test proves nothing")
 	}
 	text := p.out.String()
 	if strings.Contains(text, `"message":"breaker changed"`) ||
 		strings.Contains(text, "takes no messages") {
-		t.Error("the breaker opened, or the bind was taken for dead")
+		t.Error("the breaker opened, or the bind was closed")
 	}
 }

@@ -26,26 +26,25 @@ import (
 //
 // and one file per story.
 
-// sideBySide is how many stories run at once. They wait more than they work, those of the long tier
-// for minutes.
+// sideBySide is how many stories run at once. They mostly wait, those of the long tier for minutes.
 var sideBySide = tier.Size(6, 10)
 
-// runAsProgram is the variable with which the test binary is the program under test: main and
-// everything below it are in it, and starting itself saves the link of a second binary.
+// runAsProgram is the variable that makes the test binary run main. This saves the link of a second
+// binary.
 const runAsProgram = "RUN_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(runAsProgram) != "" {
 		main() // does not return
 	}
-	// Settings of whoever runs the tests are none of the tests.
+	// The tests do not use the settings of the user's environment.
 	for _, v := range os.Environ() {
 		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "DISPATCHER_") {
-			_ = os.Unsetenv(name) // it is there
+			_ = os.Unsetenv(name) // cannot fail: it is set
 		}
 	}
 	tier.Parallel(sideBySide)
-	// Brokers and servers make and remove thousands of files.
+	// Brokers and servers create and remove thousands of files.
 	folder, err := ledgertest.TempDir()
 	if err == nil {
 		err = os.Setenv("TMPDIR", folder)
@@ -56,7 +55,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	ledgertest.Close()
-	_ = os.RemoveAll(folder) // a leftover in the temporary folder is harmless
+	_ = os.RemoveAll(folder) // leftovers in the temporary folder do no harm
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -66,8 +65,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// binary returns the path of the program under test: this file, with the race detector if the
-// tests have it.
+// binary returns the path of the program under test: this test binary, with the race detector if
+// the tests use it.
 func binary(t testing.TB) string {
 	t.Helper()
 	path, err := os.Executable()
@@ -77,7 +76,7 @@ func binary(t testing.TB) string {
 	return path
 }
 
-// eventually waits until ok, at most for a while.
+// eventually waits until ok returns true.
 func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(within)
@@ -88,9 +87,9 @@ func eventually(t testing.TB, within time.Duration, what string, ok func() bool)
 		}
 		now := time.Now()
 		if now.After(deadline) {
-			t.Fatalf("not within %s: %s", within, what)
+			t.Fatalf("condition not met within %s: %s", within, what)
 		}
-		// A check that takes long leaves most of the time to what it waits for.
+		// After a slow check wait longer, so that most of the machine's time is left to the processes.
 		time.Sleep(min(max(50*time.Millisecond, 3*now.Sub(began)), 300*time.Millisecond))
 	}
 }

@@ -13,14 +13,14 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// held answers no submit until release is closed, so that nothing that is claimed is settled.
-func held(release <-chan struct{}) smpptest.Behaviour {
+// unanswered answers no submit until release is closed, so that no attempt is settled before.
+func unanswered(release <-chan struct{}) smpptest.Behaviour {
 	return smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer {
 		return smpptest.Answer{Hold: release}
 	}}
 }
 
-// pick is one choice as it is on record.
+// pick is one stored choice.
 type pick struct {
 	Channel   string
 	Instance  int64
@@ -28,8 +28,8 @@ type pick struct {
 	Ranking   []byte
 }
 
-// picks are all choices, those of one claim together, the claims in the order of the
-// database's clock, which is read when the claim holds its locks.
+// picks returns all choices grouped by claim, in the order of the database's clock, which a claim
+// reads when it holds its locks.
 func (s *stage) picks() []pick {
 	s.t.Helper()
 	return query(s.t, s.postgres, pgx.RowToStructByPos[pick], `
@@ -46,9 +46,9 @@ func (p *pick) ranking(t *testing.T) decide.Ranking {
 	return r
 }
 
-// TestFourProcessesFollowOneRoundRobin: four processes with twelve partitions take turns as
-// one would. After every claim of whichever process no channel is more than one message ahead
-// of another, and each choice is the successor of the one before it.
+// TestFourProcessesFollowOneRoundRobin: four processes with twelve partitions take turns as one
+// would. After every claim of any process no channel is more than one message ahead of another, and
+// each choice is the successor of the one before.
 func TestFourProcessesFollowOneRoundRobin(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -59,7 +59,7 @@ func TestFourProcessesFollowOneRoundRobin(t *testing.T) {
 		channels[i] = channel{name: name, weight: "1", behaviour: quick()}
 	}
 	s := newStage(t,
-		plot{
+		stageConfig{
 			channels: channels, route: "mode: round_robin",
 			settings: map[string]string{"BATCH": "37"},
 		})
@@ -76,12 +76,12 @@ func TestFourProcessesFollowOneRoundRobin(t *testing.T) {
 		carried[all[i].Channel]++
 		instances[all[i].Instance] = true
 		if r := all[i].ranking(t); r.Cursor != "" && r.Cursor != before(names, all[i].Channel) {
-			t.Fatalf("choice %d went to %s after %s: %s", i, all[i].Channel, r.Cursor,
+			t.Fatalf("choice %d is %s after %s: %s", i, all[i].Channel, r.Cursor,
 				all[i].Ranking)
 		}
 		end := i+1 == len(all) || !all[i+1].ClaimedAt.Equal(all[i].ClaimedAt)
 		if end && spread(names, carried) > 1 {
-			t.Fatalf("after the claim of %s the channels have carried %v", all[i].ClaimedAt,
+			t.Fatalf("after the claim of %s: got messages by channel %v", all[i].ClaimedAt,
 				carried)
 		}
 	}
@@ -91,12 +91,12 @@ func TestFourProcessesFollowOneRoundRobin(t *testing.T) {
 	s.checkVerified(n)
 }
 
-// before is the circular predecessor of a name.
+// before returns the circular predecessor of a name.
 func before(names []string, name string) string {
 	return names[(slices.Index(names, name)+len(names)-1)%len(names)]
 }
 
-// spread is how far the channel that carried most is ahead of the one that carried least.
+// spread returns how many more messages the most used channel carried than the least used one.
 func spread(names []string, carried map[string]int) int {
 	least, most := carried[names[0]], carried[names[0]]
 	for _, name := range names {
@@ -105,9 +105,10 @@ func spread(names []string, carried map[string]int) int {
 	return most - least
 }
 
-// TestFourProcessesFillByExactLoadRatio: no answer comes, so each message adds one to the load that
-// all processes share. Whoever claims, the k-th message of all sees exactly k attempts under way,
-// goes to the least loaded channel, and all channels are full at the same time.
+// TestFourProcessesFillByExactLoadRatio: no submit is answered, so each message adds one to the
+// load that all processes share. Whichever process claims it, the k-th message of all sees exactly
+// k attempts in flight and goes to the least loaded channel. All channels become full at the same
+// time.
 func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -115,20 +116,20 @@ func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 	release := make(chan struct{})
 	channels := []channel{
 		{
-			name: "a", weight: "1", behaviour: held(release), document: "capacity: 60",
+			name: "a", weight: "1", behaviour: unanswered(release), document: "capacity: 60",
 			settings: patient,
 		},
 		{
-			name: "b", weight: "1", behaviour: held(release), document: "capacity: 30",
+			name: "b", weight: "1", behaviour: unanswered(release), document: "capacity: 30",
 			settings: patient,
 		},
 		{
-			name: "c", weight: "1", behaviour: held(release), document: "capacity: 150",
+			name: "c", weight: "1", behaviour: unanswered(release), document: "capacity: 150",
 			settings: patient,
 		},
 	}
 	s := newStage(t,
-		plot{channels: channels, route: "mode: longest_idle", settings: map[string]string{
+		stageConfig{channels: channels, route: "mode: longest_idle", settings: map[string]string{
 			"BATCH": "7", "MAX_UNSETTLED": "300", "SEND_TIMEOUT": patientSend,
 			"SHUTDOWN_TIMEOUT": patientStop,
 		}})
@@ -140,7 +141,7 @@ func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 			select channel || ' ' || outcome, string_agg(provider_code, ' ') from audit.attempts
 			where outcome is not null group by 1`)
 		if len(ended) > 0 {
-			t.Fatalf("attempts have ended though no answer was given: %v", ended)
+			t.Fatalf("attempts have ended without an answer: %v", ended)
 		}
 		return s.count(`select count(*) from dispatcher.attempts`) == n
 	})
@@ -149,7 +150,7 @@ func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 	s.settled(n)
 
 	if active["a"] != "60" || active["b"] != "30" || active["c"] != "150" {
-		t.Errorf("capacities of 60, 30 and 150 are filled with %v", active)
+		t.Errorf("got %v in flight, want the capacities 60, 30 and 150", active)
 	}
 	loads, instances := []int64{}, map[int64]bool{}
 	for _, p := range s.picks() {
@@ -159,19 +160,19 @@ func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 		for _, c := range r.Candidates {
 			load += c.Active
 			if c.Active*least.Capacity < least.Active*c.Capacity {
-				t.Fatalf("%s went before the less loaded %s: %s", least.Channel, c.Channel,
+				t.Fatalf("%s is ranked before the less loaded %s: %s", least.Channel, c.Channel,
 					p.Ranking)
 			}
 		}
 		if least.Channel != p.Channel {
-			t.Fatalf("the least loaded is %s, the message went to %s", least.Channel, p.Channel)
+			t.Fatalf("got channel %[2]s, want the least loaded, %[1]s", least.Channel, p.Channel)
 		}
 		loads = append(loads, load)
 	}
 	slices.Sort(loads)
 	for k, load := range loads {
 		if load != int64(k) {
-			t.Fatalf("message %d of all saw %d attempts under way", k, load)
+			t.Fatalf("message %d saw %d attempts in flight", k, load)
 		}
 	}
 	if len(instances) < 2 {
@@ -190,6 +191,6 @@ func (s *stage) checkVerified(n int) {
 	}
 	err := json.Unmarshal([]byte(verified.out), &got)
 	if err != nil || verified.code != exitOK || got.Checked != n || len(got.Mismatches) > 0 {
-		s.t.Errorf("%+v", verified)
+		s.t.Errorf("got %+v", verified)
 	}
 }

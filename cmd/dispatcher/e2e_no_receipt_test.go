@@ -11,12 +11,12 @@ import (
 )
 
 // TestWithoutAReceiptAMessageGoesOnOnce: carrier a never sends a receipt, b does. Each message that
-// was drawn for a goes on to b, once, is delivered there, and both are on the bill.
+// was drawn for a goes on to b once and is delivered there. Both attempts are billed.
 func TestWithoutAReceiptAMessageGoesOnOnce(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const n = 60
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		channels: []channel{
 			{
 				name: "a", weight: "1", document: "receipts: {within: 1h}",
@@ -41,17 +41,17 @@ func TestWithoutAReceiptAMessageGoesOnOnce(t *testing.T) {
 	})
 	drawn := s.count(`select count(*) from audit.messages where first_choice = 'a'`)
 	if drawn == 0 || drawn == n {
-		t.Fatalf("%d of %d messages were drawn for a", drawn, n)
+		t.Fatalf("got %d of %d messages drawn for a", drawn, n)
 	}
 	if got := s.count(`select count(*) from audit.attempts where reason = 'no_receipt'
 		and attempt = 2 and channel = 'b' and outcome = 'accepted' and price_micros > 0`); got != drawn {
-		t.Errorf("%d messages went on, want the %d that a took", got, drawn)
+		t.Errorf("got %d messages that went on, want the %d that a accepted", got, drawn)
 	}
 	if got := s.count(`select count(*) from audit.attempts`); got != n+drawn {
-		t.Errorf("there are %d attempts, want %d", got, n+drawn)
+		t.Errorf("got %d attempts, want %d", got, n+drawn)
 	}
 	if got := s.count(`select count(*) from audit.messages where possible_duplicate`); got != drawn {
-		t.Errorf("%d messages are flagged as possible duplicates, want %d", got, drawn)
+		t.Errorf("got %d messages flagged as possible duplicates, want %d", got, drawn)
 	}
 	for name, want := range map[string]int64{"a": drawn, "b": n} {
 		var got []string
@@ -64,14 +64,14 @@ func TestWithoutAReceiptAMessageGoesOnOnce(t *testing.T) {
 		}
 	}
 	if got := s.count(`select count(*) from dispatcher.due`); got != 0 {
-		t.Errorf("%d messages still stand in due", got)
+		t.Errorf("got %d rows in due, want 0", got)
 	}
 	s.checkAllArrived(ids)
 	s.checkVerified(n)
 	s.checkFurther(drawn)
 }
 
-// checkFurther checks what the report says of messages that went from a to b.
+// checkFurther checks the report's figures for messages that went from a to b.
 func (s *stage) checkFurther(messages int64) {
 	s.t.Helper()
 	day := s.report()
@@ -79,13 +79,13 @@ func (s *stage) checkFurther(messages int64) {
 		row := &day.Rows[i]
 		want := map[string]int64{"b": messages}[row.Channel]
 		if row.Further != want || row.Fallback+row.Retries+row.Resends != 0 {
-			s.t.Errorf("row of %s: %d further attempts, want %d: %+v", row.Channel, row.Further,
+			s.t.Errorf("row of %s: got %d further attempts, want %d: %+v", row.Channel, row.Further,
 				want, row)
 		}
 		if row.Channel == "a" && !slices.ContainsFunc(row.Moved, func(m report.Move) bool {
 			return m.Cause == "no_receipt" && m.Channel == "b" && m.Messages == messages
 		}) {
-			s.t.Errorf("what went on did not move: %+v", row.Moved)
+			s.t.Errorf("the report counts no moved messages: %+v", row.Moved)
 		}
 	}
 	for _, w := range day.Routes[0].Waterfall {
@@ -94,14 +94,14 @@ func (s *stage) checkFurther(messages int64) {
 			got, segments = got+step.Messages, segments+*step.Segments
 		}
 		if got != w.Carried || segments != *w.CarriedSegments {
-			s.t.Errorf("the waterfall of %s does not sum: %+v", w.Channel, w)
+			s.t.Errorf("the waterfall of %s does not add up: %+v", w.Channel, w)
 		}
 	}
 }
 
-// TestAKillBetweenTwoChannelsSendsNothingAThirdTime: carrier a never sends receipts. A process is
-// killed before the messages go on, another while they are on their way to b, which does not
-// answer. None is lost, none is sent again, and all stay accepted, flagged as possible duplicates.
+// TestAKillBetweenTwoChannelsSendsNothingAThirdTime: carrier a never sends receipts. One process is
+// killed before the messages go on, another while they are in flight to b, which does not answer.
+// No message is lost or sent a third time, and all stay accepted, flagged as possible duplicates.
 func TestAKillBetweenTwoChannelsSendsNothingAThirdTime(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -111,7 +111,7 @@ func TestAKillBetweenTwoChannelsSendsNothingAThirdTime(t *testing.T) {
 	silent := smpptest.Behaviour{Decide: func(smpptest.Submit) smpptest.Answer {
 		return smpptest.Answer{Receipt: &smpptest.Receipt{Never: true}}
 	}}
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		channels: []channel{
 			{name: "a", weight: "1", document: "receipts: {within: 1h}", behaviour: silent},
 			{
@@ -132,7 +132,7 @@ func TestAKillBetweenTwoChannelsSendsNothingAThirdTime(t *testing.T) {
 	eventually(t, stepTimeout, "a took all messages", func() bool { return s.count(due) == n })
 	first.kill(t)
 	if got := s.count(`select count(*) from audit.attempts`); got != n {
-		t.Fatalf("%d attempts were made before the kill, want %d", got, n)
+		t.Fatalf("got %d attempts before the kill, want %d", got, n)
 	}
 
 	second := s.runAll(1)
@@ -145,7 +145,7 @@ func TestAKillBetweenTwoChannelsSendsNothingAThirdTime(t *testing.T) {
 		return s.count(`select count(*) from audit.attempts where reason = 'no_receipt'
 			and outcome = 'unknown'`) == n
 	})
-	await(t.Context(), 7*time.Second) // the time after which a message would go on
+	await(t.Context(), 7*time.Second) // longer than the wait before a message goes on
 	for name, want := range map[string]uint64{"a": n, "b": n, "c": 0} {
 		if got := s.carriers[name].Stats().Submits; got != want {
 			t.Errorf("carrier %s got %d submits, want %d", name, got, want)
@@ -153,7 +153,7 @@ func TestAKillBetweenTwoChannelsSendsNothingAThirdTime(t *testing.T) {
 	}
 	if got := s.count(`select count(*) from audit.messages where state = 'accepted'
 		and possible_duplicate`); got != n {
-		t.Errorf("%d messages are accepted and flagged, want %d", got, n)
+		t.Errorf("got %d accepted and flagged messages, want %d", got, n)
 	}
 	s.checkAllArrived(ids)
 	s.checkVerified(n)

@@ -2,6 +2,6 @@ package main
 
 import "syscall"
 
-// dieWithTest has the kernel kill a process when the test that started it dies in
-// whatever way, so that not even a test run cut off by its deadline leaves one behind.
+// dieWithTest makes the kernel kill a process when the test process dies, even if the test run is
+// cut off by its timeout.
 func dieWithTest(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }

@@ -4,5 +4,5 @@ package main
 
 import "syscall"
 
-// dieWithTest has no counterpart here.
+// dieWithTest does nothing on other systems.
 func dieWithTest(*syscall.SysProcAttr) {}

@@ -15,7 +15,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// short makes n messages of one segment each.
+// short returns n messages of one segment each.
 func short(story string, n int) []envelope.Message {
 	all := messages(story, n)
 	for i := range all {
@@ -24,7 +24,7 @@ func short(story string, n int) []envelope.Message {
 	return all
 }
 
-// arrived are the times at which a carrier read submits, ascending.
+// arrived returns the times at which a carrier read submits, ascending.
 func (s *stage) arrived(carrier string) []time.Time {
 	var times []time.Time
 	for _, submit := range s.carriers[carrier].Submits() {
@@ -34,17 +34,17 @@ func (s *stage) arrived(carrier string) []time.Time {
 	return times
 }
 
-// TestThreeProcessesPaceAsOne: what arrives at the carriers, from three processes together, is
-// spread over each second and never more than the limit in a calendar second; on the
-// channel with a sliding limit, in no second at all.
+// TestThreeProcessesPaceAsOne: the submits of three processes together are spread over each second
+// and never more than the limit in a calendar second. On the channel with a sliding limit this
+// holds for any second.
 //
-// It runs before the stories that run side by side: a carrier that has no processor reads late, and
-// then counts in one second what was sent in two.
+// It runs before the stories that run in parallel: a carrier that gets no CPU time reads late, and
+// then counts the submits of two seconds in one.
 func TestThreeProcessesPaceAsOne(t *testing.T) {
 	tier.LongOnly(t)
 	const perSecond = 100
 	const seconds = 8
-	s := newStage(t, plot{channels: []channel{
+	s := newStage(t, stageConfig{channels: []channel{
 		{
 			name: "calendar", weight: "50", behaviour: quick(),
 			document: fmt.Sprintf("limits: [{window: 1s, max: %d}]", perSecond),
@@ -65,7 +65,7 @@ func TestThreeProcessesPaceAsOne(t *testing.T) {
 	s.checkFullSeconds("calendar", perSecond)
 
 	stall := stalls()
-	most := perSecond + int(perSecond*stall/time.Second) // the carriers live in this process
+	most := perSecond + int(perSecond*stall/time.Second) // the carriers run in this process
 	t.Logf("this process was held up for %s at worst", stall.Round(time.Millisecond))
 	for _, name := range []string{"calendar", "sliding"} {
 		times := s.arrived(name)
@@ -77,29 +77,29 @@ func TestThreeProcessesPaceAsOne(t *testing.T) {
 			times[len(times)-1].Sub(times[0]).Round(time.Millisecond), calendar, fullest, usual,
 			worst)
 		if calendar > most {
-			t.Errorf("%s carried %d in a calendar second, its limit is %d", name, calendar,
+			t.Errorf("%s: got %d submits in a calendar second, its limit is %d", name, calendar,
 				perSecond)
 		}
 		if name == "sliding" && fullest > most {
-			t.Errorf("%s carried %d within a second, its limit is %d", name, fullest, perSecond)
+			t.Errorf("%s: got %d submits within a second, its limit is %d", name, fullest, perSecond)
 		}
-		// The even pace is one in 10 ms, and twice that when it has to catch up. A machine that is
-		// busy with other tests holds some back now and then.
+		// The even rate is one in 10 ms, and twice that to catch up. A machine that is busy with other
+		// tests delays some submits.
 		if usual > perSecond/8 || worst > perSecond/2 {
-			t.Errorf("%s carried %d within 10 ms in most seconds, %d in the worst", name, usual,
+			t.Errorf("%s: got %d submits within 10 ms in the median second, %d in the worst", name, usual,
 				worst)
 		}
 	}
 }
 
-// checkFullSeconds: while messages wait, no second of the channel has slots left over, but for what
-// a machine that is busy costs.
+// checkFullSeconds: while messages wait, no second of the channel has unused slots, except for
+// those that a busy machine costs.
 func (s *stage) checkFullSeconds(channel string, perSecond int64) {
 	s.t.Helper()
 	granted := query(s.t, s.postgres, pgx.RowTo[int64], `
 		select granted from audit.limit_windows where channel = $1 and window_seconds = 1
 		order by window_start`, channel)
-	granted = granted[1 : len(granted)-1] // demand begins and ends within a second
+	granted = granted[1 : len(granted)-1] // the first and the last second are not whole
 	var sum int64
 	for _, n := range granted {
 		sum += n
@@ -110,7 +110,7 @@ func (s *stage) checkFullSeconds(channel string, perSecond int64) {
 	}
 }
 
-// mostInASecond is the largest number of times in one second of the clock.
+// mostInASecond returns the largest number of times in one calendar second.
 func mostInASecond(times []time.Time) (most int) {
 	counts := map[int64]int{}
 	for _, at := range times {
@@ -120,7 +120,8 @@ func mostInASecond(times []time.Time) (most int) {
 	return most
 }
 
-// mostWithin is the largest number of ascending times in a span of that length, its end excluded.
+// mostWithin returns the largest number of ascending times in any half-open interval of length
+// span.
 func mostWithin(times []time.Time, span time.Duration) (most int) {
 	from := 0
 	for i, at := range times {
@@ -132,8 +133,8 @@ func mostWithin(times []time.Time, span time.Duration) (most int) {
 	return most
 }
 
-// watchStalls begins to watch how long this process gets no processor. The function returns the
-// longest such time so far, less the 50 ms of each second that have no release times.
+// watchStalls measures how long this process gets no CPU time. The returned function gives the
+// longest such time so far, less the 50 ms of each second without release times.
 func watchStalls(t testing.TB) (longest func() time.Duration) {
 	var worst atomic.Int64
 	go func() {
@@ -153,8 +154,8 @@ func watchStalls(t testing.TB) (longest func() time.Duration) {
 	return func() time.Duration { return max(time.Duration(worst.Load())-50*time.Millisecond, 0) }
 }
 
-// bursts are the largest numbers of times within 10 ms of each second of the clock: the median of
-// these seconds, and the worst.
+// bursts returns the largest number of times within 10 ms of each calendar second: the median over
+// the seconds, and the maximum.
 func bursts(times []time.Time) (usual, worst int) {
 	seconds := map[int64][]time.Time{}
 	for _, at := range times {
@@ -168,14 +169,13 @@ func bursts(times []time.Time) (usual, worst int) {
 	return most[len(most)/2], most[len(most)-1]
 }
 
-// TestThrottledChannelSlowsDownAndRecovers: a provider that says "slow down" for a moment gets at
-// most half of the rate from both processes then, and the full rate again later. It runs alone, as
-// above.
+// TestThrottledChannelSlowsDownAndRecovers: a provider throttles for a moment. Then both processes
+// together send at most half the rate, and later the full rate again. It runs alone, as above.
 func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
 	tier.LongOnly(t)
 	const perSecond = 80
 	var throttle atomic.Bool
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		channels: []channel{{
 			name: "a", weight: "1", document: limitPerSecond(perSecond),
 			behaviour: smpptest.Behaviour{
@@ -225,10 +225,10 @@ func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
 	t.Logf("%.0f/s before, %.0f/s after, %.0f/s at the end, %s later", before, after, later,
 		last.Sub(slowed).Round(time.Second))
 	if before < 0.85*perSecond || after > 0.7*perSecond {
-		t.Errorf("the rate was %.0f/s before and %.0f/s after the provider asked to slow down",
+		t.Errorf("got %.0f/s before and %.0f/s after the throttling",
 			before, after)
 	}
 	if later < 0.85*perSecond {
-		t.Errorf("the rate came back to %.0f/s only, the limit is %d/s", later, perSecond)
+		t.Errorf("got %.0f/s after the throttling, the limit is %d/s", later, perSecond)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// threeParts are messages of three parts in GSM-7, and of seven in UCS-2, which an ASCII channel
+// threeParts returns messages of three parts in GSM-7, or of seven in UCS-2, which an ASCII channel
 // needs for the pound sign.
 func threeParts(story string, n int) []envelope.Message {
 	all := short(story, n)
@@ -25,13 +25,13 @@ func threeParts(story string, n int) []envelope.Message {
 	return all
 }
 
-// delivers takes everything and delivers it at once.
+// delivers accepts everything and sends receipts at once.
 func delivers() smpptest.Behaviour { return smpptest.Behaviour{Receipts: true} }
 
-// withholds does the same, but asks to slow down at each second part, and says so when it has seen
-// those of n messages: from then on there is hardly room for others. Carriers that share one
-// behaviour count together.
-func withholds(n int64) smpptest.Behaviour {
+// throttlesSecondParts does the same, but throttles each second part. It holds these answers until
+// it has seen the second parts of n messages, because the reduced rate leaves hardly any slots for
+// others. Carriers that share one behaviour count together.
+func throttlesSecondParts(n int64) smpptest.Behaviour {
 	var seen atomic.Int64
 	all := make(chan struct{})
 	return smpptest.Behaviour{Decide: func(s smpptest.Submit) (a smpptest.Answer) {
@@ -45,7 +45,7 @@ func withholds(n int64) smpptest.Behaviour {
 	}, Receipts: true}
 }
 
-// begun waits until so many messages are left with their second part.
+// begun waits until this many messages have their second part left to send.
 func (s *stage) begun(n int) {
 	s.t.Helper()
 	eventually(s.t, stepTimeout, "only the second part is left of every message", func() bool {
@@ -55,7 +55,7 @@ func (s *stage) begun(n int) {
 	})
 }
 
-// stuck waits until so many messages wait because their channel would cut them otherwise.
+// stuck waits until this many messages wait because their channel would split the text differently.
 func (s *stage) stuck(n int) {
 	s.t.Helper()
 	eventually(s.t, stepTimeout, "the rests wait", func() bool {
@@ -65,7 +65,7 @@ func (s *stage) stuck(n int) {
 	})
 }
 
-// billed is how many segments the messages of a story have on the bill.
+// billed returns how many segments the messages of a story are billed.
 func (s *stage) billed(story string) int64 {
 	s.t.Helper()
 	return s.count(`
@@ -74,7 +74,7 @@ func (s *stage) billed(story string) int64 {
 		story)
 }
 
-// said lists the reasons that the events of a message in a state gave.
+// reasonsOf lists the reasons of the events with a state.
 func said(events []event, state string) (reasons []string) {
 	for _, e := range events {
 		if e.State == state {
@@ -84,21 +84,21 @@ func said(events []event, state string) (reasons []string) {
 	return reasons
 }
 
-// TestTheRestOfATextIsNotSentUnderAnotherCut: a carrier takes two of three parts, and then its
-// channel is told another alphabet, under which the same text has seven. Nothing of that goes out.
-// What has a deadline fails there, with two parts on the bill; what has time goes out when the
-// change is taken back, and is whole then.
+// TestTheRestOfATextIsNotSentUnderAnotherCut: a carrier accepts two of three parts. Then the
+// alphabet of its channel is changed, under which the text has seven parts. None of these is sent.
+// Messages with a deadline fail with two parts billed. The others are completed when the change is
+// rolled back.
 func TestTheRestOfATextIsNotSentUnderAnotherCut(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const each = 6
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		channels: []channel{
-			{name: "a", weight: "1", behaviour: withholds(2 * each), settings: "alphabet: gsm7"},
+			{name: "a", weight: "1", behaviour: throttlesSecondParts(2 * each), settings: "alphabet: gsm7"},
 		},
 		settings: map[string]string{"SEND_TIMEOUT": "20s"},
 	})
-	s.run("dispatcher").says(t, "dispatcher is running")
+	s.run("dispatcher").awaitOutput(t, "dispatcher is running")
 	s.joined(1)
 	hurried := threeParts("hurried", each)
 	for i := range hurried {
@@ -124,7 +124,7 @@ func TestTheRestOfATextIsNotSentUnderAnotherCut(t *testing.T) {
 	})
 	for _, submit := range s.submits() {
 		if submit.At.After(since) && submit.Parts != 7 {
-			t.Errorf("part %d of %d went out while the channel cut otherwise", submit.Part,
+			t.Errorf("part %d of %d was sent while the channel split the text differently", submit.Part,
 				submit.Parts)
 		}
 	}
@@ -139,7 +139,7 @@ func TestTheRestOfATextIsNotSentUnderAnotherCut(t *testing.T) {
 	s.checkCut(map[string]bool{"hurried": false, "patient": true, "whole": true})
 	for story, want := range map[string]int64{"hurried": 2, "patient": 3, "whole": 7} {
 		if got := s.billed(story); got != want*each {
-			t.Errorf("%s: %d segments on the bill, want %d", story, got, want*each)
+			t.Errorf("%s: got %d billed segments, want %d", story, got, want*each)
 		}
 	}
 	events := s.statuses(s.states())
@@ -148,21 +148,22 @@ func TestTheRestOfATextIsNotSentUnderAnotherCut(t *testing.T) {
 		if story == "hurried" && strings.Join(said(events[id], "failed"), " ") != "cut_otherwise" {
 			t.Errorf("%s failed: %v", id, events[id])
 		}
-		// One that waited already when the channel was changed has no event of the new reason.
+		// A message that was waiting already when the channel changed has no event with the new reason.
 		waits := said(events[id], "waiting")
 		if len(waits) == 0 || waits[0] != "cut_otherwise" && waits[0] != "throttled" {
-			t.Errorf("no event of %s says why it waits: %v", id, events[id])
+			t.Errorf("no waiting event of %s has the reason: %v", id, events[id])
 		}
 	}
 	story := strings.Join(strings.Fields(s.command("explain", ids[0])), " ")
 	if !strings.Contains(story, "split the text differently") {
-		t.Errorf("the story of %s: %s", ids[0], story)
+		t.Errorf("%s: got %s, want %q in it", ids[0], story, "split the text differently")
 	}
 	s.checkStatuses()
 	s.checkVerified(len(ids) + len(whole))
 }
 
-// checkCut compares what arrived of each message, by story: a whole text, or some parts.
+// checkCut compares the parts that arrived of each message, by story: the whole text, or a part of
+// it.
 func (s *stage) checkCut(whole map[string]bool) {
 	s.t.Helper()
 	texts := map[string]string{}
@@ -181,27 +182,27 @@ func (s *stage) checkCut(whole map[string]bool) {
 	}
 }
 
-// TestTheRestOfATextDoesNotGoToAnotherKindOfProvider: carriers take two of three parts over SMPP,
-// and then each channel is another kind of provider under the same name, which would send the whole
-// text. None of them gets a request for it. Under SMPP again the rest goes out.
+// TestTheRestOfATextDoesNotGoToAnotherKindOfProvider: carriers accept two of three parts over SMPP.
+// Then each channel name belongs to another kind of provider, which would send the whole text. None
+// of them gets a request for it. When the channels are SMPP again, the rest is sent.
 func TestTheRestOfATextDoesNotGoToAnotherKindOfProvider(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const n, fresh = 60, 20
 	var over, under []channel
-	reluctant := withholds(n)
+	reluctant := throttlesSecondParts(n)
 	for _, kind := range []string{
 		"twilio", "vonage", "infobip", "sinch", "plivo", "telnyx", "bird", "httpapi",
 	} {
 		over = append(over, channel{name: kind, weight: "10", behaviour: reluctant})
 		under = append(under, channel{name: kind, weight: "10"})
 	}
-	s := newStage(t, plot{channels: over, settings: map[string]string{"SEND_TIMEOUT": "20s"}})
+	s := newStage(t, stageConfig{channels: over, settings: map[string]string{"SEND_TIMEOUT": "20s"}})
 	smsc := s.read("routing.yaml")
-	carriers := s.playKinds(under, sandbox.Profile{Receipts: 1, Delivered: 1})
+	carriers := s.startKinds(under, sandbox.Profile{Receipts: 1, Delivered: 1})
 	s.write("web.yaml", s.read("routing.yaml"))
 	s.write("routing.yaml", smsc)
-	s.run("dispatcher").says(t, "dispatcher is running")
+	s.run("dispatcher").awaitOutput(t, "dispatcher is running")
 	s.joined(1)
 	s.publish("bulk", threeParts("kinds", n))
 	s.begun(n)
@@ -226,7 +227,7 @@ func TestTheRestOfATextDoesNotGoToAnotherKindOfProvider(t *testing.T) {
 		got += c.Submitted
 	}
 	if got != fresh {
-		t.Errorf("the other kinds got %d messages, want the %d new ones", got, fresh)
+		t.Errorf("the other providers got %d messages, want the %d new ones", got, fresh)
 	}
 
 	s.change("routing", "rollback", "1")
@@ -238,7 +239,7 @@ func TestTheRestOfATextDoesNotGoToAnotherKindOfProvider(t *testing.T) {
 	s.checkNoneTwice()
 	s.checkCut(map[string]bool{"kinds": true})
 	if segments := s.billed("kinds"); segments != 3*n {
-		t.Errorf("%d segments on the bill, want %d", segments, 3*n)
+		t.Errorf("got %d billed segments, want %d", segments, 3*n)
 	}
 	s.checkStatuses()
 	s.checkVerified(n + fresh)

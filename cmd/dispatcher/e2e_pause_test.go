@@ -9,11 +9,11 @@ import (
 	"dispatcher/cmd/dispatcher/internal/envelope"
 )
 
-// TestTheTopicOfAPausedLaneIsNotRead, by none of two processes: what a poll had in hand waits in the
-// ledger, all else stays in Kafka, and other lanes go on.
+// TestTheTopicOfAPausedLaneIsNotRead: neither of two processes reads it. The records of a running
+// poll wait in the ledger, all others stay in Kafka, and other lanes continue.
 func TestTheTopicOfAPausedLaneIsNotRead(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plot{lanes: "  otp: {topics: [%s.otp], ttl: 24h}\n" +
+	s := newStage(t, stageConfig{lanes: "  otp: {topics: [%s.otp], ttl: 24h}\n" +
 		"  bulk: {topics: [%s.bulk], ttl: 24h}\n"})
 	s.runAll(2)
 	s.joined(2)
@@ -26,7 +26,7 @@ func TestTheTopicOfAPausedLaneIsNotRead(t *testing.T) {
 		return s.count(`select count(*) from dispatcher.instances
 			where (state -> 'lanes' -> 'bulk' ->> 'paused')::boolean`) == 2
 	})
-	// The poll that each process had under way takes what comes first.
+	// The poll that each process has running returns these records.
 	bulk := s.publish("bulk", short("first", 100))
 	eventually(t, stepTimeout, "no poll is under way any more", func() bool {
 		read := map[int32]bool{}
@@ -51,7 +51,7 @@ func TestTheTopicOfAPausedLaneIsNotRead(t *testing.T) {
 		t.Errorf("%d records of a paused lane were read", n)
 	}
 	if n := s.submitted(); n != len(codes) {
-		t.Errorf("%d messages were sent, want the %d codes alone", n, len(codes))
+		t.Errorf("got %d sent messages, want only the %d otp messages", n, len(codes))
 	}
 	s.command("resume", "--lane", "bulk", "--reason", "go on")
 	all := slices.Concat(bulk, later, codes)
@@ -70,12 +70,12 @@ func overlap(a, b map[int32]bool) bool {
 	return false
 }
 
-// TestWhatIsPausedWaitsAndLosesNothing: a tenant is paused while messages stream, then everything.
-// One of two processes is killed meanwhile, and its successor sends nothing that is paused either.
-// Then both are resumed, and all messages arrive once.
+// TestWhatIsPausedWaitsAndLosesNothing: under traffic a tenant is paused, then everything. One of
+// two processes is killed meanwhile, and its successor sends nothing that is paused. Then both
+// pauses end, and all messages arrive once.
 func TestWhatIsPausedWaitsAndLosesNothing(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plot{lanes: "  otp: {topics: [%s.otp], ttl: 24h}\n" +
+	s := newStage(t, stageConfig{lanes: "  otp: {topics: [%s.otp], ttl: 24h}\n" +
 		"  bulk: {topics: [%s.bulk], ttl: 24h, max_waiting: 20}\n"})
 	p := s.runAll(2)[0]
 	s.joined(2)
@@ -110,7 +110,7 @@ func TestWhatIsPausedWaitsAndLosesNothing(t *testing.T) {
 	}
 	s.command("pause", "--all", "--reason", "stop", "--author", "ann")
 	p.kill(t)
-	s.run("dispatcher 3").says(t, "dispatcher is running")
+	s.run("dispatcher 3").awaitOutput(t, "dispatcher is running")
 	later := s.publish("bulk", story("later", "quiet", 30))
 	later = append(later, s.publish("otp", story("codes", "quiet", 5))...)
 	now := s.status()

@@ -10,10 +10,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// poison is a record that cannot be used and what becomes of it.
+// poison is an unusable record and its expected dead letter.
 type poison struct {
 	reason string // of the dead letter
-	id     string // that the dead letter's key names; empty when there is no usable one
+	id     string // in the key of the dead letter; empty if the record has no usable one
 	value  []byte
 }
 
@@ -43,12 +43,11 @@ func poisons() []poison {
 	}
 }
 
-// TestPoisonRecordsBecomeDeadLetters: whatever is published, the records behind it on the same
-// partition go out, and the record itself comes back byte for byte with the reason and its
-// position.
+// TestPoisonRecordsBecomeDeadLetters: whatever is published, later records of the partition are
+// sent, and the record is published byte for byte as a dead letter with its reason and position.
 func TestPoisonRecordsBecomeDeadLetters(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plot{match: `prefixes: ["+999"]`})
+	s := newStage(t, stageConfig{match: `prefixes: ["+999"]`})
 	good, bad := messages("poison", 20), poisons()
 	records := []*kgo.Record{}
 	add := func(value []byte) *kgo.Record {
@@ -65,7 +64,7 @@ func TestPoisonRecordsBecomeDeadLetters(t *testing.T) {
 		add(good[i].Append(nil))
 	}
 	again := good[0]
-	add(again.Append(nil)) // the very same: a duplicate, dropped
+	add(again.Append(nil)) // the same bytes: a duplicate, dropped
 	again.Text += " Or the day after."
 	placed[add(again.Append(nil))] = poison{"conflict", again.ID, again.Append(nil)}
 	if err := s.client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
@@ -98,13 +97,13 @@ func (s *stage) checkLetters(want map[string]poison) {
 		position := h["topic"] + "/" + h["partition"] + "/" + h["offset"]
 		p, ok := want[position]
 		if !ok {
-			s.t.Errorf("a dead letter about %s with reason %q, which was not expected", position,
+			s.t.Errorf("unexpected dead letter of %s with reason %q", position,
 				h["reason"])
 			return false
 		}
 		delete(want, position)
 		if err := schema.Validate(asJSON(h)); err != nil {
-			s.t.Errorf("the headers of a record that is %s: %v", p.reason, err)
+			s.t.Errorf("headers of the record with reason %s: %v", p.reason, err)
 		}
 		if h["reason"] != p.reason || h["lane"] != "bulk" || h["detail"] == "" ||
 			string(r.Key) != p.id {
@@ -113,7 +112,7 @@ func (s *stage) checkLetters(want map[string]poison) {
 				p.reason, p.id, r.Key, h)
 		}
 		if !bytes.Equal(r.Value, p.value) {
-			s.t.Errorf("the dead letter of a record that is %s does not have its %d bytes but %d",
+			s.t.Errorf("dead letter with reason %s: want the record's %d bytes, got %d",
 				p.reason, len(p.value), len(r.Value))
 		}
 		return len(want) == 0
@@ -134,6 +133,6 @@ func (s *stage) checkCounts(p *process, fresh, dead int) {
 		}
 	}
 	if n := s.count(`select count(*) from audit.messages where state = 'dead'`); n != int64(dead) {
-		s.t.Errorf("the ledger has %d dead rows of %d", n, dead)
+		s.t.Errorf("got %d dead rows, want %d", n, dead)
 	}
 }

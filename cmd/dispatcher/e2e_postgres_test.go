@@ -10,17 +10,17 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestPostgresStoppedAndRestarted: without its ledger the dispatcher sends nothing, and
-// when the ledger is back it goes on as if nothing had been.
+// TestPostgresStoppedAndRestarted: without its database the dispatcher sends nothing. When the
+// database is back, it sends everything.
 func TestPostgresStoppedAndRestarted(t *testing.T) {
 	t.Parallel()
 	n, outage := tier.Size(400, 6_000), time.Duration(tier.Size(3, 10))*time.Second
 	const mayBeClaimed, sendTimeout = 50, 5 * time.Second
 	server := ledgertest.Server(t,
 		map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})
-	// All together admit so many in a second that the outage falls into the middle.
+	// The channels together admit so few a second that the outage falls into the middle.
 	rate := n / tier.Size(4, 10)
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		postgres: server.URL(),
 		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100),
 			limitPerSecond(rate*60/100)),
@@ -70,15 +70,15 @@ func TestPostgresStoppedAndRestarted(t *testing.T) {
 	}
 	for _, p := range processes {
 		if !p.running() {
-			t.Errorf("%s did not survive", p.name)
+			t.Errorf("%s ended", p.name)
 		}
 		p.checkOneOutage(t, "PostgreSQL")
 	}
 }
 
-// checkOneOutage reads the log: one warning, and one line that it is over. Reminders, which an
-// outage of more than a minute has, are warnings with their duration. A busy broker shows a new
-// topic late, which is a warning of its own.
+// checkOneOutage expects one warning in the log and one line that the outage is over. The reminders
+// of outages longer than a minute are warnings with their duration. A busy broker may show a new
+// topic late, which is another warning.
 func (p *process) checkOneOutage(t testing.TB, what string) {
 	t.Helper()
 	var warnings, back []string
@@ -95,7 +95,7 @@ func (p *process) checkOneOutage(t testing.TB, what string) {
 		}
 	}
 	if len(warnings) != 1 || len(back) != 1 || !strings.Contains(warnings[0], `"what":"`+what+`"`) {
-		t.Errorf("%s warned\n%s\nand said\n%s", p.name, strings.Join(warnings, ""),
+		t.Errorf("%s: got warnings\n%s\nand end lines\n%s", p.name, strings.Join(warnings, ""),
 			strings.Join(back, ""))
 	}
 }
@@ -110,7 +110,7 @@ func (s *stage) tally() map[string]int {
 	return counts
 }
 
-// await lets time pass.
+// await sleeps, or returns early when the context ends.
 func await(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// stepTimeout is how long a process may take for what should take a moment. The tests of
-// many packages may run beside it.
+// stepTimeout is the limit for steps that normally take a moment. The tests of many packages may
+// run at the same time.
 const stepTimeout = 3 * time.Minute
 
 // process is one run of the program.
@@ -25,10 +25,10 @@ type process struct {
 	pid  int
 	out  *output       // standard output and standard error
 	done chan struct{} // closed when it has ended
-	code int           // exit code, -1 after a signal; good once done is closed
+	code int           // exit code, -1 after a signal; valid once done is closed
 }
 
-// output collects what a process prints.
+// output collects the output of a process.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer // guarded by mu
@@ -46,8 +46,8 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
-// launch starts the program in a folder with these DISPATCHER_ variables and no others.
-// At the end of the test it is told to stop, if it still runs, and must do so in order.
+// launch starts the program in a folder with these DISPATCHER_ variables only. At the end of the
+// test it is stopped, if it still runs, and must exit with code 0.
 func launch(
 	t testing.TB, name, folder string, settings map[string]string, args ...string,
 ) *process {
@@ -64,13 +64,13 @@ func launchWith(
 		settings, args...)
 }
 
-// program is a file to run, and where and with what beside its settings.
+// program is a binary with its working folder, settings and further environment.
 type program struct {
 	path, folder, temporary string
 	variables               []string // further ones of its environment
 }
 
-// launchProgram is launch of another build of the program.
+// launchProgram is launch for another build of the program.
 func launchProgram(
 	t testing.TB, name string, what program, settings map[string]string, args ...string,
 ) *process {
@@ -85,7 +85,7 @@ func launchProgram(
 	for key, value := range settings {
 		cmd.Env = append(cmd.Env, "DISPATCHER_"+key+"="+value)
 	}
-	// A group of its own: a Ctrl-C in the terminal goes to the test, which cleans up.
+	// A process group of its own: Ctrl-C in the terminal goes to the test, which cleans up.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithTest(cmd.SysProcAttr)
 	if err := p.start(cmd); err != nil {
@@ -95,8 +95,8 @@ func launchProgram(
 	return p
 }
 
-// start runs cmd from a thread that lives as long as it: the kernel would take the end of
-// that thread for the end of the test.
+// start runs cmd from a thread that lives until it ends: the kernel takes the end of that thread
+// for the end of the test process.
 func (p *process) start(cmd *exec.Cmd) error {
 	started := make(chan error)
 	go func() {
@@ -108,7 +108,7 @@ func (p *process) start(cmd *exec.Cmd) error {
 		}
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // the exit code says it all
+			_ = cmd.Wait() // the exit code is read below
 			p.code = cmd.ProcessState.ExitCode()
 			close(p.done)
 		}
@@ -160,7 +160,7 @@ func (p *process) signal(t testing.TB, s syscall.Signal) {
 	}
 }
 
-// stop sends SIGTERM and expects an orderly end.
+// stop sends SIGTERM and expects exit code 0.
 func (p *process) stop(t testing.TB) {
 	t.Helper()
 	p.signal(t, syscall.SIGTERM)
@@ -169,14 +169,14 @@ func (p *process) stop(t testing.TB) {
 	}
 }
 
-// kill sends SIGKILL and returns when it is dead.
+// kill sends SIGKILL and waits for the end of the process.
 func (p *process) kill(t testing.TB) {
 	t.Helper()
 	p.signal(t, syscall.SIGKILL)
 	p.wait(t, stepTimeout)
 }
 
-// wait returns the exit code.
+// wait waits for the end of the process and returns its exit code.
 func (p *process) wait(t testing.TB, within time.Duration) int {
 	t.Helper()
 	select {
@@ -198,8 +198,8 @@ func (p *process) running() bool {
 	}
 }
 
-// says waits until the process has printed a text.
-func (p *process) says(t testing.TB, text string) {
+// awaitOutput waits until the process has printed a text.
+func (p *process) awaitOutput(t testing.TB, text string) {
 	t.Helper()
 	eventually(t, stepTimeout, p.name+" prints "+text, func() bool {
 		if strings.Contains(p.out.String(), text) {
@@ -215,13 +215,13 @@ func (p *process) says(t testing.TB, text string) {
 
 var adminURL = regexp.MustCompile(`"url":"(http://[^"]+)"`)
 
-// get reads a page of the admin server of a process that runs.
+// get reads a page of the process's admin server.
 func (p *process) get(t testing.TB, path string) (status int, body string) {
 	t.Helper()
-	p.says(t, "dispatcher is running")
+	p.awaitOutput(t, "dispatcher is running")
 	url := adminURL.FindStringSubmatch(p.out.String())
 	if url == nil {
-		t.Fatalf("%s does not say where its admin server is", p.name)
+		t.Fatalf("%s does not print the address of its admin server", p.name)
 	}
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: stepTimeout}
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url[1]+path, nil)

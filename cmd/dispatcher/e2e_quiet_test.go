@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestQuietHoursHoldACampaignAndNothingElse: messages of a route that is quiet now wait, more of them
-// than may wait in the lane, and the others of their lane go on. A new document without quiet hours
-// lets them go.
+// TestQuietHoursHoldACampaignAndNothingElse: messages of a route in its quiet hours wait, more of
+// them than may wait in the lane, and the other messages of the lane are sent. A new document
+// without quiet hours releases them.
 func TestQuietHoursHoldACampaignAndNothingElse(t *testing.T) {
 	t.Parallel()
 	london, err := time.LoadLocation("Europe/London")
@@ -18,11 +18,11 @@ func TestQuietHoursHoldACampaignAndNothingElse(t *testing.T) {
 	now := time.Now().In(london)
 	clock := func(d time.Duration) string { return now.Add(d).Format("15:04") }
 	quiet := fmt.Sprintf(", quiet: {hours: \"%s-%s\"}", clock(-4*time.Hour), clock(6*time.Hour))
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		match: "tenant: campaigns", route: quiet[2:] + "}\n  - {name: others, weights: {a: 1}",
 		lanes: "  bulk: {topics: [%s.bulk], ttl: 24h, max_waiting: 20}\n",
 	})
-	s.run("dispatcher 1").says(t, "dispatcher is running")
+	s.run("dispatcher 1").awaitOutput(t, "dispatcher is running")
 	s.joined(1)
 	campaign := short("campaign", 50)
 	for i := range campaign {
@@ -39,7 +39,7 @@ func TestQuietHoursHoldACampaignAndNothingElse(t *testing.T) {
 		return s.submitted() == 30 && waiting() == 50
 	})
 	if all := s.statuses(map[string]string{held[0]: "waiting"}); all[held[0]][0].Reason != "quiet_hours" {
-		t.Errorf("the status of a held message: %+v", all[held[0]])
+		t.Errorf("status of a waiting message: %+v", all[held[0]])
 	}
 	s.edit(quiet, "")
 	s.settled(len(held) + len(others))

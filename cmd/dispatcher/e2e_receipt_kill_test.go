@@ -11,15 +11,15 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestReceiptsThatAKilledProcessHadNotBookedComeAgain: the database lets nobody book receipts while
-// they come. A process has them in memory and in a transaction, and is killed. The carrier got no
-// response, sends them all to the next process, and no message stays without its receipt.
+// TestReceiptsThatAKilledProcessHadNotBookedComeAgain: a lock keeps receipts from being booked. A
+// process is killed with receipts in memory and in an open transaction. The carrier got no
+// response, so it sends them all to the next process, and every message gets its receipt.
 func TestReceiptsThatAKilledProcessHadNotBookedComeAgain(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const n = 600
 	s := newStage(t,
-		plot{
+		stageConfig{
 			channels: []channel{
 				{name: "a", weight: "1", document: "receipts: {within: 1h}", behaviour: quick()},
 			},
@@ -50,13 +50,13 @@ func TestReceiptsThatAKilledProcessHadNotBookedComeAgain(t *testing.T) {
 	if taken := carrier.Stats().ReceiptsTaken; taken != 0 {
 		t.Errorf("%d receipts were acknowledged and not booked", taken)
 	}
-	// What the dead process had asked for would be done when the lock is gone.
+	// Otherwise the dead process's statement would be carried out when the lock is released.
 	s.execute(`
 		select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
 		and wait_event_type = 'Lock'`)
 	release()
 	if got := s.states(); !maps.Equal(got, accepted) {
-		t.Errorf("something was booked: %v", got)
+		t.Errorf("got booked receipts: %v", got)
 	}
 
 	s.runAll(1)
@@ -69,7 +69,7 @@ func TestReceiptsThatAKilledProcessHadNotBookedComeAgain(t *testing.T) {
 	s.checkNoneTwice()
 }
 
-// holdReceipts lets nobody write receipts until release is called.
+// holdReceipts locks the table of receipts against writes until release is called.
 func (s *stage) holdReceipts() (release func()) {
 	s.t.Helper()
 	conn, err := pgx.Connect(s.t.Context(), s.postgres)

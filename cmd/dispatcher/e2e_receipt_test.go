@@ -12,7 +12,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// mostOpen is the largest number of spans that are open at one time. Each is [from, to).
+// mostOpen returns the largest number of spans that overlap. Each span is [from, to).
 func mostOpen(spans [][2]time.Time) (most int) {
 	type edge struct {
 		at   time.Time
@@ -36,16 +36,16 @@ func mostOpen(spans [][2]time.Time) (most int) {
 	return most
 }
 
-// TestSlotsAreHeldUntilTheReceipt: a carrier takes five messages without receipt at once, from two
-// processes together, and counts them itself. Receipts make room; where one never comes, the end of
-// the hold does.
+// TestSlotsAreHeldUntilTheReceipt: a carrier accepts at most five messages without receipt from two
+// processes together, and counts them itself. Receipts free slots. For receipts that never come,
+// the end of the hold does.
 func TestSlotsAreHeldUntilTheReceipt(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const slots, hold = 5, 3 * time.Second
 	const n = 150
 	never := func(s smpptest.Submit) bool { return strings.HasSuffix(idOf(s.Text), "7") }
-	s := newStage(t, plot{channels: []channel{{
+	s := newStage(t, stageConfig{channels: []channel{{
 		name: "a", weight: "1", document: "active: {max: 5, until: receipt, hold: 3s}",
 		behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) smpptest.Answer {
 			return smpptest.Answer{
@@ -80,13 +80,13 @@ func TestSlotsAreHeldUntilTheReceipt(t *testing.T) {
 	t.Logf("%d messages, %d of them without receipt, took %s", n, silent,
 		took.Round(time.Millisecond))
 	if most := mostOpen(spans); most != slots {
-		t.Errorf("the carrier had %d messages without receipt at once, want %d", most, slots)
+		t.Errorf("got %d messages without receipt at once, want %d", most, slots)
 	}
 	if silent <= slots {
 		t.Errorf("only %d messages got no receipt: the end of their hold was not needed", silent)
 	}
 	if alone := time.Duration(n/slots) * hold; took > alone*3/4 {
-		t.Errorf("it took %s; the end of holds alone would take %s", took, alone)
+		t.Errorf("took %s; with the ends of holds only it would take %s", took, alone)
 	}
 	eventually(t, stepTimeout, "every slot is free", func() bool {
 		return s.count(`select coalesce(sum(active), 0)::bigint from audit.active`) == 0
@@ -94,13 +94,13 @@ func TestSlotsAreHeldUntilTheReceipt(t *testing.T) {
 	s.checkVerified(n)
 }
 
-// TestReceiptsArePickedUpAfterARestart: receipts that come while no process runs are kept by the
-// carrier and free their slots later, so that nothing waits for the end of a long hold.
+// TestReceiptsArePickedUpAfterARestart: the carrier keeps receipts that it cannot deliver while no
+// process runs. Later they free their slots long before the hold ends.
 func TestReceiptsArePickedUpAfterARestart(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const n = 10
-	s := newStage(t, plot{channels: []channel{{
+	s := newStage(t, stageConfig{channels: []channel{{
 		name: "a", weight: "1", document: "active: {max: 5, until: receipt, hold: 1h}",
 		behaviour: quick(),
 	}}})
@@ -124,8 +124,8 @@ func TestReceiptsArePickedUpAfterARestart(t *testing.T) {
 }
 
 // TestThrottledRetriesKeepTheirSlotUnderATicket: a carrier throttles each message once. With two
-// slots, the third message begins only after one of the first two has come back and was taken: a
-// retry keeps its slot. It takes another one of the limit per second, as the carrier counts it.
+// slots, the third message begins only after one of the first two was retried and accepted: a retry
+// keeps its active slot. It takes another slot of the limit per second, as the carrier counts it.
 func TestThrottledRetriesKeepTheirSlotUnderATicket(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -133,7 +133,7 @@ func TestThrottledRetriesKeepTheirSlotUnderATicket(t *testing.T) {
 	const n = 24
 	var mu sync.Mutex
 	seen := map[string]bool{}
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		channels: []channel{{
 			name: "a", weight: "1", document: "active: {max: 2, hold: 1m}, " + limitPerSecond(100),
 			behaviour: smpptest.Behaviour{Decide: func(s smpptest.Submit) smpptest.Answer {
@@ -163,8 +163,8 @@ func TestThrottledRetriesKeepTheirSlotUnderATicket(t *testing.T) {
 			began[id] = submit.At
 		}
 	}
-	if most := mostOpen(spans); most > slots { // fewer where a busy machine takes turns
-		t.Errorf("%d messages were under way at once, from their first submit to the last, want "+
+	if most := mostOpen(spans); most > slots { // a busy machine may reach fewer
+		t.Errorf("%d messages were in flight at once, from their first submit to the last, want "+
 			"at most %d",
 			most, slots)
 	}
@@ -175,7 +175,7 @@ func TestThrottledRetriesKeepTheirSlotUnderATicket(t *testing.T) {
 		  and r.ticket_accepted_at = f.claimed_at and r.ticket_last_check_in = r.claimed_at
 		and r.claimed_at > f.claimed_at`)
 	if got != int64(n) {
-		t.Errorf("%d of %d messages went out under the ticket of the attempt that was throttled",
+		t.Errorf("%d of %d messages were sent with the ticket of the throttled attempt",
 			got, n)
 	}
 	got = s.count(`

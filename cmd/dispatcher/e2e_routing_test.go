@@ -15,7 +15,7 @@ import (
 	"dispatcher/config/tier"
 )
 
-// command runs the program against the stage and returns what it printed.
+// command runs the program against the stage and returns its output.
 func (s *stage) command(args ...string) string {
 	s.t.Helper()
 	got := s.ask(nil, args...)
@@ -25,7 +25,7 @@ func (s *stage) command(args ...string) string {
 	return got.out
 }
 
-// ask runs a command with the settings of the stage, and some of its own.
+// ask runs a command with the settings of the stage and further ones.
 func (s *stage) ask(own map[string]string, args ...string) result {
 	s.t.Helper()
 	all := maps.Clone(s.settings)
@@ -37,25 +37,25 @@ func (s *stage) ask(own map[string]string, args ...string) result {
 	return dispatcher(s.t, "", env, args...)
 }
 
-// report is today's report. It may have found something: whoever asks says what that should be.
+// report returns today's report. The exit code is not checked: the report may contain findings.
 func (s *stage) report() (day report.Daily) {
 	s.t.Helper()
 	got := s.ask(nil, "report", "daily", "--format", "json")
 	err := json.Unmarshal([]byte(got.out), &day)
 	if err != nil || got.code == exitUsage || (got.code == exitFailed) != day.Found() {
-		s.t.Fatalf("%v: %+v", err, got)
+		s.t.Fatalf("%v: got %+v", err, got)
 	}
 	return day
 }
 
-// now is the database's clock.
+// now returns the time of the database's clock.
 func (s *stage) now() time.Time {
 	s.t.Helper()
 	return queryOne[time.Time](s.t, s.postgres, `select clock_timestamp()`)
 }
 
-// change runs a command that changes the routing and returns the database's time after it,
-// from which on every claim must know the new version.
+// change runs a command that changes the routing. It returns the new version and the database's
+// time after it: claims from then on must use that version.
 func (s *stage) change(args ...string) (version int64, since time.Time) {
 	s.t.Helper()
 	out := s.command(append(args, "--reason", "the story wants it", "--author", "e2e",
@@ -69,7 +69,7 @@ func (s *stage) change(args ...string) (version int64, since time.Time) {
 	return got.Version, s.now()
 }
 
-// stream publishes messages steadily until stop is closed, and then sends how many it were.
+// stream publishes messages steadily until stop is closed, and then sends their number.
 func (s *stage) stream(story string, stop <-chan struct{}) <-chan int {
 	total := make(chan int, 1)
 	go func() {
@@ -92,18 +92,18 @@ func (s *stage) stream(story string, stop <-chan struct{}) <-chan int {
 	return total
 }
 
-// TestRoutingChangesUnderTraffic: while two processes carry a steady stream, weights are set, a
-// channel is drained, one is added, one is removed and all of it rolled back. Each change holds
+// TestRoutingChangesUnderTraffic: while two processes send a steady stream, weights are set, a
+// channel is drained, one is added, one is removed, and all of it is rolled back. Each change holds
 // for every claim after it, nothing is lost or sent twice, and every choice can be derived again.
 func TestRoutingChangesUnderTraffic(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plot{})
+	s := newStage(t, stageConfig{})
 	added := s.carrier(&channel{name: "d", behaviour: quick()})
 	s.runAll(2)
 	s.joined(2)
 	stop := make(chan struct{})
 	total := s.stream("live", stop)
-	// carries waits until messages of a version have been accepted by a channel.
+	// carries waits until a channel has accepted messages of a version.
 	carries := func(version int64, channel string) {
 		t.Helper()
 		eventually(t, stepTimeout,
@@ -115,7 +115,7 @@ func TestRoutingChangesUnderTraffic(t *testing.T) {
 					channel, version) > 20
 			})
 	}
-	// only fails when a first attempt between two times went to another channel or was made under
+	// only reports first attempts between two times that went to other channels or were made under
 	// another version.
 	only := func(version int64, from, to time.Time, channels ...string) {
 		t.Helper()
@@ -175,12 +175,12 @@ func TestRoutingChangesUnderTraffic(t *testing.T) {
 	history := s.command("routing", "history")
 	for _, want := range []string{"the story wants it", "e2e"} {
 		if strings.Count(history, want) < 5 {
-			t.Errorf("the history does not say %q of each change:\n%s", want, history)
+			t.Errorf("the history does not have %q for each change:\n%s", want, history)
 		}
 	}
 }
 
-// without takes a channel and its weight out of a document that has each channel on a line of its
+// without removes a channel and its weight from a document that has each channel on a line of its
 // own.
 func without(document, channel string) string {
 	var kept []string
@@ -193,12 +193,12 @@ func without(document, channel string) string {
 }
 
 // TestWaitingMessagesOutliveTheirChannel: messages wait for a channel that is removed, and for a
-// route that is deleted. They are chosen again under the new routing and lost by neither.
+// route that is deleted. They are planned again under the new routing, and none is lost.
 func TestWaitingMessagesOutliveTheirChannel(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	s := newStage(t,
-		plot{
+		stageConfig{
 			channels: []channel{
 				{
 					name: "a", weight: "1", document: "limits: [{window: 1d, max: 5}]",
@@ -225,18 +225,19 @@ func TestWaitingMessagesOutliveTheirChannel(t *testing.T) {
 	got := s.count(`
 		select count(*) from audit.attempts where channel = 'b' and outcome = 'accepted'`)
 	if got != 35 {
-		t.Errorf("%d messages went to the channel that took over, want 35: %v", got, s.tally())
+		t.Errorf("got %d messages on the successor channel, want 35: %v", got, s.tally())
 	}
 	s.checkVerified(40)
 }
 
-// TestRotatedDrawKeysVerifyOldDays: a key is put on top and the process started again. Both halves
-// of the day are derived again; without the old key its half cannot be, and the audit says so.
+// TestRotatedDrawKeysVerifyOldDays: a new draw key is put first in the file and the process
+// restarted. The choices of both halves of the day can be derived again. Without the old key those
+// of its half cannot, and the audit reports that.
 func TestRotatedDrawKeysVerifyOldDays(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const each = 50
-	s := newStage(t, plot{})
+	s := newStage(t, stageConfig{})
 	var all []envelope.Message
 	for i, story := range []string{"before", "after"} {
 		p := s.runAll(1)[0]
@@ -250,7 +251,7 @@ func TestRotatedDrawKeysVerifyOldDays(t *testing.T) {
 		}
 	}
 	if n := s.count(`select count(distinct draw_key_id) from audit.messages`); n != 2 {
-		t.Fatalf("the messages were drawn under %d keys", n)
+		t.Fatalf("got draws under %d keys", n)
 	}
 	s.checkVerified(len(all))
 

@@ -14,10 +14,10 @@ import (
 	"dispatcher/config/tier"
 )
 
-// TestTheSandboxWorksWithAnEmbeddedRunAtOnce does what docs/sandbox.md says, with nothing set but
-// the file and the ports: the message of a person comes back as delivered, over every kind of
-// provider. One of them, aws, has one address for the receipts of all its messages, which it
-// confirms first; the others are told it with each.
+// TestTheSandboxWorksWithAnEmbeddedRunAtOnce follows docs/sandbox.md, with no settings but the file
+// and the ports: a message is delivered over every kind of provider. The receipts of aws come to
+// one address for all messages, which aws confirms first. Other providers get the address with each
+// message.
 func TestTheSandboxWorksWithAnEmbeddedRunAtOnce(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -38,11 +38,11 @@ func TestTheSandboxWorksWithAnEmbeddedRunAtOnce(t *testing.T) {
 		},
 		"sandbox", "--routing", "sandbox.yaml", "--format", "json", "--delivered", "1",
 		"--receipt-delay", "50ms")
-	carriers.says(t, `"carriers"`)
+	carriers.awaitOutput(t, `"carriers"`)
 	running := launch(t, "dispatcher", folder, settings, "run", "--embedded", "--kafka-port", "0",
 		"--postgres-port", "0")
-	running.says(t, "dispatcher is running")
-	n := 20 * len(sandbox.Providers()) // so many that no draw leaves a channel out
+	running.awaitOutput(t, "dispatcher is running")
+	n := 20 * len(sandbox.Providers()) // so many that every channel is drawn
 	lines := make([]string, n)
 	for i := range lines {
 		lines[i] = fmt.Sprintf(`{"id":"trial-%d","to":"+9997%07d","from":"Sandbox","text":"Hello"}`,
@@ -70,9 +70,9 @@ func TestTheSandboxWorksWithAnEmbeddedRunAtOnce(t *testing.T) {
 	if code := carriers.wait(t, stepTimeout); code != exitInterrupted {
 		t.Errorf("the sandbox ended with %d", code)
 	}
-	told := strings.Split(strings.TrimSpace(carriers.out.String()), "\n")
+	printed := strings.Split(strings.TrimSpace(carriers.out.String()), "\n")
 	var last struct{ Summary []sandbox.Count }
-	if err := json.Unmarshal([]byte(told[len(told)-1]), &last); err != nil {
+	if err := json.Unmarshal([]byte(printed[len(printed)-1]), &last); err != nil {
 		t.Fatalf("%v in %s", err, carriers.out)
 	}
 	delivered := 0
@@ -82,10 +82,10 @@ func TestTheSandboxWorksWithAnEmbeddedRunAtOnce(t *testing.T) {
 			`select count(*) from audit.attempts where delivered_at is not null and channel = $1`,
 			c.Channel)
 		if int64(c.Delivered) != booked || c.Submitted == 0 || c.Unread > 0 {
-			t.Errorf("%d receipts of %s are booked: %+v", booked, c.Channel, c)
+			t.Errorf("got %d booked receipts of %s: %+v", booked, c.Channel, c)
 		}
 	}
 	if delivered != n {
-		t.Errorf("the carriers told of %d: %+v", delivered, last.Summary)
+		t.Errorf("the carriers printed %d messages: %+v", delivered, last.Summary)
 	}
 }

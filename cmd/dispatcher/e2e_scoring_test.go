@@ -14,19 +14,19 @@ import (
 	"dispatcher/selector"
 )
 
-// gradingFunction scores candidates by their label grade, the way a company's own service would,
-// until it is broken; then it answers with an error. It keeps what it was asked.
+// gradingFunction is a scoring service that scores candidates by their label grade. When it is
+// broken, it answers with an error. It keeps the last request.
 type gradingFunction struct {
-	broken atomic.Bool
-	calls  atomic.Int64
-	heard  atomic.Pointer[string] // the body of the last call
+	broken   atomic.Bool
+	calls    atomic.Int64
+	lastBody atomic.Pointer[string] // of the last request
 }
 
 func (f *gradingFunction) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.calls.Add(1)
 	body, err := io.ReadAll(r.Body)
 	text := string(body)
-	f.heard.Store(&text)
+	f.lastBody.Store(&text)
 	if f.broken.Load() || err != nil {
 		http.Error(w, "out of order", http.StatusInternalServerError)
 		return
@@ -51,12 +51,11 @@ func (f *gradingFunction) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, c := range asked.Candidates {
 		answer.Scores = append(answer.Scores, score{c.Channel, c.Labels["grade"]})
 	}
-	_ = json.NewEncoder(w).Encode(answer) // the dispatcher has hung up: nobody is left to tell
+	_ = json.NewEncoder(w).Encode(answer) // fails if the dispatcher has closed the connection
 }
 
-// TestScoringFunctionPicksTheBestWorker: a company's own HTTP service grades the channels; while it
-// is out of order the default scoring picks, the record says why, and no message waits for the
-// service.
+// TestScoringFunctionPicksTheBestWorker: an HTTP service scores the channels. While it fails, the
+// default scoring does, the record says why, and no message waits for the service.
 func TestScoringFunctionPicksTheBestWorker(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -67,7 +66,7 @@ func TestScoringFunctionPicksTheBestWorker(t *testing.T) {
 	channels := threeChannels("labels: {grade: 2, speed: 9}", "labels: {grade: 7, speed: 5}",
 		"labels: {grade: 4, speed: 1}")
 	s := newStage(t,
-		plot{channels: channels, route: "mode: best_worker, scoring: {function: \"" + server.URL +
+		stageConfig{channels: channels, route: "mode: best_worker, scoring: {function: \"" + server.URL +
 			"/grade\", allow_private: true, batch: true, cache: 0s, deadline: 2s}"})
 	s.runAll(1)
 	withSelectors := func(story string) []envelope.Message {
@@ -90,26 +89,26 @@ func TestScoringFunctionPicksTheBestWorker(t *testing.T) {
 			select count(*) from audit.messages where id like $1 || '-%' and first_choice = $2`,
 			story, want)
 		if n != each {
-			t.Errorf("%d of %d %s messages went to %s, the best for them: %v", n, each, story, want,
+			t.Errorf("got %d of %d %s messages on the best channel %s: %v", n, each, story, want,
 				s.firstChoices())
 		}
 	}
 	n := s.count(`select count(*) from dispatcher.attempts where ranking->>'scoring' = 'function'`)
 	if n != each {
-		t.Errorf("%d choices are on record as the function's, want %d", n, each)
+		t.Errorf("got %d choices by the function, want %d", n, each)
 	}
 	n = s.count(`
 		select count(*) from dispatcher.attempts where ranking->>'trouble' = 'function_status'`)
 	if n != each {
-		t.Errorf("%d choices say that the function was out of order, want %d", n, each)
+		t.Errorf("got %d choices with a failed function, want %d", n, each)
 	}
-	heard := *function.heard.Load()
-	if strings.Contains(heard, "9997") || strings.Contains(heard, "parcel") ||
-		strings.Contains(heard, "graded-") {
-		t.Errorf("the function was told of a number, a text or an id: %s", heard)
+	lastBody := *function.lastBody.Load()
+	if strings.Contains(lastBody, "9997") || strings.Contains(lastBody, "parcel") ||
+		strings.Contains(lastBody, "graded-") {
+		t.Errorf("the request to the function has a number, a text or an id: %s", lastBody)
 	}
-	if told := s.command("explain", "ungraded-000003"); !strings.Contains(told, "scor") {
-		t.Errorf("explain does not tell of the scoring:\n%s", told)
+	if explained := s.command("explain", "ungraded-000003"); !strings.Contains(explained, "scor") {
+		t.Errorf("explain does not name the scoring:\n%s", explained)
 	}
 	s.checkVerified(2 * each)
 }

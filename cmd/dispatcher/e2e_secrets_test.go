@@ -14,21 +14,19 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// The numbers, texts and secrets that the story uses. No other string of the program
-// contains any of them.
+// The numbers, texts and secrets of the story. No other string of the program contains any of them.
 const (
 	secretText     = "Zanzibar-4711"
 	secretPassword = "quokka42" // an SMPP password has at most 8 characters
 	falsePassword  = "narwhal-17"
-	numberStart    = "9996500312" // so long that no figure has it by chance
+	numberStart    = "9996500312" // too long to occur by chance
 )
 
-// TestNothingPrintedShowsANumberOrAText: whatever happens to messages, and at every log
-// level, no number, no text and no secret is printed, counted under, published as a status
-// or shown by a command.
+// TestNothingPrintedShowsANumberOrAText: whatever happens to messages, and at every log level, no
+// number, text or secret appears in output, metrics, status events or commands.
 func TestNothingPrintedShowsANumberOrAText(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		channels: []channel{
 			{name: "good", weight: "40", behaviour: quick()},
 			{name: "failing", weight: "15", behaviour: smpptest.Behaviour{ErrorEvery: 2}},
@@ -68,24 +66,24 @@ func TestNothingPrintedShowsANumberOrAText(t *testing.T) {
 	p.stop(t)
 	printed["dispatcher"] = p.out.String()
 	for where, text := range printed {
-		checkDiscreet(t, where, text, s.secrets())
+		checkNoSecrets(t, where, text, s.secrets())
 	}
 }
 
-// secretMessages have a number and a text each that can be recognised.
+// secretMessages have recognisable numbers and texts.
 func secretMessages(n int) []envelope.Message {
 	all := messages("secrets", n)
 	for i := range all {
 		all[i].To = fmt.Sprintf("+%s%03d", numberStart, i)
-		// One part: no part is waited for.
+		// One part, so that no receipt of another part is awaited.
 		all[i].Text = secretText + " [" + all[i].ID + "] Your parcel arrives tomorrow."
 		all[i].From = fmt.Sprintf("+%s7%03d", numberStart, i)
 	}
 	return all
 }
 
-// publishUnusable publishes five records that cannot be used, with numbers and texts where none
-// belong, and one whose id is taken.
+// publishUnusable publishes five unusable records, with numbers and texts in the wrong places, and
+// one whose id is taken.
 func (s *stage) publishUnusable(taken envelope.Message) {
 	s.t.Helper()
 	const number, text = "+" + numberStart + "9999", secretText
@@ -108,8 +106,7 @@ func (s *stage) publishUnusable(taken envelope.Message) {
 	}
 }
 
-// wrongPasswords are commands with the settings under which the database or the broker
-// would not let them in.
+// wrongPasswords returns commands with settings that the database or the broker refuses.
 func (s *stage) wrongPasswords() map[string]map[string]string {
 	s.t.Helper()
 	s.write("wrong.secret", falsePassword)
@@ -127,7 +124,7 @@ func (s *stage) wrongPasswords() map[string]map[string]string {
 	}
 }
 
-// printedBy runs commands with their settings to their ends, side by side.
+// printedBy runs commands in parallel and returns their output.
 func (s *stage) printedBy(commands map[string]map[string]string) map[string]string {
 	s.t.Helper()
 	var running []*process
@@ -143,7 +140,7 @@ func (s *stage) printedBy(commands map[string]map[string]string) map[string]stri
 	return printed
 }
 
-// everyStatus is the content of the status topic.
+// everyStatus returns the content of the status topic.
 func (s *stage) everyStatus() string {
 	s.t.Helper()
 	want := s.states()
@@ -169,11 +166,11 @@ func (s *stage) secrets() []string {
 	}
 }
 
-func checkDiscreet(t *testing.T, where, printed string, secrets []string) {
+func checkNoSecrets(t *testing.T, where, printed string, secrets []string) {
 	t.Helper()
 	t.Logf("%s: %d bytes", where, len(printed))
 	if printed == "" {
-		t.Error("there is nothing to look at")
+		t.Error("there is no output to check")
 	}
 	for _, secret := range secrets {
 		if at := strings.Index(printed, secret); at >= 0 {

@@ -16,12 +16,11 @@ import (
 	"dispatcher/config/tier"
 )
 
-// skewVariable tells the skewed build by how many seconds its clock is wrong.
+// skewVariable sets by how many seconds the clock of the skewed build is wrong.
 const skewVariable = "SKEW_SECONDS"
 
-// skewed is the program under test with a clock of its own, made once per test process. No setting
-// of the product moves its clock: the build replaces time.Now of the standard library, for this
-// binary alone.
+// skewed builds the program with a shifted clock, once per test process. The product has no setting
+// that moves its clock: this build replaces time.Now of the standard library.
 var skewed = sync.OnceValues(func() (string, error) {
 	folder, err := os.MkdirTemp("", "dispatcher-skew-")
 	if err != nil {
@@ -39,7 +38,7 @@ var skewed = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// skewedBinary returns the path of the program whose clock is wrong by skewVariable.
+// skewedBinary returns the path of the build whose clock is wrong by skewVariable.
 func skewedBinary(t testing.TB) string {
 	t.Helper()
 	path, err := skewed()
@@ -49,7 +48,7 @@ func skewedBinary(t testing.TB) string {
 	return path
 }
 
-// addedToTime reads the skew without a package that itself needs package time.
+// addedToTime reads the skew without importing a package that imports time.
 const addedToTime = `package time
 
 import "syscall"
@@ -84,7 +83,7 @@ func writeSkew(folder string) (string, error) {
 	}
 	const now = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
 	if strings.Count(string(original), now) != 1 {
-		return "", os.ErrInvalid // another Go: look at time.Now
+		return "", os.ErrInvalid // another Go version: look at time.Now
 	}
 	files := map[string]string{
 		"time.go": strings.Replace(string(original), now, now+"\tsec += skewedBy\n", 1),
@@ -122,19 +121,19 @@ func (s *stage) runSkewed(name, region string, seconds int) *process {
 	}, settings, "run")
 }
 
-// TestTheSkewedClockIsWrong: or the stories that rely on it would prove nothing.
+// TestTheSkewedClockIsWrong: otherwise the stories that use it would prove nothing.
 func TestTheSkewedClockIsWrong(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
-	s := newStage(t, plot{})
+	s := newStage(t, stageConfig{})
 	p := s.runSkewed("dispatcher", "eu", -3600)
-	p.says(t, "dispatcher is running")
+	p.awaitOutput(t, "dispatcher is running")
 	var line struct{ Time time.Time }
 	first, _, _ := strings.Cut(p.out.String(), "\n")
 	if err := json.Unmarshal([]byte(first), &line); err != nil {
 		t.Fatal(err)
 	}
 	if behind := time.Since(line.Time); behind < 50*time.Minute || behind > 70*time.Minute {
-		t.Errorf("its log is %s behind", behind)
+		t.Errorf("its log is %s slow", behind)
 	}
 }

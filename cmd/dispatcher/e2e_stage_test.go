@@ -22,31 +22,31 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// stageKey is the secret for draws of every stage. It is fixed, and so are the ids of the
-// messages: what the draws let expect comes out the same in every run.
+// stageKey is the draw key of every stage. The key and the ids of the messages are fixed, so the
+// draws are the same in every run.
 const stageKey = "5d1c8f0b7a6e4d3c2b1a09f8e7d6c5b4a39281706f5e4d3c2b1a0918273645f0"
 
-// channel is a channel of a stage with the carrier behind it.
+// channel is a channel of a stage and the carrier behind it.
 type channel struct {
 	name      string
 	weight    string
 	behaviour smpptest.Behaviour
 	document  string // further keys of the channel in the routing document
 	settings  string // further settings of its connection
-	down      bool   // nobody listens at its address
+	down      bool   // emptyImporter listens on its address
 	away      distance
 }
 
-// Settings under which no answer is given up on a machine that stalls for seconds: of a channel's
-// connection, and of the dispatcher.
+// Timeouts long enough for a machine that stalls for seconds: of a channel's connection, and of the
+// dispatcher.
 const (
 	patient     = "response_timeout: 2m"
 	patientSend = "2m"
 	patientStop = "2m30s"
 )
 
-// threeChannels are a, b and c at the proportions 25, 15 and 60, with quick carriers
-// behind them and further keys of the routing document.
+// threeChannels returns a, b and c with the weights 25, 15 and 60, quick carriers and further keys
+// of the routing document.
 func threeChannels(a, b, c string) []channel {
 	return []channel{
 		{name: "a", weight: "25", behaviour: quick(), document: a},
@@ -55,35 +55,35 @@ func threeChannels(a, b, c string) []channel {
 	}
 }
 
-// plot says what a stage is to have. The zero value stands for three quick channels, a
-// broker and a database of its own.
-type plot struct {
+// stageConfig configures a stage. The zero value stands for three quick channels and a broker and a
+// database of its own.
+type stageConfig struct {
 	channels []channel
-	lanes    string // the lanes of the routing document; %s is what topics begin with
+	lanes    string // the lanes of the routing document; %s is the topic prefix
 	limits   string // those over all channels
-	match    string // what the only route takes; everything when empty
+	match    string // of the only route; empty for everything
 	route    string // further keys of the only route
 	kafka    string // host:port of a broker
 	postgres string // URL of a database
 	settings map[string]string
 }
 
-// stage is a broker, a database and carriers with dispatcher processes between them.
+// stage is a broker, a database, carriers, and the dispatcher processes between them.
 type stage struct {
 	t        testing.TB
 	kafka    string
 	client   *kgo.Client
 	postgres string
 	folder   string
-	prefix   string // of topics, and the group
+	prefix   string // of topics and groups
 	carriers map[string]*smpptest.Server
 	settings map[string]string
 }
 
 var stages atomic.Int64
 
-// newStage builds everything but the processes.
-func newStage(t testing.TB, p plot) *stage {
+// newStage creates everything but the processes.
+func newStage(t testing.TB, p stageConfig) *stage {
 	t.Helper()
 	tier.OneWindow(t, 24*time.Hour)
 	s := &stage{
@@ -100,7 +100,7 @@ func newStage(t testing.TB, p plot) *stage {
 		keepConnection(t, s.postgres)
 		login = ledgertest.As(migrations.RoleApp, s.postgres) // which owns nothing
 	}
-	holdsThroughout(t, s.postgres)
+	checkThroughout(t, s.postgres)
 	t.Cleanup(s.showAttempts)
 	if p.channels == nil {
 		p.channels = threeChannels("", "", "")
@@ -127,12 +127,12 @@ func newStage(t testing.TB, p plot) *stage {
 	return s
 }
 
-// showAttempts logs, when the test has failed, what the ledger says of the last attempts.
+// showAttempts logs the last attempts in the ledger if the test has failed.
 func (s *stage) showAttempts() {
 	if !s.t.Failed() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout) // the test's is over
+	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout) // the test's has ended
 	defer cancel()
 	conn, err := pgx.Connect(ctx, s.postgres)
 	if err != nil {
@@ -153,8 +153,8 @@ func (s *stage) showAttempts() {
 	s.t.Logf("the last attempts, last first (%v):\n%s", err, strings.Join(all, "\n"))
 }
 
-// routing starts the carriers and writes the document that names them.
-func (s *stage) routing(p *plot) string {
+// routing starts the carriers and writes the routing document.
+func (s *stage) routing(p *stageConfig) string {
 	s.t.Helper()
 	var channels, weights []string
 	for _, c := range p.channels {
@@ -173,7 +173,7 @@ func (s *stage) routing(p *plot) string {
 		strings.ReplaceAll(p.lanes, "%s", s.prefix)
 }
 
-// prefixed puts a prefix before a text that is not empty.
+// prefixed puts a prefix before a non-empty text.
 func prefixed(prefix, text string) string {
 	if text == "" {
 		return ""
@@ -181,7 +181,7 @@ func prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// carrier starts what is behind a channel and returns its address.
+// carrier starts the carrier of a channel and returns its address.
 func (s *stage) carrier(c *channel) string {
 	s.t.Helper()
 	if c.down {
@@ -196,7 +196,7 @@ func (s *stage) carrier(c *channel) string {
 	return carrier.Addr()
 }
 
-// path is that of a file in the folder that processes run in.
+// path returns the path of a file in the folder that processes run in.
 func (s *stage) path(name string) string { return filepath.Join(s.folder, name) }
 
 func (s *stage) write(name, content string) {
@@ -223,7 +223,7 @@ func (s *stage) run(name string) *process {
 	return s.runWith(name, nil)
 }
 
-// runWith starts a dispatcher with some settings of its own.
+// runWith starts a dispatcher with further settings.
 func (s *stage) runWith(name string, own map[string]string) *process {
 	s.t.Helper()
 	settings := maps.Clone(s.settings)
@@ -239,7 +239,7 @@ func (s *stage) runAll(n int) []*process {
 		all[i] = s.run("dispatcher " + strconv.Itoa(i+1))
 	}
 	for _, p := range all {
-		p.says(s.t, "dispatcher is running")
+		p.awaitOutput(s.t, "dispatcher is running")
 	}
 	return all
 }
@@ -256,8 +256,8 @@ func (s *stage) publish(lane string, messages []envelope.Message) (ids []string)
 	return ids
 }
 
-// publishWhenAble returns when the broker has acknowledged all messages, however long it
-// is away. Other goroutines than the test's may call it.
+// publishWhenAble returns when the broker has acknowledged all messages, however long it is away.
+// It may be called from any goroutine.
 func (s *stage) publishWhenAble(lane string, messages []envelope.Message) error {
 	records := make([]*kgo.Record, len(messages))
 	for i := range messages {
@@ -266,9 +266,9 @@ func (s *stage) publishWhenAble(lane string, messages []envelope.Message) error 
 	return s.client.ProduceSync(s.t.Context(), records...).FirstErr()
 }
 
-// messages makes n messages, the same ones for the same story. Each has a number of its own,
-// under a country code that is not assigned, and its id in its text; one in twenty has
-// two segments and one in thirty is not in the GSM alphabet.
+// messages returns n messages, always the same ones for a story. Each has a unique number under an
+// unassigned country code, and its id in its text. One in twenty has two segments, and one in
+// thirty is not in the GSM alphabet.
 func messages(story string, n int) []envelope.Message {
 	all := make([]envelope.Message, n)
 	for i := range all {

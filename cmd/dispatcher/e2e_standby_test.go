@@ -9,9 +9,9 @@ import (
 	"dispatcher/ledger/migrations"
 )
 
-// TestAStandbyTakesOver: the primary of a pair is killed under traffic, and some time later its
-// standby is promoted. Two processes know both by one address. Nothing is lost and nothing sent
-// twice, no limit is exceeded, and the work goes on by itself.
+// TestAStandbyTakesOver: under traffic the primary of a pair is killed, and some time later its
+// standby is promoted. Two processes have one URL with both hosts. Nothing is lost or sent twice,
+// no limit is exceeded, and work resumes by itself.
 func TestAStandbyTakesOver(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -19,8 +19,8 @@ func TestAStandbyTakesOver(t *testing.T) {
 		func(*ledgertest.Pair, *stage) {})
 }
 
-// TestAStandbyTakesOverFromAServerThatHangs and comes back later, as a primary that has heard of
-// nothing. It is the first of the address, and takes whatever is written there: nobody falls for
+// TestAStandbyTakesOverFromAServerThatHangs: the primary is frozen, and comes back later without
+// knowing of the promotion. It is the first host of the URL and accepts writes, but no process uses
 // it.
 func TestAStandbyTakesOverFromAServerThatHangs(t *testing.T) {
 	tier.LongOnly(t)
@@ -30,13 +30,13 @@ func TestAStandbyTakesOverFromAServerThatHangs(t *testing.T) {
 	s, pair := takeOver(t,
 		func(pair *ledgertest.Pair, s *stage) { thaw = pair.Freeze(s.t) },
 		func(pair *ledgertest.Pair, s *stage) {
-			// A process that is started now finds the server that answers.
-			s.run("dispatcher 3").says(s.t, "dispatcher is running")
+			// A process that starts now finds the server that answers.
+			s.run("dispatcher 3").awaitOutput(s.t, "dispatcher is running")
 			thaw()
 			back = time.Now()
 			pair.Do(s.t, pair.Primary, `set synchronous_commit = local`,
 				`alter system reset synchronous_standby_names`, `select pg_reload_conf()`)
-			s.execute(cutOthers) // on the new one: everybody looks for a server again
+			s.execute(cutOthers) // on the new primary: all processes look for a server again
 		})
 	n := queryOne[int64](s.t, pair.Primary.URL(),
 		`select count(*) from audit.attempts where claimed_at > $1`, back)
@@ -45,8 +45,8 @@ func TestAStandbyTakesOverFromAServerThatHangs(t *testing.T) {
 	}
 }
 
-// takeOver lets traffic run, ends the primary in some way, promotes the standby a while later, and
-// goes on with what is done once a part of the rest has been submitted.
+// takeOver lets traffic run, calls end to take the primary away, promotes the standby a while
+// later, and calls then once a part of the rest has been submitted.
 func takeOver(t *testing.T, end, then func(*ledgertest.Pair, *stage)) (*stage, *ledgertest.Pair) {
 	t.Helper()
 	const n, outage = 3_000, 6 * time.Second
@@ -54,8 +54,8 @@ func takeOver(t *testing.T, end, then func(*ledgertest.Pair, *stage)) (*stage, *
 	if err := migrations.Migrate(t.Context(), pair.URL("")); err != nil {
 		t.Fatal(err)
 	}
-	s := newStage(t, plot{
-		// For the queries of this test, which do not look for a standby themselves.
+	s := newStage(t, stageConfig{
+		// For the queries of this test, which do not look for the primary themselves.
 		postgres: pair.URL("&target_session_attrs=read-write&connect_timeout=1"),
 		channels: threeChannels(limitPerSecond(n/40), limitPerSecond(n/60), limitPerSecond(n/16)),
 		settings: map[string]string{"POSTGRES_URL": pair.URL("")},
@@ -76,7 +76,7 @@ func takeOver(t *testing.T, end, then func(*ledgertest.Pair, *stage)) (*stage, *
 		select count(*) from audit.attempts where claimed_at > $1 and claimed_at < $2`,
 		begun.Add(time.Second), ended)
 	if claimed > 0 {
-		t.Errorf("%d attempts were claimed while nobody took writes", claimed)
+		t.Errorf("%d attempts were claimed while no server accepted writes", claimed)
 	}
 	before := s.submitted()
 	eventually(t, stepTimeout, "a tenth more is submitted", func() bool {
@@ -95,7 +95,7 @@ func takeOver(t *testing.T, end, then func(*ledgertest.Pair, *stage)) (*stage, *
 	s.checkStatuses()
 	for _, p := range processes {
 		if !p.running() {
-			t.Errorf("%s did not survive", p.name)
+			t.Errorf("%s ended", p.name)
 		}
 	}
 	return s, pair

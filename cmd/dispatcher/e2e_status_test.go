@@ -11,7 +11,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// status is what the command says now.
+// status returns the current output of the status command.
 func (s *stage) status() (now status.Now) {
 	s.t.Helper()
 	if err := json.Unmarshal([]byte(s.command("status", "--format", "json")), &now); err != nil {
@@ -21,10 +21,10 @@ func (s *stage) status() (now status.Now) {
 }
 
 // TestStatusShowsAChannelThatFails while another one carries its messages: the breaker and since
-// when, the code, the share that it does not carry, and the lag. Then the process is killed.
+// when it is open, the code, the missing share, and the lag. Then the process is killed.
 func TestStatusShowsAChannelThatFails(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plot{channels: []channel{
+	s := newStage(t, stageConfig{channels: []channel{
 		{name: "good", weight: "40", behaviour: quick(), document: limitPerSecond(1000)},
 		{name: "sick", weight: "60", behaviour: smpptest.Behaviour{
 			ErrorEvery: 1, ErrorStatus: pdu.StatusSysErr,
@@ -32,30 +32,30 @@ func TestStatusShowsAChannelThatFails(t *testing.T) {
 	}})
 	began := time.Now()
 	p := s.run("dispatcher")
-	p.says(t, "dispatcher is running")
+	p.awaitOutput(t, "dispatcher is running")
 	s.joined(1)
 	s.publish("bulk", short("status", 150))
 	s.settled(150)
 	var now status.Now
 	eventually(t, stepTimeout, "the status shows the open breaker", func() bool {
 		now = s.status()
-		good, sick := now.Channels[0], now.Channels[1]
-		return (sick.Breaker == "open" || sick.Breaker == "half_open") && good.P50 != nil &&
+		good, failing := now.Channels[0], now.Channels[1]
+		return (failing.Breaker == "open" || failing.Breaker == "half_open") && good.P50 != nil &&
 			now.Lanes[0].Lag != nil && *now.Lanes[0].Lag == 0
 	})
-	good, sick := now.Channels[0], now.Channels[1]
-	if sick.BreakerSince == nil || sick.BreakerSince.Before(began.Add(-time.Minute)) ||
-		len(sick.Codes) == 0 || sick.Codes[0].Code != "0x00000008" ||
-		*sick.AgreedShare != 0.6 || sick.CarriedShare == nil || *sick.CarriedShare != 0 {
-		t.Errorf("%+v", sick)
+	good, failing := now.Channels[0], now.Channels[1]
+	if failing.BreakerSince == nil || failing.BreakerSince.Before(began.Add(-time.Minute)) ||
+		len(failing.Codes) == 0 || failing.Codes[0].Code != "0x00000008" ||
+		*failing.AgreedShare != 0.6 || failing.CarriedShare == nil || *failing.CarriedShare != 0 {
+		t.Errorf("got %+v", failing)
 	}
 	if good.Breaker != "closed" || good.Accepted != 150 || *good.CarriedShare != 1 ||
 		good.Limit == nil || *good.Limit != 1000 || good.P99 == nil || good.Rate <= 0 {
-		t.Errorf("%+v", good)
+		t.Errorf("got %+v", good)
 	}
 	if now.Instances != 1 || now.Lanes[0].Readers != 1 || now.RoutingVersion != 1 ||
 		now.Processes[0].RoutingVersion != 1 {
-		t.Errorf("%+v", now)
+		t.Errorf("got %+v", now)
 	}
 	for _, want := range []string{
 		"its breaker is", "most frequent code 0x00000008",
@@ -67,10 +67,10 @@ func TestStatusShowsAChannelThatFails(t *testing.T) {
 		}
 	}
 	if list := s.command("channel", "list"); !strings.Contains(list, "since") {
-		t.Errorf("channel list does not tell of the breaker:\n%s", list)
+		t.Errorf("channel list does not show the breaker:\n%s", list)
 	}
 	if got := s.ask(nil, "doctor"); !strings.Contains(got.out, "traffic of sick") {
-		t.Errorf("doctor does not tell of the breaker: %+v", got)
+		t.Errorf("doctor does not show the breaker: %+v", got)
 	}
 	p.kill(t)
 	eventually(t, stepTimeout, "nobody runs", func() bool {
@@ -78,6 +78,6 @@ func TestStatusShowsAChannelThatFails(t *testing.T) {
 		return now.Instances == 0
 	})
 	if len(now.Findings) == 0 || now.Channels[1].Breaker != "" || now.Lanes[0].Lag != nil {
-		t.Errorf("%+v", now)
+		t.Errorf("got %+v", now)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// effects are the effective weights in force, as JSON; empty when there are none.
+// effects returns the effective weights in force as JSON, or an empty string if there are none.
 func (s *stage) effects() string {
 	s.t.Helper()
 	return queryOne[string](s.t, s.postgres, `
@@ -19,13 +19,13 @@ func (s *stage) effects() string {
 		order by version desc limit 1`)
 }
 
-// TestRampMovesWeightsAndHoldsByItself: three steps arrive at exactly the weights that were asked
-// for. A second ramp meets a channel that begins to refuse, holds with a sentence that says so, and
-// goes on when an operator says so after the repair.
+// TestRampMovesWeightsAndHoldsByItself: a ramp reaches its target weights in three steps. A second
+// ramp holds, with a reason, when its channel begins to refuse, and continues when an operator
+// resumes it after the repair.
 func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
-	s := newStage(t, plot{})
+	s := newStage(t, stageConfig{})
 	s.runAll(2)
 	s.joined(2)
 	stop := make(chan struct{})
@@ -36,7 +36,7 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 				select substring(document from 'weights: {[^}]*}') from audit.routing_versions
 				order by version desc limit 1`)
 	}
-	// ramp is how the latest ramp stands, and why it is held.
+	// ramp returns the state of the latest ramp, and why it is held.
 	ramp := func() (state, held string) {
 		p := s.byID(`select 'state', state from dispatcher.ramps where id = (select max(id)
 			from dispatcher.ramps)
@@ -52,7 +52,7 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 		return state == "done"
 	})
 	if got := weights(); got != "weights: {a: 40, b: 30, c: 30}" {
-		t.Errorf("the ramp ends at %s", got)
+		t.Errorf("got ramp state %s", got)
 	}
 	steps := queryOne[string](t, s.postgres, `
 		select string_agg(substring(document from 'weights: {[^}]*}'), ' ' order by version)
@@ -60,12 +60,12 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 	want := "weights: {a: 30, b: 20, c: 50} weights: {a: 35, b: 25, c: 40} weights: {a: 40, b: " +
 		"30, c: 30}"
 	if steps != want {
-		t.Errorf("the steps are %s, want %s", steps, want)
+		t.Errorf("got steps %s, want %s", steps, want)
 	}
 
 	s.command("weights", "ramp", "default", "a=10", "b=80", "c=10", "--over", "8s", "--steps", "4",
 		"--least", "10",
-		// Its breakers take their time.
+		// The breakers open slowly.
 		"--max-errors", "20%", "--max-deviation", "0%", "--reason", "b grows")
 	s.carriers["b"].SetBehaviour(smpptest.Behaviour{ErrorEvery: 2, ErrorStatus: pdu.StatusSysErr})
 	eventually(t, stepTimeout, "the ramp holds", func() bool {
@@ -75,12 +75,12 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 	_, held := ramp()
 	if !strings.Contains(held, "channel b: errors") ||
 		!strings.Contains(held, "above the band of 20 %") {
-		t.Errorf("the ramp holds because %q", held)
+		t.Errorf("got reason of the hold %q", held)
 	}
 	at := weights()
 	s.carriers["b"].SetBehaviour(quick())
 	if shown := s.command("weights", "show", "default"); !strings.Contains(shown, "held") {
-		t.Errorf("weights show does not tell of the held ramp:\n%s", shown)
+		t.Errorf("weights show does not show the held ramp:\n%s", shown)
 	}
 	if weights() != at {
 		t.Errorf("the weights moved from %s to %s while the ramp was held", at, weights())
@@ -94,7 +94,7 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 		return state == "done"
 	})
 	if got := weights(); got != "weights: {a: 10, b: 80, c: 10}" {
-		t.Errorf("the resumed ramp ends at %s", got)
+		t.Errorf("got state of the resumed ramp %s", got)
 	}
 	close(stop)
 	n := <-total
@@ -104,13 +104,13 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 }
 
 // TestHealthWeightingLowersAndRestores: a channel that refuses loses effective weight in steps,
-// each a version of its own over the same document, and gets it back after the repair. Every choice
-// is derived again over the weights that it was drawn with.
+// each a version over the same document, and gets it back after the repair. Every choice is derived
+// again with the weights of its draw.
 func TestHealthWeightingLowersAndRestores(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	s := newStage(t,
-		plot{
+		stageConfig{
 			route: "health: {errors: 5, window: 5s, step: 50, floor: 10, interval: 1s, quiet: 5s}",
 		})
 	s.runAll(2)
@@ -125,7 +125,7 @@ func TestHealthWeightingLowersAndRestores(t *testing.T) {
 		return strings.Contains(s.effects(), `"c": "6"`)
 	})
 	if shown := s.command("weights", "show", "default"); !strings.Contains(shown, "6") {
-		t.Errorf("weights show does not tell of the effective weight:\n%s", shown)
+		t.Errorf("weights show does not show the effective weight:\n%s", shown)
 	}
 	s.carriers["c"].SetBehaviour(quick())
 	eventually(t, stepTimeout, "c has its weight again", func() bool {
@@ -138,13 +138,13 @@ func TestHealthWeightingLowersAndRestores(t *testing.T) {
 	s.checkVerified(n)
 	documents := s.count(`select count(distinct document) from audit.routing_versions`)
 	if documents != 1 {
-		t.Errorf("health weighting left %d documents, want the operator's alone", documents)
+		t.Errorf("got %d documents, want only the operator's", documents)
 	}
 	other := s.count(`
 		select count(*) from audit.routing_versions where version > 1 and (author <> 'health'
 		or base <> 1 or reason not like 'default: c %')`)
 	if other != 0 {
-		t.Errorf("%d moves do not say what they did", other)
+		t.Errorf("%d changes by health weighting have no description", other)
 	}
 	daily := s.report()
 	for _, row := range daily.Rows {
@@ -158,6 +158,6 @@ func TestHealthWeightingLowersAndRestores(t *testing.T) {
 	if c.Channel != "c" ||
 		!slices.ContainsFunc(c.Moved,
 			func(m report.Move) bool { return m.Cause == "health_weighting" }) {
-		t.Errorf("nothing says that health weighting took messages from c: %+v", c)
+		t.Errorf("the report does not show that health weighting lowered c: %+v", c)
 	}
 }

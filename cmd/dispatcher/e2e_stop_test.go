@@ -6,13 +6,13 @@ import (
 	"dispatcher/config/tier"
 )
 
-// TestStopInMidStreamLeavesNothingUnknown: a process that is told to stop finishes what
-// is under way and hands over the rest; so do all of them, one after the other.
+// TestStopInMidStreamLeavesNothingUnknown: a process that is stopped finishes its attempts in
+// flight and hands over the rest, also when all processes are stopped one after the other.
 func TestStopInMidStreamLeavesNothingUnknown(t *testing.T) {
 	t.Parallel()
 	n := tier.Size(400, 9_000)
 	rate := n / 5
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100),
 			limitPerSecond(rate*60/100)),
 		settings: map[string]string{"MAX_UNSETTLED": "100"},

@@ -9,9 +9,9 @@ import (
 	"dispatcher/config/tier"
 )
 
-// TestATestChannelDoesEverythingButTheSend sends over a channel that carries and one that is marked
-// as a test, whose carrier listens beside: choice, limit, record, price, receipt, status and report
-// are those of any channel, and its carrier never hears of it.
+// TestATestChannelDoesEverythingButTheSend sends over a normal channel and a test channel. Choice,
+// limit, record, price, receipt, status and report are those of any channel. The carrier of the
+// test channel listens and gets nothing.
 func TestATestChannelDoesEverythingButTheSend(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -19,16 +19,16 @@ func TestATestChannelDoesEverythingButTheSend(t *testing.T) {
 	channels := threeChannels("", `test: true, limits: [{window: 1d, max: 100000}]`, "")[:2]
 	channels[0].weight, channels[1].weight = "50", "50"
 	channels[0].behaviour.Receipts = true
-	s := newStage(t, plot{channels: channels})
+	s := newStage(t, stageConfig{channels: channels})
 	running := s.run("dispatcher")
-	running.says(t, "dispatcher is running")
+	running.awaitOutput(t, "dispatcher is running")
 	s.publish("bulk", messages("trial", n))
 	eventually(t, stepTimeout, "every message is delivered", func() bool {
 		return s.count(`select count(*) from audit.messages where state = 'delivered'`) == n
 	})
 
 	if silent := s.carriers["b"].Stats(); silent.Connections != 0 || silent.Submits != 0 {
-		t.Errorf("the carrier of a test channel saw %+v", silent)
+		t.Errorf("the carrier of a test channel got %+v", silent)
 	}
 	tried := s.count(`select count(*) from audit.attempts where channel = 'b'`)
 	whole := s.count(`
@@ -38,26 +38,26 @@ func TestATestChannelDoesEverythingButTheSend(t *testing.T) {
 		and currency = 'GBP'`)
 	if tried == 0 || whole != tried ||
 		tried+s.count(`select count(*) from audit.attempts where channel = 'a'`) != n {
-		t.Errorf("%d of %d attempts on the test channel are as on any other", whole, tried)
+		t.Errorf("got %d of %d attempts on the test channel as on a normal one", whole, tried)
 	}
 	granted := s.count(`select sum(granted)::bigint from audit.limit_windows where channel = 'b'`)
 	if granted != tried {
-		t.Errorf("%d attempts took %d of the limit", tried, granted)
+		t.Errorf("%d attempts took %d slots of the limit", tried, granted)
 	}
 	s.checkShareOf(channels, n)
 	s.checkStatuses()
 	s.checkTrialRow(tried)
 	s.checkVerified(n)
-	var story report.Explanation
+	var explanation report.Explanation
 	id := queryOne[string](t, s.postgres,
 		`select message_id from audit.attempts where channel = 'b' limit 1`)
-	err := json.Unmarshal([]byte(s.command("explain", id, "--format", "json")), &story)
-	if err != nil || channelOf(&story) != "b" || !strings.Contains(story.Text, "b accepted it") {
-		t.Errorf("%+v, %v", story, err)
+	err := json.Unmarshal([]byte(s.command("explain", id, "--format", "json")), &explanation)
+	if err != nil || channelOf(&explanation) != "b" || !strings.Contains(explanation.Text, "b accepted it") {
+		t.Errorf("got %+v, error %v", explanation, err)
 	}
 }
 
-// checkTrialRow finds the test channel in the daily report with what it was billed.
+// checkTrialRow checks the test channel's row of the daily report and what it was billed.
 func (s *stage) checkTrialRow(attempts int64) {
 	s.t.Helper()
 	day := s.report()

@@ -9,21 +9,21 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestOnlyALaneThatAllowsItSendsAgainAfterUnknown: a carrier takes messages and never
-// answers. A code is sent once more, elsewhere, and marked; a bulk message is not.
+// TestOnlyALaneThatAllowsItSendsAgainAfterUnknown: a carrier accepts messages and never answers. An
+// otp message is sent once more over another channel, and flagged. A bulk message is not.
 func TestOnlyALaneThatAllowsItSendsAgainAfterUnknown(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, plot{
+	s := newStage(t, stageConfig{
 		channels: []channel{
 			{name: "silent", weight: "100", behaviour: smpptest.Behaviour{DropEvery: 1}},
 			{name: "good", weight: "0", behaviour: quick()}, // only ever a fallback
 		},
 		lanes: "  otp: {topics: [%s.otp], ambiguous: resend_once}\n  bulk: {topics: " +
 			"[%s.bulk]}\n",
-		// A good carrier answers in time, however busy the machine is.
+		// The good carrier answers in time, however busy the machine is.
 		settings: map[string]string{"SEND_TIMEOUT": "6s"},
 	})
-	s.run("dispatcher").says(t, `"phase":"bound"`)
+	s.run("dispatcher").awaitOutput(t, `"phase":"bound"`)
 	codes := s.publish("otp", messages("code", 2))
 	bulk := s.publish("bulk", messages("bulk", 2)) // four in all: the breaker opens at five
 	s.settled(4)
@@ -31,7 +31,7 @@ func TestOnlyALaneThatAllowsItSendsAgainAfterUnknown(t *testing.T) {
 	arrivals, states := s.arrivals(), s.states()
 	for _, id := range codes {
 		if arrivals[id] != 2 || states[id] != "accepted" {
-			t.Errorf("code %s arrived %d times and is %s", id, arrivals[id], states[id])
+			t.Errorf("otp message %s arrived %d times and is %s", id, arrivals[id], states[id])
 		}
 	}
 	for _, id := range bulk {
@@ -41,12 +41,12 @@ func TestOnlyALaneThatAllowsItSendsAgainAfterUnknown(t *testing.T) {
 	}
 	n := s.count(`select count(*) from audit.messages where possible_duplicate and lane = 'otp'`)
 	if n != 2 {
-		t.Errorf("%d of 2 codes are marked as possible duplicates", n)
+		t.Errorf("got %d of 2 otp messages flagged as possible duplicates", n)
 	}
 	n = s.count(`
 		select count(*) from audit.attempts where reason = 'resend' and channel = 'good'`)
 	if n != 2 {
-		t.Errorf("%d of 2 attempts say that they are a resend", n)
+		t.Errorf("got %d of 2 attempts with the reason resend", n)
 	}
 	s.checkStatuses()
 }
@@ -57,14 +57,14 @@ func TestScheduledMessagesWaitAndLateOnesFail(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	s := newStage(t,
-		plot{
+		stageConfig{
 			channels: []channel{
 				{name: "good", weight: "100", behaviour: quick()},
 				{name: "down", weight: "0", down: true},
 			},
 		})
 	s.run("dispatcher")
-	// A process that reads a message after its deadline calls it dead and not failed.
+	// A message that is read after its deadline is dead, not failed.
 	s.joined(1)
 	at := time.Now().Add(15 * time.Second) // a busy machine reads them late
 	all := messages("scheduled", 6)
@@ -97,7 +97,7 @@ func checkArrived(t *testing.T, arrivals map[string]int, messages []envelope.Mes
 	t.Helper()
 	for i := range messages {
 		if got := arrivals[messages[i].ID]; got != times {
-			t.Errorf("message %s arrived %d times, not %d", messages[i].ID, got, times)
+			t.Errorf("message %s: arrived %d times, want %d", messages[i].ID, got, times)
 		}
 	}
 }

@@ -24,15 +24,15 @@ import (
 	"dispatcher/provider"
 )
 
-// callback is a request of a carrier as it came to the proxy.
+// callback is a carrier's request as the proxy received it.
 type callback struct {
-	method, path string // with the query, behind the public URL
+	method, path string // path after the public URL, with the query
 	header       http.Header
 	body         []byte
 }
 
-// proxy stands before the webhooks under a path of its own, as in front of a real deployment, and
-// keeps what passes.
+// proxy stands before the webhooks under another path, as in a real deployment, and keeps the
+// requests.
 type proxy struct {
 	*httptest.Server
 	target string
@@ -54,7 +54,7 @@ func newProxy(t *testing.T, target string) *proxy {
 		c := callback{r.Method, strings.TrimPrefix(r.RequestURI, proxyPath), r.Header.Clone(), body}
 		status, answer, err := p.pass(r, &c)
 		if err != nil {
-			w.WriteHeader(http.StatusBadGateway) // the dispatcher is not there yet, or not any more
+			w.WriteHeader(http.StatusBadGateway) // the dispatcher does not run
 			return
 		}
 		p.mu.Lock()
@@ -86,14 +86,14 @@ func (p *proxy) pass(from *http.Request, c *callback) (int, []byte, error) {
 	return response.StatusCode, answer, err
 }
 
-// genuine is one callback of each channel that was booked.
+// genuine returns one booked callback of each channel.
 func (p *proxy) genuine() map[string]callback {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.seen)
 }
 
-// send makes a callback of somebody at the webhooks and returns the status.
+// send sends a callback to the webhooks and returns the status.
 func (p *proxy) send(t *testing.T, c callback) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.target, http.NoBody)
@@ -107,7 +107,7 @@ func (p *proxy) send(t *testing.T, c callback) int {
 	return status
 }
 
-// forged is the callback of somebody who knows all of it but the secrets.
+// forged is the callback of an attacker who knows everything but the secrets.
 func (c callback) forged() callback {
 	c.header = http.Header{"Content-Type": c.header["Content-Type"]}
 	address, query, _ := strings.Cut(c.path, "?")
@@ -122,7 +122,7 @@ func (c callback) forged() callback {
 	return c
 }
 
-// stale is a Telnyx callback as it was signed that long ago.
+// stale is a Telnyx callback that was signed age ago.
 func (c callback) stale(t *testing.T, seed string, age time.Duration) callback {
 	t.Helper()
 	raw, err := base64.StdEncoding.DecodeString(seed)
@@ -137,9 +137,9 @@ func (c callback) stale(t *testing.T, seed string, age time.Duration) callback {
 	return c
 }
 
-// TestWebhooksBelieveTheProvidersAndNobodyElse plays a carrier of every kind, with receipts that
-// come early, twice and through a proxy: each message comes to the end that its carrier tells,
-// once. What is forged, stale, too long or replayed after that changes nothing and is counted.
+// TestWebhooksBelieveTheProvidersAndNobodyElse runs a carrier of every kind, with receipts that
+// come early, twice and through a proxy: each message ends once, as its carrier reports. Forged,
+// stale, too long and replayed callbacks after that change nothing and are counted.
 func TestWebhooksBelieveTheProvidersAndNobodyElse(t *testing.T) {
 	t.Parallel()
 	n := tier.Size(150, 3_000)
@@ -148,21 +148,21 @@ func TestWebhooksBelieveTheProvidersAndNobodyElse(t *testing.T) {
 		channels = append(channels, channel{name: word, weight: "1"})
 	}
 	s := newStage(t,
-		plot{settings: map[string]string{"SEND_TIMEOUT": "20s", "POSTGRES_MAX_CONNS": "8"}})
+		stageConfig{settings: map[string]string{"SEND_TIMEOUT": "20s", "POSTGRES_MAX_CONNS": "8"}})
 	var p *proxy
-	carriers := s.playKindsBehind(channels, sandbox.Profile{
+	carriers := s.startKindsBehind(channels, sandbox.Profile{
 		Receipts: 1, Delivered: 0.9, Early: 0.1, Duplicates: 0.1, Latency: 5 * time.Millisecond,
 		ReceiptDelay: 40 * time.Millisecond,
 	}, func(address string) string { p = newProxy(t, address); return p.URL + proxyPath })
 	running := s.run("dispatcher")
-	defer s.tellStates()
+	defer s.logStates()
 	s.publish("bulk", short("webhook", n))
 	eventually(t, stepTimeout, "every message is at its end", func() bool {
 		return s.count(`
 			select count(*) from audit.messages where state in ('delivered',
 			'undelivered')`) == int64(n)
 	})
-	s.checkTold(carriers)
+	s.checkEnds(carriers)
 	lost := s.count(`
 		select count(*) from audit.messages m where not exists (select from audit.receipts r
 		where r.message_id = m.id)`)
@@ -173,53 +173,53 @@ func TestWebhooksBelieveTheProvidersAndNobodyElse(t *testing.T) {
 	before := s.receipts()
 	genuine := p.genuine()
 	forgeries, callers := 0, slices.Sorted(maps.Keys(genuine))
-	if len(callers) != len(channels)-1 { // SMPP has connections of its own
+	if len(callers) != len(channels)-1 { // SMPP does not call webhooks
 		t.Fatalf("callbacks of %v", callers)
 	}
 	for _, name := range callers {
 		c := genuine[name]
 		if got := p.send(t, c); got != http.StatusOK {
-			t.Errorf("%s: a replay is answered %d", name, got)
+			t.Errorf("%s: got status %d for a replay", name, got)
 		}
 		if got := p.send(t, c.forged()); got != http.StatusForbidden {
-			t.Errorf("%s: a forgery is answered %d", name, got)
+			t.Errorf("%s: got status %d for a forged callback", name, got)
 		} else {
 			forgeries++
 		}
 		long := c
 		long.method, long.body = http.MethodPost, bytes.Repeat([]byte(" "), provider.MaxCallback+1)
 		if got := p.send(t, long); got != http.StatusRequestEntityTooLarge {
-			t.Errorf("%s: one that is too long is answered %d", name, got)
+			t.Errorf("%s: got status %d for a too long callback", name, got)
 		}
 	}
 	old := genuine["telnyx"].stale(t, s.read("accounts/telnyx.signing_seed"), 10*time.Minute)
 	if got := p.send(t, old); got != http.StatusServiceUnavailable {
-		t.Errorf("a stale one is answered %d", got)
+		t.Errorf("got status %d for a stale callback", got)
 	}
 	got := p.send(t, callback{method: http.MethodPost, path: "/receipts/nobody"})
 	if got != http.StatusServiceUnavailable {
-		t.Errorf("one for no channel is answered %d", got)
+		t.Errorf("got status %d for an unknown channel", got)
 	}
 	if after := s.receipts(); after != before {
-		t.Errorf("the books have changed from %s to %s", before, after)
+		t.Errorf("the stored receipts changed from %s to %s", before, after)
 	}
 	_, metrics := running.get(t, "/metrics")
 	for verdict, want := range map[string]int{
 		"forged": forgeries, "stale": 1, "too_large": len(callers), "not_yet_known_channel": 1,
 	} {
 		if got := callbacksOf(metrics, verdict); got != want {
-			t.Errorf("%d callbacks counted as %s, want %d", got, verdict, want)
+			t.Errorf("got %d callbacks counted as %s, want %d", got, verdict, want)
 		}
 	}
 	if callbacksOf(metrics, "replayed") == 0 ||
 		callbacksOf(metrics, "booked") < n-n/len(channels)-n/10 {
-		t.Errorf("%d replayed, %d booked", callbacksOf(metrics, "replayed"),
+		t.Errorf("got %d replayed callbacks and %d booked ones", callbacksOf(metrics, "replayed"),
 			callbacksOf(metrics, "booked"))
 	}
 }
 
-// checkTold compares the ends of messages with what their carriers told.
-func (s *stage) checkTold(carriers *sandbox.Sandbox) {
+// checkEnds compares the final states of messages with the receipts of their carriers.
+func (s *stage) checkEnds(carriers *sandbox.Sandbox) {
 	s.t.Helper()
 	for _, c := range carriers.Counts() {
 		for state, want := range map[string]int{
@@ -230,13 +230,14 @@ func (s *stage) checkTold(carriers *sandbox.Sandbox) {
 				where a.channel = $1 and a.outcome in ('accepted', 'unknown')
 				and m.state = $2`, c.Channel, state)
 			if got != int64(want) || c.Unread > 0 || c.Accepted == 0 {
-				s.t.Errorf("%s: %d are %s in the books, the carrier: %+v", c.Channel, got, state, c)
+				s.t.Errorf("%s: got %d messages %s in the ledger, the carrier has %+v",
+					c.Channel, got, state, c)
 			}
 		}
 	}
 }
 
-// receipts is a digest of everything that receipts have changed.
+// receipts returns a digest of everything that receipts change.
 func (s *stage) receipts() string {
 	s.t.Helper()
 	rows := query(s.t, s.postgres, pgx.RowTo[string], `
@@ -247,7 +248,7 @@ func (s *stage) receipts() string {
 	return rows[0]
 }
 
-// callbacksOf sums up the callbacks of one verdict over all channels.
+// callbacksOf sums the callbacks with a verdict over all channels.
 func callbacksOf(metrics, verdict string) (sum int) {
 	form := regexp.MustCompile(`(?m)^dispatcher_receive_callbacks_total\{[^}]*verdict="` +
 		regexp.QuoteMeta(verdict) + `"[^}]*\} (\d+)$`)

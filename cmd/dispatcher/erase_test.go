@@ -16,7 +16,7 @@ import (
 	"dispatcher/selector"
 )
 
-// erasing is a database with messages to a subscriber, and how erase is called on it.
+// erasing is a database with messages to one subscriber, and the settings to run erase on it.
 type erasing struct {
 	url string
 	env []string
@@ -48,7 +48,7 @@ func newErasing(t *testing.T) *erasing {
 	}
 }
 
-// run calls erase with a number as people write it.
+// run runs erase with the number in a form that people write.
 func (e *erasing) run(t *testing.T, more ...string) result {
 	t.Helper()
 	got := dispatcher(t, "", e.env, append([]string{
@@ -56,7 +56,7 @@ func (e *erasing) run(t *testing.T, more ...string) result {
 		"--reason", "asked by letter",
 	}, more...)...)
 	if strings.Contains(got.out+got.err, "7700900123") {
-		t.Errorf("it shows the number: %+v", got)
+		t.Errorf("the output shows the number: %+v", got)
 	}
 	return got
 }
@@ -72,12 +72,13 @@ func TestASubscribersNumberAndTextsAreErased(t *testing.T) {
 	if got := shown[erased](t, dry); dry.code != exitOK || got.Messages != want.Messages ||
 		got.Unended != want.Unended || !got.DryRun || len(got.Tenants) != 1 ||
 		got.Tenants[0] != want.Tenants[0] {
-		t.Errorf("%+v", dry)
+		t.Errorf("got %+v", dry)
 	}
 	got := e.run(t)
 	if got.code != exitFailed || !strings.Contains(got.err, "1 message has not ended") ||
 		!strings.Contains(got.out, "│ shop   │        1 │         1 │") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d, %q in the error and %q in the output",
+			got, exitFailed, "1 message has not ended", "│ shop   │        1 │         1 │")
 	}
 	if got := e.run(t, "--tenant", "bank"); got.code != exitOK ||
 		got.out != "0 messages and 0 incoming parts erased.\n" {
@@ -106,24 +107,24 @@ func TestASubscribersNumberAndTextsAreErased(t *testing.T) {
 	}
 }
 
-// What became of a message is told without its number and text.
+// A message without payload is explained without its number and text.
 func TestAMessageWithoutPayloadIsExplained(t *testing.T) {
 	t.Parallel()
 	e := newErasing(t)
 	e.run(t)
-	told := dispatcher(t, "", e.env, "explain", "ended")
+	got := dispatcher(t, "", e.env, "explain", "ended")
 	for _, want := range []string{
 		"and its text are not kept any more.", "draw was 17 of 0 to 99", "ref-ended",
 	} {
-		if !strings.Contains(strings.Join(strings.Fields(told.out), " "), want) {
-			t.Errorf("%q is missing in %s", want, told.out)
+		if !strings.Contains(strings.Join(strings.Fields(got.out), " "), want) {
+			t.Errorf("%q is missing in %s", want, got.out)
 		}
 	}
 	for id, want := range map[string]bool{"ended": true, "unended": false} {
 		got := dispatcher(t, "", e.env, "explain", id, "--format", "json")
-		var story report.Explanation
-		if err := json.Unmarshal([]byte(got.out), &story); err != nil || got.code != exitOK ||
-			story.PayloadGone != want {
+		var explanation report.Explanation
+		if err := json.Unmarshal([]byte(got.out), &explanation); err != nil || got.code != exitOK ||
+			explanation.PayloadGone != want {
 			t.Errorf("%s: %+v, %v", id, got, err)
 		}
 	}
@@ -141,7 +142,7 @@ func TestEraseWantsANumberAReasonAndKeys(t *testing.T) {
 	} {
 		got := dispatcher(t, "", []string{url}, append([]string{"erase"}, args...)...)
 		if got.code != exitUsage || !strings.Contains(got.err, want) {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d and %q in the error", args, got, exitUsage, want)
 		}
 	}
 }
@@ -151,9 +152,10 @@ func TestWhatHasNoPayloadIsNotSettledAsToBeSentAgain(t *testing.T) {
 	url := ledgertest.URL(t)
 	ambiguousMessages(t, openSeeded(t, url), "final-1")
 	alter(t, url, `delete from dispatcher.payloads`)
-	got := settles(t, url, exitFailed, "final-1", "not_taken")
+	got := settleAs(t, url, exitFailed, "final-1", "not_taken")
 	if !strings.Contains(got.err, "cannot be sent again, because its number and text are not kept") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the error",
+			got, "cannot be sent again, because its number and text are not kept")
 	}
-	settles(t, url, exitOK, "final-1", "taken")
+	settleAs(t, url, exitOK, "final-1", "taken")
 }

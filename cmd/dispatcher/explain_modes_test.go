@@ -11,7 +11,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/report"
 )
 
-// forecastIn explains a message under a document of its own.
+// forecastIn explains a message under the given document.
 func forecastIn(t *testing.T, document, message, state string) (report.Explanation, result) {
 	t.Helper()
 	args := []string{
@@ -22,14 +22,14 @@ func forecastIn(t *testing.T, document, message, state string) (report.Explanati
 		args = append(args, "--state", write(t, "state.json", state))
 	}
 	got := dispatcher(t, "", nil, args...)
-	var story report.Explanation
-	if err := json.Unmarshal([]byte(got.out), &story); err != nil {
-		t.Fatalf("%v: %+v", err, got)
+	var explanation report.Explanation
+	if err := json.Unmarshal([]byte(got.out), &explanation); err != nil {
+		t.Fatalf("%v: got %+v", err, got)
 	}
-	return story, got
+	return explanation, got
 }
 
-// ranking writes candidates as "channel score reason", in order.
+// rankingOf writes candidates as "channel score reason", in order.
 func rankingOf(s *report.Explanation) string {
 	var out []string
 	for _, c := range s.Candidates {
@@ -45,7 +45,7 @@ func rankingOf(s *report.Explanation) string {
 	return strings.Join(out, ", ")
 }
 
-// routeOver is a document of channels with what stands in their braces, and one route.
+// routeOver returns a document with the given channels, each "name: settings", and one route.
 func routeOver(route string, channels ...string) string {
 	doc := "channels:\n"
 	var names []string
@@ -58,7 +58,7 @@ func routeOver(route string, channels ...string) string {
 		"], " + route + "}]\n"
 }
 
-// TestForecastOfTheSourcesExamples: the worked examples of the text on distribution modes.
+// TestForecastOfTheSourcesExamples: the worked examples of the specification of selection modes.
 func TestForecastOfTheSourcesExamples(t *testing.T) {
 	t.Parallel()
 	envelope := func(more string) string {
@@ -115,17 +115,17 @@ func TestForecastOfTheSourcesExamples(t *testing.T) {
 			`{"channels":{"a":{"active":5}}}`, "b 1.000, a 0.500", "b",
 		},
 	} {
-		story, got := forecastIn(t, tc.document, tc.message, tc.state)
-		order := rankingOf(&story)
-		if got.code != exitOK || order != tc.ranking || channelOf(&story) != tc.chosen ||
-			story.Draw != nil || story.Size != nil {
-			t.Errorf("%s: %s chosen %s, want %s; %+v", name, order, channelOf(&story), tc.ranking,
+		explanation, got := forecastIn(t, tc.document, tc.message, tc.state)
+		order := rankingOf(&explanation)
+		if got.code != exitOK || order != tc.ranking || channelOf(&explanation) != tc.chosen ||
+			explanation.Draw != nil || explanation.Size != nil {
+			t.Errorf("%s: %s chosen %s, want %s; %+v", name, order, channelOf(&explanation), tc.ranking,
 				got)
 		}
-		if strings.Contains(story.Text, "demo key") {
-			t.Errorf("%s: nothing is drawn, yet the text names a key: %s", name, story.Text)
+		if strings.Contains(explanation.Text, "demo key") {
+			t.Errorf("%s: nothing is drawn, but the text names a key: %s", name, explanation.Text)
 		}
-		for i, c := range story.Candidates {
+		for i, c := range explanation.Candidates {
 			if *c.Eligible != (c.Reason == "") {
 				t.Errorf("%s: candidate %d: %+v", name, i, c)
 			}
@@ -133,7 +133,7 @@ func TestForecastOfTheSourcesExamples(t *testing.T) {
 	}
 }
 
-// TestForecastAsksTheScoringFunction: and says so when that did not help.
+// TestForecastAsksTheScoringFunction: it reports when the function failed.
 func TestForecastAsksTheScoringFunction(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -146,17 +146,17 @@ func TestForecastAsksTheScoringFunction(t *testing.T) {
 			"a: labels: {x: y}", "b: capacity: 1")
 	}
 	message := `{"id":"job","to":"+447700900123","text":"hi","labels":{"x":"y"}}`
-	story, got := forecastIn(t, document(server.URL), message, "")
-	if channelOf(&story) != "b" || story.Scoring != "function" || story.Trouble != "" ||
-		rankingOf(&story) != "b 0.900, a 0.200" {
-		t.Errorf("%+v", got)
+	explanation, got := forecastIn(t, document(server.URL), message, "")
+	if channelOf(&explanation) != "b" || explanation.Scoring != "function" || explanation.Trouble != "" ||
+		rankingOf(&explanation) != "b 0.900, a 0.200" {
+		t.Errorf("got %+v", got)
 	}
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	story, got = forecastIn(t, document(gone.URL), message, "")
-	if channelOf(&story) != "a" || story.Trouble != "function_unreachable" ||
-		!strings.Contains(story.Text, "could not be reached") {
-		t.Errorf("%+v", got)
+	explanation, got = forecastIn(t, document(gone.URL), message, "")
+	if channelOf(&explanation) != "a" || explanation.Trouble != "function_unreachable" ||
+		!strings.Contains(explanation.Text, "could not be reached") {
+		t.Errorf("got %+v", got)
 	}
 }
 
@@ -173,5 +173,5 @@ func TestForecastRefusesACursorThatIsNone(t *testing.T) {
 	}
 }
 
-// channelOf is where a message goes; empty for none.
+// channelOf returns the chosen channel of a message; empty for none.
 func channelOf(s *report.Explanation) string { return orEmpty(s.Chosen) }

@@ -12,7 +12,7 @@ import (
 	"dispatcher/provider"
 )
 
-// drawn is a message of testRouting whose draw picked first.
+// drawn returns a message of testRouting whose draw picked first.
 func drawn(id string, draw int64, first string) ledger.Message {
 	return ledger.Message{
 		ID: id, Lane: "otp", Tenant: "shop", State: ledger.Sending, Digest: 1,
@@ -25,7 +25,7 @@ func drawn(id string, draw int64, first string) ledger.Message {
 	}
 }
 
-// settled writes that the first attempt of each message was accepted.
+// settled stores that the first attempt of each message was accepted.
 func settled(t *testing.T, l *ledger.Ledger, messages []ledger.Message) {
 	t.Helper()
 	var all []ledger.Settlement
@@ -42,46 +42,48 @@ func settled(t *testing.T, l *ledger.Ledger, messages []ledger.Message) {
 	}
 }
 
-func TestExplainTellsTheRecord(t *testing.T) {
+func TestExplainShowsTheRecord(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l := openSeeded(t, url)
 	settled(t, l, claimed(t, l, drawn("order-7731", 17, "a")))
 	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
 
-	told := dispatcher(t, "", env, "explain", "order-7731")
+	got := dispatcher(t, "", env, "explain", "order-7731")
 	for _, want := range []string{
 		"draw was 17 of 0 to 99", "0 to 24 of a", "for shop", "reference ref-order-7731",
 		"0.028 GBP",
 	} {
-		if !strings.Contains(strings.Join(strings.Fields(told.out), " "), want) {
-			t.Errorf("%q is missing in %s", want, told.out)
+		if !strings.Contains(strings.Join(strings.Fields(got.out), " "), want) {
+			t.Errorf("%q is missing in %s", want, got.out)
 		}
 	}
-	var story report.Explanation
+	var explanation report.Explanation
 	err := json.Unmarshal([]byte(dispatcher(t, "", env, "explain", "order-7731",
 		"--format", "json").out),
-		&story)
+		&explanation)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if story.Route != "default" || story.Mode != "weighted" || *story.Size != 100 ||
-		channelOf(&story) != "a" || len(story.Attempts) != 1 || story.State != "accepted" {
-		t.Errorf("%+v", story)
+	if explanation.Route != "default" || explanation.Mode != "weighted" || *explanation.Size != 100 ||
+		channelOf(&explanation) != "a" || len(explanation.Attempts) != 1 || explanation.State != "accepted" {
+		t.Errorf("got %+v", explanation)
 	}
-	if told.code != exitOK || strings.Contains(told.out, "447700900123") ||
-		strings.Contains(told.out, "Your code") {
-		t.Errorf("%+v", told)
+	if got.code != exitOK || strings.Contains(got.out, "447700900123") ||
+		strings.Contains(got.out, "Your code") {
+		t.Errorf("got %+v, want exit code %d, no %q in the output and no %q in the output",
+			got, exitOK, "447700900123", "Your code")
 	}
 
 	unknown := dispatcher(t, "", env, "explain", "order 1")
 	if unknown.code != exitFailed || unknown.out != "" ||
 		!strings.Contains(unknown.err, "no message has the id 'order 1'") {
-		t.Errorf("%+v", unknown)
+		t.Errorf("got %+v, want exit code %d, no output and %q in the error",
+			unknown, exitFailed, "no message has the id 'order 1'")
 	}
 }
 
-// forecastOf runs explain over files and returns its story.
+// forecastOf runs explain on files and returns the explanation.
 func forecastOf(t *testing.T, message, state string, more ...string) (report.Explanation, result) {
 	t.Helper()
 	args := append([]string{
@@ -92,16 +94,16 @@ func forecastOf(t *testing.T, message, state string, more ...string) (report.Exp
 		args = append(args, "--state", write(t, "state.json", state))
 	}
 	got := dispatcher(t, "", nil, args...)
-	var story report.Explanation
-	if err := json.Unmarshal([]byte(got.out), &story); err != nil && got.code != exitUsage {
-		t.Fatalf("%v: %+v", err, got)
+	var explanation report.Explanation
+	if err := json.Unmarshal([]byte(got.out), &explanation); err != nil && got.code != exitUsage {
+		t.Fatalf("%v: got %+v", err, got)
 	}
-	return story, got
+	return explanation, got
 }
 
 const testMessage = `{"id":"order-1","to":"+447700900123","text":"hi"}`
 
-// TestForecastRanksByTheStateGiven: order-1 draws 46 of 100 under the demo key, which is c.
+// TestForecastRanksByTheStateGiven: under the demo key order-1 draws 46 of 100, which is c.
 func TestForecastRanksByTheStateGiven(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ state, chosen, order string }{
@@ -122,32 +124,32 @@ func TestForecastRanksByTheStateGiven(t *testing.T) {
 			"c!not_ready,a!not_ready,b!not_ready",
 		},
 	} {
-		story, got := forecastOf(t, testMessage, tc.state)
+		explanation, got := forecastOf(t, testMessage, tc.state)
 		var order []string
-		for _, c := range story.Candidates {
+		for _, c := range explanation.Candidates {
 			one := c.Channel
 			if !*c.Eligible {
 				one += "!" + c.Reason
 			}
 			if c.LoadRatio == nil || c.Score != nil {
-				t.Errorf("%s: %+v", name, c)
+				t.Errorf("%s: got %+v", name, c)
 			}
 			order = append(order, one)
 		}
-		if got.code != exitOK || *story.Draw != 46 || *story.Size != 100 ||
-			channelOf(&story) != tc.chosen || strings.Join(order, ",") != tc.order {
-			t.Errorf("%s: draw %d chosen %q order %v (exit %d)", name, *story.Draw,
-				channelOf(&story), order, got.code)
+		if got.code != exitOK || *explanation.Draw != 46 || *explanation.Size != 100 ||
+			channelOf(&explanation) != tc.chosen || strings.Join(order, ",") != tc.order {
+			t.Errorf("%s: draw %d chosen %q order %v (exit %d)", name, *explanation.Draw,
+				channelOf(&explanation), order, got.code)
 		}
-		if !strings.Contains(story.Text, "public demo key") {
-			t.Errorf("%s: the text hides which key it drew with: %s", name, story.Text)
+		if !strings.Contains(explanation.Text, "public demo key") {
+			t.Errorf("%s: the text does not name the draw key: %s", name, explanation.Text)
 		}
 	}
 }
 
-// TestForecastTellsTheCountryThatItSaw: of a rule by country nobody sees otherwise why it did not
-// fit.
-func TestForecastTellsTheCountryThatItSaw(t *testing.T) {
+// TestForecastNamesTheCountryOfTheNumber: the output names the country of the number, so that a
+// user sees why a rule by country did not match.
+func TestForecastNamesTheCountryOfTheNumber(t *testing.T) {
 	t.Parallel()
 	routing := write(t, "routing.yaml", "blocked: {countries: [jm, us]}\n"+testRouting)
 	for number, want := range map[string]struct{ country, state, text string }{
@@ -161,27 +163,27 @@ func TestForecastTellsTheCountryThatItSaw(t *testing.T) {
 		message := `{"id":"order-1","to":"` + number + `","text":"hi"}`
 		got := dispatcher(t, message, nil, "explain", "--routing", routing, "--message", "-",
 			"--format", "json")
-		story := decoded[report.Explanation](t, got)
-		if story.Country == nil || *story.Country != want.country || story.State != want.state ||
-			!strings.Contains(story.Text, want.text) {
+		explanation := decoded[report.Explanation](t, got)
+		if explanation.Country == nil || *explanation.Country != want.country || explanation.State != want.state ||
+			!strings.Contains(explanation.Text, want.text) {
 			t.Errorf("a number of %.4s...: %+v", number, got)
 		}
 	}
 }
 
-// TestForecastDoesNotCallBlockedWhatGoesOut: a blocked country that shares the calling code does
-// not stop a number without one.
-func TestForecastDoesNotCallBlockedWhatGoesOut(t *testing.T) {
+// TestForecastDoesNotCallBlockedWhatIsSent: a blocked country that shares its calling code with
+// others does not block a number whose country is not known.
+func TestForecastDoesNotCallBlockedWhatIsSent(t *testing.T) {
 	t.Parallel()
 	routing := write(t, "routing.yaml", "blocked: {countries: [jm]}\n"+testRouting)
 	got := dispatcher(t, `{"id":"order-1","to":"+13575550123","text":"hi"}`, nil,
 		"explain", "--routing", routing, "--message", "-", "--format", "json")
-	story := decoded[report.Explanation](t, got)
-	if got.code != exitOK || story.State != "would_send" ||
-		strings.Contains(story.Text, "it is blocked") ||
-		!strings.Contains(story.Text,
+	explanation := decoded[report.Explanation](t, got)
+	if got.code != exitOK || explanation.State != "would_send" ||
+		strings.Contains(explanation.Text, "it is blocked") ||
+		!strings.Contains(explanation.Text,
 			"block it only if they block the main country of its calling code.") {
-		t.Errorf("exit %d: %s: %s", got.code, story.State, story.Text)
+		t.Errorf("exit %d: %s: %s", got.code, explanation.State, explanation.Text)
 	}
 }
 
@@ -192,20 +194,20 @@ func TestForecastDrawsWithTheKeyOfTheFile(t *testing.T) {
 		"--format", "json",
 		"--routing", write(t, "routing.yaml",
 			testRouting), "--message", write(t, "message.json", testMessage))
-	var story report.Explanation
-	err := json.Unmarshal([]byte(got.out), &story)
-	if err != nil || story.DrawKeyID == "72cd6e84" || strings.Contains(story.Text, "demo key") {
-		t.Errorf("%v %+v", err, got)
+	var explanation report.Explanation
+	err := json.Unmarshal([]byte(got.out), &explanation)
+	if err != nil || explanation.DrawKeyID == "72cd6e84" || strings.Contains(explanation.Text, "demo key") {
+		t.Errorf("%v: got %+v", err, got)
 	}
 }
 
 func TestForecastOfADeadLetterFails(t *testing.T) {
 	t.Parallel()
-	story, got := forecastOf(t,
+	explanation, got := forecastOf(t,
 		`{"id":"1","to":"+447700900123","text":"`+strings.Repeat("x", 1600)+`"}`, "")
-	if got.code != exitFailed || story.State != "would_be_dead" ||
-		story.Reason != "too_many_segments" || len(story.Candidates) != 0 {
-		t.Errorf("%+v %+v", story, got)
+	if got.code != exitFailed || explanation.State != "would_be_dead" ||
+		explanation.Reason != "too_many_segments" || len(explanation.Candidates) != 0 {
+		t.Errorf("%+v %+v", explanation, got)
 	}
 }
 
@@ -237,13 +239,13 @@ func TestForecastSaysWhatIsWrongWithItsFiles(t *testing.T) {
 		{"explain", "a", "b"},
 	} {
 		if got := dispatcher(t, "", nil, args...); got.code != exitUsage || got.err == "" {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d and err other than %v", args, got, exitUsage, "")
 		}
 	}
 }
 
-// TestExplainUsesTheTimeZoneInForce: also for what was planned under a document with another one,
-// so that two explanations can be laid side by side.
+// TestExplainUsesTheTimeZoneInForce: also for messages that were planned under another zone, so
+// that two explanations can be compared.
 func TestExplainUsesTheTimeZoneInForce(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -260,6 +262,6 @@ func TestExplainUsesTheTimeZoneInForce(t *testing.T) {
 	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "explain", "order-7731")
 	if got.code != exitOK || !strings.Contains(got.out, "JST") ||
 		strings.Contains(got.out, "GMT") || strings.Contains(got.out, "UTC") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }

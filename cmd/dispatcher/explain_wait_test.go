@@ -24,8 +24,7 @@ func budgeted(amount string) string {
 	return strings.Replace(testRouting, "routes:", budget+"routes:", 1)
 }
 
-// waits stores a message whose wait went by routing version 2, and lets it have been looked at a
-// while ago.
+// waits stores a message that waits under routing version 2 and was last planned ago before now.
 func waits(t *testing.T, l *ledger.Ledger, url string, m ledger.Message, ago time.Duration) {
 	t.Helper()
 	seen := decide.AppendRanking(nil,
@@ -66,9 +65,9 @@ func waits(t *testing.T, l *ledger.Ledger, url string, m ledger.Message, ago tim
 	}
 }
 
-// TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy: the message was planned under version 1,
-// which has no limits.
-func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
+// TestExplainShowsACurrentWaitByTheVersionOfItsPlan: the message was first planned under
+// version 1, which has no limits.
+func TestExplainShowsACurrentWaitByTheVersionOfItsPlan(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l, env := openSeeded(t, url), []string{"DISPATCHER_POSTGRES_URL=" + url}
@@ -84,8 +83,8 @@ func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
 	m := drawn("order-7731", 17, "a")
 	m.ExpiresAt = time.Now().Add(72 * time.Hour).UTC()
 	waits(t, l, url, m, 20*time.Second)
-	told := dispatcher(t, "", env, "explain", "order-7731")
-	text := strings.Join(strings.Fields(told.out), " ")
+	got := dispatcher(t, "", env, "explain", "order-7731")
+	text := strings.Join(strings.Fields(got.out), " ")
 	for _, want := range []string{
 		"So far it has waited for 2",
 		"It waits for the limit of tenant shop over all channels: its 0.50 GBP of the day are " +
@@ -97,21 +96,21 @@ func TestExplainTellsTheWaitUnderWayByTheVersionThatItWentBy(t *testing.T) {
 			t.Errorf("%q is missing in %s", want, text)
 		}
 	}
-	tooWide := slices.ContainsFunc(strings.Split(told.out, "\n"), func(line string) bool {
+	tooWide := slices.ContainsFunc(strings.Split(got.out, "\n"), func(line string) bool {
 		return utf8.RuneCountInString(line) > 100
 	})
 	if tooWide {
-		t.Errorf("%s", told.out)
+		t.Errorf("got %s", got.out)
 	}
-	story := decoded[report.Explanation](t,
+	explanation := decoded[report.Explanation](t,
 		dispatcher(t, "", env, "explain", "order-7731", "--format", "json"))
-	if len(story.Waits) != 1 || story.Waits[0].On != "tenant:shop 1d money" ||
-		story.Waits[0].Seconds < 20 || story.Waits[0].Seconds > 300 {
-		t.Errorf("%+v", story.Waits)
+	if len(explanation.Waits) != 1 || explanation.Waits[0].On != "tenant:shop 1d money" ||
+		explanation.Waits[0].Seconds < 20 || explanation.Waits[0].Seconds > 300 {
+		t.Errorf("got %+v", explanation.Waits)
 	}
-	if story.Limit != "tenant:shop 1d money" || story.Until == nil ||
-		!story.Until.Before(*story.Deadline) || story.Until.In(doc.Routing.Timezone).Hour() != 0 {
-		t.Errorf("%q until %v, deadline %v", story.Limit, story.Until, story.Deadline)
+	if explanation.Limit != "tenant:shop 1d money" || explanation.Until == nil ||
+		!explanation.Until.Before(*explanation.Deadline) || explanation.Until.In(doc.Routing.Timezone).Hour() != 0 {
+		t.Errorf("%q until %v, deadline %v", explanation.Limit, explanation.Until, explanation.Deadline)
 	}
 }
 
@@ -120,25 +119,25 @@ func TestForecastSaysThatAChannelIsClosed(t *testing.T) {
 	closed := `{provider: sandbox, limits: [{window: 1s, max: 0}]}`
 	document := "channels:\n  a: " + closed + "\n  b: " + closed +
 		"\nroutes: [{name: default, match: {}, channels: [a, b], mode: round_robin}]\n"
-	story, _ := forecastIn(t, document, testMessage, "")
-	if story.State != "would_wait" || story.Limit != "a 1s messages" ||
-		story.Candidates[1].Never != "closed" ||
-		!strings.Contains(story.Text,
+	explanation, _ := forecastIn(t, document, testMessage, "")
+	if explanation.State != "would_wait" || explanation.Limit != "a 1s messages" ||
+		explanation.Candidates[1].Never != "closed" ||
+		!strings.Contains(explanation.Text,
 			"It would wait, because a is closed (its limit of messages per second is 0). "+
 				"Besides, b could not take it (closed: its limit is 0).") {
-		t.Errorf("%+v", story)
+		t.Errorf("got %+v", explanation)
 	}
 	message := `{"id":"order-1","to":"+447700900123","text":"hi","tenant":"shop"}`
-	story, _ = forecastIn(t, budgeted("0"), message, "")
-	if story.Limit != "tenant:shop 1d money" ||
-		!strings.Contains(story.Text,
+	explanation, _ = forecastIn(t, budgeted("0"), message, "")
+	if explanation.Limit != "tenant:shop 1d money" ||
+		!strings.Contains(explanation.Text,
 			"It would wait, because all channels are closed to tenant shop (the limit of money "+
 				"per day is 0). It would be") {
-		t.Errorf("%+v", story)
+		t.Errorf("got %+v", explanation)
 	}
 }
 
-// TestExplainSaysThatTheWindowOfALimitBeginsInTheFuture which only the limit's row tells.
+// TestExplainSaysThatTheWindowOfALimitBeginsInTheFuture: only the limit's row shows it.
 func TestExplainSaysThatTheWindowOfALimitBeginsInTheFuture(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -155,9 +154,9 @@ func TestExplainSaysThatTheWindowOfALimitBeginsInTheFuture(t *testing.T) {
 	m := drawn("order-7731", 17, "a")
 	waits(t, l, url, m, 20*time.Second)
 	const said = "its window begins in the future, "
-	told := dispatcher(t, "", env, "explain", "order-7731")
-	if strings.Contains(strings.Join(strings.Fields(told.out), " "), said) {
-		t.Errorf("%s", told.out)
+	got := dispatcher(t, "", env, "explain", "order-7731")
+	if strings.Contains(strings.Join(strings.Fields(got.out), " "), said) {
+		t.Errorf("got %s", got.out)
 	}
 	db, err := pgx.Connect(t.Context(), url)
 	if err != nil {
@@ -173,8 +172,8 @@ func TestExplainSaysThatTheWindowOfALimitBeginsInTheFuture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told = dispatcher(t, "", env, "explain", "order-7731")
-	text := strings.Join(strings.Fields(told.out), " ")
+	got = dispatcher(t, "", env, "explain", "order-7731")
+	text := strings.Join(strings.Fields(got.out), " ")
 	for _, want := range []string{
 		said, "because the database's clock was ahead when it was opened", "limits set --restart",
 	} {

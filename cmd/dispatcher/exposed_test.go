@@ -7,8 +7,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/report"
 )
 
-// TestPreviewWarnsOfWhatIsSentInTheOpen, and of an address of the admin server that other networks
-// reach.
+// TestPreviewWarnsOfWhatIsSentInTheOpen: unencrypted connections, and an address of the admin
+// server that other networks reach.
 func TestPreviewWarnsOfWhatIsSentInTheOpen(t *testing.T) {
 	t.Parallel()
 	channel := func(more string) string {
@@ -68,7 +68,7 @@ lanes: {otp: {}}
 			}
 			got := dispatcher(t, "", env, "preview", "--routing", path)
 			if !strings.Contains(got.err, c.want) || c.want == "" && got.err != "" {
-				t.Errorf("the table comes with %q", got.err)
+				t.Errorf("standard error of the table: %q", got.err)
 			}
 		})
 	}

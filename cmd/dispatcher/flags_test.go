@@ -12,8 +12,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/sandbox"
 )
 
-// TestFlagsOfTheSandboxMakeTheProfile: each flag sets its own figure; the others stay as usual.
-// internal/sandbox shows what each figure does.
+// TestFlagsOfTheSandboxMakeTheProfile: each flag sets its own value, and the others keep their
+// defaults. The tests of internal/sandbox show what each value does.
 func TestFlagsOfTheSandboxMakeTheProfile(t *testing.T) {
 	t.Parallel()
 	for flag, set := range map[string]func(*sandbox.Profile){
@@ -40,12 +40,12 @@ func TestFlagsOfTheSandboxMakeTheProfile(t *testing.T) {
 		want := sandbox.Usual()
 		set(&want)
 		if diff := cmp.Diff(want, f.profile); diff != "" {
-			t.Errorf("%s: %s", flag, diff)
+			t.Errorf("%s (-want +got):\n%s", flag, diff)
 		}
 	}
 }
 
-// TestFlagsOfBenchReachTheMeasurement, and figures that measure nothing are refused.
+// TestFlagsOfBenchReachTheMeasurement: values that would measure nothing are refused.
 func TestFlagsOfBenchReachTheMeasurement(t *testing.T) {
 	t.Parallel()
 	f := &benchFlags{}
@@ -62,7 +62,7 @@ func TestFlagsOfBenchReachTheMeasurement(t *testing.T) {
 	}
 	if f.config.Messages != 2000 || f.config.Rounds != 2 || !f.faults || f.fault.Rate != 50 ||
 		f.fault.During != 3*time.Second || f.fault.Latency != 7*time.Millisecond {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 	f = &benchFlags{}
 	flags = pflag.NewFlagSet("bench", pflag.ContinueOnError)
@@ -70,7 +70,7 @@ func TestFlagsOfBenchReachTheMeasurement(t *testing.T) {
 	if err := errors.Join(flags.Parse([]string{"--receipts", "--history=60", "--processes=4"}),
 		f.check()); err != nil || !f.config.Receipts || f.config.History != 60 ||
 		f.config.Processes != 4 {
-		t.Errorf("%+v, %v", f, err)
+		t.Errorf("got %+v, error %v", f, err)
 	}
 	for want, args := range map[string][]string{
 		"--messages must be at least 1000": {"--messages", "999"},
@@ -85,7 +85,7 @@ func TestFlagsOfBenchReachTheMeasurement(t *testing.T) {
 	} {
 		got := dispatcher(t, "", nil, append([]string{"bench"}, args...)...)
 		if got.code != exitUsage || !strings.Contains(got.err, want) {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d and %q in the error", args, got, exitUsage, want)
 		}
 	}
 }

@@ -35,16 +35,16 @@ func TestKeysRotatePutsANewKeyOnTopAndKeepsTheOld(t *testing.T) {
 	}
 	keys, err := config.DrawKeys(path)
 	if err != nil || keys[0].ID() != after.Added {
-		t.Errorf("%v %v", keys, err)
+		t.Errorf("got %v, error %v", keys, err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", info.Mode(), err)
+		t.Errorf("got %v, error %v", info.Mode(), err)
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link was replaced: %v %v", info, err)
 	}
 	if beside, err := os.ReadDir(filepath.Dir(path)); err != nil || len(beside) != 1 {
-		t.Errorf("%v %v", beside, err)
+		t.Errorf("got %v, error %v", beside, err)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestKeysNeverShowAKey(t *testing.T) {
 		got := dispatcher(t, "", env, args...)
 		content, err := os.ReadFile(path)
 		if err != nil || got.code != exitOK {
-			t.Fatalf("%v %+v", err, got)
+			t.Fatalf("%v: got %+v", err, got)
 		}
 		for line := range strings.Lines(string(content)) {
 			key := strings.TrimSpace(line)
@@ -67,11 +67,11 @@ func TestKeysNeverShowAKey(t *testing.T) {
 				t.Errorf("%v shows a key: %s", args, got.out)
 			}
 		}
-		said := strings.Join(strings.Fields(got.out), " ") // lines end where the path lets them
+		said := strings.Join(strings.Fields(got.out), " ") // where lines break depends on the path
 		if args[1] == "rotate" &&
 			(!strings.Contains(said, "Restart the instance") ||
 				!strings.Contains(said, "Keep the old keys")) {
-			t.Errorf("%s", got.out)
+			t.Errorf("got %s", got.out)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func TestKeysRotateRefusesAFileThatIsNotThere(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
-		t.Error("a file was made")
+		t.Error("a file was created")
 	}
 }
 
@@ -108,7 +108,8 @@ func TestANewKeyIsAddedFirstAndDrawsWhenItIsPromoted(t *testing.T) {
 	got := dispatcher(t, "", env, "keys", "promote", added.Added)
 	if got.code != exitOK || !strings.Contains(got.out, "Keep the old keys") ||
 		!strings.Contains(got.out, "is on top of") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d, %q in the output and %q in the output",
+			got, exitOK, "Keep the old keys", "is on top of")
 	}
 	after := decoded[keyRing](t,
 		dispatcher(t, "", env, "keys", "promote", added.Added, "--format", "json"))
@@ -120,16 +121,18 @@ func TestANewKeyIsAddedFirstAndDrawsWhenItIsPromoted(t *testing.T) {
 	got = dispatcher(t, "", env, "keys", "add")
 	if !strings.Contains(got.out, "draws nothing yet") ||
 		!strings.Contains(got.out, "keys promote") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the output and %q in the output",
+			got, "draws nothing yet", "keys promote")
 	}
 	for _, args := range [][]string{{"keys", "promote", "12345678"}, {"keys", "promote"}} {
 		if got := dispatcher(t, "", env, args...); got.code != exitUsage {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d", args, got, exitUsage)
 		}
 	}
 }
 
-// TestChangesOfKeysAtTheSameTimeLoseNone: each is either made or refused with a way out.
+// TestChangesOfKeysAtTheSameTimeLoseNone: each change is made, or refused with an error that says
+// what to do.
 func TestChangesOfKeysAtTheSameTimeLoseNone(t *testing.T) {
 	t.Parallel()
 	path := write(t, "draw.key", strings.Repeat("02", 32)+"\n")
@@ -169,7 +172,7 @@ func TestChangesOfKeysAtTheSameTimeLoseNone(t *testing.T) {
 	slices.Sort(want)
 	slices.Sort(got)
 	if len(want) == 0 || !slices.Equal(got, want) {
-		t.Errorf("%d keys were made, the file has %d of them", len(want), len(got))
+		t.Errorf("%d keys were created, but the file has %d of them", len(want), len(got))
 	}
 }
 
@@ -183,10 +186,10 @@ func TestAChangeOfKeysThatWasCutOffIsNamed(t *testing.T) {
 	env := []string{"DISPATCHER_DRAW_KEY_FILE=" + path}
 	got := dispatcher(t, "", env, "keys", "rotate")
 	if got.code != exitFailed || !strings.Contains(got.err, "remove "+left) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error", got, exitFailed, "remove "+left)
 	}
 	if ring, err := readKeyRing(path); err != nil || len(ring.Keys) != 1 {
-		t.Errorf("%+v %v", ring, err)
+		t.Errorf("got %+v, error %v", ring, err)
 	}
 	if err := os.Remove(left); err != nil {
 		t.Fatal(err)
@@ -196,7 +199,7 @@ func TestAChangeOfKeysThatWasCutOffIsNamed(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(left); !os.IsNotExist(err) {
-		t.Error("a change that failed left its file behind")
+		t.Error("a failed change left its file behind")
 	}
 }
 
@@ -207,7 +210,7 @@ func TestKeysNewMakesAFileThatOnlyItsOwnerReads(t *testing.T) {
 	ring := decoded[keyRing](t, got)
 	keys, err := config.DrawKeys(path)
 	if err != nil || got.code != exitOK || len(ring.Keys) != 1 || ring.Added != keys[0].ID() {
-		t.Fatalf("%+v, %v", got, err)
+		t.Fatalf("got %+v, error %v", got, err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
@@ -222,10 +225,11 @@ func TestKeysNewTouchesNoFileThatIsThere(t *testing.T) {
 	content, err := os.ReadFile(path)
 	if err != nil || string(content) != old || got.code != exitFailed ||
 		!strings.Contains(got.err, "is there already") {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, error %v", got, err)
 	}
 	got = dispatcher(t, "", []string{}, "keys", "new")
 	if got.code != exitUsage || !strings.Contains(got.err, "name the file to make") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitUsage, "name the file to make")
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// setAhead moves the windows of all limits by two days, as a database's clock leaves them that was
-// ahead.
+// setAhead moves the windows of all limits two days into the future, as if the database's clock had
+// been ahead.
 func setAhead(t *testing.T, env []string) {
 	t.Helper()
 	url := strings.TrimPrefix(env[0], "DISPATCHER_POSTGRES_URL=")
@@ -36,8 +36,8 @@ func setAhead(t *testing.T, env []string) {
 	}
 }
 
-// grantedAhead is a database in which each limit of channel a has granted one unit and begins in
-// the future.
+// grantedAhead returns a database in which each limit of channel a has granted one unit in a window
+// that begins in the future.
 func grantedAhead(t *testing.T) (l *ledger.Ledger, env []string) {
 	t.Helper()
 	l, env = limitedBy(t)
@@ -46,12 +46,12 @@ func grantedAhead(t *testing.T) (l *ledger.Ledger, env []string) {
 	return l, env
 }
 
-func TestLimitsAndDoctorTellOfAWindowInTheFuture(t *testing.T) {
+func TestLimitsAndDoctorShowAWindowInTheFuture(t *testing.T) {
 	t.Parallel()
 	_, env := grantedAhead(t)
 	a := decoded[status.Limits](t,
 		dispatcher(t, "", env, "limits", "show", "a", "--format", "json")).Channels[0]
-	// Nothing of the second; what is left of the hour and the day.
+	// Of the second nothing is free; of the hour and the day all but what was granted.
 	for i, want := range []int64{0, 999, 2_499_999} {
 		l := a.Limits[i]
 		if !l.Ahead || l.Free.Units/1000 != want/1000 ||
@@ -60,7 +60,7 @@ func TestLimitsAndDoctorTellOfAWindowInTheFuture(t *testing.T) {
 		}
 	}
 	if l := a.Limits[3]; l.Ahead { // of a tenant, granted nothing
-		t.Errorf("%+v", l)
+		t.Errorf("got %+v, want no Ahead", l)
 	}
 	day := time.Now().Add(48 * time.Hour).UTC()
 	table := strings.Join(strings.Fields(dispatcher(t, "", env, "limits", "show", "a").out), " ")
@@ -80,12 +80,12 @@ func TestLimitsAndDoctorTellOfAWindowInTheFuture(t *testing.T) {
 	f := found["limit a 1s messages"]
 	if f.Status != statusWarn || !strings.Contains(f.Detail, "the database's clock was ahead") ||
 		!strings.Contains(f.Fix, "limits set a --window 1s --restart") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
-// TestNothingOfASecondInTheFutureIsShownAsFree whether it slides or not; its end is told with the
-// date.
+// TestNothingOfASecondInTheFutureIsShownAsFree: for fixed and sliding windows. The end of the
+// window is shown with its date.
 func TestNothingOfASecondInTheFutureIsShownAsFree(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 10, 30, 0, 0, time.UTC)
@@ -103,7 +103,7 @@ func TestNothingOfASecondInTheFutureIsShownAsFree(t *testing.T) {
 		}
 		shown := n.Limit("a", &l, admission.Ease{})
 		if shown.Free.Units != want || !shown.Ahead || !strings.HasPrefix(shown.Ends, "23 Nov ") {
-			t.Errorf("%s: %+v", window, shown)
+			t.Errorf("%s: got %+v", window, shown)
 		}
 	}
 }
@@ -115,39 +115,40 @@ func TestLimitsSetRestartStartsTheWindowOfNow(t *testing.T) {
 	try := decoded[restartedLimit](t, dispatcher(t, "", env, append(args, "--dry-run")...))
 	if try.Restarted || !try.DryRun || try.Was.Granted.Units != 1 || try.Now.Granted != nil ||
 		!try.Was.Start.After(time.Now().Add(24*time.Hour)) || try.Now.Start.After(time.Now()) {
-		t.Errorf("%+v", try)
+		t.Errorf("got %+v", try)
 	}
-	done := decoded[restartedLimit](t, dispatcher(t, "", env, because("the clock", args...)...))
+	done := decoded[restartedLimit](t, dispatcher(t, "", env, withReason("the clock", args...)...))
 	if !done.Restarted || done.Version != 2 || done.Channel != "a" || done.Was.Granted.Units != 1 ||
 		done.Now.Granted.Units != 1 || time.Since(done.Now.Start) > time.Hour+time.Minute {
-		t.Errorf("%+v", done)
+		t.Errorf("got %+v", done)
 	}
-	again := dispatcher(t, "", env, because("the clock", args...)...)
+	again := dispatcher(t, "", env, withReason("the clock", args...)...)
 	if again.code != exitFailed ||
 		!strings.Contains(again.err, "limit a 1h messages does not begin in the future") {
-		t.Errorf("%+v", again)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			again, exitFailed, "limit a 1h messages does not begin in the future")
 	}
 	money := dispatcher(t, "", env,
-		because("the clock", "limits", "set", "a", "--window", "1d", "--unit", "money",
+		withReason("the clock", "limits", "set", "a", "--window", "1d", "--unit", "money",
 			"--restart")...)
 	text := strings.Join(strings.Fields(money.out), " ")
 	if money.code != exitOK || !strings.Contains(text, "has granted 0.000001 GBP. The one of ") ||
 		!strings.Contains(text, "so far it has granted 0.000001 GBP.") {
-		t.Errorf("%+v", money)
+		t.Errorf("got %+v", money)
 	}
-	told := dispatcher(t, "", env, "limits", "history", "a", "--format", "json")
-	changes := decoded[struct{ Changes []limitMove }](t, told).Changes
+	history := dispatcher(t, "", env, "limits", "history", "a", "--format", "json")
+	changes := decoded[struct{ Changes []limitMove }](t, history).Changes
 	if len(changes) < 3 || changes[0].What != "restart" || changes[0].Unit != "money" ||
 		changes[1].Window != "1h" || changes[1].Reason != "the clock" ||
 		changes[1].Author != "ann" ||
 		!strings.HasSuffix(*changes[1].From, "UTC, 1 granted") ||
 		!strings.HasSuffix(*changes[1].To, "UTC, 1 granted") {
-		t.Errorf("%+v", changes)
+		t.Errorf("got %+v", changes)
 	}
 	one := decoded[struct{ Changes []limitMove }](t,
 		dispatcher(t, "", env, "limits", "history", "--limit", "1", "--format", "json")).Changes
 	if len(one) != 1 || one[0].What != "restart" {
-		t.Errorf("%+v", one)
+		t.Errorf("got %+v", one)
 	}
 	table := dispatcher(t, "", env, "limits", "history", "a", "--window", "1h").out
 	if !strings.Contains(table, "restart") || strings.Contains(table, "1d") {
@@ -173,25 +174,25 @@ func TestLimitsSetRestartRefusesWhatItCannotMean(t *testing.T) {
 		},
 	} {
 		got := dispatcher(t, "", env,
-			because("why", append([]string{"limits", "set"}, strings.Fields(c.args)...)...)...)
+			withReason("why", append([]string{"limits", "set"}, strings.Fields(c.args)...)...)...)
 		if got.code != c.code || !strings.Contains(got.err, c.want) {
-			t.Errorf("%s: %+v", c.args, got)
+			t.Errorf("%s: got %+v, want exit code %d and %q in the error", c.args, got, c.code, c.want)
 		}
 	}
 	got := dispatcher(t, "", env, "limits", "set", "a", "--window", "1s", "--restart")
 	if got.code != exitUsage || !strings.Contains(got.err, "--reason is missing") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error", got, exitUsage, "--reason is missing")
 	}
 }
 
-// TestADryRunOfARestartShowsTheSecondOfTheRealOne: the next one, and not the running one.
+// TestADryRunOfARestartShowsTheSecondOfTheRealOne: that is the next second, not the current one.
 func TestADryRunOfARestartShowsTheSecondOfTheRealOne(t *testing.T) {
 	t.Parallel()
 	_, env := grantedAhead(t)
 	args := []string{"limits", "set", "a", "--window", "1s", "--restart", "--dry-run"}
 	before := time.Now()
 	try := decoded[restartedLimit](t, dispatcher(t, "", env, append(args, "--format", "json")...))
-	// Tests and database share a clock.
+	// The test and the database use the same clock.
 	if !try.Now.Start.After(before) || try.Now.Start.After(time.Now().Add(time.Second)) {
 		t.Errorf("%+v, asked at %s", try, before)
 	}
@@ -223,13 +224,13 @@ func TestWhatARestartedWindowBeginsWithIsToldByTheKindOfLimit(t *testing.T) {
 		},
 	} {
 		if got := beginningWords(&c.limit); !strings.HasPrefix(got, c.want) {
-			t.Errorf("%s: %s", c.limit.Key().On("a"), got)
+			t.Errorf("%s: got %s, want %q at its start", c.limit.Key().On("a"), got, c.want)
 		}
 	}
 }
 
-// TestARestartWithoutARowSaysHowItComesBack, and that is true, whether the history of the limit has
-// windows that begin in the future or not.
+// TestARestartWithoutARowSaysHowItComesBack: the message is right whether or not the limit's
+// history has windows that begin in the future.
 func TestARestartWithoutARowSaysHowItComesBack(t *testing.T) {
 	t.Parallel()
 	for name, ahead := range map[string]bool{
@@ -247,7 +248,7 @@ func TestARestartWithoutARowSaysHowItComesBack(t *testing.T) {
 			loseRow(t, db, ahead)
 			args := []string{"limits", "set", "a", "--window", "1h", "--restart"}
 			for _, all := range [][]string{
-				because("the clock", args...), append(args, "--dry-run"),
+				withReason("the clock", args...), append(args, "--dry-run"),
 			} {
 				got := dispatcher(t, "", env, all...)
 				if got.code != exitFailed ||
@@ -255,26 +256,29 @@ func TestARestartWithoutARowSaysHowItComesBack(t *testing.T) {
 					!strings.Contains(got.err, `another max with "dispatcher limits set"`) ||
 					!strings.Contains(got.err,
 						`"dispatcher limits show" then says that its window begins in the future`) {
-					t.Errorf("%+v", got)
+					t.Errorf("got %+v, want exit code %d, %q in the error, %q in the error and %q in the error",
+						got, exitFailed, "limit a 1h messages is in the document",
+						`another max with "dispatcher limits set"`,
+						`"dispatcher limits show" then says that its window begins in the future`)
 				}
 			}
 			got := dispatcher(t, "", env,
-				because("the row is gone", "limits", "set", "a", "--window", "1h",
+				withReason("the row is gone", "limits", "set", "a", "--window", "1h",
 					"--max", "1001")...)
 			if got.code != exitOK {
-				t.Fatalf("%+v", got)
+				t.Fatalf("got %+v, want exit code %d", got, exitOK)
 			}
 			shown := decoded[status.Limits](t,
 				dispatcher(t, "", env, "limits", "show", "a",
 					"--format", "json")).Channels[0].Limits[1]
 			if shown.Ahead != ahead {
-				t.Errorf("%+v", shown)
+				t.Errorf("got %+v, want Ahead %v", shown, ahead)
 			}
 			if ahead {
 				got := dispatcher(t, "", env,
-					because("the clock", "limits", "set", "a", "--window", "1h", "--restart")...)
+					withReason("the clock", "limits", "set", "a", "--window", "1h", "--restart")...)
 				if got.code != exitOK {
-					t.Errorf("%+v", got)
+					t.Errorf("got %+v, want exit code %d", got, exitOK)
 				}
 			}
 			var started bool
@@ -289,8 +293,8 @@ func TestARestartWithoutARowSaysHowItComesBack(t *testing.T) {
 	}
 }
 
-// loseRow deletes the hourly limit of channel a, as somebody might; with ahead, the limit left
-// another window before, while the clock was ahead.
+// loseRow deletes the row of channel a's hourly limit. With ahead, the limit's history has another
+// window, which begins in the future.
 func loseRow(t *testing.T, db *pgx.Conn, ahead bool) {
 	t.Helper()
 	_, err := db.Exec(t.Context(), `

@@ -35,51 +35,52 @@ var limitedRouting = strings.NewReplacer(
 		"shop} # their budget\nroutes:",
 ).Replace(testRouting)
 
-// limitedBy is a database with limitedRouting as version 2.
+// limitedBy returns a database with limitedRouting as version 2.
 func limitedBy(t *testing.T) (l *ledger.Ledger, env []string) {
 	t.Helper()
 	tier.OneWindow(t, time.Hour)
 	l, env = seeded(t)
-	applies(t, env, write(t, "limits.yaml", limitedRouting))
+	applyRouting(t, env, write(t, "limits.yaml", limitedRouting))
 	return l, env
 }
 
-func TestLimitsShowTellsOfEachLimitWhatTheDocumentSays(t *testing.T) {
+func TestLimitsShowHasTheSettingsOfEachLimit(t *testing.T) {
 	t.Parallel()
 	_, env := limitedBy(t)
 	now := decoded[status.Limits](t, dispatcher(t, "", env, "limits", "show", "--format", "json"))
 	if now.Version != 2 || len(now.Channels) != 3 || len(now.Limits) != 1 ||
 		now.Timezone != "Europe/London" {
-		t.Fatalf("%+v", now)
+		t.Fatalf("got %+v, want Version %v, %d in Channels, %d in Limits and Timezone %v",
+			now, 2, 3, 1, "Europe/London")
 	}
 	a := now.Channels[0]
 	if a.Policy != "curve" || *a.CurveFactor != 0.5 || *a.ActiveMax != 5 ||
 		a.ActiveUntil != "receipt" || a.HoldSeconds != 600 || a.Rate != 1 || len(a.Limits) != 4 {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v", a)
 	}
 	l := a.Limits[0]
 	if !l.Sliding || *l.Burst != 20 || *l.Sustained != 81 || l.Effective.Units != 100 ||
 		l.Free.Units != 20 || !l.NextPlace.Equal(now.Now) {
-		t.Errorf("%+v", l)
+		t.Errorf("got %+v", l)
 	}
 	l = a.Limits[1]
 	if l.Reserved.Units != 200 || l.Reserve["otp"] != 20 || l.Effective.Units != 1000 ||
 		l.Burst != nil || l.NextPlace != nil {
-		t.Errorf("%+v", l)
+		t.Errorf("got %+v", l)
 	}
 	if b := now.Channels[1]; b.ActiveMax != nil {
-		t.Errorf("%+v", b)
+		t.Errorf("got %+v, want no ActiveMax", b)
 	}
 	l = now.Limits[0]
 	if l.Scope != "tenant:shop" || l.Max != (status.Quantity{Units: 250_000_000, Money: true}) || l.Currency != "GBP" ||
 		l.Unit != "money" {
-		t.Errorf("%+v", l)
+		t.Errorf("got %+v", l)
 	}
 	one := dispatcher(t, "", env, "limits", "show", "a", "--format", "csv")
 	lines := strings.Split(strings.TrimSpace(one.out), "\n")
 	if len(lines) != 5 ||
 		!strings.HasPrefix(lines[3], "a,channel,1d,money,GBP,2.50,2.50,2.50,0.00,2.50,0.00,0,,") {
-		t.Errorf("%+v", one)
+		t.Errorf("got %+v", one)
 	}
 	for column, want := range map[string]string{
 		"curve_factor": "0.5", "active_until": "receipt", "hold_seconds": "600",
@@ -103,12 +104,13 @@ func TestLimitsShowTellsOfEachLimitWhatTheDocumentSays(t *testing.T) {
 	got := dispatcher(t, "", env, "limits", "show", "x")
 	if got.code != exitUsage ||
 		!strings.Contains(got.err, `there is no channel "x"; choose one of a, b, c`) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitUsage, `there is no channel "x"; choose one of a, b, c`)
 	}
 }
 
-// TestLimitsNowAreThoseOfTheRunningWindow with the rate and the pause that the provider asked for,
-// and who waits for what.
+// TestLimitsNowAreThoseOfTheRunningWindow: with the rate and the pause after throttling, and the
+// number of messages that wait for each limit.
 func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	t.Parallel()
 	doc, err := config.ParseRouting("r.yaml", []byte(limitedRouting))
@@ -119,7 +121,7 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	soon := now.Add(7 * time.Second)
 	today := time.Date(2026, 7, 20, 23, 0, 0, 0, time.UTC)
 	limits := doc.Channels[0].Limits
-	bare := func(l admission.Limit) admission.Limit { // as a row has it
+	bare := func(l admission.Limit) admission.Limit { // as it is in the row
 		l.Sliding, l.Burst, l.Reserve = false, 0, nil
 		return l
 	}
@@ -131,7 +133,7 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 				Rate: 0.25, Since: now.Add(-time.Second), Until: now.Add(time.Minute),
 			},
 			Counters: []admission.Counter{
-				// The first window is long over; the max of the third was lowered since.
+				// The first window ended long ago. The max of the third was lowered since.
 				{Limit: bare(limits[0]), Max: 100, Start: now.Add(-time.Minute), Granted: 90},
 				{
 					Limit: bare(limits[1]), Max: 1000, Start: now.Truncate(time.Hour), Granted: 400,
@@ -169,7 +171,7 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	a := shown.Channels[0]
 	if a.Rate < 0.299 || a.Rate > 0.301 || !a.PausedUntil.Equal(now.Add(time.Minute)) ||
 		a.Active != 5 || a.Waiting != 6 || shown.WaitingForOthers != 1 {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v", a)
 	}
 	type figures struct{ Max, Configured, Granted, Free, Reserved, Waiting int64 }
 	of := func(l status.Limit) figures {
@@ -179,7 +181,7 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 		}
 	}
 	for i, want := range []figures{
-		{100, 100, 0, 0, 0, 0}, // nothing goes while the provider wants nothing
+		{100, 100, 0, 0, 0, 0}, // emptyImporter is sent during the pause
 		{1000, 1000, 400, 0, 150, 0},
 		{3_000_000, 2_500_000, 3_000_000, 0, 0, 0},
 		{50, 50, 7, 0, 0, 2},
@@ -195,12 +197,12 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	}
 	if a.Limits[0].Effective.Units != 0 || a.Limits[1].Effective.Units != 0 ||
 		!a.Limits[0].NextPlace.Equal(now.Add(time.Minute)) {
-		t.Errorf("%+v", a.Limits)
+		t.Errorf("got %+v", a.Limits)
 	}
 	ends := a.Limits[2]
 	if !ends.NextWindow.Equal(today.Add(24*time.Hour)) || ends.Ends != "22 Jul 00:00" ||
 		a.Limits[1].Ends != "12:00:00" {
-		t.Errorf("%+v", ends)
+		t.Errorf("got %+v", ends)
 	}
 	var table strings.Builder
 	channelLimitSheet(shown).draw(&table)
@@ -218,7 +220,8 @@ func TestLimitsNowAreThoseOfTheRunningWindow(t *testing.T) {
 	}
 }
 
-// TestLimitsShowTheTenantsOfALimitOfEach behind it, once they have sent something.
+// TestLimitsShowTheTenantsOfALimitOfEach: each tenant that has sent something has a line below the
+// limit.
 func TestLimitsShowTheTenantsOfALimitOfEach(t *testing.T) {
 	t.Parallel()
 	doc, err := config.ParseRouting("r.yaml", []byte(`channels: {a: {provider: sandbox}}
@@ -250,9 +253,9 @@ limits:
 	}
 }
 
-// TestWhoWaitsIsCountedOnceWhereItIsStopped with why and until when; for a named channel, only
-// those for it.
-func TestWhoWaitsIsCountedOnceWhereItIsStopped(t *testing.T) {
+// TestAWaitingMessageIsCountedOnceAtTheLimitThatStopsIt: with the reason and the time until which
+// it waits. With a channel argument, only messages for that channel are counted.
+func TestAWaitingMessageIsCountedOnceAtTheLimitThatStopsIt(t *testing.T) {
 	t.Parallel()
 	soon := time.Date(2026, 7, 21, 10, 30, 7, 0, time.UTC)
 	n := &status.Counters{Zone: time.UTC, Present: &ledger.Present{Waiting: []ledger.Waiters{
@@ -264,7 +267,7 @@ func TestWhoWaitsIsCountedOnceWhereItIsStopped(t *testing.T) {
 	}}}
 	if n.WaitingFor("a 1s messages") != 7 || n.WaitingFor("a 1m messages") != 0 || n.WaitingFor("a") != 4 ||
 		n.WaitingOn("a") != 11 {
-		t.Error("counted elsewhere than where it is stopped")
+		t.Error("counted at another limit than the one that it waits for")
 	}
 	want := []status.Waiters{
 		{On: "a 1s messages", Reason: "no_slot", Messages: 5, Next: soon},
@@ -276,12 +279,12 @@ func TestWhoWaitsIsCountedOnceWhereItIsStopped(t *testing.T) {
 	}
 	all := n.Waiters(nil)
 	if len(all) != 5 || all[0].On != "ab 1s messages" || all[4].Reason != "no_route" {
-		t.Errorf("%+v", all)
+		t.Errorf("got %+v", all)
 	}
 }
 
-// TestWhoWaitsForALimitOfZeroIsToldSo: no part of it was ever used.
-func TestWhoWaitsForALimitOfZeroIsToldSo(t *testing.T) {
+// TestWaitersForALimitOfZeroAreShown: the limit was never used, so it has no row.
+func TestWaitersForALimitOfZeroAreShown(t *testing.T) {
 	t.Parallel()
 	doc, err := config.ParseRouting("r.yaml",
 		[]byte(strings.Replace(limitedRouting, "{window: 1h, max: 1000,", "{window: 1h, max: 0,",
@@ -304,8 +307,8 @@ func TestWhoWaitsForALimitOfZeroIsToldSo(t *testing.T) {
 	}
 }
 
-// TestFreeOfASlidingLimitIsWhatCouldBeTakenNow by taking it: as many fit as are free, and one more
-// at the next release time.
+// TestFreeOfASlidingLimitIsWhatCouldBeTakenNow: exactly as many slots as are shown free can be
+// taken at once; one more gets the next release time.
 func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 21, 10, 30, 10, 0, time.UTC)
@@ -343,7 +346,7 @@ func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 			more++
 		}
 		if int(shown.Free.Units) != more || more != 10-taken || *shown.Sustained != 51 {
-			t.Errorf("%d taken: %s free, %d fit", taken, shown.Free, more)
+			t.Errorf("%d taken: %s shown free, but %d can be taken", taken, shown.Free, more)
 		}
 		if taken < 10 {
 			if !shown.NextPlace.Equal(now) {
@@ -353,7 +356,7 @@ func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 		}
 		if !shown.NextPlace.After(now) || fits(&c, shown.NextPlace.Add(-2*time.Millisecond)) ||
 			!fits(&c, *shown.NextPlace) {
-			t.Errorf("the next release time is not %s", shown.NextPlace)
+			t.Errorf("unexpected next release time, not %s", shown.NextPlace)
 		}
 	}
 	closed := l
@@ -361,11 +364,11 @@ func TestFreeOfASlidingLimitIsWhatCouldBeTakenNow(t *testing.T) {
 	n := &status.Counters{Present: &ledger.Present{Now: now}, Zone: time.UTC}
 	shown := n.Limit("a", &closed, admission.Ease{})
 	if shown.NextPlace != nil || shown.Free.Units != 0 || shown.Burst != nil {
-		t.Errorf("%+v", shown)
+		t.Errorf("got %+v, want no NextPlace, Free.Units %v and no Burst", shown, 0)
 	}
 }
 
-// TestAnUntouchedSlidingLimitShowsItsBurstAtAnyTime, also when its window is about to end.
+// TestAnUntouchedSlidingLimitShowsItsBurstAtAnyTime: also when its window is about to end.
 func TestAnUntouchedSlidingLimitShowsItsBurstAtAnyTime(t *testing.T) {
 	t.Parallel()
 	l := admission.Limit{Window: admission.Second, Max: 100, Sliding: true, Burst: 20}
@@ -390,7 +393,7 @@ func TestAnUntouchedSlidingLimitShowsItsBurstAtAnyTime(t *testing.T) {
 	}
 }
 
-// TestFreeFollowsTheRateThatIsLeft where the rate slows the limit down.
+// TestFreeFollowsTheRateThatIsLeft: while the rate is reduced, fewer slots are free.
 func TestFreeFollowsTheRateThatIsLeft(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 21, 10, 30, 0, 0, time.UTC)
@@ -423,10 +426,10 @@ func TestLimitsSetChangesOneFigureOfTheDocument(t *testing.T) {
 	set := func(args ...string) control.Changed {
 		t.Helper()
 		got := dispatcher(t, "", env,
-			because("as agreed",
+			withReason("as agreed",
 				append([]string{"limits", "set", "--format", "json"}, args...)...)...)
 		if got.code != exitOK {
-			t.Fatalf("%v: %+v", args, got)
+			t.Fatalf("%v: got %+v, want exit code %d", args, got, exitOK)
 		}
 		return decoded[control.Changed](t, got)
 	}
@@ -476,11 +479,11 @@ func TestLimitsSetChangesOneFigureOfTheDocument(t *testing.T) {
 		v := current(t, l)
 		want := strings.Replace(before.Document, step.old, step.now, 1)
 		if v.Document != want || !done.Applied || v.Reason != "as agreed" || v.Author != "ann" {
-			t.Errorf("%v: %s", step.args, cmp.Diff(want, v.Document))
+			t.Errorf("%v: got %s", step.args, cmp.Diff(want, v.Document))
 		}
 	}
 	if done := set("a", "--window", "1s", "--max", "80"); done.Applied || len(done.Warnings) != 0 {
-		t.Errorf("%+v", done)
+		t.Errorf("got %+v, want no Applied and %d in Warnings", done, 0)
 	}
 }
 
@@ -491,10 +494,10 @@ func TestLimitsSetWarnsOfWhatNothingPasses(t *testing.T) {
 	set := func(args ...string) []string {
 		t.Helper()
 		got := dispatcher(t, "", env,
-			because("closed",
+			withReason("closed",
 				append([]string{"limits", "set", "--max", "0", "--format", "json"}, args...)...)...)
 		if got.code != exitOK {
-			t.Fatalf("%v: %+v", args, got)
+			t.Fatalf("%v: got %+v, want exit code %d", args, got, exitOK)
 		}
 		return decoded[control.Changed](t, got).Warnings
 	}
@@ -523,28 +526,30 @@ func TestLimitsSetWarnsOfWhatNothingPasses(t *testing.T) {
 		},
 	} {
 		if diff := cmp.Diff(step.want, set(step.args...)); diff != "" {
-			t.Errorf("%v: %s", step.args, diff)
+			t.Errorf("%v (-want +got):\n%s", step.args, diff)
 		}
 	}
 }
 
-// TestALoweredLimitSaysWhatItsWindowHasGranted, because it takes no more until that is over.
+// TestALoweredLimitSaysWhatItsWindowHasGranted: if that is above the new max, the limit grants
+// emptyImporter until the window ends.
 func TestALoweredLimitSaysWhatItsWindowHasGranted(t *testing.T) {
 	t.Parallel()
 	l, env := limitedBy(t)
 	granted(t, l)
 	got := dispatcher(t, "", env,
-		because("less", "limits", "set", "a", "--window", "1h", "--max", "0")...)
+		withReason("less", "limits", "set", "a", "--window", "1h", "--max", "0")...)
 	if got.code != exitOK ||
 		!strings.Contains(got.out,
 			"The running window of a 1h messages has granted 1 messages already: it takes no") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output",
+			got, exitOK, "The running window of a 1h messages has granted 1 messages already: it takes no")
 	}
 	now := decoded[status.Limits](t, dispatcher(t, "", env, "limits", "show", "a", "--format", "json"))
 	hour := now.Channels[0].Limits[1]
 	if hour.ConfiguredMax.Units != 0 || hour.Free.Units != 0 ||
 		hour.Granted.Units > hour.Max.Units {
-		t.Errorf("%+v", hour)
+		t.Errorf("got %+v", hour)
 	}
 }
 
@@ -627,7 +632,7 @@ func TestLimitsSetSaysWhatIsMissing(t *testing.T) {
 		},
 	} {
 		got := dispatcher(t, "", env,
-			because("x", append([]string{"limits", "set"}, args...)...)...)
+			withReason("x", append([]string{"limits", "set"}, args...)...)...)
 		if got.code != exitUsage || got.out != "" || !strings.Contains(got.err, want) {
 			t.Errorf("%v: %+v, want %q", args, got, want)
 		}
@@ -639,15 +644,17 @@ func TestLimitsSetSaysWhatIsMissing(t *testing.T) {
 	got := dispatcher(t, "", env, "limits", "set", "a", "--window", "1s", "--max", "5")
 	if got.code != exitUsage || !strings.Contains(got.err, "--reason is missing") ||
 		!strings.Contains(got.err, "--reason TEXT") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d, %q in the error and %q in the error",
+			got, exitUsage, "--reason is missing", "--reason TEXT")
 	}
 	got = dispatcher(t, "", nil, "limits")
 	if got.code != exitUsage || !strings.Contains(got.err, "name what to do: history, set, show") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitUsage, "name what to do: history, set, show")
 	}
 }
 
-func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
+func TestLimitsHistoryShowsWhoChangedOneLimitAndWhy(t *testing.T) {
 	t.Parallel()
 	_, env := limitedBy(t)
 	for _, args := range [][]string{
@@ -657,18 +664,18 @@ func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
 		{"limits", "set", "a", "--window", "1s", "--max", "120"},
 		{"limits", "set", "a", "--window", "1s", "--remove"},
 	} {
-		got := dispatcher(t, "", env, because(strings.Join(args, " "), args...)...)
+		got := dispatcher(t, "", env, withReason(strings.Join(args, " "), args...)...)
 		if got.code != exitOK {
-			t.Fatalf("%+v", got)
+			t.Fatalf("got %+v, want exit code %d", got, exitOK)
 		}
 	}
-	type told struct {
+	type history struct {
 		Changes []limitMove `json:"changes"`
 	}
 	lines := func(args ...string) []string {
 		t.Helper()
 		var out []string
-		for _, m := range decoded[told](t,
+		for _, m := range decoded[history](t,
 			dispatcher(t, "", env,
 				append([]string{"limits", "history", "--format", "json"}, args...)...)).Changes {
 			out = append(out,
@@ -707,7 +714,7 @@ func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
 	if !strings.Contains(table.out, "limits set a") ||
 		!strings.Contains(table.out, "120, sliding") || !strings.Contains(table.out, "ann") ||
 		strings.Contains(table.out, "weights set") {
-		t.Errorf("%+v", table)
+		t.Errorf("got %+v", table)
 	}
 	for line := range strings.SplitSeq(table.out, "\n") {
 		if utf8.RuneCountInString(line) > 100 {
@@ -716,16 +723,18 @@ func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
 	}
 	none := dispatcher(t, "", env, "limits", "history", "b")
 	if none.code != exitOK || none.out != "Such a limit never changed.\n" {
-		t.Errorf("%+v", none)
+		t.Errorf("got %+v, want exit code %d and the output %q",
+			none, exitOK, "Such a limit never changed.\n")
 	}
 	csv := dispatcher(t, "", env, "limits", "history", "b", "--format", "csv")
 	if csv.out != "version,created_at,author,reason,channel,scope,window,unit,what,from,to\n" {
-		t.Errorf("%+v", csv)
+		t.Errorf("got %+v, want the output %q",
+			csv, "version,created_at,author,reason,channel,scope,window,unit,what,from,to\n")
 	}
 	for _, flag := range []string{"--tenant", "--prefix", "--window", "--unit"} {
 		got := dispatcher(t, "", env, "limits", "history", flag, "")
 		if got.code != exitUsage || !strings.Contains(got.err, flag+" is empty") {
-			t.Errorf("%+v", got)
+			t.Errorf("got %+v, want exit code %d and %q in the error", got, exitUsage, flag+" is empty")
 		}
 	}
 	whole := []string{
@@ -743,13 +752,13 @@ func TestLimitsHistoryTellsWhoChangedOneLimitAndWhy(t *testing.T) {
 	got = lines("a", "--unit", "messages")
 	if slices.ContainsFunc(got,
 		func(line string) bool { return strings.Contains(line, "active") }) {
-		t.Errorf("%q", got)
+		t.Errorf("got %q", got)
 	}
 	csv = dispatcher(t, "", env, "limits", "history", "--format", "csv")
 	if !regexp.MustCompile(`\n7,\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[^,]*Z,ann,`).MatchString(csv.out) {
-		t.Errorf("%+v", csv)
+		t.Errorf("got %+v", csv)
 	}
 	if got := dispatcher(t, "", env, "limits", "history", "--window", "2s"); got.code != exitUsage {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d", got, exitUsage)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestEveryWayToChangeALimitWarnsOfTheSame: apply as well as set, and the dry run of each.
+// TestEveryWayToChangeALimitWarnsOfTheSame: apply and set, and the dry run of each.
 func TestEveryWayToChangeALimitWarnsOfTheSame(t *testing.T) {
 	t.Parallel()
 	l, env := limitedBy(t)
@@ -27,9 +27,9 @@ func TestEveryWayToChangeALimitWarnsOfTheSame(t *testing.T) {
 		strings.Replace(limitedRouting, "{window: 1h, max: 1000,", "{window: 1h, max: 0,", 1))
 	warnings := func(args ...string) []string {
 		t.Helper()
-		got := dispatcher(t, "", env, because("closed", append(args, "--format", "json")...)...)
+		got := dispatcher(t, "", env, withReason("closed", append(args, "--format", "json")...)...)
 		if got.code != exitOK {
-			t.Fatalf("%v: %+v", args, got)
+			t.Fatalf("%v: got %+v, want exit code %d", args, got, exitOK)
 		}
 		return decoded[control.Changed](t, got).Warnings
 	}
@@ -43,7 +43,7 @@ func TestEveryWayToChangeALimitWarnsOfTheSame(t *testing.T) {
 			!strings.HasPrefix(got[0],
 				"The running window of a 1h messages has granted 1 messages already: it takes no "+
 					"more before it ends (") {
-			t.Errorf("%v: %q", args, got)
+			t.Errorf("%v: got %q", args, got)
 		}
 	}
 	all := strings.NewReplacer("b: {provider: sandbox,",
@@ -54,18 +54,18 @@ func TestEveryWayToChangeALimitWarnsOfTheSame(t *testing.T) {
 	const idle = "Route default has no channel left that takes messages: they wait until one does."
 	got := warnings("routing", "apply", write(t, "all.yaml", all), "--dry-run")
 	if !slices.Contains(got, idle) {
-		t.Errorf("%q", got)
+		t.Errorf("got %q", got)
 	}
 	if got := warnings("routing", "apply", write(t, "all.yaml", all)); !slices.Contains(got, idle) {
-		t.Errorf("%q", got)
+		t.Errorf("got %q", got)
 	}
 	got = warnings("limits", "set", "a", "--window", "1s", "--max", "70")
 	if slices.Contains(got, idle) {
-		t.Errorf("%q: it was so before", got)
+		t.Errorf("%q: warned of something that did not change", got)
 	}
 }
 
-// onApply calls its function when a version is about to be written.
+// onApply is a tracer that calls its function just before a version is written.
 type onApply func()
 
 func (f onApply) TraceQueryStart(
@@ -79,7 +79,7 @@ func (f onApply) TraceQueryStart(
 
 func (onApply) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// TestWhatARunningWindowHasGrantedIsReadWhenTheChangeIsInForce because more is granted until then.
+// TestWhatARunningWindowHasGrantedIsReadWhenTheChangeIsInForce: until then the window grants more.
 func TestWhatARunningWindowHasGrantedIsReadWhenTheChangeIsInForce(t *testing.T) {
 	t.Parallel()
 	l, env := limitedBy(t)
@@ -103,11 +103,11 @@ func TestWhatARunningWindowHasGrantedIsReadWhenTheChangeIsInForce(t *testing.T) 
 	}
 	if len(done.Warnings) != 1 ||
 		!strings.Contains(done.Warnings[0], "has granted 1 messages already") {
-		t.Errorf("%q", done.Warnings)
+		t.Errorf("got %q", done.Warnings)
 	}
 }
 
-// granted has one message of each limit of channel a on the books.
+// granted stores one message that has a slot of each limit of channel a.
 func granted(t *testing.T, l *ledger.Ledger) {
 	t.Helper()
 	zone, err := time.LoadLocation("Europe/London")
@@ -125,7 +125,7 @@ func granted(t *testing.T, l *ledger.Ledger) {
 	gate := &seen.Channels[0].Gate
 	gate.Roll(seen.Now, zone)
 	for i := range gate.Counters {
-		gate.Counters[i].Granted++ // of money a millionth
+		gate.Counters[i].Granted++ // for money this is a millionth
 	}
 	d := toFirstChoice(seen, &seen.Messages[0])
 	d.Attempt.PriceMicros = 1
@@ -155,11 +155,11 @@ func TestDoctorWarnsOfWhatIsClosedAndSpent(t *testing.T) {
 	} {
 		f := found[check]
 		if f.Status != statusWarn || !strings.Contains(f.Detail, want) || f.Fix == "" {
-			t.Errorf("%s: %+v", check, f)
+			t.Errorf("%s: got %+v", check, f)
 		}
 	}
 	if len(found) != 3 {
-		t.Errorf("%+v", found)
+		t.Errorf("got %+v, want %d of them", found, 3)
 	}
 
 	now := time.Date(2026, 7, 21, 10, 30, 0, 0, time.UTC)
@@ -184,37 +184,37 @@ func TestDoctorWarnsOfWhatIsClosedAndSpent(t *testing.T) {
 	if len(spent) != 1 || spent[0].Check != "limit tenant:shop 1d money" ||
 		spent[0].Detail != "250.00 of 250.00 GBP are granted, and 3 messages wait for it" ||
 		!strings.Contains(spent[0].Fix, "22 Jul 00:00 (Europe/London)") {
-		t.Errorf("%+v", spent)
+		t.Errorf("got %+v", spent)
 	}
 	present.Waiting = nil
 	if spent = spentFindings(doc, present); len(spent) != 0 {
-		t.Errorf("%+v", spent)
+		t.Errorf("got %+v, want %d of them", spent, 0)
 	}
 }
 
-func TestDoctorLooksAtTheLimitsInForce(t *testing.T) {
+func TestDoctorChecksTheLimitsInForce(t *testing.T) {
 	t.Parallel()
 	_, env := limitedBy(t)
 	got := dispatcher(t, "", env,
-		because("closed", "limits", "set", "b", "--window", "1m", "--max", "0")...)
+		withReason("closed", "limits", "set", "b", "--window", "1m", "--max", "0")...)
 	if got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
 	found, _ := diagnosis(t, env)
 	if f := found["limit b 1m messages"]; f.Status != statusWarn {
-		t.Errorf("%+v", found)
+		t.Errorf("got %+v", found)
 	}
 }
 
-// TestAChannelShowsWhatALoweredLimitWillBe beside what its running window still has.
+// TestAChannelShowsWhatALoweredLimitWillBe: beside what its current window still has.
 func TestAChannelShowsWhatALoweredLimitWillBe(t *testing.T) {
 	t.Parallel()
 	l, env := limitedBy(t)
 	granted(t, l)
 	if got := dispatcher(t, "", env,
-		because("less", "limits", "set", "a", "--window", "1h",
+		withReason("less", "limits", "set", "a", "--window", "1h",
 			"--max", "0")...); got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
 	for as, want := range map[string]string{
 		"table": "then 0", "csv": "1 of 1 messages/1h, then 0", "json": `"configured_max": 0`,
@@ -227,7 +227,8 @@ func TestAChannelShowsWhatALoweredLimitWillBe(t *testing.T) {
 	got := dispatcher(t, "", env, "channel", "list", "--format", "json")
 	if !strings.Contains(got.out, `"active_max": null`) ||
 		!strings.Contains(got.out, `"max": "2.50"`) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the output and %q in the output",
+			got, `"active_max": null`, `"max": "2.50"`)
 	}
 }
 
@@ -240,8 +241,8 @@ func TestSettingsFitATerminalOf120Columns(t *testing.T) {
 	}
 }
 
-// TestLimitsShowClaimsNoRateWhereNothingIsSlowedDown: without a limit of a second a provider that
-// asks to slow down is answered by a pause alone.
+// TestLimitsShowClaimsNoRateWhereNothingIsSlowedDown: without a limit per second, throttling causes
+// a pause only.
 func TestLimitsShowClaimsNoRateWhereNothingIsSlowedDown(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -8,7 +8,7 @@ import (
 	"dispatcher/config"
 )
 
-// TestExitCodesOfSignals, as shells count them: 128 and the number of the signal.
+// TestExitCodesOfSignals: 128 plus the number of the signal, as in a shell.
 func TestExitCodesOfSignals(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -16,7 +16,7 @@ func TestExitCodesOfSignals(t *testing.T) {
 		byCtrlC bool
 		want    int
 	}{
-		// Also by SIGTERM, for run and sandbox.
+		// Also after SIGTERM, for run and sandbox.
 		"done":                          {exitOK, false, exitOK},
 		"failed":                        {exitFailed, false, exitFailed},
 		"run, ended by Ctrl-C":          {exitOK, true, 130},
@@ -30,7 +30,7 @@ func TestExitCodesOfSignals(t *testing.T) {
 	}
 }
 
-// TestTheVersionNamesItsCommit by flag and by command.
+// TestTheVersionNamesItsCommit: the flag and the command.
 func TestTheVersionNamesItsCommit(t *testing.T) {
 	t.Parallel()
 	want := "dispatcher version " + versionText() + ", commit " + commitText() + "\n"
@@ -44,13 +44,12 @@ func TestTheVersionNamesItsCommit(t *testing.T) {
 	} {
 		got := dispatcher(t, "", nil, "version", "--format", format)
 		if got.code != exitOK || !strings.Contains(got.out, part) {
-			t.Errorf("%s: %+v", format, got)
+			t.Errorf("%s: got %+v, want exit code %d and %q in the output", format, got, exitOK, part)
 		}
 	}
 }
 
-// TestDoctorWarnsOfAnAddressThatOthersReach, whoever listens there could be asked from other
-// networks.
+// TestDoctorWarnsOfAnAddressThatOthersReach: other networks could connect to it.
 func TestDoctorWarnsOfAnAddressThatOthersReach(t *testing.T) {
 	t.Parallel()
 	for address, status := range map[string]string{
@@ -63,7 +62,7 @@ func TestDoctorWarnsOfAnAddressThatOthersReach(t *testing.T) {
 		got := p.checkListen(t.Context())
 		if len(got) != 1 || got[0].Status != status ||
 			(status == statusWarn) != (got[0].Fix == listenAdvice) {
-			t.Errorf("%s: %+v", address, got)
+			t.Errorf("%s: got %+v", address, got)
 		}
 	}
 }
@@ -77,7 +76,7 @@ func hasIPv6(t *testing.T) bool {
 	return l.Close() == nil
 }
 
-// TestSegmentsInEachFormat, of an argument and of lines.
+// TestSegmentsInEachFormat: of an argument, and of lines on standard input.
 func TestSegmentsInEachFormat(t *testing.T) {
 	t.Parallel()
 	lines := `{"text":"x"}` + "\n" + `{"text":"я"}`

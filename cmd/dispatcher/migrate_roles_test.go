@@ -23,10 +23,10 @@ import (
 	"dispatcher/ledger/migrations"
 )
 
-// login makes a login that is a member of a role, and returns its address.
+// login creates a login that is a member of a role, and returns its URL.
 func login(t *testing.T, admin *pgx.Conn, address, role string) string {
 	t.Helper()
-	var name string // logins belong to the server, which other tests share
+	var name string // unique, because logins belong to the server, which other tests share
 	if err := admin.QueryRow(t.Context(), `select $1 || '_of_' || current_database()`, role).
 		Scan(&name); err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func login(t *testing.T, admin *pgx.Conn, address, role string) string {
 	return u.String()
 }
 
-// opened is a connection for the test.
+// opened returns a connection that is closed at the end of the test.
 func opened(t *testing.T, address string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), address)
@@ -55,8 +55,8 @@ func opened(t *testing.T, address string) *pgx.Conn {
 	return conn
 }
 
-// denied reports whether PostgreSQL refuses a statement for want of a right, or because nobody may
-// write to such a view.
+// denied reports whether PostgreSQL refuses a statement for lack of a privilege, or because the
+// view cannot be written.
 func denied(t *testing.T, conn *pgx.Conn, sql string) bool {
 	t.Helper()
 	_, err := conn.Exec(t.Context(), `begin; `+sql+`; rollback`)
@@ -65,12 +65,12 @@ func denied(t *testing.T, conn *pgx.Conn, sql string) bool {
 	}
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if err != nil && (!ok || pg.Code != "42501" && pg.Code != "55000") {
-		t.Errorf("%s: %v", sql, err)
+		t.Errorf("%s: got error %v", sql, err)
 	}
 	return err != nil
 }
 
-// names are one column of a query.
+// names returns one column of a query.
 func names(t *testing.T, conn *pgx.Conn, sql string) []string {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), sql)
@@ -84,12 +84,12 @@ func names(t *testing.T, conn *pgx.Conn, sql string) []string {
 	return all
 }
 
-// told are words of numbers and texts that the office has.
-var told = []string{"7700900", "Your code", "123456", "STOP please"}
+// privateWords occur in the numbers and texts of the database.
+var privateWords = []string{"7700900", "Your code", "123456", "STOP please"}
 
-// shows returns what of that stands in a text.
-func shows(text string) string {
-	for _, word := range told {
+// privateIn returns the first private word that occurs in a text.
+func privateIn(text string) string {
+	for _, word := range privateWords {
 		if strings.Contains(text, word) {
 			return word
 		}
@@ -97,9 +97,9 @@ func shows(text string) string {
 	return ""
 }
 
-// fillRest puts numbers and texts wherever else the ledger has any, and gives every other table a
-// row, so that no view is empty.
-func (o *office) fillRest() {
+// fillRest puts numbers and texts into all other places where the ledger can have any, and a row
+// into every other table, so that no view is empty.
+func (o *auditDB) fillRest() {
 	// the ids of a past day, that of a message with a number
 	o.exec(`select dispatcher.make_day(dispatcher.day_at(now()) - 9)`)
 	o.exec(`insert into dispatcher.messages (seq, id, lane, state, reason, detail, finished_at)
@@ -163,11 +163,11 @@ func (o *office) fillRest() {
 		checkpoint) values (1, now() - interval '1 hour', now(), now(), false, 0, '', '', '')`)
 }
 
-// TestFinanceSeesNoNumberAndNoText: with the login of finance, or of an auditor, no relation that
-// can be read and no command shows one, and every command of finance works.
+// TestFinanceSeesNoNumberAndNoText: with the login of finance or of an auditor, no readable
+// relation and no command shows a number or a text, and every command of finance works.
 func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, 50)
+	o := filledAuditDB(t, 50)
 	address := strings.TrimPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
 	own := dispatcher(t, "", o.env, "report", "daily", "--format", "json").out
 	o.fillRest()
@@ -187,17 +187,17 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 			want++ // audit.draw_keys
 		}
 		if len(views) != want {
-			t.Errorf("%s can read %d relations, not %d: %v", role, len(views), want, views)
+			t.Errorf("%s can read %d relations, want %d: %v", role, len(views), want, views)
 		}
 		rows := 0
 		for _, view := range views {
 			shown := names(t, conn, `select v::text from `+view+` v`)
 			if len(shown) == 0 {
-				t.Errorf("%s is empty, and may show anything", view)
+				t.Errorf("%s is empty: the test proves nothing about it", view)
 			}
 			rows += len(shown)
 			for _, row := range shown {
-				if word := shows(row); word != "" {
+				if word := privateIn(row); word != "" {
 					t.Errorf("%s shows %q to %s", view, word, role)
 				}
 			}
@@ -235,13 +235,13 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 			// A report and a reconciliation exit with 1 when they found something.
 			finds := got.code == exitFailed && (args[0] == "report" || args[0] == "reconcile")
 			if got.code != exitOK && !finds || got.err != "" || got.out == "" ||
-				shows(plain(t, got.out)) != "" {
+				privateIn(plain(t, got.out)) != "" {
 				t.Errorf("%s of %s: %+v", args, role, got)
 			}
 		}
 		for _, as := range fileFormats {
 			file, err := os.ReadFile(filepath.Join(folder, "daily", "2020-01-01."+as))
-			if err != nil || len(file) == 0 || shows(plain(t, string(file))) != "" {
+			if err != nil || len(file) == 0 || privateIn(plain(t, string(file))) != "" {
 				t.Errorf("published by %s as %s: %v, %d bytes", role, as, err, len(file))
 			}
 		}
@@ -300,7 +300,7 @@ func plain(t *testing.T, file string) string {
 // TestOperatorsSeeTheirNotes, which finance and auditors do not: their columns are empty for them.
 func TestOperatorsSeeTheirNotes(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, 1)
+	o := filledAuditDB(t, 1)
 	address := strings.TrimPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
 	o.fillRest()
 	for role, want := range map[string]string{
@@ -317,7 +317,7 @@ func TestOperatorsSeeTheirNotes(t *testing.T) {
 	}
 }
 
-// sameReport compares the daily report of a login with that of the owner.
+// sameReport compares the daily report of a login with the owner's.
 func sameReport(t *testing.T, own string, env []string) {
 	t.Helper()
 	want := decoded[report.Daily](t, result{out: own})
@@ -327,7 +327,7 @@ func sameReport(t *testing.T, own string, env []string) {
 	}
 }
 
-// readable are the relations that a login can read, outside the catalogs.
+// readable returns the relations that a login can read, without the catalogs.
 func readable(t *testing.T, conn *pgx.Conn) []string {
 	t.Helper()
 	return names(t, conn, `
@@ -339,7 +339,7 @@ func readable(t *testing.T, conn *pgx.Conn) []string {
 		order by 1`)
 }
 
-// TestFinanceTouchesNoTable: whatever a login of finance or of an auditor tries beside reading the
+// TestFinanceTouchesNoTable: for a login of finance or of an auditor everything except reading the
 // views is refused.
 func TestFinanceTouchesNoTable(t *testing.T) {
 	t.Parallel()
@@ -356,7 +356,7 @@ func TestFinanceTouchesNoTable(t *testing.T) {
 				`lock table %s in access share mode`,
 			} {
 				if sql = fmt.Sprintf(sql, one); !denied(t, conn, sql) {
-					t.Errorf("%s may %s", role, sql)
+					t.Errorf("%s is allowed to %s", role, sql)
 				}
 			}
 		}
@@ -366,10 +366,10 @@ func TestFinanceTouchesNoTable(t *testing.T) {
 				`create or replace view %s as select 1`,
 			} {
 				if strings.HasPrefix(sql, "insert") && strings.HasPrefix(view, "audit.reconciliation") {
-					continue // TestFinanceReconciles
+					continue // see TestFinanceReconciles
 				}
 				if sql = fmt.Sprintf(sql, view); !denied(t, conn, sql) {
-					t.Errorf("%s may %s", role, sql)
+					t.Errorf("%s is allowed to %s", role, sql)
 				}
 			}
 		}
@@ -381,7 +381,7 @@ func TestFinanceTouchesNoTable(t *testing.T) {
 			`set role dispatcher_owner`, `set role dispatcher_app`,
 		} {
 			if !denied(t, conn, sql) {
-				t.Errorf("%s may %s", role, sql)
+				t.Errorf("%s is allowed to %s", role, sql)
 			}
 		}
 	}
@@ -391,7 +391,8 @@ func TestFinanceTouchesNoTable(t *testing.T) {
 	}
 }
 
-// changesOfHistory are statements that would change what happened, or what it is kept in. $day is a day.
+// changesOfHistory are statements that would change what happened, or the tables that hold it. $day
+// is a day.
 var changesOfHistory = []string{
 	`update dispatcher.routing_versions set document = 'x'`,
 	`update dispatcher.routing_versions set author = 'x'`,
@@ -492,11 +493,11 @@ func TestTheDispatchersLoginCannotChangeHistory(t *testing.T) {
 	for _, sql := range changesOfHistory {
 		sql = strings.ReplaceAll(sql, "$day", day)
 		if !denied(t, conn, sql) {
-			t.Errorf("it may %s", sql)
+			t.Errorf("the login is allowed to %s", sql)
 		}
 		if _, err := admin.Exec(t.Context(), `begin; `+sql+`; rollback`); err != nil {
 			if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "42501" {
-				t.Errorf("nobody may %s: %v", sql, err)
+				t.Errorf("no login is allowed to %s: %v", sql, err)
 			}
 		}
 		if _, err := admin.Exec(t.Context(), `rollback`); err != nil {
@@ -509,13 +510,13 @@ func TestTheDispatchersLoginCannotChangeHistory(t *testing.T) {
 			values (1, now(), 'otp', '', 'waiting')`,
 	} {
 		if denied(t, conn, sql) {
-			t.Errorf("it may not %s", sql)
+			t.Errorf("the login is not allowed to %s", sql)
 		}
 	}
 }
 
-// TestRolesAreGrantedOnce: also to what a later migration adds, and the printed statements are those
-// that are carried out.
+// TestRolesAreGrantedOnce: also on objects of later migrations. The printed statements are those
+// that are executed.
 func TestRolesAreGrantedOnce(t *testing.T) {
 	t.Parallel()
 	address := ledgertest.Empty(t)
@@ -524,7 +525,7 @@ func TestRolesAreGrantedOnce(t *testing.T) {
 		return decoded[rolesGranted](t, dispatcher(t, "", env, "migrate", "--roles", "--format",
 			"json"))
 	}
-	// Somebody uses a table that is to change its owner.
+	// Another session uses a table whose owner is to change.
 	if err := migrations.Migrate(t.Context(), address); err != nil {
 		t.Fatal(err)
 	}
@@ -554,7 +555,7 @@ func TestRolesAreGrantedOnce(t *testing.T) {
 	finance := opened(t, login(t, admin, address, migrations.RoleFinance))
 	app := opened(t, login(t, admin, address, migrations.RoleApp))
 	if !denied(t, finance, `select from audit.later`) {
-		t.Error("finance reads what nobody has granted")
+		t.Error("finance can read a view that was not granted")
 	}
 	if got := grant(); !got.Changed {
 		t.Errorf("with a new view: %+v", got)
@@ -563,18 +564,19 @@ func TestRolesAreGrantedOnce(t *testing.T) {
 		t.Error("finance may not read the new view")
 	}
 	if !denied(t, app, `delete from dispatcher.messages`) {
-		t.Error("what was granted beside is left")
+		t.Error("a privilege that was granted by hand is left")
 	}
 	printed := dispatcher(t, "", nil, "migrate", "--roles", "--print")
 	if _, err := admin.Exec(t.Context(), printed.out); err != nil {
 		t.Errorf("%v in %s", err, printed.out)
 	}
 	if got := grant(); got.Changed {
-		t.Errorf("after what is printed: %+v", got)
+		t.Errorf("after the printed statements: %+v", got)
 	}
 	table := dispatcher(t, "", env, "migrate", "--roles")
 	if table.code != exitOK || !strings.HasPrefix(table.out, "Everything was granted already. ") {
-		t.Errorf("%+v", table)
+		t.Errorf("got %+v, want exit code %d and output that begins with %q",
+			table, exitOK, "Everything was granted already. ")
 	}
 	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" +
 		login(t, admin, address, migrations.RoleFinance)}, "migrate", "--roles")
@@ -588,9 +590,9 @@ func TestRolesAreGrantedOnce(t *testing.T) {
 	}
 }
 
-// TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser: the user that owns the database and may
-// create roles. What a later migration makes belongs to the owner then, whoever of its members
-// carries it out, and a dispatcher runs with a login of its own.
+// TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser: the administrator owns the database and may
+// create roles. Objects of a later migration belong to the owner role, whichever member runs the
+// migration, and a dispatcher runs with a login of its own.
 func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 	t.Parallel()
 	server := ledgertest.Server(t, nil)
@@ -636,7 +638,7 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 		t.Errorf("the dispatcher migrates: %+v", got)
 	}
 	if got := dispatcher(t, "", as("deploy"), "migrate"); got.code != exitOK {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d", got, exitOK)
 	}
 	if owners := names(t, admin, `select distinct relowner::regrole::text from pg_class
 		where relnamespace in ('dispatcher'::regnamespace, 'audit'::regnamespace)`); !slices.Equal(
@@ -650,6 +652,6 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 	u.User = url.UserPassword("app", "secret")
 	if conn := opened(t, u.String()); denied(t, conn, `select dispatcher.make_days(2)`) ||
 		!denied(t, conn, `delete from dispatcher.closings`) {
-		t.Error("the grants are others than before")
+		t.Error("the privileges have changed")
 	}
 }

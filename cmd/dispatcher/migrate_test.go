@@ -38,7 +38,7 @@ func TestMigrateGoesFromEmptyToLatestOnce(t *testing.T) {
 	}
 }
 
-// otherBuild makes a database look as if the migrations of another build had been applied to it.
+// otherBuild makes the database look as if another build had migrated it.
 func otherBuild(t *testing.T, url string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -72,14 +72,14 @@ func TestADatabaseOfAnotherBuildIsRefusedByRunMigrateAndDoctor(t *testing.T) {
 		want := "dispatcher: " + conflictSentence +
 			"; run the build that made it, or name an empty database in DISPATCHER_POSTGRES_URL\n"
 		if got.code != exitUsage || !strings.HasSuffix(got.err, want) || got.out != "" {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v", args, got)
 		}
 	}
 	found, got := diagnosis(t, env)
 	f := found["schema"]
 	if f.Status != statusFail || f.Detail != conflictSentence ||
 		!strings.Contains(f.Fix, "an empty database") || got.code != exitFailed {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v", f)
 	}
 }
 
@@ -108,6 +108,6 @@ func TestADataFolderOfAnotherBuildIsRefusedWithItsName(t *testing.T) {
 	want := "dispatcher: " + conflictSentence + "; run the build that made the data folder " +
 		folder + ", or name another one in DISPATCHER_DATA_DIR\n"
 	if got.code != exitUsage || !strings.HasSuffix(got.err, want) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }

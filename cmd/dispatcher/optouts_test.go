@@ -11,13 +11,13 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// optOuts runs a subcommand of optouts over a database and requires its exit code.
+// optOuts runs a subcommand of optouts and expects its exit code.
 func optOuts(t *testing.T, url, stdin string, code int, args ...string) result {
 	t.Helper()
 	got := dispatcher(t, stdin, []string{"DISPATCHER_POSTGRES_URL=" + url},
 		append([]string{"optouts"}, args...)...)
 	if got.code != code {
-		t.Fatalf("%v: %+v", args, got)
+		t.Fatalf("%v: got %+v, want exit code %d", args, got, code)
 	}
 	for _, digits := range []string{"7700900123", "7700 900123", "7700900124", "7700900125"} {
 		if strings.Contains(got.out+got.err, digits) {
@@ -27,7 +27,7 @@ func optOuts(t *testing.T, url, stdin string, code int, args ...string) result {
 	return got
 }
 
-// shown is the JSON of a result without what differs from run to run.
+// shown decodes the JSON of a result, without what differs from run to run.
 func shown[T any](t *testing.T, got result) (value T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(got.out), &value); err != nil {
@@ -47,17 +47,17 @@ func TestOptOutsAreAddedShownAndRemoved(t *testing.T) {
 		},
 			by...)...)
 	if got.out != "2 of 2 put on the list.\n" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want the output %q", got, "2 of 2 put on the list.\n")
 	}
 	got = optOuts(t, url, "", exitOK,
 		append([]string{"add", "00447700900123", "--reason", "again", "--format", "json"},
 			by...)...)
 	if done := shown[listChanged](t, got); done != (listChanged{Tenant: "shop", Numbers: 1}) {
-		t.Errorf("%+v", done)
+		t.Errorf("got %+v", done)
 	}
 	got = optOuts(t, url, "", exitOK, "show", "+447700900123", "--tenant", "shop")
 	if !strings.Contains(got.out, "asked by letter") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the output", got, "asked by letter")
 	}
 	optOuts(t, url, "", exitOK,
 		append([]string{"remove", "+447700900123", "--reason", "asked by phone"}, by...)...)
@@ -70,7 +70,7 @@ func TestOptOutsAreAddedShownAndRemoved(t *testing.T) {
 	h := history.History
 	if history.OptedOut || len(h) != 1 || h[0].Reason != "asked by letter" ||
 		h[0].EndedReason != "asked by phone" || h[0].EndedBy != "command" || h[0].Until == nil {
-		t.Errorf("%+v", history)
+		t.Errorf("got %+v", history)
 	}
 	table := optOuts(t, url, "", exitOK,
 		append([]string{"show", "+447700900123", "--tenant", "shop"}, "--format", "table")...)
@@ -80,19 +80,19 @@ func TestOptOutsAreAddedShownAndRemoved(t *testing.T) {
 		}
 	}
 	if !strings.Contains(table.out, "command ann") {
-		t.Errorf("%s", table.out)
+		t.Errorf("got %s, want %q in it", table.out, "command ann")
 	}
 	list := optOuts(t, url, "", exitOK, "list")
 	if !strings.Contains(list.out, "1 opt-out ") || strings.Contains(list.out, "1 opt-outs") {
-		t.Errorf("%s", list.out)
+		t.Errorf("got %s, want %q in it and no %q in it", list.out, "1 opt-out ", "1 opt-outs")
 	}
 	got = optOuts(t, url, "", exitOK, "show", "+447700900123", "--tenant", "")
 	if !strings.Contains(got.out, "not on the list and never was") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the output", got, "not on the list and never was")
 	}
 }
 
-func TestAChangeOfAListSaysHowTheOthersStood(t *testing.T) {
+func TestAChangeOfAListShowsTheOtherEntries(t *testing.T) {
 	t.Parallel()
 	for want, done := range map[string]listChanged{
 		"3 of 3 put on the list.":                               {Numbers: 3, Changed: 3},
@@ -123,16 +123,16 @@ func TestAListOfNumbersIsImported(t *testing.T) {
 		"900124\",2025\r\n\r\n+447700900123;x\r\n"
 	done := shown[listChanged](t, optOuts(t, url, list, exitOK, import1...))
 	if done != (listChanged{Tenant: "shop", Numbers: 3, Changed: 2}) {
-		t.Errorf("%+v", done)
+		t.Errorf("got %+v", done)
 	}
 	file := write(t, "more.csv", "+447700900124\nnobody\n0123\n+447700900125\n")
 	got := optOuts(t, url, "", exitUsage, append(import1, file)...)
 	if !strings.Contains(got.err, "in line 2, 3: nothing was imported") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the error", got, "in line 2, 3: nothing was imported")
 	}
 	done = shown[listChanged](t, optOuts(t, url, "", exitOK, append(import1, file, "--skip")...))
 	if done != (listChanged{Tenant: "shop", Numbers: 2, Changed: 1, Skipped: 2}) {
-		t.Errorf("%+v", done)
+		t.Errorf("got %+v", done)
 	}
 	type count struct {
 		Tenant, Source string
@@ -148,12 +148,13 @@ func TestAListOfNumbersIsImported(t *testing.T) {
 	}
 	got = optOuts(t, url, "", exitOK, "list", "--tenant", "bank")
 	if !strings.Contains(got.out, "0 opt-outs") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the output", got, "0 opt-outs")
 	}
 	got = optOuts(t, url, "", exitOK, "list", "--format", "csv")
 	if !strings.HasPrefix(got.out,
 		"tenant,source,channel,current,ended,first,last\nshop,import,,3,0,") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want output that begins with %q",
+			got, "tenant,source,channel,current,ended,first,last\nshop,import,,3,0,")
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// root is the folder of the repository, seen from this package.
+// root is the path from this package to the root of the repository.
 const root = "../.."
 
 // pages returns every Markdown page of the repository by its path below root.
@@ -47,7 +47,7 @@ var (
 	notSlug = regexp.MustCompile(`[^\p{L}\p{N}\- _]`)
 )
 
-// anchors are the names that GitHub gives to the headings of a page.
+// anchors returns the names that GitHub gives to the headings of a page.
 func anchors(page string) map[string]bool {
 	out := map[string]bool{}
 	for _, h := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
@@ -84,7 +84,7 @@ func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestEveryPageIsInTheIndex holds docs/README.md to the pages that exist.
+// TestEveryPageIsInTheIndex compares docs/README.md with the pages that exist.
 func TestEveryPageIsInTheIndex(t *testing.T) {
 	t.Parallel()
 	all := pages(t)
@@ -102,7 +102,7 @@ func TestEveryPageIsInTheIndex(t *testing.T) {
 	}
 }
 
-// TestEveryTestThatThePagesNameExists, so that a guarantee never refers to a test that is gone.
+// TestEveryTestThatThePagesNameExists: no page refers to a test that was renamed or removed.
 func TestEveryTestThatThePagesNameExists(t *testing.T) {
 	t.Parallel()
 	tests := map[string]bool{}
@@ -130,8 +130,8 @@ func TestEveryTestThatThePagesNameExists(t *testing.T) {
 	}
 }
 
-// TestTheDesignNamesEveryPackage of the import table. The children of a package may stand behind
-// it.
+// TestTheDesignNamesEveryPackage: DESIGN.md names every package of the import table. One row may
+// cover the packages below it.
 func TestTheDesignNamesEveryPackage(t *testing.T) {
 	t.Parallel()
 	design := pages(t)["DESIGN.md"]
@@ -153,7 +153,7 @@ func TestTheDesignNamesEveryPackage(t *testing.T) {
 func TestProseIsInShortLines(t *testing.T) {
 	t.Parallel()
 	for name, text := range pages(t) {
-		// Code keeps its lines, so that the numbers below are right.
+		// Code blocks keep their number of lines, so that the line numbers below are right.
 		text = fence.ReplaceAllStringFunc(text, func(code string) string {
 			return strings.Repeat("\n", strings.Count(code, "\n"))
 		})

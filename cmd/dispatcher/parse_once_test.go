@@ -12,18 +12,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDocumentsAreParsedInOnePlaceEach counts the calls that parse a routing document, by file. An
-// edit returns a document that has been read, so a command parses what it was given here, once, and
-// nothing else: one more needs a reason.
+// TestDocumentsAreParsedInOnePlaceEach counts the calls that parse a routing document, by file. A
+// command parses its input once. An edit returns the parsed document, so nothing is parsed again. A
+// further call needs a reason.
 func TestDocumentsAreParsedInOnePlaceEach(t *testing.T) {
 	t.Parallel()
 	want := map[string]int{
 		"routing.go":                  1, // a file
 		"routing_read.go":             1, // a file
 		"internal/api/routing.go":     1, // the body of a request
-		"internal/app/closing.go":     1, // a version whose time zone a day had
+		"internal/app/closing.go":     1, // the version with the time zone of a day, or with contracts
 		"internal/app/reload.go":      2, // the first document; the routing in force
-		"internal/app/routing.go":     1, // a version that came in between
+		"internal/app/routing.go":     1, // a version applied in between
 		"internal/bench/serve.go":     1,
 		"internal/control/history.go": 2, // an old version that is applied again; a stored version
 		"internal/demo/demo.go":       1,
@@ -34,7 +34,7 @@ func TestDocumentsAreParsedInOnePlaceEach(t *testing.T) {
 	}
 }
 
-// parsers counts the calls, by file, of functions of package config which parse a document.
+// parsers counts, by file, the calls of functions of package config that parse a document.
 func parsers(t *testing.T) map[string]int {
 	t.Helper()
 	found := map[string]int{}
@@ -57,7 +57,7 @@ func parsers(t *testing.T) map[string]int {
 	return found
 }
 
-// callsOfParsers counts the calls within a file.
+// callsOfParsers counts the calls in a file.
 func callsOfParsers(f *ast.File) int {
 	calls := 0
 	ast.Inspect(f, func(n ast.Node) bool {

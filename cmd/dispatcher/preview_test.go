@@ -32,7 +32,7 @@ default,weighted,40,c,0,,,0
 	}
 }
 
-func TestPreviewNamesFileKeyAndMend(t *testing.T) {
+func TestPreviewNamesFileKeyAndFix(t *testing.T) {
 	t.Parallel()
 	zeros := write(t, "zeros.yaml",
 		strings.Replace(testRouting, "{a: 25, b: 15, c: 60}", "{a: 0, b: 0, c: 0}", 1))
@@ -65,11 +65,11 @@ func TestForecastsInCSVHaveEveryDigit(t *testing.T) {
 		"--message", write(t, "m.json",
 			`{"id":"1","to":"+447700900123","text":"hi","labels":{"x":"y","v":"1","w":"1"}}`))
 	if !strings.Contains(got.out, "a,0.3333333333333333,0,true,\n") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the output", got, "a,0.3333333333333333,0,true,\n")
 	}
 }
 
-// TestForecastsDrawWithTheKeyOfAStoppedEmbeddedServer, whose file lies in the data folder.
+// TestForecastsDrawWithTheKeyOfAStoppedEmbeddedServer: the key file is in the data folder.
 func TestForecastsDrawWithTheKeyOfAStoppedEmbeddedServer(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -90,20 +90,21 @@ func TestForecastsDrawWithTheKeyOfAStoppedEmbeddedServer(t *testing.T) {
 	story := decoded[report.Explanation](t,
 		dispatcher(t, "", env, append([]string{"explain"}, files...)...))
 	if story.DrawKeyID != key.ID() || strings.Contains(story.Text, "demo key") {
-		t.Errorf("%+v", story)
+		t.Errorf("got %+v", story)
 	}
 	got := dispatcher(t, "", env, "keys", "show", "--format", "csv")
 	if got.code != exitOK || !strings.Contains(got.out, key.ID()) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	elsewhere := append(env, "DISPATCHER_POSTGRES_URL=postgres://u@127.0.0.1:1/x")
 	got = dispatcher(t, "", elsewhere, "keys", "show")
 	if got.code != exitUsage || !strings.Contains(got.err, "DISPATCHER_DRAW_KEY_FILE is missing") {
-		t.Errorf("a database of its own has other keys: %+v", got)
+		t.Errorf("with a database that has other keys: %+v", got)
 	}
 }
 
-// TestForecastsAskTheScoringFunctionWithItsToken, and say so when the file cannot be read.
+// TestForecastsAskTheScoringFunctionWithItsToken: if the token's file cannot be read, the output
+// says so.
 func TestForecastsAskTheScoringFunctionWithItsToken(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -127,7 +128,7 @@ func TestForecastsAskTheScoringFunctionWithItsToken(t *testing.T) {
 	if story.Trouble != "function_status" ||
 		!strings.Contains(story.Text,
 			"was asked without its token: scoring.token_file: there is no file token ") {
-		t.Errorf("%+v", story)
+		t.Errorf("got %+v", story)
 	}
 	err := os.WriteFile(filepath.Join(filepath.Dir(routing), "token"), []byte("hush\n"), 0o600)
 	if err != nil {
@@ -135,7 +136,7 @@ func TestForecastsAskTheScoringFunctionWithItsToken(t *testing.T) {
 	}
 	story = forecast()
 	if channelOf(&story) != "b" || story.Trouble != "" || strings.Contains(story.Text, "token") {
-		t.Errorf("%+v", story)
+		t.Errorf("got %+v", story)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"dispatcher/selector"
 )
 
-// daysTraffic stores n messages whose draws were really made under the key of a file, which is
-// named in the environment that it returns.
+// daysTraffic stores n messages with real draws and returns env with the key file that they were
+// drawn with.
 func daysTraffic(t *testing.T, l *ledger.Ledger, env []string, n int) []string {
 	t.Helper()
 	hex := strings.Repeat("02", selector.KeySize)
@@ -56,7 +56,7 @@ func trafficOf(
 	got := dispatcher(t, "", env, args...)
 	traffic := decoded[report.Preview](t, got).Traffic
 	if got.code != exitOK || traffic == nil {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v", got)
 	}
 	return traffic, got
 }
@@ -70,8 +70,8 @@ func today(t *testing.T) string {
 	return time.Now().In(zone).Format(time.DateOnly)
 }
 
-// TestPreviewWeighsADayWithItsOwnDraws: under the same document nothing moves; with a and c
-// exchanged the draws of [0,24] and [25,39] and [40,99] fall as they must.
+// TestPreviewWeighsADayWithItsOwnDraws: under the same document nothing moves. With the weights of
+// a and c exchanged, the draws [0,24], [25,39] and [40,99] move as computed.
 func TestPreviewWeighsADayWithItsOwnDraws(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
@@ -79,12 +79,12 @@ func TestPreviewWeighsADayWithItsOwnDraws(t *testing.T) {
 	same, _ := trafficOf(t, env, testRouting, "--day", today(t))
 	if same.Messages != 200 || same.Redrawn != 200 || same.Compared != 200 || same.Moved != 0 ||
 		same.ByShare != 0 || same.Against != nil {
-		t.Errorf("%+v", same)
+		t.Errorf("got %+v", same)
 	}
 	total := 0.0
 	for _, ch := range same.Routes[0].Channels {
 		if *ch.Messages != *ch.BeforeMessages || *ch.Segments != *ch.BeforeSegments {
-			t.Errorf("%+v", ch)
+			t.Errorf("got %+v", ch)
 		}
 		total += *ch.Messages
 	}
@@ -97,24 +97,24 @@ func TestPreviewWeighsADayWithItsOwnDraws(t *testing.T) {
 		t.Errorf("%+v: the price of the document beside the one that was billed", b)
 	}
 
-	// a gets [0,74], so what b had and the first 35 of c move to it; c keeps [75,99] behind b
-	// without a range.
+	// a gets [0,74]: all of b's draws and the first 35 of c's move to it. b has no draws left, c keeps
+	// [75,99].
 	moved, _ := trafficOf(t, env,
 		strings.Replace(testRouting, "{a: 25, b: 15, c: 60}", "{a: 75, b: 0, c: 25}", 1), "--day",
 		today(t))
 	a := moved.Routes[0].Channels[0]
 	if moved.Moved != int64(*a.Messages-*a.BeforeMessages) || moved.Moved == 0 ||
 		*moved.Routes[0].Channels[1].Messages != 0 || moved.Routes[0].Moved != moved.Moved {
-		t.Errorf("%+v", moved)
+		t.Errorf("got %+v", moved)
 	}
 }
 
 func TestPreviewAgainstAVersionComparesDocuments(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
-	got := dispatcher(t, "", env, because("try", "weights", "set", "default", "a=60", "c=25")...)
+	got := dispatcher(t, "", env, withReason("try", "weights", "set", "default", "a=60", "c=25")...)
 	if got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
 	env = daysTraffic(t, l, env, 100)
 	second, _ := trafficOf(t, env,
@@ -122,16 +122,16 @@ func TestPreviewAgainstAVersionComparesDocuments(t *testing.T) {
 		"--against", "2", "--day", today(t))
 	if second.Against == nil || *second.Against != 2 || second.Compared != 100 ||
 		second.Moved != 0 || second.Routes[0].BeforeMessages != 100 {
-		t.Errorf("%+v", second)
+		t.Errorf("got %+v", second)
 	}
 	yesterday, _ := trafficOf(t, env, testRouting, "--against", "1")
 	if yesterday.Messages != 0 || yesterday.Day == today(t) {
-		t.Errorf("%+v", yesterday)
+		t.Errorf("got %+v", yesterday)
 	}
 	got = dispatcher(t, "", env, "preview", "--routing", write(t, "r.yaml", testRouting),
 		"--against", "9")
 	if got.code != exitUsage || !strings.Contains(got.err, "no routing version 9") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error", got, exitUsage, "no routing version 9")
 	}
 }
 
@@ -143,7 +143,7 @@ func TestPreviewCountsBySharesWithoutTheKey(t *testing.T) {
 	a := traffic.Routes[0].Channels[0]
 	if traffic.ByShare != 200 || traffic.Compared != 0 || *a.Messages != 50 ||
 		*a.CostMicros != 50*31_000 || len(traffic.MissingKeys) != 1 {
-		t.Errorf("%+v", traffic)
+		t.Errorf("got %+v", traffic)
 	}
 	text := dispatcher(t, "", env, "preview", "--routing", write(t, "r.yaml", testRouting), "--day",
 		today(t)).out
@@ -163,41 +163,43 @@ func TestPreviewOfModesThatDoNotDraw(t *testing.T) {
 	even, _ := trafficOf(t, env, turns, "--day", today(t))
 	if even.Undecided != 90 || even.Moved != 0 || *even.Routes[0].Channels[0].Messages != 30 ||
 		*even.Routes[0].Channels[0].CostMicros != 30*31_000 {
-		t.Errorf("%+v", even)
+		t.Errorf("got %+v", even)
 	}
 	idle, got := trafficOf(t, env, strings.Replace(turns, "round_robin", "longest_idle", 1),
 		"--day", today(t))
 	if idle.Routes[0].Messages != 90 || idle.Routes[0].Channels[0].Messages != nil ||
 		*idle.Routes[0].Channels[0].BeforeMessages == 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
-	nobody, _ := trafficOf(t, env,
+	unpredictable, _ := trafficOf(t, env,
 		strings.Replace(testRouting, "match: {}", "match: {tenant: other}", 1), "--day", today(t))
-	if nobody.Unroutable != 90 || nobody.Routes[0].BeforeMessages != 90 ||
-		nobody.Routes[0].Messages != 0 {
-		t.Errorf("%+v", nobody)
+	if unpredictable.Unroutable != 90 || unpredictable.Routes[0].BeforeMessages != 90 ||
+		unpredictable.Routes[0].Messages != 0 {
+		t.Errorf("got %+v, want Unroutable %v, Routes[0].BeforeMessages %v and Routes[0].Messages %v",
+			unpredictable, 90, 90, 0)
 	}
 }
 
-// TestPreviewAgainstAModeThatNobodyCanForetellKnowsNothingOfBefore: version 2 follows the load.
-func TestPreviewAgainstAModeThatNobodyCanForetellKnowsNothingOfBefore(t *testing.T) {
+// TestPreviewAgainstAModeThatCannotBeComputedHasNoFormerShares: version 2 selects by load, so
+// the choices before the change cannot be computed.
+func TestPreviewAgainstAModeThatCannotBeComputedHasNoFormerShares(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	idle := write(t, "idle.yaml",
 		strings.Replace(testRouting, "weights: {a: 25, b: 15, c: 60}",
 			"mode: longest_idle, channels: [a, b, c]", 1))
-	applies(t, env, idle)
+	applyRouting(t, env, idle)
 	env = daysTraffic(t, l, env, 50)
 	traffic, got := trafficOf(t, env, testRouting, "--against", "2", "--day", today(t))
 	route := traffic.Routes[0]
 	if route.BeforeMessages != 50 || len(route.Channels) != 3 || !traffic.SoFar ||
 		!strings.Contains(got.out, `"before_cost_micros": null`) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	for _, ch := range route.Channels {
 		if ch.BeforeMessages != nil || ch.BeforeSegments != nil || ch.BeforeCostMicros != nil ||
 			ch.Messages == nil {
-			t.Errorf("%+v", ch)
+			t.Errorf("got %+v", ch)
 		}
 	}
 	for want, args := range map[string][]string{
@@ -212,14 +214,14 @@ func TestPreviewAgainstAModeThatNobodyCanForetellKnowsNothingOfBefore(t *testing
 	}
 }
 
-// A first choice knows nothing of prices, senders and blocks; who reads the figures is told so.
-func TestPreviewSaysWhatItDoesNotHeed(t *testing.T) {
+// First choices do not depend on prices, senders and blocks. The output says so.
+func TestPreviewSaysWhatItIgnores(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	env = daysTraffic(t, l, env, 3)
 	plain, _ := trafficOf(t, env, testRouting, "--day", today(t))
 	if len(plain.NotHonored) != 0 {
-		t.Errorf("%v", plain.NotHonored)
+		t.Errorf("got %v, want %d of them", plain.NotHonored, 0)
 	}
 	blocked := "blocked: {premium: true}\n" + testRouting
 	traffic, _ := trafficOf(t, env, blocked, "--day", today(t))
@@ -228,18 +230,18 @@ func TestPreviewSaysWhatItDoesNotHeed(t *testing.T) {
 	if !slices.Equal(traffic.NotHonored, []string{"blocked"}) ||
 		!strings.Contains(strings.Join(strings.Fields(got.out), " "),
 			"without blocked of the document and without limits") {
-		t.Errorf("%v %+v", traffic.NotHonored, got)
+		t.Errorf("%v: got %+v", traffic.NotHonored, got)
 	}
 }
 
-// TestPreviewCountsNumbersWithoutACountry where the document has prices by country: its figures
-// have the default price for them.
+// TestPreviewCountsNumbersWithoutACountry: if the document has prices by country, the figures use
+// the default price for these numbers.
 func TestPreviewCountsNumbersWithoutACountry(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
-	env = daysTraffic(t, l, env, 3) // to a number for drama, which is of no country
+	env = daysTraffic(t, l, env, 3) // to fictitious numbers, which belong to no country
 	if plain, _ := trafficOf(t, env, testRouting, "--day", today(t)); plain.WithoutCountry != 0 {
-		t.Errorf("%+v", plain)
+		t.Errorf("got %+v, want WithoutCountry %v", plain, 0)
 	}
 	priced := "blocked: {country: kp}\n" + testRouting
 	traffic, _ := trafficOf(t, env, priced, "--day", today(t))
@@ -252,7 +254,8 @@ func TestPreviewCountsNumbersWithoutACountry(t *testing.T) {
 	}
 }
 
-// TestPreviewSkipsMessagesWithoutPayload: nobody can tell what the document would choose for them.
+// TestPreviewSkipsMessagesWithoutPayload: without payload the choice of another document cannot be
+// computed.
 func TestPreviewSkipsMessagesWithoutPayload(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
@@ -263,7 +266,7 @@ func TestPreviewSkipsMessagesWithoutPayload(t *testing.T) {
 	}
 	//nolint:errcheck // The database goes with the test.
 	defer db.Close(context.WithoutCancel(t.Context()))
-	for gone, sql := range []string{
+	for deleted, sql := range []string{
 		`select 1`,
 		`delete from dispatcher.payloads where seq = (select min(seq) from dispatcher.messages)`,
 		`truncate dispatcher.payloads`,
@@ -271,18 +274,18 @@ func TestPreviewSkipsMessagesWithoutPayload(t *testing.T) {
 		if _, err := db.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
-		if gone == 2 {
-			gone = 3
+		if deleted == 2 {
+			deleted = 3
 		}
 		traffic, _ := trafficOf(t, env, testRouting, "--day", today(t))
 		out := dispatcher(t, "", env, "preview", "--routing", write(t, "next.yaml", testRouting),
 			"--day", today(t)).out
-		said := fmt.Sprintf("%d messages are not counted, because their numbers and texts are not "+
-			"kept any more.", gone)
-		if traffic.WithoutPayload != int64(gone) || traffic.Messages != int64(3-gone) ||
+		want := fmt.Sprintf("%d messages are not counted, because their numbers and texts are not "+
+			"kept any more.", deleted)
+		if traffic.WithoutPayload != int64(deleted) || traffic.Messages != int64(3-deleted) ||
 			traffic.Unroutable != 0 ||
-			strings.Contains(strings.Join(strings.Fields(out), " "), said) != (gone > 0) {
-			t.Errorf("%d gone: %+v in\n%s", gone, traffic, out)
+			strings.Contains(strings.Join(strings.Fields(out), " "), want) != (deleted > 0) {
+			t.Errorf("%d gone: %+v in\n%s", deleted, traffic, out)
 		}
 	}
 }

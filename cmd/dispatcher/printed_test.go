@@ -19,9 +19,9 @@ import (
 
 var updatePrinted = flag.Bool("update-printed", false, "write testdata/printed.txt anew")
 
-// TestWhatCommandsPrint compares the tables and CSV of the commands, over values that are all
-// different, with testdata/printed.txt: scripts rely on the columns of CSV. After a change that is
-// meant, "go test -run TestWhatCommandsPrint -update-printed ./cmd/dispatcher" writes it anew.
+// TestWhatCommandsPrint compares the tables and CSV of the commands with testdata/printed.txt:
+// scripts rely on the columns of CSV. All values are different. After an intended change, "go test
+// -run TestWhatCommandsPrint -update-printed ./cmd/dispatcher" rewrites the file.
 func TestWhatCommandsPrint(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
@@ -31,7 +31,7 @@ func TestWhatCommandsPrint(t *testing.T) {
 				continue
 			}
 			if as == formatCSV && strings.Contains(strings.Join(one.sheet.header, ""), " ") {
-				t.Errorf("%s: a blank in a column's name: %q", one.name, one.sheet.header)
+				t.Errorf("%s: a column name has a blank: %q", one.name, one.sheet.header)
 			}
 			out.WriteString("== " + one.name + " " + as.String() + "\n")
 			if err := as.write(&out, nil, one.sheet); err != nil {
@@ -61,10 +61,10 @@ func TestWhatCommandsPrint(t *testing.T) {
 type printedSheet struct {
 	name  string
 	sheet sheet
-	only  format // empty for a sheet in both formats
+	only  format // empty for both formats
 }
 
-// printedSheets are the sheets of the commands that have more than one row.
+// printedSheets are the tables of the commands that print more than one row.
 func printedSheets(as format) []printedSheet {
 	now := filled[status.Limits]()
 	now.Zone, now.Timezone = time.UTC, "UTC"
@@ -119,7 +119,8 @@ func printedSheets(as format) []printedSheet {
 	}
 }
 
-// filled is a value whose exported fields are all different; slices and maps have two elements.
+// filled returns a value whose exported fields are all different; slices and maps have two
+// elements.
 func filled[T any]() (value T) {
 	n := 0
 	fill(reflect.ValueOf(&value).Elem(), &n)
@@ -136,7 +137,7 @@ func fill(v reflect.Value, n *int) {
 		v.Set(reflect.ValueOf(status.Quantity{Units: int64(*n) * 1000, Money: *n%2 == 0}))
 		return
 	}
-	switch v.Kind() { //nolint:exhaustive // What else there is, no command prints.
+	switch v.Kind() { //nolint:exhaustive // No printed value has another kind.
 	case reflect.String:
 		v.SetString(strings.Repeat("w", *n%3) + "-" + number(int64(*n)))
 	case reflect.Int, reflect.Int64, reflect.Int32, reflect.Int16:

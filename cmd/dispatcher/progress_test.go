@@ -15,7 +15,7 @@ func TestTheProgressBarCountsMessages(t *testing.T) {
 	got := bar.String()
 	if !strings.HasPrefix(got, "publishing 250 / 1000 [") ||
 		!strings.HasSuffix(strings.TrimRight(got, " "), "] 25.00%") {
-		t.Errorf("before a speed is known: %q", got)
+		t.Errorf("before the rate is known: got %q", got)
 	}
 }
 

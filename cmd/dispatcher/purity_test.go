@@ -12,21 +12,21 @@ import (
 	"testing"
 )
 
-// pure are the folders whose functions depend on their arguments alone: what decides, what decides
-// again, and the arithmetic below them.
+// pure are the packages whose functions depend on their arguments only: decisions, the audit that
+// derives them again, and the arithmetic that both use.
 var pure = []string{
 	"internal/decide", "internal/audit", "internal/envelope", "../../selector", "../../admission",
 }
 
-// harmless is the part of the standard library that reads neither clock nor machine, and shares
-// nothing between calls. The exceptions are in impure.
+// harmless is the part of the standard library that reads neither clock nor machine, and shares no
+// state between calls. The exceptions are in impure.
 var harmless = []string{
 	"bytes", "cmp", "crypto/hmac", "crypto/sha256", "encoding/binary", "encoding/hex",
 	"encoding/json", "errors", "fmt", "hash", "hash/fnv", "iter", "maps", "math", "math/bits",
 	"net/url", "slices", "strconv", "strings", "time", "unicode", "unicode/utf8",
 }
 
-// impure are functions of harmless packages that are not.
+// impure are the functions of harmless packages that are not pure.
 var impure = map[string][]string{
 	"time": {
 		"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer",
@@ -35,8 +35,8 @@ var impure = map[string][]string{
 	"fmt": {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
 }
 
-// TestDecisionsArePure: what is decided depends on what is passed in. There is no I/O, no clock, no
-// goroutine, no lock, and no variable of a package that changes.
+// TestDecisionsArePure: a decision depends on its arguments only. It uses no I/O, clock, goroutine
+// or lock, and no package variable that changes.
 func TestDecisionsArePure(t *testing.T) {
 	t.Parallel()
 	for _, folder := range pure {
@@ -64,7 +64,7 @@ func TestDecisionsArePure(t *testing.T) {
 	}
 }
 
-// TestWhatIsImpureIsFound keeps the test above from passing because it sees nothing.
+// TestWhatIsImpureIsFound: the test above finds each kind of impurity.
 func TestWhatIsImpureIsFound(t *testing.T) {
 	t.Parallel()
 	const head = `package p
@@ -115,14 +115,14 @@ var (
 	}
 }
 
-// impurities says by position what in a package makes a result depend on more than the arguments.
-// Only the package itself is type-checked, which is enough to tell its variables.
+// impurities returns, by position, what makes results of a package depend on more than arguments.
+// Only the package itself is type-checked, which is enough to know its variables.
 func impurities(files *token.FileSet, sources []*ast.File) map[token.Pos]string {
 	uses := map[*ast.Ident]types.Object{}
-	check := types.Config{Importer: nothing{}, Error: func(error) {}}
+	check := types.Config{Importer: emptyImporter{}, Error: func(error) {}}
 	scope := types.NewScope(nil, token.NoPos, token.NoPos, "")
 	if p, _ := check.Check("p", files, sources, &types.Info{Uses: uses}); p != nil {
-		scope = p.Scope() // the error is that the imports are not there
+		scope = p.Scope() // the only errors are the missing imports
 	}
 	found := map[token.Pos]string{}
 	changes := func(e ast.Expr) {
@@ -178,7 +178,7 @@ func impurities(files *token.FileSet, sources []*ast.File) map[token.Pos]string 
 	return found
 }
 
-// variableOf is the variable that an expression is a part of; nil for none.
+// variableOf returns the variable that an expression is a part of; nil for none.
 func variableOf(e ast.Expr) *ast.Ident {
 	for {
 		switch x := e.(type) {
@@ -200,7 +200,9 @@ func variableOf(e ast.Expr) *ast.Ident {
 	}
 }
 
-// nothing is an importer that finds no package. The type checker goes on without.
-type nothing struct{}
+// emptyImporter finds no package. The type checker continues without it.
+type emptyImporter struct{}
 
-func (nothing) Import(path string) (*types.Package, error) { return nil, errors.New("no " + path) }
+func (emptyImporter) Import(path string) (*types.Package, error) {
+	return nil, errors.New("no " + path)
+}

@@ -7,8 +7,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// cheapest is the test routing with a route on line 7 that takes the cheapest of two channels; a
-// has its price in EUR.
+// cheapest is testRouting with a least-cost route over two channels on line 7. The price of a is in
+// EUR.
 func cheapest(rates string) string {
 	doc := strings.Replace(testRouting, `price: {currency: GBP, default: "0.031"}`,
 		`price: {currency: EUR, default: "0.031"}`, 1)
@@ -17,8 +17,9 @@ func cheapest(rates string) string {
 			"price, descending: false}}", 1) + rates
 }
 
-// TestPricesThatCannotBeComparedAreRefusedWhereADocumentIsApplied: with the line, the route and the
-// channels, by apply, preview and the first start; with rates the same document is taken.
+// TestPricesThatCannotBeComparedAreRefusedWhereADocumentIsApplied: by apply, preview and the first
+// start, with the line, the route and the channels. With exchange rates the same document is
+// accepted.
 func TestPricesThatCannotBeComparedAreRefusedWhereADocumentIsApplied(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
@@ -27,30 +28,30 @@ func TestPricesThatCannotBeComparedAreRefusedWhereADocumentIsApplied(t *testing.
 	const want = "bad.yaml:7: routes[0].scoring.expression: reads price, but the channels of " +
 		"route default have theirs in several currencies, EUR (a) and GBP (b)"
 	for _, args := range [][]string{
-		because("cheap", "routing", "apply", bad), {"preview", "--routing", bad},
+		withReason("cheap", "routing", "apply", bad), {"preview", "--routing", bad},
 	} {
 		got := dispatcher(t, "", env, args...)
 		if got.code != exitUsage || !strings.Contains(got.err, want) {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d and %q in the error", args, got, exitUsage, want)
 		}
 	}
 	if v := current(t, l); v.Version != 1 {
 		t.Errorf("version %d is in force", v.Version)
 	}
 	for _, args := range [][]string{
-		{"preview", "--routing", good}, because("cheap", "routing", "apply", good),
+		{"preview", "--routing", good}, withReason("cheap", "routing", "apply", good),
 	} {
 		if got := dispatcher(t, "", env, args...); got.code != exitOK {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d", args, got, exitOK)
 		}
 	}
 	if v := current(t, l); v.Version != 2 || !strings.Contains(v.Document, "rates: {base: EUR") {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v", v)
 	}
 }
 
-// TestARollbackToADocumentWithoutPricesIsRefused: it was applied before least cost needed prices,
-// and a channel without one would be the cheapest. The sentence says what to do.
+// TestARollbackToADocumentWithoutPricesIsRefused: it was applied before least cost required prices,
+// and a channel without a price would be the cheapest. The error says what to do.
 func TestARollbackToADocumentWithoutPricesIsRefused(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
@@ -62,10 +63,10 @@ func TestARollbackToADocumentWithoutPricesIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := write(t, "good.yaml", cheapest("rates: {base: EUR, GBP: \"1.17\"}\n"))
-	applies(t, env, good)
+	applyRouting(t, env, good)
 	for _, more := range [][]string{nil, {"--dry-run"}} {
 		got := dispatcher(t, "", env,
-			append(because("back", "routing", "rollback", "2"), more...)...)
+			append(withReason("back", "routing", "rollback", "2"), more...)...)
 		for _, want := range []string{
 			"routing version 2:7: routes[0].scoring.expression: reads price",
 			"dispatcher routing show --version 2 > routing.yaml",
@@ -81,8 +82,8 @@ func TestARollbackToADocumentWithoutPricesIsRefused(t *testing.T) {
 	}
 }
 
-// TestExplainComparesPricesAtTheRates: 0.031 EUR is more than 0.028 of nothing, and less than 0.028
-// GBP.
+// TestExplainComparesPricesAtTheRates: at 1.17 EUR for a GBP, 0.031 EUR is less than 0.028 GBP; at
+// 0.5 it is more.
 func TestExplainComparesPricesAtTheRates(t *testing.T) {
 	t.Parallel()
 	message := write(t, "m.json", `{"id":"m-1","to":"+447700900123","text":"hello"}`)

@@ -21,7 +21,7 @@ import (
 	"dispatcher/selector"
 )
 
-// lines is raised to measure what docs/benchmark.md tells.
+// lines is raised for the measurements in docs/benchmark.md.
 var lines = flag.Int("lines", 10_000, "how many lines TestManyLines compares")
 
 // A million lines take no longer than this, with no more memory of the process.
@@ -71,7 +71,7 @@ func TestManyLines(t *testing.T) {
 			t.Errorf("%s: %d lines took %.1f s and %d MB, more than %s and %d MB", c.name, lines,
 				took.Seconds(), peak, millionTime, millionMB)
 		}
-		// One in a thousand is missing on either side.
+		// One line in a thousand is missing on either side.
 		if n := int64(lines / 1000); found.Lines != int64(lines) || found.OursOnly != n+1 ||
 			found.TheirsOnly != n || found.Matched != int64(lines)-n {
 			t.Errorf("%s: %d lines, %d matched, %d only ours, %d only theirs", c.name, found.Lines,
@@ -80,10 +80,10 @@ func TestManyLines(t *testing.T) {
 	}
 }
 
-// number is that of message i.
+// number is the number of message i.
 func (b *bill) number(i int) string { return fmt.Sprintf("+4477%08d", i) }
 
-// multiply stores n more messages that were accepted, a hundred a second.
+// multiply stores n more accepted messages, a hundred a second.
 func (b *bill) multiply(n int) {
 	b.t.Helper()
 	key, err := selector.ParseKey(auditKey)
@@ -123,14 +123,15 @@ func (b *bill) multiply(n int) {
 	b.exec(`vacuum analyze`)
 }
 
-// write writes a line for each of the n messages but one in a thousand, and as many of others.
+// write writes a line for each of the n messages except one in a thousand, and lines of as many
+// unknown messages.
 func (b *bill) write(path string, n int) {
 	b.t.Helper()
 	file, err := os.Create(path)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	defer file.Close() //nolint:errcheck // Flush tells.
+	defer file.Close() //nolint:errcheck // Flush reports errors.
 	out := bufio.NewWriter(file)
 	fmt.Fprintln(out, "reference,number,time,segments,price,currency,status")
 	for i := range n {

@@ -18,7 +18,8 @@ import (
 	"dispatcher/selector"
 )
 
-// bill is a ledger whose messages went by channel c, a minute apart, and what c says of them.
+// bill is a ledger whose messages were sent over channel c, a minute apart, and the lines of c's
+// file.
 type bill struct {
 	t     *testing.T
 	url   string
@@ -28,8 +29,7 @@ type bill struct {
 	lines []string
 }
 
-// billed is a message of a bill: its number ends in these digits, and without an outcome it was
-// accepted.
+// billed is a message of a bill. digits end its number. Without an outcome it was accepted.
 type billed struct {
 	id, digits, references string
 	segments               int
@@ -105,12 +105,12 @@ func (b *bill) at(minute int) time.Time {
 func (b *bill) exec(sql string, args ...any) {
 	b.t.Helper()
 	if _, err := b.sql.Exec(b.t.Context(), sql, args...); err != nil {
-		b.t.Fatalf("%s: %v", sql, err)
+		b.t.Fatalf("%s: got error %v", sql, err)
 	}
 }
 
-// says adds a line to what c says.
-func (b *bill) says(minute int, reference, digits, segments, price, currency, status string) {
+// addLine adds a line to c's file.
+func (b *bill) addLine(minute int, reference, digits, segments, price, currency, status string) {
 	if digits != "" {
 		digits = "447700900" + digits
 	}
@@ -120,7 +120,7 @@ func (b *bill) says(minute int, reference, digits, segments, price, currency, st
 	}, ","))
 }
 
-// reconcile runs the command over the lines.
+// reconcile runs the command on the lines.
 func (b *bill) reconcile(code int, args ...string) reconciled {
 	b.t.Helper()
 	return decoded[reconciled](b.t, b.run(b.env, code, append(args, "--format", "json")...))
@@ -132,12 +132,12 @@ func (b *bill) run(env []string, code int, args ...string) result {
 		strings.Join(b.lines, "\n")+"\n")
 	got := dispatcher(b.t, "", env, slices.Concat([]string{"reconcile", "c", "--file", file}, args)...)
 	if got.code != code || strings.Contains(got.out+got.err, "7700900") {
-		b.t.Fatalf("%v: %+v", args, got)
+		b.t.Fatalf("%v: got %+v", args, got)
 	}
 	return got
 }
 
-// stored counts rows of all tables of results.
+// stored counts the rows of all tables of results.
 func (b *bill) stored() (n int) {
 	b.t.Helper()
 	if err := b.sql.QueryRow(b.t.Context(), `select
@@ -148,8 +148,8 @@ func (b *bill) stored() (n int) {
 	return n
 }
 
-// told are differences in short.
-func (r *reconciled) told() (all []string) {
+// differences are the differences in short form.
+func (r *reconciled) differences() (all []string) {
 	for _, d := range slices.Concat(r.Differences, r.Missing, r.Extra) {
 		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s%s %s|%s %s", d.Field, d.ID,
 			d.Reference, d.Ours, d.Theirs, d.Currency)))
@@ -175,28 +175,28 @@ func everyKind(t *testing.T) *bill {
 		billed{id: "twice-called", digits: "011", references: "t1", segments: 2, minute: 10},
 		billed{id: "last", digits: "012", references: "r12", segments: 1, minute: 20},
 	)
-	b.says(0, "r1", "001", "1", "0.028", "GBP", "delivered")
-	b.says(0, "r1", "001", "1", "0.028", "GBP", "delivered")
+	b.addLine(0, "r1", "001", "1", "0.028", "GBP", "delivered")
+	b.addLine(0, "r1", "001", "1", "0.028", "GBP", "delivered")
 	for _, part := range []string{"p1", "p2", "p3"} {
-		b.says(1, part, "002", "1", "0.028", "GBP", "delivered")
+		b.addLine(1, part, "002", "1", "0.028", "GBP", "delivered")
 	}
-	b.says(2, "q1", "003", "1", "0.028", "GBP", "sent")
-	b.says(3, "r4", "004", "1", "0.03000001", "GBP", "sent")
-	b.says(4, "r5", "005", "1", "0.028", "EUR", "sent")
-	b.says(8, "", "007", "2", "0.056", "GBP", "sent")
-	b.says(7, "r8", "008", "1", "0", "GBP", "failed")
-	b.says(8, "r9", "009", "1", "0.028", "GBP", "sent")
-	b.says(9, "s1", "010", "2", "0.056", "GBP", "sent")
-	b.says(10, "t1", "011", "1", "0.028", "GBP", "sent") // a line for each part, under one id
-	b.says(10, "t1", "011", "1", "0.028", "GBP", "sent")
-	b.says(11, "x1", "099", "1", "0.0000004", "GBP", "sent")
-	b.says(11, "x2", "098", "1", "0.0000004", "GBP", "sent")
-	b.says(12, "x3", "097", "1", "0", "GBP", "failed") // neither took it
-	b.says(20, "r12", "012", "1", "0.028", "GBP", "sent")
+	b.addLine(2, "q1", "003", "1", "0.028", "GBP", "sent")
+	b.addLine(3, "r4", "004", "1", "0.03000001", "GBP", "sent")
+	b.addLine(4, "r5", "005", "1", "0.028", "EUR", "sent")
+	b.addLine(8, "", "007", "2", "0.056", "GBP", "sent")
+	b.addLine(7, "r8", "008", "1", "0", "GBP", "failed")
+	b.addLine(8, "r9", "009", "1", "0.028", "GBP", "sent")
+	b.addLine(9, "s1", "010", "2", "0.056", "GBP", "sent")
+	b.addLine(10, "t1", "011", "1", "0.028", "GBP", "sent") // a line for each part, under one id
+	b.addLine(10, "t1", "011", "1", "0.028", "GBP", "sent")
+	b.addLine(11, "x1", "099", "1", "0.0000004", "GBP", "sent")
+	b.addLine(11, "x2", "098", "1", "0.0000004", "GBP", "sent")
+	b.addLine(12, "x3", "097", "1", "0", "GBP", "failed") // neither accepted it
+	b.addLine(20, "r12", "012", "1", "0.028", "GBP", "sent")
 	return b
 }
 
-// TestEachKindOfDifference: and the totals are those of all lines and all attempts, exactly.
+// TestEachKindOfDifference: the totals are the exact sums of all lines and all attempts.
 func TestEachKindOfDifference(t *testing.T) {
 	t.Parallel()
 	b := everyKind(t)
@@ -214,14 +214,14 @@ func TestEachKindOfDifference(t *testing.T) {
 		"theirs_only x1 |0.0000004 GBP",
 		"theirs_only x2 |0.0000004 GBP",
 	}
-	if diff := cmp.Diff(want, got.told()); diff != "" {
+	if diff := cmp.Diff(want, got.differences()); diff != "" {
 		t.Error(diff)
 	}
 	if got.Lines != 18 || got.Matched != 11 || got.OursOnly != 1 || got.TheirsOnly != 3 ||
 		got.Differing != 7 || len(got.Totals) != 2 || !got.DryRun || got.Signed != nil {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
-	// 0.0000004 twice is a micro: only the total is rounded.
+	// Twice 0.0000004 is a micro: only the total is rounded.
 	for i, want := range []struct{ ours, theirs int64 }{{0, 28_000}, {476_000, 422_001}} {
 		if g := got.Totals[i]; g.OursMicros != want.ours || g.TheirsMicros == nil ||
 			*g.TheirsMicros != want.theirs || *g.DifferenceMicros != want.theirs-want.ours {
@@ -248,10 +248,10 @@ func TestTheSameFileIsSignedOffOnce(t *testing.T) {
 	b := everyKind(t)
 	first := b.reconcile(exitFailed, "--reason", "invoice 4711", "--author", "ann")
 	if !first.Changed || first.Signed == nil || first.Signed.Author != "ann" {
-		t.Errorf("%+v", first)
+		t.Errorf("got %+v", first)
 	}
 	n := b.stored()
-	if want := 1 + len(first.Totals) + len(first.told()); n != want {
+	if want := 1 + len(first.Totals) + len(first.differences()); n != want {
 		t.Errorf("%d rows are stored, not %d", n, want)
 	}
 	second := b.reconcile(exitFailed, "--reason", "again", "--author", "bob")
@@ -272,7 +272,7 @@ func TestTheSameFileIsSignedOffOnce(t *testing.T) {
 	}
 }
 
-// unknowns is a bill with submissions of which nobody knows.
+// unknowns is a bill with unknown attempts.
 func unknowns(t *testing.T) *bill {
 	t.Helper()
 	messages := []billed{
@@ -294,18 +294,18 @@ func unknowns(t *testing.T) *bill {
 	}
 	b := openBill(t, messages...)
 	for i := range 24 {
-		b.says(10*i, fmt.Sprintf("r%d", i), fmt.Sprint(200+i), "1", "0.028", "GBP", "delivered")
+		b.addLine(10*i, fmt.Sprintf("r%d", i), fmt.Sprint(200+i), "1", "0.028", "GBP", "delivered")
 	}
-	b.says(102, "new1", "101", "2", "0.056", "GBP", "delivered")
-	b.says(111, "", "102", "1", "0.028", "GBP", "delivered")
-	b.says(120, "", "103", "1", "0", "GBP", "rejected")
-	b.says(142, "new5", "105", "1", "0.028", "GBP", "delivered")
-	b.says(230, "new6", "106", "1", "0.028", "GBP", "delivered")
-	b.says(155, "h1", "107", "1", "0.028", "GBP", "delivered")
+	b.addLine(102, "new1", "101", "2", "0.056", "GBP", "delivered")
+	b.addLine(111, "", "102", "1", "0.028", "GBP", "delivered")
+	b.addLine(120, "", "103", "1", "0", "GBP", "rejected")
+	b.addLine(142, "new5", "105", "1", "0.028", "GBP", "delivered")
+	b.addLine(230, "new6", "106", "1", "0.028", "GBP", "delivered")
+	b.addLine(155, "h1", "107", "1", "0.028", "GBP", "delivered")
 	return b
 }
 
-// proven are the submissions of which the file tells.
+// proven are the attempts whose outcome the file proves.
 func (r *reconciled) proven() (all []string) {
 	for _, p := range r.Resolvable {
 		all = append(all, p.ID+" "+p.As)
@@ -313,8 +313,8 @@ func (r *reconciled) proven() (all []string) {
 	return all
 }
 
-// TestTheFileSettlesWhatItProves: and nothing else; then the guarantees hold, and a second run
-// changes nothing.
+// TestTheFileSettlesWhatItProves: other attempts are not settled, the invariants hold, and a second
+// run changes nothing.
 func TestTheFileSettlesWhatItProves(t *testing.T) {
 	t.Parallel()
 	b := unknowns(t)
@@ -330,12 +330,12 @@ func TestTheFileSettlesWhatItProves(t *testing.T) {
 		t.Error(diff)
 	}
 	if dry.Ambiguous != 9 || dry.Resolved != 0 {
-		t.Errorf("%+v", dry)
+		t.Errorf("got %+v, want Ambiguous %v and Resolved %v", dry, 9, 0)
 	}
 	got := b.reconcile(exitFailed, append(period, "--complete", "--reason", "invoice 4711",
 		"--author", "ann")...)
 	if got.Resolved != 4 || len(got.Left) != 0 || got.Ambiguous != 5 || !got.Changed {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want Resolved %v, %d in Left, Ambiguous %v and Changed", got, 4, 0, 5)
 	}
 	for id, want := range map[string]string{
 		"taken": "accepted new1 accepted taken ann", "named": "accepted  accepted taken ann",
@@ -348,33 +348,33 @@ func TestTheFileSettlesWhatItProves(t *testing.T) {
 			from audit.attempts a join audit.messages m on m.id = a.message_id
 			join audit.ambiguous d on d.message_id = m.id where m.id = '%s'`, id))
 		if !slices.Equal(state, []string{want}) {
-			t.Errorf("%s is %q, not %q", id, state, want)
+			t.Errorf("%s: got %q, want %q", id, state, want)
 		}
 	}
-	for _, d := range got.told() {
+	for _, d := range got.differences() {
 		if strings.Contains(d, "taken") && strings.HasPrefix(d, "outcome taken") {
-			t.Errorf("what was settled still differs: %s", d)
+			t.Errorf("settled attempts still differ: %s", d)
 		}
 	}
 	note := names(t, b.sql, `select note from audit.ambiguous where message_id = 'taken'`)
 	if len(note) != 1 || !strings.HasPrefix(note[0], "invoice 4711; reconciled with file ") ||
 		!strings.Contains(note[0], ", line 26") {
-		t.Errorf("the note is %q", note)
+		t.Errorf("got note %q", note)
 	}
 	n := b.stored()
 	again := b.reconcile(exitFailed, append(period, "--complete", "--reason", "again")...)
 	if again.Resolved != 0 || again.Changed || b.stored() != n || len(again.Resolvable) != 0 {
 		t.Errorf("the second time: %+v", again)
 	}
-	if diff := cmp.Diff(got.told(), again.told()); diff != "" {
+	if diff := cmp.Diff(got.differences(), again.differences()); diff != "" {
 		t.Error(diff)
 	}
 	if got := dispatcher(t, "", b.env, "audit", "invariants"); got.code != exitOK {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d", got, exitOK)
 	}
 }
 
-// TestNothingIsProvedByAFileWithAHole: a message of ours is missing in it, within an hour.
+// TestNothingIsProvedByAFileWithAHole: the file lacks one of our messages within an hour.
 func TestNothingIsProvedByAFileWithAHole(t *testing.T) {
 	t.Parallel()
 	b := unknowns(t)
@@ -382,12 +382,12 @@ func TestNothingIsProvedByAFileWithAHole(t *testing.T) {
 	got := b.reconcile(exitFailed, "--from", b.at(-1).Format(time.RFC3339), "--to",
 		b.at(235).Format(time.RFC3339), "--complete", "--dry-run")
 	if slices.Contains(got.proven(), "gone not_taken") || got.OursOnly != 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
-// TestFinanceReconciles: a login of finance compares and signs off, and what it signed stays. It may
-// not settle.
+// TestFinanceReconciles: a login of finance compares and signs off, and cannot change what it
+// signed. It may not settle.
 func TestFinanceReconciles(t *testing.T) {
 	t.Parallel()
 	b := unknowns(t)
@@ -400,10 +400,11 @@ func TestFinanceReconciles(t *testing.T) {
 	}
 	got := b.run(env, exitUsage, "--reason", "invoice 4711", "--author", "fay")
 	if !strings.Contains(got.err, "what became of 3 ambiguous submissions, and this login may settle none") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the error",
+			got, "what became of 3 ambiguous submissions, and this login may settle none")
 	}
 	if b.stored() != 0 {
-		t.Error("what was refused is stored")
+		t.Error("a refused reconciliation is stored")
 	}
 	b.run(env, exitFailed, "--reason", "invoice 4711", "--author", "fay", "--leave-ambiguous")
 	conn := opened(t, as)
@@ -412,14 +413,14 @@ func TestFinanceReconciles(t *testing.T) {
 		t.Errorf("signed off: %q", signed)
 	}
 	if n := len(names(t, conn, `select kind from audit.reconciliation_differences`)); n == 0 {
-		t.Error("finance reads no difference")
+		t.Error("finance can read no difference")
 	}
-	// Then an operator settles, which is a revision of its own.
+	// Then an operator settles, which is another revision.
 	app := []string{"DISPATCHER_POSTGRES_URL=" + login(t, b.sql, b.url, migrations.RoleApp), b.env[1]}
 	after := decoded[reconciled](t, b.run(app, exitFailed, "--reason", "invoice 4711", "--author",
 		"ann", "--format", "json"))
 	if after.Resolved != 3 || after.Signed.Revision != 2 {
-		t.Errorf("%+v", after)
+		t.Errorf("got %+v, want Resolved %v and Signed.Revision %v", after, 3, 2)
 	}
 	admin := b.sql
 	for _, role := range []string{migrations.RoleFinance, migrations.RoleAuditor, migrations.RoleApp} {
@@ -436,7 +437,7 @@ func TestFinanceReconciles(t *testing.T) {
 					sql = strings.Replace(sql, "currency = 'EUR'", "author = 'x'", 1)
 				}
 				if sql = fmt.Sprintf(sql, view); !denied(t, conn, sql) {
-					t.Errorf("%s may %s", role, sql)
+					t.Errorf("%s is allowed to %s", role, sql)
 				}
 			}
 		}
@@ -446,11 +447,11 @@ func TestFinanceReconciles(t *testing.T) {
 	}
 }
 
-// TestWhatReconcileRefuses names the flag or the place in the file.
+// TestWhatReconcileRefuses: the error names the flag or the place in the file.
 func TestWhatReconcileRefuses(t *testing.T) {
 	t.Parallel()
 	b := openBill(t, billed{id: "m", digits: "001", references: "r1", segments: 1})
-	b.says(0, "r1", "001", "1", "0.028", "GBP", "sent")
+	b.addLine(0, "r1", "001", "1", "0.028", "GBP", "sent")
 	for want, args := range map[string][]string{
 		"--reason is missing":                 {},
 		"--from and --to go together":         {"--dry-run", "--from", "2026-11-01"},
@@ -473,13 +474,14 @@ func TestWhatReconcileRefuses(t *testing.T) {
 	}
 	got := dispatcher(t, "", b.env, "reconcile", "z", "--file", "x", "--dry-run")
 	if got.code != exitUsage || !strings.Contains(got.err, `there is no channel "z"`) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitUsage, `there is no channel "z"`)
 	}
 	if got := b.run(b.env[:1], exitUsage, "--dry-run"); !strings.Contains(got.err, "--without-keys") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the error", got, "--without-keys")
 	}
 	if got := b.run(b.env[:1], exitOK, "--dry-run", "--without-keys"); !strings.Contains(got.out,
 		"1 attempt matched") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the output", got, "1 attempt matched")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestEveryCommandHasFacts, and each of its flags says what it does.
+// TestEveryCommandHasFacts: each of its flags has a description.
 func TestEveryCommandHasFacts(t *testing.T) {
 	t.Parallel()
 	c := &cli{env: []string{"USER=ann"}}
@@ -38,7 +38,7 @@ func TestEveryCommandHasFacts(t *testing.T) {
 		}
 		if !strings.HasPrefix(d.synopsis, d.path) || d.purpose == "" || d.details == "" ||
 			d.needs == "" {
-			t.Errorf("%s: %+v", d.path, d)
+			t.Errorf("%s: got %+v", d.path, d)
 		}
 		format := false
 		for _, flag := range d.flags {
@@ -57,7 +57,7 @@ func TestEveryCommandHasFacts(t *testing.T) {
 	}
 }
 
-// described is a command with all that its reference says.
+// described is a command with everything that its reference contains.
 type described struct {
 	commandFacts
 	synopsis string // "weights set ROUTE CHANNEL=WEIGHT... --reason TEXT"
@@ -77,7 +77,7 @@ func (c *cli) reference() []described {
 	for _, f := range facts {
 		cmd, _, err := root.Find(strings.Fields(f.path))
 		if err != nil || commandPath(cmd) != f.path {
-			continue // TestEveryCommandHasFacts
+			continue // see TestEveryCommandHasFacts
 		}
 		d := described{
 			commandFacts: f, purpose: cmd.Short, details: strings.TrimSuffix(cmd.Long, f.text()),
@@ -97,7 +97,7 @@ func (c *cli) reference() []described {
 	return all
 }
 
-// defaultOf is the default of a flag as users would write it; empty for none.
+// defaultOf returns the default of a flag as users would write it; empty for none.
 func defaultOf(flag *pflag.Flag) string {
 	switch flag.DefValue {
 	case "false", "0", "0s", "[]":
@@ -106,7 +106,7 @@ func defaultOf(flag *pflag.Flag) string {
 	return flag.DefValue
 }
 
-// commandPath is the path of a command below the root.
+// commandPath returns the path of a command below the root.
 func commandPath(cmd *cobra.Command) string {
 	return strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()), " ")
 }

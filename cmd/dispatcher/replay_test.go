@@ -19,12 +19,12 @@ import (
 	"dispatcher/ledger/migrations"
 )
 
-// TestAProgramOfTheAuditorsDerivesTenThousandChoices: deploy/audit/replay.py knows docs/audit.md and
-// the views, and nothing of this program.
+// TestAProgramOfTheAuditorsDerivesTenThousandChoices: deploy/audit/replay.py is written from
+// docs/audit.md and the views, and uses nothing of this program.
 func TestAProgramOfTheAuditorsDerivesTenThousandChoices(t *testing.T) {
 	tier.LongOnly(t) // it needs Python
 	t.Parallel()
-	o := emptyOffice(t)
+	o := emptyAuditDB(t)
 	const each = 1000
 	for i, route := range []string{
 		"weights: {a: 25, b: 15, c: 60}",
@@ -41,7 +41,7 @@ func TestAProgramOfTheAuditorsDerivesTenThousandChoices(t *testing.T) {
 		o.send(fmt.Sprintf("r%d", i), document, each)
 	}
 	o.send("r11", strings.Replace(testRouting, "weights: {", "sticky: true, weights: {", 1), each)
-	// Health weighting lowers a weight, and the next document keeps that.
+	// Health weighting lowers a weight, and the lowered weight stays under the next document.
 	o.send("r9", testRouting, each)
 	stored, err := o.ledger.Routing.Current(t.Context())
 	if err != nil {
@@ -61,7 +61,7 @@ func TestAProgramOfTheAuditorsDerivesTenThousandChoices(t *testing.T) {
 		`every choice is as it is on record\n$`)
 	out, code := replay(t, folder, "--keys", folder+"/draw.key")
 	if code != 0 || !as.MatchString(out) {
-		t.Fatalf("%d: %s", code, out)
+		t.Fatalf("%d: got %s", code, out)
 	}
 	out, code = replay(t, folder)
 	what, rest, _ := strings.Cut(out, "\n")
@@ -89,7 +89,7 @@ func TestAProgramOfTheAuditorsDerivesTenThousandChoices(t *testing.T) {
 		whole := read(t, file)
 		at := regexp.MustCompile(tampered.from).FindStringSubmatchIndex(whole)
 		if at == nil {
-			t.Errorf("nothing is like %s", tampered.from)
+			t.Errorf("nothing matches %s", tampered.from)
 			continue
 		}
 		var changed []byte
@@ -100,7 +100,7 @@ func TestAProgramOfTheAuditorsDerivesTenThousandChoices(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, code := replay(t, folder, "--keys", folder+"/draw.key")
-		found := strings.Count(out, "\n") - 1 // a changed first choice is no longer that of its attempt
+		found := strings.Count(out, "\n") - 1 // a changed first choice differs from its attempt, too
 		if code != 1 || !strings.Contains(out, tampered.what) || found > 2 {
 			t.Errorf("%s -> %s: exit code %d\n%s", tampered.from, tampered.to, code, out)
 		}
@@ -110,11 +110,12 @@ func TestAProgramOfTheAuditorsDerivesTenThousandChoices(t *testing.T) {
 	}
 }
 
-// copyStatement is one of deploy/audit/export.sql.
+// copyStatement matches one statement of deploy/audit/export.sql.
 var copyStatement = regexp.MustCompile(`(?s)(copy \(.*?header\))\s*\\g (\S+)`)
 
-// export does what psql does with deploy/audit/export.sql, as finance, and returns the folder.
-func (o *office) export() string {
+// export runs deploy/audit/export.sql as psql would, with the login of finance, and returns the
+// folder.
+func (o *auditDB) export() string {
 	o.t.Helper()
 	folder := o.t.TempDir()
 	if err := os.WriteFile(folder+"/draw.key", []byte("# old keys stay\n\n"+auditKey+"\n"), 0o600); err != nil {
@@ -135,7 +136,7 @@ func (o *office) export() string {
 			":'zone'", "'UTC'").Replace(s[1])
 		var out bytes.Buffer
 		if _, err := finance.PgConn().CopyTo(o.t.Context(), &out, sql); err != nil {
-			o.t.Fatalf("%s: %v", sql, err)
+			o.t.Fatalf("%s: got error %v", sql, err)
 		}
 		if err := os.WriteFile(filepath.Join(folder, s[2]), out.Bytes(), 0o600); err != nil {
 			o.t.Fatal(err)
@@ -144,7 +145,7 @@ func (o *office) export() string {
 	return folder
 }
 
-// replay runs deploy/audit/replay.py over the files of a folder.
+// replay runs deploy/audit/replay.py on the files of a folder.
 func replay(t *testing.T, folder string, args ...string) (out string, code int) {
 	t.Helper()
 	args = append(append([]string{"../../deploy/audit/replay.py"}, args...),

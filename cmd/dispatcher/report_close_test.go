@@ -13,7 +13,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestADayIsClosedAndCorrected: by hand, as a dispatcher that runs does by itself.
+// TestADayIsClosedAndCorrected: by commands, as a running dispatcher does by itself.
 func TestADayIsClosedAndCorrected(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -41,7 +41,7 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 		return decoded[report.Daily](t,
 			dispatcher(t, "", env, "report", "--day", yesterday, "--format", "json"))
 	}
-	says := func(want string, args ...string) {
+	checkReport := func(want string, args ...string) {
 		t.Helper()
 		got := dispatcher(t, "", env, append([]string{"report"}, args...)...)
 		if !strings.Contains(got.out+got.err, want) {
@@ -50,21 +50,21 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 	}
 	open := daily()
 	if open.ClosedAt != nil || len(open.Corrections) != 0 || len(open.Rows) != 3 {
-		t.Fatalf("%+v", open)
+		t.Fatalf("got %+v, want no ClosedAt, %d in Corrections and %d in Rows", open, 0, 3)
 	}
-	says(yesterday+", Europe/London: not closed yet", "--day", yesterday)
-	says("is closed, with", "close", "--day", yesterday)
+	checkReport(yesterday+", Europe/London: not closed yet", "--day", yesterday)
+	checkReport("is closed, with", "close", "--day", yesterday)
 	closed := daily()
 	if closed.ClosedAt == nil || closed.Rows[2].Accepted != open.Rows[2].Accepted {
-		t.Errorf("%+v", closed)
+		t.Errorf("got %+v", closed)
 	}
 	if diff := cmp.Diff(open.Routes, closed.Routes); diff != "" || len(open.Routes[0].Waterfall) < 3 ||
 		*open.Routes[0].Waterfall[2].CarriedSegments == 0 {
 		t.Errorf("verdicts and waterfalls before and after the day was closed: %s", diff)
 	}
-	says(",waterfall_messages,waterfall_segments,waterfall_cost,attempts,", "--day", yesterday, "--format", "csv")
-	says(";open - -10;", "--day", yesterday, "--format", "csv")
-	says("is as it was when it was closed", "close", "--day", yesterday)
+	checkReport(",waterfall_messages,waterfall_segments,waterfall_cost,attempts,", "--day", yesterday, "--format", "csv")
+	checkReport(";open - -10;", "--day", yesterday, "--format", "csv")
+	checkReport("is as it was when it was closed", "close", "--day", yesterday)
 	uncorrected := decoded[report.Range](t, dispatcher(t, "", env, "report", "monthly", "--from",
 		yesterday, "--to", yesterday, "--format", "json"))
 	if uncorrected.CorrectedDays == nil || len(uncorrected.CorrectedDays) != 0 {
@@ -74,13 +74,13 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 	if got := daily(); got.Rows[2].Accepted != open.Rows[2].Accepted {
 		t.Errorf("%d are accepted in a day that was closed", got.Rows[2].Accepted)
 	}
-	says("is corrected in", "close", "--day", yesterday)
+	checkReport("is corrected in", "close", "--day", yesterday)
 	got := daily()
 	if got.Rows[2].Accepted != open.Rows[2].Accepted+10 || len(got.Corrections) != 1 ||
 		got.Corrections[0].Changes == 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
-	says(", corrected once, last ", "--day", yesterday)
+	checkReport(", corrected once, last ", "--day", yesterday)
 	for _, unit := range []string{"daily", "weekly", "monthly"} {
 		r := decoded[report.Range](t, dispatcher(t, "", env, "report", unit, "--from", yesterday,
 			"--to", yesterday, "--format", "json"))
@@ -90,13 +90,13 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 			t.Errorf("%s: %+v, and the day has %+v", unit, r.CorrectedDays, got.Corrections)
 		}
 		for _, as := range []string{"table", "html"} {
-			says(yesterday+" was corrected since it was closed, last on "+
+			checkReport(yesterday+" was corrected since it was closed, last on "+
 				got.Corrections[0].At.UTC().Format(instant), unit, "--from", yesterday, "--to",
 				yesterday, "--format", as)
 		}
 	}
-	says("is not over in Europe/London", "close", "--day", now.Format(time.DateOnly))
-	says("--day is missing", "close")
+	checkReport("is not over in Europe/London", "close", "--day", now.Format(time.DateOnly))
+	checkReport("--day is missing", "close")
 	if _, err := db.Exec(t.Context(), `update dispatcher.closings set figures = 1`); err != nil {
 		t.Fatal(err)
 	}
@@ -104,10 +104,10 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 		got.Routes[0].Waterfall[0].AgreedSegments != nil {
 		t.Errorf("closed by an earlier release: %+v", got)
 	}
-	says(yesterday+" was closed by an earlier release", "daily", "--day", yesterday, "--waterfall")
+	checkReport(yesterday+" was closed by an earlier release", "daily", "--day", yesterday, "--waterfall")
 	record := decoded[dayClosed](t,
 		dispatcher(t, "", env, "report", "close", "--day", yesterday, "--format", "json"))
 	if record.Day != yesterday || record.Revision != 4 || record.Changes != 0 {
-		t.Errorf("%+v", record)
+		t.Errorf("got %+v, want Day %v, Revision %v and Changes %v", record, yesterday, 4, 0)
 	}
 }

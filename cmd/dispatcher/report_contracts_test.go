@@ -9,7 +9,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestContractsAreAddedUp: by their units, for channels that have one.
+// TestContractsAreAddedUp: in their units, for channels that have a contract.
 func TestContractsAreAddedUp(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -40,15 +40,15 @@ routes: [{name: default, weights: {a: 25, b: 15, c: 60}}]
 	got := dispatcher(t, "", env, "report", "contracts", "--format", "json")
 	all := shown[struct{ Contracts []report.Contract }](t, got).Contracts
 	if got.code != exitFailed || len(all) != 2 {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v", got)
 	}
 	if a := all[0]; a.ToDate != 25 || a.Unit != "messages" || *a.Cap != 30 ||
 		a.Warning != "83 % of the cap is used" {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v", a)
 	}
 	if b := all[1]; b.Cap != nil || b.ToDate != 15*28_000 || b.Currency != "GBP" || *b.Commitment != 100_000 ||
 		b.Warning != "" {
-		t.Errorf("%+v", b)
+		t.Errorf("got %+v", b)
 	}
 	if table := dispatcher(t, "", env, "report", "contracts").out; !strings.Contains(table, "0.42") ||
 		!strings.Contains(table, "83 % of the cap is used") {

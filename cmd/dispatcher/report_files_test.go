@@ -22,8 +22,8 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// sampleFigures are those of so many days: two channels in two currencies, told apart by hour. On
-// every third day a limit of b was used up.
+// sampleFigures returns figures of some days by hour: two channels in two currencies. On every
+// third day a limit of b was used up.
 func sampleFigures(t *testing.T, days int) *report.RangeFigures {
 	t.Helper()
 	applied, err := config.ParseApplied("test", []byte(testRouting))
@@ -105,7 +105,7 @@ func TestAWorkbookHasNumbers(t *testing.T) {
 		switch column.key {
 		case "carried":
 			if rows[1][i] != fmt.Sprint(records[0].Carried) || kind == excelize.CellTypeInlineString {
-				t.Errorf("%s: %s", column.key, rows[1][i])
+				t.Errorf("%s: got %s", column.key, rows[1][i])
 			}
 		case "cost":
 			if rows[1][i] != strings.TrimRight(records[0].Cost.String(), "0") ||
@@ -131,7 +131,7 @@ func TestParquetHasWhatCSVHas(t *testing.T) {
 	}
 	got, err := parquet.Read[rangeRecord](bytes.NewReader(out.Bytes()), int64(out.Len()))
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v: %s", err, diff)
+		t.Errorf("got error %v (-want +got):\n%s", err, diff)
 	}
 	file, err := parquet.OpenFile(bytes.NewReader(out.Bytes()), int64(out.Len()))
 	if err != nil {
@@ -201,8 +201,8 @@ func TestFilesHaveTheCheckpoint(t *testing.T) {
 	}
 }
 
-// TestThePageNeedsNothingElse: no script and no address of another file. It has the plots, and what
-// the figures name is no markup.
+// TestThePageNeedsNothingElse: it has no script and no address of another file. It contains the
+// plots, and names in the figures are escaped.
 func TestThePageNeedsNothingElse(t *testing.T) {
 	t.Parallel()
 	for _, days := range []int{1, 14, 31, 90} {
@@ -228,7 +228,7 @@ func TestThePageNeedsNothingElse(t *testing.T) {
 			}
 		}
 		for _, address := range regexp.MustCompile(`https?://[^"' <]+`).FindAllString(page, -1) {
-			if !strings.HasPrefix(address, "http://www.w3.org/") { // names of XML, never read
+			if !strings.HasPrefix(address, "http://www.w3.org/") { // XML namespaces are not fetched
 				t.Errorf("%d days: the page has %s", days, address)
 			}
 		}
@@ -247,7 +247,7 @@ func TestThePageNeedsNothingElse(t *testing.T) {
 	}
 }
 
-// TestReportsAreWrittenToFiles in each format, which the end of the name says.
+// TestReportsAreWrittenToFiles: the suffix of the name selects the format.
 func TestReportsAreWrittenToFiles(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -275,7 +275,7 @@ func TestReportsAreWrittenToFiles(t *testing.T) {
 		}
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) != 5 {
-		t.Errorf("%v %v", left, err)
+		t.Errorf("got %v, error %v", left, err)
 	}
 	for want, args := range map[string][]string{
 		"name the format with --format, or by the end": {"--output", filepath.Join(folder, "x.pdf")},

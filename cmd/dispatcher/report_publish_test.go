@@ -24,7 +24,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// closedDays makes two closed days of backDated's three.
+// closedDays closes two of the three days of backDated.
 func closedDays(t *testing.T) (db *pgx.Conn, env []string) {
 	t.Helper()
 	url := ledgertest.URL(t)
@@ -39,18 +39,18 @@ func closedDays(t *testing.T) (db *pgx.Conn, env []string) {
 	for day := 2; day > 0; day-- {
 		got := dispatcher(t, "", env, "report", "close", "--day", ago(t, day))
 		if got.code != exitOK {
-			t.Fatalf("%+v", got)
+			t.Fatalf("got %+v, want exit code %d", got, exitOK)
 		}
 	}
 	return db, env
 }
 
-// publishedNames runs report publish and says what it wrote.
+// publishedNames runs report publish and returns the names that it printed.
 func publishedNames(t *testing.T, env []string, args ...string) (names []string) {
 	t.Helper()
 	got := dispatcher(t, "", env, append([]string{"report", "publish", "--format", "json"}, args...)...)
 	if got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
 	files := decoded[struct{ Files []publishedFile }](t, got)
 	for _, f := range files.Files {
@@ -59,11 +59,11 @@ func publishedNames(t *testing.T, env []string, args ...string) (names []string)
 	return names
 }
 
-// TestReportsArePublishedOnce for each closed day, and again when the day was corrected.
+// TestReportsArePublishedOnce: for each closed day, and again when the day was corrected.
 func TestReportsArePublishedOnce(t *testing.T) {
 	t.Parallel()
 	db, env := closedDays(t)
-	// What was written counts as old for a while after the day was closed.
+	// For some time after a day was closed, its written reports count as old.
 	if _, err := db.Exec(t.Context(), `
 		update dispatcher.closings set at = at - interval '1 hour'`); err != nil {
 		t.Fatal(err)
@@ -97,24 +97,25 @@ func TestReportsArePublishedOnce(t *testing.T) {
 		t.Errorf("%v: %s", err, diff)
 	}
 	if again := publishedNames(t, env); len(again) > 0 {
-		t.Errorf("written again: %v", again)
+		t.Errorf("written a second time: %v", again)
 	}
 	if got := dispatcher(t, "", env, "report", "publish"); !strings.Contains(got.out,
 		"Every report of a closed day, week and month is there") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %q in the output",
+			got, "Every report of a closed day, week and month is there")
 	}
 	if _, err := db.Exec(t.Context(), `update dispatcher.attempts set receipt_state = 'undelivered', delivered_at = null
 		where channel = 'b'`); err != nil {
 		t.Fatal(err)
 	}
 	if got := dispatcher(t, "", env, "report", "close", "--day", ago(t, 1)); got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
 	if diff := cmp.Diff(want[2:], days(publishedNames(t, env))); diff != "" {
 		t.Errorf("after a correction: %s", diff)
 	}
 	if more := days(publishedNames(t, env, "--files", "parquet,xlsx,json")); len(more) != 6 {
-		t.Errorf("%v", more)
+		t.Errorf("got %v, want %d of them", more, 6)
 	}
 	for want, args := range map[string][]string{
 		`--files: "pdf" is none of json`:            {"--files", "pdf"},
@@ -127,19 +128,19 @@ func TestReportsArePublishedOnce(t *testing.T) {
 	}
 	got := dispatcher(t, "", env[:1], "report", "publish")
 	if got.code != exitUsage || !strings.Contains(got.err, "--url is missing") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error", got, exitUsage, "--url is missing")
 	}
 }
 
-// days are the names of daily reports: a week or a month may end between the days of the test.
+// days keeps the names of daily reports: a week or a month may end between the days of the test.
 func days(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool {
 		return !strings.HasPrefix(n, "daily/")
 	})
 }
 
-// TestReportsArePublishedToS3 of a stand-in on loopback, and listed there before they are written
-// again.
+// TestReportsArePublishedToS3 uses a stand-in for S3 on loopback. Objects are listed before they
+// are written again.
 func TestReportsArePublishedToS3(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "eu-west-2",
@@ -159,24 +160,25 @@ func TestReportsArePublishedToS3(t *testing.T) {
 	target := "s3://books?region=eu-west-2&use_path_style=true&prefix=sms/&endpoint=" + server.URL
 	names := publishedNames(t, env, "--url", target, "--files", "csv,parquet")
 	if len(days(names)) != 4 {
-		t.Fatalf("%v", names)
+		t.Fatalf("got %v", names)
 	}
 	want := dispatcher(t, "", env, "report", "daily", "--from", ago(t, 2), "--to", ago(t, 2),
 		"--format", "csv").out
 	if got := storage.object("/books/sms/" + names[0]); got != want {
-		t.Errorf("%q is there instead of %q", got, want)
+		t.Errorf("got object %q, want %q", got, want)
 	}
 	if again := publishedNames(t, env, "--url", target, "--files", "csv,parquet"); len(again) > 0 {
-		t.Errorf("written again: %v", again)
+		t.Errorf("written a second time: %v", again)
 	}
 	storage.refuse()
 	got := dispatcher(t, "", env, "report", "publish", "--url", target)
 	if got.code != exitFailed || !strings.Contains(got.err, "list the reports in daily/") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitFailed, "list the reports in daily/")
 	}
 }
 
-// s3StandIn speaks as much of S3 as is needed to write objects and to list them.
+// s3StandIn implements as much of S3 as writing and listing objects needs.
 type s3StandIn struct {
 	mu      sync.Mutex
 	objects map[string][]byte // guarded by mu; by path
@@ -189,7 +191,7 @@ func (s *s3StandIn) object(path string) string {
 	return string(s.objects[path])
 }
 
-// refuse lets every request fail from now on.
+// refuse makes every request fail from now on.
 func (s *s3StandIn) refuse() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,10 +240,10 @@ func (s *s3StandIn) list(w http.ResponseWriter, r *http.Request) {
 	}
 	slices.SortFunc(result.Contents, func(a, b object) int { return strings.Compare(a.Key, b.Key) })
 	w.Header().Set("Content-Type", "application/xml")
-	_ = xml.NewEncoder(w).Encode(&result) // the client finds out
+	_ = xml.NewEncoder(w).Encode(&result) // the client reports a broken body
 }
 
-// s3Body is what a PUT carries, plain or in chunks with their sizes in front.
+// s3Body returns the body of a PUT, plain or in chunks with their sizes in front.
 func s3Body(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil || !strings.HasPrefix(r.Header.Get("X-Amz-Content-Sha256"), "STREAMING") {

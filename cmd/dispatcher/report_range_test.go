@@ -16,7 +16,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// ago is the date of a business day in London.
+// ago returns the date of a business day in London.
 func ago(t *testing.T, days int) string {
 	t.Helper()
 	zone, err := time.LoadLocation("Europe/London")
@@ -26,8 +26,8 @@ func ago(t *testing.T, days int) string {
 	return time.Now().In(zone).AddDate(0, 0, -days).Format(time.DateOnly)
 }
 
-// backDated stores hundreds of messages for each of three days: that many on today, the day before
-// and the one before that. Tenants, countries and currencies differ.
+// backDated stores hundreds of messages for each of three days: today and the two days before.
+// Tenants, countries and currencies differ.
 func backDated(t *testing.T, db *pgx.Conn) {
 	t.Helper()
 	_, err := db.Exec(t.Context(), `select dispatcher.make_day(dispatcher.day_at(now()) - n)
@@ -56,8 +56,8 @@ func backDated(t *testing.T, db *pgx.Conn) {
 	}
 }
 
-// TestARangeOfDaysHasTheRowsOfEachDay: closed or not, the row of a period of one day is that of the
-// daily report, and longer periods, and rows that tell more apart, come to the same sums.
+// TestARangeOfDaysHasTheRowsOfEachDay: whether days are closed or not, the row of a period of one
+// day is that of the daily report. Longer periods and finer groups have the same sums.
 func TestARangeOfDaysHasTheRowsOfEachDay(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -144,7 +144,7 @@ func TestARangeOfDaysHasTheRowsOfEachDay(t *testing.T) {
 	for closed := range tier.Size(1, 2) {
 		got := dispatcher(t, "", env, "report", "close", "--day", ago(t, 2-closed))
 		if got.code != exitOK {
-			t.Fatalf("%+v", got)
+			t.Fatalf("got %+v, want exit code %d", got, exitOK)
 		}
 		compare(closed + 1)
 	}
@@ -164,7 +164,7 @@ func sumsOf(rows []report.DailyRow) map[string]report.DailyRow {
 		attempts.Segments += r.Segments
 		attempts.CostMicros += r.CostMicros
 		sums["messages"] = messages
-		if attempts.Attempts > 0 { // else only messages were chosen
+		if attempts.Attempts > 0 { // otherwise the row has chosen messages only
 			sums[r.Currency] = attempts
 		}
 	}
@@ -192,38 +192,38 @@ func TestARangeByOtherDimensions(t *testing.T) {
 		return decoded[report.Range](t, run("--from", first, "--to", first, "--by", what, "--format",
 			"json"))
 	}
-	// The day has 112 messages, of which a carried 47: 27 of its own, and 20 of c.
+	// The day has 112 messages, of which a carried 47: 27 first choices of a, and 20 of c.
 	channels := by("channel").Rows
 	a, b := channels[0], channels[1]
 	if a.FirstChoice != 27 || a.Carried != 47 || b.Carried != 15 || b.Currency != "EUR" ||
-		!near(a.CarriedShare, 47./112) || !near(*a.AgreedShare, .25) || a.Route != "" ||
+		!almostEqual(a.CarriedShare, 47./112) || !almostEqual(*a.AgreedShare, .25) || a.Route != "" ||
 		a.Verdict != "" {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v", a)
 	}
 	if want := []report.Move{{
 		Cause: "no_slot", Channel: "a", Messages: 20, Segments: 20,
 		Costs: []report.MoveCost{{Currency: "GBP", CostMicros: 20_000}},
 	}}; !cmp.Equal(want, channels[2].Moved) {
-		t.Errorf("%+v", channels[2])
+		t.Errorf("got %+v", channels[2])
 	}
 	tenants := by("tenant").Rows
 	if len(tenants) != 4 || tenants[0].Tenant != "bank" || tenants[0].Currency != "EUR" ||
 		tenants[1].FirstChoice != 0 || tenants[1].Attempts == 0 || tenants[0].AgreedShare != nil ||
 		tenants[0].FirstChoice+tenants[2].FirstChoice != 112 {
-		t.Errorf("%+v", tenants)
+		t.Errorf("got %+v", tenants)
 	}
 	if countries := by("country").Rows; countries[0].Country != "" ||
 		countries[2].Country != "+44" {
-		t.Errorf("%+v", countries)
+		t.Errorf("got %+v", countries)
 	}
 	senders := by("sender").Rows
 	if senders[0].Sender != "" || senders[len(senders)-1].Sender != "ACME" {
-		t.Errorf("%+v", senders)
+		t.Errorf("got %+v", senders)
 	}
 	reasons := by("channel,reason").Rows
 	if reasons[0].Reason != "first_choice" || reasons[0].Attempts != 27 || reasons[0].Carried != 47 ||
 		reasons[1].Reason != "fallback" || reasons[1].Attempts != 20 || reasons[1].Carried != 0 {
-		t.Errorf("%+v", reasons[:2])
+		t.Errorf("got %+v", reasons[:2])
 	}
 	for want, args := range map[string][]string{
 		`"shoe" is no dimension: there are hour, route, channel, tenant, country, sender, currency and reason`: {
@@ -241,7 +241,8 @@ func TestARangeByOtherDimensions(t *testing.T) {
 	}
 }
 
-// TestTheTableOfAWeek is a row for each day: how many messages each channel carried, and its share.
+// TestTheTableOfAWeek: a row for each day shows how many messages each channel carried, and its
+// share.
 func TestTheTableOfAWeek(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -268,7 +269,7 @@ func TestTheTableOfAWeek(t *testing.T) {
 	}
 }
 
-// TestSharesInSegmentsAndMoney: drawn, carried and delivered, and money for each currency apart.
+// TestSharesInSegmentsAndMoney: drawn, carried and delivered, with money of each currency apart.
 func TestSharesInSegmentsAndMoney(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -280,8 +281,8 @@ func TestSharesInSegmentsAndMoney(t *testing.T) {
 	}
 	defer db.Close(t.Context()) //nolint:errcheck // The test is over.
 	backDated(t, db)
-	// The messages of c have two segments, also those that a carried, at 3 pence a segment. Of what
-	// a carried, only its own first choices were delivered.
+	// The messages of c have two segments, at 3 pence a segment, including those that a carried. Of
+	// the messages that a carried, only its own first choices were delivered.
 	_, err = db.Exec(t.Context(), `
 		with m as (update dispatcher.messages set segments = case first_choice when 'c' then 2 else 1 end
 		  returning seq, first_choice, segments)
@@ -302,14 +303,14 @@ func TestSharesInSegmentsAndMoney(t *testing.T) {
 	// 27 drawn for a, 15 for b and 70 for c, 20 of which a carried.
 	r := decoded[report.Range](t, result{out: run("--format", "json")})
 	a, b, c := r.Rows[0], r.Rows[1], r.Rows[2]
-	if a.FirstChoiceSegments != 27 || !near(a.FirstChoiceSegmentsShare, 27./182) ||
-		a.Segments != 67 || !near(a.SegmentsShare, 67./182) || a.DeliveredSegments != 27 ||
-		!near(a.DeliveredSegmentsShare, 27./142) || !near(a.CostShare, 67./167) ||
-		a.DeliveredMicros != 27*30_000 || !near(a.DeliveredCostShare, 27./127) {
-		t.Errorf("%+v", a)
+	if a.FirstChoiceSegments != 27 || !almostEqual(a.FirstChoiceSegmentsShare, 27./182) ||
+		a.Segments != 67 || !almostEqual(a.SegmentsShare, 67./182) || a.DeliveredSegments != 27 ||
+		!almostEqual(a.DeliveredSegmentsShare, 27./142) || !almostEqual(a.CostShare, 67./167) ||
+		a.DeliveredMicros != 27*30_000 || !almostEqual(a.DeliveredCostShare, 27./127) {
+		t.Errorf("got %+v", a)
 	}
-	if b.CostShare != 1 || b.Currency != "EUR" || !near(b.SegmentsShare, 15./182) ||
-		c.FirstChoiceSegments != 140 || !near(c.CostShare, 100./167) {
+	if b.CostShare != 1 || b.Currency != "EUR" || !almostEqual(b.SegmentsShare, 15./182) ||
+		c.FirstChoiceSegments != 140 || !almostEqual(c.CostShare, 100./167) {
 		t.Errorf("%+v\n%+v", b, c)
 	}
 	daily := decoded[report.Daily](t, dispatcher(t, "", env, "report", "daily", "--day", ago(t, 2),
@@ -343,11 +344,12 @@ func TestSharesInSegmentsAndMoney(t *testing.T) {
 	}
 	if got := dispatcher(t, "", env, "report", "weekly", "--in", "pence"); got.code != exitUsage ||
 		!strings.Contains(got.err, "must be messages, segments or money") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitUsage, "must be messages, segments or money")
 	}
 }
 
-// TestFilesOfReportsHaveTheSameColumns, whatever they tell apart, and amounts are plain decimals.
+// TestFilesOfReportsHaveTheSameColumns: whatever they are grouped by. Amounts are plain decimals.
 func TestFilesOfReportsHaveTheSameColumns(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -377,7 +379,7 @@ func TestFilesOfReportsHaveTheSameColumns(t *testing.T) {
 			t.Fatalf("%v: %v, %+v", args, err, got)
 		}
 		if all[1][4] != "Europe/London" || !strings.Contains(fmt.Sprint(all[1:]), " 0.0") {
-			t.Errorf("%v", all[1])
+			t.Errorf("got %v", all[1])
 		}
 	}
 }

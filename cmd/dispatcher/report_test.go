@@ -14,7 +14,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// drawnMessages are a hundred whose draws came to exactly the shares of testRouting.
+// drawnMessages returns a hundred messages whose draws have exactly the shares of testRouting.
 func drawnMessages() (messages []ledger.Message) {
 	for i := range 100 {
 		first := "c"
@@ -28,12 +28,12 @@ func drawnMessages() (messages []ledger.Message) {
 	return messages
 }
 
-func TestReportJudgesTheDay(t *testing.T) {
+func TestReportHasTheVerdictOfTheDay(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l := openSeeded(t, url)
 	stored := claimed(t, l, drawnMessages()...)
-	settled(t, l, stored[:90]) // the last ten, all of c, are under way
+	settled(t, l, stored[:90]) // the last ten, all of c, are in flight
 	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
 
 	for _, args := range [][]string{{"report"}, {"report", "daily"}} {
@@ -48,16 +48,17 @@ func TestReportJudgesTheDay(t *testing.T) {
 		}
 		if daily.Timezone != "Europe/London" ||
 			daily.Day != time.Now().In(zone).Format(time.DateOnly) || len(daily.Rows) != 3 {
-			t.Fatalf("%+v", daily)
+			t.Fatalf("got %+v", daily)
 		}
 		a, c := daily.Rows[0], daily.Rows[2]
 		if a.Channel != "a" || *a.ConfiguredShare != 0.25 || a.FirstChoice != 25 ||
 			a.FirstChoiceShare != 0.25 || *a.PValue != 1 || a.Verdict != report.Kept {
-			t.Errorf("%+v", a)
+			t.Errorf("got %+v", a)
 		}
 		if c.Submitted != 50 || c.Accepted != 50 || c.Segments != 50 || c.CostMicros != 50*28_000 ||
 			c.Currency != "GBP" {
-			t.Errorf("%+v", c)
+			t.Errorf("got %+v, want Submitted %v, Accepted %v, Segments %v, CostMicros %v and Currency %v",
+				c, 50, 50, 50, 50*28_000, "GBP")
 		}
 	}
 	table := dispatcher(t, "", env, "report").out
@@ -71,7 +72,7 @@ func TestReportJudgesTheDay(t *testing.T) {
 	}
 	csv := dispatcher(t, "", env, "report", "--format", "csv").out
 	if strings.Count(csv, "\n") != 4 || strings.Contains(csv, ",all,") {
-		t.Errorf("%s", csv)
+		t.Errorf("got %s", csv)
 	}
 	// What was appended to the columns is last. The ten under way have no outcome.
 	for line, want := range map[int]string{
@@ -85,10 +86,11 @@ func TestReportJudgesTheDay(t *testing.T) {
 	past := dispatcher(t, "", env, "report", "--day", "2020-02-29", "--format", "json")
 	if past.code != exitOK || !strings.Contains(past.out, `"rows": []`) ||
 		!strings.Contains(past.out, "2020-02-29") {
-		t.Errorf("%+v", past)
+		t.Errorf("got %+v, want exit code %d, %q in the output and %q in the output",
+			past, exitOK, `"rows": []`, "2020-02-29")
 	}
 	if !strings.Contains(past.out, `"complete": true`) {
-		t.Errorf("%+v", past)
+		t.Errorf("got %+v, want %q in the output", past, `"complete": true`)
 	}
 	for _, args := range [][]string{
 		{"report"},
@@ -101,16 +103,18 @@ func TestReportJudgesTheDay(t *testing.T) {
 		if future.code != exitUsage ||
 			!strings.Contains(future.err, "2999-01-01 has not begun in Europe/London") ||
 			future.out != "" {
-			t.Errorf("%v: %+v", args, future)
+			t.Errorf("%v: got %+v, want exit code %d, %q in the error and no output",
+				args, future, exitUsage, "2999-01-01 has not begun in Europe/London")
 		}
 	}
 	if today := dispatcher(t, "", env, "report", "daily", "--by", "channel").out; !strings.Contains(
 		today, ", Europe/London: the day is not over, these are its figures so far\n") {
-		t.Errorf("%s", today)
+		t.Errorf("got %s, want %q in it",
+			today, ", Europe/London: the day is not over, these are its figures so far\n")
 	}
 	got := dispatcher(t, "", env, "report", "--day", "29.2.2020")
 	if got.code != exitUsage || !strings.Contains(got.err, "--day") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error", got, exitUsage, "--day")
 	}
 }
 
@@ -123,7 +127,7 @@ func TestDayIsTheOneThatWasNamedWhereMidnightDoesNotExist(t *testing.T) {
 	day, err := parseDay("2018-11-04", zone)
 	if err != nil || day.In(zone).Format(time.DateOnly) != "2018-11-04" ||
 		!admission.Day.Start(day, zone).Before(day) {
-		t.Errorf("%v %v", day, err)
+		t.Errorf("got %v, error %v", day, err)
 	}
 }
 
@@ -151,16 +155,16 @@ func TestCommandsOverTheDatabaseSayWhatIsWrongWithIt(t *testing.T) {
 	}
 }
 
-// wrongPassword changes the password in a URL.
+// wrongPassword replaces the password in a URL.
 func wrongPassword(url string) string {
 	at := strings.LastIndex(url, "@")
 	colon := strings.LastIndex(url[:at], ":")
 	return url[:colon] + ":hush" + url[at:]
 }
 
-// TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn: 100 messages at 25/15/60, then,
-// after a change at midday and with one weight lowered, 80 at 50/10/20. Both parts keep their
-// shares exactly.
+// TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn: 100 messages at 25/15/60. At midday
+// the weights change, and one is lowered by health weighting: 80 messages at 50/10/20. Both parts
+// have exactly their shares.
 func TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
@@ -180,7 +184,7 @@ func TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn(t *testing.T) {
 	file := write(t, "next.yaml",
 		strings.Replace(testRouting, "{a: 25, b: 15, c: 60}}",
 			"{a: 50, b: 10, c: 40}, health: {errors: 5}}", 1))
-	applies(t, env, file)
+	applyRouting(t, env, file)
 	_, err := l.Routing.ApplyEffects(t.Context(),
 		ledger.NewEffects{
 			Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"20"}}}`),
@@ -192,13 +196,13 @@ func TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn(t *testing.T) {
 
 	daily := decoded[report.Daily](t, dispatcher(t, "", env, "report", "--format", "json"))
 	if len(daily.Rows) != 3 {
-		t.Fatalf("%+v", daily)
+		t.Fatalf("got %+v, want %d in Rows", daily, 3)
 	}
 	c := daily.Rows[2]
 	agreed, went := (100*0.6+80*0.4)/180, (100*0.6+80*0.25)/180
-	if c.DrawsVerdict != report.Fair || *c.PValue != 1 || !near(*c.ConfiguredShare, agreed) ||
-		!near(*c.EffectiveShare, went) || !near(c.FirstChoiceShare, went) {
-		t.Errorf("%+v", c)
+	if c.DrawsVerdict != report.Fair || *c.PValue != 1 || !almostEqual(*c.ConfiguredShare, agreed) ||
+		!almostEqual(*c.EffectiveShare, went) || !almostEqual(c.FirstChoiceShare, went) {
+		t.Errorf("got %+v", c)
 	}
 	table := dispatcher(t, "", env, "report").out
 	if !strings.Contains(table, "51.11 %") || !strings.Contains(table, "(44.44 %)") {
@@ -206,7 +210,7 @@ func TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn(t *testing.T) {
 	}
 }
 
-func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+func almostEqual(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 
 func TestReportOfARouteThatDoesNotDrawHasNoShares(t *testing.T) {
 	t.Parallel()
@@ -214,7 +218,7 @@ func TestReportOfARouteThatDoesNotDrawHasNoShares(t *testing.T) {
 	file := write(t, "turns.yaml",
 		strings.Replace(testRouting, "weights: {a: 25, b: 15, c: 60}",
 			"mode: round_robin, channels: [a, b, c]", 1))
-	applies(t, env, file)
+	applyRouting(t, env, file)
 	m := drawn("m-1", 0, "a")
 	m.Plan.Version, m.Plan.Draw, m.Plan.Size, m.Plan.KeyID = 2, 0, 0, ""
 	claimed(t, l, m)
@@ -223,7 +227,7 @@ func TestReportOfARouteThatDoesNotDrawHasNoShares(t *testing.T) {
 	if len(daily.Rows) != 3 || daily.Rows[0].ConfiguredShare != nil ||
 		daily.Rows[0].Deviation != nil || daily.Rows[0].Verdict != report.NoWeight ||
 		daily.Rows[0].FirstChoice != 1 {
-		t.Errorf("%+v", daily)
+		t.Errorf("got %+v", daily)
 	}
 	if !strings.Contains(got.out, `"configured_share": null`) {
 		t.Error(got.out)

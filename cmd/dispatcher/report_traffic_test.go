@@ -11,14 +11,14 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// sent stores messages whose draw picked one channel under a version and that another one accepted,
-// all of them with the same ranking; "" is none.
+// sent stores n messages whose draw picked first under a version and that channel accepted. All
+// have the same ranking; "" is none.
 func sent(t *testing.T, db *pgx.Conn, version int64, first, channel, ranking string, n int) {
 	t.Helper()
 	sentOn(t, db, 0, version, first, channel, ranking, n)
 }
 
-// sentOn is sent on a day so many days ago.
+// sentOn is sent with the date some days ago.
 func sentOn(
 	t *testing.T, db *pgx.Conn, ago int, version int64, first, channel, ranking string, n int,
 ) {
@@ -42,7 +42,7 @@ func sentOn(
 	}
 }
 
-// reportedRouting makes a document of the test routing: its weights, and more of channel b.
+// reportedRouting is the test routing with other weights and further keys of channel b.
 func reportedRouting(weights, b string) string {
 	doc := strings.Replace(testRouting, "{a: 25, b: 15, c: 60}", weights, 1)
 	return strings.Replace(doc, "  b: {", "  b: {"+b, 1)
@@ -116,7 +116,7 @@ func TestReportSaysWhatWasCarriedInsteadOfWhat(t *testing.T) {
 			openSeeded(t, url)
 			env := []string{"DISPATCHER_POSTGRES_URL=" + url}
 			for _, doc := range tc.versions {
-				applies(t, env, write(t, "next.yaml", doc))
+				applyRouting(t, env, write(t, "next.yaml", doc))
 			}
 			db, err := pgx.Connect(t.Context(), url)
 			if err != nil {
@@ -132,7 +132,8 @@ func TestReportSaysWhatWasCarriedInsteadOfWhat(t *testing.T) {
 			for _, r := range daily.Rows {
 				if r.Verdict != tc.traffic || r.TrafficVerdict != tc.traffic ||
 					r.DrawsVerdict != tc.draws {
-					t.Errorf("%+v", r)
+					t.Errorf("got %+v, want Verdict %v, TrafficVerdict %v and DrawsVerdict %v",
+						r, tc.traffic, tc.traffic, tc.draws)
 				}
 			}
 			table := dispatcher(t, "", env, "report")
@@ -146,7 +147,7 @@ func TestReportSaysWhatWasCarriedInsteadOfWhat(t *testing.T) {
 				}
 			}
 			if csv := dispatcher(t, "", env, "report", "--format", "csv"); csv.code != tc.code {
-				t.Errorf("%+v", csv)
+				t.Errorf("got %+v, want exit code %d", csv, tc.code)
 			}
 		})
 	}
@@ -163,7 +164,7 @@ func TestReportCountsWhatMovedByCause(t *testing.T) {
 	defer db.Close(t.Context()) //nolint:errcheck // The test is over.
 	sent(t, db, 1, "b", "a", `{"version":1,"by":"load_ratio","line":"b 0/100 - no_slot,a 4 -"}`, 3)
 	sent(t, db, 1, "b", "c", `{"version":1,"by":"load_ratio","line":"b 0/100 - draining,c 4 -"}`, 1)
-	sent(t, db, 1, "c", "c", "", 4) // four draws for b alone would be no chance
+	sent(t, db, 1, "c", "c", "", 4) // four draws for b alone could not be chance
 	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "report",
 		"--format", "json")
 	b := decoded[report.Daily](t, got).Rows[1]

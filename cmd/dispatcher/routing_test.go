@@ -13,28 +13,28 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// seeded is a database with testRouting as version 1.
+// seeded returns a database with testRouting as version 1.
 func seeded(t *testing.T) (l *ledger.Ledger, env []string) {
 	t.Helper()
 	url := ledgertest.URL(t)
 	return openSeeded(t, url), []string{"DISPATCHER_POSTGRES_URL=" + url}
 }
 
-// because are the flags that every change needs.
-func because(why string, args ...string) []string {
+// withReason appends the flags that every change needs.
+func withReason(why string, args ...string) []string {
 	return append(args, "--reason", why, "--author", "ann")
 }
 
-// applies makes a document the routing in force.
-func applies(t *testing.T, env []string, file string) {
+// applyRouting makes a document the routing in force.
+func applyRouting(t *testing.T, env []string, file string) {
 	t.Helper()
-	got := dispatcher(t, "", env, because("as agreed", "routing", "apply", file)...)
+	got := dispatcher(t, "", env, withReason("as agreed", "routing", "apply", file)...)
 	if got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
 }
 
-// decoded reads the JSON that a command printed.
+// decoded decodes the JSON that a command printed.
 func decoded[T any](t *testing.T, got result) T {
 	t.Helper()
 	var v T
@@ -58,27 +58,27 @@ func TestRoutingApplyIsAVersionWithWhoAndWhy(t *testing.T) {
 	l, env := seeded(t)
 	file := write(t, "next.yaml", strings.Replace(testRouting, "a: 25", "a: 40", 1))
 	got := dispatcher(t, "", env,
-		because("a is cheaper", "routing", "apply", file, "--format", "json")...)
+		withReason("a is cheaper", "routing", "apply", file, "--format", "json")...)
 	done := decoded[control.Changed](t, got)
 	from, to := "25", "40"
 	want := []control.Line{{Path: "routes.default.weights.a", From: &from, To: &to}}
 	if got.code != exitOK || done.Version != 2 || done.Previous != 1 || !done.Applied ||
 		done.DryRun || !cmp.Equal(done.Changes, want) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	v := current(t, l)
 	if v.Version != 2 || v.Author != "ann" || v.Reason != "a is cheaper" ||
 		!strings.Contains(v.Document, "a: 40") {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v", v)
 	}
 	shown := decoded[versionShown](t, dispatcher(t, "", env, "routing", "show", "--format", "json"))
 	if shown.Version != 2 || shown.Base != 2 || shown.Author != "ann" ||
 		string(shown.Effects) != "null" || !strings.Contains(shown.Document, "a: 40") {
-		t.Errorf("%+v", shown)
+		t.Errorf("got %+v", shown)
 	}
 	old := dispatcher(t, "", env, "routing", "show", "--version", "1")
 	if old.out != testRouting || old.err != "" {
-		t.Errorf("%+v", old)
+		t.Errorf("got %+v, want the output %q and nothing on standard error", old, testRouting)
 	}
 }
 
@@ -90,23 +90,25 @@ func TestRoutingApplyOfTheFirstDocument(t *testing.T) {
 		{"weights", "show"},
 		{"channel", "list"},
 		{"routing", "diff", "1"},
-		because("x", "weights", "set", "default", "a=1"),
+		withReason("x", "weights", "set", "default", "a=1"),
 	} {
 		got := dispatcher(t, "", env, args...)
 		if got.code != exitUsage || !strings.Contains(got.err, "there is no routing yet") {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d and %q in the error",
+				args, got, exitUsage, "there is no routing yet")
 		}
 	}
 	got := dispatcher(t, testRouting, env,
-		because("the agreement", "routing", "apply", "-", "--expect-version", "0")...)
+		withReason("the agreement", "routing", "apply", "-", "--expect-version", "0")...)
 	if got.code != exitOK ||
 		!strings.Contains(got.out, "Version 1 is in force for every claim from now on.") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output",
+			got, exitOK, "Version 1 is in force for every claim from now on.")
 	}
 	got = dispatcher(t, testRouting, env,
-		because("again", "routing", "apply", "-", "--expect-version", "0")...)
+		withReason("again", "routing", "apply", "-", "--expect-version", "0")...)
 	if got.code != exitFailed {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d", got, exitFailed)
 	}
 }
 
@@ -122,7 +124,8 @@ func TestADryRunWritesNothing(t *testing.T) {
 	} {
 		got := dispatcher(t, "", env, append(args, "--dry-run")...)
 		if got.code != exitOK || !strings.Contains(got.out, "Dry run: nothing was written") {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d and %q in the output",
+				args, got, exitOK, "Dry run: nothing was written")
 		}
 	}
 	ramps, err := l.Ramps.List(t.Context(), true)
@@ -131,14 +134,15 @@ func TestADryRunWritesNothing(t *testing.T) {
 	}
 }
 
-// TestTwoEditorsCannotOverwriteEachOther: the second one is told who was quicker, when and why.
+// TestTwoEditorsCannotOverwriteEachOther: the error for the second editor names the first one, with
+// time and reason.
 func TestTwoEditorsCannotOverwriteEachOther(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	got := dispatcher(t, "", env,
-		because("ann was quicker", "weights", "set", "default", "a=40")...)
+		withReason("ann was quicker", "weights", "set", "default", "a=40")...)
 	if got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
 	file := write(t, "mine.yaml", strings.Replace(testRouting, "b: 15", "b: 5", 1))
 	for _, args := range [][]string{
@@ -161,27 +165,28 @@ func TestTwoEditorsCannotOverwriteEachOther(t *testing.T) {
 		}
 	}
 	if v := current(t, l); v.Version != 2 {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v, want Version %v", v, 2)
 	}
-	got = dispatcher(t, "", env, because("x", "channel", "drain", "a", "--expect-version", "7")...)
+	got = dispatcher(t, "", env, withReason("x", "channel", "drain", "a", "--expect-version", "7")...)
 	if got.code != exitFailed ||
 		!strings.Contains(got.err, "no routing version 7 yet, the current one is 2") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitFailed, "no routing version 7 yet, the current one is 2")
 	}
-	got = dispatcher(t, "", env, because("x", "channel", "drain", "a", "--expect-version", "2")...)
+	got = dispatcher(t, "", env, withReason("x", "channel", "drain", "a", "--expect-version", "2")...)
 	if got.code != exitOK {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d", got, exitOK)
 	}
 }
 
-// TestEffectsAreNobodysEdit: a version that only lowered a weight does not stand in an editor's
-// way, and applying the same document is no change.
-func TestEffectsAreNobodysEdit(t *testing.T) {
+// TestEffectsDoNotConflictWithEdits: a version that only lowered a weight does not conflict with an
+// editor's change. Applying the same document again is no change.
+func TestEffectsDoNotConflictWithEdits(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	healthy := strings.Replace(testRouting, "c: 60}}", "c: 60}, health: {errors: 5}}", 1)
 	file := write(t, "health.yaml", healthy)
-	applies(t, env, file)
+	applyRouting(t, env, file)
 	_, err := l.Routing.ApplyEffects(t.Context(), ledger.NewEffects{
 		Expect: 2, Author: "health", Reason: "default: c 60 -> 45",
 		Overrides: []byte(`{"weights":{"default":{"c":"45"}}}`),
@@ -189,13 +194,14 @@ func TestEffectsAreNobodysEdit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := dispatcher(t, "", env, because("same", "routing", "apply", file)...)
+	got := dispatcher(t, "", env, withReason("same", "routing", "apply", file)...)
 	if got.code != exitOK || !strings.Contains(got.out, "That is what version 3 says already") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output",
+			got, exitOK, "That is what version 3 says already")
 	}
 	shown := decoded[versionShown](t, dispatcher(t, "", env, "routing", "show", "--format", "json"))
 	if shown.Version != 3 || shown.Base != 2 || !strings.Contains(string(shown.Effects), "45") {
-		t.Errorf("%+v", shown)
+		t.Errorf("got %+v", shown)
 	}
 	table := dispatcher(t, "", env, "weights", "show", "default", "--format", "csv").out
 	if !strings.Contains(table, "default,weighted,c,60,45,0.5294") {
@@ -207,9 +213,9 @@ func TestEffectsAreNobodysEdit(t *testing.T) {
 		t.Error(history)
 	}
 	got = dispatcher(t, "", env,
-		because("less", "weights", "set", "default", "a=20", "--expect-version", "2")...)
+		withReason("less", "weights", "set", "default", "a=20", "--expect-version", "2")...)
 	if got.code != exitOK {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d", got, exitOK)
 	}
 }
 
@@ -226,13 +232,13 @@ func TestAChangeWithoutEffectAppliesNothing(t *testing.T) {
 		"nothing to apply":          {"routing", "rollback", "1"},
 		"has these weights already": {"weights", "ramp", "default", "a=25"},
 	} {
-		got := dispatcher(t, "", env, because("none", args...)...)
+		got := dispatcher(t, "", env, withReason("none", args...)...)
 		if got.code != exitOK || !strings.Contains(got.out, want) {
 			t.Errorf("%v: %+v, want %q", args, got, want)
 		}
 	}
 	if v := current(t, l); v.Version != 1 {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v, want Version %v", v, 1)
 	}
 }
 
@@ -242,36 +248,37 @@ func TestRoutingRollbackAppliesTheOldDocumentAsANewVersion(t *testing.T) {
 	for _, args := range [][]string{
 		{"weights", "set", "default", "a=40"}, {"channel", "drain", "b"},
 	} {
-		if got := dispatcher(t, "", env, because("try", args...)...); got.code != exitOK {
-			t.Fatalf("%+v", got)
+		if got := dispatcher(t, "", env, withReason("try", args...)...); got.code != exitOK {
+			t.Fatalf("got %+v, want exit code %d", got, exitOK)
 		}
 	}
-	got := dispatcher(t, "", env, because("it was worse", "routing", "rollback", "1")...)
+	got := dispatcher(t, "", env, withReason("it was worse", "routing", "rollback", "1")...)
 	v := current(t, l)
 	if got.code != exitOK || v.Version != 4 || v.Document != testRouting ||
 		v.Reason != "it was worse" {
 		t.Errorf("%+v %+v", got, v)
 	}
 	for _, bad := range []string{"9", "x", "0"} {
-		got := dispatcher(t, "", env, because("x", "routing", "rollback", bad)...)
+		got := dispatcher(t, "", env, withReason("x", "routing", "rollback", bad)...)
 		if got.code != exitUsage || !strings.Contains(got.err, "routing history") {
-			t.Errorf("%s: %+v", bad, got)
+			t.Errorf("%s: got %+v, want exit code %d and %q in the error",
+				bad, got, exitUsage, "routing history")
 		}
 	}
 	h := decoded[history](t,
 		dispatcher(t, "", env, "routing", "history", "--format", "json", "--limit", "2"))
 	if len(h.Versions) != 2 || h.Versions[0].Version != 4 || len(h.Versions[0].Changes) != 2 ||
 		h.Versions[1].Author != "ann" || h.Ramps == nil {
-		t.Errorf("%+v", h)
+		t.Errorf("got %+v", h)
 	}
 }
 
 func TestRoutingDiffOfFilesAndVersions(t *testing.T) {
 	t.Parallel()
 	_, env := seeded(t)
-	got := dispatcher(t, "", env, because("try", "weights", "set", "default", "a=40")...)
+	got := dispatcher(t, "", env, withReason("try", "weights", "set", "default", "a=40")...)
 	if got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
 	file := write(t, "mine.yaml", strings.Replace(testRouting, "a: 25", "a: 41", 1))
 	for want, args := range map[string][]string{
@@ -283,16 +290,16 @@ func TestRoutingDiffOfFilesAndVersions(t *testing.T) {
 		from, to, _ := strings.Cut(want, ">")
 		if len(d.Changes) != 1 || *d.Changes[0].From != from || *d.Changes[0].To != to ||
 			!strings.Contains(d.Unified, "+  - {name: default, match: {}, weights: {a: "+to) {
-			t.Errorf("%v: %+v", args, d)
+			t.Errorf("%v: got %+v", args, d)
 		}
 	}
 	got = dispatcher(t, "", env, "routing", "diff", "1", "2", "--exit-code")
 	if got.code != exitFailed || got.err != "" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and nothing on standard error", got, exitFailed)
 	}
 	got = dispatcher(t, "", env, "routing", "diff", "2", "--exit-code")
 	if got.code != exitOK || !strings.Contains(got.out, "are the same") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output", got, exitOK, "are the same")
 	}
 }
 
@@ -333,17 +340,17 @@ func TestARefusedDocumentIsAUsageErrorWithItsLines(t *testing.T) {
 			[]string{"channel", "drain", "z"}, `there is no channel "z"; choose one of a, b, c`,
 		},
 	} {
-		got := dispatcher(t, "", env, because("x", tc.args...)...)
+		got := dispatcher(t, "", env, withReason("x", tc.args...)...)
 		if got.code != exitUsage || got.out != "" || !strings.Contains(got.err, tc.want) {
 			t.Errorf("%s: %+v, want %q", name, got, tc.want)
 		}
 	}
 	got := dispatcher(t, "", env, "channel", "drain", "a")
 	if got.code != exitUsage || !strings.Contains(got.err, "--reason is missing") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error", got, exitUsage, "--reason is missing")
 	}
 	if v := current(t, l); v.Version != 1 {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v, want Version %v", v, 1)
 	}
 }
 
@@ -389,8 +396,8 @@ func TestSummariesAreShort(t *testing.T) {
 	}
 }
 
-// The secrets of a channel may lie elsewhere than the one who applies its settings: that is worth a
-// warning, once.
+// The secrets of a channel may be on another machine than the one where the document is applied.
+// That causes one warning.
 func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 	t.Parallel()
 	_, env := seeded(t)
@@ -399,32 +406,32 @@ func TestApplyWarnsOfSecretsThatAreNotOnThisMachine(t *testing.T) {
 			"/nowhere/token}}\n",
 		1)
 	if with == testRouting {
-		t.Fatal("the document has changed")
+		t.Fatal("the document was changed")
 	}
 	first := decoded[control.Changed](t,
 		dispatcher(t, "", env,
-			because("a carrier", "routing", "apply", write(t, "next.yaml", with),
+			withReason("a carrier", "routing", "apply", write(t, "next.yaml", with),
 				"--format", "json")...))
 	if !first.Applied || len(first.Warnings) != 1 ||
 		!strings.Contains(first.Warnings[0],
 			"Channel t names /nowhere/token, which cannot be read in the secrets folder of this "+
 				"machine") {
-		t.Errorf("%+v", first)
+		t.Errorf("got %+v", first)
 	}
 	then := decoded[control.Changed](t,
 		dispatcher(t, "", env,
-			because("weights", "routing", "apply",
+			withReason("weights", "routing", "apply",
 				write(t, "next.yaml",
 					strings.Replace(with, "a: 25", "a: 40", 1)), "--format", "json")...))
 	if !then.Applied || len(then.Warnings) != 0 {
-		t.Errorf("%+v", then)
+		t.Errorf("got %+v, want Applied and %d in Warnings", then, 0)
 	}
 }
 
-// TestTheHistoryTellsEffectsAsMovesOfTheWeight: down from the configured weight, and back to it.
-func TestTheHistoryTellsEffectsAsMovesOfTheWeight(t *testing.T) {
+// TestTheHistoryShowsEffectsAsMovesOfTheWeight: down from the configured weight, and back to it.
+func TestTheHistoryShowsEffectsAsMovesOfTheWeight(t *testing.T) {
 	t.Parallel()
-	l, env := sick(t)
+	l, env := lowered(t)
 	_, err := l.Routing.ApplyEffects(t.Context(),
 		ledger.NewEffects{Expect: 3, Author: "health"})
 	if err != nil {
@@ -445,21 +452,21 @@ func TestTheHistoryTellsEffectsAsMovesOfTheWeight(t *testing.T) {
 	}
 }
 
-// TestAFileIsComparedWithTheDocumentOfAVersion: effects are no part of either, and stay when the
-// file is applied.
+// TestAFileIsComparedWithTheDocumentOfAVersion: effects are in neither, and stay when the file is
+// applied.
 func TestAFileIsComparedWithTheDocumentOfAVersion(t *testing.T) {
 	t.Parallel()
-	l, env := sick(t)
+	l, env := lowered(t)
 	file := write(t, "mine.yaml", current(t, l).Document)
 	if got := dispatcher(t, "", env, "routing", "diff", file, "--exit-code"); got.code != exitOK {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d", got, exitOK)
 	}
 	between := decoded[comparison](t,
 		dispatcher(t, "", env, "routing", "diff", "2", "3", "--format", "json"))
 	if len(between.Changes) != 1 ||
 		between.Changes[0].Path != "routes.default.effective_weights.c" ||
 		*between.Changes[0].From != "60" || *between.Changes[0].To != "15" {
-		t.Errorf("%+v", between)
+		t.Errorf("got %+v", between)
 	}
 }
 
@@ -468,16 +475,16 @@ func TestTheHistoryHasNoMoreRampsThanAskedFor(t *testing.T) {
 	_, env := seeded(t)
 	for _, args := range [][]string{{"a=40"}, {"--cancel"}, {"a=41"}, {"--cancel"}} {
 		got := dispatcher(t, "", env,
-			because("try", append([]string{"weights", "ramp", "default"}, args...)...)...)
+			withReason("try", append([]string{"weights", "ramp", "default"}, args...)...)...)
 		if got.code != exitOK {
-			t.Fatalf("%v: %+v", args, got)
+			t.Fatalf("%v: got %+v, want exit code %d", args, got, exitOK)
 		}
 	}
 	h := decoded[history](t,
 		dispatcher(t, "", env, "routing", "history", "--limit", "1", "--format", "json"))
 	if len(h.Versions) != 1 || len(h.Ramps) != 1 || h.Ramps[0].ID != 2 || h.Ramps[0].Held != "" ||
 		h.Ramps[0].Why != "try" {
-		t.Errorf("%+v", h)
+		t.Errorf("got %+v", h)
 	}
 }
 
@@ -485,15 +492,17 @@ func TestCommentsAloneAreAppliedWhenForced(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	file := write(t, "remark.yaml", "# agreed until spring\n"+testRouting)
-	got := dispatcher(t, "", env, because("remark", "routing", "apply", file)...)
+	got := dispatcher(t, "", env, withReason("remark", "routing", "apply", file)...)
 	if got.code != exitOK || !strings.Contains(got.out, "--force applies it all the same") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output",
+			got, exitOK, "--force applies it all the same")
 	}
 	got = dispatcher(t, "", env, "routing", "apply", file, "--force", "--dry-run")
 	if got.code != exitOK || !strings.Contains(got.out, "Dry run: nothing was written") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output",
+			got, exitOK, "Dry run: nothing was written")
 	}
-	got = dispatcher(t, "", env, because("remark", "routing", "apply", file, "--force")...)
+	got = dispatcher(t, "", env, withReason("remark", "routing", "apply", file, "--force")...)
 	v := current(t, l)
 	if got.code != exitOK || v.Version != 2 || !strings.HasPrefix(v.Document, "# agreed") ||
 		!strings.Contains(got.out, "Version 2 is in force") {
@@ -505,9 +514,10 @@ func TestErrorsOfStoredDocumentsNameTheVersion(t *testing.T) {
 	t.Parallel()
 	_, env := seeded(t)
 	got := dispatcher(t, "", env,
-		because("none", "weights", "set", "default", "a=0", "b=0", "c=0")...)
+		withReason("none", "weights", "set", "default", "a=0", "b=0", "c=0")...)
 	if got.code != exitUsage ||
 		!strings.Contains(got.err, "routing version 1 with the change:7: ") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitUsage, "routing version 1 with the change:7: ")
 	}
 }

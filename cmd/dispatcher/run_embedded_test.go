@@ -16,10 +16,10 @@ import (
 	"dispatcher/config/tier"
 )
 
-// TestRunEmbeddedFollowsAMessageUntilItIsDelivered: the first message of a newcomer ends as the
-// README says, settings without effect are named, and Ctrl-C ends it all with 130. The files are
-// closed to other users, because records and tables hold numbers and texts of messages, even in
-// folders that were open before.
+// TestRunEmbeddedFollowsAMessageUntilItIsDelivered: the first message ends as the README says,
+// settings without effect are named, and Ctrl-C ends the program with 130. The files are not
+// accessible to other users, because records and tables hold numbers and texts, even in folders
+// that were accessible before.
 func TestRunEmbeddedFollowsAMessageUntilItIsDelivered(t *testing.T) {
 	t.Parallel()
 	older := filepath.Join(openFolder(t), "older")
@@ -33,7 +33,7 @@ func TestRunEmbeddedFollowsAMessageUntilItIsDelivered(t *testing.T) {
 	runsEmbedded(t, older)
 }
 
-// TestRunEmbeddedMakesItsFolder is the same over a folder that does not exist yet.
+// TestRunEmbeddedMakesItsFolder is the same in a folder that does not exist yet.
 func TestRunEmbeddedMakesItsFolder(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -47,7 +47,7 @@ func runsEmbedded(t *testing.T, data string) {
 		"DATA_DIR": data, "LISTEN": "127.0.0.1:0", "RECEIPTS_LISTEN": "127.0.0.1:0",
 		"POSTGRES_URL": "postgres://elsewhere/x",
 	}, "run", "--embedded", "--kafka-port", "0", "--postgres-port", "0")
-	p.says(t, "dispatcher is running")
+	p.awaitOutput(t, "dispatcher is running")
 	opensOnce(t, p)
 	send := launch(t, "send", folder, map[string]string{"DATA_DIR": data}, "send",
 		"--to", "+447700900123", "--text", "Hello", "--id", "first")
@@ -71,10 +71,10 @@ func runsEmbedded(t *testing.T, data string) {
 	}
 }
 
-// opensOnce follows the address of the console that the process prints.
+// opensOnce opens the address of the console that the process prints.
 func opensOnce(t *testing.T, p *process) {
 	t.Helper()
-	p.says(t, "/login?code=")
+	p.awaitOutput(t, "/login?code=")
 	address := regexp.MustCompile(`http://\S+/login\?code=\w+`).FindString(p.out.String())
 	stay := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
@@ -91,13 +91,13 @@ func opensOnce(t *testing.T, p *process) {
 	}
 }
 
-// checkClosed looks at the modes of a data folder that is in use, and of all below it. Sockets are
-// guarded by their folder.
+// checkClosed checks the modes of a data folder in use and of everything below it. Sockets are
+// protected by their folder.
 func checkClosed(t *testing.T, data string) {
 	t.Helper()
 	want, seen := os.FileMode(0o700), 0
 	if os.Geteuid() == 0 {
-		want = 0o711 // the user that PostgreSQL runs as passes through
+		want = 0o711 // the user that PostgreSQL runs as must pass through
 	}
 	err := filepath.WalkDir(data, func(path string, entry fs.DirEntry, err error) error {
 		if os.IsNotExist(err) {
@@ -115,7 +115,7 @@ func checkClosed(t *testing.T, data string) {
 		case path == data && mode != want:
 			t.Errorf("the data folder has mode %s, want %s", mode, want)
 		case path != data && mode&0o077 != 0:
-			t.Errorf("%s is open to others: %s", path, mode)
+			t.Errorf("%s is accessible to others: %s", path, mode)
 		}
 		return err
 	})
@@ -123,12 +123,12 @@ func checkClosed(t *testing.T, data string) {
 		t.Fatal(err)
 	}
 	if seen < 20 {
-		t.Errorf("only %d files were looked at", seen)
+		t.Errorf("only %d files were checked", seen)
 	}
 }
 
-// TestEndpointsOfAKilledProcessAreNotTakenForAWrongURL: a "run --embedded" that was killed leaves
-// the file behind through which commands find its servers.
+// TestEndpointsOfAKilledProcessAreNotTakenForAWrongURL: a killed "run --embedded" leaves the file
+// through which commands find its servers.
 func TestEndpointsOfAKilledProcessAreNotTakenForAWrongURL(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -148,7 +148,7 @@ func TestEndpointsOfAKilledProcessAreNotTakenForAWrongURL(t *testing.T) {
 		if got.code != exitUsage || !strings.Contains(got.err, "was left by a") ||
 			!strings.Contains(got.err, config.EmbeddedEndpoints) ||
 			strings.Contains(got.err, "hush") {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v", args, got)
 		}
 	}
 	got := dispatcher(t, "",
@@ -158,7 +158,8 @@ func TestEndpointsOfAKilledProcessAreNotTakenForAWrongURL(t *testing.T) {
 		"report", "daily")
 	if got.code != exitUsage ||
 		!strings.Contains(got.err, "127.0.0.1:2 of DISPATCHER_POSTGRES_URL") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitUsage, "127.0.0.1:2 of DISPATCHER_POSTGRES_URL")
 	}
 }
 
@@ -170,6 +171,6 @@ func TestSettingsThatEmbeddedIgnoresAreNamed(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if got := ignoredWhenEmbedded(&config.Settings{}); len(got) > 0 {
-		t.Errorf("%v", got)
+		t.Errorf("got %v", got)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"dispatcher/config"
 )
 
-// firstWrite calls a function with the first thing that is written, and keeps all.
+// firstWrite calls a function with the first write, and keeps everything.
 type firstWrite struct {
 	bytes.Buffer
 	then func()
@@ -33,7 +33,7 @@ func (w *firstWrite) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestSandboxOverwritesNoRoutingDocument: the file may be the operator's own.
+// TestSandboxOverwritesNoRoutingDocument: the file may be the operator's.
 func TestSandboxOverwritesNoRoutingDocument(t *testing.T) {
 	t.Parallel()
 	path := write(t, "routing.yaml", "mine\n")
@@ -42,12 +42,12 @@ func TestSandboxOverwritesNoRoutingDocument(t *testing.T) {
 	content, err := os.ReadFile(path)
 	if err != nil || string(content) != "mine\n" || got.code != exitFailed ||
 		!strings.Contains(got.err, "never overwritten") {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, error %v", got, err)
 	}
 }
 
-// TestSandboxSaysWhereItIsAndWhatItSaw: one line of JSON each, and a routing document that can be
-// used, checked as every command checks it, without reading the secrets.
+// TestSandboxSaysWhereItIsAndWhatItSaw: one line of JSON each, and a usable routing document, which
+// is checked as by every command, without reading the secrets.
 func TestSandboxSaysWhereItIsAndWhatItSaw(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -81,7 +81,7 @@ func TestSandboxSaysWhereItIsAndWhatItSaw(t *testing.T) {
 	kinds := len(sandbox.Providers())
 	if len(first.Carriers) != kinds || len(last.Summary) != kinds || first.Routing != routing ||
 		!strings.HasPrefix(first.Page, "http://127.0.0.1:") {
-		t.Errorf("%s", out)
+		t.Errorf("got %s", out)
 	}
 	text, err := os.ReadFile(routing)
 	if err != nil {
@@ -123,12 +123,13 @@ func TestSandboxRefusesWhatMakesNoSense(t *testing.T) {
 		}
 		if strings.Contains(complaints.String(), "carriers.") ||
 			strings.Contains(complaints.String(), "profile.") {
-			t.Errorf("%v: a flag is at fault, and keys of a plan are named: %s", args, &complaints)
+			t.Errorf("%v: a flag is wrong, but the error names keys of a plan: %s", args, &complaints)
 		}
 	}
 }
 
-// TestWhatCarriersSawFitsATerminalOf120Columns with figures of a long run; scripts get whole words.
+// TestWhatCarriersSawFitsATerminalOf120Columns: also with the figures of a long run. JSON and CSV
+// have unshortened words.
 func TestWhatCarriersSawFitsATerminalOf120Columns(t *testing.T) {
 	t.Parallel()
 	const many = 1_234_567
@@ -148,7 +149,7 @@ func TestWhatCarriersSawFitsATerminalOf120Columns(t *testing.T) {
 	}
 }
 
-// atMost120 fails for a line that is wider than a terminal.
+// atMost120 reports lines that are wider than a terminal.
 func atMost120(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -159,7 +160,7 @@ func atMost120(t *testing.T, text string) {
 	}
 }
 
-// TestTheExampleOfASandboxPlanCanBeRead, and the guide explains every flag of a profile.
+// TestTheExampleOfASandboxPlanCanBeRead: the guide also explains every flag of a profile.
 func TestTheExampleOfASandboxPlanCanBeRead(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../deploy/sandbox.yaml")
@@ -173,7 +174,7 @@ func TestTheExampleOfASandboxPlanCanBeRead(t *testing.T) {
 	flags := pflag.NewFlagSet("sandbox", pflag.ContinueOnError)
 	(&sandboxFlags{profile: sandbox.Usual()}).add(flags)
 	flags.VisitAll(func(f *pflag.Flag) {
-		// Shown, or enough in the help.
+		// Shown in the guide, or explained well enough by the help.
 		known := map[string]bool{
 			"listen": true, "receipts-url": true, "routing": true, "plan": true, "format": true,
 		}

@@ -85,10 +85,11 @@ func TestSegmentsNamesTheLineButNotTheText(t *testing.T) {
 		got := dispatcher(t, `{"text":"a"}`+"\n"+bad+"\n", nil, "segments")
 		if got.code != exitFailed || !strings.Contains(got.err, "line 2") ||
 			strings.Contains(got.err, "secret") {
-			t.Errorf("%s: %+v", bad, got)
+			t.Errorf("%s: got %+v, want exit code %d, %q in the error and no %q in the error",
+				bad, got, exitFailed, "line 2", "secret")
 		}
 		if strings.Count(got.out, "\n") != 1 {
-			t.Errorf("the line before was answered with %q", got.out)
+			t.Errorf("answer to the line before: %q", got.out)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func TestSendPublishesTheMessageOfItsFlags(t *testing.T) {
 		"--send-at", "2026-11-21T10:00:00Z", "--expires-at", "2026-11-21T10:10:00Z",
 		"--max-price", "0.05", "--metadata", "order=7731")
 	if got.code != exitOK || !strings.Contains(got.out, "explain order-7731-otp") {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d and %q in the output", got, exitOK, "explain order-7731-otp")
 	}
 	record := published(t, address, "sms.otp", 1)[0]
 	message, problem := envelope.Decode(record.Value, false)
@@ -56,34 +56,35 @@ func TestSendPublishesTheMessageOfItsFlags(t *testing.T) {
 	}
 }
 
-// TestSendBeginsATrace that the collector gets, and that the record leads to. Without a collector the
-// message is sent all the same.
+// TestSendBeginsATrace: the collector gets the trace, and the record refers to it. Without a
+// collector the message is sent, too.
 func TestSendBeginsATrace(t *testing.T) {
 	t.Parallel()
-	var heard bytes.Buffer // read after the command has ended
+	var traced bytes.Buffer // read after the command has ended
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = heard.ReadFrom(r.Body)
+		_, _ = traced.ReadFrom(r.Body)
 	}))
 	t.Cleanup(collector.Close)
 	away := httptest.NewServer(http.NotFoundHandler())
 	away.Close()
 	for name, c := range map[string]struct {
-		endpoint, says string
+		endpoint, wantErr string
 	}{"there": {collector.URL, ""}, "away": {away.URL, "traces are not exported"}} {
 		setting, address := broker(t, "sms.otp")
 		got := dispatcher(t, "", []string{setting, "OTEL_EXPORTER_OTLP_ENDPOINT=" + c.endpoint}, "send",
 			"--lane", "otp", "--to", "+447700900123", "--text", "Hello", "--id", "order-7731")
-		if got.code != exitOK || c.says == "" && got.err != "" || !strings.Contains(got.err, c.says) {
-			t.Errorf("%s: %+v", name, got)
+		if got.code != exitOK || c.wantErr == "" && got.err != "" ||
+			!strings.Contains(got.err, c.wantErr) {
+			t.Errorf("%s: got %+v", name, got)
 		}
 		record := published(t, address, "sms.otp", 1)[0]
 		if len(record.Headers) != 1 || record.Headers[0].Key != "traceparent" {
-			t.Errorf("%s: %v", name, record.Headers)
+			t.Errorf("%s: got %v", name, record.Headers)
 		}
 	}
-	if text := heard.String(); !strings.Contains(text, "sms.otp publish") ||
+	if text := traced.String(); !strings.Contains(text, "sms.otp publish") ||
 		strings.Contains(text, "7700900123") || strings.Contains(text, "order-7731") {
-		t.Errorf("the collector has heard %q", text)
+		t.Errorf("the collector got %q", text)
 	}
 }
 
@@ -95,7 +96,7 @@ func TestSendMakesAnIDAndTakesTheLanesFirstTopic(t *testing.T) {
 		"--format", "json")
 	var printed sendResult
 	if err := json.Unmarshal([]byte(got.out), &printed); err != nil || got.code != exitOK {
-		t.Fatalf("%v %+v", err, got)
+		t.Fatalf("%v: got %+v", err, got)
 	}
 	record := published(t, address, "orders", 1)[0]
 	if printed.Topic != "orders" || printed.Sent != 1 || string(record.Key) != printed.LastID ||
@@ -110,14 +111,14 @@ func TestSendTakesTheTopicAndTheKindOfInputThatFlagsName(t *testing.T) {
 	got := dispatcher(t, "id,to,text\none,+447700900001,x\n", []string{setting}, "send",
 		"--file", "-", "--input", "csv", "--topic", "sms.extra")
 	if got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
 	if record := published(t, address, "sms.extra", 1)[0]; string(record.Key) != "one" {
 		t.Errorf("key %s", record.Key)
 	}
 }
 
-// badFile has three good lines and, in lines 3, 4, 6 and 7, bad ones.
+// badFile has three good lines. Lines 3, 4, 6 and 7 are bad.
 const badFile = "\xef\xbb\xbfid,to,text,label.rank\n" +
 	"one,+447700900001,\"two\nlines\",1\n" +
 	"two,nobody,x,\n" +
@@ -134,7 +135,8 @@ func TestSendSendsNothingOfAFileWithABadLine(t *testing.T) {
 	got := dispatcher(t, "", []string{setting}, "send", "--file", file, "--lane", "bulk")
 	if got.code != exitFailed || strings.Contains(got.err, "+4477") ||
 		strings.Contains(got.err, "nobody") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d, no %q in the error and no %q in the error",
+			got, exitFailed, "+4477", "nobody")
 	}
 	for _, want := range []string{
 		file + ":4: to is not an E.164 number",
@@ -149,7 +151,7 @@ func TestSendSendsNothingOfAFileWithABadLine(t *testing.T) {
 	skipped := dispatcher(t, "", []string{setting}, "send", "--file", file, "--lane", "bulk",
 		"--skip-bad")
 	if skipped.code != exitFailed || !strings.Contains(skipped.out, "explain seven") {
-		t.Errorf("%+v", skipped)
+		t.Errorf("got %+v, want exit code %d and %q in the output", skipped, exitFailed, "explain seven")
 	}
 	var ids []string
 	for _, r := range published(t, address, "sms.bulk", 3) {
@@ -177,7 +179,7 @@ func TestSendReadsALongStandardInput(t *testing.T) {
 	var printed sendResult
 	err := json.Unmarshal([]byte(got.out), &printed)
 	if err != nil || got.code != exitOK || printed.Sent != n || printed.LastID != "m-24999" {
-		t.Fatalf("%v %+v", err, got)
+		t.Fatalf("%v: got %+v", err, got)
 	}
 	seen := map[string]bool{}
 	for _, r := range published(t, address, "sms.transactional", n) {
@@ -290,10 +292,10 @@ func TestRegionRewritesOnlyTheRecipient(t *testing.T) {
 		},
 	} {
 		if got := string(numbers.Region("GB").Rewrite([]byte(tc.in))); got != tc.want {
-			t.Errorf("%s became %s, want %s", tc.in, got, tc.want)
+			t.Errorf("%s: got %s, want %s", tc.in, got, tc.want)
 		}
 		if got := string(numbers.Region("").Rewrite([]byte(tc.in))); got != tc.in {
-			t.Errorf("without a region %s became %s", tc.in, got)
+			t.Errorf("without a region %s: got %s", tc.in, got)
 		}
 	}
 }

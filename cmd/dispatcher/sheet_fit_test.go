@@ -11,7 +11,7 @@ import (
 	"dispatcher/config/tier"
 )
 
-// reportSheet is a daily report of large numbers, which has no column of words but one.
+// reportSheet is a daily report of large numbers with one column of text.
 func reportSheet() sheet {
 	share := 0.3333
 	row := report.DailyRow{
@@ -45,7 +45,7 @@ func TestATableFitsItsTerminal(t *testing.T) {
 	for name, tc := range map[string]struct {
 		sheet sheet
 		width int
-		says  []string // some lines, without the blanks at their ends
+		says  []string // some lines, without trailing blanks
 	}{
 		"no terminal": {
 			words, 0,
@@ -95,7 +95,7 @@ func TestATableFitsItsTerminal(t *testing.T) {
 	}
 }
 
-// TestNoLineIsLongerThanTheTerminal, and no figure is broken, whatever the table.
+// TestNoLineIsLongerThanTheTerminal: in no table is a number broken.
 func TestNoLineIsLongerThanTheTerminal(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -139,7 +139,7 @@ func TestNoLineIsLongerThanTheTerminal(t *testing.T) {
 	})
 }
 
-// TestSharesReadAlike in tables, and stay fractions in CSV.
+// TestSharesReadAlike: percentages in tables, fractions in CSV.
 func TestSharesReadAlike(t *testing.T) {
 	t.Parallel()
 	part := 0.25
@@ -158,7 +158,7 @@ func TestSharesReadAlike(t *testing.T) {
 	} {
 		got := dispatcher(t, "", env, args...)
 		if !strings.Contains(got.out, "25.00 %") || !strings.Contains(got.out, "60.00 %") {
-			t.Errorf("%v: %s", args, got.out)
+			t.Errorf("%v: got %s, want %q in it and %q in it", args, got.out, "25.00 %", "60.00 %")
 		}
 	}
 	if got := dispatcher(t, "", env, "limits", "show"); !strings.Contains(got.out, "100.00 %") {

@@ -12,7 +12,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/status"
 )
 
-// TestTablesFitATerminalOf120Columns with names and figures of a large installation.
+// TestTablesFitATerminalOf120Columns: with the names and figures of a large installation.
 func TestTablesFitATerminalOf120Columns(t *testing.T) {
 	t.Parallel()
 	share, effective, moment := 0.3333, 0.25, time.Now()
@@ -141,7 +141,7 @@ func hugeLimits() *status.Limits {
 	}
 }
 
-// TestATitleIsBrokenBetweenWords where the table below it is narrower.
+// TestATitleIsBrokenBetweenWords: if the table below it is narrower.
 func TestATitleIsBrokenBetweenWords(t *testing.T) {
 	t.Parallel()
 	s := sheet{
@@ -159,7 +159,7 @@ func TestATitleIsBrokenBetweenWords(t *testing.T) {
 	}
 	for _, line := range lines[:len(lines)-1] {
 		if utf8.RuneCountInString(line) != utf8.RuneCountInString(lines[0]) {
-			t.Errorf("a line of another width in\n%s", out.String())
+			t.Errorf("a line has another width in\n%s", out.String())
 		}
 	}
 	s.title = "short"

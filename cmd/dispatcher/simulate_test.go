@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// figuresOf is what scripts rely on of simulate admission.
+// figuresOf has the keys of simulate admission that scripts rely on.
 type figuresOf struct {
 	Policies []struct {
 		Policy          string   `json:"policy"`
@@ -93,7 +93,7 @@ func TestSimulateReplaysTheArrivalsOfTheSource(t *testing.T) {
 	}
 }
 
-// oneDecimal is how docs/admission.md rounds. What is little is not written as nothing.
+// oneDecimal rounds as docs/admission.md does. Small values are not written as 0.
 func oneDecimal(f float64) string {
 	if f > 0 && f < 0.05 {
 		return "<0.1"
@@ -107,8 +107,8 @@ func twoDecimals(
 	return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64)
 }
 
-// TestShippedScenariosGiveWhatTheGuideSays runs every file of deploy/scenarios and compares with
-// both tables of docs/admission.md.
+// TestShippedScenariosGiveWhatTheGuideSays runs every file of deploy/scenarios and compares the
+// results with both tables of docs/admission.md.
 func TestShippedScenariosGiveWhatTheGuideSays(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(shipped("*.json"))
@@ -179,7 +179,7 @@ $`)
 		got := dispatcher(t, "", nil, append(args, as)...)
 		if got.code != exitOK || got.err != "" || !strings.Contains(got.out, want) ||
 			strings.Contains(got.out, "curve") {
-			t.Errorf("%s: %+v", as, got)
+			t.Errorf("%s: got %+v", as, got)
 		}
 		for line := range strings.Lines(got.out) {
 			if as == "table" && len([]rune(line)) > 121 {
@@ -194,12 +194,13 @@ func TestSimulateWithoutArrivalsShowsTheDivision(t *testing.T) {
 	got := dispatcher(t, "", nil, "simulate", "admission", "--scenario", shipped("worked.json"))
 	if got.code != exitOK || !strings.Contains(got.out, "per worker") ||
 		strings.Contains(got.out, "admitted") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d, %q in the output and no %q in the output",
+			got, exitOK, "per worker", "admitted")
 	}
 	got = dispatcher(t, "", nil, "simulate", "admission", "--scenario", shipped("worked.json"),
 		"--format", "svg")
 	if got.code != exitOK || !strings.Contains(got.out, "15 + 113, 16 each") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output", got, exitOK, "15 + 113, 16 each")
 	}
 	for _, p := range simulated(t, shipped("worked.json")).Policies {
 		if p.Admitted == nil || p.Queued == nil || p.Over == nil || p.EarlyPercent == nil ||
@@ -218,7 +219,7 @@ func TestSimulateReadsStandardInput(t *testing.T) {
 	got := dispatcher(t, string(text), nil, "simulate", "admission", "--scenario", "-",
 		"--policy", "curve", "--format", "csv")
 	if got.code != exitOK || !strings.Contains(got.out, "curve,150,0,113,45,") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output", got, exitOK, "curve,150,0,113,45,")
 	}
 }
 
@@ -254,8 +255,8 @@ func TestSimulateNamesFileKeyAndFix(t *testing.T) {
 	}
 }
 
-// TestSimulateExplainsItsColumns below the table, and tells what was measured from what is
-// modelled.
+// TestSimulateExplainsItsColumns: below the table. The text separates what was measured from what
+// is modelled.
 func TestSimulateExplainsItsColumns(t *testing.T) {
 	t.Parallel()
 	table := dispatcher(t, "", nil, "simulate", "admission", "--scenario",

@@ -58,8 +58,8 @@ func (p *publisher) raw(id, value string) {
 	}
 }
 
-// stories publishes the lives of three messages, one event twice.
-func (p *publisher) stories() {
+// threeMessages publishes the events of three messages, one event twice.
+func (p *publisher) threeMessages() {
 	p.t.Helper()
 	p.event("one", 1, "sending", `"channel":"a","attempt":1,"reason":"first_choice"`)
 	p.event("two", 1, "sending", `"channel":"b","attempt":1`)
@@ -82,7 +82,7 @@ func seen(t *testing.T, out string) (all []string) {
 	for line := range strings.Lines(out) {
 		var e statusEvent
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatalf("%v: %s", err, line)
+			t.Fatalf("%v: got %s", err, line)
 		}
 		all = append(all, fmt.Sprintf("%s %d %s", e.ID, e.Seq, e.State))
 	}
@@ -93,7 +93,7 @@ func seen(t *testing.T, out string) (all []string) {
 func TestTailUntilFinalShowsEachEventOnceAndEndsWithTheMessage(t *testing.T) {
 	t.Parallel()
 	setting, address := broker(t, "sms.status")
-	newPublisher(t, address).stories()
+	newPublisher(t, address).threeMessages()
 	for _, c := range []struct {
 		args []string
 		want []string
@@ -142,18 +142,18 @@ func TestTailUntilFinalShowsEachEventOnceAndEndsWithTheMessage(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(rows.out), "\n")
 	if len(lines) != 3 || !strings.HasPrefix(lines[0], "at,id,seq,state,lane,") ||
 		!strings.Contains(lines[2], ",one,2,accepted,otp,") {
-		t.Errorf("%q", lines)
+		t.Errorf("got %q", lines)
 	}
 }
 
-// A channel that sends receipts: accepted is on the way.
+// The channel sends receipts, so accepted is not final.
 func TestTailWaitsForTheReceiptWhereOneIsExpected(t *testing.T) {
 	t.Parallel()
 	setting, address := broker(t, "sms.status")
 	routing := strings.Replace(testRouting, "provider: sandbox",
 		"provider: sandbox, receipts: {within: 1h}", 1)
 	p := newPublisher(t, address)
-	p.stories()
+	p.threeMessages()
 	p.event("one", 3, "delivered", `"channel":"a","attempt":1`)
 	got := dispatcher(t, "",
 		[]string{setting, "DISPATCHER_ROUTING_FILE=" + write(t, "routing.yaml", routing)}, "tail",
@@ -161,11 +161,11 @@ func TestTailWaitsForTheReceiptWhereOneIsExpected(t *testing.T) {
 	events := seen(t, got.out)
 	if !slices.Equal(events, []string{"one 1 sending", "one 2 accepted", "one 3 delivered"}) ||
 		got.code != exitOK {
-		t.Errorf("%v %+v", events, got)
+		t.Errorf("%v: got %+v", events, got)
 	}
 }
 
-// syncWriter tells each write to a channel.
+// syncWriter signals each write on a channel.
 type syncWriter struct {
 	mu    sync.Mutex
 	buf   bytes.Buffer // guarded by mu
@@ -179,8 +179,9 @@ func (w *syncWriter) Write(p []byte) (int, error) {
 	return w.buf.Write(p)
 }
 
-// TestTailShowsWhatComesUntilItIsTold follows from now on: what was there before is not shown.
-func TestTailShowsWhatComesUntilItIsTold(t *testing.T) {
+// TestTailShowsEventsUntilItIsStopped: tail shows events from now on, not earlier ones, until it is
+// stopped.
+func TestTailShowsEventsUntilItIsStopped(t *testing.T) {
 	t.Parallel()
 	_, address := broker(t, "sms.status")
 	p := newPublisher(t, address)
@@ -202,7 +203,7 @@ func TestTailShowsWhatComesUntilItIsTold(t *testing.T) {
 	}
 	interrupt()
 	if err := <-done; err == nil {
-		t.Error("it ended by itself")
+		t.Error("tail ended without being stopped")
 	}
 }
 
@@ -235,7 +236,7 @@ func TestTailRefusesWhatHasNoEnd(t *testing.T) {
 	}
 }
 
-// answer reads the message that send publishes and answers with events, as a dispatcher would.
+// answer reads the message that send publishes, and publishes events for it as a dispatcher would.
 func answer(t *testing.T, address, topic string, events ...[2]string) {
 	t.Helper()
 	p := newPublisher(t, address)
@@ -265,7 +266,7 @@ func TestSendWaitEndsWithTheMessage(t *testing.T) {
 		events  [][2]string
 		routing string
 		code    int
-		says    string
+		want    string
 	}{
 		"delivered": {
 			[][2]string{
@@ -338,7 +339,7 @@ func TestSendWaitEndsWithTheMessage(t *testing.T) {
 				env, topic = append(env,
 					"DISPATCHER_ROUTING_FILE="+write(t, "routing.yaml", routing)), "orders"
 			}
-			if strings.Contains(c.says, "is still") || strings.Contains(c.says, "no event") {
+			if strings.Contains(c.want, "is still") || strings.Contains(c.want, "no event") {
 				timeout = "3s"
 			}
 			answer(t, address, topic, c.events...)
@@ -347,10 +348,10 @@ func TestSendWaitEndsWithTheMessage(t *testing.T) {
 				"--timeout", timeout,
 			}
 			got := dispatcher(t, "", env, args...)
-			if got.code != c.code || !strings.Contains(got.out+got.err, c.says) ||
+			if got.code != c.code || !strings.Contains(got.out+got.err, c.want) ||
 				strings.Contains(got.out+got.err, "0900123") ||
 				strings.Contains(got.out+got.err, "hush") {
-				t.Errorf("%+v; want %q", got, c.says)
+				t.Errorf("%+v; want %q", got, c.want)
 			}
 		})
 	}
@@ -371,7 +372,7 @@ func TestSendWaitAsJSONIsOneObject(t *testing.T) {
 	}
 	d := json.NewDecoder(strings.NewReader(got.out))
 	if err := d.Decode(&printed); err != nil {
-		t.Fatalf("%v %+v", err, got)
+		t.Fatalf("%v: got %+v", err, got)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		t.Error("there is more than one object")
@@ -382,7 +383,7 @@ func TestSendWaitAsJSONIsOneObject(t *testing.T) {
 	}
 }
 
-// Nothing that the lines show can be a number or a text: statusEvent has no field for them.
+// The lines cannot show a number or a text: statusEvent has no field for them.
 func TestEventsOfTheSchemaAreShownWhole(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
@@ -399,7 +400,7 @@ func TestEventsOfTheSchemaAreShownWhole(t *testing.T) {
 	const want = "2026-11-21T10:00:00.000000Z  i  undelivered  lane=otp  tenant=shop  route=r  " +
 		"channel=a  attempt=2  reason=re  cause=ca  code=co  segments=3  possible_duplicate"
 	if got := e.line(); got != want {
-		t.Errorf("%s", got)
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/access"
 )
 
-// TestTokensNewShowsATokenOnce: the file has its hash, and the gate lets the token in.
+// TestTokensNewShowsATokenOnce: the file has its hash, and the gate accepts the token.
 func TestTokensNewShowsATokenOnce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
@@ -41,7 +41,7 @@ func TestTokensNewShowsATokenOnce(t *testing.T) {
 		token:      {Name: "ben", Role: access.Finance},
 	} {
 		if p, err := gate.Token(t.Context(), token); err != nil || p != want {
-			t.Errorf("%+v, %v", p, err)
+			t.Errorf("got %+v, error %v", p, err)
 		}
 	}
 }
@@ -52,7 +52,7 @@ func TestTokensNewWithoutAFileShowsTheLine(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(got.out), "\n")
 	if got.code != exitOK || len(lines) < 3 ||
 		!strings.HasPrefix(lines[len(lines)-1], "anna viewer ") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	for _, args := range [][]string{
 		{"tokens", "new", "--name", "anna"},
@@ -61,7 +61,7 @@ func TestTokensNewWithoutAFileShowsTheLine(t *testing.T) {
 		{"tokens", "list"},
 	} {
 		if got := dispatcher(t, "", nil, args...); got.code != exitUsage {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d", args, got, exitUsage)
 		}
 	}
 }

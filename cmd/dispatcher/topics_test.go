@@ -19,7 +19,7 @@ func states(t *testing.T, env []string, args ...string) (map[string]string, resu
 		append([]string{"topics", "create", "--format", "json"}, args...)...)
 	var printed struct{ Topics []topicState }
 	if err := json.Unmarshal([]byte(got.out), &printed); err != nil {
-		t.Fatalf("%v %+v", err, got)
+		t.Fatalf("%v: got %+v", err, got)
 	}
 	found := map[string]string{}
 	for _, topic := range printed.Topics {
@@ -28,7 +28,7 @@ func states(t *testing.T, env []string, args ...string) (map[string]string, resu
 	return found, got
 }
 
-// all gives every topic the same state, but for some.
+// all gives every topic the same state, with exceptions.
 func all(state string, but map[string]string) map[string]string {
 	want := map[string]string{}
 	for _, topic := range []string{
@@ -92,8 +92,8 @@ func partitionsOf(t *testing.T, address, topic string) int {
 	return len(topics[topic].Partitions)
 }
 
-// Before its first start a dispatcher has a database without schema: the file names the lanes then,
-// and the stored routing from then on.
+// Before its first start a dispatcher has a database without schema. Then the lanes are those of
+// the file, later those of the stored routing.
 func TestTopicsCreateTakesTheRoutingInForce(t *testing.T) {
 	t.Parallel()
 	setting, _ := broker(t)
@@ -105,13 +105,13 @@ func TestTopicsCreateTakesTheRoutingInForce(t *testing.T) {
 	} {
 		found, _ := states(t, append(env, "DISPATCHER_POSTGRES_URL="+database), "--dry-run")
 		if found["other"] != "missing" {
-			t.Errorf("%s: %v", name, found)
+			t.Errorf("%s: got %v", name, found)
 		}
 	}
 	openSeeded(t, url)
 	found, _ := states(t, append(env, "DISPATCHER_POSTGRES_URL="+url), "--dry-run")
 	if found["codes"] != "missing" || found["other"] != "" {
-		t.Errorf("%v", found)
+		t.Errorf("got %v", found)
 	}
 	named := append(env, "DISPATCHER_POSTGRES_URL="+url)
 	found, _ = states(t, named, "--dry-run", "--routing", write(t, "other.yaml", other))
@@ -131,7 +131,8 @@ func TestTopicsCreateRefusesNumbersThatMeanNothing(t *testing.T) {
 	} {
 		got := dispatcher(t, "", nil, append([]string{"topics", "create"}, args...)...)
 		if got.code != exitUsage || !strings.Contains(got.err, "must be at least 1") {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v, want exit code %d and %q in the error",
+				args, got, exitUsage, "must be at least 1")
 		}
 	}
 }

@@ -37,18 +37,17 @@ func TestAWrongBrokerPasswordIsNotShown(t *testing.T) {
 		}, "send", "--to", "+447700900123", "--text", "x")
 		if got.code != want || strings.Contains(got.err, "hush") ||
 			strings.Count(got.err, "\n") > 1 {
-			t.Errorf("%s: %+v", password, got)
+			t.Errorf("%s: got %+v", password, got)
 		}
 		if want != exitOK && !strings.Contains(got.err, "DISPATCHER_KAFKA_SASL") {
-			t.Errorf("%+v", got)
+			t.Errorf("got %+v", got)
 		}
 	}
 }
 
-// TestWithLedgerTellsTroubleOfTheDatabaseAlone: an error of the database becomes its sentence and
-// exit code 2, whatever wraps it. That a command was told to stop, and every other error, stay what
-// they are.
-func TestWithLedgerTellsTroubleOfTheDatabaseAlone(t *testing.T) {
+// TestWithLedgerReportsOnlyErrorsOfTheDatabase: an error of the database gets its own text and exit
+// code 2, however it is wrapped. A cancellation and all other errors stay as they are.
+func TestWithLedgerReportsOnlyErrorsOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	l := &database{settings: &config.Settings{PostgresURL: "postgres://u:hush@db/x"}}
 	for name, tc := range map[string]struct {
@@ -70,16 +69,17 @@ func TestWithLedgerTellsTroubleOfTheDatabaseAlone(t *testing.T) {
 		taken := errors.As(got, &coded) && coded.code == exitUsage
 		if taken != tc.taken || !tc.taken && !errors.Is(got, err) ||
 			strings.Contains(got.Error(), "hush") {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: got %v", name, got)
 		}
 	}
 	if l.sentence(nil) != nil {
-		t.Error("no error became one")
+		t.Error("nil became an error")
 	}
 }
 
-// TestCtrlCAtTheDatabaseIsNoTroubleOfIt: 130, and no word of a server that does not answer.
-func TestCtrlCAtTheDatabaseIsNoTroubleOfIt(t *testing.T) {
+// TestCtrlCIsNoErrorOfTheDatabase: the exit code is 130, and no error says that the server
+// does not answer.
+func TestCtrlCIsNoErrorOfTheDatabase(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var said strings.Builder

@@ -18,12 +18,12 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// nasty is stored text that acts on a terminal: colours, a bell, an 8-bit control sequence, a
-// change of direction, something without width, and a character beyond the first plane.
-const nasty = "=ann\x1b[31m\a\u009b2J\u202eevil\u200b\ufeff\U000e0041\x7f"
+// controlText is stored text that acts on a terminal: colours, a bell, an 8-bit control sequence, a
+// change of direction, zero-width characters, and a character beyond the first plane.
+const controlText = "=ann\x1b[31m\a\u009b2J\u202eevil\u200b\ufeff\U000e0041\x7f"
 
-// acts reports the first character of an output that could act on a terminal.
-func acts(out string) (found rune, is bool) {
+// firstControl returns the first character of an output that could act on a terminal.
+func firstControl(out string) (found rune, is bool) {
 	for _, r := range out {
 		if r != '\n' && r != '\t' &&
 			(r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)) {
@@ -34,7 +34,7 @@ func acts(out string) (found rune, is bool) {
 }
 
 // TestWhatCommandsPrintShowsControlCharactersEscaped: each command that prints stored text, in each
-// format. JSON holds the text as it is.
+// format. JSON has the text unchanged.
 func TestWhatCommandsPrintShowsControlCharactersEscaped(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -46,16 +46,16 @@ func TestWhatCommandsPrintShowsControlCharactersEscaped(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{
-			"optouts", "add", "+447700900123", "--tenant", nasty, "--author", nasty, "--reason",
-			nasty,
+			"optouts", "add", "+447700900123", "--tenant", controlText, "--author", controlText, "--reason",
+			controlText,
 		},
 		{
-			"limits", "set", "a", "--window", "1s", "--max", "5", "--author", nasty, "--reason",
-			nasty,
+			"limits", "set", "a", "--window", "1s", "--max", "5", "--author", controlText, "--reason",
+			controlText,
 		},
 	} {
 		if got := dispatcher(t, "", env, args...); got.code != exitOK {
-			t.Fatalf("%q: %+v", args, got)
+			t.Fatalf("%q: got %+v, want exit code %d", args, got, exitOK)
 		}
 	}
 	conn, err := pgx.Connect(t.Context(), url)
@@ -71,8 +71,8 @@ func TestWhatCommandsPrintShowsControlCharactersEscaped(t *testing.T) {
 		`update dispatcher.ambiguous set author = $1, note = $1`,
 		`update dispatcher.routing_versions set author = $1, reason = $1`,
 	} {
-		if _, err := conn.Exec(t.Context(), sql, nasty); err != nil {
-			t.Fatalf("%s: %v", sql, err)
+		if _, err := conn.Exec(t.Context(), sql, controlText); err != nil {
+			t.Fatalf("%s: got error %v", sql, err)
 		}
 	}
 	for name, args := range map[string][]string{
@@ -82,19 +82,19 @@ func TestWhatCommandsPrintShowsControlCharactersEscaped(t *testing.T) {
 		"show": {"routing", "show"}, "limits": {"limits", "show"},
 		"limits history": {"limits", "history", "a"}, "optouts": {"optouts", "list"},
 		"optouts show": {
-			"optouts", "show", "+447700900123", "--tenant", nasty,
+			"optouts", "show", "+447700900123", "--tenant", controlText,
 		}, "channels": {"channel", "list"}, "weights": {"weights", "show"},
-		"no such message": {"explain", nasty}, "no such command": {nasty},
+		"no such message": {"explain", controlText}, "no such command": {controlText},
 	} {
 		for _, as := range []string{formatTable, formatCSV, formatJSON} {
 			t.Run(name+" "+as, func(t *testing.T) {
 				t.Parallel()
 				got := dispatcher(t, "", env, append(args, "--format", as)...)
 				if got.code == exitUsage && !strings.HasPrefix(name, "no such") {
-					t.Fatalf("%+v", got)
+					t.Fatalf("got %+v", got)
 				}
-				if r, is := acts(got.out + got.err); is {
-					t.Errorf("%U stands in\n%q", r, got.out+got.err)
+				if r, is := firstControl(got.out + got.err); is {
+					t.Errorf("%U is in\n%q", r, got.out+got.err)
 				}
 				if as == formatJSON && got.code == exitOK && !json.Valid([]byte(got.out)) {
 					t.Errorf("no JSON: %s", got.out)
@@ -102,15 +102,15 @@ func TestWhatCommandsPrintShowsControlCharactersEscaped(t *testing.T) {
 				if as == formatCSV && got.code == exitOK {
 					checkNoFormula(t, got.out)
 				}
-				if name == "history" && as == formatJSON && !jsonHolds(t, got.out, nasty) {
-					t.Errorf("the reason is another in %s", got.out)
+				if name == "history" && as == formatJSON && !jsonHolds(t, got.out, controlText) {
+					t.Errorf("another reason in %s", got.out)
 				}
 			})
 		}
 	}
 }
 
-// checkNoFormula reads a CSV, or the text in its place, as a spreadsheet would.
+// checkNoFormula reads a CSV, or each line of other output, as a spreadsheet would.
 func checkNoFormula(t *testing.T, out string) {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
@@ -127,7 +127,7 @@ func checkNoFormula(t *testing.T, out string) {
 	}
 }
 
-// jsonHolds reports whether a text stands somewhere in a JSON document.
+// jsonHolds reports whether a text occurs in a JSON document.
 func jsonHolds(t *testing.T, document, text string) bool {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(document))
@@ -145,12 +145,12 @@ func jsonHolds(t *testing.T, document, text string) bool {
 	}
 }
 
-// TestVisibleTextIsTheSameInPieces: however it is cut into writes, nothing hidden is left, and JSON
-// keeps its meaning.
+// TestVisibleTextIsTheSameInPieces: however the text is split into writes, every control character
+// is escaped, and JSON keeps its meaning.
 func TestVisibleTextIsTheSameInPieces(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
-		text := rapid.String().Draw(rt, "text") + nasty
+		text := rapid.String().Draw(rt, "text") + controlText
 		document, err := json.Marshal(text)
 		if err != nil {
 			rt.Fatal(err)
@@ -169,22 +169,22 @@ func TestVisibleTextIsTheSameInPieces(t *testing.T) {
 			}
 			w.finish()
 			if out.String() != visible(given) {
-				rt.Fatalf("%q in pieces is %q, whole %q", given, out.String(), visible(given))
+				rt.Fatalf("%q: got %q in pieces, %q whole", given, out.String(), visible(given))
 			}
 			if strings.ContainsFunc(out.String(), hidden) {
-				rt.Fatalf("%q", out.String())
+				rt.Fatalf("got %q", out.String())
 			}
 			if given == string(document) {
 				var back string
 				if err := json.Unmarshal(out.Bytes(), &back); err != nil || back != text {
-					rt.Fatalf("%q came back as %q, %v", text, back, err)
+					rt.Fatalf("%q was read back as %q, %v", text, back, err)
 				}
 			}
 		}
 	})
 }
 
-// TestNoFieldOfACSVIsAFormula: it is what was given, or that behind a single quote. Numbers stay
+// TestNoFieldOfACSVIsAFormula: a field is unchanged, or has a single quote in front. Numbers stay
 // numbers.
 func TestNoFieldOfACSVIsAFormula(t *testing.T) {
 	t.Parallel()
@@ -195,7 +195,7 @@ func TestNoFieldOfACSVIsAFormula(t *testing.T) {
 		"--5": "'--5", "+.5": "'+.5",
 	} {
 		if got := inert(field); got != want {
-			t.Errorf("%q becomes %q, want %q", field, got, want)
+			t.Errorf("%q: got %q, want %q", field, got, want)
 		}
 	}
 	beginnings := rapid.SampledFrom([]string{"", "=", "+", "-", "@", "\t", "\r", "5", "-5"})
@@ -210,11 +210,11 @@ func TestNoFieldOfACSVIsAFormula(t *testing.T) {
 		}
 		back, err := csv.NewReader(&out).Read()
 		if err != nil || len(back) != len(row) {
-			rt.Fatalf("%v, %v", back, err)
+			rt.Fatalf("got %v, error %v", back, err)
 		}
 		for i, field := range back {
 			if strings.TrimPrefix(field, "'") != row[i] {
-				rt.Fatalf("%q came back as %q", row[i], field)
+				rt.Fatalf("%q was read back as %q", row[i], field)
 			}
 			if field != "" && strings.ContainsAny(field[:1], "=+-@\t\r") &&
 				!plainNumber.MatchString(field) {
@@ -224,8 +224,8 @@ func TestNoFieldOfACSVIsAFormula(t *testing.T) {
 	})
 }
 
-// TestCommandsWriteCSVInOneWay, and to standard output through cli alone: what escapes and what
-// keeps formulas out stands in one place.
+// TestCommandsWriteCSVInOneWay: commands write CSV, and standard output, only through cli, which
+// escapes control characters and formulas.
 func TestCommandsWriteCSVInOneWay(t *testing.T) {
 	t.Parallel()
 	entries, err := os.ReadDir(".")
@@ -243,7 +243,7 @@ func TestCommandsWriteCSVInOneWay(t *testing.T) {
 		}
 		found++
 		if strings.Contains(string(source), "csv.NewWriter") && e.Name() != "print.go" {
-			t.Errorf("%s writes CSV by itself: writeCSV keeps formulas out of it", e.Name())
+			t.Errorf("%s writes CSV without writeCSV, which escapes formulas", e.Name())
 		}
 		if strings.Contains(string(source), "os.Stdout") && e.Name() != "main.go" {
 			t.Errorf("%s writes to standard output by itself: cli.out shows control characters "+
@@ -252,6 +252,6 @@ func TestCommandsWriteCSVInOneWay(t *testing.T) {
 		}
 	}
 	if found < 50 {
-		t.Errorf("%d files were looked at", found)
+		t.Errorf("%d files were checked", found)
 	}
 }

@@ -16,22 +16,22 @@ func TestWeightsSetKeepsTheOthersAndShowsBothIntervals(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	got := dispatcher(t, "", env,
-		because("a is cheaper", "weights", "set", "default", "a=40", "--format", "json")...)
+		withReason("a is cheaper", "weights", "set", "default", "a=40", "--format", "json")...)
 	done := decoded[control.Changed](t, got)
 	if got.code != exitOK || done.Version != 2 || done.Route != "default" ||
 		done.Before.Size != 100 || done.After.Size != 115 {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v", got)
 	}
 	before, after := done.Before.Intervals[0], done.After.Intervals[0]
 	if *before.High != 24 || *after.Low != 0 || *after.High != 39 ||
 		after.Weight.String() != "40" || done.After.Intervals[2].Weight.String() != "60" {
-		t.Errorf("%+v", done)
+		t.Errorf("got %+v", done)
 	}
 	if v := current(t, l); v.Document != strings.Replace(testRouting, "a: 25", "a: 40", 1) {
-		t.Errorf("%s", v.Document)
+		t.Errorf("got %s", v.Document)
 	}
 	table := dispatcher(t, "", env,
-		because("x", "weights", "set", "default", "c=0", "--dry-run")...).out
+		withReason("x", "weights", "set", "default", "c=0", "--dry-run")...).out
 	for _, want := range []string{"0–39", "55–114", "→", "52.17 %"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("%q is missing in\n%s", want, table)
@@ -39,7 +39,7 @@ func TestWeightsSetKeepsTheOthersAndShowsBothIntervals(t *testing.T) {
 	}
 }
 
-// shownWeights is what weights show prints.
+// shownWeights is the output of weights show.
 type shownWeights struct {
 	Version int64                  `json:"version"`
 	Routes  []control.RouteWeights `json:"routes"`
@@ -50,14 +50,14 @@ func TestWeightsRampIsStoredForTheDispatchersToMake(t *testing.T) {
 	l, env := seeded(t)
 	began := time.Now()
 	got := dispatcher(t, "", env,
-		because("slowly", "weights", "ramp", "default", "a=40", "c=45", "--over", "30m",
+		withReason("slowly", "weights", "ramp", "default", "a=40", "c=45", "--over", "30m",
 			"--steps", "3",
 			"--max-errors", "2.5%", "--max-deviation", "0.1", "--least", "50",
 			"--format", "json")...)
 	started := decoded[control.RampStarted](t, got)
 	if got.code != exitOK || !started.Applied || started.Version != 1 || len(started.Plan) != 3 ||
 		started.Plan[2].Weights["a"] != "40" || started.Plan[0].Weights["a"] != "30" {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v", got)
 	}
 	ramps, err := l.Ramps.List(t.Context(), false)
 	if err != nil || len(ramps) != 1 {
@@ -68,7 +68,7 @@ func TestWeightsRampIsStoredForTheDispatchersToMake(t *testing.T) {
 		r.MaxErrors != 0.025 || r.MaxDeviation != 0.1 ||
 		r.LeastMessages != 50 || r.Author != "ann" || r.Reason != "slowly" || r.From["b"] != "15" ||
 		r.To["b"] != "15" || r.To["c"] != "45" {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v", r)
 	}
 	if wait := r.NextAt.Sub(began); wait < 9*time.Minute || wait > 11*time.Minute {
 		t.Errorf("the first step is due in %s", wait)
@@ -76,18 +76,20 @@ func TestWeightsRampIsStoredForTheDispatchersToMake(t *testing.T) {
 	shown := decoded[shownWeights](t, dispatcher(t, "", env, "weights", "show", "--format", "json"))
 	if shown.Version != 1 || shown.Routes[0].Ramp == nil ||
 		shown.Routes[0].Ramp.State != "running" || *shown.Routes[0].Channels[2].Share != 0.6 {
-		t.Errorf("%+v", shown)
+		t.Errorf("got %+v", shown)
 	}
-	again := dispatcher(t, "", env, because("other", "weights", "ramp", "default", "a=1")...)
+	again := dispatcher(t, "", env, withReason("other", "weights", "ramp", "default", "a=1")...)
 	if again.code != exitFailed ||
 		!strings.Contains(again.err, `It was started by ann ("slowly")`) ||
 		!strings.Contains(again.err, "--cancel") {
-		t.Errorf("%+v", again)
+		t.Errorf("got %+v, want exit code %d, %q in the error and %q in the error",
+			again, exitFailed, `It was started by ann ("slowly")`, "--cancel")
 	}
-	set := dispatcher(t, "", env, because("by hand", "weights", "set", "default", "b=5")...)
+	set := dispatcher(t, "", env, withReason("by hand", "weights", "set", "default", "b=5")...)
 	if set.code != exitOK ||
 		!strings.Contains(set.out, "Ramp 1 of route default ends with that, at step 0 of 3.") {
-		t.Errorf("%+v", set)
+		t.Errorf("got %+v, want exit code %d and %q in the output",
+			set, exitOK, "Ramp 1 of route default ends with that, at step 0 of 3.")
 	}
 }
 
@@ -96,15 +98,16 @@ func TestWeightsRampIsHeldResumedAndCancelled(t *testing.T) {
 	l, env := seeded(t)
 	steer := func(args ...string) result {
 		return dispatcher(t, "", env,
-			because("as agreed", append([]string{"weights", "ramp", "default"}, args...)...)...)
+			withReason("as agreed", append([]string{"weights", "ramp", "default"}, args...)...)...)
 	}
 	got := steer("--hold")
 	if got.code != exitFailed ||
 		!strings.Contains(got.err, "no ramp of route default runs or is held") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the error",
+			got, exitFailed, "no ramp of route default runs or is held")
 	}
 	if got := steer("a=40"); got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
 	for _, step := range []struct {
 		flag, says string
@@ -124,7 +127,7 @@ func TestWeightsRampIsHeldResumedAndCancelled(t *testing.T) {
 		}
 	}
 	if got := steer("--cancel"); got.code != exitFailed {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d", got, exitFailed)
 	}
 	history := dispatcher(t, "", env, "routing", "history").out
 	for _, want := range []string{"cancelled", "0/6", "resumed at step 0", "held at step 0"} {
@@ -135,16 +138,16 @@ func TestWeightsRampIsHeldResumedAndCancelled(t *testing.T) {
 	if n := strings.Count(history, "held at step 0"); n != 1 {
 		t.Errorf("held %d times in\n%s", n, history)
 	}
-	// Weights that are set otherwise end a ramp at once, without a dispatcher at work.
+	// A change of weights ends a ramp at once, also without a running dispatcher.
 	if got := steer("a=40"); got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
-	got = dispatcher(t, "", env, because("another way", "weights", "set", "default", "a=7")...)
+	got = dispatcher(t, "", env, withReason("another way", "weights", "set", "default", "a=7")...)
 	if got.code != exitOK {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
 	if open, err := l.Ramps.List(t.Context(), false); err != nil || len(open) != 0 {
-		t.Errorf("%v %+v", err, open)
+		t.Errorf("%v: got %+v", err, open)
 	}
 }
 
@@ -160,16 +163,16 @@ func TestWeightsRampRefusesWhatCouldNeverBeMade(t *testing.T) {
 		"all weights are 0":                     {"a=0", "b=0", "c=0"},
 		"--hold, --resume and --cancel take no": {"a=1", "--hold"},
 	} {
-		args = because("x", append([]string{"weights", "ramp", "default"}, args...)...)
+		args = withReason("x", append([]string{"weights", "ramp", "default"}, args...)...)
 		got := dispatcher(t, "", env, args...)
 		if got.code != exitUsage || !strings.Contains(got.err, want) {
 			t.Errorf("%v: %+v, want %q", args, got, want)
 		}
 	}
 	got := dispatcher(t, "", env,
-		because("x", "weights", "ramp", "default", "--hold", "--cancel")...)
+		withReason("x", "weights", "ramp", "default", "--hold", "--cancel")...)
 	if got.code != exitUsage {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d", got, exitUsage)
 	}
 }
 
@@ -177,9 +180,9 @@ func TestChannelsAreDrainedAndListed(t *testing.T) {
 	t.Parallel()
 	l, env := seeded(t)
 	claimed(t, l, drawn("m-1", 17, "a"))
-	got := dispatcher(t, "", env, because("maintenance", "channel", "drain", "b")...)
+	got := dispatcher(t, "", env, withReason("maintenance", "channel", "drain", "b")...)
 	if got.code != exitOK || !strings.Contains(got.out, "channels.b.state") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d and %q in the output", got, exitOK, "channels.b.state")
 	}
 	type listed struct {
 		Version  int64           `json:"version"`
@@ -187,26 +190,26 @@ func TestChannelsAreDrainedAndListed(t *testing.T) {
 	}
 	list := decoded[listed](t, dispatcher(t, "", env, "channel", "list", "--format", "json"))
 	if list.Version != 2 || len(list.Channels) != 3 {
-		t.Fatalf("%+v", list)
+		t.Fatalf("got %+v, want Version %v and %d in Channels", list, 2, 3)
 	}
 	a, b := list.Channels[0], list.Channels[1]
 	if a.Active != 1 || a.LoadRatio != 0.01 || a.Capacity != 100 || a.Provider != "sandbox" ||
 		!slices.Equal(a.Routes, []string{"default"}) || a.Limits == nil {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v", a)
 	}
 	if b.State != "draining" || b.LastAssigned != nil || b.Active != 0 {
-		t.Errorf("%+v", b)
+		t.Errorf("got %+v, want State %v, no LastAssigned and Active %v", b, "draining", 0)
 	}
 	for _, args := range [][]string{{"channel", "disable", "a"}, {"channel", "disable", "c"}} {
-		got := dispatcher(t, "", env, because("all of it", args...)...)
+		got := dispatcher(t, "", env, withReason("all of it", args...)...)
 		warned := strings.Contains(got.out, "Route default has no channel left")
 		if got.code != exitOK || warned != (args[2] == "c") {
-			t.Errorf("%v: %+v", args, got)
+			t.Errorf("%v: got %+v", args, got)
 		}
 	}
-	got = dispatcher(t, "", env, because("done", "channel", "enable", "b")...)
+	got = dispatcher(t, "", env, withReason("done", "channel", "enable", "b")...)
 	if got.code != exitOK {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want exit code %d", got, exitOK)
 	}
 }
 
@@ -216,20 +219,21 @@ func TestChannelListShowsWhatLimitsLeave(t *testing.T) {
 	file := write(t, "limits.yaml",
 		strings.Replace(testRouting, "a: {provider: sandbox,",
 			"a: {provider: sandbox, limits: [{window: 1d, max: 500}], active: {max: 20},", 1))
-	applies(t, env, file)
+	applyRouting(t, env, file)
 	listed := dispatcher(t, "", env, "channel", "list").out
 	if !strings.Contains(listed, "0/500 messages/1d") {
 		t.Error(listed)
 	}
 }
 
-// sick is testRouting with health weighting, and c lowered from 60 to 15 as version 3.
-func sick(t *testing.T) (l *ledger.Ledger, env []string) {
+// lowered returns a database with testRouting and health weighting, whose version 3 lowers c from
+// 60 to 15.
+func lowered(t *testing.T) (l *ledger.Ledger, env []string) {
 	t.Helper()
 	l, env = seeded(t)
 	file := write(t, "health.yaml",
 		strings.Replace(testRouting, "c: 60}}", "c: 60}, health: {errors: 5}}", 1))
-	applies(t, env, file)
+	applyRouting(t, env, file)
 	_, err := l.Routing.ApplyEffects(t.Context(),
 		ledger.NewEffects{
 			Expect: 2, Author: "health", Overrides: []byte(`{"weights":{"default":{"c":"15"}}}`),
@@ -240,11 +244,11 @@ func sick(t *testing.T) (l *ledger.Ledger, env []string) {
 	return l, env
 }
 
-// TestWhoeverEditsWeightsIsToldOfHealthEffects: draws go by 25, 15 and 15, so those are the
-// intervals.
-func TestWhoeverEditsWeightsIsToldOfHealthEffects(t *testing.T) {
+// TestEditorsOfWeightsAreShownHealthEffects: the draws use 25, 15 and 15, so the intervals shown
+// are those.
+func TestEditorsOfWeightsAreShownHealthEffects(t *testing.T) {
 	t.Parallel()
-	l, env := sick(t)
+	l, env := lowered(t)
 	dry := dispatcher(t, "", env, "weights", "set", "default", "a=31", "--dry-run")
 	for _, want := range []string{
 		"60 (15)", "40–54", "46–60",
@@ -257,11 +261,11 @@ func TestWhoeverEditsWeightsIsToldOfHealthEffects(t *testing.T) {
 	}
 	done := decoded[control.Changed](t,
 		dispatcher(t, "", env,
-			because("more", "weights", "set", "default", "a=31", "--format", "json")...))
+			withReason("more", "weights", "set", "default", "a=31", "--format", "json")...))
 	c := done.After.Intervals[2]
 	if done.Before.Size != 55 || done.After.Size != 61 || c.Weight.String() != "15" ||
 		c.Configured.String() != "60" || len(done.Warnings) != 1 {
-		t.Errorf("%+v", done)
+		t.Errorf("got %+v", done)
 	}
 	v := current(t, l)
 	doc, err := control.StoredRouting(&v)
@@ -270,7 +274,7 @@ func TestWhoeverEditsWeightsIsToldOfHealthEffects(t *testing.T) {
 	}
 	stored, err := report.PreviewRoute(&doc.Routes[0])
 	if err != nil || stored.Size != done.After.Size {
-		t.Errorf("it said %d and draws go by %d, %v", done.After.Size, stored.Size, err)
+		t.Errorf("the message has %d, the draws use %d, %v", done.After.Size, stored.Size, err)
 	}
 }
 
@@ -280,7 +284,7 @@ func TestARampMayLastDays(t *testing.T) {
 	got := dispatcher(t, "", env, "weights", "ramp", "default", "a=40", "--over", "400d",
 		"--steps", "4", "--dry-run", "--format", "json")
 	if started := decoded[control.RampStarted](t, got); started.Ramp.EverySeconds != 100*24*3600 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	var f overFlag
 	for text, want := range map[string]string{"2d": "2d", "48h": "2d", "90m": "1h30m0s"} {
@@ -290,7 +294,7 @@ func TestARampMayLastDays(t *testing.T) {
 	}
 	for _, bad := range []string{"d", "-1d", "1.5d", "999999999d", "x", ""} {
 		if err := f.Set(bad); err == nil {
-			t.Errorf("%q was taken", bad)
+			t.Errorf("%q was accepted", bad)
 		}
 	}
 }

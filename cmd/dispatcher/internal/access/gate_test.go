@@ -39,24 +39,24 @@ func TestRolesAllowWhatTheTableSays(t *testing.T) {
 		}
 		for _, action := range access.Actions() {
 			if role.May(action) != want[action] {
-				t.Errorf("%s may %s: %t", role, action, role.May(action))
+				t.Errorf("%s may %s: got %t", role, action, role.May(action))
 			}
 		}
 		if role.May(0) {
-			t.Errorf("%s may do the zero action", role)
+			t.Errorf("%s may do the zero action, want no", role)
 		}
 	}
 	for _, name := range []string{"viewer", "operator", "finance", "sender", "admin"} {
 		if role, err := access.ParseRole(name); err != nil || role.String() != name {
-			t.Errorf("%s is read as %s, %v", name, role, err)
+			t.Errorf("%s: got role %s, %v", name, role, err)
 		}
 	}
 	if _, err := access.ParseRole("none"); err == nil {
-		t.Error("none is a role that can be given")
+		t.Error("the role none was accepted")
 	}
 }
 
-// newToken makes a token and the line of its entry.
+// newToken creates a token and its line in the file.
 func newToken(t *testing.T, name string, role access.Role) (token, line string) {
 	t.Helper()
 	token, entry, err := access.NewToken(name, role)
@@ -90,10 +90,10 @@ func TestTheGateIsOffUnlessSomethingIsConfigured(t *testing.T) {
 	}
 	if _, err := newGate(t, access.Config{}).Token(t.Context(), "anything"); !errors.Is(err,
 		access.ErrUnauthenticated) {
-		t.Errorf("a token is answered with %v", err)
+		t.Errorf("a valid token: got %v", err)
 	}
 	if _, err := access.New(access.Config{TokensFile: "/nowhere"}); err == nil {
-		t.Error("a file that is not there is accepted")
+		t.Error("a missing file was accepted")
 	}
 }
 
@@ -102,10 +102,10 @@ func TestTheEmbeddedTokenMayDoAll(t *testing.T) {
 	g := newGate(t, access.Config{Embedded: "printed"})
 	p, err := g.Token(t.Context(), "printed")
 	if err != nil || p.Role != access.Admin || p.Name != access.EmbeddedName {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, error %v", p, err)
 	}
 	if _, err := g.Token(t.Context(), "printe"); !errors.Is(err, access.ErrUnauthenticated) {
-		t.Errorf("another token: %v", err)
+		t.Errorf("an unknown token: got %v", err)
 	}
 }
 
@@ -119,23 +119,23 @@ func TestATokenTakenOutOfTheFileIsRefusedAtOnce(t *testing.T) {
 	if p, err := g.Token(t.Context(), anna); err != nil || p != (access.Principal{
 		Name: "anna", Role: access.Operator,
 	}) {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, error %v", p, err)
 	}
 	write(t, path, bobs)
 	if _, err := g.Token(t.Context(), anna); !errors.Is(err, access.ErrUnauthenticated) {
-		t.Errorf("the token that was taken out: %v", err)
+		t.Errorf("the removed token: got %v", err)
 	}
 	if p, err := g.Token(t.Context(), bob); err != nil || p.Name != "bob" {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, error %v", p, err)
 	}
 	write(t, path, bobs+"half a line\n")
 	if _, err := g.Token(t.Context(), bob); !errors.Is(err, access.ErrUnavailable) ||
 		strings.Contains(err.Error(), "half") {
-		t.Errorf("a broken file: %v", err)
+		t.Errorf("after an invalid file: got %v", err)
 	}
 	write(t, path, bobs)
 	if _, err := g.Token(t.Context(), bob); err != nil {
-		t.Errorf("the repaired file: %v", err)
+		t.Errorf("after the corrected file: got %v", err)
 	}
 }
 
@@ -155,11 +155,11 @@ func TestABrokenFileOfTokensNamesItsLine(t *testing.T) {
 		write(t, path, text)
 		if _, err := access.New(access.Config{TokensFile: path}); err == nil ||
 			!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), hash) {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("%q: got error %v", text, err)
 		}
 	}
 	if _, _, err := access.NewToken("two words", access.Viewer); err == nil {
-		t.Error("a name of two words is accepted")
+		t.Error("a name with a space was accepted")
 	}
 }
 
@@ -171,7 +171,7 @@ func TestASenderMayBeBoundToATenant(t *testing.T) {
 	}
 	for _, odd := range []string{"", "two words", "#shop"} {
 		if err := entry.Bind(odd); err == nil {
-			t.Errorf("tenant %q is accepted", odd)
+			t.Errorf("tenant %q was accepted", odd)
 		}
 	}
 	if err := entry.Bind("shop"); err != nil {
@@ -185,7 +185,7 @@ func TestASenderMayBeBoundToATenant(t *testing.T) {
 	})
 	want := access.Principal{Name: "shop-1", Role: access.Sender, Tenant: "shop"}
 	if p, err := g.Token(t.Context(), token); err != nil || p != want {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, error %v", p, err)
 	}
 	of := func(claims map[string]any) string { return issuer.token(t, issuer.key, claims) }
 	want.Name = "4711"
@@ -226,13 +226,13 @@ func TestOnlyOneBearerHeaderIsRead(t *testing.T) {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 			r.Header["Authorization"] = c.headers
 			if _, err := g.Authenticate(r); (err == nil) != c.ok {
-				t.Errorf("%v", err)
+				t.Errorf("got error %v", err)
 			}
 		})
 	}
 }
 
-// testIssuer is an issuer on loopback that signs with an RSA key of its own.
+// testIssuer is an OpenID Connect issuer on loopback with an RSA key of its own.
 type testIssuer struct {
 	url string
 	key *rsa.PrivateKey
@@ -253,7 +253,7 @@ func startIssuer(t *testing.T) *testIssuer {
 	return &testIssuer{server.URL, key}
 }
 
-// token signs claims over those of a valid token; a nil value takes a claim out.
+// token signs the claims of a valid token with changes; a nil value removes a claim.
 func (i *testIssuer) token(t *testing.T, key crypto.PrivateKey, claims map[string]any) string {
 	t.Helper()
 	all := map[string]any{
@@ -307,12 +307,12 @@ func TestTokensOfTheIssuerAreVerified(t *testing.T) {
 			t.Parallel()
 			p, err := g.Token(t.Context(), issuer.token(t, c.key, c.claims))
 			if !errors.Is(err, c.want) || p.Role != c.role || err == nil && p.Name != "4711" {
-				t.Errorf("%+v, %v", p, err)
+				t.Errorf("got %+v, error %v", p, err)
 			}
 		})
 	}
 	if _, err := g.Token(t.Context(), "a.b.c"); !errors.Is(err, access.ErrUnauthenticated) {
-		t.Errorf("what is no token: %v", err)
+		t.Errorf("an invalid token: got %v", err)
 	}
 }
 
@@ -331,7 +331,7 @@ func TestClaimsOfAnIssuerAreMapped(t *testing.T) {
 	}
 	p, err := g.Token(t.Context(), issuer.token(t, issuer.key, groups(true, "sms-team")))
 	if err != nil || p != (access.Principal{Name: "anna@example.com", Role: access.Operator}) {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, error %v", p, err)
 	}
 	if _, err := g.Token(t.Context(), issuer.token(t, issuer.key, groups(true,
 		"operator"))); !errors.Is(err, access.ErrNoRole) {
@@ -339,7 +339,7 @@ func TestClaimsOfAnIssuerAreMapped(t *testing.T) {
 	}
 	if _, err := g.Token(t.Context(), issuer.token(t, issuer.key, groups(false,
 		"sms-team"))); !errors.Is(err, access.ErrUnauthenticated) {
-		t.Errorf("an address that nobody verified: %v", err)
+		t.Errorf("an unverified address: got %v", err)
 	}
 }
 
@@ -351,7 +351,7 @@ func TestAnIssuerThatIsAwayIsNoRefusal(t *testing.T) {
 	t.Cleanup(away.Close)
 	g := newGate(t, access.Config{OIDCIssuer: away.URL, OIDCAudience: "sms"})
 	if _, err := g.Token(context.Background(), token); !errors.Is(err, access.ErrUnavailable) {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
 	for url, audience := range map[string]string{
 		"http://login.example.com": "sms", "https://login.example.com": "", "login": "sms",

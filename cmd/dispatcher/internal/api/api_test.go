@@ -50,11 +50,11 @@ type stage struct {
 	registry *prometheus.Registry
 
 	mu        sync.Mutex
-	published map[string]string // guarded by mu: dead records that were replayed, by id
-	broken    error             // guarded by mu: of what publishes them
+	published map[string]string // guarded by mu: replayed dead records by id
+	broken    error             // guarded by mu: error of publish
 }
 
-// publish takes the place of Kafka for dead records that are replayed.
+// publish receives the replayed dead records in place of Kafka.
 func (s *stage) publish(_ context.Context, _, id string, value []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +124,7 @@ func newIntakeStage(t *testing.T, rate api.Rate, intake api.Intake) *stage {
 	return s
 }
 
-// edit changes the routing as another process does, past the API.
+// edit changes the routing without the API, as another process does.
 func (s *stage) edit(reason string, do func(*control.Draft) (*control.Changed, error)) {
 	s.t.Helper()
 	d, err := control.Begin(s.t.Context(), s.ledger, nil, control.By{
@@ -173,7 +173,7 @@ func (s *stage) ask(role, method, path, body string, headers ...string) answer {
 	return answer{response.StatusCode, response.Header, string(text)}
 }
 
-// operations are one request of each operation, with what the role needs.
+// operations are one request of each operation, with the action that a role must allow.
 var operations = []struct {
 	method, path, body string
 	action             access.Action
@@ -214,7 +214,8 @@ var operations = []struct {
 	{"POST", "/messages", `{}`, access.Send},
 }
 
-// TestEachRoleMayDoWhatTheTableSays over real HTTP, for each operation. None without a token.
+// TestEachRoleMayDoWhatTheTableSays: over real HTTP, for each operation. Without a token nothing is
+// allowed.
 func TestEachRoleMayDoWhatTheTableSays(t *testing.T) {
 	t.Parallel()
 	s := newIntakeStage(t, api.Rate{PerSecond: 1e6, Burst: 1e6}, brokenIntake{})
@@ -247,12 +248,12 @@ func TestTheAuthorOfAChangeIsWhoWasAuthenticated(t *testing.T) {
 	got := s.ask("operator", "PUT", "/routes/default/weights",
 		`{"weights":{"a":25},"reason":"a costs more"}`)
 	if got.status != http.StatusOK || got.header.Get("ETag") != `"2"` {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v", got)
 	}
 	v, err := s.ledger.Routing.Current(t.Context())
 	if err != nil || v.Author != "olga" || v.Reason != "a costs more" ||
 		!strings.Contains(v.Document, "a: 25") {
-		t.Errorf("%+v, %v", v, err)
+		t.Errorf("got %+v, error %v", v, err)
 	}
 	if got := s.ask("operator", "PUT", "/channels/b/state",
 		`{"state":"draining","reason":"x","author":"somebody else"}`); got.status !=
@@ -276,12 +277,12 @@ func TestAnOldETagChangesNothing(t *testing.T) {
 	if got := s.ask("operator", "PUT", "/routes/default/weights", body, "If-Match",
 		tag); got.status != http.StatusPreconditionFailed ||
 		!strings.Contains(got.body, "elsewhere") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	now := s.ask("viewer", "GET", "/routing", "").header.Get("ETag")
 	if got := s.ask("operator", "PUT", "/routes/default/weights", body, "If-Match",
 		now); got.status != http.StatusOK {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want status %v", got, http.StatusOK)
 	}
 }
 
@@ -300,7 +301,7 @@ func TestARepeatedRequestGetsTheFirstAnswer(t *testing.T) {
 		t.Errorf("%+v, then %+v", first, again)
 	}
 	if v, err := s.ledger.Routing.Current(t.Context()); err != nil || v.Version != 3 {
-		t.Errorf("it was carried out again: %d, %v", v.Version, err)
+		t.Errorf("the request was carried out twice: %d, %v", v.Version, err)
 	}
 	other := s.ask("operator", "POST", "/pause", `{"all":true,"reason":"x"}`, "Idempotency-Key",
 		"k-1")
@@ -309,11 +310,12 @@ func TestARepeatedRequestGetsTheFirstAnswer(t *testing.T) {
 	}
 	if got := s.ask("admin", "POST", "/resume", `{"all":true,"reason":"x"}`, "Idempotency-Key",
 		"k-1"); got.status != http.StatusOK {
-		t.Errorf("the key of somebody else: %+v", got)
+		t.Errorf("the key of another user: %+v", got)
 	}
 }
 
-// TestABudgetIsToppedUpOnce under a key, by who was authenticated, and only a budget that is there.
+// TestABudgetIsToppedUpOnce: a repeated key has no effect, the author is the authenticated user,
+// and only an existing budget can be topped up.
 func TestABudgetIsToppedUpOnce(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, api.Rate{})
@@ -342,24 +344,24 @@ func TestABudgetIsToppedUpOnce(t *testing.T) {
 		`{"channel":"a","amount":"3","reason":"paid"}`:                     http.StatusNotFound,
 	} {
 		if got := s.ask("operator", "POST", path, bad); got.status != status {
-			t.Errorf("%s: %+v", bad, got)
+			t.Errorf("%s: got %+v, want status %v", bad, got, status)
 		}
 	}
 	if got := s.ask("viewer", "GET", "/budgets", ""); got.header.Get("ETag") != `"2"` ||
 		!strings.Contains(got.body, `"left":"250.00"`) || !strings.Contains(got.body, `"level":"enough"`) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if got := s.ask("viewer", "GET", path+"?tenant=shop", ""); strings.Count(got.body, `"amount"`) != 1 ||
 		!strings.Contains(got.body, `"key":"invoice-1"`) || strings.Contains(got.body, `"paid"`) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if got := s.ask("operator", "GET", path, ""); !strings.Contains(got.body, `"reason":"paid"`) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
-	// What the state did not allow may be asked for again with its key.
+	// A request that the state did not allow may be repeated with its key.
 	take := `{"tenant":"shop","amount":"-300","reason":"mistake"}`
 	if got := s.ask("operator", "POST", path, take, "Idempotency-Key", "k"); got.status != http.StatusConflict {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want status %v", got, http.StatusConflict)
 	}
 	s.ask("operator", "POST", path, `{"tenant":"shop","amount":"100","reason":"paid"}`)
 	if got := s.ask("operator", "POST", path, take, "Idempotency-Key", "k"); got.status != http.StatusOK {
@@ -372,16 +374,16 @@ func TestWhoAsksTooOftenWaits(t *testing.T) {
 	s := newStage(t, api.Rate{PerSecond: 1e-3, Burst: 2})
 	for range 2 {
 		if got := s.ask("viewer", "GET", "/whoami", ""); got.status != http.StatusOK {
-			t.Fatalf("%+v", got)
+			t.Fatalf("got %+v, want status %v", got, http.StatusOK)
 		}
 	}
 	if got := s.ask("viewer", "GET", "/whoami", ""); got.status != http.StatusTooManyRequests ||
 		got.header.Get("Retry-After") == "" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if got := s.ask("operator", "GET", "/whoami", ""); got.status != http.StatusOK ||
 		!strings.Contains(got.body, `"olga"`) {
-		t.Errorf("somebody else: %+v", got)
+		t.Errorf("another user: %+v", got)
 	}
 }
 
@@ -390,15 +392,15 @@ func TestWhatIsNotThereIsAProblem(t *testing.T) {
 	s := newStage(t, api.Rate{})
 	if got := s.ask("admin", "DELETE", "/routing", ""); got.status != http.StatusMethodNotAllowed ||
 		got.header.Get("Allow") != "GET, PUT" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if got := s.ask("admin", "GET", "/nothing", ""); got.status != http.StatusNotFound ||
 		got.header.Get("Content-Type") != "application/problem+json" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
-// TestARequestThatCannotBeMeantIsRefused, with the status that its description allows.
+// TestARequestThatCannotBeMeantIsRefused: with a status that the API's description allows.
 func TestARequestThatCannotBeMeantIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, api.Rate{})
@@ -422,12 +424,12 @@ func TestARequestThatCannotBeMeantIsRefused(t *testing.T) {
 	} {
 		if got := s.ask("admin", c.method, c.path, c.body, "Idempotency-Key",
 			name); got.status != c.want {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v, want status %v", name, got, c.want)
 		}
 	}
 	if got := s.ask("admin", "PATCH", "/resume", `{"all":true,"reason":"x"}`, "Idempotency-Key",
 		"a method of nothing"); got.status != http.StatusMethodNotAllowed {
-		t.Errorf("a method of nothing, with a key that was used: %+v", got)
+		t.Errorf("an unknown path with a used key: %+v", got)
 	}
 }
 
@@ -449,7 +451,7 @@ func TestListsComeInPages(t *testing.T) {
 		}
 		a := s.ask("viewer", "GET", "/routing/versions?limit=3&cursor="+cursor, "")
 		if err := json.Unmarshal([]byte(a.body), &got); err != nil || a.status != http.StatusOK {
-			t.Fatalf("%+v, %v", a, err)
+			t.Fatalf("got %+v, error %v", a, err)
 		}
 		for _, v := range got.Items {
 			versions = append(versions, v.Version)
@@ -459,11 +461,11 @@ func TestListsComeInPages(t *testing.T) {
 		}
 	}
 	if len(versions) != 4 || versions[0] != 4 || versions[3] != 1 {
-		t.Errorf("%v", versions)
+		t.Errorf("got %v", versions)
 	}
 	if got := s.ask("viewer", "GET", "/dead?cursor=x", ""); got.status !=
 		http.StatusUnprocessableEntity {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want status %v", got, http.StatusUnprocessableEntity)
 	}
 }
 
@@ -541,7 +543,7 @@ func TestTheStreamEndsWithItsToken(t *testing.T) {
 
 var update = flag.Bool("update", false, "rewrite docs/openapi.json")
 
-// TestTheDescriptionIsTheOneThatIsCheckedIn, which people read and programs are made from.
+// TestTheDescriptionIsTheOneThatIsCheckedIn: docs/openapi.json is what the code generates.
 func TestTheDescriptionIsTheOneThatIsCheckedIn(t *testing.T) {
 	t.Parallel()
 	gate, err := access.New(access.Config{Embedded: "t"})

@@ -19,7 +19,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/tracing"
 )
 
-// brokenIntake confirms every record but the second.
+// brokenIntake confirms every record except the second.
 type brokenIntake struct{}
 
 func (brokenIntake) Publish(_ context.Context, records []*kgo.Record) []error {
@@ -30,7 +30,7 @@ func (brokenIntake) Publish(_ context.Context, records []*kgo.Record) []error {
 	return out
 }
 
-// newIntake publishes to a broker of its own.
+// newIntake returns an intake that publishes to a broker of its own.
 func newIntake(t *testing.T, options ...kgo.Opt) (*kafka.Intake, *kfake.Cluster) {
 	t.Helper()
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(3, "sms.otp", "sms.bulk"))
@@ -47,7 +47,7 @@ func newIntake(t *testing.T, options ...kgo.Opt) (*kafka.Intake, *kfake.Cluster)
 	return intake, c
 }
 
-// published waits for so many records.
+// published waits for n records and returns them.
 func published(t *testing.T, c *kfake.Cluster, n int) map[string]*kgo.Record {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...),
@@ -81,7 +81,7 @@ func TestWhatIsAcceptedIsInTheTopicOfItsLane(t *testing.T) {
 	got := s.ask("sender", "POST", "/messages", `{"lane":"otp","messages":[`+plain+`,`+
 		envelopeOf("m-2", "")+`]}`, "traceparent", "00-trace", "Idempotency-Key", "k")
 	if got.status != http.StatusAccepted || !strings.Contains(got.body, `"accepted":2`) {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v", got)
 	}
 	if got := s.ask("sender", "POST", "/messages", `{"lane":"otp","messages":[`+
 		envelopeOf("m-2", "")+`]}`, "Idempotency-Key", "k"); got.status != http.StatusAccepted {
@@ -90,7 +90,7 @@ func TestWhatIsAcceptedIsInTheTopicOfItsLane(t *testing.T) {
 	if got := s.ask("sender of shop", "POST", "/messages", `{"lane":"bulk","messages":[`+
 		envelopeOf("m-3", "")+`,`+envelopeOf("m-4", `,"tenant":"shop"`)+`]}`); got.status !=
 		http.StatusAccepted {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want status %v", got, http.StatusAccepted)
 	}
 	all := published(t, cluster, 4)
 	if r := all["m-1"]; r.Topic != "sms.otp" || string(r.Value) != plain || len(r.Headers) != 1 ||
@@ -100,12 +100,12 @@ func TestWhatIsAcceptedIsInTheTopicOfItsLane(t *testing.T) {
 	for _, id := range []string{"m-3", "m-4"} {
 		if r := all[id]; r.Topic != "sms.bulk" ||
 			!strings.Contains(string(r.Value), `"tenant":"shop"`) {
-			t.Errorf("%s: %s", r.Topic, r.Value)
+			t.Errorf("%s: got %s", r.Topic, r.Value)
 		}
 	}
 }
 
-// TestABatchWithABadMessageIsRefusedWhole and says which it is, and which field of it.
+// TestABatchWithABadMessageIsRefusedWhole: the answer names the message and its field.
 func TestABatchWithABadMessageIsRefusedWhole(t *testing.T) {
 	t.Parallel()
 	s := newIntakeStage(t, api.Rate{}, brokenIntake{})
@@ -136,7 +136,7 @@ func TestABatchWithABadMessageIsRefusedWhole(t *testing.T) {
 		if got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, c.want) ||
 			strings.Contains(got.body, "messages[0]") ||
 			got.header.Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v", name, got)
 		}
 		if strings.Contains(got.body, "7700900") || strings.Contains(got.body, "code is") {
 			t.Errorf("%s: the answer shows the number or the text: %s", name, got.body)
@@ -150,7 +150,7 @@ func TestABatchWithABadMessageIsRefusedWhole(t *testing.T) {
 	} {
 		if got := s.ask("sender", "POST", "/messages", body); got.status !=
 			http.StatusUnprocessableEntity {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v, want status %v", name, got, http.StatusUnprocessableEntity)
 		}
 	}
 	long := `{"lane":"otp","messages":[` + strings.Repeat(" ", 5<<20) + `]}`
@@ -183,12 +183,12 @@ func TestWithoutAnIntakeNoMessageIsTaken(t *testing.T) {
 	s := newStage(t, api.Rate{})
 	if got := s.ask("sender", "POST", "/messages", `{"lane":"otp","messages":[`+
 		envelopeOf("a", "")+`]}`); got.status != http.StatusNotFound {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want status %v", got, http.StatusNotFound)
 	}
 }
 
-// TestATraceBeginsWhereAMessageIsPublished: the record's header leads to the span of the publisher,
-// which is below the span of whoever made the request, or begins a trace.
+// TestATraceBeginsWhereAMessageIsPublished: the record's header has the span of the publisher. Its
+// parent is the span of the request; without one it begins a trace.
 func TestATraceBeginsWhereAMessageIsPublished(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewInMemoryExporter()
@@ -199,7 +199,7 @@ func TestATraceBeginsWhereAMessageIsPublished(t *testing.T) {
 	for id, headers := range map[string][]string{"below": {"traceparent", caller}, "alone": nil} {
 		if got := s.ask("sender", "POST", "/messages", `{"lane":"otp","messages":[`+
 			envelopeOf(id, "")+`]}`, headers...); got.status != http.StatusAccepted {
-			t.Fatalf("%+v", got)
+			t.Fatalf("got %+v, want status %v", got, http.StatusAccepted)
 		}
 	}
 	bySpan := map[string]tracetest.SpanStub{}
@@ -218,7 +218,7 @@ func TestATraceBeginsWhereAMessageIsPublished(t *testing.T) {
 		parts := strings.Split(string(record.Headers[0].Value), "-")
 		span, ok := bySpan[parts[2]]
 		if !ok || span.Name != "sms.otp publish" || span.SpanContext.TraceID().String() != parts[1] {
-			t.Errorf("%s leads to %v, which is %+v", id, parts, span)
+			t.Errorf("%s: got parent %v, want that of %+v", id, parts, span)
 		}
 		parent := "00f067aa0ba902b7"
 		if id == "alone" {
@@ -231,7 +231,8 @@ func TestATraceBeginsWhereAMessageIsPublished(t *testing.T) {
 	}
 }
 
-// counted are the metrics of the intake that are not 0: by name without what all have, and labels.
+// counted returns the metrics of the intake that are not 0, by labels and by name without the
+// common prefix.
 func (s *stage) counted() map[string]float64 {
 	s.t.Helper()
 	families, err := s.registry.Gather()

@@ -10,7 +10,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// dead stores records that could not be used, one offset after the other.
+// dead stores unusable records at consecutive offsets.
 func (s *stage) dead(reason string, envelopes ...string) {
 	s.t.Helper()
 	messages := make([]ledger.Message, len(envelopes))
@@ -78,7 +78,7 @@ func TestDeadRecordsAreReplayed(t *testing.T) {
 		`{"all":true,"limit":501,"reason":"too many"}`: http.StatusUnprocessableEntity,
 	} {
 		if got := ask(body); got.status != want {
-			t.Errorf("%s: %+v", body, got)
+			t.Errorf("%s: got %+v, want status %v", body, got, want)
 		}
 	}
 	actions := s.ask("finance", "GET", "/audit/actions", "").body
@@ -87,7 +87,7 @@ func TestDeadRecordsAreReplayed(t *testing.T) {
 	}
 }
 
-// TestAReplayThatKafkaDoesNotConfirmCanBeMadeAgain under the same id.
+// TestAReplayThatKafkaDoesNotConfirmCanBeMadeAgain: under the same id.
 func TestAReplayThatKafkaDoesNotConfirmCanBeMadeAgain(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, api.Rate{})
@@ -95,11 +95,11 @@ func TestAReplayThatKafkaDoesNotConfirmCanBeMadeAgain(t *testing.T) {
 	s.broken = errors.New("no broker")
 	got := s.ask("operator", "POST", "/dead/replay", `{"records":["a"],"reason":"x"}`)
 	if got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "again") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	s.broken = nil
 	got = s.ask("operator", "POST", "/dead/replay", `{"records":["a"],"reason":"x","again":true}`)
 	if got.status != http.StatusOK || s.published["a"] == "" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }

@@ -47,7 +47,7 @@ func TestATestMessageAsksForOneChannelAndIsOnRecord(t *testing.T) {
 		},
 	} {
 		if got := ask(c.role, c.channel, c.body); got.status != c.want {
-			t.Errorf("%s: %+v", what, got)
+			t.Errorf("%s: got %+v, want status %v", what, got, c.want)
 		}
 	}
 	for what, document := range map[string]string{
@@ -62,7 +62,7 @@ func TestATestMessageAsksForOneChannelAndIsOnRecord(t *testing.T) {
 			})
 		})
 		if got := ask("operator", "b", good+`}`); got.status != http.StatusConflict {
-			t.Errorf("%s: %+v", what, got)
+			t.Errorf("%s: got %+v, want status %v", what, got, http.StatusConflict)
 		}
 	}
 	if len(s.published) != 1 {
@@ -82,6 +82,6 @@ func TestATestMessageThatKafkaDoesNotConfirmSaysSo(t *testing.T) {
 	got := s.ask("operator", "POST", "/channels/a/test",
 		`{"to":"+447700900123","text":"x","reason":"r"}`)
 	if got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "may not have been published") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// TestTheLogOfAChannel goes through the lines of info level and above.
+// TestTheLogOfAChannel checks the lines of level info and above.
 func TestTheLogOfAChannel(t *testing.T) {
 	t.Parallel()
 	opened := breaker.Change{
@@ -41,8 +41,8 @@ func TestTheLogOfAChannel(t *testing.T) {
 		`"submits":60,"failure_share":0.667,"code":"0x00000008",` +
 		`"with_code":30,"message":"breaker changed"`
 	for name, c := range map[string]struct {
-		heard []any
-		want  []string // level and a part of each line
+		received []any
+		want     []string // level and a part of each line
 	}{
 		"the breaker opens and closes": {[]any{opened, probing, failed, probing, closed}, []string{
 			`warn ` + openLine,
@@ -136,23 +136,23 @@ func TestTheLogOfAChannel(t *testing.T) {
 			var out bytes.Buffer
 			log := zerolog.New(&out).Level(zerolog.InfoLevel)
 			h := newChannelHealth("a", log, outage.NewLog(log))
-			for _, heard := range c.heard {
-				switch heard := heard.(type) {
+			for _, received := range c.received {
+				switch received := received.(type) {
 				case breaker.Change:
-					h.breakerChanged(heard)
+					h.breakerChanged(received)
 				case smpp.State:
-					h.bindChanged(heard)
+					h.bindChanged(received)
 				}
 			}
 			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 			if len(lines) != len(c.want) {
-				t.Fatalf("%d lines, want %d:\n%s", len(lines), len(c.want), &out)
+				t.Fatalf("got %d lines, want %d:\n%s", len(lines), len(c.want), &out)
 			}
 			for i, want := range c.want {
 				level, text, _ := strings.Cut(want, " ")
 				if !strings.Contains(lines[i], `"level":"`+level+`"`) ||
 					!strings.Contains(lines[i], text) {
-					t.Errorf("line %d is\n%s\nwant %s", i, lines[i], want)
+					t.Errorf("line %d: got\n%s\nwant %s", i, lines[i], want)
 				}
 			}
 		})

@@ -72,17 +72,17 @@ func TestAChannelAsksOnlyForExpectedReceipts(t *testing.T) {
 				<-time.After(time.Millisecond) // not bound yet
 			}
 			if got := <-asked; got != c.want {
-				t.Errorf("a receipt was asked for: %t, want %t", got, c.want)
+				t.Errorf("receipt requested: got %t, want %t", got, c.want)
 			}
 		})
 	}
 }
 
-// builtIn are the kinds of providers that the connector makes without an opener.
+// builtIn are the kinds of providers for which the connector needs no opener.
 var builtIn = []string{"smpp", "sandbox"}
 
-// TestEveryKindOfProviderIsKnownEverywhere: a word of the routing document has an adapter, a page
-// in the guide and a carrier in the sandbox.
+// TestEveryKindOfProviderIsKnownEverywhere: each kind of the routing document has an adapter, a
+// page in the guide and a carrier in the sandbox.
 func TestEveryKindOfProviderIsKnownEverywhere(t *testing.T) {
 	t.Parallel()
 	words := config.Providers()
@@ -102,24 +102,24 @@ func TestEveryKindOfProviderIsKnownEverywhere(t *testing.T) {
 	}
 	for word := range maps.Keys(openers()) {
 		if !slices.Contains(words, word) {
-			t.Errorf("provider %s is not in the list of words", word)
+			t.Errorf("provider %s is not in the list of providers", word)
 		}
 	}
 }
 
-// TestEveryOpenerKeepsToTheRules: without settings it names what is missing, and each channel that
-// it opens reads callbacks and has the capabilities of its provider.
+// TestEveryOpenerKeepsToTheRules: without settings it names the missing ones. Each channel that it
+// opens reads callbacks and has the capabilities of its provider.
 func TestEveryOpenerKeepsToTheRules(t *testing.T) {
 	t.Parallel()
 	for word, open := range openers() {
 		if _, err := open(map[string]any{}, web.Environment{ReadFile: os.ReadFile}); err == nil ||
 			!strings.Contains(err.Error(), ": ") {
-			t.Errorf("%s opens without settings: %v", word, err)
+			t.Errorf("%s opened without settings: %v", word, err)
 		}
 		if _, err := open(map[string]any{"unheard_of": 1},
 			web.Environment{ReadFile: os.ReadFile}); err == nil ||
 			!strings.Contains(err.Error(), "unheard_of: ") {
-			t.Errorf("%s takes a setting that nobody knows: %v", word, err)
+			t.Errorf("%s accepted an unknown setting: %v", word, err)
 		}
 	}
 	s, err := sandbox.Start(
@@ -151,22 +151,22 @@ func TestEveryOpenerKeepsToTheRules(t *testing.T) {
 		listener, ok := opened.(provider.CallbackReader)
 		capable, says := opened.(provider.Capable)
 		if !ok || !says {
-			t.Errorf("%s: hears %v, says what it can %v", c.Provider, ok, says)
+			t.Errorf("%s: reads callbacks %v, has capabilities %v", c.Provider, ok, says)
 			continue
 		}
 		can := capable.Capabilities()
 		if _, finds := opened.(provider.Finder); can.Lookup && !finds || !can.Receipts {
 			t.Errorf("%s: %+v, finds %v", c.Provider, can, finds)
 		}
-		heard, err := listener.ReadCallback(
+		received, err := listener.ReadCallback(
 			&provider.Callback{
 				Method: "POST",
 				URL:    "https://sms.example.com/receipts/" + c.Name,
 				Body:   []byte("{}"),
 			},
 		)
-		if !errors.Is(err, provider.ErrForged) || len(heard.Receipts)+len(heard.Inbound) > 0 {
-			t.Errorf("%s: an unsigned callback: %v, %+v", c.Provider, err, heard)
+		if !errors.Is(err, provider.ErrForged) || len(received.Receipts)+len(received.Inbound) > 0 {
+			t.Errorf("%s: an unsigned callback: %v, %+v", c.Provider, err, received)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func documentOf(t *testing.T, s *sandbox.Sandbox) *config.Routing {
 }
 
 // TestExamplesOfTheProviderPagesCanBeUsed: they are valid routing documents, and adapters accept
-// them as far as can be checked without the files that they name.
+// them as far as that can be checked without the files that they name.
 func TestExamplesOfTheProviderPagesCanBeUsed(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../../../docs/providers/*.md")
@@ -207,7 +207,7 @@ func TestExamplesOfTheProviderPagesCanBeUsed(t *testing.T) {
 				example = "channels:\n  a:\n    provider: " + word + "\n    settings:" +
 					indented + "\n"
 			case !strings.HasPrefix(example, "channels:"):
-				continue // a part of one
+				continue // a fragment
 			}
 			if !strings.Contains(example, "\nroutes:") {
 				example += "routes: [{name: default, channels: [" + strings.Join(

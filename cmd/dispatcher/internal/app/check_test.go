@@ -12,7 +12,7 @@ import (
 	"dispatcher/config"
 )
 
-// remote is a document whose files are on another machine.
+// remote returns a document whose files are on another machine.
 func remote(settings string) string {
 	return `
 channels:
@@ -45,15 +45,15 @@ func TestSettingsAreCheckedWithoutTheFilesTheyName(t *testing.T) {
 		err := CheckChannels("routing.yaml", doc)
 		switch {
 		case tc.want == "" && err != nil:
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
 		}
 	}
 }
 
-// TestAChannelBehindTLSIsCutAndPacedAsItsSettingsSay: what the pipeline knows of it does not depend
-// on whether its files can be read.
+// TestAChannelBehindTLSIsCutAndPacedAsItsSettingsSay: how the pipeline splits texts and paces the
+// channel does not depend on whether its files can be read.
 func TestAChannelBehindTLSIsCutAndPacedAsItsSettingsSay(t *testing.T) {
 	t.Parallel()
 	doc := versionOf(t,
@@ -61,17 +61,17 @@ func TestAChannelBehindTLSIsCutAndPacedAsItsSettingsSay(t *testing.T) {
 	var got decide.Channel
 	adapt(&doc.Channels[1], &got)
 	if got.Concurrency != 60 || got.Segments == nil {
-		t.Errorf("%d at once, segments counted as the channel cuts them: %v", got.Concurrency,
+		t.Errorf("got %d at once, segments counted as the channel splits them: %v", got.Concurrency,
 			got.Segments != nil)
 	}
 	adapt(&doc.Channels[0], &got)
 	if got.Concurrency != sandboxWindow || got.Segments != nil {
-		t.Errorf("a sandbox channel took over what another had: %+v", got)
+		t.Errorf("a sandbox channel has settings of another: %+v", got)
 	}
 }
 
-// TestNoChannelGetsAFileOutsideOfTheSecretsFolder, nor the draw key in it. Each fault names its
-// key.
+// TestNoChannelGetsAFileOutsideOfTheSecretsFolder: nor the draw key, which may be inside. Each
+// error names its key.
 func TestNoChannelGetsAFileOutsideOfTheSecretsFolder(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -141,7 +141,7 @@ func TestNoChannelGetsAFileOutsideOfTheSecretsFolder(t *testing.T) {
 	}
 }
 
-// withFile puts a name in place of FILE.
+// withFile replaces FILE in the settings by a name.
 func withFile(settings map[string]any, file string) map[string]any {
 	out := maps.Clone(settings)
 	for key, value := range out {
@@ -157,7 +157,7 @@ func withFile(settings map[string]any, file string) map[string]any {
 	return out
 }
 
-// TestFilesOutsideOfEverySecretsFolderAreRefusedUnread, before the document is applied.
+// TestFilesOutsideOfEverySecretsFolderAreRefusedUnread: before the document is applied.
 func TestFilesOutsideOfEverySecretsFolderAreRefusedUnread(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"../x", "a/../../x"} {
@@ -215,11 +215,11 @@ func TestATokenIsOneWordOfAFile(t *testing.T) {
 		}
 		switch err := troubles["best"]; {
 		case tc.want == "" && err != nil:
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
 		case err != nil && strings.Contains(err.Error(), "s3c"):
-			t.Errorf("%s: the sentence shows the secret: %v", name, err)
+			t.Errorf("%s: the error shows the secret: %v", name, err)
 		}
 	}
 }

@@ -134,11 +134,11 @@ func TestTheLedgerGetsAllChannelsAndRoutes(t *testing.T) {
 	}
 	if len(n.Channels) != 3 || n.Channels[2].Name != "c" || n.Document != everyMode ||
 		n.Author != "alice" || n.Reason != "because" || *n.Expect != 7 {
-		t.Errorf("%+v", n)
+		t.Errorf("got %+v", n)
 	}
 }
 
-// TestADocumentKeepsTheEffectsOfTheOneBefore asks as the ledger does, under its lock.
+// TestADocumentKeepsTheEffectsOfTheOneBefore calls the function as the ledger does under its lock.
 func TestADocumentKeepsTheEffectsOfTheOneBefore(t *testing.T) {
 	t.Parallel()
 	const before = `
@@ -222,7 +222,7 @@ func TestLimitsAreCompiledAndReachTheLedgerAsTheDocumentHasThem(t *testing.T) {
 	}
 	if len(a.Limits) != 3 || len(a.Limits[0].Reserve) != 1 || a.Limits[1].Scope.Tenant != "shop" ||
 		a.Limits[2].Unit != admission.Money {
-		t.Errorf("%+v", a.Limits)
+		t.Errorf("got %+v", a.Limits)
 	}
 }
 
@@ -276,8 +276,8 @@ func TestOnlyWhatAConnectionDependsOnConnectsAnew(t *testing.T) {
 	}
 }
 
-// TestNewRoutingKnowsWhereDaysAreCut: or a limit of a day that is added would not know what its day
-// has taken.
+// TestNewRoutingKnowsWhereDaysAreCut: otherwise a new limit per day would not know what its day has
+// used.
 func TestNewRoutingKnowsWhereDaysAreCut(t *testing.T) {
 	t.Parallel()
 	doc := appliedDocument(t, "timezone: Europe/London\n"+everyMode)

@@ -3,11 +3,9 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/report"
-	"dispatcher/config"
 	"dispatcher/ledger"
 )
 
@@ -35,7 +33,7 @@ func (d *days) capsUsed(ctx context.Context) (map[string]float64, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	doc, err := config.ParseApplied(fmt.Sprintf("routing version %d", v.Version), []byte(v.Document))
+	doc, err := parsed(&v)
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +41,8 @@ func (d *days) capsUsed(ctx context.Context) (map[string]float64, error) {
 	var now time.Time
 	used := map[string]float64{}
 	months := map[int]ledger.RangeFigures{} // by the day on which they begin
-	for i := range doc.Routing.Channels {
-		channel := &doc.Routing.Channels[i]
+	for i := range doc.Channels {
+		channel := &doc.Channels[i]
 		begins := channel.Contract.Begins
 		if channel.Contract.Cap <= 0 {
 			continue
@@ -59,7 +57,7 @@ func (d *days) capsUsed(ctx context.Context) (map[string]float64, error) {
 		}
 		month, ok := months[begins]
 		if !ok {
-			from, to := report.ContractMonth(now, doc.Routing.Timezone, begins)
+			from, to := report.ContractMonth(now, doc.Timezone, begins)
 			if month, err = d.closedFigures(ctx, closed, from, to); err != nil {
 				return nil, err
 			}

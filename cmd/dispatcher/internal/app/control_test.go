@@ -14,8 +14,9 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestARecordOfTheControlTopicCancelsWhatHasNotLeft: one that comes before its message waits for
-// it, one that cannot be used is passed over, and a message that has left is not touched.
+// TestARecordOfTheControlTopicCancelsWhatHasNotLeft: a cancellation that comes before its message
+// is stored and applied to it, an unusable one is skipped, and a message that was submitted is not
+// changed.
 func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 	t.Parallel()
 	s := newStageWith(t, oneChannel, func(o *Options) {
@@ -54,10 +55,10 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 		})
 	}
 	if is, _ := state("kept"); is != ledger.Scheduled {
-		t.Errorf("the other message is %s", is)
+		t.Errorf("the other message: got state %s", is)
 	}
 	if is, _ := state("m-00001"); is == ledger.Failed {
-		t.Error("a message that had left was cancelled")
+		t.Error("a message that was sent was cancelled")
 	}
 	conn, err := pgx.Connect(t.Context(), s.app.opts.Settings.PostgresURL)
 	if err != nil {
@@ -71,19 +72,19 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := "early topic sms.control: shop, later topic sms.control"; acts != want {
-		t.Errorf("on record: %s, want %s", acts, want)
+		t.Errorf("stored: got %s, want %s", acts, want)
 	}
-	told, err := kgo.NewClient(kgo.SeedBrokers(s.broker.ListenAddrs()...),
+	consumer, err := kgo.NewClient(kgo.SeedBrokers(s.broker.ListenAddrs()...),
 		kgo.ConsumeTopics("sms.status"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer told.Close()
+	defer consumer.Close()
 	cancelled := map[string]bool{}
 	s.until("both status events", func() bool {
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
-		told.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
+		consumer.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
 			if strings.Contains(string(r.Value), `"reason":"cancelled"`) {
 				cancelled[string(r.Key)] = true
 			}
@@ -91,6 +92,6 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 		return len(cancelled) == 2
 	})
 	if !cancelled["early"] || !cancelled["later"] {
-		t.Errorf("told of %v", cancelled)
+		t.Errorf("got cancellations of %v", cancelled)
 	}
 }

@@ -12,8 +12,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestStartWarnsOfCommitsThatMayBeLost uses the server of the tests, which gives up durability for
-// speed.
+// TestStartWarnsOfCommitsThatMayBeLost uses the server of the tests, which runs without fsync.
 func TestStartWarnsOfCommitsThatMayBeLost(t *testing.T) {
 	t.Parallel()
 	l, err := ledger.Connect(t.Context(),

@@ -13,7 +13,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestOldDaysAreDroppedInTheBackground: the metrics tell of it, and a failure is reported.
+// TestOldDaysAreDroppedInTheBackground: metrics count them, and a failure is reported.
 func TestOldDaysAreDroppedInTheBackground(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)
@@ -72,8 +72,8 @@ func TestOldDaysAreDroppedInTheBackground(t *testing.T) {
 	}
 }
 
-// TestDaysAreClosedInTheBackground: all that are over, once there is a routing that has a time zone,
-// and a failure is reported.
+// TestDaysAreClosedInTheBackground: all past days are closed once there is a routing with a time
+// zone. A failure is reported.
 func TestDaysAreClosedInTheBackground(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.Fresh(t)
@@ -142,7 +142,7 @@ func TestDaysAreClosedInTheBackground(t *testing.T) {
 	}
 }
 
-// gathered are the values of metrics by name, with the label if there is one.
+// gathered returns the values of metrics by name, with the label if there is one.
 func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -162,7 +162,7 @@ func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return values
 }
 
-// broken is a ledger on a database without the tables.
+// broken returns a ledger on a database without tables.
 func broken(t *testing.T) *ledger.Ledger {
 	t.Helper()
 	l, err := ledger.Connect(t.Context(), ledger.Config{URL: ledgertest.Empty(t)})

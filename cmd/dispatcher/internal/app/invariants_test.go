@@ -15,8 +15,8 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestGuaranteesAreCheckedInTheBackground by the first of several instances: its metrics and its log
-// tell of violations, without the ids of messages, and a failure is reported.
+// TestGuaranteesAreCheckedInTheBackground: only the first of several instances checks. Its metrics
+// and log show violations without message ids, and a failure is reported.
 func TestGuaranteesAreCheckedInTheBackground(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
@@ -53,7 +53,7 @@ func TestGuaranteesAreCheckedInTheBackground(t *testing.T) {
 		}, registry, log})
 	}
 	first, second := instances[0], instances[1]
-	// found are all violations, and of how many invariants, as the metrics show them
+	// found returns from the metrics the number of violations, and of invariants that have some.
 	found := func(i instance) (sum float64, n int) {
 		t.Helper()
 		if err := i.check(t.Context()); err != nil {
@@ -84,14 +84,14 @@ func TestGuaranteesAreCheckedInTheBackground(t *testing.T) {
 		t.Error(log)
 	}
 	if sum, n := found(second); sum != 0 || n != 0 {
-		t.Errorf("the second one found %v violations of %d invariants", sum, n)
+		t.Errorf("the second instance found %v violations of %d invariants", sum, n)
 	}
 	exec(`delete from dispatcher.instances where id = (select min(id) from dispatcher.instances)`)
 	if sum, n := found(first); sum != 0 || n != 0 {
-		t.Errorf("who is not first shows %v violations of %d invariants", sum, n)
+		t.Errorf("an instance that is not the first shows %v violations of %d invariants", sum, n)
 	}
 	if sum, _ := found(second); sum != 4 {
-		t.Errorf("who has become first found %v violations", sum)
+		t.Errorf("the new first instance found %v violations", sum)
 	}
 	if at := gathered(t, second.registry)["dispatcher_invariant_checked_timestamp_seconds"]; at <
 		float64(time.Now().Add(-time.Minute).Unix()) {
@@ -99,6 +99,6 @@ func TestGuaranteesAreCheckedInTheBackground(t *testing.T) {
 	}
 	exec(`drop table dispatcher.due cascade`)
 	if err := second.check(t.Context()); err == nil {
-		t.Error("a check that failed went well")
+		t.Error("a failed check counts as successful")
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"dispatcher/config"
 )
 
-// TestBrokersAreReachedOverTLSUnderAnAuthorityOfTheirOwn uses the certificate that
-// httptest makes for loopback; the system does not trust it.
+// TestBrokersAreReachedOverTLSUnderAnAuthorityOfTheirOwn uses the certificate of httptest for
+// loopback, which the system does not trust.
 func TestBrokersAreReachedOverTLSUnderAnAuthorityOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewTLSServer(nil)
@@ -44,7 +44,7 @@ func TestBrokersAreReachedOverTLSUnderAnAuthorityOfTheirOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := client.Ping(t.Context()); (err == nil) != tc.reached {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 		client.Close()
 	}

@@ -28,8 +28,8 @@ channels: {a: {{ONE}}}
 routes: [{name: default, weights: {a: 1}}]
 `
 
-// TestAChangedChannelFinishesWhatItHas moves a channel to another carrier while twenty submits, a
-// full window, wait for their answers and many more are queued. Those are sent over the new
+// TestAChangedChannelFinishesWhatItHas moves a channel to another carrier while a full window of
+// twenty submits waits for answers and many more are queued. The queued ones are sent over the new
 // connection at once.
 func TestAChangedChannelFinishesWhatItHas(t *testing.T) {
 	t.Parallel()
@@ -46,7 +46,7 @@ func TestAChangedChannelFinishesWhatItHas(t *testing.T) {
 	s.apply(strings.Replace(oneChannel, "ONE", "TWO", 1))
 	s.until("the new carrier at work", func() bool { return s.carrier("TWO").Stats().Accepted > 0 })
 	if got := one.Stats().Unbinds; got != 0 {
-		t.Error("the old connection left with answers outstanding")
+		t.Error("the old connection closed before all answers came")
 	}
 	close(release)
 	s.settled()
@@ -79,7 +79,7 @@ routes: [{name: default, weights: {a: 1, b: 1}}]
 	)
 	s.publish(300)
 	s.until("the added channel at work", func() bool {
-		s.publish(1) // what was chosen for it before it was connected has fallen back
+		s.publish(1) // those chosen for it before it was connected have fallen back
 		return s.carrier("THREE").Stats().Accepted > 0
 	})
 	s.apply(
@@ -96,7 +96,7 @@ routes: [{name: default, weights: {a: 1, b: 1}}]
 	}
 }
 
-// scorer is a scoring function that prefers one channel and notes what it is asked.
+// scorer is a scoring function that prefers one channel and keeps its requests.
 type scorer struct {
 	*httptest.Server
 
@@ -138,7 +138,8 @@ func newScorer(t *testing.T, prefers string) *scorer {
 	return s
 }
 
-// TestAScoringFunctionChoosesAndMayFail covers the document, the wire and the stored choice.
+// TestAScoringFunctionChoosesAndMayFail covers the document, the HTTP request and the stored
+// choice.
 func TestAScoringFunctionChoosesAndMayFail(t *testing.T) {
 	t.Parallel()
 	function := newScorer(t, "b")
@@ -189,7 +190,7 @@ routes:
 	}
 }
 
-// TestWeightsMoveInsideARunningProcess starts a ramp and lets a channel fail: both lead to versions
+// TestWeightsMoveInsideARunningProcess starts a ramp and makes a channel fail. Both create versions
 // that new messages are routed with.
 func TestWeightsMoveInsideARunningProcess(t *testing.T) {
 	t.Parallel()
@@ -242,11 +243,11 @@ routes:
 		func() bool { return s.totals().Messages[ledger.Accepted] >= 100 })
 	if v, err := s.app.Ledger().Routing.Current(ctx); err != nil || v.Author != "health" ||
 		v.Document == "" {
-		t.Errorf("%v %+v", err, v)
+		t.Errorf("%v: got %+v", err, v)
 	}
 }
 
-// TestReadinessSaysWhichSettingsAreNotInForce reads /readyz as an operator would.
+// TestReadinessSaysWhichSettingsAreNotInForce: /readyz names them.
 func TestReadinessSaysWhichSettingsAreNotInForce(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, oneChannel)
@@ -262,10 +263,10 @@ func TestReadinessSaysWhichSettingsAreNotInForce(t *testing.T) {
 			checks[at].Detail,
 			"the settings in force cannot be used here: channel a: password_file: ",
 		) {
-		t.Errorf("%+v", checks)
+		t.Errorf("got %+v", checks)
 	}
 	s.publish(5)
-	s.settled() // over the connection that it had
+	s.settled() // over the old connection
 }
 
 func inForce(r *reloader) int64 {
@@ -274,9 +275,8 @@ func inForce(r *reloader) int64 {
 	return r.version
 }
 
-// TestReceiptsOfEveryKindOfChannelFreeTheirSlots: two slots that are held for an hour carry twenty
-// messages, because receipts come: from a carrier, from a sandbox, and from a channel that is
-// marked as a test.
+// TestReceiptsOfEveryKindOfChannelFreeTheirSlots: two slots that are held for an hour suffice for
+// twenty messages, because receipts free them: from a carrier, a sandbox and a test channel.
 func TestReceiptsOfEveryKindOfChannelFreeTheirSlots(t *testing.T) {
 	t.Parallel()
 	for name, channel := range map[string]string{
@@ -299,8 +299,8 @@ func TestReceiptsOfEveryKindOfChannelFreeTheirSlots(t *testing.T) {
 	}
 }
 
-// TestAChannelAsksForReceiptsOnceItHoldsSlots: the change of a routing document makes a new
-// connection, since an earlier one asked for none.
+// TestAChannelAsksForReceiptsOnceItHoldsSlots: the change of the document opens a new connection,
+// because the old one did not ask for receipts.
 func TestAChannelAsksForReceiptsOnceItHoldsSlots(t *testing.T) {
 	t.Parallel()
 	const channel = `
@@ -348,8 +348,8 @@ routes: [{name: default, weights: {a: 1}, substitute: true, max_segments: 2}]
 blocked: {premium: true}
 `
 
-// TestATextReachesTheWireAsItWasCounted sends what producers write: a recipient without country
-// code, a sender that the carrier does not take, national letters and curly quotes.
+// TestATextReachesTheWireAsItWasCounted sends typical input: a recipient without country code, a
+// sender that the carrier does not accept, national letters and curly quotes.
 func TestATextReachesTheWireAsItWasCounted(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, oneChannel)
@@ -391,7 +391,7 @@ func TestATextReachesTheWireAsItWasCounted(t *testing.T) {
 		}
 	}
 	if want := "İstanbul'da " + strings.Repeat("ş", 150); whole != want {
-		t.Errorf("the subscriber reads %q", whole)
+		t.Errorf("the subscriber got %q", whole)
 	}
 	for id, reason := range map[string]string{
 		"premium":   "blocked_number",

@@ -27,7 +27,7 @@ import (
 )
 
 // TestEveryMetricIsInTheGuide: docs/metrics.md names each metric of ours with its labels, and no
-// others. Metrics of the Kafka client are left out.
+// others. Metrics of the Kafka client are not in it.
 func TestEveryMetricIsInTheGuide(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../../../docs/metrics.md")
@@ -72,14 +72,14 @@ func TestEveryMetricIsInTheGuide(t *testing.T) {
 		}
 		for _, name := range documented {
 			if !slices.Contains(registered, name) {
-				t.Errorf("no metric: %s", name)
+				t.Errorf("in the guide, but not a metric: %s", name)
 			}
 		}
 	}
 }
 
-// lintNames has the linter of Prometheus look at the names of all metrics, also of those that have no
-// value yet.
+// lintNames runs the linter of Prometheus on the names of all metrics, including those without a
+// value.
 func lintNames(t *testing.T, names []string) {
 	t.Helper()
 	var page bytes.Buffer
@@ -105,8 +105,8 @@ func lint(t *testing.T, page io.Reader) {
 	}
 }
 
-// labelWords are the names of constant labels, such as a="b", and of variable ones, as the guide
-// lists them.
+// labelWords returns the names of constant labels, such as a="b", and of variable ones, as the
+// guide lists them.
 func labelWords(constant, variable string) string {
 	var names []string
 	for pair := range strings.SplitSeq(constant, ",") {
@@ -123,8 +123,7 @@ func labelWords(constant, variable string) string {
 	return "{" + strings.Join(names, ", ") + "}"
 }
 
-// scraped is what the process exposes now, as Prometheus would get it, and the same as one value
-// for each name with its labels.
+// scraped returns the page of metrics and the values in it, by name with labels.
 func (s *stage) scraped() (page []byte, values map[string]float64) {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet,
@@ -157,10 +156,10 @@ func (s *stage) scraped() (page []byte, values map[string]float64) {
 	return page, values
 }
 
-// TestWhatIsScrapedTellsHowTheProcessIs on its own page: it parses, passes the linter of Prometheus,
-// and tells of breakers before they change, the lag, the version, codes of the provider and what
-// waits.
-func TestWhatIsScrapedTellsHowTheProcessIs(t *testing.T) {
+// TestMetricsShowTheStateOfTheProcess: the page parses and passes the linter of Prometheus. It
+// has the state of breakers before they change, the lag, the version, codes of the provider and the
+// number of waiting messages.
+func TestMetricsShowTheStateOfTheProcess(t *testing.T) {
 	t.Parallel()
 	const document = `
 channels: {good: {{ONE}}, sick: {{TWO}}}

@@ -37,7 +37,8 @@ func (j *journal) Write(p []byte) (int, error) {
 	return j.out.Write(p)
 }
 
-// lines are the lines of a level, without the warnings about the durability of the test's database.
+// lines returns the lines of a level, except the warnings about the durability of the test's
+// database.
 func (j *journal) lines(level string) (found []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -50,12 +51,12 @@ func (j *journal) lines(level string) (found []string) {
 	return found
 }
 
-// holds reports whether a line of a level has a text.
+// holds reports whether a line of a level contains a text.
 func (j *journal) holds(level, text string) bool {
 	return strings.Contains(strings.Join(j.lines(level), "\n"), text)
 }
 
-// warned checks that the log has one warning, with these texts.
+// warned checks that the log has one warning, and that it contains these texts.
 func (j *journal) warned(t *testing.T, texts ...string) {
 	t.Helper()
 	warnings := append(j.lines("warn"), j.lines("error")...)
@@ -64,12 +65,12 @@ func (j *journal) warned(t *testing.T, texts ...string) {
 	}
 	for _, text := range texts {
 		if !strings.Contains(warnings[0], text) {
-			t.Errorf("%s\nlacks %s", warnings[0], text)
+			t.Errorf("got\n%s\nwithout %s", warnings[0], text)
 		}
 	}
 }
 
-// page is what a page of the admin server answers.
+// page returns the answer to a request of the admin server.
 func (s *stage) page(path string) (status int, body readyzBody) {
 	s.t.Helper()
 	return pageOf(s.t, s.app.URL()+path)
@@ -92,14 +93,14 @@ func pageOf(t *testing.T, url string) (status int, body readyzBody) {
 	return response.StatusCode, body
 }
 
-// readyzBody is what a script reads.
+// readyzBody is the JSON of /readyz.
 type readyzBody struct {
 	Ready  bool            `json:"ready"`
 	Status string          `json:"status"`
 	Checks []console.Check `json:"checks"`
 }
 
-// failing are the conditions that are not met, by name.
+// failing returns the conditions that are not met, by name.
 func (b *readyzBody) failing() map[string]console.Check {
 	out := map[string]console.Check{}
 	for _, c := range b.Checks {
@@ -110,7 +111,7 @@ func (b *readyzBody) failing() map[string]console.Check {
 	return out
 }
 
-// ready waits until /readyz says 200.
+// ready waits until /readyz answers with 200.
 func (s *stage) ready() {
 	s.t.Helper()
 	s.until(
@@ -122,21 +123,21 @@ func (s *stage) ready() {
 	)
 }
 
-// unready waits until /readyz says that a condition is not met, with since when and what to do, and
-// checks that /healthz says alive.
+// unready waits until /readyz reports an unmet condition with the time since when and what to do,
+// and checks that /healthz still answers with 200.
 func (s *stage) unready(name, detail, fix string) {
 	s.t.Helper()
 	began := time.Now()
 	s.until(name+" to be told", func() bool {
 		status, body := s.page("/readyz")
-		_, told := body.failing()[name]
-		return status == http.StatusServiceUnavailable && told
+		_, ok := body.failing()[name]
+		return status == http.StatusServiceUnavailable && ok
 	})
 	_, body := s.page("/readyz")
 	c := body.failing()[name]
 	if body.Ready || !c.Vital || !strings.Contains(c.Detail, detail) ||
 		!strings.Contains(c.Fix, fix) {
-		s.t.Errorf("%+v", c)
+		s.t.Errorf("got %+v", c)
 	}
 	if c.Since == nil || c.Since.Before(began.Add(-time.Minute)) || c.Since.After(time.Now()) {
 		s.t.Errorf("%s is not met since %v", name, c.Since)
@@ -146,7 +147,25 @@ func (s *stage) unready(name, detail, fix string) {
 	}
 }
 
-// troubles is how many operations have failed and are tried again.
+// showsReady waits until the page of metrics shows whether a condition of /readyz is met, and
+// checks the other vital ones.
+func (s *stage) showsReady(check string, want float64) {
+	s.t.Helper()
+	const name = `dispatcher_ready{check="`
+	s.until("the metrics to tell it", func() bool {
+		_, values := s.scraped()
+		got, ok := values[name+check+`"}`]
+		return ok && got == want
+	})
+	_, values := s.scraped()
+	for _, other := range []string{"database", "routing", "kafka", "channels"} {
+		if got, ok := values[name+other+`"}`]; !ok || other != check && got != 1 {
+			s.t.Errorf("%s is %v, %v", other, got, ok)
+		}
+	}
+}
+
+// troubles returns how many operations have failed and are retried.
 func (s *stage) troubles() (n float64) {
 	s.t.Helper()
 	families, err := prometheus.Gatherers{s.app.Registry()}.Gather()
@@ -168,8 +187,8 @@ channels: {a: {{ONE}}}
 routes: [{name: default, weights: {a: 1}}]
 `
 
-// TestADatabaseThatIsAwayIsOneWarningAndWorkResumes stops and starts a real PostgreSQL
-// under a process that has work.
+// TestADatabaseThatIsAwayIsOneWarningAndWorkResumes stops and starts a real PostgreSQL while the
+// process has messages to send.
 func TestADatabaseThatIsAwayIsOneWarningAndWorkResumes(t *testing.T) {
 	t.Parallel()
 	server, log := ledgertest.Server(t, nil), &journal{}
@@ -184,6 +203,7 @@ func TestADatabaseThatIsAwayIsOneWarningAndWorkResumes(t *testing.T) {
 	}
 	s.publish(20)
 	s.unready("database", "PostgreSQL ", "start it")
+	s.showsReady("database", 0)
 	s.until("many operations to have failed", func() bool { return s.troubles() > 20 })
 	if err := server.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -192,13 +212,15 @@ func TestADatabaseThatIsAwayIsOneWarningAndWorkResumes(t *testing.T) {
 		func() bool { return log.holds("info", "PostgreSQL is back after ") })
 	s.settled()
 	s.ready()
+	s.showsReady("database", 1)
 	log.warned(t, `"what":"PostgreSQL"`, "start it", "Kafka keeps the messages")
 	if log.holds("warn", "dial tcp") {
 		t.Error("the driver's text is in a warning")
 	}
 }
 
-// TestBrokersThatAreAwayAreOneWarning: three lanes and both flows of the publisher notice it.
+// TestBrokersThatAreAwayAreOneWarning: three lanes and both flows of the publisher fail, with one
+// warning.
 func TestBrokersThatAreAwayAreOneWarning(t *testing.T) {
 	t.Parallel()
 	folder, log := t.TempDir(), &journal{}
@@ -218,16 +240,17 @@ func TestBrokersThatAreAwayAreOneWarning(t *testing.T) {
 	}
 	s.broker.Close()
 	s.unready("kafka", "no Kafka broker answers", "DISPATCHER_KAFKA_BROKERS")
+	s.showsReady("kafka", 0)
 	s.startBroker(append(kept, kfake.Ports(at))...)
 	s.until("that they are back", func() bool { return log.holds("info", "Kafka is back after ") })
 	s.publish(20)
 	s.settled()
 	s.ready()
+	s.showsReady("kafka", 1)
 	log.warned(t, `"what":"Kafka"`, "no Kafka broker", "DISPATCHER_KAFKA_BROKERS")
 }
 
-// TestAProviderThatIsAwayIsOneWarning: the bind ends, and the submits that come then open the
-// breaker.
+// TestAProviderThatIsAwayIsOneWarning: the bind ends, and the next submits open the breaker.
 func TestAProviderThatIsAwayIsOneWarning(t *testing.T) {
 	t.Parallel()
 	log := &journal{}
@@ -251,7 +274,7 @@ func TestAProviderThatIsAwayIsOneWarning(t *testing.T) {
 	_, body := s.page("/readyz")
 	if c := body.failing()["channel a"]; c.Vital || c.Detail != "unbound" ||
 		!strings.Contains(c.Fix, "made again by itself") {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v", c)
 	}
 	s.publish(5)
 	again, err := smpptest.Start(smpptest.Config{Log: -1, Addr: address})
@@ -299,7 +322,7 @@ func TestAProcessIsAliveWhileItWaitsForItsDatabase(t *testing.T) {
 	} {
 		if c := failing[name]; !strings.Contains(c.Detail, detail) || c.Fix == "" ||
 			c.Since == nil {
-			t.Errorf("%s: %+v", name, c)
+			t.Errorf("%s: got %+v", name, c)
 		}
 	}
 	if status != http.StatusServiceUnavailable || body.Ready {
@@ -307,7 +330,7 @@ func TestAProcessIsAliveWhileItWaitsForItsDatabase(t *testing.T) {
 	}
 	cancel()
 	if err := <-ended; err == nil {
-		t.Error("it has started")
+		t.Error("the process started without its database")
 	}
 	log.warned(
 		t,
@@ -317,7 +340,7 @@ func TestAProcessIsAliveWhileItWaitsForItsDatabase(t *testing.T) {
 	)
 }
 
-// TestAKafkaClientLogsOnlyAtDebugLevel, whatever level the client gives its lines.
+// TestAKafkaClientLogsOnlyAtDebugLevel: whatever level the client gives its lines.
 func TestAKafkaClientLogsOnlyAtDebugLevel(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[zerolog.Level]int{zerolog.DebugLevel: 1, zerolog.InfoLevel: 0} {

@@ -51,7 +51,7 @@ func forecast(t *testing.T, m envelope.Message, now time.Time) decide.Answer {
 	})
 }
 
-// reasons are those of the candidates by channel.
+// reasons returns the candidates' exclusion reasons by channel.
 func reasons(a *decide.Answer) map[string]string {
 	out := map[string]string{}
 	for _, c := range a.Candidates {
@@ -67,7 +67,7 @@ func TestADocumentsPricesSendersAndBlocksReachThePipeline(t *testing.T) {
 	british := forecast(t, envelope.Message{To: "+447400123456", From: "ACME"}, autumn)
 	if a := british.Decision.Attempt; a.Channel != "names" || a.PriceMicros != 30_000 ||
 		a.Currency != "EUR" {
-		t.Errorf("to Britain: %+v", a)
+		t.Errorf("to a number of GB: %+v", a)
 	}
 	later := forecast(t, envelope.Message{To: "+447400123456", From: "ACME"},
 		autumn.AddDate(0, 2, 0))
@@ -140,6 +140,6 @@ func TestNationalTablesOfAChannelDecideWhoCanTakeALongText(t *testing.T) {
 		Text: strings.Repeat("я", 71),
 	}, autumn); a.Problem == nil ||
 		a.Problem.Code != envelope.TooManySegments {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v", a)
 	}
 }

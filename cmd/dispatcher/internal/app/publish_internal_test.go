@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestReportsArePublishedUntilItSucceeds, and then no more before a day has changed.
+// TestReportsArePublishedUntilItSucceeds: after a success they are not published again before a day
+// changes.
 func TestReportsArePublishedUntilItSucceeds(t *testing.T) {
 	t.Parallel()
 	calls, troubles := 0, 0
@@ -26,12 +27,12 @@ func TestReportsArePublishedUntilItSucceeds(t *testing.T) {
 		d.publishDays(t.Context())
 	}
 	if calls != 3 || troubles != 2 {
-		t.Errorf("called %d times, %d troubles", calls, troubles)
+		t.Errorf("got %d calls, %d troubles", calls, troubles)
 	}
 	d.changed = true
 	d.publishDays(t.Context())
 	if calls != 4 {
-		t.Error("a day that was closed is not published")
+		t.Error("a closed day was not published")
 	}
-	(&days{changed: true}).publishDays(t.Context()) // where nothing is published
+	(&days{changed: true}).publishDays(t.Context()) // publishing is not configured
 }

@@ -26,17 +26,17 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// station is a reloader over a real database whose pipeline only records what it is given.
-type station struct {
+// reloadRig is a reloader with a real database and a pipeline that only records its calls.
+type reloadRig struct {
 	*reloader
 	t       *testing.T
 	carrier *smpptest.Server
 	out     *bytes.Buffer
 	applied []applied
-	refuse  error // what the pipeline answers next
+	refuse  error // the pipeline's next answer
 }
 
-// applied is what the pipeline was given.
+// applied are the arguments of a call of the pipeline.
 type applied struct {
 	Version int64
 	Opened  []string
@@ -44,7 +44,7 @@ type applied struct {
 	opened  map[string]provider.Channel
 }
 
-func newStation(t *testing.T) *station {
+func newReloadRig(t *testing.T) *reloadRig {
 	t.Helper()
 	l, err := ledger.Connect(t.Context(),
 		ledger.Config{URL: ledgertest.URL(t), Region: "test", Host: "test"})
@@ -52,7 +52,7 @@ func newStation(t *testing.T) *station {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)
-	s := &station{t: t, out: &bytes.Buffer{}}
+	s := &reloadRig{t: t, out: &bytes.Buffer{}}
 	if s.carrier, err = smpptest.Start(smpptest.Config{
 		SystemID: "me",
 		Password: "right",
@@ -75,7 +75,7 @@ func newStation(t *testing.T) *station {
 	return s
 }
 
-func (s *station) take(routing *decide.Routing, opened map[string]provider.Channel) error {
+func (s *reloadRig) take(routing *decide.Routing, opened map[string]provider.Channel) error {
 	if s.refuse != nil {
 		return s.refuse
 	}
@@ -84,7 +84,7 @@ func (s *station) take(routing *decide.Routing, opened map[string]provider.Chann
 	return nil
 }
 
-func (s *station) closeAll() {
+func (s *reloadRig) closeAll() {
 	// t.Context has ended when cleanups run.
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -97,8 +97,8 @@ func (s *station) closeAll() {
 	}
 }
 
-// put makes a document the current one and reloads.
-func (s *station) put(document string) error {
+// put applies a document and reloads.
+func (s *reloadRig) put(document string) error {
 	s.t.Helper()
 	document = strings.ReplaceAll(document, "CARRIER", s.carrier.Addr())
 	doc, err := config.ParseDocument("test", []byte(document))
@@ -112,8 +112,8 @@ func (s *station) put(document string) error {
 	return s.reload(s.t.Context())
 }
 
-// write puts a file where settings are looked up.
-func (s *station) write(name, content string) {
+// write writes a file into the folder of the settings.
+func (s *reloadRig) write(name, content string) {
 	s.t.Helper()
 	if err := os.WriteFile(filepath.Join(s.connections.connector.secrets.Path(), name),
 		[]byte(content), 0o600); err != nil {
@@ -121,8 +121,8 @@ func (s *station) write(name, content string) {
 	}
 }
 
-// last is what the pipeline was given last.
-func (s *station) last() applied {
+// last returns the latest call of the pipeline.
+func (s *reloadRig) last() applied {
 	s.t.Helper()
 	if len(s.applied) == 0 {
 		s.t.Fatal("nothing was applied")
@@ -130,7 +130,7 @@ func (s *station) last() applied {
 	return s.applied[len(s.applied)-1]
 }
 
-func (s *station) expect(version int64, opened ...string) {
+func (s *reloadRig) expect(version int64, opened ...string) {
 	s.t.Helper()
 	got := s.last()
 	if got.Version != version || !slices.Equal(got.Opened, opened) {
@@ -150,11 +150,11 @@ routes: [{name: default, weights: {a: 25, b: 75}, health: {errors: 5}}]
 
 func TestOnlyChangedConnectionsAreOpened(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	s.write("password", "right")
 	for _, step := range []struct {
 		name     string
-		old, new string // what is replaced in plainDocument
+		old, new string // a replacement in plainDocument
 		opened   []string
 	}{
 		{"the first", "", "", []string{"a", "b"}},
@@ -172,17 +172,17 @@ func TestOnlyChangedConnectionsAreOpened(t *testing.T) {
 		{"without it", "", "", nil},
 	} {
 		if err := s.put(strings.Replace(plainDocument, step.old, step.new, 1)); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
+			t.Fatalf("%s: got error %v", step.name, err)
 		}
 		if got := s.last().Opened; !slices.Equal(got, step.opened) {
-			t.Errorf("%s opened %v, want %v", step.name, got, step.opened)
+			t.Errorf("%s: opened %v, want %v", step.name, got, step.opened)
 		}
 	}
 }
 
 func TestEffectsComeIntoForceWithoutAConnection(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	s.write("password", "right")
 	if err := s.put(plainDocument); err != nil {
 		t.Fatal(err)
@@ -203,12 +203,12 @@ func TestEffectsComeIntoForceWithoutAConnection(t *testing.T) {
 	}
 	line := s.lines("routing in force")[1]
 	if line["author"] != "health" || line["reason"] != "default: b 75 -> 56.25: 6 errors in 1m0s" {
-		t.Errorf("%v", line)
+		t.Errorf("got %v", line)
 	}
 }
 
-// lines are those of the log with a message.
-func (s *station) lines(message string) []map[string]any {
+// lines returns the log lines with a message.
+func (s *reloadRig) lines(message string) []map[string]any {
 	s.t.Helper()
 	var out []map[string]any
 	for line := range bytes.Lines(s.out.Bytes()) {
@@ -225,7 +225,7 @@ func (s *station) lines(message string) []map[string]any {
 
 func TestTheLogSaysWhatChangedAndWhoDidIt(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	s.write("password", "right")
 	for _, text := range []string{
 		plainDocument,
@@ -261,26 +261,26 @@ func TestALongChangeIsSummedUp(t *testing.T) {
 	before, after := versionOf(t, small, ""), versionOf(t, many.String(), "")
 	got := summary(before, after)
 	if len(got) != maxSummary+1 || !strings.HasSuffix(got[maxSummary], " more") {
-		t.Errorf("%q", got)
+		t.Errorf("got %q", got)
 	}
 	if back := summary(after, before); !slices.Contains(
 		back,
 		"channels.b.provider removed: sandbox",
 	) {
-		t.Errorf("%q", back)
+		t.Errorf("got %q", back)
 	}
 }
 
-// TestABadSecretAffectsOnlyItsChannel: a file that is missing on this machine must not keep the new
+// TestABadSecretAffectsOnlyItsChannel: a file that is missing on this machine does not keep the new
 // routing from being used.
 func TestABadSecretAffectsOnlyItsChannel(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	s.write("password", "right")
 	if err := s.put(plainDocument); err != nil {
 		t.Fatal(err)
 	}
-	// b is to have another password and window, c is new with the same missing file, a has another
+	// b gets another password and window, c is new with the same missing file, and a gets another
 	// weight.
 	changed := strings.NewReplacer(
 		"a: 25",
@@ -312,21 +312,21 @@ func TestABadSecretAffectsOnlyItsChannel(t *testing.T) {
 	} {
 		if lines := s.lines(message); len(lines) != 1 || lines[0]["channel"] != channel ||
 			lines[0]["level"] != "error" {
-			t.Errorf("%s: %v", message, lines)
+			t.Errorf("%s: got %v", message, lines)
 		}
 	}
 	if got := slices.Sorted(maps.Keys(s.trouble())); !slices.Equal(got, []string{"b", "c"}) {
 		t.Errorf("readiness shows %v", got)
 	}
 
-	// The pipeline is given nothing while nothing has changed.
+	// Without a change the pipeline is not called.
 	if err := s.reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if len(s.applied) != 2 {
 		t.Errorf("applied %d times", len(s.applied))
 	}
-	// Other changes keep b's connection and c's placeholder.
+	// After other changes b keeps its connection and c its placeholder.
 	if err := s.put(strings.Replace(changed, "a: 30", "a: 31", 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -342,9 +342,9 @@ func TestABadSecretAffectsOnlyItsChannel(t *testing.T) {
 	}
 }
 
-// TestAConnectionThatWouldBillDifferentlyIsNotKept: a stored choice is derived from the current
-// routing, so a connection with old settings is kept only when it splits texts in the same way and
-// reaches the same kind of provider.
+// TestAConnectionThatWouldBillDifferentlyIsNotKept: the audit derives stored choices from the
+// current routing. So a connection with old settings is kept only if it splits texts in the same
+// way and is of the same kind of provider.
 func TestAConnectionThatWouldBillDifferentlyIsNotKept(t *testing.T) {
 	t.Parallel()
 	const former = "b: {provider: smpp, settings: {address: CARRIER, system_id: me, " +
@@ -370,7 +370,7 @@ func TestAConnectionThatWouldBillDifferentlyIsNotKept(t *testing.T) {
 		"a pace on top of all": {former, "b: {provider: smpp, settings: {address: CARRIER, " +
 			"system_id: me, password_file: missing}, limits: [{window: 1s, max: 3}]}", true},
 	} {
-		s := newStation(t)
+		s := newReloadRig(t)
 		s.write("password", "right")
 		if err := s.put(strings.Replace(plainDocument, former, tc.former, 1)); err != nil {
 			t.Fatal(err)
@@ -399,7 +399,7 @@ func TestAConnectionThatWouldBillDifferentlyIsNotKept(t *testing.T) {
 		text := strings.Repeat("ü[", 60)
 		live, audit := s.last().routing.Channels[1].Segments, again.Channels[1].Segments
 		if (live == nil) != (audit == nil) || live != nil && live(text) != audit(text) {
-			t.Errorf("%s: texts are planned otherwise than they are verified", name)
+			t.Errorf("%s: the plan and the audit split texts differently", name)
 		}
 		if err := s.put(strings.Replace(changed, "a: 25", "a: 26", 1)); err != nil {
 			t.Fatal(err)
@@ -418,7 +418,7 @@ func TestAConnectionThatWouldBillDifferentlyIsNotKept(t *testing.T) {
 
 func TestAChannelThatIsPutBackHasNoTroubles(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	s.write("password", "right")
 	for _, text := range []string{
 		plainDocument,
@@ -431,13 +431,13 @@ func TestAChannelThatIsPutBackHasNoTroubles(t *testing.T) {
 	}
 	s.expect(3)
 	if s.hasTroubles() {
-		t.Error("b runs on the settings in force")
+		t.Error("b uses the settings in force, want the old ones")
 	}
 }
 
 func TestAtTheStartABadSecretIsAnError(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	err := s.put(plainDocument)
 	if err == nil || !strings.Contains(err.Error(), "channel a: password_file: ") ||
 		!strings.Contains(err.Error(), "channel b: ") ||
@@ -449,13 +449,13 @@ func TestAtTheStartABadSecretIsAnError(t *testing.T) {
 		`fallback: best_worker, scoring: {function: "http://127.0.0.1:1/", token_file: token}`, 1)
 	if err := s.put(tokened); err == nil ||
 		!strings.Contains(err.Error(), "route default: scoring.token_file: ") {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
 func TestAMissingTokenAffectsOnlyItsRoute(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	s.write("password", "right")
 	tokened := strings.Replace(plainDocument, "health: {errors: 5}",
 		`fallback: best_worker, scoring: {function: "http://127.0.0.1:1/", token_file: token}`, 1)
@@ -483,13 +483,13 @@ func TestAMissingTokenAffectsOnlyItsRoute(t *testing.T) {
 
 func TestChannelsThatThePipelineRefusesAreClosed(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	s.write("password", "right")
 	s.refuse = errors.New("stopped")
 	if err := s.put(plainDocument); !errors.Is(err, s.refuse) {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
-	// TestMain fails if the connections are not closed. They are opened again:
+	// TestMain fails if connections are not closed, so they are opened again here.
 	s.refuse = nil
 	if err := s.reload(t.Context()); err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func TestReceiptsAreExpectedWhereTheyCome(t *testing.T) {
 		doc, err := config.ParseRouting("r",
 			[]byte("channels: {a: {"+channel+"}}\nroutes: [{name: r, weights: {a: 1}}]\n"))
 		if err != nil {
-			t.Errorf("%s: %v", channel, err)
+			t.Errorf("%s: got error %v", channel, err)
 			continue
 		}
 		compiled, err := Compile(doc, 1)
@@ -50,7 +50,7 @@ func TestReceiptsAreExpectedWhereTheyCome(t *testing.T) {
 	}
 }
 
-// channelOf is a channel of a routing document with those settings of an SMSC beside its address.
+// channelOf returns an SMPP channel with the address and further settings.
 func channelOf(t *testing.T, address, more string) *config.Channel {
 	t.Helper()
 	doc, err := config.ParseRouting("r", []byte(
@@ -65,15 +65,15 @@ func channelOf(t *testing.T, address, more string) *config.Channel {
 
 func TestAResponseTimeoutWithoutEffectIsReported(t *testing.T) {
 	t.Parallel()
-	for more, told := range map[string]bool{
+	for more, warned := range map[string]bool{
 		"": false, ", response_timeout: 9999ms": false, ", response_timeout: 10s": true,
 		", response_timeout: 1m":   true,
-		", response_timeout: soon": false, // is an error elsewhere
+		", response_timeout: soon": false, // reported elsewhere
 	} {
 		words := Overlong(channelOf(t, "127.0.0.1:1", more), 10*time.Second)
-		if (words != "") != told ||
-			told && !strings.Contains(words, "DISPATCHER_SEND_TIMEOUT of 10s") {
-			t.Errorf("%q: %q", more, words)
+		if (words != "") != warned ||
+			warned && !strings.Contains(words, "DISPATCHER_SEND_TIMEOUT of 10s") {
+			t.Errorf("%q: got %q", more, words)
 		}
 	}
 	if words := Overlong(&config.Channel{Provider: "sandbox"}, time.Nanosecond); words != "" {
@@ -94,7 +94,7 @@ func TestTheDefaultsOfBothTimeoutsWorkTogether(t *testing.T) {
 	}
 }
 
-// TestConnectingWarnsOfAResponseTimeoutWithoutEffect once, in the log of the process.
+// TestConnectingWarnsOfAResponseTimeoutWithoutEffect: once, in the log of the process.
 func TestConnectingWarnsOfAResponseTimeoutWithoutEffect(t *testing.T) {
 	t.Parallel()
 	carrier, err := smpptest.Start(smpptest.Config{})
@@ -114,7 +114,7 @@ func TestConnectingWarnsOfAResponseTimeoutWithoutEffect(t *testing.T) {
 			t.Error(err)
 		}
 		if n := strings.Count(log.String(), "has no effect"); n != want {
-			t.Errorf("%q was told %d times, want %d: %s", more, n, want, log.String())
+			t.Errorf("%q: logged %d times, want %d: %s", more, n, want, log.String())
 		}
 	}
 }
@@ -154,17 +154,17 @@ func TestOnlyChannelsThatSendPartsSayHowTheyCut(t *testing.T) {
 	if len(cuts) != 4 || cuts["smpp"] == "" || cuts["smpp"] != cuts["elsewhere"] ||
 		cuts["smpp"] == cuts["ascii"] ||
 		cuts["smpp"] == cuts["sandbox"] {
-		t.Errorf("%q", cuts)
+		t.Errorf("got %q", cuts)
 	}
 }
 
 func TestATestChannelFinishesNoMessageThatWasBegunElsewhere(t *testing.T) {
 	t.Parallel()
 	r := testChannel{
-		receipt: func(provider.Receipt, func(bool)) { t.Error("it was called delivered") },
+		receipt: func(provider.Receipt, func(bool)) { t.Error("the message was reported as delivered") },
 	}.Send(t.Context(), provider.Submission{ID: "m", Attempt: 2, Parts: []int{1}})
 	if r.Outcome != provider.Refused || r.Code != provider.Uncomposed {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want Outcome %v and Code %v", r, provider.Refused, provider.Uncomposed)
 	}
 }
 

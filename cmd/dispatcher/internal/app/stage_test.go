@@ -19,7 +19,7 @@ import (
 	"dispatcher/selector"
 )
 
-// stage is a whole process between a broker, a database and scripted carriers.
+// stage is a whole process with a broker, a database and scripted carriers.
 type stage struct {
 	t        *testing.T
 	app      *App
@@ -29,9 +29,9 @@ type stage struct {
 	sent     int
 }
 
-// newStage starts the process. In the document, {NAME} is the address of the carrier of that name,
-// which is started when it is first mentioned. The process is stopped at the end of the test, and
-// must have stopped without an error. secrets is the folder of the files that the document names.
+// newStage starts the process. {NAME} in the document stands for the address of the carrier of that
+// name, which is started on its first use. At the end of the test the process is stopped, and must
+// return no error. secrets is the folder of the files that the document names.
 func newStage(t *testing.T, document string, secrets ...string) *stage {
 	t.Helper()
 	return newStageWith(t, document,
@@ -103,7 +103,7 @@ func (s *stage) startBroker(more ...kfake.Opt) *kfake.Cluster {
 	return broker
 }
 
-// carrier is the scripted SMSC of a name.
+// carrier returns the scripted SMSC with a name.
 func (s *stage) carrier(name string) *smpptest.Server {
 	s.t.Helper()
 	if s.carriers[name] == nil {
@@ -118,7 +118,7 @@ func (s *stage) carrier(name string) *smpptest.Server {
 	return s.carriers[name]
 }
 
-// address fills in where the carriers listen.
+// address replaces the names of carriers by their addresses.
 func (s *stage) address(document string) string {
 	for _, name := range []string{"ONE", "TWO", "THREE"} {
 		if strings.Contains(document, "{"+name+"}") {
@@ -134,7 +134,7 @@ func (s *stage) address(document string) string {
 	return document
 }
 
-// apply makes another document the current one, as a command would.
+// apply applies another document, as a command does.
 func (s *stage) apply(document string) int64 {
 	s.t.Helper()
 	document = s.address(document)
@@ -178,7 +178,7 @@ func (s *stage) publish(n int) {
 	}
 }
 
-// until polls, at most for 30 seconds.
+// until polls for at most 30 seconds.
 func (s *stage) until(what string, reached func() bool) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
@@ -206,8 +206,8 @@ func (s *stage) totals() ledger.Totals {
 	return totals
 }
 
-// settled waits until every message sent so far was accepted, and checks in the carriers' own logs
-// that each message was submitted once, to one of them.
+// settled waits until every message sent so far was accepted, and checks in the carriers' logs that
+// each was submitted once, to one of them.
 func (s *stage) settled() {
 	s.t.Helper()
 	s.until("all messages accepted",
@@ -219,7 +219,7 @@ func (s *stage) settled() {
 				continue
 			}
 			if other, twice := seen[submit.Text]; twice {
-				s.t.Errorf("%s was submitted to %s and to %s", submit.Text, other, name)
+				s.t.Errorf("message %s was submitted to %s and to %s", submit.Text, other, name)
 			}
 			seen[submit.Text] = name
 		}
@@ -229,7 +229,7 @@ func (s *stage) settled() {
 	}
 }
 
-// record is the full record of a message.
+// record returns the full record of a message.
 func (s *stage) record(id string) ledger.Record {
 	s.t.Helper()
 	r, err := s.app.Ledger().Messages.Record(s.t.Context(), id)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestStatusEventsAreSentToTheServicesThatTheSettingsName from a whole process, which works by a
-// change of the file without a restart.
+// TestStatusEventsAreSentToTheServicesThatTheSettingsName: from a whole process. A change of the
+// file takes effect without a restart.
 func TestStatusEventsAreSentToTheServicesThatTheSettingsName(t *testing.T) {
 	t.Parallel()
 	events := make(chan string, 100)
@@ -29,14 +29,14 @@ func TestStatusEventsAreSentToTheServicesThatTheSettingsName(t *testing.T) {
 	select {
 	case e := <-events:
 		if !strings.Contains(e, `"state":"accepted"`) {
-			t.Errorf("%s", e)
+			t.Errorf("got %s, want %q in it", e, `"state":"accepted"`)
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatal("no event came")
+		t.Fatal("got no event")
 	}
-	heard := make(chan struct{}, 100)
+	received := make(chan struct{}, 100)
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		heard <- struct{}{}
+		received <- struct{}{}
 	}))
 	t.Cleanup(other.Close)
 	file := s.app.opts.Settings.StatusWebhooksFile
@@ -53,16 +53,16 @@ func TestStatusEventsAreSentToTheServicesThatTheSettingsName(t *testing.T) {
 	for over := time.After(time.Minute); ; {
 		s.publish(1)
 		select {
-		case <-heard:
+		case <-received:
 			return
 		case <-ticker.C:
 		case <-over:
-			t.Fatal("no event came to the other address")
+			t.Fatal("got no event to the other address")
 		}
 	}
 }
 
-// withStatusWebhook has accepted messages be told to a service.
+// withStatusWebhook sends the events of accepted messages to a service.
 func withStatusWebhook(t *testing.T, url string) func(*Options) {
 	t.Helper()
 	folder := t.TempDir()

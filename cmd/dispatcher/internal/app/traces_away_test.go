@@ -11,9 +11,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/outage"
 )
 
-// TestACollectorThatIsAwayIsToldOnce although each error names another port, and nothing else is
-// blamed for it.
-func TestACollectorThatIsAwayIsToldOnce(t *testing.T) {
+// TestACollectorThatIsAwayIsLoggedOnce: it is logged once, although each error names another port.
+func TestACollectorThatIsAwayIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	a := &App{outages: outage.NewLog(zerolog.New(&out).Level(zerolog.WarnLevel))}

@@ -38,14 +38,14 @@ func (s *stage) traced(provider trace.TracerProvider, id, sendAt string) {
 	}
 }
 
-// recorder keeps all spans in memory.
+// recorder returns an exporter that keeps all spans in memory.
 func recorder(t *testing.T) (*tracetest.InMemoryExporter, *sdk.TracerProvider) {
 	t.Helper()
 	spans := tracetest.NewInMemoryExporter()
 	return spans, sdk.NewTracerProvider(sdk.WithSyncer(spans))
 }
 
-// ofTrace are the spans of one trace by their names.
+// ofTrace returns the spans of one trace by name.
 func ofTrace(all tracetest.SpanStubs, id trace.TraceID) map[string]tracetest.SpanStub {
 	found := map[string]tracetest.SpanStub{}
 	for _, s := range all {
@@ -56,7 +56,7 @@ func ofTrace(all tracetest.SpanStubs, id trace.TraceID) map[string]tracetest.Spa
 	return found
 }
 
-// attributes are those of a span as text.
+// attributes returns the attributes of a span as text.
 func attributes(s *tracetest.SpanStub) map[string]string {
 	all := map[string]string{}
 	for _, a := range s.Attributes {
@@ -65,9 +65,9 @@ func attributes(s *tracetest.SpanStub) map[string]string {
 	return all
 }
 
-// TestOneTraceLeadsFromTheProducerToTheReceipt although the process that sent the message has ended
-// when its receipt comes: publish, receive, claim, send, receipt. The claim's own span is linked, and
-// has the round trips below it. No span holds the number, the text or the id.
+// TestOneTraceLeadsFromTheProducerToTheReceipt: publish, receive, claim, send and receipt, although
+// the sending process has ended when the receipt comes. The span of the whole claim is linked and
+// has the round trips as children. No span contains the number, the text or the id.
 func TestOneTraceLeadsFromTheProducerToTheReceipt(t *testing.T) {
 	t.Parallel()
 	spans, provider := recorder(t)
@@ -125,7 +125,7 @@ func TestOneTraceLeadsFromTheProducerToTheReceipt(t *testing.T) {
 	} {
 		span, ok := trace[name]
 		if !ok || span.Parent.SpanID() != received.SpanContext.SpanID() {
-			t.Errorf("there is no %s below what was received", name)
+			t.Errorf("no span %s below the received one", name)
 		}
 		got := attributes(&span)
 		for key, value := range want {
@@ -136,7 +136,7 @@ func TestOneTraceLeadsFromTheProducerToTheReceipt(t *testing.T) {
 	}
 	claim := trace["claim"]
 	if len(claim.Links) != 1 {
-		t.Fatalf("the claim of the message has the links %v", claim.Links)
+		t.Fatalf("span of the claim: got links %v", claim.Links)
 	}
 	batch := ofTrace(spans.GetSpans(), claim.Links[0].SpanContext.TraceID())
 	if len(batch["claim batch"].Links) != 1 ||
@@ -144,7 +144,7 @@ func TestOneTraceLeadsFromTheProducerToTheReceipt(t *testing.T) {
 		t.Errorf("the claim's span is not linked with the message's: %+v", batch["claim batch"])
 	}
 	if len(batch) < 2 {
-		t.Errorf("no round trip is below the claim: %v", batch)
+		t.Errorf("no span of a round trip below the claim: %v", batch)
 	}
 	for _, span := range spans.GetSpans() {
 		words := span.Name + span.Status.Description
@@ -164,8 +164,7 @@ func TestOneTraceLeadsFromTheProducerToTheReceipt(t *testing.T) {
 	}
 }
 
-// TestAScheduledMessageKeepsItsTrace until it is due: its claim and its submit are in the trace of
-// its producer.
+// TestAScheduledMessageKeepsItsTrace: its claim and its submit are in the trace of its producer.
 func TestAScheduledMessageKeepsItsTrace(t *testing.T) {
 	t.Parallel()
 	spans, provider := recorder(t)
@@ -184,8 +183,8 @@ func TestAScheduledMessageKeepsItsTrace(t *testing.T) {
 	}
 }
 
-// TestWithoutTracesNothingIsStoredOfThem: an envelope with the header of a trace is stored as it
-// came.
+// TestWithoutTracesNothingIsStoredOfThem: the envelope of a record with the header of a trace is
+// stored unchanged.
 func TestWithoutTracesNothingIsStoredOfThem(t *testing.T) {
 	t.Parallel()
 	spans, provider := recorder(t)
@@ -198,9 +197,9 @@ func TestWithoutTracesNothingIsStoredOfThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	if bytes.Contains(record.Message.Envelope, []byte("traceparent")) {
-		t.Errorf("stored is %s", record.Message.Envelope)
+		t.Errorf("got stored envelope %s", record.Message.Envelope)
 	}
 	if all := spans.GetSpans(); len(all) != 1 || s.app.tracer != nil {
-		t.Errorf("%d spans: the producer's alone is expected", len(all))
+		t.Errorf("got %d spans, want only the producer's", len(all))
 	}
 }

@@ -12,17 +12,18 @@ import (
 	"dispatcher/config"
 )
 
-// mostFrames is how many of our functions stand between the Kafka record and its decision, both
-// ends included: those that a reader has to hold in mind.
+// mostFrames is the largest allowed number of our functions from the Kafka record to its decision,
+// both included.
 const mostFrames = 8
 
-// mostOuterFrames is how many more lie below them on the stack of the lane's goroutine.
+// mostOuterFrames is the largest allowed number of our functions below those on the stack of the
+// lane's goroutine.
 const mostOuterFrames = 2
 
-// decision is the function that decides about one message.
+// decision is the function that decides on one message.
 const decision = "decide.(*assigner).decide"
 
-// tracingPolicy notes from where the first decision asks it. The gauges ask it as well.
+// tracingPolicy records the stack of the first decision that calls it. The gauges call it, too.
 type tracingPolicy struct {
 	admission.Even
 	callers *atomic.Pointer[[]string]
@@ -35,7 +36,8 @@ func (p tracingPolicy) Split(s *admission.State) admission.Split {
 	return p.Even.Split(s)
 }
 
-// ourCallers are the functions of this module on the stack, outermost first, as package.function.
+// ourCallers returns the functions of this module on the stack, outermost first, as
+// package.function.
 func ourCallers() (names []string) {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
@@ -50,7 +52,7 @@ func ourCallers() (names []string) {
 	return names
 }
 
-// TestTheWalkFromRecordToDecisionIsShort in a running process. DESIGN.md draws the same frames.
+// TestTheWalkFromRecordToDecisionIsShort: in a running process. DESIGN.md lists the same frames.
 func TestTheWalkFromRecordToDecisionIsShort(t *testing.T) {
 	t.Parallel()
 	const document = `
@@ -80,11 +82,11 @@ routes: [{name: default, weights: {a: 1}}]
 		t.Fatalf("the walk is %q", walk)
 	}
 	if from > mostOuterFrames {
-		t.Errorf("%d frames below the walk: %q", from, walk[:from])
+		t.Errorf("got %d outer frames: %q", from, walk[:from])
 	}
 	walk = walk[from : to+1]
 	if len(walk) > mostFrames {
-		t.Errorf("%d frames: %q", len(walk), walk)
+		t.Errorf("got %d frames: %q", len(walk), walk)
 	}
 	page, err := os.ReadFile("../../../../DESIGN.md")
 	if err != nil {

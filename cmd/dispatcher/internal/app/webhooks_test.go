@@ -7,19 +7,19 @@ import (
 	"dispatcher/config"
 )
 
-// listening has the names of the channels with a listener; "!" marks those whose settings cannot be
-// used.
-func (s *station) listening(names ...string) (heard string) {
+// listening returns the names of the channels with a listener; "!" marks those whose settings
+// cannot be used.
+func (s *reloadRig) listening(names ...string) (received string) {
 	for _, name := range names {
 		l, known := s.listeners.Listener(name)
 		switch {
 		case known && l == nil:
-			heard += name + "! "
+			received += name + "! "
 		case known:
-			heard += name + " "
+			received += name + " "
 		}
 	}
-	return heard
+	return received
 }
 
 const (
@@ -30,10 +30,10 @@ const (
 )
 
 // TestWebhookListenersFollowTheRouting: all change at once, before the pipeline gets the new
-// channels, and change back when it refuses them.
+// channels, and change back if the pipeline refuses them.
 func TestWebhookListenersFollowTheRouting(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	s.connections.connector.callback = func(c *config.Channel) string {
 		return "https://sms.example.com/receipts/" + c.Name
 	}
@@ -49,7 +49,7 @@ func TestWebhookListenersFollowTheRouting(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := s.listening(names...); got != want {
-			t.Errorf("heard %q, want %q", got, want)
+			t.Errorf("got listeners %q, want %q", got, want)
 		}
 	}
 	step(document(heardSMPP, "s"), "")
@@ -65,24 +65,24 @@ func TestWebhookListenersFollowTheRouting(t *testing.T) {
 		"w v! ",
 	)
 	if after, _ := s.listeners.Listener("w"); after != before {
-		t.Error("a channel that did not change is heard by another adapter")
+		t.Error("an unchanged channel has another adapter")
 	}
 	s.refuse = errors.New("no")
 	if err := s.put(document(heardSMPP, "s")); err == nil {
-		t.Fatal("taken")
+		t.Fatal("a refused routing was accepted")
 	}
 	if got := s.listening(names...); got != "w v! " {
-		t.Errorf("heard %q after a routing that was not taken", got)
+		t.Errorf("got listeners %q after a refused routing", got)
 	}
 	s.refuse = nil
 	step(document(heardSMPP, "s"), "")
 }
 
-// TestAChannelThatKeepsItsConnectionKeepsItsListener: when the new settings cannot be used, the old
+// TestAChannelThatKeepsItsConnectionKeepsItsListener: if the new settings cannot be used, the old
 // ones stay, for messages and for receipts.
 func TestAChannelThatKeepsItsConnectionKeepsItsListener(t *testing.T) {
 	t.Parallel()
-	s := newStation(t)
+	s := newReloadRig(t)
 	s.connections.connector.callback = func(*config.Channel) string {
 		return "https://sms.example.com/receipts/w"
 	}
@@ -97,11 +97,11 @@ func TestAChannelThatKeepsItsConnectionKeepsItsListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after, _ := s.listeners.Listener("w"); !known || after == nil || after != before {
-		t.Errorf("heard by %v", after)
+		t.Errorf("got listener %v", after)
 	}
 }
 
-// TestOnlyAPIsOnThisMachineAreCalledLocal: others get no address that they cannot reach.
+// TestOnlyAPIsOnThisMachineAreCalledLocal: other APIs get no address that they cannot reach.
 func TestOnlyAPIsOnThisMachineAreCalledLocal(t *testing.T) {
 	t.Parallel()
 	for base, want := range map[any]bool{
@@ -111,7 +111,7 @@ func TestOnlyAPIsOnThisMachineAreCalledLocal(t *testing.T) {
 		"http://localhost.example.com": false, "": false, 5: false, nil: false, "::": false,
 	} {
 		if got := Local(&config.Channel{Settings: map[string]any{"base_url": base}}); got != want {
-			t.Errorf("%v is local: %v", base, got)
+			t.Errorf("%v: got local %v", base, got)
 		}
 	}
 }

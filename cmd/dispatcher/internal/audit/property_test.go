@@ -20,7 +20,7 @@ import (
 	"dispatcher/selector/score"
 )
 
-// drawnRouting is any routing of one route: any mode, fallback, scoring, weights, channels and
+// drawnRouting draws a routing of one route: any mode, fallback, scoring, weights, channels and
 // lanes.
 func drawnRouting(t *rapid.T) *decide.Routing {
 	n := rapid.IntRange(1, 6).Draw(t, "channels")
@@ -73,7 +73,7 @@ func drawnRouting(t *rapid.T) *decide.Routing {
 	return r
 }
 
-// drawnPrice has one list, or another one from a time within the life of the message.
+// drawnPrice draws one price list, or two with a change during the life of the message.
 func drawnPrice(t *rapid.T) decide.Price {
 	list := func() decide.PriceList {
 		l := decide.PriceList{Default: rapid.Int64Range(1, 3).Draw(t, "price") * 1000}
@@ -95,7 +95,7 @@ func drawnPrice(t *rapid.T) decide.Price {
 	return decide.NewPrice("GBP", lists...)
 }
 
-// drawnSenders lets any sender pass, or names alone, or puts a number in their place.
+// drawnSenders draws rules that allow any sender, or names only, or replace the sender by a number.
 func drawnSenders(t *rapid.T) decide.Senders {
 	return rapid.SampledFrom([]decide.Senders{
 		{},
@@ -111,8 +111,8 @@ func drawnSenders(t *rapid.T) decide.Senders {
 	}).Draw(t, "senders")
 }
 
-// drawnLimitsOf gives a channel limits of its own, of tenants and of prefixes, a policy and a hold,
-// or none.
+// drawnLimitsOf draws limits of a channel, of tenants and of prefixes, a policy and a hold, or
+// none.
 func drawnLimitsOf(t *rapid.T, c *decide.Channel) {
 	c.Active.Hold = rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(t, "held")
 	if rapid.Bool().Draw(t, "narrower") {
@@ -142,7 +142,7 @@ func drawnLimitsOf(t *rapid.T, c *decide.Channel) {
 	}).Draw(t, "policy")
 }
 
-// drawnNames are names of which other versions have some too.
+// drawnNames draws names that other versions may have, too.
 func drawnNames(t *rapid.T, n int) []string {
 	names := make([]string, n)
 	from := rapid.IntRange(0, 3).Draw(t, "from")
@@ -204,7 +204,7 @@ func drawnRoute(t *rapid.T, entries []selector.Entry) decide.Route {
 func drawnScoring(t *rapid.T) decide.Scoring {
 	s := decide.Scoring{Ascending: rapid.Bool().Draw(t, "ascending")}
 	switch rapid.IntRange(0, 3).Draw(t, "scoring") {
-	case 1, 2: // the second fails while a channel of quality 0 is among them
+	case 1, 2: // the second fails if a channel of quality 0 is among them
 		source := rapid.SampledFrom([]string{
 			"channel.labels.quality + load_ratio + priority",
 			"1 / channel.labels.quality - price",
@@ -227,17 +227,17 @@ func places(n int) []int {
 	return out
 }
 
-// drawnBounds says which channels have limits at all.
+// drawnBounds draws which channels have limits.
 func drawnBounds(t *rapid.T, r *decide.Routing) map[string]Bound {
 	bounds := boundsOf(r)
-	for i := range r.Channels { // in an order that can be repeated
+	for i := range r.Channels { // a fixed order, so that a draw can be repeated
 		name := r.Channels[i].Name
 		bounds[name] = Bound{Windows: bounds[name].Windows, Active: rapid.Bool().Draw(t, "bounded")}
 	}
 	return bounds
 }
 
-// drawnCounter is the state of a limit, of which nothing, almost all or all has been taken.
+// drawnCounter draws the state of a limit: unused, nearly used up or used up.
 func drawnCounter(t *rapid.T, l admission.Limit, now time.Time) admission.Counter {
 	c := admission.Counter{Limit: l, Max: l.Max, Start: l.Window.Start(now, time.UTC)}
 	c.Granted = rapid.SampledFrom([]int64{0, 0, max(l.Max-1, 0), l.Max}).Draw(t, "granted")
@@ -247,8 +247,8 @@ func drawnCounter(t *rapid.T, l admission.Limit, now time.Time) admission.Counte
 	return c
 }
 
-// drawnState is any shared state of the channels within their bounds, and what this process knows
-// of its connections.
+// drawnState draws any shared state of the channels within their bounds, and what this process
+// knows of its connections.
 func drawnState(t *rapid.T, r *decide.Routing, bounds map[string]Bound,
 	now time.Time,
 ) (*ledger.Seen, []string) {
@@ -305,7 +305,7 @@ func drawnState(t *rapid.T, r *decide.Routing, bounds map[string]Bound,
 	return seen, unready
 }
 
-// drawnRooms is what a process may have under way on its channels.
+// drawnRooms draws how much a process may have in flight on its channels.
 func drawnRooms(t *rapid.T, channels int) []decide.Room {
 	if rapid.Bool().Draw(t, "no bulkheads") {
 		return nil
@@ -323,7 +323,7 @@ func drawnRooms(t *rapid.T, channels int) []decide.Room {
 	return out
 }
 
-// drawnJob is a message with any selectors, of one part or several.
+// drawnJob draws a message with any selectors, of one part or several.
 func drawnJob(t *rapid.T) *decide.Job {
 	job := jobOf(rapid.StringMatching(`[a-z]{1,8}`).Draw(t, "id"),
 		rapid.IntRange(1, 3).Draw(t, "segments"))
@@ -360,7 +360,7 @@ func drawnScores(t *rapid.T, n int) *decide.Scores {
 	return s
 }
 
-// drawnResult is any answer to an attempt.
+// drawnResult draws any result of an attempt.
 func drawnResult(t *rapid.T, f *decide.Attempt) provider.Result {
 	outcomes := []provider.Outcome{
 		provider.Accepted, provider.Rejected, provider.Refused,
@@ -381,7 +381,7 @@ func drawnResult(t *rapid.T, f *decide.Attempt) provider.Result {
 		indices = places(f.Segments)
 	}
 	r := provider.Result{Code: code, Cut: f.Submission.Cut}
-	// else by settings that no version has
+	// otherwise the settings are those of no version
 	if f.Submission.Parts == nil && rapid.IntRange(0, 5).Draw(t, "cut told") > 0 {
 		r.Cut = fmt.Sprint(rapid.SampledFrom([]string{"x", "y"}).Draw(t, "cut by"),
 			len(f.Submission.Text))
@@ -395,10 +395,10 @@ func drawnResult(t *rapid.T, f *decide.Attempt) provider.Result {
 	return r
 }
 
-// TestWhateverIsDecidedCanBeDerivedAgain takes a message through up to twelve claims under changing
-// versions (modes, weights, members, lanes, prices), keys, shared states, connections and answers,
-// some of which never come or come late. Its record is verified after every step, as on a running
-// day, and once more as if its payload were gone.
+// TestWhateverIsDecidedCanBeDerivedAgain takes a message through up to twelve claims. Versions
+// (modes, weights, members, lanes, prices), keys, shared states, connections and answers change;
+// some answers are lost or late. The record is verified after every step, and again without
+// payload.
 func TestWhateverIsDecidedCanBeDerivedAgain(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -435,7 +435,7 @@ func TestWhateverIsDecidedCanBeDerivedAgain(t *testing.T) {
 	})
 }
 
-// drawnEnd lets the last attempt end in any way.
+// drawnEnd ends the last attempt in any way.
 func (l *life) drawnEnd(t *rapid.T) {
 	l.pass(time.Duration(rapid.IntRange(0, 2000).Draw(t, "answered after")) * time.Millisecond)
 	if rapid.IntRange(0, 4).Draw(t, "lost") == 0 {

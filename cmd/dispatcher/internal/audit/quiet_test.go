@@ -9,15 +9,15 @@ import (
 	"dispatcher/provider"
 )
 
-// afternoon is quiet from one to two.
+// afternoon sets quiet hours from one to two.
 func afternoon(r *decide.Routing) {
 	r.Routes[0].Quiet = &config.Quiet{
 		Hours: config.Hours{{Days: 127, From: 13 * 60, To: 14 * 60}}, Zone: time.UTC,
 	}
 }
 
-// TestNothingIsClaimedInQuietHours: an attempt within them is found, one at their edges is not, nor
-// one that finishes what has begun.
+// TestNothingIsClaimedInQuietHours: an attempt within them is found. An attempt at their edges is
+// not, nor one that completes a message.
 func TestNothingIsClaimedInQuietHours(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -42,7 +42,7 @@ func TestNothingIsClaimedInQuietHours(t *testing.T) {
 			}
 			found := verified(t, l.editions, &record)
 			if (len(found) == 1) != c.found || len(found) > 1 || c.found && found[0].What != whatTime {
-				t.Errorf("%s, payload gone %v: %+v", name, gone, found)
+				t.Errorf("%s, without payload %v: got %+v", name, gone, found)
 			}
 		}
 	}
@@ -56,11 +56,11 @@ func TestNothingIsClaimedInQuietHours(t *testing.T) {
 	l.claimed(t, nil, nil)
 	l.answer(provider.Result{Outcome: provider.Accepted, Reference: "r"})
 	if found := l.verified(t); len(found) > 0 {
-		t.Errorf("the rest of a message: %+v", found)
+		t.Errorf("completing a message: got %+v", found)
 	}
 }
 
-// TestTheRouteOfAnHourIsDerived from when the message was received, whenever it was claimed.
+// TestTheRouteOfAnHourIsDerived: the time of receipt decides, not that of the claim.
 func TestTheRouteOfAnHourIsDerived(t *testing.T) {
 	t.Parallel()
 	l, _ := lifeOf(t, func(r *decide.Routing) {
@@ -73,9 +73,9 @@ func TestTheRouteOfAnHourIsDerived(t *testing.T) {
 	if found := l.verified(t); len(found) > 0 || l.record.Message.Plan.Route != "office" {
 		t.Fatalf("route %s: %+v", l.record.Message.Plan.Route, found)
 	}
-	l.record.Message.ReceivedAt = noon.Add(-8 * time.Hour) // before the office opens
+	l.record.Message.ReceivedAt = noon.Add(-8 * time.Hour) // before office hours
 	if found := l.verified(t); len(found) != 1 || found[0].What != whatRoute ||
 		found[0].Derived != "default" {
-		t.Errorf("%+v", found)
+		t.Errorf("got %+v", found)
 	}
 }

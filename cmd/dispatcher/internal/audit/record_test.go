@@ -18,18 +18,18 @@ import (
 	"dispatcher/selector"
 )
 
-// life takes one message through the pipeline's own functions, keeps its row as the ledger does,
-// and the versions it met as an auditor finds them.
+// life takes one message through the functions of the pipeline. It keeps the message's row as the
+// ledger does, and the versions in the form that an auditor reads.
 type life struct {
-	rooms    []decide.Room // of the live routing, in the claims to come; nil bounds none
+	rooms    []decide.Room // of the live routing in later claims; nil for no bounds
 	now      time.Time
-	keys     []selector.Key // of the process, the one that draws first
+	keys     []selector.Key // of the process; the first one draws
 	editions map[int64]Edition
-	live     *decide.Routing // the current version as a process has it
+	live     *decide.Routing // the current version in the process
 	record   ledger.Record
 	flight   *decide.Attempt // of the last attempt
-	late     bool            // whether it has been given up for lost
-	letter   bool            // the message was refused when it came
+	late     bool            // it was declared lost
+	letter   bool            // the message was refused on receipt
 }
 
 // newLife is a message that has not been planned yet.
@@ -39,7 +39,7 @@ func newLife(routing *decide.Routing) *life {
 	return l
 }
 
-// apply makes routing the next version. Processes go on knowing lanes that it does not name.
+// apply makes routing the next version. Processes keep lanes that it does not name.
 func (l *life) apply(routing *decide.Routing, bounds map[string]Bound) {
 	if l.live != nil {
 		before := l.editions[l.live.Version]
@@ -57,15 +57,15 @@ func (l *life) apply(routing *decide.Routing, bounds map[string]Bound) {
 	l.live = &live
 }
 
-// bound says which limits the channels of the current version have.
+// bound sets which channels of the current version have limits.
 func (l *life) bound(bounds map[string]Bound) {
 	e := l.editions[l.live.Version]
 	e.Bounds = bounds
 	l.editions[l.live.Version] = e
 }
 
-// decide plans the message and decides about it, as a claim at this moment does. answer is
-// what a scoring function says.
+// decide plans the message and decides on it, as a claim does now. answer is the answer of a
+// scoring function.
 func (l *life) decide(
 	t fataler, job *decide.Job, seen *ledger.Seen, unready []string, answer *decide.Scores,
 ) ledger.Decision {
@@ -114,7 +114,7 @@ func (l *life) decide(
 	return d.Decisions[0]
 }
 
-// decided does to the row what the ledger's statements do.
+// decided changes the row as the ledger's statements do.
 func (l *life) decided(d *ledger.Decision) {
 	row := &l.record.Message
 	row.State, row.Reason, row.NextAt, row.WaitsFor, row.WaitingSince = d.State, d.Reason, d.NextAt,
@@ -150,7 +150,7 @@ func (l *life) answer(result provider.Result) {
 	l.settled(&s)
 }
 
-// lose gives the last attempt up, as another instance does after this one's end.
+// lose declares the last attempt lost, as another instance does after this one has died.
 func (l *life) lose() {
 	last := l.record.Attempts[len(l.record.Attempts)-1]
 	lane := l.live.Lane(l.record.Message.Lane)
@@ -159,7 +159,7 @@ func (l *life) lose() {
 	l.late = true
 }
 
-// settled does to attempt and row what the ledger's statement does.
+// settled changes attempt and row as the ledger's statement does.
 func (l *life) settled(s *ledger.Settlement) {
 	a := &l.record.Attempts[s.Attempt-1]
 	if a.Outcome != "" && (a.Outcome != "unknown" || s.Outcome == provider.Unknown) {
@@ -193,7 +193,7 @@ func (l *life) settled(s *ledger.Settlement) {
 	}
 }
 
-// String tells the record without number and text.
+// String describes the record without number and text.
 func (l *life) String() string {
 	row := &l.record.Message
 	var b strings.Builder
@@ -208,13 +208,13 @@ func (l *life) String() string {
 	return b.String()
 }
 
-// verified derives the record again from what an auditor has: all keys, and the documents.
+// verified verifies the record with all keys and documents, as an auditor does.
 func (l *life) verified(t fataler) []Mismatch {
 	t.Helper()
 	return verified(t, l.editions, &l.record)
 }
 
-// fataler is a test of either kind.
+// fataler is a *testing.T or a *rapid.T.
 type fataler interface {
 	Helper()
 	Fatal(args ...any)
@@ -223,7 +223,7 @@ type fataler interface {
 
 var verifyKeys = []selector.Key{{3}, {2}, {1}}
 
-// verifiedWithout is verified for the same record without its payload.
+// verifiedWithout verifies the same record without its payload.
 func (l *life) verifiedWithout(t fataler) []Mismatch {
 	t.Helper()
 	gone := l.record
@@ -245,7 +245,7 @@ func verified(t fataler, editions map[int64]Edition, r *ledger.Record) []Mismatc
 	return found
 }
 
-// idle is the state of channels on which nothing is under way.
+// idle returns the state of channels with nothing in flight.
 func idle(r *decide.Routing) (*ledger.Seen, []string) {
 	seen := &ledger.Seen{}
 	for i := range r.Channels {
@@ -257,7 +257,7 @@ func idle(r *decide.Routing) (*ledger.Seen, []string) {
 	return seen, make([]string, len(r.Channels))
 }
 
-// jobOf is a message with a text of so many segments.
+// jobOf returns a message whose text has this many segments.
 func jobOf(id string, segments int) *decide.Job {
 	text := "x"
 	for len(text) < 153*(segments-1)+1 {
@@ -270,23 +270,22 @@ func jobOf(id string, segments int) *decide.Job {
 	}
 }
 
-// TestLivesAreWhatTheyShouldBe: the forgeries are only worth something if their originals are
-// honest.
+// TestLivesAreWhatTheyShouldBe: the records that other tests forge are correct before.
 func TestLivesAreWhatTheyShouldBe(t *testing.T) {
 	t.Parallel()
 	for _, l := range []*life{
 		fallbackLife(t), resentLife(t), partLife(t), waitLife(t), turnLife(t),
-		releasedLife(t), lateLife(t), recutLife(t), mendedLife(t), furtherLife(t),
+		releasedLife(t), lateLife(t), recutLife(t), restoredLife(t), furtherLife(t),
 		slowFurtherLife(t),
 	} {
 		if found := l.verified(t); len(found) > 0 {
-			t.Errorf("%s: %+v", l.record.Message.ID, found)
+			t.Errorf("%s: got %+v", l.record.Message.ID, found)
 		}
 	}
 }
 
-// claimed decides with the named channels unable to take it for a reason, and fails the test unless
-// the message goes out.
+// claimed decides on the message while the named channels are excluded for a reason, and fails
+// unless it is sent.
 func (l *life) claimed(t testing.TB, job *decide.Job, unready map[string]string) {
 	t.Helper()
 	seen, words := idle(l.live)
@@ -301,8 +300,8 @@ func (l *life) claimed(t testing.TB, job *decide.Job, unready map[string]string)
 
 func (l *life) pass(d time.Duration) { l.now = l.now.Add(d) }
 
-// lifeOf is a message of the three channels of testRouting; its first choice is unready for a
-// while.
+// lifeOf returns a message of the three channels of testRouting. Its first choice is excluded for
+// now.
 func lifeOf(t testing.TB, change func(*decide.Routing)) (l *life, first string) {
 	t.Helper()
 	routing := testRouting(t)
@@ -320,7 +319,7 @@ func lifeOf(t testing.TB, change func(*decide.Routing)) (l *life, first string) 
 	return l, table.Entry(table.Pick(drawer.Draw("m-1", 1, table.Size()))).Name
 }
 
-// fallbackLife: the first choice is not connected, the fallback refuses, the next takes it.
+// fallbackLife: the first choice is not connected, the fallback refuses, the next channel accepts.
 func fallbackLife(t testing.TB) *life {
 	t.Helper()
 	l, first := lifeOf(t, nil)
@@ -333,7 +332,7 @@ func fallbackLife(t testing.TB) *life {
 	return l
 }
 
-// stickyLife: the first choice takes a message that draws by its number.
+// stickyLife: the draw depends on the number, and the first choice accepts.
 func stickyLife(t testing.TB) *life {
 	t.Helper()
 	l, _ := lifeOf(t, func(r *decide.Routing) { r.Routes[0].Sticky = true })
@@ -342,7 +341,7 @@ func stickyLife(t testing.TB) *life {
 	return l
 }
 
-// resentLife: no answer from the first choice, sent again once.
+// resentLife: no answer from the first choice, and one resend.
 func resentLife(t testing.TB) *life {
 	t.Helper()
 	l, _ := lifeOf(t, nil)
@@ -354,7 +353,7 @@ func resentLife(t testing.TB) *life {
 	return l
 }
 
-// furtherLife: the first choice takes it and no receipt comes, so the next channel takes it too.
+// furtherLife: the first choice accepts, no receipt comes, and the next channel accepts, too.
 func furtherLife(t testing.TB) *life {
 	t.Helper()
 	l := furtherLifeOf(t, nil)
@@ -363,7 +362,7 @@ func furtherLife(t testing.TB) *life {
 	return l
 }
 
-// furtherLifeOf has been accepted, and no receipt came in time.
+// furtherLifeOf: accepted, and no receipt came in time.
 func furtherLifeOf(t testing.TB, change func(*decide.Routing)) *life {
 	t.Helper()
 	l, _ := lifeOf(t, func(r *decide.Routing) {
@@ -381,8 +380,8 @@ func furtherLifeOf(t testing.TB, change func(*decide.Routing)) *life {
 	return l
 }
 
-// slowFurtherLife: the channel that it goes on to asks to slow down, on a route that otherwise keeps
-// throttled messages for their channel. The last one takes it.
+// slowFurtherLife: the channel of the further attempt throttles, on a route that keeps throttled
+// messages for their channel. The last channel accepts.
 func slowFurtherLife(t testing.TB) *life {
 	t.Helper()
 	l := furtherLifeOf(t, func(r *decide.Routing) { r.Routes[0].HoldThrottled = true })
@@ -395,7 +394,7 @@ func slowFurtherLife(t testing.TB) *life {
 	return l
 }
 
-// partLife: two of three parts are taken at first, the last one later.
+// partLife: two of three parts are accepted at first, the last one later.
 func partLife(t testing.TB) *life {
 	t.Helper()
 	l, _ := lifeOf(t, nil)
@@ -414,7 +413,7 @@ func partLife(t testing.TB) *life {
 	return l
 }
 
-// recutLife: one of two parts is taken, and then the channel cuts its texts otherwise.
+// recutLife: one of two parts is accepted, and then the channel splits texts differently.
 func recutLife(t testing.TB) *life {
 	t.Helper()
 	l, first := lifeOf(t, func(r *decide.Routing) {
@@ -439,8 +438,8 @@ func recutLife(t testing.TB) *life {
 	return l
 }
 
-// mendedLife: the same, and operators take that back.
-func mendedLife(t testing.TB) *life {
+// restoredLife: the same, and then operators undo the change.
+func restoredLife(t testing.TB) *life {
 	t.Helper()
 	l := recutLife(t)
 	l.pass(30 * time.Second)
@@ -458,7 +457,7 @@ func mendedLife(t testing.TB) *life {
 	return l
 }
 
-// waitLife: nobody is connected, the weights change, and it goes out to a new first choice.
+// waitLife: no channel is connected, the weights change, and a new first choice accepts.
 func waitLife(t testing.TB) *life {
 	t.Helper()
 	l, _ := lifeOf(t, nil)
@@ -477,7 +476,7 @@ func waitLife(t testing.TB) *life {
 	return l
 }
 
-// turnedRound is a routing with the weights of the only route in opposite order.
+// turnedRound returns the routing with the weights of its only route in reverse order.
 func turnedRound(t testing.TB, r *decide.Routing) *decide.Routing {
 	t.Helper()
 	next := *r
@@ -497,7 +496,7 @@ func turnedRound(t testing.TB, r *decide.Routing) *decide.Routing {
 	return &next
 }
 
-// turnLife: the first in turn is not connected.
+// turnLife: the first channel in turn is not connected.
 func turnLife(t testing.TB) *life {
 	t.Helper()
 	l, _ := lifeOf(t, func(r *decide.Routing) { r.Routes[0].Mode = decide.RoundRobinMode })
@@ -506,7 +505,8 @@ func turnLife(t testing.TB) *life {
 	return l
 }
 
-// releasedLife: it was held for a channel that throttled it, which operators then switch off.
+// releasedLife: the message was held for a channel that throttled it, and operators disable that
+// channel.
 func releasedLife(t testing.TB) *life {
 	t.Helper()
 	l, first := lifeOf(t, func(r *decide.Routing) { r.Routes[0].HoldThrottled = true })
@@ -522,8 +522,8 @@ func releasedLife(t testing.TB) *life {
 	return l
 }
 
-// lateLife: the instance was lost, then answered after all that one of two parts was taken; the
-// channel refuses the other once and is asked again.
+// lateLife: the instance was declared lost and then answered that one of two parts was accepted.
+// The channel refuses the other part once and is tried again.
 func lateLife(t testing.TB) *life {
 	t.Helper()
 	l, _ := lifeOf(t, func(r *decide.Routing) {

@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// testRouting is a routing of three channels at 25/15/60.
+// testRouting has three channels at 25/15/60.
 func testRouting(t testing.TB) *decide.Routing {
 	t.Helper()
 	table, err := selector.NewTable([]selector.Entry{
@@ -50,7 +50,7 @@ var (
 	british = admission.Scope{Prefix: "+44"}
 )
 
-// drawnScope is a tenant or a prefix.
+// drawnScope draws a tenant or a prefix.
 func drawnScope(t *rapid.T) admission.Scope {
 	if rapid.Bool().Draw(t, "by tenant") {
 		return admission.Scope{Tenant: rapid.SampledFrom([]string{"shop", "bank", "news"}).Draw(t,
@@ -62,7 +62,7 @@ func drawnScope(t *rapid.T) admission.Scope {
 	}).Draw(t, "prefix")}
 }
 
-// drawnLimits are limits of tenants and prefixes.
+// drawnLimits draws limits of tenants and prefixes.
 func drawnLimits(t *rapid.T) []admission.Limit {
 	return rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) admission.Limit {
 		return admission.Limit{

@@ -20,7 +20,7 @@ import (
 	"dispatcher/selector/score"
 )
 
-// rewrite changes the ranking of an attempt, from 0; -1 is that of the wait.
+// rewrite changes the ranking of an attempt, counted from 0; -1 is the ranking of the wait.
 func (l *life) rewrite(t testing.TB, attempt int, change func(*decide.Ranking)) {
 	t.Helper()
 	raw := &l.record.Seen
@@ -35,8 +35,8 @@ func (l *life) rewrite(t testing.TB, attempt int, change func(*decide.Ranking)) 
 	*raw = decide.AppendRanking(nil, r)
 }
 
-// front changes the candidate at the front of the first attempt's ranking.
-func front(change func(*decide.Ranked)) func(testing.TB, *life) {
+// firstCandidate changes the first candidate of the first attempt's ranking.
+func firstCandidate(change func(*decide.Ranked)) func(testing.TB, *life) {
 	return func(t testing.TB, l *life) {
 		l.rewrite(t, 0, func(r *decide.Ranking) { change(&r.Candidates[0]) })
 	}
@@ -47,12 +47,12 @@ func ranked(change func(*decide.Ranking)) func(testing.TB, *life) {
 	return func(t testing.TB, l *life) { l.rewrite(t, 0, change) }
 }
 
-// forged changes the record alone.
+// forged changes only the record.
 func forged(change func(*ledger.Record)) func(testing.TB, *life) {
 	return func(_ testing.TB, l *life) { change(&l.record) }
 }
 
-// recutWord puts another word in the place of cut_otherwise.
+// recutWord replaces cut_otherwise by another reason.
 func recutWord(word string) func(*decide.Ranking) {
 	return func(r *decide.Ranking) {
 		for i := range r.Candidates {
@@ -65,15 +65,15 @@ func recutWord(word string) func(*decide.Ranking) {
 
 var otherChannel = map[string]string{"a": "b", "b": "c", "c": "a"}
 
-// foundByPayload are the forgeries of TestForgedRecordsAreFound that nobody finds once the payload
-// is gone.
+// foundByPayload are the forgeries of TestForgedRecordsAreFound that cannot be found without
+// payload.
 var foundByPayload = []string{
 	"envelope", "alphabet", "a score", "over the price cap", "cut as before", "cut otherwise",
 	"sent though recut",
 }
 
-// TestForgedRecordsAreFound changes one thing of a record at a time; each is told by its word. All
-// but those that only the payload tells are found without it as well.
+// TestForgedRecordsAreFound makes one change to a record at a time; each is reported under its
+// kind. All except foundByPayload are found without payload, too.
 func TestForgedRecordsAreFound(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -242,7 +242,7 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"cut otherwise": {recutLife, whatExclusion, forged(func(r *ledger.Record) {
 			r.Message.PartsCut = "otherwise"
 		})},
-		"sent though recut": {mendedLife, whatExclusion, forged(func(r *ledger.Record) {
+		"sent though recut": {restoredLife, whatExclusion, forged(func(r *ledger.Record) {
 			r.Message.PartsCut = "otherwise"
 		})},
 		"nothing was cut": {waitLife, whatExclusion, func(t testing.TB, l *life) {
@@ -321,49 +321,49 @@ func TestForgedRecordsAreFound(t *testing.T) {
 			r.Candidates, r.More = r.Candidates[1:], r.More+1
 		})},
 
-		"invented word": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"invented word": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = "i_like_b"
 		})},
-		"exclusion invented": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"exclusion invented": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.SwitchedOff
 		})},
-		"pinned elsewhere": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"pinned elsewhere": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.PinnedElsewhere
 		})},
-		"removed though member": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"removed though member": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.Removed
 		})},
-		"never tried": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"never tried": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.AlreadyTried
 		})},
-		"no window": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"no window": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.NoSlot
 		})},
-		"no bound": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"no bound": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.NoActive
 		})},
-		"no limit of a tenant": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"no limit of a tenant": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.TenantLimit
 		})},
-		"no limit of a prefix": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"no limit of a prefix": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.PrefixLimit
 		})},
-		"no budget": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"no budget": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.NoBudget
 		})},
-		"no reserve": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"no reserve": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.Reserved
 		})},
-		"no policy": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"no policy": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.NoShare
 		})},
-		"over the price cap": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"over the price cap": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.PriceCap
 		})},
-		"no weight": {fallbackLife, whatExclusion, front(func(r *decide.Ranked) {
+		"no weight": {fallbackLife, whatExclusion, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = decide.WeightZero
 		})},
-		"exclusion dropped": {fallbackLife, whatChannel, front(func(r *decide.Ranked) {
+		"exclusion dropped": {fallbackLife, whatChannel, firstCandidate(func(r *decide.Ranked) {
 			r.Reason = ""
 		})},
 		"word behind the chosen": {fallbackLife, whatExclusion, ranked(func(r *decide.Ranking) {
@@ -405,7 +405,7 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"wait: after ten": {waitLife, whatRanking, func(t testing.TB, l *life) {
 			l.rewrite(t, -1, func(r *decide.Ranking) { r.Attempts = 10 })
 		}},
-		"passed over early": {fallbackLife, whatExclusion, heldBack},
+		"passed over early": {fallbackLife, whatExclusion, holdFirst},
 		"full yet prompt":   {fallbackLife, whatExclusion, fullYetPrompt},
 		"a score": {scoreLife, whatScore, ranked(func(r *decide.Ranking) {
 			r.Candidates[0].Score = new(0.99)
@@ -420,7 +420,7 @@ func TestForgedRecordsAreFound(t *testing.T) {
 		"draws of another": {drawLife, whatDrawKey, ranked(func(r *decide.Ranking) {
 			r.KeyID = "00000000"
 		})},
-		"draws in order": {drawLife, whatOrder, backwards},
+		"draws in order": {drawLife, whatOrder, swapDraw},
 		"draws of a new key": {drawLife, whatDrawKey, ranked(func(r *decide.Ranking) {
 			r.KeyID = verifyKeys[0].ID()
 		})},
@@ -429,23 +429,23 @@ func TestForgedRecordsAreFound(t *testing.T) {
 			t.Parallel()
 			l := test.life(t)
 			if found := l.verified(t); len(found) > 0 {
-				t.Fatalf("before anything was forged: %+v in %s", found, l)
+				t.Fatalf("before the change: got %+v in %s", found, l)
 			}
 			test.forge(t, l)
 			found := l.verified(t)
 			if !slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == test.what }) {
-				t.Errorf("found %+v, want a difference in %s of %s", found, test.what, l)
+				t.Errorf("got %+v, want a difference in %s of %s", found, test.what, l)
 			}
 			found, forgotten := l.verifiedWithout(t), slices.Contains(foundByPayload, name)
 			if (len(found) == 0) != forgotten {
-				t.Errorf("without payload found %+v of %s", found, l)
+				t.Errorf("without payload: got %+v of %s", found, l)
 			}
 		})
 	}
 }
 
-// TestWithoutPayloadWhatMayBeIsChecked breaks what only documents with prices and matches by number
-// tell.
+// TestWithoutPayloadWhatMayBeIsChecked changes what only documents with prices and with matches by
+// number can show.
 func TestWithoutPayloadWhatMayBeIsChecked(t *testing.T) {
 	t.Parallel()
 	routing := func(r *decide.Routing) {
@@ -479,7 +479,7 @@ func TestWithoutPayloadWhatMayBeIsChecked(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		forge func(*ledger.Record)
-		what  string // empty if nobody can tell
+		what  string // empty if it cannot be found
 	}{
 		"a route that may have matched":  {route("shops"), ""},
 		"one of another country":         {route("french"), whatRoute},
@@ -500,18 +500,18 @@ func TestWithoutPayloadWhatMayBeIsChecked(t *testing.T) {
 		l.claimed(t, jobOf("m-1", 1), map[string]string{first: "connecting"})
 		l.answer(provider.Result{Outcome: provider.Accepted, Reference: "r"})
 		if found := append(l.verified(t), l.verifiedWithout(t)...); len(found) > 0 {
-			t.Fatalf("before anything was forged: %+v in %s", found, l)
+			t.Fatalf("before the change: got %+v in %s", found, l)
 		}
 		tc.forge(&l.record)
 		found := l.verifiedWithout(t)
-		told := slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == tc.what })
-		if told != (tc.what != "") || !told && len(found) > 0 {
-			t.Errorf("%s: found %+v of %s", name, found, l)
+		reported := slices.ContainsFunc(found, func(m Mismatch) bool { return m.What == tc.what })
+		if reported != (tc.what != "") || !reported && len(found) > 0 {
+			t.Errorf("%s: got %+v of %s", name, found, l)
 		}
 	}
 }
 
-// TestWhatStaysOfThePayloadIsChecked while the payload is there.
+// TestWhatStaysOfThePayloadIsChecked: while the payload exists.
 func TestWhatStaysOfThePayloadIsChecked(t *testing.T) {
 	t.Parallel()
 	for what, forge := range map[string]func(*ledger.Message){
@@ -530,8 +530,8 @@ func TestWhatStaysOfThePayloadIsChecked(t *testing.T) {
 	}
 }
 
-// TestReasonsOfLimitsPassOnlyWhereTheDocumentHasSuch puts each word for a limit in the way of a
-// first choice, under documents with one limit.
+// TestReasonsOfLimitsPassOnlyWhereTheDocumentHasSuch excludes a first choice with each reason of a
+// limit, under documents with one limit.
 func TestReasonsOfLimitsPassOnlyWhereTheDocumentHasSuch(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -634,16 +634,16 @@ func TestReasonsOfLimitsPassOnlyWhereTheDocumentHasSuch(t *testing.T) {
 				r.Channels[first].Policy = tc.policy
 			})
 			l.bound(boundsOf(l.live))
-			front(func(r *decide.Ranked) { r.Reason = word })(t, l)
+			firstCandidate(func(r *decide.Ranked) { r.Reason = word })(t, l)
 			found := l.verified(t)
 			if passes := slices.Contains(tc.passes, word); (len(found) == 0) != passes {
-				t.Errorf("a limit %s, the word %s: %+v", name, word, found)
+				t.Errorf("limit %s, reason %s: got %+v", name, word, found)
 			}
 		}
 	}
 }
 
-// tenantLife is fallbackLife of a message of tenant shop.
+// tenantLife is fallbackLife for a message of tenant shop.
 func tenantLife(t testing.TB, change func(r *decide.Routing, first int)) *life {
 	t.Helper()
 	l, first := lifeOf(t, nil)
@@ -660,7 +660,7 @@ func tenantLife(t testing.TB, change func(r *decide.Routing, first int)) *life {
 	return l
 }
 
-// boundsOf tells which limits a routing has for whole channels, none of attempts under way.
+// boundsOf returns which channels have limits of their own. Limits of active attempts do not count.
 func boundsOf(r *decide.Routing) map[string]Bound {
 	bounds := map[string]Bound{}
 	for i := range r.Channels {
@@ -673,7 +673,7 @@ func boundsOf(r *decide.Routing) map[string]Bound {
 }
 
 // TestFirstChoiceThatIsClosedIsNotWaitedFor: a first choice whose limit can never admit the message
-// is passed over at once, even where the route waits. Any other is waited for.
+// is passed over at once, even if the route waits. For any other a message waits.
 func TestFirstChoiceThatIsClosedIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	// of a message of two segments
@@ -705,24 +705,24 @@ func TestFirstChoiceThatIsClosedIsNotWaitedFor(t *testing.T) {
 		if held {
 			continue
 		}
-		l.live.Channels[c].Limits[0].Max = 5 // the document did not close it
+		l.live.Channels[c].Limits[0].Max = 5 // the document does not close it
 		l.live.Prepare()
 		if found := l.verified(t); !slices.ContainsFunc(found, func(m Mismatch) bool {
 			return m.What == whatExclusion
 		}) {
-			t.Errorf("limit %d: passed over before its time, and found %+v", limit, found)
+			t.Errorf("limit %d: passed over before the wait ended, got %+v", limit, found)
 		}
 	}
 }
 
-// lane makes every version name a lane like this.
+// lane sets a lane in every version.
 func (l *life) lane(name string, lane decide.Lane) {
 	for _, e := range l.editions {
 		e.Routing.Lanes[name] = lane
 	}
 }
 
-// chosenFirst is the ranking of a first choice that could take its message, which nobody stores.
+// chosenFirst returns the ranking of a first choice without exclusion, which is never stored.
 func chosenFirst(r *ledger.Record) []byte {
 	k := decide.Ranking{
 		Version: r.Message.Plan.Version, By: string(decide.LoadRatio),
@@ -736,28 +736,28 @@ func chosenFirst(r *ledger.Record) []byte {
 	return decide.AppendRanking(nil, &k)
 }
 
-// heldBack gives a first choice the exclusion that its route holds messages for.
-func heldBack(t testing.TB, l *life) {
+// holdFirst excludes a first choice with a reason for which its route holds messages.
+func holdFirst(t testing.TB, l *life) {
 	for _, e := range l.editions {
 		e.Routing.Routes[0].Wait = time.Hour
 	}
-	front(func(r *decide.Ranked) { r.Reason = decide.Throttled })(t, l)
+	firstCandidate(func(r *decide.Ranked) { r.Reason = decide.Throttled })(t, l)
 }
 
-// fullYetPrompt says that a first choice was passed over because it had no room though it answers
-// promptly: then a message waits for it for ten seconds.
+// fullYetPrompt excludes a first choice because it is full though it answers promptly. A message
+// waits ten seconds for such a channel.
 func fullYetPrompt(t testing.TB, l *life) {
-	front(func(r *decide.Ranked) { r.Reason = decide.InFlight })(t, l)
+	firstCandidate(func(r *decide.Ranked) { r.Reason = decide.InFlight })(t, l)
 }
 
-// TestAWaitForRoomCanBeDerivedAgain: for a prompt first choice on any route, for a late one only
-// where the route waits.
+// TestAWaitForRoomCanBeDerivedAgain: on any route for a prompt first choice, and only on a route
+// that waits for a late one.
 func TestAWaitForRoomCanBeDerivedAgain(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		wait   time.Duration
 		late   bool
-		forged string // the reason put in place of the one that was stored
+		forged string // replaces the stored reason
 		wrong  string
 	}{
 		"prompt, no wait":              {0, false, "", ""},
@@ -778,7 +778,7 @@ func TestAWaitForRoomCanBeDerivedAgain(t *testing.T) {
 			d := l.decide(t, jobOf("m-1", 1), seen, unready, nil)
 			if want := l.rooms[l.live.Channel(first)].Reason(); d.State != ledger.Waiting ||
 				d.Reason != want {
-				t.Fatalf("%s for %q, want a wait for %q", d.State, d.Reason, want)
+				t.Fatalf("got %s for %q, want a wait for %q", d.State, d.Reason, want)
 			}
 			if tc.forged != "" {
 				k, err := decide.ReadRanking(l.record.Seen)
@@ -799,8 +799,8 @@ func TestAWaitForRoomCanBeDerivedAgain(t *testing.T) {
 	}
 }
 
-// TestAWaitForRoomEnds: a first choice stays full, and a fallback takes the message when its time
-// is over. An auditor finds that in order, and a fallback before that time not.
+// TestAWaitForRoomEnds: a first choice stays full, and a fallback accepts the message when the wait
+// is over. The audit accepts that, but not a fallback before.
 func TestAWaitForRoomEnds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ wait, ttl, lasts time.Duration }{
@@ -846,13 +846,13 @@ func TestAWaitForRoomEnds(t *testing.T) {
 			if found := l.verified(t); !slices.ContainsFunc(found, func(m Mismatch) bool {
 				return m.What == whatExclusion
 			}) {
-				t.Errorf("a fallback before that time is in order: %+v", found)
+				t.Errorf("a fallback before that time was accepted: %+v", found)
 			}
 		})
 	}
 }
 
-// scoreLife is fallbackLife by the score of an expression.
+// scoreLife is fallbackLife with scores of an expression.
 func scoreLife(t testing.TB) *life {
 	t.Helper()
 	return rankedLife(t, func(r *decide.Routing) {
@@ -870,7 +870,7 @@ func scoreLife(t testing.TB) *life {
 	})
 }
 
-// drawLife is fallbackLife by further draws.
+// drawLife is fallbackLife with further draws.
 func drawLife(t testing.TB) *life {
 	t.Helper()
 	return rankedLife(t, func(r *decide.Routing) { r.Routes[0].Fallback = decide.Redraw })
@@ -890,8 +890,8 @@ func swapped(t testing.TB, l *life) {
 	})
 }
 
-// backwards pretends that the draw picked the other of two.
-func backwards(t testing.TB, l *life) {
+// swapDraw swaps the draw's two channels.
+func swapDraw(t testing.TB, l *life) {
 	l.rewrite(t, 0, func(r *decide.Ranking) {
 		for _, name := range []string{"a", "b", "c"} {
 			if name != r.Candidates[0].Channel && name != l.record.Attempts[0].Channel {
@@ -902,8 +902,8 @@ func backwards(t testing.TB, l *life) {
 	})
 }
 
-// TestAVersionThatWasNotInForceIsFound: a forger who writes the version before, and what it would
-// have chosen, is told by the clock; so is a process that went on claiming by it.
+// TestAVersionThatWasNotInForceIsFound: a forger stores the version before and what it would have
+// chosen. The times of the versions show it, also for a process that kept using an old version.
 func TestAVersionThatWasNotInForceIsFound(t *testing.T) {
 	t.Parallel()
 	moved := 0
@@ -926,7 +926,7 @@ func TestAVersionThatWasNotInForceIsFound(t *testing.T) {
 		found := l.verified(t)
 		if len(found) != 1 || found[0].What != whatVersion ||
 			!strings.Contains(found[0].Derived, "until 2026-11-21T12:01:00Z") {
-			t.Fatalf("%d: %+v", i, found)
+			t.Fatalf("%d: got %+v", i, found)
 		}
 	}
 	if moved < 50 {
@@ -934,7 +934,8 @@ func TestAVersionThatWasNotInForceIsFound(t *testing.T) {
 	}
 }
 
-// TestVersionsAreInForceBetweenTheirTimes: a second for the clock, and more where effects followed.
+// TestVersionsAreInForceBetweenTheirTimes: with a tolerance of a second for the clock, and more if
+// effects followed.
 func TestVersionsAreInForceBetweenTheirTimes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -985,7 +986,7 @@ func TestVersionsAreInForceBetweenTheirTimes(t *testing.T) {
 	}
 }
 
-// TestMismatchesShowNeitherNumberNorText: the list of differences is read by auditors.
+// TestMismatchesShowNeitherNumberNorText: auditors read the list of differences.
 func TestMismatchesShowNeitherNumberNorText(t *testing.T) {
 	t.Parallel()
 	l := fallbackLife(t)
@@ -995,12 +996,12 @@ func TestMismatchesShowNeitherNumberNorText(t *testing.T) {
 	}
 	raw, err := json.Marshal(l.verified(t))
 	if err != nil || strings.Contains(string(raw), "7700900123") {
-		t.Errorf("%v %s", err, raw)
+		t.Errorf("%v: got %s", err, raw)
 	}
 }
 
-// TestADamagedRecordIsReportedAndNothingBreaks puts any numbers and words into a record; the audit
-// goes on.
+// TestADamagedRecordIsReportedAndNothingBreaks puts arbitrary numbers and words into a record. The
+// audit continues.
 func TestADamagedRecordIsReportedAndNothingBreaks(t *testing.T) {
 	t.Parallel()
 	lives := []func(testing.TB) *life{
@@ -1049,7 +1050,7 @@ func TestADamagedRecordIsReportedAndNothingBreaks(t *testing.T) {
 	})
 }
 
-// drawnDamage is a ranking that makes no sense.
+// drawnDamage draws an invalid ranking.
 func drawnDamage(t *rapid.T, number *rapid.Generator[int],
 	word *rapid.Generator[string],
 ) decide.Ranking {
@@ -1076,7 +1077,7 @@ func drawnDamage(t *rapid.T, number *rapid.Generator[int],
 	return r
 }
 
-// TestAStickyDrawIsDerivedWithoutKeys, and without payload.
+// TestAStickyDrawIsDerivedWithoutKeys: and without payload.
 func TestAStickyDrawIsDerivedWithoutKeys(t *testing.T) {
 	t.Parallel()
 	l := stickyLife(t)
@@ -1091,7 +1092,7 @@ func TestAStickyDrawIsDerivedWithoutKeys(t *testing.T) {
 			t.Fatalf("%v, %d without key", err, v.WithoutKey())
 		}
 		if wrong := len(found) == 1 && found[0].What == whatDraw; wrong != forged {
-			t.Errorf("forged %t: found %+v", forged, found)
+			t.Errorf("forged %t: got %+v", forged, found)
 		}
 	}
 }

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { ledgertest.Main(m) }
 
-// waiting bounds what a test waits for.
+// waiting is the longest time that a test waits for something.
 const waiting = time.Minute
 
 // eventually waits until the condition holds.
@@ -33,7 +33,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(waiting); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("in vain: %s", what)
+			t.Fatalf("condition not met: %s", what)
 		}
 	}
 }
@@ -41,7 +41,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 func scalar[T any](t *testing.T, pool *pgxpool.Pool, sql string) (value T) {
 	t.Helper()
 	if err := pool.QueryRow(t.Context(), sql).Scan(&value); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+		t.Fatalf("%s: got error %v", sql, err)
 	}
 	return value
 }
@@ -56,15 +56,15 @@ func connectTo(t *testing.T, url string) *pgxpool.Pool {
 	return pool
 }
 
-// serving is a floor over carriers and a Kafka of its own and an empty database, as in a run.
-type serving struct {
+// runningFloor is a running floor with carriers, Kafka and an empty database, as in a run of bench.
+type runningFloor struct {
 	rig   *rig
 	pool  *pgxpool.Pool
 	stop  context.CancelFunc
 	ended chan error
 }
 
-func startFloor(t *testing.T, receipts bool, behaviour smpptest.Behaviour) *serving {
+func startFloor(t *testing.T, receipts bool, behaviour smpptest.Behaviour) *runningFloor {
 	t.Helper()
 	r := &rig{folder: t.TempDir(), receipts: receipts, servers: &embedded.Servers{}}
 	t.Cleanup(func() {
@@ -83,7 +83,7 @@ func startFloor(t *testing.T, receipts bool, behaviour smpptest.Behaviour) *serv
 		carrier.SetBehaviour(behaviour)
 	}
 	url := ledgertest.Empty(t)
-	s := &serving{rig: r, pool: connectTo(t, url), ended: make(chan error, 1)}
+	s := &runningFloor{rig: r, pool: connectTo(t, url), ended: make(chan error, 1)}
 	routing, err := r.routing("floor-in", "", weights{1, 1, 1}, time.Second)
 	if err := errors.Join(err, r.servers.Kafka.CreateTopics(t.Context(), 12, "floor-in")); err != nil {
 		t.Fatal(err)
@@ -99,24 +99,24 @@ func startFloor(t *testing.T, receipts bool, behaviour smpptest.Behaviour) *serv
 	return s
 }
 
-// wait returns the error with which the floor ends, and checks that its schema is gone.
-func (s *serving) wait(t *testing.T) error {
+// wait returns the error that ended the floor, and checks that its schema is gone.
+func (s *runningFloor) wait(t *testing.T) error {
 	t.Helper()
 	select {
 	case err := <-s.ended:
 		if scalar[bool](t, s.pool, `select exists (select from pg_namespace
 			where nspname in ('floor', 'dispatcher'))`) {
-			t.Error("a schema is left")
+			t.Error("the schema still exists")
 		}
 		return err
 	case <-time.After(waiting):
-		t.Fatal("the floor does not end")
+		t.Fatal("the floor did not end")
 		return nil
 	}
 }
 
-// events reads so many status events and counts them by state.
-func (s *serving) events(t *testing.T, n int) map[string]int {
+// events reads n status events and counts them by state.
+func (s *runningFloor) events(t *testing.T, n int) map[string]int {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(s.rig.servers.Kafka.Address()),
 		kgo.ConsumeTopics("sms.status"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
@@ -145,8 +145,8 @@ func (s *serving) events(t *testing.T, n int) map[string]int {
 }
 
 // TestTheFloorStoresEachFactOnce: each message has an id, a first decision, a payload, an outcome
-// and, with receipts, a receipt; the counters and the status events add up. No table of the ledger
-// is there, and at the end no schema.
+// and, with receipts, a receipt. The counters and the status events add up. The ledger's tables do
+// not exist, and at the end no schema does.
 func TestTheFloorStoresEachFactOnce(t *testing.T) {
 	t.Parallel()
 	const messages = 3*floorBatch + 7
@@ -176,7 +176,7 @@ func TestTheFloorStoresEachFactOnce(t *testing.T) {
 			t.Errorf("counters: %s", got)
 		}
 		if receipts && s.rig.delivered() != messages {
-			t.Errorf("%d receipts are taken", s.rig.delivered())
+			t.Errorf("got %d acknowledged receipts", s.rig.delivered())
 		}
 		eventually(t, "the outbox is emptied", func() bool {
 			return scalar[int](t, s.pool, `select count(*) from floor.outbox`) == 0
@@ -188,7 +188,7 @@ func TestTheFloorStoresEachFactOnce(t *testing.T) {
 	}
 }
 
-// TestTheFloorEndsWithTheFirstError: what it could not send would be missing in the figures.
+// TestTheFloorEndsWithTheFirstError: messages that were not sent would be missing in the figures.
 func TestTheFloorEndsWithTheFirstError(t *testing.T) {
 	t.Parallel()
 	s := startFloor(t, false, smpptest.Behaviour{Throttle: true})
@@ -201,7 +201,7 @@ func TestTheFloorEndsWithTheFirstError(t *testing.T) {
 	}
 }
 
-// bareFloor is one without carriers and Kafka; failed gets the error that ends it.
+// bareFloor returns a floor without carriers and Kafka; failed returns the error that ended it.
 func bareFloor(t *testing.T) (f *Floor, failed func() error) {
 	t.Helper()
 	pool, err := openFloor(t.Context(), ledgertest.Empty(t))
@@ -221,7 +221,7 @@ func bareFloor(t *testing.T) (f *Floor, failed func() error) {
 	return f, func() error { return context.Cause(ctx) }
 }
 
-// someJobs are messages with the ids of one letter.
+// someJobs returns n messages with ids of one letter and a number.
 func someJobs(n int) []decide.Job {
 	jobs := make([]decide.Job, n)
 	for i := range jobs {
@@ -234,8 +234,8 @@ func someJobs(n int) []decide.Job {
 	return jobs
 }
 
-// TestTheFloorTakesAnIDOnce: a message that was stored before is found out, and nothing of its
-// batch is stored.
+// TestTheFloorTakesAnIDOnce: if a batch has a message that is stored already, nothing of the batch
+// is stored.
 func TestTheFloorTakesAnIDOnce(t *testing.T) {
 	t.Parallel()
 	f, _ := bareFloor(t)
@@ -252,7 +252,7 @@ func TestTheFloorTakesAnIDOnce(t *testing.T) {
 	}
 }
 
-// TestAReceiptWaitsForTheOutcomeItIsAbout: it is answered when it is stored, and not before.
+// TestAReceiptWaitsForTheOutcomeItIsAbout: it is acknowledged when it is stored, and not before.
 func TestAReceiptWaitsForTheOutcomeItIsAbout(t *testing.T) {
 	t.Parallel()
 	f, failed := bareFloor(t)
@@ -274,7 +274,7 @@ func TestAReceiptWaitsForTheOutcomeItIsAbout(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.book(t.Context(), nil); err != nil || len(taken) != 0 {
-		t.Fatalf("answered before the outcome is there: %v", err)
+		t.Fatalf("acknowledged before the outcome was stored: %v", err)
 	}
 	r.results[0] = provider.Result{Outcome: provider.Accepted, Reference: "r1"}
 	if err := f.settle(t.Context(), r); err != nil {
@@ -287,14 +287,14 @@ func TestAReceiptWaitsForTheOutcomeItIsAbout(t *testing.T) {
 			t.Errorf("%t, %s", ok, got)
 		}
 	case <-time.After(waiting):
-		t.Fatal("no answer")
+		t.Fatal("got no answer")
 	}
 	if err := failed(); err != nil {
 		t.Error(err)
 	}
 	stranger := receipt{Receipt: provider.Receipt{At: time.Now().Add(-time.Hour)}, channel: "a"}
 	if err := f.book(t.Context(), []receipt{stranger}); err == nil {
-		t.Error("a receipt about no message is waited for without end")
+		t.Error("a receipt of no message waits without end")
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestTheRateOfReceiptsLeavesTheWarmUpOut: 100 messages, of which the first ten take a second and
-// the other 90 take three.
+// TestTheRateOfReceiptsLeavesTheWarmUpOut: of 100 messages the first ten take a second and the
+// other 90 three.
 func TestTheRateOfReceiptsLeavesTheWarmUpOut(t *testing.T) {
 	t.Parallel()
 	m, began := &meter{}, time.Now()

@@ -56,11 +56,11 @@ func TestPagesAnswer(t *testing.T) {
 	} {
 		if status, body := get(t, s.URL()+path); status != http.StatusOK ||
 			!strings.Contains(body, want) {
-			t.Errorf("%s: %d %.80s", path, status, body)
+			t.Errorf("%s: got status %d %.80s", path, status, body)
 		}
 	}
 	if status, _ := get(t, s.URL()+"/nothing"); status != http.StatusNotFound {
-		t.Errorf("an unknown page answers %d", status)
+		t.Errorf("an unknown page: got status %d", status)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestWhatComesLaterAnswersWhenItIsThere(t *testing.T) {
 		}
 	})
 	if status, body := get(t, s.URL()+"/routes"); status != http.StatusServiceUnavailable {
-		t.Errorf("before: %d %s", status, body)
+		t.Errorf("before the change: got %d %s", status, body)
 	}
 	var pages http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "page "+r.URL.Path)
@@ -93,7 +93,7 @@ func TestWhatComesLaterAnswersWhenItIsThere(t *testing.T) {
 	later.Store(&pages)
 	for _, path := range []string{"/", "/routes", "/api/v1/status"} {
 		if status, body := get(t, s.URL()+path); status != http.StatusOK || body != "page "+path {
-			t.Errorf("%s: %d %s", path, status, body)
+			t.Errorf("%s: got status %d %s", path, status, body)
 		}
 	}
 	if status, body := get(t, s.URL()+"/healthz"); status != http.StatusOK ||

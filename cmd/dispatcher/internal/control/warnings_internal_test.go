@@ -6,7 +6,7 @@ import (
 	"dispatcher/config"
 )
 
-// TestABurstThatCostsMostOfTheRateIsWarnedOf when the document asks for it, not where it is the
+// TestABurstThatCostsMostOfTheRateIsWarnedOf: if the document asks for it, not if it is the
 // default.
 func TestABurstThatCostsMostOfTheRateIsWarnedOf(t *testing.T) {
 	t.Parallel()

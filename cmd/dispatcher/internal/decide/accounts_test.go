@@ -10,10 +10,10 @@ import (
 	"dispatcher/ledger"
 )
 
-// limit gives a limit to a channel, or to all when channel is empty, and shows it with so much
-// granted. The counter is good until the next limit of the same channel.
-func (w *world) limit(channel string, l admission.Limit, granted int64) *admission.Counter {
-	// the rest is told by the routing
+// limit adds a limit to a channel, or to all channels if channel is empty, and its row with the
+// granted amount. The returned counter is valid until the next limit of the same channel is added.
+func (w *fixture) limit(channel string, l admission.Limit, granted int64) *admission.Counter {
+	// the rest comes from the routing
 	row := admission.Limit{Scope: l.Scope, Window: l.Window, Unit: l.Unit, Max: l.Max}
 	counter := admission.Counter{
 		Limit: row, Start: l.Window.Start(w.seen.Now, time.UTC),
@@ -36,8 +36,8 @@ func (w *world) limit(channel string, l admission.Limit, granted int64) *admissi
 	return &w.seen.Scoped[len(w.seen.Scoped)-1].Counters[0]
 }
 
-// shopTask is a message of tenant shop.
-func (w *world) shopTask() *Task {
+// shopTask returns a message of tenant shop.
+func (w *fixture) shopTask() *Task {
 	t := w.task("a")
 	t.Row.Tenant = "shop"
 	return t
@@ -48,15 +48,15 @@ var (
 	british = admission.Scope{Prefix: "+44"}
 )
 
-// onlyA leaves nobody but a.
-func (w *world) onlyA() *world {
+// onlyA excludes all channels except a.
+func (w *fixture) onlyA() *fixture {
 	w.routing.Channels[1].State, w.routing.Channels[2].State = Disabled, Disabled
 	return w
 }
 
 func TestMessageIsCountedByEveryLimitThatCoversIt(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	daily := func(s admission.Scope, u admission.Unit) admission.Limit {
 		return admission.Limit{
 			Scope: s, Window: admission.Day, Unit: u, Max: 1_000_000,
@@ -91,12 +91,12 @@ func TestMessageIsCountedByEveryLimitThatCoversIt(t *testing.T) {
 	}
 	for name, c := range counted {
 		if want := c.Cost(&admission.Need{Segments: 3}); c.Granted != want {
-			t.Errorf("%s stands at %d, want %d", name, c.Granted, want)
+			t.Errorf("%s: got %d granted, want %d", name, c.Granted, want)
 		}
 	}
 	for name, c := range others {
 		if c.Granted != 0 {
-			t.Errorf("%s stands at %d", name, c.Granted)
+			t.Errorf("%s: got %d granted", name, c.Granted)
 		}
 	}
 	if spent.Granted != 90_000 {
@@ -107,13 +107,13 @@ func TestMessageIsCountedByEveryLimitThatCoversIt(t *testing.T) {
 		Window:   admission.Day, Micros: 90_000,
 	}}
 	if diff := cmp.Diff(want, d.refunds); diff != "" {
-		t.Errorf("what goes back if nothing is spent: %s", diff)
+		t.Errorf("refunds if nothing is spent: %s", diff)
 	}
 }
 
 func TestRefundsNameTheLimitsInMoneyAlone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, s := range []admission.Scope{{}, shop} {
 		w.limit("a", admission.Limit{
 			Scope: s, Window: admission.Hour, Unit: admission.Money,
@@ -134,19 +134,19 @@ func TestRefundsNameTheLimitsInMoneyAlone(t *testing.T) {
 		t.Error(diff)
 	}
 	if d := a.decide(w.task("b")); d.refunds != nil {
-		t.Errorf("a channel without such limits gives back %v", d.refunds)
+		t.Errorf("a channel without limits in money: got refunds %v", d.refunds)
 	}
 }
 
-// TestMoneyThatIsLeftToOtherProcessesIsNotSpent: who has taken his share of a budget is told so,
-// and who finds none left is told that.
+// TestMoneyThatIsLeftToOtherProcessesIsNotSpent: the reason says whether this process has used its
+// share of the budget, or the budget is used up.
 func TestMoneyThatIsLeftToOtherProcessesIsNotSpent(t *testing.T) {
 	t.Parallel()
 	f := &Instances{}
 	f.Join("eu", nil)
 	f.Join("eu", nil)
 	for granted, want := range map[int64]string{30_000: NoShare, 95_000: NoBudget} {
-		w := newWorld(t).onlyA()
+		w := newFixture(t).onlyA()
 		w.routing.Channels[0].Policy = admission.Even{}
 		counter := w.limit("a", admission.Limit{
 			Window: admission.Hour, Unit: admission.Money,
@@ -162,14 +162,14 @@ func TestMoneyThatIsLeftToOtherProcessesIsNotSpent(t *testing.T) {
 	}
 }
 
-// TestRefundsNameTheTalliesThatWereCharged: the share of the process or its region, and what is
-// kept for the lane.
+// TestRefundsNameTheTalliesThatWereCharged: the share of the process or of its region, and the
+// reserve of the lane.
 func TestRefundsNameTheTalliesThatWereCharged(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		policy admission.Policy
 		kept   bool
-		before int64 // taken of the region's own 947 000
+		before int64 // used of the region's own 947 000
 		want   admission.Tallies
 	}{
 		"nothing apart": {},
@@ -193,7 +193,7 @@ func TestRefundsNameTheTalliesThatWereCharged(t *testing.T) {
 			want: admission.Tallies{Pool: "anywhere"},
 		},
 	} {
-		w := newWorld(t).onlyA()
+		w := newFixture(t).onlyA()
 		budget := admission.Limit{
 			Window: admission.Hour, Unit: admission.Money, Max: 1_000_000,
 			Currency: "GBP",
@@ -214,7 +214,7 @@ func TestRefundsNameTheTalliesThatWereCharged(t *testing.T) {
 			Micros: 30_000, Tallies: tc.want,
 		}}
 		if diff := cmp.Diff(want, d.refunds); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		apart := map[string]int64{"region:eu": tc.before}
 		apart[tc.want.Lane] += 30_000
@@ -226,7 +226,7 @@ func TestRefundsNameTheTalliesThatWereCharged(t *testing.T) {
 	}
 }
 
-// TestLimitsAreNamedByWhatTheyLack: the word, what is waited for, and when it may be over.
+// TestLimitsAreNamedByWhatTheyLack: the reason, the limit that is waited for, and until when.
 func TestLimitsAreNamedByWhatTheyLack(t *testing.T) {
 	t.Parallel()
 	minute := func(s admission.Scope, u admission.Unit) admission.Limit {
@@ -236,93 +236,93 @@ func TestLimitsAreNamedByWhatTheyLack(t *testing.T) {
 		}
 	}
 	for name, tc := range map[string]struct {
-		set  func(*world)
+		set  func(*fixture)
 		word string
 		on   string
 		next time.Duration
 	}{
-		"its window": {func(w *world) {
+		"its window": {func(w *fixture) {
 			w.limit("a", minute(admission.Scope{}, admission.Messages), 10)
 		}, NoSlot, "a 1m messages", time.Minute},
-		"closed": {func(w *world) {
+		"closed": {func(w *fixture) {
 			l := minute(admission.Scope{}, admission.Messages)
 			l.Max = 0
 			w.limit("a", l, 0)
 		}, NoSlot, "a 1m messages", lookForRoute},
-		"tenant on it": {func(w *world) {
+		"tenant on it": {func(w *fixture) {
 			w.limit("a", minute(shop, admission.Segments), 10)
 		}, TenantLimit, "a tenant:shop 1m segments", time.Minute},
-		"tenant over all": {func(w *world) {
+		"tenant over all": {func(w *fixture) {
 			w.limit("", minute(shop, admission.Messages), 10)
 		}, TenantLimit, "tenant:shop 1m messages", time.Minute},
-		"prefix on it": {func(w *world) {
+		"prefix on it": {func(w *fixture) {
 			w.limit("a", minute(british, admission.Messages), 10)
 		}, PrefixLimit, "a prefix:+44 1m messages", time.Minute},
-		"prefix over all": {func(w *world) {
+		"prefix over all": {func(w *fixture) {
 			w.limit("", minute(british, admission.Messages), 10)
 		}, PrefixLimit, "prefix:+44 1m messages", time.Minute},
-		"tenant closed": {func(w *world) {
+		"tenant closed": {func(w *fixture) {
 			l := minute(shop, admission.Messages)
 			l.Max = 0
 			w.limit("", l, 0)
 		}, TenantLimit, "tenant:shop 1m messages", lookForRoute},
-		"money": {func(w *world) {
+		"money": {func(w *fixture) {
 			l := minute(admission.Scope{}, admission.Money)
 			l.Max = 1000
 			w.limit("a", l, 0)
 		}, NoBudget, "a 1m money", lookForRoute},
-		"money of a tenant": {func(w *world) {
+		"money of a tenant": {func(w *fixture) {
 			l := minute(shop, admission.Money)
 			l.Max = 40_000
 			w.limit("", l, 20_000)
 		}, NoBudget, "tenant:shop 1m money", time.Minute},
-		"a budget of a tenant": {func(w *world) {
+		"a budget of a tenant": {func(w *fixture) {
 			w.limit("", admission.Limit{
 				Scope: shop, Window: admission.Prepaid, Unit: admission.Money, Max: 40_000,
 				Currency: "GBP",
 			}, 20_000)
 		}, NoBudget, "tenant:shop prepaid money", lookForRoute},
-		"a budget that no policy divides": {func(w *world) {
+		"a budget that no policy divides": {func(w *fixture) {
 			w.routing.Channels[0].Policy = admission.Even{}
 			w.limit("a", admission.Limit{
 				Window: admission.Prepaid, Unit: admission.Money, Max: 40_000, Currency: "GBP",
 			}, 20_000)
 		}, NoBudget, "a prepaid money", lookForRoute},
-		"reserved": {func(w *world) {
+		"reserved": {func(w *fixture) {
 			l := minute(admission.Scope{}, admission.Messages)
 			l.Reserve = []admission.Reserve{{Lane: "otp", Percent: 20}}
 			w.limit("a", l, 8)
 		}, Reserved, "a 1m messages", 0},
-		"money kept for a lane": {func(w *world) {
+		"money kept for a lane": {func(w *fixture) {
 			l := minute(admission.Scope{}, admission.Money)
 			l.Max, l.Reserve = 100_000, []admission.Reserve{{Lane: "otp", Percent: 40}}
 			w.limit("a", l, 60_000)
 		}, Reserved, "a 1m money", 0},
-		"money of a tenant, kept for a lane": {func(w *world) {
+		"money of a tenant, kept for a lane": {func(w *fixture) {
 			l := minute(shop, admission.Money)
 			l.Max, l.Reserve = 100_000, []admission.Reserve{{Lane: "otp", Percent: 40}}
 			w.limit("", l, 60_000)
 		}, Reserved, "tenant:shop 1m money", 0},
-		"money kept for a lane, and spent": {func(w *world) {
+		"money kept for a lane, and spent": {func(w *fixture) {
 			l := minute(admission.Scope{}, admission.Money)
 			l.Max, l.Reserve = 100_000, []admission.Reserve{{Lane: "otp", Percent: 40}}
 			w.limit("a", l, 80_000)
 		}, NoBudget, "a 1m money", time.Minute},
-		"slow down": {func(w *world) {
+		"slow down": {func(w *fixture) {
 			w.seen.Channels[0].Gate.Ease.Until = noon.Add(7 * time.Second)
 		}, Throttled, "a", 7 * time.Second},
-		"all of its active": {func(w *world) {
+		"all of its active": {func(w *fixture) {
 			w.seen.Channels[0].Gate.Active = admission.Active{Max: 4, Count: 4}
 		}, NoActive, "a", lookForActive},
-		"not connected": {func(w *world) {
+		"not connected": {func(w *fixture) {
 			w.unready[0] = "connecting"
 		}, "connecting", "a", readyRetry},
-		"a long queue here": {func(w *world) { w.unready[0] = Busy }, Busy, "a", lookForActive},
-		"switched off": {func(w *world) {
+		"a long queue here": {func(w *fixture) { w.unready[0] = Busy }, Busy, "a", lookForActive},
+		"switched off": {func(w *fixture) {
 			w.routing.Channels[0].State = Draining
 		}, SwitchedOff, "", lookForRoute},
 	} {
-		w := newWorld(t).onlyA()
+		w := newFixture(t).onlyA()
 		tc.set(w)
 		d := w.decide(w.shopTask())
 		next := d.NextAt.Sub(noon)
@@ -331,14 +331,14 @@ func TestLimitsAreNamedByWhatTheyLack(t *testing.T) {
 			t.Errorf("%s: %s for %q, looked at again after %s", name, d.Reason, d.WaitsFor, next)
 		}
 		if d := w.decide(w.task("a")); tc.word == TenantLimit && d.State != ledger.Sending {
-			t.Errorf("%s holds up a message of no tenant: %+v", name, d)
+			t.Errorf("%s delays a message without tenant: %+v", name, d)
 		}
 	}
 }
 
 func TestReservedSlotsAreThereForTheirLane(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t).onlyA()
+	w := newFixture(t).onlyA()
 	w.limit("a", admission.Limit{
 		Window: admission.Minute, Max: 10,
 		Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}},
@@ -354,10 +354,10 @@ func TestReservedSlotsAreThereForTheirLane(t *testing.T) {
 	}
 }
 
-// TestScopesHaveReservesAndSlideAsTheRoutingSays: their rows do not tell.
+// TestScopesHaveReservesAndSlideAsTheRoutingSays: their rows do not hold these settings.
 func TestScopesHaveReservesAndSlideAsTheRoutingSays(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.limit("", admission.Limit{
 		Scope: shop, Window: admission.Minute, Max: 10,
 		Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}},
@@ -366,7 +366,7 @@ func TestScopesHaveReservesAndSlideAsTheRoutingSays(t *testing.T) {
 		d.WaitsFor != "tenant:shop 1m messages" {
 		t.Errorf("bulk: %+v", d)
 	}
-	w = newWorld(t)
+	w = newFixture(t)
 	w.limit("a", admission.Limit{
 		Scope: shop, Window: admission.Minute, Max: 10, Sliding: true,
 		Burst: 2,
@@ -378,16 +378,16 @@ func TestScopesHaveReservesAndSlideAsTheRoutingSays(t *testing.T) {
 		}
 	}
 	if got != 2 {
-		t.Errorf("%d came at once, want the burst of 2", got)
+		t.Errorf("got %d at once, want the burst of 2", got)
 	}
 }
 
-// TestSlowChannelSlowsNoOther: the lowered rate stretches the release times of the channel's own
-// limits, and not those of a tenant over all channels.
+// TestSlowChannelSlowsNoOther: the reduced rate spaces out the release times of the channel's own
+// limits, not those of a tenant over all channels.
 func TestSlowChannelSlowsNoOther(t *testing.T) {
 	t.Parallel()
 	next := func(ease admission.Ease, channel string) time.Duration {
-		w := newWorld(t)
+		w := newFixture(t)
 		counter := w.limit(channel, admission.Limit{
 			Scope: shop, Window: admission.Second,
 			Max: 19,
@@ -417,7 +417,7 @@ func TestPolicyLeavesEachProcessItsShare(t *testing.T) {
 		sent   int
 		word   string
 	}{{admission.Even{}, 10, NoShare}, {admission.Exact{}, 20, NoSlot}, {nil, 20, NoSlot}} {
-		w := newWorld(t).onlyA()
+		w := newFixture(t).onlyA()
 		w.routing.Channels[0].Policy = tc.policy
 		counter := w.limit("a", admission.Limit{Window: admission.Minute, Max: 20}, 0)
 		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
@@ -439,7 +439,7 @@ func TestPolicyLeavesEachProcessItsShare(t *testing.T) {
 
 func TestClosedLimitOfOneChannelLeavesTheOthers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.limit("a", admission.Limit{Scope: british, Window: admission.Day, Max: 0}, 0)
 	if d := w.decide(w.shopTask()); d.State != ledger.Sending ||
 		d.Attempt.Reason != ledger.ByFallback ||
@@ -450,7 +450,7 @@ func TestClosedLimitOfOneChannelLeavesTheOthers(t *testing.T) {
 
 func TestReleaseTimesBeginWhenTheDecisionIsDurable(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t).onlyA()
+	w := newFixture(t).onlyA()
 	w.limit("a", admission.Limit{Window: admission.Second, Max: 10}, 0)
 	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
 		Snapshot{CommitLatency: 20 * time.Millisecond})
@@ -462,43 +462,42 @@ func TestReleaseTimesBeginWhenTheDecisionIsDurable(t *testing.T) {
 		}
 		at = append(at, d.release.At.Sub(noon))
 		if !d.release.Latest.Equal(noon.Add(980 * time.Millisecond)) {
-			t.Errorf("it may leave until %s", d.release.Latest)
+			t.Errorf("got latest release time %s", d.release.Latest)
 		}
 	}
 	if at[0] != 20*time.Millisecond || at[1] <= at[0] || at[2] <= at[1] ||
 		at[2] > 250*time.Millisecond {
 		t.Errorf("release times at %v", at)
 	}
-	b := newWorld(t)
+	b := newFixture(t)
 	free := b.assigner()
 	if d := free.decide(b.task("a")); d.release != (admission.Release{}) {
 		t.Errorf("a channel without limits has the release time %+v", d.release)
 	}
 }
 
-// TestRetryUnderAValidTicketTakesNoActiveSlot: it waits for no other, and is counted in every
-// window.
+// TestRetryUnderAValidTicketTakesNoActiveSlot: it waits for no other, and counts in every window.
 func TestRetryUnderAValidTicketTakesNoActiveSlot(t *testing.T) {
 	t.Parallel()
 	given := admission.NewTicket(noon.Add(-9 * time.Second))
 	for name, tc := range map[string]struct {
-		change func(*world, *Task)
+		change func(*fixture, *Task)
 		sent   bool
 	}{
-		"valid": {func(*world, *Task) {}, true},
-		"over": {func(w *world, _ *Task) {
+		"valid": {func(*fixture, *Task) {}, true},
+		"over": {func(w *fixture, _ *Task) {
 			w.routing.Channels[0].Active.Hold = 9 * time.Second
 		}, false},
-		"none":       {func(_ *world, t *Task) { t.Row.Ticket = nil }, false},
-		"of another": {func(_ *world, t *Task) { t.Row.Pinned = "b" }, false},
-		"nothing is held": {func(w *world, _ *Task) {
+		"none":       {func(_ *fixture, t *Task) { t.Row.Ticket = nil }, false},
+		"of another": {func(_ *fixture, t *Task) { t.Row.Pinned = "b" }, false},
+		"nothing is held": {func(w *fixture, _ *Task) {
 			w.routing.Channels[0].Active.Hold = 0
 		}, false},
-		"window is closed": {func(w *world, _ *Task) {
+		"window is closed": {func(w *fixture, _ *Task) {
 			w.limit("a", admission.Limit{Window: admission.Day, Max: 1}, 1)
 		}, false},
 	} {
-		w := newWorld(t).onlyA()
+		w := newFixture(t).onlyA()
 		w.routing.Channels[0].Active.Hold = 10 * time.Second
 		w.seen.Channels[0].Gate.Active = admission.Active{Max: 3, Count: 3}
 		window := w.limit("a", admission.Limit{Window: admission.Minute, Max: 10}, 0)
@@ -522,13 +521,12 @@ func TestRetryUnderAValidTicketTakesNoActiveSlot(t *testing.T) {
 	}
 }
 
-// TestAWindowThatEndsBetweenPlanAndClaimIsTheClaims: a message was planned in a minute that was
-// used up, and one in a minute that had room; the claim comes in the next, and only what that has
-// counts.
+// TestAWindowThatEndsBetweenPlanAndClaimIsTheClaims: messages were planned in a minute that was
+// used up, and in one that was not. The claim happens in the next minute, and only that one counts.
 func TestAWindowThatEndsBetweenPlanAndClaimIsTheClaims(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		start   time.Time // of the counter when the claim sees it
+		start   time.Time // of the counter in the claim
 		granted int64
 		state   ledger.State
 		left    int64
@@ -544,7 +542,7 @@ func TestAWindowThatEndsBetweenPlanAndClaimIsTheClaims(t *testing.T) {
 			ledger.Sending, 1,
 		},
 	} {
-		w := newWorld(t).onlyA()
+		w := newFixture(t).onlyA()
 		counter := w.limit("a", admission.Limit{Window: admission.Minute, Max: 10}, tc.granted)
 		counter.Start = tc.start
 		task := w.task("a") // planned at 11:59:59.9
@@ -556,10 +554,10 @@ func TestAWindowThatEndsBetweenPlanAndClaimIsTheClaims(t *testing.T) {
 	}
 }
 
-// TestABudgetIsDividedByNoPolicy: there is no window whose shares could be known.
+// TestABudgetIsDividedByNoPolicy: a budget has no window whose use could be forecast.
 func TestABudgetIsDividedByNoPolicy(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t).onlyA()
+	w := newFixture(t).onlyA()
 	w.routing.Channels[0].Policy = admission.Even{}
 	counter := w.limit("a", admission.Limit{
 		Window: admission.Prepaid, Unit: admission.Money, Max: 100_000, Currency: "GBP",

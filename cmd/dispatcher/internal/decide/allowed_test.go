@@ -8,7 +8,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestAMessageToACountryThatIsNotAllowedIsRejectedBeforeAnyDraw: it has no plan and no letter.
+// TestAMessageToACountryThatIsNotAllowedIsRejectedBeforeAnyDraw: it has no plan and no dead letter.
 func TestAMessageToACountryThatIsNotAllowedIsRejectedBeforeAnyDraw(t *testing.T) {
 	t.Parallel()
 	shop := []config.TenantCountries{{Tenant: "shop", Countries: []string{"us"}}}
@@ -40,19 +40,19 @@ func TestAMessageToACountryThatIsNotAllowedIsRejectedBeforeAnyDraw(t *testing.T)
 			got := p.plan(&job)
 			if c.sent {
 				if got.Row.State != ledger.Sending || got.Row.Plan.Size == 0 {
-					t.Errorf("%+v", got.Row)
+					t.Errorf("got %+v, want State %v and Plan.Size other than %v", got.Row, ledger.Sending, 0)
 				}
 				return
 			}
 			if got.Row.State != ledger.Rejected || got.Row.Reason != "country_not_allowed" ||
 				got.letter != nil || got.Wanted() || got.Row.Plan != (ledger.Plan{}) {
-				t.Errorf("%+v", got.Row)
+				t.Errorf("got %+v", got.Row)
 			}
 		})
 	}
 }
 
-// TestAWaitingMessageIsRejectedOnceItsCountryIsNotAllowed, unless it has begun.
+// TestAWaitingMessageIsRejectedOnceItsCountryIsNotAllowed: unless a part was sent.
 func TestAWaitingMessageIsRejectedOnceItsCountryIsNotAllowed(t *testing.T) {
 	t.Parallel()
 	p, job := testPlanner(t), testJob(envelope.Message{})
@@ -62,12 +62,12 @@ func TestAWaitingMessageIsRejectedOnceItsCountryIsNotAllowed(t *testing.T) {
 	p.routing.Routes[0].AllowedCountries = []string{"fr"}
 	p.routing.Country = func(string) string { return "gb" }
 	task := p.planDue(row)
-	w := newWorld(t)
+	w := newFixture(t)
 	if d := w.decide(&task); d.State != ledger.Rejected || d.Reason != "country_not_allowed" {
-		t.Errorf("%+v", d)
+		t.Errorf("got %+v, want State %v and Reason %v", d, ledger.Rejected, "country_not_allowed")
 	}
 	row.PartsLeft, row.Attempts = []int{1}, 1
 	if task := p.planDue(row); task.problem != "" {
-		t.Errorf("what has begun is finished: %s", task.problem)
+		t.Errorf("message with a sent part: got %s", task.problem)
 	}
 }

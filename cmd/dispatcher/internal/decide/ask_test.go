@@ -8,11 +8,11 @@ import (
 	"dispatcher/selector"
 )
 
-// TestAnAnswerIsOfItsRowRoutingAndQuestion: another row, version or number of selectors that count
-// has to be asked about.
+// TestAnAnswerIsOfItsRowRoutingAndQuestion: for another row, version or number of valid selectors
+// the function is asked again.
 func TestAnAnswerIsOfItsRowRoutingAndQuestion(t *testing.T) {
 	t.Parallel()
-	w := modal(t, BestWorkerMode, LoadRatio)
+	w := inMode(t, BestWorkerMode, LoadRatio)
 	scoredByEndpoint(w.routing)
 	for name, tc := range map[string]struct {
 		row       int64
@@ -36,12 +36,12 @@ func TestAnAnswerIsOfItsRowRoutingAndQuestion(t *testing.T) {
 	}
 }
 
-// TestTheNumberOfSelectorsTellsQuestionsOfARowApart proves what lacksAnswer relies on: at two
-// moments of the same row under one routing, the questions are the same exactly when as many
-// selectors count.
-func TestTheNumberOfSelectorsTellsQuestionsOfARowApart(t *testing.T) {
+// TestTheNumberOfSelectorsIdentifiesTheQuestionOfARow proves what lacksAnswer relies on: at two
+// times, the questions for one row under one routing are equal exactly when the same number of
+// selectors is valid.
+func TestTheNumberOfSelectorsIdentifiesTheQuestionOfARow(t *testing.T) {
 	t.Parallel()
-	w := modal(t, BestWorkerMode, LoadRatio)
+	w := inMode(t, BestWorkerMode, LoadRatio)
 	scoredByEndpoint(w.routing)
 	task := w.fresh()
 	task.Row.ReceivedAt = noon
@@ -65,12 +65,12 @@ func TestTheNumberOfSelectorsTellsQuestionsOfARowApart(t *testing.T) {
 	}
 }
 
-// BenchmarkLacksAnswer is what a due row of a route with a function costs while channels are
-// locked.
+// BenchmarkLacksAnswer measures the check of a due row of a route with a function, which runs while
+// channels are locked.
 func BenchmarkLacksAnswer(b *testing.B) {
 	for _, channels := range []int{3, 20, 100} {
 		b.Run(fmt.Sprint(channels), func(b *testing.B) {
-			w := modal(b, BestWorkerMode, LoadRatio)
+			w := inMode(b, BestWorkerMode, LoadRatio)
 			scoredByEndpoint(w.routing)
 			for len(w.routing.Channels) < channels {
 				w.routing.Routes[0].Members = append(w.routing.Routes[0].Members,

@@ -18,16 +18,16 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// world is a routing of three channels at 25/15/60, the shared state of a claim and
-// what this process knows of its connections.
-type world struct {
+// fixture is a routing of three channels at 25/15/60, the shared state of a claim, and the state of
+// this process's connections.
+type fixture struct {
 	routing *Routing
 	seen    *ledger.Seen
 	unready []string
-	rows    int64 // that numbered has given out
+	rows    int64 // the last one that numbered used
 }
 
-// testRouting is a routing of three channels at 25/15/60.
+// testRouting has three channels at 25/15/60.
 func testRouting(t testing.TB) *Routing {
 	t.Helper()
 	table, err := selector.NewTable([]selector.Entry{
@@ -58,9 +58,9 @@ func testRouting(t testing.TB) *Routing {
 	return r
 }
 
-func newWorld(t testing.TB) *world {
+func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	w := &world{
+	w := &fixture{
 		routing: testRouting(t), seen: &ledger.Seen{Now: noon, Version: 7},
 		unready: make([]string, 3),
 	}
@@ -70,8 +70,8 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// task is a message whose draw picked first.
-func (w *world) task(first string) *Task {
+// task returns a message whose draw picked first.
+func (w *fixture) task(first string) *Task {
 	route := &w.routing.Routes[0]
 	return &Task{
 		First: w.routing.MemberIndex(route, first),
@@ -90,11 +90,11 @@ func (w *world) task(first string) *Task {
 // testKeys is the key file of these tests.
 var testKeys = []selector.Key{{1}}
 
-func (w *world) assigner() *assigner {
+func (w *fixture) assigner() *assigner {
 	return newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, Snapshot{})
 }
 
-func (w *world) decide(t *Task) ledger.Decision {
+func (w *fixture) decide(t *Task) ledger.Decision {
 	return w.assigner().decide(t).Decision
 }
 
@@ -113,7 +113,7 @@ func rankingOf(t *testing.T, raw []byte) []string {
 
 func TestFirstChoiceGoesThroughWithoutARecord(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	d := w.decide(w.task("b"))
 	want := ledger.Attempt{
 		Number: 1, Channel: "b", Reason: ledger.ByFirstChoice, Segments: 1,
@@ -123,45 +123,45 @@ func TestFirstChoiceGoesThroughWithoutARecord(t *testing.T) {
 		t.Errorf("decision %+v", d)
 	}
 	if got := w.seen.Channels[1]; got.Gate.Active.Count != 1 || !got.LastAssigned.After(noon) {
-		t.Errorf("the slot was not taken: %+v", got)
+		t.Errorf("no slot was taken: %+v", got)
 	}
 }
 
 func TestFallbackGoesToTheLowestLoadRatioAndSaysWhy(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		change func(*world, *Task)
+		change func(*fixture, *Task)
 		chosen string
 		why    []string
 	}{
-		"at its limit": {func(w *world, _ *Task) {
+		"at its limit": {func(w *fixture, _ *Task) {
 			w.seen.Channels[0].Gate.Counters = []admission.Counter{{
 				Limit: admission.Limit{Window: admission.Minute, Max: 0},
 			}}
 		}, "c", []string{"a:no_slot", "c:", "b:"}},
-		"active full": {func(w *world, _ *Task) {
+		"active full": {func(w *fixture, _ *Task) {
 			w.seen.Channels[0].Gate.Active = admission.Active{Max: 90, Count: 90}
 		}, "c", []string{"a:no_active", "c:", "b:"}},
-		"open breaker": {func(w *world, _ *Task) {
+		"open breaker": {func(w *fixture, _ *Task) {
 			w.unready[0] = "breaker_open"
 		}, "c", []string{"a:breaker_open", "c:", "b:"}},
-		"throttled": {func(w *world, _ *Task) {
+		"throttled": {func(w *fixture, _ *Task) {
 			w.unready[0] = Throttled
 		}, "c", []string{"a:throttled", "c:", "b:"}},
-		"disabled": {func(w *world, _ *Task) {
+		"disabled": {func(w *fixture, _ *Task) {
 			w.routing.Channels[0].State = Disabled
 		}, "c", []string{"a:disabled", "c:", "b:"}},
-		"draining": {func(w *world, _ *Task) {
+		"draining": {func(w *fixture, _ *Task) {
 			w.routing.Channels[0].State = Draining
 		}, "c", []string{"a:draining", "c:", "b:"}},
-		"already tried": {func(_ *world, t *Task) {
+		"already tried": {func(_ *fixture, t *Task) {
 			t.Row.Attempts, t.Row.Tried = 1, []string{"a"}
 		}, "c", []string{"a:already_tried", "c:", "b:"}},
-		"price cap": {func(w *world, t *Task) {
+		"price cap": {func(w *fixture, t *Task) {
 			w.routing.Channels[0].Price = NewPrice("GBP", PriceList{Default: 50_000})
 			t.msg.MaxPrice = new(int64(40_000))
 		}, "c", []string{"a:price_cap", "c:", "b:"}},
-		"failed selector": {func(w *world, t *Task) {
+		"failed selector": {func(w *fixture, t *Task) {
 			w.routing.Channels[1].Labels = map[string]selector.Value{
 				"quality": selector.NumberValue(9),
 			}
@@ -170,12 +170,12 @@ func TestFallbackGoesToTheLowestLoadRatioAndSaysWhy(t *testing.T) {
 				Value: selector.NumberValue(5),
 			}}
 		}, "b", []string{"a:selector", "c:selector", "b:"}},
-		"next one down too": {func(w *world, _ *Task) {
+		"next one down too": {func(w *fixture, _ *Task) {
 			w.unready[0], w.unready[2] = "breaker_open", "connecting"
 		}, "b", []string{"a:breaker_open", "c:connecting", "b:"}},
 	} {
-		w := newWorld(t)
-		// b carries 80 of 100, c 40 of 100.
+		w := newFixture(t)
+		// b has 80 of 100 in flight, c 40 of 100.
 		w.seen.Channels[1].Gate.Active.Count, w.seen.Channels[2].Gate.Active.Count = 80, 40
 		task := w.task("a")
 		tc.change(w, task)
@@ -193,7 +193,7 @@ func TestFallbackGoesToTheLowestLoadRatioAndSaysWhy(t *testing.T) {
 
 func TestEachTakeCountsAtOnceInTheLoadRatio(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.unready[0] = "breaker_open"
 	w.routing.Channels[1].Capacity, w.routing.Channels[2].Capacity = 10, 30
 	a := w.assigner()
@@ -203,13 +203,13 @@ func TestEachTakeCountsAtOnceInTheLoadRatio(t *testing.T) {
 		got[d.Attempt.Channel]++
 	}
 	if want := map[string]int{"b": 10, "c": 30}; !cmp.Equal(got, want) {
-		t.Errorf("40 fallbacks over capacities 10 and 30 went %v, want %v", got, want)
+		t.Errorf("40 fallbacks over capacities 10 and 30: got %v, want %v", got, want)
 	}
 }
 
 func TestMessagesBeyondTheLimitWaitForWindowsToCome(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	for i := range w.seen.Channels {
 		w.seen.Channels[i].Gate.Counters = []admission.Counter{{
 			Limit: admission.Limit{Window: admission.Second, Max: 2},
@@ -231,81 +231,81 @@ func TestMessagesBeyondTheLimitWaitForWindowsToCome(t *testing.T) {
 		}
 	}
 	if sent != 6 {
-		t.Errorf("%d sent in the window, want 3 channels x 2", sent)
+		t.Errorf("got %d sent in the window, want 3 channels x 2", sent)
 	}
 	if waits[950*time.Millisecond] == 0 || waits[1450*time.Millisecond] == 0 || len(waits) > 7 {
-		t.Errorf("waits were not spread over the windows to come: %v", waits)
+		t.Errorf("waits were not spread over the next windows: %v", waits)
 	}
 }
 
-func TestNobodyCanTakeIt(t *testing.T) {
+func TestNoChannelCanTakeIt(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		change   func(*world, *Task)
+		change   func(*fixture, *Task)
 		state    ledger.State
 		reason   string
 		next     time.Duration
 		newRound bool
 	}{
-		"no channel is connected": {func(w *world, _ *Task) {
+		"no channel is connected": {func(w *fixture, _ *Task) {
 			w.unready = []string{"connecting", "connecting", "breaker_open"}
 		}, ledger.Waiting, "connecting", time.Second, false},
-		"all have refused": {func(_ *world, t *Task) {
+		"all have refused": {func(_ *fixture, t *Task) {
 			t.Row.Attempts, t.Row.Rounds, t.Row.Tried = 3, 2, []string{"a", "b", "c"}
 		}, ledger.Waiting, reasonTried, 4 * time.Second, true},
-		"all are switched off": {func(w *world, _ *Task) {
+		"all are switched off": {func(w *fixture, _ *Task) {
 			for i := range w.routing.Channels {
 				w.routing.Channels[i].State = Disabled
 			}
 		}, ledger.Waiting, SwitchedOff, lookForRoute, false},
-		"none satisfies the selectors": {func(_ *world, t *Task) {
+		"none satisfies the selectors": {func(_ *fixture, t *Task) {
 			t.msg.Selectors = []selector.Selector{{
 				Key: "k", Operator: selector.Equal,
 				Value: selector.TextValue("v"),
 			}}
 		}, ledger.Failed, reasonNoChannel, 0, false},
-		"one is full until midnight, one may be ready soon": {func(w *world, _ *Task) {
+		"one is full until midnight, one may be ready soon": {func(w *fixture, _ *Task) {
 			w.seen.Channels[0].Gate.Counters = []admission.Counter{{
 				Limit: admission.Limit{Window: admission.Day, Max: 0},
 			}}
 			w.unready[1], w.unready[2] = "breaker_open", Throttled
 		}, ledger.Waiting, "breaker_open", time.Second, false},
-		"it was tried a thousand times": {func(_ *world, t *Task) {
+		"it was tried a thousand times": {func(_ *fixture, t *Task) {
 			t.Row.Attempts = maxAttempts
 		}, ledger.Failed, reasonAttempts, 0, false},
-		"its route allows fewer segments now": {func(_ *world, t *Task) {
+		"its route allows fewer segments now": {func(_ *fixture, t *Task) {
 			t.problem = envelope.TooManySegments
 		}, ledger.Failed, "too_many_segments", 0, false},
-		"its deadline has passed": {func(_ *world, t *Task) {
+		"its deadline has passed": {func(_ *fixture, t *Task) {
 			t.Row.ExpiresAt = noon
 		}, ledger.Failed, reasonExpired, 0, false},
-		"its deadline comes first": {func(w *world, t *Task) {
+		"its deadline comes first": {func(w *fixture, t *Task) {
 			w.unready = []string{"connecting", "connecting", "connecting"}
 			t.Row.ExpiresAt = noon.Add(300 * time.Millisecond)
 		}, ledger.Waiting, "connecting", 300 * time.Millisecond, false},
-		"its route is gone": {func(_ *world, t *Task) {
+		"its route is gone": {func(_ *fixture, t *Task) {
 			t.Route = nil
 		}, ledger.Waiting, reasonNoRoute, lookForRoute, false},
-		"its tenant is paused": {func(w *world, t *Task) {
+		"its tenant is paused": {func(w *fixture, t *Task) {
 			w.routing.Paused.Tenants = []string{t.Row.Tenant}
 			t.Row.ExpiresAt = noon.Add(24 * time.Hour)
 		}, ledger.Waiting, reasonPaused, lookWhenPaused, false},
-		"its number is paused": {func(w *world, t *Task) {
+		"its number is paused": {func(w *fixture, t *Task) {
 			t.msg.To, w.routing.Paused.Prefixes = "+447700900123", []string{"+33", "+4477"}
 			t.Row.ExpiresAt = noon.Add(24 * time.Hour)
 		}, ledger.Waiting, reasonPaused, lookWhenPaused, false},
-		"another number is paused": {func(w *world, t *Task) {
+		"another number is paused": {func(w *fixture, t *Task) {
 			t.msg.To, w.routing.Paused.Prefixes = "+447700900123", []string{"+4478"}
 		}, ledger.Sending, "", 0, false},
-		"it is paused and its deadline has passed": {func(w *world, t *Task) {
+		"it is paused and its deadline has passed": {func(w *fixture, t *Task) {
 			w.routing.Paused.All = true
 			t.Row.ExpiresAt = noon
 		}, ledger.Failed, reasonExpired, 0, false},
-		"another lane is paused": {func(w *world, _ *Task) {
+		"another lane is paused": {func(w *fixture, _ *Task) {
 			w.routing.Paused.Lanes = []string{"other"}
 		}, ledger.Sending, "", 0, false},
 	} {
-		w := newWorld(t)
+		w := newFixture(t)
 		task := w.task("a")
 		tc.change(w, task)
 		d := w.decide(task)
@@ -323,7 +323,7 @@ func TestNobodyCanTakeIt(t *testing.T) {
 
 func TestRouteMayHoldAMessageForItsFirstChoice(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.routing.Routes[0].Wait = 3 * time.Second
 	full := admission.Counter{
 		Limit: admission.Limit{Window: admission.Minute, Max: 1},
@@ -336,23 +336,23 @@ func TestRouteMayHoldAMessageForItsFirstChoice(t *testing.T) {
 	early.Row.ReceivedAt = w.seen.Now
 	if d := w.decide(early); d.State != ledger.Waiting || !d.NextAt.Equal(noon) ||
 		d.WaitsFor != "a 1m messages" {
-		t.Errorf("a full first choice is not waited for: %+v", d)
+		t.Errorf("no wait for a full first choice: %+v", d)
 	}
 	w.seen.Channels[0].Gate.Counters = []admission.Counter{{Limit: full.Limit}}
 	w.seen.Channels[0].Gate.Counters[0].Limit.Max = 0
 	if d := w.decide(early); d.State != ledger.Sending || d.Attempt.Channel == "a" {
-		t.Errorf("a closed first choice is waited for: %+v", d)
+		t.Errorf("a wait for a closed first choice: %+v", d)
 	}
 	w.seen.Channels[0].Gate.Counters = []admission.Counter{full}
 	early.Row.ReceivedAt = w.seen.Now.Add(-4 * time.Second)
 	if d := w.decide(early); d.State != ledger.Sending || d.Attempt.Channel == "a" {
-		t.Errorf("after the wait no fallback was taken: %+v", d)
+		t.Errorf("no fallback after the wait: %+v", d)
 	}
 }
 
 func TestRestOfAPartlyAcceptedMessageStaysOnItsChannel(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	task := w.task("a")
 	task.common = 3
 	task.Row.Attempts, task.Row.Pinned, task.Row.PartsLeft = 1, "b", []int{1, 2}
@@ -362,13 +362,13 @@ func TestRestOfAPartlyAcceptedMessageStaysOnItsChannel(t *testing.T) {
 	}
 	w.unready[1] = "breaker_open"
 	if d := w.decide(task); d.State != ledger.Waiting {
-		t.Errorf("the rest went elsewhere: %+v", d)
+		t.Errorf("the rest was sent over another channel: %+v", d)
 	}
 }
 
 func TestSegmentsOfAMessageAreTakenWhole(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	for i := range w.seen.Channels {
 		w.seen.Channels[i].Gate.Counters = []admission.Counter{{
 			Limit: admission.Limit{Window: admission.Minute, Max: 5, Unit: admission.Segments},
@@ -383,13 +383,13 @@ func TestSegmentsOfAMessageAreTakenWhole(t *testing.T) {
 		t.Errorf("decision %+v", d)
 	}
 	if d := a.decide(task); d.Attempt.Channel == "b" {
-		t.Error("4 more segments went into the one slot that was left")
+		t.Error("4 more segments were admitted with one free slot")
 	}
 }
 
 func TestChannelUnderProbeGetsOneMessageOfAClaim(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.unready[0] = provider.Probing
 	a := w.assigner()
 	got := map[string]int{}
@@ -398,26 +398,26 @@ func TestChannelUnderProbeGetsOneMessageOfAClaim(t *testing.T) {
 		got[d.Attempt.Channel]++
 	}
 	if got["a"] != 1 || got["b"]+got["c"] != 9 {
-		t.Errorf("of ten first choices of a channel under probe went %v", got)
+		t.Errorf("of ten first choices of a probed channel: got %v", got)
 	}
 }
 
 func TestResendIsCalledOneHoweverLongItTook(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	task := w.task("a")
 	task.Row.Attempts, task.Row.PossibleDuplicate, task.Row.Tried, task.Row.Reason = 2, true,
 		[]string{"a"}, NoSlot
 	if d := w.decide(task); d.Attempt.Reason != ledger.ByResend {
-		t.Errorf("the attempt is recorded as %s", d.Attempt.Reason)
+		t.Errorf("got stored reason %s", d.Attempt.Reason)
 	}
 }
 
-// wideWorld is a world of so many channels, named c000, c001 and so on, of equal weight, labelled
-// with a language, a department, a quality and a region.
-func wideWorld(t testing.TB, channels int, mode Mode, fallback Ranker) *world {
+// wideFixture returns a fixture of this many channels, named c000, c001 and so on, of equal weight,
+// with labels for language, department, quality and region.
+func wideFixture(t testing.TB, channels int, mode Mode, fallback Ranker) *fixture {
 	t.Helper()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.routing.Channels, w.seen.Channels, w.unready = nil, nil, make([]string, channels)
 	var entries []selector.Entry
 	route := Route{Route: config.Route{
@@ -453,7 +453,7 @@ func wideWorld(t testing.TB, channels int, mode Mode, fallback Ranker) *world {
 	return w
 }
 
-// jobsNamed are n records with ids prefix-0, prefix-1, ...
+// jobsNamed returns n records with the ids prefix-0, prefix-1, ...
 func jobsNamed(prefix string, n int) []Job {
 	jobs := make([]Job, n)
 	for i := range jobs {

@@ -10,8 +10,8 @@ import (
 	"dispatcher/selector"
 )
 
-// BenchmarkPlanAndAssign plans and assigns messages as claims of 500 do. All but weighted
-// write the ranking that is stored with the choice.
+// BenchmarkPlanAndAssign plans and assigns messages in claims of 500. All except weighted write the
+// ranking that is stored with the choice.
 func BenchmarkPlanAndAssign(b *testing.B) {
 	for _, bc := range []struct {
 		mode     Mode
@@ -34,7 +34,7 @@ func BenchmarkPlanAndAssign(b *testing.B) {
 const benchmarkedClaim = 500
 
 func benchmarkClaim(b *testing.B, mode Mode, channels int) {
-	w := wideWorld(b, channels, mode, LoadRatio)
+	w := wideFixture(b, channels, mode, LoadRatio)
 	w.routing.Prepare()
 	jobs := make([]Job, benchmarkedClaim)
 	for i := range jobs {
@@ -76,12 +76,12 @@ func benchmarkClaim(b *testing.B, mode Mode, channels int) {
 	}
 }
 
-// BenchmarkScopes decides about messages as claims of 500 do, under limits of so many tenants, each
-// over all channels and on one.
+// BenchmarkScopes decides on claims of 500 messages under limits of this many tenants, each over
+// all channels and on one.
 func BenchmarkScopes(b *testing.B) {
 	for _, n := range []int{0, 1, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			w := wideWorld(b, 20, Weighted, LoadRatio)
+			w := wideFixture(b, 20, Weighted, LoadRatio)
 			for i := range n {
 				l := admission.Limit{
 					Scope:  admission.Scope{Tenant: fmt.Sprint("tenant-", i)},
@@ -120,11 +120,11 @@ func BenchmarkScopes(b *testing.B) {
 	}
 }
 
-// BenchmarkTurns orders a claim of 500 new messages and 250 due rows of so many tenants.
+// BenchmarkTurns orders a claim of 500 new messages and 250 due rows of this many tenants.
 func BenchmarkTurns(b *testing.B) {
 	for _, tenants := range []int{1, 100} {
 		b.Run(fmt.Sprint(tenants), func(b *testing.B) {
-			w := newWorld(b)
+			w := newFixture(b)
 			tasks, intakes := make([]Task, 750), make([]ledger.Intake, 750)
 			for i := range tasks {
 				tasks[i] = *w.task("a")

@@ -13,15 +13,15 @@ import (
 	"dispatcher/selector"
 )
 
-// TestAFullChannel: a message waits for a first choice that answers promptly, on every route,
-// because to fall back would move traffic away from the agreed shares; it does not wait for a late
-// one.
+// TestAFullChannel: a message waits for a first choice that is full but answers promptly, on every
+// route, because a fallback would move traffic away from the agreed shares. It does not wait for a
+// late one.
 func TestAFullChannel(t *testing.T) {
 	t.Parallel()
 	spare, none, late := Room{Left: 1}, Room{}, Room{Left: -5, Late: true}
 	for name, tc := range map[string]struct {
 		rooms   []Room
-		change  func(*world, *Task)
+		change  func(*fixture, *Task)
 		channel string // empty for a wait
 		reason  string
 		again   time.Duration
@@ -34,26 +34,26 @@ func TestAFullChannel(t *testing.T) {
 		},
 		"it has waited ten seconds": {
 			rooms:   []Room{none, spare, spare},
-			change:  func(_ *world, tk *Task) { tk.Row.ReceivedAt = noon.Add(-10 * time.Second) },
+			change:  func(_ *fixture, tk *Task) { tk.Row.ReceivedAt = noon.Add(-10 * time.Second) },
 			channel: "b", ranking: []string{"a:in_flight", "b:", "c:"},
 		},
 		"its route waits longer": {
 			rooms: []Room{none, spare, spare},
-			change: func(w *world, tk *Task) {
+			change: func(w *fixture, tk *Task) {
 				w.routing.Routes[0].Wait, tk.Row.ReceivedAt = time.Minute, noon.Add(-10*time.Second)
 			},
 			reason: InFlight, again: lookForActive, ranking: []string{"a:in_flight"},
 		},
 		"its time has just come": {
 			rooms: []Room{none, spare, spare},
-			change: func(_ *world, tk *Task) {
+			change: func(_ *fixture, tk *Task) {
 				tk.Row.ReceivedAt, tk.msg.SendAt = noon.Add(-time.Hour), noon
 			},
 			reason: InFlight, again: lookForActive, ranking: []string{"a:in_flight"},
 		},
 		"it is about to expire": {
 			rooms: []Room{none, spare, spare},
-			change: func(w *world, tk *Task) {
+			change: func(w *fixture, tk *Task) {
 				w.routing.Routes[0].Wait, tk.Row.ExpiresAt = time.Minute, noon.Add(lookUrgently)
 			},
 			channel: "b", ranking: []string{"a:in_flight", "b:", "c:"},
@@ -72,30 +72,30 @@ func TestAFullChannel(t *testing.T) {
 		},
 		"its route waits for a late one": {
 			rooms:  []Room{late, spare, spare},
-			change: func(w *world, _ *Task) { w.routing.Routes[0].Wait = time.Minute },
+			change: func(w *fixture, _ *Task) { w.routing.Routes[0].Wait = time.Minute },
 			reason: Bulkhead, again: readyRetry, ranking: []string{"a:bulkhead"},
 		},
 		"its route has waited long enough": {
 			rooms: []Room{late, spare, spare},
-			change: func(w *world, tk *Task) {
+			change: func(w *fixture, tk *Task) {
 				w.routing.Routes[0].Wait, tk.Row.ReceivedAt = time.Minute, noon.Add(-time.Hour)
 			},
 			channel: "b", ranking: []string{"a:bulkhead", "b:", "c:"},
 		},
 		"another mode takes the next": {
 			rooms:   []Room{none, late, spare},
-			change:  func(w *world, _ *Task) { w.routing.Routes[0].Mode = LongestIdle },
+			change:  func(w *fixture, _ *Task) { w.routing.Routes[0].Mode = LongestIdle },
 			channel: "c", ranking: []string{"a:in_flight", "b:bulkhead", "c:"},
 		},
 		"it is held for a channel": {
 			rooms:  []Room{late, spare, spare},
-			change: func(_ *world, tk *Task) { tk.Row.Pinned, tk.Row.Attempts = "a", 1 },
+			change: func(_ *fixture, tk *Task) { tk.Row.Pinned, tk.Row.Attempts = "a", 1 },
 			reason: Bulkhead, again: readyRetry,
 			ranking: []string{"a:bulkhead", "b:pinned_elsewhere", "c:pinned_elsewhere"},
 		},
 		"what else is in the way comes first": {
 			rooms:   []Room{none, spare, spare},
-			change:  func(w *world, _ *Task) { w.unready[0] = provider.BreakerOpen },
+			change:  func(w *fixture, _ *Task) { w.unready[0] = provider.BreakerOpen },
 			channel: "b", ranking: []string{"a:breaker_open", "b:", "c:"},
 		},
 		"the first lane has what is kept for it": {
@@ -104,13 +104,13 @@ func TestAFullChannel(t *testing.T) {
 		},
 		"another lane has not": {
 			rooms:  []Room{{Kept: 1}, spare, spare},
-			change: func(_ *world, tk *Task) { tk.Lane.Order = 1 },
+			change: func(_ *fixture, tk *Task) { tk.Lane.Order = 1 },
 			reason: InFlight, again: lookForActive, ranking: []string{"a:in_flight"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newFixture(t)
 			tk := w.task("a")
 			if tc.change != nil {
 				tc.change(w, tk)
@@ -141,10 +141,10 @@ func TestAFullChannel(t *testing.T) {
 	}
 }
 
-// TestEachTakeCountsAtOnce: a claim gives a channel no more than it has room for.
+// TestEachTakeCountsAtOnce: a claim gives a channel no more messages than it has room for.
 func TestEachTakeCountsAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
 		Snapshot{Rooms: []Room{{Left: 3}, {Left: 100}, {Left: 100}}})
 	states := map[ledger.State]int{}
@@ -157,40 +157,41 @@ func TestEachTakeCountsAtOnce(t *testing.T) {
 }
 
 // numbered is task with a row of its own.
-func (w *world) numbered(first string) *Task {
+func (w *fixture) numbered(first string) *Task {
 	t := w.task(first)
 	w.rows++
 	t.Row.Seq = w.rows
 	return t
 }
 
-// TestAMessageIsCountedOnceForAFullChannel, though it looks at a late first choice before the
+// TestAMessageIsCountedOnceForAFullChannel: although a late first choice is checked before the
 // ranking and in it.
 func TestAMessageIsCountedOnceForAFullChannel(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
 		Snapshot{Rooms: []Room{{Late: true}, {Late: true}, {Left: 100}}})
 	for range 10 {
 		a.decide(w.numbered("a"))
 	}
 	if got := a.full.messages; !slices.Equal(got, []int{10, 10, 0}) {
-		t.Errorf("%v messages found no room", got)
+		t.Errorf("got %v messages without room", got)
 	}
 }
 
-// TestALongQueueForRoomLooksSeldom: 10 000 messages wait for channels that answer nothing. They
-// look again as often as 500 would each second, all together. Due rows are claimed every 50 ms.
-func TestALongQueueForRoomLooksSeldom(t *testing.T) {
+// TestALongQueueForRoomIsPlannedAgainSeldom: 10 000 messages wait for channels that do not answer.
+// Together they are planned again as often as 500 messages would each second. Due rows are claimed
+// every 50 ms.
+func TestALongQueueForRoomIsPlannedAgainSeldom(t *testing.T) {
 	t.Parallel()
 	const queue, batch = 10_000, 237
-	w := newWorld(t)
+	w := newFixture(t)
 	full := Room{Late: true, Queue: queue}
 	next := make([]time.Time, queue)
 	for i := range next {
 		next[i] = noon.Add(time.Duration(i) * 30 * time.Second / queue)
 	}
-	looks := 0
+	claims := 0
 	for after := time.Duration(0); after < time.Minute; after += 50 * time.Millisecond {
 		w.seen.Now = noon.Add(after)
 		var a *assigner
@@ -211,18 +212,18 @@ func TestALongQueueForRoomLooksSeldom(t *testing.T) {
 			}
 			next[i] = d.NextAt
 		}
-		looks += claimed
+		claims += claimed
 	}
-	if perSecond := looks / 60; perSecond > 500 {
-		t.Errorf("%d messages a second look again", perSecond)
+	if perSecond := claims / 60; perSecond > 500 {
+		t.Errorf("%d messages a second are planned again", perSecond)
 	}
 }
 
-// TestAClaimIsSizedByItsRoom, so that nothing waits in the database for channels that have room
-// again in a moment.
+// TestAClaimIsSizedByItsRoom: so that nothing waits in the database for channels that will have
+// room in a moment.
 func TestAClaimIsSizedByItsRoom(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	late, slow := Room{Late: true}, Room{Late: true, Slow: true}
 	for name, tc := range map[string]struct {
 		rooms   []Room
@@ -278,7 +279,7 @@ func TestAClaimIsSizedByItsRoom(t *testing.T) {
 
 func TestSlotsAreShared(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	for name, tc := range map[string]struct{ slots, jobs, due, wantJobs, wantDue int }{
 		"enough for all":      {20, 10, 10, 10, 10},
 		"a quarter for older": {8, 10, 10, 6, 2},
@@ -300,7 +301,8 @@ func TestSlotsAreShared(t *testing.T) {
 	}
 }
 
-// TestPortionsFollowTheWeights of the routes that a channel is in, and no channel is without one.
+// TestPortionsFollowTheWeights: of all routes that a channel is in. No channel is without a
+// portion.
 func TestPortionsFollowTheWeights(t *testing.T) {
 	t.Parallel()
 	weights := func(a, b, c string) *selector.Table {
@@ -342,7 +344,7 @@ func TestPortionsFollowTheWeights(t *testing.T) {
 				weights("20", "30", "50")
 		}, []float64{.4, .3, .3}},
 	} {
-		w := newWorld(t)
+		w := newFixture(t)
 		tc.change(w.routing)
 		got := portionsOf(w.routing)
 		for i := range got {

@@ -15,7 +15,7 @@ func TestCallingCodesAreThoseOfTheNumberingPlans(t *testing.T) {
 	}
 	for code := range codes {
 		if got := CallingCode("+" + strconv.Itoa(code) + "55500123"); int(got) != code {
-			t.Errorf("a number of +%d is counted as one of +%d", code, got)
+			t.Errorf("a number of +%d: got calling code +%d", code, got)
 		}
 	}
 	for _, number := range []string{"", "+", "+44", "447700900123"} {

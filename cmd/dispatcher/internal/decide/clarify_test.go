@@ -10,8 +10,8 @@ import (
 	"dispatcher/provider"
 )
 
-// ambiguousAttempt is an attempt of a lane that clears up ambiguities for ten minutes at a provider
-// that promises everything.
+// ambiguousAttempt returns an attempt of a lane that resolves ambiguities for ten minutes, at a
+// provider with all capabilities for that.
 func ambiguousAttempt(change func(*Attempt)) *Attempt {
 	f := testFlight()
 	f.Submission.Key = "key"
@@ -29,7 +29,7 @@ func ambiguousAttempt(change func(*Attempt)) *Attempt {
 	return f
 }
 
-func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
+func TestNoAnswerLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
 	t.Parallel()
 	type want struct {
 		State   ledger.State
@@ -206,8 +206,9 @@ func TestNobodyAnsweredLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) 
 	}
 }
 
-// TestOnlyACertainAnswerEndsAnAmbiguity holds every outcome of a repeat to it: whatever is not a
-// yes or no goes on under the same key or ends, but never leads to another channel unflagged.
+// TestOnlyACertainAnswerEndsAnAmbiguity tries every outcome of a repeated submission. Unless it is
+// a certain yes or no, the repeats continue under the same key or end, and never lead to another
+// channel without the flag.
 func TestOnlyACertainAnswerEndsAnAmbiguity(t *testing.T) {
 	t.Parallel()
 	for _, resend := range []bool{false, true} {
@@ -223,7 +224,7 @@ func TestOnlyACertainAnswerEndsAnAmbiguity(t *testing.T) {
 					t.Errorf("%s with %s left: %s without a flag", outcome, left, s.Reason)
 				}
 				if s.Ambiguity == nil {
-					t.Errorf("%s with %s left says nothing about the ambiguity", outcome, left)
+					t.Errorf("%s with %s left has no resolution of the ambiguity", outcome, left)
 				}
 				if !certain && (s.Outcome != provider.Unknown || s.Segments != 3 ||
 					s.PriceMicros != 90) {
@@ -235,49 +236,49 @@ func TestOnlyACertainAnswerEndsAnAmbiguity(t *testing.T) {
 	}
 }
 
-// TestWhatMayHaveBeenSentFailsForNoOtherReason: a message that waits to be submitted again under
-// its key is not taken for one that nobody wants.
+// TestWhatMayHaveBeenSentFailsForNoOtherReason: a message whose submission will be repeated under
+// its key is not failed as one that no channel can take.
 func TestWhatMayHaveBeenSentFailsForNoOtherReason(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		change func(*world, *ledger.Message)
+		change func(*fixture, *ledger.Message)
 		want   ledger.State
 		at     time.Time
 	}{
-		"it is its turn": {func(*world, *ledger.Message) {}, ledger.Sending, time.Time{}},
-		"after many attempts": {func(_ *world, m *ledger.Message) {
+		"it is its turn": {func(*fixture, *ledger.Message) {}, ledger.Sending, time.Time{}},
+		"after many attempts": {func(_ *fixture, m *ledger.Message) {
 			m.Attempts = maxAttempts
 		}, ledger.Sending, time.Time{}},
-		"its text has become too long": {func(w *world, _ *ledger.Message) {
+		"its text has become too long": {func(w *fixture, _ *ledger.Message) {
 			w.routing.Routes[0].MaxSegments = 0
 		}, ledger.Waiting, noon.Add(lookForRoute)},
-		"its deadline passes": {func(_ *world, m *ledger.Message) {
+		"its deadline passes": {func(_ *fixture, m *ledger.Message) {
 			m.ExpiresAt = noon
 		}, ledger.Waiting, noon.Add(time.Minute)},
-		"the search is over": {func(_ *world, m *ledger.Message) {
+		"the search is over": {func(_ *fixture, m *ledger.Message) {
 			m.SameKeyUntil = noon
 		}, ledger.Waiting, noon.Add(time.Second)},
-		"the channel is another account": {func(w *world, _ *ledger.Message) {
+		"the channel is another account": {func(w *fixture, _ *ledger.Message) {
 			w.routing.Channels[0].Account = "other"
 		}, ledger.Waiting, noon.Add(time.Minute)},
-		"the channel has left the routing": {func(_ *world, m *ledger.Message) {
+		"the channel has left the routing": {func(_ *fixture, m *ledger.Message) {
 			m.Pinned = "gone"
 		}, ledger.Waiting, noon.Add(time.Minute)},
 	} {
-		w := modal(t, Weighted, LoadRatio)
+		w := inMode(t, Weighted, LoadRatio)
 		row := storedRow(ledger.Retry, 1)
 		row.Pinned, row.SameKey, row.SameKeyUntil = "a", "key", noon.Add(time.Minute)
 		tc.change(w, &row)
 		_, d := w.decideDue(row)
 		if d.State != tc.want || d.State == ledger.Sending && d.Attempt.Channel != "a" ||
 			d.State == ledger.Waiting && !d.NextAt.Equal(tc.at) {
-			t.Errorf("%s: %+v", name, d)
+			t.Errorf("%s: got %+v", name, d)
 		}
 	}
 }
 
-// TestARefusedRepeatDeniesNoID: the attempt is settled as unknown, so a row for the id in the
-// refusal would pass for proof.
+// TestARefusedRepeatDeniesNoID: the attempt is settled as unknown, and a row for the id in the
+// refusal would count as proof.
 func TestARefusedRepeatDeniesNoID(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// TestAChannelGivesANumberWithAndWithoutAPlus, as its default and by its rules.
+// TestAChannelGivesANumberWithAndWithoutAPlus: as its default and by its rules.
 func TestAChannelGivesANumberWithAndWithoutAPlus(t *testing.T) {
 	t.Parallel()
 	for _, channels := range []string{"447700900222", "+447700900222"} {

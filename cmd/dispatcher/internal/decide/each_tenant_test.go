@@ -9,7 +9,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// dueOf are rows that have come due, one of each tenant that is named.
+// dueOf returns due rows, one of each named tenant.
 func dueOf(tenants ...string) []ledger.Message {
 	var due []ledger.Message
 	for i, tenant := range tenants {
@@ -20,10 +20,11 @@ func dueOf(tenants ...string) []ledger.Message {
 	return due
 }
 
-// TestEachTenantHasALimitOfItsOwn: bank has one in the document, messages without a tenant none.
+// TestEachTenantHasALimitOfItsOwn: tenant bank has its own in the document, and messages without a
+// tenant have none.
 func TestEachTenantHasALimitOfItsOwn(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	each := admission.Limit{
 		Scope: admission.Scope{Tenant: admission.EachTenant}, Window: admission.Day, Max: 2,
 	}
@@ -37,7 +38,7 @@ func TestEachTenantHasALimitOfItsOwn(t *testing.T) {
 		r := NewPlan(w.routing, testKeys, noon, nil)
 		req := r.Request(len(due), needed)
 		if req.EachTenant != (len(needed) > 0) {
-			t.Errorf("asks for rows of tenants: %v", req.EachTenant)
+			t.Errorf("unexpected requests for rows of tenants: %v", req.EachTenant)
 		}
 		d, err := Batch(r, w.shown(req.Scopes, due), &Snapshot{Unready: w.unready})
 		if err != nil {
@@ -47,7 +48,7 @@ func TestEachTenantHasALimitOfItsOwn(t *testing.T) {
 	}
 	first := claim()
 	if len(first.Attempts) != 4 || !first.Unlocked {
-		t.Fatalf("%d attempts without locks, want those without a tenant", len(first.Attempts))
+		t.Fatalf("got %d attempts without locks, want those without a tenant", len(first.Attempts))
 	}
 	needed = first.Needed
 	sent := map[string]int{}
@@ -66,11 +67,11 @@ func TestEachTenantHasALimitOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestATenantWithAnotherLimitHasThatOfEachToo: only one of the same window and unit takes its
-// place.
+// TestATenantWithAnotherLimitHasThatOfEachToo: only a limit with the same window and unit replaces
+// it.
 func TestATenantWithAnotherLimitHasThatOfEachToo(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	each := admission.Limit{
 		Scope: admission.Scope{Tenant: admission.EachTenant}, Window: admission.Day, Max: 2,
 	}
@@ -90,17 +91,18 @@ func TestATenantWithAnotherLimitHasThatOfEachToo(t *testing.T) {
 			t.Errorf("%d limits count a message of tenant %q, want %d", got, tenant, want)
 		}
 		replay := NewReplay(w.routing, testKeys)
-		task.withoutPayload = tenant == "news" // the audit finds them without the number, too
+		task.withoutPayload = tenant == "news" // the audit finds the limits without the number, too
 		if got := len(replay.Limits(task, 0)); got != want {
 			t.Errorf("the audit finds %d for tenant %q, want %d", got, tenant, want)
 		}
 	}
 }
 
-// TestExplainKnowsTheLimitsOfEachTenant: a tenant that has taken nothing yet has all of it.
+// TestExplainKnowsTheLimitsOfEachTenant: for a tenant that has used nothing, all of the limit is
+// free.
 func TestExplainKnowsTheLimitsOfEachTenant(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.routing.Limits = []admission.Limit{{
 		Scope: admission.Scope{Tenant: admission.EachTenant}, Window: admission.Day, Max: 1,
 	}}
@@ -120,7 +122,7 @@ func TestExplainKnowsTheLimitsOfEachTenant(t *testing.T) {
 			return s.ScopeRef == full.ScopeRef
 		})
 		if at < 0 || len(states[at].Counters) != 1 || states[at].Counters[0].Free() != c.free {
-			t.Errorf("%s: %+v", name, states)
+			t.Errorf("%s: got %+v", name, states)
 		}
 	}
 }

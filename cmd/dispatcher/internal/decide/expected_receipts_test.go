@@ -96,7 +96,7 @@ func TestEachPartThatMayHaveBeenTakenOwesAReceipt(t *testing.T) {
 	}
 }
 
-// TestWhatIsKnownOfPartsIsKeptWithTheAmbiguity: a part without an id was taken as well.
+// TestWhatIsKnownOfPartsIsKeptWithTheAmbiguity: a part without an id was accepted, too.
 func TestWhatIsKnownOfPartsIsKeptWithTheAmbiguity(t *testing.T) {
 	t.Parallel()
 	silent := provider.Part{Index: 1}
@@ -119,7 +119,7 @@ func TestWhatIsKnownOfPartsIsKeptWithTheAmbiguity(t *testing.T) {
 	} {
 		s := settle(ambiguousAttempt(tc.change), &provider.Result{Parts: tc.parts}, noon)
 		if s.Ambiguity == nil || s.Ambiguity.Partly != tc.want {
-			t.Errorf("%s: %+v", name, s.Ambiguity)
+			t.Errorf("%s: got %+v", name, s.Ambiguity)
 		}
 	}
 }
@@ -135,6 +135,7 @@ func TestAVerdictSaysNoMoreOfPartsThanWasKnown(t *testing.T) {
 	j := Resolve(o, ledger.Taken, "operator", "r2", noon)
 	if s := j.Settlement; s.Receipts != 0 || s.CutShort || s.Reference != "r1 r2" ||
 		s.Await != o.Await || s.Segments != 3 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v, want Receipts %v, no CutShort, Reference %v, Await %v and Segments %v",
+			s, 0, "r1 r2", o.Await, 3)
 	}
 }

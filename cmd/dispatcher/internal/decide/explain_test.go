@@ -13,10 +13,10 @@ import (
 	"dispatcher/selector"
 )
 
-// testQuestion asks about a message under a state in which b carries 80 of 100 and c 40.
+// testQuestion asks about a message in a state in which b has 80 of 100 in flight and c 40.
 func testQuestion(t *testing.T) *Question {
 	t.Helper()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.seen.Channels[1].Gate.Active.Count, w.seen.Channels[2].Gate.Active.Count = 80, 40
 	return &Question{
 		Routing: w.routing, Keys: testKeys, Job: testJob(envelope.Message{}), Now: noon,
@@ -73,7 +73,7 @@ func TestExplainLeavesTheStateAsItWas(t *testing.T) {
 		t.Error(cmp.Diff(before, after))
 	}
 	if got := q.Channels[0].Gate.Counters[0].Granted; got != 0 {
-		t.Errorf("asking took %d slots", got)
+		t.Errorf("the explanation took %d slots", got)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestExplainKnowsTheLimitsOfTenantsAndPrefixes(t *testing.T) {
 	q.Job.Message.Tenant = "shop"
 	q.Routing.Limits = []admission.Limit{{Scope: shop, Window: admission.Day, Max: 5}}
 	if got := Explain(q); got.Decision.State != ledger.Sending {
-		t.Errorf("nothing is taken: %+v", got.Decision)
+		t.Errorf("with all slots free: got %+v", got.Decision)
 	}
 	used := admission.Counter{
 		Limit: q.Routing.Limits[0], Start: noon.Add(-12 * time.Hour),
@@ -108,7 +108,7 @@ func TestExplainKnowsTheLimitsOfTenantsAndPrefixes(t *testing.T) {
 	first := got.Candidates[0]
 	if got.Decision.State != ledger.Waiting || got.Decision.WaitsFor != "tenant:shop 1d messages" ||
 		first.Reason != TenantLimit {
-		t.Errorf("all is taken: %+v", got)
+		t.Errorf("with all slots used: got %+v", got)
 	}
 	if first.Limit != got.Decision.WaitsFor || first.Never {
 		t.Errorf("the limit that is used up: %+v", first)
@@ -131,8 +131,8 @@ func TestExplainKeepsAScheduledMessage(t *testing.T) {
 	}
 }
 
-// TestExplainRanksAllMembersInEveryMode asks under a state in which a was just assigned, b
-// carries 80 of 100 and c 40, b alone has the message's label, and c had the last turn.
+// TestExplainRanksAllMembersInEveryMode asks in a state in which a was assigned last, b has 80 of
+// 100 in flight and c 40, only b has the message's label, and c had the last turn.
 func TestExplainRanksAllMembersInEveryMode(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[Mode][]string{
@@ -169,7 +169,7 @@ func TestExplainRanksAllMembersInEveryMode(t *testing.T) {
 			t.Errorf("%s: decision %+v", mode, got.Decision)
 		}
 		if q.Cursors[0].Channel != "c" {
-			t.Errorf("%s: asking took a turn", mode)
+			t.Errorf("%s: the explanation moved the cursor", mode)
 		}
 	}
 }

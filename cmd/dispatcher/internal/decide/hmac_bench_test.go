@@ -2,7 +2,7 @@ package decide
 
 import "testing"
 
-// BenchmarkHMACs is what the keyed hashes and the calling code of one message cost.
+// BenchmarkHMACs measures the keyed hashes and the calling code of one message.
 func BenchmarkHMACs(b *testing.B) {
 	keys, stored := newDrawers(testKeys), make([]byte, 250)
 	b.ReportAllocs()

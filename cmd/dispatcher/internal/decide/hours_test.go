@@ -11,14 +11,14 @@ import (
 	"dispatcher/selector"
 )
 
-// clock is a span of every day.
+// clock returns the hours from and to of every day.
 func clock(from, to int) config.Hours { return config.Hours{{Days: 127, From: from * 60, To: to * 60}} }
 
-// dayAndNight is a world at noon with a route for office hours, one for the sender NIGHTS, and
-// default.
-func dayAndNight(t *testing.T) *world {
+// dayAndNight returns a fixture at noon with a route for office hours, one for the sender NIGHTS,
+// and default.
+func dayAndNight(t *testing.T) *fixture {
 	t.Helper()
-	w := newWorld(t)
+	w := newFixture(t)
 	office, nights := w.routing.Routes[0], w.routing.Routes[0]
 	office.Name, office.Match.Hours = "office", clock(8, 18)
 	nights.Name, nights.Match.Senders = "nights", []string{"NIGHTS"}
@@ -52,8 +52,8 @@ func TestARouteTakesMessagesByHoursAndSender(t *testing.T) {
 	}
 }
 
-// TestAWaitingMessageKeepsTheRouteOfItsHours: it is looked at again at night, and is still one of
-// the office.
+// TestAWaitingMessageKeepsTheRouteOfItsHours: planned again at night, it still belongs to the route
+// of the office hours.
 func TestAWaitingMessageKeepsTheRouteOfItsHours(t *testing.T) {
 	t.Parallel()
 	w := dayAndNight(t)
@@ -68,7 +68,7 @@ func TestAWaitingMessageKeepsTheRouteOfItsHours(t *testing.T) {
 }
 
 // TestAClaimAcrossAnHourIsPlannedAgain: a message that was planned before six and received after it
-// is of the other route, whose channels were not locked.
+// belongs to the other route, whose channels were not locked.
 func TestAClaimAcrossAnHourIsPlannedAgain(t *testing.T) {
 	t.Parallel()
 	w := dayAndNight(t)
@@ -85,51 +85,51 @@ func TestAClaimAcrossAnHourIsPlannedAgain(t *testing.T) {
 		if _, err := Batch(plan, &seen, &Snapshot{Unready: w.unready}); !errors.Is(err, want) {
 			t.Errorf("received at %s: %v, want %v", at, err, want)
 		}
-		seen.Intakes[0] = ledger.Duplicate // which is not decided upon
+		seen.Intakes[0] = ledger.Duplicate // there is no decision on it
 		if _, err := Batch(plan, &seen, &Snapshot{Unready: w.unready}); err != nil {
 			t.Errorf("a duplicate at %s: %v", at, err)
 		}
 	}
 }
 
-// TestQuietHoursHoldMessagesUntilTheyEnd, whether they are new, wait or are to be tried again, by
-// the clock of the document or of the recipient. What has begun is finished, and a deadline stays
-// one.
+// TestQuietHoursHoldMessagesUntilTheyEnd: new, waiting and retried messages, by the clock of the
+// document or of the recipient. A message with some parts sent is completed, and deadlines still
+// hold.
 func TestQuietHoursHoldMessagesUntilTheyEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change func(*world, *Task)
+		change func(*fixture, *Task)
 		state  ledger.State
 		reason string
 		next   time.Duration
 	}{
-		"new": {func(*world, *Task) {}, ledger.Waiting, "quiet_hours", 90 * time.Minute},
-		"to be tried again": {func(_ *world, t *Task) {
+		"new": {func(*fixture, *Task) {}, ledger.Waiting, "quiet_hours", 90 * time.Minute},
+		"to be tried again": {func(_ *fixture, t *Task) {
 			t.was = ledger.Retry
 			t.tried("a")
 		}, ledger.Waiting, "quiet_hours", 90 * time.Minute},
-		"near its deadline": {func(_ *world, t *Task) {
+		"near its deadline": {func(_ *fixture, t *Task) {
 			t.Row.ExpiresAt = noon.Add(10 * time.Minute)
 		}, ledger.Waiting, "quiet_hours", 9 * time.Minute},
-		"past its deadline": {func(_ *world, t *Task) {
+		"past its deadline": {func(_ *fixture, t *Task) {
 			t.Row.ExpiresAt = noon
 		}, ledger.Failed, reasonExpired, 0},
-		"opted out": {func(_ *world, t *Task) { t.optedOut = true }, ledger.Rejected, ReasonOptedOut, 0},
-		"the rest of its parts": {func(_ *world, t *Task) {
+		"opted out": {func(_ *fixture, t *Task) { t.optedOut = true }, ledger.Rejected, ReasonOptedOut, 0},
+		"the rest of its parts": {func(_ *fixture, t *Task) {
 			t.Row.PartsLeft, t.Row.Pinned = []int{1}, "a"
 		}, ledger.Sending, "", 0},
-		"it is awake there": {func(w *world, t *Task) {
+		"it is awake there": {func(w *fixture, t *Task) {
 			w.routing.Routes[0].Quiet.ByRecipient, t.to.Country = true, "jp"
 		}, ledger.Sending, "", 0},
-		"it is night there": {func(w *world, t *Task) {
+		"it is night there": {func(w *fixture, t *Task) {
 			quiet := w.routing.Routes[0].Quiet
 			quiet.ByRecipient, quiet.Hours, t.to.Country = true, clock(20, 22), "jp"
 		}, ledger.Waiting, "quiet_hours", time.Hour},
-		"the route reroutes": {func(w *world, _ *Task) {
+		"the route reroutes": {func(w *fixture, _ *Task) {
 			w.routing.Routes[0].Quiet.Next = true
 		}, ledger.Waiting, "quiet_hours", 90 * time.Minute},
 	} {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.routing.Routes[0].Quiet = &config.Quiet{
 			Hours: config.Hours{{Days: 127, From: 11 * 60, To: 13*60 + 30}}, Zone: time.UTC,
 		}
@@ -147,10 +147,10 @@ func TestQuietHoursHoldMessagesUntilTheyEnd(t *testing.T) {
 	}
 }
 
-// TestQuietHoursLeaveMessagesToTheNextRoute by the clock of the recipient, if the route says so.
+// TestQuietHoursLeaveMessagesToTheNextRoute: by the recipient's clock, if the route says so.
 func TestQuietHoursLeaveMessagesToTheNextRoute(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	campaigns := w.routing.Routes[0]
 	campaigns.Name = "campaigns"
 	campaigns.Quiet = &config.Quiet{
@@ -185,7 +185,7 @@ func TestQuietHoursLeaveMessagesToTheNextRoute(t *testing.T) {
 	}
 }
 
-// TestAnExplanationNamesQuietHours and when they end.
+// TestAnExplanationNamesQuietHours: and when they end.
 func TestAnExplanationNamesQuietHours(t *testing.T) {
 	t.Parallel()
 	q := testQuestion(t)

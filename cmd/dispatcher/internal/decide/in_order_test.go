@@ -7,30 +7,30 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestOrderTakesTheFirstThatCan: whatever load and age of the channels, mode order takes the first
-// of the listed ones that nothing excludes, and says in the ranking why those before were not taken.
+// TestOrderTakesTheFirstThatCan: whatever the load and last assignment of the channels, mode order
+// picks the first listed channel that is not excluded. The ranking has the reasons of those before.
 func TestOrderTakesTheFirstThatCan(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change func(*world)
+		change func(*fixture)
 		want   string
 		listed []string
 	}{
-		"all can": {func(*world) {}, "a", []string{"a"}},
+		"all can": {func(*fixture) {}, "a", []string{"a"}},
 		"the first is loaded": {
-			func(w *world) { w.seen.Channels[0].Gate.Active.Count = 99 }, "a", []string{"a"},
+			func(w *fixture) { w.seen.Channels[0].Gate.Active.Count = 99 }, "a", []string{"a"},
 		},
 		"the first was assigned last": {
-			func(w *world) { w.seen.Channels[0].LastAssigned = noon }, "a", []string{"a"},
+			func(w *fixture) { w.seen.Channels[0].LastAssigned = noon }, "a", []string{"a"},
 		},
 		"the first is down": {
-			func(w *world) { w.unready[0] = "connecting" }, "b", []string{"a connecting", "b"},
+			func(w *fixture) { w.unready[0] = "connecting" }, "b", []string{"a connecting", "b"},
 		},
-		"two are away": {func(w *world) {
+		"two are away": {func(w *fixture) {
 			w.unready[0], w.routing.Channels[1].State = "breaker_open", Draining
 		}, "c", []string{"a breaker_open", "b draining", "c"}},
 	} {
-		w := modal(t, InOrderMode, InOrder)
+		w := inMode(t, InOrderMode, InOrder)
 		c.change(w)
 		d := w.decide(w.fresh())
 		if d.State != ledger.Sending || d.Attempt.Channel != c.want ||
@@ -54,12 +54,12 @@ func TestOrderTakesTheFirstThatCan(t *testing.T) {
 	}
 }
 
-// TestOrderGoesOnBehindARefusal: the fallback order skips what was tried in the round, and never
-// goes back before it.
+// TestOrderGoesOnBehindARefusal: the fallback order skips the channels that were tried in the
+// round, and never returns to one before them.
 func TestOrderGoesOnBehindARefusal(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{InOrderMode, RoundRobinMode} {
-		w := modal(t, mode, InOrder)
+		w := inMode(t, mode, InOrder)
 		w.seen.Channels[1].Gate.Active.Count = 99
 		task := w.fresh()
 		task.tried("a")
@@ -72,7 +72,7 @@ func TestOrderGoesOnBehindARefusal(t *testing.T) {
 			t.Errorf("after a and b: %+v", d)
 		}
 	}
-	w := newWorld(t) // weighted: the drawn one, then the others as they are listed
+	w := newFixture(t) // weighted: the drawn channel, then the others as listed
 	w.routing.Routes[0].Fallback = InOrder
 	w.unready[2] = "connecting"
 	w.seen.Channels[0].Gate.Active.Count = 99

@@ -10,8 +10,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestStateOfAPolicyIsThatOfTheSource: 200 a minute, of which San Jose granted 20 and London 30,
-// and ten processes, three of them in San Jose.
+// TestStateOfAPolicyIsThatOfTheSource: of 200 a minute San Jose granted 20 and London 30. Three of
+// ten processes are in San Jose.
 func TestStateOfAPolicyIsThatOfTheSource(t *testing.T) {
 	t.Parallel()
 	f := &Instances{}
@@ -49,7 +49,7 @@ func TestStateOfAPolicyIsThatOfTheSource(t *testing.T) {
 			Workers: map[string]int64{"San Jose": 3, "London": 1, "Delhi": 6},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	state := f.State("a", window(admission.Minute, 200), "San Jose")
@@ -84,8 +84,8 @@ func TestProcessThatKnowsOfNoOtherTakesAll(t *testing.T) {
 }
 
 // TestEveryUnitIsDividedByItsOwnHistory: of 100 messages a minute one region granted 90 and another
-// 10. Limits that are worth the same in segments and in money leave the same shares to all, however
-// many segments a text has.
+// 10. Limits of the same size in segments and in money give the same shares, however many segments
+// a text has.
 func TestEveryUnitIsDividedByItsOwnHistory(t *testing.T) {
 	t.Parallel()
 	const perText, price, messagesADay = 5, 28_000, 144_000

@@ -41,6 +41,6 @@ func TestUnknownLaneGoesBehindAllOthers(t *testing.T) {
 	again.KeepLanes(live)
 	if got := again.Lane("old"); got.Order != 0 || got.former ||
 		again.priority(again.Lane("bulk")) != 0 {
-		t.Errorf("a lane that came back is %+v", got)
+		t.Errorf("a lane that was added again: got %+v", got)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// drawnLimit is any limit of a scope.
+// drawnLimit draws a limit of a scope.
 func drawnLimit(t *rapid.T, scope admission.Scope) admission.Limit {
 	l := admission.Limit{
 		Scope: scope,
@@ -44,8 +44,8 @@ func drawnLimit(t *rapid.T, scope admission.Scope) admission.Limit {
 	return l
 }
 
-// drawnTerms gives the world any limits, policies, holds, prices and parts.
-func drawnTerms(t *rapid.T, w *world) {
+// drawnTerms draws limits, policies, holds, prices and parts for the fixture.
+func drawnTerms(t *rapid.T, w *fixture) {
 	limits := func(scopes *rapid.Generator[admission.Scope]) []admission.Limit {
 		one := rapid.Custom(func(t *rapid.T) admission.Limit {
 			return drawnLimit(t, scopes.Draw(t, "scope"))
@@ -81,8 +81,8 @@ func drawnTerms(t *rapid.T, w *world) {
 	}
 }
 
-// stored is the state of all limits as the rows of a database hold it.
-func (w *world) stored() {
+// stored reduces all limits to what their database rows hold.
+func (w *fixture) stored() {
 	bare := func(l admission.Limit) admission.Counter {
 		return admission.Counter{Limit: admission.Limit{
 			Scope: l.Scope, Window: l.Window,
@@ -103,7 +103,7 @@ func (w *world) stored() {
 	}
 }
 
-// book is one counter of the state, and what it belongs to.
+// book is one counter of the state, with its channel and scope.
 type book struct {
 	channel string // empty for limits over all channels
 	*admission.Counter
@@ -123,7 +123,7 @@ func booksOf(seen *ledger.Seen) (all []book) {
 	return all
 }
 
-// copied is the state once more, for another claim to change.
+// copied returns a copy of the state that another claim may change.
 func copied(seen *ledger.Seen) *ledger.Seen {
 	counters := func(of []admission.Counter) []admission.Counter {
 		of = slices.Clone(of)
@@ -144,8 +144,8 @@ func copied(seen *ledger.Seen) *ledger.Seen {
 	return &out
 }
 
-// drawnTask is a message of any tenant, lane, number and length, on its first attempt or a retry.
-func drawnTask(t *rapid.T, w *world, now time.Time) *Task {
+// drawnTask draws a message of any tenant, lane, number and length, as a first attempt or a retry.
+func drawnTask(t *rapid.T, w *fixture, now time.Time) *Task {
 	one := w.task(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "first"))
 	one.Row.ReceivedAt, one.Row.ExpiresAt = now, now.Add(time.Hour)
 	one.Row.Tenant = rapid.SampledFrom([]string{"", "shop", "bank", "news"}).Draw(t, "tenant")
@@ -165,14 +165,14 @@ func drawnTask(t *rapid.T, w *world, now time.Time) *Task {
 	return one
 }
 
-// TestNoLimitIsEverExceededAndMessagesAreTakenWhole decides any messages over any limits, scopes,
-// policies and tickets, in claims at any times. After each decision every counter that covers the
-// message has grown by what it costs, and no other has; nothing is above its bound; and the same
-// claim decides the same again.
+// TestNoLimitIsEverExceededAndMessagesAreTakenWhole decides on drawn messages under drawn limits,
+// scopes, policies and tickets, in claims at any times. After each decision every counter that
+// covers the message has grown by its cost, and no other counter has. No counter is above its
+// limit, and the same claim decides the same again.
 func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		drawnTerms(rt, w)
 		w.stored()
 		f := &Instances{}
@@ -215,30 +215,30 @@ func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 				checkBooks(rt, before, w.seen, task, &d, a)
 				checkRefunds(rt, before, w.seen, &d)
 				if diff := cmp.Diff(d, b.decide(task), decided); diff != "" {
-					rt.Fatalf("the same claim decides otherwise: %s", diff)
+					rt.Fatalf("the same claim decided differently: %s", diff)
 				}
 			}
 			if diff := cmp.Diff(w.seen, again); diff != "" {
-				rt.Fatalf("the same claim leaves another state: %s", diff)
+				rt.Fatalf("the same claim left another state: %s", diff)
 			}
 		}
 	})
 }
 
-// decided compares decisions. Their channels have the names that their attempts have.
+// decided compares decisions. Their channels have the names of their attempts' channels.
 var decided = cmp.Options{
 	cmp.AllowUnexported(decision{}),
 	cmpopts.IgnoreFields(decision{}, "channel"),
 }
 
-// asTaken compares what counters have taken, and not at which release times.
+// asTaken compares what counters have granted, without release times.
 var asTaken = []cmp.Option{
 	cmpopts.IgnoreFields(admission.Counter{}, "Next", "Pace"),
 	cmpopts.EquateEmpty(),
 }
 
-// checkRefunds gives back what the message would if nothing of it were spent: then the limits in
-// money stand where they did, and with them what they count apart of lanes and shares.
+// checkRefunds refunds the message as if nothing of it were spent. The limits in money are then as
+// before, with their counts of lanes and shares.
 func checkRefunds(t *rapid.T, before, after *ledger.Seen, d *decision) {
 	undone := copied(after)
 	is, was := booksOf(undone), booksOf(before)
@@ -267,7 +267,7 @@ func checkRefunds(t *rapid.T, before, after *ledger.Seen, d *decision) {
 			continue
 		}
 		if diff := cmp.Diff(*was[i].Counter, *is[i].Counter, asTaken...); diff != "" {
-			t.Fatalf("%s: what goes back is not what was taken of %s of %q: %s", d.State,
+			t.Fatalf("%s: the refund differs from what was taken of %s of %q: %s", d.State,
 				is[i].Key().On(is[i].channel), is[i].channel, diff)
 		}
 	}
@@ -287,7 +287,7 @@ func checkBooks(t *rapid.T, before, after *ledger.Seen, task *Task, d *decision,
 			b.Scope.Covers(task.Row.Tenant, task.msg.To) {
 			want = b.Cost(&need)
 			if !d.release.Latest.IsZero() && d.release.Latest.After(b.End(time.UTC)) {
-				t.Fatalf("it may leave until %s, when the window from %s is over",
+				t.Fatalf("got latest release time %s, when the window from %s is over",
 					d.release.Latest, b.Start)
 			}
 		}

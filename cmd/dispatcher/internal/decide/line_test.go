@@ -16,8 +16,8 @@ import (
 	"dispatcher/selector"
 )
 
-// disordered is a world in any state: some channels full, down, switched off or unfit.
-func disordered(t *rapid.T, tb testing.TB) (*world, []*Task) {
+// anyState returns a fixture in any state: some channels are full, down, disabled or unfit.
+func anyState(t *rapid.T, tb testing.TB) (*fixture, []*Task) {
 	mode := rapid.SampledFrom([]Mode{
 		"", Weighted, RoundRobinMode, LongestIdle,
 		BestWorkerMode, InOrderMode,
@@ -26,7 +26,7 @@ func disordered(t *rapid.T, tb testing.TB) (*world, []*Task) {
 		"", LoadRatio, BestWorker, RoundRobin, Redraw, InOrder,
 	}).Draw(t, "fallback")
 	n := rapid.OneOf(rapid.IntRange(1, 5), rapid.IntRange(30, 40)).Draw(t, "channels")
-	w := wideWorld(tb, n, mode, fallback)
+	w := wideFixture(tb, n, mode, fallback)
 	w.routing.Routes[0].BypassSelectors = rapid.Bool().Draw(t, "bypass")
 	for i := range n {
 		ch, state := &w.routing.Channels[i], &w.seen.Channels[i]
@@ -89,13 +89,13 @@ func disordered(t *rapid.T, tb testing.TB) (*world, []*Task) {
 	return w, tasks
 }
 
-// TestTakenIsTheFirstOfTheRankingWithoutExclusion holds whatever the state: who is taken is the
-// first candidate without a reason, nobody is passed over without one, each take counts at once,
-// and what is stored gives the same order again.
+// TestTakenIsTheFirstOfTheRankingWithoutExclusion: in any state the chosen channel is the first
+// candidate without a reason, and all before it have one. Each assignment counts at once, and the
+// stored ranking gives the same order again.
 func TestTakenIsTheFirstOfTheRankingWithoutExclusion(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
-		w, tasks := disordered(rt, t)
+		w, tasks := anyState(rt, t)
 		a := w.assigner()
 		for _, task := range tasks {
 			before := make([]admission.Gate, len(w.seen.Channels))
@@ -131,9 +131,9 @@ func TestTakenIsTheFirstOfTheRankingWithoutExclusion(t *testing.T) {
 	})
 }
 
-// checkTake compares the gates before and after: one more on the channel that was taken, nothing
-// elsewhere.
-func checkTake(t *rapid.T, w *world, task *Task, d *ledger.Decision, before []admission.Gate) {
+// checkTake compares the gates before and after: one more on the chosen channel, no change on
+// others.
+func checkTake(t *rapid.T, w *fixture, task *Task, d *ledger.Decision, before []admission.Gate) {
 	for i := range w.seen.Channels {
 		want := int64(0)
 		if w.seen.Channels[i].Name == d.Attempt.Channel {
@@ -141,12 +141,12 @@ func checkTake(t *rapid.T, w *world, task *Task, d *ledger.Decision, before []ad
 		}
 		gate := &w.seen.Channels[i].Gate
 		if got := gate.Active.Count - before[i].Active.Count; got != want {
-			t.Fatalf("%s was taken and the active count of %s grew by %d", d.Attempt.Channel,
+			t.Fatalf("channel %s was chosen, and the active count of %s grew by %d", d.Attempt.Channel,
 				w.seen.Channels[i].Name, got)
 		}
 		if got := gate.Counters[0].Granted - before[i].Counters[0].Granted; got != want ||
 			gate.Counters[0].Granted > gate.Counters[0].Max {
-			t.Fatalf("%s was taken and %s granted %d more, %d of %d", d.Attempt.Channel,
+			t.Fatalf("channel %s was chosen, and %s granted %d more, %d of %d", d.Attempt.Channel,
 				w.seen.Channels[i].Name, got, gate.Counters[0].Granted, gate.Counters[0].Max)
 		}
 	}
@@ -161,16 +161,16 @@ func checkTake(t *rapid.T, w *world, task *Task, d *ledger.Decision, before []ad
 	}
 }
 
-// checkRanking derives the order again from what is stored.
-func checkRanking(t *rapid.T, w *world, task *Task, d *ledger.Decision, r *Ranking) {
+// checkRanking derives the order again from the stored ranking.
+func checkRanking(t *rapid.T, w *fixture, task *Task, d *ledger.Decision, r *Ranking) {
 	chosen := r.Chosen()
 	if d.State == ledger.Sending &&
 		(chosen < 0 || r.Candidates[chosen].Channel != d.Attempt.Channel) {
-		t.Fatalf("%s was taken by the ranking %+v", d.Attempt.Channel, r)
+		t.Fatalf("channel %s was chosen with the ranking %+v", d.Attempt.Channel, r)
 	}
 	stored := r.Candidates
 	if len(stored) > 0 && stored[0].Reason == Removed && stored[0].Capacity == 0 {
-		stored = stored[1:] // a first choice that is gone
+		stored = stored[1:] // a first choice that was removed
 	}
 	stateless := fieldsOf(r).stateless()
 	members := len(task.Route.Members)
@@ -222,7 +222,7 @@ func checkRanking(t *rapid.T, w *world, task *Task, d *ledger.Decision, r *Ranki
 
 func TestThousandChannelsKeepTheRecordShort(t *testing.T) {
 	t.Parallel()
-	w := wideWorld(t, 1000, LongestIdle, LoadRatio)
+	w := wideFixture(t, 1000, LongestIdle, LoadRatio)
 	if r := decoded(t, w.decide(w.fresh())); len(r.Candidates) != MaxRanked ||
 		r.More != 1000-MaxRanked || r.Chosen() != 0 {
 		t.Errorf("%d candidates and %d more", len(r.Candidates), r.More)
@@ -234,7 +234,7 @@ func TestThousandChannelsKeepTheRecordShort(t *testing.T) {
 		len(decoded(t, d).Candidates) != MaxRanked || decoded(t, d).More != 1000-MaxRanked {
 		t.Errorf("a wait stores %d bytes", len(d.Seen))
 	}
-	w.unready[999] = "" // everybody before it was considered, so everybody is stored
+	w.unready[999] = "" // all channels before it are considered, so all are stored
 	w.seen.Channels[999].Gate.Active.Count = 500
 	if r := decoded(t, w.decide(w.fresh())); len(r.Candidates) != 1000 || r.More != 0 ||
 		r.Candidates[r.Chosen()].Channel != "c999" {
@@ -244,7 +244,7 @@ func TestThousandChannelsKeepTheRecordShort(t *testing.T) {
 
 func TestThousandWeightsDrawAndRedraw(t *testing.T) {
 	t.Parallel()
-	w := wideWorld(t, 1000, Weighted, Redraw)
+	w := wideFixture(t, 1000, Weighted, Redraw)
 	p := &planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}
 	a := w.assigner()
 	for _, job := range jobsNamed("m", 50) {

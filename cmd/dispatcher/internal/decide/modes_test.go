@@ -17,19 +17,19 @@ import (
 	"dispatcher/selector/score"
 )
 
-// modal is a world of channels a, b and c whose only route has the given mode and fallback.
-func modal(t testing.TB, mode Mode, fallback Ranker) *world {
+// inMode returns a fixture of channels a, b and c whose only route has the given mode and fallback.
+func inMode(t testing.TB, mode Mode, fallback Ranker) *fixture {
 	t.Helper()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.routing.Routes[0].Mode, w.routing.Routes[0].Fallback = mode, fallback
 	w.seen.Cursors = []ledger.Cursor{{Route: "default", Position: -1}}
 	return w
 }
 
-// fresh is a message that no draw chose a channel for.
-func (w *world) fresh() *Task { return w.task("") }
+// fresh returns a message for which no draw picked a channel.
+func (w *fixture) fresh() *Task { return w.task("") }
 
-// decoded is the ranking that was stored with a decision.
+// decoded decodes the ranking that was stored with a decision.
 func decoded(t testing.TB, d ledger.Decision) Ranking {
 	t.Helper()
 	raw := d.Seen
@@ -43,8 +43,8 @@ func decoded(t testing.TB, d ledger.Decision) Ranking {
 	return r
 }
 
-// taken are the channels that n new messages of one claim go to.
-func taken(t testing.TB, a *assigner, w *world, n int) (channels []string) {
+// taken returns the channels of n new messages of one claim.
+func taken(t testing.TB, a *assigner, w *fixture, n int) (channels []string) {
 	t.Helper()
 	for range n {
 		d := a.decide(w.fresh())
@@ -59,15 +59,15 @@ func taken(t testing.TB, a *assigner, w *world, n int) (channels []string) {
 
 func TestRoundRobinIsStrictlyCircularOverClaims(t *testing.T) {
 	t.Parallel()
-	w := modal(t, RoundRobinMode, LoadRatio)
-	w.seen.Channels[0].Gate.Active.Count = 99 // load is no concern of a round robin
+	w := inMode(t, RoundRobinMode, LoadRatio)
+	w.seen.Channels[0].Gate.Active.Count = 99 // round robin ignores the load
 	var got []string
-	for range 5 { // each claim sees the cursor as the one before left it
+	for range 5 { // each claim sees the cursor of the one before
 		got = append(got, taken(t, w.assigner(), w, 4)...)
 	}
 	for i, channel := range got {
 		if want := []string{"a", "b", "c"}[i%3]; channel != want {
-			t.Fatalf("turn %d went to %s, want %s: %v", i, channel, want, got)
+			t.Fatalf("turn %d: got %s, want %s: %v", i, channel, want, got)
 		}
 	}
 	if want := (ledger.Cursor{
@@ -82,17 +82,17 @@ func TestRoundRobinGoesOnBehindTheCursor(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		cursor ledger.Cursor
-		change func(*world)
+		change func(*fixture)
 		chosen string
 		why    []string
 		after  int
 	}{
 		"first turn":     {ledger.Cursor{Position: -1}, nil, "a", []string{"a:"}, -1},
 		"after the last": {ledger.Cursor{Channel: "c", Position: 2}, nil, "a", []string{"a:"}, 2},
-		"one that cannot is passed over": {ledger.Cursor{Channel: "a"}, func(w *world) {
+		"one that cannot is passed over": {ledger.Cursor{Channel: "a"}, func(w *fixture) {
 			w.unready[1] = "connecting"
 		}, "c", []string{"b:connecting", "c:"}, 0},
-		"only the cursor's own can": {ledger.Cursor{Channel: "b", Position: 1}, func(w *world) {
+		"only the cursor's own can": {ledger.Cursor{Channel: "b", Position: 1}, func(w *fixture) {
 			w.unready[0], w.unready[2] = "connecting", Throttled
 		}, "b", []string{"c:throttled", "a:connecting", "b:"}, 1},
 		"it has moved within the route": {
@@ -126,7 +126,7 @@ func TestRoundRobinGoesOnBehindTheCursor(t *testing.T) {
 			39,
 		},
 	} {
-		w := modal(t, RoundRobinMode, LoadRatio)
+		w := inMode(t, RoundRobinMode, LoadRatio)
 		tc.cursor.Route = "default"
 		w.seen.Cursors[0] = tc.cursor
 		if tc.change != nil {
@@ -136,34 +136,34 @@ func TestRoundRobinGoesOnBehindTheCursor(t *testing.T) {
 		r := decoded(t, d)
 		if d.Attempt.Channel != tc.chosen || !cmp.Equal(rankingOf(t, d.Attempt.Ranking), tc.why) ||
 			r.By != "round_robin" || r.Cursor != tc.cursor.Channel || *r.After != tc.after {
-			t.Errorf("%s: took %s by %+v", name, d.Attempt.Channel, r)
+			t.Errorf("%s: got channel %s by %+v", name, d.Attempt.Channel, r)
 		}
 		if w.seen.Cursors[0].Channel != tc.chosen {
-			t.Errorf("%s: the cursor stands at %+v", name, w.seen.Cursors[0])
+			t.Errorf("%s: got cursor %+v", name, w.seen.Cursors[0])
 		}
 	}
 }
 
 func TestOneCursorServesModeAndFallback(t *testing.T) {
 	t.Parallel()
-	w := modal(t, RoundRobinMode, RoundRobin)
+	w := inMode(t, RoundRobinMode, RoundRobin)
 	a := w.assigner()
 	if got := taken(t, a, w, 2); !cmp.Equal(got, []string{"a", "b"}) {
-		t.Fatalf("took %v", got)
+		t.Fatalf("got channels %v", got)
 	}
 	again := w.task("a")
 	again.Row.Attempts, again.Row.Tried = 1, []string{"a"}
 	if d := a.decide(again); d.Attempt.Channel != "c" || d.Attempt.Reason != ledger.ByFallback {
-		t.Errorf("the fallback took %+v", d.Attempt)
+		t.Errorf("got fallback %+v", d.Attempt)
 	}
 	if got := taken(t, a, w, 1); !cmp.Equal(got, []string{"a"}) {
-		t.Errorf("after the fallback's turn came %v", got)
+		t.Errorf("after the fallback's turn: got %v", got)
 	}
 }
 
 func TestDrawnFirstChoiceAndHeldMessageTakeNoTurn(t *testing.T) {
 	t.Parallel()
-	w := modal(t, Weighted, RoundRobin)
+	w := inMode(t, Weighted, RoundRobin)
 	a := w.assigner()
 	if d := a.decide(w.task("b")); d.Attempt.Channel != "b" || d.Attempt.Ranking != nil {
 		t.Errorf("decision %+v", d)
@@ -180,19 +180,19 @@ func TestDrawnFirstChoiceAndHeldMessageTakeNoTurn(t *testing.T) {
 		t.Errorf("decision %+v", d)
 	}
 	if cursor := w.seen.Cursors[0]; cursor.Channel != "" {
-		t.Errorf("the cursor moved to %+v", cursor)
+		t.Errorf("got cursor %+v", cursor)
 	}
 	w.unready[1] = "connecting"
 	if d := w.decide(w.task("b")); d.Attempt.Channel != "a" || w.seen.Cursors[0].Channel != "a" {
-		t.Errorf("the fallback took %s, cursor %+v", d.Attempt.Channel, w.seen.Cursors[0])
+		t.Errorf("got fallback %s, cursor %+v", d.Attempt.Channel, w.seen.Cursors[0])
 	}
 }
 
-// TestLongestIdleMatchesTheSource is the example of the distribution modes text: workers A to D
-// are matched in the order D, C, A, B.
+// TestLongestIdleMatchesTheSource is the example of the specification of selection modes: workers A
+// to D are matched in the order D, C, A, B.
 func TestLongestIdleMatchesTheSource(t *testing.T) {
 	t.Parallel()
-	w := wideWorld(t, 4, LongestIdle, LoadRatio)
+	w := wideFixture(t, 4, LongestIdle, LoadRatio)
 	for i, is := range []struct{ active, capacity, minutes int64 }{
 		{3, 5, 5},
 		{3, 4, 3},
@@ -215,10 +215,10 @@ func TestLongestIdleMatchesTheSource(t *testing.T) {
 }
 
 // TestLongestIdleKeepsExactLoadRatioOrderAsCountsChange compares each choice with the lowest
-// fraction by hand.
+// fraction, computed in the test.
 func TestLongestIdleKeepsExactLoadRatioOrderAsCountsChange(t *testing.T) {
 	t.Parallel()
-	w := modal(t, LongestIdle, LoadRatio)
+	w := inMode(t, LongestIdle, LoadRatio)
 	capacities := []int64{7, 11, 13}
 	for i, capacity := range capacities {
 		w.routing.Channels[i].Capacity = capacity
@@ -246,11 +246,11 @@ func TestLongestIdleKeepsExactLoadRatioOrderAsCountsChange(t *testing.T) {
 	}
 }
 
-// TestBestWorkerMatchesTheSource is the third example of the distribution modes text: workers
-// G, H and I score 0.667, 0.707 and 0.675.
+// TestBestWorkerMatchesTheSource is the third example of the specification of selection modes:
+// workers G, H and I score 0.667, 0.707 and 0.675.
 func TestBestWorkerMatchesTheSource(t *testing.T) {
 	t.Parallel()
-	w := modal(t, BestWorkerMode, LoadRatio)
+	w := inMode(t, BestWorkerMode, LoadRatio)
 	w.routing.Routes[0].BypassSelectors = true
 	for i, is := range []struct{ sales, cost float64 }{{10, 10}, {15, 10}, {10, 9}} {
 		w.routing.Channels[i].Labels = map[string]selector.Value{
@@ -279,7 +279,7 @@ func TestBestWorkerMatchesTheSource(t *testing.T) {
 
 func TestLabelsAndSelectorsScoreTogetherAsThePureRuleSays(t *testing.T) {
 	t.Parallel()
-	w := wideWorld(t, 20, BestWorkerMode, LoadRatio)
+	w := wideFixture(t, 20, BestWorkerMode, LoadRatio)
 	task := w.fresh()
 	task.msg.Labels = map[string]selector.Value{
 		"language":   selector.TextValue("fr"),
@@ -305,19 +305,19 @@ func TestLabelsAndSelectorsScoreTogetherAsThePureRuleSays(t *testing.T) {
 
 func TestEqualScoresGoToWhoHasWaitedLongerThenInConfiguredOrder(t *testing.T) {
 	t.Parallel()
-	w := modal(t, BestWorkerMode, LoadRatio)
+	w := inMode(t, BestWorkerMode, LoadRatio)
 	w.seen.Channels[0].LastAssigned, w.seen.Channels[1].LastAssigned,
 		w.seen.Channels[2].LastAssigned = noon, noon.Add(-time.Minute), noon.Add(-time.Minute)
 	if got := taken(t, w.assigner(), w, 6); !cmp.Equal(got,
 		[]string{"b", "c", "a", "b", "c", "a"}) {
-		t.Errorf("took %v", got)
+		t.Errorf("got channels %v", got)
 	}
 }
 
 func TestSelectorsDecideUnlessTheRouteBypassesThem(t *testing.T) {
 	t.Parallel()
 	for _, bypass := range []bool{false, true} {
-		w := modal(t, BestWorkerMode, LoadRatio)
+		w := inMode(t, BestWorkerMode, LoadRatio)
 		w.routing.Routes[0].BypassSelectors = bypass
 		w.routing.Channels[1].Labels = map[string]selector.Value{"quality": selector.NumberValue(9)}
 		task := w.fresh()
@@ -361,7 +361,7 @@ func TestExpressionScoresEachCandidate(t *testing.T) {
 			[]string{"c 1", "a 0", "b 0"},
 		},
 	} {
-		w := modal(t, BestWorkerMode, LoadRatio)
+		w := inMode(t, BestWorkerMode, LoadRatio)
 		w.routing.Lanes["later"] = Lane{Lane: config.Lane{Name: "later"}, Order: 1}
 		// of an older document
 		w.routing.Lanes["former"] = Lane{Lane: config.Lane{Name: "former"}, Order: 2, former: true}
@@ -395,7 +395,7 @@ func TestExpressionScoresEachCandidate(t *testing.T) {
 func TestExpressionThatFailsForOneCandidateLeavesAllToTheDefault(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{`1 / (0 * price)`, `channel.labels["quality"] + 1`} {
-		w := modal(t, BestWorkerMode, LoadRatio)
+		w := inMode(t, BestWorkerMode, LoadRatio)
 		w.routing.Routes[0].Scoring = expression(t, source)
 		// of the expression; the best match goes first all the same
 		w.routing.Routes[0].Scoring.Ascending = true
@@ -408,7 +408,7 @@ func TestExpressionThatFailsForOneCandidateLeavesAllToTheDefault(t *testing.T) {
 		r := decoded(t, a.decide(task).Decision)
 		if r.Trouble != "expression_failed" || r.Scoring != "" || r.Candidates[0].Channel != "b" ||
 			*r.Candidates[0].Score != 1 || *r.Candidates[1].Score != 0 {
-			t.Errorf("%s: %+v", source, r)
+			t.Errorf("%s: got %+v", source, r)
 		}
 		if a.troubles["expression_failed"] != 1 {
 			t.Errorf("%s: counted %v", source, a.troubles)
@@ -418,7 +418,7 @@ func TestExpressionThatFailsForOneCandidateLeavesAllToTheDefault(t *testing.T) {
 
 func TestBestWorkerMayBeTheFallbackOfADraw(t *testing.T) {
 	t.Parallel()
-	w := modal(t, Weighted, BestWorker)
+	w := inMode(t, Weighted, BestWorker)
 	w.unready[0] = "breaker_open"
 	w.routing.Channels[2].Labels = map[string]selector.Value{"language": selector.TextValue("en")}
 	task := w.task("a")
@@ -432,7 +432,7 @@ func TestBestWorkerMayBeTheFallbackOfADraw(t *testing.T) {
 
 func TestRedrawFollowsTheDrawsOfTheMessage(t *testing.T) {
 	t.Parallel()
-	w := modal(t, Weighted, Redraw)
+	w := inMode(t, Weighted, Redraw)
 	w.unready[2] = "breaker_open"
 	drawer := selector.NewDrawer(testKeys[0])
 	a := w.assigner()
@@ -454,7 +454,7 @@ func TestRedrawFollowsTheDrawsOfTheMessage(t *testing.T) {
 		}
 		counts[d.Attempt.Channel]++
 	}
-	// a and b share by 25 and 15: 1250 of 2000, give or take four standard deviations of 21.7.
+	// a and b share by 25 and 15: 1250 of 2000 for a, within four standard deviations of 21.7.
 	if n := counts["a"]; n < 1163 || n > 1337 {
 		t.Errorf("redraws went %v", counts)
 	}
@@ -462,7 +462,7 @@ func TestRedrawFollowsTheDrawsOfTheMessage(t *testing.T) {
 
 func TestRedrawOfARouteThatDoesNotDrawTakesAllMembers(t *testing.T) {
 	t.Parallel()
-	w := modal(t, RoundRobinMode, Redraw)
+	w := inMode(t, RoundRobinMode, Redraw)
 	task := w.task("b")
 	task.Row.Attempts, task.Row.Tried = 1, []string{"b"}
 	r := decoded(t, w.decide(task))
@@ -483,7 +483,7 @@ func TestRedrawOfARouteThatDoesNotDrawTakesAllMembers(t *testing.T) {
 
 func TestRedrawNeverPicksAWeightOfZero(t *testing.T) {
 	t.Parallel()
-	w := modal(t, Weighted, Redraw)
+	w := inMode(t, Weighted, Redraw)
 	var err error
 	w.routing.Routes[0].Table, err = selector.NewTable([]selector.Entry{
 		{
@@ -510,14 +510,14 @@ func TestRedrawNeverPicksAWeightOfZero(t *testing.T) {
 	task := w.task("a")
 	task.tried("a", "c")
 	if d := w.decide(task); d.Reason != reasonTried || !d.NewRound {
-		t.Errorf("both that are ever drawn have refused it: %+v", d)
+		t.Errorf("both drawn channels have refused it: got %+v", d)
 	}
 }
 
 func TestMessageKeepsTheKeyItWasFirstDrawnUnder(t *testing.T) {
 	t.Parallel()
 	before, after := selector.Key{1}, selector.Key{2}
-	w := modal(t, Weighted, Redraw)
+	w := inMode(t, Weighted, Redraw)
 	job := testJob(envelope.Message{})
 	row := (&planner{
 		routing: w.routing, keys: newDrawers([]selector.Key{before}),
@@ -550,7 +550,7 @@ func TestMessageKeepsTheKeyItWasFirstDrawnUnder(t *testing.T) {
 func TestLaterAttemptsGoByTheFallbackOfTheRoute(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{RoundRobinMode, LongestIdle, BestWorkerMode} {
-		w := modal(t, mode, LoadRatio)
+		w := inMode(t, mode, LoadRatio)
 		w.seen.Channels[0].Gate.Active.Count, w.seen.Channels[1].Gate.Active.Count = 10, 5
 		task := w.task("c")
 		task.Row.Attempts, task.Row.Tried = 1, []string{"c"}
@@ -577,7 +577,7 @@ func TestLaterAttemptsGoByTheFallbackOfTheRoute(t *testing.T) {
 func TestMessageThatWaitsOnAStateModeHasNoFirstChoiceYet(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{RoundRobinMode, LongestIdle, BestWorkerMode} {
-		w := modal(t, mode, LoadRatio)
+		w := inMode(t, mode, LoadRatio)
 		// of no meaning here: there is no first choice to hold for
 		w.routing.Routes[0].Wait = time.Hour
 		w.unready = []string{"connecting", "connecting", "connecting"}
@@ -596,7 +596,7 @@ func TestMessageThatWaitsOnAStateModeHasNoFirstChoiceYet(t *testing.T) {
 			t.Errorf("%s: decision %+v", mode, d)
 		}
 		if cursor := w.seen.Cursors[0]; cursor.Channel != "" {
-			t.Errorf("%s: nobody was taken and the cursor moved to %+v", mode, cursor)
+			t.Errorf("%s: no channel was chosen, but the cursor moved to %+v", mode, cursor)
 		}
 	}
 }
@@ -604,7 +604,7 @@ func TestMessageThatWaitsOnAStateModeHasNoFirstChoiceYet(t *testing.T) {
 func TestLimitsHoldInEveryMode(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{RoundRobinMode, LongestIdle, BestWorkerMode} {
-		w := modal(t, mode, LoadRatio)
+		w := inMode(t, mode, LoadRatio)
 		for i := range w.seen.Channels {
 			w.seen.Channels[i].Gate.Counters = []admission.Counter{{
 				Limit: admission.Limit{Window: admission.Second, Max: 4},
@@ -625,7 +625,7 @@ func TestLimitsHoldInEveryMode(t *testing.T) {
 			"a", "a", "a", "a", "b", "b", "b", "b", "c", "c", "c",
 			"c",
 		}; !cmp.Equal(got, want) {
-			t.Errorf("%s: took %v", mode, got)
+			t.Errorf("%s: got channels %v", mode, got)
 		}
 		if d := a.decide(w.fresh()); d.State != ledger.Waiting || d.Reason != NoSlot ||
 			d.NextAt.Sub(noon) != 950*time.Millisecond {

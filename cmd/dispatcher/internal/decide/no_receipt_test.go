@@ -14,38 +14,39 @@ import (
 
 const unreceipted = 10 * time.Minute
 
-// TestAnAcceptedMessageGoesOnOnlyWhereItsRouteAsks: the time begins with an answer that says yes,
-// of a channel whose receipts are awaited for longer. Otherwise the message is settled as ever.
+// TestAnAcceptedMessageGoesOnOnlyWhereItsRouteAsks: the wait begins with an accepting answer of a
+// channel whose receipts are expected for longer than the wait. Otherwise the message is settled as
+// usual.
 func TestAnAcceptedMessageGoesOnOnlyWhereItsRouteAsks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change func(w *world, t *Task)
+		change func(w *fixture, t *Task)
 		goesOn bool
 	}{
-		"it asks": {func(*world, *Task) {}, true},
+		"it asks": {func(*fixture, *Task) {}, true},
 		"it does not": {
-			func(w *world, _ *Task) { w.routing.Routes[0].NoReceipt = nil }, false,
+			func(w *fixture, _ *Task) { w.routing.Routes[0].NoReceipt = nil }, false,
 		},
 		"no receipts": {
-			func(w *world, _ *Task) { w.routing.Channels[0].AwaitReceipts = 0 }, false,
+			func(w *fixture, _ *Task) { w.routing.Channels[0].AwaitReceipts = 0 }, false,
 		},
 		"not awaited so long": {
-			func(w *world, _ *Task) { w.routing.Channels[0].AwaitReceipts = unreceipted }, false,
+			func(w *fixture, _ *Task) { w.routing.Channels[0].AwaitReceipts = unreceipted }, false,
 		},
 		"its deadline is before": {
-			func(_ *world, t *Task) { t.Row.ExpiresAt = noon.Add(unreceipted) }, false,
+			func(_ *fixture, t *Task) { t.Row.ExpiresAt = noon.Add(unreceipted) }, false,
 		},
 		"sent once more after no answer": {
-			func(_ *world, t *Task) { t.Row.PossibleDuplicate = true }, false,
+			func(_ *fixture, t *Task) { t.Row.PossibleDuplicate = true }, false,
 		},
 		"the rest of a message": {
-			func(_ *world, t *Task) { t.Row.Pinned, t.Row.PartsLeft = "a", []int{1} }, false,
+			func(_ *fixture, t *Task) { t.Row.Pinned, t.Row.PartsLeft = "a", []int{1} }, false,
 		},
 		"a further attempt": {
-			func(_ *world, t *Task) { t.was, t.Row.PossibleDuplicate = ledger.Accepted, true }, true,
+			func(_ *fixture, t *Task) { t.was, t.Row.PossibleDuplicate = ledger.Accepted, true }, true,
 		},
 	} {
-		w := goingOn(t)
+		w := withNoReceipt(t)
 		task := w.task("a")
 		c.change(w, task)
 		d := decision{
@@ -61,18 +62,18 @@ func TestAnAcceptedMessageGoesOnOnlyWhereItsRouteAsks(t *testing.T) {
 		if s.State != ledger.Accepted || !s.NextAt.Equal(want) || s.Tried != c.goesOn {
 			t.Errorf("%s: settled as %s, next at %s, tried %t", name, s.State, s.NextAt, s.Tried)
 		}
-		f.Await = 0 // the adapter gives no receipts
+		f.Await = 0 // the adapter has no receipts
 		s = Settle(&f, &provider.Result{Outcome: provider.Accepted, Reference: "r"}, noon)
 		if !s.NextAt.IsZero() {
-			t.Errorf("%s: goes on at %s, though no receipt can come", name, s.NextAt)
+			t.Errorf("%s: goes on at %s, although no receipt can come", name, s.NextAt)
 		}
 	}
 }
 
-// goingOn is a world whose route goes on without a receipt.
-func goingOn(t testing.TB) *world {
+// withNoReceipt returns a fixture whose route has no_receipt.
+func withNoReceipt(t testing.TB) *fixture {
 	t.Helper()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.routing.Routes[0].NoReceipt = &config.NoReceipt{After: unreceipted}
 	for i := range w.routing.Channels {
 		w.routing.Channels[i].AwaitReceipts = time.Hour
@@ -80,75 +81,75 @@ func goingOn(t testing.TB) *world {
 	return w
 }
 
-// takenRow is a due row that channel c took so long ago.
+// takenRow returns a due row that channel c accepted that long ago.
 func takenRow(ago time.Duration) ledger.Message {
 	row := storedRow(ledger.Accepted, 1)
 	row.Tried, row.TakenAt = []string{"c"}, noon.Add(-ago)
 	return row
 }
 
-// TestAMessageGoesOnWhenItsTimeIsOver: to a channel that has not had it, under all that holds for a
-// retry. It stays accepted in every other case.
+// TestAMessageGoesOnWhenItsTimeIsOver: to a channel that was not tried, under the rules of a retry.
+// In every other case it stays accepted.
 func TestAMessageGoesOnWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
-	all := func(w *world, why string) {
+	all := func(w *fixture, why string) {
 		for i := range w.unready {
 			w.unready[i] = why
 		}
 	}
 	for name, c := range map[string]struct {
-		change func(w *world, row *ledger.Message)
+		change func(w *fixture, row *ledger.Message)
 		sent   bool
-		again  time.Duration // until it is considered again; 0 for never
+		again  time.Duration // until it is planned again; 0 for never
 	}{
-		"its time is over": {func(*world, *ledger.Message) {}, true, 0},
-		"a receipt came":   {func(_ *world, m *ledger.Message) { m.ReceiptCame = true }, false, 0},
+		"its time is over": {func(*fixture, *ledger.Message) {}, true, 0},
+		"a receipt came":   {func(_ *fixture, m *ledger.Message) { m.ReceiptCame = true }, false, 0},
 		"the route does not ask any more": {
-			func(w *world, _ *ledger.Message) { w.routing.Routes[0].NoReceipt = nil }, false, 0,
+			func(w *fixture, _ *ledger.Message) { w.routing.Routes[0].NoReceipt = nil }, false, 0,
 		},
 		"the route waits longer by now": {
-			func(w *world, _ *ledger.Message) {
+			func(w *fixture, _ *ledger.Message) {
 				w.routing.Routes[0].NoReceipt = &config.NoReceipt{After: 2 * unreceipted}
 			}, false, unreceipted - bookingTolerance,
 		},
 		"its deadline has passed": {
-			func(_ *world, m *ledger.Message) { m.ExpiresAt = noon }, false, 0,
+			func(_ *fixture, m *ledger.Message) { m.ExpiresAt = noon }, false, 0,
 		},
 		"every channel had it": {
-			func(_ *world, m *ledger.Message) { m.Tried = []string{"a", "b", "c"} }, false, 0,
+			func(_ *fixture, m *ledger.Message) { m.Tried = []string{"a", "b", "c"} }, false, 0,
 		},
 		"the others cost too much": {
-			func(w *world, _ *ledger.Message) { w.routing.Routes[0].PriceCap = map[string]int64{"GBP": 1} },
+			func(w *fixture, _ *ledger.Message) { w.routing.Routes[0].PriceCap = map[string]int64{"GBP": 1} },
 			false, 0,
 		},
 		"the others are not ready": {
-			func(w *world, _ *ledger.Message) { all(w, "connecting") }, false, lookForRoute,
+			func(w *fixture, _ *ledger.Message) { all(w, "connecting") }, false, lookForRoute,
 		},
 		"the others are switched off": {
-			func(w *world, _ *ledger.Message) {
+			func(w *fixture, _ *ledger.Message) {
 				w.routing.Channels[0].State, w.routing.Channels[1].State = Disabled, Draining
 			}, false, lookForRoute,
 		},
 		"it is paused": {
-			func(w *world, _ *ledger.Message) { w.routing.Paused = config.Paused{Lanes: []string{"bulk"}} },
+			func(w *fixture, _ *ledger.Message) { w.routing.Paused = config.Paused{Lanes: []string{"bulk"}} },
 			false, lookForRoute,
 		},
 		"a message that may be in flight twice already": {
-			func(_ *world, m *ledger.Message) { m.PossibleDuplicate, m.MayBeTaken = true, true }, true, 0,
+			func(_ *fixture, m *ledger.Message) { m.PossibleDuplicate, m.MayBeTaken = true, true }, true, 0,
 		},
 		"the same at its deadline": {
-			func(_ *world, m *ledger.Message) {
+			func(_ *fixture, m *ledger.Message) {
 				m.PossibleDuplicate, m.MayBeTaken, m.ExpiresAt = true, true, noon
 			}, false, 0,
 		},
 	} {
-		w, row := goingOn(t), takenRow(unreceipted)
+		w, row := withNoReceipt(t), takenRow(unreceipted)
 		c.change(w, &row)
 		_, d := w.decideDue(row)
 		if c.sent {
 			if d.State != ledger.Sending || d.Attempt.Reason != ledger.ByNoReceipt ||
 				d.Attempt.Channel == "c" || d.Attempt.Number != 2 || d.Attempt.Ranking == nil {
-				t.Errorf("%s: %+v", name, d.Decision)
+				t.Errorf("%s: got %+v", name, d.Decision)
 			}
 			continue
 		}
@@ -157,24 +158,24 @@ func TestAMessageGoesOnWhenItsTimeIsOver(t *testing.T) {
 			want.NextAt = noon.Add(c.again)
 		}
 		if diff := cmp.Diff(want, d.Decision); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	w := goingOn(t)
+	w := withNoReceipt(t)
 	w.seen.Messages = []ledger.Message{takenRow(unreceipted)}
 	w.seen.Intakes, w.seen.OptedOut = []ledger.Intake{ledger.Due}, []bool{true}
 	r := NewPlan(w.routing, testKeys, noon, nil)
 	got, err := Batch(r, w.seen, &Snapshot{Unready: w.unready})
 	if err != nil || got.Decisions[0].State != ledger.Accepted || !got.Decisions[0].NextAt.IsZero() {
-		t.Errorf("its recipient has opted out: %+v, %v", got, err)
+		t.Errorf("after an opt-out: got %+v, %v", got, err)
 	}
-	if told := got.Notices(); len(told) > 0 {
-		t.Errorf("an event tells of a message that stays accepted: %s", told[0].Value)
+	if notices := got.Notices(); len(notices) > 0 {
+		t.Errorf("got an event for a message that stays accepted: %s", notices[0].Value)
 	}
 }
 
-// TestAMessageStaysAcceptedWhateverTheNextChannelAnswers: it goes on at once when that certainly
-// has nothing of it, and is flagged when it may.
+// TestAMessageStaysAcceptedWhateverTheNextChannelAnswers: it goes on at once if that channel
+// certainly has nothing of it, and is flagged if it may have.
 func TestAMessageStaysAcceptedWhateverTheNextChannelAnswers(t *testing.T) {
 	t.Parallel()
 	const never = -1
@@ -237,7 +238,7 @@ func TestAMessageStaysAcceptedWhateverTheNextChannelAnswers(t *testing.T) {
 		if s.State != ledger.Accepted || !s.NextAt.Equal(want) || s.Pinned != "" ||
 			s.PartsLeft != nil || s.Ambiguity != nil || s.PossibleDuplicate != c.flags ||
 			s.Reason != c.reason || (s.Notice != nil) != (c.reason != "") {
-			t.Errorf("%s: %+v", name, s)
+			t.Errorf("%s: got %+v", name, s)
 		}
 		for _, part := range []string{
 			`"state":"accepted"`, `"possible_duplicate":true`, `"reason":"` + c.reason + `"`,
@@ -255,8 +256,8 @@ func TestAMessageStaysAcceptedWhateverTheNextChannelAnswers(t *testing.T) {
 	}
 }
 
-// TestARecordedFurtherAttemptIsKnownByItsReason: what a lost instance left is closed as the process
-// that made it would have done.
+// TestARecordedFurtherAttemptIsKnownByItsReason: the attempt of a lost instance is closed as the
+// instance itself would have closed it.
 func TestARecordedFurtherAttemptIsKnownByItsReason(t *testing.T) {
 	t.Parallel()
 	row := storedRow(ledger.Sending, 2)
@@ -266,7 +267,7 @@ func TestARecordedFurtherAttemptIsKnownByItsReason(t *testing.T) {
 		a := ledger.Attempt{Number: 2, Channel: "a", Reason: reason, Segments: 1}
 		f := RecordedAttempt(&row, &a, &Lane{})
 		if s := SettleLost(f, noon); s.State != want {
-			t.Errorf("%s: %+v", reason, s)
+			t.Errorf("%s: got %+v, want State %v", reason, s, want)
 		}
 	}
 }

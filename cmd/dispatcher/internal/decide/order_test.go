@@ -14,8 +14,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// drawnQueue are tasks of some lanes and tenants, new ones before due ones, as a claim has them.
-func drawnQueue(t *rapid.T, w *world, n int) (tasks []Task, intakes []ledger.Intake) {
+// drawnQueue draws tasks of some lanes and tenants, new ones before due ones, as in a claim.
+func drawnQueue(t *rapid.T, w *fixture, n int) (tasks []Task, intakes []ledger.Intake) {
 	fresh := rapid.IntRange(0, n).Draw(t, "fresh")
 	seqs := rapid.Permutation(places(n)).Draw(t, "seqs")
 	for i := range n {
@@ -37,11 +37,11 @@ func drawnQueue(t *rapid.T, w *world, n int) (tasks []Task, intakes []ledger.Int
 	return tasks, intakes
 }
 
-// TestTurnsGoByLaneThenDeadlineThenTenants checks every neighbour in the order, and that nobody is
-// left out.
+// TestTurnsGoByLaneThenDeadlineThenTenants checks all neighbours in the order, and that it is
+// complete.
 func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	tier.Check(t, func(t *rapid.T) {
 		tasks, intakes := drawnQueue(t, w, rapid.IntRange(0, 40).Draw(t, "tasks"))
 		got := turns(tasks, intakes, noon)
@@ -63,23 +63,22 @@ func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
 				leftBefore := before.Row.ExpiresAt.Sub(noon)
 				switch {
 				case before.Lane.Order > one.Lane.Order:
-					t.Fatalf("lane %d goes before lane %d", before.Lane.Order, one.Lane.Order)
+					t.Fatalf("lane %d comes before lane %d", before.Lane.Order, one.Lane.Order)
 				case before.Lane.Order < one.Lane.Order:
 				case left < urgent && leftBefore > left:
-					t.Fatalf("%s left goes before %s left", leftBefore, left)
+					t.Fatalf("the message with %s left comes before that with %s left", leftBefore, left)
 				}
 			}
 			if left < urgent {
 				continue
 			}
-			// Nobody has had two turns more than another of the lane that still has messages to
-			// come.
+			// No tenant of the lane that still has messages has had two turns fewer.
 			mine := tenantOf{one.Lane.Order, one.Row.Tenant}
 			for _, later := range got[at+1:] {
 				other := tenantOf{tasks[later].Lane.Order, tasks[later].Row.Tenant}
 				if other.lane == mine.lane && tasks[later].Row.ExpiresAt.Sub(noon) >= urgent &&
 					taken[mine] > taken[other] {
-					t.Fatalf("tenant %q has its turn %d before turn %d of %q", mine.tenant,
+					t.Fatalf("tenant %q has turn %d before turn %d of %q", mine.tenant,
 						taken[mine]+1, taken[other]+1, other.tenant)
 				}
 			}
@@ -89,7 +88,7 @@ func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
 	})
 }
 
-// checkAge: of a lane and tenant due rows go before new ones, and older before younger.
+// checkAge: within a lane and tenant, due rows come before new ones, and older before younger.
 func checkAge(t *rapid.T, tasks []Task, intakes []ledger.Intake, order []int) {
 	last := map[tenantOf]int{}
 	for _, i := range order {
@@ -100,22 +99,22 @@ func checkAge(t *rapid.T, tasks []Task, intakes []ledger.Intake, order []int) {
 		if before, ok := last[queue]; ok {
 			switch {
 			case intakes[before] == ledger.Fresh && intakes[i] == ledger.Due:
-				t.Fatalf("new task %d goes before due task %d", before, i)
+				t.Fatalf("new task %d comes before due task %d", before, i)
 			case intakes[i] == ledger.Due && tasks[before].Row.Seq > tasks[i].Row.Seq,
 				intakes[before] == intakes[i] && intakes[i] == ledger.Fresh && before > i:
-				t.Fatalf("task %d goes before the older %d", before, i)
+				t.Fatalf("task %d comes before the older %d", before, i)
 			}
 		}
 		last[queue] = i
 	}
 }
 
-// TestTenantsShareShortSlotsWithinOne: one tenant's campaign takes no more of a window than
-// another's few.
+// TestTenantsShareShortSlotsWithinOne: the campaign of one tenant gets at most one slot of a window
+// more than the few messages of another.
 func TestTenantsShareShortSlotsWithinOne(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		slots := rapid.Int64Range(0, 40).Draw(rt, "slots")
 		for c := range w.seen.Channels {
 			w.seen.Channels[c].Gate.Counters = []admission.Counter{{
@@ -151,7 +150,7 @@ func TestTenantsShareShortSlotsWithinOne(t *testing.T) {
 
 func TestNoTenantGoesFirstInEveryClaim(t *testing.T) {
 	t.Parallel()
-	w, first := newWorld(t), map[string]int{}
+	w, first := newFixture(t), map[string]int{}
 	tasks := make([]Task, 4)
 	for i, tenant := range []string{"shop", "bank", "news", ""} {
 		tasks[i] = *w.task("a")
@@ -162,7 +161,7 @@ func TestNoTenantGoesFirstInEveryClaim(t *testing.T) {
 			noon.Add(time.Duration(claim)*time.Millisecond))
 		first[tasks[at[0]].Row.Tenant]++
 	}
-	for tenant, n := range first { // 1000 each, give or take five standard deviations of 27
+	for tenant, n := range first { // 1000 each, within five standard deviations of 27
 		if n < 860 || n > 1140 {
 			t.Errorf("tenant %q went first in %d of 4000 claims", tenant, n)
 		}
@@ -171,7 +170,7 @@ func TestNoTenantGoesFirstInEveryClaim(t *testing.T) {
 
 func TestDueRowsArePutBeforeNewOnesOfTheirTenant(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	tasks := make([]Task, 4)
 	for i := range tasks {
 		tasks[i] = *w.task("a")

@@ -14,7 +14,7 @@ import (
 
 func testPlanner(t *testing.T) *planner {
 	t.Helper()
-	return &planner{routing: newWorld(t).routing, keys: newDrawers(testKeys), now: noon}
+	return &planner{routing: newFixture(t).routing, keys: newDrawers(testKeys), now: noon}
 }
 
 func testJob(m envelope.Message) Job {
@@ -75,7 +75,7 @@ func TestRecordsThatCannotBeSentAreBuried(t *testing.T) {
 		got := p.plan(&job)
 		if got.Row.State != ledger.Dead || got.Row.Reason != string(tc.reason) ||
 			got.letter == nil || got.Wanted() {
-			t.Errorf("%s: %+v", name, got.Row)
+			t.Errorf("%s: got %+v", name, got.Row)
 			continue
 		}
 		if string(got.letter.Value) != "raw" || got.letter.Headers[0].Value != string(tc.reason) {
@@ -101,7 +101,7 @@ func TestMessageForLaterIsScheduled(t *testing.T) {
 
 func TestFirstMatchingRouteWins(t *testing.T) {
 	t.Parallel()
-	routing := newWorld(t).routing
+	routing := newFixture(t).routing
 	last := routing.Routes[0]
 	named := func(name string, m Match) Route { r := last; r.Name, r.Match = name, m; return r }
 	routing.Routes = []Route{
@@ -172,11 +172,11 @@ func TestPriceOfTheLongestPrefixCounts(t *testing.T) {
 	}
 }
 
-// TestWhatHasBegunIsFinished: half a message helps nobody, and a submission that is repeated under
-// its own key is no other.
+// TestWhatHasBegunIsFinished: a part of a message is useless, and a repeat under the same key is
+// the same submission.
 func TestWhatHasBegunIsFinished(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	seen := &ledger.Seen{OptedOut: []bool{true, true, true}}
 	var tasks []Task
 	for _, row := range []ledger.Message{

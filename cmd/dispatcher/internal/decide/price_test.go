@@ -69,25 +69,25 @@ func TestAPriceListHoldsFromItsMomentOn(t *testing.T) {
 
 func TestThePriceOfTheClaimIsFixedOnTheAttempt(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	for i := range w.routing.Channels {
 		w.routing.Channels[i].Price = NewPrice("GBP", PriceList{Default: 30_000},
 			PriceList{From: noon.Add(time.Second), Default: 40_000})
 	}
 	if d := w.decide(w.task("a")); d.Attempt.PriceMicros != 30_000 {
-		t.Errorf("before: %d", d.Attempt.PriceMicros)
+		t.Errorf("before the change: got %d", d.Attempt.PriceMicros)
 	}
-	w.seen.Now = noon.Add(time.Second) // the database's clock alone counts
+	w.seen.Now = noon.Add(time.Second) // only the database's clock counts
 	task := w.task("a")
 	task.At = noon
 	if d := w.decide(task); d.Attempt.PriceMicros != 40_000 {
-		t.Errorf("from its date on: %d", d.Attempt.PriceMicros)
+		t.Errorf("after the change: got %d", d.Attempt.PriceMicros)
 	}
 }
 
 func TestCapsPassOverChannelsThatCostMore(t *testing.T) {
 	t.Parallel()
-	// Of the message, which draws a, channel a asks 0.05 GBP, b 0.05 EUR and c 0.03 GBP.
+	// The draw picks a. The price of the message is 0.05 GBP on a, 0.05 EUR on b and 0.03 GBP on c.
 	for name, c := range map[string]struct {
 		caps     map[string]int64
 		maxPrice *int64
@@ -115,7 +115,7 @@ func TestCapsPassOverChannelsThatCostMore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
+			w := newFixture(t)
 			w.routing.Channels[0].Price = NewPrice("GBP", PriceList{Default: 50_000})
 			w.routing.Channels[1].Price = NewPrice("EUR", PriceList{Default: 50_000})
 			w.routing.Routes[0].PriceCap = c.caps
@@ -150,7 +150,7 @@ func TestTheNetworkIsWhatTheLabelSays(t *testing.T) {
 	}
 }
 
-func TestNobodyLooksForACountryThatNothingGoesBy(t *testing.T) {
+func TestNoCountryIsLookedUpThatNoRuleUses(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	country := func(string) string { asked++; return "gb" }
@@ -164,7 +164,7 @@ func TestNobodyLooksForACountryThatNothingGoesBy(t *testing.T) {
 			r.Prepare()
 		}
 		if to := r.destination(&m); to.Country != "" || asked != 0 {
-			t.Errorf("the country was looked up for nothing: %d", asked)
+			t.Errorf("the country was looked up without need, %d times", asked)
 		}
 	}
 	for name, change := range map[string]func(*Routing){
@@ -236,13 +236,13 @@ func TestSendersPassOrAreReplaced(t *testing.T) {
 
 func TestAChannelThatMayNotCarryTheSenderIsPassedOver(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.routing.Channels[0].Senders.Rules = []SenderRule{{Allow: []sms.SenderKind{sms.LongCode}}}
 	task := w.task("a")
 	task.msg.From = "ACME"
 	d := w.decide(task)
 	if d.Attempt.Channel == "a" || d.Attempt.Reason != ledger.ByFallback {
-		t.Fatalf("%+v", d.Attempt)
+		t.Fatalf("got %+v, want Channel other than %v and Reason %v", d.Attempt, "a", ledger.ByFallback)
 	}
 	if got := rankingOf(t, d.Attempt.Ranking); got[0] != "a:sender" {
 		t.Errorf("ranking %v", got)
@@ -251,7 +251,7 @@ func TestAChannelThatMayNotCarryTheSenderIsPassedOver(t *testing.T) {
 
 func TestTheSubmissionHasTheChannelsSenderAndText(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	ch := &w.routing.Channels[0]
 	ch.Senders.Rules = []SenderRule{{From: "60777"}}
 	ch.Segments = func(text string) int { return len(text) }
@@ -262,7 +262,7 @@ func TestTheSubmissionHasTheChannelsSenderAndText(t *testing.T) {
 	a := w.assigner()
 	d := a.decide(task)
 	if d.Attempt.Channel != "a" || d.Attempt.Segments != 3 {
-		t.Fatalf("%+v", d.Attempt)
+		t.Fatalf("got %+v, want Channel %v and Segments %v", d.Attempt, "a", 3)
 	}
 	f := newAttempt(task, &d)
 	if f.Submission.From != "60777" || f.Submission.Text != "<x>" {
@@ -272,7 +272,7 @@ func TestTheSubmissionHasTheChannelsSenderAndText(t *testing.T) {
 
 func TestATextThatIsTooLongOnAChannelGoesToAnother(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.routing.Channels[0].Segments = func(string) int { return 11 }
 	d := w.decide(w.task("a"))
 	if d.Attempt.Channel == "a" {
@@ -295,7 +295,7 @@ func TestATextIsRefusedOnlyWhenNoChannelKeepsToTheMost(t *testing.T) {
 	p.routing.Channels[1].Segments = func(text string) int { return rules.Count(text).Segments }
 	got := p.plan(&long)
 	if got.Row.State != ledger.Sending || !got.Wanted() {
-		t.Fatalf("%s %s", got.Row.State, got.Row.Reason)
+		t.Fatalf("%s: got %s", got.Row.State, got.Row.Reason)
 	}
 	for i, want := range []int{2, 1, 2} {
 		if n := got.segments(&p.routing.Channels[i]); n != want {
@@ -338,8 +338,8 @@ func TestBlockedNumbersAreRejectedAtOnce(t *testing.T) {
 	}
 }
 
-// TestANumberWithoutACountryIsBlockedWithTheMainOneOfItsCode: of that code, only those pass of
-// which another country is known.
+// TestANumberWithoutACountryIsBlockedWithTheMainOneOfItsCode: of that calling code only numbers of
+// another known country pass.
 func TestANumberWithoutACountryIsBlockedWithTheMainOneOfItsCode(t *testing.T) {
 	t.Parallel()
 	b := Blocked{Blocked: config.Blocked{Countries: []string{"us"}}, CallingCodes: []string{"+1"}}
@@ -358,10 +358,10 @@ func TestANumberWithoutACountryIsBlockedWithTheMainOneOfItsCode(t *testing.T) {
 		}
 	}
 	if island.stops(&Destination{Number: "+16795550123"}) {
-		t.Error("a number that nobody knows was taken for one of an island")
+		t.Error("an unknown number counts as one of an island")
 	}
 	if none := (Blocked{}); none.stops(&Destination{Number: "+13575550123"}) {
-		t.Error("blocked without a rule")
+		t.Error("a number was blocked without a rule")
 	}
 }
 
@@ -373,15 +373,16 @@ func TestAWaitingMessageIsRejectedOnceItsNumberIsBlocked(t *testing.T) {
 	row.Envelope = []byte(`{"id":"order-1","to":"+447700900123","text":"Your code is 123456"}`)
 	p.routing.Blocked.Prefixes = []string{"+44"}
 	task := p.planDue(row)
-	w := newWorld(t)
+	w := newFixture(t)
 	w.routing.Blocked = p.routing.Blocked
 	if d := w.decide(&task); d.State != ledger.Rejected || d.Reason != "blocked_number" ||
 		d.Plan.Version != row.Plan.Version {
-		t.Errorf("%+v", d)
+		t.Errorf("got %+v, want State %v, Reason %v and Plan.Version %v",
+			d, ledger.Rejected, "blocked_number", row.Plan.Version)
 	}
 	row.PartsLeft, row.Attempts = []int{1}, 1
 	if task := p.planDue(row); task.problem != "" {
-		t.Errorf("what has begun is finished: %s", task.problem)
+		t.Errorf("message with a sent part: got %s", task.problem)
 	}
 }
 

@@ -13,11 +13,12 @@ import (
 	"dispatcher/selector"
 )
 
-// BenchmarkStoredRankings measures claims of 500 over a durable PostgreSQL, choice, encoding and
-// write together: with the ranking as it is stored, with a list of objects, and with
-// none. The three take turns, so that a machine whose speed drifts treats them alike, and medians
-// are compared. bytes is the size of a ranking; claim/none is what a claim costs by one that stores
-// no ranking; former/claim is how much more the former ranking cost. Run it with -benchtime 60x.
+// BenchmarkStoredRankings measures claims of 500 on a durable PostgreSQL: choice, encoding and
+// write together. It compares the stored form of the ranking, a list of objects, and no ranking.
+// The three alternate, so that a drift of the machine's speed affects all, and medians are
+// compared. bytes is the size of a ranking; claim/none is the cost of a claim relative to one
+// without rankings; former/claim is that of the list of objects relative to the stored form. Run it
+// with -benchtime 60x.
 func BenchmarkStoredRankings(b *testing.B) {
 	s := ledgertest.Server(b, map[string]string{
 		"fsync": "on", "synchronous_commit": "on",
@@ -44,7 +45,7 @@ func BenchmarkStoredRankings(b *testing.B) {
 	}
 }
 
-// redrawn is a benchmark's route of mode weighted whose first choices are all disconnected.
+// redrawn is mode weighted with all first choices disconnected.
 const redrawn Mode = "redraw"
 
 func benchmarkStored(b *testing.B, l *ledger.Ledger, mode Mode, channels int) {
@@ -70,7 +71,7 @@ func benchmarkStored(b *testing.B, l *ledger.Ledger, mode Mode, channels int) {
 // storedClaims makes claims of 500 new messages.
 type storedClaims struct {
 	ledger  *ledger.Ledger
-	world   *world
+	fixture *fixture
 	jobs    []Job
 	request ledger.Claim
 	bytes   float64
@@ -82,13 +83,13 @@ func newStoredClaims(b *testing.B, l *ledger.Ledger, mode Mode, channels int) *s
 		mode, fallback = Weighted, Redraw
 	}
 	c := &storedClaims{
-		ledger: l, world: wideWorld(b, channels, mode, fallback),
+		ledger: l, fixture: wideFixture(b, channels, mode, fallback),
 		jobs: make([]Job, benchmarkedClaim),
 	}
-	c.world.routing.Prepare()
+	c.fixture.routing.Prepare()
 	n := ledger.NewRouting{Routes: []ledger.RouteSpec{{Name: "default"}}}
-	for i := range c.world.routing.Channels {
-		name := c.world.routing.Channels[i].Name
+	for i := range c.fixture.routing.Channels {
+		name := c.fixture.routing.Channels[i].Name
 		n.Channels = append(n.Channels, ledger.ChannelSpec{Name: name})
 		n.Routes[0].Members = append(n.Routes[0].Members, name)
 	}
@@ -117,11 +118,11 @@ func newStoredClaims(b *testing.B, l *ledger.Ledger, mode Mode, channels int) *s
 	return c
 }
 
-// run is how long one claim takes whose rankings are stored in a form.
+// run measures one claim with rankings in a form.
 func (c *storedClaims) run(b *testing.B, name string,
 	form func(*assigner, *Task, []byte) []byte,
 ) time.Duration {
-	p := &planner{routing: c.world.routing, keys: newDrawers(testKeys), now: time.Now()}
+	p := &planner{routing: c.fixture.routing, keys: newDrawers(testKeys), now: time.Now()}
 	tasks := make([]Task, len(c.jobs))
 	c.request.Messages = make([]ledger.Message, len(c.jobs))
 	began := time.Now()
@@ -137,17 +138,17 @@ func (c *storedClaims) run(b *testing.B, name string,
 	}
 	defer tx.Rollback()
 	seen := tx.Seen()
-	a := newAssigner(c.world.routing, p.keys, seen, c.world.unready, Snapshot{})
+	a := newAssigner(c.fixture.routing, p.keys, seen, c.fixture.unready, Snapshot{})
 	all := ledger.Decisions{Each: make([]ledger.Decision, len(tasks))}
 	for i := range tasks {
 		t := &tasks[i]
 		t.Row.ReceivedAt = seen.Messages[i].ReceivedAt
 		if t.Route.Draws() {
-			c.world.unready[t.First] = "connecting"
+			c.fixture.unready[t.First] = "connecting"
 		}
 		d := a.decide(t)
 		if t.Route.Draws() {
-			c.world.unready[t.First] = ""
+			c.fixture.unready[t.First] = ""
 		}
 		if d.State != ledger.Sending || d.Attempt.Ranking == nil {
 			b.Fatalf("decision %+v", d)

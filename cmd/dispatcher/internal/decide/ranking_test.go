@@ -14,7 +14,7 @@ import (
 	"dispatcher/selector"
 )
 
-// rankings are of every ranker, with all that its stored form keeps.
+// rankings draws rankings of every ranker, with everything that the stored form keeps.
 func rankings() *rapid.Generator[Ranking] {
 	word := rapid.SampledFrom([]string{
 		"a", "load_ratio", `quote " and \ back`, "é\u2028\x01\xff",
@@ -71,7 +71,7 @@ func TestStoredRankingIsReadBackWhole(t *testing.T) {
 		raw := AppendRanking([]byte("kept"), &want)
 		got, err := ReadRanking(raw[len("kept"):])
 		if err != nil || string(raw[:4]) != "kept" {
-			t.Fatalf("%v: %s", err, raw)
+			t.Fatalf("%v: got %s", err, raw)
 		}
 		if diff := cmp.Diff(&want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("%s\n(-want +got):\n%s", raw, diff)
@@ -124,7 +124,7 @@ func TestRankingIsStoredInTheDocumentedForm(t *testing.T) {
 		}
 		if got, err := ReadRanking([]byte(want)); err != nil || got.Chosen() != 1 ||
 			got.Candidates[1].Channel != "b" {
-			t.Errorf("%v: %+v", err, got)
+			t.Errorf("%v: got %+v", err, got)
 		}
 	}
 }
@@ -147,7 +147,7 @@ func TestDamagedRankingIsAnErrorAndNoRankingIsNone(t *testing.T) {
 		}
 	}
 	if r, err := ReadRanking(nil); r != nil || err != nil {
-		t.Errorf("%v %v", r, err)
+		t.Errorf("got %v, error %v", r, err)
 	}
 }
 

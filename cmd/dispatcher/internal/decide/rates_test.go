@@ -47,7 +47,7 @@ func TestConvertedPricesAreExact(t *testing.T) {
 	})
 }
 
-// TestMaxPriceIsInTheBaseCurrency where the document has rates, and else in each channel's own.
+// TestMaxPriceIsInTheBaseCurrency: if the document has rates, else in each channel's own.
 func TestMaxPriceIsInTheBaseCurrency(t *testing.T) {
 	t.Parallel()
 	most := int64(30_000)
@@ -63,7 +63,7 @@ func TestMaxPriceIsInTheBaseCurrency(t *testing.T) {
 			900_000_000), false},
 		"without a price": {Price{}, false},
 	} {
-		w := newWorld(t)
+		w := newFixture(t)
 		task := w.fresh()
 		task.msg.MaxPrice, task.At = &most, noon
 		ch := w.routing.Channels[0]

@@ -11,15 +11,15 @@ import (
 	"dispatcher/provider"
 )
 
-// cutBy gives every channel adapters that cut texts in a way of that name.
-func (w *world) cutBy(way string) {
+// cutBy gives every channel an adapter that splits texts in a way of that name.
+func (w *fixture) cutBy(way string) {
 	for i := range w.routing.Channels {
 		w.routing.Channels[i].Cut = func(text string) string { return way + " " + text }
 	}
 }
 
-// restRow is a due row of which channel c has taken all parts but the last, when it cut its text
-// that way.
+// restRow returns a due row of which channel c has accepted all parts but the last, splitting the
+// text in that way.
 func restRow(way string) ledger.Message {
 	row := storedRow(ledger.Retry, 1)
 	row.Pinned, row.PartsLeft = "c", []int{1}
@@ -30,42 +30,42 @@ func restRow(way string) ledger.Message {
 func TestTheRestOfATextGoesOutOnlyAsItWasCut(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		change func(*world)
+		change func(*fixture)
 		state  ledger.State
 		reason string
 	}{
 		"nothing has changed": {nil, ledger.Sending, ""},
-		"others cut it otherwise": {func(w *world) {
+		"others cut it otherwise": {func(w *fixture) {
 			w.cutBy("udh16")
 			w.routing.Channels[2].Cut = wayOf("udh8")
 		}, ledger.Sending, ""},
-		"its channel cuts it otherwise": {func(w *world) {
+		"its channel cuts it otherwise": {func(w *fixture) {
 			w.routing.Channels[2].Cut = wayOf("udh16")
 		}, ledger.Waiting, CutOtherwise},
-		"its channel takes it whole only": {func(w *world) {
+		"its channel takes it whole only": {func(w *fixture) {
 			w.routing.Channels[2].Cut = nil
 		}, ledger.Waiting, CutOtherwise},
-		"and fits nothing else about it": {func(w *world) {
+		"and fits nothing else about it": {func(w *fixture) {
 			w.routing.Channels[2].Cut = nil
 			w.routing.Routes[0].PriceCap = map[string]int64{"USD": 0, "EUR": 0}
 		}, ledger.Waiting, CutOtherwise},
-		"and has no connection": {func(w *world) {
+		"and has no connection": {func(w *fixture) {
 			w.routing.Channels[2].Cut = nil
 			w.unready[2] = "unbound"
 		}, ledger.Waiting, CutOtherwise},
-		"it is switched off as well": {func(w *world) {
+		"it is switched off as well": {func(w *fixture) {
 			w.routing.Channels[2].Cut, w.routing.Channels[2].State = nil, Disabled
 		}, ledger.Waiting, SwitchedOff},
-		"the channel sends another text": {func(w *world) {
+		"the channel sends another text": {func(w *fixture) {
 			w.routing.Channels[2].Segments = func(string) int { return 2 }
 			w.otherText()
 		}, ledger.Waiting, CutOtherwise},
-		"other channels would have been free": {func(w *world) {
+		"other channels would have been free": {func(w *fixture) {
 			w.routing.Channels[2].Cut = wayOf("sar")
 		}, ledger.Waiting, CutOtherwise},
 	} {
 		for _, mode := range []Mode{Weighted, RoundRobinMode, LongestIdle, BestWorkerMode} {
-			w := modal(t, mode, LoadRatio)
+			w := inMode(t, mode, LoadRatio)
 			w.cutBy("udh8")
 			if tc.change != nil {
 				tc.change(w)
@@ -95,8 +95,8 @@ func wayOf(way string) func(string) string {
 	return func(text string) string { return way + " " + text }
 }
 
-// otherText lets channel c replace look-alikes.
-func (w *world) otherText() {
+// otherText makes channel c replace look-alike characters.
+func (w *fixture) otherText() {
 	w.routing.Routes[0].Substitute = true
 	w.routing.Channels[2].Substitute = func(text string) string {
 		return strings.ToUpper(text) + "!"
@@ -105,26 +105,26 @@ func (w *world) otherText() {
 
 func TestAMessageThatIsWholeDoesNotCareHowItIsCut(t *testing.T) {
 	t.Parallel()
-	w := modal(t, Weighted, LoadRatio)
+	w := inMode(t, Weighted, LoadRatio)
 	row := storedRow(ledger.Retry, 1)
 	row.Tried = []string{"a", "b"}
 	for _, cut := range []func(string) string{nil, wayOf("udh8")} {
 		w.routing.Channels[2].Cut = cut
 		if _, d := w.decideDue(row); d.State != ledger.Sending || d.Attempt.Channel != "c" {
-			t.Errorf("%+v", d)
+			t.Errorf("got %+v, want State %v and Attempt.Channel %v", d, ledger.Sending, "c")
 		}
 	}
 }
 
-// TestTheRestThatNobodyCanSendFailsAtItsDeadline says then what it waited for, and only if that was
-// it.
+// TestTheRestThatNobodyCanSendFailsAtItsDeadline: the reason says what it waited for, if that was
+// the cause.
 func TestTheRestThatNobodyCanSendFailsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	for waited, want := range map[string]string{
 		CutOtherwise: CutOtherwise, Removed: reasonExpired,
 		NoSlot: reasonExpired,
 	} {
-		w := modal(t, Weighted, LoadRatio)
+		w := inMode(t, Weighted, LoadRatio)
 		w.cutBy("udh16")
 		row := restRow("udh8")
 		row.State, row.Reason, row.ExpiresAt = ledger.Waiting, waited, noon
@@ -139,7 +139,7 @@ func TestTheRestThatNobodyCanSendFailsAtItsDeadline(t *testing.T) {
 	}
 }
 
-// TestALostAttemptKeepsHowTheRestWasCut: whoever recovers it has only the row.
+// TestALostAttemptKeepsHowTheRestWasCut: the instance that recovers it has only the row.
 func TestALostAttemptKeepsHowTheRestWasCut(t *testing.T) {
 	t.Parallel()
 	row := restRow("udh8")
@@ -147,6 +147,6 @@ func TestALostAttemptKeepsHowTheRestWasCut(t *testing.T) {
 	s := settle(f, &provider.Result{Outcome: provider.Refused, Code: "0x00000008"}, noon)
 	if s.State != ledger.Retry || s.Pinned != "c" || !slices.Equal(s.PartsLeft, []int{1}) ||
 		s.PartsCut != row.PartsCut || s.PartsCut == "" {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }

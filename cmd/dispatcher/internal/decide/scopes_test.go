@@ -16,7 +16,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// drawnScope is a tenant or a prefix.
+// drawnScope draws a tenant or a prefix.
 func drawnScope(t *rapid.T) admission.Scope {
 	if rapid.Bool().Draw(t, "by tenant") {
 		return admission.Scope{Tenant: rapid.SampledFrom([]string{"shop", "bank", "*"}).Draw(t,
@@ -28,7 +28,7 @@ func drawnScope(t *rapid.T) admission.Scope {
 	}).Draw(t, "prefix")}
 }
 
-// drawnLimits are limits of tenants and prefixes.
+// drawnLimits draws limits of tenants and prefixes.
 func drawnLimits(t *rapid.T) []admission.Limit {
 	return rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) admission.Limit {
 		return admission.Limit{
@@ -39,11 +39,11 @@ func drawnLimits(t *rapid.T) []admission.Limit {
 	}), 0, 8, func(l admission.Limit) admission.Key { return l.Key() }).Draw(t, "limits")
 }
 
-// TestScopesOfAMessageAreThoseThatCoverIt compares the look-ups with a walk over all limits.
+// TestScopesOfAMessageAreThoseThatCoverIt compares the look-ups with a loop over all limits.
 func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.routing.Limits = drawnLimits(rt)
 		for c := range w.routing.Channels {
 			w.routing.Channels[c].Limits = drawnLimits(rt)
@@ -79,19 +79,19 @@ func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
 			return cmp.Or(cmp.Compare(a.Channel, b.Channel),
 				cmp.Compare(a.Scope.String(), b.Scope.String()))
 		}) {
-			rt.Fatalf("not in the order of locks: %v", got)
+			rt.Fatalf("not in lock order: %v", got)
 		}
 		if len(got) != len(want) || slices.ContainsFunc(got, func(ref ledger.ScopeRef) bool {
 			return !want[ref]
 		}) {
-			rt.Fatalf("asks for %v, want %v", got, want)
+			rt.Fatalf("got scopes %v, want %v", got, want)
 		}
 	})
 }
 
 func TestOnlyScopesOfTheBatchAreLockedAndLanesRankDueRows(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.routing.Lanes = map[string]Lane{
 		"bulk":  {Lane: config.Lane{Name: "bulk"}, Order: 2},
 		"otp":   {Lane: config.Lane{Name: "otp"}},
@@ -133,11 +133,11 @@ func TestOnlyScopesOfTheBatchAreLockedAndLanesRankDueRows(t *testing.T) {
 	}
 }
 
-// dueWorld is a world whose tenant shop has a limit over all channels, and a claim of due rows of
-// it.
-func dueWorld(t testing.TB, rows int) (*world, []ledger.Message) {
+// dueFixture returns a fixture whose tenant shop has a limit over all channels, and due rows of the
+// tenant.
+func dueFixture(t testing.TB, rows int) (*fixture, []ledger.Message) {
 	t.Helper()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.routing.Limits = []admission.Limit{{
 		Scope:  admission.Scope{Tenant: "shop"},
 		Window: admission.Day, Max: 3,
@@ -151,8 +151,8 @@ func dueWorld(t testing.TB, rows int) (*world, []ledger.Message) {
 	return w, due
 }
 
-// shown is what a claim shows that locked some scopes, nothing taken of them.
-func (w *world) shown(refs []ledger.ScopeRef, due []ledger.Message) *ledger.Seen {
+// shown returns the state that a claim reads after locking some scopes, all unused.
+func (w *fixture) shown(refs []ledger.ScopeRef, due []ledger.Message) *ledger.Seen {
 	seen, index := *w.seen, w.routing.scopes()
 	seen.Channels, seen.Scoped = slices.Clone(w.seen.Channels), nil
 	seen.Messages = due
@@ -172,12 +172,12 @@ func (w *world) shown(refs []ledger.ScopeRef, due []ledger.Message) *ledger.Seen
 	return &seen
 }
 
-// TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext: nothing is decided about them before
-// that.
+// TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext: they are not decided on before their
+// limits are locked.
 func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
 	t.Parallel()
-	w, due := dueWorld(t, 5)
-	due[4].Tenant = "" // which no limit counts
+	w, due := dueFixture(t, 5)
+	due[4].Tenant = "" // no limit counts it
 	claim := func(needed []ledger.ScopeRef) *Decided {
 		t.Helper()
 		r := NewPlan(w.routing, testKeys, noon, nil)
@@ -214,10 +214,10 @@ func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
 			r.Unlocked, sent)
 	}
 	if r := claim(r.Needed); r.Unlocked {
-		t.Error("what due rows needed before was not locked")
+		t.Error("scopes that due rows needed before were not locked")
 	}
 	if r := claim([]ledger.ScopeRef{{Channel: "gone"}}); !r.Unlocked {
-		t.Error("what nobody needed was locked all the same")
+		t.Error("scopes that were not needed were locked")
 	}
 }
 

@@ -21,7 +21,7 @@ func scoredByEndpoint(r *Routing) {
 
 func TestFunctionScoresTheCandidates(t *testing.T) {
 	t.Parallel()
-	w := modal(t, BestWorkerMode, LoadRatio)
+	w := inMode(t, BestWorkerMode, LoadRatio)
 	scoredByEndpoint(w.routing)
 	for _, ascending := range []bool{false, true} {
 		w.routing.Routes[0].Scoring.Ascending = ascending
@@ -79,7 +79,7 @@ func TestEveryTroubleOfAFunctionLeavesTheDefaultAndItsWord(t *testing.T) {
 		got := Explain(q)
 		if got.Trouble != tc.want || got.Scoring != "" || got.Decision.Attempt.Channel != "c" ||
 			*got.Candidates[0].Score != 1 {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v", name, got)
 		}
 		if r := decoded(t, got.Decision); r.Trouble != tc.want || r.Scoring != "" {
 			t.Errorf("%s: stored %+v", name, r)
@@ -89,7 +89,7 @@ func TestEveryTroubleOfAFunctionLeavesTheDefaultAndItsWord(t *testing.T) {
 
 func TestEqualQuestionsOfABatchAreAskedOnce(t *testing.T) {
 	t.Parallel()
-	w := modal(t, BestWorkerMode, LoadRatio)
+	w := inMode(t, BestWorkerMode, LoadRatio)
 	scoredByEndpoint(w.routing)
 	w.routing.Channels[0].Price = NewPrice("GBP",
 		PriceList{Default: 30_000, Prefixes: map[string]int64{"+33": 50_000}})

@@ -262,8 +262,8 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 	}
 }
 
-// TestNoOutcomeButThoseSureOfItLeadsToAnotherSend goes through every outcome and lane
-// policy: whatever may have been taken is never sent again without its flag.
+// TestNoOutcomeButThoseSureOfItLeadsToAnotherSend tries every outcome and lane policy: what may
+// have been accepted is never sent again without the flag.
 func TestNoOutcomeButThoseSureOfItLeadsToAnotherSend(t *testing.T) {
 	t.Parallel()
 	for outcome := provider.Unknown; outcome <= provider.Throttled; outcome++ {
@@ -281,7 +281,7 @@ func TestNoOutcomeButThoseSureOfItLeadsToAnotherSend(t *testing.T) {
 	}
 }
 
-// TestSlotsAreHeldForReceiptsAndForRetriesOnTheSameChannel: no other outcome keeps one.
+// TestSlotsAreHeldForReceiptsAndForRetriesOnTheSameChannel: for no other outcome is a slot held.
 func TestSlotsAreHeldForReceiptsAndForRetriesOnTheSameChannel(t *testing.T) {
 	t.Parallel()
 	const hold = 5 * time.Minute
@@ -333,7 +333,7 @@ func TestSlotsAreHeldForReceiptsAndForRetriesOnTheSameChannel(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotBilledGoesBackToTheLimitsInMoney and nothing that may have been.
+// TestWhatIsNotBilledGoesBackToTheLimitsInMoney: money that may have been spent does not.
 func TestWhatIsNotBilledGoesBackToTheLimitsInMoney(t *testing.T) {
 	t.Parallel()
 	two := []provider.Part{
@@ -367,10 +367,10 @@ func TestWhatIsNotBilledGoesBackToTheLimitsInMoney(t *testing.T) {
 			want[0].Micros, want[1].Micros = tc.want, tc.want
 		}
 		if diff := cmp.Diff(want, s.Refunds); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if f.refunds[0].Micros != 90 {
-			t.Errorf("%s changed the flight", name)
+			t.Errorf("%s changed the attempt", name)
 		}
 	}
 }
@@ -397,13 +397,13 @@ func TestOnlyAThrottledAnswerSlowsTheChannelDown(t *testing.T) {
 		{NotSent(CodeLate), nil},
 	} {
 		if diff := cmp.Diff(tc.want, settle(testFlight(), &tc.result, noon).Slow); diff != "" {
-			t.Errorf("%s: %s", tc.result.Outcome, diff)
+			t.Errorf("%s (-want +got):\n%s", tc.result.Outcome, diff)
 		}
 	}
 }
 
-// TestReceiptsAreExpectedForWhateverWasAccepted: a message that was taken in part, or of which a
-// part is unknown, has references as well.
+// TestReceiptsAreExpectedForWhateverWasAccepted: a message of which only some parts were accepted,
+// or one is unknown, has references, too.
 func TestReceiptsAreExpectedForWhateverWasAccepted(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []provider.Outcome{
@@ -424,8 +424,8 @@ func TestReceiptsAreExpectedForWhateverWasAccepted(t *testing.T) {
 	}
 }
 
-// TestIDsOfWhatWasDeniedAreKeptApart: they are no references of what was taken, and nothing is
-// known before everything is answered.
+// TestIDsOfWhatWasDeniedAreKeptApart: they are no references of accepted parts. Nothing is known
+// before all answers have come.
 func TestIDsOfWhatWasDeniedAreKeptApart(t *testing.T) {
 	t.Parallel()
 	part := func(index int, outcome provider.Outcome, reference string) provider.Part {
@@ -479,8 +479,7 @@ func TestIDsOfWhatWasDeniedAreKeptApart(t *testing.T) {
 	}
 }
 
-// TestAnExpiredAttemptEndsItsMessage: it costs nothing, and what was accepted of it before is
-// billed.
+// TestAnExpiredAttemptEndsItsMessage: it costs nothing. Parts that were accepted before are billed.
 func TestAnExpiredAttemptEndsItsMessage(t *testing.T) {
 	t.Parallel()
 	parts := func(outcomes ...provider.Outcome) (out []provider.Part) {
@@ -504,7 +503,7 @@ func TestAnExpiredAttemptEndsItsMessage(t *testing.T) {
 			f := &Attempt{
 				Channel: "a", Submission: provider.Submission{ID: "m", Attempt: 1}, Segments: 3,
 				Price:   300,
-				Expires: noon.Add(time.Millisecond), // settled before, as far as this process knows
+				Expires: noon.Add(time.Millisecond), // by this process's clock it is settled before
 			}
 			s := settle(f, &provider.Result{
 				Outcome: provider.Refused, Code: CodeExpired,
@@ -512,7 +511,8 @@ func TestAnExpiredAttemptEndsItsMessage(t *testing.T) {
 			}, noon)
 			if s.State != ledger.Failed || s.Reason != reasonExpired ||
 				s.PriceMicros != tc.micros || s.Tried {
-				t.Errorf("%+v", s)
+				t.Errorf("got %+v, want State %v, Reason %v, PriceMicros %v and no Tried",
+					s, ledger.Failed, reasonExpired, tc.micros)
 			}
 		})
 	}

@@ -7,9 +7,9 @@ import (
 	"dispatcher/provider"
 )
 
-// TestAnEventTellsHowManyPartsWereTaken of a message that was not taken whole, by all attempts
-// together.
-func TestAnEventTellsHowManyPartsWereTaken(t *testing.T) {
+// TestAnEventHasTheNumberOfAcceptedParts: for a message of which only some parts were accepted,
+// over all attempts.
+func TestAnEventHasTheNumberOfAcceptedParts(t *testing.T) {
 	t.Parallel()
 	answers := func(outcomes ...provider.Outcome) *provider.Result {
 		r := provider.Result{}
@@ -22,7 +22,7 @@ func TestAnEventTellsHowManyPartsWereTaken(t *testing.T) {
 	const a, no, busy, lost = provider.Accepted, provider.Rejected, provider.Throttled,
 		provider.Unknown
 	for name, test := range map[string]struct {
-		before int // parts that were taken by earlier attempts
+		before int // parts that earlier attempts sent
 		result *provider.Result
 		want   int
 	}{
@@ -38,11 +38,11 @@ func TestAnEventTellsHowManyPartsWereTaken(t *testing.T) {
 		f.taken, f.Segments = test.before, max(len(test.result.Parts), 1)
 		s := settle(f, test.result, noon)
 		n := statusOfSettlement(f, &s, noon)
-		var told struct {
+		var event struct {
 			Parts int `json:"parts_accepted"`
 		}
-		if err := json.Unmarshal(n.Value, &told); err != nil || told.Parts != test.want {
-			t.Errorf("%s: %d parts, %v in %s", name, told.Parts, err, n.Value)
+		if err := json.Unmarshal(n.Value, &event); err != nil || event.Parts != test.want {
+			t.Errorf("%s: %d parts, %v in %s", name, event.Parts, err, n.Value)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func stickyPlanner(t *testing.T, a, b, c string) *planner {
 	return p
 }
 
-// firstChoice is that of a message to a number.
+// firstChoice returns the first choice of a message to a number.
 func firstChoice(t *testing.T, p *planner, id, number string) string {
 	t.Helper()
 	job := testJob(envelope.Message{ID: id, To: number})
@@ -52,7 +52,7 @@ func TestARecipientStaysOnOneChannel(t *testing.T) {
 		seen[first] = true
 		for m := range messages {
 			if got := firstChoice(t, p, fmt.Sprint("m-", m), subscriber(n)); got != first {
-				t.Fatalf("message %d to number %d goes to %s, the first went to %s", m, n, got,
+				t.Fatalf("message %d to number %d: got channel %s, want %s as for the first", m, n, got,
 					first)
 			}
 		}
@@ -62,8 +62,8 @@ func TestARecipientStaysOnOneChannel(t *testing.T) {
 	}
 }
 
-// TestWeightsDivideRecipients, and a change of weights moves those between the bounds, from one
-// channel to its neighbour, and nobody else.
+// TestWeightsDivideRecipients: a change of weights moves only the recipients between the old and
+// the new bound, from one channel to its neighbour.
 func TestWeightsDivideRecipients(t *testing.T) {
 	t.Parallel()
 	const recipients = 20000
@@ -90,8 +90,8 @@ func TestWeightsDivideRecipients(t *testing.T) {
 	}
 }
 
-// TestAStickyDrawIsThatOfTheStoredHash: a waiting message keeps its point when the key is changed,
-// and no key and no payload is needed to derive it.
+// TestAStickyDrawIsThatOfTheStoredHash: a waiting message keeps its draw when the key changes, and
+// the draw is derived without key and payload.
 func TestAStickyDrawIsThatOfTheStoredHash(t *testing.T) {
 	t.Parallel()
 	p := stickyPlanner(t, "25", "15", "60")
@@ -107,7 +107,7 @@ func TestAStickyDrawIsThatOfTheStoredHash(t *testing.T) {
 		}
 		due := rotated.planDue(row)
 		if due.Row.Plan.Draw != row.Plan.Draw || due.Row.Plan.FirstChoice != row.Plan.FirstChoice {
-			t.Fatalf("planned %+v, then %+v", row.Plan, due.Row.Plan)
+			t.Fatalf("got plan %+v, then %+v", row.Plan, due.Row.Plan)
 		}
 		chosen := NewChooser(p.routing, nil).Choose(&row)
 		if chosen.First != task.First {

@@ -12,7 +12,7 @@ import (
 	"dispatcher/selector"
 )
 
-// qualityAbove asks for a quality above n, for a while unless that is 0.
+// qualityAbove requires a quality above n, until expiresAfter unless that is 0.
 func qualityAbove(n float64, expiresAfter time.Duration) selector.Selector {
 	return selector.Selector{
 		Key: "quality", Operator: selector.GreaterThan,
@@ -25,7 +25,7 @@ func TestMessageWaitsForItsSelectorsToExpire(t *testing.T) {
 	for name, tc := range map[string]struct {
 		selectors []selector.Selector
 		age       time.Duration
-		change    func(*world, *Task)
+		change    func(*fixture, *Task)
 		state     ledger.State
 		reason    string
 		next      time.Duration
@@ -67,21 +67,21 @@ func TestMessageWaitsForItsSelectorsToExpire(t *testing.T) {
 		"a fit channel may be ready sooner": {
 			[]selector.Selector{qualityAbove(5, 30*time.Second)},
 			0,
-			func(w *world, _ *Task) {
+			func(w *fixture, _ *Task) {
 				w.fit(1)
 				w.unready[1] = "connecting"
 			}, ledger.Waiting, "connecting", readyRetry, false,
 		},
 		"the wish may expire sooner": {
 			[]selector.Selector{qualityAbove(5, 30*time.Second)},
-			29500 * time.Millisecond, func(w *world, _ *Task) {
+			29500 * time.Millisecond, func(w *fixture, _ *Task) {
 				w.fit(1)
 				w.unready[1] = "connecting"
 			}, ledger.Waiting, unfit, 500 * time.Millisecond, false,
 		},
 		"it expires before the next round": {
 			[]selector.Selector{qualityAbove(5, time.Second)},
-			500 * time.Millisecond, func(w *world, t *Task) {
+			500 * time.Millisecond, func(w *fixture, t *Task) {
 				w.fit(1)
 				t.tried("b")
 			}, ledger.Waiting, unfit, 500 * time.Millisecond, false,
@@ -89,7 +89,7 @@ func TestMessageWaitsForItsSelectorsToExpire(t *testing.T) {
 		"the next round comes first": {
 			[]selector.Selector{qualityAbove(5, time.Minute)},
 			0,
-			func(w *world, t *Task) {
+			func(w *fixture, t *Task) {
 				w.fit(1)
 				t.tried("b")
 			}, ledger.Waiting, reasonTried, time.Second, true,
@@ -97,7 +97,7 @@ func TestMessageWaitsForItsSelectorsToExpire(t *testing.T) {
 		"it expires before operators are back": {
 			[]selector.Selector{qualityAbove(5, 10*time.Second)},
 			0,
-			func(w *world, _ *Task) {
+			func(w *fixture, _ *Task) {
 				w.fit(1)
 				w.routing.Channels[1].State = Disabled
 			}, ledger.Waiting, unfit, 10 * time.Second, false,
@@ -105,19 +105,19 @@ func TestMessageWaitsForItsSelectorsToExpire(t *testing.T) {
 		"bypassed selectors hold nobody up": {
 			[]selector.Selector{qualityAbove(5, 30*time.Second)},
 			0,
-			func(w *world, _ *Task) {
+			func(w *fixture, _ *Task) {
 				w.routing.Routes[0].BypassSelectors = true
 			}, ledger.Sending, "", 0, false,
 		},
 		"over its price cap as well": {
 			[]selector.Selector{qualityAbove(5, 30*time.Second)},
-			30 * time.Second, func(_ *world, t *Task) {
+			30 * time.Second, func(_ *fixture, t *Task) {
 				t.msg.MaxPrice = new(int64(1))
 			}, ledger.Failed, reasonNoChannel, 0, false,
 		},
 	} {
 		for _, mode := range []Mode{Weighted, RoundRobinMode, LongestIdle, BestWorkerMode} {
-			w := modal(t, mode, LoadRatio)
+			w := inMode(t, mode, LoadRatio)
 			for i := range w.routing.Channels {
 				w.routing.Channels[i].Labels = map[string]selector.Value{
 					"quality": selector.NumberValue(5),
@@ -146,22 +146,22 @@ func TestMessageWaitsForItsSelectorsToExpire(t *testing.T) {
 }
 
 // fit makes channel c meet every selector of the test above.
-func (w *world) fit(c int) {
+func (w *fixture) fit(c int) {
 	w.routing.Channels[c].Labels = map[string]selector.Value{"quality": selector.NumberValue(99)}
 }
 
-// tried marks channels that refused the message in this round.
+// tried marks channels as having refused the message in this round.
 func (t *Task) tried(channels ...string) { t.Row.Attempts, t.Row.Tried = len(channels), channels }
 
 func TestExpiredSelectorScoresNoMore(t *testing.T) {
 	t.Parallel()
-	w := modal(t, BestWorkerMode, LoadRatio)
+	w := inMode(t, BestWorkerMode, LoadRatio)
 	w.routing.Routes[0].BypassSelectors = true
 	w.fit(2)
 	task := w.fresh()
 	task.msg.Selectors = []selector.Selector{qualityAbove(5, 30*time.Second)}
 	if d := w.decide(task); d.Attempt.Channel != "c" {
-		t.Errorf("the selector does not count: %+v", d)
+		t.Errorf("the selector had no effect: %+v", d)
 	}
 	task.Row.ReceivedAt = noon.Add(-time.Minute)
 	d := w.decide(task)
@@ -171,7 +171,7 @@ func TestExpiredSelectorScoresNoMore(t *testing.T) {
 		}
 	}
 	if d.Attempt.Channel != "a" {
-		t.Errorf("went to %s", d.Attempt.Channel)
+		t.Errorf("got channel %s", d.Attempt.Channel)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestWrongTypesNeverMatchAndNeverBreak(t *testing.T) {
 			true,
 		},
 	} {
-		w := modal(t, BestWorkerMode, LoadRatio)
+		w := inMode(t, BestWorkerMode, LoadRatio)
 		w.unready[0], w.unready[2] = "connecting", "connecting"
 		if tc.label != nil {
 			w.routing.Channels[1].Labels = map[string]selector.Value{"k": *tc.label}
@@ -241,7 +241,7 @@ func TestRouteOfOneChannelSendsOrWaits(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{Weighted, RoundRobinMode, LongestIdle, BestWorkerMode} {
 		for _, fallback := range []Ranker{LoadRatio, BestWorker, RoundRobin, Redraw} {
-			w := wideWorld(t, 1, mode, fallback)
+			w := wideFixture(t, 1, mode, fallback)
 			task := w.task("c000")
 			if d := w.decide(task); d.State != ledger.Sending || d.Attempt.Channel != "c000" ||
 				d.Attempt.Reason != ledger.ByFirstChoice {
@@ -268,7 +268,7 @@ func TestAllChannelsUnreadyWaitWithATime(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{Weighted, RoundRobinMode, LongestIdle, BestWorkerMode} {
 		for _, fallback := range []Ranker{LoadRatio, BestWorker, RoundRobin, Redraw} {
-			w := modal(t, mode, fallback)
+			w := inMode(t, mode, fallback)
 			w.unready = []string{"connecting", "breaker_open", Throttled}
 			d := w.decide(w.task("a"))
 			if d.State != ledger.Waiting || !d.NextAt.Equal(noon.Add(readyRetry)) ||
@@ -279,10 +279,10 @@ func TestAllChannelsUnreadyWaitWithATime(t *testing.T) {
 	}
 }
 
-// withoutC is the world after channel c was taken out of the document.
-func withoutC(t testing.TB, mode Mode, fallback Ranker) *world {
+// withoutC returns the fixture after channel c was removed from the document.
+func withoutC(t testing.TB, mode Mode, fallback Ranker) *fixture {
 	t.Helper()
-	w := modal(t, mode, fallback)
+	w := inMode(t, mode, fallback)
 	table, err := selector.NewTable([]selector.Entry{
 		{Name: "a", Weight: selector.MustWeight("1")},
 		{Name: "b", Weight: selector.MustWeight("1")},
@@ -296,7 +296,7 @@ func withoutC(t testing.TB, mode Mode, fallback Ranker) *world {
 	return w
 }
 
-// storedRow is a due row of message order-1 whose first choice was c under version 7.
+// storedRow returns a due row of message order-1 whose first choice was c under version 7.
 func storedRow(state ledger.State, attempts int) ledger.Message {
 	m := testJob(envelope.Message{}).Message
 	return ledger.Message{
@@ -310,7 +310,7 @@ func storedRow(state ledger.State, attempts int) ledger.Message {
 	}
 }
 
-func (w *world) decideDue(row ledger.Message) (Task, decision) {
+func (w *fixture) decideDue(row ledger.Message) (Task, decision) {
 	planned := (&planner{routing: w.routing, keys: newDrawers(testKeys), now: noon}).planDue(row)
 	return planned, w.assigner().decide(&planned)
 }
@@ -330,7 +330,7 @@ func TestChannelRemovedWhileMessagesWaitForIt(t *testing.T) {
 		_, d = w.decideDue(row)
 		if d.State != ledger.Sending || d.Attempt.Reason != ledger.ByFallback ||
 			d.Plan != row.Plan {
-			t.Errorf("%s: the choice that was recorded changed, or nobody was found: %+v", mode, d)
+			t.Errorf("%s: the stored choice changed, or no channel was found: %+v", mode, d)
 		}
 		want := []string{"a:", "b:"}
 		if mode == Weighted {
@@ -342,9 +342,9 @@ func TestChannelRemovedWhileMessagesWaitForIt(t *testing.T) {
 
 		row.Pinned = "c" // throttled there, and held
 		if _, d = w.decideDue(row); d.State != ledger.Sending {
-			t.Errorf("%s: held for a channel that is gone: %+v", mode, d)
+			t.Errorf("%s: held for a removed channel: %+v", mode, d)
 		}
-		row.PartsLeft = []int{1} // the other part is with c's subscriber
+		row.PartsLeft = []int{1} // c has accepted the other part
 		_, d = w.decideDue(row)
 		if d.State != ledger.Waiting || d.Reason != Removed ||
 			!d.NextAt.Equal(noon.Add(lookForRoute)) {
@@ -356,7 +356,7 @@ func TestChannelRemovedWhileMessagesWaitForIt(t *testing.T) {
 func TestMessageHeldForAChannelIsLetGoWhenThatIsSwitchedOff(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[ChannelState]string{Enabled: "c", Draining: "a", Disabled: "a"} {
-		w := modal(t, Weighted, LoadRatio)
+		w := inMode(t, Weighted, LoadRatio)
 		w.routing.Channels[2].State = state
 		row := storedRow(ledger.Retry, 1)
 		row.Pinned = "c"
@@ -378,7 +378,7 @@ func TestMessageHeldForAChannelIsLetGoWhenThatIsSwitchedOff(t *testing.T) {
 func TestRouteDeletedWhileMessagesReferenceIt(t *testing.T) {
 	t.Parallel()
 	for _, attempts := range []int{0, 1} {
-		w := modal(t, Weighted, LoadRatio)
+		w := inMode(t, Weighted, LoadRatio)
 		other := w.routing.Routes[0]
 		other.Name, other.Mode, other.Members = "other", LongestIdle, []int{1}
 		w.routing.Routes = []Route{other}
@@ -408,22 +408,22 @@ func TestRouteDeletedWhileMessagesReferenceIt(t *testing.T) {
 
 func TestMessageIsPlannedAgainWhenItsRouteChangesMode(t *testing.T) {
 	t.Parallel()
-	w := modal(t, RoundRobinMode, LoadRatio)
+	w := inMode(t, RoundRobinMode, LoadRatio)
 	_, d := w.decideDue(storedRow(ledger.Waiting, 0))
 	if d.Plan.Size != 0 || d.Plan.Draw != 0 || d.Plan.KeyID != "" || d.Plan.FirstChoice != "a" {
 		t.Errorf("from weighted to round robin: %+v", d.Plan)
 	}
 	row := storedRow(ledger.Waiting, 0)
 	row.Plan = ledger.Plan{Route: "default", Version: 6, Segments: 1, Alphabet: "gsm7"}
-	_, d = modal(t, Weighted, LoadRatio).decideDue(row)
+	_, d = inMode(t, Weighted, LoadRatio).decideDue(row)
 	if d.Plan.Size != 100 || d.Plan.KeyID == "" || d.Plan.FirstChoice == "" {
 		t.Errorf("from round robin to weighted: %+v", d.Plan)
 	}
 }
 
-// TestAWaitingMessageGetsItsUrgentLook: however far ahead its limit has room, it is looked at when
-// it begins to go before others, and now and then from there to its deadline.
-func TestAWaitingMessageGetsItsUrgentLook(t *testing.T) {
+// TestAWaitingMessageIsPlannedAgainWhenItIsUrgent: however late its limit has room, it is planned
+// again when it becomes urgent, and from then on repeatedly until its deadline.
+func TestAWaitingMessageIsPlannedAgainWhenItIsUrgent(t *testing.T) {
 	t.Parallel()
 	for left, want := range map[time.Duration]time.Duration{
 		48 * time.Hour:                       12 * time.Hour, // when the day ends
@@ -433,31 +433,32 @@ func TestAWaitingMessageGetsItsUrgentLook(t *testing.T) {
 		lookUrgently + 300*time.Millisecond:  lookUrgently,
 		lookUrgently - 1300*time.Millisecond: lookUrgently - 1300*time.Millisecond,
 	} {
-		w := newWorld(t).onlyA()
+		w := newFixture(t).onlyA()
 		w.limit("a", admission.Limit{Window: admission.Day, Max: 1}, 1)
 		row := storedRow(ledger.Waiting, 0)
 		row.ExpiresAt = noon.Add(left)
 		if _, d := w.decideDue(row); d.State != ledger.Waiting || d.NextAt.Sub(noon) != want {
-			t.Errorf("with %s left it is looked at after %s, want %s", left,
+			t.Errorf("with %s left: planned again after %s, want %s", left,
 				d.NextAt.Sub(noon), want)
 		}
 	}
 }
 
-// TestAWaitForMoneyIsLookedAtEachMinute: what others do not spend comes back at any time.
-func TestAWaitForMoneyIsLookedAtEachMinute(t *testing.T) {
+// TestAWaitForMoneyIsPlannedAgainEachMinute: money that others do not spend may come back at any
+// time.
+func TestAWaitForMoneyIsPlannedAgainEachMinute(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t).onlyA()
+	w := newFixture(t).onlyA()
 	w.limit("a", admission.Limit{
 		Window: admission.Day, Unit: admission.Money, Max: 1_000_000,
 		Currency: "GBP",
 	}, 1_000_000)
 	if d := w.decide(w.task("a")); d.Reason != NoBudget || d.NextAt.Sub(noon) != lookForMoney {
-		t.Errorf("%s, looked at after %s", d.Reason, d.NextAt.Sub(noon))
+		t.Errorf("%s, planned again after %s", d.Reason, d.NextAt.Sub(noon))
 	}
 }
 
-// TestLateAttemptsEndNoMessage: nobody was asked in them.
+// TestLateAttemptsEndNoMessage: no provider was asked in them.
 func TestLateAttemptsEndNoMessage(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]ledger.State{
@@ -466,7 +467,7 @@ func TestLateAttemptsEndNoMessage(t *testing.T) {
 	} {
 		row := storedRow(ledger.Retry, 0)
 		row.Attempts, row.Reason = maxAttempts, reason
-		if _, d := newWorld(t).decideDue(row); d.State != want {
+		if _, d := newFixture(t).decideDue(row); d.State != want {
 			t.Errorf("after a thousand attempts, the last %s: %+v", reason, d)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// looks are the times at which n messages for a are looked at again.
-func looks(t *testing.T, w *world, n int) (at []time.Duration) {
+// nextTimes returns the times at which n messages for a are planned again.
+func nextTimes(t *testing.T, w *fixture, n int) (at []time.Duration) {
 	t.Helper()
 	a := w.assigner()
 	for range n {
@@ -25,7 +25,7 @@ func looks(t *testing.T, w *world, n int) (at []time.Duration) {
 	return at
 }
 
-// TestThoseThatWaitAreSpreadByWhatTheirLimitGives: nobody looks at all of them when the window
+// TestThoseThatWaitAreSpreadByWhatTheirLimitGives: they are not all planned again when the window
 // ends.
 func TestThoseThatWaitAreSpreadByWhatTheirLimitGives(t *testing.T) {
 	t.Parallel()
@@ -80,10 +80,10 @@ func TestThoseThatWaitAreSpreadByWhatTheirLimitGives(t *testing.T) {
 			[]time.Duration{lookForRoute, lookForRoute},
 		},
 	} {
-		w := newWorld(t).onlyA()
+		w := newFixture(t).onlyA()
 		w.limit("a", tc.limit, tc.granted)
 		w.seen.Channels[0].Gate.Ease = tc.ease
-		if got := looks(t, w, len(tc.want)); !cmp.Equal(got, tc.want) {
+		if got := nextTimes(t, w, len(tc.want)); !cmp.Equal(got, tc.want) {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}
@@ -91,18 +91,18 @@ func TestThoseThatWaitAreSpreadByWhatTheirLimitGives(t *testing.T) {
 
 func TestThoseThatWaitAreCountedByWhatTheyTake(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t).onlyA()
+	w := newFixture(t).onlyA()
 	w.limit("a", admission.Limit{Window: admission.Minute, Unit: admission.Segments, Max: 6}, 6)
 	w.routing.Channels[0].Segments = func(string) int { return 3 }
 	want := []time.Duration{time.Minute, time.Minute, time.Minute, time.Minute, 2 * time.Minute}
-	if got := looks(t, w, 5); !cmp.Equal(got, want) {
+	if got := nextTimes(t, w, 5); !cmp.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
 
 func TestThoseWithoutAShareAreSpreadUpToTheEndOfTheWindow(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t).onlyA()
+	w := newFixture(t).onlyA()
 	w.routing.Channels[0].Policy = admission.Even{}
 	f := &Instances{}
 	for range 10 {
@@ -121,26 +121,26 @@ func TestThoseWithoutAShareAreSpreadUpToTheEndOfTheWindow(t *testing.T) {
 		got = append(got, d.NextAt.Sub(noon))
 	}
 	if got[0] != 2*time.Second || got[2] != 8*time.Second || got[23] != time.Minute {
-		t.Errorf("%v", got)
+		t.Errorf("got %v", got)
 	}
 }
 
 func TestThoseThatWaitForActiveSlotsAreSpread(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t).onlyA()
+	w := newFixture(t).onlyA()
 	w.seen.Channels[0].Gate.Active = admission.Active{Max: 2, Count: 2}
 	want := []time.Duration{
 		lookForActive, lookForActive, 2 * lookForActive, 2 * lookForActive,
 		3 * lookForActive,
 	}
-	if got := looks(t, w, 5); !cmp.Equal(got, want) {
+	if got := nextTimes(t, w, 5); !cmp.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
 
 func TestMessageWaitsForTheSoonestOfItsChannels(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newFixture(t)
 	w.limit("a", admission.Limit{Window: admission.Day, Max: 1}, 1)
 	w.limit("b", admission.Limit{Window: admission.Minute, Max: 1}, 1)
 	w.limit("c", admission.Limit{Window: admission.Hour, Max: 1}, 1)
@@ -161,7 +161,7 @@ func TestMessageWaitsForTheSoonestOfItsChannels(t *testing.T) {
 
 func TestWaitsAddUpByReasonAndThing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t).onlyA()
+	w := newFixture(t).onlyA()
 	w.limit("", admission.Limit{Scope: shop, Window: admission.Minute, Max: 1}, 1)
 	row := storedRow(ledger.Waiting, 0)
 	row.Tenant, row.Reason, row.WaitsFor, row.WaitingSince = "shop", NoSlot, "a",
@@ -180,7 +180,7 @@ func TestWaitsAddUpByReasonAndThing(t *testing.T) {
 		t.Errorf("%s waits for %s: %s", d.Reason, d.WaitsFor, diff)
 	}
 	if row.Waits[1].For != 2*time.Second {
-		t.Error("the row that was shown has changed")
+		t.Error("the row was changed")
 	}
 	row.Reason, row.WaitsFor, row.Tenant = TenantLimit, "tenant:shop", "" // its limit is gone
 	_, d = w.decideDue(row)
@@ -190,7 +190,7 @@ func TestWaitsAddUpByReasonAndThing(t *testing.T) {
 		For: 1500 * time.Millisecond,
 	})
 	if diff := cmp.Diff(want, d.Waits); diff != "" || d.State != ledger.Sending {
-		t.Errorf("%s: %s", d.State, diff)
+		t.Errorf("%s (-want +got):\n%s", d.State, diff)
 	}
 	row.State = ledger.Retry
 	if _, d = w.decideDue(row); d.Waits != nil {
@@ -209,7 +209,7 @@ func TestWaitsAreBounded(t *testing.T) {
 	}
 	if len(waits) != maxWaits || waits[maxWaits-1].For != (maxWaits+1)*time.Second ||
 		waits[0].For != time.Second {
-		t.Errorf("%v", waits)
+		t.Errorf("got %v", waits)
 	}
 	if got := addWait(nil, ledger.Wait{For: -time.Hour}); got[0].For != 0 {
 		t.Errorf("the clock was set back: %v", got)

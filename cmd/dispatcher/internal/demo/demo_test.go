@@ -9,9 +9,9 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestTheVerdictKnowsWhatWasCarried: the draws of a demo are fair while one of its carriers is
+// TestTheVerdictUsesWhatWasCarried: the draws of a demo are fair while one of its carriers is
 // down.
-func TestTheVerdictKnowsWhatWasCarried(t *testing.T) {
+func TestTheVerdictUsesWhatWasCarried(t *testing.T) {
 	t.Parallel()
 	doc, err := config.ParseRouting("the demo's routing", []byte(Routing))
 	if err != nil {
@@ -73,8 +73,8 @@ func TestTheVerdictKnowsWhatWasCarried(t *testing.T) {
 	}
 }
 
-// TestAnotherRunOverTheSameDataCountsItsOwnMessages: what the channels billed by then is no part of
-// what tells the messages of two runs apart.
+// TestAnotherRunOverTheSameDataCountsItsOwnMessages: what the channels had billed before does not
+// count.
 func TestAnotherRunOverTheSameDataCountsItsOwnMessages(t *testing.T) {
 	t.Parallel()
 	carried := func(messages int64) moves {
@@ -87,6 +87,6 @@ func TestAnotherRunOverTheSameDataCountsItsOwnMessages(t *testing.T) {
 	}
 	got := carried(1300).since(carried(1000))
 	if len(got) != 1 || got[0].Messages != 300 || got[0].Version != 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }

@@ -15,6 +15,6 @@ func TestAChannelFindsItsCarrierAgain(t *testing.T) {
 		addresses = append(addresses, address)
 	}
 	if addresses[0] == addresses[1] || addresses[0] != addresses[2] {
-		t.Errorf("%v", addresses)
+		t.Errorf("got %v", addresses)
 	}
 }

@@ -17,7 +17,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/embedded"
 )
 
-// crashFolder names the folder in which the child of TestAcknowledgedRecordsSurviveAKill runs.
+// crashFolder is the variable with the folder in which the child of
+// TestAcknowledgedRecordsSurviveAKill runs.
 const crashFolder = "EMBEDDED_TEST_CRASH_FOLDER"
 
 func TestMain(m *testing.M) {
@@ -84,7 +85,7 @@ func count(t *testing.T, address, topic string, n int) {
 	}
 }
 
-func TestTopicsHaveTwelvePartitionsUnlessToldOtherwise(t *testing.T) {
+func TestTopicsHaveTwelvePartitionsByDefault(t *testing.T) {
 	t.Parallel()
 	for want, cfg := range map[int]embedded.KafkaConfig{
 		12: {Folder: t.TempDir(), Topics: []string{"sms.otp", "sms.bulk"}},
@@ -127,7 +128,7 @@ func TestRecordsTopicsAndOffsetsSurviveARestart(t *testing.T) {
 	if second.Address() != first.Address() {
 		t.Errorf("moved from %s to %s", first.Address(), second.Address())
 	}
-	produce(t, client, "sms.otp", 500, 600) // a client that was there before goes on
+	produce(t, client, "sms.otp", 500, 600) // an existing client continues
 	produce(t, client, "sms.added", 0, 1)
 	count(t, second.Address(), "sms.otp", 600)
 	got, err := kadm.NewClient(client).FetchOffsets(t.Context(), "dispatcher")
@@ -139,8 +140,8 @@ func TestRecordsTopicsAndOffsetsSurviveARestart(t *testing.T) {
 	}
 }
 
-// TestAcknowledgedRecordsSurviveAKill runs the broker in a child process and kills it
-// as soon as its records are acknowledged.
+// TestAcknowledgedRecordsSurviveAKill runs the broker in a child process and kills it as soon as
+// its records are acknowledged.
 func TestAcknowledgedRecordsSurviveAKill(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -164,7 +165,7 @@ func TestAcknowledgedRecordsSurviveAKill(t *testing.T) {
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = child.Wait() // it says that it was killed
+	_ = child.Wait() // returns that it was killed
 
 	k := start(t, embedded.KafkaConfig{Folder: folder})
 	count(t, k.Address(), "sms.otp", 2000)
@@ -194,7 +195,7 @@ func TestTwoProcessesCannotShareAFolder(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	start(t, cfg) // and the folder is free again
+	start(t, cfg) // the lock of the folder is released
 }
 
 func TestATakenPortIsNamed(t *testing.T) {
@@ -214,7 +215,7 @@ func TestATakenPortIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.Port = 0
-	start(t, cfg) // the failed start did not keep the folder
+	start(t, cfg) // the failed start released the folder
 }
 
 // BenchmarkProduceToDisk waits for a thousand acknowledgements at a time.

@@ -6,19 +6,19 @@ import (
 	"testing"
 )
 
-// TestTheDataFolderIsClosedToOtherUsers, also an existing one that was open.
+// TestTheDataFolderIsClosedToOtherUsers: an existing folder with wider rights, too.
 func TestTheDataFolderIsClosedToOtherUsers(t *testing.T) {
 	t.Parallel()
 	closed := os.FileMode(0o700)
 	if os.Geteuid() == 0 {
-		closed = 0o711 // the user that PostgreSQL runs as passes through
+		closed = 0o711 // the user that PostgreSQL runs as must pass through
 	}
 	top := t.TempDir()
 	for name, c := range map[string]struct{ was, want os.FileMode }{
 		"open":       {0o755, closed},
 		"writable":   {0o777, closed},
 		"of a group": {os.ModeSetgid | 0o770, os.ModeSetgid | closed&0o710},
-		"closed":     {0o700, 0o700}, // nothing is opened
+		"closed":     {0o700, 0o700}, // rights are not widened
 		"shared":     {os.ModeSticky | 0o777, os.ModeSticky | 0o777},
 	} {
 		path := filepath.Join(top, name)
@@ -29,7 +29,7 @@ func TestTheDataFolderIsClosedToOtherUsers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := closedFolder(path); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 		if info, err := os.Stat(path); err != nil || info.Mode() != os.ModeDir|c.want {
 			t.Errorf("%s: %v, %v, want %v", name, info.Mode(), err, os.ModeDir|c.want)
@@ -47,6 +47,6 @@ func TestTheDataFolderIsClosedToOtherUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := closedFolder(link); err == nil {
-		t.Error("a link that leads nowhere was taken for a folder")
+		t.Error("a broken link counts as a folder")
 	}
 }

@@ -20,17 +20,17 @@ import (
 var update = flag.Bool("update", false, "write testdata/documents.jsonl anew")
 
 // documentsFile holds the envelopes of the tables, one a line, for validators in other languages:
-// section clients of .ci/run holds them to the same answers.
+// section clients of .ci/run checks that they give the same answers.
 const documentsFile = "testdata/documents.jsonl"
 
-// document is one line of it. The text is JSON by itself, in any form.
+// document is one line of it. The text is itself JSON, in any form.
 type document struct {
 	Name  string `json:"name"`
 	Valid bool   `json:"valid"` // by the schema
 	Text  string `json:"text"`
 }
 
-// longestDocument leaves out those whose size is all that is wrong with them.
+// longestDocument excludes documents that are wrong only by their size.
 const longestDocument = 8 << 10
 
 func TestDocumentsOfOtherValidatorsAreThoseOfTheTables(t *testing.T) {
@@ -66,7 +66,7 @@ func TestDocumentsOfOtherValidatorsAreThoseOfTheTables(t *testing.T) {
 	}
 }
 
-// TestSchemaAndDecodeAgreeOnEveryCharacter tries each in an id and, as an escape, in a sender.
+// TestSchemaAndDecodeAgreeOnEveryCharacter tries each character in an id and, escaped, in a sender.
 func TestSchemaAndDecodeAgreeOnEveryCharacter(t *testing.T) {
 	t.Parallel()
 	schema := published(t, "envelope.schema.json")
@@ -75,12 +75,12 @@ func TestSchemaAndDecodeAgreeOnEveryCharacter(t *testing.T) {
 			continue
 		}
 		if c > 0x20000 && c < 0xe0000 && c%251 != 0 {
-			continue // planes with letters and nothing else
+			continue // planes with letters only
 		}
 		if c > 0x3000 && c%tier.Size[rune](17, 1) != 0 {
 			continue
 		}
-		id, _ := json.Marshal("x" + string(c)) // a string can always be written
+		id, _ := json.Marshal("x" + string(c)) // cannot fail for a string
 		raw := fmt.Appendf(nil, `{"id":%s,"to":"+447700900123","text":"t"}`, id)
 		schemaErr := validate(schema, raw)
 		_, problem := envelope.Decode(raw, false)
@@ -95,7 +95,7 @@ func TestSchemaAndDecodeAgreeOnEveryCharacter(t *testing.T) {
 	}
 }
 
-// FuzzSchemaAndDecodeAgree holds both to the same answer on documents that no table has.
+// FuzzSchemaAndDecodeAgree compares both on documents that are in no table.
 func FuzzSchemaAndDecodeAgree(f *testing.F) {
 	for _, raw := range goodEnvelopes {
 		f.Add([]byte(raw))
@@ -121,16 +121,16 @@ func FuzzSchemaAndDecodeAgree(f *testing.F) {
 	})
 }
 
-// beyondSchema reports what no schema can express.
+// beyondSchema reports problems that no schema can express.
 func beyondSchema(p *envelope.Problem, raw []byte) bool {
 	return p.Code == envelope.DuplicateField || p.Code == envelope.TooLarge || !utf8.Valid(raw) ||
 		strings.Contains(p.Detail, "after send_at") || loneSurrogate(raw) ||
 		repeatsKey(json.NewDecoder(bytes.NewReader(raw)))
 }
 
-// repeatsKey reports an object that has a key twice, in the next value of d.
+// repeatsKey reports whether the next value of d has an object with a repeated key.
 func repeatsKey(d *json.Decoder) bool {
-	opening, _ := d.Token() // the document is JSON: the schema accepts it
+	opening, _ := d.Token() // cannot fail: the schema accepts the document
 	repeated, keys := false, map[json.Token]bool{}
 	for ; (opening == json.Delim('{') || opening == json.Delim('[')) &&
 		d.More(); repeated = repeatsKey(d) || repeated {
@@ -146,5 +146,6 @@ func repeatsKey(d *json.Decoder) bool {
 	return repeated
 }
 
-// loneSurrogate reports an escape of half a character, which JSON libraries read in different ways.
+// loneSurrogate reports an escaped half of a surrogate pair, which JSON libraries read in different
+// ways.
 func loneSurrogate(raw []byte) bool { return bytes.Contains(bytes.ToLower(raw), []byte(`\ud`)) }

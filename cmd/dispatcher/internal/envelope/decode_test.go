@@ -19,7 +19,7 @@ const (
 	secret = "Your code is 123456"
 )
 
-// with puts more members behind the required ones.
+// with appends members to the required ones.
 func with(members string) string {
 	return `{"id":"i","to":"` + number + `","text":"` + secret + `",` + members + `}`
 }
@@ -60,8 +60,8 @@ var goodEnvelopes = map[string]string{
 type badEnvelope struct {
 	raw  string
 	code envelope.Code
-	id   string // that Decode gives all the same
-	// beyondSchema marks what no schema can express.
+	id   string // that Decode returns in spite of the problem
+	// beyondSchema marks problems that no schema can express.
 	beyondSchema bool
 }
 
@@ -256,12 +256,12 @@ var badEnvelopes = map[string]badEnvelope{
 	"metadata is a string": {raw: with(`"metadata":"x"`), code: envelope.BadField, id: "i"},
 }
 
-// inSelector puts more members behind the required ones of a selector.
+// inSelector appends members to the required ones of a selector.
 func inSelector(members string) string {
 	return with(`"selectors":[{"key":"k","operator":"equal","value":1,` + members + `}]`)
 }
 
-// entries lists n distinct members with string values.
+// entries returns n distinct members with string values.
 func entries(n int) string {
 	var members []string
 	for i := range n {
@@ -300,13 +300,13 @@ func TestDecodeNamesTheFirstProblemAndKeepsAGoodID(t *testing.T) {
 			t.Parallel()
 			got, problem := envelope.Decode([]byte(bad.raw), false)
 			if problem == nil {
-				t.Fatal("accepted")
+				t.Fatal("the document was accepted")
 			}
 			if problem.Code != bad.code {
 				t.Errorf("code %s, want %s", problem, bad.code)
 			}
 			if diff := cmp.Diff(envelope.Message{ID: bad.id}, got); diff != "" {
-				t.Errorf("more or less than the id is set (-want +got):\n%s", diff)
+				t.Errorf("not only the id is set (-want +got):\n%s", diff)
 			}
 			if problem.Detail == "" || len(problem.Detail) > 120 {
 				t.Errorf("detail is no bounded sentence: %q", problem.Detail)
@@ -315,7 +315,7 @@ func TestDecodeNamesTheFirstProblemAndKeepsAGoodID(t *testing.T) {
 	}
 }
 
-func TestDecodeTakesUnknownFieldsWhenTold(t *testing.T) {
+func TestDecodeAcceptsUnknownFieldsIfAllowed(t *testing.T) {
 	t.Parallel()
 	raw := with(`"x":{"id":"j","deep":[[{"a":"]}"}],1.5,true]},"y":null,"selectors":[{"key":"k","operator":"equal","value":1,"z":[]}]`)
 	got, problem := envelope.Decode([]byte(raw), true)
@@ -346,7 +346,7 @@ func TestProblemsNeverRepeatNumberOrText(t *testing.T) {
 			continue
 		}
 		if s := problem.String(); strings.Contains(s, "7700900123") || strings.Contains(s, "123456") {
-			t.Errorf("%s: %s", name, s)
+			t.Errorf("%s: got %s, want no %q in it and no %q in it", name, s, "7700900123", "123456")
 		}
 	}
 }
@@ -387,7 +387,7 @@ func TestDigestIgnoresFormAndSeesContent(t *testing.T) {
 	digest := func(raw string) int64 {
 		m, problem := envelope.Decode([]byte(raw), false)
 		if problem != nil {
-			t.Fatalf("%v: %s", problem, raw)
+			t.Fatalf("%v: got %s", problem, raw)
 		}
 		return m.Digest()
 	}
@@ -430,7 +430,7 @@ func TestDigestIgnoresFormAndSeesContent(t *testing.T) {
 	}
 }
 
-// TestDigestNeverChanges pins the canonical form: digests are stored.
+// TestDigestNeverChanges fixes the canonical form, because digests are stored.
 func TestDigestNeverChanges(t *testing.T) {
 	t.Parallel()
 	m, _ := envelope.Decode([]byte(typical), false)

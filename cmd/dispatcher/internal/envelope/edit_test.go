@@ -8,7 +8,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/envelope"
 )
 
-func TestEditChangesWhatItIsTold(t *testing.T) {
+func TestEditChangesOnlyTheGivenFields(t *testing.T) {
 	t.Parallel()
 	set := func(field, value string) envelope.Change {
 		return envelope.Change{Field: field, Value: value}
@@ -44,7 +44,7 @@ func TestEditRefusesWhatItCannotChange(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{"", "[]", `{"id":`, "\xff", "7"} {
 		if _, err := envelope.Edit([]byte(raw)); !errors.Is(err, envelope.ErrNoObject) {
-			t.Errorf("%q: %v", raw, err)
+			t.Errorf("%q: got error %v", raw, err)
 		}
 	}
 	for want, change := range map[string]envelope.Change{

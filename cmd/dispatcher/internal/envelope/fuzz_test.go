@@ -10,9 +10,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/envelope"
 )
 
-// FuzzDecode holds Decode to what encoding/json makes of the same bytes and to its own
-// Append: it never panics, a problem leaves only the id, and a message that was
-// accepted comes back equal.
+// FuzzDecode compares Decode with encoding/json on the same bytes and with Append: it never panics,
+// with a problem it returns only the id, and an accepted message survives a round trip.
 func FuzzDecode(f *testing.F) {
 	for _, raw := range goodEnvelopes {
 		f.Add([]byte(raw), false)
@@ -24,10 +23,10 @@ func FuzzDecode(f *testing.F) {
 		m, problem := envelope.Decode(raw, allowUnknown)
 		if problem != nil {
 			if problem.Code == "" || problem.Detail == "" {
-				t.Errorf("problem without a word: %+v", problem)
+				t.Errorf("problem without a code: %+v", problem)
 			}
 			if diff := cmp.Diff(envelope.Message{ID: m.ID}, m); diff != "" {
-				t.Errorf("a refused message holds more than its id:\n%s", diff)
+				t.Errorf("a refused message has more than its id:\n%s", diff)
 			}
 			return
 		}
@@ -35,7 +34,8 @@ func FuzzDecode(f *testing.F) {
 		if err := json.Unmarshal(raw, &simple); err != nil {
 			t.Fatalf("encoding/json refuses what Decode accepts: %v", err)
 		}
-		// With unknown fields allowed encoding/json may take "ID" for "id"; then it proves nothing.
+		// With unknown fields allowed encoding/json may accept "ID" for "id"; then the comparison proves
+		// nothing.
 		if !allowUnknown && (simple.ID != m.ID || simple.To != m.To || simple.Text != m.Text) {
 			t.Errorf("encoding/json reads another message: %+v and %+v", simple, m)
 		}
@@ -47,7 +47,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("what Append writes is refused: %v", problem)
 		}
 		if again.Digest() != m.Digest() {
-			t.Errorf("message changed on its way:\n%s", cmp.Diff(m, again))
+			t.Errorf("message changed in the round trip:\n%s", cmp.Diff(m, again))
 		}
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/envelope"
 )
 
-// TestRemediesAreThoseOfTheDocs: the table of dead letters in docs/kafka.md has each code with the
-// words that commands print, and so has the schema of dead letters.
+// TestRemediesAreThoseOfTheDocs: the table of dead letters in docs/kafka.md and their schema have
+// each code with the text that commands print.
 func TestRemediesAreThoseOfTheDocs(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../../docs/kafka.md")
@@ -49,6 +49,6 @@ func TestRemediesAreThoseOfTheDocs(t *testing.T) {
 		t.Errorf("the schema has %v, the docs %v", schema.Properties.Reason.Enum, listed)
 	}
 	if got := envelope.Code("no such code").Remedy(); got != "" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want %q", got, "")
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 const schemaFolder = "../../../../docs/schema/"
 
-// published compiles a schema of docs/schema; formats are asserted.
+// published compiles a schema of docs/schema. It checks formats, too.
 func published(t testing.TB, file string) *jsonschema.Schema {
 	t.Helper()
 	c := jsonschema.NewCompiler()
@@ -31,7 +31,7 @@ func published(t testing.TB, file string) *jsonschema.Schema {
 	return schema
 }
 
-// validate tells what the schema makes of a document.
+// validate validates a document against the schema.
 func validate(schema *jsonschema.Schema, raw []byte) error {
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
@@ -74,8 +74,8 @@ func TestSchemaAndDecodeAgreeOnBadEnvelopes(t *testing.T) {
 	}
 }
 
-// TestGeneratedEnvelopesPassBothAndComeBackEqual draws valid messages: what Append
-// writes keeps the schema and Decode gives the same message with the same digest.
+// TestGeneratedEnvelopesPassBothAndComeBackEqual draws valid messages: what Append writes is valid
+// under the schema, and Decode returns the same message with the same digest.
 func TestGeneratedEnvelopesPassBothAndComeBackEqual(t *testing.T) {
 	t.Parallel()
 	schema := published(t, "envelope.schema.json")
@@ -90,16 +90,16 @@ func TestGeneratedEnvelopesPassBothAndComeBackEqual(t *testing.T) {
 			rt.Fatalf("Decode: %v\n%s", problem, raw)
 		}
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-			rt.Fatalf("message changed on its way (-want +got):\n%s", diff)
+			rt.Fatalf("message changed in the round trip (-want +got):\n%s", diff)
 		}
 		if want.Digest() != got.Digest() {
-			rt.Fatal("digest changed on its way")
+			rt.Fatal("digest changed in the round trip")
 		}
 	})
 }
 
-// TestSchemaAndDecodeAgreeOnMutilatedEnvelopes replaces one value of a valid envelope
-// by any other JSON value.
+// TestSchemaAndDecodeAgreeOnMutilatedEnvelopes replaces one value of a valid envelope by another
+// JSON value.
 func TestSchemaAndDecodeAgreeOnMutilatedEnvelopes(t *testing.T) {
 	t.Parallel()
 	schema := published(t, "envelope.schema.json")
@@ -177,7 +177,8 @@ func TestStatusSchemaRefusesAnEventWithoutItsRequiredFields(t *testing.T) {
 	}
 }
 
-// printables draws strings that the schema calls printable, escapes and other planes included.
+// printables draws strings that the schema calls printable, including escapes and characters of
+// other planes.
 func printables(least, most int) *rapid.Generator[string] {
 	runes := rapid.SampledFrom([]rune(`aZ09 _-"\/<>&+é漢字🙂` + "\u0301"))
 	return rapid.StringOfN(runes, least, most, -1)

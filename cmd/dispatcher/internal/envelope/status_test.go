@@ -45,8 +45,8 @@ func TestAppendStatusLeavesEmptyFieldsOut(t *testing.T) {
 	}
 }
 
-// TestAppendedStringsComeBackThroughEncodingJSON covers the escaping with any string,
-// bytes that are not UTF-8 included.
+// TestAppendedStringsComeBackThroughEncodingJSON covers escaping of any string, including bytes
+// that are not UTF-8.
 func TestAppendedStringsComeBackThroughEncodingJSON(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
@@ -58,7 +58,7 @@ func TestAppendedStringsComeBackThroughEncodingJSON(t *testing.T) {
 			Metadata map[string]string `json:"metadata"`
 		}
 		if err := json.Unmarshal(raw, &got); err != nil {
-			rt.Fatalf("%v: %s", err, raw)
+			rt.Fatalf("%v: got %s", err, raw)
 		}
 		quoted, err := json.Marshal(s)
 		if err != nil {
@@ -75,7 +75,7 @@ func TestAppendedStringsComeBackThroughEncodingJSON(t *testing.T) {
 }
 
 // TestStampGivesAnEventItsNumberAndTimeAndLeavesTheRest covers strings that look like the field
-// which Stamp looks for.
+// that Stamp searches for.
 func TestStampGivesAnEventItsNumberAndTimeAndLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
@@ -91,7 +91,7 @@ func TestStampGivesAnEventItsNumberAndTimeAndLeavesTheRest(t *testing.T) {
 			d := json.NewDecoder(bytes.NewReader(text))
 			d.UseNumber()
 			if err := d.Decode(into); err != nil || stamped[0] != 'x' {
-				rt.Fatalf("%v: %s", err, text)
+				rt.Fatalf("%v: got %s", err, text)
 			}
 		}
 		if got["seq"] != json.Number(strconv.FormatInt(seq, 10)) ||

@@ -18,11 +18,11 @@ func TestAnEnvelopeKeepsItsTraceAndItsDigest(t *testing.T) {
 	}
 	after, problem := envelope.Decode(envelope.WithTraceparent(raw, trace), false)
 	if problem != nil || after.Traceparent != trace || after.Digest() != before.Digest() {
-		t.Errorf("%+v, %v", after, problem)
+		t.Errorf("got %+v, error %v", after, problem)
 	}
 	again, problem := envelope.Decode(after.Append(nil), false)
 	if problem != nil || again.Traceparent != trace {
-		t.Errorf("%+v, %v", again, problem)
+		t.Errorf("got %+v, error %v", again, problem)
 	}
 	large := []byte(strings.Replace(string(raw), "Hi", strings.Repeat("x", envelope.MaxBytes-100), 1))
 	if got := envelope.WithTraceparent(large, trace); !bytes.Equal(got, large) {

@@ -11,8 +11,8 @@ import (
 	"dispatcher/provider"
 )
 
-// arrivedOf has a store refuse the first messages and returns when each that it booked arrived,
-// after the first attempt.
+// arrivedOf makes a store refuse the first messages, and returns the arrival time of each booked
+// message, relative to the first attempt.
 func arrivedOf(t *testing.T, again provider.Inbound, pause time.Duration) (ages []time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -36,7 +36,7 @@ func arrivedOf(t *testing.T, again provider.Inbound, pause time.Duration) (ages 
 		first.Reference = again.Reference
 		for _, in := range []provider.Inbound{first, text("hello")} {
 			if r.Take("a", in) {
-				t.Error("it was taken while the database was away")
+				t.Error("the message was acknowledged while the database was away")
 			}
 			time.Sleep(time.Minute)
 		}
@@ -46,7 +46,7 @@ func arrivedOf(t *testing.T, again provider.Inbound, pause time.Duration) (ages 
 		time.Sleep(pause)
 		for range 2 {
 			if !r.Take("a", again) {
-				t.Error("it was not taken")
+				t.Error("the message was not acknowledged")
 			}
 		}
 		r.stop()
@@ -54,8 +54,8 @@ func arrivedOf(t *testing.T, again provider.Inbound, pause time.Duration) (ages 
 	return ages
 }
 
-// TestAStartThatComesAgainIsAsOldAsItsFirstArrival: nothing else is, and once it is booked the next
-// one is a new one.
+// TestAStartThatComesAgainIsAsOldAsItsFirstArrival: this holds for START only. Once it is booked,
+// the next START is a new one.
 func TestAStartThatComesAgainIsAsOldAsItsFirstArrival(t *testing.T) {
 	t.Parallel()
 	with := func(text, reference string) provider.Inbound {
@@ -102,6 +102,6 @@ func TestArrivalsAreBounded(t *testing.T) {
 	}
 	a.refused(in(-1, now.Add(keepArrival+time.Hour)))
 	if len(a.first) != 1 {
-		t.Errorf("%d are remembered when all others are old", len(a.first))
+		t.Errorf("got %d remembered when all others are old", len(a.first))
 	}
 }

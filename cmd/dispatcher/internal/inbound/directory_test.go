@@ -11,7 +11,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// testDirectory has a number of its own, a short code with words of its own, and a channel.
+// testDirectory has a number, a short code with its own keywords, and a channel.
 func testDirectory() *Directory {
 	return NewDirectory(&config.Inbound{
 		Keywords: config.Keywords{Stop: []string{"STOP", "END"}, Start: []string{"START"}},
@@ -26,7 +26,7 @@ func testDirectory() *Directory {
 	})
 }
 
-func TestANumberGoesBeforeAChannelAndBothBeforeNobody(t *testing.T) {
+func TestANumberTakesPrecedenceOverAChannel(t *testing.T) {
 	t.Parallel()
 	d := testDirectory()
 	for _, c := range []struct{ channel, to, tenant string }{

@@ -13,8 +13,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestWhatIsStoredFitsTheDatabase: PostgreSQL refuses zero bytes and what is no UTF-8, and a
-// message that can never be stored would be sent again for ever.
+// TestWhatIsStoredFitsTheDatabase: PostgreSQL refuses zero bytes and invalid UTF-8, and a provider
+// would repeat a message that can never be stored.
 func TestWhatIsStoredFitsTheDatabase(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
@@ -29,9 +29,10 @@ func TestWhatIsStoredFitsTheDatabase(t *testing.T) {
 			rt.Fatalf("%q became %q", s, got)
 		}
 	})
-	// Two bytes that make a character only once the zero byte between them is gone are none.
+	// Two bytes that become a character only when the zero byte between them is removed do not count
+	// as one.
 	if got := storable("a\xc2\x00\x80", longestField); got != "a\uFFFD\uFFFD" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want %q", got, "a\uFFFD\uFFFD")
 	}
 }
 

@@ -24,16 +24,16 @@ import (
 
 func TestMain(m *testing.M) { ledgertest.Main(m) }
 
-// scriptedStore books as its script says.
+// scriptedStore answers bookings as its script says.
 type scriptedStore struct {
-	// answer gives the error of the next booking; nil always books.
+	// answer returns the error of the next booking; nil always books.
 	answer func(in []ledger.Inbound) error
 
 	mu       sync.Mutex
 	tried    [][]string // guarded by mu: the ids of each booking
 	texts    []string   // guarded by mu: what was booked
 	sweeps   int        // guarded by mu
-	overdue  []int      // guarded by mu: what is abandoned by the next sweeps
+	overdue  []int      // guarded by mu: how many the next sweeps abandon
 	forgot   int        // guarded by mu
 	waitTime time.Duration
 }
@@ -87,14 +87,14 @@ func (s *scriptedStore) Forget(context.Context) (int64, error) {
 	return 0, nil
 }
 
-// looks is how often parts and memory were looked after, and how long parts may wait.
-func (s *scriptedStore) looks() (sweeps, forgot int, after time.Duration) {
+// sweepCounts returns how often parts and memory were swept, and how long parts may wait.
+func (s *scriptedStore) sweepCounts() (sweeps, forgot int, after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sweeps, s.forgot, s.waitTime
 }
 
-// bookings are the ids of each that was tried.
+// bookings returns the ids of each attempted booking.
 func (s *scriptedStore) bookings() [][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *scriptedStore) booked() []string {
 	return slices.Clone(s.texts)
 }
 
-// rig is an intake over a store.
+// rig is an intake with a store.
 type rig struct {
 	*Intake
 	registry *prometheus.Registry
@@ -141,10 +141,10 @@ func text(s string) provider.Inbound {
 	return provider.Inbound{From: "+447700900123", To: "+15550100", Text: s}
 }
 
-// asItIs knows no country.
+// asItIs returns the number unchanged.
 func asItIs(number string) string { return number }
 
-// errLost is a database that is away.
+// errLost is the error of a database that is away.
 var errLost = fmt.Errorf("book: %w", io.ErrUnexpectedEOF)
 
 func TestAMessageIsTakenWhenItIsDurableAndNotBefore(t *testing.T) {
@@ -159,12 +159,12 @@ func TestAMessageIsTakenWhenItIsDurableAndNotBefore(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-taken:
-			t.Error("it was taken before it was booked")
+			t.Error("the message was acknowledged before it was booked")
 		default:
 		}
 		close(commit)
 		if !<-taken {
-			t.Error("it was not taken")
+			t.Error("the message was not acknowledged")
 		}
 		r.stop()
 	})
@@ -185,7 +185,7 @@ func TestMessagesAreBookedTogetherAndInOrder(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			synctest.Wait() // it waits in its place
+			synctest.Wait() // until it waits in the queue
 		}
 		r.run()
 		callers.Wait()
@@ -226,7 +226,7 @@ func TestABookingIsRepeatedUnderTheSameIDs(t *testing.T) {
 		r := newRig(t, store)
 		r.run()
 		if !r.Take("a", text("hello")) {
-			t.Error("it was not taken")
+			t.Error("the message was not acknowledged")
 		}
 		if tried := store.bookings(); len(tried) != 3 || !slices.Equal(tried[0], tried[2]) {
 			t.Errorf("tried %v", tried)
@@ -235,7 +235,7 @@ func TestABookingIsRepeatedUnderTheSameIDs(t *testing.T) {
 	})
 }
 
-func TestWhileTheDatabaseIsAwayNobodyWaits(t *testing.T) {
+func TestWhileTheDatabaseIsAwayNoRequestWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var back atomic.Bool
@@ -249,7 +249,7 @@ func TestWhileTheDatabaseIsAwayNobodyWaits(t *testing.T) {
 		r.run()
 		began := time.Now()
 		if r.Take("a", text("one")) {
-			t.Error("it was taken while the database was away")
+			t.Error("the message was acknowledged while the database was away")
 		}
 		if took := time.Since(began); took > bookTimeout+longestPause {
 			t.Errorf("refused after %v", took)
@@ -262,7 +262,7 @@ func TestWhileTheDatabaseIsAwayNobodyWaits(t *testing.T) {
 		back.Store(true)
 		time.Sleep(awayPause) // the bubble's clock
 		if !r.Take("a", text("three")) {
-			t.Error("it was not taken when the database was back")
+			t.Error("the message was not acknowledged when the database was back")
 		}
 		if got := store.booked(); !slices.Equal(got, []string{"three"}) {
 			t.Errorf("booked %v", got)
@@ -376,14 +376,14 @@ func TestAMessageThatCannotBeStoredKeepsBackNoOther(t *testing.T) {
 		r.run()
 		for what, result := range results {
 			if taken := <-result; taken != (what != "bad") {
-				t.Errorf("%s was taken: %t", what, taken)
+				t.Errorf("%s: got acknowledged %t", what, taken)
 			}
 		}
 		r.stop()
 	})
 }
 
-func TestPartsAndMemoryAreLookedAfter(t *testing.T) {
+func TestPartsAndMemoryAreSwept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &scriptedStore{overdue: []int{500, 3, 0, 0, 1}}
@@ -391,13 +391,13 @@ func TestPartsAndMemoryAreLookedAfter(t *testing.T) {
 		r.run()
 		time.Sleep(partsEvery + time.Second) // the bubble's clock
 		synctest.Wait()
-		if sweeps, _, after := store.looks(); sweeps != 3 || after != 10*time.Minute {
+		if sweeps, _, after := store.sweepCounts(); sweeps != 3 || after != 10*time.Minute {
 			t.Errorf("%d sweeps for parts older than %v", sweeps, after)
 		}
 		time.Sleep(forgetEvery)
 		synctest.Wait()
-		if _, forgot, _ := store.looks(); forgot != 1 {
-			t.Errorf("tidied up %d times", forgot)
+		if _, forgot, _ := store.sweepCounts(); forgot != 1 {
+			t.Errorf("got %d sweeps of the memory", forgot)
 		}
 		r.stop()
 	})
@@ -408,7 +408,7 @@ func TestMetricsShowNoNumberAndNoText(t *testing.T) {
 	r := newRig(t, &scriptedStore{})
 	r.run()
 	if !r.Take("a", text("stop")) || !r.Take("a", text("very secret")) {
-		t.Fatal("not taken")
+		t.Fatal("the message was not acknowledged")
 	}
 	r.stop()
 	r.Take("a", text("late"))
@@ -460,7 +460,8 @@ func (s farStore) Book(
 	}
 }
 
-// TestABookingInADatabaseThatIsFarAwayIsNotCutOff: the provider is told when it is there.
+// TestABookingInADatabaseThatIsFarAwayIsNotCutOff: the provider gets its answer when the booking is
+// done.
 func TestABookingInADatabaseThatIsFarAwayIsNotCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -468,7 +469,7 @@ func TestABookingInADatabaseThatIsFarAwayIsNotCutOff(t *testing.T) {
 		r := newRig(t, farStore{store})
 		r.run()
 		if !r.Take("a", text("hello")) {
-			t.Error("it was not taken")
+			t.Error("the message was not acknowledged")
 		}
 		r.stop()
 		if len(store.texts) != 1 {

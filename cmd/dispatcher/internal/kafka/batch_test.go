@@ -72,6 +72,6 @@ func TestWithoutADefaultRegionNationalRecipientsAreRefused(t *testing.T) {
 	job := newJob("otp", &kgo.Record{Value: []byte(`{"id":"1","to":"07700 900123","text":"x"}`)},
 		&ConsumerConfig{})
 	if job.Problem == nil || job.Problem.Code != envelope.BadNumber {
-		t.Errorf("%+v", job.Problem)
+		t.Errorf("got %+v", job.Problem)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// grouped is n events for each of the keys, those of one key in a row, as with a fast carrier.
+// grouped returns n events for each of the keys, those of one key in a row, as with a fast carrier.
 func grouped(keys, n int) []ledger.Notice {
 	var notices []ledger.Notice
 	for k := range keys {
@@ -34,19 +34,19 @@ func grouped(keys, n int) []ledger.Notice {
 	return notices
 }
 
-// haltingHook lets the client give the first records of the status topic to one broker, and none to
-// the others until a record has failed. This happens when a client is slow: records that waited for
-// the partitions of a topic are sent while the rest is still being partitioned.
+// haltingHook lets the client send the first records of the status topic to one broker, and none to
+// the others until a record has failed. This happens with a slow client: records that waited for
+// the partitions of a topic are sent while others are still being partitioned.
 type haltingHook struct {
 	want    int           // records of the status topic
-	taken   chan struct{} // closed when the client has taken them all
+	taken   chan struct{} // closed when the client has accepted them all
 	refused chan struct{} // closed when one has been refused
 
 	mu     sync.Mutex
 	leader int32 // guarded by mu: of the first record; -1 before
-	have   int   // guarded by mu: records that the client has taken
+	have   int   // guarded by mu: records that the client has accepted
 	shared int   // guarded by mu: records that have been handed to a broker
-	late   int   // guarded by mu: records that had not when the first was refused
+	late   int   // guarded by mu: records not handed over when the first was refused
 }
 
 func newHaltingHook(want int) *haltingHook {
@@ -86,7 +86,7 @@ func (h *haltingHook) OnProduceRecordPartitioned(r *kgo.Record, leader int32) {
 	}
 	select {
 	case <-h.refused:
-	case <-time.After(50 * time.Millisecond): // the flush has not begun: at one of the next
+	case <-time.After(50 * time.Millisecond): // the flush has not begun: wait at a later record
 	}
 }
 
@@ -103,8 +103,8 @@ func (h *haltingHook) OnProduceRecordUnbuffered(_ *kgo.Record, err error) {
 	}
 }
 
-// TestARefusedBatchIsNotOvertaken: the first records of a round are refused finally while the
-// others have not been sent to the same partitions yet.
+// TestARefusedBatchIsNotOvertaken: the first records of a round are refused for good before the
+// others have been sent to the same partitions.
 func TestARefusedBatchIsNotOvertaken(t *testing.T) {
 	t.Parallel()
 	const keys, events = 60, 5
@@ -129,8 +129,8 @@ func TestARefusedBatchIsNotOvertaken(t *testing.T) {
 	checkOrder(t, c, keys, events)
 }
 
-// TestARoundLeavesInFewBatches: order costs one wave for each event of a message in the round, and
-// not one request for each event.
+// TestARoundLeavesInFewBatches: the order of events costs one wave for each event of a message in
+// the round, not one request for each event.
 func TestARoundLeavesInFewBatches(t *testing.T) {
 	t.Parallel()
 	const keys, events = 1000, 3
@@ -156,7 +156,7 @@ func TestARoundLeavesInFewBatches(t *testing.T) {
 	checkOrder(t, c, keys, events)
 }
 
-// buffered counts the bytes of the values that a client has taken and not delivered.
+// buffered counts the bytes of the values that a client has accepted and not delivered.
 type buffered struct {
 	mu        sync.Mutex
 	now, most int // guarded by mu
@@ -190,6 +190,6 @@ func TestNoMoreThanABatchIsInFlight(t *testing.T) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.most > 1_000_000 || b.most < 500_000 {
-		t.Errorf("%d bytes were under way at once", b.most)
+		t.Errorf("got %d bytes in flight at once", b.most)
 	}
 }

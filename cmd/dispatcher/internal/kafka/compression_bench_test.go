@@ -40,8 +40,8 @@ func BenchmarkCompression(b *testing.B) {
 	}
 }
 
-// statusEvents are events of accepted messages as on the topic, with different ids of producers and
-// providers.
+// statusEvents returns events of accepted messages as on the topic, with distinct ids of producers
+// and providers.
 func statusEvents(n int) (batch []byte) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same events in each run
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)

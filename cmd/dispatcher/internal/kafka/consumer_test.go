@@ -84,7 +84,7 @@ func TestPoisonRecordsPassOnWithTheirProblemAndBytes(t *testing.T) {
 	awaitCommitted(t, c, "sms.otp", int64(len(poison)))
 }
 
-func TestUnknownFieldsAreAllowedOnlyWhenToldSo(t *testing.T) {
+func TestUnknownFieldsAreRefusedByDefault(t *testing.T) {
 	t.Parallel()
 	for _, allow := range []bool{false, true} {
 		c, s := cluster(t), newStore()
@@ -122,7 +122,7 @@ func TestHandleGetsNoMoreThanABatch(t *testing.T) {
 	runConsumer(t, cfg)
 	s.awaitDistinct(t, 1000)
 	if largest.Load() != 7 {
-		t.Errorf("largest batch is %d, want 7", largest.Load())
+		t.Errorf("got largest batch %d, want 7", largest.Load())
 	}
 }
 
@@ -152,8 +152,8 @@ func TestABlockedLaneDoesNotHoldUpAnother(t *testing.T) {
 	awaitCommitted(t, c, "sms.otp", 200)
 }
 
-// TestAFloodDelaysNoCode publishes codes while a bulk backlog is handled batch by batch; the codes
-// must not wait for records that the bulk client fetched before.
+// TestAFloodDelaysNoCode publishes otp messages while a bulk backlog is handled batch by batch. The
+// otp messages must not wait for records that the bulk client has fetched.
 func TestAFloodDelaysNoCode(t *testing.T) {
 	t.Parallel()
 	const flood = 20_000
@@ -164,7 +164,7 @@ func TestAFloodDelaysNoCode(t *testing.T) {
 			return nil
 		}
 		select {
-		case <-gate: // one batch per code
+		case <-gate: // one batch per otp message
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -216,9 +216,9 @@ func TestAPausedLaneWaitsAndTheOthersGoOn(t *testing.T) {
 	runConsumer(t, cfg)
 	for range 5 {
 		select {
-		case <-asked: // the lane is alive and wants to read
+		case <-asked: // the lane runs and wants to read
 		case <-time.After(testTimeout):
-			t.Fatal("nobody asks whether the lane is paused")
+			t.Fatal("Paused was not called")
 		}
 	}
 	produce(t, c, "sms.otp", 100)

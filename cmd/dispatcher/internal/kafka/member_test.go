@@ -20,8 +20,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/kafka"
 )
 
-// cable is the network of one process. Cut, it leaves the brokers as a killed process does:
-// every connection ends at once and no request is sent any more.
+// cable is the network of one process. Cut, it looks to the brokers like a killed process: every
+// connection ends at once, and no further request is sent.
 type cable struct {
 	mu    sync.Mutex
 	conns []net.Conn // guarded by mu
@@ -51,7 +51,7 @@ func (c *cable) cut() {
 	}
 }
 
-// foreverTimeout is a session timeout within which no test waits for a dead member.
+// foreverTimeout is a session timeout that is longer than any test.
 const foreverTimeout = 5 * time.Minute
 
 // member is the configuration of a process with this instance id, and its network.
@@ -64,7 +64,7 @@ func member(c *kfake.Cluster, s *store, instance string) (kafka.ConsumerConfig, 
 	return cfg, network
 }
 
-// assigned is which partitions of a lane's group each instance has.
+// assigned returns which partitions of a lane's group each instance has.
 func assigned(t *testing.T, admin *kadm.Client, lane string) map[string][]int32 {
 	t.Helper()
 	name := kafka.Group(group, lane)
@@ -89,7 +89,7 @@ func assigned(t *testing.T, admin *kadm.Client, lane string) map[string][]int32 
 	return out
 }
 
-// awaitAssigned waits until so many members share a lane's only topic evenly.
+// awaitAssigned waits until this many members share a lane's only topic evenly.
 func awaitAssigned(t *testing.T, admin *kadm.Client, lane string, members int) map[string][]int32 {
 	t.Helper()
 	timeout, ticker := time.After(testTimeout), time.NewTicker(20*time.Millisecond)
@@ -126,7 +126,7 @@ func TestAProcessThatIsKilledAgainAndAgainLeavesTheOthersAlone(t *testing.T) {
 	p := runConsumer(t, cfg)
 	before := awaitAssigned(t, admin, "otp", 3)
 	if before["three"] == nil {
-		t.Fatalf("the processes are no static members: %v", before)
+		t.Fatalf("the processes are not static members: %v", before)
 	}
 	publisher := client(t, c, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	for i := range 5 {
@@ -170,7 +170,7 @@ func TestAStopInOrderGivesThePartitionsToOthersAtOnce(t *testing.T) {
 	}
 }
 
-// TestTwoProcessesUnderOneInstanceIDBothRead: the first one reads on without the id.
+// TestTwoProcessesUnderOneInstanceIDBothRead: the first one continues to read without the id.
 func TestTwoProcessesUnderOneInstanceIDBothRead(t *testing.T) {
 	t.Parallel()
 	c, log := cluster(t), &journal{}
@@ -188,7 +188,7 @@ func TestTwoProcessesUnderOneInstanceIDBothRead(t *testing.T) {
 	}
 }
 
-// TestLanesHaveGroupsOfTheirOwn: a member of one lane that never answers delays no other lane.
+// TestLanesHaveGroupsOfTheirOwn: a member of one lane that does not answer delays no other lane.
 func TestLanesHaveGroupsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	c, s := cluster(t), newStore()
@@ -196,7 +196,7 @@ func TestLanesHaveGroupsOfTheirOwn(t *testing.T) {
 	runConsumer(t, cfg)
 	produce(t, c, "sms.bulk", 20)
 	s.awaitDistinct(t, 20)
-	// A rebalance of the bulk lane begins, and the member that began it is gone.
+	// A rebalance of the bulk lane begins, and the member that caused it is gone.
 	gone, network := member(c, newStore(), "")
 	gone.Lanes = lanes[1:]
 	p := runConsumer(t, gone)

@@ -36,7 +36,7 @@ func TestWhatIsDurableIsCommittedAtTheStop(t *testing.T) {
 	c, s := cluster(t), newStore()
 	s.watchCommits(c)
 	cfg := config(c, s)
-	cfg.Client = append(cfg.Client, kgo.AutoCommitInterval(testTimeout)) // not by the clock
+	cfg.Client = append(cfg.Client, kgo.AutoCommitInterval(testTimeout)) // no timed commit
 	produce(t, c, "sms.otp", 500)
 	p := runConsumer(t, cfg)
 	s.awaitDistinct(t, 500)
@@ -70,8 +70,8 @@ func TestABatchThatTheStopInterruptsIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestCommitsThatAreRefusedLoseNothing covers a commit that failed and was not applied:
-// it is made again, and if the process ends before that, the records are read again.
+// TestCommitsThatAreRefusedLoseNothing covers a commit that failed and was not applied: it is
+// repeated. If the process ends before, the records are read again.
 func TestCommitsThatAreRefusedLoseNothing(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []*kerr.Error{
@@ -103,7 +103,7 @@ func TestRecordsWhoseCommitNeverSucceedsAreReadAgain(t *testing.T) {
 	s.awaitDistinct(t, 500)
 	p.stop(t)
 	if fault.Hits() == 0 {
-		t.Fatal("no commit met the fault")
+		t.Fatal("no commit was refused")
 	}
 	fault.Remove()
 	again := newStore()
@@ -112,8 +112,8 @@ func TestRecordsWhoseCommitNeverSucceedsAreReadAgain(t *testing.T) {
 	awaitCommitted(t, c, "sms.otp", 500)
 }
 
-// TestACommitThatLandedThoughItsAnswerFailedLosesNothing covers the commit that failed but was
-// applied: the broker answers REQUEST_TIMED_OUT after it has stored the offset.
+// TestACommitThatLandedThoughItsAnswerFailedLosesNothing covers a commit that was applied although
+// it failed: the broker answers REQUEST_TIMED_OUT after it has stored the offset.
 func TestACommitThatLandedThoughItsAnswerFailedLosesNothing(t *testing.T) {
 	t.Parallel()
 	c, s := cluster(t), newStore()
@@ -124,9 +124,9 @@ func TestACommitThatLandedThoughItsAnswerFailedLosesNothing(t *testing.T) {
 	s.awaitDistinct(t, 500)
 	p.stop(t)
 	if fault.Hits() == 0 {
-		t.Fatal("no commit met the fault")
+		t.Fatal("no commit was refused")
 	}
-	awaitCommitted(t, c, "sms.otp", 500) // it landed
+	awaitCommitted(t, c, "sms.otp", 500) // it was applied
 	fault.Remove()
 	produce(t, c, "sms.otp", 100)
 	runConsumer(t, config(c, s))
@@ -135,12 +135,12 @@ func TestACommitThatLandedThoughItsAnswerFailedLosesNothing(t *testing.T) {
 	}
 }
 
-// TestARebalanceLosesNothing runs members that come and go under load: a second one
-// joins, takes half of every topic, and the first one leaves.
+// TestARebalanceLosesNothing: under load a second member joins, takes half of every topic, and the
+// first one leaves.
 func TestARebalanceLosesNothing(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	s := newStore() // of both members: it also sees that offsets have no gaps
+	s := newStore() // of both members: it also checks that offsets have no gaps
 	s.watchCommits(c)
 	total := tier.Size(4000, 20_000)
 	producer := client(t, c)
@@ -182,7 +182,7 @@ func TestARebalanceLosesNothing(t *testing.T) {
 	t.Logf("%d messages, %d of them read twice", distinct(jobs), len(jobs)-distinct(jobs))
 }
 
-// both hands jobs to two stores.
+// both passes jobs to two stores.
 func both(a, b *store) func(context.Context, []decide.Job) error {
 	return func(ctx context.Context, jobs []decide.Job) error {
 		if err := a.Handle(ctx, jobs); err != nil {
@@ -192,9 +192,9 @@ func both(a, b *store) func(context.Context, []decide.Job) error {
 	}
 }
 
-// TestABatchThatARebalanceInterruptsIsHandledByItsReader blocks the first member's Handle
-// until the second one joins. The records of the partitions that stay are then handled by
-// the first member, the others by the second; the store would see a gap.
+// TestABatchThatARebalanceInterruptsIsHandledByItsReader blocks the first member's Handle until the
+// second one joins. The first member then handles the records of the partitions that it keeps, the
+// second one the others. Otherwise the store would see a gap.
 func TestABatchThatARebalanceInterruptsIsHandledByItsReader(t *testing.T) {
 	t.Parallel()
 	c, s := cluster(t), newStore()
@@ -219,7 +219,7 @@ func TestABatchThatARebalanceInterruptsIsHandledByItsReader(t *testing.T) {
 		select {
 		case <-blocked:
 			full = true
-		case <-time.After(2 * time.Second): // the first poll did not get every partition
+		case <-time.After(2 * time.Second): // the first poll did not return every partition
 			produce(t, c, "sms.otp", 1200)
 			total += 1200
 		}

@@ -22,12 +22,12 @@ import (
 	"dispatcher/ledger"
 )
 
-// outbox keeps notices in memory as the ledger does in its table.
+// outbox keeps notices in memory, as the ledger does in its table.
 type outbox struct {
 	mu      sync.Mutex
 	notices []ledger.Notice // guarded by mu
-	heard   []ledger.Notice // guarded by mu: messages of subscribers
-	looks   int             // guarded by mu: calls of Publish
+	inbound []ledger.Notice // guarded by mu: messages of subscribers
+	calls   int             // guarded by mu: calls of Publish
 	changed chan struct{}   // receives after each call of Publish, if there is room
 }
 
@@ -40,7 +40,7 @@ func (o *outbox) Publish(
 ) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.looks++
+	o.calls++
 	defer func() {
 		select {
 		case o.changed <- struct{}{}:
@@ -63,7 +63,7 @@ func (o *outbox) PublishInbound(
 	ctx context.Context, limit int, send func(context.Context, []ledger.Notice) error,
 ) (int, error) {
 	o.mu.Lock()
-	round := o.heard[:min(limit, len(o.heard))]
+	round := o.inbound[:min(limit, len(o.inbound))]
 	o.mu.Unlock()
 	if len(round) == 0 {
 		return 0, nil
@@ -73,7 +73,7 @@ func (o *outbox) PublishInbound(
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.heard = o.heard[len(round):]
+	o.inbound = o.inbound[len(round):]
 	return len(round), nil
 }
 
@@ -97,12 +97,12 @@ func (o *outbox) awaitEmpty(t *testing.T) {
 		select {
 		case <-o.changed:
 		case <-timeout:
-			t.Fatalf("%d notices are left", left)
+			t.Fatalf("got %d notices left, want 0", left)
 		}
 	}
 }
 
-// create makes a topic of 12 partitions, and remove takes one away.
+// create creates a topic of 12 partitions, and remove deletes one.
 func create(t *testing.T, c *kfake.Cluster, topic string) {
 	t.Helper()
 	req, anew := kmsg.NewPtrCreateTopicsRequest(), kmsg.NewCreateTopicsRequestTopic()
@@ -172,14 +172,14 @@ func runPublisher(t *testing.T, o *outbox, log *bytes.Buffer, client ...kgo.Opt)
 				t.Errorf("Run: %v", err)
 			}
 		case <-time.After(testTimeout):
-			t.Error("Run does not end")
+			t.Error("Run did not end")
 		}
 	})
 	t.Cleanup(stop)
 	return stop
 }
 
-// read returns n records of a topic; within a partition they are in order.
+// read returns n records of a topic, in order within a partition.
 func read(t *testing.T, c *kfake.Cluster, topic string, n int) []*kgo.Record {
 	t.Helper()
 	client, err := kgo.NewClient(
@@ -202,7 +202,7 @@ func read(t *testing.T, c *kfake.Cluster, topic string, n int) []*kgo.Record {
 	return records
 }
 
-// history is n events for each of the keys, interleaved.
+// history returns n events for each of the keys, interleaved.
 func history(keys, n int) []ledger.Notice {
 	var notices []ledger.Notice
 	for i := range n {
@@ -220,8 +220,8 @@ func history(keys, n int) []ledger.Notice {
 	return notices
 }
 
-// checkOrder reads everything and reports a key whose events, repetitions aside, do
-// not arrive in order or not all.
+// checkOrder reads everything and reports a key whose events, apart from repeats, are not complete
+// and in order.
 func checkOrder(t *testing.T, c *kfake.Cluster, keys, n int) {
 	t.Helper()
 	next := map[string]int{}
@@ -231,7 +231,7 @@ func checkOrder(t *testing.T, c *kfake.Cluster, keys, n int) {
 			t.Fatal(err)
 		}
 		if i > next[string(r.Key)] {
-			t.Fatalf("%s: event %d came when %d was due", r.Key, i, next[string(r.Key)])
+			t.Fatalf("%s: got event %d, want event %d", r.Key, i, next[string(r.Key)])
 		}
 		next[string(r.Key)] = max(next[string(r.Key)], i+1)
 	}
@@ -260,7 +260,7 @@ func TestNoticesReachTheirTopicWithKeyAndHeaders(t *testing.T) {
 			},
 		},
 	)
-	o.heard = []ledger.Notice{
+	o.inbound = []ledger.Notice{
 		{Kind: ledger.Heard, Key: "+447700900123", Value: []byte(`{"id":"i"}`)},
 	}
 	runPublisher(t, o, nil, seeds(c)...)
@@ -296,8 +296,8 @@ func TestEventsOfAMessageKeepTheirOrder(t *testing.T) {
 	checkOrder(t, c, 1000, 6)
 }
 
-// TestKeysLieWhereTheJavaClientPutsThem holds the partitioner to hashes from the tests
-// of Apache Kafka (UtilsTest.testMurmur2).
+// TestKeysLieWhereTheJavaClientPutsThem compares the partitioner with hashes from the tests of
+// Apache Kafka (UtilsTest.testMurmur2).
 func TestKeysLieWhereTheJavaClientPutsThem(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
@@ -319,8 +319,8 @@ func TestKeysLieWhereTheJavaClientPutsThem(t *testing.T) {
 	}
 }
 
-// TestAFailedProduceIsRepeatedInOrder covers both: not written, and written though
-// the answer was a failure.
+// TestAFailedProduceIsRepeatedInOrder: for records that were not written, and for records that were
+// written although the request failed.
 func TestAFailedProduceIsRepeatedInOrder(t *testing.T) {
 	t.Parallel()
 	for answer, written := range map[*kerr.Error]bool{
@@ -340,7 +340,7 @@ func TestAFailedProduceIsRepeatedInOrder(t *testing.T) {
 			runPublisher(t, o, nil, seeds(c)...)
 			o.awaitEmpty(t)
 			if fault.Hits() == 0 {
-				t.Fatal("nothing met the fault")
+				t.Fatal("no request was refused")
 			}
 			checkOrder(t, c, 60, 8)
 		})
@@ -363,7 +363,7 @@ func TestAMissingStatusTopicIsNamedAndNothingIsLost(t *testing.T) {
 		t.Errorf("log: %s", &log)
 	}
 	if len(o.notices) != 1 {
-		t.Error("the notice is gone")
+		t.Error("the notice was removed")
 	}
 }
 
@@ -392,7 +392,7 @@ func TestPublishingContinuesOnATopicThatWasCreatedAnew(t *testing.T) {
 	for _, letter := range read(t, c, "sms.dead", 3) {
 		seen[string(letter.Key)]++
 	}
-	if seen["before"] != 1 || seen["after"] < 2 { // a round that failed comes again
+	if seen["before"] != 1 || seen["after"] < 2 { // a round that failed is repeated
 		t.Errorf("dead letters: %v", seen)
 	}
 }
@@ -407,7 +407,7 @@ func TestStatusEventsDoNotWaitForTheTopicOfInboundMessages(t *testing.T) {
 	}
 	t.Cleanup(c.Close)
 	o := newOutbox()
-	o.heard = []ledger.Notice{{Kind: ledger.Heard, Key: "+447700900123", Value: []byte("x")}}
+	o.inbound = []ledger.Notice{{Kind: ledger.Heard, Key: "+447700900123", Value: []byte("x")}}
 	var log bytes.Buffer
 	stop := runPublisher(t, o, &log, seeds(c)...)
 	for range 3 {
@@ -415,8 +415,8 @@ func TestStatusEventsDoNotWaitForTheTopicOfInboundMessages(t *testing.T) {
 		o.awaitEmpty(t)
 	}
 	stop()
-	if len(o.heard) != 1 {
-		t.Error("the inbound message is gone")
+	if len(o.inbound) != 1 {
+		t.Error("the inbound message was removed")
 	}
 }
 
@@ -442,7 +442,7 @@ func TestPublisherStopsWhileTheBrokerIsAway(t *testing.T) {
 	}
 	close(hold)
 	if len(o.notices) != 1 {
-		t.Error("a notice without acknowledgement was taken out")
+		t.Error("a notice without acknowledgement was removed")
 	}
 }
 
@@ -461,12 +461,12 @@ func TestANoticeThatNoBrokerWouldTakeIsCut(t *testing.T) {
 		t.Errorf("%d bytes, headers %v", len(cut.Value), cut.Headers)
 	}
 	if string(records[1].Value) != "next" {
-		t.Error("the next notice is not behind it")
+		t.Error("the next notice does not follow it")
 	}
 }
 
-// failingOutbox is a database that is away.
-type failingOutbox struct{ looks chan time.Time }
+// failingOutbox is an outbox whose database is away.
+type failingOutbox struct{ calls chan time.Time }
 
 func (failingOutbox) PublishInbound(
 	context.Context, int, func(context.Context, []ledger.Notice) error,
@@ -477,7 +477,7 @@ func (failingOutbox) PublishInbound(
 func (f failingOutbox) Publish(
 	context.Context, int, func(context.Context, []ledger.Notice) error,
 ) (int, error) {
-	f.looks <- time.Now()
+	f.calls <- time.Now()
 	return 0, errors.New("connect publisher: connection refused")
 }
 
@@ -501,9 +501,9 @@ func TestPausesGrowWhileTheDatabaseIsAway(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx) }()
-	var looks []time.Time
+	var calls []time.Time
 	for range 4 {
-		looks = append(looks, <-f.looks)
+		calls = append(calls, <-f.calls)
 	}
 	cancel()
 	if err := <-done; err != nil {
@@ -511,7 +511,7 @@ func TestPausesGrowWhileTheDatabaseIsAway(t *testing.T) {
 	}
 	for i, ms := range []int{100, 200, 400} {
 		least := time.Duration(ms) * time.Millisecond
-		if pause := looks[i+1].Sub(looks[i]); pause < least {
+		if pause := calls[i+1].Sub(calls[i]); pause < least {
 			t.Errorf("pause %d is %v, want at least %v", i, pause, least)
 		}
 	}

@@ -39,7 +39,7 @@ var lanes = []kafka.Lane{
 	{Name: "bulk", Topics: []string{"sms.bulk", "sms.bulk2"}},
 }
 
-// topics are those of lanes, and published those of the publisher.
+// topics are the topics of lanes, published those of the publisher.
 var (
 	topics    = []string{"sms.otp", "sms.bulk", "sms.bulk2"}
 	published = []string{"sms.status", "sms.dead", "sms.inbound"}
@@ -58,12 +58,12 @@ func cluster(t *testing.T, options ...kfake.Opt) *kfake.Cluster {
 	return c
 }
 
-// store is a Handle that keeps what it gets in memory, as the ledger would.
+// store is a Handle that keeps its jobs in memory, as the ledger would.
 type store struct {
 	mu      sync.Mutex
 	jobs    []decide.Job               // guarded by mu, in order of arrival
 	durable map[string]map[int32]int64 // guarded by mu: next offset by topic and partition
-	faults  []string                   // guarded by mu: what must never be
+	faults  []string                   // guarded by mu: violations
 	changed chan struct{}              // guarded by mu; closed at each change and replaced
 	gaps    bool                       // whether offsets may be skipped
 	before  func(ctx context.Context, jobs []decide.Job) error
@@ -89,7 +89,7 @@ func (s *store) Handle(ctx context.Context, jobs []decide.Job) error {
 	return nil
 }
 
-// keep refuses gaps: an offset that was skipped would be lost once the next is committed.
+// keep refuses gaps: a skipped offset would be lost once the next one is committed.
 func (s *store) keep(job decide.Job) {
 	at := s.durable[job.Origin.Topic]
 	if at == nil {
@@ -106,7 +106,7 @@ func (s *store) keep(job decide.Job) {
 
 // watchCommits reports each commit of an offset that is not durable yet.
 func (s *store) watchCommits(c *kfake.Cluster) {
-	names := map[[16]byte]string{} // since version 10 a commit says the ids of topics alone
+	names := map[[16]byte]string{} // since version 10 a commit has only the ids of topics
 	for _, topic := range topics {
 		names[c.TopicInfo(topic).TopicID] = topic
 	}
@@ -128,7 +128,7 @@ func (s *store) watchCommits(c *kfake.Cluster) {
 	})
 }
 
-// await blocks until ok holds of the jobs handled so far, which it returns.
+// await blocks until ok returns true for the jobs handled so far, and returns them.
 func (s *store) await(t *testing.T, what string, ok func([]decide.Job) bool) []decide.Job {
 	t.Helper()
 	timeout := time.After(testTimeout)
@@ -165,7 +165,7 @@ func distinct(jobs []decide.Job) int {
 	return len(seen)
 }
 
-// config is that of one process at the cluster; its clients commit every 100 ms.
+// config returns the configuration of one process at the cluster; its clients commit every 100 ms.
 func config(c *kfake.Cluster, s *store) kafka.ConsumerConfig {
 	return kafka.ConsumerConfig{
 		Client:   append(seeds(c), kgo.AutoCommitInterval(100*time.Millisecond)),
@@ -179,7 +179,7 @@ func config(c *kfake.Cluster, s *store) kafka.ConsumerConfig {
 	}
 }
 
-// process is a Consumer that runs.
+// process is a running Consumer.
 type process struct {
 	consumer *kafka.Consumer
 	cancel   context.CancelFunc
@@ -215,12 +215,12 @@ func (p *process) wait(t *testing.T) error {
 		p.done <- nil
 		return err
 	case <-time.After(testTimeout):
-		t.Fatal("Run does not end")
+		t.Fatal("Run did not end")
 		return nil
 	}
 }
 
-// seeds lets a client reach the cluster.
+// seeds returns the options with the addresses of the cluster.
 func seeds(c *kfake.Cluster) []kgo.Opt {
 	return []kgo.Opt{
 		kgo.SeedBrokers(c.ListenAddrs()...),
@@ -256,7 +256,7 @@ func publish(t *testing.T, client *kgo.Client, topic string, n int) {
 	}
 }
 
-// committed is the sum of the group's offsets on a topic.
+// committed returns the sum of the group's offsets on a topic.
 func committed(t *testing.T, client *kgo.Client, topic string) int64 {
 	group := kafka.Group(group, laneOf(topic))
 	t.Helper()
@@ -282,7 +282,7 @@ func committed(t *testing.T, client *kgo.Client, topic string) int64 {
 	return sum
 }
 
-// awaitCommitted blocks until the group's offsets on a topic sum up to n.
+// awaitCommitted blocks until the group's offsets on a topic add up to n.
 func awaitCommitted(t *testing.T, c *kfake.Cluster, topic string, n int64) {
 	t.Helper()
 	client := client(t, c)
@@ -319,7 +319,7 @@ func (j *journal) String() string {
 	return j.text.String()
 }
 
-// await blocks until the journal holds a sentence.
+// await blocks until the journal contains a text.
 func (j *journal) await(t *testing.T, sentence string) {
 	t.Helper()
 	timeout, ticker := time.After(testTimeout), time.NewTicker(20*time.Millisecond)
@@ -336,7 +336,7 @@ func (j *journal) await(t *testing.T, sentence string) {
 	}
 }
 
-// spread tells which partitions of a topic the jobs came from.
+// spread returns the partitions of a topic that the jobs came from.
 func spread(jobs []decide.Job, topic string) []int32 {
 	seen := map[int32]bool{}
 	for _, job := range jobs {
@@ -347,7 +347,7 @@ func spread(jobs []decide.Job, topic string) []int32 {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// laneOf is the lane that a topic feeds.
+// laneOf returns the lane of a topic.
 func laneOf(topic string) string {
 	for _, lane := range lanes {
 		if slices.Contains(lane.Topics, topic) {

@@ -61,7 +61,7 @@ func TestABrokerThatComesBackIsReadFromWithoutARestart(t *testing.T) {
 	}
 }
 
-// awaitState waits until all lanes are so.
+// awaitState waits until so returns true for all lanes.
 func (p *process) awaitState(t *testing.T, so func(kafka.LaneState) bool) {
 	t.Helper()
 	timeout, tick := time.After(testTimeout), time.NewTicker(10*time.Millisecond)
@@ -84,7 +84,7 @@ func TestConsumerStopsWhileTheBrokerIsAway(t *testing.T) {
 	t.Parallel()
 	c, s := cluster(t), newStore()
 	cfg := config(c, s)
-	// The commit is left to the stop.
+	// Only the stop commits.
 	cfg.Client = append(cfg.Client, kgo.AutoCommitInterval(testTimeout))
 	produce(t, c, "sms.otp", 200)
 	p := runConsumer(t, cfg)
@@ -166,7 +166,7 @@ func TestConnectionRefusesWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// TestNothingThatIsLoggedHoldsANumberOrAText runs through every sentence of the package.
+// TestNothingThatIsLoggedHoldsANumberOrAText causes every log line of the package.
 func TestNothingThatIsLoggedHoldsANumberOrAText(t *testing.T) {
 	t.Parallel()
 	c, s, log := cluster(t), newStore(), &journal{}

@@ -10,7 +10,7 @@ import (
 	"dispatcher/config"
 )
 
-// What the settings take for a country is what numbers can be read for.
+// The countries that the settings accept are those that numbers are read for.
 func TestTheCountriesOfTheSettingsAreThoseOfNumbers(t *testing.T) {
 	t.Parallel()
 	var known []string

@@ -1,4 +1,4 @@
 package numbers
 
-// Metadata is for tests that ask the plans themselves.
+// Metadata is for tests that query the numbering plans themselves.
 var Metadata = metadata

@@ -24,11 +24,11 @@ func TestPremiumKnowsThePremiumRateNumbersOfThePlans(t *testing.T) {
 		number := fmt.Sprintf("+%d%s", plan.GetCountryCode(), example)
 		parsed, err := phonenumbers.Parse(number, "")
 		if err != nil || phonenumbers.GetNumberType(parsed) != phonenumbers.PREMIUM_RATE {
-			continue // an example that the plans themselves do not know any more
+			continue // an example number that the plans no longer know
 		}
 		seen++
 		if !numbers.Premium(number) {
-			t.Errorf("the example of region %s counts as no premium-rate number", plan.GetId())
+			t.Errorf("the example of region %s does not count as a premium-rate number", plan.GetId())
 		}
 	}
 	if seen < 150 {
@@ -52,7 +52,7 @@ func TestPremiumSaysWhatThePlansSay(t *testing.T) {
 	}
 }
 
-// premium is what the plans say without the table.
+// premium reports whether the plans, without our table, call a number premium.
 func premium(number string) bool {
 	parsed, err := phonenumbers.Parse(number, "")
 	return err == nil && phonenumbers.GetNumberType(parsed) == phonenumbers.PREMIUM_RATE
@@ -76,10 +76,10 @@ func TestTheTableNeverHidesAPremiumRateNumber(t *testing.T) {
 	})
 }
 
-func TestCountriesTellRegionsThatShareACode(t *testing.T) {
+func TestCountriesDistinguishRegionsThatShareACode(t *testing.T) {
 	t.Parallel()
 	c := numbers.NewCountries()
-	for range 2 { // what is learnt does not change an answer
+	for range 2 { // cached results do not change an answer
 		for number, want := range map[string]string{
 			"+447400123456": "gb", "+33612345678": "fr", "+14155552671": "us", "+16045551234": "ca",
 			"+18765551234": "jm", "+77012345678": "kz",
@@ -119,7 +119,7 @@ func TestCountriesSayWhatThePlansSay(t *testing.T) {
 	}
 }
 
-// What others asked before must not matter: an audit asks in another order.
+// Earlier queries must not matter, because an audit asks in another order.
 func TestACountryDependsOnTheNumberAlone(t *testing.T) {
 	t.Parallel()
 	number := rapid.StringMatching(`\+(44|1|7|39|47|61|212|262|590|358)[0-9]{6,10}`)
@@ -155,8 +155,8 @@ func TestMainCallingCodesAreThoseOfTheMainCountries(t *testing.T) {
 	}
 }
 
-// TestOnlyMainCountriesLeadACallingCode: each code that is shared has one, or a number of it
-// without a country would not be stopped whatever is blocked.
+// TestOnlyMainCountriesLeadACallingCode: each shared code has a main country. Otherwise a number
+// whose country is not known would never be blocked.
 func TestOnlyMainCountriesLeadACallingCode(t *testing.T) {
 	t.Parallel()
 	leaders := map[string]int{}
@@ -172,8 +172,8 @@ func TestOnlyMainCountriesLeadACallingCode(t *testing.T) {
 	}
 }
 
-// TestExamplesForRulesByCountryHaveOne: the guides name them beside the mobile numbers for drama,
-// which have none.
+// TestExamplesForRulesByCountryHaveOne: the guides also use fictitious mobile numbers, which have
+// no country.
 func TestExamplesForRulesByCountryHaveOne(t *testing.T) {
 	t.Parallel()
 	c := numbers.NewCountries()
@@ -201,7 +201,7 @@ func TestRegionPutsNationalNumbersIntoE164(t *testing.T) {
 		{"GB", "0033 6 12 34 56 78", "+33612345678"},
 		{"GB", "+33 6 12 34 56 78", "+33612345678"},
 		{"GB", "+447700900123", "+447700900123"},
-		{"GB", "+12", "+12"}, // a plus and digits are never touched
+		{"GB", "+12", "+12"}, // numbers with a plus stay unchanged
 		{"FR", "06 12 34 56 78", "+33612345678"},
 		{"IT", "06 1234 5678", "+390612345678"},
 		{"US", "(415) 555-2671", "+14155552671"},

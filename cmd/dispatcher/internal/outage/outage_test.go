@@ -17,13 +17,13 @@ import (
 	"dispatcher/config/tier"
 )
 
-func TestAnOutageIsToldWhenItBeginsNowAndThenAndWhenItIsOver(t *testing.T) {
+func TestAnOutageIsReportedAtItsBeginningAtIntervalsAndAtItsEnd(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	var tracker Tracker
 	for i, c := range []struct {
 		at     time.Duration
-		report string // who, with + for up
+		report string // the reporter, with a leading + for up
 		want   Step
 		lasted time.Duration
 	}{
@@ -34,7 +34,7 @@ func TestAnOutageIsToldWhenItBeginsNowAndThenAndWhenItIsOver(t *testing.T) {
 		{59 * time.Second, "claim", Known, 59 * time.Second},
 		{60 * time.Second, "settle", Lasts, time.Minute},
 		{61 * time.Second, "claim", Known, 61 * time.Second},
-		{62 * time.Second, "+settle", Known, 62 * time.Second}, // the claim has not been heard of
+		{62 * time.Second, "+settle", Known, 62 * time.Second}, // the claim has not reported
 		{63 * time.Second, "+other", Known, 63 * time.Second},
 		{64 * time.Second, "+claim", Over, 64 * time.Second},
 		{65 * time.Second, "+claim", Known, 0},
@@ -52,14 +52,14 @@ func TestAnOutageIsToldWhenItBeginsNowAndThenAndWhenItIsOver(t *testing.T) {
 	}
 	if since, away := tracker.Since("PostgreSQL"); !away ||
 		!since.Equal(start.Add(66*time.Second)) {
-		t.Errorf("away %v since %v", away, since)
+		t.Errorf("got away %v since %v", away, since)
 	}
 	if _, away := tracker.Since("Kafka"); away {
-		t.Error("another thing is away")
+		t.Error("another operation is away")
 	}
 	tracker.Forget("PostgreSQL", "claim")
 	if _, away := tracker.Since("PostgreSQL"); away {
-		t.Error("it is away for a reporter that was forgotten")
+		t.Error("it is away for a reporter that was removed")
 	}
 }
 
@@ -78,8 +78,8 @@ func TestAFaultWithoutEndIsNewWhenItDidNotComeUpForAWhile(t *testing.T) {
 	}
 }
 
-// TestWarningsAreBounded: whatever is reported, by whom and when, there is one end for each
-// beginning and at most one reminder a minute.
+// TestWarningsAreBounded: whatever is reported, by whom and when, each beginning has one end, and
+// there is at most one reminder a minute.
 func TestWarningsAreBounded(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(r *rapid.T) {
@@ -97,30 +97,30 @@ func TestWarningsAreBounded(t *testing.T) {
 			switch step, _ := report("x", who, now); step {
 			case Began:
 				if open {
-					r.Fatal("it began twice")
+					r.Fatal("the outage began twice")
 				}
 				open, told = true, now
 			case Lasts:
 				if !open || now.Sub(told) < Remind {
-					r.Fatal("a reminder too soon")
+					r.Fatal("got a reminder too soon")
 				}
 				told = now
 			case Over:
 				if !open {
-					r.Fatal("it was over twice")
+					r.Fatal("the outage ended twice")
 				}
 				open = false
 			case Known:
 			}
 			if _, away := tracker.Since("x"); away != open {
-				r.Fatalf("away %v, told %v", away, open)
+				r.Fatalf("got away %v, reported %v", away, open)
 			}
 		}
 	})
 }
 
-// TestAnOutageIsOneWarningAndOneLineWhenItIsOver: three minutes in which five parts try again each
-// second. The driver's words are at debug level.
+// TestAnOutageIsOneWarningAndOneLineWhenItIsOver: five parts retry each second for three minutes.
+// Errors of the driver are logged at debug level.
 func TestAnOutageIsOneWarningAndOneLineWhenItIsOver(t *testing.T) {
 	t.Parallel()
 	for _, level := range []zerolog.Level{zerolog.InfoLevel, zerolog.DebugLevel} {
@@ -162,7 +162,7 @@ func TestAnOutageIsOneWarningAndOneLineWhenItIsOver(t *testing.T) {
 				got = append(got, strings.TrimSpace(line))
 			}
 			if strings.Join(got, "\n") != strings.Join(want, "\n") {
-				t.Errorf("%v", strings.Join(got, "\n"))
+				t.Errorf("got %v", strings.Join(got, "\n"))
 			}
 			if want := map[zerolog.Level]int{zerolog.DebugLevel: 750}[level]; driver != want {
 				t.Errorf("%d lines at level %v, want %d", driver, level, want)
@@ -171,8 +171,8 @@ func TestAnOutageIsOneWarningAndOneLineWhenItIsOver(t *testing.T) {
 	}
 }
 
-// story runs a probe in a bubble over a thing that can be away, and returns the log.
-func story(t *testing.T, idle time.Duration, tell func(p *Probe, away *atomic.Bool)) []string {
+// probeLog runs a probe in a bubble on something that can be away, and returns the log.
+func probeLog(t *testing.T, idle time.Duration, probe func(p *Probe, away *atomic.Bool)) []string {
 	t.Helper()
 	var out bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
@@ -192,7 +192,7 @@ func story(t *testing.T, idle time.Duration, tell func(p *Probe, away *atomic.Bo
 		done := make(chan struct{})
 		go func() { defer close(done); p.Run(ctx) }()
 		synctest.Wait()
-		tell(p, &away)
+		probe(p, &away)
 		cancel()
 		<-done
 	})
@@ -214,9 +214,9 @@ func TestAProbeTellsAnOutageFromAFailure(t *testing.T) {
 		Err:      errors.New("timeout"),
 	}
 	for name, c := range map[string]struct {
-		idle time.Duration
-		tell func(p *Probe, away *atomic.Bool)
-		want []string
+		idle  time.Duration
+		probe func(p *Probe, away *atomic.Bool)
+		want  []string
 	}{
 		"nothing": {0, func(*Probe, *atomic.Bool) { wait(time.Hour) }, nil},
 		"away": {0, func(p *Probe, away *atomic.Bool) {
@@ -234,7 +234,7 @@ func TestAProbeTellsAnOutageFromAFailure(t *testing.T) {
 		"away, and nobody has anything to do": {5 * time.Second, func(_ *Probe, away *atomic.Bool) {
 			wait(time.Second)
 			away.Store(true)
-			// found at 5 s, looked at each second from then on
+			// Found at 5 s, and probed each second from then on.
 			wait(time.Minute - 500*time.Millisecond)
 			away.Store(false)
 			wait(time.Minute)
@@ -265,11 +265,11 @@ func TestAProbeTellsAnOutageFromAFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := story(t, c.idle, c.tell); strings.Join(got, "\n") != strings.Join(
+			if got := probeLog(t, c.idle, c.probe); strings.Join(got, "\n") != strings.Join(
 				c.want,
 				"\n",
 			) {
-				t.Errorf("%s", strings.Join(got, "\n"))
+				t.Errorf("got %s", strings.Join(got, "\n"))
 			}
 		})
 	}

@@ -39,7 +39,7 @@ func TestDeadRecordsArePublishedAgainFromTheConsole(t *testing.T) {
 	notice := func(a answer) string {
 		to, err := url.Parse(a.Header.Get("Location"))
 		if err != nil || a.StatusCode != http.StatusSeeOther {
-			t.Errorf("%d %s", a.StatusCode, a.body)
+			t.Errorf("%d: got %s", a.StatusCode, a.body)
 			return ""
 		}
 		return to.Query().Get("done")

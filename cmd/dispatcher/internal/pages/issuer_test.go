@@ -23,8 +23,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/access"
 )
 
-// provider is an OpenID Connect provider where anna is signed in already. Its token endpoint checks
-// what RFC 6749 and RFC 7636 say: the client and its secret, the callback, the verifier, and that a
+// provider is an OpenID Connect provider where anna is signed in. Its token endpoint checks what
+// RFC 6749 and RFC 7636 require: the client and its secret, the callback, the verifier, and that a
 // code is used once.
 type provider struct {
 	t      *testing.T
@@ -33,11 +33,11 @@ type provider struct {
 	secret string // of the client console; empty for a public client
 
 	mu     sync.Mutex
-	codes  map[string]url.Values // what /auth was asked, by the code
+	codes  map[string]url.Values // parameters of the requests to /auth, by code
 	id     map[string]any        // claims over those of a good ID token
 	access map[string]any        // claims over those of a good access token; nil for an opaque one
 	signer *rsa.PrivateKey       // of ID tokens
-	fail   int                   // a status of the token endpoint
+	fail   int                   // status of the token endpoint
 }
 
 func startProvider(t *testing.T) *provider {
@@ -108,7 +108,7 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// give writes the tokens.
+// give answers with the tokens.
 func (p *provider) give(w http.ResponseWriter, asked url.Values) {
 	accessToken := "opaque"
 	if p.access != nil {
@@ -138,7 +138,7 @@ func (p *provider) sign(key *rsa.PrivateKey, claims, over map[string]any) string
 	return oidctest.SignIDToken(key, "first", "RS256", string(text))
 }
 
-// atIssuer is a console whose users sign in at a provider.
+// atIssuer returns a console whose users sign in at a provider.
 func atIssuer(t *testing.T, p *provider) *console {
 	t.Helper()
 	return newConsoleOf(t, p.config(t))
@@ -156,7 +156,7 @@ func (p *provider) config(t *testing.T) access.Config {
 	}
 }
 
-// to begins to sign in, and returns the address that the provider leads back to.
+// to begins a sign-in, and returns the address that the provider redirects to.
 func (p *provider) to(b *client, page string) *url.URL {
 	b.t.Helper()
 	begun := b.get(issuerPath + "?" + url.Values{"to": {page}}.Encode())
@@ -177,7 +177,7 @@ func (p *provider) to(b *client, page string) *url.URL {
 	return at
 }
 
-// swap puts the cookie of one sign-in under the name of another.
+// swap stores the cookie of one sign-in under the name of another.
 func (b *client) swap(name, of string) {
 	b.t.Helper()
 	at, err := url.Parse(b.url)
@@ -191,8 +191,8 @@ func (b *client) swap(name, of string) {
 	}
 }
 
-// isIn reports whether the browser has a session.
-func (b *client) isIn() bool { return b.get("/channels").StatusCode == http.StatusOK }
+// signedIn reports whether the browser has a session.
+func (b *client) signedIn() bool { return b.get("/channels").StatusCode == http.StatusOK }
 
 func TestPeopleSignInAtTheIssuerAndComeBackToTheirPage(t *testing.T) {
 	t.Parallel()
@@ -207,11 +207,11 @@ func TestPeopleSignInAtTheIssuerAndComeBackToTheirPage(t *testing.T) {
 	got := b.get(back.RequestURI())
 	if got.StatusCode != http.StatusOK ||
 		!strings.Contains(got.body, `content="0;url=/channels/a"`) {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	page := b.get("/channels/a")
 	if page.StatusCode != http.StatusOK || !strings.Contains(page.body, `anna <span class="tag">operator`) {
-		t.Errorf("%d %s", page.StatusCode, page.body)
+		t.Errorf("%d: got %s", page.StatusCode, page.body)
 	}
 	if again := b.get(back.RequestURI()); !strings.Contains(again.body, "has not begun to sign in") {
 		t.Errorf("the same answer again: %d %s", again.StatusCode, again.body)
@@ -225,7 +225,7 @@ func TestTwoTabsSignInAtOnce(t *testing.T) {
 	first, second := p.to(b, "/routes"), p.to(b, "/channels")
 	for page, back := range map[string]*url.URL{"/routes": first, "/channels": second} {
 		if got := b.get(back.RequestURI()); !strings.Contains(got.body, "0;url="+page+`"`) {
-			t.Errorf("%s: %d %s", page, got.StatusCode, got.body)
+			t.Errorf("%s: got status %d %s", page, got.StatusCode, got.body)
 		}
 	}
 }
@@ -238,15 +238,15 @@ func TestASessionWhoseTokenHasEndedLeadsToTheIssuerAgain(t *testing.T) {
 	b := c.client(t, "")
 	b.get(p.to(b, "/").RequestURI())
 	deadline := time.Now().Add(time.Minute)
-	for b.isIn() && time.Now().Before(deadline) {
-		time.Sleep(50 * time.Millisecond) // the token ends by the clock
+	for b.signedIn() && time.Now().Before(deadline) {
+		time.Sleep(50 * time.Millisecond) // until the token has expired
 	}
 	got := b.get("/messages?id=known")
 	if want := "/login/issuer?to=" + url.QueryEscape("/messages?id=known"); got.StatusCode !=
 		http.StatusSeeOther || got.Header.Get("Location") != want {
-		t.Errorf("%d %s", got.StatusCode, got.Header.Get("Location"))
+		t.Errorf("%d: got %s", got.StatusCode, got.Header.Get("Location"))
 	}
-	// A form was not sent: it says so, and leads to the page that it stands on.
+	// A form was not sent: the page says so, and links to the page of the form.
 	form := url.Values{
 		"version": {"1"}, "kind": {"all"}, "name": {"x"}, "move": {"pause"}, "reason": {"wrong text"},
 	}
@@ -260,7 +260,7 @@ func TestASessionWhoseTokenHasEndedLeadsToTheIssuerAgain(t *testing.T) {
 			t.Errorf("from %s: %d %s", from, got.StatusCode, got.body)
 		}
 	}
-	// After signing out nobody is led anywhere by itself.
+	// After signing out no page redirects by itself.
 	b.post("/logout", nil, map[string]string{"Sec-Fetch-Site": "same-origin"})
 	if got := b.get("/messages"); !strings.HasPrefix(got.Header.Get("Location"), "/login?") {
 		t.Errorf("after signing out: %s", got.Header.Get("Location"))
@@ -283,8 +283,8 @@ func TestOnlyLocalPathsAreGoneOnTo(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatDoesNotBelongToTheSignInIsRefused: nothing but the answer of this issuer to this
-// browser begins a session.
+// TestAnAnswerThatDoesNotBelongToTheSignInIsRefused: only the answer of this issuer to this browser
+// begins a session.
 func TestAnAnswerThatDoesNotBelongToTheSignInIsRefused(t *testing.T) {
 	t.Parallel()
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -390,17 +390,17 @@ func TestAnAnswerThatDoesNotBelongToTheSignInIsRefused(t *testing.T) {
 				t.Errorf("%d, not %q:\n%s", got.StatusCode, c.says, got.body)
 			}
 			if strings.Contains(got.body, "0800") {
-				t.Errorf("the page says what a link made it say:\n%s", got.body)
+				t.Errorf("the page shows text of a forged link:\n%s", got.body)
 			}
-			if b.isIn() {
+			if b.signedIn() {
 				t.Error("the browser has a session")
 			}
 		})
 	}
 }
 
-// TestAnOpaqueAccessTokenLeavesTheIDToken: it is taken when the audience is the client, which has no
-// secret here.
+// TestAnOpaqueAccessTokenLeavesTheIDToken: the ID token is accepted if the audience is the client,
+// which has no secret here.
 func TestAnOpaqueAccessTokenLeavesTheIDToken(t *testing.T) {
 	t.Parallel()
 	p := startProvider(t)
@@ -410,23 +410,23 @@ func TestAnOpaqueAccessTokenLeavesTheIDToken(t *testing.T) {
 	b := newConsoleOf(t, cfg).client(t, "")
 	b.get(p.to(b, "/").RequestURI())
 	if got := b.get("/channels"); !strings.Contains(got.body, `anna <span class="tag">viewer`) {
-		t.Errorf("%d %s", got.StatusCode, got.body)
+		t.Errorf("%d: got %s, want %q in it", got.StatusCode, got.body, `anna <span class="tag">viewer`)
 	}
 }
 
-func TestWithoutAClientNobodySignsInAtTheIssuer(t *testing.T) {
+func TestWithoutAClientThereIsNoSignInAtTheIssuer(t *testing.T) {
 	t.Parallel()
 	p := startProvider(t)
 	cfg := p.config(t)
 	cfg.OIDCClientID, cfg.OIDCClientSecretFile = "", ""
 	b := newConsoleOf(t, cfg).client(t, "")
 	if got := b.get("/login"); strings.Contains(got.body, issuerPath) {
-		t.Errorf("the form leads there:\n%s", got.body)
+		t.Errorf("the form links to it:\n%s", got.body)
 	}
 	for _, path := range []string{issuerPath, callbackPath + "?code=x&state=y"} {
 		if got := b.get(path); got.StatusCode != http.StatusNotFound &&
 			got.StatusCode != http.StatusForbidden {
-			t.Errorf("%s: %d", path, got.StatusCode)
+			t.Errorf("%s: got %d", path, got.StatusCode)
 		}
 	}
 }

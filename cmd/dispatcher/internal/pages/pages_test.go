@@ -14,7 +14,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/access"
 )
 
-// paths are addresses of all patterns, by pattern.
+// paths replaces the wildcards of patterns by values.
 var paths = strings.NewReplacer("{$}", "", "{page}", "overview", "{route}", "default", "{version}", "1",
 	"{channel}", "a", "{id}", "known")
 
@@ -30,7 +30,7 @@ func TestRolesDecideWhatIsServed(t *testing.T) {
 		for _, e := range (&Server{}).endpoints() {
 			method, path, _ := strings.Cut(paths.Replace(e.pattern), " ")
 			if strings.HasPrefix(path, "/live/") && role.May(e.action) {
-				continue // it does not end
+				continue // a stream does not end
 			}
 			var got answer
 			if method == http.MethodPost {
@@ -62,10 +62,10 @@ func TestOnlyOperatorsSeeForms(t *testing.T) {
 		}
 	}
 	if body := operator.get("/").body; strings.Contains(body, "/audit") {
-		t.Error("an operator is shown the way to the audit log")
+		t.Error("an operator sees a link to the audit log")
 	}
 	if body := c.client(t, "finance").get("/audit").body; strings.Contains(body, `href="/channels"`) {
-		t.Error("finance is shown the way to the channels")
+		t.Error("finance sees a link to the channels")
 	}
 }
 
@@ -100,11 +100,11 @@ func TestAForgedFormIsRefused(t *testing.T) {
 		t.Errorf("version %d is in force, %v", v.Version, err)
 	}
 	if got := b.send("/pauses", form("")); got.StatusCode != http.StatusSeeOther {
-		t.Errorf("a form of ours: %d %s", got.StatusCode, got.body)
+		t.Errorf("a valid form: %d %s", got.StatusCode, got.body)
 	}
 }
 
-func TestTheAuthorIsWhoeverIsSignedIn(t *testing.T) {
+func TestTheAuthorIsTheSignedInUser(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
 	b := c.client(t, "operator")
@@ -113,7 +113,7 @@ func TestTheAuthorIsWhoeverIsSignedIn(t *testing.T) {
 		"weight-a": {"10"}, "weight-b": {"30"}, "weight-c": {"60"},
 	})
 	if got.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	v, err := c.ledger.Routing.Current(t.Context())
 	if err != nil || v.Version != 2 || v.Author != "anna-operator" || v.Reason != "b is cheaper" {
@@ -122,9 +122,9 @@ func TestTheAuthorIsWhoeverIsSignedIn(t *testing.T) {
 	if page := b.get(got.Header.Get("Location")); !strings.Contains(page.body, "Version 2 is in force") {
 		t.Error("the page does not say what was done")
 	}
-	// The sentence stands in the address, and only we can write one.
+	// The text is in the address, signed, so nobody else can forge one.
 	if page := b.get("/routes/default?done=Send+money&by=x"); strings.Contains(page.body, "Send money") {
-		t.Error("the page says what a link made it say")
+		t.Error("the page shows text of a forged link")
 	}
 }
 
@@ -147,7 +147,7 @@ func TestAChangeFromAnOldPageIsRefused(t *testing.T) {
 		},
 	} {
 		if got := b.send("/routes/default/weights", c.form); got.StatusCode != c.status {
-			t.Errorf("%s: %d", name, got.StatusCode)
+			t.Errorf("%s: got %d, want %d", name, got.StatusCode, c.status)
 		}
 	}
 	if got := b.send("/routes/default/weights", weights()); got.StatusCode != http.StatusSeeOther {
@@ -166,7 +166,7 @@ func TestThePreviewShowsIntervalsAndChangesNothing(t *testing.T) {
 	form := url.Values{"weight-a": {"50"}, "weight-b": {"25"}, "weight-c": {"25"}}
 	got := b.send("/routes/default/preview", form)
 	if got.Header.Get("X-Part") != "preview" {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	for _, want := range []string{"50.0 %", "0–49", "1000 segments cost 31.25 GBP", "before 29.80 GBP"} {
 		if !strings.Contains(got.body, want) {
@@ -175,14 +175,14 @@ func TestThePreviewShowsIntervalsAndChangesNothing(t *testing.T) {
 	}
 	form.Set("weight-a", "x")
 	if got := b.send("/routes/default/preview", form); !strings.Contains(got.body, "Channel a:") {
-		t.Errorf("a weight that is none: %s", got.body)
+		t.Errorf("an invalid weight: %s", got.body)
 	}
 	if v, err := c.ledger.Routing.Current(t.Context()); err != nil || v.Version != 1 {
 		t.Errorf("version %d is in force, %v", v.Version, err)
 	}
 }
 
-// largestPaint is what the first view of a page may load, in bytes without compression.
+// largestPaint is the limit for the first view of a page, in uncompressed bytes.
 const largestPaint = 100_000
 
 func TestEveryPageIsSmallAndHasNoInlineCode(t *testing.T) {
@@ -193,7 +193,7 @@ func TestEveryPageIsSmallAndHasNoInlineCode(t *testing.T) {
 	for _, asset := range []string{"console.css", "console.js", "icon.svg"} {
 		got := b.get("/assets/" + asset)
 		if got.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %d", asset, got.StatusCode)
+			t.Fatalf("%s: got %d, want %d", asset, got.StatusCode, http.StatusOK)
 		}
 		assets += len(got.body)
 	}
@@ -204,7 +204,7 @@ func TestEveryPageIsSmallAndHasNoInlineCode(t *testing.T) {
 		}
 		got := b.get(path)
 		if got.StatusCode != http.StatusOK {
-			t.Errorf("%s: %d %s", path, got.StatusCode, got.body)
+			t.Errorf("%s: got status %d %s", path, got.StatusCode, got.body)
 		}
 		if size := len(got.body) + assets; size > largestPaint {
 			t.Errorf("%s loads %d bytes", path, size)
@@ -232,14 +232,14 @@ func TestSessionsEndWithTheirTokens(t *testing.T) {
 	c := newConsole(t)
 	b := c.client(t, "viewer")
 	if got := b.get("/messages"); got.StatusCode != http.StatusOK {
-		t.Fatalf("%d", got.StatusCode)
+		t.Fatalf("got %d, want %d", got.StatusCode, http.StatusOK)
 	}
 	if err := os.WriteFile(c.file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.get("/messages?id=x"); got.StatusCode != http.StatusSeeOther ||
 		got.Header.Get("Location") != "/login?to="+url.QueryEscape("/messages?id=x") {
-		t.Errorf("%d %s", got.StatusCode, got.Header.Get("Location"))
+		t.Errorf("%d: got %s", got.StatusCode, got.Header.Get("Location"))
 	}
 }
 
@@ -252,7 +252,7 @@ func TestTheCookieIsOutOfReachOfScriptsAndOtherSites(t *testing.T) {
 	if len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode ||
 		cookies[0].Secure || cookies[0].MaxAge != int(sessionLife.Seconds()) ||
 		strings.Contains(cookies[0].Value, c.tokens["viewer"]) {
-		t.Fatalf("%+v", cookies)
+		t.Fatalf("got %+v", cookies)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url+"/login",
 		strings.NewReader(url.Values{"token": {c.tokens["viewer"]}}.Encode()))
@@ -284,7 +284,7 @@ func TestSealedSessionsExpireAndCannotBeChanged(t *testing.T) {
 	}
 	var of session
 	if !seal.open(sealed, now, &of) || of.Token != "token" {
-		t.Errorf("%+v", of)
+		t.Errorf("got %+v", of)
 	}
 	for name, taken := range map[string]bool{
 		"expired":           seal.open(sealed, now.Add(sessionLife), &of),
@@ -295,11 +295,11 @@ func TestSealedSessionsExpireAndCannotBeChanged(t *testing.T) {
 		"that is empty":     seal.open("", now, &of),
 	} {
 		if taken {
-			t.Errorf("a session %s is taken", name)
+			t.Errorf("a session %s was accepted", name)
 		}
 	}
 	if _, err := seal.seal(&session{Token: strings.Repeat("x", 4000)}); err == nil {
-		t.Error("a token that no cookie can hold is taken")
+		t.Error("a token that fits into no cookie was accepted")
 	}
 }
 
@@ -334,8 +334,8 @@ func TestSigningInLeadsBackToThisHostAlone(t *testing.T) {
 	}
 }
 
-// TestAnotherTabIsTold: a stream sends the page again after a change that somebody else made.
-func TestAnotherTabIsTold(t *testing.T) {
+// TestAnotherTabIsUpdated: after a change by another user, a stream sends the page again.
+func TestAnotherTabIsUpdated(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
 	viewer, operator := c.client(t, "viewer"), c.client(t, "operator")
@@ -349,7 +349,7 @@ func TestAnotherTabIsTold(t *testing.T) {
 	}
 	defer stream.Body.Close() //nolint:errcheck // It does not end by itself.
 	if stream.Header.Get("Content-Type") != "text/event-stream" {
-		t.Fatalf("%d %v", stream.StatusCode, stream.Header)
+		t.Fatalf("%d: got %v", stream.StatusCode, stream.Header)
 	}
 	lines := bufio.NewScanner(stream.Body)
 	until := func(want string) {
@@ -358,16 +358,16 @@ func TestAnotherTabIsTold(t *testing.T) {
 				return
 			}
 		}
-		t.Fatalf("the stream ends without %q: %v", want, lines.Err())
+		t.Fatalf("the stream ended without %q: %v", want, lines.Err())
 	}
 	until(">25<")
 	if got := operator.send("/routes/default/weights", url.Values{
 		"version": {"1"}, "reason": {"more"}, "weight-a": {"77"},
 	}); got.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	until(">77<")
-	// A token that is taken out of the file ends the stream.
+	// Removing the token from the file ends the stream.
 	if err := os.WriteFile(c.file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -399,10 +399,10 @@ func TestAWaitingMessageCanBeCancelledOnce(t *testing.T) {
 	}
 	form := func() url.Values { return url.Values{"reason": {"wrong day"}} }
 	if got := b.send("/messages/known/cancel", form()); got.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	if page := b.get("/messages/known").body; strings.Contains(page, "Cancel the message") {
-		t.Error("it can be cancelled once more")
+		t.Error("the page offers to cancel it again")
 	}
 	if got := b.send("/messages/known/cancel", form()); got.StatusCode != http.StatusConflict {
 		t.Errorf("once more: %d", got.StatusCode)
@@ -426,7 +426,7 @@ func TestGoingBackAppliesTheOldDocumentAgain(t *testing.T) {
 	if got := b.send("/channels/c/state", url.Values{
 		"version": {"1"}, "reason": {"maintenance"}, "state": {"draining"},
 	}); got.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	page := b.get("/routing/1").body
 	if !strings.Contains(page, "channels.c.state") || !strings.Contains(page, "Apply version 1 again") {
@@ -435,7 +435,7 @@ func TestGoingBackAppliesTheOldDocumentAgain(t *testing.T) {
 	if got := b.send("/routing/1/rollback", url.Values{
 		"version": {"2"}, "reason": {"it is over"},
 	}); got.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	v, err := c.ledger.Routing.Current(t.Context())
 	if err != nil || v.Version != 3 || v.Document != document {
@@ -452,7 +452,7 @@ func TestARampIsStartedAndEnded(t *testing.T) {
 		"weight-c": {"35"}, "minutes": {"60"}, "steps": {"5"}, "errors": {"5"},
 	}
 	if got := b.send("/routes/default/ramp", form); got.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	if page := b.get("/routes/default").body; !strings.Contains(page, "step 0 of 5") {
 		t.Errorf("the page of the route:\n%s", page)
@@ -460,7 +460,7 @@ func TestARampIsStartedAndEnded(t *testing.T) {
 	if got := b.send("/routes/default/steer", url.Values{
 		"reason": {"changed my mind"}, "move": {"cancel"},
 	}); got.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	if page := b.get("/routes/default").body; !strings.Contains(page, "Past ramps") {
 		t.Errorf("the page of the route afterwards:\n%s", page)
@@ -486,7 +486,7 @@ func TestAnOperatorSendsAMessageOverAChannel(t *testing.T) {
 	if got := b.send("/channels/nobody/test", form("+447700900123")); got.StatusCode != http.StatusNotFound {
 		t.Errorf("no channel: %d", got.StatusCode)
 	}
-	// Nothing reads the topic here: the message is stored as a dispatcher would when it is published.
+	// No dispatcher reads the topic here: publish stores the message as a dispatcher would.
 	c.arrives = true
 	got := b.send("/channels/a/test", form("+447700900123"))
 	at, err := url.Parse(got.Header.Get("Location"))
@@ -497,7 +497,7 @@ func TestAnOperatorSendsAMessageOverAChannel(t *testing.T) {
 	}
 	if page := b.get(got.Header.Get("Location")); page.StatusCode != http.StatusOK ||
 		strings.Contains(page.body, "7700900") {
-		t.Errorf("%d %s", page.StatusCode, page.body)
+		t.Errorf("%d: got %s", page.StatusCode, page.body)
 	}
 	if log := c.client(t, "finance").get("/audit").body; !strings.Contains(log, "anna-operator") ||
 		!strings.Contains(log, "test") {
@@ -522,14 +522,14 @@ func TestAPrefixIsPausedAndResumed(t *testing.T) {
 		t.Errorf("what begins no number: %d", got.StatusCode)
 	}
 	if got := move("1", "+4477", "pause"); got.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	if page := b.get("/pauses").body; !strings.Contains(page, "+4477") &&
 		!strings.Contains(page, "&#43;4477") {
 		t.Errorf("it is not shown:\n%s", page)
 	}
 	if got := move("2", "+4477", "resume"); got.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
 	if page := b.get("/pauses").body; strings.Contains(page, `value="resume"`) {
 		t.Errorf("it is paused still:\n%s", page)

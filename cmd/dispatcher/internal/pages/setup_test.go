@@ -35,7 +35,7 @@ lanes:
   bulk: {topics: [sms.bulk], ttl: 72h}
 `
 
-// console is one that is served, with a token for each role.
+// console is a running console with a token for each role.
 type console struct {
 	url    string
 	db     string // URL of the database
@@ -44,8 +44,8 @@ type console struct {
 	once   *Once
 	file   string // of tokens
 
-	published []string // "topic id" of what was published; requests come one by one
-	arrives   bool     // it is stored at once, as a message that was too late
+	published []string // "topic id" of each record; requests come one after the other
+	arrives   bool     // publish stores the message at once, as one that was too late
 }
 
 func newConsole(t *testing.T) *console {
@@ -53,7 +53,7 @@ func newConsole(t *testing.T) *console {
 	return newConsoleOf(t, access.Config{})
 }
 
-// newConsoleOf also lets those in that the configuration says.
+// newConsoleOf also admits users of the configuration.
 func newConsoleOf(t *testing.T, who access.Config) *console {
 	t.Helper()
 	c := &console{tokens: map[string]string{}, file: filepath.Join(t.TempDir(), "tokens")}
@@ -123,7 +123,7 @@ type client struct {
 	csrf string
 }
 
-// client signs in with a role; an empty one does not.
+// client signs in with a role, unless it is empty.
 func (c *console) client(t *testing.T, role string) *client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -197,7 +197,7 @@ func (b *client) post(path string, form url.Values, headers map[string]string) a
 	return b.do(r)
 }
 
-// send is a form of the session, with its secret.
+// send sends a form of the session, with its secret.
 func (b *client) send(path string, form url.Values) answer {
 	b.t.Helper()
 	form.Set("csrf", b.csrf)
@@ -206,7 +206,7 @@ func (b *client) send(path string, form url.Values) answer {
 
 func TestMain(m *testing.M) { ledgertest.Main(m) }
 
-// storeMessage stores a message with what was decided of it.
+// storeMessage stores a message with a decision.
 func storeMessage(t *testing.T, l *ledger.Ledger, id string, d *ledger.Decision) {
 	t.Helper()
 	until := time.Now().Add(time.Hour)

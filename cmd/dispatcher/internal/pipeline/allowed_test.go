@@ -9,9 +9,9 @@ import (
 	"dispatcher/config"
 )
 
-// TestACountryThatIsNotAllowedReachesNoProviderAndIsTold, is billed nothing, and the audit derives
-// the day.
-func TestACountryThatIsNotAllowedReachesNoProviderAndIsTold(t *testing.T) {
+// TestACountryThatIsNotAllowedReachesNoProviderAndIsReported: nothing is billed, the event has the
+// reason, and the audit verifies the day.
+func TestACountryThatIsNotAllowedReachesNoProviderAndIsReported(t *testing.T) {
 	t.Parallel()
 	a := &archive{versions: map[int64]*decide.Routing{}}
 	p := setup(t, func(r *decide.Routing) {

@@ -27,7 +27,7 @@ func TestAnswerTimesAreThoseOfTheLastMinutes(t *testing.T) {
 	if sum != 5 || near != 2 {
 		t.Errorf("%d answers, %d of them at 100 ms: %v", sum, near, a.recent(now))
 	}
-	a.add(time.Second, now.Add(5*time.Minute)) // takes the place of the first minute
+	a.add(time.Second, now.Add(5*time.Minute)) // replaces the first minute
 	for bound, n := range a.recent(now.Add(5 * time.Minute)) {
 		if n != 1 || bound < 1_000_000 || bound > 1_200_000 {
 			t.Errorf("%d at %d us", n, bound)

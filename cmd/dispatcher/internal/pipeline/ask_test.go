@@ -15,7 +15,7 @@ import (
 	"dispatcher/selector"
 )
 
-// distinctQuestions are so many distinct questions of a route with a function.
+// distinctQuestions returns n distinct questions of a route with a function.
 func distinctQuestions(t *testing.T, n int) *decide.ScoreRequest {
 	t.Helper()
 	routing := testRouting(t)
@@ -34,7 +34,7 @@ func distinctQuestions(t *testing.T, n int) *decide.ScoreRequest {
 }
 
 // TestASlowFunctionHoldsABatchUpForSoLongAndNoLonger asks a function that answers one question a
-// second: it is the scorer that lets them wait for each other.
+// second. The scorer limits how long they wait for each other.
 func TestASlowFunctionHoldsABatchUpForSoLongAndNoLonger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -57,12 +57,12 @@ func TestASlowFunctionHoldsABatchUpForSoLongAndNoLonger(t *testing.T) {
 		if took := time.Since(began); took < longestHold || took >= longestHold+2*time.Second {
 			t.Errorf("the batch was held up for %s", took)
 		}
-		words := map[string]int{}
+		troubles := map[string]int{}
 		for _, one := range q.Open {
-			words[one.Answer.Trouble]++
+			troubles[one.Answer.Trouble]++
 		}
-		if words[""] < 5 || words[""]+words[decide.FunctionTimeout] != 100 {
-			t.Errorf("answers: %v", words)
+		if troubles[""] < 5 || troubles[""]+troubles[decide.FunctionTimeout] != 100 {
+			t.Errorf("answers: %v", troubles)
 		}
 	})
 }
@@ -104,7 +104,7 @@ func TestAnswersAboutDueRowsAreForgotten(t *testing.T) {
 	}
 	a.put(nil, noon.Add(keptFor+1))
 	if known := a.known(); known != nil {
-		t.Errorf("an answer that nobody came for is still there: %v", known)
+		t.Errorf("an unused answer is still stored: %v", known)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestRowsThatAreBeingAskedAboutAreLeftOut(t *testing.T) {
 	t.Parallel()
 	var a answers
 	if a.open() != nil {
-		t.Error("nobody is being asked")
+		t.Error("no question is in progress")
 	}
 	a.begin([]int64{1, 2})
 	a.begin([]int64{3})
@@ -122,7 +122,7 @@ func TestRowsThatAreBeingAskedAboutAreLeftOut(t *testing.T) {
 	}
 }
 
-// heldScorer answers when it is let go, and counts how often it was asked.
+// heldScorer answers when it is released, and counts its calls.
 type heldScorer struct {
 	free  chan struct{}
 	asked atomic.Int64
@@ -140,9 +140,9 @@ func (s *heldScorer) Scores(ctx context.Context, _ *decide.Function,
 	}
 }
 
-// TestASlowFunctionHoldsUpNoDueRowsOfOtherRoutes has rows of two routes come due while the function
-// of one does not answer. The others are sent, and its own are neither claimed again meanwhile nor
-// lost.
+// TestASlowFunctionHoldsUpNoDueRowsOfOtherRoutes: rows of two routes become due while the function
+// of one does not answer. The rows of the other are sent. Those of the slow route are not claimed
+// again meanwhile, and not lost.
 func TestASlowFunctionHoldsUpNoDueRowsOfOtherRoutes(t *testing.T) {
 	t.Parallel()
 	scorer := &heldScorer{free: make(chan struct{})}
@@ -156,7 +156,7 @@ func TestASlowFunctionHoldsUpNoDueRowsOfOtherRoutes(t *testing.T) {
 	}, scorer)
 	release := sync.OnceFunc(func() { close(scorer.free) })
 	t.Cleanup(release)
-	// More rows of the slow route than one claim takes come due before any of the other.
+	// More rows of the slow route than one claim takes become due before those of the other.
 	of := func(tenant string, n int) []decide.Job {
 		jobs := jobsNamed(tenant, n)
 		for i := range jobs {
@@ -183,7 +183,7 @@ func TestASlowFunctionHoldsUpNoDueRowsOfOtherRoutes(t *testing.T) {
 		where tenant = 'slow' group by 1`, map[string]int64{"-": 600})
 }
 
-// TestStoppingWaitsForQuestionsUnderWay would leave a goroutine behind otherwise.
+// TestStoppingWaitsForQuestionsUnderWay: otherwise a goroutine would be left.
 func TestStoppingWaitsForQuestionsUnderWay(t *testing.T) {
 	t.Parallel()
 	scorer := &heldScorer{free: make(chan struct{})}
@@ -194,7 +194,7 @@ func TestStoppingWaitsForQuestionsUnderWay(t *testing.T) {
 	for scorer.asked.Load() == 0 {
 		select {
 		case <-deadline:
-			t.Fatal("nobody was asked")
+			t.Fatal("the function was not called")
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"dispatcher/selector"
 )
 
-// archive keeps the routings of a pipeline for its auditor.
+// archive keeps the routings of a pipeline for its audit.
 type archive struct {
 	mu       sync.Mutex
 	versions map[int64]*decide.Routing // guarded by mu
@@ -57,7 +57,7 @@ func (a *archive) edition(ctx context.Context, l *ledger.Ledger,
 	return e, err
 }
 
-// audited verifies all that the ledger has.
+// audited verifies all records of the ledger.
 func (p *pipeline) audited(t *testing.T, a *archive) (records int, found []audit.Mismatch) {
 	t.Helper()
 	v := audit.NewVerifier(verifyKeys, func(version int64) (audit.Edition, error) {
@@ -75,9 +75,9 @@ func (p *pipeline) audited(t *testing.T, a *archive) (records int, found []audit
 	return records, found
 }
 
-// TestTheRunningDayIsVerifiedOverChangingVersions: messages wait at limits, are refused, throttled
-// and never answered, while weights, modes and rankings change; an auditor who looks all the while
-// finds nothing.
+// TestTheRunningDayIsVerifiedOverChangingVersions: messages wait for limits, are refused, throttled
+// and not answered, while weights, modes and rankings change. An audit that runs all the time finds
+// nothing.
 func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 	t.Parallel()
 	a := &archive{versions: map[int64]*decide.Routing{}, limited: true}
@@ -88,8 +88,7 @@ func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 		}}
 	})
 
-	// A claim that finds a newer version takes the one that was made for it; only steps below make
-	// any.
+	// A claim that finds a newer version loads it. Only the steps below create versions.
 	p.cfg.Reload = func(ctx context.Context) error {
 		current, err := p.ledger.Routing.Current(ctx)
 		if err != nil {
@@ -101,7 +100,7 @@ func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 		if r == nil {
 			return fmt.Errorf("version %d is on its way", current.Version)
 		}
-		next := *r // two loops may come at the same time, and a routing in use does not change
+		next := *r // a copy: two loops may reload at once, and a routing in use must not change
 		return p.Apply(&next, nil)
 	}
 	first := *p.routing
@@ -151,7 +150,7 @@ func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 	for open, began := int64(1), time.Now(); open > 0; {
 		counts := p.counts(t, byState)
 		if time.Since(began) > 30*time.Second {
-			t.Fatalf("still under way: %v", counts)
+			t.Fatalf("still in flight: %v", counts)
 		}
 		open = counts["waiting"] + counts["retry"] + counts["sending"]
 		if n, found := p.audited(t, a); n != records || len(found) > 0 {
@@ -165,7 +164,7 @@ func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 
 var verifyKeys = []selector.Key{{3}, {2}, {1}}
 
-// turnedRound is a routing with the weights of the only route in opposite order.
+// turnedRound returns the routing with the weights of its only route in reverse order.
 func turnedRound(t testing.TB, r *decide.Routing) *decide.Routing {
 	t.Helper()
 	next := *r

@@ -9,17 +9,17 @@ import (
 	"dispatcher/provider"
 )
 
-// Times of a steady load in a time of its own.
+// Times of a steady load on a simulated clock.
 const (
 	paceTick    = 10 * time.Millisecond
-	paceFault   = 2 * time.Second // the fault of the third channel begins
+	paceFault   = 2 * time.Second // the third channel becomes faulty
 	paceEnd     = 14 * time.Second
 	paceTimeout = 9 * time.Second       // of a submission without an answer
-	settling    = 30 * time.Millisecond // for so long an answered attempt keeps its slot
+	settling    = 30 * time.Millisecond // how long an answered attempt keeps its slot
 )
 
-// paced is a process with three channels of equal weight. Claims, carriers and time are a model;
-// how channels are measured, and what room follows from it, is the code that runs.
+// paced simulates a process with three channels of equal weight. Claims, carriers and time are a
+// model; how channels are measured, and what room follows, is the real code.
 type paced struct {
 	began   time.Time
 	now     time.Duration
@@ -30,15 +30,15 @@ type paced struct {
 	slots   int
 }
 
-// pacedEnd is when a sender of a channel gets an answer, or when a slot comes free; sender is -1
-// for that.
+// pacedEnd is the time at which a sender of a channel gets an answer, or at which a slot becomes
+// free, with sender -1.
 type pacedEnd struct {
 	at         time.Duration
 	c, sender  int
 	unanswered bool
 }
 
-// pacedMessage is one that was drawn for a channel.
+// pacedMessage is a message that was drawn for a channel.
 type pacedMessage struct {
 	first int
 	made  time.Duration
@@ -54,7 +54,7 @@ func newPaced(slots int, latency func(c, n int) time.Duration) *paced {
 	return p
 }
 
-// answer ends what is over by now.
+// answer ends everything that has ended by now.
 func (p *paced) answer() {
 	var settles []pacedEnd
 	p.ends = slices.DeleteFunc(p.ends, func(e pacedEnd) bool {
@@ -96,8 +96,8 @@ func (p *paced) submit(c int) {
 	p.ends = append(p.ends, e)
 }
 
-// claim sends what has room, in order: a message waits for a first choice that is not late, and
-// falls back from a late one. It returns what waits.
+// claim submits messages that have room, in order: a message waits for a first choice that is not
+// late, and falls back from a late one. It returns the waiting messages.
 func (p *paced) claim(waiting []pacedMessage, left func(pacedMessage)) (still []pacedMessage) {
 	channels := make([]underWay, len(p.workers))
 	for c, w := range p.workers {
@@ -128,8 +128,8 @@ func (p *paced) claim(waiting []pacedMessage, left func(pacedMessage)) (still []
 const paceSlots = 475
 
 // TestAFaultyChannelLeavesTheOthersTheirPace: 900 messages a second over three channels that answer
-// after 300 ms need 297 of 475 slots. Whatever the third one does, what is drawn for the others
-// leaves as in a healthy process: nearly all at once, and none waits for long.
+// after 300 ms need 297 of 475 slots. Whatever the third one does, messages of the others leave as
+// in a healthy process: nearly all at once, and none waits for long.
 func TestAFaultyChannelLeavesTheOthersTheirPace(t *testing.T) {
 	t.Parallel()
 	const usual, perTick = 300 * time.Millisecond, 3

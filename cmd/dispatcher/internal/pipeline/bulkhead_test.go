@@ -11,8 +11,8 @@ import (
 	"dispatcher/config/tier"
 )
 
-// evenly gives each of some channels the same portion and enough senders where none are given.
-func evenly(channels ...underWay) []underWay {
+// equalPortions gives each channel the same portion, and enough senders if none are given.
+func equalPortions(channels ...underWay) []underWay {
 	open := 0
 	for i := range channels {
 		if !channels[i].closed {
@@ -31,16 +31,16 @@ func evenly(channels ...underWay) []underWay {
 	return channels
 }
 
-// TestRooms: of 400, each of three equal channels has a share of 66 and a portion of 132.
+// TestRooms: of 400 slots, each of three equal channels has a share of 66 and a portion of 132.
 func TestRooms(t *testing.T) {
 	t.Parallel()
-	const plenty = 10_000 // answers lately: more than it may hold
+	const plenty = 10_000 // recent answers: for more than a channel may hold
 	idle, busy := underWay{}, underWay{answered: plenty}
 	silent := func(held int) underWay {
 		return underWay{held: held, silent: held}
 	}
 	type bound struct {
-		most int // that the first lane may have there, while nobody else takes
+		most int // for the first lane there, while no other channel claims
 		late bool
 	}
 	for name, tc := range map[string]struct {
@@ -48,65 +48,65 @@ func TestRooms(t *testing.T) {
 		want     []bound
 	}{
 		"idle channels have their shares": {
-			evenly(idle, idle, idle),
+			equalPortions(idle, idle, idle),
 			[]bound{{66, false}, {66, false}, {66, false}},
 		},
 		"of which nothing is known": {
-			evenly(underWay{unknown: true}, idle, idle),
+			equalPortions(underWay{unknown: true}, idle, idle),
 			[]bound{{268, false}, {66, false}, {66, false}},
 		},
 		"one that answers, alone": {
-			evenly(busy, idle, idle),
+			equalPortions(busy, idle, idle),
 			[]bound{{268, false}, {66, false}, {66, false}},
 		},
 		"it may have what it answers": {
-			evenly(underWay{answered: 50}, idle, idle),
+			equalPortions(underWay{answered: 50}, idle, idle),
 			[]bound{{100, false}, {66, false}, {66, false}},
 		},
-		"all lent to one": {evenly(underWay{held: 268, answered: plenty}, busy,
+		"all lent to one": {equalPortions(underWay{held: 268, answered: plenty}, busy,
 			busy), []bound{{268, false}, {66, false}, {66, false}}},
 		"a silent one keeps its share": {
-			evenly(silent(90), busy, busy),
+			equalPortions(silent(90), busy, busy),
 			[]bound{{90, true}, {244, false}, {244, false}},
 		},
 		"the next is silent, too": {
-			evenly(silent(90), silent(90), busy),
+			equalPortions(silent(90), silent(90), busy),
 			[]bound{{90, true}, {90, true}, {220, false}},
 		},
 		"silent for a moment": {
-			evenly(underWay{held: 90}, busy, busy),
+			equalPortions(underWay{held: 90}, busy, busy),
 			[]bound{{90, false}, {244, false}, {244, false}},
 		},
-		"few lost answers": {evenly(underWay{held: 100, overdue: 40, answered: 50},
+		"few lost answers": {equalPortions(underWay{held: 100, overdue: 40, answered: 50},
 			idle, idle), []bound{{140, false}, {66, false}, {66, false}}},
-		"lost answers fill its share": {evenly(underWay{held: 100, overdue: 66, answered: 50},
+		"lost answers fill its share": {equalPortions(underWay{held: 100, overdue: 66, answered: 50},
 			idle, idle), []bound{{100, true}, {66, false}, {66, false}}},
 		"one lost answer says nothing": {
-			evenly(underWay{held: 1, silent: 1}, idle, idle),
+			equalPortions(underWay{held: 1, silent: 1}, idle, idle),
 			[]bound{{66, false}, {66, false}, {66, false}},
 		},
-		"a quarter of few senders": {evenly(underWay{
+		"a quarter of few senders": {equalPortions(underWay{
 			held: 9, silent: 3, senders: 10,
 			usual: time.Second,
 		}, idle, idle), []bound{{30, true}, {66, false}, {66, false}}},
 		"a queue of two seconds": {
-			evenly(underWay{
+			equalPortions(underWay{
 				held: 60, answered: plenty,
 				usual: 100 * time.Millisecond, senders: 5,
 			}, idle, idle),
 			[]bound{{105, true}, {66, false}, {66, false}},
 		},
-		"few senders, and quick": {evenly(underWay{
+		"few senders, and quick": {equalPortions(underWay{
 			answered: plenty, usual: firstGuess,
 			senders: 2,
 		}, idle, idle), []bound{{202, true}, {66, false}, {66, false}}},
-		"slow by nature is not late": {evenly(underWay{
+		"slow by nature is not late": {equalPortions(underWay{
 			held: 70, answered: 90,
 			usual: slowAnswers,
 		}, idle, idle), []bound{{180, false}, {66, false}, {66, false}}},
-		"a single channel": {evenly(silent(400)), []bound{{400, false}}},
+		"a single channel": {equalPortions(silent(400)), []bound{{400, false}}},
 		"the others are closed": {
-			evenly(silent(300), underWay{closed: true, held: 50}),
+			equalPortions(silent(300), underWay{closed: true, held: 50}),
 			[]bound{{400, false}, {50, false}},
 		},
 		"shares follow the weights": {
@@ -118,7 +118,7 @@ func TestRooms(t *testing.T) {
 			[]bound{{300, false}, {60, false}, {220, false}},
 		},
 		"most of many are silent": {
-			evenly(append(slicesOf(7, silent(25)), busy)...),
+			equalPortions(append(slicesOf(7, silent(25)), busy)...),
 			append(slicesOf(7, bound{25, true}), bound{225, false}),
 		},
 	} {
@@ -173,14 +173,14 @@ func TestPartOfARoomIsKeptForTheFirstLane(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsForAChannelIsCounted, by all processes together, and only while something waits.
+// TestWhatWaitsForAChannelIsCounted: by all processes together, and only while something waits.
 func TestWhatWaitsForAChannelIsCounted(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
-		wide(r)
+		unbounded(r)
 		r.Channels[0].State, r.Channels[1].State = decide.Draining, decide.Draining
 	})
-	answer := p.silence(t, "c", "")
+	answer := p.holdAnswers(t, "c", "")
 	p.handle(t, jobsNamed("m", 900))
 	waiting := p.counts(t, byState)["waiting"]
 	if err := p.countQueues(t.Context()); err != nil {
@@ -196,14 +196,14 @@ func TestWhatWaitsForAChannelIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if each, _ := p.rooms(p.routing); each[2].Queue != 0 {
-		t.Errorf("%d messages are said to wait", each[2].Queue)
+		t.Errorf("got %d waiting messages", each[2].Queue)
 	}
 }
 
-// TestNobodyTakesTheShareOfAnother: whatever channels do and in whatever order claims and answers
-// come, a channel has more than its share only of what is left beside the shares of the others; one
-// that fails gets no more than its share, and one that answers may have all that is lent.
-func TestNobodyTakesTheShareOfAnother(t *testing.T) {
+// TestNoChannelTakesTheShareOfAnother: in any order of claims and answers, a channel has more than
+// its share only out of what is not reserved for the shares of the others. A failing channel gets
+// no more than its share. A channel that answers may have all that is lent.
+func TestNoChannelTakesTheShareOfAnother(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
 		total := rapid.IntRange(1, 600).Draw(t, "total")
@@ -235,7 +235,7 @@ func TestNobodyTakesTheShareOfAnother(t *testing.T) {
 	})
 }
 
-// claimSome takes as one claim does, now on this channel and then on that.
+// claimSome claims as one claim does, alternating between channels.
 func claimSome(t *rapid.T, channels []underWay, total int) {
 	each := rooms(channels, total)
 	idle := true
@@ -255,16 +255,16 @@ func claimSome(t *rapid.T, channels []underWay, total int) {
 		}
 		r.Take(first)
 		u.held++
-		share, spoken := u.share(total), 0
+		share, reserved := u.share(total), 0
 		for i := range channels {
-			spoken += max(channels[i].share(total), channels[i].held)
+			reserved += max(channels[i].share(total), channels[i].held)
 		}
 		switch {
 		case u.held > share && u.fails(share):
 			t.Fatalf("failing channel %d holds %d, its share is %d", c, u.held, share)
-		case u.held > share && spoken > total:
+		case u.held > share && reserved > total:
 			t.Fatalf("channel %d holds %d of %d, and with the others' shares that is %d", c, u.held,
-				total, spoken)
+				total, reserved)
 		case u.held > max(u.clears(), 1):
 			t.Fatalf("channel %d holds %d and clears %d", c, u.held, u.clears())
 		}
@@ -294,11 +294,11 @@ func claimSome(t *rapid.T, channels []underWay, total int) {
 	}
 }
 
-// TestNoClaimWaitsForSlowSlots: what a channel holds that answers later than a claim gathers slots
-// does not come free in that time.
+// TestNoClaimWaitsForSlowSlots: slots of a channel that answers more slowly than a claim gathers
+// slots do not become free in that time.
 func TestNoClaimWaitsForSlowSlots(t *testing.T) {
 	t.Parallel()
-	channels := evenly(
+	channels := equalPortions(
 		underWay{held: 40, overdue: 3, answered: 40, usual: 5 * time.Millisecond},
 		underWay{held: 30, answered: 40, usual: 2 * gatherTime},
 		underWay{held: 20, silent: 20, usual: 5 * time.Millisecond},
@@ -308,11 +308,11 @@ func TestNoClaimWaitsForSlowSlots(t *testing.T) {
 	}
 }
 
-// TestNoClaimWaitsForAQuietChannel: one that has just answered will have room again in a moment,
-// and one that takes a second, or has answered nothing for some time, will not.
+// TestNoClaimWaitsForAQuietChannel: a channel that has just answered will have room again in a
+// moment. A channel that takes a second, or has not answered for some time, will not.
 func TestNoClaimWaitsForAQuietChannel(t *testing.T) {
 	t.Parallel()
-	channels := evenly(
+	channels := equalPortions(
 		underWay{held: 400, answered: 40, usual: 300 * time.Millisecond, quiet: time.Millisecond},
 		underWay{held: 400, answered: 40, usual: 300 * time.Millisecond, quiet: quietAfter},
 		underWay{held: 400, answered: 40, usual: slowAnswers, quiet: time.Millisecond},
@@ -320,6 +320,6 @@ func TestNoClaimWaitsForAQuietChannel(t *testing.T) {
 	each := rooms(channels, 400)
 	if got := []bool{each[0].Slow, each[1].Slow, each[2].Slow}; !cmp.Equal(got,
 		[]bool{false, true, true}) {
-		t.Errorf("waits for none of %v", got)
+		t.Errorf("does not wait for any of %v", got)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"dispatcher/selector"
 )
 
-// wide lets every channel have as many submissions out as the process may have under way.
-func wide(r *decide.Routing) {
+// unbounded lets every channel have as many submissions in flight as the process.
+func unbounded(r *decide.Routing) {
 	r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{
 		Name: "bulk", TTL: time.Hour,
 		MaxWaiting: 10_000,
@@ -28,9 +28,9 @@ func wide(r *decide.Routing) {
 	}
 }
 
-// silence lets a channel take submissions without an answer until the returned function is called;
-// only, if it is not empty, names the one message that it treats so.
-func (p *pipeline) silence(t *testing.T, channel, only string) (answer func()) {
+// holdAnswers stops a channel from answering until the returned function is called. If only is not
+// empty, it names the one message that is not answered.
+func (p *pipeline) holdAnswers(t *testing.T, channel, only string) (answer func()) {
 	gate := make(chan struct{})
 	answer = sync.OnceFunc(func() { close(gate) })
 	t.Cleanup(answer) // before the pipeline stops
@@ -43,7 +43,7 @@ func (p *pipeline) silence(t *testing.T, channel, only string) (answer func()) {
 	return answer
 }
 
-// firstOf names the first message of a row that is drawn for a channel.
+// firstOf returns the first message of a series that is drawn for a channel.
 func (p *pipeline) firstOf(t *testing.T, channel string, prefix string) string {
 	t.Helper()
 	table := p.routing.Routes[0].Table
@@ -58,14 +58,14 @@ func (p *pipeline) firstOf(t *testing.T, channel string, prefix string) string {
 	return ""
 }
 
-// shareOf is what a channel may hold whatever the others do.
+// shareOf returns how much a channel may hold whatever the others do.
 func (p *pipeline) shareOf(channel string) int {
 	u := underWay{portion: p.routing.Portions()[p.routing.Channel(channel)], senders: 500}
 	return u.share(p.cfg.MaxUnsettled)
 }
 
-// weigh gives a, b and c other weights.
-func weigh(t *testing.T, r *decide.Routing, a, b, c string) {
+// setWeights sets the weights of a, b and c.
+func setWeights(t *testing.T, r *decide.Routing, a, b, c string) {
 	t.Helper()
 	table, err := selector.NewTable([]selector.Entry{
 		{Name: "a", Weight: selector.MustWeight(a)},
@@ -78,7 +78,7 @@ func weigh(t *testing.T, r *decide.Routing, a, b, c string) {
 	r.Routes[0].Table = table
 }
 
-// answersAfter lets all channels answer after a while.
+// answersAfter makes all channels answer after a while.
 func (p *pipeline) answersAfter(latency time.Duration) {
 	for _, c := range p.channels {
 		c.answer = func(s provider.Submission) provider.Result {
@@ -88,33 +88,33 @@ func (p *pipeline) answersAfter(latency time.Duration) {
 	}
 }
 
-// carriedAsDrawn waits until all of so many messages are accepted but those that are lost. It fails
-// when a channel's part is not what was drawn for it, up to a few points.
+// carriedAsDrawn waits until all messages are accepted, except the lost ones. It fails if a
+// channel's part differs from what was drawn for it by more than a few points.
 func (p *pipeline) carriedAsDrawn(t *testing.T, messages int64, lost *atomic.Int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for p.counts(t, byState)["accepted"] < messages-lost.Load() {
 		if !sleep(ctx, 20*time.Millisecond) {
-			t.Fatalf("%d are lost of %v", lost.Load(), p.counts(t, byState))
+			t.Fatalf("got %d lost messages of %v", lost.Load(), p.counts(t, byState))
 		}
 	}
 	drawn := p.counts(t, `select first_choice, count(*) from audit.messages group by 1`)
 	carried := p.counts(t, `select channel, count(*) from audit.attempts group by 1`)
 	for _, channel := range []string{"a", "b", "c"} {
 		if off := carried[channel] - drawn[channel]; off*33 > messages || off*33 < -messages {
-			t.Errorf("%d of %d were drawn for %s, which carried %d", drawn[channel], messages,
+			t.Errorf("%[3]s: want %[1]d of %[2]d messages carried, as drawn, got %[4]d", drawn[channel], messages,
 				channel, carried[channel])
 		}
 	}
 }
 
-// TestAFullPollIsOneClaim: what is kept for the first lane lies beside the slots of the others. If
-// it did not, a few messages of each poll would need a claim of their own.
+// TestAFullPollIsOneClaim: the slots reserved for the first lane are beside those of the others.
+// Otherwise a few messages of each poll would need a claim of their own.
 func TestAFullPollIsOneClaim(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
-		wide(r)
+		unbounded(r)
 		lane := r.Lanes["bulk"]
 		lane.Order = 1
 		r.Lanes["bulk"] = lane
@@ -126,12 +126,12 @@ func TestAFullPollIsOneClaim(t *testing.T) {
 		map[string]int64{"claims": 1})
 }
 
-// TestOneLostAnswerHoldsUpNobody: a single submission is not answered, and everything else goes on,
-// on its own channel as well. A claim that waited for all slots would wait for that one.
-func TestOneLostAnswerHoldsUpNobody(t *testing.T) {
+// TestOneLostAnswerDelaysNoOtherMessage: a single submission is not answered, and everything else
+// continues, on its own channel, too. A claim that waited for all slots would wait for that one.
+func TestOneLostAnswerDelaysNoOtherMessage(t *testing.T) {
 	t.Parallel()
-	p := setup(t, wide)
-	answer := p.silence(t, "c", p.firstOf(t, "c", "m"))
+	p := setup(t, unbounded)
+	answer := p.holdAnswers(t, "c", p.firstOf(t, "c", "m"))
 	messages := tier.Size[int64](1500, 3000)
 	p.handle(t, jobsNamed("m", int(messages)))
 	p.eventually(t, byState, map[string]int64{"accepted": messages - 1, "sending": 1})
@@ -141,26 +141,26 @@ func TestOneLostAnswerHoldsUpNobody(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"accepted": messages})
 }
 
-// TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers: it holds no more than its bound, the
-// others take what it cannot, and when it answers again, it gets messages again.
+// TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers: it holds no more than its bound, and the
+// others carry the rest. When it answers again, it gets messages again.
 func TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers(t *testing.T) {
 	t.Parallel()
-	p := setup(t, wide)
-	answer := p.silence(t, "c", "")
+	p := setup(t, unbounded)
+	answer := p.holdAnswers(t, "c", "")
 	messages := tier.Size[int64](1500, 3000)
 	p.handle(t, jobsNamed("m", int(messages)))
-	// before anything is known of it
+	// before any answer is known
 	most := int64(p.cfg.MaxUnsettled - p.shareOf("a") - p.shareOf("b"))
 	p.eventually(t, `select 'all', count(*) from audit.attempts
 		where outcome = 'accepted' and channel <> 'c' or outcome is null and channel = 'c'`,
 		map[string]int64{"all": messages})
 	if held := int64(len(p.channels["c"].submits())); held > most {
-		t.Errorf("the silent channel got %d messages, its bound is %d", held, most)
+		t.Errorf("the channel without answers got %d messages, its bound is %d", held, most)
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(p.cfg.Metrics.full)
 	if _, counted := gathered(t, registry)["full_channels_total c bulkhead"]; !counted {
-		t.Error("no metric says that the bound of c is what limits")
+		t.Error("no metric shows that the bound of c limits")
 	}
 	answer()
 	p.eventually(t, byState, map[string]int64{"accepted": messages})
@@ -171,16 +171,15 @@ func TestAChannelThatAnswersNothingTakesNoRoomFromTheOthers(t *testing.T) {
 }
 
 // TestAChannelWithFewSendersHoldsWhatItCanSubmitSoon: two senders at 100 ms submit 40 messages in
-// two seconds. What is drawn for the channel beyond that goes to the others at once, and does not
-// fill the process.
+// two seconds. Messages beyond that go to the others at once, and do not fill the process.
 func TestAChannelWithFewSendersHoldsWhatItCanSubmitSoon(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
-		wide(r)
+		unbounded(r)
 		r.Channels[2].Concurrency = 2
 	})
 	p.loads["c"].usual.Store(int64(100 * time.Millisecond))
-	answer := p.silence(t, "c", "")
+	answer := p.holdAnswers(t, "c", "")
 	const messages = 450
 	p.handle(t, jobsNamed("m", messages))
 	narrow := underWay{senders: 2, usual: 100 * time.Millisecond}
@@ -197,15 +196,15 @@ func TestAChannelWithFewSendersHoldsWhatItCanSubmitSoon(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"accepted": messages})
 }
 
-// TestWhatWaitsForRoomIsWokenByAnswers: the only channel that takes messages answers nothing for a
+// TestWhatWaitsForRoomIsWokenByAnswers: the only channel that can be used does not answer for a
 // while.
 func TestWhatWaitsForRoomIsWokenByAnswers(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
-		wide(r)
+		unbounded(r)
 		r.Channels[0].State, r.Channels[1].State = decide.Draining, decide.Draining
 	})
-	answer := p.silence(t, "c", "")
+	answer := p.holdAnswers(t, "c", "")
 	messages := tier.Size[int64](700, 1200)
 	p.handle(t, jobsNamed("m", int(messages)))
 	if waiting := p.counts(t, byState)["waiting"]; waiting < messages-500 {
@@ -215,17 +214,17 @@ func TestWhatWaitsForRoomIsWokenByAnswers(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"accepted": messages})
 }
 
-// TestPromptChannelsAtFullLoadKeepTheirShares: one channel has nine messages of ten and more to do
-// than its bound lets it have under way. That holds up claims; no message goes elsewhere.
+// TestPromptChannelsAtFullLoadKeepTheirShares: one channel has nine of ten messages, more than its
+// bound allows in flight. Claims wait for it, and no message goes elsewhere.
 func TestPromptChannelsAtFullLoadKeepTheirShares(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
-		wide(r)
-		weigh(t, r, "90", "5", "5")
+		unbounded(r)
+		setWeights(t, r, "90", "5", "5")
 	})
 	p.answersAfter(30 * time.Millisecond)
 	for _, l := range p.loads {
-		// so that no stall of a busy machine looks like a fault
+		// so that a busy machine does not look like a fault
 		l.usual.Store(int64(slowAnswers) - 1)
 	}
 	messages := tier.Size[int64](1500, 4000)
@@ -235,15 +234,15 @@ func TestPromptChannelsAtFullLoadKeepTheirShares(t *testing.T) {
 		map[string]int64{"first_choice": messages})
 }
 
-// TestAChannelThatFallsSilentHasItsShareAtMost: it has answered before. As soon as a submission is
-// out for longer than usual, nothing more than its share goes there.
-func TestAChannelThatFallsSilentHasItsShareAtMost(t *testing.T) {
+// TestAChannelThatStopsAnsweringHasItsShareAtMost: it has answered before. As soon as a submission
+// takes longer than usual, the channel gets no more than its share.
+func TestAChannelThatStopsAnsweringHasItsShareAtMost(t *testing.T) {
 	t.Parallel()
-	p := setup(t, wide)
+	p := setup(t, unbounded)
 	const before, messages = 200, 3000
 	p.handle(t, jobsNamed("before", before))
 	p.eventually(t, byState, map[string]int64{"accepted": before})
-	answer, carried := p.silence(t, "c", ""), len(p.channels["c"].submits())
+	answer, carried := p.holdAnswers(t, "c", ""), len(p.channels["c"].submits())
 	first := jobsNamed("m", 1)
 	first[0].Message.ID = p.firstOf(t, "c", "first")
 	p.handle(t, first)
@@ -257,19 +256,19 @@ func TestAChannelThatFallsSilentHasItsShareAtMost(t *testing.T) {
 		`) from audit.messages where state = 'accepted'`,
 		map[string]int64{"others": before + messages - most})
 	if held := len(p.channels["c"].submits()) - carried; int64(held) > most {
-		t.Errorf("the silent channel got %d messages, its share is %d", held, most)
+		t.Errorf("the channel without answers got %d messages, its share is %d", held, most)
 	}
 	answer()
 	p.eventually(t, byState, map[string]int64{"accepted": before + messages + 1})
 }
 
-// TestSlowChannelsKeepTheirShares: all take more than a second, without any fault, and there is
-// more to do than fits in flight.
+// TestSlowChannelsKeepTheirShares: all answers take more than a second without any fault, and there
+// are more messages than fit in flight.
 func TestSlowChannelsKeepTheirShares(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
-		wide(r)
-		weigh(t, r, "60", "30", "10")
+		unbounded(r)
+		setWeights(t, r, "60", "30", "10")
 	})
 	p.answersAfter(1200 * time.Millisecond)
 	const messages = 1500
@@ -277,13 +276,13 @@ func TestSlowChannelsKeepTheirShares(t *testing.T) {
 	p.carriedAsDrawn(t, messages, new(atomic.Int64))
 }
 
-// TestLostAnswersDoNotMoveTraffic: one answer in fifty never comes, on a channel that gives all
-// others at once. It carries what was drawn for it, and one without weight carries nothing.
+// TestLostAnswersDoNotMoveTraffic: one answer in fifty is lost on a channel that gives all others
+// at once. It carries what was drawn for it, and a channel without weight carries nothing.
 func TestLostAnswersDoNotMoveTraffic(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
-		wide(r)
-		weigh(t, r, "40", "0", "60")
+		unbounded(r)
+		setWeights(t, r, "40", "0", "60")
 	})
 	p.answersAfter(3 * time.Millisecond)
 	const messages = 8000

@@ -8,8 +8,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestTheReportReadsTheCauseFromTheStoredRanking ties the ledger's report to the form in which
-// rankings are stored, for every ranker: why the first choice was passed over is read with SQL.
+// TestTheReportReadsTheCauseFromTheStoredRanking checks, for every ranker, that the SQL of the
+// ledger's report reads from a stored ranking why the first choice was passed over.
 func TestTheReportReadsTheCauseFromTheStoredRanking(t *testing.T) {
 	t.Parallel()
 	for _, by := range []decide.Ranker{
@@ -32,13 +32,13 @@ func TestTheReportReadsTheCauseFromTheStoredRanking(t *testing.T) {
 			causes, all := map[string]string{}, int64(0)
 			for _, row := range carried {
 				if row.Channel != "c" {
-					t.Errorf("%+v", row)
+					t.Errorf("got %+v, want Channel %v", row, "c")
 				}
 				causes[row.FirstChoice], all = row.Cause, all+row.Messages
 			}
 			if len(carried) != 3 || causes["a"] != "refused" || causes["b"] != "draining" ||
 				causes["c"] != "" || all != 100 {
-				t.Errorf("%+v", carried)
+				t.Errorf("got %+v", carried)
 			}
 		})
 	}

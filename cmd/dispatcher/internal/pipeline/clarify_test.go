@@ -11,21 +11,21 @@ import (
 	"dispatcher/provider"
 )
 
-// knowingChannel is a provider that can be asked for a submission by its key.
-type knowingChannel struct {
+// lookupChannel is a provider that can look up a submission by its key.
+type lookupChannel struct {
 	*scriptedChannel
 	can  provider.Capabilities
 	find func(key string) provider.LookupResult
 }
 
-func (c *knowingChannel) Capabilities() provider.Capabilities { return c.can }
+func (c *lookupChannel) Capabilities() provider.Capabilities { return c.can }
 
-func (c *knowingChannel) Find(_ context.Context, key string) provider.LookupResult {
+func (c *lookupChannel) Find(_ context.Context, key string) provider.LookupResult {
 	return c.find(key)
 }
 
-// clarifying is a pipeline over one channel, with lanes that search for so long.
-func clarifying(t *testing.T, channel *knowingChannel, lane decide.Lane) *pipeline {
+// clarifying returns a pipeline with one channel, whose lanes search for a given time.
+func clarifying(t *testing.T, channel *lookupChannel, lane decide.Lane) *pipeline {
 	t.Helper()
 	p := setup(t, func(r *decide.Routing) {
 		lane.Name, lane.TTL, lane.MaxWaiting = "bulk", time.Hour, 100
@@ -56,7 +56,7 @@ const (
 
 func TestASubmissionIsRepeatedUnderItsKeyUntilTheProviderAnswers(t *testing.T) {
 	t.Parallel()
-	channel := &knowingChannel{can: provider.Capabilities{SameKeyFor: time.Hour}}
+	channel := &lookupChannel{can: provider.Capabilities{SameKeyFor: time.Hour}}
 	p := clarifying(t, channel, decide.Lane{Lane: config.Lane{ClarifyFor: time.Minute}})
 	channel.answer = func(s provider.Submission) provider.Result {
 		if s.Attempt < 3 {
@@ -75,11 +75,11 @@ func TestASubmissionIsRepeatedUnderItsKeyUntilTheProviderAnswers(t *testing.T) {
 	}
 }
 
-// TestARepeatDoesNotReachAnotherAccount changes the settings of the channel while a message waits
-// to be submitted again.
+// TestARepeatDoesNotReachAnotherAccount changes the settings of the channel while a submission
+// waits to be repeated.
 func TestARepeatDoesNotReachAnotherAccount(t *testing.T) {
 	t.Parallel()
-	channel := &knowingChannel{can: provider.Capabilities{SameKeyFor: time.Hour}}
+	channel := &lookupChannel{can: provider.Capabilities{SameKeyFor: time.Hour}}
 	p := clarifying(t, channel, decide.Lane{Lane: config.Lane{ClarifyFor: 4 * time.Second}})
 	channel.answer = func(provider.Submission) provider.Result {
 		go func() { // before the repeat, which comes a second later
@@ -101,7 +101,7 @@ func TestARepeatDoesNotReachAnotherAccount(t *testing.T) {
 	}
 }
 
-func TestALookupTellsWhatBecameOfASubmission(t *testing.T) {
+func TestALookupReturnsTheOutcomeOfASubmission(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		known   provider.LookupState
@@ -114,7 +114,7 @@ func TestALookupTellsWhatBecameOfASubmission(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			channel := &knowingChannel{can: provider.Capabilities{Lookup: true, Receipts: true}}
+			channel := &lookupChannel{can: provider.Capabilities{Lookup: true, Receipts: true}}
 			asked := make(chan string, 10)
 			channel.find = func(key string) provider.LookupResult {
 				asked <- key
@@ -154,7 +154,7 @@ func TestASearchWithoutResultEndsAsTheLaneSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			channel := &knowingChannel{can: provider.Capabilities{
+			channel := &lookupChannel{can: provider.Capabilities{
 				Receipts:     true,
 				KeyInReceipt: true,
 			}}

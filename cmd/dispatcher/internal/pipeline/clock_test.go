@@ -8,7 +8,8 @@ import (
 	"dispatcher/admission"
 )
 
-// reading asks a database whose clock is ahead by some time; there and back are the two ways.
+// reading reads the clock of a database that is ahead; there and back are the durations of the two
+// ways.
 func reading(c *clock, ahead, there, back time.Duration) {
 	asked := time.Now()
 	time.Sleep(there)
@@ -17,8 +18,7 @@ func reading(c *clock, ahead, there, back time.Duration) {
 	c.read(database, asked, time.Now())
 }
 
-// TestTheShortestWayToTheClockCounts: readings come by different ways, and one had to wait for a
-// lock.
+// TestTheShortestWayToTheClockCounts: readings take different times, and one waited for a lock.
 func TestTheShortestWayToTheClockCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -28,11 +28,11 @@ func TestTheShortestWayToTheClockCounts(t *testing.T) {
 			t.Errorf("before the first reading it shows %s", got)
 		}
 		if !c.here(time.Time{}).IsZero() {
-			t.Error("the zero time has a place")
+			t.Error("the zero time has a release time")
 		}
 		for i, way := range []struct{ there, back, behind int }{ // milliseconds
 			{100, 100, 0}, // far away, and still right
-			{400, 2, 0},   // it waited for a lock: the one before was quicker
+			{400, 2, 0},   // waited for a lock: the reading before was quicker
 			{2, 6, 2},     // the way back takes longer
 			{80, 2, 2},
 			{1, 1, 0},
@@ -46,13 +46,13 @@ func TestTheShortestWayToTheClockCounts(t *testing.T) {
 		}
 		at := time.Now().Add(ahead + time.Second)
 		if got := time.Until(c.here(at)); got != time.Second {
-			t.Errorf("a place in a second has come after %s", got)
+			t.Errorf("a slot of a second came after %s", got)
 		}
 	})
 }
 
-// TestTheClockFollowsOneThatWasSet: a step in either direction counts at once, drift once the old
-// readings are old.
+// TestTheClockFollowsOneThatWasSet: a step in either direction counts at once, drift when the old
+// readings have expired.
 func TestTheClockFollowsOneThatWasSet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -81,9 +81,9 @@ func TestTheClockFollowsOneThatWasSet(t *testing.T) {
 
 func millis(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// TestAFarDatabaseNarrowsWindowsAndNotThePace: what is read over 200 ms may be wrong by 100 ms
-// either way. So much stays free at both ends of a window; a place in its middle is as wide as
-// ever, or a sliding limit would let nothing go.
+// TestAFarDatabaseNarrowsWindowsAndNotThePace: a reading that took 200 ms may be wrong by 100 ms
+// either way. That much stays unused at both ends of a window. A slot in its middle is as wide as
+// ever; otherwise a sliding limit would let nothing pass.
 func TestAFarDatabaseNarrowsWindowsAndNotThePace(t *testing.T) {
 	t.Parallel()
 	opens, closes := noon, noon.Add(time.Second)
@@ -118,13 +118,13 @@ func TestAFarDatabaseNarrowsWindowsAndNotThePace(t *testing.T) {
 			t.Errorf("%s: from %s until %s with a clock known exactly", c.name, from, until)
 		}
 		if leave, latest := clock.span(&admission.Release{}); !leave.IsZero() || !latest.IsZero() {
-			t.Errorf("no place became %s to %s", leave, latest)
+			t.Errorf("no release time became %s to %s", leave, latest)
 		}
 	}
 }
 
-// TestADatabaseASecondAwayLeavesTimeToSend: its clock may be wrong by half a second, and then no
-// moment would be sure to lie within a window of a second.
+// TestADatabaseASecondAwayLeavesTimeToSend: its clock may be wrong by half a second. Then no moment
+// would be certain to be within a window of a second.
 func TestADatabaseASecondAwayLeavesTimeToSend(t *testing.T) {
 	t.Parallel()
 	clock := newClock()

@@ -15,19 +15,19 @@ func TestCodesOfProvidersBecomeFewLabels(t *testing.T) {
 		"ref-1234567": otherCode, "0044770090": otherCode,
 	} {
 		if got := l.label("a", code); got != want {
-			t.Errorf("%q becomes %q", code, got)
+			t.Errorf("code %q: got %q", code, got)
 		}
 	}
 	for n := range 2 * mostCodes {
 		l.label("b", fmt.Sprintf("code%d", n))
 	}
 	if got := l.label("b", "code0"); got != "code0" {
-		t.Errorf("a code that was there first becomes %q", got)
+		t.Errorf("an existing code: got %q", got)
 	}
 	if got := l.label("b", "new"); got != otherCode {
-		t.Errorf("code %d becomes %q", 2*mostCodes+1, got)
+		t.Errorf("code %d: got %q", 2*mostCodes+1, got)
 	}
 	if got := l.label("c", "new"); got != "new" {
-		t.Errorf("the first code of another channel becomes %q", got)
+		t.Errorf("the first code of another channel: got %q", got)
 	}
 }

@@ -47,7 +47,7 @@ func TestCommitLatencyIsTheSlowestRecentClaimThatIsNoOutlier(t *testing.T) {
 			t.Errorf("%s: commit latency %s, want %s", name, got, millis(test.want))
 		}
 		if got := l.get(noon.Add(slowMemory*admission.MaxCommitLatency + 1)); got != 0 {
-			t.Errorf("%s: commit latency %s when no claim told anything for long", name, got)
+			t.Errorf("%s: got commit latency %s after a long time without claims", name, got)
 		}
 	}
 }
@@ -67,8 +67,7 @@ func TestEachClaimIsForgottenByItself(t *testing.T) {
 	}
 }
 
-// TestASlowClaimCountsForLonger: with a database that is a second away, claims are many seconds
-// apart.
+// TestASlowClaimCountsForLonger: if the database is a second away, claims are many seconds apart.
 func TestASlowClaimCountsForLonger(t *testing.T) {
 	t.Parallel()
 	var l commitLatency
@@ -83,9 +82,9 @@ func TestASlowClaimCountsForLonger(t *testing.T) {
 	}
 }
 
-// TestAQuickClaimEndsTheMemoryOfASlowOne: in a lane with a claim now and then, one slow commit must
-// not delay the codes of the next minutes.
-func TestAQuickClaimEndsTheMemoryOfASlowOne(t *testing.T) {
+// TestAQuickClaimReplacesASlowOne: in a lane with few claims, one slow commit must not delay
+// the otp messages of the next minutes.
+func TestAQuickClaimReplacesASlowOne(t *testing.T) {
 	t.Parallel()
 	var l commitLatency
 	l.took(millis(5000), noon)
@@ -95,7 +94,8 @@ func TestAQuickClaimEndsTheMemoryOfASlowOne(t *testing.T) {
 	}
 }
 
-// TestAClaimThatTookLessThanNoTimeCountsAsNone: the database's clock is not known exactly.
+// TestAClaimThatTookLessThanNoTimeCountsAsNone: the database's clock is not known exactly, so a
+// measured duration may be negative.
 func TestAClaimThatTookLessThanNoTimeCountsAsNone(t *testing.T) {
 	t.Parallel()
 	var l commitLatency

@@ -12,7 +12,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/envelope"
 )
 
-// deadEvent is what an event tells of a dead record.
+// deadEvent is the event of a dead record.
 type deadEvent struct {
 	ID            string            `json:"id"`
 	State         string            `json:"state"`
@@ -25,7 +25,7 @@ type deadEvent struct {
 	key           string
 }
 
-// deadEvents are the events about dead records, by offset.
+// deadEvents returns the events of dead records by offset.
 func (p *pipeline) deadEvents(t *testing.T) map[int64]deadEvent {
 	t.Helper()
 	rows, err := p.sql.Query(t.Context(), `
@@ -48,9 +48,9 @@ func (p *pipeline) deadEvents(t *testing.T) map[int64]deadEvent {
 	return all
 }
 
-// TestWhyARecordIsDeadIsToldOnTheStatusTopic: under its id, or under its position when it has none
-// of its own. The row keeps the sentence.
-func TestWhyARecordIsDeadIsToldOnTheStatusTopic(t *testing.T) {
+// TestTheReasonOfADeadRecordIsPublished: under its id, or under its position if it has none.
+// The row has the description.
+func TestTheReasonOfADeadRecordIsPublished(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)
 	p.handle(t, jobsNamed("m", 1))
@@ -97,7 +97,7 @@ func TestWhyARecordIsDeadIsToldOnTheStatusTopic(t *testing.T) {
 	}
 	record, err := p.ledger.Messages.Record(t.Context(), "bad-number")
 	if err != nil || record.Message.Detail != number {
-		t.Errorf("the row says %q, %v", record.Message.Detail, err)
+		t.Errorf("got row %q, %v", record.Message.Detail, err)
 	}
 	p.eventually(t, byState, map[string]int64{"accepted": 1, "dead": 3})
 }

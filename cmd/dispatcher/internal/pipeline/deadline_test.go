@@ -10,13 +10,13 @@ import (
 	"dispatcher/provider"
 )
 
-// TestNothingLeavesPastItsDeadline: the only sender is held up by another message until the
-// deadline has passed.
+// TestNothingLeavesPastItsDeadline: another message occupies the only sender until the deadline has
+// passed.
 func TestNothingLeavesPastItsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		carrier := &timedChannel{takes: 3 * time.Second}
-		w, now := standWorker(t, carrier, 1), time.Now()
+		w, now := newTestWorker(t, carrier, 1), time.Now()
 		first := &openAttempt{Attempt: &decide.Attempt{}, claimed: now}
 		second := &openAttempt{Attempt: &decide.Attempt{}, claimed: now}
 		first.Submission.ID, second.Submission.ID = "first", "second"
@@ -27,7 +27,7 @@ func TestNothingLeavesPastItsDeadline(t *testing.T) {
 		w.put(second)
 		time.Sleep(2*time.Second + 50*time.Millisecond)
 		if codes := w.codes(); codes[decide.CodeExpired] != 1 || len(codes) != 1 {
-			t.Errorf("%v came back right after the deadline", codes)
+			t.Errorf("got %v returned right after the deadline", codes)
 		}
 		time.Sleep(time.Second)
 		if _, ids := carrier.submits(); len(ids) != 1 || ids[0] != "first" {
@@ -36,8 +36,8 @@ func TestNothingLeavesPastItsDeadline(t *testing.T) {
 	})
 }
 
-// TestAMessageThatExpiresInItsQueueIsGivenUp: through the whole pipeline. It is failed, costs
-// nothing and holds no slot.
+// TestAMessageThatExpiresInItsQueueIsGivenUp: in a whole pipeline. It fails, costs nothing and
+// holds no slot.
 func TestAMessageThatExpiresInItsQueueIsGivenUp(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) { onlyA(r); r.Channels[0].Concurrency = 1 })
@@ -70,7 +70,7 @@ func TestAMessageThatExpiresInItsQueueIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestASubmissionCarriesItsDeadline by this process's clock, earlier by what is not known of the
+// TestASubmissionCarriesItsDeadline: by this process's clock, earlier by the uncertainty of the
 // database's.
 func TestASubmissionCarriesItsDeadline(t *testing.T) {
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestASubmissionCarriesItsDeadline(t *testing.T) {
 		c, asked := newClock(), time.Now()
 		time.Sleep(20 * time.Millisecond)
 		here := time.Now()
-		// the database's clock is an hour behind, give or take 10 ms
+		// the database's clock is an hour slow, within 10 ms
 		c.read(here.Add(-time.Hour), asked, here)
 		expires := c.now().Add(time.Minute)
 		if got := c.deadline(expires).Sub(here); got != time.Minute-10*time.Millisecond {

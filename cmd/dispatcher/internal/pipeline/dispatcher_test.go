@@ -22,7 +22,7 @@ import (
 	"dispatcher/selector"
 )
 
-// scriptedChannel answers as its script says and keeps a log of every submit.
+// scriptedChannel answers as its script says and logs every submit.
 type scriptedChannel struct {
 	answer func(s provider.Submission) provider.Result
 
@@ -63,7 +63,7 @@ func always(o provider.Outcome) func(provider.Submission) provider.Result {
 	}
 }
 
-// pipeline is a dispatcher over a real ledger and scripted channels.
+// pipeline is a dispatcher with a real ledger and scripted channels.
 type pipeline struct {
 	*Dispatcher
 	ledger   *ledger.Ledger
@@ -79,7 +79,7 @@ func setup(t *testing.T, change func(*decide.Routing)) *pipeline {
 	return setupScored(t, change, nil)
 }
 
-// setupScored is setup with somebody to ask scoring functions.
+// setupScored is setup with a scorer.
 func setupScored(t *testing.T, change func(*decide.Routing), scorer Scorer) *pipeline {
 	t.Helper()
 	ctx, url := t.Context(), ledgertest.URL(t)
@@ -166,7 +166,7 @@ func (p *pipeline) applyRouting(t *testing.T, limits []admission.Limit) int64 {
 	return version
 }
 
-// jobsNamed are n records with ids prefix-0, prefix-1, ...
+// jobsNamed returns n records with the ids prefix-0, prefix-1, ...
 func jobsNamed(prefix string, n int) []decide.Job {
 	jobs := make([]decide.Job, n)
 	for i := range jobs {
@@ -182,8 +182,8 @@ func jobsNamed(prefix string, n int) []decide.Job {
 	return jobs
 }
 
-// forLater gives records a time that does not come by itself during a test, however busy the
-// machine is; see comeDue.
+// forLater schedules records so far ahead that they do not become due during a test, however busy
+// the machine is; see comeDue.
 func forLater(jobs []decide.Job) []decide.Job {
 	for i := range jobs {
 		jobs[i].Message.SendAt = time.Now().Add(time.Hour).UTC().Truncate(time.Second)
@@ -192,7 +192,7 @@ func forLater(jobs []decide.Job) []decide.Job {
 	return jobs
 }
 
-// comeDue makes all messages due that are for later, those that came first before the others.
+// comeDue makes all scheduled messages due, in the order in which they came.
 func (p *pipeline) comeDue(t *testing.T) {
 	t.Helper()
 	const sql = `update dispatcher.messages set next_at = now() - interval '1 minute' + ` +
@@ -232,7 +232,7 @@ const (
 	byOutcome = `select coalesce(outcome, 'pending'), count(*) from audit.attempts group by 1`
 )
 
-// eventually waits until the query gives what is wanted.
+// eventually waits until the query returns want.
 func (p *pipeline) eventually(t *testing.T, sql string, want map[string]int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -260,7 +260,7 @@ func TestEveryMessageIsSentOnceToItsFirstChoice(t *testing.T) {
 			table, draw := p.routing.Routes[0].Table,
 				selector.NewDrawer(selector.Key{1}).Draw(s.ID, 1, 100)
 			if first := table.Entry(table.Pick(draw)).Name; first != name {
-				t.Errorf("%s went to %s, its draw picked %s", s.ID, name, first)
+				t.Errorf("message %s: got channel %s, its draw picked %s", s.ID, name, first)
 			}
 		}
 	}
@@ -365,8 +365,8 @@ func TestThrottledMessageTriesTheOthersAndComesBack(t *testing.T) {
 	}
 	p.handle(t, jobsNamed("m", 12))
 	p.eventually(t, byState, map[string]int64{"accepted": 12})
-	// What was queued behind a throttled one did not leave during the pause, which is longer than a
-	// busy machine stands still.
+	// Messages queued behind a throttled one do not leave during the pause, which is longer than a
+	// stall of a busy machine.
 	p.eventually(t, `select outcome, count(*) from audit.attempts where outcome <> 'refused' `+
 		`group by 1`, map[string]int64{"accepted": 12, "throttled": 12})
 	p.eventually(t, `select provider_code, 1 from audit.attempts where outcome = 'refused' group `+
@@ -408,7 +408,8 @@ func TestLimitHoldsMessagesBackAndNeverLetsOneTooManyThrough(t *testing.T) {
 		{Window: admission.Minute, Max: 30},
 	})
 	p.handle(t, jobsNamed("m", 200))
-	// At least one minute window of 30 per channel; two when the test crosses the turn of a minute.
+	// At least 30 per channel of one minute's window; two windows if the test crosses the turn of a
+	// minute.
 	p.eventually(t, `select 'enough', least(90, count(*)) from audit.attempts`,
 		map[string]int64{"enough": 90})
 	over := p.counts(t,
@@ -417,7 +418,7 @@ func TestLimitHoldsMessagesBackAndNeverLetsOneTooManyThrough(t *testing.T) {
 		t.Errorf("over the limit: %v", over)
 	}
 	if waiting := p.counts(t, byState)["waiting"]; waiting == 0 {
-		t.Error("nothing waits")
+		t.Error("no message waits")
 	}
 }
 
@@ -433,7 +434,7 @@ func TestScheduledMessageLeavesAtItsTime(t *testing.T) {
 	early := p.counts(t, fmt.Sprintf(`select 'early', count(*) from audit.attempts where `+
 		`claimed_at < '%s'`, jobs[0].Message.SendAt.Format(time.RFC3339Nano)))
 	if early["early"] != 0 {
-		t.Error("it was sent before its time")
+		t.Error("the message was sent before its time")
 	}
 }
 
@@ -441,7 +442,7 @@ func TestRecordTheLedgerRefusesIsBuriedAndTheOthersGoOn(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)
 	jobs := jobsNamed("m", 8)
-	jobs[3].Message.Tenant = "\x00" // no text column holds it; Decode would not have let it through
+	jobs[3].Message.Tenant = "\x00" // no text column can hold it; Decode would refuse it
 	p.handle(t, jobs)
 	p.eventually(t, byState, map[string]int64{"accepted": 7, "dead": 1})
 }
@@ -483,8 +484,7 @@ func TestAttemptsOfALostInstanceBecomeUnknown(t *testing.T) {
 		map[string]int64{"a": 0, "b": 0, "c": 0})
 }
 
-// TestRaisedLimitWakesThoseWhoWait parks messages behind a day limit of nothing and
-// then raises it.
+// TestRaisedLimitWakesThoseWhoWait: messages wait for a daily limit of 0, which is then raised.
 func TestRaisedLimitWakesThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)
@@ -515,7 +515,7 @@ func TestRaisedLimitWakesWhatGoesOn(t *testing.T) {
 		}
 	})
 	for name, c := range p.channels {
-		connected := &knowingChannel{
+		connected := &lookupChannel{
 			scriptedChannel: c, can: provider.Capabilities{Receipts: true},
 		}
 		if err := p.Apply(p.routing, map[string]provider.Channel{name: connected}); err != nil {
@@ -548,9 +548,9 @@ func TestRaisedLimitWakesWhatGoesOn(t *testing.T) {
 		group by 1`, map[string]int64{"no_receipt": 3})
 }
 
-// TestCodeDoesNotStandBehindACampaign fills the process with bulk messages whose channel
-// does not answer: a code must still be claimed, and leave before what is queued.
-func TestCodeDoesNotStandBehindACampaign(t *testing.T) {
+// TestOtpDoesNotWaitBehindACampaign fills the process with bulk messages whose channel does not
+// answer: an otp message must still be claimed, and leave before what is queued.
+func TestOtpDoesNotWaitBehindACampaign(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
 		r.Lanes = map[string]decide.Lane{
@@ -558,7 +558,7 @@ func TestCodeDoesNotStandBehindACampaign(t *testing.T) {
 			"bulk": {Lane: config.Lane{Name: "bulk", TTL: time.Hour, MaxWaiting: 100}, Order: 1},
 		}
 		for i := range r.Channels {
-			r.Channels[i].Concurrency = 1 // the order in which they leave is what counts
+			r.Channels[i].Concurrency = 1 // so that the order in which they leave shows
 		}
 	})
 	gate := make(chan struct{})
@@ -571,13 +571,13 @@ func TestCodeDoesNotStandBehindACampaign(t *testing.T) {
 	p.handle(t, jobsNamed("campaign", 450))
 	code := jobsNamed("code", 1)
 	code[0].Lane = "otp"
-	p.handle(t, code) // blocks for ever when it needs a slot of the campaign
+	p.handle(t, code) // blocks for ever if it needs a slot of the campaign
 	close(gate)
 	p.eventually(t, byState, map[string]int64{"accepted": 451})
 	for name, c := range p.channels {
 		for i, s := range c.submits() {
 			if s.ID == "code-0" && i > 1 { // one was with the channel already
-				t.Errorf("the code left channel %s as number %d", name, i+1)
+				t.Errorf("the otp message left channel %s as number %d", name, i+1)
 			}
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// presentOf is a look at one channel of the routing, slowed down, at one that the routing no longer
-// names, and at a limit over all channels whose window is over.
+// presentOf returns the state of a throttled channel of the routing, of a channel that the routing
+// no longer has, and of a limit over all channels whose window has ended.
 func presentOf(shop admission.Scope) *ledger.Present {
 	counter := func(scope admission.Scope, w admission.Window, u admission.Unit, granted,
 		most int64, start time.Time,
@@ -51,7 +51,7 @@ func presentOf(shop admission.Scope) *ledger.Present {
 	}
 }
 
-// gathered are the gauges of a registry by their names without the program's, and their labels.
+// gathered returns the gauges of a registry by labels and by name without the common prefix.
 func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -81,5 +81,5 @@ func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return out
 }
 
-// unix is a time as a gauge has it.
+// unix returns a time as the value of a gauge.
 func unix(at time.Time) float64 { return float64(at.Unix()) }

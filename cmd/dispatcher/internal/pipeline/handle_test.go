@@ -28,8 +28,8 @@ func TestSecondRecordWithAnIDOfTheBatchComesLater(t *testing.T) {
 	}
 }
 
-// TestALargeBatchOfTheFirstLaneHasTheSlotsThatAreKeptForIt: all others are held by attempts that
-// nobody answers.
+// TestALargeBatchOfTheFirstLaneHasTheSlotsThatAreKeptForIt: all other slots are held by attempts
+// without answers.
 func TestALargeBatchOfTheFirstLaneHasTheSlotsThatAreKeptForIt(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)

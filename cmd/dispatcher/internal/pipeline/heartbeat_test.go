@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestWhatWasClaimedBeforeAGapNeverLeaves: a process that was held still for longer than others
-// wait lives again with its next heart-beat, but its slots from before have been given away.
+// TestWhatWasClaimedBeforeAGapNeverLeaves: a process was stopped for longer than the others'
+// timeout. It continues with its next heartbeat, but its earlier slots have been given to others.
 func TestWhatWasClaimedBeforeAGapNeverLeaves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -16,25 +16,25 @@ func TestWhatWasClaimedBeforeAGapNeverLeaves(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		p.beat(time.Now())
 		if !p.holds(claimed, time.Now()) {
-			t.Error("a beat in time takes slots away")
+			t.Error("a heartbeat in time takes slots away")
 		}
 		time.Sleep(5 * time.Second)
 		if p.holds(claimed, time.Now()) || p.alive(time.Now()) {
-			t.Error("a process without a heart-beat for nearly DeadAfter sends")
+			t.Error("a process without a heartbeat for nearly DeadAfter sends")
 		}
 		p.beat(time.Now())
 		switch now := time.Now(); {
 		case !p.alive(now):
-			t.Error("it does not live again")
+			t.Error("the process does not continue after a heartbeat")
 		case p.holds(claimed, now):
-			t.Error("it sends what it had claimed before the gap")
+			t.Error("the process sends what it claimed before the gap")
 		case !p.holds(now, now):
-			t.Error("it does not send what it claims now")
+			t.Error("the process does not send what it claims now")
 		}
 		time.Sleep(2 * time.Second)
 		p.beat(time.Now())
 		if p.holds(claimed, time.Now()) {
-			t.Error("a further beat brings the old slots back")
+			t.Error("a further heartbeat brings the old slots back")
 		}
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestWhatComesLateAgainAndAgainMakesAChannelBusyForLonger: once does not, and one message that
-// leaves in time ends it.
+// TestWhatComesLateAgainAndAgainMakesAChannelBusyForLonger: a single late message does not, and one
+// message sent in time ends it.
 func TestWhatComesLateAgainAndAgainMakesAChannelBusyForLonger(t *testing.T) {
 	t.Parallel()
 	var s lateBackoff
@@ -19,7 +19,7 @@ func TestWhatComesLateAgainAndAgainMakesAChannelBusyForLonger(t *testing.T) {
 		0, 100 * time.Millisecond, 200 * time.Millisecond,
 		400 * time.Millisecond, 800 * time.Millisecond,
 	} {
-		for range 50 { // all of a claim
+		for range 50 { // all of one claim
 			s.missed(now)
 		}
 		pause := time.Duration(0)
@@ -33,11 +33,11 @@ func TestWhatComesLateAgainAndAgainMakesAChannelBusyForLonger(t *testing.T) {
 	}
 	s.sent(now)
 	if s.missed(now); s.active(now) {
-		t.Error("a pause though it had gone well between")
+		t.Error("got a pause, although a message was in time in between")
 	}
 }
 
-func TestALongStrainIsBoundedAndForgotten(t *testing.T) {
+func TestALongPauseIsBoundedAndExpires(t *testing.T) {
 	t.Parallel()
 	var s lateBackoff
 	now := noon
@@ -54,35 +54,35 @@ func TestALongStrainIsBoundedAndForgotten(t *testing.T) {
 	}
 }
 
-// tardyWire finds that the latest moment has passed before it could begin.
-type tardyWire struct{ latest chan time.Time }
+// lateWire finds that the latest moment passed before it could begin.
+type lateWire struct{ latest chan time.Time }
 
-func (c *tardyWire) send(s provider.Submission) provider.Result {
+func (c *lateWire) send(s provider.Submission) provider.Result {
 	c.latest <- s.Latest
 	time.Sleep(time.Until(s.Latest))
 	return provider.Result{Outcome: provider.Refused, Code: provider.Late}
 }
 
-// TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs: such an attempt is no answer of the channel,
-// and is tried again.
+// TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs: such an attempt is not an answer of the
+// channel, and is tried again.
 func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		carrier := tardyWire{latest: make(chan time.Time, 1)}
-		w, now := standWorker(t, &scriptedChannel{answer: carrier.send}, 1), time.Now()
+		carrier := lateWire{latest: make(chan time.Time, 1)}
+		w, now := newTestWorker(t, &scriptedChannel{answer: carrier.send}, 1), time.Now()
 		for range 2 {
 			latest := time.Now().Add(time.Second)
 			w.put(&openAttempt{Attempt: &decide.Attempt{}, claimed: now, latest: latest})
 			time.Sleep(1050 * time.Millisecond)
 			if got := <-carrier.latest; !got.Equal(latest) {
-				t.Errorf("the adapter was told %s, not %s", got, latest)
+				t.Errorf("the adapter got %s, want %s", got, latest)
 			}
 		}
 		if got := w.ready(time.Now()); got != decide.Busy {
 			t.Errorf("ready %q after the second time", got)
 		}
 		if codes := w.codes(); codes[decide.CodeLate] != 2 || len(codes) != 1 {
-			t.Errorf("%v came back", codes)
+			t.Errorf("got returned codes %v", codes)
 		}
 	})
 	f := &decide.Attempt{
@@ -91,15 +91,15 @@ func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
 	}
 	if s := decide.Settle(f, &provider.Result{Outcome: provider.Refused, Code: provider.Late},
 		noon); s.Tried || s.State != "retry" || !s.NextAt.IsZero() {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
-// TestAnUntimedSlowDownDoesNotShortenAnAnnouncedPause, in whatever order the answers come in.
+// TestAnUntimedSlowDownDoesNotShortenAnAnnouncedPause: in any order of the answers.
 func TestAnUntimedSlowDownDoesNotShortenAnAnnouncedPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := standWorker(t, &timedChannel{}, 1)
+		w := newTestWorker(t, &timedChannel{}, 1)
 		w.applyThrottle(&provider.Result{Outcome: provider.Throttled, RetryAfter: 30 * time.Second})
 		w.applyThrottle(&provider.Result{Outcome: provider.Throttled})
 		time.Sleep(29 * time.Second)
@@ -117,7 +117,7 @@ func TestAnUntimedSlowDownDoesNotShortenAnAnnouncedPause(t *testing.T) {
 func TestABurstOfSlowDownsDoublesThePauseOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := standWorker(t, &timedChannel{}, 1)
+		w := newTestWorker(t, &timedChannel{}, 1)
 		for i, want := range []time.Duration{
 			decide.PauseWhenUntimed, 2 * decide.PauseWhenUntimed,
 			4 * decide.PauseWhenUntimed,

@@ -34,7 +34,7 @@ var lifeChannels = map[string]provider.Capabilities{
 	"e": {Receipts: true, KeyInReceipt: true},
 }
 
-// lifeLanes differ in what is done about a submission that nobody answered.
+// lifeLanes differ in what follows a submission without an answer.
 var lifeLanes = map[string]decide.Lane{
 	"never": {Lane: config.Lane{
 		Clarify:    []string{"same_key", "lookup", "receipt"},
@@ -69,8 +69,8 @@ func awaited(channel string) time.Duration {
 	return lifeAwait
 }
 
-// lifeRig is a real ledger with the pipeline's own decisions over it, without the goroutines: what
-// happens when is up to the test.
+// lifeRig is a real ledger with the pipeline's decisions, without its goroutines: the test chooses
+// what happens when.
 type lifeRig struct {
 	d   *Dispatcher
 	l   *ledger.Ledger
@@ -78,7 +78,7 @@ type lifeRig struct {
 	n   int
 	now *messageLife // the message whose carriers are asked
 
-	verifier *audit.Verifier // of what the ledger has on record, as `audit verify` derives it again
+	verifier *audit.Verifier // verifies the ledger's records, as `audit verify` does
 }
 
 func newLifeRig(t *testing.T) *lifeRig {
@@ -114,7 +114,7 @@ func newLifeRig(t *testing.T) *lifeRig {
 		}
 		routing.Channels = append(routing.Channels, c)
 		spec.Channels = append(spec.Channels, ledger.ChannelSpec{Name: name, ActiveMax: 100})
-		channels[name] = &knowingChannel{
+		channels[name] = &lookupChannel{
 			scriptedChannel: &scriptedChannel{answer: accepts},
 			can:             lifeChannels[name], find: rig.find,
 		}
@@ -192,10 +192,10 @@ func newLifeRig(t *testing.T) *lifeRig {
 	return rig
 }
 
-// find is what a carrier that can be asked answers.
+// find is the look-up of a carrier that can be asked.
 func (r *lifeRig) find(string) provider.LookupResult {
 	m := r.now
-	if m.mute {
+	if m.silent {
 		return provider.LookupResult{}
 	}
 	first := m.lastUnknown()
@@ -203,14 +203,14 @@ func (r *lifeRig) find(string) provider.LookupResult {
 		return provider.LookupResult{}
 	}
 	if m.took(first) {
-		m.history.Hearings = append(m.history.Hearings, hearing{first, ledger.Taken, []int{0}})
+		m.history.Findings = append(m.history.Findings, finding{first, ledger.Taken, []int{0}})
 		return provider.LookupResult{State: provider.Taken, Reference: m.reference(first, 0)}
 	}
-	m.history.Hearings = append(m.history.Hearings, hearing{First: first, Verdict: ledger.NotTaken})
+	m.history.Findings = append(m.history.Findings, finding{First: first, Verdict: ledger.NotTaken})
 	return provider.LookupResult{State: provider.NotTaken}
 }
 
-// failing is a test, or a property of rapid.
+// failing is a *testing.T or a *rapid.T.
 type failing interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -227,21 +227,21 @@ type messageLife struct {
 	seq     int64
 	history history
 	held    []*heldAttempt        // by processes that have not settled them
-	mute    bool                  // carriers do not answer lookups
-	again   string                // what carriers answer once the script is over
+	silent  bool                  // carriers do not answer look-ups
+	again   string                // what carriers answer after the script
 	clock   time.Duration         // how much time has passed
 	since   map[int]time.Duration // when a submission was known to be accepted
 	log     []string
 }
 
-// heldAttempt is an attempt of a process that has not written down its answer.
+// heldAttempt is an attempt whose answer its process has not stored.
 type heldAttempt struct {
 	flight *openAttempt
 	result *provider.Result // nil before it left
-	over   bool             // its lease is over: no byte leaves any more
+	over   bool             // its lease has ended: no byte leaves any more
 }
 
-// begin stores a message and lets a process claim it.
+// begin stores a message and claims it.
 func (r *lifeRig) begin(ctx context.Context, t failing, lane, first string,
 	segments int,
 ) *messageLife {
@@ -269,13 +269,13 @@ func (r *lifeRig) begin(ctx context.Context, t failing, lane, first string,
 	return m
 }
 
-// row is the message's row, and what has been told of it.
+// row is the message's row and the last event.
 type row struct {
 	state, reason string
 	attempts      int
 	flagged       bool
 	events        int
-	told          string // the state that the last event named
+	last          string // the state of the last event
 }
 
 func (m *messageLife) row() (r row) {
@@ -289,38 +289,37 @@ func (m *messageLife) row() (r row) {
 		  from dispatcher.outbox o, unnest(o.keys, o."values") with ordinality as u(key, value, nr)
 		  where o.kind = 'status') u on u.key = m.id
 		where m.seq = $1 group by 1, 2, 3, 4`, m.seq).Scan(&r.state, &r.reason, &r.attempts, &r.flagged,
-		&r.events, &r.told)
+		&r.events, &r.last)
 	if err != nil {
-		m.t.Fatalf("%v\n%s", err, m.told())
+		m.t.Fatalf("%v\n%s", err, m.trace())
 	}
 	return r
 }
 
-// step does one thing that the ledger does in one transaction, and checks what that told and what
-// it made of the message.
+// step runs one transaction of the ledger, and checks its events and the state of the message.
 func (m *messageLife) step(what string, do func()) {
 	m.t.Helper()
 	was := m.row()
 	do()
 	is := m.row()
 	events := is.events - was.events
-	is.events, is.told, was.events = 0, "", 0
-	told := m.row().told
-	was.told = ""
+	is.events, is.last, was.events = 0, "", 0
+	reported := m.row().last
+	was.last = ""
 	switch {
 	case events > 0 && is == was:
-		m.t.Fatalf("%s told %q although nothing moved\n%s", what, told, m.told())
-	case events > 0 && told != is.state:
-		m.t.Fatalf("%s told %q of a message that is %s\n%s", what, told, is.state, m.told())
+		m.t.Fatalf("%s published %q although nothing moved\n%s", what, reported, m.trace())
+	case events > 0 && reported != is.state:
+		m.t.Fatalf("%s published %q of a message that is %s\n%s", what, reported, is.state, m.trace())
 	case is.state == string(ledger.NoReceipt) && was.state != is.state && !m.waited():
-		m.t.Fatalf("%s: no receipt came, before its time was over\n%s", what, m.told())
+		m.t.Fatalf("%s: no receipt came, before its time was over\n%s", what, m.trace())
 	case is.state == string(ledger.NoReceipt) && was.state != is.state && m.inFlight():
-		m.t.Fatalf("%s: no receipt came, while an attempt is in flight\n%s", what, m.told())
+		m.t.Fatalf("%s: no receipt came, while an attempt is in flight\n%s", what, m.trace())
 	}
 	m.learn()
 }
 
-// learn keeps when submissions were known to be accepted.
+// learn records when submissions became known as accepted.
 func (m *messageLife) learn() {
 	for _, s := range m.history.submissions() {
 		if _, ok := m.since[s.first]; !ok && s.known == provider.Accepted {
@@ -329,8 +328,8 @@ func (m *messageLife) learn() {
 	}
 }
 
-// waited reports whether the time is over in which receipts of a submission are awaited, from when
-// it was known to be accepted.
+// waited reports whether the time in which receipts of a submission are expected has ended, counted
+// from when it was known to be accepted.
 func (m *messageLife) waited() bool {
 	for first, since := range m.since {
 		if m.clock-since >= awaited(m.facts(first).Channel)-time.Minute {
@@ -351,7 +350,7 @@ func (m *messageLife) inFlight() bool {
 func queryLife[T any](m *messageLife, sql string, args ...any) (v T) {
 	m.t.Helper()
 	if err := m.rig.sql.QueryRow(m.ctx, sql, args...).Scan(&v); err != nil {
-		m.t.Fatalf("%s: %v\n%s", sql, err, m.told())
+		m.t.Fatalf("%s: %v\n%s", sql, err, m.trace())
 	}
 	return v
 }
@@ -359,16 +358,16 @@ func queryLife[T any](m *messageLife, sql string, args ...any) (v T) {
 func (m *messageLife) must(err error) {
 	m.t.Helper()
 	if err != nil {
-		m.t.Fatalf("%v\n%s", err, m.told())
+		m.t.Fatalf("%v\n%s", err, m.trace())
 	}
 }
 
-// told is the story so far.
-func (m *messageLife) told() string {
+// trace returns the steps so far.
+func (m *messageLife) trace() string {
 	return strings.Join(m.log[:min(len(m.log), 40)], "; ")
 }
 
-// claim is Dispatcher.claim without launching what it claims.
+// claim is Dispatcher.claim without launching the attempts.
 func (m *messageLife) claim(jobs []decide.Job, due int) {
 	d := m.rig.d
 	routing := d.routing.Load()
@@ -393,12 +392,12 @@ func (m *messageLife) claim(jobs []decide.Job, due int) {
 			`select exists (select
 			from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
 			where m.id = $1 and a.outcome = 'accepted')`, m.id) {
-			m.t.Fatalf("it is sent again although an attempt is accepted\n%s", m.told())
+			m.t.Fatalf("it is sent again although an attempt is accepted\n%s", m.trace())
 		}
 		known := func(s submission) bool { return s.known == provider.Accepted }
 		if !further && !f.Repeats() && slices.ContainsFunc(m.history.submissions(), known) {
 			m.t.Fatalf("it is sent again although an earlier submission is known to be taken\n%s",
-				m.told())
+				m.trace())
 		}
 		first := f.Submission.Attempt
 		for i, a := range m.history.Attempts {
@@ -425,12 +424,12 @@ func (m *messageLife) claim(jobs []decide.Job, due int) {
 	}
 }
 
-// apart reports whether a channel takes the parts of a text apart.
+// apart reports whether a channel sends the parts of a text separately.
 func apart(channel string) bool { return lifeChannels[channel].PartReceipts }
 
 func (m *messageLife) facts(number int) *attemptFacts { return &m.history.Attempts[number-1] }
 
-// took reports whether the carrier has any part of a submission.
+// took reports whether the carrier has accepted any part of a submission.
 func (m *messageLife) took(first int) bool {
 	return slices.ContainsFunc(m.history.Attempts, func(a attemptFacts) bool {
 		return a.First == first && len(a.Taken) > 0
@@ -441,7 +440,7 @@ func (m *messageLife) reference(first, part int) string {
 	return fmt.Sprintf("%s-%d-%d", m.id, first, part)
 }
 
-// lastUnknown is the last submission of which nobody knows; 0 for none.
+// lastUnknown returns the last unknown submission; 0 for none.
 func (m *messageLife) lastUnknown() int {
 	all := m.history.submissions()
 	for i := range slices.Backward(all) {
@@ -452,9 +451,8 @@ func (m *messageLife) lastUnknown() int {
 	return 0
 }
 
-// submit lets the first attempt leave that has not, and gives it its answers, one for each part:
-// yes, no (the message is at fault), busy, slow, lost (taken, and the answer is lost) or void (lost
-// on the way).
+// submit sends the first attempt that has not left, and answers each part: yes, no (the message is
+// at fault), busy, slow, lost (accepted, and the answer is lost) or void (lost on the way).
 func (m *messageLife) submit(answers ...string) *heldAttempt {
 	at := slices.IndexFunc(m.held, func(h *heldAttempt) bool { return h.result == nil && !h.over })
 	if at < 0 {
@@ -499,8 +497,8 @@ func (m *messageLife) submit(answers ...string) *heldAttempt {
 	return h
 }
 
-// settle writes the answer of a held attempt down, as the settler does. One that did not leave in
-// time never does.
+// settle stores the answer of a held attempt, as the settler does. An attempt that did not leave in
+// time never leaves.
 func (m *messageLife) settle(h *heldAttempt) {
 	m.held = slices.DeleteFunc(m.held, func(other *heldAttempt) bool { return other == h })
 	result := h.result
@@ -509,19 +507,19 @@ func (m *messageLife) settle(h *heldAttempt) {
 		result = &r
 	}
 	facts := m.facts(h.flight.Submission.Attempt)
-	said := &answerFacts{Outcome: result.Outcome}
+	stored := &answerFacts{Outcome: result.Outcome}
 	for _, p := range result.Parts {
 		if p.Outcome == provider.Accepted {
-			said.Named = append(said.Named, p.Index)
+			stored.Named = append(stored.Named, p.Index)
 		}
 		if p.Outcome != provider.Accepted && p.Outcome != provider.Unknown {
-			said.Denied = append(said.Denied, p.Index)
+			stored.Denied = append(stored.Denied, p.Index)
 		}
 	}
 	if result.Reference != "" {
-		said.Named = facts.Parts
+		stored.Named = facts.Parts
 	}
-	facts.Answer = said
+	facts.Answer = stored
 	if result.Outcome == provider.Unknown {
 		m.rig.d.lookForReceipts(m.ctx, h.flight.Attempt)
 	}
@@ -530,7 +528,7 @@ func (m *messageLife) settle(h *heldAttempt) {
 	m.step("settle", func() { m.must(m.rig.l.Settlements.Settle(m.ctx, []ledger.Settlement{s})) })
 }
 
-// wake lets every process settle what it holds.
+// wake settles everything that processes hold.
 func (m *messageLife) wake() bool {
 	held := slices.Clone(m.held)
 	for _, h := range held {
@@ -539,7 +537,7 @@ func (m *messageLife) wake() bool {
 	return len(held) > 0
 }
 
-// recover lets another process take the attempts for lost that nobody has settled.
+// recover declares all unsettled attempts lost, as another process does.
 func (m *messageLife) recover() bool {
 	r, err := m.rig.l.Messages.Record(m.ctx, m.id)
 	m.must(err)
@@ -561,8 +559,8 @@ func (m *messageLife) recover() bool {
 	return any
 }
 
-// receipt lets the carrier tell of a part that it took with a submission: by reference, by key, or
-// both.
+// receipt sends a receipt of the carrier for an accepted part of a submission: by reference, by
+// key, or both.
 func (m *messageLife) receipt(number, part int, by string, state provider.ReceiptState) bool {
 	if number > len(m.history.Attempts) {
 		return false
@@ -577,7 +575,7 @@ func (m *messageLife) receipt(number, part int, by string, state provider.Receip
 		return false
 	}
 	if by == "key" && len(facts.Parts) > 1 {
-		by = "both" // it would be about one of the parts, and nobody would know which
+		by = "both" // without a reference the part would not be known
 	}
 	r := ledger.Receipt{Channel: facts.Channel, State: state, Code: state.String(), At: time.Now()}
 	if by != "key" {
@@ -587,7 +585,7 @@ func (m *messageLife) receipt(number, part int, by string, state provider.Receip
 		r.Seq, r.Attempt = m.seq, number
 	}
 	m.step("receipt", func() {
-		_, err := m.rig.l.Receipts.Receive(m.ctx, []ledger.Receipt{r}, m.tell)
+		_, err := m.rig.l.Receipts.Receive(m.ctx, []ledger.Receipt{r}, m.compose)
 		m.must(err)
 	})
 	m.history.Receipts = append(m.history.Receipts,
@@ -599,7 +597,7 @@ func (m *messageLife) receipt(number, part int, by string, state provider.Receip
 	return true
 }
 
-func (m *messageLife) tell(c *ledger.Closing) *ledger.Notice {
+func (m *messageLife) compose(c *ledger.Closing) *ledger.Notice {
 	status := envelope.Status{
 		ID: c.ID, State: string(c.State), At: c.At, Lane: c.Lane, Channel: c.Channel,
 		Attempt: c.Attempt, PossibleDuplicate: c.PossibleDuplicate,
@@ -607,7 +605,7 @@ func (m *messageLife) tell(c *ledger.Closing) *ledger.Notice {
 	return &ledger.Notice{Kind: ledger.Status, Key: c.ID, Value: envelope.AppendStatus(nil, status)}
 }
 
-// operator settles what nobody knows: by the carrier's log, or as never to be known.
+// operator settles unknown submissions: by the carrier's log, or as final.
 func (m *messageLife) operator(final bool) bool {
 	o, err := m.rig.l.Ambiguities.Of(m.ctx, m.id, 0)
 	if err != nil {
@@ -638,11 +636,11 @@ func (m *messageLife) operator(final bool) bool {
 		m.must(err)
 	})
 	if ended && !final {
-		heard := hearing{First: o.First, Verdict: verdict}
+		v := finding{First: o.First, Verdict: verdict}
 		if verdict == ledger.Taken {
-			heard.Named = m.facts(o.First).Parts
+			v.Named = m.facts(o.First).Parts
 		}
-		m.history.Hearings = append(m.history.Hearings, heard)
+		m.history.Findings = append(m.history.Findings, v)
 		m.learn()
 	}
 	return ended
@@ -654,11 +652,11 @@ func (m *messageLife) takes(first, part int) bool {
 	})
 }
 
-// pass lets time pass for the message: everything about it is so much older.
+// pass makes everything of the message older.
 func (m *messageLife) pass(by time.Duration) {
 	m.clock += max(by, 0)
 	if by > 2*time.Hour {
-		m.recover() // nobody holds an attempt for so long
+		m.recover() // no process holds an attempt for that long
 	}
 	for _, sql := range []string{
 		`update dispatcher.messages set received_at = received_at - $2::interval, expires_at = ` +
@@ -697,8 +695,7 @@ func (m *messageLife) pass(by time.Duration) {
 	}
 }
 
-// nextDue is when something about the message is to be looked at next, in seconds from now; false
-// for never.
+// nextDue returns how many seconds from now something of the message becomes due; false for never.
 func (m *messageLife) nextDue() (time.Duration, bool) {
 	var at *float64
 	m.must(m.rig.sql.QueryRow(m.ctx, `
@@ -713,9 +710,8 @@ func (m *messageLife) nextDue() (time.Duration, bool) {
 	return time.Duration(*at * float64(time.Second)), true
 }
 
-// look lets a process look at everything that is due: waiting messages, ambiguous ones and
-// receipts.
-func (m *messageLife) look() {
+// runDue processes everything that is due: waiting messages, ambiguous ones and receipts.
+func (m *messageLife) runDue() {
 	m.search()
 	m.claim(nil, 10)
 	m.sweep()
@@ -725,11 +721,11 @@ func (m *messageLife) search() {
 	m.step("search", func() { m.must(m.rig.d.resolveAmbiguities(m.ctx)) })
 }
 
-// sweep looks at receipts. It may be the first to see that one proves an attempt which was taken
-// for lost after it came.
+// sweep processes receipts. It may be the first to find that a receipt proves an attempt which was
+// declared lost after the receipt came.
 func (m *messageLife) sweep() {
 	m.step("sweep", func() {
-		_, err := m.rig.l.Receipts.Overdue(m.ctx, 100, m.tell)
+		_, err := m.rig.l.Receipts.Overdue(m.ctx, 100, m.compose)
 		m.must(err)
 	})
 	for i := range m.history.Receipts {
@@ -742,7 +738,7 @@ func (m *messageLife) sweep() {
 	}
 }
 
-// due lets time pass until something is due, and has it looked at.
+// due lets time pass until something is due, and processes it.
 func (m *messageLife) due() bool {
 	wait, ok := m.nextDue()
 	if !ok {
@@ -751,15 +747,14 @@ func (m *messageLife) due() bool {
 	if wait > -time.Millisecond {
 		m.pass(wait + 10*time.Millisecond)
 	}
-	m.look()
+	m.runDue()
 	return true
 }
 
-// end settles whatever is under way and looks at whatever becomes due, until nothing is left to be
-// done.
+// end settles all attempts and processes everything that becomes due, until nothing is left.
 func (m *messageLife) end() {
 	for round := range 100 {
-		if round == 12 { // carriers that never take it: its deadline comes
+		if round == 12 { // carriers that never accept it: let the deadline pass
 			m.pass(time.Hour)
 		}
 		for m.submit(m.again) != nil { // all that have not left
@@ -769,10 +764,10 @@ func (m *messageLife) end() {
 			return
 		}
 	}
-	m.t.Fatalf("something is due for ever: %s", m.told())
+	m.t.Fatalf("rows stay due for ever: %s", m.trace())
 }
 
-// events are those that were published of the message, in order.
+// events returns the published events of the message in order.
 func (m *messageLife) events() (all []ledger.Notice) {
 	for {
 		n, err := m.rig.l.Outbox.Publish(m.ctx, 1000,
@@ -791,7 +786,7 @@ func (m *messageLife) events() (all []ledger.Notice) {
 	}
 }
 
-// event is what a status event says.
+// event is a status event.
 type event struct {
 	State             string
 	PossibleDuplicate bool `json:"possible_duplicate"`
@@ -802,8 +797,8 @@ func eventOf(n *ledger.Notice) (e event) {
 	return e
 }
 
-// violations are the sentences of the invariants that do not hold for the message. The one about
-// the times of claims and versions is left out: a life moves the former, and not the latter.
+// violations returns the invariants that do not hold for the message. The one about the times of
+// claims and versions is left out: pass changes the times of claims, not those of versions.
 func (m *messageLife) violations() (found []string) {
 	m.t.Helper()
 	scope := ledger.ScopeOf(ledger.DayOf(m.seq), ledger.DayOf(m.seq), time.Hour)
@@ -829,7 +824,7 @@ func (m *messageLife) check() {
 	m.must(err)
 	wrong := func(format string, args ...any) {
 		m.t.Helper()
-		m.t.Fatalf("%s\n%s\nledger: %s", fmt.Sprintf(format, args...), m.told(), m.books(&r))
+		m.t.Fatalf("%s\n%s\nledger: %s", fmt.Sprintf(format, args...), m.trace(), m.books(&r))
 	}
 	if want := m.history.ends(); !slices.Contains(want, r.Message.State) {
 		wrong("it is %s %s, and should be %v", r.Message.State, r.Message.Reason, want)
@@ -867,18 +862,18 @@ func (m *messageLife) check() {
 				events[i-1].Seq, events[i-1].At)
 		}
 	}
-	var told []event
+	var reported []event
 	for i := range events {
-		told = append(told, eventOf(&events[i]))
+		reported = append(reported, eventOf(&events[i]))
 	}
-	if is := (event{string(r.Message.State), r.Message.PossibleDuplicate}); len(told) == 0 ||
-		told[len(told)-1] != is {
-		wrong("it is %v, and its events were %v", is, told)
+	if is := (event{string(r.Message.State), r.Message.PossibleDuplicate}); len(reported) == 0 ||
+		reported[len(reported)-1] != is {
+		wrong("it is %v, and its events were %v", is, reported)
 	}
 }
 
-// checkSubmission compares the attempts of one submission: what is known of it, what its receipts
-// come to and what is billed for it.
+// checkSubmission compares the attempts of one submission: its outcome, the state of its receipts
+// and what is billed.
 func (m *messageLife) checkSubmission(s *submission, r *ledger.Record, wrong func(string, ...any)) {
 	segments, accepted, denied := 0, false, true
 	for _, a := range m.history.Attempts {
@@ -922,7 +917,7 @@ func (m *messageLife) checkSubmission(s *submission, r *ledger.Record, wrong fun
 	}
 }
 
-// books is what the ledger says, for people.
+// books describes the ledger's record.
 func (m *messageLife) books(r *ledger.Record) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %q flagged %t", r.Message.State, r.Message.Reason,

@@ -8,36 +8,36 @@ import (
 	"dispatcher/provider"
 )
 
-// This file says how a message ends, from everything that happened to it: what the carriers took,
-// what they answered and told later, and what the dispatcher was told of it and by whom. It knows
-// no database, no order of writing and no time. TestAMessageEndsAsTheOracleSays compares it with
-// the ledger.
+// This file computes how a message ends from everything that happened to it: what the carriers
+// accepted, what they answered and reported later, and what the dispatcher received of that. It
+// uses no database, no order of writes and no time. TestAMessageEndsAsTheOracleSays compares it
+// with the ledger.
 //
-//   - An attempt is one submit. Attempts under the same key are one submission: the provider takes
-//     it once.
-//   - A submission is accepted when an answer, a lookup or an operator said so, or when a receipt
-//     came that carried its key. It is denied when its provider, a lookup or an operator said that
-//     it was not taken. Where attempts repeat one under its key, a refusal is about one of them
-//     only. Otherwise it is unknown.
-//   - A part has a last word when a receipt said delivered or undelivered that the dispatcher can
-//     attribute: by its key, or by a reference that it was told for this submission. Delivered is
-//     better than undelivered, in whatever order they come.
+//   - An attempt is one submit. Attempts under the same key are one submission: the provider
+//     accepts it once.
+//   - A submission is accepted if an answer, a look-up or an operator said so, or if a receipt with
+//     its key came. It is denied if its provider, a look-up or an operator said that it was not
+//     accepted. If an attempt was repeated under its key, a refusal is about one of the attempts
+//     only. Otherwise the submission is unknown.
+//   - A part is final if the dispatcher can attribute a receipt with delivered or undelivered to
+//     it: by its key, or by a reference that it received for this submission. Delivered takes
+//     precedence over undelivered, in any order.
 //   - A copy of the message is one accepted submission, with the parts that other attempts on the
-//     same channel got taken before the rest was refused. What a further attempt got taken, made
-//     because no receipt had come, belongs to no other copy.
-//   - A message is delivered when every part of a copy is. It stays accepted when no receipts are
-//     to come for a copy, has no receipt when a part of a copy has no last word, and is
-//     undelivered when all parts have theirs, or one was certainly not taken. Where there are
-//     several copies and none is delivered, it is as one of them. An undelivered copy says nothing
-//     about a submission that is unknown: beside that the message may stay accepted, or unknown.
-//   - A message is unknown, for good, when no submission is accepted and one is unknown: somebody
-//     may have it.
-//   - A message is rejected when every submission was denied and the last one as the message's
-//     fault, and failed when its deadline passed and nobody took it. It may be either when an
-//     earlier one was rejected late.
-//   - It is flagged as possible duplicate whenever two submissions were taken, and never when it
-//     was not sent again while somebody might have it. Two submissions are taken only where its
-//     lane resends once, or its route goes on without a receipt.
+//     same channel sent before the rest was refused. What a further attempt sent, made because no
+//     receipt had come, belongs to no other copy.
+//   - A message is delivered if every part of a copy is. It stays accepted if a copy expects no
+//     receipts. It is no_receipt if a part of a copy is not final. It is undelivered if all parts
+//     are final, or one was certainly not accepted. If there are several copies and none is
+//     delivered, it has the state of one of them. An undelivered copy says nothing about an unknown
+//     submission: with one, the message may stay accepted or unknown.
+//   - A message stays unknown if no submission is accepted and one is unknown: its recipient may
+//     have it.
+//   - A message is rejected if every submission was denied and the last one as the message's fault.
+//     It is failed if its deadline passed and no provider accepted it. It may be either if an
+//     earlier submission was rejected late.
+//   - It is flagged as possible duplicate if two submissions were accepted. It is never flagged if
+//     it was not sent again while its recipient might have it. Two submissions are accepted only on
+//     a lane with resend_once, or on a route that goes on without a receipt.
 
 // attemptFacts is everything about one attempt.
 type attemptFacts struct {
@@ -47,41 +47,42 @@ type attemptFacts struct {
 	Parts   []int // that it was to carry
 	Further bool  // it was made because no receipt had come of an earlier one
 
-	Taken  []int // parts that the carrier has taken with this submit
-	Lost   bool  // another process took it for lost
+	Taken  []int // parts that the carrier accepted with this submit
+	Lost   bool  // another process declared it lost
 	Answer *answerFacts
 }
 
 // repeats reports whether it repeated an earlier attempt under its key.
 func (a *attemptFacts) repeats() bool { return a.First != a.Number }
 
-// answerFacts is what the process that submitted an attempt wrote down.
+// answerFacts is what the process that submitted an attempt stored.
 type answerFacts struct {
 	Outcome provider.Outcome
-	Denied  []int // parts that were certainly not taken
-	Named   []int // parts whose references it named
+	Denied  []int // parts that were certainly not accepted
+	Named   []int // parts with a reference in the answer
 }
 
-// hearing is what a lookup or an operator told of a submission.
-type hearing struct {
+// finding is what a look-up or an operator found about a submission.
+type finding struct {
 	First   int
 	Verdict ledger.ResolvedAs // Taken or NotTaken
-	Named   []int             // parts whose references were told
+	Named   []int             // parts with a reference
 }
 
 // partReceipt is a receipt of the carrier about one part of a submission.
 type partReceipt struct {
 	First, Part        int
 	ByKey, ByReference bool
-	// its attempt had been taken for lost when it was looked at, and its owner had said nothing
+	// its attempt was declared lost before the receipt was processed, and its process had stored
+	// nothing
 	AfterLost bool
 	State     provider.ReceiptState
 }
 
-// history is all that happened to one message.
+// history is everything that happened to one message.
 type history struct {
 	Attempts []attemptFacts
-	Hearings []hearing
+	Findings []finding
 	Receipts []partReceipt
 	Expects  map[string]bool // channels that send receipts
 	Lane     decide.Lane
@@ -95,13 +96,13 @@ type submission struct {
 	known   provider.Outcome // Accepted, Unknown, or that of a denial
 	carried []int
 	taken   []int // by the carrier
-	denied  []int // parts that are known not to be taken
+	denied  []int // parts that are known not to be accepted
 	named   []int // parts whose references are known
 	repeats bool  // there was more than one attempt
-	lost    bool  // an attempt was taken for lost
+	lost    bool  // an attempt was declared lost
 }
 
-// submissions are those of a history in order.
+// submissions returns the submissions of a history in order.
 func (h *history) submissions() []submission {
 	var all []submission
 	for i := range h.Attempts {
@@ -124,9 +125,9 @@ func (h *history) submissions() []submission {
 	}
 	for i := range all {
 		s := &all[i]
-		for _, heard := range h.Hearings {
-			if heard.First == s.first {
-				s.named = append(s.named, heard.Named...)
+		for _, v := range h.Findings {
+			if v.First == s.first {
+				s.named = append(s.named, v.Named...)
 			}
 		}
 		for _, r := range h.Receipts {
@@ -142,12 +143,12 @@ func (h *history) submissions() []submission {
 	return all
 }
 
-// known is what is known of a submission.
+// known returns the outcome that is known of a submission.
 func (h *history) known(s *submission) provider.Outcome {
 	if h.provedFirst(s) {
 		return provider.Accepted
 	}
-	said := provider.Unknown
+	stored := provider.Unknown
 	for i := range h.Attempts {
 		a := &h.Attempts[i]
 		if a.First != s.first || a.Answer == nil {
@@ -157,37 +158,37 @@ func (h *history) known(s *submission) provider.Outcome {
 		case o == provider.Accepted:
 			return o
 		case o == provider.Rejected, o != provider.Unknown && !s.repeats:
-			said = o // where attempts were repeated, a refusal is about one of them only
+			stored = o // if attempts were repeated, a refusal is about one of them only
 		}
 	}
-	for _, heard := range h.Hearings {
+	for _, v := range h.Findings {
 		switch {
-		case heard.First != s.first:
-		case heard.Verdict == ledger.Taken:
+		case v.First != s.first:
+		case v.Verdict == ledger.Taken:
 			return provider.Accepted
 		default:
-			said = provider.Refused
+			stored = provider.Refused
 		}
 	}
 	proved := slices.ContainsFunc(h.Receipts, func(r partReceipt) bool {
 		return r.First == s.first && r.ByKey && !slices.Contains(h.answered(s), r.Part)
 	})
-	if said == provider.Unknown && proved {
+	if stored == provider.Unknown && proved {
 		return provider.Accepted
 	}
-	return said
+	return stored
 }
 
-// provedFirst reports whether a receipt with our key proved a submission that had been taken for
-// lost before its owner said anything. What the owner says of its parts comes too late then.
+// provedFirst reports whether a receipt with our key proved a submission that had been declared
+// lost before its process stored anything. What the process stores about its parts is then ignored.
 func (h *history) provedFirst(s *submission) bool {
 	return slices.ContainsFunc(h.Receipts, func(r partReceipt) bool {
 		return r.First == s.first && r.AfterLost && r.ByKey
 	})
 }
 
-// answered are the parts of a submission that an answer named: a receipt about one of them says
-// nothing new about those that had no answer.
+// answered returns the parts of a submission that an answer named: a receipt for one of them proves
+// nothing about parts without an answer.
 func (h *history) answered(s *submission) (parts []int) {
 	for i := range h.Attempts {
 		if a := &h.Attempts[i]; a.First == s.first && a.Answer != nil {
@@ -197,7 +198,7 @@ func (h *history) answered(s *submission) (parts []int) {
 	return parts
 }
 
-// word is what receipts said of a part of a submission; Pending for nothing.
+// word returns the state of a part's receipts; Pending for none.
 func (h *history) word(s *submission, part int) provider.ReceiptState {
 	best := provider.Pending
 	for _, r := range h.Receipts {
@@ -212,7 +213,7 @@ func (h *history) word(s *submission, part int) provider.ReceiptState {
 	return best
 }
 
-// ends are the states in which the message may end.
+// ends returns the states in which the message may end.
 func (h *history) ends() []ledger.State {
 	all := h.submissions()
 	var copies []ledger.State
@@ -238,14 +239,14 @@ func (h *history) ends() []ledger.State {
 		return []ledger.State{ledger.Unknown}
 	case len(all) > 0 && all[len(all)-1].known == provider.Rejected:
 		end = []ledger.State{ledger.Rejected}
-		// told late
+		// reported late
 	case slices.ContainsFunc(all, func(s submission) bool { return s.known == provider.Rejected }):
 		end = append(end, ledger.Rejected)
 	}
 	return end
 }
 
-// copied is what the receipts of one copy come to.
+// copied returns the state that the receipts of one copy lead to.
 func (h *history) copied(all []submission, s *submission) ledger.State {
 	missing, failed := false, false
 	count := func(of *submission, parts []int) {
@@ -283,7 +284,7 @@ func (h *history) copied(all []submission, s *submission) ledger.State {
 	return ledger.Delivered
 }
 
-// flags says whether the message must be flagged as possible duplicate, and whether it may be.
+// flags reports whether the message must be flagged as possible duplicate, and whether it may be.
 func (h *history) flags() (must, may bool) {
 	all := h.submissions()
 	for i := range all {
@@ -297,9 +298,9 @@ func (h *history) flags() (must, may bool) {
 	return must, further || h.Lane.ResendOnce()
 }
 
-// billed is how many parts must be on the bill of a submission at least, and may be at most: those
-// that were taken, and those that nobody said were not. Whoever takes an attempt for lost books all
-// of it.
+// billed returns how many parts of a submission must be billed at least, and may be at most: those
+// that were accepted, and those that nobody denied. When an attempt is declared lost, all of it is
+// billed.
 func (h *history) billed(s *submission) (least, most int) {
 	switch {
 	case s.known != provider.Accepted && s.known != provider.Unknown:

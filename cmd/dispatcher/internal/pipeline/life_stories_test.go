@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// lifeStories are lives that once ended otherwise than they should, and what was wrong.
+// lifeStories are lives that once ended wrongly, with the error in a comment.
 var lifeStories = []struct {
 	name  string
 	life  script
-	words string
+	steps string
 }{
 	{
 		// it expected a receipt and was no_receipt for ever
@@ -68,12 +68,12 @@ var lifeStories = []struct {
 		// it was sent again by another channel, unflagged
 		"an attempt never left, its repeat under the key is taken without an answer",
 		script{lane: "never", first: "c", segments: 1, again: "yes"},
-		"recover; mute; due; answer lost; wake; search; search",
+		"recover; silent; due; answer lost; wake; search; search",
 	},
 	{
 		"the same, and the search ends without a result",
 		script{lane: "never", first: "c", segments: 1, again: "lost"},
-		"recover; mute; due; answer lost; wake; search",
+		"recover; silent; due; answer lost; wake; search",
 	},
 	{
 		// it was unknown
@@ -154,7 +154,7 @@ var lifeStories = []struct {
 	{
 		"the same, and nobody answers the repeat",
 		script{lane: "never", first: "c", segments: 1, again: "yes"},
-		"recover; due; submit lost; mute; wake; receipt 1 0 key delivered",
+		"recover; due; submit lost; silent; wake; receipt 1 0 key delivered",
 	},
 	{
 		// the event was flagged, and it was sent once
@@ -163,13 +163,13 @@ var lifeStories = []struct {
 		"answer lost; receipt 1 0 key delivered",
 	},
 	{
-		// the flag was taken away
+		// the flag was removed
 		"a part is taken twice, the rest waits, and a receipt proves the first attempt",
 		script{lane: "hasty", first: "b", segments: 2, again: "busy"},
 		"submit lost lost; recover; claim; answer yes busy; receipt 1 0 both delivered",
 	},
 	{
-		// it was told twice
+		// the event was sent twice
 		"an operator says that nobody will know, after the search has ended with that",
 		script{lane: "never", first: "a", segments: 1, again: "yes"},
 		"answer lost; ignore",
@@ -232,7 +232,7 @@ var lifeStories = []struct {
 			"waits",
 		script{lane: "keyed", first: "a", segments: 2, again: "lost"},
 		"sweep; answer lost lost; minute; receipt 1 1 reference delivered; submit lost void; " +
-			"wake; receipt 2 0 both pending; sweep; speak",
+			"wake; receipt 2 0 both pending; sweep; respond",
 	},
 	{
 		// it was sent once more
@@ -246,7 +246,7 @@ var lifeStories = []struct {
 		"submit lost; receipt 1 0 key delivered; wake; claim",
 	},
 	{
-		// the oracle missed it
+		// the oracle was wrong
 		"a receipt proves an attempt that was taken for lost, before its owner says less",
 		script{lane: "keyed", first: "b", segments: 2, again: "yes"},
 		"submit lost yes; receipt 1 1 key delivered; due; recover; minute",
@@ -283,7 +283,7 @@ var lifeStories = []struct {
 		"answer yes; due; submit lost lost; due; recover",
 	},
 	{
-		// unknown was told once more
+		// the state unknown was published again
 		"the resend is taken for lost, and its process says that it never left",
 		script{lane: "hasty", first: "b", segments: 1, again: "yes"},
 		"answer void void; search; due; days",
@@ -296,7 +296,7 @@ func TestStoriesEndAsTheOracleSays(t *testing.T) {
 	for _, story := range lifeStories {
 		t.Run(story.name, func(t *testing.T) {
 			s := story.life
-			s.words = strings.Split(story.words, "; ")
+			s.steps = strings.Split(story.steps, "; ")
 			rig.play(t, t, s)
 		})
 	}

@@ -14,19 +14,19 @@ import (
 	"dispatcher/provider"
 )
 
-// act does what a word of a script says. What makes no sense now is passed over.
+// act runs one step of a script. A step that is not possible now does nothing.
 //
-//	answer X [Y]     an attempt leaves, and its process writes the answers of its parts down
-//	submit X [Y]     an attempt leaves, and its process is stopped before it writes its answer down
-//	settle N         the process of attempt N writes down what it holds
-//	wake             all processes write down what they hold; what did not leave in time never does
-//	recover          another process takes for lost what nobody has written down
-//	receipt N P BY S a receipt about part P of attempt N, by reference, key or both, in state S
-//	due              time passes until something is due, and it is looked at
-//	claim, search, sweep  a process looks at due messages, at ambiguous ones, or at receipts
-//	minute, deadline, days  so much time passes, and what is due is looked at
-//	carrier, ignore  an operator settles it by the carrier's log, or as never to be known
-//	mute, speak      carriers do not answer lookups, or do
+//	answer X [Y]     an attempt leaves, and its process stores the answers of its parts
+//	submit X [Y]     an attempt leaves, and its process is stopped before it stores the answer
+//	settle N         the process of attempt N stores what it holds
+//	wake             all processes store what they hold; attempts that did not leave in time never do
+//	recover          another process declares all attempts without a stored answer lost
+//	receipt N P BY S a receipt for part P of attempt N, by reference, key or both, with state S
+//	due              time passes until something is due, and it is processed
+//	claim, search, sweep  a process handles due messages, ambiguous ones, or receipts
+//	minute, deadline, days  that much time passes, and what is due is processed
+//	carrier, ignore  an operator settles it by the carrier's log, or as final
+//	silent, respond  carriers stop answering look-ups, or answer them again
 func (m *messageLife) act(word string) {
 	f := strings.Fields(word)
 	done := true
@@ -68,47 +68,47 @@ func (m *messageLife) act(word string) {
 		m.sweep()
 	case "minute":
 		m.pass(time.Minute)
-		m.look()
+		m.runDue()
 	case "deadline":
 		m.pass(time.Hour)
-		m.look()
+		m.runDue()
 	case "days":
 		m.pass(96 * time.Hour)
-		m.look()
+		m.runDue()
 	case "carrier", "ignore":
 		done = m.operator(f[0] == "ignore")
-	case "mute", "speak":
-		m.mute = f[0] == "mute"
+	case "silent", "respond":
+		m.silent = f[0] == "silent"
 	default:
-		m.t.Fatalf("no such word: %s", word)
+		m.t.Fatalf("unknown step %s", word)
 	}
 	if done {
 		m.log = append(m.log, word)
 	}
 }
 
-// script is a life in words: the lane, the first channel, the segments, what carriers answer in the
-// end, and what happens.
+// script is a life in words: the lane, the first channel, the segments, the carriers' final answer,
+// and the steps.
 type script struct {
 	lane, first string
 	segments    int
 	again       string
-	words       []string
+	steps       []string
 }
 
 func (s script) String() string {
 	return fmt.Sprintf("%s %s %d %s: %s", s.lane, s.first, s.segments, s.again,
-		strings.Join(s.words, "; "))
+		strings.Join(s.steps, "; "))
 }
 
-// play runs a script to the message's end and compares.
+// play runs a script to the message's end and compares it with the oracle.
 func (r *lifeRig) play(t failing, tt *testing.T, s script) {
 	m := r.begin(tt.Context(), t, s.lane, s.first, s.segments)
 	m.log = append([]string{s.lane + " " + s.first + " " + strconv.Itoa(s.segments) + " " +
 		s.again + ":"}, m.log...)
 	m.again = s.again
 	defer r.clear(tt, m)
-	for _, word := range s.words {
+	for _, word := range s.steps {
 		m.act(word)
 	}
 	m.log = append(m.log, "end")
@@ -116,7 +116,7 @@ func (r *lifeRig) play(t failing, tt *testing.T, s script) {
 	m.check()
 }
 
-// clear keeps a message that did not end as it should from disturbing the next ones.
+// clear removes a message that did not end as expected, so that it does not disturb later ones.
 func (r *lifeRig) clear(t *testing.T, m *messageLife) {
 	for _, sql := range []string{
 		`update dispatcher.receipts set due_at = null, look_at = null where message_seq = $1`,
@@ -136,7 +136,7 @@ func (r *lifeRig) clear(t *testing.T, m *messageLife) {
 	}
 }
 
-// scripts draws lives.
+// scripts draws scripts.
 func scripts() *rapid.Generator[script] {
 	answers := []string{"yes", "yes", "no", "busy", "slow", "lost", "lost", "void"}
 	word := rapid.Custom(func(t *rapid.T) string {
@@ -162,8 +162,8 @@ func scripts() *rapid.Generator[script] {
 		}
 		return rapid.SampledFrom([]string{
 			"wake", "wake", "recover", "recover", "minute",
-			"deadline", "days", "claim", "search", "search", "sweep", "carrier", "ignore", "mute",
-			"speak",
+			"deadline", "days", "claim", "search", "search", "sweep", "carrier", "ignore", "silent",
+			"respond",
 		}).Draw(t, "other")
 	})
 	return rapid.Custom(func(t *rapid.T) script {
@@ -174,17 +174,16 @@ func scripts() *rapid.Generator[script] {
 			segments: rapid.IntRange(1, 2).Draw(t, "segments"),
 			again: rapid.SampledFrom([]string{"yes", "busy", "lost", "void", "no"}).Draw(t,
 				"again"),
-			words: rapid.SliceOfN(word, 1, 14).Draw(t, "words"),
+			steps: rapid.SliceOfN(word, 1, 14).Draw(t, "words"),
 		}
 	})
 }
 
-// lifeSeeds is how many lives with fixed seeds are played.
+// lifeSeeds is the number of lives with fixed seeds.
 func lifeSeeds() int { return tier.Size(24, 80) }
 
-// TestAMessageEndsAsTheOracleSays plays lives with fixed seeds, the same in each run. In the long
-// tier fresh ones follow, as many as -rapid.checks says; one that ends otherwise is made as short
-// as possible.
+// TestAMessageEndsAsTheOracleSays runs lives with fixed seeds. In the long tier fresh ones follow,
+// as many as -rapid.checks says; a failing one is made as short as possible.
 func TestAMessageEndsAsTheOracleSays(t *testing.T) {
 	t.Parallel()
 	rig := newLifeRig(t)

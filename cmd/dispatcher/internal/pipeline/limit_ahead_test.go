@@ -7,7 +7,7 @@ import (
 	"dispatcher/admission"
 )
 
-// TestNothingOfASecondInTheFutureIsFree while what is left of a longer window can be taken.
+// TestNothingOfASecondInTheFutureIsFree: the unused rest of a longer window can be used.
 func TestNothingOfASecondInTheFutureIsFree(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)

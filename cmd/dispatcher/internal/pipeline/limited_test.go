@@ -26,9 +26,9 @@ func start(t *testing.T, d *Dispatcher) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-// TestTwoProcessesSubmitAtOnePace lets both claim what they can for some seconds: at the carrier no
-// calendar second holds more than the limit, and none begins with a burst. A busy machine may leave
-// slots of a second unused, but not of all.
+// TestTwoProcessesSubmitAtOnePace: both claim as much as they can for some seconds. At the carrier
+// no calendar second has more submits than the limit, and none begins with a burst. A busy machine
+// may leave some slots of a second unused.
 func TestTwoProcessesSubmitAtOnePace(t *testing.T) {
 	t.Parallel()
 	const perSecond, seconds = 50, 4
@@ -48,7 +48,7 @@ func TestTwoProcessesSubmitAtOnePace(t *testing.T) {
 	for _, d := range []*Dispatcher{p.Dispatcher, other} {
 		connected := map[string]provider.Channel{}
 		for _, c := range p.routing.Channels {
-			connected[c.Name] = carrier // all three are one carrier, of three times the limit
+			connected[c.Name] = carrier // all three are one carrier, with three times the limit
 		}
 		next := *p.routing
 		next.Version = 2
@@ -90,7 +90,7 @@ func TestTwoProcessesSubmitAtOnePace(t *testing.T) {
 	}
 }
 
-// TestASlowDatabasePutsReleaseTimesOff: when a claim takes long to write, the next one has later
+// TestASlowDatabasePutsReleaseTimesOff: if a claim takes long to commit, the next one has later
 // release times.
 func TestASlowDatabasePutsReleaseTimesOff(t *testing.T) {
 	t.Parallel()
@@ -109,7 +109,7 @@ func TestASlowDatabasePutsReleaseTimesOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.handle(t, jobsNamed("one", 1))
-	// it may have waited for the next second
+	// it may wait for the next second
 	p.eventually(t, byState, map[string]int64{"accepted": 1})
 	lane := laneOf(jobsNamed("one", 1))
 	p.commitLatencies.mu.Lock()
@@ -118,7 +118,7 @@ func TestASlowDatabasePutsReleaseTimesOff(t *testing.T) {
 	}
 	for _, of := range p.commitLatencies.of {
 		if took := of.writes[0].took; took <= 0 || took > admission.MaxCommitLatency {
-			t.Errorf("a claim took %s to write", took)
+			t.Errorf("a claim took %s to commit", took)
 		}
 	}
 	p.commitLatencies.mu.Unlock()
@@ -138,8 +138,8 @@ func TestASlowDatabasePutsReleaseTimesOff(t *testing.T) {
 	}
 }
 
-// TestAThrottledAnswerSlowsTheChannelForAllProcesses: the rate is lowered at once, and the other
-// process sends nothing until the provider wants something again.
+// TestAThrottledAnswerSlowsTheChannelForAllProcesses: the rate is reduced at once, and the other
+// process sends nothing during the provider's pause.
 func TestAThrottledAnswerSlowsTheChannelForAllProcesses(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
@@ -185,7 +185,7 @@ func TestAThrottledAnswerSlowsTheChannelForAllProcesses(t *testing.T) {
 	}
 }
 
-// TestEachProcessLearnsWhatTheOthersGranted as the policies go by it.
+// TestEachProcessLearnsWhatTheOthersGranted: the policies use it.
 func TestEachProcessLearnsWhatTheOthersGranted(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)
@@ -201,7 +201,7 @@ func TestEachProcessLearnsWhatTheOthersGranted(t *testing.T) {
 	if f.Total != 2 || f.Workers["test"] != 2 {
 		t.Errorf("%d processes, by region %v", f.Total, f.Workers)
 	}
-	// later it is no longer the last minute
+	// later it would not be the last minute
 	if got := f.Granted["a"]["test"]; got != (ledger.Grants{
 		Messages: 7, Segments: 35,
 		Micros: 196_000,
@@ -210,8 +210,8 @@ func TestEachProcessLearnsWhatTheOthersGranted(t *testing.T) {
 	}
 }
 
-// TestMetricsShowLimitsAsTheyStand per limit and channel, with the words of the document.
-func TestMetricsShowLimitsAsTheyStand(t *testing.T) {
+// TestMetricsShowTheCurrentStateOfLimits: per limit and channel, with the names of the document.
+func TestMetricsShowTheCurrentStateOfLimits(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	g := newLimitGauges("dispatcher", "dispatch")
@@ -248,7 +248,7 @@ func TestMetricsShowLimitsAsTheyStand(t *testing.T) {
 		"limit_share  tenant:shop 1m segments":                      60,
 		"limit_window_end_timestamp_seconds a channel 1s messages":  unix(noon.Add(time.Second)),
 		"limit_window_end_timestamp_seconds a tenant:shop 1d money": unix(noon.Add(12 * time.Hour)),
-		// that of noon: the one before is over
+		// that of noon: the window before has ended
 		"limit_window_end_timestamp_seconds  tenant:shop 1m segments": unix(noon.Add(time.Minute)),
 		"channel_active a": 3, "channel_rate_ratio a": 0.75, "channel_active gone": 0,
 		"channel_rate_ratio gone":          0,
@@ -259,7 +259,7 @@ func TestMetricsShowLimitsAsTheyStand(t *testing.T) {
 	}
 }
 
-// TestMetricsHaveNoLabelsOfTenantsThatTheDocumentDoesNotName: any producer may name some.
+// TestMetricsHaveNoLabelsOfTenantsThatTheDocumentDoesNotName: producers may send any names.
 func TestMetricsHaveNoLabelsOfTenantsThatTheDocumentDoesNotName(t *testing.T) {
 	t.Parallel()
 	r := testRouting(t)
@@ -296,7 +296,7 @@ func TestMetricsHaveNoLabelsOfTenantsThatTheDocumentDoesNotName(t *testing.T) {
 	}
 }
 
-// TestBudgetsAreCountedByLevel under the limit that the document names.
+// TestBudgetsAreCountedByLevel: under the limit that the document names.
 func TestBudgetsAreCountedByLevel(t *testing.T) {
 	t.Parallel()
 	r := testRouting(t)
@@ -329,8 +329,7 @@ func TestBudgetsAreCountedByLevel(t *testing.T) {
 	}
 }
 
-// TestMetricsClaimNoRateWhereNothingIsSlowedDown: a channel without a limit of a second only
-// pauses.
+// TestMetricsClaimNoRateWhereNothingIsSlowedDown: a channel without a limit per second only pauses.
 func TestMetricsClaimNoRateWhereNothingIsSlowedDown(t *testing.T) {
 	t.Parallel()
 	r := testRouting(t)

@@ -9,9 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestALockOnAChannelsRowIsReported: an operator has locked the row of channel a and does not
-// commit. Claims wait, because they need its counters; who holds it is said, and when it is let go
-// all goes out.
+// TestALockOnAChannelsRowIsReported: a session has locked the row of channel a and does not commit.
+// Claims wait, because they need its counters. The log names the session. When the lock is
+// released, everything is sent.
 func TestALockOnAChannelsRowIsReported(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)
@@ -38,7 +38,7 @@ func TestALockOnAChannelsRowIsReported(t *testing.T) {
 	registry.MustRegister(p.cfg.Metrics.trouble)
 	for deadline := time.Now().Add(time.Minute); !lockReported(t, registry); {
 		if time.Now().After(deadline) {
-			t.Fatal("nobody was told of the lock")
+			t.Fatal("the lock was not reported")
 		}
 		sleep(t.Context(), 10*time.Millisecond)
 	}
@@ -54,7 +54,7 @@ func TestALockOnAChannelsRowIsReported(t *testing.T) {
 	}
 }
 
-// lockReported tells whether the counter of troubles has one of this kind.
+// lockReported reports whether the counter of troubles has a lock.
 func lockReported(t *testing.T, registry *prometheus.Registry) bool {
 	t.Helper()
 	families, err := registry.Gather()

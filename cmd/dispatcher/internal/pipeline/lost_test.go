@@ -9,8 +9,7 @@ import (
 	"dispatcher/provider"
 )
 
-// loseAttempts leaves an attempt of three segments on each channel, made by an instance that is
-// gone.
+// loseAttempts stores an attempt of three segments on each channel, from an instance that is gone.
 func (p *pipeline) loseAttempts(t *testing.T, channels ...string) {
 	t.Helper()
 	if _, err := p.sql.Exec(t.Context(), `
@@ -32,8 +31,8 @@ func (p *pipeline) loseAttempts(t *testing.T, channels ...string) {
 	}
 }
 
-// TestALostAttemptOfAnUnknownChannelMayHaveReceiptsToCome, one for each part: whoever recovers it
-// does not have the channel, or cannot use its settings, and does not take that for a channel
+// TestALostAttemptOfAnUnknownChannelMayHaveReceiptsToCome: one for each part. The recovering
+// process does not have the channel, or cannot use its settings, and must not treat it as a channel
 // without receipts.
 func TestALostAttemptOfAnUnknownChannelMayHaveReceiptsToCome(t *testing.T) {
 	t.Parallel()
@@ -44,10 +43,10 @@ func TestALostAttemptOfAnUnknownChannelMayHaveReceiptsToCome(t *testing.T) {
 	})
 	next := *p.routing
 	next.Version = p.applyRouting(t, nil)
-	// a cannot be used here: it does not even say what it promises
+	// a cannot be used here, so its capabilities are not known
 	if err := p.Apply(&next, map[string]provider.Channel{
-		"b": &knowingChannel{scriptedChannel: p.channels["b"]},
-		"c": &knowingChannel{
+		"b": &lookupChannel{scriptedChannel: p.channels["b"]},
+		"c": &lookupChannel{
 			scriptedChannel: p.channels["c"],
 			can:             provider.Capabilities{Receipts: true},
 		},

@@ -12,15 +12,15 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
-// manyTenants are more than the scopes that a process remembers allow to be locked in one claim
-// after another: each has a limit on each of three channels.
+// manyTenants is so many that a process does not remember all their scopes, and cannot lock them in
+// one claim: each tenant has a limit on each of three channels.
 const manyTenants = 1000
 
-// tenantNumber names a tenant.
+// tenantNumber returns the name of tenant i.
 func tenantNumber(i int) string { return fmt.Sprintf("t%04d", i%manyTenants) }
 
-// generous are limits of all tenants that none of them reaches.
-func generous() []admission.Limit {
+// unreachedLimits returns limits of all tenants that none of them reaches.
+func unreachedLimits() []admission.Limit {
 	limits := make([]admission.Limit, manyTenants)
 	for i := range limits {
 		limits[i] = admission.Limit{
@@ -31,7 +31,7 @@ func generous() []admission.Limit {
 	return limits
 }
 
-// jobsOf are jobsNamed, of all tenants in turn.
+// jobsOf returns jobsNamed of all tenants in turn.
 func jobsOf(prefix string, n int) []decide.Job {
 	jobs := jobsNamed(prefix, n)
 	for i := range jobs {
@@ -41,7 +41,7 @@ func jobsOf(prefix string, n int) []decide.Job {
 	return jobs
 }
 
-// campaign are as many messages of one of the tenants.
+// campaign returns as many messages of one tenant.
 func campaign(prefix string) []decide.Job {
 	jobs := jobsNamed(prefix, manyTenants)
 	for i := range jobs {
@@ -51,19 +51,18 @@ func campaign(prefix string) []decide.Job {
 	return jobs
 }
 
-// waitingTenants is a pipeline whose channels are closed, with messages of limited tenants that
-// wait.
+// waitingTenants returns a pipeline with closed channels and waiting messages of limited tenants.
 func waitingTenants(t *testing.T, jobs []decide.Job) *pipeline {
 	t.Helper()
 	p := setup(t, onlyA)
-	p.limitTo(t, append(generous(), admission.Limit{Window: admission.Day}), nil)
+	p.limitTo(t, append(unreachedLimits(), admission.Limit{Window: admission.Day}), nil)
 	p.handle(t, jobs)
 	p.eventually(t, byState, map[string]int64{"waiting": int64(len(jobs))})
 	return p
 }
 
-// open lets so many messages through each channel and all that wait look again, at once: applying a
-// document would wake one after the other.
+// open allows most messages on each channel and makes all waiting messages due at once. Applying a
+// document would make them due one after the other.
 func (p *pipeline) open(t *testing.T, most int) {
 	t.Helper()
 	tx, err := p.sql.Begin(t.Context())
@@ -84,9 +83,9 @@ func (p *pipeline) open(t *testing.T, most int) {
 	}
 }
 
-// TestMessagesOfManyLimitedTenantsAreSentThoughNewOnesCome: a claim locks the limits of those due
-// rows that the claim before saw, and they are the ones that it picks up, however many there are.
-// All that waited have gone before as many new ones were stored.
+// TestMessagesOfManyLimitedTenantsAreSentThoughNewOnesCome: a claim locks the limits of the due
+// rows that the claim before saw, and picks up those rows, however many there are. All waiting
+// messages are sent before as many new ones were stored.
 func TestMessagesOfManyLimitedTenantsAreSentThoughNewOnesCome(t *testing.T) {
 	t.Parallel()
 	p := waitingTenants(t, jobsOf("old", manyTenants))
@@ -100,15 +99,15 @@ func TestMessagesOfManyLimitedTenantsAreSentThoughNewOnesCome(t *testing.T) {
 		}
 	}
 	if sent := p.counts(t, old)["old"]; sent < manyTenants {
-		t.Errorf("%d of %d that waited were sent before as many new ones", sent, manyTenants)
+		t.Errorf("got %d of %d waiting messages sent before as many new ones", sent, manyTenants)
 	}
 	p.eventually(t, `select state, count(*) from audit.messages where id like 'old-%' group by 1`,
 		map[string]int64{"accepted": manyTenants})
 }
 
-// TestManyLimitedTenantsTakeTurns: with as many slots as there are tenants nearly each sends one
-// message, the one with a campaign as well. Two are sent by some whose limits were locked by chance
-// in the claim that began with another tenant's.
+// TestManyLimitedTenantsTakeTurns: with as many slots as tenants, nearly each tenant sends one
+// message, including the one with a campaign. Some send two, because their limits happened to be
+// locked in a claim for another tenant.
 func TestManyLimitedTenantsTakeTurns(t *testing.T) {
 	t.Parallel()
 	p := waitingTenants(t, append(campaign("many"), jobsOf("some", 2*manyTenants)...))
@@ -126,9 +125,9 @@ func TestManyLimitedTenantsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots: somebody else holds all slots, again
-// and again, and each time for longer than what nobody needs is remembered. Two claims are enough,
-// the first of which tells what has to be locked.
+// TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots: other attempts hold all slots again
+// and again, each time for longer than unneeded scopes are remembered. Two claims are enough: the
+// first one finds out what has to be locked.
 func TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots(t *testing.T) {
 	t.Parallel()
 	p := waitingTenants(t, jobsOf("old", 5))
@@ -136,7 +135,7 @@ func TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots(t *testing.T) {
 	holder, held := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(holder)
-		// nothing is known of before
+		// nothing is known before
 		first := sync.OnceFunc(func() { p.neededScopes.age(); close(held) })
 		for {
 			got, err := p.slots.acquire(ctx, p.slots.size(), p.slots.size())
@@ -144,7 +143,7 @@ func TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots(t *testing.T) {
 				return
 			}
 			first()
-			// so that the next claim has read what is needed and stands in line
+			// so that the next claim has read what is needed and waits in line
 			sleep(ctx, 200*time.Millisecond)
 			p.neededScopes.age()
 			p.slots.release(got)
@@ -156,7 +155,7 @@ func TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"accepted": 5})
 }
 
-// age lets as much time pass as needs are remembered for.
+// age lets as much time pass as scopes are remembered for.
 func (n *neededScopes) age() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

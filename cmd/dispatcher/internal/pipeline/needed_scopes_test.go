@@ -30,9 +30,9 @@ func TestNeededScopesAreBoundedAndTheLatestGoFirst(t *testing.T) {
 	}
 	got = n.open(began.Add(neededFor + time.Second/2))
 	if len(got) != 2 || !slices.Contains(got, later[0]) || !slices.Contains(got, later[1]) {
-		t.Errorf("later %d are remembered", len(got))
+		t.Errorf("later: got %d remembered", len(got))
 	}
 	if got := n.open(began.Add(3 * neededFor)); len(got) > 0 {
-		t.Errorf("what nobody needed for long is remembered: %v", got)
+		t.Errorf("scopes unneeded for long are remembered: %v", got)
 	}
 }

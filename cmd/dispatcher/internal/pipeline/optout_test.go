@@ -14,7 +14,7 @@ import (
 
 const stopped = "+447700900123"
 
-// jobTo is a record of a lane from a tenant to a number.
+// jobTo returns a record of a lane from a tenant to a number.
 func jobTo(id, lane, tenant, number string, at time.Time) decide.Job {
 	m := envelope.Message{ID: id, To: number, Text: "Hello", Tenant: tenant, SendAt: at}
 	return decide.Job{Lane: lane, Produced: time.Now(), Message: m, Raw: m.Append(nil)}
@@ -103,8 +103,8 @@ func TestALaneMayIgnoreOptOuts(t *testing.T) {
 	p.eventually(t, stateAndReason, map[string]int64{"rejected opted_out": 1, "accepted": 1})
 }
 
-// TestARecipientWhoOptsOutBetweenAttemptsGetsNoOther: the first provider refused, and before the
-// next was asked there was a STOP. What was tried stays on record, and its audit finds nothing.
+// TestARecipientWhoOptsOutBetweenAttemptsGetsNoOther: the first provider refused, and a STOP came
+// before the next attempt. The attempt stays stored, and its audit finds nothing.
 func TestARecipientWhoOptsOutBetweenAttemptsGetsNoOther(t *testing.T) {
 	t.Parallel()
 	a := &archive{versions: map[int64]*decide.Routing{}}
@@ -128,10 +128,10 @@ func TestARecipientWhoOptsOutBetweenAttemptsGetsNoOther(t *testing.T) {
 			fmt.Sprintf("+44770090012%d", i), time.Time{}))
 	}
 	p.handle(t, jobs)
-	// The recipient may have what nobody answered: that is not called rejected.
+	// The recipient may have the message that was not answered, so it is not rejected.
 	p.eventually(t, stateAndReason,
 		map[string]int64{"rejected opted_out": 6, "unknown ambiguous_final": 3})
-	// What was queued behind a throttled one did not leave at all.
+	// The message that was queued behind a throttled one was never sent.
 	p.eventually(t, `select outcome, count(*) from audit.attempts where provider_code = `+
 		`'scripted' group by 1`,
 		map[string]int64{"refused": 3, "throttled": 3, "unknown": 3})

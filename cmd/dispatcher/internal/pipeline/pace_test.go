@@ -16,14 +16,14 @@ import (
 	"dispatcher/provider"
 )
 
-// timedChannel notes when submits arrive and takes a while to answer.
+// timedChannel records when submits arrive, and answers after a while.
 type timedChannel struct {
 	takes time.Duration
 
 	mu   sync.Mutex
 	at   []time.Time   // guarded by mu
 	ids  []string      // guarded by mu
-	slow time.Duration // guarded by mu: what it asks for when it is not 0
+	slow time.Duration // guarded by mu: the pause that it asks for, unless 0
 }
 
 func (c *timedChannel) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -42,7 +42,7 @@ func (c *timedChannel) Send(ctx context.Context, s provider.Submission) provider
 	return provider.Result{Outcome: provider.Accepted}
 }
 
-// submits are those so far, in the order of their arrival.
+// submits returns the submits so far, in the order of their arrival.
 func (c *timedChannel) submits() (at []time.Time, ids []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,14 +58,14 @@ func (c *timedChannel) slowDown(by time.Duration) {
 func (*timedChannel) Ready() (ok bool, why string) { return true, "" }
 func (*timedChannel) Close(context.Context) error  { return nil }
 
-// testWorker is a process's worker for one channel. Its ledger and its clock are the test's.
+// testWorker is a process's worker for one channel. The test controls its ledger and its clock.
 type testWorker struct {
 	*worker
 	answers chan answered
 }
 
-// standWorker starts a worker in a bubble; it is closed at the end of the test.
-func standWorker(t *testing.T, channel provider.Channel, concurrency int) *testWorker {
+// newTestWorker starts a worker in a bubble; it is closed at the end of the test.
+func newTestWorker(t *testing.T, channel provider.Channel, concurrency int) *testWorker {
 	t.Helper()
 	cfg := Config{
 		MaxUnsettled: 2000, SendTimeout: 10 * time.Second, DeadAfter: time.Hour,
@@ -93,7 +93,7 @@ func (l *testWorker) end(t *testing.T) {
 	}
 }
 
-// codes are those of all answers so far, with how many got them; "" is an answer of the channel.
+// codes returns the codes of all answers so far, with their number; "" is an answer of the channel.
 func (l *testWorker) codes() map[string]int {
 	out := map[string]int{}
 	for {
@@ -110,7 +110,7 @@ func (l *testWorker) codes() map[string]int {
 	}
 }
 
-// limiter gives release times away as a claim does, over a counter that all processes share.
+// limiter assigns release times as a claim does, from a counter that all processes share.
 type limiter struct {
 	counter admission.Counter
 	latency time.Duration // of commits
@@ -123,7 +123,7 @@ func perSecond(n int64) *limiter {
 	}, Max: n}, latency: 5 * time.Millisecond}
 }
 
-// claim takes release times for up to n attempts; those that get none wait.
+// claim assigns release times to up to n attempts; the others wait.
 func (l *limiter) claim(n int) []*openAttempt {
 	now := time.Now()
 	m := admission.Moment{Now: now, Earliest: now.Add(l.latency), Zone: time.UTC}
@@ -145,16 +145,16 @@ func (l *limiter) claim(n int) []*openAttempt {
 	return out
 }
 
-// TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends lets two processes claim from one counter,
-// turn and turn about, as much as there is, for five seconds.
+// TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends: two processes alternately claim from one
+// counter as much as it has, for five seconds.
 func TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []int64{10, 100, 1000, 5000} {
 		synctest.Test(t, func(t *testing.T) {
 			channel, shared := &timedChannel{takes: 30 * time.Millisecond}, perSecond(rate)
-			processes := []*testWorker{standWorker(t, channel, 200), standWorker(t, channel, 200)}
+			processes := []*testWorker{newTestWorker(t, channel, 200), newTestWorker(t, channel, 200)}
 			began, late := time.Now(), 0
-			for i := range 600 { // the last second gets what it can
+			for i := range 600 { // the last second gets what is free
 				for _, f := range shared.claim(200) {
 					processes[i%2].put(f)
 				}
@@ -163,12 +163,12 @@ func TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			if late > 0 {
-				t.Errorf("%d a second: %d came late", rate, late)
+				t.Errorf("%d a second: got %d late", rate, late)
 			}
 			at, _ := channel.submits()
 			inSeconds(t, at, began, rate)
-			// Ten milliseconds hold their even part, one more at either end, and those of the tick
-			// that ends in them.
+			// Ten milliseconds hold their even part, one more at either end, and those of the tick that ends
+			// in them.
 			most := int(rate/100*20/19) + 1 + int(rate/1000)
 			if got := densest(at, 10*time.Millisecond); got > most {
 				t.Errorf("%d a second: %d left within 10 ms, want at most %d", rate, got, most)
@@ -177,8 +177,8 @@ func TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends(t *testing.T) {
 	}
 }
 
-// inSeconds checks that each of the first five calendar seconds had exactly so many submits: not
-// one too many, and no slot unused while demand waited.
+// inSeconds checks that each of the first five calendar seconds had exactly want submits: not one
+// more, and no slot unused while messages waited.
 func inSeconds(t *testing.T, at []time.Time, began time.Time, want int64) {
 	t.Helper()
 	in := map[time.Time]int64{}
@@ -195,7 +195,7 @@ func inSeconds(t *testing.T, at []time.Time, began time.Time, want int64) {
 	}
 }
 
-// densest is how many submits the span of a length that holds most of them has.
+// densest returns the largest number of submits within any interval of a length.
 func densest(at []time.Time, span time.Duration) int {
 	slices.SortFunc(at, time.Time.Compare)
 	most, from := 0, 0
@@ -212,7 +212,7 @@ func TestNoAttemptLeavesBeforeItsReleaseTimeNorAfterTheLatest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		channel, now := &timedChannel{takes: time.Millisecond}, time.Now()
-		w := standWorker(t, channel, 1)
+		w := newTestWorker(t, channel, 1)
 		for i, release := range []admission.Release{
 			{At: now.Add(300 * time.Millisecond), Latest: now.Add(time.Second)},
 			{At: now.Add(100 * time.Millisecond), Latest: now.Add(time.Second)},
@@ -250,13 +250,14 @@ func TestNoAttemptLeavesBeforeItsReleaseTimeNorAfterTheLatest(t *testing.T) {
 	})
 }
 
-// TestASleepingCampaignHoldsNoSender: a code that comes while all attempts of the only sender have
-// release times to come leaves at once, and one that waits for the sender beside others goes first.
+// TestASleepingCampaignHoldsNoSender: all attempts of the only sender have later release times. An
+// otp message that comes then leaves at once, and one that waits for the sender beside others is
+// sent first.
 func TestASleepingCampaignHoldsNoSender(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		channel, now := &timedChannel{takes: 10 * time.Millisecond}, time.Now()
-		w := standWorker(t, channel, 1)
+		w := newTestWorker(t, channel, 1)
 		for i := range 5 {
 			w.put(&openAttempt{
 				Attempt: &decide.Attempt{Submission: provider.Submission{ID: "bulk"}},
@@ -284,17 +285,17 @@ func TestASleepingCampaignHoldsNoSender(t *testing.T) {
 			t.Errorf("left as %v", ids)
 		}
 		if first := at[0].Sub(now); first != 0 {
-			t.Errorf("the code left after %s", first)
+			t.Errorf("the otp message left after %s", first)
 		}
 	})
 }
 
-// TestWhatNoSenderComesForGoesBackInTime: the senders wait for answers, so what is due goes back
-// when its time is over, and until then the channel is busy.
+// TestWhatNoSenderComesForGoesBackInTime: the senders wait for answers. Attempts that are due are
+// returned when their time is over, and until then the channel is busy.
 func TestWhatNoSenderComesForGoesBackInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, now := standWorker(t, &timedChannel{takes: 5 * time.Second}, 2), time.Now()
+		w, now := newTestWorker(t, &timedChannel{takes: 5 * time.Second}, 2), time.Now()
 		for i := range 5 {
 			w.put(&openAttempt{
 				Attempt: &decide.Attempt{}, claimed: now,
@@ -311,7 +312,7 @@ func TestWhatNoSenderComesForGoesBackInTime(t *testing.T) {
 		}
 		time.Sleep(520 * time.Millisecond)
 		if codes := w.codes(); codes[decide.CodeLate] != 3 || len(codes) != 1 {
-			t.Errorf("%v came back", codes)
+			t.Errorf("got returned codes %v", codes)
 		}
 		if got := w.ready(time.Now()); got != "" {
 			t.Errorf("ready %q with an empty queue", got)
@@ -319,12 +320,12 @@ func TestWhatNoSenderComesForGoesBackInTime(t *testing.T) {
 	})
 }
 
-// TestAQueueWithTimeDoesNotMakeAChannelBusy: a channel without narrow limits may let its messages
-// wait for their turn.
+// TestAQueueWithTimeDoesNotMakeAChannelBusy: messages of a channel without narrow limits may wait
+// for their turn.
 func TestAQueueWithTimeDoesNotMakeAChannelBusy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, now := standWorker(t, &timedChannel{takes: time.Second}, 2), time.Now()
+		w, now := newTestWorker(t, &timedChannel{takes: time.Second}, 2), time.Now()
 		for range 5 {
 			w.put(&openAttempt{
 				Attempt: &decide.Attempt{}, claimed: now,
@@ -338,19 +339,19 @@ func TestAQueueWithTimeDoesNotMakeAChannelBusy(t *testing.T) {
 		}
 		time.Sleep(6 * time.Second)
 		if codes := w.codes(); codes[""] != 10 {
-			t.Errorf("%v came back", codes)
+			t.Errorf("got returned codes %v", codes)
 		}
 	})
 }
 
-// TestAThrottledChannelSendsNothingDuringThePause: what comes up meanwhile goes back at once, what
-// comes later leaves.
+// TestAThrottledChannelSendsNothingDuringThePause: attempts whose time comes in the pause are
+// returned at once, later ones leave.
 func TestAThrottledChannelSendsNothingDuringThePause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		channel, now := &timedChannel{takes: 10 * time.Millisecond, slow: 300 * time.Millisecond},
 			time.Now()
-		w := standWorker(t, channel, 1)
+		w := newTestWorker(t, channel, 1)
 		for i := range 10 {
 			w.put(&openAttempt{
 				Attempt: &decide.Attempt{}, claimed: now,
@@ -359,7 +360,7 @@ func TestAThrottledChannelSendsNothingDuringThePause(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 		if got := w.ready(time.Now()); got != decide.Throttled {
-			t.Errorf("ready %q after the provider asked to slow down", got)
+			t.Errorf("ready %q after the provider throttled", got)
 		}
 		channel.slowDown(0)
 		time.Sleep(time.Second)
@@ -374,17 +375,17 @@ func TestAThrottledChannelSendsNothingDuringThePause(t *testing.T) {
 		}
 		if codes := w.codes(); !slices.Equal(left, want) || codes[decide.CodeLate] != 6 ||
 			codes[""] != 4 {
-			t.Errorf("left at %v, came back %v", left, codes)
+			t.Errorf("left at %v, returned %v", left, codes)
 		}
 	})
 }
 
-// TestAProcessThatMayCountAsDeadSendsNothing goes on for a second less than others wait.
+// TestAProcessThatMayCountAsDeadSendsNothing: it stops a second before the others' timeout.
 func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		channel, now := &timedChannel{}, time.Now()
-		w := standWorker(t, channel, 1)
+		w := newTestWorker(t, channel, 1)
 		w.heartbeat.deadAfter = 6 * time.Second
 		w.heartbeat.beat(now.Add(time.Second))
 		for _, at := range []time.Duration{
@@ -395,25 +396,25 @@ func TestAProcessThatMayCountAsDeadSendsNothing(t *testing.T) {
 		}
 		time.Sleep(7500 * time.Millisecond)
 		if got := w.ready(time.Now()); got != decide.Busy {
-			t.Errorf("ready %q without a heart-beat", got)
+			t.Errorf("ready %q without a heartbeat", got)
 		}
 		w.heartbeat.beat(time.Now())
 		time.Sleep(time.Second)
 		if codes := w.codes(); codes[""] != 2 || codes[decide.CodeLate] != 3 {
-			t.Errorf("%v came back", codes)
+			t.Errorf("got returned codes %v", codes)
 		}
 		if got := w.ready(time.Now()); got != "" {
-			t.Errorf("ready %q after a heart-beat", got)
+			t.Errorf("ready %q after a heartbeat", got)
 		}
 	})
 }
 
-// TestEverythingComesBackWhenAWorkerIsClosed: what is under way with its answer, all else unsent
-// and at once.
-func TestEverythingComesBackWhenAWorkerIsClosed(t *testing.T) {
+// TestEverythingIsReturnedWhenAWorkerIsClosed: submitted attempts with their answers, all others
+// unsent and at once.
+func TestEverythingIsReturnedWhenAWorkerIsClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, now := standWorker(t, &timedChannel{takes: 2 * time.Second}, 2), time.Now()
+		w, now := newTestWorker(t, &timedChannel{takes: 2 * time.Second}, 2), time.Now()
 		for i := range 20 {
 			f := &openAttempt{Attempt: &decide.Attempt{Express: i%3 == 0}, claimed: now}
 			if i%2 == 0 {
@@ -426,17 +427,17 @@ func TestEverythingComesBackWhenAWorkerIsClosed(t *testing.T) {
 		go func() { w.end(t); close(closed) }()
 		synctest.Wait()
 		if codes := w.codes(); codes[decide.CodeStopping] != 18 || len(codes) != 1 {
-			t.Errorf("at once came back %v", codes)
+			t.Errorf("returned at once: %v", codes)
 		}
 		<-closed
 		if codes := w.codes(); codes[""] != 2 || len(codes) != 1 ||
 			time.Since(now) != 2*time.Second {
-			t.Errorf("after %s came back %v", time.Since(now), codes)
+			t.Errorf("returned after %s: %v", time.Since(now), codes)
 		}
 	})
 }
 
-// TestANewRoutingKeepsTheConnectionAndWhatItLearned: what the provider asked for holds on, and no
+// TestANewRoutingKeepsTheConnectionAndWhatItLearned: the pause of the provider continues, and no
 // channel is closed.
 func TestANewRoutingKeepsTheConnectionAndWhatItLearned(t *testing.T) {
 	t.Parallel()
@@ -451,7 +452,7 @@ func TestANewRoutingKeepsTheConnectionAndWhatItLearned(t *testing.T) {
 	}
 	w := p.worker("a")
 	if w != before || w.ready(time.Now()) != decide.Throttled || p.channels["a"].closed {
-		t.Errorf("the worker was replaced or forgot: ready %q", w.ready(time.Now()))
+		t.Errorf("the worker was replaced or lost its pause: ready %q", w.ready(time.Now()))
 	}
 }
 
@@ -479,12 +480,12 @@ func TestARoutingWithAChannelThatHasNoConnectionStartsNothing(t *testing.T) {
 		map[string]provider.Channel{"a": &scriptedChannel{answer: accepts}}); err == nil {
 		t.Error("a routing without connections was applied")
 	}
-	if err := d.Stop(t.Context()); err != nil { // TestMain finds senders that were started
+	if err := d.Stop(t.Context()); err != nil { // TestMain reports senders that still run
 		t.Error(err)
 	}
 }
 
-// BenchmarkWorker is the cost of an attempt in a worker, with its release time and answer.
+// BenchmarkWorker measures an attempt in a worker, with its release time and answer.
 func BenchmarkWorker(b *testing.B) {
 	cfg := Config{
 		MaxUnsettled: 500, SendTimeout: time.Minute, DeadAfter: time.Hour,

@@ -9,7 +9,7 @@ import (
 	"dispatcher/provider/sms"
 )
 
-func TestBlockedNumbersReachNoProviderAndAreTold(t *testing.T) {
+func TestBlockedNumbersReachNoProviderAndAreReported(t *testing.T) {
 	t.Parallel()
 	a := &archive{versions: map[int64]*decide.Routing{}}
 	p := setup(t, func(r *decide.Routing) { r.Blocked.Prefixes = []string{"+4487"} })
@@ -41,8 +41,8 @@ func TestBlockedNumbersReachNoProviderAndAreTold(t *testing.T) {
 	}
 }
 
-// TestADayWithPricesThatChangeAndSendersThatDoNotPassIsVerified sends while a list of prices takes
-// over: by the database's clock, not by any process's.
+// TestADayWithPricesThatChangeAndSendersThatDoNotPassIsVerified sends while a new price list takes
+// effect, by the database's clock and not by any process's.
 func TestADayWithPricesThatChangeAndSendersThatDoNotPassIsVerified(t *testing.T) {
 	t.Parallel()
 	a := &archive{versions: map[int64]*decide.Routing{}}
@@ -58,7 +58,7 @@ func TestADayWithPricesThatChangeAndSendersThatDoNotPassIsVerified(t *testing.T)
 		}}
 		r.Routes[0].PriceCap = map[string]int64{"GBP": 5000}
 	})
-	takesOver := time.Now().Add(4 * time.Second) // the messages of before are claimed until then
+	takesOver := time.Now().Add(4 * time.Second) // the messages before are claimed until then
 	before, second := decide.PriceList{Default: 1000}, *p.routing
 	second.Channels = slices.Clone(second.Channels)
 	for i, then := range []decide.PriceList{

@@ -6,9 +6,9 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
-// TestTheCheapestOverCurrenciesIsVerified: b costs the smallest number, in a currency that is worth
-// the most. Bare numbers would choose it, at the rates a is the cheapest; an auditor who has the
-// rates of the version comes to the same, and one who has others does not.
+// TestTheCheapestOverCurrenciesIsVerified: the price of b is the smallest number, but in the most
+// valuable currency. At the rates a is the cheapest. An audit with the rates of the version derives
+// the same, and one with other rates does not.
 func TestTheCheapestOverCurrenciesIsVerified(t *testing.T) {
 	t.Parallel()
 	a := &archive{versions: map[int64]*decide.Routing{}}
@@ -39,6 +39,6 @@ func TestTheCheapestOverCurrenciesIsVerified(t *testing.T) {
 		1_000_000_000)
 	a.keep(&other)
 	if _, found := p.audited(t, a); len(found) == 0 {
-		t.Error("other rates lead to the same choices")
+		t.Error("the audit with other rates finds no difference")
 	}
 }

@@ -38,12 +38,12 @@ func TestReferencesOpenWhatTheyMade(t *testing.T) {
 			}
 		}
 		if _, _, ok := before.Open(after.Key(seq, attempt)); ok {
-			t.Fatal("a reference opened under a key that did not make it")
+			t.Fatal("a reference was accepted under another key")
 		}
 	})
 }
 
-func TestReferencesRefuseWhatNobodyMade(t *testing.T) {
+func TestForgedReferencesAreRefused(t *testing.T) {
 	t.Parallel()
 	r := references(t, 1)
 	made := r.Key(7, 1)
@@ -57,7 +57,7 @@ func TestReferencesRefuseWhatNobodyMade(t *testing.T) {
 		}
 	}
 	if upper, _, ok := r.Open(strings.ToUpper(made)); !ok || upper != 7 {
-		t.Error("a provider that returns capital letters was not understood")
+		t.Error("a reference in capital letters was not accepted")
 	}
 }
 
@@ -78,7 +78,7 @@ func BenchmarkReference(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, _, ok := r.Open(r.Key(7, 1)); !ok {
-			b.Fatal("did not open")
+			b.Fatal("the reference was not accepted")
 		}
 	}
 }

@@ -19,14 +19,14 @@ func dailyBudget() admission.Limit {
 	}
 }
 
-// atNoon puts the business days so that it is about noon: no day ends and no reserve decays
+// atNoon sets the time zone so that it is about noon: no business day ends and no reserve decays
 // meanwhile.
 func atNoon(r *decide.Routing) {
 	into := time.Duration(time.Now().UnixNano()) % (24 * time.Hour)
 	r.Zone = time.FixedZone("here", int((12*time.Hour - into).Seconds()))
 }
 
-// rejectsBad takes every message but those whose ids say that they are bad.
+// rejectsBad accepts every message except those whose ids begin with bad.
 func rejectsBad(s provider.Submission) provider.Result {
 	if strings.HasPrefix(s.ID, "bad") {
 		return provider.Result{Outcome: provider.Rejected, Code: "number"}
@@ -35,7 +35,7 @@ func rejectsBad(s provider.Submission) provider.Result {
 }
 
 // TestWhatComesBackFillsTheShareOfAProcessAgain: under each policy a process spends its whole share
-// on messages that nobody takes, and still has all of it for those that somebody does.
+// on messages that are rejected, and still has all of it for messages that are accepted.
 func TestWhatComesBackFillsTheShareOfAProcessAgain(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []admission.Policy{
@@ -53,7 +53,7 @@ func TestWhatComesBackFillsTheShareOfAProcessAgain(t *testing.T) {
 			})
 			p.limitTo(t, []admission.Limit{dailyBudget()}, nil)
 			p.channels["a"].answer = rejectsBad
-			p.handle(t, jobsNamed("bad", 7)) // they go on as soon as money comes back
+			p.handle(t, jobsNamed("bad", 7)) // they continue as soon as money is refunded
 			p.eventually(t, byState, map[string]int64{"rejected": 7})
 			p.handle(t, jobsNamed("good", 3))
 			p.eventually(t, byState, map[string]int64{"rejected": 7, "accepted": 3})
@@ -64,9 +64,9 @@ func TestWhatComesBackFillsTheShareOfAProcessAgain(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsForMoneyLooksOnceItIsBack, however long settling takes: who looked before would find
-// none, and wait for a minute.
-func TestWhoWaitsForMoneyLooksOnceItIsBack(t *testing.T) {
+// TestWaitersForMoneyAreClaimedOnceItIsRefunded: however long settling takes. A waiting message
+// that was claimed earlier would find no money and wait for a minute.
+func TestWaitersForMoneyAreClaimedOnceItIsRefunded(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) { onlyA(r); atNoon(r) })
 	p.limitTo(t, []admission.Limit{dailyBudget()}, nil)
@@ -86,8 +86,8 @@ func TestWhoWaitsForMoneyLooksOnceItIsBack(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"rejected": 3, "accepted": 3})
 }
 
-// TestWhatComesBackFillsTheReserveOfItsLaneAgain: codes that nobody takes use up nothing of what is
-// kept for codes.
+// TestWhatComesBackFillsTheReserveOfItsLaneAgain: rejected otp messages use up nothing of the
+// reserve for otp.
 func TestWhatComesBackFillsTheReserveOfItsLaneAgain(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
@@ -112,7 +112,7 @@ func TestWhatComesBackFillsTheReserveOfItsLaneAgain(t *testing.T) {
 	p.handle(t, codes("bad", 2))
 	p.eventually(t, byState, map[string]int64{"rejected": 2})
 	p.handle(t, jobsNamed("campaign", 3))
-	// 30600 are kept, so a second one finds too little
+	// 30600 are reserved, so a second one finds too little
 	p.eventually(t, byState, map[string]int64{"rejected": 2, "accepted": 1, "waiting": 2})
 	p.handle(t, codes("good", 2))
 	p.eventually(t, byState, map[string]int64{"rejected": 2, "accepted": 3, "waiting": 2})

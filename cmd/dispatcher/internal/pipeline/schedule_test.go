@@ -12,7 +12,7 @@ func TestScheduleNamesEachTimeOnceAndInOrder(t *testing.T) {
 	for _, d := range []time.Duration{
 		time.Second, time.Second - 2*time.Millisecond, time.Second, time.Hour, 3 * time.Millisecond,
 		7 * time.Millisecond,
-		0, -time.Second, farthest + time.Second, // of these nobody need be told
+		0, -time.Second, farthest + time.Second, // these are not scheduled
 	} {
 		s.add(at(d), noon)
 	}
@@ -43,13 +43,13 @@ func TestScheduleIsBoundedAndStillNamesTheSoonest(t *testing.T) {
 	}
 	s.add(noon.Add(time.Second), noon)
 	if got, _ := s.soonest(noon); !got.Equal(noon.Add(time.Second)) {
-		t.Errorf("the soonest is %s away", got.Sub(noon))
+		t.Errorf("got the next time in %s", got.Sub(noon))
 	}
 }
 
-// TestDueRowsAreLookedAtWhenTheyComeDue: right then, but not more often than each gap and not less
-// often than each interval.
-func TestDueRowsAreLookedAtWhenTheyComeDue(t *testing.T) {
+// TestDueRowsAreClaimedWhenTheyBecomeDue: at that time, but not more often than each gap and not
+// less often than each interval.
+func TestDueRowsAreClaimedWhenTheyBecomeDue(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ due, want time.Duration }{
 		{0, dueInterval},
@@ -60,22 +60,22 @@ func TestDueRowsAreLookedAtWhenTheyComeDue(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := &Dispatcher{clock: newClock(), due: newSchedule(), nudge: make(chan struct{}, 1)}
 			began := time.Now()
-			database := began.Add(-time.Hour) // whose clock is another
+			database := began.Add(-time.Hour) // whose clock differs
 			d.clock.read(database, began, began)
 			if tc.due > 0 {
 				d.due.add(database.Add(tc.due), database)
 			}
 			timer := time.NewTimer(time.Hour)
 			if !d.awaitDue(t.Context(), timer, began) || time.Since(began) != tc.want {
-				t.Errorf("due after %s, looked after %s", tc.due, time.Since(began))
+				t.Errorf("due after %s, claimed after %s", tc.due, time.Since(began))
 			}
 		})
 	}
 }
 
-// TestARowPutOffMeanwhileMovesTheNextLook: the loop waits already when another claim of the process
-// puts a row off.
-func TestARowPutOffMeanwhileMovesTheNextLook(t *testing.T) {
+// TestARowPutOffMeanwhileMovesTheNextClaim: the loop is already waiting when another claim of the
+// process puts a row off.
+func TestARowPutOffMeanwhileMovesTheNextClaim(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := &Dispatcher{clock: newClock(), due: newSchedule(), nudge: make(chan struct{}, 1)}
@@ -88,14 +88,14 @@ func TestARowPutOffMeanwhileMovesTheNextLook(t *testing.T) {
 		timer := time.NewTimer(time.Hour)
 		if d.awaitDue(t.Context(), timer,
 			began); time.Since(began) != 90*time.Millisecond+clockSlack {
-			t.Errorf("looked after %s", time.Since(began))
+			t.Errorf("claimed after %s", time.Since(began))
 		}
-		// What comes due while the last look is under way is not forgotten either.
+		// A row that becomes due while the last run is in progress is claimed, too.
 		d.due.add(began.Add(100*time.Millisecond), time.Now())
-		looked := time.Now()
+		waited := time.Now()
 		time.Sleep(60 * time.Millisecond) // longer than the gap
-		if d.awaitDue(t.Context(), timer, looked); time.Since(looked) != 60*time.Millisecond {
-			t.Errorf("looked after %s", time.Since(looked))
+		if d.awaitDue(t.Context(), timer, waited); time.Since(waited) != 60*time.Millisecond {
+			t.Errorf("claimed after %s", time.Since(waited))
 		}
 	})
 }

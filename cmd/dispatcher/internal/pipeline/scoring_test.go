@@ -79,7 +79,7 @@ func TestFunctionDecidesWhereMessagesGo(t *testing.T) {
 	}
 }
 
-// TestJobsThatFollowInTheNextClaimAreNotAskedAboutAgain: there are slots for a few at a time.
+// TestJobsThatFollowInTheNextClaimAreNotAskedAboutAgain: slots are free for a few jobs at a time.
 func TestJobsThatFollowInTheNextClaimAreNotAskedAboutAgain(t *testing.T) {
 	t.Parallel()
 	scorer := &scriptedScorer{answer: favours("b")}
@@ -99,12 +99,12 @@ func TestJobsThatFollowInTheNextClaimAreNotAskedAboutAgain(t *testing.T) {
 	p.answers.mu.Lock()
 	defer p.answers.mu.Unlock()
 	if n := len(p.answers.jobs); n != 0 {
-		t.Errorf("%d answers are kept that were used", n)
+		t.Errorf("got %d used answers still stored", n)
 	}
 }
 
-// TestDueRowsAreAskedAboutOnceAndSentAtOnce has messages whose time comes later: they are first
-// seen inside a claim, where nobody may be asked, and the answers may not be used again.
+// TestDueRowsAreAskedAboutOnceAndSentAtOnce: scheduled messages are first seen inside a claim,
+// where the function may not be asked, and each answer may be used only once.
 func TestDueRowsAreAskedAboutOnceAndSentAtOnce(t *testing.T) {
 	t.Parallel()
 	scorer := &scriptedScorer{answer: favours("b")}
@@ -131,7 +131,7 @@ func TestDueRowsAreAskedAboutOnceAndSentAtOnce(t *testing.T) {
 	p.answers.mu.Lock()
 	defer p.answers.mu.Unlock()
 	if n := len(p.answers.rows); n != 0 {
-		t.Errorf("%d answers are kept that were used", n)
+		t.Errorf("got %d used answers still stored", n)
 	}
 }
 
@@ -154,8 +154,8 @@ func TestSilentFunctionDelaysButStopsNothing(t *testing.T) {
 		`= 1 group by 1`, map[string]int64{"function_timeout": 20})
 }
 
-// lockProbingScorer needs the lock of every channel to answer. A claim that asked while it
-// holds them would wait for itself.
+// lockProbingScorer needs the lock of every channel to answer. A claim that asked while it holds
+// these locks would wait for itself.
 type lockProbingScorer struct {
 	mu  sync.Mutex
 	sql *pgx.Conn // guarded by mu; nil until the pipeline is up
@@ -174,7 +174,7 @@ func (s *lockProbingScorer) Scores(ctx context.Context, _ *decide.Function,
 	return favours("c")(ctx, q)
 }
 
-func TestNobodyIsAskedInsideAClaim(t *testing.T) {
+func TestNoFunctionIsCalledInsideAClaim(t *testing.T) {
 	t.Parallel()
 	scorer := &lockProbingScorer{}
 	p := setupScored(t, scoredByEndpoint, scorer)
@@ -199,7 +199,7 @@ func TestRoundRobinIsCircularOverClaimsOfTheLedger(t *testing.T) {
 	p := setup(t, func(r *decide.Routing) { r.Routes[0].Mode = decide.RoundRobinMode })
 	var want []string
 	for batch := range 7 {
-		p.handle(t, jobsNamed(fmt.Sprint("batch", batch), 4)) // ids ascend as the jobs do
+		p.handle(t, jobsNamed(fmt.Sprint("batch", batch), 4)) // ids ascend in the order of jobs
 	}
 	for i := range 28 {
 		want = append(want, []string{"a", "b", "c"}[i%3])

@@ -8,7 +8,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
-// TestALateClaimCatchesUpWithoutABurst: ten release times 10 ms apart, of which six have passed.
+// TestALateClaimCatchesUpWithoutABurst: ten release times 10 ms apart, six of which have passed.
 func TestALateClaimCatchesUpWithoutABurst(t *testing.T) {
 	t.Parallel()
 	at := func(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
@@ -21,7 +21,7 @@ func TestALateClaimCatchesUpWithoutABurst(t *testing.T) {
 	}
 	// as on a sliding limit
 	tight := &openAttempt{Attempt: &decide.Attempt{Channel: "a"}, leave: at(40), latest: at(75)}
-	// nothing helps it
+	// too late in any case
 	lost := &openAttempt{Attempt: &decide.Attempt{Channel: "a"}, leave: at(10), latest: at(20)}
 	free := &openAttempt{Attempt: &decide.Attempt{Channel: "a"}}
 	other := &openAttempt{Attempt: &decide.Attempt{Channel: "b"}, leave: at(80)}

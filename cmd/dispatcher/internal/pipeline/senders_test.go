@@ -7,8 +7,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestASenderIsTheMessagesOwnUnlessItsChannelGivesIt: channel a has senders for messages that name
-// none or others, and refuses all of them; b has none. A number is the same with and without a
+// TestASenderIsTheMessagesOwnUnlessItsChannelGivesIt: channel a sets senders for messages with no
+// or other senders, and refuses all of them; b sets none. A number is the same with and without a
 // plus.
 func TestASenderIsTheMessagesOwnUnlessItsChannelGivesIt(t *testing.T) {
 	t.Parallel()
@@ -28,7 +28,7 @@ func TestASenderIsTheMessagesOwnUnlessItsChannelGivesIt(t *testing.T) {
 		}}
 	})
 	p.channels["a"].answer = always(provider.Refused)
-	own := map[string]map[string]bool{ // by channel and by the sender that the message names
+	own := map[string]map[string]bool{ // by channel and by the message's sender
 		"a": {
 			"": false, "ACME": false, "SHOP": false, "OTHER": false, "OWN": true,
 			"447700900222": false, "+447700900333": false, "447700900444": true,

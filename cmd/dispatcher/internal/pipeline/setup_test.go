@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// testRouting is a routing of three channels at 25/15/60.
+// testRouting has three channels at 25/15/60.
 func testRouting(t testing.TB) *decide.Routing {
 	t.Helper()
 	table, err := selector.NewTable([]selector.Entry{
@@ -57,7 +57,7 @@ func expression(t testing.TB, source string) decide.Scoring {
 	return decide.Scoring{Expression: e}
 }
 
-// qualityAbove asks for a quality above n, for a while unless that is 0.
+// qualityAbove requires a quality above n, until expiresAfter unless that is 0.
 func qualityAbove(n float64, expiresAfter time.Duration) selector.Selector {
 	return selector.Selector{
 		Key: "quality", Operator: selector.GreaterThan,

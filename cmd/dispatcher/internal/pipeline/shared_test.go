@@ -9,14 +9,14 @@ import (
 	"dispatcher/ledger"
 )
 
-func TestMinutesTellTheLastWholeOne(t *testing.T) {
+func TestMinutesReturnTheLastWholeOne(t *testing.T) {
 	t.Parallel()
 	var m minutes
 	messages := func(n int64) ledger.Grants {
 		return ledger.Grants{Messages: n, Segments: 5 * n, Micros: 28_000 * n}
 	}
 	if got := m.last(noon); len(got) > 0 {
-		t.Errorf("nothing was granted yet, and it tells %v", got)
+		t.Errorf("before any grant: got %v", got)
 	}
 	m.add(noon.Add(time.Second), "a", messages(3))
 	m.add(noon.Add(59*time.Second), "a", messages(4))
@@ -28,7 +28,7 @@ func TestMinutesTellTheLastWholeOne(t *testing.T) {
 	}
 	m.last(noon.Add(61 * time.Second))["a"] = messages(0)
 	if got := m.last(noon.Add(61 * time.Second)); got["a"] != messages(7) {
-		t.Error("the caller's copy is the counter itself")
+		t.Error("the caller's copy shares the counter")
 	}
 	if got := m.last(noon.Add(2 * time.Minute)); !cmp.Equal(got,
 		map[string]ledger.Grants{"a": messages(100)}) {

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// left is how many slots are free.
+// left returns how many slots are free.
 func (s *slots) left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.free
 }
 
-// hold takes n slots of a test's own.
+// hold takes n slots.
 func (s *slots) hold(t *testing.T, n int) {
 	t.Helper()
 	if got, _, _ := s.take(n, n); got != n {
@@ -24,7 +24,7 @@ func (s *slots) hold(t *testing.T, n int) {
 	}
 }
 
-// TestAClaimTakesWhatIsFree: it does not wait for the slots of attempts that nobody answers.
+// TestAClaimTakesWhatIsFree: it does not wait for the slots of attempts without answers.
 func TestAClaimTakesWhatIsFree(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -56,7 +56,7 @@ func TestAClaimTakesWhatIsFree(t *testing.T) {
 	}
 }
 
-// TestAClaimGathersSlotsForAMoment, so that a settlement of few attempts does not lead to a claim
+// TestAClaimGathersSlotsForAMoment: so that a settlement of few attempts does not lead to a claim
 // of few.
 func TestAClaimGathersSlotsForAMoment(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestEitherPrefersTheSharedSlotsAndKeepsTheExpressOnes(t *testing.T) {
 	}
 }
 
-// TestAClaimOfTheFirstLaneTakesWhatIsFree, on the side that has more of it.
+// TestAClaimOfTheFirstLaneTakesWhatIsFree: from the pool that has more free slots.
 func TestAClaimOfTheFirstLaneTakesWhatIsFree(t *testing.T) {
 	t.Parallel()
 	const shared, express = 0, 1
@@ -165,7 +165,7 @@ func TestAClaimOfTheFirstLaneTakesWhatIsFree(t *testing.T) {
 	}
 }
 
-// While all attempts of small batches stand, the next small batch goes out over what is shared.
+// While all attempts of small batches are in flight, the next small batch uses shared slots.
 func TestEitherIsNotHeldUpByItsOwnSlots(t *testing.T) {
 	t.Parallel()
 	for _, freed := range []int{0, 1} {
@@ -185,12 +185,12 @@ func TestEitherIsNotHeldUpByItsOwnSlots(t *testing.T) {
 			synctest.Wait()
 			select {
 			case <-got:
-				t.Fatal("slots were had that nobody has released")
+				t.Fatal("slots were taken before their release")
 			default:
 			}
 			both[freed].release(5)
 			if s := <-got; s != both[freed] {
-				t.Error("the slots of the other kind were taken")
+				t.Error("slots of the other pool were taken")
 			}
 			synctest.Wait()
 			if both[freed].left() != 3 || both[1-freed].left() != 0 {

@@ -16,7 +16,7 @@ import (
 	"dispatcher/provider"
 )
 
-// onlyA switches all other channels off.
+// onlyA disables all channels except a.
 func onlyA(r *decide.Routing) {
 	r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{
 		Name: "bulk", TTL: time.Hour,
@@ -30,7 +30,7 @@ func onlyA(r *decide.Routing) {
 	}
 }
 
-// limitTo applies the routing anew with limits on every channel.
+// limitTo applies the routing with limits on every channel.
 func (p *pipeline) limitTo(t *testing.T, limits []admission.Limit, channel provider.Channel) {
 	t.Helper()
 	next := *p.routing
@@ -49,9 +49,9 @@ func (p *pipeline) limitTo(t *testing.T, limits []admission.Limit, channel provi
 	p.routing = &next
 }
 
-// TestASlowDatabaseSlowsNoPacedChannel: two statements of the write half of each claim take 450 ms,
-// and the counters are locked as long. Still nearly all slots are used, no second has one too many,
-// and nothing comes late once the first claims have told how slow it is.
+// TestASlowDatabaseSlowsNoPacedChannel: two statements of each claim's commit take 450 ms, and the
+// counters are locked that long. Still nearly all slots are used, no second has one too many, and
+// nothing is late after the first claims have measured the database.
 func TestASlowDatabaseSlowsNoPacedChannel(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
@@ -88,24 +88,24 @@ func TestASlowDatabaseSlowsNoPacedChannel(t *testing.T) {
 				second.Format("05"), rate)
 		}
 	}
-	// From the second that the claims have learned in, less the last one, which was not over.
+	// From the second in which the claims have measured it, without the last one, which is not whole.
 	settled := whole[min(2, len(whole)-2) : len(whole)-1]
 	span, sum := settled[len(settled)-1].Sub(settled[0])/time.Second+1, 0
 	for _, second := range settled {
 		sum += in[second]
 	}
-	// A busy machine loses a second now and then. If the commit latency did not count, hardly
-	// anything would leave.
+	// A busy machine loses a second now and then. If the commit latency were ignored, hardly anything
+	// would leave.
 	if sum < int(span)*rate/2 {
 		t.Errorf("%d submits in %d s, the limit is %d a second: %v", sum, span, rate, in)
 	}
 	if late := p.counts(t, `select 'late', count(*) from dispatcher.attempts where provider_code `+
 		`= 'late'`)["late"]; late > 2*rate {
-		t.Errorf("%d came late", late)
+		t.Errorf("got %d late", late)
 	}
 }
 
-// TestWhatAnAttemptDidNotSpendGoesToThoseWhoWaitForIt at once, though the day is long.
+// TestWhatAnAttemptDidNotSpendGoesToThoseWhoWaitForIt: at once, although the window is a day.
 func TestWhatAnAttemptDidNotSpendGoesToThoseWhoWaitForIt(t *testing.T) {
 	t.Parallel()
 	answer := make(chan struct{})
@@ -131,7 +131,8 @@ func TestWhatAnAttemptDidNotSpendGoesToThoseWhoWaitForIt(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"accepted": 1, "rejected": 1})
 }
 
-// TestASlotThatIsHeldNoLongerGoesToThoseWhoWaitForIt at once: the row would look again in an hour.
+// TestASlotThatIsHeldNoLongerGoesToThoseWhoWaitForIt: at once. By itself the row would be claimed
+// again in an hour.
 func TestASlotThatIsHeldNoLongerGoesToThoseWhoWaitForIt(t *testing.T) {
 	t.Parallel()
 	p := setup(t, func(r *decide.Routing) {
@@ -152,8 +153,8 @@ func TestASlotThatIsHeldNoLongerGoesToThoseWhoWaitForIt(t *testing.T) {
 	p.eventually(t, byState, map[string]int64{"accepted": 2})
 }
 
-// TestWaitingCodesAreNotOvertakenByNewOnes: a few older ones ride along with a small batch of the
-// first lane.
+// TestWaitingCodesAreNotOvertakenByNewOnes: a small batch of the first lane also takes some older
+// waiting messages.
 func TestWaitingCodesAreNotOvertakenByNewOnes(t *testing.T) {
 	t.Parallel()
 	p := setup(t, onlyA)
@@ -164,7 +165,7 @@ func TestWaitingCodesAreNotOvertakenByNewOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := other.dueShare(jobsNamed("new", 2)); n < 2 || n+2 > other.express.size() {
-		t.Errorf("%d ride along with two codes", n)
+		t.Errorf("got %d older messages claimed with two otp messages", n)
 	}
 	if _, err := p.sql.Exec(t.Context(),
 		`update dispatcher.messages set next_at = now()`); err != nil {
@@ -186,13 +187,13 @@ func TestWaitingCodesAreNotOvertakenByNewOnes(t *testing.T) {
 		map[string]int64{"old-0": 1})
 	other.coded.Store(false)
 	if n := other.dueShare(jobsNamed("new", 2)); n != 0 {
-		t.Errorf("%d ride along though no code waits", n)
+		t.Errorf("got %d older messages claimed, although no otp message waits", n)
 	}
 }
 
-// TestPoliciesDivideByWhatTheFleetGranted, from the grant of one process to the share of another,
-// over the database: with history in its region one process finds its share, the other one queues
-// early, and nobody exceeds the limit.
+// TestPoliciesDivideByWhatTheFleetGranted: what one process granted affects the share of another,
+// through the database. With a history in its region one process gets its share, the other one
+// queues early, and the limit is not exceeded.
 func TestPoliciesDivideByWhatTheFleetGranted(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []admission.Policy{
@@ -215,7 +216,7 @@ func TestPoliciesDivideByWhatTheFleetGranted(t *testing.T) {
 		}
 		handle(one, "history", 10)
 		here := time.Now()
-		one.clock.read(one.now().Add(time.Minute), here, here) // the minute is over
+		one.clock.read(one.now().Add(time.Minute), here, here) // the minute has ended
 		for _, d := range []*Dispatcher{one, two} {
 			if err := d.gather(context.WithoutCancel(t.Context())); err != nil {
 				t.Fatal(err)
@@ -223,7 +224,7 @@ func TestPoliciesDivideByWhatTheFleetGranted(t *testing.T) {
 		}
 		want := ledger.Grants{Messages: 10, Segments: 10, Micros: 300_000}
 		if got := two.instances.Load().Granted["a"]["eu"]; got != want {
-			t.Errorf("%s: the other process heard of %+v", policy, got)
+			t.Errorf("%s: the other process got %+v", policy, got)
 		}
 		handle(two, "quiet", 20)
 		if n := p.counts(t, `select 'no_share', count(*) from dispatcher.messages where reason = `+

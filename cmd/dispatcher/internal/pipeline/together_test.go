@@ -18,9 +18,9 @@ import (
 	"dispatcher/selector"
 )
 
-// fallen is a route whose draws all pick a channel that is switched off, so that every message
-// is a fallback; the others have different capacities.
-func fallen(fallback decide.Ranker) func(*decide.Routing) {
+// fallbackOnly is a route whose draws all pick a disabled channel, so that every message is a
+// fallback. The other channels have different capacities.
+func fallbackOnly(fallback decide.Ranker) func(*decide.Routing) {
 	return func(r *decide.Routing) {
 		// the first lane has few slots of its own
 		r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{
@@ -54,13 +54,13 @@ func fallen(fallback decide.Ranker) func(*decide.Routing) {
 	}
 }
 
-// second starts another instance over the pipeline's database, with channels that answer alike.
+// second starts another instance on the pipeline's database, with channels that answer alike.
 func (p *pipeline) second(t *testing.T) *Dispatcher {
 	t.Helper()
 	return p.secondIn(t, "test")
 }
 
-// secondIn is second in a region of its own.
+// secondIn is second in another region.
 func (p *pipeline) secondIn(t *testing.T, region string) *Dispatcher {
 	t.Helper()
 	l, err := ledger.Connect(t.Context(),
@@ -76,7 +76,7 @@ func (p *pipeline) secondIn(t *testing.T, region string) *Dispatcher {
 		Ledger: l, Keys: testKeys, MaxUnsettled: 500, SendTimeout: 20 * time.Second,
 		DeadAfter: time.Minute, Region: region,
 		Metrics: NewMetrics(prometheus.NewRegistry()), Trouble: func(where string, err error) {
-			t.Logf("%s: %v", where, err)
+			t.Logf("%s: got error %v", where, err)
 		},
 		Reload: func(context.Context) error { return nil },
 	})
@@ -101,8 +101,8 @@ func (p *pipeline) secondIn(t *testing.T, region string) *Dispatcher {
 	return d
 }
 
-// choices are the channels of all attempts in the order in which they were decided: by claim, and
-// within a claim as the records stood in it.
+// choices returns the channels of all attempts in the order of the decisions: by claim, and within
+// a claim by record.
 func (p *pipeline) choices(t *testing.T) []string {
 	t.Helper()
 	rows, err := p.sql.Query(t.Context(), `
@@ -118,7 +118,7 @@ func (p *pipeline) choices(t *testing.T) []string {
 	return all
 }
 
-// nextByLoad is the model of load_ratio: the least loaded of those that are not off, of several the
+// nextByLoad is the model of load_ratio: the least loaded channel that is not disabled, then the
 // one that was assigned longer ago, then the one listed first.
 func nextByLoad(r *decide.Routing, active, assigned []int) int {
 	best := 1
@@ -132,15 +132,14 @@ func nextByLoad(r *decide.Routing, active, assigned []int) int {
 	return best
 }
 
-// TestFallbacksOfSeveralInstancesAreThoseOfOne: two instances claim now in turn, now at the same
-// time, batches of different sizes, and nothing is answered. All choices, in the order of the
-// claims, are those that one process would have made, whoever made them: exact load ratios and
-// strict turns.
+// TestFallbacksOfSeveralInstancesAreThoseOfOne: two instances claim alternately and at the same
+// time, in batches of different sizes, and nothing is answered. In the order of the claims, all
+// choices are those that one process would have made: exact load ratios and strict turns.
 func TestFallbacksOfSeveralInstancesAreThoseOfOne(t *testing.T) {
 	t.Parallel()
 	for _, fallback := range []decide.Ranker{decide.LoadRatio, decide.RoundRobin} {
 		release := make(chan struct{})
-		p := setup(t, fallen(fallback))
+		p := setup(t, fallbackOnly(fallback))
 		for _, c := range p.channels {
 			c.answer = func(s provider.Submission) provider.Result { <-release; return accepts(s) }
 		}
@@ -183,7 +182,7 @@ func TestFallbacksOfSeveralInstancesAreThoseOfOne(t *testing.T) {
 				want = nextByLoad(p.routing, active, assigned)
 			}
 			if name := p.routing.Channels[want].Name; got != name {
-				t.Fatalf("%s: choice %d of %d went to %s, one process would have taken %s: %v",
+				t.Fatalf("%s: choice %d of %d is %s, one process would have chosen %s: %v",
 					fallback, i, total, got, name, all[:i+1])
 			}
 			active[want]++

@@ -11,7 +11,7 @@ import (
 )
 
 // TestWhatTheMessageIsAtFaultForIsNoFaultOfItsChannel: b refuses each message for its sender, c
-// because it cannot take any. Health weighting and ramps go by these figures.
+// because it cannot accept any. Health weighting and ramps use these figures.
 func TestWhatTheMessageIsAtFaultForIsNoFaultOfItsChannel(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)
@@ -23,16 +23,16 @@ func TestWhatTheMessageIsAtFaultForIsNoFaultOfItsChannel(t *testing.T) {
 	}
 	p.handle(t, jobsNamed("m", 100))
 	p.eventually(t, byState, map[string]int64{"accepted": 100})
-	faults, err := p.ledger.Reports.Faults(t.Context(), time.Minute, time.Minute)
-	if err != nil || len(faults) != 3 {
-		t.Fatal(faults, err)
+	figures, err := p.ledger.Reports.Faults(t.Context(), time.Minute, time.Minute)
+	if err != nil || len(figures) != 3 {
+		t.Fatal(figures, err)
 	}
 	carried, err := p.ledger.Reports.Carried(t.Context(), p.routing.Routes[0].Name,
 		time.Now().Add(-time.Minute), time.Minute, p.routing.Version)
 	if err != nil || len(carried) != 3 {
 		t.Fatal(carried, err)
 	}
-	for i, f := range faults {
+	for i, f := range figures {
 		want := ledger.Fault{
 			Channel:  f.Channel,
 			Attempts: int64(len(p.channels[f.Channel].submits())), LastErrorAt: f.LastErrorAt,
@@ -48,7 +48,7 @@ func TestWhatTheMessageIsAtFaultForIsNoFaultOfItsChannel(t *testing.T) {
 	checkOutcomes(t, p, map[string]string{"a": "accepted", "b": "unfit", "c": "refused"})
 }
 
-// checkOutcomes fails unless all that a channel answered is counted under one outcome.
+// checkOutcomes expects all answers of a channel to be counted under one outcome.
 func checkOutcomes(t *testing.T, p *pipeline, want map[string]string) {
 	t.Helper()
 	registry := prometheus.NewRegistry()

@@ -16,43 +16,43 @@ import (
 	"dispatcher/provider"
 )
 
-// nobody waits for an answer.
-func nobody(bool) {}
+// ignored ignores the answer.
+func ignored(bool) {}
 
-// words are the answers to one receipt.
-type words struct {
+// answers are the answers to one receipt.
+type answers struct {
 	mu  sync.Mutex
 	all []bool // guarded by mu
 }
 
-func (w *words) answer(taken bool) {
+func (w *answers) answer(taken bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all = append(w.all, taken)
 }
 
-// is reports whether there was exactly one answer, and that one; open whether there was none.
-func (w *words) is(taken bool) bool {
+// is reports whether there was exactly one answer, and it was taken; open whether there was none.
+func (w *answers) is(taken bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.all) == 1 && w.all[0] == taken
 }
 
-func (w *words) open() bool {
+func (w *answers) open() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.all) == 0
 }
 
-// take hands a receipt of channel a over and returns what is answered.
-func take(d *receive.Batcher, r provider.Receipt) *words {
-	w := new(words)
+// take passes a receipt of channel a and returns its answers.
+func take(d *receive.Batcher, r provider.Receipt) *answers {
+	w := new(answers)
 	d.Take("a", r, w.answer)
 	return w
 }
 
-// counts are how many of them were answered with true, with false, and not.
-func counts(all []*words) (n [3]int) {
+// counts returns how many were answered with true, with false, and not.
+func counts(all []*answers) (n [3]int) {
 	for _, w := range all {
 		switch {
 		case w.is(true):
@@ -66,9 +66,9 @@ func counts(all []*words) (n [3]int) {
 	return n
 }
 
-// TestWhoWaitsForABookingWaitsBriefly: providers call over few connections and have small windows,
-// so that each moment counts.
-func TestWhoWaitsForABookingWaitsBriefly(t *testing.T) {
+// TestABookingIsAcknowledgedQuickly: providers use few connections with small windows, so latency
+// limits the throughput.
+func TestABookingIsAcknowledgedQuickly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &journalStore{}
@@ -84,19 +84,19 @@ func TestWhoWaitsForABookingWaitsBriefly(t *testing.T) {
 		}
 		synctest.Wait()
 		if !b.has("taken") || !b.has("awaited") || !taken.is(true) {
-			t.Error("not all is booked and answered")
+			t.Error("not all receipts are booked and answered")
 		}
 	})
 }
 
-// TestAReceiptIsAnsweredWhenItIsBooked and not a moment earlier.
+// TestAReceiptIsAnsweredWhenItIsBooked: not before.
 func TestAReceiptIsAnsweredWhenItIsBooked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &journalStore{away: 3 * time.Second}
 		d, _, stop := batcher(t, b)
 		defer stop()
-		var all []*words
+		var all []*answers
 		for i := range 1200 {
 			all = append(all, take(d, delivered(fmt.Sprint(i))))
 		}
@@ -111,16 +111,16 @@ func TestAReceiptIsAnsweredWhenItIsBooked(t *testing.T) {
 	})
 }
 
-// TestReceiptsAreGivenBackWhileTheDatabaseIsAway: as many as there is room for wait for five
-// seconds, the others not at all, and all come again. Nothing piles up, and nothing that was
-// answered is missing.
+// TestReceiptsAreGivenBackWhileTheDatabaseIsAway: as many as there is room for wait five seconds,
+// the others are refused at once, and all are sent again. The queue is bounded, and every
+// acknowledged receipt is booked.
 func TestReceiptsAreGivenBackWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const room, n = 20_000, 21_500
 		b := &journalStore{away: time.Minute}
 		d, registry, stop := batcher(t, b)
-		var all []*words
+		var all []*answers
 		for i := range n {
 			all = append(all, take(d, delivered(fmt.Sprint(i))))
 			if i%1000 == 0 {
@@ -143,7 +143,7 @@ func TestReceiptsAreGivenBackWhileTheDatabaseIsAway(t *testing.T) {
 		last := take(d, delivered("after"))
 		stop()
 		if !again.is(true) || !last.is(true) || !b.has("7") || !b.has("after") {
-			t.Error("the receipts that came again and at the end were not booked")
+			t.Error("repeated receipts and those at the end were not booked")
 		}
 		if n := b.holds(); n > 502 {
 			t.Errorf("%d were kept that had been given back", n)
@@ -151,7 +151,7 @@ func TestReceiptsAreGivenBackWhileTheDatabaseIsAway(t *testing.T) {
 	})
 }
 
-// TestWhatIsNotBookedAtTheEndIsNotTaken, neither before nor after it.
+// TestWhatIsNotBookedAtTheEndIsNotTaken: neither before the end nor after it.
 func TestWhatIsNotBookedAtTheEndIsNotTaken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -168,16 +168,15 @@ func TestWhatIsNotBookedAtTheEndIsNotTaken(t *testing.T) {
 			t.Errorf("answered %v and %v", waits.all, late.all)
 		}
 		if err := <-booked; err == nil {
-			t.Error("a callback was said to be booked")
+			t.Error("a callback was reported as booked")
 		}
 		if err := d.Book(t.Context(), "a", []provider.Receipt{delivered("y")}); err == nil {
-			t.Error("a callback was taken after the end")
+			t.Error("a callback was accepted after the end")
 		}
 	})
 }
 
-// stuckStore hang in the commit, as over a connection that broke without a word, until stuck is
-// closed.
+// stuckStore hangs in the commit, as over a connection that broke unnoticed, until stuck is closed.
 type stuckStore struct {
 	journalStore
 	stuck chan struct{}
@@ -194,9 +193,8 @@ func (b *stuckStore) Receive(
 	}
 }
 
-// TestABookingThatHangsKeepsNobodyWaiting: its receipts are given back, and booked all the same in
-// the end.
-func TestABookingThatHangsKeepsNobodyWaiting(t *testing.T) {
+// TestABookingThatHangsBlocksNoCaller: its receipts are refused, and booked in the end.
+func TestABookingThatHangsBlocksNoCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &stuckStore{stuck: make(chan struct{})}
@@ -214,7 +212,7 @@ func TestABookingThatHangsKeepsNobodyWaiting(t *testing.T) {
 	})
 }
 
-// stuckBatcher runs a batcher over b until stop is called.
+// stuckBatcher runs a batcher on b until stop is called.
 func stuckBatcher(t *testing.T, b *stuckStore) (d *receive.Batcher, stop func()) {
 	t.Helper()
 	b.began, b.booked = time.Now(), map[string]bool{}

@@ -17,10 +17,10 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// BenchmarkReceiptsBySMPP measures receipts per second from deliver_sm to deliver_sm_resp, into a
-// durable database, each the one that ends a message. Claims and settlements are not timed. The
-// SMSC is scripted, in the same process, and has up to a window of deliver_sm without response. The
-// bar is 2 000 a second on two cores.
+// BenchmarkReceiptsBySMPP measures receipts per second from deliver_sm to deliver_sm_resp into a
+// durable database, each of which ends a message. Claims and settlements are not timed. The SMSC is
+// scripted, in the same process, and sends up to a window of deliver_sm without response. The
+// target is 2 000 a second on two cores.
 func BenchmarkReceiptsBySMPP(b *testing.B) {
 	for _, window := range []int{1, 10, 100, 1000} {
 		b.Run(fmt.Sprintf("window=%d", window), func(b *testing.B) { benchmarkReceipts(b, window) })
@@ -50,7 +50,7 @@ func benchmarkReceipts(b *testing.B, window int) {
 		for range frames {
 			if h, _, err := acknowledged.Next(); err != nil ||
 				h.Command != pdu.CommandDeliverSMResp || h.Status != pdu.StatusOK {
-				b.Errorf("%+v, %v", h, err)
+				b.Errorf("got %+v, error %v", h, err)
 				_ = conn.Close()
 				return
 			}
@@ -72,7 +72,7 @@ func benchmarkReceipts(b *testing.B, window int) {
 	}
 }
 
-// receiptFrames are deliver_sm with the receipts of b.N accepted messages.
+// receiptFrames returns deliver_sm PDUs with the receipts of b.N accepted messages.
 func receiptFrames(b *testing.B, l *ledger.Ledger) (frames [][]byte) {
 	b.Helper()
 	for from := 0; from < b.N; from += 500 {
@@ -91,7 +91,7 @@ func receiptFrames(b *testing.B, l *ledger.Ledger) (frames [][]byte) {
 	return frames
 }
 
-// listenFor is an SMSC that a client of a batcher has bound to.
+// listenFor starts an SMSC that a client with a batcher has bound to.
 func listenFor(b *testing.B, batcher *receive.Batcher) net.Conn {
 	b.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(b.Context(), "tcp", "127.0.0.1:0")

@@ -16,8 +16,8 @@ import (
 	"dispatcher/provider"
 )
 
-// contraryStore find the receipts that they are given contradictory, and one more, under another
-// id, at the first look.
+// contraryStore reports all its receipts as contradictory, and one more, under another id, in the
+// first call.
 type contraryStore struct{ once sync.Once }
 
 func (*contraryStore) Receive(
@@ -46,19 +46,19 @@ func (b *contraryStore) Overdue(context.Context, int, ledger.Tell) (swept ledger
 
 func (*contraryStore) Drop(context.Context, time.Duration) (int64, error) { return 0, nil }
 
-func TestWhatContradictsTheLedgerIsCountedAndTold(t *testing.T) {
+func TestWhatContradictsTheLedgerIsCountedAndLogged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		var told []string
+		var logged []string
 		registry := prometheus.NewRegistry()
 		d, err := receive.New(receive.Config{
-			Store: &contraryStore{}, Freed: func(int) { t.Error("slots came free") },
+			Store: &contraryStore{}, Freed: func(int) { t.Error("slots were reported as freed") },
 			Registry: registry,
 			Trouble: func(where string, err error) {
 				mu.Lock()
 				defer mu.Unlock()
-				told = append(told, where+": "+err.Error())
+				logged = append(logged, where+": "+err.Error())
 			},
 		})
 		if err != nil {
@@ -80,17 +80,17 @@ func TestWhatContradictsTheLedgerIsCountedAndTold(t *testing.T) {
 			t.Errorf("%v were counted", n)
 		}
 		if n := count(t, registry, "dispatcher_receive_booked_total", "other_id"); n != 1 {
-			t.Errorf("%v came under another id", n)
+			t.Errorf("got %v receipts under another id", n)
 		}
-		slices.Sort(told)
+		slices.Sort(logged)
 		for i, want := range []string{
 			"1 more receipts", `channel a says that its id "r1"`,
 			`its id "r3"`, `its id "r4"`, `its id "r5"`, `its id "r\x1b2"`,
 			`channel b names a message "31" in its answer and "0x1F"`,
 			`channel b says that its id "8"`,
 		} {
-			if i >= len(told) || !strings.Contains(told[i], want) {
-				t.Fatalf("line %d of %q is not about %s", i, told, want)
+			if i >= len(logged) || !strings.Contains(logged[i], want) {
+				t.Fatalf("line %d of %q is not about %s", i, logged, want)
 			}
 		}
 	})

@@ -8,12 +8,13 @@ import (
 	"dispatcher/provider"
 )
 
-// taken is what a late answer says.
+// taken returns the receipt of a late answer.
 func taken(reference string) provider.Receipt {
 	return provider.Receipt{Reference: reference, Key: "ours", State: provider.Pending}
 }
 
-// TestWhatNobodySendsAgainIsKeptUntilItIsBooked, while a receipt is given back to its provider.
+// TestWhatNobodySendsAgainIsKeptUntilItIsBooked: a receipt is refused meanwhile, because its
+// provider sends it again.
 func TestWhatNobodySendsAgainIsKeptUntilItIsBooked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -22,14 +23,14 @@ func TestWhatNobodySendsAgainIsKeptUntilItIsBooked(t *testing.T) {
 		defer stop()
 		answers := make(chan bool, 1)
 		d.Take("smsc", delivered("under way"), func(bool) {})
-		// of the bubble: the first is being booked, the others stand behind it
+		// The bubble's clock: the first is being booked, the others wait behind it.
 		<-time.After(time.Second)
 		d.Keep("smsc", taken("late"))
 		d.Take("smsc", delivered("given back"), func(ok bool) { answers <- ok })
 		if <-answers {
-			t.Error("a receipt was taken though it could not be booked")
+			t.Error("a receipt was acknowledged although it could not be booked")
 		}
-		<-time.After(2 * time.Minute) // of the bubble
+		<-time.After(2 * time.Minute) // the bubble's clock
 		if !books.has("late") || books.has("given back") {
 			t.Errorf("the late answer is booked: %t, the receipt that was given back: %t",
 				books.has("late"), books.has("given back"))
@@ -37,14 +38,14 @@ func TestWhatNobodySendsAgainIsKeptUntilItIsBooked(t *testing.T) {
 	})
 }
 
-// TestWhatIsKeptIsBounded, beyond the room that receipts have, and what is lost is counted.
+// TestWhatIsKeptIsBounded: apart from the room for receipts. What is lost is counted.
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d, registry, stop := batcher(t, &journalStore{away: time.Hour})
 		defer stop()
 		d.Keep("smsc", taken("under way"))
-		<-time.After(time.Second) // of the bubble: the first is being booked
+		<-time.After(time.Second) // the bubble's clock: the first is being booked
 		const kept, lost = 30_000, 10
 		for range kept + lost {
 			d.Keep("smsc", taken("late"))
@@ -56,7 +57,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		refused := make(chan bool, 1)
 		d.Take("smsc", delivered("r"), func(ok bool) { refused <- !ok })
 		if !<-refused {
-			t.Error("a receipt took the room of what nobody sends again")
+			t.Error("a receipt took the room of late answers")
 		}
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// bound is a client of an SMSC whose receipts go to a batcher, as in the application. It is cut off
-// rather than closed.
+// bound binds a client to an SMSC whose receipts go to a batcher, as in the application. cut ends
+// its connection without an unbind.
 func bound(t testing.TB, carrier *smpptest.Server, d *receive.Batcher) (cut func()) {
 	t.Helper()
 	client, err := smpp.New(smpp.Config{
@@ -41,7 +41,7 @@ func sendReceipts(carrier *smpptest.Server, references ...string) {
 	}
 }
 
-// until polls, because the other side has no event of its own.
+// until polls, because the other side has no event to wait for.
 func until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(30 * time.Second)
@@ -57,9 +57,9 @@ func until(t testing.TB, what string, done func() bool) {
 	}
 }
 
-// TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain: a process has them in memory, in the
-// queue and in a transaction that never commits, and is gone. The SMSC has no response to any of
-// them, and sends them all to the next process.
+// TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain: a process has receipts in memory, in the
+// queue and in a transaction that never commits, and dies. The SMSC has no response to any of them,
+// and sends them all to the next process.
 func TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain(t *testing.T) {
 	t.Parallel()
 	const n = 1200 // more than two transactions hold
@@ -85,7 +85,7 @@ func TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain(t *testing.T) {
 		t.Errorf("%d receipts were acknowledged before they were booked", s.ReceiptsTaken)
 	}
 	cut()
-	close(dead.stuck) // too late for anybody to hear of it
+	close(dead.stuck) // too late for any response
 
 	b := &stuckStore{stuck: dead.stuck}
 	second, endSecond := stuckBatcher(t, b)
@@ -94,13 +94,13 @@ func TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain(t *testing.T) {
 	until(t, "all receipts are settled", func() bool { return carrier.Stats().ReceiptsTaken == n })
 	for _, reference := range references {
 		if !b.has(reference) {
-			t.Fatalf("%s was acknowledged and is lost", reference)
+			t.Fatalf("%s was acknowledged but not booked", reference)
 		}
 	}
 }
 
-// TestAReceiptOverSMPPThatNamesNoMessageIsCounted: it is acknowledged, since it would not come
-// better again.
+// TestAReceiptOverSMPPThatNamesNoMessageIsCounted: it is acknowledged, because a repetition would
+// not help.
 func TestAReceiptOverSMPPThatNamesNoMessageIsCounted(t *testing.T) {
 	t.Parallel()
 	carrier, err := smpptest.Start(smpptest.Config{Log: -1})
@@ -128,7 +128,7 @@ func TestAReceiptOverSMPPThatNamesNoMessageIsCounted(t *testing.T) {
 	}
 }
 
-// TestWhatIsAcknowledgedOverSMPPIsBooked, at every moment.
+// TestWhatIsAcknowledgedOverSMPPIsBooked: at every moment.
 func TestWhatIsAcknowledgedOverSMPPIsBooked(t *testing.T) {
 	t.Parallel()
 	const n = 3000

@@ -22,20 +22,20 @@ import (
 
 // journalStore keeps what it was asked to book.
 type journalStore struct {
-	began time.Time
-	away  time.Duration // the database is away for so long
-	early bool          // everything comes before its settlement
-	spoil string        // a batch with this reference is refused
-	due   int           // how many messages the next look closes
+	began   time.Time
+	away    time.Duration // how long the database is away
+	early   bool          // all receipts come before their settlements
+	refused string        // a batch with this reference is refused
+	due     int           // how many messages the next sweep closes
 
-	mu     sync.Mutex
-	calls  []string        // guarded by mu: "seconds references"
-	booked map[string]bool // guarded by mu
-	looks  []time.Duration // guarded by mu
-	told   []int           // guarded by mu: how many slots were said to have come free
+	mu         sync.Mutex
+	calls      []string        // guarded by mu: "seconds references"
+	booked     map[string]bool // guarded by mu
+	sweeps     []time.Duration // guarded by mu
+	freedSlots []int           // guarded by mu: how many slots each report had
 }
 
-// has reports whether a receipt was booked, and holds counts all that were.
+// has reports whether a receipt was booked; holds returns the number of booked receipts.
 func (b *journalStore) has(reference string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +51,7 @@ func (b *journalStore) holds() int {
 func (b *journalStore) freed(slots int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.told = append(b.told, slots)
+	b.freedSlots = append(b.freedSlots, slots)
 }
 
 func (b *journalStore) Receive(
@@ -72,8 +72,8 @@ func (b *journalStore) Receive(
 		return got, &net.OpError{Op: "dial", Err: errors.New("the database is away")}
 	}
 	if slices.ContainsFunc(receipts, func(r ledger.Receipt) bool {
-		return b.spoil != "" &&
-			r.Reference == b.spoil
+		return b.refused != "" &&
+			r.Reference == b.refused
 	}) {
 		return got, &pgconn.PgError{Severity: "ERROR", Code: "22000"}
 	}
@@ -93,7 +93,7 @@ func (b *journalStore) Overdue(
 ) (swept ledger.Swept, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.looks = append(b.looks, time.Since(b.began))
+	b.sweeps = append(b.sweeps, time.Since(b.began))
 	for range b.due {
 		tell(&ledger.Closing{State: ledger.NoReceipt})
 	}
@@ -103,7 +103,7 @@ func (b *journalStore) Overdue(
 
 func (b *journalStore) Drop(context.Context, time.Duration) (int64, error) { return 0, nil }
 
-// batcher runs a batcher over b until stop is called.
+// batcher runs a batcher on b until stop is called.
 func batcher(
 	t *testing.T, b *journalStore,
 ) (d *receive.Batcher, registry *prometheus.Registry, stop func()) {
@@ -126,7 +126,7 @@ func delivered(reference string) provider.Receipt {
 	return provider.Receipt{Reference: reference, State: provider.Delivered}
 }
 
-// count is the value of a counter with its labels.
+// count returns the value of a counter with its labels.
 func count(t *testing.T, registry *prometheus.Registry, name string, labels ...string) (n float64) {
 	t.Helper()
 	families, err := registry.Gather()
@@ -152,17 +152,17 @@ func TestReceiptsGatherForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &journalStore{}
 		d, registry, stop := batcher(t, b)
-		d.Take("a", delivered("1"), nobody)
+		d.Take("a", delivered("1"), ignored)
 		time.Sleep(3 * time.Millisecond)
-		d.Take("b", provider.Receipt{Reference: "2", State: provider.Undelivered}, nobody)
-		d.Take("b", provider.Receipt{Reference: "3"}, nobody)
+		d.Take("b", provider.Receipt{Reference: "2", State: provider.Undelivered}, ignored)
+		d.Take("b", provider.Receipt{Reference: "3"}, ignored)
 		time.Sleep(time.Second)
 		stop()
 		if diff := cmp.Diff([]string{"5ms [a/1 b/2 b/3]"}, b.calls); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff([]int{3}, b.told); diff != "" {
-			t.Error("slots said to have come free", diff)
+		if diff := cmp.Diff([]int{3}, b.freedSlots); diff != "" {
+			t.Error("slots reported as freed", diff)
 		}
 		for state, n := range map[string]float64{"delivered": 0, "undelivered": 1, "pending": 1} {
 			if got := count(t, registry, "dispatcher_provider_receipts_total", "b",
@@ -182,7 +182,7 @@ func TestAFullBatchDoesNotWait(t *testing.T) {
 		b := &journalStore{}
 		d, _, stop := batcher(t, b)
 		for i := range 700 {
-			d.Take("a", delivered(fmt.Sprint(i)), nobody)
+			d.Take("a", delivered(fmt.Sprint(i)), ignored)
 		}
 		time.Sleep(time.Second)
 		stop()
@@ -202,7 +202,7 @@ func TestAReceiptThatNamesNothingIsCountedAndChangesNothing(t *testing.T) {
 				Key:   key,
 				State: provider.Delivered,
 			}); !word.is(true) {
-				t.Error("it is asked for again")
+				t.Error("the receipt is expected again")
 			}
 		}
 		take(d, provider.Receipt{Key: "ours", State: provider.Delivered})
@@ -213,14 +213,14 @@ func TestAReceiptThatNamesNothingIsCountedAndChangesNothing(t *testing.T) {
 		}
 		if got := count(t, registry, "dispatcher_provider_receipts_total", "a",
 			"nameless"); got != 2 {
-			t.Errorf("%v nameless", got)
+			t.Errorf("got %v receipts without a message", got)
 		}
 	})
 }
 
-// TestWhatIsEarlyIsLookedForSoon: the settlements of early receipts may come at any moment, and
+// TestEarlyReceiptsAreRetriedSoon: the settlements of early receipts may come at any moment, and
 // slots may wait.
-func TestWhatIsEarlyIsLookedForSoon(t *testing.T) {
+func TestEarlyReceiptsAreRetriedSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &journalStore{}
@@ -229,40 +229,40 @@ func TestWhatIsEarlyIsLookedForSoon(t *testing.T) {
 		b.mu.Lock()
 		b.early, b.due = true, 2
 		b.mu.Unlock()
-		for i := range 60 { // more of them do not put it off
-			d.Take("a", delivered(fmt.Sprint(i)), nobody)
+		for i := range 60 { // more of them do not delay it
+			d.Take("a", delivered(fmt.Sprint(i)), ignored)
 			time.Sleep(50 * time.Millisecond)
 		}
 		time.Sleep(20 * time.Second)
 		stop()
 		quick := 0
-		for i, at := range b.looks {
-			if i > 0 && at-b.looks[i-1] == 100*time.Millisecond {
+		for i, at := range b.sweeps {
+			if i > 0 && at-b.sweeps[i-1] == 100*time.Millisecond {
 				quick++
 			}
 		}
-		if b.looks[0] != time.Second || b.looks[1] != 2*time.Second ||
-			b.looks[2] > 2700*time.Millisecond || quick < 100 || quick > 135 {
-			t.Errorf("%d quick looks, the first at %v", quick, b.looks[:3])
+		if b.sweeps[0] != time.Second || b.sweeps[1] != 2*time.Second ||
+			b.sweeps[2] > 2700*time.Millisecond || quick < 100 || quick > 135 {
+			t.Errorf("got %d quick sweeps, the first at %v", quick, b.sweeps[:3])
 		}
-		if diff := cmp.Diff([]int{2}, b.told); diff != "" {
-			t.Error("slots said to have come free", diff)
+		if diff := cmp.Diff([]int{2}, b.freedSlots); diff != "" {
+			t.Error("slots reported as freed", diff)
 		}
 	})
 }
 
-// TestTheEndIsBounded ends while the database is away: nothing waits for it.
+// TestTheEndIsBounded: the database is away, and stopping does not wait for it.
 func TestTheEndIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &journalStore{away: time.Hour}
 		d, _, stop := batcher(t, b)
-		d.Take("a", delivered("1"), nobody)
+		d.Take("a", delivered("1"), ignored)
 		time.Sleep(time.Minute)
 		at := time.Now()
 		stop()
 		if took := time.Since(at); took > 2*time.Second {
-			t.Errorf("the end took %v", took)
+			t.Errorf("stopping took %v", took)
 		}
 	})
 }
@@ -313,25 +313,25 @@ func TestBookEndsWithItsContext(t *testing.T) {
 			many[i] = delivered(fmt.Sprint(i))
 		}
 		if err := d.Book(t.Context(), "a", many); err == nil {
-			t.Error("there was room for everything")
+			t.Error("no receipt was refused")
 		}
 		time.Sleep(2 * time.Minute)
 		if !b.has("1") {
-			t.Error("nobody waits for it any more, but it was taken")
+			t.Error("the receipt was acknowledged after its caller gave up")
 		}
 	})
 }
 
-// TestAReceiptThatCannotBeStoredHoldsUpNoOther: it is left out, and whoever brought it is not asked
-// again.
+// TestAReceiptThatCannotBeStoredHoldsUpNoOther: it is left out, and its provider is not asked to
+// send it again.
 func TestAReceiptThatCannotBeStoredHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &journalStore{spoil: "bad"}
+		b := &journalStore{refused: "bad"}
 		d, _, stop := batcher(t, b)
 		defer stop()
 		for i := range 20 {
-			d.Take("a", delivered(fmt.Sprint(i)), nobody)
+			d.Take("a", delivered(fmt.Sprint(i)), ignored)
 		}
 		if err := d.Book(t.Context(), "a", []provider.Receipt{
 			delivered("bad"),
@@ -348,6 +348,6 @@ func TestAReceiptThatCannotBeStoredHoldsUpNoOther(t *testing.T) {
 func TestADeskNeedsItsParts(t *testing.T) {
 	t.Parallel()
 	if _, err := receive.New(receive.Config{}); err == nil {
-		t.Error("it does without")
+		t.Error("the store is optional")
 	}
 }

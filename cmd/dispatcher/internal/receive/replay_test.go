@@ -37,24 +37,24 @@ func TestReplaysAreKnownPerChannelAndOnlyOnceBooked(t *testing.T) {
 	t.Parallel()
 	r, now := newReplays(), time.Unix(1_800_000_000, 0)
 	if r.begin("a", "x", now) != seenNever || r.begin("a", "x", now) != seenUnderWay {
-		t.Error("the first is new, the second under way")
+		t.Error("want the first as new and the second as in progress")
 	}
 	if r.begin("b", "x", now) != seenNever {
-		t.Error("another channel's callback is another one")
+		t.Error("a callback of another channel must be new")
 	}
 	r.end("a", "x", false, now)
 	if r.begin("a", "x", now) != seenNever {
-		t.Error("what was not booked is new again")
+		t.Error("a callback that was not booked must be new again")
 	}
 	for range 3 {
 		if r.begin("a", "", now) != seenNever {
-			t.Error("without a mark nothing is known")
+			t.Error("a callback without an id must be new")
 		}
 		r.end("a", "", true, now)
 	}
 }
 
-// TestReplaysAreBounded: the oldest are forgotten first.
+// TestReplaysAreBounded: the oldest are dropped first.
 func TestReplaysAreBounded(t *testing.T) {
 	t.Parallel()
 	r, now := newReplays(), time.Unix(1_800_000_000, 0)

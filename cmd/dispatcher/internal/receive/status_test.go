@@ -10,7 +10,7 @@ import (
 	"dispatcher/provider"
 )
 
-func TestAStatusEventTellsWhatAReceiptSaid(t *testing.T) {
+func TestAStatusEventHasTheStateOfTheReceipt(t *testing.T) {
 	t.Parallel()
 	c := ledger.Closing{
 		Seq: 7, ID: "m", Lane: "otp", Tenant: "shop", Route: "default", Segments: 2,

@@ -26,7 +26,7 @@ import (
 
 // BenchmarkReceiptsByWebhook measures signed callbacks per second over real connections into a
 // durable database, each with the receipt that ends a message, and how long a provider waits for
-// its answer. Claims and settlements are not timed. The bar is 2 000 a second on two cores.
+// its answer. Claims and settlements are not timed. The target is 2 000 a second on two cores.
 func BenchmarkReceiptsByWebhook(b *testing.B) {
 	const callers = 128
 	l := durableLedger(b)
@@ -115,7 +115,7 @@ func (d batcherBooker) Book(
 	return d.batcher.Book(ctx, channel, content.Receipts)
 }
 
-// sinchAccount is an adapter with the other side of its account.
+// sinchAccount returns an adapter and the carrier's side of its account.
 func sinchAccount(b *testing.B) (provider.Channel, webtest.Protocol) {
 	b.Helper()
 	secret := filepath.Join(b.TempDir(), "secret")
@@ -134,7 +134,7 @@ func sinchAccount(b *testing.B) (provider.Channel, webtest.Protocol) {
 	return channel, sinchtest.New(sinchtest.Config{Plan: "plan", Token: "s3cret", Secret: "s3cret"})
 }
 
-// durableLedger is over a server that loses nothing, with a channel "a".
+// durableLedger returns a ledger on a durable server, with a channel "a".
 func durableLedger(b *testing.B) *ledger.Ledger {
 	b.Helper()
 	s := ledgertest.Server(b, map[string]string{
@@ -199,16 +199,16 @@ func acceptedMessages(b *testing.B, l *ledger.Ledger, from, n int) (references [
 		b.Fatal(err)
 	}
 	defer tx.Rollback()
-	shown := tx.Seen()
-	d := ledger.Decisions{Each: make([]ledger.Decision, len(shown.Messages))}
-	a := &shown.Channels[0]
-	a.Gate.Roll(shown.Now, time.UTC)
-	a.LastAssigned = shown.Now
-	for i := range shown.Messages {
-		a.Gate.Admit(&admission.Moment{Now: shown.Now, Earliest: shown.Now, Zone: time.UTC},
+	seen := tx.Seen()
+	d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
+	a := &seen.Channels[0]
+	a.Gate.Roll(seen.Now, time.UTC)
+	a.LastAssigned = seen.Now
+	for i := range seen.Messages {
+		a.Gate.Admit(&admission.Moment{Now: seen.Now, Earliest: seen.Now, Zone: time.UTC},
 			&admission.Need{Segments: 1})
 		d.Each[i] = ledger.Decision{
-			State: ledger.Sending, Plan: shown.Messages[i].Plan,
+			State: ledger.Sending, Plan: seen.Messages[i].Plan,
 			Attempt: ledger.Attempt{
 				Number: 1, Channel: "a", Reason: ledger.ByFirstChoice, Segments: 1,
 			},
@@ -218,7 +218,7 @@ func acceptedMessages(b *testing.B, l *ledger.Ledger, from, n int) (references [
 		b.Fatal(err)
 	}
 	settlements := make([]ledger.Settlement, n)
-	for i, m := range shown.Messages {
+	for i, m := range seen.Messages {
 		settlements[i] = ledger.Settlement{
 			Seq: m.Seq, ID: m.ID, Attempt: 1, Outcome: provider.Accepted, Reference: "ref-" + m.ID,
 			Segments: 1, State: ledger.Accepted, Await: time.Hour,

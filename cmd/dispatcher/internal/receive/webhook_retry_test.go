@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// retries are the words of docs/webhooks.md for the answers after which a vendor calls again.
+// retries are the words of docs/webhooks.md for the statuses after which a vendor calls again.
 var retries = map[string]func(status int) bool{
 	"5xx":         func(status int) bool { return status >= 500 },
 	"5xx, 429":    func(status int) bool { return status >= 500 || status == 429 },
 	"all but 2xx": func(status int) bool { return status/100 != 2 },
 }
 
-// guideRows are the rows of docs/webhooks.md whose cells match.
+// guideRows returns the rows of docs/webhooks.md whose cells match.
 func guideRows(t *testing.T, form string) [][]string {
 	t.Helper()
 	guide, err := os.ReadFile("../../../../docs/webhooks.md")
@@ -32,9 +32,9 @@ func guideRows(t *testing.T, form string) [][]string {
 	return regexp.MustCompile("(?m)^"+form).FindAllStringSubmatch(string(guide), -1)
 }
 
-// TestWhatARetryCanMendIsAnsweredWithAStatusThatEachVendorRetries reads the guide's table, which
-// has a row for each vendor that calls back.
-func TestWhatARetryCanMendIsAnsweredWithAStatusThatEachVendorRetries(t *testing.T) {
+// TestTemporaryFailuresAreAnsweredWithAStatusThatEachVendorRetries reads the table of the guide,
+// which has a row for each vendor that calls back.
+func TestTemporaryFailuresAreAnsweredWithAStatusThatEachVendorRetries(t *testing.T) {
 	t.Parallel()
 	var vendors []string
 	for _, row := range guideRows(t, `\| (\w[\w ]*) \| (5xx|5xx, 429|all but 2xx) \| (yes|no) \|`) {
@@ -66,21 +66,21 @@ func TestWhatARetryCanMendIsAnsweredWithAStatusThatEachVendorRetries(t *testing.
 	}
 }
 
-// TestTheGuideHasEachAnswer and its status.
+// TestTheGuideHasEachAnswer: with its status.
 func TestTheGuideHasEachAnswer(t *testing.T) {
 	t.Parallel()
-	said := map[verdict]int{}
+	inGuide := map[verdict]int{}
 	for _, row := range guideRows(t, "\\| (\\d{3}) \\| `(\\w+)` \\|") {
-		said[verdict(row[2])], _ = strconv.Atoi(row[1])
+		inGuide[verdict(row[2])], _ = strconv.Atoi(row[1])
 	}
-	if !maps.Equal(said, statuses) {
-		t.Errorf("the guide has %v, the answers are %v", said, statuses)
+	if !maps.Equal(inGuide, statuses) {
+		t.Errorf("the guide has %v, the answers are %v", inGuide, statuses)
 	}
 }
 
-// TestAChannelOfANewerRoutingIsAskedForAgain: another instance has given its address to a provider
-// already. A name that stays unknown is no channel. One that is not remembered, because strangers
-// have invented too many, may be new.
+// TestAChannelOfANewerRoutingIsAskedForAgain: another instance may already have given its address
+// to a provider. A name that stays unknown is no channel. A name that is not remembered, because
+// too many were invented, may be new.
 func TestAChannelOfANewerRoutingIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	var u unknownChannels
@@ -107,8 +107,8 @@ func TestAChannelOfANewerRoutingIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// dribble begins a callback from an address and does not end it.
-func dribble(t *testing.T, r *rig, from string) net.Conn {
+// beginCallback begins a callback from an address and does not end it.
+func beginCallback(t *testing.T, r *rig, from string) net.Conn {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	conn, err := d.DialContext(t.Context(), "tcp", strings.TrimPrefix(r.webhooks.URL(), "http://"))
@@ -129,20 +129,20 @@ func closed(t *testing.T, conn net.Conn) bool {
 	return len(answer) == 0
 }
 
-// TestOneAddressCannotTakeAllRoomWithHalfSentBodies: others are served, and so is it once its own
-// have come whole.
+// TestOneAddressCannotTakeAllRoomWithHalfSentBodies: other addresses are served, and this one, too,
+// when its bodies are complete.
 func TestOneAddressCannotTakeAllRoomWithHalfSentBodies(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
 	half := make([]net.Conn, maxUnreceived)
 	for i := range half {
-		half[i] = dribble(t, r, "127.0.0.3")
+		half[i] = beginCallback(t, r, "127.0.0.3")
 	}
-	if !closed(t, dribble(t, r, "127.0.0.3")) {
-		t.Error("one more of the same address was taken")
+	if !closed(t, beginCallback(t, r, "127.0.0.3")) {
+		t.Error("one more connection of the same address was accepted")
 	}
 	for name, conn := range map[string]net.Conn{
-		"another address":       dribble(t, r, "127.0.0.4"),
+		"another address":       beginCallback(t, r, "127.0.0.4"),
 		"the first of the same": half[0],
 	} {
 		_, _ = io.WriteString(conn, "-1")
@@ -150,15 +150,15 @@ func TestOneAddressCannotTakeAllRoomWithHalfSentBodies(t *testing.T) {
 			t.Errorf("%s was not answered", name)
 		}
 	}
-	again := dribble(t, r, "127.0.0.3")
+	again := beginCallback(t, r, "127.0.0.3")
 	_, _ = io.WriteString(again, "-1")
 	if closed(t, again) {
-		t.Error("after one has come whole, the next is not answered")
+		t.Error("after one body was complete, the next callback is not answered")
 	}
 }
 
-// TestAddressesOfOneIPv6NetworkShareABound: whoever has one address there has all of its /64. An
-// IPv4 address that is written as IPv6 is the IPv4 address.
+// TestAddressesOfOneIPv6NetworkShareABound: a host usually has a whole /64. An IPv4 address written
+// as IPv6 is the IPv4 address.
 func TestAddressesOfOneIPv6NetworkShareABound(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -181,12 +181,12 @@ func TestAddressesOfOneIPv6NetworkShareABound(t *testing.T) {
 	for i := range 3 {
 		request := &counted{from: free, address: calledFrom(fmt.Sprintf("[2001:db8::%d]:1", i+1))}
 		if got, want := request.begin(), i < 2; got != want {
-			t.Errorf("request %d of one network: taken %t", i+1, got)
+			t.Errorf("request %d of one network: accepted %t", i+1, got)
 		}
 	}
 }
 
-// callFrom is a connection that only says where it comes from.
+// callFrom is a connection with a given remote address.
 type callFrom struct {
 	net.Conn
 	address string

@@ -20,20 +20,20 @@ import (
 	"dispatcher/provider"
 )
 
-// scriptedListener believes what carries the right secret, and notes what it was shown.
+// scriptedListener accepts callbacks with the right secret, and keeps all callbacks.
 type scriptedListener struct {
-	hear func(c *provider.Callback) (provider.CallbackContent, error)
+	read func(c *provider.Callback) (provider.CallbackContent, error)
 
-	mu    sync.Mutex
-	shown []provider.Callback // guarded by mu
+	mu        sync.Mutex
+	callbacks []provider.Callback // guarded by mu
 }
 
 func (l *scriptedListener) ReadCallback(c *provider.Callback) (provider.CallbackContent, error) {
 	l.mu.Lock()
-	l.shown = append(l.shown, *c)
+	l.callbacks = append(l.callbacks, *c)
 	l.mu.Unlock()
-	if l.hear != nil {
-		return l.hear(c)
+	if l.read != nil {
+		return l.read(c)
 	}
 	switch c.Get("Secret") {
 	case "right":
@@ -52,7 +52,7 @@ func (l *scriptedListener) ReadCallback(c *provider.Callback) (provider.Callback
 	return provider.CallbackContent{}, provider.ErrForged
 }
 
-// scriptedBooker notes what was booked, or fails.
+// scriptedBooker keeps what was booked, or fails.
 type scriptedBooker struct {
 	book func(ctx context.Context) error
 
@@ -226,7 +226,7 @@ func TestOnlyGenuineCallbacksAreBooked(t *testing.T) {
 	}
 }
 
-// TestABodyWithoutLengthIsCappedToo: a chunked body announces nothing.
+// TestABodyWithoutLengthIsCappedToo: a chunked body has no announced length.
 func TestABodyWithoutLengthIsCappedToo(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
@@ -248,13 +248,13 @@ func TestABodyWithoutLengthIsCappedToo(t *testing.T) {
 	}
 }
 
-// forever is a body without end.
+// forever is an endless body.
 type forever struct{}
 
 func (forever) Read(p []byte) (int, error) { return len(p), nil }
 
-// TestACallbackIsShownAsTheProviderSentIt: the URL is the public one with path and query as they
-// came, whatever the Host says, and the longest body is whole.
+// TestACallbackIsShownAsTheProviderSentIt: the URL is the public one with the path and query of the
+// request, whatever the Host header is, and the longest allowed body is complete.
 func TestACallbackIsShownAsTheProviderSentIt(t *testing.T) {
 	t.Parallel()
 	r := setup(t, func(c *WebhookConfig) { c.PublicURL = "https://sms.example.com/hooks" })
@@ -273,17 +273,17 @@ func TestACallbackIsShownAsTheProviderSentIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = response.Body.Close()
-	shown := r.listener.shown[0]
-	if shown.URL != "https://sms.example.com/hooks"+path {
-		t.Errorf("URL %q", shown.URL)
+	callbacks := r.listener.callbacks[0]
+	if callbacks.URL != "https://sms.example.com/hooks"+path {
+		t.Errorf("URL %q", callbacks.URL)
 	}
-	if !bytes.Equal(shown.Body, body) || shown.Method != http.MethodPost || shown.Certificate ||
-		time.Since(shown.At) > time.Minute {
-		t.Errorf("%d bytes by %s at %v, certificate %v", len(shown.Body), shown.Method, shown.At,
-			shown.Certificate)
+	if !bytes.Equal(callbacks.Body, body) || callbacks.Method != http.MethodPost || callbacks.Certificate ||
+		time.Since(callbacks.At) > time.Minute {
+		t.Errorf("%d bytes by %s at %v, certificate %v", len(callbacks.Body), callbacks.Method, callbacks.At,
+			callbacks.Certificate)
 	}
 	if got := r.webhooks.Callback("a"); got != "https://sms.example.com/hooks/receipts/a" {
-		t.Errorf("providers are told %q", got)
+		t.Errorf("got answer %q to the provider", got)
 	}
 }
 
@@ -332,7 +332,7 @@ func TestWhatCouldNotBeBookedIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestASlowDatabaseIsNotWaitedForLong: booking gets a deadline that providers outlast.
+// TestASlowDatabaseIsNotWaitedForLong: booking has a deadline that is shorter than the providers'.
 func TestASlowDatabaseIsNotWaitedForLong(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
@@ -349,8 +349,8 @@ func TestASlowDatabaseIsNotWaitedForLong(t *testing.T) {
 	}
 }
 
-// TestTheSameCallbackTwiceAtOnceIsBookedOnce: the second is asked for again while the first is
-// under way.
+// TestTheSameCallbackTwiceAtOnceIsBookedOnce: while the first is being booked, the second is asked
+// to come again.
 func TestTheSameCallbackTwiceAtOnceIsBookedOnce(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
@@ -364,19 +364,19 @@ func TestTheSameCallbackTwiceAtOnceIsBookedOnce(t *testing.T) {
 	<-entered
 	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right",
 		"Nonce: 1"); status != http.StatusServiceUnavailable {
-		t.Errorf("the second is answered %d", status)
+		t.Errorf("got status %d for the second call", status)
 	}
 	close(release)
 	if status := <-first; status != http.StatusOK {
-		t.Errorf("the first is answered %d", status)
+		t.Errorf("got status %d for the first call", status)
 	}
 	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right",
 		"Nonce: 1"); status != http.StatusOK || len(r.booker.list()) != 1 {
-		t.Errorf("the third is answered %d, booked %v", status, r.booker.list())
+		t.Errorf("got status %d for the third call, booked %v", status, r.booker.list())
 	}
 }
 
-// TestACallerThatHangsUpDoesNotUndoTheBooking: what is being written goes on.
+// TestACallerThatHangsUpDoesNotUndoTheBooking: a running booking continues.
 func TestACallerThatHangsUpDoesNotUndoTheBooking(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
@@ -407,7 +407,7 @@ func TestACallerThatHangsUpDoesNotUndoTheBooking(t *testing.T) {
 func TestAGenuineCallbackWithNothingInItIsFine(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
-	r.listener.hear = func(*provider.Callback) (provider.CallbackContent, error) {
+	r.listener.read = func(*provider.Callback) (provider.CallbackContent, error) {
 		return provider.CallbackContent{}, nil
 	}
 	if status, body := r.call("POST", "/receipts/a", "event"); status != 200 || body != "" {
@@ -418,7 +418,7 @@ func TestAGenuineCallbackWithNothingInItIsFine(t *testing.T) {
 	}
 }
 
-// askedListener is one whose provider asks first whether its calls are wanted.
+// askedListener has a provider that asks first whether its calls are wanted.
 type askedListener struct{ away atomic.Bool }
 
 func (*askedListener) ReadCallback(*provider.Callback) (provider.CallbackContent, error) {
@@ -432,8 +432,8 @@ func (l *askedListener) Confirm(_ context.Context, c *provider.Callback) (bool, 
 	return string(c.Body) == "question", nil
 }
 
-// TestAProviderThatAsksIsTold that its calls are wanted, and asks again when it could not be told.
-func TestAProviderThatAsksIsTold(t *testing.T) {
+// TestAProviderThatAsksGetsAConfirmation: it gets the confirmation, and asks again if that failed.
+func TestAProviderThatAsksGetsAConfirmation(t *testing.T) {
 	t.Parallel()
 	l := &askedListener{}
 	r := setup(t, func(c *WebhookConfig) { c.Channels = oneListener{l} })
@@ -455,8 +455,8 @@ func TestAProviderThatAsksIsTold(t *testing.T) {
 	}
 }
 
-// TestLongBodiesBeyondTheBoundAreAskedForAgain: strangers cannot fill the memory with megabytes
-// that never end.
+// TestLongBodiesBeyondTheBoundAreAskedForAgain: strangers cannot fill the memory with endless
+// bodies.
 func TestLongBodiesBeyondTheBoundAreAskedForAgain(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
@@ -466,11 +466,11 @@ func TestLongBodiesBeyondTheBoundAreAskedForAgain(t *testing.T) {
 	long := strings.Repeat("x", smallBody)
 	if status, _ := r.call("POST", "/receipts/a", long, "Secret: "+
 		"right"); status != http.StatusServiceUnavailable {
-		t.Errorf("status %d of a long one", status)
+		t.Errorf("got status %d for a long body", status)
 	}
 	if status, _ := r.call("POST", "/receipts/a", "short", "Secret: "+
 		"right"); status != http.StatusOK {
-		t.Errorf("status %d of a short one", status)
+		t.Errorf("got status %d for a short body", status)
 	}
 	<-r.webhooks.large
 	if status, _ := r.call("POST", "/receipts/a", long, "Secret: right"); status != http.StatusOK ||
@@ -479,7 +479,7 @@ func TestLongBodiesBeyondTheBoundAreAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestAnAddressInUseIsNamed with the setting that corrects it.
+// TestAnAddressInUseIsNamed: with the setting that changes it.
 func TestAnAddressInUseIsNamed(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// issued is a certificate that signed itself, in PEM form with its key.
+// issued returns a self-signed certificate and its key in PEM form.
 func issued(t *testing.T, name string) (cert, key []byte) {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
@@ -54,8 +54,8 @@ func write(t *testing.T, path string, text []byte) string {
 	return path
 }
 
-// TestOnlyAVerifiedClientCertificateCounts: a caller without one is content as such, one with a
-// stranger's is cut off.
+// TestOnlyAVerifiedClientCertificateCounts: a caller without one counts as such, a caller with
+// another one is disconnected.
 func TestOnlyAVerifiedClientCertificateCounts(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -101,24 +101,24 @@ func TestOnlyAVerifiedClientCertificateCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		request.Header.Set("Secret", "right")
-		before := len(r.listener.shown)
+		before := len(r.listener.callbacks)
 		transport := &http.Transport{TLSClientConfig: client, ForceAttemptHTTP2: true}
 		response, err := (&http.Client{Transport: transport}).Do(request)
 		if err == nil {
 			_ = response.Body.Close()
 		}
 		transport.CloseIdleConnections()
-		if content := len(r.listener.shown) > before; content != c.content || content != (err == nil) {
+		if content := len(r.listener.callbacks) > before; content != c.content || content != (err == nil) {
 			t.Errorf("%s: content %v, %v", c.name, content, err)
 			continue
 		}
-		if c.content && r.listener.shown[before].Certificate != c.known {
-			t.Errorf("%s: certificate %v", c.name, r.listener.shown[before].Certificate)
+		if c.content && r.listener.callbacks[before].Certificate != c.known {
+			t.Errorf("%s: certificate %v", c.name, r.listener.callbacks[before].Certificate)
 		}
 	}
 }
 
-// TestARenewedCertificateNeedsNoRestart, and a file that is missing for a moment ends nothing.
+// TestARenewedCertificateNeedsNoRestart: a file that is missing for a moment has no effect.
 func TestARenewedCertificateNeedsNoRestart(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -17,7 +17,7 @@ import (
 	"dispatcher/provider"
 )
 
-// pipeListener hands out in-memory connections, so that timeouts pass in a bubble's time.
+// pipeListener returns in-memory connections, so that timeouts use a bubble's clock.
 type pipeListener struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -34,8 +34,8 @@ func (p *pipeListener) Accept() (net.Conn, error) {
 func (p *pipeListener) Close() error   { close(p.done); return nil }
 func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
-// TestSlowCallersAreCutOff: one that dribbles its header and one that dribbles its body are gone
-// after the timeouts, and one that says nothing after the first answer as well.
+// TestSlowCallersAreCutOff: callers with a slow header or a slow body are disconnected after the
+// timeouts, and so is one that sends nothing after the first answer.
 func TestSlowCallersAreCutOff(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -52,7 +52,7 @@ func TestSlowCallersAreCutOff(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				r := setup(t, nil)
-				// the real socket is not wanted here
+				// The real socket is not used here.
 				if err := r.webhooks.Close(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -117,7 +117,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	go func() { _, err := b.Accept(); third <- err }()
 	select {
 	case err := <-third:
-		t.Errorf("a third connection was taken, %v", err)
+		t.Errorf("a third connection was accepted, %v", err)
 	default:
 	}
 	_ = first.Close()
@@ -129,7 +129,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if err := <-third; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Accept ended with %v", err)
 	}
-	for range 2 { // the second time gives nothing back
+	for range 2 { // the second call has no effect
 		_ = second.Close()
 	}
 	if held := len(b.free); held != 1 {
@@ -137,7 +137,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestAnswersRepeatNothingOfTheCaller in body or header.
+// TestAnswersRepeatNothingOfTheCaller: neither in body nor in headers.
 func TestAnswersRepeatNothingOfTheCaller(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
@@ -167,10 +167,10 @@ func TestAnswersRepeatNothingOfTheCaller(t *testing.T) {
 		_ = response.Body.Close()
 		_ = conn.Close()
 		if strings.Contains(string(text)+strings.Join(flat(response.Header), " "), number) {
-			t.Errorf("%q is answered %q %v", request, text, response.Header)
+			t.Errorf("%q: got answer %q %v", request, text, response.Header)
 		}
 		if response.StatusCode == http.StatusOK && !strings.HasPrefix(request, "OPTIONS *") {
-			t.Errorf("%q is answered %d", request, response.StatusCode)
+			t.Errorf("%q: got status %d", request, response.StatusCode)
 		}
 	}
 	if families, err := r.registry.Gather(); err != nil || strings.Contains(families[0].String(),
@@ -186,11 +186,11 @@ func flat(h http.Header) (all []string) {
 	return all
 }
 
-// BenchmarkWebhooks measures the listener alone: a hundred callers, booking at once.
+// BenchmarkWebhooks measures the listener alone: a hundred callers, booking takes no time.
 func BenchmarkWebhooks(b *testing.B) {
 	w, err := ListenWebhooks(b.Context(), WebhookConfig{
 		Address: "127.0.0.1:0",
-		Channels: oneListener{&scriptedListener{hear: func(c *provider.Callback) (provider.CallbackContent, error) {
+		Channels: oneListener{&scriptedListener{read: func(c *provider.Callback) (provider.CallbackContent, error) {
 			return provider.CallbackContent{
 				Receipts: []provider.Receipt{{Reference: string(c.Body)}}, ReplayID: c.Get("Nonce"),
 			}, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/xuri/excelize/v2"
 )
 
-// options are those of a preset with fields of its own.
+// options returns the options of a preset with other fields.
 func options(t testing.TB, preset string, fields ...string) Options {
 	t.Helper()
 	c, err := NewColumns(preset, fields)
@@ -25,7 +25,7 @@ func options(t testing.TB, preset string, fields ...string) Options {
 	return Options{Columns: c, Zone: time.UTC}
 }
 
-// lines are those of a text.
+// lines reads the lines of a text.
 func lines(text string, o Options) (all []Line, skipped int, err error) {
 	r, err := Open("file", strings.NewReader(text), o)
 	if err != nil {
@@ -199,7 +199,7 @@ func TestTheLogOfJasminForPython3(t *testing.T) {
 	}
 }
 
-// TestTheConsolesExportOfPlivo has other columns than the API.
+// TestTheConsolesExportOfPlivo: it has other columns than the API.
 func TestTheConsolesExportOfPlivo(t *testing.T) {
 	t.Parallel()
 	columns, err := NewColumns("plivo", nil)
@@ -224,7 +224,7 @@ func TestEveryPresetIsRight(t *testing.T) {
 	t.Parallel()
 	for _, name := range Presets() {
 		if _, err := NewColumns(name, nil); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v", name, err)
 		}
 	}
 }
@@ -301,7 +301,7 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		_, _, err := lines(text, options(t, "plain"))
 		if want == "" {
 			if err != nil {
-				t.Errorf("%q: %v", text, err)
+				t.Errorf("%q: got error %v", text, err)
 			}
 			continue
 		}
@@ -312,7 +312,7 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 	}
 }
 
-// TestPricesAreExact: in billionths, whatever stands around them.
+// TestPricesAreExact: in billionths, whatever text is around them.
 func TestPricesAreExact(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]int64{
@@ -369,7 +369,7 @@ func TestPairsByNumberTimeAndSegments(t *testing.T) {
 				Line: kind == 'l', ID: int64(id), Number: 7, Segments: segments,
 				At: ten.Add(time.Duration(minute) * time.Minute),
 			}); len(pairs) > 0 {
-				t.Error("pairs of a number that has not ended")
+				t.Error("got pairs of a number that may still have lines")
 			}
 		}
 		var got []string
@@ -386,7 +386,8 @@ func TestPairsByNumberTimeAndSegments(t *testing.T) {
 	}
 }
 
-// TestNothingIsPairedTwice: of random candidates, and each pair is of one number and near.
+// TestNothingIsPairedTwice: among random candidates. Each pair has one number, and times close
+// together.
 func TestNothingIsPairedTwice(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -431,7 +432,7 @@ func index(all []Candidate, id int64) int {
 	return slices.IndexFunc(all, func(c Candidate) bool { return c.ID == id })
 }
 
-// FuzzOpen: whatever a file holds, it is lines or an error that shows no number.
+// FuzzOpen: any file yields lines, or an error that shows no number.
 func FuzzOpen(f *testing.F) {
 	f.Add("plain", "reference,number,time,segments,price,currency\nr1,+447700900123,45000.5,1,0.1,EUR\n")
 	f.Add("kannel", "2026-11-21 10:00:00 Sent SMS [FID:r1] [to:+447700900123] [msg:1:]\n")
@@ -449,7 +450,7 @@ func FuzzOpen(f *testing.F) {
 		for _, l := range all {
 			if l.Number != "" && (l.Number[0] != '+' || len(l.Number) > 16) || l.Nanos < 0 ||
 				l.Segments < 0 || l.Priced && !isCurrency(l.Currency) {
-				t.Errorf("%+v", l)
+				t.Errorf("got %+v", l)
 			}
 		}
 	})

@@ -8,7 +8,7 @@ import (
 	"dispatcher/ledger"
 )
 
-func TestAnAmbiguityIsToldAsItStands(t *testing.T) {
+func TestAnAmbiguityIsShownInItsCurrentState(t *testing.T) {
 	t.Parallel()
 	until := time.Date(2026, 11, 21, 12, 10, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
@@ -52,12 +52,12 @@ func TestAnAmbiguityIsToldAsItStands(t *testing.T) {
 		r.Ambiguities = []ledger.AmbiguityRecord{tc.record}
 		_, got, _ := strings.Cut(explain(t, r, nil).Text, "No answer has come yet.")
 		if !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
-			t.Errorf("%s: %q", name, got)
+			t.Errorf("%s: got %q", name, got)
 		}
 	}
 }
 
-// TestWhoFoundOutIsNotTakenForTheProvider: it never answered.
+// TestWhoFoundOutIsNotTakenForTheProvider: the provider never answered.
 func TestWhoFoundOutIsNotTakenForTheProvider(t *testing.T) {
 	t.Parallel()
 	claimed := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -17,9 +17,10 @@ import (
 	"dispatcher/selector"
 )
 
-// TestWhoWasNotLookedAtIsEligibleOnlyAsFarAsTheVersionTells: b is switched off, d lacks the label;
-// of e nothing is known. The tie is not with b, which could not have taken the message.
-func TestWhoWasNotLookedAtIsEligibleOnlyAsFarAsTheVersionTells(t *testing.T) {
+// TestUnexaminedCandidatesAreEligibleOnlyAsFarAsTheVersionShows: b is disabled, d lacks the label,
+// and nothing is known of e. b cannot be part of the tie, because it could not have got the
+// message.
+func TestUnexaminedCandidatesAreEligibleOnlyAsFarAsTheVersionShows(t *testing.T) {
 	t.Parallel()
 	doc := document("default", "a", "25", "b", "15", "c", "60", "d", "1", "e", "1")
 	doc.Routes[0].Mode = "longest_idle"
@@ -41,16 +42,16 @@ func TestWhoWasNotLookedAtIsEligibleOnlyAsFarAsTheVersionTells(t *testing.T) {
 		"a": "false no_slot", "c": "true ", "b": "false disabled",
 		"d": "false selector", "e": "unknown outranked",
 	}
-	story := explain(t, record, doc)
-	if got := eligibility(story.Candidates); !cmp.Equal(got, want) {
+	explanation := explain(t, record, doc)
+	if got := eligibility(explanation.Candidates); !cmp.Equal(got, want) {
 		t.Error(cmp.Diff(want, got))
 	}
-	if !strings.Contains(story.Text, "(0 %, the same as e, which got a message later), at") ||
-		strings.Contains(story.Text, "b could not") {
-		t.Error(story.Text)
+	if !strings.Contains(explanation.Text, "(0 %, the same as e, which got a message later), at") ||
+		strings.Contains(explanation.Text, "b could not") {
+		t.Error(explanation.Text)
 	}
 
-	// it was planned anew since: nothing is told by the other version
+	// It was planned again since, so the other version shows nothing.
 	record.Message.Plan.Version = 4
 	want["b"], want["d"] = "unknown outranked", "unknown outranked"
 	if got := eligibility(explain(t, record, doc).Candidates); !cmp.Equal(got, want) {
@@ -58,7 +59,7 @@ func TestWhoWasNotLookedAtIsEligibleOnlyAsFarAsTheVersionTells(t *testing.T) {
 	}
 }
 
-// eligibility is what candidates say of themselves, by channel.
+// eligibility returns what each candidate says of itself, by channel.
 func eligibility(candidates []Candidate) map[string]string {
 	out := map[string]string{}
 	for _, c := range candidates {
@@ -71,9 +72,9 @@ func eligibility(candidates []Candidate) map[string]string {
 	return out
 }
 
-// TestARedrawIsToldWithItsNumberDrawAndInterval derives the draws of the explanation from those
-// that package selector makes: each lies in the interval of the channel that it picked.
-func TestARedrawIsToldWithItsNumberDrawAndInterval(t *testing.T) {
+// TestARedrawIsExplainedWithItsNumberDrawAndInterval compares the draws of the explanation with
+// those of package selector: each is in the interval of the channel that it picked.
+func TestARedrawIsExplainedWithItsNumberDrawAndInterval(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(r *rapid.T) {
 		var weights []string
@@ -81,7 +82,7 @@ func TestARedrawIsToldWithItsNumberDrawAndInterval(t *testing.T) {
 			weights = append(weights, "c"+strconv.Itoa(i), strconv.Itoa(rapid.IntRange(0, 9).Draw(r,
 				"weight")))
 		}
-		weights[1] = "3" // the first choice, which stands apart
+		weights[1] = "3" // the first choice, which is listed apart
 		doc := document("default", weights...)
 		key := selector.Key(bytes.Repeat([]byte{rapid.Byte().Draw(r, "key")}, selector.KeySize))
 		table, err := selector.NewTable(doc.Routes[0].Entries())
@@ -97,11 +98,11 @@ func TestARedrawIsToldWithItsNumberDrawAndInterval(t *testing.T) {
 			&decide.Ranking{By: "redraw", KeyID: key.ID(), Candidates: append(names,
 				ranked("x", 0, ""))}))
 		record.Message.Plan.FirstChoice = "c0"
-		story, err := explained(record, doc, selector.Key{}, key)
+		explanation, err := explained(record, doc, selector.Key{}, key)
 		if err != nil {
 			r.Fatal(err)
 		}
-		for i, c := range story.Candidates[1 : len(order)+1] {
+		for i, c := range explanation.Candidates[1 : len(order)+1] {
 			last := i == len(order)-1
 			switch got := c.Redraw; {
 			case got == nil || got.Number != i+2 || got.High >= got.Size:
@@ -112,14 +113,14 @@ func TestARedrawIsToldWithItsNumberDrawAndInterval(t *testing.T) {
 				r.Fatalf("%s: %d is not in %+v", c.Channel, *got.Draw, got)
 			}
 		}
-		if story.Candidates[0].Redraw != nil || slices.ContainsFunc(story.Candidates[len(order)+1:],
+		if explanation.Candidates[0].Redraw != nil || slices.ContainsFunc(explanation.Candidates[len(order)+1:],
 			func(c Candidate) bool { return c.Redraw != nil }) {
-			r.Fatalf("%+v", story.Candidates)
+			r.Fatalf("got %+v", explanation.Candidates)
 		}
 	})
 }
 
-func TestASecondDrawStandsInTheParagraph(t *testing.T) {
+func TestASecondDrawIsInTheExplanation(t *testing.T) {
 	t.Parallel()
 	var key selector.Key
 	drawn := []Candidate{
@@ -136,7 +137,7 @@ func TestASecondDrawStandsInTheParagraph(t *testing.T) {
 		var got strings.Builder
 		r := (&page{Explanation: &Explanation{}}).rank(drawn, &Basis{RankedBy: "redraw"}, at, false)
 		if err := templates.ExecuteTemplate(&got, "rank", r); err != nil || got.String() != want {
-			t.Errorf("%q, %v", &got, err)
+			t.Errorf("got %q, error %v", &got, err)
 		}
 	}
 	answer := decide.Answer{
@@ -149,14 +150,14 @@ func TestASecondDrawStandsInTheParagraph(t *testing.T) {
 		},
 		Decision: ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: "c"}},
 	}
-	story := forecast(t, "order-1", &answer, london(t), key)
-	c := story.Candidates[1]
+	explanation := forecast(t, "order-1", &answer, london(t), key)
+	c := explanation.Candidates[1]
 	if c.Redraw == nil || c.Redraw.Number != 2 || c.Redraw.Size != 75 || c.Redraw.Draw == nil ||
-		c.Redraw.Low != 15 || c.Redraw.High != 74 || story.RedrawKeyID != key.ID() {
-		t.Errorf("%+v %+v", c.Redraw, story)
+		c.Redraw.Low != 15 || c.Redraw.High != 74 || explanation.RedrawKeyID != key.ID() {
+		t.Errorf("%+v %+v", c.Redraw, explanation)
 	}
-	if !strings.Contains(story.Text, "of 0 to 74, in its interval 15 to 74)") {
-		t.Error(story.Text)
+	if !strings.Contains(explanation.Text, "of 0 to 74, in its interval 15 to 74)") {
+		t.Error(explanation.Text)
 	}
 }
 
@@ -170,8 +171,8 @@ func TestOneChannelIsNoDraw(t *testing.T) {
 		"Its first choice was a, the only channel that draws can pick. ": document("default", "a",
 			"1", "b", "0"),
 	} {
-		if story := explain(t, record, doc); !strings.Contains(story.Text, want) {
-			t.Errorf("%q is not in %s", want, story.Text)
+		if explanation := explain(t, record, doc); !strings.Contains(explanation.Text, want) {
+			t.Errorf("%q is not in %s", want, explanation.Text)
 		}
 	}
 }

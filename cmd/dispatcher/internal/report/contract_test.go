@@ -8,7 +8,7 @@ import (
 	"dispatcher/config"
 )
 
-// TestContractsWarn: of the cap from 80 % on, and of what the pace will come to.
+// TestContractsWarn: when 80 % of the cap are used, and when the current rate will exceed it.
 func TestContractsWarn(t *testing.T) {
 	t.Parallel()
 	from := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
@@ -32,7 +32,7 @@ func TestContractsWarn(t *testing.T) {
 		}}
 		got := NewContract(&channel, from, to, from.AddDate(0, 0, int(c.days)), c.toDate)
 		if got.Forecast != c.forecast || got.Warning != c.warning {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v, want Forecast %v and Warning %v", name, got, c.forecast, c.warning)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// byCountry are documents that go by countries in one way each, and one that does not.
+// byCountry are documents that use countries in one way each, and one that does not.
 var byCountry = map[string]string{
 	"match": `{channels: {a: {provider: sandbox}}, routes: [{name: default, match: {country: ` +
 		`gb}, weights: {a: 1}}]}`,
@@ -23,8 +23,8 @@ var byCountry = map[string]string{
 		`"+44"}, weights: {a: 1}}]}`,
 }
 
-// TestExplanationsTellTheCountryWhereItMatters, and never the number.
-func TestExplanationsTellTheCountryWhereItMatters(t *testing.T) {
+// TestExplanationsNameTheCountryWhereItMatters: and never the number.
+func TestExplanationsNameTheCountryWhereItMatters(t *testing.T) {
 	t.Parallel()
 	for name, text := range byCountry {
 		doc, err := config.ParseRouting("r", []byte(text))
@@ -45,16 +45,16 @@ func TestExplanationsTellTheCountryWhereItMatters(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if told := strings.Contains(s.Text, want); told != (name != "") ||
+			if got := strings.Contains(s.Text, want); got != (name != "") ||
 				strings.Contains(s.Text, to[1:]) || s.Country == nil {
-				t.Errorf("%s: %s", name, s.Text)
+				t.Errorf("%s: got %s", name, s.Text)
 			}
 			if strings.Contains(s.Text, "blocked with the main country") {
-				t.Errorf("%s: it went out: %s", name, s.Text)
+				t.Errorf("%s: the message was sent: %s", name, s.Text)
 			}
 			if spared := strings.Contains(s.Text, "rules about countries block it only "+
 				"if"); spared != (name == "blocked" && *s.Country == "") {
-				t.Errorf("%s: %s", name, s.Text)
+				t.Errorf("%s: got %s", name, s.Text)
 			}
 		}
 	}
@@ -68,12 +68,12 @@ func TestAnExplanationWithoutANumberHasNoCountry(t *testing.T) {
 		State: ledger.Dead, Envelope: []byte(`{`),
 	}}})
 	if err != nil || s.Country != nil || strings.Contains(s.Text, "country") {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("got %+v, error %v", s, err)
 	}
 }
 
-// TestABlockedMessageIsToldItsCountry although it was planned under no version.
-func TestABlockedMessageIsToldItsCountry(t *testing.T) {
+// TestTheExplanationOfABlockedMessageNamesItsCountry: although it was planned under no version.
+func TestTheExplanationOfABlockedMessageNamesItsCountry(t *testing.T) {
 	t.Parallel()
 	m := ledger.Message{
 		ID: "m", State: ledger.Rejected, Reason: "blocked_number",
@@ -83,11 +83,11 @@ func TestABlockedMessageIsToldItsCountry(t *testing.T) {
 	if err != nil || !strings.Contains(s.Text, "has no country that is known") ||
 		!strings.Contains(s.Text, "block it only if they block the main country of its calling "+
 			"code") {
-		t.Errorf("%s, %v", s.Text, err)
+		t.Errorf("got %s, error %v", s.Text, err)
 	}
 }
 
-// TestWhatIsBlockedForItsBeginningIsNotLaidOnACountry: no country is blocked there.
+// TestWhatIsBlockedForItsBeginningIsNotLaidOnACountry: a prefix is blocked, not a country.
 func TestWhatIsBlockedForItsBeginningIsNotLaidOnACountry(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
@@ -105,15 +105,15 @@ func TestWhatIsBlockedForItsBeginningIsNotLaidOnACountry(t *testing.T) {
 			Reason: "blocked_number",
 		}}
 		s := forecast(t, "m", &blocked, doc)
-		if said := strings.Contains(s.Text, "main country"); said != want ||
+		if got := strings.Contains(s.Text, "main country"); got != want ||
 			!strings.Contains(s.Text, "has no country that is known") {
-			t.Errorf("%s: %s", text, s.Text)
+			t.Errorf("%s: got %s", text, s.Text)
 		}
 	}
 }
 
-// TestForecastsTellTheCountryThatTheyWentBy, also of what would be rejected.
-func TestForecastsTellTheCountryThatTheyWentBy(t *testing.T) {
+// TestForecastsNameTheCountryThatTheyUse: also for a message that would be rejected.
+func TestForecastsNameTheCountryThatTheyUse(t *testing.T) {
 	t.Parallel()
 	doc, err := config.ParseRouting("r", []byte(byCountry["price"]))
 	if err != nil {
@@ -126,7 +126,7 @@ func TestForecastsTellTheCountryThatTheyWentBy(t *testing.T) {
 	}
 	if s := forecast(t, "m", &sent, doc); *s.Country != "gb" || !strings.HasPrefix(s.Text,
 		"Its number is one of GB. Route default") {
-		t.Errorf("%s", s.Text)
+		t.Errorf("got %s", s.Text)
 	}
 	blocked := decide.Answer{Country: new(""), Decision: ledger.Decision{
 		State:  ledger.Rejected,
@@ -134,6 +134,6 @@ func TestForecastsTellTheCountryThatTheyWentBy(t *testing.T) {
 	}}
 	if s := forecast(t, "m", &blocked, doc); *s.Country != "" || !strings.Contains(s.Text,
 		"such numbers. Its number has no country") {
-		t.Errorf("%s", s.Text)
+		t.Errorf("got %s", s.Text)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"dispatcher/selector"
 )
 
-// document is a routing with one route of the given weights.
+// document returns a routing with one route of the given weights.
 func document(route string, weights ...string) *config.Routing {
 	doc := &config.Routing{Timezone: time.UTC, Routes: []config.Route{{
 		Name: route,
@@ -29,7 +29,7 @@ func document(route string, weights ...string) *config.Routing {
 	return doc
 }
 
-// inMode is a routing with one route that depends on the shared state.
+// inMode returns a routing with one route that depends on the shared state.
 func inMode(route, mode string, channels ...string) *config.Routing {
 	doc := document(route)
 	doc.Routes[0].Mode, doc.Routes[0].Channels = config.Mode(mode), channels
@@ -39,7 +39,7 @@ func inMode(route, mode string, channels ...string) *config.Routing {
 	return doc
 }
 
-// lower gives a channel of the only route an effective weight.
+// lower sets the effective weight of a channel of the only route.
 func lower(doc *config.Routing, channel, weight string) *config.Routing {
 	for i := range doc.Routes[0].Weights {
 		if w := &doc.Routes[0].Weights[i]; w.Channel == channel {
@@ -98,8 +98,8 @@ func TestDailySharesAreThoseOfTheVersionsInForce(t *testing.T) {
 	}
 }
 
-// TestDailyJudgesByTheWeightsThatDrewAndShowsThoseAgreed: for half of the day health weighting
-// had lowered a from 50 to 10. What was agreed is half; what the draws went by is a third.
+// TestDailyJudgesByTheWeightsThatDrewAndShowsThoseAgreed: for half of the day health weighting had
+// lowered a from 50 to 10. The agreed share is a half; the draws used a third.
 func TestDailyJudgesByTheWeightsThatDrewAndShowsThoseAgreed(t *testing.T) {
 	t.Parallel()
 	whole := document("default", "a", "50", "b", "50")
@@ -118,7 +118,7 @@ func TestDailyJudgesByTheWeightsThatDrewAndShowsThoseAgreed(t *testing.T) {
 	a := d.Rows[0]
 	if a.DrawsVerdict != Fair || !cmp.Equal(a.ConfiguredShare, new(0.5)) ||
 		!cmp.Equal(a.EffectiveShare, new(1.0/3), approximately) {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v", a)
 	}
 	if !cmp.Equal(a.Deviation, new(0.3335-0.5), approximately) {
 		t.Errorf("deviation %v", *a.Deviation)
@@ -155,8 +155,8 @@ func TestDailyJudgesNothingWhereNothingIsDrawn(t *testing.T) {
 	}
 }
 
-// TestDailyJudgesOnlyTheDrawsOfADayThatChangedItsMode: ninety turns of round robin say nothing
-// about the shares of the forty draws before them.
+// TestDailyJudgesOnlyTheDrawsOfADayThatChangedItsMode: ninety round robin choices say nothing about
+// the shares of the forty draws before them.
 func TestDailyJudgesOnlyTheDrawsOfADayThatChangedItsMode(t *testing.T) {
 	t.Parallel()
 	turns := inMode("default", "round_robin", "a", "b")
@@ -174,7 +174,7 @@ func TestDailyJudgesOnlyTheDrawsOfADayThatChangedItsMode(t *testing.T) {
 	a := d.Rows[0]
 	if a.FirstChoice != 55 || a.DrawsVerdict != Fair || *a.PValue != 1 ||
 		*a.ConfiguredShare != 0.25 || *a.Deviation != 0 {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v", a)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestDailyShowsAChannelThatGotNothing(t *testing.T) {
 	})
 	if len(d.Rows) != 3 || d.Rows[1].Channel != "b" || d.Rows[1].FirstChoice != 0 ||
 		d.Rows[1].Verdict != TooFew || d.Rows[1].DrawsVerdict != Unfair {
-		t.Errorf("%+v", d.Rows)
+		t.Errorf("got %+v", d.Rows)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestDailyKeepsCurrenciesApart(t *testing.T) {
 	})
 	if len(d.Rows) != 3 || d.Rows[0].FirstChoice != 4 || d.Rows[1].FirstChoice != 0 ||
 		d.Rows[1].Currency != "GBP" || d.Rows[2].Failed != 4 {
-		t.Errorf("%+v", d.Rows)
+		t.Errorf("got %+v", d.Rows)
 	}
 	want := []DailyTotal{
 		{
@@ -280,7 +280,7 @@ func TestADayWithoutMessagesIsAnEmptyList(t *testing.T) {
 	})
 	if d.Day != "2026-11-22" || d.Timezone != "far east" || d.Rows == nil || len(d.Rows) != 0 ||
 		d.Totals == nil {
-		t.Errorf("%+v", d)
+		t.Errorf("got %+v", d)
 	}
 }
 

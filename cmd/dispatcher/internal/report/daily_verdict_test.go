@@ -12,7 +12,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// drawnFor are first choices under a version: channel and number in turn.
+// drawnFor returns first choices under a version: pairs of channel and number.
 func drawnFor(version int64, pairs ...any) (out []ledger.ChoiceRow) {
 	for i := 0; i < len(pairs); i += 2 {
 		out = append(out, ledger.ChoiceRow{
@@ -23,7 +23,7 @@ func drawnFor(version int64, pairs ...any) (out []ledger.ChoiceRow) {
 	return out
 }
 
-// carriedRow is what one channel carried of the first choices of another.
+// carriedRow is how many first choices of one channel another one carried.
 func carriedRow(version int64, first, channel, cause string, n int64) ledger.CarriedRow {
 	return ledger.CarriedRow{
 		Version: version, Route: "default", FirstChoice: first,
@@ -31,7 +31,7 @@ func carriedRow(version int64, first, channel, cause string, n int64) ledger.Car
 	}
 }
 
-// dayOf makes the report of a day under numbered documents, the last of which is in force.
+// dayOf returns the report of a day under numbered documents, the last of which is in force.
 func dayOf(choices []ledger.ChoiceRow, carried []ledger.CarriedRow, docs ...*config.Routing) Daily {
 	f := Figures{
 		Zone: time.UTC, Choices: choices, Carried: carried,
@@ -43,7 +43,7 @@ func dayOf(choices []ledger.ChoiceRow, carried []ledger.CarriedRow, docs ...*con
 	return NewDaily(&f)
 }
 
-// limitedTo gives a channel limits.
+// limitedTo sets the limits of a channel.
 func limitedTo(doc *config.Routing, channel string, limits ...admission.Limit) *config.Routing {
 	channelNamed(doc, channel).Limits = limits
 	return doc

@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Further words of audit.attempts.outcome.
+// Further values of audit.attempts.outcome.
 const (
 	outcomeRejected  = "rejected"
 	outcomeRefused   = "refused"
@@ -34,7 +34,7 @@ const (
 // ten is ten o'clock in London, which is on UTC in November.
 var ten = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// newRecord is a message of route default whose draw of 17 picked a.
+// newRecord returns a message of route default whose draw of 17 picked a.
 func newRecord(state ledger.State, attempts ...ledger.AttemptRecord) *ledger.Record {
 	r := &ledger.Record{
 		Message: ledger.Message{
@@ -92,7 +92,7 @@ func ranked(channel string, active int64, reason string) decide.Ranked {
 	return decide.Ranked{Channel: channel, Active: active, Capacity: 100, Reason: reason}
 }
 
-// records are the records that a golden file shows each.
+// records returns the records of the golden files.
 func records() map[string]*ledger.Record {
 	first := attempt("a", ledger.ByFirstChoice, outcomeAccepted, "")
 	fallback := attempt("c", ledger.ByFallback, outcomeAccepted, "", ranked("a", 0, "no_slot"),
@@ -166,11 +166,11 @@ func records() map[string]*ledger.Record {
 	renamed.Attempts[0].OtherIDs = []string{"0x7F"}
 	out["delivered-under-another-id"] = renamed
 	addWaits(out)
-	addOddOnes(out)
+	addUnusual(out)
 	return out
 }
 
-// receipted is an accepted attempt whose receipts came to a state.
+// receipted returns an accepted attempt with the state of its receipts.
 func receipted(state ledger.State, cause provider.Cause, code string) ledger.AttemptRecord {
 	a := attempt("a", ledger.ByFirstChoice, outcomeAccepted, "")
 	a.Receipt, a.Cause, a.ReceiptCode = state, cause, code
@@ -247,7 +247,7 @@ func addWaits(out map[string]*ledger.Record) {
 	out["no-channel"] = hopeless
 }
 
-// addLimits has messages of which it is known how long they waited, and for what.
+// addLimits adds messages with known waits for limits.
 func addLimits(out map[string]*ledger.Record) {
 	long := []ledger.Wait{
 		{Reason: "no_slot", On: "a 1s messages", For: 11900 * time.Millisecond},
@@ -282,7 +282,7 @@ func addLimits(out map[string]*ledger.Record) {
 	out["late"] = late
 }
 
-func addOddOnes(out map[string]*ledger.Record) {
+func addUnusual(out map[string]*ledger.Record) {
 	resent := newRecord(ledger.Accepted, attempt("a", ledger.ByFirstChoice, outcomeUnknown,
 		"bind_lost"),
 		attempt("c", ledger.ByResend, outcomeAccepted, "", ranked("a", 0, "already_tried"),
@@ -335,10 +335,10 @@ func london(t *testing.T) *config.Routing {
 	return doc
 }
 
-// lookedBack is when the records are explained of which it is known since when they wait.
+// lookedBack is the time at which records with a known waiting_since are explained.
 var lookedBack = ten.Add(40 * time.Second)
 
-// explained explains a record under the document that both its plan and its last wait went by.
+// explained explains a record under the document of its plan and of its last wait.
 func explained(r *ledger.Record, doc *config.Routing, keys ...selector.Key) (Explanation, error) {
 	src := &Source{Record: r, Doc: doc, WaitDoc: doc, Keys: keys}
 	if !r.Message.WaitingSince.IsZero() {
@@ -402,8 +402,8 @@ func TestParagraphsOfRecordsReadAsTheirGoldenFile(t *testing.T) {
 	golden(t, "records.txt", texts)
 }
 
-// golden compares paragraphs with a file under testdata, or writes it: a section for each, a
-// sentence on a line.
+// golden compares paragraphs with a file under testdata, or writes it: a section for each, one
+// sentence per line.
 func golden(t *testing.T, file string, texts map[string]string) {
 	t.Helper()
 	var got strings.Builder
@@ -422,11 +422,11 @@ func golden(t *testing.T, file string, texts map[string]string) {
 	}
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(),
 		"\n")); diff != "" {
-		t.Errorf("%s: %s", file, diff)
+		t.Errorf("%s (-want +got):\n%s", file, diff)
 	}
 }
 
-// TestExplanationHasTheKeysOfTheContract, and those that docs/commands.md lists beside them.
+// TestExplanationHasTheKeysOfTheContract: and those that docs/commands.md adds.
 func TestExplanationHasTheKeysOfTheContract(t *testing.T) {
 	t.Parallel()
 	r := records()["resent-in-vain"]
@@ -468,7 +468,7 @@ func TestExplanationHasTheKeysOfTheContract(t *testing.T) {
 
 func TestExplanationAsDataIsTheContract(t *testing.T) {
 	t.Parallel()
-	story, err := explained(records()["throttled-then-next"], london(t))
+	explanation, err := explained(records()["throttled-then-next"], london(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -477,36 +477,36 @@ func TestExplanationAsDataIsTheContract(t *testing.T) {
 		Channel: "a", LoadRatio: load(0), Eligible: new(false),
 		Reason: "throttled",
 	}, {Channel: "c", LoadRatio: load(0.4), Eligible: new(true)}}
-	if *story.Chosen != "c" || story.Mode != "weighted" || *story.Draw != 17 ||
-		*story.Size != 100 || !cmp.Equal(story.Candidates, want) {
-		t.Errorf("%+v %s", story, cmp.Diff(want, story.Candidates))
+	if *explanation.Chosen != "c" || explanation.Mode != "weighted" || *explanation.Draw != 17 ||
+		*explanation.Size != 100 || !cmp.Equal(explanation.Candidates, want) {
+		t.Errorf("%+v %s", explanation, cmp.Diff(want, explanation.Candidates))
 	}
-	if len(story.Attempts) != 2 || story.Attempts[0].Outcome != "throttled" ||
-		story.Attempts[1].CostMicros != 28_000 {
-		t.Errorf("%+v", story.Attempts)
+	if len(explanation.Attempts) != 2 || explanation.Attempts[0].Outcome != "throttled" ||
+		explanation.Attempts[1].CostMicros != 28_000 {
+		t.Errorf("got %+v", explanation.Attempts)
 	}
 	first, err := explained(records()["first-choice"], london(t))
 	if err != nil || *first.Chosen != "a" || !cmp.Equal(first.Candidates,
 		[]Candidate{{Channel: "a", Eligible: new(true)}}) {
-		t.Errorf("%+v %v", first, err)
+		t.Errorf("got %+v, error %v", first, err)
 	}
 }
 
-func TestExplanationTellsForHowLongAndForWhatAMessageWaited(t *testing.T) {
+func TestExplanationSaysForHowLongAndForWhatAMessageWaited(t *testing.T) {
 	t.Parallel()
-	story, err := explained(records()["waited-for-limits"], london(t))
+	explanation, err := explained(records()["waited-for-limits"], london(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := json.Marshal(story.Waits[:2])
+	raw, err := json.Marshal(explanation.Waits[:2])
 	if err != nil {
 		t.Fatal(err)
 	}
 	const want = `[{"reason":"no_slot","on":"a 1s ` +
 		`messages","seconds":11.9},{"reason":"tenant_limit","on":"tenant:shop 1m ` +
 		`messages","seconds":0.5}]`
-	if string(raw) != want || len(story.Waits) != 8 {
-		t.Errorf("%d waits, %s", len(story.Waits), raw)
+	if string(raw) != want || len(explanation.Waits) != 8 {
+		t.Errorf("%d waits, %s", len(explanation.Waits), raw)
 	}
 	quick, err := explained(records()["first-choice"], london(t))
 	if err != nil || quick.Waits == nil || len(quick.Waits) > 0 {

@@ -54,7 +54,7 @@ func TestFitFollowsTheChiSquareTable(t *testing.T) {
 		"only one cell is left": {[]Sample{{[]int64{1, 9}, []float64{2, 8}}}, 1, 0, TooFew},
 		"nothing happened":      {[]Sample{{[]int64{0, 0}, []float64{0, 0}}}, 1, 0, OneWay},
 		"no sample at all":      {nil, 1, 0, OneWay},
-		// 1.3 and 3.7 expect 5 together: x = (10-5)^2/5 + (90-95)^2/95.
+		// 1.3 and 3.7 add up to an expectation of 5: x = (10-5)^2/5 + (90-95)^2/95.
 		"small ones are pooled": {
 			[]Sample{{[]int64{9, 1, 90}, []float64{1.3, 3.7, 95}}},
 			0.0218, 1,
@@ -86,7 +86,7 @@ func TestFitFollowsTheChiSquareTable(t *testing.T) {
 	}
 }
 
-// TestTheExactTestAddsUpUnlikelyOutcomes, against sums by hand.
+// TestTheExactTestAddsUpUnlikelyOutcomes: compared with sums computed by hand.
 func TestTheExactTestAddsUpUnlikelyOutcomes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -107,7 +107,7 @@ func TestTheExactTestAddsUpUnlikelyOutcomes(t *testing.T) {
 		many[i] = cell{3, 3}
 	}
 	if _, ok := exact(many); ok {
-		t.Error("tested over so many outcomes")
+		t.Error("the exact test was used for too many outcomes")
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// forecastCase is an answer about a route of a mode, and what its forecast says as data.
+// forecastCase is an answer about a route of a mode, and the data of its forecast.
 type forecastCase struct {
 	mode   string
 	answer decide.Answer
@@ -21,7 +21,7 @@ type forecastCase struct {
 	last   string // reason of the last candidate
 }
 
-// forecastCases are the forecasts that the golden file shows.
+// forecastCases returns the forecasts of the golden file.
 func forecastCases() map[string]forecastCase {
 	drawn := ledger.Plan{Route: "default", Draw: 17, Size: 100, FirstChoice: "a"}
 	plan := ledger.Plan{Route: "default"}
@@ -79,7 +79,7 @@ func TestForecastsReadAsTheirGoldenFile(t *testing.T) {
 	t.Parallel()
 	texts := map[string]string{}
 	for name, tc := range forecastCases() {
-		one := told{mode: tc.mode}
+		one := modeRecord{mode: tc.mode}
 		e := forecast(t, "order-1", &tc.answer, one.with(t))
 		texts[name] = e.Text
 		last := ""
@@ -90,7 +90,7 @@ func TestForecastsReadAsTheirGoldenFile(t *testing.T) {
 			*e.Chosen != tc.chosen ||
 			last != tc.last || len(e.Candidates) != len(tc.answer.Candidates) ||
 			(e.Draw != nil) != (tc.answer.Plan.Size > 0) {
-			t.Errorf("%s: %+v", name, e)
+			t.Errorf("%s: got %+v", name, e)
 		}
 	}
 	closed, small := limitedForecasts()
@@ -100,7 +100,7 @@ func TestForecastsReadAsTheirGoldenFile(t *testing.T) {
 	golden(t, "forecasts.txt", texts)
 }
 
-// withBudgets is a document with a budget of 0 for a tenant and one of a millionth on a.
+// withBudgets returns a document with a budget of 0 for a tenant and one of a millionth on a.
 func withBudgets(t *testing.T) *config.Routing {
 	t.Helper()
 	doc := london(t)
@@ -109,7 +109,7 @@ func withBudgets(t *testing.T) *config.Routing {
 	return doc
 }
 
-// limitedForecasts are a message that waits for the first budget, and one that goes elsewhere
+// limitedForecasts returns a message that waits for the first budget, and one that goes elsewhere
 // because of the second.
 func limitedForecasts() (closed, small decide.Answer) {
 	c := decide.Candidate{
@@ -136,10 +136,11 @@ func TestForecastNamesTheLimitThatNeverHasRoom(t *testing.T) {
 	e := forecast(t, "order-1", &closed, withBudgets(t))
 	if e.Limit != "tenant:shop 1d money" || e.Lack != "closed" || e.Until != nil ||
 		e.Candidates[0].Never != "closed" {
-		t.Errorf("%+v", e)
+		t.Errorf("got %+v, want Limit %v, Lack %v, no Until and Candidates[0].Never %v",
+			e, "tenant:shop 1d money", "closed", "closed")
 	}
 	raw, err := json.Marshal(forecast(t, "order-1", &small, withBudgets(t)).Candidates[0])
 	if err != nil || !strings.Contains(string(raw), `"limit":"a 1d money","never":"too_small"`) {
-		t.Errorf("%s %v", raw, err)
+		t.Errorf("got %s, error %v", raw, err)
 	}
 }

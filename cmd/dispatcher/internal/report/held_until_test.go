@@ -11,8 +11,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// heldMessage is that of a message whose first choice has spent its budget of the day, on a route
-// that lets it wait so long.
+// heldMessage explains a message whose first choice has spent its daily budget, on a route that
+// waits that long.
 func heldMessage(t *testing.T, wait time.Duration, on string) Explanation {
 	t.Helper()
 	doc := london(t)
@@ -30,8 +30,8 @@ func heldMessage(t *testing.T, wait time.Duration, on string) Explanation {
 	return explain(t, r, doc)
 }
 
-// TestExplanationSaysWhenAHeldMessageMayGoElsewhere: the limit has room the next day, and others
-// may have the message after five minutes.
+// TestExplanationSaysWhenAHeldMessageMayGoElsewhere: the limit has room the next day, and other
+// channels may get the message after five minutes.
 func TestExplanationSaysWhenAHeldMessageMayGoElsewhere(t *testing.T) {
 	t.Parallel()
 	for on, want := range map[string]string{
@@ -45,32 +45,32 @@ func TestExplanationSaysWhenAHeldMessageMayGoElsewhere(t *testing.T) {
 			"again " +
 			"at 10:00:50 GMT.",
 	} {
-		story := heldMessage(t, 5*time.Minute, on)
-		if !strings.Contains(story.Text, want) {
-			t.Errorf("%s: %s", on, story.Text)
+		explanation := heldMessage(t, 5*time.Minute, on)
+		if !strings.Contains(explanation.Text, want) {
+			t.Errorf("%s: got %s, want %q in it", on, explanation.Text, want)
 		}
-		if story.HeldUntil == nil || !story.HeldUntil.Equal(ten.Add(5*time.Minute)) {
-			t.Errorf("%s: held until %v", on, story.HeldUntil)
+		if explanation.HeldUntil == nil || !explanation.HeldUntil.Equal(ten.Add(5*time.Minute)) {
+			t.Errorf("%s: held until %v", on, explanation.HeldUntil)
 		}
 	}
 }
 
-// TestExplanationPromisesNoOthersToAMessageThatDiesFirst, nor to one whose time for its first
-// choice is over.
-func TestExplanationPromisesNoOthersToAMessageThatDiesFirst(t *testing.T) {
+// TestExplanationPromisesNoOtherChannelToAMessageThatExpiresFirst: nor to one whose wait for its
+// first choice is over.
+func TestExplanationPromisesNoOtherChannelToAMessageThatExpiresFirst(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]time.Duration{
 		"as long as it lives": 10 * time.Minute,
 		"over":                40 * time.Second, "none": 0,
 	} {
-		story := heldMessage(t, wait, "a 1d money")
-		if story.HeldUntil != nil || strings.Contains(story.Text, "others may have it") {
-			t.Errorf("%s: %v %s", name, story.HeldUntil, story.Text)
+		explanation := heldMessage(t, wait, "a 1d money")
+		if explanation.HeldUntil != nil || strings.Contains(explanation.Text, "others may have it") {
+			t.Errorf("%s: %v %s", name, explanation.HeldUntil, explanation.Text)
 		}
 	}
 }
 
-// TestForecastSaysHowLongAMessageWouldBeKept from a channel that could take it at once.
+// TestForecastSaysHowLongAMessageWouldBeKept: from a channel that could take it at once.
 func TestForecastSaysHowLongAMessageWouldBeKept(t *testing.T) {
 	t.Parallel()
 	const kept = "It would be kept for a for 5 min, then others might have it."
@@ -99,9 +99,9 @@ func TestForecastSaysHowLongAMessageWouldBeKept(t *testing.T) {
 	}
 }
 
-// TestAWaitForAClosedLimitIsNotToldAsOneForAFullOne, once it is over: by the version that the last
-// look went by.
-func TestAWaitForAClosedLimitIsNotToldAsOneForAFullOne(t *testing.T) {
+// TestAWaitForAClosedLimitIsNotShownAsOneForAFullOne: once it is over, by the version of the last
+// planning.
+func TestAWaitForAClosedLimitIsNotShownAsOneForAFullOne(t *testing.T) {
 	t.Parallel()
 	for words, limit := range map[string]admission.Limit{
 		"1 min 30 s for the limit of messages per minute on a (closed: 0 at the last look) and " +
@@ -120,9 +120,9 @@ func TestAWaitForAClosedLimitIsNotToldAsOneForAFullOne(t *testing.T) {
 		}, {Reason: "no_slot", On: "a 1s messages", For: 2 * time.Second}}
 		r.Attempts[0].ClaimedAt = ten.Add(92 * time.Second)
 		r.Seen = encode("load_ratio", ranked("a", 0, "no_slot"))
-		if story := explain(t, r, doc); !strings.Contains(story.Text,
+		if explanation := explain(t, r, doc); !strings.Contains(explanation.Text,
 			"It had to wait for 1 min 32 s: "+words+".") {
-			t.Error(story.Text)
+			t.Error(explanation.Text)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestExplanationSaysThatTheWindowBeginsInTheFuture in place of a time that is only that of the
-// last look.
+// TestExplanationSaysThatTheWindowBeginsInTheFuture: instead of a time that was computed at the
+// last planning.
 func TestExplanationSaysThatTheWindowBeginsInTheFuture(t *testing.T) {
 	t.Parallel()
 	const (
@@ -48,21 +48,21 @@ func TestExplanationSaysThatTheWindowBeginsInTheFuture(t *testing.T) {
 	} {
 		doc := london(t)
 		doc.Channels[0].Limits = []admission.Limit{c.limit}
-		story := waitAhead(t, doc, c.limit.Key().On("a"), ten.Add(48*time.Hour))
-		_, told, _ := strings.Cut(story.Text, "so its first choice was a. So far it has waited "+
+		explanation := waitAhead(t, doc, c.limit.Key().On("a"), ten.Add(48*time.Hour))
+		_, got, _ := strings.Cut(explanation.Text, "so its first choice was a. So far it has waited "+
 			"for 28.3 s. ")
-		if diff := cmp.Diff(c.want, told); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if (story.Until == nil) != (c.until == 0) || story.Until != nil &&
-			!story.Until.Equal(ten.Add(c.until)) {
-			t.Errorf("%s: until %v", name, story.Until)
+		if (explanation.Until == nil) != (c.until == 0) || explanation.Until != nil &&
+			!explanation.Until.Equal(ten.Add(c.until)) {
+			t.Errorf("%s: until %v", name, explanation.Until)
 		}
 	}
 }
 
-// waitAhead is that of a message which waits until its deadline for a limit whose window begins
-// at a time.
+// waitAhead explains a message that waits until its deadline for a limit whose window begins at a
+// time.
 func waitAhead(t *testing.T, doc *config.Routing, on string, begins time.Time) Explanation {
 	t.Helper()
 	r := newRecord(ledger.Waiting)
@@ -70,12 +70,12 @@ func waitAhead(t *testing.T, doc *config.Routing, on string, begins time.Time) E
 	m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = "no_slot", on, ten.Add(10*time.Minute),
 		ten.Add(11700*time.Millisecond)
 	r.Seen = encode("load_ratio", ranked("a", 0, "no_slot"))
-	story, err := Explain(&Source{
+	explanation, err := Explain(&Source{
 		Record: r, Doc: doc, WaitDoc: doc, Now: lookedBack,
 		Ahead: begins,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return story
+	return explanation
 }

@@ -26,10 +26,10 @@ func minutely(scope admission.Scope, most int64) admission.Limit {
 	return admission.Limit{Scope: scope, Window: admission.Minute, Max: most}
 }
 
-// limitedCase is a wait for a limit, and what is told of it behind its choice.
+// limitedCase is a wait for a limit, and its explanation.
 type limitedCase struct {
 	on, reason string
-	next       time.Duration    // after ten, as the rest
+	next       time.Duration    // from ten o'clock, as the others
 	over       *admission.Limit // over all channels
 	own        *admission.Limit // on a
 	policy     admission.Policy // of a
@@ -38,8 +38,8 @@ type limitedCase struct {
 	until      time.Duration // 0 for nil
 }
 
-// limitedCases were looked at 11.7 s after ten and are given up ten minutes after it, unless seen
-// says otherwise.
+// limitedCases were planned at 11.7 s after ten and expire ten minutes after it, unless seen says
+// otherwise.
 func limitedCases() map[string]limitedCase {
 	all := func(reason string) []byte {
 		return encode("load_ratio", ranked("a", 0, reason), ranked("c", 0, reason),
@@ -238,8 +238,8 @@ func limitedCases() map[string]limitedCase {
 	}
 }
 
-// story explains the wait of a case.
-func (tc *limitedCase) story(t *testing.T) Explanation {
+// explanation explains the wait of a case.
+func (tc *limitedCase) explanation(t *testing.T) Explanation {
 	t.Helper()
 	doc := london(t)
 	doc.Channels[0].Policy, doc.Channels[0].Price = tc.policy, config.Price{
@@ -263,17 +263,17 @@ func (tc *limitedCase) story(t *testing.T) Explanation {
 func TestExplanationNamesTheLimitThatIsWaitedForAndWhatEndsTheWait(t *testing.T) {
 	t.Parallel()
 	for name, tc := range limitedCases() {
-		story := tc.story(t)
-		_, told, _ := strings.Cut(story.Text, "so its first choice was a. ")
-		if diff := cmp.Diff("So far it has waited for 28.3 s. "+tc.want, told); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+		explanation := tc.explanation(t)
+		_, got, _ := strings.Cut(explanation.Text, "so its first choice was a. ")
+		if diff := cmp.Diff("So far it has waited for 28.3 s. "+tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if story.Limit != tc.on || (story.Until == nil) != (tc.until == 0) || story.Until != nil &&
-			!story.Until.Equal(ten.Add(tc.until)) {
-			t.Errorf("%s: limit %q until %v", name, story.Limit, story.Until)
+		if explanation.Limit != tc.on || (explanation.Until == nil) != (tc.until == 0) || explanation.Until != nil &&
+			!explanation.Until.Equal(ten.Add(tc.until)) {
+			t.Errorf("%s: limit %q until %v", name, explanation.Limit, explanation.Until)
 		}
-		if story.Deadline == nil || !story.Deadline.Equal(ten.Add(10*time.Minute)) {
-			t.Errorf("%s: deadline %v", name, story.Deadline)
+		if explanation.Deadline == nil || !explanation.Deadline.Equal(ten.Add(10*time.Minute)) {
+			t.Errorf("%s: deadline %v", name, explanation.Deadline)
 		}
 	}
 }
@@ -289,16 +289,16 @@ func TestExplanationAddsTheWaitUnderWay(t *testing.T) {
 		{Reason: "connecting", On: "b", For: time.Second},
 	}
 	r.Seen = encode("load_ratio", ranked("a", 0, "no_slot"))
-	story := explain(t, r, london(t))
+	explanation := explain(t, r, london(t))
 	want := []Wait{{"no_slot", "a 1s messages", 3.5}, {"connecting", "b", 1}}
-	if diff := cmp.Diff(want, story.Waits); diff != "" {
+	if diff := cmp.Diff(want, explanation.Waits); diff != "" {
 		t.Error(diff)
 	}
-	const said = "So far it has waited for 4.5 s: 3.5 s for the limit of messages per second on " +
+	const got = "So far it has waited for 4.5 s: 3.5 s for the limit of messages per second on " +
 		"a " +
 		"(no room) and 1.0 s for b (no connection). It waits for"
-	if !strings.Contains(story.Text, said) {
-		t.Error(story.Text)
+	if !strings.Contains(explanation.Text, got) {
+		t.Error(explanation.Text)
 	}
 
 	m.Reason, m.WaitsFor = "connecting", "c"
@@ -306,15 +306,15 @@ func TestExplanationAddsTheWaitUnderWay(t *testing.T) {
 		"connecting",
 		"c", 2,
 	}) || got.Limit != "" || got.Until != nil {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	m.WaitingSince = lookedBack.Add(time.Second) // the clock was set back
 	if got := explain(t, r, london(t)); got.Waits[2].Seconds != 0 {
-		t.Errorf("%+v", got.Waits)
+		t.Errorf("got %+v", got.Waits)
 	}
-	m.State = ledger.Sending // that wait is over, and among the others
+	m.State = ledger.Sending // the wait has ended and is listed with the others
 	if got := explain(t, r, london(t)); len(got.Waits) != 2 {
-		t.Errorf("%+v", got.Waits)
+		t.Errorf("got %+v, want %d of them", got.Waits, 2)
 	}
 }
 
@@ -330,16 +330,17 @@ func TestExplanationCutsDaysInTheBusinessZone(t *testing.T) {
 	m.Reason, m.WaitsFor, m.NextAt, m.WaitingSince = "no_slot", "a 1d messages", m.ExpiresAt, ten
 	doc := london(t)
 	doc.Timezone = tokyo
-	story := explain(t, r, doc)
-	if story.Until == nil || !story.Until.Equal(ten.Add(5*time.Hour)) ||
-		!strings.Contains(story.Text, "the limit has no room before 22 November 2026 at 00:00:00 "+
+	explanation := explain(t, r, doc)
+	if explanation.Until == nil || !explanation.Until.Equal(ten.Add(5*time.Hour)) ||
+		!strings.Contains(explanation.Text, "the limit has no room before 22 November 2026 at 00:00:00 "+
 			"JST") {
-		t.Errorf("%v %s", story.Until, story.Text)
+		t.Errorf("%v: got %s", explanation.Until, explanation.Text)
 	}
 }
 
-// TestExplanationSaysThatALookIsOverdue: the window has ended, and nobody has looked again.
-func TestExplanationSaysThatALookIsOverdue(t *testing.T) {
+// TestExplanationSaysThatPlanningIsOverdue: the window has ended, and the message was not planned
+// again.
+func TestExplanationSaysThatPlanningIsOverdue(t *testing.T) {
 	t.Parallel()
 	for _, on := range []string{"a 1m messages", "a 1s messages", "b"} {
 		r := newRecord(ledger.Waiting)
@@ -348,12 +349,12 @@ func TestExplanationSaysThatALookIsOverdue(t *testing.T) {
 			lookedBack.Add(-overdue-time.Second), ten.Add(-time.Minute)
 		r.Seen = encode("load_ratio", ranked("a", 0, "no_slot"))
 		const want = "It has been due for 6.0 s: either others come first, or no process runs."
-		if story := explain(t, r, london(t)); !strings.HasSuffix(story.Text, want) {
-			t.Errorf("%s: %s", on, story.Text)
+		if explanation := explain(t, r, london(t)); !strings.HasSuffix(explanation.Text, want) {
+			t.Errorf("%s: got %s", on, explanation.Text)
 		}
 		m.NextAt = m.NextAt.Add(time.Second)
-		if story := explain(t, r, london(t)); strings.Contains(story.Text, "due") {
-			t.Errorf("%s: %s", on, story.Text)
+		if explanation := explain(t, r, london(t)); strings.Contains(explanation.Text, "due") {
+			t.Errorf("%s: got %s, want no %q in it", on, explanation.Text, "due")
 		}
 	}
 }
@@ -362,15 +363,15 @@ func TestExplanationWithoutALimitNamesItsDeadline(t *testing.T) {
 	t.Parallel()
 	r := newRecord(ledger.Waiting)
 	r.Message.Reason, r.Message.NextAt = "no_route", r.Message.ExpiresAt
-	story := explain(t, r, london(t))
+	explanation := explain(t, r, london(t))
 	const want = "It waits, because its route is no longer part of the routing. It is considered " +
 		"again at 10:10:00 GMT, its deadline."
-	if !strings.HasSuffix(story.Text, want) {
-		t.Error(story.Text)
+	if !strings.HasSuffix(explanation.Text, want) {
+		t.Error(explanation.Text)
 	}
 }
 
-// TestExplanationOfAClosedChannelSaysSo: what was passed over for a limit of 0 was not used up.
+// TestExplanationOfAClosedChannelSaysSo: a limit of 0 was not used up.
 func TestExplanationOfAClosedChannelSaysSo(t *testing.T) {
 	t.Parallel()
 	for reason, tc := range map[string]struct {
@@ -413,12 +414,12 @@ func TestExplanationOfAClosedChannelSaysSo(t *testing.T) {
 		}
 		r := newRecord(ledger.Accepted, attempt("c", ledger.ByFallback, outcomeAccepted, "",
 			ranked("a", 0, reason), ranked("c", 40, "")))
-		story := explain(t, r, doc)
-		if c := story.Candidates[0]; c.Limit != tc.limit || c.Never != tc.never ||
-			!strings.Contains(story.Text, "because a could not take it ("+tc.words+").") {
-			t.Errorf("%s: %+v %s", reason, c, story.Text)
+		explanation := explain(t, r, doc)
+		if c := explanation.Candidates[0]; c.Limit != tc.limit || c.Never != tc.never ||
+			!strings.Contains(explanation.Text, "because a could not take it ("+tc.words+").") {
+			t.Errorf("%s: %+v %s", reason, c, explanation.Text)
 		}
-		r.Message.Plan.Version++ // the choice went by another version than the document
+		r.Message.Plan.Version++ // the choice was made by another version than the document
 		if c := explain(t, r, doc).Candidates[0]; c.Limit != "" || c.Never != "" {
 			t.Errorf("%s under another version: %+v", reason, c)
 		}

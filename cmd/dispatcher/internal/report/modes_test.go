@@ -13,7 +13,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// choice is an attempt that a ranking led to.
+// choice returns an attempt that a ranking led to.
 func choice(
 	channel string, reason ledger.AttemptReason, ranking *decide.Ranking,
 ) ledger.AttemptRecord {
@@ -23,21 +23,21 @@ func choice(
 	return a
 }
 
-// scored is a candidate of best worker.
+// scored returns a candidate of best worker.
 func scored(channel string, score float64, reason string) decide.Ranked {
 	r := ranked(channel, 0, reason)
 	r.Score = &score
 	return r
 }
 
-// assigned is a candidate that got its last message so many seconds before ten.
+// assigned returns a candidate whose last message was this many seconds before ten.
 func assigned(channel string, active, seconds int64) decide.Ranked {
 	r := ranked(channel, active, "")
 	r.LastAssigned = decide.Micros((ten.Unix() - seconds) * 1e6)
 	return r
 }
 
-// undrawn is a record of a route that does not draw.
+// undrawn returns a record of a route that does not draw.
 func undrawn(attempts ...ledger.AttemptRecord) *ledger.Record {
 	r := newRecord(ledger.Accepted, attempts...)
 	r.Message.Plan.Draw, r.Message.Plan.Size, r.Message.Plan.KeyID = 0, 0, ""
@@ -45,17 +45,17 @@ func undrawn(attempts ...ledger.AttemptRecord) *ledger.Record {
 	return r
 }
 
-// told is a record with the mode of its route and, for best worker, the order of scores.
-type told struct {
+// modeRecord is a record with the mode of its route and, for best worker, the order of scores.
+type modeRecord struct {
 	mode      string
 	ascending bool
 	sticky    bool
 	record    *ledger.Record
 }
 
-// recordsOfModes are records of every mode and ranker that a golden file shows each.
-func recordsOfModes() map[string]told {
-	out := map[string]told{
+// recordsOfModes returns records of every mode and ranker for a golden file.
+func recordsOfModes() map[string]modeRecord {
+	out := map[string]modeRecord{
 		"round-robin": {mode: "round_robin", record: undrawn(choice("b", ledger.ByFirstChoice,
 			&decide.Ranking{
 				By: "round_robin", Cursor: "a", Candidates: []decide.Ranked{
@@ -138,12 +138,12 @@ func recordsOfModes() map[string]told {
 				},
 			}))},
 	}
-	out["sticky"] = told{
+	out["sticky"] = modeRecord{
 		mode: "weighted", sticky: true,
 		record: newRecord(ledger.Accepted,
 			attempt("a", ledger.ByFirstChoice, outcomeAccepted, "")),
 	}
-	out["order"] = told{mode: "order", record: undrawn(choice("a", ledger.ByFirstChoice,
+	out["order"] = modeRecord{mode: "order", record: undrawn(choice("a", ledger.ByFirstChoice,
 		&decide.Ranking{By: "order", More: 2, Candidates: []decide.Ranked{ranked("a", 0, "")}}))}
 	second := choice("b", ledger.ByFirstChoice, &decide.Ranking{
 		By: "order", More: 1,
@@ -151,14 +151,14 @@ func recordsOfModes() map[string]told {
 	})
 	second.Outcome, second.Code = outcomeRefused, "dial"
 	second.Segments, second.PriceMicros, second.Reference = 0, 0, ""
-	out["order-second-then-third"] = told{mode: "order", record: undrawn(second,
+	out["order-second-then-third"] = modeRecord{mode: "order", record: undrawn(second,
 		choice("c", ledger.ByFallback, &decide.Ranking{
 			By: "order", Attempts: 1, Candidates: []decide.Ranked{
 				ranked("a", 0, "breaker_open"), ranked("b", 0, "already_tried"), ranked("c", 0, ""),
 			},
 		}),
 	)}
-	out["state-mode-then-fallback"] = told{mode: "round_robin", record: undrawn(
+	out["state-mode-then-fallback"] = modeRecord{mode: "round_robin", record: undrawn(
 		attempt("a", ledger.ByFirstChoice, outcomeRefused, "dial"),
 		choice("c", ledger.ByFallback, &decide.Ranking{
 			By: "load_ratio",
@@ -170,8 +170,8 @@ func recordsOfModes() map[string]told {
 	return out
 }
 
-// with is the document of a record.
-func (s *told) with(t *testing.T) *config.Routing {
+// with returns the document of a record.
+func (s *modeRecord) with(t *testing.T) *config.Routing {
 	doc := london(t)
 	route := &doc.Routes[0]
 	route.Mode, route.Sticky = config.Mode(s.mode), s.sticky
@@ -179,7 +179,7 @@ func (s *told) with(t *testing.T) *config.Routing {
 	return doc
 }
 
-// recordsWithSelectors are records with a selector that counts for two seconds.
+// recordsWithSelectors returns records with a selector that is valid for two seconds.
 func recordsWithSelectors() map[string]*ledger.Record {
 	envelope := []byte(`{"id":"order-7731-otp","to":"+447700900123","text":"Your code is 123456",
 		"selectors":[{"key":"quality","operator":"greaterThanEqual","value":5,"expires_after":"2s"},
@@ -208,7 +208,7 @@ func TestOnlyARouteThatDrawsHasADraw(t *testing.T) {
 	}
 }
 
-// TestExplanationOfAThousandChannelsStaysReadable: a sentence names the first of them.
+// TestExplanationOfAThousandChannelsStaysReadable: the text names only the first of them.
 func TestExplanationOfAThousandChannelsStaysReadable(t *testing.T) {
 	t.Parallel()
 	var weights []string
@@ -218,16 +218,16 @@ func TestExplanationOfAThousandChannelsStaysReadable(t *testing.T) {
 	doc := document("default", weights...)
 	record := newRecord(ledger.Accepted, attempt("c17", ledger.ByFirstChoice, outcomeAccepted, ""))
 	record.Message.Plan.Size, record.Message.Plan.FirstChoice = 1000, "c17"
-	story, err := explained(record, doc)
-	if err != nil || len(story.Text) > 600 {
-		t.Errorf("%v, %d characters: %s", err, len(story.Text), story.Text)
+	explanation, err := explained(record, doc)
+	if err != nil || len(explanation.Text) > 600 {
+		t.Errorf("%v, %d characters: %s", err, len(explanation.Text), explanation.Text)
 	}
 }
 
 func TestCandidatesBehindTheChosenOneAreOutranked(t *testing.T) {
 	t.Parallel()
 	one := recordsOfModes()["best-worker-second"]
-	story, err := explained(one.record, one.with(t))
+	explanation, err := explained(one.record, one.with(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,11 +236,11 @@ func TestCandidatesBehindTheChosenOneAreOutranked(t *testing.T) {
 		{Channel: "c", Score: new(0.675), Eligible: new(true)},
 		{Channel: "a", Score: new(0.675), Reason: "outranked"},
 	}
-	if !cmp.Equal(story.Candidates, want) || story.RankedBy != "best_worker" ||
-		story.FirstChoice != "c" {
-		t.Error(cmp.Diff(want, story.Candidates))
+	if !cmp.Equal(explanation.Candidates, want) || explanation.RankedBy != "best_worker" ||
+		explanation.FirstChoice != "c" {
+		t.Error(cmp.Diff(want, explanation.Candidates))
 	}
-	raw, err := json.Marshal(story)
+	raw, err := json.Marshal(explanation)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,6 +249,6 @@ func TestCandidatesBehindTheChosenOneAreOutranked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if draw, there := keys["draw"]; !there || draw != nil || keys["ranked_by"] != "best_worker" {
-		t.Errorf("%s", raw)
+		t.Errorf("got %s", raw)
 	}
 }

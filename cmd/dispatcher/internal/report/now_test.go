@@ -39,7 +39,7 @@ lanes: {otp: {}}
 	a, b, c := got["a"], got["b"], got["c"]
 	if !near(a.Agreed, 0.2) || !near(b.Agreed, 0.125) || !near(c.Agreed, 0.675) ||
 		!near(a.Carried, 1./12) || !near(c.Carried, 0.75) || a.Messages != 1200 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if !a.Far() || b.Far() || !c.Far() {
 		t.Errorf("far: a %v, b %v, c %v", a.Far(), b.Far(), c.Far())

@@ -7,7 +7,7 @@ import (
 	"dispatcher/ledger"
 )
 
-func TestAnOptOutIsTold(t *testing.T) {
+func TestAnOptOutIsExplained(t *testing.T) {
 	t.Parallel()
 	never := newRecord(ledger.Rejected)
 	never.Message.Reason = "opted_out"

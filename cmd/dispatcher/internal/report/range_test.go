@@ -10,7 +10,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestPeriodsAreClosedWhenAllTheirDaysAre, the first one from the first day that was closed.
+// TestPeriodsAreClosedWhenAllTheirDaysAre: the first period begins with the first closed day.
 func TestPeriodsAreClosedWhenAllTheirDaysAre(t *testing.T) {
 	t.Parallel()
 	closed := func(without string, days int) (all []ledger.ClosedDay) {
@@ -58,7 +58,7 @@ func TestPeriodsAreClosedWhenAllTheirDaysAre(t *testing.T) {
 		Changed: time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC),
 	}
 	if diff := cmp.Diff(want, periods[0]); err != nil || diff != "" {
-		t.Errorf("%v: %s", err, diff)
+		t.Errorf("got error %v (-want +got):\n%s", err, diff)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestWithoutPayloadTheRestIsExplained as before.
+// TestWithoutPayloadTheRestIsExplained: as with payload.
 func TestWithoutPayloadTheRestIsExplained(t *testing.T) {
 	t.Parallel()
 	doc := document("default", "a", "25", "b", "75")
@@ -20,9 +20,9 @@ func TestWithoutPayloadTheRestIsExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone := *whole
-	gone.PayloadGone, gone.Message.Envelope, gone.Message.CallingCode = true, nil, 44
-	e, err := explained(&gone, doc)
+	stripped := *whole
+	stripped.PayloadGone, stripped.Message.Envelope, stripped.Message.CallingCode = true, nil, 44
+	e, err := explained(&stripped, doc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,11 +34,11 @@ func TestWithoutPayloadTheRestIsExplained(t *testing.T) {
 	data, err := json.Marshal(e)
 	if err != nil || !strings.Contains(string(data), `"payload_gone":true,"calling_code":44`) ||
 		e.Country != nil {
-		t.Errorf("%s, %v", data, err)
+		t.Errorf("got %s, error %v", data, err)
 	}
-	gone.Message.CallingCode = 0
-	if e, err = explained(&gone, doc); err != nil ||
+	stripped.Message.CallingCode = 0
+	if e, err = explained(&stripped, doc); err != nil ||
 		!strings.Contains(e.Text, "Its number and its text are not kept any more.") {
-		t.Errorf("%s, %v", e.Text, err)
+		t.Errorf("got %s, error %v", e.Text, err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"dispatcher/ledger"
 )
 
-func TestTheExplanationTellsOfASenderThatTookThePlaceOfAnother(t *testing.T) {
+func TestTheExplanationNamesAReplacedSender(t *testing.T) {
 	t.Parallel()
 	const rules = `
 channels:
@@ -53,22 +53,22 @@ routes: [{name: default, weights: {a: 1, b: 1}}]
 			""))
 		r.Message.Envelope = []byte(c.envelope)
 		e := explain(t, r, doc)
-		told := strings.Contains(e.Text, "under the sender that it has for the country in place of")
+		got := strings.Contains(e.Text, "under the sender that it has for the country in place of")
 		leaked := strings.Contains(e.Text, "415") || strings.Contains(e.Text, "ACME")
-		if told != c.want || leaked || e.Attempts[0].SenderReplaced != c.want {
-			t.Errorf("%s: %q", name, e.Text)
+		if got != c.want || leaked || e.Attempts[0].SenderReplaced != c.want {
+			t.Errorf("%s: got %q", name, e.Text)
 		}
 		r.Attempts[0].Ranking = decide.AppendRanking(nil, &decide.Ranking{
 			Version: 4,
 			By:      "load_ratio",
 		})
 		if explain(t, r, doc).Attempts[0].SenderReplaced {
-			t.Errorf("%s: told of an attempt that was decided under another version", name)
+			t.Errorf("%s: explained an attempt of another version", name)
 		}
 	}
 }
 
-func TestAForecastTellsCostSenderAndRejection(t *testing.T) {
+func TestAForecastHasCostSenderAndRejection(t *testing.T) {
 	t.Parallel()
 	doc, err := config.ParseRouting("r",
 		[]byte(`{channels: {a: {provider: sandbox}}, routes: [{name: default, weights: {a: 1}}]}`))
@@ -89,12 +89,12 @@ func TestAForecastTellsCostSenderAndRejection(t *testing.T) {
 		"Its sender would be replaced",
 	} {
 		if !strings.Contains(s.Text, want) {
-			t.Errorf("%q does not say %q", s.Text, want)
+			t.Errorf("%q does not contain %q", s.Text, want)
 		}
 	}
 	if c := s.Candidates[0]; *c.Segments != 2 || *c.CostMicros != 62_000 || c.Currency != "GBP" ||
 		!c.SenderReplaced {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v", c)
 	}
 	blocked := decide.Answer{Decision: ledger.Decision{
 		State:  ledger.Rejected,
@@ -103,6 +103,6 @@ func TestAForecastTellsCostSenderAndRejection(t *testing.T) {
 	s = forecast(t, "m", &blocked, doc)
 	if s.State != "would_reject" || !strings.Contains(s.Text,
 		"rejected, because nothing is sent to such numbers") {
-		t.Errorf("%s: %s", s.State, s.Text)
+		t.Errorf("%s: got %s", s.State, s.Text)
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"dispatcher/provider"
 )
 
-// misprinted finds what a template or a verb prints for a value that it cannot write, an empty
-// place, and a blank before a full stop.
+// misprinted matches what templates and verbs print for values that they cannot format, empty
+// parentheses, and blanks before punctuation.
 var misprinted = regexp.MustCompile(`<nil>|<no value>|%!| \.|\.\.| ,|\(\)|0x[0-9a-f]{8,}`)
 
-// TestEveryRecordIsExplained: whatever a row says and whatever is missing beside it, there is a
-// paragraph of whole sentences.
+// TestEveryRecordIsExplained: for any row, whatever is missing beside it, there is a paragraph of
+// whole sentences.
 func TestEveryRecordIsExplained(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(r *rapid.T) {
@@ -42,7 +42,7 @@ func TestEveryRecordIsExplained(t *testing.T) {
 		m := &record.Message
 		m.Reason, m.WaitsFor = pick("reason", reasons...), pick("on", on...)
 		if m.State == ledger.Dead || m.State == ledger.Waiting && m.Reason == "" {
-			m.Reason = "bad_json" // these always have one
+			m.Reason = "bad_json" // these always have a reason
 		}
 		m.NextAt = ten.Add(time.Duration(rapid.IntRange(0, 700).Draw(r, "next")) * time.Second)
 		m.PossibleDuplicate = rapid.Bool().Draw(r, "duplicate")

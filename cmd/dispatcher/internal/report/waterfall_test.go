@@ -14,8 +14,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// anyFigures are figures of a day as no day would have them, over two versions and a route that
-// drew under one of them at least.
+// anyFigures draws arbitrary figures of a day over two versions, with a route that drew under at
+// least one.
 func anyFigures(t *rapid.T) *Figures {
 	channel := rapid.SampledFrom([]string{"a", "b", "c", "gone"})
 	n := rapid.Int64Range(0, 5000)
@@ -71,9 +71,9 @@ func anyFigures(t *rapid.T) *Figures {
 	return f
 }
 
-// comesTo is what a waterfall begins with and its steps come to, in messages, segments and amounts,
-// and those of them that moved between channels.
-func comesTo(w *Waterfall) (sum, moved quantity) {
+// sumOf returns the start of a waterfall plus its steps, in messages, segments and amounts, and
+// the sum of what moved between channels.
+func sumOf(w *Waterfall) (sum, moved quantity) {
 	sum = quantityOf(w.Agreed, w.AgreedSegments, w.AgreedCosts)
 	for _, s := range w.Steps {
 		q := quantityOf(s.Messages, s.Segments, s.Costs)
@@ -84,9 +84,9 @@ func comesTo(w *Waterfall) (sum, moved quantity) {
 	return sum, moved
 }
 
-// TestTheWaterfallSumsExactly from what was agreed to what was carried, channel by channel, in
-// messages, segments and each currency, and ends with the figures of the rows. What one channel lost
-// to another the other has got. The same goes for the sum over two days.
+// TestTheWaterfallSumsExactly: for each channel the steps lead from the agreed to the carried
+// messages, segments and money of each currency, and end with the figures of the rows. What one
+// channel lost to another, the other gained. The same holds for the sum over two days.
 func TestTheWaterfallSumsExactly(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
@@ -98,7 +98,7 @@ func TestTheWaterfallSumsExactly(t *testing.T) {
 			ends[r.Channel] = sum.plus(&q)
 		}
 		for _, v := range day.Routes {
-			agreed, moved := exactly(rt, v.Waterfall, ends)
+			agreed, moved := checkSums(rt, v.Waterfall, ends)
 			drawn := int64(0)
 			for _, version := range v.Versions {
 				drawn += version.Drawn
@@ -112,17 +112,17 @@ func TestTheWaterfallSumsExactly(t *testing.T) {
 		for _, v := range NewDaily(anyFigures(rt)).Routes {
 			all = append(all, v.Waterfall...)
 		}
-		exactly(rt, SumWaterfalls(all), nil)
+		checkSums(rt, SumWaterfalls(all), nil)
 	})
 }
 
-// exactly checks that waterfalls sum, and end with what is given for their channels.
-func exactly(rt *rapid.T, all []Waterfall, ends map[string]quantity) (agreed, moved quantity) {
+// checkSums checks that waterfalls add up and end with the given figures of their channels.
+func checkSums(rt *rapid.T, all []Waterfall, ends map[string]quantity) (agreed, moved quantity) {
 	for i := range all {
 		w := &all[i]
 		first := quantityOf(w.Agreed, w.AgreedSegments, w.AgreedCosts)
 		last := quantityOf(w.Carried, w.CarriedSegments, w.CarriedCosts)
-		sum, between := comesTo(w)
+		sum, between := sumOf(w)
 		agreed, moved = agreed.plus(&first), moved.plus(&between)
 		want, known := ends[w.Channel]
 		if !known {
@@ -137,8 +137,9 @@ func exactly(rt *rapid.T, all []Waterfall, ends map[string]quantity) (agreed, mo
 	return agreed, moved
 }
 
-// TestTheWaterfallNamesEachCause: 1000 messages, each of two segments but those that expired, of
-// three. b counts one segment more in what it takes of a, and was billed for a part of one message.
+// TestTheWaterfallNamesEachCause: 1000 messages, each of two segments; those that expired have
+// three. b counts one segment more in what it accepts from a, and was billed for a part of one
+// message.
 func TestTheWaterfallNamesEachCause(t *testing.T) {
 	t.Parallel()
 	carried := func(first, channel, cause string, messages, more, price int64) ledger.CarriedRow {
@@ -229,7 +230,7 @@ func TestTheWaterfallNamesEachCause(t *testing.T) {
 	for _, w := range NewDaily(f).Routes[0].Waterfall {
 		if w.AgreedSegments != nil || w.CarriedCosts != nil || slices.ContainsFunc(w.Steps,
 			func(s WaterfallStep) bool { return s.Segments != nil || s.Costs != nil || s.Messages == 0 }) {
-			t.Errorf("an earlier release closed the day: %+v", w)
+			t.Errorf("a day closed by an earlier release: %+v", w)
 		}
 		both := SumWaterfalls([]Waterfall{want[0], w})
 		if both[0].AgreedSegments != nil || both[0].Steps[0].Costs != nil {
@@ -238,8 +239,8 @@ func TestTheWaterfallNamesEachCause(t *testing.T) {
 	}
 }
 
-// TestColumnsAddUp: each attempt is in one of the columns of what became of it, and the totals are
-// the sums of the rows, currency by currency.
+// TestColumnsAddUp: each attempt is in one of the columns of outcomes, and the totals are the sums
+// of the rows, for each currency.
 func TestColumnsAddUp(t *testing.T) {
 	t.Parallel()
 	n := rapid.Int64Range(0, 1000)
@@ -262,7 +263,8 @@ func TestColumnsAddUp(t *testing.T) {
 		cost := map[string]int64{}
 		for _, r := range d.Rows {
 			if r.Attempts != r.Accepted+r.Failed+r.Unknown+r.Unsent+r.Pending {
-				rt.Fatalf("%+v", r)
+				rt.Fatalf("got %+v, want Attempts %v",
+					r, r.Accepted+r.Failed+r.Unknown+r.Unsent+r.Pending)
 			}
 			cost[r.Currency] += r.CostMicros
 		}
@@ -274,7 +276,7 @@ func TestColumnsAddUp(t *testing.T) {
 	})
 }
 
-// TestTheFootnoteNamesTheVersions whose shares were agreed, with the messages under each.
+// TestTheFootnoteNamesTheVersions: those whose shares were agreed, with the messages under each.
 func TestTheFootnoteNamesTheVersions(t *testing.T) {
 	t.Parallel()
 	doc := document("default", "a", "50", "b", "50")
@@ -292,6 +294,6 @@ func TestTheFootnoteNamesTheVersions(t *testing.T) {
 		return strings.Contains(s, "version 3 (100 drawn, 0 carried) and version 4 (110 drawn, "+
 			"70 carried)")
 	}) {
-		t.Errorf("%q", d.Routes[0].Text)
+		t.Errorf("got %q", d.Routes[0].Text)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"dispatcher/provider"
 )
 
-// TestOnlyALostSubmitIsNotFound by lookups; page and receipts agree with them.
+// TestOnlyALostSubmitIsNotFound: by look-ups. The page and the receipts agree with them.
 func TestOnlyALostSubmitIsNotFound(t *testing.T) {
 	t.Parallel()
 	for lost, want := range map[float64]provider.Outcome{
@@ -61,8 +61,8 @@ func TestOnlyALostSubmitIsNotFound(t *testing.T) {
 	}
 }
 
-// TestACutOverSMPPCutsAllSubmitsInFlight, as the guide says: who sends knows nothing of more
-// than the carrier has lost, and the carrier's own figures still add up.
+// TestACutOverSMPPCutsAllSubmitsInFlight: as the guide says, more outcomes are unknown to the
+// sender than the carrier has lost. The carrier's own figures still add up.
 func TestACutOverSMPPCutsAllSubmitsInFlight(t *testing.T) {
 	t.Parallel()
 	e := listen(t)
@@ -110,18 +110,18 @@ func TestACutOverSMPPCutsAllSubmitsInFlight(t *testing.T) {
 	}
 }
 
-// TestRefusedCallsAreCounted: a receipt that nobody takes shows in the counts of its carrier and
-// comes again, also when it came before the answer.
+// TestRefusedCallsAreCounted: a refused receipt is counted at its carrier and sent again, also when
+// it came before the answer.
 func TestRefusedCallsAreCounted(t *testing.T) {
 	t.Parallel()
-	deaf := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(deaf.Close)
+	refusing := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(refusing.Close)
 	for _, early := range []float64{0, 1} {
 		s, err := Start(
 			Config{
 				Plan:     Each([]string{"plivo"}, Profile{Receipts: 1, Delivered: 1, Early: early}),
 				Folder:   t.TempDir(),
-				Receipts: deaf.URL,
+				Receipts: refusing.URL,
 			},
 		)
 		if err != nil {
@@ -132,27 +132,27 @@ func TestRefusedCallsAreCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		channel := (&ear{Server: deaf, channels: map[string]provider.Channel{}}).
+		channel := (&webhooks{Server: refusing, channels: map[string]provider.Channel{}}).
 			open(t, text)["plivo"]
 		if outcomes := submit(t, channel, 1); outcomes[provider.Accepted] != 1 {
-			t.Fatalf("%v", outcomes)
+			t.Fatalf("got %v", outcomes)
 		}
 		until(t, "a call was refused again", func() bool { return s.countOf("plivo").CallsRefused > 1 })
 	}
 }
 
-// TestAMessageOfASubscriberIsSentOnDemand, over every kind of carrier that has such, as curl and
-// the form do it.
+// TestAMessageOfASubscriberIsSentOnDemand: over every kind of carrier that has such messages, as
+// curl and the form send it.
 func TestAMessageOfASubscriberIsSentOnDemand(t *testing.T) {
 	t.Parallel()
 	called := make(chan string, 100)
-	hears := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	hooks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		called <- r.URL.Path + " " + r.URL.RawQuery + " " + string(body)
 	}))
-	t.Cleanup(hears.Close)
+	t.Cleanup(hooks.Close)
 	s, err := Start(
-		Config{Plan: Each(Providers(), Profile{}), Folder: t.TempDir(), Receipts: hears.URL},
+		Config{Plan: Each(Providers(), Profile{}), Folder: t.TempDir(), Receipts: hooks.URL},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +181,8 @@ func TestAMessageOfASubscriberIsSentOnDemand(t *testing.T) {
 			continue // kept until there is a bind
 		}
 		if got := <-called; !strings.HasPrefix(got, "/receipts/"+place.Channel+" ") {
-			t.Errorf("%s: %s", place.Channel, got)
+			t.Errorf("%s: got %s, want %q at its start",
+				place.Channel, got, "/receipts/"+place.Channel+" ")
 		}
 	}
 	for want, values := range map[string]url.Values{
@@ -194,19 +195,19 @@ func TestAMessageOfASubscriberIsSentOnDemand(t *testing.T) {
 			t.Errorf("%d %s, want %s", status, answer, want)
 		}
 	}
-	hears.Close()
+	hooks.Close()
 	if status, answer := post(t, page.URL()+"/inbound", url.Values{
 		"channel": {"plivo"},
 		"from":    {"+447700900123"}, "to": {"+15550100100"},
 		"text": {"x"},
 	}); status != http.StatusUnprocessableEntity ||
 		!strings.Contains(answer, "was not reached") {
-		t.Errorf("%d %s", status, answer)
+		t.Errorf("%d: got %s", status, answer)
 	}
 }
 
-// TestEveryKindOfCarrierHandsMessagesOfSubscribersOver so that its own adapter believes and reads
-// them, whatever the kind.
+// TestEveryKindOfCarrierHandsMessagesOfSubscribersOver: signed and in a form that its own adapter
+// accepts.
 func TestEveryKindOfCarrierHandsMessagesOfSubscribersOver(t *testing.T) {
 	t.Parallel()
 	e := listen(t)
@@ -228,7 +229,7 @@ func TestEveryKindOfCarrierHandsMessagesOfSubscribersOver(t *testing.T) {
 			From: "+447700900123",
 			To:   "+15550100100", Text: "STOP",
 		}); err != nil {
-			t.Errorf("%s: %v", place.Channel, err)
+			t.Errorf("%s: got error %v", place.Channel, err)
 			continue
 		}
 		until(t, "a message by "+place.Channel,
@@ -236,7 +237,8 @@ func TestEveryKindOfCarrierHandsMessagesOfSubscribersOver(t *testing.T) {
 		if got := e.subscribers(place.Channel)[0]; got.From != "+447700900123" ||
 			got.To != "+15550100100" ||
 			got.Text != "STOP" {
-			t.Errorf("%s: %+v", place.Channel, got)
+			t.Errorf("%s: got %+v, want From %v, To %v and Text %v",
+				place.Channel, got, "+447700900123", "+15550100100", "STOP")
 		}
 	}
 }

@@ -18,32 +18,31 @@ import (
 	"dispatcher/provider/web"
 )
 
-// fault is how a server treats the n-th request of a connection, from 1. It returns false to close
-// the connection.
+// fault handles the n-th request of a connection, from 1. It returns false to close the connection.
 type fault struct {
 	name   string
 	answer func(conn net.Conn, n int) (stay bool)
-	// warm sends one message before the one that is counted, over a connection that is kept then.
+	// warm sends one message before the counted one, over a connection that is then kept.
 	warm bool
-	// unread is set when the server may never see the request.
+	// unread is set if the server may never read the request.
 	unread bool
 }
 
-func says(text string) func(net.Conn, int) bool {
+func respond(text string) func(net.Conn, int) bool {
 	return func(conn net.Conn, _ int) bool {
 		_, err := io.WriteString(conn, strings.ReplaceAll(text, "\n", "\r\n"))
 		return err == nil
 	}
 }
 
-// thenDies answers the first request and dies with the second, when it has read it.
+// thenDies answers the first request, reads the second and closes the connection.
 func thenDies(conn net.Conn, n int) bool {
-	return n == 1 && says("HTTP/1.1 500 Internal Server Error\nContent-Length: 0\n\n")(conn, n)
+	return n == 1 && respond("HTTP/1.1 500 Internal Server Error\nContent-Length: 0\n\n")(conn, n)
 }
 
-// closesIdle says nothing of it, as servers do whose idle time is over.
+// closesIdle closes the connection without a sign, as servers do after their idle timeout.
 func closesIdle(conn net.Conn, n int) bool {
-	says("HTTP/1.1 500 Internal Server Error\nContent-Length: 0\n\n")(conn, n)
+	respond("HTTP/1.1 500 Internal Server Error\nContent-Length: 0\n\n")(conn, n)
 	return false
 }
 
@@ -55,48 +54,48 @@ var faults = []fault{
 	{
 		name: "the answer breaks off in its header",
 		answer: func(c net.Conn, n int) bool {
-			says("HTTP/1.1 200 OK\nContent-")(c, n)
+			respond("HTTP/1.1 200 OK\nContent-")(c, n)
 			return false
 		},
 	},
 	{name: "the answer breaks off in its body", answer: func(c net.Conn, n int) bool {
-		says("HTTP/1.1 200 OK\nContent-Length: 100\n\n{")(c, n)
+		respond("HTTP/1.1 200 OK\nContent-Length: 100\n\n{")(c, n)
 		return false
 	}},
 	{name: "a word ahead of the answer, and no answer", answer: func(c net.Conn, n int) bool {
-		says("HTTP/1.1 103 Early Hints\n\n")(c, n)
+		respond("HTTP/1.1 103 Early Hints\n\n")(c, n)
 		return false
 	}},
 	{name: "no answer in time", answer: func(net.Conn, int) bool { return true }},
-	{name: "an answer that is no HTTP", answer: says("220 mail ready\n")},
+	{name: "an answer that is no HTTP", answer: respond("220 mail ready\n")},
 	{
 		name:   "200 with a body that means nothing",
-		answer: says("HTTP/1.1 200 OK\nContent-Length: 2\n\n[]"),
+		answer: respond("HTTP/1.1 200 OK\nContent-Length: 2\n\n[]"),
 	},
 	{
 		name:   "302 to the same address",
-		answer: says("HTTP/1.1 302 Found\nLocation: /\nContent-Length: 0\n\n"),
+		answer: respond("HTTP/1.1 302 Found\nLocation: /\nContent-Length: 0\n\n"),
 	},
 	{
 		name:   "307 to the same address",
-		answer: says("HTTP/1.1 307 Temporary Redirect\nLocation: /\nContent-Length: 0\n\n"),
+		answer: respond("HTTP/1.1 307 Temporary Redirect\nLocation: /\nContent-Length: 0\n\n"),
 	},
 	{
 		name:   "408 Request Timeout",
-		answer: says("HTTP/1.1 408 Request Timeout\nContent-Length: 0\nConnection: close\n\n"),
+		answer: respond("HTTP/1.1 408 Request Timeout\nContent-Length: 0\nConnection: close\n\n"),
 	},
 	{
 		name:   "421 Misdirected Request",
-		answer: says("HTTP/1.1 421 Misdirected Request\nContent-Length: 0\n\n"),
+		answer: respond("HTTP/1.1 421 Misdirected Request\nContent-Length: 0\n\n"),
 	},
 	{
 		name:   "429 with Retry-After",
-		answer: says("HTTP/1.1 429 Too Many Requests\nRetry-After: 2\nContent-Length: 0\n\n"),
+		answer: respond("HTTP/1.1 429 Too Many Requests\nRetry-After: 2\nContent-Length: 0\n\n"),
 	},
-	{name: "500", answer: says("HTTP/1.1 500 Internal Server Error\nContent-Length: 0\n\n")},
+	{name: "500", answer: respond("HTTP/1.1 500 Internal Server Error\nContent-Length: 0\n\n")},
 	{
 		name:   "503 with Retry-After",
-		answer: says("HTTP/1.1 503 Service Unavailable\nRetry-After: 2\nContent-Length: 0\n\n"),
+		answer: respond("HTTP/1.1 503 Service Unavailable\nRetry-After: 2\nContent-Length: 0\n\n"),
 	},
 	{name: "a kept connection dies with the request", answer: thenDies, warm: true},
 	{
@@ -107,14 +106,14 @@ var faults = []fault{
 	},
 }
 
-// TestOneSendIsOneRequestWhateverDies counts, at a bare TCP server, the requests that one Send of
+// TestOneSendIsOneRequestWhateverDies counts, at a plain TCP server, the requests that one Send of
 // each adapter makes, and prints the table of docs/providers.md.
 func TestOneSendIsOneRequestWhateverDies(t *testing.T) {
 	t.Parallel()
-	var words []string
+	var providers []string
 	for _, v := range vendors() {
 		if openers[v.provider] != nil {
-			words = append(words, v.word)
+			providers = append(providers, v.word)
 		}
 	}
 	outcomes := make(map[string]map[string]string, len(faults)) // by fault and provider
@@ -123,13 +122,13 @@ func TestOneSendIsOneRequestWhateverDies(t *testing.T) {
 	}
 	var mu sync.Mutex
 	t.Run("all", func(t *testing.T) {
-		for _, word := range words {
+		for _, word := range providers {
 			for _, f := range faults {
 				t.Run(word+"/"+f.name, func(t *testing.T) {
 					t.Parallel()
 					requests, outcome := try(t, word, &f)
-					// A client may write into a connection before it hears that it was closed:
-					// nobody reads that.
+					// A client may write into a connection before it learns that it was closed; the server does
+					// not read that.
 					if requests > 1 || requests == 0 && !f.unread {
 						t.Errorf("%d requests for one message", requests)
 					}
@@ -142,10 +141,10 @@ func TestOneSendIsOneRequestWhateverDies(t *testing.T) {
 	})
 	var table strings.Builder
 	fmt.Fprintf(&table, "| one message, one request, and | %s |\n|---|%s\n",
-		strings.Join(words, " | "), strings.Repeat("---|", len(words)))
+		strings.Join(providers, " | "), strings.Repeat("---|", len(providers)))
 	for _, f := range faults {
-		row := make([]string, len(words))
-		for i, word := range words {
+		row := make([]string, len(providers))
+		for i, word := range providers {
 			row[i] = outcomes[f.name][word]
 		}
 		fmt.Fprintf(&table, "| %s | %s |\n", f.name, strings.Join(row, " | "))
@@ -153,7 +152,7 @@ func TestOneSendIsOneRequestWhateverDies(t *testing.T) {
 	t.Log("\n" + table.String())
 }
 
-// try sends a message to a server with a fault and returns how many requests the server saw of it.
+// try sends a message to a server with a fault and returns how many requests the server read.
 func try(t *testing.T, word string, f *fault) (requests int, outcome provider.Outcome) {
 	t.Helper()
 	server := startFaulty(t, f)
@@ -175,7 +174,7 @@ func try(t *testing.T, word string, f *fault) (requests int, outcome provider.Ou
 	return server.count() - before, result.Outcome
 }
 
-// openAt opens a channel of a sandbox account whose API begins at another server.
+// openAt opens a channel of a sandbox account whose API is on another server.
 func openAt(t *testing.T, word, url string) provider.Channel {
 	t.Helper()
 	files := &secrets{folder: t.TempDir(), prefix: word}
@@ -194,7 +193,7 @@ func openAt(t *testing.T, word, url string) provider.Channel {
 	return channel
 }
 
-// faultyServer counts requests and treats them as its fault says.
+// faultyServer counts requests and handles them as its fault does.
 type faultyServer struct {
 	listener net.Listener
 	running  sync.WaitGroup
@@ -259,7 +258,7 @@ func (s *faultyServer) serve(conn net.Conn, f *fault) {
 	}
 }
 
-// settle waits until the connections that are to be closed are.
+// settle waits until the connections to be closed are closed.
 func (s *faultyServer) settle() {
 	for range 200 {
 		s.mu.Lock()
@@ -280,12 +279,12 @@ func (s *faultyServer) count() int {
 
 func (s *faultyServer) address() string { return s.listener.Addr().String() }
 
-// TestEveryKindIsPlayed keeps the sandbox complete.
+// TestEveryKindIsPlayed: the sandbox has a carrier of every kind.
 func TestEveryKindIsPlayed(t *testing.T) {
 	t.Parallel()
 	for word := range openers {
 		if !slices.Contains(Providers(), word) {
-			t.Errorf("no carrier plays %s", word)
+			t.Errorf("the sandbox has no carrier of kind %s", word)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// openers are those of the adapters, as internal/app has them.
+// openers are the adapters' openers, as in internal/app.
 var openers = map[string]web.OpenFunc{
 	"aws": aws.Open, "bird": bird.Open, "httpapi": httpapi.Open, "infobip": infobip.Open,
 	"plivo": plivo.Open, "sinch": sinch.Open, "telnyx": telnyx.Open, "twilio": twilio.Open,

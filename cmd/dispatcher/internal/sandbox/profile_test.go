@@ -12,8 +12,8 @@ import (
 	"dispatcher/provider/providertest"
 )
 
-// TestRatiosAreKeptEvenly: after any number of submits each verdict was given as often as its ratio
-// says, give or take a few, and so with the receipts.
+// TestRatiosAreKeptEvenly: after any number of submits each verdict was given nearly as often as
+// its ratio says, and so were the receipts.
 func TestRatiosAreKeptEvenly(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -32,14 +32,14 @@ func TestRatiosAreKeptEvenly(t *testing.T) {
 		}
 		n := rapid.IntRange(1, 20_000).Draw(t, "n")
 		verdicts := map[providertest.Reply]int{}
-		told, delivered, early, twice := 0, 0, 0, 0
+		reported, delivered, early, twice := 0, 0, 0, 0
 		for i := range uint64(n) {
 			verdicts[p.verdict(i+1)]++
 			receiptPlan := p.receiptPlan(i + 1)
 			if receiptPlan.none {
 				continue
 			}
-			told++
+			reported++
 			delivered += one(receiptPlan.state == provider.Delivered)
 			early += one(receiptPlan.early)
 			twice += one(receiptPlan.twice)
@@ -55,7 +55,7 @@ func TestRatiosAreKeptEvenly(t *testing.T) {
 		near("throttled", verdicts[providertest.Throttle], p.Throttle*all)
 		near("lost", verdicts[providertest.Lose], p.Lose*all)
 		near("cut", verdicts[providertest.Cut], p.Cut*all)
-		near("told", told, p.Receipts*all)
+		near("told", reported, p.Receipts*all)
 		near("delivered", delivered, p.Delivered*p.Receipts*all)
 		near("early", early, p.Early*p.Receipts*all)
 		near("twice", twice, p.Duplicates*p.Receipts*all)
@@ -167,7 +167,7 @@ func TestASandboxListensOnlyOnLoopback(t *testing.T) {
 		"carrier.example:80": false, "127.0.0.1": false, "127.0.0.1:": false, "": false,
 	} {
 		if err := CheckLoopback(address); (err == nil) != want {
-			t.Errorf("%q: %v", address, err)
+			t.Errorf("%q: got error %v", address, err)
 		}
 	}
 	s, err := Start(Config{Plan: Each([]string{"smpp"}, Profile{}), Folder: t.TempDir()})

@@ -29,22 +29,22 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// ear takes the callbacks of all channels and has them read by their adapters.
-type ear struct {
+// webhooks receives the callbacks of all channels and passes them to their adapters.
+type webhooks struct {
 	*httptest.Server
 
 	mu       sync.Mutex
 	channels map[string]provider.Channel   // guarded by mu
-	heard    map[string][]provider.Receipt // guarded by mu
+	receipts map[string][]provider.Receipt // guarded by mu
 	inbound  map[string][]provider.Inbound // guarded by mu
 	refused  []error                       // guarded by mu
 }
 
-func listen(t *testing.T) *ear {
+func listen(t *testing.T) *webhooks {
 	t.Helper()
-	e := &ear{
+	e := &webhooks{
 		channels: map[string]provider.Channel{},
-		heard:    map[string][]provider.Receipt{},
+		receipts: map[string][]provider.Receipt{},
 		inbound:  map[string][]provider.Inbound{},
 	}
 	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -60,7 +60,7 @@ func listen(t *testing.T) *ear {
 			http.NotFound(w, r)
 			return
 		}
-		heard, err := listener.ReadCallback(
+		receipts, err := listener.ReadCallback(
 			&provider.Callback{
 				Method: r.Method,
 				URL:    e.URL + r.RequestURI,
@@ -76,44 +76,44 @@ func listen(t *testing.T) *ear {
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
-		for _, receipt := range heard.Receipts {
+		for _, receipt := range receipts.Receipts {
 			e.take(name, receipt)
 		}
-		for _, message := range heard.Inbound {
+		for _, message := range receipts.Inbound {
 			e.takeInbound(name, message)
 		}
-		_, _ = io.WriteString(w, heard.Answer)
+		_, _ = io.WriteString(w, receipts.Answer)
 	}))
 	t.Cleanup(e.Close)
 	return e
 }
 
-func (e *ear) take(channel string, r provider.Receipt) bool {
+func (e *webhooks) take(channel string, r provider.Receipt) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.heard[channel] = append(e.heard[channel], r)
+	e.receipts[channel] = append(e.receipts[channel], r)
 	return true
 }
 
-func (e *ear) takeInbound(channel string, in provider.Inbound) {
+func (e *webhooks) takeInbound(channel string, in provider.Inbound) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.inbound[channel] = append(e.inbound[channel], in)
 }
 
-// subscribers are the messages that came by a channel.
-func (e *ear) subscribers(channel string) []provider.Inbound {
+// subscribers returns the messages that came by a channel.
+func (e *webhooks) subscribers(channel string) []provider.Inbound {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.inbound[channel])
 }
 
-// planned counts the messages of a channel that were said to be delivered, and not.
-func (e *ear) planned(channel string) (counts [2]int) {
+// planned counts the messages of a channel that receipts reported as delivered, and not.
+func (e *webhooks) planned(channel string) (counts [2]int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	seen := map[string]bool{}
-	for _, r := range e.heard[channel] {
+	for _, r := range e.receipts[channel] {
 		if id := r.Reference + "/" + r.Key; !seen[id] && r.State.Final() {
 			seen[id] = true
 			counts[one(r.State == provider.Undelivered)]++
@@ -123,7 +123,7 @@ func (e *ear) planned(channel string) (counts [2]int) {
 }
 
 // open opens every channel of a written routing document.
-func (e *ear) open(t *testing.T, text []byte) map[string]provider.Channel {
+func (e *webhooks) open(t *testing.T, text []byte) map[string]provider.Channel {
 	t.Helper()
 	doc, err := config.ParseRouting("sandbox.yaml", text)
 	if err != nil {
@@ -144,7 +144,7 @@ func (e *ear) open(t *testing.T, text []byte) map[string]provider.Channel {
 	return opened
 }
 
-func (e *ear) channel(c *config.Channel) (provider.Channel, error) {
+func (e *webhooks) channel(c *config.Channel) (provider.Channel, error) {
 	if c.Provider == "smpp" {
 		cfg, err := smpp.ParseSettings(c.Settings, os.ReadFile)
 		if err != nil {
@@ -185,8 +185,8 @@ func submit(t *testing.T, channel provider.Channel, n int) map[provider.Outcome]
 }
 
 // TestEveryCarrierWorksWithItsWrittenChannel: the routing document of a sandbox opens, its accounts
-// are let in, outcomes are those of the profile, and every receipt comes, signed so that the
-// adapter believes it, early ones and doubles too.
+// are accepted, and outcomes are those of the profile. Every receipt comes, including early and
+// repeated ones, signed so that the adapter accepts it.
 func TestEveryCarrierWorksWithItsWrittenChannel(t *testing.T) {
 	t.Parallel()
 	e := listen(t)
@@ -277,8 +277,8 @@ func until(t *testing.T, what string, reached func() bool) {
 	}
 }
 
-// TestASandboxThatIsStartedAgainKnowsItsAccountsAndGivesNewIDs: a dispatcher that runs goes on with
-// it, and no id names two messages.
+// TestASandboxThatIsStartedAgainKnowsItsAccountsAndGivesNewIDs: a running dispatcher continues to
+// work with it, and no id belongs to two messages.
 func TestASandboxThatIsStartedAgainKnowsItsAccountsAndGivesNewIDs(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -305,9 +305,9 @@ func TestASandboxThatIsStartedAgainKnowsItsAccountsAndGivesNewIDs(t *testing.T) 
 		}
 		documents = append(documents, string(text))
 		text, _ = s.Routing()
-		for name, channel := range (&ear{
+		for name, channel := range (&webhooks{
 			Server:   &httptest.Server{URL: "http://127.0.0.1:1"},
-			channels: map[string]provider.Channel{}, heard: map[string][]provider.Receipt{},
+			channels: map[string]provider.Channel{}, receipts: map[string][]provider.Receipt{},
 		}).
 			open(t, text) {
 			until(t, "ready", func() bool { ok, _ := channel.Ready(); return ok })
@@ -331,11 +331,11 @@ func TestASandboxThatIsStartedAgainKnowsItsAccountsAndGivesNewIDs(t *testing.T) 
 		s.Close()
 	}
 	if documents[0] != documents[1] {
-		t.Errorf("the accounts are others:\n%s\n%s", documents[0], documents[1])
+		t.Errorf("the accounts differ:\n%s\n%s", documents[0], documents[1])
 	}
 }
 
-// TestThePageShowsTheCounts in both forms.
+// TestThePageShowsTheCounts: as HTML and as JSON.
 func TestThePageShowsTheCounts(t *testing.T) {
 	t.Parallel()
 	s, err := Start(Config{Plan: Each([]string{"smpp"}, Profile{}), Folder: t.TempDir()})

@@ -114,7 +114,7 @@ func TestAnAnswerIsTakenOnlyWhenEachCandidateHasOneFiniteScore(t *testing.T) {
 		},
 	} {
 		got := make([]float64, 2)
-		word := decode([]byte(tc.text), about(2).Candidates, got)
+		word := decode([]byte(tc.text), questionOf(2).Candidates, got)
 		if word != tc.word {
 			t.Errorf("%s: %q, want %q", name, word, tc.word)
 		} else if word == "" && !cmp.Equal(got, tc.want) {
@@ -123,14 +123,14 @@ func TestAnAnswerIsTakenOnlyWhenEachCandidateHasOneFiniteScore(t *testing.T) {
 	}
 }
 
-// FuzzDecode looks for an answer that is taken though a score is missing or not finite.
+// FuzzDecode looks for an answer that is accepted although a score is missing or not finite.
 func FuzzDecode(f *testing.F) {
 	f.Add(`{"scores":[{"channel":"c0","score":0.25},{"channel":"c1","score":-3}]}`)
 	f.Add(`{"scores":[{"channel":"c0","score":1e999},{"channel":"c1","score":"NaN"}]}`)
 	f.Add(`{"scores":[{"channel":"c0","score":-Infinity}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		got := []float64{math.NaN(), math.NaN()}
-		if decode([]byte(text), about(2).Candidates, got) != "" {
+		if decode([]byte(text), questionOf(2).Candidates, got) != "" {
 			return
 		}
 		for i, v := range got {

@@ -23,7 +23,7 @@ func TestTheCacheStaysWithinItsBound(t *testing.T) {
 	for i := range 10_000 {
 		c.put(numbered(i), make([]float64, 4), "", now, time.Hour)
 		if cost := (len(c.young) + len(c.old)) * (4 + answerCost); cost > 2*c.most {
-			t.Fatalf("%d answers cost %d", i, cost)
+			t.Fatalf("%d answers: got cost %d", i, cost)
 		}
 	}
 	if _, _, ok := c.get(numbered(0), now); ok {
@@ -41,7 +41,7 @@ func TestTheCacheKeepsWhatIsAskedFor(t *testing.T) {
 	for i := range 10_000 {
 		c.put(numbered(i), make([]float64, 4), "", now, time.Hour)
 		if _, _, ok := c.get(numbered(0), now); !ok {
-			t.Fatalf("gone after %d others", i)
+			t.Fatalf("dropped after %d others", i)
 		}
 	}
 }
@@ -53,11 +53,11 @@ func TestPuttingAnAnswerAgainDoesNotCostAgain(t *testing.T) {
 		c.put(numbered(0), make([]float64, 4), "", now, time.Hour)
 	}
 	if c.cost != 4+answerCost {
-		t.Errorf("one answer costs %d", c.cost)
+		t.Errorf("one answer: got cost %d", c.cost)
 	}
 }
 
-func TestOldFunctionsAreForgotten(t *testing.T) {
+func TestOldFunctionsAreDropped(t *testing.T) {
 	t.Parallel()
 	r, now := newRests(), time.Now()
 	for i := range 1000 {
@@ -70,13 +70,13 @@ func TestOldFunctionsAreForgotten(t *testing.T) {
 	}
 }
 
-// BenchmarkScoresFromTheCache is what a message costs whose question was asked before.
+// BenchmarkScoresFromTheCache measures a message whose question was asked before.
 func BenchmarkScoresFromTheCache(b *testing.B) {
 	c, err := New(Config{Registry: prometheus.NewRegistry()})
 	if err != nil {
 		b.Fatal(err)
 	}
-	f, q := &decide.Function{URL: "http://scores.example.com/"}, about(20)
+	f, q := &decide.Function{URL: "http://scores.example.com/"}, questionOf(20)
 	c.cache.put(keyOf(f, q), make([]float64, 20), "", time.Now(), time.Hour)
 	for b.Loop() {
 		if got := c.Scores(b.Context(), f, q); got.Trouble != "" {

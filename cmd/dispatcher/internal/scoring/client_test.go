@@ -40,13 +40,13 @@ func TestABatchAsksForUpToItsSizeInOneCall(t *testing.T) {
 			fmt.Fprint(w, answerTo(b))
 		})
 		f.Batch, f.BatchSize = tc.batch, tc.size
-		got := newClient(t).Scores(t.Context(), f, about(tc.candidates))
+		got := newClient(t).Scores(t.Context(), f, questionOf(tc.candidates))
 		var want []float64
 		for i := range tc.candidates {
 			want = append(want, float64(i)/10)
 		}
 		if diff := cmp.Diff(decide.Scores{Values: want}, got); diff != "" {
-			t.Errorf("%+v: %s", tc, diff)
+			t.Errorf("%+v (-want +got):\n%s", tc, diff)
 		}
 		if calls.Load() != int64(tc.wantCalls) || largest != tc.wantIn {
 			t.Errorf("%+v: %d calls of up to %d candidates", tc, calls.Load(), largest)
@@ -62,7 +62,7 @@ func TestTheTokenTravelsInTheHeader(t *testing.T) {
 		scoresByName(w, r)
 	})
 	f.Token = "s3cret"
-	if s := newClient(t).Scores(t.Context(), f, about(1)); s.Trouble != "" {
+	if s := newClient(t).Scores(t.Context(), f, questionOf(1)); s.Trouble != "" {
 		t.Fatal(s.Trouble)
 	}
 	if diff := cmp.Diff([]string{"POST", "application/json", "Bearer s3cret"},
@@ -89,10 +89,10 @@ func TestEveryTroubleEndsInItsWord(t *testing.T) {
 		handle http.HandlerFunc
 		word   string
 	}{
-		"nothing": {says(""), decide.FunctionInvalid},
-		"no JSON": {says("0.5"), decide.FunctionInvalid},
-		"NaN":     {says(`{"scores":[{"channel":"c0","score":NaN}]}`), decide.FunctionNotFinite},
-		"too few": {says(`{"scores":[]}`), decide.FunctionTooFew},
+		"nothing": {respondWith(""), decide.FunctionInvalid},
+		"no JSON": {respondWith("0.5"), decide.FunctionInvalid},
+		"NaN":     {respondWith(`{"scores":[{"channel":"c0","score":NaN}]}`), decide.FunctionNotFinite},
+		"too few": {respondWith(`{"scores":[]}`), decide.FunctionTooFew},
 		"500":     {status(500), decide.FunctionStatus},
 		"201":     {status(201), decide.FunctionStatus},
 		"401":     {status(401), decide.FunctionStatus},
@@ -114,7 +114,7 @@ func TestEveryTroubleEndsInItsWord(t *testing.T) {
 		}, decide.FunctionUnreachable},
 	} {
 		f, _ := newFunction(t, tc.handle)
-		got := newClient(t).Scores(t.Context(), f, about(1))
+		got := newClient(t).Scores(t.Context(), f, questionOf(1))
 		if diff := cmp.Diff(decide.Scores{Trouble: tc.word}, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -124,7 +124,7 @@ func TestEveryTroubleEndsInItsWord(t *testing.T) {
 	}
 }
 
-func TestNobodyThereIsUnreachable(t *testing.T) {
+func TestNothingListeningIsUnreachable(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -137,14 +137,14 @@ func TestNobodyThereIsUnreachable(t *testing.T) {
 	for _, url := range []string{"http://" + free, "http://127.0.0.1:bad", "gopher://127.0.0.1"} {
 		f := &decide.Function{URL: url, AllowPrivate: true, Deadline: time.Second}
 		if got := newClient(t).Scores(t.Context(), f,
-			about(1)); got.Trouble != decide.FunctionUnreachable {
-			t.Errorf("%s: %+v", url, got)
+			questionOf(1)); got.Trouble != decide.FunctionUnreachable {
+			t.Errorf("%s: got %+v, want Trouble %v", url, got, decide.FunctionUnreachable)
 		}
 	}
 }
 
-// TestAnAnswerOfFiveMegabytesIsNotRead counts what the function got rid of before the
-// connection was closed on it.
+// TestAnAnswerOfFiveMegabytesIsNotRead counts what the function wrote before its connection was
+// closed.
 func TestAnAnswerOfFiveMegabytesIsNotRead(t *testing.T) {
 	t.Parallel()
 	const size = 5 << 20
@@ -165,11 +165,11 @@ func TestAnAnswerOfFiveMegabytesIsNotRead(t *testing.T) {
 			}
 		})
 		if got := newClient(t).Scores(t.Context(), f,
-			about(1)); got.Trouble != decide.FunctionTooLarge {
-			t.Errorf("%s: %+v", name, got)
+			questionOf(1)); got.Trouble != decide.FunctionTooLarge {
+			t.Errorf("%s: got %+v, want Trouble %v", name, got, decide.FunctionTooLarge)
 		}
 		if n := <-written; n >= size {
-			t.Errorf("%s: all %d bytes were taken", name, n)
+			t.Errorf("%s: all %d bytes were read", name, n)
 		}
 	}
 }
@@ -178,8 +178,8 @@ func TestAnswersAboutManyCandidatesMayBeLonger(t *testing.T) {
 	t.Parallel()
 	f, _ := newFunction(t, scoresByName)
 	f.BatchSize = 1000
-	q := about(1000)
-	for i := range q.Candidates { // an answer of more than maxAnswer
+	q := questionOf(1000)
+	for i := range q.Candidates { // an answer longer than maxAnswer
 		q.Candidates[i].Channel += strings.Repeat("0", 64)
 	}
 	if got := newClient(t).Scores(t.Context(), f, q); got.Trouble != "" || len(got.Values) != 1000 {
@@ -194,8 +194,8 @@ func TestTheFirstFailureEndsTheQuestion(t *testing.T) {
 	})
 	f.Batch = false
 	c := newClient(t)
-	if got := c.Scores(t.Context(), f, about(200)); got.Trouble != decide.FunctionStatus {
-		t.Errorf("%+v", got)
+	if got := c.Scores(t.Context(), f, questionOf(200)); got.Trouble != decide.FunctionStatus {
+		t.Errorf("got %+v, want Trouble %v", got, decide.FunctionStatus)
 	}
 	if n := calls.Load(); n > 2*maxConnections {
 		t.Errorf("%d calls after the first had failed", n)
@@ -207,15 +207,15 @@ func TestAnAnswerIsKeptForEqualQuestions(t *testing.T) {
 	f, calls := newFunction(t, scoresByName)
 	c := newClient(t)
 	for range 5 {
-		again := *f // a reload of the routing makes a new value
-		if got := c.Scores(t.Context(), &again, about(2)); got.Trouble != "" {
+		again := *f // a reload of the routing creates a new value
+		if got := c.Scores(t.Context(), &again, questionOf(2)); got.Trouble != "" {
 			t.Fatal(got.Trouble)
 		}
 	}
 	if calls.Load() != 1 {
 		t.Errorf("%d calls for five equal questions", calls.Load())
 	}
-	q := about(2)
+	q := questionOf(2)
 	q.Lane = "bulk"
 	c.Scores(t.Context(), f, q)
 	if calls.Load() != 2 {
@@ -241,15 +241,15 @@ func TestOneOddQuestionDoesNotSilenceTheFunction(t *testing.T) {
 		"bulk":          decide.FunctionNotFinite,
 		"transactional": decide.FunctionStatus,
 	} {
-		odd := about(1)
+		odd := questionOf(1)
 		odd.Lane = lane
 		for range 3 {
 			if got := c.Scores(t.Context(), f, odd); got.Trouble != word {
-				t.Errorf("%s: %+v", lane, got)
+				t.Errorf("%s: got %+v, want Trouble %v", lane, got, word)
 			}
 		}
 	}
-	if got := c.Scores(t.Context(), f, about(1)); got.Trouble != "" {
+	if got := c.Scores(t.Context(), f, questionOf(1)); got.Trouble != "" {
 		t.Errorf("a good question: %+v", got)
 	}
 	if calls.Load() != 3 {
@@ -260,16 +260,16 @@ func TestOneOddQuestionDoesNotSilenceTheFunction(t *testing.T) {
 func TestCallsAreCountedByWhatCameOfThem(t *testing.T) {
 	t.Parallel()
 	f, _ := newFunction(t, scoresByName)
-	bad, _ := newFunction(t, says(""))
+	bad, _ := newFunction(t, respondWith(""))
 	registry := prometheus.NewRegistry()
 	c, err := New(Config{Registry: registry})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.Scores(t.Context(), f, about(45))
-	c.Scores(t.Context(), f, about(45))
-	c.Scores(t.Context(), bad, about(1))
+	c.Scores(t.Context(), f, questionOf(45))
+	c.Scores(t.Context(), f, questionOf(45))
+	c.Scores(t.Context(), bad, questionOf(1))
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -300,7 +300,7 @@ func TestCallsAreCountedByWhatCameOfThem(t *testing.T) {
 func TestAClientNeedsItsRegistry(t *testing.T) {
 	t.Parallel()
 	if _, err := New(Config{}); err == nil {
-		t.Error("it was made without")
+		t.Error("a call was made without candidates")
 	}
 	if got := newClient(t).Scores(t.Context(), &decide.Function{},
 		&decide.ScoreQuestion{}); got.Trouble != "" || len(got.Values) != 0 {

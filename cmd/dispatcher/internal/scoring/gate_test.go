@@ -40,7 +40,7 @@ func TestTheGateLetsNoMoreThroughThanItsBound(t *testing.T) {
 	})
 }
 
-// TestALargeQuestionIsNotOvertaken has small ones come all the time.
+// TestALargeQuestionIsNotOvertaken: small questions come all the time.
 func TestALargeQuestionIsNotOvertaken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestALargeQuestionIsNotOvertaken(t *testing.T) {
 				if err := g.enter(t.Context(), one.calls); err != nil {
 					t.Error(err)
 				}
-				// the gate keeps them apart: large needs all there is
+				// the gate separates them: large needs all places
 				order = append(order, one.name)
 				g.leave(one.calls)
 			})
@@ -75,7 +75,7 @@ func TestALargeQuestionIsNotOvertaken(t *testing.T) {
 	})
 }
 
-func TestWhoGivesUpAtTheGateLeavesItAsItWas(t *testing.T) {
+func TestACallerThatGivesUpLeavesTheGateUnchanged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
@@ -84,11 +84,11 @@ func TestWhoGivesUpAtTheGateLeavesItAsItWas(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var group sync.WaitGroup
-		// the first holds the turn and all but one place, the second waits for its turn
+		// The first has the turn and all places but one; the second waits for its turn.
 		for range 2 {
 			group.Go(func() {
 				if g.enter(ctx, maxConnections) == nil {
-					t.Error("it went through")
+					t.Error("a caller that gave up entered the gate")
 				}
 			})
 			synctest.Wait()
@@ -102,16 +102,16 @@ func TestWhoGivesUpAtTheGateLeavesItAsItWas(t *testing.T) {
 	})
 }
 
-func TestGatesAreForgottenWithTheirLastGuest(t *testing.T) {
+func TestGatesAreDroppedWithTheirLastCaller(t *testing.T) {
 	t.Parallel()
 	g, f := newGates(), identity{url: "http://x"}
 	first, second := g.arrive(f), g.arrive(f)
 	if first != second || g.arrive(identity{url: "http://x", token: "t"}) == first {
-		t.Error("a gate belongs to one function")
+		t.Error("two functions share a gate")
 	}
 	g.depart(f)
 	if g.arrive(f) != first {
-		t.Error("it was forgotten while it had a guest")
+		t.Error("a gate in use was dropped")
 	}
 	g.depart(f)
 	g.depart(f)

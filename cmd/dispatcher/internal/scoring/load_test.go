@@ -19,15 +19,15 @@ import (
 // batchHold is how long the pipeline waits for the answers to one batch.
 const batchHold = 5 * time.Second
 
-// distinct is the n-th of many questions that no two have the same answer to.
+// distinct returns the n-th of many questions with pairwise different answers.
 func distinct(n, candidates int) *decide.ScoreQuestion {
-	q := about(candidates)
+	q := questionOf(candidates)
 	q.Labels["customer"] = selector.NumberValue(float64(n))
 	return q
 }
 
-// askAll puts so many distinct questions at once, as a batch of the pipeline does, and counts the
-// answers by their word.
+// askAll asks n distinct questions at once, as a batch of the pipeline does, and counts the answers
+// by their word.
 func askAll(
 	t *testing.T, c *Client, f *decide.Function, questions, candidates int, hold time.Duration,
 ) map[string]int {
@@ -53,7 +53,7 @@ func askAll(
 	return counts
 }
 
-// answerAfter is a good answer that takes its time, unless the caller leaves.
+// answerAfter is a good answer after a while, unless the caller leaves.
 func answerAfter(latency time.Duration, r *http.Request) (*http.Response, error) {
 	select {
 	case <-time.After(latency):
@@ -85,14 +85,13 @@ func loads() []load {
 	return out
 }
 
-// TestNobodyAccusesAHealthyFunction asks over real connections. Each answer comes within the
-// default deadline of 200 ms, so whatever is late is late because of this side: of its code, or of
-// a machine that is busy otherwise. The two are told apart by doing all of it again at half the
-// speed, at a quarter and so on: that makes more room for a busy machine, and none for calls that
-// wait for each other.
+// TestAHealthyFunctionIsNeverReportedAsFailing asks over real connections. The function answers
+// within the default deadline of 200 ms, so a late answer is the fault of this side: of its code,
+// or of a busy machine. To tell these apart, the test is repeated at half the speed, at a quarter
+// and so on: that helps a busy machine, and does not help calls that wait for each other.
 //
-// It is not parallel, so that the tests of this package do not take the processor from it.
-func TestNobodyAccusesAHealthyFunction(t *testing.T) {
+// It is not parallel, so that other tests of this package take no CPU time from it.
+func TestAHealthyFunctionIsNeverReportedAsFailing(t *testing.T) {
 	for _, l := range loads() {
 		if !tier.Long() && l.latency > 20*time.Millisecond {
 			continue
@@ -124,8 +123,8 @@ func askHealthy(t *testing.T, l load, slower int) map[string]int {
 	return words
 }
 
-// TestHealthyFunctionsAreNeverLateOnTheFakeClock is the same without a processor that may be busy,
-// up to a function that takes all of its deadline but a millisecond; and it counts connections.
+// TestHealthyFunctionsAreNeverLateOnTheFakeClock is the same without the effects of a busy CPU, up
+// to a function that takes its deadline less a millisecond. It also counts connections.
 func TestHealthyFunctionsAreNeverLateOnTheFakeClock(t *testing.T) {
 	t.Parallel()
 	for _, l := range append(loads(), load{199 * time.Millisecond, true, 20},
@@ -158,9 +157,9 @@ func TestHealthyFunctionsAreNeverLateOnTheFakeClock(t *testing.T) {
 	}
 }
 
-// TestABatchThatMayNotWaitLongerBlamesNobody has more questions than the function can answer
+// TestABatchOutOfTimeReportsNoFailureOfTheFunction has more questions than the function can answer
 // in the time of a batch.
-func TestABatchThatMayNotWaitLongerBlamesNobody(t *testing.T) {
+func TestABatchOutOfTimeReportsNoFailureOfTheFunction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, f := over(t, func(r *http.Request) (*http.Response, error) {
@@ -176,13 +175,14 @@ func TestABatchThatMayNotWaitLongerBlamesNobody(t *testing.T) {
 			words[""]+words[decide.FunctionTimeout] != 500 {
 			t.Errorf("answers: %v", words)
 		}
-		if got := c.Scores(t.Context(), f, about(1)); got.Trouble != "" {
+		if got := c.Scores(t.Context(), f, questionOf(1)); got.Trouble != "" {
 			t.Errorf("the next question: %+v", got)
 		}
 	})
 }
 
-// TestOneLateAnswerAmongGoodOnesIsThatQuestionsOwn: a function that answers others is alive.
+// TestOneLateAnswerAmongGoodOnesIsThatQuestionsOwn: a function that answers other questions is
+// healthy.
 func TestOneLateAnswerAmongGoodOnesIsThatQuestionsOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestOneLateAnswerAmongGoodOnesIsThatQuestionsOwn(t *testing.T) {
 		c, f := over(t, func(r *http.Request) (*http.Response, error) {
 			time.Sleep(50 * time.Millisecond)
 			if late.Add(1) == 10 {
-				return silence(r)
+				return noAnswer(r)
 			}
 			return goodAnswer(r)
 		})
@@ -207,11 +207,11 @@ func TestOneLateAnswerAmongGoodOnesIsThatQuestionsOwn(t *testing.T) {
 	})
 }
 
-// TestADeadFunctionCostsABatchOneDeadline: those that stand in line are not let through to it.
+// TestADeadFunctionCostsABatchOneDeadline: the questions in the queue are not sent to it.
 func TestADeadFunctionCostsABatchOneDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, f := over(t, silence)
+		c, f := over(t, noAnswer)
 		began := time.Now()
 		words := askAll(t, c, f, 500, 3, batchHold)
 		if took := time.Since(began); took != f.Deadline || words[decide.FunctionTimeout] != 500 {
@@ -220,13 +220,13 @@ func TestADeadFunctionCostsABatchOneDeadline(t *testing.T) {
 	})
 }
 
-// TestOneFunctionDoesNotStandInLineForAnother has a dead one and a good one.
-func TestOneFunctionDoesNotStandInLineForAnother(t *testing.T) {
+// TestOneFunctionDoesNotQueueForAnother has a function that does not answer and a good one.
+func TestOneFunctionDoesNotQueueForAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, dead := over(t, func(r *http.Request) (*http.Response, error) {
 			if r.URL.Path == "/dead" {
-				return silence(r)
+				return noAnswer(r)
 			}
 			return goodAnswer(r)
 		})
@@ -245,8 +245,8 @@ func TestOneFunctionDoesNotStandInLineForAnother(t *testing.T) {
 	})
 }
 
-// TestSingleFlightHoldsUnderLoad has many askers of few questions, some of whom give up, while
-// nothing is cached. Nobody may get an answer to another question, and whoever waits gets one.
+// TestSingleFlightHoldsUnderLoad: many callers ask few questions without a cache, and some give up.
+// No caller gets the answer to another question, and each that waits gets one.
 func TestSingleFlightHoldsUnderLoad(t *testing.T) {
 	t.Parallel()
 	const questions, askers = 5, 40
@@ -256,8 +256,7 @@ func TestSingleFlightHoldsUnderLoad(t *testing.T) {
 		if !ok {
 			return
 		}
-		// The score of each candidate is the customer's number, so that answers tell what they
-		// belong to.
+		// The score of each candidate is the customer's number, so that an answer shows its question.
 		fmt.Fprintf(w, `{"scores":[{"channel":"c0","score":%v}]}`, b.Labels["customer"])
 	})
 	f.Cache, f.Batch = 0, false

@@ -13,15 +13,15 @@ import (
 	"dispatcher/selector"
 )
 
-// TestACallIsAboutNothingButWhatMayLeave pins the whole body: there is no field for a number,
-// a text or an id.
+// TestACallIsAboutNothingButWhatMayLeave compares the whole body: it has no field for a number, a
+// text or an id.
 func TestACallIsAboutNothingButWhatMayLeave(t *testing.T) {
 	t.Parallel()
 	f := &decide.Function{Parameters: map[string]selector.Value{
 		"region": selector.TextValue("eu"),
 		"factor": selector.NumberValue(1.5),
 	}}
-	q := about(3)
+	q := questionOf(3)
 	got, err := encode(f, q, q.Candidates[1:2])
 	if err != nil {
 		t.Fatal(err)
@@ -57,10 +57,10 @@ func TestEqualQuestionsMeetWhateverTheOrderOfTheirLabels(t *testing.T) {
 			again[name] = labels[name]
 		}
 		f := &decide.Function{URL: "http://x"}
-		a, b := about(2), about(2)
+		a, b := questionOf(2), questionOf(2)
 		a.Labels, b.Labels = labels, again
 		if keyOf(f, a) != keyOf(f, b) {
-			t.Fatal("the order of labels tells questions apart")
+			t.Fatal("questions differ by the order of labels")
 		}
 	})
 }
@@ -130,11 +130,11 @@ func TestQuestionsThatDifferInAnythingDoNotMeet(t *testing.T) {
 			q.Labels["languag"] = selector.TextValue("een")
 		},
 	} {
-		f, q := &decide.Function{URL: "http://x"}, about(2)
+		f, q := &decide.Function{URL: "http://x"}, questionOf(2)
 		change(f, q)
 		k := keyOf(f, q)
 		if other, met := seen[k]; met {
-			t.Errorf("%s meets %s", name, other)
+			t.Errorf("%s matches %s", name, other)
 		}
 		seen[k] = name
 	}

@@ -14,10 +14,10 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 )
 
-// TestAFunctionOnAPrivateAddressIsNotCalledUnlessThatIsAllowed, whatever its name is.
+// TestAFunctionOnAPrivateAddressIsNotCalledUnlessThatIsAllowed: whatever its name is.
 func TestAFunctionOnAPrivateAddressIsNotCalledUnlessThatIsAllowed(t *testing.T) {
 	t.Parallel()
-	f, calls := newFunction(t, says(`{"scores":[{"channel":"c0","score":1}]}`))
+	f, calls := newFunction(t, respondWith(`{"scores":[{"channel":"c0","score":1}]}`))
 	f.Token = "s3cret"
 	byName := *f
 	byName.URL = strings.Replace(f.URL, "127.0.0.1", "localhost", 1)
@@ -25,10 +25,10 @@ func TestAFunctionOnAPrivateAddressIsNotCalledUnlessThatIsAllowed(t *testing.T) 
 		inward := *function
 		inward.AllowPrivate = false
 		if got := newClient(t).Scores(t.Context(), &inward,
-			about(1)); got.Trouble != decide.FunctionUnreachable || calls.Load() != 0 {
+			questionOf(1)); got.Trouble != decide.FunctionUnreachable || calls.Load() != 0 {
 			t.Errorf("%s: %+v after %d calls", inward.URL, got, calls.Load())
 		}
-		if got := newClient(t).Scores(t.Context(), function, about(1)); got.Trouble != "" {
+		if got := newClient(t).Scores(t.Context(), function, questionOf(1)); got.Trouble != "" {
 			t.Errorf("%s, allowed: %+v", function.URL, got)
 		}
 		calls.Store(0)
@@ -36,7 +36,7 @@ func TestAFunctionOnAPrivateAddressIsNotCalledUnlessThatIsAllowed(t *testing.T) 
 }
 
 // askInEnvironment makes a process of the next test call a function. net/http reads the proxies of
-// the environment once in a process.
+// the environment once per process.
 const askInEnvironment = "SCORING_TEST_ASK"
 
 // TestTheProxyOfTheEnvironmentIsNotUsed: it would read the token of a function.
@@ -47,7 +47,7 @@ func TestTheProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 			URL: url, Token: "s3cret", AllowPrivate: true,
 			Deadline: 5 * time.Second,
 		}
-		t.Logf("scores: %+v", newClient(t).Scores(t.Context(), f, about(1)))
+		t.Logf("scores: %+v", newClient(t).Scores(t.Context(), f, questionOf(1)))
 		return
 	}
 	var asked atomic.Int64
@@ -59,12 +59,12 @@ func TestTheProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v") //nolint:gosec // This test itself.
-	// No proxy is used for loopback addresses, so the function has a name that nobody has.
+	// Loopback addresses never use a proxy, so the function has a host name that does not exist.
 	child.Env = append(os.Environ(), askInEnvironment+"=http://scores.invalid/",
 		"HTTP_PROXY="+proxy.URL, "http_proxy="+proxy.URL, "NO_PROXY=", "no_proxy=")
 	out, err := child.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "scores: ") {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("%v: got %s", err, out)
 	}
 	if asked.Load() != 0 {
 		t.Errorf("the proxy was asked: %s", out)

@@ -42,12 +42,12 @@ func newFunction(t *testing.T, handle http.HandlerFunc) (_ *decide.Function, cal
 	}, calls
 }
 
-// says answers every call with the same text.
-func says(text string) http.HandlerFunc {
+// respondWith answers every call with the same text.
+func respondWith(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }
 }
 
-// question is what a function reads.
+// question decodes the request of a call.
 func question(w http.ResponseWriter, r *http.Request) (b body, ok bool) {
 	if err := json.NewDecoder(r.Body).Decode(&b); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -72,21 +72,20 @@ func answerTo(b body) string {
 	return `{"scores":[` + strings.Join(scores, ",") + `]}`
 }
 
-// fakeNetwork answers a client's calls without a network, so that time can be faked too.
+// fakeNetwork answers calls without a network, so that they work on a fake clock.
 type fakeNetwork func(*http.Request) (*http.Response, error)
 
-// RoundTrip implements http.RoundTripper.
 func (f fakeNetwork) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// goodAnswer is that of scoresByName.
+// goodAnswer is the answer of scoresByName.
 func goodAnswer(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	scoresByName(w, r)
 	return w.Result(), nil
 }
 
-// silence lets a call wait until its ctx ends.
-func silence(r *http.Request) (*http.Response, error) {
+// noAnswer blocks until the context of the call ends.
+func noAnswer(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, r.Context().Err()
 }
@@ -101,8 +100,8 @@ func over(t *testing.T, network fakeNetwork) (*Client, *decide.Function) {
 	}
 }
 
-// about asks on so many candidates, c0 and on.
-func about(candidates int) *decide.ScoreQuestion {
+// questionOf returns a question about this many candidates, from c0 on.
+func questionOf(candidates int) *decide.ScoreQuestion {
 	q := &decide.ScoreQuestion{
 		Route: "default", Lane: "otp",
 		Labels: map[string]selector.Value{

@@ -16,7 +16,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// newKeys are keys of a new file.
+// newKeys returns the keys of a new file.
 func newKeys(t *testing.T) *Keys {
 	t.Helper()
 	text, _, err := NewKey("sms.example.com")
@@ -30,7 +30,7 @@ func newKeys(t *testing.T) *Keys {
 	return keys
 }
 
-// secrets are the lines of a file that are no comments.
+// secrets returns the lines of a file that are not comments.
 func secrets(text string) (lines []string) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "#") {
@@ -40,8 +40,8 @@ func secrets(text string) (lines []string) {
 	return lines
 }
 
-// looks are n looks at random messages.
-func looks(t *testing.T, keys *Keys, n int) []*ledger.Seal {
+// newSeals returns n seals of random messages.
+func newSeals(t *testing.T, keys *Keys, n int) []*ledger.Seal {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
 	var all []*ledger.Seal
@@ -72,14 +72,14 @@ func looks(t *testing.T, keys *Keys, n int) []*ledger.Seal {
 	return all
 }
 
-// TestOthersCheckTheLogWithTheirTools: each leaf is proved with the functions of the transparency
-// logs, from nothing but the checkpoint and the proof.
+// TestOthersCheckTheLogWithTheirTools: each leaf is proved with the public functions of
+// transparency logs, from the checkpoint and the proof alone.
 func TestOthersCheckTheLogWithTheirTools(t *testing.T) {
 	t.Parallel()
 	keys := newKeys(t)
 	var before *ledger.Seal
 	proved := 0
-	for _, s := range looks(t, keys, 60) {
+	for _, s := range newSeals(t, keys, 60) {
 		if err := keys.Check(before, s); err != nil {
 			t.Fatal(err)
 		}
@@ -106,12 +106,12 @@ func TestOthersCheckTheLogWithTheirTools(t *testing.T) {
 	}
 }
 
-// TestOthersSeeThatTheLogOnlyGrew: from each checkpoint to each later one, with the functions of
-// the transparency logs.
+// TestOthersSeeThatTheLogOnlyGrew: from each checkpoint to each later one, with the public
+// functions of transparency logs.
 func TestOthersSeeThatTheLogOnlyGrew(t *testing.T) {
 	t.Parallel()
 	keys := newKeys(t)
-	all := looks(t, keys, 60)
+	all := newSeals(t, keys, 60)
 	for i, from := range all {
 		for j := i; j < len(all); j++ {
 			g, err := ProveGrowth(from, all[j].Checkpoint, func(add func(*ledger.Seal) error) error {
@@ -164,15 +164,15 @@ func TestLeavesAreReadAsTheyWereWritten(t *testing.T) {
 		t.Error(diff, err)
 	}
 	if _, err := ReadLeaves(data[1:]); err == nil {
-		t.Error("leaves that are cut off were read")
+		t.Error("truncated leaves were accepted")
 	}
 }
 
-// TestALogThatIsDamagedIsNotGoneOnWith: what is added to it would prove nothing.
-func TestALogThatIsDamagedIsNotGoneOnWith(t *testing.T) {
+// TestADamagedLogIsNotContinued: additions to it would prove nothing.
+func TestADamagedLogIsNotContinued(t *testing.T) {
 	t.Parallel()
 	keys := newKeys(t)
-	all := looks(t, keys, 20)
+	all := newSeals(t, keys, 20)
 	last := all[len(all)-1]
 	for name, damage := range map[string]func(*ledger.Seal){
 		"size":       func(s *ledger.Seal) { s.Size++ },
@@ -181,7 +181,7 @@ func TestALogThatIsDamagedIsNotGoneOnWith(t *testing.T) {
 		"checkpoint": func(s *ledger.Seal) { s.Checkpoint = all[3].Checkpoint },
 		"signature":  func(s *ledger.Seal) { s.Checkpoint = s.Checkpoint[:len(s.Checkpoint)-9] + "\n" },
 		"other key": func(s *ledger.Seal) {
-			s.Checkpoint = looks(t, newKeys(t), 20)[19].Checkpoint
+			s.Checkpoint = newSeals(t, newKeys(t), 20)[19].Checkpoint
 		},
 	} {
 		damaged := *last
@@ -229,11 +229,11 @@ func TestKeyFilesAreReadOrExplained(t *testing.T) {
 		}
 	}
 	if _, _, err := NewKey("a b"); err == nil {
-		t.Error("a name with a space was taken")
+		t.Error("a name with a space was accepted")
 	}
 }
 
-// TestOnlyWhatMayHaveHappenedIsTaken for the dispatcher's work.
+// TestOnlyWhatMayHaveHappenedIsTaken: as a change by the dispatcher.
 func TestOnlyWhatMayHaveHappenedIsTaken(t *testing.T) {
 	t.Parallel()
 	one, other := ledger.Parts{}, ledger.Parts{}
@@ -245,15 +245,15 @@ func TestOnlyWhatMayHaveHappenedIsTaken(t *testing.T) {
 		parts[p] = other[p]
 		return parts
 	}
-	looked := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	sealedAt := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		was    Leaf
 		now    ledger.Evidence
 		faults string
 	}{
 		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Accepted}, ""},
-		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Delivered, Parts: with(ledger.PartLater), LaterAt: looked.Add(-30 * time.Second)}, ""},
-		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Delivered, Parts: with(ledger.PartLater), LaterAt: looked.Add(-2 * time.Minute)}, "changed later"},
+		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Delivered, Parts: with(ledger.PartLater), LaterAt: sealedAt.Add(-30 * time.Second)}, ""},
+		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Delivered, Parts: with(ledger.PartLater), LaterAt: sealedAt.Add(-2 * time.Minute)}, "changed later"},
 		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Accepted, Parts: with(ledger.PartLater)}, "changed later"},
 		{Leaf{State: ledger.Unknown, Open: true}, ledger.Evidence{State: ledger.Delivered, Parts: with(ledger.PartLater)}, ""},
 		{Leaf{State: ledger.Accepted}, ledger.Evidence{State: ledger.Accepted, Parts: with(ledger.PartAttempts)}, "changed attempts"},
@@ -267,7 +267,7 @@ func TestOnlyWhatMayHaveHappenedIsTaken(t *testing.T) {
 		{Leaf{State: ledger.Unknown, Open: true}, ledger.Evidence{State: ledger.Accepted}, ""},
 	} {
 		var got []string
-		for _, f := range Verify([]Leaf{c.was}, &c.now, looked) {
+		for _, f := range Verify([]Leaf{c.was}, &c.now, sealedAt) {
 			got = append(got, strings.TrimSpace(f.What+" "+f.Part))
 		}
 		if strings.Join(got, ", ") != c.faults {

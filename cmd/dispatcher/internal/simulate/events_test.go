@@ -53,7 +53,7 @@ func TestEventsAreAllArrivalsInOrder(t *testing.T) {
 		s := drawScenario(t)
 		events, again := s.Events(), s.Events()
 		if diff := cmp.Diff(events, again, cmpopts.EquateComparable(Event{})); diff != "" {
-			t.Fatalf("the same scenario came out otherwise: %s", diff)
+			t.Fatalf("the same scenario gave another result: %s", diff)
 		}
 		var want int64
 		for _, a := range s.Arrivals {
@@ -73,7 +73,7 @@ func TestEventsAreAllArrivalsInOrder(t *testing.T) {
 	})
 }
 
-// perWorker counts the events of one region with so many workers.
+// perWorker counts the events of one region by worker.
 func perWorker(s *Scenario) []int {
 	out := make([]int, s.Workers[s.Region])
 	for _, e := range s.Events() {
@@ -108,7 +108,7 @@ func TestPlainNumbersComeAtOnceEachInTurn(t *testing.T) {
 	var workers []int32
 	for _, e := range s.Events() {
 		if e.At != 0 {
-			t.Errorf("one comes at %s", e.At)
+			t.Errorf("got an arrival at %s", e.At)
 		}
 		workers = append(workers, e.Worker)
 	}

@@ -40,13 +40,13 @@ func TestPlotIsAnSVGThatNeedsNothingElse(t *testing.T) {
 			if _, err := d.Token(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
-				t.Fatalf("%s: %v", name, err)
+				t.Fatalf("%s: got error %v", name, err)
 			}
 		}
 		outside := strings.ReplaceAll(svg, `xmlns="http://www.w3.org/2000/svg"`, "")
 		if m := regexp.MustCompile(`https?:|href|url\(|@import|<script`).
 			FindString(outside); m != "" {
-			t.Errorf("%s: it refers to something with %q", name, m)
+			t.Errorf("%s: it refers to another file with %q", name, m)
 		}
 		if !strings.Contains(svg, "prefers-color-scheme:dark") || regexp.MustCompile(`NaN|Inf|="-`).
 			MatchString(svg) {
@@ -69,7 +69,7 @@ func TestPlotShowsEachWindowOfEachPolicy(t *testing.T) {
 		}
 	}
 	if strings.Contains(svg, "window 1: ") {
-		t.Error("a column for nothing")
+		t.Error("got a column without values")
 	}
 }
 
@@ -78,7 +78,7 @@ func TestLongTitleIsBrokenIntoLines(t *testing.T) {
 	long := strings.Repeat("word ", 100)
 	lines := titleLines(long)
 	if len(lines) != 3 || !strings.HasSuffix(lines[2], " …") {
-		t.Errorf("%q", lines)
+		t.Errorf("got %q", lines)
 	}
 	for _, line := range lines {
 		if n := len([]rune(line)); n > titleLength+2 {
@@ -86,7 +86,7 @@ func TestLongTitleIsBrokenIntoLines(t *testing.T) {
 		}
 	}
 	if got := titleLines("short"); len(got) != 1 || got[0] != "short" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q", got)
 	}
 }
 
@@ -112,11 +112,11 @@ func TestPlotWithoutArrivalsShowsTheDivision(t *testing.T) {
 		}
 	}
 	if strings.Contains(svg, "admitted") {
-		t.Error("it tells of messages that never came")
+		t.Error("the plot shows messages that never arrived")
 	}
 }
 
-// TestPlotNamesTheFiguresOfTheGuide: all that was left unused, whether it was wanted or not.
+// TestPlotNamesTheFiguresOfTheGuide: unused slots count whether messages wanted them or not.
 func TestPlotNamesTheFiguresOfTheGuide(t *testing.T) {
 	t.Parallel()
 	svg := plotted(t, `{"limit": 10, "workers": {"a": 2}, "region": "a", "arrivals": [7, 1]}`)
@@ -130,7 +130,7 @@ func TestPlotNamesTheFiguresOfTheGuide(t *testing.T) {
 	}
 }
 
-func TestPlotTellsWhoWasOvertakenFromWhoCameTooLate(t *testing.T) {
+func TestPlotDistinguishesOvertakenFromTooLate(t *testing.T) {
 	t.Parallel()
 	svg := plotted(t, `{"limit": 10, "history": {"a": 10}, "workers": {"a": 2}, "region": "a", "arrivals": [
 		{"worker": 1, "count": 8, "at": "0s"}, {"worker": 2, "count": 4, "at": "5s"}]}`)

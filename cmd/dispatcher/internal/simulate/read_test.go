@@ -168,9 +168,9 @@ func TestProblemsNameFileLineAndKey(t *testing.T) {
 	}
 }
 
-// TestARegionWhereNobodyCameBeforeNeedsNoHistory, nor workers as long as nothing says where
-// workers are.
-func TestARegionWhereNobodyCameBeforeNeedsNoHistory(t *testing.T) {
+// TestARegionWithoutEarlierArrivalsNeedsNoHistory: nor workers, unless the file says where workers
+// are.
+func TestARegionWithoutEarlierArrivalsNeedsNoHistory(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		`{"limit": 1, "region": "Delhi"}`,
@@ -179,12 +179,12 @@ func TestARegionWhereNobodyCameBeforeNeedsNoHistory(t *testing.T) {
 			`"Anywhere": 5}}`,
 	} {
 		if s := read(t, text); s.Region != "Delhi" {
-			t.Errorf("%s: %+v", text, s)
+			t.Errorf("%s: got %+v, want Region %v", text, s, "Delhi")
 		}
 	}
 }
 
-func TestAProblemIsToldOnce(t *testing.T) {
+func TestAProblemIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		`{"limit": 1, "curve_factor": "x"}`,
@@ -197,7 +197,7 @@ func TestAProblemIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestAllProblemsAreToldAtOnce(t *testing.T) {
+func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := Read("s.json", []byte("{\"limit\": -1,\n\"windows\": 0,\n\"seed\": true}"))
 	if err == nil || strings.Count(err.Error(), "\n") != 2 {
@@ -205,7 +205,7 @@ func TestAllProblemsAreToldAtOnce(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever is read can be replayed and drawn.
+// FuzzRead: everything that can be read can be replayed and drawn.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"limit": 10, "region": "a", "workers": {"a": 2, "total": 2}, "history": ` +
 		`{"a": 10}, "arrivals": [7, 1]}`))
@@ -216,7 +216,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for i := range s.Arrivals { // the fuzzer is after shapes, not after sizes
+		for i := range s.Arrivals { // large sizes would only make the fuzzer slow
 			s.Arrivals[i].Count = min(s.Arrivals[i].Count, 100)
 			s.Arrivals[i].Last = min(s.Arrivals[i].Last, s.Arrivals[i].First+3)
 		}

@@ -68,9 +68,9 @@ func TestPercentagesAreOfWhatTheySay(t *testing.T) {
 	}
 }
 
-// TestNoMoreAreEarlyThanSlotsStayedUnused: ten slots, five for each of two workers. Of those that
-// are turned away at one worker, as many are early as the other leaves unused, and as many
-// overtaken as it admits out of turn.
+// TestNoMoreAreEarlyThanSlotsStayedUnused: ten slots, five for each of two workers. Of the messages
+// refused at one worker, as many are early as the other leaves unused, and as many overtaken as it
+// admits out of order.
 func TestNoMoreAreEarlyThanSlotsStayedUnused(t *testing.T) {
 	t.Parallel()
 	type row struct{ Early, Overtaken, Unused, Stranded int64 }
@@ -95,15 +95,15 @@ func TestNoMoreAreEarlyThanSlotsStayedUnused(t *testing.T) {
 	}
 }
 
-// TestOneThatLaterOnesWentBeyondTheLimitForIsOvertaken: both workers of curve may take 8 of 10.
-// That which the first turned away as the tenth message would have had room.
+// TestOneThatLaterOnesWentBeyondTheLimitForIsOvertaken: both workers of curve may take 8 of 10. The
+// tenth message, which the first one refused, would have had room.
 func TestOneThatLaterOnesWentBeyondTheLimitForIsOvertaken(t *testing.T) {
 	t.Parallel()
 	s := read(t, `{"limit": 10, "utilisation": 0.1, "history": {"a": 10}, "workers": {"a": 2}, "region": "a", "curve_factor": 0.204,
 		"arrivals": [{"worker": 1, "count": 9, "at": "0s"}, {"worker": 2, "count": 8, "at": "0.5s"}]}`)
 	if o := replay(t, s)["curve"]; o.Admitted != 16 || o.Over != 6 || o.Early != 0 ||
 		o.Overtaken != 1 {
-		t.Errorf("%+v", o.Traffic)
+		t.Errorf("got %+v", o.Traffic)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestCallsAndWhatTheyTake(t *testing.T) {
 	for policy, o := range replay(t, s) {
 		want := map[string]row{
 			"even": {}, "curve": {}, "exact": {1, 50, 50},
-			"counter": {110.0 / 80, (80*2 + 30*50) / 80.0, 52}, // 30 find their region's 50 taken
+			"counter": {110.0 / 80, (80*2 + 30*50) / 80.0, 52}, // for 30 their region's 50 are used
 		}[policy]
 		if diff := cmp.Diff(want, row{o.CallsPerMessage, o.LatencyMs, o.LatencyP95Ms}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", policy, diff)
@@ -127,7 +127,7 @@ func TestCallsAndWhatTheyTake(t *testing.T) {
 	}
 }
 
-// TestStateIsAsOldAsItsInterval: curve exceeds the limit until the spike is gathered.
+// TestStateIsAsOldAsItsInterval: curve exceeds the limit until the spike is in the gathered state.
 func TestStateIsAsOldAsItsInterval(t *testing.T) {
 	t.Parallel()
 	text := `{"limit": 100, "utilisation": 0.01, "history": {"a": 100}, "workers": {"a": 10}, "region": "a", "state_interval": "INTERVAL",
@@ -143,7 +143,7 @@ func TestStateIsAsOldAsItsInterval(t *testing.T) {
 	}
 }
 
-// TestHistoryFollowsTheTraffic: a region that nobody expected gets its share in the next window.
+// TestHistoryFollowsTheTraffic: a region without a history gets its share in the next window.
 func TestHistoryFollowsTheTraffic(t *testing.T) {
 	t.Parallel()
 	s := read(t, `{"limit": 100, "history": {"a": 90, "Anywhere": 10}, "workers": {"a": 1, "b": 1}, "region": "a", "windows": 3,
@@ -157,9 +157,8 @@ func TestHistoryFollowsTheTraffic(t *testing.T) {
 	}
 }
 
-// TestStateStaysUntilItIsGatheredAgain: every 150 s, so before windows 4 and 6 of a minute each.
-// Of the 100 that arrive the one worker of b admits its region's share and a tenth of what belongs
-// to none.
+// TestStateStaysUntilItIsGatheredAgain: every 150 s, so before windows 4 and 6 of a minute each. Of
+// 100 arrivals the one worker of b admits its region's share and a tenth of the unassigned part.
 func TestStateStaysUntilItIsGatheredAgain(t *testing.T) {
 	t.Parallel()
 	s := read(t, `{"limit": 100, "history": {"a": 90, "Anywhere": 10}, "workers": {"a": 9, "b": 1}, "region": "a", "windows": 6,
@@ -183,9 +182,9 @@ func TestEveryMessageIsAdmittedOrQueued(t *testing.T) {
 			o := s.Replay(p, events)
 			if o.Arrived != int64(len(events)) || o.Admitted+o.Queued != o.Arrived ||
 				o.Early+o.Overtaken > o.Queued {
-				t.Fatalf("%s: %+v", p, o.Traffic)
+				t.Fatalf("%s: got %+v", p, o.Traffic)
 			}
-			// What a policy queued early is what exact admits in addition.
+			// The messages that a policy queues early are those that exact admits in addition.
 			if o.Early != exact.Admitted-(o.Admitted-o.Over) || o.Stranded != o.Early {
 				t.Fatalf("%s: %+v, and exact: %+v", p, o.Traffic, exact.Traffic)
 			}
@@ -196,13 +195,13 @@ func TestEveryMessageIsAdmittedOrQueued(t *testing.T) {
 				}
 			case admission.Even, admission.CounterPolicy:
 				if o.Over != 0 {
-					t.Fatalf("%s: %+v", p, o.Traffic)
+					t.Fatalf("%s: got %+v", p, o.Traffic)
 				}
 			case admission.Curve:
 			}
 			for _, w := range o.Windows {
 				if w.Early > w.Unused || w.Overtaken < 0 {
-					t.Fatalf("%s: %+v", p, w)
+					t.Fatalf("%s: got %+v", p, w)
 				}
 				if free := s.Free(); w.Admitted-w.Over+w.Unused != free && w.Over == 0 ||
 					w.Admitted > free && w.Over != w.Admitted-free {

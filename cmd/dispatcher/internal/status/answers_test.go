@@ -60,7 +60,7 @@ func TestAFindingNamesWhatTheProviderAnswers(t *testing.T) {
 			got = append(got, f.Detail)
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q", name, got)
+			t.Errorf("%s: got %q", name, got)
 		}
 	}
 }

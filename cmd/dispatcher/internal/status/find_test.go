@@ -10,9 +10,9 @@ import (
 
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
-// TestAPauseByAGuardIsToldWithItsFigures, other pauses without; and a trip that paused nothing is
-// told for some time.
-func TestAPauseByAGuardIsToldWithItsFigures(t *testing.T) {
+// TestAPauseByAGuardIsShownWithItsFigures: other pauses have none. A trip that paused nothing is
+// shown for some time.
+func TestAPauseByAGuardIsShownWithItsFigures(t *testing.T) {
 	t.Parallel()
 	trip := func(per, subject, action string, ago time.Duration, version *int64) GuardTrip {
 		return GuardTrip{
@@ -46,8 +46,9 @@ func TestAPauseByAGuardIsToldWithItsFigures(t *testing.T) {
 	}
 }
 
-// TestBudgetsAreToldWhileThereAreFew, and those that nobody paid only while messages wait.
-func TestBudgetsAreToldWhileThereAreFew(t *testing.T) {
+// TestBudgetsAreShownWhileThereAreFew: budgets without a top-up are shown only while messages wait
+// for them.
+func TestBudgetsAreShownWhileThereAreFew(t *testing.T) {
 	t.Parallel()
 	budget := func(tenant string, level admission.Level, used, of, waiting int64) Budget {
 		b := Budget{
@@ -78,7 +79,7 @@ func TestBudgetsAreToldWhileThereAreFew(t *testing.T) {
 		"2 more are low or spent",
 	}
 	if len(found) != len(want) {
-		t.Fatalf("%+v", found)
+		t.Fatalf("got %+v", found)
 	}
 	for i := range want {
 		if found[i].Detail != want[i] {

@@ -13,7 +13,7 @@ import (
 	"dispatcher/config"
 )
 
-// TestAnEventIsGivenUpWhenItIsTooOld although its receiver may come back.
+// TestAnEventIsGivenUpWhenItIsTooOld: although its receiver may come back.
 func TestAnEventIsGivenUpWhenItIsTooOld(t *testing.T) {
 	t.Parallel()
 	calls := 0

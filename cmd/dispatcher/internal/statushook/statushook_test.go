@@ -44,7 +44,7 @@ var secrets = [][]byte{
 	[]byte("the first secret of all the tests"), []byte("the one before that was in use"),
 }
 
-// receiver is a service that takes events, and answers as its test says.
+// receiver is a service that receives events, and answers as its test says.
 type receiver struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -100,7 +100,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(status)
 }
 
-// verify checks the signatures as a receiver does that has one of the secrets.
+// verify checks the signatures as a receiver with one of the secrets does.
 func verify(h http.Header, body []byte) string {
 	at, err := strconv.ParseInt(h.Get("webhook-timestamp"), 10, 64)
 	if err != nil || time.Since(time.Unix(at, 0)).Abs() > 5*time.Minute {
@@ -119,7 +119,7 @@ func verify(h http.Header, body []byte) string {
 	return ""
 }
 
-// wait waits until the receiver has seen what is expected.
+// wait waits until enough returns true.
 func (r *receiver) wait(t *testing.T, enough func() bool) {
 	t.Helper()
 	over := time.After(testTimeout)
@@ -135,14 +135,14 @@ func (r *receiver) wait(t *testing.T, enough func() bool) {
 		case <-over:
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			t.Fatalf("it took %v, in %d calls", r.taken, len(r.ids))
+			t.Fatalf("got events %v in %d calls", r.taken, len(r.ids))
 		}
 	}
 }
 
 func (r *receiver) has(n int) func() bool { return func() bool { return len(r.taken) >= n } }
 
-// check expects the events of each message in their order.
+// check expects the events of each message in order.
 func (r *receiver) check(t *testing.T) {
 	t.Helper()
 	r.mu.Lock()
@@ -152,12 +152,12 @@ func (r *receiver) check(t *testing.T) {
 		id, number, _ := strings.Cut(e, " ")
 		seq, err := strconv.Atoi(number)
 		if err != nil || seq < last[id] {
-			t.Errorf("%s was taken after %d of it", e, last[id])
+			t.Errorf("%s was received after event %d of the message", e, last[id])
 		}
 		last[id] = seq
 	}
 	if len(r.faults) > 0 {
-		t.Errorf("%v", r.faults)
+		t.Errorf("got %v", r.faults)
 	}
 }
 
@@ -169,12 +169,12 @@ type stage struct {
 	registry *prometheus.Registry
 
 	mu      sync.Mutex
-	hooks   []config.StatusWebhook // guarded by mu: what the file has
-	trouble error                  // guarded by mu: what is wrong with it
+	hooks   []config.StatusWebhook // guarded by mu: content of the file
+	trouble error                  // guarded by mu: error in the file
 	log     strings.Builder        // guarded by mu
 }
 
-// change gives the file other webhooks, or makes it a bad one.
+// change replaces the webhooks of the file, or breaks the file.
 func (s *stage) change(trouble error, hooks ...config.StatusWebhook) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,8 +194,8 @@ func (s *stage) Write(p []byte) (int, error) {
 	return s.log.Write(p)
 }
 
-// says waits until the log has so many times what is expected.
-func (s *stage) says(what string, times int) {
+// awaitLog waits until the log contains a text this many times.
+func (s *stage) awaitLog(what string, times int) {
 	s.t.Helper()
 	over := time.After(testTimeout)
 	ticker := time.NewTicker(5 * time.Millisecond)
@@ -210,7 +210,7 @@ func (s *stage) says(what string, times int) {
 		select {
 		case <-ticker.C:
 		case <-over:
-			s.t.Fatalf("the log does not say %q %d times:\n%s", what, times, text)
+			s.t.Fatalf("the log does not have %q %d times:\n%s", what, times, text)
 		}
 	}
 }
@@ -230,8 +230,8 @@ func newStage(t *testing.T) *stage {
 	return &stage{t: t, cluster: c, client: client}
 }
 
-// tell publishes an event of a message, which happened a while ago.
-func (s *stage) tell(id, tenant, state string, seq int, ago time.Duration) {
+// publish publishes an event of a message, which happened some time ago.
+func (s *stage) publish(id, tenant, state string, seq int, ago time.Duration) {
 	s.t.Helper()
 	value := fmt.Sprintf(`{"id":%q,"state":%q,"seq":%d,"tenant":%q}`, id, state, seq, tenant)
 	if err := s.client.ProduceSync(s.t.Context(), &kgo.Record{
@@ -241,7 +241,7 @@ func (s *stage) tell(id, tenant, state string, seq int, ago time.Duration) {
 	}
 }
 
-// run sends the events of webhooks until the function that it returns is called.
+// run sends the events of webhooks until the returned function is called.
 func (s *stage) run(hooks ...config.StatusWebhook) (stop func()) {
 	s.t.Helper()
 	s.registry = prometheus.NewRegistry()
@@ -282,10 +282,10 @@ func TestEachTenantGetsItsEventsSignedAndInOrder(t *testing.T) {
 	of.States = []string{"accepted", "delivered"}
 	s.run(of, hook("rest", "", rest))
 	for i := range 10 {
-		s.tell(fmt.Sprint("m-", i), "shop", "received", 1, 0)
-		s.tell(fmt.Sprint("m-", i), "shop", "accepted", 2, 0)
-		s.tell(fmt.Sprint("m-", i), "shop", "delivered", 3, 0)
-		s.tell(fmt.Sprint("other-", i), []string{"", "bank"}[i%2], "accepted", 1, 0)
+		s.publish(fmt.Sprint("m-", i), "shop", "received", 1, 0)
+		s.publish(fmt.Sprint("m-", i), "shop", "accepted", 2, 0)
+		s.publish(fmt.Sprint("m-", i), "shop", "delivered", 3, 0)
+		s.publish(fmt.Sprint("other-", i), []string{"", "bank"}[i%2], "accepted", 1, 0)
 	}
 	shop.wait(t, shop.has(20))
 	rest.wait(t, rest.has(10))
@@ -301,7 +301,8 @@ func TestEachTenantGetsItsEventsSignedAndInOrder(t *testing.T) {
 	}
 }
 
-// TestAReceiverThatFailsGetsTheEventAgain under the same webhook-id, before those that follow it.
+// TestAReceiverThatFailsGetsTheEventAgain: under the same webhook-id, and before the events that
+// follow it.
 func TestAReceiverThatFailsGetsTheEventAgain(t *testing.T) {
 	t.Parallel()
 	for name, status := range map[string]int{
@@ -318,8 +319,8 @@ func TestAReceiverThatFailsGetsTheEventAgain(t *testing.T) {
 				return http.StatusOK
 			})
 			s.run(hook("shop", "", r))
-			s.tell("m", "", "accepted", 1, 0)
-			s.tell("m", "", "delivered", 2, 0)
+			s.publish("m", "", "accepted", 1, 0)
+			s.publish("m", "", "delivered", 2, 0)
 			r.wait(t, r.has(2))
 			r.check(t)
 			if !slices.Equal(r.taken, []string{"m 1", "m 2"}) || r.ids[0] != r.ids[3] ||
@@ -341,14 +342,14 @@ func TestASlowReceiverGetsTheEventAgain(t *testing.T) {
 		return http.StatusOK
 	})
 	s.run(hook("shop", "", r))
-	s.tell("m", "", "accepted", 1, 0)
+	s.publish("m", "", "accepted", 1, 0)
 	r.wait(t, r.has(1))
 	close(release)
 	r.check(t)
 }
 
-// TestAReceiverThatIsAwayHoldsUpNobodyElse and gets its events after a restart.
-func TestAReceiverThatIsAwayHoldsUpNobodyElse(t *testing.T) {
+// TestAReceiverThatIsAwayDelaysNoOther: it gets its events after a restart.
+func TestAReceiverThatIsAwayDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	var back atomic.Bool
@@ -358,29 +359,28 @@ func TestAReceiverThatIsAwayHoldsUpNobodyElse(t *testing.T) {
 		}
 		return http.StatusOK
 	})
-	alive := newReceiver(t, ok)
-	stop := s.run(hook("dead", "shop", dead), hook("alive", "", alive))
+	healthy := newReceiver(t, ok)
+	stop := s.run(hook("dead", "shop", dead), hook("alive", "", healthy))
 	for i := range 20 {
-		s.tell(fmt.Sprint("s-", i), "shop", "accepted", 1, 0)
-		s.tell(fmt.Sprint("m-", i), "", "accepted", 1, 0)
+		s.publish(fmt.Sprint("s-", i), "shop", "accepted", 1, 0)
+		s.publish(fmt.Sprint("m-", i), "", "accepted", 1, 0)
 	}
-	alive.wait(t, alive.has(20))
-	s.until("alive", "delivered", 20) // else the stop would end calls whose answers are on the way
+	healthy.wait(t, healthy.has(20))
+	s.until("alive", "delivered", 20) // otherwise the stop would end calls in progress
 	dead.wait(t, func() bool { return len(dead.ids) > 0 })
 	stop()
 	back.Store(true)
-	s.run(hook("dead", "shop", dead), hook("alive", "", alive))
+	s.run(hook("dead", "shop", dead), hook("alive", "", healthy))
 	dead.wait(t, dead.has(20))
 	dead.check(t)
-	s.tell("last", "", "accepted", 1, 0)
-	alive.wait(t, func() bool { return slices.Contains(alive.taken, "last 1") })
-	if len(alive.taken) != 21 {
-		t.Errorf("events that were taken came again after an orderly stop: %v", alive.taken)
+	s.publish("last", "", "accepted", 1, 0)
+	healthy.wait(t, func() bool { return slices.Contains(healthy.taken, "last 1") })
+	if len(healthy.taken) != 21 {
+		t.Errorf("acknowledged events came again after a clean stop: %v", healthy.taken)
 	}
 }
 
-// TestARefusedEventIsLeftOut and does not hold up those that follow it, nor does one that is too
-// old.
+// TestARefusedEventIsLeftOut: it does not delay those that follow it, nor does one that is too old.
 func TestARefusedEventIsLeftOut(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -390,18 +390,18 @@ func TestARefusedEventIsLeftOut(t *testing.T) {
 		}
 		return http.StatusOK
 	})
-	s.tell("m", "", "accepted", 1, 0)
-	s.tell("m", "", "delivered", 2, 2*time.Hour)
-	s.tell("m", "", "no_receipt", 3, 0)
+	s.publish("m", "", "accepted", 1, 0)
+	s.publish("m", "", "delivered", 2, 2*time.Hour)
+	s.publish("m", "", "no_receipt", 3, 0)
 	s.run(hook("shop", "", r))
 	r.wait(t, r.has(1))
 	if s.count("shop", "refused") != 1 || s.count("shop", "expired") != 1 ||
 		!slices.Equal(r.taken, []string{"m 3"}) {
-		t.Errorf("it took %v", r.taken)
+		t.Errorf("got events %v", r.taken)
 	}
 }
 
-// TestPrivateAddressesAreNotCalledUnlessAllowed, whatever the name of the host.
+// TestPrivateAddressesAreNotCalledUnlessAllowed: whatever the name of the host is.
 func TestPrivateAddressesAreNotCalledUnlessAllowed(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -410,8 +410,8 @@ func TestPrivateAddressesAreNotCalledUnlessAllowed(t *testing.T) {
 	h.AllowPrivate = false
 	h.URL = strings.Replace(h.URL, "127.0.0.1", "localhost", 1)
 	s.run(h, hook("allowed", "shop", allowed))
-	s.tell("m", "", "accepted", 1, 0)
-	s.tell("s", "shop", "accepted", 1, 0)
+	s.publish("m", "", "accepted", 1, 0)
+	s.publish("s", "shop", "accepted", 1, 0)
 	allowed.wait(t, allowed.has(1))
 	s.until("forbidden", "failed", 1)
 	if len(forbidden.ids) > 0 {
@@ -419,7 +419,7 @@ func TestPrivateAddressesAreNotCalledUnlessAllowed(t *testing.T) {
 	}
 }
 
-// until waits until so many events of a webhook have had a result.
+// until waits until n events of a webhook have had a result.
 func (s *stage) until(name, result string, n float64) {
 	s.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -453,33 +453,33 @@ func (s *stage) count(name, result string) float64 {
 	return 0
 }
 
-// TestTheFileIsReadAgain: a webhook that was added gets its events, one whose address was changed gets
-// them there, one that was taken out gets none; a file that cannot be used changes nothing, and the
-// log says so once.
+// TestTheFileIsReadAgain: an added webhook gets its events, one with a changed address gets them
+// there, a removed one gets none. A file that cannot be used changes nothing, and the log says so
+// once.
 func TestTheFileIsReadAgain(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	old, moved, added := newReceiver(t, ok), newReceiver(t, ok), newReceiver(t, ok)
 	s.run(hook("rest", "", old))
-	s.tell("m-1", "shop", "accepted", 1, 0)
+	s.publish("m-1", "shop", "accepted", 1, 0)
 	old.wait(t, old.has(1))
 
-	// The tenant has a webhook of its own now: the other one has its events no more.
+	// The tenant now has a webhook of its own, so the other one no longer gets its events.
 	s.change(nil, hook("rest", "", moved), hook("shop", "shop", added))
-	s.says(`"webhooks":["rest","shop"]`, 1)
-	s.tell("m-2", "shop", "accepted", 1, 0)
-	s.tell("m-3", "bank", "accepted", 1, 0)
+	s.awaitLog(`"webhooks":["rest","shop"]`, 1)
+	s.publish("m-2", "shop", "accepted", 1, 0)
+	s.publish("m-3", "bank", "accepted", 1, 0)
 	moved.wait(t, moved.has(1))
-	added.wait(t, added.has(2)) // it begins with the events of before
+	added.wait(t, added.has(2)) // it begins with the earlier events
 
 	s.change(errors.New("webhook 2 (shop): the secret is gone"))
-	s.says("the webhooks stay as they were", 1)
-	s.tell("m-4", "shop", "accepted", 1, 0)
+	s.awaitLog("the webhooks stay as they were", 1)
+	s.publish("m-4", "shop", "accepted", 1, 0)
 	added.wait(t, added.has(3))
 
 	s.change(nil, hook("rest", "", moved))
-	s.says(`"webhooks":["rest"]`, 2)
-	s.tell("m-5", "shop", "accepted", 1, 0)
+	s.awaitLog(`"webhooks":["rest"]`, 2)
+	s.publish("m-5", "shop", "accepted", 1, 0)
 	moved.wait(t, moved.has(2))
 	for r, want := range map[*receiver][]string{
 		old: {"m-1 1"}, moved: {"m-3 1", "m-5 1"}, added: {"m-1 1", "m-2 1", "m-4 1"},
@@ -498,6 +498,6 @@ func TestTheFileIsReadAgain(t *testing.T) {
 	}
 	families, err := s.registry.Gather()
 	if err != nil || strings.Contains(fmt.Sprint(families), `"shop"`) {
-		t.Errorf("metrics of a webhook that there is no more: %v, %v", families, err)
+		t.Errorf("metrics of a removed webhook: %v, %v", families, err)
 	}
 }

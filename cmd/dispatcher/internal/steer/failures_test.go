@@ -15,7 +15,7 @@ import (
 	"dispatcher/provider"
 )
 
-// twoRamps starts one ramp on each route: the one on default comes first.
+// twoRamps starts one ramp on each route, the one on default first.
 func (r *rig) twoRamps() (first, second ledger.Ramp) {
 	r.t.Helper()
 	first = r.start(ledger.Ramp{To: m("a", "65", "b", "15", "c", "20"), Steps: 2, Every: time.Hour})
@@ -29,7 +29,7 @@ func (r *rig) twoRamps() (first, second ledger.Ramp) {
 	return first, second
 }
 
-// TestABadRampStopsNeitherOtherRampsNorHealth has a ramp that the database refuses to move.
+// TestABadRampStopsNeitherOtherRampsNorHealth: the database refuses to move one ramp.
 func TestABadRampStopsNeitherOtherRampsNorHealth(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -45,13 +45,13 @@ func TestABadRampStopsNeitherOtherRampsNorHealth(t *testing.T) {
 		t.Errorf("error %v, want the bad ramp once", err)
 	}
 	if at := r.ramp(first.ID).Step; at != 0 {
-		t.Errorf("the bad ramp stands at step %d", at)
+		t.Errorf("the bad ramp is at step %d", at)
 	}
 	if at := r.ramp(second.ID).Step; at != 1 {
-		t.Errorf("the good ramp stands at step %d", at)
+		t.Errorf("the good ramp is at step %d", at)
 	}
 	if _, doc := r.current(); effective(doc)["a"] != "18.75" {
-		t.Errorf("health has a at %s", effective(doc)["a"])
+		t.Errorf("health weighting has a at %s", effective(doc)["a"])
 	}
 	r.exec(`drop trigger refuse on dispatcher.ramps`)
 	r.round(s)
@@ -60,8 +60,8 @@ func TestABadRampStopsNeitherOtherRampsNorHealth(t *testing.T) {
 	}
 }
 
-// TestARampBehindALockStopsNeitherOtherRampsNorHealth takes as long as one move may. Whoever holds
-// the lock gives it back long after.
+// TestARampBehindALockStopsNeitherOtherRampsNorHealth: a lock is held for longer than one move may
+// take.
 func TestARampBehindALockStopsNeitherOtherRampsNorHealth(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -87,21 +87,21 @@ func TestARampBehindALockStopsNeitherOtherRampsNorHealth(t *testing.T) {
 		t.Errorf("after %s: %v", took, err)
 	}
 	if at := r.ramp(second.ID).Step; at != 1 {
-		t.Errorf("the good ramp stands at step %d", at)
+		t.Errorf("the good ramp is at step %d", at)
 	}
 	if _, doc := r.current(); effective(doc)["a"] != "18.75" {
-		t.Errorf("health has a at %s", effective(doc)["a"])
+		t.Errorf("health weighting has a at %s", effective(doc)["a"])
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r.round(s)
 	if at := r.ramp(first.ID).Step; at != 1 {
-		t.Errorf("after the lock was given back: step %d", at)
+		t.Errorf("after the lock was released: step %d", at)
 	}
 }
 
-func TestWhatHangsIsLeftAfterItsTimeAndForTheRestOfTheLook(t *testing.T) {
+func TestACheckThatHangsIsAbandonedForTheRestOfTheRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		failed := failures{}
@@ -109,7 +109,7 @@ func TestWhatHangsIsLeftAfterItsTimeAndForTheRestOfTheLook(t *testing.T) {
 		began := time.Now()
 		for range 3 {
 			if moved, err := failed.try(t.Context(), "ramp 1", hang); moved || err != nil {
-				t.Errorf("%v %v", moved, err)
+				t.Errorf("got %v, error %v", moved, err)
 			}
 		}
 		if took := time.Since(began); took != longestTry {
@@ -136,8 +136,8 @@ func TestWhatHangsIsLeftAfterItsTimeAndForTheRestOfTheLook(t *testing.T) {
 	})
 }
 
-// TestWhoWasOutrunEndsTheLook: all that is left was decided on what is past.
-func TestWhoWasOutrunEndsTheLook(t *testing.T) {
+// TestAnOutdatedRoundEnds: the remaining decisions of the round are outdated.
+func TestAnOutdatedRoundEnds(t *testing.T) {
 	t.Parallel()
 	failed := failures{}
 	_, err := failed.try(t.Context(), "ramp 1", func(context.Context) (bool, error) {

@@ -19,7 +19,7 @@ const guardedDocument = document + `guards:
   - {per: tenant, times: 3, at_least: 10, days: 2, action: warn}
 `
 
-// TestAGuardTripsOnFarMoreThanUsual, and on nothing that is small, or that it cannot name.
+// TestAGuardTripsOnFarMoreThanUsual: not on small numbers, nor on traffic that it cannot name.
 func TestAGuardTripsOnFarMoreThanUsual(t *testing.T) {
 	t.Parallel()
 	guard := &config.Guard{
@@ -46,19 +46,20 @@ func TestAGuardTripsOnFarMoreThanUsual(t *testing.T) {
 			got = append(got, trip.Subject)
 		}
 		if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	guard.Per = config.ByTenant
 	got := Tripped(guard, time.Time{}, traffic{{"bank", 44}: 100, {"bank", 33}: 101, {"", 44}: 900},
 		usual{before, 4})
 	if len(got) != 1 || got[0].Subject != "bank" || got[0].Seen != 201 || got[0].Usual != 25 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 }
 
-// usually closes the last days with so many messages of the running hour in each.
-func (r *rig) usually(days int, tenant string, code, messages int) {
+// addUsualTraffic closes the last days, each with this many messages in the current hour of the
+// day.
+func (r *rig) addUsualTraffic(days int, tenant string, code, messages int) {
 	r.t.Helper()
 	r.exec(`
 		with d as (select (now() at time zone 'UTC')::date - n as day,
@@ -74,8 +75,8 @@ func (r *rig) usually(days int, tenant string, code, messages int) {
 		  0, 0 from d`, days, tenant, code, messages)
 }
 
-// come stores messages in the part of the running hour that is counted.
-func (r *rig) come(tenant string, code, n int) {
+// addTraffic stores messages in the counted part of the current hour.
+func (r *rig) addTraffic(tenant string, code, n int) {
 	r.t.Helper()
 	r.carry("a", provider.Accepted, n)
 	r.exec(`update dispatcher.messages set tenant = $1, calling_code = $2, received_at = greatest(
@@ -83,28 +84,28 @@ func (r *rig) come(tenant string, code, n int) {
 		where calling_code is null`, tenant, code)
 }
 
-// TestAGuardPausesOnceAnHour, so that an operator who resumes has the last word; and one that only
-// warns pauses nothing.
+// TestAGuardPausesOnceAnHour: so that a resume by an operator holds. A guard that only warns pauses
+// nothing.
 func TestAGuardPausesOnceAnHour(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
 	r.apply(guardedDocument)
-	r.usually(4, "shop", 44, 10)
+	r.addUsualTraffic(4, "shop", 44, 10)
 	s, registry := r.steerer(), prometheus.NewRegistry()
 	s.metrics = newMetrics(registry)
-	r.come("shop", 44, 29)
-	r.come("shop", 263, 19)
+	r.addTraffic("shop", 44, 29)
+	r.addTraffic("shop", 263, 19)
 	r.round(s)
 	trips := r.trips()
 	if len(trips) != 1 || trips[0].Per != "tenant" || trips[0].Subject != "shop" ||
 		trips[0].Seen != 48 || trips[0].Usual != 10 || trips[0].Days != 2 || trips[0].Version != 0 {
-		t.Fatalf("%+v", trips)
+		t.Fatalf("got %+v", trips)
 	}
 	if v, _ := r.current(); v.Version != 1 {
 		t.Fatalf("a warning made version %d", v.Version)
 	}
 
-	r.come("news", 263, 2) // 21 to a country that nobody sends to
+	r.addTraffic("news", 263, 2) // 21 to a country without usual traffic
 	s.guarded = guarded{}
 	r.round(s)
 	v, doc := r.current()
@@ -113,10 +114,10 @@ func TestAGuardPausesOnceAnHour(t *testing.T) {
 	}
 	if v.Author != guardAuthor || !strings.HasPrefix(v.Reason, "calling code 263: 21 messages since ") ||
 		!strings.HasPrefix(v.Document, strings.TrimSuffix(guardedDocument, "\n")) {
-		t.Errorf("%+v", v)
+		t.Errorf("got %+v", v)
 	}
 	if trips = r.trips(); len(trips) != 2 || trips[0].Version != v.Version {
-		t.Fatalf("%+v", trips)
+		t.Fatalf("got %+v", trips)
 	}
 	r.logged("warn", "guard: calling code 263: 21 messages since")
 	families, err := registry.Gather()
@@ -136,10 +137,10 @@ func TestAGuardPausesOnceAnHour(t *testing.T) {
 	}
 
 	r.apply(guardedDocument) // an operator resumes
-	r.come("news", 263, 50)
+	r.addTraffic("news", 263, 50)
 	s.guarded = guarded{}
 	r.round(s)
-	r.round(r.steerer()) // nor does one that was restarted
+	r.round(r.steerer()) // nor after a restart
 	if v, doc := r.current(); v.Version != 3 || doc.Paused.Any() {
 		t.Errorf("version %d: %+v", v.Version, doc.Paused)
 	}
@@ -149,16 +150,17 @@ func TestAGuardPausesOnceAnHour(t *testing.T) {
 	s.guarded = guarded{}
 	r.round(s)
 	if _, doc := r.current(); !doc.Paused.Holds("otp", "", "default", "+263771234567") {
-		t.Errorf("%+v", doc.Paused)
+		t.Errorf("got %+v", doc.Paused)
 	}
 }
 
-// TestTrafficIsCountedPieceByPiece, each message that has a first choice once, and anew in each hour.
+// TestTrafficIsCountedPieceByPiece: each message with a first choice counts once, and each hour is
+// counted anew.
 func TestTrafficIsCountedPieceByPiece(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
 	r.apply(guardedDocument)
-	r.come("shop", 263, 9)
+	r.addTraffic("shop", 263, 9)
 	r.exec(`update dispatcher.messages set first_choice = null
 		where seq in (select seq from dispatcher.messages limit 4)`)
 	s := r.steerer()
@@ -184,13 +186,13 @@ func TestTrafficIsCountedPieceByPiece(t *testing.T) {
 	}
 }
 
-// TestInstancesTogetherTripOnce: of many that look at the same time one pauses and records.
+// TestInstancesTogetherTripOnce: of many that check at the same time one pauses and records.
 func TestInstancesTogetherTripOnce(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
 	r.apply(guardedDocument)
-	r.usually(4, "shop", 44, 10)
-	r.come("shop", 263, 40)
+	r.addUsualTraffic(4, "shop", 44, 10)
+	r.addTraffic("shop", 263, 40)
 	var wait sync.WaitGroup
 	for range 4 {
 		s := r.steerer()
@@ -206,17 +208,17 @@ func TestInstancesTogetherTripOnce(t *testing.T) {
 		t.Errorf("version %d is current", v.Version)
 	}
 	if trips := r.trips(); len(trips) != 2 {
-		t.Errorf("%+v", trips)
+		t.Errorf("got %+v, want %d of them", trips, 2)
 	}
 }
 
-// TestAnUnfinishedTripIsFinished by the next process: what is paused is recorded.
+// TestAnUnfinishedTripIsFinished: the next process records what is paused.
 func TestAnUnfinishedTripIsFinished(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
 	r.apply(guardedDocument)
-	r.usually(4, "shop", 44, 10)
-	r.come("shop", 263, 40)
+	r.addUsualTraffic(4, "shop", 44, 10)
+	r.addTraffic("shop", 263, 40)
 	r.round(r.steerer())
 	r.exec(`delete from dispatcher.guard_trips`)
 	r.round(r.steerer())
@@ -224,21 +226,21 @@ func TestAnUnfinishedTripIsFinished(t *testing.T) {
 		t.Errorf("version %d is current", v.Version)
 	}
 	if trips := r.trips(); len(trips) != 2 || trips[0].Version+trips[1].Version != 2 {
-		t.Errorf("%+v", trips)
+		t.Errorf("got %+v", trips)
 	}
 }
 
-// TestASubjectThatCannotBePausedHoldsUpNoOther: a document takes no blank tenant.
+// TestASubjectThatCannotBePausedHoldsUpNoOther: a document cannot name a blank tenant.
 func TestASubjectThatCannotBePausedHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
 	r.apply(document + "guards: [{per: tenant, times: 3, at_least: 10}]\n")
-	r.usually(1, "shop", 44, 1)
-	r.come(" ", 44, 20)
-	r.come("shop", 44, 20)
+	r.addUsualTraffic(1, "shop", 44, 1)
+	r.addTraffic(" ", 44, 20)
+	r.addTraffic("shop", 44, 20)
 	err := r.steerer().round(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "guard of tenant  : ") {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v", err)
 	}
 	_, doc := r.current()
 	if diff := cmp.Diff(config.Paused{Tenants: []string{"shop"}}, doc.Paused); diff != "" {

@@ -13,8 +13,8 @@ import (
 	"dispatcher/selector"
 )
 
-// watched is a routing whose route has health weighting: 20 errors a minute, 25 % a step, 10 %
-// floor.
+// watched is a routing whose route has health weighting: 20 errors a minute, 25 % a step, floor 10
+// %.
 func watched(pairs ...string) *config.Routing {
 	r := routed(pairs...)
 	r.Routes[0].Health = &config.Health{
@@ -24,7 +24,7 @@ func watched(pairs ...string) *config.Routing {
 	return r
 }
 
-// failing are figures in which channels have so many errors, in both windows.
+// failing returns figures with this many errors of channels, in both windows.
 func failing(errors map[string]int64) Faults {
 	var f []ledger.Fault
 	for channel, n := range errors {
@@ -37,11 +37,11 @@ func TestHealthMakesTheOneMoveThatIsDue(t *testing.T) {
 	t.Parallel()
 	long := midnight.Add(-time.Hour)
 	for name, tc := range map[string]struct {
-		effective map[string]string // where not at rest
+		effective map[string]string // if not the configured one
 		state     map[string]config.State
 		faults    Faults
 		last      time.Time
-		want      string // the reason; empty: no move
+		want      string // the reason; empty for no move
 	}{
 		"nothing is wrong": {last: long},
 		"the worst goes down": {
@@ -149,7 +149,7 @@ func TestARouteWithoutHealthNeverMoves(t *testing.T) {
 	r := routed("a", "1", "b", "1")
 	if move, ok := NextHealthMove(r, &r.Routes[0], failing(map[string]int64{"a": 1e6}), time.Time{},
 		midnight); ok {
-		t.Errorf("%+v", move)
+		t.Errorf("got %+v", move)
 	}
 }
 
@@ -158,13 +158,13 @@ func TestOneChannelIsAllChannels(t *testing.T) {
 	r := watched("a", "1", "b", "0")
 	if move, ok := NextHealthMove(r, &r.Routes[0], failing(map[string]int64{"a": 1e6}), time.Time{},
 		midnight); ok {
-		t.Errorf("%+v", move)
+		t.Errorf("got %+v", move)
 	}
 }
 
-// TestHealthKeepsItsPromises runs any route through any errors and then through peace, with a look
+// TestHealthWeightingKeepsItsRules runs any route through any errors and then without errors,
 // several times in each interval.
-func TestHealthKeepsItsPromises(t *testing.T) {
+func TestHealthWeightingKeepsItsRules(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
 		r := watched()
@@ -210,13 +210,13 @@ func TestHealthKeepsItsPromises(t *testing.T) {
 		}
 		for _, w := range r.Routes[0].Weights {
 			if w.Weight != w.Configured {
-				t.Fatalf("%s has not come to rest: %s of %s", w.Channel, w.Weight, w.Configured)
+				t.Fatalf("the weight of %s is still lowered: %s of %s", w.Channel, w.Weight, w.Configured)
 			}
 		}
 	})
 }
 
-// check makes a move, and fails when it breaks a promise.
+// check makes a move and checks its rules.
 func check(t *rapid.T, r *config.Routing, faults Faults, move HealthMove) {
 	h := r.Routes[0].Health
 	bad, weighted := 0, 0
@@ -248,20 +248,20 @@ func check(t *rapid.T, r *config.Routing, faults Faults, move HealthMove) {
 		}
 	}
 	if move.Kind == HealthDown && bad == weighted {
-		t.Fatalf("%s, though all are bad", move.Reason)
+		t.Fatalf("%s, although all channels are bad", move.Reason)
 	}
 	if _, err := selector.NewTable(r.Routes[0].Entries()); err != nil {
-		t.Fatalf("%s: %v", move.Reason, err)
+		t.Fatalf("%s: got error %v", move.Reason, err)
 	}
 }
 
-// TestWeightsMoveAsFarAsATableHasRoom has weights whose decimals, or whose size, leave no room
-// for a percentage of them.
+// TestWeightsMoveAsFarAsATableHasRoom: the decimals or the size of the weights leave no room for a
+// percentage of them.
 func TestWeightsMoveAsFarAsATableHasRoom(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		a, b string
-		want []string // the effective weights of a on its way down
+		want []string // effective weights of a on the way down
 	}{
 		{
 			"1", "1099511627775",
@@ -287,7 +287,7 @@ func TestWeightsMoveAsFarAsATableHasRoom(t *testing.T) {
 			r.Routes[0].Weights[0].Weight = move.To
 			got = append(got, move.To.String())
 			if _, err := selector.NewTable(r.Routes[0].Entries()); err != nil {
-				t.Errorf("%s: %v", move.Reason, err)
+				t.Errorf("%s: got error %v", move.Reason, err)
 			}
 		}
 		if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -315,7 +315,7 @@ func TestEffectsAreWhatDiffersFromTheDocument(t *testing.T) {
 		"at rest": {HealthMove{Route: "default", Channel: "b", To: selector.MustWeight("15")}, ""},
 	} {
 		if diff := cmp.Diff(tc.want, string(effectsAfter(r, tc.move).Encode())); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -348,9 +348,9 @@ func TestAVersionMovedTheRoutesWhoseEffectsItChanged(t *testing.T) {
 	}
 	if _, err := movedBy(&ledger.RoutingVersion{Version: 8, Base: 7, Effects: []byte(`{`)},
 		document); err == nil {
-		t.Error("broken effects were read")
+		t.Error("invalid effects were accepted")
 	}
 	if _, err := movedBy(first, &ledger.RoutingVersion{Effects: []byte(`{`)}); err == nil {
-		t.Error("broken effects were read")
+		t.Error("invalid effects were accepted")
 	}
 }

@@ -56,7 +56,7 @@ func TestARampWalksInEqualSteps(t *testing.T) {
 		for r.Step < r.Steps {
 			move := NextRampMove(r, routing, nil, midnight)
 			if move.Kind != RampStep || move.Step != r.Step+1 {
-				t.Fatalf("%s: %+v", name, move)
+				t.Fatalf("%s: got %+v, want Kind %v and Step %v", name, move, RampStep, r.Step+1)
 			}
 			put(routing, move.Weights)
 			r.Step++
@@ -80,8 +80,8 @@ func m(pairs ...string) map[string]string {
 	return out
 }
 
-// TestARampReachesItsEndInExactlyItsSteps walks ramps between any weights: every step has a
-// valid table, no weight leaves the range between its ends, and the last is exactly To.
+// TestARampReachesItsEndInExactlyItsSteps draws ramps between any weights: every step has a valid
+// table, no weight leaves the range between its ends, and the last step is exactly To.
 func TestARampReachesItsEndInExactlyItsSteps(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -148,7 +148,8 @@ func allZero(weights map[string]string) bool {
 	return true
 }
 
-// between allows for rounding: the last place that the weights of a step may have.
+// between checks that w is between from and to, up to rounding in the last decimal of a step's
+// weights.
 func between(w selector.Weight, from, to string) bool {
 	a, b := exact(selector.MustWeight(from)), exact(selector.MustWeight(to))
 	if a.Cmp(b) > 0 {
@@ -201,7 +202,7 @@ func TestARampIsSupersededByOtherWeights(t *testing.T) {
 	}
 }
 
-func TestARampGoesByConfiguredWeightsAndItsOwnChannels(t *testing.T) {
+func TestARampUsesConfiguredWeightsAndItsOwnChannels(t *testing.T) {
 	t.Parallel()
 	r := ramped(m("a", "0", "b", "100"), m("a", "100", "b", "0"), 4)
 	r.Step = 2
@@ -213,7 +214,7 @@ func TestARampGoesByConfiguredWeightsAndItsOwnChannels(t *testing.T) {
 		weightOf("b", selector.MustWeight("25")),
 	}
 	if diff := cmp.Diff(want, move.Weights, exactly); move.Kind != RampStep || diff != "" {
-		t.Errorf("%s: %s", move.Kind, diff)
+		t.Errorf("%s (-want +got):\n%s", move.Kind, diff)
 	}
 }
 
@@ -224,7 +225,7 @@ func TestARampWithUnreadableWeightsIsHeld(t *testing.T) {
 	r := ramped(m("a", "-1"), m("a", "1"), 1)
 	if move := NextRampMove(r, routed("a", "1"), nil, midnight); move.Kind != RampHold ||
 		!strings.Contains(move.Reason, "channel a") {
-		t.Errorf("%+v", move)
+		t.Errorf("got %+v", move)
 	}
 	r.State = ledger.RampHeld
 	if move := NextRampMove(r, routed("a", "1"), nil, midnight); move.Kind != RampWait {
@@ -237,7 +238,7 @@ func TestARampIsHeldWhenItsFiguresLeaveTheBand(t *testing.T) {
 	const least = 100
 	for name, tc := range map[string]struct {
 		carried []ledger.Carried
-		why     string // empty: it goes on
+		why     string // empty if it continues
 	}{
 		"nothing carried": {nil, ""},
 		"errors above": {
@@ -314,13 +315,13 @@ func TestARampIsHeldWhenItsFiguresLeaveTheBand(t *testing.T) {
 		}
 		r.MaxErrors, r.MaxDeviation = 0, 0
 		if got := NextRampMove(r, routing, tc.carried, midnight); got.Kind != RampStep {
-			t.Errorf("%s: held though nothing is watched: %s", name, got.Kind)
+			t.Errorf("%s: held without any bounds: %s", name, got.Kind)
 		}
 	}
 }
 
-// TestTheDeviationIsFromTheSharesInForce: health weighting has lowered a, so that b is to carry two
-// thirds and more. Who carries what is in the document would deviate.
+// TestTheDeviationIsFromTheSharesInForce: health weighting has lowered a, so b should carry two
+// thirds and more. With the document's shares there would be a deviation.
 func TestTheDeviationIsFromTheSharesInForce(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -13,7 +13,8 @@ import (
 	"dispatcher/selector"
 )
 
-// delivering are figures of channels in both periods: accepted and delivered in time in turn.
+// delivering returns figures of channels in both periods: pairs of accepted and of delivered in
+// time.
 func delivering(by map[string][2]int64) Faults {
 	var f []ledger.Timely
 	for channel, n := range by {
@@ -124,7 +125,7 @@ var timelyDocument = strings.NewReplacer("b: {provider: sandbox}",
 	"b: {provider: sandbox, receipts: none}", "quiet: 2m}",
 	"quiet: 10m, receipts: {delivered: 80, within: 2m, least: 20}}").Replace(document)
 
-// TestReceiptsMakeAVersionAsErrorsDo, of the channels that give any.
+// TestReceiptsMakeAVersionAsErrorsDo: for channels with receipts.
 func TestReceiptsMakeAVersionAsErrorsDo(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
@@ -152,7 +153,7 @@ func TestReceiptsMakeAVersionAsErrorsDo(t *testing.T) {
 		v.Reason != "default: c 60 -> 45: 0 of 20 messages in 10m0s delivered within 2m0s" {
 		t.Errorf("version %d on %d by %s: %s", v.Version, v.Base, v.Author, v.Reason)
 	}
-	r.age(time.Hour) // and nothing more was sent
+	r.age(time.Hour) // and no further message was sent
 	r.round(r.steerer())
 	if _, doc := r.current(); effective(doc)["c"] != "60" {
 		t.Errorf("c at %s after an hour", effective(doc)["c"])

@@ -26,7 +26,7 @@ type rig struct {
 	ledger *ledger.Ledger
 	db     *pgx.Conn
 	sent   int
-	log    bytes.Buffer // of all instances; read while none is at work
+	log    bytes.Buffer // of all instances; read while none is running
 	out    io.Writer    // to log
 }
 
@@ -86,14 +86,14 @@ func (r *rig) logged(level, text string) {
 	}
 }
 
-// steerer is one instance, or the same one after a restart.
+// steerer returns an instance, or the same one after a restart.
 func (r *rig) steerer() *Steerer {
 	r.t.Helper()
-	return r.patient(10 * time.Second)
+	return r.withSendTimeout(10 * time.Second)
 }
 
-// patient is an instance whose submits wait so long for their answers.
-func (r *rig) patient(sendTimeout time.Duration) *Steerer {
+// withSendTimeout returns an instance with this send timeout.
+func (r *rig) withSendTimeout(sendTimeout time.Duration) *Steerer {
 	r.t.Helper()
 	s, err := New(Config{
 		Ledger: r.ledger, NewRouting: asRouting, Every: time.Millisecond, SendTimeout: sendTimeout,
@@ -134,7 +134,7 @@ func asRouting(
 	return n
 }
 
-// apply makes a document the current one.
+// apply applies a document.
 func (r *rig) apply(text string) {
 	r.t.Helper()
 	doc, err := config.ParseDocument("test", []byte(text))
@@ -168,7 +168,7 @@ func (r *rig) start(ramp ledger.Ramp) ledger.Ramp {
 	return started
 }
 
-// ramp is a ramp as it stands.
+// ramp returns the state of a ramp.
 func (r *rig) ramp(id int64) ledger.Ramp {
 	r.t.Helper()
 	ramps, err := r.ledger.Ramps.List(r.t.Context(), true)
@@ -184,7 +184,7 @@ func (r *rig) ramp(id int64) ledger.Ramp {
 	return ledger.Ramp{}
 }
 
-// current is the current version and what it says.
+// current returns the current version and its document.
 func (r *rig) current() (ledger.RoutingVersion, *config.Routing) {
 	r.t.Helper()
 	v, err := r.ledger.Routing.Current(r.t.Context())
@@ -198,7 +198,7 @@ func (r *rig) current() (ledger.RoutingVersion, *config.Routing) {
 	return v, doc
 }
 
-// exec changes what only time changes.
+// exec runs a statement that makes time pass in the database.
 func (r *rig) exec(sql string, args ...any) {
 	r.t.Helper()
 	if _, err := r.db.Exec(r.t.Context(), sql, args...); err != nil {
@@ -206,7 +206,7 @@ func (r *rig) exec(sql string, args ...any) {
 	}
 }
 
-// age makes everything that has happened so much older.
+// age makes everything in the database older.
 func (r *rig) age(by time.Duration) {
 	r.t.Helper()
 	r.exec(`update dispatcher.routing_versions set created_at = created_at - $1::interval`, by)
@@ -218,7 +218,7 @@ func (r *rig) age(by time.Duration) {
 		`next_at - $1::interval`, by)
 }
 
-// carry sends n messages of route default to a channel with the same outcome.
+// carry stores n messages of route default, sent over a channel with the same outcome.
 func (r *rig) carry(channel string, outcome provider.Outcome, n int) {
 	r.t.Helper()
 	messages := make([]ledger.Message, n)

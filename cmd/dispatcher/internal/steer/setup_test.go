@@ -16,10 +16,10 @@ func TestMain(m *testing.M) {
 	ledgertest.Main(m)
 }
 
-// midnight is when the tests of pure decisions begin.
+// midnight is the start of the tests of pure decisions.
 var midnight = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
-// routed is a routing with one route whose channels have the given weights, all at rest.
+// routed returns a routing with one route whose channels have the given weights, all effective.
 func routed(pairs ...string) *config.Routing {
 	r := &config.Routing{Routes: []config.Route{{Name: "default", Mode: "weighted"}}}
 	for i := 0; i < len(pairs); i += 2 {
@@ -31,7 +31,7 @@ func routed(pairs ...string) *config.Routing {
 	return r
 }
 
-// put makes weights those of the document.
+// put sets the weights of the document.
 func put(r *config.Routing, weights []config.Weight) {
 	route := &r.Routes[0]
 	for _, w := range weights {
@@ -47,7 +47,7 @@ func put(r *config.Routing, weights []config.Weight) {
 	}
 }
 
-// texts are the configured weights.
+// texts returns the configured weights.
 func texts(r *config.Routing) map[string]string {
 	out := map[string]string{}
 	for _, w := range r.Routes[0].Weights {
@@ -56,7 +56,7 @@ func texts(r *config.Routing) map[string]string {
 	return out
 }
 
-// ramped is a running ramp that is due now.
+// ramped returns a running ramp that is due now.
 func ramped(from, to map[string]string, steps int) *ledger.Ramp {
 	return &ledger.Ramp{
 		ID: 3, Route: "default", From: from, To: to, Steps: steps, Every: time.Minute,

@@ -41,7 +41,7 @@ func TestARampChangesNothingButItsWeights(t *testing.T) {
 				v.Reason)
 		}
 		if at := r.ramp(ramp.ID); at.Step != step+1 || at.Version != v.Version {
-			t.Errorf("after step %d the ramp stands at %d, version %d", step+1, at.Step, at.Version)
+			t.Errorf("after step %d the ramp is at %d, version %d", step+1, at.Step, at.Version)
 		}
 		r.age(time.Hour)
 	}
@@ -51,7 +51,7 @@ func TestARampChangesNothingButItsWeights(t *testing.T) {
 	}
 }
 
-// TestInstancesTogetherMakeEachStepOnce lets eight of them loop over one ramp.
+// TestInstancesTogetherMakeEachStepOnce: eight instances run over one ramp.
 func TestInstancesTogetherMakeEachStepOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -102,7 +102,9 @@ func TestARampHoldsByItselfAndGoesOnWhenResumed(t *testing.T) {
 	held := r.ramp(ramp.ID)
 	if held.State != ledger.RampHeld || held.Held != "channel a: errors 100 % above the band of 5 "+
 		"%: 4 of 4 attempts" || held.Step != 1 {
-		t.Fatalf("%+v", held)
+		t.Fatalf("got %+v, want State %v, Held %v and Step %v",
+			held, ledger.RampHeld, "channel a: errors 100 % above the band of 5 "+
+				"%: 4 of 4 attempts", 1)
 	}
 	r.logged("warn", `"move":"hold","message":"channel a: errors 100 % above the band of 5 %: 4 `+
 		`of 4 attempts"`)
@@ -127,7 +129,7 @@ func TestARampHoldsByItselfAndGoesOnWhenResumed(t *testing.T) {
 	}
 }
 
-func TestARampThatSomebodyElseOverrodeIsSuperseded(t *testing.T) {
+func TestARampThatWasOverriddenIsSuperseded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	s := r.steerer()
@@ -138,7 +140,7 @@ func TestARampThatSomebodyElseOverrodeIsSuperseded(t *testing.T) {
 	got := r.ramp(ramp.ID)
 	if got.State != ledger.RampSuperseded || !strings.Contains(got.Held,
 		"channel a has weight 25, not the 45 that the ramp left after step 1") {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	if v, _ := r.current(); v.Version != 3 {
 		t.Errorf("version %d", v.Version)
@@ -159,7 +161,7 @@ func TestARampOfALaterRoutingIsNotSuperseded(t *testing.T) {
 	if moved || err != nil || r.ramp(ramp.ID).State != ledger.RampRunning {
 		t.Errorf("%v %v %+v", moved, err, r.ramp(ramp.ID))
 	}
-	// Nor is one whose step this instance has not read.
+	// Nor is a ramp whose step this instance has not read.
 	r.round(r.steerer())
 	moved, err = s.ramps(t.Context(), []ledger.Ramp{r.ramp(ramp.ID)}, time.Now(), failures{})
 	if moved || err != nil || r.ramp(ramp.ID).State != ledger.RampRunning {
@@ -178,7 +180,7 @@ func TestAStepThatCannotBeMadeHoldsTheRamp(t *testing.T) {
 	got := r.ramp(ramp.ID)
 	if got.State != ledger.RampHeld || !strings.Contains(got.Held,
 		`step 1 cannot be made: there is no channel "nowhere"`) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v", got)
 	}
 	r.logged("warn", `"move":"hold","message":"step 1 cannot be made`)
 }
@@ -200,7 +202,7 @@ func TestARampBringsAChannelIn(t *testing.T) {
 	}
 }
 
-// effective are the weights in force of route default.
+// effective returns the effective weights of route default.
 func effective(doc *config.Routing) map[string]string {
 	out := map[string]string{}
 	for _, w := range doc.Routes[0].Weights {
@@ -225,7 +227,7 @@ func TestHealthWritesAVersionOfItsOwnForEachMove(t *testing.T) {
 	}
 }
 
-// TestHealthKeepsItsIntervalOverRestartsAndInstances lets eight instances look at the same trouble.
+// TestHealthKeepsItsIntervalOverRestartsAndInstances: eight instances see the same errors.
 func TestHealthKeepsItsIntervalOverRestartsAndInstances(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -280,7 +282,7 @@ func TestHealthReturnsToRestAndLeavesNoEffect(t *testing.T) {
 	want := []string{
 		"30", "45", "60", "60", "60", "60", "60", "60", "60",
 		"60",
-	} // two minutes of quiet, then a step a minute
+	} // two minutes without errors, then a step a minute
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Error(diff)
 	}
@@ -289,7 +291,7 @@ func TestHealthReturnsToRestAndLeavesNoEffect(t *testing.T) {
 	}
 }
 
-// TestRoutesHaveIntervalsOfTheirOwn: the trouble of channel a concerns both routes, and each makes
+// TestRoutesHaveIntervalsOfTheirOwn: the errors of channel a concern both routes, and each makes
 // its own move at once.
 func TestRoutesHaveIntervalsOfTheirOwn(t *testing.T) {
 	t.Parallel()
@@ -325,7 +327,7 @@ func TestANewDocumentKeepsEffectsAndIntervals(t *testing.T) {
 	}
 }
 
-// parts are the parts of the configured weights that are in force, by route and channel.
+// parts returns the effective weights as parts of the configured ones, by route and channel.
 func parts(t *testing.T, v *ledger.RoutingVersion) map[string]string {
 	t.Helper()
 	doc, err := config.ParseVersion("test", []byte(v.Document), v.Effects)
@@ -344,10 +346,10 @@ func parts(t *testing.T, v *ledger.RoutingVersion) map[string]string {
 	return out
 }
 
-// TestNoDocumentMovesWhatHealthHasLowered lets c fail for ten minutes while a ramp takes weight
-// from it, b is drained and comes back, and the second route gets other weights, then lets it
-// recover under more of that. Over all versions: a document leaves every part as it was, and health
-// moves one channel of a route by one step, at most once an interval.
+// TestNoDocumentMovesWhatHealthHasLowered: c fails for ten minutes while a ramp takes weight from
+// it, b is drained and comes back, and the second route gets other weights. Then c recovers during
+// further changes. Over all versions: a document leaves every effective part as it was, and health
+// weighting moves one channel of a route by one step, at most once an interval.
 func TestNoDocumentMovesWhatHealthHasLowered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -374,7 +376,7 @@ func TestNoDocumentMovesWhatHealthHasLowered(t *testing.T) {
 		r.apply(edits[minute%len(edits)](v.Document))
 		r.round(s)
 		r.age(30 * time.Second) // half an interval
-		clear(s.history)        // which holds when versions were made
+		clear(s.history)        // it holds the times of versions
 		r.round(r.steerer())
 		r.age(30 * time.Second)
 		clear(s.history)
@@ -404,14 +406,14 @@ func TestNoDocumentMovesWhatHealthHasLowered(t *testing.T) {
 		}
 		moves++
 		route, _, _ := strings.Cut(v.Reason, ":")
-		// ages are exact, moments pass
+		// The database's ages are exact; the test takes some time, too.
 		if since := v.CreatedAt.Sub(lastMove[route]); since < time.Minute-time.Second {
 			t.Errorf("version %d moves route %s %s after its last move", v.Version, route, since)
 		}
 		lastMove[route] = v.CreatedAt
 	}
 	if lowest != "0.100000" || moves != 8 || len(parts(t, &versions[len(versions)-1])) != 0 {
-		t.Errorf("c went down to %s in %d moves and came to rest at %v", lowest, moves,
+		t.Errorf("c was lowered to %s in %d moves and restored to %v", lowest, moves,
 			parts(t, &versions[len(versions)-1]))
 	}
 }
@@ -461,8 +463,8 @@ func TestMetricsShowWhatIsInForce(t *testing.T) {
 	}
 }
 
-// TestRunLooksUntilItIsTold lets the loop itself make a ramp's steps.
-func TestRunLooksUntilItIsTold(t *testing.T) {
+// TestRunContinuesUntilItIsStopped: the loop itself makes a ramp's steps until it is stopped.
+func TestRunContinuesUntilItIsStopped(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ramp := r.start(ledger.Ramp{
@@ -511,8 +513,8 @@ func TestASteererNeedsAllItsParts(t *testing.T) {
 	}
 }
 
-// TestTimeoutsCountHoweverLongTheyTake, in health weighting and in a ramp whose steps are shorter
-// than a submit may wait, and no longer than that.
+// TestTimeoutsCountHoweverLongTheyTake: in health weighting, and in a ramp with steps shorter than
+// the send timeout. They count for no longer than that.
 func TestTimeoutsCountHoweverLongTheyTake(t *testing.T) {
 	t.Parallel()
 	for timeout, counts := range map[time.Duration]bool{
@@ -522,7 +524,7 @@ func TestTimeoutsCountHoweverLongTheyTake(t *testing.T) {
 		t.Run(timeout.String(), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			s := r.patient(timeout)
+			s := r.withSendTimeout(timeout)
 			ramp := r.start(ledger.Ramp{
 				To: m("a", "65", "b", "15", "c", "20"), Steps: 2,
 				Every: time.Minute, NextAt: time.Now().Add(time.Hour), MaxErrors: 0.05,
@@ -535,7 +537,7 @@ func TestTimeoutsCountHoweverLongTheyTake(t *testing.T) {
 				"above " +
 				"" +
 				"the band of 5 %: 6 of 6 attempts"}[counts]; got.Held != want {
-				t.Errorf("%+v", got)
+				t.Errorf("got %+v, want Held %v", got, want)
 			}
 			if _, doc := r.current(); (effective(doc)["c"] == "45") != counts {
 				t.Errorf("c at %s", effective(doc)["c"])
@@ -544,8 +546,8 @@ func TestTimeoutsCountHoweverLongTheyTake(t *testing.T) {
 	}
 }
 
-// TestOldFiguresRaiseNothing: figures about a long quiet time are kept for a while, and errors that
-// came since then still count.
+// TestOldFiguresRaiseNothing: figures of a long time without errors are cached for a while, and
+// errors since then still count.
 func TestOldFiguresRaiseNothing(t *testing.T) {
 	t.Parallel()
 	r := emptyRig(t)
@@ -554,13 +556,13 @@ func TestOldFiguresRaiseNothing(t *testing.T) {
 	s := r.steerer()
 	r.round(s) // reads that there were no errors in 24 hours
 	r.carry("c", provider.Refused, 6)
-	delete(s.failed, period{window: time.Minute}) // half a second later they would be read again
+	delete(s.failed, period{window: time.Minute}) // otherwise read again half a second later
 	r.round(s)
 	if _, doc := r.current(); effective(doc)["c"] != "45" {
 		t.Fatalf("c at %s", effective(doc)["c"])
 	}
 	r.age(2 * time.Minute) // the errors have left the window
-	clear(s.history)       // which holds when versions were made
+	clear(s.history)       // it holds the times of versions
 	delete(s.failed, period{window: time.Minute})
 	// without errors, as they were at first
 	s.failed[period{window: 24 * time.Hour}] = counted[ledger.Fault]{at: time.Now()}
