@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -201,7 +202,7 @@ func signedParameters(c *provider.Callback) (parameters *string, ok bool) {
 		return nil, false
 	}
 	var b strings.Builder
-	for _, key := range sortedKeys(form) {
+	for _, key := range slices.Sorted(maps.Keys(form)) {
 		values := slices.Clone(form[key])
 		slices.Sort(values)
 		for _, value := range slices.Compact(values) {
@@ -211,15 +212,6 @@ func signedParameters(c *provider.Callback) (parameters *string, ok bool) {
 	}
 	text := b.String()
 	return &text, true
-}
-
-func sortedKeys(form url.Values) []string {
-	keys := make([]string, 0, len(form))
-	for key := range form {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // urlVariants are the ways in which Twilio may have written the URL that it signed: as it is

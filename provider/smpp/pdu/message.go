@@ -22,7 +22,6 @@ const (
 	CodingDefault  byte = 0x00 // the SMSC's default alphabet
 	CodingASCII    byte = 0x01
 	CodingLatin1   byte = 0x03
-	CodingBinary   byte = 0x04
 	CodingCyrillic byte = 0x06 // ISO 8859-5
 	CodingHebrew   byte = 0x07 // ISO 8859-8
 	CodingUCS2     byte = 0x08

@@ -10,7 +10,6 @@ type Tag uint16
 
 // The tags that the dispatcher reads or writes. Others pass through unchanged.
 const (
-	TagDestAddrSubunit    Tag = 0x0005
 	TagReceiptedMessageID Tag = 0x001E
 	TagUserMessageRef     Tag = 0x0204
 	TagSARMsgRefNum       Tag = 0x020C
