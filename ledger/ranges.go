@@ -45,6 +45,16 @@ type RangeFigures struct {
 	Open []string
 	// WithoutSteps are the dates of closed days whose newest figures lack DayClosing.Steps.
 	WithoutSteps []string
+	// Corrected are the closed days that have changed since they were closed, by date.
+	Corrected []CorrectedDay
+}
+
+// CorrectedDay sums the corrections of a closed day: those of its closings but the first that
+// changed figures.
+type CorrectedDay struct {
+	Date    string
+	At      time.Time // of the last one
+	Changes int64
 }
 
 type (
@@ -98,8 +108,9 @@ func (s *Reports) Range(
 	return out, nil
 }
 
-// divide separates closed days from open ones, and adds to out the closed ones without steps. A day
-// that was closed in another time zone, with another beginning or end, is open, as for Closings.
+// divide separates closed days from open ones, and adds to out the closed ones without steps and
+// those that were corrected. A day that was closed in another time zone, with another beginning or
+// end, is open, as for Closings.
 func (d *db) divide(
 	ctx context.Context, days []RangeDay, out *RangeFigures,
 ) (closed, open []RangeDay, err error) {
@@ -107,14 +118,19 @@ func (d *db) divide(
 		Day      string
 		From, To time.Time
 		Steps    bool
+		Changes  int64
+		Changed  *time.Time
 	}
 	dates := make([]string, len(days))
 	for i := range days {
 		dates[i] = days[i].Date
 	}
 	all, err := rows(ctx, d, pgx.RowToStructByPos[closing], `
-		select distinct on (day) to_char(day, 'YYYY-MM-DD'), from_at, to_at, figures >= $2
-		from audit.closings where day = any($1::date[]) order by day, revision desc`, dates, figuresNow)
+		select distinct on (day) to_char(day, 'YYYY-MM-DD'), from_at, to_at, figures >= $2,
+		  coalesce(sum(changes) filter (where revision > 1) over whole, 0)::bigint,
+		  max(at) filter (where revision > 1 and changes > 0) over whole
+		from audit.closings where day = any($1::date[]) window whole as (partition by day)
+		order by day, revision desc`, dates, figuresNow)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -130,6 +146,10 @@ func (d *db) divide(
 		closed = append(closed, *day)
 		if !all[at].Steps {
 			out.WithoutSteps = append(out.WithoutSteps, day.Date)
+		}
+		if all[at].Changed != nil {
+			out.Corrected = append(out.Corrected,
+				CorrectedDay{day.Date, *all[at].Changed, all[at].Changes})
 		}
 	}
 	return closed, open, nil

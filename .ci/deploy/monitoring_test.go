@@ -306,6 +306,7 @@ dispatcher_dispatch_budgets{channel="",scope="tenant:*",level="spent"} 0x240
 dispatcher_steer_guard_trips_total{per="calling_code",action="pause"} 2x240
 dispatcher_dispatch_trouble_total{where="steer"} 3x240
 dispatcher_dispatch_recovered_attempts_total 7x240
+dispatcher_ledger_contract_cap_ratio{channel="a"} 0.79x240
 dispatcher_dispatch_scoring_fallbacks_total{trouble="timeout"} 2x240
 dispatcher_provider_breaker_state{channel="a"} 0x240
 dispatcher_receive_closed_total{state="delivered"} 0+1400x240
@@ -460,6 +461,9 @@ func TestEachAlertFires(t *testing.T) {
 			[]string{"DispatcherDaysMissing"}},
 		"DispatcherDayUnclosed": {map[string]string{"dispatcher_ledger_unclosed_dates": "1x240"},
 			[]string{"DispatcherDayUnclosed"}},
+		"DispatcherCapNearlyUsed": {map[string]string{
+			"dispatcher_ledger_contract_cap_ratio": "0.79x40 0.8x200"},
+			[]string{"DispatcherCapNearlyUsed a"}},
 		"DispatcherNumbersKeptTooLong": {map[string]string{
 			"dispatcher_ledger_oldest_payloads_seconds": "780000+15x245"},
 			[]string{"DispatcherNumbersKeptTooLong"}},

@@ -223,6 +223,41 @@ func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 	}
 }
 
+// TestAPriceThatWasChangedInDocumentAndAttemptsIsFound: the two fit each other, so that deriving
+// the choices again finds nothing. The log does, in both.
+func TestAPriceThatWasChangedInDocumentAndAttemptsIsFound(t *testing.T) {
+	t.Parallel()
+	o, _, seals := sealedAuditDB(t, 20)
+	if v, code := o.verify(seals...); code != exitOK {
+		t.Fatalf("before anything was changed: %d %+v", code, v)
+	}
+	o.exec(`update dispatcher.routing_versions set document = replace(document, '0.028', '0.029')`)
+	o.exec(`update dispatcher.attempts set price_micros = 29000
+		where channel = 'c' and price_micros = 28000`)
+	if v, code := o.verify("--day", seals[3]); code != exitOK || v.Checked != 40 {
+		t.Errorf("without the log: %d %+v", code, v.ByKind)
+	}
+	after, code := o.verify(seals...)
+	found := map[string]int{}
+	for _, m := range after.Mismatches {
+		if m.What != seal.Changed {
+			t.Errorf("%+v", m)
+		}
+		id, _, _ := strings.Cut(m.ID, "-")
+		found[id+": "+m.Stored]++
+	}
+	var paid int
+	if err := o.sql.QueryRow(t.Context(), `select count(distinct message_id) from audit.attempts
+		where price_micros = 29000`).Scan(&paid); err != nil {
+		t.Fatal(err)
+	}
+	if code != exitFailed || paid < 10 || found["routing version 1: another plan"] != 1 ||
+		found["routing version 2: another plan"] != 1 ||
+		found["v1: another attempts"]+found["v2: another attempts"] != paid || len(found) != 4 {
+		t.Errorf("%d: %d messages have the price: %v", code, paid, found)
+	}
+}
+
 // closed closes a day although it is not over.
 func (o *auditDB) closed(day string) {
 	o.t.Helper()
@@ -453,22 +488,24 @@ func TestALogThatWasChangedIsFound(t *testing.T) {
 	}
 	o.exec(`delete from dispatcher.seals`)
 	o.exec(`insert into dispatcher.seals select * from kept_seals`)
-	var p seal.Proof
-	got = dispatcher(t, "", o.env, "audit", "proof", "v1-000003", "--format", "json")
-	if err := json.Unmarshal([]byte(got.out), &p); err != nil || len(p.Leaf) != seal.LeafSize ||
-		p.Size < 20 || !strings.Contains(p.Checkpoint, "sms.example.com") {
-		t.Errorf("%v in %+v", err, got)
+	var g seal.Growth
+	for _, env := range [][]string{o.env, finance} {
+		var p seal.Proof
+		got = dispatcher(t, "", env, "audit", "proof", "v1-000003", "--format", "json")
+		if err := json.Unmarshal([]byte(got.out), &p); err != nil || len(p.Leaf) != seal.LeafSize ||
+			p.Size < 20 || !strings.Contains(p.Checkpoint, "sms.example.com") {
+			t.Errorf("%v in %+v", err, got)
+		}
+		got = dispatcher(t, "", env, "audit", "proof", "--since", kept, "--format", "json")
+		if err := json.Unmarshal([]byte(got.out), &g); err != nil || g.From == 0 || g.Size < g.From ||
+			!strings.Contains(g.Checkpoint, "sms.example.com") {
+			t.Errorf("%v in %+v", err, got)
+		}
 	}
 	if got := dispatcher(t, "", o.env, "audit", "proof", "nobody"); got.code != exitFailed ||
 		!strings.Contains(got.err, "no message has the id nobody") {
 		t.Errorf("got %+v, want exit code %d and %q in the error",
 			got, exitFailed, "no message has the id nobody")
-	}
-	var g seal.Growth
-	got = dispatcher(t, "", o.env, "audit", "proof", "--since", kept, "--format", "json")
-	if err := json.Unmarshal([]byte(got.out), &g); err != nil || g.From == 0 || g.Size < g.From ||
-		!strings.Contains(g.Checkpoint, "sms.example.com") {
-		t.Errorf("%v in %+v", err, got)
 	}
 	for _, args := range [][]string{{}, {"v1-000003", "--since", kept}} {
 		got := dispatcher(t, "", o.env, append([]string{"audit", "proof"}, args...)...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,5 +66,36 @@ func TestColumnsOfTheAuditGuideAreThoseOfTheViews(t *testing.T) {
 		if err != nil || columns != strings.Join(strings.Fields(view[2]), " ") {
 			t.Errorf("audit.%s: differing columns %s (%v)", view[1], columns, err)
 		}
+	}
+}
+
+// TestEveryViewIsInTheLogOrSaidNotToBe: an auditor who reads that the log shows every change must
+// not be wrong about a view that was added later.
+func TestEveryViewIsInTheLogOrSaidNotToBe(t *testing.T) {
+	t.Parallel()
+	inLog := []string{
+		"ambiguous", "attempt_figures", "attempts", "carried_figures", "choice_figures", "closings",
+		"messages", "routing_versions", "seals",
+	}
+	derived := []string{"draw_keys", "weights"} // from those
+	_, lacking, found := strings.Cut(document(t, "evidence.md"), "## What it does not prove")
+	if lacking, _, _ = strings.Cut(lacking, "\n## "); !found {
+		t.Fatal("evidence.md has no such part")
+	}
+	conn, err := pgx.Connect(t.Context(), ledgertest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	views := names(t, conn, `select table_name::text from information_schema.views
+		where table_schema = 'audit' order by 1`)
+	for _, view := range views {
+		if !slices.Contains(inLog, view) && !slices.Contains(derived, view) &&
+			!strings.Contains(lacking, "`audit."+view+"`") {
+			t.Errorf("evidence.md does not say that audit.%s is not in the log", view)
+		}
+	}
+	if len(views) < 20 {
+		t.Errorf("only %d views: %v", len(views), views)
 	}
 }

@@ -24,8 +24,15 @@ import (
 // lines is raised for the measurements in docs/benchmark.md.
 var lines = flag.Int("lines", 10_000, "how many lines TestManyLines compares")
 
-// TestManyLines compares the lines by reference, by number alone, and as XLSX, and logs time and
-// memory.
+// A million lines take no longer than this, with no more memory of the process.
+const (
+	million     = 1_000_000
+	millionTime = time.Minute
+	millionMB   = 500
+)
+
+// TestManyLines compares them by reference, by number alone, and as XLSX, and logs what it took.
+// From a million lines on it fails above the bounds, so it needs a machine that does nothing else.
 func TestManyLines(t *testing.T) {
 	t.Parallel()
 	lines := *lines
@@ -60,6 +67,10 @@ func TestManyLines(t *testing.T) {
 		peak, cpu := used.Maxrss/1024, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()
 		t.Logf("%s: %d lines, %d matched in %.1f s, %.1f s of the process, %d MB at most", c.name,
 			found.Lines, found.Matched, took.Seconds(), cpu.Seconds(), peak)
+		if lines >= million && (took > millionTime || peak > millionMB) {
+			t.Errorf("%s: %d lines took %.1f s and %d MB, more than %s and %d MB", c.name, lines,
+				took.Seconds(), peak, millionTime, millionMB)
+		}
 		// One line in a thousand is missing on either side.
 		if n := int64(lines / 1000); found.Lines != int64(lines) || found.OursOnly != n+1 ||
 			found.TheirsOnly != n || found.Matched != int64(lines)-n {

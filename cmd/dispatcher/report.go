@@ -85,6 +85,8 @@ func dailySheet(d *report.Daily) sheet {
 			return moves(r.Moved)
 		}}},
 		waterfallColumns(),
+		// Columns are appended, so that scripts that count them find the others where they were.
+		keys[report.DailyRow]("", "attempts", "retries", "resends", "further", "unsent", "pending"),
 	)
 	return list(formatCSV, d.Rows, columns...)
 }

@@ -62,9 +62,14 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 		*open.Routes[0].Waterfall[2].CarriedSegments == 0 {
 		t.Errorf("verdicts and waterfalls before and after the day was closed: %s", diff)
 	}
-	checkReport(",waterfall_messages,waterfall_segments,waterfall_cost\n", "--day", yesterday, "--format", "csv")
+	checkReport(",waterfall_messages,waterfall_segments,waterfall_cost,attempts,", "--day", yesterday, "--format", "csv")
 	checkReport(";open - -10;", "--day", yesterday, "--format", "csv")
 	checkReport("is as it was when it was closed", "close", "--day", yesterday)
+	uncorrected := decoded[report.Range](t, dispatcher(t, "", env, "report", "monthly", "--from",
+		yesterday, "--to", yesterday, "--format", "json"))
+	if uncorrected.CorrectedDays == nil || len(uncorrected.CorrectedDays) != 0 {
+		t.Errorf("%+v", uncorrected.CorrectedDays)
+	}
 	settled(t, l, stored[90:])
 	if got := daily(); got.Rows[2].Accepted != open.Rows[2].Accepted {
 		t.Errorf("%d are accepted in a day that was closed", got.Rows[2].Accepted)
@@ -76,6 +81,20 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	checkReport(", corrected once, last ", "--day", yesterday)
+	for _, unit := range []string{"daily", "weekly", "monthly"} {
+		r := decoded[report.Range](t, dispatcher(t, "", env, "report", unit, "--from", yesterday,
+			"--to", yesterday, "--format", "json"))
+		if len(r.CorrectedDays) != 1 || r.CorrectedDays[0].Day != yesterday ||
+			r.CorrectedDays[0].Changes != got.Corrections[0].Changes ||
+			!r.CorrectedDays[0].At.Equal(got.Corrections[0].At) {
+			t.Errorf("%s: %+v, and the day has %+v", unit, r.CorrectedDays, got.Corrections)
+		}
+		for _, as := range []string{"table", "html"} {
+			checkReport(yesterday+" was corrected since it was closed, last on "+
+				got.Corrections[0].At.UTC().Format(instant), unit, "--from", yesterday, "--to",
+				yesterday, "--format", as)
+		}
+	}
 	checkReport("is not over in Europe/London", "close", "--day", now.Format(time.DateOnly))
 	checkReport("--day is missing", "close")
 	if _, err := db.Exec(t.Context(), `update dispatcher.closings set figures = 1`); err != nil {

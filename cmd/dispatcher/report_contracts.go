@@ -105,22 +105,7 @@ func billedFrom(
 			}
 			days[date] = rows
 		}
-		for i := range rows {
-			r := &rows[i]
-			if r.Channel != c.Name {
-				continue
-			}
-			switch c.Contract.Unit {
-			case admission.Messages:
-				sum += r.Accepted
-			case admission.Segments:
-				sum += r.Segments
-			case admission.Money:
-				if r.Currency == c.Price.Currency {
-					sum += r.CostMicros
-				}
-			}
-		}
+		sum += report.Billed(c, rows)
 	}
 	return sum, nil
 }

@@ -112,14 +112,24 @@ func writeRange(
 	case formatXLSX:
 		return writeXLSX(direct(out), r)
 	case formatParquet:
-		return parquet.Write(direct(out), rangeRecords(r))
+		return writeParquet(direct(out), r)
 	case formatHTML:
 		return writeHTML(out, r, figures)
 	}
 	return as.write(out, r, list(as, rangeRecords(r), allKeys[rangeRecord]()...))
 }
 
-// writeXLSX writes a workbook: the rows, with figures as numbers, then the totals and the verdicts.
+// writeParquet writes the rows. The checkpoint is metadata of the file.
+func writeParquet(out io.Writer, r *report.Range) error {
+	var options []parquet.WriterOption
+	if r.Checkpoint != "" {
+		options = append(options, parquet.KeyValueMetadata("checkpoint", r.Checkpoint))
+	}
+	return parquet.Write(out, rangeRecords(r), options...)
+}
+
+// writeXLSX writes a workbook: the rows, with figures as numbers, then the totals, the verdicts and
+// the checkpoint, if there is one.
 func writeXLSX(out io.Writer, r *report.Range) error {
 	book := excelize.NewFile()
 	defer book.Close() //nolint:errcheck // It has no file.
@@ -127,6 +137,9 @@ func writeXLSX(out io.Writer, r *report.Range) error {
 		fillSheet(book, "rows", rangeRecords(r)),
 		fillSheet(book, "totals", totalRecords(r)),
 		fillSheet(book, "verdicts", verdictRecords(r)))
+	if err == nil && r.Checkpoint != "" {
+		err = fillSheet(book, "checkpoint", checkpointRecords(r))
+	}
 	if err == nil {
 		err = book.Write(out)
 	}
@@ -259,6 +272,19 @@ func verdictRecords(r *report.Range) []verdictRecord {
 			v.Period, v.Route, v.TrafficVerdict, v.DrawsVerdict, v.PValue, v.Carried,
 			strings.Join(v.Text, " "),
 		}
+	}
+	return out
+}
+
+// checkpointRecord is a line of the checkpoint. The lines are cells of their own, because a cell
+// with several lines is copied with quotes around it.
+type checkpointRecord struct {
+	Checkpoint string `json:"checkpoint"`
+}
+
+func checkpointRecords(r *report.Range) (out []checkpointRecord) {
+	for line := range strings.Lines(r.Checkpoint) {
+		out = append(out, checkpointRecord{strings.TrimSuffix(line, "\n")})
 	}
 	return out
 }

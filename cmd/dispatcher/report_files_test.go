@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,11 +151,61 @@ func TestParquetHasWhatCSVHas(t *testing.T) {
 	}
 }
 
+// TestFilesHaveTheCheckpoint: as it was signed, to the byte. CSV has none.
+func TestFilesHaveTheCheckpoint(t *testing.T) {
+	t.Parallel()
+	const signed = "sms.example.com\n22\nq83v\n\n— sms.example.com Zm9v\n"
+	figures := sampleFigures(t, 1)
+	for _, checkpoint := range []string{signed, ""} {
+		figures.Checkpoint = checkpoint
+		r := report.NewRange(figures)
+		written := func(as format) []byte {
+			var out bytes.Buffer
+			if err := writeRange(&out, as, &r, figures, &rangeFlags{}); err != nil {
+				t.Fatal(err)
+			}
+			return out.Bytes()
+		}
+		book, err := excelize.OpenReader(bytes.NewReader(written(formatXLSX)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := ""
+		if slices.Contains(book.GetSheetList(), "checkpoint") {
+			rows, err := book.GetRows("checkpoint")
+			if err != nil || len(rows) == 0 || !slices.Equal(rows[0], []string{"checkpoint"}) {
+				t.Fatalf("%v, %q", err, rows)
+			}
+			for _, row := range rows[1:] {
+				lines += strings.Join(row, "") + "\n"
+			}
+		}
+		if lines != checkpoint {
+			t.Errorf("the workbook has %q, want %q", lines, checkpoint)
+		}
+		raw := written(formatParquet)
+		file, err := parquet.OpenFile(bytes.NewReader(raw), int64(len(raw)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := file.Lookup("checkpoint"); got != checkpoint || ok != (checkpoint != "") {
+			t.Errorf("Parquet has %q, %v, want %q", got, ok, checkpoint)
+		}
+		if got := string(written(formatHTML)); !strings.Contains(got, "<pre>") != (checkpoint == "") ||
+			!strings.Contains(got, checkpoint) {
+			t.Errorf("HTML lacks %q", checkpoint)
+		}
+		if got := string(written(formatCSV)); strings.Contains(got, "sms.example.com") {
+			t.Errorf("CSV has other lines than rows: %s", got)
+		}
+	}
+}
+
 // TestThePageNeedsNothingElse: it has no script and no address of another file. It contains the
 // plots, and names in the figures are escaped.
 func TestThePageNeedsNothingElse(t *testing.T) {
 	t.Parallel()
-	for _, days := range []int{1, 14, 90} {
+	for _, days := range []int{1, 14, 31, 90} {
 		figures := sampleFigures(t, days)
 		for i := range figures.Ledger.Parts[0].Rows {
 			figures.Ledger.Parts[0].Rows[i].Currency = "<b>"

@@ -156,14 +156,31 @@ func rangeDates(r *report.Range) string {
 	return r.Day + " to " + r.LastDay
 }
 
-// rangeTitle says which days are added up, and which may still change.
+// rangeTitle says which days are added up, which may still change, and which have changed.
 func rangeTitle(r *report.Range) string {
-	title := rangeDates(r) + ", " + r.Timezone
+	return rangeDates(r) + ", " + r.Timezone + rangeAsOf(r) + correctedDays(r.CorrectedDays)
+}
+
+// correctedDays says how many days were corrected, and names a single one.
+func correctedDays(days []report.CorrectedDay) string {
+	if len(days) == 0 {
+		return ""
+	}
+	last := slices.MaxFunc(days, func(a, b report.CorrectedDay) int { return a.At.Compare(b.At) })
+	at := last.At.UTC().Format(instant)
+	if len(days) == 1 {
+		return "; " + last.Day + " was corrected since it was closed, last on " + at
+	}
+	return fmt.Sprintf("; %d days were corrected since they were closed, last on %s", len(days), at)
+}
+
+// rangeAsOf says how final the figures of a range are.
+func rangeAsOf(r *report.Range) (title string) {
 	switch {
 	case !r.Complete && r.Day == r.LastDay:
-		return title + ": the day is not over, these are its figures so far"
+		return ": the day is not over, these are its figures so far"
 	case !r.Complete:
-		title += ": the last day is not over, these are its figures so far"
+		title = ": the last day is not over, these are its figures so far"
 	}
 	if n := len(r.OpenDays); n == 0 {
 		title += ": every day is closed"

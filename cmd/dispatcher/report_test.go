@@ -74,6 +74,15 @@ func TestReportHasTheVerdictOfTheDay(t *testing.T) {
 	if strings.Count(csv, "\n") != 4 || strings.Contains(csv, ",all,") {
 		t.Errorf("got %s", csv)
 	}
+	// What was appended to the columns is last. The ten under way have no outcome.
+	for line, want := range map[int]string{
+		0: ",attempts,retries,resends,further,unsent,pending", 1: ",25,0,0,0,0,0",
+		2: ",15,0,0,0,0,0", 3: ",60,0,0,0,0,10",
+	} {
+		if got := strings.Split(csv, "\n")[line]; !strings.HasSuffix(got, want) {
+			t.Errorf("line %d is %q, and does not end with %q", line, got, want)
+		}
+	}
 	past := dispatcher(t, "", env, "report", "--day", "2020-02-29", "--format", "json")
 	if past.code != exitOK || !strings.Contains(past.out, `"rows": []`) ||
 		!strings.Contains(past.out, "2020-02-29") {

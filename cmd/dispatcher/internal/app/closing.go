@@ -47,12 +47,11 @@ func BusinessDays(
 		if err != nil {
 			return nil, fmt.Errorf("find the time zone of %s: %w", dates[i], err)
 		}
-		doc, failed := config.ParseApplied(fmt.Sprintf("routing version %d", v.Version),
-			[]byte(v.Document))
+		doc, failed := parsed(&v)
 		if failed != nil {
 			return nil, fmt.Errorf("find the time zone of %s: %w", dates[i], failed)
 		}
-		zone := doc.Routing.Timezone
+		zone := doc.Timezone
 		for ; i >= 0; i-- {
 			noon, failed := ParseDate(dates[i], zone)
 			if failed != nil {
@@ -84,6 +83,15 @@ func documentVersion(
 		v, err = routing.Version(ctx, v.Base)
 	}
 	return v, err
+}
+
+// parsed is the document of a version, without effects.
+func parsed(v *ledger.RoutingVersion) (*config.Routing, error) {
+	doc, err := config.ParseApplied(fmt.Sprintf("routing version %d", v.Version), []byte(v.Document))
+	if err != nil {
+		return nil, err
+	}
+	return doc.Routing, nil
 }
 
 // closeDays closes the business days that are over, and corrects those closed before.

@@ -75,6 +75,7 @@ func (d *days) run(ctx context.Context) {
 			d.keep(ctx)
 			d.closeDays(ctx)
 			d.publishDays(ctx)
+			d.showCaps(ctx)
 			d.show(ctx)
 		case <-ctx.Done():
 			return
@@ -141,6 +142,7 @@ type daysMetrics struct {
 	days, ahead, skipped, late, unclosed   prometheus.Gauge
 	oldestFacts, oldestPayloads, turnedAgo prometheus.Gauge
 	bytes                                  *prometheus.GaugeVec   // table: see ledger.Days.Sizes
+	capUsed                                *prometheus.GaugeVec   // channel
 	retention                              *prometheus.GaugeVec   // what: ids, payloads, facts
 	dropped                                *prometheus.CounterVec // what: payloads, facts
 }
@@ -174,8 +176,10 @@ func newDaysMetrics(registry prometheus.Registerer) *daysMetrics {
 			"How long this instance is told to keep what.")), []string{"what"}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts(opts("dropped_partitions_total",
 			"Days that this instance dropped: payloads or facts.")), []string{"what"}),
+		capUsed: prometheus.NewGaugeVec(prometheus.GaugeOpts(opts("contract_cap_ratio",
+			"Used part of the cap of the contract month, on closed days.")), []string{"channel"}),
 	}
-	registry.MustRegister(m.bytes, m.retention, m.dropped)
+	registry.MustRegister(m.bytes, m.retention, m.dropped, m.capUsed)
 	return m
 }
 

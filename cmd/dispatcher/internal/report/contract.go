@@ -7,6 +7,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/config"
+	"dispatcher/ledger"
 )
 
 // Contract compares what a channel billed in a month of its contract with the commitment and the
@@ -77,4 +78,25 @@ func NewContract(c *config.Channel, from, to, now time.Time, toDate int64) Contr
 		}
 	}
 	return r
+}
+
+// Billed is what the rows say that a channel billed, in the unit of its contract.
+func Billed(c *config.Channel, rows []ledger.DailyRow) (sum int64) {
+	for i := range rows {
+		r := &rows[i]
+		if r.Channel != c.Name {
+			continue
+		}
+		switch c.Contract.Unit {
+		case admission.Messages:
+			sum += r.Accepted
+		case admission.Segments:
+			sum += r.Segments
+		case admission.Money:
+			if r.Currency == c.Price.Currency {
+				sum += r.CostMicros
+			}
+		}
+	}
+	return sum
 }

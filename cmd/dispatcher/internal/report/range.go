@@ -34,6 +34,8 @@ type Range struct {
 	Complete bool        `json:"complete"`
 	// OpenDays are the days that are not closed: their figures may still change.
 	OpenDays []string `json:"open_days"`
+	// CorrectedDays are closed days whose figures have changed since they were closed.
+	CorrectedDays []CorrectedDay `json:"corrected_days"`
 	// WithoutSteps are days that an earlier release closed. A period with such a day has only
 	// messages in its waterfall.
 	WithoutSteps []string `json:"without_steps"`
@@ -42,6 +44,12 @@ type Range struct {
 	Rows       []RangeRow      `json:"rows"`
 	Totals     []RangeTotal    `json:"totals"`
 	Routes     []PeriodVerdict `json:"routes"`
+}
+
+// CorrectedDay sums the corrections of a closed day. At is the last one.
+type CorrectedDay struct {
+	Day string `json:"day"`
+	Correction
 }
 
 // Found reports whether any period has a finding.
@@ -95,7 +103,7 @@ func NewRange(f *RangeFigures) Range {
 		Timezone: last.Location().String(), By: f.By, Complete: f.Complete, Checkpoint: f.Checkpoint,
 		OpenDays:     append([]string{}, f.Ledger.Open...),
 		WithoutSteps: append([]string{}, f.Ledger.WithoutSteps...), Rows: []RangeRow{},
-		Totals: []RangeTotal{}, Routes: []PeriodVerdict{},
+		Totals: []RangeTotal{}, Routes: []PeriodVerdict{}, CorrectedDays: f.corrected(),
 	}
 	parts := map[string][]*ledger.PartFigures{}
 	for i := range f.Ledger.Parts {
@@ -119,6 +127,21 @@ func NewRange(f *RangeFigures) Range {
 	}
 	r.Totals = append(r.Totals, rangeTotals("", all)...)
 	return r
+}
+
+// corrected returns the corrected days, with times by the clock of each day's time zone.
+func (f *RangeFigures) corrected() []CorrectedDay {
+	out := []CorrectedDay{}
+	for _, c := range f.Ledger.Corrected {
+		at := slices.IndexFunc(f.Days, func(noon time.Time) bool {
+			return noon.Format(time.DateOnly) == c.Date
+		})
+		if at >= 0 {
+			c.At = c.At.In(f.Days[at].Location())
+		}
+		out = append(out, CorrectedDay{c.Date, Correction{c.At, c.Changes}})
+	}
+	return out
 }
 
 // periods returns the periods of the days, in order.
