@@ -77,8 +77,8 @@ func (s *Server) listAmbiguous(r *request, p *ambiguousPage) error {
 	return err
 }
 
-// listDead reads one page of dead records, the newest first, and the reasons of the newest ones that
-// were not replayed.
+// listDead reads one page of dead records, the newest first, and the reasons of the newest ones
+// that were not replayed.
 func (s *Server) listDead(r *request, p *ambiguousPage) error {
 	records := s.cfg.Ledger.DeadRecords
 	filter := &ledger.DeadFilter{}

@@ -172,8 +172,8 @@ func (s *Server) auditedVersions(
 	return out, nil
 }
 
-// auditedRamps reads the moves of the newest ramps. Each ramp has at least one, so more ramps than a
-// page has rows are not needed.
+// auditedRamps reads the moves of the newest ramps. Each ramp has at least one, so no more ramps are
+// needed than a page has rows.
 func (s *Server) auditedRamps(ctx context.Context, from *auditPosition) ([]auditEntry, error) {
 	ramps, err := s.cfg.Ledger.Ramps.List(ctx, true)
 	if err != nil {

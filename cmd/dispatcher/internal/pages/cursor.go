@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// pageRows is how many rows of a list a page shows. With more, pages of busy systems would take long
-// to load.
+// pageRows is how many rows of a list a page shows. With more, pages of busy systems would take
+// long to load.
 const pageRows = 50
 
 // cursorOf names the last row of a page, as cursors of the API do.
