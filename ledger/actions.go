@@ -41,7 +41,7 @@ func (s *Audits) Actions(ctx context.Context, f *ActionFilter, limit int) ([]Act
 		  from dispatcher.operator_actions
 		  where $1::bigint = 0 or id < $1
 		  union all
-		  select 0, d.closed_at, d.author, '', 'settle', m.id, coalesce(d.verdict, ''), d.note
+		  select 0, d.closed_at, d.author, coalesce(d.login, ''), 'settle', m.id, coalesce(d.verdict, ''), d.note
 		  from dispatcher.ambiguous d
 		  join facts.stored_messages m on m.seq = d.message_seq
 		  where not $2::boolean and d.author <> '' and d.closed_at is not null) a

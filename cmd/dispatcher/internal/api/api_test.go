@@ -460,6 +460,13 @@ func TestListsComeInPages(t *testing.T) {
 			break
 		}
 	}
+	for _, path := range []string{"/audit/routing", "/routing/versions/4"} {
+		role := map[bool]string{true: "finance", false: "viewer"}[path == "/audit/routing"]
+		if got := s.ask(role, "GET", path, "").body; !strings.Contains(got, `"login":"`) ||
+			strings.Contains(got, `"login":""`) {
+			t.Errorf("%s has no login: %s", path, got)
+		}
+	}
 	if len(versions) != 4 || versions[0] != 4 || versions[3] != 1 {
 		t.Errorf("got %v", versions)
 	}
