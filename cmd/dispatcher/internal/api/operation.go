@@ -135,7 +135,11 @@ func (p *Page) before() (int64, error) {
 			return n, nil
 		}
 	}
-	return 0, huma.Error422UnprocessableEntity("cursor is none that a page had",
+	return 0, unknownCursor()
+}
+
+func unknownCursor() error {
+	return huma.Error422UnprocessableEntity("cursor is none that a page had",
 		&huma.ErrorDetail{Location: "query.cursor", Message: "is not known"})
 }
 

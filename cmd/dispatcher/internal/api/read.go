@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/access"
@@ -163,29 +164,20 @@ func (a *API) dead(ctx context.Context, in *Page) (*reply[list[deadRecord]], err
 	})}, err
 }
 
-// operatorAction is an action of an operator on messages. Reasons are left out: people write
-// numbers into them.
-type operatorAction struct {
-	ID      int64     `json:"id"`
-	At      time.Time `json:"at"`
-	Login   string    `json:"login" doc:"login of the database"`
-	Author  string    `json:"author"`
-	Action  string    `json:"action" doc:"cancel, pause, resume, replay or test"`
-	Subject string    `json:"subject" doc:"the id of a message, or what was paused"`
+type actionsInput struct {
+	Kind   string `query:"kind" enum:"routing,ramp,window,budget,guard,message,opt_out,erasure" doc:"only those of this kind"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50"`
+	Cursor string `query:"cursor" maxLength:"128" pattern:"^[A-Za-z0-9_-]*$" doc:"next of the page before; without it the first page"`
 }
 
-func (a *API) actions(ctx context.Context, in *Page) (*reply[list[operatorAction]], error) {
-	before, err := in.before()
-	if err != nil {
-		return nil, err
+func (a *API) actions(
+	ctx context.Context, in *actionsInput,
+) (*reply[list[control.Action]], error) {
+	page, next, err := control.Actions(ctx, a.cfg.Ledger, &control.ActionsPage{
+		Kind: in.Kind, Cursor: in.Cursor, Limit: in.Limit, Operator: caller(ctx).Role.May(access.Operate),
+	})
+	if errors.Is(err, control.ErrCursor) {
+		err = unknownCursor()
 	}
-	found, err := a.cfg.Ledger.Audits.Actions(ctx,
-		&ledger.ActionFilter{Below: before, Recorded: true}, in.Limit+1)
-	rows := make([]operatorAction, len(found))
-	for i := range found {
-		f := &found[i]
-		rows[i] = operatorAction{f.ID, f.At, f.Login, f.Author, f.Name, f.Subject}
-	}
-	return &reply[list[operatorAction]]{paged(rows, in.Limit,
-		func(r *operatorAction) int64 { return r.ID })}, err
+	return &reply[list[control.Action]]{list[control.Action]{page, next}}, err
 }

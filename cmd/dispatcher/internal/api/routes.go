@@ -166,7 +166,7 @@ func (a *API) reportRoutes() {
 		"Report of each day, week or month of a range", access.Report, 0,
 	}, a.rangeReport)
 	serve(a, operation{
-		get, "/audit/actions", "listActions", "audit", "What operators did by hand to messages",
+		get, "/audit/actions", "listActions", "audit", "Who did what, when and why, newest first",
 		access.Audit, 0,
 	}, a.actions)
 	serve(a, operation{

@@ -2,9 +2,11 @@ package pages
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,136 +15,101 @@ import (
 	"dispatcher/ledger"
 )
 
-// mostAudited is how many entries the audit log shows.
-const mostAudited = 200
+// mostAudited is how many entries one page of the audit log shows.
+const mostAudited = 50
 
 // auditPage lists who changed what, newest first.
 type auditPage struct {
 	Entries []auditEntry
 	Kind    string
 	Kinds   []string
-	More    bool
+	Next    string // address of the page behind this one; empty on the last one
 }
 
 // auditEntry is one change that somebody made.
 type auditEntry struct {
-	At                         time.Time
-	Kind, Author, What, Reason string
-	Link                       string
+	At                                time.Time
+	Kind, Author, Login, What, Reason string
+	Link                              string
 }
 
-// auditKinds are the kinds of entries that the page can filter by.
-var auditKinds = []string{"routing", "ramp", "window", "message"}
-
 func (s *Server) audit(w http.ResponseWriter, r *request) error {
-	p := &auditPage{Kind: r.URL.Query().Get("kind"), Kinds: auditKinds}
-	for _, read := range []func(context.Context) ([]auditEntry, error){
-		s.auditedVersions, s.auditedRamps, s.auditedWindows, s.auditedActions,
-	} {
-		entries, err := read(r.Context())
-		if err != nil {
-			return err
-		}
-		p.Entries = append(p.Entries, entries...)
+	p := &auditPage{}
+	for _, kind := range ledger.ActionKinds {
+		p.Kinds = append(p.Kinds, string(kind))
 	}
-	if !r.may(access.Operate) { // reasons of operators may have numbers
-		for i := range p.Entries {
-			if p.Entries[i].Kind == "message" {
-				p.Entries[i].Reason = ""
-			}
-		}
+	asked := r.URL.Query()
+	if kind := asked.Get("kind"); slices.Contains(p.Kinds, kind) {
+		p.Kind = kind
 	}
-	if slices.Contains(auditKinds, p.Kind) {
-		p.Entries = slices.DeleteFunc(p.Entries, func(e auditEntry) bool { return e.Kind != p.Kind })
+	actions, next, err := control.Actions(r.Context(), s.cfg.Ledger, &control.ActionsPage{
+		Kind: p.Kind, Cursor: asked.Get("cursor"), Limit: mostAudited, Operator: r.may(access.Operate),
+	})
+	if errors.Is(err, control.ErrCursor) {
+		return notFound{"The audit log has no such page."}
 	}
-	slices.SortStableFunc(p.Entries, func(a, b auditEntry) int { return b.At.Compare(a.At) })
-	if p.More = len(p.Entries) > mostAudited; p.More {
-		p.Entries = p.Entries[:mostAudited]
+	if err != nil {
+		return err
+	}
+	if next != "" {
+		p.Next = "/audit?" + url.Values{"kind": {p.Kind}, "cursor": {next}}.Encode()
+	}
+	changes, err := s.changesOf(r.Context(), actions)
+	if err != nil {
+		return err
+	}
+	for i := range actions {
+		p.Entries = append(p.Entries, newAuditEntry(&actions[i], changes))
 	}
 	return s.show(w, r, "audit", "Audit log", p)
 }
 
-func (s *Server) auditedVersions(ctx context.Context) ([]auditEntry, error) {
-	current, err := s.cfg.Ledger.Routing.Current(ctx)
-	if err != nil {
-		return nil, err
+// newAuditEntry is an action as the page shows it. changes are what versions of the routing changed.
+func newAuditEntry(a *control.Action, changes map[int64]string) auditEntry {
+	e := auditEntry{
+		At: a.At, Kind: a.Kind, Author: a.Author, Login: a.Login, Reason: a.Reason,
+		What: strings.TrimSpace(strings.ReplaceAll(a.Action, "_", " ") + " " + a.Subject),
 	}
-	lines, err := s.versionLines(ctx, current, 50)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]auditEntry, len(lines))
-	for i, l := range lines {
-		what := fmt.Sprintf("version %d", l.Version)
-		if len(l.Changes) > 0 {
-			what += ": " + control.Summary(l.Changes)
+	switch {
+	case a.Kind == string(ledger.RoutingAction):
+		e.What, e.Link = a.Subject, "/routing/"+strconv.FormatInt(a.ID, 10)
+		if words := changes[a.ID]; words != "" {
+			e.What += ": " + words
 		}
-		out[i] = auditEntry{
-			l.CreatedAt, "routing", l.Author, what, l.Reason,
-			fmt.Sprintf("/routing/%d", l.Version),
-		}
+	case a.Kind == string(ledger.RampAction):
+		_, route, _ := strings.Cut(a.Subject, " of ")
+		e.Link = routePath(route)
+	case a.Action == "cancel" || a.Action == "settle":
+		e.Link = messagePath(a.Subject)
 	}
-	return out, nil
+	if a.Action == "settle" {
+		e.What += " " + strings.ReplaceAll(a.Detail, "_", " ")
+	} else if a.Detail != "" {
+		e.What += ", " + a.Detail
+	}
+	return e
 }
 
-func (s *Server) auditedRamps(ctx context.Context) ([]auditEntry, error) {
-	ramps, err := s.cfg.Ledger.Ramps.List(ctx, true)
-	if err != nil {
-		return nil, err
-	}
-	var out []auditEntry
-	for i := range ramps[:min(len(ramps), 20)] {
-		moves, err := s.cfg.Ledger.Ramps.Moves(ctx, ramps[i].ID)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range moves {
-			if m.Move == "step" {
-				continue // the version that it made is listed
-			}
-			out = append(out, auditEntry{
-				m.At, "ramp", m.Author, fmt.Sprintf("ramp %d of route %s %s at step %d of %d",
-					ramps[i].ID, ramps[i].Route, m.Move, m.Step, ramps[i].Steps), m.Reason,
-				routePath(ramps[i].Route),
-			})
+// changesOf says in words what the versions among actions changed. They follow each other, because a
+// version comes into force later than those before it.
+func (s *Server) changesOf(
+	ctx context.Context, actions []control.Action,
+) (map[int64]string, error) {
+	var newest int64
+	n := 0
+	for i := range actions {
+		if actions[i].Kind == string(ledger.RoutingAction) {
+			newest = max(newest, actions[i].ID)
+			n++
 		}
 	}
-	return out, nil
-}
-
-func (s *Server) auditedWindows(ctx context.Context) ([]auditEntry, error) {
-	all, err := s.cfg.Ledger.Limits.Restarts(ctx)
-	if err != nil {
-		return nil, err
+	if n == 0 {
+		return nil, nil
 	}
-	out := make([]auditEntry, len(all))
-	for i, w := range all {
-		out[i] = auditEntry{
-			w.At, "window", w.Author, "window of " + w.Key.On(w.Channel) + " started again", w.Reason, "",
-		}
+	lines, err := control.HistoryBefore(ctx, s.cfg.Ledger, newest+1, n)
+	words := make(map[int64]string, n)
+	for i := range lines {
+		words[lines[i].Version] = control.Summary(lines[i].Changes)
 	}
-	return out, nil
-}
-
-// auditedActions lists the actions of operators on messages.
-func (s *Server) auditedActions(ctx context.Context) ([]auditEntry, error) {
-	all, err := s.cfg.Ledger.Audits.Actions(ctx, &ledger.ActionFilter{}, mostAudited)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]auditEntry, len(all))
-	for i := range all {
-		a := &all[i]
-		out[i] = auditEntry{
-			At: a.At, Kind: "message", Author: a.Author, What: a.Name + " " + a.Subject,
-			Reason: a.Reason,
-		}
-		if a.As != "" {
-			out[i].What += " as " + strings.ReplaceAll(a.As, "_", " ")
-		}
-		if a.Name == "cancel" || a.Name == "settle" {
-			out[i].Link = messagePath(a.Subject)
-		}
-	}
-	return out, nil
+	return words, err
 }
