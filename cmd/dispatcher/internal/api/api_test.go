@@ -196,6 +196,8 @@ var operations = []struct {
 	{"GET", "/ambiguous", "", access.View},
 	{"GET", "/dead", "", access.View},
 	{"POST", "/dead/replay", `{}`, access.Operate},
+	{"GET", "/dead/none", "", access.View},
+	{"POST", "/ambiguous/settle", `{}`, access.Operate},
 	{"PUT", "/routing", `{}`, access.Operate},
 	{"POST", "/routing/rollback", `{}`, access.Operate},
 	{"PUT", "/channels/a/state", `{}`, access.Operate},

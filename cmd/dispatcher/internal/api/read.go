@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"time"
 
 	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
@@ -130,38 +129,6 @@ func (a *API) ramps(ctx context.Context, in *Page) (*reply[list[control.Ramp]], 
 	return &reply[list[control.Ramp]]{paged(ramps, in.Limit, func(r *control.Ramp) int64 {
 		return r.ID
 	})}, nil
-}
-
-// deadRecord is a dead record, without its number and its text.
-type deadRecord struct {
-	Seq        int64     `json:"seq"`
-	ID         string    `json:"id" doc:"empty when it has none that can be used"`
-	Lane       string    `json:"lane"`
-	Tenant     string    `json:"tenant"`
-	Reason     string    `json:"reason" doc:"one word"`
-	Topic      string    `json:"topic"`
-	Partition  int32     `json:"partition"`
-	Offset     int64     `json:"offset"`
-	ReceivedAt time.Time `json:"received_at"`
-}
-
-func (a *API) dead(ctx context.Context, in *Page) (*reply[list[deadRecord]], error) {
-	before, err := in.before()
-	if err != nil {
-		return nil, err
-	}
-	found, err := a.cfg.Ledger.DeadRecords.List(ctx, &ledger.DeadFilter{Below: before}, in.Limit+1)
-	rows := make([]deadRecord, len(found))
-	for i := range found {
-		d := &found[i]
-		rows[i] = deadRecord{
-			d.Seq, d.ID, d.Lane, d.Tenant, d.Reason, d.Origin.Topic, d.Origin.Partition,
-			d.Origin.Offset, d.ReceivedAt,
-		}
-	}
-	return &reply[list[deadRecord]]{paged(rows, in.Limit, func(r *deadRecord) int64 {
-		return r.Seq
-	})}, err
 }
 
 type actionsInput struct {
