@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -47,11 +48,9 @@ type Action struct {
 // Private reports whether the reason is for operators only. The reasons of the other kinds are in
 // the views of auditors.
 func (a *Action) Private() bool {
-	switch a.Kind {
-	case RoutingAction, RampAction, WindowAction, GuardAction:
-		return false
-	}
-	return true
+	return !slices.Contains([]ActionKind{
+		RoutingAction, RampAction, WindowAction, GuardAction,
+	}, a.Kind)
 }
 
 // ActionFilter selects actions. The zero value selects all.

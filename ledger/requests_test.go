@@ -61,8 +61,11 @@ func TestTheLoginIsRecordedWhereverAnAuthorIs(t *testing.T) {
 		now() - interval '1 minute', 0, 'claimed')`)
 	own := scalar[string](t, rig.db, `select session_user`)
 	for _, at := range [][2]string{
-		{"login", "ambiguous"}, {"login", "opt_outs"}, {"ended_login", "opt_outs"},
-		{"login", "erasures"}, {"login", "limit_restarts"},
+		{"login", "ambiguous"},
+		{"login", "opt_outs"},
+		{"ended_login", "opt_outs"},
+		{"login", "erasures"},
+		{"login", "limit_restarts"},
 	} {
 		if got := login(at[0], at[1]); got == "none" || got == "claimed" {
 			t.Errorf("%s of audit.%s is %q; this session is of %q", at[0], at[1], got, own)
@@ -71,7 +74,9 @@ func TestTheLoginIsRecordedWhereverAnAuthorIs(t *testing.T) {
 	execute(t, rig.db, `update dispatcher.ambiguous set login = 'claimed'`)
 	execute(t, rig.db, `update dispatcher.opt_outs set login = 'claimed', ended_login = 'claimed'`)
 	for _, at := range [][2]string{
-		{"login", "ambiguous"}, {"login", "opt_outs"}, {"ended_login", "opt_outs"},
+		{"login", "ambiguous"},
+		{"login", "opt_outs"},
+		{"ended_login", "opt_outs"},
 	} {
 		if got := login(at[0], at[1]); got == "claimed" {
 			t.Errorf("an update claims %s of audit.%s", at[0], at[1])

@@ -169,7 +169,8 @@ func TestAmbiguousMessagesAreSettledByAFilter(t *testing.T) {
 		5 {
 		t.Errorf("%d messages are in the state that they should be in", n)
 	}
-	if n := s.sql(`select count(*) from audit.ambiguous where author = 'olga' and note = 'lost'`); n != 1 {
+	if n := s.sql(`select count(*) from audit.ambiguous
+		where author = 'olga' and note = 'lost'`); n != 1 {
 		t.Errorf("%d are settled by olga", n)
 	}
 	for _, bad := range []string{

@@ -64,7 +64,8 @@ func (s *Server) audit(w http.ResponseWriter, r *request) error {
 	return s.show(w, r, "audit", "Audit log", p)
 }
 
-// newAuditEntry is an action as the page shows it. changes are what versions of the routing changed.
+// newAuditEntry is an action as the page shows it. changes are what versions of the routing
+// changed.
 func newAuditEntry(a *control.Action, changes map[int64]string) auditEntry {
 	e := auditEntry{
 		At: a.At, Kind: a.Kind, Author: a.Author, Login: a.Login, Reason: a.Reason,
@@ -90,8 +91,8 @@ func newAuditEntry(a *control.Action, changes map[int64]string) auditEntry {
 	return e
 }
 
-// changesOf says in words what the versions among actions changed. They follow each other, because a
-// version comes into force later than those before it.
+// changesOf says in words what the versions among actions changed. They follow each other, because
+// a version comes into force later than those before it.
 func (s *Server) changesOf(
 	ctx context.Context, actions []control.Action,
 ) (map[int64]string, error) {

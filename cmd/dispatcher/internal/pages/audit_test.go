@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TestTheAuditLogHasFurtherPages, of every kind of action, with the login beside the author. Reasons
-// that may have numbers are for operators only.
+// TestTheAuditLogHasFurtherPages, of every kind of action, with the login beside the author.
+// Reasons that may have numbers are for operators only.
 func TestTheAuditLogHasFurtherPages(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
