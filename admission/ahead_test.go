@@ -7,13 +7,13 @@ import (
 	"dispatcher/admission"
 )
 
-// TestFreeAtIsWhatFitGives also of a window that begins in the future.
+// TestFreeAtIsWhatFitGives covers windows that begin in the future too.
 func TestFreeAtIsWhatFitGives(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		window admission.Window
-		later  time.Duration // than now the window begins
+		later  time.Duration // from now until the window begins
 		ahead  bool
 		free   int64
 	}{
@@ -40,7 +40,7 @@ func TestFreeAtIsWhatFitGives(t *testing.T) {
 	}
 }
 
-// TestRestartIsTheRunningWindowOrTheNextSecond: also when a second has just begun.
+// TestRestartIsTheRunningWindowOrTheNextSecond covers a second that has just begun too.
 func TestRestartIsTheRunningWindowOrTheNextSecond(t *testing.T) {
 	t.Parallel()
 	zone := time.FixedZone("", 3600)

@@ -8,7 +8,7 @@ import (
 	"dispatcher/admission"
 )
 
-// BenchmarkFitAndTake admits one message under so many limits at once, as a claim does.
+// BenchmarkFitAndTake admits one message under several limits, as a claim does.
 func BenchmarkFitAndTake(b *testing.B) {
 	plain := func(w admission.Window) admission.Limit { return admission.Limit{Window: w, Max: 1 << 40} }
 	sliding := plain(admission.Minute)

@@ -15,7 +15,7 @@ func TestCounterNeverMovesBack(t *testing.T) {
 	}
 	c.Granted = 10
 	if c.Roll(noon.Add(-3*time.Second), time.UTC) || c.Free() != 0 || !c.Start.Equal(noon) {
-		t.Error("a clock that stepped back freed slots")
+		t.Error("slots were freed after the clock stepped back")
 	}
 	if !c.Roll(noon.Add(time.Second), time.UTC) || c.Free() != 10 {
 		t.Error("the next second did not free the slots")
@@ -39,12 +39,12 @@ func TestLoweredLimitHoldsUntilItsWindowEnds(t *testing.T) {
 	t.Parallel()
 	lowered := admission.Counter{Limit: admission.Limit{Window: admission.Minute, Max: 5}, Start: noon.Truncate(time.Minute), Granted: 8, Max: 8}
 	if lowered.Free() != 0 {
-		t.Errorf("%d free above what was granted before the limit was lowered", lowered.Free())
+		t.Errorf("%d free below a lowered limit, want none", lowered.Free())
 	}
 	refunded := lowered
 	refunded.Granted = 6
 	if refunded.Free() != 0 {
-		t.Errorf("%d free above the new limit after something came back", refunded.Free())
+		t.Errorf("%d free after slots were freed above the new limit, want none", refunded.Free())
 	}
 	refunded.Granted = 4
 	if refunded.Free() != 1 {

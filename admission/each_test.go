@@ -8,7 +8,8 @@ import (
 	"dispatcher/admission"
 )
 
-// TestATenantsOwnLimitTakesThePlaceOfThatOfEach holds for the same window and unit alone.
+// TestATenantsOwnLimitTakesThePlaceOfThatOfEach: it replaces the limit of the same window and unit,
+// no other.
 func TestATenantsOwnLimitTakesThePlaceOfThatOfEach(t *testing.T) {
 	t.Parallel()
 	each := admission.Limit{

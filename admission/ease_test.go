@@ -15,7 +15,7 @@ func TestRateHalvesAtOnceAndComesBackByTime(t *testing.T) {
 	t.Parallel()
 	var e admission.Ease
 	if e.RateAt(noon) != 1 {
-		t.Errorf("rate %v before anything happened", e.RateAt(noon))
+		t.Errorf("initial rate %v", e.RateAt(noon))
 	}
 	e = e.SlowDown(noon, 0)
 	for after, want := range map[time.Duration]float64{
@@ -27,7 +27,7 @@ func TestRateHalvesAtOnceAndComesBackByTime(t *testing.T) {
 	}
 	e = e.SlowDown(noon.Add(4*time.Second), 0)
 	if got := e.RateAt(noon.Add(4 * time.Second)); math.Abs(got-0.35) > 1e-9 {
-		t.Errorf("%v, want half of what had come back", got)
+		t.Errorf("rate %v, want half of the recovered rate", got)
 	}
 }
 
@@ -45,8 +45,8 @@ func TestAnswersToOneBurstCountOnce(t *testing.T) {
 	}
 }
 
-// TestRateNeverFallsBelowATwentieth however long the provider goes on to ask: each second as much
-// comes back as is lost.
+// TestRateNeverFallsBelowATwentieth: a provider may keep asking to slow down. At a twentieth of the
+// rate, recovery gains per second what the requests take away.
 func TestRateNeverFallsBelowATwentieth(t *testing.T) {
 	t.Parallel()
 	var e admission.Ease
@@ -90,8 +90,8 @@ func TestRateStaysBetweenATwentiethAndOne(t *testing.T) {
 	})
 }
 
-// TestEffectiveIsWhatAWindowTakesAtTheRateThatIsLeft: only a second is slowed, and a pause stops
-// all.
+// TestEffectiveIsWhatAWindowTakesAtTheRateThatIsLeft: a lower rate affects windows of a second
+// alone; a pause stops every window.
 func TestEffectiveIsWhatAWindowTakesAtTheRateThatIsLeft(t *testing.T) {
 	t.Parallel()
 	slowed := admission.Ease{Rate: 0.5, Since: noon, Until: noon.Add(time.Second)}
@@ -123,8 +123,8 @@ func TestEffectiveIsWhatAWindowTakesAtTheRateThatIsLeft(t *testing.T) {
 	}
 }
 
-// TestRateOfAChannelIsThatOfItsPace: nothing slows down what has no release times, and a pace of
-// one tenant is not the channel's.
+// TestRateOfAChannelIsThatOfItsPace: a limit without release times is not slowed down, and the pace
+// of one tenant is not the channel's.
 func TestRateOfAChannelIsThatOfItsPace(t *testing.T) {
 	t.Parallel()
 	slowed, now := admission.Ease{Rate: 0.5, Since: noon}, noon.Add(2*time.Second)
@@ -155,7 +155,7 @@ func TestRateOfAChannelIsThatOfItsPace(t *testing.T) {
 		if got := slowed.RateOf(c.limits, now); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
-		for _, limit := range c.limits { // what is told is what is done
+		for _, limit := range c.limits { // the reported rate is the rate in effect
 			if limit.Scope != (admission.Scope{}) {
 				continue
 			}
@@ -166,7 +166,7 @@ func TestRateOfAChannelIsThatOfItsPace(t *testing.T) {
 				take(moment(noon), quick, &admission.Need{Segments: 1, Micros: 1})
 			}
 			if slow[0].Next.After(quick[0].Next) && c.want == 1 {
-				t.Errorf("%s: slowed down all the same", name)
+				t.Errorf("%s: slowed down, want no change", name)
 			}
 		}
 	}

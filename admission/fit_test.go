@@ -53,7 +53,7 @@ func drawNeed(t *rapid.T) admission.Need {
 	}
 }
 
-// copied lets a test look at what would be without changing what is.
+// copied returns a copy of the accounts, so that a test can take slots without changing them.
 func copied(accounts []admission.Account) []admission.Account {
 	out := make([]admission.Account, len(accounts))
 	for i, a := range accounts {
@@ -73,8 +73,8 @@ func states(accounts []admission.Account) []admission.Counter {
 	return out
 }
 
-// TestGrantedNeverExceedsAnyLimit takes messages at random, of several limits at once, by a clock
-// that goes forth and back.
+// TestGrantedNeverExceedsAnyLimit admits random messages under several limits. Its clock also steps
+// back.
 func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
 	t.Parallel()
 	zones := []*time.Location{time.UTC, zone(t, "Europe/London"), zone(t, "America/Santiago")}
@@ -128,20 +128,20 @@ func checkRelease(
 	for i := range accounts {
 		if start := accounts[i].Start; accounts[i].Window == admission.Second &&
 			start.After(soonest.Add(admission.Horizon)) {
-			// another process has moved the counter on: all of its window is near
+			// Another process has moved the counter ahead: its whole window is close.
 			soonest = start.Add(admission.Horizon)
 		}
 	}
 	if arrived := p.Closes.Add(20 * time.Millisecond); !first.Before(p.Latest) ||
 		p.Latest.After(p.Closes) || arrived.After(a.End(m.Zone)) {
-		t.Fatalf("from %s until %s, at the very latest %s, in a window that ends %s", first, p.Latest,
+		t.Fatalf("release from %s until %s, latest %s, in a window that ends at %s", first, p.Latest,
 			p.Closes, a.End(m.Zone))
 	}
 	if a.Window == admission.Second && (p.Opens.Before(a.Start) || p.Opens.After(first)) {
-		t.Fatalf("from %s, no sooner than %s, in a window that begins %s", first, p.Opens, a.Start)
+		t.Fatalf("release from %s, earliest %s, in a window that begins at %s", first, p.Opens, a.Start)
 	}
 	if first.After(soonest.Add(admission.Horizon)) {
-		t.Fatalf("%s lies too far ahead of %s", first, soonest)
+		t.Fatalf("release time %s is too far ahead of %s", first, soonest)
 	}
 }
 
@@ -151,7 +151,8 @@ func never(a *admission.Account, n *admission.Need) bool {
 		cost > min(a.Burst, a.Limit.Max-a.Limit.Max/1024)
 }
 
-// checkExclusion: never is said exactly where it is true; otherwise there is no room before When.
+// checkExclusion checks that Never is set exactly when it holds, and else that there is no room
+// before When.
 func checkExclusion(
 	t *rapid.T, m *admission.Moment, accounts []admission.Account, n *admission.Need,
 	o *admission.Exclusion,
@@ -163,13 +164,13 @@ func checkExclusion(
 		}
 	}
 	if never(way, n) != o.When.IsZero() {
-		t.Fatalf("%+v keeps %+v out until %s", way.Limit, n, o.When)
+		t.Fatalf("%+v excludes %+v until %s", way.Limit, n, o.When)
 	}
 	if o.When.IsZero() {
 		return
 	}
 	if !o.When.After(m.Now) {
-		t.Fatalf("it may have room at %s, before now %s", o.When, m.Now)
+		t.Fatalf("room is announced for %s, before now %s", o.When, m.Now)
 	}
 	sooner := *m
 	sooner.Now = m.Now.Add(time.Duration(rapid.Int64Range(0, int64(o.When.Sub(m.Now))-1).Draw(t,
@@ -178,12 +179,12 @@ func checkExclusion(
 	then := copied(accounts)
 	moveOn(then, &sooner)
 	if _, still := admission.Fit(&sooner, then, n); still == nil {
-		t.Fatalf("there is room at %s, and not only from %s on (%v)", sooner.Now, o.When, o.Why)
+		t.Fatalf("there is room at %s already, want from %s on (%v)", sooner.Now, o.When, o.Why)
 	}
 }
 
-// TestWaitingMessageGetsItsReleaseTime: a message that asks again when it was told to gets in, as
-// nothing else came meanwhile.
+// TestWaitingMessageGetsItsReleaseTime: a message that waits until the time it was given is
+// admitted if no other message came meanwhile.
 func TestWaitingMessageGetsItsReleaseTime(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -192,7 +193,7 @@ func TestWaitingMessageGetsItsReleaseTime(t *testing.T) {
 		for i := range accounts {
 			cost := accounts[i].Cost(&n)
 			if never(&accounts[i], &n) || len(accounts[i].Reserve) > 0 && 2*cost > accounts[i].Limit.Max {
-				return // it never fits, or has to hit the last moment of several decays at once
+				return // it never fits, or must meet the last moment of several decays at once
 			}
 		}
 		for range rapid.IntRange(0, 60).Draw(t, "others") {
@@ -243,7 +244,7 @@ func TestLimitOfZeroClosesEvenToWhatCostsNothing(t *testing.T) {
 	}
 }
 
-// TestReleaseTimeOfOneLimitIsGoodForTheOthers: a channel may have a pace and a sliding limit.
+// TestReleaseTimeOfOneLimitIsGoodForTheOthers: a channel may have both a pace and a sliding limit.
 func TestReleaseTimeOfOneLimitIsGoodForTheOthers(t *testing.T) {
 	t.Parallel()
 	accounts := append(
@@ -286,6 +287,6 @@ func TestGateTakesAnActiveSlotAndOneOfEveryCounterOrNothing(t *testing.T) {
 	}
 	g.Active.Count = 2
 	if g.Admit(moment(noon), &admission.Need{}); g.Active.Count != 2 {
-		t.Error("an active slot was taken for a message that no counter admits")
+		t.Error("a message that no counter admits took an active slot")
 	}
 }

@@ -47,7 +47,7 @@ func TestLimitsAreEqualWhenTheySayTheSame(t *testing.T) {
 	a := admission.Limit{Window: admission.Minute, Max: 5, Reserve: reserve(20)}
 	same := admission.Limit{Window: admission.Minute, Max: 5, Reserve: reserve(20)}
 	if !a.Equal(&same) {
-		t.Error("they differ")
+		t.Error("the keys differ")
 	}
 	for name, change := range map[string]func(*admission.Limit){
 		"scope":    func(l *admission.Limit) { l.Scope.Tenant = "shop" },

@@ -7,8 +7,8 @@ import (
 	"dispatcher/admission"
 )
 
-// TestNarrowLimitPutsOffItsOwnMessagesAlone: a tenant that may send 10 a second on a channel of 100
-// waits for its release times, and what others send meanwhile leaves at the pace of the channel.
+// TestNarrowLimitPutsOffItsOwnMessagesAlone: a tenant with 10 a second on a channel of 100 a second
+// waits for its own release times. The messages of others meanwhile leave at the channel's pace.
 func TestNarrowLimitPutsOffItsOwnMessagesAlone(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 12, 0, 5, 0, time.UTC)
@@ -37,6 +37,6 @@ func TestNarrowLimitPutsOffItsOwnMessagesAlone(t *testing.T) {
 			want)
 	}
 	if got := take(whole); got > 50*time.Millisecond {
-		t.Errorf("the next message of another tenant has to wait %s for it", got)
+		t.Errorf("the next message of another tenant waits %s", got)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"dispatcher/config/tier"
 )
 
-// fill takes release times from now on, as a queue without end would, looking again every so often
-// and for so long.
+// fill takes every release time it can, as an endless queue would. It asks again each interval, for
+// the given duration.
 func fill(m *admission.Moment, accounts []admission.Account, n *admission.Need, every, length time.Duration) []time.Time {
 	var releases []time.Time
 	latency, end := m.Earliest.Sub(m.Now), m.Now.Add(length)
@@ -30,8 +30,8 @@ func fill(m *admission.Moment, accounts []admission.Account, n *admission.Need, 
 	return releases
 }
 
-// until leaves out the release times from a time on: the next second is given away before it
-// begins.
+// until drops the release times from end on: the slots of the next second are granted before that
+// second begins.
 func until(end time.Time, releases []time.Time) []time.Time {
 	return slices.DeleteFunc(releases, func(at time.Time) bool { return !at.Before(end) })
 }
@@ -65,8 +65,8 @@ func TestReleaseTimesReachNoFurtherAheadThanTheHorizon(t *testing.T) {
 	}
 }
 
-// TestADecisionAtTheEndOfASecondIsOfTheNext: the last 50 ms have no release times, and a message
-// that can have one in the next second does not wait for that second to begin.
+// TestADecisionAtTheEndOfASecondIsOfTheNext: the last 50 ms have no release times. A message that
+// can have one in the next second gets it at once.
 func TestADecisionAtTheEndOfASecondIsOfTheNext(t *testing.T) {
 	t.Parallel()
 	for _, latency := range []time.Duration{0, 60 * time.Millisecond, 300 * time.Millisecond} {
@@ -77,7 +77,7 @@ func TestADecisionAtTheEndOfASecondIsOfTheNext(t *testing.T) {
 			if p, o := take(m, accounts, &admission.Need{}); o != nil {
 				t.Fatalf("commit latency %s, at %s: %+v", latency, now, o)
 			} else if wait := leaves(m, p).Sub(m.Earliest); wait > max(50*time.Millisecond, latency/2) {
-				t.Errorf("commit latency %s, at %s: it waits for %s", latency, now, wait)
+				t.Errorf("commit latency %s, at %s: it waits until %s", latency, now, wait)
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func TestLoweredRateStretchesTheSteps(t *testing.T) {
 	}
 }
 
-// TestRateBelowOnePerWindowStretchesOverWindows: a lowered rate is not started anew each second.
+// TestRateBelowOnePerWindowStretchesOverWindows: a lowered rate does not restart with each second.
 func TestRateBelowOnePerWindowStretchesOverWindows(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Second, Max: 1}, noon)
@@ -140,8 +140,8 @@ func TestSegmentsPushTheNextReleaseTimeByAsMany(t *testing.T) {
 	}
 }
 
-// TestClockThatSteppedBackGetsNoReleaseTimeBeforeTheWindow: release times stay in the window that
-// they are counted in.
+// TestClockThatSteppedBackGetsNoReleaseTimeBeforeTheWindow: release times lie inside the window
+// that counts them.
 func TestClockThatSteppedBackGetsNoReleaseTimeBeforeTheWindow(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Second, Max: 10}, noon)
@@ -157,7 +157,7 @@ func TestClockThatSteppedBackGetsNoReleaseTimeBeforeTheWindow(t *testing.T) {
 	}
 }
 
-// TestReleaseTimesAreEvenAndInsideTheirWindow takes messages at random, over many windows.
+// TestReleaseTimesAreEvenAndInsideTheirWindow admits random messages over many windows.
 func TestReleaseTimesAreEvenAndInsideTheirWindow(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -167,7 +167,7 @@ func TestReleaseTimesAreEvenAndInsideTheirWindow(t *testing.T) {
 		latency := time.Duration(rapid.Int64Range(0, int64(300*time.Millisecond)).Draw(t,
 			"commit latency"))
 		half := 950 * time.Millisecond / time.Duration(most) / 2
-		now, free := noon, time.Time{} // free is when the next release time may come
+		now, free := noon, time.Time{} // free is the earliest next release time
 		perWindow := map[time.Time]int64{}
 		for range 300 {
 			now = now.Add(time.Duration(rapid.Int64Range(-int64(300*time.Millisecond), int64(400*time.Millisecond)).Draw(t, "step")))
@@ -180,7 +180,7 @@ func TestReleaseTimesAreEvenAndInsideTheirWindow(t *testing.T) {
 			}
 			start := accounts[0].Start
 			if p.At.Before(free) || p.At.Before(m.Earliest) || p.At.Before(start) || !p.At.Before(start.Add(950*time.Millisecond)) || !p.Latest.Equal(start.Add(980*time.Millisecond)) {
-				t.Fatalf("release time %s until %s, of the window from %s, earliest %s, no sooner than %s",
+				t.Fatalf("release time %s until %s of the window from %s, earliest %s, want at least %s",
 					p.At, p.Latest, start, m.Earliest, free)
 			}
 			cost := accounts[0].Cost(&n)
@@ -205,15 +205,15 @@ func TestAllSlotsOfASecondGetAReleaseTimeUnderDemand(t *testing.T) {
 		every := time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(200*time.Millisecond)).Draw(t, "every"))
 		accounts := full(admission.Limit{Window: admission.Second, Max: most}, noon)
 		m := &admission.Moment{Now: noon.Add(late), Earliest: noon.Add(late + latency), Zone: time.UTC}
-		first := m.Earliest.Add(latency / 2).Truncate(time.Second) // the window that decisions begin with
+		first := m.Earliest.Add(latency / 2).Truncate(time.Second) // the first window that decisions use
 		in := perSecond(fill(m, accounts, &admission.Need{}, every, 3*time.Second))
 		if in[first.Add(time.Second)] != most || in[first.Add(2*time.Second)] > most {
-			t.Fatalf("%v of %d", in, most)
+			t.Fatalf("%v slots of %d", in, most)
 		}
 	})
 }
 
-// perSecond counts release times by their second.
+// perSecond counts the release times in each second.
 func perSecond(releases []time.Time) map[time.Time]int64 {
 	in := map[time.Time]int64{}
 	for _, at := range releases {
@@ -223,8 +223,8 @@ func perSecond(releases []time.Time) map[time.Time]int64 {
 }
 
 // TestOneDecisionPerCommitLatencyUsesNearlyAllSlots: the counter stays locked until a decision is
-// durable. A decision gives away the release times of one window, so hardly anything is lost up to
-// a commit latency of about a second.
+// durable. A decision grants the release times of one window, so hardly any are lost up to a commit
+// latency of about a second.
 func TestOneDecisionPerCommitLatencyUsesNearlyAllSlots(t *testing.T) {
 	t.Parallel()
 	for latency, least := range map[time.Duration]int{
@@ -246,8 +246,8 @@ func TestOneDecisionPerCommitLatencyUsesNearlyAllSlots(t *testing.T) {
 	}
 }
 
-// TestAProcessWithAQuickDatabaseIsNotStarvedByOneWithASlow moves the counter on for a process whose
-// decisions take two seconds, and that wants little; the other one finds all that is left.
+// TestAProcessWithAQuickDatabaseIsNotStarvedByOneWithASlow moves the counter ahead for a process
+// whose decisions take two seconds and need few slots. The other process gets all remaining slots.
 func TestAProcessWithAQuickDatabaseIsNotStarvedByOneWithASlow(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Second, Max: 100}, noon)
@@ -266,7 +266,7 @@ func TestAProcessWithAQuickDatabaseIsNotStarvedByOneWithASlow(t *testing.T) {
 	}
 }
 
-// TestTwoPacedLimitsOfDifferentUnitsBothHold, and neither starves beside the other.
+// TestTwoPacedLimitsOfDifferentUnitsBothHold and neither starves the other.
 func TestTwoPacedLimitsOfDifferentUnitsBothHold(t *testing.T) {
 	t.Parallel()
 	accounts := append(

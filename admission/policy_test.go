@@ -13,7 +13,7 @@ import (
 	"dispatcher/config/tier"
 )
 
-// waitingRoom is the state of the source's examples: 50 of 200 used, at a quarter.
+// waitingRoom is the state in the source's examples: 50 of 200 used, which is a quarter.
 func waitingRoom(region string, here int64) *admission.State {
 	return &admission.State{
 		Limit: 200, Active: 50, Utilisation: 0.25,
@@ -22,7 +22,7 @@ func waitingRoom(region string, here int64) *admission.State {
 	}
 }
 
-// twoWorkers share ten slots of one region, little used.
+// twoWorkers is the state of two workers that share ten slots of one region, few of them used.
 func twoWorkers() *admission.State {
 	return &admission.State{
 		Limit: 10, Utilisation: 0.1, History: map[string]int64{"San Jose": 10},
@@ -53,7 +53,7 @@ func TestWorkedNumbersOfTheSource(t *testing.T) {
 	}
 }
 
-// arrive lets messages come to workers of one region and counts those that each admits.
+// arrive sends messages to the workers of one region and returns how many each admits.
 func arrive(p admission.Policy, s *admission.State, arrivals ...int) []int {
 	split, admitted := p.Split(s), make([]int, len(arrivals))
 	shared := admission.Tally{}
@@ -114,7 +114,8 @@ func drawState(t *rapid.T) *admission.State {
 	return s
 }
 
-// TestNothingIsHandedOutTwice holds for every policy but curve, which does so by design.
+// TestNothingIsHandedOutTwice holds for every policy except curve, which hands out slots twice by
+// design.
 func TestNothingIsHandedOutTwice(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -133,19 +134,19 @@ func TestNothingIsHandedOutTwice(t *testing.T) {
 			}
 			curve := admission.Curve{Factor: 1}.Split(s)
 			if s.Workers[region] > 0 && (curve.PerWorker < split.PerWorker || curve.PerWorker > split.Region+split.Anywhere) {
-				t.Fatalf("curve leaves %d, even %d of %d and %d", curve.PerWorker, split.PerWorker, split.Region, split.Anywhere)
+				t.Fatalf("curve allows %d, even %d, of %d for the region and %d for any", curve.PerWorker, split.PerWorker, split.Region, split.Anywhere)
 			}
 		}
 		if regions+anywhere != free {
-			t.Fatalf("%d for regions and %d for any make not %d", regions, anywhere, free)
+			t.Fatalf("regions have %d and any has %d, want %d in all", regions, anywhere, free)
 		}
 		if even > free {
-			t.Fatalf("even hands out %d of %d", even, free)
+			t.Fatalf("policy even grants %d of %d", even, free)
 		}
 	})
 }
 
-// TestPoolsNeverHoldMoreThanTheirPart takes at random until nothing more is given.
+// TestPoolsNeverHoldMoreThanTheirPart takes random amounts until nothing more is granted.
 func TestPoolsNeverHoldMoreThanTheirPart(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -173,7 +174,7 @@ func TestWordsOfPolicies(t *testing.T) {
 		}
 	}
 	if p, err := admission.ParsePolicy("", 0); err != nil || p != (admission.Exact{}) {
-		t.Errorf("no word: %v, %v", p, err)
+		t.Errorf("without a word: %v, %v", p, err)
 	}
 	if _, err := admission.ParsePolicy("odd", 1); err == nil {
 		t.Error("policy odd was accepted")
@@ -185,14 +186,14 @@ func TestWordsOfPolicies(t *testing.T) {
 	}
 }
 
-// divided is an account under a policy, of a limit per minute.
+// divided returns an account of a limit per minute under a policy.
 func divided(p admission.Policy, s *admission.State) []admission.Account {
 	accounts := full(admission.Limit{Window: admission.Minute, Max: s.Limit, Unit: admission.Segments}, noon)
 	accounts[0].Policy, accounts[0].Split = p, p.Split(s)
 	return accounts
 }
 
-// admitAll lets one worker take until something is in the way, and counts.
+// admitAll lets one worker take until a limit stops it, and returns the count.
 func admitAll(accounts []admission.Account, w admission.Worker, need admission.Need) (taken int, o *admission.Exclusion) {
 	m := moment(noon)
 	m.Worker = w
@@ -205,8 +206,8 @@ func admitAll(accounts []admission.Account, w admission.Worker, need admission.N
 	return taken, nil
 }
 
-// TestPoliciesOnlyQueueEarlier shares the counter among processes: what a policy would let
-// through beyond the limit, the counter does not.
+// TestPoliciesOnlyQueueEarlier shares the counter among processes: a policy may grant more than the
+// limit, the counter does not.
 func TestPoliciesOnlyQueueEarlier(t *testing.T) {
 	t.Parallel()
 	one := admission.Need{Segments: 1}
@@ -247,8 +248,7 @@ func TestShareOfAnotherPoolStaysUntouched(t *testing.T) {
 	}
 }
 
-// TestOneMessageFitsIntoAnEmptyShare keeps a message from waiting for ever because every share is
-// smaller than it.
+// TestOneMessageFitsIntoAnEmptyShare: a message larger than every share must not wait forever.
 func TestOneMessageFitsIntoAnEmptyShare(t *testing.T) {
 	t.Parallel()
 	for _, p := range []admission.Policy{admission.Even{}, admission.Curve{Factor: 1}, admission.CounterPolicy{}} {
@@ -264,8 +264,8 @@ func TestOneMessageFitsIntoAnEmptyShare(t *testing.T) {
 	}
 }
 
-// TestWhoHasTakenHisShareLooksAgainWhenTheStateIsNew, or when the window ends, if that is sooner.
-func TestWhoHasTakenHisShareLooksAgainWhenTheStateIsNew(t *testing.T) {
+// TestAnInstanceWithoutAShareTriesAgainWhenTheStateIsNew or when the window ends, whichever is first.
+func TestAnInstanceWithoutAShareTriesAgainWhenTheStateIsNew(t *testing.T) {
 	t.Parallel()
 	for now, want := range map[time.Time]time.Duration{noon: 2 * time.Second, noon.Add(29 * time.Second): time.Second} {
 		accounts := divided(admission.Even{}, twoWorkers())
@@ -280,8 +280,8 @@ func TestWhoHasTakenHisShareLooksAgainWhenTheStateIsNew(t *testing.T) {
 	}
 }
 
-// TestUtilisationCountsFromNothingToAll: what lies beyond, from whatever rounding, neither starves
-// a process nor gives it more than there is.
+// TestUtilisationCountsFromNothingToAll: a value outside 0 to 1, caused by rounding, neither
+// starves a process nor grants it more than there is.
 func TestUtilisationCountsFromNothingToAll(t *testing.T) {
 	t.Parallel()
 	for utilisation, as := range map[float64]float64{-0.3: 0, -1: 0, 1.01: 1, 40: 1} {
@@ -290,14 +290,14 @@ func TestUtilisationCountsFromNothingToAll(t *testing.T) {
 			odd.Utilisation, even.Utilisation = utilisation, as
 			c := admission.Curve{Factor: factor}
 			if diff := cmp.Diff(c.Split(even), c.Split(odd)); diff != "" {
-				t.Errorf("a utilisation of %v with factor %v is not as %v: %s", utilisation, factor, as, diff)
+				t.Errorf("utilisation %v with factor %v differs from %v: %s", utilisation, factor, as, diff)
 			}
 		}
 	}
 }
 
-// TestTalliesNameWhatATakeCountsApart for every policy and lane, so that what is not spent can go
-// back there.
+// TestTalliesNameWhatATakeCountsApart covers every policy and lane: slots that are freed must
+// return to the tally they came from.
 func TestTalliesNameWhatATakeCountsApart(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -324,7 +324,7 @@ func TestTalliesNameWhatATakeCountsApart(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(want, accounts[0].Taken, cmpopts.EquateEmpty()); diff != "" {
-				t.Fatalf("named %+v: %s", apart, diff)
+				t.Fatalf("tallies for %+v: %s", apart, diff)
 			}
 		}
 	})

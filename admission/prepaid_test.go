@@ -16,7 +16,7 @@ func budgetOf(toppedUp, granted int64) *admission.Counter {
 	}
 }
 
-// TestThePrepaidWindowHasNoEnd: no time of a decision opens another one.
+// TestThePrepaidWindowHasNoEnd: no decision, however late, opens a new window.
 func TestThePrepaidWindowHasNoEnd(t *testing.T) {
 	t.Parallel()
 	c := budgetOf(10, 7)
@@ -26,7 +26,7 @@ func TestThePrepaidWindowHasNoEnd(t *testing.T) {
 			t.Errorf("in %d: %+v, until %s", year, c, c.End(time.UTC))
 		}
 	}
-	// a row that has opened no window yet
+	// a row whose window was never opened
 	fresh := admission.Counter{Limit: c.Limit, Max: 10, Start: time.Unix(0, 0)}
 	if !fresh.Roll(time.Now(), time.UTC) || !fresh.Start.Equal(c.Start) {
 		t.Errorf("%+v", fresh)
@@ -37,7 +37,7 @@ func TestThePrepaidWindowHasNoEnd(t *testing.T) {
 	}
 }
 
-// TestASpentBudgetHasNoRoomByItself, unlike any other window that is used up.
+// TestASpentBudgetHasNoRoomByItself: other windows that are used up have room again later.
 func TestASpentBudgetHasNoRoomByItself(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -73,7 +73,7 @@ func TestABudgetIsLowFromFourFifthsOn(t *testing.T) {
 	}
 }
 
-// TestABudgetOfADocumentIsNotClosed, though that has no max for it, and an unused one has enough.
+// TestABudgetOfADocumentIsNotClosed although the document gives it no max. An unused one has room.
 func TestABudgetOfADocumentIsNotClosed(t *testing.T) {
 	t.Parallel()
 	budget, day := budgetOf(0, 0).Limit, admission.Limit{Window: admission.Day}

@@ -10,12 +10,12 @@ import (
 	"dispatcher/config/tier"
 )
 
-// change puts another limit in the place of a counter's, as applying a routing does.
+// change replaces a counter's limit, as applying a routing does.
 func change(c *admission.Counter, limit admission.Limit) {
 	c.Limit, c.Max = limit, max(limit.Max, c.Granted)
 }
 
-// sliding is a limit in segments, so that one message takes as many as wanted.
+// sliding is a limit in segments, so that one message can take any number.
 func sliding(w admission.Window, most, burst int64) admission.Limit {
 	return admission.Limit{Window: w, Max: most, Unit: admission.Segments, Sliding: true, Burst: burst}
 }
@@ -25,7 +25,7 @@ func TestAChangedLimitActsAtOnce(t *testing.T) {
 	calendar := admission.Limit{Window: admission.Second, Max: 100, Unit: admission.Segments}
 	for name, tc := range map[string]struct {
 		was, is admission.Limit
-		within  time.Duration // until the release time of the next one
+		within  time.Duration // until the next release time
 	}{
 		"hour raised":                  {sliding(admission.Hour, 100, 50), sliding(admission.Hour, 10_000, 50), 1500 * time.Millisecond},
 		"day raised":                   {sliding(admission.Day, 101, 100), sliding(admission.Day, 10_000, 100), 10 * time.Second},
@@ -52,14 +52,14 @@ func TestAChangedLimitActsAtOnce(t *testing.T) {
 					return
 				}
 				if waited > tc.within {
-					t.Fatalf("nothing in %s: %+v", tc.within, accounts[0].Counter)
+					t.Fatalf("no room in %s: %+v", tc.within, accounts[0].Counter)
 				}
 			}
 		})
 	}
 }
 
-// use admits messages at random for a while and notes when they leave.
+// use admits random messages for a while and records when they leave.
 func use(t *rapid.T, accounts []admission.Account, from time.Time) (now time.Time, left []departure) {
 	limit := &accounts[0].Limit
 	window, unit := time.Duration(limit.Window), max(limit.Max/30, 1)
@@ -89,7 +89,7 @@ func TestNoSpanHoldsMoreThanTheLargerOfBothLimits(t *testing.T) {
 		change(accounts[0].Counter, is)
 		_, then := use(t, accounts, now)
 		if most := busiest(append(left, then...), time.Duration(was.Window)); most > max(was.Max, is.Max) {
-			t.Fatalf("%d in a span, at most %d and then %d were allowed", most, was.Max, is.Max)
+			t.Fatalf("%d in a span, want at most %d before the change and %d after it", most, was.Max, is.Max)
 		}
 		if most := busiest(then, time.Duration(is.Window)); most > is.Max {
 			t.Fatalf("%d of %d in a span under the new limit", most, is.Max)
@@ -97,8 +97,8 @@ func TestNoSpanHoldsMoreThanTheLargerOfBothLimits(t *testing.T) {
 	})
 }
 
-// TestARaisedLimitHoldsNoMoreThanItDid: the units that the limit still holds against the next
-// message count at the new pace, once those whose release times are ahead have left.
+// TestARaisedLimitHoldsNoMoreThanItDid: units that the limit still counts against the next message
+// count at the new pace once the release times ahead have passed.
 func TestARaisedLimitHoldsNoMoreThanItDid(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -133,7 +133,8 @@ func TestARaisedLimitHoldsNoMoreThanItDid(t *testing.T) {
 	})
 }
 
-// TestALimitThatBecomesSlidingBeginsWithWhatItGranted: its bursts come on top of nothing.
+// TestALimitThatBecomesSlidingBeginsWithWhatItGranted: what was granted before counts against the
+// burst.
 func TestALimitThatBecomesSlidingBeginsWithWhatItGranted(t *testing.T) {
 	t.Parallel()
 	for granted, want := range map[int64]int{0: 10, 4: 6, 10: 0, 90: 0} {
@@ -152,8 +153,8 @@ func TestALimitThatBecomesSlidingBeginsWithWhatItGranted(t *testing.T) {
 	}
 }
 
-// TestLongWindowsKeepTheirPaceWhenAProviderSlowsDown: the ease is over within seconds, but a
-// release time that was put off within a day stays so.
+// TestLongWindowsKeepTheirPaceWhenAProviderSlowsDown: the slow-down ends within seconds, but a
+// release time that was postponed within a day would stay postponed.
 func TestLongWindowsKeepTheirPaceWhenAProviderSlowsDown(t *testing.T) {
 	t.Parallel()
 	for _, w := range []admission.Window{admission.Minute, admission.Hour, admission.Day} {
@@ -171,7 +172,7 @@ func TestLongWindowsKeepTheirPaceWhenAProviderSlowsDown(t *testing.T) {
 }
 
 // TestARaisedSlidingLimitWaitsForThoseThatStillLeaveAtItsFormerPace: their release times are ahead,
-// and the faster ones come after them.
+// and the faster ones follow them.
 func TestARaisedSlidingLimitWaitsForThoseThatStillLeaveAtItsFormerPace(t *testing.T) {
 	t.Parallel()
 	for was, is := range map[int64]int64{10: 40, 20: 60} {
@@ -197,8 +198,8 @@ func TestARaisedSlidingLimitWaitsForThoseThatStillLeaveAtItsFormerPace(t *testin
 	}
 }
 
-// TestALoweredPaceGivesNoReleaseTimeTwice: those that were given away stay, and the next one comes
-// after them.
+// TestALoweredPaceGivesNoReleaseTimeTwice: release times already granted stay, and the next one
+// follows them.
 func TestALoweredPaceGivesNoReleaseTimeTwice(t *testing.T) {
 	t.Parallel()
 	accounts, m := full(admission.Limit{Window: admission.Second, Max: 100}, noon), moment(noon)
@@ -210,12 +211,12 @@ func TestALoweredPaceGivesNoReleaseTimeTwice(t *testing.T) {
 	m = moment(noon.Add(20 * time.Millisecond))
 	p, o := take(m, accounts, &admission.Need{})
 	if o != nil || !p.At.After(last) {
-		t.Errorf("it leaves at %s (%+v), while others leave until %s", p.At, o, last)
+		t.Errorf("it leaves at %s (%+v), want after the others, which leave until %s", p.At, o, last)
 	}
 }
 
-// TestALimitThatBecomesSlidingHoldsNoMoreThanABurst: whatever its window has granted, the next one
-// comes at the pace.
+// TestALimitThatBecomesSlidingHoldsNoMoreThanABurst: whatever its window has granted, the next
+// message waits one interval of the pace.
 func TestALimitThatBecomesSlidingHoldsNoMoreThanABurst(t *testing.T) {
 	t.Parallel()
 	accounts := full(sliding(admission.Minute, 100, 10), noon)
@@ -227,8 +228,8 @@ func TestALimitThatBecomesSlidingHoldsNoMoreThanABurst(t *testing.T) {
 	}
 }
 
-// TestALargerBurstComesOnTopOfNothingThatAFasterPaceLetGo: not of the oldest unit of a span either,
-// though a new one is not due.
+// TestALargerBurstComesOnTopOfNothingThatAFasterPaceLetGo, not even on top of the oldest unit of a
+// span when a new one is not yet due.
 func TestALargerBurstComesOnTopOfNothingThatAFasterPaceLetGo(t *testing.T) {
 	t.Parallel()
 	const most, span = 63, 63 * time.Second // one a second

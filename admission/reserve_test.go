@@ -10,7 +10,7 @@ import (
 	"dispatcher/config/tier"
 )
 
-// reserved is a minute of a hundred, of which a fifth is kept for otp and a tenth for alarms.
+// reserved is a limit of 100 a minute: a fifth is reserved for otp, a tenth for alarms.
 func reserved() admission.Limit {
 	return admission.Limit{Window: admission.Minute, Max: 100, Reserve: []admission.Reserve{{Lane: "otp", Percent: 20}, {Lane: "alarm", Percent: 10}}}
 }
@@ -104,8 +104,8 @@ func TestReserveOfMuchMoneyOverADayDoesNotOverflow(t *testing.T) {
 	}
 }
 
-// TestReservesHoldWhateverIsTaken: other lanes never take what is kept, the lane itself always
-// finds it, and at the end all of it is free.
+// TestReservesHoldWhateverIsTaken: other lanes never take a reserve, its lane always finds it, and
+// at the end of the window all of it is free.
 func TestReservesHoldWhateverIsTaken(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -138,14 +138,13 @@ func TestReservesHoldWhateverIsTaken(t *testing.T) {
 		m.Earliest = m.Now
 		if all := (admission.Need{Lane: "bulk", Segments: int(accounts[0].Free())}); all.Segments > 0 {
 			if _, o := take(m, accounts, &all); o != nil {
-				t.Fatalf("%d are not free at the end: %v", all.Segments, o.Why)
+				t.Fatalf("%d are not free at the end of the window: %v", all.Segments, o.Why)
 			}
 		}
 	})
 }
 
-// TestReservedMessageFindsRoomWhenItWasTold to the nanosecond, when nothing else is taken
-// meanwhile.
+// TestReservedMessageFindsRoomWhenItWasTold, to the nanosecond, if nothing else is taken meanwhile.
 func TestReservedMessageFindsRoomWhenItWasTold(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -168,7 +167,7 @@ func TestReservedMessageFindsRoomWhenItWasTold(t *testing.T) {
 			t.Fatalf("%v", o.Why)
 		}
 		if _, before := admission.Fit(&admission.Moment{Now: o.When.Add(-1), Earliest: o.When.Add(latency - 1), Zone: time.UTC}, accounts, &n); before == nil {
-			t.Fatalf("room before %s", o.When)
+			t.Fatalf("there is room before %s", o.When)
 		}
 		then := &admission.Moment{Now: o.When, Earliest: o.When.Add(latency), Zone: time.UTC}
 		moveOn(accounts, then)
@@ -178,8 +177,8 @@ func TestReservedMessageFindsRoomWhenItWasTold(t *testing.T) {
 	})
 }
 
-// TestAReserveDecaysToNothingWhileMessagesCanStillArrive: one that takes the whole window gets in
-// before it ends.
+// TestAReserveDecaysToNothingWhileMessagesCanStillArrive: a message that takes the whole window is
+// admitted before the window ends.
 func TestAReserveDecaysToNothingWhileMessagesCanStillArrive(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{
@@ -191,11 +190,11 @@ func TestAReserveDecaysToNothingWhileMessagesCanStillArrive(t *testing.T) {
 		t.Fatalf("%+v", o)
 	}
 	if _, again := take(moment(o.When), accounts, &whole); again != nil {
-		t.Errorf("no room at %s, as it was told, but at %s", o.When, again.When)
+		t.Errorf("no room at the announced time %s, but at %s", o.When, again.When)
 	}
 }
 
-// TestAReserveIsRoundedDown: a part of a unit is nobody's, so it is everybody's.
+// TestAReserveIsRoundedDown: any lane may use the fraction of a unit.
 func TestAReserveIsRoundedDown(t *testing.T) {
 	t.Parallel()
 	for percent, want := range map[int64]int{1: 99, 20: 80, 33: 67, 50: 50, 99: 1} { // of 99
@@ -206,8 +205,8 @@ func TestAReserveIsRoundedDown(t *testing.T) {
 	}
 }
 
-// TestNoMoreIsReservedThanIsFree: who took of a reserve while it decayed has left less of the
-// window than it keeps.
+// TestNoMoreIsReservedThanIsFree: a lane that took from a reserve while it decayed may leave less
+// in the window than is reserved.
 func TestNoMoreIsReservedThanIsFree(t *testing.T) {
 	t.Parallel()
 	for granted, want := range map[int64]int64{0: 30, 70: 30, 71: 29, 95: 5, 100: 0} {
@@ -219,9 +218,9 @@ func TestNoMoreIsReservedThanIsFree(t *testing.T) {
 	}
 }
 
-// TestAReserveDecaysByTheTimeAtWhichAMessageCouldLeave: with a slow database that is later than
-// now, and what is decided less than a commit latency before the end of a window is too late for
-// it.
+// TestAReserveDecaysByTheTimeAtWhichAMessageCouldLeave: with a slow database that time is later
+// than now. A decision less than a commit latency before the end of a window is too late for that
+// window.
 func TestAReserveDecaysByTheTimeAtWhichAMessageCouldLeave(t *testing.T) {
 	t.Parallel()
 	start := noon.Truncate(time.Minute)

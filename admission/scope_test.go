@@ -74,7 +74,7 @@ func TestWhichLimitItIsReadsBack(t *testing.T) {
 	}
 	for _, text := range []string{"", "alpha", "alpha 1s", "alpha 2s messages", "alpha 1s ", "1s messages", " 1s messages", "alpha country:gb 1d money"} {
 		if _, _, ok := admission.ParseOn(text); ok {
-			t.Errorf("%q is taken for a limit", text)
+			t.Errorf("%q was read as a limit", text)
 		}
 	}
 }

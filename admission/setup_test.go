@@ -7,7 +7,7 @@ import (
 	"dispatcher/admission"
 )
 
-// noon is a moment in the middle of every kind of window but the second, which it begins.
+// noon lies inside every kind of window except the second, which it begins.
 var noon = time.Date(2026, 11, 21, 12, 30, 30, 0, time.UTC)
 
 func zone(t *testing.T, name string) *time.Location {
@@ -28,12 +28,12 @@ func at(t *testing.T, s string) time.Time {
 	return v
 }
 
-// moment is one whose decisions take no time to become durable.
+// moment is a Moment with a commit latency of zero.
 func moment(now time.Time) *admission.Moment {
 	return &admission.Moment{Now: now, Earliest: now, Zone: time.UTC}
 }
 
-// full is an account at its full rate, rolled to now.
+// full returns an account at its full rate, rolled to now.
 func full(limit admission.Limit, now time.Time) []admission.Account {
 	c := &admission.Counter{Limit: limit}
 	c.Roll(now, time.UTC)
@@ -45,14 +45,14 @@ func roll(accounts []admission.Account, now time.Time, z *time.Location) {
 	moveOn(accounts, &admission.Moment{Now: now, Earliest: now, Zone: z})
 }
 
-// moveOn moves every account on to where a decision at a moment takes slots.
+// moveOn moves every account to where a decision at that moment takes slots.
 func moveOn(accounts []admission.Account, m *admission.Moment) {
 	for i := range accounts {
 		m.Roll(accounts[i].Counter)
 	}
 }
 
-// take admits a message where it fits, and reports where that is.
+// take admits a message where it fits and returns that place.
 func take(m *admission.Moment, accounts []admission.Account, n *admission.Need) (admission.Release, *admission.Exclusion) {
 	p, o := admission.Fit(m, accounts, n)
 	if o == nil {
@@ -61,7 +61,7 @@ func take(m *admission.Moment, accounts []admission.Account, n *admission.Need) 
 	return p, o
 }
 
-// leaves is when an attempt may leave at the earliest.
+// leaves returns the earliest time at which an attempt may leave.
 func leaves(m *admission.Moment, p admission.Release) time.Time {
 	if p.At.After(m.Earliest) {
 		return p.At

@@ -12,13 +12,13 @@ import (
 	"dispatcher/config/tier"
 )
 
-// departure is so many units at a time.
+// departure is a number of units that leave at one time.
 type departure struct {
 	at    time.Time
 	units int64
 }
 
-// busiest is the most units within a half-open span, by departures of whatever order.
+// busiest returns the most units within any half-open span. The departures may come in any order.
 func busiest(all []departure, span time.Duration) (most int64) {
 	for _, first := range all {
 		var units int64
@@ -42,8 +42,8 @@ func drawSliding(t *rapid.T) admission.Limit {
 	return limit
 }
 
-// TestNoSpanHoldsMoreThanMax lets each attempt leave up to the guard late: the first ones of a span
-// late and the last ones early is the worst that can happen.
+// TestNoSpanHoldsMoreThanMax lets each attempt leave late by up to the guard. The worst case is a
+// span whose first attempts leave late and whose last ones leave on time.
 func TestNoSpanHoldsMoreThanMax(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -99,8 +99,7 @@ func TestBurstComesAtOnceAndTheRestAtItsPace(t *testing.T) {
 	}
 }
 
-// greedy takes whatever fits from a moment on, looking again every so often, and gives the earliest
-// departures.
+// greedy asks at each interval and takes whatever fits. It returns the earliest departures.
 func greedy(limit *admission.Limit, from time.Time, every, length time.Duration) []departure {
 	var left []departure
 	for _, p := range fill(moment(from), full(*limit, from), &admission.Need{}, every, length) {
@@ -109,8 +108,8 @@ func greedy(limit *admission.Limit, from time.Time, every, length time.Duration)
 	return left
 }
 
-// TestGreedyDemandFillsASlidingLimitAndNoMore: release times are counted in spans that are longer
-// by the guard, because the first attempts may leave that much later.
+// TestGreedyDemandFillsASlidingLimitAndNoMore: release times are counted in spans longer by the
+// guard, because the first attempts may leave that much later.
 func TestGreedyDemandFillsASlidingLimitAndNoMore(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -124,7 +123,7 @@ func TestGreedyDemandFillsASlidingLimitAndNoMore(t *testing.T) {
 	})
 }
 
-// TestFastSlidingLimitsAreExact: an interval that is rounded to nanoseconds adds up to many units.
+// TestFastSlidingLimitsAreExact: rounding an interval to nanoseconds adds up over many units.
 func TestFastSlidingLimitsAreExact(t *testing.T) {
 	t.Parallel()
 	for _, most := range []int64{70_000, 200_000, 300_007} {
@@ -136,7 +135,7 @@ func TestFastSlidingLimitsAreExact(t *testing.T) {
 	}
 }
 
-// slide is busiest for ascending departures.
+// slide is busiest for departures in ascending order.
 func slide(all []departure, span time.Duration) (most int64) {
 	units, first := int64(0), 0
 	for _, d := range all {
@@ -149,8 +148,8 @@ func slide(all []departure, span time.Duration) (most int64) {
 	return most
 }
 
-// TestBurstOfWholeDaysDoesNotOverflow: what is left behind a burst of all lies far, not beyond the
-// range of time.
+// TestBurstOfWholeDaysDoesNotOverflow: after a full burst the next release time is far ahead but
+// within the range of time.Time.
 func TestBurstOfWholeDaysDoesNotOverflow(t *testing.T) {
 	t.Parallel()
 	for _, w := range []admission.Window{admission.Second, admission.Minute, admission.Hour, admission.Day} {
@@ -172,7 +171,7 @@ func TestBurstOfWholeDaysDoesNotOverflow(t *testing.T) {
 					t.Errorf("next at %s", next)
 				}
 				if p, o := take(m, accounts, &admission.Need{Micros: 1}); part > most/2 && o == nil && !p.At.After(m.Now) && most < 1<<40 {
-					t.Error("one more fitted at once")
+					t.Error("one more message was admitted at once")
 				}
 			})
 		}
@@ -194,8 +193,8 @@ func TestSlidingLimitCountsItsCalendarWindowToo(t *testing.T) {
 	}
 }
 
-// TestASlidingLimitMovesOnFromTheReleaseTimeThatWasGiven: another limit may have put a message off,
-// and the span in which it counts is the one in which it leaves.
+// TestASlidingLimitMovesOnFromTheReleaseTimeThatWasGiven: another limit may have postponed a
+// message. It counts in the span in which it leaves.
 func TestASlidingLimitMovesOnFromTheReleaseTimeThatWasGiven(t *testing.T) {
 	t.Parallel()
 	channel := full(sliding(admission.Second, 10, 1), noon)
@@ -206,14 +205,14 @@ func TestASlidingLimitMovesOnFromTheReleaseTimeThatWasGiven(t *testing.T) {
 	for since := time.Duration(0); since < 4*time.Second; since += 10 * time.Millisecond {
 		m := moment(noon.Add(since))
 		moveOn(both, m)
-		for tenant[0].Next.Sub(m.Now) < 470*time.Millisecond { // what the tenant sends elsewhere
+		for tenant[0].Next.Sub(m.Now) < 470*time.Millisecond { // the tenant's messages on other channels
 			if _, o := take(m, tenant, one); o != nil {
 				break
 			}
 		}
 		accounts := both
 		if since >= 2400*time.Millisecond {
-			accounts = channel // the tenant's limit is gone
+			accounts = channel // the tenant's limit is removed
 		}
 		for {
 			p, o := take(m, accounts, one)

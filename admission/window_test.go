@@ -52,12 +52,12 @@ func TestWindowsTileTheTime(t *testing.T) {
 			t.Fatalf("%s is not in [%s, %s)", now, start, end)
 		}
 		if !w.Start(end, z).Equal(end) || !w.Start(end.Add(-1), z).Equal(start) || !w.End(start, z).Equal(end) {
-			t.Fatalf("window [%s, %s) does not meet its neighbours", start, end)
+			t.Fatalf("window [%s, %s) is not adjacent to its neighbours", start, end)
 		}
 	})
 }
 
-// TestEveryDayOfTheseZonesHasItsHours goes through all days, so that no change of clocks is missed.
+// TestEveryDayOfTheseZonesHasItsHours checks every day, so that it meets every clock change.
 func TestEveryDayOfTheseZonesHasItsHours(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"Europe/London", "America/Santiago", "America/Havana", "Atlantic/Azores", "Africa/Cairo", "Asia/Beirut"} {
@@ -68,7 +68,7 @@ func TestEveryDayOfTheseZonesHasItsHours(t *testing.T) {
 			end := admission.Day.End(start, z)
 			lengths[end.Sub(start)]++
 			if !admission.Day.Start(end.Add(-1), z).Equal(start) {
-				t.Fatalf("%s: the day from %s to %s does not hold its last moment", name, start.In(z), end.In(z))
+				t.Fatalf("%s: the day from %s to %s does not contain its last moment", name, start.In(z), end.In(z))
 			}
 			start = end
 		}

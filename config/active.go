@@ -11,8 +11,8 @@ type ActiveLimit struct {
 	// Until is "submit": an attempt counts until its submit was answered, or "receipt": until a
 	// receipt says what became of the message, or Hold is over.
 	Until string
-	// Hold is how long a slot is kept without news: after an accepted submit for the receipt, and
-	// after a throttled one for the retry. 0 keeps none.
+	// Hold is how long a slot is kept: after an accepted submit until the receipt comes, and after
+	// a throttled one until the retry. 0 keeps none.
 	Hold time.Duration
 }
 

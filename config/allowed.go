@@ -18,7 +18,7 @@ type TenantCountries struct {
 	Countries []string
 }
 
-// Any reports whether any country is excluded for anybody.
+// Any reports whether any country is excluded for any tenant.
 func (a *Allowed) Any() bool { return len(a.Countries)+len(a.Tenants) > 0 }
 
 // Allows reports whether a tenant may send to a country. A number without a country is in no list.

@@ -202,7 +202,7 @@ func readReceipts(v value, active ActiveLimit) (r Receipts) {
 // secretKey finds settings that would put a secret into the document.
 var secretKey = regexp.MustCompile(`(?i)(password|passphrase|secret|token|api_?key|private_?key)$`)
 
-// exemption is what looks like a secret in the settings of one kind of provider but is none.
+// exemption lists settings of one kind of provider that look like secrets but are none.
 type exemption struct {
 	// account is the provider's word for the name of an account.
 	account string
@@ -227,7 +227,7 @@ func refuseSecrets(v value, e exemption) {
 			if e.files != "" && name == e.files && child.node.Kind == yaml.MappingNode {
 				continue
 			}
-			harmless := name == e.account || e.placeholders && standsIn(child.node)
+			harmless := name == e.account || e.placeholders && isPlaceholder(child.node)
 			if secretKey.MatchString(name) && !harmless {
 				child.fail("secrets do not belong in this document; write the secret into a "+
 					"file and its path as %s_file", name)
@@ -242,8 +242,8 @@ func refuseSecrets(v value, e exemption) {
 	}
 }
 
-// standsIn reports whether a text is or contains a placeholder for a secret.
-func standsIn(node *yaml.Node) bool {
+// isPlaceholder reports whether a text is or contains a placeholder for a secret.
+func isPlaceholder(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && (strings.Contains(node.Value,
 		"{secret:") || node.Value == "{callback_secret}")
 }

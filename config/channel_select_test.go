@@ -7,7 +7,8 @@ import (
 	"dispatcher/selector"
 )
 
-// TestASelectorMayNameAChannel unless the channel has a label with that key, which goes first.
+// TestASelectorMayNameAChannel unless the channel has a label with that key: the label has
+// priority.
 func TestASelectorMayNameAChannel(t *testing.T) {
 	t.Parallel()
 	text := selector.TextValue

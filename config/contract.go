@@ -52,7 +52,7 @@ func (c *Contract) amount(f fields, key string) (n int64) {
 	case c.Unit == admission.Money:
 		n, _ = at.micros(maxBudget)
 	default:
-		n, _ = at.integer(1, mostUnits)
+		n, _ = at.integer(1, maxUnits)
 	}
 	return n
 }

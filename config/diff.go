@@ -47,22 +47,22 @@ func Diff(before, after *Routing) []Change {
 		place[now[i].key()] = i
 	}
 	// Removed values follow the previous value that still exists; slot 0 is the top.
-	gone := make([][]Change, len(now)+1)
+	removed := make([][]Change, len(now)+1)
 	counterpart := make([]*pathValue, len(now))
 	slot := 0
 	for i := range old {
 		if at, ok := place[old[i].key()]; ok {
 			counterpart[at], slot = &old[i], at+1
 		} else if !old[i].silent() {
-			gone[slot] = append(gone[slot], Change{Path: old[i].path, From: old[i].shown})
+			removed[slot] = append(removed[slot], Change{Path: old[i].path, From: old[i].shown})
 		}
 	}
-	out := gone[0]
+	out := removed[0]
 	for i := range now {
 		if c, changed := compareValues(counterpart[i], &now[i]); changed {
 			out = append(out, c)
 		}
-		out = append(out, gone[i+1]...)
+		out = append(out, removed[i+1]...)
 	}
 	return out
 }

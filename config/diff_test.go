@@ -19,7 +19,7 @@ import (
 	"dispatcher/selector/score"
 )
 
-// full has something in every field.
+// full is a routing with every field set.
 func full(t *testing.T) *config.Routing {
 	t.Helper()
 	expression, err := score.Compile("price")
@@ -124,14 +124,13 @@ func full(t *testing.T) *config.Routing {
 	}
 }
 
-// mutation changes one field of a routing; at says which.
+// mutation changes one field of a routing; at is the field's path.
 type mutation struct {
 	at    string
 	apply func()
 }
 
-// mutations finds every field below a value, so that one that is added to the routing later is
-// found too.
+// mutations lists every field below a value by reflection, so that it covers fields added later.
 func mutations(t *testing.T, at string, v reflect.Value) []mutation {
 	t.Helper()
 	switch v.Interface().(type) {
@@ -172,10 +171,10 @@ func mutations(t *testing.T, at string, v reflect.Value) []mutation {
 		for i := range v.NumField() {
 			if value, ok := reflect.TypeAssert[selector.Value](v); ok && value.IsNumber &&
 				v.Type().Field(i).Name == "Text" {
-				continue // which a number does not have
+				continue // a number has no text
 			}
 			if v.Type() == reflect.TypeFor[config.Function]() && v.Type().Field(i).Name == "Token" {
-				continue // which is not part of the document
+				continue // not part of the document
 			}
 			out = append(out, mutations(t, at+"."+v.Type().Field(i).Name, v.Field(i))...)
 		}
@@ -219,11 +218,11 @@ func TestDiffSeesEveryField(t *testing.T) {
 		m.apply()
 		for _, d := range [][]config.Change{config.Diff(before, after), config.Diff(after, before)} {
 			if len(d) == 0 {
-				t.Errorf("a change of %s is not seen", m.at)
+				t.Errorf("a change of %s is not reported", m.at)
 			}
 			for _, c := range d {
 				if c.Path == "" || c.From == c.To {
-					t.Errorf("a change of %s is shown as %+v", m.at, c)
+					t.Errorf("a change of %s is reported as %+v", m.at, c)
 				}
 			}
 		}
@@ -299,7 +298,7 @@ lanes: {otp: {ttl: 10m}, promo: {}}`)
 		{Path: "lanes.bulk.topics", From: "sms.bulk"},
 		{Path: "lanes.promo.topics", To: "sms.promo"},
 	}
-	// an order without meaning
+	// The change is an order without meaning.
 	want = slices.DeleteFunc(want, func(c config.Change) bool { return c.From == c.To })
 	if diff := cmp.Diff(want, config.Diff(before, after)); diff != "" {
 		t.Error(diff)
@@ -374,8 +373,8 @@ func TestDiffShowsEffectiveWeightsApart(t *testing.T) {
 	}
 }
 
-// Both directions name the same paths with the sides exchanged. Orders are left out: what is
-// inserted in the middle is reported with its place, what is removed there paths none.
+// Both directions name the same paths with the sides exchanged. Orders are left out: an insertion
+// in the middle reports its position, while a removal there reports no path.
 func TestDiffOfTheOppositeDirectionIsItsMirror(t *testing.T) {
 	t.Parallel()
 	example, err := os.ReadFile("../deploy/routing.example.yaml")
@@ -404,7 +403,7 @@ func TestDiffOfTheOppositeDirectionIsItsMirror(t *testing.T) {
 	})
 }
 
-// sides are the changes but those of an order, by path, exchanged if asked for.
+// sides maps the path of each change except orders to its two sides, exchanged if asked for.
 func sides(changes []config.Change, exchange bool) map[string][2]string {
 	out := map[string][2]string{}
 	for _, c := range changes {

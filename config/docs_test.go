@@ -11,7 +11,7 @@ import (
 	"dispatcher/config"
 )
 
-// blocks are the examples of one language in the documentation.
+// blocks returns the examples of one language in the documentation.
 func blocks(t *testing.T, language string) []string {
 	t.Helper()
 	doc, err := os.ReadFile("../docs/configuration.md")
@@ -29,8 +29,8 @@ func blocks(t *testing.T, language string) []string {
 	return out
 }
 
-// TestOtherDocumentsOfTheRepositoryAreValid: what the README shows and what deploy/ ships is taken
-// as it stands.
+// TestOtherDocumentsOfTheRepositoryAreValid reads the documents in the README and in deploy/
+// unchanged.
 func TestOtherDocumentsOfTheRepositoryAreValid(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../README.md")
@@ -52,7 +52,35 @@ func TestOtherDocumentsOfTheRepositoryAreValid(t *testing.T) {
 	}
 }
 
-// priced is a channel with a price, as scoring by price needs it.
+// TestEachFileOfTheSettingsIsAmongThoseToExchange: the page of deployments says for each file that
+// a setting names how it is exchanged, and whether that needs a restart.
+func TestEachFileOfTheSettingsIsAmongThoseToExchange(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/deploy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(page), "\n## Exchange secrets\n")
+	section, _, ended := strings.Cut(section, "\n## ")
+	if !found || !ended {
+		t.Fatal("docs/deploy.md has no section about exchanging secrets")
+	}
+	files := 0
+	for _, v := range config.Variables() {
+		if !strings.HasSuffix(v.Name, "_FILE") {
+			continue
+		}
+		files++
+		if !strings.Contains(section, "`"+v.Name+"`") {
+			t.Errorf("docs/deploy.md does not say how the file of %s is exchanged", v.Name)
+		}
+	}
+	if files < 10 {
+		t.Errorf("%d settings name a file", files)
+	}
+}
+
+// priced is a channel with a price, which scoring by price needs.
 const priced = `{provider: sandbox, price: {currency: EUR, default: "0.03"}}`
 
 func TestExamplesOfTheDocumentationAreValid(t *testing.T) {
@@ -81,13 +109,12 @@ func TestExamplesOfTheDocumentationAreValid(t *testing.T) {
 	}
 	for _, block := range blocks(t, "json") {
 		if !json.Valid([]byte(block)) {
-			t.Errorf("no JSON: %s", block)
+			t.Errorf("not JSON: %s", block)
 		}
 	}
 }
 
-// What a document may hold is asked of the reader itself, which lists the keys that it
-// knows when it meets another.
+// The reader's error for an unknown key lists the known keys; the test takes them from there.
 func TestDocumentationNamesEveryKey(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../docs/configuration.md")

@@ -85,7 +85,7 @@ func TestAnAppendedKeyDrawsNothingUntilItIsPromoted(t *testing.T) {
 	}
 }
 
-// comments are the lines of a key file that hold no key.
+// comments returns the lines of a key file that hold no key.
 func comments(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
@@ -104,6 +104,6 @@ func TestOnlyAKeyOfTheFileIsPromoted(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	if _, _, err := config.AppendDrawKey("# nothing\n"); err == nil {
-		t.Error("a key was put below none")
+		t.Error("AppendDrawKey accepted a text without a key")
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"dispatcher/admission"
 )
 
-// TestALimitOfEachTenantIsWritten in quotes: a star alone would be a YAML alias.
+// TestALimitOfEachTenantIsWritten in quotes: YAML reads a bare star as an alias.
 func TestALimitOfEachTenantIsWritten(t *testing.T) {
 	t.Parallel()
 	const doc = "channels: {a: {provider: sandbox}}\nroutes: [{name: r, weights: {a: 1}, " +
@@ -24,7 +24,7 @@ func TestALimitOfEachTenantIsWritten(t *testing.T) {
 	if len(r.Limits) != 1 || !r.Limits[0].Scope.Each() {
 		t.Errorf("%+v", r.Limits)
 	}
-	// it counts what the route carries, whichever tenants that matches
+	// It counts all messages of the route, whichever tenants the route matches.
 	limit := perDay(5, admission.EachTenant)
 	limit.Unit = admission.Segments
 	if _, err := setLimit([]byte(doc), "", limit); err == nil ||

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The positions of the YAML library are taken on trust nowhere: an edit at a wrong place is
-// found when the result is read, and the document stays as it was.
+// An edit relies on positions from the YAML library. If one is wrong, reading the result finds it
+// and the document stays unchanged.
 func TestEditAtAWrongPlaceIsNotDelivered(t *testing.T) {
 	t.Parallel()
 	text := []byte("channels: {a: {provider: sandbox}, b: {provider: sandbox}}\n" +

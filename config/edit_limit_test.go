@@ -16,12 +16,12 @@ import (
 	"dispatcher/config/tier"
 )
 
-// perSecond is a limit of the channel.
+// perSecond is a limit of the channel for each second.
 func perSecond(most int64) admission.Limit {
 	return admission.Limit{Window: admission.Second, Max: most}
 }
 
-// perDay is one of a tenant.
+// perDay is a limit of a tenant for each day.
 func perDay(most int64, tenant string) admission.Limit {
 	return admission.Limit{Scope: admission.Scope{Tenant: tenant}, Window: admission.Day, Max: most}
 }
@@ -207,7 +207,7 @@ func TestSetLimitOverAllChannelsKeepsTheRest(t *testing.T) {
 	}
 }
 
-// indented is JSON as most programs write it.
+// indented formats JSON the way most programs write it.
 func indented(text string) string {
 	var out bytes.Buffer
 	if err := json.Indent(&out, []byte(text), "", "  "); err != nil {
@@ -352,14 +352,14 @@ func TestLimitsThatCannotBeSetSayWhatToDo(t *testing.T) {
 	}
 }
 
-// limitList is one way to write a list of limits.
+// limitList is a layout for a list of limits.
 type limitList struct {
 	flow, lines, block, comments bool
 	dash                         string // before the dashes of the list
 	eol                          string
 }
 
-// write renders a document whose channel a has these limits; a comment stays with its limit.
+// write renders a document whose channel a has these limits. Limits in noted carry a comment.
 func (l limitList) write(limits []admission.Limit, noted map[admission.Key]bool) string {
 	var doc strings.Builder
 	line := func(format string, args ...any) { doc.WriteString(fmt.Sprintf(format, args...) + l.eol) }
@@ -419,7 +419,7 @@ func (l limitList) write(limits []admission.Limit, noted map[admission.Key]bool)
 	return doc.String()
 }
 
-// fitting is the burst of a limit, or the default when its max has been lowered below it.
+// fitting returns a limit's burst, or the default if its max is now below that burst.
 func fitting(l *admission.Limit) int64 {
 	if l.Burst <= l.Max {
 		return l.Burst
@@ -434,8 +434,8 @@ func fitting(l *admission.Limit) int64 {
 	return max(least, l.Max/10)
 }
 
-// Only the entry of the limits is written anew: in the layout that it then keeps, with its comments
-// and order. The other lines are the same.
+// An edit rewrites the entry of the limits and keeps its layout, comments and order. All other
+// lines stay the same.
 func TestEditedLimitsAreThoseOfAFreshDocument(t *testing.T) {
 	t.Parallel()
 	var keys []admission.Key
@@ -491,9 +491,9 @@ func TestEditedLimitsAreThoseOfAFreshDocument(t *testing.T) {
 			t.Fatalf("%v\n%s", err, before)
 		}
 		if string(got) == before {
-			return // the max that it has
+			return // the max does not change
 		}
-		if l.flow && l.lines { // the entry has been written anew in block style
+		if l.flow && l.lines { // the edit rewrote the entry in block style
 			l.flow, l.block, l.dash = false, false, "      "
 		}
 		if diff := cmp.Diff(l.write(limits, noted), string(got)); diff != "" {
@@ -502,8 +502,8 @@ func TestEditedLimitsAreThoseOfAFreshDocument(t *testing.T) {
 	})
 }
 
-// Whatever the document looks like: an edit that is made gives the limits that were asked for, and
-// JSON stays JSON.
+// In a document of any layout, an edit that succeeds yields the limits asked for, and JSON remains
+// JSON.
 func FuzzSetLimit(f *testing.F) {
 	example, err := os.ReadFile("../deploy/routing.example.yaml")
 	if err != nil {
@@ -534,7 +534,7 @@ func FuzzSetLimit(f *testing.F) {
 			return
 		}
 		if json.Valid(doc) && !json.Valid(got) {
-			t.Fatalf("no JSON any more: %s", got)
+			t.Fatalf("the result is not JSON: %s", got)
 		}
 		after, err := config.ParseRouting("f", got)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 	"dispatcher/selector"
 )
 
-// layout is one way to write the same document.
+// layout is one way to write a document.
 type layout struct {
 	block, lines, compact bool   // of mappings: block style, or braces over lines, or without spaces
 	indent                int    // of block style
@@ -25,8 +25,8 @@ type layout struct {
 	eol                   string
 	comments              bool
 	mark                  string
-	rewritten             bool // braces over lines have become block style
-	noted                 int  // so many members have a comment, if any has
+	rewritten             bool // braces over lines were rewritten in block style
+	noted                 int  // how many members have a comment
 }
 
 func drawLayout(t *rapid.T) layout {
@@ -44,13 +44,13 @@ func drawLayout(t *rapid.T) layout {
 	return l
 }
 
-// write renders a document whose route r has the given members. Comments hold what the
-// editor might take for an entry.
+// write renders a document whose route r has the given members. The comments contain text that the
+// editor could mistake for an entry.
 func (l layout) write(members []config.Weight, states []config.State) string {
 	key := func(s string) string {
 		return l.quote + s + l.quote
 	}
-	// A channel that is added is in quotes where its name would mean something else to YAML.
+	// An added channel is quoted if YAML would read its name as another type.
 	member := func(i int, s string) string {
 		if i >= l.noted && l.quote == "" && slices.Contains([]string{"true", "1", "null"}, s) {
 			return `"` + s + `"`
@@ -116,8 +116,7 @@ func (l layout) write(members []config.Weight, states []config.State) string {
 	return doc.String()
 }
 
-// after is the layout of an entry that was written anew: on one line or in block style, with one
-// space where there were more or none.
+// after is the layout of a rewritten entry: on one line or in block style, with single spaces.
 func (l layout) after() layout {
 	l.compact = false
 	if l.lines && !l.block {
@@ -130,8 +129,8 @@ func channelName(i int) string {
 	return []string{"a", "b-2", "true", "1", "null", "Z_9", "-x", ".."}[i]
 }
 
-// Only the entry of the weights is written anew: in the layout that it then keeps, with its
-// comments, order and quotes. The other lines are the same.
+// An edit rewrites the entry of the weights and keeps its layout, comments, order and quotes. All
+// other lines stay the same.
 func TestEditedWeightsAreThoseOfAFreshDocument(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -154,7 +153,7 @@ func TestEditedWeightsAreThoseOfAFreshDocument(t *testing.T) {
 			}
 			want = append(want, w)
 		}
-		l.noted = count // a comment stays with its member, and a new member has none
+		l.noted = count // comments stay with their members; a new member has none
 		before := l.write(old, all)
 		got, err := setWeights([]byte(before), "r", asked)
 		if err != nil {
@@ -162,7 +161,7 @@ func TestEditedWeightsAreThoseOfAFreshDocument(t *testing.T) {
 		}
 		if len(asked) == 0 || slices.Equal(old, want) {
 			if before != string(got) {
-				t.Fatalf("nothing was asked for, and the text changed: %s", got)
+				t.Fatalf("an edit without a change changed the text: %s", got)
 			}
 			return
 		}
@@ -192,8 +191,8 @@ func TestEditedStatesAreThoseOfAFreshDocument(t *testing.T) {
 	})
 }
 
-// Whatever the document looks like: an edit that is made gives the routing that was asked
-// for, and the same edit changes nothing more.
+// In a document of any layout, an edit that succeeds yields the routing asked for, and the same
+// edit again changes nothing.
 func FuzzSetWeights(f *testing.F) {
 	example, err := os.ReadFile("../deploy/routing.example.yaml")
 	if err != nil {
@@ -228,12 +227,12 @@ func FuzzSetWeights(f *testing.F) {
 			t.Errorf("the same edit again: %v\n%s", err, again)
 		}
 		if json.Valid(doc) && !json.Valid(got) {
-			t.Errorf("no JSON any more: %s", got)
+			t.Errorf("the result is not JSON: %s", got)
 		}
 	})
 }
 
-// setWeight is what an edit should do, done to the values.
+// setWeight makes the change of an edit on the values instead of the text.
 func setWeight(r *config.Route, channel string, w selector.Weight) {
 	set := config.Weight{Channel: channel, Weight: w, Configured: w}
 	if i := slices.Index(r.Channels, channel); i >= 0 {
@@ -266,7 +265,7 @@ func FuzzSetState(f *testing.F) {
 			t.Fatalf("%v\n%s", err, got)
 		}
 		if c.State == config.State(state) && !bytes.Equal(doc, got) {
-			t.Error("a state that is in force already was written")
+			t.Error("an edit to the state in force changed the text")
 		}
 		c.State = config.State(state)
 		if diff := cmp.Diff(before, after, compare); diff != "" {

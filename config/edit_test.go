@@ -14,7 +14,7 @@ import (
 	"dispatcher/selector"
 )
 
-// edited reads a text, changes it and returns the new text.
+// edited reads a document, changes it and returns the new text.
 func edited(text []byte, change func(*config.Document) (*config.Document, error)) ([]byte, error) {
 	d, err := config.ParseApplied("routing", text)
 	if err != nil {
@@ -272,7 +272,7 @@ func TestEditedJSONStaysJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !json.Valid(text) {
-			t.Errorf("no JSON any more:\n%s", text)
+			t.Errorf("the result is not JSON:\n%s", text)
 		}
 		if strings.Count(doc, "\n") > 0 &&
 			!bytes.Contains(text, []byte("\n\t\t\t\t\"a\": 0.5,\n\t\t\t\t\"b\": 2\n")) {
@@ -420,8 +420,8 @@ func TestStatesThatCannotBeSetSayWhatToDo(t *testing.T) {
 	}
 }
 
-// TestATextThatIsEditedBackStaysTheSame: an entry is put into the layout of the library once; from
-// then on the same values are the same text.
+// TestATextThatIsEditedBackStaysTheSame: the first edit puts an entry into the library's layout.
+// After that, the same values give the same text.
 func TestATextThatIsEditedBackStaysTheSame(t *testing.T) {
 	t.Parallel()
 	example, err := os.ReadFile("../deploy/routing.example.yaml")

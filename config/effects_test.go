@@ -135,7 +135,7 @@ func TestEveryVersionHasAValidTable(t *testing.T) {
 	})
 }
 
-// carried are the effects, as JSON, that remain of those on one document under another.
+// carried returns, as JSON, the effects on one document that still apply to another.
 func carried(t *testing.T, before, effects, after string) string {
 	t.Helper()
 	was, err := config.ParseVersion("before", []byte(before), []byte(effects))
@@ -202,7 +202,7 @@ func TestADocumentKeepsEveryEffectAtTheSamePartOfItsWeights(t *testing.T) {
 		after := healthy
 		if c.before != "" {
 			if after = strings.Replace(healthy, c.before, c.after, 1); after == healthy {
-				t.Fatalf("%s: nothing is replaced", name)
+				t.Fatalf("%s: the test replaces nothing", name)
 			}
 		}
 		if diff := cmp.Diff(c.want, carried(t, healthy, lowered, after)); diff != "" {
@@ -222,7 +222,7 @@ func TestADocumentWithoutEffectsGetsNone(t *testing.T) {
 	}
 }
 
-// exactly is a weight as a fraction.
+// exactly returns a weight as a fraction.
 func exactly(w selector.Weight) *big.Rat {
 	r, _ := new(big.Rat).SetString(w.String())
 	return r
@@ -243,7 +243,8 @@ func someWeights(t *rapid.T, label string) string {
 	return strings.Join(parts, ", ")
 }
 
-// TestCarriedEffectsKeepTheirPartAndTheFloorAndFitTheTable puts any effects over any two documents.
+// TestCarriedEffectsKeepTheirPartAndTheFloorAndFitTheTable carries random effects between random
+// documents.
 func TestCarriedEffectsKeepTheirPartAndTheFloorAndFitTheTable(t *testing.T) {
 	t.Parallel()
 	carriedOver := 0
@@ -257,7 +258,7 @@ func TestCarriedEffectsKeepTheirPartAndTheFloorAndFitTheTable(t *testing.T) {
 		}
 		was, err := config.ParseRouting("before", []byte(write("before")))
 		if err != nil {
-			return // weights that no table can take
+			return // no table can hold these weights
 		}
 		for i := range was.Routes[0].Weights {
 			w := &was.Routes[0].Weights[i]
@@ -278,7 +279,7 @@ func TestCarriedEffectsKeepTheirPartAndTheFloorAndFitTheTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(e.Encode(), config.EffectsOf(inForce).Encode()); diff != "" {
-			t.Fatalf("not all of it is in force: %s", diff)
+			t.Fatalf("not all effects are in force: %s", diff)
 		}
 		if _, err := selector.NewTable(inForce.Routes[0].Entries()); err != nil {
 			t.Fatal(err)
@@ -295,7 +296,8 @@ func TestCarriedEffectsKeepTheirPartAndTheFloorAndFitTheTable(t *testing.T) {
 	}
 }
 
-// unitOf is the smallest step between weights of a route that leaves room for all of them.
+// unitOf returns the smallest step between weights of a route at which the table can hold all of
+// them.
 func unitOf(r config.Route) *big.Rat {
 	sum := new(big.Rat)
 	for _, w := range r.Weights {
@@ -327,7 +329,7 @@ func checkCarried(t *rapid.T, before, after *config.Weight, unit *big.Rat, floor
 			after.Configured, want.FloatString(12))
 	}
 	if exact := new(big.Rat).Quo(want, unit); exact.IsInt() && got.Cmp(want) != 0 {
-		t.Fatalf("%s of %s became %s of %s, which could be exact", before.Weight, before.Configured,
+		t.Fatalf("%s of %s became %s of %s, want the exact value", before.Weight, before.Configured,
 			after.Weight, after.Configured)
 	}
 }

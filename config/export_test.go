@@ -1,4 +1,3 @@
 package config
 
-// ZonesOf is zonesOf.
 var ZonesOf = zonesOf

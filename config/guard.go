@@ -36,7 +36,7 @@ type Guard struct {
 // Bounds and defaults of a guard.
 const (
 	defaultGuardDays = 7
-	mostGuardDays    = 31
+	maxGuardDays     = 31
 )
 
 var (
@@ -62,7 +62,7 @@ func readGuards(v value) []Guard {
 			g.AtLeast, _ = least.integer(1, 1_000_000_000)
 		}
 		if days, ok := f.get("days"); ok {
-			n, _ := days.integer(1, mostGuardDays)
+			n, _ := days.integer(1, maxGuardDays)
 			g.Days = int(n)
 		}
 		if action, ok := f.get("action"); ok {

@@ -36,8 +36,8 @@ const (
 	defaultReceiptsIn     = 2 * time.Minute
 	defaultReceiptsWindow = 10 * time.Minute
 	defaultReceiptsLeast  = 100
-	// leastSample is how many messages are needed to tell a fault from chance.
-	leastSample = 20
+	// minSample is how many messages are needed to distinguish a fault from chance.
+	minSample = 20
 )
 
 // readHealth reads the health weighting of a route; nil when it has none.
@@ -101,7 +101,7 @@ func readHealthReceipts(health fields) *HealthReceipts {
 		r.Window, _ = d.duration(time.Second, time.Hour)
 	}
 	if n, ok := keys.get("least"); ok {
-		r.Least, _ = n.integer(leastSample, 1_000_000)
+		r.Least, _ = n.integer(minSample, 1_000_000)
 	}
 	return r
 }

@@ -8,7 +8,7 @@ import (
 	"dispatcher/config"
 )
 
-// moment is a time of the week that begins on Monday, 23 November 2026.
+// moment returns a time in the week that begins on Monday, 23 November 2026.
 func moment(t *testing.T, zone *time.Location, text string) time.Time {
 	t.Helper()
 	at, err := time.ParseInLocation("2006-01-02 15:04", text, zone)
@@ -47,7 +47,7 @@ func TestHoursContainWhatTheySay(t *testing.T) {
 	}
 }
 
-// TestHoursReadAsTheyAreShown: what a diff shows of hours is what a document may have.
+// TestHoursReadAsTheyAreShown: hours in the format of a diff are valid in a document.
 func TestHoursReadAsTheyAreShown(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -60,15 +60,14 @@ func TestHoursReadAsTheyAreShown(t *testing.T) {
 	}
 }
 
-// quietAt is the quiet hours of a route in a document for Europe/London.
+// quietAt returns the quiet hours of a route in a document for Europe/London.
 func quietAt(t *testing.T, keys string) *config.Quiet {
 	t.Helper()
 	return parse(t, "timezone: Europe/London\n"+three+
 		"routes: [{name: r, weights: {a: 1}, quiet: {"+keys+"}}]").Routes[0].Quiet
 }
 
-// TestQuietHoursEndByTheRightClock, over both changes of the clocks, and in every zone of a country
-// that has several.
+// TestQuietHoursEndByTheRightClock covers both clock changes, and countries with several zones.
 func TestQuietHoursEndByTheRightClock(t *testing.T) {
 	t.Parallel()
 	night := `hours: "22:00-08:00"`
@@ -98,7 +97,7 @@ func TestQuietHoursEndByTheRightClock(t *testing.T) {
 			t.Errorf("%s: ends at %s, want %s", name, got, c.ends)
 		}
 		if q.At(at, c.country) != (c.at != c.ends) || q.At(q.Ends(at, c.country), c.country) {
-			t.Errorf("%s: it is quiet at another time than until its end", name)
+			t.Errorf("%s: it is not quiet exactly until its end", name)
 		}
 	}
 }
@@ -122,7 +121,7 @@ blocked: {country: dach}`)
 	}
 }
 
-// TestEveryCountryHasAZone by which its quiet hours go.
+// TestEveryCountryHasAZone for its quiet hours.
 func TestEveryCountryHasAZone(t *testing.T) {
 	t.Parallel()
 	q := &config.Quiet{

@@ -11,7 +11,7 @@ import (
 	"dispatcher/config"
 )
 
-// withInbound is a document with two channels and this part about inbound messages.
+// withInbound returns a document with two channels and this inbound section.
 func withInbound(text string) string {
 	return "channels: {a: {provider: sandbox}, b: {provider: sandbox}}\n" +
 		"routes: [{name: r, weights: {a: 1}}]\n" + text
@@ -28,11 +28,12 @@ func TestADocumentWithoutInboundHasTheUsualKeywords(t *testing.T) {
 	}
 }
 
-// An answer to a question does not ask for messages: a document that takes YES for START says so.
+// YES may be the answer to a question and no request for messages. It means START only in a
+// document that says so.
 func TestYesOptsNobodyInUnlessTheDocumentSaysSo(t *testing.T) {
 	t.Parallel()
 	if start := parse(t, withInbound("")).Inbound.Keywords.Start; slices.Contains(start, "YES") {
-		t.Errorf("the usual words are %v", start)
+		t.Errorf("the standard words are %v", start)
 	}
 	if start := parse(t,
 		withInbound("inbound: {keywords: {start: [start, yes]}}")).Inbound.Keywords.Start; !slices.Equal(start, []string{
@@ -128,6 +129,6 @@ func TestTheExampleOfTheGuideIsValid(t *testing.T) {
 	}
 	standard := parse(t, withInbound("")).Inbound.Keywords
 	if diff := cmp.Diff(standard, got.Keywords); diff != "" {
-		t.Errorf("the guide shows other keywords than the standard ones: %s", diff)
+		t.Errorf("the guide does not show the standard keywords: %s", diff)
 	}
 }

@@ -314,7 +314,7 @@ var healthReceiptsPart = &Part{"health receipts", []Key{
 	{"window", "", code(defaultReceiptsWindow), "1s to 1h: the messages of so much time. It ends " +
 		"`within` ago, so that each receipt had its time"},
 	{"least", "", code(defaultReceiptsLeast), fmt.Sprintf("%d to 1000000: fewer messages in the "+
-		"window tell nothing", leastSample)},
+		"window tell nothing", minSample)},
 }}
 
 var lanePart = &Part{"lane", []Key{
@@ -368,7 +368,7 @@ var guardPart = &Part{"guard", []Key{
 	{"times", "", required, "1 to 1000: above so many times the usual of the hour it trips"},
 	{"at_least", "", required, "fewer messages in the hour never trip it"},
 	{"days", "", code(defaultGuardDays), fmt.Sprintf("1 to %d: the usual is the mean of the same "+
-		"hour of so many days before today, as far as they are closed", mostGuardDays)},
+		"hour of so many days before today, as far as they are closed", maxGuardDays)},
 	{"action", "", code(string(GuardPauses)), "`pause`: the tenant or the calling code is " +
 		"[paused](#paused). `warn`: it is only reported"},
 }}

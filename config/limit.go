@@ -12,8 +12,8 @@ import (
 	"dispatcher/admission"
 )
 
-// mostUnits bounds the max of a limit that counts messages or segments.
-const mostUnits = math.MaxInt32 * 1000
+// maxUnits bounds the max of a limit that counts messages or segments.
+const maxUnits = math.MaxInt32 * 1000
 
 // limitContext is what the limits of one list apply to.
 type limitContext struct {
@@ -82,7 +82,7 @@ func readMax(f fields, l *admission.Limit) bool {
 		if has && l.Unit == admission.Money {
 			l.Max, _ = most.micros(maxBudget)
 		} else if has {
-			l.Max, _ = most.integer(0, mostUnits)
+			l.Max, _ = most.integer(0, maxUnits)
 		}
 		return has
 	}
@@ -218,7 +218,7 @@ func readSliding(f fields, l *admission.Limit) {
 		burst.fail("only a sliding limit has a burst; remove it or write sliding: true")
 		return
 	}
-	if l.Burst, _ = burst.integer(1, mostUnits); l.Burst > l.Max && l.Max > 0 {
+	if l.Burst, _ = burst.integer(1, maxUnits); l.Burst > l.Max && l.Max > 0 {
 		burst.fail("a burst of %d is more than the limit takes in a window; write burst: %d or "+
 			"less, or leave it out", l.Burst, l.Max)
 	}
@@ -284,8 +284,8 @@ func ParseMax(text string, unit admission.Unit) (int64, error) {
 		return m, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 || n > mostUnits {
-		return 0, fmt.Errorf("%q is not a whole number from 0 to %d", text, int64(mostUnits))
+	if err != nil || n < 0 || n > maxUnits {
+		return 0, fmt.Errorf("%q is not a whole number from 0 to %d", text, int64(maxUnits))
 	}
 	return n, nil
 }

@@ -12,8 +12,8 @@ import (
 	"dispatcher/config"
 )
 
-// limited is a document whose channel a has the given keys, with a price, and whose routes are
-// given.
+// limited returns a document whose channel a has a price and the given keys, and which has the
+// given routes.
 func limited(keys, routes string) string {
 	return "channels: {a: {provider: sandbox, price: {currency: GBP, default: \"0.03\", prefixes: " +
 		"{\"+44\": \"0.05\"}}, " + keys + "}}\nroutes: [" + routes + "]"
@@ -57,7 +57,8 @@ limits: [{window: 1m, max: "0.50", unit: money, currency: GBP, tenant: shop}]`)
 	}
 }
 
-// The default lets every message pass, and costs a limit of a second no more rate than it must.
+// The default burst lets every message pass and costs a limit per second as little rate as
+// possible.
 func TestBurstsHaveTheirDefaults(t *testing.T) {
 	t.Parallel()
 	short, long := "{name: q, match: {tenant: shop}, max_segments: 3, weights: {a: 1}}",
@@ -68,7 +69,7 @@ func TestBurstsHaveTheirDefaults(t *testing.T) {
 	}{
 		{"window: 1s, max: 100", long, 1},
 		{"window: 1s, max: 100, unit: segments", short + ", " + long, 12},
-		{"window: 1s, max: 100, unit: segments, tenant: other", short, 10}, // of nobody
+		{"window: 1s, max: 100, unit: segments, tenant: other", short, 10}, // no route takes this tenant
 		{"window: 1s, max: 100, unit: segments, tenant: shop", short, 3},
 		{"window: 1m, max: 100", long, 10},
 		{"window: 1m, max: 1", long, 1},
@@ -107,7 +108,7 @@ func TestPoliciesReadAsTheyAreWritten(t *testing.T) {
 		}
 	}
 	if r := parse(t, limited("admission: exact", anyRoute)); r.Channels[0].Policy != nil {
-		t.Error("the default was not taken where it says nothing new")
+		t.Error("an explicit default differs from the default")
 	}
 }
 
@@ -126,7 +127,8 @@ func TestSlotsUntilTheReceiptAreHeldForTenMinutes(t *testing.T) {
 	}
 }
 
-// TestLimitsThatConcernNoSuchMessageAreAccepted: of others, to others, or meant to close.
+// TestLimitsThatConcernNoSuchMessageAreAccepted: they count other messages, other numbers, or close
+// the channel on purpose.
 func TestLimitsThatConcernNoSuchMessageAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][2]string{
@@ -140,13 +142,13 @@ func TestLimitsThatConcernNoSuchMessageAreAccepted(t *testing.T) {
 			"window: 1s, max: 5, unit: segments, prefix: '+353'",
 			"{name: r, match: {prefixes: ['+44', '+1']}, weights: {a: 1}}",
 		},
-		// exactly the longest to the dearest
+		// exactly the longest message to the most expensive country
 		{"window: 1d, max: 0.5, unit: money", anyRoute},
-		// which is cheaper
+		// a cheaper country
 		{"window: 1d, max: 0.3, unit: money, prefix: '+1'", anyRoute},
-		// the same by the route
+		// the route admits that country alone
 		{"window: 1d, max: 0.3, unit: money", "{name: r, match: {prefixes: ['+1']}, weights: {a: 1}}"},
-		// short ones
+		// short messages
 		{
 			"window: 1d, max: 0.15, unit: money, prefix: '+44'",
 			"{name: r, max_segments: 3, weights: {a: 1}}",
@@ -156,7 +158,7 @@ func TestLimitsThatConcernNoSuchMessageAreAccepted(t *testing.T) {
 			"window: 1d, max: 0.05, unit: money, prefix: '+44'",
 			"{name: r, max_segments: 1, weights: {a: 1}}",
 		},
-		// exactly
+		// exactly enough
 		{
 			"window: 1d, max: 5, unit: segments",
 			"{name: r, mode: weighted, max_segments: 5, weights: {a: 1}}",
@@ -175,8 +177,8 @@ func TestLimitsThatConcernNoSuchMessageAreAccepted(t *testing.T) {
 	}
 }
 
-// TestReservesLeaveRoomForTheLongestMessageOfEveryOtherLane that a route takes: who owns a reserve
-// finds room in it, and exactly enough is enough.
+// TestReservesLeaveRoomForTheLongestMessageOfEveryOtherLane that a route takes. The lane of a
+// reserve may use it, and exactly enough is enough.
 func TestReservesLeaveRoomForTheLongestMessageOfEveryOtherLane(t *testing.T) {
 	t.Parallel()
 	const short, codes, others = "{name: r, max_segments: 5, weights: {a: 1}}",
@@ -187,7 +189,7 @@ func TestReservesLeaveRoomForTheLongestMessageOfEveryOtherLane(t *testing.T) {
 		fits          bool
 	}{
 		{"window: 1s, max: 20, unit: segments, reserve: {otp: 50%}", anyRoute, true},
-		// 9 are kept, as admission rounds
+		// 9 are reserved, rounded as admission rounds
 		{"window: 1s, max: 19, unit: segments, reserve: {otp: 50%}", anyRoute, true},
 		{"window: 1s, max: 18, unit: segments, reserve: {otp: 50%}", anyRoute, false},
 		{"window: 1s, max: 10, unit: segments, reserve: {otp: 50%}", short, true},
@@ -205,7 +207,7 @@ func TestReservesLeaveRoomForTheLongestMessageOfEveryOtherLane(t *testing.T) {
 		{"window: 1s, max: 0, unit: segments, reserve: {otp: 50%}", anyRoute, true},
 		{"window: 1s, max: 10, reserve: {otp: 99%}", anyRoute, true},
 		{"window: 1s, max: 10, reserve: {otp: 100%}", anyRoute, false},
-		// 0.50 is the dearest
+		// 0.50 is the highest price
 		{"window: 1d, max: 1.00, unit: money, reserve: {otp: 50%}", anyRoute, true},
 		{"window: 1d, max: 0.98, unit: money, reserve: {otp: 50%}", anyRoute, false},
 		{
@@ -223,7 +225,7 @@ func TestReservesLeaveRoomForTheLongestMessageOfEveryOtherLane(t *testing.T) {
 	}
 }
 
-// TestOneOfAUnitIsNotWrittenAsSeveral in what is wrong with a limit.
+// TestOneOfAUnitIsNotWrittenAsSeveral in the problems of a limit.
 func TestOneOfAUnitIsNotWrittenAsSeveral(t *testing.T) {
 	t.Parallel()
 	const single = "{name: r, max_segments: 1, weights: {a: 1}}"

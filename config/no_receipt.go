@@ -8,8 +8,8 @@ type NoReceipt struct {
 	After time.Duration // after the provider's answer
 }
 
-// leastNoReceipt leaves receipts time to come: most take a few seconds.
-const leastNoReceipt = 5 * time.Second
+// minNoReceipt leaves receipts time to come: most take a few seconds.
+const minNoReceipt = 5 * time.Second
 
 // readNoReceipt reads when messages of a route are sent on without a receipt; nil for never.
 func readNoReceipt(f fields, r *Route, known *scope) *NoReceipt {
@@ -30,7 +30,7 @@ func readNoReceipt(f fields, r *Route, known *scope) *NoReceipt {
 	if !ok {
 		return n
 	}
-	n.After, ok = after.duration(leastNoReceipt, day)
+	n.After, ok = after.duration(minNoReceipt, day)
 	if ok {
 		n.check(after, r, known)
 	}

@@ -20,7 +20,7 @@ type pathValue struct {
 	shown string // for display
 	// standard marks a value that the document need not state.
 	standard bool
-	// isOrder marks a list whose members have paths of their own; only their order counts.
+	// isOrder marks a list whose members have separate paths; only their order counts.
 	isOrder bool
 	order   []string
 }

@@ -37,10 +37,10 @@ func TestPausesAreEditedInAnyDocument(t *testing.T) {
 				t.Errorf("%+v in\n%s", p, paused.Text)
 			}
 			if strings.Contains(text, "# ours") != strings.Contains(string(paused.Text), "# ours") {
-				t.Errorf("a comment is gone:\n%s", paused.Text)
+				t.Errorf("a comment was lost:\n%s", paused.Text)
 			}
 			if again, err := paused.SetPaused(p); err != nil || again != paused {
-				t.Errorf("a change that changes nothing: %v", err)
+				t.Errorf("an edit without a change: %v", err)
 			}
 			all, err := paused.SetPaused(config.Paused{All: true, Routes: []string{"r"}})
 			if err != nil || !all.Routing.Paused.Holds("", "", "", "") {

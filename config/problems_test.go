@@ -15,29 +15,29 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/problems.txt")
 
-// head is a document in good order up to its routes, two lines long.
+// head is a valid document up to its routes, two lines long.
 const head = "channels: {a: {provider: sandbox}, b: {provider: sandbox}}\nroutes:\n"
 
-// channel is a document whose channel a has the given keys on line 3.
+// channel returns a document whose channel a has the given keys on line 3.
 func channel(keys string) string {
 	return "channels:\n  a:\n    {" + keys + "}\nroutes: [{name: r, weights: {a: 1}}]"
 }
 
-// route is a document whose only route has the given keys on line 3.
+// route returns a document whose only route has the given keys on line 3.
 func route(keys string) string { return head + "- {name: r, " + keys + "}" }
 
-// capped is a document whose only route has a price cap on line 5.
+// capped returns a document whose only route has a price cap on line 5.
 func capped(limit string) string {
 	return "channels:\n  a: {provider: sandbox, price: {currency: EUR, default: \"0.03\"}}\n" +
 		"  b: {provider: sandbox, price: {currency: USD, default: \"0.04\"}}\nroutes:\n" +
 		"- {name: r, weights: {a: 1, b: 1}, price_cap: " + limit + "}"
 }
 
-// scoring is a document whose only route has the given scoring on line 3.
+// scoring returns a document whose only route has the given scoring on line 3.
 func scoring(s string) string { return route("mode: best_worker, channels: [a, b], scoring: " + s) }
 
-// pricedRoute is a document whose only route scores by price on line 7; its channels have the given
-// prices, none where that is empty.
+// pricedRoute returns a document whose only route scores by price on line 7. Its channels have the
+// given prices; an empty one means no price.
 func pricedRoute(a, b string) string {
 	price := func(p string) string {
 		if p == "" {
@@ -50,7 +50,7 @@ func pricedRoute(a, b string) string {
 		"    {expression: \"-price\"}}"
 }
 
-// lanes is a document with the given lanes on line 3.
+// lanes returns a document with the given lanes on line 3.
 func lanes(lanes string) string {
 	return "channels: {a: {provider: sandbox}}\nroutes: [{name: r, weights: {a: 1}}]\nlanes: {" +
 		lanes + "}"
@@ -634,8 +634,8 @@ var badDocuments = []struct{ name, doc string }{
 	},
 }
 
-// The sentences are what an operator reads, so they are kept in a file that a reviewer
-// can read too: go test ./config -run Golden -update.
+// Operators read these sentences, so they are in a file that is easy to review. To update it: go
+// test ./config -run Golden -update.
 func TestProblemSentencesGolden(t *testing.T) {
 	t.Parallel()
 	var got strings.Builder

@@ -42,7 +42,7 @@ func TestRatesReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// TestPricesOfOneCurrencyNeedNoRates, and routes that do not score by price need neither.
+// TestPricesOfOneCurrencyNeedNoRates: neither do routes that do not score by price.
 func TestPricesOfOneCurrencyNeedNoRates(t *testing.T) {
 	t.Parallel()
 	euro, pound := `{currency: EUR, default: "0.03"}`, `{currency: GBP, default: "0.03"}`
@@ -55,8 +55,8 @@ func TestPricesOfOneCurrencyNeedNoRates(t *testing.T) {
 			"load_ratio}}]")
 }
 
-// TestADocumentInForceIsReadUnderTheRulesOfItsTime: what an earlier release took can still be
-// verified and drained. A new document is held against the rule.
+// TestADocumentInForceIsReadUnderTheRulesOfItsTime: a document that an earlier release accepted can
+// still be verified and drained. A new document must follow the new rule.
 func TestADocumentInForceIsReadUnderTheRulesOfItsTime(t *testing.T) {
 	t.Parallel()
 	doc := []byte(pricedRoute(`{currency: GBP, default: "0.03"}`, `{currency: EUR, default: "0.03"}`))
@@ -72,6 +72,6 @@ func TestADocumentInForceIsReadUnderTheRulesOfItsTime(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if _, err := config.ParseRouting("r", drained); err == nil {
-		t.Error("a new document with prices in two currencies is taken")
+		t.Error("a new document with prices in two currencies was accepted")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"dispatcher/selector"
 )
 
-// readRoute is the only route of a document with channels a, b and c.
+// readRoute returns the only route of a document with channels a, b and c.
 func readRoute(t *testing.T, keys string) config.Route {
 	t.Helper()
 	return parse(t, three+"routes:\n- {name: r, "+keys+"}").Routes[0]
@@ -143,8 +143,8 @@ func TestHealthHasDefaultsAndBounds(t *testing.T) {
 
 func thousand() string { return many(1000) }
 
-// many is a document with so many channels, each a member of a weighted route, of a route in
-// turn, and of one that scores.
+// many returns a document with this number of channels, each a member of a weighted, a round-robin
+// and a scoring route.
 func many(channels int) string {
 	var doc strings.Builder
 	doc.WriteString("channels:\n")

@@ -19,7 +19,7 @@ import (
 	"dispatcher/selector/score"
 )
 
-// compare looks into weights and compares time zones by name.
+// compare compares the contents of weights, and time zones by name.
 var compare = cmp.Options{
 	cmp.Comparer(func(a, b selector.Weight) bool { return a == b }),
 	cmp.Comparer(func(a, b *time.Location) bool { return a.String() == b.String() }),
@@ -37,7 +37,7 @@ func parse(t *testing.T, doc string) *config.Routing {
 	return r
 }
 
-// weight is a weight as the document has it, without an effect.
+// weight returns a weight as the document has it, without effects.
 func weight(channel, w string) config.Weight {
 	return config.Weight{
 		Channel: channel, Weight: selector.MustWeight(w), Configured: selector.MustWeight(w),
@@ -182,12 +182,12 @@ func TestTheSameDocumentInJSONReadsTheSame(t *testing.T) {
 	if err := yaml.Unmarshal(text, &plain); err != nil {
 		t.Fatal(err)
 	}
-	inJSON, err := json.MarshalIndent(plain, "", "\t") // keys sorted, which is the example's order too
+	inJSON, err := json.MarshalIndent(plain, "", "\t") // keys are sorted, which is also the example's order
 	if err != nil {
 		t.Fatal(err)
 	}
 	fromYAML, fromJSON := parse(t, string(text)), parse(t, string(inJSON))
-	fromYAML.Lanes = fromJSON.Lanes // listed by urgency in the example, by name in JSON
+	fromYAML.Lanes = fromJSON.Lanes // the example lists them by urgency, the JSON by name
 	if diff := cmp.Diff(fromYAML, fromJSON, compare); diff != "" {
 		t.Error(diff)
 	}
@@ -260,7 +260,7 @@ func TestLimitsThatSuitTheRouteAreAccepted(t *testing.T) {
 			"channels: {a: {provider: sandbox, limits: "+limits+
 				"}}\nroutes: [{name: r, wait: 1d, weights: {a: 1}}]")
 	}
-	// A channel of weight 0 is out, so its limits do not matter.
+	// A channel of weight 0 gets no messages, so its limits are not checked.
 	parse(t, `
 channels: {a: {provider: sandbox}, b: {provider: sandbox, limits: [{window: 1s, max: 1, unit: segments}]}}
 routes: [{name: r, weights: {a: 1, b: 0}}]`)
@@ -285,7 +285,7 @@ func TestAliasesThatExplodeAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// The largest document that is read must not take long, whatever is wrong with it.
+// A document of the largest size must be read quickly, whatever is wrong with it.
 func TestThousandsOfProblemsAreReportedInShort(t *testing.T) {
 	t.Parallel()
 	var doc strings.Builder
@@ -331,7 +331,7 @@ func FuzzParseRouting(f *testing.F) {
 		for i := range r.Routes {
 			route := &r.Routes[i]
 			if _, err := selector.NewTable(route.Entries()); err != nil && route.Weights != nil {
-				t.Errorf("accepted weights make no table: %v", err)
+				t.Errorf("accepted weights have no table: %v", err)
 			}
 			if len(route.Channels) == 0 || route.Weights != nil &&
 				len(route.Weights) != len(route.Channels) {
@@ -357,7 +357,7 @@ func FuzzWeight(f *testing.F) {
 		doc := "channels: {a: {provider: sandbox}}\nroutes: [{name: r, weights: {a: " + weight + "}}]"
 		if r, err := config.ParseRouting("f", []byte(doc)); err == nil &&
 			r.Routes[0].Weights[0].Weight.IsZero() {
-			t.Errorf("weight %q was taken as 0 for the only channel", weight)
+			t.Errorf("weight %q was read as 0 for the only channel", weight)
 		}
 	})
 }

@@ -51,7 +51,7 @@ type Function struct {
 	AllowPrivate bool
 	// Parameters are sent with every call.
 	Parameters map[string]selector.Value
-	// Batch sends up to BatchSize candidates in one call; otherwise each has a call of its own.
+	// Batch sends up to BatchSize candidates in one call; otherwise one.
 	Batch     bool
 	BatchSize int
 	Deadline  time.Duration // for all calls about one message together

@@ -91,7 +91,7 @@ func TestFilesOfTheSecretsFolderAreRead(t *testing.T) {
 	}
 }
 
-// TestNoFileOutsideOfTheSecretsFolderIsRead by any name. The error says what to do and shows no
+// TestNoFileOutsideOfTheSecretsFolderIsRead under any name. The error says what to do and shows no
 // content.
 func TestNoFileOutsideOfTheSecretsFolderIsRead(t *testing.T) {
 	t.Parallel()
@@ -110,7 +110,7 @@ func TestNoFileOutsideOfTheSecretsFolderIsRead(t *testing.T) {
 			!strings.Contains(err.Error(), "put the file") {
 			t.Errorf("%s: %q, %v", name, content, err)
 		} else if strings.Contains(err.Error(), hush) || content != nil {
-			t.Errorf("%s: content got out: %v", name, err)
+			t.Errorf("%s: the content was read: %v", name, err)
 		}
 	}
 	for _, name := range []string{"../x", "sub/../../x"} {
@@ -120,7 +120,7 @@ func TestNoFileOutsideOfTheSecretsFolderIsRead(t *testing.T) {
 	}
 }
 
-// TestSecretsOfTheProcessItselfAreNeverRead, under no name and as no copy.
+// TestSecretsOfTheProcessItselfAreNeverRead: neither under another name nor as a copy.
 func TestSecretsOfTheProcessItselfAreNeverRead(t *testing.T) {
 	t.Parallel()
 	s := newSecretsStage(t)
@@ -150,7 +150,7 @@ func TestSecretsOfTheProcessItselfAreNeverRead(t *testing.T) {
 	}
 }
 
-// TestFilesOfTheDatabaseConnectionAreNeverRead, however the connection is written.
+// TestFilesOfTheDatabaseConnectionAreNeverRead whichever way the connection is configured.
 func TestFilesOfTheDatabaseConnectionAreNeverRead(t *testing.T) {
 	s := newSecretsStage(t)
 	pass, key, service := filepath.Join(s.secrets, "it's pgpass"),
@@ -174,7 +174,7 @@ func TestFilesOfTheDatabaseConnectionAreNeverRead(t *testing.T) {
 	}
 }
 
-// TestTheEmbeddedDrawKeyIsNeverRead, also when the folder of secrets lies around the data folder.
+// TestTheEmbeddedDrawKeyIsNeverRead even if the folder of secrets contains the data folder.
 func TestTheEmbeddedDrawKeyIsNeverRead(t *testing.T) {
 	t.Parallel()
 	s := newSecretsStage(t)
@@ -195,7 +195,7 @@ func TestTheEmbeddedDrawKeyIsNeverRead(t *testing.T) {
 func TestOnlySmallOrdinaryFilesAreSecrets(t *testing.T) {
 	t.Parallel()
 	s := newSecretsStage(t)
-	// nobody writes: opening it must not wait
+	// nobody writes to it: opening it must not block
 	s.check(syscall.Mkfifo(filepath.Join(s.secrets, "pipe"), 0o600))
 	s.write(filepath.Join(s.secrets, "huge"), strings.Repeat("x", 64<<10+1))
 	s.write(filepath.Join(s.secrets, "largest"), strings.Repeat("x", 64<<10))
@@ -212,7 +212,7 @@ func TestOnlySmallOrdinaryFilesAreSecrets(t *testing.T) {
 	}
 }
 
-// TestTheSecretsFolderHasADefault below the data folder, and its absence is explained.
+// TestTheSecretsFolderHasADefault inside the data folder. If it is missing, the error explains it.
 func TestTheSecretsFolderHasADefault(t *testing.T) {
 	t.Parallel()
 	s := newSecretsStage(t)
@@ -243,8 +243,8 @@ func TestASecretsFolderHoldsSecretsAlone(t *testing.T) {
 	}
 }
 
-// TestNoFolderAroundTheDataFolderHoldsSecrets, by whatever path it is named: the draw key and the
-// password of the embedded database could be read through it.
+// TestNoFolderAroundTheDataFolderHoldsSecrets, whichever path names it: it would give access to the
+// draw key and the password of the embedded database.
 func TestNoFolderAroundTheDataFolderHoldsSecrets(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -265,15 +265,15 @@ func TestNoFolderAroundTheDataFolderHoldsSecrets(t *testing.T) {
 		bad           bool
 	}{
 		{"app", "app/data", true},
-		{"", "app", true}, // the folder around both
+		{"", "app", true}, // the folder that contains both
 		{"link", "app/data", true},
 		{"app", "link/data", true},
 		{"link/data", "app/data", true},
 		{"app", "elsewhere/data", true},
 		{"app/none", "app/none/data", true},
 		{"link/none", "app/none/data", true},
-		{"app/data/secrets", "app/data", true}, // a link that leads out again
-		{"elsewhere", "elsewhere/data", false}, // the data are not there
+		{"app/data/secrets", "app/data", true}, // a link that leads outside
+		{"elsewhere", "elsewhere/data", false}, // the data folder is elsewhere
 		{"app/secrets", "app/data", false},
 		{"inner", "app/data", false},
 		{"app/none/secrets", "app/none", false},
@@ -291,12 +291,12 @@ func TestNoFolderAroundTheDataFolderHoldsSecrets(t *testing.T) {
 	// DISPATCHER_SECRETS_DIR is not set
 	linked := config.Settings{DataDir: filepath.Join(top, "app", "data")}
 	if err := linked.Validate(true); !strings.Contains(err.Error(), "which holds the data folder") {
-		t.Errorf("a default that is a link to the folder around: %v", err)
+		t.Errorf("a default that links to the folder around the data folder: %v", err)
 	}
 }
 
-// TestInTheDataFolderOneFolderHoldsSecrets: the others belong to the embedded servers, and a
-// routing document could have their files sent somewhere.
+// TestInTheDataFolderOneFolderHoldsSecrets: the other folders belong to the embedded servers, and a
+// routing document could send their files to a provider.
 func TestInTheDataFolderOneFolderHoldsSecrets(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -324,7 +324,7 @@ func TestInTheDataFolderOneFolderHoldsSecrets(t *testing.T) {
 		{"base", "data", true},
 		{"other/postgres", "data", true},
 		{"data/postgres", "other", true},
-		{"data/kafka", "data", true}, // it is not there yet
+		{"data/kafka", "data", true}, // it does not exist yet
 		{"linked/secrets", "linked", true},
 		{"data/secrets", "data", false},
 		{"other/secrets", "data", false},
@@ -345,14 +345,14 @@ func TestInTheDataFolderOneFolderHoldsSecrets(t *testing.T) {
 	// DISPATCHER_SECRETS_DIR is not set
 	linked := config.Settings{DataDir: filepath.Join(top, "linked")}
 	if err := linked.Validate(true); !strings.Contains(err.Error(), "which lies in the data folder") {
-		t.Errorf("a default that is a link to the database: %v", err)
+		t.Errorf("a default that links to the database's folder: %v", err)
 	}
 }
 
 // TestNothingIsReadWhileTheDrawKeysCannotBeCompared: any file could be a copy of them.
 func TestNothingIsReadWhileTheDrawKeysCannotBeCompared(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(s *secretsStage, path string){
+	for name, damage := range map[string]func(s *secretsStage, path string){
 		"broken": func(s *secretsStage, path string) {
 			s.write(path, folderKey+"\n"+folderKey[1:]+"\n")
 		},
@@ -364,7 +364,7 @@ func TestNothingIsReadWhileTheDrawKeysCannotBeCompared(t *testing.T) {
 			s := newSecretsStage(t)
 			s.write(filepath.Join(s.secrets, "copy"), folderKey+"\n")
 			s.check(os.Remove(s.drawn))
-			spoil(s, s.drawn)
+			damage(s, s.drawn)
 			for _, file := range []string{"copy", "plain"} {
 				content, err := s.settings.Secrets().Read(file)
 				if err == nil || content != nil || !strings.Contains(err.Error(), "DISPATCHER_DRAW_KEY_FILE") ||
@@ -382,7 +382,7 @@ func TestNothingIsReadWhileTheDrawKeysCannotBeCompared(t *testing.T) {
 	}
 }
 
-// TestTheKeyOfTheLogIsNotReadAndOtherSecretsAre: it has another form than a draw key.
+// TestTheKeyOfTheLogIsNotReadAndOtherSecretsAre: it has another format than a draw key.
 func TestTheKeyOfTheLogIsNotReadAndOtherSecretsAre(t *testing.T) {
 	t.Parallel()
 	s := newSecretsStage(t)
@@ -400,8 +400,8 @@ func TestTheKeyOfTheLogIsNotReadAndOtherSecretsAre(t *testing.T) {
 	}
 }
 
-// TestWhatOnlySoundsLikeASecretIsTaken: with the provider that calls it so, at its place, and
-// nowhere else.
+// TestWhatOnlySoundsLikeASecretIsTaken: a setting whose name sounds like a secret is accepted for
+// the provider that names it so, in its place, and nowhere else.
 func TestWhatOnlySoundsLikeASecretIsTaken(t *testing.T) {
 	t.Parallel()
 	for settings, fine := range map[string]bool{

@@ -43,7 +43,7 @@ func (s *Senders) For(from, country string) (sender string, ok bool) {
 func (r *SenderRule) apply(from string) (sender string, ok bool) {
 	switch {
 	case from == "":
-		return r.From, true // the adapter or the carrier has a sender of its own
+		return r.From, true // the adapter or the carrier has its own sender
 	case slices.Contains(r.IDs, from), slices.Contains(r.Allow, sms.KindOf(from)):
 		return from, true
 	}

@@ -16,8 +16,8 @@ import (
 	"dispatcher/selector"
 )
 
-// environment makes these the only variables with the prefix. Tests that use it cannot
-// run in parallel: the environment belongs to the process.
+// environment unsets all other variables with the prefix. The environment belongs to the process,
+// so tests that use it cannot run in parallel.
 func environment(t *testing.T, pairs ...string) {
 	t.Helper()
 	for _, pair := range os.Environ() {
@@ -216,7 +216,7 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// valid are settings in good order.
+// valid returns settings without a problem.
 func valid() config.Settings {
 	return config.Settings{
 		KafkaBrokers: []string{"k:9092"}, KafkaGroup: "g", KafkaCompression: "none", StatusTopic: "s",

@@ -233,11 +233,11 @@ func holds(outer, inner string) bool {
 	return err == nil && filepath.IsLocal(within)
 }
 
-// heartBeat is how often an instance says that it lives.
+// heartBeat is the interval of an instance's heart-beats.
 const heartBeat = time.Second
 
-// checkDeath reports settings under which a living process would be taken for dead: after one or
-// two late heart-beats, or before its state was gathered once.
+// checkDeath reports settings under which a living process counts as dead: after one or two late
+// heart-beats, or before its state was gathered once.
 func (s *Settings) checkDeath(c *checker) {
 	c.lasts("DEAD_AFTER", s.DeadAfter, 3*heartBeat, time.Hour)
 	if s.DeadAfter >= 3*heartBeat && s.DeadAfter <= s.StateInterval {

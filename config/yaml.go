@@ -234,8 +234,8 @@ func (v value) kind() string {
 }
 
 // unclosed finds the bracket or quote that an invalid YAML document leaves open, or closes with the
-// wrong one: its character and line, or 0 if all are closed. The YAML library only names the place
-// where it gave up, which may be far below. Quoted texts and comments are skipped.
+// wrong one: its character and line, or 0 if all are closed. The YAML library names the place where
+// it stopped, which may be far below. Quoted texts and comments are skipped.
 func unclosed(doc []byte) (bracket byte, line int) {
 	type opening struct {
 		bracket byte

@@ -7,8 +7,8 @@ import (
 	"dispatcher/config"
 )
 
-// TestAYAMLFaultPointsAtWhatIsLeftOpen: the line is that of the bracket or quote, not the one where
-// the parser gave up.
+// TestAYAMLFaultPointsAtWhatIsLeftOpen: the reported line is that of the open bracket or quote, not
+// the line where the parser stopped.
 func TestAYAMLFaultPointsAtWhatIsLeftOpen(t *testing.T) {
 	t.Parallel()
 	const a = "channels:\n  a: {provider: sandbox}\n"

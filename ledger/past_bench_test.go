@@ -125,13 +125,26 @@ func (r *pastRig) round(b *testing.B, prefix string) map[string]time.Duration {
 			b.Fatalf("%d are due", len(picked))
 		}
 	})
-	dead := connect(b, ledger.Config{URL: r.url, MaxConns: 1})
-	claimAll(b, dead, batch("dead-"+prefix, 500), "a")
-	if err := dead.Instances.Leave(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	r.leaveOpen(b, "left-"+prefix)
 	measure("recover", func() { r.recoverAll(b) })
 	return took
+}
+
+// leaveOpen claims 500 messages from an instance that leaves without an outcome.
+func (r *pastRig) leaveOpen(b *testing.B, prefix string) {
+	b.Helper()
+	l, err := ledger.Connect(b.Context(), ledger.Config{URL: asApp(r.url), MaxConns: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	if err := l.Instances.Register(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	claimAll(b, l, batch(prefix, 500), "a")
+	if err := l.Instances.Leave(b.Context()); err != nil {
+		b.Fatal(err)
+	}
 }
 
 // recoverAll settles the attempts of an instance that has left.

@@ -28,13 +28,14 @@ const NotSent = "open"
 // Parts are the hashes of a message, by part.
 type Parts [len(PartNames)][HashSize]byte
 
-// Evidence is what an auditor compares of a message or of a routing version: see facts.evidence and
-// facts.version_evidence.
+// Evidence is what an auditor compares of a message, of a routing version or of the closing of a
+// day: see facts.evidence, facts.version_evidence and facts.closing_evidence.
 type Evidence struct {
-	// Seq is the number of a message. A negative Seq is a version: -3 is version 3.
+	// Seq is the number of a message. A negative Seq is a version: -3 is version 3. Below that are
+	// closings, see ClosingOf and ClosingParts.
 	Seq        int64
-	ID         string // of a message
-	ReceivedAt time.Time
+	ID         string    // of a message
+	ReceivedAt time.Time // or when the day was closed; zero for figures without a closing
 	// State is NotSent while the message is still to be sent.
 	State State
 	// Open says that the plan and the attempts may still change.
@@ -44,6 +45,23 @@ type Evidence struct {
 	LaterAt time.Time
 }
 
+// closingDay is what a day after 1970-01-01 counts in the Seq of a closing. No version has such a
+// number, and no revision.
+const closingDay = 1 << 32
+
+// ClosingOf reads a Seq that is the closing of a day: -(days since 1970-01-01 * 2^32 + revision).
+func ClosingOf(seq int64) (day string, revision int64, ok bool) {
+	if seq > -closingDay {
+		return "", 0, false
+	}
+	return time.Unix(-seq/closingDay*86400, 0).UTC().Format(time.DateOnly), -seq % closingDay, true
+}
+
+// ClosingParts are the views of schema audit that have the parts of a closing, by index.
+var ClosingParts = [...]string{
+	"closings", choiceFigures.name, attemptFigures.name, carriedFigures.name,
+}
+
 // Seal is one entry of the log. It covers the messages received in [From, To), as they were at At.
 type Seal struct {
 	Number   int64
@@ -51,6 +69,9 @@ type Seal struct {
 	At       time.Time
 	// Again says that these messages were sealed before. Leaves then holds only what has changed.
 	Again bool
+	// Closings says that it covers the closings of days made in [From, To), and no messages. Again is
+	// true then, as it is for all that do not continue the messages.
+	Closings bool
 	// Size is the number of leaves of the log up to this seal. Nodes are the roots of its perfect
 	// subtrees, from which the next seal continues.
 	Size       int64
@@ -66,7 +87,7 @@ type Seals struct{ *db }
 const sealLock = 0x7365616c
 
 const (
-	sealColumns = `number, from_at, to_at, at, again, size, leaves, nodes, checkpoint`
+	sealColumns = `number, from_at, to_at, at, again, size, leaves, nodes, checkpoint, closings`
 	lastSeal    = `select ` + sealColumns + ` from audit.seals order by number desc limit 1`
 )
 
@@ -75,7 +96,7 @@ type SealWriter interface {
 	// Known is called first, with the leaves of each earlier seal of the same messages, in their
 	// order.
 	Known(leaves []byte) error
-	// Add is called with each version and message, messages ascending by number.
+	// Add is called with each version and message, messages ascending by number, or with closings.
 	Add(e *Evidence) error
 	// Close sets Size, Leaves, Nodes and Checkpoint.
 	Close(s *Seal) error
@@ -95,7 +116,8 @@ const (
 //
 // Each minute is sealed once, when it is some minutes old. After that each hour is sealed again
 // when it is ten times as old as it was the last time, until it is older than half of facts, the
-// retention of its rows. Such a seal holds what has changed since.
+// retention of its rows. Such a seal holds what has changed since. Closings of days have seals of
+// their own, which also follow each other. The first has all there are.
 func (s *Seals) Add(
 	ctx context.Context, facts time.Duration, begin func(last *Seal) (SealWriter, error),
 ) (added *Seal, err error) {
@@ -142,32 +164,66 @@ func (s *Seals) addIn(
 	if err != nil {
 		return nil, err
 	}
-	if next.Again {
-		r, err := tx.Query(ctx, `select leaves from dispatcher.seals
-			where from_at >= $1 and from_at < $2 order by number`, next.From, next.To)
-		if err != nil {
-			return nil, err
-		}
-		var leaves []byte
-		_, err = pgx.ForEachRow(r, []any{&leaves}, func() error { return writer.Known(leaves) })
-		if err != nil {
-			return nil, err
-		}
+	add := s.addMessages
+	if next.Closings {
+		add = s.addClosings
 	}
-	if err := s.evidence(ctx, tx, next.From, next.To, writer.Add); err != nil {
+	if err := add(ctx, tx, next, writer); err != nil {
 		return nil, err
 	}
 	if err := writer.Close(next); err != nil {
 		return nil, err
 	}
 	_, err = tx.Exec(ctx, `insert into dispatcher.seals (`+sealColumns+`)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, next.Number, next.From, next.To, next.At,
-		next.Again, next.Size, next.Leaves, next.Nodes, next.Checkpoint)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`, next.Number, next.From, next.To, next.At,
+		next.Again, next.Size, next.Leaves, next.Nodes, next.Checkpoint, next.Closings)
 	return next, err
 }
 
+// addMessages adds the evidence of the versions and messages that a seal covers.
+func (s *Seals) addMessages(ctx context.Context, tx pgx.Tx, next *Seal, writer SealWriter) error {
+	if next.Again {
+		r, err := tx.Query(ctx, `select leaves from dispatcher.seals
+			where from_at >= $1 and from_at < $2 and not closings order by number`, next.From, next.To)
+		if err != nil {
+			return err
+		}
+		var leaves []byte
+		_, err = pgx.ForEachRow(r, []any{&leaves}, func() error { return writer.Known(leaves) })
+		if err != nil {
+			return err
+		}
+	}
+	return s.evidence(ctx, tx, next.From, next.To, writer.Add)
+}
+
+// addClosings adds the evidence of the closings that a seal covers.
+func (s *Seals) addClosings(ctx context.Context, tx pgx.Tx, next *Seal, writer SealWriter) error {
+	r, err := tx.Query(ctx, `select distinct to_char(day, 'YYYY-MM-DD') as day from dispatcher.closings
+		where at >= $1 and at < $2 order by day`, next.From, next.To)
+	if err != nil {
+		return err
+	}
+	days, err := pgx.CollectRows(r, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, day := range days {
+		err := closingsOf(ctx, tx, day, func(e *Evidence) error {
+			if e.ReceivedAt.Before(next.From) || !e.ReceivedAt.Before(next.To) {
+				return nil
+			}
+			return writer.Add(e)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Forget empties the leaves of seals whose messages are older than facts, the retention of their
-// rows. The log stays valid: the checkpoints and nodes stay.
+// rows. The log stays valid: the checkpoints and nodes stay. Those of closings stay as well.
 func (s *Seals) Forget(ctx context.Context, facts time.Duration) error {
 	_, err := s.reports.Exec(ctx, `select dispatcher.forget_leaves(clock_timestamp() - $1::interval)`,
 		facts)
@@ -175,7 +231,8 @@ func (s *Seals) Forget(ctx context.Context, facts time.Duration) error {
 }
 
 // nextSeal returns the next seal that is due, with From, To, At and Again set. Messages without a
-// seal come first, then hours that are to be sealed again. It returns nil when none is due.
+// seal come first, then closings, then hours that are to be sealed again. It returns nil when none
+// is due.
 func nextSeal(ctx context.Context, tx pgx.Tx, facts time.Duration) (next *Seal, err error) {
 	var now time.Time
 	var from *time.Time
@@ -199,9 +256,18 @@ func nextSeal(ctx context.Context, tx pgx.Tx, facts time.Duration) (next *Seal, 
 	}
 	next.Again = true
 	err = tx.QueryRow(ctx, `
+		select begins, exists (select from dispatcher.closings where at >= begins and at < $1)
+		from (select coalesce((select to_at from dispatcher.seals where closings
+		  order by number desc limit 1), 'epoch') as begins) s`, end).Scan(&next.From, &next.Closings)
+	if err != nil || next.Closings {
+		next.To = end.UTC()
+		return next, err
+	}
+	err = tx.QueryRow(ctx, `
 		select hour, hour + $1::interval
 		from (select date_trunc('hour', from_at, 'UTC') as hour, at, to_at
-		  from dispatcher.seals where from_at > $2::timestamptz - $3::interval / 2) s
+		  from dispatcher.seals
+		  where from_at > $2::timestamptz - $3::interval / 2 and not closings) s
 		group by hour
 		having max(to_at) = hour + $1::interval
 		  and $2 - max(to_at) >= 10 * (max(at) - max(to_at))
@@ -260,6 +326,37 @@ func (s *Seals) evidence(
 	return err
 }
 
+// ClosingsOf calls each with the closings of a day such as 2026-11-21, by their revisions. They are
+// read in one snapshot.
+func (s *Seals) ClosingsOf(ctx context.Context, day string, each func(*Evidence) error) error {
+	return wrap("read evidence of closings", closingsOf(ctx, s.reports, day, each))
+}
+
+func closingsOf(ctx context.Context, q querier, day string, each func(*Evidence) error) error {
+	r, err := q.Query(ctx, `
+		select -((day - date 'epoch') * $2::bigint + revision), at, coalesce(intake, ''),
+		  coalesce(choices, ''), coalesce(attempts, ''), coalesce(carried, '')
+		from facts.closing_evidence where day = $1::date order by revision`, day, closingDay)
+	if err != nil {
+		return err
+	}
+	var seq int64
+	var at *time.Time
+	var parts [len(ClosingParts)][]byte
+	_, err = pgx.ForEachRow(r, []any{&seq, &at, &parts[0], &parts[1], &parts[2], &parts[3]},
+		func() error {
+			e := Evidence{Seq: seq}
+			if at != nil {
+				e.ReceivedAt = *at
+			}
+			for i := range parts {
+				copy(e.Parts[i][:], parts[i])
+			}
+			return each(&e)
+		})
+	return err
+}
+
 // querier is a pool, a connection or a transaction.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
@@ -270,7 +367,26 @@ func (s *Seals) Each(
 	ctx context.Context, from, to time.Time, each func(*Seal) error,
 ) error {
 	return s.each(ctx, each, `select `+sealColumns+` from audit.seals
-		where from_at < $2 and to_at > $1 order by number`, from, to)
+		where from_at < $2 and to_at > $1 and not closings order by number`, from, to)
+}
+
+// EachOfClosings calls each with the seals that cover closings made after an instant, in their
+// order.
+func (s *Seals) EachOfClosings(
+	ctx context.Context, after time.Time, each func(*Seal) error,
+) error {
+	return s.each(ctx, each, `select `+sealColumns+` from audit.seals
+		where closings and to_at > $1 order by number`, after)
+}
+
+// Missing is how many seals are missing among all since the first one that covers messages received
+// after an instant.
+func (s *Seals) Missing(ctx context.Context, after time.Time) (n int64, err error) {
+	err = s.reports.QueryRow(ctx, `
+		select coalesce(max(number) - min(number) + 1 - count(*), 0) from audit.seals
+		where number >= (select number from audit.seals where from_at >= $1 and not closings
+		  order by from_at, at limit 1)`, after).Scan(&n)
+	return n, wrap("count the seals", err)
 }
 
 func (s *Seals) each(ctx context.Context, each func(*Seal) error, sql string, args ...any) error {
@@ -331,5 +447,6 @@ func oneSeal(ctx context.Context, q querier, sql string, args ...any) (*Seal, er
 func (s *Seal) fields() []any {
 	return []any{
 		&s.Number, &s.From, &s.To, &s.At, &s.Again, &s.Size, &s.Leaves, &s.Nodes, &s.Checkpoint,
+		&s.Closings,
 	}
 }

@@ -72,3 +72,25 @@ func TestWhatIsFinalChangesNoMore(t *testing.T) {
 		t.Errorf("changes by part: %v", changed)
 	}
 }
+
+// TestNumbersOfVersionsAndOfClosingsAreToldApart: both are negative in the log.
+func TestNumbersOfVersionsAndOfClosingsAreToldApart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		seq      int64
+		day      string
+		revision int64
+	}{
+		{7, "", 0},
+		{-1, "", 0},
+		{1 - 1<<32, "", 0},
+		{-1<<32 - 1, "1970-01-02", 1},
+		{-20778<<32 - 3, "2026-11-21", 3},
+		{-20778<<32 - (1<<31 - 1), "2026-11-21", 1<<31 - 1},
+	} {
+		day, revision, ok := ledger.ClosingOf(c.seq)
+		if day != c.day || revision != c.revision || ok != (c.day != "") {
+			t.Errorf("%d: revision %d of %s, %v", c.seq, revision, day, ok)
+		}
+	}
+}

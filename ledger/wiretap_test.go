@@ -12,8 +12,8 @@ import (
 )
 
 // wiretap is a proxy between a ledger and PostgreSQL that counts round trips and loses one on
-// demand. A client ends every round trip of the extended protocol with one Sync message, and the
-// server answers each with one ReadyForQuery (PostgreSQL manual, 55.2.3).
+// demand. The server answers each Sync of the extended protocol and each simple Query, as COPY is
+// sent, with one ReadyForQuery (PostgreSQL manual, 55.2). Only the former are lost.
 type wiretap struct {
 	listener net.Listener
 	target   string
@@ -116,6 +116,9 @@ func (c *tapped) requests() {
 		trip = append(trip, message...)
 		if !first && strings.ContainsRune("PBDEC", rune(message[0])) {
 			continue
+		}
+		if !first && message[0] == 'Q' {
+			c.w.trips.Add(1)
 		}
 		if !first && message[0] == 'S' {
 			c.w.trips.Add(1)

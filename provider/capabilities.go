@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Capabilities are what a provider offers besides taking messages: what the dispatcher can do after
-// a submission without an answer, and what it must not ask for. The zero value offers nothing.
+// Capabilities are what a provider offers besides taking messages. They decide what the dispatcher
+// can do after a submission without an answer. The zero value offers nothing.
 type Capabilities struct {
 	// SameKeyFor is how long a second submission with the same Submission.Key is recognised and not
 	// sent again; zero for never.
 	SameKeyFor time.Duration
 	// Lookup says that the channel is a Finder.
 	Lookup bool
-	// KeyInReceipt says that receipts carry Submission.Key, so that a receipt can tell what became
-	// of a submission without an answer.
+	// KeyInReceipt says that receipts carry Submission.Key. A receipt can then resolve a submission
+	// without an answer.
 	KeyInReceipt bool
 	// Receipts says that receipts come, as the channel is configured.
 	Receipts bool
 	// PartReceipts says that each part of a text has its own receipts, all with the same
-	// Submission.Key. It tells how many receipts a submission without an answer will have;
-	// Result.Parts tells it for the others.
+	// Submission.Key. It tells how many receipts to expect for a submission without an answer; for
+	// others Result.Parts does.
 	PartReceipts bool
-	// LongestValidity bounds Submission.Validity; an adapter shortens what is longer. Zero: the
+	// LongestValidity bounds Submission.Validity; an adapter shortens longer ones. Zero: the
 	// provider takes no validity.
 	LongestValidity time.Duration
 	// Batch is how many messages one call can carry; the dispatcher sends one.
@@ -36,15 +36,15 @@ type Capable interface {
 
 // Finder is a channel whose provider can look up a submission by our key.
 type Finder interface {
-	// Find asks once. It is called at the earliest some seconds after a submission without an
-	// answer.
+	// Find makes one request. It is called at the earliest some seconds after a submission without
+	// an answer.
 	Find(ctx context.Context, key string) LookupResult
 }
 
 // LookupResult is what a provider knows about a submission.
 type LookupResult struct {
 	State LookupState
-	// Reference is the provider's id of what it has taken.
+	// Reference is the provider's id of the submission, if it has it.
 	Reference string
 	// Err explains Unanswered to a person. It never holds a phone number, a text or a secret.
 	Err error
@@ -54,7 +54,7 @@ type LookupResult struct {
 type LookupState uint8
 
 const (
-	// Unanswered means that the question was not answered; it may be asked again. It is the zero
+	// Unanswered means that there was no usable answer; the lookup may be repeated. It is the zero
 	// value on purpose.
 	Unanswered LookupState = iota
 	// Taken means that the provider has the submission.

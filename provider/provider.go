@@ -1,9 +1,8 @@
-// Package provider is the vocabulary between the dispatcher and whatever carries an SMS: what is
-// submitted, the result, and the two small interfaces that an adapter implements.
-//
-// It holds no network code. Each kind of gateway has a child package (provider/smpp, ...); package
-// providertest holds the conformance suite that all of them pass. Choosing a channel, limits and
-// records belong to packages selector, admission and ledger.
+// Package provider is the vocabulary between the dispatcher and its providers: submissions,
+// results, and the two small interfaces that an adapter implements.
+// It has no network code. Each kind of gateway has a child package (provider/smpp, ...); package
+// providertest is the conformance suite that all of them pass. Packages selector, admission and
+// ledger choose channels, apply limits and keep records.
 package provider
 
 import (
@@ -28,10 +27,9 @@ type Submission struct {
 	// when the channel has a default of its own.
 	From string
 	// OwnSender reports whether From was set by the message, not by the routing document for this
-	// channel. If it was the channel's, a provider that refuses the sender would refuse it with any
-	// message.
+	// channel. A provider that refuses the channel's sender would refuse it with any message.
 	OwnSender bool
-	// Text is what the subscriber reads, in UTF-8, look-alikes already replaced.
+	// Text is the text that the subscriber reads, in UTF-8, look-alikes already replaced.
 	Text string
 	// Reference ties the segments of one message together. Every attempt of a message has the same
 	// one, so that a handset can join parts accepted in different attempts. Adapters with an 8-bit
@@ -41,8 +39,8 @@ type Submission struct {
 	// an earlier attempt on this channel had some accepted. An adapter that sends whole texts
 	// refuses such a submission as Uncomposed.
 	Parts []int
-	// Cut is the Result.Cut of that earlier attempt. An adapter that would cut the text differently
-	// refuses the submission as Uncomposed: under its own cut, Parts would hold other words.
+	// Cut is the Result.Cut of that earlier attempt. An adapter that would split the text
+	// differently refuses the submission as Uncomposed: its Parts would hold other words.
 	Cut string
 	// Validity is when the message expires, by the database's clock; zero leaves it to the
 	// provider. Adapters that write an absolute time write this one.
@@ -58,16 +56,16 @@ type Submission struct {
 }
 
 // Late is the Result.Code of a submission that was Refused because Latest passed before its first
-// byte left. It says nothing about the channel's health.
+// byte left. It does not count for the channel's health.
 const Late = "late"
 
 // DeadlinePassed is the Result.Code of a submission, or the rest of one, that was Refused because
-// its Deadline passed. It says nothing about the channel's health.
+// its Deadline passed. It does not count for the channel's health.
 const DeadlinePassed = "expired"
 
 // Uncomposed is the Result.Code of a submission that was Refused because this channel cannot write
-// it: no sender, too long for the vendor, or the rest of a text that was cut differently. Another
-// channel may send it, unless parts were accepted. It says nothing about the channel's health.
+// it: no sender, too long for the vendor, or the rest of a text that was split differently. Another
+// channel may send it, unless parts were accepted. It does not count for the channel's health.
 const Uncomposed = "uncomposed"
 
 // TooLate reports whether a submission of which no byte has left may no longer start.
@@ -82,7 +80,7 @@ func (s *Submission) TooLate(
 // matched to receipts.
 const MaxReference = 255
 
-// Expired reports whether nothing of the submission may leave any more.
+// Expired reports whether no further byte of the submission may leave.
 func (s *Submission) Expired(now time.Time) bool {
 	return !s.Deadline.IsZero() && !now.Before(s.Deadline)
 }
@@ -107,9 +105,9 @@ func (s *Submission) Begins() time.Time {
 	return s.Latest
 }
 
-// Ends is when the message expires, for comparison with this process's clock. An adapter that sends
-// a relative validity computes it right before it writes, because the message may have waited and
-// this machine's wall clock may differ from the database's.
+// Ends is when the message expires, by this process's clock. An adapter that sends a relative
+// validity computes it right before it writes, because the message may have waited and this
+// machine's wall clock may differ from the database's.
 func (s *Submission) Ends() time.Time {
 	if s.Deadline.IsZero() {
 		return s.Validity
@@ -122,10 +120,10 @@ func (s *Submission) Ends() time.Time {
 type Result struct {
 	Outcome Outcome
 	// Unfit qualifies Refused: the provider works, but does not take this one message on this
-	// channel, because of its text, its destination, or a sender of its own (Submission.OwnSender).
-	// Another channel may take it. One such refusal says nothing about the channel's health, but a
-	// long row of them without an accepted message does, see package breaker. A refused sender that
-	// is the channel's own is the channel's fault.
+	// channel, because of its text, its destination, or its own sender (Submission.OwnSender).
+	// Another channel may take it. One such refusal does not count for the channel's health, but
+	// many in a row without an accepted message do, see package breaker. A refused sender of the
+	// channel is the channel's fault.
 	Unfit bool
 	// Code is the provider's own code, bounded and free of numbers and texts of the message:
 	// "0x00000058", "429/20003", "dial", "timeout".
@@ -135,9 +133,9 @@ type Result struct {
 	// Parts holds one entry per part that was tried, ascending by Index, for a message of several
 	// segments; it is nil for a message of one.
 	Parts []Part
-	// Cut identifies how the text was cut, and so which words each of Parts holds: kind of provider,
-	// alphabet and tables, header, and the pieces themselves. See sms.Fingerprint. It is set with
-	// Parts, unless all were accepted.
+	// Cut identifies how the text was split, and so which words each of Parts holds: kind of
+	// provider, alphabet and tables, header, and the pieces themselves. See sms.Fingerprint. It is
+	// set with Parts, unless all were accepted.
 	Cut string
 	// RetryAfter is the pause that the provider asked for with Throttled; zero if it named none.
 	RetryAfter time.Duration
@@ -156,17 +154,17 @@ type Part struct {
 
 // Sender submits a message once. Send blocks until the provider has answered or ctx ends, is safe
 // for concurrent use, and never retries: the message is on the wire at most once. After ctx has
-// ended the result is Unknown if a byte may have left and Refused if none did. Whatever it waits
-// for before the first byte, it observes Submission.Latest and Submission.Deadline.
+// ended the result is Unknown if a byte may have left and Refused if none did. All waiting before
+// the first byte observes Submission.Latest and Submission.Deadline.
 type Sender interface {
 	Send(ctx context.Context, s Submission) Result
 }
 
-// Channel is a Sender with connections that it opens, keeps and closes.
+// Channel is a Sender that opens, keeps and closes its connections.
 type Channel interface {
 	Sender
 	// Ready reports whether a submission would find a usable connection now. It does not block. If
-	// not, why is one of the words that Unready knows. If only a single submission is allowed, to
+	// not, why is one of the words that Unready accepts. If only a single submission is allowed, to
 	// test whether the channel has recovered, ok is true and why is Probing.
 	Ready() (ok bool, why string)
 	// Close takes no more submissions, waits for those in flight until ctx ends, logs out of the
@@ -174,8 +172,8 @@ type Channel interface {
 	Close(ctx context.Context) error
 }
 
-// Words of Channel.Ready. They are stored with the choices that passed a channel over, and
-// stand in metrics and in the sentences of explain, so that every adapter uses these and no others.
+// Words of Channel.Ready. They are stored with choices that skipped a channel, and appear in
+// metrics and in the output of explain, so every adapter uses these and no others.
 const (
 	Connecting    = "connecting"    // no connection yet
 	Unbound       = "unbound"       // there was one, it is lost
@@ -191,7 +189,7 @@ const (
 	Probing = "probing"
 )
 
-// Unready reports whether the word is one that Channel.Ready may say beside false.
+// Unready reports whether Channel.Ready may return the word with false.
 func Unready(word string) bool {
 	switch word {
 	case Connecting, Unbound, BindRefused, Closed, BreakerOpen, Misconfigured, Busy:
@@ -200,24 +198,24 @@ func Unready(word string) bool {
 	return false
 }
 
-// Outcome classifies an attempt by the question that matters for the next step: may the message
-// have been taken?
+// Outcome classifies an attempt by whether the message may have been taken, which decides the next
+// step.
 type Outcome uint8
 
 const (
-	// Unknown means that bytes may have left and no answer came. It is the zero value on purpose: an
-	// answer that no code has classified never leads to a second send.
+	// Unknown means that bytes may have left and no answer came. It is the zero value on purpose:
+	// an answer that no code classifies never leads to a second send.
 	Unknown Outcome = iota
 	// Accepted means that the provider took the message and gave a reference.
 	Accepted
-	// Rejected means that the provider said no and the message is at fault; no other channel would
-	// do better.
+	// Rejected means that the provider refused and the message is at fault; no other channel would
+	// succeed.
 	Rejected
 	// Refused means that the message was certainly not taken and the channel is at
 	// fault: no connection, open breaker, "system error", or, as Result.Unfit says, a provider
 	// that does not take this one message. Another channel may be tried.
 	Refused
-	// Throttled means that the provider asked to slow down. It says nothing about the channel's
+	// Throttled means that the provider asked to slow down. It does not count for the channel's
 	// health.
 	Throttled
 )

@@ -17,7 +17,7 @@ func TestASubmissionIsTooLateFromItsLatestOn(t *testing.T) {
 		{time.Time{}, false}, {now.Add(1), false}, {now, true}, {now.Add(-time.Hour), true},
 	} {
 		if s := (provider.Submission{Latest: c.latest}); s.TooLate(now) != c.want {
-			t.Errorf("latest in %v: too late is %t", c.latest.Sub(now), !c.want)
+			t.Errorf("latest in %v: TooLate = %t", c.latest.Sub(now), !c.want)
 		}
 	}
 }
@@ -43,7 +43,7 @@ func TestUnreadyKnowsTheWordsBesideFalseAndNoOthers(t *testing.T) {
 func TestZeroResultIsUnknown(t *testing.T) {
 	t.Parallel()
 	if got := (provider.Result{}).Outcome; got != provider.Unknown {
-		t.Errorf("a result that nobody classified is %s", got)
+		t.Errorf("the zero Result is %s", got)
 	}
 }
 
@@ -62,8 +62,8 @@ func TestWordsOfOutcomesReadBack(t *testing.T) {
 	}
 }
 
-// TestCombineLeansToTheSafeSide folds parts: what may have been taken wins, then what
-// ends the message, then what is missing.
+// TestCombineLeansToTheSafeSide combines the outcomes of parts. The order of precedence: parts that
+// may have been accepted, outcomes that end the message, missing parts.
 func TestCombineLeansToTheSafeSide(t *testing.T) {
 	t.Parallel()
 	const a, r, f, s, u = provider.Accepted, provider.Rejected, provider.Refused,
@@ -84,7 +84,7 @@ func TestCombineLeansToTheSafeSide(t *testing.T) {
 			parts[i] = provider.Part{Index: i, Outcome: o}
 		}
 		if got := provider.Combine(parts); got != tc.want {
-			t.Errorf("%v make %s, want %s", tc.parts, got, tc.want)
+			t.Errorf("%v combine to %s, want %s", tc.parts, got, tc.want)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestCombineLeansToTheSafeSide(t *testing.T) {
 func TestOnlyDeliveredAndUndeliveredAreAnEnd(t *testing.T) {
 	t.Parallel()
 	if got := (provider.Receipt{}).State; got != provider.Pending {
-		t.Errorf("a receipt that nobody classified is %s", got)
+		t.Errorf("the zero Receipt is %s", got)
 	}
 	for state, want := range map[provider.ReceiptState]struct {
 		word  string

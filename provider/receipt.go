@@ -8,8 +8,7 @@ import (
 
 // Receipt is the provider's later report on a submission that it accepted. It holds no phone number
 // and no text.
-//
-// Receipts come in any order, more than once, and sometimes before the answer to the submission.
+// Receipts arrive in any order, more than once, and sometimes before the answer to the submission.
 // Each part of a message has its own receipts.
 type Receipt struct {
 	// Reference is the provider's id of the message or part, as Result.Reference and
@@ -32,8 +31,8 @@ type Receipt struct {
 type ReceiptState uint8
 
 const (
-	// Pending means that nothing is certain yet, and another receipt may follow. It is the zero
-	// value on purpose: a state that nobody classified never counts as an end.
+	// Pending means that the state is not final, and another receipt may follow. It is the zero
+	// value on purpose: an unclassified state never counts as final.
 	Pending ReceiptState = iota
 	// Delivered means that the handset got the message.
 	Delivered
@@ -59,15 +58,15 @@ func (s ReceiptState) Final() bool { return s == Delivered || s == Undelivered }
 // Cause is why a message was not delivered, in words that are the same for all providers.
 type Cause string
 
-// Causes of Undelivered. The words stand in the database, in status events and in metrics.
+// Causes of Undelivered. The words appear in the database, in status events and in metrics.
 const (
-	Unspecified   Cause = ""               // the provider did not say, or in a way of its own
+	Unspecified   Cause = ""               // no reason given, or one with no common word
 	Expired       Cause = "expired"        // its validity ended before the handset could be reached
-	UnknownNumber Cause = "unknown_number" // nobody has this number
+	UnknownNumber Cause = "unknown_number" // the number is not assigned
 	Absent        Cause = "absent"         // the handset was off or out of reach
 	NotMobile     Cause = "not_mobile"     // the number takes no SMS
 	Blocked       Cause = "blocked"        // the recipient or the operator bars messages
-	Spam          Cause = "spam"           // a filter took it for spam
+	Spam          Cause = "spam"           // a filter classified it as spam
 	OptedOut      Cause = "opted_out"      // the recipient told the provider to stop
 	BadSender     Cause = "bad_sender"     // the sender id is not allowed there
 	NoCredit      Cause = "no_credit"      // the account has no money or is suspended
@@ -86,18 +85,18 @@ type Inbound struct {
 	// Reference is the provider's id of the message; with an empty one, a repeated message cannot be
 	// distinguished from a new one.
 	Reference string
-	// From is the subscriber and To our number or short code, E.164 with plus where they are such.
+	// From is the subscriber and To our number or short code. Numbers are E.164 with plus.
 	From, To string
 	Text     string
-	// Part, from zero, and Parts say which of how many segments this is, and Group ties them
-	// together; Parts is 0 or 1 for a message that is whole. Providers with an HTTP API join
-	// segments themselves.
+	// Part, from zero, and Parts say which of how many segments this is, and Group is the same for
+	// all of them; Parts is 0 or 1 for a whole message. Providers with an HTTP API join segments
+	// themselves.
 	Group       uint16
 	Part, Parts int
 	// At is when the message arrived, on this machine's clock.
 	At time.Time
 	// SentAt is when the subscriber's message reached the provider, on the provider's clock, if
-	// that time is signed or comes over a connection of ours. It is zero if unknown, as with SMPP,
+	// that time is signed or received over our own connection. It is zero if unknown, as with SMPP,
 	// whose deliver_sm has no time. A channel sets it for all of its messages or for none, because
 	// these times are only compared with one another.
 	SentAt time.Time
@@ -108,16 +107,16 @@ type Inbound struct {
 type Callback struct {
 	Method string
 	// URL is the address as the provider called it: the configured public URL with the path and the
-	// query of the request, undecoded. Some sign it.
+	// query of the request, undecoded. Some providers sign it.
 	URL string
 	// Header holds the request's header fields under their canonical names (textproto).
 	Header map[string][]string
 	// Body is at most MaxCallback bytes long.
 	Body []byte
-	// Certificate reports whether the caller showed a client certificate that the listener
+	// Certificate reports whether the caller presented a client certificate that the listener
 	// verified.
 	Certificate bool
-	// At is when it arrived, on this machine's clock: what is too old by it is refused as ErrStale.
+	// At is when it arrived, on this machine's clock. ErrStale is relative to it.
 	At time.Time
 }
 
@@ -132,27 +131,27 @@ func (c *Callback) Get(name string) string {
 	return ""
 }
 
-// CallbackContent is what a callback says.
+// CallbackContent is the content of a callback.
 type CallbackContent struct {
 	Receipts []Receipt
 	Inbound  []Inbound
 	// ReplayID identifies this callback among all genuine ones while it is not stale: a nonce, or
 	// the signature. Empty if the provider's scheme has none.
 	ReplayID string
-	// Answer is the body of the answer, with its content type; empty is an empty 200.
+	// Answer is the body of the answer, with its content type; empty means an empty 200.
 	Answer, AnswerType string
 }
 
 // CallbackReader is a channel whose provider calls back. ReadCallback is pure: it verifies the
 // sender in constant time before it reads anything else, and changes nothing.
 type CallbackReader interface {
-	// ReadCallback returns what a callback says; its error wraps ErrForged, ErrStale or
-	// ErrMalformed and shows no number, text or secret. A genuine callback that means nothing to
-	// the dispatcher is an empty CallbackContent.
+	// ReadCallback returns the content of a callback. Its error wraps ErrForged, ErrStale or
+	// ErrMalformed and shows no number, text or secret. A genuine callback without meaning for the
+	// dispatcher is an empty CallbackContent.
 	ReadCallback(c *Callback) (CallbackContent, error)
 }
 
-// Why a callback is refused. Its content is ignored then.
+// Why a callback is refused. Its content is then ignored.
 var (
 	// ErrForged: its signature, secret or certificate is missing or wrong. Answered 403.
 	ErrForged = errors.New("not signed by the provider")

@@ -21,7 +21,7 @@ var testKey = func() selector.Key {
 	return k
 }()
 
-// auditorsDraw repeats a draw the long way, as the documentation describes it.
+// auditorsDraw repeats a draw step by step, as the documentation describes it.
 func auditorsDraw(id string, attempt uint32, size uint64) uint64 {
 	mac := hmac.New(sha256.New, testKey[:])
 	mac.Write([]byte(id + "\x00"))
@@ -60,7 +60,7 @@ func TestDrawDependsOnKeyIDAndAttempt(t *testing.T) {
 	}
 	if a.KeyID() == b.KeyID() || len(a.KeyID()) != 8 ||
 		strings.Contains(testKey.String(), "0123456789abcdef") {
-		t.Error("the key id does not tell keys apart, or shows the key")
+		t.Error("the key id is the same for two keys, or shows the key")
 	}
 }
 
@@ -76,7 +76,7 @@ func TestHMACIsTheDocumentedFormula(t *testing.T) {
 		}
 	}
 	if drawer.HMAC("number", nil) == drawer.HMAC("envelope", nil) {
-		t.Error("the use makes no difference")
+		t.Error("another use gives the same draw")
 	}
 }
 

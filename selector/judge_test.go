@@ -33,21 +33,20 @@ func chiSquareP(x float64, degrees int) float64 {
 	return distuv.ChiSquared{K: float64(degrees)}.Survival(x)
 }
 
-// normalP is the probability that a standard normal lies as far from 0 or farther.
+// normalP is the probability that a standard normal lies at least as far from 0.
 func normalP(z float64) float64 { return 2 * distuv.UnitNormal.Survival(math.Abs(z)) }
 
-// binomialBound is how far a count of n draws of probability p may lie from n*p: farther
-// with a probability below 10^-12 (Bernstein's inequality: P(|X-np| >= t) is at most
-// 2 exp(-t^2/2/(np(1-p)+t/3))), so that a test that draws new numbers in each run fails
-// for a fault only.
+// binomialBound is how far a count of n draws of probability p may lie from n*p. A greater distance
+// has a probability below 10^-12, so a test with fresh numbers fails only for a fault. By
+// Bernstein's inequality, P(|X-np| >= t) is at most 2 exp(-t^2/2/(np(1-p)+t/3)).
 func binomialBound(n int, p float64) float64 {
 	l := math.Log(2e12)
 	return l/3 + math.Sqrt(l*l/9+2*l*float64(n)*p*(1-p))
 }
 
-// runsP is the Wald-Wolfowitz test: the probability of as many or as few changes between
-// true and false as in the series when its places are independent. Too few are long runs,
-// too many a regular alternation.
+// runsP is the Wald-Wolfowitz test: the probability of at most or at least as many changes between
+// true and false as in the series, if its elements are independent. Few changes mean long runs,
+// many a regular alternation.
 func runsP(series []bool) float64 {
 	runs, yes := 1.0, 0.0
 	for i, v := range series {
@@ -64,7 +63,7 @@ func runsP(series []bool) float64 {
 	return normalP((runs - mean) / math.Sqrt(variance))
 }
 
-// correlationP tests the correlation of a series with itself lag places on.
+// correlationP tests the correlation of a series with itself at a lag.
 func correlationP(series []float64, lag int) float64 {
 	mean := 0.0
 	for _, v := range series {
@@ -80,9 +79,8 @@ func correlationP(series []float64, lag int) float64 {
 	return normalP(along / total * math.Sqrt(float64(len(series))))
 }
 
-// geometricP tests the lengths of the runs on a channel of share p: independent draws
-// give length k with probability p^(k-1)(1-p). Lengths that are expected fewer than five
-// times are judged together.
+// geometricP tests the lengths of the runs on a channel of share p: independent draws give length k
+// with probability p^(k-1)(1-p). Lengths expected fewer than five times are tested together.
 func geometricP(lengths []int, p float64) float64 {
 	n := float64(len(lengths))
 	var expected []float64
@@ -99,7 +97,7 @@ func geometricP(lengths []int, p float64) float64 {
 	return chiSquareP(chiSquareOf(counts, expected), len(counts)-1)
 }
 
-// runLengths cuts a series of choices into runs and lists their lengths by channel.
+// runLengths splits a series of choices into runs and lists their lengths by channel.
 func runLengths(choices []int, channels int) [][]int {
 	out, length := make([][]int, channels), 0
 	for i, c := range choices {

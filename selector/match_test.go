@@ -23,9 +23,9 @@ func sel(key string, operator selector.Operator, value selector.Value) selector.
 	return selector.Selector{Key: key, Operator: operator, Value: value}
 }
 
-// bestFirst scores the channels, orders them and gives the scores in the order of the
-// channels and the channels in the order of their scores. The longer a channel's place
-// in the list, the longer it has been available.
+// bestFirst scores the channels and orders them. It returns the scores in the order of the
+// channels, and the channels in the order of their scores. Channels later in the list have been
+// available longer.
 func bestFirst(message labels, selectors []selector.Selector,
 	channels []labels,
 ) (scores []float64, order []int) {
@@ -41,8 +41,8 @@ func bestFirst(message labels, selectors []selector.Selector,
 	return scores, indices(list)
 }
 
-// TestMatchExamplesOfTheSource are jobs 1 to 3 of the distribution modes text with its
-// workers A to I.
+// TestMatchExamplesOfTheSource has jobs 1 to 3 of the distribution modes text with its workers A to
+// I.
 func TestMatchExamplesOfTheSource(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -235,7 +235,7 @@ func TestMatchFollowsEveryPinnedRule(t *testing.T) {
 	}
 }
 
-// values draws texts and numbers that often meet; also such as should not exist.
+// values draws texts and numbers that are often equal, and some that should not occur.
 var values = rapid.Custom(func(t *rapid.T) selector.Value {
 	if rapid.Bool().Draw(t, "text") {
 		return text(rapid.SampledFrom([]string{"", "a", "b", "5"}).Draw(t, "value"))
@@ -276,8 +276,8 @@ func TestMatchIsBetweenZeroAndOneInAnyOrderOfSelectors(t *testing.T) {
 	})
 }
 
-// TestTermsSumTheSameInAnyOrder adds what floats would round differently: two channels
-// that exceed the same selectors by the same measures, each other's the other way round, tie.
+// TestTermsSumTheSameInAnyOrder adds numbers for which the order of float additions matters. Two
+// channels that exceed the same selectors by the same amounts, in opposite order, tie.
 func TestTermsSumTheSameInAnyOrder(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -365,17 +365,17 @@ func TestUnexpiredDropsWhatNoLongerCounts(t *testing.T) {
 		}
 	}
 	if !cmp.Equal(all, before) {
-		t.Error("the selectors that were given have changed")
+		t.Error("the given selectors were changed")
 	}
 	if got := selector.Unexpired(all, 0); &got[0] != &all[0] {
 		t.Error("nothing had expired, and the slice was copied")
 	}
 	if got := selector.Unexpired(nil, time.Hour); got != nil {
-		t.Error("no selectors became some")
+		t.Error("an empty list of selectors did not stay empty")
 	}
 }
 
-// fleet is n channels with four labels each.
+// fleet returns n channels with four labels each.
 func fleet(n int) []labels {
 	out := make([]labels, n)
 	for i := range out {
@@ -389,7 +389,7 @@ func fleet(n int) []labels {
 	return out
 }
 
-// twoSelectors are two labels and two selectors of a message.
+// twoSelectors returns two labels and two selectors of a message.
 func twoSelectors() (labels, []selector.Selector) {
 	return labels{"language": text("en"), "region": text("us")}, []selector.Selector{
 		sel("quality", selector.GreaterThanEqual, number(5)), sel("cost", selector.LessThan, number(6)),

@@ -118,8 +118,8 @@ func TestScoreOrderAndTies(t *testing.T) {
 	})
 }
 
-// TestScoreOrderIsThatOfAPlainSort compares both orders by score, for short lists and for long,
-// with a sort that is written from the definition.
+// TestScoreOrderIsThatOfAPlainSort compares both orders by score with a sort written from the
+// definition, for short and for long lists.
 func TestScoreOrderIsThatOfAPlainSort(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -184,8 +184,8 @@ func TestTurnGoesRoundFromTheCursor(t *testing.T) {
 	}
 }
 
-// TestEveryoneGetsATurn takes the first of the order and moves the cursor to it, again
-// and again: with all ready each gets every n-th turn, in configured order.
+// TestEveryoneGetsATurn takes the first of the order and moves the cursor to it, repeatedly. If all
+// n are ready, each gets every n-th turn, in configured order.
 func TestEveryoneGetsATurn(t *testing.T) {
 	t.Parallel()
 	cursor, list := -1, make([]selector.Candidate, 7)

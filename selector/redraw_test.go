@@ -12,7 +12,7 @@ import (
 	"dispatcher/selector"
 )
 
-// auditorsRedraw repeats a redraw the long way, as the documentation describes it.
+// auditorsRedraw repeats a redraw step by step, as the documentation describes it.
 func auditorsRedraw(table *selector.Table, id string, first int) []int {
 	units := make([]uint64, table.Len())
 	for i, iv := range table.Intervals() {
@@ -71,7 +71,7 @@ func TestRedrawListsEachWeightedEntryOnceWithoutTheFirst(t *testing.T) {
 		}
 	}
 	if got := mustTable(t, "7").Redraw(drawer, "m", 0); len(got) != 0 {
-		t.Errorf("nothing is left of one channel, but %v is listed", got)
+		t.Errorf("a single channel has no redraw, but %v is listed", got)
 	}
 	if got := mustTable(t, "7").Redraw(drawer, "m", -1); !cmp.Equal(got, []int{0}) {
 		t.Errorf("one channel: %v", got)

@@ -11,16 +11,16 @@ import (
 	"dispatcher/selector"
 )
 
-// tally counts the first choices of many messages and where those go whose first choice
-// is not ready.
+// tally counts the first choices of many messages, and the choices that replace those that are not
+// ready.
 type tally struct {
 	first     []int
 	fallback  []int
 	displaced int
 }
 
-// assignAll draws a first choice for each message; when that is not ready, the first
-// ready entry of its redraw takes the message.
+// assignAll draws a first choice for each message. If that is not ready, the first ready entry of
+// its redraw gets the message.
 func assignAll(
 	table *selector.Table, drawer *selector.Drawer, ready []bool, messages int, series uint64,
 ) tally {
@@ -43,9 +43,8 @@ func assignAll(
 	return out
 }
 
-// TestSharesHoldForAnyWeightsAndAnySubsetUnready is the promise of the interval table
-// and of the redraw: first choices come in the configured proportion, and what falls
-// back comes in the proportion that the weights of the ready ones have among themselves.
+// TestSharesHoldForAnyWeightsAndAnySubsetUnready: first choices come in the configured proportion.
+// Messages whose first choice is not ready are divided by the weights of the ready entries.
 func TestSharesHoldForAnyWeightsAndAnySubsetUnready(t *testing.T) {
 	t.Parallel()
 	messages := tier.Size(300, 1000)
@@ -86,13 +85,13 @@ func within(t *rapid.T, what string, entry, count, n int, share float64) {
 	}
 }
 
-// TestRedrawOwnsExactlyItsWeightOfTheSecondDraws enumerates instead of sampling: of all numbers
-// that the second draw can be, each entry that is left owns exactly as many as its weight.
+// TestRedrawOwnsExactlyItsWeightOfTheSecondDraws enumerates instead of sampling. Each remaining
+// entry owns exactly as many of the possible second draws as its weight.
 func TestRedrawOwnsExactlyItsWeightOfTheSecondDraws(t *testing.T) {
 	t.Parallel()
 	table := mustTable(t, "25", "15", "0", "60")
 	drawer := selector.NewDrawer(testKey)
-	owner := make(map[uint64]int) // of each second draw that was seen
+	owner := make(map[uint64]int) // the entry of each second draw
 	for i := range 20_000 {
 		id := fmt.Sprint(i)
 		draw := auditorsDraw(id, 2, 75)
@@ -115,8 +114,8 @@ func TestRedrawOwnsExactlyItsWeightOfTheSecondDraws(t *testing.T) {
 	}
 }
 
-// TestRedrawPassesChiSquareBehindEachFirstChoice judges the orders behind each first
-// choice: the second place against the weights that are left.
+// TestRedrawPassesChiSquareBehindEachFirstChoice tests the order after each first choice: the
+// second place against the remaining weights.
 func TestRedrawPassesChiSquareBehindEachFirstChoice(t *testing.T) {
 	t.Parallel()
 	table, drawer := mustTable(t, "25", "15", "60", "34.5"), selector.NewDrawer(testKey)

@@ -12,7 +12,7 @@ import (
 	"dispatcher/selector"
 )
 
-// spread is n weights of different size without zeros.
+// spread returns n different weights without zeros.
 func spread(n int) []string {
 	weights := make([]string, n)
 	for i := range weights {
@@ -79,10 +79,9 @@ func noAllocs(t *testing.T, what string, f func()) {
 	}
 }
 
-// TestSwappingATableBlocksNobody replaces the table without pause while readers pick. A
-// reader sees one table or the next, never a mixture: the entry it picks holds the draw
-// in the very table that it asked. Under the race detector this also proves that Pick
-// writes nothing.
+// TestSwappingATableBlocksNobody replaces the table continuously while readers pick. A reader sees
+// one table or the next, never a mixture: the entry it picks contains the draw in the table it
+// used. Under the race detector this also shows that Pick writes nothing.
 func TestSwappingATableBlocksNobody(t *testing.T) {
 	t.Parallel()
 	picks := tier.Size(10_000, 50_000)
@@ -131,16 +130,15 @@ func BenchmarkPick(b *testing.B) {
 	}
 }
 
-// BenchmarkPickLopsided has one channel that outweighs 999 others by a million, so that
-// those share one cell of the guide index.
+// BenchmarkPickLopsided has one channel that outweighs 999 others by a million, so that those share
+// one cell of the guide index.
 func BenchmarkPickLopsided(b *testing.B) {
 	weights := spread(1000)
 	weights[999] = "50000000000"
 	benchmarkPick(b, mustTable(b, weights...))
 }
 
-// benchmarkPick walks through the draws in steps of the golden ratio, which visit
-// [0,Size) evenly.
+// benchmarkPick steps through the draws by the golden ratio, which covers [0,Size) evenly.
 func benchmarkPick(b *testing.B, table *selector.Table) {
 	b.ReportAllocs()
 	draw, step, sum := uint64(0), uint64(float64(table.Size())*math.Phi)-table.Size(), 0
@@ -153,9 +151,8 @@ func benchmarkPick(b *testing.B, table *selector.Table) {
 	_ = sum
 }
 
-// BenchmarkPickParallel picks on every core from the table behind a pointer, alone and
-// while that table is built anew and swapped up to a thousand times a second: as often as
-// the swapper gets a core.
+// BenchmarkPickParallel picks on every core from a table behind a pointer: alone, and while that
+// table is rebuilt and swapped up to a thousand times a second.
 func BenchmarkPickParallel(b *testing.B) {
 	b.Run("alone", func(b *testing.B) { benchmarkPickParallel(b, 0) })
 	b.Run("swapped", func(b *testing.B) { benchmarkPickParallel(b, time.Millisecond) })

@@ -13,7 +13,7 @@ import (
 	"dispatcher/selector"
 )
 
-// entries names weights a, b, c, ...
+// entries returns entries a, b, c, ... with these weights.
 func entries(weights ...string) []selector.Entry {
 	out := make([]selector.Entry, len(weights))
 	for i, w := range weights {
@@ -122,8 +122,8 @@ func TestParseWeightRefusesWhatIsNoPlainDecimal(t *testing.T) {
 	}
 }
 
-// weightLists draws lists of weights with up to nine decimals, some of them zero, not
-// all: of equal precision and a wide range, or of mixed precision and a narrow one.
+// weightLists draws lists of weights with up to nine decimals, some but not all of them zero: of
+// equal precision and a wide range, or of mixed precision and a narrow range.
 var weightLists = rapid.OneOf(rapid.Custom(equallyPrecise), rapid.Custom(mixedPrecision))
 
 func mixedPrecision(t *rapid.T) []selector.Entry {

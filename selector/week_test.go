@@ -12,12 +12,12 @@ import (
 
 const (
 	days    = 7
-	aDay    = 15_000
-	atWorst = 0.001 // a p-value below it is a fault: chi-square at 0.1 %
+	perDay  = 15_000
+	atWorst = 0.001 // a p-value below it is a failure: chi-square at 0.1 %
 )
 
-// dayOf draws the messages of one day of November 2026 and gives the draws and the
-// choices in order. The key and the ids are fixed, and with them every number.
+// dayOf draws the messages of one day of November 2026 and returns the draws and the choices in
+// order. The key and the ids are fixed, so every run gives the same numbers.
 func dayOf(table *selector.Table, day, messages int) (draws []float64, choices []int) {
 	drawer := selector.NewDrawer(testKey)
 	for i := range messages {
@@ -36,9 +36,9 @@ func count(choices []int, channels int) []int {
 	return counts
 }
 
-// TestWeekOfThePaper repeats the production week that Li, Wang and Xu report: 15 000
-// messages a day for seven days at 25/15/60. It prints their table - what each channel
-// sent, then its share - with the verdict on each day beside it:
+// TestWeekOfThePaper repeats the production week that Li, Wang and Xu report: 15 000 messages a day
+// for seven days at 25/15/60. It prints their table (what each channel sent, and its share) with
+// the test result for each day:
 //
 //	go test -run WeekOfThePaper -v ./selector
 func TestWeekOfThePaper(t *testing.T) {
@@ -49,17 +49,17 @@ func TestWeekOfThePaper(t *testing.T) {
 	fmt.Fprintln(w, "day\tA 25\tB 15\tC 60\tA\tB\tC\tchi-square\tp\t")
 	week := make([]int, table.Len())
 	for day := range days {
-		_, choices := dayOf(table, 16+day, aDay)
+		_, choices := dayOf(table, 16+day, perDay)
 		counts := count(choices, table.Len())
 		for c, n := range counts {
 			week[c] += n
 		}
-		p := row(w, fmt.Sprintf("2026-11-%d", 16+day), table, counts, aDay)
+		p := row(w, fmt.Sprintf("2026-11-%d", 16+day), table, counts, perDay)
 		if p < atWorst {
 			t.Errorf("day %d: %v, p = %.5f", 16+day, counts, p)
 		}
 	}
-	if p := row(w, "week", table, week, days*aDay); p < atWorst {
+	if p := row(w, "week", table, week, days*perDay); p < atWorst {
 		t.Errorf("week: %v, p = %.5f", week, p)
 	}
 	if err := w.Flush(); err != nil {
@@ -68,7 +68,7 @@ func TestWeekOfThePaper(t *testing.T) {
 	t.Log("\n" + out.String())
 }
 
-// row prints one line of the table and judges it.
+// row prints one line of the table and tests it.
 func row(w *tabwriter.Writer, name string, table *selector.Table, counts []int, n int) (p float64) {
 	fmt.Fprintf(w, "%s\t", name)
 	for _, c := range counts {
@@ -83,15 +83,15 @@ func row(w *tabwriter.Writer, name string, table *selector.Table, counts []int, 
 	return p
 }
 
-// TestDrawsOfTheWeekAreFreeOfSerialCorrelation guards against what the paper warns of:
-// long stretches on one channel, which one quiet fault of that channel would spoil.
+// TestDrawsOfTheWeekAreFreeOfSerialCorrelation guards against the paper's warning: long runs on one
+// channel, all of which an unnoticed fault of that channel would spoil.
 func TestDrawsOfTheWeekAreFreeOfSerialCorrelation(t *testing.T) {
 	t.Parallel()
 	table := mustTable(t, "25", "15", "60")
 	var draws []float64
 	var choices []int
 	for day := range days {
-		d, c := dayOf(table, 16+day, aDay)
+		d, c := dayOf(table, 16+day, perDay)
 		draws, choices = append(draws, d...), append(choices, c...)
 	}
 	for c := range table.Len() {
@@ -119,7 +119,7 @@ func TestRunsOfTheWeekAreGeometric(t *testing.T) {
 	table := mustTable(t, "25", "15", "60")
 	var choices []int
 	for day := range days {
-		_, c := dayOf(table, 16+day, aDay)
+		_, c := dayOf(table, 16+day, perDay)
 		choices = append(choices, c...)
 	}
 	longest := 0
@@ -131,20 +131,20 @@ func TestRunsOfTheWeekAreGeometric(t *testing.T) {
 			longest = max(longest, length)
 		}
 	}
-	// The longest of n draws at 0.6 is about log(0.4 n)/log(1/0.6) = 21; 50 would be a one in a
-	// million run.
+	// The longest run of n draws at 0.6 is about log(0.4 n)/log(1/0.6) = 21. A run of 50 has a
+	// probability of one in a million.
 	if longest > 50 {
 		t.Errorf("one channel was picked %d times in a row", longest)
 	}
 }
 
-// TestTheTestsOfSharesFindFaults feeds the tests above with what they must find: round robin,
-// sticky choices and shares that are one percent off.
+// TestTheTestsOfSharesFindFaults gives the tests above what they must detect: round robin, sticky
+// choices and shares that are off by one percent.
 func TestTheTestsOfSharesFindFaults(t *testing.T) {
 	t.Parallel()
 	table := mustTable(t, "25", "15", "60")
-	_, fair := dayOf(table, 16, aDay)
-	sticky, regular := make([]int, aDay), make([]int, aDay)
+	_, fair := dayOf(table, 16, perDay)
+	sticky, regular := make([]int, perDay), make([]int, perDay)
 	for i := range fair {
 		sticky[i] = fair[i/2]
 		regular[i] = table.Pick(uint64(i*7) % table.Size())
@@ -157,24 +157,23 @@ func TestTheTestsOfSharesFindFaults(t *testing.T) {
 			t.Errorf("%s: run lengths p = %v", name, p)
 		}
 	}
-	sawtooth := make([]float64, aDay)
+	sawtooth := make([]float64, perDay)
 	for i := range sawtooth {
 		sawtooth[i] = float64(i % 3)
 	}
 	if p := correlationP(sawtooth, 3); p > 1e-6 {
 		t.Errorf("sawtooth: p = %v", p)
 	}
-	if p := chiSquareP(chiSquare(mustTable(t, "27", "15", "58"), count(fair, 3), aDay), 2); p >
+	if p := chiSquareP(chiSquare(mustTable(t, "27", "15", "58"), count(fair, 3), perDay), 2); p >
 		atWorst {
 		t.Errorf("shares two points off: p = %v", p)
 	}
 }
 
-// TestAMidDayChangeIsJudgedAgainstTheTimeWeightedExpectation changes the weights at
-// 14:37 of days with uneven traffic. What each channel should have carried is the sum,
-// over the messages, of its share at the time of each. Against that days pass and small
-// probabilities are as rare as they should be; against either set of weights alone every
-// day would look wrong.
+// TestAMidDayChangeIsJudgedAgainstTheTimeWeightedExpectation changes the weights at 14:37 of days
+// with uneven traffic. A channel's expected count is the sum, over the messages, of its share at
+// the time of each. Against that expectation days pass, and small probabilities are as rare as they
+// should be. Against either set of weights alone every day would fail.
 func TestAMidDayChangeIsJudgedAgainstTheTimeWeightedExpectation(t *testing.T) {
 	t.Parallel()
 	before, after := mustTable(t, "25", "15", "60"), mustTable(t, "40", "0", "60")
@@ -199,20 +198,20 @@ func TestAMidDayChangeIsJudgedAgainstTheTimeWeightedExpectation(t *testing.T) {
 		}
 		unlikely += oneIf(p < 0.05)
 		blamedOnMorning += oneIf(chiSquareP(chiSquare(before, counts, messages), 2) < atWorst)
-		blamedOnEvening += oneIf(counts[1] > 0) // B has no share then
+		blamedOnEvening += oneIf(counts[1] > 0) // B's share is 0 then
 	}
-	// Of 200 honest days 10 are expected; above 22 is a one in ten thousand chance.
+	// Of 200 correct days 10 are expected; more than 22 have a probability of one in ten thousand.
 	if unlikely > 22 {
-		t.Errorf("%d of %d days are judged below 5 %%", unlikely, days)
+		t.Errorf("%d of %d days have p below 5 %%", unlikely, days)
 	}
 	if blamedOnMorning != days || blamedOnEvening != days {
-		t.Errorf("one set of weights explains a day of two: %d and %d of %d days blamed", blamedOnMorning,
+		t.Errorf("one set of weights fits a day with two: %d and %d of %d days fail", blamedOnMorning,
 			blamedOnEvening, days)
 	}
 }
 
-// arrival is when the i-th of n messages arrives: two thirds of them by day, from eight
-// to eight, the others before and after.
+// arrival returns when the i-th of n messages arrives: two thirds between 08:00 and 20:00, the
+// others before and after.
 func arrival(i, n int) time.Duration {
 	part := float64(i) / float64(n)
 	hours := 0.0

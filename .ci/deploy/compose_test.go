@@ -58,7 +58,8 @@ func serviceEnvironment(t *testing.T, p *types.Project, name string) map[string]
 func TestComposeSettingsLoad(t *testing.T) {
 	p := project(t)
 	names := dispatchers(p)
-	want := []string{"carriers", "dispatcher-1", "dispatcher-2", "keys", "migrate", "topics"}
+	want := []string{"carriers", "dispatcher-1", "dispatcher-2", "keys", "migrate", "tokens",
+		"topics"}
 	if !slices.Equal(names, want) {
 		t.Fatalf("the services of the image are %v", names)
 	}
@@ -69,6 +70,47 @@ func TestComposeSettingsLoad(t *testing.T) {
 				t.Errorf("settings are missing: %+v", s)
 			}
 		})
+	}
+}
+
+// TestComposeOpensTheConsole: the one-off service makes a token in the file by which the
+// dispatchers let people in.
+func TestComposeOpensTheConsole(t *testing.T) {
+	p := project(t)
+	program, err := dispatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const state = "/var/lib/dispatcher"
+	folder := t.TempDir()
+	execute := func(service string, arguments ...string) string {
+		t.Helper()
+		command := exec.CommandContext(t.Context(), program, arguments...)
+		command.Env = os.Environ()
+		for name, value := range serviceEnvironment(t, p, service) {
+			command.Env = append(command.Env, name+"="+strings.ReplaceAll(value, state, folder))
+		}
+		out, err := command.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", service, err, out)
+		}
+		return string(out)
+	}
+	step := p.Services["tokens"]
+	if !slices.Equal(step.Profiles, []string{"setup"}) || step.Restart != "no" {
+		t.Errorf("tokens is started with the others: %+v", step)
+	}
+	execute("tokens", step.Command...)
+	for _, name := range []string{"tokens", "dispatcher-1", "dispatcher-2"} {
+		if !slices.ContainsFunc(p.Services[name].Volumes, func(v types.ServiceVolumeConfig) bool {
+			return v.Source == "state" && v.Target == state
+		}) {
+			t.Errorf("%s does not have the volume of the tokens", name)
+		}
+		// The gate is closed without this setting.
+		if out := execute(name, "tokens", "list"); !strings.Contains(out, "admin") {
+			t.Errorf("%s lets nobody in:\n%s", name, out)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -62,10 +63,11 @@ type manifests struct {
 	configMap  core.ConfigMap
 	budget     policy.PodDisruptionBudget
 	network    networking.NetworkPolicy
+	ingress    networking.Ingress
 	scaled     scaledObject
 	podMonitor monitoring.PodMonitor
 	alerts     monitoring.PrometheusRule
-	rendered   string
+	texts      []string // of all resources
 }
 
 // render fills the templates with values of a file of ci/ and further ones.
@@ -98,9 +100,9 @@ func render(t *testing.T, file string, further map[string]any) *manifests {
 		for part := range strings.SplitSeq(files[name], "\n---\n") {
 			if strings.TrimSpace(part) != "" {
 				m.add(t, name, []byte(part))
+				m.texts = append(m.texts, part)
 			}
 		}
-		m.rendered += files[name]
 	}
 	return m
 }
@@ -121,6 +123,7 @@ func (m *manifests) add(t *testing.T, file string, text []byte) {
 		"v1/ConfigMap":                            &m.configMap,
 		"policy/v1/PodDisruptionBudget":           &m.budget,
 		"networking.k8s.io/v1/NetworkPolicy":      &m.network,
+		"networking.k8s.io/v1/Ingress":            &m.ingress,
 		"keda.sh/v1alpha1/ScaledObject":           &m.scaled,
 		"monitoring.coreos.com/v1/PodMonitor":     &m.podMonitor,
 		"monitoring.coreos.com/v1/PrometheusRule": &m.alerts,
@@ -188,8 +191,12 @@ func TestChartSettingsLoad(t *testing.T) {
 			m := render(t, file, nil)
 			pod := &m.deployment.Spec.Template.Spec
 			env := environment(t, pod)
-			if _, set := env["DISPATCHER_KAFKA_SASL_PASSWORD_FILE"]; set {
-				env["DISPATCHER_KAFKA_SASL_PASSWORD_FILE"] = password
+			for _, name := range []string{
+				"DISPATCHER_KAFKA_SASL_PASSWORD_FILE", "DISPATCHER_OIDC_CLIENT_SECRET_FILE",
+			} {
+				if _, set := env[name]; set {
+					env[name] = password
+				}
 			}
 			delete(env, "DISPATCHER_KAFKA_CA_FILE") // it would be parsed
 			s := loadSettings(t, env)
@@ -210,6 +217,76 @@ func TestChartSettingsLoad(t *testing.T) {
 	}
 }
 
+// TestChartBringsEveryFileThatASettingNames, with one Secret for each value of secrets. mounted has
+// checked the volumes.
+func TestChartBringsEveryFileThatASettingNames(t *testing.T) {
+	most := render(t, "all-values.yaml", nil)
+	env := environment(t, &most.deployment.Spec.Template.Spec)
+	for _, variable := range config.Variables() {
+		if strings.HasSuffix(variable.Name, "_FILE") && env[variable.Name] == "" {
+			t.Errorf("no value of the chart sets %s", variable.Name)
+		}
+	}
+	least := render(t, "least-values.yaml", nil)
+	if volumes := least.deployment.Spec.Template.Spec.Volumes; len(volumes) != 1 {
+		t.Errorf("without values there are the volumes %+v", volumes)
+	}
+}
+
+// TestChartLetsPeopleReachTheConsole and the API, but not metrics and profiles, which need no
+// token.
+func TestChartLetsPeopleReachTheConsole(t *testing.T) {
+	m := render(t, "all-values.yaml", nil)
+	from := map[string]bool{}
+	for _, rule := range m.network.Spec.Ingress {
+		if rule.Ports[0].Port.StrVal == "http" {
+			for _, peer := range rule.From {
+				from[peer.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"]] = true
+			}
+		}
+	}
+	if !maps.Equal(from, map[string]bool{"monitoring": true, "ingress": true}) {
+		t.Errorf("these namespaces reach the port of the console: %v", from)
+	}
+	rule := m.ingress.Spec.Rules[0]
+	if tls := m.ingress.Spec.TLS; rule.Host != "sms.internal.example.com" || len(tls) != 1 ||
+		!slices.Equal(tls[0].Hosts, []string{rule.Host}) || tls[0].SecretName == "" ||
+		*m.ingress.Spec.IngressClassName != "internal" {
+		t.Errorf("the ingress is %+v", m.ingress.Spec)
+	}
+	var got []string
+	for _, path := range rule.HTTP.Paths {
+		service, ok := m.services[path.Backend.Service.Name]
+		if !ok || service.Spec.Ports[0].Name != path.Backend.Service.Port.Name {
+			t.Errorf("%s leads to %+v, which the chart does not have", path.Path,
+				path.Backend.Service)
+		}
+		// An outage of Kafka or of all carriers makes every pod unready: then people need the console.
+		if path.Path != "/api" && !service.Spec.PublishNotReadyAddresses {
+			t.Errorf("no unready pod answers for %s", path.Path)
+		}
+		if exact := *path.PathType == networking.PathTypeExact; exact != (path.Path == "/") {
+			t.Errorf("%s is %s", path.Path, *path.PathType)
+		}
+		got = append(got, path.Path)
+	}
+	want := []string{"/api"}
+	for _, found := range regexp.MustCompile(`"(?:GET|POST) (/[a-z]*)`).FindAllSubmatch(
+		read(t, "cmd/dispatcher/internal/pages/pages.go"), -1) {
+		want = append(want, string(found[1]))
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if want = slices.Compact(want); len(want) < 10 || !slices.Equal(got, want) {
+		t.Errorf("the ingress passes %q, want %q", got, want)
+	}
+	if least := render(t, "least-values.yaml", nil); slices.Contains(least.kinds, "Ingress") ||
+		len(least.network.Spec.Ingress) != 2 {
+		t.Errorf("without values there is an ingress, or the policy has %+v",
+			least.network.Spec.Ingress)
+	}
+}
+
 // TestChartRefusesUnknownValues, and values that are set elsewhere.
 func TestChartRefusesUnknownValues(t *testing.T) {
 	chart, err := loader.Load(filepath.Join(root, chartFolder))
@@ -222,6 +299,8 @@ func TestChartRefusesUnknownValues(t *testing.T) {
 		"{}":                  false, // no brokers
 		good + "\nreplica: 3": false,
 		good + "\nsecrets: {postgres: {name: ''}}":                                                  false,
+		good + "\ningress: {enabled: true}":                                                         false, // no host
+		`settings: {DISPATCHER_KAFKA_BROKERS: k, DISPATCHER_SEAL_KEY_FILE: /seal.key}`:              false,
 		`settings: {DISPATCHER_KAFKA_BROKERS: k, DISPATCHER_POSTGRES_URL: "postgres://u:p@db/sms"}`: false,
 	} {
 		values := map[string]any{}
@@ -277,7 +356,7 @@ func TestChartSelectsItsPods(t *testing.T) {
 		}
 		return len(selector) > 0
 	}
-	if len(selectors) != 7 {
+	if len(selectors) != 8 {
 		t.Errorf("%d selectors", len(selectors))
 	}
 	for name, selector := range selectors {

@@ -267,6 +267,14 @@ func fired(t *testing.T, series string, length, step time.Duration) map[string]f
 const quiet = `
 up{job="dispatcher",instance="a"} 1x240
 up{job="dispatcher",instance="b"} 1x240
+dispatcher_ready{check="database",instance="a"} 1x240
+dispatcher_ready{check="database",instance="b"} 1x240
+dispatcher_ready{check="routing",instance="a"} 1x240
+dispatcher_ready{check="routing",instance="b"} 1x240
+dispatcher_ready{check="kafka",instance="a"} 1x240
+dispatcher_ready{check="kafka",instance="b"} 1x240
+dispatcher_ready{check="channels",instance="a"} 1x240
+dispatcher_ready{check="channels",instance="b"} 1x240
 dispatcher_dispatch_records_total{lane="otp",fate="fresh"} 0+1500x240
 dispatcher_dispatch_records_total{lane="otp",fate="dead"} 4x240
 dispatcher_dispatch_attempts_total{channel="a",reason="first_choice"} 0+1450x240
@@ -342,6 +350,28 @@ func TestEachAlertFires(t *testing.T) {
 		"never scraped": {map[string]string{"up": none}, []string{"DispatcherDown"}},
 		"DispatcherInstanceDown": {map[string]string{`up{job="dispatcher",instance="b"`: "1x40 0x200"},
 			[]string{"DispatcherInstanceDown"}},
+		"DispatcherDatabaseAway": {map[string]string{
+			`dispatcher_ready{check="database"`: "1x40 0x200"}, []string{"DispatcherDatabaseAway"}},
+		// It keeps its partitions, so their messages wait.
+		"one instance without its database": {map[string]string{
+			`dispatcher_ready{check="database",instance="b"`: "1x40 0x200"},
+			[]string{"DispatcherDatabaseAway"}},
+		"the database fails over": {map[string]string{
+			`dispatcher_ready{check="database"`: "1x40 0x4 1x196"}, nil},
+		"DispatcherKafkaAway": {map[string]string{
+			`dispatcher_ready{check="kafka"`: "1x40 0x200"}, []string{"DispatcherKafkaAway"}},
+		// The others read its partitions.
+		"one instance without Kafka": {map[string]string{
+			`dispatcher_ready{check="kafka",instance="b"`: "1x40 0x200"}, nil},
+		// An instance reads Kafka only after it has reached the database.
+		"started without a database": {map[string]string{
+			`dispatcher_ready{check="database"`: "1x40 0x200",
+			`dispatcher_ready{check="routing"`:  "1x40 0x200",
+			`dispatcher_ready{check="kafka"`:    "1x40 0x200"}, []string{"DispatcherDatabaseAway"}},
+		"Kafka is away and one instance has no routing": {map[string]string{
+			`dispatcher_ready{check="routing",instance="b"`: "1x40 0x200",
+			`dispatcher_ready{check="kafka"`:                "1x40 0x200"},
+			[]string{"DispatcherKafkaAway"}},
 		"DispatcherNothingAccepted": {map[string]string{
 			`dispatcher_dispatch_outcomes_total{channel="a",outcome="accepted"`: "0+10x40 400x200",
 			`dispatcher_dispatch_outcomes_total{channel="b",outcome="accepted"`: "0+10x40 400x200",

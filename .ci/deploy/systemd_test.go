@@ -36,13 +36,20 @@ func TestServiceSettingsLoad(t *testing.T) {
 	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if environment["DISPATCHER_KAFKA_SASL_PASSWORD_FILE"] == "" {
-		t.Error("the environment file does not show how to log in at the brokers")
+	for _, name := range []string{
+		"DISPATCHER_KAFKA_SASL_PASSWORD_FILE", "DISPATCHER_OIDC_CLIENT_SECRET_FILE",
+	} {
+		if environment[name] == "" {
+			t.Errorf("the environment file does not show %s", name)
+		}
+		environment[name] = password
 	}
-	environment["DISPATCHER_KAFKA_SASL_PASSWORD_FILE"] = password
 	s := loadSettings(t, environment)
 	if s.DataDir != "/var/lib/dispatcher" {
 		t.Errorf("the unit's state folder is not %s", s.DataDir)
+	}
+	if s.APITokensFile == "" || s.OIDCIssuer == "" {
+		t.Error("the environment file does not show how the API and the console are opened")
 	}
 }
 

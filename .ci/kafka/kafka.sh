@@ -13,7 +13,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-patience=180 # seconds until ready or stopped; after a kill on a busy machine a JVM takes a minute
+timeout=180 # seconds until ready or stopped; after a kill on a busy machine a JVM takes a minute
 
 usage() {
   sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p;}' "${BASH_SOURCE[0]}" >&2
@@ -119,13 +119,13 @@ launch() {
 }
 
 await_ready() {
-  local port=$1 deadline=$((SECONDS + patience))
+  local port=$1 deadline=$((SECONDS + timeout))
   until grep -q 'Kafka Server started' "$dir/broker.log" && listening "$port"; do
     if ! kill -0 "$(cat "$dir/pid")" 2>/dev/null; then
       tail -n 20 "$dir/broker.log" >&2
       fail "the broker ended while it started; see $dir/broker.log"
     fi
-    ((SECONDS < deadline)) || fail "not ready after $patience s; see $dir/broker.log"
+    ((SECONDS < deadline)) || fail "not ready after $timeout s; see $dir/broker.log"
     sleep 0.1
   done
   printf 'Kafka is ready on 127.0.0.1:%s\n' "$port"
@@ -138,7 +138,7 @@ ended() {
 }
 
 end() {
-  local signal=$1 pid port deadline=$((SECONDS + patience))
+  local signal=$1 pid port deadline=$((SECONDS + timeout))
   if ! pid=$(running); then
     printf 'no broker runs in %s\n' "$dir"
     return
@@ -146,7 +146,7 @@ end() {
   port=$(cat "$dir/port")
   kill "-$signal" "$pid"
   until ended; do
-    ((SECONDS < deadline)) || fail "process $pid has not ended after $patience s"
+    ((SECONDS < deadline)) || fail "process $pid has not ended after $timeout s"
     sleep 0.1
   done
   rm -f "$dir/pid"

@@ -145,13 +145,13 @@ func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
 	if err != nil {
 		return err
 	}
+	day := ledger.NewBusinessDay(when, zone)
 	found := verification{
-		Day: when.In(zone).Format(time.DateOnly), Timezone: zone.String(),
+		Day: day.Date, Timezone: day.Zone,
 		ByKind: map[string]int{}, Mismatches: []audit.Mismatch{},
 	}
 	verifier := audit.NewVerifier(keys, (&versions{ctx: ctx, ledger: l.Ledger}).edition)
-	filter := ledger.ChoiceFilter{From: admission.Day.Start(when, zone), To: admission.Day.End(when,
-		zone), Sample: f.sample}
+	filter := ledger.ChoiceFilter{From: day.From, To: day.To, Sample: f.sample}
 	err = l.Messages.EachChoice(ctx, filter, func(r *ledger.Record) error {
 		found.Checked++
 		found.Attempts += len(r.Attempts)
@@ -178,7 +178,7 @@ func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
 	}
 	found.add(misfitReceipts(misfits))
 	if path := cmp.Or(f.seals, l.settings.SealKeyFile); path != "" {
-		s, err := verifySeals(ctx, l.Seals, path, f.checkpoint, filter.From, filter.To, found.add)
+		s, err := verifySeals(ctx, l.Seals, path, f.checkpoint, day, found.add)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,6 +24,8 @@ type sealed struct {
 	// Messages were compared. Unsealed are not in the log yet, or were received before it began.
 	Messages int `json:"messages"`
 	Unsealed int `json:"unsealed"`
+	// Closings of the day were compared, with its figures. The newest may be among Unsealed.
+	Closings int `json:"closings"`
 	// Checkpoint is the newest checkpoint that covers the day.
 	Checkpoint string `json:"checkpoint"`
 }
@@ -30,10 +33,10 @@ type sealed struct {
 // whatCheckpoint: the log itself differs from what was signed.
 const whatCheckpoint = "checkpoint"
 
-// verifySeals compares the messages and versions of a period with the log, hour by hour, and
-// reports each difference.
+// verifySeals compares the messages and versions of a day with the log, hour by hour, then its
+// figures, and reports each difference.
 func verifySeals(
-	ctx context.Context, store *ledger.Seals, keyFile, kept string, from, to time.Time,
+	ctx context.Context, store *ledger.Seals, keyFile, kept string, day ledger.BusinessDay,
 	report func([]audit.Mismatch),
 ) (s sealed, err error) {
 	lines, err := config.SealKeys(keyFile)
@@ -49,12 +52,13 @@ func verifySeals(
 			return s, err
 		}
 	}
-	for hour := from.UTC().Truncate(time.Hour); hour.Before(to); hour = hour.Add(time.Hour) {
+	hour := day.From.UTC().Truncate(time.Hour)
+	for ; hour.Before(day.To); hour = hour.Add(time.Hour) {
 		if err := s.hour(ctx, store, keys, hour, report); err != nil {
 			return s, err
 		}
 	}
-	return s, nil
+	return s, s.closings(ctx, store, keys, day, report)
 }
 
 // hasCheckpoint checks that the log contains a checkpoint that was kept elsewhere.
@@ -101,13 +105,7 @@ func (s *sealed) hour(
 			}
 			sealedTo = look.To
 		}
-		if err := s.checkLook(ctx, store, keys, look); err != nil {
-			report([]audit.Mismatch{{
-				What: whatCheckpoint, Stored: "seal " + strconv.FormatInt(look.Number, 10),
-				Derived: err.Error(),
-			}})
-		}
-		s.Checkpoint = look.Checkpoint
+		s.checkLook(ctx, store, keys, look, report)
 		looks = append(looks, ledger.Seal{From: look.From, To: look.To, At: look.At})
 		all, err := seal.ReadLeaves(look.Leaves)
 		for _, leaf := range all {
@@ -135,6 +133,63 @@ func (s *sealed) hour(
 	return err
 }
 
+// closings compares the closings of a day, and its figures, with the log. Looks at closings are
+// made after the day, so that one which is gone is no look of the hours above: its number is
+// missing.
+func (s *sealed) closings(
+	ctx context.Context, store *ledger.Seals, keys *seal.Keys, day ledger.BusinessDay,
+	report func([]audit.Mismatch),
+) error {
+	missing, err := store.Missing(ctx, day.From)
+	if err != nil {
+		return err
+	}
+	if missing > 0 {
+		report([]audit.Mismatch{{
+			What: whatCheckpoint, Stored: "a log that goes on after the day",
+			Derived: fmt.Sprintf("%d more seals", missing),
+		}})
+	}
+	leaves := map[int64][]seal.Leaf{}
+	var until, looked time.Time
+	err = store.EachOfClosings(ctx, day.From, func(look *ledger.Seal) error {
+		until, looked = look.To, look.At
+		all, err := seal.ReadLeaves(look.Leaves)
+		ours := false
+		for _, leaf := range all {
+			if date, _, ok := ledger.ClosingOf(leaf.Seq); ok && date == day.Date {
+				leaves[leaf.Seq], ours = append(leaves[leaf.Seq], leaf), true
+			}
+		}
+		if ours {
+			s.checkLook(ctx, store, keys, look, report)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = store.ClosingsOf(ctx, day.Date, func(e *ledger.Evidence) error {
+		known := leaves[e.Seq]
+		figuresAlone := e.ReceivedAt.IsZero()
+		if figuresAlone && len(known) > 0 {
+			return nil // Its leaves are left, so it is reported as deleted.
+		}
+		delete(leaves, e.Seq)
+		if len(known) == 0 && !figuresAlone && !e.ReceivedAt.Before(until) {
+			s.Unsealed++
+			return nil
+		}
+		s.Closings++
+		report(mismatchesOf(seal.Verify(known, e, looked)))
+		return nil
+	})
+	for _, gone := range leaves {
+		report(mismatchesOf(seal.Verify(gone, nil, time.Time{})))
+	}
+	return err
+}
+
 // lastLook is the time of the last look at the messages that were received at an instant.
 func lastLook(looks []ledger.Seal, received time.Time) (at time.Time) {
 	for i := range looks {
@@ -146,8 +201,22 @@ func lastLook(looks []ledger.Seal, received time.Time) (at time.Time) {
 	return at
 }
 
-// checkLook checks that a look is as signed, and follows the one before it.
+// checkLook reports if a look is not as signed, or does not follow the one before it.
 func (s *sealed) checkLook(
+	ctx context.Context, store *ledger.Seals, keys *seal.Keys, look *ledger.Seal,
+	report func([]audit.Mismatch),
+) {
+	if err := follows(ctx, store, keys, look); err != nil {
+		report([]audit.Mismatch{{
+			What: whatCheckpoint, Stored: "seal " + strconv.FormatInt(look.Number, 10),
+			Derived: err.Error(),
+		}})
+	}
+	s.Checkpoint = look.Checkpoint
+}
+
+// follows returns an error if a look is not as signed, or does not follow the one before it.
+func follows(
 	ctx context.Context, store *ledger.Seals, keys *seal.Keys, look *ledger.Seal,
 ) error {
 	before, err := store.Number(ctx, look.Number-1)
@@ -178,20 +247,28 @@ func mismatchesOf(faults []seal.Fault) []audit.Mismatch {
 	found := make([]audit.Mismatch, len(faults))
 	for i, f := range faults {
 		m := audit.Mismatch{ID: f.ID, What: f.What}
+		day, revision, closing := ledger.ClosingOf(f.Seq)
 		switch {
+		case closing:
+			m.ID = fmt.Sprintf("revision %d of %s", revision, day)
 		case f.Seq < 0:
 			m.ID = "routing version " + strconv.FormatInt(-f.Seq, 10)
 		case f.ID == "":
 			m.ID = "message number " + strconv.FormatInt(f.Seq, 10)
 		}
-		switch f.What {
-		case seal.Changed:
+		switch {
+		case closing && f.What == seal.Changed:
+			m.Stored = "other values in " + ledger.ClosingParts[slices.Index(ledger.PartNames[:], f.Part)]
+			m.Derived = "those that were sealed"
+		case closing && f.What == seal.Inserted:
+			m.Stored, m.Derived = "figures", "nothing: such a closing was not sealed in its time"
+		case f.What == seal.Changed:
 			m.Stored, m.Derived = "another "+f.Part, "the "+f.Part+" that was sealed"
-		case seal.Deleted:
+		case f.What == seal.Deleted:
 			m.Stored, m.Derived = "nothing", "what was sealed"
-		case seal.Inserted:
+		case f.What == seal.Inserted:
 			m.Stored, m.Derived = "a row", "nothing: it was not there when its time was sealed"
-		case seal.Outcome:
+		case f.What == seal.Outcome:
 			m.Stored, m.Derived = string(f.To), "what may follow "+string(f.From)
 		}
 		found[i] = m
@@ -201,15 +278,19 @@ func mismatchesOf(faults []seal.Fault) []audit.Mismatch {
 
 // sealed is the comparison with the log in one line.
 func (v *verification) sealed() string {
-	switch s := v.Sealed; {
-	case s == nil:
+	s := v.Sealed
+	if s == nil {
 		return "not compared with the log of hashes: no key of it\n"
-	case s.Unsealed > 0:
-		return fmt.Sprintf("%d messages compared with the log of hashes; %d are not in it yet\n",
-			s.Messages, s.Unsealed)
-	default:
-		return fmt.Sprintf("%d messages compared with the log of hashes\n", s.Messages)
 	}
+	line := fmt.Sprintf("%d messages", s.Messages)
+	if s.Closings > 0 {
+		line += fmt.Sprintf(" and %d closings of the day", s.Closings)
+	}
+	line += " compared with the log of hashes"
+	if s.Unsealed > 0 {
+		line += fmt.Sprintf("; %d are not in it yet", s.Unsealed)
+	}
+	return line + "\n"
 }
 
 // auditKeyCommand is "audit key".

@@ -186,12 +186,12 @@ func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 		max(received_at) from dispatcher.messages`)
 	want["inserted"] = "inserted"
 	for what, set := range map[string]string{
-		"intake": `author = 'somebody else'`, "plan": `document = document || ' '`,
+		"intake": `login = 'somebody else'`, "plan": `document = document || ' '`,
 	} {
 		o.exec(`update dispatcher.routing_versions set ` + set + ` where version = 1`)
 		want["routing version 1"] += what + " "
 	}
-	o.exec(`update dispatcher.routing_versions set reason = 'another',
+	o.exec(`update dispatcher.routing_versions set author = 'somebody else', reason = 'another',
 		created_at = created_at - interval '1 second' where version = 2`)
 	want["routing version 2"] = "intake"
 
@@ -220,6 +220,175 @@ func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 	}
 	for id, what := range found {
 		t.Errorf("%s was not changed, but was found: %s", id, what)
+	}
+}
+
+// closed closes a day although it is not over.
+func (o *auditDB) closed(day string) {
+	o.t.Helper()
+	zone, err := time.LoadLocation(o.zone)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	at, err := time.ParseInLocation(time.DateOnly, day, zone)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	c, ours, err := o.ledger.Reports.Close(o.t.Context(), ledger.NewBusinessDay(at, zone))
+	if err != nil || !ours || c.Changes == 0 {
+		o.t.Fatalf("got %+v, closed here: %v, %v", c, ours, err)
+	}
+}
+
+// TestFiguresThatWereChangedAfterTheyWereSealedAreFound, and their closings: reports of closed days
+// are read from them. Finance's login is enough. A correction is no fault.
+func TestFiguresThatWereChangedAfterTheyWereSealedAreFound(t *testing.T) {
+	t.Parallel()
+	o, keyFile, seals := sealedAuditDB(t, 20)
+	day := seals[len(seals)-1]
+	url, _ := strings.CutPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
+	o.env[0] = "DISPATCHER_POSTGRES_URL=" + ledgertest.As(migrations.RoleFinance, url)
+	seals = append(seals, "--without-keys")
+	compared := func(closings, unsealed int) {
+		t.Helper()
+		v, code := o.verify(seals...)
+		if code != exitOK || v.Sealed == nil || v.Sealed.Closings != closings ||
+			v.Sealed.Unsealed != unsealed {
+			t.Fatalf("exit code %d, %+v, sealed: %+v", code, v, v.Sealed)
+		}
+	}
+	o.closed(day)
+	compared(0, 1)
+	// It was closed forty minutes ago, and that was sealed five minutes later.
+	o.exec(`update dispatcher.closings set at = at - interval '40 minutes'`)
+	addSeals(t, o, keyFile)
+	o.exec(`update dispatcher.seals set to_at = to_at - interval '30 minutes' where closings`)
+	compared(1, 0)
+	// A receipt comes late.
+	o.exec(`with a as (update dispatcher.attempts set receipt_state = 'delivered', receipt_at = now(),
+			delivered_at = now() where message_seq = (select max(message_seq) from dispatcher.attempts
+			where outcome = 'accepted') and outcome = 'accepted' returning *)
+		insert into dispatcher.receipts (channel, reference, message_seq, attempt, state, received_at)
+		select channel, provider_reference, message_seq, attempt, 'delivered', now() from a`)
+	o.closed(day)
+	compared(1, 1)
+	o.exec(`update dispatcher.closings set at = at - interval '10 minutes' where revision = 2`)
+	addSeals(t, o, keyFile)
+	compared(2, 0)
+	if got := dispatcher(t, "", o.env, append([]string{"audit", "verify"}, seals...)...); !strings.
+		Contains(got.out, "and 2 closings of the day compared with the log of hashes\n") {
+		t.Errorf("%+v", got)
+	}
+	first, second := "revision 1 of "+day, "revision 2 of "+day
+	tables := []string{"closings", "choice_figures", "attempt_figures", "carried_figures", "seals"}
+	for _, table := range tables {
+		o.exec(`create table kept_` + table + ` as select * from dispatcher.` + table)
+	}
+	const changed, those = "changed: other values in ", " instead of those that were sealed"
+	const inserted = "inserted: figures instead of nothing: such a closing was not sealed in its time"
+	const deleted = "deleted: nothing instead of what was sealed"
+	for sql, want := range map[string][]string{
+		`update dispatcher.attempt_figures set cost_micros = cost_micros - 1
+			where ctid = (select ctid from dispatcher.attempt_figures where revision = 1 limit 1)`: {
+			first, changed + "attempt_figures" + those,
+		},
+		`update dispatcher.attempt_figures set delivered = 2 where revision = 2`: {
+			second, changed + "attempt_figures" + those,
+		},
+		`update dispatcher.choice_figures set channel = 'b' where channel = 'a'`: {
+			first, changed + "choice_figures" + those,
+		},
+		`update dispatcher.carried_figures set hour = hour + interval '1 hour'`: {
+			first, changed + "carried_figures" + those,
+		},
+		`insert into dispatcher.attempt_figures select (jsonb_populate_record(f, '{"revision": 7}')).*
+			from dispatcher.attempt_figures f limit 1`: {"revision 7 of " + day, inserted},
+		`insert into dispatcher.choice_figures select * from dispatcher.choice_figures limit 1`: {
+			first, changed + "choice_figures" + those,
+		},
+		`delete from dispatcher.closings where revision = 2`: {second, deleted},
+		`with c as (delete from dispatcher.closings where revision = 2)
+			delete from dispatcher.attempt_figures where revision = 2`: {second, deleted},
+		`delete from dispatcher.attempt_figures where revision = 2`: {
+			second, changed + "attempt_figures" + those,
+		},
+		`delete from dispatcher.carried_figures where ctid = (select ctid
+			from dispatcher.carried_figures limit 1)`: {first, changed + "carried_figures" + those},
+		`update dispatcher.closings set changes = changes + 1 where revision = 1`: {
+			first, changed + "closings" + those,
+		},
+		`update dispatcher.closings set figures = 1 where revision = 2`: {
+			second, changed + "closings" + those,
+		},
+		`insert into dispatcher.closings select day, 3, zone, from_at, to_at, at, changes, figures
+			from dispatcher.closings where revision = 2`: {"revision 3 of " + day, inserted},
+		// Its seal is gone as well, and it is not the last one of the log.
+		`with l as (delete from dispatcher.seals where number = (select min(number)
+			from dispatcher.seals where closings)), c as (delete from dispatcher.closings
+			where revision = 1), a as (delete from dispatcher.attempt_figures where revision = 1),
+			d as (delete from dispatcher.choice_figures where revision = 1)
+			delete from dispatcher.carried_figures where revision = 1`: {
+			"", "checkpoint: a log that goes on after the day instead of 1 more seals",
+		},
+	} {
+		o.exec(sql)
+		v, code := o.verify(seals...)
+		found := false
+		for _, m := range v.Mismatches {
+			found = found || m.ID == want[0] && m.What+": "+m.Stored+" instead of "+m.Derived == want[1]
+			if m.ID != want[0] && m.What != whatCheckpoint {
+				t.Errorf("%s: also %+v", sql, m)
+			}
+		}
+		if code != exitFailed || !found {
+			t.Errorf("%s: got %+v, want %s", sql, v.Mismatches, want)
+		}
+		for _, table := range tables {
+			o.exec(`delete from dispatcher.` + table)
+			o.exec(`insert into dispatcher.` + table + ` select * from kept_` + table)
+		}
+	}
+	compared(2, 0)
+	// Their leaves stay as long as they do.
+	o.exec(`update dispatcher.seals set from_at = from_at - interval '60 days',
+		to_at = from_at - interval '50 days'`)
+	if err := o.ledger.Seals.Forget(t.Context(), 40*24*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	var left, closings int
+	if err := o.sql.QueryRow(t.Context(), `select count(*), count(*) filter (where closings)
+		from dispatcher.seals where octet_length(leaves) > 0`).Scan(&left, &closings); err != nil ||
+		left != 2 || closings != 2 {
+		t.Errorf("%d seals still have leaves, %d of them of closings, %v", left, closings, err)
+	}
+}
+
+// TestAVersionOfAnEarlierReleaseWasSealedWithoutItsLogin, and so it is compared.
+func TestAVersionOfAnEarlierReleaseWasSealedWithoutItsLogin(t *testing.T) {
+	t.Parallel()
+	o := emptyAuditDB(t)
+	o.sendBoth(1)
+	hash := func() (h string) {
+		err := o.sql.QueryRow(t.Context(), `select encode(intake, 'hex')
+			from facts.version_evidence where version = 1`).Scan(&h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	now := hash()
+	o.exec(`update dispatcher.routing_versions set evidence = 1 where version = 1`)
+	earlier := hash()
+	var without string
+	if err := o.sql.QueryRow(t.Context(), `select encode(dispatcher.half_hash(json_build_array(version,
+		author, reason, dispatcher.micros(created_at), base)), 'hex')
+		from dispatcher.routing_versions where version = 1`).Scan(&without); err != nil ||
+		earlier != without || now == without {
+		t.Errorf("got %s, and %s for an earlier version, want %s for it, %v", now, earlier, without, err)
+	}
+	o.exec(`update dispatcher.routing_versions set evidence = 2, login = null where version = 1`)
+	if got := hash(); got != without {
+		t.Errorf("without a login: got %s, want %s", got, without)
 	}
 }
 

@@ -294,7 +294,7 @@ func TestDoctorWithoutAnythingSaysWhatToSet(t *testing.T) {
 	}
 }
 
-func TestDoctorGoesByTheStoredRouting(t *testing.T) {
+func TestDoctorUsesTheStoredRouting(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	openSeeded(t, url)

@@ -172,7 +172,7 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 		as := login(t, o.sql, address, role)
 		conn := opened(t, as)
 		views := readable(t, conn)
-		want := 38
+		want := 39
 		if role == migrations.RoleAuditor {
 			want++ // audit.draw_keys
 		}

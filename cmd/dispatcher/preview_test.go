@@ -32,7 +32,7 @@ default,weighted,40,c,0,,,0
 	}
 }
 
-func TestPreviewNamesFileKeyAndMend(t *testing.T) {
+func TestPreviewNamesFileKeyAndFix(t *testing.T) {
 	t.Parallel()
 	zeros := write(t, "zeros.yaml",
 		strings.Replace(testRouting, "{a: 25, b: 15, c: 60}", "{a: 0, b: 0, c: 0}", 1))

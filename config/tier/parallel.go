@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Parallel lets n tests of a package run at a time or more, however few processors there are: they
-// mostly wait, for deadlines and for what must not happen. TestMain calls it first. A -parallel of
-// the command line is kept, and fuzzing is left alone.
+// Parallel lets at least n tests of a package run at a time, however few processors there are: they
+// mostly wait, for deadlines or to see that nothing happens. TestMain calls it first. It does not
+// change a -parallel of the command line, nor fuzzing.
 func Parallel(n int) {
 	flag.Parse()
 	if fuzz := flag.Lookup("test.fuzz"); fuzz != nil && fuzz.Value.String() != "" {

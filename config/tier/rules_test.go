@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestNothingIsSkippedButByTheTier reads every file with tests: one that skips itself, has a size
-// of its own under -short, or draws a fresh seed in the fast tier would do so unseen.
+// TestNothingIsSkippedButByTheTier reads every test file. A test that skips itself, has its own
+// size under -short, or draws a fresh seed in the fast tier would go unnoticed.
 func TestNothingIsSkippedButByTheTier(t *testing.T) {
 	t.Parallel()
 	forbidden := regexp.MustCompile(

@@ -32,8 +32,8 @@ func LongOnly(t testing.TB) {
 	}
 }
 
-// fastSeed is the seed of every property in the fast tier, so that a fresh clone cannot
-// fail by a draw that nobody has seen before.
+// fastSeed is the seed of every property in the fast tier, so that a fresh clone cannot fail by a
+// draw that was never seen before.
 const fastSeed = "20260101"
 
 var fix sync.Once

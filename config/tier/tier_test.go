@@ -8,7 +8,7 @@ import (
 	"dispatcher/config/tier"
 )
 
-// TestTheFastTierDrawsTheSameInEachRun, and both tiers take the sizes that are theirs.
+// TestTheFastTierDrawsTheSameInEachRun and each tier gets its own sizes.
 func TestTheFastTierDrawsTheSameInEachRun(t *testing.T) {
 	draws := func() (all []uint64) {
 		tier.Check(t, func(t *rapid.T) { all = append(all, rapid.Uint64().Draw(t, "n")) })
@@ -31,5 +31,5 @@ func TestTheFastTierDrawsTheSameInEachRun(t *testing.T) {
 	tier.LongOnly(t)
 }
 
-// firstDraw is what the seed of the fast tier draws first.
+// firstDraw is the first number that the seed of the fast tier draws.
 const firstDraw = 15217787052609559

@@ -13,7 +13,7 @@ func TestATestStartsWithRoomInItsWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		now    string // of July, an hour ahead of UTC
+		now    string // in July, one hour ahead of UTC
 		length time.Duration
 		want   time.Duration
 	}{

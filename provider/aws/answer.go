@@ -12,7 +12,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// Our words for what AWS answers; its own may repeat the number.
+// Errors for AWS's answers. AWS's own texts may contain the number.
 var (
 	badRecipient = web.Rejected("the provider finds fault with the recipient")
 	badRequest   = web.Refused("the provider does not take such a request from this account")
@@ -26,7 +26,7 @@ var (
 )
 
 // Classify reads an answer. Exceptions are those of SendTextMessage and the common errors of the
-// AWS APIs; of an InternalServerException AWS does not say that nothing was sent.
+// AWS APIs. AWS does not say that nothing was sent after an InternalServerException.
 func (*api) Classify(answer *web.Answer) provider.Result {
 	if answer.Status >= 200 && answer.Status < 300 {
 		return taken(answer)
@@ -41,7 +41,7 @@ func (*api) Classify(answer *web.Answer) provider.Result {
 	return result(answer, unreadable, "unreadable")
 }
 
-// taken reads a successful answer: 200 with an id is the only one that SendTextMessage has.
+// taken reads a successful answer: SendTextMessage has one, 200 with an id.
 func taken(answer *web.Answer) provider.Result {
 	if id := readID(answer.Body); answer.Status == http.StatusOK && web.PlainID(id) {
 		return provider.Result{Outcome: provider.Accepted, Reference: id}
@@ -49,7 +49,7 @@ func taken(answer *web.Answer) provider.Result {
 	return result(answer, unreadable, "unreadable")
 }
 
-// classify is the meaning of an exception. With a status of web.MaybeFromProxy none means anything.
+// classify is the meaning of an exception. With a status of web.MaybeFromProxy it is Unknown.
 func (e *exception) classify(answer *web.Answer) provider.Result {
 	if web.MaybeFromProxy(answer.Status) {
 		return result(answer, uncertain, e.name)
@@ -75,8 +75,8 @@ func (e *exception) classify(answer *web.Answer) provider.Result {
 // code is the reason, or the name of an exception without one.
 func (e *exception) code() string { return cmp.Or(string(e.reason), e.name) }
 
-// conflict tells a recipient who opted out from the account's own resources, such as the countries
-// and numbers of its protect configuration.
+// conflict distinguishes a recipient who opted out from the account's own resources, such as the
+// countries and numbers of its protect configuration.
 func (e *exception) conflict() web.Meaning {
 	if e.reason == optedOut {
 		return badRecipient
@@ -84,7 +84,7 @@ func (e *exception) conflict() web.Meaning {
 	return meaningOf(conflicts, e.reason)
 }
 
-// fault tells which part of a request is invalid.
+// fault returns which part of a request is invalid.
 func (e *exception) fault() web.Meaning {
 	switch {
 	case e.blamesOnly("DestinationPhoneNumber"):
@@ -134,7 +134,7 @@ func byName(answer *web.Answer, code string) provider.Result {
 	return result(answer, uncertain, code)
 }
 
-// result makes the code "status/word". Reasons of AWS are longer than what web.Bounded shows.
+// result makes the code "status/word". AWS's reasons are longer than web.SafeCode allows.
 func result(answer *web.Answer, v web.Meaning, code string) provider.Result {
 	const longest = 60
 	r := answer.Result(v, "")
@@ -151,12 +151,12 @@ func name(text string) bool {
 	})
 }
 
-// exception is a failed answer, with the fields that decide. AWS's texts are not read: they may
-// repeat the number.
+// exception holds the decisive fields of a failed answer. AWS's texts are not read: they may
+// contain the number.
 type exception struct {
 	name     string
 	reason   reason
-	fields   []string // those that are not valid; one whose name cannot be read is ""
+	fields   []string // those that are not valid; an unreadable name is ""
 	resource resource
 }
 
@@ -164,21 +164,21 @@ type exception struct {
 const nameless = "UnknownError"
 
 // readException reads an exception; false if the body is not JSON. The body may be empty, because
-// the header or the status may say everything.
+// the header or the status may hold everything.
 func readException(a *web.Answer) (*exception, bool) {
-	said := members{}
+	parsed := members{}
 	if len(bytes.TrimSpace(a.Body)) > 0 {
 		var ok bool
-		if said, ok = readMembers(a.Body); !ok {
+		if parsed, ok = readMembers(a.Body); !ok {
 			return nil, false
 		}
 	}
 	e := &exception{
-		name: nameless, reason: reason(said.text("Reason")), fields: said.fields(),
-		resource: resource(said.text("ResourceType")),
+		name: nameless, reason: reason(parsed.text("Reason")), fields: parsed.fields(),
+		resource: resource(parsed.text("ResourceType")),
 	}
 	for _, shown := range []string{
-		a.Header.Get("X-Amzn-Errortype"), said.text("__type"), said.text("code"),
+		a.Header.Get("X-Amzn-Errortype"), parsed.text("__type"), parsed.text("code"),
 	} {
 		if short := bare(shown); short != "" {
 			e.name = short
@@ -199,10 +199,10 @@ func bare(shown string) string {
 	return shown
 }
 
-// readID reads the id of a message that was taken; empty when there is none.
+// readID reads the id of an accepted message; empty if there is none.
 func readID(body []byte) string {
-	said, _ := readMembers(body)
-	return said.text("MessageId")
+	parsed, _ := readMembers(body)
+	return parsed.text("MessageId")
 }
 
 // members are those of a JSON object, decoded one by one: a member of an unexpected type is empty
@@ -218,18 +218,18 @@ func readMembers(body []byte) (members, bool) {
 
 func (m members) text(name string) string {
 	var text string
-	_ = json.Unmarshal(m[name], &text) // what is no text stays empty
+	_ = json.Unmarshal(m[name], &text) // a value that is not a text stays empty
 	return text
 }
 
 // fields are the names in the list of fields that are not valid.
 func (m members) fields() []string {
 	var list []json.RawMessage
-	_ = json.Unmarshal(m["Fields"], &list) // what is no list stays empty
+	_ = json.Unmarshal(m["Fields"], &list) // a value that is not a list stays empty
 	names := make([]string, len(list))
 	for i, field := range list {
-		said, _ := readMembers(field)
-		names[i] = said.text("Name")
+		parsed, _ := readMembers(field)
+		names[i] = parsed.text("Name")
 	}
 	return names
 }
@@ -287,7 +287,7 @@ var faults = map[reason]web.Meaning{
 	senderRequiresRegistration: badMessage,
 }
 
-// meaningOf is the meaning of a reason; one that is not in the table is about the channel.
+// meaningOf is the meaning of a reason. A reason that is not in the table is about the channel.
 func meaningOf(table map[reason]web.Meaning, why reason) web.Meaning {
 	if v, ok := table[why]; ok {
 		return v
@@ -304,6 +304,6 @@ const (
 	senderID    resource = "sender-id"
 )
 
-// isSender reports whether the unknown resource is a sender. A pool or a configuration set is the
-// channel's.
+// isSender reports whether the unknown resource is a sender. A pool or a configuration set belongs
+// to the channel.
 func (e *exception) isSender() bool { return e.resource == phoneNumber || e.resource == senderID }

@@ -95,9 +95,9 @@ func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Resu
 // Capabilities says what AWS documents. SendTextMessage has no idempotency token and no lookup; its
 // Context map comes back with every event; a message lives three days at most (TimeToLive).
 func (c *Channel) Capabilities() provider.Capabilities {
-	listens := c.cfg.listens()
+	receipts := c.cfg.acceptsCallbacks()
 	return provider.Capabilities{
-		LongestValidity: longestValidity, Batch: 1, Receipts: listens, KeyInReceipt: listens,
+		LongestValidity: longestValidity, Batch: 1, Receipts: receipts, KeyInReceipt: receipts,
 	}
 }
 

@@ -26,7 +26,7 @@ type event struct {
 	InboundID string `json:"inboundMessageId"`
 }
 
-// ReadCallback returns what a message of SNS says. A confirmation of a subscription says nothing;
+// ReadCallback returns the content of an SNS message. A confirmation of a subscription has none;
 // Confirm answers it.
 func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackContent, error) {
 	e, err := c.cfg.verify(callback)
@@ -58,7 +58,7 @@ func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackCo
 	return content, nil
 }
 
-// eventType is what became of a message ("Event types for SMS, MMS, and voice" of the AWS End User
+// eventType is the result of a message ("Event types for SMS, MMS, and voice" of the AWS End User
 // Messaging SMS User Guide).
 type eventType string
 
@@ -77,7 +77,7 @@ const (
 	textTTLExpired         eventType = "TEXT_TTL_EXPIRED"
 )
 
-// causes are those of the events that say that a message is not delivered.
+// causes are those of the events that report a message as not delivered.
 var causes = map[eventType]provider.Cause{
 	textInvalid:            provider.UnknownNumber,
 	textInvalidMessage:     provider.Unspecified,
@@ -91,8 +91,8 @@ var causes = map[eventType]provider.Cause{
 }
 
 // receipt reads an event about a message. TEXT_UNKNOWN means that AWS got no report for three days,
-// TEXT_SUCCESSFUL that the carrier took the message: neither is final. An event that is not the
-// final one ends nothing.
+// TEXT_SUCCESSFUL that the carrier took the message: neither is final. An event that is not marked
+// final leaves the message Pending.
 func (c *Channel) receipt(e *event) provider.Receipt {
 	kind := eventType(e.EventType)
 	r := provider.Receipt{
@@ -140,7 +140,7 @@ func (c *Channel) Confirm(
 	return true, nil
 }
 
-// sns is where SNS is reached.
+// sns is the base address of SNS.
 func (c *Config) sns(region string) string {
 	if c.SNSBase != "" {
 		return c.SNSBase

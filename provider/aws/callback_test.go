@@ -13,7 +13,7 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-func tell(t testing.TB, cfg awstest.Config, r webtest.Receipt, at time.Time) *provider.Callback {
+func receiptCallback(t testing.TB, cfg awstest.Config, r webtest.Receipt, at time.Time) *provider.Callback {
 	t.Helper()
 	submit := &webtest.Submit{
 		To: "+447700900123", Key: key, Reference: "ref-1", Callback: callback, At: time.Now(),
@@ -76,7 +76,7 @@ func TestEventsAreRead(t *testing.T) {
 			{State: provider.Undelivered, Code: "TEXT_TTL_EXPIRED"}: {
 				State: provider.Undelivered, Cause: provider.Expired, Code: "TEXT_TTL_EXPIRED",
 			},
-			// got no report for three days
+			// no report arrived for three days
 			{State: provider.Undelivered, Code: "TEXT_UNKNOWN"}: {
 				State: provider.Pending, Code: "TEXT_UNKNOWN",
 			},
@@ -87,7 +87,7 @@ func TestEventsAreRead(t *testing.T) {
 				State: provider.Pending, Code: "other",
 			},
 		} {
-			call := tell(t, cfg, said, at)
+			call := receiptCallback(t, cfg, said, at)
 			content, err := c.ReadCallback(call)
 			if err != nil || content.ReplayID == "" {
 				t.Fatalf("%s: once %q, error %v", version, content.ReplayID, err)
@@ -98,14 +98,14 @@ func TestEventsAreRead(t *testing.T) {
 					ReplayID: content.ReplayID, Receipts: []provider.Receipt{want},
 				})
 		}
-		webtest.CheckReplayID(t, c, tell(t, cfg, webtest.Receipt{}, at),
-			tell(t, cfg, webtest.Receipt{}, at))
+		webtest.CheckReplayID(t, c, receiptCallback(t, cfg, webtest.Receipt{}, at),
+			receiptCallback(t, cfg, webtest.Receipt{}, at))
 	}
 }
 
 func TestSuccessfulIsDeliveredOnlyWhereTheOperatorSaysSo(t *testing.T) {
 	t.Parallel()
-	said := tell(t, account(), webtest.Receipt{State: provider.Delivered, Code: "TEXT_SUCCESSFUL"},
+	said := receiptCallback(t, account(), webtest.Receipt{State: provider.Delivered, Code: "TEXT_SUCCESSFUL"},
 		time.Now())
 	content, err := open(t, channelSettings(map[string]any{
 		"successful": "delivered",
@@ -133,7 +133,7 @@ func TestInboundMessagesAreRead(t *testing.T) {
 		provider.CallbackContent{ReplayID: content.ReplayID, Inbound: []provider.Inbound{in}})
 }
 
-// change rewrites a field of a message that SNS has signed.
+// change rewrites a field of a signed SNS message.
 func change(t testing.TB, c *provider.Callback, name, value string) {
 	t.Helper()
 	var message map[string]any
@@ -150,19 +150,19 @@ func change(t testing.TB, c *provider.Callback, name, value string) {
 
 func TestForgedMessagesSayNothing(t *testing.T) {
 	t.Parallel()
-	elsewhere, unsigned, stranger := account(), account(), account()
-	// SNS signs it, for somebody else
+	elsewhere, unsigned, otherKey := account(), account(), account()
+	// signed by SNS, for another account
 	elsewhere.Topic = "arn:aws:sns:eu-central-1:999999999999:sms-events"
 	unsigned.Key = nil
-	stranger.Key = signers()[1].key
+	otherKey.Key = signers()[1].key
 	strict := open(t, channelSettings(map[string]any{"sns_certificate_files": "certificate"}))
 	webtest.CheckRefused(t, strict, provider.ErrForged, map[string]*provider.Callback{
-		"another account's topic": tell(t, elsewhere, webtest.Receipt{}, time.Now()),
-		"unsigned":                tell(t, unsigned, webtest.Receipt{}, time.Now()),
-		"another key":             tell(t, stranger, webtest.Receipt{}, time.Now()),
-		"expired certificate": tell(t, account(), webtest.Receipt{},
+		"another account's topic": receiptCallback(t, elsewhere, webtest.Receipt{}, time.Now()),
+		"unsigned":                receiptCallback(t, unsigned, webtest.Receipt{}, time.Now()),
+		"another key":             receiptCallback(t, otherKey, webtest.Receipt{}, time.Now()),
+		"expired certificate": receiptCallback(t, account(), webtest.Receipt{},
 			time.Now().Add(48*time.Hour)),
-		"certificate of the future": tell(t, account(), webtest.Receipt{},
+		"certificate of the future": receiptCallback(t, account(), webtest.Receipt{},
 			time.Now().Add(-48*time.Hour)),
 		"raw delivery": {
 			Method: "POST", URL: callback, At: time.Now(),
@@ -184,7 +184,7 @@ func TestForgedMessagesSayNothing(t *testing.T) {
 		changes["another "+field] = func(c *provider.Callback) { change(t, c, field, value) }
 	}
 	webtest.CheckTampered(t, open(t, channelSettings(nil)), func() *provider.Callback {
-		return tell(t, account(), webtest.Receipt{State: provider.Undelivered}, time.Now())
+		return receiptCallback(t, account(), webtest.Receipt{State: provider.Undelivered}, time.Now())
 	}, changes)
 }
 
@@ -202,8 +202,8 @@ func TestCertificatesOfOtherHostsAreRefused(t *testing.T) {
 		"https://evil.example/sns.eu-central-1.amazonaws.com/a.pem": false,
 		"https://sns.eu-central-1.amazonaws.com:8443/a.pem":         false,
 	} {
-		said := tell(t, account(), webtest.Receipt{}, time.Now())
-		change(t, said, "SigningCertURL", address) // no part of what is signed
+		said := receiptCallback(t, account(), webtest.Receipt{}, time.Now())
+		change(t, said, "SigningCertURL", address) // not covered by the signature
 		if _, err := c.ReadCallback(said); good != (err == nil) {
 			t.Errorf("%s: %v", address, err)
 		}
@@ -214,7 +214,7 @@ func TestMessagesOutOfTimeAreStale(t *testing.T) {
 	t.Parallel()
 	webtest.CheckAgeLimits(t, open(t, channelSettings(nil)),
 		func(age time.Duration) *provider.Callback {
-			return tell(t, account(), webtest.Receipt{}, time.Now().Add(age))
+			return receiptCallback(t, account(), webtest.Receipt{}, time.Now().Add(age))
 		}, time.Hour+5*time.Minute, 5*time.Minute)
 }
 
@@ -230,7 +230,7 @@ func TestEitherOfTwoSecretsInTheURLVerifies(t *testing.T) {
 		return open(t, channelSettings(map[string]any{
 			"sns_certificate_files": nil, "callback_secret_files": files,
 		}))
-	}, tell(t, cfg, webtest.Receipt{State: provider.Delivered}, time.Now()), "secret", "old")
+	}, receiptCallback(t, cfg, webtest.Receipt{State: provider.Delivered}, time.Now()), "secret", "old")
 }
 
 func TestSecretsInTheURLVerifyWithoutOrBesideCertificates(t *testing.T) {
@@ -240,7 +240,7 @@ func TestSecretsInTheURLVerifyWithoutOrBesideCertificates(t *testing.T) {
 	only := map[string]any{
 		"sns_certificate_files": nil, "callback_secret_files": []any{"old", "secret"},
 	}
-	said := tell(t, cfg, webtest.Receipt{State: provider.Delivered}, time.Now())
+	said := receiptCallback(t, cfg, webtest.Receipt{State: provider.Delivered}, time.Now())
 	if content, err := open(t, channelSettings(only)).ReadCallback(said); err != nil ||
 		len(content.Receipts) != 1 {
 		t.Errorf("the secret alone: %v", err)
@@ -248,7 +248,7 @@ func TestSecretsInTheURLVerifyWithoutOrBesideCertificates(t *testing.T) {
 	if _, err := open(t, channelSettings(map[string]any{
 		"callback_secret_files": "secret",
 	})).ReadCallback(said); !errors.Is(err, provider.ErrForged) {
-		t.Errorf("the secret without the signature that is asked for too: %v", err)
+		t.Errorf("the secret without the required signature: %v", err)
 	}
 	said.URL = callback + "?secret=" + secret + "x"
 	if _, err := open(t, channelSettings(only)).ReadCallback(said); !errors.Is(err,
@@ -276,7 +276,7 @@ func TestSecretsInTheURLVerifyWithoutOrBesideCertificates(t *testing.T) {
 func TestWithoutVerificationEveryCallbackIsForged(t *testing.T) {
 	t.Parallel()
 	c := open(t, channelSettings(map[string]any{"sns_certificate_files": nil}))
-	if _, err := c.ReadCallback(tell(t, account(), webtest.Receipt{}, time.Now())); !errors.Is(err,
+	if _, err := c.ReadCallback(receiptCallback(t, account(), webtest.Receipt{}, time.Now())); !errors.Is(err,
 		provider.ErrForged) || c.Capabilities().Receipts {
 		t.Errorf("error %v", err)
 	}
@@ -306,8 +306,9 @@ func TestGenuineMessagesThatCannotBeReadAreMalformed(t *testing.T) {
 		})
 }
 
-// TestASubjectCannotBeCutIntoTheMessageId: SNS signs names and values line by line, and a subject
-// is optional. Another id would make a repeated message a new one.
+// TestASubjectCannotBeCutIntoTheMessageId: SNS signs names and values line by line, and the subject
+// is optional. If part of the id could become a subject, a repeated message would count as a new
+// one.
 func TestASubjectCannotBeCutIntoTheMessageId(t *testing.T) {
 	t.Parallel()
 	cfg := account()
@@ -333,12 +334,12 @@ func TestASubjectCannotBeCutIntoTheMessageId(t *testing.T) {
 }
 
 func FuzzReadCallback(f *testing.F) {
-	genuine := tell(f, account(), webtest.Receipt{State: provider.Delivered}, time.Now())
+	genuine := receiptCallback(f, account(), webtest.Receipt{State: provider.Delivered}, time.Now())
 	f.Add(genuine.URL, "", genuine.Body)
 	f.Add(callback+"?secret="+secret, "true",
 		[]byte(`{"eventType":"TEXT_DELIVERED","messageId":"ref-1"}`))
 	strict := open(f, channelSettings(map[string]any{"sns_certificate_files": "other certificate"}))
-	believing := open(
+	accepting := open(
 		f, channelSettings(map[string]any{
 			"sns_certificate_files": nil, "sns_topics": nil, "callback_secret_files": "secret",
 		}))
@@ -349,7 +350,7 @@ func FuzzReadCallback(f *testing.F) {
 		}
 		webtest.CheckForged(t, strict, c)
 		c.URL = callback + "?secret=" + secret
-		content, err := believing.ReadCallback(c)
+		content, err := accepting.ReadCallback(c)
 		if errors.Is(err, provider.ErrForged) {
 			t.Errorf("a caller with the secret: %v", err)
 		}

@@ -12,7 +12,7 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// topicServer counts what SNS is asked.
+// topicServer records the requests to SNS.
 func topicServer(t *testing.T, status int) (address string, asked *[]url.Values) {
 	t.Helper()
 	asked = new([]url.Values)
@@ -35,7 +35,7 @@ func TestSubscriptionsOfOurTopicsAreConfirmedWithOneQuestion(t *testing.T) {
 	said := webtest.MadeCallbackAt(t, request, time.Now())
 	if content, err := c.ReadCallback(said); err != nil || content.Receipts != nil ||
 		content.Inbound != nil || content.Answer != "" {
-		t.Errorf("hearing it: %+v, %v", content, err)
+		t.Errorf("reading the confirmation: %+v, %v", content, err)
 	}
 	if len(*asked) != 0 {
 		t.Error("ReadCallback made a request")
@@ -70,7 +70,7 @@ func TestOtherSubscriptionsAreNotConfirmed(t *testing.T) {
 			t.Errorf("%s: confirmed %v, %v", name, ok, err)
 		}
 	}
-	if ok, err := c.Confirm(t.Context(), tell(t, account(), webtest.Receipt{}, time.Now())); ok ||
+	if ok, err := c.Confirm(t.Context(), receiptCallback(t, account(), webtest.Receipt{}, time.Now())); ok ||
 		err != nil {
 		t.Errorf("an event: confirmed %v, %v", ok, err)
 	}

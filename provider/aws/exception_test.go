@@ -11,8 +11,8 @@ import (
 	"dispatcher/provider/web"
 )
 
-// says is an answer; kind stands in its header, unless it is empty.
-func says(status int, kind, body string) *web.Answer {
+// answerOf returns an answer with kind in its header, unless kind is empty.
+func answerOf(status int, kind, body string) *web.Answer {
 	a := &web.Answer{Status: status, Header: http.Header{}, Body: []byte(body)}
 	if kind != "" {
 		a.Header.Set("X-Amzn-ErrorType", kind)
@@ -55,15 +55,15 @@ func TestExceptionsAreKnownByTheirNameInAnyShape(t *testing.T) {
 		},
 		{"ThrottlingException", `null`, "400/ThrottlingException"},
 	} {
-		if r := api.Classify(says(400, test.kind, test.body)); r.Outcome != provider.Throttled ||
+		if r := api.Classify(answerOf(400, test.kind, test.body)); r.Outcome != provider.Throttled ||
 			r.Code != test.code {
 			t.Errorf("%s and %s: %v, %q", test.kind, test.body, r.Outcome, r.Code)
 		}
 	}
 }
 
-// TestAFieldOfAnotherTypeLeavesTheRestOfTheExceptionReadable: and an unreadable list of fields
-// blames nobody: the recipient alone is at fault only if all invalid fields are known.
+// TestAFieldOfAnotherTypeLeavesTheRestOfTheExceptionReadable: the recipient is at fault only if all
+// invalid fields are known, so an unreadable list of fields has no effect.
 func TestAFieldOfAnotherTypeLeavesTheRestOfTheExceptionReadable(t *testing.T) {
 	t.Parallel()
 	api := apiOf(open(t, channelSettings(nil)))
@@ -115,7 +115,7 @@ func TestAFieldOfAnotherTypeLeavesTheRestOfTheExceptionReadable(t *testing.T) {
 			Outcome: provider.Refused, Code: "400/UnknownOperationException",
 		},
 	} {
-		answer := says(400, "", `{"__type":`+body+`}`)
+		answer := answerOf(400, "", `{"__type":`+body+`}`)
 		answer.OwnSender = true
 		r := api.Classify(answer)
 		if r.Outcome != want.Outcome || r.Unfit != want.Unfit || r.Code != want.Code {
@@ -132,12 +132,12 @@ func TestReasonsOfOneCountryLeaveTheChannelToOthers(t *testing.T) {
 		"DESTINATION_COUNTRY_BLOCKED":              true,
 		"INTERNATIONAL_SENDING_NOT_SUPPORTED":      true,
 		"INVALID_IDENTITY_FOR_DESTINATION_COUNTRY": true, "PRICE_OVER_THRESHOLD": true,
-		// without a sender of its own
+		// without the channel's own sender
 		"SENDER_ID_NOT_SUPPORTED": true, "SENDER_ID_REQUIRES_REGISTRATION": true,
 		"SENDER_ID_NOT_REGISTERED": false,
 		"INVALID_ARN":              false, "MISSING_PARAMETER": false, "SOMETHING_NEW": false,
 	} {
-		r := api.Classify(says(400, "", `{"__type":"ValidationException","Reason":"`+reason+`"}`))
+		r := api.Classify(answerOf(400, "", `{"__type":"ValidationException","Reason":"`+reason+`"}`))
 		if r.Outcome != provider.Refused || r.Unfit != unfit || r.Code != "400/"+reason {
 			t.Errorf("%s: %v, unfit %v, %q", reason, r.Outcome, r.Unfit, r.Code)
 		}
@@ -148,7 +148,7 @@ func TestALongNameIsNotShown(t *testing.T) {
 	t.Parallel()
 	api := apiOf(open(t, channelSettings(nil)))
 	for length, code := range map[int]string{60: "400/" + strings.Repeat("X", 60), 61: "400"} {
-		if r := api.Classify(says(400, strings.Repeat("X", length),
+		if r := api.Classify(answerOf(400, strings.Repeat("X", length),
 			"")); r.Outcome != provider.Unknown || r.Code != code {
 			t.Errorf("a name of %d letters: %v, %q", length, r.Outcome, r.Code)
 		}
@@ -168,37 +168,37 @@ func TestAnAnswerThatIsNotWholeSaysNothing(t *testing.T) {
 		`{"MessageId":"` + strings.Repeat("8", provider.MaxReference+1) + `"}`,
 		``, ` `, `null`, `{}`, `"862a8790"`, `862`, `<html>`,
 	} {
-		if r := api.Classify(says(200, "", body)); r.Outcome != provider.Unknown ||
+		if r := api.Classify(answerOf(200, "", body)); r.Outcome != provider.Unknown ||
 			r.Code != "200/unreadable" || r.Reference != "" {
 			t.Errorf("200 with %s: %v, %q", body, r.Outcome, r.Code)
 		}
 	}
 	for _, body := range []string{refused + "x", refused[:len(refused)-1], "[" + refused +
 		"]", `"x"`, `<html>`} {
-		if r := api.Classify(says(400, "", body)); r.Outcome != provider.Unknown ||
+		if r := api.Classify(answerOf(400, "", body)); r.Outcome != provider.Unknown ||
 			r.Code != "400/unreadable" {
 			t.Errorf("400 with %s: %v, %q", body, r.Outcome, r.Code)
 		}
 	}
 	for _, body := range []string{``, `null`, `{}`, `{"__type":5,"code":6}`} {
-		if r := api.Classify(says(400, "", body)); r.Outcome != provider.Unknown ||
+		if r := api.Classify(answerOf(400, "", body)); r.Outcome != provider.Unknown ||
 			r.Code != "400/UnknownError" {
 			t.Errorf("400 with %s: %v, %q", body, r.Outcome, r.Code)
 		}
 	}
 }
 
-// TestOnlyA200Accepts: the documentation of SendTextMessage has no other status.
+// TestOnlyA200Accepts: the documentation of SendTextMessage names no other success status.
 func TestOnlyA200Accepts(t *testing.T) {
 	t.Parallel()
 	api := apiOf(open(t, channelSettings(nil)))
-	if r := api.Classify(says(200, "",
+	if r := api.Classify(answerOf(200, "",
 		" {\"Region\":{},\"MessageId\":\"862a8790\"}\r\n")); r.Outcome != provider.Accepted ||
 		r.Reference != "862a8790" {
 		t.Errorf("with a new field: %v, %q", r.Outcome, r.Reference)
 	}
 	for _, status := range []int{0, 100, 199, 201, 202, 204, 299, 300, 302, 400, 500} {
-		if r := api.Classify(says(status, "",
+		if r := api.Classify(answerOf(status, "",
 			`{"MessageId":"862a8790"}`)); r.Outcome != provider.Unknown || r.Reference != "" {
 			t.Errorf("%d: %v, %q", status, r.Outcome, r.Reference)
 		}
@@ -207,14 +207,14 @@ func TestOnlyA200Accepts(t *testing.T) {
 		200: provider.Unknown, 299: provider.Unknown, 199: provider.Refused, 300: provider.Refused,
 		429: provider.Refused, 500: provider.Refused,
 	} {
-		if r := api.Classify(says(status, "",
+		if r := api.Classify(answerOf(status, "",
 			`{"__type":"AccessDeniedException"}`)); r.Outcome != want {
 			t.Errorf("an exception with %d: %v", status, r.Outcome)
 		}
 	}
 }
 
-// soundCode is a status, and a word without a digit.
+// soundCode matches a status, optionally followed by a word without digits.
 var soundCode = regexp.MustCompile(`^-?[0-9]+(/[A-Za-z_]{1,60})?$`)
 
 func FuzzClassify(f *testing.F) {
@@ -228,7 +228,7 @@ func FuzzClassify(f *testing.F) {
 	f.Add(503, "ThrottlingException:http://x", []byte(``))
 	api := apiOf(open(f, channelSettings(nil)))
 	f.Fuzz(func(t *testing.T, status int, kind string, body []byte) {
-		r := api.Classify(says(status, kind, string(body)))
+		r := api.Classify(answerOf(status, kind, string(body)))
 		if r.Outcome != provider.Accepted {
 			if r.Err == nil || r.Reference != "" || !soundCode.MatchString(r.Code) {
 				t.Errorf("%v, %q under the id %q: %v", r.Outcome, r.Code, r.Reference, r.Err)

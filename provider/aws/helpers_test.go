@@ -32,13 +32,13 @@ const (
 	key         = "000102030405060708090a0b0c0d0e0f"
 )
 
-// signer is a certificate as SNS has one.
+// signer is a certificate in the form that SNS uses.
 type signer struct {
 	key *rsa.PrivateKey
 	pem []byte
 }
 
-// signers are two: the one that SNS signs with now, and another one.
+// signers returns SNS's current certificate and another one.
 var signers = sync.OnceValue(func() [2]signer {
 	var list [2]signer
 	for i := range list {
@@ -59,7 +59,7 @@ var signers = sync.OnceValue(func() [2]signer {
 	return list
 })
 
-// files are those that settings of tests name.
+// files returns the files that the tests' settings name.
 func files() webtest.Files {
 	return webtest.Files{
 		"key": secretKey + "\n", "token": token + "\n", "secret": secret, "old": "0ld-hunter2x",
@@ -108,7 +108,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// APIOf shows how a channel writes and reads; it has credentials.
+// apiOf returns the API of a channel that has credentials.
 func apiOf(c *Channel) web.API {
 	_ = c.keys.refresh(context.Background())
 	return newAPI(c.cfg, c.keys)

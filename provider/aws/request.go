@@ -29,7 +29,7 @@ const (
 )
 
 // longestText is how many characters MessageBody may have (TextMessageBody of the API's model,
-// which takes no text of white space alone either).
+// which also refuses texts of white space alone).
 const longestText = 1600
 
 // contextKey is the name of our reference in the Context map.
@@ -48,8 +48,8 @@ func newAPI(cfg Config, k *keys) *api {
 	return &api{cfg: cfg, writer: newWriter(&cfg), keys: k}
 }
 
-// Compose writes a submission. AWS cuts texts itself and chooses the alphabet as they are counted
-// here: GSM 03.38 where it suffices, UCS-2 otherwise.
+// Compose writes a submission. AWS splits texts itself and chooses the alphabet by the same rule as
+// package sms: GSM 03.38 where it suffices, UCS-2 otherwise.
 func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	if err := fits(s.Text); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	return a.writer.write(a.input(s), *with)
 }
 
-// fits reports what is wrong with a text.
+// fits returns an error if AWS does not accept a text.
 func fits(text string) error {
 	switch {
 	case text == "":
@@ -101,8 +101,8 @@ const (
 	signingName = "sms-voice"
 )
 
-// input is what SendTextMessage takes, as far as it is used here. What is empty is left out, so
-// that AWS takes its default.
+// input holds the parameters of SendTextMessage that are used here. Empty ones are left out, so
+// that AWS uses its default.
 type input struct {
 	DestinationPhoneNumber string
 	MessageBody            string
@@ -128,8 +128,8 @@ func newWriter(cfg *Config) *writer {
 	return &writer{endpoint: endpoint(cfg.Web.BaseURL), region: cfg.Region, signer: v4.NewSigner()}
 }
 
-// endpoint is where requests are posted to. It leaves out the default port of the scheme: the
-// signature covers the host without it, and net/http would send the host with it.
+// endpoint is the address of requests. It leaves out the default port of the scheme: the signature
+// covers the host without it, and net/http would send the host with it.
 func endpoint(base *url.URL) url.URL {
 	e := *base.JoinPath("/")
 	switch e.Scheme {
@@ -141,10 +141,11 @@ func endpoint(base *url.URL) url.URL {
 	return e
 }
 
-// write writes a request and signs it as of now: AWS takes a signature for a few minutes.
+// write writes a request and signs it with the current time: AWS accepts a signature for a few
+// minutes.
 func (w *writer) write(in *input, with aws.Credentials) (*web.Request, error) {
 	body, err := json.Marshal(in)
-	if err != nil { // its text could show the message
+	if err != nil { // its text could contain the message
 		return nil, errors.New("the message cannot be written as JSON")
 	}
 	target := w.endpoint // the signer writes to it

@@ -13,9 +13,9 @@ import (
 
 const token = "IQoJb3JpZ2luX2VjEXAMPLETOKEN="
 
-// TestRequestsAreWrittenAsDocumented compares whole requests. The signatures in the files were not
-// made by this code: they were computed from the IAM User Guide ("Create a signed AWS API request")
-// with the hmac and hashlib of Python.
+// TestRequestsAreWrittenAsDocumented compares whole requests. The signatures in the files are
+// independent of this code: Python's hmac and hashlib computed them as the IAM User Guide describes
+// ("Create a signed AWS API request").
 func TestRequestsAreWrittenAsDocumented(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -42,9 +42,9 @@ func TestRequestsAreWrittenAsDocumented(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { // whose clock stands at 2000-01-01
+			synctest.Test(t, func(t *testing.T) { // its clock starts at 2000-01-01
 				values := channelSettings(test.settings)
-				values["sns_certificate_files"] = nil // they are younger
+				values["sns_certificate_files"] = nil // they are not valid yet at that time
 				s := submission()
 				test.submission(s)
 				r, err := apiOf(open(t, values)).Compose(s)
@@ -57,8 +57,8 @@ func TestRequestsAreWrittenAsDocumented(t *testing.T) {
 	}
 }
 
-// TestTheChannelsSenderIsTakenWhereTheMessageHasNone: it is the origination identity, and without
-// either AWS chooses one.
+// TestTheChannelsSenderIsTakenWhereTheMessageHasNone: the sender is the origination identity. If
+// neither names one, AWS chooses.
 func TestTheChannelsSenderIsTakenWhereTheMessageHasNone(t *testing.T) {
 	t.Parallel()
 	s := submission()
@@ -69,8 +69,8 @@ func TestTheChannelsSenderIsTakenWhereTheMessageHasNone(t *testing.T) {
 	}
 }
 
-// TestOnlyTheAccountsOwnSignatureIsTaken: the account's side verifies it with the keys and, for
-// temporary ones, the token.
+// TestOnlyTheAccountsOwnSignatureIsTaken: the test carrier verifies it with the keys and, for
+// temporary keys, the token.
 func TestOnlyTheAccountsOwnSignatureIsTaken(t *testing.T) {
 	t.Parallel()
 	temporary, other := account(), account()
@@ -96,7 +96,7 @@ func TestOnlyTheAccountsOwnSignatureIsTaken(t *testing.T) {
 			r := open(t, values).Send(t.Context(), *submission())
 			if got := strings.Join(carrier.Unread(), " "); got != test.unread ||
 				(r.Outcome == provider.Accepted) != (test.unread == "") {
-				t.Errorf("%v: the account says %q", r.Outcome, got)
+				t.Errorf("%v: the account answers %q", r.Outcome, got)
 			}
 		})
 	}
@@ -140,8 +140,8 @@ func TestValidityStaysWithinWhatAWSKeeps(t *testing.T) {
 	}
 }
 
-// BenchmarkSend is what a message costs without the network: the request is written and signed, and
-// the answer read.
+// BenchmarkSend measures the cost of a message without the network: writing and signing the
+// request, and reading the answer.
 func BenchmarkSend(b *testing.B) {
 	api, s, answer := apiOf(open(b, channelSettings(nil))), submission(),
 		webtest.ReadAnswer(b, "testdata/accepted.http")

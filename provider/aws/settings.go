@@ -27,30 +27,31 @@ const (
 // Config is an account at AWS in one region.
 type Config struct {
 	Region string
-	// Credentials sign requests. DefaultCredentials takes them from where AWS's own tools do, and
-	// InstanceMetadata lets that ask the metadata service of the machine.
+	// Credentials sign requests. DefaultCredentials finds them as AWS's own tools do, and
+	// InstanceMetadata allows the metadata service of the machine as a source.
 	Credentials                          aws.CredentialsProvider
 	DefaultCredentials, InstanceMetadata bool
-	// From is the origination identity of messages that name no sender; empty, AWS chooses one.
+	// From is the origination identity of messages without a sender. If it is empty, AWS chooses
+	// one.
 	From             string
 	ConfigurationSet string
 	ProtectID        string
 	MessageType      MessageType
-	// MaxPrice in US dollars, as AWS has it; AWS refuses what costs more.
+	// MaxPrice in US dollars, as AWS writes it. AWS refuses messages that cost more.
 	MaxPrice          string
 	CountryParameters map[string]string
 	// Topics of SNS whose messages are accepted, as ARNs.
 	Topics []string
-	// Certificates verify what SNS signs. Without one, only Secrets do.
+	// Certificates verify SNS signatures. Without one, only Secrets do.
 	Certificates []*x509.Certificate
-	// Secrets are those that stand as "secret" in the query of the subscribed URL.
+	// Secrets are the valid values of "secret" in the query of the subscribed URL.
 	Secrets []string
-	// SuccessfulIsDelivered takes TEXT_SUCCESSFUL, which says that the carrier took the message,
-	// for delivery.
+	// SuccessfulIsDelivered counts TEXT_SUCCESSFUL, which says that the carrier took the message,
+	// as delivery.
 	SuccessfulIsDelivered bool
-	// SNSBase is where SNS is, when not at its own address.
+	// SNSBase is the address of SNS if not its own.
 	SNSBase string
-	// Callback is the public URL that SNS is to be subscribed with; empty for none.
+	// Callback is the public URL to subscribe at SNS; empty for none.
 	Callback string
 	Web      web.Config
 }
@@ -162,8 +163,8 @@ func (c *Config) check(r *settings.Reader) {
 	}
 }
 
-// listens reports whether callbacks can be verified.
-func (c *Config) listens() bool {
+// acceptsCallbacks reports whether callbacks can be verified.
+func (c *Config) acceptsCallbacks() bool {
 	return c.Callback != "" && (len(c.Certificates) > 0 || len(c.Secrets) > 0)
 }
 

@@ -75,7 +75,7 @@ func TestCapabilitiesAreTheDocumentedOnes(t *testing.T) {
 		})
 }
 
-// TestDefaultCredentialsComeFromTheEnvironment changes it, so it runs alone.
+// TestDefaultCredentialsComeFromTheEnvironment changes the environment, so it is not parallel.
 func TestDefaultCredentialsComeFromTheEnvironment(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDENVIRONMENT")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", secretKey)
@@ -87,7 +87,8 @@ func TestDefaultCredentialsComeFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestTheMetadataServiceIsAskedOnlyWhenTheSettingsSaySo points it at a server that would be seen.
+// TestTheMetadataServiceIsAskedOnlyWhenTheSettingsSaySo points the SDK at a server that records
+// requests.
 func TestTheMetadataServiceIsAskedOnlyWhenTheSettingsSaySo(t *testing.T) {
 	for _, name := range []string{
 		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
@@ -108,7 +109,7 @@ func TestTheMetadataServiceIsAskedOnlyWhenTheSettingsSaySo(t *testing.T) {
 	}
 	openDefault(t, true).Send(t.Context(), *submission())
 	if len(*asked) == 0 {
-		t.Error("the metadata service was not asked, though the settings say so")
+		t.Error("the metadata service got no request, although the settings allow it")
 	}
 }
 

@@ -80,9 +80,9 @@ func (c *Config) verify(callback *provider.Callback) (*envelope, error) {
 	return &e, nil
 }
 
-// lines reports whether a value contains line breaks: names and values are signed line by line, so
-// such a value could be cut into other fields. Only the message may have some: it is JSON, in which
-// no line is a bare name.
+// lines reports whether a value contains line breaks. Names and values are signed line by line, so
+// such a value could be cut into other fields. Only the message may contain some: it is JSON, in
+// which no line is a bare name.
 func (e *envelope) lines() bool {
 	subject := ""
 	if e.Subject != nil {
@@ -101,7 +101,7 @@ func (e *envelope) lines() bool {
 // knows reports whether the URL carries a valid secret.
 func (c *Config) knows(callback *provider.Callback) bool {
 	_, query, _ := strings.Cut(callback.URL, "?")
-	values, _ := url.ParseQuery(query) // what cannot be read is not there
+	values, _ := url.ParseQuery(query) // what cannot be read counts as missing
 	given := sha256.Sum256([]byte(values.Get("secret")))
 	known := false
 	for _, secret := range c.Secrets {
@@ -111,7 +111,7 @@ func (c *Config) knows(callback *provider.Callback) bool {
 	return known
 }
 
-// raw is a message that SNS delivers without its envelope, and unsigned.
+// raw is a message that SNS delivers without its envelope and unsigned.
 func (c *Config) raw(callback *provider.Callback) (*envelope, error) {
 	e := &envelope{
 		Type: notification, Message: string(callback.Body),
@@ -124,7 +124,7 @@ func (c *Config) raw(callback *provider.Callback) (*envelope, error) {
 	return e, nil
 }
 
-// certificateHosts are those that SNS publishes its certificates on.
+// certificateHosts matches the hosts on which SNS publishes its certificates.
 var certificateHosts = regexp.MustCompile(`^sns\.[a-z0-9-]+\.amazonaws\.com(\.cn)?$`)
 
 // signed reports whether one of the certificates signed the message. The certificate that the
@@ -150,8 +150,7 @@ func (c *Config) signed(e *envelope, now time.Time) bool {
 	})
 }
 
-// digest is that of the text that SNS signs, by the version of the signature; nil for versions that
-// nobody knows.
+// digest is that of the signed text, by the version of the signature; nil for unknown versions.
 func (e *envelope) digest() (crypto.Hash, []byte) {
 	text := e.canonical()
 	switch {
@@ -167,8 +166,8 @@ func (e *envelope) digest() (crypto.Hash, []byte) {
 	return 0, nil
 }
 
-// canonical is the text that is signed ("Verifying the signatures of Amazon SNS messages"): names
-// and values on lines of their own, in the order of the names.
+// canonical is the signed text ("Verifying the signatures of Amazon SNS messages"): names and
+// values on separate lines, in the order of the names.
 func (e *envelope) canonical() string {
 	var b strings.Builder
 	add := func(name, value string) { b.WriteString(name + "\n" + value + "\n") }

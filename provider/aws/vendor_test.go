@@ -116,7 +116,7 @@ func TestAdapterPassesTheSharedChecks(t *testing.T) {
 	})
 }
 
-// reaching makes a channel for an API that is reached like that.
+// reaching returns a channel with this web configuration.
 func reaching(t testing.TB, reach web.Config) *Channel {
 	t.Helper()
 	cfg := parse(t, nil)
@@ -124,7 +124,7 @@ func reaching(t testing.TB, reach web.Config) *Channel {
 	return New(cfg)
 }
 
-// parse reads the usual settings and some more.
+// parse reads the usual settings with additions.
 func parse(t testing.TB, more map[string]any) Config {
 	t.Helper()
 	cfg, err := ParseSettings(channelSettings(more), files().Environment(callback))
@@ -134,7 +134,7 @@ func parse(t testing.TB, more map[string]any) Config {
 	return cfg
 }
 
-// TestNothingIsTriedAgain has answers after which AWS's own clients send again: throttling, 500,
+// TestNothingIsTriedAgain covers the answers after which AWS's own clients retry: throttling, 500,
 // 503.
 func TestNothingIsTriedAgain(t *testing.T) {
 	t.Parallel()
@@ -160,7 +160,7 @@ func TestNothingIsTriedAgain(t *testing.T) {
 	}
 }
 
-// brokenShape answers every submit with a status and nothing else.
+// brokenProtocol answers every submit with a status and no body.
 type brokenProtocol struct {
 	webtest.Protocol
 	status int
@@ -170,15 +170,15 @@ func (b brokenProtocol) Write(w http.ResponseWriter, _ *webtest.Submit, _ provid
 	w.WriteHeader(b.status)
 }
 
-// noKeys is a source of credentials that has none, and says so with a secret.
+// noKeys is a source without credentials whose error contains a secret.
 type noKeys struct{}
 
 func (noKeys) Retrieve(context.Context) (sdk.Credentials, error) {
 	return sdk.Credentials{}, errors.New("role " + secretKey)
 }
 
-// slowKeys is a source that answers when it is told to. The SDK's cache does not cancel what it
-// asks for.
+// slowKeys is a source that answers when the test lets it. The SDK's cache does not cancel its
+// requests.
 type slowKeys chan struct{}
 
 func (s slowKeys) Retrieve(context.Context) (sdk.Credentials, error) {
@@ -186,7 +186,7 @@ func (s slowKeys) Retrieve(context.Context) (sdk.Credentials, error) {
 	return sdk.Credentials{}, errors.New("too late")
 }
 
-// briefKeys is a source whose keys are over when they are given, and of which each is another.
+// briefKeys is a source whose keys are expired when it returns them. Each call returns other keys.
 type briefKeys struct{ given *int }
 
 func (b briefKeys) Retrieve(context.Context) (sdk.Credentials, error) {
@@ -204,7 +204,7 @@ func TestTheNextRequestIsSignedWithTheNewKeys(t *testing.T) {
 	c := New(cfg)
 	t.Cleanup(func() { _ = c.Close(t.Context()) })
 	for _, number := range []string{"1", "2"} {
-		r, err := apiOf(c).Compose(submission()) // asks the source as Send does
+		r, err := apiOf(c).Compose(submission()) // asks the source, as Send does
 		if err != nil {
 			t.Fatal(err)
 		}

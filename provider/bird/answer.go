@@ -9,7 +9,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// Our words for what Bird answers; its own may repeat the number.
+// Errors for Bird's answers. Bird's own texts may contain the number.
 var (
 	badRecipient = web.Rejected("the provider finds fault with the recipient")
 	badRequest   = web.Refused("the provider does not take such a request from this channel")
@@ -32,9 +32,9 @@ const (
 	codeNoSuchAPI  = 98
 )
 
-// byCode reads an error of the REST API. parameter names the field at fault: a body that Bird
-// refuses, for instance for its length, another provider may take. A status of web.MaybeFromProxy
-// may come from a proxy.
+// byCode reads an error of the REST API. parameter names the field at fault. Another provider may
+// accept a body that Bird refuses, for instance for its length. A status of web.MaybeFromProxy may
+// come from a proxy.
 func byCode(a *web.Answer, code int, parameter string) provider.Result {
 	text := strconv.Itoa(code)
 	if a.Status == http.StatusTooManyRequests || a.Status/100 == 5 || web.MaybeFromProxy(a.Status) {
@@ -61,8 +61,8 @@ func byCode(a *web.Answer, code int, parameter string) provider.Result {
 	return byStatus(a, text)
 }
 
-// byStatus reads an answer without a known body. Bird documents that it took nothing it answers
-// with these statuses; about 5xx it says nothing.
+// byStatus reads an answer without a known body. Bird documents that after these statuses the
+// message was not taken. About 5xx it says nothing.
 func byStatus(a *web.Answer, code string) provider.Result {
 	switch a.Status {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -77,7 +77,7 @@ func byStatus(a *web.Answer, code string) provider.Result {
 	return result(a, uncertain, code)
 }
 
-// result makes the code "status/code", or the status alone where the code cannot be shown.
+// result makes the code "status/code", or the status alone if the code cannot be shown.
 func result(a *web.Answer, v web.Meaning, code string) provider.Result {
 	if !word(code) {
 		code = ""
@@ -85,8 +85,8 @@ func result(a *web.Answer, v web.Meaning, code string) provider.Result {
 	return a.Result(v, code)
 }
 
-// word reports whether a text can stand in a code: an error name or a short number, never a phone
-// number.
+// word reports whether a text can be shown in a code: an error name or a short number, never a
+// phone number.
 func word(text string) bool {
 	const longestName, longestNumber = 40, 6
 	digits := 0
@@ -113,8 +113,8 @@ func stateOf(status string) provider.ReceiptState {
 	return provider.Pending
 }
 
-// unreported is the reason when the operator reported nothing until the validity ended. The message
-// may have arrived, so it is not final.
+// unreported is the reason if the operator reported nothing until the validity ended. The message
+// may have arrived, so the state is not final.
 const unreported = "dlr not received"
 
 // reasons are Bird's words for why a message was not delivered.

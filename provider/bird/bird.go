@@ -16,8 +16,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// longestValidity is what the messages endpoint keeps a message by default, and the longest that is
-// documented for it.
+// longestValidity is the default of the messages endpoint, and the longest that is documented.
 const longestValidity = 48 * time.Hour
 
 // Channel is an account at Bird.
@@ -42,20 +41,20 @@ func New(cfg Config) *Channel {
 	return &Channel{Channel: web.New(cfg.Web, api), cfg: cfg}
 }
 
-// Capabilities says what Bird documents. Neither API recognises a repeated submission or lists
+// Capabilities are those that Bird documents. Neither API recognises a repeated submission or lists
 // messages by reference. Both return our reference: the status report in its query, an event within
-// the message. Only the messages endpoint takes a validity. The messages endpoint takes 50
-// recipients a call, but with one text.
+// the message. Only the messages endpoint takes a validity. It takes 50 recipients a call, but with
+// one text.
 func (c *Channel) Capabilities() provider.Capabilities {
-	listens := c.cfg.listens()
-	promised := provider.Capabilities{Batch: 1, Receipts: listens, KeyInReceipt: listens}
+	receipts := c.cfg.acceptsCallbacks()
+	promised := provider.Capabilities{Batch: 1, Receipts: receipts, KeyInReceipt: receipts}
 	if c.cfg.API == Messages {
 		promised.LongestValidity = longestValidity
 	}
 	return promised
 }
 
-// ReadCallback returns what a status report, an event or a forwarded message says.
+// ReadCallback returns the content of a status report, an event or a forwarded message.
 func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackContent, error) {
 	once, err := c.cfg.verify(callback)
 	if err != nil {
@@ -83,7 +82,7 @@ const (
 	Channels
 )
 
-// Where the APIs begin.
+// Base addresses of the APIs.
 const (
 	messagesBase = "https://rest.messagebird.com"
 	channelsBase = "https://api.bird.com"
@@ -93,9 +92,9 @@ const (
 type Config struct {
 	API       API
 	AccessKey string
-	// SigningKeys verify callbacks; without one every callback is refused and none is asked for.
+	// SigningKeys verify callbacks. Without one every callback is refused and none is requested.
 	SigningKeys [][]byte
-	// From is the sender of messages that name none.
+	// From is the sender of messages without one.
 	From string
 	// Workspace and Channel are the ids in the addresses of the Channels API.
 	Workspace, Channel string
@@ -154,8 +153,8 @@ func (c *Config) check(r *settings.Reader) {
 	}
 }
 
-// listens reports whether callbacks can be verified.
-func (c *Config) listens() bool { return len(c.SigningKeys) > 0 && c.Callback != "" }
+// acceptsCallbacks reports whether callbacks can be verified.
+func (c *Config) acceptsCallbacks() bool { return len(c.SigningKeys) > 0 && c.Callback != "" }
 
 func readSecret(r *settings.Reader, key string) []byte {
 	secret, err := clean(r.File(key))

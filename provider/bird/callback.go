@@ -103,7 +103,7 @@ type event struct {
 	} `json:"payload"`
 }
 
-// readEvent reads an event of the Channels API; events of other services and channels are ignored.
+// readEvent reads an event of the Channels API. Events of other services and channels are ignored.
 func readEvent(callback *provider.Callback) (provider.CallbackContent, error) {
 	var e event
 	if err := json.Unmarshal(callback.Body, &e); err != nil {
@@ -152,8 +152,8 @@ const (
 	headerTime      = "Messagebird-Request-Timestamp"
 )
 
-// late is the age up to which a callback with an HMAC is accepted. Bird calls again for 8 hours and
-// does not say whether it signs anew. A JWT is valid for a minute, so each attempt has a new one.
+// late is the age up to which a callback with an HMAC is accepted. Bird retries for 8 hours and
+// does not say whether it signs again. A JWT is valid for a minute, so each attempt has a new one.
 var late = web.RetryTolerance(8 * time.Hour)
 
 // claims are those of MessageBird-Signature-JWT.

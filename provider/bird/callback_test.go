@@ -12,7 +12,7 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// accounts are all the ways in which Bird signs.
+// accounts returns an account for each way in which Bird signs.
 func accounts() map[string]birdtest.Config {
 	older := account("messages")
 	older.HMAC = true
@@ -81,8 +81,8 @@ func TestReceiptsAreRead(t *testing.T) {
 	}
 }
 
-// TestNoReportFromTheOperatorIsNoEnd: Bird calls a message failed if the operator reported nothing
-// until the validity ended; the handset may have it.
+// TestNoReportFromTheOperatorIsNoEnd: Bird reports failed if the validity ends without a report of
+// the operator. The handset may still have the message.
 func TestNoReportFromTheOperatorIsNoEnd(t *testing.T) {
 	t.Parallel()
 	c := open(t, channelSettings("messages", nil))
@@ -98,7 +98,7 @@ func TestNoReportFromTheOperatorIsNoEnd(t *testing.T) {
 	}
 }
 
-// signedGet signs a query of the test's own by the older scheme.
+// signedGet signs any query by the older scheme.
 func signedGet(t testing.TB, fields url.Values) *provider.Callback {
 	t.Helper()
 	r, err := birdtest.Sign(birdtest.Config{SigningKey: signingKey, HMAC: true},
@@ -191,7 +191,7 @@ func TestCallbacksOutOfTimeAreStale(t *testing.T) {
 	}
 }
 
-// event is a genuine event of the Channels API.
+// signedEvent signs events of the Channels API.
 func signedEvent(t testing.TB) func(body string) *provider.Callback {
 	return func(body string) *provider.Callback {
 		t.Helper()
@@ -251,7 +251,7 @@ func FuzzReadCallback(f *testing.F) {
 				},
 			})
 			if err == nil || content.Receipts != nil || content.Inbound != nil {
-				t.Error("accepted what it cannot verify")
+				t.Error("accepted a callback that it cannot verify")
 			}
 		}
 	})

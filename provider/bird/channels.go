@@ -45,7 +45,7 @@ type body struct {
 	} `json:"text"`
 }
 
-// Compose writes a submission. Without a sender the channel's own is used; Bird chooses the
+// Compose writes a submission. Without a sender Bird uses the one of the channel. Bird chooses the
 // alphabet.
 func (c channels) Compose(s *provider.Submission) (*web.Request, error) {
 	out := outgoing{

@@ -32,8 +32,8 @@ type message struct {
 
 var errNoSender = errors.New("the message names no sender, and the channel has none of its own")
 
-// Compose writes a submission. The alphabet is named, so that what is billed is what was counted:
-// left to itself, the endpoint replaces characters.
+// Compose writes a submission. It names the alphabet, so that the billed text is the counted one:
+// otherwise the endpoint replaces characters.
 func (m messages) Compose(s *provider.Submission) (*web.Request, error) {
 	out := message{
 		Originator: strings.TrimPrefix(cmp.Or(s.From, m.cfg.From), "+"),
@@ -49,7 +49,7 @@ func (m messages) Compose(s *provider.Submission) (*web.Request, error) {
 	if ends := s.Ends(); !ends.IsZero() {
 		out.Validity = seconds(min(time.Until(ends), longestValidity))
 	}
-	if m.cfg.listens() && s.Key != "" { // a report is sent only for a message with a reference
+	if m.cfg.acceptsCallbacks() && s.Key != "" { // reports need a reference
 		out.ReportURL = m.cfg.Callback
 	}
 	body, err := json.Marshal(out)
@@ -61,7 +61,7 @@ func (m messages) Compose(s *provider.Submission) (*web.Request, error) {
 	}, nil
 }
 
-// Classify reads an answer. A message was taken when the answer is a 2xx with an id.
+// Classify reads an answer. A message was taken if the answer is a 2xx with an id.
 func (m messages) Classify(a *web.Answer) provider.Result {
 	var answer struct {
 		ID     string `json:"id"`

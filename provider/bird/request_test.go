@@ -59,7 +59,7 @@ func TestTextsGoOutInTheAlphabetTheyAreCountedIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(string(r.Body), `"datacoding":`+want) {
-			t.Errorf("a text of %d bytes does not go out as %s", len(text), want)
+			t.Errorf("a text of %d bytes is not sent as %s", len(text), want)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func TestReportsAreAskedForOnlyWhereTheyCanBeVerified(t *testing.T) {
 		t.Fatal(err)
 	}
 	if bytes.Contains(r.Body, []byte("reportUrl")) || c.Capabilities().Receipts {
-		t.Error("a channel without signing key asks for reports")
+		t.Error("a channel without signing key requests reports")
 	}
 }
 

@@ -84,7 +84,7 @@ func TestAdapterPassesTheSharedChecks(t *testing.T) {
 				Classify: apiOf(open(t, channelSettings(api, nil))).Classify,
 				Answers:  answers, OnSender: onSender[api],
 			}
-			if api == "messages" { // the other one takes no validity
+			if api == "messages" { // the other API has no validity
 				v.Validity = &webtest.Validity{Pattern: `"validity":(\d+)`}
 			}
 			webtest.CheckVendor(t, v)
@@ -92,7 +92,7 @@ func TestAdapterPassesTheSharedChecks(t *testing.T) {
 	}
 }
 
-// reaching makes a channel for an API that is reached like that.
+// reaching returns a channel of an API with this web configuration.
 func reaching(t testing.TB, api string, reach web.Config) *Channel {
 	t.Helper()
 	cfg, err := ParseSettings(channelSettings(api, nil), files.Environment(callback))
@@ -103,11 +103,11 @@ func reaching(t testing.TB, api string, reach web.Config) *Channel {
 	return New(cfg)
 }
 
-// TestMessagesGoOutOnceOverTLS sends over TLS with the authority from the settings.
+// TestMessagesGoOutOnceOverTLS trusts the authority in the settings.
 func TestMessagesGoOutOnceOverTLS(t *testing.T) {
 	t.Parallel()
 	authority := httptest.NewUnstartedServer(nil)
-	authority.StartTLS() // for its certificate, which is good for 127.0.0.1
+	authority.StartTLS() // for its certificate, which is valid for 127.0.0.1
 	t.Cleanup(authority.Close)
 	pemFile := pem.EncodeToMemory(
 		&pem.Block{Type: "CERTIFICATE", Bytes: authority.Certificate().Raw})
@@ -145,13 +145,13 @@ const (
 	key        = "000102030405060708090a0b0c0d0e0f"
 )
 
-// files stand in for the disk.
+// files replaces the disk.
 var files = webtest.Files{
 	"access": accessKey + "\n", "signing": signingKey + "\n", "old": "0ld-hunter2x\n", "empty": "",
 	"two": "a\nb\n",
 }
 
-// settings of the two APIs, to which a test adds.
+// channelSettings returns settings for one of the two APIs, with additions.
 func channelSettings(api string, more map[string]any) map[string]any {
 	values := map[string]any{
 		"api": api, "access_key_file": "access", "signing_key_files": []any{"old", "signing"},
@@ -174,7 +174,7 @@ func open(t testing.TB, values map[string]any) *Channel {
 	return c.(*Channel)
 }
 
-// account is the other side of settings.
+// account is Bird's side of the settings.
 func account(api string) birdtest.Config {
 	cfg := birdtest.Config{AccessKey: accessKey, SigningKey: signingKey}
 	if api == "channels" {
@@ -188,7 +188,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// APIOf shows how a channel writes and reads.
+// apiOf returns the API of a channel.
 func apiOf(c *Channel) web.API {
 	if c.cfg.API == Channels {
 		return channels{c.cfg}

@@ -32,8 +32,8 @@ var (
 	errExcluded = errors.New("says nothing about the channel")
 )
 
-// Breaker is a provider.Channel that passes submissions on while the channel behind
-// it is healthy. It is safe for concurrent use.
+// Breaker is a provider.Channel that passes submissions on while the wrapped channel is healthy. It
+// is safe for concurrent use.
 type Breaker struct {
 	channel provider.Channel
 	circuit *gobreaker.CircuitBreaker[struct{}]
@@ -94,7 +94,7 @@ func (b *Breaker) Send(ctx context.Context, s provider.Submission) provider.Resu
 //     otherwise open the breaker under load.
 //   - Unfit is excluded. A vendor may refuse the message before it reaches what is wrong with the
 //     account, so counting it as success would hide failures and close a half-open breaker on a
-//     channel that takes nothing. Beyond mostUnfit messages in a row it is a failure.
+//     channel that takes nothing. Beyond maxUnfit messages in a row it is a failure.
 //   - A context that was cancelled, or that ended before a byte left, is ours: excluded. A deadline
 //     that passed without an answer is the provider's: failure.
 //   - A submission that was too late is ours: excluded. If a channel without free slots is broken,
@@ -146,14 +146,14 @@ func (b *Breaker) Ready() (ok bool, why string) {
 // State is the state of the breaker now.
 func (b *Breaker) State() State { return stateOf(b.circuit.State()) }
 
-// Close closes the channel behind the breaker in any state.
+// Close closes the wrapped channel in any state.
 func (b *Breaker) Close(ctx context.Context) error {
 	b.closing.Store(true)
 	return b.channel.Close(ctx)
 }
 
-// What a channel offers and reads does not depend on its health, so the breaker passes these calls
-// on in any state: receipts and lookups count also while it is open.
+// Capabilities and callbacks of a channel do not depend on its health, so the breaker passes these
+// calls on in any state: receipts and lookups work while it is open.
 var (
 	_ provider.Capable        = (*Breaker)(nil)
 	_ provider.Finder         = (*Breaker)(nil)
@@ -163,7 +163,7 @@ var (
 // errNoLookup is the LookupResult.Err of a channel that is no Finder.
 var errNoLookup = errors.New("the provider cannot be asked what became of a submission")
 
-// Capabilities are those of the channel behind the breaker; none if it is not Capable.
+// Capabilities are those of the wrapped channel; none if it is not Capable.
 func (b *Breaker) Capabilities() provider.Capabilities {
 	if c, ok := b.channel.(provider.Capable); ok {
 		return c.Capabilities()
@@ -171,7 +171,7 @@ func (b *Breaker) Capabilities() provider.Capabilities {
 	return provider.Capabilities{}
 }
 
-// Find asks the channel behind the breaker; Unanswered if it is no Finder.
+// Find asks the wrapped channel; Unanswered if it is no Finder.
 func (b *Breaker) Find(ctx context.Context, key string) provider.LookupResult {
 	if f, ok := b.channel.(provider.Finder); ok {
 		return f.Find(ctx, key)
@@ -179,14 +179,14 @@ func (b *Breaker) Find(ctx context.Context, key string) provider.LookupResult {
 	return provider.LookupResult{Err: errNoLookup}
 }
 
-// ReadsCallbacks reports whether the channel behind the breaker is a provider.CallbackReader.
+// ReadsCallbacks reports whether the wrapped channel is a provider.CallbackReader.
 func (b *Breaker) ReadsCallbacks() bool {
 	_, ok := b.channel.(provider.CallbackReader)
 	return ok
 }
 
-// ReadCallback reads a callback with the channel behind the breaker. If that is no CallbackReader,
-// the callback is forged.
+// ReadCallback reads a callback with the wrapped channel. If that is no CallbackReader, the
+// callback is forged.
 func (b *Breaker) ReadCallback(c *provider.Callback) (provider.CallbackContent, error) {
 	if l, ok := b.channel.(provider.CallbackReader); ok {
 		return l.ReadCallback(c)
@@ -195,8 +195,8 @@ func (b *Breaker) ReadCallback(c *provider.Callback) (provider.CallbackContent, 
 		fmt.Errorf("the channel expects no callbacks: %w", provider.ErrForged)
 }
 
-// Confirm answers a provider's request to confirm a subscription with the channel behind the
-// breaker; false if that has no such provider.
+// Confirm answers a provider's request to confirm a subscription with the wrapped channel; false if
+// its provider has no such request.
 func (b *Breaker) Confirm(ctx context.Context, c *provider.Callback) (confirmed bool, err error) {
 	asked, ok := b.channel.(interface {
 		Confirm(ctx context.Context, c *provider.Callback) (bool, error)

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// scriptedChannel answers what its script says and counts what reached it.
+// scriptedChannel gives the answers of its script and counts the submissions.
 type scriptedChannel struct {
 	answer func(ctx context.Context) provider.Result
 	sends  atomic.Int64
@@ -47,7 +47,7 @@ func (c *scriptedChannel) Close(context.Context) error {
 	return errors.New("closed badly")
 }
 
-// outcomes is a channel whose answer can be changed between sends.
+// outcomes returns a channel whose answer can be changed between sends.
 func outcomes(o *atomic.Int32) *scriptedChannel {
 	return &scriptedChannel{answer: func(context.Context) provider.Result {
 		return provider.Result{Outcome: provider.Outcome(o.Load())}
@@ -128,9 +128,9 @@ func TestOnlyUnknownAndRefusedOpenTheBreaker(t *testing.T) {
 	}
 }
 
-// TestWhatSaysNothingAboutTheChannelIsNoFailure: a submission that was too late, that the channel
-// cannot write, or that the vendor does not take for what it is, neither opens the breaker nor ends
-// a row of failures, and leaves the probe to the next one.
+// TestWhatSaysNothingAboutTheChannelIsNoFailure: a submission that is too late, that the channel
+// cannot write, or that the vendor refuses as unfit neither opens the breaker nor ends a series of
+// failures. The next submission is then the probe.
 func TestWhatSaysNothingAboutTheChannelIsNoFailure(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]provider.Result{
@@ -140,12 +140,13 @@ func TestWhatSaysNothingAboutTheChannelIsNoFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r.Outcome = provider.Refused
-			saysNothing(t, r)
+			checkNotCounted(t, r)
 		})
 	}
 }
 
-func saysNothing(t *testing.T, nothing provider.Result) {
+// checkNotCounted checks that a result neither opens the breaker nor ends a series of failures.
+func checkNotCounted(t *testing.T, uncounted provider.Result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var r provider.Result
@@ -164,17 +165,17 @@ func saysNothing(t *testing.T, nothing provider.Result) {
 		down, up := provider.Result{Outcome: provider.Refused, Code: "down"},
 			provider.Result{Outcome: provider.Accepted}
 		for range 20 {
-			send(nothing, breaker.Closed)
+			send(uncounted, breaker.Closed)
 		}
 		send(down, breaker.Closed)
-		send(nothing, breaker.Closed)
+		send(uncounted, breaker.Closed)
 		send(down, breaker.Open)
 		for _, end := range []provider.Result{down, up} {
 			time.Sleep(time.Second + 1)
-			for range 20 { // each takes the place of the probe and gives it back
-				send(nothing, breaker.HalfOpen)
+			for range 20 { // each becomes the probe and then gives that up
+				send(uncounted, breaker.HalfOpen)
 				if ok, why := b.Ready(); !ok || why != provider.Probing {
-					t.Fatalf("ready %v %q; the probe is still to come", ok, why)
+					t.Fatalf("ready %v %q, want a probe to be allowed", ok, why)
 				}
 			}
 			send(end, map[provider.Outcome]breaker.State{
@@ -229,7 +230,7 @@ func TestBreakerProbesAfterOpenForAndClosesOnSuccess(t *testing.T) {
 			t.Errorf("after a failed probe: %v, want open", got)
 		}
 		time.Sleep(3*time.Second + 1)
-		sendAll(t, b, &o, provider.Throttled) // says nothing, the next one is the probe
+		sendAll(t, b, &o, provider.Throttled) // does not count: the next one is the probe
 		if got := b.State(); got != breaker.HalfOpen {
 			t.Errorf("after a throttled probe: %v, want half_open", got)
 		}
@@ -267,7 +268,7 @@ func TestHalfOpenLetsOnlyTheAllowedProbesThrough(t *testing.T) {
 		}
 		synctest.Wait()
 		if ok, why := b.Ready(); ok || why != breaker.CodeOpen {
-			t.Errorf("with both probes under way Ready = %v %q", ok, why)
+			t.Errorf("with both probes in flight Ready = %v %q", ok, why)
 		}
 		if n := ch.sends.Load(); n != 3 {
 			t.Errorf("%d sends reached the channel, want 1 + 2 probes", n)
@@ -285,7 +286,7 @@ func TestHalfOpenLetsOnlyTheAllowedProbesThrough(t *testing.T) {
 			}
 		}
 		if held != 8 {
-			t.Errorf("%d were held back, want 8", held)
+			t.Errorf("%d were refused, want 8", held)
 		}
 	})
 }
@@ -341,7 +342,7 @@ func TestOurOwnDeadlinesDoNotCountAgainstTheChannel(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		outcome provider.Outcome
-		cancel  bool // cancelled by us, else the deadline passes
+		cancel  bool // we cancel; otherwise the deadline passes
 		want    breaker.State
 	}{
 		{"cancelled without an answer", provider.Unknown, true, breaker.Closed},
@@ -430,7 +431,7 @@ func TestPanicOfTheChannelIsAFailureAndGoesOn(t *testing.T) {
 		breaker.Config{Name: "a", Failures: 1})
 	defer func() {
 		if recover() == nil || b.State() != breaker.Open {
-			t.Errorf("want the panic to pass and the breaker to open, state %v", b.State())
+			t.Errorf("state %v, want open, and the panic passed on", b.State())
 		}
 	}()
 	b.Send(t.Context(), provider.Submission{})
@@ -454,7 +455,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("New took a Config that does not validate")
+			t.Error("New accepted an invalid Config")
 		}
 	}()
 	breaker.New(nil, breaker.Config{})
@@ -471,7 +472,7 @@ func TestStateWords(t *testing.T) {
 	}
 }
 
-func TestHotPathDoesNotAllocate(t *testing.T) { // AllocsPerRun must not run beside others
+func TestHotPathDoesNotAllocate(t *testing.T) { // AllocsPerRun must not run in parallel with other tests
 	for name, r := range map[string]provider.Result{
 		"accepted": {Outcome: provider.Accepted}, "unfit": {Outcome: provider.Refused, Unfit: true},
 	} {

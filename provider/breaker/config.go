@@ -14,22 +14,22 @@ import (
 type Config struct {
 	// Name is the channel's name; it is used in error messages only.
 	Name string
-	// Failures in a row open the breaker (5). A row follows the order of submits: a failure
-	// does not count once a later submit got a good answer.
+	// Failures is how many failures in a row open the breaker (5). A row follows the order of
+	// submits: a failure does not count once a later submit got a good answer.
 	Failures uint32
-	// Percent of failures among the submits of one Window, of which at least Sample have
-	// been answered, opens it too (50 of 20 within 10s). A channel that fails every other
-	// message would never reach Failures in a row.
+	// Percent of failures among the submits of one Window, if at least Sample of them have been
+	// answered, opens it too (50 of 20 within 10s). A channel that fails every other message would
+	// never reach Failures in a row.
 	Percent uint32
 	Sample  uint32
 	Window  time.Duration
-	// AnswerWithin is how long a submit waits for its answer at most (10s). A failure that
-	// comes later still counts in a row, but not in the share.
+	// AnswerWithin is how long a submit waits for its answer at most (10s). A later failure still
+	// counts in a row, but not in the share.
 	AnswerWithin time.Duration
 	// OpenFor is how long the breaker stays open before it lets probes through (5s).
 	OpenFor time.Duration
-	// HalfOpenMax is how many probes may be under way after that; as many successes
-	// in a row close the breaker, one failure opens it again (1).
+	// HalfOpenMax is how many probes may then be in flight. As many successes in a row close the
+	// breaker, one failure opens it again (1).
 	HalfOpenMax uint32
 	// OnChange, if set, is called on each change of state, under the breaker's lock: it must return
 	// at once and must not call the breaker.
@@ -77,7 +77,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// withDefaults fills in what was left at zero.
+// withDefaults replaces zero values by their defaults.
 func (c Config) withDefaults() Config {
 	c.Failures = cmp.Or(c.Failures, 5)
 	c.Percent = cmp.Or(c.Percent, 50)
@@ -89,9 +89,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// settings translates to the library, which keeps the state. What it counts in closed state is not
-// asked for: health decides when to open. Errors given to Execute are one of the two classes of
-// this package or nil.
+// settings converts the configuration for the library, which keeps the state. The library's counts
+// in closed state are not used: health decides when to open. Errors given to Execute are nil or one
+// of the two classes of this package.
 func (c *Config) settings(h *health) gobreaker.Settings {
 	return gobreaker.Settings{
 		Name:        c.Name,
@@ -112,11 +112,11 @@ func (c *Config) settings(h *health) gobreaker.Settings {
 type State uint8
 
 const (
-	// Closed lets everything through.
+	// Closed passes every submission on.
 	Closed State = iota
-	// HalfOpen lets a few probes through to see whether the channel is back.
+	// HalfOpen passes a few probes on, to test whether the channel has recovered.
 	HalfOpen
-	// Open lets nothing through.
+	// Open passes nothing on.
 	Open
 )
 

@@ -11,31 +11,31 @@ import (
 	"dispatcher/provider/breaker"
 )
 
-// talkingChannel has all capabilities.
-type talkingChannel struct{ *scriptedChannel }
+// capableChannel has all optional capabilities.
+type capableChannel struct{ *scriptedChannel }
 
-func (talkingChannel) Capabilities() provider.Capabilities {
+func (capableChannel) Capabilities() provider.Capabilities {
 	return provider.Capabilities{SameKeyFor: time.Hour, Lookup: true, Receipts: true}
 }
 
-func (talkingChannel) Find(_ context.Context, key string) provider.LookupResult {
+func (capableChannel) Find(_ context.Context, key string) provider.LookupResult {
 	return provider.LookupResult{State: provider.Taken, Reference: "of " + key}
 }
 
-func (talkingChannel) ReadCallback(c *provider.Callback) (provider.CallbackContent, error) {
+func (capableChannel) ReadCallback(c *provider.Callback) (provider.CallbackContent, error) {
 	return provider.CallbackContent{ReplayID: string(c.Body)}, nil
 }
 
-func (talkingChannel) Confirm(_ context.Context, c *provider.Callback) (bool, error) {
+func (capableChannel) Confirm(_ context.Context, c *provider.Callback) (bool, error) {
 	return string(c.Body) == "once", nil
 }
 
 // TestAnOpenBreakerPassesOnCapabilitiesLookupsAndCallbacks: receipts of a channel with an open
-// breaker still count.
+// breaker are still processed.
 func TestAnOpenBreakerPassesOnCapabilitiesLookupsAndCallbacks(t *testing.T) {
 	t.Parallel()
 	var o atomic.Int32
-	b := breaker.New(talkingChannel{outcomes(&o)}, breaker.Config{Name: "a", Failures: 1})
+	b := breaker.New(capableChannel{outcomes(&o)}, breaker.Config{Name: "a", Failures: 1})
 	sendAll(t, b, &o, provider.Unknown)
 	if b.State() != breaker.Open {
 		t.Fatalf("state %v, want open", b.State())

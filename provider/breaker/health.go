@@ -16,8 +16,8 @@ const periods = 10
 const maxCodes = 64
 
 // health counts how the submits since the last change of state ended, and decides whether the
-// channel is broken. Outcomes are ordered by their submits, not by their arrival: answers come
-// within milliseconds, while lost ones time out together seconds later, so that by arrival a
+// channel is broken. Outcomes are ordered by their submits, not by their arrival. Answers arrive
+// within milliseconds, while lost ones time out together seconds later: ordered by arrival, a
 // channel that loses few answers would look dead for a moment. See
 // TestAChannelThatAnswersMostSubmitsStaysClosed. It is safe for concurrent use.
 type health struct {
@@ -29,7 +29,7 @@ type health struct {
 
 	mu    sync.Mutex
 	next  uint64   // the number of the next submit
-	first uint64   // submits before it belong to another state and say nothing
+	first uint64   // submits before it belong to another state and do not count
 	good  uint64   // one more than the latest submit with a good answer
 	row   row      // of failures
 	share []period // a ring by period number
@@ -44,7 +44,7 @@ type health struct {
 type row struct {
 	failures    uint64
 	first, last uint64 // the earliest and the latest of their submits
-	excluded    uint64 // outcomes since then that say nothing about the channel
+	excluded    uint64 // outcomes since then that do not count
 }
 
 // span is how many submits the row covers, without those that were excluded.
@@ -111,7 +111,7 @@ func (h *health) end(s submit, class error, code string) {
 	switch {
 	case class == nil:
 		h.good = max(h.good, s.n+1)
-		if s.n > h.row.last { // answers to earlier submits say nothing about what fails now
+		if s.n > h.row.last { // answers to earlier submits do not show whether the channel still works
 			h.row = row{}
 		}
 		if h.failed == 0 {
@@ -178,8 +178,8 @@ func (h *health) window() (sum period) {
 	return sum
 }
 
-// restart clears all counts after a change of state, and returns what they were. Submits in flight
-// say nothing about the new state.
+// restart clears all counts after a change of state, and returns them. Submits in flight do not
+// count for the new state.
 func (h *health) restart() (f Stats) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -208,10 +208,10 @@ func (h *health) commonest(failures int) (code string, times int) {
 	return code, times
 }
 
-// mostUnfit is how many messages in a row a channel may refuse as unfit. Beyond that the channel
-// itself is at fault, whatever the provider says: its only sender is lost, or the only country it
-// serves. It would answer faster than any other channel and attract messages for that.
-const mostUnfit = 100
+// maxUnfit is how many messages in a row a channel may refuse as unfit. Beyond that the channel
+// itself is at fault, whatever the provider says: it may have lost its only sender or the only
+// country it serves. It would answer faster than any other channel and attract messages.
+const maxUnfit = 100
 
 // unfitRow holds the messages refused as unfit since the last answer that shows a working channel.
 // A message that is tried again counts once. Messages are kept as hashes, so that no message is
@@ -221,23 +221,23 @@ type unfitRow struct {
 	any  atomic.Bool // whether there are some; spares the lock of an accepted message
 
 	mu   sync.Mutex
-	seen []uint64 // guarded by mu; hashes of ids, one more than mostUnfit at most
+	seen []uint64 // guarded by mu; hashes of ids, one more than maxUnfit at most
 }
 
 func newUnfitRow() *unfitRow {
-	return &unfitRow{seed: maphash.MakeSeed(), seen: make([]uint64, 0, mostUnfit+1)}
+	return &unfitRow{seed: maphash.MakeSeed(), seen: make([]uint64, 0, maxUnfit+1)}
 }
 
-// add counts a message and reports whether there are more than mostUnfit.
+// add counts a message and reports whether there are more than maxUnfit.
 func (r *unfitRow) add(id string) bool {
 	h := maphash.String(r.seed, id)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.any.Store(true)
-	if len(r.seen) <= mostUnfit && !slices.Contains(r.seen, h) {
+	if len(r.seen) <= maxUnfit && !slices.Contains(r.seen, h) {
 		r.seen = append(r.seen, h)
 	}
-	return len(r.seen) > mostUnfit
+	return len(r.seen) > maxUnfit
 }
 
 // end starts a new row.

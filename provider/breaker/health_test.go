@@ -15,9 +15,8 @@ import (
 	"dispatcher/provider/breaker"
 )
 
-// carrier answers the n-th submit after latency with a good answer, unless it is lost; nobody
-// receives of it and the sender gives up after timeout. Or it is refused, after that latency as
-// well.
+// carrier accepts or refuses the n-th submit after latency. A lost answer never arrives, and the
+// sender gives up after timeout.
 type carrier struct {
 	latency, timeout time.Duration
 	lost, refused    func(n int) bool
@@ -40,14 +39,14 @@ func (c *carrier) Send(context.Context, provider.Submission) provider.Result {
 func (c *carrier) Ready() (bool, string)       { return true, "" }
 func (c *carrier) Close(context.Context) error { return nil }
 
-// opening is what a simulated flow of messages made of the breaker.
+// opening is the state of the breaker after a simulated flow of messages.
 type opening struct {
-	at      time.Duration // when it opened first; negative for never
+	at      time.Duration // when it first opened; negative if it never did
 	changes []breaker.Change
 }
 
-// flow sends rate messages a second over the carrier, each whether or not those before it have been
-// answered, in a synctest bubble.
+// flow sends rate messages a second over the carrier in a synctest bubble. It does not wait for
+// answers.
 func flow(t *testing.T, c *carrier, rate float64, during time.Duration) opening {
 	t.Helper()
 	o := opening{at: -1}
@@ -69,7 +68,7 @@ func flow(t *testing.T, c *carrier, rate float64, during time.Duration) opening 
 	return o
 }
 
-// share is true for that part of the submits by chance.
+// share returns a function that is true for that part of the submits, at random.
 func share(part float64, seed uint64) func(int) bool {
 	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // A simulation.
 	return func(int) bool { return r.Float64() < part }
@@ -133,8 +132,8 @@ func TestAChannelThatAnswersMostSubmitsStaysClosed(t *testing.T) {
 	}
 }
 
-// TestABrokenChannelIsNoticed: a dead one when five submits have failed, whatever is still answered
-// of those before.
+// TestABrokenChannelIsNoticed: five failed submits open the breaker of a channel that stopped
+// working, even while answers to earlier submits still arrive.
 func TestABrokenChannelIsNoticed(t *testing.T) {
 	t.Parallel()
 	ms := time.Millisecond
@@ -205,7 +204,7 @@ func TestABrokenChannelIsNoticed(t *testing.T) {
 	}
 }
 
-// TestFewLostAnswersNeverOpenTheBreaker: for any rate, latency and timeout.
+// TestFewLostAnswersNeverOpenTheBreaker at any rate, latency and timeout.
 func TestFewLostAnswersNeverOpenTheBreaker(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(r *rapid.T) {
@@ -223,8 +222,8 @@ func TestFewLostAnswersNeverOpenTheBreaker(t *testing.T) {
 	})
 }
 
-// TestSubmitsInFlightDoNotCountAfterAChange: a carrier is back, and what was lost before times out
-// afterwards.
+// TestSubmitsInFlightDoNotCountAfterAChange: when a carrier works again, submits lost earlier still
+// time out.
 func TestSubmitsInFlightDoNotCountAfterAChange(t *testing.T) {
 	t.Parallel()
 	var began time.Time
@@ -232,7 +231,7 @@ func TestSubmitsInFlightDoNotCountAfterAChange(t *testing.T) {
 		if n == 1 {
 			began = time.Now()
 		}
-		at := time.Since(began) // it opens after 9 s, and the probe follows after 14
+		at := time.Since(began) // it opens after 9 s; the probe follows after 14 s
 		return at > time.Second && at < 12*time.Second
 	}}
 	o := flow(t, &c, 300, 40*time.Second)
@@ -245,7 +244,7 @@ func TestSubmitsInFlightDoNotCountAfterAChange(t *testing.T) {
 	}
 }
 
-// TestAChangeReportsItsCause: how many submits failed, and the most frequent code.
+// TestAChangeReportsItsCause: the number of failed submits and the most frequent code.
 func TestAChangeReportsItsCause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -289,7 +288,7 @@ func TestAChangeReportsItsCause(t *testing.T) {
 		expect(breaker.Change{
 			From: breaker.HalfOpen, To: breaker.Closed, Stats: breaker.Stats{Submits: 1},
 		}, 0)
-		for range 5 { // an hour apart, so that the window holds one of them
+		for range 5 { // an hour apart, so that the window holds one at a time
 			send(provider.Refused, "402", 1)
 			time.Sleep(time.Hour)
 		}

@@ -12,8 +12,8 @@ import (
 	"dispatcher/provider/breaker"
 )
 
-// TestUnfitMessagesDoNotHideADeadAccount: of five messages the vendor refuses three as unfit before
-// it looks at the account, and two for lack of credit. Nothing is accepted.
+// TestUnfitMessagesDoNotHideADeadAccount: the vendor refuses three of five messages as unfit before
+// it checks the account, and two for lack of credit. It accepts none.
 func TestUnfitMessagesDoNotHideADeadAccount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -24,19 +24,19 @@ func TestUnfitMessagesDoNotHideADeadAccount(t *testing.T) {
 		}}
 		b := breaker.New(ch, breaker.Config{Name: "a"})
 		const messages = 5000
-		for range messages { // ten seconds: the breaker tries again once
+		for range messages { // ten seconds: the breaker sends one probe
 			b.Send(t.Context(), provider.Submission{ID: "m"})
 			time.Sleep(2 * time.Millisecond)
 		}
 		if got := ch.sends.Load(); b.State() == breaker.Closed || got > 20 {
-			t.Errorf("%v after %d of %d messages reached a channel that takes nothing", b.State(),
+			t.Errorf("state %v after %d of %d messages reached a channel that accepts none", b.State(),
 				got, messages)
 		}
 	})
 }
 
-// TestALongRowOfUnfitMessagesOpensTheBreaker: unless one of them is accepted. The breaker closes
-// with the first accepted message.
+// TestALongRowOfUnfitMessagesOpensTheBreaker unless one of them is accepted. The first accepted
+// message closes the breaker.
 func TestALongRowOfUnfitMessagesOpensTheBreaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestALongRowOfUnfitMessagesOpensTheBreaker(t *testing.T) {
 				b.Send(t.Context(), provider.Submission{ID: fmt.Sprint("m", id)})
 			}
 			if got := b.State(); got != want {
-				t.Fatalf("%v after %d more, want %v", got, n, want)
+				t.Fatalf("state %v after %d more, want %v", got, n, want)
 			}
 		}
 		for _, answer := range []provider.Outcome{provider.Accepted, provider.Rejected} {
@@ -61,7 +61,7 @@ func TestALongRowOfUnfitMessagesOpensTheBreaker(t *testing.T) {
 			send(provider.Result{Outcome: answer}, 1, breaker.Closed)
 		}
 		send(unfit, 50, breaker.Closed)
-		// takes nothing either
+		// nothing is accepted here either
 		send(provider.Result{Outcome: provider.Throttled}, 10, breaker.Closed)
 		send(unfit, 54, breaker.Closed)
 		send(unfit, 1, breaker.Open)
@@ -74,7 +74,7 @@ func TestALongRowOfUnfitMessagesOpensTheBreaker(t *testing.T) {
 }
 
 // TestRepeatedUnfitMessagesCountOnce: a message that every channel refuses is tried again in each
-// round; a hundred of them may repeat. One more opens the breaker.
+// round. A hundred of them may repeat; one more opens the breaker.
 func TestRepeatedUnfitMessagesCountOnce(t *testing.T) {
 	t.Parallel()
 	b := breaker.New(&scriptedChannel{answer: func(context.Context) provider.Result {
@@ -89,17 +89,17 @@ func TestRepeatedUnfitMessagesCountOnce(t *testing.T) {
 		round(100)
 	}
 	if got := b.State(); got != breaker.Closed {
-		t.Fatalf("a hundred messages and their rounds leave it %v", got)
+		t.Fatalf("state %v after a hundred messages and their repetitions", got)
 	}
 	round(101)
 	round(4)
 	if got := b.State(); got != breaker.Open {
-		t.Errorf("the next message and a round leave it %v", got)
+		t.Errorf("state %v after the next message and its repetitions", got)
 	}
 }
 
-// TestAnUnfitProbeHoldsItsSlotWhileInFlight: and no longer: an uncounted probe does not let more
-// through at once.
+// TestAnUnfitProbeHoldsItsSlotWhileInFlight and no longer: a probe that does not count does not
+// allow further submissions at the same time.
 func TestAnUnfitProbeHoldsItsSlotWhileInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestAnUnfitProbeHoldsItsSlotWhileInFlight(t *testing.T) {
 			synctest.Wait()
 			if ok, _ := b.Ready(); ok ||
 				b.Send(t.Context(), provider.Submission{}).Code != breaker.CodeOpen {
-				t.Errorf("round %d: a second one beside the probe", i)
+				t.Errorf("round %d: a second message was sent during the probe", i)
 			}
 			answer <- provider.Result{Outcome: provider.Refused, Unfit: true}
 			wg.Wait()
@@ -128,8 +128,8 @@ func TestAnUnfitProbeHoldsItsSlotWhileInFlight(t *testing.T) {
 	})
 }
 
-// TestOnlyARefusalIsUnfit: a submission without an answer stays a failure, however an adapter marks
-// it.
+// TestOnlyARefusalIsUnfit: a submission without an answer stays a failure, however the adapter
+// marks it.
 func TestOnlyARefusalIsUnfit(t *testing.T) {
 	t.Parallel()
 	ch := &scriptedChannel{answer: func(context.Context) provider.Result {
@@ -138,6 +138,6 @@ func TestOnlyARefusalIsUnfit(t *testing.T) {
 	b := breaker.New(ch, breaker.Config{Name: "a", Failures: 1})
 	b.Send(t.Context(), provider.Submission{ID: "m"})
 	if got := b.State(); got != breaker.Open {
-		t.Errorf("%v after a submission without an answer", got)
+		t.Errorf("state %v after a submission without an answer", got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 type answer struct {
 	id         *place // nil: the gateway gives none
 	code       *place
-	retryAfter *place // seconds; beside the header
+	retryAfter *place // seconds; in addition to the header
 	rules      []rule // the first that fits decides
 }
 
@@ -25,8 +25,8 @@ type rule struct {
 	outcome   provider.Outcome
 }
 
-// verdicts are what a rule can say beside Accepted, and noID is a yes that is none. The words are
-// ours: the gateway's may repeat the number.
+// verdicts are the errors of rules other than Accepted, and noID that of an acceptance without an
+// id. The gateway's own texts may contain the number.
 var (
 	meanings = map[provider.Outcome]web.Meaning{
 		provider.Unknown:   web.Unknown("the description does not say what this answer means"),
@@ -43,7 +43,7 @@ var (
 // Unknown.
 func (a api) Classify(response *web.Answer) provider.Result {
 	d := &document{header: response.Header, body: response.Body}
-	_ = d.parseJSON() // what is no JSON has no value at any pointer
+	_ = d.parseJSON() // a body that is not JSON has no value at any pointer
 	code, _ := a.cfg.answer.code.find(d)
 	outcome := a.cfg.answer.outcome(response.Status, code)
 	if !word(code) {
@@ -69,7 +69,7 @@ func (a api) accepted(d *document, response *web.Answer, code string) provider.R
 
 func (a *answer) outcome(status int, code string) provider.Outcome {
 	for _, rule := range a.rules {
-		if rule.low != rule.high && ofAnybody(status) {
+		if rule.low != rule.high && maybeFromProxy(status) {
 			continue
 		}
 		if status >= rule.low && status <= rule.high &&
@@ -83,12 +83,12 @@ func (a *answer) outcome(status int, code string) provider.Outcome {
 	return provider.Unknown
 }
 
-// ofAnybody reports whether the status may come from a proxy or a server in between.
-func ofAnybody(status int) bool {
+// maybeFromProxy reports whether the status may come from a proxy or a server in between.
+func maybeFromProxy(status int) bool {
 	return status == http.StatusTooManyRequests || web.MaybeFromProxy(status)
 }
 
-// wait is how long the gateway wants to be left alone.
+// wait is the pause that the gateway asks for.
 func (a *answer) wait(d *document, response *web.Answer) time.Duration {
 	const longest = 1e6
 	if text, ok := a.retryAfter.find(d); ok {
@@ -100,7 +100,8 @@ func (a *answer) wait(d *document, response *web.Answer) time.Duration {
 	return web.RetryAfter(response.Header, response.At)
 }
 
-// word reports whether a text can stand in a code: a name or a short number, never a phone number.
+// word reports whether a text can be shown in a code: a name or a short number, never a phone
+// number.
 func word(text string) bool {
 	const longest, longestNumber = 40, 6
 	digits := 0

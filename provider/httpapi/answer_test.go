@@ -10,8 +10,8 @@ import (
 	"dispatcher/provider/web"
 )
 
-// TestRulesForAClassOfStatusesLeaveOutThoseOfProxies: the description says that 4xx and 5xx are
-// refused.
+// TestRulesForAClassOfStatusesLeaveOutThoseOfProxies although the description says that 4xx and 5xx
+// mean refused.
 func TestRulesForAClassOfStatusesLeaveOutThoseOfProxies(t *testing.T) {
 	t.Parallel()
 	classify := func(status int, rules ...any) provider.Outcome {
@@ -34,10 +34,10 @@ func TestRulesForAClassOfStatusesLeaveOutThoseOfProxies(t *testing.T) {
 		http.StatusInternalServerError: provider.Refused,
 	} {
 		if got := classify(status, refused("4xx"), refused("5xx")); got != want {
-			t.Errorf("%d is %v, want %v", status, got, want)
+			t.Errorf("status %d is %v, want %v", status, got, want)
 		}
 		if got := classify(status, refused(status)); got != provider.Refused {
-			t.Errorf("%d is %v though its rule says refused", status, got)
+			t.Errorf("status %d is %v, want refused by its rule", status, got)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// BenchmarkSend is what following a description costs a message.
+// BenchmarkSend measures the cost of a message that follows a description.
 func BenchmarkSend(b *testing.B) {
 	for _, name := range []string{"kannel", "clicksend"} {
 		b.Run(name, func(b *testing.B) {

@@ -23,14 +23,14 @@ type receipts struct {
 // inbound is where a subscriber's message has its fields.
 type inbound struct{ reference, from, to, text *place }
 
-// reply is what a callback is answered with.
+// reply is the answer to callbacks.
 type reply struct{ body, contentType string }
 
 // maxReceipts bounds those of one callback.
 const maxReceipts = 1000
 
 // ReadCallback verifies the sender and reads the content. A callback with a state is a receipt, one
-// with a sender and a text is a message, one with neither is ignored.
+// with a sender and a text is a message, any other is ignored.
 func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackContent, error) {
 	_, query, _ := strings.Cut(callback.URL, "?")
 	values, malformed := url.ParseQuery(query)
@@ -115,7 +115,7 @@ func (r *receipts) all(d *document) ([]provider.Receipt, error) {
 	return list, nil
 }
 
-// one appends the receipt of a document; nothing when it has no state.
+// one appends the receipt of a document, if it has a state.
 func (r *receipts) one(d *document, list []provider.Receipt) ([]provider.Receipt, error) {
 	state, ok := r.state.find(d)
 	if !ok {
@@ -137,7 +137,7 @@ func (r *receipts) one(d *document, list []provider.Receipt) ([]provider.Receipt
 		receipt.Cause = r.cause(state, code)
 	}
 	if r.reference == nil {
-		receipt.Reference = receipt.Key // as Send has it
+		receipt.Reference = receipt.Key // as Send does
 	}
 	if !web.PlainID(receipt.Reference) {
 		receipt.Reference = ""

@@ -12,8 +12,8 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// tell is the call with a receipt of a gateway.
-func tell(t testing.TB, name string, r webtest.Receipt) *provider.Callback {
+// receiptCallback returns a gateway's callback with a receipt.
+func receiptCallback(t testing.TB, name string, r webtest.Receipt) *provider.Callback {
 	t.Helper()
 	s := &webtest.Submit{
 		To: "+447700900123", Key: key, Reference: "ref-1", Callback: callback,
@@ -44,7 +44,7 @@ func TestReceiptsAreReadAsDescribed(t *testing.T) {
 			{State: provider.Undelivered, Code: "16"}: {
 				Reference: key, State: provider.Undelivered, Code: "16",
 			},
-			// nobody knows this word
+			// an unknown word
 			{State: provider.Undelivered, Code: "999"}: {
 				Reference: key, State: provider.Pending, Code: "999",
 			},
@@ -66,7 +66,7 @@ func TestReceiptsAreReadAsDescribed(t *testing.T) {
 		values["receipts"].(map[string]any)["causes"] = map[string]any{"400": "absent"}
 		c := open(t, values)
 		for said, want := range tests {
-			request := tell(t, name, said)
+			request := receiptCallback(t, name, said)
 			want.Key = key
 			webtest.CheckContent(t, c, request,
 				provider.CallbackContent{Receipts: []provider.Receipt{want}})
@@ -93,7 +93,7 @@ func TestInboundMessagesAreReadAsDescribed(t *testing.T) {
 func TestCallersWithoutTheSecretAreForgers(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"kannel", "clicksend"} {
-		request := tell(t, name, webtest.Receipt{State: provider.Delivered})
+		request := receiptCallback(t, name, webtest.Receipt{State: provider.Delivered})
 		values := document(t, name, nil)
 		verify := values["verify"].(map[string]any)
 		for _, test := range []struct {
@@ -112,7 +112,7 @@ func TestCallersWithoutTheSecretAreForgers(t *testing.T) {
 	}
 }
 
-// batch is a gateway that posts several receipts as JSON, and wants an answer of its own.
+// batch is a gateway that posts several receipts as JSON and expects a specific answer.
 const batch = `
 base_url: https://gateway.example.com
 request: {path: /send, form: {to: "{to}", text: "{text}"}}
@@ -173,7 +173,7 @@ func TestGenuineCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 
 func FuzzReadCallback(f *testing.F) {
 	for _, name := range []string{"kannel", "clicksend"} {
-		c := tell(f, name, webtest.Receipt{State: provider.Delivered})
+		c := receiptCallback(f, name, webtest.Receipt{State: provider.Delivered})
 		f.Add(c.Method, c.URL, "Basic eDp5", c.Body)
 	}
 	f.Add("POST", callback+"?secret=x;y", "",
@@ -184,7 +184,7 @@ func FuzzReadCallback(f *testing.F) {
 		values["verify"].(map[string]any)["secret_files"] = "old"
 		strict = append(strict, open(f, values))
 	}
-	believing := open(f, parse(f, batch))
+	accepting := open(f, parse(f, batch))
 	f.Fuzz(func(t *testing.T, method, address, authorization string, body []byte) {
 		c := &provider.Callback{
 			Method: method, URL: address,
@@ -197,7 +197,7 @@ func FuzzReadCallback(f *testing.F) {
 			}
 		}
 		c.Certificate = true
-		content, err := believing.ReadCallback(c)
+		content, err := accepting.ReadCallback(c)
 		if err != nil && !errors.Is(err, provider.ErrMalformed) {
 			t.Errorf("a genuine callback: %v", err)
 		}

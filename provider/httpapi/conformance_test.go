@@ -18,8 +18,8 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// TestDescribedGatewaysPassTheSharedChecks runs the checks over the documents of testdata: a GET
-// with an answer in text and no id, and a POST of JSON with the error in a 200.
+// TestDescribedGatewaysPassTheSharedChecks runs the checks over the documents in testdata: a GET
+// with a text answer and no id, and a POST of JSON with errors inside a 200.
 func TestDescribedGatewaysPassTheSharedChecks(t *testing.T) {
 	t.Parallel()
 	for name, answers := range map[string]map[string]provider.Result{
@@ -70,7 +70,7 @@ func TestDescribedGatewaysPassTheSharedChecks(t *testing.T) {
 				},
 			}
 			if name == "kannel" {
-				// it gives no ids, and knows messages by their keys
+				// This gateway gives no ids and identifies messages by their keys.
 				v.Reference = func(s webtest.Submit) string { return s.Key }
 				v.Validity = &webtest.Validity{Pattern: `validity=(\d+)`, Unit: time.Minute}
 			}
@@ -79,7 +79,7 @@ func TestDescribedGatewaysPassTheSharedChecks(t *testing.T) {
 	}
 }
 
-// keyed gives submissions keys: those of the suite have none.
+// keyed adds keys to submissions, which those of the suite lack.
 type keyed struct{ provider.Channel }
 
 func (k keyed) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -88,7 +88,7 @@ func (k keyed) Send(ctx context.Context, s provider.Submission) provider.Result 
 	return k.Channel.Send(ctx, s)
 }
 
-// TestOneSendIsOneRequestWhateverDies cuts connections under GETs and POSTs, kept ones too.
+// TestOneSendIsOneRequestWhateverDies cuts new and kept connections under GETs and POSTs.
 func TestOneSendIsOneRequestWhateverDies(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"kannel", "clicksend"} {

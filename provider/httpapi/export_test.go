@@ -2,5 +2,5 @@ package httpapi
 
 import "dispatcher/provider/web"
 
-// APIOf shows how a channel writes and reads.
+// APIOf returns the API of a channel.
 func APIOf(c *Channel) web.API { return api{&c.cfg} }

@@ -20,7 +20,7 @@ const (
 	key      = "000102030405060708090a0b0c0d0e0f"
 )
 
-// files stand in for the disk.
+// files replaces the disk.
 var files = webtest.Files{
 	"kannel-password": password + "\n", "clicksend-api-key": password,
 	"kannel-callback": secret + "\n", "clicksend-callback": secret,
@@ -28,7 +28,7 @@ var files = webtest.Files{
 	"empty": "\n", "two": "a\nb",
 }
 
-// document is one of testdata, with what a test adds.
+// document returns one of testdata's documents with additions.
 func document(t testing.TB, name string, more map[string]any) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + name + ".yaml")
@@ -60,7 +60,7 @@ func open(t testing.TB, values map[string]any) *httpapi.Channel {
 	return c.(*httpapi.Channel)
 }
 
-// account is the other side of a document.
+// account is the gateway's side of a document.
 func account(name string) httpapitest.Config {
 	if name == "clicksend" {
 		return httpapitest.Config{

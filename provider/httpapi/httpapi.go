@@ -1,14 +1,12 @@
-// Package httpapi is the adapter for gateways that have no adapter of their own: the routing
-// document describes their HTTP API, and this package follows the description.
-//
-// A description says how a submission is written (method, address, fields), where the id and the
-// error stand in an answer, which answers mean what, who may call back, and where a receipt or a
+// Package httpapi is the adapter for gateways without a special adapter: the routing document
+// describes their HTTP API, and this package follows the description.
+// A description says how a submission is written (method, address, fields), where an answer has the
+// id and the error, the meanings of answers, how callbacks are verified, and where a receipt or a
 // subscriber's message has its fields. It is checked when it is applied. Fields are built by
-// structure, not by pasting text together: a value is escaped for the place where it stands, so
-// that no message text can become anything else.
-//
+// structure, not by pasting text together: each value is escaped for its place, so that a message
+// text cannot become anything else.
 // Lookups of submissions, several messages in one call and signed requests are not supported; a
-// gateway that needs them needs a package of its own.
+// gateway that needs them needs its own package.
 package httpapi
 
 import (
@@ -55,8 +53,8 @@ func New(cfg Config) *Channel {
 // identify it.
 var errNoKey = errors.New("the gateway gives no id, and the submission has no key")
 
-// Send submits a message with one request. Where the gateway gives no id, the submission's own key
-// is the reference.
+// Send submits a message with one request. If the gateway gives no id, the submission's key is the
+// reference.
 func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Result {
 	r := c.Channel.Send(ctx, s)
 	if r.Outcome != provider.Accepted || c.cfg.answer.id != nil {
@@ -157,7 +155,7 @@ func (r *request) header(v *values) (http.Header, error) {
 	return header, nil
 }
 
-// has reports whether a placeholder of one of the names stands anywhere in the request.
+// has reports whether the request contains a placeholder with one of the names.
 func (r *request) has(names ...string) bool {
 	return r.path.has(names...) || r.headers.has(names...) || r.query.has(names...) ||
 		r.form.has(names...) ||

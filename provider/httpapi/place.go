@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// place is where a value stands in an answer or a callback, written as kind:name.
+// place is the position of a value in an answer or a callback, written as kind:name.
 type place struct {
 	kind    string
 	name    string         // of query, form and header
@@ -67,7 +67,7 @@ func parsePointer(text string) ([]string, error) {
 	return tokens, nil
 }
 
-// document is an answer or a callback in which places are looked up.
+// document is an answer or a callback from which values are read.
 type document struct {
 	header map[string][]string
 	query  url.Values

@@ -39,7 +39,7 @@ const (
 	xmlBody  = `xml: '<?xml version="1.0"?><sms to="{to}"><from>{from}</from><body kind="{alphabet}">{text}</body></sms>'`
 )
 
-// describe is every with a body, or another part of the request.
+// describe returns every with a body, or with another part of the request.
 func describe(body string) string {
 	text := strings.Replace(every, "BODY", body, 1)
 	if !strings.Contains(body, "{validity") {
@@ -143,8 +143,8 @@ func TestHeadersWithLineBreaksAreNotSent(t *testing.T) {
 	}
 }
 
-// FuzzTextStaysInItsPlace tries to break out of each kind of body and of the query: what the other
-// side reads is exactly the text, at its place, and nothing else has changed.
+// FuzzTextStaysInItsPlace tries to break out of the query and of each kind of body. The gateway
+// must read exactly the text, in its place, and everything else unchanged.
 func FuzzTextStaysInItsPlace(f *testing.F) {
 	for _, text := range []string{
 		"plain", `"}`, `","to":"+1`, `\`, "&to=+1", "=;&#", "</body><body>", "]]>", `" kind="x`,
@@ -164,7 +164,7 @@ func FuzzTextStaysInItsPlace(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text, from string) {
 		if !utf8.ValidString(text) || !utf8.ValidString(from) || text == "" || from == "" {
-			return // the envelope takes no others
+			return // the envelope refuses all others
 		}
 		s := submission()
 		s.Text, s.From = text, from
@@ -180,13 +180,13 @@ func FuzzTextStaysInItsPlace(f *testing.F) {
 				t.Errorf("%s: %s", name, diff)
 			}
 			if strings.Contains(string(r.Body), password) || strings.Contains(r.URL, password) {
-				t.Errorf("%s: a text fetched a secret", name)
+				t.Errorf("%s: a text was replaced by a secret", name)
 			}
 		}
 	})
 }
 
-// readable is what XML makes of characters that it cannot have.
+// readable replaces the characters that XML cannot hold, as the encoder does.
 func readable(name, text string) string {
 	if name != "xml" {
 		return text
@@ -200,7 +200,7 @@ func readable(name, text string) string {
 	}, text)
 }
 
-// readBack reads a request as a gateway does.
+// readBack reads a request as the gateway does.
 func readBack(t testing.TB, name string, r *web.Request) map[string]string {
 	t.Helper()
 	switch name {

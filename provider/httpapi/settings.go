@@ -15,11 +15,11 @@ import (
 	"dispatcher/provider/web"
 )
 
-// Config is the description of a gateway; only ParseSettings makes one.
+// Config is the description of a gateway. Only ParseSettings makes one.
 type Config struct {
-	// From is the sender of messages that name none.
+	// From is the sender of messages without one.
 	From string
-	// SameKeyFor is for how long the gateway recognises {key} and sends a message only once; zero:
+	// SameKeyFor is how long the gateway recognises {key} and sends a message only once; zero:
 	// never.
 	SameKeyFor time.Duration
 	// LongestValidity is how long the gateway keeps a message at most; zero: it takes no validity.
@@ -40,7 +40,7 @@ type Config struct {
 	kinds    map[string]bool // of the places in callbacks
 }
 
-// callback is what stands behind the public URL in {callback_url}.
+// callback is the part after the public URL in {callback_url}.
 type callback struct {
 	query fields
 	raw   string
@@ -86,7 +86,7 @@ func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	if err := r.Err(); err != nil {
 		return Config{}, err
 	}
-	if err := errors.Join(cfg.Web.Validate(), cfg.check(), cfg.rehearse()); err != nil {
+	if err := errors.Join(cfg.Web.Validate(), cfg.check(), cfg.composeSample()); err != nil {
 		return Config{}, err
 	}
 	return cfg, cfg.listenAt(o.Callback)
@@ -97,7 +97,7 @@ type parser struct {
 	readFile func(string) ([]byte, error)
 }
 
-// section reads the map under a key by a reader of its own; its faults stand under the key.
+// section reads the map under a key with a separate reader; its faults are reported under the key.
 func (p parser) section(
 	r *settings.Reader, key string, needed bool, read func(p parser, r *settings.Reader),
 ) {
@@ -177,8 +177,7 @@ func alphabets(r *settings.Reader) map[sms.Alphabet]string {
 	return list
 }
 
-// words reads a map of texts; numbers and truth values that stand where a text is meant need no
-// quotes.
+// words reads a map of texts. Numbers and truth values need no quotes where a text is expected.
 func words(r *settings.Reader, key string) map[string]string {
 	value, ok := r.Take(key)
 	if !ok {
@@ -201,8 +200,8 @@ func words(r *settings.Reader, key string) map[string]string {
 	return list
 }
 
-// listenAt takes the public URL. What the gateway fills into {callback_url} begins with a percent
-// sign, so that none may stand elsewhere in it.
+// listenAt sets the public URL. The values that the gateway inserts into {callback_url} begin with
+// a percent sign, so the URL must not contain another one.
 func (c *Config) listenAt(address string) error {
 	c.Callback = address
 	if address == "" || c.callback.raw == "" {
@@ -218,8 +217,8 @@ func (c *Config) listenAt(address string) error {
 	return nil
 }
 
-// rehearse composes a message, so that faults that only show then are found now.
-func (c *Config) rehearse() error {
+// composeSample composes a message, to find faults that only show then.
+func (c *Config) composeSample() error {
 	if c.request.method == "" {
 		return nil
 	}
@@ -231,7 +230,7 @@ func (c *Config) rehearse() error {
 	return nil
 }
 
-// sample is a message to nobody: the number is one that Ofcom keeps for drama.
+// sample is a message to a number that Ofcom reserves for drama.
 func sample() *provider.Submission {
 	return &provider.Submission{
 		ID: "rehearsal", Attempt: 1, Key: strings.Repeat("0", 32), To: "+447700900000",

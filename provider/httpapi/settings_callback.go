@@ -11,7 +11,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// readCallback reads what stands behind the public URL.
+// readCallback reads the part after the public URL.
 func (c *Config) readCallback(_ parser, r *settings.Reader) {
 	c.callback = callback{query: readFields(r, "query", inCallback), raw: r.Text("raw")}
 	for _, b := range []byte(c.callback.raw) {
@@ -22,7 +22,7 @@ func (c *Config) readCallback(_ parser, r *settings.Reader) {
 	}
 }
 
-// readVerify reads how a gateway proves that it is the caller.
+// readVerify reads how callbacks are verified.
 func (c *Config) readVerify(p parser, r *settings.Reader) {
 	v := &verification{by: r.Text("by"), user: r.Text("user"), prefix: r.Text("prefix")}
 	v.secrets = p.live(r, "secret_files")
@@ -36,11 +36,11 @@ func (c *Config) readVerify(p parser, r *settings.Reader) {
 	c.verify = v
 }
 
-// maxLate bounds how old a signed callback may be. Messages of subscribers are recognised as
-// repeated for longer.
+// maxLate bounds how old a signed callback may be. Repeated messages of subscribers are recognised
+// for longer.
 const maxLate = 72 * time.Hour
 
-// settle checks that a scheme has what it needs and nothing else, and fills in what is usual.
+// settle checks that a scheme has what it needs and nothing else, and sets defaults.
 func (v *verification) settle(r *settings.Reader, signed string) {
 	if v.by != byHMAC && (v.hash != nil || v.decode != nil || v.prefix != "" || signed != "" ||
 		v.time != nil || v.late != 0) {
@@ -102,7 +102,7 @@ func (p parser) live(r *settings.Reader, key string) []string {
 		func(_ string, content []byte) (string, error) { return oneLine(content) })
 }
 
-// readReceipts reads where a receipt has its fields.
+// readReceipts reads the positions of a receipt's fields.
 func (c *Config) readReceipts(_ parser, r *settings.Reader) {
 	list := &receipts{
 		each:      readPlace(r, "each", []string{"json"}),
@@ -149,7 +149,7 @@ func (r *receipts) ends() bool {
 	return false
 }
 
-// readInbound reads where a subscriber's message has its fields.
+// readInbound reads the positions of a subscriber's message.
 func (c *Config) readInbound(_ parser, r *settings.Reader) {
 	in := &inbound{
 		reference: readPlace(r, "reference", inCallbacks), from: readPlace(r, "from", inCallbacks),
@@ -168,7 +168,7 @@ func (c *Config) readReply(_ parser, r *settings.Reader) {
 	c.reply = reply{body: r.Text("body"), contentType: r.Text("type")}
 }
 
-// note remembers of which kinds the places of callbacks are.
+// note records the kinds of the places in callbacks.
 func (c *Config) note(places ...*place) {
 	if c.kinds == nil {
 		c.kinds = map[string]bool{}
@@ -206,7 +206,7 @@ func (c *Config) check() error {
 	return c.checkCovered()
 }
 
-// checkCovered refuses to read what a signature does not cover.
+// checkCovered refuses values that the signature does not cover.
 func (c *Config) checkCovered() error {
 	if c.verify == nil || c.verify.by != byHMAC {
 		return nil
@@ -220,14 +220,15 @@ func (c *Config) checkCovered() error {
 	case body && !c.verify.signed.has("body"):
 		return fmt.Errorf("verify: signed does not cover {body}, but it is read")
 	}
-	return c.checkParted()
+	return c.checkUnambiguous()
 }
 
-// checkParted refuses forms behind an address when nothing between the two says where the address
-// ends: the same text could be cut into a longer address and a form that lacks its first fields.
-func (c *Config) checkParted() error {
+// checkUnambiguous refuses a signed text in which a form follows an address directly: without a
+// separator the same text could be cut into a longer address and a form that lacks its first
+// fields.
+func (c *Config) checkUnambiguous() error {
 	between, follow := c.verify.signed.between("url", "body")
-	if follow && (c.kinds["form"] || c.kinds["regexp"]) && anAddress.MatchString(between) {
+	if follow && (c.kinds["form"] || c.kinds["regexp"]) && addressPattern.MatchString(between) {
 		return fmt.Errorf("verify: signed does not show where {url} ends and {body} begins, " +
 			"which is a form; " +
 			"if the gateway cannot put a line break or a | between them, verify by secret or certificate")

@@ -93,7 +93,7 @@ func readFields(r *settings.Reader, key string, allowed []string) fields {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		t, err := parseTemplate(values[name], allowed)
 		if err == nil {
-			err = hidden(name, text{t})
+			err = refuseLiteralSecret(name, text{t})
 		}
 		if err != nil {
 			r.Fail(key, fmt.Errorf("%s: %w", name, err))
@@ -103,14 +103,14 @@ func readFields(r *settings.Reader, key string, allowed []string) fields {
 	return list
 }
 
-// secretive are names of fields that hold a secret.
-var secretive = regexp.MustCompile(
+// secretField are names of fields that hold a secret.
+var secretField = regexp.MustCompile(
 	`(?i)^(pass|passwd|password|pwd|secret|token|auth[-_]?token|access[-_]?(key|token)|` +
 		`(x[-_])?api[-_]?key|authorization)$`)
 
-// hidden refuses a secret that stands in the document itself.
-func hidden(name string, value node) error {
-	if secretive.MatchString(name) && !value.has(secretName, callbackSecretName) {
+// refuseLiteralSecret refuses a secret in the document itself.
+func refuseLiteralSecret(name string, value node) error {
+	if secretField.MatchString(name) && !value.has(secretName, callbackSecretName) {
 		return errors.New(
 			"a secret does not belong into the routing document; put it into a file, name that under " +
 				"secrets and write {secret:NAME} here")
@@ -118,7 +118,7 @@ func hidden(name string, value node) error {
 	return nil
 }
 
-// own are header fields that are not for the document to set.
+// own are header fields that the document may not set.
 var own = []string{
 	"Host", "Content-Length", "Transfer-Encoding", "Connection", "Expect", "Te", "Trailer",
 	"Upgrade",
@@ -151,7 +151,7 @@ func (q *request) check(r *settings.Reader) {
 	}
 }
 
-// checkSecrets refuses names that secrets does not have.
+// checkSecrets refuses names that are not under secrets.
 func (c *Config) checkSecrets(r *settings.Reader, q *request) {
 	for name := range q.secretsIn() {
 		if _, known := c.secrets[name]; !known {

@@ -10,8 +10,8 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// blamed fails unless a description has the fault that is wanted, or none when none is, and the
-// error shows no secret.
+// blamed fails unless the error of a description contains the wanted fault (none if want is empty)
+// and shows no secret.
 func blamed(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	if want == "" {
@@ -26,7 +26,7 @@ func blamed(t *testing.T, what string, err error, want string) {
 	})
 }
 
-// TestFaultsOfADescriptionNameTheirPlace changes one thing in a description that is good.
+// TestFaultsOfADescriptionNameTheirPlace makes one change in a valid description.
 func TestFaultsOfADescriptionNameTheirPlace(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ old, new, want string }{
@@ -97,7 +97,7 @@ func TestFaultsOfADescriptionNameTheirPlace(t *testing.T) {
 		"misspelt": {
 			"  query:", "  qeury:", "request: qeury: unknown setting; did you mean query?",
 		},
-		// the key is there: no fault
+		// with the key there is no fault
 		"same key without key": {"from: DEFAULT", "from: DEFAULT\nsame_key_for: 24h", ""},
 		"no base": {
 			"base_url: https://gateway.example.com", "", "base_url: is missing",
@@ -138,7 +138,7 @@ func TestFaultsOfXMLBodiesAreRefused(t *testing.T) {
 func TestFaultsOfCallbackSectionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ old, new, want string }{
-		"nobody verified": {
+		"no verification": {
 			"verify:\n  by: hmac\n  at: header:X-Signature\n  algorithm: sha512\n  encoding: base64\n" +
 				"  prefix: \"v1=\"\n  signed: \"{time}.{method}.{url}.{body}\"\n  time: header:X-Time\n" +
 				"  secret_files: [old, secret]\n", "", "verify: is missing",
@@ -198,8 +198,8 @@ func TestFaultsOfCallbackSectionsAreRefused(t *testing.T) {
 	}
 }
 
-// TestSecretsThatNeedEscapingAreRefusedWherePercentSignsAreTheGateways: Kannel fills in what begins
-// with one.
+// TestSecretsThatNeedEscapingAreRefusedWherePercentSignsAreTheGateways: Kannel replaces whatever
+// follows a percent sign.
 func TestSecretsThatNeedEscapingAreRefusedWherePercentSignsAreTheGateways(t *testing.T) {
 	t.Parallel()
 	values := document(t, "kannel", nil)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// template is a text with placeholders: {name} or {secret:name}. Two braces stand for one.
+// template is a text with placeholders: {name} or {secret:name}. Double braces are literal braces.
 type template struct{ parts []part }
 
 // part is a literal, or a placeholder when name is set.
@@ -16,7 +16,7 @@ type part struct{ literal, name, arg string }
 // errBrace says that braces do not match.
 var errBrace = errors.New("has a brace without its partner; write {{ or }} for a brace of its own")
 
-// parseTemplate reads a template; allowed are the names that it may have.
+// parseTemplate reads a template; allowed are the names of its placeholders.
 func parseTemplate(text string, allowed []string) (template, error) {
 	var t template
 	for text != "" {
@@ -57,7 +57,7 @@ func parsePlaceholder(text string, allowed []string) (part, error) {
 	return part{name: name, arg: arg}, nil
 }
 
-// literal adds text; neighbours become one part.
+// literal adds text and merges adjacent literals.
 func (t *template) literal(text string) {
 	if text == "" {
 		return
@@ -69,8 +69,8 @@ func (t *template) literal(text string) {
 	t.parts = append(t.parts, part{literal: text})
 }
 
-// expand fills in the placeholders; escape is applied to each value, not to literals. It is
-// incomplete if a placeholder has no value: then the field is left out.
+// expand replaces the placeholders; escape is applied to each value, not to literals. If a
+// placeholder has no value, the result is incomplete and the field is left out.
 func (t template) expand(
 	value func(part) string, escape func(string) string,
 ) (text string, complete bool) {
@@ -91,13 +91,13 @@ func (t template) expand(
 	return b.String(), complete
 }
 
-// has reports whether a placeholder of one of the names stands in the template.
+// has reports whether the template contains a placeholder with one of the names.
 func (t template) has(names ...string) bool {
 	return slices.ContainsFunc(t.parts,
 		func(p part) bool { return p.name != "" && slices.Contains(names, p.name) })
 }
 
-// follows reports whether one placeholder stands directly behind another.
+// follows reports whether one placeholder directly follows another.
 func (t template) follows(before, behind string) bool {
 	for i := range len(t.parts) - 1 {
 		if t.parts[i].name == before && t.parts[i+1].name == behind {
@@ -107,7 +107,7 @@ func (t template) follows(before, behind string) bool {
 	return false
 }
 
-// between is the text between two placeholders; false when they do not follow each other.
+// between is the text between two placeholders; false if they do not follow each other.
 func (t template) between(before, behind string) (string, bool) {
 	for i := range len(t.parts) - 2 {
 		if t.parts[i].name == before && t.parts[i+1].name == "" && t.parts[i+2].name == behind {
@@ -117,7 +117,7 @@ func (t template) between(before, behind string) (string, bool) {
 	return "", t.follows(before, behind)
 }
 
-// secrets adds the names of the secrets that the template has.
+// secrets adds the names of the template's secrets.
 func (t template) secrets(names map[string]bool) {
 	for _, p := range t.parts {
 		if p.name == secretName {

@@ -9,8 +9,7 @@ import (
 	"dispatcher/config/tier"
 )
 
-// FuzzTemplates reads any text as a template: it is refused, or what stands for its braces comes
-// out again.
+// FuzzTemplates reads any text as a template. It is refused, or filling it in gives the text back.
 func FuzzTemplates(f *testing.F) {
 	for _, text := range []string{
 		"{to}", "{{", "}}", "{", "}", "{secret:a}", "{secret:}", "{secret:{}", "{secret}", "{to:a}",
@@ -37,7 +36,7 @@ func FuzzTemplates(f *testing.F) {
 	})
 }
 
-// TestValuesAreNeverReadAsTemplates puts braces and placeholders into values.
+// TestValuesAreNeverReadAsTemplates fills in values that contain braces and placeholders.
 func TestValuesAreNeverReadAsTemplates(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {

@@ -13,10 +13,10 @@ import (
 	"dispatcher/provider/settings"
 )
 
-// numberKey marks an object that stands for a number made of its text.
+// numberKey marks an object that becomes the number in its text.
 const numberKey = "$number"
 
-// node is a value of a JSON body. Texts are values of their own, never parts of JSON, so that no
+// node is a value of a JSON body. Texts are separate values, never pasted into JSON, so that no
 // text can end one.
 type node interface {
 	// build returns the value for one submission; false leaves it out.
@@ -74,7 +74,7 @@ func parseObject(members map[string]any) (node, error) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		n, err := parseTree(members[name])
 		if err == nil {
-			err = hidden(name, n)
+			err = refuseLiteralSecret(name, n)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -151,7 +151,7 @@ func (o object) secrets(names map[string]bool) {
 	}
 }
 
-// parseXML reads an XML body with placeholders in character data and in quoted attributes. There,
+// parseXML reads an XML body with placeholders in character data and in quoted attributes, where
 // the output of escapeXML can only be text. Anywhere else a placeholder is refused.
 func parseXML(body string) (template, error) {
 	if strings.Contains(body, "<!") {
@@ -164,8 +164,7 @@ func parseXML(body string) (template, error) {
 	if strings.Contains(body, mark) {
 		return template{}, errors.New("has a character of the private use area")
 	}
-	// A mark replaces each placeholder; where the parser finds the mark is where the value would
-	// stand.
+	// A mark replaces each placeholder. Where the parser finds the mark, the value will be.
 	sample, _ := t.expand(func(part) string { return mark }, nil)
 	found, err := marks(sample)
 	if err != nil {
@@ -178,10 +177,10 @@ func parseXML(body string) (template, error) {
 	return t, nil
 }
 
-// mark is a character that XML may have and no name in it can.
+// mark is a character that is valid in XML but not in a name.
 const mark = "\uE000"
 
-// marks counts them in the places where they may stand.
+// marks counts the marks in allowed places.
 func marks(body string) (int, error) {
 	decoder := xml.NewDecoder(strings.NewReader(body))
 	n := 0
@@ -204,8 +203,8 @@ func marks(body string) (int, error) {
 	}
 }
 
-// escapeXML makes text of a value (XML 1.0 section 2.4); characters that XML cannot have become
-// U+FFFD.
+// escapeXML escapes a value as XML text (XML 1.0 section 2.4). Characters that XML does not allow
+// become U+FFFD.
 func escapeXML(value string) string {
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(value)) // a Builder does not fail

@@ -84,8 +84,8 @@ func (v *values) from() string {
 	return v.s.From
 }
 
-// ofTime is a value that the validity has; at least one second or minute, at most what the gateway
-// keeps.
+// ofTime is a value derived from the validity: at least one second or minute, at most the longest
+// validity of the gateway.
 func (v *values) ofTime(name string) string {
 	ends := v.s.Ends()
 	if ends.IsZero() {
@@ -104,7 +104,7 @@ func (v *values) ofTime(name string) string {
 }
 
 // callbackURL is the public URL with the fields by which a receipt is verified and matched, and
-// with the placeholders that the gateway fills in itself.
+// with the placeholders that the gateway replaces.
 func (v *values) callbackURL() string {
 	if v.cfg.Callback == "" {
 		return ""

@@ -18,7 +18,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// How a caller shows who it is.
+// Ways to verify callbacks.
 const (
 	bySecret      = "secret"
 	byBasic       = "basic"
@@ -36,9 +36,9 @@ type verification struct {
 	hash   func() hash.Hash
 	decode func(string) ([]byte, error)
 	prefix string   // before the signature
-	signed template // what is signed
+	signed template // the signed text
 	time   *place
-	late   time.Duration // how long after its time a callback is taken
+	late   time.Duration // how long after its time a callback is accepted
 }
 
 var (
@@ -47,11 +47,11 @@ var (
 	}
 	encodings = map[string]func(string) ([]byte,
 		error){"hex": hex.DecodeString, "base64": base64.StdEncoding.DecodeString}
-	// inSigned are the placeholders of what is signed.
+	// inSigned are the placeholders of the signed text.
 	inSigned = []string{"time", "method", "url", "body"}
 )
 
-// first is the secret that goes into callback URLs.
+// first is the secret in callback URLs.
 func (v *verification) first() string {
 	if v == nil || len(v.secrets) == 0 {
 		return ""
@@ -118,7 +118,7 @@ func (v *verification) checkHMAC(c *provider.Callback, d *document) (string, err
 	}) {
 		return "", fmt.Errorf("wrong signature: %w", provider.ErrForged)
 	}
-	if err := v.parted(c, stamp); err != nil {
+	if err := v.unambiguous(c, stamp); err != nil {
 		return "", err
 	}
 	if v.time == nil {
@@ -131,21 +131,21 @@ func (v *verification) checkHMAC(c *provider.Callback, d *document) (string, err
 }
 
 var (
-	// aTime has seconds or milliseconds since 1970, until the year 2286.
-	aTime = regexp.MustCompile(`^[0-9]{10}(?:[0-9]{3})?$`)
-	// anAddress has the characters of a URL (RFC 3986) and no other.
-	anAddress = regexp.MustCompile(`^[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]*$`)
+	// timePattern has seconds or milliseconds since 1970, until the year 2286.
+	timePattern = regexp.MustCompile(`^[0-9]{10}(?:[0-9]{3})?$`)
+	// addressPattern has the characters of a URL (RFC 3986) and no other.
+	addressPattern = regexp.MustCompile(`^[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]*$`)
 )
 
-// parted checks that the signed text can be cut into its parts in one way only, whatever separates
-// them: a time has digits of one length, an address has no character that begins or ends JSON, and
-// a body directly after a time does not begin with a digit.
-func (v *verification) parted(c *provider.Callback, stamp string) error {
+// unambiguous checks that the signed text can be cut into its parts in one way only, whatever
+// separates them: a time has digits of one length, an address has no character that begins or ends
+// JSON, and a body directly after a time does not begin with a digit.
+func (v *verification) unambiguous(c *provider.Callback, stamp string) error {
 	switch {
-	case v.time != nil && !aTime.MatchString(stamp):
+	case v.time != nil && !timePattern.MatchString(stamp):
 		return fmt.Errorf("its time is no number of seconds or milliseconds: %w",
 			provider.ErrMalformed)
-	case v.signed.has("url") && !anAddress.MatchString(c.URL):
+	case v.signed.has("url") && !addressPattern.MatchString(c.URL):
 		return fmt.Errorf("its address has characters that none has: %w", provider.ErrMalformed)
 	case v.signed.follows("time", "body") && len(c.Body) > 0 && c.Body[0] >= '0' &&
 		c.Body[0] <= '9':

@@ -30,7 +30,7 @@ verify:
 receipts: {reference: "json:/id", state: "query:state", states: {ok: delivered}}
 `
 
-// signedCallback signs by itself.
+// signedCallback signs without the code under test.
 func signedCallback(at time.Time, stamp string) *provider.Callback {
 	c := &provider.Callback{
 		Method: "POST", URL: callback + "?state=ok", Body: []byte(`{"id":"a"}`), At: at,
@@ -96,7 +96,7 @@ func texts(list []string) []any {
 	return values
 }
 
-// undescribed is a gateway of which nobody says how its callbacks prove themselves.
+// undescribed is a gateway whose description does not say how callbacks are verified.
 func undescribed(t testing.TB) map[string]any {
 	t.Helper()
 	values := parse(t, batch)
@@ -137,6 +137,6 @@ func TestWithoutVerificationEveryCallbackIsForged(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if c.Capabilities().Receipts {
-		t.Error("receipts are promised")
+		t.Error("the capabilities include receipts")
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"dispatcher/provider/httpapi"
 )
 
-// FuzzXMLBodiesKeepTheirStructure takes any body that the settings accept: with any text in it, it
-// has the elements and attributes that it has with a harmless one.
+// FuzzXMLBodiesKeepTheirStructure takes any body that the settings accept. With any text it has the
+// same elements and attributes as with a harmless text.
 func FuzzXMLBodiesKeepTheirStructure(f *testing.F) {
 	for _, body := range []string{
 		`<a to="{to}">{text}</a>`, `<?xml version="1.0"?><a b='{text}'><c>{to}</c></a>`,
@@ -54,7 +54,7 @@ func FuzzXMLBodiesKeepTheirStructure(f *testing.F) {
 	})
 }
 
-// structure lists what a document has beside text and values.
+// structure lists everything in a document except texts and values.
 func structure(t testing.TB, body string) []string {
 	t.Helper()
 	var list []string

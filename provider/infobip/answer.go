@@ -12,7 +12,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// answer has one entry per destination, or an error. Descriptions may repeat a number and are not
+// answer has one entry per destination, or an error. Descriptions may contain a number and are not
 // read.
 type answer struct {
 	Messages []struct {
@@ -25,8 +25,8 @@ type answer struct {
 	} `json:"violations"`
 }
 
-// status is the state of a message. Infobip answers 200 also to messages that it rejects: only the
-// status tells.
+// status is the state of a message. Infobip answers 200 even to messages that it rejects, so the
+// status decides.
 type status struct {
 	GroupID int    `json:"groupId"`
 	ID      int    `json:"id"`
@@ -45,24 +45,24 @@ const (
 
 // Classify reads the answer to a submission.
 func (a api) Classify(got *web.Answer) provider.Result {
-	var said answer
-	readable := json.Unmarshal(got.Body, &said) == nil
+	var parsed answer
+	readable := json.Unmarshal(got.Body, &parsed) == nil
 	switch got.Status {
 	case http.StatusOK:
-		if !readable || len(said.Messages) != 1 {
+		if !readable || len(parsed.Messages) != 1 {
 			return got.Unreadable("")
 		}
-		return accepted(got, said.Messages[0].MessageID, said.Messages[0].Status)
+		return accepted(got, parsed.Messages[0].MessageID, parsed.Messages[0].Status)
 	case http.StatusBadRequest:
-		return badRequest(got, &said)
+		return badRequest(got, &parsed)
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnsupportedMediaType:
 		return got.Result(web.Refused("the API has no such address; base_url is wrong"),
-			said.ErrorCode)
+			parsed.ErrorCode)
 	}
-	if r, ok := got.ByStatus(said.ErrorCode); ok {
+	if r, ok := got.ByStatus(parsed.ErrorCode); ok {
 		return r
 	}
-	return got.Unreadable(said.ErrorCode)
+	return got.Unreadable(parsed.ErrorCode)
 }
 
 // accepted reads the status of a message that was answered with 200.
@@ -89,15 +89,15 @@ var (
 	ofText      = regexp.MustCompile(`(^|\.)content\.text$`)
 )
 
-// badRequest tells a recipient that the API refuses from a refused sender or text, and both from a
-// request that it does not understand. In all cases nothing was sent, if the answer comes from the
-// API: a 400 without a code of Infobip may come from a proxy.
-func badRequest(got *web.Answer, said *answer) provider.Result {
-	if said.ErrorCode == "" {
+// badRequest distinguishes a refused recipient, a refused sender or text, and a request that the
+// API does not understand. Nothing was sent, if the answer comes from the API: a 400 without a code
+// of Infobip may come from a proxy.
+func badRequest(got *web.Answer, parsed *answer) provider.Result {
+	if parsed.ErrorCode == "" {
 		return got.Unreadable("")
 	}
 	recipients, senders, texts := 0, 0, 0
-	for _, v := range said.Violations {
+	for _, v := range parsed.Violations {
 		switch {
 		case ofRecipient.MatchString(v.Property):
 			recipients++
@@ -107,18 +107,18 @@ func badRequest(got *web.Answer, said *answer) provider.Result {
 			texts++
 		}
 	}
-	switch all := len(said.Violations); {
+	switch all := len(parsed.Violations); {
 	case all == 0 || recipients+senders+texts < all:
-		return got.Result(web.Refused("the API does not take such a request"), said.ErrorCode)
+		return got.Result(web.Refused("the API does not take such a request"), parsed.ErrorCode)
 	case recipients == all:
-		return got.Result(web.Rejected("the recipient breaks the rules of the API"), said.ErrorCode)
+		return got.Result(web.Rejected("the recipient breaks the rules of the API"), parsed.ErrorCode)
 	case senders > 0:
-		return got.Result(web.BadSender("the sender breaks the rules of the API"), said.ErrorCode)
+		return got.Result(web.BadSender("the sender breaks the rules of the API"), parsed.ErrorCode)
 	}
-	return got.Result(web.Unfit("the text breaks the rules of the API"), said.ErrorCode)
+	return got.Result(web.Unfit("the text breaks the rules of the API"), parsed.ErrorCode)
 }
 
-// Find asks the logs, which reach back 48 hours, for the message whose id is the key.
+// Find searches the logs, which cover 48 hours, for the message whose id is the key.
 func (c *Channel) Find(ctx context.Context, key string) provider.LookupResult {
 	return c.LookUp(ctx, key, c.cfg.lookup(key))
 }
@@ -138,7 +138,7 @@ func (c *Config) lookup(key string) web.Lookup {
 	}
 }
 
-// logs are entries of the log. An answer without the list says nothing.
+// logs are entries of the log. An answer without the list is no answer.
 type logs struct {
 	Results *[]struct {
 		MessageID string `json:"messageId"`
@@ -146,7 +146,7 @@ type logs struct {
 	} `json:"results"`
 }
 
-// readLogs reads the logs. A message that Infobip lists as refused before it was sent counts as not
+// readLogs reads the logs. A message that the logs show as refused before it was sent counts as not
 // taken.
 func readLogs(body []byte, key string) (found provider.LookupResult, entries int, err error) {
 	var list logs

@@ -34,7 +34,8 @@ type result struct {
 	Text string `json:"text"`
 }
 
-// ReadCallback returns what delivery reports or inbound messages say; up to a hundred come at once.
+// ReadCallback returns the content of delivery reports or inbound messages; up to a hundred come at
+// once.
 func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackContent, error) {
 	key, err := c.cfg.verify(callback)
 	if err != nil {
@@ -94,11 +95,11 @@ func (r *result) key() string {
 	return ""
 }
 
-// proofParameter is the query parameter of an address that shows that it is one of ours.
+// proofParameter is the query parameter of a callback URL that proves that we made the URL.
 const proofParameter = "proof"
 
 // address is where Infobip reports on one message, with the key and its proof in the query. Whoever
-// has seen one address can report on that message and on no other.
+// sees one address can report on that message and on no other.
 func (c *Config) address(key string) string {
 	address := web.WithKey(c.Callback, key)
 	u, err := url.Parse(address)
@@ -111,15 +112,15 @@ func (c *Config) address(key string) string {
 	return u.String()
 }
 
-// proof is HMAC-SHA256 of the key, under a label that keeps it apart from other uses of the secret.
+// proof is HMAC-SHA256 of the key, with a label that separates it from other uses of the secret.
 func proof(secret, key string) []byte {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte("infobip callback " + key))
 	return mac.Sum(nil)
 }
 
-// verify checks the sender. The key is that of the message about which the caller may speak; empty
-// means any. Every way that is configured is tried, in constant time.
+// verify checks the sender. The key is that of the only message that the caller may report on;
+// empty means any. It tries all configured ways in constant time.
 func (c *Config) verify(callback *provider.Callback) (key string, err error) {
 	key, byURL := c.provenByURL(callback)
 	basic, header := c.provenByBasic(callback), c.provenByHeader(callback)

@@ -92,7 +92,7 @@ func TestWrongProofsAreForged(t *testing.T) {
 		})
 }
 
-// TestACallbackURLIsValidForItsMessageOnly: whoever has seen it cannot report on other messages or
+// TestACallbackURLIsValidForItsMessageOnly: whoever sees the URL cannot report on other messages or
 // send inbound ones.
 func TestACallbackURLIsValidForItsMessageOnly(t *testing.T) {
 	t.Parallel()
@@ -108,8 +108,8 @@ func TestACallbackURLIsValidForItsMessageOnly(t *testing.T) {
 	))
 }
 
-// TestAProofCoversNoOtherID: the proof in a callback URL covers the key alone. A report with
-// another message's id must not change that message.
+// TestAProofCoversNoOtherID: the proof in a callback URL covers the key alone. A report with the id
+// of another message must not change that message.
 func TestAProofCoversNoOtherID(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"ffffffffffffffffffffffffffffffff", "34567890"} {
@@ -128,7 +128,7 @@ func TestAProofCoversNoOtherID(t *testing.T) {
 	}
 }
 
-// fromInfobip is a callback under the secret in a header field.
+// fromInfobip is a callback with the secret in a header field.
 func fromInfobip(body string) *provider.Callback {
 	return call(public, body, map[string][]string{"X-Secret": {secret}})
 }
@@ -193,7 +193,7 @@ func TestStatusesAndErrorsHaveOneMeaning(t *testing.T) {
 	}
 }
 
-// way is one in which callbacks prove themselves.
+// way is a way to authenticate callbacks.
 type way struct {
 	server   infobiptest.Config
 	settings map[string]any
@@ -218,7 +218,7 @@ func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
 	for name, w := range ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			content := play(t, w.server, webtest.Behaviour{}, w.settings).CheckReceipts(t,
+			content := startRig(t, w.server, webtest.Behaviour{}, w.settings).CheckReceipts(t,
 				webtest.Message(), []webtest.ReceiptCase{
 					{
 						Sent: webtest.Receipt{State: provider.Pending},
@@ -247,7 +247,7 @@ func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
 					},
 				})
 			if got := content[0].Receipts[0].Reference; got != key {
-				t.Errorf("the message is called %q, not by its key", got)
+				t.Errorf("the reference is %q, want the key", got)
 			}
 		})
 	}
@@ -259,12 +259,12 @@ func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 	for name, w := range ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rig := play(t, w.server, webtest.Behaviour{}, w.settings)
+			rig := startRig(t, w.server, webtest.Behaviour{}, w.settings)
 			if name != "url" {
 				rig.CheckInbound(t, in)
 				return
 			}
-			// an address without a proof is anybody's
+			// an address without a proof, which anybody could use
 			status, err := rig.Carrier.SendInbound(t.Context(), rig.Callbacks.URL, in)
 			if err != nil {
 				t.Fatal(err)
@@ -279,19 +279,19 @@ func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 
 func TestWithoutAProofNoReceiptsAreAskedFor(t *testing.T) {
 	t.Parallel()
-	rig := play(t, infobiptest.Config{}, webtest.Behaviour{Receipts: true},
+	rig := startRig(t, infobiptest.Config{}, webtest.Behaviour{Receipts: true},
 		map[string]any{"callback_secret_files": nil})
 	rig.CheckNoReceipts(t)
 	if !rig.Channel.Capabilities().Lookup {
-		t.Error("lookups need no proof")
+		t.Error("Lookup is false without callbacks, want true")
 	}
 }
 
 func TestLookupFindsWhatWasTakenAndLeavesTheRestOpen(t *testing.T) {
 	t.Parallel()
 	webtest.CheckLookups(t, func(t *testing.T, b webtest.Behaviour, certain bool) webtest.Finder {
-		return play(t, infobiptest.Config{}, b,
-			map[string]any{"absence_is_certain": certain, "timeout": "2s"}).Channel
+		return startRig(t, infobiptest.Config{}, b,
+			map[string]any{"absence_is_certain": certain}).Channel
 	}, map[string]webtest.Lookup{
 		"answered":                 {Reply: providertest.Accept, Want: provider.Taken},
 		"taken, answer lost":       {Reply: providertest.Lose, Want: provider.Taken},
@@ -325,8 +325,8 @@ func TestLookupAcceptsNoOtherMessageAndNoOtherAnswer(t *testing.T) {
 	}
 }
 
-// FuzzReadCallback reads every body twice: without a proof it must say nothing, with one it may say
-// what it likes without a panic and with bounded codes.
+// FuzzReadCallback reads every body twice. Without a proof it must yield nothing. With one it must
+// not panic, and codes have a bounded length.
 func FuzzReadCallback(f *testing.F) {
 	f.Add(report, "?key="+key+"&proof=00", "Basic aW5mb2JpcDp4")
 	f.Add(`{"results":[{"messageId":"mo","from":"447700900123","to":"12345","text":"STOP"}]}`, "",

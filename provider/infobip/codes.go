@@ -5,12 +5,12 @@ import (
 	"dispatcher/provider/web"
 )
 
-// rejections are the statuses with which Infobip answers a submission that it does not take, by
+// rejections are the statuses of submissions that Infobip does not take, by
 // https://www.infobip.com/docs/essentials/api-essentials/response-status-and-error-codes. Rejected
-// are those that blame the recipient; a prefix that Infobip's networks do not know (8), a blocklist
-// of the account or of one operator (14) and Infobip's own fraud protection (87) are the channel's.
-// A message that an operator rejected (4) or did not deliver (9) had been taken: as an answer such
-// a status is Unknown, and a receipt or the log decides.
+// are those that blame the recipient. A prefix unknown to Infobip's networks (8), a blocklist of
+// the account or of one operator (14) and Infobip's own fraud protection (87) are about the
+// channel. A message that an operator rejected (4) or did not deliver (9) had been taken: as an
+// answer such a status is Unknown, and a receipt or the log decides.
 var rejections = map[int]web.Meaning{
 	6:   web.Unfit("the network is not covered or not set up on the account"),
 	8:   web.Unfit("the prefix of the number is not known here"),
@@ -34,13 +34,12 @@ var rejections = map[int]web.Meaning{
 }
 
 // duplicate is the status of a message whose id was used before. Ids are our keys, which nobody
-// else uses: an earlier submission of the message may have been taken, so this status says nothing
-// certain.
+// else uses. An earlier submission of the message may have been taken, so the outcome is Unknown.
 const duplicate = 23
 
-// meaning is what a status of the groups "rejected" and "undeliverable" means; false when it says
-// nothing certain. A rejection that is not listed counts against the channel, so that another one
-// may try.
+// meaning is the meaning of a status of the groups "rejected" and "undeliverable"; false if the
+// outcome is uncertain. A rejection that is not listed counts against the channel, so that another
+// channel may send the message.
 func (s status) meaning() (web.Meaning, bool) {
 	if s.ID == duplicate || (s.GroupID != groupRejected && s.GroupID != groupUndeliverable) {
 		return web.Meaning{}, false
@@ -51,14 +50,14 @@ func (s status) meaning() (web.Meaning, bool) {
 	return web.Refused("the API rejects the message"), s.GroupID == groupRejected
 }
 
-// Statuses whose names sound final and are not: the operator has the message, but the handset does
-// not; or no report came from the operator in time.
+// Statuses that are not final despite their names: the operator has the message but the handset
+// does not, or the operator sent no report in time.
 const (
 	deliveredToOperator = 2
 	expiredUnknown      = 29
 )
 
-// state translates the status of a delivery report and the id of the error beside it.
+// state translates the status of a delivery report and the id of its error.
 func (s status) state(errorID int) (provider.ReceiptState, provider.Cause) {
 	switch {
 	case s.ID == deliveredToOperator || s.ID == expiredUnknown:
@@ -71,7 +70,7 @@ func (s status) state(errorID int) (provider.ReceiptState, provider.Cause) {
 	return provider.Pending, provider.Unspecified
 }
 
-// cause asks the error first: it is what the network said.
+// cause prefers the error, which comes from the network.
 func (s status) cause(errorID int) provider.Cause {
 	if cause := causeOfError(errorID); cause != provider.Unspecified {
 		return cause
@@ -95,7 +94,7 @@ var causesOfStatus = map[int]provider.Cause{
 	98: provider.Deleted,
 }
 
-// causesOfError are those of the "general error codes" of Infobip, most of which are MAP errors.
+// causesOfError are the causes of Infobip's "general error codes", most of which are MAP errors.
 var causesOfError = map[int]provider.Cause{
 	1:    provider.UnknownNumber, // unknown subscriber
 	5:    provider.UnknownNumber, // unidentified subscriber
@@ -158,9 +157,9 @@ var causesOfError = map[int]provider.Cause{
 	4104: provider.Spam,          // flooding with one text
 }
 
-// causeOfError also knows the ranges of errors that are the network's in every case: of the
-// transport (500 to 504), of the dialogue (1024 to 1031), of the translation of addresses (1152 to
-// 1166) and of the peer (1281 to 1796).
+// causeOfError also covers ranges that are always network errors: of the transport (500 to 504), of
+// the dialogue (1024 to 1031), of the translation of addresses (1152 to 1166) and of the peer (1281
+// to 1796).
 func causeOfError(id int) provider.Cause {
 	if cause, ok := causesOfError[id]; ok {
 		return cause

@@ -16,7 +16,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// longestValidity is what Infobip takes: longer ones it sets to 48 hours by itself.
+// longestValidity is Infobip's maximum; it shortens longer ones to it.
 const longestValidity = 48 * time.Hour
 
 // Channel is an account at Infobip.
@@ -40,31 +40,30 @@ func New(cfg Config) *Channel {
 	return &Channel{Channel: web.New(cfg.Web, api{cfg}), cfg: cfg}
 }
 
-// Capabilities says what Infobip documents: the id of a message may be ours, logs can be asked for
-// it, and reports return it. A second message under the same id is rejected
-// (REJECTED_DUPLICATE_MESSAGE_ID), but for how long Infobip remembers ids is not said, so that
-// nothing is promised.
+// Capabilities are those that Infobip documents: we may choose the id of a message, logs can be
+// searched for it, and reports return it. A second message with the same id is rejected
+// (REJECTED_DUPLICATE_MESSAGE_ID), but Infobip does not say how long it remembers ids, so
+// SameKeyFor stays zero.
 func (c *Channel) Capabilities() provider.Capabilities {
-	listens := c.cfg.listens()
+	receipts := c.cfg.acceptsCallbacks()
 	return provider.Capabilities{
-		Lookup: true, KeyInReceipt: listens, Receipts: listens, LongestValidity: longestValidity,
+		Lookup: true, KeyInReceipt: receipts, Receipts: receipts, LongestValidity: longestValidity,
 		Batch: 1,
 	}
 }
 
-// Auth is how callbacks prove where they come from. Infobip signs nothing: it calls the address,
-// with the credentials, that it was given.
+// Auth is how callbacks are authenticated. Infobip signs nothing: it calls the configured address
+// with the configured credentials.
 type Auth uint8
 
 const (
-	// ByURL takes a proof in the address: each message names an address of its own, which nobody
-	// else knows.
+	// ByURL checks a proof in the address: each message has an address that nobody else knows.
 	ByURL Auth = iota + 1
-	// ByBasic takes a user and a password (RFC 7617).
+	// ByBasic checks a user and a password (RFC 7617).
 	ByBasic
-	// ByHeader takes a secret in a header field.
+	// ByHeader checks a secret in a header field.
 	ByHeader
-	// ByCertificate takes a client certificate that the listener has verified.
+	// ByCertificate requires a client certificate that the listener has verified.
 	ByCertificate
 )
 
@@ -77,16 +76,16 @@ type Config struct {
 	Web web.Config
 	// Key is the API key.
 	Key string
-	// From is the sender of messages that name none; empty leaves it to the account.
+	// From is the sender of messages without one; empty leaves it to the account.
 	From string
-	// Auths are the ways in which a callback may prove itself; one that holds is enough. Without
-	// one every callback is refused and none is asked for.
+	// Auths are the accepted ways to authenticate callbacks; one is enough. Without one every
+	// callback is refused and none is requested.
 	Auths []Auth
-	// Secrets are the live secrets of callbacks; the first makes the proofs in addresses.
+	// Secrets are the valid secrets of callbacks; the first makes the proofs in addresses.
 	Secrets []string
-	// User goes with ByBasic, and Header, a canonical name, with ByHeader.
+	// User is for ByBasic, and Header, a canonical name, for ByHeader.
 	User, Header string
-	// AbsenceIsCertain takes a lookup that finds nothing for a proof that Infobip has not taken the
+	// AbsenceIsCertain treats a lookup without a result as proof that Infobip has not taken the
 	// message.
 	AbsenceIsCertain bool
 	// Callback is the public URL for delivery reports; empty for none.
@@ -149,7 +148,7 @@ func readAuths(r *settings.Reader, secret bool) []Auth {
 	return list
 }
 
-// checkAuths demands what each way needs, and refuses what none of them uses.
+// checkAuths requires the settings that each way needs, and refuses those that none uses.
 func (c *Config) checkAuths(r *settings.Reader) {
 	basic, header := c.by(ByBasic), c.by(ByHeader)
 	switch needed := basic || header || c.by(ByURL); {
@@ -168,5 +167,5 @@ func (c *Config) checkAuths(r *settings.Reader) {
 
 func (c *Config) by(auth Auth) bool { return slices.Contains(c.Auths, auth) }
 
-// listens reports whether callbacks are wanted and can be verified.
-func (c *Config) listens() bool { return c.Callback != "" && len(c.Auths) > 0 }
+// acceptsCallbacks reports whether callbacks are requested and can be verified.
+func (c *Config) acceptsCallbacks() bool { return c.Callback != "" && len(c.Auths) > 0 }

@@ -32,8 +32,8 @@ type destination struct {
 	MessageID string `json:"messageId,omitempty"`
 }
 
-// content asks for no transliteration, whatever the account is set to: the text arrives as it is,
-// and is cut and billed as package sms counts.
+// content turns transliteration off, whatever the setting of the account: the text arrives
+// unchanged, and is split and billed as package sms counts.
 type content struct {
 	Text            string `json:"text"`
 	Transliteration string `json:"transliteration"`
@@ -48,8 +48,8 @@ type validityPeriod struct {
 	TimeUnit string `json:"timeUnit"`
 }
 
-// webhooks says where reports go. Without a URL and with notify they go where the account's
-// subscription says.
+// webhooks says where reports go. With notify and without a URL they go to the account's
+// subscription.
 type webhooks struct {
 	Delivery     delivery `json:"delivery"`
 	ContentType  string   `json:"contentType,omitempty"`
@@ -92,13 +92,13 @@ func (a api) compose(s *provider.Submission, now time.Time) (*web.Request, error
 	}, nil
 }
 
-// header is what every request carries.
+// header is the header of every request.
 func (c *Config) header() http.Header {
 	return http.Header{"Authorization": {"App " + c.Key}, "Accept": {"application/json"}}
 }
 
 func (c *Config) webhooks(key string) webhooks {
-	if !c.listens() {
+	if !c.acceptsCallbacks() {
 		return webhooks{}
 	}
 	w := webhooks{
@@ -110,7 +110,7 @@ func (c *Config) webhooks(key string) webhooks {
 	return w
 }
 
-// validity is how long Infobip shall try, at least a second and at most 48 hours; nil leaves it to
+// validity is how long Infobip tries, at least a second and at most 48 hours; nil leaves it to
 // Infobip.
 func validity(until, now time.Time) *options {
 	if until.IsZero() {

@@ -94,12 +94,12 @@ const (
 	public    = "https://sms.example.com/receipts/infobip"
 )
 
-// now is when everything happens that is not on the wire.
+// now is the time of all steps that do not use the network.
 var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 var files = webtest.Files{"key": apiKey + "\n", "secret": secret + "\n", "older": older}
 
-// open makes a channel of settings, with a callback.
+// open returns a channel with a callback.
 func open(t testing.TB, reach web.Config, callback string, more map[string]any) *Channel {
 	t.Helper()
 	values := map[string]any{
@@ -116,8 +116,8 @@ func open(t testing.TB, reach web.Config, callback string, more map[string]any) 
 	return New(cfg)
 }
 
-// play brings up a carrier, a channel and a callback server.
-func play(
+// startRig starts a carrier, a channel and a callback server.
+func startRig(
 	t *testing.T, server infobiptest.Config, b webtest.Behaviour, more map[string]any,
 ) *webtest.Rig[*Channel] {
 	t.Helper()
@@ -138,7 +138,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// TestARejectionIsWhatTheTableSays: and one that is not listed is about the channel.
+// TestARejectionIsWhatTheTableSays: a rejection that is not in the table concerns the channel.
 func TestARejectionIsWhatTheTableSays(t *testing.T) {
 	t.Parallel()
 	for id, want := range rejections {

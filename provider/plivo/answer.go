@@ -15,8 +15,8 @@ type queued struct {
 	UUIDs []string `json:"message_uuid"`
 }
 
-// refusal is the body of a failed answer. Error is a sentence, or an object that holds one: Plivo
-// has no codes here.
+// refusal is the body of a failed answer. Error is a sentence, or an object that contains one:
+// Plivo has no codes here.
 type refusal struct {
 	Error json.RawMessage `json:"error"`
 }
@@ -47,9 +47,9 @@ func (*api) Classify(a *web.Answer) provider.Result {
 	return a.Unreadable("")
 }
 
-// ofChannel are words of a sentence that blames something another channel may do better. The first
-// that occurs decides: a sender that is not allowed in one country is about the message, one that
-// is not the account's is about the sender.
+// ofChannel are words of a sentence for which another channel may succeed. The first that occurs
+// decides: a sender that is not allowed in one country is about the message, one that does not
+// belong to the account is about the sender.
 var ofChannel = []struct {
 	word    string
 	meaning web.Meaning
@@ -69,17 +69,16 @@ var ofChannel = []struct {
 	{"text", web.Unfit("the API does not take such a text")},
 }
 
-// ofRecipient are the words for the recipient. "447700900123 is not a valid phone number" is
-// Plivo's documented answer about the destination.
+// ofRecipient are words for the recipient. "447700900123 is not a valid phone number" is Plivo's
+// documented answer about the destination.
 var ofRecipient = []string{"dst", "destination", "phone"}
 
-// beside are the words for the recipient that, next to a fault of the sender, make the sentence
-// about the two together: both are the same, or one is not allowed for the other. A "phone number"
-// may be the sender's own.
+// beside are words for the recipient that, with a fault of the sender, mean both together: they are
+// equal, or one is not allowed for the other. A "phone number" may be the sender's own.
 var beside = []string{"dst", "destination"}
 
 // blame reads a 400: "a parameter is missing or is invalid", so nothing was queued. The message is
-// at fault only if the sentence blames the recipient and nothing of the channel.
+// at fault only if the sentence names the recipient and nothing of the channel.
 func blame(a *web.Answer) provider.Result {
 	said := sentence(a)
 	if said == "" {
@@ -90,7 +89,7 @@ func blame(a *web.Answer) provider.Result {
 	for _, p := range ofChannel {
 		if slices.Contains(words, p.word) {
 			v := p.meaning
-			if v.Blame == web.OnSender && haveOne(words, beside) {
+			if v.Blame == web.OnSender && containsAny(words, beside) {
 				v.Blame = web.OnMessage
 			}
 			return a.Result(v, p.word)
@@ -98,7 +97,7 @@ func blame(a *web.Answer) provider.Result {
 	}
 	invalid := slices.Contains(words, "invalid") ||
 		slices.Contains(words, "not") && slices.Contains(words, "valid")
-	switch toOne := haveOne(words, ofRecipient); {
+	switch toOne := containsAny(words, ofRecipient); {
 	case toOne && invalid:
 		return a.Result(web.Rejected("the recipient is not valid"), "dst")
 	case toOne:
@@ -107,12 +106,12 @@ func blame(a *web.Answer) provider.Result {
 	return a.Result(web.Refused("a parameter is missing or not valid"), "")
 }
 
-// haveOne reports whether one of these is among the words.
-func haveOne(words, these []string) bool {
+// containsAny reports whether the words contain one of these.
+func containsAny(words, these []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(these, w) })
 }
 
-// sentence is what Plivo says about a fault; empty when it says nothing that can be read.
+// sentence is Plivo's error text; empty if it cannot be read.
 func sentence(a *web.Answer) string {
 	var r refusal
 	if json.Unmarshal(a.Body, &r) != nil || string(r.Error) == "null" {
@@ -121,7 +120,7 @@ func sentence(a *web.Answer) string {
 	return strings.Trim(string(r.Error), `"`)
 }
 
-// states are the values of Status. What is not here is Pending.
+// states are the values of Status. All others are Pending.
 var states = map[string]provider.ReceiptState{
 	"delivered": provider.Delivered, "read": provider.Delivered,
 	"undelivered": provider.Undelivered, "failed": provider.Undelivered,

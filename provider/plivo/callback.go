@@ -14,7 +14,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// unconfirmed is the code of a receipt of which only the address was signed.
+// unconfirmed is the code of a receipt whose signature covers the address alone.
 const unconfirmed = "unconfirmed"
 
 // ReadCallback reads a status callback or an inbound message. Neither scheme signs a time; the
@@ -38,26 +38,26 @@ func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackConten
 			fmt.Errorf("%w: its form is broken", provider.ErrMalformed)
 	}
 	reference, status := form.Get("MessageUUID"), form.Get("Status")
-	if !aUUID.MatchString(reference) {
+	if !uuidPattern.MatchString(reference) {
 		return provider.CallbackContent{},
 			fmt.Errorf("%w: it names no message", provider.ErrMalformed)
 	}
-	if how == proven && !agrees(form, sorted(form, "", "")) {
+	if how == allSigned && !agrees(form, sorted(form, "", "")) {
 		return provider.CallbackContent{},
 			fmt.Errorf("%w: what was signed may have been cut into other fields",
 				provider.ErrMalformed)
 	}
 	content := provider.CallbackContent{ReplayID: nonce}
-	if how == hinted {
+	if how == addressSigned {
 		// A copy without signature V3 must not make the genuine callback count as repeated.
 		content.ReplayID = "V2 " + nonce
 	}
 	switch {
-	case how == hinted && status != "":
+	case how == addressSigned && status != "":
 		content.Receipts = []provider.Receipt{
 			{Reference: reference, State: provider.Pending, Code: unconfirmed, At: call.At},
 		}
-	case how == hinted: // an inbound message that anybody may have changed
+	case how == addressSigned: // anybody may have changed it
 	case status != "":
 		content.Receipts = []provider.Receipt{receipt(call, form)}
 	case form.Get("From") != "" && form.Has("Text"):
@@ -75,7 +75,7 @@ func receipt(call *provider.Callback, form url.Values) provider.Receipt {
 		Reference: form.Get("MessageUUID"), Key: web.CallbackKey(call.URL), State: states[status],
 		Code: web.SafeCode(status), At: call.At,
 	}
-	if code = strings.TrimLeft(code, "0"); code != "" { // "000" stands for none
+	if code = strings.TrimLeft(code, "0"); code != "" { // "000" means none
 		r.Code += "/" + web.SafeCode(code)
 	}
 	if r.State == provider.Undelivered {
@@ -85,7 +85,7 @@ func receipt(call *provider.Callback, form url.Values) provider.Receipt {
 }
 
 // The headers of callbacks, under their canonical names. "Ma" stands for the main account, whose
-// token signs them beside the one of the subaccount.
+// token signs in addition to that of the subaccount.
 const (
 	v3Header, v3MainHeader, v3Nonce = "X-Plivo-Signature-V3", "X-Plivo-Signature-Ma-V3",
 		"X-Plivo-Signature-V3-Nonce"
@@ -97,9 +97,9 @@ const (
 type trust uint8
 
 const (
-	forged trust = iota
-	hinted       // V2: the address without its query
-	proven       // V3: everything
+	forged        trust = iota
+	addressSigned       // V2: the address without its query
+	allSigned           // V3: everything
 )
 
 // verify returns how far a callback can be trusted, and its nonce. If it has V3 signatures, they
@@ -113,22 +113,22 @@ func verify(c *provider.Callback, tokens []string) (trust, string) {
 	if given := signatures(c, v3Header, v3MainHeader); len(given) > 0 {
 		nonce := c.Get(v3Nonce)
 		signed, ok := signedV3(base, u.RawQuery, c.Body)
-		if ok && aNonce.MatchString(nonce) && matches(given, signed+"."+nonce, tokens) {
-			return proven, nonce
+		if ok && noncePattern.MatchString(nonce) && matches(given, signed+"."+nonce, tokens) {
+			return allSigned, nonce
 		}
 		return forged, ""
 	}
 	nonce := c.Get(v2Nonce)
-	if aNonce.MatchString(nonce) &&
+	if noncePattern.MatchString(nonce) &&
 		matches(signatures(c, v2Header, v2MainHeader), base+nonce, tokens) {
-		return hinted, nonce
+		return addressSigned, nonce
 	}
 	return forged, ""
 }
 
-// signedV3 is what V3 signs before the nonce: the address, "?", the query as sorted pairs, ".", and
-// names and values of the form in the order of the names. The point stands between query and form
-// only.
+// signedV3 is the text that V3 signs before the nonce: the address, "?", the query as sorted pairs,
+// ".", and names and values of the form in the order of the names. The dot appears only between
+// query and form.
 func signedV3(base, rawQuery string, body []byte) (string, bool) {
 	query, err := url.ParseQuery(rawQuery)
 	if err != nil {
@@ -151,7 +151,7 @@ func signedV3(base, rawQuery string, body []byte) (string, bool) {
 	return base + "?" + strings.Join(parts, "."), true
 }
 
-// sorted joins names and values in the order of the names, and of the values of one name.
+// sorted joins names and values, ordered by name and then by value.
 func sorted(values url.Values, between, after string) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -164,7 +164,7 @@ func sorted(values url.Values, between, after string) string {
 	return strings.Join(list, after)
 }
 
-// signatures collects what stands in the headers, each of which may hold several.
+// signatures collects the signatures in the headers, each of which may hold several.
 func signatures(c *provider.Callback, names ...string) []string {
 	var list []string
 	for _, name := range names {
@@ -177,8 +177,8 @@ func signatures(c *provider.Callback, names ...string) []string {
 	return list
 }
 
-// maxSignatures bounds how many signatures of one callback are looked at; Plivo sends one or two in
-// a header.
+// maxSignatures bounds how many signatures of one callback are checked; Plivo sends one or two in a
+// header.
 const maxSignatures = 8
 
 // matches reports whether one of the signatures is the HMAC-SHA256 of a text under one of the

@@ -14,7 +14,7 @@ import (
 )
 
 // TestSignaturesOfTheDocumentationAreGenuine uses the published examples of Plivo's own libraries.
-// They name no message, so that what is genuine is malformed.
+// They name no message, so a genuine one is malformed here.
 func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 	t.Parallel()
 	const (
@@ -89,7 +89,7 @@ func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 			v2("ehV3IKhLysWBxC1sy8INm0qGoQYdYsHwuoKjsX7FsXc=", "12345"), provider.ErrForged,
 		},
 	} {
-		_, err := listening(t)("my_auth_token", voiceToken).ReadCallback(
+		_, err := channelWith(t)("my_auth_token", voiceToken).ReadCallback(
 			&provider.Callback{URL: c.url, Body: []byte(c.body), Header: c.header})
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
@@ -109,10 +109,10 @@ func v2(signature, nonce string) map[string][]string {
 	}
 }
 
-// u1 names a message.
+// u1 is the id of a message.
 var u1 = plivotest.Reference(1)
 
-// signed is a callback with a form, under both signatures.
+// signed returns a callback with a form, under both signatures.
 func signed(form url.Values) *provider.Callback {
 	return signedAt(web.WithKey(callback, webtest.Key), form)
 }
@@ -130,7 +130,7 @@ func signedAt(address string, form url.Values) *provider.Callback {
 func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
 	about := provider.Receipt{Reference: u1, Key: webtest.Key}
-	webtest.CheckStatuses(t, listening(t)(token), about,
+	webtest.CheckStatuses(t, channelWith(t)(token), about,
 		func(status, code string) *provider.Callback {
 			return signed(url.Values{
 				"MessageUUID": {u1}, "Status": {status}, "ErrorCode": {code},
@@ -161,7 +161,7 @@ func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 
 func TestTheNonceIsTheReplayID(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(token)
+	c := channelWith(t)(token)
 	call := signed(url.Values{"MessageUUID": {u1}, "Status": {"queued"}, "ErrorCode": {""}})
 	webtest.CheckContent(t, c, call,
 		provider.CallbackContent{ReplayID: "n-1", Receipts: []provider.Receipt{
@@ -173,14 +173,14 @@ func TestTheNonceIsTheReplayID(t *testing.T) {
 	webtest.CheckReplayID(t, c, call, another)
 }
 
-// TestForgedCallbacksSayNothing has genuine signatures V2, which do not help.
+// TestForgedCallbacksSayNothing: they have genuine V2 signatures, which is not enough.
 func TestForgedCallbacksSayNothing(t *testing.T) {
 	t.Parallel()
 	genuine := func() *provider.Callback {
 		return signed(
 			url.Values{"MessageUUID": {u1}, "Status": {"undelivered"}, "ErrorCode": {"80"}})
 	}
-	webtest.CheckTampered(t, listening(t)(token), genuine, webtest.Changes{
+	webtest.CheckTampered(t, channelWith(t)(token), genuine, webtest.Changes{
 		"other status": func(c *provider.Callback) {
 			c.Body = []byte("MessageUUID=" + u1 + "&Status=delivered&ErrorCode=80")
 		},
@@ -196,7 +196,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 			c.Header["X-Plivo-Signature-V3"][0] += ",1,2,3,4,5,6,7,8"
 		},
 	})
-	webtest.CheckSecrets(t, listening(t), genuine(), token, "another")
+	webtest.CheckSecrets(t, channelWith(t), genuine(), token, "another")
 }
 
 func TestTheMainAccountSignsForASubaccount(t *testing.T) {
@@ -213,11 +213,11 @@ func TestTheMainAccountSignsForASubaccount(t *testing.T) {
 	}
 }
 
-// TestABodyUnderSignatureV2SettlesNothing takes a genuine callback, drops its signature V3 and
+// TestABodyUnderSignatureV2SettlesNothing removes the V3 signature of a genuine callback and
 // changes what V2 does not cover.
 func TestABodyUnderSignatureV2SettlesNothing(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(token)
+	c := channelWith(t)(token)
 	for _, body := range []string{
 		"MessageUUID=" + u1 + "&Status=delivered",
 		"MessageUUID=" + u1 + "&Status=undelivered&ErrorCode=200",
@@ -243,7 +243,7 @@ func TestABodyUnderSignatureV2SettlesNothing(t *testing.T) {
 
 func TestInboundMessagesHaveInternationalNumbers(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(token)
+	c := channelWith(t)(token)
 	for from, want := range map[string]string{
 		"447700900123": "+447700900123", "60777": "60777", "ACME": "ACME",
 		"+447700900123": "+447700900123",
@@ -262,7 +262,7 @@ func TestInboundMessagesHaveInternationalNumbers(t *testing.T) {
 
 func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(token)
+	c := channelWith(t)(token)
 	webtest.CheckRefused(t, c, provider.ErrMalformed, map[string]*provider.Callback{
 		"no message": signed(url.Values{"Status": {"sent"}}),
 		"long name":  signed(url.Values{"MessageUUID": {u1 + "0"}, "Status": {"sent"}}),
@@ -278,13 +278,13 @@ func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 		map[string]*provider.Callback{"no status": signed(url.Values{"MessageUUID": {u1}})})
 }
 
-// FuzzReadCallback signs every form correctly, and then changes it: what is genuine is read without
-// panic, what is not yields nothing, and under V2 alone at most a Pending receipt.
+// FuzzReadCallback signs every form, and then changes it. Reading the signed form does not panic.
+// The changed one yields nothing, and under V2 alone at most a Pending receipt.
 func FuzzReadCallback(f *testing.F) {
 	f.Add("MessageUUID="+u1+"&Status=delivered", "MessageUUID="+u1+"&Status=failed")
 	f.Add("MessageUUID="+u1+"&From=1&To=2&Text=STOP", "")
 	f.Add("%zz", "a=b;c=d")
-	c := listening(f)(token)
+	c := channelWith(f)(token)
 	f.Fuzz(func(t *testing.T, body, changed string) {
 		form, err := url.ParseQuery(body)
 		if err != nil {
@@ -296,7 +296,7 @@ func FuzzReadCallback(f *testing.F) {
 		call := signed(form)
 		content, err := c.ReadCallback(call)
 		if errors.Is(err, provider.ErrForged) {
-			t.Error("a genuine callback was taken for forged")
+			t.Error("a genuine callback was refused as forged")
 		}
 		webtest.CheckBounded(t, content, err)
 		other, err := url.ParseQuery(changed)
@@ -311,16 +311,16 @@ func FuzzReadCallback(f *testing.F) {
 		content, _ = c.ReadCallback(call)
 		for _, r := range content.Receipts {
 			if r.State != provider.Pending || r.Key != "" || r.Cause != "" {
-				t.Errorf("accepted of signature V2: %+v", r)
+				t.Errorf("accepted with signature V2 alone: %+v", r)
 			}
 		}
 		if content.Inbound != nil {
-			t.Error("an inbound message was accepted of signature V2")
+			t.Error("an inbound message was accepted with signature V2 alone")
 		}
 	})
 }
 
-// single reports whether each field has one value, as far as the signing of plivotest goes.
+// single reports whether each field has one value under the signing of plivotest.
 func single(form url.Values) bool {
 	for _, values := range form {
 		if len(values) > 1 {

@@ -1,13 +1,10 @@
 // Package plivo sends through Plivo's Message API, version 1, and reads its status callbacks and
 // inbound messages.
-//
-// Plivo has no idempotency key, and its list of messages cannot be searched by a reference of ours.
-// Instead the status callback of each message has an address of its own that names the submission,
-// which signature V3 covers, so that a receipt can tell what became of a submission that nobody
-// answered.
-//
-// Signature V2 covers neither the query nor the body. A callback that has no other is a hint that
-// something happened to a message, and nothing that it says is accepted: see Channel.ReadCallback.
+// Plivo has no idempotency key, and its list of messages cannot be searched by our reference.
+// Instead the status callback of each message has its own address, which names the submission.
+// Signature V3 covers the address, so a receipt can resolve a submission without an answer.
+// Signature V2 covers neither the query nor the body. A callback without V3 shows that something
+// happened to a message, but its content is not accepted: see Channel.ReadCallback.
 package plivo
 
 import (
@@ -33,14 +30,13 @@ func Open(values map[string]any, o web.Environment) (provider.Channel, error) {
 	return web.Open(values, o, ParseSettings, New)
 }
 
-// New returns a channel; connections come up with the first submissions.
+// New returns a channel; connections are made by the first submissions.
 func New(cfg Config) *Channel {
 	return &Channel{Channel: web.New(cfg.Web, newAPI(cfg, time.Now)), cfg: cfg}
 }
 
-// Capabilities are those of POST /Message/: message_expiry is at most 10 799 seconds, and of the
-// many recipients that one call may have, each would get the same text, so that it carries one
-// message.
+// Capabilities are those of POST /Message/. message_expiry is at most 10 799 seconds. A call may
+// have many recipients, but with one text, so it carries one message.
 func (c *Channel) Capabilities() provider.Capabilities {
 	receipts := c.cfg.Callback != ""
 	return provider.Capabilities{
@@ -51,26 +47,25 @@ func (c *Channel) Capabilities() provider.Capabilities {
 // Config is one account.
 type Config struct {
 	Web web.Config
-	// AuthID and AuthTokens are the account's. The first token signs in; all of them verify
-	// callbacks, so that the token can be exchanged: first the new one stands behind the old one,
-	// then before it.
+	// AuthID and AuthTokens are the account's. The first token authenticates requests; all of them
+	// verify callbacks. To rotate the token, add the new one as the second, then move it to the
+	// front.
 	AuthID     string
 	AuthTokens []string
-	// MainTokens are those of the main account, when AuthID is a subaccount: some callbacks are
-	// signed with its token only.
+	// MainTokens are those of the main account, if AuthID is a subaccount: its token alone signs
+	// some callbacks.
 	MainTokens []string
-	// From is the sender of messages that name none: a number, a short code or an alphanumeric
-	// sender.
+	// From is the sender of messages without one: a number, a short code or an alphanumeric sender.
 	From string
-	// Powerpack, if set, chooses the sender of messages that name none.
+	// Powerpack, if set, chooses the sender of messages without one.
 	Powerpack string
-	// Log is what Plivo keeps of a message; empty is what it does by itself.
+	// Log is what Plivo stores of a message; empty is Plivo's default.
 	Log string
 	// Callback is the public URL of this channel; empty for none.
 	Callback string
 }
 
-// address is where the API begins.
+// address is the base of the API.
 const address = "https://api.plivo.com/v1"
 
 // logs are the values of log.
@@ -105,7 +100,7 @@ func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 
 var authID = regexp.MustCompile(`^[MS]A[0-9A-Z]{18}$`)
 
-// Validate reports what cannot work, each fault under its key.
+// Validate reports invalid settings, each fault under its key.
 func (c *Config) Validate() error {
 	faults := []error{c.Web.Validate()}
 	if !authID.MatchString(c.AuthID) {

@@ -35,23 +35,23 @@ func statusForm(status, code string) url.Values {
 	}
 }
 
-// statusFrom is the status of a message whose sender is called so.
+// statusFrom is the status of a message with this sender.
 func statusFrom(sender, status, code string) url.Values {
 	form := statusForm(status, code)
 	form.Set("From", sender)
 	return form
 }
 
-// adversarial are senders that are called like fields; 11 characters are the most that an
-// alphanumeric sender has.
+// adversarial lists senders equal to names of fields. An alphanumeric sender has at most 11
+// characters.
 var adversarial = []string{
 	"TextLocal", "Statuspage", "Status", "Text", "StatusText", "SmsText", "FromText", "FromTextTo1",
 	"TextFromTo", "ErrorCode30", "Statussent",
 	"Parent", "MessageUUID", "ToText", "MediaMarkt", "TotalText", "MCC", "To", "FromStatus",
 }
 
-// forging are texts that hold what a forger wants to be read as fields, or as a nonce.
-var forging = []string{
+// forgedTexts lists texts that contain what a forger wants to be read as fields or as a nonce.
+var forgedTexts = []string{
 	"STOP", "STOPTalking to him", "STOPTo60777", "STOPTo60777TotalAmount0TotalRate0TypesmsUnits1",
 	"STOP.", "STOP.1234", "Text", "STOPTextSTOP",
 	"", "From447700900999", "STOPToTo", "Go To Town", "STOPTotal", "STOPTransport. Units1.99",
@@ -72,7 +72,7 @@ func capture(t rapid.TB, l provider.CallbackReader, address string, form url.Val
 	var err error
 	if c.genuine, err = c.read(address, c.nonce, []byte(form.Encode())); err != nil ||
 		len(c.genuine.Receipts)+len(c.genuine.Inbound) != 1 {
-		t.Fatalf("the genuine one says %+v, %v", c.genuine, err)
+		t.Fatalf("the genuine callback reads as %+v, %v", c.genuine, err)
 	}
 	return c
 }
@@ -90,17 +90,17 @@ func (c *captured) try(t rapid.TB, address, nonce string, body []byte) {
 		c.accepted++
 	}
 	if err == nil && !cmp.Equal(content, c.genuine) {
-		t.Fatalf("under the same signature %q with nonce %q means %+v, not %+v", body, nonce,
+		t.Fatalf("under the same signature %q with nonce %q reads as %+v, want %+v", body, nonce,
 			content, c.genuine)
 	}
 }
 
-// TestNoOtherCutOfACallbackIsAccepted tries every way to cut one more field out of a value, to let
-// a value swallow the fields behind it, to move fields into the address or the query, and to move
-// the end of the form into the nonce.
+// TestNoOtherCutOfACallbackIsAccepted tries every way to cut one more field out of a value, to
+// extend a value over the fields after it, to move fields into the address or the query, and to
+// move the end of the form into the nonce.
 func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 	t.Parallel()
-	l := listening(t)(token)
+	l := channelWith(t)(token)
 	forms := map[string]url.Values{
 		"delivered": statusForm("delivered", "000"), "undelivered": statusForm("undelivered", "80"),
 	}
@@ -110,7 +110,7 @@ func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 	forms["a text from TextLocal"] = inboundForm("STOP", "TextLocal")
 	forms["a text from Statuspage"] = inboundForm("STOP", "Statuspage")
 	senders := []string{"447700900123", "60778", "ACME"}
-	for i, text := range forging {
+	for i, text := range forgedTexts {
 		forms[text] = inboundForm(text, senders[i%len(senders)])
 	}
 	for name, form := range forms {
@@ -126,14 +126,14 @@ func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 				func(cut []webtest.Field) { c.try(t, address, c.nonce, webtest.Encode(cut)) })
 			c.moved(t, all)
 			if c.accepted < 20 {
-				t.Errorf("only %d of the cuts have the right signature: nothing was tried",
+				t.Errorf("only %d of the cuts have the right signature: the test tries too little",
 					c.accepted)
 			}
 		})
 	}
 }
 
-// moved moves what stands at either end of the form.
+// moved tries cuts that move fields from either end of the form into the URL or the nonce.
 func (c *captured) moved(t rapid.TB, all []webtest.Field) {
 	t.Helper()
 	base, query, _ := strings.Cut(c.url, "?")
@@ -141,7 +141,7 @@ func (c *captured) moved(t rapid.TB, all []webtest.Field) {
 		before := webtest.Joined(all[:i])
 		c.try(t, base+"?"+query+"."+before, c.nonce, webtest.Encode(all[i:]))
 		c.try(t, c.url+before, c.nonce, webtest.Encode(all[i:]))
-		// the last field ends at a point, and the nonce begins there
+		// The last field ends at a point and the nonce begins there.
 		for at, r := range all[i].Value {
 			if r == '.' {
 				cut := append(append([]webtest.Field{}, all[:i]...),
@@ -159,14 +159,14 @@ func (c *captured) moved(t rapid.TB, all []webtest.Field) {
 	}
 }
 
-// TestNoRandomTextOfASubscriberIsReadOtherwise puts texts of any parts through the same cuts.
+// TestNoRandomTextOfASubscriberIsReadOtherwise tries the same cuts with random texts.
 func TestNoRandomTextOfASubscriberIsReadOtherwise(t *testing.T) {
 	t.Parallel()
-	l := listening(t)(token)
+	l := channelWith(t)(token)
 	parts := rapid.SampledFrom(
 		append([]string{
 			"To", "Total", "Text", "Type", "From", "MessageUUID" + u1, ".", "1", " ", "a", "Zz",
-		}, forging...))
+		}, forgedTexts...))
 	tier.Check(t, func(rt *rapid.T) {
 		form := inboundForm(strings.Join(rapid.SliceOfN(parts, 0, 3).Draw(rt, "text"), ""),
 			"447700900123")
@@ -184,11 +184,11 @@ func TestNoRandomTextOfASubscriberIsReadOtherwise(t *testing.T) {
 	})
 }
 
-// TestNoRandomSenderOfAStatusIsReadOtherwise puts senders that are put together from names of
-// fields through the same cuts.
+// TestNoRandomSenderOfAStatusIsReadOtherwise tries the same cuts with senders composed of names of
+// fields.
 func TestNoRandomSenderOfAStatusIsReadOtherwise(t *testing.T) {
 	t.Parallel()
-	l := listening(t)(token)
+	l := channelWith(t)(token)
 	parts := rapid.SampledFrom(
 		append([]string{"Text", "Status", "From", "To", "a", "1", "ErrorCode", "sent", "."},
 			adversarial...))
@@ -206,19 +206,19 @@ func TestNoRandomSenderOfAStatusIsReadOtherwise(t *testing.T) {
 	})
 }
 
-// TestADroppedSignatureDoesNotUseUpTheReplayID: V2 does not cover the body, so
-// whoever drops V3 must not use the nonce up.
+// TestADroppedSignatureDoesNotUseUpTheReplayID: V2 does not cover the body, so a callback without
+// V3 must not use up the nonce.
 func TestADroppedSignatureDoesNotUseUpTheReplayID(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(token)
+	c := channelWith(t)(token)
 	genuine := signed(url.Values{"MessageUUID": {u1}, "Status": {"delivered"}})
 	whole, err := c.ReadCallback(genuine)
 	if err != nil {
 		t.Fatal(err)
 	}
 	delete(genuine.Header, "X-Plivo-Signature-V3")
-	hinted, err := c.ReadCallback(genuine)
-	if err != nil || hinted.ReplayID == whole.ReplayID {
-		t.Errorf("%+v, %v", hinted, err)
+	addressSigned, err := c.ReadCallback(genuine)
+	if err != nil || addressSigned.ReplayID == whole.ReplayID {
+		t.Errorf("%+v, %v", addressSigned, err)
 	}
 }

@@ -89,7 +89,7 @@ func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	return &web.Request{Method: http.MethodPost, URL: a.path, Header: a.header, Body: body}, nil
 }
 
-// fits reports what is wrong with a text.
+// fits returns an error if Plivo does not accept a text.
 func fits(text string) error {
 	size := sms.Count(text, sms.Reference8)
 	switch {
@@ -103,19 +103,18 @@ func fits(text string) error {
 	return nil
 }
 
-// V3 signs the names and values of a form one after the other, with nothing between them, and then
-// a point and the nonce. Somebody who has captured a callback could cut the same text into other
-// fields, or into another nonce, under the same signature. A nonce has no point, so it begins
-// behind the last point. The fields are looked for in the signed text itself, and a form that
-// differs from what is found there is refused.
+// V3 signs the names and values of a form without separators, followed by a dot and the nonce.
+// Somebody who has captured a callback could cut the same text into other fields, or into another
+// nonce, under the same signature. A nonce has no dot, so it begins after the last dot. The fields
+// are found in the signed text itself, and a form that differs from them is refused.
 
 var (
-	// aNonce has no point.
-	aNonce = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
-	// aName is what Plivo calls a field.
-	aName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_]*$`)
-	// aUUID names a message.
-	aUUID = regexp.MustCompile(`^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
+	// noncePattern has no dot.
+	noncePattern = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
+	// namePattern matches Plivo's field names.
+	namePattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9_]*$`)
+	// uuidPattern matches the id of a message.
+	uuidPattern = regexp.MustCompile(`^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
 
 	parents  = regexp.MustCompile(`ParentMessageUUID[0-9A-Fa-f-]{36}`)
 	messages = regexp.MustCompile(`MessageUUID([0-9A-Fa-f-]{36})`)
@@ -127,21 +126,19 @@ var (
 	afterTo   = []string{"TotalAmount", "TotalRate", "Type", "Units"}
 )
 
-// agrees reports whether a form is the one cut of its signed text that is accepted.
-//
-// A message of a subscriber has, in the order of the names, From, MessageUUID, Text, To and what it
-// cost. Only Text is written by a stranger. It begins at the first "Text" behind the message's UUID
-// and ends at the last "To", because no other field in between has these names. A status callback
-// has no Text and no other value that a stranger writes. The name of its sender, which stands
-// before the UUID, may look like a field, TextLocal for example: it is left out of the search for
-// the other fields.
+// agrees reports whether a form is the one accepted cut of its signed text.
+// A message of a subscriber has, in the order of the names, From, MessageUUID, Text, To and its
+// cost. Only Text comes from outside. It begins at the first "Text" after the message's UUID and
+// ends at the last "To", because no other field in between has these names. A status callback has
+// no Text and no other value from outside. The name of its sender, which precedes the UUID, may
+// look like a field, TextLocal for example: the search for the other fields leaves it out.
 func agrees(form url.Values, signed string) bool {
 	for name, values := range form {
-		if len(values) != 1 || !aName.MatchString(name) {
+		if len(values) != 1 || !namePattern.MatchString(name) {
 			return false
 		}
 	}
-	uuid := messages.FindStringIndex(signed) // the first one: ParentMessageUUID stands behind it
+	uuid := messages.FindStringIndex(signed) // the first one: ParentMessageUUID follows it
 	if uuid == nil {
 		return false
 	}
@@ -169,8 +166,8 @@ func agrees(form url.Values, signed string) bool {
 	return true
 }
 
-// lastTo is where the last To of a text begins that is not the beginning of what a message cost;
-// negative without one.
+// lastTo is where the last To of a text begins, except those that begin the names of a message's
+// cost; negative without one.
 func lastTo(text string) int {
 	for end := len(text); ; {
 		end = strings.LastIndex(text[:end], "To")

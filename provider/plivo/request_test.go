@@ -86,7 +86,7 @@ func TestWhatPlivoCannotTakeIsNotSent(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, ends := errors.AsType[web.Unsendable](err); ends != (c.text == "") {
-			t.Errorf("%s: it ends the message: %t", name, ends)
+			t.Errorf("%s: rejected for every channel: %t", name, ends)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestSettingsAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if cfg.Web.BaseURL.String() != "https://api.plivo.com/v1" {
-		t.Errorf("the API begins at %s", cfg.Web.BaseURL)
+		t.Errorf("the base address is %s", cfg.Web.BaseURL)
 	}
 	cfg.Web = web.Config{}
 	want := Config{

@@ -72,7 +72,7 @@ func TestAdapterPassesTheSharedChecks(t *testing.T) {
 	})
 }
 
-func play(t *testing.T, account plivotest.Config) *webtest.Rig[*Channel] {
+func startRig(t *testing.T, account plivotest.Config) *webtest.Rig[*Channel] {
 	t.Helper()
 	return webtest.NewRig(t, func(string) webtest.Config {
 		return webtest.Config{Protocol: plivotest.New(account), Reference: plivotest.Reference}
@@ -81,7 +81,7 @@ func play(t *testing.T, account plivotest.Config) *webtest.Rig[*Channel] {
 
 func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 	t.Parallel()
-	rig := play(t, plivotest.Config{AuthID: account, AuthToken: token})
+	rig := startRig(t, plivotest.Config{AuthID: account, AuthToken: token})
 	content := rig.CheckReceipts(t, webtest.Message(), []webtest.ReceiptCase{
 		{
 			Sent: webtest.Receipt{State: provider.Pending},
@@ -99,13 +99,13 @@ func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 		},
 	})
 	if got := content[0].Receipts[0].Reference; got != plivotest.Reference(1) {
-		t.Errorf("the message is called %q", got)
+		t.Errorf("the reference is %q", got)
 	}
 	rig.CheckInbound(t, provider.Inbound{
 		Reference: plivotest.Reference(9), From: webtest.Recipient, To: "60777",
 		Text: "STOP ÄÖ",
 	})
-	// its receipts are not lost because it is called like a field
+	// a sender equal to the name of a field loses no receipts
 	for _, sender := range adversarial {
 		m := webtest.Message()
 		m.From = sender
@@ -120,7 +120,7 @@ func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 
 func TestCallbacksWithSignatureV2AloneSettleNothing(t *testing.T) {
 	t.Parallel()
-	rig := play(t, plivotest.Config{AuthID: account, AuthToken: token, OnlyV2: true})
+	rig := startRig(t, plivotest.Config{AuthID: account, AuthToken: token, OnlyV2: true})
 	rig.Carrier.SetBehaviour(webtest.Behaviour{ReceiptFor: func(webtest.Submit) []webtest.Receipt {
 		return []webtest.Receipt{
 			{State: provider.Pending},
@@ -145,7 +145,7 @@ func TestCallbacksWithSignatureV2AloneSettleNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if content := rig.Callbacks.Next(t); content.Inbound != nil {
-		t.Error("an inbound message was accepted of which only the address was signed")
+		t.Error("an inbound message was accepted with a signature of the address alone")
 	}
 }
 
@@ -155,12 +155,12 @@ const (
 	callback = "https://sms.example.org/receipts/acme"
 )
 
-// config is a channel for an API that is reached like that.
+// config is the configuration of a channel with this web configuration.
 func config(reach web.Config) Config {
 	return Config{Web: reach, AuthID: account, AuthTokens: []string{token}, From: "ACME"}
 }
 
-// open makes a channel with a callback.
+// open returns a channel with a callback.
 func open(reach web.Config, callback string) *Channel {
 	cfg := config(reach)
 	cfg.Callback = callback
@@ -171,8 +171,8 @@ func newProtocol() webtest.Protocol {
 	return plivotest.New(plivotest.Config{AuthID: account, AuthToken: token})
 }
 
-// listening makes channels that verify callbacks with some tokens.
-func listening(t testing.TB) func(tokens ...string) provider.CallbackReader {
+// channelWith returns a function that makes channels which verify callbacks with these tokens.
+func channelWith(t testing.TB) func(tokens ...string) provider.CallbackReader {
 	return func(tokens ...string) provider.CallbackReader {
 		t.Helper()
 		cfg := config(webtest.LocalConfig(t, "https://api.plivo.com/v1"))

@@ -11,12 +11,13 @@ import (
 	"dispatcher/provider/sms"
 )
 
-// Each of these breaks one promise of provider.Channel and keeps the others.
+// Each of these breaks one rule of provider.Channel and keeps the others.
+// resendingSender sends again if it got no answer.
 
-// doubleSender sends again when it got no answer.
-type doubleSender struct{ provider.Channel }
+// resendingSender sends again when it got no answer.
+type resendingSender struct{ provider.Channel }
 
-func (c doubleSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c resendingSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	r := c.Channel.Send(ctx, s)
 	if r.Outcome == provider.Unknown {
 		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), pause)
@@ -26,10 +27,10 @@ func (c doubleSender) Send(ctx context.Context, s provider.Submission) provider.
 	return r
 }
 
-// lyingSender calls everything accepted that nobody denied.
-type lyingSender struct{ provider.Channel }
+// unknownAsAcceptedSender reports unknown as accepted.
+type unknownAsAcceptedSender struct{ provider.Channel }
 
-func (c lyingSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c unknownAsAcceptedSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	r := c.Channel.Send(ctx, s)
 	if r.Outcome == provider.Unknown {
 		return provider.Result{Outcome: provider.Accepted, Reference: "surely"}
@@ -37,10 +38,10 @@ func (c lyingSender) Send(ctx context.Context, s provider.Submission) provider.R
 	return r
 }
 
-// hopefulSender calls a lost reply refused, which would send the message twice.
-type hopefulSender struct{ provider.Channel }
+// unknownAsRefusedSender reports a lost answer as refused, so the message would be sent twice.
+type unknownAsRefusedSender struct{ provider.Channel }
 
-func (c hopefulSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c unknownAsRefusedSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	r := c.Channel.Send(ctx, s)
 	if r.Outcome == provider.Unknown {
 		return refused("no_answer")
@@ -48,10 +49,10 @@ func (c hopefulSender) Send(ctx context.Context, s provider.Submission) provider
 	return r
 }
 
-// talkativeSender shows the recipient, textSender the text, secretSender the password.
-type talkativeSender struct{ provider.Channel }
+// leaksNumberSender shows the recipient, leaksTextSender the text, leaksSecretSender the password.
+type leaksNumberSender struct{ provider.Channel }
 
-func (c talkativeSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c leaksNumberSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	r := c.Channel.Send(ctx, s)
 	if r.Err != nil {
 		r.Err = errors.New("send to " + s.To[1:])
@@ -59,9 +60,9 @@ func (c talkativeSender) Send(ctx context.Context, s provider.Submission) provid
 	return r
 }
 
-type textSender struct{ provider.Channel }
+type leaksTextSender struct{ provider.Channel }
 
-func (c textSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c leaksTextSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	r := c.Channel.Send(ctx, s)
 	if r.Err != nil {
 		r.Code = s.Text
@@ -69,9 +70,9 @@ func (c textSender) Send(ctx context.Context, s provider.Submission) provider.Re
 	return r
 }
 
-type secretSender struct{ provider.Channel }
+type leaksSecretSender struct{ provider.Channel }
 
-func (c secretSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c leaksSecretSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	r := c.Channel.Send(ctx, s)
 	if r.Err != nil {
 		r.Err = errors.New("bind with s3cret")
@@ -79,14 +80,14 @@ func (c secretSender) Send(ctx context.Context, s provider.Submission) provider.
 	return r
 }
 
-// crossedSender gives the reference of the message before.
-type crossedSender struct {
+// previousReferenceSender returns the reference of the previous message.
+type previousReferenceSender struct {
 	provider.Channel
 	mu   *sync.Mutex
 	last *string
 }
 
-func (c crossedSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c previousReferenceSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	r := c.Channel.Send(ctx, s)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,18 +95,18 @@ func (c crossedSender) Send(ctx context.Context, s provider.Submission) provider
 	return r
 }
 
-// shorteningSender keeps a part of a long reference, longSender takes any.
-type shorteningSender struct{ provider.Channel }
+// truncatingSender truncates a long reference, anyLengthSender accepts any.
+type truncatingSender struct{ provider.Channel }
 
-func (c shorteningSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c truncatingSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	r := c.Channel.Send(ctx, s)
 	r.Reference = r.Reference[:min(len(r.Reference), provider.MaxReference/2)]
 	return r
 }
 
-type longSender struct{ provider.Channel }
+type anyLengthSender struct{ provider.Channel }
 
-func (c longSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c anyLengthSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	r := c.Channel.Send(ctx, s)
 	if r.Code == "id" {
 		return provider.Result{
@@ -115,7 +116,7 @@ func (c longSender) Send(ctx context.Context, s provider.Submission) provider.Re
 	return r
 }
 
-// ignoresContextSender does not look at its context before it sends.
+// ignoresContextSender does not check its context before it sends.
 type ignoresContextSender struct{ provider.Channel }
 
 func (c ignoresContextSender) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -127,18 +128,18 @@ func (c ignoresContextSender) Send(ctx context.Context, s provider.Submission) p
 	return c.Channel.Send(ctx, s)
 }
 
-// tardySender begins whenever it gets to it.
-type tardySender struct{ provider.Channel }
+// ignoresLatestSender ignores the latest time.
+type ignoresLatestSender struct{ provider.Channel }
 
-func (c tardySender) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c ignoresLatestSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	s.Latest = time.Time{}
 	return c.Channel.Send(ctx, s)
 }
 
-// vagueSender does not say that it was too late.
-type vagueSender struct{ provider.Channel }
+// lateWithoutCodeSender does not report that it was too late.
+type lateWithoutCodeSender struct{ provider.Channel }
 
-func (c vagueSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c lateWithoutCodeSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	r := c.Channel.Send(ctx, s)
 	if r.Code == provider.Late {
 		r.Code = "not_sent"
@@ -146,18 +147,18 @@ func (c vagueSender) Send(ctx context.Context, s provider.Submission) provider.R
 	return r
 }
 
-// deadlineBlindSender sends whatever the message's deadline is.
-type deadlineBlindSender struct{ provider.Channel }
+// ignoresDeadlineSender ignores the message's deadline.
+type ignoresDeadlineSender struct{ provider.Channel }
 
-func (c deadlineBlindSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c ignoresDeadlineSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	s.Deadline = time.Time{}
 	return c.Channel.Send(ctx, s)
 }
 
-// quittingSender stops in the middle of a message at its latest moment.
-type quittingSender struct{ provider.Channel }
+// stopsAtLatestSender stops in the middle of a message at its latest time.
+type stopsAtLatestSender struct{ provider.Channel }
 
-func (c quittingSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c stopsAtLatestSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	if !s.Latest.IsZero() {
 		short, cancel := context.WithDeadline(ctx, s.Latest)
 		defer cancel()
@@ -166,25 +167,25 @@ func (c quittingSender) Send(ctx context.Context, s provider.Submission) provide
 	return c.Channel.Send(ctx, s)
 }
 
-// deafSender does not return when its context ends.
-type deafSender struct{ provider.Channel }
+// hangingSender does not return when its context ends.
+type hangingSender struct{ provider.Channel }
 
-func (c deafSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c hangingSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	if ctx.Err() != nil {
 		return c.Channel.Send(ctx, s)
 	}
 	return c.Channel.Send(context.WithoutCancel(ctx), s)
 }
 
-// wholeSender sends all parts when it is asked for the missing ones.
-type wholeSender struct{ provider.Channel }
+// wholeTextSender sends all parts instead of the missing ones.
+type wholeTextSender struct{ provider.Channel }
 
-func (c wholeSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c wholeTextSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	s.Parts = nil
 	return c.Channel.Send(ctx, s)
 }
 
-// recuttingSender sends the parts asked for, whatever they were parts of.
+// recuttingSender sends the requested parts, even of a text that was split differently.
 type recuttingSender struct{ provider.Channel }
 
 func (c recuttingSender) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -194,7 +195,7 @@ func (c recuttingSender) Send(ctx context.Context, s provider.Submission) provid
 	return c.Channel.Send(ctx, s)
 }
 
-// regroupingSender ties the parts of each attempt together by another reference.
+// regroupingSender gives the parts of each attempt a new concatenation reference.
 type regroupingSender struct{ provider.Channel }
 
 func (c regroupingSender) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -202,19 +203,19 @@ func (c regroupingSender) Send(ctx context.Context, s provider.Submission) provi
 	return c.Channel.Send(ctx, s)
 }
 
-// forgetfulSender does not say which parts were accepted.
-type forgetfulSender struct{ provider.Channel }
+// withoutPartsSender does not report which parts were accepted.
+type withoutPartsSender struct{ provider.Channel }
 
-func (c forgetfulSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c withoutPartsSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	r := c.Channel.Send(ctx, s)
 	r.Parts = nil
 	return r
 }
 
-// blamingSender calls a throttled message rejected.
-type blamingSender struct{ provider.Channel }
+// throttledAsRejectedSender reports a throttled message as rejected.
+type throttledAsRejectedSender struct{ provider.Channel }
 
-func (c blamingSender) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c throttledAsRejectedSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	r := c.Channel.Send(ctx, s)
 	if r.Outcome == provider.Throttled {
 		r.Outcome, r.Parts = provider.Rejected, nil
@@ -222,7 +223,7 @@ func (c blamingSender) Send(ctx context.Context, s provider.Submission) provider
 	return r
 }
 
-// lostRetryAfterSender forgets how long the provider wants it to wait.
+// lostRetryAfterSender drops the provider's wait.
 type lostRetryAfterSender struct{ provider.Channel }
 
 func (c lostRetryAfterSender) Send(ctx context.Context, s provider.Submission) provider.Result {
@@ -231,27 +232,27 @@ func (c lostRetryAfterSender) Send(ctx context.Context, s provider.Submission) p
 	return r
 }
 
-// optimisticChannel is always ready.
-type optimisticChannel struct{ provider.Channel }
+// alwaysReadyChannel is always ready.
+type alwaysReadyChannel struct{ provider.Channel }
 
-func (optimisticChannel) Ready() (bool, string) { return true, "" }
+func (alwaysReadyChannel) Ready() (bool, string) { return true, "" }
 
-// hastyCloser does not wait for what is under way.
-type hastyCloser struct{ provider.Channel }
+// earlyCloser does not wait for submissions in flight.
+type earlyCloser struct{ provider.Channel }
 
-func (c hastyCloser) Close(ctx context.Context) error {
+func (c earlyCloser) Close(ctx context.Context) error {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	_ = c.Channel.Close(ended)
 	return nil
 }
 
-// immortalChannel goes on after Close.
-type immortalChannel struct{ provider.Channel }
+// openAfterCloseChannel still sends after Close.
+type openAfterCloseChannel struct{ provider.Channel }
 
-func (immortalChannel) Close(context.Context) error { return nil }
+func (openAfterCloseChannel) Close(context.Context) error { return nil }
 
-// onceCloser complains about a second Close.
+// onceCloser returns an error on a second Close.
 type onceCloser struct {
 	provider.Channel
 	closed *bool
@@ -265,34 +266,34 @@ func (c onceCloser) Close(ctx context.Context) error {
 	return c.Channel.Close(ctx)
 }
 
-// endlessCloser waits for ever.
-type endlessCloser struct{ provider.Channel }
+// hangingCloser waits forever.
+type hangingCloser struct{ provider.Channel }
 
-func (c endlessCloser) Close(ctx context.Context) error {
+func (c hangingCloser) Close(ctx context.Context) error {
 	long, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	return c.Channel.Close(long)
 }
 
-// silentChannel does not say why it is not ready.
-type silentChannel struct{ provider.Channel }
+// withoutReasonChannel gives no reason for not being ready.
+type withoutReasonChannel struct{ provider.Channel }
 
-func (c silentChannel) Ready() (bool, string) {
+func (c withoutReasonChannel) Ready() (bool, string) {
 	ok, _ := c.Channel.Ready()
 	return ok, ""
 }
 
-// mute gives no code and no error.
-type mute struct{ provider.Channel }
+// unexplainedSender returns no code and no error.
+type unexplainedSender struct{ provider.Channel }
 
-func (c mute) Send(ctx context.Context, s provider.Submission) provider.Result {
+func (c unexplainedSender) Send(ctx context.Context, s provider.Submission) provider.Result {
 	r := c.Channel.Send(ctx, s)
 	r.Code, r.Err = "", nil
 	return r
 }
 
-// lateResender repeats a message that was cut off before it sends the next one, as a
-// resend queue would.
+// lateResender repeats a message that was cut off before it sends the next one, like a resend
+// queue.
 type lateResender struct {
 	provider.Channel
 	queue chan provider.Submission

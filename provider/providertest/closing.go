@@ -20,7 +20,7 @@ func closeWaits(t testing.TB, h Harness) {
 	go func() { closed <- in.Channel.Close(ctx) }()
 	select {
 	case err := <-closed:
-		t.Errorf("Close returned %v while a message was under way", err)
+		t.Errorf("Close returned %v while a message was in flight", err)
 		closed <- err
 	case <-time.After(pause):
 	}
@@ -40,8 +40,8 @@ func closeWaits(t testing.TB, h Harness) {
 	}
 }
 
-// closeIsBounded closes while an answer never comes: the message is Unknown, because
-// it may have been taken.
+// closeIsBounded closes while an answer never comes. The message is Unknown, because it may have
+// been taken.
 func closeIsBounded(t testing.TB, h Harness) {
 	in, s := start(t, h, Always(Lose)), submission(31)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*h.timeout())
@@ -52,7 +52,7 @@ func closeIsBounded(t testing.TB, h Harness) {
 	defer cancel()
 	closed := make(chan error, 1)
 	go func() { closed <- in.Channel.Close(short) }()
-	_ = await(t, h, "Close after its context ended", closed) // nil or an error: both are true
+	_ = await(t, h, "Close after its context ended", closed) // nil or an error: both are allowed
 	wantOutcome(t, checked(t, h, s, await(t, h, "the result after Close", sent)), provider.Unknown)
 	wantLogged(t, in, s, 1)
 }

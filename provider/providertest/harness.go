@@ -1,9 +1,8 @@
-// Package providertest is the conformance suite of provider.Channel: what the dispatcher relies on
-// with any protocol. Every adapter's tests call Run with a Harness that starts a scripted peer on
-// loopback.
-//
-// The suite trusts only the peer's log about what was sent. What one protocol alone has (command
-// codes, signatures, reconnect timing) is left to the adapter's own tests, and so is goleak.
+// Package providertest is the conformance suite of provider.Channel: the behaviour that the
+// dispatcher relies on with any protocol. Every adapter's tests call Run with a Harness that starts
+// a scripted peer on loopback.
+// The suite trusts only the peer's log about what was sent. Protocol-specific behaviour (command
+// codes, signatures, reconnect timing) and goleak are left to the adapter's own tests.
 package providertest
 
 import (
@@ -25,7 +24,7 @@ type Harness struct {
 	RetryAfter bool
 	// Connectionless is true when the adapter is ready without having reached its peer.
 	Connectionless bool
-	// Secrets are the passwords and tokens that Start configures; none may be seen in a result.
+	// Secrets are the passwords and tokens that Start configures; none may appear in a result.
 	Secrets []string
 	// Timeout is how long the suite waits for what must happen; 20s if zero. It must be well above
 	// Deadline.
@@ -38,8 +37,8 @@ type Harness struct {
 // Instance is one channel with its peer.
 type Instance struct {
 	Channel provider.Channel
-	// Submits returns the peer's log: everything it received so far, in order, also
-	// what it never answered. It may be called after Close.
+	// Submits returns the peer's log: everything it received so far, in order, including submits it
+	// never answered. It may be called after Close.
 	Submits func() []Submit
 }
 
@@ -82,7 +81,7 @@ const (
 	Reject
 	// Refuse says that the provider is at fault and did not take the message.
 	Refuse
-	// Throttle says "slow down".
+	// Throttle asks to slow down.
 	Throttle
 	// Lose takes the submit and never answers; the connection stays up.
 	Lose
@@ -90,7 +89,7 @@ const (
 	Cut
 )
 
-// Always is the script that does the same to every submit.
+// Always is the script that gives every submit the same reply.
 func Always(v Reply) Script {
 	return func(int, Submit) Answer { return Answer{Reply: v} }
 }

@@ -26,14 +26,14 @@ func (p *memoryPeer) submits() []Submit {
 	return append([]Submit(nil), p.log...)
 }
 
-// answer is what comes back over the imagined connection.
+// answer is the answer to a submit.
 type answer struct {
 	reply Reply
 	retry Answer
 	ref   string
 }
 
-// submit logs the submit and answers on the channel that it returns, or never.
+// submit logs the submit. The returned channel gets the answer, or nothing.
 func (p *memoryPeer) submit(s Submit) <-chan answer {
 	p.mu.Lock()
 	n := len(p.log)
@@ -63,14 +63,14 @@ func (p *memoryPeer) submit(s Submit) <-chan answer {
 	return back
 }
 
-// memoryChannel is the smallest channel that keeps every promise of provider.Channel.
+// memoryChannel is the smallest channel that keeps every rule of provider.Channel.
 type memoryChannel struct {
 	peer  *memoryPeer   // nil when nothing listens
-	slots chan struct{} // one token for each submission under way
+	slots chan struct{} // one token for each submission in flight
 
 	mu     sync.Mutex
 	closed bool           // guarded by mu
-	under  sync.WaitGroup // sends under way; Add under mu
+	under  sync.WaitGroup // sends in flight; Add under mu
 	stop   chan struct{}  // closed when Close has waited long enough
 	once   sync.Once
 }
@@ -79,7 +79,7 @@ var _ provider.Channel = (*memoryChannel)(nil)
 
 func newMemoryChannel(p *memoryPeer) *memoryChannel {
 	return &memoryChannel{
-		peer: p, slots: make(chan struct{}, mostBefore/2), stop: make(chan struct{}),
+		peer: p, slots: make(chan struct{}, maxBefore/2), stop: make(chan struct{}),
 	}
 }
 
@@ -238,7 +238,7 @@ func memoryHarness(broken func(provider.Channel) provider.Channel) Harness {
 			t.Cleanup(func() {
 				ctx, cancel := context.WithCancel(context.Background())
 				cancel()
-				_ = inner.Close(ctx) // ends what a failed check left under way
+				_ = inner.Close(ctx) // ends what a failed check left in flight
 			})
 			var ch provider.Channel = inner
 			if broken != nil {

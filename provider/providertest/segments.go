@@ -57,8 +57,8 @@ func wantGroup(t testing.TB, log []Submit, want uint16) {
 	}
 }
 
-// missingPartsOnly throttles the middle part once and sends again what was not
-// accepted: in the end the peer has accepted each part exactly once.
+// missingPartsOnly throttles the middle part once and sends the missing parts again: in the end the
+// peer has accepted each part exactly once.
 func missingPartsOnly(t testing.TB, h Harness) {
 	first := make(chan struct{}, 1)
 	first <- struct{}{}
@@ -81,7 +81,7 @@ func missingPartsOnly(t testing.TB, h Harness) {
 		t.Fatalf("missing parts %v, want them to begin with part 1", missing)
 	}
 	if r.Cut == "" {
-		t.Error("the result does not say how the text was cut")
+		t.Error("the result has no Cut")
 	}
 	s.Attempt, s.Parts, s.Cut = 2, missing, r.Cut
 	again := send(t, h, in, s)
@@ -106,8 +106,8 @@ func missingPartsOnly(t testing.TB, h Harness) {
 	wantGroup(t, log, s.Reference)
 }
 
-// foreignCutIsRefused asks for a part of a text that was cut in a way that the adapter does not
-// know: what it calls by that number may be other words.
+// foreignCutIsRefused requests a part of a text that was split in a way unknown to the adapter. Its
+// own part of that number may hold other words.
 func foreignCutIsRefused(t testing.TB, h Harness) {
 	in := start(t, h, Always(Accept))
 	s, _ := longSubmission(45)
@@ -124,7 +124,7 @@ func foreignCutIsRefused(t testing.TB, h Harness) {
 	wantLogged(t, in, s, 0)
 }
 
-// missingParts lists, ascending, the parts that the result does not call accepted.
+// missingParts lists, ascending, the parts that the result does not report as accepted.
 func missingParts(r provider.Result, parts int) []int {
 	accepted := make([]bool, parts)
 	for _, p := range r.Parts {
@@ -169,8 +169,8 @@ func passedDeadlineLeavesNoSegment(t testing.TB, h Harness) {
 	wantLogged(t, in, s, 0)
 }
 
-// begunMessageIsFinished answers the first segment after the message's latest moment: what follows
-// is not bounded by it.
+// begunMessageIsFinished answers the first segment after the message's latest time, which does not
+// bound the other segments.
 func begunMessageIsFinished(t testing.TB, h Harness) {
 	hold := make(chan struct{})
 	in := start(t, h, func(int, Submit) Answer { return Answer{Reply: Accept, Hold: hold} })
@@ -194,9 +194,7 @@ func lostPartIsUnknown(t testing.TB, h Harness) {
 		return Answer{Reply: Accept}
 	})
 	s, parts := longSubmission(42)
-	ctx, cancel := context.WithTimeout(t.Context(), h.deadline())
-	defer cancel()
-	r := checked(t, h, s, await(t, h, "the result", async(ctx, in, s)))
+	r := sendWithDeadline(t, h, in, s)
 	wantOutcome(t, r, provider.Unknown)
 	closeChannel(t, h, in)
 	for part := range parts {

@@ -33,8 +33,9 @@ func wantReference(t testing.TB, got string, log []Submit) {
 	}
 }
 
-// longReference has the peer give ids as long as the ledger can keep, and longer ones: those are no
-// reference, and an adapter that calls the message accepted all the same has none.
+// longReference has the peer give ids of the longest length that the ledger stores, and longer
+// ones. Longer ones are not usable: an adapter that still reports the message as accepted returns
+// no reference.
 func longReference(t testing.TB, h Harness) {
 	for extra := range 2 {
 		id := strings.Repeat("8", provider.MaxReference+extra)
@@ -56,7 +57,7 @@ func longReference(t testing.TB, h Harness) {
 	}
 }
 
-// classifies checks an answer that says everything by itself.
+// classifies checks an answer that needs no context.
 func classifies(v Reply, want provider.Outcome) func(t testing.TB, h Harness) {
 	return func(t testing.TB, h Harness) {
 		in, s := start(t, h, Always(v)), submission(2)
@@ -81,11 +82,7 @@ func throttleIsThrottled(t testing.TB, h Harness) {
 
 func lostReplyIsUnknown(t testing.TB, h Harness) {
 	in, s := start(t, h, Always(Lose)), submission(4)
-	ctx, cancel := context.WithTimeout(t.Context(), h.deadline())
-	defer cancel()
-	done := async(ctx, in, s)
-	r := checked(t, h, s, await(t, h, "the result after the deadline", done))
-	wantOutcome(t, r, provider.Unknown)
+	wantOutcome(t, sendWithDeadline(t, h, in, s), provider.Unknown)
 	closeChannel(t, h, in)
 	wantLogged(t, in, s, 1)
 }
@@ -102,8 +99,8 @@ func cancelInFlightIsUnknown(t testing.TB, h Harness) {
 	wantLogged(t, in, s, 1)
 }
 
-// cutIsUnknown sends another message after the reconnect: whatever the channel would
-// repeat of the first one is then on the log too.
+// cutIsUnknown sends another message after the reconnect, so that a repetition of the first one
+// would be in the log by then.
 func cutIsUnknown(t testing.TB, h Harness) {
 	in := start(t, h, func(n int, _ Submit) Answer {
 		if n == 0 {
@@ -117,7 +114,7 @@ func cutIsUnknown(t testing.TB, h Harness) {
 		waitReady(t, h, in)
 		r := send(t, h, in, second)
 		if r.Outcome != provider.Accepted && r.Outcome != provider.Refused {
-			t.Fatalf("outcome %v after the reconnect, want Accepted, or Refused while it lasts",
+			t.Fatalf("outcome %v, want Accepted, or Refused until the channel has reconnected",
 				r.Outcome)
 		}
 		return r.Outcome == provider.Accepted
@@ -157,7 +154,8 @@ func endedContextSendsNothing(t testing.TB, h Harness) {
 	}
 }
 
-// passedLatestLeavesNoByte also sends one whose Latest has not come: that one must leave.
+// passedLatestLeavesNoByte also sends a submission whose Latest has not passed: that one must
+// leave.
 func passedLatestLeavesNoByte(t testing.TB, h Harness) {
 	in := start(t, h, Always(Accept))
 	for i, latest := range []time.Time{time.Now(), time.Now().Add(-time.Hour)} {
@@ -171,17 +169,17 @@ func passedLatestLeavesNoByte(t testing.TB, h Harness) {
 	wantOutcome(t, send(t, h, in, s), provider.Accepted)
 	closeChannel(t, h, in)
 	if n := len(in.Submits()); n != 1 {
-		t.Errorf("the peer's log has %d submits, want the one in time", n)
+		t.Errorf("the peer's log has %d submits, want the one sent in time", n)
 	}
 }
 
-// wantLate asserts that a submission was held back because of its Latest.
+// wantLate fails unless a submission was held back because of its Latest.
 func wantLate(t testing.TB, r provider.Result) {
 	t.Helper()
 	wantCode(t, r, provider.Late)
 }
 
-// wantCode asserts that a submission was held back under that code.
+// wantCode fails unless a submission was held back with that code.
 func wantCode(t testing.TB, r provider.Result, code string) {
 	t.Helper()
 	wantOutcome(t, r, provider.Refused)
@@ -190,8 +188,8 @@ func wantCode(t testing.TB, r provider.Result, code string) {
 	}
 }
 
-// passedDeadlineLeavesNoByte also sends one whose deadline has not come, and one that is late as
-// well.
+// passedDeadlineLeavesNoByte also sends one whose deadline has not passed, and one that is also
+// late.
 func passedDeadlineLeavesNoByte(t testing.TB, h Harness) {
 	in := start(t, h, Always(Accept))
 	for i, deadline := range []time.Time{time.Now(), time.Now().Add(-time.Hour)} {
@@ -206,27 +204,27 @@ func passedDeadlineLeavesNoByte(t testing.TB, h Harness) {
 	wantOutcome(t, send(t, h, in, s), provider.Accepted)
 	closeChannel(t, h, in)
 	if n := len(in.Submits()); n != 1 {
-		t.Errorf("the peer's log has %d submits, want the one in time", n)
+		t.Errorf("the peer's log has %d submits, want the one sent in time", n)
 	}
 }
 
-// mostBefore is how many submissions the suite has under way at most so that a further one waits.
-const mostBefore = 400
+// maxBefore is the largest number of submissions in flight with which the suite makes another one
+// wait.
+const maxBefore = 400
 
-// waitingPastDeadlineLeavesNoByte lets a submission stand behind others that get no answer until
-// its deadline has passed, whatever the channel makes it wait for. An adapter without such a bound
-// sends it in time.
+// waitingPastDeadlineLeavesNoByte makes a submission wait for others that get no answer until its
+// deadline has passed. An adapter that does not limit concurrent submissions sends it in time.
 func waitingPastDeadlineLeavesNoByte(t testing.TB, h Harness) {
 	hold := make(chan struct{})
 	in := start(t, h, func(int, Submit) Answer { return Answer{Reply: Accept, Hold: hold} })
 	ctx, cancel := context.WithTimeout(t.Context(), h.timeout())
 	defer cancel()
-	others := make([]<-chan provider.Result, mostBefore)
+	others := make([]<-chan provider.Result, maxBefore)
 	for i := range others {
 		others[i] = async(ctx, in, submission(100+i))
 	}
 	full := len(in.Submits())
-	for settled := 0; settled < 3; settled++ { // nothing has come for a while
+	for settled := 0; settled < 3; settled++ { // nothing has arrived for a while
 		<-time.After(pause)
 		if n := len(in.Submits()); n != full {
 			full, settled = n, 0
@@ -249,9 +247,9 @@ func waitingPastDeadlineLeavesNoByte(t testing.TB, h Harness) {
 	}
 }
 
-// leftBefore waits until the deadline has passed and what left before it has been read, which takes
-// a while on a busy machine, and returns how often that was. It is over as soon as the submission
-// has left, or has a result because it did not.
+// leftBefore waits until the deadline has passed and the peer has read everything that left before,
+// which takes a while on a busy machine. It returns how often the submission left. It ends early
+// once the submission has left or has a result.
 func leftBefore(in Instance, s provider.Submission, done <-chan provider.Result) int {
 	limit := time.After(time.Until(s.Deadline) + 30*pause)
 	tick := time.NewTicker(pause / 10)

@@ -10,10 +10,10 @@ import (
 	"dispatcher/provider"
 )
 
-// pause is how long the suite watches for what must not happen.
+// pause is how long the suite waits to see that nothing happens.
 const pause = 100 * time.Millisecond
 
-// timeout is how long the suite waits for what must happen.
+// timeout is how long the suite waits for an event that must happen.
 func (h Harness) timeout() time.Duration {
 	if h.Timeout > 0 {
 		return h.Timeout
@@ -29,11 +29,11 @@ func (h Harness) deadline() time.Duration {
 	return time.Second
 }
 
-// canary is in every text, so that a leak into an error is found.
+// canary is in every text, so that the suite finds a leak into an error.
 const canary = "canary 4711"
 
-// submission makes message number i, each to a recipient of its own. The numbers are
-// from the range that Ofcom keeps for drama.
+// submission makes message number i. Each has its own recipient, from the numbers that Ofcom
+// reserves for drama.
 func submission(i int) provider.Submission {
 	return provider.Submission{
 		ID:        fmt.Sprintf("message-%d", i),
@@ -45,7 +45,7 @@ func submission(i int) provider.Submission {
 	}
 }
 
-// start brings up a channel and waits until it is ready.
+// start starts a channel and waits until it is ready.
 func start(t testing.TB, h Harness, script Script) Instance {
 	t.Helper()
 	in := h.Start(t, script)
@@ -74,12 +74,12 @@ func eventually(t testing.TB, h Harness, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-limit:
-			t.Fatalf("waited %s in vain until %s", h.timeout(), what)
+			t.Fatalf("waited %s without success until %s", h.timeout(), what)
 		}
 	}
 }
 
-// send sends with plenty of time and checks what holds for every result.
+// send sends with a long timeout and checks what holds for every result.
 func send(t testing.TB, h Harness, in Instance, s provider.Submission) provider.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), h.timeout())
@@ -95,26 +95,42 @@ func sendCtx(
 	return checked(t, h, s, in.Channel.Send(ctx, s))
 }
 
-// async sends in a goroutine of its own; the result is delivered once.
+// async sends in a goroutine; the channel gets the result once.
 func async(ctx context.Context, in Instance, s provider.Submission) <-chan provider.Result {
 	done := make(chan provider.Result, 1)
 	go func() { done <- in.Channel.Send(ctx, s) }()
 	return done
 }
 
-// await takes what must come in time.
+// sendWithDeadline sends with a deadline that comes after the message has left. On a busy machine
+// it may come before that: then nothing was submitted, and it sends again with twice the time.
+func sendWithDeadline(
+	t testing.TB, h Harness, in Instance, s provider.Submission,
+) provider.Result {
+	t.Helper()
+	for deadline := h.deadline(); ; deadline *= 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), deadline)
+		r := checked(t, h, s, await(t, h, "the result after the deadline", async(ctx, in, s)))
+		cancel()
+		if r.Outcome != provider.Refused || 2*deadline > h.timeout() {
+			return r
+		}
+	}
+}
+
+// await receives with a timeout.
 func await[T any](t testing.TB, h Harness, what string, ch <-chan T) T {
 	t.Helper()
 	select {
 	case v := <-ch:
 		return v
 	case <-time.After(h.timeout()):
-		t.Fatalf("waited %s in vain for %s", h.timeout(), what)
+		t.Fatalf("waited %s without success for %s", h.timeout(), what)
 		panic("unreachable")
 	}
 }
 
-// checked asserts what holds for every result.
+// checked checks what holds for every result.
 func checked(t testing.TB, h Harness, s provider.Submission, r provider.Result) provider.Result {
 	t.Helper()
 	if accepted := r.Outcome == provider.Accepted; accepted != (r.Err == nil) {
@@ -129,7 +145,7 @@ func checked(t testing.TB, h Harness, s provider.Submission, r provider.Result) 
 	}
 	for i, p := range r.Parts {
 		if i > 0 && p.Index <= r.Parts[i-1].Index {
-			t.Errorf("part %d stands behind part %d, want ascending order", p.Index,
+			t.Errorf("part %d follows part %d, want ascending order", p.Index,
 				r.Parts[i-1].Index)
 		}
 		checkCode(t, h, s, p.Code)
@@ -141,7 +157,7 @@ func checked(t testing.TB, h Harness, s provider.Submission, r provider.Result) 
 	return r
 }
 
-// maxCode bounds a code: it becomes a label and a column.
+// maxCode bounds a code, which becomes a label and a column.
 const maxCode = 64
 
 func checkCode(t testing.TB, h Harness, s provider.Submission, code string) {
@@ -152,8 +168,8 @@ func checkCode(t testing.TB, h Harness, s provider.Submission, code string) {
 	checkLeak(t, h, s, "code", code)
 }
 
-// checkLeak looks for the recipient, the text and the secrets. It says what leaked
-// and never shows it.
+// checkLeak searches a text for the recipient, the message text and the secrets. It says what
+// leaked and never shows it.
 func checkLeak(t testing.TB, h Harness, s provider.Submission, where, text string) {
 	t.Helper()
 	if strings.Contains(text, strings.TrimPrefix(s.To, "+")[3:]) {
@@ -169,7 +185,7 @@ func checkLeak(t testing.TB, h Harness, s provider.Submission, where, text strin
 	}
 }
 
-// closeChannel closes with plenty of time.
+// closeChannel closes with a long timeout.
 func closeChannel(t testing.TB, h Harness, in Instance) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), h.timeout())
@@ -190,7 +206,7 @@ func logged(in Instance, to string) []Submit {
 	return out
 }
 
-// wantLogged asserts how often a message reached the peer.
+// wantLogged fails unless a message reached the peer n times.
 func wantLogged(t testing.TB, in Instance, s provider.Submission, n int) []Submit {
 	t.Helper()
 	got := logged(in, s.To)
@@ -200,7 +216,7 @@ func wantLogged(t testing.TB, in Instance, s provider.Submission, n int) []Submi
 	return got
 }
 
-// wantOutcome asserts an outcome.
+// wantOutcome fails unless the outcome is the wanted one.
 func wantOutcome(t testing.TB, r provider.Result, want provider.Outcome) {
 	t.Helper()
 	if r.Outcome != want {

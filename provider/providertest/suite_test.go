@@ -25,9 +25,9 @@ func TestMemoryChannelConforms(t *testing.T) {
 	Run(t, memoryHarness(nil))
 }
 
-// A recorder stands in for the test of a check that should fail.
+// recorder replaces the testing.TB of a check that should fail.
 type recorder struct {
-	testing.TB // for Context, Helper and the rest
+	testing.TB // for Context, Helper and the others
 	mu         sync.Mutex
 	failures   []string
 	cleanups   []func()
@@ -70,17 +70,17 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		broken func(provider.Channel) provider.Channel
-		by     []string // the checks that must see it
+		by     []string // the checks that must fail
 	}{
 		{
-			"double sender", func(c provider.Channel) provider.Channel { return doubleSender{c} },
+			"sends again without an answer", func(c provider.Channel) provider.Channel { return resendingSender{c} },
 			[]string{
 				"LostReplyIsUnknownAndSentOnce", "CancelInFlightIsUnknown",
 				"CutIsUnknownAndTheChannelComesBack",
 			},
 		},
 		{
-			"late resender", func(c provider.Channel) provider.Channel {
+			"sends again before the next message", func(c provider.Channel) provider.Channel {
 				return lateResender{
 					c, make(chan provider.Submission, 1),
 				}
@@ -88,35 +88,35 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 			[]string{"CutIsUnknownAndTheChannelComesBack"},
 		},
 		{
-			"lying sender", func(c provider.Channel) provider.Channel { return lyingSender{c} },
+			"reports unknown as accepted", func(c provider.Channel) provider.Channel { return unknownAsAcceptedSender{c} },
 			[]string{
 				"LostReplyIsUnknownAndSentOnce", "CutIsUnknownAndTheChannelComesBack",
 				"LostReplyOfOnePartIsUnknown",
 			},
 		},
 		{
-			"hopeful sender", func(c provider.Channel) provider.Channel { return hopefulSender{c} },
+			"reports unknown as refused", func(c provider.Channel) provider.Channel { return unknownAsRefusedSender{c} },
 			[]string{
 				"LostReplyIsUnknownAndSentOnce", "CancelInFlightIsUnknown",
 				"CloseEndsWithItsContext",
 			},
 		},
 		{
-			"talkative sender",
-			func(c provider.Channel) provider.Channel { return talkativeSender{c} },
+			"shows the number",
+			func(c provider.Channel) provider.Channel { return leaksNumberSender{c} },
 			[]string{"RejectIsRejected", "DownPeerIsRefused"},
 		},
 		{
-			"text sender", func(c provider.Channel) provider.Channel { return textSender{c} },
+			"shows the text", func(c provider.Channel) provider.Channel { return leaksTextSender{c} },
 			[]string{"RefuseIsRefused", "LostReplyIsUnknownAndSentOnce"},
 		},
 		{
-			"secret sender", func(c provider.Channel) provider.Channel { return secretSender{c} },
+			"shows the secret", func(c provider.Channel) provider.Channel { return leaksSecretSender{c} },
 			[]string{"DownPeerIsRefused"},
 		},
 		{
-			"crossed sender", func(c provider.Channel) provider.Channel {
-				return crossedSender{
+			"reference of the previous message", func(c provider.Channel) provider.Channel {
+				return previousReferenceSender{
 					c, new(sync.Mutex), new(string),
 				}
 			},
@@ -126,64 +126,64 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 			},
 		},
 		{
-			"shortening sender",
-			func(c provider.Channel) provider.Channel { return shorteningSender{c} },
+			"truncates references",
+			func(c provider.Channel) provider.Channel { return truncatingSender{c} },
 			[]string{"LongestReferenceIsTakenAndNoLongerOne"},
 		},
 		{
-			"long sender", func(c provider.Channel) provider.Channel { return longSender{c} },
+			"accepts long references", func(c provider.Channel) provider.Channel { return anyLengthSender{c} },
 			[]string{"LongestReferenceIsTakenAndNoLongerOne"},
 		},
 		{
-			"sender that ignores its context",
+			"ignores the context",
 			func(c provider.Channel) provider.Channel { return ignoresContextSender{c} },
 			[]string{"EndedContextSendsNothing"},
 		},
 		{
-			"tardy sender", func(c provider.Channel) provider.Channel { return tardySender{c} },
+			"ignores the latest time", func(c provider.Channel) provider.Channel { return ignoresLatestSender{c} },
 			[]string{"PassedLatestLeavesNoByteAndIsRefusedLate", "PassedLatestLeavesNoSegment"},
 		},
 		{
-			"vague sender", func(c provider.Channel) provider.Channel { return vagueSender{c} },
+			"late without a code", func(c provider.Channel) provider.Channel { return lateWithoutCodeSender{c} },
 			[]string{"PassedLatestLeavesNoByteAndIsRefusedLate", "PassedLatestLeavesNoSegment"},
 		},
 		{
-			"sender without a deadline",
-			func(c provider.Channel) provider.Channel { return deadlineBlindSender{c} },
+			"ignores the deadline",
+			func(c provider.Channel) provider.Channel { return ignoresDeadlineSender{c} },
 			[]string{
 				"PassedDeadlineLeavesNoByteAndIsRefusedExpired",
 				"DeadlineThatPassesWhileItWaitsLeavesNoByte", "PassedDeadlineLeavesNoSegment",
 			},
 		},
 		{
-			"quitting sender",
-			func(c provider.Channel) provider.Channel { return quittingSender{c} },
+			"stops at the latest time",
+			func(c provider.Channel) provider.Channel { return stopsAtLatestSender{c} },
 			[]string{"BegunMessageIsFinishedAfterItsLatest"},
 		},
 		{
-			"whole sender", func(c provider.Channel) provider.Channel { return wholeSender{c} },
+			"sends the whole text", func(c provider.Channel) provider.Channel { return wholeTextSender{c} },
 			[]string{"OnlyMissingPartsAreSentAgain", "PartsOfAnotherCutAreRefused"},
 		},
 		{
-			"recutting sender",
+			"splits the text differently",
 			func(c provider.Channel) provider.Channel { return recuttingSender{c} },
 			[]string{"PartsOfAnotherCutAreRefused"},
 		},
 		{
-			"regrouping sender",
+			"new concatenation reference",
 			func(c provider.Channel) provider.Channel { return regroupingSender{c} },
 			[]string{"OnlyMissingPartsAreSentAgain", "EverySegmentIsSentOnceWithItsReference"},
 		},
 		{
-			"forgetful sender",
-			func(c provider.Channel) provider.Channel { return forgetfulSender{c} },
+			"reports no parts",
+			func(c provider.Channel) provider.Channel { return withoutPartsSender{c} },
 			[]string{
 				"EverySegmentIsSentOnceWithItsReference", "OnlyMissingPartsAreSentAgain",
 				"LostReplyOfOnePartIsUnknown",
 			},
 		},
 		{
-			"blaming sender", func(c provider.Channel) provider.Channel { return blamingSender{c} },
+			"reports throttled as rejected", func(c provider.Channel) provider.Channel { return throttledAsRejectedSender{c} },
 			[]string{"ThrottleIsThrottledWithRetryAfter", "OnlyMissingPartsAreSentAgain"},
 		},
 		{
@@ -192,27 +192,27 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 			[]string{"ThrottleIsThrottledWithRetryAfter"},
 		},
 		{
-			"optimistic channel",
-			func(c provider.Channel) provider.Channel { return optimisticChannel{c} },
+			"always ready",
+			func(c provider.Channel) provider.Channel { return alwaysReadyChannel{c} },
 			[]string{
 				"DownPeerIsRefused", "CloseWaitsForSendsUnderWay", "CloseTwiceAndSendAfterClose",
 			},
 		},
 		{
-			"silent channel", func(c provider.Channel) provider.Channel { return silentChannel{c} },
+			"no reason for not ready", func(c provider.Channel) provider.Channel { return withoutReasonChannel{c} },
 			[]string{"DownPeerIsRefused", "CloseTwiceAndSendAfterClose"},
 		},
 		{
-			"hasty closer", func(c provider.Channel) provider.Channel { return hastyCloser{c} },
+			"close does not wait", func(c provider.Channel) provider.Channel { return earlyCloser{c} },
 			[]string{"CloseWaitsForSendsUnderWay"},
 		},
 		{
-			"immortal channel",
-			func(c provider.Channel) provider.Channel { return immortalChannel{c} },
+			"sends after close",
+			func(c provider.Channel) provider.Channel { return openAfterCloseChannel{c} },
 			[]string{"CloseTwiceAndSendAfterClose"},
 		},
 		{
-			"once closer", func(c provider.Channel) provider.Channel {
+			"second close fails", func(c provider.Channel) provider.Channel {
 				return onceCloser{
 					c, new(bool),
 				}
@@ -220,7 +220,7 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 			[]string{"CloseTwiceAndSendAfterClose"},
 		},
 		{
-			"mute", func(c provider.Channel) provider.Channel { return mute{c} },
+			"no code and no error", func(c provider.Channel) provider.Channel { return unexplainedSender{c} },
 			[]string{"RejectIsRejected", "LostReplyIsUnknownAndSentOnce"},
 		},
 	} {
@@ -233,30 +233,30 @@ func TestEachBrokenPromiseIsCaught(t *testing.T) {
 				}
 				failures := failuresOf(t, check, h)
 				if len(failures) == 0 {
-					t.Errorf("%s saw nothing", check.name)
+					t.Errorf("%s did not fail", check.name)
 				}
 				if all := strings.Join(failures, "\n"); strings.Contains(all, "700900") ||
 					strings.Contains(all, canary) {
-					t.Errorf("%s shows a number or a text in its own failure", check.name)
+					t.Errorf("the failure of %s shows a number or a text", check.name)
 				}
 			}
 		})
 	}
 }
 
-// TestChannelsThatHangAreCaught: each costs the whole timeout of the suite.
+// TestChannelsThatHangAreCaught is slow: each channel costs the whole timeout of the suite.
 func TestChannelsThatHangAreCaught(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		broken func(provider.Channel) provider.Channel
 		by     string
 	}{
-		"deaf sender": {
-			func(c provider.Channel) provider.Channel { return deafSender{c} },
+		"send does not return": {
+			func(c provider.Channel) provider.Channel { return hangingSender{c} },
 			"CancelInFlightIsUnknown",
 		},
-		"endless closer": {
-			func(c provider.Channel) provider.Channel { return endlessCloser{c} },
+		"close does not return": {
+			func(c provider.Channel) provider.Channel { return hangingCloser{c} },
 			"CloseEndsWithItsContext",
 		},
 	} {
@@ -266,7 +266,7 @@ func TestChannelsThatHangAreCaught(t *testing.T) {
 			h.Timeout = 2 * time.Second
 			for _, check := range checks(h) {
 				if check.name == c.by && len(failuresOf(t, check, h)) == 0 {
-					t.Errorf("%s saw nothing", check.name)
+					t.Errorf("%s did not fail", check.name)
 				}
 			}
 		})
@@ -278,7 +278,7 @@ func TestSegmentChecksRunOnlyForAdaptersThatCut(t *testing.T) {
 	names := map[string]bool{}
 	for _, c := range checks(Harness{Segments: true}) {
 		if names[c.name] {
-			t.Errorf("two checks are called %s", c.name)
+			t.Errorf("two checks have the name %s", c.name)
 		}
 		names[c.name] = true
 	}

@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// Reader takes typed values out of a decoded YAML map. It remembers which keys were asked for and
-// collects every fault. A method returns the zero value for a key that is absent or null, and for
-// one that it faults. It serves one goroutine.
+// Reader reads typed values from a decoded YAML map. It records which keys were read and collects
+// every fault. A method returns the zero value for a key that is absent or null, and for one with a
+// fault. It is not safe for concurrent use.
 type Reader struct {
 	settings map[string]any
 	readFile func(string) ([]byte, error)
@@ -31,12 +31,12 @@ func New(settings map[string]any, readFile func(string) ([]byte, error)) *Reader
 	return &Reader{settings: settings, readFile: readFile}
 }
 
-// Fail notes a fault of a key.
+// Fail records a fault of a key.
 func (r *Reader) Fail(key string, err error) {
 	r.faults = append(r.faults, fmt.Errorf("%s: %w", key, err))
 }
 
-// Failf notes a fault of a key, which reads "key: format".
+// Failf records a fault of a key, which reads "key: format".
 func (r *Reader) Failf(key, format string, args ...any) {
 	r.Fail(key, fmt.Errorf(format, args...))
 }
@@ -44,14 +44,14 @@ func (r *Reader) Failf(key, format string, args ...any) {
 // Err joins all faults; nil when there is none.
 func (r *Reader) Err() error { return errors.Join(r.faults...) }
 
-// Take returns the value of a key that is there and not null.
+// Take returns the value of a key that is present and not null.
 func (r *Reader) Take(key string) (any, bool) {
 	r.asked = append(r.asked, key)
 	value, ok := r.settings[key]
 	return value, ok && value != nil
 }
 
-// Text takes a text. A number that stands where a text is meant needs no quotes.
+// Text reads a text. A number needs no quotes where a text is expected.
 func (r *Reader) Text(key string) string {
 	value, ok := r.Take(key)
 	if !ok {
@@ -67,7 +67,7 @@ func (r *Reader) Text(key string) string {
 	return ""
 }
 
-// Texts takes a text or a list of texts, none of them twice.
+// Texts reads a text or a list of different texts.
 func (r *Reader) Texts(key string) []string {
 	value, ok := r.Take(key)
 	if !ok {
@@ -93,7 +93,7 @@ func (r *Reader) Texts(key string) []string {
 	return nil
 }
 
-// once faults the second of equal entries: most likely another one was meant.
+// once reports the second of equal entries, which is probably a mistake.
 func (r *Reader) once(key string, list []string) []string {
 	for i, entry := range list {
 		if slices.Contains(list[:i], entry) {
@@ -103,7 +103,7 @@ func (r *Reader) once(key string, list []string) []string {
 	return list
 }
 
-// Flag takes true or false.
+// Flag reads true or false.
 func (r *Reader) Flag(key string) bool {
 	value, ok := r.Take(key)
 	if !ok {
@@ -124,7 +124,7 @@ func (r *Reader) Flag(key string) bool {
 	return false
 }
 
-// Integer takes a whole number from low to high.
+// Integer reads a whole number from low to high.
 func (r *Reader) Integer(key string, low, high int) int {
 	value, ok := r.Take(key)
 	if !ok {
@@ -141,7 +141,7 @@ func (r *Reader) Integer(key string, low, high int) int {
 	return n
 }
 
-// Octet takes a number from 0 to 255; nil when there is none.
+// Octet reads a number from 0 to 255; nil when there is none.
 func (r *Reader) Octet(key string) *byte {
 	value, ok := r.Take(key)
 	if !ok {
@@ -156,8 +156,7 @@ func (r *Reader) Octet(key string) *byte {
 	return &b
 }
 
-// Duration takes a positive time span. Zero is left to mean the default, so a zero that is written
-// is refused.
+// Duration reads a positive duration. Zero would mean the default, so an explicit zero is refused.
 func (r *Reader) Duration(key string) time.Duration {
 	value, ok := r.Take(key)
 	if !ok {
@@ -194,7 +193,7 @@ func (r *Reader) File(key string) []byte {
 	return content
 }
 
-// RefuseUnknown faults every key that nobody asked for.
+// RefuseUnknown reports every key that was not read.
 func (r *Reader) RefuseUnknown() {
 	for _, key := range slices.Sorted(maps.Keys(r.settings)) {
 		if slices.Contains(r.asked, key) {
@@ -251,7 +250,7 @@ func Map(value any) (map[string]any, bool) {
 	return nil, false
 }
 
-// Choose reads a setting whose value is one of a few words; absent, it is the zero value.
+// Choose reads a setting with a fixed set of words; if it is absent, the result is the zero value.
 func Choose[T any](r *Reader, key string, words map[string]T) T {
 	var zero T
 	value, ok := r.Take(key)

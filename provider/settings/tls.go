@@ -21,8 +21,8 @@ func (r *Reader) TLS() *tls.Config {
 	return r.clientTLS(ca, cert, key, name)
 }
 
-// ClientTLS is TLS for adapters that always encrypt: it reads the same settings but tls itself. It
-// returns nil when none of them is there.
+// ClientTLS is TLS for adapters that always encrypt: it reads the same settings except tls. It
+// returns nil if none of them is set.
 func (r *Reader) ClientTLS() *tls.Config {
 	ca, cert, key, name := r.File("tls_ca_file"), r.File("tls_cert_file"), r.File("tls_key_file"),
 		r.Text("tls_server_name")

@@ -11,8 +11,8 @@ import (
 	"dispatcher/provider/web"
 )
 
-// answer is the API's answer to a submission: the batch, or a code. The text beside a code may
-// repeat the number; it is only searched for the name of the field at fault.
+// answer is the API's answer to a submission: the batch, or a code. The text of an error may
+// contain the number; it is only searched for the name of the field at fault.
 type answer struct {
 	ID   string `json:"id"`
 	Code string `json:"code"`
@@ -20,36 +20,36 @@ type answer struct {
 }
 
 // Classify reads the answer to a submission by
-// https://developers.sinch.com/docs/sms/api-reference/status-codes. Statuses 5xx promise nothing
-// about the batch and are Unknown.
+// https://developers.sinch.com/docs/sms/api-reference/status-codes. A 5xx says nothing about the
+// batch and is Unknown.
 func (a api) Classify(got *web.Answer) provider.Result {
-	var said answer
-	readable := json.Unmarshal(got.Body, &said) == nil
+	var parsed answer
+	readable := json.Unmarshal(got.Body, &parsed) == nil
 	switch got.Status {
 	case http.StatusOK, http.StatusCreated:
-		if !readable || said.ID == "" {
+		if !readable || parsed.ID == "" {
 			return got.Unreadable("")
 		}
-		return provider.Result{Outcome: provider.Accepted, Reference: said.ID}
+		return provider.Result{Outcome: provider.Accepted, Reference: parsed.ID}
 	case http.StatusBadRequest:
-		return badRequest(got, &said)
+		return badRequest(got, &parsed)
 	case http.StatusPaymentRequired:
-		return got.Result(web.Refused("the account has no credit"), said.Code)
+		return got.Result(web.Refused("the account has no credit"), parsed.Code)
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone,
 		http.StatusUnsupportedMediaType:
 		return got.Result(
-			web.Refused("the API has no such address; region or service plan are wrong"), said.Code)
+			web.Refused("the API has no such address; region or service plan are wrong"), parsed.Code)
 	}
-	if v, ok := forbidden[said.Code]; ok && got.Status == http.StatusForbidden {
-		return got.Result(v, said.Code)
+	if v, ok := forbidden[parsed.Code]; ok && got.Status == http.StatusForbidden {
+		return got.Result(v, parsed.Code)
 	}
-	if r, ok := got.ByStatus(said.Code); ok {
+	if r, ok := got.ByStatus(parsed.Code); ok {
 		return r
 	}
-	return got.Unreadable(said.Code)
+	return got.Unreadable(parsed.Code)
 }
 
-// forbidden are the codes of a 403 that do not blame the account, as blocked_account and
+// forbidden are the codes of a 403 that do not blame the account; blocked_account and
 // missing_callback_url do.
 var forbidden = map[string]web.Meaning{
 	// "send to a different MSISDN"
@@ -59,9 +59,9 @@ var forbidden = map[string]web.Meaning{
 	"unknown_campaign":   web.BadSender("the campaign is not that of the sender"),
 }
 
-// ofRecipient, ofSender, ofText and ofChannel are how a text names the field that is at fault: the
-// recipient's number, the sender, the text of the message, or what the channel writes into every
-// request. The codes beside it are the same for all fields.
+// ofRecipient, ofSender, ofText and ofChannel match the names of fields in an error's text: the
+// recipient's number, the sender, the text of the message, or a field that the channel writes into
+// every request. The code is the same for all fields.
 var (
 	ofRecipient = regexp.MustCompile(`(?i)\brecipients?\b|\bto\[|["'\x60\[]to["'\x60\]]`)
 	ofSender    = regexp.MustCompile(`(?i)\bfrom\b|\bsender\b`)
@@ -70,33 +70,32 @@ var (
 		`(?i)\bexpire_at\b|\bcallback_url\b|\bdelivery_report\b|\bclient_reference\b|\bparameters\b`)
 )
 
-// badRequest tells a recipient that the API refuses from a request that it does not understand. In
+// badRequest distinguishes a refused recipient from a request that the API does not understand. In
 // both cases no batch was made, if the answer comes from the API: a 400 without a code of Sinch may
-// come from a proxy. The channel is at fault unless the text is about the recipient and no other
-// field. Sinch's own limit to the length of a text is about the message.
-func badRequest(got *web.Answer, said *answer) provider.Result {
-	switch said.Code {
+// come from a proxy. The channel is at fault unless the text names the recipient and no other
+// field. Sinch's limit on the length of a text is about the message.
+func badRequest(got *web.Answer, parsed *answer) provider.Result {
+	switch parsed.Code {
 	case "":
 		return got.Unreadable("")
 	case "syntax_constraint_violation", "syntax_invalid_parameter_format":
 		switch {
-		case ofChannel.MatchString(said.Text):
-		case ofSender.MatchString(said.Text):
-			return got.Result(web.BadSender("the sender breaks the rules of the API"), said.Code)
-		case ofText.MatchString(said.Text):
-			return got.Result(web.Unfit("the text breaks the rules of the API"), said.Code)
-		case ofRecipient.MatchString(said.Text):
-			return got.Result(web.Rejected("the recipient breaks the rules of the API"), said.Code)
+		case ofChannel.MatchString(parsed.Text):
+		case ofSender.MatchString(parsed.Text):
+			return got.Result(web.BadSender("the sender breaks the rules of the API"), parsed.Code)
+		case ofText.MatchString(parsed.Text):
+			return got.Result(web.Unfit("the text breaks the rules of the API"), parsed.Code)
+		case ofRecipient.MatchString(parsed.Text):
+			return got.Result(web.Rejected("the recipient breaks the rules of the API"), parsed.Code)
 		}
-		return got.Result(web.Refused("a field breaks the rules of the API"), said.Code)
+		return got.Result(web.Refused("a field breaks the rules of the API"), parsed.Code)
 	}
-	return got.Result(web.Refused("the API does not understand the request"), said.Code)
+	return got.Result(web.Refused("the API does not understand the request"), parsed.Code)
 }
 
-// stateOf translates a status and the code beside it, by
+// stateOf translates a status and its code, by
 // https://developers.sinch.com/docs/sms/api-reference/sms/tag/Delivery-reports. Unknown, which
-// Sinch gives when no receipt came from the operator, and words that are not listed stay pending:
-// they say nothing certain.
+// Sinch uses if the operator sent no receipt, and unlisted words are Pending: they are not certain.
 func stateOf(status string, code int) (provider.ReceiptState, provider.Cause) {
 	switch status {
 	case "Delivered":
@@ -132,7 +131,7 @@ func causeOf(status string, code int) provider.Cause {
 	return provider.Unspecified
 }
 
-// Find lists the batches of the last 24 hours, which is the API's default, that carry the key.
+// Find lists the batches with the key of the last 24 hours, which is the API's default.
 func (c *Channel) Find(ctx context.Context, key string) provider.LookupResult {
 	return c.LookUp(ctx, key, c.cfg.lookup(key))
 }
@@ -153,7 +152,7 @@ func (c *Config) lookup(key string) web.Lookup {
 	}
 }
 
-// page is one page of a list of batches. An answer without the list says nothing.
+// page is one page of a list of batches. An answer without the list is no answer.
 type page struct {
 	Batches *[]struct {
 		ID              string `json:"id"`

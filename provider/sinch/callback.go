@@ -14,7 +14,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// event is the body of a callback; type says which fields are there.
+// event is the body of a callback; type determines its fields.
 type event struct {
 	Type            string `json:"type"`
 	BatchID         string `json:"batch_id"`
@@ -33,7 +33,7 @@ type event struct {
 	Body string `json:"body"`
 }
 
-// ReadCallback returns what a delivery report or an inbound message says.
+// ReadCallback returns the content of a delivery report or an inbound message.
 func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackContent, error) {
 	nonce, err := c.cfg.verify(callback)
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackCo
 	case "recipient_delivery_report_sms":
 		err = e.report(&content, e.Status, e.Code, callback.At)
 	case "delivery_report_sms":
-		if len(e.Statuses) == 1 { // several would speak of several recipients
+		if len(e.Statuses) == 1 { // several would be about several recipients
 			err = e.report(&content, e.Statuses[0].Status, e.Statuses[0].Code, callback.At)
 		}
 	case "mo_text":
@@ -89,22 +89,22 @@ const (
 	headerTime      = "X-Sinch-Webhook-Signature-Timestamp"
 )
 
-// algorithm is the only one that Sinch names.
+// algorithm is the only one that Sinch documents.
 const algorithm = "HmacSHA256"
 
-// late is how long after its time a callback is taken. Sinch calls again for 22 hours and 45
-// minutes and does not say whether it signs anew.
+// late is how long after its time a callback is accepted. Sinch retries for 22 hours and 45 minutes
+// and does not say whether it signs again.
 var late = web.RetryTolerance(23 * time.Hour)
 
-// aNonce has no point: it stands between the body and the time, and points part them.
-var aNonce = regexp.MustCompile(`^[!-\-/-~]{1,128}$`)
+// noncePattern has no dot: dots separate the body, the nonce and the time.
+var noncePattern = regexp.MustCompile(`^[!-\-/-~]{1,128}$`)
 
-// verify checks the sender, and the nonce of the callback: Sinch signs "body.nonce.timestamp" with
-// HMAC-SHA256 and writes the sum in base 64.
+// verify checks the sender and returns the nonce: Sinch signs "body.nonce.timestamp" with
+// HMAC-SHA256 and encodes the sum in base64.
 func (c *Config) verify(callback *provider.Callback) (nonce string, err error) {
 	nonce = callback.Get(headerNonce)
 	given, err := base64.StdEncoding.DecodeString(callback.Get(headerSignature))
-	if err != nil || len(given) != sha256.Size || !aNonce.MatchString(nonce) ||
+	if err != nil || len(given) != sha256.Size || !noncePattern.MatchString(nonce) ||
 		callback.Get(headerAlgorithm) != algorithm {
 		return "", fmt.Errorf("no signature: %w", provider.ErrForged)
 	}

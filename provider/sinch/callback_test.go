@@ -13,7 +13,7 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// signed is a callback whose signature was made with another tool:
+// signed returns a callback whose signature was made with another tool:
 //
 //	printf '%s' "$body.01JHNONCE.1795255200" | openssl dgst -sha256 -hmac sinch-callback-s3cret -binary | base64
 func signed() *provider.Callback {
@@ -30,10 +30,10 @@ func signed() *provider.Callback {
 	}
 }
 
-func listener() *Channel { return listening("the older s3cret", secret).(*Channel) }
+func listener() *Channel { return channelWith("the older s3cret", secret).(*Channel) }
 
-// listening is a channel that knows some secrets.
-func listening(secrets ...string) provider.CallbackReader {
+// channelWith returns a channel with these secrets.
+func channelWith(secrets ...string) provider.CallbackReader {
 	return New(Config{Secrets: secrets, Callback: public})
 }
 
@@ -64,10 +64,10 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 		"other body":      func(c *provider.Callback) { c.Body[len(c.Body)-2] = '3' },
 		"short signature": func(c *provider.Callback) { c.Header[headerSignature] = []string{"QUJD"} },
 	})
-	webtest.CheckSecrets(t, listening, signed(), secret, "the older s3cret")
+	webtest.CheckSecrets(t, channelWith, signed(), secret, "the older s3cret")
 }
 
-// TestWhatWasSignedCannotBeCutOtherwise: the points separate body, nonce and time in one way only.
+// TestWhatWasSignedCannotBeCutOtherwise: the dots separate body, nonce and time in one way only.
 func TestWhatWasSignedCannotBeCutOtherwise(t *testing.T) {
 	t.Parallel()
 	text := `{"type":"mo_text","id":"1","from":"447700900123","to":"60777","body":"STOP. Or 1.2.3"}.01JHNONCE.1795255200`
@@ -95,7 +95,7 @@ func TestWhatWasSignedCannotBeCutOtherwise(t *testing.T) {
 	if accepted != 1 {
 		t.Errorf("%d cuts are accepted", accepted)
 	}
-	call := signed() // a nonce with a point, signed: no other one could be told from it
+	call := signed() // a signed nonce with a dot would be ambiguous
 	call.Header[headerNonce], call.Header[headerSignature] = []string{"a.b"},
 		[]string{hmacOf(string(call.Body) + ".a.b.1795255200")}
 	webtest.CheckForged(t, listener(), call)
@@ -123,8 +123,8 @@ func TestTheNonceIsTheReplayID(t *testing.T) {
 	webtest.CheckReplayID(t, listener(), signed(), sign(another, string(another.Body)))
 }
 
-// TestACallbackWithoutANonceIsForged: nothing could tell a replay of it. Its signature holds, made
-// with another tool:
+// TestACallbackWithoutANonceIsForged: a replay could not be detected. Its signature is valid and
+// was made with another tool:
 //
 //	printf '%s' "$body..1795255200" | openssl dgst -sha256 -hmac sinch-callback-s3cret -binary | base64
 func TestACallbackWithoutANonceIsForged(t *testing.T) {
@@ -157,7 +157,7 @@ func TestUnknownEventsAndReportsOnSeveralRecipientsAreLeftAlone(t *testing.T) {
 	))
 	if content, err := listener().ReadCallback(resigned(`{"type":"something_new"}`)); err != nil ||
 		content.ReplayID == "" {
-		t.Errorf("an event without a name, by which its replay could be told: %v", err)
+		t.Errorf("an event without a nonce, so a replay could not be detected: %v", err)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
 	t.Parallel()
 	s := webtest.Message()
 	s.From, s.Text = "ACME", "costs ${price}"
-	for _, content := range play(t, webtest.Behaviour{}, nil).CheckReceipts(t, s,
+	for _, content := range startRig(t, webtest.Behaviour{}, nil).CheckReceipts(t, s,
 		[]webtest.ReceiptCase{
 			{
 				Sent: webtest.Receipt{State: provider.Pending},
@@ -234,31 +234,31 @@ func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
 			},
 		}) {
 		if content.ReplayID == "" {
-			t.Error("a report has no name by which its replay could be told")
+			t.Error("a report has no ReplayID")
 		}
 	}
 }
 
 func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 	t.Parallel()
-	play(t, webtest.Behaviour{}, nil).CheckInbound(t,
+	startRig(t, webtest.Behaviour{}, nil).CheckInbound(t,
 		provider.Inbound{Reference: "mo-1", From: recipient, To: "12345", Text: "STOP"})
 }
 
 func TestWithoutASecretNoReceiptsAreAskedFor(t *testing.T) {
 	t.Parallel()
-	rig := play(t, webtest.Behaviour{Receipts: true},
+	rig := startRig(t, webtest.Behaviour{Receipts: true},
 		map[string]any{"callback_secret_files": nil})
 	rig.CheckNoReceipts(t)
 	if !rig.Channel.Capabilities().Lookup {
-		t.Error("lookups need no secret")
+		t.Error("Lookup is false without callbacks, want true")
 	}
 }
 
 func TestLookupFindsWhatWasTakenAndLeavesTheRestOpen(t *testing.T) {
 	t.Parallel()
 	webtest.CheckLookups(t, func(t *testing.T, b webtest.Behaviour, certain bool) webtest.Finder {
-		return play(t, b, map[string]any{"absence_is_certain": certain, "timeout": "2s"}).Channel
+		return startRig(t, b, map[string]any{"absence_is_certain": certain}).Channel
 	}, map[string]webtest.Lookup{
 		"answered":           {Reply: providertest.Accept, Want: provider.Taken},
 		"taken, answer lost": {Reply: providertest.Lose, Want: provider.Taken},
@@ -287,10 +287,10 @@ func TestLookupAcceptsNoOtherBatchAndNoOtherAnswer(t *testing.T) {
 	}
 }
 
-// resigned is a genuine callback with any body.
+// resigned returns a genuine callback with another body.
 func resigned(body string) *provider.Callback { return sign(signed(), body) }
 
-// sign puts another body into a callback, and signs it.
+// sign replaces the body of a callback and signs it.
 func sign(c *provider.Callback, body string) *provider.Callback {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(body + "." + c.Get(headerNonce) + "." + c.Get(headerTime)))
@@ -299,8 +299,8 @@ func sign(c *provider.Callback, body string) *provider.Callback {
 	return c
 }
 
-// FuzzReadCallback reads every body twice: unsigned it must say nothing, signed it may say what it
-// likes without a panic and with bounded codes.
+// FuzzReadCallback reads every body twice. Unsigned it must yield nothing. Signed it must not
+// panic, and codes have a bounded length.
 func FuzzReadCallback(f *testing.F) {
 	f.Add(string(signed().Body), "", "", "")
 	f.Add(`{"type":"mo_text","id":"x","from":"447700900123","to":"12345","body":"STOP"}`, "QUJD",

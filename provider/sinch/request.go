@@ -27,7 +27,7 @@ type batch struct {
 	ExpireAt        string               `json:"expire_at,omitempty"`
 }
 
-// parameter is the value of ${name} in a text; Default is for all recipients.
+// parameter is the value of ${name} in a text; Default applies to all recipients.
 type parameter struct {
 	Default string `json:"default"`
 }
@@ -51,7 +51,7 @@ func (a api) compose(s *provider.Submission, now time.Time) (*web.Request, error
 	if b.From == "" {
 		b.From = a.cfg.From
 	}
-	if a.cfg.listens() {
+	if a.cfg.acceptsCallbacks() {
 		b.DeliveryReport, b.CallbackURL = "per_recipient", a.cfg.Callback
 	}
 	body, err := json.Marshal(&b)
@@ -68,7 +68,7 @@ func (a api) compose(s *provider.Submission, now time.Time) (*web.Request, error
 
 func (c *Config) path() string { return "/xms/v1/" + c.Plan + "/batches" }
 
-// expiry is when Sinch shall give up, at most three days from now; empty leaves it to Sinch.
+// expiry is when Sinch stops trying, at most three days from now; empty leaves it to Sinch.
 func expiry(validity, now time.Time) string {
 	if validity.IsZero() {
 		return ""
@@ -79,8 +79,8 @@ func expiry(validity, now time.Time) string {
 	return validity.UTC().Format(timeFormat)
 }
 
-// literal keeps Sinch from taking "${name}" in a text for a parameter, which it would replace, or
-// fail over with code 405: each dollar sign before a brace becomes a parameter that stands for a
+// literal keeps Sinch from reading "${name}" in a text as a parameter, which it would replace, or
+// fail over with code 405: each dollar sign before a brace becomes a parameter whose value is a
 // dollar sign.
 func literal(text string) (string, map[string]parameter) {
 	if !strings.Contains(text, "${") {

@@ -15,7 +15,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// longestValidity is how long Sinch tries at most: expire_at may lie three days ahead.
+// longestValidity is Sinch's maximum: expire_at may be three days ahead.
 const longestValidity = 72 * time.Hour
 
 // Channel is one service plan.
@@ -39,12 +39,12 @@ func New(cfg Config) *Channel {
 	return &Channel{Channel: web.New(cfg.Web, api{cfg}), cfg: cfg}
 }
 
-// Capabilities says what Sinch documents: delivery reports repeat the client_reference of the batch
-// and batches can be listed by it. Nothing recognises a repeated submission.
+// Capabilities are those that Sinch documents: delivery reports return the client_reference of the
+// batch, and batches can be listed by it. A repeated submission is not recognised.
 func (c *Channel) Capabilities() provider.Capabilities {
-	listens := c.cfg.listens()
+	receipts := c.cfg.acceptsCallbacks()
 	return provider.Capabilities{
-		Lookup: true, KeyInReceipt: listens, Receipts: listens, LongestValidity: longestValidity,
+		Lookup: true, KeyInReceipt: receipts, Receipts: receipts, LongestValidity: longestValidity,
 		Batch: 1,
 	}
 }
@@ -54,11 +54,11 @@ type Config struct {
 	Web web.Config
 	// Plan is the id of the service plan, and Token its API token.
 	Plan, Token string
-	// From is the sender of messages that name none; empty leaves it to the service plan.
+	// From is the sender of messages without one; empty leaves it to the service plan.
 	From string
-	// Secrets verify callbacks; without one every callback is refused and none is asked for.
+	// Secrets verify callbacks. Without one every callback is refused and none is requested.
 	Secrets []string
-	// AbsenceIsCertain takes a lookup that finds nothing for a proof that Sinch has not taken the
+	// AbsenceIsCertain treats a lookup without a result as proof that Sinch has not taken the
 	// message.
 	AbsenceIsCertain bool
 	// Callback is the public URL for delivery reports; empty for none.
@@ -108,5 +108,5 @@ var regions = map[string]string{"us": "us", "eu": "eu", "au": "au", "br": "br", 
 // planID allows only characters that need no escape, because the id is part of every path.
 var planID = regexp.MustCompile(`^[0-9A-Za-z_-]{1,64}$`)
 
-// listens reports whether callbacks are wanted and can be verified.
-func (c *Config) listens() bool { return c.Callback != "" && len(c.Secrets) > 0 }
+// acceptsCallbacks reports whether callbacks are requested and can be verified.
+func (c *Config) acceptsCallbacks() bool { return c.Callback != "" && len(c.Secrets) > 0 }

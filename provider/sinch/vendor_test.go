@@ -90,14 +90,14 @@ const (
 	recipient = webtest.Recipient
 )
 
-// now is when everything happens that is not on the wire.
+// now is the time of all steps that do not use the network.
 var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 var files = webtest.Files{
 	"token": token + "\n", "secret": secret + "\n", "older": "the older s3cret", "empty": "\n",
 }
 
-// open makes a channel of settings, with a callback.
+// open returns a channel with a callback.
 func open(t testing.TB, reach web.Config, callback string, more map[string]any) *Channel {
 	t.Helper()
 	values := map[string]any{
@@ -119,8 +119,8 @@ func newProtocol() webtest.Protocol {
 	return sinchtest.New(sinchtest.Config{Plan: plan, Token: token, Secret: secret})
 }
 
-// play brings up a carrier, a channel and a callback server.
-func play(t *testing.T, b webtest.Behaviour, more map[string]any) *webtest.Rig[*Channel] {
+// startRig starts a carrier, a channel and a callback server.
+func startRig(t *testing.T, b webtest.Behaviour, more map[string]any) *webtest.Rig[*Channel] {
 	t.Helper()
 	return webtest.NewRig(t, func(string) webtest.Config {
 		return webtest.Config{Protocol: newProtocol(), Behaviour: b}

@@ -25,10 +25,10 @@ const (
 	maxSender = 11
 )
 
-// fault is why a submission cannot be encoded; a bounded word that serves as Result.Code.
+// fault is why a submission cannot be encoded; its bounded word is the Result.Code.
 type fault string
 
-// Error makes a fault an error; the words hold nothing of the message.
+// Error makes a fault an error. The words contain nothing of the message.
 func (f fault) Error() string { return "submission not encodable: " + string(f) }
 
 // codeOf returns the word of a fault.
@@ -45,7 +45,7 @@ const (
 	faultTooLong     fault = "too_long"
 	faultExpired     fault = "expired"
 	faultParts       fault = "parts"
-	faultCut         fault = "cut" // Parts are of another cut of the text
+	faultCut         fault = "cut" // Parts belong to another split of the text
 	faultEncoding    fault = "encoding"
 )
 
@@ -130,9 +130,9 @@ func printableASCII(s string) bool {
 type SenderKind uint8
 
 const (
-	// AnySender is every sender, none included.
+	// AnySender matches every message, even one without a sender.
 	AnySender SenderKind = iota
-	// NoSender is a message that names none, on a channel without a default of its own.
+	// NoSender matches a message without a sender, on a channel without a default.
 	NoSender
 	// Alphanumeric is a name.
 	Alphanumeric
@@ -147,26 +147,26 @@ const (
 // SourceRule says how senders are written, by sender and recipient. The first rule that matches
 // applies.
 type SourceRule struct {
-	// To are the leading digits of recipients, such as the code of a country; none is every
+	// To are the leading digits of recipients, such as a country code; empty matches every
 	// recipient.
 	To []string
-	// Kind and Sender say for which senders: Sender is exact, or a beginning when it ends in "*".
+	// Kind and Sender select senders. Sender is exact, or a prefix if it ends in "*".
 	Kind   SenderKind
 	Sender string
-	// From goes out in place of the sender; empty keeps it.
+	// From replaces the sender; empty keeps it.
 	From string
-	// TON and NPI go out with it; nil derives them from what goes out, as without the rule.
+	// TON and NPI are sent with it; nil derives them from the sender that is sent, as without the
+	// rule.
 	TON, NPI *byte
 }
 
 // DestRule says how recipients are written. The first rule that matches applies.
 type DestRule struct {
-	// To are the leading digits of recipients; none is every recipient.
+	// To are the leading digits of recipients; empty matches every recipient.
 	To []string
-	// Replace, if not nil, stands in place of those digits: "0" makes national numbers of those of
-	// a country.
+	// Replace, if not nil, replaces those digits: "0" makes national numbers of those of a country.
 	Replace *string
-	// TON and NPI go out with the number; nil leaves what the channel says.
+	// TON and NPI are sent with the number; nil uses those of the channel.
 	TON, NPI *byte
 }
 
@@ -203,7 +203,7 @@ func (c *Config) sourceBy(r *SourceRule, from string) (pdu.Address, error) {
 	return a, err
 }
 
-// fits reports whether the rule is for that sender.
+// fits reports whether the rule applies to that sender.
 func (r *SourceRule) fits(from string) bool {
 	switch r.Kind {
 	case AnySender:
@@ -243,7 +243,7 @@ func (r *DestRule) apply(a pdu.Address, digits string) (pdu.Address, error) {
 	return a, nil
 }
 
-// startsWith returns which of the beginnings a number has. With an empty list every number matches,
+// startsWith returns which of the prefixes a number has. With an empty list every number matches,
 // and digits is empty.
 func startsWith(number string, beginnings []string) (digits string, ok bool) {
 	for _, digits := range beginnings {
@@ -254,7 +254,7 @@ func startsWith(number string, beginnings []string) (digits string, ok bool) {
 	return "", len(beginnings) == 0
 }
 
-// validateRules reports rules that cannot work, each by its place in its list, counted from 1.
+// validateRules reports rules that cannot work, each with its position in the list, from 1.
 func (c Config) validateRules() error {
 	var faults []error
 	for i, r := range c.SourceRules {

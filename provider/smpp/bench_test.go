@@ -76,7 +76,7 @@ func BenchmarkReceipts(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "receipts/s")
 }
 
-// BenchmarkParseReceipt measures the reading of one receipt that has everything in its text.
+// BenchmarkParseReceipt measures the reading of a receipt that has all its data in the text.
 func BenchmarkParseReceipt(b *testing.B) {
 	m := textReceipt(
 		"id:0123456789 sub:001 dlvrd:001 submit date:2611211200 done date:2611211201 stat:DELIVRD " +

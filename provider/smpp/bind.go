@@ -15,7 +15,7 @@ import (
 // bindSequence is the sequence_number of the bind, the first request of a connection.
 const bindSequence = 1
 
-// connect dials address and encrypts the connection when the channel says so.
+// connect dials address, and encrypts the connection if the settings say so.
 func connect(ctx context.Context, cfg *Config, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.ConnectTimeout)
 	defer cancel()
@@ -103,7 +103,7 @@ func bindFault(err error) error {
 }
 
 // pduReader reads the PDUs of a connection and knows since when one is incomplete. Without that, a
-// peer that sends half a PDU and stops, or one octet per minute, would look alive.
+// peer that sends half a PDU and stops, or one octet per minute, would seem alive.
 type pduReader struct {
 	conn   net.Conn
 	reader *pdu.Reader

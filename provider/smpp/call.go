@@ -12,10 +12,9 @@ import (
 type callOutcome uint8
 
 const (
-	// noAnswer is the zero value, like provider.Unknown: octets may have left and no
-	// answer came.
+	// noAnswer is the zero value, like provider.Unknown: octets may have left and no answer came.
 	noAnswer callOutcome = iota
-	// unsent means that not one octet left.
+	// unsent means that no octet left.
 	unsent
 	// answered means that the SMSC sent a status.
 	answered
@@ -25,7 +24,7 @@ const (
 // token into done, then the sender again.
 type call struct {
 	frame         []byte       // the encoded PDU
-	submit        pdu.SubmitSM // what frame was encoded from, kept for its storage
+	submit        pdu.SubmitSM // the PDU in frame, kept for its storage
 	text          []byte       // storage of submit.ShortMessage
 	key           []byte       // storage of the parameter that holds Submission.Key
 	submissionKey string       // Submission.Key
@@ -58,7 +57,8 @@ type call struct {
 	why       string     // the bounded word unless answered
 	status    pdu.Status // when answered
 	messageID string     // when answered
-	// abandonedEarly marks a timeout whose sender gave up so soon that the silence proves nothing.
+	// abandonedEarly marks a timeout whose sender gave up too early for it to count against the
+	// bind.
 	abandonedEarly bool
 }
 
@@ -104,8 +104,8 @@ func (c *call) disarm() {
 // expired reports whether the frame may not leave any more.
 func (c *call) expired(now time.Time) bool { return !c.expires.IsZero() && !now.Before(c.expires) }
 
-// late is the code of a call that did not leave in time. A message past its deadline gets no other
-// chance.
+// late is the code of a call that did not leave in time. A message past its deadline is not tried
+// again.
 func (c *call) late(why string, now time.Time) string {
 	if why == whyLate && c.expired(now) {
 		return whyExpired

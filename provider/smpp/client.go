@@ -1,12 +1,10 @@
 // Package smpp carries messages to an SMSC over SMPP 3.4, as an ESME.
-//
 // A Client is one channel of the dispatcher. It holds the configured number of binds, each with a
-// window of unanswered submit_sm, and implements provider.Channel: at most one submit of each part,
-// and an exact word on whether octets may have left. Package pdu is its codec and smpptest a
+// window of unanswered submit_sm, and implements provider.Channel: it submits each part at most
+// once, and knows exactly whether octets may have left. Package pdu is its codec and smpptest a
 // scripted SMSC.
-//
-// Out of scope: how fast a channel may send and whether it is healthy (admission,
-// breaker, pacing), and what becomes of a receipt (Config.OnReceipt hands it over).
+// Out of scope: how fast a channel may send and whether it is healthy (admission, breaker, pacing),
+// and the processing of receipts (Config.OnReceipt gets them).
 package smpp
 
 import (
@@ -72,9 +70,9 @@ func New(cfg Config) (*Client, error) {
 // is not queried.
 func (c *Client) startReceiptQueries(serving context.Context, running *sync.WaitGroup) {
 	c.queries = newReceiptQueries(c)
-	tell := c.cfg.OnReceipt
+	onReceipt := c.cfg.OnReceipt
 	c.cfg.OnReceipt = func(r provider.Receipt, answer func(taken bool)) {
-		tell(r, func(taken bool) {
+		onReceipt(r, func(taken bool) {
 			if taken && r.State.Final() {
 				c.queries.received(r.Reference)
 			}
@@ -96,7 +94,7 @@ func (c *Config) roles() []pdu.Command {
 // The reasons are "connecting", "unbound", "bind_refused" and "closed".
 func (c *Client) Ready() (ok bool, why string) { return c.pool.ready() }
 
-// States returns the present state of every bind, in a fixed order.
+// States returns the current state of every bind, in a fixed order.
 func (c *Client) States() []State {
 	states := make([]State, len(c.links))
 	for i, l := range c.links {

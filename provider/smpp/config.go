@@ -77,7 +77,7 @@ const (
 type ValidityFormat uint8
 
 const (
-	// Absolute is a point of time in UTC.
+	// Absolute is a time in UTC.
 	Absolute ValidityFormat = iota
 	// Relative is a period that counts from the arrival at the SMSC.
 	Relative
@@ -86,8 +86,8 @@ const (
 // Config describes one channel. ParseSettings documents the keys of the routing document that fill
 // it. The zero value of an optional field means its default.
 type Config struct {
-	// Kind of provider, as named in the routing document; "smpp" unless set. A text that was begun
-	// on one kind of channel is not continued on another.
+	// Kind of provider, as named in the routing document; "smpp" unless set. A channel of another
+	// kind does not send the rest of a text.
 	Kind string
 	// Addresses are host:port pairs, tried in turn. Each bind starts with a different one.
 	Addresses []string
@@ -112,7 +112,7 @@ type Config struct {
 	ConnectTimeout  time.Duration // for the dial and the TLS handshake
 	ReconnectMin    time.Duration // the shortest pause between two connections
 	ReconnectMax    time.Duration // the longest
-	// SendTimeout is how long the contexts of Send last; zero if unknown.
+	// SendTimeout is the timeout of Send's contexts; zero if unknown.
 	SendTimeout time.Duration
 	// SubmitTimeout is how long a submit waits for its answer: ResponseTimeout if that is set, else
 	// four fifths of SendTimeout, at most DefaultResponseTimeout.
@@ -125,11 +125,11 @@ type Config struct {
 
 	ServiceType        string
 	ProtocolID         byte
-	Priority           byte // priority_flag, 0 (bulk) to 3 (very urgent); 4 is of SMPP 5.0
+	Priority           byte // priority_flag, 0 (bulk) to 3 (very urgent); SMPP 5.0 adds 4
 	RegisteredDelivery byte // pdu.ReceiptNone, ReceiptFinal, ...
-	// Schedule is how long the SMSC keeps every message back; zero sends at once.
+	// Schedule is how long the SMSC delays every message; zero sends at once.
 	Schedule        time.Duration
-	Validity        time.Duration // of messages that name none; zero leaves it to the SMSC
+	Validity        time.Duration // of messages without one; zero leaves it to the SMSC
 	LongestValidity time.Duration // DefaultLongestValidity unless set; longer ones are shortened
 	ValidityFormat  ValidityFormat
 	Alphabet        Alphabet
@@ -167,8 +167,8 @@ type Config struct {
 	QueryAfter time.Duration
 	QueryRate  int
 
-	// Outcomes overrides what a command_status means, for codes that a vendor defines or uses in
-	// its own way, regardless of the sender. Accepted is not allowed.
+	// Outcomes overrides the meaning of a command_status, for codes that a vendor defines or uses
+	// differently, regardless of the sender. Accepted is not allowed.
 	Outcomes map[pdu.Status]StatusMeaning
 
 	// OnState, if set, is called on every state change of a bind, with its error, one call at a

@@ -11,8 +11,8 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// Validate reports every setting that cannot work, each under its key in the routing document. It
-// never shows the password.
+// Validate reports every invalid setting, each under its key in the routing document. It never
+// shows the password.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	faults := []error{c.validateAddresses(), c.validateCredentials()}
@@ -126,8 +126,8 @@ func (c Config) validateCodings() error {
 	return nil
 }
 
-// validateParameters checks that the optional parameters to send clash neither with each other nor
-// with the version of the peer.
+// validateParameters checks that the optional parameters to send conflict neither with each other
+// nor with the version of the peer.
 func (c Config) validateParameters() error {
 	var faults []error
 	seen := map[pdu.Tag]bool{}
@@ -163,7 +163,7 @@ func (c Config) validateParameters() error {
 	return errors.Join(faults...)
 }
 
-// clash says why the setting tlvs may not have a tag.
+// clash says why the setting tlvs may not contain a tag.
 func (c Config) clash(tag pdu.Tag, seen map[pdu.Tag]bool) string {
 	switch {
 	case ownTags[tag]:
@@ -176,7 +176,7 @@ func (c Config) clash(tag pdu.Tag, seen map[pdu.Tag]bool) string {
 	return ""
 }
 
-// ownTags are the parameters that this package writes or that have no place in a submit_sm.
+// ownTags are the parameters that this package writes or that do not belong in a submit_sm.
 var ownTags = map[pdu.Tag]bool{
 	pdu.TagSARMsgRefNum: true, pdu.TagSARTotalSegments: true, pdu.TagSARSegmentSeqnum: true,
 	pdu.TagMessagePayload: true,

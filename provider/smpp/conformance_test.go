@@ -13,7 +13,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// conformancePassword is looked for in every result of the suite.
+// conformancePassword must not appear in any result of the suite.
 const conformancePassword = "hunter2x"
 
 func TestClientConforms(t *testing.T) {
@@ -77,7 +77,7 @@ func suiteSubmit(s smpptest.Submit) providertest.Submit {
 	}
 }
 
-// conformingBehaviour answers as the suite's script says.
+// conformingBehaviour answers as the script of the suite says.
 func conformingBehaviour(script providertest.Script) smpptest.Behaviour {
 	var count atomic.Int64
 	return smpptest.Behaviour{Decide: func(s smpptest.Submit) smpptest.Answer {
@@ -168,7 +168,7 @@ func TestOnlyAMessagesOwnSenderLeavesTheBreakerClosed(t *testing.T) {
 					}
 				}
 				if got := b.State(); got != c.want {
-					t.Errorf("after five it is %v, want %v", got, c.want)
+					t.Errorf("after five messages the breaker is %v, want %v", got, c.want)
 				}
 			})
 		}
@@ -205,6 +205,6 @@ func TestAMessageIsUnfitOnlyWhenNothingElseRefusedAPart(t *testing.T) {
 	}
 	c.cfg.Outcomes[pdu.StatusInvSrcAdr] = StatusMeaning{Outcome: provider.Rejected}
 	if sender.unfit(&c.cfg) {
-		t.Error("what the channel calls rejected is unfit")
+		t.Error("a status that the settings list as rejected is unfit")
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"dispatcher/provider/sms"
 )
 
-// TestRemainingPartsAreSentOnlyWithTheSameCut changes what decides a cut after a part was
-// accepted, and what does not.
+// TestRemainingPartsAreSentOnlyWithTheSameCut accepts a part, and then changes settings that affect
+// the split and settings that do not.
 func TestRemainingPartsAreSentOnlyWithTheSameCut(t *testing.T) {
 	t.Parallel()
 	pound, turkish := strings.Repeat("0123456789", 43)+"£", strings.Repeat("a", 200)+"ş"
@@ -29,7 +29,7 @@ func TestRemainingPartsAreSentOnlyWithTheSameCut(t *testing.T) {
 	}{
 		"nothing":                        {Config{}, Config{}, pound, true},
 		"another alphabet, other pieces": {Config{}, Config{Alphabet: ASCII}, pound, false},
-		// written in other octets
+		// other octets for the same characters
 		"another alphabet, the same pieces": {
 			Config{}, Config{Alphabet: ASCII}, longText(3), false,
 		},
@@ -85,7 +85,7 @@ func TestRemainingPartsOfAnotherTextAreRefused(t *testing.T) {
 	if _, err := cfg.plan(s, time.Now()); !errors.Is(err, faultCut) {
 		t.Errorf("look-alikes were replaced since: %v", err)
 	}
-	s.Text = "short" // it would go out whole
+	s.Text = "short" // short enough for one part
 	s.Parts = []int{0}
 	if _, err := cfg.plan(s, time.Now()); !errors.Is(err, faultCut) {
 		t.Errorf("one PDU now: %v", err)
@@ -118,10 +118,10 @@ func TestCutEqualsTheResultOfAWholeAttempt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if all.segments == nil {
-			return // it has no parts
+			return // it has one part
 		}
 		if told := all.fingerprint(before); told != before.Cut(text) {
-			t.Fatalf("an attempt tells %q, the pipeline compares with %q", told, before.Cut(text))
+			t.Fatalf("an attempt reports cut %q, the pipeline compares with %q", told, before.Cut(text))
 		}
 		rest, err := after.plan(
 			provider.Submission{To: "+44", Text: text, Parts: []int{1}, Cut: before.Cut(text)},
@@ -138,7 +138,7 @@ func TestCutEqualsTheResultOfAWholeAttempt(t *testing.T) {
 }
 
 // TestAChannelThatCutsDifferentlySendsNoRemainingPart: one part is throttled, the alphabet changes,
-// the rest is submitted.
+// and the rest is submitted.
 func TestAChannelThatCutsDifferentlySendsNoRemainingPart(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{
@@ -198,7 +198,7 @@ func TestSegmentsAreCountedAsTheyAreCut(t *testing.T) {
 		p := plan{text: text, way: cfg.LongMessages}
 		p.cut(&cfg)
 		if err := p.choose(nil); err != nil {
-			return // too long for any way of cutting
+			return // too long for any split
 		}
 		if got, want := cfg.Segments(text), p.parts(); got != want {
 			t.Fatalf("%d counted, %d sent", got, want)
@@ -214,8 +214,8 @@ func TestEuroSignOnALatin1ChannelCountsAsUCS2(t *testing.T) {
 	}
 }
 
-// TestAnyTextReadsTheSameOnTheHandset sends texts of any length and alphabet and lets
-// the SMSC join what arrived, for each way of concatenation and each data_coding 0.
+// TestAnyTextReadsTheSameOnTheHandset sends texts of any length and alphabet. The SMSC joins what
+// arrives, for each way of concatenation and each data_coding 0.
 func TestAnyTextReadsTheSameOnTheHandset(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -259,7 +259,7 @@ func TestAnyTextReadsTheSameOnTheHandset(t *testing.T) {
 	}
 }
 
-// drawable is a subset of the alphabet, so that texts of GSM-7 alone are common.
+// drawable is a subset of the alphabet in which texts of GSM-7 alone are frequent.
 func drawable(t *rapid.T, alphabet string) []rune {
 	runes := []rune(alphabet)
 	return runes[:rapid.IntRange(1, len(runes)).Draw(t, "characters")]

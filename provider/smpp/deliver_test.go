@@ -62,11 +62,11 @@ func TestDataSMArrivesLikeDeliverSM(t *testing.T) {
 		h.Sequence != 8 {
 		t.Errorf("answer %+v", h)
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
-// TestASlowHandlerDelaysNoAnswers: the handler blocks and its queue is full; a message is sent and
-// answered all the same.
+// TestASlowHandlerDelaysNoAnswers: while the handler blocks and its queue is full, a message is
+// still sent and answered.
 func TestASlowHandlerDelaysNoAnswers(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan string, deliveryQueue+1), make(chan struct{})
@@ -114,10 +114,10 @@ func TestASlowHandlerDelaysNoAnswers(t *testing.T) {
 			t.Fatalf("delivery %d came as %q", i, text)
 		}
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
-// longer is a PDU with octets behind its end that belong to nothing.
+// longer returns a PDU with extra octets after its end.
 func longer(t *testing.T, sequence uint32, body pdu.Body, tail string) []byte {
 	t.Helper()
 	frame, err := pdu.Append(nil, 0, sequence, body)
@@ -129,8 +129,8 @@ func longer(t *testing.T, sequence uint32, body pdu.Body, tail string) []byte {
 	return frame
 }
 
-// TestWhatIsReadBeforeADamagedEndCounts: some SMSCs append a stray octet to short_message, or
-// truncate the last parameter. The receipt or message before that is complete.
+// TestWhatIsReadBeforeADamagedEndCounts: some SMSCs append a stray octet to short_message or
+// truncate the last parameter. The receipt or message before it is complete.
 func TestWhatIsReadBeforeADamagedEndCounts(t *testing.T) {
 	t.Parallel()
 	receipts, inbound := make(chan provider.Receipt, 10), make(chan provider.Inbound, 10)
@@ -144,7 +144,7 @@ func TestWhatIsReadBeforeADamagedEndCounts(t *testing.T) {
 		pdu.Uint8(pdu.TagMessageState, 2),
 		{Tag: pdu.TagMessagePayload, Value: []byte("stat:DELIVRD")},
 	}}
-	// nothing but parameters
+	// no text, parameters alone
 	bare := &pdu.DataSM{ESMClass: pdu.ESMClassReceipt, TLVs: inData.TLVs[:2]}
 	for name, c := range map[string]struct {
 		body pdu.Body
@@ -177,11 +177,11 @@ func TestWhatIsReadBeforeADamagedEndCounts(t *testing.T) {
 	if in := next(t, inbound); in.Text != "STOP" {
 		t.Errorf("%+v", in)
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
-// TestADamagedPDUWithoutContentIsRefused: the content itself is damaged. A receipt without its
-// state has no content: acknowledging its id alone would leave the message pending.
+// TestADamagedPDUWithoutContentIsRefused: the content itself is damaged. A receipt without a state
+// has no content, and acknowledging it would leave the message pending.
 func TestADamagedPDUWithoutContentIsRefused(t *testing.T) {
 	t.Parallel()
 	taken := make(chan provider.Receipt, 10)
@@ -224,5 +224,5 @@ func TestADamagedPDUWithoutContentIsRefused(t *testing.T) {
 	if len(taken) != 0 {
 		t.Errorf("content %+v", <-taken)
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }

@@ -29,7 +29,7 @@ type plan struct {
 	span      bool       // validity_period is relative, see FormatPeriod
 	source    ownAddress // of common.Source
 	key       string     // Submission.Key
-	keyTag    pdu.Tag    // the parameter that it goes out in; zero for none
+	keyTag    pdu.Tag    // the parameter that carries it; zero for none
 }
 
 // parts is how many PDUs the plan sends.
@@ -74,7 +74,7 @@ func (c *Config) plan(s provider.Submission, now time.Time) (p plan, err error) 
 	return p, nil
 }
 
-// Segments counts the billed segments of a text on this channel: as the adapter cuts it, or for
+// Segments counts the billed segments of a text on this channel: as the adapter splits it, or for
 // message_payload as the SMSC does.
 func (c *Config) Segments(text string) int {
 	rules := c.rules(c.LongMessages)
@@ -100,7 +100,7 @@ func (p *plan) cut(c *Config) {
 	size := rules.Count(p.text)
 	p.alphabet, p.shift = chooseAlphabet(c.Alphabet, size.Alphabet, p.text), size.Shift
 	if p.shift != (sms.Shift{}) && (p.way == SAR || p.way == MessagePayload) {
-		// the tables need a header of ours, which an SMSC that writes its own would not merge
+		// The tables need our header. An SMSC that writes its own would not merge the two.
 		p.way = UDH8
 	}
 	switch {
@@ -222,15 +222,15 @@ func (p *plan) appendHeader(dst []byte, m *pdu.Message, number byte) []byte {
 // DefaultKind is Config.Kind unless set.
 const DefaultKind = "smpp"
 
-// Cut is the fingerprint of a text as this channel would cut it to send some of its parts. It
-// equals the Result.Cut of an earlier attempt unless settings that affect the cut have changed.
+// Cut is the fingerprint of a text as this channel would split it to send some of its parts. It
+// equals the Result.Cut of an earlier attempt unless settings that affect the split have changed.
 func (c *Config) Cut(text string) string {
 	p := plan{text: text, way: c.wayOfParts()}
 	p.cut(c)
 	return p.fingerprint(c)
 }
 
-// wayOfParts is how a rest of parts is sent. It is never message_payload, which would send the
+// wayOfParts is how the remaining parts are sent. It is never message_payload, which would send the
 // accepted parts again.
 func (c *Config) wayOfParts() LongMessages {
 	if c.LongMessages == MessagePayload {
@@ -239,8 +239,8 @@ func (c *Config) wayOfParts() LongMessages {
 	return c.LongMessages
 }
 
-// fingerprint identifies how the text was cut. data_coding and the like are left out: they do not
-// decide which words are in which part.
+// fingerprint identifies how the text was split. data_coding and similar fields are left out: they
+// do not affect which words are in which part.
 func (p *plan) fingerprint(c *Config) string {
 	how := fmt.Sprintf("%s %s %s", cmp.Or(c.Kind, DefaultKind), p.alphabet, p.way)
 	if p.shift != (sms.Shift{}) {
@@ -254,7 +254,7 @@ func (p *plan) fingerprint(c *Config) string {
 
 var textAlphabetWords = [...]string{textGSM7: "gsm7", textBytes: "bytes", textUCS2: "ucs2"}
 
-// String returns the word that fingerprints have.
+// String returns the word used in fingerprints.
 func (a textAlphabet) String() string { return textAlphabetWords[a] }
 
 var longMessagesWords = [...]string{

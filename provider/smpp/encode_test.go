@@ -67,7 +67,7 @@ func TestDestinationsThatAreNoNumbersAreFaults(t *testing.T) {
 	}
 }
 
-// frames encodes a submission and decodes what would be on the wire.
+// frames encodes a submission and decodes the frames.
 func frames(t rapid.TB, cfg Config, s provider.Submission) []pdu.Message {
 	t.Helper()
 	p, err := cfg.plan(s, time.Now())
@@ -221,7 +221,7 @@ func TestValidityIsWrittenInTheChannelsFormat(t *testing.T) {
 	}
 }
 
-// TestSplitUCS2CutsLikePackageSMS compares with the reference on texts that both cut.
+// TestSplitUCS2CutsLikePackageSMS compares both on texts that both can split.
 func TestSplitUCS2CutsLikePackageSMS(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
@@ -257,7 +257,7 @@ func TestTheFirstRuleThatFitsWritesTheSender(t *testing.T) {
 		from, to string
 		want     pdu.Address
 	}{
-		// the channel's own sender is a name
+		// the channel's own sender is alphanumeric
 		{"", "+12125550100", pdu.Address{TON: 1, NPI: 9, Addr: "18005550100"}},
 		{"Other", "+525512345678", pdu.Address{TON: 1, NPI: 9, Addr: "18005550100"}},
 		{"60777", "+12125550100", pdu.Address{TON: 6, NPI: 9, Addr: "60777"}},
@@ -276,7 +276,7 @@ func TestTheFirstRuleThatFitsWritesTheSender(t *testing.T) {
 		t.Errorf("no sender: %+v", got)
 	}
 	if _, err := cfg.sourceTo("far too long a name", "+44"); codeOf(err) != "source" {
-		t.Errorf("a name that no rule rewrites: %v", err)
+		t.Errorf("an alphanumeric sender that no rule replaces: %v", err)
 	}
 }
 

@@ -8,12 +8,12 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// bindSignal is what the end of a submit says about the bind that carried it.
+// bindSignal is what the end of a submit shows about its bind.
 type bindSignal uint8
 
 const (
 	noSignal   bindSignal = iota // nothing
-	signalGood                   // the peer did its work, whether or not it took the message
+	signalGood                   // the peer works, whether or not it took the message
 	signalBad                    // it refused for reasons of its own, or did not answer in time
 )
 
@@ -22,8 +22,8 @@ const (
 // of the healthy ones.
 const maxFaults = 5
 
-// signalOf reads the outcome of a call before the sender gets its token. A refusal about the
-// message alone says nothing about the bind.
+// signalOf reads the outcome of a call before the sender gets its token. A refusal of the message
+// alone does not count for the bind.
 func (c *Config) signalOf(one *call) bindSignal {
 	switch one.outcome {
 	case answered:
@@ -44,8 +44,8 @@ func (c *Config) signalOf(one *call) bindSignal {
 }
 
 // silenceThreshold is how long a submit must have been unanswered, when its sender gives up, to
-// count against the bind. A submit that waited for a slot until shortly before its deadline proves
-// nothing.
+// count against the bind. A submit that waited for a slot until shortly before its deadline does
+// not count.
 func (c *Config) silenceThreshold() time.Duration {
 	if c.SendTimeout > 0 {
 		return min(c.ResponseTimeout, c.SendTimeout) / 2
@@ -99,7 +99,7 @@ func (p *pool) record(s *session, w bindSignal, order uint64) (changed bool) {
 	return true
 }
 
-// endedUnhealthy reports whether a session that ended with err carried nothing before: the peer was
+// endedUnhealthy reports whether a session that ended with err did not work before: the peer was
 // silent or took no messages.
 func (s *session) endedUnhealthy(err error) bool {
 	return errors.Is(err, errEnquireLink) || errors.Is(err, errStalled) ||
@@ -151,7 +151,7 @@ func (p *pool) grantAll() {
 	}
 }
 
-// States of congestion (SMPP 5.0 section 4.8.4.18): up to 89 all is well, up to 99 congestion is
+// States of congestion (SMPP 5.0 section 4.8.4.18): up to 89 there is none, up to 99 congestion is
 // near, 100 is congested.
 const nearCongestion, congested = 90, 100
 
@@ -161,8 +161,8 @@ func congestion(tlvs pdu.TLVs) int {
 	return min(int(state), congested)
 }
 
-// narrow bounds the used part of the window of s: all of it below nearCongestion, one submit at
-// congested. The answer to that one updates the bound.
+// narrow limits how much of the window of s is used: all of it below nearCongestion, one submit at
+// congested. The answer to that submit updates the limit.
 func (p *pool) narrow(s *session, state int) {
 	limit := 0
 	if state >= nearCongestion {

@@ -11,8 +11,8 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestARefusingBindDoesNotAttractMessages: one of two hosts refuses everything at once, so that it
-// is always the least loaded.
+// TestARefusingBindDoesNotAttractMessages: one of two hosts refuses every submit at once, so it
+// always has the lowest load.
 func TestARefusingBindDoesNotAttractMessages(t *testing.T) {
 	t.Parallel()
 	for name, behaviour := range map[string]smpptest.Behaviour{
@@ -22,40 +22,40 @@ func TestARefusingBindDoesNotAttractMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				sick := smpptest.New(smpptest.Config{Behaviour: behaviour})
+				failing := smpptest.New(smpptest.Config{Behaviour: behaviour})
 				healthy := smpptest.New(
 					smpptest.Config{Behaviour: smpptest.Behaviour{Latency: 5 * time.Millisecond}})
 				cfg := Config{Window: 8, ResponseTimeout: 100 * time.Millisecond}
-				c := startPair(t, cfg, sick, healthy)
+				c := startPair(t, cfg, failing, healthy)
 				eventually(t, "the bind is known to take nothing",
 					func() bool { unaccepted(c, 8); return c.unhealthyBinds() == 1 })
 				if s := c.States()[0]; s.Phase != Bound || !errors.Is(s.Err, ErrUnhealthy) {
-					t.Errorf("the bind is told as %+v", s)
+					t.Errorf("the bind is reported as %+v", s)
 				}
-				before, began := sick.Stats().Submits, time.Now()
+				before, began := failing.Stats().Submits, time.Now()
 				const messages = 400
 				lost := unaccepted(c, messages)
 				probes := int(time.Since(began)/cfg.ResponseTimeout) + 1
-				if n := int(sick.Stats().Submits - before); n == 0 || n > probes || lost > probes {
-					t.Errorf("%d of %d messages went there, %d were lost; at most %d should", n,
+				if n := int(failing.Stats().Submits - before); n == 0 || n > probes || lost > probes {
+					t.Errorf("%d of %d messages used the failing bind, %d were lost, want at most %d", n,
 						messages, lost, probes)
 				}
-				sick.SetBehaviour(smpptest.Behaviour{})
+				failing.SetBehaviour(smpptest.Behaviour{})
 				eventually(t, "the bind takes part again once it works",
 					func() bool { unaccepted(c, 8); return c.unhealthyBinds() == 0 })
 				synctest.Wait()
 				if err := c.States()[0].Err; err != nil {
-					t.Errorf("it still tells %v", err)
+					t.Errorf("the state still has the error %v", err)
 				}
 				closeIn(t, c)
-				sick.Close()
+				failing.Close()
 				healthy.Close()
 			})
 		})
 	}
 }
 
-// TestAnUnregisteredSenderDoesNotMakeTheBindUnhealthy: messages of other senders still use the
+// TestAnUnregisteredSenderDoesNotMakeTheBindUnhealthy: messages with other senders still use the
 // bind. The channel's own sender would be refused with every message.
 func TestAnUnregisteredSenderDoesNotMakeTheBindUnhealthy(t *testing.T) {
 	t.Parallel()
@@ -73,13 +73,13 @@ func TestAnUnregisteredSenderDoesNotMakeTheBindUnhealthy(t *testing.T) {
 			}
 		}
 		if n := c.unhealthyBinds(); n != map[bool]int{true: 0, false: 1}[own] {
-			t.Errorf("own sender %v: %d binds are held to take nothing", own, n)
+			t.Errorf("own sender %v: %d unhealthy binds", own, n)
 		}
 	}
 }
 
-// TestAnUnfitMessageDoesNotMakeABindHealthy: the SMSC may have refused it before it reached its own
-// fault.
+// TestAnUnfitMessageDoesNotMakeABindHealthy: the SMSC may refuse it before it reaches the part of
+// itself that fails.
 func TestAnUnfitMessageDoesNotMakeABindHealthy(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t,
@@ -99,11 +99,11 @@ func TestAnUnfitMessageDoesNotMakeABindHealthy(t *testing.T) {
 		}
 	}
 	if n := c.unhealthyBinds(); n != 1 {
-		t.Errorf("%d binds are held to take nothing", n)
+		t.Errorf("%d unhealthy binds", n)
 	}
 }
 
-// unaccepted sends messages with 8 senders and returns how many of them were not accepted.
+// unaccepted sends n messages with 8 senders and returns how many were not accepted.
 func unaccepted(c *Client, n int) int {
 	return n - tally(sendMany(c, n, 8))[provider.Accepted]
 }
@@ -123,22 +123,22 @@ func TestUnhealthyBindsServeWhenAllAreUnhealthy(t *testing.T) {
 	}
 	srv.SetBehaviour(smpptest.Behaviour{})
 	if r := send(c, submission(1)); r.Outcome != provider.Accepted {
-		t.Errorf("once it works again: %+v", r)
+		t.Errorf("after recovery: %+v", r)
 	}
 }
 
 func TestWaitersAreServedByUnhealthyBindsWhenTheHealthyOnesEnd(t *testing.T) {
 	t.Parallel()
-	p, sick, healthy := newPool(1), &session{}, &session{}
-	p.add(sick)
+	p, failing, healthy := newPool(1), &session{}, &session{}
+	p.add(failing)
 	p.add(healthy)
 	for range maxFaults {
-		sick.slots.used++
-		p.settle(sick, 1, signalBad, 0)
+		failing.slots.used++
+		p.settle(failing, 1, signalBad, 0)
 	}
 	s, _ := p.acquire(t.Context(), 1, time.Time{})
 	if s != healthy {
-		t.Fatal("the unhealthy bind was taken")
+		t.Fatal("the unhealthy bind was used")
 	}
 	granted := make(chan *session)
 	go func() {
@@ -148,7 +148,7 @@ func TestWaitersAreServedByUnhealthyBindsWhenTheHealthyOnesEnd(t *testing.T) {
 	eventually(t, "one waits",
 		func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.waiting.first() != nil })
 	p.remove(healthy, whyUnbound)
-	if got := <-granted; got != sick {
+	if got := <-granted; got != failing {
 		t.Errorf("granted %p", got)
 	}
 }
@@ -171,14 +171,14 @@ func TestCongestionNarrowsTheWindowUntilItIsOver(t *testing.T) {
 		}
 		p.narrow(s, congestion(nil))
 		if s.slots.used < 10 && p.leastLoaded(10-s.slots.used) == nil {
-			t.Errorf("state %d is not over", state)
+			t.Errorf("congestion %d has not ended", state)
 		}
 	}
 	p, s := newPool(10), &session{}
 	p.add(s)
 	p.narrow(s, congested)
 	if p.leastLoaded(7) == nil {
-		t.Error("a message of seven parts never goes")
+		t.Error("a message of seven parts is never sent")
 	}
 }
 
@@ -200,7 +200,7 @@ func TestCongestionOfVersion50PeersIsHonoredIfConfigured(t *testing.T) {
 		if honor {
 			eventually(t, "the window is narrow", limited)
 		} else if limited() {
-			t.Error("a state that is ignored narrowed the window")
+			t.Error("an ignored congestion_state narrowed the window")
 		}
 		for i := range 5 {
 			if r := send(c, submission(i)); r.Outcome != provider.Accepted {
@@ -210,8 +210,8 @@ func TestCongestionOfVersion50PeersIsHonoredIfConfigured(t *testing.T) {
 	}
 }
 
-// TestARecoveredBindServesWaitingMessages: with more senders than slots the line is never empty, so
-// the probe must come from it.
+// TestARecoveredBindServesWaitingMessages: with more senders than slots there is always a queue, so
+// the probe must come from the queue.
 func TestARecoveredBindServesWaitingMessages(t *testing.T) {
 	t.Parallel()
 	for name, behaviour := range map[string]smpptest.Behaviour{
@@ -220,94 +220,94 @@ func TestARecoveredBindServesWaitingMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				sick := smpptest.New(smpptest.Config{Behaviour: behaviour})
+				failing := smpptest.New(smpptest.Config{Behaviour: behaviour})
 				healthy := smpptest.New(
 					smpptest.Config{Behaviour: smpptest.Behaviour{Latency: 50 * time.Millisecond}})
-				c := startPair(t, Config{Window: 8, ResponseTimeout: time.Second}, sick, healthy)
+				c := startPair(t, Config{Window: 8, ResponseTimeout: time.Second}, failing, healthy)
 				const senders = 64
 				sendFor(c, senders, 3*time.Second, time.Minute)
-				before, line := sick.Stats().Submits, make(chan int, 1)
+				before, line := failing.Stats().Submits, make(chan int, 1)
 				time.AfterFunc(5*time.Second, func() { line <- c.pool.waits() })
 				sendFor(c, senders, 10*time.Second, time.Minute)
-				if probes := sick.Stats().Submits - before; c.unhealthyBinds() != 1 ||
+				if probes := failing.Stats().Submits - before; c.unhealthyBinds() != 1 ||
 					<-line == 0 ||
 					probes < 5 || probes > 11 {
 					t.Errorf(
 						"%d unhealthy, %d probes in ten seconds, want about one a second, out of the line",
 						c.unhealthyBinds(), probes)
 				}
-				sick.SetBehaviour(smpptest.Behaviour{})
+				failing.SetBehaviour(smpptest.Behaviour{})
 				sendFor(c, senders, 2500*time.Millisecond, time.Minute)
 				if n := c.unhealthyBinds(); n != 0 {
-					t.Error("the bind is well and gets nothing")
+					t.Error("the bind is healthy and gets no messages")
 				}
 				closeIn(t, c)
-				sick.Close()
+				failing.Close()
 				healthy.Close()
 			})
 		})
 	}
 }
 
-// TestAnUnusedProbeStaysDue: choosing a bind does not use its probe up.
+// TestAnUnusedProbeStaysDue: choosing a bind does not use up its probe.
 func TestAnUnusedProbeStaysDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, sick, healthy := newPool(1), &session{}, &session{}
-		p.add(sick)
+		p, failing, healthy := newPool(1), &session{}, &session{}
+		p.add(failing)
 		p.add(healthy)
 		for range maxFaults {
-			sick.slots.used++
-			p.settle(sick, 1, signalBad, 0)
+			failing.slots.used++
+			p.settle(failing, 1, signalBad, 0)
 		}
 		take := func() *session {
 			s, _ := p.acquire(t.Context(), 1, time.Time{})
 			return s
 		}
 		if take() != healthy {
-			t.Fatal("the unhealthy bind was taken before its time")
+			t.Fatal("the unhealthy bind was used before its probe was due")
 		}
 		first := make(chan *session, 1)
 		go func() { first <- take() }()
-		synctest.Wait() // in line, since the healthy window is full
+		synctest.Wait() // queued, since the window of the healthy bind is full
 		<-time.After(p.probe)
 		second := make(chan *session, 1)
 		go func() { second <- take() }()
 		synctest.Wait()
 		p.settle(healthy, 1, signalGood, 0)
-		if s := <-first; s != sick {
-			t.Error("the first in line was not let through to the bind that is due")
+		if s := <-first; s != failing {
+			t.Error("the first waiter did not get the bind whose probe is due")
 		}
 		if s := <-second; s != healthy {
-			t.Error("the second in line did not get the slot that came free")
+			t.Error("the second waiter did not get the freed slot")
 		}
-		if left := time.Until(sick.slots.probeAt); left != p.probe {
+		if left := time.Until(failing.slots.probeAt); left != p.probe {
 			t.Errorf("the next probe is due in %v, want %v", left, p.probe)
 		}
 	})
 }
 
-// TestOneProbeAtATime: waiting messages do not follow the probe onto a bind that does not work.
+// TestOneProbeAtATime: waiting messages do not follow the probe onto a bind that fails.
 func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sick := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{ErrorEvery: 1}})
+		failing := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{ErrorEvery: 1}})
 		healthy := smpptest.New(
 			smpptest.Config{Behaviour: smpptest.Behaviour{Latency: 50 * time.Millisecond}})
-		c := startPair(t, Config{Window: 8, ResponseTimeout: time.Second}, sick, healthy)
+		c := startPair(t, Config{Window: 8, ResponseTimeout: time.Second}, failing, healthy)
 		codes := sendFor(c, 64, 20*time.Second, time.Minute)
 		lost := 0
 		for _, n := range codes {
 			lost += n
 		}
 		if lost > 8+maxFaults+21 {
-			t.Errorf("%d messages met the bind that refuses all: %v", lost, codes)
+			t.Errorf("%d messages reached the bind that refuses all: %v", lost, codes)
 		}
 		if r := send(c, submission(1)); r.Outcome == provider.Unknown {
 			t.Errorf("%v", r.Outcome)
 		}
 		closeIn(t, c)
-		sick.Close()
+		failing.Close()
 		healthy.Close()
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// startPair returns a client with one bind at each of two servers, inside of a bubble.
+// startPair returns a client with one bind to each of two servers, inside a bubble.
 func startPair(t *testing.T, cfg Config, one, two *smpptest.Server) *Client {
 	t.Helper()
 	cfg.Addresses, cfg.SystemID, cfg.Binds = []string{"one:1", "two:1"}, "acme", 2
@@ -33,15 +33,15 @@ func startPair(t *testing.T, cfg Config, one, two *smpptest.Server) *Client {
 	return c
 }
 
-// unhealthyBinds is how many binds are known to take nothing.
+// unhealthyBinds counts the binds known to accept nothing.
 func (c *Client) unhealthyBinds() int {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
 	return c.pool.unhealthy
 }
 
-// sendFor lets senders send one message after the other for a while, each with a deadline, and
-// counts what was not accepted by its code.
+// sendFor lets senders send messages one after another, each with a deadline. It counts those not
+// accepted by code.
 func sendFor(c *Client, senders int, during, deadline time.Duration) map[string]int {
 	until := time.Now().Add(during)
 	var mu sync.Mutex
@@ -58,7 +58,7 @@ func sendFor(c *Client, senders int, during, deadline time.Duration) map[string]
 					codes[r.Outcome.String()+" "+r.Code]++
 					mu.Unlock()
 				}
-				<-time.After(100 * time.Millisecond) // of the bubble
+				<-time.After(100 * time.Millisecond) // inside the bubble
 			}
 		})
 	}
@@ -66,8 +66,8 @@ func sendFor(c *Client, senders int, during, deadline time.Duration) map[string]
 	return codes
 }
 
-// TestASilentBindBecomesUnhealthyHoweverTheWaitEnds: by the bind's own timeout or, if that is too
-// long, by the deadline of the senders, which counts from the claim.
+// TestASilentBindBecomesUnhealthyHoweverTheWaitEnds: by the bind's own timeout or by the senders'
+// deadline, which counts from the claim.
 func TestASilentBindBecomesUnhealthyHoweverTheWaitEnds(t *testing.T) {
 	t.Parallel()
 	const deadline = 10 * time.Second
@@ -80,39 +80,39 @@ func TestASilentBindBecomesUnhealthyHoweverTheWaitEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				sick := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{DropEvery: 1}})
+				failing := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{DropEvery: 1}})
 				healthy := smpptest.New(smpptest.Config{})
 				cfg.Window = 8
 				wait := deadline
 				if cfg.SendTimeout > 0 {
 					wait = cfg.SendTimeout
 				}
-				c := startPair(t, cfg, sick, healthy)
+				c := startPair(t, cfg, failing, healthy)
 				codes := sendFor(c, 16, time.Minute, wait)
 				if c.unhealthyBinds() != 1 {
-					t.Errorf("%d binds are known to take nothing, want the silent one",
+					t.Errorf("%d unhealthy binds, want the silent one",
 						c.unhealthyBinds())
 				}
-				// One window, and a message for each probe.
+				// one window, and one message for each probe
 				most := 8 + int(time.Minute/c.cfg.ResponseTimeout) + 1
 				if n := codes["unknown timeout"]; n == 0 || n > most || len(codes) != 1 {
 					t.Errorf("lost %v, want at most %d by timeout", codes, most)
 				}
 				closeIn(t, c)
-				sick.Close()
+				failing.Close()
 				healthy.Close()
 			})
 		})
 	}
 }
 
-// TestAnswersToEarlierSubmitsDoNotSpeakForABind that refuses all later ones; where few of the later
-// ones are refused, it works.
+// TestAnswersToEarlierSubmitsDoNotSpeakForABind that refuses all later ones. If it refuses few of
+// the later ones, it is healthy.
 func TestAnswersToEarlierSubmitsDoNotSpeakForABind(t *testing.T) {
 	t.Parallel()
 	const every = 50
 	for name, test := range map[string]struct {
-		step uint64 // between two refused submits
+		step uint64 // one refused submit in so many
 		want bool
 	}{
 		"all are refused": {1, true}, "one in fifty is refused": {every, false},
@@ -137,7 +137,7 @@ func TestAnswersToEarlierSubmitsDoNotSpeakForABind(t *testing.T) {
 }
 
 // TestEarlyTimeoutsDoNotCountAgainstTheBind: an SMSC that answers after a second is slow, not
-// silent, and keeps its share of messages with a longer timeout.
+// silent. With a longer timeout it keeps its share of messages.
 func TestEarlyTimeoutsDoNotCountAgainstTheBind(t *testing.T) {
 	t.Parallel()
 	for _, sendTimeout := range []time.Duration{10 * time.Second, time.Second} {
@@ -150,10 +150,10 @@ func TestEarlyTimeoutsDoNotCountAgainstTheBind(t *testing.T) {
 				c := startPair(t, Config{SendTimeout: sendTimeout, Window: 8}, slow, quick)
 				if codes := sendFor(c, 16, 5*time.Second,
 					100*time.Millisecond); codes["unknown timeout"] < 3*maxFaults {
-					t.Fatalf("too few to tell: %v", codes)
+					t.Fatalf("too few lost answers for this test: %v", codes)
 				}
 				if n := c.unhealthyBinds(); n != 0 {
-					t.Errorf("%d binds are held to take nothing", n)
+					t.Errorf("%d unhealthy binds", n)
 				}
 				closeIn(t, c)
 				slow.Close()
@@ -163,7 +163,7 @@ func TestEarlyTimeoutsDoNotCountAgainstTheBind(t *testing.T) {
 	}
 }
 
-// TestABindThatLosesFewAnswersIsNotSilent: lost answers of one moment time out together, after
+// TestABindThatLosesFewAnswersIsNotSilent: answers lost at one moment time out together, after
 // later submits were answered, even if a hundred in a row were lost. A bind that answers nothing
 // any more is silent.
 func TestABindThatLosesFewAnswersIsNotSilent(t *testing.T) {
@@ -201,7 +201,7 @@ func TestABindThatLosesFewAnswersIsNotSilent(t *testing.T) {
 					}}, lossy, healthy)
 				sendFor(client, 100, 30*time.Second, 10*time.Second)
 				if silent.Load() != c.silent {
-					t.Errorf("held to take nothing: %v, want %v", silent.Load(), c.silent)
+					t.Errorf("unhealthy: %v, want %v", silent.Load(), c.silent)
 				}
 				closeIn(t, client)
 				lossy.Close()
@@ -211,7 +211,7 @@ func TestABindThatLosesFewAnswersIsNotSilent(t *testing.T) {
 	}
 }
 
-// TestCancelledSendsDoNotCountAgainstTheBind: however long they waited.
+// TestCancelledSendsDoNotCountAgainstTheBind, however long they waited.
 func TestCancelledSendsDoNotCountAgainstTheBind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestCancelledSendsDoNotCountAgainstTheBind(t *testing.T) {
 			cancel()
 		}
 		if n := c.unhealthyBinds(); n != 0 {
-			t.Errorf("%d binds are held to take nothing", n)
+			t.Errorf("%d unhealthy binds", n)
 		}
 		closeIn(t, c)
 		srv.Close()
@@ -241,14 +241,14 @@ func TestTheDefaultTimeoutEndsBeforeTheSendersGiveUp(t *testing.T) {
 	} {
 		got := (Config{SendTimeout: sendTimeout}).withDefaults()
 		if got.SubmitTimeout != want || got.ResponseTimeout != DefaultResponseTimeout {
-			t.Errorf("of %v: %v, want %v; everything else has %v", sendTimeout, got.SubmitTimeout,
+			t.Errorf("send timeout %v: submit timeout %v, want %v; response timeout %v", sendTimeout, got.SubmitTimeout,
 				want, got.ResponseTimeout)
 		}
 		got = (Config{
 			SendTimeout: sendTimeout, ResponseTimeout: time.Hour,
 		}).withDefaults().withDefaults()
 		if got.SubmitTimeout != time.Hour || got.ResponseTimeout != time.Hour {
-			t.Errorf("one that is set became %v and %v", got.SubmitTimeout, got.ResponseTimeout)
+			t.Errorf("an explicit response timeout gave %v and %v", got.SubmitTimeout, got.ResponseTimeout)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// testTimeout bounds whatever a test waits for.
+// testTimeout bounds every wait of a test.
 const testTimeout = 20 * time.Second
 
 func startServer(t testing.TB, cfg smpptest.Config) *smpptest.Server {
@@ -34,7 +34,7 @@ func startServer(t testing.TB, cfg smpptest.Config) *smpptest.Server {
 	return srv
 }
 
-// fastConfig connects again within milliseconds.
+// fastConfig reconnects within milliseconds.
 func fastConfig(addresses ...string) Config {
 	return Config{
 		Addresses: addresses, SystemID: "acme", Password: "s3cret",
@@ -66,7 +66,7 @@ func startUnready(t testing.TB, cfg Config) *Client {
 	return c
 }
 
-// eventually polls, because a peer's state has no event of its own.
+// eventually polls, because the state of a peer has no event.
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(testTimeout)
@@ -96,22 +96,21 @@ func submission(i int) provider.Submission {
 	}
 }
 
-// send is Send with a bound on the time.
+// send is Send with a timeout.
 func send(c *Client, s provider.Submission) provider.Result {
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	return c.Send(ctx, s)
 }
 
-// rawPeer is the SMSC's end of a connection in the hands of a test.
+// rawPeer is the SMSC's end of a connection, driven by the test.
 type rawPeer struct {
 	t      testing.TB
 	conn   net.Conn
 	reader *pdu.Reader
 }
 
-// startRaw returns a client and the other end of its connection, already bound. Any
-// further dial fails.
+// startRaw returns a client and the other end of its connection, already bound. Further dials fail.
 func startRaw(t *testing.T, cfg Config) (*Client, *rawPeer) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -148,7 +147,7 @@ func (p *rawPeer) bound() {
 		&pdu.BindResp{Command: pdu.CommandBindTransceiverResp, SystemID: "raw"})
 }
 
-// expect reads one PDU, which must be of that kind. Its frame is valid until the next.
+// expect reads one PDU, which must be this command. Its frame is valid until the next call.
 func (p *rawPeer) expect(command pdu.Command) pdu.Header {
 	p.t.Helper()
 	h, _, err := p.reader.Next()
@@ -174,7 +173,7 @@ func (p *rawPeer) write(b []byte) {
 	}
 }
 
-// dribble writes octet by octet.
+// dribble writes one octet at a time.
 func (p *rawPeer) dribble(b []byte) {
 	p.t.Helper()
 	for i := range b {
@@ -182,8 +181,8 @@ func (p *rawPeer) dribble(b []byte) {
 	}
 }
 
-// gone reads until the client has closed the connection.
-func (p *rawPeer) gone() {
+// awaitClosed reads until the client has closed the connection.
+func (p *rawPeer) awaitClosed() {
 	p.t.Helper()
 	for {
 		if _, _, err := p.reader.Next(); err != nil {

@@ -108,7 +108,7 @@ const (
 	concatenation16 = 0x08
 )
 
-// place is zero for numbers that name no part (section 9.2.3.24.1: ignore such an element).
+// place is zero for numbers that are no valid part (section 9.2.3.24.1: ignore such an element).
 func place(group uint16, number, total byte) header {
 	if number == 0 || number > total {
 		return header{}
@@ -132,7 +132,7 @@ func sarPlace(tlvs pdu.TLVs) (group uint16, part, parts int) {
 type charset uint8
 
 const (
-	unreadable charset = iota // binary, or an alphabet that is not known here
+	unreadable charset = iota // binary, or an unknown alphabet
 	charsetGSM7
 	charsetLatin1
 	charsetUCS2
@@ -141,9 +141,11 @@ const (
 )
 
 // decodeText decodes a message by its data_coding; false if it is no text. Octets outside the
-// alphabet are read as ISO 8859-1, which is what peers send that announce the wrong alphabet.
-func decodeText(coding byte, behindZero Alphabet, shift sms.Shift, octets []byte) (string, bool) {
-	switch charsetOf(coding, behindZero) {
+// alphabet are read as ISO 8859-1, which is what peers with a wrong data_coding send.
+func decodeText(
+	coding byte, defaultAlphabet Alphabet, shift sms.Shift, octets []byte,
+) (string, bool) {
+	switch charsetOf(coding, defaultAlphabet) {
 	case charsetGSM7:
 		if text, err := shift.Decode(octets); err == nil {
 			return text, true
@@ -164,10 +166,10 @@ func decodeText(coding byte, behindZero Alphabet, shift sms.Shift, octets []byte
 
 // charsetOf reads data_coding: the values of section 5.2.19, and the groups of 3GPP TS 23.038
 // section 4 that some peers pass through.
-func charsetOf(coding byte, behindZero Alphabet) charset {
+func charsetOf(coding byte, defaultAlphabet Alphabet) charset {
 	switch coding {
 	case pdu.CodingDefault:
-		if behindZero == GSM7 {
+		if defaultAlphabet == GSM7 {
 			return charsetGSM7
 		}
 		return charsetLatin1
@@ -182,7 +184,7 @@ func charsetOf(coding byte, behindZero Alphabet) charset {
 	}
 	group, alphabet := coding>>4, coding>>2&3
 	switch {
-	case group >= 1 && group <= 7: // general data coding; bit 5 says "compressed"
+	case group >= 1 && group <= 7: // general data coding; bit 5 means "compressed"
 		if group&2 != 0 {
 			return unreadable
 		}
@@ -219,7 +221,7 @@ func cyrillic(b byte) rune {
 	return rune(b) + 'Ё' - 0xA1
 }
 
-// hebrew is ISO 8859-8; what it leaves undefined is U+FFFD.
+// hebrew is ISO 8859-8; undefined octets become U+FFFD.
 func hebrew(b byte) rune {
 	switch {
 	case b >= 0xE0 && b <= 0xFA:

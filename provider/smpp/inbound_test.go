@@ -130,7 +130,7 @@ func TestReceiptsAndAcknowledgementsAreNoInboundMessages(t *testing.T) {
 				pdu.CString(pdu.TagReceiptedMessageID, "7F"), pdu.Uint8(pdu.TagMessageState, 2),
 			},
 		},
-		"named in vain": {
+		"receipt with an id and no esm_class": {
 			TLVs:         pdu.TLVs{pdu.CString(pdu.TagReceiptedMessageID, "7F")},
 			ShortMessage: []byte("id:7F stat:DELIVRD"),
 		},
@@ -147,11 +147,11 @@ func TestReceiptsAndAcknowledgementsAreNoInboundMessages(t *testing.T) {
 	}
 	if in, ok := (&Config{}).parseInbound(&byHand, time.Time{}); !ok || in.Text != "yes" ||
 		in.From != "+447700900123" {
-		t.Errorf("an answer by hand: %+v", in)
+		t.Errorf("a manual acknowledgement: %+v", in)
 	}
 }
 
-// TestInboundMessagesComeWholeInEveryForm lets the SMSC cut texts and joins what arrives.
+// TestInboundMessagesComeWholeInEveryForm lets the SMSC split texts and joins what arrives.
 func TestInboundMessagesComeWholeInEveryForm(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{})
@@ -183,7 +183,7 @@ func TestInboundMessagesComeWholeInEveryForm(t *testing.T) {
 	})
 }
 
-// TestInboundMessagesThatCannotBeTakenComeAgain refuses the first.
+// TestInboundMessagesThatCannotBeTakenComeAgain refuses the first one.
 func TestInboundMessagesThatCannotBeTakenComeAgain(t *testing.T) {
 	t.Parallel()
 	takes := make(chan bool, 2)
@@ -200,17 +200,17 @@ func TestInboundMessagesThatCannotBeTakenComeAgain(t *testing.T) {
 	}
 	peer.send(0, 8, &pdu.DeliverSM{Message: pdu.Message{DataCoding: 4, ShortMessage: []byte{1}}})
 	if h := peer.expect(pdu.CommandDeliverSMResp); h.Status != pdu.StatusReceiverReject {
-		t.Errorf("what is no text was answered %v", h.Status)
+		t.Errorf("a message that is no text was answered %v", h.Status)
 	}
 	peer.send(0, 9, &pdu.DeliverSM{Message: textReceipt("id:7F stat:DELIVRD")})
 	if h := peer.expect(pdu.CommandDeliverSMResp); h.Status != pdu.StatusOK {
-		t.Errorf("a receipt that nobody wants was answered %v", h.Status)
+		t.Errorf("a receipt without a handler was answered %v", h.Status)
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
-// FuzzParseInbound holds that no deliver_sm makes the parser panic, that what it reads is valid
-// UTF-8 and names a part that exists.
+// FuzzParseInbound checks that no deliver_sm makes the parser panic, and that the result is valid
+// UTF-8 and names an existing part.
 func FuzzParseInbound(f *testing.F) {
 	f.Add(byte(0x40), byte(0), byte(1), []byte("\x05\x00\x03\x07\x03\x02hi"), uint16(1), byte(2),
 		byte(2))

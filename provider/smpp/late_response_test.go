@@ -18,7 +18,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// keyed is a submission with a key as the dispatcher gives it.
+// keyed is a submission with a key, as the dispatcher sends it.
 func keyed(i int) provider.Submission {
 	s := submission(i)
 	s.Key = fmt.Sprintf("%032x", i)
@@ -32,7 +32,7 @@ func lateAnswers(cfg *Config) <-chan provider.Receipt {
 	return content
 }
 
-// TestALateAcceptanceProvesThatTheSubmitWasTaken: whether the bind or the sender gave up first, and
+// TestALateAcceptanceProvesThatTheSubmitWasTaken whether the bind or the sender gave up first, and
 // for each part of a message.
 func TestALateAcceptanceProvesThatTheSubmitWasTaken(t *testing.T) {
 	t.Parallel()
@@ -59,7 +59,7 @@ func TestALateAcceptanceProvesThatTheSubmitWasTaken(t *testing.T) {
 				if r := client.Send(ctx, s); r.Outcome != provider.Unknown {
 					t.Fatalf("%v (%s)", r.Outcome, r.Code)
 				}
-				<-time.After(time.Minute) // of the bubble
+				<-time.After(time.Minute) // inside the bubble
 				want := map[provider.Receipt]bool{}
 				for _, one := range srv.Submits() {
 					want[provider.Receipt{
@@ -81,8 +81,8 @@ func TestALateAcceptanceProvesThatTheSubmitWasTaken(t *testing.T) {
 	}
 }
 
-// TestOnlyALateAcceptanceIsReported: not a late refusal, a repeated answer, an answer to a submit
-// that already had one, or an answer to another kind of request.
+// TestOnlyALateAcceptanceIsReported: late refusals, repeated answers, answers to a submit that
+// already had one, and answers to other requests are not reported.
 func TestOnlyALateAcceptanceIsReported(t *testing.T) {
 	t.Parallel()
 	cfg := Config{ResponseTimeout: time.Second}
@@ -122,7 +122,7 @@ func TestOnlyALateAcceptanceIsReported(t *testing.T) {
 	if len(content) != 0 {
 		t.Errorf("content %+v too", <-content)
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
 func TestTimedOutSubmitsAreBounded(t *testing.T) {
@@ -139,16 +139,15 @@ func TestTimedOutSubmitsAreBounded(t *testing.T) {
 		t.Error("the oldest are remembered")
 	}
 	if key, known := g.take(n - 1); !known || key != "key" {
-		t.Error("the youngest is forgotten")
+		t.Error("the latest is not remembered")
 	}
 }
 
-// brittleConn breaks in the write that comes after the one in which it was stopped, of which so
-// many octets leave.
+// brittleConn blocks in one write. The next write sends at most octets octets and fails.
 type brittleConn struct {
 	net.Conn
-	entered chan struct{} // gets a token when a write has been stopped
-	leave   chan struct{} // closed to let it go on
+	entered chan struct{} // gets a token when a write blocks
+	leave   chan struct{} // closed to let that write return
 
 	mu     sync.Mutex
 	armed  bool // guarded by mu
@@ -179,8 +178,8 @@ func (c *brittleConn) arm() {
 	c.armed = true
 }
 
-// TestUnderTLSEverySubmitOfABrokenWriteIsUnknown: the count that a TLS write returns says too
-// little about what has left. Without TLS, submits of which no octet left are certainly unsent.
+// TestUnderTLSEverySubmitOfABrokenWriteIsUnknown: the count that a TLS write returns does not show
+// how much was sent. Without TLS, submits of which no octet was written are certainly unsent.
 func TestUnderTLSEverySubmitOfABrokenWriteIsUnknown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -228,7 +227,7 @@ func checkBrokenWrite(t *testing.T, encrypted bool, octets int, want provider.Ou
 	client := startClient(t, cfg)
 	conn := <-conns
 	conn.arm()
-	// holds the writer, so that the others are gathered behind it
+	// blocks the writer, so that the others queue behind it
 	first := sendAsync(client, submission(0))
 	<-conn.entered
 	var results []<-chan provider.Result
@@ -238,7 +237,7 @@ func checkBrokenWrite(t *testing.T, encrypted bool, octets int, want provider.Ou
 	}
 	close(conn.leave)
 	if r := <-first; r.Outcome != provider.Accepted && r.Outcome != provider.Unknown {
-		t.Errorf("the one that was written: %v (%s)", r.Outcome, r.Code)
+		t.Errorf("the written submit: %v (%s)", r.Outcome, r.Code)
 	}
 	for i, done := range results {
 		if r := <-done; r.Outcome != want || r.Code != "connection_lost" {

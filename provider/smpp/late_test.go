@@ -17,7 +17,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// sendLong sends n messages of that many parts at once and returns the results and how long each
+// sendLong sends n messages with that many parts at once. It returns the results and how long each
 // took.
 func sendLong(
 	c *Client, n, parts int, latest time.Time,
@@ -37,7 +37,7 @@ func sendLong(
 	return results, took
 }
 
-// arrivals counts the submits of a log by when they came, and the messages that they are of.
+// arrivals counts the submits in a log by their time of arrival, and their messages.
 func arrivals(srv *smpptest.Server, began time.Time) map[string]int {
 	parts, messages := map[string]int{}, map[string]map[string]bool{}
 	for _, s := range srv.Submits() {
@@ -56,8 +56,8 @@ func arrivals(srv *smpptest.Server, began time.Time) map[string]int {
 }
 
 // TestNothingLeavesAfterItsLatestWhenAWindowFrees: ten messages of four parts, a window of ten, and
-// an SMSC that answers after 2.5 s. Two messages are sent; the others are refused as soon as they
-// are too late, and nothing leaves when the answers come.
+// an SMSC that answers after 2.5 s. Two messages are sent. The others are refused when they are too
+// late, and nothing is sent when the answers arrive.
 func TestNothingLeavesAfterItsLatestWhenAWindowFrees(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestNothingLeavesAfterItsLatestWhenAWindowFrees(t *testing.T) {
 		if late != 8 {
 			t.Errorf("%d messages were late, want 8", late)
 		}
-		<-time.After(time.Minute) // of the bubble
+		<-time.After(time.Minute) // inside the bubble
 		if diff := cmp.Diff(map[string]int{"0s, messages: 2": 8},
 			arrivals(srv, began)); diff != "" {
 			t.Error(diff)
@@ -89,7 +89,7 @@ func TestNothingLeavesAfterItsLatestWhenAWindowFrees(t *testing.T) {
 	})
 }
 
-// TestAMessageLeavesWithAllItsPartsOrWaits: the same without a latest time: no message starts in
+// TestAMessageLeavesWithAllItsPartsOrWaits is the same without a latest time: no message starts in
 // one second and ends in another.
 func TestAMessageLeavesWithAllItsPartsOrWaits(t *testing.T) {
 	t.Parallel()
@@ -113,8 +113,9 @@ func TestAMessageLeavesWithAllItsPartsOrWaits(t *testing.T) {
 	})
 }
 
-// TestPartsBeyondTheWindowFollowOneByOne: parts that do not fit leave after the second whose limit
-// counted them, so they leave one at a time. Later messages find slots beside them.
+// TestPartsBeyondTheWindowFollowOneByOne: parts that do not fit into the window are sent after the
+// second whose limit counted them, so they are sent one at a time. Later messages find slots beside
+// them.
 func TestPartsBeyondTheWindowFollowOneByOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +144,7 @@ func TestPartsBeyondTheWindowFollowOneByOne(t *testing.T) {
 }
 
 // TestNothingLeavesLateForAPeerThatReadsAgain: submits queued behind a blocked write are refused
-// when they are too late, long before the connection is given up, and are not written when the peer
+// when they are too late, long before the connection is closed. They are not written when the peer
 // reads again.
 func TestNothingLeavesLateForAPeerThatReadsAgain(t *testing.T) {
 	t.Parallel()
@@ -184,9 +185,9 @@ func TestNothingLeavesLateForAPeerThatReadsAgain(t *testing.T) {
 			}
 		}
 		if all := c.pool.sessions[0].slots.used; all != 0 {
-			t.Errorf("%d slots are in use by nobody", all)
+			t.Errorf("%d slots are still in use", all)
 		}
-		go leavePolitely(peer)
+		go answerUnbind(peer)
 		closeIn(t, c)
 	})
 }
@@ -202,7 +203,7 @@ func queueing(t *testing.T) *session {
 	return s
 }
 
-// queued queues calls of that many octets.
+// queued queues n calls of size octets.
 func (s *session) queued(t *testing.T, latest time.Time, n, size int) []*call {
 	t.Helper()
 	var pool callPool
@@ -217,7 +218,7 @@ func (s *session) queued(t *testing.T, latest time.Time, n, size int) []*call {
 	return calls
 }
 
-// TestLatestIsCheckedRightBeforeTheWrite: no timer has fired; the writer decides.
+// TestLatestIsCheckedRightBeforeTheWrite: no timer fires; the writer checks.
 func TestLatestIsCheckedRightBeforeTheWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -244,8 +245,8 @@ func TestLatestIsCheckedRightBeforeTheWrite(t *testing.T) {
 	})
 }
 
-// TestAStartedMessageIsFinished: parts after the first write of a large message follow after the
-// latest time.
+// TestAStartedMessageIsFinished: after the first write of a large message, its other parts are sent
+// even after the latest time.
 func TestAStartedMessageIsFinished(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -26,8 +26,8 @@ type link struct {
 // submits reports whether the link carries submit_sm.
 func (l *link) submits() bool { return l.role != pdu.CommandBindReceiver }
 
-// run serves until serving ends (with unbind) or life ends (at once). Nothing of the link is left
-// when it returns.
+// run serves until serving ends (with unbind) or life ends (at once). All goroutines of the link
+// have ended when it returns.
 func (l *link) run(life, serving context.Context) {
 	defer l.report(Closed, nil)
 	for failures := 0; ; failures++ {
@@ -66,8 +66,8 @@ func (l *link) open(ctx context.Context) (*session, error) {
 
 // chooseAddress picks the address after a session. After a good session, which lasted and whose
 // peer worked to the end, the bind returns to its first address, so that binds which avoided a dead
-// host spread again. Otherwise it tries the next address: a proxy in front of a dead host may
-// accept binds for ever and carry nothing.
+// host are distributed again. Otherwise it tries the next address: a proxy in front of a dead host
+// may accept binds forever and carry nothing.
 func (l *link) chooseAddress(good bool) {
 	if good {
 		l.address = l.firstAddress
@@ -76,7 +76,8 @@ func (l *link) chooseAddress(good bool) {
 	l.address = (l.address + 1) % len(l.cfg.Addresses)
 }
 
-// serve runs a session, reports how it ended unless it was told to stop, and returns that error.
+// serve runs a session, reports how it ended unless it was stopped on purpose, and returns that
+// error.
 func (l *link) serve(life, serving context.Context, s *session) error {
 	l.report(Bound, nil)
 	s.onHealth = func(unhealthy bool) {
@@ -93,7 +94,7 @@ func (l *link) serve(life, serving context.Context, s *session) error {
 	return err
 }
 
-// failed reports a bind that could not be made and moves on to the next address.
+// failed reports a failed bind and selects the next address.
 func (l *link) failed(serving context.Context, err error) {
 	if serving.Err() != nil {
 		return

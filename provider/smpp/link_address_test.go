@@ -22,7 +22,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// hosts are servers by address whose dials are noted; one that is away refuses them.
+// hosts holds servers by address and records the dials. A server that is away refuses them.
 type hosts struct {
 	servers map[string]*smpptest.Server
 	away    map[string]bool
@@ -52,7 +52,7 @@ func (h *hosts) close() {
 	}
 }
 
-// startAt returns a client with one bind and those addresses.
+// startAt returns a client with one bind and these addresses.
 func (h *hosts) startAt(t *testing.T, addresses ...string) *Client {
 	t.Helper()
 	c, err := New(Config{Addresses: addresses, SystemID: "acme", Dial: h.dial})
@@ -63,7 +63,7 @@ func (h *hosts) startAt(t *testing.T, addresses ...string) *Client {
 	return c
 }
 
-// TestAHostThatBindsAndDropsIsAvoided: a load balancer in front of a dead host does that.
+// TestAHostThatBindsAndDropsIsAvoided: a load balancer in front of a dead host behaves so.
 func TestAHostThatBindsAndDropsIsAvoided(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestAHostThatBindsAndDropsIsAvoided(t *testing.T) {
 		c := h.startAt(t, "bad:1", "good:1")
 		<-time.After(20 * time.Millisecond)
 		h.servers["bad:1"].CutAll()
-		<-time.After(time.Hour) // of the bubble
+		<-time.After(time.Hour) // inside the bubble
 		if want := []string{"bad:1", "good:1"}; !slices.Equal(h.dials, want) {
 			t.Errorf("dialled %v, want %v", h.dials, want)
 		}
@@ -80,7 +80,7 @@ func TestAHostThatBindsAndDropsIsAvoided(t *testing.T) {
 	})
 }
 
-// TestASilentOrRefusingHostIsAvoided: however long it was bound.
+// TestASilentOrRefusingHostIsAvoided, however long the bind lasted.
 func TestASilentOrRefusingHostIsAvoided(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -162,7 +162,7 @@ func TestBackoffGrowsBetweenItsBounds(t *testing.T) {
 	})
 }
 
-// authority is a certificate for 127.0.0.1 that signed itself.
+// authority is a self-signed certificate for 127.0.0.1.
 type authority struct {
 	pem, certPEM, keyPEM []byte
 	pair                 tls.Certificate

@@ -40,7 +40,7 @@ func (s *states) errs() []error {
 	return errs
 }
 
-// closeIn closes inside of a synctest bubble, where no Cleanup may wait.
+// closeIn closes a client inside a synctest bubble, where no Cleanup may wait.
 func closeIn(t *testing.T, c *Client) {
 	t.Helper()
 	if err := c.Close(t.Context()); err != nil {
@@ -64,7 +64,7 @@ func TestReconnectPausesAreSpreadBetweenTheirBounds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(time.Hour) // of the bubble
+		<-time.After(time.Hour) // inside the bubble
 		if ok, why := c.Ready(); ok || why != "connecting" {
 			t.Errorf("ready %v, %q", ok, why)
 		}
@@ -85,7 +85,7 @@ func TestReconnectPausesAreSpreadBetweenTheirBounds(t *testing.T) {
 		}
 		slices.Sort(gaps)
 		if len(slices.Compact(gaps)) < 50 {
-			t.Error("the pauses are not spread")
+			t.Error("fewer than 50 different pauses")
 		}
 	})
 }
@@ -105,7 +105,7 @@ func TestAWrongPasswordIsReportedAndRetriedSlowly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(time.Hour) // of the bubble
+		<-time.After(time.Hour) // inside the bubble
 		if ok, why := c.Ready(); ok || why != "bind_refused" {
 			t.Errorf("ready %v, %q", ok, why)
 		}
@@ -122,7 +122,7 @@ func TestAWrongPasswordIsReportedAndRetriedSlowly(t *testing.T) {
 			}
 		}
 		if len(content.errs()) == 0 {
-			t.Error("nothing was content")
+			t.Error("no error was reported")
 		}
 	})
 }
@@ -136,7 +136,7 @@ func pipeTo(srv *smpptest.Server) func(context.Context, string, string) (net.Con
 	}
 }
 
-// TestEnquireLinkKeepsItsInterval counts over an hour of a bubble.
+// TestEnquireLinkKeepsItsInterval counts over an hour of fake time.
 func TestEnquireLinkKeepsItsInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestEnquireLinkKeepsItsInterval(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(time.Hour + time.Second) // of the bubble
+		<-time.After(time.Hour + time.Second) // inside the bubble
 		if stats := srv.Stats(); stats.EnquireLinks != 120 || stats.Binds != 1 {
 			t.Errorf("stats %+v, want 120 enquire_links on one bind", stats)
 		}
@@ -177,7 +177,7 @@ func TestABindThatIsNotAnsweredTimesOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(10*time.Second + time.Millisecond) // of the bubble
+		<-time.After(10*time.Second + time.Millisecond) // inside the bubble
 		errs := content.errs()
 		if len(errs) != 1 || errs[0].Error() != "bind_timeout" {
 			t.Errorf("content %v", errs)
@@ -300,10 +300,10 @@ func TestTLSCarriesMessagesAndHoldsTheCertificate(t *testing.T) {
 	if r := send(startClient(t, cfg), submission(1)); r.Outcome != provider.Accepted {
 		t.Errorf("result %+v", r)
 	}
-	_, stranger := tlsPair(t)
+	_, otherAuthority := tlsPair(t)
 	content := make(chan error, 100)
 	cfg = fastConfig(srv.Addr())
-	cfg.TLS, cfg.ReconnectMin, cfg.ReconnectMax = stranger, time.Hour, time.Hour
+	cfg.TLS, cfg.ReconnectMin, cfg.ReconnectMax = otherAuthority, time.Hour, time.Hour
 	cfg.OnState = func(s State) {
 		if s.Err != nil {
 			content <- s.Err
@@ -312,7 +312,7 @@ func TestTLSCarriesMessagesAndHoldsTheCertificate(t *testing.T) {
 	startUnready(t, cfg)
 	err := <-content
 	if link, ok := errors.AsType[*LinkError](err); !ok || link.Why != WhyTLS {
-		t.Errorf("a stranger's certificate: %v", err)
+		t.Errorf("a certificate of an unknown authority: %v", err)
 	}
 }
 
@@ -342,7 +342,7 @@ func TestPDUsBeforeTheBindResponseAreAnswered(t *testing.T) {
 	peer.write(pdu.AppendEmpty(nil, pdu.CommandEnquireLink, 0, 2))
 	peer.expect(pdu.CommandEnquireLinkResp)
 	peer.send(0, 3, &pdu.AlertNotification{})
-	// The answer and a request in one write: what is buffered must not be lost.
+	// The answer and a request come in one write: buffered octets must not be lost.
 	frame, err := pdu.Append(nil, 0, h.Sequence,
 		&pdu.BindResp{Command: pdu.CommandBindTransceiverResp})
 	if err != nil {
@@ -351,7 +351,7 @@ func TestPDUsBeforeTheBindResponseAreAnswered(t *testing.T) {
 	peer.write(pdu.AppendEmpty(frame, pdu.CommandEnquireLink, 0, 4))
 	peer.expect(pdu.CommandEnquireLinkResp)
 	eventually(t, "the client is ready", func() bool { ok, _ := c.Ready(); return ok })
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
 func TestCloseUnbindsEveryBindAndIsIdempotent(t *testing.T) {
@@ -377,7 +377,7 @@ func TestCloseUnbindsEveryBindAndIsIdempotent(t *testing.T) {
 		t.Errorf("ready %v, %q", ok, why)
 	}
 	if errs := content.errs(); len(errs) != 0 {
-		t.Errorf("leaving was reported as %v", errs)
+		t.Errorf("closing was reported as %v", errs)
 	}
 	for _, s := range c.States() {
 		if s.Phase != Closed {

@@ -10,8 +10,8 @@ import (
 // StatusMeaning is what a status of submit_sm_resp means for the message.
 type StatusMeaning struct {
 	Outcome provider.Outcome
-	// Unfit qualifies Refused: the SMSC refuses this one message, and the refusal says nothing
-	// about the bind or the channel.
+	// Unfit qualifies Refused: the SMSC refuses this one message, and the refusal does not count
+	// for the bind or the channel.
 	Unfit bool
 }
 
@@ -30,7 +30,7 @@ func (c *Config) statusMeaning(s pdu.Status, source ownAddress) StatusMeaning {
 	return StatusMeaning{Outcome: outcomeOf(s)}
 }
 
-// outcome ignores the source address: it is what the status alone means.
+// outcome is the meaning of the status alone, whatever the source address.
 func (c *Config) outcome(s pdu.Status) provider.Outcome {
 	return c.statusMeaning(s, ownAddress{}).Outcome
 }
@@ -66,7 +66,7 @@ func outcomeOf(s pdu.Status) provider.Outcome {
 // StatusError is an answer of the SMSC other than ESME_ROK.
 type StatusError struct{ Status pdu.Status }
 
-// Error names the status, which is all that the answer says.
+// Error names the status, which is all that the answer contains.
 func (e *StatusError) Error() string {
 	if e.Status.Known() {
 		return "smsc answered " + e.Status.String() + " (" + e.Status.Code() + ")"
@@ -74,10 +74,10 @@ func (e *StatusError) Error() string {
 	return "smsc answered " + e.Status.Code()
 }
 
-// codeError explains a result without an answer. It holds one of the bounded codes of this package.
+// codeError explains a result without an answer. It is one of the bounded codes of this package.
 type codeError string
 
-// Error returns the word within a sentence.
+// Error returns the code within a sentence.
 func (e codeError) Error() string { return "submit_sm: " + string(e) }
 
 // Words that Result.Code and Ready use, besides the codes of answers and the faults.
@@ -97,17 +97,16 @@ const (
 	whySkipped = "skipped"         // an earlier part had failed
 )
 
-// ownAddress says which fields of a source address came from the message, so that the next message
-// may have others. The other fields are the channel's: if the SMSC refuses them, it refuses every
-// message, and calling that unfit would let the channel fail all of them without opening the
-// breaker.
+// ownAddress says which fields of a source address came from the message, so that other messages
+// may have others. The other fields are the channel's. If the SMSC refuses those, it refuses every
+// message: as unfit, the refusals would never open the breaker.
 type ownAddress struct {
 	sender   bool // the number or name
 	ton, npi bool // its type and plan, derived from the message's own sender
 }
 
-// ownAddressOf tells for a source address that a rule wrote, or none (nil). A sender that is also
-// the channel's own counts as the channel's.
+// ownAddressOf returns the own fields of a source address, given the rule that wrote it (nil for
+// none). A sender that is also the channel's own counts as the channel's.
 func (c *Config) ownAddressOf(r *SourceRule, s *provider.Submission) ownAddress {
 	if !s.OwnSender || s.From == "" ||
 		strings.TrimPrefix(s.From, "+") == strings.TrimPrefix(c.From, "+") ||

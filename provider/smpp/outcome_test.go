@@ -8,7 +8,7 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// outcomes is the whole table, written down a second time on purpose.
+// outcomes repeats the whole table, independently of the code.
 var outcomes = map[provider.Outcome][]pdu.Status{
 	provider.Accepted:  {pdu.StatusOK},
 	provider.Throttled: {pdu.StatusThrottled, pdu.StatusMsgQFul},
@@ -17,15 +17,15 @@ var outcomes = map[provider.Outcome][]pdu.Status{
 		pdu.StatusReceiverPermanent, pdu.StatusReceiverReject,
 	},
 	provider.Refused: {
-		// the SMSC
+		// about the SMSC
 		pdu.StatusSysErr, pdu.StatusSubmitFail, pdu.StatusReceiverTemporary,
 		pdu.StatusDeliveryFailure, pdu.StatusUnknownErr,
-		// the bind and the account
+		// about the bind and the account
 		pdu.StatusInvBndSts, pdu.StatusAlyBnd, pdu.StatusBindFail, pdu.StatusInvPaswd,
 		pdu.StatusInvSysID, pdu.StatusInvSysTyp,
 		pdu.StatusInvSrcAdr, pdu.StatusSerTypUnauth, pdu.StatusProhibited, pdu.StatusSerTypUnavail,
 		pdu.StatusSerTypDenied,
-		// the dialect this channel speaks
+		// about the protocol as this channel speaks it
 		pdu.StatusInvCmdLen, pdu.StatusInvCmdID, pdu.StatusInvPrtFlg, pdu.StatusInvRegDlvFlg,
 		pdu.StatusInvSerTyp,
 		pdu.StatusInvEsmClass, pdu.StatusInvSrcTON, pdu.StatusInvSrcNPI, pdu.StatusInvDstTON,
@@ -40,7 +40,7 @@ var outcomes = map[provider.Outcome][]pdu.Status{
 		pdu.StatusInvNumDests,
 		pdu.StatusInvDLName, pdu.StatusInvDestFlag, pdu.StatusInvSubRep, pdu.StatusCntSubDL,
 		pdu.StatusInvNumMsgs,
-		// a vendor's own
+		// vendor-specific statuses
 		0x400, 0x4FF, 0x12345678,
 	},
 }
@@ -80,8 +80,8 @@ func TestNoAnswerIsUnknownUnlessTheChannelSaysSo(t *testing.T) {
 	}
 }
 
-// TestConfiguredOutcomesApplyToEverySender: an operator who calls a status unfit, or
-// refused, knows the carrier.
+// TestConfiguredOutcomesApplyToEverySender: an operator who configures a status as unfit or refused
+// knows the carrier.
 func TestConfiguredOutcomesApplyToEverySender(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Outcomes: map[pdu.Status]StatusMeaning{
@@ -118,8 +118,8 @@ func TestOnlyARefusalCanBeUnfit(t *testing.T) {
 	}
 }
 
-// TestAddressFieldsOfTheChannelAreNotTheMessagesOwn: a type fixed by a setting or a rule, and a
-// sender that a rule or the routing document sets.
+// TestAddressFieldsOfTheChannelAreNotTheMessagesOwn: a type of number set by a setting or a rule,
+// and a sender set by a rule or the routing document.
 func TestAddressFieldsOfTheChannelAreNotTheMessagesOwn(t *testing.T) {
 	t.Parallel()
 	octet := new(byte(1))
@@ -174,7 +174,7 @@ func TestAddressFieldsOfTheChannelAreNotTheMessagesOwn(t *testing.T) {
 	}
 }
 
-// TestASenderIsTheChannelsWithAndWithoutAPlus: the wire has no plus.
+// TestASenderIsTheChannelsWithAndWithoutAPlus: there is no plus in the PDU.
 func TestASenderIsTheChannelsWithAndWithoutAPlus(t *testing.T) {
 	t.Parallel()
 	for _, channels := range []string{"447700900111", "+447700900111"} {
@@ -183,13 +183,13 @@ func TestASenderIsTheChannelsWithAndWithoutAPlus(t *testing.T) {
 		} {
 			s := provider.Submission{From: from, OwnSender: true, To: "+447700900123", Text: "x"}
 			if got := (&Config{From: channels}).ownAddressOf(nil, &s); got.sender != want {
-				t.Errorf("%s on a channel of %s: own %v", from, channels, got.sender)
+				t.Errorf("sender %s on a channel with sender %s: own %v", from, channels, got.sender)
 			}
 		}
 	}
 }
 
-// TestAStatusIsAboutItsOwnPartOfTheSource: and about no other part.
+// TestAStatusIsAboutItsOwnPartOfTheSource and no other part.
 func TestAStatusIsAboutItsOwnPartOfTheSource(t *testing.T) {
 	t.Parallel()
 	parts := map[pdu.Status]ownAddress{
@@ -203,7 +203,7 @@ func TestAStatusIsAboutItsOwnPartOfTheSource(t *testing.T) {
 			}
 		}
 		if (ownAddress{}).blamedBy(s) {
-			t.Errorf("%v of what is not the message's", s)
+			t.Errorf("%v of a channel's field", s)
 		}
 	}
 }

@@ -8,11 +8,10 @@ import (
 )
 
 // pool assigns the window slots of all bound sessions. A Send takes the slots for all parts of its
-// message at once, from the least loaded session that has enough, or waits in line. If messages
-// started with fewer slots, a full window would release the remaining parts of many messages at
-// once, long after the second in which the limit counted them. Waiters are served in order, so that
-// long messages are not overtaken for ever.
-//
+// message at once, from the least loaded session that has enough, or waits. If messages started
+// with fewer slots, a full window would release the remaining parts of many messages at once, long
+// after the second in which the limit counted them. Waiters are served in order, so that long
+// messages are not overtaken forever.
 // Lock order: session.mu before pool.mu.
 type pool struct {
 	window int
@@ -171,7 +170,7 @@ func (p *pool) failed(refused bool) {
 	}
 }
 
-// close starts no further message. Those in flight go on.
+// close starts no further messages. Those in flight continue.
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"dispatcher/provider"
 )
 
-// TestSlotsAreNeverLostNorDoubled lets senders come, wait, give up and leave while
-// sessions come and go.
+// TestSlotsAreNeverLostNorDoubled lets senders acquire, wait, give up and release while sessions
+// start and end.
 func TestSlotsAreNeverLostNorDoubled(t *testing.T) {
 	t.Parallel()
 	const window, senders = 3, 40
@@ -80,7 +80,7 @@ func TestSlotsAreNeverLostNorDoubled(t *testing.T) {
 		}
 	}
 	if p.sends != 0 || p.waiting.first() != nil {
-		t.Errorf("%d messages are still under way", p.sends)
+		t.Errorf("%d messages are still in flight", p.sends)
 	}
 }
 
@@ -123,14 +123,14 @@ func TestWaitersAreRefusedWhenTheLastSessionEnds(t *testing.T) {
 	if got, _ := p.acquire(t.Context(), 1, time.Time{}); got != s {
 		t.Fatal("no slot")
 	}
-	whys := make(chan string, 2)
+	reasons := make(chan string, 2)
 	go func() {
 		_, why := p.acquire(t.Context(), 1, time.Time{})
-		whys <- why
+		reasons <- why
 	}()
 	go func() {
 		_, why := p.acquireOn(t.Context(), s, time.Time{})
-		whys <- why
+		reasons <- why
 	}()
 	eventually(t, "both wait", func() bool {
 		p.mu.Lock()
@@ -139,7 +139,7 @@ func TestWaitersAreRefusedWhenTheLastSessionEnds(t *testing.T) {
 	})
 	p.remove(s, whyUnbound)
 	for range 2 {
-		if why := <-whys; why != "unbound" {
+		if why := <-reasons; why != "unbound" {
 			t.Errorf("refused with %q", why)
 		}
 	}
@@ -153,8 +153,8 @@ func TestWaitersAreRefusedWhenTheLastSessionEnds(t *testing.T) {
 	}
 }
 
-// TestAShortMessageDoesNotOvertakeALongOne: with free slots, but too few for the first in line, the
-// next waits too, until the first gives up.
+// TestAShortMessageDoesNotOvertakeALongOne: if the free slots are too few for the first waiter, the
+// next one waits too, until the first gives up.
 func TestAShortMessageDoesNotOvertakeALongOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -164,10 +164,10 @@ func TestAShortMessageDoesNotOvertakeALongOne(t *testing.T) {
 			t.Fatal("no slots")
 		}
 		began := time.Now()
-		whys, short := make(chan string, 1), make(chan time.Duration, 2)
+		reasons, short := make(chan string, 1), make(chan time.Duration, 2)
 		go func() {
 			_, why := p.acquire(t.Context(), 2, began.Add(time.Second))
-			whys <- why
+			reasons <- why
 		}()
 		synctest.Wait()
 		go func() {
@@ -177,9 +177,9 @@ func TestAShortMessageDoesNotOvertakeALongOne(t *testing.T) {
 		}()
 		synctest.Wait()
 		if len(short) != 0 {
-			t.Error("the short message has overtaken the long one")
+			t.Error("the short message overtook the long one")
 		}
-		if why, at := <-whys, <-short; why != provider.Late || at != time.Second {
+		if why, at := <-reasons, <-short; why != provider.Late || at != time.Second {
 			t.Errorf("the long one gave up (%s), the short one got its slot after %v", why, at)
 		}
 		if s.slots.used != 4 {

@@ -14,7 +14,8 @@ type waiter struct {
 	place *list.Element // in its waitList; nil once it has left the list
 }
 
-// waitList is a line of waiters, who can also leave from the middle. The zero value is empty.
+// waitList is a queue of waiters, which can also be removed from the middle. The zero value is
+// empty.
 type waitList struct{ list.List }
 
 func (l *waitList) push(w *waiter) { w.place = l.PushBack(w) }
@@ -70,8 +71,8 @@ func (p *pool) wait(
 	return nil, whyUnbound
 }
 
-// giveUp removes w from its list, or returns the slots that it was granted meanwhile. Waiters
-// behind it may need fewer slots than it did.
+// giveUp removes w from its list, or returns the slots that it was granted meanwhile. Waiters after
+// it may need fewer slots than it did.
 func (p *pool) giveUp(line *waitList, w *waiter) {
 	p.mu.Lock()
 	if w.place != nil {

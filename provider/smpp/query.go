@@ -64,7 +64,7 @@ func (c *Client) query(
 	return c.cfg.queried(reference, state, time.Now()), nil
 }
 
-// errUnreadable says that the SMSC answered with success, but the rest cannot be read.
+// errUnreadable says that the SMSC answered with success, but the body cannot be read.
 var errUnreadable = errors.New("the answer cannot be read")
 
 // queried reads the answer to query_sm like a receipt.
@@ -176,7 +176,7 @@ func (s *session) request(body pdu.Body, answers chan<- response) (sequence uint
 	return sequence, nil
 }
 
-// answered delivers the answer to a request. One that nobody waits for is ignored.
+// answered delivers the answer to a request. Answers to unknown requests are ignored.
 func (s *session) answered(h pdu.Header, frame []byte) {
 	s.mu.Lock()
 	answers := s.requests[h.Sequence]
@@ -187,7 +187,7 @@ func (s *session) answered(h pdu.Header, frame []byte) {
 	}
 	a := response{status: h.Status}
 	if frame != nil {
-		_, a.body, _ = pdu.Decode(frame) // one that cannot be read says no more than its status
+		_, a.body, _ = pdu.Decode(frame) // an unreadable body leaves the status alone
 	}
 	answers <- a
 }

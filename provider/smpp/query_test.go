@@ -24,23 +24,23 @@ func TestQueryAndCancelUseTheReference(t *testing.T) {
 		t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Queries: true, Cancels: true}})
 	cfg := fastConfig(srv.Addr())
 	cfg.Query, cfg.Cancel = true, true
-	cfg.SourceRules = []SourceRule{{From: "60777"}} // what went out is what the SMSC compares
+	cfg.SourceRules = []SourceRule{{From: "60777"}} // the SMSC compares the sender that was sent
 	c := startClient(t, cfg)
 	s := submission(1)
 	h := handleOf(s, send(c, s))
 	if r, err := c.Query(t.Context(), h); err != nil || r.State != provider.Pending ||
 		r.Code != "ENROUTE" || r.Reference != h.Reference || r.At.IsZero() {
-		t.Errorf("on its way: %+v, %v", r, err)
+		t.Errorf("before delivery: %+v, %v", r, err)
 	}
 	if err := c.Cancel(t.Context(), h); err != nil {
 		t.Errorf("cancel: %v", err)
 	}
 	if r, err := c.Query(t.Context(), h); err != nil || r.State != provider.Undelivered ||
 		r.Cause != provider.Deleted {
-		t.Errorf("once cancelled: %+v, %v", r, err)
+		t.Errorf("after cancel_sm: %+v, %v", r, err)
 	}
 	for name, err := range map[string]error{
-		"an id of nobody": second(
+		"an unknown id": second(
 			c.Query(t.Context(), Handle{Reference: "none", From: s.From, To: s.To})),
 		"cancelled twice": c.Cancel(t.Context(), Handle{Reference: "none", From: s.From, To: s.To}),
 	} {
@@ -68,7 +68,7 @@ func TestQueriesThatAreNotOfferedOrNotAnsweredFail(t *testing.T) {
 	cfg.Query, cfg.Cancel, cfg.ResponseTimeout = true, true, 100*time.Millisecond
 	c := startClient(t, cfg)
 	if _, err := c.Query(t.Context(), s); !errors.As(err, new(*StatusError)) {
-		t.Errorf("an SMSC that knows no query_sm: %v", err)
+		t.Errorf("an SMSC without query_sm: %v", err)
 	}
 	for name, bad := range map[string]Handle{
 		"sender":    {From: "far too long a name", To: s.To},
@@ -89,7 +89,7 @@ func TestQueriesThatAreNotOfferedOrNotAnsweredFail(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := c.Query(t.Context(), s); !errors.Is(err, errNoBind) {
-		t.Errorf("once closed: %v", err)
+		t.Errorf("after Close: %v", err)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestMissingReceiptsAreQueried(t *testing.T) {
 		Log: -1,
 		Behaviour: smpptest.Behaviour{Queries: true, QueryState: func(smpptest.Submit) string {
 			if asked.Add(1) <= 2 {
-				return "ENROUTE" // those are asked for again
+				return "ENROUTE" // queried again
 			}
 			return "UNDELIV"
 		}},
@@ -144,11 +144,11 @@ func TestMissingReceiptsAreQueried(t *testing.T) {
 		delete(references, r.Reference)
 	}
 	if n := asked.Load(); n != 4 {
-		t.Errorf("asked %d times, want 4", n)
+		t.Errorf("queried %d times, want 4", n)
 	}
 }
 
-// TestMessagesWithAReceiptAreNotQueried: and no message is queried for ever.
+// TestMessagesWithAReceiptAreNotQueried: and no message is queried forever.
 func TestMessagesWithAReceiptAreNotQueried(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
@@ -191,8 +191,8 @@ func TestReceiptQueriesAreBounded(t *testing.T) {
 	}
 }
 
-// TestReceiptQueriesKeepTheirRate: the SMSC answers at once, and no receipt has come for a
-// hundred messages.
+// TestReceiptQueriesKeepTheirRate: the SMSC answers at once, and a hundred messages have no
+// receipt.
 func TestReceiptQueriesKeepTheirRate(t *testing.T) {
 	t.Parallel()
 	for rate, perSecond := range map[int]int{0: DefaultQueryRate, 4: 4} {
@@ -207,7 +207,7 @@ func TestReceiptQueriesKeepTheirRate(t *testing.T) {
 			if n := tally(sendMany(c, messages, 8))[provider.Accepted]; n != messages {
 				t.Fatalf("%d were accepted", n)
 			}
-			<-time.After(time.Minute + 5*time.Second - time.Millisecond) // of the bubble
+			<-time.After(time.Minute + 5*time.Second - time.Millisecond) // inside the bubble
 			if n := int(srv.Stats().Queries); n != 5*perSecond {
 				t.Errorf("%d queries in five seconds, want %d a second", n, perSecond)
 			}
@@ -221,7 +221,7 @@ func TestReceiptQueriesKeepTheirRate(t *testing.T) {
 	}
 }
 
-// TestReceiptQueriesUseFreeSlotsOnly: the window is full of submits for two minutes.
+// TestReceiptQueriesUseFreeSlotsOnly: submits fill the window for two minutes.
 func TestReceiptQueriesUseFreeSlotsOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -241,13 +241,13 @@ func TestReceiptQueriesUseFreeSlotsOnly(t *testing.T) {
 		go func() { two <- c.Send(t.Context(), submission(9)) }()
 		<-time.After(2*time.Minute - time.Second)
 		if n := srv.Stats().Queries; n != 0 {
-			t.Errorf("%d queries beside a full window", n)
+			t.Errorf("%d queries while the window is full", n)
 		}
 		<-one
 		<-two
 		<-time.After(time.Second)
 		if n := srv.Stats().Queries; n != 3 {
-			t.Errorf("%d queries once there was room, want 3", n)
+			t.Errorf("%d queries after a slot was free, want 3", n)
 		}
 		closeIn(t, c)
 		srv.Close()
@@ -270,16 +270,16 @@ func TestASpareSlotIsOneThatNoSubmitNeeds(t *testing.T) {
 		t.Errorf("%d slots are used", s.slots.used)
 	}
 	if _, err := p.takeSpare(); !errors.Is(err, errNoSlot) {
-		t.Errorf("of a full window: %v", err)
+		t.Errorf("with a full window: %v", err)
 	}
 	p.release(s, 2)
-	p.waiting.push(&waiter{slots: 3}) // a message that no window has room for yet
+	p.waiting.push(&waiter{slots: 3}) // a message for which no window has room yet
 	if _, err := p.takeSpare(); !errors.Is(err, errNoSlot) {
-		t.Errorf("before those in line: %v", err)
+		t.Errorf("before the waiters: %v", err)
 	}
 	p.waiting.remove(p.waiting.first())
 	s.slots.unhealthy = true
 	if _, err := p.takeSpare(); !errors.Is(err, errNoSlot) {
-		t.Errorf("of a bind that takes nothing: %v", err)
+		t.Errorf("with an unhealthy bind: %v", err)
 	}
 }

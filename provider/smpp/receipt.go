@@ -21,12 +21,10 @@ const (
 	maxReceiptWord, maxReceiptDigits = 13, 5
 )
 
-// parseReceipt reads the receipt in a deliver_sm or data_sm; false if it is none. A receipt that
-// does not say readably which message it is about has neither Reference nor Key; the caller counts
-// it.
-//
-// The parameters receipted_message_id and message_state (sections 5.3.2.12 and 5.3.2.35) come
-// first. The rest is read from the text, whose format appendix B only suggests: keys in any case
+// parseReceipt reads the receipt in a deliver_sm or data_sm; false if it is none. A receipt whose
+// message cannot be identified has neither Reference nor Key; the caller counts it.
+// The parameters receipted_message_id and message_state (sections 5.3.2.12 and 5.3.2.35) have
+// priority. The rest is read from the text, whose format appendix B only suggests: keys in any case
 // and order, any of them missing.
 func (c *Config) parseReceipt(m *pdu.Message, now time.Time) (provider.Receipt, bool) {
 	text := receiptText(m)
@@ -49,7 +47,7 @@ func (c *Config) parseReceipt(m *pdu.Message, now time.Time) (provider.Receipt, 
 }
 
 // receiptText is the text of a receipt without the beginning of the message that it may repeat,
-// which must not be read.
+// which must not be read as fields.
 func receiptText(m *pdu.Message) []byte {
 	text := m.Payload()
 	if message := afterKey(text, "text"); message != nil {
@@ -66,7 +64,7 @@ func stateWord(value uint16) string {
 	return pdu.MessageState(value).Word()
 }
 
-// carriesReceipt tells a receipt by the message type in esm_class (section 5.2.12). Some SMSCs
+// carriesReceipt recognises a receipt by the message type in esm_class (section 5.2.12). Some SMSCs
 // leave it at "default" and only name the message and its state, or not even that: see
 // Config.UntypedReceipts. Others name the messages of subscribers, which have no state.
 func (c *Config) carriesReceipt(m *pdu.Message, text []byte) bool {
@@ -124,7 +122,7 @@ func afterKey(text []byte, key string) []byte {
 	return nil
 }
 
-// equals stand between a key and its value, and blanks around them.
+// equals may separate a key from its value, with blanks around them.
 const equals, blanks = ":=", " \t"
 
 // separates reports whether an octet may stand between two fields of a receipt.
@@ -168,7 +166,7 @@ func safeReceiptWord(value []byte) string {
 	return string(bytes.ToUpper(value))
 }
 
-// ReceiptMeaning is what a receipt says about a message.
+// ReceiptMeaning is the meaning of a receipt for its message.
 type ReceiptMeaning struct {
 	State provider.ReceiptState
 	Cause provider.Cause // of Undelivered
@@ -195,7 +193,7 @@ func (t ReceiptMeanings) validate() error {
 	return nil
 }
 
-// find looks up a code that receiptCode made.
+// find returns the meaning of a code that receiptCode made.
 func (t ReceiptMeanings) find(code string) (m ReceiptMeaning, ok bool) {
 	if len(t) == 0 {
 		return m, false
@@ -214,7 +212,7 @@ func (t ReceiptMeanings) find(code string) (m ReceiptMeaning, ok bool) {
 	return m, ok
 }
 
-// meaning is what a receipt with that state means. An intermediate notification is never final
+// meaning is the meaning of a receipt with that state. An intermediate notification is never final
 // (section 5.2.17).
 func (c *Config) meaning(
 	m *pdu.Message, word, code string,
@@ -232,7 +230,7 @@ func (c *Config) meaning(
 	return state, cause
 }
 
-// stateOf is what the word of a state means. UNKNOWN means that the SMSC does not know. ACCEPTD is
+// stateOf is the meaning of a state's word. UNKNOWN means that the SMSC does not know. ACCEPTD is
 // final in the standard, but many SMSCs send it while they still try.
 func stateOf(word string) (provider.ReceiptState, provider.Cause) {
 	switch {

@@ -22,14 +22,13 @@ type handed struct {
 	answer func(taken bool)
 }
 
-// handing is an OnReceipt that puts receipts into a channel and leaves the answer to whoever reads
-// it.
+// handing is an OnReceipt that puts receipts into a channel. The receiver of the channel answers.
 func handing(to chan<- handed) func(r provider.Receipt, answer func(taken bool)) {
 	return func(r provider.Receipt, answer func(taken bool)) { to <- handed{r, answer} }
 }
 
-// TestAReceiptIsAnsweredOnceItIsStored: the reader does not wait, each response has the number of
-// its request, in any order, and only the first answer counts.
+// TestAReceiptIsAnsweredOnceItIsStored: the reader does not wait. Each response, in any order, has
+// the sequence number of its request, and the first answer counts.
 func TestAReceiptIsAnsweredOnceItIsStored(t *testing.T) {
 	t.Parallel()
 	got := make(chan handed, 3)
@@ -47,7 +46,7 @@ func TestAReceiptIsAnsweredOnceItIsStored(t *testing.T) {
 		t.Fatalf("handed over %q %q %q", a.Reference, b.Reference, c.Reference)
 	}
 	done := sendAsync(client, submission(1))
-	h := peer.expect(pdu.CommandSubmitSM) // and no response before it
+	h := peer.expect(pdu.CommandSubmitSM) // no response comes before it
 	peer.send(0, h.Sequence, &pdu.MessageResp{Command: pdu.CommandSubmitSMResp, MessageID: "1"})
 	if r := <-done; r.Outcome != provider.Accepted {
 		t.Errorf("result %+v", r)
@@ -70,12 +69,12 @@ func TestAReceiptIsAnsweredOnceItIsStored(t *testing.T) {
 		}
 	}
 	peer.send(0, 60, &pdu.Empty{Command: pdu.CommandEnquireLink})
-	peer.expect(pdu.CommandEnquireLinkResp) // and no second response before it
-	go leavePolitely(peer)
+	peer.expect(pdu.CommandEnquireLinkResp) // no second response comes before it
+	go answerUnbind(peer)
 }
 
-// TestWhatIsNotAnsweredComesAgainOverTheNextConnection: the connection ends while receipts wait;
-// late answers have no effect, and the SMSC repeats the receipts.
+// TestWhatIsNotAnsweredComesAgainOverTheNextConnection: the connection ends while receipts wait.
+// Late answers have no effect, and the SMSC repeats the receipts.
 func TestWhatIsNotAnsweredComesAgainOverTheNextConnection(t *testing.T) {
 	t.Parallel()
 	const n = 20
@@ -98,7 +97,7 @@ func TestWhatIsNotAnsweredComesAgainOverTheNextConnection(t *testing.T) {
 		orphans = append(orphans, next(t, got))
 	}
 	cut, cancel := context.WithCancel(t.Context())
-	cancel() // the end of a process, without unbind
+	cancel() // the process ends without unbind
 	_ = first.Close(cut)
 	for _, h := range orphans {
 		h.answer(true)
@@ -119,7 +118,7 @@ func TestWhatIsNotAnsweredComesAgainOverTheNextConnection(t *testing.T) {
 	eventually(t, "all are settled", func() bool { return srv.Stats().ReceiptsTaken == n })
 }
 
-// countedConn counts writes, each of which takes until nobody holds them.
+// countedConn counts writes. Each takes until the test lets it return.
 type countedConn struct {
 	net.Conn
 	writes *atomic.Int64
@@ -133,8 +132,7 @@ func (c countedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// TestTheAnswersOfABatchLeaveTogether: what is answered while a write takes its time leaves with
-// the next one.
+// TestTheAnswersOfABatchLeaveTogether: answers that come during a write leave with the next one.
 func TestTheAnswersOfABatchLeaveTogether(t *testing.T) {
 	t.Parallel()
 	const n, few = 500, 10
@@ -169,10 +167,10 @@ func TestTheAnswersOfABatchLeaveTogether(t *testing.T) {
 	if wrote := writes.Load() - before; wrote > few {
 		t.Errorf("%d answers took %d writes", n, wrote)
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
-// unread is a session that nobody writes for, and the other end of its connection.
+// unread is a session without a writer, and the other end of its connection.
 func unread(cfg Config) (*session, func()) {
 	ours, theirs := net.Pipe()
 	cfg = cfg.withDefaults()
@@ -202,7 +200,7 @@ func TestABindHasABoundOfReceiptsWithoutAnswer(t *testing.T) {
 	deliver(maxUnanswered + 3)
 	one := len(s.control) / 3
 	if len(waiting) != maxUnanswered || one == 0 {
-		t.Fatalf("%d wait, %d octets of answers", len(waiting), len(s.control))
+		t.Fatalf("%d receipts wait, %d octets of answers", len(waiting), len(s.control))
 	}
 	for _, answer := range waiting {
 		answer(true)
@@ -216,11 +214,11 @@ func TestABindHasABoundOfReceiptsWithoutAnswer(t *testing.T) {
 		answer(true)
 	}
 	if len(s.control) > maxControl || len(s.flooded) != 1 {
-		t.Errorf("%d octets of answers that nobody reads", len(s.control))
+		t.Errorf("%d octets of unread answers", len(s.control))
 	}
 }
 
-// TestAnAnswerAfterTheSessionEndedIsDropped: and keeps no memory.
+// TestAnAnswerAfterTheSessionEndedIsDropped and holds no memory.
 func TestAnAnswerAfterTheSessionEndedIsDropped(t *testing.T) {
 	t.Parallel()
 	got := make(chan handed, 1)
@@ -237,7 +235,7 @@ func TestAnAnswerAfterTheSessionEndedIsDropped(t *testing.T) {
 	}
 }
 
-// TestAPeerThatReadsNoAnswersIsDisconnected also when the answers come later.
+// TestAPeerThatReadsNoAnswersIsDisconnected also if the answers come later.
 func TestAPeerThatReadsNoAnswersIsDisconnected(t *testing.T) {
 	t.Parallel()
 	lost := make(chan error, 1)
@@ -258,8 +256,8 @@ func TestAPeerThatReadsNoAnswersIsDisconnected(t *testing.T) {
 	}
 }
 
-// TestIDsThatAreLongerThanTheStandardAllows are those of answer and receipt alike; what cannot be
-// an id is none in either.
+// TestIDsThatAreLongerThanTheStandardAllows are equal in answer and receipt. What cannot be an id
+// is empty in both.
 func TestIDsThatAreLongerThanTheStandardAllows(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ id, want string }{

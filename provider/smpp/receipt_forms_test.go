@@ -15,8 +15,8 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestReceiptsOfEveryCarrierFindTheirMessage submits to carriers of every habit and waits for the
-// receipt.
+// TestReceiptsOfEveryCarrierFindTheirMessage submits to carriers with each known deviation and
+// waits for the receipt.
 func TestReceiptsOfEveryCarrierFindTheirMessage(t *testing.T) {
 	t.Parallel()
 	decimal := func(id string) string {
@@ -106,7 +106,7 @@ func TestPeersOfVersion50AreToldWhichCommandsAreNotKnown(t *testing.T) {
 	if h := peer.expect(pdu.CommandEnquireLinkResp); h.Sequence != 8 {
 		t.Errorf("%+v", h)
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
 func TestIDsOfReceiptsBecomeThoseOfTheAnswer(t *testing.T) {
@@ -129,9 +129,9 @@ func TestIDsOfReceiptsBecomeThoseOfTheAnswer(t *testing.T) {
 		"decimal filled up": {
 			ReceiptID{Form: HexToDecimal, Width: 10}, "0x39f99dd5", "0972660181",
 		},
-		"zeros dropped":     {ReceiptID{Width: 1}, "000123", "123"},
-		"nothing but zeros": {ReceiptID{Width: 1}, "000", "0"},
-		"small":             {ReceiptID{Case: LowerCase}, "ABC-7F", "abc-7f"},
+		"zeros dropped": {ReceiptID{Width: 1}, "000123", "123"},
+		"zeros alone":   {ReceiptID{Width: 1}, "000", "0"},
+		"small":         {ReceiptID{Case: LowerCase}, "ABC-7F", "abc-7f"},
 		"wider than 64 bits": {
 			ReceiptID{Form: HexToDecimal}, "ffffffffffffffffff", "4722366482869645213695",
 		},
@@ -213,9 +213,9 @@ func TestReceiptsMeanTheSameForEveryCarrier(t *testing.T) {
 		"system error": {
 			text: "stat:SYSERR", state: provider.Undelivered, cause: provider.NetworkError,
 		},
-		"a number as state":   {text: "stat:2", state: provider.Delivered},
-		"equals signs":        {text: "stat=UNDELIV", state: provider.Undelivered},
-		"the error of nobody": {text: "stat:UNDELIV err:001", state: provider.Undelivered},
+		"a number as state":        {text: "stat:2", state: provider.Delivered},
+		"equals signs":             {text: "stat=UNDELIV", state: provider.Undelivered},
+		"an error of unknown type": {text: "stat:UNDELIV err:001", state: provider.Undelivered},
 		"the error of GSM": {
 			cfg: Config{GSMErrors: true}, text: "stat:UNDELIV err:001", state: provider.Undelivered,
 			cause: provider.UnknownNumber,

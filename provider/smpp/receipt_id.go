@@ -25,11 +25,11 @@ const (
 type IDCase uint8
 
 const (
-	// KeepCase leaves letters as they are; digits that come of DecimalToHex are small.
+	// KeepCase leaves letters unchanged; digits from DecimalToHex are lower case.
 	KeepCase IDCase = iota
-	// LowerCase writes them small.
+	// LowerCase uses lower case.
 	LowerCase
-	// UpperCase writes them capital.
+	// UpperCase uses upper case.
 	UpperCase
 )
 
@@ -51,7 +51,7 @@ type ReceiptID struct {
 	From IDSource
 	Form IDForm
 	Case IDCase
-	// Width drops leading zeros and then pads with zeros to that length. Zero changes nothing.
+	// Width removes leading zeros and then pads with zeros to that length. Zero changes nothing.
 	Width int
 }
 
@@ -81,7 +81,7 @@ func (f ReceiptID) reference(m *pdu.Message, text []byte) string {
 	return f.convert(id)
 }
 
-// cleanID is the id of an answer or receipt if it is printable, without blanks and not too long;
+// cleanID is the id of an answer or receipt if it is printable, without spaces and not too long;
 // otherwise empty.
 func cleanID(id []byte) string {
 	if end := bytes.IndexByte(id, 0); end >= 0 {
@@ -128,7 +128,7 @@ func rebase(id string, from, to int) string {
 		digits = strings.TrimPrefix(strings.TrimPrefix(id, "0x"), "0X")
 	}
 	if strings.Trim(digits, "0123456789abcdefABCDEF") != "" {
-		return id // SetString would take a sign or an underscore
+		return id // SetString would accept a sign or an underscore
 	}
 	n, ok := new(big.Int).SetString(digits, from)
 	if !ok {

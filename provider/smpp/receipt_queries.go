@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// maxAwaited bounds the messages that are remembered until their receipt comes. Further ones
-	// are not queried.
+	// maxAwaited bounds the messages tracked until their receipt comes. Further ones are not
+	// queried.
 	maxAwaited = 100_000
 	// maxQueries is how often one message is queried.
 	maxQueries = 3
 )
 
 // receiptQueries sends query_sm for messages whose receipt does not come, see Config.QueryAfter.
-// The list is in memory only: it recovers receipts that a carrier lost, not those that a restart of
-// this process missed.
+// The list is in memory only: it recovers receipts that a carrier lost, not those that were missed
+// during a restart of this process.
 type receiptQueries struct {
 	after     time.Duration
 	pace      time.Duration // between two queries
@@ -31,7 +31,7 @@ type receiptQueries struct {
 
 	mu        sync.Mutex
 	postponed *awaitedReceipt  // due, and without a slot; guarded by mu
-	queue     []awaitedReceipt // in the order of due, which is that of their coming; guarded by mu
+	queue     []awaitedReceipt // in the order of due, that of acceptance; guarded by mu
 	open      map[string]bool  // references without a final receipt; guarded by mu
 }
 
@@ -52,7 +52,7 @@ func newReceiptQueries(c *Client) *receiptQueries {
 	}
 }
 
-// expect remembers a message that was accepted at now.
+// expect tracks a message that was accepted at now.
 func (h *receiptQueries) expect(reference string, source pdu.Address, now time.Time) {
 	if reference == "" {
 		return
@@ -109,7 +109,7 @@ func (h *receiptQueries) run(ctx context.Context) {
 	}
 }
 
-// next takes the message that is due, or returns how long to wait for one.
+// next returns the message that is due, or how long to wait for one.
 func (h *receiptQueries) next(now time.Time) (m awaitedReceipt, wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -134,7 +134,7 @@ func (h *receiptQueries) next(now time.Time) (m awaitedReceipt, wait time.Durati
 }
 
 // ask queries a message once. Without a final state, or if the receipt was not taken, it is queried
-// again later. If no slot was free, it is next.
+// again later. If no slot was free, it is queried next.
 func (h *receiptQueries) ask(ctx context.Context, m awaitedReceipt) {
 	r, err := h.query(ctx, m.reference, m.source)
 	if errors.Is(err, errNoSlot) {

@@ -156,7 +156,7 @@ func TestWhatNamesNoMessageIsNoReceipt(t *testing.T) {
 	}
 }
 
-// TestAReceiptWithoutMessageIDHasNoReference: so that it is counted.
+// TestAReceiptWithoutMessageIDHasNoReference: the empty reference lets it be counted.
 func TestAReceiptWithoutMessageIDHasNoReference(t *testing.T) {
 	t.Parallel()
 	inText := textReceipt("id:7F stat:DELIVRD err:000")
@@ -179,12 +179,12 @@ func TestAReceiptWithoutMessageIDHasNoReference(t *testing.T) {
 	}
 	elsewhere := Config{ReceiptID: ReceiptID{From: ParameterID}}
 	if r, ok := elsewhere.parseReceipt(&inText, time.Now()); !ok || r.Reference != "" {
-		t.Errorf("an id where the settings do not look for it: %+v, %t", r, ok)
+		t.Errorf("an id outside the configured place: %+v, %t", r, ok)
 	}
 }
 
-// FuzzParseReceipt holds that no receipt makes the parser panic, whatever the settings, and that
-// what it says of one is bounded, printable and free of longer numbers.
+// FuzzParseReceipt checks that no receipt makes the parser panic under any settings, and that the
+// result is bounded, printable and free of longer numbers.
 func FuzzParseReceipt(f *testing.F) {
 	f.Add(
 		byte(4), []byte(
@@ -225,20 +225,20 @@ func FuzzParseReceipt(f *testing.F) {
 	})
 }
 
-// next is what comes out of a channel before long.
+// next receives from a channel, with a timeout.
 func next[T any](t *testing.T, from <-chan T) T {
 	t.Helper()
 	select {
 	case v := <-from:
 		return v
 	case <-time.After(testTimeout):
-		t.Fatal("nothing came")
+		t.Fatal("nothing was received in time")
 		panic("unreachable")
 	}
 }
 
-// TestReceiptsThatCannotBeTakenComeAgain refuses the first receipt, as a process does whose
-// receivers are full.
+// TestReceiptsThatCannotBeTakenComeAgain refuses the first receipt, like a process whose receivers
+// are full.
 func TestReceiptsThatCannotBeTakenComeAgain(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Receipts: true}})
@@ -265,7 +265,7 @@ func TestReceiptsThatCannotBeTakenComeAgain(t *testing.T) {
 	}
 }
 
-// TestEveryPartAsksForItsFinalReceipt also where the settings say otherwise.
+// TestEveryPartAsksForItsFinalReceipt even if the settings ask for another kind.
 func TestEveryPartAsksForItsFinalReceipt(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []byte{pdu.ReceiptNone, pdu.ReceiptFinal, pdu.ReceiptFailure} {
@@ -289,15 +289,15 @@ func TestEveryPartAsksForItsFinalReceipt(t *testing.T) {
 		for range result.Parts {
 			r := next(t, taken)
 			if !references[r.Reference] {
-				t.Errorf("receipt %+v is about none of %v", r, references)
+				t.Errorf("receipt %+v matches none of %v", r, references)
 			}
 			delete(references, r.Reference)
 		}
 	}
 }
 
-// TestMessagesOfSubscribersAreNoReceipts: they are answered and only passed to OnDeliver. A receipt
-// without an id is still a receipt.
+// TestMessagesOfSubscribersAreNoReceipts: they are answered and passed to OnDeliver alone. A
+// receipt without an id is still a receipt.
 func TestMessagesOfSubscribersAreNoReceipts(t *testing.T) {
 	t.Parallel()
 	receipts, messages := make(chan provider.Receipt, 3), make(chan pdu.DeliverSM, 3)
@@ -334,5 +334,5 @@ func TestMessagesOfSubscribersAreNoReceipts(t *testing.T) {
 	if len(receipts) != 0 || len(messages) != 0 {
 		t.Errorf("%d receipts and %d more deliveries", len(receipts), len(messages))
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }

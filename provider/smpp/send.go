@@ -177,8 +177,8 @@ func failed(outcome provider.Outcome, why string) provider.Result {
 }
 
 // cannotSend is the result of a submission that this channel cannot write. A sender that it cannot
-// encode, a validity that ends before its schedule, or parts that it would cut differently are not
-// the message's fault: another channel may send it.
+// encode, a validity that ends before its schedule, or parts that it would split differently are
+// not the message's fault: another channel may send it.
 func cannotSend(err error) provider.Result {
 	switch {
 	case errors.Is(err, faultSource), errors.Is(err, faultExpired), errors.Is(err, faultCut):
@@ -192,10 +192,10 @@ func rejected(err error) provider.Result {
 	return provider.Result{Outcome: provider.Rejected, Code: codeOf(err), Err: err}
 }
 
-// cancelParts sends cancel_sm for the accepted parts of a message whose other part was rejected:
-// the message ends there, and a fragment is useless to the recipient. It is safe here because
-// nothing else will be done with those parts. The result does not depend on it: a part that cannot
-// be cancelled any more was sent.
+// cancelParts sends cancel_sm for the accepted parts of a message if another part was rejected: the
+// message ends there, and a fragment is useless to the recipient. It is safe here because nothing
+// else happens to those parts. The result does not depend on it: a part that can no longer be
+// cancelled was sent.
 func (c *Client) cancelParts(ctx context.Context, s *session, p *plan, parts []provider.Part) {
 	for i := range parts {
 		if parts[i].Outcome != provider.Accepted || parts[i].Reference == "" {
@@ -206,7 +206,7 @@ func (c *Client) cancelParts(ctx context.Context, s *session, p *plan, parts []p
 			Dest: p.common.Dest,
 		})
 		if err != nil {
-			return // it does not answer, and the sender has waited for long enough
+			return // the SMSC does not answer, and the sender has waited long enough
 		}
 	}
 }

@@ -47,8 +47,8 @@ func inLog(srv *smpptest.Server) map[string][]smpptest.Submit {
 	return entries
 }
 
-// wantSentAtMostOnce holds the results against the log of the other side: what was
-// accepted is there once, what was refused without an answer never, nothing twice.
+// wantSentAtMostOnce compares the results with the peer's log: an accepted message is there once, a
+// message refused without an answer never, and no message twice.
 func wantSentAtMostOnce(t *testing.T, srv *smpptest.Server, results []provider.Result) {
 	t.Helper()
 	entries := inLog(srv)
@@ -136,7 +136,7 @@ func TestDroppedRepliesAreUnknownAfterTheResponseTimeout(t *testing.T) {
 	})
 }
 
-// startPiped starts both ends inside of a synctest bubble.
+// startPiped starts both ends inside a synctest bubble.
 func startPiped(
 	t *testing.T, behaviour smpptest.Behaviour, cfg Config,
 ) (*smpptest.Server, *Client) {
@@ -154,8 +154,8 @@ func startPiped(
 	return srv, c
 }
 
-// TestACutConnectionKeepsCertainOutcomes: connections are cut again and again under load: nothing
-// is written twice, and Refused submits were not written.
+// TestACutConnectionKeepsCertainOutcomes cuts connections repeatedly under load. Nothing is written
+// twice, and Refused submits were not written.
 func TestACutConnectionKeepsCertainOutcomes(t *testing.T) {
 	t.Parallel()
 	rounds, n := tier.Size(3, 10), 400
@@ -233,7 +233,7 @@ func holding(hold <-chan struct{}) smpptest.Behaviour {
 	}
 }
 
-// waits counts the senders in line.
+// waits counts the waiting senders.
 func (p *pool) waits() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -288,8 +288,8 @@ func TestAWindowOfOneCarriesAMessageOfManyParts(t *testing.T) {
 	})
 }
 
-// TestNothingFollowsAPartThatIsKnownToHaveFailed uses a window of one, in which the
-// answer to each part comes before the next can leave.
+// TestNothingFollowsAPartThatIsKnownToHaveFailed uses a window of one: the answer to each part
+// arrives before the next part can leave.
 func TestNothingFollowsAPartThatIsKnownToHaveFailed(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{
@@ -334,8 +334,8 @@ func TestMessagesThatCannotBeEncodedSendNothing(t *testing.T) {
 	}
 }
 
-// TestWhatAnotherChannelMayWriteIsRefused: the message is not at fault and falls back. It says
-// nothing about this channel's health.
+// TestWhatAnotherChannelMayWriteIsRefused: the message is not at fault and falls back. The refusal
+// does not count for this channel's health.
 func TestWhatAnotherChannelMayWriteIsRefused(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Log: -1})
@@ -344,7 +344,7 @@ func TestWhatAnotherChannelMayWriteIsRefused(t *testing.T) {
 	c := startClient(t, cfg)
 	for word, change := range map[string]func(*provider.Submission){
 		"source": func(s *provider.Submission) { s.From = "way too long a sender" },
-		// before the schedule lets it go
+		// it expires before its scheduled time
 		"expired": func(s *provider.Submission) { s.Validity = time.Now().Add(time.Minute) },
 	} {
 		s := submission(1)
@@ -360,7 +360,7 @@ func TestWhatAnotherChannelMayWriteIsRefused(t *testing.T) {
 	}
 }
 
-// longText has exactly that many segments with an 8-bit reference.
+// longText returns a text of exactly that many segments with an 8-bit reference.
 func longText(segments int) string {
 	text := make([]byte, 153*segments)
 	for i := range text {

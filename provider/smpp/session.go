@@ -57,7 +57,7 @@ type session struct {
 	submits  uint64 // that were taken for writing
 	queue    []*call
 	pending  map[uint32]*call
-	givenUp  givenUp // those that left pending without an answer
+	givenUp  givenUp // of calls that left pending without an answer
 	// requests other than submit_sm, by sequence_number; nil once the session has ended.
 	requests map[uint32]chan<- response
 	control  []byte    // whole PDUs that bypass the window
@@ -124,7 +124,7 @@ func (s *session) stopLoops(life context.Context, reading, writing *task) {
 	case life.Err() != nil:
 		_ = s.conn.Close()
 	case reading.ended():
-		_ = s.conn.SetWriteDeadline(grace) // a last generic_nack may go out
+		_ = s.conn.SetWriteDeadline(grace) // a last generic_nack may leave
 	case writing.ended() && !errors.Is(writing.err, errPeerUnbound):
 		_ = s.conn.SetReadDeadline(grace) // answers that have arrived count
 		<-reading.done
@@ -178,8 +178,8 @@ func (s *session) unbind(life context.Context, reading, writing *task) {
 	}
 }
 
-// submit queues calls that leave together; each holds a slot of s. It returns false, and the caller
-// keeps the calls, if the session takes no more. From latest on none of them leaves unless one
+// submit queues calls that leave together; each holds a slot of s. If the session takes no more it
+// returns false, and the caller keeps the calls. From latest on none of them leaves unless one
 // already has; a zero latest sets no bound.
 func (s *session) submit(latest time.Time, calls ...*call) bool {
 	s.mu.Lock()
@@ -240,11 +240,11 @@ func (s *session) removeLate(now time.Time) (late []*call) {
 		return nil
 	}
 	s.queue = slices.DeleteFunc(s.queue, func(c *call) bool {
-		gone := c.tooLate(now)
-		if gone {
+		expired := c.tooLate(now)
+		if expired {
 			late = append(late, c)
 		}
-		return gone
+		return expired
 	})
 	return late
 }
@@ -258,7 +258,7 @@ func (s *session) finishLate(late []*call) {
 }
 
 // abandonReason is why a sender gives up a written submit. A passed deadline is a timeout like the
-// session's own; a cancellation says nothing about the peer.
+// session's own; a cancellation does not count against the peer.
 func abandonReason(ctx context.Context) string {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return whyTimeout
@@ -276,14 +276,14 @@ func (s *session) abandon(c *call, why string) {
 		s.finish(c)
 		return
 	}
-	mine := s.pending[c.sequence] == c
-	if mine {
+	wasPending := s.pending[c.sequence] == c
+	if wasPending {
 		s.giveUp(c)
 		written := c.deadline.Add(-s.cfg.SubmitTimeout)
 		c.abandonedEarly = time.Since(written) < s.cfg.silenceThreshold()
 	}
 	s.mu.Unlock()
-	if mine {
+	if wasPending {
 		c.end(noAnswer, why)
 		s.finish(c)
 	}

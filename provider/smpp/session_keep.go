@@ -106,10 +106,9 @@ func (s *session) expire(now time.Time) (next time.Duration, err error) {
 	return next, err
 }
 
-// A late submit_sm_resp is the only proof in SMPP of what became of a submit that timed out: its
-// message_id is needed to query it. So a session remembers what it gave up, and a late acceptance
-// goes to Config.OnLate. maxGivenUp bounds the submits that are remembered; the oldest are
-// forgotten first.
+// A late submit_sm_resp is the only proof in SMPP that a timed-out submit was accepted: its
+// message_id is needed to query it. So a session remembers timed-out submits, and a late acceptance
+// goes to Config.OnLate. maxGivenUp bounds how many are remembered; the oldest are forgotten first.
 const maxGivenUp = 10_000
 
 // givenUp holds the keys of submits that were written and timed out, by sequence_number; no later

@@ -26,7 +26,7 @@ func (s *session) readLoop() error {
 	for {
 		h, frame, err := s.in.next()
 		if errors.Is(err, pdu.ErrLength) {
-			// Nothing behind this header can be framed; say so and give up (section 3.2).
+			// Nothing after this header can be framed: report it and end (section 3.2).
 			_ = s.replyEmpty(pdu.CommandGenericNack, pdu.StatusInvCmdLen, h.Sequence)
 		}
 		if err != nil {
@@ -92,14 +92,14 @@ func (s *session) answer(sequence uint32, status pdu.Status, messageID string) {
 }
 
 // nack handles a generic_nack (section 4.3): the peer could not read a request of ours, so it did
-// not act on it. One with status 0 means nothing and is ignored.
+// not act on it. One with status 0 is invalid and is ignored.
 func (s *session) nack(h pdu.Header) {
 	if h.Status == pdu.StatusOK {
 		return
 	}
 	s.answer(h.Sequence, h.Status, "")
 	s.answered(h, nil)
-	s.enquiryAnswered(h.Sequence) // an odd answer, but the peer lives
+	s.enquiryAnswered(h.Sequence) // an odd answer, but the peer is alive
 }
 
 // peerUnbinds starts no further submit, answers, and lets the pending answers arrive.
@@ -132,7 +132,7 @@ func (s *session) deliver(h pdu.Header, frame []byte) error {
 	response := h.Command.Response()
 	m, readable := delivered(frame)
 	if !readable {
-		// It would not become readable by being sent again.
+		// Sending it again would not make it readable.
 		return s.respond(response, pdu.StatusReceiverPermanent, h.Sequence)
 	}
 	if r, ok := s.receipt(&m); ok {
@@ -164,7 +164,7 @@ func delivered(frame []byte) (m pdu.Message, readable bool) {
 	return m, err == nil || len(m.Payload()) > 0 || named(&m) && stated(&m)
 }
 
-// named reports whether a parameter holds the message_id that the PDU is about.
+// named reports whether a parameter holds the message_id of the PDU's message.
 func named(m *pdu.Message) bool {
 	_, ok := m.TLVs.Get(pdu.TagReceiptedMessageID)
 	return ok

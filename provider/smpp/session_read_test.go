@@ -13,7 +13,7 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestAPeerThatDoesNotFinishItsPDUIsDisconnected, although octets of it may still come.
+// TestAPeerThatDoesNotFinishItsPDUIsDisconnected even if it still sends octets.
 func TestAPeerThatDoesNotFinishItsPDUIsDisconnected(t *testing.T) {
 	t.Parallel()
 	for name, drip := range map[string]bool{"stops": false, "drips": true} {
@@ -45,17 +45,17 @@ func TestAPeerThatDoesNotFinishItsPDUIsDisconnected(t *testing.T) {
 					}
 				}()
 			}
-			if err := next(t, lost); err != errSlowPDU { //nolint:errorlint // It is the session's own.
-				t.Errorf("lost because of %v", err)
+			if err := next(t, lost); err != errSlowPDU { //nolint:errorlint // errSlowPDU is not wrapped
+				t.Errorf("the session ended with %v", err)
 			}
 			if took := time.Since(began); took < 90*time.Millisecond {
-				t.Errorf("left after %v", took)
+				t.Errorf("the client disconnected after %v", took)
 			}
 		})
 	}
 }
 
-// TestAPeerThatWritesSlowlyButFinishesIsKept lets every octet come by itself.
+// TestAPeerThatWritesSlowlyButFinishesIsKept sends one octet at a time.
 func TestAPeerThatWritesSlowlyButFinishesIsKept(t *testing.T) {
 	t.Parallel()
 	srv := startServer(
@@ -71,7 +71,7 @@ func TestAPeerThatWritesSlowlyButFinishesIsKept(t *testing.T) {
 	}
 }
 
-// TestHalfABindRespIsNotWaitedForForEver: the next connection is made.
+// TestHalfABindRespIsNotWaitedForForEver: the client connects again.
 func TestHalfABindRespIsNotWaitedForForEver(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{Behaviour: smpptest.Behaviour{HalfPDU: true}})
@@ -83,7 +83,7 @@ func TestHalfABindRespIsNotWaitedForForEver(t *testing.T) {
 	eventually(t, "it is bound", func() bool { ok, _ := c.Ready(); return ok })
 }
 
-// TestTheTimeOfAPDUBeginsWithItAndEndsWithIt, whatever came before.
+// TestTheTimeOfAPDUBeginsWithItAndEndsWithIt whatever came before.
 func TestTheTimeOfAPDUBeginsWithItAndEndsWithIt(t *testing.T) {
 	t.Parallel()
 	ours, theirs := net.Pipe()
@@ -114,13 +114,13 @@ func TestTheTimeOfAPDUBeginsWithItAndEndsWithIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if left, begun := in.left(time.Now(), time.Hour); begun {
-			t.Errorf("%v are left for a PDU that is whole", left)
+			t.Errorf("%v are left for a complete PDU", left)
 		}
 	}
 }
 
-// FuzzSession holds that no stream of a peer makes a session panic or hold more answers than it
-// may, however it is split, and that what is under way keeps a possible outcome.
+// FuzzSession checks that no stream of a peer makes a session panic or hold more answers than
+// allowed, however it is split, and that submissions in flight keep a possible outcome.
 func FuzzSession(f *testing.F) {
 	var all []byte
 	for i, body := range []pdu.Body{
@@ -163,7 +163,7 @@ func FuzzSession(f *testing.F) {
 		s.submit(time.Time{}, calls...)
 		s.take(nil, nil)
 		for s.readLoop() == nil {
-			t.Fatal("the stream has no end")
+			t.Fatal("the session did not end")
 		}
 		if len(s.control) > maxControl {
 			t.Fatalf("%d octets of answers", len(s.control))

@@ -61,13 +61,13 @@ func TestAnswersOfEveryLegalFormAreUnderstood(t *testing.T) {
 			if r := <-done; r.Outcome != c.outcome || r.Code != c.code {
 				t.Errorf("result %+v", r)
 			}
-			go leavePolitely(peer)
+			go answerUnbind(peer)
 		})
 	}
 }
 
-// leavePolitely answers the unbind of a client that is being closed.
-func leavePolitely(p *rawPeer) {
+// answerUnbind answers the unbind of a client that is closing.
+func answerUnbind(p *rawPeer) {
 	for {
 		h, _, err := p.reader.Next()
 		if err != nil {
@@ -84,19 +84,19 @@ func TestOddAnswersLeaveASubmitToItsTimeout(t *testing.T) {
 	client, peer := startRaw(t, Config{ResponseTimeout: time.Second})
 	done := sendAsync(client, submission(1))
 	sequence := peer.expect(pdu.CommandSubmitSM).Sequence
-	// claims success
+	// reports success
 	peer.write(pdu.AppendEmpty(nil, pdu.CommandGenericNack, pdu.StatusOK, sequence))
-	// of no request
+	// to no request
 	peer.write(pdu.AppendEmpty(nil, pdu.CommandSubmitSMResp, pdu.StatusOK, sequence+1))
-	// of another kind
+	// another command
 	peer.write(pdu.AppendEmpty(nil, pdu.CommandDataSMResp, pdu.StatusOK, sequence))
-	// of nothing
+	// refers to no request
 	peer.write(pdu.AppendEmpty(nil, pdu.CommandGenericNack, pdu.StatusInvCmdLen, 0))
-	// unknown response
+	// an unknown response
 	peer.write(pdu.AppendEmpty(nil, pdu.Command(0x80000999), pdu.StatusOK, sequence))
 	// needs no answer
 	peer.send(0, 9, &pdu.AlertNotification{Source: pdu.Address{Addr: "1"}})
-	// nobody asked
+	// to no request
 	peer.write(pdu.AppendEmpty(nil, pdu.CommandEnquireLinkResp, pdu.StatusOK, pdu.MaxSequence))
 	if r := <-done; r.Outcome != provider.Unknown || r.Code != "timeout" {
 		t.Errorf("result %+v", r)
@@ -109,9 +109,9 @@ func TestOddAnswersLeaveASubmitToItsTimeout(t *testing.T) {
 	}
 	peer.write(pdu.AppendEmpty(nil, pdu.CommandSubmitSMResp, pdu.StatusThrottled, next))
 	if r := <-second; r.Outcome != provider.Throttled {
-		t.Errorf("the late answer was taken for the second message: %+v", r)
+		t.Errorf("the late answer was used for the second message: %+v", r)
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
 func TestRequestsOfThePeerAreAnswered(t *testing.T) {
@@ -140,7 +140,7 @@ func TestRequestsOfThePeerAreAnswered(t *testing.T) {
 	ask(whole(&pdu.DataSM{}), pdu.CommandDataSMResp, pdu.StatusOK)
 	ask(pdu.AppendEmpty(nil, pdu.CommandDeliverSM, 0, 77), pdu.CommandDeliverSMResp,
 		pdu.StatusReceiverPermanent)
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
 func TestGarbageIsAnsweredOnceAndTheConnectionMadeAnew(t *testing.T) {
@@ -161,9 +161,9 @@ func TestGarbageIsAnsweredOnceAndTheConnectionMadeAnew(t *testing.T) {
 			if h := peer.expect(pdu.CommandGenericNack); h.Status != pdu.StatusInvCmdLen {
 				t.Errorf("answer %+v", h)
 			}
-			peer.gone()
+			peer.awaitClosed()
 			if r := <-done; r.Outcome != provider.Unknown || r.Code != "connection_lost" {
-				t.Errorf("the submit under way: %+v", r)
+				t.Errorf("the submit in flight: %+v", r)
 			}
 			eventually(t, "the bind is reported lost",
 				func() bool {
@@ -201,11 +201,11 @@ func TestLargestPDUsPassInBothDirections(t *testing.T) {
 	if r := <-done; r.Outcome != provider.Accepted || r.Reference != "big" || r.Parts != nil {
 		t.Errorf("result %+v", r)
 	}
-	go leavePolitely(peer)
+	go answerUnbind(peer)
 }
 
-// TestOnlySubmitsOfWhichOctetsLeftAreUnknown lets the peer read a stated number of
-// octets of one write, which a pipe counts exactly.
+// TestOnlySubmitsOfWhichOctetsLeftAreUnknown lets the peer read a given number of octets of one
+// write, which a pipe counts exactly.
 func TestOnlySubmitsOfWhichOctetsLeftAreUnknown(t *testing.T) {
 	t.Parallel()
 	for name, whole := range map[string]int{"none": 0, "one": 1, "three": 3} {
@@ -230,7 +230,7 @@ func checkAmbiguity(t *testing.T, whole, cut int) {
 	peer.bound()
 	eventually(t, "the client is ready", func() bool { ok, _ := client.Ready(); return ok })
 
-	// The first submit blocks the writer, so that the others are gathered behind it.
+	// The first submit blocks the writer, so that the others queue behind it.
 	blocker := sendAsync(client, submission(0))
 	one := make([]byte, 1)
 	if _, err := theirs.Read(one); err != nil {
@@ -259,8 +259,8 @@ func checkAmbiguity(t *testing.T, whole, cut int) {
 	}
 }
 
-// readRest reads the PDU whose first octet is known and returns its size. The messages
-// of a test are of one size.
+// readRest reads the rest of the PDU that starts with first and returns its size. The messages of a
+// test have the same size.
 func readRest(t *testing.T, conn net.Conn, first []byte) int {
 	t.Helper()
 	head := append(first, readExactly(t, conn, 3)...)
@@ -282,7 +282,7 @@ func readExactly(t *testing.T, conn net.Conn, n int) []byte {
 	return buf
 }
 
-// queued counts the submits that wait for the writer, over all sessions.
+// queued counts the submits that wait for the writer in all sessions.
 func (c *Client) queued() int {
 	c.pool.mu.Lock()
 	sessions := slices.Clone(c.pool.sessions)
@@ -328,7 +328,7 @@ func TestASenderThatGivesUpInTheQueueSendsNothing(t *testing.T) {
 	h := peer.expect(pdu.CommandSubmitSM)
 	peer.write(pdu.AppendEmpty(nil, pdu.CommandSubmitSMResp, pdu.StatusInvDstAdr, h.Sequence))
 	if r := <-third; r.Outcome != provider.Rejected {
-		t.Errorf("what came after the given-up submit is not the third: %+v", r)
+		t.Errorf("the submit after the expired one is not the third: %+v", r)
 	}
 	_ = theirs.Close()
 	if r := <-blocker; r.Outcome != provider.Unknown {
@@ -371,7 +371,7 @@ func TestAPeerThatDoesNotReadIsDropped(t *testing.T) {
 	if err := <-lost; !errors.Is(err, errStalled) {
 		t.Errorf("the bind was lost for %v", err)
 	}
-	// At most the unknown ones can have arrived.
+	// At most the unknown ones have arrived.
 	arrived := 0
 	for {
 		h, _, err := peer.reader.Next()
@@ -413,7 +413,7 @@ func TestHalfOpenPeersAreDroppedAndDialledAgain(t *testing.T) {
 				t.Errorf("lost for %v", err)
 			}
 			if r := <-done; r.Outcome != provider.Unknown {
-				t.Errorf("the submit under way: %+v", r)
+				t.Errorf("the submit in flight: %+v", r)
 			}
 			srv.SetBehaviour(smpptest.Behaviour{})
 			eventually(t, "a message is accepted again",
@@ -437,7 +437,7 @@ func TestAfterUnbindPendingAnswersStillCount(t *testing.T) {
 	}
 	close(hold)
 	if r := <-done; r.Outcome != provider.Accepted {
-		t.Errorf("the submit under way: %+v", r)
+		t.Errorf("the submit in flight: %+v", r)
 	}
 	srv.SetBehaviour(smpptest.Behaviour{})
 	eventually(t, "the client binds again", func() bool { ok, _ := c.Ready(); return ok })
@@ -451,7 +451,7 @@ func TestAfterUnbindMissingAnswersTimeOut(t *testing.T) {
 	c := startClient(t, cfg)
 	done := sendAsync(c, submission(1))
 	eventually(t, "the submit has arrived", func() bool { return len(srv.Submits()) == 1 })
-	before := srv.Stats().Binds // a busy machine may need more than one
+	before := srv.Stats().Binds // a busy machine may need more than one bind
 	srv.Unbind()
 	if r := <-done; r.Outcome != provider.Unknown || r.Code != "timeout" {
 		t.Errorf("result %+v", r)

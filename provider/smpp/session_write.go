@@ -10,7 +10,7 @@ import (
 
 // Bounds of the writer, in octets.
 const (
-	// writeSize is how many octets one write gathers before it goes out.
+	// writeSize is how many octets are gathered for one write.
 	writeSize = 64 << 10
 	// maxControl bounds the queued answers to a peer that sends requests and does not read.
 	maxControl = 256 << 10
@@ -59,7 +59,7 @@ func (s *session) take(buf []byte, spans []span) (_ []byte, _ []span, left bool)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	s.finishLate(s.removeLate(now)) // the slots come free under mu, which goes before pool.mu
+	s.finishLate(s.removeLate(now)) // slots are freed under mu, which is locked before pool.mu
 	buf = append(buf, s.control...)
 	s.control = s.control[:0]
 	if len(s.queue) == 0 && len(buf) == 0 {

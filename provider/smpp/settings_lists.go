@@ -17,7 +17,7 @@ import (
 	"dispatcher/provider/sms"
 )
 
-// octet takes a number from 0 to 255; absent, it is zero.
+// octet reads a number from 0 to 255; if absent, it is zero.
 func octet(r *settings.Reader, key string) byte {
 	if v := r.Octet(key); v != nil {
 		return *v
@@ -61,7 +61,7 @@ func parseStatusMeaning(word string) (StatusMeaning, error) {
 	return StatusMeaning{Outcome: outcome}, nil
 }
 
-// readMeanings reads what the receipts of a carrier mean in its own words.
+// readMeanings reads the meanings of a carrier's own receipts.
 func readMeanings(r *settings.Reader, key string) ReceiptMeanings {
 	entries := readMap(r, key, "no map from the word of a receipt to what it means")
 	if entries == nil {

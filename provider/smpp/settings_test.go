@@ -17,7 +17,7 @@ import (
 	"dispatcher/provider/sms"
 )
 
-// files is a readFile over a map.
+// files returns a readFile over a map.
 func files(m map[string]string) func(string) ([]byte, error) {
 	return func(path string) ([]byte, error) {
 		if content, ok := m[path]; ok {
@@ -184,7 +184,7 @@ func TestEverySettingOfSubmitsAndReceiptsIsRead(t *testing.T) {
 	}
 }
 
-// TestAVersionHasItsOwnKindOfBind, unless the settings choose one.
+// TestAVersionHasItsOwnKindOfBind unless the settings choose one.
 func TestAVersionHasItsOwnKindOfBind(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]Mode{

@@ -15,9 +15,9 @@ const (
 	Connecting Phase = iota
 	// Bound carries messages.
 	Bound
-	// Failed could not connect or bind; State.Err says why. It connects again.
+	// Failed could not connect or bind; State.Err says why. It tries again.
 	Failed
-	// Lost was bound and is not any more; State.Err says why. It connects again.
+	// Lost was bound and no longer is; State.Err says why. It connects again.
 	Lost
 	// Closed has ended and does not connect again.
 	Closed
@@ -43,13 +43,13 @@ type State struct {
 	// Role is the bind operation: pdu.CommandBindTransceiver and its siblings.
 	Role  pdu.Command
 	Phase Phase
-	// Err explains Failed and Lost to a person. With Bound it is ErrUnhealthy for a bind that takes
-	// no messages. It holds no secret and is often a *LinkError, whose Why is bounded.
+	// Err explains Failed and Lost to a person. With Bound it is ErrUnhealthy for a bind that
+	// accepts no messages. It holds no secret and is often a *LinkError, whose Why is bounded.
 	Err error
 }
 
 // ErrUnhealthy says that a bind refuses all messages or does not answer them. It gets only probes
-// while others are up.
+// while other binds are up.
 var ErrUnhealthy = errors.New("bound, but takes no messages")
 
 // LinkError is why a connection could not be made or bound.

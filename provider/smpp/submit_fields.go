@@ -19,15 +19,15 @@ const (
 	textUCS2
 )
 
-// chooseAlphabet keeps the alphabet that segments were counted in, unless the
-// characters behind data_coding 0 at this SMSC lack some of the text's.
-func chooseAlphabet(behindZero Alphabet, counted sms.Alphabet, text string) textAlphabet {
+// chooseAlphabet keeps the alphabet that segments were counted in, unless data_coding 0 at this
+// SMSC lacks some characters of the text.
+func chooseAlphabet(defaultAlphabet Alphabet, counted sms.Alphabet, text string) textAlphabet {
 	switch {
 	case counted == sms.UCS2:
 		return textUCS2
-	case behindZero == GSM7:
+	case defaultAlphabet == GSM7:
 		return textGSM7
-	case fits(text, behindZero):
+	case fits(text, defaultAlphabet):
 		return textBytes
 	default:
 		return textUCS2
@@ -62,8 +62,8 @@ func (p *plan) appendText(dst []byte, piece string) ([]byte, error) {
 	return dst, nil
 }
 
-// splitUCS2 cuts a text of GSM-7 characters, each of which is one UCS-2 unit, for
-// SMSCs that have no other way to take it.
+// splitUCS2 splits a text of GSM-7 characters, each of which is one UCS-2 unit, for SMSCs that
+// accept it in no other encoding.
 func splitUCS2(text string, reference sms.Reference) []string {
 	single, each := sms.Capacity(sms.UCS2, reference)
 	if utf8.RuneCountInString(text) <= single {

@@ -16,7 +16,7 @@ import (
 	"dispatcher/provider/sms"
 )
 
-// answerPart answers one part of every message in a way of its own.
+// answerPart gives one part of every message a different answer.
 func answerPart(number int, a smpptest.Answer) smpptest.Behaviour {
 	return smpptest.Behaviour{Cancels: true, Decide: func(s smpptest.Submit) smpptest.Answer {
 		if s.Part == number {
@@ -26,8 +26,8 @@ func answerPart(number int, a smpptest.Answer) smpptest.Behaviour {
 	}}
 }
 
-// TestAcceptedPartsOfARejectedMessageAreCancelled where the channel says that cancel_sm works, and
-// those of no other message.
+// TestAcceptedPartsOfARejectedMessageAreCancelled on a channel whose settings allow cancel_sm, and
+// no parts of other messages.
 func TestAcceptedPartsOfARejectedMessageAreCancelled(t *testing.T) {
 	t.Parallel()
 	rejected := smpptest.Answer{Status: pdu.StatusInvDstAdr}
@@ -80,7 +80,7 @@ func TestAcceptedPartsOfARejectedMessageAreCancelled(t *testing.T) {
 	}
 }
 
-// answerless is a client with cancel_sm, and its peer in the hands of the test, inside of a bubble.
+// answerless returns a client with cancel_sm and its peer, driven by the test, inside a bubble.
 func answerless(t *testing.T) (*Client, *rawPeer) {
 	t.Helper()
 	ours, theirs := net.Pipe()
@@ -97,7 +97,8 @@ func answerless(t *testing.T) (*Client, *rawPeer) {
 	return c, peer
 }
 
-// TestAnUnansweredCancelDelaysNothingForLong: after the first unanswered cancel_sm none follows.
+// TestAnUnansweredCancelDelaysNothingForLong: after the first unanswered cancel_sm no more are
+// sent.
 func TestAnUnansweredCancelDelaysNothingForLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,7 +124,7 @@ func TestAnUnansweredCancelDelaysNothingForLong(t *testing.T) {
 			time.Since(began) != DefaultResponseTimeout {
 			t.Errorf("%v after %v", r.Outcome, time.Since(began))
 		}
-		go leavePolitely(theirs)
+		go answerUnbind(theirs)
 		closeIn(t, ours)
 	})
 }
@@ -171,7 +172,7 @@ func TestEveryPartCarriesTheParametersOfTheChannel(t *testing.T) {
 	}
 	s.Key = "k"
 	if m := frames(t, Config{KeyTLV: pdu.TagUserMessageRef}, s)[0]; len(m.TLVs) != 0 {
-		t.Errorf("a key that is none: %v", m.TLVs)
+		t.Errorf("an invalid key: %v", m.TLVs)
 	}
 }
 
@@ -188,7 +189,7 @@ func TestScheduleAndLongestValidityBoundTheValidity(t *testing.T) {
 	}
 	if _, err := cfg.validityPeriod(&provider.Submission{Validity: now.Add(time.Hour)},
 		now); codeOf(err) != "expired" {
-		t.Errorf("over before the SMSC sends it: %v", err)
+		t.Errorf("expired before its scheduled time: %v", err)
 	}
 	if got, err := (&Config{}).validityPeriod(&provider.Submission{Validity: now.AddDate(5, 0, 0)},
 		now); err != nil || got != "280205100000000+" {

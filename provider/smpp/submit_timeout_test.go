@@ -16,17 +16,17 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// hurried is the DISPATCHER_SEND_TIMEOUT of these tests: submits have four fifths of it, and
-// everything else the default.
-const hurried = time.Second
+// shortTimeout is the DISPATCHER_SEND_TIMEOUT of these tests. Submits have four fifths of it, other
+// requests their default.
+const shortTimeout = time.Second
 
-// slowPeer is an SMSC that takes its time, for each kind of request its own. It answers nothing
-// else.
+// slowPeer is an SMSC that delays its answers, by a different time for each kind of request. It
+// answers no other request.
 type slowPeer struct {
 	takes   map[pdu.Command]time.Duration
 	dribble time.Duration // between two octets of an answer
-	deaf    time.Duration // reads nothing for so long, once the bind has been up for deafAt
-	deafAt  time.Duration
+	stall   time.Duration // how long it reads nothing, once the bind has been up for stallAt
+	stallAt time.Duration
 
 	dials atomic.Int32
 	conns sync.WaitGroup
@@ -40,7 +40,7 @@ func (p *slowPeer) dial(context.Context, string, string) (net.Conn, error) {
 	return ours, nil
 }
 
-// serve reads until the connection is over.
+// serve reads until the connection ends.
 func (p *slowPeer) serve(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	reader, began := pdu.NewReader(conn), time.Now()
@@ -55,13 +55,13 @@ func (p *slowPeer) serve(conn net.Conn) {
 				p.answer(conn, h)
 			})
 		}
-		if p.deaf > 0 && h.Command == pdu.CommandBindTransceiver {
-			<-time.After(time.Until(began.Add(p.deafAt + p.deaf)))
+		if p.stall > 0 && h.Command == pdu.CommandBindTransceiver {
+			<-time.After(time.Until(began.Add(p.stallAt + p.stall)))
 		}
 	}
 }
 
-// answer ignores that nobody may want it any more.
+// answer ignores errors: the client may be gone.
 func (p *slowPeer) answer(conn net.Conn, h pdu.Header) {
 	frame := pdu.AppendEmpty(nil, h.Command.Response(), pdu.StatusOK, h.Sequence)
 	if h.Command == pdu.CommandQuerySM {
@@ -78,11 +78,11 @@ func (p *slowPeer) answer(conn net.Conn, h pdu.Header) {
 	}
 }
 
-// hurry returns a client of that peer whose senders wait for a second.
-func hurry(t *testing.T, p *slowPeer) *Client {
+// startWithShortTimeout returns a client of that peer whose senders wait for a second.
+func startWithShortTimeout(t *testing.T, p *slowPeer) *Client {
 	t.Helper()
 	c, err := New(Config{
-		Addresses: []string{"slow:1"}, SystemID: "acme", Dial: p.dial, SendTimeout: hurried,
+		Addresses: []string{"slow:1"}, SystemID: "acme", Dial: p.dial, SendTimeout: shortTimeout,
 		Query: true,
 	})
 	if err != nil {
@@ -110,13 +110,13 @@ func TestAShortSendTimeoutLeavesEverythingButSubmitsItsTime(t *testing.T) {
 		"query_sm":                {takes: at(pdu.CommandQuerySM)},
 		"unbind":                  {takes: at(pdu.CommandUnbind)},
 		"every answer, in pieces": {takes: at(0), dribble: slow / pdu.HeaderSize},
-		"to read":                 {takes: at(0), deafAt: DefaultEnquireLink, deaf: slow},
+		"to read":                 {takes: at(0), stallAt: DefaultEnquireLink, stall: slow},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				c := hurry(t, p)
-				// of the bubble, and between two enquire_links
+				c := startWithShortTimeout(t, p)
+				// inside the bubble, between two enquire_links
 				<-time.After(5*time.Minute + 10*time.Second)
 				if ok, why := c.Ready(); !ok || p.dials.Load() != 1 {
 					t.Errorf("ready %v %q after %d dials", ok, why, p.dials.Load())
@@ -129,7 +129,7 @@ func TestAShortSendTimeoutLeavesEverythingButSubmitsItsTime(t *testing.T) {
 				began := time.Now()
 				closeIn(t, c)
 				if took := time.Since(began); name == "unbind" && took != slow {
-					t.Errorf("unbind was waited for %v, want %v", took, slow)
+					t.Errorf("waited %v for unbind_resp, want %v", took, slow)
 				}
 				p.conns.Wait()
 			})
@@ -137,7 +137,7 @@ func TestAShortSendTimeoutLeavesEverythingButSubmitsItsTime(t *testing.T) {
 	}
 }
 
-// TestASubmitTimesOutAtItsOwnTimeout however long the bind had been up, and idle, when it left.
+// TestASubmitTimesOutAtItsOwnTimeout however long the bind was up and idle before.
 func TestASubmitTimesOutAtItsOwnTimeout(t *testing.T) {
 	t.Parallel()
 	for _, idle := range []time.Duration{0, 2 * time.Second, time.Minute + time.Second/3} {
@@ -145,12 +145,12 @@ func TestASubmitTimesOutAtItsOwnTimeout(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv, c := startPiped(t, smpptest.Behaviour{DropEvery: 1},
-					Config{SendTimeout: hurried})
+					Config{SendTimeout: shortTimeout})
 				<-time.After(idle)
 				began := time.Now()
 				r := send(c, submission(1))
 				if took := time.Since(began); r.Outcome != provider.Unknown ||
-					r.Code != "timeout" || took != hurried*4/5 {
+					r.Code != "timeout" || took != shortTimeout*4/5 {
 					t.Errorf("%v (%s) after %v", r.Outcome, r.Code, took)
 				}
 				closeIn(t, c)
@@ -165,27 +165,27 @@ func TestASubmitTimesOutAtItsOwnTimeout(t *testing.T) {
 func TestAnUnhealthyBindIsProbedAtTheResponseTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sick := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{DropEvery: 1}})
+		failing := smpptest.New(smpptest.Config{Behaviour: smpptest.Behaviour{DropEvery: 1}})
 		healthy := smpptest.New(smpptest.Config{})
-		c := startPair(t, Config{SendTimeout: hurried, Window: 8}, sick, healthy)
-		sendFor(c, 16, time.Minute, hurried)
-		before := sick.Stats().Submits
-		sendFor(c, 16, 10*time.Minute, hurried)
-		// The pause begins when the message before has been given up.
-		pace := DefaultResponseTimeout + hurried*4/5
-		if n, want := int(sick.Stats().Submits-before),
+		c := startPair(t, Config{SendTimeout: shortTimeout, Window: 8}, failing, healthy)
+		sendFor(c, 16, time.Minute, shortTimeout)
+		before := failing.Stats().Submits
+		sendFor(c, 16, 10*time.Minute, shortTimeout)
+		// The pause begins when the previous message has timed out.
+		pace := DefaultResponseTimeout + shortTimeout*4/5
+		if n, want := int(failing.Stats().Submits-before),
 			int(10*time.Minute/pace); c.unhealthyBinds() != 1 ||
 			n < want-1 || n > want+1 {
 			t.Errorf("%d unhealthy, tried %d times in ten minutes, want %d", c.unhealthyBinds(), n,
 				want)
 		}
 		closeIn(t, c)
-		sick.Close()
+		failing.Close()
 		healthy.Close()
 	})
 }
 
-// TestNothingWaitsForAWindowPastItsDeadline: the only slot is taken, and comes free after the
+// TestNothingWaitsForAWindowPastItsDeadline: the only slot is in use and is released after the
 // deadline.
 func TestNothingWaitsForAWindowPastItsDeadline(t *testing.T) {
 	t.Parallel()
@@ -201,10 +201,10 @@ func TestNothingWaitsForAWindowPastItsDeadline(t *testing.T) {
 		}
 		s.Deadline, s.Latest = time.Now().Add(2*time.Second), time.Now().Add(time.Second)
 		if r := send(c, s); r.Code != provider.Late {
-			t.Errorf("its latest moment came first, and the code is %s", r.Code)
+			t.Errorf("Latest passed first, and the code is %s", r.Code)
 		}
 		if r := <-first; r.Outcome != provider.Accepted {
-			t.Errorf("the one before: %v (%s)", r.Outcome, r.Code)
+			t.Errorf("the previous message: %v (%s)", r.Outcome, r.Code)
 		}
 		closeIn(t, c)
 		srv.Close()
@@ -215,7 +215,7 @@ func TestNothingWaitsForAWindowPastItsDeadline(t *testing.T) {
 }
 
 // TestTheRestOfAMessageDoesNotLeavePastItsDeadline: five parts, a window of two, and an SMSC that
-// takes a second for each answer. What was accepted before counts.
+// takes a second for each answer. Parts accepted before the deadline count.
 func TestTheRestOfAMessageDoesNotLeavePastItsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -247,8 +247,8 @@ func TestTheRestOfAMessageDoesNotLeavePastItsDeadline(t *testing.T) {
 	})
 }
 
-// TestTheDeadlineIsCheckedRightBeforeTheWrite: also for a message that has started: its latest time
-// no longer bounds it, but its deadline does.
+// TestTheDeadlineIsCheckedRightBeforeTheWrite, also for a message that has started: its latest time
+// no longer applies, but its deadline does.
 func TestTheDeadlineIsCheckedRightBeforeTheWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestTheDeadlineIsCheckedRightBeforeTheWrite(t *testing.T) {
 }
 
 // TestASpanOfValidityIsCountedFromTheWrite: the message waits for three of its ten seconds, and
-// this machine's wall clock differs from the database's by an hour.
+// this machine's clock differs from the database's by an hour.
 func TestASpanOfValidityIsCountedFromTheWrite(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -283,7 +283,7 @@ func TestASpanOfValidityIsCountedFromTheWrite(t *testing.T) {
 		"relative, bounded": {
 			Config{ValidityFormat: Relative, LongestValidity: 5 * time.Second}, "000000000005000R",
 		},
-		"absolute": {Config{}, ""}, // the database's point in time
+		"absolute": {Config{}, ""}, // a time of the database's clock
 		"with a service": {
 			Config{ValidityFormat: Relative, ServiceType: "CMT"}, "000000000007000R",
 		},

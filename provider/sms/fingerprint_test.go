@@ -47,7 +47,7 @@ func TestFingerprintFollowsTheSegments(t *testing.T) {
 			sms.Split(text, sms.Reference16).Segments
 		alike := strings.Join(narrow, "\x00") == strings.Join(wide, "\x00")
 		if got := sms.Fingerprint("", narrow) == sms.Fingerprint("", wide); got != alike {
-			t.Fatalf("%d and %d segments, alike %v, of one fingerprint %v", len(narrow), len(wide),
+			t.Fatalf("%d and %d segments, equal %v, fingerprints equal %v", len(narrow), len(wide),
 				alike, got)
 		}
 	})

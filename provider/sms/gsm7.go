@@ -22,8 +22,8 @@ const defaultTable = "@£$¥èéùìòÇ\nØø\rÅå" +
 	"¿abcdefghijklmno" +
 	"pqrstuvwxyzäöñüà"
 
-// extensionTable lists the characters behind the escape with their second septet,
-// 3GPP TS 23.038 section 6.2.1.1.
+// extensionTable lists the characters after the escape with their second septet, 3GPP TS 23.038
+// section 6.2.1.1.
 var extensionTable = [...]struct {
 	code byte
 	char rune
@@ -40,8 +40,8 @@ var extensionTable = [...]struct {
 	{0x65, '€'},
 }
 
-// A septet is how one character is written: its code, with extended set when the
-// escape goes before it, or none.
+// septet is how one character is written: its code, with extended set if the escape precedes it, or
+// none.
 type septet uint16
 
 const (
@@ -95,7 +95,7 @@ func newEncoding() *encoding {
 	return e
 }
 
-// slot returns where the septet of a character of the alphabet is kept.
+// slot returns where the septet of a character of the alphabet is stored.
 func (e *encoding) slot(r rune) *septet {
 	switch {
 	case r < rune(len(e.latin)):
@@ -120,7 +120,7 @@ func (e *encoding) septet(r rune) septet {
 	return none
 }
 
-// units is how many septets the character takes: one, or two behind the escape.
+// units is how many septets the character takes: one, or two with the escape.
 func (s septet) units() int { return 1 + int(s>>7) }
 
 func newDecoding() *decoding {
@@ -174,7 +174,7 @@ func (a Alphabet) String() string {
 	return fmt.Sprintf("Alphabet(%d)", uint8(a))
 }
 
-// Reference is the width of the number that ties the segments of one message together in the user
+// Reference is the width of the reference number that all segments of a message share in the user
 // data header, 3GPP TS 23.040 sections 9.2.3.24.1 and 9.2.3.24.8. The wider one costs an octet in
 // each segment.
 type Reference uint8
@@ -217,12 +217,12 @@ func Capacity(a Alphabet, ref Reference) (single, each int) {
 // position in bytes, never the text.
 var ErrAlphabet = errors.New("character is not in the GSM 7-bit alphabet")
 
-// ErrEncoding says that octets are not a text in the alphabet they claim.
+// ErrEncoding says that octets are not a text in the expected alphabet.
 var ErrEncoding = errors.New("octets are not a text in this alphabet")
 
-// AppendGSM7 appends the text to dst, one septet per octet with the high bit clear, as SMPP wants
-// it under data_coding 0; a character of the extension table is written as the escape and its code.
-// On error dst comes back as it was.
+// AppendGSM7 appends the text to dst, one septet per octet with the high bit clear, as SMPP
+// requires for data_coding 0. A character of the extension table is written as the escape and its
+// code. On error it returns dst unchanged.
 func AppendGSM7(dst []byte, s string) ([]byte, error) { return Shift{}.Append(dst, s) }
 
 // AppendUCS2 appends the text to dst in UTF-16, high octet first (3GPP TS 23.038
@@ -240,13 +240,13 @@ func AppendUCS2(dst []byte, s string) []byte {
 	return dst
 }
 
-// DecodeGSM7 reads one septet per octet. It follows what the standard asks of a receiver (3GPP TS
-// 23.038 sections 6.2.1 and 6.2.1.1): an extension code without a character is read from the
-// default table, and an escape that announces nothing is a space. An octet above 0x7F is an error.
+// DecodeGSM7 reads one septet per octet. It follows the rules of the standard for receivers (3GPP
+// TS 23.038 sections 6.2.1 and 6.2.1.1): an extension code without a character is read from the
+// default table, and an escape without a next septet is a space. An octet above 0x7F is an error.
 func DecodeGSM7(octets []byte) (string, error) { return Shift{}.Decode(octets) }
 
-// DecodeUCS2 reads UTF-16, high octet first. A surrogate without its partner becomes U+FFFD. An odd
-// number of octets is an error.
+// DecodeUCS2 reads UTF-16, high octet first. An unpaired surrogate becomes U+FFFD. An odd number of
+// octets is an error.
 func DecodeUCS2(octets []byte) (string, error) {
 	if len(octets)%2 != 0 {
 		return "", fmt.Errorf("decode %d octets: %w", len(octets), ErrEncoding)

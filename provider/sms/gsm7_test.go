@@ -12,8 +12,8 @@ import (
 	"dispatcher/provider/sms"
 )
 
-// The codes are copied from the tables of 3GPP TS 23.038 by position, apart from the package's own
-// table, so that a slip in that one is seen here.
+// The codes are copied by position from the tables of 3GPP TS 23.038, independently of the
+// package's own table, so that the test finds errors in it.
 var codes = []struct {
 	char  string
 	octet []byte
@@ -130,9 +130,9 @@ func TestDecodeGSM7ShowsUnknownEscapesAsTheStandardAsks(t *testing.T) {
 		octets []byte
 		want   string
 	}{
-		{[]byte{0x1B, 0x41}, "A"},        // nothing at 0x41 of the extension table
-		{[]byte{'a', 0x1B}, "a "},        // announces nothing
-		{[]byte{0x1B, 0x1B, 0x65}, " €"}, // reserved for a further table
+		{[]byte{0x1B, 0x41}, "A"},        // 0x41 is undefined in the extension table
+		{[]byte{'a', 0x1B}, "a "},        // an escape without a next septet
+		{[]byte{0x1B, 0x1B, 0x65}, " €"}, // reserved for another table
 		{nil, ""},
 	} {
 		got, err := sms.DecodeGSM7(c.octets)

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Language names the national tables of a language by its identifier on the wire, 3GPP TS 23.038
+// Language names the national tables of a language by its identifier in the header, 3GPP TS 23.038
 // section 6.2.1.2.4. The zero value stands for the default alphabet and its extension table.
 type Language uint8
 
-// Languages with tables of their own.
+// Languages with national tables.
 const (
 	DefaultTables Language = iota
 	Turkish
@@ -28,7 +28,7 @@ const (
 	Telugu
 	Urdu
 
-	languages // how many there are, DefaultTables included
+	languages // their number, including DefaultTables
 )
 
 var languageWords = [languages]string{
@@ -45,8 +45,8 @@ func (l Language) String() string {
 	return fmt.Sprintf("Language(%d)", uint8(l))
 }
 
-// LanguageWords are the words that ParseLanguage takes, in the order of their identifiers. The
-// slice is the caller's.
+// LanguageWords are the words that ParseLanguage accepts, in the order of their identifiers. The
+// caller may change the slice.
 func LanguageWords() []string { return slices.Clone(languageWords[1:]) }
 
 // ParseLanguage reads one of LanguageWords.
@@ -87,9 +87,9 @@ func (s Languages) Each(yield func(Language) bool) {
 	}
 }
 
-// Tables are the national tables that a carrier takes, besides the default ones. Locking tables
-// stand in for the default alphabet, single shift tables for the extension table behind the escape.
-// The zero value allows none.
+// Tables are the national tables that a carrier accepts, besides the default ones. Locking tables
+// replace the default alphabet, single shift tables the extension table. The zero value allows
+// none.
 type Tables struct {
 	Locking Languages
 	Single  Languages
@@ -98,7 +98,7 @@ type Tables struct {
 // None reports whether only the default tables may be used.
 func (t Tables) None() bool { return t == Tables{} }
 
-// void marks a code without a character in the tables below; it stands in none of them.
+// void marks a code without a character in the tables below. No table contains it as a character.
 const void = '·'
 
 // codes finds the code of a character in one table: by pages of 128 characters, because each table
@@ -140,8 +140,8 @@ func (t *codes) put(r rune, code byte) {
 // characters are those of the codes of one table; 0 where there is none.
 type characters [0x80]rune
 
-// The tables by language. Those of DefaultTables are the default alphabet and its extension table;
-// where a language has no locking table, nothing can be written with it.
+// The tables by language. Those of DefaultTables are the default alphabet and its extension table.
+// A language without a locking table has an empty one.
 var (
 	lockingCodes, lockingCharacters = newTables(lockingTables[:])
 	singleCodes, singleCharacters   = newTables(singleTables[:])
@@ -171,7 +171,7 @@ func plainOf(l Language) *characters {
 	return &lockingCharacters[l]
 }
 
-// escapedOf are the characters behind an escape.
+// escapedOf are the characters after an escape.
 func escapedOf(l Language) *characters {
 	if l == DefaultTables {
 		return &decode.extended

@@ -26,7 +26,7 @@ func everyLanguage() []sms.Language {
 	return list
 }
 
-// all allows every table that there is.
+// all allows every table.
 func all() sms.Tables {
 	t := sms.Tables{Single: sms.LanguagesOf(everyLanguage()...)}
 	for _, l := range everyLanguage() {
@@ -64,9 +64,9 @@ func TestLanguagesHaveTheIdentifiersOfTheStandard(t *testing.T) {
 	}
 }
 
-// The codes were read off the printed tables of 3GPP TS 23.038 annex A by position, apart from the
-// package's own, so that a slip in those is seen here: the corners of each, and what tells it from
-// the others.
+// The codes are copied by position from the tables of 3GPP TS 23.038 annex A, independently of the
+// package's own tables, so that the test finds errors in them. They are the corners of each table
+// and the characters that differ between tables.
 func TestNationalCodesAreThoseOfTheStandard(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -209,7 +209,7 @@ func TestNationalCodesAreThoseOfTheStandard(t *testing.T) {
 	}
 }
 
-// written lists every character that can be written with the tables.
+// written lists every character that the tables can write.
 func written(s sms.Shift) []string {
 	var list []string
 	for r := rune(0); r <= 0x2300; r++ {
@@ -223,7 +223,7 @@ func written(s sms.Shift) []string {
 func TestTablesHoldAsManyCharactersAsTheStandard(t *testing.T) {
 	t.Parallel()
 	locking := map[sms.Language]int{
-		sms.Spanish: 127, // it does with the default alphabet
+		sms.Spanish: 127, // with the default alphabet it does
 		sms.Turkish: 127, sms.Portuguese: 127, sms.Bengali: 114, sms.Gujarati: 120, sms.Hindi: 127,
 		sms.Kannada:   120,
 		sms.Malayalam: 120, sms.Oriya: 116, sms.Punjabi: 110, sms.Tamil: 102, sms.Telugu: 120,
@@ -302,7 +302,7 @@ func TestHeadersTakeSeptetsFromEverySegment(t *testing.T) {
 		if got := sms.ShiftIn(header); got != c.shift {
 			t.Errorf("ShiftIn = %v, want %v", got, c.shift)
 		}
-		// What the header leaves must hold the septets: 3GPP TS 23.040 section 9.2.3.16.
+		// The septets must fit beside the header: 3GPP TS 23.040 section 9.2.3.16.
 		if septets := (1 + len(elements)) * 8; c.elements != nil && (septets+6)/7+single > 160 {
 			t.Errorf("%v: %d septets do not fit behind the header", c.shift, single)
 		}
@@ -437,17 +437,17 @@ func TestNationalTablesAreTakenOnlyWhenTheyMakeFewerSegments(t *testing.T) {
 	}
 }
 
-// checkRules holds every property of Split and Count under rules with national tables.
+// checkRules checks every property of Split and Count under rules with national tables.
 func checkRules(t failer, text string, rules sms.Rules) {
 	t.Helper()
 	m, size, plain := rules.Split(text), rules.Count(text), sms.Count(text, rules.Reference)
 	if want := (sms.Size{
 		Alphabet: m.Alphabet, Shift: m.Shift, Units: m.Units, Segments: len(m.Segments),
 	}); size != want {
-		t.Fatalf("Count says %+v, Split makes %+v", size, want)
+		t.Fatalf("Count = %+v, Split = %+v", size, want)
 	}
 	if strings.Join(m.Segments, "") != text {
-		t.Fatalf("the segments are not the text")
+		t.Fatalf("the joined segments are not the text")
 	}
 	if m.Shift == (sms.Shift{}) {
 		if size != plain {
@@ -456,7 +456,7 @@ func checkRules(t failer, text string, rules sms.Rules) {
 		return
 	}
 	if m.Alphabet != sms.GSM7 || size.Segments >= plain.Segments {
-		t.Fatalf("tables %v were taken for nothing: %+v, without them %+v", m.Shift, size, plain)
+		t.Fatalf("tables %v save no segment: %+v, without them %+v", m.Shift, size, plain)
 	}
 	if !rules.Tables.Locking.Has(m.Shift.Locking) || !rules.Tables.Single.Has(m.Shift.Single) {
 		t.Fatalf("tables %v are not allowed", m.Shift)
@@ -485,7 +485,7 @@ func checkRules(t failer, text string, rules sms.Rules) {
 	}
 }
 
-// nationalTexts draws texts of a few languages, some with a character from elsewhere.
+// nationalTexts draws texts of a few languages, some with one other character.
 func nationalTexts() *rapid.Generator[string] {
 	letters := []string{
 		"a", "B", " ", "€", "ş", "ğ", "İ", "Á", "ó", "ã", "Ê", "{", "\u0915", "\u094D", "\u0967",
@@ -573,7 +573,7 @@ func TestSubstituteWithTablesNeverMakesMoreSegments(t *testing.T) {
 			return
 		}
 		if !sms.FitsGSM7(got) && rules.Count(got).Segments >= rules.Count(text).Segments {
-			t.Fatalf("a text was changed for nothing")
+			t.Fatalf("a text was changed, but saves no segment")
 		}
 		if again := rules.Substitute(got); again != got {
 			t.Fatalf("a second pass changes the text again")
@@ -596,7 +596,7 @@ func TestShiftAppendRefusesWhatItLacksAndLeavesDstAlone(t *testing.T) {
 		t.Errorf("the Turkish alphabet has no è: %v", err)
 	}
 	if _, err := (sms.Shift{Single: sms.Hindi}).Append(nil, "€{"); err != nil {
-		t.Errorf("a single shift table stands in for the extension table: %v", err)
+		t.Errorf("a single shift table replaces the extension table: %v", err)
 	}
 }
 
@@ -618,7 +618,7 @@ func TestDecodeShowsASpaceForACodeWithoutACharacter(t *testing.T) {
 	}
 }
 
-func TestCountWithTablesDoesNotAllocate(t *testing.T) { // AllocsPerRun must not run beside others
+func TestCountWithTablesDoesNotAllocate(t *testing.T) { // AllocsPerRun must not run in parallel with other tests
 	rules := sms.Rules{Tables: all()}
 	text := strings.Repeat("Siparişiniz yola çıktı. ", 10)
 	if n := testing.AllocsPerRun(100, func() { rules.Count(text) }); n != 0 {
@@ -658,7 +658,7 @@ func FuzzShiftIn(f *testing.F) {
 			return
 		}
 		if _, err := s.Append(nil, text); err != nil && !strings.Contains(text, " ") {
-			t.Errorf("what was read cannot be written again: %v", err)
+			t.Errorf("the decoded text cannot be encoded: %v", err)
 		}
 	})
 }

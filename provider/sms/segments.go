@@ -1,11 +1,10 @@
 // Package sms knows what fits into one short message: the two alphabets that every network carries,
-// the national language tables that some do, how a longer text is cut into segments, and how a
-// character is written on the wire.
-//
-// It is pure and knows no channel and no protocol. Adapters use it to encode, package decide to
-// count what a message will be billed, and the segments command to show both. All segments of a
-// message are written with the same tables, although the standard would allow each its own: a text
-// is then one choice, which can be counted, explained and repeated.
+// the national language tables that some do, how a longer text is split into segments, and how a
+// character is encoded.
+// It is pure and knows no channel and no protocol. Adapters encode with it, package decide counts
+// billed segments with it, and the segments command shows both. All segments of a message use the
+// same tables, although the standard would allow different ones: so one choice describes a text,
+// which can be counted, explained and repeated.
 package sms
 
 import (
@@ -15,19 +14,18 @@ import (
 	"unicode/utf8"
 )
 
-// Rules say how texts are cut for a carrier.
+// Rules say how texts are split for a carrier.
 type Rules struct {
 	Reference Reference
 	// Tables are the national tables that the carrier takes.
 	Tables Tables
 }
 
-// Count returns the size of a text. The default alphabet is used when it has all the characters,
-// else UCS-2. National tables are used only when the text then has fewer segments. Of the tables
-// with the fewest segments, those with the smallest header win, then those with the fewest septets,
-// then those with the lower identifier, so the same text is always written in the same way.
-//
-// It is exactly what Split makes of the text. It does not allocate.
+// Count returns the size of a text. The default alphabet is used if it has all the characters, else
+// UCS-2. National tables are used only if the text then has fewer segments. Of the tables with the
+// fewest segments, those with the smallest header win, then those with the fewest septets, then
+// those with the lower identifier, so the same text is always written in the same way.
+// It agrees with Split and does not allocate.
 func (r Rules) Count(text string) Size {
 	best := Count(text, r.Reference)
 	if best.Segments == 1 || r.Tables.None() ||
@@ -38,9 +36,9 @@ func (r Rules) Count(text string) Size {
 		for single := range r.Tables.Single.Each {
 			s := Shift{Locking: locking, Single: single}
 			if s == (Shift{}) {
-				continue // it is among the best already, or cannot write the text
+				continue // it is the best so far, or cannot write the text
 			}
-			if size, ok := s.count(text, r.Reference, best.Segments); ok && size.betters(&best) {
+			if size, ok := s.count(text, r.Reference, best.Segments); ok && size.isBetter(&best) {
 				best = size
 			}
 		}
@@ -48,7 +46,7 @@ func (r Rules) Count(text string) Size {
 	return best
 }
 
-// room is how many septets some segments hold at most when they announce a table.
+// room is how many septets that many segments hold at most with a table in the header.
 func (r Rules) room(segments int) int {
 	single, each := Shift{Single: Turkish}.Capacity(r.Reference)
 	if segments == 1 {
@@ -57,8 +55,8 @@ func (r Rules) room(segments int) int {
 	return segments * each
 }
 
-// betters compares two ways to write one text; s is with national tables.
-func (s *Size) betters(o *Size) bool {
+// isBetter compares two ways to write one text; s uses national tables.
+func (s *Size) isBetter(o *Size) bool {
 	switch {
 	case s.Segments != o.Segments:
 		return s.Segments < o.Segments
@@ -70,8 +68,8 @@ func (s *Size) betters(o *Size) bool {
 	return s.Units < o.Units
 }
 
-// count counts septets, and gives up at the first character that the tables lack or when there are
-// more segments than most.
+// count counts septets, and stops at the first character that the tables lack or if there are more
+// segments than most.
 func (s Shift) count(text string, ref Reference, most int) (Size, bool) {
 	single, each := s.Capacity(ref)
 	p := packer{each: each}
@@ -86,8 +84,8 @@ func (s Shift) count(text string, ref Reference, most int) (Size, bool) {
 	return size, true
 }
 
-// Split cuts a text as Count counts it: into one piece when it fits a message without a header that
-// joins segments, else greedily from the front. The pieces share the text's memory.
+// Split splits a text as Count counts it: into one piece if it fits without a concatenation header,
+// else greedily from the front. The pieces share the text's memory.
 func (r Rules) Split(text string) Message {
 	size := r.Count(text)
 	m := Message{
@@ -114,7 +112,7 @@ func (r Rules) Split(text string) Message {
 	return m
 }
 
-// unitsOf is how many units a character takes that the alphabet and tables are known to have.
+// unitsOf is how many units a character takes that the alphabet and tables contain.
 func (s *Size) unitsOf(r rune) int {
 	if s.Alphabet == UCS2 {
 		return ucs2Units(r)
@@ -123,7 +121,7 @@ func (s *Size) unitsOf(r rune) int {
 }
 
 // Append appends the text to dst in UTF-16 or, one septet per octet, in GSM-7 with the tables of
-// the message. It is for the message's own segments: then it never fails.
+// the message. It never fails for the message's own segments.
 func (m *Message) Append(dst []byte, segment string) ([]byte, error) {
 	if m.Alphabet == UCS2 {
 		return AppendUCS2(dst, segment), nil
@@ -134,7 +132,7 @@ func (m *Message) Append(dst []byte, segment string) ([]byte, error) {
 // Message is a text cut into the segments that are sent and billed.
 type Message struct {
 	Alphabet Alphabet
-	// Shift are the national tables that all segments are written with, and announce; see Size.
+	// Shift are the national tables of all segments; see Size.
 	Shift Shift
 	// Units is the length of the whole text, as in Size.
 	Units int
@@ -148,7 +146,7 @@ func Split(text string, ref Reference) Message {
 	return Rules{Reference: ref}.Split(text)
 }
 
-// Size is what a text needs on the wire and on the bill.
+// Size is the size of a text in units and billed segments.
 type Size struct {
 	Alphabet Alphabet
 	// Shift are the national tables of a GSM-7 text; the zero value stands for the default ones.
@@ -162,8 +160,8 @@ type Size struct {
 }
 
 // Count returns the size of the text with references of the given width and without national
-// tables. It is exactly what Split makes of it, without allocating. An empty text is one segment of
-// no units. Each byte that is not valid UTF-8 counts as one U+FFFD, which only UCS-2 has.
+// tables. It agrees with Split and does not allocate. An empty text is one segment of no units.
+// Each byte that is not valid UTF-8 counts as one U+FFFD, which only UCS-2 has.
 func Count(text string, ref Reference) Size {
 	if size, ok := countGSM7(text, ref); ok {
 		return size
@@ -171,8 +169,8 @@ func Count(text string, ref Reference) Size {
 	return CountUCS2(text, ref)
 }
 
-// CountUCS2 returns the size of the text in UCS-2 although GSM-7 may have all its characters: not
-// every carrier's GSM-7 has them.
+// CountUCS2 returns the size of the text in UCS-2 even if GSM-7 has all its characters: not every
+// carrier's GSM-7 has them.
 func CountUCS2(text string, ref Reference) Size {
 	single, each := Capacity(UCS2, ref)
 	p := packer{each: each}
@@ -182,7 +180,7 @@ func CountUCS2(text string, ref Reference) Size {
 	return p.size(UCS2, single)
 }
 
-// countGSM7 counts septets and gives up at the first character outside the alphabet.
+// countGSM7 counts septets and stops at the first character outside the alphabet.
 func countGSM7(text string, ref Reference) (Size, bool) {
 	single, each := Capacity(GSM7, ref)
 	p := packer{each: each}
@@ -205,8 +203,8 @@ func ucs2Units(r rune) int {
 }
 
 // packer fills segments of a multi-segment message greedily. A character of two units that would
-// straddle a boundary moves whole into the next segment, because a handset shows each half of a
-// torn pair as rubbish (3GPP TS 23.040 section 9.2.3.24.1 forbids it for the escape).
+// cross a boundary moves to the next segment, because a handset shows split halves as garbage (3GPP
+// TS 23.040 section 9.2.3.24.1 forbids it for the escape).
 type packer struct {
 	each  int // units that a segment holds
 	used  int // units in the current segment
@@ -214,7 +212,7 @@ type packer struct {
 	units int // units altogether
 }
 
-// add packs one character and reports whether it opened a new segment.
+// add adds one character and reports whether it started a new segment.
 func (p *packer) add(units int) bool {
 	p.units += units
 	p.used += units
@@ -234,17 +232,16 @@ func (p *packer) size(a Alphabet, single int) Size {
 	return Size{Alphabet: a, Units: p.units, Segments: p.full + 1}
 }
 
-// Fingerprint stands for the way in which one text was cut, in a few dozen characters: "smpp gsm7
-// udh8 3 9f2c11ab03de". how names what the segments are written in and what joins them; the digits
-// behind their number stand for the pieces themselves. Parts of a text may be sent in different
-// attempts only when both cut it under the same fingerprint: part 2 of one cut says other words
-// than part 2 of another. It is for the ledger and for comparison, not to be shown to people: the
-// digits confirm a correct guess of the text.
+// Fingerprint identifies how one text was split, in a few dozen characters: "smpp gsm7 udh8 3
+// 9f2c11ab03de". how names the encoding and the concatenation; the number of pieces and a hash of
+// them follow. Parts of a text may be sent in different attempts only if both have the same
+// fingerprint: otherwise part 2 may hold other words. It is for the ledger and for comparison, not
+// for display: the hash confirms a correct guess of the text.
 func Fingerprint(how string, segments []string) string {
 	h := sha256.New()
 	var length [8]byte
 	for _, segment := range segments {
-		// tells "ab", "c" from "a", "bc"
+		// The lengths distinguish "ab", "c" from "a", "bc".
 		binary.BigEndian.PutUint64(length[:], uint64(len(segment)))
 		h.Write(length[:])
 		h.Write([]byte(segment))

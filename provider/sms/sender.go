@@ -7,11 +7,11 @@ type SenderKind uint8
 
 // Kinds of sender ids.
 const (
-	NoSender     SenderKind = iota // empty: the channel has a default of its own
+	NoSender     SenderKind = iota // empty: the channel uses its default
 	Alphanumeric                   // a name: up to 11 septets of the GSM alphabet, not digits alone
 	ShortCode                      // 3 to 8 digits
 	LongCode                       // a number: a plus and 8 to 15 digits, or 9 to 15 digits
-	BadSender                      // nothing that a network could show
+	BadSender                      // no network could show it
 )
 
 // Bounds of sender ids.
@@ -37,8 +37,8 @@ func (k SenderKind) String() string {
 // SenderKinds are the kinds that a message may have, without NoSender and BadSender.
 func SenderKinds() []SenderKind { return []SenderKind{Alphanumeric, ShortCode, LongCode} }
 
-// KindOf sorts a sender id. What has anything but digits behind an optional plus is a name. The
-// digits of a number without its plus are told from a short code by how many there are.
+// KindOf classifies a sender id. Anything but digits after an optional plus makes it a name. A
+// number without its plus has more digits than a short code.
 func KindOf(sender string) SenderKind {
 	if sender == "" {
 		return NoSender

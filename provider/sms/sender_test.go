@@ -14,10 +14,10 @@ func TestKindOfSortsSenders(t *testing.T) {
 	for sender, want := range map[string]sms.SenderKind{
 		"":                  sms.NoSender,
 		"ACME":              sms.Alphanumeric,
-		"ACME Info 1":       sms.Alphanumeric, // 11
-		"ACME Info 12":      sms.BadSender,    // 12
+		"ACME Info 1":       sms.Alphanumeric, // 11 characters
+		"ACME Info 12":      sms.BadSender,    // 12 characters
 		"Åland":             sms.Alphanumeric,
-		"A€€€€€":            sms.Alphanumeric, // the euro takes two septets
+		"A€€€€€":            sms.Alphanumeric, // the euro sign takes two septets
 		"A€€€€€€":           sms.BadSender,
 		"ACMÉ":              sms.Alphanumeric,
 		"ACMÊ":              sms.BadSender, // not in the GSM alphabet

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Shift is the pair of tables that a GSM-7 text is written with. The zero value is the default
-// alphabet with its extension table, which needs no announcement; every other table is announced by
-// an element in the user data header of each segment.
+// Shift is the pair of tables of a GSM-7 text. The zero value is the default alphabet with its
+// extension table, which need no announcement. An element in the user data header of each segment
+// announces every other table.
 type Shift struct {
 	Locking Language
 	Single  Language
@@ -37,9 +37,9 @@ func (s Shift) elements() int {
 }
 
 // Capacity returns how many septets a message of one segment holds and how many each segment of a
-// longer message holds: Capacity(GSM7, ref) less what the header takes. The text begins at a
-// septet's boundary behind the header, so each octet of that costs a little more than a septet:
-// with one table 155 and 149 remain, with two 152 and 146.
+// longer message holds: Capacity(GSM7, ref) minus the header. The text begins at a septet boundary
+// after the header, so each octet of the header costs a little more than a septet: with one table
+// 155 and 149 remain, with two 152 and 146.
 func (s Shift) Capacity(ref Reference) (single, each int) {
 	single, each = Capacity(GSM7, ref)
 	n := s.elements()
@@ -55,9 +55,9 @@ func (s Shift) Capacity(ref Reference) (single, each int) {
 		(userData - length - concatenation - n*elementOctets) * 8 / 7
 }
 
-// AppendElements appends the elements that announce the tables, for a user data header: nothing for
-// the default tables, three octets for each other one. The header's own length, and an element that
-// joins segments, are the caller's.
+// AppendElements appends the elements that announce the tables to a user data header: nothing for
+// the default tables, three octets for each other one. The caller adds the header's length and the
+// concatenation element.
 func (s Shift) AppendElements(dst []byte) []byte {
 	if s.Single != DefaultTables {
 		dst = append(dst, elementSingle, 1, byte(s.Single))
@@ -68,9 +68,9 @@ func (s Shift) AppendElements(dst []byte) []byte {
 	return dst
 }
 
-// ShiftIn finds the tables that a user data header announces; header is what stands behind its
-// length octet. A language that is not known counts as the default, as the standard asks of a
-// receiver (3GPP TS 23.038 section 6.2.1.2.4). What is cut off is ignored.
+// ShiftIn finds the tables that a user data header announces. header begins after its length octet.
+// An unknown language counts as the default, as the standard requires of receivers (3GPP TS 23.038
+// section 6.2.1.2.4). A truncated element is ignored.
 func ShiftIn(header []byte) Shift {
 	var s Shift
 	for len(header) >= 2 {
@@ -96,8 +96,8 @@ func (s *Shift) announce(identifier byte, l Language) {
 	}
 }
 
-// Append appends the text to dst like AppendGSM7, written with these tables. The caller announces
-// them with AppendElements.
+// Append appends the text to dst like AppendGSM7, with these tables. The caller announces them with
+// AppendElements.
 func (s Shift) Append(dst []byte, text string) ([]byte, error) {
 	start := len(dst)
 	for i, r := range text {
@@ -114,9 +114,9 @@ func (s Shift) Append(dst []byte, text string) ([]byte, error) {
 	return dst, nil
 }
 
-// Decode reads one septet per octet, written with these tables. Like DecodeGSM7 it follows what the
-// standard asks of a receiver: an escaped code without a character is read from the locking table,
-// an escape that announces nothing is a space, and so is a code that has no character at all.
+// Decode reads one septet per octet with these tables. Like DecodeGSM7 it follows the rules for
+// receivers: an escaped code without a character is read from the locking table, an escape without
+// a next septet is a space, and so is a code without any character.
 func (s Shift) Decode(octets []byte) (string, error) {
 	plain, escaped := plainOf(s.Locking), escapedOf(s.Single)
 	var text strings.Builder

@@ -108,8 +108,8 @@ func TestCountAtTheBoundaries(t *testing.T) {
 	}
 }
 
-// texts draws strings that are rich in what is hard: pairs, boundaries, look-alikes
-// and bytes that are not UTF-8.
+// texts draws strings with many difficult cases: surrogate pairs, boundaries, look-alikes and bytes
+// that are not UTF-8.
 func texts() *rapid.Generator[string] {
 	gsm := rapid.SampledFrom([]string{"a", "Z", " ", "\n", "@", "é", "Ω", "€", "{", "~", "\f"})
 	mixed := rapid.SampledFrom(
@@ -121,20 +121,20 @@ func texts() *rapid.Generator[string] {
 	)
 }
 
-// A failer is what a property reports to: a test, a fuzz target or rapid.
+// failer receives the failures of a property: a test, a fuzz target or rapid.
 type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// checkSplit holds every property of Split and Count for one text.
+// checkSplit checks every property of Split and Count for one text.
 func checkSplit(t failer, text string, ref sms.Reference) {
 	t.Helper()
 	m, size := sms.Split(text, ref), sms.Count(text, ref)
 	if want := (sms.Size{
 		Alphabet: m.Alphabet, Units: m.Units, Segments: len(m.Segments),
 	}); size != want {
-		t.Fatalf("Count says %+v, Split makes %+v", size, want)
+		t.Fatalf("Count = %+v, Split = %+v", size, want)
 	}
 	if strings.Join(m.Segments, "") != text {
 		t.Fatalf("the joined segments are not the text")
@@ -159,8 +159,8 @@ func checkSplit(t failer, text string, ref sms.Reference) {
 	}
 }
 
-// encodedUnits encodes one segment by itself, so that a torn pair or a torn character is seen, and
-// returns its length in units.
+// encodedUnits encodes one segment alone, so that it finds split pairs and characters, and returns
+// its length in units.
 func encodedUnits(t failer, a sms.Alphabet, segment string) int {
 	t.Helper()
 	if a == sms.GSM7 {
@@ -179,7 +179,7 @@ func encodedUnits(t failer, a sms.Alphabet, segment string) int {
 		low := i+3 < len(octets) && utf16.IsSurrogate(rune(octets[i+2])<<8|rune(octets[i+3]))
 		if utf16.IsSurrogate(unit) {
 			if !low {
-				t.Fatalf("a segment tears a surrogate pair")
+				t.Fatalf("a segment splits a surrogate pair")
 			}
 			i += 2
 		}
@@ -211,7 +211,7 @@ func TestSplitNeverTearsACharacter(t *testing.T) {
 	}
 }
 
-// AllocsPerRun must not run beside others.
+// AllocsPerRun must not run in parallel with other tests.
 func TestCountAndUnchangedSubstituteDoNotAllocate(t *testing.T) {
 	text := strings.Repeat("Your code is 123456 €. ", 20)
 	cyrillic := strings.Repeat("Ваш код 123456. ", 20)

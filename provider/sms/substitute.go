@@ -3,20 +3,18 @@ package sms
 import "strings"
 
 // Substitute replaces characters that GSM-7 lacks by look-alikes that it has: curly quotes, dashes,
-// unusual spaces, ellipsis, Greek capitals that share a shape with a Latin letter. One curly
-// apostrophe would otherwise more than double the price of a text, because all of it moves to
-// UCS-2.
-//
-// Letters are never changed into other letters, since that would change words. When
-// the text would not fit GSM-7 even so, it is returned as it came: nothing would be
-// gained. A text that needs no change is returned without allocation.
+// unusual spaces, ellipsis, Greek capitals that look like a Latin letter. One curly apostrophe
+// would otherwise more than double the price of a text, because all of it would need UCS-2.
+// Letters are never changed into other letters, since that would change words. If the text would
+// still not fit GSM-7, it is returned unchanged: nothing would be gained. A text that needs no
+// change is returned without allocation.
 func Substitute(text string) string {
 	n, ok := replaceable(text)
 	if n == 0 || !ok {
 		return text
 	}
 	var out strings.Builder
-	out.Grow(len(text)) // no look-alike is longer than what it replaces
+	out.Grow(len(text)) // no look-alike is longer than the original
 	for _, r := range text {
 		if encode.septet(r) != none {
 			out.WriteRune(r)
@@ -28,7 +26,7 @@ func Substitute(text string) string {
 	return out.String()
 }
 
-// Substitute does the same for a carrier that takes national tables. If the function Substitute
+// Substitute does the same for a carrier that accepts national tables. If the function Substitute
 // changes nothing, because the text has letters that only those tables have, look-alikes replace
 // the characters that even the tables lack, but only if the text then has fewer segments.
 func (r Rules) Substitute(text string) string {
@@ -46,8 +44,8 @@ func (r Rules) Substitute(text string) string {
 	return text
 }
 
-// substitute replaces what none of the tables has; false when there is no look-alike for some of
-// it.
+// substitute replaces characters that none of the tables has; false if one of them has no
+// look-alike.
 func (t Tables) substitute(text string) (string, bool) {
 	var out strings.Builder
 	out.Grow(len(text))
@@ -98,8 +96,8 @@ func replaceable(text string) (n int, ok bool) {
 	return n, true
 }
 
-// lookAlike returns what stands in for a character that GSM-7 lacks; invisible
-// characters become nothing.
+// lookAlike returns the replacement of a character that GSM-7 lacks; invisible characters become
+// nothing.
 func lookAlike(r rune) (with string, ok bool) {
 	switch r {
 	case '‘', '’', '‚', '‛', '′', 'ʹ', 'ʻ', 'ʼ', 'ʽ', '´', '`', '‹', '›', '＇':
@@ -137,7 +135,7 @@ func lookAlike(r rune) (with string, ok bool) {
 	return greekTwin(r)
 }
 
-// blank handles spaces, line ends and characters without a shape.
+// blank replaces spaces, line ends and invisible characters.
 func blank(r rune) (with string, ok bool) {
 	switch {
 	case r == '\t', r == '\u00A0', r >= '\u2000' && r <= '\u200A', r == '\u202F', r == '\u205F',
@@ -152,9 +150,8 @@ func blank(r rune) (with string, ok bool) {
 	return "", false
 }
 
-// greekTwin returns the Latin letter that has the shape of a Greek capital. The
-// default alphabet holds only the ten Greek capitals without such a twin, because it
-// was made to be used this way.
+// greekTwin returns the Latin letter that looks like a Greek capital. The default alphabet has only
+// the ten Greek capitals without such a twin, because it was designed to be used this way.
 func greekTwin(r rune) (with string, ok bool) {
 	const greek, latin = "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABEZHIKMNOPTYX"
 	if r < 'Α' || r > 'Χ' {

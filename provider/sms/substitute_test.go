@@ -37,13 +37,13 @@ func TestSubstituteReplacesLookAlikes(t *testing.T) {
 	}
 }
 
-// checkSubstitute holds what is true of Substitute for every text: it changes only
-// what then fits, and a second pass changes nothing.
+// checkSubstitute checks what holds for every text: Substitute changes only texts that then fit
+// GSM-7, and a second call changes nothing.
 func checkSubstitute(t failer, text string) {
 	t.Helper()
 	got := sms.Substitute(text)
 	if got != text && (sms.FitsGSM7(text) || !sms.FitsGSM7(got)) {
-		t.Fatalf("a text was changed for nothing")
+		t.Fatalf("a text was changed that fits GSM-7, or that still does not")
 	}
 	if sms.Substitute(got) != got {
 		t.Fatalf("a second pass changes the text again")

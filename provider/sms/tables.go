@@ -7,9 +7,9 @@ const (
 	indicLatin = "|ABCDEFGHIJKLMNO" + "PQRSTUVWXYZ·····" + "·····€··········" + "················"
 )
 
-// singleTables replace the extension table behind the escape: the characters of the codes 0x00 to
-// 0x7F in their order, 3GPP TS 23.038 sections A.2.1 to A.2.13 (version 18.0.0). void stands where
-// the standard has no character, or a control character, and 0x1B is reserved for a further table.
+// singleTables replace the extension table: the characters of the codes 0x00 to 0x7F in their
+// order, 3GPP TS 23.038 sections A.2.1 to A.2.13 (version 18.0.0). void means that the standard has
+// no character, or a control character; 0x1B is reserved for another table.
 var singleTables = [languages]string{
 	Turkish: "··········\f·····" +
 		"····^······\x1b····" +
@@ -89,11 +89,10 @@ var singleTables = [languages]string{
 
 // lockingTables replace the default alphabet: the characters of the codes 0x00 to 0x7F in their
 // order, sixteen to a line, 3GPP TS 23.038 sections A.3.1 to A.3.13 (version 18.0.0). A language
-// without an entry has no such table: Spanish does with the default alphabet. 0x1B is the escape,
-// and void stands where the standard has no character.
-//
-// A misprint of the standard is put right, as handsets do: code 0x24 of Kannada is
-// U+0CA1 (not U+0CAA, which stands at 0x3D as well).
+// without an entry has no such table: Spanish uses the default alphabet. 0x1B is the escape, and
+// void means that the standard has no character.
+// One misprint of the standard is corrected, as handsets do: code 0x24 of Kannada is U+0CA1 (not
+// U+0CAA, which is also at 0x3D).
 var lockingTables = [languages]string{
 	Turkish: "@£$¥€éùıòÇ\nĞğ\rÅå" +
 		"Δ_ΦΓΛΩΠΨΣΘΞ\x1bŞşßÉ" +

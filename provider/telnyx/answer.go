@@ -12,14 +12,14 @@ import (
 	"dispatcher/provider/web"
 )
 
-// accepted is the answer to a message that was taken: the fields used here.
+// accepted holds the used fields of the answer to an accepted message.
 type accepted struct {
 	Data struct {
 		ID string `json:"id"`
 	} `json:"data"`
 }
 
-// refusal is the body of every answer that is no success.
+// refusal is the body of every answer other than success.
 type refusal struct {
 	Errors []fault `json:"errors"`
 }
@@ -34,7 +34,7 @@ type fault struct {
 
 func (f *fault) code() string { return strings.Trim(string(f.Code), `"`) }
 
-// code is that of the first error, which is the one that counts; empty when there is none.
+// code is that of the first error, which decides; empty if there is none.
 func (r *refusal) code() string {
 	if len(r.Errors) == 0 {
 		return ""
@@ -42,8 +42,8 @@ func (r *refusal) code() string {
 	return r.Errors[0].code()
 }
 
-// unexpectedError and requestTimeout are codes by which Telnyx says, under whatever status, that
-// something went wrong on the way, and not what became of the message.
+// unexpectedError and requestTimeout are codes, with any status, for a failure on the way. They do
+// not say whether the message was taken.
 const (
 	unexpectedError = "10007"
 	requestTimeout  = "10008"
@@ -72,7 +72,7 @@ func (*api) Classify(a *web.Answer) provider.Result {
 }
 
 // classify reads a failed answer. Requests are checked before anything is queued: a 4xx with errors
-// says that nothing was, unless it may come from a proxy.
+// means that nothing was queued, unless it may come from a proxy.
 func (r *refusal) classify(a *web.Answer) provider.Result {
 	code := r.code()
 	if r.uncertain() {
@@ -84,10 +84,10 @@ func (r *refusal) classify(a *web.Answer) provider.Result {
 			!strings.HasPrefix(r.Errors[0].Source.Pointer, "/to") {
 			v = web.BadSender("the sender, or perhaps the recipient, is no valid or active number")
 		}
-		return patient(a, a.Result(v, code))
+		return withRateLimitReset(a, a.Result(v, code))
 	}
 	if plain, ok := a.ByStatus(code); ok {
-		return patient(a, plain)
+		return withRateLimitReset(a, plain)
 	}
 	if code != "" && certain {
 		return a.Result(web.Refused("Telnyx did not take the message"), code)
@@ -95,9 +95,9 @@ func (r *refusal) classify(a *web.Answer) provider.Result {
 	return a.Unreadable(code)
 }
 
-// patient adds how long to wait from x-ratelimit-reset, in seconds, when the answer has no
+// withRateLimitReset adds the wait in x-ratelimit-reset, in seconds, if the answer has no
 // Retry-After.
-func patient(a *web.Answer, r provider.Result) provider.Result {
+func withRateLimitReset(a *web.Answer, r provider.Result) provider.Result {
 	if r.Outcome != provider.Throttled || r.RetryAfter > 0 {
 		return r
 	}
@@ -108,13 +108,12 @@ func patient(a *web.Answer, r provider.Result) provider.Result {
 	return r
 }
 
-// longestReset is above what a rate limit can mean: a larger number is a time of another kind.
+// longestReset is more than any rate limit: a larger number is another kind of time.
 const longestReset = 24 * 60 * 60
 
-// meanings are the codes that POST /v2/messages answers with (API errors, and the Messaging Error
-// Code Reference). A code that is not here is Refused when its status is 4xx. Rejected is only what
-// no provider could send: a text that is too long for Telnyx, or that it blocks, may go over
-// another channel.
+// meanings are the codes of POST /v2/messages (API errors, and the Messaging Error Code Reference).
+// Other codes are Refused if their status is 4xx. Rejected is only what no provider could send:
+// another channel may send a text that is too long for Telnyx or that Telnyx blocks.
 var meanings = map[string]web.Meaning{
 	"10001": web.Unfit("the recipient's number is not active"),
 	"10002": web.Rejected("the recipient is no valid number"),
@@ -155,16 +154,16 @@ var meanings = map[string]web.Meaning{
 	"40322": web.Unfit("Telnyx blocks the text"),
 	"40328": web.Unfit("the text is longer than Telnyx takes"),
 	"40329": web.BadSender("the toll-free sender is not verified"),
-	// with status 429, and until midnight UTC
+	// with status 429, until midnight UTC
 	"40333": web.Refused("the profile has spent its limit of the day"),
 }
 
 // ofEither are codes about a number that is either the recipient's or the sender's. They mean the
-// recipient, as in the table, only if the error points at it; otherwise they are about the sender.
+// recipient, as in the table, only if the error points to it; otherwise they are about the sender.
 var ofEither = []string{"10001", "10002", "10016"}
 
-// states are the statuses of a recipient. Others are Pending, also delivery_unconfirmed, by which
-// Telnyx says that no final status will follow.
+// states are the statuses of a recipient. Others are Pending, including delivery_unconfirmed, after
+// which Telnyx sends no final status.
 var states = map[string]provider.ReceiptState{
 	"delivered": provider.Delivered,
 	"expired":   provider.Undelivered, "cancelled": provider.Undelivered,

@@ -10,7 +10,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// event is a webhook: the fields used here.
+// event holds the used fields of a webhook.
 type event struct {
 	Data struct {
 		Type    string  `json:"event_type"`
@@ -37,7 +37,7 @@ type recipient struct {
 	Status string `json:"status"`
 }
 
-// ReadCallback reads a webhook: what became of a message, or a message of a subscriber.
+// ReadCallback reads a webhook: the state of a message, or a message of a subscriber.
 func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackContent, error) {
 	once, err := verify(call, c.cfg.PublicKeys)
 	if err != nil {
@@ -96,7 +96,7 @@ func receipt(call *provider.Callback, p *payload) provider.Receipt {
 	return r
 }
 
-// causeOf prefers the code, which says more than the status.
+// causeOf prefers the code, which is more specific than the status.
 func causeOf(status, code string) provider.Cause {
 	if cause := causes[code]; cause != provider.Unspecified {
 		return cause
@@ -117,7 +117,7 @@ const (
 )
 
 // verify checks the Ed25519 signature over "<timestamp>|<body>", and then the timestamp, in seconds
-// since 1970. once is the signature in its one spelling.
+// since 1970. once is the signature in its canonical encoding.
 func verify(c *provider.Callback, keys []ed25519.PublicKey) (once string, err error) {
 	stamp := c.Get(timestampHeader)
 	signature, err := base64.StdEncoding.DecodeString(c.Get(signatureHeader))

@@ -17,7 +17,7 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// signed is a webhook that was signed at a time and comes in now.
+// signed returns a webhook that was signed at a given time and arrives now.
 func signed(k ed25519.PrivateKey, at time.Time, body []byte) *provider.Callback {
 	c := &provider.Callback{
 		Method: "POST", URL: web.WithKey(callback, "ffffffffffffffffffffffffffffffff"), Body: body,
@@ -29,7 +29,7 @@ func signed(k ed25519.PrivateKey, at time.Time, body []byte) *provider.Callback 
 	return c
 }
 
-// genuine is a webhook that was signed now.
+// genuine returns a webhook that was signed now.
 func genuine(body string) *provider.Callback { return signed(signing, time.Now(), []byte(body)) }
 
 func recorded(t testing.TB, name string) []byte {
@@ -41,11 +41,11 @@ func recorded(t testing.TB, name string) []byte {
 	return body
 }
 
-// TestRecordedWebhooksAreRead also shows that the key is taken from what is signed: the URL that
-// was called names another one.
+// TestRecordedWebhooksAreRead also shows that the key comes from the signed content: the called URL
+// names another one.
 func TestRecordedWebhooksAreRead(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(signing)
+	c := channelWith(t)(signing)
 	for name, want := range map[string]provider.CallbackContent{
 		"finalized": {Receipts: []provider.Receipt{{
 			Reference: "834f3d53-8a3c-4aa0-a733-7f2d682a72df", Key: webtest.Key,
@@ -68,7 +68,7 @@ func TestRecordedWebhooksAreRead(t *testing.T) {
 
 func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
-	webtest.CheckStatuses(t, listening(t)(signing), provider.Receipt{Reference: "1"},
+	webtest.CheckStatuses(t, channelWith(t)(signing), provider.Receipt{Reference: "1"},
 		func(status, errors string) *provider.Callback {
 			return genuine(
 				fmt.Sprintf(
@@ -113,7 +113,7 @@ func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 func TestForgedWebhooksSayNothing(t *testing.T) {
 	t.Parallel()
 	body := recorded(t, "failed")
-	webtest.CheckTampered(t, listening(t)(signing),
+	webtest.CheckTampered(t, channelWith(t)(signing),
 		func() *provider.Callback { return genuine(string(body)) }, webtest.Changes{
 			"other body": func(c *provider.Callback) {
 				c.Body = bytes.Replace(c.Body, []byte("delivery_failed"), []byte("delivered"), 1)
@@ -138,12 +138,12 @@ func TestForgedWebhooksSayNothing(t *testing.T) {
 			},
 			"another key": func(c *provider.Callback) { *c = *signed(other, time.Now(), body) },
 		})
-	webtest.CheckSecrets(t, listening(t), genuine(string(body)), signing, other)
+	webtest.CheckSecrets(t, channelWith(t), genuine(string(body)), signing, other)
 }
 
 func TestWebhooksOfAnotherTimeAreStale(t *testing.T) {
 	t.Parallel()
-	c, body := listening(t)(signing), recorded(t, "finalized")
+	c, body := channelWith(t)(signing), recorded(t, "finalized")
 	aged := func(age time.Duration) *provider.Callback {
 		return signed(signing,
 			time.Now().Add(-age), body)
@@ -155,34 +155,33 @@ func TestWebhooksOfAnotherTimeAreStale(t *testing.T) {
 
 func TestWebhooksHaveReplayIDs(t *testing.T) {
 	t.Parallel()
-	webtest.CheckReplayID(t, listening(t)(signing), genuine(string(recorded(t, "finalized"))),
+	webtest.CheckReplayID(t, channelWith(t)(signing), genuine(string(recorded(t, "finalized"))),
 		genuine(string(recorded(t, "failed"))))
 }
 
-// TestASignatureHasOneReplayID makes sure that a replay cannot hide behind another spelling of the
-// same signature.
+// TestASignatureHasOneReplayID: a replay must not pass with another encoding of the same signature.
 func TestASignatureHasOneReplayID(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(signing)
+	c := channelWith(t)(signing)
 	call := genuine(string(recorded(t, "finalized")))
 	first, err := c.ReadCallback(call)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := []byte(call.Get("Telnyx-Signature-Ed25519"))
-	// The last digit before "==" carries four bits that nobody reads.
+	// Decoders ignore four bits of the last digit before "==".
 	const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	last := bytes.IndexByte([]byte(digits), text[len(text)-3])
 	text[len(text)-3] = digits[last^1]
 	call.Header["Telnyx-Signature-Ed25519"] = []string{string(text)}
 	if second, err := c.ReadCallback(call); err == nil && second.ReplayID != first.ReplayID {
-		t.Error("the same signature has two names")
+		t.Error("the same signature has two ReplayIDs")
 	}
 }
 
 func TestSignedWebhooksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(signing)
+	c := channelWith(t)(signing)
 	webtest.CheckRefused(t, c, provider.ErrMalformed, webtest.Bodies(
 		genuine, ``, `[]`, `{"data":{"event_type":"message.finalized"}}`,
 		`{"data":{"event_type":"message.finalized","payload":{"id":"1","to":[]}}}`,
@@ -193,13 +192,13 @@ func TestSignedWebhooksThatCannotBeReadAreMalformed(t *testing.T) {
 			`{"data":{"event_type":"messaging-profile.spend-limit-reached","payload":{}}}`))
 }
 
-// FuzzReadCallback signs every input correctly, and then changes it: what is genuine is read
-// without panic, what is not yields nothing.
+// FuzzReadCallback signs every input, and then changes it. Reading the signed input does not panic;
+// the changed one yields nothing.
 func FuzzReadCallback(f *testing.F) {
 	for _, name := range []string{"finalized", "failed", "received"} {
 		f.Add(recorded(f, name), []byte("{}"))
 	}
-	c := listening(f)(other, signing)
+	c := channelWith(f)(other, signing)
 	f.Fuzz(func(t *testing.T, body, changed []byte) {
 		call := signed(signing, time.Now(), body)
 		content, err := c.ReadCallback(call)

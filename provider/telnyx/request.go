@@ -21,7 +21,7 @@ type outbound struct {
 	AutoDetect bool   `json:"auto_detect"`
 	Profile    string `json:"messaging_profile_id,omitempty"`
 	Webhook    string `json:"webhook_url,omitempty"`
-	// ProfileWebhooks would have events sent to the addresses of the profile as well.
+	// ProfileWebhooks would also send events to the addresses of the profile.
 	ProfileWebhooks *bool `json:"use_profile_webhooks,omitempty"`
 }
 
@@ -38,9 +38,9 @@ func newAPI(cfg Config) *api {
 	}}
 }
 
-// Compose sends a message. It names the encoding, so that the text is sent and billed as it was
-// counted: "ucs2" switches smart encoding off, and with "gsm7" there is nothing to replace, because
-// Telnyx's GSM-7 has every character of the text.
+// Compose writes a submission. It names the encoding, so that the text is sent and billed as it was
+// counted: "ucs2" turns smart encoding off, and with "gsm7" nothing is replaced, because Telnyx's
+// GSM-7 has every character of the text.
 func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	if s.Text == "" {
 		return nil, web.Unsendable("there is no text")
@@ -76,7 +76,7 @@ const foreign = "Ç€§¤ΔΦΓΛΩΠΨΣΘΞ\f"
 // Segments is how many parts Telnyx bills for a text as this package sends it.
 func Segments(text string) int { return measure(text).Segments }
 
-// measure counts a text in the alphabet that it is sent in.
+// measure counts a text in the alphabet in which it is sent.
 func measure(text string) sms.Size {
 	if strings.ContainsAny(text, foreign) {
 		return sms.CountUCS2(text, sms.Reference8)

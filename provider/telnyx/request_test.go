@@ -59,8 +59,8 @@ func TestWhatTelnyxCannotTakeIsNotSent(t *testing.T) {
 	}
 }
 
-// documented are the characters that Telnyx documents for its GSM-7, beside letters and digits; the
-// escaped ones take two.
+// documented lists the characters that Telnyx documents for GSM-7, besides letters and digits. The
+// escaped ones take two septets.
 const documented = "\n\r !\"#$%&'()*+,-./:;<=>?@_£¥èéùìòØøÅåÆæßÉ¡ÄÖÑÜ¿äöñüà" + "~^|\\{}[]"
 
 func TestTextsAreMeasuredInTheGSM7ThatTelnyxHas(t *testing.T) {

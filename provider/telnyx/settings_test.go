@@ -26,7 +26,7 @@ func TestSettingsAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if cfg.Web.BaseURL.String() != "https://api.telnyx.com/v2" {
-		t.Errorf("the API begins at %s", cfg.Web.BaseURL)
+		t.Errorf("the base address is %s", cfg.Web.BaseURL)
 	}
 	cfg.Web = web.Config{}
 	want := Config{

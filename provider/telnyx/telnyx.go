@@ -1,10 +1,8 @@
 // Package telnyx sends through the Telnyx Messaging API v2 and reads its webhooks.
-//
 // Telnyx documents no idempotency key for messages (its Idempotency-Key is for endpoints that
-// declare it), no validity, and no search by a reference of ours: a message can be read by its own
-// id only. Instead each message brings along a webhook URL of its own that names the submission,
-// and events repeat it within what Telnyx signs, so that a receipt can tell what became of a
-// submission that nobody answered.
+// declare it), no validity, and no search by our reference: a message can be read by its Telnyx id
+// only. Instead each message has its own webhook URL, which names the submission. Events repeat the
+// URL within the signed content, so a receipt can resolve a submission without an answer.
 package telnyx
 
 import (
@@ -30,7 +28,7 @@ func Open(values map[string]any, o web.Environment) (provider.Channel, error) {
 	return web.Open(values, o, ParseSettings, New)
 }
 
-// New returns a channel; connections come up with the first submissions.
+// New returns a channel; connections are made by the first submissions.
 func New(cfg Config) *Channel { return &Channel{Channel: web.New(cfg.Web, newAPI(cfg)), cfg: cfg} }
 
 // Capabilities are those of POST /v2/messages, which makes one message and takes no validity.
@@ -44,23 +42,22 @@ type Config struct {
 	Web web.Config
 	// APIKey is a v2 key.
 	APIKey string
-	// PublicKeys verify webhooks: the account's key, and while it is exchanged the other one. With
-	// none no receipts are asked for.
+	// PublicKeys verify webhooks: the account's key, and during a rotation the other one. Without
+	// one no receipts are requested.
 	PublicKeys []ed25519.PublicKey
-	// From is the sender of messages that name none: a number, a short code or an alphanumeric
-	// sender.
+	// From is the sender of messages without one: a number, a short code or an alphanumeric sender.
 	From string
 	// Profile is the messaging profile. Alphanumeric senders need it, and it chooses a number of
-	// its pool when nobody names a sender.
+	// its pool if there is no sender.
 	Profile string
 	// Callback is the public URL of this channel; empty for none.
 	Callback string
 }
 
-// receipts reports whether events are asked for: they are of use only when they can be verified.
+// receipts reports whether events are requested: they are useless if they cannot be verified.
 func (c *Config) receipts() bool { return c.Callback != "" && len(c.PublicKeys) > 0 }
 
-// address is where the API begins.
+// address is the base of the API.
 const address = "https://api.telnyx.com/v2"
 
 // maxKeys is how many public keys may be valid at once.
@@ -104,7 +101,7 @@ func publicKeys(r *settings.Reader, key string) []ed25519.PublicKey {
 	return keys
 }
 
-// Validate reports what cannot work, each fault under its key.
+// Validate reports invalid settings, each fault under its key.
 func (c *Config) Validate() error {
 	faults := []error{c.Web.Validate()}
 	if c.APIKey == "" {

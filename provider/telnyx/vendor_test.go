@@ -99,7 +99,7 @@ func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 		},
 	})
 	if got := content[0].Receipts[0].Reference; got != telnyxtest.Reference(1) {
-		t.Errorf("the message is called %q", got)
+		t.Errorf("the reference is %q", got)
 	}
 	rig.CheckInbound(t, provider.Inbound{
 		Reference: telnyxtest.Reference(9), From: webtest.Recipient, To: "+447700900999",
@@ -112,7 +112,7 @@ const (
 	callback = "https://sms.example.org/receipts/acme"
 )
 
-// signing and other are keys of webhooks.
+// signing and other are the keys of webhooks.
 var (
 	signing = ed25519.NewKeyFromSeed([]byte("seed of the conformance key 0001"))
 	other   = ed25519.NewKeyFromSeed([]byte("seed of the conformance key 0002"))
@@ -120,7 +120,7 @@ var (
 
 func public(k ed25519.PrivateKey) ed25519.PublicKey { return k.Public().(ed25519.PublicKey) }
 
-// config is a channel for an API that is reached like that.
+// config is the configuration of a channel with this web configuration.
 func config(reach web.Config) Config {
 	return Config{
 		Web: reach, APIKey: secret, PublicKeys: []ed25519.PublicKey{public(signing)},
@@ -128,7 +128,7 @@ func config(reach web.Config) Config {
 	}
 }
 
-// open makes a channel with a callback.
+// open returns a channel with a callback.
 func open(reach web.Config, callback string) *Channel {
 	cfg := config(reach)
 	cfg.Callback = callback
@@ -139,8 +139,9 @@ func newProtocol() webtest.Protocol {
 	return telnyxtest.New(telnyxtest.Config{APIKey: secret, Key: signing})
 }
 
-// listening makes channels that ask for receipts, and verify them with some keys.
-func listening(t testing.TB) func(keys ...ed25519.PrivateKey) provider.CallbackReader {
+// channelWith returns a function that makes channels which ask for receipts and verify them with
+// these keys.
+func channelWith(t testing.TB) func(keys ...ed25519.PrivateKey) provider.CallbackReader {
 	return func(keys ...ed25519.PrivateKey) provider.CallbackReader {
 		t.Helper()
 		cfg := config(webtest.LocalConfig(t, "https://api.telnyx.com/v2"))

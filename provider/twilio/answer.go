@@ -9,18 +9,18 @@ import (
 	"dispatcher/provider/web"
 )
 
-// created is what a new Message looks like: the fields used here.
+// created holds the used fields of a new Message.
 type created struct {
 	SID string `json:"sid"`
 }
 
-// fault is the body of every answer that is no success.
+// fault is the body of every answer other than success.
 type fault struct {
 	Code int `json:"code"`
 }
 
 // Classify reads the answer to a submission. A message with a SID was accepted, whatever its
-// status: receipts tell how it ends.
+// status: receipts report the final state.
 func (*api) Classify(a *web.Answer) provider.Result {
 	if a.Status == http.StatusCreated || a.Status == http.StatusOK {
 		var m created
@@ -37,8 +37,8 @@ func (*api) Classify(a *web.Answer) provider.Result {
 	return classifyRest(a, f.Code)
 }
 
-// certain reports whether an answer with a code says that no message was created: a 4xx of Twilio,
-// which no proxy may have sent. A 5xx says nothing.
+// certain reports whether an answer with a code means that no message was created: a 4xx of Twilio,
+// which no proxy may have sent. A 5xx leaves it open.
 func certain(a *web.Answer) bool { return a.Status/100 == 4 && !web.MaybeFromProxy(a.Status) }
 
 // classifyRest reads an answer whose code is not in the table, or that has none.
@@ -56,12 +56,11 @@ func classifyRest(a *web.Answer, n int) provider.Result {
 	return a.Unreadable(code)
 }
 
-// meanings are the codes that the Message resource answers with (Error and Warning Dictionary). A
-// code that is not here is Refused when its status is 4xx. Rejected is only what no provider could
-// send: a text too long for Twilio, or a sender that is also the recipient, may go over another
-// channel. A code that Twilio gives for a number which the account has lost blames the sender, even
-// if the same code may mean that the sender does not suit one country; 21612 and 21657 mean only
-// that.
+// meanings are the codes of the Message resource (Error and Warning Dictionary). Other codes are
+// Refused if their status is 4xx. Rejected is only what no provider could send: another channel may
+// send a text that is too long for Twilio, or a message whose sender is also the recipient. A code
+// for a number that the account has lost blames the sender, even if the same code may mean that the
+// sender does not suit one country; 21612 and 21657 mean only that.
 var meanings = map[int]web.Meaning{
 	// Unfit and not Throttled: messages between other numbers are still taken.
 	14107: web.Unfit("too many messages between these two numbers"),
@@ -82,7 +81,7 @@ var meanings = map[int]web.Meaning{
 	21603: web.Refused("there is no sender"),
 	21604: web.Rejected("there is no recipient"),
 	21605: web.Unfit("the text is longer than Twilio takes"),
-	// or, of a short code, not to this country
+	// or a short code cannot send to this country
 	21606: web.BadSender("the sender is not the account's, or cannot send"),
 	21608: web.Refused("a trial account sends to verified numbers only"),
 	21609: web.Refused("the status callback is no valid URL"),
@@ -104,12 +103,12 @@ var meanings = map[int]web.Meaning{
 	21705: web.Refused("the messaging service is not valid"),
 	30001: web.Throttled("the queue is full"),
 	30002: web.Refused("the account is suspended"),
-	// with status 429, and for hours
+	// with status 429, for hours
 	63038: web.Refused("the account has used up its messages of the day"),
 	90007: web.Refused("the validity is out of range"),
 }
 
-// states are the values of MessageStatus. What is not here is Pending.
+// states are the values of MessageStatus. All others are Pending.
 var states = map[string]provider.ReceiptState{
 	"delivered": provider.Delivered, "read": provider.Delivered,
 	"undelivered": provider.Undelivered, "failed": provider.Undelivered,

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -52,7 +53,7 @@ func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackConten
 	case reference == "":
 		return provider.CallbackContent{},
 			fmt.Errorf("%w: it names no message", provider.ErrMalformed)
-	case !aMessage.MatchString(reference):
+	case !messagePattern.MatchString(reference):
 		return provider.CallbackContent{},
 			fmt.Errorf("%w: the message's SID has another form", provider.ErrMalformed)
 	case status != "" && status != "received" && status != "receiving":
@@ -63,7 +64,7 @@ func (c *Channel) ReadCallback(call *provider.Callback) (provider.CallbackConten
 	return content, nil
 }
 
-// digested is how Twilio appends the digest of a body that is no form.
+// digested matches the digest that Twilio appends for a body other than a form.
 var digested = regexp.MustCompile(`[?&]bodySHA256=[0-9a-f]{64}$`)
 
 func receipt(call *provider.Callback, f fields, reference, status string) provider.Receipt {
@@ -84,7 +85,7 @@ func receipt(call *provider.Callback, f fields, reference, status string) provid
 	return r
 }
 
-// inbound leaves out messages of other networks that share the API, whose addresses begin with a
+// inbound ignores messages of other networks that share the API, whose addresses begin with a
 // scheme such as "whatsapp:".
 func inbound(call *provider.Callback, f fields, reference string) []provider.Inbound {
 	from, to := f.first("From"), f.first("To")
@@ -109,9 +110,9 @@ func (f fields) first(names ...string) string {
 	return ""
 }
 
-// readFields takes a form whose signed parameters are given, or, with none, a JSON object with the
-// same names. Which of the two it is depends on what was signed: the content type is not. The
-// caller has verified it.
+// readFields reads the form whose signed parameters are given or, without them, a JSON object with
+// the same names. Which of the two it is depends on what was signed, because the content type is
+// not. The caller has verified it.
 func readFields(call *provider.Callback, parameters *string) (fields, error) {
 	f := fields{}
 	if parameters == nil {
@@ -133,14 +134,14 @@ func readFields(call *provider.Callback, parameters *string) (fields, error) {
 		return nil, fmt.Errorf("%w: its form is broken", provider.ErrMalformed)
 	}
 	for name, values := range form {
-		if len(values) != 1 || !aName.MatchString(name) {
+		if len(values) != 1 || !namePattern.MatchString(name) {
 			return nil, fmt.Errorf("%w: it has a field that Twilio does not send",
 				provider.ErrMalformed)
 		}
 		f[name] = values[0]
 	}
 	if f.first("MessageSid", "SmsSid") == "" {
-		return f, nil // it names no message, so that it has no meaning
+		return f, nil // it names no message, so it is ignored
 	}
 	if !agrees(f, *parameters) {
 		return nil, fmt.Errorf("%w: what was signed may have been cut into other fields",
@@ -149,14 +150,14 @@ func readFields(call *provider.Callback, parameters *string) (fields, error) {
 	return f, nil
 }
 
-// signatureHeader holds the signature under its canonical name.
+// signatureHeader is the canonical name of the signature's header field.
 const signatureHeader = "X-Twilio-Signature"
 
 // verify checks X-Twilio-Signature ("Secure webhooks"): the base64 of an HMAC over the URL and the
-// sorted parameters of a form. A body that is no form is signed through its SHA-256, which stands
-// in the query as bodySHA256. The HMAC is keyed with the account's auth token, by SHA-1, or with a
+// sorted parameters of a form. A body other than a form is signed through its SHA-256, which is in
+// the query as bodySHA256. The HMAC is keyed with the account's auth token, by SHA-1, or with a
 // shared key ("Sign webhooks with shared keys"), by SHA-256 or SHA-1 as the account's webhook
-// setting says. parameters are those of a form; nil when the body is signed through its digest.
+// setting says. parameters are those of a form; nil if the body is signed through its digest.
 func verify(c *provider.Callback, tokens, sharedKeys []string) (parameters *string, genuine bool) {
 	given, err := base64.StdEncoding.Strict().DecodeString(c.Get(signatureHeader))
 	if err != nil || len(given) == 0 {
@@ -166,7 +167,7 @@ func verify(c *provider.Callback, tokens, sharedKeys []string) (parameters *stri
 	if !ok {
 		return nil, false
 	}
-	for _, address := range spellings(c.URL) {
+	for _, address := range urlVariants(c.URL) {
 		text := address
 		if parameters != nil {
 			text += *parameters
@@ -185,8 +186,8 @@ func verify(c *provider.Callback, tokens, sharedKeys []string) (parameters *stri
 	return parameters, genuine
 }
 
-// signedParameters is what is signed beside the URL: the fields of a form, or nil when the URL
-// names the digest of the body; false when that is the digest of another body.
+// signedParameters is the signed text after the URL: the fields of a form, or nil if the URL
+// contains the digest of the body; false if that is the digest of another body.
 func signedParameters(c *provider.Callback) (parameters *string, ok bool) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
@@ -201,7 +202,7 @@ func signedParameters(c *provider.Callback) (parameters *string, ok bool) {
 		return nil, false
 	}
 	var b strings.Builder
-	for _, key := range sortedKeys(form) {
+	for _, key := range slices.Sorted(maps.Keys(form)) {
 		values := slices.Clone(form[key])
 		slices.Sort(values)
 		for _, value := range slices.Compact(values) {
@@ -213,18 +214,9 @@ func signedParameters(c *provider.Callback) (parameters *string, ok bool) {
 	return &text, true
 }
 
-func sortedKeys(form url.Values) []string {
-	keys := make([]string, 0, len(form))
-	for key := range form {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// spellings are the ways in which Twilio may have written the URL that it signed: as it is
+// urlVariants are the ways in which Twilio may have written the URL that it signed: as it is
 // configured, without its port, and with the usual port of its scheme.
-func spellings(address string) []string {
+func urlVariants(address string) []string {
 	scheme, rest, ok := strings.Cut(address, "://")
 	if !ok {
 		return []string{address}

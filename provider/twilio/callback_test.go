@@ -17,7 +17,7 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// TestValuesOfARepeatedFieldAreSignedInTheirOrderAndOnce as in Twilio's own libraries. The
+// TestValuesOfARepeatedFieldAreSignedInTheirOrderAndOnce, as in Twilio's own libraries. The
 // signature was made with another tool:
 //
 //	printf '%s' 'https://mycompany.com/myapp.php?foo=1&bar=2Digits1MediaaMediab' | openssl dgst -sha1 -hmac 12345 -binary | base64
@@ -31,7 +31,7 @@ func TestValuesOfARepeatedFieldAreSignedInTheirOrderAndOnce(t *testing.T) {
 		"Media=ab&Digits=1":                provider.ErrForged,
 		"Media=a&Digits=1":                 provider.ErrForged,
 	} {
-		_, err := listening(t)("12345").ReadCallback(&provider.Callback{
+		_, err := channelWith(t)("12345").ReadCallback(&provider.Callback{
 			Method: http.MethodPost, URL: "https://mycompany.com/myapp.php?foo=1&bar=2",
 			Body: []byte(body),
 			Header: map[string][]string{
@@ -46,7 +46,7 @@ func TestValuesOfARepeatedFieldAreSignedInTheirOrderAndOnce(t *testing.T) {
 }
 
 // TestSignaturesOfTheDocumentationAreGenuine uses the published examples of Twilio's own libraries.
-// They name no message, so that what is genuine is malformed.
+// They name no message, so a genuine one is malformed here.
 func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 	t.Parallel()
 	form := "Digits=1234&CallSid=CA1234567890ABCDE&To=%2B18005551212&Caller=%2B14158675309&From=%2B14158675309"
@@ -113,7 +113,7 @@ func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 			"RSOYDt4T1cUTdK1PDd93/VVr8B8=", provider.ErrForged,
 		},
 	} {
-		_, err := listening(t)("other", "12345").ReadCallback(&provider.Callback{
+		_, err := channelWith(t)("other", "12345").ReadCallback(&provider.Callback{
 			Method: http.MethodPost, URL: c.url, Body: []byte(c.body),
 			Header: map[string][]string{
 				"X-Twilio-Signature": {c.signature}, "Content-Type": {c.kind},
@@ -123,7 +123,7 @@ func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
-	if _, err := listening(t)().ReadCallback(&provider.Callback{
+	if _, err := channelWith(t)().ReadCallback(&provider.Callback{
 		URL: "https://mycompany.com/",
 	}); !errors.Is(err, provider.ErrForged) {
 		t.Errorf("without a token: %v", err)
@@ -133,7 +133,7 @@ func TestSignaturesOfTheDocumentationAreGenuine(t *testing.T) {
 // sm1 is the SID of a message.
 var sm1 = twiliotest.Reference(1)
 
-// signed is a callback with a form.
+// signed returns a callback with a form.
 func signed(form url.Values) *provider.Callback {
 	return signedAt(callback+"?key="+webtest.Key,
 		form)
@@ -152,7 +152,7 @@ func signedAt(address string, form url.Values) *provider.Callback {
 func TestStatusesMeanWhatTheDocumentationSays(t *testing.T) {
 	t.Parallel()
 	about := provider.Receipt{Reference: sm1, Key: webtest.Key}
-	webtest.CheckStatuses(t, listening(t)(token), about,
+	webtest.CheckStatuses(t, channelWith(t)(token), about,
 		func(status, code string) *provider.Callback {
 			form := url.Values{
 				"MessageSid": {sm1}, "MessageStatus": {status}, "SmsStatus": {status},
@@ -198,7 +198,7 @@ func TestReceiptsInJSONAreReadAsThoseInForms(t *testing.T) {
 			`","MessageStatus":"failed","ErrorCode":30005,"ErrorMessage":null}`)
 	sum := sha256.Sum256(body)
 	address := callback + "?key=" + webtest.Key + "&bodySHA256=" + hex.EncodeToString(sum[:])
-	content, err := listening(t)(token).ReadCallback(&provider.Callback{
+	content, err := channelWith(t)(token).ReadCallback(&provider.Callback{
 		URL: address, Body: body,
 		Header: map[string][]string{
 			"X-Twilio-Signature": {twiliotest.Sign(token, address, nil)},
@@ -218,7 +218,7 @@ func TestReceiptsInJSONAreReadAsThoseInForms(t *testing.T) {
 
 func TestEmptyTwiMLAnswersInboundMessages(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(token)
+	c := channelWith(t)(token)
 	in := provider.Inbound{
 		Reference: twiliotest.Reference(9), From: "+447700900123", To: "60777", Text: "null",
 	}
@@ -242,7 +242,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 			"MessageSid": {sm1}, "MessageStatus": {"undelivered"}, "ErrorCode": {"30003"},
 		})
 	}
-	webtest.CheckTampered(t, listening(t)(token), genuine, webtest.Changes{
+	webtest.CheckTampered(t, channelWith(t)(token), genuine, webtest.Changes{
 		"other status": func(c *provider.Callback) {
 			c.Body = []byte("ErrorCode=30003&MessageSid=" + sm1 + "&MessageStatus=delivered")
 		},
@@ -262,7 +262,7 @@ func TestForgedCallbacksSayNothing(t *testing.T) {
 		"longer signature":  func(c *provider.Callback) { c.Header["X-Twilio-Signature"][0] += "=" },
 		"digest of nothing": func(c *provider.Callback) { c.URL += "&bodySHA256=" },
 	})
-	webtest.CheckSecrets(t, listening(t), genuine(), token, "another")
+	webtest.CheckSecrets(t, channelWith(t), genuine(), token, "another")
 }
 
 func TestCallbacksHaveReplayIDs(t *testing.T) {
@@ -270,12 +270,12 @@ func TestCallbacksHaveReplayIDs(t *testing.T) {
 	said := func(status string) *provider.Callback {
 		return signed(url.Values{"MessageSid": {sm1}, "MessageStatus": {status}})
 	}
-	webtest.CheckReplayID(t, listening(t)(token), said("sent"), said("delivered"))
+	webtest.CheckReplayID(t, channelWith(t)(token), said("sent"), said("delivered"))
 }
 
 func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 	t.Parallel()
-	c := listening(t)(token)
+	c := channelWith(t)(token)
 	webtest.CheckRefused(t, c, provider.ErrMalformed, map[string]*provider.Callback{
 		"no message": signed(url.Values{"MessageStatus": {"sent"}}),
 		"long SID": signed(url.Values{
@@ -306,15 +306,15 @@ func TestSignedCallbacksThatCannotBeReadAreMalformed(t *testing.T) {
 		})
 }
 
-// FuzzReadCallback signs every input correctly, and then changes it: what is genuine is read
-// without panic, what is not yields nothing.
+// FuzzReadCallback signs every input, and then changes it. Reading the signed input does not panic;
+// the changed one yields nothing.
 func FuzzReadCallback(f *testing.F) {
 	f.Add("MessageSid="+sm1+"&MessageStatus=delivered", "MessageSid="+sm1+"&MessageStatus=failed",
 		"application/x-www-form-urlencoded")
 	f.Add("MessageSid="+sm1+"&SmsStatus=received&Body=STOP", "",
 		"application/x-www-form-urlencoded")
 	f.Add(`{"MessageSid":"`+sm1+`","MessageStatus":"sent"}`, "{}", "application/json")
-	c := listening(f)(token)
+	c := channelWith(f)(token)
 	f.Fuzz(func(t *testing.T, body, other, kind string) {
 		sum := sha256.Sum256([]byte(body))
 		address := callback + "?bodySHA256=" + hex.EncodeToString(sum[:])
@@ -327,7 +327,7 @@ func FuzzReadCallback(f *testing.F) {
 		}
 		content, err := c.ReadCallback(call)
 		if errors.Is(err, provider.ErrForged) {
-			t.Error("a genuine callback was taken for forged")
+			t.Error("a genuine callback was refused as forged")
 		}
 		webtest.CheckBounded(t, content, err)
 		if call.Body = []byte(other); other != body {
@@ -341,13 +341,13 @@ func FuzzReadCallback(f *testing.F) {
 			form[name] = form[name][:1]
 		}
 		if _, err := c.ReadCallback(signed(form)); errors.Is(err, provider.ErrForged) {
-			t.Error("a genuine form was taken for forged")
+			t.Error("a genuine form was refused as forged")
 		}
 	})
 }
 
-// TestSharedKeysSignBySHA256, and by SHA-1 where the account's webhook setting says so. The
-// signature was made with another tool:
+// TestSharedKeysSignBySHA256, or by SHA-1 if the account's webhook setting says so. The signature
+// was made with another tool:
 //
 //	printf '%s' "$address$parameters" | openssl dgst -sha256 -hmac shared-key-secret -binary | base64
 func TestSharedKeysSignBySHA256(t *testing.T) {

@@ -17,14 +17,14 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// captured is a genuine callback with everything that is needed to cut it anew.
+// captured is a genuine callback with all that is needed to cut it differently.
 type captured struct {
 	listener  provider.CallbackReader
 	url       string
 	signature string
-	text      string // signed behind the URL
+	text      string // the signed text after the URL
 	genuine   provider.CallbackContent
-	accepted  int // cuts whose signature is right
+	accepted  int // the number of cuts with a valid signature
 }
 
 func capture(t rapid.TB, l provider.CallbackReader, address string, form url.Values) *captured {
@@ -36,7 +36,7 @@ func capture(t rapid.TB, l provider.CallbackReader, address string, form url.Val
 	var err error
 	if c.genuine, err = c.read(address, []byte(form.Encode()), formType); err != nil ||
 		len(c.genuine.Receipts)+len(c.genuine.Inbound) != 1 {
-		t.Fatalf("the genuine one says %+v, %v", c.genuine, err)
+		t.Fatalf("the genuine callback reads as %+v, %v", c.genuine, err)
 	}
 	return c
 }
@@ -54,7 +54,8 @@ func (c *captured) read(
 	})
 }
 
-// try fails when the same signature makes anything else accepted than the genuine callback.
+// try fails the test if anything other than the genuine callback is accepted under the same
+// signature.
 func (c *captured) try(t rapid.TB, address string, fields []webtest.Field) {
 	t.Helper()
 	content, err := c.read(address, webtest.Encode(fields), formType)
@@ -62,7 +63,7 @@ func (c *captured) try(t rapid.TB, address string, fields []webtest.Field) {
 		c.accepted++
 	}
 	if err == nil && !cmp.Equal(content, c.genuine) {
-		t.Fatalf("under the same signature %q means %+v, not %+v", fields, content, c.genuine)
+		t.Fatalf("under the same signature %q reads as %+v, want %+v", fields, content, c.genuine)
 	}
 }
 
@@ -91,15 +92,15 @@ func statusForm(status, code string) url.Values {
 	return form
 }
 
-// statusFrom is the status of a message whose sender is called so.
+// statusFrom is the status of a message with this sender.
 func statusFrom(sender, status, code string) url.Values {
 	form := statusForm(status, code)
 	form.Set("From", sender)
 	return form
 }
 
-// adversarial are senders that are called like fields; 11 characters are the most that an
-// alphanumeric sender has.
+// adversarial lists senders equal to names of fields. An alphanumeric sender has at most 11
+// characters.
 var adversarial = []string{
 	"BodyShop", "SmsBody", "FromBody", "Body", "BodyFrom", "BodyFromXYZ", "FromBodyTo1", "AddOns",
 	"ApiVersion", "SmsStatusok", "ErrorCode30",
@@ -107,8 +108,8 @@ var adversarial = []string{
 	"NumMedia", "MessageBody",
 }
 
-// forging are texts that hold what a forger wants to be read as fields.
-var forging = []string{
+// forgedTexts lists texts that contain what a forger wants to be read as fields.
+var forgedTexts = []string{
 	"STOPCalling him tomorrow", "STOP", "STOPFrom+447700900999", "STOPFrom+447700900999FromCityX",
 	"FromFrom", "", "Body", "STOPBodySTOP",
 	"STOPFrom12345MessageSid" + sm1 + "SmsStatusreceivedTo+15550100Zzz",
@@ -120,11 +121,11 @@ var forging = []string{
 }
 
 // TestNoOtherCutOfACallbackIsAccepted tries, for each text that a forger might send, every way to
-// cut one more field out of a value, to let a value swallow the fields behind it, and to move what
-// was signed into the address.
+// cut one more field out of a value, to extend a value over the fields after it, and to move signed
+// text into the address.
 func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 	t.Parallel()
-	l := listening(t)(token)
+	l := channelWith(t)(token)
 	forms := map[string]url.Values{
 		"delivered": statusForm("delivered", ""), "undelivered": statusForm("undelivered", "30003"),
 	}
@@ -132,9 +133,9 @@ func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 		forms["from "+sender] = statusFrom(sender, "undelivered", "30003")
 	}
 	senders := []string{"+447700900123", "12345", "HSBC"}
-	for i, text := range forging {
+	for i, text := range forgedTexts {
 		if i%tier.Size(3, 1) != 0 {
-			continue // thousands of cuts each
+			continue // each has thousands of cuts
 		}
 		forms[text] = inboundForm(text, senders[i%len(senders)], "+15550100100")
 	}
@@ -148,7 +149,7 @@ func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 			c := capture(t, l, address, form)
 			c.tryEach(t, webtest.Fields(form))
 			if c.accepted < 20 {
-				t.Errorf("only %d of the cuts have the right signature: nothing was tried",
+				t.Errorf("only %d of the cuts have the right signature: the test tries too little",
 					c.accepted)
 			}
 		})
@@ -158,7 +159,7 @@ func TestNoOtherCutOfACallbackIsAccepted(t *testing.T) {
 func (c *captured) tryEach(t *testing.T, all []webtest.Field) {
 	t.Helper()
 	webtest.EachCut(all, func(cut []webtest.Field) { c.try(t, c.url, cut) })
-	for i := range all { // move what stands before into the address
+	for i := range all { // move the text before it into the address
 		moved := webtest.Joined(all[:i])
 		for _, between := range []string{"", "?", "&"} {
 			c.try(t, c.url+between+moved, all[i:])
@@ -166,15 +167,15 @@ func (c *captured) tryEach(t *testing.T, all []webtest.Field) {
 	}
 }
 
-// TestNoRandomCutOfACallbackIsAccepted cuts texts of any parts anywhere.
+// TestNoRandomCutOfACallbackIsAccepted cuts random texts anywhere.
 func TestNoRandomCutOfACallbackIsAccepted(t *testing.T) {
 	t.Parallel()
-	l := listening(t)(token)
+	l := channelWith(t)(token)
 	parts := rapid.SampledFrom(
 		append([]string{
 			"MessageSid", "SmsSid", "Messages", "To", "From", "Body", "Zz", " ", "a", "9", "+1",
 			"received", "SmsStatus", "ErrorCode30003",
-		}, forging...))
+		}, forgedTexts...))
 	tier.Check(t, func(rt *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(parts, 0, 5).Draw(rt, "text"), "")
 		from := rapid.SampledFrom([]string{
@@ -188,7 +189,7 @@ func TestNoRandomCutOfACallbackIsAccepted(t *testing.T) {
 		}
 		var err error
 		if c.genuine, err = c.read(c.url, []byte(form.Encode()), formType); err != nil {
-			// a sender that looks like a field is not accepted under any cut
+			// A sender that looks like a field is not accepted under any cut.
 			c.genuine = provider.CallbackContent{}
 			if from != "City Bank" {
 				rt.Fatal(err)
@@ -200,11 +201,12 @@ func TestNoRandomCutOfACallbackIsAccepted(t *testing.T) {
 	})
 }
 
-// TestASenderThatIsCalledLikeAPlaceLeavesNoTextToForge: cut at the From of the text, what follows
-// the sender's own would be read as his city. Found by TestNoRandomCutOfACallbackIsAccepted.
+// TestASenderThatIsCalledLikeAPlaceLeavesNoTextToForge: if the cut is at a From inside the text,
+// what follows the real sender would be read as the sender's city.
+// TestNoRandomCutOfACallbackIsAccepted found this case.
 func TestASenderThatIsCalledLikeAPlaceLeavesNoTextToForge(t *testing.T) {
 	t.Parallel()
-	l := listening(t)(token)
+	l := channelWith(t)(token)
 	for _, place := range []string{"City", "Country", "State", "Zip"} {
 		form := inboundForm("MessageSidSTOPFrom+447700900999", place+" Bank", "+15550100100")
 		c := &captured{
@@ -216,7 +218,7 @@ func TestASenderThatIsCalledLikeAPlaceLeavesNoTextToForge(t *testing.T) {
 	}
 }
 
-// cutAt divides a text at the first place of each name behind the one before.
+// cutAt splits a text at the first occurrence of each name after the previous one.
 func cutAt(text string, names ...string) []webtest.Field {
 	var fields []webtest.Field
 	for i, name := range names {
@@ -231,11 +233,10 @@ func cutAt(text string, names ...string) []webtest.Field {
 	return fields
 }
 
-// TestNoRandomCutOfAStatusIsAccepted cuts statuses of senders that are put together from names of
-// fields.
+// TestNoRandomCutOfAStatusIsAccepted cuts statuses whose senders are composed of names of fields.
 func TestNoRandomCutOfAStatusIsAccepted(t *testing.T) {
 	t.Parallel()
-	l := listening(t)(token)
+	l := channelWith(t)(token)
 	parts := rapid.SampledFrom(
 		append([]string{"Body", "From", "To", "a", "1", "SmsStatus", "ErrorCode", "received"},
 			adversarial...))
@@ -251,8 +252,7 @@ func TestNoRandomCutOfAStatusIsAccepted(t *testing.T) {
 	})
 }
 
-// randomCut divides a text into fields in the order of their names, mostly where a name could
-// begin.
+// randomCut splits a text into fields in the order of their names, mostly where a name could begin.
 func randomCut(t *rapid.T, text string) []webtest.Field {
 	var at []int
 	for _, name := range []string{
@@ -305,7 +305,7 @@ func TestTheContentTypeDoesNotDecideWhatIsRead(t *testing.T) {
 	call := webtest.MadeCallback(t, r, err)
 	for _, kind := range []string{"application/json", formType, ""} {
 		call.Header["Content-Type"] = []string{kind}
-		content, err := listening(t)(token).ReadCallback(call)
+		content, err := channelWith(t)(token).ReadCallback(call)
 		if err != nil || len(content.Inbound) != 1 || content.Inbound[0].Text != text ||
 			content.Inbound[0].From != "+447700900123" {
 			t.Errorf("%q: %+v, %v", kind, content, err)
@@ -313,20 +313,20 @@ func TestTheContentTypeDoesNotDecideWhatIsRead(t *testing.T) {
 	}
 }
 
-// TestAMessageWithAddOnsIsRead: they are JSON, stand before the text and hold the names of other
-// fields.
+// TestAMessageWithAddOnsIsRead: add-ons are JSON, come before the text and contain the names of
+// other fields.
 func TestAMessageWithAddOnsIsRead(t *testing.T) {
 	t.Parallel()
 	form := inboundForm("STOP From To Body", "+447700900123", "+15550100100")
 	form.Set("AddOns", `{"status":"successful","results":{"x":{"Body":"STOP","From":"+1"}}}`)
-	c := capture(t, listening(t)(token), callback, form)
+	c := capture(t, channelWith(t)(token), callback, form)
 	if got := c.genuine.Inbound[0]; got.Text != "STOP From To Body" ||
 		got.From != "+447700900123" || got.To != "+15550100100" {
 		t.Errorf("%+v", got)
 	}
 }
 
-// overWhatsApp are the fields of messages that reach us over other networks, as their vendors send
+// overWhatsApp holds the fields of messages that arrive over other networks, as their vendors send
 // them, without the SIDs.
 var overWhatsApp = map[string]url.Values{
 	"text": {
@@ -359,11 +359,11 @@ var overWhatsApp = map[string]url.Values{
 	},
 }
 
-// TestAMessageOfAnotherNetworkIsLeftOut, whatever fields it has and however it is cut: the vendor
-// is answered, and repeats nothing.
+// TestAMessageOfAnotherNetworkIsLeftOut whatever fields it has and however it is cut. The vendor
+// gets a success answer and does not repeat it.
 func TestAMessageOfAnotherNetworkIsLeftOut(t *testing.T) {
 	t.Parallel()
-	l := listening(t)(token)
+	l := channelWith(t)(token)
 	for name, more := range overWhatsApp {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -391,7 +391,7 @@ func TestAMessageOfAnotherNetworkIsLeftOut(t *testing.T) {
 			}
 			c.tryEach(t, webtest.Fields(form))
 			if c.accepted < 20 {
-				t.Errorf("only %d of the cuts have the right signature: nothing was tried",
+				t.Errorf("only %d of the cuts have the right signature: the test tries too little",
 					c.accepted)
 			}
 		})

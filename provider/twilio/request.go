@@ -24,9 +24,9 @@ const (
 	shortestValidity = time.Second
 )
 
-// retries makes Twilio call again, up to five times within 15 seconds, after a 5xx too ("Webhook
-// connection overrides"); by itself it does so once, and only when it gets no connection. A
-// fragment is neither sent nor signed.
+// retries makes Twilio repeat a failed callback, up to five times within 15 seconds, after a 5xx
+// too ("Webhook connection overrides"). By default it repeats once, and only if it gets no
+// connection. A fragment is neither sent nor signed.
 const retries = "#rc=5&rp=ct,rt,5xx"
 
 // api writes requests and reads answers. It is pure but for the clock that now reads.
@@ -49,7 +49,7 @@ func newAPI(cfg Config, now func() time.Time) *api {
 	}
 }
 
-// Compose creates a Message. Smart encoding is switched off, so that the message is sent, and
+// Compose writes a submission. Smart encoding is turned off, so that the message is sent, and
 // billed, in the alphabet that its text needs.
 func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	switch n := utf8.RuneCountInString(s.Text); {
@@ -74,8 +74,8 @@ func (a *api) Compose(s *provider.Submission) (*web.Request, error) {
 	}, nil
 }
 
-// sender names who sends. A sender that a message names has to belong to the messaging service, if
-// there is one.
+// sender sets the sender. If there is a messaging service, the sender of a message has to belong to
+// it.
 func (a *api) sender(form url.Values, from string) error {
 	if a.cfg.MessagingService != "" {
 		form.Set("MessagingServiceSid", a.cfg.MessagingService)
@@ -90,22 +90,20 @@ func (a *api) sender(form url.Values, from string) error {
 	return nil
 }
 
-// Twilio signs the names and values of a form one after the other, with nothing between them.
-// Somebody who has captured a callback can therefore cut the same text into other names and values
-// under the same signature: "Body=STOPCalling him" into "Body=STOP" and a field "Calling him". So
-// the fields are looked for in the signed text itself, and a form that differs from what is found
-// there is refused. Only the cut that Twilio made is accepted.
-
-// agrees reports whether a form, which has no name twice, is the one cut of its signed text that is
+// Twilio signs the names and values of a form without separators. Somebody who has captured a
+// callback can therefore cut the same text into other names and values under the same signature:
+// "Body=STOPCalling him" into "Body=STOP" and a field "Calling him". So the fields are found in the
+// signed text itself, and a form that differs from them is refused. Only Twilio's own cut is
 // accepted.
-//
+
+// agrees reports whether a form, which has no name twice, is the one accepted cut of its signed
+// text.
 // A message of a subscriber has, in the order of the names, AddOns, ApiVersion, Body, From and the
-// rest. Only Body is written by a stranger. It ends at the last From, because the fields behind
-// Body have no other one; so the subscriber's words stay within Body, even if they look like
-// fields. A status callback has no Body and no other value that a stranger writes: each field is
-// found in the text by its form. The name of its sender may look like a field, BodyShop for
-// example, and is left out of the search. The two kinds differ before the first From, where no
-// status has a Body.
+// rest. Only Body comes from outside. It ends at the last From, because the fields after Body have
+// no other one; so the subscriber's words stay within Body, even if they look like fields. A status
+// callback has no Body and no other value from outside: each field is found in the text by its
+// pattern. The name of its sender may look like a field, BodyShop for example, and is left out of
+// the search. The two kinds differ before the first From, where no status has a Body.
 func agrees(f fields, signed string) bool {
 	body, hasBody := f["Body"]
 	before, behind, _ := strings.Cut(signed, "From")
@@ -124,7 +122,7 @@ func agrees(f fields, signed string) bool {
 	return agreesOnWords(f, rest) && agreesOnTo(f["To"], rest)
 }
 
-// placedTwice reports whether a field such as FromCity occurs twice behind the text of a message.
+// placedTwice reports whether a field such as FromCity occurs twice after the text of a message.
 // Then the name of the sender begins like such a field, "City Bank", and the text was cut at a
 // wrong From.
 func placedTwice(rest string) bool {
@@ -136,25 +134,25 @@ func placedTwice(rest string) bool {
 	})
 }
 
-// isInbound reports whether what stands before the first From is of a message of a subscriber, not
-// of a status.
+// isInbound reports whether the part before the first From belongs to a message of a subscriber,
+// not to a status.
 func isInbound(before string) bool {
 	return strings.Contains(before, "Body") || strings.Contains(before, "AddOns") ||
 		beginsWithAddress.MatchString(before)
 }
 
-// ofOtherNetwork reports whether a signed text is that of a message which reached us over WhatsApp,
-// RCS or another network than SMS. Such forms have more fields that strangers write (ButtonText,
-// ProfileName, Label), also before From, so the right cut cannot be recognised. It is not needed,
-// because such messages are ignored. The signed text ends with the address that was written to,
-// which names the network: that address is ours, and no stranger writes anything there.
+// ofOtherNetwork reports whether a signed text belongs to a message over WhatsApp, RCS or another
+// network than SMS. Such forms have more fields from outside (ButtonText, ProfileName, Label), also
+// before From, so the right cut cannot be recognised. It is not needed, because such messages are
+// ignored. The signed text ends with our address, which names the network and contains nothing from
+// outside.
 func ofOtherNetwork(signed string) bool {
 	before, _, _ := strings.Cut(signed, "From")
 	return isInbound(before) && toOtherNetwork.MatchString(signed)
 }
 
-// withoutSender takes the text behind the From of a status callback and cuts off the sender. It
-// ends where the message is named or its status said, which is longer than a sender can be.
+// withoutSender removes the sender from the text after the From of a status callback. The sender
+// ends where the message is named or its status follows; both are longer than a sender can be.
 func withoutSender(behind string) string {
 	if end := behindSender.FindStringIndex(behind); end != nil {
 		return behind[end[0]:]
@@ -162,15 +160,15 @@ func withoutSender(behind string) string {
 	return behind
 }
 
-// split returns the text of a message, and what follows it: From and the fields behind it.
+// split returns the text of a message, and the rest: From and the fields after it.
 func split(signed string) (text, rest string) {
 	begin := strings.Index(signed, "Body") + len("Body")
 	if at := beforeBody.FindStringIndex(signed); at != nil {
-		begin = at[1] // AddOns stands before it and holds JSON, in which the word may be
+		begin = at[1] // AddOns precedes it and holds JSON, which may contain the word
 	}
 	end := len(signed)
 	if at := strings.LastIndex(signed, "SmsStatus"); at >= 0 {
-		end = at // behind it stands where the recipient is, which may be a city of any name
+		end = at // the recipient's city follows it, which may have any name
 	}
 	for {
 		end = strings.LastIndex(signed[:end], "From")
@@ -185,8 +183,7 @@ func split(signed string) (text, rest string) {
 
 var (
 	beforeBody = regexp.MustCompile(`ApiVersion[0-9]{4}-[0-9]{2}-[0-9]{2}Body`)
-	// beginsWithAddress is how the form of a location begins, the address of which is text of a
-	// stranger.
+	// beginsWithAddress matches the start of a location's form, whose address comes from outside.
 	beginsWithAddress = regexp.MustCompile(`^AccountSidAC[0-9a-f]{32}Address`)
 	// toOtherNetwork matches the end of a form that was sent to an address of another network. The
 	// text of an SMS that looks like such an address does not match: at least a SID follows it, which
@@ -194,7 +191,7 @@ var (
 	toOtherNetwork = regexp.MustCompile(
 		`To(?:whatsapp:\+[0-9]{5,15}|[a-z]+:[0-9A-Za-z_.-]{1,40})(?:WaId[0-9]{5,20})?$`)
 
-	// places are what Twilio tells of both numbers: FromCity, ToCity, ...
+	// places are the suffixes of fields about both numbers: FromCity, ToCity, ...
 	places = []string{"City", "Country", "State", "Zip"}
 	// afterFrom and afterTo are names that follow From and To.
 	afterFrom = []string{
@@ -203,7 +200,7 @@ var (
 	}
 	afterTo = []string{"ToCity", "ToCountry", "ToState", "ToZip"}
 
-	// behindSender is what follows the sender of a status callback.
+	// behindSender matches what follows the sender of a status callback.
 	behindSender = regexp.MustCompile(`MessageSid(?:SM|MM)[0-9a-f]{32}|MessageStatus[a-z_-]+`)
 
 	sids     = regexp.MustCompile(`(?:MessageSid|SmsSid)((?:SM|MM)[0-9a-f]{32})`)
@@ -211,14 +208,13 @@ var (
 	arrivals = regexp.MustCompile(`SmsStatus([a-z_-]+)`)
 	failures = regexp.MustCompile(`ErrorCode([0-9]+)`)
 
-	// aName is what Twilio calls a field.
-	aName = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
-	// aMessage is the SID of a message.
-	aMessage = regexp.MustCompile(`^(?:SM|MM)[0-9a-f]{32}$`)
+	// namePattern matches Twilio's field names.
+	namePattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+	// messagePattern matches the SID of a message.
+	messagePattern = regexp.MustCompile(`^(?:SM|MM)[0-9a-f]{32}$`)
 )
 
-// agreesOnWords compares the fields that have a form of their own. Each of them has one value in
-// the text.
+// agreesOnWords compares the fields that have a pattern. Each of them has one value in the text.
 func agreesOnWords(f fields, signed string) bool {
 	sid, ok := web.OnlyValue(sids, signed)
 	if !ok {
@@ -239,8 +235,8 @@ func agreesOnWords(f fields, signed string) bool {
 	return f.first("MessageSid", "SmsSid") == sid
 }
 
-// agreesOnTo compares the number that was written to. It is searched for behind SmsStatus, because
-// the names are in order.
+// agreesOnTo compares the recipient. It is searched after SmsStatus, because the names are in
+// order.
 func agreesOnTo(to, rest string) bool {
 	at := arrivals.FindStringIndex(rest)
 	if at == nil {

@@ -84,10 +84,10 @@ func TestWhatTwilioCannotTakeIsNotSent(t *testing.T) {
 		cfg.From, s.Text = c.from, c.text
 		r, err := compose(cfg, &s)
 		if err == nil || r != nil {
-			t.Errorf("%s: composed", name)
+			t.Errorf("%s: composed, want an error", name)
 		}
 		if _, ends := errors.AsType[web.Unsendable](err); ends != (c.text == "") {
-			t.Errorf("%s: it ends the message: %t", name, ends)
+			t.Errorf("%s: rejected for every channel: %t", name, ends)
 		}
 	}
 	s := webtest.Message()

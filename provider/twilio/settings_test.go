@@ -32,7 +32,7 @@ func TestSettingsAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if cfg.Web.BaseURL.String() != "https://api.twilio.com" {
-		t.Errorf("the API begins at %s", cfg.Web.BaseURL)
+		t.Errorf("the base address is %s", cfg.Web.BaseURL)
 	}
 	cfg.Web = web.Config{}
 	want := Config{
@@ -59,7 +59,7 @@ func TestFaultsOfSettingsAreReportedTogetherUnderTheirKeys(t *testing.T) {
 	values := usualSettings()
 	values["auth_token_file"] = "/empty"
 	if _, err := ParseSettings(values, files.Environment(callback)); err == nil {
-		t.Error("an empty token was taken")
+		t.Error("an empty token was accepted")
 	}
 }
 

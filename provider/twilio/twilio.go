@@ -1,11 +1,9 @@
 // Package twilio sends through Twilio's Programmable Messaging API, version 2010-04-01, and reads
 // its status callbacks and inbound messages.
-//
-// Twilio has no idempotency key and cannot be searched by a reference of ours: the list of messages
-// filters by numbers and dates only, and shows nothing that a submission brought along but the
-// text. Instead the status callback of each message has an address of its own that names the
-// submission, and Twilio signs the address it calls, so that a receipt can tell what became of a
-// submission that nobody answered.
+// Twilio has no idempotency key and cannot be searched by our reference: the list of messages
+// filters by numbers and dates only, and shows nothing of a submission but its text. Instead the
+// status callback of each message has its own address, which names the submission. Twilio signs the
+// address, so a receipt can resolve a submission without an answer.
 package twilio
 
 import (
@@ -31,7 +29,7 @@ func Open(values map[string]any, o web.Environment) (provider.Channel, error) {
 	return web.Open(values, o, ParseSettings, New)
 }
 
-// New returns a channel; connections come up with the first submissions.
+// New returns a channel; connections are made by the first submissions.
 func New(cfg Config) *Channel {
 	return &Channel{Channel: web.New(cfg.Web, newAPI(cfg, time.Now)), cfg: cfg}
 }
@@ -53,28 +51,28 @@ type Config struct {
 	// KeySID and KeySecret are an API key of the account.
 	KeySID, KeySecret string
 	// AuthTokens are the account's tokens, with which Twilio signs callbacks: the primary one, and
-	// while they are exchanged the secondary one. With neither these nor SharedKeys no receipts
-	// are asked for.
+	// during a rotation the secondary one. With neither these nor SharedKeys no receipts are
+	// requested.
 	AuthTokens []string
-	// SharedKeys are the secrets of shared keys, with which Twilio signs callbacks in place of the
+	// SharedKeys are the secrets of shared keys, with which Twilio signs callbacks instead of the
 	// token.
 	SharedKeys []string
-	// From is the sender of messages that name none.
+	// From is the sender of messages without one.
 	From string
-	// MessagingService, if set, chooses the sender of messages that name none.
+	// MessagingService, if set, chooses the sender of messages without one.
 	MessagingService string
 	// Callback is the public URL of this channel; empty for none.
 	Callback string
 }
 
-// receipts reports whether status callbacks are asked for: they are of use only when they can be
+// receipts reports whether status callbacks are requested: they are useless if they cannot be
 // verified.
 func (c *Config) receipts() bool {
 	return c.Callback != "" && len(c.AuthTokens)+
 		len(c.SharedKeys) > 0
 }
 
-// address is where Twilio's API begins, outside of its regions.
+// address is the base of Twilio's API, without a region.
 const address = "https://api.twilio.com"
 
 // ParseSettings reads the settings of a channel:
@@ -106,10 +104,10 @@ func ParseSettings(values map[string]any, o web.Environment) (Config, error) {
 	return cfg, web.JoinFaults(r.Err(), cfg.Validate())
 }
 
-// sid is how Twilio writes the identifiers of things: two letters for what it is.
+// sid is the format of Twilio's identifiers: two letters for the type, then hexadecimal digits.
 var sid = regexp.MustCompile(`^[A-Z]{2}[0-9a-f]{32}$`)
 
-// Validate reports what cannot work, each fault under its key.
+// Validate reports invalid settings, each fault under its key.
 func (c *Config) Validate() error {
 	faults := []error{
 		isSID("account_sid", c.AccountSID, "AC"), isSID("api_key_sid", c.KeySID, "SK"),

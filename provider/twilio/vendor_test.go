@@ -87,13 +87,13 @@ func TestReceiptsNameTheMessageAndTheSubmissionTheyBelongTo(t *testing.T) {
 		},
 	})
 	if got := content[0].Receipts[0].Reference; got != twiliotest.Reference(1) {
-		t.Errorf("the message is called %q", got)
+		t.Errorf("the reference is %q", got)
 	}
 	rig.CheckInbound(t, provider.Inbound{
 		Reference: twiliotest.Reference(9), From: webtest.Recipient, To: "+447700900999",
 		Text: "STOP ÄÖ",
 	})
-	// its receipts are not lost because it is called like a field
+	// a sender equal to the name of a field loses no receipts
 	for _, sender := range adversarial {
 		m := webtest.Message()
 		m.From = sender
@@ -116,7 +116,7 @@ const (
 	callback = "https://sms.example.org/receipts/acme"
 )
 
-// config is a channel for an API that is reached like that.
+// config is the configuration of a channel with this web configuration.
 func config(reach web.Config) Config {
 	return Config{
 		Web: reach, AccountSID: account, KeySID: keySID, KeySecret: secret,
@@ -124,7 +124,7 @@ func config(reach web.Config) Config {
 	}
 }
 
-// open makes a channel with a callback.
+// open returns a channel with a callback.
 func open(reach web.Config, callback string) *Channel {
 	cfg := config(reach)
 	cfg.Callback = callback
@@ -136,8 +136,9 @@ func newProtocol() webtest.Protocol {
 		twiliotest.Config{AccountSID: account, KeySID: keySID, KeySecret: secret, AuthToken: token})
 }
 
-// listening makes channels that ask for receipts, and verify them with some tokens.
-func listening(t testing.TB) func(tokens ...string) provider.CallbackReader {
+// channelWith returns a function that makes channels which ask for receipts and verify them with
+// these tokens.
+func channelWith(t testing.TB) func(tokens ...string) provider.CallbackReader {
 	return func(tokens ...string) provider.CallbackReader {
 		t.Helper()
 		cfg := config(webtest.LocalConfig(t, "https://api.twilio.com"))

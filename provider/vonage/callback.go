@@ -18,7 +18,7 @@ import (
 )
 
 // event is the body of a callback of the Messages API: the status of a message, or an inbound
-// message, which has none.
+// message, which has no status.
 type event struct {
 	Channel   string `json:"channel"`
 	UUID      string `json:"message_uuid"`
@@ -72,7 +72,7 @@ func (c *Config) readStatus(callback *provider.Callback) (provider.CallbackConte
 // maxCode bounds a code: it becomes a column.
 const maxCode = 64
 
-// complete gives a receipt its key, when the reference is one of ours, and its code.
+// complete sets the code of a receipt and, if the reference is one of ours, its key.
 func complete(
 	receipt provider.Receipt, reference, status, code string,
 ) ([]provider.Receipt, error) {
@@ -93,13 +93,13 @@ func complete(
 // readReceipt reads a callback of the SMS API.
 func (c *Config) readReceipt(callback *provider.Callback) (provider.CallbackContent, error) {
 	parameters, err := parametersOf(callback)
-	if err != nil { // what cannot be read has no verifiable signature
+	if err != nil { // without it no signature can be verified
 		return provider.CallbackContent{}, fmt.Errorf("%w: %w", err, provider.ErrForged)
 	}
 	for name := range parameters {
-		// In the signed text, & and = are replaced in values only. So such a name would be another
-		// cut of the same text.
-		if !aName.MatchString(name) {
+		// In the signed text, & and = are replaced in values only, so a name with one of them would
+		// allow another cut of the text.
+		if !namePattern.MatchString(name) {
 			return provider.CallbackContent{},
 				fmt.Errorf("a parameter that Vonage does not send: %w", provider.ErrForged)
 		}
@@ -127,10 +127,10 @@ func (c *Config) readReceipt(callback *provider.Callback) (provider.CallbackCont
 	return content, nil
 }
 
-// aName is what Vonage calls a parameter.
-var aName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+// namePattern is the format of Vonage's parameter names.
+var namePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
-// inbound reads a message of a subscriber. The SMS API hands over long ones in parts.
+// inbound reads a message of a subscriber. The SMS API delivers long ones in parts.
 func inbound(parameters map[string]string) (provider.Inbound, error) {
 	in := provider.Inbound{
 		Reference: parameters["messageId"], From: web.International(parameters["msisdn"]),
@@ -150,8 +150,8 @@ func inbound(parameters map[string]string) (provider.Inbound, error) {
 	return in, nil
 }
 
-// groupOf is the number that ties parts together. Vonage documents a text; one that is no number of
-// 16 bits is hashed, which gives all parts the same.
+// groupOf is the reference number shared by the parts. Vonage documents a text; one that is no
+// number of 16 bits is hashed, so that all parts get the same number.
 func groupOf(reference string) uint16 {
 	if n, err := strconv.ParseUint(reference, 10, 16); err == nil {
 		return uint16(n)
@@ -159,9 +159,9 @@ func groupOf(reference string) uint16 {
 	return uint16(crc32.ChecksumIEEE([]byte(reference)) & 0xffff) //nolint:gosec // The low half.
 }
 
-// parametersOf returns what a callback says, in one of the forms that an account can choose: GET
-// with a query, POST with a form, or POST with a flat JSON object. Only one of query and body is
-// read, which is what the signature covers.
+// parametersOf returns the parameters of a callback, in one of the forms that an account can
+// choose: GET with a query, POST with a form, or POST with a flat JSON object. It reads either the
+// query or the body, which is what the signature covers.
 func parametersOf(callback *provider.Callback) (map[string]string, error) {
 	if callback.Method == http.MethodGet {
 		_, query, _ := strings.Cut(callback.URL, "?")

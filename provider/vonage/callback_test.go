@@ -36,8 +36,8 @@ func listener() Config {
 	}
 }
 
-// listening makes channels that know some secrets.
-func listening(cfg Config) func(secrets ...string) provider.CallbackReader {
+// channelWith returns a function that makes channels with these secrets.
+func channelWith(cfg Config) func(secrets ...string) provider.CallbackReader {
 	return func(secrets ...string) provider.CallbackReader {
 		cfg := cfg
 		cfg.Secrets = secrets
@@ -76,7 +76,7 @@ func TestForgedStatusesSayNothing(t *testing.T) {
 				"A"
 		},
 	})
-	webtest.CheckSecrets(t, listening(listener()), statusCall(), secret, older)
+	webtest.CheckSecrets(t, channelWith(listener()), statusCall(), secret, older)
 	account, application := listener(), listener()
 	account.APIKey, application.Application = "other", "other"
 	webtest.CheckForged(t, New(account), statusCall())
@@ -88,7 +88,7 @@ func TestStatusesOfAnotherTimeAreStale(t *testing.T) {
 	webtest.CheckAgeLimits(t, New(listener()), aged(statusCall), 25*time.Hour, 5*time.Minute)
 }
 
-// aged makes genuine callbacks come later or earlier.
+// aged shifts the time at which genuine callbacks arrive.
 func aged(genuine func() *provider.Callback) func(age time.Duration) *provider.Callback {
 	return func(age time.Duration) *provider.Callback {
 		call := genuine()
@@ -108,7 +108,7 @@ func TestCallbacksHaveReplayIDs(t *testing.T) {
 	}
 }
 
-// TestTokensAreValidFromWhenToWhenTheySay, with a minute for clocks.
+// TestTokensAreValidFromWhenToWhenTheySay, with a tolerance of a minute.
 func TestTokensAreValidFromWhenToWhenTheySay(t *testing.T) {
 	t.Parallel()
 	second := func(n int64) any { return now.Unix() + n }
@@ -131,20 +131,21 @@ func TestTokensAreValidFromWhenToWhenTheySay(t *testing.T) {
 	}
 }
 
-// TestParametersCannotBeCutOtherwise: names that hold & and = are another cut of what was signed.
+// TestParametersCannotBeCutOtherwise: names that contain & and = would be another cut of the signed
+// text.
 func TestParametersCannotBeCutOtherwise(t *testing.T) {
 	t.Parallel()
 	genuine := receiptForm()
 	names := slices.Sorted(maps.Keys(genuine))
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "sig" })
-	for i := range len(names) - 1 { // the field i becomes part of the name of the next one
+	for i := range len(names) - 1 { // field i becomes part of the next name
 		cut := maps.Clone(genuine)
 		delete(cut, names[i])
 		delete(cut, names[i+1])
 		cut[names[i]+"="+genuine[names[i]]+"&"+names[i+1]] = genuine[names[i+1]]
 		for _, write := range forms {
 			if signature(cut) != signature(genuine) {
-				t.Fatal("the cut is signed otherwise: nothing was tried")
+				t.Fatal("the cut has another signature: the test tries nothing")
 			}
 			if _, err := New(listenerSMS()).ReadCallback(write(cut)); !errors.Is(err,
 				provider.ErrForged) {
@@ -200,11 +201,11 @@ func TestEventsOfOtherProductsAreLeftAlone(t *testing.T) {
 	))
 	if content, err := New(listener()).ReadCallback(status(`{}`)); err != nil ||
 		content.ReplayID == "" {
-		t.Errorf("an event without a name, by which its replay could be told: %v", err)
+		t.Errorf("an event without a token id, so a replay could not be detected: %v", err)
 	}
 }
 
-// receiptForm are the parameters of a delivery receipt whose sig was made with another tool.
+// receiptForm holds the parameters of a delivery receipt whose sig was made with another tool.
 func receiptForm() map[string]string {
 	return map[string]string{
 		"msisdn": "447700900123", "to": "ACME", "network-code": "23415", "messageId": "0A01",
@@ -223,7 +224,7 @@ func listenerSMS() Config {
 	return cfg
 }
 
-// An account chooses in which form its callbacks come. All are signed alike.
+// An account chooses the form of its callbacks. All are signed alike.
 func TestSignatureOfAnotherToolIsAcceptedInEveryForm(t *testing.T) {
 	t.Parallel()
 	for _, write := range forms {
@@ -240,7 +241,7 @@ func TestSignatureOfAnotherToolIsAcceptedInEveryForm(t *testing.T) {
 	}
 }
 
-// written is a callback of the SMS API in one of its forms, after a change of its parameters.
+// written returns a callback of the SMS API in one of its forms, after a change of its parameters.
 func written(form string, change func(map[string]string)) *provider.Callback {
 	parameters := receiptForm()
 	change(parameters)
@@ -277,7 +278,7 @@ func TestForgedAndMalformedReceiptsSayNothing(t *testing.T) {
 		}
 		webtest.CheckRefused(t, New(listenerSMS()), provider.ErrForged, forged)
 		webtest.CheckRefused(t, New(listenerSMS()), provider.ErrMalformed, malformed)
-		webtest.CheckSecrets(t, listening(listenerSMS()), forms[form](receiptForm()), secret, older)
+		webtest.CheckSecrets(t, channelWith(listenerSMS()), forms[form](receiptForm()), secret, older)
 		lower := written(form, func(p map[string]string) { p["sig"] = strings.ToLower(p["sig"]) })
 		if content, err := New(listenerSMS()).ReadCallback(lower); err != nil ||
 			len(content.Receipts) == 0 {

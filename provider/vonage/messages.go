@@ -51,7 +51,7 @@ func (a messages) compose(s *provider.Submission, now time.Time) (*web.Request, 
 		MessageType: "text", Channel: "sms", To: o.to, From: o.from, Text: s.Text, ClientRef: s.Key,
 		TTL: int64(lifetime(s.Ends(), now) / time.Second), SMS: messageSMS{o.encoding},
 	}
-	if a.cfg.listens() {
+	if a.cfg.acceptsCallbacks() {
 		m.WebhookURL, m.WebhookVersion = a.cfg.Callback, "v1"
 	}
 	body, err := json.Marshal(&m)
@@ -71,8 +71,8 @@ func (a messages) compose(s *provider.Submission, now time.Time) (*web.Request, 
 	}, nil
 }
 
-// messagesAnswer is the id of what was taken, or a problem (RFC 7807). The detail of a problem may
-// repeat a number and is not read.
+// messagesAnswer is the id of an accepted message, or a problem (RFC 7807). The detail of a problem
+// may contain a number and is not read.
 type messagesAnswer struct {
 	UUID string `json:"message_uuid"`
 	Type string `json:"type"`
@@ -80,15 +80,15 @@ type messagesAnswer struct {
 
 // Classify reads the answer to a submission.
 func (a messages) Classify(got *web.Answer) provider.Result {
-	var said messagesAnswer
-	readable := json.Unmarshal(got.Body, &said) == nil
-	code := problemCode(said.Type)
+	var parsed messagesAnswer
+	readable := json.Unmarshal(got.Body, &parsed) == nil
+	code := problemCode(parsed.Type)
 	switch got.Status {
 	case http.StatusAccepted:
-		if !readable || said.UUID == "" {
+		if !readable || parsed.UUID == "" {
 			return got.Unreadable("")
 		}
-		return provider.Result{Outcome: provider.Accepted, Reference: said.UUID}
+		return provider.Result{Outcome: provider.Accepted, Reference: parsed.UUID}
 	case http.StatusPaymentRequired:
 		return got.Result(web.Refused("the account has not enough credit"), code)
 	case http.StatusNotFound:
@@ -102,15 +102,14 @@ func (a messages) Classify(got *web.Answer) provider.Result {
 	return got.Unreadable(code)
 }
 
-// problemCode is the end of the address that names a problem: "1120" of
-// ".../api-errors/messages#1120".
+// problemCode is the end of a problem's address: "1120" of ".../api-errors/messages#1120".
 func problemCode(address string) string {
 	_, code, _ := strings.Cut(address, "#")
 	return code
 }
 
-// unprocessable reads a 422 or a 400: the code decides. An unlisted or unreadable code says nothing
-// certain: some codes come from a carrier that may have taken the message.
+// unprocessable reads a 422 or a 400 by its code. An unlisted or unreadable code is Unknown: some
+// codes come from a carrier that may have taken the message.
 func unprocessable(got *web.Answer, code string) provider.Result {
 	if v, ok := messagesMeanings[code]; ok {
 		return got.Result(v, code)
@@ -184,8 +183,8 @@ var messagesMeanings = map[string]web.Meaning{
 	"unprovisioned":     web.Refused("the account may not use this API"),
 }
 
-// statusState translates the status of a message and the code of its error. Code 1490 says that not
-// all parts were reported in time and that the outcome is unknown, so that it stays pending.
+// statusState translates the status of a message and the code of its error. Code 1490 means that
+// not all parts were reported in time and that the outcome is unknown, so it stays Pending.
 func statusState(status, code string) (provider.ReceiptState, provider.Cause) {
 	switch status {
 	case "delivered":
@@ -195,7 +194,7 @@ func statusState(status, code string) (provider.ReceiptState, provider.Cause) {
 			return provider.Undelivered, statusCauses[code]
 		}
 	}
-	return provider.Pending, provider.Unspecified // submitted and what is not listed
+	return provider.Pending, provider.Unspecified // submitted and unlisted statuses
 }
 
 var statusCauses = map[string]provider.Cause{

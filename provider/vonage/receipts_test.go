@@ -28,7 +28,7 @@ func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
 			}
 			s := webtest.Message()
 			s.Text = "a=b & c"
-			for _, content := range play(t, v, nil).CheckReceipts(t, s, []webtest.ReceiptCase{
+			for _, content := range startRig(t, v, nil).CheckReceipts(t, s, []webtest.ReceiptCase{
 				{
 					Sent: webtest.Receipt{State: provider.Pending},
 					Want: provider.Receipt{State: provider.Pending, Code: taken},
@@ -45,7 +45,7 @@ func TestReceiptsComeBackWithReferenceAndKey(t *testing.T) {
 				},
 			}) {
 				if content.ReplayID == "" {
-					t.Error("a callback has no name by which its replay could be told")
+					t.Error("a callback has no ReplayID")
 				}
 			}
 		})
@@ -57,7 +57,7 @@ func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 	for name, v := range variants() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			play(t, v, nil).CheckInbound(t,
+			startRig(t, v, nil).CheckInbound(t,
 				provider.Inbound{
 					Reference: "mo-1", From: recipient, To: "12345", Text: "STOP & go=away 你好",
 				})
@@ -67,7 +67,7 @@ func TestInboundMessagesComeWithInternationalNumbers(t *testing.T) {
 
 func TestSMSAPIHandsOverLongMessagesInParts(t *testing.T) {
 	t.Parallel()
-	play(t, variants()["SMS API"], nil).CheckInbound(t, provider.Inbound{
+	startRig(t, variants()["SMS API"], nil).CheckInbound(t, provider.Inbound{
 		Reference: "mo-2", From: recipient, To: "12345", Text: "second half", Group: 77, Part: 1,
 		Parts: 2,
 	})
@@ -75,7 +75,7 @@ func TestSMSAPIHandsOverLongMessagesInParts(t *testing.T) {
 
 func TestSMSAPIGivesEachPartAReferenceAndAReceipt(t *testing.T) {
 	t.Parallel()
-	rig := play(t, variants()["SMS API"], nil)
+	rig := startRig(t, variants()["SMS API"], nil)
 	r := rig.Send(
 		t, provider.Submission{Key: key, To: recipient, Text: strings.Repeat("long ", 80)})
 	if len(r.Parts) != 3 || r.Reference != "" {
@@ -110,18 +110,17 @@ func TestWithoutASecretNoReceiptsAreAskedFor(t *testing.T) {
 	for name, v := range variants() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			play(t, v, map[string]any{"signature_secret_files": nil}).CheckNoReceipts(t)
+			startRig(t, v, map[string]any{"signature_secret_files": nil}).CheckNoReceipts(t)
 		})
 	}
 }
 
-// signedStatus is a genuine callback of the Messages API with any body, and with one claim left
-// out.
+// signedStatus returns a genuine callback of the Messages API with any body, without one claim.
 func signedStatus(body, without string) *provider.Callback {
 	return signedWith(body, map[string]any{without: nil})
 }
 
-// signedWith is a genuine callback with other claims; nil leaves one out.
+// signedWith returns a genuine callback with other claims; nil omits one.
 func signedWith(body string, change map[string]any) *provider.Callback {
 	sum := sha256.Sum256([]byte(body))
 	claims := map[string]any{
@@ -168,7 +167,7 @@ func underscore(r rune) rune {
 	return r
 }
 
-// forms are the ways in which the SMS API writes a callback.
+// forms are the encodings of the SMS API's callbacks.
 var forms = map[string]func(parameters map[string]string) *provider.Callback{
 	"query": func(p map[string]string) *provider.Callback {
 		return &provider.Callback{Method: http.MethodGet, URL: public + "?" + encode(p), At: now}
@@ -201,8 +200,8 @@ func encode(p map[string]string) string {
 	return form.Encode()
 }
 
-// FuzzReadCallback reads every body of both APIs twice: with a signature of its own it must say
-// nothing, with a genuine one it may say what it likes without a panic and with bounded codes.
+// FuzzReadCallback reads every body of both APIs twice. With a wrong signature it must yield
+// nothing. With a genuine one it must not panic, and codes have a bounded length.
 func FuzzReadCallback(f *testing.F) {
 	f.Add(statusBody, statusToken)
 	f.Add(
@@ -215,7 +214,7 @@ func FuzzReadCallback(f *testing.F) {
 		forged := statusCall()
 		forged.Body, forged.Header["Authorization"] = []byte(body), []string{"Bearer " + sign}
 		if h, err := messages.ReadCallback(forged); err == nil && sign != statusToken {
-			t.Fatalf("a forged status says %+v", h)
+			t.Fatalf("a forged status reads as %+v", h)
 		}
 		h, err := messages.ReadCallback(signedStatus(body, ""))
 		webtest.CheckBounded(t, h, err)
@@ -227,7 +226,7 @@ func FuzzReadCallback(f *testing.F) {
 		parameters["sig"] = sign
 		if h, err := short.ReadCallback(forms["form"](parameters)); err == nil &&
 			!strings.EqualFold(sign, genuine) && !strings.EqualFold(sign, signature(parameters)) {
-			t.Fatalf("a forged receipt says %+v", h)
+			t.Fatalf("a forged receipt reads as %+v", h)
 		}
 		parameters["sig"] = signature(parameters)
 		h, err = short.ReadCallback(forms["form"](parameters))

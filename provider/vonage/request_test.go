@@ -70,8 +70,7 @@ func TestLifetimeStaysWithinWhatVonageTakes(t *testing.T) {
 	}
 }
 
-// TestEncodingIsThatOfTheText: the encoding follows the text, so that Vonage cuts as package sms
-// counts.
+// TestEncodingIsThatOfTheText: Vonage then splits the text as package sms counts it.
 func TestEncodingIsThatOfTheText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -98,9 +97,9 @@ func TestOneTokenServesTenMinutesOfRequests(t *testing.T) {
 	}
 	first := token(now)
 	if token(now.Add(10*time.Minute-time.Second)) != first {
-		t.Error("another token although the first one is good")
+		t.Error("another token although the first one is still valid")
 	}
 	if token(now.Add(10*time.Minute)) == first {
-		t.Error("the same token although it soon ends")
+		t.Error("the same token although it expires soon")
 	}
 }

@@ -19,14 +19,14 @@ import (
 	"dispatcher/provider/web"
 )
 
-// late is how long after its time a callback is taken. Vonage calls again for a day and does not
-// say whether it signs anew.
+// late is how long after its time a callback is accepted. Vonage retries for a day and does not say
+// whether it signs again.
 var late = web.RetryTolerance(24 * time.Hour)
 
-// leeway is how far clocks may differ for the bounds of validity that a token states itself.
+// leeway is the tolerated clock difference for the validity stated in a token.
 const leeway = time.Minute
 
-// claims are those of the token that comes with callbacks of the Messages API.
+// claims are those of the token in callbacks of the Messages API.
 type claims struct {
 	jwt.RegisteredClaims
 	PayloadHash string `json:"payload_hash"`
@@ -34,9 +34,9 @@ type claims struct {
 	Application string `json:"application_id"`
 }
 
-// verifyToken reports who calls, and the id of the token: a JWT (HS256) under a signature secret
-// whose claims name the hash of the body, the account and the time. The hash is required, so that
-// the body is protected also where TLS ends at a proxy.
+// verifyToken checks the sender and returns the id of the token: a JWT (HS256) under a signature
+// secret whose claims name the hash of the body, the account and the time. The hash is required, so
+// that the body is protected even if TLS ends at a proxy.
 func (c *Config) verifyToken(callback *provider.Callback) (once string, err error) {
 	token, ok := strings.CutPrefix(callback.Get("Authorization"), "Bearer ")
 	if !ok || len(c.Secrets) == 0 {
@@ -46,29 +46,29 @@ func (c *Config) verifyToken(callback *provider.Callback) (once string, err erro
 	for _, secret := range c.Secrets {
 		keys.Keys = append(keys.Keys, []byte(secret))
 	}
-	var said claims
+	var parsed claims
 	parser := jwt.NewParser(jwt.WithValidMethods([]string{"HS256"}), jwt.WithStrictDecoding(),
 		jwt.WithoutClaimsValidation())
-	if _, err := parser.ParseWithClaims(token, &said,
+	if _, err := parser.ParseWithClaims(token, &parsed,
 		func(*jwt.Token) (any, error) { return keys, nil }); err != nil {
 		// the library's text shows claims
 		return "", fmt.Errorf("the token does not hold: %w", provider.ErrForged)
 	}
 	sum := sha256.Sum256(callback.Body)
 	switch {
-	case said.Issuer != "Vonage", said.ID == "", said.IssuedAt == nil:
+	case parsed.Issuer != "Vonage", parsed.ID == "", parsed.IssuedAt == nil:
 		return "", fmt.Errorf("the token lacks a claim: %w", provider.ErrForged)
-	case !hmac.Equal([]byte(strings.ToLower(said.PayloadHash)), []byte(hex.EncodeToString(sum[:]))):
+	case !hmac.Equal([]byte(strings.ToLower(parsed.PayloadHash)), []byte(hex.EncodeToString(sum[:]))):
 		return "", fmt.Errorf("the token is for another body: %w", provider.ErrForged)
-	case c.APIKey != "" && said.APIKey != c.APIKey,
-		c.Application != "" && said.Application != "" && said.Application != c.Application:
+	case c.APIKey != "" && parsed.APIKey != c.APIKey,
+		c.Application != "" && parsed.Application != "" && parsed.Application != c.Application:
 		return "", fmt.Errorf("the token is for another account: %w", provider.ErrForged)
-	case web.CheckAge(said.IssuedAt.Time, callback.At, late) != nil,
-		said.ExpiresAt != nil && callback.At.After(said.ExpiresAt.Add(leeway)),
-		said.NotBefore != nil && callback.At.Before(said.NotBefore.Add(-leeway)):
+	case web.CheckAge(parsed.IssuedAt.Time, callback.At, late) != nil,
+		parsed.ExpiresAt != nil && callback.At.After(parsed.ExpiresAt.Add(leeway)),
+		parsed.NotBefore != nil && callback.At.Before(parsed.NotBefore.Add(-leeway)):
 		return "", provider.ErrStale
 	}
-	return said.ID, nil
+	return parsed.ID, nil
 }
 
 // verifyParameters reports who calls, and the signature: HMAC-SHA256 over the sorted parameters
@@ -109,7 +109,7 @@ func signedText(parameters map[string]string) string {
 	return b.String()
 }
 
-// How long a token of an application is used. A signature costs about a millisecond, so that one
+// How long a token of an application is used. A signature costs about a millisecond, so one token
 // serves many requests.
 const (
 	tokenLife  = 15 * time.Minute
@@ -125,8 +125,7 @@ type login struct {
 	until time.Time // guarded by mu: when the token has to be replaced
 }
 
-// header is a token of the application when there is one, and otherwise the account's key and
-// secret.
+// header is a token of the application if there is one, otherwise the account's key and secret.
 func (l *login) header(now time.Time) (string, error) {
 	if l.cfg.Application == "" {
 		return "Basic " + base64.StdEncoding.EncodeToString([]byte(l.cfg.APIKey+":"+

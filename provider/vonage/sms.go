@@ -36,7 +36,7 @@ func (a shortMessages) compose(s *provider.Submission, now time.Time) (*web.Requ
 	if left := lifetime(s.Ends(), now); left > 0 {
 		form.Set("ttl", strconv.FormatInt(left.Milliseconds(), 10))
 	}
-	if a.cfg.listens() {
+	if a.cfg.acceptsCallbacks() {
 		form.Set("status-report-req", "true")
 		form.Set("callback", a.cfg.Callback)
 	}
@@ -48,8 +48,8 @@ func (a shortMessages) compose(s *provider.Submission, now time.Time) (*web.Requ
 	}, nil
 }
 
-// smsAnswer has one entry per part of the text. The text of an error may repeat a number; all that
-// is read of it is how long to wait, and whether an invalid parameter is the recipient.
+// smsAnswer has one entry per part of the text. The text of an error may contain a number; only the
+// wait, and whether an invalid parameter is the recipient, are read from it.
 type smsAnswer struct {
 	Messages []smsPart `json:"messages"`
 }
@@ -60,20 +60,20 @@ type smsPart struct {
 	Error  string `json:"error-text"`
 }
 
-// Classify reads the answer to a submission. The SMS API answers 200 whatever happened: only the
-// status of each part tells, and only "0" is an acceptance.
+// Classify reads the answer to a submission. The SMS API always answers 200: the status of each
+// part decides, and only "0" is an acceptance.
 func (a shortMessages) Classify(got *web.Answer) provider.Result {
-	var said smsAnswer
-	if json.Unmarshal(got.Body, &said) != nil || len(said.Messages) == 0 {
+	var parsed smsAnswer
+	if json.Unmarshal(got.Body, &parsed) != nil || len(parsed.Messages) == 0 {
 		if r, ok := got.ByStatus(""); ok {
 			return r
 		}
 		return got.Unreadable("")
 	}
-	if len(said.Messages) == 1 {
-		return said.Messages[0].classify(got)
+	if len(parsed.Messages) == 1 {
+		return parsed.Messages[0].classify(got)
 	}
-	return combine(got, said.Messages)
+	return combine(got, parsed.Messages)
 }
 
 func (p *smsPart) classify(got *web.Answer) provider.Result {
@@ -97,13 +97,13 @@ func (p *smsPart) classify(got *web.Answer) provider.Result {
 	return r
 }
 
-// invalidParameter is the status that any parameter can cause, and ofRecipient is how the text
-// beside it begins when it is the recipient, whom no other channel would reach.
+// invalidParameter is the status of any invalid parameter. ofRecipient is how its text begins if it
+// is the recipient, whom no other channel would reach.
 const invalidParameter = "3"
 
 var ofRecipient = regexp.MustCompile(`^(?i)to address\b`)
 
-// pause is how the SMS API says for how many milliseconds to wait.
+// pause matches the wait in milliseconds.
 var pause = regexp.MustCompile(`please wait \[\s*([0-9]{1,7})\s*\] and retry`)
 
 func wait(text string) time.Duration {
@@ -118,15 +118,15 @@ func wait(text string) time.Duration {
 	return time.Duration(milliseconds) * time.Millisecond
 }
 
-// combine reads the answer to a text of several parts. Parts that were not taken while others were
-// cannot be sent by themselves: they are Rejected, which ends the message, and what was taken stays
-// on record.
-func combine(got *web.Answer, said []smsPart) provider.Result {
-	parts := make([]provider.Part, len(said))
+// combine reads the answer to a text of several parts. If only some parts were taken, the others
+// cannot be sent alone: they are Rejected, which ends the message, and the accepted parts stay
+// recorded.
+func combine(got *web.Answer, parsed []smsPart) provider.Result {
+	parts := make([]provider.Part, len(parsed))
 	var worst provider.Result
 	accepted := 0
-	for i := range said {
-		r := said[i].classify(got)
+	for i := range parsed {
+		r := parsed[i].classify(got)
 		parts[i] = provider.Part{Index: i, Outcome: r.Outcome, Reference: r.Reference, Code: r.Code}
 		switch {
 		case r.Outcome == provider.Accepted:
@@ -158,9 +158,9 @@ func combine(got *web.Answer, said []smsPart) provider.Result {
 
 // smsMeanings are the statuses of https://developer.vonage.com/api-errors/sms. Status 5, an
 // internal error "whilst processing this message", does not say that it was not taken: it is
-// Unknown, as is every status that is not listed. Statuses 2 and 3 do not tell which parameter is
-// at fault: unless the text beside it does, it may be the sender, the validity or the callback of
-// this channel. Another provider may know a prefix that Vonage does not know (6).
+// Unknown, as is every unlisted status. Statuses 2 and 3 do not name the parameter at fault: unless
+// the text does, it may be the sender, the validity or the callback of this channel. Another
+// provider may know a prefix that Vonage does not know (6).
 var smsMeanings = map[string]web.Meaning{
 	"1":  web.Throttled("faster than the account may send"),
 	"2":  web.Refused("a parameter is missing"),
@@ -174,7 +174,7 @@ var smsMeanings = map[string]web.Meaning{
 	"11": web.Refused("the account may not use this API"),
 	"12": web.Unfit("the text is longer than Vonage takes"),
 	"14": web.Refused("the signature does not hold"),
-	// there, or any more: a number that has left the account
+	// or no longer: a number that has left the account
 	"15": web.BadSender("the sender is not allowed"),
 	"22": web.Refused("the network code does not fit"),
 	"23": web.Refused("the callback URL is not accepted"),
@@ -183,8 +183,8 @@ var smsMeanings = map[string]web.Meaning{
 	"33": web.Rejected("the number is deactivated"),
 }
 
-// receiptState translates the status of a delivery receipt of the SMS API and the err-code beside
-// it, by https://developer.vonage.com/messaging/sms/guides/delivery-receipts.
+// receiptState translates the status and the err-code of a delivery receipt of the SMS API, by
+// https://developer.vonage.com/messaging/sms/guides/delivery-receipts.
 func receiptState(status, code string) (provider.ReceiptState, provider.Cause) {
 	switch status {
 	case "delivered":
@@ -194,7 +194,7 @@ func receiptState(status, code string) (provider.ReceiptState, provider.Cause) {
 	case "failed", "rejected":
 		return provider.Undelivered, receiptCauses[code]
 	}
-	// accepted, buffered, unknown and what is not listed
+	// accepted, buffered, unknown and unlisted statuses
 	return provider.Pending, provider.Unspecified
 }
 

@@ -39,7 +39,7 @@ func TestAdapterPassesTheSharedChecks(t *testing.T) {
 	}
 }
 
-// messagesChecks is the data of the Messages API.
+// messagesChecks is the test data of the Messages API.
 func messagesChecks() webtest.Vendor {
 	return webtest.Vendor{
 		Validity: &webtest.Validity{Pattern: `"ttl":(\d+)`},
@@ -95,7 +95,7 @@ func messagesChecks() webtest.Vendor {
 	}
 }
 
-// smsChecks is the data of the SMS API.
+// smsChecks is the test data of the SMS API.
 func smsChecks() webtest.Vendor {
 	part := func(i int, o provider.Outcome, reference, code string) provider.Part {
 		return provider.Part{Index: i, Outcome: o, Reference: reference, Code: code}
@@ -165,10 +165,10 @@ const (
 	public      = "https://sms.example.com/receipts/vonage"
 )
 
-// now is when everything happens that is not on the wire.
+// now is the time of all steps that do not use the network.
 var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// applicationKey is made once because making one is slow.
+// applicationKey is made once because making a key is slow.
 var applicationKey = sync.OnceValue(func() *rsa.PrivateKey {
 	k, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -185,7 +185,7 @@ func pemOf(k *rsa.PrivateKey) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// files are those that settings of tests name.
+// files returns the files that the tests' settings name.
 func files() webtest.Files {
 	return webtest.Files{
 		"secret": apiSecret + "\n", "signature": secret + "\n", "older": older,
@@ -194,7 +194,7 @@ func files() webtest.Files {
 	}
 }
 
-// variant is one of the ways in which Vonage is used.
+// variant is one of Vonage's APIs with its kind of authentication.
 type variant struct {
 	settings map[string]any
 	server   vonagetest.Config
@@ -219,7 +219,7 @@ func variants() map[string]variant {
 	}
 }
 
-// open makes a channel of settings, with a callback.
+// open returns a channel with a callback.
 func open(
 	t testing.TB, v variant, reach web.Config, callback string, more map[string]any,
 ) *Channel {
@@ -239,8 +239,8 @@ func open(
 	return New(cfg)
 }
 
-// play brings up a carrier, a channel and a callback server.
-func play(t *testing.T, v variant, more map[string]any) *webtest.Rig[*Channel] {
+// startRig starts a carrier, a channel and a callback server.
+func startRig(t *testing.T, v variant, more map[string]any) *webtest.Rig[*Channel] {
 	t.Helper()
 	return webtest.NewRig(t, func(string) webtest.Config {
 		return webtest.Config{
@@ -257,18 +257,18 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// The whole is what its parts make of it, as for every provider.
+// The outcome of the whole combines those of its parts, as for every provider.
 func TestOutcomeOfSeveralPartsIsTheirCombination(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"accepted_in_three_parts", "taken_in_part", "unclear_in_part"} {
 		r := shortMessages{}.Classify(webtest.ReadAnswer(t, "testdata/answers/sms_"+name+".http"))
 		if got := provider.Combine(r.Parts); got != r.Outcome {
-			t.Errorf("%s is %v, its parts make %v", name, r.Outcome, got)
+			t.Errorf("%s is %v, its parts combine to %v", name, r.Outcome, got)
 		}
 	}
 }
 
-// TestOnePartThatBlamesTheAccountCountsAgainstTheChannel: whichever part it is.
+// TestOnePartThatBlamesTheAccountCountsAgainstTheChannel, whichever part it is.
 func TestOnePartThatBlamesTheAccountCountsAgainstTheChannel(t *testing.T) {
 	t.Parallel()
 	const sender, credit, taken = `{"status":"15"}`, `{"status":"9"}`,

@@ -49,18 +49,19 @@ func New(cfg Config) *Channel {
 	return &Channel{Channel: web.New(cfg.Web, api), cfg: cfg}
 }
 
-// Capabilities says what this adapter uses: receipts return our reference (client_ref, client-ref).
-// Neither API is documented to recognise a repeated submission. The SMS API has an id and receipts
-// for each part of a text. The Reports API, which may list a message later, is not used.
+// Capabilities are those that this adapter uses: receipts return our reference (client_ref,
+// client-ref). Neither API is documented to recognise a repeated submission. The SMS API has an id
+// and receipts for each part of a text. The Reports API, which may list a message later, is not
+// used.
 func (c *Channel) Capabilities() provider.Capabilities {
-	listens := c.cfg.listens()
+	receipts := c.cfg.acceptsCallbacks()
 	return provider.Capabilities{
-		KeyInReceipt: listens, Receipts: listens, PartReceipts: c.cfg.API == SMS,
+		KeyInReceipt: receipts, Receipts: receipts, PartReceipts: c.cfg.API == SMS,
 		LongestValidity: longestValidity, Batch: 1,
 	}
 }
 
-// ReadCallback returns what a status, a delivery receipt or an inbound message says.
+// ReadCallback returns the content of a status, a delivery receipt or an inbound message.
 func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackContent, error) {
 	if c.cfg.API == SMS {
 		return c.cfg.readReceipt(callback)
@@ -68,8 +69,7 @@ func (c *Channel) ReadCallback(callback *provider.Callback) (provider.CallbackCo
 	return c.cfg.readStatus(callback)
 }
 
-// lifetime is what is left until the validity ends, within what Vonage takes; zero leaves it to
-// Vonage.
+// lifetime is the remaining validity, within Vonage's bounds; zero leaves it to Vonage.
 func lifetime(validity, now time.Time) time.Duration {
 	if validity.IsZero() {
 		return 0
@@ -87,7 +87,7 @@ const (
 	SMS
 )
 
-// Where the APIs begin.
+// Base addresses of the APIs.
 const (
 	messagesBase = "https://api.nexmo.com"
 	smsBase      = "https://rest.nexmo.com"
@@ -99,13 +99,13 @@ type Config struct {
 	API API
 	// APIKey and APISecret are those of the account.
 	APIKey, APISecret string
-	// Application is the id of an application, and PrivateKey its key; with them the Messages API
-	// is called with a JWT instead of the account's secret.
+	// Application is the id of an application, and PrivateKey its key. With them requests to the
+	// Messages API carry a JWT instead of the account's secret.
 	Application string
 	PrivateKey  *rsa.PrivateKey
-	// Secrets verify callbacks; without one every callback is refused and none is asked for.
+	// Secrets verify callbacks. Without one every callback is refused and none is requested.
 	Secrets []string
-	// From is the sender of messages that name none.
+	// From is the sender of messages without one.
 	From string
 	// Callback is the public URL for receipts; empty for none.
 	Callback string
@@ -167,8 +167,8 @@ func (c *Config) check(r *settings.Reader) {
 	}
 }
 
-// leastKey is the shortest RSA key that is taken, in bytes.
-const leastKey = 2048 / 8
+// minKey is the shortest accepted RSA key, in bytes.
+const minKey = 2048 / 8
 
 func privateKey(r *settings.Reader, name string) *rsa.PrivateKey {
 	content := r.File(name)
@@ -179,25 +179,25 @@ func privateKey(r *settings.Reader, name string) *rsa.PrivateKey {
 	switch {
 	case err != nil: // its text could show content
 		r.Failf(name, "holds no RSA private key in PEM form")
-	case key.Size() < leastKey:
+	case key.Size() < minKey:
 		r.Failf(name, "holds a key of %d bits; Vonage's have 2048", key.N.BitLen())
 	}
 	return key
 }
 
-// listens reports whether callbacks are wanted and can be verified.
-func (c *Config) listens() bool { return c.Callback != "" && len(c.Secrets) > 0 }
+// acceptsCallbacks reports whether callbacks are requested and can be verified.
+func (c *Config) acceptsCallbacks() bool { return c.Callback != "" && len(c.Secrets) > 0 }
 
 var errSender = errors.New("the message names no sender, and the channel has no from")
 
-// outgoing is what both APIs send of a submission.
+// outgoing holds the fields that both APIs send.
 type outgoing struct {
 	from, to string
 	encoding string // text or unicode
 }
 
 // prepare refuses what neither API can send. Both want numbers without the plus. The encoding is
-// named so that Vonage cuts and bills what package sms counts.
+// named so that Vonage splits and bills as package sms counts.
 func (c *Config) prepare(s *provider.Submission) (outgoing, error) {
 	o := outgoing{from: s.From, to: strings.TrimPrefix(s.To, "+"), encoding: "text"}
 	if o.from == "" {

@@ -29,8 +29,8 @@ func TestOnlyAddressesOfTheOpenInternetArePublic(t *testing.T) {
 	}
 }
 
-// TestADialIsRefusedByTheAddressItWouldGoTo: nothing is resolved between this check and the dial,
-// so a name that resolves differently the second time is harmless.
+// TestADialIsRefusedByTheAddressItWouldGoTo: the name is not resolved again between this check and
+// the dial, so a name that resolves differently the second time is harmless.
 func TestADialIsRefusedByTheAddressItWouldGoTo(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]error{

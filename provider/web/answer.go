@@ -10,17 +10,17 @@ import (
 	"dispatcher/provider"
 )
 
-// Meaning is what a refusing answer means for its submission. Adapters keep tables of them by the
-// vendor's codes. The zero Meaning is Unknown.
+// Meaning is the meaning of a refusing answer for its submission. Adapters keep tables of them by
+// the vendor's codes. The zero Meaning is Unknown.
 type Meaning struct {
 	Outcome provider.Outcome
-	// Why is the adapter's own wording: the vendor's text may repeat the number or the message.
+	// Why is the adapter's own wording: the vendor's text may contain the number or the message.
 	Why string
 	// Blame is what a refusal is about, if Outcome is Refused.
 	Blame Blame
 }
 
-// Unknown is an answer that says nothing certain.
+// Unknown is an answer that leaves the outcome uncertain.
 func Unknown(why string) Meaning { return Meaning{Outcome: provider.Unknown, Why: why} }
 
 // Rejected means that no provider could send the message.
@@ -56,8 +56,8 @@ func (a *Answer) Result(v Meaning, code string) provider.Result {
 
 // MaybeFromProxy reports whether a proxy or load balancer may answer with this status after it
 // passed the request on: 408 and 421 (RFC 9110 sections 15.5.9 and 15.5.20), 502, 503 and 504.
-// Envoy answers 503 when the connection behind it breaks. It is then unknown what became of the
-// message, unless the body holds a code of the API.
+// Envoy answers 503 if its connection to the API breaks. The outcome is then unknown, unless the
+// body holds a code of the API.
 func MaybeFromProxy(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusMisdirectedRequest,
@@ -67,9 +67,9 @@ func MaybeFromProxy(status int) bool {
 	return false
 }
 
-// ByStatus is the result that a status stands for regardless of the body: Refused for failed
-// authentication or permission, Throttled for too many requests; false for others. Adapters use it
-// when the body holds no known code.
+// ByStatus is the result of a status regardless of the body: Refused for failed authentication or
+// permission, Throttled for too many requests; false for others. Adapters use it if the body holds
+// no known code.
 func (a *Answer) ByStatus(code string) (provider.Result, bool) {
 	switch a.Status {
 	case http.StatusUnauthorized:
@@ -82,24 +82,25 @@ func (a *Answer) ByStatus(code string) (provider.Result, bool) {
 	return provider.Result{}, false
 }
 
-// Unreadable is the result of an answer that cannot be read or says nothing certain: Unknown.
+// Unreadable is the result of an answer that cannot be read or leaves the outcome uncertain:
+// Unknown.
 func (a *Answer) Unreadable(code string) provider.Result {
 	return a.Result(Unknown("the answer does not say what became of the message"), code)
 }
 
-// Blame is what a refusal is about. Adapters state it per code; Answer.Result alone decides what
-// follows for the channel.
+// Blame is what a refusal is about. Adapters state it per code; Answer.Result alone decides the
+// consequences for the channel.
 type Blame uint8
 
 const (
-	// OnChannel is a refusal that any message would get: credentials, credit, limits of the account.
-	// So is one without a reason.
+	// OnChannel is a refusal that any message would get: credentials, credit, limits of the
+	// account. A refusal without a reason is one, too.
 	OnChannel Blame = iota
-	// OnSender is a refusal of who sends, wherever the message goes: a number that is not the
-	// account's, or no longer.
+	// OnSender is a refusal of the sender, whatever the recipient: a number that does not belong to
+	// the account, or no longer.
 	OnSender
-	// OnMessage is a refusal of one message: of its text, its destination, or a sender that is refused
-	// for this destination only.
+	// OnMessage is a refusal of one message: of its text, its destination, or a sender that is
+	// refused for this destination only.
 	OnMessage
 )
 
@@ -111,9 +112,9 @@ var blameNames = [...]string{
 func (b Blame) String() string { return blameNames[b] }
 
 // unfit reports whether a meaning makes its message provider.Result.Unfit, which spares the
-// channel. A refusal of the sender counts only if the message brought its own sender. The channel's
-// own sender would be refused with every message, and a channel that refuses everything at once
-// would look like the least busy one.
+// channel. A refusal of the sender counts only if the message has its own sender. The channel's own
+// sender would be refused with every message, and a channel that refuses everything at once would
+// seem the least busy one.
 func (a *Answer) unfit(v Meaning) bool {
 	return v.Outcome == provider.Refused &&
 		(v.Blame == OnMessage || v.Blame == OnSender && a.OwnSender)
@@ -132,7 +133,7 @@ func (a *Answer) Code(code string) string {
 const maxCode = 40
 
 // SafeCode returns a vendor's code if it can be shown: short, of letters, digits and "-_.".
-// Anything else, and digits as long as a phone number, is "other"; an empty code stays empty.
+// Anything else, including digits as long as a phone number, is "other"; an empty code stays empty.
 func SafeCode(code string) string {
 	if len(code) > maxCode {
 		return "other"

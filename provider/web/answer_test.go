@@ -95,8 +95,8 @@ func TestOnlyUnambiguousStatusesDecideWithoutABody(t *testing.T) {
 	}
 }
 
-// TestASenderIsTheMessagesFaultOnlyWhenTheMessageBroughtIt: a refusal on the message is always
-// unfit, one on the channel never.
+// TestASenderIsTheMessagesFaultOnlyWhenTheMessageBroughtIt: a refusal that blames the message is
+// always unfit, one that blames the channel never.
 func TestASenderIsTheMessagesFaultOnlyWhenTheMessageBroughtIt(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[web.Meaning]struct{ own, channels bool }{
@@ -113,7 +113,7 @@ func TestASenderIsTheMessagesFaultOnlyWhenTheMessageBroughtIt(t *testing.T) {
 	}
 }
 
-// TestOnlyARefusalMakesAMessageUnfit: the blame means nothing with another outcome.
+// TestOnlyARefusalMakesAMessageUnfit: with another outcome the blame has no effect.
 func TestOnlyARefusalMakesAMessageUnfit(t *testing.T) {
 	t.Parallel()
 	a := &web.Answer{Status: 400, OwnSender: true}
@@ -152,11 +152,11 @@ func TestCallbackURLsCarryTheKeyAndKeepTheirOwnQuery(t *testing.T) {
 		}).Draw(t, "base")
 		address := web.WithKey(base, key)
 		if got := web.CallbackKey(address); got != key {
-			t.Errorf("%s names %q", address, got)
+			t.Errorf("%s: key %q", address, got)
 		}
 	})
 	if web.WithKey("", "0123") != "" || web.WithKey("https://x/", "") != "https://x/" {
-		t.Error("a callback or a key appeared from nowhere")
+		t.Error("WithKey made a URL of an empty one, or added an empty key")
 	}
 	for _, address := range []string{
 		"", "https://x/", "https://x/?key=", "https://x/?key=0123",
@@ -166,7 +166,7 @@ func TestCallbackURLsCarryTheKeyAndKeepTheirOwnQuery(t *testing.T) {
 		"https://x/?key=0123456789abcdef0123456789abcde+",
 	} {
 		if got := web.CallbackKey(address); got != "" {
-			t.Errorf("%s names %q", address, got)
+			t.Errorf("%s: key %q", address, got)
 		}
 	}
 }

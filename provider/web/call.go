@@ -11,17 +11,17 @@ import (
 	"dispatcher/provider"
 )
 
-// A request says how long its message is valid, and some are signed with the time. So it is written
-// at most maxAge before its first byte leaves: if it waited longer than rewriteAfter for a
+// A request states how long its message is valid, and some are signed with the time. So it is
+// written at most maxAge before its first byte leaves. If it waited longer than rewriteAfter for a
 // connection, it is written again.
 const (
 	maxAge       = time.Second
 	rewriteAfter = 100 * time.Millisecond
 )
 
-// mostTries bounds the tries of one call. A kept connection that turns out to be dead is followed
-// by a new one, and a request that was written too early by another.
-const mostTries = 4
+// maxTries bounds the tries of one call. A dead kept connection is followed by a new one, and a
+// request that was written too early by a new one.
+const maxTries = 4
 
 // call is one request in flight.
 type call struct {
@@ -33,7 +33,7 @@ type call struct {
 
 	unwritten error // why compose could not write it
 	left      bool  // a byte of it may have left
-	again     bool  // it failed before a byte left, for a reason that a second try avoids
+	again     bool  // it failed before a byte left, and a second try may succeed
 }
 
 // write composes the request unless that was just done.
@@ -69,7 +69,7 @@ func (c *Client) Call(
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	call := &call{latest: latest, compose: compose}
-	// What cannot be written asks for no connection.
+	// A request that cannot be written needs no connection.
 	if err := c.write(call); err != nil {
 		return nil, call.failure(ctx, err)
 	}
@@ -89,7 +89,7 @@ func (c *Client) Call(
 		if err == nil {
 			return answer, nil
 		}
-		if tries == mostTries || !call.again || begin.Err() != nil {
+		if tries == maxTries || !call.again || begin.Err() != nil {
 			return nil, call.failure(ctx, err)
 		}
 	}
@@ -106,7 +106,7 @@ func (c *Client) try(ctx, begin context.Context, call *call, fresh bool) (*Answe
 	if err == nil {
 		err = c.write(call)
 	}
-	if err != nil { // the connection is as good as before
+	if err != nil { // the connection is still usable
 		c.idle.put(k)
 		return nil, err
 	}

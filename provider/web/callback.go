@@ -16,8 +16,8 @@ import (
 // keyParameter is the query parameter of callbacks that carries Submission.Key.
 const keyParameter = "key"
 
-// WithKey adds a submission's key to a callback URL, for providers that return nothing of ours but
-// call the URL that the submission named. An empty callback stays empty.
+// WithKey adds a submission's key to a callback URL, for providers that return none of our values
+// but call the URL that the submission named. An empty callback stays empty.
 func WithKey(callback, key string) string {
 	if callback == "" || key == "" {
 		return callback
@@ -32,8 +32,8 @@ func WithKey(callback, key string) string {
 	return u.String()
 }
 
-// CallbackKey returns the Submission.Key in a callback URL; empty if there is none, or nothing that
-// could be one. It can be trusted only if the provider's signature covers the URL.
+// CallbackKey returns the Submission.Key in a callback URL; empty if there is none, or if the value
+// is no key. It can be trusted only if the provider's signature covers the URL.
 func CallbackKey(callback string) string {
 	u, err := url.Parse(callback)
 	if err != nil {
@@ -42,7 +42,7 @@ func CallbackKey(callback string) string {
 	return OwnKey(u.Query().Get(keyParameter))
 }
 
-// OwnKey returns a text if it has the form of a Submission.Key, and nothing otherwise.
+// OwnKey returns the text if it has the form of a Submission.Key, otherwise "".
 func OwnKey(text string) string {
 	if len(text) != keyLength || strings.Trim(text, "0123456789abcdef") != "" {
 		return ""
@@ -50,20 +50,20 @@ func OwnKey(text string) string {
 	return text
 }
 
-// keyLength is what provider.Submission.Key has, in hexadecimal digits.
+// keyLength is the length of provider.Submission.Key in hexadecimal digits.
 const keyLength = 32
 
 // Tolerance is how far the time in a signed callback may be ahead of ours, and behind it for
-// vendors that sign every attempt anew: clock differences and delays on the way.
+// vendors that sign every attempt again: clock differences and delays in transit.
 const Tolerance = 5 * time.Minute
 
-// RetryTolerance is Tolerance into the past for vendors that retry for that long and do not say
-// whether they sign anew: with a shorter one, callbacks delayed by an outage here could be refused.
-// Within it a repeated callback is recognised by its ReplayID, otherwise by the database.
+// RetryTolerance is the allowed age for vendors that retry for that long and do not say whether
+// they sign again: with a shorter one, callbacks delayed by an outage here could be refused. Within
+// it the ReplayID identifies a repeated callback; after that the database does.
 func RetryTolerance(after time.Duration) time.Duration { return after + time.Hour }
 
-// SignedByAny reports whether one of the secrets that are valid at once made a signature. All of
-// them are tried, each in constant time, so that nothing shows which one it was.
+// SignedByAny reports whether one of the currently valid secrets made a signature. It tries all of
+// them, each in constant time, so that the time does not show which one it was.
 func SignedByAny[S any](secrets []S, given []byte, sign func(secret S) []byte) bool {
 	genuine := false
 	for _, secret := range secrets {
@@ -72,8 +72,8 @@ func SignedByAny[S any](secrets []S, given []byte, sign func(secret S) []byte) b
 	return genuine
 }
 
-// CheckStamp checks the time of a signed callback in seconds since 1970: ErrMalformed if it is no
-// number, otherwise as CheckAge.
+// CheckStamp checks the time of a signed callback in seconds since 1970: ErrMalformed if it is not
+// a number, otherwise like CheckAge.
 func CheckStamp(stamp string, now time.Time, late time.Duration) error {
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
 	if err != nil {
@@ -146,7 +146,7 @@ func IsCallbackURL(address, configured string) bool {
 	return err == nil && (given.RawQuery == plain.RawQuery || given.RawQuery == keyed.RawQuery)
 }
 
-// SameSecret compares in a time that depends on neither the content nor the length of given.
+// SameSecret compares in a time that depends neither on the content nor on the length of given.
 func SameSecret(given, want string) bool {
 	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(want))
 	return hmac.Equal(a[:], b[:])

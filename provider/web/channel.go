@@ -1,10 +1,9 @@
 // Package web is the shared base of adapters for HTTP APIs: one submission makes at most one
-// request, whatever breaks.
-//
+// request, whatever fails.
 // An adapter writes a submission as a Request and reads an Answer as a provider.Result; both are
-// pure functions. This package does the rest: it keeps connections, knows whether a byte has left,
-// honors deadlines, refuses addresses of private networks, and keeps numbers, texts and secrets out
-// of errors. Signatures, fields and codes belong to the adapters.
+// pure functions. This package does the rest: it keeps connections, detects whether a byte has
+// left, observes deadlines, refuses addresses of private networks, and keeps numbers, texts and
+// secrets out of errors. Signatures, fields and codes belong to the adapters.
 package web
 
 import (
@@ -31,7 +30,7 @@ type API interface {
 	// cannot send the message; an Unsendable means that no provider could. It shows no number and
 	// no text.
 	Compose(s *provider.Submission) (*Request, error)
-	// Classify reads an answer. What it cannot read is Unknown. Channel makes an acceptance with a
+	// Classify reads an answer. An unreadable answer is Unknown. Channel makes an acceptance with a
 	// reference longer than provider.MaxReference Unknown, too. Answer.Result turns a Meaning into
 	// a result.
 	Classify(a *Answer) provider.Result
@@ -44,26 +43,26 @@ type Channel struct {
 
 	mu     sync.Mutex
 	closed bool            // guarded by mu
-	busy   sync.WaitGroup  // sends under way; Add under mu, while not closed
-	ctx    context.Context // ends when the context of Close has
+	busy   sync.WaitGroup  // sends in flight; Add under mu, while not closed
+	ctx    context.Context // ends with the context of Close
 	cancel context.CancelFunc
 }
 
 var _ provider.Channel = (*Channel)(nil)
 
-// New returns a channel. Connections come up with the first submissions.
+// New returns a channel. Connections are made by the first submissions.
 func New(cfg Config, api API) *Channel {
 	c := &Channel{client: NewClient(cfg), api: api}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
 
-// errParts refuses the rest of a text when another kind of channel had this name before: the vendor
+// errParts refuses the rest of a text if another kind of channel had this name before: the vendor
 // takes whole texts only, and would send the accepted parts again.
 var errParts = errors.New(
 	"the vendor takes whole texts only, and parts of this one have been taken")
 
-// Send submits a message with one request. It sends no single parts.
+// Send submits a message with one request. It does not send single parts.
 func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Result {
 	leave, ok := c.enter()
 	if !ok {
@@ -96,8 +95,8 @@ func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Resu
 	return answer.Unreadable("")
 }
 
-// Unsendable is an error of Compose that no provider could send the message, however its channel is
-// set up.
+// Unsendable is an error of Compose: no provider could send the message, however its channel is
+// configured.
 type Unsendable string
 
 // Error implements error.
@@ -150,8 +149,8 @@ func (c *Channel) bound(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { stop(); cancel() }
 }
 
-// Ready is true until Close. Whether the API can be reached shows with the next submission; the
-// breaker keeps that state.
+// Ready is true until Close. The next submission shows whether the API can be reached; the breaker
+// keeps that state.
 func (c *Channel) Ready() (ok bool, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,7 +181,7 @@ func (c *Channel) Close(ctx context.Context) error {
 	return err
 }
 
-// withheld is the result of a submission whose time ended before a byte had left.
+// withheld is the result of a submission whose time ended before a byte left.
 func withheld(code string) provider.Result {
 	err := errors.New("its latest time came before it could leave")
 	if code == provider.DeadlinePassed {
@@ -227,7 +226,7 @@ func timeout(err error) bool {
 }
 
 // withoutURL removes the URL from an error of net/http, because its query may hold a number or a
-// text. The rest names hosts at most.
+// text. The rest contains at most names of hosts.
 func withoutURL(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
@@ -241,11 +240,12 @@ type Lookup struct {
 	// Read reads a successful answer: what the list says about the key (State is Unanswered if the
 	// key is not in it), and how many entries it has. An error means that there is no list.
 	Read func(body []byte) (found provider.LookupResult, entries int, err error)
-	// AbsenceIsCertain reads an empty list as NotTaken. Otherwise the message may still show up.
+	// AbsenceIsCertain reads an empty list as NotTaken. Otherwise the message may still appear
+	// later.
 	AbsenceIsCertain bool
 }
 
-// LookUp asks what became of the submission with a key. An adapter's Find is one call of it.
+// LookUp asks the API about the submission with a key. An adapter's Find is one call of it.
 func (c *Channel) LookUp(ctx context.Context, key string, l Lookup) provider.LookupResult {
 	if key == "" {
 		return provider.LookupResult{Err: errors.New("the submission had no key")}

@@ -14,16 +14,16 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// fussyAPI composes nothing.
-type fussyAPI struct {
+// failingAPI returns err for every message.
+type failingAPI struct {
 	plainAPI
 	err error
 }
 
-func (f fussyAPI) Compose(*provider.Submission) (*web.Request, error) { return nil, f.err }
+func (f failingAPI) Compose(*provider.Submission) (*web.Request, error) { return nil, f.err }
 
-// TestOnlyAnUnsendableEndsTheMessage: a channel without a sender, or a vendor's own limit, leaves
-// the message to other channels.
+// TestOnlyAnUnsendableEndsTheMessage: if a channel has no sender, or a vendor has its own limit,
+// other channels may send the message.
 func TestOnlyAnUnsendableEndsTheMessage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -37,7 +37,7 @@ func TestOnlyAnUnsendableEndsTheMessage(t *testing.T) {
 			"unsendable",
 		},
 	} {
-		channel := web.New(web.Config{}, fussyAPI{plainAPI{http.MethodPost}, c.err})
+		channel := web.New(web.Config{}, failingAPI{plainAPI{http.MethodPost}, c.err})
 		t.Cleanup(func() { _ = channel.Close(t.Context()) })
 		if r := channel.Send(t.Context(), message()); r.Outcome != c.outcome || r.Code != c.code ||
 			!errors.Is(r.Err, c.err) {
@@ -46,7 +46,7 @@ func TestOnlyAnUnsendableEndsTheMessage(t *testing.T) {
 	}
 }
 
-// lookup is one whose answers are a number of entries, or "taken".
+// lookup returns a Lookup whose answer is a number of entries, or "taken".
 func lookup(certain bool) web.Lookup {
 	return web.Lookup{
 		Request: &web.Request{Method: http.MethodGet, URL: "/messages"}, AbsenceIsCertain: certain,
@@ -71,12 +71,12 @@ func TestOnlyAListWithTheKeyOrWithNothingAnswersALookup(t *testing.T) {
 		certain bool
 		want    provider.LookupState
 	}{
-		"found":                       {http.StatusOK, "taken", false, provider.Taken},
-		"nothing":                     {http.StatusOK, "0", false, provider.Unanswered},
-		"nothing, which is certain":   {http.StatusOK, "0", true, provider.NotTaken},
-		"others, whatever is certain": {http.StatusOK, "1", true, provider.Unanswered},
-		"no list":                     {http.StatusOK, "<html>", true, provider.Unanswered},
-		"another status":              {http.StatusNotFound, "0", true, provider.Unanswered},
+		"found":                    {http.StatusOK, "taken", false, provider.Taken},
+		"nothing":                  {http.StatusOK, "0", false, provider.Unanswered},
+		"nothing, absence certain": {http.StatusOK, "0", true, provider.NotTaken},
+		"other messages only":      {http.StatusOK, "1", true, provider.Unanswered},
+		"no list":                  {http.StatusOK, "<html>", true, provider.Unanswered},
+		"another status":           {http.StatusNotFound, "0", true, provider.Unanswered},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -154,7 +154,7 @@ func TestASignatureByAnyValidSecretIsGenuine(t *testing.T) {
 		}
 	}
 	if web.SignedByAny(nil, nil, sign) {
-		t.Error("nobody has signed it")
+		t.Error("a signature without secrets was accepted")
 	}
 }
 
@@ -179,7 +179,7 @@ func TestOnlyTheFormOfAKeyIsAKey(t *testing.T) {
 		strings.Replace(webtest.Key, "a", "g", 1),
 	} {
 		if got := web.OwnKey(text); got != "" {
-			t.Errorf("%q is taken for the key %q", text, got)
+			t.Errorf("%q was read as the key %q", text, got)
 		}
 	}
 	if got := web.OwnKey(webtest.Key); got != webtest.Key {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Request is one HTTP request that an adapter asks for.
+// Request is an HTTP request of an adapter.
 type Request struct {
 	Method string
 	// URL is absolute, or a path with an optional query below Config.BaseURL.
@@ -34,16 +34,16 @@ type Answer struct {
 }
 
 // Client makes calls to one API. It is safe for concurrent use. Every call is at most one request
-// on the wire, over an HTTP/1.1 connection of its own: http.Client would repeat a GET, or a POST
-// that it considers idempotent, when a kept connection breaks before the answer, and over HTTP/2
+// on the wire, over an HTTP/1.1 connection that it uses alone: http.Client would repeat a GET, or a
+// POST that it considers idempotent, if a kept connection breaks before the answer, and over HTTP/2
 // only net/http knows when a request leaves.
 type Client struct {
 	cfg   Config
-	slots chan struct{} // holds one value for each call under way
+	slots chan struct{} // holds one value for each call in flight
 	idle  idleConns
 }
 
-// NewClient returns a client; its connections come up with the first calls.
+// NewClient returns a client; its connections are made by the first calls.
 func NewClient(cfg Config) *Client {
 	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
 	cfg.ConnectTimeout = cmp.Or(cfg.ConnectTimeout, DefaultConnectTimeout)
@@ -58,9 +58,9 @@ func NewClient(cfg Config) *Client {
 // configured address and to no other.
 func NoRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// NewTransport connects by the rules of a Config: only the configured proxy, and no address of a
-// private network unless allowed, whatever a name resolves to. Scoring functions are called by the
-// same rules.
+// NewTransport connects by the rules of a Config: only through the configured proxy, and to no
+// address of a private network unless allowed, whatever a name resolves to. Scoring functions use
+// the same rules.
 func NewTransport(cfg *Config) *http.Transport {
 	dialer := &net.Dialer{Timeout: cfg.ConnectTimeout, KeepAlive: idleTimeout}
 	if !cfg.AllowPrivate && cfg.Proxy == nil {
@@ -84,7 +84,7 @@ func NewTransport(cfg *Config) *http.Transport {
 	return t
 }
 
-// Close closes idle connections, and those of calls in flight when they end.
+// Close closes idle connections at once, and those in use when their calls end.
 func (c *Client) Close() { c.idle.close() }
 
 var errTooLong = errors.New("the answer is longer than 1 MiB")

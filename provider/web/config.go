@@ -25,29 +25,29 @@ const (
 const (
 	maxConnections = 2000
 	// idleTimeout is how long an unused connection is kept: less than most servers keep theirs, so
-	// that a request rarely meets one that the other side is closing.
+	// that a request rarely meets a connection that the server is closing.
 	idleTimeout = 20 * time.Second
 	// maxHeader and maxAnswer bound an answer, in bytes.
 	maxHeader = 64 << 10
 	maxAnswer = 1 << 20
 )
 
-// Config is how an API is reached. The zero value of an optional field is its default.
+// Config is how to reach an API. The zero value of an optional field is its default.
 type Config struct {
-	// BaseURL is where the API begins, such as "https://api.example.com"; requests of the adapter
+	// BaseURL is the base of the API, such as "https://api.example.com"; requests of the adapter
 	// name paths below it.
 	BaseURL *url.URL
 	// Timeout bounds a whole call.
 	Timeout time.Duration
 	// ConnectTimeout bounds the dial and the TLS handshake.
 	ConnectTimeout time.Duration
-	// Connections is how many requests may be under way at once.
+	// Connections is how many requests may be in flight at once.
 	Connections int
-	// Proxy is used when it is set; the environment's proxy never is.
+	// Proxy is used if set; the environment's proxy never is.
 	Proxy *url.URL
 	// AllowPrivate lets requests go to addresses of private networks and to this machine.
 	AllowPrivate bool
-	// TLS is for https; nil stands for the system's authorities.
+	// TLS is for https; nil means the system's authorities.
 	TLS *tls.Config
 	// Dial replaces the TCP dial in tests.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -126,7 +126,7 @@ func parseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Validate reports what cannot work, each fault under its key.
+// Validate reports invalid settings, each fault under its key.
 func (c *Config) Validate() error {
 	if c.BaseURL == nil {
 		return errors.New("base_url: is missing")
@@ -137,5 +137,5 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Concurrency is how many calls can be under way at once.
+// Concurrency is how many calls can be in flight at once.
 func (c *Config) Concurrency() int { return cmp.Or(c.Connections, DefaultConnections) }

@@ -20,7 +20,7 @@ type conn struct {
 	*http.ClientConn
 	wire   *wire
 	origin string
-	kept   bool        // it was idle before, so the other side may have closed it
+	kept   bool        // it was idle before, so the server may have closed it
 	expiry *time.Timer // closes it after idleTimeout without use
 }
 
@@ -59,7 +59,7 @@ func (i *idleConns) put(k *conn) {
 	i.by[k.origin] = append(i.by[k.origin], k)
 }
 
-// close closes all of them, and those that are put back later.
+// close closes all of them; connections that are put back later are closed at once.
 func (i *idleConns) close() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -123,7 +123,7 @@ func (w *wire) begin(latest time.Time) int64 {
 // Write counts before it writes, because a byte that may be on the wire has left, and then
 // subtracts what the system did not accept: a write to a connection that was reset sends nothing.
 // After a refused write the connection writes nothing more, because the rest of that request, or
-// the end of TLS, would follow.
+// the TLS close alert, would follow.
 func (w *wire) Write(p []byte) (int, error) {
 	if latest := w.latest.Load(); latest != nil {
 		if !time.Now().Before(*latest) {
@@ -137,7 +137,7 @@ func (w *wire) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// errPrivate is why a dial was refused.
+// errPrivate is the error of a refused dial.
 var errPrivate = errors.New(
 	"the address lies in a private network; set allow_private if it is meant")
 

@@ -18,7 +18,7 @@ import (
 	"dispatcher/provider/web"
 )
 
-// countingAPI is a plainAPI whose text is how often Compose was called; on runs in each call.
+// countingAPI is a plainAPI whose text is the number of calls of Compose; on runs in each call.
 type countingAPI struct {
 	plainAPI
 	calls *atomic.Int64
@@ -34,10 +34,10 @@ func (c countingAPI) Compose(s *provider.Submission) (*web.Request, error) {
 	return c.plainAPI.Compose(&m)
 }
 
-// until waits for a moment to have passed.
+// until waits until the time has passed.
 func until(at time.Time) { <-time.After(time.Until(at) + time.Millisecond) }
 
-// slowDial makes connections that wait for something first, whatever their context says.
+// slowDial returns a dial function that first waits, whatever its context says.
 func slowDial(wait func()) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		wait()
@@ -45,8 +45,8 @@ func slowDial(wait func()) func(context.Context, string, string) (net.Conn, erro
 	}
 }
 
-// TestNoByteLeavesAfterTheDeadline: the deadline passes at each point where a submission can be
-// delayed; the server sees what arrives.
+// TestNoByteLeavesAfterTheDeadline lets the deadline pass at each point where a submission can be
+// delayed. The server records what arrives.
 func TestNoByteLeavesAfterTheDeadline(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -97,12 +97,12 @@ func TestNoByteLeavesAfterTheDeadline(t *testing.T) {
 				close(hold)
 				others.Wait()
 				if r.Outcome != provider.Refused || r.Code != code {
-					t.Errorf("%v, %q, %v, want it refused as %q", r.Outcome, r.Code, r.Err, code)
+					t.Errorf("%v, %q, %v, want Refused with %q", r.Outcome, r.Code, r.Err, code)
 				}
 				if err := channel.Close(t.Context()); err != nil {
 					t.Error(err)
 				}
-				s.Close() // what is on its way has been read
+				s.Close() // everything that was sent has been read
 				if requests, _ := s.seen(); requests != before {
 					t.Errorf("the server saw %d requests, want %d", requests, before)
 				}
@@ -111,7 +111,7 @@ func TestNoByteLeavesAfterTheDeadline(t *testing.T) {
 	}
 }
 
-// shortlyBefore waits until a request that was written has to be written anew.
+// shortlyBefore waits until a written request is old enough to be written again.
 func shortlyBefore(deadline time.Time) { until(deadline.Add(-300 * time.Millisecond)) }
 
 // second waits in the second call only.
@@ -121,14 +121,14 @@ func second(n int64, deadline time.Time) {
 	}
 }
 
-// TestARequestIsWrittenRightBeforeItLeaves: the span for which a message is of use counts from
-// there, and so does the age of a signature. The first request waits for its connection; the second
-// grows old after it was written, as in a process that was stopped.
+// TestARequestIsWrittenRightBeforeItLeaves: the validity of the message and the age of the
+// signature count from then. The first request waits for its connection. The second becomes too old
+// after it was written, as in a process that was suspended.
 func TestARequestIsWrittenRightBeforeItLeaves(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		dial, write time.Duration
-		least       int64 // times that it is written; a busy machine may make it more
+		least       int64 // minimum number of times that it is written; more on a busy machine
 	}{
 		"at once":                     {0, 0, 1},
 		"after a wait for the dial":   {200 * time.Millisecond, 0, 2},
@@ -169,7 +169,7 @@ func TestARequestIsWrittenRightBeforeItLeaves(t *testing.T) {
 	}
 }
 
-// TestARequestWaitsForNoStream: the server speaks HTTP/2 and allows one stream: over HTTP/2 the
+// TestARequestWaitsForNoStream: the server speaks HTTP/2 and allows one stream. Over HTTP/2 the
 // second request would wait inside net/http, after all our checks.
 func TestARequestWaitsForNoStream(t *testing.T) {
 	t.Parallel()
@@ -215,7 +215,7 @@ func TestALatestThatPassesDuringACallDoesNotEndIt(t *testing.T) {
 		accept(n, w, r)
 	})
 	c := channel(t, s.URL, http.MethodPost, asIs)
-	// the connection is there from now on
+	// the connection is open from now on
 	if r := c.Send(t.Context(), message()); r.Outcome != provider.Accepted {
 		t.Fatal(r.Err)
 	}

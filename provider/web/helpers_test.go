@@ -55,19 +55,19 @@ func (s *server) seen() (requests, connections int) {
 	return len(s.requests), s.dialled
 }
 
-// accept takes every message.
+// accept accepts every message.
 func accept(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ref")) }
 
-// cut drops the connection without an answer.
+// cut closes the connection without an answer.
 func cut(int, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// channel speaks plainAPI to an address.
+// channel returns a channel with plainAPI at an address.
 func channel(t testing.TB, address, method string, adjust func(*web.Config)) *web.Channel {
 	t.Helper()
 	return channelOf(t, address, plainAPI{method}, adjust)
 }
 
-// channelOf speaks an API to an address.
+// channelOf returns a channel with any API at an address.
 func channelOf(t testing.TB, address string, api web.API, adjust func(*web.Config)) *web.Channel {
 	t.Helper()
 	base, err := url.Parse(address)

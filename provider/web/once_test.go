@@ -16,7 +16,7 @@ import (
 )
 
 // TestAKeptConnectionThatDiesBeforeTheAnswerIsNotTriedAgain: net/http repeats a GET, and a POST
-// with an Idempotency-Key, when a kept connection breaks before the answer.
+// with an Idempotency-Key, if a kept connection breaks before the answer.
 func TestAKeptConnectionThatDiesBeforeTheAnswerIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
@@ -74,7 +74,8 @@ func TestNetHTTPWouldHaveTriedAgain(t *testing.T) {
 	}
 }
 
-// brittle is a connection whose writes fail once it is broken, after some bytes of the next one.
+// brittle is a connection whose writes fail once it is broken. The first failing write sends some
+// bytes.
 type brittle struct {
 	net.Conn
 	broken atomic.Bool
@@ -90,12 +91,12 @@ func (b *brittle) Write(p []byte) (int, error) {
 }
 
 // TestADeadKeptConnectionCostsNothingWhenNoByteLeft: a kept connection breaks unnoticed. If its
-// write sends no byte, the message uses a new one; if it sends one, the result is Unknown.
+// write sends no byte, the message uses a new connection; if it sends one, the outcome is Unknown.
 func TestADeadKeptConnectionCostsNothingWhenNoByteLeft(t *testing.T) {
 	t.Parallel()
 	for passes, want := range map[int]provider.Outcome{0: provider.Accepted, 1: provider.Unknown} {
 		s := serve(t, accept)
-		var conns []*brittle // the calls below are one after the other
+		var conns []*brittle // the calls below are sequential
 		c := channel(t, s.URL, http.MethodPost, func(cfg *web.Config) {
 			cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 				conn, err := new(net.Dialer).DialContext(ctx, network, address)
@@ -155,7 +156,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		}
 	}
 	if requests, _ := elsewhere.seen(); requests != 0 {
-		t.Errorf("%d requests went where the API pointed", requests)
+		t.Errorf("%d requests followed a redirect", requests)
 	}
 }
 
@@ -220,7 +221,7 @@ func TestAskMakesOneRequestAndShowsNoAddress(t *testing.T) {
 	}
 	if _, err := c.Ask(t.Context(),
 		&web.Request{Method: http.MethodGet, URL: "/what"}); err == nil {
-		t.Error("a closed channel was asked")
+		t.Error("a closed channel made a request")
 	}
 	if requests, _ := s.seen(); requests != 1 {
 		t.Errorf("%d requests", requests)

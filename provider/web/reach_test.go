@@ -20,7 +20,7 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// TestPrivateAddressesAreRefusedWhereTheyResolve uses names and spellings that all lead to this
+// TestPrivateAddressesAreRefusedWhereTheyResolve uses names and notations that all lead to this
 // machine.
 func TestPrivateAddressesAreRefusedWhereTheyResolve(t *testing.T) {
 	t.Parallel()
@@ -56,11 +56,11 @@ func TestAProxyIsUsedOnlyWhenItIsConfigured(t *testing.T) {
 			message()); r.Outcome != provider.Accepted {
 			t.Errorf("the environment's proxy: %v", r.Err)
 		}
-		// The environment's proxy never stands before loopback, so a name that has no address shows
-		// it.
+		// The environment's proxy is never used for loopback, so the test needs a name without an
+		// address.
 		if r := channel(t, "http://api.invalid", method, asIs).Send(t.Context(),
 			message()); r.Code != "dns" {
-			t.Errorf("the environment's proxy was asked: %q, %v", r.Code, r.Err)
+			t.Errorf("the environment's proxy was used: %q, %v", r.Code, r.Err)
 		}
 		proxy := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
 			want := "Basic " + base64.StdEncoding.EncodeToString([]byte("user:pass"))
@@ -75,7 +75,7 @@ func TestAProxyIsUsedOnlyWhenItIsConfigured(t *testing.T) {
 			t.Fatal(err)
 		}
 		through.User = url.UserPassword("user", "pass")
-		// A proxy resolves the name, and may itself be in a private network.
+		// A proxy resolves the name itself, and it may be in a private network.
 		proxied := func(cfg *web.Config) { cfg.Proxy, cfg.AllowPrivate = through, false }
 		if r := channel(t, "http://api.example.com", method, proxied).Send(t.Context(),
 			message()); r.Outcome != provider.Accepted {
@@ -84,13 +84,13 @@ func TestAProxyIsUsedOnlyWhenItIsConfigured(t *testing.T) {
 		proxy.Close()
 		r := channel(t, "http://api.example.com", method, proxied).Send(t.Context(), message())
 		if r.Outcome != provider.Refused || strings.Contains(r.Err.Error(), "pass") {
-			t.Errorf("a proxy that is away: %v, %v", r.Outcome, r.Err)
+			t.Errorf("an unreachable proxy: %v, %v", r.Outcome, r.Err)
 		}
 	}
 }
 
-// TestErrorsShowNoNumberTextOrSecret sends the number and the text in the URL, which net/http's
-// errors quote.
+// TestErrorsShowNoNumberTextOrSecret sends the number and the text in the URL, which errors of
+// net/http quote.
 func TestErrorsShowNoNumberTextOrSecret(t *testing.T) {
 	t.Parallel()
 	away := serve(t, accept)
@@ -101,9 +101,9 @@ func TestErrorsShowNoNumberTextOrSecret(t *testing.T) {
 		code    string
 		adjust  func(*web.Config)
 	}{
-		"nobody there": {away.URL, provider.Refused, "dial", asIs},
-		"cut":          {serve(t, cut).URL, provider.Unknown, "connection_lost", asIs},
-		"no HTTP":      {serve(t, garbage).URL, provider.Unknown, "transport", asIs},
+		"no listener": {away.URL, provider.Refused, "dial", asIs},
+		"cut":         {serve(t, cut).URL, provider.Unknown, "connection_lost", asIs},
+		"no HTTP":     {serve(t, garbage).URL, provider.Unknown, "transport", asIs},
 		"no TLS": {
 			strings.Replace(serve(t, accept).URL, "http:", "https:", 1), provider.Refused,
 			"transport", asIs,
@@ -137,7 +137,7 @@ func TestErrorsShowNoNumberTextOrSecret(t *testing.T) {
 	}
 }
 
-// garbage answers with what is no HTTP.
+// garbage sends an answer that is not HTTP.
 func garbage(_ int, w http.ResponseWriter, _ *http.Request) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -147,18 +147,18 @@ func garbage(_ int, w http.ResponseWriter, _ *http.Request) {
 	_ = conn.Close()
 }
 
-// hang waits until the caller has gone.
+// hang waits until the client has disconnected.
 func hang(_ int, _ http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body) // the server notices that it has gone only after the body
+	_, _ = io.Copy(io.Discard, r.Body) // the server notices the disconnect only after the body
 	<-r.Context().Done()
 }
 
-// clientTLS trusts nothing else.
+// clientTLS trusts these certificates alone.
 func clientTLS(trusted *x509.CertPool) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: trusted}
 }
 
-// tunnel is an https proxy that takes CONNECT only.
+// tunnel is an https proxy that accepts CONNECT only.
 func tunnel(w http.ResponseWriter, r *http.Request) {
 	there, err := new(net.Dialer).DialContext(r.Context(), "tcp", r.Host)
 	if err != nil || r.Method != http.MethodConnect {
@@ -180,8 +180,8 @@ func tunnel(w http.ResponseWriter, r *http.Request) {
 	running.Wait()
 }
 
-// behindTunnel opens a channel to an API over TLS behind a proxy over TLS. Its connections break
-// when they are told to.
+// behindTunnel opens a channel to an API over TLS behind a proxy over TLS. The test can break its
+// connections.
 func behindTunnel(t testing.TB, answer http.HandlerFunc) (c *web.Channel, conns func() []*brittle) {
 	t.Helper()
 	api := httptest.NewTLSServer(answer)
@@ -214,7 +214,7 @@ func behindTunnel(t testing.TB, answer http.HandlerFunc) (c *web.Channel, conns 
 	}
 }
 
-// TestAnAnswerLostBehindAnHTTPSProxyIsUnknown looks through two layers of TLS.
+// TestAnAnswerLostBehindAnHTTPSProxyIsUnknown through two layers of TLS.
 func TestAnAnswerLostBehindAnHTTPSProxyIsUnknown(t *testing.T) {
 	t.Parallel()
 	c, _ := behindTunnel(t, func(w http.ResponseWriter, r *http.Request) { cut(0, w, r) })
@@ -241,19 +241,19 @@ func TestACertificateOfAnotherAuthorityIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, stranger, err := webtest.TLS()
+	_, otherAuthority, err := webtest.TLS()
 	if err != nil {
 		t.Fatal(err)
 	}
 	carrier := webtest.Serve(t, webtest.Config{Protocol: plainProtocol{}, TLS: server})
-	c := channel(t, carrier.URL(), http.MethodPost, func(cfg *web.Config) { cfg.TLS = stranger })
+	c := channel(t, carrier.URL(), http.MethodPost, func(cfg *web.Config) { cfg.TLS = otherAuthority })
 	if r := c.Send(t.Context(), message()); r.Outcome != provider.Refused || r.Code != "tls" {
 		t.Errorf("%v, %q, %v", r.Outcome, r.Code, r.Err)
 	}
 }
 
-// TestNoCompressedAnswerIsAskedFor: without compression one bound limits wire and memory, and a
-// server or proxy that truncates a compressed body cannot make an acceptance unreadable.
+// TestNoCompressedAnswerIsAskedFor: without compression one bound limits both wire and memory, and
+// a server or proxy that truncates a compressed body cannot make an acceptance unreadable.
 func TestNoCompressedAnswerIsAskedFor(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{http.MethodPost, http.MethodGet} {

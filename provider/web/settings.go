@@ -14,7 +14,7 @@ type Environment struct {
 	// ReadFile reads the files that settings name.
 	ReadFile func(name string) ([]byte, error)
 	// Callback is the public URL to which the provider posts receipts and inbound messages of this
-	// channel. If empty, this deployment receives none, and none are asked for.
+	// channel. If empty, this deployment receives none, and none are requested.
 	Callback string
 }
 
@@ -52,8 +52,8 @@ func Concurrency(values map[string]any) int {
 }
 
 // JoinFaults joins the faults of reading settings and those that Validate found. Each reads "key:
-// ...". If a key could not be read, what Validate says about it is left out: it would only say that
-// the value is missing.
+// ...". If a key could not be read, Validate's fault of it is left out: it would only say that the
+// value is missing.
 func JoinFaults(read, invalid error) error {
 	list := flatten(read)
 	known := map[string]bool{}
@@ -68,7 +68,7 @@ func JoinFaults(read, invalid error) error {
 	return errors.Join(list...)
 }
 
-// flatten takes joined errors apart.
+// flatten splits joined errors.
 func flatten(err error) []error {
 	if err == nil {
 		return nil
@@ -89,8 +89,8 @@ func keyOf(err error) string {
 	return key
 }
 
-// maxSecrets is how many secrets may be valid at once: the current one, and another while they are
-// exchanged.
+// maxSecrets is how many secrets may be valid at once: the current one, and another during a
+// rotation.
 const maxSecrets = 2
 
 // Secret reads the file that a setting names, without the final line break.
@@ -110,8 +110,8 @@ func Secrets(r *settings.Reader, key string, readFile func(name string) ([]byte,
 	})
 }
 
-// SecretsBy reads what Secrets reads, for secrets with a format: clean takes one out of its file,
-// or says what is wrong with it without showing any of it.
+// SecretsBy reads the same files as Secrets, for secrets with a format: clean parses the content of
+// a file, or returns an error that shows nothing of it.
 func SecretsBy[S any](
 	r *settings.Reader, key string, readFile func(name string) ([]byte, error),
 	clean func(path string, content []byte) (S, error),

@@ -16,15 +16,15 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// deafChannel is an adapter over nothing.
-type deafChannel struct {
+// bareChannel is an adapter without a connection.
+type bareChannel struct {
 	*web.Channel
 	callback string
 }
 
-func (deafChannel) Capabilities() provider.Capabilities { return provider.Capabilities{} }
+func (bareChannel) Capabilities() provider.Capabilities { return provider.Capabilities{} }
 
-func (deafChannel) ReadCallback(*provider.Callback) (provider.CallbackContent, error) {
+func (bareChannel) ReadCallback(*provider.Callback) (provider.CallbackContent, error) {
 	return provider.CallbackContent{}, nil
 }
 
@@ -35,8 +35,8 @@ func TestAChannelIsOpenedOnlyWithSettingsWithoutFault(t *testing.T) {
 		parse := func(_ map[string]any, o web.Environment) (string, error) {
 			return o.Callback, want
 		}
-		made := func(callback string) deafChannel {
-			return deafChannel{
+		made := func(callback string) bareChannel {
+			return bareChannel{
 				web.New(webtest.LocalConfig(t, "http://127.0.0.1:1"), plainAPI{"GET"}), callback,
 			}
 		}
@@ -47,7 +47,7 @@ func TestAChannelIsOpenedOnlyWithSettingsWithoutFault(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || c.(deafChannel).callback != "https://sms.example.org" {
+		if err != nil || c.(bareChannel).callback != "https://sms.example.org" {
 			t.Errorf("channel %v, error %v", c, err)
 		}
 	}
@@ -69,7 +69,7 @@ func TestAHostIsWrittenAsDNSHasIt(t *testing.T) {
 	}
 }
 
-// plainAPI is the least that an adapter needs: JSON in, a status and an id out.
+// plainAPI is the smallest API of an adapter: JSON in, a status and an id out.
 type plainAPI struct{ method string }
 
 type plainSubmit struct{ To, Text string }
@@ -102,7 +102,7 @@ func (plainAPI) Classify(a *web.Answer) provider.Result {
 	return r
 }
 
-// plainShape is the other side of plainAPI.
+// plainProtocol is the server's side of plainAPI.
 type plainProtocol struct{}
 
 func (plainProtocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {

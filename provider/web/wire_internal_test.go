@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// notedConn keeps what is written to it.
-type notedConn struct {
+// recordingConn records what is written to it.
+type recordingConn struct {
 	net.Conn
 	bytes.Buffer
 }
 
-func (n *notedConn) Write(p []byte) (int, error) { return n.Buffer.Write(p) }
+func (n *recordingConn) Write(p []byte) (int, error) { return n.Buffer.Write(p) }
 
-func (n *notedConn) Read(p []byte) (int, error) { return n.Buffer.Read(p) }
+func (n *recordingConn) Read(p []byte) (int, error) { return n.Buffer.Read(p) }
 
-// TestAWriteThatComesTooLateLeavesNothing: nor does what follows on the connection, such as the end
-// of TLS, which would count as a byte of the request.
+// TestAWriteThatComesTooLateLeavesNothing: later writes on the connection, such as the TLS close
+// alert, send nothing either. They would count as a byte of the request.
 func TestAWriteThatComesTooLateLeavesNothing(t *testing.T) {
 	t.Parallel()
-	under := &notedConn{}
+	under := &recordingConn{}
 	w := &wire{Conn: under}
 	write := func(text string) error { _, err := w.Write([]byte(text)); return err }
 	if err := write("handshake "); err != nil {
@@ -41,6 +41,6 @@ func TestAWriteThatComesTooLateLeavesNothing(t *testing.T) {
 		}
 	}
 	if got := under.String(); got != "handshake header body " || w.written.Load() != before {
-		t.Errorf("%q left, and %d bytes were counted after %d", got, w.written.Load(), before)
+		t.Errorf("%q was written, and %d bytes were counted after %d", got, w.written.Load(), before)
 	}
 }

@@ -15,22 +15,21 @@ import (
 	"dispatcher/selector/score"
 )
 
-// bound is far above what any accepted expression takes (about 0.1 ms at the limits) and
-// far below what an operator would notice; it allows for a busy machine under the race
-// detector.
+// bound is far above the time of any accepted expression (about 0.1 ms at the limits), so that a
+// busy machine under the race detector passes. An operator would not notice it.
 const bound = 2 * time.Second
 
-// worst is an input whose labels are as long as an envelope allows.
+// worst returns an input whose labels are as long as an envelope allows.
 func worst() *score.Input {
 	in := sample()
-	// upper case is longer than lower case
+	// Upper case takes more bytes than lower case.
 	in.Labels["x"] = selector.TextValue(strings.Repeat("\u0250", 256))
 	in.ChannelLabels["x"] = in.Labels["x"]
 	return in
 }
 
-// compileAndScore fails the test when an expression takes longer than the bound, or when
-// what Compile and Score promise does not hold. It reports whether it was accepted.
+// compileAndScore fails the test if an expression takes longer than the bound, or breaks a promise
+// of Compile and Score. It reports whether the expression was accepted.
 func compileAndScore(t interface{ Fatalf(string, ...any) }, source string) bool {
 	start := time.Now()
 	e, err := score.Compile(source)
@@ -70,9 +69,9 @@ func nested(before, core, after string, times int) string {
 	return strings.Repeat(before, times) + core + strings.Repeat(after, times)
 }
 
-// TestDoublingExpressionsAreCutShort feeds the shapes whose naive cost doubles with each
-// level: shared operands of chained comparisons and of ?:, texts that are joined with
-// themselves, deep nesting. Each is tried up to the limits of length and of parts.
+// TestDoublingExpressionsAreCutShort tries shapes whose naive cost doubles with each level: shared
+// operands of chained comparisons and of ?:, texts joined with themselves, deep nesting. Each grows
+// up to the limits of length and of parts.
 func TestDoublingExpressionsAreCutShort(t *testing.T) {
 	t.Parallel()
 	for _, shape := range [][4]string{
@@ -143,7 +142,7 @@ func TestNoAcceptedExpressionRunsLongerThanTheBound(t *testing.T) {
 		}
 	})
 	if accepted == 0 {
-		t.Error("not one expression was accepted: the test tests nothing")
+		t.Error("no expression was accepted: the test checks nothing")
 	}
 }
 

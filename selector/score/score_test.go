@@ -11,7 +11,7 @@ import (
 	"dispatcher/selector/score"
 )
 
-// sample is a message in English for a channel of quality 8 that is a quarter full.
+// sample returns a message in English for a channel of quality 8 and load 1/4.
 func sample() *score.Input {
 	return &score.Input{
 		Labels: map[string]selector.Value{
@@ -145,7 +145,7 @@ func TestCompileRefusesWithPositionAndReason(t *testing.T) {
 		e, err := score.Compile(tc.source)
 		bad, ok := errors.AsType[*score.SyntaxError](err)
 		if !ok || e != nil {
-			t.Errorf("%q was accepted or failed otherwise: %v", tc.source, err)
+			t.Errorf("%q was accepted or failed with another error: %v", tc.source, err)
 			continue
 		}
 		if bad.Line != tc.line || bad.Column != tc.column || !strings.Contains(bad.Error(), tc.want) {
@@ -194,8 +194,7 @@ func TestScoreRefusesWhatIsNoFiniteNumber(t *testing.T) {
 	}
 }
 
-// TestNumbersDoNotWrapAround has whole numbers where a 64-bit integer ends, and where a
-// 32-bit one does.
+// TestNumbersDoNotWrapAround uses whole numbers at the limits of 64-bit and 32-bit integers.
 func TestNumbersDoNotWrapAround(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]float64{
@@ -244,8 +243,7 @@ func TestErrorsShowNoLabelValue(t *testing.T) {
 	}
 }
 
-// TestAFailedScoreLeavesNoTrace guards the reuse of machines: what one evaluation left
-// behind must not reach the next.
+// TestAFailedScoreLeavesNoTrace: machines are reused, and one evaluation must not affect the next.
 func TestAFailedScoreLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	e := mustCompile(t, "1 + (labels.size + 2)")

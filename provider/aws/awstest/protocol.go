@@ -1,7 +1,7 @@
-// Package awstest is AWS End User Messaging SMS and SNS as their servers speak, for package
-// webtest: it verifies the signature of each request (Signature Version 4), answers in the AWS JSON
-// 1.0 protocol, and publishes events that it signs as SNS does. It is written from the
-// documentation and shares no code with the adapter or with AWS's SDK.
+// Package awstest is the server side of AWS End User Messaging SMS and SNS, for package webtest: it
+// verifies the signature of each request (Signature Version 4), answers in the AWS JSON 1.0
+// protocol, and publishes events signed like those of SNS. It is written from the documentation and
+// shares no code with the adapter or with AWS's SDK.
 package awstest
 
 import (
@@ -29,7 +29,7 @@ type Config struct {
 	// unsigned.
 	Key      *rsa.PrivateKey
 	Version1 bool
-	// Secret, when set, stands in the query of the subscribed URL.
+	// Secret, if set, is in the query of the subscribed URL.
 	Secret string
 }
 

@@ -69,7 +69,7 @@ func canonical(r *http.Request, body []byte, signed []string) string {
 		switch name {
 		case "host":
 			value = r.Host
-		case "content-length": // net/http takes it off the header
+		case "content-length": // net/http removes it from the header
 			value = lengthOf(body)
 		}
 		lines = append(lines, name+":"+strings.Join(strings.Fields(value), " "))

@@ -17,12 +17,12 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// stamp is the time that stands in events.
+// stamp is the time in events.
 func stamp() time.Time { return time.Now().UTC() }
 
 func lengthOf(body []byte) string { return strconv.Itoa(len(body)) }
 
-// Publish is the call by which SNS hands a notification to a subscribed URL.
+// Publish is the request with which SNS posts a notification to a subscribed URL.
 func (c *Config) Publish(callback string, event any) (*http.Request, error) {
 	text, err := json.Marshal(event)
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *Config) Publish(callback string, event any) (*http.Request, error) {
 	return c.post(callback, map[string]string{"Type": "Notification", "Message": string(text)})
 }
 
-// PublishAbout is the call that hands an event over with a subject.
+// PublishAbout is Publish with a subject.
 func (c *Config) PublishAbout(callback, subject string, event any) (*http.Request, error) {
 	text, err := json.Marshal(event)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *Config) PublishAbout(callback, subject string, event any) (*http.Reques
 	})
 }
 
-// Ask is the call by which SNS asks whether a URL wants what a topic publishes.
+// Ask is the request with which SNS asks a URL to confirm its subscription.
 func (c *Config) Ask(callback, token string) (*http.Request, error) {
 	return c.post(callback, map[string]string{
 		"Type":    "SubscriptionConfirmation",
@@ -76,8 +76,8 @@ func (c *Config) post(callback string, message map[string]string) (*http.Request
 	return r, nil
 }
 
-// sign signs every field that there is by now, name and value on lines of their own, in the order
-// of the names.
+// sign signs all fields that are set so far, names and values on separate lines, in the order of
+// the names.
 func (c *Config) sign(message map[string]string) error {
 	var names []string
 	for name := range message {

@@ -35,7 +35,7 @@ type outgoing struct {
 	Reference string `json:"reference"`
 }
 
-// Read takes what POST .../messages takes.
+// Read reads a POST .../messages.
 func (c channels) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	if err := c.cfg.authorized(r); err != nil {
 		return webtest.Submit{}, err

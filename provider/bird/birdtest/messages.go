@@ -29,7 +29,7 @@ type submit struct {
 	Type       string   `json:"type"`
 }
 
-// Read takes what POST /messages takes.
+// Read reads a POST /messages.
 func (m messages) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	if err := m.cfg.authorized(r); err != nil {
 		return webtest.Submit{}, err
@@ -115,7 +115,7 @@ func refuse(w http.ResponseWriter, status, code int, description, parameter stri
 // Receipt is a status report: a GET with everything in the query.
 func (m messages) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
 	if s.Callback == "" {
-		return nil, nil //nolint:nilnil // This submit wants none.
+		return nil, nil //nolint:nilnil // no report was requested
 	}
 	word, reason, code := status(r)
 	fields := url.Values{
@@ -140,7 +140,7 @@ func (m messages) Inbound(callback string, in provider.Inbound) (*http.Request, 
 		"application/x-www-form-urlencoded")
 }
 
-// signed is a request in the name of MessageBird.
+// signed is a request signed as MessageBird.
 func (c *Config) signed(
 	method, address string, body []byte, contentType string,
 ) (*http.Request, error) {
@@ -166,7 +166,7 @@ func (c *Config) signed(
 	return r, nil
 }
 
-// Sign is a GET of an address, query and all, signed as the account signs.
+// Sign is a GET of an address with its query, signed as the account signs.
 func Sign(cfg Config, address string) (*http.Request, error) {
 	return cfg.signed(http.MethodGet, address, nil, "")
 }

@@ -1,6 +1,6 @@
-// Package birdtest is Bird's API as its server speaks it, for package webtest: it reads as strictly
-// as Bird does, answers in its shapes, and signs what it posts with Bird's schemes. It is written
-// from the documentation and shares no code with the adapter.
+// Package birdtest is the server side of Bird's API, for package webtest: it reads as strictly as
+// Bird does, answers in the same formats, and signs what it posts with Bird's schemes. It is
+// written from the documentation and shares no code with the adapter.
 package birdtest
 
 import (
@@ -17,12 +17,12 @@ import (
 type Config struct {
 	AccessKey  string
 	SigningKey string
-	// HMAC signs status reports the older way, without JWT.
+	// HMAC signs status reports with the older scheme, without JWT.
 	HMAC bool
-	// Workspace and Channel, when set, make it the Channels API.
+	// Workspace and Channel select the Channels API.
 	Workspace, Channel string
-	// Callback is where the Channels API posts events; the messages endpoint is told with each
-	// message.
+	// Callback is where the Channels API posts events; the messages endpoint gets the address with
+	// each message.
 	Callback string
 }
 
@@ -58,7 +58,7 @@ func status(r webtest.Receipt) (word, reason, code string) {
 	return "sent", "pending DLR", ""
 }
 
-// verdictStatus is the HTTP status of an answer that is no.
+// replyStatus is the HTTP status of a refusing answer.
 func replyStatus(v providertest.Reply) int {
 	switch v {
 	case providertest.Reject:
@@ -72,5 +72,5 @@ func replyStatus(v providertest.Reply) int {
 	return 0
 }
 
-// stamp is the time that stands in answers and signatures.
+// stamp is the time in answers and signatures.
 func stamp() time.Time { return time.Now().UTC() }

@@ -20,13 +20,12 @@ func (c *Config) mac(content ...[]byte) []byte {
 	return h.Sum(nil)
 }
 
-// signURL signs as the Channels API does: time, URL and digest of the body, one to a line.
+// signURL signs like the Channels API: time, URL and digest of the body on separate lines.
 func (c *Config) signURL(r *http.Request, address string, body []byte) {
 	c.sign(r, address, body)
 }
 
-// signQuery signs as MessageBird did before it had JWTs: the query, sorted by name, stands for the
-// URL.
+// signQuery signs like MessageBird before it had JWTs: the query, sorted by name, replaces the URL.
 func (c *Config) signQuery(r *http.Request, body []byte) {
 	c.sign(r, r.URL.Query().Encode(), body)
 }
@@ -50,7 +49,7 @@ func (c *Config) token(address string, body []byte) string {
 	if len(body) > 0 {
 		claims["payload_hash"] = digestOf(body)
 	}
-	payload, _ := json.Marshal(claims) // nothing in it can fail
+	payload, _ := json.Marshal(claims) // the claims can always be encoded
 	encode := base64.RawURLEncoding.EncodeToString
 	signed := encode([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + encode(payload)
 	return signed + "." + encode(c.mac([]byte(signed)))

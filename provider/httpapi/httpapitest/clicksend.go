@@ -46,7 +46,7 @@ func (c clickSend) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	}, nil
 }
 
-// Write answers 200 whatever becomes of the message; its own status is within.
+// Write always answers 200; the status of the message is in the body.
 func (c clickSend) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
 	status := "SUCCESS"
 	switch v.Reply {

@@ -1,4 +1,4 @@
-// Package httpapitest speaks as the servers of two real gateways do, for package webtest: Kannel's
+// Package httpapitest is the server side of two real gateways, for package webtest: Kannel's
 // sendsms (User's Guide 1.4, chapter "Using HTTP interface") and ClickSend's REST API v3. The
 // documents that describe them to the adapter are in its testdata.
 package httpapitest
@@ -9,13 +9,13 @@ import (
 	"dispatcher/provider/web/webtest"
 )
 
-// Gateway is one that can be spoken.
+// Gateway is one of the gateways.
 type Gateway uint8
 
 const (
 	// Kannel is a GET with everything in the query, answered by a line of text without an id.
 	Kannel Gateway = iota
-	// ClickSend is a POST of JSON, answered 200 with the error within.
+	// ClickSend is a POST of JSON, answered 200 even for errors, which are in the body.
 	ClickSend
 )
 
@@ -23,9 +23,9 @@ const (
 type Config struct {
 	Gateway        Gateway
 	User, Password string
-	// Secret goes with callbacks that a message does not name an address for.
+	// Secret is sent with callbacks for which the message names no address.
 	Secret string
-	// Callback is where ClickSend posts receipts; Kannel is told with each message.
+	// Callback is where ClickSend posts receipts; Kannel gets the address with each message.
 	Callback string
 }
 

@@ -14,7 +14,7 @@ import (
 
 type kannel struct{ cfg Config }
 
-// parameters are those of sendsms that are understood here.
+// parameters are the supported ones of sendsms.
 var parameters = map[string]bool{
 	"username": true, "password": true, "from": true, "to": true, "text": true, "charset": true,
 	"coding":   true,
@@ -45,7 +45,7 @@ func (k kannel) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	}, nil
 }
 
-// Write answers as the smsbox does. It has no word for "slow down".
+// Write answers like the smsbox, which has no answer that asks to slow down.
 func (k kannel) Write(w http.ResponseWriter, _ *webtest.Submit, v providertest.Answer) {
 	w.Header().Set("Content-Type", "text/html")
 	switch v.Reply {
@@ -56,7 +56,7 @@ func (k kannel) Write(w http.ResponseWriter, _ *webtest.Submit, v providertest.A
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = w.Write([]byte("Temporal failure, try again later."))
 	case providertest.Throttle:
-		webtest.SetRetryAfter(w, "Retry-After", v) // of a proxy before it
+		webtest.SetRetryAfter(w, "Retry-After", v) // as a proxy in front of it would
 		w.WriteHeader(http.StatusTooManyRequests)
 	case providertest.Accept, providertest.Lose, providertest.Cut:
 		w.WriteHeader(http.StatusAccepted)
@@ -67,7 +67,7 @@ func (k kannel) Write(w http.ResponseWriter, _ *webtest.Submit, v providertest.A
 // Receipt is a GET of the address that the submit named, with %d filled in.
 func (k kannel) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
 	if s.Callback == "" {
-		return nil, nil //nolint:nilnil // This submit wants none.
+		return nil, nil //nolint:nilnil // no receipt was requested
 	}
 	status := r.Code
 	if status == "" {

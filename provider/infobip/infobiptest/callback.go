@@ -57,7 +57,7 @@ func stateOf(r webtest.Receipt) (s status, errorID int, err error) {
 	return pending, 0, nil
 }
 
-// Inbound is the call that hands over a message of a subscriber.
+// Inbound is the callback with a message of a subscriber.
 func (h protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	call, err := callOf(callback, map[string]any{
 		"messageId": in.Reference, "from": bare(in.From), "to": bare(in.To), "text": in.Text,
@@ -81,8 +81,8 @@ func callOf(callback string, result map[string]any) (*http.Request, error) {
 	return webtest.Post(callback, "application/json", body)
 }
 
-// authenticate shows the credentials that were set where Infobip's customers enter addresses. An
-// address that a message names for itself is called without.
+// authenticate adds the credentials that Infobip's customers configure with an address. An address
+// in a message is called without them.
 func (c *Config) authenticate(r *http.Request) {
 	if c.User != "" {
 		r.SetBasicAuth(c.User, c.Password)

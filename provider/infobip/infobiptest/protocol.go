@@ -1,7 +1,6 @@
 // Package infobiptest is the server side of Infobip's SMS API for scripted carriers: it reads
-// messages as strictly as Infobip documents them, answers in its shapes, keeps logs, and calls
-// back.
-//
+// messages as strictly as Infobip documents them, answers in the same formats, keeps logs, and
+// calls back.
 // It is written from the documentation and shares no code with the adapter.
 package infobiptest
 
@@ -16,11 +15,11 @@ import (
 type Config struct {
 	// Key is the API key.
 	Key string
-	// Subscription is where reports go whose message names no address; empty for nowhere.
+	// Subscription is where reports of messages without an address go; empty for nowhere.
 	Subscription string
-	// User and Password are shown where the Subscription is called, and with messages of
-	// subscribers; so is the header field Header with Secret. Empty for none. An address that a
-	// message names for itself is called without.
+	// User and Password are sent to the Subscription and with messages of subscribers, and so is
+	// the header field Header with Secret. Empty for none. An address in a message is called
+	// without them.
 	User, Password string
 	Header, Secret string
 }
@@ -36,7 +35,7 @@ var (
 // New returns the API's protocol. It also answers lookups in the logs.
 func New(cfg Config) webtest.Protocol { return protocol{cfg} }
 
-// status is where a message stands.
+// status is the state of a message.
 type status struct {
 	GroupID     int    `json:"groupId"`
 	GroupName   string `json:"groupName"`
@@ -80,7 +79,7 @@ func (protocol) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.A
 		}}})
 }
 
-// idOf is the id of a message: the caller's own, or one that the server gives.
+// idOf is the id of a message: the caller's, or one that the server makes.
 func idOf(s *webtest.Submit) string {
 	if s.Key != "" {
 		return s.Key
@@ -88,7 +87,7 @@ func idOf(s *webtest.Submit) string {
 	return s.Reference
 }
 
-// Other answers a look into the logs by message id.
+// ServeExtra answers lookups in the logs by message id.
 func (h protocol) ServeExtra(
 	w http.ResponseWriter, r *http.Request, _ []byte, known []webtest.Submit,
 ) bool {

@@ -46,7 +46,7 @@ var number = regexp.MustCompile(`^[0-9]{7,15}$`)
 // maxValidity is 48 hours in seconds.
 const maxValidity = 48 * 60 * 60
 
-// Read takes a message apart.
+// Read reads a message.
 func (h protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	switch {
 	case r.Method != http.MethodPost || r.URL.Path != "/sms/3/messages":

@@ -1,5 +1,5 @@
-// Package plivotest is the other side of provider/plivo: the Message API as a scripted carrier
-// speaks it, with callbacks that it signs by an implementation of its own.
+// Package plivotest is the server side of Plivo's Message API for scripted carriers, with an
+// independent implementation of its signatures.
 package plivotest
 
 import (
@@ -17,11 +17,11 @@ import (
 // Config is what the account of the scripted carrier has.
 type Config struct {
 	AuthID, AuthToken string
-	// OnlyV2 leaves out signatures V3.
+	// OnlyV2 omits V3 signatures.
 	OnlyV2 bool
 }
 
-// New returns the protocol. Carriers give references as Plivo does when their Config has Reference.
+// New returns the protocol. References have Plivo's format if the carrier's Config has Reference.
 func New(cfg Config) webtest.Protocol { return &protocol{cfg} }
 
 // Reference is the UUID of the n-th message, for webtest.Config.
@@ -44,7 +44,7 @@ type request struct {
 
 var number = regexp.MustCompile(`^[1-9][0-9]{6,13}$`)
 
-// Read takes a request that sends a message, and nothing that Plivo would refuse.
+// Read reads a request that sends a message, and refuses what Plivo would refuse.
 func (s *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	user, password, ok := r.BasicAuth()
 	path := "/Account/" + s.cfg.AuthID + "/Message/"
@@ -91,10 +91,10 @@ func (m *request) check(size sms.Size) error {
 	return nil
 }
 
-// apiID stands in every answer.
+// apiID is in every answer.
 const apiID = "db342550-7f1d-11e1-8ea7-1231380bc196"
 
-// Write answers in the shapes of Plivo's messages and errors.
+// Write answers in the formats of Plivo's messages and errors.
 func (s *protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
 	w.Header().Set("Content-Type", "application/json")
 	switch v.Reply {

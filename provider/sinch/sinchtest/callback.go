@@ -49,7 +49,7 @@ func usual(state provider.ReceiptState) (status, code string) {
 	return "Dispatched", "401"
 }
 
-// Inbound is the call that hands over a message of a subscriber.
+// Inbound is the callback with a message of a subscriber.
 func (h protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	return h.call(callback, map[string]any{
 		"type": "mo_text", "id": in.Reference, "from": strings.TrimPrefix(in.From, "+"),
@@ -58,8 +58,8 @@ func (h protocol) Inbound(callback string, in provider.Inbound) (*http.Request, 
 	})
 }
 
-// call signs: base 64 of HMAC-SHA256 over the body, a nonce and the time in seconds, joined by
-// dots.
+// call is a signed callback: base64 of HMAC-SHA256 over the body, a nonce and the time in seconds,
+// joined by dots.
 func (h protocol) call(callback string, event map[string]any) (*http.Request, error) {
 	body, err := json.Marshal(event)
 	if err != nil {

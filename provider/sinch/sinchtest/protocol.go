@@ -1,7 +1,6 @@
 // Package sinchtest is the server side of Sinch's SMS REST API for scripted carriers: it reads
-// batches as strictly as Sinch documents them, answers in its shapes, lists what it took, and signs
-// callbacks.
-//
+// batches as strictly as Sinch documents them, answers in the same formats, lists the batches it
+// took, and signs callbacks.
 // It is written from the documentation and shares no code with the adapter.
 package sinchtest
 
@@ -80,7 +79,7 @@ func stored(s *webtest.Submit) batch {
 	}
 }
 
-// Other answers a listing of batches by client_reference.
+// ServeExtra lists batches by client_reference.
 func (h protocol) ServeExtra(
 	w http.ResponseWriter, r *http.Request, _ []byte, known []webtest.Submit,
 ) bool {

@@ -25,7 +25,7 @@ type request struct {
 	ExpireAt        *time.Time                   `json:"expire_at"`
 }
 
-// maxBody is how many characters a text has at most.
+// maxBody is the maximum length of a text in characters.
 const maxBody = 2000
 
 var (
@@ -33,7 +33,7 @@ var (
 	placeholder = regexp.MustCompile(`\$\{([^}]*)\}`)
 )
 
-// Read takes a batch apart.
+// Read reads a batch.
 func (h protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	switch {
 	case r.Method != http.MethodPost || r.URL.Path != h.path():
@@ -87,7 +87,7 @@ func (b *request) check(now time.Time) error {
 	return nil
 }
 
-// expand puts parameters into the text, in one pass.
+// expand replaces parameters in the text, in one pass.
 func (b *request) expand() (string, error) {
 	var err error
 	text := placeholder.ReplaceAllStringFunc(b.Body, func(found string) string {

@@ -146,8 +146,8 @@ const (
 	StatusInvDstAddrSubunit Status = 0x00000106
 )
 
-// statusWords holds what is said about a status, so that neither String nor Code
-// allocates for one that the standard knows.
+// statusWords are the texts of a status, prepared so that String and Code do not allocate for
+// statuses of the standard.
 type statusWords struct{ name, code string }
 
 var statuses = tableOfStatuses(map[Status]string{

@@ -17,16 +17,16 @@ const (
 	maxAddress      = 21
 	maxDataAddress  = 65 // data_sm, alert_notification
 	maxTime         = 17
-	// maxMessageID is 65 in the standard (section 5.2.23). Some SMSCs give out longer ids, which
+	// maxMessageID is 65 in the standard (section 5.2.23). Some SMSCs use longer ids, which
 	// query_sm and cancel_sm must repeat.
 	maxMessageID = 256
-	// maxPassword is 9 in the standard. Carriers hand out longer ones and their SMSCs take them, so
-	// only a length that no peer uses is refused.
+	// maxPassword is 9 in the standard. Carriers issue longer ones and their SMSCs accept them, so
+	// only lengths that no peer uses are refused.
 	maxPassword = 65
 	// maxShortMessage is the most that sm_length may say (section 5.2.21).
 	maxShortMessage = 254
-	// maxRead bounds any C-Octet String that is read, its NUL included. Peers in the
-	// field overrun the lengths above.
+	// maxRead bounds any C-Octet String that is read, its NUL included. Real peers exceed the
+	// lengths above.
 	maxRead = 256
 )
 
@@ -41,8 +41,8 @@ func appendCString(dst []byte, field, s string, limit int) ([]byte, error) {
 	return append(append(dst, s...), 0), nil
 }
 
-// cursor walks over a body. After the first error every read returns a zero value, so that a body
-// is read field by field and err looked at once.
+// cursor reads a body field by field. After the first error every read returns a zero value, so
+// that err needs one check at the end.
 type cursor struct {
 	rest []byte
 	err  error
@@ -91,8 +91,8 @@ func (c *cursor) cstring(field string) string {
 	return s
 }
 
-// looseCString reads like cstring but takes the end of the body for the end of the
-// string: some SMSCs leave the NUL of a message_id out.
+// looseCString reads like cstring but accepts the end of the body as the end of the string: some
+// SMSCs omit the NUL of a message_id.
 func (c *cursor) looseCString(field string) string {
 	if c.err == nil && len(c.rest) > 0 && len(c.rest) < maxRead && bytes.IndexByte(c.rest, 0) < 0 {
 		s := string(c.rest)

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// FuzzDecode holds that no frame makes Decode panic, and that a body which was read
-// and can be written is read the same again.
+// FuzzDecode checks that no frame makes Decode panic, and that a body that was read and can be
+// written is read the same again.
 func FuzzDecode(f *testing.F) {
 	for _, body := range bodies() {
 		frame := encode(f, StatusOK, 1, body)
@@ -31,14 +31,14 @@ func FuzzDecode(f *testing.F) {
 		}
 		again, err := Append(nil, header.Status, header.Sequence, body)
 		if _, tooLong := errors.AsType[*FieldError](err); tooLong {
-			return // read liberally, not written
+			return // reading accepts more than writing
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, second, err := Decode(again)
 		if err != nil {
-			t.Fatalf("what was written cannot be read: %v", err)
+			t.Fatalf("the written PDU cannot be read: %v", err)
 		}
 		if diff := cmp.Diff(body, second, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatal(diff)
@@ -46,8 +46,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzReader holds that no stream makes a Reader panic, hand out a frame of a wrong
-// size or hold more than one PDU's worth of memory.
+// FuzzReader checks that no stream makes a Reader panic, return a frame of the wrong size or hold
+// more memory than one PDU.
 func FuzzReader(f *testing.F) {
 	var all []byte
 	for _, body := range bodies() {

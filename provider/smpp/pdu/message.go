@@ -9,7 +9,7 @@ import (
 const (
 	ESMClassDefault      byte = 0x00
 	ESMClassReceipt      byte = 0x04 // deliver_sm carries an SMSC delivery receipt
-	ESMClassUserAck      byte = 0x10 // deliver_sm carries what a subscriber answered by hand
+	ESMClassUserAck      byte = 0x10 // deliver_sm carries a subscriber's manual acknowledgement
 	ESMClassIntermediate byte = 0x20 // deliver_sm carries an intermediate notification
 	ESMClassUDHI         byte = 0x40 // short_message starts with a user data header
 	ESMClassTypeMask     byte = 0x3C // the bits that say what a deliver_sm carries
@@ -22,7 +22,6 @@ const (
 	CodingDefault  byte = 0x00 // the SMSC's default alphabet
 	CodingASCII    byte = 0x01
 	CodingLatin1   byte = 0x03
-	CodingBinary   byte = 0x04
 	CodingCyrillic byte = 0x06 // ISO 8859-5
 	CodingHebrew   byte = 0x07 // ISO 8859-8
 	CodingUCS2     byte = 0x08
@@ -43,7 +42,7 @@ type Message struct {
 	ReplaceIfPresent     byte
 	DataCoding           byte
 	DefaultMsgID         byte
-	ShortMessage         []byte // at most 254 octets; longer ones travel as TagMessagePayload
+	ShortMessage         []byte // at most 254 octets; longer ones use TagMessagePayload
 	TLVs                 TLVs
 }
 
@@ -101,8 +100,7 @@ func (m *Message) parse(body []byte) error {
 	return c.err
 }
 
-// Payload returns the octets of the message wherever they travelled: in
-// message_payload, or else in short_message.
+// Payload returns the octets of the message: message_payload, or else short_message.
 func (m *Message) Payload() []byte {
 	if p, ok := m.TLVs.Get(TagMessagePayload); ok {
 		return p
@@ -110,7 +108,7 @@ func (m *Message) Payload() []byte {
 	return m.ShortMessage
 }
 
-// Clone returns a copy that does not alias the frame any more.
+// Clone returns a copy that does not alias the frame.
 func (m *Message) Clone() Message {
 	c := *m
 	c.ShortMessage = bytes.Clone(m.ShortMessage)
@@ -204,8 +202,8 @@ func (m *MessageResp) appendTo(dst []byte) ([]byte, error) {
 	return m.TLVs.appendTo(dst)
 }
 
-// Parse reads the body of a response. A message_id that came through is kept even
-// when what follows it is damaged.
+// Parse reads the body of a response. A message_id that was read is kept even if the octets after
+// it are damaged.
 func (m *MessageResp) Parse(body []byte) error { return m.parse(body) }
 
 func (m *MessageResp) parse(body []byte) error {
@@ -255,7 +253,7 @@ func (s MessageState) Word() string {
 	return ""
 }
 
-// ParseState is the inverse of Word. What it does not know is StateUnknown.
+// ParseState is the inverse of Word. Other words are StateUnknown.
 func ParseState(word string) MessageState {
 	for s, known := range stateWords {
 		if known == word {

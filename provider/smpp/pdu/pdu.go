@@ -1,11 +1,9 @@
 // Package pdu is the codec of SMPP 3.4 (Short Message Peer to Peer Protocol Specification v3.4,
 // Issue 1.2): the header, the bodies of the operations that an ESME and an SMSC exchange, their
 // optional parameters (TLVs) and the command_status table.
-//
-// It knows bytes only. Connections, windows and timers are package smpp's, what a status means for
-// a message is decided there too. Reading is liberal where peers in the field are sloppy (over-long
-// fields, missing bodies of refusals), writing is strict. No input makes a function of this package
-// panic.
+// It handles bytes only. Package smpp has connections, windows and timers, and decides what a
+// status means for a message. Reading tolerates deviations of real peers (over-long fields, missing
+// bodies of refusals), writing is strict. No input makes a function of this package panic.
 package pdu
 
 import (
@@ -17,15 +15,15 @@ import (
 const (
 	// HeaderSize is the length of the header in octets (section 3.2).
 	HeaderSize = 16
-	// MaxSize bounds a whole PDU in octets, header included. The standard sets no
-	// limit of its own; nothing that carries an SMS comes near this one.
+	// MaxSize bounds a whole PDU in octets, header included. The standard sets no limit; no SMS
+	// comes near this one.
 	MaxSize = 64 << 10
 	// MaxSequence is the highest sequence_number; the lowest is 1 (section 5.1.4).
 	MaxSequence = 0x7FFFFFFF
 )
 
 // ErrLength reports a command_length outside HeaderSize to MaxSize, or one that disagrees with the
-// octets at hand. The stream behind such a header cannot be framed any more.
+// octets present. Nothing after such a header can be framed.
 var ErrLength = errors.New("command_length out of bounds")
 
 // FieldError reports a field that cannot be written or read. It never holds the
@@ -66,7 +64,7 @@ func ParseHeader(b []byte) (Header, error) {
 
 // Body is what follows the header. The types of this package implement it and nothing else does.
 type Body interface {
-	// CommandID returns the command_id that the body travels under.
+	// CommandID returns the command_id of the body.
 	CommandID() Command
 	appendTo(dst []byte) ([]byte, error)
 	parse(body []byte) error

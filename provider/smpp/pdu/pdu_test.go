@@ -97,13 +97,12 @@ func TestDecodeIsTheInverseOfAppendForEveryCommand(t *testing.T) {
 	}
 	for command, name := range commandNames {
 		if !covered[command] && !onlyNamed[command] {
-			t.Errorf("no round trip for %s", name)
+			t.Errorf("the test has no body for %s", name)
 		}
 	}
 }
 
-// TestSubmitMatchesTheStandardsLayout pins the wire order against a frame written by
-// hand from section 4.4.1.
+// TestSubmitMatchesTheStandardsLayout compares with a frame written by hand from section 4.4.1.
 func TestSubmitMatchesTheStandardsLayout(t *testing.T) {
 	t.Parallel()
 	got := encode(t, StatusOK, 2, &SubmitSM{Message{
@@ -206,7 +205,7 @@ func TestAppendRefusesWhatTheStandardForbids(t *testing.T) {
 
 func TestAppendHoldsTheSizeLimit(t *testing.T) {
 	t.Parallel()
-	// A submit_sm with empty fields takes 33 octets, its parameter's head 4.
+	// A submit_sm with empty fields has 33 octets, the head of its parameter 4.
 	fits := &SubmitSM{Message{TLVs: TLVs{{TagMessagePayload, make([]byte, MaxSize-37)}}}}
 	if frame := encode(t, 0, 1, fits); len(frame) != MaxSize {
 		t.Fatalf("frame of %d octets, want %d", len(frame), MaxSize)
@@ -236,8 +235,8 @@ func TestDecodeNamesTheFieldThatIsCutOff(t *testing.T) {
 	}
 }
 
-// TestDecodeKeepsWhatStandsBeforeADamagedParameter beside the error, and nothing of a body that is
-// damaged before.
+// TestDecodeKeepsWhatStandsBeforeADamagedParameter and returns it with the error. A body that is
+// damaged earlier yields nothing.
 func TestDecodeKeepsWhatStandsBeforeADamagedParameter(t *testing.T) {
 	t.Parallel()
 	m := Message{ShortMessage: []byte("hello"), TLVs: TLVs{Uint8(TagMessageState, 2)}}
@@ -251,7 +250,7 @@ func TestDecodeKeepsWhatStandsBeforeADamagedParameter(t *testing.T) {
 			t.Errorf("%d octets more: %+v, %v", n-len(whole), body, err)
 		}
 	}
-	for n := HeaderSize; n < len(whole)-5; n++ { // the parameter has five
+	for n := HeaderSize; n < len(whole)-5; n++ { // the parameter has five octets
 		cut := bytes.Clone(whole[:n])
 		setLength(cut)
 		if _, body, err := Decode(cut); err == nil || body != nil {
@@ -280,7 +279,7 @@ func TestMessageIDSurvivesAMissingNULAndTrailingGarbage(t *testing.T) {
 		t.Errorf("without NUL: %q, %v", resp.MessageID, err)
 	}
 	if err := resp.Parse([]byte("id-2\x00\x01")); err == nil || resp.MessageID != "id-2" {
-		t.Errorf("with garbage behind: %q, %v", resp.MessageID, err)
+		t.Errorf("with garbage at the end: %q, %v", resp.MessageID, err)
 	}
 }
 
@@ -335,7 +334,7 @@ func TestStatusesHaveNamesAndCodes(t *testing.T) {
 	t.Parallel()
 	for _, s := range Statuses() {
 		if !strings.HasPrefix(s.String(), "ESME_R") || !s.Known() {
-			t.Errorf("%s is called %q", s.Code(), s)
+			t.Errorf("the name of %s is %q", s.Code(), s)
 		}
 	}
 	if got := StatusThrottled.String() + " " +
@@ -377,6 +376,6 @@ func TestStatesHaveTheWordsOfAppendixB(t *testing.T) {
 		}
 	}
 	if MessageState(10).Word() != "" || ParseState("BUFFRED") != StateUnknown {
-		t.Error("what the standard does not name has a meaning")
+		t.Error("a state that the standard does not name has a word")
 	}
 }

@@ -10,12 +10,12 @@ import (
 // each read of the socket.
 const readerSize = 16 << 10
 
-// Reader cuts a byte stream into PDUs. It reads as much as the stream has, so that
-// one read of the socket yields many PDUs. It is for one goroutine.
+// Reader splits a byte stream into PDUs. It reads as much as the stream has, so that one read of
+// the socket yields many PDUs. It is not safe for concurrent use.
 type Reader struct {
 	src        io.Reader
 	buf        []byte
-	start, end int // the octets read and not yet handed out
+	start, end int // the octets read and not yet returned
 }
 
 // NewReader returns a Reader over src.
@@ -24,10 +24,9 @@ func NewReader(src io.Reader) *Reader {
 }
 
 // Next returns the next PDU with its header. The frame is valid until the next call.
-//
 // It returns io.EOF at the end between two PDUs, io.ErrUnexpectedEOF at the end within one,
-// ErrLength when the stream cannot be framed any more, and otherwise the stream's own error.
-// Nothing can be read after an error.
+// ErrLength if the stream can no longer be framed, and otherwise the stream's own error. Nothing
+// can be read after an error.
 func (r *Reader) Next() (Header, []byte, error) {
 	if err := r.fill(HeaderSize); err != nil {
 		return Header{}, nil, err
@@ -56,7 +55,7 @@ func (r *Reader) Ready() bool {
 // Begun reports whether some octets of the next PDU have been read, but not all.
 func (r *Reader) Begun() bool { return r.end > r.start && !r.Ready() }
 
-// fill reads until n octets, at most MaxSize, are at hand.
+// fill reads until n octets, at most MaxSize, are in the buffer.
 func (r *Reader) fill(n int) error {
 	if r.end-r.start >= n {
 		return nil
@@ -91,10 +90,9 @@ func (r *Reader) makeRoom(n int) {
 var ErrUnknownCommand = errors.New("unknown command_id")
 
 // Decode reads one whole PDU. The body's octet fields alias frame.
-//
-// The header is valid whenever the error is not ErrLength, so that a body which cannot be read can
-// still be answered under its sequence_number. If only an optional parameter is damaged, Decode
-// returns the body up to it together with the error, because some SMSCs put a stray octet behind
+// The header is valid unless the error is ErrLength, so that a body which cannot be read can still
+// be answered under its sequence_number. If only an optional parameter is damaged, Decode returns
+// the body up to it together with the error, because some SMSCs append a stray octet to
 // short_message.
 func Decode(frame []byte) (Header, Body, error) {
 	h, err := ParseHeader(frame)

@@ -44,7 +44,7 @@ func TestReaderCutsTheSameFramesHoweverTheStreamIsSplit(t *testing.T) {
 	})
 }
 
-// choppyReader gives pieces of drawn sizes.
+// choppyReader returns pieces of random sizes.
 type choppyReader struct {
 	t    *rapid.T
 	rest []byte

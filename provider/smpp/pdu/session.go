@@ -118,11 +118,11 @@ func (e *Empty) CommandID() Command { return e.Command }
 
 func (e *Empty) appendTo(dst []byte) ([]byte, error) { return dst, nil }
 
-// parse ignores a body: nothing could be said in it, and some peers pad.
+// parse ignores a body: it could mean nothing, and some peers add padding.
 func (e *Empty) parse([]byte) error { return nil }
 
-// AlertNotification says that a handset which was out of reach is back (section
-// 4.12). It has no response.
+// AlertNotification says that an unreachable handset can be reached again (section 4.12). It has no
+// response.
 type AlertNotification struct {
 	Source Address
 	ESME   Address
@@ -150,7 +150,7 @@ func (a *AlertNotification) parse(body []byte) error {
 	return c.err
 }
 
-// QuerySM asks what became of a submitted message (section 4.8).
+// QuerySM asks for the state of a submitted message (section 4.8).
 type QuerySM struct {
 	MessageID string
 	Source    Address
@@ -209,8 +209,8 @@ func (q *QuerySMResp) parse(body []byte) error {
 	return c.err
 }
 
-// CancelSM takes back a submitted message that has not been delivered (section 4.9).
-// Its response is Empty.
+// CancelSM cancels a submitted message that has not been delivered (section 4.9). Its response is
+// Empty.
 type CancelSM struct {
 	ServiceType string
 	MessageID   string

@@ -8,9 +8,8 @@ import (
 // Tag names an optional parameter (section 5.3.2).
 type Tag uint16
 
-// The tags that the dispatcher reads or writes. Others pass through untouched.
+// The tags that the dispatcher reads or writes. Others pass through unchanged.
 const (
-	TagDestAddrSubunit    Tag = 0x0005
 	TagReceiptedMessageID Tag = 0x001E
 	TagUserMessageRef     Tag = 0x0204
 	TagSARMsgRefNum       Tag = 0x020C
@@ -26,7 +25,7 @@ const (
 	TagCongestionState    Tag = 0x0428 // of SMPP 5.0, section 4.8.4.18
 )
 
-// optionalParameter is the field of every fault in the tail of a body.
+// optionalParameter is the field of every error in the optional parameters.
 const optionalParameter = "optional parameter"
 
 // TLV is one optional parameter. Value may alias the frame that it was read from.
@@ -71,8 +70,8 @@ func Uint16(tag Tag, v uint16) TLV {
 // CString returns a parameter that holds a C-Octet String.
 func CString(tag Tag, s string) TLV { return TLV{Tag: tag, Value: append([]byte(s), 0)} }
 
-// Text returns the value of a parameter that holds a C-Octet String or an Octet String: what stands
-// before the first NUL. It is empty when there is no such parameter.
+// Text returns the value of a parameter that holds a C-Octet String or an Octet String, up to the
+// first NUL. It is empty if there is no such parameter.
 func (t TLVs) Text(tag Tag) string {
 	v, _ := t.Get(tag)
 	if end := bytes.IndexByte(v, 0); end >= 0 {

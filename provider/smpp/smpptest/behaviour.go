@@ -14,13 +14,13 @@ import (
 // Behaviour is the script of a Server. The zero value accepts everything at once.
 // Counts of "every n-th" begin when the behaviour is set and go over all connections.
 type Behaviour struct {
-	// Latency delays each answer to a submit; Jitter adds up to that much by chance, so
-	// that answers overtake each other.
+	// Latency delays each answer to a submit; Jitter adds a random time up to that, so that answers
+	// overtake each other.
 	Latency, Jitter time.Duration
 	// Throttle answers every submit ESME_RTHROTTLED.
 	Throttle bool
-	// Rate answers ESME_RTHROTTLED to what is above that many submits in a second of
-	// the wall clock; zero sets no limit.
+	// Rate answers ESME_RTHROTTLED to submits beyond that many in a second of the wall clock; zero
+	// sets no limit.
 	Rate int
 	// ErrorEvery answers every n-th submit ErrorStatus (ESME_RSYSERR unless set).
 	ErrorEvery  int
@@ -32,19 +32,19 @@ type Behaviour struct {
 	CutAfter int
 	// RefuseBinds answers binds with that status; zero accepts them.
 	RefuseBinds pdu.Status
-	// Silent answers nothing at all any more: the peer of a half-open connection.
+	// Silent answers nothing any more, like the peer of a half-open connection.
 	Silent bool
-	// IgnoreEnquireLink answers everything but enquire_link.
+	// IgnoreEnquireLink answers everything except enquire_link.
 	IgnoreEnquireLink bool
-	// Decide, if set, decides instead of everything above about each submit; the entry
-	// has no answer yet. It is called from several goroutines.
+	// Decide, if set, replaces everything above for each submit; the entry has no answer yet. It is
+	// called from several goroutines.
 	Decide func(Submit) Answer
-	// MessageID makes the message_id of the n-th accepted submit, counted from 1 for
-	// the server's whole life. Unset, it is the number in hexadecimal.
+	// MessageID makes the message_id of the n-th accepted submit, counted from 1 since the start of
+	// the server. Unset, it is the number in hexadecimal.
 	MessageID func(n uint64) string
-	// Receipts sends a receipt for each accepted submit that asks for one, ReceiptDelay
-	// after its answer, with state DELIVRD or what ReceiptState returns. ReceiptRatio sends
-	// it only for that part of them, evenly; zero is all. An answer of Decide may say otherwise.
+	// Receipts sends a receipt for each accepted submit that asks for one, ReceiptDelay after its
+	// answer, with state DELIVRD or what ReceiptState returns. ReceiptRatio is the part of them
+	// that get one, evenly distributed; zero is all. An answer of Decide has priority.
 	Receipts     bool
 	ReceiptDelay time.Duration
 	ReceiptRatio float64
@@ -61,7 +61,7 @@ type Behaviour struct {
 	Congestion byte
 	// Trickle writes octet by octet with that pause between two.
 	Trickle time.Duration
-	// HalfPDU lets each connection write half of what it has to say next, and nothing after that.
+	// HalfPDU lets each connection write half of its next PDU, and nothing after that.
 	HalfPDU bool
 }
 
@@ -72,14 +72,14 @@ type Answer struct {
 	Delay  time.Duration
 	// MessageID, when set, is the message_id of an accepted submit.
 	MessageID string
-	// Hold, when set, keeps the answer back until it is closed, and no other answer. The receipt's
-	// delay counts from the submit then.
+	// Hold, if set, delays this answer until it is closed. The receipt's delay then counts from the
+	// submit.
 	Hold <-chan struct{}
 	// Receipt, when set, says what receipt follows, if the submit is accepted and asks for one.
 	Receipt *Receipt
 }
 
-// script is a behaviour at work.
+// script is a behaviour with its state.
 type script struct {
 	Behaviour
 	submits atomic.Uint64
@@ -118,7 +118,7 @@ func (s *script) decide(now time.Time, entry Submit) Answer {
 	return v
 }
 
-// receipt says what receipt an accepted submit gets that asks for one.
+// receipt returns the receipt of an accepted submit that asks for one.
 func (s *script) receipt(entry Submit, v Answer) Receipt {
 	switch {
 	case v.Receipt != nil:

@@ -21,7 +21,7 @@ type conn struct {
 	reader *pdu.Reader
 	delays *schedule[delayed]
 	stop   chan struct{}  // closed when the reader ends
-	late   sync.WaitGroup // goroutines beside the reader
+	late   sync.WaitGroup // goroutines besides the reader
 
 	submit pdu.SubmitSM // storage; owned by the reader
 	out    []byte       // answers not yet written; owned by the reader
@@ -105,7 +105,7 @@ func (c *conn) handle(h pdu.Header, frame []byte) error {
 	return c.control(script, h, frame)
 }
 
-// control handles what is not about messages.
+// control handles PDUs that are not about messages.
 func (c *conn) control(script *script, h pdu.Header, frame []byte) error {
 	switch h.Command {
 	case pdu.CommandBindReceiver, pdu.CommandBindTransmitter, pdu.CommandBindTransceiver:
@@ -133,7 +133,7 @@ func (c *conn) bind(script *script, h pdu.Header, frame []byte) error {
 	_, body, err := pdu.Decode(frame)
 	request, ok := body.(*pdu.Bind)
 	if err != nil || !ok {
-		// The bind cannot be read, so that nothing can be said about who sent it.
+		// The bind cannot be read, so its sender is unknown.
 		c.srv.counts.unread.Add(1)
 		c.answer(h, pdu.StatusInvCmdLen)
 		return errEnd
@@ -151,7 +151,7 @@ func (c *conn) bind(script *script, h pdu.Header, frame []byte) error {
 	if c.out, err = pdu.Append(c.out, pdu.StatusOK, h.Sequence, response); err != nil {
 		return err
 	}
-	err = c.write(c.out) // before a receipt can go out
+	err = c.write(c.out) // before a receipt can leave
 	c.out = c.out[:0]
 	c.systemID = request.SystemID
 	c.role.Store(uint32(h.Command))
@@ -189,7 +189,7 @@ func (c *conn) sends() bool {
 	return role == pdu.CommandBindTransmitter || role == pdu.CommandBindTransceiver
 }
 
-// request sends a request of the SMSC's own to a bound peer.
+// request sends a request to a bound peer.
 func (c *conn) request(body pdu.Body) {
 	if c.role.Load() == 0 {
 		return

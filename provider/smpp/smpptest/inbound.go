@@ -15,15 +15,15 @@ type Inbound struct {
 	Text     string
 	// ID is sent as receipted_message_id, as some SMSCs do, unless it is empty.
 	ID string
-	// Reference ties the parts of a long text together. SAR sends them with sar_* parameters
-	// instead of a user data header, Wide with a reference of 16 bits.
+	// Reference is shared by the parts of a long text. SAR sends them with sar_* parameters instead
+	// of a user data header, Wide with a reference of 16 bits.
 	Reference uint16
 	SAR, Wide bool
 	DataSM    bool // data_sm instead of deliver_sm
 }
 
-// SendInbound sends a message to a bind of the account that receives, at once or when there is one,
-// and again until it is taken. It returns the number of its parts.
+// SendInbound sends a message to a receiving bind of the account, at once or when there is one, and
+// again until it is accepted. It returns the number of its parts.
 func (s *Server) SendInbound(m Inbound) (parts int) {
 	now := time.Now()
 	messages := m.messages(s.cfg.Alphabet)
@@ -36,8 +36,8 @@ func (s *Server) SendInbound(m Inbound) (parts int) {
 	return len(messages)
 }
 
-// messages cuts and encodes the text as an SMSC does whose data_coding 0 is that alphabet.
-func (m *Inbound) messages(behindZero Alphabet) []pdu.Message {
+// messages splits and encodes the text like an SMSC whose data_coding 0 is that alphabet.
+func (m *Inbound) messages(defaultAlphabet Alphabet) []pdu.Message {
 	rules := sms.Rules{}
 	if m.Wide {
 		rules.Reference = sms.Reference16
@@ -54,12 +54,12 @@ func (m *Inbound) messages(behindZero Alphabet) []pdu.Message {
 		if len(cut.Segments) > 1 {
 			header = m.place(out, byte(len(cut.Segments)), byte(i+1))
 		}
-		out.DataCoding, out.ShortMessage = encodeText(cut.Alphabet, behindZero, header, segment)
+		out.DataCoding, out.ShortMessage = encodeText(cut.Alphabet, defaultAlphabet, header, segment)
 	}
 	return list
 }
 
-// place says which part a message is, and returns its user data header.
+// place sets which part a message is, and returns its user data header.
 func (m *Inbound) place(out *pdu.Message, total, number byte) []byte {
 	if m.SAR {
 		out.TLVs = append(out.TLVs, pdu.Uint16(pdu.TagSARMsgRefNum, m.Reference),
@@ -75,9 +75,9 @@ func (m *Inbound) place(out *pdu.Message, total, number byte) []byte {
 
 // encodeText is the inverse of decodeText.
 func encodeText(
-	a sms.Alphabet, behindZero Alphabet, dst []byte, text string,
+	a sms.Alphabet, defaultAlphabet Alphabet, dst []byte, text string,
 ) (coding byte, octets []byte) {
-	if a == sms.GSM7 && behindZero == GSM7 {
+	if a == sms.GSM7 && defaultAlphabet == GSM7 {
 		if octets, err := sms.AppendGSM7(dst, text); err == nil {
 			return pdu.CodingDefault, octets
 		}
@@ -85,15 +85,15 @@ func encodeText(
 	return pdu.CodingUCS2, sms.AppendUCS2(dst, text)
 }
 
-// concatenation is where a part belongs.
+// concatenation is the position of a part.
 type concatenation struct {
 	reference   uint16
 	part, parts int
 	shift       sms.Shift // the tables of a text in GSM-7
 }
 
-// content takes a message apart: its place among others and its text octets. A header
-// that cannot be read is left in the text, as a handset would show it.
+// content separates a message into its concatenation and its text octets. A header that cannot be
+// read stays in the text, as a handset would show it.
 func content(m *pdu.Message) (concatenation, []byte) {
 	octets := m.Payload()
 	whole := concatenation{part: 1, parts: 1}
@@ -134,10 +134,10 @@ func parseHeader(h []byte) concatenation {
 	return concatenation{part: 1, parts: 1}
 }
 
-// decodeText reads octets as the server's alphabets say; what is not text in its
-// alphabet becomes one octet, one character.
-func decodeText(coding byte, behindZero Alphabet, shift sms.Shift, octets []byte) string {
-	if (coding == pdu.CodingDefault || coding&0xFC == 0xF0) && behindZero == GSM7 {
+// decodeText reads octets by the server's alphabets. Octets that are no text in the alphabet become
+// one character each.
+func decodeText(coding byte, defaultAlphabet Alphabet, shift sms.Shift, octets []byte) string {
+	if (coding == pdu.CodingDefault || coding&0xFC == 0xF0) && defaultAlphabet == GSM7 {
 		if text, err := shift.Decode(octets); err == nil {
 			return text
 		}
@@ -154,7 +154,7 @@ func decodeText(coding byte, behindZero Alphabet, shift sms.Shift, octets []byte
 	return string(runes)
 }
 
-// Message is what a handset shows after it has joined the parts.
+// Message is the text that a handset shows after joining the parts.
 type Message struct {
 	From, To string
 	Text     string
@@ -163,9 +163,8 @@ type Message struct {
 	Repeated int  // parts that arrived more than once
 }
 
-// Join puts the parts of accepted submits together as a handset does, in the order in
-// which their messages began. The parts of one message share sender, recipient,
-// reference and number of parts.
+// Join joins the parts of accepted submits like a handset, in the order in which their messages
+// began. The parts of one message share sender, recipient, reference and number of parts.
 func Join(submits []Submit) []Message {
 	type key struct {
 		from, to  string

@@ -21,7 +21,7 @@ const (
 	Cut
 )
 
-// String returns the word for people.
+// String returns the word for output.
 func (f AnswerState) String() string {
 	switch f {
 	case Answered:
@@ -51,8 +51,8 @@ type Submit struct {
 	Schedule    string // schedule_delivery_time as on the wire
 	Validity    string // validity_period as on the wire
 	Echo        string // the parameter that ReceiptForm.Echo names
-	// Reference ties the parts of a message together, from the user data header or
-	// sar_msg_ref_num. Part counts from 1 to Parts; Parts is 1 for a whole message.
+	// Reference is shared by the parts of a message, from the user data header or sar_msg_ref_num.
+	// Part counts from 1 to Parts; Parts is 1 for a whole message.
 	Reference   uint16
 	Part, Parts int
 	Text        string // decoded
@@ -60,8 +60,8 @@ type Submit struct {
 	AnswerState AnswerState
 	MessageID   string    // when accepted
 	Receipt     bool      // a receipt was asked for
-	ReceiptAt   time.Time // when its receipt was sent first; zero for not yet
-	State       string    // what its last receipt said
+	ReceiptAt   time.Time // when its receipt was first sent; zero if it was not
+	State       string    // of its last receipt
 	Cancelled   bool      // by cancel_sm
 }
 
@@ -101,12 +101,12 @@ func (j *journal) write(s Submit) int {
 	return number
 }
 
-// cut notes that the answer to an entry never left.
+// cut records that the answer to an entry was not sent.
 func (j *journal) cut(number int) {
 	j.amend(number, func(s *Submit) { s.AnswerState = Cut })
 }
 
-// receipt notes that a receipt of an entry is sent.
+// receipt records that a receipt of an entry is sent.
 func (j *journal) receipt(number int, state string, at time.Time) {
 	j.amend(number, func(s *Submit) {
 		s.State = state

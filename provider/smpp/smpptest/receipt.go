@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// receiptRetry is when a receipt that the ESME could not take is sent again.
+	// receiptRetry is when a receipt that the ESME did not accept is sent again.
 	receiptRetry = time.Second
 	// maxHeld bounds the receipts that wait for a receiver to bind.
 	maxHeld = 100_000
@@ -39,9 +39,8 @@ func (r *receipt) message(s *Server) pdu.Message {
 	return form.compose(&r.entry, &r.Receipt, r.at)
 }
 
-// receiptQueue sends receipts when they are due, to any bind of the account that
-// receives; it keeps them while there is none, and sends them again until they are
-// answered ESME_ROK.
+// receiptQueue sends receipts when they are due, to any receiving bind of the account. It keeps
+// them while there is none, and repeats them until they are answered ESME_ROK.
 type receiptQueue struct {
 	srv      *Server
 	schedule *schedule[*receipt]
@@ -63,7 +62,7 @@ func (s *Server) SendReceipt(entry Submit, state string) {
 	s.receipts.order(entry, s.journal.find(entry.MessageID), Receipt{State: state}, now)
 }
 
-// order lets the receipts of a submit follow at their times, which count from a moment.
+// order schedules the receipts of a submit; their delays count from from.
 func (d *receiptQueue) order(entry Submit, number int, r Receipt, from time.Time) {
 	at := from.Add(r.Delay)
 	if !r.Never {
@@ -81,7 +80,7 @@ func (d *receiptQueue) send(batch []*receipt) {
 		switch c := d.receiver(r.systemID); {
 		case c == nil:
 			d.keep(r)
-		// it has just ended; keep would find it there and send again at once
+		// The connection has just ended; keep would still find it and send again at once.
 		case !c.sendReceipt(r):
 			d.schedule.add(time.Now().Add(receiptRetry), r)
 		}
@@ -105,13 +104,13 @@ func (d *receiptQueue) keep(r *receipt) {
 		d.count++
 	}
 	d.mu.Unlock()
-	// it has bound meanwhile, and may have found nothing to release
+	// It has bound meanwhile, and may have found nothing to release.
 	if d.receiver(r.systemID) != nil {
 		d.release(r.systemID)
 	}
 }
 
-// release sends what waited for a receiver of the account, and what is for any.
+// release sends the receipts held for the account, and those for any.
 func (d *receiptQueue) release(systemID string) {
 	d.mu.Lock()
 	waiting := d.held[""]
@@ -128,7 +127,7 @@ func (d *receiptQueue) release(systemID string) {
 	}
 }
 
-// hold takes back what a connection that ended did not answer.
+// hold keeps the receipts that a connection did not answer before it ended.
 func (d *receiptQueue) hold(c *conn) {
 	c.mu.Lock()
 	unanswered := c.unanswered
@@ -149,7 +148,7 @@ func (c *conn) sendReceipt(r *receipt) bool {
 	}
 	frame, err := pdu.Append(nil, pdu.StatusOK, sequence, r.body(c.srv, m))
 	if err != nil {
-		return true // it would not become encodable by waiting
+		return true // waiting would not make it encodable
 	}
 	c.mu.Lock()
 	if c.unanswered == nil {
@@ -164,11 +163,11 @@ func (c *conn) sendReceipt(r *receipt) bool {
 		c.srv.counts.receiptsSent.Add(1)
 		c.srv.journal.receipt(r.number, r.word(), time.Now())
 	}
-	_ = c.write(frame) // a failure ends the connection, which gives the receipt back
+	_ = c.write(frame) // a failure ends the connection, which returns the receipt
 	return true
 }
 
-// receiptAnswered sends again what was not taken, unless it never will be.
+// receiptAnswered repeats a receipt that was not accepted, unless the refusal is permanent.
 func (c *conn) receiptAnswered(h pdu.Header) {
 	c.mu.Lock()
 	r, ok := c.unanswered[h.Sequence]

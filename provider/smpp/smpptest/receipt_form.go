@@ -9,11 +9,11 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// Receipt is what a submit gets later. The zero value says at once that it was delivered.
+// Receipt is the later receipt of a submit. The zero value reports delivery at once.
 type Receipt struct {
-	Never bool // none comes, but those of Again
-	// Delay counts from the answer to the submit; one below zero lets the receipt overtake an
-	// answer that is delayed.
+	Never bool // none is sent, except those of Again
+	// Delay counts from the answer to the submit. A negative delay lets the receipt overtake a
+	// delayed answer.
 	Delay time.Duration
 	State string // DELIVRD unless set; see appendix B of the standard
 	Error string // err in the text; 000 unless set
@@ -22,15 +22,15 @@ type Receipt struct {
 	NetworkError string
 	Intermediate bool         // an intermediate notification
 	Form         *ReceiptForm // instead of the behaviour's
-	// Again are further receipts of the same submit: repetitions, contradictions, what comes out of
-	// order.
+	// Again are further receipts of the same submit: repetitions, contradictions, or receipts out
+	// of order.
 	Again []Receipt
 }
 
-// word is the state that the receipt tells.
+// word is the state in the receipt.
 func (r *Receipt) word() string { return cmp.Or(r.State, pdu.StateDelivered.Word()) }
 
-// ReceiptStyle is how much a receipt says, and where.
+// ReceiptStyle is how much a receipt contains, and where.
 type ReceiptStyle uint8
 
 const (
@@ -38,13 +38,13 @@ const (
 	FullReceipt ReceiptStyle = iota
 	// TextReceipt is the text alone, as before 3.4.
 	TextReceipt
-	// ParameterReceipt is the parameters alone.
+	// ParameterReceipt has parameters and no text.
 	ParameterReceipt
-	// LowerCaseReceipt is the text with small letters.
+	// LowerCaseReceipt is the text in lower case.
 	LowerCaseReceipt
 	// SparseReceipt is a text of id and stat.
 	SparseReceipt
-	// ReorderedReceipt is a text with other separators, blanks and order, and capital keys.
+	// ReorderedReceipt is a text with other separators, spaces and order, and capital keys.
 	ReorderedReceipt
 )
 
@@ -56,11 +56,11 @@ type ReceiptForm struct {
 	ID      func(messageID string) string
 	DataSM  bool // data_sm instead of deliver_sm
 	Untyped bool // esm_class does not say that it is a receipt
-	// Echo is a parameter that comes back as it was submitted; zero is none.
+	// Echo is a parameter that receipts return as it was submitted; zero is none.
 	Echo pdu.Tag
 }
 
-// receiptTime is how the times within a receipt are written (appendix B).
+// receiptTime is the format of times in receipts (appendix B).
 const receiptTime = "0601021504"
 
 // compose writes the receipt of an accepted submit.

@@ -80,7 +80,7 @@ func TestReceiptsAreWrittenInEveryForm(t *testing.T) {
 	}
 }
 
-// readReceipt reads the next request of the SMSC's own, takes it, and returns it.
+// readReceipt reads, acknowledges and returns the next request of the SMSC.
 func (e *esme) readReceipt() pdu.Body {
 	e.t.Helper()
 	h, body := e.read()
@@ -172,7 +172,7 @@ func TestQueriesAndCancelsGoByTheLog(t *testing.T) {
 		t.Errorf("before its receipt: %v, %d", status, state)
 	}
 	if status, _ := query(to); status != pdu.StatusQueryFail {
-		t.Errorf("asked by a stranger: %v", status)
+		t.Errorf("queried with another sender: %v", status)
 	}
 	if h, _ := e.ask(&pdu.CancelSM{
 		MessageID: id, Source: acme, Dest: acme,
@@ -185,7 +185,7 @@ func TestQueriesAndCancelsGoByTheLog(t *testing.T) {
 		t.Errorf("cancel: %v", h.Status)
 	}
 	if status, state := query(acme); status != pdu.StatusOK || state != pdu.StateDeleted {
-		t.Errorf("once cancelled: %v, %d", status, state)
+		t.Errorf("after cancel_sm: %v, %d", status, state)
 	}
 	srv.SendReceipt(srv.Submits()[0], "DELIVRD")
 	if _, state := e.takeReceipt(); state != uint16(pdu.StateDeleted) {

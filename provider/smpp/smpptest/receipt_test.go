@@ -8,7 +8,7 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// takeReceipt reads a receipt, takes it, and returns the id and the state that it tells.
+// takeReceipt reads and acknowledges a receipt and returns its id and state.
 func (e *esme) takeReceipt() (id string, state uint16) {
 	e.t.Helper()
 	h, body := e.read()
@@ -55,12 +55,12 @@ func TestDecideSaysWhatReceiptFollows(t *testing.T) {
 	}
 	if late := log[0].ReceiptAt.Sub(log[0].At); late < 50*time.Millisecond ||
 		log[2].ReceiptAt.IsZero() || !log[1].ReceiptAt.IsZero() {
-		t.Errorf("the log says %v, %v, %v", log[0].ReceiptAt, log[1].ReceiptAt, log[2].ReceiptAt)
+		t.Errorf("the log has %v, %v, %v", log[0].ReceiptAt, log[1].ReceiptAt, log[2].ReceiptAt)
 	}
 }
 
-// TestNothingIsHeldOnceThereIsAReceiver, be it for its account or for any, nor what was about to be
-// held when it bound.
+// TestNothingIsHeldOnceThereIsAReceiver for its account or for any. A receipt about to be held when
+// the receiver binds is not held either.
 func TestNothingIsHeldOnceThereIsAReceiver(t *testing.T) {
 	t.Parallel()
 	srv := start(t, Config{Log: -1})
@@ -82,14 +82,14 @@ func TestNothingIsHeldOnceThereIsAReceiver(t *testing.T) {
 	}
 }
 
-// TestAReceiptForAnEndedConnectionIsSentAgainLater, and not at once for as long as that is among
-// the connections.
+// TestAReceiptForAnEndedConnectionIsSentAgainLater, not at once while the ended connection is still
+// in the list.
 func TestAReceiptForAnEndedConnectionIsSentAgainLater(t *testing.T) {
 	t.Parallel()
 	srv := start(t, Config{Log: -1})
 	dial(t, srv).bind(pdu.CommandBindReceiver, "")
 	var c *conn
-	// it receives once it has been answered
+	// it receives once its bind is answered
 	for c = srv.receipts.receiver(""); c == nil; c = srv.receipts.receiver("") {
 		time.Sleep(time.Millisecond)
 	}
@@ -126,7 +126,7 @@ func TestReceiptsAreSentByHand(t *testing.T) {
 		}
 		for i, s := range srv.Submits() {
 			if s.ReceiptAt.IsZero() != (s.MessageID != last.MessageID) {
-				t.Errorf("the log of %d says %v for entry %d", keep, s.ReceiptAt, i)
+				t.Errorf("the log of %d has %v for entry %d", keep, s.ReceiptAt, i)
 			}
 		}
 	}

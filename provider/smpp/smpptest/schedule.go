@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// schedule hands entries out when they are due, the earliest first. Its loop is a
-// goroutine of the owner.
+// schedule passes entries on when they are due, the earliest first. The owner runs loop in a
+// goroutine.
 type schedule[T any] struct {
 	wake chan struct{} // capacity 1
 	mu   sync.Mutex
@@ -58,7 +58,7 @@ func (s *schedule[T]) loop(stop <-chan struct{}, handle func([]T)) {
 	}
 }
 
-// take returns what is due at now and how long the rest has time.
+// take returns the entries due at now and how long to wait for the next.
 func (s *schedule[T]) take(batch []T, now time.Time) ([]T, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *schedule[T]) take(batch []T, now time.Time) ([]T, time.Duration) {
 	return batch, time.Hour
 }
 
-// rest empties the schedule and returns what was in it.
+// rest empties the schedule and returns its entries.
 func (s *schedule[T]) rest() []T {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,9 +1,8 @@
-// Package smpptest is a scripted SMSC on loopback: what tests of the SMPP adapter, the
-// demo and the sandbox send to.
-//
-// It speaks real SMPP 3.4 over real sockets and misbehaves on request: see Behaviour,
-// which can be changed while it runs. Its log is the other side's proof of what was
-// submitted. It carries nothing anywhere and keeps no state across a restart.
+// Package smpptest is a scripted SMSC on loopback, used by tests of the SMPP adapter, the demo and
+// the sandbox.
+// It speaks real SMPP 3.4 over real sockets and misbehaves on request: see Behaviour, which can be
+// changed while it runs. Its log shows independently what was submitted. It forwards nothing and
+// keeps no state across a restart.
 package smpptest
 
 import (
@@ -17,7 +16,7 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// Alphabet is what the server takes data_coding 0 for.
+// Alphabet is the server's meaning of data_coding 0.
 type Alphabet uint8
 
 const (
@@ -49,7 +48,7 @@ type Config struct {
 	OnSubmit func(Submit)
 }
 
-// Stats counts what a Server has seen since it started.
+// Stats counts what a Server received and sent since it started.
 type Stats struct {
 	Connections, Binds, BindsRefused    uint64
 	Submits, Accepted, Throttled        uint64 // accepted includes those without answer
@@ -138,7 +137,7 @@ func (s *Server) Submits() []Submit { return s.journal.list() }
 // Config.CountDestinations is set.
 func (s *Server) ByDestination() map[string]int { return s.journal.byDestination() }
 
-// Stats returns the present counts.
+// Stats returns the current counts.
 func (s *Server) Stats() Stats {
 	c := &s.counts
 	return Stats{
@@ -154,7 +153,7 @@ func (s *Server) Stats() Stats {
 	}
 }
 
-// CutAll closes every connection without a word. New ones are accepted.
+// CutAll closes every connection without unbind. New ones are accepted.
 func (s *Server) CutAll() {
 	for _, c := range s.snapshot() {
 		c.cut()
@@ -168,8 +167,7 @@ func (s *Server) Unbind() {
 	}
 }
 
-// Deliver sends m as a deliver_sm on every bound connection that receives, and reports
-// on how many.
+// Deliver sends m as a deliver_sm on every bound connection that receives, and returns how many.
 func (s *Server) Deliver(m pdu.Message) int {
 	sent := 0
 	for _, c := range s.snapshot() {
@@ -181,8 +179,8 @@ func (s *Server) Deliver(m pdu.Message) int {
 	return sent
 }
 
-// Request sends a request of the SMSC's own, such as outbind or alert_notification, on every bound
-// connection, and reports on how many. Its answer is only counted.
+// Request sends a request, such as outbind or alert_notification, on every bound connection, and
+// returns how many. Answers are only counted.
 func (s *Server) Request(body pdu.Body) int {
 	bound := 0
 	for _, c := range s.snapshot() {
@@ -194,14 +192,14 @@ func (s *Server) Request(body pdu.Body) int {
 	return bound
 }
 
-// Inject writes octets on every connection, whatever they are.
+// Inject writes any octets on every connection.
 func (s *Server) Inject(octets []byte) {
 	for _, c := range s.snapshot() {
 		_ = c.write(octets)
 	}
 }
 
-// Close ends every connection and returns when nothing of the server runs any more.
+// Close ends every connection and returns when all goroutines of the server have ended.
 func (s *Server) Close() {
 	s.mu.Lock()
 	if !s.closed {

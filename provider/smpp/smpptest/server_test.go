@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 
 const testTimeout = 20 * time.Second
 
-// esme is a client that says exactly what a test wants.
+// esme is a client that sends exactly what a test wants.
 type esme struct {
 	t        *testing.T
 	conn     net.Conn
@@ -94,7 +94,7 @@ func (e *esme) bind(command pdu.Command, password string) pdu.Status {
 	return h.Status
 }
 
-func (e *esme) gone() bool {
+func (e *esme) closed() bool {
 	_, _, err := e.reader.Next()
 	return err != nil
 }
@@ -116,8 +116,8 @@ func TestBindsNeedTheAccountWhenThereIsOne(t *testing.T) {
 		if got := e.bind(pdu.CommandBindTransceiver, password); got != want {
 			t.Errorf("password %q: %v, want %v", password, got, want)
 		}
-		if want != pdu.StatusOK && !e.gone() {
-			t.Error("the connection outlives a refused bind")
+		if want != pdu.StatusOK && !e.closed() {
+			t.Error("the connection is still open after a refused bind")
 		}
 	}
 	e := dial(t, srv)
@@ -151,7 +151,7 @@ func TestOnlyTransmittersSubmit(t *testing.T) {
 		if got := e.bind(command, ""); got != pdu.StatusAlyBnd {
 			t.Errorf("second bind: %v", got)
 		}
-		if !e.gone() {
+		if !e.closed() {
 			t.Error("a second bind does not end the connection")
 		}
 		e = dial(t, srv)
@@ -256,7 +256,7 @@ func TestACutLeavesDelayedAnswersUnsaid(t *testing.T) {
 	for range 3 {
 		e.send(message("1", "x"))
 	}
-	if !e.gone() {
+	if !e.closed() {
 		t.Error("the connection was not cut")
 	}
 	srv.Close()
@@ -276,7 +276,7 @@ func TestTheLogKeepsTheLastAndStaysBounded(t *testing.T) {
 		for i := range uint32(6) {
 			j.write(Submit{Sequence: i + 1})
 		}
-		j.cut(0) // long gone in a short log
+		j.cut(0) // no longer in a short log
 		j.cut(5)
 		var got []uint32
 		for _, s := range j.list() {
@@ -311,7 +311,7 @@ func TestReceiptsWaitForAReceiver(t *testing.T) {
 	if state, _ := receipt.TLVs.Uint(pdu.TagMessageState); state != 5 {
 		t.Errorf("message_state %d", state)
 	}
-	// The receiver goes away without an answer; the next one gets it again.
+	// The receiver disconnects without an answer; the next one gets the receipt again.
 	_ = receiver.conn.Close()
 	receiver = dial(t, srv)
 	receiver.bind(pdu.CommandBindReceiver, "")
@@ -356,7 +356,7 @@ func TestDataSMAndStrangeRequestsAreAnswered(t *testing.T) {
 		t.Errorf("a submit_sm without body: %+v", h)
 	}
 	if h, _ := e.ask(&pdu.Empty{Command: pdu.CommandUnbind}); h.Command != pdu.CommandUnbindResp ||
-		!e.gone() {
+		!e.closed() {
 		t.Errorf("unbind: %+v", h)
 	}
 	e = dial(t, srv)
@@ -364,7 +364,7 @@ func TestDataSMAndStrangeRequestsAreAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h, _ := e.read(); h.Command != pdu.CommandGenericNack || h.Status != pdu.StatusInvCmdLen ||
-		!e.gone() {
+		!e.closed() {
 		t.Errorf("garbage: %+v", h)
 	}
 }
@@ -377,16 +377,16 @@ func TestCloseIsCleanAndRepeatable(t *testing.T) {
 	e.send(message("1", "x"))
 	srv.Close()
 	srv.Close()
-	if !e.gone() {
-		t.Error("the connection outlives the server")
+	if !e.closed() {
+		t.Error("the connection is still open after Close")
 	}
 	ours, theirs := net.Pipe()
 	srv.ServeConn(theirs)
 	if _, err := ours.Write([]byte{0}); err == nil {
-		t.Error("a closed server serves")
+		t.Error("a closed server accepted a connection")
 	}
 	if _, err := Start(Config{Addr: "256.0.0.1:0"}); err == nil {
-		t.Error("an impossible address was listened on")
+		t.Error("Start accepted an invalid address")
 	}
 	if got := New(Config{}); got.Addr() != "" {
 		t.Errorf("address %q without a listener", got.Addr())

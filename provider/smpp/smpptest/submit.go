@@ -40,7 +40,7 @@ func (c *conn) submitted(script *script, h pdu.Header, frame []byte) error {
 	return nil
 }
 
-// record writes the journal and orders the receipt.
+// record writes the journal and schedules the receipt.
 func (c *conn) record(script *script, entry Submit, v Answer) (number int) {
 	number = c.srv.journal.write(entry)
 	if c.srv.cfg.OnSubmit != nil {
@@ -88,12 +88,12 @@ func (c *conn) count(script *script, v Answer) string {
 	return ""
 }
 
-// records reports whether anybody wants to know about submits in detail.
+// records reports whether the details of submits are used.
 func (s *Server) records() bool {
 	return s.journal.keep != 0 || s.journal.destinations || s.cfg.OnSubmit != nil
 }
 
-// describe fills in what the message says.
+// describe fills in the fields of the message.
 func (c *conn) describe(entry *Submit, m *pdu.Message) {
 	place, octets := content(m)
 	entry.From, entry.To = m.Source.Addr, m.Dest.Addr
@@ -141,7 +141,7 @@ func (c *conn) response(h pdu.Header, entry Submit) *pdu.MessageResp {
 	return body
 }
 
-// answerHeld waits until the answer may go or the connection has ended.
+// answerHeld waits until the answer may be sent or the connection has ended.
 func (c *conn) answerHeld(v Answer, d delayed) {
 	select {
 	case <-v.Hold:
@@ -171,7 +171,7 @@ func (c *conn) asked(script *script, h pdu.Header, frame []byte) error {
 	return nil
 }
 
-// queried answers query_sm with the state of a submit of the log. The request must name its sender.
+// queried answers query_sm with the state of a logged submit. The request must name its sender.
 func (c *conn) queried(script *script, h pdu.Header, q *pdu.QuerySM) (err error) {
 	entry, ok := c.srv.journal.get(c.srv.journal.find(q.MessageID))
 	if !ok || entry.Source.Addr != q.Source.Addr {
@@ -192,7 +192,7 @@ func (c *conn) queried(script *script, h pdu.Header, q *pdu.QuerySM) (err error)
 	return err
 }
 
-// cancelled takes a submit of the log back that has had no receipt.
+// cancelled cancels a logged submit that has had no receipt.
 func (c *conn) cancelled(q *pdu.CancelSM) pdu.Status {
 	status := pdu.StatusCancelFail
 	c.srv.journal.amend(c.srv.journal.find(q.MessageID), func(s *Submit) {

@@ -104,7 +104,7 @@ func TestFatesHaveTheirWords(t *testing.T) {
 		"answered": Answered, "dropped": Dropped, "cut": Cut, "AnswerState(9)": 9,
 	} {
 		if state.String() != want {
-			t.Errorf("%v is not called %s", state, want)
+			t.Errorf("the word of %v is not %s", state, want)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package telnyxtest is the other side of provider/telnyx: the Messaging API as a scripted carrier
-// speaks it, with webhooks that it signs by an implementation of its own.
+// Package telnyxtest is the server side of Telnyx's Messaging API for scripted carriers, with an
+// independent implementation of its webhook signatures.
 package telnyxtest
 
 import (
@@ -22,8 +22,7 @@ type Config struct {
 	Key ed25519.PrivateKey
 }
 
-// New returns the protocol. Carriers give references as Telnyx does when their Config has
-// Reference.
+// New returns the protocol. References have Telnyx's format if the carrier's Config has Reference.
 func New(cfg Config) webtest.Protocol { return &protocol{cfg} }
 
 // Reference is the id of the n-th message, for webtest.Config.
@@ -46,7 +45,7 @@ type request struct {
 
 var number = regexp.MustCompile(`^\+[1-9][0-9]{6,14}$`)
 
-// Read takes a request that sends a message, and nothing that Telnyx would refuse.
+// Read reads a request that sends a message, and refuses what Telnyx would refuse.
 func (s *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	switch {
 	case r.Method != http.MethodPost || r.URL.Path != "/messages" && r.URL.Path != "/v2/messages":
@@ -69,7 +68,7 @@ func (s *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	}, nil
 }
 
-// parts is how many Telnyx cuts the text into, and bills.
+// parts is how many parts Telnyx makes of the text, and bills.
 func (m *request) parts() int {
 	if m.Encoding == "ucs2" {
 		return sms.CountUCS2(m.Text, sms.Reference8).Segments
@@ -77,7 +76,7 @@ func (m *request) parts() int {
 	return sms.Count(m.Text, sms.Reference8).Segments
 }
 
-// gsm7 matches a text that Telnyx's own GSM-7 has every character of.
+// gsm7 matches a text whose characters are all in Telnyx's own GSM-7.
 var gsm7 = regexp.MustCompile(
 	"^[0-9A-Za-z\\n\\r !\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_{}|~£¥èéùìòØøÅåÆæßÉ¡ÄÖÑÜ¿äöñüà]*$")
 
@@ -105,7 +104,7 @@ func (m *request) check() error {
 	return nil
 }
 
-// Write answers in the shapes of a message and of Telnyx's errors.
+// Write answers in the formats of a message and of Telnyx's errors.
 func (s *protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	switch v.Reply {
@@ -128,7 +127,7 @@ func (s *protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v provid
 	}
 }
 
-// message is a message as answers and webhooks have it.
+// message is a message in answers and webhooks.
 func (s *protocol) message(submit *webtest.Submit, status string) map[string]any {
 	return map[string]any{
 		"record_type": "message", "direction": "outbound", "id": submit.Reference, "type": "SMS",

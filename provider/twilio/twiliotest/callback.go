@@ -55,7 +55,7 @@ func (s *protocol) Inbound(callback string, in provider.Inbound) (*http.Request,
 }
 
 // post signs a form: the URL, then each parameter's name and value in the order of the names,
-// without anything between them.
+// without separators.
 func (s *protocol) post(callback string, form url.Values) (*http.Request, error) {
 	r, err := webtest.Post(callback, "application/x-www-form-urlencoded; charset=UTF-8",
 		[]byte(form.Encode()))
@@ -81,7 +81,7 @@ func Sign(authToken, callback string, form url.Values) string {
 	return base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// JSON is a callback that carries its fields as JSON, signed through the digest of the body.
+// JSON is a callback with its fields as JSON, signed through the digest of the body.
 func JSON(cfg Config, callback string, fields map[string]string) (*http.Request, error) {
 	body, err := json.Marshal(fields)
 	if err != nil {

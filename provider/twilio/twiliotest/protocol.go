@@ -1,5 +1,5 @@
-// Package twiliotest is the other side of provider/twilio: the Messages API as a scripted carrier
-// speaks it, with callbacks that it signs by an implementation of its own.
+// Package twiliotest is the server side of Twilio's Messages API for scripted carriers, with an
+// independent implementation of its callback signatures.
 package twiliotest
 
 import (
@@ -24,8 +24,7 @@ type Config struct {
 	AuthToken string
 }
 
-// New returns the protocol. Carriers give references as Twilio does when their Config has
-// Reference.
+// New returns the protocol. References have Twilio's format if the carrier's Config has Reference.
 func New(cfg Config) webtest.Protocol { return &protocol{cfg} }
 
 // Reference is the SID of the n-th message, for webtest.Config.
@@ -35,7 +34,7 @@ type protocol struct{ cfg Config }
 
 var number = regexp.MustCompile(`^\+[1-9][0-9]{6,14}$`)
 
-// Read takes a request that creates a message, and nothing that Twilio would refuse.
+// Read reads a request that creates a message, and refuses what Twilio would refuse.
 func (s *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	if err := s.admit(r); err != nil {
 		return webtest.Submit{}, err
@@ -53,7 +52,7 @@ func (s *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	if err := check(form); err != nil {
 		return webtest.Submit{}, err
 	}
-	// how often to call is for Twilio alone
+	// the fragment is for Twilio alone
 	callback, _, _ := strings.Cut(form.Get("StatusCallback"), "#")
 	return webtest.Submit{
 		To: form.Get("To"), From: form.Get("From"), Text: form.Get("Body"),
@@ -62,7 +61,7 @@ func (s *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	}, nil
 }
 
-// admit checks what stands before the body.
+// admit checks the request without its body.
 func (s *protocol) admit(r *http.Request) error {
 	user, password, ok := r.BasicAuth()
 	switch {
@@ -107,7 +106,7 @@ func check(form url.Values) error {
 	return nil
 }
 
-// Write answers in the shapes of the Message resource and of Twilio's errors.
+// Write answers in the formats of the Message resource and of Twilio's errors.
 func (s *protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
 	w.Header().Set("Content-Type", "application/json")
 	switch v.Reply {

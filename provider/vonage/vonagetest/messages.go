@@ -34,7 +34,7 @@ type message struct {
 	WebhookVersion string `json:"webhook_version"`
 }
 
-// Read takes a submission apart.
+// Read reads a submission.
 func (h messagesShape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	switch {
 	case r.Method != http.MethodPost || r.URL.Path != "/v1/messages":
@@ -154,7 +154,7 @@ func statusOf(state provider.ReceiptState) string {
 	return "submitted"
 }
 
-// Inbound is the call that hands over a message of a subscriber.
+// Inbound is the callback with a message of a subscriber.
 func (h messagesShape) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	return h.cfg.tokenCall(callback, map[string]any{
 		"channel": "sms", "message_uuid": in.Reference, "to": bare(in.To), "from": bare(in.From),

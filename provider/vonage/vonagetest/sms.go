@@ -21,13 +21,13 @@ var (
 	_ webtest.PartProtocol = smsShape{}
 )
 
-// fields are those that the API takes and the dispatcher may use.
+// fields are the API's parameters that the dispatcher may use.
 var fields = []string{
 	"api_key", "api_secret", "from", "to", "text", "type", "status-report-req", "callback",
 	"client-ref", "ttl",
 }
 
-// Read takes a submission apart.
+// Read reads a submission.
 func (h smsShape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	if r.Method != http.MethodPost || r.URL.Path != "/sms/json" {
 		return webtest.Submit{}, fmt.Errorf("%s %s is no address of the API", r.Method, r.URL.Path)
@@ -85,8 +85,8 @@ func check(form url.Values) error {
 	return nil
 }
 
-// Write answers a submission, with 200 whatever happened. A text of several parts gets an entry for
-// each; the first has the carrier's reference, the others that reference with a number.
+// Write answers a submission, always with 200. A text of several parts gets an entry for each; the
+// first has the carrier's reference, the others that reference with a number.
 func (smsShape) Write(w http.ResponseWriter, s *webtest.Submit, v providertest.Answer) {
 	switch v.Reply {
 	case providertest.Reject:

@@ -44,7 +44,7 @@ func usual(state provider.ReceiptState) (status, code string) {
 	return "accepted", "0"
 }
 
-// Inbound is the call that hands over a message of a subscriber, or a part of one.
+// Inbound is the callback with a message of a subscriber, or a part of one.
 func (h smsShape) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	parameters := map[string]string{
 		"msisdn": bare(in.From), "to": bare(in.To), "messageId": in.Reference, "text": in.Text,

@@ -1,9 +1,7 @@
 // Package vonagetest is the server side of Vonage's Messages API and SMS API for scripted carriers:
-// it reads submissions as strictly as Vonage documents them, answers in its shapes and signs
+// it reads submissions as strictly as Vonage documents them, answers in the same formats and signs
 // callbacks.
-//
-// It is written from the documentation and shares no code with the adapter; its JWTs are made by
-// hand.
+// It is written from the documentation, makes its JWTs itself, and shares no code with the adapter.
 package vonagetest
 
 import (
@@ -38,7 +36,7 @@ func New(cfg Config) webtest.Protocol {
 // number is a recipient: international, without a plus.
 var number = regexp.MustCompile(`^[0-9]{7,15}$`)
 
-// isAddress reports whether a webhook can be called there.
+// isAddress reports whether the text is a valid webhook address.
 func isAddress(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""

@@ -17,9 +17,9 @@ import (
 // maxCode bounds Result.Code and Receipt.Code, in bytes: both become labels of metrics.
 const maxCode = 64
 
-// checkAnswers classifies the recorded answers, all of which must be listed. A refusal has an error
-// that shows no number. Under a status that a proxy may answer after it passed the request on, no
-// answer means anything, unless it was recorded with that status.
+// checkAnswers classifies the recorded answers, all of which must be listed. The error of a refusal
+// shows no number. With a status that a proxy may send after it passed the request on, an answer is
+// Unknown, unless it was recorded with that status.
 func (v *Vendor) checkAnswers(t *testing.T) {
 	if v.Files == "" {
 		return
@@ -48,8 +48,8 @@ func (v *Vendor) checkAnswers(t *testing.T) {
 	}
 }
 
-// checkResult compares a result, whatever its error says, which has to be sound and to hide what is
-// to be hidden.
+// checkResult compares a result without its error text, and checks that the error is set correctly
+// and shows no secret.
 func checkResult(t testing.TB, what string, got, want provider.Result) {
 	t.Helper()
 	checkSound(t, got)
@@ -58,7 +58,7 @@ func checkResult(t testing.TB, what string, got, want provider.Result) {
 	same(t, what, got, want)
 }
 
-// checkProxyStatuses fails unless an answer is Unknown under each other status of
+// checkProxyStatuses fails unless an answer is Unknown with each other status of
 // web.MaybeFromProxy.
 func checkProxyStatuses(t testing.TB, a *web.Answer, classify func(*web.Answer) provider.Result) {
 	t.Helper()
@@ -94,15 +94,14 @@ func checkSound(t testing.TB, r provider.Result) {
 		t.Errorf("%v with the error %v", r.Outcome, r.Err)
 	}
 	if r.Unfit && r.Outcome != provider.Refused {
-		t.Errorf("%v, and not fit for this channel", r.Outcome)
+		t.Errorf("%v, and unfit: only Refused can be", r.Outcome)
 	}
 	if len(r.Code) > maxCode {
 		t.Errorf("the code has %d bytes", len(r.Code))
 	}
 }
 
-// starred are the files of a pattern with one star, in order, each by the text in place of the
-// star.
+// starred are the files of a pattern with one star, in order, each by the text at the star.
 func starred(t testing.TB, pattern string) []string {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -119,12 +118,12 @@ func starred(t testing.TB, pattern string) []string {
 // at is a file of a pattern with one star.
 func at(pattern, name string) string { return strings.Replace(pattern, "*", name, 1) }
 
-// inARow is how many failures in a row open a breaker that is set to nothing else.
+// inARow is how many failures in a row open a breaker with default settings.
 const inARow = 5
 
-// checkBreaker answers messages in a row with each recorded refusal, over a channel behind a
-// breaker. A refusal of the channel opens it, one of the message does not, and one of the sender
-// does unless each message brought its own.
+// checkBreaker answers messages in a row with each recorded refusal, over a channel with a breaker.
+// A refusal of the channel opens it, one of the message does not, and one of the sender does unless
+// each message has its own.
 func (v *Vendor) checkBreaker(t *testing.T) {
 	for name, want := range v.Answers {
 		if want.Outcome != provider.Refused {
@@ -140,14 +139,14 @@ func (v *Vendor) checkBreaker(t *testing.T) {
 				t.Cleanup(func() { _ = c.Close(t.Context()) })
 				opens := !want.Unfit || slices.Contains(v.OnSender, name) && !own
 				if opened := refuses(t, c, m); opened != opens {
-					t.Errorf("after %d it is open: %v, want %v", inARow, opened, opens)
+					t.Errorf("after %d refusals open is %v, want %v", inARow, opened, opens)
 				}
 			})
 		}
 	}
 }
 
-// refuses sends inARow messages and reports whether the breaker is open then. It fails if one of
+// refuses sends inARow messages and reports whether the breaker is then open. It fails if one of
 // them does not reach the API or is not refused there.
 func refuses(t testing.TB, c provider.Channel, m provider.Submission) bool {
 	t.Helper()
@@ -174,9 +173,9 @@ func answering(t testing.TB, file string) string {
 	return api.URL
 }
 
-// checkCodes fails unless each code of the table decides something and says why, and the codes
-// listed by their blame are such refusals. A code that decides nothing has no place in a table:
-// what is not there is Unknown, or left to the status.
+// checkCodes fails unless each code of the table has an outcome and a reason, and the codes listed
+// by their blame are such refusals. A code without an outcome does not belong in a table: unlisted
+// codes are Unknown, or left to the status.
 func (v *Vendor) checkCodes(t *testing.T) {
 	for code, m := range v.Codes {
 		if m.Why == "" || m.Outcome == provider.Accepted || m.Outcome == provider.Unknown {

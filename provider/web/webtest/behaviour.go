@@ -14,22 +14,21 @@ import (
 // Behaviour is the script of a Carrier. The zero value accepts everything at once and sends no
 // receipts. Counts of "every n-th" begin when the behaviour is set.
 type Behaviour struct {
-	// Latency delays each answer; Jitter adds up to that much by chance.
+	// Latency delays each answer; Jitter adds a random time up to that.
 	Latency, Jitter time.Duration
-	// Throttle answers every submit "slow down", with RetryAfter when that is set.
+	// Throttle answers every submit with a request to slow down, with RetryAfter if that is set.
 	Throttle   bool
 	RetryAfter time.Duration
-	// Rate throttles what is above that many submits in a second of the wall clock; zero sets no
-	// limit.
+	// Rate throttles submits beyond that many in a second of the wall clock; zero sets no limit.
 	Rate int
-	// RejectEvery and RefuseEvery say no to every n-th submit: the message is at fault, or the
+	// RejectEvery and RefuseEvery refuse every n-th submit: the message is at fault, or the
 	// provider is.
 	RejectEvery, RefuseEvery int
 	// DropEvery accepts every n-th submit and never answers it.
 	DropEvery int
 	// CutEvery reads every n-th submit and drops the connection.
 	CutEvery int
-	// Decide, if set, decides instead of everything above; n counts from 0.
+	// Decide, if set, replaces everything above; n counts from 0.
 	Decide func(n int, s Submit) providertest.Answer
 
 	// Receipts sends a receipt for each accepted submit that wants one, ReceiptDelay after its answer:
@@ -43,7 +42,7 @@ type Behaviour struct {
 	ReceiptFor    func(Submit) []Receipt
 }
 
-// script is a behaviour at work.
+// script is a behaviour with its state.
 type script struct {
 	Behaviour
 	submits   atomic.Uint64
@@ -83,7 +82,7 @@ func (s *script) delay() time.Duration {
 	return s.Latency
 }
 
-// receipts are those that an accepted submit gets.
+// receipts are those of an accepted submit.
 func (s *script) receipts(entry Submit) []Receipt {
 	switch {
 	case s.ReceiptFor != nil:

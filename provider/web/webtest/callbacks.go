@@ -11,7 +11,7 @@ import (
 	"dispatcher/provider"
 )
 
-// Changes are what a forger does to a genuine callback, by name.
+// Changes are a forger's changes to a genuine callback, by name.
 type Changes map[string]func(*provider.Callback)
 
 // CheckTampered fails if a callback is still accepted after any of the changes. genuine makes a new
@@ -22,7 +22,7 @@ func CheckTampered(
 	t.Helper()
 	if content, err := l.ReadCallback(genuine()); err != nil ||
 		len(content.Receipts)+len(content.Inbound) == 0 {
-		t.Fatalf("the genuine callback says %+v, error %v", content, err)
+		t.Fatalf("the genuine callback reads as %+v, error %v", content, err)
 	}
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
@@ -137,20 +137,20 @@ func CheckSecrets[S any](
 		map[string]*provider.Callback{"with another secret": call})
 }
 
-// CheckReplayID fails unless a repeated callback has the same ReplayID, and another callback has
-// another one.
+// CheckReplayID fails unless a repeated callback has the same ReplayID, and another callback a
+// different one.
 func CheckReplayID(t *testing.T, l provider.CallbackReader, call, another *provider.Callback) {
 	t.Helper()
 	var names []string
 	for _, c := range []*provider.Callback{call, call, another} {
 		content, err := l.ReadCallback(c)
 		if err != nil || content.ReplayID == "" {
-			t.Fatalf("named %q, error %v", content.ReplayID, err)
+			t.Fatalf("ReplayID %q, error %v", content.ReplayID, err)
 		}
 		names = append(names, content.ReplayID)
 	}
 	if names[0] != names[1] || names[0] == names[2] {
-		t.Errorf("a callback is named %q, then %q, and another one %q", names[0], names[1],
+		t.Errorf("a callback has ReplayID %q, then %q, and another one %q", names[0], names[1],
 			names[2])
 	}
 }
@@ -162,7 +162,7 @@ func CheckContent(
 	t.Helper()
 	content, err := l.ReadCallback(c)
 	if err != nil {
-		t.Errorf("it should say %+v: %v", want, err)
+		t.Errorf("want content %+v: %v", want, err)
 		return
 	}
 	for i := range want.Receipts {
@@ -180,7 +180,7 @@ func CheckForged(t testing.TB, l provider.CallbackReader, c *provider.Callback) 
 	refused(t, l, c, provider.ErrForged)
 }
 
-// CheckBounded fails if a refused callback has content, or a receipt names nothing or shows more
+// CheckBounded fails if a refused callback has content, or if a receipt names nothing or shows more
 // than a code.
 func CheckBounded(t testing.TB, content provider.CallbackContent, err error) {
 	t.Helper()
@@ -196,8 +196,8 @@ func CheckBounded(t testing.TB, content provider.CallbackContent, err error) {
 	}
 }
 
-// CheckStatuses fails unless each of a vendor's states, with its code, is read as the receipt that
-// it means. said is a genuine callback with both; about is the message.
+// CheckStatuses fails unless each of a vendor's states, with its code, is read as the wanted
+// receipt. said is a genuine callback with both; about is the message.
 func CheckStatuses(
 	t *testing.T, l provider.CallbackReader, about provider.Receipt,
 	said func(word, code string) *provider.Callback, meant map[[2]string]provider.Receipt,
@@ -213,7 +213,7 @@ func CheckStatuses(
 		}
 		same(t, words[0]+" "+words[1]+" means", content.Receipts, []provider.Receipt{want})
 		if content.Inbound != nil {
-			t.Errorf("%q: a subscriber's message came with it", words)
+			t.Errorf("%q: it contains a subscriber's message", words)
 		}
 	}
 }
@@ -245,10 +245,10 @@ func timeless(h provider.CallbackContent) provider.CallbackContent {
 	return h
 }
 
-// checkEmpty fails when a callback says something.
+// checkEmpty fails if a callback has content.
 func checkEmpty(t testing.TB, h provider.CallbackContent) {
 	t.Helper()
 	if len(h.Receipts)+len(h.Inbound) > 0 {
-		t.Errorf("it says %+v", h)
+		t.Errorf("content %+v, want none", h)
 	}
 }

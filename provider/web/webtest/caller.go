@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// How a carrier calls back.
+// Limits of a carrier's callbacks.
 const (
-	callers     = 32 // calls under way at once
+	callers     = 32 // calls in flight at once
 	firstPause  = 200 * time.Millisecond
 	maxPause    = 10 * time.Second
-	giveUpAfter = 5 * time.Minute // until a call that nobody takes is given up
+	giveUpAfter = 5 * time.Minute // until an unanswered call is dropped
 )
 
 // caller makes the callbacks of a carrier.
 type caller struct {
 	client  *http.Client
-	gate    chan struct{} // one token for each call under way
+	gate    chan struct{} // one token for each call in flight
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -111,7 +111,7 @@ func (c *caller) call(ctx context.Context, r *http.Request) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer response.Body.Close() //nolint:errcheck // nothing in it is wanted
+	defer response.Body.Close() //nolint:errcheck // its body is not used
 	_, err = io.Copy(io.Discard, response.Body)
 	return response.StatusCode, err
 }

@@ -21,7 +21,7 @@ import (
 type Config struct {
 	Protocol  Protocol
 	Behaviour Behaviour
-	// Address is where it listens; empty is a free port of loopback.
+	// Address is where it listens; empty means a free port of loopback.
 	Address string
 	// Log is how many submits are kept for Submits, the latest ones; 0 keeps 100 000, a negative
 	// number all.
@@ -29,8 +29,8 @@ type Config struct {
 	// OnSubmit, if set, is called with every submit and its reply. It is called from several
 	// goroutines.
 	OnSubmit func(Submit)
-	// OnRefused, if set, is called with every receipt that was answered with anything but a
-	// 2xx, or not at all. It is called from several goroutines.
+	// OnRefused, if set, is called with every receipt that got no 2xx answer. It is called from
+	// several goroutines.
 	OnRefused func(Submit)
 	// TLS serves https with these certificates, and HTTP/2; nil serves plain HTTP/1.1.
 	TLS *tls.Config
@@ -60,7 +60,7 @@ type Carrier struct {
 
 const usualLog = 100_000
 
-// Start brings a carrier up.
+// Start starts a carrier.
 func Start(cfg Config) (*Carrier, error) {
 	if cfg.Address == "" {
 		cfg.Address = "127.0.0.1:0"
@@ -81,7 +81,7 @@ func Start(cfg Config) (*Carrier, error) {
 	}
 	c.running.Go(func() {
 		if cfg.TLS != nil {
-			_ = c.server.ServeTLS(listener, "", "") // it ends with Close
+			_ = c.server.ServeTLS(listener, "", "") // it returns after Close
 			return
 		}
 		_ = c.server.Serve(listener)
@@ -89,7 +89,7 @@ func Start(cfg Config) (*Carrier, error) {
 	return c, nil
 }
 
-// URL is where the API begins.
+// URL is the base of the API.
 func (c *Carrier) URL() string {
 	if c.cfg.TLS != nil {
 		return "https://" + c.address
@@ -107,21 +107,21 @@ func (c *Carrier) Submits() []Submit {
 	return slices.Clone(c.log)
 }
 
-// Requests counts everything that was received, submits or not.
+// Requests counts all received requests, submits or not.
 func (c *Carrier) Requests() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls
 }
 
-// Unread are the reasons for which requests were not understood.
+// Unread are the reasons why requests could not be read.
 func (c *Carrier) Unread() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.unread)
 }
 
-// SendInbound calls back with a message of a subscriber, and returns the status of the answer.
+// SendInbound sends a subscriber's message to the callback, and returns the status of the answer.
 func (c *Carrier) SendInbound(
 	ctx context.Context, callback string, in provider.Inbound,
 ) (int, error) {
@@ -132,9 +132,9 @@ func (c *Carrier) SendInbound(
 	return c.caller.call(ctx, r)
 }
 
-// SendReceipt calls back with a receipt for a submit, and returns the status of the answer; 0 when
-// the submit wants none. Of several parts it is the status of the last call, and the first that is
-// no 2xx is the last.
+// SendReceipt sends a receipt for a submit to the callback, and returns the status of the answer; 0
+// if the submit wants none. With several parts it is the status of the last call; a status other
+// than 2xx ends the calls.
 func (c *Carrier) SendReceipt(
 	ctx context.Context, s Submit, receipt Receipt,
 ) (status int, err error) {
@@ -150,7 +150,7 @@ func (c *Carrier) SendReceipt(
 	return status, nil
 }
 
-// Close ends all connections, and calls that are under way or still to come.
+// Close ends all connections, and all current and future calls.
 func (c *Carrier) Close() {
 	c.mu.Lock()
 	if c.stopped {
@@ -234,7 +234,7 @@ func (c *Carrier) reference() string {
 	return "sandbox-" + strconv.FormatUint(n, 10)
 }
 
-// wait keeps an answer back; false means that the caller or the carrier has gone meanwhile.
+// wait delays an answer; false means that the caller or the carrier has gone meanwhile.
 func (c *Carrier) wait(ctx context.Context, hold <-chan struct{}, d time.Duration) bool {
 	var done <-chan time.Time
 	if hold == nil {

@@ -20,7 +20,7 @@ func Fields(form url.Values) []Field {
 	return all
 }
 
-// Joined is the text that vendors sign if they put nothing between names and values.
+// Joined is the signed text of vendors that put no separators between names and values.
 func Joined(fields []Field) string {
 	var text strings.Builder
 	for _, f := range fields {
@@ -38,11 +38,11 @@ func Encode(fields []Field) []byte {
 	return []byte(strings.Join(pairs, "&"))
 }
 
-// longestCutName bounds the names that EachCut makes up.
+// longestCutName bounds the names that EachCut makes.
 const longestCutName = 12
 
 // EachCut calls try with other forms that have the same joined text, with the names in order: one
-// more field cut out of a value, in each way, and values that swallow the following fields, whole
+// more field cut out of a value, in each way, and values extended over the following fields, whole
 // or in part.
 func EachCut(all []Field, try func([]Field)) {
 	for i, f := range all {
@@ -77,8 +77,8 @@ func EachCut(all []Field, try func([]Field)) {
 	}
 }
 
-// inOrder reports whether a name may stand between two fields; any other order would be signed
-// otherwise.
+// inOrder reports whether a name may be between two fields; in another order the signed text would
+// differ.
 func inOrder(all []Field, before int, name string, behind int) bool {
 	return all[before].Name <= name && (behind == len(all) || name <= all[behind].Name)
 }

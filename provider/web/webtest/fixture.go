@@ -1,6 +1,7 @@
 package webtest
 
 import (
+	"context"
 	"maps"
 	"net/url"
 	"os"
@@ -89,7 +90,7 @@ func CheckOnlyFaults(t testing.TB, err error, faults []string, secrets ...string
 }
 
 // CheckPromises fails unless a channel with these settings has the wanted capabilities with a
-// callback, and no receipts without one. secret, if named, is the setting that verifies callbacks:
+// callback, and no receipts without one. secret, if set, is the setting that verifies callbacks:
 // without it there are no receipts either.
 func CheckPromises(
 	t *testing.T, open web.OpenFunc, values map[string]any, o web.Environment, secret string,
@@ -118,7 +119,8 @@ func promises(
 		return
 	}
 	if got := channel.(provider.Capable).Capabilities(); got != want {
-		t.Errorf("with callback %q and %v it promises %+v, want %+v", o.Callback, values, got, want)
+		t.Errorf("with callback %q and %v the capabilities are %+v, want %+v",
+			o.Callback, values, got, want)
 	}
 	if err := channel.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -140,7 +142,7 @@ type Finder interface {
 }
 
 // CheckLookups sends a message with each reply, and looks it up. open makes a channel whose carrier
-// behaves like that.
+// gives that reply.
 func CheckLookups(
 	t *testing.T, open func(t *testing.T, b Behaviour, certain bool) Finder,
 	cases map[string]Lookup,
@@ -149,17 +151,22 @@ func CheckLookups(
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
 			channel := open(t, Behaviour{Decide: func(int, Submit) providertest.Answer {
+				if c.Reply == providertest.Lose {
+					cancel()
+				}
 				return providertest.Answer{Reply: c.Reply}
 			}}, c.Certain)
-			channel.Send(t.Context(), Message())
+			channel.Send(ctx, Message())
 			known(t, channel.Find(t.Context(), Key), c.Want)
 		})
 	}
 }
 
 // known fails unless a lookup has that state, with a reference if the message was taken and an
-// error if the question was not answered.
+// error if the lookup failed.
 func known(t testing.TB, got provider.LookupResult, want provider.LookupState) {
 	t.Helper()
 	if got.State != want || (got.Reference != "") != (want == provider.Taken) ||

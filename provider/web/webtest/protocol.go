@@ -24,15 +24,14 @@ import (
 	"dispatcher/provider/providertest"
 )
 
-// Protocol is a vendor's API as its server speaks it. Its methods are called from several
-// goroutines.
+// Protocol is the server side of a vendor's API. Its methods are called from several goroutines.
 type Protocol interface {
-	// Read reads a submit. An error is answered 400 and logged as unread: the adapter wrote
-	// something that the vendor would not accept, or its credentials were wrong.
+	// Read reads a submit. An error is answered 400 and logged as unread: the vendor would not
+	// accept the request, or the credentials are wrong.
 	Read(r *http.Request, body []byte) (Submit, error)
 	// Write answers a submit as the vendor does; the reply is not Lose or Cut.
 	Write(w http.ResponseWriter, s *Submit, v providertest.Answer)
-	// Receipt is the callback with what became of a submit, signed as the vendor signs; nil if the
+	// Receipt is the callback with the state of a submit, signed as the vendor signs; nil if the
 	// submit wants none.
 	Receipt(s *Submit, r Receipt) (*http.Request, error)
 	// Inbound is the callback with a message of a subscriber; nil if the API has none.
@@ -41,8 +40,7 @@ type Protocol interface {
 
 // ExtraRequests is a Protocol that also answers requests other than submits, such as lookups.
 type ExtraRequests interface {
-	// ServeExtra answers a request and reports whether it was one of its own. known are the submits
-	// so far.
+	// ServeExtra answers a request and reports whether it handled it. known are the submits so far.
 	ServeExtra(w http.ResponseWriter, r *http.Request, body []byte, known []Submit) bool
 }
 
@@ -55,26 +53,26 @@ type Submit struct {
 	// To is the recipient as an E.164 number with its plus.
 	To, From, Text string
 	Key            string // Submission.Key, where the API carries it
-	Parts          int    // as the vendor counts segments; 1 unless Read says so
+	Parts          int    // the vendor's count of segments; 1 unless Read sets it
 	Callback       string // where receipts go; empty for nowhere
-	Reference      string // the id that the carrier gives when it accepts; set before Write
+	Reference      string // the carrier's id of an accepted submit; set before Write
 	Reply          providertest.Reply
 }
 
-// Receipt is what a submit gets later, or each of its parts if the Protocol is a PartProtocol.
+// Receipt is a later receipt of a submit, or of each of its parts if the Protocol is a
+// PartProtocol.
 type Receipt struct {
 	// Part is the one part that it is about, counted from 1; 0 is all of them. Without a
-	// PartProtocol shape it means nothing.
+	// PartProtocol it has no effect.
 	Part  int
 	State provider.ReceiptState
 	Code  string // the vendor's word; empty is the usual one for State
 }
 
-// PartProtocol is a Protocol whose vendor gives each part of a text its own id, and reports on
-// each.
+// PartProtocol is a Protocol whose vendor gives each part of a text its own id, and its own
+// receipts.
 type PartProtocol interface {
-	// Part is a submit as its part i, counted from 0, is known to the vendor: under the id of that
-	// part.
+	// Part is the submit under the vendor's id of its part i, counted from 0.
 	Part(s *Submit, i int) Submit
 }
 
@@ -109,8 +107,8 @@ func KeyIn(callback string) string {
 	return u.Query().Get("key")
 }
 
-// WriteJSON answers with a value, under the content type of JSON unless another one is set. The
-// caller may have gone, which is no fault of the carrier.
+// WriteJSON answers with a value, with the content type of JSON unless another one is set. It
+// ignores errors: the caller may have gone.
 func WriteJSON(w http.ResponseWriter, status int, value any) {
 	if w.Header().Get("Content-Type") == "" {
 		w.Header().Set("Content-Type", "application/json")
@@ -119,15 +117,15 @@ func WriteJSON(w http.ResponseWriter, status int, value any) {
 	_ = json.NewEncoder(w).Encode(value)
 }
 
-// SetRetryAfter writes into a header field how many seconds the caller should wait, when the
-// verdict says so.
+// SetRetryAfter writes into a header field how many seconds the caller should wait, if the answer
+// says so.
 func SetRetryAfter(w http.ResponseWriter, name string, v providertest.Answer) {
 	if v.RetryAfter > 0 {
 		w.Header().Set(name, strconv.Itoa(int(v.RetryAfter.Seconds())))
 	}
 }
 
-// Post is a call of a carrier; kind is its content type.
+// Post is a callback of a carrier; kind is its content type.
 func Post(callback, kind string, body []byte) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, callback,
 		bytes.NewReader(body))

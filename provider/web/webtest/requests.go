@@ -21,12 +21,12 @@ import (
 type Requests[C any] struct {
 	// Files names the files, with a star for the name of the case.
 	Files string
-	// Config and Submission are what is usual.
+	// Config and Submission are the defaults of the cases.
 	Config     C
 	Submission provider.Submission
-	// Compose writes a submission as a channel of that configuration does.
+	// Compose writes a submission as a channel with that configuration does.
 	Compose func(cfg C, s *provider.Submission) (*web.Request, error)
-	// Cases are all files, each with what is not as usual.
+	// Cases are all files, each with its differences from the defaults.
 	Cases map[string]Unusual[C]
 }
 
@@ -83,8 +83,8 @@ func ReadAnswer(t testing.TB, file string) *web.Answer {
 	return &web.Answer{Status: r.StatusCode, Header: r.Header, Body: body, At: time.Now()}
 }
 
-// written is a request as a golden file has it: method and URL, header fields in the order of their
-// names, an empty line, the body.
+// written is a request in the format of golden files: method and URL, header fields in the order of
+// their names, an empty line, the body.
 func written(r *web.Request) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s\n", r.Method, r.URL)

@@ -11,16 +11,16 @@ import (
 	"dispatcher/provider/web"
 )
 
-// Rig is a carrier, a channel that sends to it, and a server that reads the carrier's callbacks by
-// means of the channel.
+// Rig is a carrier, a channel that sends to it, and a server that reads the carrier's callbacks
+// with the channel.
 type Rig[C web.Adapter] struct {
 	Carrier   *Carrier
 	Channel   C
 	Callbacks *CallbackServer
 }
 
-// NewRig starts a rig. carrier describes a carrier for a channel with that callback; open makes the
-// channel for an API at that address.
+// NewRig starts a rig. carrier makes the configuration of a carrier for a channel with that
+// callback; open makes the channel for an API at that address.
 func NewRig[C web.Adapter](
 	t testing.TB, carrier func(callback string) Config,
 	open func(reach web.Config, callback string) C,
@@ -44,15 +44,15 @@ func (s *Rig[C]) Send(t testing.TB, m provider.Submission) provider.Result {
 	return r
 }
 
-// ReceiptCase is a receipt that a carrier sends, and how it is read: without reference, key and
-// time.
+// ReceiptCase is a receipt that a carrier sends, and the receipt that is read: without reference,
+// key and time.
 type ReceiptCase struct {
 	Sent Receipt
 	Want provider.Receipt
 }
 
 // CheckReceipts sends a message, has the carrier send the receipts, and fails unless they are read
-// in that order and name the message and the submission. It returns what was read.
+// in that order and name the message and the submission. It returns the receipts that were read.
 func (s *Rig[C]) CheckReceipts(
 	t testing.TB, m provider.Submission, news []ReceiptCase,
 ) []provider.CallbackContent {
@@ -95,17 +95,17 @@ func (s *Rig[C]) CheckNoReceipts(t testing.TB) {
 	t.Helper()
 	s.Send(t, Message())
 	if got := s.Carrier.Submits()[0].Callback; got != "" {
-		t.Errorf("receipts were asked for at %s", got)
+		t.Errorf("receipts were requested at %s", got)
 	}
 	if got := s.Channel.Capabilities(); got.Receipts || got.KeyInReceipt {
-		t.Errorf("it promises %+v", got)
+		t.Errorf("capabilities %+v, want no receipts", got)
 	}
 }
 
 // CallbackServer is a receipts listener for tests: it reads each request with a channel, and keeps
 // the result.
 type CallbackServer struct {
-	// URL is where it listens.
+	// URL is its address.
 	URL string
 	// CallbackContent and Failed take what the channel returned, one value for each request.
 	Read    chan provider.CallbackContent
@@ -152,7 +152,7 @@ func (e *CallbackServer) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, content.Answer)
 }
 
-// Next waits for a callback that was read.
+// Next waits for a callback.
 func (e *CallbackServer) Next(t testing.TB) provider.CallbackContent {
 	t.Helper()
 	select {
@@ -168,7 +168,7 @@ func (e *CallbackServer) Next(t testing.TB) provider.CallbackContent {
 
 const testTimeout = 20 * time.Second
 
-// CallbackOf is a request as a listener sees it. Its URL is that of the request, with the Host
+// CallbackOf is a request as a listener receives it. Its URL is that of the request, with the Host
 // header if it names no host.
 func CallbackOf(r *http.Request, body []byte) *provider.Callback {
 	address := *r.URL
@@ -188,7 +188,7 @@ func MadeCallbackAt(t testing.TB, r *http.Request, at time.Time) *provider.Callb
 	return c
 }
 
-// MadeCallback is a request that a Protocol made, as a listener sees it.
+// MadeCallback is a request of a Protocol, as a listener receives it.
 func MadeCallback(t testing.TB, r *http.Request, err error) *provider.Callback {
 	t.Helper()
 	if err != nil {

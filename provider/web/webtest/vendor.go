@@ -25,9 +25,9 @@ import (
 )
 
 // Vendor is one API of a vendor, with the data of the checks that all adapters share. CheckVendor
-// runs them; what has no data is left out.
+// runs them; checks without data are left out.
 type Vendor struct {
-	// Protocol makes a new other side of the API.
+	// Protocol makes a new server side of the API.
 	Protocol func() Protocol
 	// Open makes a channel for an API at that address.
 	Open func(t testing.TB, reach web.Config) provider.Channel
@@ -38,9 +38,9 @@ type Vendor struct {
 	// Validity is set if the API takes a relative validity.
 	Validity *Validity
 
-	// Files names the recorded answers, with a star for the name of each. Answers says what each
-	// means for a message with a sender of its own, and OnSender which of them are about the
-	// sender: they are not Unfit for a message with the channel's sender.
+	// Files names the recorded answers, with a star for the name of each. Answers is the meaning of
+	// each for a message with its own sender. OnSender lists those about the sender: they are not
+	// Unfit for a message with the channel's sender.
 	Files    string
 	Classify func(*web.Answer) provider.Result
 	Answers  map[string]provider.Result
@@ -75,20 +75,20 @@ func CheckVendor(t *testing.T, v Vendor) {
 	}
 }
 
-// deadline is how long a channel of the suite waits for an answer: a TLS handshake fits in, on a
-// busy machine too.
+// deadline is how long a channel of the suite waits for an answer: enough for a TLS handshake, even
+// on a busy machine.
 const deadline = 2 * time.Second
 
-// checkConformance runs the conformance suite of providers over HTTP and HTTPS, and what holds for
-// vendors that cut texts themselves.
+// checkConformance runs the conformance suite of providers over HTTP and HTTPS, and the checks for
+// vendors that split texts themselves.
 func (v *Vendor) checkConformance(t *testing.T) {
 	for name, secure := range map[string]bool{"HTTP": false, "HTTPS": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			providertest.Run(t, providertest.Harness{
 				Connectionless: true, RetryAfter: true, Deadline: deadline, Secrets: v.Secrets,
-				Start: func(t testing.TB, play providertest.Script) providertest.Instance {
-					return v.start(t, play, secure)
+				Start: func(t testing.TB, script providertest.Script) providertest.Instance {
+					return v.start(t, script, secure)
 				},
 			})
 		})
@@ -101,13 +101,13 @@ func (v *Vendor) checkConformance(t *testing.T) {
 	}
 	t.Run("ASubmissionOfSinglePartsSendsNothing", func(t *testing.T) {
 		t.Parallel()
-		v.keepsPartsBack(t)
+		v.checkRemainingPartsRefused(t)
 	})
 }
 
-// keepsPartsBack submits the rest of a text of which a former provider of the same channel has
-// taken a part.
-func (v *Vendor) keepsPartsBack(t *testing.T) {
+// checkRemainingPartsRefused submits the rest of a text of which a former provider of the same
+// channel has taken a part.
+func (v *Vendor) checkRemainingPartsRefused(t *testing.T) {
 	in := v.start(t, providertest.Always(providertest.Accept), false)
 	for _, parts := range [][]int{{0}, {1}, {0, 2}, {}} {
 		r := in.Channel.Send(t.Context(), provider.Submission{
@@ -125,16 +125,18 @@ func (v *Vendor) keepsPartsBack(t *testing.T) {
 	}
 }
 
-// start brings up a carrier that follows the script, and a channel for it.
-func (v *Vendor) start(t testing.TB, play providertest.Script, secure bool) providertest.Instance {
+// start starts a carrier that follows the script, and a channel for it.
+func (v *Vendor) start(
+	t testing.TB, script providertest.Script, secure bool,
+) providertest.Instance {
 	t.Helper()
 	cfg, trust := Config{Protocol: v.Protocol(), Log: -1}, (*tls.Config)(nil)
 	if secure {
 		cfg.TLS, trust = certified(t)
 	}
-	cfg.Behaviour.Decide = func(n int, s Submit) providertest.Answer { return play(n, v.seen(s)) }
+	cfg.Behaviour.Decide = func(n int, s Submit) providertest.Answer { return script(n, v.seen(s)) }
 	carrier := Serve(t, cfg)
-	if play == nil {
+	if script == nil {
 		carrier.Close()
 	}
 	reach := LocalConfig(t, carrier.URL())
@@ -151,7 +153,7 @@ func (v *Vendor) start(t testing.TB, play providertest.Script, secure bool) prov
 	}}
 }
 
-// seen is a submit as the suite knows it.
+// seen is a submit in the form of the suite.
 func (v *Vendor) seen(s Submit) providertest.Submit {
 	if v.Reference != nil && s.Reference != "" {
 		s.Reference = v.Reference(s)
@@ -159,8 +161,8 @@ func (v *Vendor) seen(s Submit) providertest.Submit {
 	return providertest.Submit{To: s.To, Reference: s.Reference}
 }
 
-// understood fails unless every request could be read, and came over HTTP/1.1, also where the
-// carrier speaks HTTP/2: see web.Client.
+// understood fails unless every request could be read and used HTTP/1.1, even if the carrier speaks
+// HTTP/2: see web.Client.
 func (c *Carrier) understood(t testing.TB) {
 	t.Helper()
 	if unread := c.Unread(); len(unread) > 0 {
@@ -173,7 +175,7 @@ func (c *Carrier) understood(t testing.TB) {
 	}
 }
 
-// Serve brings a carrier up for as long as a test runs.
+// Serve starts a carrier that ends with the test.
 func Serve(t testing.TB, cfg Config) *Carrier {
 	t.Helper()
 	carrier, err := Start(cfg)
@@ -184,7 +186,7 @@ func Serve(t testing.TB, cfg Config) *Carrier {
 	return carrier
 }
 
-// certified is a certificate for the carrier, and what trusts it.
+// certified is a certificate for the carrier, and a client configuration that trusts it.
 func certified(t testing.TB) (server, client *tls.Config) {
 	t.Helper()
 	server, client, err := TLS()
@@ -194,16 +196,15 @@ func certified(t testing.TB) (server, client *tls.Config) {
 	return server, client
 }
 
-// Validity is how an API says for how long it is to keep a message.
+// Validity is how an API expresses the validity of a message.
 type Validity struct {
-	// Pattern finds the number, its only group, in the query and the body of a request, which are
-	// put behind each other.
+	// Pattern finds the number, its only group, in the query followed by the body of a request.
 	Pattern string
 	// Unit is that of the number; zero is a second.
 	Unit time.Duration
 }
 
-// recordingProtocol notes the last request that it took apart.
+// recordingProtocol records the last request that it read.
 type recordingProtocol struct {
 	Protocol
 	query, body string
@@ -214,8 +215,8 @@ func (r *recordingProtocol) Read(request *http.Request, body []byte) (Submit, er
 	return r.Protocol.Read(request, body)
 }
 
-// countsFromTheWrite submits a message whose connection takes two seconds to come up, and fails
-// unless the API is told the validity that is left after that.
+// countsFromTheWrite submits a message whose connection takes two seconds to establish, and fails
+// unless the request has the validity that remains after that.
 func (v *Validity) countsFromTheWrite(t *testing.T, vendor *Vendor) {
 	protocol := &recordingProtocol{Protocol: vendor.Protocol()}
 	carrier := Serve(t, Config{Protocol: protocol})
@@ -244,12 +245,12 @@ func (v *Validity) countsFromTheWrite(t *testing.T, vendor *Vendor) {
 	}
 	found := regexp.MustCompile(v.Pattern).FindStringSubmatch(protocol.query + protocol.body)
 	if len(found) != 2 {
-		t.Fatal("the request does not say how long the message is to be kept")
+		t.Fatal("the request has no validity")
 	}
 	n, err := strconv.ParseInt(found[1], 10, 64)
 	left := deadline.Sub(connected)
 	if most := int64((left + unit - 1) / unit); err != nil || n > most || n < 1 {
-		t.Errorf("the API is to keep it for %d x %s while %s are left", n, unit, left)
+		t.Errorf("the request has a validity of %d x %s while %s are left", n, unit, left)
 	}
 }
 

@@ -21,8 +21,8 @@ var (
 // liveBeat is the longest time between two events.
 const liveBeat = 15 * time.Second
 
-// live streams the status: at once, then whenever it changes, and at least every liveBeat. The token
-// is checked each time: the stream ends when it is no longer valid.
+// live streams the status: at once, then whenever it changes, and at least every liveBeat. It ends
+// when its token is no longer valid.
 func (a *API) live(o operation) {
 	shared := &liveStatus{}
 	sse.Register(a.huma, o.describe(), map[string]any{"status": status.Now{}},

@@ -113,7 +113,8 @@ func (a *App) start(ctx context.Context) error {
 	}
 	a.registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		newBuildInfo(a.opts.Version), newConsumerGauges(a.readiness.lanes))
+		newBuildInfo(a.opts.Version), newConsumerGauges(a.readiness.lanes),
+		newReadyGauge(a.readiness.checks))
 	// Added first, so that it stops last: until then it shows how the other parts stop.
 	a.stopper.add("admin server", a.stopAdmin)
 	if err := a.startAdmin(ctx); err != nil {

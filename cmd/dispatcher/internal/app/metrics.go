@@ -1,10 +1,12 @@
 package app
 
 import (
+	"context"
 	"runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"dispatcher/cmd/dispatcher/internal/console"
 	"dispatcher/cmd/dispatcher/internal/kafka"
 )
 
@@ -17,6 +19,39 @@ func newBuildInfo(version string) prometheus.Collector {
 	})
 	info.Set(1)
 	return info
+}
+
+// readyGauge shows the vital conditions of /readyz, so that an alert can name the one that is not
+// met.
+type readyGauge struct {
+	checks func(context.Context) []console.Check
+	met    *prometheus.Desc // check
+}
+
+var _ prometheus.Collector = (*readyGauge)(nil)
+
+func newReadyGauge(checks func(context.Context) []console.Check) *readyGauge {
+	return &readyGauge{checks: checks, met: prometheus.NewDesc("dispatcher_ready",
+		"1 while this instance meets a vital condition of /readyz.", []string{"check"}, nil)}
+}
+
+// Describe lists the gauge.
+func (g *readyGauge) Describe(out chan<- *prometheus.Desc) { out <- g.met }
+
+// Collect waits for the database no longer than a probe of it does, so that a scrape ends in time.
+func (g *readyGauge) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
+	defer cancel()
+	for _, check := range g.checks(ctx) {
+		if !check.Vital {
+			continue
+		}
+		met := 0.0
+		if check.OK {
+			met = 1
+		}
+		out <- prometheus.MustNewConstMetric(g.met, prometheus.GaugeValue, met, check.Name)
+	}
 }
 
 // consumerGauges show the intake of this process, by lane.

@@ -147,6 +147,24 @@ func (s *stage) unready(name, detail, fix string) {
 	}
 }
 
+// showsReady waits until the page of metrics shows whether a condition of /readyz is met, and
+// checks the other vital ones.
+func (s *stage) showsReady(check string, want float64) {
+	s.t.Helper()
+	const name = `dispatcher_ready{check="`
+	s.until("the metrics to tell it", func() bool {
+		_, values := s.scraped()
+		got, ok := values[name+check+`"}`]
+		return ok && got == want
+	})
+	_, values := s.scraped()
+	for _, other := range []string{"database", "routing", "kafka", "channels"} {
+		if got, ok := values[name+other+`"}`]; !ok || other != check && got != 1 {
+			s.t.Errorf("%s is %v, %v", other, got, ok)
+		}
+	}
+}
+
 // troubles returns how many operations have failed and are retried.
 func (s *stage) troubles() (n float64) {
 	s.t.Helper()
@@ -185,6 +203,7 @@ func TestADatabaseThatIsAwayIsOneWarningAndWorkResumes(t *testing.T) {
 	}
 	s.publish(20)
 	s.unready("database", "PostgreSQL ", "start it")
+	s.showsReady("database", 0)
 	s.until("many operations to have failed", func() bool { return s.troubles() > 20 })
 	if err := server.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -193,6 +212,7 @@ func TestADatabaseThatIsAwayIsOneWarningAndWorkResumes(t *testing.T) {
 		func() bool { return log.holds("info", "PostgreSQL is back after ") })
 	s.settled()
 	s.ready()
+	s.showsReady("database", 1)
 	log.warned(t, `"what":"PostgreSQL"`, "start it", "Kafka keeps the messages")
 	if log.holds("warn", "dial tcp") {
 		t.Error("the driver's text is in a warning")
@@ -220,11 +240,13 @@ func TestBrokersThatAreAwayAreOneWarning(t *testing.T) {
 	}
 	s.broker.Close()
 	s.unready("kafka", "no Kafka broker answers", "DISPATCHER_KAFKA_BROKERS")
+	s.showsReady("kafka", 0)
 	s.startBroker(append(kept, kfake.Ports(at))...)
 	s.until("that they are back", func() bool { return log.holds("info", "Kafka is back after ") })
 	s.publish(20)
 	s.settled()
 	s.ready()
+	s.showsReady("kafka", 1)
 	log.warned(t, `"what":"Kafka"`, "no Kafka broker", "DISPATCHER_KAFKA_BROKERS")
 }
 

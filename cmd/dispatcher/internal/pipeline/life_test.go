@@ -77,8 +77,8 @@ func (m *messageLife) act(word string) {
 		m.runDue()
 	case "carrier", "ignore":
 		done = m.operator(f[0] == "ignore")
-	case "mute", "speak":
-		m.silent = f[0] == "mute"
+	case "silent", "respond":
+		m.silent = f[0] == "silent"
 	default:
 		m.t.Fatalf("unknown step %s", word)
 	}
@@ -162,8 +162,8 @@ func scripts() *rapid.Generator[script] {
 		}
 		return rapid.SampledFrom([]string{
 			"wake", "wake", "recover", "recover", "minute",
-			"deadline", "days", "claim", "search", "search", "sweep", "carrier", "ignore", "mute",
-			"speak",
+			"deadline", "days", "claim", "search", "search", "sweep", "carrier", "ignore", "silent",
+			"respond",
 		}).Draw(t, "other")
 	})
 	return rapid.Custom(func(t *rapid.T) script {

@@ -32,9 +32,9 @@ func guideRows(t *testing.T, form string) [][]string {
 	return regexp.MustCompile("(?m)^"+form).FindAllStringSubmatch(string(guide), -1)
 }
 
-// TestWhatARetryCanMendIsAnsweredWithAStatusThatEachVendorRetries reads the table of the guide,
+// TestTemporaryFailuresAreAnsweredWithAStatusThatEachVendorRetries reads the table of the guide,
 // which has a row for each vendor that calls back.
-func TestWhatARetryCanMendIsAnsweredWithAStatusThatEachVendorRetries(t *testing.T) {
+func TestTemporaryFailuresAreAnsweredWithAStatusThatEachVendorRetries(t *testing.T) {
 	t.Parallel()
 	var vendors []string
 	for _, row := range guideRows(t, `\| (\w[\w ]*) \| (5xx|5xx, 429|all but 2xx) \| (yes|no) \|`) {

@@ -202,7 +202,7 @@ func TestARampIsSupersededByOtherWeights(t *testing.T) {
 	}
 }
 
-func TestARampGoesByConfiguredWeightsAndItsOwnChannels(t *testing.T) {
+func TestARampUsesConfiguredWeightsAndItsOwnChannels(t *testing.T) {
 	t.Parallel()
 	r := ramped(m("a", "0", "b", "100"), m("a", "100", "b", "0"), 4)
 	r.Step = 2
