@@ -2,60 +2,139 @@ package ledger
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// Action is something that an operator did by hand. Changes of the routing, of ramps and of windows
-// are not among them, because they have records of their own.
+// ActionKind says what an action changed, and so where it is recorded.
+type ActionKind string
+
+// The kinds of actions.
+const (
+	RoutingAction ActionKind = "routing" // a version of the routing
+	RampAction    ActionKind = "ramp"    // the steps of ramps are versions of the routing
+	WindowAction  ActionKind = "window"  // a limit's window was started again
+	BudgetAction  ActionKind = "budget"  // a top-up, or a correction
+	GuardAction   ActionKind = "guard"   // a guard found too much traffic
+	MessageAction ActionKind = "message" // of messages, and of what is sent
+	OptOutAction  ActionKind = "opt_out" // by hand, not by a word of the subscriber
+	ErasureAction ActionKind = "erasure"
+)
+
+// ActionKinds are all kinds.
+var ActionKinds = []ActionKind{
+	RoutingAction, RampAction, WindowAction, BudgetAction, GuardAction, MessageAction, OptOutAction,
+	ErasureAction,
+}
+
+// Action is something that somebody did, or that a guard did by itself.
 type Action struct {
-	// ID is that of the row; 0 for a settled ambiguity, which is recorded with the ambiguity.
-	ID int64
-	At time.Time
+	Kind ActionKind
+	// ID and Part name the row within its kind.
+	ID, Part int64
+	At       time.Time
 	// Author is the name given to the command or the console. Login is that of the database; empty
 	// where it was not recorded.
 	Author, Login string
-	// Name is cancel, pause, resume, replay, test or settle. Subject is the id of a message, or
-	// what else was acted on. As is the resolution of a settled ambiguity, else empty.
-	Name, Subject, As string
-	// Reason may contain phone numbers, because people write them into it. It is for operators only.
+	// Name is what was done, such as cancel. Subject is the id of a message, or what else was acted
+	// on; Detail says more in words.
+	Name, Subject, Detail string
+	// Reason may contain phone numbers where Private says so, because people write them into it.
 	Reason string
+}
+
+// Private reports whether the reason is for operators only. The reasons of the other kinds are in
+// the views of auditors.
+func (a *Action) Private() bool {
+	return !slices.Contains([]ActionKind{
+		RoutingAction, RampAction, WindowAction, GuardAction,
+	}, a.Kind)
 }
 
 // ActionFilter selects actions. The zero value selects all.
 type ActionFilter struct {
-	// Below selects IDs lower than this one, to read the next page; 0 for no bound.
-	Below int64
-	// Until selects actions of that time or earlier; zero means any time.
-	Until time.Time
-	// Recorded leaves out settled ambiguities, because they have no ID to page by.
-	Recorded bool
+	Kind ActionKind // empty means any
+	// After is the last action of the page before; nil for the first page.
+	After *Action
 }
 
-// Actions lists the actions that match, limit at most, newest first and always in the
-// same order. With Recorded they are ordered
-// by ID, highest first, because pages begin below an ID and clocks may differ.
+// actions are all actions. Each of them is recorded where it acts.
+//
+// An import puts very many numbers on an opt-out list at once, so opt-outs of one minute are one
+// action. The first of them gives its id and time, which do not change when more are added.
+const actions = `
+	select 'routing' as kind, version as id, 0::bigint as part, created_at as at, author, login,
+	  case when base is distinct from version and base is not null then 'effects' else 'apply' end
+	    as name, 'version ' || version as subject, '' as detail, reason
+	from dispatcher.routing_versions
+	union all
+	select 'ramp', m.seq, 0, m.at, m.author, m.login, m.move, 'ramp ' || r.id || ' of ' || r.route,
+	  'at step ' || m.step || ' of ' || r.steps, m.reason
+	from dispatcher.ramp_moves m join dispatcher.ramps r on r.id = m.ramp where m.move <> 'step'
+	union all
+	select 'window', id, 0, restarted_at, author, login, 'restart',
+	  concat_ws(' ', nullif(channel, ''), nullif(scope, 'channel'), case window_seconds
+	    when 1 then '1s' when 60 then '1m' when 3600 then '1h' when 86400 then '1d'
+	    else window_seconds || 's' end, unit), '', reason
+	from dispatcher.limit_restarts
+	union all
+	select 'budget', id, 0, at, author, login,
+	  case when micros > 0 then 'top_up' else 'correct' end,
+	  concat_ws(' ', nullif(channel, ''), nullif(scope, 'channel')),
+	  trim_scale(micros / 1000000.0) || ' ' || currency, reason
+	from dispatcher.top_ups
+	union all
+	select 'guard', id, 0, at, 'guard', '', action, replace(per, '_', ' ') || ' ' || subject,
+	  seen || ' messages in the hour; usual are ' || round(usual::numeric, 1), ''
+	from dispatcher.guard_trips
+	union all
+	select 'message', id, 0, at, author, login, action, subject, '', reason
+	from dispatcher.operator_actions
+	union all
+	select 'message', d.message_seq, d.attempt, d.closed_at, d.author, d.login, 'settle', m.id,
+	  'as ' || d.verdict, d.note
+	from dispatcher.ambiguous d join facts.stored_messages m on m.seq = d.message_seq
+	where d.author <> '' and d.closed_at is not null
+	union all
+	select 'opt_out', min(seq), 0, min(since), author, login, 'opt_out',
+	  case tenant when '' then 'no tenant' else 'tenant ' || tenant end,
+	  count(*) || ' by ' || source, reason
+	from dispatcher.opt_outs where source <> 'keyword'
+	group by author, login, tenant, source, reason, date_trunc('minute', since)
+	union all
+	select 'opt_out', min(seq), 1, min(until), ended_author, ended_login, 'opt_in',
+	  case tenant when '' then 'no tenant' else 'tenant ' || tenant end,
+	  count(*) || ' by ' || ended_by, ended_reason
+	from dispatcher.opt_outs where ended_by <> 'keyword'
+	group by ended_author, ended_login, tenant, ended_by, ended_reason, date_trunc('minute', until)
+	union all
+	select 'erasure', id, 0, at, author, login, 'erase',
+	  case when tenant is null then 'all tenants' when tenant = '' then 'no tenant'
+	    else 'tenant ' || tenant end,
+	  messages || ' messages, ' || parts || ' parts of incoming ones, ' || unended || ' left',
+	  reason
+	from dispatcher.erasures`
+
+// Actions lists the actions that match, limit at most, newest first.
 func (s *Audits) Actions(ctx context.Context, f *ActionFilter, limit int) ([]Action, error) {
-	var until *time.Time
-	if !f.Until.IsZero() {
-		until = &f.Until
+	last := f.After
+	if last == nil {
+		last = &Action{}
 	}
-	actions, err := rows(ctx, s.db, pgx.RowToStructByPos[Action], `
-		select a.id, a.at, a.author, a.login, a.action, a.subject, a.told, a.reason
-		from (
-		  select id, at, author, login, action, subject, '' as told, reason
-		  from dispatcher.operator_actions
-		  where $1::bigint = 0 or id < $1
-		  union all
-		  select 0, d.closed_at, d.author, '', 'settle', m.id, coalesce(d.verdict, ''), d.note
-		  from dispatcher.ambiguous d
-		  join facts.stored_messages m on m.seq = d.message_seq
-		  where not $2::boolean and d.author <> '' and d.closed_at is not null) a
-		where $4::timestamptz is null or a.at <= $4
-		order by case when $2 then a.id end desc, a.at desc, a.id desc, a.subject limit $3`,
-		f.Below, f.Recorded, limit, until)
-	return actions, wrap("list operators' actions", err)
+	found, err := rows(ctx, s.db, pgx.RowToStructByPos[Action], `
+		select a.kind, a.id, a.part, a.at, a.author, coalesce(a.login, ''), a.name, a.subject,
+		  a.detail, a.reason
+		from (`+actions+`) a
+		where ($1 = '' or a.kind = $1)
+		  and ($2 or (a.at, a.kind collate "C", a.id, a.part) < ($3, $4 collate "C", $5, $6))
+		order by a.at desc, a.kind collate "C" desc, a.id desc, a.part desc limit $7`,
+		string(f.Kind), f.After == nil, last.At, string(last.Kind), last.ID, last.Part, limit)
+	for i := range found {
+		found[i].At = found[i].At.UTC()
+	}
+	return found, wrap("list actions", err)
 }
 
 // Note records an action whose author is recorded nowhere else in the ledger. The database sets

@@ -70,6 +70,8 @@ type RampMove struct {
 	At time.Time
 	// Author is who did it: an operator, or the dispatcher that makes the steps.
 	Author string
+	// Login is that of the database; empty where it was not recorded.
+	Login string
 	// Move is started, step, done, held, resumed, cancelled or superseded.
 	Move string
 	// Step is how many steps had been made by then, and Version the routing version of the last one.
@@ -222,14 +224,15 @@ func (s *Ramps) Set(ctx context.Context, id int64, from, to RampState, why, by s
 // Moves lists the history of a ramp, oldest first.
 func (s *Ramps) Moves(ctx context.Context, id int64) ([]RampMove, error) {
 	moves, err := rows(ctx, s.db, scanRampMove, `
-		select at, author, move, step, version, reason from dispatcher.ramp_moves where ramp = $1
+		select at, author, coalesce(login, ''), move, step, version, reason
+		from dispatcher.ramp_moves where ramp = $1
 		order by seq`, id)
 	return moves, wrap(fmt.Sprintf("list moves of ramp %d", id), err)
 }
 
 func scanRampMove(row pgx.CollectableRow) (RampMove, error) {
 	var m RampMove
-	err := row.Scan(&m.At, &m.Author, &m.Move, &m.Step, &m.Version, &m.Reason)
+	err := row.Scan(&m.At, &m.Author, &m.Login, &m.Move, &m.Step, &m.Version, &m.Reason)
 	m.At = m.At.UTC()
 	return m, err
 }

@@ -28,7 +28,9 @@ func (e *VersionConflictError) Error() string {
 type RoutingVersion struct {
 	Version int64
 	Author  string
-	Reason  string
+	// Login is that of the database that applied it; empty where it was not recorded.
+	Login  string
+	Reason string
 	// CreatedAt, by the database's clock, is when the version came into force. It is later than that
 	// of every version before; see Apply and ApplyEffects.
 	CreatedAt time.Time

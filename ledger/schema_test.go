@@ -271,7 +271,7 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 		"guard_trips": "id at per subject action hour seen usual days times at_least version",
 		"top_ups":     "id at login author channel scope currency micros before granted key",
 		"limit_restarts": "channel scope window_seconds unit restarted_at version author " +
-			"reason was_start was_granted window_start granted set_aside",
+			"reason was_start was_granted window_start granted set_aside login",
 		"limit_windows": "channel scope window_seconds window_start unit max granted " +
 			"reserved currency next_at since until",
 		"active":    "channel max active",
@@ -287,13 +287,14 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 		"closings": "day revision zone from_at to_at at changes figures",
 		"seals":    "number from_at to_at at again size leaves nodes checkpoint closings",
 		"ambiguous": "message_id attempt last_attempt channel step opened_at until asked " +
-			"closed_at verdict author note",
-		"erasures":         "at author tenant number_hmac messages parts unended",
+			"closed_at verdict author note login",
+		"erasures":         "at author tenant number_hmac messages parts unended login",
 		"operator_actions": "id at login author action subject",
 		"dead_records": "id lane tenant reason detail received_at topic kafka_partition " +
 			"kafka_offset replayed_at replayed_by replayed_as",
-		"opt_outs":         "tenant since source channel author until ended_by ended_channel ended_author",
-		"ramp_moves":       "ramp route at author move step steps version reason",
+		"opt_outs": "tenant since source channel author until ended_by ended_channel ended_author " +
+			"login ended_login",
+		"ramp_moves":       "ramp route at author move step steps version reason login",
 		"routing_versions": "version author reason created_at document effects base login",
 		"reconciliations": "id channel file_digest from_at to_at revision complete at author login " +
 			"reason lines matched ours_only theirs_only differences ambiguous resolved",

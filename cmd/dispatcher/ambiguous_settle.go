@@ -126,17 +126,11 @@ func (c *cli) settleOne(ctx context.Context, l *database, id string, f *settleFl
 
 // settledMany is the result of settling by a filter. Scripts rely on the JSON names.
 type settledMany struct {
-	As      string     `json:"as"`
-	DryRun  bool       `json:"dry_run"`
-	Matched int64      `json:"matched"`
-	Settled int64      `json:"settled"`
-	Left    []leftOpen `json:"left"`
-}
-
-// leftOpen is a message that could not be settled.
-type leftOpen struct {
-	ID  string `json:"id"`
-	Why string `json:"why"`
+	As      string             `json:"as"`
+	DryRun  bool               `json:"dry_run"`
+	Matched int64              `json:"matched"`
+	Settled int64              `json:"settled"`
+	Left    []control.LeftOpen `json:"left"`
 }
 
 // settlePage is how many submissions are read at once.
@@ -157,7 +151,7 @@ func (c *cli) settleMany(ctx context.Context, l *database, f *settleFlags) error
 	if filter.Before.IsZero() {
 		filter.Before = now
 	}
-	result := settledMany{As: f.as, DryRun: f.dryRun, Left: []leftOpen{}}
+	result := settledMany{As: f.as, DryRun: f.dryRun, Left: []control.LeftOpen{}}
 	if result.Matched, err = l.Ambiguities.Count(ctx, &filter); err != nil {
 		return err
 	}
@@ -188,28 +182,22 @@ func settlePages(
 ) error {
 	last := ledger.AmbiguityRecord{}
 	for {
-		page, err := l.Ambiguities.After(ctx, filter, &last, size)
-		if err != nil || len(page) == 0 {
+		tried := result.Settled + int64(len(result.Left))
+		page, err := control.SettlePage(ctx, l.Ledger, filter, &last, size, f.settlement(), func() {
+			tried++
+			show(tried)
+		})
+		result.Settled += page.Settled
+		result.Left = append(result.Left, page.Left...)
+		if err != nil || !page.More {
 			return err
 		}
-		for i := range page {
-			_, why, err := control.Settle(ctx, l.Ledger, page[i].ID, page[i].Last, f.settlement())
-			switch {
-			case err != nil:
-				return err
-			case why != "":
-				result.Left = append(result.Left, leftOpen{page[i].ID, why})
-			default:
-				result.Settled++
-			}
-			show(result.Settled + int64(len(result.Left)))
-		}
-		last = page[len(page)-1]
+		last = page.Last
 	}
 }
 
 func leftSheet(r *settledMany, as format) sheet {
-	return list(as, r.Left, []column[leftOpen]{
+	return list(as, r.Left, []column[control.LeftOpen]{
 		{key: "id"},
 		{key: "why", name: "why_it_was_left", head: "why it was left", width: 80},
 	}...)

@@ -372,7 +372,7 @@ func (r *reconciler) settle(ctx context.Context, proofs []ledger.Proof) error {
 		case err != nil:
 			return err
 		case why != "":
-			r.found.Left = append(r.found.Left, leftOpen{p.ID, why})
+			r.found.Left = append(r.found.Left, control.LeftOpen{ID: p.ID, Why: why})
 		default:
 			r.found.Resolved++
 		}

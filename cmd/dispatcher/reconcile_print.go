@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/control"
 )
 
 // reconciled is the result for a file. Scripts rely on the JSON names.
@@ -34,10 +35,10 @@ type reconciled struct {
 	Extra       []differenceLine `json:"extra"`
 	// Resolvable are the ambiguous submissions whose outcome the file shows. Resolved of them were
 	// settled; Left could not be.
-	Resolvable []resolvableLine `json:"resolvable"`
-	Resolved   int64            `json:"resolved"`
-	Left       []leftOpen       `json:"left"`
-	Totals     []totalLine      `json:"totals"`
+	Resolvable []resolvableLine   `json:"resolvable"`
+	Resolved   int64              `json:"resolved"`
+	Left       []control.LeftOpen `json:"left"`
+	Totals     []totalLine        `json:"totals"`
 	// Signed is the stored result; Changed says that this command has stored it.
 	Signed  *signedLine `json:"signed"`
 	Changed bool        `json:"changed"`
@@ -133,7 +134,7 @@ func (r *reconciler) list(ctx context.Context) error {
 		f.Signed = &signedLine{b.ID, b.Revision, b.At.UTC(), b.Author, b.Reason}
 	}
 	if f.Left == nil {
-		f.Left = []leftOpen{}
+		f.Left = []control.LeftOpen{}
 	}
 	return nil
 }

@@ -88,7 +88,9 @@ func rampMoveSheet(ramps []control.Ramp) sheet {
 	}
 	return list(formatTable, rows, []column[row]{
 		{head: "ramp", right: true, cell: func(r *row) any { return r.ramp }},
-		{head: "at, by", cell: func(r *row) any { return r.At.Format(instant) + "\n" + r.Author }},
+		{head: "at, by (login)", cell: func(r *row) any {
+			return r.At.Format(instant) + "\n" + withLogin(r.Author, r.Login)
+		}},
 		{head: "move", cell: func(r *row) any {
 			return fmt.Sprintf("%s at step %d", r.Move, r.Step)
 		}},
@@ -96,18 +98,28 @@ func rampMoveSheet(ramps []control.Ramp) sheet {
 	}...)
 }
 
-// historySheet joins who and when in one column of a table, to save room.
+// historySheet joins who and when in one column of a table, to save room. The login is there too,
+// because the author may be any name.
 func historySheet(lines []control.HistoryLine, as format) sheet {
 	return list(as, lines, []column[control.HistoryLine]{
 		{key: "version"},
 		{key: "created_at", only: formatCSV},
 		{key: "author", only: formatCSV},
-		{head: "created_at, author", only: formatTable, width: 23, cell: func(
+		{head: "created_at, author (login)", only: formatTable, width: 26, cell: func(
 			h *control.HistoryLine,
 		) any {
-			return h.CreatedAt.Format(instant) + "\n" + h.Author
+			return h.CreatedAt.Format(instant) + "\n" + withLogin(h.Author, h.Login)
 		}},
 		{key: "reason", width: 30},
-		{key: "changes", width: 46, cell: func(h *control.HistoryLine) any { return h.Summary() }},
+		{key: "changes", width: 43, cell: func(h *control.HistoryLine) any { return h.Summary() }},
+		{key: "login", only: formatCSV},
 	}...)
+}
+
+// withLogin is an author with the login of the database, where that was recorded.
+func withLogin(author, login string) string {
+	if login == "" {
+		return author
+	}
+	return author + " (" + login + ")"
 }

@@ -271,6 +271,13 @@ func TestRoutingRollbackAppliesTheOldDocumentAsANewVersion(t *testing.T) {
 		h.Versions[1].Author != "ann" || h.Ramps == nil {
 		t.Errorf("got %+v", h)
 	}
+	login := h.Versions[1].Login
+	for _, as := range []string{"csv", "table"} {
+		if got := dispatcher(t, "", env, "routing", "history", "--format", as).out; login == "" ||
+			!strings.Contains(got, login) || !strings.Contains(got, "login") {
+			t.Errorf("the login %q of version 3 is not in\n%s", login, got)
+		}
+	}
 }
 
 func TestRoutingDiffOfFilesAndVersions(t *testing.T) {

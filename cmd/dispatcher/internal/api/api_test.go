@@ -196,6 +196,8 @@ var operations = []struct {
 	{"GET", "/ambiguous", "", access.View},
 	{"GET", "/dead", "", access.View},
 	{"POST", "/dead/replay", `{}`, access.Operate},
+	{"GET", "/dead/none", "", access.View},
+	{"POST", "/ambiguous/settle", `{}`, access.Operate},
 	{"PUT", "/routing", `{}`, access.Operate},
 	{"POST", "/routing/rollback", `{}`, access.Operate},
 	{"PUT", "/channels/a/state", `{}`, access.Operate},
@@ -458,6 +460,13 @@ func TestListsComeInPages(t *testing.T) {
 		}
 		if cursor = got.Next; cursor == "" {
 			break
+		}
+	}
+	for _, path := range []string{"/audit/routing", "/routing/versions/4"} {
+		role := map[bool]string{true: "finance", false: "viewer"}[path == "/audit/routing"]
+		if got := s.ask(role, "GET", path, "").body; !strings.Contains(got, `"login":"`) ||
+			strings.Contains(got, `"login":""`) {
+			t.Errorf("%s has no login: %s", path, got)
 		}
 	}
 	if len(versions) != 4 || versions[0] != 4 || versions[3] != 1 {

@@ -2,8 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -80,97 +78,4 @@ func (a *API) cancel(ctx context.Context, in *cancelInput) (*reply[cancelled], e
 	}
 	was, err := control.Cancel(ctx, a.cfg.Ledger, in.ID, who)
 	return &reply[cancelled]{cancelled{in.ID, string(was)}}, oneWrite(err)
-}
-
-// ambiguousMessage is a submission that nobody answered. Notes of operators are left out: people
-// write numbers into them.
-type ambiguousMessage struct {
-	ID          string    `json:"id"`
-	Lane        string    `json:"lane"`
-	Tenant      string    `json:"tenant"`
-	Channel     string    `json:"channel"`
-	Attempt     int       `json:"attempt"`
-	Segments    int       `json:"segments"`
-	PriceMicros int64     `json:"price_micros"`
-	Currency    string    `json:"currency"`
-	Code        string    `json:"code" doc:"why there was no answer"`
-	Step        string    `json:"step" doc:"how the dispatcher tries to find out"`
-	OpenedAt    time.Time `json:"opened_at"`
-	Until       time.Time `json:"until"`
-	Verdict     string    `json:"verdict" doc:"empty while it is open"`
-	Author      string    `json:"author"`
-}
-
-type ambiguousInput struct {
-	All     bool      `query:"all" doc:"also those that stayed unknown for good"`
-	Channel string    `query:"channel" maxLength:"64"`
-	Lane    string    `query:"lane" maxLength:"64"`
-	Before  time.Time `query:"before" doc:"only those that became ambiguous before"`
-	Limit   int       `query:"limit" minimum:"1" maximum:"500" default:"50"`
-}
-
-type ambiguousList struct {
-	Items []ambiguousMessage `json:"items" nullable:"false"`
-	Total int64              `json:"total"`
-}
-
-func (a *API) ambiguous(ctx context.Context, in *ambiguousInput) (*reply[ambiguousList], error) {
-	filter := ledger.AmbiguousFilter{
-		Ended: in.All, Channel: in.Channel, Lane: in.Lane, Before: in.Before,
-	}
-	records, err := a.cfg.Ledger.Ambiguities.List(ctx, &filter, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	out := ambiguousList{Items: []ambiguousMessage{}}
-	for i := range records {
-		r := &records[i]
-		out.Items = append(out.Items, ambiguousMessage{
-			r.ID, r.Lane, r.Tenant, r.Channel, r.Attempt, r.Segments, r.PriceMicros, r.Currency,
-			r.Code, string(r.Step), r.OpenedAt, r.Until, string(r.ResolvedAs), r.Author,
-		})
-	}
-	out.Total, err = a.cfg.Ledger.Ambiguities.Count(ctx, &filter)
-	return &reply[ambiguousList]{out}, err
-}
-
-type settleInput struct {
-	NoMatch
-	ID   string `path:"id" maxLength:"256"`
-	Body struct {
-		As        string `json:"as" enum:"taken,not_taken,final"`
-		Reference string `json:"reference,omitempty" maxLength:"256" doc:"the provider's id; only with taken"`
-		Reason    string `json:"reason" minLength:"1" maxLength:"1000" doc:"how you know it"`
-	}
-}
-
-type settled struct {
-	ID      string `json:"id"`
-	Attempt int    `json:"attempt"`
-	Channel string `json:"channel"`
-	As      string `json:"as"`
-	State   string `json:"state" doc:"of the message now"`
-}
-
-func (a *API) settle(ctx context.Context, in *settleInput) (*reply[settled], error) {
-	who, err := by(ctx, &Change{Reason: in.Body.Reason}, nil)
-	if err != nil {
-		return nil, err
-	}
-	if in.Body.Reference != "" && in.Body.As != "taken" {
-		return nil, huma.Error422UnprocessableEntity("reference goes with taken")
-	}
-	attempt, why, err := control.Settle(ctx, a.cfg.Ledger, in.ID, 0, &control.Settlement{
-		As: in.Body.As, Reference: in.Body.Reference, By: who,
-	})
-	if err != nil {
-		return nil, oneWrite(err)
-	}
-	if why != "" {
-		return nil, huma.NewError(http.StatusConflict, "the message "+why)
-	}
-	after, err := a.cfg.Ledger.Messages.Record(ctx, in.ID)
-	return &reply[settled]{settled{
-		in.ID, attempt.Number, attempt.Channel, in.Body.As, string(after.Message.State),
-	}}, err
 }

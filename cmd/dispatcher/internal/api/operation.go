@@ -128,14 +128,41 @@ func (p *Page) before() (int64, error) {
 	if p.Cursor == "" {
 		return 0, nil
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(p.Cursor)
-	if err == nil {
-		var n int64
-		if n, err = strconv.ParseInt(string(raw), 10, 64); err == nil && n > 0 {
-			return n, nil
+	n, err := decodeCursor(p.Cursor, 1)
+	if err != nil {
+		return 0, err
+	}
+	return n[0], nil
+}
+
+// mostMicros is the last time that a cursor may have, in microseconds: PostgreSQL takes no year
+// beyond 294276.
+const mostMicros = 200_000_000_000_000_000
+
+// encodeCursor makes a cursor of the numbers that tell where a page ends.
+func encodeCursor(numbers ...int64) string {
+	text := strings.Trim(fmt.Sprint(numbers), "[]")
+	return base64.RawURLEncoding.EncodeToString([]byte(text))
+}
+
+// decodeCursor reads count numbers, all above 0, from a cursor.
+func decodeCursor(cursor string, count int) ([]int64, error) {
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	words := strings.Split(string(raw), " ")
+	if err != nil || len(words) != count {
+		return nil, unknownCursor()
+	}
+	numbers := make([]int64, count)
+	for i, word := range words {
+		if numbers[i], err = strconv.ParseInt(word, 10, 64); err != nil || numbers[i] <= 0 {
+			return nil, unknownCursor()
 		}
 	}
-	return 0, huma.Error422UnprocessableEntity("cursor is none that a page had",
+	return numbers, nil
+}
+
+func unknownCursor() error {
+	return huma.Error422UnprocessableEntity("cursor is none that a page had",
 		&huma.ErrorDetail{Location: "query.cursor", Message: "is not known"})
 }
 
@@ -154,8 +181,7 @@ func paged[T any](rows []T, limit int, number func(*T) int64) list[T] {
 	l := list[T]{Items: rows}
 	if len(rows) > limit {
 		l.Items = rows[:limit]
-		l.Next = base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d",
-			number(&rows[limit-1])))
+		l.Next = encodeCursor(number(&rows[limit-1]))
 	}
 	return l
 }

@@ -2,7 +2,7 @@ package api
 
 import (
 	"context"
-	"time"
+	"errors"
 
 	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
@@ -131,61 +131,20 @@ func (a *API) ramps(ctx context.Context, in *Page) (*reply[list[control.Ramp]], 
 	})}, nil
 }
 
-// deadRecord is a dead record, without its number and its text.
-type deadRecord struct {
-	Seq        int64     `json:"seq"`
-	ID         string    `json:"id" doc:"empty when it has none that can be used"`
-	Lane       string    `json:"lane"`
-	Tenant     string    `json:"tenant"`
-	Reason     string    `json:"reason" doc:"one word"`
-	Topic      string    `json:"topic"`
-	Partition  int32     `json:"partition"`
-	Offset     int64     `json:"offset"`
-	ReceivedAt time.Time `json:"received_at"`
+type actionsInput struct {
+	Kind   string `query:"kind" enum:"routing,ramp,window,budget,guard,message,opt_out,erasure" doc:"only those of this kind"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50"`
+	Cursor string `query:"cursor" maxLength:"128" pattern:"^[A-Za-z0-9_-]*$" doc:"next of the page before; without it the first page"`
 }
 
-func (a *API) dead(ctx context.Context, in *Page) (*reply[list[deadRecord]], error) {
-	before, err := in.before()
-	if err != nil {
-		return nil, err
+func (a *API) actions(
+	ctx context.Context, in *actionsInput,
+) (*reply[list[control.Action]], error) {
+	page, next, err := control.Actions(ctx, a.cfg.Ledger, &control.ActionsPage{
+		Kind: in.Kind, Cursor: in.Cursor, Limit: in.Limit, Operator: caller(ctx).Role.May(access.Operate),
+	})
+	if errors.Is(err, control.ErrCursor) {
+		err = unknownCursor()
 	}
-	found, err := a.cfg.Ledger.DeadRecords.List(ctx, &ledger.DeadFilter{Below: before}, in.Limit+1)
-	rows := make([]deadRecord, len(found))
-	for i := range found {
-		d := &found[i]
-		rows[i] = deadRecord{
-			d.Seq, d.ID, d.Lane, d.Tenant, d.Reason, d.Origin.Topic, d.Origin.Partition,
-			d.Origin.Offset, d.ReceivedAt,
-		}
-	}
-	return &reply[list[deadRecord]]{paged(rows, in.Limit, func(r *deadRecord) int64 {
-		return r.Seq
-	})}, err
-}
-
-// operatorAction is an action of an operator on messages. Reasons are left out: people write
-// numbers into them.
-type operatorAction struct {
-	ID      int64     `json:"id"`
-	At      time.Time `json:"at"`
-	Login   string    `json:"login" doc:"login of the database"`
-	Author  string    `json:"author"`
-	Action  string    `json:"action" doc:"cancel, pause, resume, replay or test"`
-	Subject string    `json:"subject" doc:"the id of a message, or what was paused"`
-}
-
-func (a *API) actions(ctx context.Context, in *Page) (*reply[list[operatorAction]], error) {
-	before, err := in.before()
-	if err != nil {
-		return nil, err
-	}
-	found, err := a.cfg.Ledger.Audits.Actions(ctx,
-		&ledger.ActionFilter{Below: before, Recorded: true}, in.Limit+1)
-	rows := make([]operatorAction, len(found))
-	for i := range found {
-		f := &found[i]
-		rows[i] = operatorAction{f.ID, f.At, f.Login, f.Author, f.Name, f.Subject}
-	}
-	return &reply[list[operatorAction]]{paged(rows, in.Limit,
-		func(r *operatorAction) int64 { return r.ID })}, err
+	return &reply[list[control.Action]]{list[control.Action]{page, next}}, err
 }

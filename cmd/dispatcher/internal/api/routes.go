@@ -149,8 +149,16 @@ func (a *API) problemRoutes() {
 		"Record what became of an ambiguous message", operate, 0,
 	}, a.settle)
 	serve(a, operation{
+		post, "/ambiguous/settle", "settleAllAmbiguous", "ambiguous",
+		"Record what became of the ambiguous messages that a filter finds", operate, 0,
+	}, a.settleMany)
+	serve(a, operation{
 		get, "/dead", "listDead", "dead", "Records that could not be used, newest first", view, 0,
 	}, a.dead)
+	serve(a, operation{
+		get, "/dead/{record}", "getDead", "dead",
+		"One record that could not be used: what is wrong, and what to do", view, 0,
+	}, a.showDead)
 	serve(a, operation{
 		post, "/dead/replay", "replayDead", "dead",
 		"Publish dead records again as they are, named or by a filter", operate, 0,
@@ -166,7 +174,7 @@ func (a *API) reportRoutes() {
 		"Report of each day, week or month of a range", access.Report, 0,
 	}, a.rangeReport)
 	serve(a, operation{
-		get, "/audit/actions", "listActions", "audit", "What operators did by hand to messages",
+		get, "/audit/actions", "listActions", "audit", "Who did what, when and why, newest first",
 		access.Audit, 0,
 	}, a.actions)
 	serve(a, operation{

@@ -20,6 +20,7 @@ type routingVersion struct {
 	CreatedAt time.Time       `json:"created_at"`
 	Effects   json.RawMessage `json:"effects" doc:"null when the weights are those of the document"`
 	Document  string          `json:"document" doc:"YAML"`
+	Login     string          `json:"login" doc:"login of the database; empty where it was not recorded"`
 }
 
 func shown(v *ledger.RoutingVersion) *tagged[routingVersion] {
@@ -29,6 +30,7 @@ func shown(v *ledger.RoutingVersion) *tagged[routingVersion] {
 	}
 	return &tagged[routingVersion]{etag(v.Version), routingVersion{
 		v.Version, v.Base, v.Author, v.Reason, v.CreatedAt, effects, v.Document,
+		v.Login,
 	}}
 }
 

@@ -16,6 +16,7 @@ type HistoryLine struct {
 	Base      int64     `json:"base"`
 	CreatedAt time.Time `json:"created_at"`
 	Author    string    `json:"author"`
+	Login     string    `json:"login" doc:"login of the database; empty where it was not recorded"`
 	Reason    string    `json:"reason"`
 	// EffectsOnly is whether the version only changed effective weights.
 	EffectsOnly bool   `json:"effects_only"`
@@ -125,7 +126,7 @@ func HistoryBefore(
 	for err == nil {
 		lines = append(lines, HistoryLine{
 			Version: v.Version, Base: v.Base, CreatedAt: v.CreatedAt, Author: v.Author,
-			Reason: v.Reason, EffectsOnly: v.Base != v.Version,
+			Login: v.Login, Reason: v.Reason, EffectsOnly: v.Base != v.Version,
 			Changes: []Line{},
 		})
 		if v.Version == 1 {

@@ -45,8 +45,9 @@ type Ramp struct {
 type RampMove struct {
 	At      time.Time `json:"at"`
 	Author  string    `json:"author"`
-	Move    string    `json:"move"` // started, step, done, held, resumed, cancelled or superseded
-	Step    int       `json:"step"` // steps made until then
+	Login   string    `json:"login"` // of the database; empty where it was not recorded
+	Move    string    `json:"move"`  // started, step, done, held, resumed, cancelled or superseded
+	Step    int       `json:"step"`  // steps made until then
 	Version int64     `json:"version"`
 	Reason  string    `json:"reason"`
 }

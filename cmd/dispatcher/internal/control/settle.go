@@ -59,3 +59,49 @@ func Settle(
 	}
 	return open.Attempt, why, err
 }
+
+// LeftOpen is a message that could not be settled. Scripts rely on the JSON names.
+type LeftOpen struct {
+	ID  string `json:"id"`
+	Why string `json:"why"`
+}
+
+// SettledPage is what came of SettlePage.
+type SettledPage struct {
+	Settled int64
+	Left    []LeftOpen
+	// Last is the last submission that was tried; the zero value for none. More says that there may
+	// be others behind it.
+	Last ledger.AmbiguityRecord
+	More bool
+}
+
+// SettlePage settles the oldest size of the submissions that a filter finds behind one, each by
+// itself. tried is called after each. After an error, what was settled before stays settled, and
+// done tells it.
+func SettlePage(
+	ctx context.Context, l *ledger.Ledger, f *ledger.AmbiguousFilter, behind *ledger.AmbiguityRecord,
+	size int, s *Settlement, tried func(),
+) (done SettledPage, err error) {
+	page, err := l.Ambiguities.After(ctx, f, behind, size+1)
+	if err != nil {
+		return done, err
+	}
+	if done.More = len(page) > size; done.More {
+		page = page[:size]
+	}
+	for i := range page {
+		_, why, err := Settle(ctx, l, page[i].ID, page[i].Last, s)
+		switch {
+		case err != nil:
+			return done, err
+		case why != "":
+			done.Left = append(done.Left, LeftOpen{page[i].ID, why})
+		default:
+			done.Settled++
+		}
+		done.Last = page[i]
+		tried()
+	}
+	return done, nil
+}

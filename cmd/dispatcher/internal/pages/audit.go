@@ -1,12 +1,12 @@
 package pages
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,231 +15,102 @@ import (
 	"dispatcher/ledger"
 )
 
+// mostAudited is how many entries one page of the audit log shows.
+const mostAudited = 50
+
 // auditPage lists who changed what, newest first.
 type auditPage struct {
 	Entries []auditEntry
 	Kind    string
 	Kinds   []string
-	Older   string // link to the next page; empty on the last one
+	Next    string // address of the page behind this one; empty on the last one
 }
 
 // auditEntry is one change that somebody made.
 type auditEntry struct {
-	At                         time.Time
-	Kind, Author, What, Reason string
-	Link                       string
-	version                    int64 // of a routing version
-}
-
-// auditKinds are the kinds of entries that the page can filter by.
-var auditKinds = []string{"routing", "ramp", "window", "message"}
-
-// auditPosition is where a page of the audit log begins. The zero value is the newest entry.
-type auditPosition struct {
-	// Until is the time of the last entry of the previous page, Skip how many entries of that time
-	// other than versions were on it.
-	Until time.Time
-	Skip  int
-	// Version is the lowest routing version of all previous pages; 0 for none.
-	Version int64
-}
-
-func auditPositionOf(r *request) (*auditPosition, error) {
-	at, err := readCursor(r.URL.Query().Get("cursor"), 3)
-	if err != nil || at == nil {
-		return &auditPosition{}, err
-	}
-	return &auditPosition{time.UnixMicro(at[0]), int(min(max(at[1], 0), 10_000)), at[2]}, nil
+	At                                time.Time
+	Kind, Author, Login, What, Reason string
+	Link                              string
 }
 
 func (s *Server) audit(w http.ResponseWriter, r *request) error {
-	p := &auditPage{Kind: r.URL.Query().Get("kind"), Kinds: auditKinds}
-	from, err := auditPositionOf(r)
+	p := &auditPage{}
+	for _, kind := range ledger.ActionKinds {
+		p.Kinds = append(p.Kinds, string(kind))
+	}
+	asked := r.URL.Query()
+	if kind := asked.Get("kind"); slices.Contains(p.Kinds, kind) {
+		p.Kind = kind
+	}
+	actions, next, err := control.Actions(r.Context(), s.cfg.Ledger, &control.ActionsPage{
+		Kind: p.Kind, Cursor: asked.Get("cursor"), Limit: mostAudited, Operator: r.may(access.Operate),
+	})
+	if errors.Is(err, control.ErrCursor) {
+		return notFound{"The audit log has no such page."}
+	}
 	if err != nil {
 		return err
 	}
-	entries, err := s.audited(r.Context(), p.Kind, from)
+	if next != "" {
+		p.Next = "/audit?" + url.Values{"kind": {p.Kind}, "cursor": {next}}.Encode()
+	}
+	changes, err := s.changesOf(r.Context(), actions)
 	if err != nil {
 		return err
 	}
-	if len(entries) > pageRows {
-		entries = entries[:pageRows]
-		next := from.after(entries)
-		p.Older = linkTo(r.URL, "cursor", cursorOf(next.Until.UnixMicro(), int64(next.Skip),
-			next.Version))
+	for i := range actions {
+		p.Entries = append(p.Entries, newAuditEntry(&actions[i], changes))
 	}
-	if !r.may(access.Operate) { // reasons of operators may have numbers
-		for i := range entries {
-			if entries[i].Kind == "message" {
-				entries[i].Reason = ""
-			}
-		}
-	}
-	p.Entries = entries
 	return s.show(w, r, "audit", "Audit log", p)
 }
 
-// audited reads the entries of one kind, or of all for any other word, from a position on: at least
-// one more than a page has, if there are as many.
-func (s *Server) audited(
-	ctx context.Context, kind string, from *auditPosition,
-) ([]auditEntry, error) {
-	var versions, others []auditEntry
-	for name, read := range map[string]func(context.Context, *auditPosition) ([]auditEntry, error){
-		"routing": s.auditedVersions, "ramp": s.auditedRamps, "window": s.auditedWindows,
-		"message": s.auditedActions,
-	} {
-		if slices.Contains(auditKinds, kind) && kind != name {
-			continue
+// newAuditEntry is an action as the page shows it. changes are what versions of the routing
+// changed.
+func newAuditEntry(a *control.Action, changes map[int64]string) auditEntry {
+	e := auditEntry{
+		At: a.At, Kind: a.Kind, Author: a.Author, Login: a.Login, Reason: a.Reason,
+		What: strings.TrimSpace(strings.ReplaceAll(a.Action, "_", " ") + " " + a.Subject),
+	}
+	switch {
+	case a.Kind == string(ledger.RoutingAction):
+		e.What, e.Link = a.Subject, "/routing/"+strconv.FormatInt(a.ID, 10)
+		if words := changes[a.ID]; words != "" {
+			e.What += ": " + words
 		}
-		entries, err := read(ctx, from)
-		switch {
-		case err != nil:
-			return nil, err
-		case name == "routing":
-			versions = entries
-		default:
-			others = append(others, entries...)
+	case a.Kind == string(ledger.RampAction):
+		_, route, _ := strings.Cut(a.Subject, " of ")
+		e.Link = routePath(route)
+	case a.Action == "cancel" || a.Action == "settle":
+		e.Link = messagePath(a.Subject)
+	}
+	if a.Action == "settle" {
+		e.What += " " + strings.ReplaceAll(a.Detail, "_", " ")
+	} else if a.Detail != "" {
+		e.What += ", " + a.Detail
+	}
+	return e
+}
+
+// changesOf says in words what the versions among actions changed. They follow each other, because
+// a version comes into force later than those before it.
+func (s *Server) changesOf(
+	ctx context.Context, actions []control.Action,
+) (map[int64]string, error) {
+	var newest int64
+	n := 0
+	for i := range actions {
+		if actions[i].Kind == string(ledger.RoutingAction) {
+			newest = max(newest, actions[i].ID)
+			n++
 		}
 	}
-	others = slices.DeleteFunc(others, func(e auditEntry) bool {
-		return !from.Until.IsZero() && e.At.After(from.Until)
-	})
-	slices.SortStableFunc(others, newestFirst) // the order is the same for each page
-	others = others[min(from.Skip, len(others)):]
-	entries := append(versions, others...)
-	slices.SortStableFunc(entries, newestFirst)
-	return entries, nil
-}
-
-// newestFirst orders entries by time. Those of one time stay in the order in which they are read,
-// unless they are of different kinds.
-func newestFirst(a, b auditEntry) int {
-	return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Kind, b.Kind))
-}
-
-// after is the position behind the entries of a page.
-func (p *auditPosition) after(page []auditEntry) *auditPosition {
-	next := &auditPosition{Until: p.Until, Skip: p.Skip, Version: p.Version}
-	for i := range page {
-		e := &page[i]
-		switch {
-		case e.version > 0:
-			next.Version = e.version
-		case e.At.Equal(next.Until):
-			next.Skip++
-		default:
-			next.Until, next.Skip = e.At, 1
-		}
-	}
-	return next
-}
-
-func (s *Server) auditedVersions(
-	ctx context.Context, from *auditPosition,
-) ([]auditEntry, error) {
-	var first ledger.RoutingVersion
-	var err error
-	switch from.Version {
-	case 0:
-		first, err = s.cfg.Ledger.Routing.Current(ctx)
-	case 1:
+	if n == 0 {
 		return nil, nil
-	default:
-		first, err = s.cfg.Ledger.Routing.Version(ctx, from.Version-1)
-		if errors.Is(err, ledger.ErrNoRouting) {
-			return nil, notFound{"No page has this cursor."}
-		}
 	}
-	if err != nil {
-		return nil, err
+	lines, err := control.HistoryBefore(ctx, s.cfg.Ledger, newest+1, n)
+	words := make(map[int64]string, n)
+	for i := range lines {
+		words[lines[i].Version] = control.Summary(lines[i].Changes)
 	}
-	lines, err := s.versionLines(ctx, first, pageRows+1)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]auditEntry, len(lines))
-	for i, l := range lines {
-		what := fmt.Sprintf("version %d", l.Version)
-		if len(l.Changes) > 0 {
-			what += ": " + control.Summary(l.Changes)
-		}
-		out[i] = auditEntry{
-			l.CreatedAt, "routing", l.Author, what, l.Reason,
-			fmt.Sprintf("/routing/%d", l.Version), l.Version,
-		}
-	}
-	return out, nil
-}
-
-// auditedRamps reads the moves of the newest ramps. Each ramp has at least one, so no more ramps are
-// needed than a page has rows.
-func (s *Server) auditedRamps(ctx context.Context, from *auditPosition) ([]auditEntry, error) {
-	ramps, err := s.cfg.Ledger.Ramps.List(ctx, true)
-	if err != nil {
-		return nil, err
-	}
-	ramps = slices.DeleteFunc(ramps, func(r ledger.Ramp) bool {
-		return !from.Until.IsZero() && r.CreatedAt.After(from.Until)
-	})
-	var out []auditEntry
-	for i := range ramps[:min(len(ramps), pageRows+1)] {
-		moves, err := s.cfg.Ledger.Ramps.Moves(ctx, ramps[i].ID)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range moves {
-			if m.Move == "step" {
-				continue // the version that it made is listed
-			}
-			out = append(out, auditEntry{
-				m.At, "ramp", m.Author, fmt.Sprintf("ramp %d of route %s %s at step %d of %d",
-					ramps[i].ID, ramps[i].Route, m.Move, m.Step, ramps[i].Steps), m.Reason,
-				routePath(ramps[i].Route), 0,
-			})
-		}
-	}
-	return out, nil
-}
-
-func (s *Server) auditedWindows(
-	ctx context.Context, _ *auditPosition,
-) ([]auditEntry, error) {
-	all, err := s.cfg.Ledger.Limits.Restarts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]auditEntry, len(all))
-	for i, w := range all {
-		out[i] = auditEntry{
-			w.At, "window", w.Author, "window of " + w.Key.On(w.Channel) + " started again", w.Reason, "", 0,
-		}
-	}
-	return out, nil
-}
-
-// auditedActions lists the actions of operators on messages.
-func (s *Server) auditedActions(
-	ctx context.Context, from *auditPosition,
-) ([]auditEntry, error) {
-	all, err := s.cfg.Ledger.Audits.Actions(ctx, &ledger.ActionFilter{Until: from.Until},
-		from.Skip+pageRows+1)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]auditEntry, len(all))
-	for i := range all {
-		a := &all[i]
-		out[i] = auditEntry{
-			At: a.At, Kind: "message", Author: a.Author, What: a.Name + " " + a.Subject,
-			Reason: a.Reason,
-		}
-		if a.As != "" {
-			out[i].What += " as " + strings.ReplaceAll(a.As, "_", " ")
-		}
-		if a.Name == "cancel" || a.Name == "settle" {
-			out[i].Link = messagePath(a.Subject)
-		}
-	}
-	return out, nil
+	return words, err
 }
