@@ -27,7 +27,7 @@ import (
 // and one file per story.
 
 // sideBySide is how many stories run at once. They mostly wait, those of the long tier for minutes.
-var sideBySide = tier.Size(6, 10)
+var sideBySide = tier.Size(6, 8)
 
 // runAsProgram is the variable that makes the test binary run main. This saves the link of a second
 // binary.
