@@ -196,7 +196,7 @@ var operations = []struct {
 	{"GET", "/ambiguous", "", access.View},
 	{"GET", "/dead", "", access.View},
 	{"POST", "/dead/replay", `{}`, access.Operate},
-	{"GET", "/dead/none", "", access.View},
+	{"GET", "/dead/records/none", "", access.View},
 	{"POST", "/ambiguous/settle", `{}`, access.Operate},
 	{"PUT", "/routing", `{}`, access.Operate},
 	{"POST", "/routing/rollback", `{}`, access.Operate},

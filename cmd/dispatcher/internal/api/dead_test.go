@@ -75,18 +75,18 @@ func TestOneDeadRecordIsShown(t *testing.T) {
 			Remedy string `json:"remedy"`
 			Kept   *bool  `json:"payload_kept"`
 			Bytes  *int   `json:"bytes"`
-		}](t, s.ask("viewer", "GET", "/dead/"+record, ""))
+		}](t, s.ask("viewer", "GET", "/dead/records/"+record, ""))
 		if got.ID != id || got.Detail != "it was wrong" || got.Remedy == "" || got.Kept == nil ||
 			!*got.Kept || got.Bytes == nil || *got.Bytes == 0 {
 			t.Errorf("%s: %+v", record, got)
 		}
 	}
 	s.sql(`delete from dispatcher.payloads`)
-	if got := s.ask("viewer", "GET", "/dead/d", ""); !strings.Contains(got.body,
+	if got := s.ask("viewer", "GET", "/dead/records/d", ""); !strings.Contains(got.body,
 		`"payload_kept":false`) || !strings.Contains(got.body, `"bytes":null`) {
 		t.Errorf("without its content: %+v", got)
 	}
-	if got := s.ask("viewer", "GET", "/dead/nobody", ""); got.status != http.StatusNotFound {
+	if got := s.ask("viewer", "GET", "/dead/records/nobody", ""); got.status != http.StatusNotFound {
 		t.Errorf("of nobody: %+v", got)
 	}
 }

@@ -156,7 +156,7 @@ func (a *API) problemRoutes() {
 		get, "/dead", "listDead", "dead", "Records that could not be used, newest first", view, 0,
 	}, a.dead)
 	serve(a, operation{
-		get, "/dead/{record}", "getDead", "dead",
+		get, "/dead/records/{record}", "getDead", "dead",
 		"One record that could not be used: what is wrong, and what to do", view, 0,
 	}, a.showDead)
 	serve(a, operation{
