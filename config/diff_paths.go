@@ -81,14 +81,14 @@ func pathsOfLimits(l paths, limits []admission.Limit) {
 }
 
 // limit collects the values of a limit, below a list of limits.
-func (l paths) limit(k admission.Key) paths {
+func (p paths) limit(k admission.Key) paths {
 	if k.Scope.Tenant != "" {
-		l = l.below("tenant", k.Scope.Tenant)
+		p = p.below("tenant", k.Scope.Tenant)
 	}
 	if k.Scope.Prefix != "" {
-		l = l.below("prefix", k.Scope.Prefix)
+		p = p.below("prefix", k.Scope.Prefix)
 	}
-	return l.below(k.Window.String(), k.Unit.String())
+	return p.below(k.Window.String(), k.Unit.String())
 }
 
 // limitMax writes the max of a limit as the document does; for money with its currency.
@@ -136,9 +136,9 @@ func pathsOfPrice(l paths, p *Price) {
 }
 
 // setAmounts adds amounts of money by name.
-func (l paths) setAmounts(amounts map[string]int64) {
+func (p paths) setAmounts(amounts map[string]int64) {
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
-		l.below(name).set(amount(amounts[name]))
+		p.below(name).set(amount(amounts[name]))
 	}
 }
 

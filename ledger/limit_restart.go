@@ -188,14 +188,14 @@ const writeRestart = `
 	returning r.restarted_at`
 
 // write stores the restart and sets At.
-func (d *Restarted) write(ctx context.Context, tx pgx.Tx) error {
+func (r *Restarted) write(ctx context.Context, tx pgx.Tx) error {
 	err := tx.QueryRow(ctx, writeRestart, pgx.StrictNamedArgs{
-		"channel": d.Channel, "scope": d.Key.Scope.String(), "window": d.Key.Window.Seconds(),
-		"unit": d.Key.Unit.String(), "window_start": d.Now.Start, "granted": d.Now.Granted,
-		"was_start": d.Was.Start, "was_granted": d.Was.Granted,
-		"version": d.Version, "author": d.Author, "reason": d.Reason,
-	}).Scan(&d.At)
-	d.At = d.At.UTC()
+		"channel": r.Channel, "scope": r.Key.Scope.String(), "window": r.Key.Window.Seconds(),
+		"unit": r.Key.Unit.String(), "window_start": r.Now.Start, "granted": r.Now.Granted,
+		"was_start": r.Was.Start, "was_granted": r.Was.Granted,
+		"version": r.Version, "author": r.Author, "reason": r.Reason,
+	}).Scan(&r.At)
+	r.At = r.At.UTC()
 	return err
 }
 

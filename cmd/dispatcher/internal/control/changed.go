@@ -82,16 +82,16 @@ func Summary(changes []Line) string {
 }
 
 // words writes one change, such as "max 5 → 10".
-func (c Line) words(name string) string {
+func (l Line) words(name string) string {
 	switch {
-	case c.From == nil && c.To == nil:
+	case l.From == nil && l.To == nil:
 		return name
-	case c.From == nil:
-		return name + " added (" + Shortened(*c.To) + ")"
-	case c.To == nil:
+	case l.From == nil:
+		return name + " added (" + Shortened(*l.To) + ")"
+	case l.To == nil:
 		return name + " removed"
 	}
-	return name + " " + Shortened(*c.From) + " → " + Shortened(*c.To)
+	return name + " " + Shortened(*l.From) + " → " + Shortened(*l.To)
 }
 
 // Shortened cuts a long value, such as a whole channel.

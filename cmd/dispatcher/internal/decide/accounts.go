@@ -57,10 +57,10 @@ func newCounters(r *Routing, seen *ledger.Seen, m *admission.Moment) counters {
 
 // covers appends the places of the scopes that count the task, and reports whether the claim locked
 // all of them.
-func (b *counters) covers(dst []int, t *Task) (places []int, locked bool) {
-	places = b.index.covering(dst, t)
+func (c *counters) covers(dst []int, t *Task) (places []int, locked bool) {
+	places = c.index.covering(dst, t)
 	for _, place := range places {
-		if b.narrower[place] == nil {
+		if c.narrower[place] == nil {
 			return places, false
 		}
 	}
@@ -91,9 +91,9 @@ func (a *assigner) accounts(
 }
 
 // add appends the counters of scopes. No policy divides them among processes.
-func (b *counters) add(dst []admission.Account, scopes []int, rate float64) []admission.Account {
+func (c *counters) add(dst []admission.Account, scopes []int, rate float64) []admission.Account {
 	for _, place := range scopes {
-		s := b.narrower[place]
+		s := c.narrower[place]
 		if s == nil {
 			continue // not locked: this state was made up for an explanation or an audit
 		}

@@ -107,14 +107,14 @@ func RecordedAttempt(m *ledger.Message, a *ledger.Attempt, lane *Lane) *Attempt 
 }
 
 // Repeats reports whether the attempt repeats, under its key, an attempt that nobody answered.
-func (f *Attempt) Repeats() bool { return !f.RepeatUntil.IsZero() }
+func (a *Attempt) Repeats() bool { return !a.RepeatUntil.IsZero() }
 
 // Inform records what the provider offers when nobody answers, and the account and time of the
 // claim. reach is how long after its claim the attempt may still leave.
-func (f *Attempt) Inform(
+func (a *Attempt) Inform(
 	can provider.Capabilities, account string, claimed time.Time, reach time.Duration,
 ) {
-	s := &f.Search
+	s := &a.Search
 	s.Can, s.account, s.Begun, s.reach = can, account, claimed, reach
 }
 
@@ -173,12 +173,12 @@ func certainlyNot(p provider.Part) bool {
 
 // receipts is how many are expected for an attempt that was taken whole, when the answer does not
 // say how many parts it had.
-func (f *Attempt) receipts() int {
+func (a *Attempt) receipts() int {
 	switch {
-	case !f.Search.Can.PartReceipts:
+	case !a.Search.Can.PartReceipts:
 		return 1
-	case len(f.Submission.Parts) > 0:
-		return len(f.Submission.Parts)
+	case len(a.Submission.Parts) > 0:
+		return len(a.Submission.Parts)
 	}
-	return max(f.Segments, 1)
+	return max(a.Segments, 1)
 }

@@ -50,14 +50,14 @@ type exclusion struct {
 
 // never reports whether the limit can never have room for the message: it is 0, or less than the
 // message takes.
-func (x *exclusion) never() bool { return x.limit != nil && x.limit.When.IsZero() }
+func (e *exclusion) never() bool { return e.limit != nil && e.limit.When.IsZero() }
 
 // on names the limit, of which channel is the excluded channel.
-func (x *exclusion) on(channel string) string {
-	if x.over {
+func (e *exclusion) on(channel string) string {
+	if e.over {
 		channel = ""
 	}
-	return x.limit.Counter.Key().On(channel)
+	return e.limit.Counter.Key().On(channel)
 }
 
 // opening is room for a message on a channel: what it takes of each limit there, and when it may

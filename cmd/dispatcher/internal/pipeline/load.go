@@ -252,8 +252,8 @@ func (d *Dispatcher) reserve(r *claim) {
 }
 
 // unreserve undoes reserve, because the claim was not committed.
-func (r *claim) unreserve() {
-	for _, f := range r.attempts {
+func (c *claim) unreserve() {
+	for _, f := range c.attempts {
 		if f.load != nil {
 			f.load.held.Add(-1)
 			f.load = nil

@@ -12,12 +12,12 @@ import (
 const mostDiscrepancies = 5
 
 // logDiscrepancies logs receipts that contradict the ledger, with channel and provider's id.
-func (d *Batcher) logDiscrepancies(odd []ledger.Discrepancy) {
+func (b *Batcher) logDiscrepancies(odd []ledger.Discrepancy) {
 	for i := range odd[:min(len(odd), mostDiscrepancies)] {
-		d.cfg.Trouble("receipts", describe(&odd[i]))
+		b.cfg.Trouble("receipts", describe(&odd[i]))
 	}
 	if more := len(odd) - mostDiscrepancies; more > 0 {
-		d.cfg.Trouble("receipts", fmt.Errorf("%d more receipts of the same batch contradict the "+
+		b.cfg.Trouble("receipts", fmt.Errorf("%d more receipts of the same batch contradict the "+
 			"books or name other ids; docs/receipts.md says how to find them", more))
 	}
 }
