@@ -14,7 +14,7 @@ import (
 // their own.
 type Outbox struct {
 	*db
-	out, heard outlet
+	out, heard outboxPublisher
 }
 
 // The advisory lock of the process that publishes notices, and that of the process that publishes
@@ -75,11 +75,11 @@ func (s *Outbox) Lead(ctx context.Context) (bool, error) {
 func newOutbox(d *db) *Outbox {
 	return &Outbox{
 		db: d,
-		out: outlet{
+		out: outboxPublisher{
 			db: d, lock: leadership,
 			read: selectOutbox, remove: removePublished, barrier: barrierOutbox,
 		},
-		heard: outlet{
+		heard: outboxPublisher{
 			db: d, lock: leadershipHeard,
 			read: selectHeard, remove: removeHeard, barrier: barrierHeard,
 		},
@@ -92,8 +92,8 @@ func (s *Outbox) resign() {
 	s.heard.resign()
 }
 
-// outlet publishes one outbox.
-type outlet struct {
+// outboxPublisher publishes one outbox.
+type outboxPublisher struct {
 	*db
 	lock    int64  // the advisory lock of the process that publishes
 	read    string // statement: reads rows by seq until they hold $1 notices
@@ -109,7 +109,7 @@ type outlet struct {
 	asked  time.Time // guarded by mu; when it last tried to take the lock
 }
 
-func (o *outlet) publish(
+func (o *outboxPublisher) publish(
 	ctx context.Context, limit int, send func(context.Context, []Notice) error,
 ) (int, error) {
 	o.mu.Lock()
@@ -147,7 +147,7 @@ func neverBack(notices []Notice, latest time.Time) time.Time {
 }
 
 // takeLeadership connects if necessary and tries to take the lock. mu is held.
-func (o *outlet) takeLeadership(ctx context.Context) (bool, error) {
+func (o *outboxPublisher) takeLeadership(ctx context.Context) (bool, error) {
 	if o.conn != nil && o.guard.Replaced(o.conn.PgConn()) {
 		o.dropLeadership()
 	}
@@ -176,7 +176,7 @@ func (o *outlet) takeLeadership(ctx context.Context) (bool, error) {
 }
 
 // dropLeadership closes the connection, which ends the leadership. mu is held.
-func (o *outlet) dropLeadership() {
+func (o *outboxPublisher) dropLeadership() {
 	if o.conn != nil {
 		closeConn(o.conn)
 	}
@@ -184,7 +184,7 @@ func (o *outlet) dropLeadership() {
 }
 
 // resign deletes what was published and gives up the leadership.
-func (o *outlet) resign() {
+func (o *outboxPublisher) resign() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.published) > 0 {
@@ -218,7 +218,7 @@ const (
 
 // readOutbox deletes what the last call published and reads the next rows, in one round trip and
 // one transaction.
-func (o *outlet) readOutbox(
+func (o *outboxPublisher) readOutbox(
 	ctx context.Context, limit int,
 ) (seqs []int64, notices []Notice, err error) {
 	batch := &pgx.Batch{}
