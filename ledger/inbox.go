@@ -90,8 +90,8 @@ const maxInbound = 500
 // errTooMany is a bug of the caller.
 var errTooMany = errors.New("a write has more than 500 messages")
 
-// Record stores what subscribers sent, up to 500 messages and parts, in one transaction of two round
-// trips. Messages that are complete go to the outbox; other parts wait. When it returns nil,
+// Record stores what subscribers sent, up to 500 messages and parts, in one transaction of two
+// round trips. Messages that are complete go to the outbox; other parts wait. When it returns nil,
 // everything is durable. After an error it may be, and the caller can repeat the call: nothing is
 // recorded twice.
 //

@@ -42,11 +42,11 @@ const leadershipPause = time.Second
 // changes before it.
 //
 // Order per key: rows are published by seq, and seq ascends for each message. A transaction draws
-// the seq of its notices after it has locked the rows of their messages, and keeps these locks until
-// it commits. The next transaction that writes about the same message gets the lock, and draws its
-// seq, only after that. Rows of different messages may become visible out of seq order. So Publish
-// reads all rows that are there, not only those above the last seq that it published, and the
-// sequence must not be cached by sessions.
+// the seq of its notices after it has locked the rows of their messages, and keeps these locks
+// until it commits. The next transaction that writes about the same message gets the lock, and
+// draws its seq, only after that. Rows of different messages may become visible out of seq order.
+// So Publish reads all rows that are there, not only those above the last seq that it published,
+// and the sequence must not be cached by sessions.
 //
 // Each notice carries this seq and the row's created_at, the clock at the same moment, see
 // Notice.Seq. If the clock goes back, or is behind on a server that takes over, the notices of this

@@ -238,9 +238,9 @@ func (s *attemptStatus) contradictedBy(p *part) bool {
 	return s.isDenied() && p.byKey && p.state == string(Delivered)
 }
 
-// acceptByReceipt makes an unknown attempt accepted if a receipt carries its key. Where receipts are
-// expected, they are awaited from now on: the receipt proves that the provider took the attempt,
-// not that further receipts will come.
+// acceptByReceipt makes an unknown attempt accepted if a receipt carries its key. Where receipts
+// are expected, they are awaited from now on: the receipt proves that the provider took the
+// attempt, not that further receipts will come.
 func (s *attemptStatus) acceptByReceipt() {
 	if !slices.ContainsFunc(s.parts, func(p part) bool { return p.byKey }) {
 		return

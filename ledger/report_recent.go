@@ -88,9 +88,9 @@ const isUnsent = `(a.outcome = 'refused'
 	and coalesce(a.provider_code, '') in ('stopping', 'stale', 'late', 'expired'))`
 
 // Faults counts the attempts and errors of each channel that had an answer within the window, by
-// the database's clock. Rows are ordered by channel. An answer that was recorded more than late after
-// the claim of its attempt is not counted: late is the timeout of submits, plus some time to record
-// outcomes.
+// the database's clock. Rows are ordered by channel. An answer that was recorded more than late
+// after the claim of its attempt is not counted: late is the timeout of submits, plus some time to
+// record outcomes.
 //
 // It may be called every few seconds, however many attempts there are. It reads only those claimed
 // within the window and late before it, and block ranges that have no summary yet in the index on

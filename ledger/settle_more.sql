@@ -73,8 +73,8 @@ done as (
       @receipts_telling::boolean[], @receipts_within::bigint[], @cut_short::boolean[],
       @unfit::boolean[], @denied_parts::smallint[]) with ordinality
       as u(seq, attempt, outcome, code, reference, segments, price_micros, state, reason,
-        next_at, tried, pinned, parts_left, parts_cut, possible_duplicate, plain, hold, slow, expected,
-        telling, within, cut, unfit, denied, nr)
+        next_at, tried, pinned, parts_left, parts_cut, possible_duplicate, plain, hold, slow,
+        expected, telling, within, cut, unfit, denied, nr)
   ) g
   where a.message_seq = g.seq and a.attempt = g.attempt
     and (a.outcome is null or (a.outcome = 'unknown' and g.outcome <> 'unknown'))

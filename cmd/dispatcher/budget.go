@@ -80,8 +80,8 @@ func (c *cli) budgetTopUpCommand() *cobra.Command {
 		Long: `Adds an amount to a prepaid budget: a limit of the routing document with window
 prepaid. Messages that wait are considered again at once. The top-up is on record with its author,
 the login of the database and the reason, and nobody changes it; a mistake is corrected by a
-negative amount, which may take back what the budget has left. With --key it is recorded once, however
-often the command is repeated: name the payment.`,
+negative amount, which may take back what the budget has left. With --key it is recorded once,
+however often the command is repeated: name the payment.`,
 		Example: `  dispatcher budget top-up --all-channels --tenant shop --amount 250.00 \
       --key invoice-2026-118 --reason "paid in advance"
   dispatcher budget top-up a --amount 1000 --reason "the balance at the provider"`,

@@ -48,7 +48,9 @@ type contentStore struct {
 var _ receive.Recorder = contentStore{}
 
 // Record returns nil once all of the content is durable.
-func (c contentStore) Record(ctx context.Context, channel string, heard *provider.CallbackContent) error {
+func (c contentStore) Record(
+	ctx context.Context, channel string, heard *provider.CallbackContent,
+) error {
 	if len(heard.Receipts) > 0 {
 		if err := c.receipts.Record(ctx, channel, heard.Receipts); err != nil {
 			return err

@@ -103,8 +103,8 @@ func (i *Intake) Take(channel string, in provider.Inbound) (taken bool) {
 }
 
 // Record returns nil once all of the messages are durable. After an error the provider has to send
-// them again; those that were recorded nevertheless are recognised by their reference. When ctx ends,
-// Record still waits for a write that has begun, at most recordTimeout, to learn its outcome.
+// them again; those that were recorded nevertheless are recognised by their reference. When ctx
+// ends, Record still waits for a write that has begun, at most recordTimeout, to learn its outcome.
 func (i *Intake) Record(ctx context.Context, channel string, in []provider.Inbound) error {
 	for some := range slices.Chunk(in, maxBatch) {
 		if err := i.queueAll(ctx, channel, some); err != nil {

@@ -99,12 +99,12 @@ func New(cfg Config) (*Batcher, error) {
 		1)}, nil
 }
 
-// Take records a receipt of a channel and then calls answer once, from any goroutine: with true when
-// the receipt is durable; with false when the provider has to send it again, because the queue is
-// full, it could not be recorded within answerTimeout, or the process ends. Take does not block, and
-// answer must not. Any goroutine may call Take. If the process dies first, there is no answer, and
-// the provider sends the receipt again. A receipt that names no message, or has a key that is not
-// ours, is counted and answered with true, and changes nothing.
+// Take records a receipt of a channel and then calls answer once, from any goroutine: with true
+// when the receipt is durable; with false when the provider has to send it again, because the queue
+// is full, it could not be recorded within answerTimeout, or the process ends. Take does not block,
+// and answer must not. Any goroutine may call Take. If the process dies first, there is no answer,
+// and the provider sends the receipt again. A receipt that names no message, or has a key that is
+// not ours, is counted and answered with true, and changes nothing.
 func (b *Batcher) Take(channel string, r provider.Receipt, answer func(taken bool)) {
 	e, named := b.entry(channel, &r)
 	if !named {

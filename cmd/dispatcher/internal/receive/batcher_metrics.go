@@ -10,9 +10,9 @@ import (
 // the others are closed lists.
 type batcherMetrics struct {
 	// channel, state: delivered undelivered pending nameless refused lost
-	receipts *prometheus.CounterVec
-	receiptsTotal  *prometheus.CounterVec // result: matched early repeated contradictory other_id
-	closed   *prometheus.CounterVec // state: accepted delivered undelivered no_receipt
+	receipts      *prometheus.CounterVec
+	receiptsTotal *prometheus.CounterVec // result: matched early repeated contradictory other_id
+	closed        *prometheus.CounterVec // state: accepted delivered undelivered no_receipt
 }
 
 func newBatcherMetrics(registry prometheus.Registerer) *batcherMetrics {

@@ -195,8 +195,8 @@ func (b *Batcher) watch(ctx context.Context) {
 	}
 }
 
-// giveBack asks the providers of late receipts to send them again. One that is being recorded may be
-// recorded nevertheless, and then a second time, which does no harm.
+// giveBack asks the providers of late receipts to send them again. One that is being recorded may
+// be recorded nevertheless, and then a second time, which does no harm.
 func (b *Batcher) giveBack(now time.Time) {
 	late := b.takeLate(now)
 	given := 0

@@ -26,8 +26,8 @@ const (
 	seenRecorded
 )
 
-// replays remembers the callbacks that were recorded, by their replay ids (provider.CallbackContent).
-// It is safe for concurrent use.
+// replays remembers the callbacks that were recorded, by their replay ids
+// (provider.CallbackContent). It is safe for concurrent use.
 type replays struct {
 	mu       sync.Mutex
 	channels map[string]*generations // guarded by mu

@@ -42,7 +42,7 @@ type WebhookConfig struct {
 	// TLS is nil for plain HTTP. With ClientCAs, certificates of clients are verified.
 	TLS      *tls.Config
 	Channels Channels
-	Recorder   Recorder
+	Recorder Recorder
 	Registry prometheus.Registerer
 	// Trouble is called with every error of a callback, which may be very often.
 	Trouble func(where string, err error)

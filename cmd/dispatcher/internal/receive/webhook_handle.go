@@ -16,7 +16,7 @@ import (
 type verdict string
 
 const (
-	recorded   verdict = "booked"
+	recorded verdict = "booked"
 	replayed verdict = "replayed" // recorded before; it gets the same answer and changes nothing
 	empty    verdict = "empty"    // genuine, but without anything to record
 	// confirmed: it was the confirmation of a subscription, see confirmer.
@@ -37,7 +37,7 @@ const (
 	unusable verdict = "unusable" // the channel's settings cannot be used on this machine
 	// busy: too many large bodies at once, too many requests of one address, or the same callback is
 	// being recorded.
-	busy     verdict = "busy"
+	busy       verdict = "busy"
 	unrecorded verdict = "unbooked" // it could not be recorded in time
 	// unconfirmed: the subscription could not be confirmed.
 	unconfirmed verdict = "unconfirmed"
