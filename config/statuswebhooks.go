@@ -76,25 +76,25 @@ func parseStatusWebhooks(text []byte, secrets *SecretsFolder) ([]StatusWebhook, 
 	names, tenants := map[string]bool{}, map[string]bool{}
 	for i := range file.Webhooks {
 		f := &file.Webhooks[i]
-		h := StatusWebhook{
+		w := StatusWebhook{
 			Name: f.Name, Tenant: f.Tenant, URL: f.URL, States: f.States, MaxAge: maxAge,
 			AllowPrivate: f.AllowPrivate,
 		}
-		err := h.check(f.MaxAge)
+		err := w.check(f.MaxAge)
 		switch {
 		case err != nil:
-		case names[h.Name]:
+		case names[w.Name]:
 			err = errors.New("has the name of another one")
-		case tenants[h.Tenant]:
-			err = fmt.Errorf("is the second one of tenant %q; each has one", h.Tenant)
+		case tenants[w.Tenant]:
+			err = fmt.Errorf("is the second one of tenant %q; each has one", w.Tenant)
 		default:
-			err = h.readSecrets(f.SecretFiles, secrets)
+			err = w.readSecrets(f.SecretFiles, secrets)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("webhook %d (%s): %w", i+1, h.Name, err)
+			return nil, fmt.Errorf("webhook %d (%s): %w", i+1, w.Name, err)
 		}
-		names[h.Name], tenants[h.Tenant] = true, true
-		hooks = append(hooks, h)
+		names[w.Name], tenants[w.Tenant] = true, true
+		hooks = append(hooks, w)
 	}
 	return hooks, nil
 }

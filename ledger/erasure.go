@@ -127,7 +127,7 @@ func (e *eraser) inTx(ctx context.Context, do func(pgx.Tx) error) error {
 // eraseParts stores the record of the request, and deletes waiting parts of messages from the
 // number.
 func (e *eraser) eraseParts(ctx context.Context) error {
-	q := e.request
+	done := e.request
 	return e.inTx(ctx, func(tx pgx.Tx) error {
 		gone, err := tx.Exec(ctx,
 			`delete from dispatcher.inbound_parts where ltrim(sender, '+') = $1`, e.digits())
@@ -138,7 +138,7 @@ func (e *eraser) eraseParts(ctx context.Context) error {
 		return tx.QueryRow(ctx, `
 			insert into dispatcher.erasures (author, reason, tenant, number_hmac, parts)
 			values ($1, $2, $3, $4, $5) returning id`,
-			q.Author, q.Reason, q.Tenant, q.NumberHMAC, e.parts).Scan(&e.id)
+			done.Author, done.Reason, done.Tenant, done.NumberHMAC, e.parts).Scan(&e.id)
 	})
 }
 

@@ -112,7 +112,7 @@ func (r *reassembler) rest() (parts []piece) {
 // them.
 func joined(parts []piece) *Subscribed {
 	first := &parts[0]
-	m := &Subscribed{
+	s := &Subscribed{
 		ID: first.ID, Channel: first.Channel, From: first.From, To: first.To,
 		Parts: max(first.Parts, 1), At: first.At,
 	}
@@ -121,19 +121,19 @@ func joined(parts []piece) *Subscribed {
 	for i := range parts {
 		p := &parts[i]
 		for ; next < p.Part; next++ {
-			m.Missing = append(m.Missing, next)
+			s.Missing = append(s.Missing, next)
 		}
 		next = p.Part + 1
 		text.WriteString(p.Text)
-		if p.At.Before(m.At) {
-			m.At = p.At
+		if p.At.Before(s.At) {
+			s.At = p.At
 		}
 	}
-	for ; next < m.Parts; next++ {
-		m.Missing = append(m.Missing, next)
+	for ; next < s.Parts; next++ {
+		s.Missing = append(s.Missing, next)
 	}
-	m.Text = text.String()
-	return m
+	s.Text = text.String()
+	return s
 }
 
 // unsplit is a message that was not split.

@@ -208,19 +208,19 @@ func (s *Limits) Restarts(ctx context.Context) ([]Restarted, error) {
 	return out, wrap("list restarts", err)
 }
 
-func scanRestart(row pgx.CollectableRow) (d Restarted, err error) {
+func scanRestart(row pgx.CollectableRow) (r Restarted, err error) {
 	var scope, unit string
 	var seconds int
-	err = row.Scan(&d.Channel, &scope, &seconds, &unit, &d.At, &d.Version, &d.Author, &d.Reason,
-		&d.Was.Start, &d.Was.Granted, &d.Now.Start, &d.Now.Granted)
+	err = row.Scan(&r.Channel, &scope, &seconds, &unit, &r.At, &r.Version, &r.Author, &r.Reason,
+		&r.Was.Start, &r.Was.Granted, &r.Now.Start, &r.Now.Granted)
 	if err != nil {
-		return d, err
+		return r, err
 	}
-	d.At, d.Was.Start, d.Now.Start = d.At.UTC(), d.Was.Start.UTC(), d.Now.Start.UTC()
-	d.Key.Window = admission.Window(time.Duration(seconds) * time.Second)
-	if d.Key.Scope, err = admission.ParseScope(scope); err != nil {
-		return d, fmt.Errorf("read restart: %w", err)
+	r.At, r.Was.Start, r.Now.Start = r.At.UTC(), r.Was.Start.UTC(), r.Now.Start.UTC()
+	r.Key.Window = admission.Window(time.Duration(seconds) * time.Second)
+	if r.Key.Scope, err = admission.ParseScope(scope); err != nil {
+		return r, fmt.Errorf("read restart: %w", err)
 	}
-	d.Key.Unit, err = admission.ParseUnit(unit)
-	return d, err
+	r.Key.Unit, err = admission.ParseUnit(unit)
+	return r, err
 }

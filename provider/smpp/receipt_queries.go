@@ -67,8 +67,8 @@ func (q *receiptQueries) expect(reference string, source pdu.Address, now time.T
 }
 
 // push is called with mu held.
-func (q *receiptQueries) push(m awaitedReceipt) {
-	q.queue = append(q.queue, m)
+func (q *receiptQueries) push(r awaitedReceipt) {
+	q.queue = append(q.queue, r)
 	if len(q.queue) == 1 {
 		select {
 		case q.wake <- struct{}{}:
@@ -91,9 +91,9 @@ func (q *receiptQueries) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		m, wait := q.next(time.Now())
+		r, wait := q.next(time.Now())
 		if wait == 0 {
-			q.ask(ctx, m)
+			q.ask(ctx, r)
 			if !pause(ctx, q.pace) {
 				return
 			}
@@ -110,7 +110,7 @@ func (q *receiptQueries) run(ctx context.Context) {
 }
 
 // next returns the message that is due, or how long to wait for one.
-func (q *receiptQueries) next(now time.Time) (m awaitedReceipt, wait time.Duration) {
+func (q *receiptQueries) next(now time.Time) (r awaitedReceipt, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if held := q.postponed; held != nil {
@@ -124,47 +124,47 @@ func (q *receiptQueries) next(now time.Time) (m awaitedReceipt, wait time.Durati
 	}
 	if len(q.queue) == 0 {
 		q.queue = nil
-		return m, time.Hour
+		return r, time.Hour
 	}
 	if wait = q.queue[0].due.Sub(now); wait > 0 {
-		return m, wait
+		return r, wait
 	}
-	m, q.queue = q.queue[0], q.queue[1:]
-	return m, 0
+	r, q.queue = q.queue[0], q.queue[1:]
+	return r, 0
 }
 
 // ask queries a message once. Without a final state, or if the receipt was not taken, it is queried
 // again later. If no slot was free, it is queried next.
-func (q *receiptQueries) ask(ctx context.Context, m awaitedReceipt) {
-	r, err := q.query(ctx, m.reference, m.source)
+func (q *receiptQueries) ask(ctx context.Context, awaited awaitedReceipt) {
+	r, err := q.query(ctx, awaited.reference, awaited.source)
 	if errors.Is(err, errNoSlot) {
 		q.mu.Lock()
-		q.postponed = &m
+		q.postponed = &awaited
 		q.mu.Unlock()
 		return
 	}
 	if err != nil || !r.State.Final() {
-		q.askLater(ctx, m)
+		q.askLater(ctx, awaited)
 		return
 	}
 	q.onReceipt(r, func(taken bool) {
 		if taken {
-			q.received(m.reference)
+			q.received(awaited.reference)
 			return
 		}
-		q.askLater(ctx, m)
+		q.askLater(ctx, awaited)
 	})
 }
 
 // askLater schedules another query, unless maxQueries were made.
-func (q *receiptQueries) askLater(ctx context.Context, m awaitedReceipt) {
-	m.queries++
-	m.due = time.Now().Add(q.after)
+func (q *receiptQueries) askLater(ctx context.Context, r awaitedReceipt) {
+	r.queries++
+	r.due = time.Now().Add(q.after)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if m.queries >= maxQueries || ctx.Err() != nil {
-		delete(q.open, m.reference)
+	if r.queries >= maxQueries || ctx.Err() != nil {
+		delete(q.open, r.reference)
 		return
 	}
-	q.push(m)
+	q.push(r)
 }

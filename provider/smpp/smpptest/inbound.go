@@ -24,13 +24,13 @@ type Inbound struct {
 
 // SendInbound sends a message to a receiving bind of the account, at once or when there is one, and
 // again until it is accepted. It returns the number of its parts.
-func (s *Server) SendInbound(m Inbound) (parts int) {
+func (s *Server) SendInbound(in Inbound) (parts int) {
 	now := time.Now()
-	messages := m.messages(s.cfg.Alphabet)
+	messages := in.messages(s.cfg.Alphabet)
 	for i := range messages {
 		s.receipts.schedule.add(now, &receipt{
-			systemID: m.SystemID, number: -1, inbound: &messages[i],
-			Receipt: Receipt{Form: &ReceiptForm{DataSM: m.DataSM}},
+			systemID: in.SystemID, number: -1, inbound: &messages[i],
+			Receipt: Receipt{Form: &ReceiptForm{DataSM: in.DataSM}},
 		})
 	}
 	return len(messages)

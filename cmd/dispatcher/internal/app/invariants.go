@@ -39,13 +39,13 @@ type invariants struct {
 // checkInvariants starts to check the guarantees, unless the settings turn that off.
 func (a *App) checkInvariants() {
 	s := &a.opts.Settings
-	v := &invariants{
+	i := &invariants{
 		store: a.ledger.Audits, interval: s.InvariantsInterval, grace: Grace(s),
 		deadAfter: s.DeadAfter, metrics: newInvariantMetrics(a.registry), log: a.log,
 		trouble: a.trouble,
 	}
-	if v.interval > 0 {
-		a.ownLoop("invariants", v.run)
+	if i.interval > 0 {
+		a.ownLoop("invariants", i.run)
 	}
 }
 

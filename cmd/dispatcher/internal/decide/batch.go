@@ -70,12 +70,12 @@ type Decided struct {
 // NewPlan plans the jobs. now is the database's clock as this process knows it.
 func NewPlan(routing *Routing, keys []selector.Key, now time.Time, jobs []Job) *Plan {
 	p := &planner{routing: routing, keys: newDrawers(keys), now: now}
-	r := &Plan{Routing: routing, Jobs: jobs, Now: now, planner: p, scopes: routing.scopes()}
-	r.Tasks = make([]Task, len(jobs))
+	plan := &Plan{Routing: routing, Jobs: jobs, Now: now, planner: p, scopes: routing.scopes()}
+	plan.Tasks = make([]Task, len(jobs))
 	for i := range jobs {
-		r.Tasks[i] = p.plan(&jobs[i])
+		plan.Tasks[i] = p.plan(&jobs[i])
 	}
-	return r
+	return plan
 }
 
 // Request is what the ledger is asked for: the planned rows, the channels and cursors that their
@@ -159,45 +159,45 @@ func (p *Plan) Wanted() int {
 // Batch decides about all messages of a claim, one after the other: each sees the state that the
 // one before left. It is pure, except that it counts in seen what it takes and fills in the rows of
 // the plan.
-func Batch(r *Plan, seen *ledger.Seen, state *Snapshot) (*Decided, error) {
-	if seen.Version != r.Routing.Version || r.pastHours(seen) {
+func Batch(p *Plan, seen *ledger.Seen, state *Snapshot) (*Decided, error) {
+	if seen.Version != p.Routing.Version || p.pastHours(seen) {
 		return nil, ErrStaleRouting
 	}
-	a := newAssigner(r.Routing, r.planner.keys, seen, state.Unready, *state)
-	b := &Decided{
-		Now: seen.Now, Intakes: seen.Intakes, Tasks: r.adopt(seen), plan: r,
+	a := newAssigner(p.Routing, p.planner.keys, seen, state.Unready, *state)
+	decided := &Decided{
+		Now: seen.Now, Intakes: seen.Intakes, Tasks: p.adopt(seen), plan: p,
 		Decisions: make([]ledger.Decision, len(seen.Messages)), Troubles: a.troubles,
 	}
-	order := turns(b.Tasks, b.Intakes, b.Now)
-	b.Attempts = make([]Attempt, 0, len(order))
+	order := turns(decided.Tasks, decided.Intakes, decided.Now)
+	decided.Attempts = make([]Attempt, 0, len(order))
 	var lately, left, covered []int // scopes that due rows still need, and those of one task
 	locked := false
 	for _, i := range order {
-		t := &b.Tasks[i]
-		if b.Intakes[i] == ledger.Due {
+		t := &decided.Tasks[i]
+		if decided.Intakes[i] == ledger.Due {
 			covered, locked = a.counters.covers(covered[:0], t)
 			if !locked && !t.optedOut {
-				b.Unlocked, b.Decisions[i].Unlocked = true, true
+				decided.Unlocked, decided.Decisions[i].Unlocked = true, true
 				left = remembered(left, covered)
 				continue
 			}
 			lately = remembered(lately, covered)
-			if r.lacksAnswer(t, b.Now, state.Answers) {
-				b.Unasked = append(b.Unasked, i)
+			if p.lacksAnswer(t, decided.Now, state.Answers) {
+				decided.Unasked = append(decided.Unasked, i)
 				continue
 			}
 		}
 		d := a.decide(t)
-		b.Decisions[i] = d.Decision
+		decided.Decisions[i] = d.Decision
 		if d.State == ledger.Sending {
-			b.Attempts = append(b.Attempts, newAttempt(t, &d))
+			decided.Attempts = append(decided.Attempts, newAttempt(t, &d))
 		}
 	}
 	for _, place := range remembered(left, lately) {
-		b.Needed = append(b.Needed, a.counters.index.at(place).ScopeRef)
+		decided.Needed = append(decided.Needed, a.counters.index.at(place).ScopeRef)
 	}
-	b.Full = a.full.messages
-	return b, nil
+	decided.Full = a.full.messages
+	return decided, nil
 }
 
 // remembered adds scopes until MaxNeeded is reached.

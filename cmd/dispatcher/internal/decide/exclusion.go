@@ -123,14 +123,14 @@ func (a *assigner) unfitting(t *Task, selectors []selector.Selector, c int) stri
 // exclusionReason names the reason for a limit without room. A limit in money has one word for all
 // scopes, because its remedy is a different one: more money. But what is reserved for other lanes
 // is not spent, and keeps its own word.
-func exclusionReason(o *admission.Exclusion) string {
-	scope := o.Counter.Scope
+func exclusionReason(e *admission.Exclusion) string {
+	scope := e.Counter.Scope
 	switch {
-	case o.Why == admission.Reserved:
+	case e.Why == admission.Reserved:
 		return Reserved
-	case o.Why == admission.Unshared:
+	case e.Why == admission.Unshared:
 		return NoShare
-	case o.Counter.Unit == admission.Money:
+	case e.Counter.Unit == admission.Money:
 		return NoBudget
 	case scope.Tenant != "":
 		return TenantLimit

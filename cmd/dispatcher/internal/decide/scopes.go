@@ -40,7 +40,7 @@ type scopeTable struct {
 
 // newScopeIndex indexes the limits of a routing.
 func newScopeIndex(r *Routing) *scopeIndex {
-	x := &scopeIndex{
+	s := &scopeIndex{
 		own: make([][]admission.Limit, len(r.Channels)), on: make([]*scopeTable, len(r.Channels)),
 	}
 	found := map[ledger.ScopeRef]*narrower{}
@@ -58,14 +58,14 @@ func newScopeIndex(r *Routing) *scopeIndex {
 		ch := &r.Channels[c]
 		for i := range ch.Limits {
 			if limit := &ch.Limits[i]; limit.Scope == (admission.Scope{}) {
-				x.own[c] = append(x.own[c], *limit)
+				s.own[c] = append(s.own[c], *limit)
 			} else {
 				note(c, ch.Name, limit)
 			}
 		}
 	}
-	x.list(found)
-	return x
+	s.list(found)
+	return s
 }
 
 // list puts the scopes into their order and fills the tables.

@@ -76,17 +76,17 @@ func (o *openAttempts) add(at time.Time, attempts []*openAttempt) {
 	c := &openClaim{at: at, open: len(attempts)}
 	o.claims = append(o.claims, c)
 	o.open += len(attempts)
-	for _, f := range attempts {
-		f.claim = c
+	for _, a := range attempts {
+		a.claim = c
 	}
 }
 
 // pin keeps the claim of an attempt open for good. Its outcome could not be written, so the
 // heart-beat must keep reporting an open attempt of that time.
-func (o *openAttempts) pin(f *openAttempt) {
+func (o *openAttempts) pin(a *openAttempt) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	f.claim.open++
+	a.claim.open++
 }
 
 // settled removes attempts.

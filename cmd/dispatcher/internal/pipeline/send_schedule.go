@@ -21,20 +21,20 @@ const (
 )
 
 // add adds an attempt.
-func (s *sendSchedule) add(f *openAttempt, now time.Time) {
-	if f.leave.After(now) {
-		heap.Push(&s.later, f)
+func (s *sendSchedule) add(a *openAttempt, now time.Time) {
+	if a.leave.After(now) {
+		heap.Push(&s.later, a)
 		return
 	}
-	s.enqueue(f)
+	s.enqueue(a)
 }
 
-func (s *sendSchedule) enqueue(f *openAttempt) {
+func (s *sendSchedule) enqueue(a *openAttempt) {
 	q := otherQueue
-	if f.Express {
+	if a.Express {
 		q = expressQueue
 	}
-	s.due[q] = append(s.due[q], f)
+	s.due[q] = append(s.due[q], a)
 }
 
 // advance moves the attempts whose time has come into the queues.
@@ -68,9 +68,9 @@ func (s *sendSchedule) pop() {
 // take removes and returns the due attempts that meet a condition.
 func (s *sendSchedule) take(meets func(*openAttempt) bool) (out []*openAttempt) {
 	for q := range s.due {
-		s.due[q] = slices.DeleteFunc(s.due[q], func(f *openAttempt) bool {
-			if meets(f) {
-				out = append(out, f)
+		s.due[q] = slices.DeleteFunc(s.due[q], func(a *openAttempt) bool {
+			if meets(a) {
+				out = append(out, a)
 				return true
 			}
 			return false
@@ -112,10 +112,10 @@ func (r *byRelease) Push(f any) { *r = append(*r, f.(*openAttempt)) }
 // Pop takes the last one.
 func (r *byRelease) Pop() any {
 	n := len(*r) - 1
-	f := (*r)[n]
+	a := (*r)[n]
 	(*r)[n] = nil
 	*r = (*r)[:n]
-	return f
+	return a
 }
 
 // spareTime is how long before its latest time an attempt leaves at the latest, even if that makes
@@ -126,22 +126,22 @@ const spareTime = 10 * time.Millisecond
 // channel they leave at twice their pace until they have caught up, and not in one burst.
 func spread(attempts []*openAttempt, now time.Time) {
 	began := make(map[string]time.Time, 8) // the first release time on each channel
-	for _, f := range attempts {
-		if at, known := began[f.Channel]; !f.leave.IsZero() && (!known || f.leave.Before(at)) {
-			began[f.Channel] = f.leave
+	for _, a := range attempts {
+		if at, known := began[a.Channel]; !a.leave.IsZero() && (!known || a.leave.Before(at)) {
+			began[a.Channel] = a.leave
 		}
 	}
-	for _, f := range attempts {
-		from := began[f.Channel]
-		if f.leave.IsZero() || !from.Before(now) {
+	for _, a := range attempts {
+		from := began[a.Channel]
+		if a.leave.IsZero() || !from.Before(now) {
 			continue
 		}
-		at := now.Add(f.leave.Sub(from) / 2)
-		if last := f.latest.Add(-spareTime); !f.latest.IsZero() && at.After(last) {
+		at := now.Add(a.leave.Sub(from) / 2)
+		if last := a.latest.Add(-spareTime); !a.latest.IsZero() && at.After(last) {
 			at = last
 		}
-		if at.After(f.leave) {
-			f.leave = at
+		if at.After(a.leave) {
+			a.leave = at
 		}
 	}
 }
