@@ -117,8 +117,8 @@ func withoutSteps(days []string) string {
 		"money of the steps from agreed to carried; the first is %s.", len(days), days[0])
 }
 
-// steps writes a waterfall for CSV in one unit, as in "agreed - 150;draws - 3;no_slot a -80;carried
-// - 73". It is empty without a waterfall in this unit.
+// steps writes a waterfall for CSV in one unit, as in "agreed - 150;draws - 3;no_slot:1d:messages
+// a -80;carried - 73". It is empty without a waterfall in this unit.
 func steps(w *report.Waterfall, in measure) string {
 	if w == nil || in != inMessages && w.AgreedSegments == nil {
 		return ""
@@ -142,7 +142,7 @@ func steps(w *report.Waterfall, in measure) string {
 	add("agreed", "", w.Agreed, w.AgreedSegments, w.AgreedCosts)
 	for i := range w.Steps {
 		s := &w.Steps[i]
-		add(s.Cause, s.Channel, s.Messages, s.Segments, s.Costs)
+		add(s.Stored(), s.Channel, s.Messages, s.Segments, s.Costs)
 	}
 	add("carried", "", w.Carried, w.CarriedSegments, w.CarriedCosts)
 	return strings.Join(out, ";")
