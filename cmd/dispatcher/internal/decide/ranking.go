@@ -58,7 +58,7 @@ type Ranked struct {
 	Score *float64
 	// Reason says why the candidate was passed over.
 	Reason string
-	// Limit names the limit without room, if that is the reason. Earlier releases did not store it.
+	// Limit names the limit without room, if that is the reason.
 	Limit LimitName
 }
 

@@ -104,30 +104,30 @@ type CountingLimit struct {
 // Limits lists the limits of the version that count a message on channel c. If its payload is gone,
 // it lists those that may count it.
 func (r *Replay) Limits(t *Task, c int) (all []CountingLimit) {
-	x := &r.a.counters.index
+	s := &r.a.counters.index
 	add := func(limits []admission.Limit, over bool) {
 		for i := range limits {
 			all = append(all, CountingLimit{limits[i], over})
 		}
 	}
-	add(x.own[c], false)
+	add(s.own[c], false)
 	if t.withoutPayload {
-		for i := range x.narrower {
-			n := &x.narrower[i]
+		for i := range s.narrower {
+			n := &s.narrower[i]
 			may, _ := begins(t.Row.CallingCode, n.Scope.Prefix)
 			if (n.channel == c || n.channel < 0) && may &&
 				(n.Scope.Tenant == "" || n.Scope.Tenant == t.Row.Tenant) {
 				add(n.limits, n.channel < 0)
 			}
 		}
-		for _, place := range x.madeFor(nil, c, t.Row.Tenant) {
-			add(x.at(place).limits, x.at(place).Channel == "")
+		for _, place := range s.madeFor(nil, c, t.Row.Tenant) {
+			add(s.at(place).limits, s.at(place).Channel == "")
 		}
 		return all
 	}
-	for _, s := range [...]*scopeTable{x.on[c], x.over} {
-		for _, place := range x.find(nil, s, t.Row.Tenant, t.msg.To) {
-			add(x.at(place).limits, s == x.over)
+	for _, table := range [...]*scopeTable{s.on[c], s.over} {
+		for _, place := range s.find(nil, table, t.Row.Tenant, t.msg.To) {
+			add(s.at(place).limits, table == s.over)
 		}
 	}
 	return all
@@ -142,31 +142,31 @@ func (r *Replay) Closed(t *Task, c int, cut bool) bool {
 	}
 	return slices.ContainsFunc(r.Limits(t, c), func(l CountingLimit) bool {
 		empty := admission.Counter{Limit: l.Limit, Max: l.Max}
-		_, o := admission.Fit(&r.a.moment, []admission.Account{{Counter: &empty, Rate: 1}}, &need)
-		return o != nil && o.When.IsZero()
+		_, e := admission.Fit(&r.a.moment, []admission.Account{{Counter: &empty, Rate: 1}}, &need)
+		return e != nil && e.When.IsZero()
 	})
 }
 
 // Rank puts candidates into the order of a stored ranking: all but the first choice of a route that
 // draws. The candidates must have the fields that the order depends on.
-func (r *Replay) Rank(t *Task, k *Ranking, candidates []selector.Candidate) {
+func (r *Replay) Rank(t *Task, stored *Ranking, candidates []selector.Candidate) {
 	b := basis{}
-	switch Ranker(k.By) {
+	switch Ranker(stored.By) {
 	case RoundRobin:
-		b.after = *k.After
+		b.after = *stored.After
 	case BestWorker:
-		b.ascending = lowestFirst(&t.Route.Scoring, k.Trouble)
+		b.ascending = lowestFirst(&t.Route.Scoring, stored.Trouble)
 	case Redraw:
 		first := -1
 		if t.Route.Draws() {
 			first = t.First
 		}
-		b.drawn = t.Route.Table.Redraw(r.a.keys.of(k.KeyID), t.Row.ID, first)
+		b.drawn = t.Route.Table.Redraw(r.a.keys.of(stored.KeyID), t.Row.ID, first)
 	case LoadRatio, InOrder:
 	}
 	// Rankers expect configured order.
 	slices.SortFunc(candidates, func(x, y selector.Candidate) int { return x.Index - y.Index })
-	order(Ranker(k.By), candidates, b)
+	order(Ranker(stored.By), candidates, b)
 }
 
 // Score fills in the scores of candidates by the rule of the task's route; see Ranking.Scoring and
