@@ -792,8 +792,8 @@ func TestAWaitForRoomCanBeDerivedAgain(t *testing.T) {
 			t.Parallel()
 			l, first := lifeOf(t, func(r *decide.Routing) { r.Routes[0].Wait = tc.wait })
 			l.bound(boundsOf(l.live))
-			l.rooms = []decide.Room{{Left: 9}, {Left: 9}, {Left: 9}}
-			l.rooms[l.live.Channel(first)] = decide.Room{Late: tc.late}
+			l.rooms = []decide.Room{{ShareLeft: 9}, {ShareLeft: 9}, {ShareLeft: 9}}
+			l.rooms[l.live.Channel(first)] = decide.Room{PassOver: tc.late}
 			seen, unready := idle(l.live)
 			d := l.decide(t, jobOf("m-1", 1), seen, unready, nil)
 			if want := l.rooms[l.live.Channel(first)].Reason(); d.State != ledger.Waiting ||
@@ -838,7 +838,7 @@ func TestAWaitForRoomEnds(t *testing.T) {
 				}
 			})
 			l.bound(boundsOf(l.live))
-			l.rooms = []decide.Room{{Left: 9}, {Left: 9}, {Left: 9}}
+			l.rooms = []decide.Room{{ShareLeft: 9}, {ShareLeft: 9}, {ShareLeft: 9}}
 			l.rooms[l.live.Channel(first)] = decide.Room{}
 			seen, unready := idle(l.live)
 			if d := l.decide(t, jobOf("m-1", 1), seen, unready, nil); d.State != ledger.Waiting ||

@@ -30,7 +30,7 @@ import (
 // PostgreSQL parses each value of a JSON document, so one text for all candidates costs half as
 // much as a list, and a quarter of a list of objects; BenchmarkStoredRankings measures it.
 func AppendRanking(dst []byte, r *Ranking) []byte {
-	w := newLineWriter(r)
+	w := newCandidateWriter(r)
 	for i := range r.Candidates {
 		w.latest = max(w.latest, r.Candidates[i].LastAssigned)
 	}
@@ -78,7 +78,7 @@ func (r *Ranking) Stateless() bool { return fieldsOf(r).stateless() }
 func (f fields) stateless() bool { return f == fields{} }
 
 // lineWriter writes the candidates of one ranking.
-type lineWriter struct {
+type candidateWriter struct {
 	fields
 	latest Micros
 	scores *scoreTexts
@@ -89,10 +89,10 @@ type lineWriter struct {
 	scored   bool    // whether one before has
 }
 
-func newLineWriter(r *Ranking) lineWriter { return lineWriter{fields: fieldsOf(r)} }
+func newCandidateWriter(r *Ranking) candidateWriter { return candidateWriter{fields: fieldsOf(r)} }
 
 // appendHead writes everything before the candidates.
-func (w *lineWriter) appendHead(dst []byte, r *Ranking) []byte {
+func (w *candidateWriter) appendHead(dst []byte, r *Ranking) []byte {
 	dst = append(dst, `{"version":`...)
 	dst = strconv.AppendInt(dst, r.Version, 10)
 	dst = appendMember(dst, `,"by":`, r.By)
@@ -113,7 +113,7 @@ func (w *lineWriter) appendHead(dst []byte, r *Ranking) []byte {
 }
 
 // append writes one candidate.
-func (w *lineWriter) append(dst []byte, r *Ranked) []byte {
+func (w *candidateWriter) append(dst []byte, r *Ranked) []byte {
 	if w.behind {
 		dst = append(dst, ',')
 	}
@@ -143,7 +143,7 @@ func (w *lineWriter) append(dst []byte, r *Ranked) []byte {
 	return dst
 }
 
-func (w *lineWriter) appendScore(dst []byte, score *float64) []byte {
+func (w *candidateWriter) appendScore(dst []byte, score *float64) []byte {
 	switch {
 	case score == nil:
 		return append(dst, '-')
