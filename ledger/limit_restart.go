@@ -43,7 +43,9 @@ type Restarted struct {
 	// Version is the routing version that was in force.
 	Version        int64
 	Author, Reason string
-	Was, Now       RestartedWindow
+	// Login is that of the database; empty where it was not recorded.
+	Login    string
+	Was, Now RestartedWindow
 }
 
 // RestartedWindow is a window before or after its restart.
@@ -203,7 +205,7 @@ func (d *Restarted) write(ctx context.Context, tx pgx.Tx) error {
 func (s *Limits) Restarts(ctx context.Context) ([]Restarted, error) {
 	out, err := rows(ctx, s.db, scanRestart, `
 		select channel, scope, window_seconds, unit, restarted_at, version, author, reason,
-		  was_start, was_granted, window_start, granted
+		  was_start, was_granted, window_start, granted, coalesce(login, '')
 		from dispatcher.limit_restarts order by id desc`)
 	return out, wrap("list restarts", err)
 }
@@ -212,7 +214,7 @@ func scanRestart(row pgx.CollectableRow) (d Restarted, err error) {
 	var scope, unit string
 	var seconds int
 	err = row.Scan(&d.Channel, &scope, &seconds, &unit, &d.At, &d.Version, &d.Author, &d.Reason,
-		&d.Was.Start, &d.Was.Granted, &d.Now.Start, &d.Now.Granted)
+		&d.Was.Start, &d.Was.Granted, &d.Now.Start, &d.Now.Granted, &d.Login)
 	if err != nil {
 		return d, err
 	}
