@@ -37,8 +37,8 @@ func BenchmarkFitAndTake(b *testing.B) {
 				m.Zone = london
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, o := take(m, accounts, &need); o != nil {
-						b.Fatal(o)
+					if _, e := take(m, accounts, &need); e != nil {
+						b.Fatal(e)
 					}
 				}
 			})
@@ -57,8 +57,8 @@ func BenchmarkPolicies(b *testing.B) {
 			m.Worker = admission.Worker{ID: 712, Region: "San Jose"}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, o := take(m, accounts, &need); o != nil {
-					b.Fatal(o)
+				if _, e := take(m, accounts, &need); e != nil {
+					b.Fatal(e)
 				}
 			}
 		})

@@ -25,7 +25,7 @@ func Covering(limits []Limit, tenant, number string) []Limit {
 		l := limits[i]
 		if l.Scope.Each() && tenant != "" && tenant != EachTenant {
 			l = l.Own(tenant)
-			if slices.ContainsFunc(limits, func(o Limit) bool { return o.Key() == l.Key() }) {
+			if slices.ContainsFunc(limits, func(other Limit) bool { return other.Key() == l.Key() }) {
 				continue
 			}
 		}

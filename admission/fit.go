@@ -79,7 +79,7 @@ const (
 // Fit only changes a counter whose limit has changed since it was last used: it converts it to the
 // new pace, see Counter.Pace.
 func Fit(m *Moment, accounts []Account, n *Need) (Release, *Exclusion) {
-	var p Release
+	var r Release
 	for i := range accounts {
 		a := &accounts[i]
 		a.repace(m)
@@ -90,32 +90,32 @@ func Fit(m *Moment, accounts []Account, n *Need) (Release, *Exclusion) {
 		if when, near := m.near(a, at); !near {
 			return Release{}, &Exclusion{a.Counter, NotYet, when}
 		}
-		p.At = later(p.At, at)
+		r.At = later(r.At, at)
 	}
 	for i := range accounts {
 		a := &accounts[i]
-		latest, when, ok := a.latest(m, later(m.Earliest, p.At))
+		latest, when, ok := a.latest(m, later(m.Earliest, r.At))
 		if !ok {
 			return Release{}, &Exclusion{a.Counter, NotYet, when}
 		}
-		p.Latest, p.Closes = bounded(p.Latest, latest), bounded(p.Closes, a.leaveBy(m.Zone))
+		r.Latest, r.Closes = bounded(r.Latest, latest), bounded(r.Closes, a.leaveBy(m.Zone))
 		if a.Window == Second {
-			p.Opens = later(p.Opens, a.Start)
+			r.Opens = later(r.Opens, a.Start)
 		}
 	}
-	return p, nil
+	return r, nil
 }
 
 // Take counts a message at the release time that Fit found for it. It panics when the message does
 // not fit: the caller has skipped Fit, and counting would break a limit.
-func Take(m *Moment, accounts []Account, n *Need, p Release) {
+func Take(m *Moment, accounts []Account, n *Need, r Release) {
 	for i := range accounts {
 		a := &accounts[i]
 		cost := a.Cost(n)
 		if cost > a.Free() {
 			panic("admission: Take without a slot")
 		}
-		a.advance(m, n, later(m.Earliest, p.At))
+		a.advance(m, n, later(m.Earliest, r.At))
 		apart := a.Tallies(m, n)
 		a.count(apart.Lane, cost)
 		a.count(apart.Pool, cost)

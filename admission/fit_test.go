@@ -96,18 +96,18 @@ func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
 			moveOn(accounts, m)
 			n := drawNeed(t)
 			before := states(accounts)
-			p, o := admission.Fit(m, accounts, &n)
+			r, e := admission.Fit(m, accounts, &n)
 			if diff := cmp.Diff(before, states(accounts)); diff != "" {
 				t.Fatalf("Fit changed a counter: %s", diff)
 			}
-			if o != nil {
-				checkExclusion(t, m, accounts, &n, o)
+			if e != nil {
+				checkExclusion(t, m, accounts, &n, e)
 				continue
 			}
-			admission.Take(m, accounts, &n, p)
+			admission.Take(m, accounts, &n, r)
 			for i := range accounts {
 				granted[i][accounts[i].Start] += accounts[i].Cost(&n)
-				checkRelease(t, m, accounts, &accounts[i], p)
+				checkRelease(t, m, accounts, &accounts[i], r)
 			}
 		}
 		for i, windows := range granted {
@@ -122,9 +122,9 @@ func TestGrantedNeverExceedsAnyLimit(t *testing.T) {
 
 func checkRelease(
 	t *rapid.T, m *admission.Moment, accounts []admission.Account, a *admission.Account,
-	p admission.Release,
+	r admission.Release,
 ) {
-	first, soonest := leaves(m, p), m.Earliest
+	first, soonest := leaves(m, r), m.Earliest
 	for i := range accounts {
 		if start := accounts[i].Start; accounts[i].Window == admission.Second &&
 			start.After(soonest.Add(admission.Horizon)) {
@@ -132,13 +132,13 @@ func checkRelease(
 			soonest = start.Add(admission.Horizon)
 		}
 	}
-	if arrived := p.Closes.Add(20 * time.Millisecond); !first.Before(p.Latest) ||
-		p.Latest.After(p.Closes) || arrived.After(a.End(m.Zone)) {
-		t.Fatalf("release from %s until %s, latest %s, in a window that ends at %s", first, p.Latest,
-			p.Closes, a.End(m.Zone))
+	if arrived := r.Closes.Add(20 * time.Millisecond); !first.Before(r.Latest) ||
+		r.Latest.After(r.Closes) || arrived.After(a.End(m.Zone)) {
+		t.Fatalf("release from %s until %s, latest %s, in a window that ends at %s", first, r.Latest,
+			r.Closes, a.End(m.Zone))
 	}
-	if a.Window == admission.Second && (p.Opens.Before(a.Start) || p.Opens.After(first)) {
-		t.Fatalf("release from %s, earliest %s, in a window that begins at %s", first, p.Opens, a.Start)
+	if a.Window == admission.Second && (r.Opens.Before(a.Start) || r.Opens.After(first)) {
+		t.Fatalf("release from %s, earliest %s, in a window that begins at %s", first, r.Opens, a.Start)
 	}
 	if first.After(soonest.Add(admission.Horizon)) {
 		t.Fatalf("release time %s is too far ahead of %s", first, soonest)
@@ -155,31 +155,31 @@ func never(a *admission.Account, n *admission.Need) bool {
 // before When.
 func checkExclusion(
 	t *rapid.T, m *admission.Moment, accounts []admission.Account, n *admission.Need,
-	o *admission.Exclusion,
+	e *admission.Exclusion,
 ) {
 	var way *admission.Account
 	for i := range accounts {
-		if accounts[i].Counter == o.Counter {
+		if accounts[i].Counter == e.Counter {
 			way = &accounts[i]
 		}
 	}
-	if never(way, n) != o.When.IsZero() {
-		t.Fatalf("%+v excludes %+v until %s", way.Limit, n, o.When)
+	if never(way, n) != e.When.IsZero() {
+		t.Fatalf("%+v excludes %+v until %s", way.Limit, n, e.When)
 	}
-	if o.When.IsZero() {
+	if e.When.IsZero() {
 		return
 	}
-	if !o.When.After(m.Now) {
-		t.Fatalf("room is announced for %s, before now %s", o.When, m.Now)
+	if !e.When.After(m.Now) {
+		t.Fatalf("room is announced for %s, before now %s", e.When, m.Now)
 	}
 	sooner := *m
-	sooner.Now = m.Now.Add(time.Duration(rapid.Int64Range(0, int64(o.When.Sub(m.Now))-1).Draw(t,
+	sooner.Now = m.Now.Add(time.Duration(rapid.Int64Range(0, int64(e.When.Sub(m.Now))-1).Draw(t,
 		"sooner")))
 	sooner.Earliest = sooner.Now.Add(m.Earliest.Sub(m.Now))
 	then := copied(accounts)
 	moveOn(then, &sooner)
 	if _, still := admission.Fit(&sooner, then, n); still == nil {
-		t.Fatalf("there is room at %s already, want from %s on (%v)", sooner.Now, o.When, o.Why)
+		t.Fatalf("there is room at %s already, want from %s on (%v)", sooner.Now, e.When, e.Why)
 	}
 }
 
@@ -205,11 +205,11 @@ func TestWaitingMessageGetsItsReleaseTime(t *testing.T) {
 		for range 40 {
 			m := &admission.Moment{Now: now, Earliest: now.Add(latency), Zone: time.UTC}
 			moveOn(accounts, m)
-			_, o := admission.Fit(m, accounts, &n)
-			if o == nil {
+			_, e := admission.Fit(m, accounts, &n)
+			if e == nil {
 				return
 			}
-			now = o.When
+			now = e.When
 		}
 		t.Fatalf("%+v has no release time until %s", n, now)
 	})
@@ -222,13 +222,13 @@ func TestMessageIsTakenWholeOrNotAtAll(t *testing.T) {
 		full(admission.Limit{Window: admission.Minute, Max: 5, Unit: admission.Segments}, noon)...,
 	)
 	m, three := moment(noon), admission.Need{Segments: 3}
-	if _, o := take(m, accounts, &three); o != nil {
-		t.Fatal(o)
+	if _, e := take(m, accounts, &three); e != nil {
+		t.Fatal(e)
 	}
-	_, o := take(m, accounts, &three)
-	if o == nil || o.Counter != accounts[1].Counter || o.Why != admission.Full ||
-		!o.When.Equal(noon.Truncate(time.Minute).Add(time.Minute)) {
-		t.Errorf("%+v", o)
+	_, e := take(m, accounts, &three)
+	if e == nil || e.Counter != accounts[1].Counter || e.Why != admission.Full ||
+		!e.When.Equal(noon.Truncate(time.Minute).Add(time.Minute)) {
+		t.Errorf("%+v", e)
 	}
 	if accounts[0].Granted != 1 || accounts[1].Granted != 3 {
 		t.Errorf("%d messages of %d segments", accounts[0].Granted, accounts[1].Granted)
@@ -238,9 +238,9 @@ func TestMessageIsTakenWholeOrNotAtAll(t *testing.T) {
 func TestLimitOfZeroClosesEvenToWhatCostsNothing(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Day, Unit: admission.Money}, noon)
-	if _, o := admission.Fit(moment(noon), accounts, &admission.Need{Segments: 1}); o == nil ||
-		o.Why != admission.Full || !o.When.IsZero() {
-		t.Errorf("%+v", o)
+	if _, e := admission.Fit(moment(noon), accounts, &admission.Need{Segments: 1}); e == nil ||
+		e.Why != admission.Full || !e.When.IsZero() {
+		t.Errorf("%+v", e)
 	}
 }
 

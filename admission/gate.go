@@ -32,11 +32,11 @@ func (g *Gate) Admit(m *Moment, n *Need) bool {
 		return false
 	}
 	accounts := g.Accounts(m.Now)
-	p, o := Fit(m, accounts, n)
-	if o != nil {
+	r, e := Fit(m, accounts, n)
+	if e != nil {
 		return false
 	}
-	Take(m, accounts, n, p)
+	Take(m, accounts, n, r)
 	g.Active.Count++
 	return true
 }

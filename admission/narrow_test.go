@@ -21,12 +21,12 @@ func TestNarrowLimitPutsOffItsOwnMessagesAlone(t *testing.T) {
 	both := []admission.Account{{Counter: &channel, Rate: 1}, {Counter: &tenant, Rate: 1}}
 	need := &admission.Need{Segments: 1}
 	take := func(accounts []admission.Account) time.Duration {
-		p, o := admission.Fit(m, accounts, need)
-		if o != nil {
-			t.Fatalf("no release time: %+v", o)
+		r, e := admission.Fit(m, accounts, need)
+		if e != nil {
+			t.Fatalf("no release time: %+v", e)
 		}
-		admission.Take(m, accounts, need, p)
-		return p.At.Sub(now)
+		admission.Take(m, accounts, need, r)
+		return r.At.Sub(now)
 	}
 	var last time.Duration
 	for range 5 {

@@ -20,11 +20,11 @@ func fill(m *admission.Moment, accounts []admission.Account, n *admission.Need, 
 		m.Earliest = m.Now.Add(latency)
 		moveOn(accounts, m)
 		for {
-			p, o := take(m, accounts, n)
-			if o != nil {
+			r, e := take(m, accounts, n)
+			if e != nil {
 				break
 			}
-			releases = append(releases, leaves(m, p))
+			releases = append(releases, leaves(m, r))
 		}
 	}
 	return releases
@@ -55,13 +55,13 @@ func TestReleaseTimesReachNoFurtherAheadThanTheHorizon(t *testing.T) {
 	t.Parallel()
 	accounts := full(admission.Limit{Window: admission.Second, Max: 100}, noon)
 	m := moment(noon)
-	taken, o := 0, (*admission.Exclusion)(nil)
-	for ; o == nil; taken++ {
-		_, o = take(m, accounts, &admission.Need{})
+	taken, e := 0, (*admission.Exclusion)(nil)
+	for ; e == nil; taken++ {
+		_, e = take(m, accounts, &admission.Need{})
 	}
-	if taken-1 != 53 || o.Why != admission.NotYet || !o.When.Equal(accounts[0].Next.Add(-admission.Horizon)) {
-		t.Errorf("%d release times at once (%v until %s), want those of 500 ms", taken-1, o.Why,
-			o.When)
+	if taken-1 != 53 || e.Why != admission.NotYet || !e.When.Equal(accounts[0].Next.Add(-admission.Horizon)) {
+		t.Errorf("%d release times at once (%v until %s), want those of 500 ms", taken-1, e.Why,
+			e.When)
 	}
 }
 
@@ -74,9 +74,9 @@ func TestADecisionAtTheEndOfASecondIsOfTheNext(t *testing.T) {
 		for now := noon; now.Before(noon.Add(3 * time.Second)); now = now.Add(time.Millisecond) {
 			m := &admission.Moment{Now: now, Earliest: now.Add(latency), Zone: time.UTC}
 			moveOn(accounts, m)
-			if p, o := take(m, accounts, &admission.Need{}); o != nil {
-				t.Fatalf("commit latency %s, at %s: %+v", latency, now, o)
-			} else if wait := leaves(m, p).Sub(m.Earliest); wait > max(50*time.Millisecond, latency/2) {
+			if r, e := take(m, accounts, &admission.Need{}); e != nil {
+				t.Fatalf("commit latency %s, at %s: %+v", latency, now, e)
+			} else if wait := leaves(m, r).Sub(m.Earliest); wait > max(50*time.Millisecond, latency/2) {
 				t.Errorf("commit latency %s, at %s: it waits until %s", latency, now, wait)
 			}
 		}
@@ -132,10 +132,10 @@ func TestSegmentsPushTheNextReleaseTimeByAsMany(t *testing.T) {
 	m := moment(noon)
 	after := []time.Duration{0, 285 * time.Millisecond, 380 * time.Millisecond}
 	for i, segments := range []int{3, 1, 2} {
-		p, o := take(m, accounts, &admission.Need{Segments: segments})
+		r, e := take(m, accounts, &admission.Need{Segments: segments})
 		want := noon.Add(after[i])
-		if o != nil || !leaves(m, p).Equal(want) {
-			t.Errorf("message %d leaves at %s (%v), want %s", i, leaves(m, p), o, want)
+		if e != nil || !leaves(m, r).Equal(want) {
+			t.Errorf("message %d leaves at %s (%v), want %s", i, leaves(m, r), e, want)
 		}
 	}
 }
@@ -147,13 +147,13 @@ func TestClockThatSteppedBackGetsNoReleaseTimeBeforeTheWindow(t *testing.T) {
 	accounts := full(admission.Limit{Window: admission.Second, Max: 10}, noon)
 	m := moment(noon.Add(-time.Hour))
 	moveOn(accounts, m)
-	_, o := admission.Fit(m, accounts, &admission.Need{})
-	if o == nil || o.Why != admission.NotYet || !o.When.Equal(noon.Add(-admission.MaxCommitLatency*3/2)) {
-		t.Fatalf("%+v", o)
+	_, e := admission.Fit(m, accounts, &admission.Need{})
+	if e == nil || e.Why != admission.NotYet || !e.When.Equal(noon.Add(-admission.MaxCommitLatency*3/2)) {
+		t.Fatalf("%+v", e)
 	}
 	m = moment(noon.Add(-200 * time.Millisecond))
-	if p, o := admission.Fit(m, accounts, &admission.Need{}); o != nil || !p.At.Equal(noon) {
-		t.Errorf("%+v, %+v, want the window's start", p, o)
+	if r, e := admission.Fit(m, accounts, &admission.Need{}); e != nil || !r.At.Equal(noon) {
+		t.Errorf("%+v, %+v, want the window's start", r, e)
 	}
 }
 
@@ -174,17 +174,17 @@ func TestReleaseTimesAreEvenAndInsideTheirWindow(t *testing.T) {
 			m := &admission.Moment{Now: now, Earliest: now.Add(latency), Zone: time.UTC}
 			moveOn(accounts, m)
 			n := admission.Need{Segments: rapid.IntRange(1, 5).Draw(t, "segments")}
-			p, o := take(m, accounts, &n)
-			if o != nil {
+			r, e := take(m, accounts, &n)
+			if e != nil {
 				continue
 			}
 			start := accounts[0].Start
-			if p.At.Before(free) || p.At.Before(m.Earliest) || p.At.Before(start) || !p.At.Before(start.Add(950*time.Millisecond)) || !p.Latest.Equal(start.Add(980*time.Millisecond)) {
+			if r.At.Before(free) || r.At.Before(m.Earliest) || r.At.Before(start) || !r.At.Before(start.Add(950*time.Millisecond)) || !r.Latest.Equal(start.Add(980*time.Millisecond)) {
 				t.Fatalf("release time %s until %s of the window from %s, earliest %s, want at least %s",
-					p.At, p.Latest, start, m.Earliest, free)
+					r.At, r.Latest, start, m.Earliest, free)
 			}
 			cost := accounts[0].Cost(&n)
-			free = p.At.Add(time.Duration(cost) * half)
+			free = r.At.Add(time.Duration(cost) * half)
 			perWindow[start] += cost
 		}
 		for start, units := range perWindow {
@@ -255,7 +255,7 @@ func TestAProcessWithAQuickDatabaseIsNotStarvedByOneWithASlow(t *testing.T) {
 	for now := noon; now.Before(noon.Add(10 * time.Second)); now = now.Add(50 * time.Millisecond) {
 		slow := &admission.Moment{Now: now, Earliest: now.Add(2 * time.Second), Zone: time.UTC}
 		moveOn(accounts, slow)
-		if _, o := take(slow, accounts, &admission.Need{}); o == nil {
+		if _, e := take(slow, accounts, &admission.Need{}); e == nil {
 			total++
 		}
 		m := &admission.Moment{Now: now, Earliest: now.Add(10 * time.Millisecond), Zone: time.UTC}

@@ -194,12 +194,12 @@ func divided(p admission.Policy, s *admission.State) []admission.Account {
 }
 
 // admitAll lets one worker take until a limit stops it, and returns the count.
-func admitAll(accounts []admission.Account, w admission.Worker, need admission.Need) (taken int, o *admission.Exclusion) {
+func admitAll(accounts []admission.Account, w admission.Worker, need admission.Need) (taken int, e *admission.Exclusion) {
 	m := moment(noon)
 	m.Worker = w
 	for taken < 1000 {
-		if _, o = take(m, accounts, &need); o != nil {
-			return taken, o
+		if _, e = take(m, accounts, &need); e != nil {
+			return taken, e
 		}
 		taken++
 	}
@@ -223,12 +223,12 @@ func TestPoliciesOnlyQueueEarlier(t *testing.T) {
 	} {
 		accounts := divided(tc.policy, twoWorkers())
 		first, _ := admitAll(accounts, admission.Worker{ID: 1, Region: "San Jose"}, one)
-		second, o := admitAll(accounts, admission.Worker{ID: 2, Region: "San Jose"}, one)
+		second, e := admitAll(accounts, admission.Worker{ID: 2, Region: "San Jose"}, one)
 		if first != tc.first || second != tc.second {
 			t.Errorf("%s: %d and %d, want %d and %d", name, first, second, tc.first, tc.second)
 		}
-		if name != "even" && o.Why != tc.why {
-			t.Errorf("%s: %v", name, o.Why)
+		if name != "even" && e.Why != tc.why {
+			t.Errorf("%s: %v", name, e.Why)
 		}
 	}
 }
@@ -238,9 +238,9 @@ func TestShareOfAnotherPoolStaysUntouched(t *testing.T) {
 	accounts := divided(admission.CounterPolicy{}, &admission.State{
 		Limit: 20, History: map[string]int64{"a": 10, "b": 5, admission.Anywhere: 5}, Workers: map[string]int64{"a": 1, "b": 1}, Total: 2, Region: "a",
 	})
-	taken, o := admitAll(accounts, admission.Worker{ID: 1, Region: "a"}, admission.Need{Segments: 1})
-	if taken != 15 || o.Why != admission.Unshared {
-		t.Errorf("region a took %d (%v), want its 10 and the 5 of any", taken, o.Why)
+	taken, e := admitAll(accounts, admission.Worker{ID: 1, Region: "a"}, admission.Need{Segments: 1})
+	if taken != 15 || e.Why != admission.Unshared {
+		t.Errorf("region a took %d (%v), want its 10 and the 5 of any", taken, e.Why)
 	}
 	want := map[string]int64{"region:a": 10, "anywhere": 5}
 	if diff := cmp.Diff(want, accounts[0].Taken); diff != "" {
@@ -257,9 +257,9 @@ func TestOneMessageFitsIntoAnEmptyShare(t *testing.T) {
 			Workers: map[string]int64{"a": 1, "b": 19}, Total: 20, Region: "a",
 		}
 		accounts := divided(p, s)
-		taken, o := admitAll(accounts, admission.Worker{ID: 1, Region: "a"}, admission.Need{Segments: 3})
-		if taken != 1 || o.Why != admission.Unshared {
-			t.Errorf("%s: %d messages of 3 segments (%+v)", p, taken, o)
+		taken, e := admitAll(accounts, admission.Worker{ID: 1, Region: "a"}, admission.Need{Segments: 3})
+		if taken != 1 || e.Why != admission.Unshared {
+			t.Errorf("%s: %d messages of 3 segments (%+v)", p, taken, e)
 		}
 	}
 }
@@ -271,11 +271,11 @@ func TestAnInstanceWithoutAShareTriesAgainWhenTheStateIsNew(t *testing.T) {
 		accounts := divided(admission.Even{}, twoWorkers())
 		m, n := moment(now), admission.Need{Segments: 5}
 		m.Worker = admission.Worker{ID: 1, Region: "San Jose"}
-		if _, o := take(m, accounts, &n); o != nil {
-			t.Fatalf("%+v", o)
+		if _, e := take(m, accounts, &n); e != nil {
+			t.Fatalf("%+v", e)
 		}
-		if _, o := take(m, accounts, &n); o == nil || o.Why != admission.Unshared || !o.When.Equal(now.Add(want)) {
-			t.Errorf("at %s: %+v, want after %s", now, o, want)
+		if _, e := take(m, accounts, &n); e == nil || e.Why != admission.Unshared || !e.When.Equal(now.Add(want)) {
+			t.Errorf("at %s: %+v, want after %s", now, e, want)
 		}
 	}
 }
@@ -315,7 +315,7 @@ func TestTalliesNameWhatATakeCountsApart(t *testing.T) {
 				Lane: rapid.SampledFrom([]string{"otp", "bulk"}).Draw(t, "lane"), Segments: 1, Micros: rapid.Int64Range(1, max(s.Limit/10, 1)).Draw(t, "micros"),
 			}
 			apart := accounts[0].Tallies(m, &n)
-			if _, o := take(m, accounts, &n); o != nil {
+			if _, e := take(m, accounts, &n); e != nil {
 				continue
 			}
 			for _, name := range []string{apart.Lane, apart.Pool} {

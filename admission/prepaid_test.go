@@ -51,10 +51,10 @@ func TestASpentBudgetHasNoRoomByItself(t *testing.T) {
 		"nothing topped up": {0, 0, false},
 	} {
 		counter := budgetOf(c.toppedUp, c.granted)
-		_, o := admission.Fit(m, []admission.Account{{Counter: counter, Rate: 1}},
+		_, e := admission.Fit(m, []admission.Account{{Counter: counter, Rate: 1}},
 			&admission.Need{Segments: 1, Micros: 3})
-		if (o == nil) != c.fits || o != nil && (!o.When.IsZero() || o.Why != admission.Full) {
-			t.Errorf("%s: %+v", name, o)
+		if (e == nil) != c.fits || e != nil && (!e.When.IsZero() || e.Why != admission.Full) {
+			t.Errorf("%s: %+v", name, e)
 		}
 	}
 }

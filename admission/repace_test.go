@@ -40,15 +40,15 @@ func TestAChangedLimitActsAtOnce(t *testing.T) {
 			t.Parallel()
 			start := admission.Day.Start(noon, time.UTC)
 			accounts, m := full(tc.was, start), moment(start)
-			for o := (*admission.Exclusion)(nil); o == nil; {
-				_, o = take(m, accounts, &admission.Need{Segments: 1})
+			for e := (*admission.Exclusion)(nil); e == nil; {
+				_, e = take(m, accounts, &admission.Need{Segments: 1})
 			}
 			change(accounts[0].Counter, tc.is)
 			for waited := time.Duration(0); ; waited += 10 * time.Millisecond {
 				m = moment(start.Add(waited))
 				roll(accounts, m.Now, time.UTC)
-				p, o := take(m, accounts, &admission.Need{Segments: 1})
-				if o == nil && leaves(m, p).Sub(start) <= tc.within {
+				r, e := take(m, accounts, &admission.Need{Segments: 1})
+				if e == nil && leaves(m, r).Sub(start) <= tc.within {
 					return
 				}
 				if waited > tc.within {
@@ -69,12 +69,12 @@ func use(t *rapid.T, accounts []admission.Account, from time.Time) (now time.Tim
 		m := moment(now)
 		roll(accounts, now, time.UTC)
 		n := admission.Need{Segments: int(rapid.Int64Range(1, 3*unit).Draw(t, "segments"))}
-		p, o := take(m, accounts, &n)
-		if o != nil {
+		r, e := take(m, accounts, &n)
+		if e != nil {
 			continue
 		}
-		late := rapid.SampledFrom([]time.Duration{0, p.Latest.Sub(leaves(m, p)) - 1}).Draw(t, "late")
-		left = append(left, departure{leaves(m, p).Add(late), int64(n.Segments)})
+		late := rapid.SampledFrom([]time.Duration{0, r.Latest.Sub(leaves(m, r)) - 1}).Draw(t, "late")
+		left = append(left, departure{leaves(m, r).Add(late), int64(n.Segments)})
 	}
 	return now, left
 }
@@ -121,14 +121,14 @@ func TestARaisedLimitHoldsNoMoreThanItDid(t *testing.T) {
 		sustained := is.Max - min(is.Burst, is.Max-is.Max/1024) + 1
 		fresh[0].Next = now.Add(ahead + time.Duration((held*int64(is.Window)*21/20+sustained-1)/sustained))
 		n := admission.Need{Segments: 1}
-		p, o := admission.Fit(m, accounts, &n)
+		r, e := admission.Fit(m, accounts, &n)
 		want, late := admission.Fit(m, fresh, &n)
 		switch {
-		case o != nil && o.Why == admission.Full:
-		case late == nil && (o != nil || p.At.After(want.At)):
-			t.Fatalf("%d held: release time %s %+v, a fresh counter has %s", held, p.At, o, want.At)
-		case late != nil && o != nil && o.When.After(late.When) && o.When.After(accounts[0].End(time.UTC)):
-			t.Fatalf("%d held: at %s, a fresh counter at %s", held, o.When, late.When)
+		case e != nil && e.Why == admission.Full:
+		case late == nil && (e != nil || r.At.After(want.At)):
+			t.Fatalf("%d held: release time %s %+v, a fresh counter has %s", held, r.At, e, want.At)
+		case late != nil && e != nil && e.When.After(late.When) && e.When.After(accounts[0].End(time.UTC)):
+			t.Fatalf("%d held: at %s, a fresh counter at %s", held, e.When, late.When)
 		}
 	})
 }
@@ -141,9 +141,9 @@ func TestALimitThatBecomesSlidingBeginsWithWhatItGranted(t *testing.T) {
 		accounts, m := full(sliding(admission.Minute, 100, 10), noon), moment(noon)
 		accounts[0].Granted = granted
 		at := 0
-		for o := (*admission.Exclusion)(nil); o == nil; {
-			var p admission.Release
-			if p, o = take(m, accounts, &admission.Need{Segments: 1}); o == nil && leaves(m, p).Sub(noon) <= time.Microsecond {
+		for e := (*admission.Exclusion)(nil); e == nil; {
+			var r admission.Release
+			if r, e = take(m, accounts, &admission.Need{Segments: 1}); e == nil && leaves(m, r).Sub(noon) <= time.Microsecond {
 				at++
 			}
 		}
@@ -185,11 +185,11 @@ func TestARaisedSlidingLimitWaitsForThoseThatStillLeaveAtItsFormerPace(t *testin
 				change(accounts[0].Counter, sliding(admission.Second, is, 1))
 			}
 			for {
-				p, o := take(m, accounts, &admission.Need{Segments: 1})
-				if o != nil {
+				r, e := take(m, accounts, &admission.Need{Segments: 1})
+				if e != nil {
 					break
 				}
-				left = append(left, departure{leaves(m, p), 1})
+				left = append(left, departure{leaves(m, r), 1})
 			}
 		}
 		if most := busiest(left, time.Second); most > is || most < is*9/10 {
@@ -204,14 +204,14 @@ func TestALoweredPaceGivesNoReleaseTimeTwice(t *testing.T) {
 	t.Parallel()
 	accounts, m := full(admission.Limit{Window: admission.Second, Max: 100}, noon), moment(noon)
 	var last time.Time
-	for p, o := take(m, accounts, &admission.Need{}); o == nil; p, o = take(m, accounts, &admission.Need{}) {
-		last = leaves(m, p)
+	for r, e := take(m, accounts, &admission.Need{}); e == nil; r, e = take(m, accounts, &admission.Need{}) {
+		last = leaves(m, r)
 	}
 	change(accounts[0].Counter, admission.Limit{Window: admission.Second, Max: 60})
 	m = moment(noon.Add(20 * time.Millisecond))
-	p, o := take(m, accounts, &admission.Need{})
-	if o != nil || !p.At.After(last) {
-		t.Errorf("it leaves at %s (%+v), want after the others, which leave until %s", p.At, o, last)
+	r, e := take(m, accounts, &admission.Need{})
+	if e != nil || !r.At.After(last) {
+		t.Errorf("it leaves at %s (%+v), want after the others, which leave until %s", r.At, e, last)
 	}
 }
 
@@ -223,8 +223,8 @@ func TestALimitThatBecomesSlidingHoldsNoMoreThanABurst(t *testing.T) {
 	accounts[0].Granted = 90
 	pace := 63 * time.Second / 91
 	m := moment(noon)
-	if _, o := admission.Fit(m, accounts, &admission.Need{Segments: 1}); o == nil || o.Why != admission.NotYet || o.When.After(noon.Add(pace)) {
-		t.Errorf("%+v, want it within %s", o, pace)
+	if _, e := admission.Fit(m, accounts, &admission.Need{Segments: 1}); e == nil || e.Why != admission.NotYet || e.When.After(noon.Add(pace)) {
+		t.Errorf("%+v, want it within %s", e, pace)
 	}
 }
 

@@ -19,14 +19,14 @@ func TestOtherLanesLeaveWhatIsKept(t *testing.T) {
 	t.Parallel()
 	accounts := full(reserved(), noon)
 	bulk, otp := admission.Need{Lane: "bulk"}, admission.Need{Lane: "otp"}
-	if taken, o := admitAll(accounts, admission.Worker{}, bulk); taken != 70 || o.Why != admission.Reserved {
-		t.Errorf("bulk took %d (%v), want 70", taken, o.Why)
+	if taken, e := admitAll(accounts, admission.Worker{}, bulk); taken != 70 || e.Why != admission.Reserved {
+		t.Errorf("bulk took %d (%v), want 70", taken, e.Why)
 	}
 	if r := accounts[0].Reserved(); r != 30 {
 		t.Errorf("%d are reported as reserved", r)
 	}
-	if taken, o := admitAll(accounts, admission.Worker{}, otp); taken != 20 || o.Why != admission.Reserved {
-		t.Errorf("otp took %d (%v), want its 20", taken, o.Why)
+	if taken, e := admitAll(accounts, admission.Worker{}, otp); taken != 20 || e.Why != admission.Reserved {
+		t.Errorf("otp took %d (%v), want its 20", taken, e.Why)
 	}
 	if r := accounts[0].Reserved(); r != 10 {
 		t.Errorf("%d are reported as reserved when otp has taken its part", r)
@@ -39,8 +39,8 @@ func TestWhatALaneTakesBeyondItsReserveIsEverybodys(t *testing.T) {
 	if taken, _ := admitAll(accounts, admission.Worker{}, admission.Need{Lane: "otp"}); taken != 90 {
 		t.Errorf("otp took %d, want all but the 10 of alarms", taken)
 	}
-	if taken, o := admitAll(accounts, admission.Worker{}, admission.Need{Lane: "alarm"}); taken != 10 || o.Why != admission.Full {
-		t.Errorf("alarm took %d (%v)", taken, o.Why)
+	if taken, e := admitAll(accounts, admission.Worker{}, admission.Need{Lane: "alarm"}); taken != 10 || e.Why != admission.Full {
+		t.Errorf("alarm took %d (%v)", taken, e.Why)
 	}
 }
 
@@ -124,11 +124,11 @@ func TestReservesHoldWhateverIsTaken(t *testing.T) {
 			m.Earliest = m.Now
 			n := admission.Need{Lane: rapid.SampledFrom(lanes).Draw(t, "lane"), Segments: rapid.IntRange(1, 9).Draw(t, "segments")}
 			cost := int64(n.Segments)
-			_, o := take(m, accounts, &n)
-			if o == nil {
+			_, e := take(m, accounts, &n)
+			if e == nil {
 				own[n.Lane] -= cost
 			} else if own[n.Lane] >= cost && m.Now.Before(start.Add(54*time.Second)) {
-				t.Fatalf("lane %s did not find %d of its %d: %v", n.Lane, cost, own[n.Lane], o.Why)
+				t.Fatalf("lane %s did not find %d of its %d: %v", n.Lane, cost, own[n.Lane], e.Why)
 			}
 			if kept := max(own["otp"], 0) + max(own["alarm"], 0); m.Now.Before(start.Add(54*time.Second)) && accounts[0].Free() < kept {
 				t.Fatalf("%d free, %d kept", accounts[0].Free(), kept)
@@ -137,8 +137,8 @@ func TestReservesHoldWhateverIsTaken(t *testing.T) {
 		m.Now = start.Add(time.Minute - 20*time.Millisecond - 1)
 		m.Earliest = m.Now
 		if all := (admission.Need{Lane: "bulk", Segments: int(accounts[0].Free())}); all.Segments > 0 {
-			if _, o := take(m, accounts, &all); o != nil {
-				t.Fatalf("%d are not free at the end of the window: %v", all.Segments, o.Why)
+			if _, e := take(m, accounts, &all); e != nil {
+				t.Fatalf("%d are not free at the end of the window: %v", all.Segments, e.Why)
 			}
 		}
 	})
@@ -159,20 +159,20 @@ func TestReservedMessageFindsRoomWhenItWasTold(t *testing.T) {
 			"commit latency")))
 		latency := m.Earliest.Sub(m.Now)
 		n := admission.Need{Lane: "bulk", Segments: rapid.IntRange(1, int(limit.Max)).Draw(t, "segments")}
-		_, o := admission.Fit(m, accounts, &n)
-		if o == nil {
+		_, e := admission.Fit(m, accounts, &n)
+		if e == nil {
 			return
 		}
-		if o.Why != admission.Reserved {
-			t.Fatalf("%v", o.Why)
+		if e.Why != admission.Reserved {
+			t.Fatalf("%v", e.Why)
 		}
-		if _, before := admission.Fit(&admission.Moment{Now: o.When.Add(-1), Earliest: o.When.Add(latency - 1), Zone: time.UTC}, accounts, &n); before == nil {
-			t.Fatalf("there is room before %s", o.When)
+		if _, before := admission.Fit(&admission.Moment{Now: e.When.Add(-1), Earliest: e.When.Add(latency - 1), Zone: time.UTC}, accounts, &n); before == nil {
+			t.Fatalf("there is room before %s", e.When)
 		}
-		then := &admission.Moment{Now: o.When, Earliest: o.When.Add(latency), Zone: time.UTC}
+		then := &admission.Moment{Now: e.When, Earliest: e.When.Add(latency), Zone: time.UTC}
 		moveOn(accounts, then)
 		if _, then := admission.Fit(then, accounts, &n); then != nil {
-			t.Fatalf("no room at %s: %v", o.When, then.Why)
+			t.Fatalf("no room at %s: %v", e.When, then.Why)
 		}
 	})
 }
@@ -185,12 +185,12 @@ func TestAReserveDecaysToNothingWhileMessagesCanStillArrive(t *testing.T) {
 		Window: admission.Minute, Max: 417, Unit: admission.Segments, Reserve: []admission.Reserve{{Lane: "otp", Percent: 72}},
 	}, noon)
 	whole := admission.Need{Lane: "bulk", Segments: 417}
-	_, o := admission.Fit(moment(noon), accounts, &whole)
-	if o == nil || o.Why != admission.Reserved {
-		t.Fatalf("%+v", o)
+	_, e := admission.Fit(moment(noon), accounts, &whole)
+	if e == nil || e.Why != admission.Reserved {
+		t.Fatalf("%+v", e)
 	}
-	if _, again := take(moment(o.When), accounts, &whole); again != nil {
-		t.Errorf("no room at the announced time %s, but at %s", o.When, again.When)
+	if _, again := take(moment(e.When), accounts, &whole); again != nil {
+		t.Errorf("no room at the announced time %s, but at %s", e.When, again.When)
 	}
 }
 

@@ -54,17 +54,17 @@ func moveOn(accounts []admission.Account, m *admission.Moment) {
 
 // take admits a message where it fits and returns that place.
 func take(m *admission.Moment, accounts []admission.Account, n *admission.Need) (admission.Release, *admission.Exclusion) {
-	p, o := admission.Fit(m, accounts, n)
-	if o == nil {
-		admission.Take(m, accounts, n, p)
+	r, e := admission.Fit(m, accounts, n)
+	if e == nil {
+		admission.Take(m, accounts, n, r)
 	}
-	return p, o
+	return r, e
 }
 
 // leaves returns the earliest time at which an attempt may leave.
-func leaves(m *admission.Moment, p admission.Release) time.Time {
-	if p.At.After(m.Earliest) {
-		return p.At
+func leaves(m *admission.Moment, r admission.Release) time.Time {
+	if r.At.After(m.Earliest) {
+		return r.At
 	}
 	return m.Earliest
 }

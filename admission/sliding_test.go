@@ -67,15 +67,15 @@ func TestNoSpanHoldsMoreThanMax(t *testing.T) {
 				own = accounts[:1]
 			}
 			n := admission.Need{Segments: int(rapid.Int64Range(1, 3*unit).Draw(t, "segments"))}
-			p, o := take(m, own, &n)
-			if o != nil {
+			r, e := take(m, own, &n)
+			if e != nil {
 				continue
 			}
-			if first := leaves(m, p); !first.Before(p.Latest) || p.Latest.After(first.Add(window/20-20*time.Millisecond)) {
-				t.Fatalf("from %s, latest %s", first, p.Latest)
+			if first := leaves(m, r); !first.Before(r.Latest) || r.Latest.After(first.Add(window/20-20*time.Millisecond)) {
+				t.Fatalf("from %s, latest %s", first, r.Latest)
 			}
-			late := rapid.SampledFrom([]time.Duration{0, p.Latest.Sub(leaves(m, p)) - 1}).Draw(t, "late")
-			left = append(left, departure{leaves(m, p).Add(late), int64(n.Segments)})
+			late := rapid.SampledFrom([]time.Duration{0, r.Latest.Sub(leaves(m, r)) - 1}).Draw(t, "late")
+			left = append(left, departure{leaves(m, r).Add(late), int64(n.Segments)})
 		}
 		if most := busiest(left, window); most > limit.Max {
 			t.Fatalf("%d of %d in a span of %s", most, limit.Max, window)
@@ -161,16 +161,16 @@ func TestBurstOfWholeDaysDoesNotOverflow(t *testing.T) {
 				accounts, m := full(limit, start), moment(start)
 				accounts[0].Rate = 1.0 / 32
 				part := max(most-most/1024, 1)
-				if _, o := admission.Fit(m, accounts, &admission.Need{Micros: part + 1}); o == nil || !o.When.IsZero() {
-					t.Errorf("more than %d at once: %+v", part, o)
+				if _, e := admission.Fit(m, accounts, &admission.Need{Micros: part + 1}); e == nil || !e.When.IsZero() {
+					t.Errorf("more than %d at once: %+v", part, e)
 				}
-				if _, o := take(m, accounts, &admission.Need{Micros: part}); o != nil {
-					t.Fatalf("%+v", o)
+				if _, e := take(m, accounts, &admission.Need{Micros: part}); e != nil {
+					t.Fatalf("%+v", e)
 				}
 				if next := accounts[0].Next; next.Before(start) || next.Year() > 2400 {
 					t.Errorf("next at %s", next)
 				}
-				if p, o := take(m, accounts, &admission.Need{Micros: 1}); part > most/2 && o == nil && !p.At.After(m.Now) && most < 1<<40 {
+				if r, e := take(m, accounts, &admission.Need{Micros: 1}); part > most/2 && e == nil && !r.At.After(m.Now) && most < 1<<40 {
 					t.Error("one more message was admitted at once")
 				}
 			})
@@ -183,13 +183,13 @@ func TestSlidingLimitCountsItsCalendarWindowToo(t *testing.T) {
 	limit := admission.Limit{Window: admission.Day, Max: 3, Sliding: true, Burst: 3}
 	accounts, m := full(limit, noon.Truncate(24*time.Hour)), moment(noon.Truncate(24*time.Hour))
 	for range 3 {
-		if _, o := take(m, accounts, &admission.Need{}); o != nil {
-			t.Fatalf("%+v", o)
+		if _, e := take(m, accounts, &admission.Need{}); e != nil {
+			t.Fatalf("%+v", e)
 		}
 	}
-	_, o := take(m, accounts, &admission.Need{})
-	if accounts[0].Granted != 3 || o == nil || o.Why != admission.Full || !o.When.Equal(noon.Truncate(24*time.Hour).Add(24*time.Hour)) {
-		t.Errorf("%d granted, %+v", accounts[0].Granted, o)
+	_, e := take(m, accounts, &admission.Need{})
+	if accounts[0].Granted != 3 || e == nil || e.Why != admission.Full || !e.When.Equal(noon.Truncate(24*time.Hour).Add(24*time.Hour)) {
+		t.Errorf("%d granted, %+v", accounts[0].Granted, e)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestASlidingLimitMovesOnFromTheReleaseTimeThatWasGiven(t *testing.T) {
 		m := moment(noon.Add(since))
 		moveOn(both, m)
 		for tenant[0].Next.Sub(m.Now) < 470*time.Millisecond { // the tenant's messages on other channels
-			if _, o := take(m, tenant, one); o != nil {
+			if _, e := take(m, tenant, one); e != nil {
 				break
 			}
 		}
@@ -215,11 +215,11 @@ func TestASlidingLimitMovesOnFromTheReleaseTimeThatWasGiven(t *testing.T) {
 			accounts = channel // the tenant's limit is removed
 		}
 		for {
-			p, o := take(m, accounts, one)
-			if o != nil {
+			r, e := take(m, accounts, one)
+			if e != nil {
 				break
 			}
-			left = append(left, departure{leaves(m, p), 1})
+			left = append(left, departure{leaves(m, r), 1})
 		}
 	}
 	if most := busiest(left, time.Second); most > 10 || len(left) < 25 {

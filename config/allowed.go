@@ -77,9 +77,9 @@ func readAllowedCountries(f fields, plural, singular string) []string {
 	return list
 }
 
-func pathsOfAllowed(l paths, a *Allowed) {
-	l.below("countries").setWords(a.Countries)
+func pathsOfAllowed(p paths, a *Allowed) {
+	p.below("countries").setWords(a.Countries)
 	for i := range a.Tenants {
-		l.below("tenants", a.Tenants[i].Tenant).setWords(a.Tenants[i].Countries)
+		p.below("tenants", a.Tenants[i].Tenant).setWords(a.Tenants[i].Countries)
 	}
 }

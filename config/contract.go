@@ -57,7 +57,7 @@ func (c *Contract) amount(f fields, key string) (n int64) {
 	return n
 }
 
-func pathsOfContract(l paths, c *Contract) {
+func pathsOfContract(p paths, c *Contract) {
 	if *c == (Contract{}) {
 		return
 	}
@@ -65,12 +65,12 @@ func pathsOfContract(l paths, c *Contract) {
 	if c.Unit == admission.Money {
 		shown = amount
 	}
-	l.below("unit").setDefault(c.Unit.String(), admission.Messages.String())
+	p.below("unit").setDefault(c.Unit.String(), admission.Messages.String())
 	if c.Commitment > 0 {
-		l.below("commitment").set(shown(c.Commitment))
+		p.below("commitment").set(shown(c.Commitment))
 	}
 	if c.Cap > 0 {
-		l.below("cap").set(shown(c.Cap))
+		p.below("cap").set(shown(c.Cap))
 	}
-	l.below("begins").setDefault(number(int64(c.Begins)), "1")
+	p.below("begins").setDefault(number(int64(c.Begins)), "1")
 }

@@ -83,8 +83,8 @@ func notACountryOrGroup(s string, groups map[string][]string) string {
 		suggest(s, slices.Sorted(maps.Keys(groups)), "write two letters, such as GB, or a group")
 }
 
-func pathsOfCountryGroups(l paths, groups map[string][]string) {
+func pathsOfCountryGroups(p paths, groups map[string][]string) {
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		l.below(name).setWords(groups[name])
+		p.below(name).setWords(groups[name])
 	}
 }

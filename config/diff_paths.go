@@ -42,33 +42,33 @@ func pathsOf(r *Routing) []pathValue {
 	return all
 }
 
-func pathsOfChannel(l paths, c *Channel) {
-	l.below("provider").set(c.Provider)
+func pathsOfChannel(p paths, c *Channel) {
+	p.below("provider").set(c.Provider)
 	for _, name := range slices.Sorted(maps.Keys(c.Settings)) {
-		l.below("settings", name).setAny(c.Settings[name], secretKey.MatchString(name))
+		p.below("settings", name).setAny(c.Settings[name], secretKey.MatchString(name))
 	}
-	l.below("capacity").setDefault(number(c.Capacity), number(int64(defaultCapacity)))
-	pathsOfLimits(l.below("limits"), c.Limits)
-	pathsOfPolicy(l.below("admission"), c.Policy)
+	p.below("capacity").setDefault(number(c.Capacity), number(int64(defaultCapacity)))
+	pathsOfLimits(p.below("limits"), c.Limits)
+	pathsOfPolicy(p.below("admission"), c.Policy)
 	if c.Active.Max != 0 {
-		l.below("active", "max").set(number(c.Active.Max))
+		p.below("active", "max").set(number(c.Active.Max))
 	}
-	l.below("active", "until").setDefault(c.Active.Until, untilSubmit)
-	l.below("active", "hold").setDefault(period(c.Active.Hold), period(holdOf(c.Active.Until)))
-	pathsOfReceipts(l.below("receipts"), c.Receipts)
-	l.below("state").setDefault(string(c.State), string(Enabled))
-	l.below("labels").setLabels(c.Labels)
-	pathsOfPrice(l.below("price"), &c.Price)
-	pathsOfContract(l.below("contract"), &c.Contract)
-	pathsOfSenders(l.below("senders"), &c.Senders)
-	l.below("test").setDefault(strconv.FormatBool(c.Test), "false")
+	p.below("active", "until").setDefault(c.Active.Until, untilSubmit)
+	p.below("active", "hold").setDefault(period(c.Active.Hold), period(holdOf(c.Active.Until)))
+	pathsOfReceipts(p.below("receipts"), c.Receipts)
+	p.below("state").setDefault(string(c.State), string(Enabled))
+	p.below("labels").setLabels(c.Labels)
+	pathsOfPrice(p.below("price"), &c.Price)
+	pathsOfContract(p.below("contract"), &c.Contract)
+	pathsOfSenders(p.below("senders"), &c.Senders)
+	p.below("test").setDefault(strconv.FormatBool(c.Test), "false")
 }
 
 // pathsOfLimits lists the max of each limit under its key, and its other values below that.
-func pathsOfLimits(l paths, limits []admission.Limit) {
+func pathsOfLimits(p paths, limits []admission.Limit) {
 	for i := range limits {
 		limit := &limits[i]
-		at := l.limit(limit.Key())
+		at := p.limit(limit.Key())
 		at.set(limitMax(limit))
 		at.below("sliding").setDefault(strconv.FormatBool(limit.Sliding), "false")
 		if limit.Burst != 0 {
@@ -81,14 +81,14 @@ func pathsOfLimits(l paths, limits []admission.Limit) {
 }
 
 // limit collects the values of a limit, below a list of limits.
-func (l paths) limit(k admission.Key) paths {
+func (p paths) limit(k admission.Key) paths {
 	if k.Scope.Tenant != "" {
-		l = l.below("tenant", k.Scope.Tenant)
+		p = p.below("tenant", k.Scope.Tenant)
 	}
 	if k.Scope.Prefix != "" {
-		l = l.below("prefix", k.Scope.Prefix)
+		p = p.below("prefix", k.Scope.Prefix)
 	}
-	return l.below(k.Window.String(), k.Unit.String())
+	return p.below(k.Window.String(), k.Unit.String())
 }
 
 // limitMax writes the max of a limit as the document does; for money with its currency.
@@ -136,19 +136,19 @@ func pathsOfPrice(l paths, p *Price) {
 }
 
 // setAmounts adds amounts of money by name.
-func (l paths) setAmounts(amounts map[string]int64) {
+func (p paths) setAmounts(amounts map[string]int64) {
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
-		l.below(name).set(amount(amounts[name]))
+		p.below(name).set(amount(amounts[name]))
 	}
 }
 
 // pathsOfSenders lists rules by position, because the first that fits applies.
-func pathsOfSenders(l paths, s *Senders) {
+func pathsOfSenders(p paths, s *Senders) {
 	if s.Default != "" {
-		l.below("default").set(plain(s.Default))
+		p.below("default").set(plain(s.Default))
 	}
 	for i := range s.Rules {
-		r, at := &s.Rules[i], l.below("rules", number(i+1))
+		r, at := &s.Rules[i], p.below("rules", number(i+1))
 		kinds := make([]string, len(r.Allow))
 		for k := range r.Allow {
 			kinds[k] = r.Allow[k].String()
@@ -162,14 +162,14 @@ func pathsOfSenders(l paths, s *Senders) {
 	}
 }
 
-func pathsOfBlocked(l paths, b *Blocked) {
-	l.below("prefixes").setWords(b.Prefixes)
-	l.below("countries").setWords(b.Countries)
-	l.below("premium").setDefault(strconv.FormatBool(b.Premium), "false")
+func pathsOfBlocked(p paths, b *Blocked) {
+	p.below("prefixes").setWords(b.Prefixes)
+	p.below("countries").setWords(b.Countries)
+	p.below("premium").setDefault(strconv.FormatBool(b.Premium), "false")
 }
 
-func pathsOfRoute(l paths, r *Route) {
-	match := l.below("match")
+func pathsOfRoute(p paths, r *Route) {
+	match := p.below("match")
 	match.below("prefixes").setWords(r.Match.Prefixes)
 	match.below("countries").setWords(r.Match.Countries)
 	match.below("tenants").setWords(r.Match.Tenants)
@@ -177,30 +177,30 @@ func pathsOfRoute(l paths, r *Route) {
 	match.below("senders").setWords(r.Match.Senders)
 	match.below("hours").setWords(r.Match.Hours.words())
 	match.below("labels").setLabels(r.Match.Labels)
-	l.below("mode").set(string(r.Mode))
-	pathsOfMembers(l, r)
-	l.below("fallback").setDefault(string(r.Fallback), string(fallbacks[0]))
-	l.below("sticky").setDefault(strconv.FormatBool(r.Sticky), "false")
-	pathsOfScoring(l.below("scoring"), &r.Scoring)
+	p.below("mode").set(string(r.Mode))
+	pathsOfMembers(p, r)
+	p.below("fallback").setDefault(string(r.Fallback), string(fallbacks[0]))
+	p.below("sticky").setDefault(strconv.FormatBool(r.Sticky), "false")
+	pathsOfScoring(p.below("scoring"), &r.Scoring)
 	if r.Health != nil {
-		pathsOfHealth(l.below("health"), r.Health)
+		pathsOfHealth(p.below("health"), r.Health)
 	}
 	if r.NoReceipt != nil {
-		l.below("no_receipt").below("after").set(period(r.NoReceipt.After))
+		p.below("no_receipt").below("after").set(period(r.NoReceipt.After))
 	}
 	if r.Quiet != nil {
-		pathsOfQuiet(l.below("quiet"), r.Quiet)
+		pathsOfQuiet(p.below("quiet"), r.Quiet)
 	}
-	l.below("wait").setDefault(period(r.Wait), "0s")
-	l.below("allowed_countries").setWords(r.AllowedCountries)
-	l.below("bypass_selectors").setDefault(strconv.FormatBool(r.BypassSelectors), "false")
-	l.below("max_segments").setDefault(number(r.MaxSegments), number(defaultMaxSegments))
+	p.below("wait").setDefault(period(r.Wait), "0s")
+	p.below("allowed_countries").setWords(r.AllowedCountries)
+	p.below("bypass_selectors").setDefault(strconv.FormatBool(r.BypassSelectors), "false")
+	p.below("max_segments").setDefault(number(r.MaxSegments), number(defaultMaxSegments))
 	for _, currency := range slices.Sorted(maps.Keys(r.PriceCap)) {
-		l.below("price_cap", currency).set(amount(r.PriceCap[currency]))
+		p.below("price_cap", currency).set(amount(r.PriceCap[currency]))
 	}
-	l.below("substitute").setDefault(strconv.FormatBool(r.Substitute), "false")
-	l.below("throttled").setDefault(throttledWord(r), throttleds[0])
-	l.below("tolerance").setDefault(amount(int64(r.Tolerance)), amount(int64(DefaultTolerance)))
+	p.below("substitute").setDefault(strconv.FormatBool(r.Substitute), "false")
+	p.below("throttled").setDefault(throttledWord(r), throttleds[0])
+	p.below("tolerance").setDefault(amount(int64(r.Tolerance)), amount(int64(DefaultTolerance)))
 }
 
 func throttledWord(r *Route) string {
@@ -212,56 +212,56 @@ func throttledWord(r *Route) string {
 
 // pathsOfMembers lists the weights one by one. Effective weights are listed apart, and only where
 // they differ.
-func pathsOfMembers(l paths, r *Route) {
+func pathsOfMembers(p paths, r *Route) {
 	if r.Weights == nil {
-		l.below("channels").set("[" + strings.Join(r.Channels, ", ") + "]")
+		p.below("channels").set("[" + strings.Join(r.Channels, ", ") + "]")
 		return
 	}
 	weights := make([]string, len(r.Weights))
 	for i, w := range r.Weights {
 		weights[i] = w.Channel
-		l.below("weights", w.Channel).set(w.Configured.String())
+		p.below("weights", w.Channel).set(w.Configured.String())
 		if w.Weight != w.Configured {
-			l.below("effective_weights", w.Channel).set(w.Weight.String())
+			p.below("effective_weights", w.Channel).set(w.Weight.String())
 		}
 	}
-	l.below("weights").setOrder(weights)
+	p.below("weights").setOrder(weights)
 	if !slices.Equal(weights, r.Channels) { // no document can cause this
-		l.below("channels").set("[" + strings.Join(r.Channels, ", ") + "]")
+		p.below("channels").set("[" + strings.Join(r.Channels, ", ") + "]")
 	}
 }
 
-func pathsOfScoring(l paths, s *Scoring) {
-	l.setDefault(s.Kind(), defaultScoring)
+func pathsOfScoring(p paths, s *Scoring) {
+	p.setDefault(s.Kind(), defaultScoring)
 	if s.Expression != nil {
 		text := s.Expression.String()
-		l.below("expression").add(pathValue{text: text, shown: strings.Join(strings.Fields(text),
+		p.below("expression").add(pathValue{text: text, shown: strings.Join(strings.Fields(text),
 			" ")})
 	}
 	if f := s.Function; f != nil {
-		l.below("function").set(f.URL)
+		p.below("function").set(f.URL)
 		if f.TokenFile != "" {
-			l.below("token_file").set(plain(f.TokenFile))
+			p.below("token_file").set(plain(f.TokenFile))
 		}
-		l.below("allow_private").setDefault(strconv.FormatBool(f.AllowPrivate), "false")
-		l.below("batch").setDefault(strconv.FormatBool(f.Batch), "false")
-		l.below("batch_size").setDefault(number(f.BatchSize), number(defaultBatchSize))
-		l.below("parameters").setLabels(f.Parameters)
-		l.below("deadline").setDefault(period(f.Deadline), period(defaultDeadline))
-		l.below("cache").setDefault(period(f.Cache), period(defaultCache))
+		p.below("allow_private").setDefault(strconv.FormatBool(f.AllowPrivate), "false")
+		p.below("batch").setDefault(strconv.FormatBool(f.Batch), "false")
+		p.below("batch_size").setDefault(number(f.BatchSize), number(defaultBatchSize))
+		p.below("parameters").setLabels(f.Parameters)
+		p.below("deadline").setDefault(period(f.Deadline), period(defaultDeadline))
+		p.below("cache").setDefault(period(f.Cache), period(defaultCache))
 	}
-	l.below("descending").setDefault(strconv.FormatBool(!s.Ascending), "true")
+	p.below("descending").setDefault(strconv.FormatBool(!s.Ascending), "true")
 }
 
-func pathsOfHealth(l paths, h *Health) {
-	l.below("errors").set(number(h.Errors))
-	l.below("window").setDefault(period(h.Window), period(defaultHealthWindow))
-	l.below("step").setDefault(number(h.Step), number(defaultHealthStep))
-	l.below("floor").setDefault(number(h.Floor), number(defaultHealthFloor))
-	l.below("interval").setDefault(period(h.Interval), period(defaultHealthInterval))
-	l.below("quiet").setDefault(period(h.Quiet), period(defaultHealthQuiet))
+func pathsOfHealth(p paths, h *Health) {
+	p.below("errors").set(number(h.Errors))
+	p.below("window").setDefault(period(h.Window), period(defaultHealthWindow))
+	p.below("step").setDefault(number(h.Step), number(defaultHealthStep))
+	p.below("floor").setDefault(number(h.Floor), number(defaultHealthFloor))
+	p.below("interval").setDefault(period(h.Interval), period(defaultHealthInterval))
+	p.below("quiet").setDefault(period(h.Quiet), period(defaultHealthQuiet))
 	if r := h.Receipts; r != nil {
-		receipts := l.below("receipts")
+		receipts := p.below("receipts")
 		receipts.below("delivered").set(number(r.Delivered))
 		receipts.below("within").setDefault(period(r.Within), period(defaultReceiptsIn))
 		receipts.below("window").setDefault(period(r.Window), period(defaultReceiptsWindow))
@@ -269,16 +269,16 @@ func pathsOfHealth(l paths, h *Health) {
 	}
 }
 
-func pathsOfLane(l paths, lane *Lane) {
+func pathsOfLane(p paths, lane *Lane) {
 	standard := newLane(lane.Name)
-	l.below("topics").setWords(lane.Topics)
-	l.below("ttl").setDefault(period(lane.TTL), period(standard.TTL))
-	l.below("max_waiting").setDefault(number(lane.MaxWaiting), number(standard.MaxWaiting))
-	l.below("ambiguous").setDefault(lane.Ambiguous, standard.Ambiguous)
-	l.below("clarify").setDefault("["+strings.Join(lane.Clarify, ", ")+"]",
+	p.below("topics").setWords(lane.Topics)
+	p.below("ttl").setDefault(period(lane.TTL), period(standard.TTL))
+	p.below("max_waiting").setDefault(number(lane.MaxWaiting), number(standard.MaxWaiting))
+	p.below("ambiguous").setDefault(lane.Ambiguous, standard.Ambiguous)
+	p.below("clarify").setDefault("["+strings.Join(lane.Clarify, ", ")+"]",
 		"["+strings.Join(standard.Clarify, ", ")+"]")
-	l.below("clarify_for").setDefault(period(lane.ClarifyFor), period(standard.ClarifyFor))
-	l.below("ignore_opt_out").setDefault(strconv.FormatBool(lane.IgnoreOptOut), "false")
+	p.below("clarify_for").setDefault(period(lane.ClarifyFor), period(standard.ClarifyFor))
+	p.below("ignore_opt_out").setDefault(strconv.FormatBool(lane.IgnoreOptOut), "false")
 }
 
 // routeNames are the names of all routes in order.
@@ -290,40 +290,40 @@ func (r *Routing) routeNames() []string {
 	return names
 }
 
-func pathsOfRates(l paths, r *Rates) {
+func pathsOfRates(p paths, r *Rates) {
 	if r.Base == "" {
 		return
 	}
-	l.below("base").set(r.Base)
+	p.below("base").set(r.Base)
 	for _, currency := range slices.Sorted(maps.Keys(r.Per)) {
-		l.below(currency).set(decimal(r.Per[currency], 9))
+		p.below(currency).set(decimal(r.Per[currency], 9))
 	}
 }
 
 // pathsOfReceipts adds nothing for a document that does not mention receipts.
-func pathsOfReceipts(l paths, r Receipts) {
+func pathsOfReceipts(p paths, r Receipts) {
 	switch {
 	case r.None:
-		l.set(noReceipts)
+		p.set(noReceipts)
 	case r.Within > 0:
-		l.below("within").set(period(r.Within))
+		p.below("within").set(period(r.Within))
 	}
 }
 
 // pathsOfInbound lists the values of the part about messages of subscribers.
-func pathsOfInbound(l paths, in *Inbound) {
+func pathsOfInbound(p paths, in *Inbound) {
 	keywords := in.Keywords
 	if keywords.Stop == nil && keywords.Start == nil { // not read from a document
 		keywords = standardKeywords
 	}
-	l.below("keywords", "stop").setDefault(words(keywords.Stop), words(standardKeywords.Stop))
-	l.below("keywords", "start").setDefault(words(keywords.Start), words(standardKeywords.Start))
+	p.below("keywords", "stop").setDefault(words(keywords.Stop), words(standardKeywords.Stop))
+	p.below("keywords", "start").setDefault(words(keywords.Start), words(standardKeywords.Start))
 	for _, list := range []struct {
 		name string
 		of   []InboundSource
 	}{{"numbers", in.Numbers}, {"channels", in.Channels}} {
 		for i := range list.of {
-			s, at := &list.of[i], l.below(list.name, list.of[i].Name)
+			s, at := &list.of[i], p.below(list.name, list.of[i].Name)
 			at.below("tenant").set(plain(s.Tenant))
 			at.below("keywords", "stop").setWords(s.Keywords.Stop)
 			at.below("keywords", "start").setWords(s.Keywords.Start)

@@ -79,9 +79,9 @@ func readGuards(v value) []Guard {
 	return out
 }
 
-func pathsOfGuards(l paths, guards []Guard) {
+func pathsOfGuards(p paths, guards []Guard) {
 	for _, g := range guards {
-		at := l.below(string(g.Per), string(g.Action))
+		at := p.below(string(g.Per), string(g.Action))
 		at.below("times").set(number(g.Times))
 		at.below("at_least").set(number(g.AtLeast))
 		at.below("days").setDefault(fmt.Sprint(g.Days), fmt.Sprint(defaultGuardDays))

@@ -33,8 +33,8 @@ var standardLanes = []Lane{
 // StandardLanes returns the lanes of a routing document that names none.
 func StandardLanes() []Lane {
 	out := make([]Lane, len(standardLanes))
-	for i, s := range standardLanes {
-		out[i] = newLane(s.Name)
+	for i, l := range standardLanes {
+		out[i] = newLane(l.Name)
 	}
 	return out
 }
@@ -42,9 +42,9 @@ func StandardLanes() []Lane {
 // newLane returns a lane with its defaults.
 func newLane(name string) Lane {
 	l := Lane{Name: name, TTL: time.Hour, Ambiguous: "never", ClarifyFor: 10 * time.Minute}
-	for _, s := range standardLanes {
-		if s.Name == name {
-			l = s
+	for _, lane := range standardLanes {
+		if lane.Name == name {
+			l = lane
 		}
 	}
 	l.Topics, l.MaxWaiting, l.Clarify = []string{"sms." + name}, defaultMaxWaiting, clarifies

@@ -47,7 +47,7 @@ func readLimits(v value, in limitContext) []admission.Limit {
 }
 
 // read reads one limit and reports whether all of it could be read.
-func (in *limitContext) read(f fields) (l admission.Limit, ok bool) {
+func (lc *limitContext) read(f fields) (l admission.Limit, ok bool) {
 	window, hasWindow := f.need("window", "window: 1s")
 	if !hasWindow {
 		return l, false
@@ -60,11 +60,11 @@ func (in *limitContext) read(f fields) (l admission.Limit, ok bool) {
 	if !readMax(f, &l) {
 		return l, false
 	}
-	l.Scope = in.scope(f)
-	l.Currency = in.currency(f, &l)
+	l.Scope = lc.scope(f)
+	l.Currency = lc.currency(f, &l)
 	readSliding(f, &l)
 	if reserve, has := f.get("reserve"); has {
-		l.Reserve = in.reserve(reserve)
+		l.Reserve = lc.reserve(reserve)
 		if l.Sliding {
 			reserve.fail("a sliding limit cannot keep a reserve, because any lane may take its " +
 				"burst; remove reserve here, and write it on a limit of another window that " +
@@ -143,7 +143,7 @@ func readUnit(v value) admission.Unit {
 }
 
 // scope reads which messages a limit counts.
-func (in *limitContext) scope(f fields) (s admission.Scope) {
+func (lc *limitContext) scope(f fields) (s admission.Scope) {
 	tenant, hasTenant := f.get("tenant")
 	prefix, hasPrefix := f.get("prefix")
 	switch {
@@ -155,7 +155,7 @@ func (in *limitContext) scope(f fields) (s admission.Scope) {
 		if text, ok := prefix.text(); ok && checkPrefix(prefix, text) {
 			s.Prefix = text
 		}
-	case in.channel == nil:
+	case lc.channel == nil:
 		f.of.fail(`a limit over all channels is one of a tenant or of a prefix; write for ` +
 			`example tenant: shop or prefix: "+44", or move it to a channel`)
 	}
@@ -164,7 +164,7 @@ func (in *limitContext) scope(f fields) (s admission.Scope) {
 
 // currency reads the currency of a limit in money, and reports a channel whose price has another:
 // amounts of two currencies cannot be added.
-func (in *limitContext) currency(f fields, l *admission.Limit) string {
+func (lc *limitContext) currency(f fields, l *admission.Limit) string {
 	v, has := f.get("currency")
 	switch {
 	case l.Unit != admission.Money && has:
@@ -175,20 +175,20 @@ func (in *limitContext) currency(f fields, l *admission.Limit) string {
 	case l.Window == admission.Second:
 		f.of.fail("a limit in money has a window of 1m, 1h, 1d or prepaid; write for example window: 1d")
 		return ""
-	case in.channel != nil && in.channel.Price.Currency == "":
+	case lc.channel != nil && lc.channel.Price.Currency == "":
 		f.of.fail("a limit in money counts prices, and channel %s has none; give it a price",
-			in.channel.Name)
+			lc.channel.Name)
 		return ""
-	case in.channel != nil && !has:
-		return in.channel.Price.Currency
+	case lc.channel != nil && !has:
+		return lc.channel.Price.Currency
 	case !has:
 		f.of.fail("currency is missing; write for example currency: GBP")
 		return ""
 	}
 	currency := readCurrency(v)
-	priced := in.channels
-	if in.channel != nil {
-		priced = []Channel{*in.channel}
+	priced := lc.channels
+	if lc.channel != nil {
+		priced = []Channel{*lc.channel}
 	}
 	for i := range priced {
 		if c := &priced[i]; c.Price.Currency != "" && c.Price.Currency != currency {
@@ -225,13 +225,13 @@ func readSliding(f fields, l *admission.Limit) {
 }
 
 // reserve reads the parts of each window that are kept for lanes, ordered by name.
-func (in *limitContext) reserve(v value) []admission.Reserve {
+func (lc *limitContext) reserve(v value) []admission.Reserve {
 	entries, _ := v.entries()
 	var out []admission.Reserve
 	var sum int64
 	for _, e := range entries {
-		if !slices.Contains(in.lanes, e.name) {
-			e.value.fail("there is no lane %q; %s", e.name, v.r.suggest(e.name, in.lanes,
+		if !slices.Contains(lc.lanes, e.name) {
+			e.value.fail("there is no lane %q; %s", e.name, v.r.suggest(e.name, lc.lanes,
 				"define it under lanes"))
 		}
 		s, ok := e.value.raw("a percentage such as 20%")

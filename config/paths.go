@@ -30,10 +30,10 @@ type pathKey struct {
 	isOrder bool
 }
 
-func (l *pathValue) key() pathKey { return pathKey{l.path, l.isOrder} }
+func (v *pathValue) key() pathKey { return pathKey{v.path, v.isOrder} }
 
 // silent reports whether it means nothing when only one side has this value.
-func (l *pathValue) silent() bool { return l.standard || l.isOrder }
+func (v *pathValue) silent() bool { return v.standard || v.isOrder }
 
 // paths collects the values below one path.
 type paths struct {
@@ -46,44 +46,44 @@ var plainStep = regexp.MustCompile(`^[A-Za-z0-9_+-]+$`)
 
 // below collects the values of a key or name. A name with a dot is quoted, so that no two paths are
 // the same.
-func (l paths) below(names ...string) paths {
+func (p paths) below(names ...string) paths {
 	for _, name := range names {
 		if !plainStep.MatchString(name) {
 			name = strconv.Quote(name)
 		}
-		if l.path != "" {
-			name = l.path + "." + name
+		if p.path != "" {
+			name = p.path + "." + name
 		}
-		l.path = name
+		p.path = name
 	}
-	return l
+	return p
 }
 
 // set adds the value at this path.
-func (l paths) set(text string) { l.add(pathValue{text: text, shown: text}) }
+func (p paths) set(text string) { p.add(pathValue{text: text, shown: text}) }
 
 // setDefault adds a value; standard is its default.
-func (l paths) setDefault(text, standard string) {
-	l.add(pathValue{text: text, shown: text, standard: text == standard})
+func (p paths) setDefault(text, standard string) {
+	p.add(pathValue{text: text, shown: text, standard: text == standard})
 }
 
 // setOrder adds the order of names.
-func (l paths) setOrder(names []string) { l.add(pathValue{isOrder: true, order: names}) }
+func (p paths) setOrder(names []string) { p.add(pathValue{isOrder: true, order: names}) }
 
 // setLabels adds texts and numbers by name.
-func (l paths) setLabels(labels map[string]selector.Value) {
+func (p paths) setLabels(labels map[string]selector.Value) {
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		v := labels[name]
 		if v.IsNumber {
-			l.below(name).set(v.String())
+			p.below(name).set(v.String())
 		} else {
-			l.below(name).set(plain(v.Text))
+			p.below(name).set(plain(v.Text))
 		}
 	}
 }
 
 // setWords adds a list whose order has no meaning.
-func (l paths) setWords(words []string) {
+func (p paths) setWords(words []string) {
 	if len(words) == 0 {
 		return
 	}
@@ -92,22 +92,22 @@ func (l paths) setWords(words []string) {
 		shown[i] = plain(w)
 	}
 	slices.Sort(shown)
-	l.set(strings.Join(shown, ", "))
+	p.set(strings.Join(shown, ", "))
 }
 
 // setAny adds a setting of an adapter: a text, a number, a list or a mapping.
-func (l paths) setAny(v any, secret bool) {
+func (p paths) setAny(v any, secret bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			l.below(name).setAny(v[name], secret || secretKey.MatchString(name))
+			p.below(name).setAny(v[name], secret || secretKey.MatchString(name))
 		}
-		l.setEmpty(len(v), "{}")
+		p.setEmpty(len(v), "{}")
 	case []any:
 		for i, item := range v {
-			paths{all: l.all, path: l.path + "[" + strconv.Itoa(i) + "]"}.setAny(item, secret)
+			paths{all: p.all, path: p.path + "[" + strconv.Itoa(i) + "]"}.setAny(item, secret)
 		}
-		l.setEmpty(len(v), "[]")
+		p.setEmpty(len(v), "[]")
 	default:
 		text := settingText(v)
 		shown := text
@@ -117,20 +117,20 @@ func (l paths) setAny(v any, secret bool) {
 		if secret {
 			shown = Hidden
 		}
-		l.add(pathValue{text: text, shown: shown})
+		p.add(pathValue{text: text, shown: shown})
 	}
 }
 
 // setEmpty distinguishes an empty list or mapping from a missing one.
-func (l paths) setEmpty(size int, text string) {
+func (p paths) setEmpty(size int, text string) {
 	if size == 0 {
-		l.set(text)
+		p.set(text)
 	}
 }
 
-func (l paths) add(added pathValue) {
-	added.path = l.path
-	*l.all = append(*l.all, added)
+func (p paths) add(added pathValue) {
+	added.path = p.path
+	*p.all = append(*p.all, added)
 }
 
 // settingText writes a scalar such that a text differs from a number of the same digits.

@@ -108,14 +108,14 @@ func readPrice(v value, zone *time.Location) Price {
 // money add up what a channel costs.
 func (p *Price) readCurrency(f fields, first bool) {
 	if first {
-		if c, ok := f.need("currency", "currency: EUR"); ok {
-			p.Currency = readCurrency(c)
+		if v, ok := f.need("currency", "currency: EUR"); ok {
+			p.Currency = readCurrency(v)
 		}
 		return
 	}
-	if c, ok := f.get("currency"); ok {
-		if other := readCurrency(c); other != p.Currency {
-			c.fail("a channel has its price in one currency, and the first list says %s; make "+
+	if v, ok := f.get("currency"); ok {
+		if other := readCurrency(v); other != p.Currency {
+			v.fail("a channel has its price in one currency, and the first list says %s; make "+
 				"it a channel of its own", p.Currency)
 		}
 	}
@@ -124,8 +124,8 @@ func (p *Price) readCurrency(f fields, first bool) {
 // readPriceList reads the amounts of one list.
 func readPriceList(f fields) PriceList {
 	var l PriceList
-	if d, ok := f.need("default", `default: "0.031"`); ok {
-		l.Default, _ = d.micros(maxPrice)
+	if v, ok := f.need("default", `default: "0.031"`); ok {
+		l.Default, _ = v.micros(maxPrice)
 	}
 	l.Prefixes = readAmounts(f, "prefixes", checkPrefix)
 	l.Countries = readAmounts(f, "countries", checkCountry)

@@ -95,18 +95,18 @@ func readQuietHours(f fields, document *time.Location) *Quiet {
 	return q
 }
 
-func pathsOfQuiet(l paths, q *Quiet) {
-	l.below("hours").setWords(q.Hours.words())
+func pathsOfQuiet(p paths, q *Quiet) {
+	p.below("hours").setWords(q.Hours.words())
 	zone := q.Zone.String()
 	if q.ByRecipient {
 		zone = zoneRecipient + ", else " + zone
 	}
-	l.below("zone").set(zone)
+	p.below("zone").set(zone)
 	then := quietHold
 	if q.Next {
 		then = quietNext
 	}
-	l.below("then").setDefault(then, quietHold)
+	p.below("then").setDefault(then, quietHold)
 }
 
 var quietPart = &Part{"quiet", []Key{

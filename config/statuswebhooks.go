@@ -76,46 +76,46 @@ func parseStatusWebhooks(text []byte, secrets *SecretsFolder) ([]StatusWebhook, 
 	names, tenants := map[string]bool{}, map[string]bool{}
 	for i := range file.Webhooks {
 		f := &file.Webhooks[i]
-		h := StatusWebhook{
+		w := StatusWebhook{
 			Name: f.Name, Tenant: f.Tenant, URL: f.URL, States: f.States, MaxAge: maxAge,
 			AllowPrivate: f.AllowPrivate,
 		}
-		err := h.check(f.MaxAge)
+		err := w.check(f.MaxAge)
 		switch {
 		case err != nil:
-		case names[h.Name]:
+		case names[w.Name]:
 			err = errors.New("has the name of another one")
-		case tenants[h.Tenant]:
-			err = fmt.Errorf("is the second one of tenant %q; each has one", h.Tenant)
+		case tenants[w.Tenant]:
+			err = fmt.Errorf("is the second one of tenant %q; each has one", w.Tenant)
 		default:
-			err = h.readSecrets(f.SecretFiles, secrets)
+			err = w.readSecrets(f.SecretFiles, secrets)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("webhook %d (%s): %w", i+1, h.Name, err)
+			return nil, fmt.Errorf("webhook %d (%s): %w", i+1, w.Name, err)
 		}
-		names[h.Name], tenants[h.Tenant] = true, true
-		hooks = append(hooks, h)
+		names[w.Name], tenants[w.Tenant] = true, true
+		hooks = append(hooks, w)
 	}
 	return hooks, nil
 }
 
-func (h *StatusWebhook) check(age string) error {
-	if !isName(h.Name, false) {
+func (w *StatusWebhook) check(age string) error {
+	if !isName(w.Name, false) {
 		return errors.New("name is not 1 to 64 letters, digits, dots, dashes and underscores")
 	}
-	u, err := url.Parse(h.URL)
+	u, err := url.Parse(w.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil:
 		return errors.New("url is no https address such as https://shop.example.com/sms")
-	case u.Scheme == "http" && !h.AllowPrivate:
+	case u.Scheme == "http" && !w.AllowPrivate:
 		return errors.New("url is http; write https, or allow_private: true for a receiver on this " +
 			"machine or in a private network")
-	case slices.Contains(h.States, ""):
+	case slices.Contains(w.States, ""):
 		return errors.New("states has an empty one")
 	}
 	if age != "" {
-		if h.MaxAge, err = time.ParseDuration(age); err != nil || h.MaxAge < time.Minute ||
-			h.MaxAge > 30*day {
+		if w.MaxAge, err = time.ParseDuration(age); err != nil || w.MaxAge < time.Minute ||
+			w.MaxAge > 30*day {
 			return errors.New("max_age is not a duration of 1m to 720h, such as 24h")
 		}
 	}
@@ -125,7 +125,7 @@ func (h *StatusWebhook) check(age string) error {
 // secretPrefix precedes the base64 of a secret of Standard Webhooks.
 const secretPrefix = "whsec_"
 
-func (h *StatusWebhook) readSecrets(files []string, secrets *SecretsFolder) error {
+func (w *StatusWebhook) readSecrets(files []string, secrets *SecretsFolder) error {
 	if len(files) == 0 {
 		return errors.New("secret_files is missing; name a file in the folder of secrets with " +
 			"whsec_ and at least 24 random bytes in base64")
@@ -141,7 +141,7 @@ func (h *StatusWebhook) readSecrets(files []string, secrets *SecretsFolder) erro
 			return fmt.Errorf("%s is no secret: write whsec_ and 24 to 64 random bytes in base64",
 				name)
 		}
-		h.Secrets = append(h.Secrets, secret)
+		w.Secrets = append(w.Secrets, secret)
 	}
 	return nil
 }

@@ -148,14 +148,14 @@ func (s *Ambiguities) of(ctx context.Context, seq int64) ([]AmbiguityRecord, err
 		`d.message_seq = $1 order by d.attempt`, seq)
 }
 
-func scanAmbiguityRecord(r pgx.CollectableRow) (d AmbiguityRecord, err error) {
+func scanAmbiguityRecord(r pgx.CollectableRow) (a AmbiguityRecord, err error) {
 	var closed pgtype.Timestamptz
-	err = r.Scan(&d.Seq, &d.ID, &d.Lane, &d.Tenant, &d.Channel, &d.Attempt, &d.Last, &d.Segments,
-		&d.PriceMicros, &d.Currency, &d.Code,
-		&d.Step, &d.OpenedAt, &d.Until, &d.Asked, &d.ResolvedAs, &d.Author, &d.Note,
+	err = r.Scan(&a.Seq, &a.ID, &a.Lane, &a.Tenant, &a.Channel, &a.Attempt, &a.Last, &a.Segments,
+		&a.PriceMicros, &a.Currency, &a.Code,
+		&a.Step, &a.OpenedAt, &a.Until, &a.Asked, &a.ResolvedAs, &a.Author, &a.Note,
 		&closed)
-	d.OpenedAt, d.Until, d.ClosedAt = d.OpenedAt.UTC(), d.Until.UTC(), moment(closed)
-	return d, err
+	a.OpenedAt, a.Until, a.ClosedAt = a.OpenedAt.UTC(), a.Until.UTC(), moment(closed)
+	return a, err
 }
 
 // ContradictionRecord is an attempt that its provider denied, and that a receipt of the same

@@ -73,17 +73,17 @@ func ambiguityArrays(order []*Settlement) []any {
 	var until, next []pgtype.Timestamptz
 	var repeat, partly []bool
 	for _, s := range order {
-		d := s.Ambiguity
-		if d == nil {
+		a := s.Ambiguity
+		if a == nil {
 			continue
 		}
 		seq, attempt = append(seq, s.Seq),
 			append(attempt, int16(s.Attempt)) //nolint:gosec // The column is a smallint.
-		key, account = append(key, d.Key), append(account, d.Account)
-		step, verdict = append(step, string(d.Step)), append(verdict, string(d.ResolvedAs))
-		until, next = append(until, instant(d.Until)), append(next, instant(d.NextAt))
-		repeat, partly = append(repeat, d.Step == SameKey && d.ResolvedAs == "" &&
-			s.State == Retry), append(partly, d.Partly)
+		key, account = append(key, a.Key), append(account, a.Account)
+		step, verdict = append(step, string(a.Step)), append(verdict, string(a.ResolvedAs))
+		until, next = append(until, instant(a.Until)), append(next, instant(a.NextAt))
+		repeat, partly = append(repeat, a.Step == SameKey && a.ResolvedAs == "" &&
+			s.State == Retry), append(partly, a.Partly)
 	}
 	if seq == nil {
 		return nil
@@ -190,17 +190,17 @@ func (s *Ambiguities) Due(
 }
 
 func scanAmbiguity(r pgx.CollectableRow) (OpenAmbiguity, error) {
-	var d OpenAmbiguity
+	var o OpenAmbiguity
 	var m messageRow
-	a := &d.Attempt
+	a := &o.Attempt
 	err := r.Scan(append(m.targets(), &m.m.Envelope, &a.Number, &a.Channel, &a.Reason,
 		&a.Segments, &a.PriceMicros,
 		&a.Currency,
-		&d.Key, &d.Account, &d.Step, &d.Until, &d.First, &d.OpenedAt, &d.Asked, &d.Answer,
-		&d.Settled, &d.Receipt, &d.Reference, &d.Partly, &d.Await)...)
-	d.Message = m.message()
-	d.Until, d.OpenedAt = d.Until.UTC(), d.OpenedAt.UTC()
-	return d, err
+		&o.Key, &o.Account, &o.Step, &o.Until, &o.First, &o.OpenedAt, &o.Asked, &o.Answer,
+		&o.Settled, &o.Receipt, &o.Reference, &o.Partly, &o.Await)...)
+	o.Message = m.message()
+	o.Until, o.OpenedAt = o.Until.UTC(), o.OpenedAt.UTC()
+	return o, err
 }
 
 // Of returns the latest unresolved ambiguity of a message: an open one, or one that ended without
@@ -216,11 +216,11 @@ func (s *Ambiguities) Of(ctx context.Context, id string, last int) (OpenAmbiguit
 	if err != nil {
 		return OpenAmbiguity{}, wrap("look for an ambiguity", err)
 	}
-	d, err := pgx.CollectExactlyOneRow(r, scanAmbiguity)
+	o, err := pgx.CollectExactlyOneRow(r, scanAmbiguity)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return OpenAmbiguity{}, ErrNotAmbiguous
 	}
-	return d, wrap("look for an ambiguity", err)
+	return o, wrap("look for an ambiguity", err)
 }
 
 // ErrNotAmbiguous means that the outcome of a message is known, or that there is no such message.
@@ -299,13 +299,13 @@ var resolveAmbiguity = ofDay(`
 
 // Resolve ends an ambiguity in one transaction, and reports whether it did. An ambiguity that has
 // ended with certainty is left as it is, and so is one whose message is being submitted again.
-func (s *Ambiguities) Resolve(ctx context.Context, j *Resolution) (ended bool, err error) {
+func (s *Ambiguities) Resolve(ctx context.Context, r *Resolution) (ended bool, err error) {
 	tx, err := s.hot.Begin(ctx)
 	if err != nil {
 		return false, wrap("resolve an ambiguity", err)
 	}
 	defer tx.Rollback(ctx) //nolint:errcheck // After a commit it does nothing.
-	closed, err := resolveIn(ctx, tx, j)
+	closed, err := resolveIn(ctx, tx, r)
 	if err != nil || !closed {
 		return false, wrap("resolve an ambiguity", err)
 	}
@@ -313,15 +313,15 @@ func (s *Ambiguities) Resolve(ctx context.Context, j *Resolution) (ended bool, e
 }
 
 // resolveIn is Resolve in its transaction.
-func resolveIn(ctx context.Context, tx pgx.Tx, j *Resolution) (closed bool, err error) {
-	batch, day := &pgx.Batch{}, DayOf(j.Seq)
-	if j.Settlement == nil {
-		batch.Queue(lockResolved.on(day), j.Seq)
-	} else if err := settleIn(ctx, tx, day, bySeq([]Settlement{*j.Settlement}), true); err != nil {
+func resolveIn(ctx context.Context, tx pgx.Tx, r *Resolution) (closed bool, err error) {
+	batch, day := &pgx.Batch{}, DayOf(r.Seq)
+	if r.Settlement == nil {
+		batch.Queue(lockResolved.on(day), r.Seq)
+	} else if err := settleIn(ctx, tx, day, bySeq([]Settlement{*r.Settlement}), true); err != nil {
 		return false, err
 	}
-	batch.Queue(lockMessage.on(day), j.Seq)
-	batch.Queue(resolveAmbiguity.on(day), resolveArguments(j)).QueryRow(func(row pgx.Row) error {
+	batch.Queue(lockMessage.on(day), r.Seq)
+	batch.Queue(resolveAmbiguity.on(day), resolveArguments(r)).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&closed)
 	})
 	err = tx.SendBatch(ctx, batch).Close() // before what it reads is returned
@@ -329,8 +329,8 @@ func resolveIn(ctx context.Context, tx pgx.Tx, j *Resolution) (closed bool, err 
 }
 
 // resolveArguments are the parameters of resolveAmbiguity.
-func resolveArguments(j *Resolution) pgx.StrictNamedArgs {
-	move := j.Move
+func resolveArguments(r *Resolution) pgx.StrictNamedArgs {
+	move := r.Move
 	if move == nil {
 		move = &Move{}
 	}
@@ -340,8 +340,8 @@ func resolveArguments(j *Resolution) pgx.StrictNamedArgs {
 		key, value = move.Notice.Key, move.Notice.Value
 	}
 	return pgx.StrictNamedArgs{
-		"seq": j.Seq, "key": j.Key, "verdict": string(j.As),
-		"author": storable(j.Author), "note": storable(j.Note),
+		"seq": r.Seq, "key": r.Key, "verdict": string(r.As),
+		"author": storable(r.Author), "note": storable(r.Note),
 		"state": string(move.State), "reason": storable(move.Reason),
 		"possible_duplicate": move.PossibleDuplicate, "tried": move.Tried,
 		"notice_key": key, "notice_value": value,

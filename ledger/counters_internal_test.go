@@ -23,9 +23,9 @@ func TestStoredReleaseTimesAreNoSoonerThanDecided(t *testing.T) {
 	m.Roll(&c)
 	account := []admission.Account{{Counter: &c, Rate: 1}}
 	for range units {
-		release, o := admission.Fit(m, account, &admission.Need{})
-		if o != nil {
-			t.Fatalf("%+v", o)
+		release, e := admission.Fit(m, account, &admission.Need{})
+		if e != nil {
+			t.Fatalf("%+v", e)
 		}
 		admission.Take(m, account, &admission.Need{}, release)
 		stored := counterArrays([]counterRow{{"a", c}})[8].([]pgtype.Timestamptz)

@@ -86,8 +86,8 @@ func writeRotations(
 	for i := range n.Routes {
 		route := &n.Routes[i]
 		c := Cursor{Route: route.Name, Position: -1}
-		if at := slices.IndexFunc(turns, func(t rotation) bool {
-			return t.Route == route.Name
+		if at := slices.IndexFunc(turns, func(r rotation) bool {
+			return r.Route == route.Name
 		}); at >= 0 {
 			c = turns[at].follow(turns[at].members, route.Members)
 		}
@@ -104,9 +104,9 @@ type rotation struct {
 }
 
 func scanRotation(row pgx.CollectableRow) (rotation, error) {
-	var t rotation
-	err := row.Scan(&t.Route, &t.Channel, &t.Position, &t.members)
-	return t, err
+	var r rotation
+	err := row.Scan(&r.Route, &r.Channel, &r.Position, &r.members)
+	return r, err
 }
 
 // dropCursors locks in the order of claims before it deletes.

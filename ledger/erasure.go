@@ -95,30 +95,30 @@ type eraser struct {
 const payloadDays = `
 	select day from dispatcher.days where (payloads or kept > 0) and not dropping order by day`
 
-func (r *eraser) run(ctx context.Context, progress func(day Day, at, of int)) error {
-	found, err := r.conn.Query(ctx, payloadDays)
+func (e *eraser) run(ctx context.Context, progress func(day Day, at, of int)) error {
+	found, err := e.conn.Query(ctx, payloadDays)
 	if err != nil {
 		return err
 	}
 	days, err := pgx.CollectRows(found, pgx.RowTo[Day])
 	if err == nil {
-		err = r.eraseParts(ctx)
+		err = e.eraseParts(ctx)
 	}
 	for i := 0; i < len(days) && err == nil; i++ {
 		progress(days[i], i+1, len(days))
-		err = r.eraseDay(ctx, days[i])
+		err = e.eraseDay(ctx, days[i])
 	}
 	return err
 }
 
 // inTx calls do in a transaction, which a dry run rolls back.
-func (r *eraser) inTx(ctx context.Context, do func(pgx.Tx) error) error {
-	tx, err := r.conn.Begin(ctx)
+func (e *eraser) inTx(ctx context.Context, do func(pgx.Tx) error) error {
+	tx, err := e.conn.Begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // After a commit it does nothing.
-	if err := do(tx); err != nil || r.request.DryRun {
+	if err := do(tx); err != nil || e.request.DryRun {
 		return err
 	}
 	return tx.Commit(ctx)
@@ -126,23 +126,23 @@ func (r *eraser) inTx(ctx context.Context, do func(pgx.Tx) error) error {
 
 // eraseParts stores the record of the request, and deletes waiting parts of messages from the
 // number.
-func (r *eraser) eraseParts(ctx context.Context) error {
-	q := r.request
-	return r.inTx(ctx, func(tx pgx.Tx) error {
+func (e *eraser) eraseParts(ctx context.Context) error {
+	done := e.request
+	return e.inTx(ctx, func(tx pgx.Tx) error {
 		gone, err := tx.Exec(ctx,
-			`delete from dispatcher.inbound_parts where ltrim(sender, '+') = $1`, r.digits())
+			`delete from dispatcher.inbound_parts where ltrim(sender, '+') = $1`, e.digits())
 		if err != nil {
 			return err
 		}
-		r.parts = gone.RowsAffected()
+		e.parts = gone.RowsAffected()
 		return tx.QueryRow(ctx, `
 			insert into dispatcher.erasures (author, reason, tenant, number_hmac, parts)
 			values ($1, $2, $3, $4, $5) returning id`,
-			q.Author, q.Reason, q.Tenant, q.NumberHMAC, r.parts).Scan(&r.id)
+			done.Author, done.Reason, done.Tenant, done.NumberHMAC, e.parts).Scan(&e.id)
 	})
 }
 
-func (r *eraser) digits() string { return strings.TrimLeft(r.request.Number, "+") }
+func (e *eraser) digits() string { return strings.TrimLeft(e.request.Number, "+") }
 
 // tenantsOf are the tenants that have messages on a day.
 var tenantsOf = ofDay(`select distinct tenant from dispatcher.messages`)
@@ -165,15 +165,15 @@ var erasePayloads = ofDay(`
 	select tenant, count(*) filter (where not unended), count(*) filter (where unended)
 	from found group by tenant`)
 
-func (r *eraser) eraseDay(ctx context.Context, day Day) error {
-	recipients, err := r.recipients(ctx, day)
+func (e *eraser) eraseDay(ctx context.Context, day Day) error {
+	recipients, err := e.recipients(ctx, day)
 	if err != nil {
 		return err
 	}
 	var found []ErasedTenant
 	var messages int64
-	err = r.inTx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, erasePayloads.on(day), recipients, r.digits(), r.request.Tenant)
+	err = e.inTx(ctx, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, erasePayloads.on(day), recipients, e.digits(), e.request.Tenant)
 		if err != nil {
 			return err
 		}
@@ -187,23 +187,23 @@ func (r *eraser) eraseDay(ctx context.Context, day Day) error {
 		}
 		_, err = tx.Exec(ctx, `update dispatcher.erasures
 			set messages = messages + $2, unended = unended + $3 where id = $1`,
-			r.id, messages, unended)
+			e.id, messages, unended)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("of %s: %w", day, err)
 	}
 	for i := range found {
-		t := r.tenants[found[i].Tenant]
+		t := e.tenants[found[i].Tenant]
 		if t == nil {
 			t = &ErasedTenant{Tenant: found[i].Tenant}
-			r.tenants[t.Tenant] = t
+			e.tenants[t.Tenant] = t
 		}
 		t.Messages += found[i].Messages
 		t.Unended += found[i].Unended
 	}
-	if messages > 0 && !r.request.DryRun {
-		_, err = r.conn.Exec(ctx, vacuumPayloads.on(day))
+	if messages > 0 && !e.request.DryRun {
+		_, err = e.conn.Exec(ctx, vacuumPayloads.on(day))
 	}
 	return err
 }
@@ -212,18 +212,18 @@ func (r *eraser) eraseDay(ctx context.Context, day Day) error {
 var vacuumPayloads = ofDay(`vacuum dispatcher.payloads`)
 
 // recipients are the hashes of the number, one for each tenant of the day.
-func (r *eraser) recipients(ctx context.Context, day Day) ([]int64, error) {
-	if r.request.Tenant != nil {
-		return []int64{Recipient(*r.request.Tenant, r.request.Number)}, nil
+func (e *eraser) recipients(ctx context.Context, day Day) ([]int64, error) {
+	if e.request.Tenant != nil {
+		return []int64{Recipient(*e.request.Tenant, e.request.Number)}, nil
 	}
-	rows, err := r.conn.Query(ctx, tenantsOf.on(day))
+	rows, err := e.conn.Query(ctx, tenantsOf.on(day))
 	if err != nil {
 		return nil, err
 	}
 	tenants, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	recipients := make([]int64, len(tenants))
 	for i, tenant := range tenants {
-		recipients[i] = Recipient(tenant, r.request.Number)
+		recipients[i] = Recipient(tenant, e.request.Number)
 	}
 	return recipients, err
 }

@@ -37,10 +37,10 @@ func pieceOf(number uint16, part, parts int, text string) ledger.Inbound {
 }
 
 // publish returns a notice that shows the message. STOP and START change the list of tenant shop.
-func publish(m *ledger.Subscribed) ledger.Reaction {
-	r := ledger.Reaction{Tenant: "shop", Key: m.From, Value: fmt.Appendf(nil, "%s %s %d%v", m.ID,
-		m.Text, m.Parts, m.Missing)}
-	switch m.Text {
+func publish(s *ledger.Subscribed) ledger.Reaction {
+	r := ledger.Reaction{Tenant: "shop", Key: s.From, Value: fmt.Appendf(nil, "%s %s %d%v", s.ID,
+		s.Text, s.Parts, s.Missing)}
+	switch s.Text {
 	case "STOP":
 		r.Change = ledger.OptOut
 	case "START":

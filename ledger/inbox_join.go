@@ -57,23 +57,23 @@ type reassembler struct {
 func newReassembler() *reassembler { return &reassembler{waiting: map[group][][]piece{}} }
 
 // add takes a part, and returns the parts of the message if this completes one.
-func (z *reassembler) add(p piece) (whole []piece) {
+func (r *reassembler) add(p piece) (whole []piece) {
 	g := p.group()
-	queues := z.waiting[g]
+	queues := r.waiting[g]
 	if queues == nil {
 		queues = make([][]piece, g.parts)
-		z.waiting[g], z.order = queues, append(z.order, g)
+		r.waiting[g], r.order = queues, append(r.order, g)
 	}
 	queues[p.Part] = append(queues[p.Part], p)
 	if slices.ContainsFunc(queues, func(q []piece) bool { return len(q) == 0 }) {
 		return nil
 	}
-	return z.heads(g)
+	return r.heads(g)
 }
 
 // heads takes the first of each part number of a group, in order, and leaves out missing ones.
-func (z *reassembler) heads(g group) (taken []piece) {
-	queues := z.waiting[g]
+func (r *reassembler) heads(g group) (taken []piece) {
+	queues := r.waiting[g]
 	for i := range queues {
 		if len(queues[i]) > 0 {
 			taken, queues[i] = append(taken, queues[i][0]), queues[i][1:]
@@ -83,21 +83,21 @@ func (z *reassembler) heads(g group) (taken []piece) {
 }
 
 // overdue takes the messages that have a part which has waited too long.
-func (z *reassembler) overdue() (messages [][]piece) {
-	for _, g := range z.order {
-		for slices.ContainsFunc(z.waiting[g], func(q []piece) bool {
+func (r *reassembler) overdue() (messages [][]piece) {
+	for _, g := range r.order {
+		for slices.ContainsFunc(r.waiting[g], func(q []piece) bool {
 			return len(q) > 0 && q[0].overdue
 		}) {
-			messages = append(messages, z.heads(g))
+			messages = append(messages, r.heads(g))
 		}
 	}
 	return messages
 }
 
 // rest lists the parts that still wait and have no row yet.
-func (z *reassembler) rest() (parts []piece) {
-	for _, g := range z.order {
-		for _, queue := range z.waiting[g] {
+func (r *reassembler) rest() (parts []piece) {
+	for _, g := range r.order {
+		for _, queue := range r.waiting[g] {
 			for _, p := range queue {
 				if p.seq == 0 {
 					parts = append(parts, p)
@@ -112,7 +112,7 @@ func (z *reassembler) rest() (parts []piece) {
 // them.
 func joined(parts []piece) *Subscribed {
 	first := &parts[0]
-	m := &Subscribed{
+	s := &Subscribed{
 		ID: first.ID, Channel: first.Channel, From: first.From, To: first.To,
 		Parts: max(first.Parts, 1), At: first.At,
 	}
@@ -121,19 +121,19 @@ func joined(parts []piece) *Subscribed {
 	for i := range parts {
 		p := &parts[i]
 		for ; next < p.Part; next++ {
-			m.Missing = append(m.Missing, next)
+			s.Missing = append(s.Missing, next)
 		}
 		next = p.Part + 1
 		text.WriteString(p.Text)
-		if p.At.Before(m.At) {
-			m.At = p.At
+		if p.At.Before(s.At) {
+			s.At = p.At
 		}
 	}
-	for ; next < m.Parts; next++ {
-		m.Missing = append(m.Missing, next)
+	for ; next < s.Parts; next++ {
+		s.Missing = append(s.Missing, next)
 	}
-	m.Text = text.String()
-	return m
+	s.Text = text.String()
+	return s
 }
 
 // unsplit is a message that was not split.

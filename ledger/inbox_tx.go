@@ -108,13 +108,13 @@ func (t *inboundTx) readParts(rows pgx.Rows) error {
 
 // decide joins parts to messages, and returns the new parts that go on waiting.
 func (t *inboundTx) decide() (rest []piece) {
-	z := newReassembler()
+	r := newReassembler()
 	for _, p := range t.waiting {
-		if whole := z.add(p); whole != nil {
+		if whole := r.add(p); whole != nil {
 			t.take(whole)
 		}
 	}
-	for _, parts := range z.overdue() {
+	for _, parts := range r.overdue() {
 		t.take(parts)
 	}
 	for i := range t.request {
@@ -126,20 +126,20 @@ func (t *inboundTx) decide() (rest []piece) {
 			t.booked.Whole++
 			t.hear(unsplit(in))
 		default:
-			if whole := z.add(piece{Inbound: *in}); whole != nil {
+			if whole := r.add(piece{Inbound: *in}); whole != nil {
 				t.take(whole)
 			}
 		}
 	}
-	rest = z.rest()
+	rest = r.rest()
 	t.booked.Waiting = len(rest)
 	return rest
 }
 
 // take handles the message of some parts, whose rows are deleted.
 func (t *inboundTx) take(parts []piece) {
-	m := joined(parts)
-	if len(m.Missing) > 0 {
+	s := joined(parts)
+	if len(s.Missing) > 0 {
 		t.booked.Abandoned++
 	} else {
 		t.booked.Whole++
@@ -149,12 +149,12 @@ func (t *inboundTx) take(parts []piece) {
 			t.used = append(t.used, parts[i].seq)
 		}
 	}
-	t.hear(m)
+	t.hear(s)
 }
 
 // hear calls react for a message and notes the result.
-func (t *inboundTx) hear(m *Subscribed) {
-	r := t.react(m)
+func (t *inboundTx) hear(s *Subscribed) {
+	r := t.react(s)
 	t.keys, t.values = append(t.keys, r.Key), append(t.values, present(r.Value))
 	if r.Change == NoChange {
 		return
@@ -162,7 +162,7 @@ func (t *inboundTx) hear(m *Subscribed) {
 	if t.changes == nil {
 		t.changes = map[int64]entry{}
 	}
-	recipient, next := Recipient(r.Tenant, m.From), newEntry(m, &r)
+	recipient, next := Recipient(r.Tenant, s.From), newEntry(s, &r)
 	if was, ok := t.changes[recipient]; !ok || next.counts(&was) {
 		t.changes[recipient] = next
 	}
@@ -250,10 +250,10 @@ type entry struct {
 	heardAt, sentAt time.Time // sentAt is zero when it is not known
 }
 
-func newEntry(m *Subscribed, r *Reaction) entry {
+func newEntry(s *Subscribed, r *Reaction) entry {
 	return entry{
-		what: r.Change, tenant: r.Tenant, channel: m.Channel,
-		heardAt: cmp.Or(m.At, time.Now()), sentAt: m.SentAt,
+		what: r.Change, tenant: r.Tenant, channel: s.Channel,
+		heardAt: cmp.Or(s.At, time.Now()), sentAt: s.SentAt,
 	}
 }
 

@@ -204,23 +204,23 @@ func (s *Instances) Gather(
 	batch.Queue(`
 		update dispatcher.instances set counts = $2::jsonb, state = $3::jsonb where id = $1`,
 		id, string(own), said)
-	var f LiveInstances
+	var l LiveInstances
 	batch.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&f.At)
+		return row.Scan(&l.At)
 	})
 	batch.Queue(`
 		select id, region, coalesce(counts::text, '{}') from dispatcher.instances
 		where left_at is null and last_seen >= clock_timestamp() - $1::interval
 		order by id`, deadAfter).
 		Query(func(rows pgx.Rows) (err error) {
-			f.Members, err = pgx.CollectRows(rows, scanMember)
+			l.Members, err = pgx.CollectRows(rows, scanMember)
 			return err
 		})
 	if err := s.hot.SendBatch(ctx, batch).Close(); err != nil {
 		return LiveInstances{}, wrap("gather", err)
 	}
-	f.At = f.At.UTC()
-	return f, nil
+	l.At = l.At.UTC()
+	return l, nil
 }
 
 func scanMember(row pgx.CollectableRow) (Member, error) {

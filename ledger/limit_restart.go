@@ -190,14 +190,14 @@ const writeRestart = `
 	returning r.restarted_at`
 
 // write stores the restart and sets At.
-func (d *Restarted) write(ctx context.Context, tx pgx.Tx) error {
+func (r *Restarted) write(ctx context.Context, tx pgx.Tx) error {
 	err := tx.QueryRow(ctx, writeRestart, pgx.StrictNamedArgs{
-		"channel": d.Channel, "scope": d.Key.Scope.String(), "window": d.Key.Window.Seconds(),
-		"unit": d.Key.Unit.String(), "window_start": d.Now.Start, "granted": d.Now.Granted,
-		"was_start": d.Was.Start, "was_granted": d.Was.Granted,
-		"version": d.Version, "author": d.Author, "reason": d.Reason,
-	}).Scan(&d.At)
-	d.At = d.At.UTC()
+		"channel": r.Channel, "scope": r.Key.Scope.String(), "window": r.Key.Window.Seconds(),
+		"unit": r.Key.Unit.String(), "window_start": r.Now.Start, "granted": r.Now.Granted,
+		"was_start": r.Was.Start, "was_granted": r.Was.Granted,
+		"version": r.Version, "author": r.Author, "reason": r.Reason,
+	}).Scan(&r.At)
+	r.At = r.At.UTC()
 	return err
 }
 
@@ -210,19 +210,19 @@ func (s *Limits) Restarts(ctx context.Context) ([]Restarted, error) {
 	return out, wrap("list restarts", err)
 }
 
-func scanRestart(row pgx.CollectableRow) (d Restarted, err error) {
+func scanRestart(row pgx.CollectableRow) (r Restarted, err error) {
 	var scope, unit string
 	var seconds int
-	err = row.Scan(&d.Channel, &scope, &seconds, &unit, &d.At, &d.Version, &d.Author, &d.Reason,
-		&d.Was.Start, &d.Was.Granted, &d.Now.Start, &d.Now.Granted, &d.Login)
+	err = row.Scan(&r.Channel, &scope, &seconds, &unit, &r.At, &r.Version, &r.Author, &r.Reason,
+		&r.Was.Start, &r.Was.Granted, &r.Now.Start, &r.Now.Granted, &r.Login)
 	if err != nil {
-		return d, err
+		return r, err
 	}
-	d.At, d.Was.Start, d.Now.Start = d.At.UTC(), d.Was.Start.UTC(), d.Now.Start.UTC()
-	d.Key.Window = admission.Window(time.Duration(seconds) * time.Second)
-	if d.Key.Scope, err = admission.ParseScope(scope); err != nil {
-		return d, fmt.Errorf("read restart: %w", err)
+	r.At, r.Was.Start, r.Now.Start = r.At.UTC(), r.Was.Start.UTC(), r.Now.Start.UTC()
+	r.Key.Window = admission.Window(time.Duration(seconds) * time.Second)
+	if r.Key.Scope, err = admission.ParseScope(scope); err != nil {
+		return r, fmt.Errorf("read restart: %w", err)
 	}
-	d.Key.Unit, err = admission.ParseUnit(unit)
-	return d, err
+	r.Key.Unit, err = admission.ParseUnit(unit)
+	return r, err
 }

@@ -60,19 +60,19 @@ func (s *OptOuts) Remove(
 }
 
 // relisting are the parameters of relist for a change by a person. end takes the recipients off.
-func (by *Listing) relisting(recipients []int64, end bool) pgx.StrictNamedArgs {
+func (l *Listing) relisting(recipients []int64, end bool) pgx.StrictNamedArgs {
 	return pgx.StrictNamedArgs{
 		"recipients": recipients, "channels": nil,
-		"source": by.Source, "author": by.Author, "reason": by.Reason,
+		"source": l.Source, "author": l.Author, "reason": l.Reason,
 		"agos": nil, "sent_ats": nil, "ends": nil, "end_all": end,
 	}
 }
 
 // recipients are the recipients with the given numbers, ascending, each once.
-func (by *Listing) recipients(numbers []string) []int64 {
+func (l *Listing) recipients(numbers []string) []int64 {
 	out := make([]int64, len(numbers))
 	for i, number := range numbers {
-		out[i] = Recipient(by.Tenant, number)
+		out[i] = Recipient(l.Tenant, number)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

@@ -189,30 +189,30 @@ func (s *receiptStatus) answered(i int) {
 
 // conclude sets the fields that say what changes about the attempt. While the attempt is unknown,
 // receipts for some of its parts say nothing about the whole.
-func (t *attemptStatus) conclude() {
-	if t.outcome == provider.Unknown.String() {
-		t.acceptByReceipt()
+func (s *attemptStatus) conclude() {
+	if s.outcome == provider.Unknown.String() {
+		s.acceptByReceipt()
 	}
-	t.wait()
-	t.name()
-	count := t.tally()
-	t.alone = count.missing > 0 || slices.ContainsFunc(count.parts, func(p part) bool {
+	s.wait()
+	s.name()
+	count := s.tally()
+	s.alone = count.missing > 0 || slices.ContainsFunc(count.parts, func(p part) bool {
 		return !p.final() && p.awaited && !p.due
 	})
-	if t.outcome == "" || len(count.parts) == 0 {
+	if s.outcome == "" || len(count.parts) == 0 {
 		return
 	}
-	if says := count.word(); t.outcome != provider.Unknown.String() &&
-		rank(says.state) > rank(t.receipt) {
-		t.says = says
+	if says := count.word(); s.outcome != provider.Unknown.String() &&
+		rank(says.state) > rank(s.receipt) {
+		s.says = says
 	}
-	t.frees = t.held && !t.freed && (t.says.state != "" || anyFinal(count.parts))
+	s.frees = s.held && !s.freed && (s.says.state != "" || anyFinal(count.parts))
 }
 
 // isDenied reports whether the provider answered that it did not take the attempt, or not all parts
 // of it.
-func (t *attemptStatus) isDenied() bool {
-	switch t.outcome {
+func (s *attemptStatus) isDenied() bool {
+	switch s.outcome {
 	case provider.Refused.String(), provider.Throttled.String(), provider.Rejected.String():
 		return true
 	}
@@ -221,58 +221,58 @@ func (t *attemptStatus) isDenied() bool {
 
 // untaken reports whether the provider answered that it took no part of the attempt. Receipts that
 // came while the attempt was unknown do not count any more.
-func (t *attemptStatus) untaken() bool {
-	return t.isDenied() && t.segments == 0 && len(t.counted()) == 0
+func (s *attemptStatus) untaken() bool {
+	return s.isDenied() && s.segments == 0 && len(s.counted()) == 0
 }
 
 // counted are the parts that were taken, or may have been.
-func (t *attemptStatus) counted() []part {
-	if !t.isDenied() {
-		return t.parts
+func (s *attemptStatus) counted() []part {
+	if !s.isDenied() {
+		return s.parts
 	}
-	return slices.DeleteFunc(slices.Clone(t.parts), func(p part) bool { return p.byKey })
+	return slices.DeleteFunc(slices.Clone(s.parts), func(p part) bool { return p.byKey })
 }
 
 // contradictedBy reports whether a receipt says that a part of a denied attempt was delivered.
-func (t *attemptStatus) contradictedBy(p *part) bool {
-	return t.isDenied() && p.byKey && p.state == string(Delivered)
+func (s *attemptStatus) contradictedBy(p *part) bool {
+	return s.isDenied() && p.byKey && p.state == string(Delivered)
 }
 
 // acceptByReceipt makes an unknown attempt accepted if a receipt carries its key. Where receipts are
 // expected, they are awaited from now on: the receipt proves that the provider took the attempt,
 // not that further receipts will come.
-func (t *attemptStatus) acceptByReceipt() {
-	if !slices.ContainsFunc(t.parts, func(p part) bool { return p.byKey }) {
+func (s *attemptStatus) acceptByReceipt() {
+	if !slices.ContainsFunc(s.parts, func(p part) bool { return p.byKey }) {
 		return
 	}
-	t.accepted, t.outcome, t.left = true, provider.Accepted.String(), t.within
+	s.accepted, s.outcome, s.left = true, provider.Accepted.String(), s.within
 }
 
 // wait makes rows awaited for as long as their attempt is: those that a key made, and all rows of
 // an attempt that owes a stated number of receipts. due_at of such a row only says when it is read
 // again.
-func (t *attemptStatus) wait() {
-	for i := range t.parts {
-		p := &t.parts[i]
-		p.awaited = p.awaited || t.left > 0 && (p.byKey || t.owed > 0)
+func (s *attemptStatus) wait() {
+	for i := range s.parts {
+		p := &s.parts[i]
+		p.awaited = p.awaited || s.left > 0 && (p.byKey || s.owed > 0)
 	}
 }
 
 // name adds to the reference the ids from receipts with our key, for parts that no answer named.
-func (t *attemptStatus) name() {
-	if t.outcome != provider.Accepted.String() || t.owed == 0 && !t.accepted {
+func (s *attemptStatus) name() {
+	if s.outcome != provider.Accepted.String() || s.owed == 0 && !s.accepted {
 		return
 	}
-	names := strings.Fields(t.reference)
-	for i := range t.parts {
-		p := &t.parts[i]
-		if p.byKey && !p.whole() && len(names) < max(t.owed, 1) &&
+	names := strings.Fields(s.reference)
+	for i := range s.parts {
+		p := &s.parts[i]
+		if p.byKey && !p.whole() && len(names) < max(s.owed, 1) &&
 			!slices.Contains(names, p.reference) {
-			names, t.named = append(names, p.reference), true
+			names, s.named = append(names, p.reference), true
 		}
 	}
-	if t.named {
-		t.reference = strings.Join(names, " ")
+	if s.named {
+		s.reference = strings.Join(names, " ")
 	}
 }
 

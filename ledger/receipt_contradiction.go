@@ -13,21 +13,21 @@ import (
 
 // contradictions are the parts of an attempt that its provider denied and that a receipt says were
 // delivered.
-func (t *attemptStatus) contradictions() []part {
-	return slices.DeleteFunc(slices.Clone(t.parts), func(p part) bool {
-		return !t.contradictedBy(&p)
+func (s *attemptStatus) contradictions() []part {
+	return slices.DeleteFunc(slices.Clone(s.parts), func(p part) bool {
+		return !s.contradictedBy(&p)
 	})
 }
 
 // contradicts reports whether the attempt has a contradiction and had none before.
-func (t *attemptStatus) contradicts() bool { return !t.contradicted && len(t.contradictions()) > 0 }
+func (s *attemptStatus) contradicts() bool { return !s.contradicted && len(s.contradictions()) > 0 }
 
 // contradictedAt is when the first contradiction came; the zero time unless contradicts is true.
-func (t *attemptStatus) contradictedAt() (first time.Time) {
-	if !t.contradicts() {
+func (s *attemptStatus) contradictedAt() (first time.Time) {
+	if !s.contradicts() {
 		return time.Time{}
 	}
-	for _, p := range t.contradictions() {
+	for _, p := range s.contradictions() {
 		if first.IsZero() || p.word.at.Before(first) {
 			first = p.word.at
 		}
@@ -38,17 +38,17 @@ func (t *attemptStatus) contradictedAt() (first time.Time) {
 // deliveredAnyway reports whether receipts say that everything which the provider denied was
 // delivered. A receipt that names an id of the answer and one that names none may be about the same
 // part, so the counts are not added up.
-func (t *attemptStatus) deliveredAnyway() bool {
-	denied := t.denied
+func (s *attemptStatus) deliveredAnyway() bool {
+	denied := s.denied
 	if denied == 0 {
-		denied = max(t.owed, 1)
+		denied = max(s.owed, 1)
 	}
 	named, others, whole := 0, 0, 0
-	for _, p := range t.contradictions() {
+	for _, p := range s.contradictions() {
 		switch {
 		case p.whole():
 			whole++
-		case slices.Contains(strings.Fields(t.reference), p.reference):
+		case slices.Contains(strings.Fields(s.reference), p.reference):
 			named++
 		default:
 			others++
@@ -128,10 +128,10 @@ func (s *receiptStatus) stands() (is State, by *attemptStatus, says reported) {
 
 // otherID reports whether a receipt carries the key of the attempt, and another id than the
 // provider's answer named.
-func (t *attemptStatus) otherID(p *part) bool {
-	if t.outcome != provider.Accepted.String() || !p.byKey || p.whole() || !p.final() ||
-		t.reference == "" {
+func (s *attemptStatus) otherID(p *part) bool {
+	if s.outcome != provider.Accepted.String() || !p.byKey || p.whole() || !p.final() ||
+		s.reference == "" {
 		return false
 	}
-	return !slices.Contains(strings.Fields(t.reference), p.reference)
+	return !slices.Contains(strings.Fields(s.reference), p.reference)
 }

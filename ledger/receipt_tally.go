@@ -36,28 +36,28 @@ type partCount struct {
 }
 
 // tally counts the parts of an attempt.
-func (t *attemptStatus) tally() partCount {
-	if t.within <= 0 {
-		return t.unexpected()
+func (s *attemptStatus) tally() partCount {
+	if s.within <= 0 {
+		return s.unexpected()
 	}
-	parts := folded(t.counted(), t.owed)
+	parts := folded(s.counted(), s.owed)
 	return partCount{
-		parts: parts, missing: max(t.owed-len(parts), 0), cut: t.cut,
+		parts: parts, missing: max(s.owed-len(parts), 0), cut: s.cut,
 		awaits: slices.ContainsFunc(parts, func(p part) bool { return p.awaited }),
 	}
 }
 
 // unexpected counts the parts of an attempt that no receipts are expected for. Final receipts count
 // all the same. The parts that its settlement named have no rows.
-func (t *attemptStatus) unexpected() partCount {
-	owed := t.owed
-	if named := strings.Fields(t.reference); owed == 0 && t.outcome == provider.Accepted.String() {
+func (s *attemptStatus) unexpected() partCount {
+	owed := s.owed
+	if named := strings.Fields(s.reference); owed == 0 && s.outcome == provider.Accepted.String() {
 		slices.Sort(named)
 		owed = len(slices.Compact(named))
 	}
-	parts := folded(t.counted(), owed)
+	parts := folded(s.counted(), owed)
 	told := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return !p.final() })
-	return partCount{parts: told, cut: t.cut, mute: len(told) < max(len(parts), owed)}
+	return partCount{parts: told, cut: s.cut, mute: len(told) < max(len(parts), owed)}
 }
 
 // with adds the parts that another attempt got taken.

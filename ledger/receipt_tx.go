@@ -273,36 +273,36 @@ type receiptWrites struct {
 }
 
 // try adds the changes of an attempt.
-func (w *receiptWrites) try(seq int64, t *attemptStatus) {
+func (w *receiptWrites) try(seq int64, s *attemptStatus) {
 	c := &w.tries
-	c.seq, c.number = append(c.seq, seq), append(c.number, int16(t.number))
-	c.accepted, c.frees = append(c.accepted, t.accepted), append(c.frees, t.frees)
-	c.reference, c.state = append(c.reference, t.reference), append(c.state, string(t.says.state))
-	c.cause, c.code = append(c.cause, string(t.says.cause)), append(c.code, t.says.code)
-	c.at, c.contradicted = append(c.at, instant(t.says.at)),
-		append(c.contradicted, instant(t.contradictedAt()))
-	if t.frees {
+	c.seq, c.number = append(c.seq, seq), append(c.number, int16(s.number))
+	c.accepted, c.frees = append(c.accepted, s.accepted), append(c.frees, s.frees)
+	c.reference, c.state = append(c.reference, s.reference), append(c.state, string(s.says.state))
+	c.cause, c.code = append(c.cause, string(s.says.cause)), append(c.code, s.says.code)
+	c.at, c.contradicted = append(c.at, instant(s.says.at)),
+		append(c.contradicted, instant(s.contradictedAt()))
+	if s.frees {
 		if w.slots == nil {
 			w.slots = map[string]int64{}
 		}
-		w.slots[t.channel]++
+		w.slots[s.channel]++
 	}
 }
 
 // odd adds the discrepancy of a part, if it has one.
-func (w *receiptWrites) discrepancy(t *attemptStatus, p *part) {
+func (w *receiptWrites) discrepancy(s *attemptStatus, p *part) {
 	kind := DeliveredThoughDenied
 	switch {
-	case t.otherID(p):
+	case s.otherID(p):
 		kind = UnderAnotherID
-	case !t.contradictedBy(p):
+	case !s.contradictedBy(p):
 		return
 	}
-	o := Discrepancy{Kind: kind, Channel: p.channel, Reference: p.reference, Answered: t.reference}
+	d := Discrepancy{Kind: kind, Channel: p.channel, Reference: p.reference, Answered: s.reference}
 	if p.whole() {
-		o.Reference = ""
+		d.Reference = ""
 	}
-	w.discrepancies = append(w.discrepancies, o)
+	w.discrepancies = append(w.discrepancies, d)
 }
 
 // close adds the new state of a message. Its reason is the cause of undelivered.

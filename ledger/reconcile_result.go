@@ -53,7 +53,7 @@ func (c *Comparison) Result(ctx context.Context) (r Compared, err error) {
 	if err != nil {
 		return r, wrap("reconcile", err)
 	}
-	q, err := c.conn.Query(ctx, `
+	rows, err := c.conn.Query(ctx, `
 		select coalesce(o.currency, t.currency), coalesce(o.micros, 0), t.micros
 		from (
 		  select currency, sum(micros)::bigint as micros from ours o
@@ -68,13 +68,13 @@ func (c *Comparison) Result(ctx context.Context) (r Compared, err error) {
 	if err != nil {
 		return r, wrap("reconcile", err)
 	}
-	r.Totals, err = pgx.CollectRows(q, pgx.RowToStructByPos[Total])
+	r.Totals, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Total])
 	return r, wrap("reconcile", err)
 }
 
 // Differences returns the first limit differences, by kind and time; 0 returns all.
 func (c *Comparison) Differences(ctx context.Context, limit int) ([]Difference, error) {
-	q, err := c.conn.Query(ctx, `
+	rows, err := c.conn.Query(ctx, `
 		select f.kind, coalesce(o.id, ''), coalesce(o.attempt, 0)::integer, coalesce(f.line, 0),
 		  coalesce(f.reference, ''), coalesce(f.at, 'epoch'), f.ours, f.theirs, f.currency
 		from found f left join ours o on o.nr = f.nr
@@ -82,7 +82,7 @@ func (c *Comparison) Differences(ctx context.Context, limit int) ([]Difference, 
 	if err != nil {
 		return nil, wrap("reconcile", err)
 	}
-	all, err := pgx.CollectRows(q, pgx.RowToStructByPos[Difference])
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Difference])
 	return all, wrap("reconcile", err)
 }
 
@@ -153,11 +153,11 @@ const readProofs = `
 
 // Proofs returns the ambiguous attempts that the file resolves, oldest first.
 func (c *Comparison) Proofs(ctx context.Context) ([]Proof, error) {
-	q, err := c.conn.Query(ctx, readProofs, c.Complete, c.From, c.To, surelyCovered)
+	rows, err := c.conn.Query(ctx, readProofs, c.Complete, c.From, c.To, surelyCovered)
 	if err != nil {
 		return nil, wrap("reconcile", err)
 	}
-	all, err := pgx.CollectRows(q, pgx.RowToStructByPos[Proof])
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Proof])
 	return all, wrap("reconcile", err)
 }
 

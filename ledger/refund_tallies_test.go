@@ -64,9 +64,9 @@ func giveAs(p *party, back map[int64][]ledger.Refund) decide {
 		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
 		for i := range seen.Messages {
 			need := admission.Need{Lane: p.lane, Segments: 1, Micros: price}
-			release, o := admission.Fit(m, accounts, &need)
-			if o != nil {
-				return d, fmt.Errorf("no room in %+v", o.Counter)
+			release, e := admission.Fit(m, accounts, &need)
+			if e != nil {
+				return d, fmt.Errorf("no room in %+v", e.Counter)
 			}
 			own := append([]ledger.Refund(nil), refunds...)
 			for k := range accounts {

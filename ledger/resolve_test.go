@@ -39,13 +39,13 @@ func dispute(t *testing.T) *disputed {
 
 // after resolves the ambiguity. The resolution has to wait until work, which began earlier, has
 // ended.
-func (d *disputed) after(t *testing.T, work func() error, j *ledger.Resolution) (ended bool) {
+func (d *disputed) after(t *testing.T, work func() error, r *ledger.Resolution) (ended bool) {
 	t.Helper()
 	execute(t, d.lock, `begin`)
 	execute(t, d.lock, `select from dispatcher.messages for update`)
 	before := waiting(t, d.see, work)
 	over := waiting(t, d.see, func() (err error) {
-		ended, err = d.other.Ambiguities.Resolve(t.Context(), j)
+		ended, err = d.other.Ambiguities.Resolve(t.Context(), r)
 		return err
 	})
 	execute(t, d.lock, `commit`)

@@ -165,11 +165,11 @@ func onChannel(attempt int, channel string) string {
 }
 
 // progress is how the dispatcher tries to resolve the ambiguity, and until when; then the verdict.
-func (d *ambiguityLine) progress() string {
-	if d.Verdict != "" {
-		return d.Verdict
+func (l *ambiguityLine) progress() string {
+	if l.Verdict != "" {
+		return l.Verdict
 	}
-	return d.Step + ", until " + d.Until.Format(time.DateTime)
+	return l.Step + ", until " + l.Until.Format(time.DateTime)
 }
 
 // contradictionLine is an attempt that its provider denied but whose receipt says delivered.

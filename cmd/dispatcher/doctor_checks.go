@@ -76,10 +76,10 @@ func round(ctx context.Context, checks ...func(context.Context) []finding) []fin
 }
 
 // checkDrawKey reads the keys and checks who else may read them.
-func (p *checker) checkDrawKey(context.Context) []finding {
-	path := p.settings.DrawKeyFile
-	if path == "" && p.embedded {
-		path = filepath.Join(p.settings.DataDir, config.EmbeddedDrawKey)
+func (ck *checker) checkDrawKey(context.Context) []finding {
+	path := ck.settings.DrawKeyFile
+	if path == "" && ck.embedded {
+		path = filepath.Join(ck.settings.DataDir, config.EmbeddedDrawKey)
 	}
 	if path == "" {
 		return nil // the check of the settings has reported it
@@ -95,21 +95,21 @@ func (p *checker) checkDrawKey(context.Context) []finding {
 }
 
 // checkDatabase checks server, schema and clock.
-func (p *checker) checkDatabase(ctx context.Context) []finding {
-	if p.settings.PostgresURL == "" {
+func (ck *checker) checkDatabase(ctx context.Context) []finding {
+	if ck.settings.PostgresURL == "" {
 		return nil // the check of the settings has reported it
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	c, err := ledger.Inspect(ctx, p.settings.PostgresURL)
+	c, err := ledger.Inspect(ctx, ck.settings.PostgresURL)
 	if err != nil {
-		return []finding{broken("database", postgresTrouble(p.settings, err))}
+		return []finding{broken("database", postgresTrouble(ck.settings, err))}
 	}
 	found := []finding{
 		serverFinding(&c), schemaFinding(&c), clockFinding(&c),
 		durabilityFinding(&c.Durability),
 	}
-	if p.embedded {
+	if ck.embedded {
 		return found // its only login owns everything
 	}
 	return append(found, loginFinding(&c.Login))
@@ -229,16 +229,16 @@ func durabilityFix(weak []ledger.Weakness) string {
 }
 
 // checkRouting finds the routing in force, which later checks use.
-func (p *checker) checkRouting(ctx context.Context) []finding {
+func (ck *checker) checkRouting(ctx context.Context) []finding {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	s := p.settings
+	s := ck.settings
 	if s.PostgresURL != "" {
 		if l, err := openLedger(ctx, s); err == nil {
 			defer l.Close()
 			if v, err := l.Routing.Current(ctx); err == nil {
-				found := append(p.storedRouting(&v), p.checkLimits(ctx, l.Limits)...)
-				return append(found, p.checkTraffic(ctx, &database{l.Ledger, s}, v.Version)...)
+				found := append(ck.storedRouting(&v), ck.checkLimits(ctx, l.Limits)...)
+				return append(found, ck.checkTraffic(ctx, &database{l.Ledger, s}, v.Version)...)
 			}
 		}
 	}
@@ -250,20 +250,20 @@ func (p *checker) checkRouting(ctx context.Context) []finding {
 	if err != nil {
 		return problems("routing", err)
 	}
-	p.routing = doc
+	ck.routing = doc
 	return append([]finding{fine("routing", "%s is good and will be version 1", s.RoutingFile)},
 		closedFindings(doc)...)
 }
 
 // checkTraffic looks for channels and lanes that do not work as they should, as "dispatcher status"
 // does.
-func (p *checker) checkTraffic(ctx context.Context, l *database, version int64) []finding {
-	if p.routing == nil {
+func (ck *checker) checkTraffic(ctx context.Context, l *database, version int64) []finding {
+	if ck.routing == nil {
 		return nil // the check of the routing has reported it
 	}
-	now, err := status.Read(ctx, l.Ledger, p.settings.DeadAfter, version, p.routing)
+	now, err := status.Read(ctx, l.Ledger, ck.settings.DeadAfter, version, ck.routing)
 	if err != nil {
-		return []finding{broken("traffic", postgresTrouble(p.settings, err))}
+		return []finding{broken("traffic", postgresTrouble(ck.settings, err))}
 	}
 	found := slices.DeleteFunc(now.Findings, func(f finding) bool {
 		return f.Check == "instances" // doctor also runs before the start
@@ -274,12 +274,12 @@ func (p *checker) checkTraffic(ctx context.Context, l *database, version int64) 
 	return found
 }
 
-func (p *checker) storedRouting(v *ledger.RoutingVersion) []finding {
+func (ck *checker) storedRouting(v *ledger.RoutingVersion) []finding {
 	doc, err := control.StoredRouting(v)
 	if err != nil {
 		return problems("routing", err)
 	}
-	p.routing = doc
+	ck.routing = doc
 	return []finding{fine("routing", "version %d is in force; channels: %d, routes: %d", v.Version,
 		len(doc.Channels), len(doc.Routes))}
 }

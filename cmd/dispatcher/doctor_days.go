@@ -11,8 +11,8 @@ import (
 
 // checkDays checks how long the ledger keeps what. A missing or outdated schema is reported by the
 // check of the database.
-func (p *checker) checkDays(ctx context.Context) []finding {
-	s := p.settings
+func (ck *checker) checkDays(ctx context.Context) []finding {
+	s := ck.settings
 	if s.PostgresURL == "" {
 		return nil // the check of the settings has reported it
 	}

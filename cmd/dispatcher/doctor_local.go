@@ -19,17 +19,17 @@ import (
 )
 
 // checkLimits checks what the limits of the routing in force leave.
-func (p *checker) checkLimits(ctx context.Context, limits *ledger.Limits) []finding {
-	if p.routing == nil {
+func (ck *checker) checkLimits(ctx context.Context, limits *ledger.Limits) []finding {
+	if ck.routing == nil {
 		return nil // the check of the routing has reported it
 	}
-	out := closedFindings(p.routing)
+	out := closedFindings(ck.routing)
 	present, err := limits.Present(ctx)
 	if err != nil {
-		return append(out, broken("limits", postgresTrouble(p.settings, err)))
+		return append(out, broken("limits", postgresTrouble(ck.settings, err)))
 	}
-	out = append(out, spentFindings(p.routing, &present)...)
-	return append(out, aheadFindings(p.routing, &present)...)
+	out = append(out, spentFindings(ck.routing, &present)...)
+	return append(out, aheadFindings(ck.routing, &present)...)
 }
 
 // closedFindings warns of channels that a limit of 0 closes, and of routes without an open channel.
@@ -108,10 +108,10 @@ func aheadFindings(doc *config.Routing, present *ledger.Present) []finding {
 
 // checkListen tries the address of the admin server. A dispatcher that already listens there is
 // fine.
-func (p *checker) checkListen(ctx context.Context) []finding {
+func (ck *checker) checkListen(ctx context.Context) []finding {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	address := p.settings.Listen
+	address := ck.settings.Listen
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	switch {
 	case err == nil:
@@ -157,9 +157,9 @@ func answers(ctx context.Context, address, page string, status int) bool {
 
 // checkWebhooks tries the address that providers call, and its certificate. A dispatcher that
 // already listens there is fine.
-func (p *checker) checkWebhooks(ctx context.Context) []finding {
+func (ck *checker) checkWebhooks(ctx context.Context) []finding {
 	const check = "webhooks"
-	s := p.settings
+	s := ck.settings
 	secure, err := receive.TLSFiles{
 		Certificate: s.ReceiptsTLSCertFile, Key: s.ReceiptsTLSKeyFile,
 		ClientAuthorities: s.ReceiptsTLSClientCAFile,

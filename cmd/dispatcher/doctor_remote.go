@@ -19,8 +19,8 @@ import (
 )
 
 // checkKafka checks brokers, topics and the consumer groups.
-func (p *checker) checkKafka(ctx context.Context) []finding {
-	s := p.settings
+func (ck *checker) checkKafka(ctx context.Context) []finding {
+	s := ck.settings
 	if len(s.KafkaBrokers) == 0 {
 		return nil // the check of the settings has reported it
 	}
@@ -37,39 +37,39 @@ func (p *checker) checkKafka(ctx context.Context) []finding {
 		return []finding{broken("brokers", kafkaTrouble(s, err))}
 	}
 	out := []finding{fine("brokers", "%d at %s", len(brokers), brokerList(s))}
-	out = append(out, p.checkTopics(ctx, admin)...)
-	return append(out, p.checkGroups(ctx, admin)...)
+	out = append(out, ck.checkTopics(ctx, admin)...)
+	return append(out, ck.checkGroups(ctx, admin)...)
 }
 
 // checkTopics checks every topic that is read or written.
-func (p *checker) checkTopics(ctx context.Context, admin *kadm.Client) []finding {
-	topics := []string{p.settings.StatusTopic, p.settings.DeadTopic, p.settings.InboundTopic}
-	if p.settings.ControlTopic != "" {
-		topics = append(topics, p.settings.ControlTopic)
+func (ck *checker) checkTopics(ctx context.Context, admin *kadm.Client) []finding {
+	topics := []string{ck.settings.StatusTopic, ck.settings.DeadTopic, ck.settings.InboundTopic}
+	if ck.settings.ControlTopic != "" {
+		topics = append(topics, ck.settings.ControlTopic)
 	}
-	if p.routing != nil {
+	if ck.routing != nil {
 		var in []string
-		for _, lane := range p.routing.Lanes {
+		for _, lane := range ck.routing.Lanes {
 			in = append(in, lane.Topics...)
 		}
 		topics = append(in, topics...)
 	}
 	list, err := admin.ListTopics(ctx, topics...)
 	if err != nil {
-		return []finding{broken("topics", kafkaTrouble(p.settings, err))}
+		return []finding{broken("topics", kafkaTrouble(ck.settings, err))}
 	}
 	out := make([]finding, len(topics))
 	for i, name := range topics {
-		out[i] = p.topicFinding(name, list[name])
+		out[i] = ck.topicFinding(name, list[name])
 	}
 	return out
 }
 
-func (p *checker) topicFinding(name string, topic kadm.TopicDetail) finding {
+func (ck *checker) topicFinding(name string, topic kadm.TopicDetail) finding {
 	check := "topic " + name
 	switch n := len(topic.Partitions); {
 	case topic.Err != nil:
-		return broken(check, kafkaTopicTrouble(p.settings, name, topic.Err))
+		return broken(check, kafkaTopicTrouble(ck.settings, name, topic.Err))
 	case n == 0:
 		return broken(check, errors.New("it has no partition: create it anew"))
 	case n == 1:
@@ -80,13 +80,13 @@ func (p *checker) topicFinding(name string, topic kadm.TopicDetail) finding {
 }
 
 // checkGroups checks the coordinator of each lane's group.
-func (p *checker) checkGroups(ctx context.Context, admin *kadm.Client) []finding {
-	if p.routing == nil {
+func (ck *checker) checkGroups(ctx context.Context, admin *kadm.Client) []finding {
+	if ck.routing == nil {
 		return nil // the check of the routing has reported it
 	}
-	names := make([]string, len(p.routing.Lanes))
-	for i, lane := range p.routing.Lanes {
-		names[i] = kafka.Group(p.settings.KafkaGroup, lane.Name)
+	names := make([]string, len(ck.routing.Lanes))
+	for i, lane := range ck.routing.Lanes {
+		names[i] = kafka.Group(ck.settings.KafkaGroup, lane.Name)
 	}
 	answers := admin.FindGroupCoordinators(ctx, names...)
 	out := make([]finding, len(names))
@@ -103,21 +103,21 @@ func (p *checker) checkGroups(ctx context.Context, admin *kadm.Client) []finding
 }
 
 // checkChannels connects to every channel of the routing concurrently.
-func (p *checker) checkChannels(ctx context.Context) []finding {
-	if p.routing == nil {
+func (ck *checker) checkChannels(ctx context.Context) []finding {
+	if ck.routing == nil {
 		return nil // the check of the routing has reported it
 	}
-	checks := make([]func(context.Context) []finding, len(p.routing.Channels))
-	for i := range p.routing.Channels {
+	checks := make([]func(context.Context) []finding, len(ck.routing.Channels))
+	for i := range ck.routing.Channels {
 		checks[i] = func(ctx context.Context) []finding {
-			return []finding{p.checkChannel(ctx, &p.routing.Channels[i])}
+			return []finding{ck.checkChannel(ctx, &ck.routing.Channels[i])}
 		}
 	}
 	return round(ctx, checks...)
 }
 
 // checkChannel binds once and unbinds.
-func (p *checker) checkChannel(ctx context.Context, c *config.Channel) finding {
+func (ck *checker) checkChannel(ctx context.Context, c *config.Channel) finding {
 	check := "channel " + c.Name
 	switch {
 	case c.State == config.Disabled:
@@ -125,11 +125,11 @@ func (p *checker) checkChannel(ctx context.Context, c *config.Channel) finding {
 	case c.Provider == "sandbox":
 		return fine(check, "a sandbox needs no connection")
 	case c.Test:
-		return p.checkTest(check, c)
+		return ck.checkTest(check, c)
 	case app.Webbed(c.Provider):
-		return p.checkWebbed(ctx, check, c)
+		return ck.checkWebbed(ctx, check, c)
 	}
-	settings, err := smpp.ParseSettings(c.Settings, p.settings.Secrets().Read)
+	settings, err := smpp.ParseSettings(c.Settings, ck.settings.Secrets().Read)
 	if err != nil {
 		return finding{
 			Check: check, Status: statusFail, Detail: err.Error(),
@@ -142,8 +142,8 @@ func (p *checker) checkChannel(ctx context.Context, c *config.Channel) finding {
 	err = bindOnce(ctx, settings)
 	var link *smpp.LinkError
 	switch {
-	case err == nil && app.Overlong(c, p.settings.SendTimeout) != "":
-		return warned(check, "bound and unbound, but "+app.Overlong(c, p.settings.SendTimeout),
+	case err == nil && app.Overlong(c, ck.settings.SendTimeout) != "":
+		return warned(check, "bound and unbound, but "+app.Overlong(c, ck.settings.SendTimeout),
 			"lower response_timeout, or raise DISPATCHER_SEND_TIMEOUT")
 	case err == nil:
 		return fine(check, "bound and unbound in %d ms", time.Since(began).Milliseconds())
@@ -161,11 +161,11 @@ func (p *checker) checkChannel(ctx context.Context, c *config.Channel) finding {
 
 // checkTest checks a channel marked test. It needs no settings; those that it has are for the time
 // after the mark is removed.
-func (p *checker) checkTest(check string, c *config.Channel) finding {
+func (ck *checker) checkTest(check string, c *config.Channel) finding {
 	if len(c.Settings) == 0 {
 		return fine(check, "marked test, so nothing is sent and no settings are needed")
 	}
-	if err := app.Faults(c, p.settings.Secrets().Read); err != nil {
+	if err := app.Faults(c, ck.settings.Secrets().Read); err != nil {
 		return warned(check, "marked test, so nothing is sent; its settings, which are not used, "+
 			"have faults:\n"+err.Error(),
 			"correct them before the mark is taken away")
@@ -220,8 +220,8 @@ func awaitBind(ctx context.Context, states <-chan smpp.State, addresses int) err
 
 // checkWebbed reads the settings of a channel with an HTTP API. It makes no call, because not all
 // APIs have one that costs nothing.
-func (p *checker) checkWebbed(ctx context.Context, check string, c *config.Channel) finding {
-	if err := app.Faults(c, p.settings.Secrets().Read); err != nil {
+func (ck *checker) checkWebbed(ctx context.Context, check string, c *config.Channel) finding {
+	if err := app.Faults(c, ck.settings.Secrets().Read); err != nil {
 		return finding{
 			Check: check, Status: statusFail, Detail: err.Error(),
 			Fix: "correct the settings of this channel in the routing document",
@@ -239,11 +239,11 @@ func (p *checker) checkWebbed(ctx context.Context, check string, c *config.Chann
 			"set allow_private: true in the settings of this channel, if that is meant")
 	}
 	switch {
-	case p.settings.PublicURL == "" && !app.Local(c):
+	case ck.settings.PublicURL == "" && !app.Local(c):
 		return warned(check, "its settings can be used, but "+c.Provider+" is not asked for "+
 			"receipts, because it would not know where to call",
 			"set DISPATCHER_PUBLIC_URL to the address under which providers reach "+
-				""+p.settings.ReceiptsListen)
+				""+ck.settings.ReceiptsListen)
 	}
 	return fine(check, "its settings can be used; the API is called with the first message")
 }

@@ -206,16 +206,16 @@ func joined(words []string) string {
 // whom says whose list and which numbers a command is about.
 type whom struct{ tenant, region string }
 
-func (f *whom) addTo(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.tenant, "tenant", "",
+func (w *whom) addTo(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&w.tenant, "tenant", "",
 		`whose list (required; "" is that of messages without a tenant)`)
-	cmd.Flags().StringVar(&f.region, "default-region", "", "country of numbers without country "+
+	cmd.Flags().StringVar(&w.region, "default-region", "", "country of numbers without country "+
 		"code, such as GB (default DISPATCHER_DEFAULT_REGION)")
 }
 
 // check refuses a command without --tenant, which would change the list of the tenant without a
 // name.
-func (f *whom) check(c *cli, cmd *cobra.Command) (numbers.Region, error) {
+func (w *whom) check(c *cli, cmd *cobra.Command) (numbers.Region, error) {
 	if !cmd.Flags().Changed("tenant") {
 		return "", misused(errors.New(`--tenant is missing: name whose list, or write --tenant ` +
 			`"" for messages without a tenant`))
@@ -224,7 +224,7 @@ func (f *whom) check(c *cli, cmd *cobra.Command) (numbers.Region, error) {
 	if err != nil {
 		return "", err
 	}
-	r, err := numbers.ParseRegion(cmp.Or(f.region, s.DefaultRegion))
+	r, err := numbers.ParseRegion(cmp.Or(w.region, s.DefaultRegion))
 	if err != nil {
 		return "", usage(fmt.Errorf("--default-region %w", err))
 	}
@@ -232,8 +232,8 @@ func (f *whom) check(c *cli, cmd *cobra.Command) (numbers.Region, error) {
 }
 
 // numbers are the numbers in the arguments, in the form of envelopes.
-func (f *whom) numbers(c *cli, cmd *cobra.Command, args []string) ([]string, error) {
-	r, err := f.check(c, cmd)
+func (w *whom) numbers(c *cli, cmd *cobra.Command, args []string) ([]string, error) {
+	r, err := w.check(c, cmd)
 	if err != nil {
 		return nil, err
 	}

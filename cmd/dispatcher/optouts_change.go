@@ -91,15 +91,15 @@ func putOn(done *listChanged) string { return done.sentence("put on the list", "
 func takenOff(done *listChanged) string { return done.sentence("taken off the list", "not on it") }
 
 // sentence says what happened to the numbers; stood is the reason why the rest did not change.
-func (d *listChanged) sentence(changed, stood string) string {
-	rest := int64(d.Numbers) - d.Changed
-	said := fmt.Sprintf("%d of %d %s", d.Changed, d.Numbers, changed)
+func (l *listChanged) sentence(changed, stood string) string {
+	rest := int64(l.Numbers) - l.Changed
+	said := fmt.Sprintf("%d of %d %s", l.Changed, l.Numbers, changed)
 	switch {
 	case rest <= 0:
 		return said + "."
-	case d.Changed == 0 && rest == 1:
+	case l.Changed == 0 && rest == 1:
 		return said + "; it was " + stood + "."
-	case d.Changed == 0:
+	case l.Changed == 0:
 		return said + "; they were " + stood + "."
 	case rest == 1:
 		return said + "; the other was " + stood + "."

@@ -130,9 +130,9 @@ func (c *cli) withLedger(ctx context.Context, use func(l *database) error) error
 }
 
 // sentence replaces an error of the database by its sentence. Other errors stay unchanged.
-func (l *database) sentence(err error) error {
+func (d *database) sentence(err error) error {
 	if fromDatabase(err) {
-		return usage(postgresTrouble(l.settings, err))
+		return usage(postgresTrouble(d.settings, err))
 	}
 	return err
 }

@@ -54,11 +54,11 @@ type Stats struct {
 }
 
 // Share is the part of submits that failed, from 0 to 1.
-func (f Stats) Share() float64 {
-	if f.Submits == 0 {
+func (s Stats) Share() float64 {
+	if s.Submits == 0 {
 		return 0
 	}
-	return float64(f.Failures) / float64(f.Submits)
+	return float64(s.Failures) / float64(s.Submits)
 }
 
 // Validate reports what is wrong with the configuration.

@@ -126,27 +126,27 @@ var own = []string{
 
 var fieldName = regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]+$") // RFC 9110 section 5.6.2
 
-func (q *request) check(r *settings.Reader) {
-	for _, h := range q.headers {
+func (r *request) check(in *settings.Reader) {
+	for _, h := range r.headers {
 		if !fieldName.MatchString(h.name) || slices.Contains(own, http.CanonicalHeaderKey(h.name)) {
-			r.Failf("headers", "%q is no name of a field that can be set", h.name)
+			in.Failf("headers", "%q is no name of a field that can be set", h.name)
 		}
 	}
 	bodies := 0
-	for _, has := range []bool{q.form != nil, q.json != nil, q.xml != nil} {
+	for _, has := range []bool{r.form != nil, r.json != nil, r.xml != nil} {
 		if has {
 			bodies++
 		}
 	}
 	switch {
 	case bodies > 1:
-		r.Failf("form", "only one of form, json and xml can be the body")
-	case bodies > 0 && q.method == http.MethodGet:
-		r.Failf("method", "a GET has no body; use query, or another method")
+		in.Failf("form", "only one of form, json and xml can be the body")
+	case bodies > 0 && r.method == http.MethodGet:
+		in.Failf("method", "a GET has no body; use query, or another method")
 	}
 	for _, name := range []string{"text", "to"} {
-		if !q.has(name, name+"_hex", name+"_digits") {
-			r.Failf("query", "{%s} stands nowhere in the request", name)
+		if !r.has(name, name+"_hex", name+"_digits") {
+			in.Failf("query", "{%s} stands nowhere in the request", name)
 		}
 	}
 }

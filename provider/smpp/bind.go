@@ -118,27 +118,27 @@ func newPDUReader(conn net.Conn) *pduReader {
 }
 
 // next is pdu.Reader.Next.
-func (in *pduReader) next() (pdu.Header, []byte, error) {
-	h, frame, err := in.reader.Next()
-	if in.begun.Load() != 0 {
-		in.begun.Store(0)
+func (r *pduReader) next() (pdu.Header, []byte, error) {
+	h, frame, err := r.reader.Next()
+	if r.begun.Load() != 0 {
+		r.begun.Store(0)
 	}
 	return h, frame, err
 }
 
 // Read implements io.Reader for the reader.
-func (in *pduReader) Read(p []byte) (int, error) {
-	if in.begun.Load() == 0 && in.reader.Begun() {
-		in.begun.Store(max(1, int64(time.Since(in.born))))
+func (r *pduReader) Read(p []byte) (int, error) {
+	if r.begun.Load() == 0 && r.reader.Begun() {
+		r.begun.Store(max(1, int64(time.Since(r.born))))
 	}
-	return in.conn.Read(p)
+	return r.conn.Read(p)
 }
 
 // left is the time that the peer has to complete the current PDU; false if none has begun.
-func (in *pduReader) left(now time.Time, timeout time.Duration) (time.Duration, bool) {
-	begun := in.begun.Load()
+func (r *pduReader) left(now time.Time, timeout time.Duration) (time.Duration, bool) {
+	begun := r.begun.Load()
 	if begun == 0 {
 		return 0, false
 	}
-	return in.born.Add(time.Duration(begun) + timeout).Sub(now), true
+	return r.born.Add(time.Duration(begun) + timeout).Sub(now), true
 }

@@ -116,8 +116,8 @@ func (c *call) late(why string, now time.Time) string {
 // tooLate reports whether the queued call has expired, or its message has not started and may not
 // start any more; session.mu is held.
 func (c *call) tooLate(now time.Time) bool {
-	h := c.first
-	return c.expired(now) || !h.started && !h.latest.IsZero() && !now.Before(h.latest)
+	first := c.first
+	return c.expired(now) || !first.started && !first.latest.IsZero() && !now.Before(first.latest)
 }
 
 // accepted reports whether the SMSC accepted the part; the sender has its token.
@@ -126,7 +126,7 @@ func (c *call) accepted(cfg *Config) bool {
 }
 
 // end sets an outcome that is not an answer.
-func (c *call) end(f callOutcome, why string) { c.outcome, c.why = f, why }
+func (c *call) end(o callOutcome, why string) { c.outcome, c.why = o, why }
 
 // part is the result of the part with that index.
 func (c *call) part(cfg *Config, index int) provider.Part {

@@ -131,11 +131,11 @@ func (c Config) validateCodings() error {
 func (c Config) validateParameters() error {
 	var faults []error
 	seen := map[pdu.Tag]bool{}
-	for _, p := range c.TLVs {
-		if word := c.clash(p.Tag, seen); word != "" {
-			faults = append(faults, fmt.Errorf("tlvs: 0x%04x %s", uint16(p.Tag), word))
+	for _, t := range c.TLVs {
+		if word := c.clash(t.Tag, seen); word != "" {
+			faults = append(faults, fmt.Errorf("tlvs: 0x%04x %s", uint16(t.Tag), word))
 		}
-		seen[p.Tag] = true
+		seen[t.Tag] = true
 	}
 	if c.KeyTLV != 0 && c.KeyTLV != pdu.TagUserMessageRef && ownTags[c.KeyTLV] {
 		faults = append(faults,

@@ -27,10 +27,10 @@ const maxFaults = 5
 func (c *Config) signalOf(one *call) bindSignal {
 	switch one.outcome {
 	case answered:
-		switch v := c.statusMeaning(one.status, one.source); {
-		case v.Unfit:
+		switch m := c.statusMeaning(one.status, one.source); {
+		case m.Unfit:
 			return noSignal
-		case v.Outcome == provider.Refused:
+		case m.Outcome == provider.Refused:
 			return signalBad
 		}
 		return signalGood

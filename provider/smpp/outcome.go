@@ -21,8 +21,8 @@ var unfit = StatusMeaning{Outcome: provider.Refused, Unfit: true}
 // statusMeaning is what a status means on this channel; source says which fields of the source
 // address came from the message.
 func (c *Config) statusMeaning(s pdu.Status, source ownAddress) StatusMeaning {
-	if v, ok := c.Outcomes[s]; ok {
-		return v
+	if m, ok := c.Outcomes[s]; ok {
+		return m
 	}
 	if source.blamedBy(s) {
 		return unfit

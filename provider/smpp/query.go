@@ -108,14 +108,14 @@ func ask(ctx context.Context, s *session, request pdu.Body) (pdu.Body, error) {
 	if s == nil {
 		return nil, errNoBind
 	}
-	a, err := s.ask(ctx, request)
+	r, err := s.ask(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	if a.status != pdu.StatusOK {
-		return nil, &StatusError{a.status}
+	if r.status != pdu.StatusOK {
+		return nil, &StatusError{r.status}
 	}
-	return a.body, nil
+	return r.body, nil
 }
 
 // response is the answer to a request other than submit_sm.
@@ -141,11 +141,11 @@ func (s *session) ask(ctx context.Context, body pdu.Body) (response, error) {
 		return response{}, err
 	}
 	select {
-	case a, ok := <-answers:
+	case r, ok := <-answers:
 		if !ok {
-			return a, errNotAnswered
+			return r, errNotAnswered
 		}
-		return a, nil
+		return r, nil
 	case <-ctx.Done():
 		s.mu.Lock()
 		delete(s.requests, sequence)
@@ -185,9 +185,9 @@ func (s *session) answered(h pdu.Header, frame []byte) {
 	if answers == nil {
 		return
 	}
-	a := response{status: h.Status}
+	r := response{status: h.Status}
 	if frame != nil {
-		_, a.body, _ = pdu.Decode(frame) // an unreadable body leaves the status alone
+		_, r.body, _ = pdu.Decode(frame) // an unreadable body leaves the status alone
 	}
-	answers <- a
+	answers <- r
 }

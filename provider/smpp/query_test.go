@@ -165,14 +165,14 @@ func TestMessagesWithAReceiptAreNotQueried(t *testing.T) {
 	if _, wait := h.next(now); wait != time.Minute {
 		t.Errorf("due in %v", wait)
 	}
-	m, wait := h.next(now.Add(time.Minute))
-	if m.reference != "b" || wait != 0 {
-		t.Fatalf("%+v is due, in %v", m, wait)
+	r, wait := h.next(now.Add(time.Minute))
+	if r.reference != "b" || wait != 0 {
+		t.Fatalf("%+v is due, in %v", r, wait)
 	}
 	for range maxQueries {
-		h.ask(t.Context(), m)
+		h.ask(t.Context(), r)
 		var wait time.Duration
-		if m, wait = h.next(time.Now().Add(time.Hour)); wait != 0 {
+		if r, wait = h.next(time.Now().Add(time.Hour)); wait != 0 {
 			break
 		}
 	}

@@ -177,8 +177,8 @@ type ReceiptMeaning struct {
 // looked up in this order. States are in capitals.
 type ReceiptMeanings map[string]ReceiptMeaning
 
-func (t ReceiptMeanings) validate() error {
-	for key, m := range t {
+func (rm ReceiptMeanings) validate() error {
+	for key, m := range rm {
 		word, failure, _ := strings.Cut(key, "/")
 		if key == "" || key == "/" || safeReceiptWord([]byte(word)) != word ||
 			safeReceiptWord([]byte(failure)) != failure {
@@ -194,21 +194,21 @@ func (t ReceiptMeanings) validate() error {
 }
 
 // find returns the meaning of a code that receiptCode made.
-func (t ReceiptMeanings) find(code string) (m ReceiptMeaning, ok bool) {
-	if len(t) == 0 {
+func (rm ReceiptMeanings) find(code string) (m ReceiptMeaning, ok bool) {
+	if len(rm) == 0 {
 		return m, false
 	}
-	if m, ok = t[code]; ok {
+	if m, ok = rm[code]; ok {
 		return m, true
 	}
 	slash := strings.IndexByte(code, '/')
 	if slash < 0 {
 		return m, false
 	}
-	if m, ok = t[code[slash:]]; ok {
+	if m, ok = rm[code[slash:]]; ok {
 		return m, true
 	}
-	m, ok = t[code[:slash]]
+	m, ok = rm[code[:slash]]
 	return m, ok
 }
 

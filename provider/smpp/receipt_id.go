@@ -55,30 +55,30 @@ type ReceiptID struct {
 	Width int
 }
 
-func (f ReceiptID) validate() error {
+func (r ReceiptID) validate() error {
 	switch {
-	case f.Form > DecimalToHex || f.Case > UpperCase || f.From > ParameterID:
-		return fmt.Errorf("receipt_id: unknown form %d, %d or %d", f.Form, f.Case, f.From)
-	case f.Width < 0 || f.Width > maxReference:
-		return fmt.Errorf("receipt_id_width: %d is not between 1 and %d", f.Width, maxReference)
+	case r.Form > DecimalToHex || r.Case > UpperCase || r.From > ParameterID:
+		return fmt.Errorf("receipt_id: unknown form %d, %d or %d", r.Form, r.Case, r.From)
+	case r.Width < 0 || r.Width > maxReference:
+		return fmt.Errorf("receipt_id_width: %d is not between 1 and %d", r.Width, maxReference)
 	}
 	return nil
 }
 
 // reference is the id of a receipt in the form of submit_sm_resp; empty when the receipt has none.
-func (f ReceiptID) reference(m *pdu.Message, text []byte) string {
+func (r ReceiptID) reference(m *pdu.Message, text []byte) string {
 	var id string
-	if f.From != TextID {
+	if r.From != TextID {
 		value, _ := m.TLVs.Get(pdu.TagReceiptedMessageID)
 		id = cleanID(value)
 	}
-	if id == "" && f.From != ParameterID {
+	if id == "" && r.From != ParameterID {
 		id = cleanID(receiptField(text, "id"))
 	}
-	if id == "" || f == (ReceiptID{}) {
+	if id == "" || r == (ReceiptID{}) {
 		return id
 	}
-	return f.convert(id)
+	return r.convert(id)
 }
 
 // cleanID is the id of an answer or receipt if it is printable, without spaces and not too long;
@@ -95,27 +95,27 @@ func cleanID(id []byte) string {
 }
 
 // convert leaves an id unchanged if it is not a number of the expected base.
-func (f ReceiptID) convert(id string) string {
+func (r ReceiptID) convert(id string) string {
 	out := id
-	switch f.Form {
+	switch r.Form {
 	case HexToDecimal:
 		out = rebase(id, 16, 10)
 	case DecimalToHex:
 		out = rebase(id, 10, 16)
 	case AsIs:
 	}
-	switch f.Case {
+	switch r.Case {
 	case LowerCase:
 		out = strings.ToLower(out)
 	case UpperCase:
 		out = strings.ToUpper(out)
 	case KeepCase:
 	}
-	if f.Width == 0 {
+	if r.Width == 0 {
 		return out
 	}
 	out = strings.TrimLeft(out, "0")
-	if missing := f.Width - len(out); missing > 0 {
+	if missing := r.Width - len(out); missing > 0 {
 		out = strings.Repeat("0", missing) + out
 	}
 	return out

@@ -53,48 +53,48 @@ func newReceiptQueries(c *Client) *receiptQueries {
 }
 
 // expect tracks a message that was accepted at now.
-func (h *receiptQueries) expect(reference string, source pdu.Address, now time.Time) {
+func (q *receiptQueries) expect(reference string, source pdu.Address, now time.Time) {
 	if reference == "" {
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.queue) >= maxAwaited {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.queue) >= maxAwaited {
 		return
 	}
-	h.open[reference] = true
-	h.push(awaitedReceipt{reference: reference, source: source, due: now.Add(h.after)})
+	q.open[reference] = true
+	q.push(awaitedReceipt{reference: reference, source: source, due: now.Add(q.after)})
 }
 
 // push is called with mu held.
-func (h *receiptQueries) push(m awaitedReceipt) {
-	h.queue = append(h.queue, m)
-	if len(h.queue) == 1 {
+func (q *receiptQueries) push(r awaitedReceipt) {
+	q.queue = append(q.queue, r)
+	if len(q.queue) == 1 {
 		select {
-		case h.wake <- struct{}{}:
+		case q.wake <- struct{}{}:
 		default:
 		}
 	}
 }
 
 // received removes a message whose final receipt has come.
-func (h *receiptQueries) received(reference string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.open, reference)
+func (q *receiptQueries) received(reference string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.open, reference)
 }
 
 // run queries one message after the other until ctx ends, at most at its pace and only into free
 // slots. The pace holds even if the SMSC answers fast, so that an hour of missing receipts does not
 // become a burst of queries.
-func (h *receiptQueries) run(ctx context.Context) {
+func (q *receiptQueries) run(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		m, wait := h.next(time.Now())
+		r, wait := q.next(time.Now())
 		if wait == 0 {
-			h.ask(ctx, m)
-			if !pause(ctx, h.pace) {
+			q.ask(ctx, r)
+			if !pause(ctx, q.pace) {
 				return
 			}
 			continue
@@ -103,68 +103,68 @@ func (h *receiptQueries) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-h.wake:
+		case <-q.wake:
 		case <-timer.C:
 		}
 	}
 }
 
 // next returns the message that is due, or how long to wait for one.
-func (h *receiptQueries) next(now time.Time) (m awaitedReceipt, wait time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if held := h.postponed; held != nil {
-		h.postponed = nil
-		if h.open[held.reference] {
+func (q *receiptQueries) next(now time.Time) (r awaitedReceipt, wait time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if held := q.postponed; held != nil {
+		q.postponed = nil
+		if q.open[held.reference] {
 			return *held, 0
 		}
 	}
-	for len(h.queue) > 0 && !h.open[h.queue[0].reference] {
-		h.queue = h.queue[1:]
+	for len(q.queue) > 0 && !q.open[q.queue[0].reference] {
+		q.queue = q.queue[1:]
 	}
-	if len(h.queue) == 0 {
-		h.queue = nil
-		return m, time.Hour
+	if len(q.queue) == 0 {
+		q.queue = nil
+		return r, time.Hour
 	}
-	if wait = h.queue[0].due.Sub(now); wait > 0 {
-		return m, wait
+	if wait = q.queue[0].due.Sub(now); wait > 0 {
+		return r, wait
 	}
-	m, h.queue = h.queue[0], h.queue[1:]
-	return m, 0
+	r, q.queue = q.queue[0], q.queue[1:]
+	return r, 0
 }
 
 // ask queries a message once. Without a final state, or if the receipt was not taken, it is queried
 // again later. If no slot was free, it is queried next.
-func (h *receiptQueries) ask(ctx context.Context, m awaitedReceipt) {
-	r, err := h.query(ctx, m.reference, m.source)
+func (q *receiptQueries) ask(ctx context.Context, awaited awaitedReceipt) {
+	r, err := q.query(ctx, awaited.reference, awaited.source)
 	if errors.Is(err, errNoSlot) {
-		h.mu.Lock()
-		h.postponed = &m
-		h.mu.Unlock()
+		q.mu.Lock()
+		q.postponed = &awaited
+		q.mu.Unlock()
 		return
 	}
 	if err != nil || !r.State.Final() {
-		h.askLater(ctx, m)
+		q.askLater(ctx, awaited)
 		return
 	}
-	h.onReceipt(r, func(taken bool) {
+	q.onReceipt(r, func(taken bool) {
 		if taken {
-			h.received(m.reference)
+			q.received(awaited.reference)
 			return
 		}
-		h.askLater(ctx, m)
+		q.askLater(ctx, awaited)
 	})
 }
 
 // askLater schedules another query, unless maxQueries were made.
-func (h *receiptQueries) askLater(ctx context.Context, m awaitedReceipt) {
-	m.queries++
-	m.due = time.Now().Add(h.after)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if m.queries >= maxQueries || ctx.Err() != nil {
-		delete(h.open, m.reference)
+func (q *receiptQueries) askLater(ctx context.Context, r awaitedReceipt) {
+	r.queries++
+	r.due = time.Now().Add(q.after)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if r.queries >= maxQueries || ctx.Err() != nil {
+		delete(q.open, r.reference)
 		return
 	}
-	h.push(m)
+	q.push(r)
 }

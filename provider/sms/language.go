@@ -75,12 +75,12 @@ func LanguagesOf(list ...Language) Languages {
 }
 
 // Has reports whether the language is in the set; DefaultTables always is.
-func (s Languages) Has(l Language) bool { return l == DefaultTables || s&(1<<l) != 0 }
+func (ls Languages) Has(l Language) bool { return l == DefaultTables || ls&(1<<l) != 0 }
 
 // Each calls yield for DefaultTables and for every language of the set, in the order of their
 // identifiers.
-func (s Languages) Each(yield func(Language) bool) {
-	for rest := uint16(s) | 1; rest != 0; rest &= rest - 1 {
+func (ls Languages) Each(yield func(Language) bool) {
+	for rest := uint16(ls) | 1; rest != 0; rest &= rest - 1 {
 		if !yield(Language(bits.TrailingZeros16(rest))) { //nolint:gosec // Below 16.
 			return
 		}
@@ -111,11 +111,11 @@ const (
 )
 
 // code is that of a character, or noCode.
-func (t *codes) code(r rune) byte {
+func (c *codes) code(r rune) byte {
 	if r < 0 || r>>7 > maxPage {
 		return noCode
 	}
-	page := t.pages[r>>7]
+	page := c.pages[r>>7]
 	if page == nil {
 		return noCode
 	}
@@ -123,14 +123,14 @@ func (t *codes) code(r rune) byte {
 }
 
 // put gives a character its code, unless it has a lower one.
-func (t *codes) put(r rune, code byte) {
-	page := t.pages[r>>7]
+func (c *codes) put(r rune, code byte) {
+	page := c.pages[r>>7]
 	if page == nil {
 		page = new([128]byte)
 		for i := range page {
 			page[i] = noCode
 		}
-		t.pages[r>>7] = page
+		c.pages[r>>7] = page
 	}
 	if page[r&0x7F] == noCode {
 		page[r&0x7F] = code

@@ -38,12 +38,12 @@ type messageSMS struct {
 }
 
 // Compose writes a submission as JSON.
-func (a messages) Compose(s *provider.Submission) (*web.Request, error) {
-	return a.compose(s, time.Now())
+func (ms messages) Compose(s *provider.Submission) (*web.Request, error) {
+	return ms.compose(s, time.Now())
 }
 
-func (a messages) compose(s *provider.Submission, now time.Time) (*web.Request, error) {
-	o, err := a.cfg.prepare(s)
+func (ms messages) compose(s *provider.Submission, now time.Time) (*web.Request, error) {
+	o, err := ms.cfg.prepare(s)
 	if err != nil {
 		return nil, err
 	}
@@ -51,14 +51,14 @@ func (a messages) compose(s *provider.Submission, now time.Time) (*web.Request, 
 		MessageType: "text", Channel: "sms", To: o.to, From: o.from, Text: s.Text, ClientRef: s.Key,
 		TTL: int64(lifetime(s.Ends(), now) / time.Second), SMS: messageSMS{o.encoding},
 	}
-	if a.cfg.acceptsCallbacks() {
-		m.WebhookURL, m.WebhookVersion = a.cfg.Callback, "v1"
+	if ms.cfg.acceptsCallbacks() {
+		m.WebhookURL, m.WebhookVersion = ms.cfg.Callback, "v1"
 	}
 	body, err := json.Marshal(&m)
 	if err != nil {
 		return nil, errors.New("the message cannot be written as JSON")
 	}
-	authorization, err := a.login.header(now)
+	authorization, err := ms.login.header(now)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ type messagesAnswer struct {
 }
 
 // Classify reads the answer to a submission.
-func (a messages) Classify(got *web.Answer) provider.Result {
+func (ms messages) Classify(got *web.Answer) provider.Result {
 	var parsed messagesAnswer
 	readable := json.Unmarshal(got.Body, &parsed) == nil
 	code := problemCode(parsed.Type)

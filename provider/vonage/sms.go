@@ -16,17 +16,17 @@ import (
 type shortMessages struct{ cfg Config }
 
 // Compose writes a submission as a form.
-func (a shortMessages) Compose(s *provider.Submission) (*web.Request, error) {
-	return a.compose(s, time.Now())
+func (sm shortMessages) Compose(s *provider.Submission) (*web.Request, error) {
+	return sm.compose(s, time.Now())
 }
 
-func (a shortMessages) compose(s *provider.Submission, now time.Time) (*web.Request, error) {
-	o, err := a.cfg.prepare(s)
+func (sm shortMessages) compose(s *provider.Submission, now time.Time) (*web.Request, error) {
+	o, err := sm.cfg.prepare(s)
 	if err != nil {
 		return nil, err
 	}
 	form := url.Values{
-		"api_key": {a.cfg.APIKey}, "api_secret": {a.cfg.APISecret}, "from": {o.from}, "to": {o.to},
+		"api_key": {sm.cfg.APIKey}, "api_secret": {sm.cfg.APISecret}, "from": {o.from}, "to": {o.to},
 		"text": {s.Text},
 		"type": {o.encoding}, "status-report-req": {"false"},
 	}
@@ -36,9 +36,9 @@ func (a shortMessages) compose(s *provider.Submission, now time.Time) (*web.Requ
 	if left := lifetime(s.Ends(), now); left > 0 {
 		form.Set("ttl", strconv.FormatInt(left.Milliseconds(), 10))
 	}
-	if a.cfg.acceptsCallbacks() {
+	if sm.cfg.acceptsCallbacks() {
 		form.Set("status-report-req", "true")
-		form.Set("callback", a.cfg.Callback)
+		form.Set("callback", sm.cfg.Callback)
 	}
 	return &web.Request{
 		Method: http.MethodPost, URL: "/sms/json", Body: []byte(form.Encode()),
@@ -62,7 +62,7 @@ type smsPart struct {
 
 // Classify reads the answer to a submission. The SMS API always answers 200: the status of each
 // part decides, and only "0" is an acceptance.
-func (a shortMessages) Classify(got *web.Answer) provider.Result {
+func (sm shortMessages) Classify(got *web.Answer) provider.Result {
 	var parsed smsAnswer
 	if json.Unmarshal(got.Body, &parsed) != nil || len(parsed.Messages) == 0 {
 		if r, ok := got.ByStatus(""); ok {

@@ -47,8 +47,8 @@ type input struct {
 }
 
 // Read takes SendTextMessage.
-func (s protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
-	if err := s.cfg.authentic(r, body); err != nil {
+func (p protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
+	if err := p.cfg.authentic(r, body); err != nil {
 		return webtest.Submit{}, err
 	}
 	switch {
@@ -77,12 +77,12 @@ func (s protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	}
 	return webtest.Submit{
 		To: in.DestinationPhoneNumber, From: in.OriginationIdentity, Text: in.MessageBody,
-		Key: in.Context["dispatcher"], Callback: s.cfg.Callback,
+		Key: in.Context["dispatcher"], Callback: p.cfg.Callback,
 	}, nil
 }
 
 // Write answers as the service does.
-func (s protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
+func (p protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
 	switch v.Reply {
 	case providertest.Reject:
 		exception(w, "ConflictException", map[string]any{
@@ -111,7 +111,7 @@ func exception(w http.ResponseWriter, name string, fields map[string]any) {
 }
 
 // Receipt publishes an event.
-func (s protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
+func (p protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
 	if submit.Callback == "" {
 		return nil, nil //nolint:nilnil // Nobody has subscribed.
 	}
@@ -126,7 +126,7 @@ func (s protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Requ
 	if submit.Key != "" {
 		context["dispatcher"] = submit.Key
 	}
-	return s.cfg.Publish(submit.Callback, map[string]any{
+	return p.cfg.Publish(submit.Callback, map[string]any{
 		"eventType": kind, "eventVersion": "1.0", "eventTimestamp": stamp().UnixMilli(),
 		"isFinal":                r.State.Final(),
 		"originationPhoneNumber": submit.From, "destinationPhoneNumber": submit.To,
@@ -140,8 +140,8 @@ func (s protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Requ
 }
 
 // Inbound publishes a message of a two-way number.
-func (s protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
-	return s.cfg.Publish(callback, map[string]any{
+func (p protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
+	return p.cfg.Publish(callback, map[string]any{
 		"originationNumber": in.From, "destinationNumber": in.To, "messageKeyword": "KEYWORD_1",
 		"messageBody":      in.Text,
 		"inboundMessageId": in.Reference, "previousPublishedMessageId": "",

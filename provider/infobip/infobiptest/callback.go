@@ -13,7 +13,7 @@ import (
 
 // Receipt is a delivery report on a message. Its code is "<group id>/<status id>/<status
 // name>/<error id>", such as "2/9/UNDELIVERABLE_NOT_DELIVERED/1".
-func (h protocol) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
+func (p protocol) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
 	if s.Callback == "" {
 		return nil, nil //nolint:nilnil // No report was asked for.
 	}
@@ -33,8 +33,8 @@ func (h protocol) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, 
 			"groupId": 0, "groupName": "OK", "id": errorID, "name": "ERROR", "permanent": false,
 		},
 	})
-	if err == nil && s.Callback == h.cfg.Subscription {
-		h.cfg.authenticate(call)
+	if err == nil && s.Callback == p.cfg.Subscription {
+		p.cfg.authenticate(call)
 	}
 	return call, err
 }
@@ -58,7 +58,7 @@ func stateOf(r webtest.Receipt) (s status, errorID int, err error) {
 }
 
 // Inbound is the callback with a message of a subscriber.
-func (h protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
+func (p protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	call, err := callOf(callback, map[string]any{
 		"messageId": in.Reference, "from": bare(in.From), "to": bare(in.To), "text": in.Text,
 		"cleanText": in.Text, "keyword": "",
@@ -66,7 +66,7 @@ func (h protocol) Inbound(callback string, in provider.Inbound) (*http.Request, 
 		"price": map[string]any{"pricePerMessage": 0, "currency": "EUR"},
 	})
 	if err == nil {
-		h.cfg.authenticate(call)
+		p.cfg.authenticate(call)
 	}
 	return call, err
 }

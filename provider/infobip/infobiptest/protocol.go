@@ -88,13 +88,13 @@ func idOf(s *webtest.Submit) string {
 }
 
 // ServeExtra answers lookups in the logs by message id.
-func (h protocol) ServeExtra(
+func (p protocol) ServeExtra(
 	w http.ResponseWriter, r *http.Request, _ []byte, known []webtest.Submit,
 ) bool {
 	if r.Method != http.MethodGet || r.URL.Path != "/sms/3/logs" {
 		return false
 	}
-	if r.Header.Get("Authorization") != "App "+h.cfg.Key {
+	if r.Header.Get("Authorization") != "App "+p.cfg.Key {
 		webtest.WriteJSON(w, http.StatusUnauthorized, map[string]string{"errorCode": "E401"})
 		return true
 	}

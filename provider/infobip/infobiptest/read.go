@@ -47,11 +47,11 @@ var number = regexp.MustCompile(`^[0-9]{7,15}$`)
 const maxValidity = 48 * 60 * 60
 
 // Read reads a message.
-func (h protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
+func (p protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	switch {
 	case r.Method != http.MethodPost || r.URL.Path != "/sms/3/messages":
 		return webtest.Submit{}, fmt.Errorf("%s %s is no address of the API", r.Method, r.URL.Path)
-	case r.Header.Get("Authorization") != "App "+h.cfg.Key:
+	case r.Header.Get("Authorization") != "App "+p.cfg.Key:
 		return webtest.Submit{}, errors.New("wrong API key")
 	case r.Header.Get("Content-Type") != "application/json":
 		return webtest.Submit{}, errors.New("not sent as JSON")
@@ -70,7 +70,7 @@ func (h protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 		Parts: sms.Count(m.Content.Text, sms.Reference8).Segments,
 	}
 	if m.Webhooks.Delivery.Notify {
-		s.Callback = h.cfg.Subscription
+		s.Callback = p.cfg.Subscription
 		if m.Webhooks.Delivery.URL != "" {
 			s.Callback = m.Webhooks.Delivery.URL
 		}
@@ -78,11 +78,11 @@ func (h protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	return s, nil
 }
 
-func (in *request) check() error {
-	if len(in.Messages) != 1 || len(in.Messages[0].Destinations) != 1 {
+func (r *request) check() error {
+	if len(r.Messages) != 1 || len(r.Messages[0].Destinations) != 1 {
 		return errors.New("not one message to one destination")
 	}
-	m := in.Messages[0]
+	m := r.Messages[0]
 	switch to := m.Destinations[0]; {
 	case !number.MatchString(to.To):
 		return errors.New("messages[0].destinations[0].to")

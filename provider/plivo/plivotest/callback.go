@@ -16,7 +16,7 @@ import (
 )
 
 // Receipt is a status callback.
-func (s *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
+func (p *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
 	if submit.Callback == "" {
 		return nil, nil //nolint:nilnil // It wants none.
 	}
@@ -34,7 +34,7 @@ func (s *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Req
 		}
 	case provider.Pending:
 	}
-	return s.post(submit.Callback, url.Values{
+	return p.post(submit.Callback, url.Values{
 		"From": {submit.From}, "To": {strings.TrimPrefix(submit.To, "+")}, "Type": {"sms"},
 		"Status": {status}, "ErrorCode": {code},
 		"MessageUUID": {submit.Reference}, "ParentMessageUUID": {submit.Reference},
@@ -46,24 +46,24 @@ func (s *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Req
 }
 
 // Inbound is the webhook for a message of a subscriber.
-func (s *protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
-	return s.post(callback, url.Values{
+func (p *protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
+	return p.post(callback, url.Values{
 		"From": {strings.TrimPrefix(in.From, "+")}, "To": {strings.TrimPrefix(in.To, "+")},
 		"Text": {in.Text}, "Type": {"sms"},
 		"MessageUUID": {in.Reference}, "Units": {"1"}, "TotalRate": {"0"}, "TotalAmount": {"0"},
 	})
 }
 
-func (s *protocol) post(callback string, form url.Values) (*http.Request, error) {
+func (p *protocol) post(callback string, form url.Values) (*http.Request, error) {
 	r, err := webtest.Post(callback, "application/x-www-form-urlencoded", []byte(form.Encode()))
 	if err != nil {
 		return nil, err
 	}
 	nonce := rand.Text()
-	r.Header.Set("X-Plivo-Signature-V2", SignV2(s.cfg.AuthToken, callback, nonce))
+	r.Header.Set("X-Plivo-Signature-V2", SignV2(p.cfg.AuthToken, callback, nonce))
 	r.Header.Set("X-Plivo-Signature-V2-Nonce", nonce)
-	if !s.cfg.OnlyV2 {
-		signature := SignV3(s.cfg.AuthToken, callback, nonce, form)
+	if !p.cfg.OnlyV2 {
+		signature := SignV3(p.cfg.AuthToken, callback, nonce, form)
 		r.Header.Set("X-Plivo-Signature-V3", signature)
 		r.Header.Set("X-Plivo-Signature-Ma-V3", signature)
 		r.Header.Set("X-Plivo-Signature-V3-Nonce", nonce)

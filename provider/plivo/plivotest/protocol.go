@@ -45,13 +45,13 @@ type request struct {
 var number = regexp.MustCompile(`^[1-9][0-9]{6,13}$`)
 
 // Read reads a request that sends a message, and refuses what Plivo would refuse.
-func (s *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
+func (p *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	user, password, ok := r.BasicAuth()
-	path := "/Account/" + s.cfg.AuthID + "/Message/"
+	path := "/Account/" + p.cfg.AuthID + "/Message/"
 	switch {
 	case r.Method != http.MethodPost || r.URL.Path != path && r.URL.Path != "/v1"+path:
 		return webtest.Submit{}, errors.New("not found")
-	case !ok || user != s.cfg.AuthID || password != s.cfg.AuthToken:
+	case !ok || user != p.cfg.AuthID || password != p.cfg.AuthToken:
 		return webtest.Submit{}, errors.New("authentication failed")
 	case r.Header.Get("Content-Type") != "application/json":
 		return webtest.Submit{}, errors.New("the content type is not JSON")
@@ -70,22 +70,22 @@ func (s *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	}, nil
 }
 
-func (m *request) check(size sms.Size) error {
+func (r *request) check(size sms.Size) error {
 	switch {
-	case !number.MatchString(m.Dst):
+	case !number.MatchString(r.Dst):
 		return errors.New("dst is not valid")
-	case (m.Src == "") == (m.Powerpack == ""):
+	case (r.Src == "") == (r.Powerpack == ""):
 		return errors.New("either src or powerpack_uuid is required")
-	case m.Text == "" || m.Type != "sms":
+	case r.Text == "" || r.Type != "sms":
 		return errors.New("text is required, and the type sms")
 	case size.Alphabet == sms.UCS2 && size.Units > 737, size.Units > 1600:
 		return errors.New("text is too long")
-	case m.Expiry != nil && (*m.Expiry < 5 || *m.Expiry > 10799):
+	case r.Expiry != nil && (*r.Expiry < 5 || *r.Expiry > 10799):
 		return errors.New("message_expiry is out of range")
-	case m.URL != "" && m.Method != http.MethodPost:
+	case r.URL != "" && r.Method != http.MethodPost:
 		return errors.New("the method is not POST")
 	}
-	if u, err := url.Parse(m.URL); err != nil || m.URL != "" && u.Host == "" {
+	if u, err := url.Parse(r.URL); err != nil || r.URL != "" && u.Host == "" {
 		return errors.New("url is not valid")
 	}
 	return nil
@@ -95,7 +95,7 @@ func (m *request) check(size sms.Size) error {
 const apiID = "db342550-7f1d-11e1-8ea7-1231380bc196"
 
 // Write answers in the formats of Plivo's messages and errors.
-func (s *protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
+func (p *protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
 	w.Header().Set("Content-Type", "application/json")
 	switch v.Reply {
 	case providertest.Reject:

@@ -18,7 +18,7 @@ import (
 
 // Receipt is the delivery report on the recipient of a batch. Its code is "<status>/<code>", such
 // as "Failed/404".
-func (h protocol) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
+func (p protocol) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
 	if s.Callback == "" {
 		return nil, nil //nolint:nilnil // No report was asked for.
 	}
@@ -30,7 +30,7 @@ func (h protocol) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, 
 	if err != nil {
 		return nil, err
 	}
-	return h.call(s.Callback, map[string]any{
+	return p.call(s.Callback, map[string]any{
 		"type": "recipient_delivery_report_sms", "batch_id": s.Reference,
 		"recipient":        strings.TrimPrefix(s.To, "+"),
 		"client_reference": s.Key, "status": status, "code": number, "at": time.Now().UTC(),
@@ -50,8 +50,8 @@ func usual(state provider.ReceiptState) (status, code string) {
 }
 
 // Inbound is the callback with a message of a subscriber.
-func (h protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
-	return h.call(callback, map[string]any{
+func (p protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
+	return p.call(callback, map[string]any{
 		"type": "mo_text", "id": in.Reference, "from": strings.TrimPrefix(in.From, "+"),
 		"to":   strings.TrimPrefix(in.To, "+"),
 		"body": in.Text, "operator_id": "23415", "received_at": time.Now().UTC(),
@@ -60,7 +60,7 @@ func (h protocol) Inbound(callback string, in provider.Inbound) (*http.Request, 
 
 // call is a signed callback: base64 of HMAC-SHA256 over the body, a nonce and the time in seconds,
 // joined by dots.
-func (h protocol) call(callback string, event map[string]any) (*http.Request, error) {
+func (p protocol) call(callback string, event map[string]any) (*http.Request, error) {
 	body, err := json.Marshal(event)
 	if err != nil {
 		return nil, err
@@ -69,11 +69,11 @@ func (h protocol) call(callback string, event map[string]any) (*http.Request, er
 	if err != nil {
 		return nil, err
 	}
-	if h.cfg.Secret == "" {
+	if p.cfg.Secret == "" {
 		return r, nil
 	}
 	nonce, now := rand.Text(), strconv.FormatInt(time.Now().Unix(), 10)
-	sum := hmac.New(sha256.New, []byte(h.cfg.Secret))
+	sum := hmac.New(sha256.New, []byte(p.cfg.Secret))
 	sum.Write(bytes.Join([][]byte{body, []byte(nonce), []byte(now)}, []byte(".")))
 	r.Header.Set("x-sinch-webhook-signature", base64.StdEncoding.EncodeToString(sum.Sum(nil)))
 	r.Header.Set("x-sinch-webhook-signature-algorithm", "HmacSHA256")

@@ -80,13 +80,13 @@ func stored(s *webtest.Submit) batch {
 }
 
 // ServeExtra lists batches by client_reference.
-func (h protocol) ServeExtra(
+func (p protocol) ServeExtra(
 	w http.ResponseWriter, r *http.Request, _ []byte, known []webtest.Submit,
 ) bool {
-	if r.Method != http.MethodGet || r.URL.Path != h.path() {
+	if r.Method != http.MethodGet || r.URL.Path != p.path() {
 		return false
 	}
-	if r.Header.Get("Authorization") != "Bearer "+h.cfg.Token {
+	if r.Header.Get("Authorization") != "Bearer "+p.cfg.Token {
 		w.WriteHeader(http.StatusUnauthorized)
 		return true
 	}
@@ -102,4 +102,4 @@ func (h protocol) ServeExtra(
 	return true
 }
 
-func (h protocol) path() string { return "/xms/v1/" + h.cfg.Plan + "/batches" }
+func (p protocol) path() string { return "/xms/v1/" + p.cfg.Plan + "/batches" }

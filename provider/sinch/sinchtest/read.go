@@ -34,11 +34,11 @@ var (
 )
 
 // Read reads a batch.
-func (h protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
+func (p protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	switch {
-	case r.Method != http.MethodPost || r.URL.Path != h.path():
+	case r.Method != http.MethodPost || r.URL.Path != p.path():
 		return webtest.Submit{}, fmt.Errorf("%s %s is no address of the API", r.Method, r.URL.Path)
-	case r.Header.Get("Authorization") != "Bearer "+h.cfg.Token:
+	case r.Header.Get("Authorization") != "Bearer "+p.cfg.Token:
 		return webtest.Submit{}, errors.New("wrong token")
 	case r.Header.Get("Content-Type") != "application/json":
 		return webtest.Submit{}, errors.New("not sent as JSON")
@@ -64,21 +64,21 @@ func (h protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	return s, nil
 }
 
-func (b *request) check(now time.Time) error {
+func (r *request) check(now time.Time) error {
 	switch {
-	case len(b.To) != 1 || !number.MatchString(b.To[0]):
+	case len(r.To) != 1 || !number.MatchString(r.To[0]):
 		return errors.New("to is not one number")
-	case b.Body == "" || len([]rune(b.Body)) > maxBody:
+	case r.Body == "" || len([]rune(r.Body)) > maxBody:
 		return errors.New("body is empty or too long")
-	case b.Type != "mt_text":
+	case r.Type != "mt_text":
 		return errors.New("type is unknown")
-	case b.ExpireAt != nil && (b.ExpireAt.Before(now) || b.ExpireAt.After(now.Add(72*time.Hour))):
+	case r.ExpireAt != nil && (r.ExpireAt.Before(now) || r.ExpireAt.After(now.Add(72*time.Hour))):
 		return errors.New("expire_at is not within the next three days")
 	}
-	switch b.DeliveryReport {
+	switch r.DeliveryReport {
 	case "none":
 	case "per_recipient", "per_recipient_final", "full", "summary":
-		if u, err := url.Parse(b.CallbackURL); err != nil || !u.IsAbs() {
+		if u, err := url.Parse(r.CallbackURL); err != nil || !u.IsAbs() {
 			return errors.New("missing_callback_url")
 		}
 	default:
@@ -88,10 +88,10 @@ func (b *request) check(now time.Time) error {
 }
 
 // expand replaces parameters in the text, in one pass.
-func (b *request) expand() (string, error) {
+func (r *request) expand() (string, error) {
 	var err error
-	text := placeholder.ReplaceAllStringFunc(b.Body, func(found string) string {
-		value, ok := b.Parameters[placeholder.FindStringSubmatch(found)[1]]["default"]
+	text := placeholder.ReplaceAllStringFunc(r.Body, func(found string) string {
+		value, ok := r.Parameters[placeholder.FindStringSubmatch(found)[1]]["default"]
 		if !ok {
 			err = errors.New("unmatched parameter")
 		}

@@ -113,8 +113,8 @@ func (m *Message) Clone() Message {
 	c := *m
 	c.ShortMessage = bytes.Clone(m.ShortMessage)
 	c.TLVs = make(TLVs, len(m.TLVs))
-	for i, p := range m.TLVs {
-		c.TLVs[i] = TLV{Tag: p.Tag, Value: bytes.Clone(p.Value)}
+	for i, t := range m.TLVs {
+		c.TLVs[i] = TLV{Tag: t.Tag, Value: bytes.Clone(t.Value)}
 	}
 	return c
 }

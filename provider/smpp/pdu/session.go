@@ -221,24 +221,24 @@ type CancelSM struct {
 // CommandID implements Body.
 func (*CancelSM) CommandID() Command { return CommandCancelSM }
 
-func (q *CancelSM) appendTo(dst []byte) (_ []byte, err error) {
-	if dst, err = appendCString(dst, "service_type", q.ServiceType, maxServiceType); err != nil {
+func (cs *CancelSM) appendTo(dst []byte) (_ []byte, err error) {
+	if dst, err = appendCString(dst, "service_type", cs.ServiceType, maxServiceType); err != nil {
 		return dst, err
 	}
-	if dst, err = appendCString(dst, "message_id", q.MessageID, maxMessageID); err != nil {
+	if dst, err = appendCString(dst, "message_id", cs.MessageID, maxMessageID); err != nil {
 		return dst, err
 	}
-	if dst, err = q.Source.appendTo(dst, "source_addr", maxAddress); err != nil {
+	if dst, err = cs.Source.appendTo(dst, "source_addr", maxAddress); err != nil {
 		return dst, err
 	}
-	return q.Dest.appendTo(dst, "destination_addr", maxAddress)
+	return cs.Dest.appendTo(dst, "destination_addr", maxAddress)
 }
 
-func (q *CancelSM) parse(body []byte) error {
+func (cs *CancelSM) parse(body []byte) error {
 	c := cursor{rest: body}
-	q.ServiceType = c.cstring("service_type")
-	q.MessageID = c.cstring("message_id")
-	q.Source = c.address("source_addr")
-	q.Dest = c.address("destination_addr")
+	cs.ServiceType = c.cstring("service_type")
+	cs.MessageID = c.cstring("message_id")
+	cs.Source = c.address("source_addr")
+	cs.Dest = c.address("destination_addr")
 	return c.err
 }

@@ -96,33 +96,33 @@ func (s *script) decide(now time.Time, entry Submit) Answer {
 		return s.Decide(entry)
 	}
 	n := s.submits.Add(1)
-	v := Answer{Delay: s.Latency}
+	a := Answer{Delay: s.Latency}
 	if s.Jitter > 0 {
-		v.Delay += rand.N(s.Jitter)
+		a.Delay += rand.N(s.Jitter)
 	}
 	switch {
 	case s.CutAfter > 0 && n >= uint64(s.CutAfter) && s.cut.CompareAndSwap(false, true):
-		v.State = Cut
+		a.State = Cut
 	case s.Silent:
-		v.State = Dropped
+		a.State = Dropped
 	case s.Throttle, s.Rate > 0 && !s.withinRate(now):
-		v.Status = pdu.StatusThrottled
+		a.Status = pdu.StatusThrottled
 	case isNth(n, s.ErrorEvery):
-		v.Status = s.ErrorStatus
-		if v.Status == pdu.StatusOK {
-			v.Status = pdu.StatusSysErr
+		a.Status = s.ErrorStatus
+		if a.Status == pdu.StatusOK {
+			a.Status = pdu.StatusSysErr
 		}
 	case isNth(n, s.DropEvery):
-		v.State = Dropped
+		a.State = Dropped
 	}
-	return v
+	return a
 }
 
 // receipt returns the receipt of an accepted submit that asks for one.
-func (s *script) receipt(entry Submit, v Answer) Receipt {
+func (s *script) receipt(entry Submit, a Answer) Receipt {
 	switch {
-	case v.Receipt != nil:
-		return *v.Receipt
+	case a.Receipt != nil:
+		return *a.Receipt
 	case !s.Receipts || !s.withinRatio():
 		return Receipt{Never: true}
 	case s.ReceiptState != nil:

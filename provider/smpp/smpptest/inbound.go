@@ -24,35 +24,35 @@ type Inbound struct {
 
 // SendInbound sends a message to a receiving bind of the account, at once or when there is one, and
 // again until it is accepted. It returns the number of its parts.
-func (s *Server) SendInbound(m Inbound) (parts int) {
+func (s *Server) SendInbound(in Inbound) (parts int) {
 	now := time.Now()
-	messages := m.messages(s.cfg.Alphabet)
+	messages := in.messages(s.cfg.Alphabet)
 	for i := range messages {
 		s.receipts.schedule.add(now, &receipt{
-			systemID: m.SystemID, number: -1, inbound: &messages[i],
-			Receipt: Receipt{Form: &ReceiptForm{DataSM: m.DataSM}},
+			systemID: in.SystemID, number: -1, inbound: &messages[i],
+			Receipt: Receipt{Form: &ReceiptForm{DataSM: in.DataSM}},
 		})
 	}
 	return len(messages)
 }
 
 // messages splits and encodes the text like an SMSC whose data_coding 0 is that alphabet.
-func (m *Inbound) messages(defaultAlphabet Alphabet) []pdu.Message {
+func (in *Inbound) messages(defaultAlphabet Alphabet) []pdu.Message {
 	rules := sms.Rules{}
-	if m.Wide {
+	if in.Wide {
 		rules.Reference = sms.Reference16
 	}
-	cut := rules.Split(m.Text)
+	cut := rules.Split(in.Text)
 	list := make([]pdu.Message, len(cut.Segments))
 	for i, segment := range cut.Segments {
 		out := &list[i]
-		out.Source, out.Dest = pdu.Address{TON: 1, NPI: 1, Addr: m.From}, pdu.Address{Addr: m.To}
-		if m.ID != "" {
-			out.TLVs = append(out.TLVs, pdu.CString(pdu.TagReceiptedMessageID, m.ID))
+		out.Source, out.Dest = pdu.Address{TON: 1, NPI: 1, Addr: in.From}, pdu.Address{Addr: in.To}
+		if in.ID != "" {
+			out.TLVs = append(out.TLVs, pdu.CString(pdu.TagReceiptedMessageID, in.ID))
 		}
 		var header []byte
 		if len(cut.Segments) > 1 {
-			header = m.place(out, byte(len(cut.Segments)), byte(i+1))
+			header = in.place(out, byte(len(cut.Segments)), byte(i+1))
 		}
 		out.DataCoding, out.ShortMessage = encodeText(cut.Alphabet, defaultAlphabet, header, segment)
 	}
@@ -60,17 +60,17 @@ func (m *Inbound) messages(defaultAlphabet Alphabet) []pdu.Message {
 }
 
 // place sets which part a message is, and returns its user data header.
-func (m *Inbound) place(out *pdu.Message, total, number byte) []byte {
-	if m.SAR {
-		out.TLVs = append(out.TLVs, pdu.Uint16(pdu.TagSARMsgRefNum, m.Reference),
+func (in *Inbound) place(out *pdu.Message, total, number byte) []byte {
+	if in.SAR {
+		out.TLVs = append(out.TLVs, pdu.Uint16(pdu.TagSARMsgRefNum, in.Reference),
 			pdu.Uint8(pdu.TagSARTotalSegments, total), pdu.Uint8(pdu.TagSARSegmentSeqnum, number))
 		return nil
 	}
 	out.ESMClass |= pdu.ESMClassUDHI
-	if m.Wide {
-		return []byte{6, 8, 4, byte(m.Reference >> 8), byte(m.Reference), total, number}
+	if in.Wide {
+		return []byte{6, 8, 4, byte(in.Reference >> 8), byte(in.Reference), total, number}
 	}
-	return []byte{5, 0, 3, byte(m.Reference), total, number}
+	return []byte{5, 0, 3, byte(in.Reference), total, number}
 }
 
 // encodeText is the inverse of decodeText.

@@ -22,8 +22,8 @@ const (
 )
 
 // String returns the word for output.
-func (f AnswerState) String() string {
-	switch f {
+func (s AnswerState) String() string {
+	switch s {
 	case Answered:
 		return "answered"
 	case Dropped:
@@ -31,7 +31,7 @@ func (f AnswerState) String() string {
 	case Cut:
 		return "cut"
 	}
-	return fmt.Sprintf("AnswerState(%d)", uint8(f))
+	return fmt.Sprintf("AnswerState(%d)", uint8(s))
 }
 
 // Submit is one submit_sm or data_sm that the server read.

@@ -63,32 +63,32 @@ func (s *Server) SendReceipt(entry Submit, state string) {
 }
 
 // order schedules the receipts of a submit; their delays count from from.
-func (d *receiptQueue) order(entry Submit, number int, r Receipt, from time.Time) {
+func (q *receiptQueue) order(entry Submit, number int, r Receipt, from time.Time) {
 	at := from.Add(r.Delay)
 	if !r.Never {
-		d.schedule.add(at, &receipt{
+		q.schedule.add(at, &receipt{
 			systemID: entry.SystemID, number: number, entry: entry, Receipt: r, at: at,
 		})
 	}
 	for _, further := range r.Again {
-		d.order(entry, number, further, from)
+		q.order(entry, number, further, from)
 	}
 }
 
-func (d *receiptQueue) send(batch []*receipt) {
+func (q *receiptQueue) send(batch []*receipt) {
 	for _, r := range batch {
-		switch c := d.receiver(r.systemID); {
+		switch c := q.receiver(r.systemID); {
 		case c == nil:
-			d.keep(r)
+			q.keep(r)
 		// The connection has just ended; keep would still find it and send again at once.
 		case !c.sendReceipt(r):
-			d.schedule.add(time.Now().Add(receiptRetry), r)
+			q.schedule.add(time.Now().Add(receiptRetry), r)
 		}
 	}
 }
 
-func (d *receiptQueue) receiver(systemID string) *conn {
-	for _, c := range d.srv.snapshot() {
+func (q *receiptQueue) receiver(systemID string) *conn {
+	for _, c := range q.srv.snapshot() {
 		if c.receives() && (systemID == "" || c.systemID == systemID) {
 			return c
 		}
@@ -97,45 +97,45 @@ func (d *receiptQueue) receiver(systemID string) *conn {
 }
 
 // keep holds a receipt until a receiver binds.
-func (d *receiptQueue) keep(r *receipt) {
-	d.mu.Lock()
-	if d.count < maxHeld {
-		d.held[r.systemID] = append(d.held[r.systemID], r)
-		d.count++
+func (q *receiptQueue) keep(r *receipt) {
+	q.mu.Lock()
+	if q.count < maxHeld {
+		q.held[r.systemID] = append(q.held[r.systemID], r)
+		q.count++
 	}
-	d.mu.Unlock()
+	q.mu.Unlock()
 	// It has bound meanwhile, and may have found nothing to release.
-	if d.receiver(r.systemID) != nil {
-		d.release(r.systemID)
+	if q.receiver(r.systemID) != nil {
+		q.release(r.systemID)
 	}
 }
 
 // release sends the receipts held for the account, and those for any.
-func (d *receiptQueue) release(systemID string) {
-	d.mu.Lock()
-	waiting := d.held[""]
+func (q *receiptQueue) release(systemID string) {
+	q.mu.Lock()
+	waiting := q.held[""]
 	if systemID != "" {
-		waiting = append(waiting, d.held[systemID]...)
+		waiting = append(waiting, q.held[systemID]...)
 	}
-	delete(d.held, "")
-	delete(d.held, systemID)
-	d.count -= len(waiting)
-	d.mu.Unlock()
+	delete(q.held, "")
+	delete(q.held, systemID)
+	q.count -= len(waiting)
+	q.mu.Unlock()
 	at := time.Now()
 	for _, r := range waiting {
-		d.schedule.add(at, r)
+		q.schedule.add(at, r)
 	}
 }
 
 // hold keeps the receipts that a connection did not answer before it ended.
-func (d *receiptQueue) hold(c *conn) {
+func (q *receiptQueue) hold(c *conn) {
 	c.mu.Lock()
 	unanswered := c.unanswered
 	c.unanswered = nil
 	c.mu.Unlock()
 	at := time.Now()
 	for _, r := range unanswered {
-		d.schedule.add(at.Add(receiptRetry), r)
+		q.schedule.add(at.Add(receiptRetry), r)
 	}
 }
 

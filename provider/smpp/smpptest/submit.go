@@ -24,24 +24,24 @@ func (c *conn) submitted(script *script, h pdu.Header, frame []byte) error {
 		c.describe(&entry, m)
 		entry.Echo = m.TLVs.Text(script.ReceiptForm.Echo)
 	}
-	v := script.decide(entry.At, entry)
-	entry.Status, entry.AnswerState, entry.MessageID = v.Status, v.State, c.count(script, v)
+	a := script.decide(entry.At, entry)
+	entry.Status, entry.AnswerState, entry.MessageID = a.Status, a.State, c.count(script, a)
 	number := 0
 	if detailed {
-		number = c.record(script, entry, v)
+		number = c.record(script, entry, a)
 	}
-	switch v.State {
+	switch a.State {
 	case Cut:
 		return errEnd
 	case Answered:
-		return c.answerSubmit(h, v, entry, number)
+		return c.answerSubmit(h, a, entry, number)
 	case Dropped:
 	}
 	return nil
 }
 
 // record writes the journal and schedules the receipt.
-func (c *conn) record(script *script, entry Submit, v Answer) (number int) {
+func (c *conn) record(script *script, entry Submit, a Answer) (number int) {
 	number = c.srv.journal.write(entry)
 	if c.srv.cfg.OnSubmit != nil {
 		c.srv.cfg.OnSubmit(entry)
@@ -49,7 +49,7 @@ func (c *conn) record(script *script, entry Submit, v Answer) (number int) {
 	if !entry.Receipt || !entry.Accepted() {
 		return number
 	}
-	c.srv.receipts.order(entry, number, script.receipt(entry, v), entry.At.Add(v.Delay))
+	c.srv.receipts.order(entry, number, script.receipt(entry, a), entry.At.Add(a.Delay))
 	return number
 }
 
@@ -70,15 +70,15 @@ func (c *conn) parse(h pdu.Header, frame []byte) *pdu.Message {
 }
 
 // count returns the message_id of an accepted submit.
-func (c *conn) count(script *script, v Answer) string {
+func (c *conn) count(script *script, a Answer) string {
 	counts := &c.srv.counts
 	counts.submits.Add(1)
-	switch v.Status {
+	switch a.Status {
 	case pdu.StatusOK:
 		counts.accepted.Add(1)
 		n := c.srv.accepted.Add(1)
-		if v.MessageID != "" {
-			return v.MessageID
+		if a.MessageID != "" {
+			return a.MessageID
 		}
 		return script.messageID(n)
 	case pdu.StatusThrottled:
@@ -111,24 +111,24 @@ func (c *conn) describe(entry *Submit, m *pdu.Message) {
 func asksReceipt(m *pdu.Message) bool { return m.RegisteredDelivery&pdu.ReceiptMask != 0 }
 
 // answerSubmit answers at once or later. A refusal has no body (section 4.4.2).
-func (c *conn) answerSubmit(h pdu.Header, v Answer, entry Submit, number int) (err error) {
-	later := v.Delay > 0 || v.Hold != nil
+func (c *conn) answerSubmit(h pdu.Header, a Answer, entry Submit, number int) (err error) {
+	later := a.Delay > 0 || a.Hold != nil
 	out := c.out
 	if later {
 		out = nil
 	}
-	if v.Status != pdu.StatusOK {
-		out = pdu.AppendEmpty(out, h.Command.Response(), v.Status, h.Sequence)
-	} else if out, err = pdu.Append(out, v.Status, h.Sequence, c.response(h, entry)); err != nil {
+	if a.Status != pdu.StatusOK {
+		out = pdu.AppendEmpty(out, h.Command.Response(), a.Status, h.Sequence)
+	} else if out, err = pdu.Append(out, a.Status, h.Sequence, c.response(h, entry)); err != nil {
 		return err
 	}
 	switch {
 	case !later:
 		c.out = out
-	case v.Hold == nil:
-		c.delays.add(entry.At.Add(v.Delay), delayed{frame: out, number: number})
+	case a.Hold == nil:
+		c.delays.add(entry.At.Add(a.Delay), delayed{frame: out, number: number})
 	default:
-		c.late.Go(func() { c.answerHeld(v, delayed{frame: out, number: number}) })
+		c.late.Go(func() { c.answerHeld(a, delayed{frame: out, number: number}) })
 	}
 	return nil
 }
@@ -142,10 +142,10 @@ func (c *conn) response(h pdu.Header, entry Submit) *pdu.MessageResp {
 }
 
 // answerHeld waits until the answer may be sent or the connection has ended.
-func (c *conn) answerHeld(v Answer, d delayed) {
+func (c *conn) answerHeld(a Answer, d delayed) {
 	select {
-	case <-v.Hold:
-		c.delays.add(time.Now().Add(v.Delay), d)
+	case <-a.Hold:
+		c.delays.add(time.Now().Add(a.Delay), d)
 	case <-c.stop:
 		c.srv.journal.cut(d.number)
 	}

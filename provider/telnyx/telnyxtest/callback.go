@@ -13,7 +13,7 @@ import (
 )
 
 // Receipt is message.sent or message.finalized.
-func (s *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
+func (p *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
 	if submit.Callback == "" {
 		return nil, nil //nolint:nilnil // It wants none.
 	}
@@ -25,7 +25,7 @@ func (s *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Req
 		status = "delivery_failed"
 	case provider.Delivered:
 	}
-	m := s.message(submit, status)
+	m := p.message(submit, status)
 	if r.State == provider.Undelivered {
 		code := r.Code
 		if code == "" {
@@ -38,12 +38,12 @@ func (s *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Req
 			},
 		}
 	}
-	return s.post(submit.Callback, kind, m)
+	return p.post(submit.Callback, kind, m)
 }
 
 // Inbound is message.received.
-func (s *protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
-	return s.post(callback, "message.received", map[string]any{
+func (p *protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
+	return p.post(callback, "message.received", map[string]any{
 		"record_type": "message", "direction": "inbound", "id": in.Reference, "type": "SMS",
 		"text": in.Text, "parts": 1,
 		"from": map[string]any{"phone_number": in.From, "carrier": "", "line_type": "Wireless"},
@@ -53,7 +53,7 @@ func (s *protocol) Inbound(callback string, in provider.Inbound) (*http.Request,
 	})
 }
 
-func (s *protocol) post(callback, kind string, message map[string]any) (*http.Request, error) {
+func (p *protocol) post(callback, kind string, message map[string]any) (*http.Request, error) {
 	body, err := json.Marshal(map[string]any{
 		"data": map[string]any{
 			"record_type": "event", "event_type": kind,
@@ -70,7 +70,7 @@ func (s *protocol) post(callback, kind string, message map[string]any) (*http.Re
 	if err != nil {
 		return nil, err
 	}
-	for name, value := range Sign(s.cfg.Key, time.Now(), body) {
+	for name, value := range Sign(p.cfg.Key, time.Now(), body) {
 		r.Header.Set(name, value)
 	}
 	return r, nil

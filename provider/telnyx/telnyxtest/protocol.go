@@ -46,11 +46,11 @@ type request struct {
 var number = regexp.MustCompile(`^\+[1-9][0-9]{6,14}$`)
 
 // Read reads a request that sends a message, and refuses what Telnyx would refuse.
-func (s *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
+func (p *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	switch {
 	case r.Method != http.MethodPost || r.URL.Path != "/messages" && r.URL.Path != "/v2/messages":
 		return webtest.Submit{}, errors.New("10005: another resource")
-	case r.Header.Get("Authorization") != "Bearer "+s.cfg.APIKey:
+	case r.Header.Get("Authorization") != "Bearer "+p.cfg.APIKey:
 		return webtest.Submit{}, errors.New("10009: wrong credentials")
 	case r.Header.Get("Content-Type") != "application/json":
 		return webtest.Submit{}, errors.New("10014: the content type is not JSON")
@@ -69,35 +69,35 @@ func (s *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 }
 
 // parts is how many parts Telnyx makes of the text, and bills.
-func (m *request) parts() int {
-	if m.Encoding == "ucs2" {
-		return sms.CountUCS2(m.Text, sms.Reference8).Segments
+func (r *request) parts() int {
+	if r.Encoding == "ucs2" {
+		return sms.CountUCS2(r.Text, sms.Reference8).Segments
 	}
-	return sms.Count(m.Text, sms.Reference8).Segments
+	return sms.Count(r.Text, sms.Reference8).Segments
 }
 
 // gsm7 matches a text whose characters are all in Telnyx's own GSM-7.
 var gsm7 = regexp.MustCompile(
 	"^[0-9A-Za-z\\n\\r !\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_{}|~£¥èéùìòØøÅåÆæßÉ¡ÄÖÑÜ¿äöñüà]*$")
 
-func (m *request) check() error {
+func (r *request) check() error {
 	switch {
-	case !number.MatchString(m.To):
+	case !number.MatchString(r.To):
 		return errors.New("40310: invalid 'to' address")
-	case m.From == "" && m.Profile == "":
+	case r.From == "" && r.Profile == "":
 		return errors.New("40305: invalid 'from' address")
-	case m.From != "" && !number.MatchString(m.From) && m.Profile == "":
+	case r.From != "" && !number.MatchString(r.From) && r.Profile == "":
 		return errors.New("40305: an alphanumeric sender needs a profile")
-	case m.Text == "":
+	case r.Text == "":
 		return errors.New("40316: no content")
-	case m.Type != "SMS":
+	case r.Type != "SMS":
 		return errors.New("10015: another type than SMS")
-	case m.Encoding != "gsm7" && m.Encoding != "ucs2",
-		m.Encoding == "gsm7" && !gsm7.MatchString(m.Text):
+	case r.Encoding != "gsm7" && r.Encoding != "ucs2",
+		r.Encoding == "gsm7" && !gsm7.MatchString(r.Text):
 		return errors.New("the text does not fit its encoding")
 	}
-	if m.Webhook != "" {
-		if u, err := url.Parse(m.Webhook); err != nil || u.Host == "" {
+	if r.Webhook != "" {
+		if u, err := url.Parse(r.Webhook); err != nil || u.Host == "" {
 			return errors.New("10003: invalid URL")
 		}
 	}
@@ -105,7 +105,7 @@ func (m *request) check() error {
 }
 
 // Write answers in the formats of a message and of Telnyx's errors.
-func (s *protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
+func (p *protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	switch v.Reply {
 	case providertest.Reject:
@@ -123,12 +123,12 @@ func (s *protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v provid
 		writeFault(w, http.StatusTooManyRequests, "10011", "Too many requests",
 			"You have exceeded the maximum number of allowed requests.", "")
 	default:
-		webtest.WriteJSON(w, http.StatusOK, map[string]any{"data": s.message(submit, "queued")})
+		webtest.WriteJSON(w, http.StatusOK, map[string]any{"data": p.message(submit, "queued")})
 	}
 }
 
 // message is a message in answers and webhooks.
-func (s *protocol) message(submit *webtest.Submit, status string) map[string]any {
+func (p *protocol) message(submit *webtest.Submit, status string) map[string]any {
 	return map[string]any{
 		"record_type": "message", "direction": "outbound", "id": submit.Reference, "type": "SMS",
 		"organization_id":      "b448f9cc-a842-4784-98e9-03c1a5872950",

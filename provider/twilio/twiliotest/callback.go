@@ -16,12 +16,12 @@ import (
 )
 
 // Receipt is a status callback.
-func (s *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
+func (p *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
 	if submit.Callback == "" {
 		return nil, nil //nolint:nilnil // It wants none.
 	}
 	form := url.Values{
-		"AccountSid": {s.cfg.AccountSID}, "ApiVersion": {"2010-04-01"}, "From": {submit.From},
+		"AccountSid": {p.cfg.AccountSID}, "ApiVersion": {"2010-04-01"}, "From": {submit.From},
 		"To":         {submit.To},
 		"MessageSid": {submit.Reference}, "SmsSid": {submit.Reference},
 	}
@@ -41,13 +41,13 @@ func (s *protocol) Receipt(submit *webtest.Submit, r webtest.Receipt) (*http.Req
 	if code != "" {
 		form.Set("ErrorCode", code)
 	}
-	return s.post(submit.Callback, form)
+	return p.post(submit.Callback, form)
 }
 
 // Inbound is the webhook for a message of a subscriber.
-func (s *protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
-	return s.post(callback, url.Values{
-		"AccountSid": {s.cfg.AccountSID}, "ApiVersion": {"2010-04-01"}, "From": {in.From},
+func (p *protocol) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
+	return p.post(callback, url.Values{
+		"AccountSid": {p.cfg.AccountSID}, "ApiVersion": {"2010-04-01"}, "From": {in.From},
 		"To": {in.To}, "Body": {in.Text},
 		"MessageSid": {in.Reference}, "SmsSid": {in.Reference}, "SmsMessageSid": {in.Reference},
 		"SmsStatus": {"received"}, "NumMedia": {"0"}, "NumSegments": {"1"},
@@ -56,13 +56,13 @@ func (s *protocol) Inbound(callback string, in provider.Inbound) (*http.Request,
 
 // post signs a form: the URL, then each parameter's name and value in the order of the names,
 // without separators.
-func (s *protocol) post(callback string, form url.Values) (*http.Request, error) {
+func (p *protocol) post(callback string, form url.Values) (*http.Request, error) {
 	r, err := webtest.Post(callback, "application/x-www-form-urlencoded; charset=UTF-8",
 		[]byte(form.Encode()))
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("X-Twilio-Signature", Sign(s.cfg.AuthToken, callback, form))
+	r.Header.Set("X-Twilio-Signature", Sign(p.cfg.AuthToken, callback, form))
 	return r, nil
 }
 

@@ -35,8 +35,8 @@ type protocol struct{ cfg Config }
 var number = regexp.MustCompile(`^\+[1-9][0-9]{6,14}$`)
 
 // Read reads a request that creates a message, and refuses what Twilio would refuse.
-func (s *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
-	if err := s.admit(r); err != nil {
+func (p *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
+	if err := p.admit(r); err != nil {
 		return webtest.Submit{}, err
 	}
 	form, err := url.ParseQuery(string(body))
@@ -62,13 +62,13 @@ func (s *protocol) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 }
 
 // admit checks the request without its body.
-func (s *protocol) admit(r *http.Request) error {
+func (p *protocol) admit(r *http.Request) error {
 	user, password, ok := r.BasicAuth()
 	switch {
 	case r.Method != http.MethodPost ||
-		r.URL.Path != "/2010-04-01/Accounts/"+s.cfg.AccountSID+"/Messages.json":
+		r.URL.Path != "/2010-04-01/Accounts/"+p.cfg.AccountSID+"/Messages.json":
 		return fmt.Errorf("20404: %s of another resource", r.Method)
-	case !ok || user != s.cfg.KeySID || password != s.cfg.KeySecret:
+	case !ok || user != p.cfg.KeySID || password != p.cfg.KeySecret:
 		return errors.New("20003: wrong credentials")
 	case r.Header.Get("Content-Type") != "application/x-www-form-urlencoded":
 		return errors.New("the content type is no form")
@@ -107,7 +107,7 @@ func check(form url.Values) error {
 }
 
 // Write answers in the formats of the Message resource and of Twilio's errors.
-func (s *protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
+func (p *protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v providertest.Answer) {
 	w.Header().Set("Content-Type", "application/json")
 	switch v.Reply {
 	case providertest.Reject:
@@ -118,19 +118,19 @@ func (s *protocol) Write(w http.ResponseWriter, submit *webtest.Submit, v provid
 		webtest.SetRetryAfter(w, "Retry-After", v)
 		writeFault(w, http.StatusTooManyRequests, 20429, "Too Many Requests")
 	default:
-		webtest.WriteJSON(w, http.StatusCreated, s.message(submit))
+		webtest.WriteJSON(w, http.StatusCreated, p.message(submit))
 	}
 }
 
-func (s *protocol) message(submit *webtest.Submit) map[string]any {
+func (p *protocol) message(submit *webtest.Submit) map[string]any {
 	return map[string]any{
-		"account_sid": s.cfg.AccountSID, "api_version": "2010-04-01", "body": submit.Text,
+		"account_sid": p.cfg.AccountSID, "api_version": "2010-04-01", "body": submit.Text,
 		"date_created": submit.At.UTC().Format(http.TimeFormat), "date_sent": nil,
 		"date_updated": submit.At.UTC().Format(http.TimeFormat), "direction": "outbound-api",
 		"error_code": nil, "error_message": nil, "from": submit.From, "num_media": "0",
 		"num_segments": strconv.Itoa(submit.Parts), "price": nil, "price_unit": nil,
 		"sid": submit.Reference, "status": "queued",
-		"to": submit.To, "uri": "/2010-04-01/Accounts/" + s.cfg.AccountSID + "/Messages/" +
+		"to": submit.To, "uri": "/2010-04-01/Accounts/" + p.cfg.AccountSID + "/Messages/" +
 			submit.Reference + ".json",
 	}
 }

@@ -35,14 +35,14 @@ type message struct {
 }
 
 // Read reads a submission.
-func (h messagesShape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
+func (ms messagesShape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	switch {
 	case r.Method != http.MethodPost || r.URL.Path != "/v1/messages":
 		return webtest.Submit{}, fmt.Errorf("%s %s is no address of the API", r.Method, r.URL.Path)
 	case r.Header.Get("Content-Type") != "application/json":
 		return webtest.Submit{}, errors.New("not sent as JSON")
 	}
-	if err := h.cfg.authorized(r, time.Now()); err != nil {
+	if err := ms.cfg.authorized(r, time.Now()); err != nil {
 		return webtest.Submit{}, err
 	}
 	var m message
@@ -117,7 +117,7 @@ func writeProblem(w http.ResponseWriter, status int, code, detail string) {
 }
 
 // Receipt is the status of a message. Its code is the number of an error, such as "1260".
-func (h messagesShape) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
+func (ms messagesShape) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
 	if s.Callback == "" {
 		return nil, nil //nolint:nilnil // No status was asked for.
 	}
@@ -140,7 +140,7 @@ func (h messagesShape) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Requ
 			"instance": "bf0ca0bf927b3b52e3cb03217e1a1ddf",
 		}
 	}
-	return h.cfg.tokenCall(s.Callback, event)
+	return ms.cfg.tokenCall(s.Callback, event)
 }
 
 func statusOf(state provider.ReceiptState) string {
@@ -155,8 +155,8 @@ func statusOf(state provider.ReceiptState) string {
 }
 
 // Inbound is the callback with a message of a subscriber.
-func (h messagesShape) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
-	return h.cfg.tokenCall(callback, map[string]any{
+func (ms messagesShape) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
+	return ms.cfg.tokenCall(callback, map[string]any{
 		"channel": "sms", "message_uuid": in.Reference, "to": bare(in.To), "from": bare(in.From),
 		"message_type": "text",
 		"timestamp":    time.Now().UTC().Format(time.RFC3339), "text": in.Text,

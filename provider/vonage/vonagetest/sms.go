@@ -28,7 +28,7 @@ var fields = []string{
 }
 
 // Read reads a submission.
-func (h smsShape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
+func (ss smsShape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 	if r.Method != http.MethodPost || r.URL.Path != "/sms/json" {
 		return webtest.Submit{}, fmt.Errorf("%s %s is no address of the API", r.Method, r.URL.Path)
 	}
@@ -41,7 +41,7 @@ func (h smsShape) Read(r *http.Request, body []byte) (webtest.Submit, error) {
 			return webtest.Submit{}, fmt.Errorf("field %s", name)
 		}
 	}
-	if form.Get("api_key") != h.cfg.APIKey || form.Get("api_secret") != h.cfg.APISecret {
+	if form.Get("api_key") != ss.cfg.APIKey || form.Get("api_secret") != ss.cfg.APISecret {
 		return webtest.Submit{}, errors.New("4: credentials")
 	}
 	if err := check(form); err != nil {

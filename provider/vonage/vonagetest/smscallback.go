@@ -17,7 +17,7 @@ import (
 )
 
 // Receipt is the delivery receipt of a part. Its code is "<status>/<err-code>", such as "failed/8".
-func (h smsShape) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
+func (ss smsShape) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, error) {
 	if s.Callback == "" {
 		return nil, nil //nolint:nilnil // No receipt was asked for.
 	}
@@ -25,7 +25,7 @@ func (h smsShape) Receipt(s *webtest.Submit, r webtest.Receipt) (*http.Request, 
 	if status == "" {
 		status, code = usual(r.State)
 	}
-	return h.cfg.formCall(s.Callback, map[string]string{
+	return ss.cfg.formCall(s.Callback, map[string]string{
 		"msisdn": bare(s.To), "to": s.From, "network-code": "23415", "messageId": s.Reference,
 		"price":  "0.03330000",
 		"status": status, "scts": time.Now().UTC().Format("0601021504"), "err-code": code,
@@ -45,7 +45,7 @@ func usual(state provider.ReceiptState) (status, code string) {
 }
 
 // Inbound is the callback with a message of a subscriber, or a part of one.
-func (h smsShape) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
+func (ss smsShape) Inbound(callback string, in provider.Inbound) (*http.Request, error) {
 	parameters := map[string]string{
 		"msisdn": bare(in.From), "to": bare(in.To), "messageId": in.Reference, "text": in.Text,
 		"type":    "unicode",
@@ -56,7 +56,7 @@ func (h smsShape) Inbound(callback string, in provider.Inbound) (*http.Request, 
 		parameters["concat-total"], parameters["concat-part"] = strconv.Itoa(in.Parts),
 			strconv.Itoa(in.Part+1)
 	}
-	return h.cfg.formCall(callback, parameters)
+	return ss.cfg.formCall(callback, parameters)
 }
 
 // formCall is a callback of the SMS API, a POST with a form, signed with HMAC-SHA256 over its

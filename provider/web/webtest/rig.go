@@ -35,9 +35,9 @@ func NewRig[C web.Adapter](
 }
 
 // Send sends a message that must be accepted.
-func (s *Rig[C]) Send(t testing.TB, m provider.Submission) provider.Result {
+func (rg *Rig[C]) Send(t testing.TB, m provider.Submission) provider.Result {
 	t.Helper()
-	r := s.Channel.Send(t.Context(), m)
+	r := rg.Channel.Send(t.Context(), m)
 	if r.Outcome != provider.Accepted {
 		t.Fatalf("%v, code %q, error %v", r.Outcome, r.Code, r.Err)
 	}
@@ -53,21 +53,21 @@ type ReceiptCase struct {
 
 // CheckReceipts sends a message, has the carrier send the receipts, and fails unless they are read
 // in that order and name the message and the submission. It returns the receipts that were read.
-func (s *Rig[C]) CheckReceipts(
+func (rg *Rig[C]) CheckReceipts(
 	t testing.TB, m provider.Submission, news []ReceiptCase,
 ) []provider.CallbackContent {
 	t.Helper()
-	s.Carrier.SetBehaviour(Behaviour{ReceiptFor: func(Submit) []Receipt {
+	rg.Carrier.SetBehaviour(Behaviour{ReceiptFor: func(Submit) []Receipt {
 		var said []Receipt
 		for _, n := range news {
 			said = append(said, n.Sent)
 		}
 		return said
 	}})
-	r := s.Send(t, m)
+	r := rg.Send(t, m)
 	var all []provider.CallbackContent
 	for _, n := range news {
-		content, want := s.Callbacks.Next(t), n.Want
+		content, want := rg.Callbacks.Next(t), n.Want
 		want.Reference, want.Key = r.Reference, m.Key
 		SameContent(t, "the news",
 			provider.CallbackContent{Receipts: content.Receipts, Inbound: content.Inbound},
@@ -78,26 +78,26 @@ func (s *Rig[C]) CheckReceipts(
 }
 
 // CheckInbound has the carrier send a subscriber's message, and fails unless it is read unchanged.
-func (s *Rig[C]) CheckInbound(t testing.TB, in provider.Inbound) {
+func (rg *Rig[C]) CheckInbound(t testing.TB, in provider.Inbound) {
 	t.Helper()
-	if status, err := s.Carrier.SendInbound(t.Context(), s.Callbacks.URL, in); err != nil ||
+	if status, err := rg.Carrier.SendInbound(t.Context(), rg.Callbacks.URL, in); err != nil ||
 		status != http.StatusOK {
 		t.Fatalf("the message of a subscriber was answered %d, error %v", status, err)
 	}
-	content := s.Callbacks.Next(t)
+	content := rg.Callbacks.Next(t)
 	SameContent(t, "the message",
 		provider.CallbackContent{Receipts: content.Receipts, Inbound: content.Inbound},
 		provider.CallbackContent{Inbound: []provider.Inbound{in}})
 }
 
 // CheckNoReceipts fails unless a message is sent without a callback for receipts.
-func (s *Rig[C]) CheckNoReceipts(t testing.TB) {
+func (rg *Rig[C]) CheckNoReceipts(t testing.TB) {
 	t.Helper()
-	s.Send(t, Message())
-	if got := s.Carrier.Submits()[0].Callback; got != "" {
+	rg.Send(t, Message())
+	if got := rg.Carrier.Submits()[0].Callback; got != "" {
 		t.Errorf("receipts were requested at %s", got)
 	}
-	if got := s.Channel.Capabilities(); got.Receipts || got.KeyInReceipt {
+	if got := rg.Channel.Capabilities(); got.Receipts || got.KeyInReceipt {
 		t.Errorf("capabilities %+v, want no receipts", got)
 	}
 }
@@ -130,22 +130,22 @@ func StartCallbackServer(t testing.TB) *CallbackServer {
 }
 
 // SetChannel sets the channel that reads the callbacks. It is called once.
-func (e *CallbackServer) SetChannel(l provider.CallbackReader) { e.channel <- l }
+func (s *CallbackServer) SetChannel(l provider.CallbackReader) { s.channel <- l }
 
-func (e *CallbackServer) serve(w http.ResponseWriter, r *http.Request) {
-	l := <-e.channel
-	e.channel <- l
+func (s *CallbackServer) serve(w http.ResponseWriter, r *http.Request) {
+	l := <-s.channel
+	s.channel <- l
 	body, err := io.ReadAll(io.LimitReader(r.Body, provider.MaxCallback))
 	if err != nil {
 		return
 	}
 	content, err := l.ReadCallback(CallbackOf(r, body))
 	if err != nil {
-		e.Failed <- err
+		s.Failed <- err
 		http.Error(w, err.Error(), http.StatusForbidden)
 		return
 	}
-	e.Read <- content
+	s.Read <- content
 	if content.AnswerType != "" {
 		w.Header().Set("Content-Type", content.AnswerType)
 	}
@@ -153,12 +153,12 @@ func (e *CallbackServer) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // Next waits for a callback.
-func (e *CallbackServer) Next(t testing.TB) provider.CallbackContent {
+func (s *CallbackServer) Next(t testing.TB) provider.CallbackContent {
 	t.Helper()
 	select {
-	case content := <-e.Read:
+	case content := <-s.Read:
 		return content
-	case err := <-e.Failed:
+	case err := <-s.Failed:
 		t.Fatalf("a callback was refused: %v", err)
 	case <-time.After(testTimeout):
 		t.Fatalf("no callback in %s", testTimeout)

@@ -39,24 +39,24 @@ type invariants struct {
 // checkInvariants starts to check the guarantees, unless the settings turn that off.
 func (a *App) checkInvariants() {
 	s := &a.opts.Settings
-	v := &invariants{
+	i := &invariants{
 		store: a.ledger.Audits, interval: s.InvariantsInterval, grace: Grace(s),
 		deadAfter: s.DeadAfter, metrics: newInvariantMetrics(a.registry), log: a.log,
 		trouble: a.trouble,
 	}
-	if v.interval > 0 {
-		a.ownLoop("invariants", v.run)
+	if i.interval > 0 {
+		a.ownLoop("invariants", i.run)
 	}
 }
 
 // run checks until ctx ends. The interval varies by half, so that checks do not always coincide
 // with the same other work.
-func (v *invariants) run(ctx context.Context) {
+func (inv *invariants) run(ctx context.Context) {
 	for {
 		select {
-		case <-time.After(v.interval/2 + rand.N(v.interval)):
-			if err := v.check(ctx); err != nil && ctx.Err() == nil {
-				v.trouble("invariants", err)
+		case <-time.After(inv.interval/2 + rand.N(inv.interval)):
+			if err := inv.check(ctx); err != nil && ctx.Err() == nil {
+				inv.trouble("invariants", err)
 			}
 		case <-ctx.Done():
 			return
@@ -66,18 +66,18 @@ func (v *invariants) run(ctx context.Context) {
 
 // check checks if this is the instance that does so. The log has no details, because they contain
 // ids from producers, which may contain anything.
-func (v *invariants) check(ctx context.Context) error {
-	first, err := v.store.IsFirst(ctx, v.deadAfter)
+func (inv *invariants) check(ctx context.Context) error {
+	first, err := inv.store.IsFirst(ctx, inv.deadAfter)
 	if err != nil || !first {
-		v.metrics.violations.Reset()
+		inv.metrics.violations.Reset()
 		return err
 	}
 	began := time.Now()
-	scope, err := v.store.Recent(ctx, v.grace)
+	scope, err := inv.store.Recent(ctx, inv.grace)
 	if err != nil {
 		return err
 	}
-	auditor, err := v.store.Open(ctx, statementTimeout)
+	auditor, err := inv.store.Open(ctx, statementTimeout)
 	if err != nil {
 		return err
 	}
@@ -88,15 +88,15 @@ func (v *invariants) check(ctx context.Context) error {
 		if err := auditor.Check(ctx, one, &s, func(string) { n++ }); err != nil {
 			return err
 		}
-		v.metrics.violations.WithLabelValues(one.Guarantee, one.Name).Set(float64(n))
+		inv.metrics.violations.WithLabelValues(one.Guarantee, one.Name).Set(float64(n))
 		if n > 0 {
-			v.log.Error().Str("guarantee", one.Guarantee).Str("invariant", one.Name).
+			inv.log.Error().Str("guarantee", one.Guarantee).Str("invariant", one.Name).
 				Str("holds", one.Sentence).Int("violations", n).
 				Msg("a guarantee is violated; \"dispatcher audit invariants\" says where")
 		}
 	}
-	v.metrics.checked.SetToCurrentTime()
-	v.metrics.seconds.Set(time.Since(began).Seconds())
+	inv.metrics.checked.SetToCurrentTime()
+	inv.metrics.seconds.Set(time.Since(began).Seconds())
 	return nil
 }
 

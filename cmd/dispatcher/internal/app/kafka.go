@@ -46,8 +46,8 @@ func (a *App) kafkaMetrics(lane string) []kgo.Hook {
 type namedWell struct{ prometheus.Registerer }
 
 // MustRegister registers the other collectors.
-func (r namedWell) MustRegister(all ...prometheus.Collector) {
-	r.Registerer.MustRegister(slices.DeleteFunc(all, func(c prometheus.Collector) bool {
+func (n namedWell) MustRegister(all ...prometheus.Collector) {
+	n.Registerer.MustRegister(slices.DeleteFunc(all, func(c prometheus.Collector) bool {
 		gauge, ok := c.(prometheus.GaugeFunc)
 		return ok && strings.Contains(gauge.Desc().String(), `_records_total"`)
 	})...)

@@ -65,12 +65,12 @@ func (a *App) seal() error {
 }
 
 // run seals what is due until ctx ends.
-func (w *sealer) run(ctx context.Context) {
+func (s *sealer) run(ctx context.Context) {
 	for {
 		select {
 		case <-time.After(sealInterval/2 + rand.N(sealInterval)):
-			if err := w.add(ctx); err != nil && ctx.Err() == nil {
-				w.trouble("seals", err)
+			if err := s.add(ctx); err != nil && ctx.Err() == nil {
+				s.trouble("seals", err)
 			}
 		case <-ctx.Done():
 			return
@@ -78,18 +78,18 @@ func (w *sealer) run(ctx context.Context) {
 	}
 }
 
-func (w *sealer) add(ctx context.Context) error {
+func (s *sealer) add(ctx context.Context) error {
 	for {
-		added, err := w.store.Add(ctx, w.facts, w.keys.Begin)
+		added, err := s.store.Add(ctx, s.facts, s.keys.Begin)
 		if err != nil {
 			return err
 		}
 		if added == nil {
-			return w.store.Forget(ctx, w.facts)
+			return s.store.Forget(ctx, s.facts)
 		}
-		w.size.Set(float64(added.Size))
+		s.size.Set(float64(added.Size))
 		if !added.Again {
-			w.until.Set(float64(added.To.Unix()))
+			s.until.Set(float64(added.To.Unix()))
 		}
 	}
 }

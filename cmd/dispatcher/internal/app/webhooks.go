@@ -109,16 +109,16 @@ type webhookListeners struct {
 var _ receive.Channels = (*webhookListeners)(nil)
 
 // Listener reads the callbacks of a channel.
-func (h *webhookListeners) Listener(channel string) (l provider.CallbackReader, known bool) {
-	if set := h.set.Load(); set != nil {
+func (wl *webhookListeners) Listener(channel string) (l provider.CallbackReader, known bool) {
+	if set := wl.set.Load(); set != nil {
 		l, known = (*set)[channel]
 	}
 	return l, known
 }
 
 // change replaces the listeners by those of a transition's channels, and returns how to undo that.
-func (h *webhookListeners) change(t *transition) (undo func()) {
-	before := h.set.Load()
+func (wl *webhookListeners) change(t *transition) (undo func()) {
+	before := wl.set.Load()
 	next := map[string]provider.CallbackReader{}
 	for name := range maps.Keys(t.live) {
 		if before != nil && t.opened[name] == nil {
@@ -132,8 +132,8 @@ func (h *webhookListeners) change(t *transition) (undo func()) {
 			next[name] = l
 		}
 	}
-	h.set.Store(&next)
-	return func() { h.set.Store(before) }
+	wl.set.Store(&next)
+	return func() { wl.set.Store(before) }
 }
 
 // listenerOf is the listener of an opened channel; false when its provider sends no callbacks.

@@ -10,7 +10,7 @@ import (
 
 // attempt checks the channel, time and price of an attempt, and then adds the attempt to s for the
 // next one.
-func (c *check) attempt(i int, s *progress) error {
+func (c *check) attempt(i int, p *progress) error {
 	stored := &c.record.Attempts[i]
 	c.sameNumber(stored.Number, whatNumber, int64(stored.Number), int64(i+1))
 	c.times(i)
@@ -27,46 +27,46 @@ func (c *check) attempt(i int, s *progress) error {
 		return err
 	}
 	if e == nil {
-		c.lose(stored, s)
+		c.lose(stored, p)
 		return nil
 	}
 	c.notAhead(stored.Number, e, stored.ClaimedAt)
 	c.notPast(stored.Number, e, stored.ClaimedAt)
-	t := c.task(stored.Number, e, s, ranking)
+	t := c.task(stored.Number, e, p, ranking)
 	if t.Route == nil {
-		c.lose(stored, s)
+		c.lose(stored, p)
 		return nil
 	}
 	t.At = stored.ClaimedAt // decides which price list is used
-	c.quiet(e, t, s, i)
+	c.quiet(e, t, p, i)
 	if ranking != nil {
 		c.ranking(
 			e,
 			t,
-			s,
+			p,
 			&choice{
 				ranking: ranking, attempt: stored.Number, channel: stored.Channel,
 				at: stored.ClaimedAt,
 			},
 		)
 	} else if stored.Ranking == nil {
-		c.withoutRanking(e, t, s, i)
+		c.withoutRanking(e, t, p, i)
 	}
-	c.reason(e, t, s, i)
-	parts, guessed := c.bill(e, t, s, i)
+	c.reason(e, t, p, i)
+	parts, guessed := c.bill(e, t, p, i)
 	if c.repeated(e, i) {
-		s.repeat(stored.Channel)
+		p.repeat(stored.Channel)
 	} else {
-		s.after(stored, t.Row.Pinned, t.Route.HoldThrottled, parts)
+		p.after(stored, t.Row.Pinned, t.Route.HoldThrottled, parts)
 	}
-	s.guessed = guessed && s.left > 0
+	p.guessed = guessed && p.left > 0
 	return nil
 }
 
 // lose adds an attempt to s whose version is unusable, so that nothing is known of its effect.
-func (c *check) lose(stored *ledger.AttemptRecord, s *progress) {
-	s.after(stored, "", false, 0)
-	s.known, s.pinned, s.left = false, "", 0
+func (c *check) lose(stored *ledger.AttemptRecord, p *progress) {
+	p.after(stored, "", false, 0)
+	p.known, p.pinned, p.left = false, "", 0
 }
 
 // follows checks that the attempt before left anything to send.
@@ -91,7 +91,7 @@ func (c *check) follows(i int) {
 
 // withoutRanking checks an attempt without a ranking: it must be a drawn first choice without an
 // exclusion, at the first attempt.
-func (c *check) withoutRanking(e *edition, t *decide.Task, s *progress, i int) {
+func (c *check) withoutRanking(e *edition, t *decide.Task, p *progress, i int) {
 	stored := &c.record.Attempts[i]
 	if i > 0 || !t.Route.Draws() {
 		c.differs(stored.Number, whatRanking, "none", "one of route "+t.Route.Name)
@@ -103,19 +103,19 @@ func (c *check) withoutRanking(e *edition, t *decide.Task, s *progress, i int) {
 			attempt: stored.Number, channel: stored.Channel, at: stored.ClaimedAt,
 			ranking: &decide.Ranking{},
 		}
-		c.exclusions(e, t, s, ch, []decide.Ranked{{Channel: stored.Channel}}, []int{place})
+		c.exclusions(e, t, p, ch, []decide.Ranked{{Channel: stored.Channel}}, []int{place})
 	}
 }
 
 // reason checks the reason of an attempt: first choice, fallback, retry and so on.
-func (c *check) reason(e *edition, t *decide.Task, s *progress, i int) {
+func (c *check) reason(e *edition, t *decide.Task, p *progress, i int) {
 	stored := &c.record.Attempts[i]
 	before := c.record.Attempts[:i]
 	replaced := slices.ContainsFunc(before, func(a ledger.AttemptRecord) bool { return late(&a) })
 	then := t.Row
-	then.PossibleDuplicate = s.ambiguous
+	then.PossibleDuplicate = p.ambiguous
 	want := decide.AttemptReason(&then, c.firstChoice(t, i), stored.Channel)
-	if s.accepted {
+	if p.accepted {
 		want = ledger.ByNoReceipt
 	}
 	switch {
@@ -123,7 +123,7 @@ func (c *check) reason(e *edition, t *decide.Task, s *progress, i int) {
 		c.withoutReceipt(t, i)
 	case stored.Reason == want:
 	case stored.Reason == ledger.ByResend && replaced: // the late answer came after the resend
-	case stored.Reason == ledger.ByRetry && !s.known && want == ledger.ByFallback &&
+	case stored.Reason == ledger.ByRetry && !p.known && want == ledger.ByFallback &&
 		slices.ContainsFunc(before, func(a ledger.AttemptRecord) bool {
 			return a.Channel == stored.Channel
 		}):
@@ -209,7 +209,7 @@ func waitsForRepeat(candidates []decide.Ranked, channel string) bool {
 // may have been. It returns how many parts the attempt was to submit; guessed is set when the text
 // is gone and parts is only a lower bound.
 func (c *check) bill(
-	e *edition, t *decide.Task, s *progress, i int,
+	e *edition, t *decide.Task, p *progress, i int,
 ) (parts int, guessed bool) {
 	stored := &c.record.Attempts[i]
 	place := e.Routing.MemberIndex(t.Route, stored.Channel)
@@ -220,7 +220,7 @@ func (c *check) bill(
 	ch := &e.Routing.Channels[t.Route.Members[place]]
 	c.price(e, t, ch, stored)
 	c.same(stored.Number, whatCurrency, stored.Currency, ch.Price.Currency)
-	if c.cutsOtherwise(t, ch) || s.guessed {
+	if c.cutsOtherwise(t, ch) || p.guessed {
 		return c.partsOf(stored)
 	}
 	parts = e.Parts(t, ch)
@@ -228,7 +228,7 @@ func (c *check) bill(
 	switch {
 	case (late(stored) || stored.Outcome == "unknown") && c.continued(e, i):
 		least = 0
-	case !s.known, late(stored): // some parts may be known not to have been taken
+	case !p.known, late(stored): // some parts may be known not to have been taken
 		least = min(least, 1)
 	}
 	if stored.Segments < least || stored.Segments > most {

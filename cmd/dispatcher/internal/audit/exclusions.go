@@ -16,7 +16,7 @@ import (
 // depend on the state that the claim saw and can only be checked for plausibility. The others
 // follow from the version and the attempts before.
 func (c *check) exclusions(
-	e *edition, t *decide.Task, s *progress, ch *choice, listed []decide.Ranked, places []int,
+	e *edition, t *decide.Task, p *progress, ch *choice, listed []decide.Ranked, places []int,
 ) {
 	n := considered(listed)
 	for i := range listed[n:] {
@@ -27,10 +27,10 @@ func (c *check) exclusions(
 			)
 		}
 	}
-	round := c.round(ch, s, listed[:n])
+	round := c.round(ch, p, listed[:n])
 	for i := range listed[:n] {
 		stored := listed[i].Reason
-		may, derived := c.mayBeThen(e, t, s, ch, places[i], i, round, stored)
+		may, derived := c.mayBeThen(e, t, p, ch, places[i], i, round, stored)
 		if !may {
 			c.differs(
 				ch.attempt, whatExclusion, strings.TrimSpace(listed[i].Channel+" "+stored),
@@ -43,14 +43,14 @@ func (c *check) exclusions(
 // round is the number of attempts before the round of a choice. A new round begins when every
 // channel has been tried; then channels tried before are candidates again. So a tried channel that
 // is a candidate shows that a round began after its attempt. It is 0 in the first round.
-func (c *check) round(ch *choice, s *progress, listed []decide.Ranked) int {
+func (c *check) round(ch *choice, p *progress, listed []decide.Ranked) int {
 	from := 0
 	for i := range listed {
 		switch listed[i].Reason {
 		case decide.AlreadyTried, decide.PinnedElsewhere, decide.CutOtherwise,
 			decide.WeightZero: // the last three are found before a channel counts as tried
 		default:
-			from = max(from, s.certainly(listed[i].Channel)+1)
+			from = max(from, p.certainly(listed[i].Channel)+1)
 		}
 	}
 	if from > 0 && c.record.Message.Rounds == 0 {
@@ -62,11 +62,11 @@ func (c *check) round(ch *choice, s *progress, listed []decide.Ranked) int {
 // mayBeThen is mayBe at the time of the choice, which decides the price list. The time of a wait is
 // not known, so it is enough that the reason is possible under one of the price lists.
 func (c *check) mayBeThen(
-	e *edition, t *decide.Task, s *progress, ch *choice, place, at, round int, stored string,
+	e *edition, t *decide.Task, p *progress, ch *choice, place, at, round int, stored string,
 ) (may bool, derived string) {
 	for _, moment := range c.moments(ch, &e.Routing.Channels[t.Route.Members[place]].Price) {
 		t.At = moment
-		if may, derived = c.mayBe(e, t, s, ch, place, at, round, stored); may {
+		if may, derived = c.mayBe(e, t, p, ch, place, at, round, stored); may {
 			break
 		}
 	}
@@ -91,7 +91,7 @@ func (c *check) moments(ch *choice, p *decide.Price) []time.Time {
 // mayBe reports whether a candidate can have had the stored exclusion reason. derived is the reason
 // that follows from the version and the attempts; empty when none does.
 func (c *check) mayBe(
-	e *edition, t *decide.Task, s *progress, ch *choice, place, at, round int, stored string,
+	e *edition, t *decide.Task, p *progress, ch *choice, place, at, round int, stored string,
 ) (may bool, derived string) {
 	member := t.Route.Members[place]
 	channel := &e.Routing.Channels[member]
@@ -106,14 +106,14 @@ func (c *check) mayBe(
 	switch {
 	case derived == decide.PinnedElsewhere || stored == decide.PinnedElsewhere:
 		return stored == decide.PinnedElsewhere &&
-			(derived == decide.PinnedElsewhere || (!s.known && s.attempts > 0)), derived
+			(derived == decide.PinnedElsewhere || (!p.known && p.attempts > 0)), derived
 	case derived == decide.CutOtherwise || stored == decide.CutOtherwise:
-		known := s.known || s.attempts == 0
+		known := p.known || p.attempts == 0
 		return stored == decide.CutOtherwise && (derived == decide.CutOtherwise || !known ||
 			c.withoutPayload && e.MayMisfit(t, member, stored, true)), derived
 	case stored == decide.AlreadyTried:
-		return s.refusedBy(name, round), derived
-	case s.certainly(name) >= round:
+		return p.refusedBy(name, round), derived
+	case p.certainly(name) >= round:
 		return false, decide.AlreadyTried
 	case c.withoutPayload && e.MayMisfit(t, member, stored, c.cutsOtherwise(t, channel)):
 		return true, derived

@@ -39,11 +39,11 @@ type tried struct {
 }
 
 // partsLeft is a placeholder for the parts still to be sent: only its length matters.
-func (s *progress) partsLeft() []int {
-	if s.left == 0 {
+func (p *progress) partsLeft() []int {
+	if p.left == 0 {
 		return nil
 	}
-	return make([]int, s.left)
+	return make([]int, p.left)
 }
 
 // late reports whether a late answer replaced an unknown one.
@@ -51,75 +51,75 @@ func late(a *ledger.AttemptRecord) bool { return a.Answers > 1 }
 
 // after adds an attempt. pinned is the channel that it was pinned to, hold whether its route keeps
 // throttled messages for their channel, and parts how many parts it was to submit.
-func (s *progress) after(a *ledger.AttemptRecord, pinned string, hold bool, parts int) {
-	at := s.attempts
-	s.attempts++
-	s.sameKey = false
+func (p *progress) after(a *ledger.AttemptRecord, pinned string, hold bool, parts int) {
+	at := p.attempts
+	p.attempts++
+	p.sameKey = false
 	if pinned == "" {
-		s.left = 0
+		p.left = 0
 	}
-	s.pinned = pinned
+	p.pinned = pinned
 	further := a.Reason == ledger.ByNoReceipt
 	switch a.Outcome {
 	case "accepted":
 		if !late(a) { // a next attempt can only follow because no receipt came
-			s.pinned, s.left, s.accepted = "", 0, true
-			s.tried = append(s.tried, tried{a.Channel, at, true})
+			p.pinned, p.left, p.accepted = "", 0, true
+			p.tried = append(p.tried, tried{a.Channel, at, true})
 		}
 	case "refused":
-		if !s.partly(a, parts) &&
+		if !p.partly(a, parts) &&
 			a.Code != decide.CodeLate { // a missed release time changes nothing else
-			s.pinned = ""
+			p.pinned = ""
 			if a.Code != decide.CodeStopping && a.Code != decide.CodeStale &&
 				a.Code != decide.CodeExpired &&
 				!late(a) {
-				s.tried = append(
-					s.tried, tried{a.Channel, at, s.known},
+				p.tried = append(
+					p.tried, tried{a.Channel, at, p.known},
 				) // not certain if only parts may have been left to send
 			}
 		}
 	case "throttled":
-		if !s.partly(a, parts) && hold && !further {
-			s.pinned = a.Channel
+		if !p.partly(a, parts) && hold && !further {
+			p.pinned = a.Channel
 		}
 	case "unknown":
 		// A resend goes to another channel. For a repeat under the same key, see repeat.
-		s.ambiguous, s.pinned = true, ""
-		s.tried = append(s.tried, tried{a.Channel, at, true})
+		p.ambiguous, p.pinned = true, ""
+		p.tried = append(p.tried, tried{a.Channel, at, true})
 	}
 	if late(a) {
-		s.known, s.pinned, s.left = false, "", 0
-		s.tried = append(s.tried, tried{a.Channel, at, false}) // before its late answer, at least
+		p.known, p.pinned, p.left = false, "", 0
+		p.tried = append(p.tried, tried{a.Channel, at, false}) // before its late answer, at least
 	}
 }
 
 // repeat adds an attempt that the next one repeats under the same key. Both are one submission, so
 // the channel does not count as tried and nothing counts as sent twice.
-func (s *progress) repeat(channel string) {
-	s.attempts++
-	s.pinned, s.left, s.sameKey = channel, 0, true
+func (p *progress) repeat(channel string) {
+	p.attempts++
+	p.pinned, p.left, p.sameKey = channel, 0, true
 }
 
 // partly reports whether only some parts are left to send. If the attempt has accepted parts, it
 // sets pinned and left.
-func (s *progress) partly(a *ledger.AttemptRecord, parts int) bool {
+func (p *progress) partly(a *ledger.AttemptRecord, parts int) bool {
 	if a.Segments > 0 {
-		s.pinned, s.left = a.Channel, max(parts-a.Segments, 0)
+		p.pinned, p.left = a.Channel, max(parts-a.Segments, 0)
 	}
-	return s.left > 0
+	return p.left > 0
 }
 
 // refusedBy reports whether the channel was tried in the attempts from a number on.
-func (s *progress) refusedBy(channel string, from int) bool {
+func (p *progress) refusedBy(channel string, from int) bool {
 	return slices.ContainsFunc(
-		s.tried, func(t tried) bool { return t.channel == channel && t.attempt >= from },
+		p.tried, func(t tried) bool { return t.channel == channel && t.attempt >= from },
 	)
 }
 
 // certainly is the last attempt, from 0, that certainly tried the channel; -1 if none did.
-func (s *progress) certainly(channel string) int {
+func (p *progress) certainly(channel string) int {
 	last := -1
-	for _, t := range s.tried {
+	for _, t := range p.tried {
 		if t.channel == channel && t.certain {
 			last = t.attempt
 		}

@@ -361,7 +361,7 @@ func drawnScores(t *rapid.T, n int) *decide.Scores {
 }
 
 // drawnResult draws any result of an attempt.
-func drawnResult(t *rapid.T, f *decide.Attempt) provider.Result {
+func drawnResult(t *rapid.T, a *decide.Attempt) provider.Result {
 	outcomes := []provider.Outcome{
 		provider.Accepted, provider.Rejected, provider.Refused,
 		provider.Refused, provider.Throttled, provider.Unknown,
@@ -373,18 +373,18 @@ func drawnResult(t *rapid.T, f *decide.Attempt) provider.Result {
 	if rapid.IntRange(0, 7).Draw(t, "late") == 0 {
 		return provider.Result{Outcome: provider.Refused, Code: decide.CodeLate}
 	}
-	if f.Segments == 1 || rapid.Bool().Draw(t, "as a whole") {
+	if a.Segments == 1 || rapid.Bool().Draw(t, "as a whole") {
 		return provider.Result{Outcome: rapid.SampledFrom(outcomes).Draw(t, "outcome"), Code: code}
 	}
-	indices := f.Submission.Parts
+	indices := a.Submission.Parts
 	if indices == nil {
-		indices = places(f.Segments)
+		indices = places(a.Segments)
 	}
-	r := provider.Result{Code: code, Cut: f.Submission.Cut}
+	r := provider.Result{Code: code, Cut: a.Submission.Cut}
 	// otherwise the settings are those of no version
-	if f.Submission.Parts == nil && rapid.IntRange(0, 5).Draw(t, "cut told") > 0 {
+	if a.Submission.Parts == nil && rapid.IntRange(0, 5).Draw(t, "cut told") > 0 {
 		r.Cut = fmt.Sprint(rapid.SampledFrom([]string{"x", "y"}).Draw(t, "cut by"),
-			len(f.Submission.Text))
+			len(a.Submission.Text))
 	}
 	for _, i := range indices {
 		mostly := append(outcomes, provider.Accepted, provider.Accepted)

@@ -9,9 +9,9 @@ import (
 // quiet checks that an attempt was not claimed in the quiet hours of its route, unless it completes
 // a message that was sent in part. That cannot be known after a late answer, so it checks nothing
 // then.
-func (c *check) quiet(e *edition, t *decide.Task, s *progress, i int) {
+func (c *check) quiet(e *edition, t *decide.Task, p *progress, i int) {
 	stored := &c.record.Attempts[i]
-	if !s.known || t.Route.Quiet == nil {
+	if !p.known || t.Route.Quiet == nil {
 		return
 	}
 	if c.withoutPayload && t.Route.Quiet.ByRecipient {

@@ -34,27 +34,27 @@ func (c *check) read(attempt int, raw []byte) *decide.Ranking {
 }
 
 // waited checks the ranking of the last wait, which was decided after the attempts in s.
-func (c *check) waited(ranking *decide.Ranking, s *progress) error {
+func (c *check) waited(ranking *decide.Ranking, p *progress) error {
 	e, err := c.under(0, ranking.Version)
 	if err != nil || e == nil {
 		return err
 	}
 	c.notPast(0, e, c.record.Message.ReceivedAt)
-	if s.attempts > 0 {
-		c.notPast(0, e, c.record.Attempts[s.attempts-1].ClaimedAt)
+	if p.attempts > 0 {
+		c.notPast(0, e, c.record.Attempts[p.attempts-1].ClaimedAt)
 	}
-	if s.attempts < len(c.record.Attempts) {
-		c.notAhead(0, e, c.record.Attempts[s.attempts].ClaimedAt)
+	if p.attempts < len(c.record.Attempts) {
+		c.notAhead(0, e, c.record.Attempts[p.attempts].ClaimedAt)
 	}
 	c.notAhead(0, e, c.record.FinishedAt)
-	t := c.task(0, e, s, ranking)
+	t := c.task(0, e, p, ranking)
 	if t.Route == nil {
 		return nil
 	}
-	if s.attempts == 0 && t.Route.Draws() {
+	if p.attempts == 0 && t.Route.Draws() {
 		t = drawnFor(e, t, ranking)
 	}
-	c.ranking(e, t, s, &choice{ranking: ranking})
+	c.ranking(e, t, p, &choice{ranking: ranking})
 	return nil
 }
 
@@ -71,16 +71,16 @@ func drawnFor(e *edition, t *decide.Task, ranking *decide.Ranking) *decide.Task 
 // ranking checks a stored ranking: it lists the members of the route in the order of their stored
 // state, the attempt went to the first without an exclusion, and each exclusion is derived or
 // possible.
-func (c *check) ranking(e *edition, t *decide.Task, s *progress, ch *choice) {
+func (c *check) ranking(e *edition, t *decide.Task, p *progress, ch *choice) {
 	r := ch.ranking
 	if !ch.waits() {
-		c.sameNumber(ch.attempt, whatRanking, int64(r.Attempts), int64(s.attempts))
+		c.sameNumber(ch.attempt, whatRanking, int64(r.Attempts), int64(p.attempts))
 	}
 	if r.By == decide.ByWait && ch.waits() {
-		c.hold(e, t, s, ch)
+		c.hold(e, t, p, ch)
 		return
 	}
-	by := t.Route.Ranker(s.attempts)
+	by := t.Route.Ranker(p.attempts)
 	c.same(ch.attempt, whatBy, r.By, string(by))
 	if r.By != string(by) || !c.fields(t, ch) {
 		return
@@ -91,8 +91,8 @@ func (c *check) ranking(e *edition, t *decide.Task, s *progress, ch *choice) {
 	}
 	c.states(e, t, ch, listed, places)
 	c.order(e, t, ch, listed, places)
-	c.exclusions(e, t, s, ch, listed, places)
-	c.outcome(e, t, s, ch, listed)
+	c.exclusions(e, t, p, ch, listed, places)
+	c.outcome(e, t, p, ch, listed)
 }
 
 // fields checks that a ranking has only the fields of its ranker.
@@ -294,7 +294,7 @@ func (c *check) basis(e *edition, t *decide.Task, ch *choice) bool {
 // the route holds messages for their first choice, others are chosen only after the hold, or if a
 // limit can never admit the message.
 func (c *check) outcome(
-	e *edition, t *decide.Task, s *progress, ch *choice, listed []decide.Ranked,
+	e *edition, t *decide.Task, p *progress, ch *choice, listed []decide.Ranked,
 ) {
 	chosen := ""
 	if at := ch.ranking.Chosen(); at >= 0 {
@@ -305,7 +305,7 @@ func (c *check) outcome(
 		return
 	}
 	first := &listed[0]
-	if first.Reason == "" && s.attempts == 0 {
+	if first.Reason == "" && p.attempts == 0 {
 		c.differs(ch.attempt, whatRanking, "one", "none: the first choice could take it")
 	}
 	end := t.Route.HoldEnds(first.Reason, c.sendable(), c.record.Message.ExpiresAt)
@@ -329,11 +329,11 @@ func (c *check) sendable() time.Time {
 
 // hold checks the record of a message that was held for its first choice, so that no other channel
 // was considered.
-func (c *check) hold(e *edition, t *decide.Task, s *progress, ch *choice) {
+func (c *check) hold(e *edition, t *decide.Task, p *progress, ch *choice) {
 	r := ch.ranking
 	switch {
 	case !t.Route.Draws() || t.Route.Wait == 0 && !heldFor(r, decide.InFlight):
-		c.differs(ch.attempt, whatBy, r.By, string(t.Route.Ranker(s.attempts)))
+		c.differs(ch.attempt, whatBy, r.By, string(t.Route.Ranker(p.attempts)))
 		return
 	case t.First < 0 || len(r.Candidates) != 1 ||
 		r.Candidates[0].Channel != t.Route.Table.Entry(t.First).Name:
@@ -351,7 +351,7 @@ func (c *check) hold(e *edition, t *decide.Task, s *progress, ch *choice) {
 	}
 	c.sameNumber(ch.attempt, whatCandidates, int64(1+r.More), int64(len(t.Route.Members)))
 	places := []int{t.First}
-	c.exclusions(e, t, s, ch, r.Candidates, places)
+	c.exclusions(e, t, p, ch, r.Candidates, places)
 }
 
 // heldFor reports whether the first candidate has this exclusion reason.

@@ -446,9 +446,9 @@ func restoredLife(t testing.TB) *life {
 	before := *l.editions[7].Routing
 	l.apply(&before, nil)
 	l.claimed(t, nil, nil)
-	if f := l.flight; f.Submission.Cut != "as it was" ||
-		!slices.Equal(f.Submission.Parts, []int{1}) {
-		t.Fatalf("submits %v of %q", f.Submission.Parts, f.Submission.Cut)
+	if a := l.flight; a.Submission.Cut != "as it was" ||
+		!slices.Equal(a.Submission.Parts, []int{1}) {
+		t.Fatalf("submits %v of %q", a.Submission.Parts, a.Submission.Cut)
 	}
 	l.answer(provider.Result{
 		Outcome: provider.Accepted,

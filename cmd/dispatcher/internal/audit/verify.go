@@ -146,7 +146,7 @@ func (v *Verifier) Verify(r *ledger.Record) ([]Mismatch, error) {
 	if err := c.plan(); err != nil {
 		return nil, err
 	}
-	seen, s := c.read(0, r.Seen), &progress{known: true}
+	seen, p := c.read(0, r.Seen), &progress{known: true}
 	c.seen = seen
 	if seen != nil && (seen.Attempts < 0 || seen.Attempts > len(r.Attempts)) {
 		c.differs(
@@ -156,14 +156,14 @@ func (v *Verifier) Verify(r *ledger.Record) ([]Mismatch, error) {
 	}
 	for i := 0; ; i++ {
 		if seen != nil && seen.Attempts == i {
-			if err := c.waited(seen, s); err != nil {
+			if err := c.waited(seen, p); err != nil {
 				return nil, err
 			}
 		}
 		if i == len(r.Attempts) {
 			return c.found, nil
 		}
-		if err := c.attempt(i, s); err != nil {
+		if err := c.attempt(i, p); err != nil {
 			return nil, err
 		}
 	}
@@ -303,27 +303,27 @@ func (c *check) sameNumber(attempt int, what string, stored, derived int64) {
 // nil when none takes it, which is a mismatch. ranking is the choice to check; nil for a first
 // choice.
 func (c *check) task(
-	attempt int, e *edition, s *progress, ranking *decide.Ranking,
+	attempt int, e *edition, p *progress, ranking *decide.Ranking,
 ) *decide.Task {
 	row := &c.record.Message
-	if s.attempts == 0 && c.planned != nil && e.Routing.Version == row.Plan.Version {
+	if p.attempts == 0 && c.planned != nil && e.Routing.Version == row.Plan.Version {
 		return c.planned
 	}
 	then := &ledger.Message{
 		ID: row.ID, Lane: row.Lane, Tenant: c.msg.Tenant, ReceivedAt: row.ReceivedAt,
-		ExpiresAt: row.ReceivedAt.Add(time.Hour), Attempts: s.attempts,
+		ExpiresAt: row.ReceivedAt.Add(time.Hour), Attempts: p.attempts,
 		Plan:   ledger.Plan{KeyID: row.Plan.KeyID, FirstChoice: row.Plan.FirstChoice},
-		Pinned: s.pinned, PartsLeft: s.partsLeft(), PartsCut: row.PartsCut,
+		Pinned: p.pinned, PartsLeft: p.partsLeft(), PartsCut: row.PartsCut,
 		CallingCode: row.CallingCode, NumberHMAC: row.NumberHMAC,
 	}
-	if s.sameKey {
-		then.SameKey = s.pinned // any value: the key is not recorded, and no choice depends on it
+	if p.sameKey {
+		then.SameKey = p.pinned // any value: the key is not recorded, and no choice depends on it
 	}
 	if c.withoutPayload {
 		return c.taskWithout(attempt, e, then, ranking)
 	}
 	// A block does not stop a message that may be on its way already.
-	t := e.Plan(then, &c.msg, s.ambiguous || !s.known)
+	t := e.Plan(then, &c.msg, p.ambiguous || !p.known)
 	if t.Route == nil {
 		version := strconv.FormatInt(e.Routing.Version, 10)
 		c.differs(attempt, whatRoute, row.Plan.Route, "none under version "+version)

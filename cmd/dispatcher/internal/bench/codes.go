@@ -64,7 +64,7 @@ func RunCodes(ctx context.Context, cfg CodesConfig) (result *CodesResult, err er
 
 // feedCodes produces codes at an even rate, waits for them and fills in the result. Their numbers
 // follow those of the backlog.
-func (u *run) feedCodes(
+func (r *run) feedCodes(
 	ctx context.Context, p *process, m *meter, result *CodesResult,
 ) (err error) {
 	codes := make(map[int]bool)
@@ -72,7 +72,7 @@ func (u *run) feedCodes(
 		codes[result.Queued+n] = true
 	}
 	began, before := time.Now(), m.count()
-	err = u.rig.produce(ctx, u.codes, result.Queued, result.Queued+len(codes), time.Second/codesRate)
+	err = r.rig.produce(ctx, r.codes, result.Queued, result.Queued+len(codes), time.Second/codesRate)
 	if err != nil {
 		return err
 	}

@@ -29,40 +29,40 @@ type run struct {
 }
 
 // throughput measures the process working off a backlog.
-func (u *run) throughput(ctx context.Context, self string) error {
-	m := u.begin()
-	if err := u.rig.produce(ctx, u.name, 0, u.messages, 0); err != nil {
+func (r *run) throughput(ctx context.Context, self string) error {
+	m := r.begin()
+	if err := r.rig.produce(ctx, r.name, 0, r.messages, 0); err != nil {
 		return err
 	}
-	return u.measure(ctx, self, func(context.Context) error { return nil },
-		func() { u.rate = m.rate(u.rig.receipts) })
+	return r.measure(ctx, self, func(context.Context) error { return nil },
+		func() { r.rate = m.rate(r.rig.receipts) })
 }
 
 // steady measures the process at an even rate. It begins once the process has sent one message:
 // messages produced while it joins its group would be a backlog.
-func (u *run) steady(ctx context.Context, self string) error {
-	m, err := u.first(ctx)
+func (r *run) steady(ctx context.Context, self string) error {
+	m, err := r.first(ctx)
 	if err != nil {
 		return err
 	}
 	feed := func(ctx context.Context) error {
-		return u.rig.produce(ctx, u.name, 1, u.messages, u.pause)
+		return r.rig.produce(ctx, r.name, 1, r.messages, r.pause)
 	}
-	return u.measure(ctx, self, feed, func() { u.latency = m.percentiles() })
+	return r.measure(ctx, self, feed, func() { r.latency = m.percentiles() })
 }
 
 // begin sets a new meter.
-func (u *run) begin() *meter {
+func (r *run) begin() *meter {
 	m := &meter{}
-	u.rig.meter.Store(m)
-	u.before = u.rig.delivered()
+	r.rig.meter.Store(m)
+	r.before = r.rig.delivered()
 	return m
 }
 
 // first sets a new meter and produces the message that shows that the process reads.
-func (u *run) first(ctx context.Context) (*meter, error) {
-	m := u.begin()
-	return m, u.rig.produce(ctx, u.name, 0, 1, 0)
+func (r *run) first(ctx context.Context) (*meter, error) {
+	m := r.begin()
+	return m, r.rig.produce(ctx, r.name, 0, 1, 0)
 }
 
 // runTimeout bounds one run.
@@ -71,24 +71,24 @@ const runTimeout = 2 * time.Minute
 // measure starts the process and calls feed once its first message was sent. It waits until the
 // carriers have read everything and their receipts are taken, reads the process's figures and stops
 // it.
-func (u *run) measure(
+func (r *run) measure(
 	ctx context.Context, self string, feed func(context.Context) error, read func(),
 ) error {
-	return u.with(ctx, self, func(ctx context.Context, p *process) (err error) {
-		if err := u.follow(ctx, p, feed); err != nil {
+	return r.with(ctx, self, func(ctx context.Context, p *process) (err error) {
+		if err := r.follow(ctx, p, feed); err != nil {
 			return err
 		}
 		read()
-		u.rss, err = p.residentMegabytes()
+		r.rss, err = p.residentMegabytes()
 		return err
 	})
 }
 
 // feedAlone starts the process, calls feed once its first message was sent, and stops it when feed
 // returns.
-func (u *run) feedAlone(ctx context.Context, self string, feed func(context.Context) error) error {
-	return u.with(ctx, self, func(ctx context.Context, p *process) error {
-		if err := u.await(ctx, p, 1); err != nil {
+func (r *run) feedAlone(ctx context.Context, self string, feed func(context.Context) error) error {
+	return r.with(ctx, self, func(ctx context.Context, p *process) error {
+		if err := r.await(ctx, p, 1); err != nil {
 			return err
 		}
 		return feed(ctx)
@@ -96,85 +96,85 @@ func (u *run) feedAlone(ctx context.Context, self string, feed func(context.Cont
 }
 
 // with starts the process with an empty database, calls work and stops the process.
-func (u *run) with(
+func (r *run) with(
 	ctx context.Context, self string, work func(context.Context, *process) error,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
-	prepare := u.rig.makeDatabase
-	if u.ledgerName() != u.name {
-		prepare = u.rig.forgetRouting
+	prepare := r.rig.makeDatabase
+	if r.ledgerName() != r.name {
+		prepare = r.rig.forgetRouting
 	}
-	if err := prepare(ctx, u.ledgerName()); err != nil {
+	if err := prepare(ctx, r.ledgerName()); err != nil {
 		return err
 	}
-	url := u.rig.servers.Postgres.URLOf(u.ledgerName())
-	routing, err := u.rig.routing(u.name, u.codes, cmp.Or(u.weights, weights{25, 15, 60}),
-		cmp.Or(u.timeout, 8*time.Second))
+	url := r.rig.servers.Postgres.URLOf(r.ledgerName())
+	routing, err := r.rig.routing(r.name, r.codes, cmp.Or(r.weights, weights{25, 15, 60}),
+		cmp.Or(r.timeout, 8*time.Second))
 	if err != nil {
 		return err
 	}
-	env := append(u.rig.environment(url, routing, u.name), u.settings...)
-	p, err := startProcess(ctx, self, u.command, env)
+	env := append(r.rig.environment(url, routing, r.name), r.settings...)
+	p, err := startProcess(ctx, self, r.command, env)
 	if err != nil {
 		return err
 	}
-	err = u.startOthers(ctx, self, env)
+	err = r.startOthers(ctx, self, env)
 	if err == nil {
 		err = work(ctx, p)
 	}
-	for _, other := range u.others {
+	for _, other := range r.others {
 		err = errors.Join(err, other.stop())
 	}
 	return errors.Join(err, p.stop())
 }
 
 // startOthers starts the other dispatchers.
-func (u *run) startOthers(ctx context.Context, self string, env []string) error {
-	u.others = nil
-	for u.command == runCommand && len(u.others)+1 < u.rig.processes {
-		p, err := startProcess(ctx, self, u.command, env)
+func (r *run) startOthers(ctx context.Context, self string, env []string) error {
+	r.others = nil
+	for r.command == runCommand && len(r.others)+1 < r.rig.processes {
+		p, err := startProcess(ctx, self, r.command, env)
 		if err != nil {
 			return err
 		}
-		u.others = append(u.others, p)
+		r.others = append(r.others, p)
 	}
 	return nil
 }
 
 // follow reads the process's counters at its first and at its last message or receipt, so that
 // starting and joining the group do not count.
-func (u *run) follow(ctx context.Context, p *process, feed func(context.Context) error) error {
-	if err := u.await(ctx, p, 1); err != nil {
+func (r *run) follow(ctx context.Context, p *process, feed func(context.Context) error) error {
+	if err := r.await(ctx, p, 1); err != nil {
 		return err
 	}
-	before, err := u.used(ctx, p)
+	before, err := r.used(ctx, p)
 	if err != nil {
 		return err
 	}
-	sent := u.rig.meter.Load().count()
-	if err := errors.Join(feed(ctx), u.await(ctx, p, u.messages)); err != nil {
+	sent := r.rig.meter.Load().count()
+	if err := errors.Join(feed(ctx), r.await(ctx, p, r.messages)); err != nil {
 		return err
 	}
-	after, err := u.used(ctx, p)
+	after, err := r.used(ctx, p)
 	if err != nil {
 		return err
 	}
-	u.each = after.per(float64(max(u.messages-sent, 1)), before) // a tiny run may be over already
+	r.each = after.per(float64(max(r.messages-sent, 1)), before) // a tiny run may be over already
 	return nil
 }
 
 // await waits until the carriers have read n messages. If n is all of them and the carriers send
 // receipts, it also waits until all receipts are taken.
-func (u *run) await(ctx context.Context, p *process, n int) error {
-	for !u.arrived(n) {
+func (r *run) await(ctx context.Context, p *process, n int) error {
+	for !r.arrived(n) {
 		select {
 		case <-time.After(2 * time.Millisecond):
 		case <-p.ended:
-			return fmt.Errorf("%s ended by itself: %s", u.command, p.tail())
+			return fmt.Errorf("%s ended by itself: %s", r.command, p.tail())
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %d of %d messages arrived, %d are delivered: %w", u.name,
-				u.rig.meter.Load().count(), n, u.rig.delivered()-u.before, ctx.Err())
+			return fmt.Errorf("%s: %d of %d messages arrived, %d are delivered: %w", r.name,
+				r.rig.meter.Load().count(), n, r.rig.delivered()-r.before, ctx.Err())
 		}
 	}
 	return nil
@@ -182,20 +182,20 @@ func (u *run) await(ctx context.Context, p *process, n int) error {
 
 // arrived reports whether the condition of await is met, and records how many messages are
 // delivered.
-func (u *run) arrived(n int) bool {
-	m := u.rig.meter.Load()
-	if !u.rig.receipts {
+func (r *run) arrived(n int) bool {
+	m := r.rig.meter.Load()
+	if !r.rig.receipts {
 		return m.count() >= n
 	}
-	delivered := u.rig.delivered() - u.before
+	delivered := r.rig.delivered() - r.before
 	m.note(delivered, time.Now())
-	return m.count() >= n && (n < u.messages || delivered >= n)
+	return m.count() >= n && (n < r.messages || delivered >= n)
 }
 
 // ledgerName is the name of the process's database.
-func (u *run) ledgerName() string {
-	if u.rig.history && u.command == runCommand {
+func (r *run) ledgerName() string {
+	if r.rig.history && r.command == runCommand {
 		return historyDatabase
 	}
-	return u.name
+	return r.name
 }

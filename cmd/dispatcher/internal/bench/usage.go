@@ -35,9 +35,9 @@ func (u Usage) per(messages float64, before Usage) Usage {
 }
 
 // used is what a run has used so far.
-func (u *run) used(ctx context.Context, p *process) (now Usage, err error) {
-	for _, p := range append([]*process{p}, u.others...) {
-		if u.command == runCommand {
+func (r *run) used(ctx context.Context, p *process) (now Usage, err error) {
+	for _, p := range append([]*process{p}, r.others...) {
+		if r.command == runCommand {
 			values, err := scrape(ctx, p.url)
 			if err != nil {
 				return now, err
@@ -51,12 +51,12 @@ func (u *run) used(ctx context.Context, p *process) (now Usage, err error) {
 		}
 		now.CPU += used
 	}
-	return now, u.database(ctx, &now)
+	return now, r.database(ctx, &now)
 }
 
 // database reads what PostgreSQL has used. It is called last, so that its own cost hardly counts.
-func (u *run) database(ctx context.Context, now *Usage) error {
-	conn, err := pgx.Connect(ctx, u.rig.servers.Postgres.URLOf(u.ledgerName()))
+func (r *run) database(ctx context.Context, now *Usage) error {
+	conn, err := pgx.Connect(ctx, r.rig.servers.Postgres.URLOf(r.ledgerName()))
 	if err != nil {
 		return err
 	}

@@ -61,37 +61,37 @@ func Summary(changes []Line) string {
 	const shown = 4
 	var out strings.Builder
 	place := ""
-	for i, c := range changes {
+	for i, l := range changes {
 		if i == shown {
 			fmt.Fprintf(&out, "; %d more", len(changes)-i)
 			break
 		}
-		at := strings.LastIndexByte(c.Path, '.') + 1
-		name := c.Path
+		at := strings.LastIndexByte(l.Path, '.') + 1
+		name := l.Path
 		switch {
-		case i > 0 && at > 0 && c.Path[:at] == place:
+		case i > 0 && at > 0 && l.Path[:at] == place:
 			out.WriteString(", ")
-			name = c.Path[at:]
+			name = l.Path[at:]
 		case i > 0:
 			out.WriteString("; ")
 		}
-		place = c.Path[:at]
-		out.WriteString(c.words(name))
+		place = l.Path[:at]
+		out.WriteString(l.words(name))
 	}
 	return out.String()
 }
 
 // words writes one change, such as "max 5 → 10".
-func (c Line) words(name string) string {
+func (l Line) words(name string) string {
 	switch {
-	case c.From == nil && c.To == nil:
+	case l.From == nil && l.To == nil:
 		return name
-	case c.From == nil:
-		return name + " added (" + Shortened(*c.To) + ")"
-	case c.To == nil:
+	case l.From == nil:
+		return name + " added (" + Shortened(*l.To) + ")"
+	case l.To == nil:
 		return name + " removed"
 	}
-	return name + " " + Shortened(*c.From) + " → " + Shortened(*c.To)
+	return name + " " + Shortened(*l.From) + " → " + Shortened(*l.To)
 }
 
 // Shortened cuts a long value, such as a whole channel.

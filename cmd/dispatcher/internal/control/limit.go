@@ -21,8 +21,8 @@ func (d *Draft) SetLimit(
 			return nil, err
 		}
 	}
-	there := slices.ContainsFunc(LimitsOf(d.Base(), channel), func(o admission.Limit) bool {
-		return o.Key() == l.Key()
+	there := slices.ContainsFunc(LimitsOf(d.Base(), channel), func(other admission.Limit) bool {
+		return other.Key() == l.Key()
 	})
 	if remove && !there {
 		return nil, unknownf("there is no such limit")

@@ -35,32 +35,32 @@ type counters struct {
 // newCounters rolls every counter forward to the moment of the claim and fills in the settings that
 // only the routing knows.
 func newCounters(r *Routing, seen *ledger.Seen, m *admission.Moment) counters {
-	b := counters{index: r.scopes(), own: make([][]admission.Account, len(r.Channels))}
+	c := counters{index: r.scopes(), own: make([][]admission.Account, len(r.Channels))}
 	if len(seen.Scoped) == 0 {
-		return b
+		return c
 	}
-	b.narrower = make(map[int]*ledger.ScopeState, len(seen.Scoped))
+	c.narrower = make(map[int]*ledger.ScopeState, len(seen.Scoped))
 	for i := range seen.Scoped {
 		s := &seen.Scoped[i]
-		place, known := b.index.place(s.ScopeRef)
+		place, known := c.index.place(s.ScopeRef)
 		if !known {
 			continue // no limit of this routing version uses it
 		}
-		b.narrower[place] = s
+		c.narrower[place] = s
 		for k := range s.Counters {
-			CompleteCounter(&s.Counters[k], b.index.at(place).limits)
+			CompleteCounter(&s.Counters[k], c.index.at(place).limits)
 			m.Roll(&s.Counters[k])
 		}
 	}
-	return b
+	return c
 }
 
 // covers appends the places of the scopes that count the task, and reports whether the claim locked
 // all of them.
-func (b *counters) covers(dst []int, t *Task) (places []int, locked bool) {
-	places = b.index.covering(dst, t)
+func (c *counters) covers(dst []int, t *Task) (places []int, locked bool) {
+	places = c.index.covering(dst, t)
 	for _, place := range places {
-		if b.narrower[place] == nil {
+		if c.narrower[place] == nil {
 			return places, false
 		}
 	}
@@ -72,28 +72,29 @@ func (b *counters) covers(dst []int, t *Task) (places []int, locked bool) {
 func (a *assigner) accounts(
 	dst []admission.Account, t *Task, c int,
 ) (accounts []admission.Account, over int) {
-	b := &a.counters
-	if b.own[c] == nil {
-		b.own[c] = a.ownAccounts(c)
+	counters := &a.counters
+	if counters.own[c] == nil {
+		counters.own[c] = a.ownAccounts(c)
 	}
-	dst = append(dst, b.own[c]...)
-	if len(b.narrower) == 0 {
+	dst = append(dst, counters.own[c]...)
+	if len(counters.narrower) == 0 {
 		return dst, len(dst)
 	}
 	var memory [8]int
-	dst = b.add(
-		dst, b.index.find(memory[:0], b.index.on[c], t.Row.Tenant, t.msg.To),
+	dst = counters.add(
+		dst, counters.index.find(memory[:0], counters.index.on[c], t.Row.Tenant, t.msg.To),
 		a.states[c].Gate.Ease.RateAt(a.now),
 	)
 	over = len(dst)
 	// Throttling of one channel does not reduce the limits over all channels.
-	return b.add(dst, b.index.find(memory[:0], b.index.over, t.Row.Tenant, t.msg.To), 1), over
+	overAll := counters.index.find(memory[:0], counters.index.over, t.Row.Tenant, t.msg.To)
+	return counters.add(dst, overAll, 1), over
 }
 
 // add appends the counters of scopes. No policy divides them among processes.
-func (b *counters) add(dst []admission.Account, scopes []int, rate float64) []admission.Account {
+func (c *counters) add(dst []admission.Account, scopes []int, rate float64) []admission.Account {
 	for _, place := range scopes {
-		s := b.narrower[place]
+		s := c.narrower[place]
 		if s == nil {
 			continue // not locked: this state was made up for an explanation or an audit
 		}
@@ -139,14 +140,14 @@ func (a *assigner) fit(t *Task, c int) (opening, exclusion) {
 	room := opening{need: a.need(t, &a.routing.Channels[c])}
 	accounts, over := a.accounts(a.memory[:0], t, c)
 	a.memory = accounts
-	release, o := admission.Fit(&a.moment, accounts, &room.need)
-	if o == nil {
+	release, e := admission.Fit(&a.moment, accounts, &room.need)
+	if e == nil {
 		room.release = release
 		return room, exclusion{}
 	}
-	excluded := exclusion{reason: exclusionReason(o), limit: o, cost: o.Counter.Cost(&room.need)}
+	excluded := exclusion{reason: exclusionReason(e), limit: e, cost: e.Counter.Cost(&room.need)}
 	for i := over; i < len(accounts); i++ {
-		excluded.over = excluded.over || accounts[i].Counter == o.Counter
+		excluded.over = excluded.over || accounts[i].Counter == e.Counter
 	}
 	return opening{}, excluded
 }

@@ -142,9 +142,9 @@ func TestRefundsNameTheLimitsInMoneyAlone(t *testing.T) {
 // share of the budget, or the budget is used up.
 func TestMoneyThatIsLeftToOtherProcessesIsNotSpent(t *testing.T) {
 	t.Parallel()
-	f := &Instances{}
-	f.Join("eu", nil)
-	f.Join("eu", nil)
+	instances := &Instances{}
+	instances.Join("eu", nil)
+	instances.Join("eu", nil)
 	for granted, want := range map[int64]string{30_000: NoShare, 95_000: NoBudget} {
 		w := newFixture(t).onlyA()
 		w.routing.Channels[0].Policy = admission.Even{}
@@ -154,7 +154,7 @@ func TestMoneyThatIsLeftToOtherProcessesIsNotSpent(t *testing.T) {
 		}, granted)
 		counter.Taken = map[string]int64{"worker:7": 30_000}
 		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
-			Snapshot{Worker: admission.Worker{ID: 7, Region: "eu"}, Instances: f})
+			Snapshot{Worker: admission.Worker{ID: 7, Region: "eu"}, Instances: instances})
 		if d := a.decide(w.task("a")); d.Reason != want || d.WaitsFor != "a 1h money" {
 			t.Errorf("with %d of 100000 granted: %s for %q, want %s", granted, d.Reason,
 				d.WaitsFor, want)
@@ -204,10 +204,10 @@ func TestRefundsNameTheTalliesThatWereCharged(t *testing.T) {
 		counter := w.limit("a", budget, tc.before)
 		counter.Taken = map[string]int64{"region:eu": tc.before}
 		w.routing.Channels[0].Policy = tc.policy
-		f := &Instances{}
-		f.Join("eu", map[string]ledger.Grants{"a": {Micros: 30_000}})
+		instances := &Instances{}
+		instances.Join("eu", map[string]ledger.Grants{"a": {Micros: 30_000}})
 		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
-			Snapshot{Worker: admission.Worker{ID: 7, Region: "eu"}, Instances: f})
+			Snapshot{Worker: admission.Worker{ID: 7, Region: "eu"}, Instances: instances})
 		d := a.decide(w.task("a"))
 		want := []ledger.Refund{{
 			ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Hour,
@@ -409,9 +409,9 @@ func TestSlowChannelSlowsNoOther(t *testing.T) {
 
 func TestPolicyLeavesEachProcessItsShare(t *testing.T) {
 	t.Parallel()
-	f := &Instances{}
-	f.Join("eu", map[string]ledger.Grants{"a": {Messages: 10}})
-	f.Join("eu", nil)
+	instances := &Instances{}
+	instances.Join("eu", map[string]ledger.Grants{"a": {Messages: 10}})
+	instances.Join("eu", nil)
 	for _, tc := range []struct {
 		policy admission.Policy
 		sent   int
@@ -421,7 +421,7 @@ func TestPolicyLeavesEachProcessItsShare(t *testing.T) {
 		w.routing.Channels[0].Policy = tc.policy
 		counter := w.limit("a", admission.Limit{Window: admission.Minute, Max: 20}, 0)
 		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
-			Snapshot{Worker: admission.Worker{ID: 1, Region: "eu"}, Instances: f})
+			Snapshot{Worker: admission.Worker{ID: 1, Region: "eu"}, Instances: instances})
 		sent := 0
 		var last ledger.Decision
 		for range 25 {
@@ -562,11 +562,11 @@ func TestABudgetIsDividedByNoPolicy(t *testing.T) {
 	counter := w.limit("a", admission.Limit{
 		Window: admission.Prepaid, Unit: admission.Money, Max: 100_000, Currency: "GBP",
 	}, 0)
-	f := &Instances{}
-	f.Join("eu", nil)
-	f.Join("us", map[string]ledger.Grants{"a": {Micros: 30_000}})
+	instances := &Instances{}
+	instances.Join("eu", nil)
+	instances.Join("us", map[string]ledger.Grants{"a": {Micros: 30_000}})
 	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
-		Snapshot{Worker: admission.Worker{ID: 7, Region: "eu"}, Instances: f})
+		Snapshot{Worker: admission.Worker{ID: 7, Region: "eu"}, Instances: instances})
 	for n := int64(1); n <= 3; n++ {
 		if d := a.decide(w.task("a")); d.State != ledger.Sending || counter.Granted != n*30_000 ||
 			counter.Taken != nil {

@@ -28,8 +28,8 @@ func TestAnAnswerIsOfItsRowRoutingAndQuestion(t *testing.T) {
 		task := w.fresh()
 		task.Row.Seq, task.msg.Selectors = 7, []selector.Selector{qualityAbove(5, time.Minute)}
 		answer := RowScores{Version: tc.version, Selectors: tc.selectors, Scores: &Scores{}}
-		r := &Plan{Routing: w.routing}
-		lacks := r.lacksAnswer(task, noon, map[int64]RowScores{tc.row: answer})
+		p := &Plan{Routing: w.routing}
+		lacks := p.lacksAnswer(task, noon, map[int64]RowScores{tc.row: answer})
 		if lacks != tc.lacks || (task.Scores == nil) != tc.lacks {
 			t.Errorf("%s: lacks an answer: %v, scores %v", name, lacks, task.Scores)
 		}
@@ -79,7 +79,7 @@ func BenchmarkLacksAnswer(b *testing.B) {
 			}
 			task := w.fresh()
 			task.Row.Seq, task.msg.Selectors = 7, []selector.Selector{qualityAbove(5, time.Minute)}
-			r := &Plan{Routing: w.routing}
+			p := &Plan{Routing: w.routing}
 			answers := map[int64]RowScores{7: {
 				Version: w.routing.Version, Selectors: 1,
 				Scores: &Scores{},
@@ -87,7 +87,7 @@ func BenchmarkLacksAnswer(b *testing.B) {
 			task.Row.ReceivedAt = noon
 			b.ReportAllocs()
 			for b.Loop() {
-				if r.lacksAnswer(task, noon, answers) {
+				if p.lacksAnswer(task, noon, answers) {
 					b.Fatal("the answer was not found")
 				}
 			}

@@ -56,7 +56,7 @@ type Attempt struct {
 // newAttempt builds the attempt from the decision about a task.
 func newAttempt(t *Task, d *decision) Attempt {
 	a, ch := &d.Attempt, d.channel
-	f := Attempt{
+	attempt := Attempt{
 		Seq: t.Row.Seq, Channel: a.Channel, Release: d.release, Express: t.Lane.Order == 0,
 		hold: ch.Active.Hold, untilReceipt: ch.Active.UntilReceipt(), Await: ch.AwaitReceipts,
 		refunds: d.refunds, Produced: t.produced, Expires: t.Row.ExpiresAt,
@@ -67,29 +67,29 @@ func newAttempt(t *Task, d *decision) Attempt {
 		holdThrottled: t.Route.HoldThrottled, Search: searchOf(&t.Lane),
 		further: t.was == ledger.Accepted, goesOn: t.goesOn(ch),
 	}
-	f.Submission = provider.Submission{
+	attempt.Submission = provider.Submission{
 		ID: t.Row.ID, Attempt: a.Number,
 		To: t.msg.To, Text: t.textOn(ch),
 		Reference: concatReference(t.Row.ID),
 		Validity:  t.Row.ExpiresAt,
 	}
 	// A channel without a usable sender is excluded, so a sender exists here.
-	f.Submission.From, _ = t.sender(ch)
-	f.Submission.OwnSender = t.msg.From != "" && f.Submission.From == t.msg.From &&
+	attempt.Submission.From, _ = t.sender(ch)
+	attempt.Submission.OwnSender = t.msg.From != "" && attempt.Submission.From == t.msg.From &&
 		!ch.Senders.Gives(t.msg.From)
 	if t.Row.Pinned == a.Channel {
-		f.Submission.Parts, f.Submission.Cut = t.Row.PartsLeft, t.Row.PartsCut
-		f.Submission.Key, f.RepeatUntil = t.Row.SameKey, t.Row.SameKeyUntil
+		attempt.Submission.Parts, attempt.Submission.Cut = t.Row.PartsLeft, t.Row.PartsCut
+		attempt.Submission.Key, attempt.RepeatUntil = t.Row.SameKey, t.Row.SameKeyUntil
 	}
-	if len(f.Submission.Parts) > 0 {
-		f.taken = t.segments(ch) - len(f.Submission.Parts)
+	if len(attempt.Submission.Parts) > 0 {
+		attempt.taken = t.segments(ch) - len(attempt.Submission.Parts)
 	}
-	return f
+	return attempt
 }
 
 // RecordedAttempt rebuilds an attempt from its rows in the ledger.
 func RecordedAttempt(m *ledger.Message, a *ledger.Attempt, lane *Lane) *Attempt {
-	f := &Attempt{
+	attempt := &Attempt{
 		Seq: m.Seq, Channel: a.Channel,
 		Submission: provider.Submission{
 			ID: m.ID, Attempt: a.Number, Parts: m.PartsLeft, Cut: m.PartsCut, Key: m.SameKey,
@@ -101,20 +101,20 @@ func RecordedAttempt(m *ledger.Message, a *ledger.Attempt, lane *Lane) *Attempt 
 		Search:  searchOf(lane), RepeatUntil: m.SameKeyUntil,
 	}
 	if msg, problem := envelope.Decode(m.Envelope, true); problem == nil {
-		f.metadata, f.Traceparent = msg.Metadata, msg.Traceparent
+		attempt.metadata, attempt.Traceparent = msg.Metadata, msg.Traceparent
 	}
-	return f
+	return attempt
 }
 
 // Repeats reports whether the attempt repeats, under its key, an attempt that nobody answered.
-func (f *Attempt) Repeats() bool { return !f.RepeatUntil.IsZero() }
+func (a *Attempt) Repeats() bool { return !a.RepeatUntil.IsZero() }
 
 // Inform records what the provider offers when nobody answers, and the account and time of the
 // claim. reach is how long after its claim the attempt may still leave.
-func (f *Attempt) Inform(
+func (a *Attempt) Inform(
 	can provider.Capabilities, account string, claimed time.Time, reach time.Duration,
 ) {
-	s := &f.Search
+	s := &a.Search
 	s.Can, s.account, s.Begun, s.reach = can, account, claimed, reach
 }
 
@@ -135,7 +135,7 @@ func concatReference(id string) uint16 {
 // certainly never arrive. For an answered attempt the answer says so. For an unanswered one it
 // follows from what was submitted and whether the provider sends a receipt per part. One part with
 // one reference is the ledger's default and sets nothing.
-func owe(f *Attempt, res *provider.Result, s *ledger.Settlement) {
+func owe(a *Attempt, res *provider.Result, s *ledger.Settlement) {
 	switch {
 	case len(res.Parts) > 0:
 		s.Receipts, s.CutShort = expectedReceipts(
@@ -143,8 +143,8 @@ func owe(f *Attempt, res *provider.Result, s *ledger.Settlement) {
 		), s.Outcome == provider.Unknown &&
 			slices.ContainsFunc(res.Parts, certainlyNot)
 	case s.Outcome == provider.Unknown:
-		s.Receipts = f.receipts()
-	case s.Outcome == provider.Accepted && f.Segments > 1:
+		s.Receipts = a.receipts()
+	case s.Outcome == provider.Accepted && a.Segments > 1:
 		s.Receipts = 1
 	}
 }
@@ -173,12 +173,12 @@ func certainlyNot(p provider.Part) bool {
 
 // receipts is how many are expected for an attempt that was taken whole, when the answer does not
 // say how many parts it had.
-func (f *Attempt) receipts() int {
+func (a *Attempt) receipts() int {
 	switch {
-	case !f.Search.Can.PartReceipts:
+	case !a.Search.Can.PartReceipts:
 		return 1
-	case len(f.Submission.Parts) > 0:
-		return len(f.Submission.Parts)
+	case len(a.Submission.Parts) > 0:
+		return len(a.Submission.Parts)
 	}
-	return max(f.Segments, 1)
+	return max(a.Segments, 1)
 }

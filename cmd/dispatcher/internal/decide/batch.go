@@ -70,30 +70,30 @@ type Decided struct {
 // NewPlan plans the jobs. now is the database's clock as this process knows it.
 func NewPlan(routing *Routing, keys []selector.Key, now time.Time, jobs []Job) *Plan {
 	p := &planner{routing: routing, keys: newDrawers(keys), now: now}
-	r := &Plan{Routing: routing, Jobs: jobs, Now: now, planner: p, scopes: routing.scopes()}
-	r.Tasks = make([]Task, len(jobs))
+	plan := &Plan{Routing: routing, Jobs: jobs, Now: now, planner: p, scopes: routing.scopes()}
+	plan.Tasks = make([]Task, len(jobs))
 	for i := range jobs {
-		r.Tasks[i] = p.plan(&jobs[i])
+		plan.Tasks[i] = p.plan(&jobs[i])
 	}
-	return r
+	return plan
 }
 
 // Request is what the ledger is asked for: the planned rows, the channels and cursors that their
 // routes may use, and the scopes with limits that count them. With due rows, whose routes are not
 // known yet, it asks for all channels and cursors; the scopes of due rows are known from earlier
 // claims.
-func (r *Plan) Request(due int, dueScopes []ledger.ScopeRef) ledger.Claim {
-	req := ledger.Claim{Messages: make([]ledger.Message, len(r.Tasks)), Due: due}
-	used := make(map[*Route]bool, len(r.Routing.Routes))
-	for i := range r.Tasks {
-		req.Messages[i] = r.Tasks[i].Row
-		if r.Tasks[i].Wanted() {
-			used[r.Tasks[i].Route] = true
+func (p *Plan) Request(due int, dueScopes []ledger.ScopeRef) ledger.Claim {
+	req := ledger.Claim{Messages: make([]ledger.Message, len(p.Tasks)), Due: due}
+	used := make(map[*Route]bool, len(p.Routing.Routes))
+	for i := range p.Tasks {
+		req.Messages[i] = p.Tasks[i].Row
+		if p.Tasks[i].Wanted() {
+			used[p.Tasks[i].Route] = true
 		}
 	}
-	members := make([]bool, len(r.Routing.Channels))
-	for i := range r.Routing.Routes {
-		route := &r.Routing.Routes[i]
+	members := make([]bool, len(p.Routing.Channels))
+	for i := range p.Routing.Routes {
+		route := &p.Routing.Routes[i]
 		if !used[route] && due <= 0 {
 			continue
 		}
@@ -106,50 +106,50 @@ func (r *Plan) Request(due int, dueScopes []ledger.ScopeRef) ledger.Claim {
 	}
 	for c := range members {
 		if members[c] {
-			req.Channels = append(req.Channels, r.Routing.Channels[c].Name)
+			req.Channels = append(req.Channels, p.Routing.Channels[c].Name)
 		}
 	}
 	slices.Sort(req.Channels)
 	slices.Sort(req.Cursors)
-	req.Scopes = r.touched(due, dueScopes)
-	req.EachTenant = r.scopes.each != nil && len(req.Scopes) > 0
+	req.Scopes = p.touched(due, dueScopes)
+	req.EachTenant = p.scopes.each != nil && len(req.Scopes) > 0
 	if due > 0 {
-		req.Lanes = r.Routing.rankedLanes()
+		req.Lanes = p.Routing.rankedLanes()
 	}
 	return req
 }
 
 // touched are the scopes that the claim locks, in lock order.
-func (r *Plan) touched(due int, dueScopes []ledger.ScopeRef) []ledger.ScopeRef {
-	if len(r.scopes.narrower) == 0 {
+func (p *Plan) touched(due int, dueScopes []ledger.ScopeRef) []ledger.ScopeRef {
+	if len(p.scopes.narrower) == 0 {
 		return nil
 	}
 	var places []int
 	if due > 0 {
 		for _, ref := range dueScopes {
-			if place, known := r.scopes.place(ref); known {
+			if place, known := p.scopes.place(ref); known {
 				places = append(places, place)
 			}
 		}
 	}
-	for i := range r.Tasks {
-		if r.Tasks[i].Wanted() {
-			places = r.scopes.covering(places, &r.Tasks[i])
+	for i := range p.Tasks {
+		if p.Tasks[i].Wanted() {
+			places = p.scopes.covering(places, &p.Tasks[i])
 		}
 	}
-	places = r.scopes.inOrder(places)
+	places = p.scopes.inOrder(places)
 	refs := make([]ledger.ScopeRef, len(places))
 	for i, place := range places {
-		refs[i] = r.scopes.at(place).ScopeRef
+		refs[i] = p.scopes.at(place).ScopeRef
 	}
 	return refs
 }
 
 // Wanted is how many messages look for a channel.
-func (r *Plan) Wanted() int {
+func (p *Plan) Wanted() int {
 	n := 0
-	for i := range r.Tasks {
-		if r.Tasks[i].Wanted() {
+	for i := range p.Tasks {
+		if p.Tasks[i].Wanted() {
 			n++
 		}
 	}
@@ -159,45 +159,45 @@ func (r *Plan) Wanted() int {
 // Batch decides about all messages of a claim, one after the other: each sees the state that the
 // one before left. It is pure, except that it counts in seen what it takes and fills in the rows of
 // the plan.
-func Batch(r *Plan, seen *ledger.Seen, state *Snapshot) (*Decided, error) {
-	if seen.Version != r.Routing.Version || r.pastHours(seen) {
+func Batch(p *Plan, seen *ledger.Seen, state *Snapshot) (*Decided, error) {
+	if seen.Version != p.Routing.Version || p.pastHours(seen) {
 		return nil, ErrStaleRouting
 	}
-	a := newAssigner(r.Routing, r.planner.keys, seen, state.Unready, *state)
-	b := &Decided{
-		Now: seen.Now, Intakes: seen.Intakes, Tasks: r.adopt(seen), plan: r,
+	a := newAssigner(p.Routing, p.planner.keys, seen, state.Unready, *state)
+	decided := &Decided{
+		Now: seen.Now, Intakes: seen.Intakes, Tasks: p.adopt(seen), plan: p,
 		Decisions: make([]ledger.Decision, len(seen.Messages)), Troubles: a.troubles,
 	}
-	order := turns(b.Tasks, b.Intakes, b.Now)
-	b.Attempts = make([]Attempt, 0, len(order))
+	order := turns(decided.Tasks, decided.Intakes, decided.Now)
+	decided.Attempts = make([]Attempt, 0, len(order))
 	var lately, left, covered []int // scopes that due rows still need, and those of one task
 	locked := false
 	for _, i := range order {
-		t := &b.Tasks[i]
-		if b.Intakes[i] == ledger.Due {
+		t := &decided.Tasks[i]
+		if decided.Intakes[i] == ledger.Due {
 			covered, locked = a.counters.covers(covered[:0], t)
 			if !locked && !t.optedOut {
-				b.Unlocked, b.Decisions[i].Unlocked = true, true
+				decided.Unlocked, decided.Decisions[i].Unlocked = true, true
 				left = remembered(left, covered)
 				continue
 			}
 			lately = remembered(lately, covered)
-			if r.lacksAnswer(t, b.Now, state.Answers) {
-				b.Unasked = append(b.Unasked, i)
+			if p.lacksAnswer(t, decided.Now, state.Answers) {
+				decided.Unasked = append(decided.Unasked, i)
 				continue
 			}
 		}
 		d := a.decide(t)
-		b.Decisions[i] = d.Decision
+		decided.Decisions[i] = d.Decision
 		if d.State == ledger.Sending {
-			b.Attempts = append(b.Attempts, newAttempt(t, &d))
+			decided.Attempts = append(decided.Attempts, newAttempt(t, &d))
 		}
 	}
 	for _, place := range remembered(left, lately) {
-		b.Needed = append(b.Needed, a.counters.index.at(place).ScopeRef)
+		decided.Needed = append(decided.Needed, a.counters.index.at(place).ScopeRef)
 	}
-	b.Full = a.full.messages
-	return b, nil
+	decided.Full = a.full.messages
+	return decided, nil
 }
 
 // remembered adds scopes until MaxNeeded is reached.
@@ -209,15 +209,15 @@ func remembered(all, covered []int) []int {
 }
 
 // adopt copies what the ledger assigned into the planned tasks, and plans the due rows.
-func (r *Plan) adopt(seen *ledger.Seen) []Task {
-	tasks := r.Tasks[:len(r.Jobs)]
+func (p *Plan) adopt(seen *ledger.Seen) []Task {
+	tasks := p.Tasks[:len(p.Jobs)]
 	for i := range tasks {
 		tasks[i].Row.Seq = seen.Messages[i].Seq
 		tasks[i].Row.ReceivedAt = seen.Messages[i].ReceivedAt
 	}
-	r.planner.now = seen.Now
-	for _, row := range seen.Messages[len(r.Jobs):] {
-		tasks = append(tasks, r.planner.planDue(row))
+	p.planner.now = seen.Now
+	for _, row := range seen.Messages[len(p.Jobs):] {
+		tasks = append(tasks, p.planner.planDue(row))
 	}
 	excludeOptedOut(tasks, seen)
 	return tasks
@@ -244,13 +244,13 @@ type RowScores struct {
 // lacksAnswer reports whether a function has to be asked before a due row can be decided. answers
 // holds, by row, the answers after earlier claims. Such an answer is valid only under the same
 // routing and if no selector has expired since.
-func (r *Plan) lacksAnswer(t *Task, now time.Time, answers map[int64]RowScores) bool {
+func (p *Plan) lacksAnswer(t *Task, now time.Time, answers map[int64]RowScores) bool {
 	if t.Route == nil || !t.Route.Asks() || t.problem != "" || t.optedOut {
 		return false
 	}
 	selectors := selector.Unexpired(t.msg.Selectors, now.Sub(t.Row.ReceivedAt))
 	answer, known := answers[t.Row.Seq]
-	if !known || answer.Version != r.Routing.Version || answer.Selectors != len(selectors) {
+	if !known || answer.Version != p.Routing.Version || answer.Selectors != len(selectors) {
 		t.Scores = nil
 		return true
 	}
@@ -260,12 +260,12 @@ func (r *Plan) lacksAnswer(t *Task, now time.Time, answers map[int64]RowScores) 
 
 // taken is how many parts of the message were accepted; 0 when the channel that accepted them would
 // split the text differently now, so that the count is not certain.
-func (r *Plan) taken(t *Task) int {
-	at := r.Routing.Channel(t.Row.Pinned)
+func (p *Plan) taken(t *Task) int {
+	at := p.Routing.Channel(t.Row.Pinned)
 	if len(t.Row.PartsLeft) == 0 || at < 0 || t.Route == nil {
 		return 0
 	}
-	if ch := &r.Routing.Channels[at]; !t.recut(ch) {
+	if ch := &p.Routing.Channels[at]; !t.recut(ch) {
 		return t.segments(ch) - len(t.Row.PartsLeft)
 	}
 	return 0
@@ -273,11 +273,11 @@ func (r *Plan) taken(t *Task) int {
 
 // Notices are the events of the claim: a status for each change of state, and a dead letter for
 // each record that cannot be used.
-func (r *Decided) Notices() []ledger.Notice {
-	notices := make([]ledger.Notice, 0, len(r.Tasks))
-	for i := range r.Tasks {
-		t, d := &r.Tasks[i], &r.Decisions[i]
-		switch r.Intakes[i] {
+func (dec *Decided) Notices() []ledger.Notice {
+	notices := make([]ledger.Notice, 0, len(dec.Tasks))
+	for i := range dec.Tasks {
+		t, d := &dec.Tasks[i], &dec.Decisions[i]
+		switch dec.Intakes[i] {
 		case ledger.Due:
 			if d.State == "" || t.was == ledger.Accepted {
 				continue // it was left unchanged, or stays accepted, so there is nothing to report
@@ -289,8 +289,8 @@ func (r *Decided) Notices() []ledger.Notice {
 				Code:   envelope.Conflict,
 				Detail: "the id was used before for a message with other content",
 			}
-			notices = append(notices, *letter(&r.plan.Jobs[i], problem),
-				statusOfConflict(&r.plan.Jobs[i], problem, r.Now))
+			notices = append(notices, *letter(&dec.plan.Jobs[i], problem),
+				statusOfConflict(&dec.plan.Jobs[i], problem, dec.Now))
 			continue
 		case ledger.Fresh:
 		}
@@ -298,7 +298,7 @@ func (r *Decided) Notices() []ledger.Notice {
 			notices = append(notices, *t.letter)
 		}
 		if d.State != ledger.Waiting || t.was != ledger.Waiting {
-			notices = append(notices, statusOfTask(t, d, r.plan.taken(t), r.Now))
+			notices = append(notices, statusOfTask(t, d, dec.plan.taken(t), dec.Now))
 		}
 	}
 	return notices

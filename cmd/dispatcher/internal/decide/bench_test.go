@@ -104,15 +104,15 @@ func BenchmarkScopes(b *testing.B) {
 			for i := range jobs {
 				jobs[i].Message.Tenant, jobs[i].Produced = fmt.Sprint("tenant-", i%max(n, 1)), noon
 			}
-			r := NewPlan(w.routing, testKeys, noon, jobs)
+			p := NewPlan(w.routing, testKeys, noon, jobs)
 			var a *assigner
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				if i%benchmarkedClaim == 0 {
-					w.seen.Scoped = w.shown(r.Request(0, nil).Scopes, nil).Scoped
+					w.seen.Scoped = w.shown(p.Request(0, nil).Scopes, nil).Scoped
 					a = w.assigner()
 				}
-				if d := a.decide(&r.Tasks[i%benchmarkedClaim]); d.State != ledger.Sending {
+				if d := a.decide(&p.Tasks[i%benchmarkedClaim]); d.State != ledger.Sending {
 					b.Fatalf("decision %+v", d)
 				}
 			}

@@ -262,15 +262,15 @@ func TestAClaimIsSizedByItsRoom(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Plan{Routing: w.routing}
+			p := &Plan{Routing: w.routing}
 			if tc.unready == nil {
 				tc.unready = make([]string, 3)
 			}
 			for _, first := range []string{"a", "b", "c", "a", "b", "c"} {
-				r.Tasks = append(r.Tasks, *w.task(first))
-				r.Jobs = append(r.Jobs, Job{})
+				p.Tasks = append(p.Tasks, *w.task(first))
+				p.Jobs = append(p.Jobs, Job{})
 			}
-			if n, all := r.Fits(tc.rooms, tc.unready); n != tc.fits || all == tc.more {
+			if n, all := p.Fits(tc.rooms, tc.unready); n != tc.fits || all == tc.more {
 				t.Errorf("%d fit, all %t", n, all)
 			}
 		})
@@ -289,13 +289,13 @@ func TestSlotsAreShared(t *testing.T) {
 		"few jobs":            {8, 1, 10, 1, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Plan{Routing: w.routing}
+			p := &Plan{Routing: w.routing}
 			for range tc.jobs {
-				r.Tasks, r.Jobs = append(r.Tasks, *w.task("a")), append(r.Jobs, Job{})
+				p.Tasks, p.Jobs = append(p.Tasks, *w.task("a")), append(p.Jobs, Job{})
 			}
-			if due := r.Share(tc.slots, tc.due); due != tc.wantDue || len(r.Jobs) != tc.wantJobs ||
-				len(r.Tasks) != tc.wantJobs {
-				t.Errorf("%d jobs and %d due rows", len(r.Jobs), due)
+			if due := p.Share(tc.slots, tc.due); due != tc.wantDue || len(p.Jobs) != tc.wantJobs ||
+				len(p.Tasks) != tc.wantJobs {
+				t.Errorf("%d jobs and %d due rows", len(p.Jobs), due)
 			}
 		})
 	}

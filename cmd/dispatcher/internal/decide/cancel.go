@@ -14,13 +14,13 @@ func Cancel(r *ledger.Record, now time.Time) (c *ledger.Cancellation, why string
 	if why := uncancellable(r); why != "" {
 		return nil, why
 	}
-	f := RecordedAttempt(m, &ledger.Attempt{Segments: m.Plan.Segments}, &Lane{})
+	a := RecordedAttempt(m, &ledger.Attempt{Segments: m.Plan.Segments}, &Lane{})
 	s := ledger.Settlement{
 		ID: m.ID, Attempt: m.Attempts, State: ledger.Failed, Reason: ledger.ReasonCancelled,
 		PossibleDuplicate: m.PossibleDuplicate,
 	}
 	return &ledger.Cancellation{
-		Seq: m.Seq, State: m.State, Attempts: m.Attempts, Notice: statusOfSettlement(f, &s, now),
+		Seq: m.Seq, State: m.State, Attempts: m.Attempts, Notice: statusOfSettlement(a, &s, now),
 	}, ""
 }
 

@@ -82,56 +82,56 @@ func (s *search) until(step ledger.Step, now, expires time.Time) time.Time {
 // clarify decides what to do about a submission that nobody answered: repeat it under its key, look
 // it up, wait, or give up. A receipt with our key that came before proves that the provider took
 // the submission; the ledger resolves that when it next looks at the receipt.
-func clarify(f *Attempt, res *provider.Result, s *ledger.Settlement, now time.Time) {
-	if f.Submission.Key == "" {
-		giveUp(f, AnyAccepted(res.Parts), s, now)
+func clarify(a *Attempt, res *provider.Result, s *ledger.Settlement, now time.Time) {
+	if a.Submission.Key == "" {
+		giveUp(a, AnyAccepted(res.Parts), s, now)
 		return
 	}
-	d := &ledger.Ambiguity{
-		Key: f.Submission.Key, Account: f.Search.account, Until: f.RepeatUntil, Step: ledger.SameKey,
-		Partly: AnyAccepted(res.Parts) || len(f.Submission.Parts) > 0,
+	ambiguity := &ledger.Ambiguity{
+		Key: a.Submission.Key, Account: a.Search.account, Until: a.RepeatUntil, Step: ledger.SameKey,
+		Partly: AnyAccepted(res.Parts) || len(a.Submission.Parts) > 0,
 	}
-	if !f.Repeats() {
-		d.Step = f.Search.step(res.Parts != nil || len(f.Submission.Parts) > 0, now)
-		d.Until = f.Search.until(d.Step, now, f.Expires)
+	if !a.Repeats() {
+		ambiguity.Step = a.Search.step(res.Parts != nil || len(a.Submission.Parts) > 0, now)
+		ambiguity.Until = a.Search.until(ambiguity.Step, now, a.Expires)
 	}
-	if f.Search.Received && !f.Repeats() {
-		d.Step, d.Until = ledger.AwaitReceipt, now.Add(ReceiptLook)
+	if a.Search.Received && !a.Repeats() {
+		ambiguity.Step, ambiguity.Until = ledger.AwaitReceipt, now.Add(ReceiptLook)
 	}
-	s.Ambiguity = d
+	s.Ambiguity = ambiguity
 	switch {
-	case d.Step == ledger.NoStep, !now.Before(d.Until):
-		d.ResolvedAs = giveUp(f, AnyAccepted(res.Parts), s, now)
-	case d.Step == ledger.SameKey:
-		repeat(f, d, res.RetryAfter, s, now)
-	case d.Step == ledger.Lookup:
-		d.NextAt = Earlier(now.Add(FirstLookup), d.Until)
+	case ambiguity.Step == ledger.NoStep, !now.Before(ambiguity.Until):
+		ambiguity.ResolvedAs = giveUp(a, AnyAccepted(res.Parts), s, now)
+	case ambiguity.Step == ledger.SameKey:
+		repeat(a, ambiguity, res.RetryAfter, s, now)
+	case ambiguity.Step == ledger.Lookup:
+		ambiguity.NextAt = Earlier(now.Add(FirstLookup), ambiguity.Until)
 	default:
-		d.NextAt = d.Until
+		ambiguity.NextAt = ambiguity.Until
 	}
 }
 
 // repeat makes the next attempt submit the same under the same key on the same channel. The pauses
 // double.
 func repeat(
-	f *Attempt, d *ledger.Ambiguity, pause time.Duration, s *ledger.Settlement, now time.Time,
+	a *Attempt, ambiguity *ledger.Ambiguity, pause time.Duration, s *ledger.Settlement, now time.Time,
 ) {
-	s.State, s.Reason, s.Pinned, s.Tried = ledger.Retry, reasonSameKey, f.Channel, false
+	s.State, s.Reason, s.Pinned, s.Tried = ledger.Retry, reasonSameKey, a.Channel, false
 	s.NextAt = now.Add(
 		max(
 			min(pause, LongestRetryAfter),
-			min(repeatPause<<min(f.Submission.Attempt-1, 10), longestRepeat),
+			min(repeatPause<<min(a.Submission.Attempt-1, 10), longestRepeat),
 		),
 	)
-	d.NextAt = d.Until
+	ambiguity.NextAt = ambiguity.Until
 }
 
 // giveUp ends the search without a result. The message is sent once more, flagged, if its lane
 // resends, its deadline has not passed and no part of it is known to have been taken. Otherwise it
 // stays unknown.
-func giveUp(f *Attempt, partTaken bool, s *ledger.Settlement, now time.Time) ledger.ResolvedAs {
-	if f.Search.resendOnce && f.Expires.After(now) && !f.duplicate &&
-		len(f.Submission.Parts) == 0 &&
+func giveUp(a *Attempt, partTaken bool, s *ledger.Settlement, now time.Time) ledger.ResolvedAs {
+	if a.Search.resendOnce && a.Expires.After(now) && !a.duplicate &&
+		len(a.Submission.Parts) == 0 &&
 		!partTaken {
 		s.State, s.Reason, s.Pinned = ledger.Retry, reasonResend, ""
 		s.PossibleDuplicate, s.Tried = true, true
@@ -145,26 +145,26 @@ func giveUp(f *Attempt, partTaken bool, s *ledger.Settlement, now time.Time) led
 // for both, because the provider recognises the key. A refusal or throttling says nothing about the
 // earlier attempt. Then this attempt is settled as unknown, too, at the full price that the
 // submission may have cost.
-func repeated(f *Attempt, res *provider.Result, s *ledger.Settlement, now time.Time) {
+func repeated(a *Attempt, res *provider.Result, s *ledger.Settlement, now time.Time) {
 	switch res.Outcome {
 	case provider.Accepted:
 		s.Ambiguity = &ledger.Ambiguity{
-			Key: f.Submission.Key, Step: ledger.SameKey, Until: f.RepeatUntil,
+			Key: a.Submission.Key, Step: ledger.SameKey, Until: a.RepeatUntil,
 			ResolvedAs: ledger.Taken,
 		}
 	case provider.Rejected:
 		s.Ambiguity = &ledger.Ambiguity{
-			Key: f.Submission.Key, Step: ledger.SameKey, Until: f.RepeatUntil,
+			Key: a.Submission.Key, Step: ledger.SameKey, Until: a.RepeatUntil,
 			ResolvedAs: ledger.NotTaken,
 		}
 	case provider.Unknown: // clarify has handled it
 	case provider.Refused, provider.Throttled:
-		s.Outcome, s.Segments, s.PriceMicros = provider.Unknown, f.Segments, f.Price
+		s.Outcome, s.Segments, s.PriceMicros = provider.Unknown, a.Segments, a.Price
 		s.Denied, s.DeniedParts = "", 0 // whether the submission was taken is not known
 		s.State, s.Reason, s.NextAt, s.Tried = ledger.Unknown, "", time.Time{}, false
-		clarify(f, res, s, now)
+		clarify(a, res, s, now)
 	}
-	s.Refunds = f.refunds // the first attempt was charged for the submission
+	s.Refunds = a.refunds // the first attempt was charged for the submission
 }
 
 // PauseOfLookup is the pause before the next lookup, after so many of them.

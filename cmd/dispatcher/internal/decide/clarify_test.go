@@ -13,9 +13,9 @@ import (
 // ambiguousAttempt returns an attempt of a lane that resolves ambiguities for ten minutes, at a
 // provider with all capabilities for that.
 func ambiguousAttempt(change func(*Attempt)) *Attempt {
-	f := testFlight()
-	f.Submission.Key = "key"
-	f.Search = search{
+	a := testFlight()
+	a.Submission.Key = "key"
+	a.Search = search{
 		steps: []string{"same_key", "lookup", "receipt"}, within: 10 * time.Minute,
 		Begun: noon, reach: 10 * time.Second, account: "acme",
 		Can: provider.Capabilities{
@@ -24,9 +24,9 @@ func ambiguousAttempt(change func(*Attempt)) *Attempt {
 		},
 	}
 	if change != nil {
-		change(f)
+		change(a)
 	}
-	return f
+	return a
 }
 
 func TestNoAnswerLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
@@ -56,7 +56,7 @@ func TestNoAnswerLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
 			},
 		},
 		"a lookup": {
-			func(f *Attempt) { f.Search.Can.SameKeyFor = 0 },
+			func(a *Attempt) { a.Search.Can.SameKeyFor = 0 },
 			provider.Result{},
 			want{
 				ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute,
@@ -64,7 +64,7 @@ func TestNoAnswerLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
 			},
 		},
 		"a lookup, because the lane has it first": {
-			func(f *Attempt) { f.Search.steps = []string{"lookup", "same_key"} },
+			func(a *Attempt) { a.Search.steps = []string{"lookup", "same_key"} },
 			provider.Result{},
 			want{
 				ledger.Unknown, "", ledger.Lookup, "", 5 * time.Second, 10 * time.Minute,
@@ -72,7 +72,7 @@ func TestNoAnswerLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
 			},
 		},
 		"a receipt": {
-			func(f *Attempt) { f.Search.Can.SameKeyFor, f.Search.Can.Lookup = 0, false },
+			func(a *Attempt) { a.Search.Can.SameKeyFor, a.Search.Can.Lookup = 0, false },
 			provider.Result{},
 			want{
 				ledger.Unknown, "", ledger.AwaitReceipt, "", 10 * time.Minute, 10 * time.Minute,
@@ -88,7 +88,7 @@ func TestNoAnswerLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
 			},
 		},
 		"no receipt without the key in it": {
-			func(f *Attempt) { f.Search.Can = provider.Capabilities{Receipts: true} },
+			func(a *Attempt) { a.Search.Can = provider.Capabilities{Receipts: true} },
 			provider.Result{},
 			want{
 				ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0,
@@ -96,7 +96,7 @@ func TestNoAnswerLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
 			},
 		},
 		"one resend when there is nothing to ask": {
-			func(f *Attempt) { f.Search.Can, f.Search.resendOnce = provider.Capabilities{}, true },
+			func(a *Attempt) { a.Search.Can, a.Search.resendOnce = provider.Capabilities{}, true },
 			provider.Result{},
 			want{
 				ledger.Retry, "resend", ledger.NoStep, ledger.Resent, 0, 10 * time.Minute,
@@ -104,7 +104,7 @@ func TestNoAnswerLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
 			},
 		},
 		"half of what is left when it is to be sent again": {
-			func(f *Attempt) { f.Search.resendOnce, f.Expires = true, noon.Add(time.Minute) },
+			func(a *Attempt) { a.Search.resendOnce, a.Expires = true, noon.Add(time.Minute) },
 			provider.Result{},
 			want{
 				ledger.Retry, "same_key", ledger.SameKey, "", 30 * time.Second, 30 * time.Second,
@@ -112,7 +112,7 @@ func TestNoAnswerLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
 			},
 		},
 		"the same key for as long as the provider knows it": {
-			func(f *Attempt) { f.Search.Can.SameKeyFor = time.Minute },
+			func(a *Attempt) { a.Search.Can.SameKeyFor = time.Minute },
 			provider.Result{},
 			want{
 				ledger.Retry, "same_key", ledger.SameKey, "", 50 * time.Second, 50 * time.Second,
@@ -120,8 +120,8 @@ func TestNoAnswerLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
 			},
 		},
 		"a lookup when the key is about to be forgotten": {
-			func(f *Attempt) {
-				f.Search.Can.SameKeyFor, f.Search.Begun = time.Minute, noon.Add(-50*time.Second)
+			func(a *Attempt) {
+				a.Search.Can.SameKeyFor, a.Search.Begun = time.Minute, noon.Add(-50*time.Second)
 			},
 			provider.Result{},
 			want{
@@ -130,7 +130,7 @@ func TestNoAnswerLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
 			},
 		},
 		"no resend of what is known to be taken in part": {
-			func(f *Attempt) { f.Search.Can, f.Search.resendOnce = provider.Capabilities{}, true },
+			func(a *Attempt) { a.Search.Can, a.Search.resendOnce = provider.Capabilities{}, true },
 			provider.Result{Parts: parts},
 			want{
 				ledger.Unknown, "ambiguous_final", ledger.NoStep, ledger.Unresolved, 0,
@@ -138,8 +138,8 @@ func TestNoAnswerLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
 			},
 		},
 		"no resend of the rest of a message": {
-			func(f *Attempt) {
-				f.Search.Can, f.Search.resendOnce, f.Submission.Parts = provider.Capabilities{},
+			func(a *Attempt) {
+				a.Search.Can, a.Search.resendOnce, a.Submission.Parts = provider.Capabilities{},
 					true, []int{2}
 			},
 			provider.Result{},
@@ -149,7 +149,7 @@ func TestNoAnswerLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
 			},
 		},
 		"nothing when a repeat found no answer in time": {
-			func(f *Attempt) { f.RepeatUntil = noon },
+			func(a *Attempt) { a.RepeatUntil = noon },
 			provider.Result{},
 			want{
 				ledger.Unknown, "ambiguous_final", ledger.SameKey, ledger.Unresolved, 0, 0,
@@ -157,7 +157,7 @@ func TestNoAnswerLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
 			},
 		},
 		"another repeat when there is time": {
-			func(f *Attempt) { f.RepeatUntil = noon.Add(time.Minute) },
+			func(a *Attempt) { a.RepeatUntil = noon.Add(time.Minute) },
 			provider.Result{},
 			want{
 				ledger.Retry, "same_key", ledger.SameKey, "", time.Minute, time.Minute,
@@ -165,7 +165,7 @@ func TestNoAnswerLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
 			},
 		},
 		"another repeat when the provider is not there": {
-			func(f *Attempt) { f.RepeatUntil = noon.Add(time.Minute) },
+			func(a *Attempt) { a.RepeatUntil = noon.Add(time.Minute) },
 			provider.Result{Outcome: provider.Refused, Code: "dial"},
 			want{
 				ledger.Retry, "same_key", ledger.SameKey, "", time.Minute, time.Minute,
@@ -173,12 +173,12 @@ func TestNoAnswerLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
 			},
 		},
 		"certainty when a repeat is accepted": {
-			func(f *Attempt) { f.RepeatUntil = noon.Add(time.Minute) },
+			func(a *Attempt) { a.RepeatUntil = noon.Add(time.Minute) },
 			provider.Result{Outcome: provider.Accepted},
 			want{ledger.Accepted, "", ledger.SameKey, ledger.Taken, 0, time.Minute, "", false},
 		},
 		"certainty when a repeat is rejected": {
-			func(f *Attempt) { f.RepeatUntil = noon.Add(time.Minute) },
+			func(a *Attempt) { a.RepeatUntil = noon.Add(time.Minute) },
 			provider.Result{Outcome: provider.Rejected, Code: "bad"},
 			want{
 				ledger.Rejected, "bad", ledger.SameKey, ledger.NotTaken, 0, time.Minute,
@@ -193,10 +193,10 @@ func TestNoAnswerLeadsToTheFirstStepThatLaneAndProviderHave(t *testing.T) {
 				State: s.State, Reason: s.Reason, Pinned: s.Pinned,
 				Flagged: s.PossibleDuplicate,
 			}
-			if d := s.Ambiguity; d != nil {
-				got.Step, got.Verdict, got.Until = d.Step, d.ResolvedAs, d.Until.Sub(noon)
-				if !d.NextAt.IsZero() {
-					got.Next = d.NextAt.Sub(noon)
+			if a := s.Ambiguity; a != nil {
+				got.Step, got.Verdict, got.Until = a.Step, a.ResolvedAs, a.Until.Sub(noon)
+				if !a.NextAt.IsZero() {
+					got.Next = a.NextAt.Sub(noon)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -214,12 +214,12 @@ func TestOnlyACertainAnswerEndsAnAmbiguity(t *testing.T) {
 	for _, resend := range []bool{false, true} {
 		for outcome := provider.Unknown; outcome <= provider.Throttled; outcome++ {
 			for _, left := range []time.Duration{-time.Second, time.Minute} {
-				f := ambiguousAttempt(func(f *Attempt) {
-					f.RepeatUntil, f.Search.resendOnce = noon.Add(left), resend
+				a := ambiguousAttempt(func(a *Attempt) {
+					a.RepeatUntil, a.Search.resendOnce = noon.Add(left), resend
 				})
-				s := settle(f, &provider.Result{Outcome: outcome}, noon)
+				s := settle(a, &provider.Result{Outcome: outcome}, noon)
 				certain := outcome == provider.Accepted || outcome == provider.Rejected
-				elsewhere := s.State == ledger.Retry && s.Pinned != f.Channel
+				elsewhere := s.State == ledger.Retry && s.Pinned != a.Channel
 				if !certain && elsewhere && !s.PossibleDuplicate {
 					t.Errorf("%s with %s left: %s without a flag", outcome, left, s.Reason)
 				}
@@ -282,9 +282,9 @@ func TestWhatMayHaveBeenSentFailsForNoOtherReason(t *testing.T) {
 func TestARefusedRepeatDeniesNoID(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	f := ambiguousAttempt(func(f *Attempt) { f.RepeatUntil = now.Add(time.Minute) })
+	a := ambiguousAttempt(func(a *Attempt) { a.RepeatUntil = now.Add(time.Minute) })
 	for _, outcome := range []provider.Outcome{provider.Refused, provider.Throttled} {
-		s := settle(f, &provider.Result{Outcome: outcome, Reference: "7F"}, now)
+		s := settle(a, &provider.Result{Outcome: outcome, Reference: "7F"}, now)
 		if s.Outcome != provider.Unknown || s.Denied != "" || s.DeniedParts != 0 {
 			t.Errorf("%s: settled as %s, denied %q, %d parts", outcome, s.Outcome, s.Denied,
 				s.DeniedParts)

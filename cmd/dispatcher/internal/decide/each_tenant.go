@@ -16,20 +16,20 @@ type eachTenant struct {
 }
 
 // addEach indexes the limits of each tenant of one table.
-func (x *scopeIndex) addEach(s *scopeTable, n *narrower) {
-	if x.each == nil {
-		x.each = map[string]*eachTenant{}
+func (si *scopeIndex) addEach(s *scopeTable, n *narrower) {
+	if si.each == nil {
+		si.each = map[string]*eachTenant{}
 	}
 	s.each = &eachTenant{name: n.Channel, channel: n.channel, limits: n.limits}
-	x.each[n.Channel] = s.each
+	si.each[n.Channel] = s.each
 }
 
 // completeTenants adds the limits of each tenant to tenants that have limits of their own, except
 // for windows and units that those already limit.
-func (x *scopeIndex) completeTenants() {
-	for i := range x.narrower {
-		n := &x.narrower[i]
-		each := x.each[n.Channel]
+func (si *scopeIndex) completeTenants() {
+	for i := range si.narrower {
+		n := &si.narrower[i]
+		each := si.each[n.Channel]
 		if each == nil || n.Scope.Tenant == "" || n.Scope.Each() {
 			continue
 		}
@@ -57,63 +57,63 @@ type scopes struct {
 func (r *Routing) scopes() scopes { return scopes{scopeIndex: r.scopeIndex()} }
 
 // at is the scope at a place.
-func (x *scopes) at(place int) *narrower {
-	if place < len(x.narrower) {
-		return &x.narrower[place]
+func (sc *scopes) at(place int) *narrower {
+	if place < len(sc.narrower) {
+		return &sc.narrower[place]
 	}
-	return &x.made[place-len(x.narrower)]
+	return &sc.made[place-len(sc.narrower)]
 }
 
 // place is the place of a scope; false when no limit has it.
-func (x *scopes) place(ref ledger.ScopeRef) (place int, known bool) {
-	if place, known = x.places[ref]; known || x.each == nil || ref.Scope.Tenant == "" {
+func (sc *scopes) place(ref ledger.ScopeRef) (place int, known bool) {
+	if place, known = sc.places[ref]; known || sc.each == nil || ref.Scope.Tenant == "" {
 		return place, known
 	}
-	if each := x.each[ref.Channel]; each != nil {
-		return x.tenant(each, ref.Scope.Tenant), true
+	if each := sc.each[ref.Channel]; each != nil {
+		return sc.tenant(each, ref.Scope.Tenant), true
 	}
 	return 0, false
 }
 
 // tenant is the place of the scope of a tenant to whom only the limits of each tenant apply.
-func (x *scopes) tenant(each *eachTenant, tenant string) int {
+func (sc *scopes) tenant(each *eachTenant, tenant string) int {
 	ref := ledger.ScopeRef{Channel: each.name, Scope: admission.Scope{Tenant: tenant}}
-	if place, known := x.placed[ref]; known {
+	if place, known := sc.placed[ref]; known {
 		return place
 	}
 	n := narrower{ScopeRef: ref, text: ref.Scope.String(), channel: each.channel}
 	for i := range each.limits {
 		n.limits = append(n.limits, each.limits[i].Own(tenant))
 	}
-	if x.placed == nil {
-		x.placed = map[ledger.ScopeRef]int{}
+	if sc.placed == nil {
+		sc.placed = map[ledger.ScopeRef]int{}
 	}
-	place := len(x.narrower) + len(x.made)
-	x.made, x.placed[ref] = append(x.made, n), place
+	place := len(sc.narrower) + len(sc.made)
+	sc.made, sc.placed[ref] = append(sc.made, n), place
 	return place
 }
 
 // madeFor appends the places of a tenant's scopes on a channel, and over all channels, that come
 // only from the limits of each tenant.
-func (x *scopes) madeFor(dst []int, c int, tenant string) []int {
-	for _, s := range [...]*scopeTable{x.on[c], x.over} {
+func (sc *scopes) madeFor(dst []int, c int, tenant string) []int {
+	for _, s := range [...]*scopeTable{sc.on[c], sc.over} {
 		if s == nil || s.each == nil || tenant == "" {
 			continue
 		}
 		if _, own := s.tenants[tenant]; !own {
-			dst = append(dst, x.tenant(s.each, tenant))
+			dst = append(dst, sc.tenant(s.each, tenant))
 		}
 	}
 	return dst
 }
 
 // inOrder sorts places in the order in which claims lock their scopes, and drops duplicates.
-func (x *scopes) inOrder(places []int) []int {
-	if len(x.made) == 0 {
+func (sc *scopes) inOrder(places []int) []int {
+	if len(sc.made) == 0 {
 		slices.Sort(places)
 	} else {
 		slices.SortFunc(places, func(a, b int) int {
-			m, n := x.at(a), x.at(b)
+			m, n := sc.at(a), sc.at(b)
 			return cmp.Or(cmp.Compare(m.Channel, n.Channel), cmp.Compare(m.text, n.text))
 		})
 	}

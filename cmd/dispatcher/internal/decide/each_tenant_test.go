@@ -35,12 +35,12 @@ func TestEachTenantHasALimitOfItsOwn(t *testing.T) {
 	var needed []ledger.ScopeRef
 	claim := func() *Decided {
 		t.Helper()
-		r := NewPlan(w.routing, testKeys, noon, nil)
-		req := r.Request(len(due), needed)
+		p := NewPlan(w.routing, testKeys, noon, nil)
+		req := p.Request(len(due), needed)
 		if req.EachTenant != (len(needed) > 0) {
 			t.Errorf("unexpected requests for rows of tenants: %v", req.EachTenant)
 		}
-		d, err := Batch(r, w.shown(req.Scopes, due), &Snapshot{Unready: w.unready})
+		d, err := Batch(p, w.shown(req.Scopes, due), &Snapshot{Unready: w.unready})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,14 +78,14 @@ func TestATenantWithAnotherLimitHasThatOfEachToo(t *testing.T) {
 	other := each.Own("shop")
 	other.Window, other.Max = admission.Minute, 9
 	w.routing.Channels[0].Limits = []admission.Limit{other, each}
-	x := w.routing.scopes()
+	s := w.routing.scopes()
 	for tenant, want := range map[string]int{"shop": 2, "news": 1, "": 0} {
 		task := w.task("a")
 		task.Row.Tenant = tenant
 		task.Route.Members = []int{0}
 		got := 0
-		for _, place := range x.covering(nil, task) {
-			got += len(x.at(place).limits)
+		for _, place := range s.covering(nil, task) {
+			got += len(s.at(place).limits)
 		}
 		if got != want {
 			t.Errorf("%d limits count a message of tenant %q, want %d", got, tenant, want)

@@ -50,14 +50,14 @@ type exclusion struct {
 
 // never reports whether the limit can never have room for the message: it is 0, or less than the
 // message takes.
-func (x *exclusion) never() bool { return x.limit != nil && x.limit.When.IsZero() }
+func (e *exclusion) never() bool { return e.limit != nil && e.limit.When.IsZero() }
 
 // on names the limit, of which channel is the excluded channel.
-func (x *exclusion) on(channel string) string {
-	if x.over {
+func (e *exclusion) on(channel string) string {
+	if e.over {
 		channel = ""
 	}
-	return x.limit.Counter.Key().On(channel)
+	return e.limit.Counter.Key().On(channel)
 }
 
 // opening is room for a message on a channel: what it takes of each limit there, and when it may
@@ -123,14 +123,14 @@ func (a *assigner) unfitting(t *Task, selectors []selector.Selector, c int) stri
 // exclusionReason names the reason for a limit without room. A limit in money has one word for all
 // scopes, because its remedy is a different one: more money. But what is reserved for other lanes
 // is not spent, and keeps its own word.
-func exclusionReason(o *admission.Exclusion) string {
-	scope := o.Counter.Scope
+func exclusionReason(e *admission.Exclusion) string {
+	scope := e.Counter.Scope
 	switch {
-	case o.Why == admission.Reserved:
+	case e.Why == admission.Reserved:
 		return Reserved
-	case o.Why == admission.Unshared:
+	case e.Why == admission.Unshared:
 		return NoShare
-	case o.Counter.Unit == admission.Money:
+	case e.Counter.Unit == admission.Money:
 		return NoBudget
 	case scope.Tenant != "":
 		return TenantLimit

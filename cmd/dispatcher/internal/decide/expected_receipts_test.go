@@ -18,7 +18,7 @@ func TestEachPartThatMayHaveBeenTakenOwesAReceipt(t *testing.T) {
 		receipts int
 		cut      bool
 	}
-	apart := func(f *Attempt) { f.Search.Can.PartReceipts = true }
+	apart := func(a *Attempt) { a.Search.Can.PartReceipts = true }
 	for name, tc := range map[string]struct {
 		change func(*Attempt)
 		result provider.Result
@@ -27,9 +27,9 @@ func TestEachPartThatMayHaveBeenTakenOwesAReceipt(t *testing.T) {
 		"nobody answered, one receipt for the whole": {nil, provider.Result{}, want{1, false}},
 		"nobody answered, one for each part":         {apart, provider.Result{}, want{3, false}},
 		"nobody answered for the rest of a message": {
-			func(f *Attempt) {
-				apart(f)
-				f.Submission.Parts, f.Segments = []int{1, 2}, 2
+			func(a *Attempt) {
+				apart(a)
+				a.Submission.Parts, a.Segments = []int{1, 2}, 2
 			}, provider.Result{}, want{2, false},
 		},
 		"nobody answered for any part": {
@@ -84,8 +84,8 @@ func TestEachPartThatMayHaveBeenTakenOwesAReceipt(t *testing.T) {
 		},
 		"nothing was taken": {nil, provider.Result{Outcome: provider.Refused}, want{0, false}},
 		"one segment, which owes one in any case": {
-			func(f *Attempt) {
-				f.Segments = 1
+			func(a *Attempt) {
+				a.Segments = 1
 			}, provider.Result{Outcome: provider.Accepted, Reference: "r1"}, want{0, false},
 		},
 	} {
@@ -113,8 +113,8 @@ func TestWhatIsKnownOfPartsIsKeptWithTheAmbiguity(t *testing.T) {
 			true,
 		},
 		"a part without an id": {nil, []provider.Part{{Outcome: provider.Accepted}, silent}, true},
-		"parts of an earlier attempt": {func(f *Attempt) {
-			f.Submission.Parts = []int{1}
+		"parts of an earlier attempt": {func(a *Attempt) {
+			a.Submission.Parts = []int{1}
 		}, []provider.Part{silent}, true},
 	} {
 		s := settle(ambiguousAttempt(tc.change), &provider.Result{Parts: tc.parts}, noon)
@@ -132,8 +132,8 @@ func TestAVerdictSaysNoMoreOfPartsThanWasKnown(t *testing.T) {
 		Attempt:   ledger.Attempt{Number: 1, Channel: "a", Segments: 3, PriceMicros: 90},
 		Reference: "r1", Await: 4e9,
 	}
-	j := Resolve(o, ledger.Taken, "operator", "r2", noon)
-	if s := j.Settlement; s.Receipts != 0 || s.CutShort || s.Reference != "r1 r2" ||
+	r := Resolve(o, ledger.Taken, "operator", "r2", noon)
+	if s := r.Settlement; s.Receipts != 0 || s.CutShort || s.Reference != "r1 r2" ||
 		s.Await != o.Await || s.Segments != 3 {
 		t.Errorf("got %+v, want Receipts %v, no CutShort, Reference %v, Await %v and Segments %v",
 			s, 0, "r1 r2", o.Await, 3)

@@ -163,13 +163,13 @@ func (q *Question) states() []ledger.ChannelState {
 // scoped completes the state of the limits of tenants and prefixes with unused ones. Counters are
 // copied, too.
 func (q *Question) scoped() []ledger.ScopeState {
-	x := q.Routing.scopes()
+	s := q.Routing.scopes()
 	for c := range q.Routing.Channels {
-		x.madeFor(nil, c, q.Job.Message.Tenant)
+		s.madeFor(nil, c, q.Job.Message.Tenant)
 	}
 	var states []ledger.ScopeState
-	for place := range len(x.narrower) + len(x.made) {
-		n := x.at(place)
+	for place := range len(s.narrower) + len(s.made) {
+		n := s.at(place)
 		state := ledger.ScopeState{ScopeRef: n.ScopeRef}
 		for _, given := range q.Scoped {
 			if given.ScopeRef == n.ScopeRef {

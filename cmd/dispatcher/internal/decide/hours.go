@@ -43,27 +43,27 @@ func (t *Task) sendable(now time.Time) time.Time {
 
 // pastHours reports whether a route's hours began or ended between planning a new message and
 // receiving it. Then another route may take it, whose channels are not locked.
-func (r *Plan) pastHours(seen *ledger.Seen) bool {
-	for i := range r.Routing.Routes {
-		if route := &r.Routing.Routes[i]; route.byHours() && r.pastHoursOf(route, seen) {
+func (p *Plan) pastHours(seen *ledger.Seen) bool {
+	for i := range p.Routing.Routes {
+		if route := &p.Routing.Routes[i]; route.byHours() && p.pastHoursOf(route, seen) {
 			return true
 		}
 	}
 	return false
 }
 
-func (r *Plan) pastHoursOf(route *Route, seen *ledger.Seen) bool {
-	for i := range r.Jobs {
-		t := &r.Tasks[i]
+func (p *Plan) pastHoursOf(route *Route, seen *ledger.Seen) bool {
+	for i := range p.Jobs {
+		t := &p.Tasks[i]
 		if seen.Intakes[i] != ledger.Fresh || t.msg.ID == "" {
 			continue
 		}
 		country := ""
 		if route.asksCountry() {
-			country = r.Routing.Country(t.msg.To)
+			country = p.Routing.Country(t.msg.To)
 		}
-		before, now := later(r.Now, t.msg.SendAt), later(seen.Messages[i].ReceivedAt, t.msg.SendAt)
-		if r.Routing.open(route, before, country) != r.Routing.open(route, now, country) {
+		before, now := later(p.Now, t.msg.SendAt), later(seen.Messages[i].ReceivedAt, t.msg.SendAt)
+		if p.Routing.open(route, before, country) != p.Routing.open(route, now, country) {
 			return true
 		}
 	}

@@ -14,17 +14,17 @@ type Instances struct {
 }
 
 // Join adds one live process, and what it granted in the last whole minute by channel.
-func (f *Instances) Join(region string, granted map[string]ledger.Grants) {
-	if f.Workers == nil {
-		f.Workers, f.Granted = map[string]int64{}, map[string]map[string]ledger.Grants{}
+func (i *Instances) Join(region string, granted map[string]ledger.Grants) {
+	if i.Workers == nil {
+		i.Workers, i.Granted = map[string]int64{}, map[string]map[string]ledger.Grants{}
 	}
-	f.Workers[region]++
-	f.Total++
+	i.Workers[region]++
+	i.Total++
 	for channel, n := range granted {
-		if f.Granted[channel] == nil {
-			f.Granted[channel] = map[string]ledger.Grants{}
+		if i.Granted[channel] == nil {
+			i.Granted[channel] = map[string]ledger.Grants{}
 		}
-		f.Granted[channel][region] = f.Granted[channel][region].Plus(n)
+		i.Granted[channel][region] = i.Granted[channel][region].Plus(n)
 	}
 }
 
@@ -37,17 +37,17 @@ const spare = 10
 //
 // The history is in the counter's unit per minute, whatever the window, so the limit is converted
 // to a minute. Only the shares matter.
-func (f *Instances) State(channel string, c *admission.Counter, region string) admission.State {
+func (i *Instances) State(channel string, c *admission.Counter, region string) admission.State {
 	s := admission.State{
 		Limit: c.Max, Region: region, Workers: map[string]int64{region: 1}, Total: 1,
 		History: map[string]int64{},
 	}
-	if f != nil && f.Total > 0 {
-		s.Workers, s.Total = f.Workers, f.Total
+	if i != nil && i.Total > 0 {
+		s.Workers, s.Total = i.Workers, i.Total
 	}
 	var sum int64
-	if f != nil {
-		for region, granted := range f.Granted[channel] {
+	if i != nil {
+		for region, granted := range i.Granted[channel] {
 			n := unitsOf(granted, c.Unit)
 			s.History[region] = n
 			sum += n

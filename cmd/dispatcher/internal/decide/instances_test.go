@@ -14,14 +14,14 @@ import (
 // ten processes are in San Jose.
 func TestStateOfAPolicyIsThatOfTheSource(t *testing.T) {
 	t.Parallel()
-	f := &Instances{}
+	instances := &Instances{}
 	for range 3 {
-		f.Join("San Jose", nil)
+		instances.Join("San Jose", nil)
 	}
-	f.Join("London", map[string]ledger.Grants{"a": {Messages: 30}})
-	f.Granted["a"]["San Jose"] = ledger.Grants{Messages: 20}
+	instances.Join("London", map[string]ledger.Grants{"a": {Messages: 30}})
+	instances.Granted["a"]["San Jose"] = ledger.Grants{Messages: 20}
 	for range 6 {
-		f.Join("Delhi", map[string]ledger.Grants{"b": {Messages: 7}})
+		instances.Join("Delhi", map[string]ledger.Grants{"b": {Messages: 7}})
 	}
 	window := func(w admission.Window, limit int64) *admission.Counter {
 		return &admission.Counter{Limit: admission.Limit{Window: w, Max: limit}, Max: limit}
@@ -39,7 +39,7 @@ func TestStateOfAPolicyIsThatOfTheSource(t *testing.T) {
 		"closed":                 {window(admission.Minute, 0), 1, 1},
 		"a few a day":            {window(admission.Day, 5), 1, 1},
 	} {
-		got := f.State("a", tc.counter, "San Jose")
+		got := instances.State("a", tc.counter, "San Jose")
 		want := admission.State{
 			Limit: tc.counter.Max, Utilisation: tc.utilisation, Region: "San Jose", Total: 10,
 			History: map[string]int64{
@@ -52,12 +52,12 @@ func TestStateOfAPolicyIsThatOfTheSource(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	state := f.State("a", window(admission.Minute, 200), "San Jose")
+	state := instances.State("a", window(admission.Minute, 200), "San Jose")
 	state.Active = 50
 	if split := (admission.Even{}).Split(&state); split.PerWorker != 16 {
 		t.Errorf("even leaves %+v to a process in San Jose", split)
 	}
-	if _, changed := f.Granted["a"][admission.Anywhere]; changed {
+	if _, changed := instances.Granted["a"][admission.Anywhere]; changed {
 		t.Error("the fleet changed with the question")
 	}
 }
@@ -69,8 +69,8 @@ func TestProcessThatKnowsOfNoOtherTakesAll(t *testing.T) {
 		Max:   200,
 	}
 	var none *Instances
-	for _, f := range []*Instances{none, {}} {
-		state := f.State("a", counter, "eu")
+	for _, instances := range []*Instances{none, {}} {
+		state := instances.State("a", counter, "eu")
 		for _, p := range []admission.Policy{
 			admission.Even{},
 			admission.Curve{Factor: 1},
@@ -95,15 +95,15 @@ func TestEveryUnitIsDividedByItsOwnHistory(t *testing.T) {
 			Micros: price * n,
 		}}
 	}
-	f := &Instances{}
-	f.Join("eu", granted(90))
-	f.Join("us", granted(10))
+	instances := &Instances{}
+	instances.Join("eu", granted(90))
+	instances.Join("us", granted(10))
 	for unit, each := range map[admission.Unit]int64{
 		admission.Messages: 1,
 		admission.Segments: perText, admission.Money: price,
 	} {
 		limit := admission.Limit{Window: admission.Day, Max: messagesADay * each, Unit: unit}
-		state := f.State("a", &admission.Counter{Limit: limit, Max: limit.Max}, "eu")
+		state := instances.State("a", &admission.Counter{Limit: limit, Max: limit.Max}, "eu")
 		split := (admission.CounterPolicy{}).Split(&state)
 		region, anywhere := 100*float64(split.Region)/float64(limit.Max),
 			100*float64(split.Anywhere)/float64(limit.Max)

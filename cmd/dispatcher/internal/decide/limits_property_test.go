@@ -175,10 +175,10 @@ func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 		w := newFixture(t)
 		drawnTerms(rt, w)
 		w.stored()
-		f := &Instances{}
+		instances := &Instances{}
 		for range rapid.IntRange(0, 3).Draw(rt, "others") {
 			n := rapid.Int64Range(0, 9).Draw(rt, "granted")
-			f.Join(rapid.SampledFrom([]string{"eu", "us"}).Draw(rt, "region"),
+			instances.Join(rapid.SampledFrom([]string{"eu", "us"}).Draw(rt, "region"),
 				map[string]ledger.Grants{"a": {Messages: n, Segments: 2 * n, Micros: 3 * n}})
 		}
 		now := noon
@@ -202,7 +202,7 @@ func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 					ID:     rapid.Int64Range(1, 3).Draw(rt, "worker"),
 					Region: rapid.SampledFrom([]string{"eu", "us"}).Draw(rt, "of region"),
 				},
-				Instances: f,
+				Instances: instances,
 			}
 			again := copied(w.seen)
 			keys := newDrawers(testKeys)

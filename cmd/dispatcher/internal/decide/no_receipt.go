@@ -30,8 +30,8 @@ func (t *Task) goesOn(c *Channel) time.Duration {
 
 // await schedules an accepted message to go on later, unless its deadline passes before, or no
 // receipt can come: the caller sets Await to 0 when the adapter gives none.
-func (f *Attempt) await(s *ledger.Settlement, now time.Time) {
-	if at := now.Add(f.goesOn); f.goesOn > 0 && f.Await > 0 && at.Before(f.Expires) {
+func (a *Attempt) await(s *ledger.Settlement, now time.Time) {
+	if at := now.Add(a.goesOn); a.goesOn > 0 && a.Await > 0 && at.Before(a.Expires) {
 		s.NextAt, s.Tried = at, true
 	}
 }

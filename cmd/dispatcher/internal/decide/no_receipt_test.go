@@ -53,8 +53,8 @@ func TestAnAcceptedMessageGoesOnOnlyWhereItsRouteAsks(t *testing.T) {
 			Decision: ledger.Decision{Attempt: ledger.Attempt{Number: 1, Channel: "a", Segments: 1}},
 			channel:  &w.routing.Channels[0],
 		}
-		f := newAttempt(task, &d)
-		s := Settle(&f, &provider.Result{Outcome: provider.Accepted, Reference: "r"}, noon)
+		a := newAttempt(task, &d)
+		s := Settle(&a, &provider.Result{Outcome: provider.Accepted, Reference: "r"}, noon)
 		want := time.Time{}
 		if c.goesOn {
 			want = noon.Add(unreceipted)
@@ -62,8 +62,8 @@ func TestAnAcceptedMessageGoesOnOnlyWhereItsRouteAsks(t *testing.T) {
 		if s.State != ledger.Accepted || !s.NextAt.Equal(want) || s.Tried != c.goesOn {
 			t.Errorf("%s: settled as %s, next at %s, tried %t", name, s.State, s.NextAt, s.Tried)
 		}
-		f.Await = 0 // the adapter has no receipts
-		s = Settle(&f, &provider.Result{Outcome: provider.Accepted, Reference: "r"}, noon)
+		a.Await = 0 // the adapter has no receipts
+		s = Settle(&a, &provider.Result{Outcome: provider.Accepted, Reference: "r"}, noon)
 		if !s.NextAt.IsZero() {
 			t.Errorf("%s: goes on at %s, although no receipt can come", name, s.NextAt)
 		}
@@ -164,8 +164,8 @@ func TestAMessageGoesOnWhenItsTimeIsOver(t *testing.T) {
 	w := withNoReceipt(t)
 	w.seen.Messages = []ledger.Message{takenRow(unreceipted)}
 	w.seen.Intakes, w.seen.OptedOut = []ledger.Intake{ledger.Due}, []bool{true}
-	r := NewPlan(w.routing, testKeys, noon, nil)
-	got, err := Batch(r, w.seen, &Snapshot{Unready: w.unready})
+	p := NewPlan(w.routing, testKeys, noon, nil)
+	got, err := Batch(p, w.seen, &Snapshot{Unready: w.unready})
 	if err != nil || got.Decisions[0].State != ledger.Accepted || !got.Decisions[0].NextAt.IsZero() {
 		t.Errorf("after an opt-out: got %+v, %v", got, err)
 	}
@@ -222,14 +222,14 @@ func TestAMessageStaysAcceptedWhateverTheNextChannelAnswers(t *testing.T) {
 			}, false, never, false, true, "ambiguous_final",
 		},
 	} {
-		f := testFlight()
-		f.further, f.goesOn, f.Await, f.Search.resendOnce = true, unreceipted, time.Hour, true
-		f.holdThrottled, f.untilReceipt, f.hold = true, true, time.Minute
-		f.Search.steps, f.Submission.Key = []string{"same_key", "lookup", "receipt"}, "key"
-		f.Search.Can = provider.Capabilities{SameKeyFor: time.Hour, Lookup: true}
-		s := Settle(f, &c.result, noon)
+		a := testFlight()
+		a.further, a.goesOn, a.Await, a.Search.resendOnce = true, unreceipted, time.Hour, true
+		a.holdThrottled, a.untilReceipt, a.hold = true, true, time.Minute
+		a.Search.steps, a.Submission.Key = []string{"same_key", "lookup", "receipt"}, "key"
+		a.Search.Can = provider.Capabilities{SameKeyFor: time.Hour, Lookup: true}
+		s := Settle(a, &c.result, noon)
 		if c.lost {
-			s = SettleLost(f, noon)
+			s = SettleLost(a, noon)
 		}
 		want := time.Time{}
 		if c.next != never {
@@ -265,8 +265,8 @@ func TestARecordedFurtherAttemptIsKnownByItsReason(t *testing.T) {
 		ledger.ByNoReceipt: ledger.Accepted, ledger.ByFallback: ledger.Unknown,
 	} {
 		a := ledger.Attempt{Number: 2, Channel: "a", Reason: reason, Segments: 1}
-		f := RecordedAttempt(&row, &a, &Lane{})
-		if s := SettleLost(f, noon); s.State != want {
+		attempt := RecordedAttempt(&row, &a, &Lane{})
+		if s := SettleLost(attempt, noon); s.State != want {
 			t.Errorf("%s: got %+v, want State %v", reason, s, want)
 		}
 	}

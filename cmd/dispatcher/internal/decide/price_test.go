@@ -264,9 +264,9 @@ func TestTheSubmissionHasTheChannelsSenderAndText(t *testing.T) {
 	if d.Attempt.Channel != "a" || d.Attempt.Segments != 3 {
 		t.Fatalf("got %+v, want Channel %v and Segments %v", d.Attempt, "a", 3)
 	}
-	f := newAttempt(task, &d)
-	if f.Submission.From != "60777" || f.Submission.Text != "<x>" {
-		t.Errorf("submitted as %q: %q", f.Submission.From, f.Submission.Text)
+	attempt := newAttempt(task, &d)
+	if attempt.Submission.From != "60777" || attempt.Submission.Text != "<x>" {
+		t.Errorf("submitted as %q: %q", attempt.Submission.From, attempt.Submission.Text)
 	}
 }
 

@@ -81,18 +81,18 @@ type OpenQuestion struct {
 }
 
 // Add adds the question about a task whose route asks, and returns where its answer will be.
-func (q *ScoreRequest) Add(t *Task) *OpenQuestion {
-	question := newQuestion(q.Routing, t, q.Now)
+func (r *ScoreRequest) Add(t *Task) *OpenQuestion {
+	question := newQuestion(r.Routing, t, r.Now)
 	key := question.messageKey()
-	if known := q.byKey[key]; known != nil {
+	if known := r.byKey[key]; known != nil {
 		return known
 	}
-	if q.byKey == nil {
-		q.byKey = map[string]*OpenQuestion{}
+	if r.byKey == nil {
+		r.byKey = map[string]*OpenQuestion{}
 	}
 	one := &OpenQuestion{Function: t.Route.Scoring.Function, Question: question}
-	q.Open = append(q.Open, one)
-	q.byKey[key] = one
+	r.Open = append(r.Open, one)
+	r.byKey[key] = one
 	return one
 }
 

@@ -81,11 +81,11 @@ func TestTheRestOfATextGoesOutOnlyAsItWasCut(t *testing.T) {
 				}
 				continue
 			}
-			f := newAttempt(&planned, &d)
-			if d.Attempt.Channel != "c" || !slices.Equal(f.Submission.Parts, []int{1}) ||
-				f.Submission.Cut != planned.Row.PartsCut || f.Submission.Cut == "" {
+			a := newAttempt(&planned, &d)
+			if d.Attempt.Channel != "c" || !slices.Equal(a.Submission.Parts, []int{1}) ||
+				a.Submission.Cut != planned.Row.PartsCut || a.Submission.Cut == "" {
 				t.Errorf("%s, %s: %s submits %v of %q", name, mode, d.Attempt.Channel,
-					f.Submission.Parts, f.Submission.Cut)
+					a.Submission.Parts, a.Submission.Cut)
 			}
 		}
 	}
@@ -143,8 +143,8 @@ func TestTheRestThatNobodyCanSendFailsAtItsDeadline(t *testing.T) {
 func TestALostAttemptKeepsHowTheRestWasCut(t *testing.T) {
 	t.Parallel()
 	row := restRow("udh8")
-	f := RecordedAttempt(&row, &ledger.Attempt{Number: 2, Channel: "c", Segments: 1}, &Lane{})
-	s := settle(f, &provider.Result{Outcome: provider.Refused, Code: "0x00000008"}, noon)
+	a := RecordedAttempt(&row, &ledger.Attempt{Number: 2, Channel: "c", Segments: 1}, &Lane{})
+	s := settle(a, &provider.Result{Outcome: provider.Refused, Code: "0x00000008"}, noon)
 	if s.State != ledger.Retry || s.Pinned != "c" || !slices.Equal(s.PartsLeft, []int{1}) ||
 		s.PartsCut != row.PartsCut || s.PartsCut == "" {
 		t.Errorf("got %+v", s)

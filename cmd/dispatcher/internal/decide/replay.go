@@ -97,25 +97,25 @@ func (r *Replay) Parts(t *Task, ch *Channel) int { return r.a.parts(t, ch) }
 // Limits lists the limits of the version that count a message on channel c. If its payload is gone,
 // it lists those that may count it.
 func (r *Replay) Limits(t *Task, c int) []admission.Limit {
-	x := &r.a.counters.index
-	all := slices.Clone(x.own[c])
+	s := &r.a.counters.index
+	all := slices.Clone(s.own[c])
 	if t.withoutPayload {
-		for i := range x.narrower {
-			n := &x.narrower[i]
+		for i := range s.narrower {
+			n := &s.narrower[i]
 			may, _ := begins(t.Row.CallingCode, n.Scope.Prefix)
 			if (n.channel == c || n.channel < 0) && may &&
 				(n.Scope.Tenant == "" || n.Scope.Tenant == t.Row.Tenant) {
 				all = append(all, n.limits...)
 			}
 		}
-		for _, place := range x.madeFor(nil, c, t.Row.Tenant) {
-			all = append(all, x.at(place).limits...)
+		for _, place := range s.madeFor(nil, c, t.Row.Tenant) {
+			all = append(all, s.at(place).limits...)
 		}
 		return all
 	}
-	onChannel := x.find(nil, x.on[c], t.Row.Tenant, t.msg.To)
-	for _, place := range x.find(onChannel, x.over, t.Row.Tenant, t.msg.To) {
-		all = append(all, x.at(place).limits...)
+	onChannel := s.find(nil, s.on[c], t.Row.Tenant, t.msg.To)
+	for _, place := range s.find(onChannel, s.over, t.Row.Tenant, t.msg.To) {
+		all = append(all, s.at(place).limits...)
 	}
 	return all
 }
@@ -129,31 +129,31 @@ func (r *Replay) Closed(t *Task, c int, cut bool) bool {
 	}
 	return slices.ContainsFunc(r.Limits(t, c), func(l admission.Limit) bool {
 		empty := admission.Counter{Limit: l, Max: l.Max}
-		_, o := admission.Fit(&r.a.moment, []admission.Account{{Counter: &empty, Rate: 1}}, &need)
-		return o != nil && o.When.IsZero()
+		_, e := admission.Fit(&r.a.moment, []admission.Account{{Counter: &empty, Rate: 1}}, &need)
+		return e != nil && e.When.IsZero()
 	})
 }
 
 // Rank puts candidates into the order of a stored ranking: all but the first choice of a route that
 // draws. The candidates must have the fields that the order depends on.
-func (r *Replay) Rank(t *Task, k *Ranking, candidates []selector.Candidate) {
+func (r *Replay) Rank(t *Task, stored *Ranking, candidates []selector.Candidate) {
 	b := basis{}
-	switch Ranker(k.By) {
+	switch Ranker(stored.By) {
 	case RoundRobin:
-		b.after = *k.After
+		b.after = *stored.After
 	case BestWorker:
-		b.ascending = lowestFirst(&t.Route.Scoring, k.Trouble)
+		b.ascending = lowestFirst(&t.Route.Scoring, stored.Trouble)
 	case Redraw:
 		first := -1
 		if t.Route.Draws() {
 			first = t.First
 		}
-		b.drawn = t.Route.Table.Redraw(r.a.keys.of(k.KeyID), t.Row.ID, first)
+		b.drawn = t.Route.Table.Redraw(r.a.keys.of(stored.KeyID), t.Row.ID, first)
 	case LoadRatio, InOrder:
 	}
 	// Rankers expect configured order.
 	slices.SortFunc(candidates, func(x, y selector.Candidate) int { return x.Index - y.Index })
-	order(Ranker(k.By), candidates, b)
+	order(Ranker(stored.By), candidates, b)
 }
 
 // Score fills in the scores of candidates by the rule of the task's route; see Ranking.Scoring and

@@ -30,20 +30,20 @@ func AnsweredLate(o *ledger.OpenAmbiguity, now time.Time) *ledger.Resolution {
 	if o.Attempt.Number == o.First || o.Settled {
 		return &ledger.Resolution{Seq: o.Message.Seq, Key: o.Key, As: verdict}
 	}
-	j := Resolve(o, verdict, codeRepeated, "", now)
+	r := Resolve(o, verdict, codeRepeated, "", now)
 	if verdict != ledger.Taken {
-		return j
+		return r
 	}
 	if o.Receipt != ledger.Delivered && o.Receipt != ledger.Undelivered {
-		return j
+		return r
 	}
-	j.Settlement.Await = 0 // the receipts came, for the first attempt
-	f := RecordedAttempt(&o.Message, &o.Attempt, &Lane{})
-	j.Settlement.Notice = nil // the event reports what the receipt said
+	r.Settlement.Await = 0 // the receipts came, for the first attempt
+	a := RecordedAttempt(&o.Message, &o.Attempt, &Lane{})
+	r.Settlement.Notice = nil // the event reports what the receipt said
 	s := ledger.Settlement{ID: o.Message.ID, Attempt: o.Attempt.Number, State: o.Receipt}
-	n := statusOfSettlement(f, &s, now)
-	j.Move = &ledger.Move{State: o.Receipt, Notice: &n}
-	return j
+	n := statusOfSettlement(a, &s, now)
+	r.Move = &ledger.Move{State: o.Receipt, Notice: &n}
+	return r
 }
 
 // Resolve ends an ambiguity with what was found out late: Taken under the provider's reference,
@@ -53,54 +53,54 @@ func AnsweredLate(o *ledger.OpenAmbiguity, now time.Time) *ledger.Resolution {
 func Resolve(
 	o *ledger.OpenAmbiguity, verdict ledger.ResolvedAs, code, reference string, now time.Time,
 ) *ledger.Resolution {
-	f := RecordedAttempt(&o.Message, &o.Attempt, &Lane{})
-	f.RepeatUntil, f.Await = time.Time{}, o.Await
-	j := &ledger.Resolution{Seq: f.Seq, Key: o.Key, As: verdict}
+	a := RecordedAttempt(&o.Message, &o.Attempt, &Lane{})
+	a.RepeatUntil, a.Await = time.Time{}, o.Await
+	r := &ledger.Resolution{Seq: a.Seq, Key: o.Key, As: verdict}
 	switch verdict {
 	case ledger.Taken:
 		// The ledger adds the flag to the event where the message keeps it.
-		f.duplicate = false
+		a.duplicate = false
 		all := strings.TrimSpace(
 			o.Reference + " " + reference,
 		) // of its parts, those that were known among them
-		j.Settlement = truth(
-			f, &provider.Result{Outcome: provider.Accepted, Code: code, Reference: all}, now,
+		r.Settlement = truth(
+			a, &provider.Result{Outcome: provider.Accepted, Code: code, Reference: all}, now,
 		)
 	case ledger.NotTaken:
-		j.Settlement = truth(f, &provider.Result{Outcome: provider.Refused, Code: code}, now)
+		r.Settlement = truth(a, &provider.Result{Outcome: provider.Refused, Code: code}, now)
 		if o.Repeats() { // it waits for a repeat on the same channel; a settlement skips such a row
-			s := j.Settlement
-			j.Move = &ledger.Move{
+			s := r.Settlement
+			r.Move = &ledger.Move{
 				State: s.State, Reason: s.Reason, Tried: s.Tried, Notice: s.Notice,
 			}
 		}
 	case ledger.Unresolved, ledger.Resent:
-		s := unresolved(o, f)
+		s := unresolved(o, a)
 		s.State, s.Reason = ledger.Unknown, ReasonAmbiguous
-		j.Move = moved(f, s, now)
+		r.Move = moved(a, s, now)
 	}
-	return j
+	return r
 }
 
 // truth is the settlement of a late answer, with its event.
-func truth(f *Attempt, res *provider.Result, now time.Time) *ledger.Settlement {
-	s := Settle(f, res, now)
+func truth(a *Attempt, res *provider.Result, now time.Time) *ledger.Settlement {
+	s := Settle(a, res, now)
 	s.Ambiguity = nil                 // the resolution ends it
 	s.Receipts, s.CutShort = 0, false // who found out knows nothing about parts
 	return &s
 }
 
 // unresolved is the settlement of an attempt whose result stays unknown.
-func unresolved(o *ledger.OpenAmbiguity, f *Attempt) *ledger.Settlement {
+func unresolved(o *ledger.OpenAmbiguity, a *Attempt) *ledger.Settlement {
 	return &ledger.Settlement{
-		Seq: f.Seq, ID: f.Submission.ID, Attempt: o.Attempt.Number, Outcome: provider.Unknown,
-		PossibleDuplicate: f.duplicate,
+		Seq: a.Seq, ID: a.Submission.ID, Attempt: o.Attempt.Number, Outcome: provider.Unknown,
+		PossibleDuplicate: a.duplicate,
 	}
 }
 
 // moved is the next state of a message whose attempt stays unknown, with its event.
-func moved(f *Attempt, s *ledger.Settlement, now time.Time) *ledger.Move {
-	n := statusOfSettlement(f, s, now)
+func moved(a *Attempt, s *ledger.Settlement, now time.Time) *ledger.Move {
+	n := statusOfSettlement(a, s, now)
 	return &ledger.Move{
 		State: s.State, Reason: s.Reason, PossibleDuplicate: s.PossibleDuplicate, Tried: s.Tried,
 		Notice: &n,
@@ -108,8 +108,8 @@ func moved(f *Attempt, s *ledger.Settlement, now time.Time) *ledger.Move {
 }
 
 // Conclude ends a search that found nothing, in the way that the lane is configured.
-func Conclude(o *ledger.OpenAmbiguity, f *Attempt, now time.Time) *ledger.Resolution {
-	s := unresolved(o, f)
-	as := giveUp(f, o.Partly, s, now)
-	return &ledger.Resolution{Seq: f.Seq, Key: o.Key, As: as, Move: moved(f, s, now)}
+func Conclude(o *ledger.OpenAmbiguity, a *Attempt, now time.Time) *ledger.Resolution {
+	s := unresolved(o, a)
+	as := giveUp(a, o.Partly, s, now)
+	return &ledger.Resolution{Seq: a.Seq, Key: o.Key, As: as, Move: moved(a, s, now)}
 }

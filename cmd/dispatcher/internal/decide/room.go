@@ -91,13 +91,13 @@ func (f *fullChannels) note(c, channels int, row int64) {
 // will soon have room: its first choice, or any channel of a route that does not draw. Claiming
 // more would only make messages wait in the database. all is true when none has to wait for room.
 // Fits takes the planned attempts from rooms.
-func (r *Plan) Fits(rooms []Room, unready []string) (n int, all bool) {
-	for i := range r.Tasks {
-		t := &r.Tasks[i]
+func (p *Plan) Fits(rooms []Room, unready []string) (n int, all bool) {
+	for i := range p.Tasks {
+		t := &p.Tasks[i]
 		if !t.Wanted() || t.Route == nil || t.Row.SameKey != "" {
 			continue
 		}
-		c, soon := r.planFor(t, rooms, unready)
+		c, soon := p.planFor(t, rooms, unready)
 		if soon {
 			return i, false
 		}
@@ -105,14 +105,14 @@ func (r *Plan) Fits(rooms []Room, unready []string) (n int, all bool) {
 			rooms[c].Take(t.Lane.Order == 0)
 		}
 	}
-	return len(r.Tasks), true
+	return len(p.Tasks), true
 }
 
 // planFor is the channel on which a task will probably take room; -1 when that is not known. soon
 // is true when there is no room yet but soon will be. A message for a slow channel is claimed and
 // waits in the database: in memory it would delay others until the channel answers.
-func (r *Plan) planFor(t *Task, rooms []Room, unready []string) (c int, soon bool) {
-	open := func(c int) bool { return unready[c] == "" && r.Routing.Channels[c].State.Takes() }
+func (p *Plan) planFor(t *Task, rooms []Room, unready []string) (c int, soon bool) {
+	open := func(c int) bool { return unready[c] == "" && p.Routing.Channels[c].State.Takes() }
 	has := func(c int) bool { return rooms[c].Has(t.Lane.Order == 0) }
 	if t.Route.Draws() && t.First >= 0 {
 		c := t.Route.Members[t.First]
@@ -136,16 +136,16 @@ func (r *Plan) planFor(t *Task, rooms []Room, unready []string) (c int, soon boo
 }
 
 // Keep drops the jobs from number n on: they follow in the next claim.
-func (r *Plan) Keep(n int) { r.Jobs, r.Tasks = r.Jobs[:n], r.Tasks[:n] }
+func (p *Plan) Keep(n int) { p.Jobs, p.Tasks = p.Jobs[:n], p.Tasks[:n] }
 
 // keepWanted drops jobs until at most n messages look for a channel.
-func (r *Plan) keepWanted(n int) {
-	for i := range r.Tasks {
-		if !r.Tasks[i].Wanted() {
+func (p *Plan) keepWanted(n int) {
+	for i := range p.Tasks {
+		if !p.Tasks[i].Wanted() {
 			continue
 		}
 		if n--; n < 0 {
-			r.Keep(i)
+			p.Keep(i)
 			return
 		}
 	}
@@ -154,11 +154,11 @@ func (r *Plan) keepWanted(n int) {
 // Share divides the slots of a claim between its jobs and the due rows, and returns the number of
 // due rows. Jobs without a slot are dropped from the plan. If slots are short, due rows get at
 // least a quarter.
-func (r *Plan) Share(slots, due int) int {
-	wanted := r.Wanted()
+func (p *Plan) Share(slots, due int) int {
+	wanted := p.Wanted()
 	if slots < wanted+due {
 		due = min(due, max(slots-wanted, slots/4))
-		r.keepWanted(slots - due)
+		p.keepWanted(slots - due)
 	}
 	return due
 }

@@ -40,7 +40,7 @@ type scopeTable struct {
 
 // newScopeIndex indexes the limits of a routing.
 func newScopeIndex(r *Routing) *scopeIndex {
-	x := &scopeIndex{
+	s := &scopeIndex{
 		own: make([][]admission.Limit, len(r.Channels)), on: make([]*scopeTable, len(r.Channels)),
 	}
 	found := map[ledger.ScopeRef]*narrower{}
@@ -58,38 +58,38 @@ func newScopeIndex(r *Routing) *scopeIndex {
 		ch := &r.Channels[c]
 		for i := range ch.Limits {
 			if limit := &ch.Limits[i]; limit.Scope == (admission.Scope{}) {
-				x.own[c] = append(x.own[c], *limit)
+				s.own[c] = append(s.own[c], *limit)
 			} else {
 				note(c, ch.Name, limit)
 			}
 		}
 	}
-	x.list(found)
-	return x
+	s.list(found)
+	return s
 }
 
 // list puts the scopes into their order and fills the tables.
-func (x *scopeIndex) list(found map[ledger.ScopeRef]*narrower) {
+func (si *scopeIndex) list(found map[ledger.ScopeRef]*narrower) {
 	refs := slices.SortedFunc(maps.Keys(found), func(a, b ledger.ScopeRef) int {
 		return cmp.Or(cmp.Compare(a.Channel, b.Channel), cmp.Compare(found[a].text, found[b].text))
 	})
-	x.narrower, x.places = make([]narrower, len(refs)), make(map[ledger.ScopeRef]int, len(refs))
+	si.narrower, si.places = make([]narrower, len(refs)), make(map[ledger.ScopeRef]int, len(refs))
 	for place, ref := range refs {
 		n := found[ref]
-		x.narrower[place], x.places[ref] = *n, place
-		table := &x.over
+		si.narrower[place], si.places[ref] = *n, place
+		table := &si.over
 		if n.channel >= 0 {
-			table = &x.on[n.channel]
+			table = &si.on[n.channel]
 		}
 		if *table == nil {
 			*table = &scopeTable{tenants: map[string]int{}, prefixes: map[string]int{}}
 		}
 		(*table).add(ref.Scope, place)
 		if ref.Scope.Each() {
-			x.addEach(*table, n)
+			si.addEach(*table, n)
 		}
 	}
-	x.completeTenants()
+	si.completeTenants()
 }
 
 func (s *scopeTable) add(scope admission.Scope, place int) {
@@ -105,7 +105,7 @@ func (s *scopeTable) add(scope admission.Scope, place int) {
 
 // find appends the places of the scopes of a table that count a message of this tenant to this
 // number.
-func (x *scopes) find(dst []int, s *scopeTable, tenant, number string) []int {
+func (sc *scopes) find(dst []int, s *scopeTable, tenant, number string) []int {
 	if s == nil {
 		return dst
 	}
@@ -113,7 +113,7 @@ func (x *scopes) find(dst []int, s *scopeTable, tenant, number string) []int {
 		if place, ok := s.tenants[tenant]; ok {
 			dst = append(dst, place)
 		} else if s.each != nil {
-			dst = append(dst, x.tenant(s.each, tenant))
+			dst = append(dst, sc.tenant(s.each, tenant))
 		}
 	}
 	for _, n := range s.lengths {
@@ -129,14 +129,14 @@ func (x *scopes) find(dst []int, s *scopeTable, tenant, number string) []int {
 
 // covering appends the places of the scopes that count a task on any member of its route. All of
 // them are locked before the decision.
-func (x *scopes) covering(dst []int, t *Task) []int {
-	if len(x.narrower) == 0 || t.Route == nil {
+func (sc *scopes) covering(dst []int, t *Task) []int {
+	if len(sc.narrower) == 0 || t.Route == nil {
 		return dst
 	}
-	dst = x.find(dst, x.over, t.Row.Tenant, t.msg.To)
+	dst = sc.find(dst, sc.over, t.Row.Tenant, t.msg.To)
 	for _, c := range t.Route.Members {
-		if x.on[c] != nil {
-			dst = x.find(dst, x.on[c], t.Row.Tenant, t.msg.To)
+		if sc.on[c] != nil {
+			dst = sc.find(dst, sc.on[c], t.Row.Tenant, t.msg.To)
 		}
 	}
 	return dst

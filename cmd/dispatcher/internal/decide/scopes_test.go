@@ -72,9 +72,9 @@ func TestScopesOfAMessageAreThoseThatCoverIt(t *testing.T) {
 		cover("a", w.routing.Channels[0].Limits)
 		cover("c", w.routing.Channels[2].Limits)
 
-		r := NewPlan(w.routing, testKeys, noon, nil)
-		r.Tasks = append(r.Tasks, *task)
-		got := r.Request(0, nil).Scopes
+		p := NewPlan(w.routing, testKeys, noon, nil)
+		p.Tasks = append(p.Tasks, *task)
+		got := p.Request(0, nil).Scopes
 		if !slices.IsSortedFunc(got, func(a, b ledger.ScopeRef) int {
 			return cmp.Or(cmp.Compare(a.Channel, b.Channel),
 				cmp.Compare(a.Scope.String(), b.Scope.String()))
@@ -122,13 +122,13 @@ func TestOnlyScopesOfTheBatchAreLockedAndLanesRankDueRows(t *testing.T) {
 		}, Produced: noon},
 	}
 	w.routing.Lanes["bulk"] = Lane{Lane: config.Lane{Name: "bulk", TTL: time.Hour}, Order: 2}
-	r := NewPlan(w.routing, testKeys, noon, jobs)
-	req := r.Request(0, nil)
+	p := NewPlan(w.routing, testKeys, noon, jobs)
+	req := p.Request(0, nil)
 	want := []ledger.ScopeRef{{Scope: admission.Scope{Tenant: "shop"}}}
 	if diff := gocmp.Diff(want, req.Scopes); diff != "" || req.Lanes != nil {
 		t.Errorf("lanes %v, scopes %s", req.Lanes, diff)
 	}
-	if got := r.Request(5, nil).Lanes; !gocmp.Equal(got, []string{"otp", "later", "bulk"}) {
+	if got := p.Request(5, nil).Lanes; !gocmp.Equal(got, []string{"otp", "later", "bulk"}) {
 		t.Errorf("due rows by %v", got)
 	}
 }
@@ -180,9 +180,9 @@ func TestDueRowsWhoseLimitsWereNotLockedAreLeftAndLockedNext(t *testing.T) {
 	due[4].Tenant = "" // no limit counts it
 	claim := func(needed []ledger.ScopeRef) *Decided {
 		t.Helper()
-		r := NewPlan(w.routing, testKeys, noon, nil)
-		req := r.Request(len(due), needed)
-		d, err := Batch(r, w.shown(req.Scopes, due), &Snapshot{Unready: w.unready})
+		p := NewPlan(w.routing, testKeys, noon, nil)
+		req := p.Request(len(due), needed)
+		d, err := Batch(p, w.shown(req.Scopes, due), &Snapshot{Unready: w.unready})
 		if err != nil {
 			t.Fatal(err)
 		}

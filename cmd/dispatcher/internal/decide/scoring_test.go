@@ -102,8 +102,8 @@ func TestEqualQuestionsOfABatchAreAskedOnce(t *testing.T) {
 		task.msg.Selectors = []selector.Selector{qualityAbove(5, time.Minute)}
 		return task
 	}
-	q := &ScoreRequest{Routing: w.routing, Now: noon}
-	first := q.Add(base())
+	r := &ScoreRequest{Routing: w.routing, Now: noon}
+	first := r.Add(base())
 	for name, tc := range map[string]struct {
 		change func(*Task)
 		same   bool
@@ -135,7 +135,7 @@ func TestEqualQuestionsOfABatchAreAskedOnce(t *testing.T) {
 	} {
 		task := base()
 		tc.change(task)
-		if same := q.Add(task) == first; same != tc.same {
+		if same := r.Add(task) == first; same != tc.same {
 			t.Errorf("%s: the same question %v, want %v", name, same, tc.same)
 		}
 	}

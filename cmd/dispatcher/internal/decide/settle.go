@@ -49,19 +49,19 @@ func NotSent(code string) provider.Result {
 
 // Settle decides what an outcome means for its message, and composes the status event. It is pure;
 // now is the database's clock as this process knows it.
-func Settle(f *Attempt, res *provider.Result, now time.Time) ledger.Settlement {
-	s := settle(f, res, now)
-	if f.further && s.Reason == "" {
+func Settle(a *Attempt, res *provider.Result, now time.Time) ledger.Settlement {
+	s := settle(a, res, now)
+	if a.further && s.Reason == "" {
 		return s // the message is accepted as before
 	}
-	n := statusOfSettlement(f, &s, now)
+	n := statusOfSettlement(a, &s, now)
 	s.Notice = &n
 	return s
 }
 
 // SettleLost treats an attempt of a lost instance like one whose answer never came.
-func SettleLost(f *Attempt, now time.Time) ledger.Settlement {
-	return Settle(f, &provider.Result{Outcome: provider.Unknown, Code: CodeLost}, now)
+func SettleLost(a *Attempt, now time.Time) ledger.Settlement {
+	return Settle(a, &provider.Result{Outcome: provider.Unknown, Code: CodeLost}, now)
 }
 
 // settle is Settle without the event.
@@ -80,60 +80,60 @@ func SettleLost(f *Attempt, now time.Time) ledger.Settlement {
 // When some parts of a message were accepted, no other channel may send the rest. The message stays
 // on its channel until the deadline, and is sent only while the channel splits the text as before
 // (see recut).
-func settle(f *Attempt, res *provider.Result, now time.Time) ledger.Settlement {
+func settle(a *Attempt, res *provider.Result, now time.Time) ledger.Settlement {
 	s := ledger.Settlement{
-		Seq: f.Seq, ID: f.Submission.ID, Attempt: f.Submission.Attempt,
-		Outcome: res.Outcome, Unfit: res.Unfit, Code: res.Code, Await: f.Await,
-		Pinned: f.pinned, PartsLeft: f.Submission.Parts, PartsCut: f.Submission.Cut,
-		PossibleDuplicate: f.duplicate,
+		Seq: a.Seq, ID: a.Submission.ID, Attempt: a.Submission.Attempt,
+		Outcome: res.Outcome, Unfit: res.Unfit, Code: res.Code, Await: a.Await,
+		Pinned: a.pinned, PartsLeft: a.Submission.Parts, PartsCut: a.Submission.Cut,
+		PossibleDuplicate: a.duplicate,
 	}
-	left := bill(f, res, &s)
-	s.Refunds = unspent(f, &s)
+	left := bill(a, res, &s)
+	s.Refunds = unspent(a, &s)
 	switch res.Outcome {
 	case provider.Accepted:
 		s.State, s.Pinned, s.PartsLeft = ledger.Accepted, "", nil
-		if f.untilReceipt {
-			s.Hold = f.hold
+		if a.untilReceipt {
+			s.Hold = a.hold
 		}
-		f.await(&s, now)
+		a.await(&s, now)
 	case provider.Rejected:
 		s.State, s.Reason = ledger.Rejected, res.Code
 	case provider.Unknown:
 		s.State = ledger.Unknown
-		if !f.further {
-			clarify(f, res, &s, now)
+		if !a.further {
+			clarify(a, res, &s, now)
 		}
 	case provider.Refused, provider.Throttled:
-		again(f, res, left, &s, now)
+		again(a, res, left, &s, now)
 	}
-	if f.Repeats() {
-		repeated(f, res, &s, now)
+	if a.Repeats() {
+		repeated(a, res, &s, now)
 	}
-	owe(f, res, &s)
+	owe(a, res, &s)
 	switch {
 	case s.State == ledger.Retry && s.Reason == reasonSameKey: // it ends when the search does
-	case s.State == ledger.Retry && (!f.Expires.After(now) || res.Code == CodeExpired && Unsent(res)):
+	case s.State == ledger.Retry && (!a.Expires.After(now) || res.Code == CodeExpired && Unsent(res)):
 		s.State, s.Reason = ledger.Failed, reasonExpired
-	case s.State == ledger.Retry && s.Pinned == f.Channel:
-		s.Hold = f.hold
+	case s.State == ledger.Retry && s.Pinned == a.Channel:
+		s.Hold = a.hold
 	}
 	switch {
-	case f.further:
+	case a.further:
 		stayAccepted(&s, now)
-	case f.mayBeTaken && (s.State == ledger.Rejected || s.State == ledger.Failed):
+	case a.mayBeTaken && (s.State == ledger.Rejected || s.State == ledger.Failed):
 		s.State, s.Reason = ledger.Unknown, ReasonAmbiguous // an earlier attempt may have been taken
 	}
 	return s
 }
 
 // unspent is what goes back to the limits in money: the part of the price that is not billed.
-func unspent(f *Attempt, s *ledger.Settlement) []ledger.Refund {
-	if s.Segments >= f.Segments || len(f.refunds) == 0 {
+func unspent(a *Attempt, s *ledger.Settlement) []ledger.Refund {
+	if s.Segments >= a.Segments || len(a.refunds) == 0 {
 		return nil
 	}
-	out := slices.Clone(f.refunds)
+	out := slices.Clone(a.refunds)
 	for i := range out {
-		out[i].Micros -= out[i].Micros / int64(f.Segments) * int64(s.Segments)
+		out[i].Micros -= out[i].Micros / int64(a.Segments) * int64(s.Segments)
 	}
 	return out
 }
@@ -160,7 +160,7 @@ func AnyAccepted(parts []provider.Part) bool {
 }
 
 // again schedules the next try of a message that was not taken, or not whole.
-func again(f *Attempt, res *provider.Result, left []int, s *ledger.Settlement, now time.Time) {
+func again(a *Attempt, res *provider.Result, left []int, s *ledger.Settlement, now time.Time) {
 	s.State, s.Reason = ledger.Retry, res.Outcome.String()
 	pause := min(res.RetryAfter, LongestRetryAfter)
 	if res.Outcome == provider.Throttled {
@@ -170,15 +170,15 @@ func again(f *Attempt, res *provider.Result, left []int, s *ledger.Settlement, n
 	case res.Code == CodeLate && Unsent(res): // the attempt only missed its time
 		s.Reason = CodeLate
 	case len(left) > 0:
-		s.Pinned, s.PartsLeft, s.PartsCut = f.Channel, left, res.Cut
+		s.Pinned, s.PartsLeft, s.PartsCut = a.Channel, left, res.Cut
 		s.NextAt = now.Add(max(pause, pauseAfterPart))
 	case len(s.PartsLeft) > 0:
 		s.NextAt = now.Add(max(pause, pauseAfterPart))
 	case res.Outcome == provider.Refused:
 		s.Pinned = "" // it was pinned to this channel, which refused it
 		s.Tried = !Unsent(res)
-	case f.holdThrottled:
-		s.Pinned = f.Channel
+	case a.holdThrottled:
+		s.Pinned = a.Channel
 		s.NextAt = now.Add(max(pause, PauseWhenUntimed))
 	}
 }
@@ -186,13 +186,13 @@ func again(f *Attempt, res *provider.Result, left []int, s *ledger.Settlement, n
 // bill fills in references, segments and price: of what was accepted, or for Unknown of what may
 // have been. Ids of parts that were not taken are recorded apart. It returns the parts still to be
 // sent when some, not all, were accepted.
-func bill(f *Attempt, res *provider.Result, s *ledger.Settlement) (left []int) {
+func bill(a *Attempt, res *provider.Result, s *ledger.Settlement) (left []int) {
 	if res.Parts == nil {
 		if res.Outcome != provider.Accepted && res.Outcome != provider.Unknown {
 			s.Denied = res.Reference
 			return nil
 		}
-		s.Reference, s.Segments, s.PriceMicros = res.Reference, f.Segments, f.Price
+		s.Reference, s.Segments, s.PriceMicros = res.Reference, a.Segments, a.Price
 		return nil
 	}
 	var denied []string
@@ -216,7 +216,7 @@ func bill(f *Attempt, res *provider.Result, s *ledger.Settlement) (left []int) {
 	if s.Outcome == provider.Unknown {
 		s.Denied, s.DeniedParts = "", 0 // whether the message was taken is not known
 	}
-	s.PriceMicros = f.Price / int64(f.Segments) * int64(s.Segments)
+	s.PriceMicros = a.Price / int64(a.Segments) * int64(s.Segments)
 	if s.Segments == 0 {
 		return nil
 	}

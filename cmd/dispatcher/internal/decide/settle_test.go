@@ -29,8 +29,8 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 		}
 		return out
 	}
-	restOf := func(f *Attempt) {
-		f.pinned, f.Submission.Parts, f.Submission.Cut, f.Segments, f.Price = "a", []int{1, 2},
+	restOf := func(a *Attempt) {
+		a.pinned, a.Submission.Parts, a.Submission.Cut, a.Segments, a.Price = "a", []int{1, 2},
 			"k", 2, 60
 	}
 	const accepted, refused, slow, unknown, rejected = provider.Accepted, provider.Refused,
@@ -68,8 +68,8 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 			want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 3, Price: 90},
 		},
 		"unknown is resent once": {
-			func(f *Attempt) {
-				f.Search.resendOnce = true
+			func(a *Attempt) {
+				a.Search.resendOnce = true
 			},
 			provider.Result{Outcome: unknown},
 			want{
@@ -78,8 +78,8 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 			},
 		},
 		"but not twice": {
-			func(f *Attempt) {
-				f.Search.resendOnce, f.duplicate = true, true
+			func(a *Attempt) {
+				a.Search.resendOnce, a.duplicate = true, true
 			},
 			provider.Result{Outcome: unknown},
 			want{
@@ -88,21 +88,21 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 			},
 		},
 		"but not after its deadline": {
-			func(f *Attempt) {
-				f.Search.resendOnce, f.Expires = true, noon
+			func(a *Attempt) {
+				a.Search.resendOnce, a.Expires = true, noon
 			},
 			provider.Result{Outcome: unknown},
 			want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 3, Price: 90},
 		},
 		"rejected when it was sent once more": {
-			func(f *Attempt) {
-				f.duplicate, f.mayBeTaken = true, true
+			func(a *Attempt) {
+				a.duplicate, a.mayBeTaken = true, true
 			},
 			provider.Result{Outcome: rejected, Code: "0x0b"},
 			want{State: ledger.Unknown, Reason: "ambiguous_final", Duplicate: true},
 		},
 		"refused after its deadline, sent once more": {
-			func(f *Attempt) { f.duplicate, f.mayBeTaken, f.Expires = true, true, noon },
+			func(a *Attempt) { a.duplicate, a.mayBeTaken, a.Expires = true, true, noon },
 			provider.Result{Outcome: refused},
 			want{State: ledger.Unknown, Reason: "ambiguous_final", Tried: true, Duplicate: true},
 		},
@@ -112,8 +112,8 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 			want{State: ledger.Retry, Reason: "refused", Tried: true},
 		},
 		"refused after its deadline": {
-			func(f *Attempt) {
-				f.Expires = noon
+			func(a *Attempt) {
+				a.Expires = noon
 			},
 			provider.Result{Outcome: refused},
 			want{State: ledger.Failed, Reason: "expired", Tried: true},
@@ -122,11 +122,11 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 			nil, NotSent(CodeStopping),
 			want{State: ledger.Retry, Reason: "refused"},
 		},
-		"late, not tried, at once": {func(f *Attempt) {
-			f.pinned = "a"
+		"late, not tried, at once": {func(a *Attempt) {
+			a.pinned = "a"
 		}, NotSent(CodeLate), want{State: ledger.Retry, Reason: "late", Pinned: "a"}},
-		"late with parts left": {func(f *Attempt) {
-			f.pinned, f.Submission.Parts, f.Submission.Cut = "a", []int{1}, "k"
+		"late with parts left": {func(a *Attempt) {
+			a.pinned, a.Submission.Parts, a.Submission.Cut = "a", []int{1}, "k"
 		}, NotSent(CodeLate), want{
 			State: ledger.Retry, Reason: "late", Pinned: "a",
 			PartsLeft: []int{1}, PartsCut: "k",
@@ -137,15 +137,15 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 			want{State: ledger.Retry, Reason: "throttled"},
 		},
 		"throttled is held": {
-			func(f *Attempt) {
-				f.holdThrottled = true
+			func(a *Attempt) {
+				a.holdThrottled = true
 			},
 			provider.Result{Outcome: slow, RetryAfter: time.Minute},
 			want{State: ledger.Retry, Reason: "throttled", In: time.Minute, Pinned: "a"},
 		},
 		"an absurd Retry-After": {
-			func(f *Attempt) {
-				f.holdThrottled = true
+			func(a *Attempt) {
+				a.holdThrottled = true
 			},
 			provider.Result{Outcome: slow, RetryAfter: 1000 * time.Hour},
 			want{State: ledger.Retry, Reason: "throttled", In: LongestRetryAfter, Pinned: "a"},
@@ -177,22 +177,22 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 			want{State: ledger.Retry, Reason: "refused", Tried: true},
 		},
 		"a part unknown": {
-			func(f *Attempt) {
-				f.Search.resendOnce = true
+			func(a *Attempt) {
+				a.Search.resendOnce = true
 			},
 			provider.Result{Outcome: unknown, Parts: parts(accepted, unknown, refused)},
 			want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 2, Price: 60},
 		},
 		"a part accepted, one unknown": {
-			func(f *Attempt) {
-				f.Search.resendOnce = true
+			func(a *Attempt) {
+				a.Search.resendOnce = true
 			},
 			provider.Result{Outcome: unknown, Parts: parts(accepted, unknown)},
 			want{State: ledger.Unknown, Reason: "ambiguous_final", Segments: 2, Price: 60},
 		},
 		"held for its channel, then refused": {
-			func(f *Attempt) {
-				f.holdThrottled, f.pinned = true, "a"
+			func(a *Attempt) {
+				a.holdThrottled, a.pinned = true, "a"
 			},
 			provider.Result{Outcome: refused, Code: "dial"},
 			want{State: ledger.Retry, Reason: "refused", Tried: true},
@@ -244,11 +244,11 @@ func TestSettleDecidesTheNextStep(t *testing.T) {
 			want{State: ledger.Accepted, PartsCut: "k", Segments: 2, Price: 60},
 		},
 	} {
-		f := testFlight()
+		a := testFlight()
 		if tc.change != nil {
-			tc.change(f)
+			tc.change(a)
 		}
-		s := settle(f, &tc.result, noon)
+		s := settle(a, &tc.result, noon)
 		got := want{
 			s.State, s.Reason, 0, s.Tried, s.Pinned, s.PartsLeft, s.PartsCut,
 			s.PossibleDuplicate, s.Segments, s.PriceMicros,
@@ -268,9 +268,9 @@ func TestNoOutcomeButThoseSureOfItLeadsToAnotherSend(t *testing.T) {
 	t.Parallel()
 	for outcome := provider.Unknown; outcome <= provider.Throttled; outcome++ {
 		for _, resend := range []bool{false, true} {
-			f := testFlight()
-			f.Search.resendOnce = resend
-			s := settle(f, &provider.Result{Outcome: outcome}, noon)
+			a := testFlight()
+			a.Search.resendOnce = resend
+			s := settle(a, &provider.Result{Outcome: outcome}, noon)
 			again := s.State == ledger.Retry
 			sure := outcome == provider.Refused || outcome == provider.Throttled
 			flagged := outcome == provider.Unknown && resend && s.PossibleDuplicate
@@ -296,38 +296,38 @@ func TestSlotsAreHeldForReceiptsAndForRetriesOnTheSameChannel(t *testing.T) {
 		want   time.Duration
 	}{
 		"accepted": {nil, provider.Result{Outcome: provider.Accepted}, 0},
-		"accepted, until receipt": {func(f *Attempt) {
-			f.untilReceipt = true
+		"accepted, until receipt": {func(a *Attempt) {
+			a.untilReceipt = true
 		}, provider.Result{Outcome: provider.Accepted}, hold},
-		"unknown, until receipt": {func(f *Attempt) {
-			f.untilReceipt = true
+		"unknown, until receipt": {func(a *Attempt) {
+			a.untilReceipt = true
 		}, provider.Result{Outcome: provider.Unknown}, 0},
-		"rejected, until receipt": {func(f *Attempt) {
-			f.untilReceipt = true
+		"rejected, until receipt": {func(a *Attempt) {
+			a.untilReceipt = true
 		}, provider.Result{Outcome: provider.Rejected}, 0},
 		"throttled, goes on": {nil, provider.Result{Outcome: provider.Throttled}, 0},
-		"throttled, waits": {func(f *Attempt) {
-			f.holdThrottled = true
+		"throttled, waits": {func(a *Attempt) {
+			a.holdThrottled = true
 		}, provider.Result{Outcome: provider.Throttled}, hold},
 		"parts left": {nil, provider.Result{
 			Outcome: provider.Throttled,
 			Parts:   partly,
 		}, hold},
-		"late, comes back": {func(f *Attempt) { f.pinned = "a" }, NotSent(CodeLate), hold},
+		"late, comes back": {func(a *Attempt) { a.pinned = "a" }, NotSent(CodeLate), hold},
 		"late":             {nil, NotSent(CodeLate), 0},
-		"waits beyond its end": {func(f *Attempt) {
-			f.holdThrottled, f.Expires = true, noon
+		"waits beyond its end": {func(a *Attempt) {
+			a.holdThrottled, a.Expires = true, noon
 		}, provider.Result{Outcome: provider.Throttled}, 0},
-		"refused": {func(f *Attempt) {
-			f.pinned = "a"
+		"refused": {func(a *Attempt) {
+			a.pinned = "a"
 		}, provider.Result{Outcome: provider.Refused}, 0},
 	} {
-		f := testFlight()
-		f.hold = hold
+		a := testFlight()
+		a.hold = hold
 		if tc.change != nil {
-			tc.change(f)
+			tc.change(a)
 		}
-		if s := settle(f, &tc.result, noon); s.Hold != tc.want {
+		if s := settle(a, &tc.result, noon); s.Hold != tc.want {
 			t.Errorf("%s: the slot is held for %s, want %s", name, s.Hold, tc.want)
 		}
 	}
@@ -352,24 +352,24 @@ func TestWhatIsNotBilledGoesBackToTheLimitsInMoney(t *testing.T) {
 		"late":                 {NotSent(CodeLate), 90},
 		"one of three refused": {provider.Result{Outcome: provider.Unknown, Parts: two}, 30},
 	} {
-		f := testFlight()
-		f.refunds = []ledger.Refund{
+		a := testFlight()
+		a.refunds = []ledger.Refund{
 			{ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Day, Micros: 90},
 			{
 				ScopeRef: ledger.ScopeRef{Scope: admission.Scope{Tenant: "shop"}},
 				Window:   admission.Day, Micros: 90,
 			},
 		}
-		s := settle(f, &tc.result, noon)
+		s := settle(a, &tc.result, noon)
 		var want []ledger.Refund
 		if tc.want > 0 {
-			want = slices.Clone(f.refunds)
+			want = slices.Clone(a.refunds)
 			want[0].Micros, want[1].Micros = tc.want, tc.want
 		}
 		if diff := cmp.Diff(want, s.Refunds); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if f.refunds[0].Micros != 90 {
+		if a.refunds[0].Micros != 90 {
 			t.Errorf("%s changed the attempt", name)
 		}
 	}
@@ -410,7 +410,7 @@ func TestReceiptsAreExpectedForWhateverWasAccepted(t *testing.T) {
 		provider.Accepted, provider.Unknown,
 		provider.Throttled, provider.Refused,
 	} {
-		f := &Attempt{Await: 72 * time.Hour, Segments: 2, Expires: time.Now().Add(time.Hour)}
+		a := &Attempt{Await: 72 * time.Hour, Segments: 2, Expires: time.Now().Add(time.Hour)}
 		res := provider.Result{
 			Outcome: outcome,
 			Parts: []provider.Part{
@@ -418,7 +418,7 @@ func TestReceiptsAreExpectedForWhateverWasAccepted(t *testing.T) {
 				{Index: 1, Outcome: outcome},
 			},
 		}
-		if s := settle(f, &res, time.Now()); s.Await != f.Await {
+		if s := settle(a, &res, time.Now()); s.Await != a.Await {
 			t.Errorf("%s: receipts are expected for %s", outcome, s.Await)
 		}
 	}
@@ -466,11 +466,11 @@ func TestIDsOfWhatWasDeniedAreKeptApart(t *testing.T) {
 			"", "", 0,
 		},
 	} {
-		f := &Attempt{
+		a := &Attempt{
 			Segments: 2, Price: 2, Expires: time.Now().Add(time.Hour),
 			Submission: provider.Submission{Attempt: 1},
 		}
-		s := settle(f, &test.result, time.Now())
+		s := settle(a, &test.result, time.Now())
 		if got := strings.TrimSpace(s.Reference); got != test.reference ||
 			strings.TrimSpace(s.Denied) != test.denied || s.DeniedParts != test.parts {
 			t.Errorf("%s: reference %q, denied %q of %d", name, s.Reference, s.Denied,
@@ -500,12 +500,12 @@ func TestAnExpiredAttemptEndsItsMessage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := &Attempt{
+			a := &Attempt{
 				Channel: "a", Submission: provider.Submission{ID: "m", Attempt: 1}, Segments: 3,
 				Price:   300,
 				Expires: noon.Add(time.Millisecond), // by this process's clock it is settled before
 			}
-			s := settle(f, &provider.Result{
+			s := settle(a, &provider.Result{
 				Outcome: provider.Refused, Code: CodeExpired,
 				Parts: tc.parts, Cut: "x",
 			}, noon)

@@ -55,19 +55,19 @@ func positionOf(o Origin) *envelope.Position {
 }
 
 // statusOfSettlement is the event that an outcome causes.
-func statusOfSettlement(f *Attempt, s *ledger.Settlement, at time.Time) ledger.Notice {
+func statusOfSettlement(a *Attempt, s *ledger.Settlement, at time.Time) ledger.Notice {
 	taken := 0
 	switch s.Outcome {
 	case provider.Rejected, provider.Refused, provider.Throttled:
-		taken = f.taken + s.Segments
+		taken = a.taken + s.Segments
 	case provider.Accepted, provider.Unknown: // all of it, or not known
 	}
 	return notice(&envelope.Status{
-		ID: s.ID, State: string(s.State), At: at, Lane: f.Lane, Tenant: f.tenant, Route: f.route,
-		Channel: f.Channel, Attempt: s.Attempt, Reason: s.Reason, Code: s.Code,
+		ID: s.ID, State: string(s.State), At: at, Lane: a.Lane, Tenant: a.tenant, Route: a.route,
+		Channel: a.Channel, Attempt: s.Attempt, Reason: s.Reason, Code: s.Code,
 		Reference: cmp.Or(s.Reference, strings.TrimSpace(s.Denied)),
-		Segments:  f.Segments, PartsAccepted: taken, PossibleDuplicate: s.PossibleDuplicate,
-		Metadata: f.metadata,
+		Segments:  a.Segments, PartsAccepted: taken, PossibleDuplicate: s.PossibleDuplicate,
+		Metadata: a.metadata,
 	})
 }
 

@@ -34,10 +34,10 @@ func TestAnEventHasTheNumberOfAcceptedParts(t *testing.T) {
 		"all of it":                         {1, answers(a, a), 0},
 		"nobody knows of one of the others": {0, answers(a, lost), 0},
 	} {
-		f := testFlight()
-		f.taken, f.Segments = test.before, max(len(test.result.Parts), 1)
-		s := settle(f, test.result, noon)
-		n := statusOfSettlement(f, &s, noon)
+		attempt := testFlight()
+		attempt.taken, attempt.Segments = test.before, max(len(test.result.Parts), 1)
+		s := settle(attempt, test.result, noon)
+		n := statusOfSettlement(attempt, &s, noon)
 		var event struct {
 			Parts int `json:"parts_accepted"`
 		}

@@ -364,8 +364,8 @@ func TestMessageHeldForAChannelIsLetGoWhenThatIsSwitchedOff(t *testing.T) {
 		if d.Attempt.Channel != want {
 			t.Errorf("state %s: %+v", state, d)
 		}
-		if f := newAttempt(&planned, &d); f.pinned != "" && f.pinned != f.Channel {
-			t.Errorf("state %s: the flight to %s is pinned to %s", state, f.Channel, f.pinned)
+		if a := newAttempt(&planned, &d); a.pinned != "" && a.pinned != a.Channel {
+			t.Errorf("state %s: the flight to %s is pinned to %s", state, a.Channel, a.pinned)
 		}
 		row.PartsLeft = []int{0}
 		if _, d := w.decideDue(row); state != Enabled &&

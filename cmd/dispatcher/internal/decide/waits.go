@@ -9,20 +9,20 @@ import (
 
 // passes is when a passing exclusion on channel c ends for this message, which queues behind the
 // messages of this claim that already wait for the same.
-func (a *assigner) passes(x *exclusion, c int) time.Time {
+func (a *assigner) passes(e *exclusion, c int) time.Time {
 	switch {
-	case x.limit != nil && x.limit.Counter.Unit == admission.Money:
-		return Earlier(a.hasRoom(x, c), a.now.Add(lookForMoney))
-	case x.limit != nil:
-		return a.hasRoom(x, c)
-	case x.reason == NoActive:
+	case e.limit != nil && e.limit.Counter.Unit == admission.Money:
+		return Earlier(a.hasRoom(e, c), a.now.Add(lookForMoney))
+	case e.limit != nil:
+		return a.hasRoom(e, c)
+	case e.reason == NoActive:
 		bound := max(a.states[c].Gate.Active.Max, 1)
 		return a.now.Add(lookForActive * time.Duration(1+a.queuedOn[c]/bound))
-	case x.reason == InFlight, x.reason == Bulkhead:
-		return a.now.Add(a.roomAgain(x.reason, c))
-	case x.reason == Throttled && a.states[c] != nil && a.states[c].Gate.Ease.Until.After(a.now):
+	case e.reason == InFlight, e.reason == Bulkhead:
+		return a.now.Add(a.roomAgain(e.reason, c))
+	case e.reason == Throttled && a.states[c] != nil && a.states[c].Gate.Ease.Until.After(a.now):
 		return a.states[c].Gate.Ease.Until
-	case x.reason == Busy:
+	case e.reason == Busy:
 		return a.now.Add(lookForActive) // another process may have a shorter queue
 	}
 	return a.now.Add(readyRetry)
@@ -53,24 +53,24 @@ const eager = 2
 
 // hasRoom is when the limit has room for the message. Messages that wait for the same limit are
 // spread by its rate, so that a long queue is not tried in full when the window starts.
-func (a *assigner) hasRoom(x *exclusion, c int) time.Time {
-	if x.never() {
+func (a *assigner) hasRoom(e *exclusion, c int) time.Time {
+	if e.never() {
 		return a.now.Add(lookForRoute)
 	}
-	counter, before := x.limit.Counter, a.queued[x.limit.Counter]/eager
+	counter, before := e.limit.Counter, a.queued[e.limit.Counter]/eager
 	window := time.Duration(counter.Window)
-	if x.limit.Why == admission.Full && !counter.Paced() {
-		return x.limit.When.Add(window * time.Duration(before/max(counter.Limit.Max, 1)))
+	if e.limit.Why == admission.Full && !counter.Paced() {
+		return e.limit.When.Add(window * time.Duration(before/max(counter.Limit.Max, 1)))
 	}
 	sustained := max(counter.Limit.Max, 1)
 	if counter.Sliding {
 		sustained = max(sustained-counter.Burst+1, 1)
 	}
 	rate := a.states[c].Gate.Ease.RateAt(a.now)
-	at := x.limit.When.Add(
+	at := e.limit.When.Add(
 		time.Duration(float64(before) * float64(window) / (float64(sustained) * rate)),
 	)
-	if x.limit.Why == admission.Reserved || x.limit.Why == admission.Unshared {
+	if e.limit.Why == admission.Reserved || e.limit.Why == admission.Unshared {
 		at = Earlier(at, counter.End(a.routing.Zone)) // then the whole window is free again
 	}
 	return at
@@ -78,16 +78,16 @@ func (a *assigner) hasRoom(x *exclusion, c int) time.Time {
 
 // queueFor counts the message among those that wait for a channel, or for one of its limits, and
 // returns the name of what it waits for.
-func (a *assigner) queueFor(x *exclusion, c int) (on string) {
+func (a *assigner) queueFor(e *exclusion, c int) (on string) {
 	name := a.routing.Channels[c].Name
-	if x.limit == nil {
-		if x.reason == NoActive || x.reason == InFlight || x.reason == Bulkhead {
+	if e.limit == nil {
+		if e.reason == NoActive || e.reason == InFlight || e.reason == Bulkhead {
 			a.queuedOn[c]++
 		}
 		return name
 	}
-	a.queued[x.limit.Counter] += x.cost
-	return x.on(name)
+	a.queued[e.limit.Counter] += e.cost
+	return e.on(name)
 }
 
 // maxWaits is how many waits of a message are recorded separately.

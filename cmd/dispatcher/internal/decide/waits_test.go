@@ -104,14 +104,14 @@ func TestThoseWithoutAShareAreSpreadUpToTheEndOfTheWindow(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).onlyA()
 	w.routing.Channels[0].Policy = admission.Even{}
-	f := &Instances{}
+	instances := &Instances{}
 	for range 10 {
-		f.Join("eu", nil)
+		instances.Join("eu", nil)
 	}
 	w.limit("a", admission.Limit{Window: admission.Minute, Max: 10},
 		0).Taken = map[string]int64{"worker:1": 1}
 	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
-		Snapshot{Worker: admission.Worker{ID: 1, Region: "eu"}, Instances: f})
+		Snapshot{Worker: admission.Worker{ID: 1, Region: "eu"}, Instances: instances})
 	var got []time.Duration
 	for range 24 {
 		d := a.decide(w.task("a"))

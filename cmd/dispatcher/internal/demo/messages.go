@@ -67,18 +67,18 @@ type submitCount struct {
 // signature is the part of a text that identifies its message.
 var signature = regexp.MustCompile(`\[demo-\d+-\d+\]`)
 
-func (t *submitCount) add(_ string, s smpptest.Submit) {
+func (sc *submitCount) add(_ string, s smpptest.Submit) {
 	if s.Part == s.Parts {
-		t.messages.Add(1)
+		sc.messages.Add(1)
 	}
 	sign := signature.FindString(s.Text)
 	if sign == "" {
 		return // a last part that is too short for a signature
 	}
 	key := sign + strconv.Itoa(s.Part)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.seen[key]++; t.seen[key] > 1 {
-		t.twice++
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.seen[key]++; sc.seen[key] > 1 {
+		sc.twice++
 	}
 }

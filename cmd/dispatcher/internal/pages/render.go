@@ -65,10 +65,10 @@ type shown struct {
 }
 
 // May reports whether the user's role allows an action, given by its name.
-func (p *shown) May(action string) bool {
+func (s *shown) May(action string) bool {
 	for _, a := range access.Actions() {
 		if a.String() == action {
-			return p.Who != nil && p.Who.Role.May(a)
+			return s.Who != nil && s.Who.Role.May(a)
 		}
 	}
 	return false

@@ -79,17 +79,17 @@ func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenAmbiguity) error 
 }
 
 // pass stores a resolution.
-func (d *Dispatcher) pass(ctx context.Context, j *ledger.Resolution) error {
-	ended, err := d.cfg.Ledger.Ambiguities.Resolve(ctx, j)
+func (d *Dispatcher) pass(ctx context.Context, r *ledger.Resolution) error {
+	ended, err := d.cfg.Ledger.Ambiguities.Resolve(ctx, r)
 	if err != nil {
 		return fmt.Errorf("end an ambiguity: %w", err)
 	}
 	if !ended {
 		return nil
 	}
-	d.cfg.Metrics.ambiguities.WithLabelValues(string(j.As)).Inc()
-	if j.Settlement != nil && j.Settlement.State == ledger.Retry ||
-		j.Move != nil && j.Move.State == ledger.Retry {
+	d.cfg.Metrics.ambiguities.WithLabelValues(string(r.As)).Inc()
+	if r.Settlement != nil && r.Settlement.State == ledger.Retry ||
+		r.Move != nil && r.Move.State == ledger.Retry {
 		d.backlog.Store(true)
 		d.wake()
 	}
@@ -98,21 +98,21 @@ func (d *Dispatcher) pass(ctx context.Context, j *ledger.Resolution) error {
 
 // conclude ends a search that found nothing, unless a receipt has come and is not processed yet.
 func (d *Dispatcher) conclude(ctx context.Context, o *ledger.OpenAmbiguity, now time.Time) error {
-	f := d.recorded(&o.Message, &o.Attempt, o.OpenedAt)
-	if d.lookForReceipts(ctx, f); f.Search.Received {
+	a := d.recorded(&o.Message, &o.Attempt, o.OpenedAt)
+	if d.lookForReceipts(ctx, a); a.Search.Received {
 		next := now.Add(decide.ReceiptLook)
 		return d.cfg.Ledger.Ambiguities.Postpone(ctx, o.Message.Seq, o.Key, next)
 	}
-	return d.pass(ctx, decide.Conclude(o, f, now))
+	return d.pass(ctx, decide.Conclude(o, a, now))
 }
 
 // lookForReceipts marks those unanswered attempts for which a receipt with our key has come.
 // Otherwise a lane that resends would send a message again that was taken.
 func (d *Dispatcher) lookForReceipts(ctx context.Context, unanswered ...*decide.Attempt) {
 	var seqs []int64
-	for _, f := range unanswered {
-		if f.Search.Can.Receipts && f.Search.Can.KeyInReceipt {
-			seqs = append(seqs, f.Seq)
+	for _, a := range unanswered {
+		if a.Search.Can.Receipts && a.Search.Can.KeyInReceipt {
+			seqs = append(seqs, a.Seq)
 		}
 	}
 	if seqs == nil {
@@ -120,8 +120,8 @@ func (d *Dispatcher) lookForReceipts(ctx context.Context, unanswered ...*decide.
 	}
 	err := withTimeout(ctx, func(ctx context.Context) error {
 		proved, err := d.cfg.Ledger.Receipts.WithKey(ctx, seqs)
-		for _, f := range unanswered {
-			f.Search.Received = slices.Contains(proved, f.Seq)
+		for _, a := range unanswered {
+			a.Search.Received = slices.Contains(proved, a.Seq)
 		}
 		return err
 	})

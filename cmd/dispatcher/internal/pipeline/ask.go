@@ -28,15 +28,15 @@ const longestHold = 5 * time.Second
 // ask puts every question of a request to its function, all at once: the Scorer knows how many a
 // function can take. It returns when each has an answer or a trouble, and after longestHold at the
 // latest.
-func ask(ctx context.Context, scorer Scorer, q *decide.ScoreRequest) {
+func ask(ctx context.Context, scorer Scorer, r *decide.ScoreRequest) {
 	ctx, cancel := context.WithTimeout(ctx, longestHold)
 	defer cancel()
-	if len(q.Open) == 1 {
-		askOne(ctx, scorer, q.Open[0])
+	if len(r.Open) == 1 {
+		askOne(ctx, scorer, r.Open[0])
 		return
 	}
 	var asking sync.WaitGroup
-	for _, one := range q.Open {
+	for _, one := range r.Open {
 		asking.Go(func() { askOne(ctx, scorer, one) })
 	}
 	asking.Wait()
@@ -54,30 +54,30 @@ func askOne(ctx context.Context, scorer Scorer, o *decide.OpenQuestion) {
 // about each job once: an earlier claim may have asked and had no slots for it. It asks before the
 // claim has slots. A function may take seconds, and slots held meanwhile would be missing on all
 // lanes.
-func (d *Dispatcher) askAboutJobs(ctx context.Context, r *claim) error {
-	q := decide.ScoreRequest{Routing: r.plan.Routing, Now: r.plan.Now}
+func (d *Dispatcher) askAboutJobs(ctx context.Context, c *claim) error {
+	request := decide.ScoreRequest{Routing: c.plan.Routing, Now: c.plan.Now}
 	asked := map[int]*decide.OpenQuestion{}
 	now := time.Now()
-	for i := range r.plan.Tasks {
-		if t := &r.plan.Tasks[i]; t.Wanted() && t.Route.Asks() {
-			t.Scores = d.answers.findJob(t.JobKey(), r.plan.Routing.Version, now)
+	for i := range c.plan.Tasks {
+		if t := &c.plan.Tasks[i]; t.Wanted() && t.Route.Asks() {
+			t.Scores = d.answers.findJob(t.JobKey(), c.plan.Routing.Version, now)
 			if t.Scores == nil {
-				asked[i] = q.Add(t)
+				asked[i] = request.Add(t)
 			}
 		}
 	}
 	if len(asked) == 0 {
 		return ctx.Err()
 	}
-	ask(ctx, d.cfg.Scorer, &q)
+	ask(ctx, d.cfg.Scorer, &request)
 	if ctx.Err() != nil {
 		return ctx.Err() // answers that were cut short are not used
 	}
 	kept := make(map[decide.JobKey]keptAnswer, len(asked))
 	for i, one := range asked {
-		t := &r.plan.Tasks[i]
+		t := &c.plan.Tasks[i]
 		t.Scores = &one.Answer
-		answer := decide.RowScores{Version: r.plan.Routing.Version, Scores: t.Scores}
+		answer := decide.RowScores{Version: c.plan.Routing.Version, Scores: t.Scores}
 		kept[t.JobKey()] = keptAnswer{RowScores: answer}
 	}
 	d.answers.putJobs(kept, time.Now())
@@ -90,25 +90,25 @@ const maxAsking = 4
 // askAboutDue starts to ask about the due rows that a claim left unchanged, so that a later claim
 // can decide on them. The due loop goes on meanwhile with other rows. A slow function delays only
 // its own route, until maxAsking claims wait for it; then it delays others for longestHold at most.
-func (d *Dispatcher) askAboutDue(ctx context.Context, r *claim, asking *sync.WaitGroup) {
+func (d *Dispatcher) askAboutDue(ctx context.Context, c *claim, asking *sync.WaitGroup) {
 	select {
 	case d.asking <- struct{}{}:
 	case <-ctx.Done():
 		return
 	}
-	q := decide.ScoreRequest{Routing: r.plan.Routing, Now: r.decided.Now}
-	asked := make(map[int64]*decide.OpenQuestion, len(r.decided.Unasked))
-	for _, i := range r.decided.Unasked {
-		t := &r.decided.Tasks[i]
-		asked[t.Row.Seq] = q.Add(t)
+	request := decide.ScoreRequest{Routing: c.plan.Routing, Now: c.decided.Now}
+	asked := make(map[int64]*decide.OpenQuestion, len(c.decided.Unasked))
+	for _, i := range c.decided.Unasked {
+		t := &c.decided.Tasks[i]
+		asked[t.Row.Seq] = request.Add(t)
 	}
 	rows := slices.Collect(maps.Keys(asked))
 	d.answers.begin(rows)
 	asking.Go(func() {
 		defer func() { <-d.asking }()
-		ask(ctx, d.cfg.Scorer, &q)
+		ask(ctx, d.cfg.Scorer, &request)
 		if ctx.Err() == nil { // answers that were cut short are not used
-			d.keep(asked, r.plan.Routing.Version)
+			d.keep(asked, c.plan.Routing.Version)
 		}
 		d.answers.end(rows)
 		d.wake()

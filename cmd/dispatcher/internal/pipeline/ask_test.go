@@ -26,11 +26,11 @@ func distinctQuestions(t *testing.T, n int) *decide.ScoreRequest {
 		jobs[i].Message.Labels = map[string]selector.Value{"n": number}
 	}
 	plan := decide.NewPlan(routing, testKeys, time.Now(), jobs)
-	q := &decide.ScoreRequest{Routing: routing, Now: noon}
+	r := &decide.ScoreRequest{Routing: routing, Now: noon}
 	for i := range plan.Tasks {
-		q.Add(&plan.Tasks[i])
+		r.Add(&plan.Tasks[i])
 	}
-	return q
+	return r
 }
 
 // TestASlowFunctionHoldsABatchUpForSoLongAndNoLonger asks a function that answers one question a
@@ -51,14 +51,14 @@ func TestASlowFunctionHoldsABatchUpForSoLongAndNoLonger(t *testing.T) {
 				return decide.Scores{Trouble: decide.FunctionTimeout}
 			}
 		}}
-		q := distinctQuestions(t, 100)
+		r := distinctQuestions(t, 100)
 		began := time.Now()
-		ask(t.Context(), slow, q)
+		ask(t.Context(), slow, r)
 		if took := time.Since(began); took < longestHold || took >= longestHold+2*time.Second {
 			t.Errorf("the batch was held up for %s", took)
 		}
 		troubles := map[string]int{}
-		for _, one := range q.Open {
+		for _, one := range r.Open {
 			troubles[one.Answer.Trouble]++
 		}
 		if troubles[""] < 5 || troubles[""]+troubles[decide.FunctionTimeout] != 100 {
@@ -72,7 +72,7 @@ func TestEachQuestionIsPutToTheScorerAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var under atomic.Int32
 		all := make(chan struct{})
-		q := distinctQuestions(t, 300)
+		r := distinctQuestions(t, 300)
 		ask(t.Context(), &scriptedScorer{answer: func(ctx context.Context,
 			q *decide.ScoreQuestion,
 		) decide.Scores {
@@ -85,8 +85,8 @@ func TestEachQuestionIsPutToTheScorerAtOnce(t *testing.T) {
 			case <-ctx.Done():
 				return decide.Scores{Trouble: decide.FunctionTimeout}
 			}
-		}}, q)
-		for _, one := range q.Open {
+		}}, r)
+		for _, one := range r.Open {
 			if one.Answer.Trouble != "" {
 				t.Fatalf("answer %+v: the questions waited for each other", one.Answer)
 			}

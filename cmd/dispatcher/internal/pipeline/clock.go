@@ -89,13 +89,13 @@ func (c *clock) now() time.Time {
 // span is when an attempt may leave, by this process's clock. If the estimate of the database's
 // clock is wrong by at most mostWrong, the attempt leaves within the windows that it was counted
 // in. A larger error, as with a far database, makes the span narrower.
-func (c *clock) span(p *admission.Release) (leave, latest time.Time) {
+func (c *clock) span(r *admission.Release) (leave, latest time.Time) {
 	wrong := min(time.Duration(c.error.Load()), mostWrong)
-	leave, latest = c.here(p.At), c.here(p.Latest)
-	if opens := c.here(p.Opens).Add(wrong); !p.Opens.IsZero() && opens.After(leave) {
+	leave, latest = c.here(r.At), c.here(r.Latest)
+	if opens := c.here(r.Opens).Add(wrong); !r.Opens.IsZero() && opens.After(leave) {
 		leave = opens
 	}
-	if closes := c.here(p.Closes).Add(-wrong); !p.Closes.IsZero() && closes.Before(latest) {
+	if closes := c.here(r.Closes).Add(-wrong); !r.Closes.IsZero() && closes.Before(latest) {
 		latest = closes
 	}
 	return leave, latest

@@ -256,24 +256,24 @@ func (d *Dispatcher) now() time.Time { return d.clock.now() }
 
 // launch hands claimed attempts to their workers, with release times by this process's clock. An
 // attempt whose channel has been removed is settled as not sent.
-func (d *Dispatcher) launch(r *claim) {
-	for _, f := range r.attempts {
-		f.leave, f.latest = d.clock.span(&f.Release)
-		f.Submission.Deadline = d.clock.deadline(f.Expires)
+func (d *Dispatcher) launch(c *claim) {
+	for _, a := range c.attempts {
+		a.leave, a.latest = d.clock.span(&a.Release)
+		a.Submission.Deadline = d.clock.deadline(a.Expires)
 	}
-	spread(r.attempts, time.Now())
-	d.open.add(r.decided.Now, r.attempts)
+	spread(c.attempts, time.Now())
+	d.open.add(c.decided.Now, c.attempts)
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	if d.stopped {
 		return // too late: the attempts stay open, and another instance recovers them
 	}
-	for _, f := range r.attempts {
-		if w := d.workers[f.Channel]; w != nil {
-			w.put(f)
+	for _, a := range c.attempts {
+		if w := d.workers[a.Channel]; w != nil {
+			w.put(a)
 		} else {
 			result := decide.NotSent(decide.CodeStopping)
-			f.answer(d.settler.answers, &result)
+			a.answer(d.settler.answers, &result)
 		}
 	}
 }

@@ -137,16 +137,16 @@ func (d *Dispatcher) takeDue(ctx context.Context, asking *sync.WaitGroup) bool {
 	if err == nil && due == 0 {
 		return false
 	}
-	var r *claim
+	var c *claim
 	if err == nil {
-		r, err = d.claim(ctx, nil, due)
+		c, err = d.claim(ctx, nil, due)
 	}
 	switch {
 	case err == nil:
-		if len(r.decided.Unasked) > 0 {
-			d.askAboutDue(ctx, r, asking)
+		if len(c.decided.Unasked) > 0 {
+			d.askAboutDue(ctx, c, asking)
 		}
-		return (due == n || r.due < due || r.decided.Unlocked) && ctx.Err() == nil
+		return (due == n || c.due < due || c.decided.Unlocked) && ctx.Err() == nil
 	case ctx.Err() != nil:
 		return false
 	case errors.Is(err, decide.ErrStaleRouting):

@@ -73,13 +73,13 @@ func (d *Dispatcher) store(ctx context.Context, jobs []decide.Job) (stored int, 
 		if !alone {
 			due = d.dueShare(jobs)
 		}
-		r, err := d.claim(ctx, jobs, due)
+		c, err := d.claim(ctx, jobs, due)
 		switch {
 		case err == nil:
-			if len(r.decided.Unasked) > 0 || r.decided.Unlocked {
+			if len(c.decided.Unasked) > 0 || c.decided.Unlocked {
 				d.wake() // the due loop handles them, so that no partition waits for that
 			}
-			return len(r.plan.Jobs), nil
+			return len(c.plan.Jobs), nil
 		case ctx.Err() != nil:
 			return 0, ctx.Err()
 		case errors.Is(err, decide.ErrStaleRouting):
@@ -166,52 +166,52 @@ type claim struct {
 func (d *Dispatcher) claim(ctx context.Context, jobs []decide.Job, due int) (*claim, error) {
 	routing := d.routing.Load()
 	dueScopes := d.neededScopes.open(time.Now())
-	r := &claim{plan: decide.NewPlan(routing, d.cfg.Keys, d.now(), jobs)}
-	if err := d.askAboutJobs(ctx, r); err != nil {
+	c := &claim{plan: decide.NewPlan(routing, d.cfg.Keys, d.now(), jobs)}
+	if err := d.askAboutJobs(ctx, c); err != nil {
 		return nil, err
 	}
-	r.unready = d.unready(routing)
+	c.unready = d.unready(routing)
 	d.claims.Add(1)
 	defer d.claims.Done()
-	slots, held, err := d.acquire(ctx, r, max(due, 0))
+	slots, held, err := d.acquire(ctx, c, max(due, 0))
 	if err != nil {
 		return nil, err
 	}
 	if slots == d.express && len(jobs) > slots.size() {
 		due = 0 // the due rows may be of other lanes
 	}
-	r.due = r.plan.Share(held, max(due, 0))
-	request := r.plan.Request(r.due, dueScopes)
+	c.due = c.plan.Share(held, max(due, 0))
+	request := c.plan.Request(c.due, dueScopes)
 	request.Except = d.answers.open()
 	// From here on the claim must not be cut off. ctx may end for a rebalance while this process goes
 	// on, and it would not know whether a running commit succeeded.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
 	defer cancel()
-	if err := d.transact(ctx, r, request); err != nil {
-		r.unreserve()
+	if err := d.transact(ctx, c, request); err != nil {
+		c.unreserve()
 		slots.release(held)
 		return nil, err
 	}
-	slots.release(held - len(r.attempts))
-	d.equip(r, slots)
-	d.launch(r)
-	d.noteWaiting(r)
-	return r, nil
+	slots.release(held - len(c.attempts))
+	d.equip(c, slots)
+	d.launch(c)
+	d.noteWaiting(c)
+	return c, nil
 }
 
 // transact locks, decides and commits. The claim decides with the room that its channels have now,
 // and its attempts count as in flight before the next claim decides. It also records the database's
 // clock and how long the write took.
 func (d *Dispatcher) transact(
-	ctx context.Context, r *claim, request ledger.Claim,
+	ctx context.Context, c *claim, request ledger.Claim,
 ) (err error) {
-	began, lane := time.Now(), laneOf(r.plan.Jobs)
+	began, lane := time.Now(), laneOf(c.plan.Jobs)
 	state := &decide.Snapshot{
-		Unready: r.unready, CommitLatency: d.commitLatencies.get(lane, began),
+		Unready: c.unready, CommitLatency: d.commitLatencies.get(lane, began),
 		Worker:    admission.Worker{ID: d.cfg.Ledger.Instances.ID(), Region: d.cfg.Region},
 		Instances: d.instances.Load(),
 	}
-	ctx, span := d.traceClaim(ctx, r)
+	ctx, span := d.traceClaim(ctx, c)
 	defer func() { span.End(err) }()
 	defer d.watchLocks(ctx)()
 	tx, err := d.cfg.Ledger.Claims.Lock(ctx, request)
@@ -224,11 +224,11 @@ func (d *Dispatcher) transact(
 	read := d.clock.here(seen.Now) // when the database read its clock
 	state.Answers = d.answers.known()
 	d.deciding.Lock()
-	state.Rooms, _ = d.rooms(r.plan.Routing)
-	decided, err := decide.Batch(r.plan, seen, state)
+	state.Rooms, _ = d.rooms(c.plan.Routing)
+	decided, err := decide.Batch(c.plan, seen, state)
 	if err == nil {
-		r.rooms, r.decided, r.attempts = state.Rooms, decided, opened(decided.Attempts, began)
-		d.reserve(r)
+		c.rooms, c.decided, c.attempts = state.Rooms, decided, opened(decided.Attempts, began)
+		d.reserve(c)
 	}
 	d.deciding.Unlock()
 	if err != nil {
@@ -239,33 +239,33 @@ func (d *Dispatcher) transact(
 		return err
 	}
 	wrote := time.Now()
-	if len(r.attempts) > 0 { // a claim without attempts writes less
+	if len(c.attempts) > 0 { // a claim without attempts writes less
 		d.commitLatencies.took(lane, wrote.Sub(read), wrote)
 	}
 	d.answers.used(decided)
 	d.neededScopes.note(decided.Needed, wrote)
-	d.cfg.Metrics.claimed(r, time.Since(began), seen.LockWait)
-	d.traceDecisions(r, span, began)
+	d.cfg.Metrics.claimed(c, time.Since(began), seen.LockWait)
+	d.traceDecisions(c, span, began)
 	return nil
 }
 
 // equip fills in the slots that the attempts hold and the keys under which they are submitted. It
 // also counts them for policies that depend on what was granted.
-func (d *Dispatcher) equip(r *claim, slots *slots) {
-	now, routing := r.decided.Now, r.plan.Routing
-	for _, f := range r.attempts {
-		f.slots = slots
-		can, _ := d.promises(f.Channel)
-		f.Inform(can, d.account(f.Channel), now, d.reach())
+func (d *Dispatcher) equip(c *claim, slots *slots) {
+	now, routing := c.decided.Now, c.plan.Routing
+	for _, a := range c.attempts {
+		a.slots = slots
+		can, _ := d.promises(a.Channel)
+		a.Inform(can, d.account(a.Channel), now, d.reach())
 		if !can.Receipts {
-			f.Await = 0
+			a.Await = 0
 		}
-		if !f.Repeats() {
-			f.Submission.Key = d.keys.Key(f.Seq, f.Submission.Attempt)
+		if !a.Repeats() {
+			a.Submission.Key = d.keys.Key(a.Seq, a.Submission.Attempt)
 		}
-		if decide.Divides(routing.Channels[routing.Channel(f.Channel)].Policy) {
-			granted := ledger.Grants{Messages: 1, Segments: int64(f.Segments), Micros: f.Price}
-			d.minutes.add(now, f.Channel, granted)
+		if decide.Divides(routing.Channels[routing.Channel(a.Channel)].Policy) {
+			granted := ledger.Grants{Messages: 1, Segments: int64(a.Segments), Micros: a.Price}
+			d.minutes.add(now, a.Channel, granted)
 		}
 	}
 }
@@ -278,14 +278,14 @@ func (d *Dispatcher) reach() time.Duration { return d.cfg.SendTimeout + recovery
 // for whose channels there is no room. It waits up to gatherTime for all slots that are not stuck,
 // because a large claim costs less per message.
 func (d *Dispatcher) acquire(
-	ctx context.Context, r *claim, due int,
+	ctx context.Context, c *claim, due int,
 ) (from *slots, got int, err error) {
-	held, err := d.awaitRoom(ctx, r)
+	held, err := d.awaitRoom(ctx, c)
 	if err != nil {
 		return nil, 0, err
 	}
-	n, enough := r.plan.Wanted()+due, max(d.slots.size()-held, 1)
-	if n > 0 && d.firstLane(r.plan.Jobs) {
+	n, enough := c.plan.Wanted()+due, max(d.slots.size()-held, 1)
+	if n > 0 && d.firstLane(c.plan.Jobs) {
 		return either(ctx, n, enough, d.slots, d.express)
 	}
 	got, err = d.slots.acquire(ctx, n, enough)
@@ -293,18 +293,18 @@ func (d *Dispatcher) acquire(
 }
 
 // noteWaiting records that rows wait, until the next count, and when they come due.
-func (d *Dispatcher) noteWaiting(r *claim) {
-	for i := range r.decided.Decisions {
-		decision := &r.decided.Decisions[i]
+func (d *Dispatcher) noteWaiting(c *claim) {
+	for i := range c.decided.Decisions {
+		decision := &c.decided.Decisions[i]
 		if decision.State == ledger.Accepted {
-			d.due.add(decision.NextAt, r.decided.Now)
+			d.due.add(decision.NextAt, c.decided.Now)
 		}
 		if decision.State == ledger.Waiting {
 			d.backlog.Store(true)
-			if r.decided.Tasks[i].Lane.Order == 0 {
+			if c.decided.Tasks[i].Lane.Order == 0 {
 				d.coded.Store(true)
 			}
-			d.due.add(decision.NextAt, r.decided.Now)
+			d.due.add(decision.NextAt, c.decided.Now)
 			d.noteFull(decision)
 		}
 	}

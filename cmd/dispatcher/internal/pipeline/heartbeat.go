@@ -27,22 +27,22 @@ func newHeartbeat(deadAfter time.Duration) *heartbeat {
 // beat records a heart-beat that has been stored. at is this process's clock before it was sent,
 // since the database may have stored it right then. After a gap, attempts that were claimed before
 // it are not sent any more.
-func (p *heartbeat) beat(at time.Time) {
-	if !p.alive(at) {
-		p.void.Store(int64(at.Sub(p.began)))
+func (h *heartbeat) beat(at time.Time) {
+	if !h.alive(at) {
+		h.void.Store(int64(at.Sub(h.began)))
 	}
-	p.last.Store(int64(at.Sub(p.began)))
+	h.last.Store(int64(at.Sub(h.began)))
 }
 
 // holds reports whether an attempt claimed at a time certainly still has its slots.
-func (p *heartbeat) holds(claimed, now time.Time) bool {
-	return p.alive(now) && int64(claimed.Sub(p.began)) >= p.void.Load()
+func (h *heartbeat) holds(claimed, now time.Time) bool {
+	return h.alive(now) && int64(claimed.Sub(h.began)) >= h.void.Load()
 }
 
 // alive reports whether no instance can count this process as dead yet. It uses the monotonic
 // clock, which goes on while a signal has stopped the process.
-func (p *heartbeat) alive(now time.Time) bool {
-	return now.Sub(p.began)-time.Duration(p.last.Load()) < p.deadAfter-heartbeatMargin
+func (h *heartbeat) alive(now time.Time) bool {
+	return now.Sub(h.began)-time.Duration(h.last.Load()) < h.deadAfter-heartbeatMargin
 }
 
 // keepBeating starts a heart-beat at each interval, or as soon as the one before is over. A pause

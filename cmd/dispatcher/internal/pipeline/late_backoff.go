@@ -25,33 +25,33 @@ type lateBackoff struct {
 }
 
 // missed counts a message that missed its release time.
-func (s *lateBackoff) missed(now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch age := now.Sub(s.counted); {
-	case now.Before(s.until), s.times > 0 && age < lateSpan:
+func (b *lateBackoff) missed(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch age := now.Sub(b.counted); {
+	case now.Before(b.until), b.times > 0 && age < lateSpan:
 		return
 	case age > lateMemory:
-		s.times = 0
+		b.times = 0
 	}
-	s.times, s.counted = s.times+1, now
-	if s.times > 1 {
-		s.until = now.Add(min(firstBackoff<<min(s.times-2, 10), maxBackoff))
+	b.times, b.counted = b.times+1, now
+	if b.times > 1 {
+		b.until = now.Add(min(firstBackoff<<min(b.times-2, 10), maxBackoff))
 	}
 }
 
 // sent resets the backoff: a message left in time.
-func (s *lateBackoff) sent(now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.times > 0 && !now.Before(s.until) && now.Sub(s.counted) >= lateSpan {
-		s.times = 0
+func (b *lateBackoff) sent(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.times > 0 && !now.Before(b.until) && now.Sub(b.counted) >= lateSpan {
+		b.times = 0
 	}
 }
 
 // active reports whether the channel is not to be chosen now.
-func (s *lateBackoff) active(now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return now.Before(s.until)
+func (b *lateBackoff) active(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return now.Before(b.until)
 }

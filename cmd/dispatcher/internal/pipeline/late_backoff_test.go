@@ -85,11 +85,11 @@ func TestAnAdapterKnowsTheLatestMomentAndItsLateIsOurs(t *testing.T) {
 			t.Errorf("got returned codes %v", codes)
 		}
 	})
-	f := &decide.Attempt{
+	a := &decide.Attempt{
 		Channel: "a", Submission: provider.Submission{ID: "m", Attempt: 1},
 		Expires: noon.Add(time.Hour), Segments: 1,
 	}
-	if s := decide.Settle(f, &provider.Result{Outcome: provider.Refused, Code: provider.Late},
+	if s := decide.Settle(a, &provider.Result{Outcome: provider.Refused, Code: provider.Late},
 		noon); s.Tried || s.State != "retry" || !s.NextAt.IsZero() {
 		t.Errorf("got %+v", s)
 	}

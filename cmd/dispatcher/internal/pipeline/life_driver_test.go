@@ -372,15 +372,15 @@ func (m *messageLife) claim(jobs []decide.Job, due int) {
 	d := m.rig.d
 	routing := d.routing.Load()
 	plan := decide.NewPlan(routing, d.cfg.Keys, d.now(), jobs)
-	r := &claim{plan: plan, unready: make([]string, len(routing.Channels))}
+	c := &claim{plan: plan, unready: make([]string, len(routing.Channels))}
 	request := plan.Request(due, d.neededScopes.open(time.Now()))
 	if m.seq == 0 {
-		m.must(d.transact(m.ctx, r, request))
+		m.must(d.transact(m.ctx, c, request))
 	} else {
-		m.step("claim", func() { m.must(d.transact(m.ctx, r, request)) })
+		m.step("claim", func() { m.must(d.transact(m.ctx, c, request)) })
 	}
-	d.equip(r, d.slots)
-	for _, f := range r.attempts {
+	d.equip(c, d.slots)
+	for _, f := range c.attempts {
 		if f.Submission.ID != m.id {
 			continue
 		}
@@ -459,7 +459,7 @@ func (m *messageLife) submit(answers ...string) *heldAttempt {
 		return nil
 	}
 	h := m.held[at]
-	f, facts := h.flight, m.facts(h.flight.Submission.Attempt)
+	a, facts := h.flight, m.facts(h.flight.Submission.Attempt)
 	outcomes := map[string]provider.Outcome{
 		"yes": provider.Accepted, "no": provider.Rejected, "busy": provider.Refused,
 		"slow": provider.Throttled, "lost": provider.Unknown, "void": provider.Unknown,
@@ -490,7 +490,7 @@ func (m *messageLife) submit(answers ...string) *heldAttempt {
 		}
 	}
 	result.Outcome, result.Code, result.Cut = worst, worst.String(), "cut"
-	if !apart(f.Channel) || f.Segments == 1 {
+	if !apart(a.Channel) || a.Segments == 1 {
 		result.Reference, result.Parts = result.Parts[0].Reference, nil
 	}
 	h.result = result
@@ -549,9 +549,9 @@ func (m *messageLife) recover() bool {
 		}
 		any = true
 		m.facts(at + 1).Lost = true
-		f := m.rig.d.recorded(&r.Message, &r.Attempts[at].Attempt, r.Attempts[at].ClaimedAt)
-		m.rig.d.lookForReceipts(m.ctx, f)
-		lost := decide.SettleLost(f, m.rig.d.now())
+		a := m.rig.d.recorded(&r.Message, &r.Attempts[at].Attempt, r.Attempts[at].ClaimedAt)
+		m.rig.d.lookForReceipts(m.ctx, a)
+		lost := decide.SettleLost(a, m.rig.d.now())
 		m.step("recover", func() {
 			m.must(m.rig.l.Settlements.Settle(m.ctx, []ledger.Settlement{lost}))
 		})
@@ -627,12 +627,12 @@ func (m *messageLife) operator(final bool) bool {
 	case o.Partly:
 		return false
 	}
-	j := decide.Resolve(&o, verdict, decide.CodeOperator, strings.TrimSpace(reference),
+	r := decide.Resolve(&o, verdict, decide.CodeOperator, strings.TrimSpace(reference),
 		m.rig.d.now())
-	j.Author, j.Note = "ops", "in its log"
+	r.Author, r.Note = "ops", "in its log"
 	var ended bool
 	m.step("operator", func() {
-		ended, err = m.rig.l.Ambiguities.Resolve(m.ctx, j)
+		ended, err = m.rig.l.Ambiguities.Resolve(m.ctx, r)
 		m.must(err)
 	})
 	if ended && !final {
@@ -683,11 +683,11 @@ func (m *messageLife) pass(by time.Duration) {
 		}
 	}
 	for _, h := range m.held {
-		f := h.flight
-		f.Expires, f.claimed, f.Search.Begun = f.Expires.Add(-by), f.claimed.Add(-by),
-			f.Search.Begun.Add(-by)
-		if f.Repeats() {
-			f.RepeatUntil = f.RepeatUntil.Add(-by)
+		a := h.flight
+		a.Expires, a.claimed, a.Search.Begun = a.Expires.Add(-by), a.claimed.Add(-by),
+			a.Search.Begun.Add(-by)
+		if a.Repeats() {
+			a.RepeatUntil = a.RepeatUntil.Add(-by)
 		}
 		if by > 10*time.Second {
 			h.over = h.over || h.result == nil

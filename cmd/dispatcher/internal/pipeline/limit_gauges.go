@@ -149,7 +149,7 @@ func (g *limitGauges) Collect(out chan<- prometheus.Metric) {
 
 // gaugeStateOf works out what the gauges show. It rolls the counters of p to p's time.
 func gaugeStateOf(
-	p *ledger.Present, r *decide.Routing, f *decide.Instances, region string,
+	p *ledger.Present, r *decide.Routing, instances *decide.Instances, region string,
 ) *gaugeState {
 	s := &gaugeState{waiting: boundedWaiters(p.Waiting, r), budgets: map[budgetGauge]int{}}
 	eases := make(map[string]admission.Ease, len(p.Channels))
@@ -175,7 +175,7 @@ func gaugeStateOf(
 			)
 			if policy := r.Channels[c].Policy; decide.Divides(policy) &&
 				state.Gate.Counters[k].Window != admission.Prepaid {
-				whole := f.State(state.Name, &state.Gate.Counters[k], region)
+				whole := instances.State(state.Name, &state.Gate.Counters[k], region)
 				l.share = policy.Split(&whole).PerWorker
 			}
 			s.limits = append(s.limits, l)

@@ -197,12 +197,12 @@ func TestEachProcessLearnsWhatTheOthersGranted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f := p.instances.Load()
-	if f.Total != 2 || f.Workers["test"] != 2 {
-		t.Errorf("%d processes, by region %v", f.Total, f.Workers)
+	instances := p.instances.Load()
+	if instances.Total != 2 || instances.Workers["test"] != 2 {
+		t.Errorf("%d processes, by region %v", instances.Total, instances.Workers)
 	}
 	// later it would not be the last minute
-	if got := f.Granted["a"]["test"]; got != (ledger.Grants{
+	if got := instances.Granted["a"]["test"]; got != (ledger.Grants{
 		Messages: 7, Segments: 35,
 		Micros: 196_000,
 	}) && time.Since(last) < 2*time.Minute {
@@ -227,11 +227,11 @@ func TestMetricsShowTheCurrentStateOfLimits(t *testing.T) {
 		{Scope: shop, Window: admission.Day, Max: 1000, Unit: admission.Money},
 	}
 	r.Channels[0].Policy = admission.Even{}
-	f := &decide.Instances{}
+	instances := &decide.Instances{}
 	for range 4 {
-		f.Join("test", nil)
+		instances.Join("test", nil)
 	}
-	g.latest.Store(gaugeStateOf(presentOf(shop), r, f, "test"))
+	g.latest.Store(gaugeStateOf(presentOf(shop), r, instances, "test"))
 	got := gathered(t, registry)
 	want := map[string]float64{
 		"limit_max a channel 1s messages": 100, "limit_effective a channel 1s messages": 75,

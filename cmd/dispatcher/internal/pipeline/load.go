@@ -221,17 +221,17 @@ func enough(slots int) int { return max(slots*3/4, 1) }
 // claim. It waits a moment for more room if there is room for less than most of them, or if the
 // slots are not free yet, and longer if there is none for the first job. held is how many slots are
 // stuck.
-func (d *Dispatcher) awaitRoom(ctx context.Context, r *claim) (held int, err error) {
+func (d *Dispatcher) awaitRoom(ctx context.Context, c *claim) (held int, err error) {
 	for began := time.Now(); ; {
-		each, held := d.rooms(r.plan.Routing)
-		n, all := r.plan.Fits(each, r.unready)
+		each, held := d.rooms(c.plan.Routing)
+		n, all := c.plan.Fits(each, c.unready)
 		waited := time.Since(began)
 		switch {
 		case all || waited >= longestRoomTime:
 			return held, nil
 		case n > 0 && waited >= roomTime,
-			n >= enough(len(r.plan.Tasks)) && d.slots.has(min(n, d.slots.size()-held)):
-			r.plan.Keep(n)
+			n >= enough(len(c.plan.Tasks)) && d.slots.has(min(n, d.slots.size()-held)):
+			c.plan.Keep(n)
 			return held, nil
 		}
 		if !sleep(ctx, roomLook) {
@@ -241,22 +241,22 @@ func (d *Dispatcher) awaitRoom(ctx context.Context, r *claim) (held int, err err
 }
 
 // reserve counts the claim's attempts as in flight on their channels.
-func (d *Dispatcher) reserve(r *claim) {
+func (d *Dispatcher) reserve(c *claim) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	for _, f := range r.attempts {
-		if f.load = d.loads[f.Channel]; f.load != nil {
-			f.load.held.Add(1)
+	for _, a := range c.attempts {
+		if a.load = d.loads[a.Channel]; a.load != nil {
+			a.load.held.Add(1)
 		}
 	}
 }
 
 // unreserve undoes reserve, because the claim was not committed.
-func (r *claim) unreserve() {
-	for _, f := range r.attempts {
-		if f.load != nil {
-			f.load.held.Add(-1)
-			f.load = nil
+func (c *claim) unreserve() {
+	for _, a := range c.attempts {
+		if a.load != nil {
+			a.load.held.Add(-1)
+			a.load = nil
 		}
 	}
 }

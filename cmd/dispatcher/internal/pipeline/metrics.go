@@ -186,21 +186,21 @@ func (m *Metrics) showState() {
 }
 
 // claimed counts what a committed claim did.
-func (m *Metrics) claimed(r *claim, took, lockWait time.Duration) {
+func (m *Metrics) claimed(cl *claim, took, lockWait time.Duration) {
 	m.claimSeconds.Observe(took.Seconds())
 	m.lockWait.Observe(lockWait.Seconds())
-	m.claimSize.Observe(float64(len(r.decided.Tasks)))
-	for trouble, n := range r.decided.Troubles {
+	m.claimSize.Observe(float64(len(cl.decided.Tasks)))
+	for trouble, n := range cl.decided.Troubles {
 		m.scoring.WithLabelValues(trouble).Add(float64(n))
 	}
-	for c, n := range r.decided.Full {
+	for c, n := range cl.decided.Full {
 		if n > 0 {
-			m.full.WithLabelValues(r.plan.Routing.Channels[c].Name, r.rooms[c].Reason()).
+			m.full.WithLabelValues(cl.plan.Routing.Channels[c].Name, cl.rooms[c].Reason()).
 				Add(float64(n))
 		}
 	}
-	for i := range r.decided.Tasks {
-		t, d, fate := &r.decided.Tasks[i], &r.decided.Decisions[i], r.decided.Intakes[i]
+	for i := range cl.decided.Tasks {
+		t, d, fate := &cl.decided.Tasks[i], &cl.decided.Decisions[i], cl.decided.Intakes[i]
 		switch {
 		case fate == ledger.Duplicate:
 			m.records.WithLabelValues(t.Row.Lane, "duplicate").Inc()
@@ -229,9 +229,9 @@ func (m *Metrics) claimed(r *claim, took, lockWait time.Duration) {
 }
 
 // untilSubmit observes how long a message took from Kafka to its first submit.
-func (m *Metrics) untilSubmit(f *openAttempt, now time.Time) {
-	if f.Submission.Attempt == 1 {
-		m.toSubmit.WithLabelValues(f.Lane).Observe(now.Sub(f.Produced).Seconds())
+func (m *Metrics) untilSubmit(a *openAttempt, now time.Time) {
+	if a.Submission.Attempt == 1 {
+		m.toSubmit.WithLabelValues(a.Lane).Observe(now.Sub(a.Produced).Seconds())
 	}
 }
 

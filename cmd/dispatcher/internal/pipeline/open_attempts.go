@@ -33,14 +33,14 @@ type answered struct {
 }
 
 // answer hands the result to the settler. The attempt no longer counts as in flight on its channel.
-func (f *openAttempt) answer(to chan<- answered, result *provider.Result) {
-	f.load.release()
-	to <- answered{attempt: f, result: *result}
+func (a *openAttempt) answer(to chan<- answered, result *provider.Result) {
+	a.load.release()
+	to <- answered{attempt: a, result: *result}
 }
 
 // late reports whether its release time has passed.
-func (f *openAttempt) late(now time.Time) bool {
-	return !f.latest.IsZero() && !now.Before(f.latest)
+func (a *openAttempt) late(now time.Time) bool {
+	return !a.latest.IsZero() && !now.Before(a.latest)
 }
 
 // opened makes open attempts of those that a claim has decided.
@@ -67,59 +67,59 @@ type openClaim struct {
 }
 
 // add registers the attempts of one claim.
-func (i *openAttempts) add(at time.Time, attempts []*openAttempt) {
+func (o *openAttempts) add(at time.Time, attempts []*openAttempt) {
 	if len(attempts) == 0 {
 		return
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	c := &openClaim{at: at, open: len(attempts)}
-	i.claims = append(i.claims, c)
-	i.open += len(attempts)
-	for _, f := range attempts {
-		f.claim = c
+	o.claims = append(o.claims, c)
+	o.open += len(attempts)
+	for _, a := range attempts {
+		a.claim = c
 	}
 }
 
 // pin keeps the claim of an attempt open for good. Its outcome could not be written, so the
 // heart-beat must keep reporting an open attempt of that time.
-func (i *openAttempts) pin(f *openAttempt) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	f.claim.open++
+func (o *openAttempts) pin(a *openAttempt) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	a.claim.open++
 }
 
 // settled removes attempts.
-func (i *openAttempts) settled(batch []answered) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+func (o *openAttempts) settled(batch []answered) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	for _, a := range batch {
 		a.attempt.claim.open--
 	}
-	i.open -= len(batch)
-	keep := i.claims[:0]
-	for _, c := range i.claims {
+	o.open -= len(batch)
+	keep := o.claims[:0]
+	for _, c := range o.claims {
 		if c.open > 0 {
 			keep = append(keep, c)
 		}
 	}
-	clear(i.claims[len(keep):])
-	i.claims = keep
+	clear(o.claims[len(keep):])
+	o.claims = keep
 }
 
 // count is how many attempts are open.
-func (i *openAttempts) count() int {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.open
+func (o *openAttempts) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.open
 }
 
 // oldest is the database's time of the oldest open claim; zero when nothing is open.
-func (i *openAttempts) oldest() time.Time {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+func (o *openAttempts) oldest() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	var oldest time.Time
-	for _, c := range i.claims {
+	for _, c := range o.claims {
 		if oldest.IsZero() || c.at.Before(oldest) {
 			oldest = c.at
 		}

@@ -155,8 +155,8 @@ func TestSubmitsAreSpreadEvenlyOverTheSecondWhoeverSends(t *testing.T) {
 			processes := []*testWorker{newTestWorker(t, channel, 200), newTestWorker(t, channel, 200)}
 			began, late := time.Now(), 0
 			for i := range 600 { // the last second gets what is free
-				for _, f := range shared.claim(200) {
-					processes[i%2].put(f)
+				for _, a := range shared.claim(200) {
+					processes[i%2].put(a)
 				}
 				time.Sleep(10 * time.Millisecond)
 				late += processes[i%2].codes()[decide.CodeLate]
@@ -416,11 +416,11 @@ func TestEverythingIsReturnedWhenAWorkerIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, now := newTestWorker(t, &timedChannel{takes: 2 * time.Second}, 2), time.Now()
 		for i := range 20 {
-			f := &openAttempt{Attempt: &decide.Attempt{Express: i%3 == 0}, claimed: now}
+			a := &openAttempt{Attempt: &decide.Attempt{Express: i%3 == 0}, claimed: now}
 			if i%2 == 0 {
-				f.leave = now.Add(time.Duration(i) * time.Second)
+				a.leave = now.Add(time.Duration(i) * time.Second)
 			}
-			w.put(f)
+			w.put(a)
 		}
 		synctest.Wait()
 		closed := make(chan struct{})
@@ -495,7 +495,7 @@ func BenchmarkWorker(b *testing.B) {
 	w := newWorker(&decide.Channel{Channel: config.Channel{Name: "a"}, Concurrency: 200},
 		&scriptedChannel{answer: accepts}, &cfg, newHeartbeat(cfg.DeadAfter), &load{}, answers)
 	defer func() { _ = w.close(context.Background()) }()
-	f := &openAttempt{Attempt: &decide.Attempt{Submission: provider.Submission{
+	a := &openAttempt{Attempt: &decide.Attempt{Submission: provider.Submission{
 		ID:      "m",
 		Attempt: 2,
 	}}, claimed: time.Now()}
@@ -506,7 +506,7 @@ func BenchmarkWorker(b *testing.B) {
 			<-answers
 			open--
 		}
-		w.put(f)
+		w.put(a)
 		open++
 	}
 	for ; open > 0; open-- {

@@ -28,8 +28,8 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 	d.lookForReceipts(ctx, lost...)
 	now := d.now()
 	settlements := make([]ledger.Settlement, len(lost))
-	for i, f := range lost {
-		settlements[i] = decide.SettleLost(f, now)
+	for i, a := range lost {
+		settlements[i] = decide.SettleLost(a, now)
 	}
 	if err := d.cfg.Ledger.Settlements.Settle(ctx, settlements); err != nil {
 		return fmt.Errorf("close lost attempts: %w", err)
@@ -46,13 +46,13 @@ func (d *Dispatcher) recorded(
 	m *ledger.Message, a *ledger.Attempt, claimed time.Time,
 ) *decide.Attempt {
 	lane := d.routing.Load().Lane(m.Lane)
-	f := decide.RecordedAttempt(m, a, &lane)
+	attempt := decide.RecordedAttempt(m, a, &lane)
 	can, known := d.promises(a.Channel)
 	can.PartReceipts = can.PartReceipts || !known
-	f.Inform(can, d.account(a.Channel), claimed, d.reach())
-	f.Await = d.awaits(a.Channel)
-	if !f.Repeats() {
-		f.Submission.Key = d.keys.Key(f.Seq, a.Number)
+	attempt.Inform(can, d.account(a.Channel), claimed, d.reach())
+	attempt.Await = d.awaits(a.Channel)
+	if !attempt.Repeats() {
+		attempt.Submission.Key = d.keys.Key(attempt.Seq, a.Number)
 	}
-	return f
+	return attempt
 }

@@ -21,56 +21,56 @@ const (
 )
 
 // add adds an attempt.
-func (a *sendSchedule) add(f *openAttempt, now time.Time) {
-	if f.leave.After(now) {
-		heap.Push(&a.later, f)
+func (s *sendSchedule) add(a *openAttempt, now time.Time) {
+	if a.leave.After(now) {
+		heap.Push(&s.later, a)
 		return
 	}
-	a.enqueue(f)
+	s.enqueue(a)
 }
 
-func (a *sendSchedule) enqueue(f *openAttempt) {
+func (s *sendSchedule) enqueue(a *openAttempt) {
 	q := otherQueue
-	if f.Express {
+	if a.Express {
 		q = expressQueue
 	}
-	a.due[q] = append(a.due[q], f)
+	s.due[q] = append(s.due[q], a)
 }
 
 // advance moves the attempts whose time has come into the queues.
-func (a *sendSchedule) advance(now time.Time) {
-	for len(a.later) > 0 && !a.later[0].leave.After(now) {
-		a.enqueue(heap.Pop(&a.later).(*openAttempt))
+func (s *sendSchedule) advance(now time.Time) {
+	for len(s.later) > 0 && !s.later[0].leave.After(now) {
+		s.enqueue(heap.Pop(&s.later).(*openAttempt))
 	}
 }
 
 // next is the attempt to send next; nil when none is due.
-func (a *sendSchedule) next() *openAttempt {
-	for q := range a.due {
-		if len(a.due[q]) > 0 {
-			return a.due[q][0]
+func (s *sendSchedule) next() *openAttempt {
+	for q := range s.due {
+		if len(s.due[q]) > 0 {
+			return s.due[q][0]
 		}
 	}
 	return nil
 }
 
 // pop removes the attempt that next returns.
-func (a *sendSchedule) pop() {
-	for q := range a.due {
-		if len(a.due[q]) > 0 {
-			a.due[q][0] = nil
-			a.due[q] = a.due[q][1:]
+func (s *sendSchedule) pop() {
+	for q := range s.due {
+		if len(s.due[q]) > 0 {
+			s.due[q][0] = nil
+			s.due[q] = s.due[q][1:]
 			return
 		}
 	}
 }
 
 // take removes and returns the due attempts that meet a condition.
-func (a *sendSchedule) take(meets func(*openAttempt) bool) (out []*openAttempt) {
-	for q := range a.due {
-		a.due[q] = slices.DeleteFunc(a.due[q], func(f *openAttempt) bool {
-			if meets(f) {
-				out = append(out, f)
+func (s *sendSchedule) take(meets func(*openAttempt) bool) (out []*openAttempt) {
+	for q := range s.due {
+		s.due[q] = slices.DeleteFunc(s.due[q], func(a *openAttempt) bool {
+			if meets(a) {
+				out = append(out, a)
 				return true
 			}
 			return false
@@ -80,21 +80,21 @@ func (a *sendSchedule) take(meets func(*openAttempt) bool) (out []*openAttempt) 
 }
 
 // all removes and returns every attempt.
-func (a *sendSchedule) all() []*openAttempt {
-	out := slices.Concat(a.due[expressQueue], a.due[otherQueue], a.later)
-	*a = sendSchedule{}
+func (s *sendSchedule) all() []*openAttempt {
+	out := slices.Concat(s.due[expressQueue], s.due[otherQueue], s.later)
+	*s = sendSchedule{}
 	return out
 }
 
 // waiting is how many are due.
-func (a *sendSchedule) waiting() int { return len(a.due[expressQueue]) + len(a.due[otherQueue]) }
+func (s *sendSchedule) waiting() int { return len(s.due[expressQueue]) + len(s.due[otherQueue]) }
 
 // soonest is when the next attempt becomes due; false when there is none.
-func (a *sendSchedule) soonest() (time.Time, bool) {
-	if len(a.later) == 0 {
+func (s *sendSchedule) soonest() (time.Time, bool) {
+	if len(s.later) == 0 {
 		return time.Time{}, false
 	}
-	return a.later[0].leave, true
+	return s.later[0].leave, true
 }
 
 // byRelease is a heap of attempts.
@@ -102,20 +102,20 @@ type byRelease []*openAttempt
 
 var _ heap.Interface = (*byRelease)(nil)
 
-func (p byRelease) Len() int           { return len(p) }
-func (p byRelease) Less(i, j int) bool { return p[i].leave.Before(p[j].leave) }
-func (p byRelease) Swap(i, j int)      { p[i], p[j] = p[j], p[i] }
+func (r byRelease) Len() int           { return len(r) }
+func (r byRelease) Less(i, j int) bool { return r[i].leave.Before(r[j].leave) }
+func (r byRelease) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
 
 // Push adds an attempt.
-func (p *byRelease) Push(f any) { *p = append(*p, f.(*openAttempt)) }
+func (r *byRelease) Push(f any) { *r = append(*r, f.(*openAttempt)) }
 
 // Pop takes the last one.
-func (p *byRelease) Pop() any {
-	n := len(*p) - 1
-	f := (*p)[n]
-	(*p)[n] = nil
-	*p = (*p)[:n]
-	return f
+func (r *byRelease) Pop() any {
+	n := len(*r) - 1
+	a := (*r)[n]
+	(*r)[n] = nil
+	*r = (*r)[:n]
+	return a
 }
 
 // spareTime is how long before its latest time an attempt leaves at the latest, even if that makes
@@ -126,22 +126,22 @@ const spareTime = 10 * time.Millisecond
 // channel they leave at twice their pace until they have caught up, and not in one burst.
 func spread(attempts []*openAttempt, now time.Time) {
 	began := make(map[string]time.Time, 8) // the first release time on each channel
-	for _, f := range attempts {
-		if at, known := began[f.Channel]; !f.leave.IsZero() && (!known || f.leave.Before(at)) {
-			began[f.Channel] = f.leave
+	for _, a := range attempts {
+		if at, known := began[a.Channel]; !a.leave.IsZero() && (!known || a.leave.Before(at)) {
+			began[a.Channel] = a.leave
 		}
 	}
-	for _, f := range attempts {
-		from := began[f.Channel]
-		if f.leave.IsZero() || !from.Before(now) {
+	for _, a := range attempts {
+		from := began[a.Channel]
+		if a.leave.IsZero() || !from.Before(now) {
 			continue
 		}
-		at := now.Add(f.leave.Sub(from) / 2)
-		if last := f.latest.Add(-spareTime); !f.latest.IsZero() && at.After(last) {
+		at := now.Add(a.leave.Sub(from) / 2)
+		if last := a.latest.Add(-spareTime); !a.latest.IsZero() && at.After(last) {
 			at = last
 		}
-		if at.After(f.leave) {
-			f.leave = at
+		if at.After(a.leave) {
+			a.leave = at
 		}
 	}
 }

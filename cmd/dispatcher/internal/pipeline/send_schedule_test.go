@@ -27,8 +27,8 @@ func TestALateClaimCatchesUpWithoutABurst(t *testing.T) {
 	other := &openAttempt{Attempt: &decide.Attempt{Channel: "b"}, leave: at(80)}
 	spread(append([]*openAttempt{tight, lost, free, other}, flights...), at(60))
 	var got []int
-	for _, f := range flights {
-		got = append(got, int(f.leave.Sub(noon)/time.Millisecond))
+	for _, a := range flights {
+		got = append(got, int(a.leave.Sub(noon)/time.Millisecond))
 	}
 	if want := []int{60, 65, 70, 75, 80, 85, 90, 95, 100, 105}; !slices.Equal(got, want) {
 		t.Errorf("they leave at %v, want %v", got, want)

@@ -131,9 +131,9 @@ func (s *settler) refunded(settlements []ledger.Settlement) (some bool) {
 // roomAgain adds the channels on which answers have made room to the wake set.
 func (s *settler) roomAgain(batch []answered) (some bool) {
 	for i := range batch {
-		f := batch[i].attempt
-		if f.load != nil && f.load.wakes(1) > 0 {
-			s.d.wakeSet.add(f.Channel, 1)
+		a := batch[i].attempt
+		if a.load != nil && a.load.wakes(1) > 0 {
+			s.d.wakeSet.add(a.Channel, 1)
 			some = true
 		}
 	}

@@ -12,18 +12,18 @@ import (
 // traceClaim begins the span of a claim if some of its jobs are traced. The traces of due rows are
 // not known yet.
 func (d *Dispatcher) traceClaim(
-	ctx context.Context, r *claim,
+	ctx context.Context, c *claim,
 ) (context.Context, *tracing.Span) {
 	if d.cfg.Tracer == nil {
 		return ctx, nil
 	}
 	var of []string
-	for i := range r.plan.Jobs {
-		if text := r.plan.Jobs[i].Message.Traceparent; text != "" {
+	for i := range c.plan.Jobs {
+		if text := c.plan.Jobs[i].Message.Traceparent; text != "" {
 			of = append(of, text)
 		}
 	}
-	return d.cfg.Tracer.Claim(ctx, laneOf(r.plan.Jobs), of)
+	return d.cfg.Tracer.Claim(ctx, laneOf(c.plan.Jobs), of)
 }
 
 // intakes are the words for what the ledger made of a record.
@@ -32,13 +32,13 @@ var intakes = map[ledger.Intake]string{
 }
 
 // traceDecisions records what a committed claim decided about traced messages.
-func (d *Dispatcher) traceDecisions(r *claim, batch *tracing.Span, began time.Time) {
+func (d *Dispatcher) traceDecisions(cl *claim, batch *tracing.Span, began time.Time) {
 	if d.cfg.Tracer == nil {
 		return
 	}
 	ended := time.Now()
-	for i := range r.decided.Tasks {
-		t, decision := &r.decided.Tasks[i], &r.decided.Decisions[i]
+	for i := range cl.decided.Tasks {
+		t, decision := &cl.decided.Tasks[i], &cl.decided.Decisions[i]
 		text := t.Traceparent()
 		if text == "" {
 			continue
@@ -46,7 +46,7 @@ func (d *Dispatcher) traceDecisions(r *claim, batch *tracing.Span, began time.Ti
 		c := tracing.Claimed{
 			Traceparent: text, Lane: t.Row.Lane, Route: t.Row.Plan.Route,
 			State: string(decision.State), Reason: decision.Reason,
-			Intake: intakes[r.decided.Intakes[i]], RoutingVersion: r.plan.Routing.Version,
+			Intake: intakes[cl.decided.Intakes[i]], RoutingVersion: cl.plan.Routing.Version,
 			Began: began, Ended: ended,
 		}
 		if decision.State == ledger.Sending {

@@ -107,7 +107,7 @@ func (w *worker) paused(now time.Time) bool {
 }
 
 // put queues an attempt.
-func (w *worker) put(f *openAttempt) { w.inbox <- f }
+func (w *worker) put(a *openAttempt) { w.inbox <- a }
 
 // feed hands each attempt to a sender at its release time, the first lane before others, and
 // settles as unsent those that can no longer leave. It ends when the inbox is closed and empty.
@@ -130,9 +130,9 @@ func (w *worker) feed() {
 			turns = nil
 		}
 		select {
-		case f, open := <-w.inbox:
+		case a, open := <-w.inbox:
 			if open {
-				w.schedule.add(f, now)
+				w.schedule.add(a, now)
 			}
 		case turns <- next:
 			w.schedule.pop()
@@ -147,11 +147,11 @@ func (w *worker) feed() {
 func (w *worker) open(now time.Time) bool {
 	for {
 		select {
-		case f, open := <-w.inbox:
+		case a, open := <-w.inbox:
 			if !open {
 				return false
 			}
-			w.schedule.add(f, now)
+			w.schedule.add(a, now)
 		default:
 			return true
 		}
@@ -177,14 +177,14 @@ func (w *worker) wakeAt(now, swept time.Time) time.Time {
 // sender.
 func (w *worker) sweep(now time.Time) {
 	w.sendBack(
-		w.schedule.take(func(f *openAttempt) bool { return w.unsendable(f, now) != "" }), now,
+		w.schedule.take(func(a *openAttempt) bool { return w.unsendable(a, now) != "" }), now,
 	)
 }
 
 func (w *worker) sendBack(attempts []*openAttempt, now time.Time) {
-	for _, f := range attempts {
-		result := w.unsent(f, w.unsendable(f, now), now)
-		f.answer(w.answers, &result)
+	for _, a := range attempts {
+		result := w.unsent(a, w.unsendable(a, now), now)
+		a.answer(w.answers, &result)
 	}
 }
 
@@ -201,36 +201,36 @@ func (w *worker) count(next *openAttempt) {
 // run sends until the feeder ends. since shows the start of the current submission to other
 // goroutines.
 func (w *worker) run(since *atomic.Int64) {
-	for f := range w.turns {
+	for a := range w.turns {
 		w.sending.Add(1)
 		since.Store(int64(time.Since(w.began)) + 1)
-		result := w.send(f)
+		result := w.send(a)
 		since.Store(0)
 		w.applyThrottle(&result)
 		w.sending.Add(-1)
-		f.answer(w.answers, &result)
+		a.answer(w.answers, &result)
 	}
 }
 
 // send checks an attempt for the last time and submits it.
-func (w *worker) send(f *openAttempt) provider.Result {
+func (w *worker) send(a *openAttempt) provider.Result {
 	began := time.Now()
-	if code := w.unsendable(f, began); code != "" {
-		return w.unsent(f, code, began)
+	if code := w.unsendable(a, began); code != "" {
+		return w.unsent(a, code, began)
 	}
-	w.metrics.untilSubmit(f, began)
+	w.metrics.untilSubmit(a, began)
 	// Stopping must not cut off an answer that is on its way; only the deadline may.
-	ctx, cancel := context.WithDeadline(context.Background(), f.claimed.Add(w.timeout))
+	ctx, cancel := context.WithDeadline(context.Background(), a.claimed.Add(w.timeout))
 	defer cancel()
-	submission := f.Submission
-	submission.Latest = f.latest
-	ctx, span := w.tracer.Send(ctx, f.Traceparent, w.name, submission.Attempt)
+	submission := a.Submission
+	submission.Latest = a.latest
+	ctx, span := w.tracer.Send(ctx, a.Traceparent, w.name, submission.Attempt)
 	result := w.channel.Send(ctx, submission)
 	span.Answered(result.Outcome.String(), result.Code, result.Outcome == provider.Accepted)
 	if decide.Unsent(&result) && !decide.AnyAccepted(result.Parts) {
-		return w.unsent(f, result.Code, time.Now())
+		return w.unsent(a, result.Code, time.Now())
 	}
-	if !f.latest.IsZero() {
+	if !a.latest.IsZero() {
 		w.late.sent(began)
 	}
 	now := time.Now()
@@ -257,23 +257,23 @@ func (w *worker) noteAnswer(result *provider.Result, took time.Duration, now tim
 
 // unsendable is the code with which an attempt that may not leave now is settled; empty when it
 // may.
-func (w *worker) unsendable(f *openAttempt, now time.Time) string {
+func (w *worker) unsendable(a *openAttempt, now time.Time) string {
 	switch {
 	case w.stop.Err() != nil:
 		return decide.CodeStopping
-	case f.Submission.Expired(now):
+	case a.Submission.Expired(now):
 		return decide.CodeExpired
-	case !now.Before(f.claimed.Add(w.timeout)):
+	case !now.Before(a.claimed.Add(w.timeout)):
 		return decide.CodeStale
-	case f.late(now), w.paused(now), !w.heartbeat.holds(f.claimed, now):
+	case a.late(now), w.paused(now), !w.heartbeat.holds(a.claimed, now):
 		return decide.CodeLate
 	}
 	return ""
 }
 
 // unsent is the result of an attempt that does not leave. It also counts it.
-func (w *worker) unsent(f *openAttempt, code string, now time.Time) provider.Result {
-	if code == decide.CodeLate && f.late(now) {
+func (w *worker) unsent(a *openAttempt, code string, now time.Time) provider.Result {
+	if code == decide.CodeLate && a.late(now) {
 		w.late.missed(now)
 	}
 	w.metrics.unsent.WithLabelValues(w.name, code).Inc()

@@ -105,14 +105,14 @@ func New(cfg Config) (*Batcher, error) {
 // answer must not. Any goroutine may call Take. If the process dies first, there is no answer, and
 // the provider sends the receipt again. A receipt that names no message, or has a key that is not
 // ours, is counted and answered with true, and changes nothing.
-func (d *Batcher) Take(channel string, r provider.Receipt, answer func(taken bool)) {
-	e, named := d.entry(channel, &r)
+func (b *Batcher) Take(channel string, r provider.Receipt, answer func(taken bool)) {
+	e, named := b.entry(channel, &r)
 	if !named {
 		answer(true)
 		return
 	}
 	e.answer, e.until = answer, time.Now().Add(answerTimeout)
-	if d.add(e) != nil {
+	if b.add(e) != nil {
 		e.tell(false)
 	}
 }
@@ -120,29 +120,29 @@ func (d *Batcher) Take(channel string, r provider.Receipt, answer func(taken boo
 // Keep books a receipt that nobody would send again. It is kept in memory until it is booked,
 // however long the database is away. It is lost when the process ends first, or when too many are
 // kept already, which is reported to Trouble. It does not block, and any goroutine may call it.
-func (d *Batcher) Keep(channel string, r provider.Receipt) {
-	e, named := d.entry(channel, &r)
+func (b *Batcher) Keep(channel string, r provider.Receipt) {
+	e, named := b.entry(channel, &r)
 	if !named {
 		return
 	}
 	e.answer = func(bool) {}
-	if err := d.enqueue(maxQueued+maxKept, e); err != nil {
-		d.metrics.received(channel, "lost")
-		d.cfg.Trouble("receipts", fmt.Errorf("a late answer of channel %s is lost, and its "+
+	if err := b.enqueue(maxQueued+maxKept, e); err != nil {
+		b.metrics.received(channel, "lost")
+		b.cfg.Trouble("receipts", fmt.Errorf("a late answer of channel %s is lost, and its "+
 			"message stays unknown: %w", channel, err))
 		return
 	}
-	d.metrics.received(channel, e.receipt.State.String())
+	b.metrics.received(channel, e.receipt.State.String())
 }
 
 // Book returns nil once receipts of a channel are durable. An error is that of ctx, or says that
 // the queue is full or the process ends. Some of the receipts may be booked nevertheless; booking
 // them again does no harm. Receipts of many callers are booked together.
-func (d *Batcher) Book(ctx context.Context, channel string, receipts []provider.Receipt) error {
+func (b *Batcher) Book(ctx context.Context, channel string, receipts []provider.Receipt) error {
 	entries := make([]*entry, 0, len(receipts))
 	c := &caller{done: make(chan struct{})}
 	for i := range receipts {
-		if e, named := d.entry(channel, &receipts[i]); named {
+		if e, named := b.entry(channel, &receipts[i]); named {
 			e.answer = c.answer
 			entries = append(entries, e)
 		}
@@ -151,7 +151,7 @@ func (d *Batcher) Book(ctx context.Context, channel string, receipts []provider.
 		return nil
 	}
 	c.left.Store(int32(len(entries))) //nolint:gosec // A callback has a bounded size.
-	if err := d.add(entries...); err != nil {
+	if err := b.add(entries...); err != nil {
 		return err
 	}
 	select {
@@ -167,54 +167,54 @@ func (d *Batcher) Book(ctx context.Context, channel string, receipts []provider.
 
 // entry converts a receipt for the ledger. named is false when nothing says which message it is
 // about.
-func (d *Batcher) entry(channel string, r *provider.Receipt) (e *entry, named bool) {
+func (b *Batcher) entry(channel string, r *provider.Receipt) (e *entry, named bool) {
 	e = new(entry)
 	e.receipt = ledger.Receipt{
 		Channel: channel, Reference: r.Reference, State: r.State,
 		Cause: r.Cause, Code: r.Code, At: r.At,
 	}
-	if r.Key != "" && d.cfg.Open != nil {
-		if seq, attempt, ok := d.cfg.Open(r.Key); ok {
+	if r.Key != "" && b.cfg.Open != nil {
+		if seq, attempt, ok := b.cfg.Open(r.Key); ok {
 			e.receipt.Seq, e.receipt.Attempt = seq, attempt
 		}
 	}
 	if e.receipt.Reference == "" && e.receipt.Seq == 0 {
-		d.metrics.received(channel, "nameless")
+		b.metrics.received(channel, "nameless")
 		return e, false
 	}
 	return e, true
 }
 
 // add queues entries of one channel: all of them, or none if the queue is too full.
-func (d *Batcher) add(entries ...*entry) error {
-	if err := d.enqueue(maxQueued, entries...); err != nil {
-		d.metrics.received(entries[0].receipt.Channel, "refused")
-		d.cfg.Trouble("receipts", err)
+func (b *Batcher) add(entries ...*entry) error {
+	if err := b.enqueue(maxQueued, entries...); err != nil {
+		b.metrics.received(entries[0].receipt.Channel, "refused")
+		b.cfg.Trouble("receipts", err)
 		return err
 	}
 	for _, e := range entries {
-		d.metrics.received(e.receipt.Channel, e.receipt.State.String())
+		b.metrics.received(e.receipt.Channel, e.receipt.State.String())
 	}
 	return nil
 }
 
 // enqueue queues entries unless the queue would be longer than most.
-func (d *Batcher) enqueue(most int, entries ...*entry) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	before := len(d.queue)
+func (b *Batcher) enqueue(most int, entries ...*entry) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := len(b.queue)
 	switch {
-	case d.ended:
+	case b.ended:
 		return errEnded
 	case before+len(entries) > most:
 		return errFull
 	case before == 0:
-		d.due = time.Now().Add(gather)
+		b.due = time.Now().Add(gather)
 	}
-	d.queue = append(d.queue, entries...)
-	if before == 0 || before < batchSize && len(d.queue) >= batchSize {
+	b.queue = append(b.queue, entries...)
+	if before == 0 || before < batchSize && len(b.queue) >= batchSize {
 		select {
-		case d.wake <- struct{}{}:
+		case b.wake <- struct{}{}:
 		default:
 		}
 	}

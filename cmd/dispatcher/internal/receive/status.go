@@ -53,9 +53,9 @@ func (t *tally) tell(c *ledger.Closing) *ledger.Notice {
 }
 
 // trace records a transaction that has been committed.
-func (d *Batcher) trace(t *tally, began time.Time) {
+func (b *Batcher) trace(t *tally, began time.Time) {
 	for i := range t.traces {
 		c := &t.traces[i]
-		d.cfg.Tracer.Receipt(c.traceparent, c.channel, c.state, c.cause, c.code, c.attempt, began)
+		b.cfg.Tracer.Receipt(c.traceparent, c.channel, c.state, c.cause, c.code, c.attempt, began)
 	}
 }

@@ -29,7 +29,7 @@ const (
 )
 
 // sweep closes what is due until ctx ends.
-func (d *Batcher) sweep(ctx context.Context, early <-chan struct{}) {
+func (b *Batcher) sweep(ctx context.Context, early <-chan struct{}) {
 	var quick time.Time
 	timer := time.NewTimer(sweepInterval)
 	defer timer.Stop()
@@ -47,7 +47,7 @@ func (d *Batcher) sweep(ctx context.Context, early <-chan struct{}) {
 			continue
 		case <-timer.C:
 		}
-		d.closeDue(ctx)
+		b.closeDue(ctx)
 		if time.Now().Before(quick) {
 			timer.Reset(quickInterval)
 		} else {
@@ -58,38 +58,38 @@ func (d *Batcher) sweep(ctx context.Context, early <-chan struct{}) {
 
 // closeDue closes the messages that are due now. That frees the slots of attempts whose receipts
 // came before their settlement.
-func (d *Batcher) closeDue(ctx context.Context) {
-	closed, began := tally{traced: d.cfg.Tracer != nil}, time.Now()
+func (b *Batcher) closeDue(ctx context.Context) {
+	closed, began := tally{traced: b.cfg.Tracer != nil}, time.Now()
 	looking, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
-	swept, err := d.cfg.Store.Overdue(looking, sweepSize, closed.tell)
+	swept, err := b.cfg.Store.Overdue(looking, sweepSize, closed.tell)
 	if err != nil && ctx.Err() == nil {
-		d.cfg.Trouble("receipts", err)
+		b.cfg.Trouble("receipts", err)
 	}
 	if err == nil {
-		d.metrics.swept(&closed)
-		d.trace(&closed, began)
+		b.metrics.swept(&closed)
+		b.trace(&closed, began)
 	}
-	d.metrics.odd(swept.Contradictory, swept.OtherID)
-	d.logDiscrepancies(swept.Discrepancies)
+	b.metrics.odd(swept.Contradictory, swept.OtherID)
+	b.logDiscrepancies(swept.Discrepancies)
 	if swept.Closed > 0 {
-		d.cfg.Freed(swept.Closed)
+		b.cfg.Freed(swept.Closed)
 	}
 }
 
 // tidy deletes old receipts without a message, until ctx ends.
-func (d *Batcher) tidy(ctx context.Context) {
+func (b *Batcher) tidy(ctx context.Context) {
 	for sleep(ctx, tidyInterval) {
-		if err := d.drop(ctx); err != nil && ctx.Err() == nil {
-			d.cfg.Trouble("receipts", err)
+		if err := b.drop(ctx); err != nil && ctx.Err() == nil {
+			b.cfg.Trouble("receipts", err)
 		}
 	}
 }
 
-func (d *Batcher) drop(ctx context.Context) error {
+func (b *Batcher) drop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
-	_, err := d.cfg.Store.Drop(ctx, keepEarly)
+	_, err := b.cfg.Store.Drop(ctx, keepEarly)
 	return err
 }
 

@@ -70,26 +70,26 @@ func newCompletion(m *ledger.Message, doc *config.Routing, keys []selector.Key) 
 
 // complete completes the candidates of a choice made at a time. It leaves them unchanged if they
 // come from another version than the document.
-func (k *completion) complete(candidates []Candidate, b *Basis, at time.Time) {
-	if k.route == nil || b.RankedVersion != k.message.Plan.Version {
+func (co *completion) complete(candidates []Candidate, b *Basis, at time.Time) {
+	if co.route == nil || b.RankedVersion != co.message.Plan.Version {
 		return
 	}
-	selectors := decide.SelectorsAt(k.message, at)
+	selectors := decide.SelectorsAt(co.message, at)
 	for i := range candidates {
 		if c := &candidates[i]; c.Eligible == nil {
-			if reason := k.forbidden(c.Channel, selectors); reason != "" {
+			if reason := co.forbidden(c.Channel, selectors); reason != "" {
 				c.Eligible, c.Reason = new(false), reason
 			}
 		}
 	}
-	k.closed(candidates)
-	k.redraw(candidates, b)
+	co.closed(candidates)
+	co.redraw(candidates, b)
 }
 
 // forbidden is why the routing version alone excludes the channel for the message; empty when it
 // does not.
-func (k *completion) forbidden(channel string, selectors []selector.Selector) string {
-	ch := channelNamed(k.doc, channel)
+func (co *completion) forbidden(channel string, selectors []selector.Selector) string {
+	ch := channelNamed(co.doc, channel)
 	switch {
 	case ch == nil:
 		return ""
@@ -97,7 +97,7 @@ func (k *completion) forbidden(channel string, selectors []selector.Selector) st
 		return "disabled"
 	case ch.State == config.Draining:
 		return "draining"
-	case !k.route.BypassSelectors && !ch.MeetsAll(selectors):
+	case !co.route.BypassSelectors && !ch.MeetsAll(selectors):
 		return "selector"
 	}
 	return ""
@@ -105,22 +105,22 @@ func (k *completion) forbidden(channel string, selectors []selector.Selector) st
 
 // closed sets Limit and Never of the candidates that a limit excluded and that this limit can never
 // admit the message on.
-func (k *completion) closed(candidates []Candidate) {
+func (co *completion) closed(candidates []Candidate) {
 	for i := range candidates {
 		c := &candidates[i]
-		ch := channelNamed(k.doc, c.Channel)
+		ch := channelNamed(co.doc, c.Channel)
 		if ch == nil || !c.cannot() {
 			continue
 		}
 		for _, on := range []string{c.Channel, ""} {
 			limits := admission.Covering(
-				limitsOn(k.doc, on), k.message.Tenant, decide.Recipient(k.message),
+				limitsOn(co.doc, on), co.message.Tenant, decide.Recipient(co.message),
 			)
 			at := slices.IndexFunc(limits, func(l admission.Limit) bool {
-				return concerns(c.Reason, &l) && k.never(&l, ch) != ""
+				return concerns(c.Reason, &l) && co.never(&l, ch) != ""
 			})
 			if at >= 0 {
-				c.Limit, c.Never = limits[at].Key().On(on), k.never(&limits[at], ch)
+				c.Limit, c.Never = limits[at].Key().On(on), co.never(&limits[at], ch)
 				break
 			}
 		}
@@ -143,15 +143,15 @@ func concerns(reason string, l *admission.Limit) bool {
 }
 
 // never is why the limit can never admit the message on a channel; empty when it can.
-func (k *completion) never(limit *admission.Limit, ch *config.Channel) string {
-	segments := int64(k.message.Plan.Segments)
+func (co *completion) never(limit *admission.Limit, ch *config.Channel) string {
+	segments := int64(co.message.Plan.Segments)
 	switch {
 	case limit.Window == admission.Prepaid:
 		return ""
 	case limit.Closed():
 		return lackOpen
 	case limit.Unit == admission.Segments && segments > limit.Max,
-		limit.Unit == admission.Money && segments*k.cheapest(ch) > limit.Max:
+		limit.Unit == admission.Money && segments*co.cheapest(ch) > limit.Max:
 		return lackSize
 	}
 	return ""
@@ -159,7 +159,7 @@ func (k *completion) never(limit *admission.Limit, ch *config.Channel) string {
 
 // cheapest is the least that a segment of the message can cost on a channel. It is exact if the
 // price depends neither on date nor on country, which are not known here.
-func (k *completion) cheapest(ch *config.Channel) int64 {
+func (co *completion) cheapest(ch *config.Channel) int64 {
 	if len(ch.Price.Lists) != 1 || len(ch.Price.Lists[0].Countries) > 0 {
 		return ch.Price.Least()
 	}
@@ -167,24 +167,24 @@ func (k *completion) cheapest(ch *config.Channel) int64 {
 	price := decide.NewPrice(ch.Price.Currency, decide.PriceList{
 		Default: list.Default, Prefixes: list.Prefixes, Networks: list.Networks,
 	})
-	to := decide.DestinationOf(k.message, nil)
-	return price.Segment(&to, k.message.ReceivedAt)
+	to := decide.DestinationOf(co.message, nil)
+	return price.Segment(&to, co.message.ReceivedAt)
 }
 
 // redraw sets Redraw of the candidates of a redraw. They are in the order drawn; on a route that
 // draws, the first choice comes before them.
-func (k *completion) redraw(candidates []Candidate, b *Basis) {
-	if b.RankedBy != string(decide.Redraw) || k.route == nil {
+func (co *completion) redraw(candidates []Candidate, b *Basis) {
+	if b.RankedBy != string(decide.Redraw) || co.route == nil {
 		return
 	}
 	if b.RedrawKeyID == "" {
-		b.RedrawKeyID = k.message.Plan.KeyID // for a forecast
+		b.RedrawKeyID = co.message.Plan.KeyID // for a forecast
 	}
-	left := intervalsLeft(k.route)
-	if k.route.Mode == modeWeighted {
-		left.take(k.message.Plan.FirstChoice)
+	left := intervalsLeft(co.route)
+	if co.route.Mode == modeWeighted {
+		left.take(co.message.Plan.FirstChoice)
 	}
-	at := slices.IndexFunc(k.keys, func(key selector.Key) bool { return key.ID() == b.RedrawKeyID })
+	at := slices.IndexFunc(co.keys, func(key selector.Key) bool { return key.ID() == b.RedrawKeyID })
 	number := 2
 	for i := range candidates {
 		r := left.take(candidates[i].Channel)
@@ -193,8 +193,8 @@ func (k *completion) redraw(candidates []Candidate, b *Basis) {
 		}
 		r.Number = number
 		if alone := r.High-r.Low+1 == r.Size; at >= 0 && !alone {
-			drawer := selector.NewDrawer(k.keys[at])
-			r.Draw = new(drawer.Draw(k.message.ID, number, r.Size))
+			drawer := selector.NewDrawer(co.keys[at])
+			r.Draw = new(drawer.Draw(co.message.ID, number, r.Size))
 		}
 		candidates[i].Redraw = r
 		number++

@@ -309,26 +309,26 @@ type amounts struct {
 	cost, deliveredCost                                   map[string]int64 // by currency
 }
 
-func (s *amounts) add(r *DailyRow) {
-	if s.cost == nil {
-		s.cost, s.deliveredCost = map[string]int64{}, map[string]int64{}
+func (a *amounts) add(r *DailyRow) {
+	if a.cost == nil {
+		a.cost, a.deliveredCost = map[string]int64{}, map[string]int64{}
 	}
-	s.delivered += r.Delivered
-	s.drawnSegments += r.FirstChoiceSegments
-	s.segments += r.Segments
-	s.deliveredSegments += r.DeliveredSegments
-	s.cost[r.Currency] += r.CostMicros
-	s.deliveredCost[r.Currency] += r.DeliveredMicros
+	a.delivered += r.Delivered
+	a.drawnSegments += r.FirstChoiceSegments
+	a.segments += r.Segments
+	a.deliveredSegments += r.DeliveredSegments
+	a.cost[r.Currency] += r.CostMicros
+	a.deliveredCost[r.Currency] += r.DeliveredMicros
 }
 
 // share sets the row's share of each sum.
-func (s *amounts) share(r *DailyRow) {
-	r.DeliveredShare = part(r.Delivered, s.delivered)
-	r.FirstChoiceSegmentsShare = part(r.FirstChoiceSegments, s.drawnSegments)
-	r.SegmentsShare = part(r.Segments, s.segments)
-	r.DeliveredSegmentsShare = part(r.DeliveredSegments, s.deliveredSegments)
-	r.CostShare = part(r.CostMicros, s.cost[r.Currency])
-	r.DeliveredCostShare = part(r.DeliveredMicros, s.deliveredCost[r.Currency])
+func (a *amounts) share(r *DailyRow) {
+	r.DeliveredShare = part(r.Delivered, a.delivered)
+	r.FirstChoiceSegmentsShare = part(r.FirstChoiceSegments, a.drawnSegments)
+	r.SegmentsShare = part(r.Segments, a.segments)
+	r.DeliveredSegmentsShare = part(r.DeliveredSegments, a.deliveredSegments)
+	r.CostShare = part(r.CostMicros, a.cost[r.Currency])
+	r.DeliveredCostShare = part(r.DeliveredMicros, a.deliveredCost[r.Currency])
 }
 
 // assess sets the verdicts of the route.

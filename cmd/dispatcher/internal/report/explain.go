@@ -158,12 +158,12 @@ func timeOrNil(t time.Time) *time.Time {
 // senderReplaced reports whether an attempt had another sender than the message. It is known only
 // of attempts decided under the document of the completion. The sender itself is not shown, because
 // it may be a phone number.
-func (k *completion) senderReplaced(a *Attempt) bool {
-	ch := channelNamed(k.doc, a.Channel)
-	if ch == nil || a.RankedVersion != 0 && a.RankedVersion != k.message.Plan.Version {
+func (co *completion) senderReplaced(a *Attempt) bool {
+	ch := channelNamed(co.doc, a.Channel)
+	if ch == nil || a.RankedVersion != 0 && a.RankedVersion != co.message.Plan.Version {
 		return false
 	}
-	return decide.ReplacesSender(k.message, &ch.Senders, numbers.NewCountries().Of)
+	return decide.ReplacesSender(co.message, &ch.Senders, numbers.NewCountries().Of)
 }
 
 // Values of audit.attempts.outcome.

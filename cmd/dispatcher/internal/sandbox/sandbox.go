@@ -241,40 +241,40 @@ type counter struct {
 }
 
 // submitted counts a submit by its reply.
-func (t *counter) submitted(v providertest.Reply) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.count.Submitted++
+func (c *counter) submitted(v providertest.Reply) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.count.Submitted++
 	switch v {
 	case providertest.Accept:
-		t.count.Accepted++
+		c.count.Accepted++
 	case providertest.Reject:
-		t.count.Rejected++
+		c.count.Rejected++
 	case providertest.Refuse:
-		t.count.Refused++
+		c.count.Refused++
 	case providertest.Throttle:
-		t.count.Throttled++
+		c.count.Throttled++
 	case providertest.Lose, providertest.Cut:
-		t.count.Lost++
+		c.count.Lost++
 	}
 }
 
 // planned counts the receipt that an accepted submit will get.
-func (t *counter) planned(n receiptPlan) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (c *counter) planned(n receiptPlan) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
 	case n.none:
-		t.count.WithoutWord++
+		c.count.WithoutWord++
 	case n.state == provider.Delivered:
-		t.count.Delivered++
+		c.count.Delivered++
 	default:
-		t.count.Undelivered++
+		c.count.Undelivered++
 	}
 }
 
-func (t *counter) now() Count {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.count
+func (c *counter) now() Count {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.count
 }

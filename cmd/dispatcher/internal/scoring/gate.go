@@ -62,13 +62,13 @@ type gates struct {
 func newGates() *gates { return &gates{of: map[identity]*gate{}} }
 
 // arrive returns the gate of a function. Each call of arrive needs one of depart.
-func (g *gates) arrive(f identity) *gate {
+func (g *gates) arrive(id identity) *gate {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	at := g.of[f]
+	at := g.of[id]
 	if at == nil {
 		at = newGate()
-		g.of[f] = at
+		g.of[id] = at
 	}
 	at.guests++
 	return at
@@ -76,11 +76,11 @@ func (g *gates) arrive(f identity) *gate {
 
 // depart deletes the gate with its last guest, because the routing may never name the function
 // again.
-func (g *gates) depart(f identity) {
+func (g *gates) depart(id identity) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	at := g.of[f]
+	at := g.of[id]
 	if at.guests--; at.guests == 0 {
-		delete(g.of, f)
+		delete(g.of, id)
 	}
 }

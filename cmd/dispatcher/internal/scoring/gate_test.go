@@ -104,17 +104,17 @@ func TestACallerThatGivesUpLeavesTheGateUnchanged(t *testing.T) {
 
 func TestGatesAreDroppedWithTheirLastCaller(t *testing.T) {
 	t.Parallel()
-	g, f := newGates(), identity{url: "http://x"}
-	first, second := g.arrive(f), g.arrive(f)
+	g, id := newGates(), identity{url: "http://x"}
+	first, second := g.arrive(id), g.arrive(id)
 	if first != second || g.arrive(identity{url: "http://x", token: "t"}) == first {
 		t.Error("two functions share a gate")
 	}
-	g.depart(f)
-	if g.arrive(f) != first {
+	g.depart(id)
+	if g.arrive(id) != first {
 		t.Error("a gate in use was dropped")
 	}
-	g.depart(f)
-	g.depart(f)
+	g.depart(id)
+	g.depart(id)
 	g.depart(identity{url: "http://x", token: "t"})
 	if len(g.of) != 0 {
 		t.Errorf("%d gates are kept", len(g.of))

@@ -44,10 +44,10 @@ type rest struct {
 func newRests() *rests { return &rests{of: map[identity]*rest{}} }
 
 // resting is the word of a function that may not be asked now; empty when it may.
-func (r *rests) resting(f identity, now time.Time) (word string) {
+func (r *rests) resting(id identity, now time.Time) (word string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if current := r.of[f]; current != nil {
+	if current := r.of[id]; current != nil {
 		return current.now(now)
 	}
 	return ""
@@ -63,10 +63,10 @@ func (r *rest) now(now time.Time) (word string) {
 
 // enter asks whether the function may be asked now; otherwise the word says why not. If it may, the
 // caller must call leave or forgo.
-func (r *rests) enter(f identity, now time.Time) (word string) {
+func (r *rests) enter(id identity, now time.Time) (word string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	current := r.of[f]
+	current := r.of[id]
 	if current == nil {
 		return ""
 	}
@@ -79,7 +79,7 @@ func (r *rests) enter(f identity, now time.Time) (word string) {
 
 // leave records the result of the asking that began at that time: the word of a trouble, or empty.
 // It reports whether the function rests now.
-func (r *rests) leave(f identity, word string, began, now time.Time) bool {
+func (r *rests) leave(id identity, word string, began, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	// Functions that no routing names any more are never asked again and would stay here for ever.
@@ -87,13 +87,13 @@ func (r *rests) leave(f identity, word string, began, now time.Time) bool {
 		return !old.tried && now.Sub(old.until) > forgetAfter && now.Sub(old.answered) > forgetAfter
 	})
 	if word == "" {
-		r.of[f] = &rest{answered: now}
+		r.of[id] = &rest{answered: now}
 		return false
 	}
-	current := r.of[f]
+	current := r.of[id]
 	if current == nil {
 		current = &rest{}
-		r.of[f] = current
+		r.of[id] = current
 	}
 	current.tried = false
 	if current.answered.After(began) {
@@ -104,10 +104,10 @@ func (r *rests) leave(f identity, word string, began, now time.Time) bool {
 }
 
 // forgo undoes an enter without a result, so that another question tries.
-func (r *rests) forgo(f identity) {
+func (r *rests) forgo(id identity) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if current := r.of[f]; current != nil {
+	if current := r.of[id]; current != nil {
 		current.tried = false
 	}
 }

@@ -47,18 +47,18 @@ func NewBudgets(version int64, doc *config.Routing, present *ledger.Present) *Bu
 	return out
 }
 
-func (n *Counters) budgets(channel string, limits []admission.Limit) []Budget {
+func (cs *Counters) budgets(channel string, limits []admission.Limit) []Budget {
 	out := []Budget{}
-	for _, l := range n.withTenants(channel, limits) {
+	for _, l := range cs.withTenants(channel, limits) {
 		if l.Window != admission.Prepaid || l.Scope.Each() {
 			continue
 		}
-		c := n.Counter(channel, &l)
+		c := cs.Counter(channel, &l)
 		b := Budget{
 			Channel: channel, Scope: l.Scope.String(), Currency: l.Currency,
 			ToppedUp: QuantityOf(&l, c.Limit.Max), Used: QuantityOf(&l, c.Granted),
 			Left: QuantityOf(&l, c.Free()), Level: c.Level(),
-			Waiting: n.WaitingFor(l.Key().On(channel)), Key: l.Key(),
+			Waiting: cs.WaitingFor(l.Key().On(channel)), Key: l.Key(),
 		}
 		if c.Limit.Max > 0 {
 			share := float64(c.Granted) / float64(c.Limit.Max)

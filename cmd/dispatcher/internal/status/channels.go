@@ -41,11 +41,11 @@ type Detail struct {
 }
 
 // Take copies the status of the channel.
-func (c *Detail) Take(s *Channel) {
-	c.Status = s
-	c.Breaker, c.BreakerSince = s.Breaker, s.BreakerSince
-	c.AgreedShare, c.CarriedShare, c.Rate = s.AgreedShare, s.CarriedShare, s.Rate
-	c.Codes, c.P50, c.P99, c.Waiting = s.Codes, s.P50, s.P99, s.Waiting
+func (d *Detail) Take(s *Channel) {
+	d.Status = s
+	d.Breaker, d.BreakerSince = s.Breaker, s.BreakerSince
+	d.AgreedShare, d.CarriedShare, d.Rate = s.AgreedShare, s.CarriedShare, s.Rate
+	d.Codes, d.P50, d.P99, d.Waiting = s.Codes, s.P50, s.P99, s.Waiting
 }
 
 // DetailLimit is a limit in its running window. It is a limit on all messages of the channel; only

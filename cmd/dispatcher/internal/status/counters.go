@@ -20,32 +20,32 @@ type Counters struct {
 
 // Counter is the counter of a limit, with the window of the present. A limit without a row, because
 // it was applied between the two reads of the database, has granted nothing.
-func (n *Counters) Counter(channel string, l *admission.Limit) admission.Counter {
+func (cs *Counters) Counter(channel string, l *admission.Limit) admission.Counter {
 	c := admission.Counter{Limit: *l, Max: l.Max}
-	if stored := n.Stored(channel, l.Key()); stored != nil {
+	if stored := cs.Stored(channel, l.Key()); stored != nil {
 		c = *stored
 		c.Limit = *l // the rows do not hold all of it
 		if l.Window == admission.Prepaid {
 			c.Limit.Max = stored.Limit.Max // the sum of top-ups, which is not in the document
 		}
 	}
-	c.Roll(n.Now, n.Zone)
+	c.Roll(cs.Now, cs.Zone)
 	return c
 }
 
 // Stored is the counter of a limit as in its row; nil when there is no row.
-func (n *Counters) Stored(channel string, key admission.Key) *admission.Counter {
+func (cs *Counters) Stored(channel string, key admission.Key) *admission.Counter {
 	var counters []admission.Counter
 	if key.Scope == (admission.Scope{}) {
-		if state := n.Channel(channel); state != nil {
+		if state := cs.Channel(channel); state != nil {
 			counters = state.Gate.Counters
 		}
 	} else {
-		at := slices.IndexFunc(n.Scoped, func(s ledger.ScopeState) bool {
+		at := slices.IndexFunc(cs.Scoped, func(s ledger.ScopeState) bool {
 			return s.Channel == channel && s.Scope == key.Scope
 		})
 		if at >= 0 {
-			counters = n.Scoped[at].Counters
+			counters = cs.Scoped[at].Counters
 		}
 	}
 	at := slices.IndexFunc(counters, func(s admission.Counter) bool { return s.Key() == key })
@@ -57,17 +57,17 @@ func (n *Counters) Stored(channel string, key admission.Key) *admission.Counter 
 
 // withTenants returns limits, those of a channel or those over all channels. A limit of each tenant
 // is followed by the limits of the tenants that have a counter.
-func (n *Counters) withTenants(channel string, limits []admission.Limit) []admission.Limit {
+func (cs *Counters) withTenants(channel string, limits []admission.Limit) []admission.Limit {
 	var all []admission.Limit
 	for i := range limits {
 		all = append(all, limits[i])
 		if !limits[i].Scope.Each() {
 			continue
 		}
-		for _, s := range n.Scoped {
+		for _, s := range cs.Scoped {
 			own := limits[i].Own(s.Scope.Tenant)
 			if s.Channel == channel && s.Scope.Tenant != "" && !s.Scope.Each() &&
-				n.Stored(channel, own.Key()) != nil &&
+				cs.Stored(channel, own.Key()) != nil &&
 				!slices.ContainsFunc(limits, func(l admission.Limit) bool {
 					return l.Key() == own.Key()
 				}) {
@@ -79,21 +79,21 @@ func (n *Counters) withTenants(channel string, limits []admission.Limit) []admis
 }
 
 // Channel is the state of a channel; nil when it was applied between the two reads of the database.
-func (n *Counters) Channel(name string) *ledger.ChannelState {
-	at := slices.IndexFunc(n.Channels, func(s ledger.ChannelState) bool { return s.Name == name })
+func (cs *Counters) Channel(name string) *ledger.ChannelState {
+	at := slices.IndexFunc(cs.Channels, func(s ledger.ChannelState) bool { return s.Name == name })
 	if at < 0 {
 		return nil
 	}
-	return &n.Channels[at]
+	return &cs.Channels[at]
 }
 
 // fit asks one counter for units, without reserves, for an attempt that can leave from earliest on.
-func (n *Counters) fit(
+func (cs *Counters) fit(
 	c admission.Counter, ease admission.Ease, units int64, earliest time.Time,
 ) (admission.Release, *admission.Exclusion) {
 	c.Unit, c.Reserve = admission.Segments, nil // one message can ask for many segments
-	m := &admission.Moment{Now: n.Now, Earliest: earliest, Zone: n.Zone}
-	return admission.Fit(m, []admission.Account{{Counter: &c, Rate: ease.RateAt(n.Now)}},
+	m := &admission.Moment{Now: cs.Now, Earliest: earliest, Zone: cs.Zone}
+	return admission.Fit(m, []admission.Account{{Counter: &c, Rate: ease.RateAt(cs.Now)}},
 		&admission.Need{Segments: int(units)})
 }
 
@@ -108,14 +108,14 @@ const brink = 100 * time.Millisecond
 // atOnce is how many units a sliding limit admits at this moment. In the last part of a calendar
 // window (see brink) it asks for a release time before that part, because calendar windows do not
 // matter to a sliding limit.
-func (n *Counters) atOnce(c admission.Counter, ease admission.Ease) int64 {
-	earliest := n.Now
-	if before := c.End(n.Zone).Add(-brink); before.Before(earliest) && n.Now.Before(c.End(n.Zone)) {
+func (cs *Counters) atOnce(c admission.Counter, ease admission.Ease) int64 {
+	earliest := cs.Now
+	if before := c.End(cs.Zone).Add(-brink); before.Before(earliest) && cs.Now.Before(c.End(cs.Zone)) {
 		earliest = before
 	}
 	return int64(sort.Search(int(c.Burst), func(units int) bool {
-		release, exclusion := n.fit(c, ease, int64(units)+1, earliest)
-		return exclusion != nil || release.At.Sub(n.Now) > atThisMoment
+		release, exclusion := cs.fit(c, ease, int64(units)+1, earliest)
+		return exclusion != nil || release.At.Sub(cs.Now) > atThisMoment
 	}))
 }
 
@@ -123,10 +123,10 @@ func (n *Counters) atOnce(c admission.Counter, ease admission.Ease) int64 {
 const longAgo = 72 * time.Hour
 
 // nextPlace is when a sliding limit admits one more unit; nil for never.
-func (n *Counters) nextPlace(c admission.Counter, ease admission.Ease) *time.Time {
-	at := n.Now
+func (cs *Counters) nextPlace(c admission.Counter, ease admission.Ease) *time.Time {
+	at := cs.Now
 	// With an earliest time long ago, only the arrival time of the limit delays the unit.
-	_, exclusion := n.fit(c, ease, 1, n.Now.Add(-longAgo))
+	_, exclusion := cs.fit(c, ease, 1, cs.Now.Add(-longAgo))
 	switch {
 	case exclusion == nil:
 	case exclusion.When.IsZero():
@@ -139,8 +139,8 @@ func (n *Counters) nextPlace(c admission.Counter, ease admission.Ease) *time.Tim
 	if ease.Until.After(at) {
 		at = ease.Until
 	}
-	if at.Before(n.Now) {
-		at = n.Now
+	if at.Before(cs.Now) {
+		at = cs.Now
 	}
 	return report.Moment(at.UTC())
 }
@@ -156,9 +156,9 @@ type Waiters struct {
 
 // Waiters lists all waiting messages, or those that wait for the named channels and their limits;
 // the largest group first.
-func (n *Counters) Waiters(named []string) []Waiters {
+func (cs *Counters) Waiters(named []string) []Waiters {
 	out := []Waiters{}
-	for _, w := range n.Waiting {
+	for _, w := range cs.Waiting {
 		if len(named) == 0 || slices.ContainsFunc(named,
 			func(channel string) bool { return waitsOn(w.On, channel) }) {
 			out = append(out, Waiters{
@@ -177,8 +177,8 @@ func (n *Counters) Waiters(named []string) []Waiters {
 func waitsOn(on, channel string) bool { return on == channel || strings.HasPrefix(on, channel+" ") }
 
 // WaitingFor counts the messages that wait for exactly this: a channel itself, or one limit.
-func (n *Counters) WaitingFor(on string) (messages int64) {
-	for _, w := range n.Waiting {
+func (cs *Counters) WaitingFor(on string) (messages int64) {
+	for _, w := range cs.Waiting {
 		if w.On == on {
 			messages += w.Messages
 		}
@@ -187,8 +187,8 @@ func (n *Counters) WaitingFor(on string) (messages int64) {
 }
 
 // WaitingOn counts the messages that wait for a channel or for one of its limits.
-func (n *Counters) WaitingOn(channel string) (messages int64) {
-	for _, w := range n.Waiting {
+func (cs *Counters) WaitingOn(channel string) (messages int64) {
+	for _, w := range cs.Waiting {
 		if waitsOn(w.On, channel) {
 			messages += w.Messages
 		}

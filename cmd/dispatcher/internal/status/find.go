@@ -13,10 +13,10 @@ import (
 const muchLag = 10_000
 
 // find lists what an operator should look at.
-func (s *Now) find() []Finding {
+func (n *Now) find() []Finding {
 	found := []Finding{}
-	for _, what := range s.Paused {
-		if t := s.pausedBy(what); t != nil {
+	for _, what := range n.Paused {
+		if t := n.pausedBy(what); t != nil {
 			found = append(found, Warned("guard", what+" was paused by a guard: "+t.words(),
 				"find out whose traffic it is; dispatcher resume ends the pause, and the guard leaves it "+
 					"alone until the next hour"))
@@ -25,28 +25,28 @@ func (s *Now) find() []Finding {
 		found = append(found, Warned("pause", what+" is paused",
 			`end it with "dispatcher resume"; "dispatcher routing history" says who and why`))
 	}
-	for i := range s.Channels {
-		found = append(found, s.Channels[i].find()...)
+	for i := range n.Channels {
+		found = append(found, n.Channels[i].find()...)
 	}
-	for i := range s.Lanes {
-		found = append(found, s.Lanes[i].find(s.Instances)...)
+	for i := range n.Lanes {
+		found = append(found, n.Lanes[i].find(n.Instances)...)
 	}
-	for i := range s.Trips {
-		if t := &s.Trips[i]; t.Action == string(config.GuardWarns) && s.Now.Sub(t.At) < warnFor {
+	for i := range n.Trips {
+		if t := &n.Trips[i]; t.Action == string(config.GuardWarns) && n.Now.Sub(t.At) < warnFor {
 			found = append(found, Warned("guard", t.what()+" has far more messages than usual: "+
 				t.words(), "find out whose traffic it is; dispatcher pause stops it"))
 		}
 	}
-	found = append(found, findBudgets(s.Budgets)...)
-	if s.Instances == 0 {
+	found = append(found, findBudgets(n.Budgets)...)
+	if n.Instances == 0 {
 		found = append(found, Warned("instances", "no dispatcher runs",
 			`start "dispatcher run"; what is in Kafka and in the ledger is kept`))
 	}
-	for _, p := range s.Processes {
-		if p.RoutingVersion != 0 && p.RoutingVersion < s.RoutingVersion {
+	for _, p := range n.Processes {
+		if p.RoutingVersion != 0 && p.RoutingVersion < n.RoutingVersion {
 			found = append(found, Warned(fmt.Sprintf("instance %d", p.Instance),
 				fmt.Sprintf("works by routing version %d, and %d is in force", p.RoutingVersion,
-					s.RoutingVersion), "if it stays, see routing in its /readyz and its log"))
+					n.RoutingVersion), "if it stays, see routing in its /readyz and its log"))
 		}
 	}
 	return found
@@ -56,9 +56,9 @@ func (s *Now) find() []Finding {
 const warnFor = 2 * time.Hour
 
 // pausedBy is the latest trip of s.Trips that paused this; nil when there is none.
-func (s *Now) pausedBy(what string) *GuardTrip {
-	for i := range s.Trips {
-		if t := &s.Trips[i]; t.Version != nil && t.what() == what {
+func (n *Now) pausedBy(what string) *GuardTrip {
+	for i := range n.Trips {
+		if t := &n.Trips[i]; t.Version != nil && t.what() == what {
 			return t
 		}
 	}

@@ -108,10 +108,10 @@ func NewLimits(
 	return out
 }
 
-func (n *Counters) ofChannel(c *config.Channel) ChannelLimits {
+func (cs *Counters) ofChannel(c *config.Channel) ChannelLimits {
 	out := ChannelLimits{
 		Channel: c.Name, Policy: admission.Exact{}.String(), ActiveUntil: c.Active.Until,
-		HoldSeconds: c.Active.Hold.Seconds(), Waiting: n.WaitingOn(c.Name), Limits: []Limit{},
+		HoldSeconds: c.Active.Hold.Seconds(), Waiting: cs.WaitingOn(c.Name), Limits: []Limit{},
 	}
 	if c.Active.Max > 0 {
 		out.ActiveMax = &c.Active.Max
@@ -123,26 +123,26 @@ func (n *Counters) ofChannel(c *config.Channel) ChannelLimits {
 		out.CurveFactor = &curve.Factor
 	}
 	var ease admission.Ease
-	if state := n.Channel(c.Name); state != nil {
+	if state := cs.Channel(c.Name); state != nil {
 		out.Active, ease = state.Gate.Active.Count, state.Gate.Ease
 	}
-	out.Rate = ease.RateOf(c.Limits, n.Now)
-	if ease.Until.After(n.Now) {
+	out.Rate = ease.RateOf(c.Limits, cs.Now)
+	if ease.Until.After(cs.Now) {
 		out.PausedUntil = report.Moment(ease.Until.UTC())
 	}
-	for _, l := range n.withTenants(c.Name, c.Limits) {
-		out.Limits = append(out.Limits, n.Limit(c.Name, &l, ease))
+	for _, l := range cs.withTenants(c.Name, c.Limits) {
+		out.Limits = append(out.Limits, cs.Limit(c.Name, &l, ease))
 	}
 	return out
 }
 
 // Limit combines one limit with its counter; ease is that of its channel.
-func (n *Counters) Limit(channel string, l *admission.Limit, ease admission.Ease) Limit {
-	c := n.Counter(channel, l)
+func (cs *Counters) Limit(channel string, l *admission.Limit, ease admission.Ease) Limit {
+	c := cs.Counter(channel, l)
 	l = &c.Limit
 	of := func(units int64) Quantity { return QuantityOf(l, units) }
-	effective := l.Effective(ease, n.Now)
-	free := c.FreeAt(n.Now)
+	effective := l.Effective(ease, cs.Now)
+	free := c.FreeAt(cs.Now)
 	if effective < l.Max {
 		free = min(free, max(effective-c.Granted, 0))
 	}
@@ -152,15 +152,15 @@ func (n *Counters) Limit(channel string, l *admission.Limit, ease admission.Ease
 		Max:      of(c.Max), ConfiguredMax: of(l.Max), Effective: of(effective),
 		Granted:  of(c.Granted),
 		Reserved: of(c.Reserved()),
-		Waiting:  n.WaitingFor(l.Key().On(channel)), WindowStart: c.Start.UTC(), Ahead: c.Ahead(n.Now),
+		Waiting:  cs.WaitingFor(l.Key().On(channel)), WindowStart: c.Start.UTC(), Ahead: c.Ahead(cs.Now),
 		Sliding: l.Sliding,
 		Reserve: make(map[string]int64, len(l.Reserve)), Key: l.Key(), BurstWords: config.BurstWords(l),
 	}
 	if l.Sliding && l.Max > 0 {
 		sustained := config.Sustained(l)
 		out.Burst, out.Sustained = &l.Burst, &sustained
-		free = min(free, n.atOnce(c, ease))
-		out.NextPlace = n.nextPlace(c, ease)
+		free = min(free, cs.atOnce(c, ease))
+		out.NextPlace = cs.nextPlace(c, ease)
 	}
 	out.Free = of(free)
 	for _, r := range l.Reserve {
@@ -170,8 +170,8 @@ func (n *Counters) Limit(channel string, l *admission.Limit, ease admission.Ease
 		out.Ends = "never"
 		return out
 	}
-	out.NextWindow = new(c.End(n.Zone))
-	ends := out.NextWindow.In(n.Zone)
+	out.NextWindow = new(c.End(cs.Zone))
+	ends := out.NextWindow.In(cs.Zone)
 	out.Ends = ends.Format(time.TimeOnly)
 	switch {
 	case out.Ahead:

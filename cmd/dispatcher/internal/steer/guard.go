@@ -20,8 +20,8 @@ type trafficKey struct {
 }
 
 func (t traffic) add(rows []ledger.Traffic) {
-	for _, r := range rows {
-		t[trafficKey{r.Tenant, r.CallingCode}] += r.Messages
+	for _, other := range rows {
+		t[trafficKey{other.Tenant, other.CallingCode}] += other.Messages
 	}
 }
 

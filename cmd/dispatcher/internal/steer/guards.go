@@ -116,7 +116,7 @@ func (s *Steerer) tripped(ctx context.Context) ([]ledger.Trip, error) {
 		return nil, err
 	}
 	return slices.DeleteFunc(trips, func(t ledger.Trip) bool {
-		return slices.ContainsFunc(known, func(k ledger.Trip) bool { return sameTrip(&k, &t) })
+		return slices.ContainsFunc(known, func(trip ledger.Trip) bool { return sameTrip(&trip, &t) })
 	}), nil
 }
 
