@@ -178,7 +178,7 @@ const writeRestart = `
 	    @was_granted, @window_start, @granted,
 	    (select jsonb_agg(jsonb_build_object('window_start', window_start, 'max', max, 'granted',
 	      granted) order by window_start) from gone)
-	  returning restarted_at
+	  returning restarted_at, login
 	)
 	update dispatcher.limits l
 	set window_start = @window_start, granted = @granted,
@@ -187,16 +187,16 @@ const writeRestart = `
 	from recorded r
 	where l.channel = @channel and l.scope = @scope and l.window_seconds = @window
 	  and l.unit = @unit
-	returning r.restarted_at`
+	returning r.restarted_at, r.login`
 
-// write stores the restart and sets At.
+// write stores the restart and sets At and Login.
 func (r *Restarted) write(ctx context.Context, tx pgx.Tx) error {
 	err := tx.QueryRow(ctx, writeRestart, pgx.StrictNamedArgs{
 		"channel": r.Channel, "scope": r.Key.Scope.String(), "window": r.Key.Window.Seconds(),
 		"unit": r.Key.Unit.String(), "window_start": r.Now.Start, "granted": r.Now.Granted,
 		"was_start": r.Was.Start, "was_granted": r.Was.Granted,
 		"version": r.Version, "author": r.Author, "reason": r.Reason,
-	}).Scan(&r.At)
+	}).Scan(&r.At, &r.Login)
 	r.At = r.At.UTC()
 	return err
 }
