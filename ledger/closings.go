@@ -17,10 +17,6 @@ type DayClosing struct {
 	At       time.Time
 	// Changes is how many rows of figures were written.
 	Changes int64
-	// Steps reports whether the figures hold the causes of choices and the segments of carried texts,
-	// which the report needs for the steps from agreed to carried shares. Earlier releases did not
-	// write them.
-	Steps bool
 }
 
 // Closings returns the closings of a day, in their order. There is none when the day was not
@@ -34,11 +30,11 @@ func (s *Reports) Closings(
 
 func (d *db) closings(ctx context.Context, day BusinessDay) ([]DayClosing, error) {
 	return rows(ctx, d, pgx.RowToStructByPos[DayClosing], `
-		select revision, at, changes, figures >= $4 from audit.closings
+		select revision, at, changes from audit.closings
 		where day = $1 and exists (select from audit.closings c
 		  where c.day = $1 and c.from_at = $2 and c.to_at = $3
 		    and c.revision = (select max(revision) from audit.closings where day = $1))
-		order by revision`, day.Date, day.From, day.To, figuresNow)
+		order by revision`, day.Date, day.From, day.To)
 }
 
 // closeLock is the advisory lock of the transaction that closes a day, for all instances.
@@ -116,10 +112,9 @@ func (s *Reports) closeIn(
 		return c, ErrRowsGone
 	}
 	err = tx.QueryRow(ctx, `
-		insert into dispatcher.closings (day, revision, zone, from_at, to_at, changes, figures)
-		values ($1, $2, $3, $4, $5, $6, $7) returning at`,
-		day.Date, c.Revision, day.Zone, day.From, day.To, c.Changes, figuresNow).Scan(&c.At)
-	c.Steps = true
+		insert into dispatcher.closings (day, revision, zone, from_at, to_at, changes)
+		values ($1, $2, $3, $4, $5, $6) returning at`,
+		day.Date, c.Revision, day.Zone, day.From, day.To, c.Changes).Scan(&c.At)
 	return c, err
 }
 

@@ -213,53 +213,6 @@ func TestASettledAmbiguityCorrectsAClosedDay(t *testing.T) {
 	}
 }
 
-// TestADayOfAnEarlierReleaseHasNoSteps until it is closed again: figures that an earlier release
-// did not write are not reported as 0.
-func TestADayOfAnEarlierReleaseHasNoSteps(t *testing.T) {
-	t.Parallel()
-	tier.OneWindow(t, 24*time.Hour)
-	r := lend(t)
-	apply(t, r.l, ledger.ChannelSpec{Name: "a"})
-	settleAll(t, r.l, accepted(claimAll(t, r.l, batch("m", 3), "a").Messages))
-	claimAll(t, r.l, batch("open", 2), "a")
-	now := time.Now()
-	lacking := func() []string {
-		t.Helper()
-		day := ledger.RangeDay{BusinessDay: ledger.NewBusinessDay(now, time.UTC)}
-		figures, err := r.l.Reports.Range(t.Context(), []ledger.RangeDay{day}, ledger.Split{},
-			func(int64) {})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return figures.WithoutSteps
-	}
-	if got := lacking(); got != nil {
-		t.Errorf("a day that is not closed lacks them: %v", got)
-	}
-	closeToday(t, r.l)
-	want := reportToday(t, r.l)
-	execute(t, r.db, `update dispatcher.closings set figures = default`)
-	execute(t, r.db, `update dispatcher.choice_figures set cause = default`)
-	execute(t, r.db, `update dispatcher.carried_figures set text_segments = default`)
-	if got := lacking(); len(got) != 1 || got[0] != now.UTC().Format(time.DateOnly) {
-		t.Errorf("without steps: %v", got)
-	}
-	closings, err := r.l.Reports.Closings(t.Context(), now, time.UTC)
-	if err != nil || len(closings) != 1 || closings[0].Steps {
-		t.Errorf("%+v, %v", closings, err)
-	}
-	if again := closeToday(t, r.l); again.Changes == 0 || !again.Steps || lacking() != nil {
-		t.Errorf("closed again: %+v, without steps: %v", again, lacking())
-	}
-	if diff := cmp.Diff(want, reportToday(t, r.l)); diff != "" {
-		t.Error(diff)
-	}
-	if want.Choices[1].Cause != "open" || want.Choices[1].Segments != 2 ||
-		want.Carried[0].TextSegments != 3 {
-		t.Errorf("%+v", want)
-	}
-}
-
 // TestHoursAndCurrenciesOfAClosedDayAreToldApart: hours are by the clock of the day's time zone,
 // and amounts of two currencies are never added.
 func TestHoursAndCurrenciesOfAClosedDayAreToldApart(t *testing.T) {
@@ -270,8 +223,8 @@ func TestHoursAndCurrenciesOfAClosedDayAreToldApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	day := ledger.NewBusinessDay(time.Date(2026, 11, 21, 12, 0, 0, 0, zone), zone)
-	execute(t, r.db, `insert into dispatcher.closings (day, revision, zone, from_at, to_at, changes,
-		figures) values ('2026-11-21', 1, 'Asia/Tokyo', $1, $2, 3, 2)`, day.From, day.To)
+	execute(t, r.db, `insert into dispatcher.closings (day, revision, zone, from_at, to_at,
+		changes) values ('2026-11-21', 1, 'Asia/Tokyo', $1, $2, 3)`, day.From, day.To)
 	for hour, currency := range map[int]string{0: "GBP", 1: "EUR", 23: "GBP"} {
 		for _, also := range []string{currency, "USD"} {
 			execute(t, r.db, `insert into dispatcher.carried_figures (day, revision, hour,

@@ -92,10 +92,6 @@ var carriedFigures = figureTable{
 	some: "sum(carried) > 0 or sum(carried_segments) > 0",
 }
 
-// figuresNow is the value of dispatcher.closings.figures for revisions that this release writes:
-// they have the causes of choiceFigures and the text_segments of carriedFigures.
-const figuresNow = 2
-
 // figureTables are all of them.
 var figureTables = []*figureTable{&choiceFigures, &attemptFigures, &carriedFigures}
 

@@ -43,8 +43,6 @@ type RangeFigures struct {
 	// Open are the dates of days that are not closed. Their figures were added up from messages and
 	// attempts.
 	Open []string
-	// WithoutSteps are the dates of closed days whose newest figures lack DayClosing.Steps.
-	WithoutSteps []string
 	// Corrected are the closed days that have changed since they were closed, by date.
 	Corrected []CorrectedDay
 }
@@ -108,16 +106,15 @@ func (s *Reports) Range(
 	return out, nil
 }
 
-// divide separates closed days from open ones, and adds to out the closed ones without steps and
-// those that were corrected. A day that was closed in another time zone, with another beginning or
-// end, is open, as for Closings.
+// divide separates closed days from open ones, and adds to out the closed ones that were corrected.
+// A day that was closed in another time zone, with another beginning or end, is open, as for
+// Closings.
 func (d *db) divide(
 	ctx context.Context, days []RangeDay, out *RangeFigures,
 ) (closed, open []RangeDay, err error) {
 	type closing struct {
 		Day      string
 		From, To time.Time
-		Steps    bool
 		Changes  int64
 		Changed  *time.Time
 	}
@@ -126,11 +123,11 @@ func (d *db) divide(
 		dates[i] = days[i].Date
 	}
 	all, err := rows(ctx, d, pgx.RowToStructByPos[closing], `
-		select distinct on (day) to_char(day, 'YYYY-MM-DD'), from_at, to_at, figures >= $2,
+		select distinct on (day) to_char(day, 'YYYY-MM-DD'), from_at, to_at,
 		  coalesce(sum(changes) filter (where revision > 1) over whole, 0)::bigint,
 		  max(at) filter (where revision > 1 and changes > 0) over whole
 		from audit.closings where day = any($1::date[]) window whole as (partition by day)
-		order by day, revision desc`, dates, figuresNow)
+		order by day, revision desc`, dates)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -144,9 +141,6 @@ func (d *db) divide(
 			continue
 		}
 		closed = append(closed, *day)
-		if !all[at].Steps {
-			out.WithoutSteps = append(out.WithoutSteps, day.Date)
-		}
 		if all[at].Changed != nil {
 			out.Corrected = append(out.Corrected,
 				CorrectedDay{day.Date, *all[at].Changed, all[at].Changes})

@@ -187,8 +187,7 @@ type ChoiceRow struct {
 	// Segments are those of the messages' texts.
 	Segments int64
 	// Cause is why no channel is known to have taken these messages: rejected, opted_out, failed,
-	// expired, cancelled, no_channel, no_answer, or open. It is empty where one took them, and on
-	// days without DayClosing.Steps.
+	// expired, cancelled, no_channel, no_answer, or open. It is empty where one took them.
 	Cause string
 }
 
@@ -225,11 +224,11 @@ type CarriedRow struct {
 	Cause    string
 	Messages int64
 	// Segments and CostMicros are what the channel billed for them, including parts that it accepted
-	// in later attempts. They are 0 on days that earlier releases closed.
+	// in later attempts.
 	Segments   int64
 	CostMicros int64
 	Currency   string
-	// TextSegments are those of the messages' texts; 0 on days without DayClosing.Steps.
+	// TextSegments are those of the messages' texts.
 	TextSegments int64
 }
 

@@ -89,11 +89,11 @@ func (s *stage) checkFurther(messages int64) {
 		}
 	}
 	for _, w := range day.Routes[0].Waterfall {
-		got, segments := w.Agreed, *w.AgreedSegments
+		got, segments := w.Agreed, w.AgreedSegments
 		for _, step := range w.Steps {
-			got, segments = got+step.Messages, segments+*step.Segments
+			got, segments = got+step.Messages, segments+step.Segments
 		}
-		if got != w.Carried || segments != *w.CarriedSegments {
+		if got != w.Carried || segments != w.CarriedSegments {
 			s.t.Errorf("the waterfall of %s does not add up: %+v", w.Channel, w)
 		}
 	}

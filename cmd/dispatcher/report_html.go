@@ -41,7 +41,6 @@ func writeHTML(out io.Writer, r *report.Range, figures *report.RangeFigures) err
 		Sentences   []string
 		Plots       []plots.Plot
 		Waterfalls  []htmlTable
-		Lacking     string
 		Table       htmlTable
 		More        int
 	}{
@@ -62,7 +61,6 @@ func writeHTML(out io.Writer, r *report.Range, figures *report.RangeFigures) err
 			s.title = "R" + strings.TrimPrefix(s.title, "r") // a heading
 			page.Waterfalls = append(page.Waterfalls, tableOf(&s))
 		}
-		page.Lacking = withoutSteps(r.WithoutSteps)
 		table := rangeTable(r, inMessages)
 		if page.More = len(table.rows) - mostHTMLRows; page.More > 0 {
 			table.rows = table.rows[:mostHTMLRows]

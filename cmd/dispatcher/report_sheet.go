@@ -139,9 +139,6 @@ func printRange(out io.Writer, r *report.Range, wide bool, in measure, waterfall
 		for _, s := range waterfallTables(r) {
 			s.draw(out)
 		}
-		if text := withoutSteps(r.WithoutSteps); text != "" {
-			fmt.Fprintln(out, paragraph(out, text))
-		}
 	}
 	for _, sentence := range rangeSentences(r) {
 		fmt.Fprintln(out, paragraph(out, sentence))

@@ -29,31 +29,22 @@ func waterfallTables(r *report.Range) (tables []sheet) {
 	return tables
 }
 
-// waterfallTable is the table of a route: messages, then segments and a column for each currency if
-// they are known.
+// waterfallTable is the table of a route: messages, segments, and a column for each currency.
 func waterfallTable(route string, all []report.Waterfall) sheet {
+	currencies := waterfallCurrencies(all)
 	s := sheet{
 		title:  fmt.Sprintf("route %s: from agreed to carried", route),
-		header: []string{"channel", "step", "messages"}, right: []int{3}, wrap: map[int]int{},
-		tight: true,
+		header: append([]string{"channel", "step", "messages", "segments"}, currencies...),
+		wrap:   map[int]int{}, tight: true,
 	}
-	var currencies []string
-	if all[0].AgreedSegments != nil {
-		currencies = waterfallCurrencies(all)
-		s.header = append(s.header, "segments")
-		s.header = append(s.header, currencies...)
-		for len(s.right) < 2+len(currencies) {
-			s.right = append(s.right, 3+len(s.right))
-		}
+	for len(s.right) < 2+len(currencies) {
+		s.right = append(s.right, 3+len(s.right))
 	}
 	line := func(
 		channel, step string, text func(int64, func(int64) string) string, messages int64,
-		segments *int64, costs []report.MoveCost,
+		segments int64, costs []report.MoveCost,
 	) {
-		row := []string{channel, step, text(messages, number)}
-		if segments != nil {
-			row = append(row, text(*segments, number))
-		}
+		row := []string{channel, step, text(messages, number), text(segments, number)}
 		for _, currency := range currencies {
 			row = append(row, text(costIn(costs, currency), report.Money))
 		}
@@ -104,27 +95,14 @@ func costIn(costs []report.MoveCost, currency string) (micros int64) {
 	return micros
 }
 
-// withoutSteps says which days have no segments and amounts of steps; empty for none.
-func withoutSteps(days []string) string {
-	switch len(days) {
-	case 0:
-		return ""
-	case 1:
-		return days[0] + " was closed by an earlier release, which kept no segments and no money of " +
-			"the steps from agreed to carried."
-	}
-	return fmt.Sprintf("%d days were closed by an earlier release, which kept no segments and no "+
-		"money of the steps from agreed to carried; the first is %s.", len(days), days[0])
-}
-
 // steps writes a waterfall for CSV in one unit, as in "agreed - 150;draws - 3;no_slot a -80;carried
-// - 73". It is empty without a waterfall in this unit.
+// - 73". It is empty without a waterfall.
 func steps(w *report.Waterfall, in measure) string {
-	if w == nil || in != inMessages && w.AgreedSegments == nil {
+	if w == nil {
 		return ""
 	}
 	var out []string
-	add := func(cause, channel string, messages int64, segments *int64, costs []report.MoveCost) {
+	add := func(cause, channel string, messages, segments int64, costs []report.MoveCost) {
 		cause += " " + cmp.Or(channel, "-") + " "
 		switch in {
 		case inMessages:
@@ -132,7 +110,7 @@ func steps(w *report.Waterfall, in measure) string {
 				out = append(out, cause+number(messages))
 			}
 		case inSegments:
-			out = append(out, cause+number(*segments))
+			out = append(out, cause+number(segments))
 		case inMoney:
 			for _, c := range costs {
 				out = append(out, cause+amount(c.CostMicros, c.Currency))

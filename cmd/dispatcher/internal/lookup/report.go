@@ -57,9 +57,6 @@ func Daily(
 	if f.Closings, err = l.Reports.Closings(ctx, f.Day, f.Zone); err != nil {
 		return nil, err
 	}
-	if n := len(f.Closings); n > 0 && !f.Closings[n-1].Steps {
-		f.WithoutSteps = []string{f.Day.In(f.Zone).Format(time.DateOnly)}
-	}
 	if f.Rows, err = l.Reports.Daily(ctx, f.Day, f.Zone); err != nil {
 		return nil, err
 	}

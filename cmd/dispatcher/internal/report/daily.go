@@ -21,12 +21,10 @@ type Daily struct {
 	ClosedAt    *time.Time   `json:"closed_at"`
 	Corrections []Correction `json:"corrections"`
 	// Checkpoint is the signed head of the log of hashes; empty where nothing is sealed.
-	Checkpoint string `json:"checkpoint"`
-	// WithoutSteps holds the day if an earlier release closed it: its waterfall has only messages.
-	WithoutSteps []string       `json:"without_steps"`
-	Rows         []DailyRow     `json:"rows"`
-	Totals       []DailyTotal   `json:"totals"`
-	Routes       []RouteVerdict `json:"routes"` // in the order of Rows
+	Checkpoint string         `json:"checkpoint"`
+	Rows       []DailyRow     `json:"rows"`
+	Totals     []DailyTotal   `json:"totals"`
+	Routes     []RouteVerdict `json:"routes"` // in the order of Rows
 }
 
 // Correction is a change of the figures of a closed day.
@@ -164,8 +162,6 @@ type Figures struct {
 	Complete bool
 	// Closings are the times at which the day was summed after its end.
 	Closings []ledger.DayClosing
-	// WithoutSteps are the closed days whose figures do not have ledger.DayClosing.Steps.
-	WithoutSteps []string
 	// Versions are the routing documents of Choices and Carried by version.
 	Versions map[int64]*config.Routing
 	// Current gives the order of rows, and the shares of a route without a message that day.
@@ -180,8 +176,7 @@ func NewDaily(f *Figures) Daily {
 	d := Daily{
 		Day: f.Day.In(f.Zone).Format(time.DateOnly), Timezone: f.Zone.String(),
 		Complete: f.Complete, Corrections: []Correction{}, Checkpoint: f.Checkpoint,
-		WithoutSteps: append([]string{}, f.WithoutSteps...),
-		Rows:         []DailyRow{}, Totals: []DailyTotal{}, Routes: []RouteVerdict{},
+		Rows: []DailyRow{}, Totals: []DailyTotal{}, Routes: []RouteVerdict{},
 	}
 	for i, c := range f.Closings {
 		if at := c.At.In(f.Zone); i == 0 {

@@ -39,8 +39,6 @@ type routeDay struct {
 	flows         map[flow]*quantity
 	texts         map[string]int64
 	ends          map[string]map[string]*quantity
-	// withoutSteps is set when the figures of a day lack segments and money of the waterfall.
-	withoutSteps bool
 
 	moves map[string][]Move         // by first choice
 	docs  map[cause]*config.Routing // the newest document with a move of that channel and cause
@@ -62,8 +60,7 @@ func newRouteDay(f *Figures, name string) *routeDay {
 		name: name, route: routeNamed(f.Current, name), counts: map[string]int64{},
 		segments: map[string]int64{}, paid: map[string]*versionSums{}, flows: map[flow]*quantity{},
 		texts: map[string]int64{}, ends: map[string]map[string]*quantity{},
-		withoutSteps: len(f.WithoutSteps) > 0,
-		carried:      map[string]int64{}, moves: map[string][]Move{},
+		carried: map[string]int64{}, moves: map[string][]Move{},
 		docs: map[cause]*config.Routing{}, tried: map[string][]*ledger.DailyRow{},
 	}
 	for i := range f.Rows {

@@ -36,9 +36,6 @@ type Range struct {
 	OpenDays []string `json:"open_days"`
 	// CorrectedDays are closed days whose figures have changed since they were closed.
 	CorrectedDays []CorrectedDay `json:"corrected_days"`
-	// WithoutSteps are days that an earlier release closed. A period with such a day has only
-	// messages in its waterfall.
-	WithoutSteps []string `json:"without_steps"`
 	// Checkpoint is the signed head of the log of hashes; empty where nothing is sealed.
 	Checkpoint string          `json:"checkpoint"`
 	Rows       []RangeRow      `json:"rows"`
@@ -101,9 +98,8 @@ func NewRange(f *RangeFigures) Range {
 	r := Range{
 		Unit: f.Unit, Day: first.Format(time.DateOnly), LastDay: last.Format(time.DateOnly),
 		Timezone: last.Location().String(), By: f.By, Complete: f.Complete, Checkpoint: f.Checkpoint,
-		OpenDays:     append([]string{}, f.Ledger.Open...),
-		WithoutSteps: append([]string{}, f.Ledger.WithoutSteps...), Rows: []RangeRow{},
-		Totals: []RangeTotal{}, Routes: []PeriodVerdict{}, CorrectedDays: f.corrected(),
+		OpenDays: append([]string{}, f.Ledger.Open...), CorrectedDays: f.corrected(),
+		Rows: []RangeRow{}, Totals: []RangeTotal{}, Routes: []PeriodVerdict{},
 	}
 	parts := map[string][]*ledger.PartFigures{}
 	for i := range f.Ledger.Parts {
@@ -193,11 +189,6 @@ func (f *RangeFigures) asked(p ledger.Part) ledger.Part {
 // figures sums some parts of a period.
 func (f *RangeFigures) figures(period RangePeriod, parts ...*ledger.PartFigures) *Figures {
 	sum := &Figures{Versions: f.Versions, Current: f.Current}
-	for _, day := range f.Ledger.WithoutSteps {
-		if period.Day <= day && day <= period.LastDay {
-			sum.WithoutSteps = append(sum.WithoutSteps, day)
-		}
-	}
 	for _, p := range parts {
 		sum.Rows = append(sum.Rows, p.Rows...)
 		sum.Choices = append(sum.Choices, p.Choices...)

@@ -17,8 +17,6 @@ type VersionShare struct {
 // Waterfall leads from what a channel should carry to what it carried, in messages, segments and
 // each currency. In each of these, agreed plus steps equals carried. Over all channels, the steps
 // of moved messages sum to zero.
-//
-// Segments and amounts are nil for a day that was closed by a release that did not store them.
 type Waterfall struct {
 	Channel string `json:"channel"`
 	// Agreed is the channel's agreed share of the drawn messages, AgreedSegments that of their
@@ -28,10 +26,10 @@ type Waterfall struct {
 	Steps   []WaterfallStep `json:"steps"`
 	Carried int64           `json:"carried"`
 
-	AgreedSegments *int64     `json:"agreed_segments"`
+	AgreedSegments int64      `json:"agreed_segments"`
 	AgreedCosts    []MoveCost `json:"agreed_costs"`
 	// CarriedSegments and CarriedCosts are Segments and CostMicros of the channel's rows.
-	CarriedSegments *int64     `json:"carried_segments"`
+	CarriedSegments int64      `json:"carried_segments"`
 	CarriedCosts    []MoveCost `json:"carried_costs"`
 }
 
@@ -43,7 +41,7 @@ type WaterfallStep struct {
 	Channel  string     `json:"channel"`
 	In       bool       `json:"in"` // whether they came from Channel
 	Messages int64      `json:"messages"`
-	Segments *int64     `json:"segments"`
+	Segments int64      `json:"segments"`
 	Costs    []MoveCost `json:"costs"`
 }
 
@@ -108,7 +106,7 @@ func (d *routeDay) waterfall() []Waterfall {
 		s.step(stepPrices, drawn.less(&even[i]))
 		s.step(stepNotDrawn, chosen.less(&drawn))
 		d.carryOn(&s, d.end(&s, chosen))
-		out = append(out, s.waterfall(!d.withoutSteps))
+		out = append(out, s.waterfall())
 	}
 	return out
 }

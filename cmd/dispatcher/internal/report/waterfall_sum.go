@@ -61,40 +61,34 @@ func (s *waterfallSum) step(cause string, q quantity) {
 	s.steps = append(s.steps, summedStep{cause: cause, quantity: q})
 }
 
-// waterfall converts the sum. It leaves out steps of zero and, unless they are known, segments and
-// amounts.
-func (s *waterfallSum) waterfall(known bool) Waterfall {
-	w := Waterfall{Channel: s.channel, Agreed: s.agreed.messages, Carried: s.carried.messages}
+// waterfall converts the sum. It leaves out steps of zero.
+func (s *waterfallSum) waterfall() Waterfall {
+	w := Waterfall{
+		Channel: s.channel,
+		Agreed:  s.agreed.messages, AgreedSegments: s.agreed.segments, AgreedCosts: s.agreed.listed(),
+		Carried: s.carried.messages, CarriedSegments: s.carried.segments,
+		CarriedCosts: s.carried.listed(),
+	}
 	for i := range s.steps {
 		step := &s.steps[i]
 		one := WaterfallStep{
-			Cause: step.cause, Channel: step.channel, Messages: step.messages, In: step.in,
+			Cause: step.cause, Channel: step.channel, In: step.in,
+			Messages: step.messages, Segments: step.segments, Costs: step.listed(),
 		}
-		some := step.messages != 0
-		if known {
-			one.Segments, one.Costs = &step.segments, step.listed()
-			some = some || step.segments != 0 || len(one.Costs) > 0
-		}
-		if some {
+		if one.Messages != 0 || one.Segments != 0 || len(one.Costs) > 0 {
 			w.Steps = append(w.Steps, one)
 		}
-	}
-	if known {
-		w.AgreedSegments, w.AgreedCosts = &s.agreed.segments, s.agreed.listed()
-		w.CarriedSegments, w.CarriedCosts = &s.carried.segments, s.carried.listed()
 	}
 	return w
 }
 
 // SumWaterfalls sums waterfalls of several periods by channel, with channels in the order of all.
 // The steps keep their order: chance and ended messages, then messages to other channels, then
-// those from other channels. If one waterfall has no segments and amounts, no sum has them.
+// those from other channels.
 func SumWaterfalls(all []Waterfall) (out []Waterfall) {
 	var sums []*waterfallSum
-	known := true
 	for i := range all {
 		w := &all[i]
-		known = known && w.AgreedSegments != nil
 		at := slices.IndexFunc(sums, func(s *waterfallSum) bool { return s.channel == w.Channel })
 		if at < 0 {
 			at = len(sums)
@@ -103,7 +97,7 @@ func SumWaterfalls(all []Waterfall) (out []Waterfall) {
 		sums[at].add(w)
 	}
 	for _, s := range sums {
-		w := s.waterfall(known)
+		w := s.waterfall()
 		slices.SortStableFunc(w.Steps, func(a, b WaterfallStep) int {
 			return cmp.Compare(a.kind(), b.kind())
 		})
@@ -148,11 +142,8 @@ func (s *waterfallSum) add(w *Waterfall) {
 	}
 }
 
-func quantityOf(messages int64, segments *int64, costs []MoveCost) quantity {
-	q := quantity{messages: messages, costs: map[string]int64{}}
-	if segments != nil {
-		q.segments = *segments
-	}
+func quantityOf(messages, segments int64, costs []MoveCost) quantity {
+	q := quantity{messages: messages, segments: segments, costs: map[string]int64{}}
 	for _, c := range costs {
 		q.costs[c.Currency] += c.CostMicros
 	}
