@@ -283,7 +283,10 @@ func (v *verification) sealed() string {
 		return "not compared with the log of hashes: no key of it\n"
 	}
 	line := fmt.Sprintf("%d messages", s.Messages)
-	if s.Closings > 0 {
+	switch {
+	case s.Closings == 1:
+		line += " and the closing of the day"
+	case s.Closings > 1:
 		line += fmt.Sprintf(" and %d closings of the day", s.Closings)
 	}
 	line += " compared with the log of hashes"
@@ -350,7 +353,7 @@ func (c *cli) auditProofCommand() *cobra.Command {
 	var as format
 	var f proofFlags
 	cmd := &cobra.Command{
-		Use: "proof ID | proof --day DAY | proof --since FILE",
+		Use:   "proof ID | proof --day DAY | proof --since FILE",
 		Short: "Prove to somebody else that the log of hashes has a message or a closing, or only grew",
 		Long: `Prints the newest leaf that the log has of a message, its inclusion proof (RFC 6962,
 section 2.1.1) and the checkpoint that it leads to. With --day, prints the same of a closing of that
