@@ -29,7 +29,9 @@ func profiling(folder string) map[string]string {
 
 // profile begins the profile of a run. finish waits for its end and writes NAME.pprof and NAME.csv
 // into the folder of Config.Profile; both do nothing without such a folder.
-func (r *run) profile(ctx context.Context, p *process) (finish func(messages int) error, err error) {
+func (r *run) profile(
+	ctx context.Context, p *process,
+) (finish func(messages int) error, err error) {
 	if r.rig.profiles == "" || r.pause > 0 {
 		return func(int) error { return nil }, nil
 	}
