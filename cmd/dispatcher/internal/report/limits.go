@@ -1,7 +1,6 @@
 package report
 
 import (
-	"slices"
 	"strconv"
 
 	"dispatcher/admission"
@@ -13,7 +12,7 @@ func limitsOn(doc *config.Routing, channel string) []admission.Limit {
 	if doc != nil && channel == "" {
 		return doc.Limits
 	}
-	if ch := channelNamed(doc, channel); ch != nil {
+	if ch := doc.Channel(channel); ch != nil {
 		return ch.Limits
 	}
 	return nil
@@ -26,17 +25,6 @@ func limitOn(doc *config.Routing, channel string, key admission.Key) *admission.
 		return nil
 	}
 	return &l
-}
-
-func channelNamed(doc *config.Routing, name string) *config.Channel {
-	if doc == nil {
-		return nil
-	}
-	at := slices.IndexFunc(doc.Channels, func(c config.Channel) bool { return c.Name == name })
-	if at < 0 {
-		return nil
-	}
-	return &doc.Channels[at]
 }
 
 // amount is the maximum of a limit: "0.50 GBP", "100 messages".
