@@ -65,7 +65,9 @@ func (c *cli) checkRouting(file string, as format) error {
 		Routes   []string `json:"routes"`
 		Lanes    []string `json:"lanes"`
 	}
-	value := checked{file, doc.Timezone.String(), doc.ChannelNames(), doc.RouteNames(), doc.LaneNames()}
+	value := checked{
+		file, doc.Timezone.String(), doc.ChannelNames(), doc.RouteNames(), doc.LaneNames(),
+	}
 	return as.write(c.out, value, list(as, []checked{value}, []column[checked]{
 		{key: "file"},
 		{key: "timezone"},

@@ -228,7 +228,7 @@ func (t *traffic) why(channel, word string) string {
 	var limits []string
 	for _, l := range limitsOn(t.docs[cause{channel, word}], channel) {
 		if word == "no_slot" && concerns(word, &l) {
-			limits = append(limits, amount(&l)+" "+windowWords[l.Window].article)
+			limits = append(limits, maximum(&l)+" "+windowWords[l.Window].article)
 		}
 	}
 	switch len(limits) {

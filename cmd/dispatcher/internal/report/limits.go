@@ -27,11 +27,11 @@ func limitOn(doc *config.Routing, channel string, key admission.Key) *admission.
 	return &l
 }
 
-// amount is the maximum of a limit: "0.50 GBP", "100 messages".
-func amount(l *admission.Limit) string {
+// maximum is that of a limit: "0.50 GBP", "100 messages".
+func maximum(l *admission.Limit) string {
 	switch {
 	case l.Unit == admission.Money:
-		return Money(l.Max) + " " + l.Currency
+		return Amount(l.Max, l.Currency)
 	case l.Max == 1 && l.Unit == admission.Segments:
 		return "1 segment"
 	case l.Max == 1:
