@@ -41,6 +41,7 @@ type ambiguityLine struct {
 	Verdict     string    `json:"verdict"` // empty while it is open
 	Author      string    `json:"author"`
 	Note        string    `json:"note"`
+	Login       string    `json:"login"` // of the database; empty where it was not recorded
 }
 
 func (c *cli) ambiguousListCommand() *cobra.Command {
@@ -125,6 +126,7 @@ func newAmbiguityLine(d *ledger.AmbiguityRecord) ambiguityLine {
 		Segments: d.Segments, PriceMicros: d.PriceMicros, Currency: d.Currency, Code: d.Code,
 		Step: string(d.Step), OpenedAt: d.OpenedAt, Until: d.Until, Asked: d.Asked,
 		Verdict: string(d.ResolvedAs), Author: d.Author, Note: d.Note,
+		Login: d.Login,
 	}
 }
 
@@ -134,7 +136,7 @@ func ambiguitySheet(lines []ambiguityLine, as format) sheet {
 		"segments",
 		"price_micros", "currency", "code", "step", "opened_at", "until", "asked", "verdict",
 		"author",
-		"note")
+		"note", "login")
 	s := list(as, lines, append(columns, []column[ambiguityLine]{
 		{only: formatTable, key: "id", width: 24},
 		{only: formatTable, key: "lane", width: 13},

@@ -95,10 +95,13 @@ func (c *cli) printExplanation(e *report.Explanation, as format) error {
 	return nil
 }
 
-// candidateSheet has a column for second draws if a redraw ranked, and for prices if the message
-// was not sent yet.
+// candidateSheet has a column for limits if one had no room, for second draws if a redraw ranked,
+// and for prices if the message was not sent yet.
 func candidateSheet(candidates []report.Candidate, as format) sheet {
 	columns := keys[report.Candidate]("", "channel", "score", "load_ratio", "eligible", "reason")
+	if slices.ContainsFunc(candidates, func(c report.Candidate) bool { return c.Limit != "" }) {
+		columns = append(columns, column[report.Candidate]{key: "limit"})
+	}
 	if slices.ContainsFunc(candidates, func(c report.Candidate) bool { return c.Redraw != nil }) {
 		columns = append(columns, column[report.Candidate]{
 			name: "redraw", cell: func(c *report.Candidate) any { return redrawn(c.Redraw) },

@@ -313,11 +313,11 @@ func drawnRooms(t *rapid.T, channels int) []decide.Room {
 	out := make([]decide.Room, channels)
 	for i := range out {
 		out[i] = rapid.SampledFrom([]decide.Room{
-			{Left: 1},
-			{Left: 0},
-			{Kept: 1},
-			{Late: true},
-			{Left: 1, Late: true},
+			{ShareLeft: 1},
+			{ShareLeft: 0},
+			{ExpressLeft: 1},
+			{PassOver: true},
+			{ShareLeft: 1, PassOver: true},
 		}).Draw(t, "room")
 	}
 	return out

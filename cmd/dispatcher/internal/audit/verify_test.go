@@ -634,13 +634,33 @@ func TestReasonsOfLimitsPassOnlyWhereTheDocumentHasSuch(t *testing.T) {
 				r.Channels[first].Policy = tc.policy
 			})
 			l.bound(boundsOf(l.live))
-			firstCandidate(func(r *decide.Ranked) { r.Reason = word })(t, l)
-			found := l.verified(t)
-			if passes := slices.Contains(tc.passes, word); (len(found) == 0) != passes {
-				t.Errorf("limit %s, reason %s: got %+v", name, word, found)
+			passes := slices.Contains(tc.passes, word)
+			for named, may := range namesOf(tc.own, tc.over) {
+				may = may && word != decide.Throttled || named == decide.LimitName{}
+				firstCandidate(func(r *decide.Ranked) { r.Reason, r.Limit = word, named })(t, l)
+				if found := l.verified(t); (len(found) == 0) != (passes && may) {
+					t.Errorf("limit %s, reason %s of %+v: got %+v", name, word, named, found)
+				}
 			}
 		}
 	}
+}
+
+// namesOf are names of a limit of the channel or one over all, nil for none, and whether it is
+// theirs. The name of no limit is among them.
+func namesOf(own, over *admission.Limit) map[decide.LimitName]bool {
+	names := map[decide.LimitName]bool{{}: true}
+	for _, limit := range []*admission.Limit{own, over} {
+		if limit == nil {
+			continue
+		}
+		other := *limit
+		other.Window = admission.Hour
+		names[decide.NameLimit(limit, limit == over)] = true
+		names[decide.NameLimit(limit, limit != over)] = false
+		names[decide.NameLimit(&other, limit == over)] = false
+	}
+	return names
 }
 
 // tenantLife is fallbackLife for a message of tenant shop.
@@ -772,8 +792,8 @@ func TestAWaitForRoomCanBeDerivedAgain(t *testing.T) {
 			t.Parallel()
 			l, first := lifeOf(t, func(r *decide.Routing) { r.Routes[0].Wait = tc.wait })
 			l.bound(boundsOf(l.live))
-			l.rooms = []decide.Room{{Left: 9}, {Left: 9}, {Left: 9}}
-			l.rooms[l.live.Channel(first)] = decide.Room{Late: tc.late}
+			l.rooms = []decide.Room{{ShareLeft: 9}, {ShareLeft: 9}, {ShareLeft: 9}}
+			l.rooms[l.live.Channel(first)] = decide.Room{PassOver: tc.late}
 			seen, unready := idle(l.live)
 			d := l.decide(t, jobOf("m-1", 1), seen, unready, nil)
 			if want := l.rooms[l.live.Channel(first)].Reason(); d.State != ledger.Waiting ||
@@ -818,7 +838,7 @@ func TestAWaitForRoomEnds(t *testing.T) {
 				}
 			})
 			l.bound(boundsOf(l.live))
-			l.rooms = []decide.Room{{Left: 9}, {Left: 9}, {Left: 9}}
+			l.rooms = []decide.Room{{ShareLeft: 9}, {ShareLeft: 9}, {ShareLeft: 9}}
 			l.rooms[l.live.Channel(first)] = decide.Room{}
 			seen, unready := idle(l.live)
 			if d := l.decide(t, jobOf("m-1", 1), seen, unready, nil); d.State != ledger.Waiting ||

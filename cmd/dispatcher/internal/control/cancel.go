@@ -17,7 +17,7 @@ func Cancel(ctx context.Context, l *ledger.Ledger, id string, by By) (ledger.Sta
 		return "", unknownf("message %s is not in the ledger: no message has this id, or it is "+
 			"still in Kafka", Quoted(id))
 	case errors.Is(err, pipeline.ErrChanging):
-		return "", impossiblef("message %s changes all the time: try it once more", Quoted(id))
+		return "", impossiblef("message %s changed during each try: try again", Quoted(id))
 	case err != nil:
 		return "", err
 	case why != "":

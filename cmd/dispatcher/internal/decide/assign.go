@@ -58,10 +58,10 @@ type assigner struct {
 
 	// Scratch memory, reused for the next message.
 
-	spare  *line // free to use, see newLine
-	memory []admission.Account
-	room   []byte // filled with the records of this claim
-	scores scoreTexts
+	spare   *candidateOrder // free to use, see newOrder
+	memory  []admission.Account
+	records []byte // holds the stored orders of this claim
+	scores  scoreTexts
 }
 
 // decision is what was decided about one message and, when it is sent, what its attempt needs.
@@ -112,7 +112,7 @@ func newAssigner(
 	return a
 }
 
-// endOf is the final state of a message that the given problem stops.
+// endOf is the final state of a message that a problem stops.
 func endOf(problem envelope.Code) ledger.State {
 	if problem.Rejects() {
 		return ledger.Rejected
@@ -146,7 +146,7 @@ func (a *assigner) decide(t *Task) decision {
 // that is repeated under its key may have been sent before, so no reason found here fails it.
 func (a *assigner) choose(t *Task) decision {
 	switch {
-	case a.impeded(t):
+	case a.cannotRepeat(t):
 		return decision{Decision: a.untilResolved(t)}
 	case t.was == ledger.Retry && t.waitedWhy == reasonRejected:
 		return ended(t, ledger.Rejected, reasonRejected)
@@ -177,9 +177,9 @@ func ended(t *Task, state ledger.State, reason string) decision {
 	return decision{Decision: ledger.Decision{State: state, Reason: reason, Plan: t.Row.Plan}}
 }
 
-// assign gives the message to the first channel in its line that is not excluded; if all are, the
-// message waits. A first choice taken at the first attempt needs no line and no record: draw and
-// weights explain it.
+// assign gives the message to the first candidate that is not excluded; if all are, the message
+// waits. A first choice taken at the first attempt needs no order and no record: draw and weights
+// explain it.
 func (a *assigner) assign(t *Task) decision {
 	selectors := selector.Unexpired(t.msg.Selectors, a.now.Sub(t.Row.ReceivedAt))
 	if t.Route.Draws() && t.First >= 0 {
@@ -191,7 +191,7 @@ func (a *assigner) assign(t *Task) decision {
 			return decision{Decision: a.wait(t, until, a.held(t, excluded.reason))}
 		}
 	}
-	l := a.lineUp(t, selectors)
+	l := a.orderCandidates(t, selectors)
 	defer a.reuse(l)
 	if l.trouble != "" {
 		a.troubles[l.trouble]++
@@ -202,9 +202,9 @@ func (a *assigner) assign(t *Task) decision {
 	return decision{Decision: a.noMember(t, l)}
 }
 
-// take assigns the message to a member, given by its place in the route, that has room for it. l is
-// nil for a first choice that needs no record.
-func (a *assigner) take(t *Task, place int, room *opening, l *line) decision {
+// take assigns the message to the member at a place of the route, which has room for it. l is nil
+// for a first choice that needs no record.
+func (a *assigner) take(t *Task, place int, room *opening, l *candidateOrder) decision {
 	c := t.Route.Members[place]
 	ch, state := &a.routing.Channels[c], a.states[c]
 	d := decision{

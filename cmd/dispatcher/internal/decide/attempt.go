@@ -131,11 +131,11 @@ func concatReference(id string) uint16 {
 	return uint16(sum>>16) ^ uint16(sum)
 }
 
-// owe sets how many receipts are expected for an attempt, and whether parts of its message will
-// certainly never arrive. For an answered attempt the answer says so. For an unanswered one it
-// follows from what was submitted and whether the provider sends a receipt per part. One part with
-// one reference is the ledger's default and sets nothing.
-func owe(a *Attempt, res *provider.Result, s *ledger.Settlement) {
+// setExpectedReceipts sets how many receipts are expected for an attempt, and whether parts of its
+// message will certainly never arrive. For an answered attempt the answer tells both. For an
+// unanswered one they follow from what was submitted and from whether the provider sends a receipt
+// per part. One part with one reference is the ledger's default and sets nothing.
+func setExpectedReceipts(a *Attempt, res *provider.Result, s *ledger.Settlement) {
 	switch {
 	case len(res.Parts) > 0:
 		s.Receipts, s.CutShort = expectedReceipts(

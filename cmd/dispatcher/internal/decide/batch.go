@@ -9,9 +9,9 @@
 //	Explain   what a claim would decide about one message
 //	Replay    decides a recorded message again, for package audit
 //
-// The members of a route are put in a line (line.go, rank.go). Each has an exclusion or room
-// (exclusion.go, accounts.go, room.go). The first with room gets the message (assign.go); if none
-// has, the message waits (wait.go).
+// The members of a route are ordered (candidate_order.go, rank.go). Each has an exclusion or room
+// (exclusion.go, accounts.go, room.go). The first with room gets the message (assign.go). If none
+// has room, the message waits (wait.go).
 package decide
 
 import (
@@ -168,7 +168,7 @@ func Batch(p *Plan, seen *ledger.Seen, state *Snapshot) (*Decided, error) {
 		Now: seen.Now, Intakes: seen.Intakes, Tasks: p.adopt(seen), plan: p,
 		Decisions: make([]ledger.Decision, len(seen.Messages)), Troubles: a.troubles,
 	}
-	order := turns(decided.Tasks, decided.Intakes, decided.Now)
+	order := ordered(decided.Tasks, decided.Intakes, decided.Now)
 	decided.Attempts = make([]Attempt, 0, len(order))
 	var lately, left, covered []int // scopes that due rows still need, and those of one task
 	locked := false

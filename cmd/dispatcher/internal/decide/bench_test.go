@@ -134,7 +134,7 @@ func BenchmarkTurns(b *testing.B) {
 				}
 			}
 			for b.Loop() {
-				turns(tasks, intakes, noon)
+				ordered(tasks, intakes, noon)
 			}
 		})
 	}

@@ -18,7 +18,7 @@ import (
 // late one.
 func TestAFullChannel(t *testing.T) {
 	t.Parallel()
-	spare, none, late := Room{Left: 1}, Room{}, Room{Left: -5, Late: true}
+	spare, none, late := Room{ShareLeft: 1}, Room{}, Room{ShareLeft: -5, PassOver: true}
 	for name, tc := range map[string]struct {
 		rooms   []Room
 		change  func(*fixture, *Task)
@@ -99,11 +99,11 @@ func TestAFullChannel(t *testing.T) {
 			channel: "b", ranking: []string{"a:breaker_open", "b:", "c:"},
 		},
 		"the first lane has what is kept for it": {
-			rooms:   []Room{{Kept: 1}, spare, spare},
+			rooms:   []Room{{ExpressLeft: 1}, spare, spare},
 			channel: "a",
 		},
 		"another lane has not": {
-			rooms:  []Room{{Kept: 1}, spare, spare},
+			rooms:  []Room{{ExpressLeft: 1}, spare, spare},
 			change: func(_ *fixture, tk *Task) { tk.Lane.Order = 1 },
 			reason: InFlight, again: lookForActive, ranking: []string{"a:in_flight"},
 		},
@@ -146,7 +146,7 @@ func TestEachTakeCountsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
-		Snapshot{Rooms: []Room{{Left: 3}, {Left: 100}, {Left: 100}}})
+		Snapshot{Rooms: []Room{{ShareLeft: 3}, {ShareLeft: 100}, {ShareLeft: 100}}})
 	states := map[ledger.State]int{}
 	for range 10 {
 		states[a.decide(w.numbered("a")).State]++
@@ -170,7 +170,7 @@ func TestAMessageIsCountedOnceForAFullChannel(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
-		Snapshot{Rooms: []Room{{Late: true}, {Late: true}, {Left: 100}}})
+		Snapshot{Rooms: []Room{{PassOver: true}, {PassOver: true}, {ShareLeft: 100}}})
 	for range 10 {
 		a.decide(w.numbered("a"))
 	}
@@ -186,7 +186,7 @@ func TestALongQueueForRoomIsPlannedAgainSeldom(t *testing.T) {
 	t.Parallel()
 	const queue, batch = 10_000, 237
 	w := newFixture(t)
-	full := Room{Late: true, Queue: queue}
+	full := Room{PassOver: true, Waiting: queue}
 	next := make([]time.Time, queue)
 	for i := range next {
 		next[i] = noon.Add(time.Duration(i) * 30 * time.Second / queue)
@@ -224,36 +224,36 @@ func TestALongQueueForRoomIsPlannedAgainSeldom(t *testing.T) {
 func TestAClaimIsSizedByItsRoom(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
-	late, slow := Room{Late: true}, Room{Late: true, Slow: true}
+	late, slow := Room{PassOver: true}, Room{PassOver: true, NoWait: true}
 	for name, tc := range map[string]struct {
 		rooms   []Room
 		unready []string
 		fits    int
 		more    bool
 	}{
-		"room for all": {rooms: []Room{{Left: 2}, {Left: 2}, {Left: 9}}, fits: 6},
+		"room for all": {rooms: []Room{{ShareLeft: 2}, {ShareLeft: 2}, {ShareLeft: 9}}, fits: 6},
 		"the second one of a": {
-			rooms: []Room{{Left: 1}, {Left: 2}, {Left: 9}}, fits: 3,
+			rooms: []Room{{ShareLeft: 1}, {ShareLeft: 2}, {ShareLeft: 9}}, fits: 3,
 			more: true,
 		},
 		"none at all": {
-			rooms: []Room{{Left: 0}, {Left: 2}, {Left: 9}}, fits: 0,
+			rooms: []Room{{ShareLeft: 0}, {ShareLeft: 2}, {ShareLeft: 9}}, fits: 0,
 			more: true,
 		},
-		"a is late: it falls back": {rooms: []Room{late, {Left: 4}, {Left: 9}}, fits: 6},
+		"a is late: it falls back": {rooms: []Room{late, {ShareLeft: 4}, {ShareLeft: 9}}, fits: 6},
 		"a falls back, b gets full": {
-			rooms: []Room{late, {Left: 2}, {Left: 9}}, fits: 4,
+			rooms: []Room{late, {ShareLeft: 2}, {ShareLeft: 9}}, fits: 4,
 			more: true,
 		},
 		"all are late and full": {rooms: []Room{late, late, late}, fits: 0, more: true},
-		"a is slow: it waits":   {rooms: []Room{{Slow: true}, {Left: 2}, {Left: 9}}, fits: 6},
+		"a is slow: it waits":   {rooms: []Room{{NoWait: true}, {ShareLeft: 2}, {ShareLeft: 9}}, fits: 6},
 		"nobody has room soon":  {rooms: []Room{slow, slow, slow}, fits: 6},
 		"one will have room soon": {
-			rooms: []Room{{Left: 1, Late: true}, late, slow}, fits: 1,
+			rooms: []Room{{ShareLeft: 1, PassOver: true}, late, slow}, fits: 1,
 			more: true,
 		},
 		"a is not ready": {
-			rooms:   []Room{{Left: 0}, {Left: 4}, {Left: 9}},
+			rooms:   []Room{{ShareLeft: 0}, {ShareLeft: 4}, {ShareLeft: 9}},
 			unready: []string{"unbound", "", ""}, fits: 6,
 		},
 		"nobody is ready": {

@@ -172,10 +172,10 @@ func PauseOfLookup(asked int) time.Duration {
 	return min(FirstLookup<<min(asked, 10), longestLookup)
 }
 
-// impeded reports whether a due row is to be submitted again under its key, but must not be: the
-// time for that is over, or the channel is gone or now leads to another account, which does not
-// know the key. The resolution of ambiguities decides about such a row.
-func (a *assigner) impeded(t *Task) bool {
+// cannotRepeat reports whether a due row waits to be submitted again under its key but must not be:
+// the time for that is over, the channel is gone, or it now belongs to another account, which does
+// not know the key. The resolution of ambiguities decides about such a row.
+func (a *assigner) cannotRepeat(t *Task) bool {
 	if t.Row.SameKey == "" {
 		return false
 	}
@@ -184,7 +184,8 @@ func (a *assigner) impeded(t *Task) bool {
 		a.routing.Channels[at].Account != t.Row.SameKeyAccount
 }
 
-// untilResolved makes an impeded row wait until the search ends, and a short time if it has ended.
+// untilResolved makes a row that cannot be repeated wait until the search ends, or for a short time
+// if it has ended.
 func (a *assigner) untilResolved(t *Task) ledger.Decision {
 	next := t.Row.SameKeyUntil
 	if soon := a.now.Add(ambiguityMargin); next.Before(soon) {

@@ -122,7 +122,7 @@ func explain(q *Question) Answer {
 		Now: q.Now, Channels: q.states(), Cursors: slices.Clone(q.Cursors), Scoped: q.scoped(),
 	}
 	a := newAssigner(q.Routing, keys, seen, q.unready(), Snapshot{})
-	answer := a.lineOf(&t)
+	answer := a.explainOrder(&t)
 	if t.Row.State == ledger.Scheduled {
 		answer.Decision = ledger.Decision{
 			State: ledger.Scheduled, NextAt: t.Row.NextAt, Plan: t.Row.Plan,
@@ -197,10 +197,10 @@ func (q *Question) unready() []string {
 	return reasons
 }
 
-// lineOf describes the line of a task: every candidate and why it is excluded.
-func (a *assigner) lineOf(t *Task) Answer {
+// explainOrder describes the order of a task's candidates, and why each is excluded.
+func (a *assigner) explainOrder(t *Task) Answer {
 	selectors := selector.Unexpired(t.msg.Selectors, a.now.Sub(t.Row.ReceivedAt))
-	l := a.lineUp(t, selectors)
+	l := a.orderCandidates(t, selectors)
 	answer := Answer{
 		Plan: t.Row.Plan, By: l.by, Cursor: l.cursor, Scoring: l.scoring, Trouble: l.trouble,
 		Candidates: make([]Candidate, len(l.candidates)),

@@ -12,9 +12,9 @@ import (
 // reasonNoReceipt is that of a message which a further channel has accepted.
 const reasonNoReceipt = string(ledger.ByNoReceipt)
 
-// bookingTolerance is how much earlier than the route's time after the settlement a message may go
-// on: the time is counted from the answer, which comes before the settlement.
-const bookingTolerance = time.Second
+// settleTolerance is how much earlier than the route's time after the settlement a message may be
+// sent on: the time is counted from the answer, which comes before the settlement.
+const settleTolerance = time.Second
 
 // goesOn is how long after a channel accepts the message it goes on without a receipt; 0 for never.
 // It is 0 for a resend after a missing answer, because the message could arrive three times, for
@@ -61,7 +61,7 @@ func (a *assigner) goOn(t *Task) decision {
 	if t.Row.ReceiptCame || t.Route == nil || t.Route.NoReceipt == nil {
 		return stay
 	}
-	at := t.Row.TakenAt.Add(t.Route.NoReceipt.After - bookingTolerance)
+	at := t.Row.TakenAt.Add(t.Route.NoReceipt.After - settleTolerance)
 	if a.now.Before(at) { // the routing has changed and the route waits longer now
 		stay.NextAt = at
 		return stay

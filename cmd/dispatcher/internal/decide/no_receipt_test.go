@@ -110,7 +110,7 @@ func TestAMessageGoesOnWhenItsTimeIsOver(t *testing.T) {
 		"the route waits longer by now": {
 			func(w *fixture, _ *ledger.Message) {
 				w.routing.Routes[0].NoReceipt = &config.NoReceipt{After: 2 * unreceipted}
-			}, false, unreceipted - bookingTolerance,
+			}, false, unreceipted - settleTolerance,
 		},
 		"its deadline has passed": {
 			func(_ *fixture, m *ledger.Message) { m.ExpiresAt = noon }, false, 0,

@@ -12,8 +12,8 @@ import (
 // urgent is how near its deadline a message goes before the others of its lane.
 const urgent = time.Minute
 
-// turn is what the order of a task depends on, most significant field first.
-type turn struct {
+// taskOrder is what the order of a task depends on, most significant field first.
+type taskOrder struct {
 	lane     int
 	deadline int64  // in microseconds; the greatest number for a message that is not urgent
 	number   int    // how many messages of its lane and tenant go before it
@@ -23,8 +23,8 @@ type turn struct {
 	task int // which it is
 }
 
-// compareTurns is written out for speed: claims sort while the channels are locked.
-func compareTurns(a, b turn) int {
+// compareOrder is written out for speed: claims sort while the channels are locked.
+func compareOrder(a, b taskOrder) int {
 	if c := cmp.Compare(a.lane, b.lane); c != 0 {
 		return c
 	}
@@ -46,11 +46,11 @@ type tenantOf struct {
 	tenant string
 }
 
-// turns lists the tasks that want a channel in the order in which they choose. Lanes come first;
-// within a lane, messages near their deadline, the nearest first; then tenants in turn, so that one
-// tenant's campaign cannot starve another tenant. Within a tenant, due rows go before new ones, and
-// older before younger.
-func turns(tasks []Task, intakes []ledger.Intake, now time.Time) []int {
+// ordered lists the tasks that need a channel in the order in which they choose. Lanes come first.
+// Within a lane, messages near their deadline go first, the nearest before others. Then tenants
+// take turns, so that one tenant's campaign cannot starve another tenant. Within a tenant, due rows
+// go before new ones, and older before younger.
+func ordered(tasks []Task, intakes []ledger.Intake, now time.Time) []int {
 	due, fresh := make([]int, 0, len(tasks)), make([]int, 0, len(tasks))
 	for i := range tasks {
 		if intakes[i] == ledger.Due {
@@ -63,27 +63,27 @@ func turns(tasks []Task, intakes []ledger.Intake, now time.Time) []int {
 		due, func(a, b int) int { return cmp.Compare(tasks[a].Row.Seq, tasks[b].Row.Seq) },
 	)
 	all, queues := append(due, fresh...), map[tenantOf]*queue{}
-	order := make([]turn, len(all))
+	order := make([]taskOrder, len(all))
 	for i, at := range all {
-		order[i] = newTurn(&tasks[at], queues, now)
+		order[i] = newTaskOrder(&tasks[at], queues, now)
 		order[i].age, order[i].task = i, at
 	}
-	slices.SortFunc(order, compareTurns)
+	slices.SortFunc(order, compareOrder)
 	for i := range order {
 		all[i] = order[i].task
 	}
 	return all
 }
 
-// queue counts the messages of a lane and tenant that have a turn already.
+// queue counts the messages of a lane and tenant that are ordered already.
 type queue struct {
 	length int
 	tenant uint64
 }
 
-// newTurn appends the task to its tenant's queue, unless it is urgent.
-func newTurn(t *Task, queues map[tenantOf]*queue, now time.Time) turn {
-	one := turn{lane: t.Lane.Order, deadline: math.MaxInt64}
+// newTaskOrder appends the task to its tenant's queue, unless it is urgent.
+func newTaskOrder(t *Task, queues map[tenantOf]*queue, now time.Time) taskOrder {
+	one := taskOrder{lane: t.Lane.Order, deadline: math.MaxInt64}
 	if t.Row.ExpiresAt.Sub(now) < urgent {
 		one.deadline = t.Row.ExpiresAt.UnixMicro()
 		return one

@@ -44,7 +44,7 @@ func TestTurnsGoByLaneThenDeadlineThenTenants(t *testing.T) {
 	w := newFixture(t)
 	tier.Check(t, func(t *rapid.T) {
 		tasks, intakes := drawnQueue(t, w, rapid.IntRange(0, 40).Draw(t, "tasks"))
-		got := turns(tasks, intakes, noon)
+		got := ordered(tasks, intakes, noon)
 		var want []int
 		for i := range tasks {
 			if intakes[i] == ledger.Due || intakes[i] == ledger.Fresh {
@@ -132,7 +132,7 @@ func TestTenantsShareShortSlotsWithinOne(t *testing.T) {
 			}
 		}
 		a, got := w.assigner(), map[string]int{}
-		for _, i := range turns(tasks, make([]ledger.Intake, len(tasks)),
+		for _, i := range ordered(tasks, make([]ledger.Intake, len(tasks)),
 			noon.Add(time.Duration(rapid.IntRange(0, 1000).Draw(rt, "at")))) {
 			if a.decide(&tasks[i]).State == ledger.Sending {
 				got[tasks[i].Row.Tenant]++
@@ -157,7 +157,7 @@ func TestNoTenantGoesFirstInEveryClaim(t *testing.T) {
 		tasks[i].Row.Tenant = tenant
 	}
 	for claim := range 4000 {
-		at := turns(tasks, make([]ledger.Intake, 4),
+		at := ordered(tasks, make([]ledger.Intake, 4),
 			noon.Add(time.Duration(claim)*time.Millisecond))
 		first[tasks[at[0]].Row.Tenant]++
 	}
@@ -177,7 +177,7 @@ func TestDueRowsArePutBeforeNewOnesOfTheirTenant(t *testing.T) {
 		tasks[i].Row.Seq = int64(10 - i)
 	}
 	intakes := []ledger.Intake{ledger.Fresh, ledger.Fresh, ledger.Due, ledger.Due}
-	if got := turns(tasks, intakes, noon); !cmp.Equal(got, []int{3, 2, 0, 1}) {
+	if got := ordered(tasks, intakes, noon); !cmp.Equal(got, []int{3, 2, 0, 1}) {
 		t.Errorf("order %v", got)
 	}
 }

@@ -131,11 +131,11 @@ func (p *planner) plan(job *Job) Task {
 		State:    ledger.Sending,
 	}
 	if job.Problem != nil {
-		p.bury(&t, job, job.Problem)
+		p.makeDead(&t, job, job.Problem)
 		return t
 	}
 	if problem := envelope.CheckSender(&job.Message); problem != nil {
-		p.bury(&t, job, problem)
+		p.makeDead(&t, job, problem)
 		return t
 	}
 	t.Row.Digest = job.Message.Digest()
@@ -150,7 +150,7 @@ func (p *planner) plan(job *Job) Task {
 		t.Row.State, t.Row.Reason = ledger.Rejected, string(problem.Code)
 		return t
 	default:
-		p.bury(&t, job, problem)
+		p.makeDead(&t, job, problem)
 		return t
 	}
 	if job.Message.SendAt.After(p.now) {
@@ -311,8 +311,8 @@ func deadline(m *envelope.Message, produced time.Time, lane Lane) time.Time {
 	return from.Add(lane.TTL)
 }
 
-// bury turns the task into a dead row with a dead letter.
-func (p *planner) bury(t *Task, job *Job, problem *envelope.Problem) {
+// makeDead turns the task into a dead row with a dead letter.
+func (p *planner) makeDead(t *Task, job *Job, problem *envelope.Problem) {
 	t.Route = nil
 	t.Row.State, t.Row.Reason, t.Row.Detail = ledger.Dead, string(problem.Code), problem.Detail
 	t.letter = letter(job, problem)

@@ -173,7 +173,7 @@ func notStored(*assigner, *Task, []byte) []byte { return nil }
 
 // asObjects writes every candidate as an object with all its state.
 func asObjects(a *assigner, t *Task, _ []byte) []byte {
-	l := a.spare // the line of this choice
+	l := a.spare // the order of this choice
 	dst := appendMember([]byte(`{"version":1`), `,"by":`, string(l.by))
 	dst = append(dst, `,"candidates":[`...)
 	for i := range l.candidates {

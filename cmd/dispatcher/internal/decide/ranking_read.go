@@ -50,7 +50,7 @@ func (r *Ranking) UnmarshalJSON(raw []byte) error {
 	if s.Line == nil || *s.Line == "" {
 		return nil
 	}
-	reader := newLineReader(r, s.Latest)
+	reader := newCandidateReader(r, s.Latest)
 	for text := range strings.SplitSeq(*s.Line, ",") {
 		one, err := reader.read(text)
 		if err != nil {
@@ -65,7 +65,7 @@ func (r *Ranking) UnmarshalJSON(raw []byte) error {
 var errFields = errors.New("it has another number of fields than its ranker stores")
 
 // lineReader is the inverse of lineWriter.
-type lineReader struct {
+type candidateReader struct {
 	// each reads one field into a candidate; the reason comes after the last of them.
 	each   []func(one *Ranked, word string) error
 	latest Micros
@@ -74,8 +74,8 @@ type lineReader struct {
 	score    *float64 // of the one before that has one
 }
 
-func newLineReader(ranking *Ranking, latest Micros) *lineReader {
-	r := &lineReader{latest: latest}
+func newCandidateReader(ranking *Ranking, latest Micros) *candidateReader {
+	r := &candidateReader{latest: latest}
 	f := fieldsOf(ranking)
 	r.each = append(r.each, readChannel)
 	if f.score {
@@ -90,7 +90,7 @@ func newLineReader(ranking *Ranking, latest Micros) *lineReader {
 	return r
 }
 
-func (r *lineReader) read(text string) (one Ranked, err error) {
+func (r *candidateReader) read(text string) (one Ranked, err error) {
 	words := strings.Split(text, " ")
 	reason := len(words) - len(r.each) // 1 when there is one
 	if reason < 0 || reason > 1 {
@@ -102,7 +102,7 @@ func (r *lineReader) read(text string) (one Ranked, err error) {
 		}
 	}
 	if reason == 1 {
-		one.Reason, err = url.PathUnescape(words[len(r.each)])
+		one.Reason, one.Limit, err = ReadReason(words[len(r.each)])
 	}
 	return one, err
 }
@@ -112,7 +112,7 @@ func readChannel(one *Ranked, word string) (err error) {
 	return err
 }
 
-func (r *lineReader) readScore(one *Ranked, word string) error {
+func (r *candidateReader) readScore(one *Ranked, word string) error {
 	switch word {
 	case "-":
 		return nil
@@ -129,7 +129,7 @@ func (r *lineReader) readScore(one *Ranked, word string) error {
 	return nil
 }
 
-func (r *lineReader) readLoad(one *Ranked, word string) (err error) {
+func (r *candidateReader) readLoad(one *Ranked, word string) (err error) {
 	active, capacity, changed := strings.Cut(word, "/")
 	if changed {
 		if r.capacity, err = strconv.ParseInt(capacity, 10, 64); err != nil {
@@ -141,7 +141,7 @@ func (r *lineReader) readLoad(one *Ranked, word string) (err error) {
 	return err
 }
 
-func (r *lineReader) readIdle(one *Ranked, word string) error {
+func (r *candidateReader) readIdle(one *Ranked, word string) error {
 	if word == "-" {
 		return nil
 	}

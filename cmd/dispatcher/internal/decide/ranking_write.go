@@ -10,11 +10,11 @@ import (
 // candidates, separated by commas:
 //
 //	{"version":7,"by":"load_ratio","latest":1795262400000000,
-//	 "line":"a 3/100 0 no_slot,b 4 250,c 5/50 -","more":12}
+//	 "line":"a 3/100 0 no_slot:1d:messages,b 4 250,c 5/50 -","more":12}
 //
 // The fields of a candidate are separated by spaces: its channel, what the order depends on, and
-// why it was passed over. The chosen candidate and those after it have no such reason. What the
-// order depends on is
+// why it was passed over, with the name of the limit if one had no room. The chosen candidate and
+// those after it have no such reason. What the order depends on is
 //
 //	load_ratio, wait          load idle
 //	best_worker               score idle
@@ -30,7 +30,7 @@ import (
 // PostgreSQL parses each value of a JSON document, so one text for all candidates costs half as
 // much as a list, and a quarter of a list of objects; BenchmarkStoredRankings measures it.
 func AppendRanking(dst []byte, r *Ranking) []byte {
-	w := newLineWriter(r)
+	w := newCandidateWriter(r)
 	for i := range r.Candidates {
 		w.latest = max(w.latest, r.Candidates[i].LastAssigned)
 	}
@@ -78,7 +78,7 @@ func (r *Ranking) Stateless() bool { return fieldsOf(r).stateless() }
 func (f fields) stateless() bool { return f == fields{} }
 
 // lineWriter writes the candidates of one ranking.
-type lineWriter struct {
+type candidateWriter struct {
 	fields
 	latest Micros
 	scores *scoreTexts
@@ -89,10 +89,10 @@ type lineWriter struct {
 	scored   bool    // whether one before has
 }
 
-func newLineWriter(r *Ranking) lineWriter { return lineWriter{fields: fieldsOf(r)} }
+func newCandidateWriter(r *Ranking) candidateWriter { return candidateWriter{fields: fieldsOf(r)} }
 
 // appendHead writes everything before the candidates.
-func (w *lineWriter) appendHead(dst []byte, r *Ranking) []byte {
+func (w *candidateWriter) appendHead(dst []byte, r *Ranking) []byte {
 	dst = append(dst, `{"version":`...)
 	dst = strconv.AppendInt(dst, r.Version, 10)
 	dst = appendMember(dst, `,"by":`, r.By)
@@ -113,7 +113,7 @@ func (w *lineWriter) appendHead(dst []byte, r *Ranking) []byte {
 }
 
 // append writes one candidate.
-func (w *lineWriter) append(dst []byte, r *Ranked) []byte {
+func (w *candidateWriter) append(dst []byte, r *Ranked) []byte {
 	if w.behind {
 		dst = append(dst, ',')
 	}
@@ -137,13 +137,13 @@ func (w *lineWriter) append(dst []byte, r *Ranked) []byte {
 		}
 	}
 	if r.Reason != "" {
-		dst = appendWord(append(dst, ' '), r.Reason)
+		dst = r.Limit.append(appendWord(append(dst, ' '), r.Reason))
 	}
 	w.behind = true
 	return dst
 }
 
-func (w *lineWriter) appendScore(dst []byte, score *float64) []byte {
+func (w *candidateWriter) appendScore(dst []byte, score *float64) []byte {
 	switch {
 	case score == nil:
 		return append(dst, '-')
@@ -180,9 +180,10 @@ func (s *scoreTexts) append(dst []byte, score float64) []byte {
 }
 
 // plain reports whether a byte is written as it is. All others are written as % and two hexadecimal
-// digits: separators, bytes that JSON would escape, and everything outside ASCII.
+// digits: separators, also those of CSV cells, bytes that JSON would escape, and everything outside
+// ASCII.
 func plain(c byte) bool {
-	return c > ' ' && c <= '~' && c != '"' && c != '\\' && c != ',' && c != '%'
+	return c > ' ' && c <= '~' && c != '"' && c != '\\' && c != ',' && c != ';' && c != '%'
 }
 
 // appendWord writes a channel or a reason.

@@ -62,12 +62,12 @@ func Resolve(
 		a.duplicate = false
 		all := strings.TrimSpace(
 			o.Reference + " " + reference,
-		) // of its parts, those that were known among them
-		r.Settlement = truth(
+		) // of its parts, including those that were known
+		r.Settlement = settleLate(
 			a, &provider.Result{Outcome: provider.Accepted, Code: code, Reference: all}, now,
 		)
 	case ledger.NotTaken:
-		r.Settlement = truth(a, &provider.Result{Outcome: provider.Refused, Code: code}, now)
+		r.Settlement = settleLate(a, &provider.Result{Outcome: provider.Refused, Code: code}, now)
 		if o.Repeats() { // it waits for a repeat on the same channel; a settlement skips such a row
 			s := r.Settlement
 			r.Move = &ledger.Move{
@@ -82,11 +82,11 @@ func Resolve(
 	return r
 }
 
-// truth is the settlement of a late answer, with its event.
-func truth(a *Attempt, res *provider.Result, now time.Time) *ledger.Settlement {
+// settleLate is the settlement of a late answer, with its event.
+func settleLate(a *Attempt, res *provider.Result, now time.Time) *ledger.Settlement {
 	s := Settle(a, res, now)
 	s.Ambiguity = nil                 // the resolution ends it
-	s.Receipts, s.CutShort = 0, false // who found out knows nothing about parts
+	s.Receipts, s.CutShort = 0, false // a late answer says nothing about parts
 	return &s
 }
 

@@ -2,25 +2,26 @@ package decide
 
 // Room is how many attempts a channel may still have in flight, for one claim.
 type Room struct {
-	Left  int   // of its share, for every lane; negative when the channel holds more
-	Kept  int   // how many more the first lane may take
-	More  int   // how many beyond its share its rate of answers allows
-	Loan  int   // how many beyond its share and More it may borrow
-	Pool  *Pool // what all channels together have left for More and Loan; nil for nothing
-	Late  bool  // it fails or has too few senders: others take the message
-	Slow  bool  // no claim waits for it
-	Queue int64 // how many messages wait for the channel in the database
+	ShareLeft    int // left of its share, for every lane; negative when the channel holds more
+	ExpressLeft  int // left of the part of its share that only the first lane may take
+	AnsweredLeft int // left of what its rate of answers allows beyond its share
+	BorrowLeft   int // how many it may take beyond these when no other channel needs them
+	// Pool is what all channels together have left for AnsweredLeft and BorrowLeft; nil for nothing.
+	Pool     *Pool
+	PassOver bool  // it fails or has too few senders: other channels take the message
+	NoWait   bool  // no claim waits for it
+	Waiting  int64 // how many messages wait for the channel in the database
 }
 
 // Pool is what is left of the in-flight attempts that all channels together may have.
 type Pool struct {
-	Spare int // in no channel's share, and in use by none
-	Lent  int // not part of what channels are entitled to, either
+	Unshared   int // in no channel's share, and not in use
+	Unentitled int // also outside what the channels are entitled to
 }
 
 // Has reports whether there is room for one more attempt.
 func (r *Room) Has(firstLane bool) bool {
-	return r.Left > 0 || r.extends(firstLane) || firstLane && r.Left+r.Kept > 0
+	return r.ShareLeft > 0 || r.extends(firstLane) || firstLane && r.ShareLeft+r.ExpressLeft > 0
 }
 
 // extends reports whether the channel may have more than its share.
@@ -28,31 +29,32 @@ func (r *Room) extends(firstLane bool) bool {
 	if r.Pool == nil {
 		return false
 	}
-	kept := r.Kept
+	kept := r.ExpressLeft
 	if firstLane {
 		kept = 0
 	}
-	return r.Pool.Spare > kept && (r.More > 0 || r.Loan > 0 && r.Pool.Lent > kept)
+	return r.Pool.Unshared > kept &&
+		(r.AnsweredLeft > 0 || r.BorrowLeft > 0 && r.Pool.Unentitled > kept)
 }
 
 // Take counts one more attempt.
 func (r *Room) Take(firstLane bool) {
 	switch {
-	case r.Left > 0 || !r.extends(firstLane):
-		r.Left--
+	case r.ShareLeft > 0 || !r.extends(firstLane):
+		r.ShareLeft--
 		return
-	case r.More > 0:
-		r.More--
+	case r.AnsweredLeft > 0:
+		r.AnsweredLeft--
 	default:
-		r.Loan--
-		r.Pool.Lent--
+		r.BorrowLeft--
+		r.Pool.Unentitled--
 	}
-	r.Pool.Spare--
+	r.Pool.Unshared--
 }
 
 // Reason is why a message cannot have the channel when there is no room.
 func (r *Room) Reason() string {
-	if r.Late {
+	if r.PassOver {
 		return Bulkhead
 	}
 	return InFlight
@@ -90,7 +92,7 @@ func (f *fullChannels) note(c, channels int, row int64) {
 // Fits is how many tasks, in their order, can be claimed before one has no room on a channel that
 // will soon have room: its first choice, or any channel of a route that does not draw. Claiming
 // more would only make messages wait in the database. all is true when none has to wait for room.
-// Fits takes the planned attempts from rooms.
+// Fits counts the planned attempts in rooms.
 func (p *Plan) Fits(rooms []Room, unready []string) (n int, all bool) {
 	for i := range p.Tasks {
 		t := &p.Tasks[i]
@@ -120,8 +122,8 @@ func (p *Plan) planFor(t *Task, rooms []Room, unready []string) (c int, soon boo
 		case !open(c):
 		case has(c):
 			return c, false
-		case !rooms[c].Late:
-			return -1, !rooms[c].Slow
+		case !rooms[c].PassOver:
+			return -1, !rooms[c].NoWait
 		}
 	}
 	for _, c := range t.Route.Members {
@@ -129,7 +131,7 @@ func (p *Plan) planFor(t *Task, rooms []Room, unready []string) (c int, soon boo
 			if has(c) {
 				return c, false
 			}
-			soon = soon || !rooms[c].Slow
+			soon = soon || !rooms[c].NoWait
 		}
 	}
 	return -1, soon // it waits, or something other than room decides

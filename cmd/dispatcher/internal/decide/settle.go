@@ -14,17 +14,17 @@ import (
 const (
 	pauseAfterPart    = time.Second
 	PauseWhenUntimed  = 250 * time.Millisecond // throttled without a Retry-After
-	LongestRetryAfter = 5 * time.Minute        // a longer Retry-After is cut to this
+	LongestRetryAfter = 5 * time.Minute        // a longer Retry-After counts as this
 )
 
 // Codes of attempts that this process stopped before any byte left. They say nothing about the
 // channel, so it stays a candidate.
 const (
 	CodeStopping = "stopping" // the process or the channel is being stopped
-	CodeStale    = "stale"    // the send deadline passed before it was this submit's turn
-	// CodeExpired: the message's deadline passed before it was this submit's turn.
+	CodeStale    = "stale"    // the send deadline passed before it could be submitted
+	// CodeExpired: the message's deadline passed before it could be submitted.
 	CodeExpired = provider.DeadlinePassed
-	// CodeLate: its release time passed, or the channel paused, before it was this submit's turn.
+	// CodeLate: its release time passed, or the channel paused, before it could be submitted.
 	CodeLate = provider.Late
 )
 
@@ -109,7 +109,7 @@ func settle(a *Attempt, res *provider.Result, now time.Time) ledger.Settlement {
 	if a.Repeats() {
 		repeated(a, res, &s, now)
 	}
-	owe(a, res, &s)
+	setExpectedReceipts(a, res, &s)
 	switch {
 	case s.State == ledger.Retry && s.Reason == reasonSameKey: // it ends when the search does
 	case s.State == ledger.Retry && (!a.Expires.After(now) || res.Code == CodeExpired && Unsent(res)):

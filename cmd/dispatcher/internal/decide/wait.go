@@ -31,7 +31,7 @@ type delay struct {
 // noMember is the decision about a message that no member of its route can take now. The message
 // fails only when its own selectors and price are the only exclusions, and none of those selectors
 // expires.
-func (a *assigner) noMember(t *Task, l *line) ledger.Decision {
+func (a *assigner) noMember(t *Task, l *candidateOrder) ledger.Decision {
 	var remedies remedy
 	for i := range l.exclusions {
 		remedies |= remedyFor(l.exclusions[i].reason)
@@ -64,7 +64,7 @@ func (a *assigner) noMember(t *Task, l *line) ledger.Decision {
 
 // switchedOff is the reason of a message that waits for operators. For a message pinned to one
 // channel it is what excludes that channel; for any other, that its channels are switched off.
-func (a *assigner) switchedOff(t *Task, l *line) string {
+func (a *assigner) switchedOff(t *Task, l *candidateOrder) string {
 	if t.Row.Pinned == "" {
 		return SwitchedOff
 	}
@@ -78,7 +78,7 @@ func (a *assigner) switchedOff(t *Task, l *line) string {
 
 // firstExpiry is when the exclusion of some channel by selectors ends because they expire; zero
 // when none ends.
-func (a *assigner) firstExpiry(t *Task, l *line) time.Time {
+func (a *assigner) firstExpiry(t *Task, l *candidateOrder) time.Time {
 	var first time.Time
 	for i := range l.exclusions {
 		if l.exclusions[i].reason != unfit {
@@ -118,7 +118,7 @@ func roundPause(rounds int) time.Duration {
 
 // earliest is when the first of the considered channels may have room again, with its exclusion
 // reason. A channel that is not ready may become so at any moment, so it is tried again soon.
-func (a *assigner) earliest(t *Task, l *line) delay {
+func (a *assigner) earliest(t *Task, l *candidateOrder) delay {
 	var first delay
 	best := -1
 	for i := range l.exclusions {
@@ -163,7 +163,7 @@ func (r *Route) HoldEnds(why string, from, expires time.Time) time.Time {
 
 // held is the record of a message that waits for its first choice: no other channel was considered.
 func (a *assigner) held(t *Task, why string) []byte {
-	l := a.newLine()
+	l := a.newOrder()
 	defer a.reuse(l)
 	l.by = ByWait
 	l.candidates = append(l.candidates, a.candidate(t.Route, t.First))

@@ -39,7 +39,7 @@ func (a *assigner) roomAgain(reason string, c int) time.Duration {
 	}
 	ahead := a.queuedOn[c]
 	if a.snapshot.Rooms != nil {
-		ahead += a.snapshot.Rooms[c].Queue
+		ahead += a.snapshot.Rooms[c].Waiting
 	}
 	return min(every*time.Duration(1+ahead/roomSpread), lookForRoom)
 }

@@ -76,8 +76,8 @@ func (s *shown) May(action string) bool {
 
 // tabs maps pages to the tab of the navigation that they belong to. Others are tabs themselves.
 var tabs = map[string]string{
-	"route": "routes", "versions": "routes", "version": "routes", "channel": "channels",
-	"message": "messages", "pauses": "overview",
+	"route": "routes", "versions": "routes", "version": "routes", "edit": "routes",
+	"channel": "channels", "message": "messages", "pauses": "overview",
 }
 
 // livePages are the pages with a part that is kept up to date.
@@ -198,7 +198,7 @@ func sentence(text string) string {
 		return text
 	}
 	text = strings.ToUpper(text[:1]) + text[1:]
-	if !strings.HasSuffix(text, ".") {
+	if !strings.HasSuffix(text, ".") && !strings.HasSuffix(text, "?") {
 		text += "."
 	}
 	return text

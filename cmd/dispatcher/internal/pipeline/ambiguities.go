@@ -33,7 +33,7 @@ func (d *Dispatcher) resolveAmbiguities(ctx context.Context) error {
 		wg.Go(func() {
 			tokens <- struct{}{}
 			defer func() { <-tokens }()
-			if err := d.clear(ctx, &due[i]); err != nil && ctx.Err() == nil {
+			if err := d.nextStep(ctx, &due[i]); err != nil && ctx.Err() == nil {
 				d.trouble("ambiguities", err)
 			}
 		})
@@ -42,17 +42,17 @@ func (d *Dispatcher) resolveAmbiguities(ctx context.Context) error {
 	return nil
 }
 
-// clear does the next step of one ambiguity.
-func (d *Dispatcher) clear(ctx context.Context, o *ledger.OpenAmbiguity) error {
+// nextStep takes the next step for one ambiguity.
+func (d *Dispatcher) nextStep(ctx context.Context, o *ledger.OpenAmbiguity) error {
 	now := d.now()
 	switch {
 	case o.Repeats() && o.Message.State == ledger.Sending: // its answer may settle the ambiguity
 		first := now.Add(decide.FirstLookup)
 		return d.cfg.Ledger.Ambiguities.Postpone(ctx, o.Message.Seq, o.Key, first)
 	case o.Answered():
-		return d.pass(ctx, decide.AnsweredLate(o, now))
+		return d.resolve(ctx, decide.AnsweredLate(o, now))
 	case !now.Before(o.Until):
-		return d.conclude(ctx, o, now)
+		return d.endSearch(ctx, o, now)
 	case o.Step == ledger.Lookup && d.account(o.Attempt.Channel) == o.Account:
 		return d.lookUp(ctx, o)
 	}
@@ -68,9 +68,9 @@ func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenAmbiguity) error 
 	now := d.now()
 	switch found.State {
 	case provider.Taken:
-		return d.pass(ctx, decide.Resolve(o, ledger.Taken, decide.CodeLookup, found.Reference, now))
+		return d.resolve(ctx, decide.Resolve(o, ledger.Taken, decide.CodeLookup, found.Reference, now))
 	case provider.NotTaken:
-		return d.pass(ctx, decide.Resolve(o, ledger.NotTaken, decide.CodeLookup, "", now))
+		return d.resolve(ctx, decide.Resolve(o, ledger.NotTaken, decide.CodeLookup, "", now))
 	case provider.Unanswered:
 	}
 	return d.cfg.Ledger.Ambiguities.Postpone(
@@ -78,8 +78,8 @@ func (d *Dispatcher) lookUp(ctx context.Context, o *ledger.OpenAmbiguity) error 
 	)
 }
 
-// pass stores a resolution.
-func (d *Dispatcher) pass(ctx context.Context, r *ledger.Resolution) error {
+// resolve stores a resolution.
+func (d *Dispatcher) resolve(ctx context.Context, r *ledger.Resolution) error {
 	ended, err := d.cfg.Ledger.Ambiguities.Resolve(ctx, r)
 	if err != nil {
 		return fmt.Errorf("end an ambiguity: %w", err)
@@ -96,14 +96,14 @@ func (d *Dispatcher) pass(ctx context.Context, r *ledger.Resolution) error {
 	return nil
 }
 
-// conclude ends a search that found nothing, unless a receipt has come and is not processed yet.
-func (d *Dispatcher) conclude(ctx context.Context, o *ledger.OpenAmbiguity, now time.Time) error {
+// endSearch ends a search that found nothing, unless a receipt has come and is not processed yet.
+func (d *Dispatcher) endSearch(ctx context.Context, o *ledger.OpenAmbiguity, now time.Time) error {
 	a := d.recorded(&o.Message, &o.Attempt, o.OpenedAt)
 	if d.lookForReceipts(ctx, a); a.Search.Received {
 		next := now.Add(decide.ReceiptLook)
 		return d.cfg.Ledger.Ambiguities.Postpone(ctx, o.Message.Seq, o.Key, next)
 	}
-	return d.pass(ctx, decide.Conclude(o, a, now))
+	return d.resolve(ctx, decide.Conclude(o, a, now))
 }
 
 // lookForReceipts marks those unanswered attempts for which a receipt with our key has come.
@@ -153,7 +153,7 @@ func (d *Dispatcher) channel(name string) provider.Channel {
 // provider's capabilities, it assumes that receipts may come, for the time that the routing says,
 // or the default when the routing no longer has the channel.
 func (d *Dispatcher) awaits(name string) time.Duration {
-	if can, known := d.promises(name); known && !can.Receipts {
+	if can, known := d.capabilities(name); known && !can.Receipts {
 		return 0
 	}
 	routing := d.routing.Load()
@@ -163,9 +163,9 @@ func (d *Dispatcher) awaits(name string) time.Duration {
 	return ledger.UnsaidAwait
 }
 
-// promises are the capabilities of a channel's provider; known is false when this process has no
-// such channel or cannot use its settings.
-func (d *Dispatcher) promises(name string) (can provider.Capabilities, known bool) {
+// capabilities are those of a channel's provider; known is false when this process has no such
+// channel or cannot use its settings.
+func (d *Dispatcher) capabilities(name string) (can provider.Capabilities, known bool) {
 	if capable, ok := d.channel(name).(provider.Capable); ok {
 		return capable.Capabilities(), true
 	}

@@ -18,7 +18,7 @@ const (
 // answerTimes is a histogram of the answer times of the last minutes.
 type answerTimes struct {
 	mu      sync.Mutex
-	minutes [answerMinutes]answerMinute // guarded by mu; minute n at n modulo their number
+	minutes [answerMinutes]answerMinute // guarded by mu; minute n is at n modulo answerMinutes
 }
 
 type answerMinute struct {

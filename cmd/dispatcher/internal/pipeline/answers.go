@@ -14,14 +14,14 @@ import (
 // memory: the next claim usually follows at once.
 const keptFor = 10 * time.Second
 
-// answers keeps what functions said about due rows. Such rows become known only inside a claim,
-// where no function may be called. So the claim leaves them unchanged, the function is called after
-// it, and the next claim of the row finds the answer here. Answers are kept by row, because some
-// functions allow no use of an answer for other messages. Until the answer is there, claims leave
-// the row out.
+// answers keeps the answers of scoring functions about due rows. A claim sees these rows only
+// inside its transaction, where no function may be called. So the claim leaves them unchanged, the
+// function is called after it, and the next claim of the row finds the answer here. Answers are
+// kept by row, because some functions allow no use of an answer for other messages. Until the
+// answer is there, claims leave the row out.
 //
-// It also keeps what was said about jobs for which a claim had no slots or no room, so that the
-// next claim does not ask again.
+// It also keeps the answers about jobs for which a claim had no slots or no room, so that the next
+// claim does not ask again.
 type answers struct {
 	mu     sync.Mutex
 	rows   map[int64]keptAnswer         // guarded by mu; by Message.Seq
@@ -66,7 +66,7 @@ func (a *answers) open() []int64 {
 	return slices.Collect(maps.Keys(a.asking))
 }
 
-// put keeps the answers about rows and drops those that nobody has used in time.
+// put keeps the answers about rows and drops those that were not used in time.
 func (a *answers) put(rows map[int64]keptAnswer, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -8,18 +8,20 @@ import (
 
 // Sizes of the bulkheads: how many of this process's in-flight attempts one channel may hold.
 const (
-	// promised sets a channel's share: 1/promised of its portion of the total. No other channel may
-	// take the share. The rest of the portion is the channel's when it answers that much.
-	promised = 2
-	// stretch is how many times its share a channel may hold when it answers that much, even if others
-	// need their portions. Draws are not even, and a claim ends at the first message without room.
-	stretch = 3
-	// ahead is how many attempts a channel may hold for each that it answers within its usual
-	// answer time. By Little's law it needs one for each.
-	ahead = 2
-	// silentParts sets when a channel counts as silent: when 1/silentParts of its share or of its
-	// senders has had no answer. One lost answer means nothing.
-	silentParts = 4
+	// shareDivisor sets a channel's share: 1/shareDivisor of its portion of the total. No other
+	// channel may take the share. The channel may use the rest of its portion when it answers that
+	// much.
+	shareDivisor = 2
+	// maxShares is how many times its share a channel may hold when it answers that much, even if
+	// others need their portions. Draws are not even, and a claim ends at the first message without
+	// room.
+	maxShares = 3
+	// perAnswer is how many attempts a channel may hold for each that it answers within its usual
+	// answer time. By Little's law it needs one.
+	perAnswer = 2
+	// silentDivisor sets when a channel counts as silent: when 1/silentDivisor of its share or of its
+	// senders has had no answer. A single lost answer does not make it silent.
+	silentDivisor = 4
 )
 
 // Times that tell slow and silent channels.
@@ -36,8 +38,8 @@ const (
 	answersRecalled = 32                     // roughly how many answers make the usual answer time
 )
 
-// underWay is what this process has in flight on one channel.
-type underWay struct {
+// inFlight is what this process has in flight on one channel.
+type inFlight struct {
 	held int // attempts claimed and not answered
 	// overdue are submissions that have been out for longer than twice the usual answer time, though
 	// later answers have come. silent are those without an answer in time since the last answer.
@@ -51,42 +53,43 @@ type underWay struct {
 	closed          bool          // whether operators have switched the channel off
 }
 
-// share is what the channel may hold of total whatever the others do.
-func (u *underWay) share(total int) int {
-	return max(min(int(float64(total)*u.portion/promised), u.clears()), 1)
+// share is how much of total the channel may always hold.
+func (f *inFlight) share(total int) int {
+	return max(min(int(float64(total)*f.portion/shareDivisor), f.sendable()), 1)
 }
 
-// fails reports whether the channel answers nothing, or so little that lost answers fill its share.
-func (u *underWay) fails(share int) bool {
-	return u.overdue >= share || u.silent > 0 && u.silent*silentParts >= min(share, u.senders)
+// fails reports whether the channel answers nothing, or so little that overdue attempts fill its
+// share.
+func (f *inFlight) fails(share int) bool {
+	return f.overdue >= share || f.silent > 0 && f.silent*silentDivisor >= min(share, f.senders)
 }
 
-// wants is how many attempts the channel may hold if no other needs the room. Overdue submissions
-// come on top, as long as the channel answers others.
-func (u *underWay) wants(total int) int {
-	share := u.share(total)
+// wanted is how many attempts the channel may hold if no other channel needs the room. Overdue
+// submissions are added as long as the channel answers others.
+func (f *inFlight) wanted(total int) int {
+	share := f.share(total)
 	most := share
-	if !u.fails(share) {
-		most = max(share, ahead*u.answered) + u.overdue
-		if u.unknown {
+	if !f.fails(share) {
+		most = max(share, perAnswer*f.answered) + f.overdue
+		if f.unknown {
 			most = total
 		}
 	}
-	return max(min(most, u.clears()), share)
+	return max(min(most, f.sendable()), share)
 }
 
-// entitled is how much of wants is within the channel's portion.
-func (u *underWay) entitled(total int) int {
-	if u.unknown {
-		return u.share(total)
+// entitled is how much of wanted is within the channel's portion.
+func (f *inFlight) entitled(total int) int {
+	if f.unknown {
+		return f.share(total)
 	}
-	return min(u.wants(total), promised*u.share(total))
+	return min(f.wanted(total), shareDivisor*f.share(total))
 }
 
-// clears is how many attempts the channel can hold such that the last of them gets a sender within
+// sendable is how many attempts the channel can hold if the last of them is to get a sender within
 // longestQueue.
-func (u *underWay) clears() int {
-	return u.senders + int(int64(u.senders)*int64(longestQueue)/int64(max(u.usual, quickestAnswer)))
+func (f *inFlight) sendable() int {
+	return f.senders + int(int64(f.senders)*int64(longestQueue)/int64(max(f.usual, quickestAnswer)))
 }
 
 // rooms divides total, the bound for all channels together, among them. A channel may hold twice as
@@ -97,39 +100,40 @@ func (u *underWay) clears() int {
 //	more           when it answers that much and the others do not need it
 //
 // So a channel that falls silent keeps little more than it needed, and gets no more than its share
-// from then on. A channel that answers may have everything that the others neither need nor are
-// promised. So may a channel of which nothing is known yet, until it should have answered. A
-// channel with few senders holds no more than these submit within longestQueue. A single channel
-// takes nothing from others and has no bound.
-func rooms(channels []underWay, total int) []decide.Room {
-	out, left, open := make([]decide.Room, len(channels)), &decide.Pool{Spare: total, Lent: total}, 0
+// from then on. A channel that answers may have all that is in no other channel's share and that no
+// other channel needs. So may a channel of which nothing is known yet, until its first answers are
+// due. A channel with few senders holds no more than these submit within longestQueue. A single
+// channel takes nothing from others and has no bound.
+func rooms(channels []inFlight, total int) []decide.Room {
+	out, open := make([]decide.Room, len(channels)), 0
+	left := &decide.Pool{Unshared: total, Unentitled: total}
 	for i := range channels {
-		u := &channels[i]
-		if u.closed {
-			left.Spare, left.Lent = left.Spare-u.held, left.Lent-u.held
+		f := &channels[i]
+		if f.closed {
+			left.Unshared, left.Unentitled = left.Unshared-f.held, left.Unentitled-f.held
 			continue
 		}
 		open++
-		left.Spare -= max(u.share(total), u.held)
-		left.Lent -= max(u.entitled(total), u.held)
+		left.Unshared -= max(f.share(total), f.held)
+		left.Unentitled -= max(f.entitled(total), f.held)
 	}
 	for i := range channels {
-		u, r := &channels[i], &out[i]
-		share, entitled, wants := u.share(total), u.entitled(total), u.wants(total)
+		f, r := &channels[i], &out[i]
+		share, entitled, wants := f.share(total), f.entitled(total), f.wanted(total)
 		if open <= 1 {
 			share, entitled, wants = total, total, total
 		}
-		r.Late = open > 1 && (u.fails(share) || u.clears() < total)
-		r.Slow = u.usual >= slowAnswers || u.quiet >= quietAfter
+		r.PassOver = open > 1 && (f.fails(share) || f.sendable() < total)
+		r.NoWait = f.usual >= slowAnswers || f.quiet >= quietAfter
 		r.Pool = left
 		own := entitled
-		if !u.unknown {
-			own = max(own, min(wants, stretch*share))
+		if !f.unknown {
+			own = max(own, min(wants, maxShares*share))
 		}
-		r.More = max(own-max(share, u.held), 0)
-		r.Loan = max(wants-max(own, u.held), 0)
-		r.Kept = share / expressShare
-		r.Left = share - r.Kept - u.held
+		r.AnsweredLeft = max(own-max(share, f.held), 0)
+		r.BorrowLeft = max(wants-max(own, f.held), 0)
+		r.ExpressLeft = share / expressShare
+		r.ShareLeft = share - r.ExpressLeft - f.held
 	}
 	return out
 }
@@ -137,9 +141,9 @@ func rooms(channels []underWay, total int) []decide.Room {
 // stuck is how much of the total will not come free soon, so that no claim should wait for it:
 // everything on channels that fail or need longer than two gatherTimes to answer, and the overdue
 // submissions on the others.
-func stuck(channels []underWay, rooms []decide.Room) (n int) {
+func stuck(channels []inFlight, rooms []decide.Room) (n int) {
 	for i := range rooms {
-		if rooms[i].Late || channels[i].usual >= 2*gatherTime {
+		if rooms[i].PassOver || channels[i].usual >= 2*gatherTime {
 			n += channels[i].held
 		} else {
 			n += channels[i].overdue

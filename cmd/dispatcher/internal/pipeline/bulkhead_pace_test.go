@@ -99,15 +99,15 @@ func (p *paced) submit(c int) {
 // claim submits messages that have room, in order: a message waits for a first choice that is not
 // late, and falls back from a late one. It returns the waiting messages.
 func (p *paced) claim(waiting []pacedMessage, left func(pacedMessage)) (still []pacedMessage) {
-	channels := make([]underWay, len(p.workers))
+	channels := make([]inFlight, len(p.workers))
 	for c, w := range p.workers {
-		channels[c] = w.underWay(p.began.Add(p.now))
+		channels[c] = w.inFlight(p.began.Add(p.now))
 		channels[c].portion = 1 / float64(len(p.workers))
 	}
 	each := rooms(channels, paceSlots)
 	for _, m := range waiting {
 		c := m.first
-		if !each[c].Has(false) && each[c].Late {
+		if !each[c].Has(false) && each[c].PassOver {
 			for _, other := range []int{0, 1, 2} {
 				if !each[c].Has(false) && each[other].Has(false) {
 					c = other

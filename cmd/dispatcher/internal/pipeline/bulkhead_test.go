@@ -12,7 +12,7 @@ import (
 )
 
 // equalPortions gives each channel the same portion, and enough senders if none are given.
-func equalPortions(channels ...underWay) []underWay {
+func equalPortions(channels ...inFlight) []inFlight {
 	open := 0
 	for i := range channels {
 		if !channels[i].closed {
@@ -20,12 +20,12 @@ func equalPortions(channels ...underWay) []underWay {
 		}
 	}
 	for i := range channels {
-		u := &channels[i]
-		if !u.closed {
-			u.portion = 1 / float64(open)
+		f := &channels[i]
+		if !f.closed {
+			f.portion = 1 / float64(open)
 		}
-		if u.senders == 0 {
-			u.senders = 500
+		if f.senders == 0 {
+			f.senders = 500
 		}
 	}
 	return channels
@@ -35,16 +35,16 @@ func equalPortions(channels ...underWay) []underWay {
 func TestRooms(t *testing.T) {
 	t.Parallel()
 	const plenty = 10_000 // recent answers: for more than a channel may hold
-	idle, busy := underWay{}, underWay{answered: plenty}
-	silent := func(held int) underWay {
-		return underWay{held: held, silent: held}
+	idle, busy := inFlight{}, inFlight{answered: plenty}
+	silent := func(held int) inFlight {
+		return inFlight{held: held, silent: held}
 	}
 	type bound struct {
 		most int // for the first lane there, while no other channel claims
 		late bool
 	}
 	for name, tc := range map[string]struct {
-		channels []underWay
+		channels []inFlight
 		want     []bound
 	}{
 		"idle channels have their shares": {
@@ -52,7 +52,7 @@ func TestRooms(t *testing.T) {
 			[]bound{{66, false}, {66, false}, {66, false}},
 		},
 		"of which nothing is known": {
-			equalPortions(underWay{unknown: true}, idle, idle),
+			equalPortions(inFlight{unknown: true}, idle, idle),
 			[]bound{{268, false}, {66, false}, {66, false}},
 		},
 		"one that answers, alone": {
@@ -60,10 +60,10 @@ func TestRooms(t *testing.T) {
 			[]bound{{268, false}, {66, false}, {66, false}},
 		},
 		"it may have what it answers": {
-			equalPortions(underWay{answered: 50}, idle, idle),
+			equalPortions(inFlight{answered: 50}, idle, idle),
 			[]bound{{100, false}, {66, false}, {66, false}},
 		},
-		"all lent to one": {equalPortions(underWay{held: 268, answered: plenty}, busy,
+		"all lent to one": {equalPortions(inFlight{held: 268, answered: plenty}, busy,
 			busy), []bound{{268, false}, {66, false}, {66, false}}},
 		"a silent one keeps its share": {
 			equalPortions(silent(90), busy, busy),
@@ -74,43 +74,43 @@ func TestRooms(t *testing.T) {
 			[]bound{{90, true}, {90, true}, {220, false}},
 		},
 		"silent for a moment": {
-			equalPortions(underWay{held: 90}, busy, busy),
+			equalPortions(inFlight{held: 90}, busy, busy),
 			[]bound{{90, false}, {244, false}, {244, false}},
 		},
-		"few lost answers": {equalPortions(underWay{held: 100, overdue: 40, answered: 50},
+		"few lost answers": {equalPortions(inFlight{held: 100, overdue: 40, answered: 50},
 			idle, idle), []bound{{140, false}, {66, false}, {66, false}}},
-		"lost answers fill its share": {equalPortions(underWay{held: 100, overdue: 66, answered: 50},
+		"lost answers fill its share": {equalPortions(inFlight{held: 100, overdue: 66, answered: 50},
 			idle, idle), []bound{{100, true}, {66, false}, {66, false}}},
 		"one lost answer says nothing": {
-			equalPortions(underWay{held: 1, silent: 1}, idle, idle),
+			equalPortions(inFlight{held: 1, silent: 1}, idle, idle),
 			[]bound{{66, false}, {66, false}, {66, false}},
 		},
-		"a quarter of few senders": {equalPortions(underWay{
+		"a quarter of few senders": {equalPortions(inFlight{
 			held: 9, silent: 3, senders: 10,
 			usual: time.Second,
 		}, idle, idle), []bound{{30, true}, {66, false}, {66, false}}},
 		"a queue of two seconds": {
-			equalPortions(underWay{
+			equalPortions(inFlight{
 				held: 60, answered: plenty,
 				usual: 100 * time.Millisecond, senders: 5,
 			}, idle, idle),
 			[]bound{{105, true}, {66, false}, {66, false}},
 		},
-		"few senders, and quick": {equalPortions(underWay{
+		"few senders, and quick": {equalPortions(inFlight{
 			answered: plenty, usual: firstGuess,
 			senders: 2,
 		}, idle, idle), []bound{{202, true}, {66, false}, {66, false}}},
-		"slow by nature is not late": {equalPortions(underWay{
+		"slow by nature is not late": {equalPortions(inFlight{
 			held: 70, answered: 90,
 			usual: slowAnswers,
 		}, idle, idle), []bound{{180, false}, {66, false}, {66, false}}},
 		"a single channel": {equalPortions(silent(400)), []bound{{400, false}}},
 		"the others are closed": {
-			equalPortions(silent(300), underWay{closed: true, held: 50}),
+			equalPortions(silent(300), inFlight{closed: true, held: 50}),
 			[]bound{{400, false}, {50, false}},
 		},
 		"shares follow the weights": {
-			[]underWay{
+			[]inFlight{
 				{portion: .6, senders: 500, unknown: true},
 				{portion: .3, senders: 500},
 				{portion: .1, senders: 500, answered: plenty},
@@ -125,13 +125,13 @@ func TestRooms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []bound
-			for i, u := range tc.channels {
+			for i, f := range tc.channels {
 				r := &rooms(tc.channels, 400)[i]
-				most := u.held
-				for ; !u.closed && r.Has(true); most++ {
+				most := f.held
+				for ; !f.closed && r.Has(true); most++ {
 					r.Take(true)
 				}
-				got = append(got, bound{most, r.Late})
+				got = append(got, bound{most, r.PassOver})
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(bound{})); diff != "" {
 				t.Error(diff)
@@ -161,12 +161,12 @@ func TestPartOfARoomIsKeptForTheFirstLane(t *testing.T) {
 		"above it, the kept part left":  {150, 245, true, false, true},
 		"above it, and nothing is left": {150, 250, false, false, true},
 	} {
-		u := underWay{held: tc.held, senders: 500, portion: .5}
+		f := inFlight{held: tc.held, senders: 500, portion: .5}
 		if tc.loan {
-			u.answered = 500
+			f.answered = 500
 		}
-		other := underWay{held: tc.lent, senders: 500, portion: .5, answered: 500}
-		each := rooms([]underWay{u, other}, 400)
+		other := inFlight{held: tc.lent, senders: 500, portion: .5, answered: 500}
+		each := rooms([]inFlight{f, other}, 400)
 		if r := each[0]; r.Has(true) != tc.first || r.Has(false) != tc.other {
 			t.Errorf("%s: %+v of %+v", name, r, *r.Pool)
 		}
@@ -187,16 +187,16 @@ func TestWhatWaitsForAChannelIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	each, _ := p.rooms(p.routing)
-	if each[0].Queue != 0 || each[2].Queue == 0 || each[2].Queue > waiting {
-		t.Errorf("%d messages wait, counted were %d and %d", waiting, each[0].Queue, each[2].Queue)
+	if each[0].Waiting != 0 || each[2].Waiting == 0 || each[2].Waiting > waiting {
+		t.Errorf("%d messages wait, counted were %d and %d", waiting, each[0].Waiting, each[2].Waiting)
 	}
 	answer()
 	p.eventually(t, byState, map[string]int64{"accepted": 900})
 	if err := p.countQueues(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if each, _ := p.rooms(p.routing); each[2].Queue != 0 {
-		t.Errorf("got %d waiting messages", each[2].Queue)
+	if each, _ := p.rooms(p.routing); each[2].Waiting != 0 {
+		t.Errorf("got %d waiting messages", each[2].Waiting)
 	}
 }
 
@@ -207,27 +207,27 @@ func TestNoChannelTakesTheShareOfAnother(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
 		total := rapid.IntRange(1, 600).Draw(t, "total")
-		channels := make([]underWay, rapid.IntRange(2, 6).Draw(t, "channels"))
+		channels := make([]inFlight, rapid.IntRange(2, 6).Draw(t, "channels"))
 		for i := range channels {
 			channels[i].senders = rapid.IntRange(1, 600).Draw(t, "senders")
 			channels[i].portion = 1 / float64(len(channels))
 		}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			u := &channels[rapid.IntRange(0, len(channels)-1).Draw(t, "channel")]
+			f := &channels[rapid.IntRange(0, len(channels)-1).Draw(t, "channel")]
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0:
-				u.held -= rapid.IntRange(0, u.held).Draw(t, "answers")
-				u.answered = rapid.IntRange(0, 600).Draw(t, "answered")
-				u.overdue, u.silent = min(u.overdue, u.held), 0
+				f.held -= rapid.IntRange(0, f.held).Draw(t, "answers")
+				f.answered = rapid.IntRange(0, 600).Draw(t, "answered")
+				f.overdue, f.silent = min(f.overdue, f.held), 0
 			case 1:
-				u.overdue = rapid.IntRange(0, min(u.held, u.senders)).Draw(t, "overdue")
-				u.silent = rapid.IntRange(0, u.senders).Draw(t, "silent")
+				f.overdue = rapid.IntRange(0, min(f.held, f.senders)).Draw(t, "overdue")
+				f.silent = rapid.IntRange(0, f.senders).Draw(t, "silent")
 			case 2:
-				u.usual = rapid.SampledFrom([]time.Duration{
+				f.usual = rapid.SampledFrom([]time.Duration{
 					0, 300 * time.Millisecond,
 					time.Second,
 				}).Draw(t, "usual")
-				u.unknown = rapid.Bool().Draw(t, "unknown")
+				f.unknown = rapid.Bool().Draw(t, "unknown")
 			case 3:
 				claimSome(t, channels, total)
 			}
@@ -236,44 +236,44 @@ func TestNoChannelTakesTheShareOfAnother(t *testing.T) {
 }
 
 // claimSome claims as one claim does, alternating between channels.
-func claimSome(t *rapid.T, channels []underWay, total int) {
+func claimSome(t *rapid.T, channels []inFlight, total int) {
 	each := rooms(channels, total)
 	idle := true
 	for i := range channels {
 		idle = idle && channels[i].held == 0
-		u, r := &channels[i], &each[i]
-		if share := u.share(total); u.held < min(share, u.clears()) && !r.Has(true) {
-			t.Fatalf("channel %d has no room below its share of %d: %+v", i, share, u)
+		f, r := &channels[i], &each[i]
+		if share := f.share(total); f.held < min(share, f.sendable()) && !r.Has(true) {
+			t.Fatalf("channel %d has no room below its share of %d: %+v", i, share, f)
 		}
 	}
 	for range rapid.IntRange(0, total).Draw(t, "messages") {
 		c := rapid.IntRange(0, len(channels)-1).Draw(t, "on")
 		first := rapid.Bool().Draw(t, "first lane")
-		u, r := &channels[c], &each[c]
+		f, r := &channels[c], &each[c]
 		if !r.Has(first) {
 			continue
 		}
 		r.Take(first)
-		u.held++
-		share, reserved := u.share(total), 0
+		f.held++
+		share, reserved := f.share(total), 0
 		for i := range channels {
 			reserved += max(channels[i].share(total), channels[i].held)
 		}
 		switch {
-		case u.held > share && u.fails(share):
-			t.Fatalf("failing channel %d holds %d, its share is %d", c, u.held, share)
-		case u.held > share && reserved > total:
-			t.Fatalf("channel %d holds %d of %d, and with the others' shares that is %d", c, u.held,
+		case f.held > share && f.fails(share):
+			t.Fatalf("failing channel %d holds %d, its share is %d", c, f.held, share)
+		case f.held > share && reserved > total:
+			t.Fatalf("channel %d holds %d of %d, and with the others' shares that is %d", c, f.held,
 				total, reserved)
-		case u.held > max(u.clears(), 1):
-			t.Fatalf("channel %d holds %d and clears %d", c, u.held, u.clears())
+		case f.held > max(f.sendable(), 1):
+			t.Fatalf("channel %d holds %d and clears %d", c, f.held, f.sendable())
 		}
 	}
 	if !idle {
 		return
 	}
 	for i := range channels { // alone, it may have all that is lent
-		alone := make([]underWay, len(channels))
+		alone := make([]inFlight, len(channels))
 		for j := range alone {
 			alone[j].portion, alone[j].senders = channels[j].portion, total
 		}
@@ -299,9 +299,9 @@ func claimSome(t *rapid.T, channels []underWay, total int) {
 func TestNoClaimWaitsForSlowSlots(t *testing.T) {
 	t.Parallel()
 	channels := equalPortions(
-		underWay{held: 40, overdue: 3, answered: 40, usual: 5 * time.Millisecond},
-		underWay{held: 30, answered: 40, usual: 2 * gatherTime},
-		underWay{held: 20, silent: 20, usual: 5 * time.Millisecond},
+		inFlight{held: 40, overdue: 3, answered: 40, usual: 5 * time.Millisecond},
+		inFlight{held: 30, answered: 40, usual: 2 * gatherTime},
+		inFlight{held: 20, silent: 20, usual: 5 * time.Millisecond},
 	)
 	if n := stuck(channels, rooms(channels, 400)); n != 3+30+20 {
 		t.Errorf("%d slots do not come free soon", n)
@@ -313,12 +313,12 @@ func TestNoClaimWaitsForSlowSlots(t *testing.T) {
 func TestNoClaimWaitsForAQuietChannel(t *testing.T) {
 	t.Parallel()
 	channels := equalPortions(
-		underWay{held: 400, answered: 40, usual: 300 * time.Millisecond, quiet: time.Millisecond},
-		underWay{held: 400, answered: 40, usual: 300 * time.Millisecond, quiet: quietAfter},
-		underWay{held: 400, answered: 40, usual: slowAnswers, quiet: time.Millisecond},
+		inFlight{held: 400, answered: 40, usual: 300 * time.Millisecond, quiet: time.Millisecond},
+		inFlight{held: 400, answered: 40, usual: 300 * time.Millisecond, quiet: quietAfter},
+		inFlight{held: 400, answered: 40, usual: slowAnswers, quiet: time.Millisecond},
 	)
 	each := rooms(channels, 400)
-	if got := []bool{each[0].Slow, each[1].Slow, each[2].Slow}; !cmp.Equal(got,
+	if got := []bool{each[0].NoWait, each[1].NoWait, each[2].NoWait}; !cmp.Equal(got,
 		[]bool{false, true, true}) {
 		t.Errorf("does not wait for any of %v", got)
 	}

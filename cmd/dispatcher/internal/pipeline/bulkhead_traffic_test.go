@@ -60,8 +60,8 @@ func (p *pipeline) firstOf(t *testing.T, channel string, prefix string) string {
 
 // shareOf returns how much a channel may hold whatever the others do.
 func (p *pipeline) shareOf(channel string) int {
-	u := underWay{portion: p.routing.Portions()[p.routing.Channel(channel)], senders: 500}
-	return u.share(p.cfg.MaxUnsettled)
+	f := inFlight{portion: p.routing.Portions()[p.routing.Channel(channel)], senders: 500}
+	return f.share(p.cfg.MaxUnsettled)
 }
 
 // setWeights sets the weights of a, b and c.
@@ -182,10 +182,10 @@ func TestAChannelWithFewSendersHoldsWhatItCanSubmitSoon(t *testing.T) {
 	answer := p.holdAnswers(t, "c", "")
 	const messages = 450
 	p.handle(t, jobsNamed("m", messages))
-	narrow := underWay{senders: 2, usual: 100 * time.Millisecond}
+	narrow := inFlight{senders: 2, usual: 100 * time.Millisecond}
 	counts := p.counts(t,
 		`select channel || ' ' || reason, count(*) from audit.attempts group by 1`)
-	if held, most := counts["c first_choice"], int64(narrow.clears()); held == 0 || held > most {
+	if held, most := counts["c first_choice"], int64(narrow.sendable()); held == 0 || held > most {
 		t.Errorf("c got %d of the messages that were drawn for it, and submits %d in time",
 			held, most)
 	}
@@ -246,9 +246,9 @@ func TestAChannelThatStopsAnsweringHasItsShareAtMost(t *testing.T) {
 	first := jobsNamed("m", 1)
 	first[0].Message.ID = p.firstOf(t, "c", "first")
 	p.handle(t, first)
-	for u := (underWay{unknown: true}); u.unknown || u.answered > 0; {
+	for f := (inFlight{unknown: true}); f.unknown || f.answered > 0; {
 		time.Sleep(10 * time.Millisecond)
-		u = p.workers["c"].underWay(time.Now())
+		f = p.workers["c"].inFlight(time.Now())
 	}
 	p.handle(t, jobsNamed("m", messages))
 	most := int64(p.shareOf("c"))

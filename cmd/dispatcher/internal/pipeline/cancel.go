@@ -12,7 +12,7 @@ import (
 const cancelTries = 5
 
 // ErrChanging says that a message could not be cancelled because it changed at each try.
-var ErrChanging = errors.New("the message changes all the time")
+var ErrChanging = errors.New("the message changed during each try")
 
 // Cancel ends a message that has not left, and returns the state that it was in. If it cannot be
 // cancelled, why completes the sentence "message ID ...". Errors are ledger.ErrNoMessage for an id

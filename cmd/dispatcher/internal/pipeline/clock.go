@@ -17,8 +17,8 @@ const (
 	clockSlack = 3 * time.Millisecond
 	// mostWrong caps the assumed error of the estimate when an attempt leaves. With a round trip of a
 	// second the error bound is half a second, which would leave no usable time within a window of a
-	// second. The ways there and back usually take about as long as each other, so the estimate is far
-	// better than its bound.
+	// second. The two directions usually take about the same time, so the estimate is far better than
+	// its bound.
 	mostWrong = 250 * time.Millisecond
 )
 
@@ -28,19 +28,19 @@ const (
 // A reading belongs to some unknown moment between question and answer. Of the recent readings the
 // one with the shortest round trip is used, as if the clock had been read in the middle of it. The
 // clock filter of NTP does the same (RFC 5905, section 10). So waiting for a lock or a processor
-// does no harm, nor does a far database, if the way there takes about as long as the way back.
+// does no harm. Nor does a far database, if both directions take about the same time.
 type clock struct {
 	epoch  time.Time                 // of this process; all other times are relative to it
 	origin atomic.Pointer[time.Time] // the database's clock at epoch; nil before the first reading
 	error  atomic.Int64              // largest possible error of origin, in nanoseconds
 
 	mu           sync.Mutex
-	best, former sighting  // guarded by mu: of this and of the previous clockMemory
-	began        time.Time // guarded by mu: start of this clockMemory
+	best, former clockReading // guarded by mu: of this and of the previous clockMemory
+	began        time.Time    // guarded by mu: start of this clockMemory
 }
 
-// sighting is what one reading says about the database's clock at epoch.
-type sighting struct {
+// clockReading is what one reading says about the database's clock at epoch.
+type clockReading struct {
 	origin time.Time
 	error  time.Duration // largest possible error
 }
@@ -53,7 +53,7 @@ func (c *clock) read(database, asked, here time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	way := max(here.Sub(asked), 0)
-	s := sighting{origin: database.Add(-here.Sub(c.epoch) + way/2), error: way / 2}
+	s := clockReading{origin: database.Add(-here.Sub(c.epoch) + way/2), error: way / 2}
 	age := here.Sub(c.began)
 	switch {
 	case c.origin.Load() == nil, age > 2*clockMemory, s.contradicts(&c.best),
@@ -72,8 +72,8 @@ func (c *clock) read(database, asked, here time.Time) {
 	c.origin.Store(&now.origin)
 }
 
-// contradicts reports whether two sightings cannot be of the same clock.
-func (s *sighting) contradicts(o *sighting) bool {
+// contradicts reports whether two readings cannot be of the same clock.
+func (s *clockReading) contradicts(o *clockReading) bool {
 	return s.origin.Sub(o.origin).Abs() > s.error+o.error+clockSlack
 }
 

@@ -41,7 +41,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 		d.runDue(ctx)
 	})
 	loops.Go(func() { d.keepBeating(ctx) })
-	loops.Go(func() { d.every(ctx, recoverInterval, "recover", d.recover) })
+	loops.Go(func() { d.every(ctx, recoverInterval, "recover", d.recoverLost) })
 	loops.Go(func() { d.every(ctx, time.Second, "waiting", d.countWaiting) })
 	loops.Go(func() { d.every(ctx, time.Second, "queues", d.countQueues) })
 	loops.Go(func() { d.every(ctx, releaseInterval, "release", d.release) })
@@ -76,8 +76,8 @@ func withTimeout(ctx context.Context, work func(context.Context) error) error {
 	return work(ctx)
 }
 
-// runDue claims due rows, batch after batch while there are more. Otherwise it waits for the
-// interval, for a row that this process has put off, or for a wake by an outcome or an answer.
+// runDue claims due rows, batch after batch while there are more. Otherwise it waits until the
+// interval is over, a row that this process has put off comes due, or wake is called.
 func (d *Dispatcher) runDue(ctx context.Context) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -193,7 +193,7 @@ func (d *Dispatcher) countWaiting(ctx context.Context) error {
 		d.cfg.Metrics.waiting.WithLabelValues(name).Set(float64(n))
 	}
 	for name, l := range d.loadsNow() {
-		d.cfg.Metrics.underWay.WithLabelValues(name).Set(float64(l))
+		d.cfg.Metrics.unanswered.WithLabelValues(name).Set(float64(l))
 	}
 	d.backlog.Store(total > 0)
 	d.coded.Store(coded)

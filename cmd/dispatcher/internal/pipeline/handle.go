@@ -20,12 +20,12 @@ const (
 	longestPause = 2 * time.Second
 )
 
-// leastCompany is how many older rows of the first lane a claim takes along with a single new one.
-const leastCompany = 4
+// leastOlder is how many older rows of the first lane a claim takes along with a single new one.
+const leastOlder = 4
 
 // Handle makes the jobs durable and starts to send them. When it returns nil, every job has its row
 // (sent, waiting or dead) or is a known duplicate. It blocks while the process has as much in
-// flight as it may, and while PostgreSQL is away. The error is ctx's.
+// flight as it may, and while PostgreSQL is away. The only error is that of ctx.
 func (d *Dispatcher) Handle(ctx context.Context, jobs []decide.Job) error {
 	for len(jobs) > 0 {
 		first, again := distinct(jobs)
@@ -36,7 +36,7 @@ func (d *Dispatcher) Handle(ctx context.Context, jobs []decide.Job) error {
 			}
 			first = first[n:]
 		}
-		jobs = again // now they are found to be duplicates of the first ones
+		jobs = again // the ledger will find them to be duplicates of the first ones
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ func distinct(jobs []decide.Job) (first, again []decide.Job) {
 	return first, again
 }
 
-// store claims the first of the jobs, as many as have slots and room, and repeats that until it
+// store claims as many of the first jobs as have slots and room, and tries again until that
 // succeeds. It returns how many it stored: at least one.
 func (d *Dispatcher) store(ctx context.Context, jobs []decide.Job) (stored int, err error) {
 	pause, alone := firstPause, false
@@ -77,7 +77,7 @@ func (d *Dispatcher) store(ctx context.Context, jobs []decide.Job) (stored int, 
 		switch {
 		case err == nil:
 			if len(c.decided.Unasked) > 0 || c.decided.Unlocked {
-				d.wake() // the due loop handles them, so that no partition waits for that
+				d.wake() // the due loop handles them, so that the partition does not wait
 			}
 			return len(c.plan.Jobs), nil
 		case ctx.Err() != nil:
@@ -89,7 +89,7 @@ func (d *Dispatcher) store(ctx context.Context, jobs []decide.Job) (stored int, 
 			}
 		case ledger.Unstorable(err) && due > 0:
 			alone = true // the faulty row may be a due one: try the jobs alone
-		case ledger.Unstorable(err) && !buried(jobs):
+		case ledger.Unstorable(err) && !isDead(jobs):
 			d.trouble("claim", err)
 			return len(jobs), d.isolate(ctx, jobs)
 		}
@@ -116,9 +116,9 @@ func (d *Dispatcher) isolate(ctx context.Context, jobs []decide.Job) error {
 	return d.Handle(ctx, []decide.Job{dead})
 }
 
-// buried reports whether the jobs are one record that isolate made dead. If even its dead row
+// isDead reports whether the jobs are one record that isolate made dead. If even its dead row
 // cannot be written, the record is not the cause, and it is tried again.
-func buried(jobs []decide.Job) bool {
+func isDead(jobs []decide.Job) bool {
 	return len(jobs) == 1 && jobs[0].Problem != nil && jobs[0].Problem.Code == envelope.Unstorable
 }
 
@@ -130,7 +130,7 @@ func (d *Dispatcher) dueShare(jobs []decide.Job) int {
 	case !d.backlog.Load(), small && !d.coded.Load():
 		return 0
 	case small:
-		return min(max(len(jobs), leastCompany), d.express.size()-len(jobs))
+		return min(max(len(jobs), leastOlder), d.express.size()-len(jobs))
 	}
 	return min(d.slots.size()-len(jobs), d.slots.size()/4)
 }
@@ -193,7 +193,7 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []decide.Job, due int) (*cl
 		return nil, err
 	}
 	slots.release(held - len(c.attempts))
-	d.equip(c, slots)
+	d.complete(c, slots)
 	d.launch(c)
 	d.noteWaiting(c)
 	return c, nil
@@ -249,13 +249,13 @@ func (d *Dispatcher) transact(
 	return nil
 }
 
-// equip fills in the slots that the attempts hold and the keys under which they are submitted. It
-// also counts them for policies that depend on what was granted.
-func (d *Dispatcher) equip(c *claim, slots *slots) {
+// complete sets the slots that the attempts hold, the capabilities of their providers and the keys
+// under which they are submitted. It also counts them for policies that depend on what was granted.
+func (d *Dispatcher) complete(c *claim, slots *slots) {
 	now, routing := c.decided.Now, c.plan.Routing
 	for _, a := range c.attempts {
 		a.slots = slots
-		can, _ := d.promises(a.Channel)
+		can, _ := d.capabilities(a.Channel)
 		a.Inform(can, d.account(a.Channel), now, d.reach())
 		if !can.Receipts {
 			a.Await = 0
@@ -274,8 +274,8 @@ func (d *Dispatcher) equip(c *claim, slots *slots) {
 func (d *Dispatcher) reach() time.Duration { return d.cfg.SendTimeout + recoveryMargin }
 
 // acquire blocks until a claim has slots, at most one for each message that it would send. A batch
-// of the first lane may also use the slots kept for it, see either. First, acquire drops the jobs
-// for whose channels there is no room. It waits up to gatherTime for all slots that are not stuck,
+// of the first lane may also use the slots kept for it, see acquireEither. First, acquire drops the
+// jobs whose channels have no room. It waits up to gatherTime for all slots that are not stuck,
 // because a large claim costs less per message.
 func (d *Dispatcher) acquire(
 	ctx context.Context, c *claim, due int,
@@ -286,7 +286,7 @@ func (d *Dispatcher) acquire(
 	}
 	n, enough := c.plan.Wanted()+due, max(d.slots.size()-held, 1)
 	if n > 0 && d.firstLane(c.plan.Jobs) {
-		return either(ctx, n, enough, d.slots, d.express)
+		return acquireEither(ctx, n, enough, d.slots, d.express)
 	}
 	got, err = d.slots.acquire(ctx, n, enough)
 	return d.slots, got, err

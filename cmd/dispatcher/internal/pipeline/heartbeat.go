@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// heartbeatMargin is how long before others may count this instance as dead it stops sending.
+// heartbeatMargin: this instance stops sending so long before others may count it as dead.
 const heartbeatMargin = time.Second
 
 // heartbeat says whether this process's last heart-beat is recent enough to send. Once other

@@ -379,7 +379,7 @@ func (m *messageLife) claim(jobs []decide.Job, due int) {
 	} else {
 		m.step("claim", func() { m.must(d.transact(m.ctx, c, request)) })
 	}
-	d.equip(c, d.slots)
+	d.complete(c, d.slots)
 	for _, f := range c.attempts {
 		if f.Submission.ID != m.id {
 			continue

@@ -31,8 +31,9 @@ func (l *load) release() {
 	}
 }
 
-// observe adds an answer time, or the time waited in vain, to the usual answer time. That is a
-// moving average in which each new time counts 1/32, and at most latestOverdue.
+// observe adds an answer time, or the time waited without an answer, to the usual answer time. That
+// is a moving average in which each new time has the weight 1/32 and counts as at most
+// latestOverdue.
 func (l *load) observe(took time.Duration) {
 	took = min(took, latestOverdue)
 	for {
@@ -65,8 +66,8 @@ func (l *load) usualTime() time.Duration {
 	return usual
 }
 
-// wakes removes up to n from the count of messages waiting for room, and returns how many.
-func (l *load) wakes(n int64) int {
+// takeWaiting removes up to n from the count of messages that wait for room, and returns how many.
+func (l *load) takeWaiting(n int64) int {
 	for {
 		waiting := l.waiting.Load()
 		some := min(n, waiting)
@@ -79,34 +80,34 @@ func (l *load) wakes(n int64) int {
 	}
 }
 
-// underWay is what the worker's channel has in flight.
-func (w *worker) underWay(now time.Time) underWay {
+// inFlight is what the worker's channel has in flight.
+func (w *worker) inFlight(now time.Time) inFlight {
 	since := now.Sub(w.began)
-	u := underWay{
+	f := inFlight{
 		held: int(w.load.held.Load()), senders: int(w.concurrency), usual: w.load.usualTime(),
 	}
-	lately := max(u.usual, leastLately)
-	u.answered = w.lately.count(since, lately)
-	u.unknown = u.answered == 0
-	u.silent = int(w.lately.missed.Load())
+	lately := max(f.usual, leastLately)
+	f.answered = w.lately.count(since, lately)
+	f.unknown = f.answered == 0
+	f.silent = int(w.lately.missed.Load())
 	before, last := int64(since-w.load.overdueAfter()), w.lately.last.Load()
-	u.quiet = since - time.Duration(last)
+	f.quiet = since - time.Duration(last)
 	for i := range w.outSince {
-		if u.held == 0 {
+		if f.held == 0 {
 			break
 		}
 		at := w.outSince[i].Load()
-		u.unknown = u.unknown && (at == 0 || at > int64(since-lately))
+		f.unknown = f.unknown && (at == 0 || at > int64(since-lately))
 		if at > 0 && at <= before {
 			if at > last {
-				u.silent++
+				f.silent++
 			} else {
-				u.overdue++
+				f.overdue++
 			}
 		}
 	}
-	u.unknown = u.unknown || w.load.untried()
-	return u
+	f.unknown = f.unknown || w.load.untried()
+	return f
 }
 
 // answersLately counts the latest answers of a connection, without those to overdue submissions.
@@ -154,20 +155,20 @@ func (l *answersLately) count(since, within time.Duration) (n int) {
 // rooms is the room of each channel of a routing now, and how much of the total is stuck.
 func (d *Dispatcher) rooms(routing *decide.Routing) (each []decide.Room, held int) {
 	now, total := time.Now(), d.cfg.MaxUnsettled
-	channels, portions := make([]underWay, len(routing.Channels)), routing.Portions()
+	channels, portions := make([]inFlight, len(routing.Channels)), routing.Portions()
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	for i := range routing.Channels {
 		c := &routing.Channels[i]
 		if w := d.workers[c.Name]; w != nil {
-			channels[i] = w.underWay(now)
+			channels[i] = w.inFlight(now)
 		}
 		channels[i].closed, channels[i].portion = c.State == decide.Disabled, portions[i]
 	}
 	each = rooms(channels, total)
 	for i := range each {
 		if l := d.loads[routing.Channels[i].Name]; l != nil {
-			each[i].Queue = l.queue.Load()
+			each[i].Waiting = l.queue.Load()
 		}
 	}
 	return each, stuck(channels, each)
@@ -202,7 +203,7 @@ func (d *Dispatcher) fullLoads() map[string]*load {
 	return full
 }
 
-// How long a claim waits before it takes less than it wants.
+// How long a claim waits before it takes less than it asked for.
 const (
 	// gatherTime is how long a claim waits for more slots once one is free. Without it a claim would
 	// take the few slots that each settlement frees, and transactions would carry few messages.
@@ -217,10 +218,9 @@ const (
 // enough is how many of so many slots are enough for a claim that need not wait for more.
 func enough(slots int) int { return max(slots*3/4, 1) }
 
-// awaitRoom drops the jobs from the first one without room on, see Fits; they follow in the next
-// claim. It waits a moment for more room if there is room for less than most of them, or if the
-// slots are not free yet, and longer if there is none for the first job. held is how many slots are
-// stuck.
+// awaitRoom drops the first job that has no room and all after it, see Fits; they follow in the
+// next claim. It waits up to roomTime if most of the jobs have no room or the slots are not free
+// yet, and up to longestRoomTime if the first job has none. held is how many slots are stuck.
 func (d *Dispatcher) awaitRoom(ctx context.Context, c *claim) (held int, err error) {
 	for began := time.Now(); ; {
 		each, held := d.rooms(c.plan.Routing)
@@ -261,7 +261,7 @@ func (c *claim) unreserve() {
 	}
 }
 
-// noteFull records that a message waits for room on a channel, so that the next answers wake it.
+// noteFull records that a message waits for room on a channel, so that the next answer wakes it.
 func (d *Dispatcher) noteFull(decision *ledger.Decision) {
 	if decision.Reason != decide.Bulkhead && decision.Reason != decide.InFlight {
 		return

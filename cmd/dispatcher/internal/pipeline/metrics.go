@@ -18,7 +18,7 @@ type Metrics struct {
 	choices      *prometheus.CounterVec   // channel, reason: first_choice fallback retry resend
 	passedOver   *prometheus.CounterVec   // reason a message waits or failed
 	full         *prometheus.CounterVec   // channel, reason: bulkhead in_flight
-	underWay     *prometheus.GaugeVec     // channel
+	unanswered   *prometheus.GaugeVec     // channel
 	scoring      *prometheus.CounterVec   // trouble: expression_failed and the words of Scores.Trouble
 	outcomes     *prometheus.CounterVec   // channel, outcome
 	answer       *prometheus.HistogramVec // channel
@@ -51,7 +51,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m.measureDatabase()
 	m.showState()
 	registry.MustRegister(
-		m.limits, m.records, m.decisions, m.choices, m.passedOver, m.full, m.underWay, m.scoring,
+		m.limits, m.records, m.decisions, m.choices, m.passedOver, m.full, m.unanswered, m.scoring,
 		m.outcomes, m.answer, m.toSubmit, m.unsent, m.claimSeconds, m.lockWait, m.claimSize,
 		m.settle, m.trouble, m.ambiguities, m.waiting, m.paused, m.queues, m.version, m.codes,
 		m.lost, m.released,
@@ -124,7 +124,7 @@ func (m *Metrics) countAttempts() {
 		"Attempts that did not leave: release time missed, stale, or the channel was stopped.",
 		"channel", "code",
 	)
-	m.underWay = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	m.unanswered = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: namespace, Subsystem: room, Name: "unanswered_attempts",
 		Help: "Attempts that this instance has claimed and that are not answered, by channel.",
 	}, []string{"channel"})
@@ -181,7 +181,7 @@ func (m *Metrics) showState() {
 	m.limits = newLimitGauges(namespace, room)
 	m.version = prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: namespace, Subsystem: room, Name: "routing_version",
-		Help: "Version of the routing that this instance works by.",
+		Help: "Version of the routing that this instance uses.",
 	})
 }
 

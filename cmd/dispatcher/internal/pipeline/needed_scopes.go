@@ -9,14 +9,14 @@ import (
 	"dispatcher/ledger"
 )
 
-// neededFor is how long a scope is remembered that is not needed again. A claim records scopes when
-// it ends. The next claim reads them before it waits for slots and locks, so how long it waits does
-// not matter.
+// neededFor is how long a scope is remembered after it was last needed. A claim records scopes when
+// it ends. The next claim reads them before it waits for slots and locks, so its waiting time does
+// not count.
 const neededFor = 2 * admission.MaxCommitLatency
 
-// neededScopes remembers the scopes of limits that count recently seen due rows. Such rows become
-// known only inside a claim, when it is too late to lock more. So the claim leaves them unchanged,
-// and the next one, which follows at once, locks what they need.
+// neededScopes remembers the scopes of limits that count recently seen due rows. A claim sees these
+// rows only inside its transaction, when it is too late to lock more. So the claim leaves them
+// unchanged, and the next one, which follows at once, locks what they need.
 type neededScopes struct {
 	mu     sync.Mutex
 	scopes map[ledger.ScopeRef]time.Time // guarded by mu; when they were needed last

@@ -14,15 +14,15 @@ type openAttempt struct {
 	*decide.Attempt
 
 	claim *openClaim // set by openAttempts
-	slots *slots     // from which it holds one
+	slots *slots     // it holds one of these
 	load  *load      // of its channel; it counts there until it is answered
 
 	// claimed is this process's clock, with its monotonic reading, before the claim began. After
 	// claimed + Config.SendTimeout no byte may leave, because another instance may have declared the
 	// attempt lost.
 	claimed time.Time
-	// leave and latest are its release time by this process's clock: it leaves not before leave, and
-	// before latest unless that is zero. See launch.
+	// leave and latest are its release time by this process's clock: the attempt may leave from leave
+	// on, and before latest unless that is zero. See launch.
 	leave, latest time.Time
 }
 
@@ -81,8 +81,8 @@ func (o *openAttempts) add(at time.Time, attempts []*openAttempt) {
 	}
 }
 
-// pin keeps the claim of an attempt open for good. Its outcome could not be written, so the
-// heart-beat must keep reporting an open attempt of that time.
+// pin keeps the claim of an attempt open until this process ends. Its outcome could not be written,
+// so the heart-beat must keep reporting an open attempt of that time.
 func (o *openAttempts) pin(a *openAttempt) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

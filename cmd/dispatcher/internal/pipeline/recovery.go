@@ -9,9 +9,9 @@ import (
 	"dispatcher/ledger"
 )
 
-// recover closes attempts that lost instances left without outcome. They may have
-// been sent, so their outcome is Unknown.
-func (d *Dispatcher) recover(ctx context.Context) error {
+// recoverLost closes attempts that lost instances left without an outcome. They may have been sent,
+// so their outcome is Unknown.
+func (d *Dispatcher) recoverLost(ctx context.Context) error {
 	open, err := d.cfg.Ledger.Settlements.Abandoned(
 		ctx, d.cfg.DeadAfter, d.cfg.SendTimeout+recoveryMargin, d.slots.size(),
 	)
@@ -39,15 +39,15 @@ func (d *Dispatcher) recover(ctx context.Context) error {
 	return nil
 }
 
-// recorded is an attempt that no worker has any more, with its provider's capabilities; claimed is
-// when it was claimed, by the database's clock. An unknown provider is assumed to send a receipt
-// per part, so that the receipt of one part does not count for all.
+// recorded is an attempt of the ledger that no worker holds, with its provider's capabilities;
+// claimed is when it was claimed, by the database's clock. An unknown provider is assumed to send a
+// receipt per part, so that the receipt of one part does not count for all.
 func (d *Dispatcher) recorded(
 	m *ledger.Message, a *ledger.Attempt, claimed time.Time,
 ) *decide.Attempt {
 	lane := d.routing.Load().Lane(m.Lane)
 	attempt := decide.RecordedAttempt(m, a, &lane)
-	can, known := d.promises(a.Channel)
+	can, known := d.capabilities(a.Channel)
 	can.PartReceipts = can.PartReceipts || !known
 	attempt.Inform(can, d.account(a.Channel), claimed, d.reach())
 	attempt.Await = d.awaits(a.Channel)

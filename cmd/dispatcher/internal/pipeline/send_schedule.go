@@ -118,8 +118,8 @@ func (r *byRelease) Pop() any {
 	return a
 }
 
-// spareTime is how long before its latest time an attempt leaves at the latest, even if that makes
-// a burst.
+// spareTime: an attempt leaves at least this long before its latest time, even if that makes a
+// burst.
 const spareTime = 10 * time.Millisecond
 
 // spread delays the attempts of one claim whose release times passed while it was written. On each

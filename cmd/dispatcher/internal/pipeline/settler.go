@@ -132,7 +132,7 @@ func (s *settler) refunded(settlements []ledger.Settlement) (some bool) {
 func (s *settler) roomAgain(batch []answered) (some bool) {
 	for i := range batch {
 		a := batch[i].attempt
-		if a.load != nil && a.load.wakes(1) > 0 {
+		if a.load != nil && a.load.takeWaiting(1) > 0 {
 			s.d.wakeSet.add(a.Channel, 1)
 			some = true
 		}

@@ -60,9 +60,9 @@ func (d *Dispatcher) state() *ledger.InstanceState {
 			c.Unanswered, c.Answers = l.held.Load(), l.times.recent(now)
 		}
 		if w := d.workers[name]; w != nil {
-			u := w.underWay(now)
-			u.portion = portions[i]
-			c.Silent = u.fails(u.share(d.cfg.MaxUnsettled))
+			f := w.inFlight(now)
+			f.portion = portions[i]
+			c.Silent = f.fails(f.share(d.cfg.MaxUnsettled))
 		}
 		s.Channels[name] = c
 	}
@@ -97,7 +97,7 @@ func (d *Dispatcher) dropWindows(ctx context.Context) error {
 	return d.dropIdleTenants(ctx)
 }
 
-// dropIdleTenants deletes the limits that were made for tenants which no longer send anything.
+// dropIdleTenants deletes the limits that were made for tenants that no longer send anything.
 func (d *Dispatcher) dropIdleTenants(ctx context.Context) error {
 	r := d.routing.Load()
 	if r == nil {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// slots bounds what is claimed and not yet settled, which is the most that the death of this
-// process can turn into Unknown. A claim takes what is free. It never waits for all slots that it
-// could use, because an attempt without an answer holds its slot until the send deadline.
+// slots bounds how many attempts are claimed and not yet settled. That many can become Unknown when
+// this process dies. A claim takes what is free. It never waits for all slots that it could use,
+// because an attempt without an answer holds its slot until the send deadline.
 //
 // A Dispatcher has two: a large one for all lanes, and a twentieth of the bound that only the first
 // lane may use in addition, so that an OTP does not wait behind a campaign.
@@ -87,10 +87,13 @@ func (s *slots) take(n, least int) (got, free int, freed <-chan struct{}) {
 	return 0, s.free, s.freed
 }
 
-// either is acquire for a claim that may use the slots of a or of b. It takes those of a if enough
-// are free, else those of b if n are. Otherwise it takes what is free in the one that has more:
-// after gatherTime, or at once when b is large enough for the whole claim. On error it holds none.
-func either(ctx context.Context, n, enough int, a, b *slots) (from *slots, got int, err error) {
+// acquireEither is acquire for a claim that may use the slots of a or of b. It takes those of a if
+// enough are free, else those of b if n are free. Otherwise it takes what is free in the one that
+// has more: after gatherTime, or at once when b is large enough for the whole claim. On error it
+// holds none.
+func acquireEither(
+	ctx context.Context, n, enough int, a, b *slots,
+) (from *slots, got int, err error) {
 	least, gather := min(n, enough), n > b.size()
 	if !gather {
 		least = n

@@ -110,7 +110,7 @@ func TestEitherPrefersTheSharedSlotsAndKeepsTheExpressOnes(t *testing.T) {
 	shared, express := newSlots(10), newSlots(3)
 	for i, want := range []*slots{shared, shared, shared, express, shared} {
 		n := 3
-		got, some, err := either(t.Context(), n, 10, shared, express)
+		got, some, err := acquireEither(t.Context(), n, 10, shared, express)
 		if i == 4 {
 			n = 1 // what is left
 		}
@@ -149,7 +149,7 @@ func TestAClaimOfTheFirstLaneTakesWhatIsFree(t *testing.T) {
 				for i, s := range both {
 					s.hold(t, s.size()-tc.free[i])
 				}
-				from, got, err := either(t.Context(), tc.want, tc.enough, both[shared],
+				from, got, err := acquireEither(t.Context(), tc.want, tc.enough, both[shared],
 					both[express])
 				if err != nil || from != both[tc.from] || got != tc.got ||
 					time.Since(began) != tc.after {
@@ -176,7 +176,7 @@ func TestEitherIsNotHeldUpByItsOwnSlots(t *testing.T) {
 			}
 			got := make(chan *slots)
 			go func() {
-				s, _, err := either(t.Context(), 2, 5, both[0], both[1])
+				s, _, err := acquireEither(t.Context(), 2, 5, both[0], both[1])
 				if err != nil {
 					t.Error(err)
 				}
@@ -210,7 +210,7 @@ func TestEitherHoldsNothingAfterItsContextEnded(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			_, _, err := either(ctx, 2, 5, shared, express)
+			_, _, err := acquireEither(ctx, 2, 5, shared, express)
 			done <- err
 		}()
 		synctest.Wait()

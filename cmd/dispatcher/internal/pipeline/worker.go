@@ -19,7 +19,7 @@ const (
 	// sweepInterval is how often the feeder checks for attempts that can no longer leave while they
 	// wait for a sender.
 	sweepInterval = 10 * time.Millisecond
-	// hurry is how soon after its claim an attempt must leave to count as one that a queue makes late.
+	// hurry: an attempt whose latest time is this soon after its claim may become late in a queue.
 	hurry = 2 * time.Second
 )
 
@@ -241,7 +241,7 @@ func (w *worker) send(a *openAttempt) provider.Result {
 }
 
 // noteAnswer adds the time of an answer, or of the wait for one, to the usual answer time and to
-// the answers of recent time.
+// the recent answers.
 func (w *worker) noteAnswer(result *provider.Result, took time.Duration, now time.Time) {
 	switch {
 	case result.Outcome == provider.Refused: // it may not have been sent at all
@@ -255,8 +255,7 @@ func (w *worker) noteAnswer(result *provider.Result, took time.Duration, now tim
 	w.load.times.add(took, now)
 }
 
-// unsendable is the code with which an attempt that may not leave now is settled; empty when it
-// may.
+// unsendable is the code that settles an attempt which may not leave now; empty when it may leave.
 func (w *worker) unsendable(a *openAttempt, now time.Time) string {
 	switch {
 	case w.stop.Err() != nil:

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -32,7 +33,7 @@ func candidatesOf(r *decide.Ranking) []Candidate {
 		c := &out[i]
 		*c = Candidate{
 			Channel: from.Channel, Score: from.Score, Reason: from.Reason,
-			Eligible: new(from.Reason == ""),
+			Limit: from.Limit.On(from.Channel), Eligible: new(from.Reason == ""),
 		}
 		if from.LastAssigned != 0 {
 			c.LastAssigned = new(from.LastAssigned.Time())
@@ -103,8 +104,8 @@ func (co *completion) forbidden(channel string, selectors []selector.Selector) s
 	return ""
 }
 
-// closed sets Limit and Never of the candidates that a limit excluded and that this limit can never
-// admit the message on.
+// closed sets Never, and Limit if it was not recorded, of the candidates that a limit excluded and
+// that this limit can never admit the message on.
 func (co *completion) closed(candidates []Candidate) {
 	for i := range candidates {
 		c := &candidates[i]
@@ -117,10 +118,13 @@ func (co *completion) closed(candidates []Candidate) {
 				limitsOn(co.doc, on), co.message.Tenant, decide.Recipient(co.message),
 			)
 			at := slices.IndexFunc(limits, func(l admission.Limit) bool {
-				return concerns(c.Reason, &l) && co.never(&l, ch) != ""
+				name := decide.NameLimit(&l, on == "")
+				return concerns(c.Reason, &l) && co.never(&l, ch) != "" &&
+					(c.Limit == "" || c.Limit == name.On(on))
 			})
 			if at >= 0 {
-				c.Limit, c.Never = limits[at].Key().On(on), co.never(&limits[at], ch)
+				c.Limit = cmp.Or(c.Limit, limits[at].Key().On(on))
+				c.Never = co.never(&limits[at], ch)
 				break
 			}
 		}

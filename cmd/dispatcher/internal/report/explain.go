@@ -226,6 +226,7 @@ type lastRanking struct {
 	known      bool
 	candidates []Candidate
 	basis      Basis
+	doc        *config.Routing // nil when it is not known
 }
 
 // held reports whether the message was held for its first choice, so that no other channel was
@@ -237,7 +238,9 @@ func readLastRanking(src *Source) (*lastRanking, error) {
 	if err != nil || ranking == nil {
 		return &lastRanking{}, err
 	}
-	l := &lastRanking{known: true, candidates: candidatesOf(ranking), basis: basisOf(ranking)}
+	l := &lastRanking{
+		known: true, candidates: candidatesOf(ranking), basis: basisOf(ranking), doc: src.WaitDoc,
+	}
 	newCompletion(&src.Record.Message, src.WaitDoc, nil).closed(l.candidates)
 	return l, nil
 }

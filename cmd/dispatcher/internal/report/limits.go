@@ -2,8 +2,10 @@ package report
 
 import (
 	"strconv"
+	"strings"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 )
 
@@ -81,4 +83,56 @@ func scopeWords(s admission.Scope) string {
 		return "numbers that begin with " + s.Prefix
 	}
 	return s.String()
+}
+
+// stored is a cause as figures and files have it: with the name of the limit, which is as
+// admission.Key.On.
+func stored(word, limit string) string {
+	channel, key, ok := admission.ParseOn(limit)
+	if !ok {
+		return word
+	}
+	return decide.StoredReason(word, decide.LimitName{Key: key, Over: channel == ""})
+}
+
+// Stored is the cause with its limit, as figures have it: no_slot:1d:messages.
+func (m *Move) Stored() string { return stored(m.Cause, m.Limit) }
+
+// Stored is the cause with its limit, as figures have it.
+func (s *WaterfallStep) Stored() string { return stored(s.Cause, s.Limit) }
+
+// Words are the cause in a few words, with the limit if one is named: "no slot (1d messages)".
+func (s *WaterfallStep) Words() string {
+	words := strings.ReplaceAll(s.Cause, "_", " ")
+	if _, key, ok := admission.ParseOn(s.Limit); ok {
+		words += " (" + key.On("") + ")"
+	}
+	return words
+}
+
+// limitExclusion says why a limit excluded a channel. limit names it as admission.Key.On; doc is
+// the document that it is of, nil when that is not known.
+func limitExclusion(doc *config.Routing, reason, limit string) string {
+	channel, key, ok := admission.ParseOn(limit)
+	if !ok {
+		return exclusion(reason)
+	}
+	name := kindOfLimit(key)
+	if l := limitOn(doc, channel, key); l != nil && key.Window != admission.Prepaid {
+		name = "limit of " + maximum(l) + " " + windowWords[key.Window].article
+	}
+	if channel != "" && key.Scope == (admission.Scope{}) {
+		name = "its " + name
+	} else {
+		name = "the " + name + covered(channel, key.Scope)
+	}
+	switch reason {
+	case lackForLane:
+		return "the rest of " + name + " kept for other lanes"
+	case lackShare:
+		return name + ": no slots left to the process by the admission policy"
+	case "no_budget":
+		return name + " spent"
+	}
+	return name + " used up"
 }

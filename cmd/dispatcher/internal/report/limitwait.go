@@ -85,7 +85,7 @@ func (l *limitWait) tooSmall(reason string, looked []Candidate) bool {
 	found := false
 	for i := range looked {
 		if c := &looked[i]; l.excludes(c, reason) {
-			if c.Limit != l.On { // Candidate.Limit can never admit the message; l is not closed
+			if c.Limit != l.On || c.Never == "" { // l is not closed
 				return false
 			}
 			found = true

@@ -31,7 +31,13 @@ type attemptPage struct {
 }
 
 // Excluded says why each channel before the chosen one was excluded.
-func (a *attemptPage) Excluded() string { return excluded(passedOver(a.Candidates)) }
+func (a *attemptPage) Excluded() string {
+	doc := a.Page.doc
+	if a.RankedVersion != a.Page.RoutingVersion {
+		doc = nil
+	}
+	return excluded(passedOver(a.Candidates), doc)
+}
 
 // Took is the time until the answer; 0 when it is not known.
 func (a *attemptPage) Took() time.Duration {

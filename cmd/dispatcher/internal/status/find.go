@@ -45,7 +45,7 @@ func (n *Now) find() []Finding {
 	for _, p := range n.Processes {
 		if p.RoutingVersion != 0 && p.RoutingVersion < n.RoutingVersion {
 			found = append(found, Warned(fmt.Sprintf("instance %d", p.Instance),
-				fmt.Sprintf("works by routing version %d, and %d is in force", p.RoutingVersion,
+				fmt.Sprintf("uses routing version %d, and %d is in force", p.RoutingVersion,
 					n.RoutingVersion), "if it stays, see routing in its /readyz and its log"))
 		}
 	}

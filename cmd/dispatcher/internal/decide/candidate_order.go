@@ -5,9 +5,9 @@ import (
 	"dispatcher/selector"
 )
 
-// line is the members of a route in the order in which a message considers them, and what that
-// order depends on.
-type line struct {
+// candidateOrder is the members of a route in the order in which they are considered for a message,
+// and what that order depends on.
+type candidateOrder struct {
 	by         Ranker
 	selectors  []selector.Selector  // of the message, not expired
 	candidates []selector.Candidate // Index is the place among the route's members
@@ -20,33 +20,33 @@ type line struct {
 	// lost names a first choice that is no longer a member of the route.
 	lost string
 
-	cursor           string // round robin: who had the last turn
+	cursor           string // round robin: the channel that had the last turn
 	after            int    // round robin: its place
 	keyID            string // redraw: the key that drew
 	scoring, trouble string // best worker
 }
 
-// newLine is an empty line, in reused memory if there is any.
-func (a *assigner) newLine() *line {
+// newOrder is an empty candidateOrder, in reused memory if there is any.
+func (a *assigner) newOrder() *candidateOrder {
 	l := a.spare
 	if l == nil {
-		return &line{}
+		return &candidateOrder{}
 	}
 	a.spare = nil
-	*l = line{candidates: l.candidates[:0], exclusions: l.exclusions[:0]}
+	*l = candidateOrder{candidates: l.candidates[:0], exclusions: l.exclusions[:0]}
 	return l
 }
 
-// reuse gives the memory of this line to the next one.
-func (a *assigner) reuse(l *line) { a.spare = l }
+// reuse gives the memory of an order to the next one.
+func (a *assigner) reuse(l *candidateOrder) { a.spare = l }
 
-// lineUp orders the members of the task's route.
+// orderCandidates orders the members of the task's route.
 //
-// A route that draws has its first choice at the front and the others in the order of its
-// fallback. Any other orders all members: by its mode for the first attempt, by its fallback
-// for later ones.
-func (a *assigner) lineUp(t *Task, selectors []selector.Selector) *line {
-	l := a.newLine()
+// On a route that draws, the first choice comes first and the others follow in the order of the
+// route's fallback. Any other route orders all members: by its mode for the first attempt, by its
+// fallback for later ones.
+func (a *assigner) orderCandidates(t *Task, selectors []selector.Selector) *candidateOrder {
+	l := a.newOrder()
 	l.by, l.selectors = t.Route.Ranker(t.Row.Attempts), selectors
 	first := -1
 	if t.Route.Draws() {
@@ -81,8 +81,8 @@ func (a *assigner) candidate(route *Route, place int) selector.Candidate {
 	return candidate
 }
 
-// basis works out what the ranker of a line depends on, and records it in the line.
-func (a *assigner) basis(t *Task, l *line, first int) basis {
+// basis works out what the ranker depends on, and records it in the order.
+func (a *assigner) basis(t *Task, l *candidateOrder, first int) basis {
 	switch l.by {
 	case RoundRobin:
 		if cursor := a.cursors[t.Route.Name]; cursor != nil {
@@ -116,7 +116,7 @@ func turnAfter(place int, cursor *ledger.Cursor) int {
 
 // consider checks the candidates in order. It returns the place of the first that is not excluded,
 // with its room; false when all are.
-func (a *assigner) consider(t *Task, l *line) (place int, room opening, ok bool) {
+func (a *assigner) consider(t *Task, l *candidateOrder) (place int, room opening, ok bool) {
 	for i := range l.candidates {
 		room, excluded := a.passedOver(t, l, i)
 		l.exclusions = append(l.exclusions, excluded)
@@ -127,8 +127,8 @@ func (a *assigner) consider(t *Task, l *line) (place int, room opening, ok bool)
 	return -1, opening{}, false
 }
 
-// passedOver is exclusionOf for the candidate at position i of the line.
-func (a *assigner) passedOver(t *Task, l *line, i int) (opening, exclusion) {
+// passedOver is exclusionOf for the candidate at position i.
+func (a *assigner) passedOver(t *Task, l *candidateOrder, i int) (opening, exclusion) {
 	place := l.candidates[i].Index
 	if ranked := i > 0 || !l.drawn; ranked && l.by == Redraw &&
 		t.Route.Table.Entry(place).Weight.IsZero() {
@@ -139,27 +139,27 @@ func (a *assigner) passedOver(t *Task, l *line, i int) (opening, exclusion) {
 
 // turned reports whether the chosen channel had its turn in the round robin. The first choice of a
 // draw did not, nor did the channel that a message was pinned to.
-func (l *line) turned(t *Task) bool {
+func (l *candidateOrder) turned(t *Task) bool {
 	ranked := len(l.exclusions) > 1 || !l.drawn
 	return ranked && l.by == RoundRobin && t.Row.Pinned == ""
 }
 
 // Sizes of the memory that the records of a claim share, in bytes.
 const (
-	recordRoom   = 16 << 10
+	recordMemory = 16 << 10
 	rankedLength = 80 // of a candidate's text, generously
 )
 
-// record writes the line as it is stored; see AppendRanking.
+// record writes the order as it is stored; see AppendRanking.
 //
 // The records of a claim are released together, so they are written one after the other into memory
 // that is allocated in large pieces.
-func (a *assigner) record(t *Task, l *line) []byte {
+func (a *assigner) record(t *Task, l *candidateOrder) []byte {
 	n := l.stored()
-	if need := rankedLength * (n + 2); cap(a.room)-len(a.room) < need {
-		a.room = make([]byte, 0, max(recordRoom, need))
+	if need := rankedLength * (n + 2); cap(a.records)-len(a.records) < need {
+		a.records = make([]byte, 0, max(recordMemory, need))
 	}
-	from := len(a.room)
+	from := len(a.records)
 	r := Ranking{
 		Version: a.routing.Version, By: string(l.by), Attempts: t.Row.Attempts, Cursor: l.cursor,
 		KeyID:   l.keyID,
@@ -168,9 +168,9 @@ func (a *assigner) record(t *Task, l *line) []byte {
 	if l.by == RoundRobin {
 		r.After = &l.after
 	}
-	w := newLineWriter(&r)
+	w := newCandidateWriter(&r)
 	w.latest, w.scores = microsOf(a.stamp), &a.scores // no channel was assigned later than the stamp
-	dst := w.appendHead(a.room, &r)
+	dst := w.appendHead(a.records, &r)
 	if l.lost != "" {
 		dst = w.append(dst, &Ranked{Channel: l.lost, Reason: Removed})
 	}
@@ -178,14 +178,14 @@ func (a *assigner) record(t *Task, l *line) []byte {
 		one := a.ranked(t, l, i)
 		dst = w.append(dst, &one)
 	}
-	a.room = appendTail(dst, r.More)
-	return a.room[from:len(a.room):len(a.room)]
+	a.records = appendTail(dst, r.More)
+	return a.records[from:len(a.records):len(a.records)]
 }
 
-// stored is how many candidates of the line are stored. All that were considered before the chosen
-// one are. Those after it are stored up to MaxRanked, and only if the order depends on the
-// channels' state: an order by turn, by draw or by list can be derived again.
-func (l *line) stored() int {
+// stored is how many candidates are stored: all that were considered before the chosen one. Those
+// after it are stored up to MaxRanked, and only if the order depends on the channels' state: an
+// order by turn, by draw or by list can be derived again.
+func (l *candidateOrder) stored() int {
 	n := min(len(l.candidates), MaxRanked)
 	if considered := len(l.exclusions); considered > 0 && l.exclusions[considered-1].reason == "" &&
 		(considered > n || l.by == RoundRobin || l.by == Redraw || l.by == InOrder) {
@@ -194,8 +194,8 @@ func (l *line) stored() int {
 	return n
 }
 
-// ranked is the candidate at position i of the line as it is stored.
-func (a *assigner) ranked(t *Task, l *line, i int) Ranked {
+// ranked is the candidate at position i as it is stored.
+func (a *assigner) ranked(t *Task, l *candidateOrder, i int) Ranked {
 	c := &l.candidates[i]
 	r := Ranked{
 		Channel: a.routing.Channels[t.Route.Members[c.Index]].Name, Active: c.Active,
@@ -206,7 +206,7 @@ func (a *assigner) ranked(t *Task, l *line, i int) Ranked {
 		r.Score = &c.Score
 	}
 	if i < len(l.exclusions) {
-		r.Reason = l.exclusions[i].reason
+		r.Reason, r.Limit = l.exclusions[i].reason, l.exclusions[i].limitName()
 	}
 	return r
 }
