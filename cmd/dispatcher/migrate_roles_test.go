@@ -239,6 +239,10 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 				t.Errorf("%s of %s: %+v", args, role, got)
 			}
 		}
+		if got := dispatcher(t, "", env, "audit", "invariants"); got.code != exitUsage ||
+			!strings.Contains(got.err, "with a login of dispatcher_app") {
+			t.Errorf("invariants of %s: %+v", role, got)
+		}
 		for _, as := range fileFormats {
 			file, err := os.ReadFile(filepath.Join(folder, "daily", "2020-01-01."+as))
 			if err != nil || len(file) == 0 || privateIn(plain(t, string(file))) != "" {
