@@ -43,7 +43,9 @@ type Restarted struct {
 	// Version is the routing version that was in force.
 	Version        int64
 	Author, Reason string
-	Was, Now       RestartedWindow
+	// Login is that of the database; empty where it was not recorded.
+	Login    string
+	Was, Now RestartedWindow
 }
 
 // RestartedWindow is a window before or after its restart.
@@ -176,7 +178,7 @@ const writeRestart = `
 	    @was_granted, @window_start, @granted,
 	    (select jsonb_agg(jsonb_build_object('window_start', window_start, 'max', max, 'granted',
 	      granted) order by window_start) from gone)
-	  returning restarted_at
+	  returning restarted_at, login
 	)
 	update dispatcher.limits l
 	set window_start = @window_start, granted = @granted,
@@ -185,16 +187,16 @@ const writeRestart = `
 	from recorded r
 	where l.channel = @channel and l.scope = @scope and l.window_seconds = @window
 	  and l.unit = @unit
-	returning r.restarted_at`
+	returning r.restarted_at, r.login`
 
-// write stores the restart and sets At.
+// write stores the restart and sets At and Login.
 func (r *Restarted) write(ctx context.Context, tx pgx.Tx) error {
 	err := tx.QueryRow(ctx, writeRestart, pgx.StrictNamedArgs{
 		"channel": r.Channel, "scope": r.Key.Scope.String(), "window": r.Key.Window.Seconds(),
 		"unit": r.Key.Unit.String(), "window_start": r.Now.Start, "granted": r.Now.Granted,
 		"was_start": r.Was.Start, "was_granted": r.Was.Granted,
 		"version": r.Version, "author": r.Author, "reason": r.Reason,
-	}).Scan(&r.At)
+	}).Scan(&r.At, &r.Login)
 	r.At = r.At.UTC()
 	return err
 }
@@ -203,7 +205,7 @@ func (r *Restarted) write(ctx context.Context, tx pgx.Tx) error {
 func (s *Limits) Restarts(ctx context.Context) ([]Restarted, error) {
 	out, err := rows(ctx, s.db, scanRestart, `
 		select channel, scope, window_seconds, unit, restarted_at, version, author, reason,
-		  was_start, was_granted, window_start, granted
+		  was_start, was_granted, window_start, granted, coalesce(login, '')
 		from dispatcher.limit_restarts order by id desc`)
 	return out, wrap("list restarts", err)
 }
@@ -212,7 +214,7 @@ func scanRestart(row pgx.CollectableRow) (r Restarted, err error) {
 	var scope, unit string
 	var seconds int
 	err = row.Scan(&r.Channel, &scope, &seconds, &unit, &r.At, &r.Version, &r.Author, &r.Reason,
-		&r.Was.Start, &r.Was.Granted, &r.Now.Start, &r.Now.Granted)
+		&r.Was.Start, &r.Was.Granted, &r.Now.Start, &r.Now.Granted, &r.Login)
 	if err != nil {
 		return r, err
 	}

@@ -85,6 +85,8 @@ type OptOutEntry struct {
 	Source         OptOutSource
 	Channel        string // on which the keyword arrived
 	Author, Reason string
+	// Login and EndedLogin are those of the database; empty where they were not recorded.
+	Login, EndedLogin string
 	// Until is when the recipient was taken off the list; zero for a recipient who is on it. The
 	// fields after it are empty then.
 	Until                    time.Time
@@ -97,7 +99,7 @@ type OptOutEntry struct {
 func (s *OptOuts) Of(ctx context.Context, tenant, number string) ([]OptOutEntry, error) {
 	entries, err := rows(ctx, s.db, scanOptOut, `
 		select tenant, since, source, channel, author, reason, until, coalesce(ended_by, ''),
-		  ended_channel, ended_author, ended_reason
+		  ended_channel, ended_author, ended_reason, coalesce(login, ''), coalesce(ended_login, '')
 		from dispatcher.opt_outs where recipient = $1 and tenant = $2
 		order by seq desc`, Recipient(tenant, number), tenant)
 	return entries, wrap("read opt-outs", err)
@@ -106,7 +108,8 @@ func (s *OptOuts) Of(ctx context.Context, tenant, number string) ([]OptOutEntry,
 func scanOptOut(row pgx.CollectableRow) (e OptOutEntry, err error) {
 	var until pgtype.Timestamptz
 	err = row.Scan(&e.Tenant, &e.Since, &e.Source, &e.Channel, &e.Author, &e.Reason, &until,
-		&e.EndedBy, &e.EndedChannel, &e.EndedAuthor, &e.EndedReason)
+		&e.EndedBy, &e.EndedChannel, &e.EndedAuthor, &e.EndedReason, &e.Login,
+		&e.EndedLogin)
 	e.Since, e.Until = e.Since.UTC(), moment(until)
 	return e, err
 }

@@ -18,7 +18,7 @@ type tried struct{ channel, reason, outcome, code, ranking string }
 func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 	t.Parallel()
 	const (
-		full   = `{"version":1,"by":"load_ratio","line":"a 3/100 0 no_slot,b 4 250"}`
+		full   = `{"version":1,"by":"load_ratio","line":"a 3/100 0 no_slot:1d:messages,b 4 250"}`
 		drawn  = `{"version":1,"by":"redraw","key_id":"k","line":"a breaker_open,b"}`
 		scored = `{"version":1,"by":"best_worker","scoring":"expression","latest":7,"line":"a 0.5 3/100 - price_cap,b = 4 250,c 0.1 1 -"}`
 		behind = `{"version":1,"by":"load_ratio","attempts":1,"line":"a 3/100 0 already_tried,b 4 250"}`
@@ -55,7 +55,7 @@ func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 				"b", "fallback", "accepted", "",
 				full,
 			}},
-			[]ledger.CarriedRow{{Channel: "b", Cause: "no_slot"}},
+			[]ledger.CarriedRow{{Channel: "b", Cause: "no_slot:1d:messages"}},
 		},
 		"nobody took it": {[]tried{{"a", "first_choice", "rejected", "", ""}}, nil},
 		"by redraw": {[]tried{{"b", "fallback", "accepted", "", drawn}}, []ledger.CarriedRow{
@@ -88,7 +88,7 @@ func TestCarriedOnNamesTheFirstCause(t *testing.T) {
 				"c", "fallback", "accepted", "",
 				behind,
 			}},
-			[]ledger.CarriedRow{{Channel: "c", Cause: "no_slot"}},
+			[]ledger.CarriedRow{{Channel: "c", Cause: "no_slot:1d:messages"}},
 		},
 		"sent once more": {
 			[]tried{{"a", "first_choice", "unknown", "", ""}, {

@@ -83,6 +83,9 @@ type Settlement struct {
 	// Refunds give back what the attempt took from limits in money and did not spend. A refund
 	// counts only in the window from which the money was taken.
 	Refunds []Refund
+	// Repeats says that the attempt was made under the key of the one before it, which was charged
+	// for the same submission. Then no more goes back than that one was charged.
+	Repeats bool
 
 	// Ambiguity is set when no answer came, and when an attempt repeated one without an answer.
 	Ambiguity *Ambiguity

@@ -47,8 +47,10 @@ func settlementArrays(order []*Settlement) []any {
 func moreArrays(order []*Settlement) []any {
 	hold, slow, unfit, denied := make([]int64, len(order)), make([]int64, len(order)),
 		make([]bool, len(order)), make([]int16, len(order))
+	repeats := make([]bool, len(order))
 	for i, s := range order {
 		denied[i] = int16(s.DeniedParts) //nolint:gosec // Segments of a message.
+		repeats[i] = s.Repeats
 		hold[i], slow[i], unfit[i] = s.Hold.Microseconds(), -1, s.Unfit
 		if s.Slow != nil {
 			slow[i] = max(s.Slow.RetryAfter, 0).Microseconds()
@@ -57,7 +59,7 @@ func moreArrays(order []*Settlement) []any {
 	refunds, tallies := refundArrays(order)
 	args := append([]any{brief(hold), brief(slow)}, refunds...)
 	args = append(append(args, saidArrays(order)...), brief(unfit))
-	return append(append(args, tallies...), brief(denied))
+	return append(append(args, tallies...), brief(denied), brief(repeats))
 }
 
 // refundArrays are the refunds of settlements, with the position of their settlement, and their

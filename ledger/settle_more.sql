@@ -64,24 +64,26 @@ done as (
         0) * interval '1 microsecond' as within,
       nullif(coalesce(cut, (@cut_short::boolean[])[1]), false) as cut,
       nullif(coalesce(unfit, (@unfit::boolean[])[1]), false) as unfit,
-      nullif(coalesce(denied, (@denied_parts::smallint[])[1]), 0) as denied
+      nullif(coalesce(denied, (@denied_parts::smallint[])[1]), 0) as denied,
+      coalesce(repeats, (@repeats::boolean[])[1]) as repeats
     from unnest(@seqs::bigint[], @attempts::smallint[], @outcomes::text[], @codes::text[],
       @references::text[], @segments::smallint[], @prices::bigint[], @states::text[],
       @reasons::text[], @next_ats::timestamptz[], @tried::boolean[], @pinned::text[],
       @parts_left::text[], @parts_cut::text[], @possible_duplicates::boolean[],
       @plain::boolean[], @holds::bigint[], @slows::bigint[], @receipts_expected::smallint[],
       @receipts_telling::boolean[], @receipts_within::bigint[], @cut_short::boolean[],
-      @unfit::boolean[], @denied_parts::smallint[]) with ordinality
+      @unfit::boolean[], @denied_parts::smallint[], @repeats::boolean[]) with ordinality
       as u(seq, attempt, outcome, code, reference, segments, price_micros, state, reason,
         next_at, tried, pinned, parts_left, parts_cut, possible_duplicate, plain, hold, slow,
-        expected, telling, within, cut, unfit, denied, nr)
+        expected, telling, within, cut, unfit, denied, repeats, nr)
   ) g
   where a.message_seq = g.seq and a.attempt = g.attempt
     and (a.outcome is null or (a.outcome = 'unknown' and g.outcome <> 'unknown'))
     and (select count(*) from ahead) >= 0
   returning a.channel, a.answers, a.freed, g.seq, g.attempt, a.outcome,
     g.state, g.reason, g.next_at, g.tried, g.pinned, g.parts_left, g.parts_cut,
-      g.possible_duplicate, g.plain and a.answers = 1 as plain, g.nr, a.held_until, a.claimed_at, g.slow
+      g.possible_duplicate, g.plain and a.answers = 1 as plain, g.nr, a.held_until, a.claimed_at, g.slow,
+    a.currency, g.repeats
 ),
 -- Slots are given back with the first outcome of an attempt, unless they were before.
 leaving as (
@@ -116,7 +118,7 @@ freed as (
 -- Money goes back only with the first outcome of an attempt.
 back as (
   select r.channel, r.scope, r.window_seconds, r.micros, array[r.lane, r.pool] as tallies,
-    d.claimed_at
+    d.claimed_at, d.seq, d.attempt, d.currency, d.repeats
   from unnest(@refund_nrs::bigint[], @refund_channels::text[], @refund_scopes::text[],
     @refund_windows::int[], @refund_micros::bigint[], @refund_lanes::text[],
     @refund_pools::text[])
@@ -126,7 +128,7 @@ back as (
 -- Limits are locked after channels. They are read by the locking select, because the last holder of
 -- the lock may have changed them.
 creditors as materialized (
-  select m.channel, m.scope, m.window_seconds, m.unit, greatest(m.window_start, m.since) as since
+  select m.channel, m.scope, m.window_seconds, m.unit, m.window_start, m.since
   from dispatcher.limits m
   where (m.channel, m.scope, m.window_seconds) in (
       select channel, scope, window_seconds from back)
@@ -134,11 +136,17 @@ creditors as materialized (
   order by m.channel, m.scope, m.window_seconds, m.unit for update
 ),
 -- Money goes back only to the window that it was taken from. That window began before the claim; a
--- later one began after it.
+-- later one began after it. The money of an attempt under the key of the one before it goes back as
+-- far as that one was charged: the provider bills the submission once, at one of the two prices.
 given_back as (
-  select channel, scope, window_seconds, b.micros, b.tallies
+  select channel, scope, window_seconds, b.tallies,
+    case when b.repeats then coalesce((
+      select least(p.price_micros, b.micros) from dispatcher.attempts p
+      where p.message_seq = b.seq and p.attempt = b.attempt - 1 and p.currency = b.currency
+        and p.claimed_at >= o.since), 0)
+    else b.micros end as micros
   from creditors o join back b using (channel, scope, window_seconds)
-  where b.claimed_at >= o.since
+  where b.claimed_at >= greatest(o.window_start, o.since)
 ),
 -- The tallies of lanes and pools in which the money was counted.
 apart as (

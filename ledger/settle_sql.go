@@ -31,7 +31,7 @@ var settleNames = []string{
 	// receipts_telling says that the number of receipts has to be stored: it differs from the number
 	// of parts that the settlement names, or no answer came and Settlement.Await is needed later.
 	"receipts_expected", "receipts_telling", "receipts_within", "cut_short",
-	"unfit", "refund_lanes", "refund_pools", "denied_parts",
+	"unfit", "refund_lanes", "refund_pools", "denied_parts", "repeats",
 }
 
 // corrected follows settleMore when a settlement says something about receipts. It is for attempts

@@ -247,6 +247,64 @@ func TestWhatIsNotBilledGoesBackToABudget(t *testing.T) {
 	wantSent(t, r.l, "shop", 2, 1)
 }
 
+// TestARepeatUnderItsKeyIsCountedOnce, at the higher of the two prices. A budget that began after
+// the first attempt counts the repeat, because it did not count the first one.
+func TestARepeatUnderItsKeyIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, after int64 // prices
+		late          bool  // the budget is new
+		granted       int64
+	}{
+		"same price":   {28000, 28000, false, 28000},
+		"dearer":       {28000, 40000, false, 40000},
+		"cheaper":      {28000, 10000, false, 28000},
+		"a new budget": {28000, 28000, true, 28000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := lend(t)
+			scope := ledger.ScopeRef{Scope: tenant("shop")}
+			if c.late {
+				applyLimits(t, r.l, nil)
+			} else {
+				applyLimits(t, r.l, nil, prepaid(tenant("shop")))
+				mustTopUp(t, r.l, "shop", 10)
+			}
+			_, sent := mustClaim(t, r.l, of("shop", 1), scope)
+			settleAll(t, r.l, []ledger.Settlement{repeat(sent[0], 1)})
+			if c.late {
+				applyLimits(t, r.l, nil, prepaid(tenant("shop")))
+				mustTopUp(t, r.l, "shop", 10)
+			}
+			execute(t, r.db, `update dispatcher.messages set next_at = now() where state = 'retry'`)
+			err := runClaim(t.Context(), r.l, ledger.Claim{
+				Due: 1, Channels: []string{"a"}, Scopes: []ledger.ScopeRef{scope},
+			}, func(seen *ledger.Seen) (ledger.Decisions, error) {
+				d, err := giveScoped(nil)(seen)
+				d.Each[0].Attempt.PriceMicros = c.after
+				seen.Scoped[0].Counters[0].Granted += c.after - 28000
+				return d, err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := accepted(sent)[0]
+			s.Attempt, s.PriceMicros, s.Repeats = 2, c.after, true
+			s.Refunds = []ledger.Refund{{ScopeRef: scope, Window: admission.Prepaid, Micros: c.after}}
+			s.Ambiguity = &ledger.Ambiguity{
+				Key: "k", Step: ledger.SameKey, Until: time.Now().Add(time.Minute),
+				ResolvedAs: ledger.Taken,
+			}
+			settleAll(t, r.l, []ledger.Settlement{s})
+			wantGranted(t, r, fmt.Sprintf("tenant:shop 2147483647 money %d of 280000 GBP", c.granted))
+			if got := amiss(t, r.db, "budgets_hold") + overspentNow(t, r.l); got != "" {
+				t.Error(got)
+			}
+		})
+	}
+}
+
 // TestBooksOfBudgetsThatWereCookedAreFound: each way of changing the rows of a budget is found.
 func TestBooksOfBudgetsThatWereCookedAreFound(t *testing.T) {
 	t.Parallel()

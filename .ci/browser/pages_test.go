@@ -28,6 +28,7 @@ var pages = []page{
 	{"routes", "/routes"},
 	{"route", "/routes/default"},
 	{"versions", "/routing"},
+	{"document", "/routing/edit"},
 	{"version", "/routing/3"},
 	{"channels", "/channels"},
 	{"channel", "/channels/a"},

@@ -63,7 +63,7 @@ type manifests struct {
 	configMap  core.ConfigMap
 	budget     policy.PodDisruptionBudget
 	network    networking.NetworkPolicy
-	ingress    networking.Ingress
+	ingresses  map[string]networking.Ingress
 	scaled     scaledObject
 	podMonitor monitoring.PodMonitor
 	alerts     monitoring.PrometheusRule
@@ -72,6 +72,15 @@ type manifests struct {
 
 // render fills the templates with values of a file of ci/ and further ones.
 func render(t *testing.T, file string, further map[string]any) *manifests {
+	t.Helper()
+	m, err := tryRender(t, file, further)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func tryRender(t *testing.T, file string, further map[string]any) (*manifests, error) {
 	t.Helper()
 	chart, err := loader.Load(filepath.Join(root, chartFolder))
 	if err != nil {
@@ -90,9 +99,11 @@ func render(t *testing.T, file string, further map[string]any) *manifests {
 	}
 	files, err := engine.Render(chart, all)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	m := &manifests{services: map[string]core.Service{}}
+	m := &manifests{
+		services: map[string]core.Service{}, ingresses: map[string]networking.Ingress{},
+	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if !strings.HasSuffix(name, ".yaml") {
 			continue
@@ -104,7 +115,7 @@ func render(t *testing.T, file string, further map[string]any) *manifests {
 			}
 		}
 	}
-	return m
+	return m, nil
 }
 
 // add decodes a resource into the type of its kind. An unknown field is an error.
@@ -115,6 +126,7 @@ func (m *manifests) add(t *testing.T, file string, text []byte) {
 		t.Fatalf("%s: %v\n%s", file, err, text)
 	}
 	var service core.Service
+	var ingress networking.Ingress
 	types := map[string]any{
 		"apps/v1/Deployment":                      &m.deployment,
 		"batch/v1/Job":                            &m.job,
@@ -123,7 +135,7 @@ func (m *manifests) add(t *testing.T, file string, text []byte) {
 		"v1/ConfigMap":                            &m.configMap,
 		"policy/v1/PodDisruptionBudget":           &m.budget,
 		"networking.k8s.io/v1/NetworkPolicy":      &m.network,
-		"networking.k8s.io/v1/Ingress":            &m.ingress,
+		"networking.k8s.io/v1/Ingress":            &ingress,
 		"keda.sh/v1alpha1/ScaledObject":           &m.scaled,
 		"monitoring.coreos.com/v1/PodMonitor":     &m.podMonitor,
 		"monitoring.coreos.com/v1/PrometheusRule": &m.alerts,
@@ -136,8 +148,11 @@ func (m *manifests) add(t *testing.T, file string, text []byte) {
 		t.Fatalf("%s: %v\n%s", file, err, text)
 	}
 	m.kinds = append(m.kinds, kind.Kind)
-	if kind.Kind == "Service" {
+	switch kind.Kind {
+	case "Service":
 		m.services[service.Name] = service
+	case "Ingress":
+		m.ingresses[ingress.Name] = ingress
 	}
 }
 
@@ -248,11 +263,12 @@ func TestChartLetsPeopleReachTheConsole(t *testing.T) {
 	if !maps.Equal(from, map[string]bool{"monitoring": true, "ingress": true}) {
 		t.Errorf("these namespaces reach the port of the console: %v", from)
 	}
-	rule := m.ingress.Spec.Rules[0]
-	if tls := m.ingress.Spec.TLS; rule.Host != "sms.internal.example.com" || len(tls) != 1 ||
+	ingress := m.ingresses["sms-dispatcher"]
+	rule := ingress.Spec.Rules[0]
+	if tls := ingress.Spec.TLS; rule.Host != "sms.internal.example.com" || len(tls) != 1 ||
 		!slices.Equal(tls[0].Hosts, []string{rule.Host}) || tls[0].SecretName == "" ||
-		*m.ingress.Spec.IngressClassName != "internal" {
-		t.Errorf("the ingress is %+v", m.ingress.Spec)
+		*ingress.Spec.IngressClassName != "internal" {
+		t.Errorf("the ingress is %+v", ingress.Spec)
 	}
 	var got []string
 	for _, path := range rule.HTTP.Paths {
@@ -287,6 +303,38 @@ func TestChartLetsPeopleReachTheConsole(t *testing.T) {
 	}
 }
 
+// TestChartLetsProvidersReachTheWebhooks at the URL that they sign, and nothing else.
+func TestChartLetsProvidersReachTheWebhooks(t *testing.T) {
+	m := render(t, "all-values.yaml", nil)
+	spec := m.ingresses["sms-dispatcher-receipts"].Spec
+	if len(spec.Rules) != 1 || len(spec.Rules[0].HTTP.Paths) != 1 || len(spec.TLS) != 1 {
+		t.Fatalf("the ingress is %+v", spec)
+	}
+	env := environment(t, &m.deployment.Spec.Template.Spec)
+	if url := "https://" + spec.Rules[0].Host; env["DISPATCHER_PUBLIC_URL"] != url ||
+		!slices.Equal(spec.TLS[0].Hosts, []string{spec.Rules[0].Host}) ||
+		spec.TLS[0].SecretName == "" || *spec.IngressClassName != "public" {
+		t.Errorf("the URL is %s, the ingress %+v", env["DISPATCHER_PUBLIC_URL"], spec)
+	}
+	path := spec.Rules[0].HTTP.Paths[0]
+	service, ok := m.services[path.Backend.Service.Name]
+	if path.Path != "/receipts" || *path.PathType != networking.PathTypePrefix || !ok ||
+		service.Spec.Ports[0].Name != path.Backend.Service.Port.Name ||
+		!service.Spec.PublishNotReadyAddresses {
+		t.Errorf("%+v leads to %+v", path, service)
+	}
+	if !regexp.MustCompile(`callbackPath = "/receipts/"`).Match(
+		read(t, "cmd/dispatcher/internal/receive/webhook.go")) {
+		t.Error("the webhooks are elsewhere now")
+	}
+	_, err := tryRender(t, "all-values.yaml", map[string]any{
+		"settings": map[string]any{"DISPATCHER_PUBLIC_URL": "https://elsewhere.example.com"},
+	})
+	if err == nil || !strings.Contains(err.Error(), "providers sign the URL") {
+		t.Errorf("with another URL: %v", err)
+	}
+}
+
 // TestChartRefusesUnknownValues, and values that are set elsewhere.
 func TestChartRefusesUnknownValues(t *testing.T) {
 	chart, err := loader.Load(filepath.Join(root, chartFolder))
@@ -300,6 +348,7 @@ func TestChartRefusesUnknownValues(t *testing.T) {
 		good + "\nreplica: 3": false,
 		good + "\nsecrets: {postgres: {name: ''}}":                                                  false,
 		good + "\ningress: {enabled: true}":                                                         false, // no host
+		good + "\nreceiptsIngress: {enabled: true}":                                                 false,
 		`settings: {DISPATCHER_KAFKA_BROKERS: k, DISPATCHER_SEAL_KEY_FILE: /seal.key}`:              false,
 		`settings: {DISPATCHER_KAFKA_BROKERS: k, DISPATCHER_POSTGRES_URL: "postgres://u:p@db/sms"}`: false,
 	} {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/ledger"
 )
 
@@ -40,6 +41,7 @@ type ambiguityLine struct {
 	Verdict     string    `json:"verdict"` // empty while it is open
 	Author      string    `json:"author"`
 	Note        string    `json:"note"`
+	Login       string    `json:"login"` // of the database; empty where it was not recorded
 }
 
 func (c *cli) ambiguousListCommand() *cobra.Command {
@@ -124,6 +126,7 @@ func newAmbiguityLine(d *ledger.AmbiguityRecord) ambiguityLine {
 		Segments: d.Segments, PriceMicros: d.PriceMicros, Currency: d.Currency, Code: d.Code,
 		Step: string(d.Step), OpenedAt: d.OpenedAt, Until: d.Until, Asked: d.Asked,
 		Verdict: string(d.ResolvedAs), Author: d.Author, Note: d.Note,
+		Login: d.Login,
 	}
 }
 
@@ -133,7 +136,7 @@ func ambiguitySheet(lines []ambiguityLine, as format) sheet {
 		"segments",
 		"price_micros", "currency", "code", "step", "opened_at", "until", "asked", "verdict",
 		"author",
-		"note")
+		"note", "login")
 	s := list(as, lines, append(columns, []column[ambiguityLine]{
 		{only: formatTable, key: "id", width: 24},
 		{only: formatTable, key: "lane", width: 13},
@@ -143,7 +146,7 @@ func ambiguitySheet(lines []ambiguityLine, as format) sheet {
 		{
 			only: formatTable, head: "price", width: 13, right: true,
 			cell: func(d *ambiguityLine) any {
-				return amount(d.PriceMicros, d.Currency)
+				return report.Amount(d.PriceMicros, d.Currency)
 			},
 		},
 		{only: formatTable, key: "code", width: 12},

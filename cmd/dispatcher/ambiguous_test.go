@@ -121,7 +121,7 @@ func TestAmbiguitiesAreListedOldestFirst(t *testing.T) {
 func TestAmbiguitiesHaveTheKeysThatScriptsRelyOn(t *testing.T) {
 	t.Parallel()
 	keys := strings.Fields("id lane tenant channel attempt segments price_micros currency code " +
-		"step opened_at until asked verdict author note")
+		"step opened_at until asked verdict author note login")
 	url := ledgertest.URL(t)
 	ambiguousMessages(t, openSeeded(t, url), "open-1")
 	var got struct {
@@ -186,6 +186,14 @@ func TestAnOperatorSettlesAnAmbiguity(t *testing.T) {
 			if len(d) != 1 || d[0].Resolution != tc.as || d[0].Author != "ann" ||
 				!strings.HasPrefix(d[0].Note, "in the log of today.") {
 				t.Errorf("got %+v", d)
+			}
+			if tc.state != "unknown" {
+				return // it is in no list any more
+			}
+			list := shown[struct{ Ambiguous []ambiguityLine }](t,
+				ambiguous(t, url, exitOK, "list", "--all", "--format", "json"))
+			if a := list.Ambiguous; len(a) != 1 || a[0].Author != "ann" || a[0].Login != loginOf(t, url) {
+				t.Errorf("got %+v", a)
 			}
 		})
 	}

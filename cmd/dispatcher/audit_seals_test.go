@@ -352,7 +352,7 @@ func TestFiguresThatWereChangedAfterTheyWereSealedAreFound(t *testing.T) {
 		`update dispatcher.closings set changes = changes + 1 where revision = 1`: {
 			first, changed + "closings" + those,
 		},
-		`update dispatcher.closings set figures = 1 where revision = 2`: {
+		`update dispatcher.closings set figures = figures + 1 where revision = 2`: {
 			second, changed + "closings" + those,
 		},
 		`insert into dispatcher.closings select day, 3, zone, from_at, to_at, at, changes, figures

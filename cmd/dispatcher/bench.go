@@ -49,6 +49,10 @@ memory.
 With --history the dispatcher's ledger has been in use: it holds so many messages of 60 past
 days, each delivered; those of the last seven with ids and payloads.
 
+With --profile each side's run over the backlog leaves two files in the folder: NAME.pprof, a CPU
+profile of the process for "go tool pprof", and NAME.csv, what each of its statements cost in
+PostgreSQL. This takes the extension pg_stat_statements and up to 5 s a run.
+
 With --faults it measures instead what a fault of one of the three channels does to the other
 two: a run without fault, then one each in which the third channel loses 2 % of its answers,
 answers after 8 s, throttles at half its share, and answers nothing. Messages come at a steady
@@ -75,6 +79,8 @@ func (f *benchFlags) add(flags *pflag.FlagSet) {
 		"how many dispatchers share the work and the database")
 	flags.IntVar(&f.config.History, "history", 0,
 		"messages of 60 past days that the ledger holds before")
+	flags.StringVar(&f.config.Profile, "profile", "",
+		"`folder` for CPU profiles and for lists of what statements cost")
 	flags.BoolVar(&f.faults, "faults", false, "measure what a fault of one channel does to the "+
 		"others")
 	flags.BoolVar(&f.codes, "codes", false, "measure codes beside a backlog of --messages")
@@ -100,6 +106,8 @@ func (f *benchFlags) check() error {
 	case f.faults && f.config.Receipts:
 		return usage(errors.New("--receipts and --faults exclude each other: run one after the " +
 			"other"))
+	case (f.faults || f.codes) && f.config.Profile != "":
+		return usage(errors.New("--profile goes neither with --faults nor with --codes"))
 	case (f.faults || f.codes) && (f.fault.Rate < 10 || f.seconds < 1 || f.fault.Latency < 0):
 		return usage(errors.New("--rate must be at least 10, --seconds at least 1 and --latency " +
 			"not below 0"))

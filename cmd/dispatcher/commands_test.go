@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dispatcher/cmd/dispatcher/internal/embedded"
@@ -256,4 +257,18 @@ func TestWrongArgumentsAreAnsweredWithTheUsageLine(t *testing.T) {
 	if strings.Contains(help, "(default )") || strings.Contains(help, "default: no check") {
 		t.Error(help)
 	}
+}
+
+// loginOf is the login of the database that a URL leads to.
+func loginOf(t *testing.T, url string) (login string) {
+	t.Helper()
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context()) //nolint:errcheck // It was read.
+	if err := db.QueryRow(t.Context(), "select session_user").Scan(&login); err != nil {
+		t.Fatal(err)
+	}
+	return login
 }

@@ -95,10 +95,13 @@ func (c *cli) printExplanation(e *report.Explanation, as format) error {
 	return nil
 }
 
-// candidateSheet has a column for second draws if a redraw ranked, and for prices if the message
-// was not sent yet.
+// candidateSheet has a column for limits if one had no room, for second draws if a redraw ranked,
+// and for prices if the message was not sent yet.
 func candidateSheet(candidates []report.Candidate, as format) sheet {
 	columns := keys[report.Candidate]("", "channel", "score", "load_ratio", "eligible", "reason")
+	if slices.ContainsFunc(candidates, func(c report.Candidate) bool { return c.Limit != "" }) {
+		columns = append(columns, column[report.Candidate]{key: "limit"})
+	}
 	if slices.ContainsFunc(candidates, func(c report.Candidate) bool { return c.Redraw != nil }) {
 		columns = append(columns, column[report.Candidate]{
 			name: "redraw", cell: func(c *report.Candidate) any { return redrawn(c.Redraw) },
@@ -109,7 +112,7 @@ func candidateSheet(candidates []report.Candidate, as format) sheet {
 		columns = append(columns, column[report.Candidate]{key: "segments"},
 			column[report.Candidate]{
 				name: "cost", right: true, cell: func(c *report.Candidate) any {
-					return amount(*c.CostMicros, c.Currency)
+					return report.Amount(*c.CostMicros, c.Currency)
 				},
 			})
 	}
@@ -137,7 +140,7 @@ func attemptSheet(attempts []report.Attempt) sheet {
 		{key: "provider_reference", head: "reference", width: 20},
 		{key: "segments"},
 		{head: "cost", right: true, cell: func(a *report.Attempt) any {
-			return amount(a.CostMicros, a.Currency)
+			return report.Amount(a.CostMicros, a.Currency)
 		}},
 	}...)
 }

@@ -81,6 +81,7 @@ func TestFlagsOfBenchReachTheMeasurement(t *testing.T) {
 		"--codes goes neither with":        {"--codes", "--faults"},
 		"--processes must be from 1 to 12": {"--processes", "13"},
 		"--history must be 0 or at least":  {"--history", "59"},
+		"--profile goes neither with":      {"--codes", "--profile", "."},
 		"--latency not below 0":            {"--faults", "--latency", "-1ms"},
 	} {
 		got := dispatcher(t, "", nil, append([]string{"bench"}, args...)...)

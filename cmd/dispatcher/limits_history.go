@@ -32,6 +32,8 @@ type limitMove struct {
 	What string  `json:"what"`
 	From *string `json:"from"` // null when it did not exist
 	To   *string `json:"to"`   // null when it was removed
+	// Login is that of the database; empty where it was not recorded.
+	Login string `json:"login"`
 
 	key admission.Key
 }
@@ -136,7 +138,7 @@ func limitMoves(
 		made := movesBetween(before, after, asked)
 		for i := range made {
 			made[i].Version, made[i].CreatedAt = v.Version, v.CreatedAt
-			made[i].Author, made[i].Reason = v.Author, v.Reason
+			made[i].Author, made[i].Login, made[i].Reason = v.Author, v.Login, v.Reason
 		}
 		moves = append(moves, made...)
 		found += min(len(made), 1)
@@ -216,12 +218,12 @@ func limitMoveSheet(moves []limitMove, as format) sheet {
 	if as == formatCSV {
 		return list(as, moves, keys[limitMove]("", "version", "created_at", "author", "reason",
 			"channel",
-			"scope", "window", "unit", "what", "from", "to")...)
+			"scope", "window", "unit", "what", "from", "to", "login")...)
 	}
 	s := list(as, joinedMoves(moves), []column[limitMove]{
 		{key: "version"},
-		{head: "when (UTC), who", width: 19, cell: func(m *limitMove) any {
-			return as.cell(byType, m.CreatedAt) + "\n" + m.Author
+		{head: "when (UTC), who (login)", width: 23, cell: func(m *limitMove) any {
+			return as.cell(byType, m.CreatedAt) + "\n" + withLogin(m.Author, m.Login)
 		}},
 		{key: "reason", width: 18},
 		{head: "limit", width: 17, cell: func(m *limitMove) any { return m.words() }},

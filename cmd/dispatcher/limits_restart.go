@@ -60,7 +60,7 @@ func (ch *change) limitToRestart(channel string, key admission.Key) (*admission.
 	if err := ch.need(); err != nil {
 		return nil, err
 	}
-	if channel != "" && !slices.Contains(ch.Base().ChannelNames(), channel) {
+	if channel != "" && ch.Base().Channel(channel) == nil {
 		return nil, unknownChannel(channel, ch.Base())
 	}
 	limits := control.LimitsOf(ch.Base(), channel)
@@ -201,7 +201,7 @@ func restartMoves(
 		}
 		was, now := restartWords(r.Key, r.Was), restartWords(r.Key, r.Now)
 		moves = append(moves, limitMove{
-			Version: r.Version, CreatedAt: r.At, Author: r.Author, Reason: r.Reason,
+			Version: r.Version, CreatedAt: r.At, Author: r.Author, Login: r.Login, Reason: r.Reason,
 			Channel: r.Channel,
 			Scope:   r.Key.Scope.String(), Window: r.Key.Window.String(), Unit: r.Key.Unit.String(),
 			What: "restart", From: &was, To: &now, key: r.Key,

@@ -710,6 +710,13 @@ func TestLimitsHistoryShowsWhoChangedOneLimitAndWhy(t *testing.T) {
 	if diff != "" {
 		t.Error(diff)
 	}
+	login := loginOf(t, strings.TrimPrefix(env[0], "DISPATCHER_POSTGRES_URL="))
+	for _, m := range decoded[history](t,
+		dispatcher(t, "", env, "limits", "history", "--format", "json")).Changes {
+		if m.Author == "ann" && m.Login != login {
+			t.Errorf("the login of %+v is not %s", m, login)
+		}
+	}
 	table := dispatcher(t, "", env, "limits", "history", "a", "--window", "1s")
 	if !strings.Contains(table.out, "limits set a") ||
 		!strings.Contains(table.out, "120, sliding") || !strings.Contains(table.out, "ann") ||
@@ -727,9 +734,9 @@ func TestLimitsHistoryShowsWhoChangedOneLimitAndWhy(t *testing.T) {
 			none, exitOK, "Such a limit never changed.\n")
 	}
 	csv := dispatcher(t, "", env, "limits", "history", "b", "--format", "csv")
-	if csv.out != "version,created_at,author,reason,channel,scope,window,unit,what,from,to\n" {
+	if csv.out != "version,created_at,author,reason,channel,scope,window,unit,what,from,to,login\n" {
 		t.Errorf("got %+v, want the output %q",
-			csv, "version,created_at,author,reason,channel,scope,window,unit,what,from,to\n")
+			csv, "version,created_at,author,reason,channel,scope,window,unit,what,from,to,login\n")
 	}
 	for _, flag := range []string{"--tenant", "--prefix", "--window", "--unit"} {
 		got := dispatcher(t, "", env, "limits", "history", flag, "")

@@ -112,6 +112,8 @@ type optOutShown struct {
 	EndedChannel string     `json:"ended_channel"`
 	EndedAuthor  string     `json:"ended_author"`
 	EndedReason  string     `json:"ended_reason"`
+	Login        string     `json:"login"` // of the database; empty where it was not recorded
+	EndedLogin   string     `json:"ended_login"`
 }
 
 func newOptOutShown(e *ledger.OptOutEntry) optOutShown {
@@ -119,7 +121,7 @@ func newOptOutShown(e *ledger.OptOutEntry) optOutShown {
 		Since: e.Since, Source: string(e.Source), Channel: e.Channel, Author: e.Author,
 		Reason: e.Reason, Until: report.Moment(e.Until),
 		EndedBy: string(e.EndedBy), EndedChannel: e.EndedChannel, EndedAuthor: e.EndedAuthor,
-		EndedReason: e.EndedReason,
+		EndedReason: e.EndedReason, Login: e.Login, EndedLogin: e.EndedLogin,
 	}
 }
 
@@ -178,16 +180,16 @@ func (c *cli) showOptOut(
 func optOutHistory(history []optOutShown, as format) sheet {
 	columns := keys[optOutShown](formatCSV, "since", "source", "channel", "author", "reason",
 		"until",
-		"ended_by", "ended_channel", "ended_author", "ended_reason")
+		"ended_by", "ended_channel", "ended_author", "ended_reason", "login", "ended_login")
 	s := list(as, history, append(columns, []column[optOutShown]{
 		{only: formatTable, key: "since", head: "since (UTC)"},
 		{only: formatTable, head: "by", width: 16, cell: func(h *optOutShown) any {
-			return joined([]string{h.Source, h.Channel, h.Author})
+			return joined([]string{h.Source, h.Channel, withLogin(h.Author, h.Login)})
 		}},
 		{only: formatTable, key: "reason", width: 17},
 		{only: formatTable, key: "until", head: "until (UTC)"},
 		{only: formatTable, head: "ended by", width: 16, cell: func(h *optOutShown) any {
-			return joined([]string{h.EndedBy, h.EndedChannel, h.EndedAuthor})
+			return joined([]string{h.EndedBy, h.EndedChannel, withLogin(h.EndedAuthor, h.EndedLogin)})
 		}},
 		{only: formatTable, key: "ended_reason", head: "reason", width: 17},
 	}...)...)

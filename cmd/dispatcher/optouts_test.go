@@ -72,6 +72,9 @@ func TestOptOutsAreAddedShownAndRemoved(t *testing.T) {
 		h[0].EndedReason != "asked by phone" || h[0].EndedBy != "command" || h[0].Until == nil {
 		t.Errorf("got %+v", history)
 	}
+	if login := loginOf(t, url); h[0].Login != login || h[0].EndedLogin != login {
+		t.Errorf("the logins are %q and %q, want %q", h[0].Login, h[0].EndedLogin, login)
+	}
 	table := optOuts(t, url, "", exitOK,
 		append([]string{"show", "+447700900123", "--tenant", "shop"}, "--format", "table")...)
 	for line := range strings.SplitSeq(table.out, "\n") {

@@ -108,11 +108,11 @@ func waterfallColumns() (columns []column[report.DailyRow]) {
 	return columns
 }
 
-// moves writes causes for CSV: "no_slot a 800;rejected - 3".
+// moves writes causes for CSV: "no_slot:1d:messages a 800;rejected - 3".
 func moves(all []report.Move) string {
 	out := make([]string, len(all))
 	for i, m := range all {
-		out[i] = m.Cause + " " + cmp.Or(m.Channel, "-") + " " + number(m.Messages)
+		out[i] = m.Stored() + " " + cmp.Or(m.Channel, "-") + " " + number(m.Messages)
 	}
 	return strings.Join(out, ";")
 }
@@ -228,7 +228,7 @@ func routeTable(d *report.Daily, v *report.RouteVerdict, rows []report.DailyRow)
 		}},
 		{key: "segments"},
 		{head: "cost", right: true, cell: func(r *report.DailyRow) any {
-			return amount(r.CostMicros, r.Currency)
+			return report.Amount(r.CostMicros, r.Currency)
 		}},
 	}...)
 	s.title, s.tight = fmt.Sprintf("route %s: %s", v.Route, verdict(v)), true

@@ -59,12 +59,13 @@ func TestReportSaysWhatWasCarriedInsteadOfWhat(t *testing.T) {
 		says     []string
 	}{
 		"a daily limit lets 100 of 3000 through": {
-			[]string{reportedRouting("{a: 70, b: 30}", "limits: [{window: 1d, max: 100}], ")},
+			[]string{reportedRouting("{a: 70, b: 30}", "limits: ["+
+				"{window: 1d, max: 100}, {window: 1h, max: 90}], ")},
 			func(t *testing.T, db *pgx.Conn) {
 				sent(t, db, 2, "a", "a", "", 2100)
 				sent(t, db, 2, "b", "b", "", 100)
 				sent(t, db, 2, "b", "a",
-					`{"version":2,"by":"load_ratio","line":"b 0/100 - no_slot,a 4 -"}`, 800)
+					`{"version":2,"by":"load_ratio","line":"b 0/100 - no_slot:1d:messages,a 4 -"}`, 800)
 			},
 			exitFailed, report.Fair, report.Moved,
 			[]string{
@@ -162,7 +163,7 @@ func TestReportCountsWhatMovedByCause(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close(t.Context()) //nolint:errcheck // The test is over.
-	sent(t, db, 1, "b", "a", `{"version":1,"by":"load_ratio","line":"b 0/100 - no_slot,a 4 -"}`, 3)
+	sent(t, db, 1, "b", "a", `{"version":1,"by":"load_ratio","line":"b 0/100 - no_slot:1d:messages,a 4 -"}`, 3)
 	sent(t, db, 1, "b", "c", `{"version":1,"by":"load_ratio","line":"b 0/100 - draining,c 4 -"}`, 1)
 	sent(t, db, 1, "c", "c", "", 4) // four draws for b alone could not be chance
 	got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "report",
@@ -170,7 +171,7 @@ func TestReportCountsWhatMovedByCause(t *testing.T) {
 	b := decoded[report.Daily](t, got).Rows[1]
 	want := []report.Move{
 		{
-			Cause: "no_slot", Channel: "a", Messages: 3, Segments: 3,
+			Cause: "no_slot", Limit: "b 1d messages", Channel: "a", Messages: 3, Segments: 3,
 			Costs: []report.MoveCost{{Currency: "GBP", CostMicros: 3000}},
 		},
 		{
@@ -183,7 +184,7 @@ func TestReportCountsWhatMovedByCause(t *testing.T) {
 	}
 	csv := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "report",
 		"--format", "csv")
-	if !strings.Contains(csv.out, "no_slot a 3;draining c 1") {
+	if !strings.Contains(csv.out, "no_slot:1d:messages a 3;draining c 1") {
 		t.Error(csv.out)
 	}
 }

@@ -95,8 +95,8 @@ func costIn(costs []report.MoveCost, currency string) (micros int64) {
 	return micros
 }
 
-// steps writes a waterfall for CSV in one unit, as in "agreed - 150;draws - 3;no_slot a -80;carried
-// - 73". It is empty without a waterfall.
+// steps writes a waterfall for CSV in one unit, as in "agreed - 150;draws - 3;no_slot:1d:messages
+// a -80;carried - 73". It is empty without a waterfall.
 func steps(w *report.Waterfall, in measure) string {
 	if w == nil {
 		return ""
@@ -113,14 +113,14 @@ func steps(w *report.Waterfall, in measure) string {
 			out = append(out, cause+number(segments))
 		case inMoney:
 			for _, c := range costs {
-				out = append(out, cause+amount(c.CostMicros, c.Currency))
+				out = append(out, cause+report.Amount(c.CostMicros, c.Currency))
 			}
 		}
 	}
 	add("agreed", "", w.Agreed, w.AgreedSegments, w.AgreedCosts)
 	for i := range w.Steps {
 		s := &w.Steps[i]
-		add(s.Cause, s.Channel, s.Messages, s.Segments, s.Costs)
+		add(s.Stored(), s.Channel, s.Messages, s.Segments, s.Costs)
 	}
 	add("carried", "", w.Carried, w.CarriedSegments, w.CarriedCosts)
 	return strings.Join(out, ";")

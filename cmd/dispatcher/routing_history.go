@@ -116,9 +116,9 @@ func historySheet(lines []control.HistoryLine, as format) sheet {
 	}...)
 }
 
-// withLogin is an author with the login of the database, where that was recorded.
+// withLogin is an author with the login of the database, where both were recorded.
 func withLogin(author, login string) string {
-	if login == "" {
+	if author == "" || login == "" {
 		return author
 	}
 	return author + " (" + login + ")"

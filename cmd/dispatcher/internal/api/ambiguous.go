@@ -31,6 +31,7 @@ type ambiguousMessage struct {
 	Verdict     string    `json:"verdict" doc:"empty while it is open"`
 	Author      string    `json:"author"`
 	Asked       int       `json:"asked" doc:"how often the dispatcher has tried to find out"`
+	Login       string    `json:"login" doc:"login of the database that settled it; empty where it was not recorded"`
 }
 
 // contradiction is an attempt that its provider denied and whose receipt says delivered.
@@ -93,7 +94,7 @@ func (a *API) ambiguous(ctx context.Context, in *ambiguousInput) (*reply[ambiguo
 		r := &records[i]
 		out.Items = append(out.Items, ambiguousMessage{
 			r.ID, r.Lane, r.Tenant, r.Channel, r.Attempt, r.Segments, r.PriceMicros, r.Currency,
-			r.Code, string(r.Step), r.OpenedAt, r.Until, string(r.ResolvedAs), r.Author, r.Asked,
+			r.Code, string(r.Step), r.OpenedAt, r.Until, string(r.ResolvedAs), r.Author, r.Asked, r.Login,
 		})
 	}
 	if out.Total, err = a.cfg.Ledger.Ambiguities.Count(ctx, filter); err != nil || in.Cursor != "" {

@@ -418,6 +418,9 @@ func TestARequestThatCannotBeMeantIsRefused(t *testing.T) {
 		"an empty number":    {"GET", "/dead?limit=", "", 422},
 		"no day":             {"GET", "/reports/range?to=yesterday", "", 422},
 		"an empty name":      {"GET", "/ambiguous?lane=", "", 200},
+		"every dimension": {
+			"GET", "/reports/range?by=hour,route,channel,tenant,country,sender,currency,reason", "", 200,
+		},
 		"a cursor of nobody": {"GET", "/dead?cursor=a.b", "", 422},
 		"nothing to settle": {
 			"POST", "/ambiguous/none/settle", `{"as":"final","reason":"x"}`, 404,

@@ -29,7 +29,7 @@ type rangeInput struct {
 	Unit string   `query:"unit" enum:"day,week,month" default:"day"`
 	From string   `query:"from" format:"date" doc:"first day; the first of the unit of to if absent"`
 	To   string   `query:"to" format:"date" doc:"last day; today if absent"`
-	By   []string `query:"by" maxItems:"7" doc:"what rows tell apart: hour, route, channel, tenant, country, currency, reason"`
+	By   []string `query:"by" maxItems:"8" doc:"what rows tell apart: hour, route, channel, tenant, country, sender, currency, reason"`
 }
 
 // mostDays bounds a range, because every day of it is summed.

@@ -125,21 +125,13 @@ func (a *API) validate(_ context.Context, in *struct{ Body Document }) (*reply[v
 		err = control.Check(doc)
 	}
 	if err != nil {
-		return &reply[validated]{validated{Problems: problems(err)}}, nil
+		out := validated{}
+		for _, problem := range control.Problems(err) {
+			out.Problems = append(out.Problems, problem.Error())
+		}
+		return &reply[validated]{out}, nil
 	}
 	return &reply[validated]{validated{Valid: true, Problems: []string{}}}, nil
-}
-
-// problems returns the texts of a joined error.
-func problems(err error) []string {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var out []string
-		for _, e := range joined.Unwrap() {
-			out = append(out, problems(e)...)
-		}
-		return out
-	}
-	return []string{err.Error()}
 }
 
 // previewed says what applying a document would change.

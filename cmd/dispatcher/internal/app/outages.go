@@ -56,6 +56,9 @@ func (a *App) trouble(where string, err error) {
 		a.outages.Fault(r)
 		return
 	}
+	if refusesWrites(err) {
+		a.readiness.refused.Store(&refusal{err, time.Now()})
+	}
 	a.database.Suspect(outage.Report{
 		What: "work of " + postgres, Reporter: where, Err: err,
 		Sentence: "PostgreSQL answers, but work on it fails again and again (" + where + "): " +
@@ -75,6 +78,12 @@ func PostgresTrouble(s *config.Settings, err error) error {
 	problem, fix := postgresProblem(s, err)
 	return errors.New(problem + ": " + fix)
 }
+
+// Codes with which PostgreSQL refuses writes.
+const (
+	readOnly = "25006" // read_only_sql_transaction
+	diskFull = "53100" // disk_full
+)
 
 // postgresProblem returns why the database cannot be used, and what to do.
 func postgresProblem(s *config.Settings, err error) (problem, fix string) {
@@ -101,6 +110,13 @@ func postgresProblem(s *config.Settings, err error) (problem, fix string) {
 	case "42501": // insufficient_privilege
 		return fmt.Sprintf("the user of DISPATCHER_POSTGRES_URL lacks a right (%s)", pg.Message),
 			"grant it, or use a login of the role that may, see \"dispatcher migrate --roles\""
+	case readOnly:
+		return "PostgreSQL is read-only (" + pg.Message + "): it answers and takes no writes",
+			"lead DISPATCHER_POSTGRES_URL to the primary, promote the standby, or undo " +
+				"default_transaction_read_only"
+	case diskFull:
+		return "the disk of PostgreSQL is full (" + pg.Message + ")",
+			"give it space; do not delete files of PostgreSQL"
 	case "53300": // too_many_connections
 		return "PostgreSQL has no connection left for this process",
 			"raise its max_connections, or lower DISPATCHER_POSTGRES_MAX_CONNS"

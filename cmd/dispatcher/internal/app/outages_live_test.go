@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"regexp"
@@ -14,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -168,7 +171,7 @@ func (s *stage) showsReady(check string, want float64) {
 // troubles returns how many operations have failed and are retried.
 func (s *stage) troubles() (n float64) {
 	s.t.Helper()
-	families, err := prometheus.Gatherers{s.app.Registry()}.Gather()
+	families, err := prometheus.Gatherers{s.app.registry}.Gather()
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -217,6 +220,51 @@ func TestADatabaseThatIsAwayIsOneWarningAndWorkResumes(t *testing.T) {
 	if log.holds("warn", "dial tcp") {
 		t.Error("the driver's text is in a warning")
 	}
+}
+
+// TestADatabaseThatIsReadOnlyIsNotReady, although it answers: nothing can be stored.
+func TestADatabaseThatIsReadOnlyIsNotReady(t *testing.T) {
+	t.Parallel()
+	server := ledgertest.Server(t, nil)
+	s := newStageWith(t, slowTimeoutChannel,
+		func(o *Options) { o.Settings.PostgresURL = server.URL() }, nil)
+	s.ready()
+	db, err := pgx.Connect(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context()) //nolint:errcheck // Nothing is left to do with it.
+	readOnly := func(value string) {
+		t.Helper()
+		for _, sql := range []string{
+			"set default_transaction_read_only = off",
+			"alter system set default_transaction_read_only = " + value, "select pg_reload_conf()",
+		} {
+			if _, err := db.Exec(t.Context(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	readOnly("on")
+	s.unready("database", "PostgreSQL is read-only", "default_transaction_read_only")
+	s.showsReady("database", 0)
+	readOnly("off")
+	s.ready()
+	s.showsReady("database", 1)
+}
+
+// TestADatabaseWithoutSpaceIsNotReady. A real full disk needs a file system of its own, so the
+// refusal is reported as a claim does.
+func TestADatabaseWithoutSpaceIsNotReady(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, slowTimeoutChannel)
+	s.ready()
+	s.app.trouble("claim", fmt.Errorf("claim: %w", &pgconn.PgError{
+		Code: "53100", Message: "could not extend file: No space left on device",
+	}))
+	s.unready("database", "the disk of PostgreSQL is full", "give it space")
+	s.showsReady("database", 0)
+	s.ready()
 }
 
 // TestBrokersThatAreAwayAreOneWarning: three lanes and both flows of the publisher fail, with one

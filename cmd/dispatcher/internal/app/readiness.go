@@ -2,12 +2,15 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"dispatcher/cmd/dispatcher/internal/console"
 	"dispatcher/cmd/dispatcher/internal/kafka"
@@ -28,8 +31,28 @@ type readiness struct {
 	ready    atomic.Pointer[func() map[string]string] // see pipeline.Dispatcher.Ready
 	consumer atomic.Pointer[kafka.Consumer]
 
+	refused atomic.Pointer[refusal] // the latest write that PostgreSQL refused
+
 	mu    sync.Mutex
 	since map[string]time.Time // guarded by mu; when each failing condition began to fail
+}
+
+// refusal is a write that PostgreSQL, which answers, did not take: it is read-only, or its disk is
+// full.
+type refusal struct {
+	err error
+	at  time.Time
+}
+
+// refusalLasts is how long the database counts as away after such a write. Whoever failed to write
+// tries again within two seconds; a heart-beat, which needs no further space, may succeed
+// meanwhile.
+const refusalLasts = 10 * time.Second
+
+// refusesWrites reports whether an error is such a refusal.
+func refusesWrites(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pg.Code == readOnly || pg.Code == diskFull)
 }
 
 // noticeEvery is how often the conditions are checked without requests, so that "since" is right.
@@ -87,7 +110,7 @@ func (r *readiness) date(checks []console.Check, now time.Time) {
 	}
 }
 
-// database pings PostgreSQL.
+// database pings PostgreSQL. One that refuses writes is of no use, although it answers.
 func (r *readiness) database(ctx context.Context) console.Check {
 	check := console.Check{Name: "database", Vital: true}
 	if since, away := r.outages.Since(postgres); away {
@@ -101,6 +124,9 @@ func (r *readiness) database(ctx context.Context) console.Check {
 		return check
 	}
 	err := (*ping)(ctx)
+	if last := r.refused.Load(); err == nil && last != nil && time.Since(last.at) < refusalLasts {
+		err = last.err
+	}
 	if check.OK = err == nil; check.OK {
 		check.Since = nil
 		return check

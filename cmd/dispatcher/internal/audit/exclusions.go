@@ -36,6 +36,12 @@ func (c *check) exclusions(
 				ch.attempt, whatExclusion, strings.TrimSpace(listed[i].Channel+" "+stored),
 				strings.TrimSpace(listed[i].Channel+" "+derived),
 			)
+		} else if l := &listed[i].Limit; l.Named() &&
+			!e.has(t, t.Route.Members[places[i]], stored, *l) {
+			c.differs(
+				ch.attempt, whatExclusion, stored+" of "+l.On(listed[i].Channel),
+				"no such limit",
+			)
 		}
 	}
 }
@@ -167,19 +173,36 @@ func (e *edition) limited(t *decide.Task, c int, reason string) bool {
 	case decide.NoShare:
 		return !known || decide.Divides(ch.Policy) && (bound.Windows || e.budgeted(t, c))
 	}
-	return !known || slices.ContainsFunc(e.Limits(t, c), func(l admission.Limit) bool {
-		money := l.Unit == admission.Money
-		switch reason {
-		case decide.NoBudget:
-			return money
-		case decide.Reserved:
-			return len(l.Reserve) > 0
-		case decide.TenantLimit:
-			return !money && l.Scope.Tenant != ""
-		case decide.PrefixLimit:
-			return !money && l.Scope.Prefix != ""
-		}
-		return false
+	return !known || slices.ContainsFunc(e.Limits(t, c), func(l decide.CountingLimit) bool {
+		return limits(&l.Limit, reason)
+	})
+}
+
+// limits reports whether a limit without room can have this reason.
+func limits(l *admission.Limit, reason string) bool {
+	whole, money := l.Scope == (admission.Scope{}), l.Unit == admission.Money
+	switch reason {
+	case decide.NoSlot:
+		return !money && whole
+	case decide.NoShare:
+		return whole
+	case decide.NoBudget:
+		return money
+	case decide.Reserved:
+		return len(l.Reserve) > 0
+	case decide.TenantLimit:
+		return !money && l.Scope.Tenant != ""
+	case decide.PrefixLimit:
+		return !money && l.Scope.Prefix != ""
+	}
+	return false
+}
+
+// has reports whether a limit of that name counts the message on channel c, and can have that
+// reason.
+func (e *edition) has(t *decide.Task, c int, reason string, name decide.LimitName) bool {
+	return e.Bounds == nil || slices.ContainsFunc(e.Limits(t, c), func(l decide.CountingLimit) bool {
+		return limits(&l.Limit, reason) && decide.NameLimit(&l.Limit, l.Over) == name
 	})
 }
 
@@ -187,7 +210,7 @@ func (e *edition) limited(t *decide.Task, c int, reason string) bool {
 func (e *edition) budgeted(t *decide.Task, c int) bool {
 	return slices.ContainsFunc(
 		e.Limits(t, c),
-		func(l admission.Limit) bool {
+		func(l decide.CountingLimit) bool {
 			return l.Unit == admission.Money && l.Scope == (admission.Scope{})
 		},
 	)

@@ -634,13 +634,33 @@ func TestReasonsOfLimitsPassOnlyWhereTheDocumentHasSuch(t *testing.T) {
 				r.Channels[first].Policy = tc.policy
 			})
 			l.bound(boundsOf(l.live))
-			firstCandidate(func(r *decide.Ranked) { r.Reason = word })(t, l)
-			found := l.verified(t)
-			if passes := slices.Contains(tc.passes, word); (len(found) == 0) != passes {
-				t.Errorf("limit %s, reason %s: got %+v", name, word, found)
+			passes := slices.Contains(tc.passes, word)
+			for named, may := range namesOf(tc.own, tc.over) {
+				may = may && word != decide.Throttled || named == decide.LimitName{}
+				firstCandidate(func(r *decide.Ranked) { r.Reason, r.Limit = word, named })(t, l)
+				if found := l.verified(t); (len(found) == 0) != (passes && may) {
+					t.Errorf("limit %s, reason %s of %+v: got %+v", name, word, named, found)
+				}
 			}
 		}
 	}
+}
+
+// namesOf are names of a limit of the channel or one over all, nil for none, and whether it is
+// theirs. The name of no limit is among them.
+func namesOf(own, over *admission.Limit) map[decide.LimitName]bool {
+	names := map[decide.LimitName]bool{{}: true}
+	for _, limit := range []*admission.Limit{own, over} {
+		if limit == nil {
+			continue
+		}
+		other := *limit
+		other.Window = admission.Hour
+		names[decide.NameLimit(limit, limit == over)] = true
+		names[decide.NameLimit(limit, limit != over)] = false
+		names[decide.NameLimit(&other, limit == over)] = false
+	}
+	return names
 }
 
 // tenantLife is fallbackLife for a message of tenant shop.

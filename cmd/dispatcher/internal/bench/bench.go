@@ -25,6 +25,9 @@ type Config struct {
 	// History is how many messages of 60 past days the dispatcher's ledger holds beforehand; 0 for an
 	// empty ledger.
 	History int
+	// Profile is a folder for a CPU profile of each process that works off a backlog, and for a list
+	// of what its statements cost in PostgreSQL; none if empty.
+	Profile string
 	// Step is called with the name of each step.
 	Step func(what string)
 }
@@ -92,7 +95,12 @@ const (
 // Run measures the floor and the dispatcher in turn, then the dispatcher's latency at half of its
 // measured throughput.
 func Run(ctx context.Context, cfg Config) (result *Result, err error) {
-	r, err := newRig(ctx, cfg.Receipts, cfg.Step)
+	if cfg.Profile != "" {
+		if err := os.MkdirAll(cfg.Profile, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	r, err := newRig(ctx, cfg.Receipts, cfg.Profile, cfg.Step)
 	if err != nil {
 		return nil, err
 	}

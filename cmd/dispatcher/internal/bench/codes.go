@@ -36,7 +36,7 @@ const codesRate = 50
 
 // RunCodes starts a process with a backlog on one lane and produces codes on the first lane.
 func RunCodes(ctx context.Context, cfg CodesConfig) (result *CodesResult, err error) {
-	r, err := newRig(ctx, false, cfg.Step)
+	r, err := newRig(ctx, false, "", cfg.Step)
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func faults(rate float64, latency time.Duration) []struct {
 
 // RunFaults measures one run for each fault, the healthy run first.
 func RunFaults(ctx context.Context, cfg FaultsConfig) (result *FaultsResult, err error) {
-	r, err := newRig(ctx, false, cfg.Step)
+	r, err := newRig(ctx, false, "", cfg.Step)
 	if err != nil {
 		return nil, err
 	}

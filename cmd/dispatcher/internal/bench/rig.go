@@ -27,6 +27,7 @@ type rig struct {
 	receipts  bool                  // the carriers send one for each message
 	processes int                   // number of dispatchers that send together
 	history   bool                  // the dispatcher's runs share a ledger with history
+	profiles  string                // folder for profiles; empty for none
 	meter     atomic.Pointer[meter] // of the current run
 }
 
@@ -34,13 +35,15 @@ type rig struct {
 const receiptDelay = time.Second
 
 // newRig starts the servers; step is called with that.
-func newRig(ctx context.Context, receipts bool, step func(what string)) (*rig, error) {
+func newRig(
+	ctx context.Context, receipts bool, profiles string, step func(what string),
+) (*rig, error) {
 	folder, err := os.MkdirTemp("", "dispatcher-bench-")
 	if err != nil {
 		return nil, err
 	}
 	step("starting a private PostgreSQL, Kafka and three carriers")
-	r := &rig{folder: folder, receipts: receipts}
+	r := &rig{folder: folder, receipts: receipts, profiles: profiles}
 	if err := r.startCarriers(); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
@@ -50,6 +53,7 @@ func newRig(ctx context.Context, receipts bool, step func(what string)) (*rig, e
 			Folder:        filepath.Join(folder, "servers"),
 			Topics:        []string{"sms.status", "sms.dead"},
 			UnsyncedKafka: true,
+			Postgres:      profiling(profiles),
 		},
 	)
 	if err != nil {

@@ -152,6 +152,10 @@ func (r *run) follow(ctx context.Context, p *process, feed func(context.Context)
 	if err != nil {
 		return err
 	}
+	finish, err := r.profile(ctx, p)
+	if err != nil {
+		return err
+	}
 	sent := r.rig.meter.Load().count()
 	if err := errors.Join(feed(ctx), r.await(ctx, p, r.messages)); err != nil {
 		return err
@@ -160,8 +164,9 @@ func (r *run) follow(ctx context.Context, p *process, feed func(context.Context)
 	if err != nil {
 		return err
 	}
-	r.each = after.per(float64(max(r.messages-sent, 1)), before) // a tiny run may be over already
-	return nil
+	messages := max(r.messages-sent, 1) // a tiny run may be over already
+	r.each = after.per(float64(messages), before)
+	return finish(messages)
 }
 
 // await waits until the carriers have read n messages. If n is all of them and the carriers send

@@ -65,3 +65,15 @@ func (i *Impossible) Unwrap() error { return i.Err }
 func impossiblef(format string, args ...any) error {
 	return &Impossible{fmt.Errorf(format, args...)}
 }
+
+// Problems returns the errors that a joined error is made of.
+func Problems(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range joined.Unwrap() {
+			out = append(out, Problems(e)...)
+		}
+		return out
+	}
+	return []error{err}
+}

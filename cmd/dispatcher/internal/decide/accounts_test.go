@@ -330,6 +330,12 @@ func TestLimitsAreNamedByWhatTheyLack(t *testing.T) {
 			(tc.next > 0 && next != tc.next) || next <= 0 {
 			t.Errorf("%s: %s for %q, looked at again after %s", name, d.Reason, d.WaitsFor, next)
 		}
+		if _, _, ofLimit := admission.ParseOn(tc.on); ofLimit {
+			r, err := ReadRanking(d.Seen)
+			if err != nil || r.Candidates[0].Limit.On("a") != tc.on {
+				t.Errorf("%s: %v: the stored ranking %s does not name the limit", name, err, d.Seen)
+			}
+		}
 		if d := w.decide(w.task("a")); tc.word == TenantLimit && d.State != ledger.Sending {
 			t.Errorf("%s delays a message without tenant: %+v", name, d)
 		}

@@ -206,7 +206,7 @@ func (a *assigner) ranked(t *Task, l *candidateOrder, i int) Ranked {
 		r.Score = &c.Score
 	}
 	if i < len(l.exclusions) {
-		r.Reason = l.exclusions[i].reason
+		r.Reason, r.Limit = l.exclusions[i].reason, l.exclusions[i].limitName()
 	}
 	return r
 }

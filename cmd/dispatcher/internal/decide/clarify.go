@@ -164,7 +164,9 @@ func repeated(a *Attempt, res *provider.Result, s *ledger.Settlement, now time.T
 		s.State, s.Reason, s.NextAt, s.Tried = ledger.Unknown, "", time.Time{}, false
 		clarify(a, res, s, now)
 	}
-	s.Refunds = a.refunds // the first attempt was charged for the submission
+	// The attempt before it was charged for the submission. The ledger knows how much: the price may
+	// have changed since.
+	s.Refunds, s.Repeats = a.refunds, true
 }
 
 // PauseOfLookup is the pause before the next lookup, after so many of them.

@@ -285,9 +285,9 @@ func TestARefusedRepeatDeniesNoID(t *testing.T) {
 	a := ambiguousAttempt(func(a *Attempt) { a.RepeatUntil = now.Add(time.Minute) })
 	for _, outcome := range []provider.Outcome{provider.Refused, provider.Throttled} {
 		s := settle(a, &provider.Result{Outcome: outcome, Reference: "7F"}, now)
-		if s.Outcome != provider.Unknown || s.Denied != "" || s.DeniedParts != 0 {
-			t.Errorf("%s: settled as %s, denied %q, %d parts", outcome, s.Outcome, s.Denied,
-				s.DeniedParts)
+		if s.Outcome != provider.Unknown || s.Denied != "" || s.DeniedParts != 0 || !s.Repeats {
+			t.Errorf("%s: settled as %s, denied %q, %d parts, repeats %v", outcome, s.Outcome,
+				s.Denied, s.DeniedParts, s.Repeats)
 		}
 	}
 }

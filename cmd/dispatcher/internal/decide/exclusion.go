@@ -60,6 +60,14 @@ func (e *exclusion) on(channel string) string {
 	return e.limit.Counter.Key().On(channel)
 }
 
+// limitName names the limit, if one has no room.
+func (x *exclusion) limitName() LimitName {
+	if x.limit == nil {
+		return LimitName{}
+	}
+	return NameLimit(&x.limit.Counter.Limit, x.over)
+}
+
 // opening is room for a message on a channel: what it takes of each limit there, and when it may
 // leave.
 type opening struct {

@@ -58,6 +58,8 @@ type Ranked struct {
 	Score *float64
 	// Reason says why the candidate was passed over.
 	Reason string
+	// Limit names the limit without room, if that is the reason.
+	Limit LimitName
 }
 
 // Micros is an instant in microseconds since 1970, the resolution of the database's

@@ -102,7 +102,7 @@ func (r *candidateReader) read(text string) (one Ranked, err error) {
 		}
 	}
 	if reason == 1 {
-		one.Reason, err = url.PathUnescape(words[len(r.each)])
+		one.Reason, one.Limit, err = ReadReason(words[len(r.each)])
 	}
 	return one, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"dispatcher/admission"
 	"dispatcher/config/tier"
 	"dispatcher/selector"
 )
@@ -56,11 +57,33 @@ func rankings() *rapid.Generator[Ranking] {
 			}
 			if rapid.Bool().Draw(t, "passed over") {
 				one.Reason = word.Draw(t, "reason")
+				one.Limit = limitNames().Draw(t, "limit")
 			}
 			chosen = chosen || one.Reason == ""
 			r.Candidates = append(r.Candidates, one)
 		}
 		return r
+	})
+}
+
+// limitNames draws names of limits, and none.
+func limitNames() *rapid.Generator[LimitName] {
+	return rapid.Custom(func(t *rapid.T) LimitName {
+		window := rapid.SampledFrom([]admission.Window{
+			0, admission.Second, admission.Minute, admission.Hour, admission.Day, admission.Prepaid,
+		}).Draw(t, "window")
+		if window == 0 {
+			return LimitName{}
+		}
+		scope := rapid.SampledFrom([]admission.Scope{
+			{}, {Tenant: "shop"}, {Tenant: `a:b,c d%"é`}, {Prefix: "+44"},
+		}).Draw(t, "scope")
+		unit := rapid.SampledFrom([]admission.Unit{
+			admission.Messages, admission.Segments, admission.Money,
+		}).Draw(t, "unit")
+		return NameLimit(
+			&admission.Limit{Scope: scope, Window: window, Unit: unit}, rapid.Bool().Draw(t, "over"),
+		)
 	})
 }
 
@@ -89,7 +112,7 @@ func TestRankingIsStoredInTheDocumentedForm(t *testing.T) {
 	candidates := []Ranked{
 		{
 			Channel: "a", Active: 3, Capacity: 100, LastAssigned: microsOf(noon), Score: &score,
-			Reason: "no_slot",
+			Reason: "no_slot", Limit: NameLimit(&admission.Limit{Window: admission.Day}, false),
 		},
 		{
 			Channel: "b", Active: 4, Capacity: 100,
@@ -100,21 +123,21 @@ func TestRankingIsStoredInTheDocumentedForm(t *testing.T) {
 	}
 	for want, r := range map[string]Ranking{
 		`{"version":7,"by":"load_ratio","attempts":2,"latest":1795262400000000,"line":"a 3/100 0 ` +
-			`no_slot,b 4 250,c 5/50 -,d%20e 0 -","more":12}`: {By: "load_ratio", Attempts: 2},
-		`{"version":7,"by":"wait","latest":1795262400000000,"line":"a 3/100 0 no_slot,b 4 250,c ` +
+			`no_slot:1d:messages,b 4 250,c 5/50 -,d%20e 0 -","more":12}`: {By: "load_ratio", Attempts: 2},
+		`{"version":7,"by":"wait","latest":1795262400000000,"line":"a 3/100 0 no_slot:1d:messages,b 4 250,c ` +
 			`5/50 -,d%20e 0 -","more":12}`: {By: "wait"},
 		`{"version":7,"by":"best_worker","scoring":"function","latest":1795262400000000,` +
-			`"line":"a 0.5 0 no_slot,b = 250,c 0.25 -,d%20e - -","more":12}`: {
+			`"line":"a 0.5 0 no_slot:1d:messages,b = 250,c 0.25 -,d%20e - -","more":12}`: {
 			By: "best_worker", Scoring: "function",
 		},
 		`{"version":7,"by":"best_worker","trouble":"expression_failed","latest":1795262400000000,` +
-			`"line":"a 0.5 3/100 0 no_slot,b = 4 250,c 0.25 5/50 -,d%20e - 0 -","more":12}`: {
+			`"line":"a 0.5 3/100 0 no_slot:1d:messages,b = 4 250,c 0.25 5/50 -,d%20e - 0 -","more":12}`: {
 			By: "best_worker", Trouble: "expression_failed",
 		},
-		`{"version":7,"by":"round_robin","cursor":"z","after":0,"line":"a no_slot,b","more":14}`: {
+		`{"version":7,"by":"round_robin","cursor":"z","after":0,"line":"a no_slot:1d:messages,b","more":14}`: {
 			By: "round_robin", Cursor: "z", After: &after,
 		},
-		`{"version":7,"by":"redraw","key_id":"4bf5122f","line":"a no_slot,b","more":14}`: {
+		`{"version":7,"by":"redraw","key_id":"4bf5122f","line":"a no_slot:1d:messages,b","more":14}`: {
 			By: "redraw", KeyID: "4bf5122f",
 		},
 	} {
@@ -134,6 +157,8 @@ func TestDamagedRankingIsAnErrorAndNoRankingIsNone(t *testing.T) {
 	for _, line := range []string{
 		"a", "a 1/2", "a 1/2 0 why not", "a x/2 0", "a 1/x 0", "a 1/2 x",
 		"a%2 1/2 0", "a 1/2 0 %", "a 1/2 0,", " ",
+		"a 1/2 0 x:", "a 1/2 0 x:1d", "a 1/2 0 x:2d:messages", "a 1/2 0 x:1d:grams",
+		"a 1/2 0 x:1d:money:shop", "a 1/2 0 x:1d:money:tenant:%",
 	} {
 		raw := `{"version":1,"by":"load_ratio","line":"` + line + `"}`
 		if r, err := ReadRanking([]byte(raw)); err == nil ||

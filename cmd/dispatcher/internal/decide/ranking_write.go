@@ -10,11 +10,11 @@ import (
 // candidates, separated by commas:
 //
 //	{"version":7,"by":"load_ratio","latest":1795262400000000,
-//	 "line":"a 3/100 0 no_slot,b 4 250,c 5/50 -","more":12}
+//	 "line":"a 3/100 0 no_slot:1d:messages,b 4 250,c 5/50 -","more":12}
 //
 // The fields of a candidate are separated by spaces: its channel, what the order depends on, and
-// why it was passed over. The chosen candidate and those after it have no such reason. What the
-// order depends on is
+// why it was passed over, with the name of the limit if one had no room. The chosen candidate and
+// those after it have no such reason. What the order depends on is
 //
 //	load_ratio, wait          load idle
 //	best_worker               score idle
@@ -137,7 +137,7 @@ func (w *candidateWriter) append(dst []byte, r *Ranked) []byte {
 		}
 	}
 	if r.Reason != "" {
-		dst = appendWord(append(dst, ' '), r.Reason)
+		dst = r.Limit.append(appendWord(append(dst, ' '), r.Reason))
 	}
 	w.behind = true
 	return dst
@@ -180,9 +180,10 @@ func (s *scoreTexts) append(dst []byte, score float64) []byte {
 }
 
 // plain reports whether a byte is written as it is. All others are written as % and two hexadecimal
-// digits: separators, bytes that JSON would escape, and everything outside ASCII.
+// digits: separators, also those of CSV cells, bytes that JSON would escape, and everything outside
+// ASCII.
 func plain(c byte) bool {
-	return c > ' ' && c <= '~' && c != '"' && c != '\\' && c != ',' && c != '%'
+	return c > ' ' && c <= '~' && c != '"' && c != '\\' && c != ',' && c != ';' && c != '%'
 }
 
 // appendWord writes a channel or a reason.

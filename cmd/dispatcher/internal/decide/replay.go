@@ -94,28 +94,41 @@ func (r *Replay) Exclusion(t *Task, selectors []selector.Selector, c int) string
 // Parts is how many segments an attempt on this channel would submit.
 func (r *Replay) Parts(t *Task, ch *Channel) int { return r.a.parts(t, ch) }
 
+// CountingLimit is a limit that counts a message on a channel. Over is set for one over all
+// channels.
+type CountingLimit struct {
+	admission.Limit
+	Over bool
+}
+
 // Limits lists the limits of the version that count a message on channel c. If its payload is gone,
 // it lists those that may count it.
-func (r *Replay) Limits(t *Task, c int) []admission.Limit {
+func (r *Replay) Limits(t *Task, c int) (all []CountingLimit) {
 	s := &r.a.counters.index
-	all := slices.Clone(s.own[c])
+	add := func(limits []admission.Limit, over bool) {
+		for i := range limits {
+			all = append(all, CountingLimit{limits[i], over})
+		}
+	}
+	add(s.own[c], false)
 	if t.withoutPayload {
 		for i := range s.narrower {
 			n := &s.narrower[i]
 			may, _ := begins(t.Row.CallingCode, n.Scope.Prefix)
 			if (n.channel == c || n.channel < 0) && may &&
 				(n.Scope.Tenant == "" || n.Scope.Tenant == t.Row.Tenant) {
-				all = append(all, n.limits...)
+				add(n.limits, n.channel < 0)
 			}
 		}
 		for _, place := range s.madeFor(nil, c, t.Row.Tenant) {
-			all = append(all, s.at(place).limits...)
+			add(s.at(place).limits, s.at(place).Channel == "")
 		}
 		return all
 	}
-	onChannel := s.find(nil, s.on[c], t.Row.Tenant, t.msg.To)
-	for _, place := range s.find(onChannel, s.over, t.Row.Tenant, t.msg.To) {
-		all = append(all, s.at(place).limits...)
+	for _, table := range [...]*scopeTable{s.on[c], s.over} {
+		for _, place := range s.find(nil, table, t.Row.Tenant, t.msg.To) {
+			add(s.at(place).limits, table == s.over)
+		}
 	}
 	return all
 }
@@ -127,8 +140,8 @@ func (r *Replay) Closed(t *Task, c int, cut bool) bool {
 	if t.withoutPayload {
 		need = r.mostNeeded(t, &r.a.routing.Channels[c], cut)
 	}
-	return slices.ContainsFunc(r.Limits(t, c), func(l admission.Limit) bool {
-		empty := admission.Counter{Limit: l, Max: l.Max}
+	return slices.ContainsFunc(r.Limits(t, c), func(l CountingLimit) bool {
+		empty := admission.Counter{Limit: l.Limit, Max: l.Max}
 		_, e := admission.Fit(&r.a.moment, []admission.Account{{Counter: &empty, Rate: 1}}, &need)
 		return e != nil && e.When.IsZero()
 	})

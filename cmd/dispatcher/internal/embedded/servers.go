@@ -30,6 +30,8 @@ type Config struct {
 	Topics       []string
 	// UnsyncedKafka does not sync Kafka's writes to disk; see KafkaConfig.Unsynced.
 	UnsyncedKafka bool
+	// Postgres are settings of PostgreSQL beside those of package pgserver.
+	Postgres map[string]string
 }
 
 // Servers are a PostgreSQL and a Kafka, with their data in one folder.
@@ -74,7 +76,7 @@ func (s *Servers) start(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	s.Postgres, err = pgserver.Start(ctx, pgserver.Config{
-		Dir: filepath.Join(cfg.Folder, "postgres"), Port: cfg.PostgresPort,
+		Dir: filepath.Join(cfg.Folder, "postgres"), Port: cfg.PostgresPort, Settings: cfg.Postgres,
 	})
 	if err != nil {
 		return err

@@ -62,7 +62,10 @@ func (s *Server) handle(
 			return
 		}
 		if r.Method == http.MethodPost {
-			r.Body = http.MaxBytesReader(w, r.Body, largestForm)
+			if tooLarge(w, r) {
+				s.fail(w, in, http.StatusRequestEntityTooLarge, "This form is too large.")
+				return
+			}
 			if !s.isOurs(in) {
 				s.fail(w, in, http.StatusForbidden, "This form was not sent from a page of "+
 					"this console, or the page is from another session. Reload the page and try "+
@@ -76,8 +79,22 @@ func (s *Server) handle(
 	})
 }
 
-// largestForm is more than any form needs.
-const largestForm = 64 << 10
+// largestForm is more than any form needs but that of the routing document, which has up to 1 MiB,
+// and three times that in a form.
+const (
+	largestForm = 64 << 10
+	largestEdit = 4 << 20
+)
+
+// tooLarge parses the form of a request.
+func tooLarge(w http.ResponseWriter, r *http.Request) bool {
+	most := int64(largestForm)
+	if r.URL.Path == editPath {
+		most = largestEdit
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, most)
+	return is[*http.MaxBytesError](r.ParseForm())
+}
 
 // isOurs reports whether a form comes from a page of this session: the browser says that the page
 // has this origin, and the form has the session's secret.

@@ -28,6 +28,7 @@ type versionsPage struct {
 type versionLine struct {
 	Version     int64
 	Author      string
+	Login       string // of the database; empty where it is the author's name
 	Reason      string
 	CreatedAt   time.Time
 	EffectsOnly bool
@@ -104,7 +105,12 @@ func (s *Server) versionLines(
 }
 
 func newVersionLine(v *ledger.RoutingVersion) versionLine {
+	login := v.Login
+	if login == v.Author {
+		login = ""
+	}
 	return versionLine{
+		Login:   login,
 		Version: v.Version, Author: v.Author, Reason: v.Reason, CreatedAt: v.CreatedAt,
 		EffectsOnly: v.Base != v.Version,
 	}

@@ -125,6 +125,8 @@ func (s *Server) endpoints() []endpoint {
 		{"POST /routes/{route}/steer", access.Operate, s.steerRamp},
 
 		{"GET /routing", access.View, s.versions},
+		{"GET " + editPath, access.Operate, s.editForm},
+		{"POST " + editPath, access.Operate, s.edit},
 		{"GET /routing/{version}", access.View, s.version},
 		{"POST /routing/{version}/rollback", access.Operate, s.rollback},
 

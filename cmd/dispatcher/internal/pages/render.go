@@ -76,8 +76,8 @@ func (s *shown) May(action string) bool {
 
 // tabs maps pages to the tab of the navigation that they belong to. Others are tabs themselves.
 var tabs = map[string]string{
-	"route": "routes", "versions": "routes", "version": "routes", "channel": "channels",
-	"message": "messages", "pauses": "overview",
+	"route": "routes", "versions": "routes", "version": "routes", "edit": "routes",
+	"channel": "channels", "message": "messages", "pauses": "overview",
 }
 
 // livePages are the pages with a part that is kept up to date.
@@ -198,7 +198,7 @@ func sentence(text string) string {
 		return text
 	}
 	text = strings.ToUpper(text[:1]) + text[1:]
-	if !strings.HasSuffix(text, ".") {
+	if !strings.HasSuffix(text, ".") && !strings.HasSuffix(text, "?") {
 		text += "."
 	}
 	return text
@@ -220,7 +220,7 @@ var functions = template.FuncMap{
 		}
 		return *s
 	},
-	"money":   money,
+	"money":   report.Amount,
 	"words":   func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 	"why":     report.WaitWords,
 	"bar":     bar,
@@ -244,11 +244,6 @@ func number(n any) string {
 		n = *p
 	}
 	return grouped(fmt.Sprint(n))
-}
-
-// money is an amount with its currency.
-func money(micros int64, currency string) string {
-	return strings.TrimSpace(report.Money(micros) + " " + currency)
 }
 
 // cents is an amount with two decimals.

@@ -318,7 +318,7 @@ func inMessages(w *report.Waterfall) (steps []report.WaterfallStep) {
 
 // StepName is short enough to stand below a bar.
 func StepName(s *report.WaterfallStep) string {
-	name := strings.ReplaceAll(s.Cause, "_", " ")
+	name := s.Words()
 	switch {
 	case s.Channel == "":
 		return name

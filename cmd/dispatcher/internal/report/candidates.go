@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -32,7 +33,7 @@ func candidatesOf(r *decide.Ranking) []Candidate {
 		c := &out[i]
 		*c = Candidate{
 			Channel: from.Channel, Score: from.Score, Reason: from.Reason,
-			Eligible: new(from.Reason == ""),
+			Limit: from.Limit.On(from.Channel), Eligible: new(from.Reason == ""),
 		}
 		if from.LastAssigned != 0 {
 			c.LastAssigned = new(from.LastAssigned.Time())
@@ -65,7 +66,7 @@ type completion struct {
 }
 
 func newCompletion(m *ledger.Message, doc *config.Routing, keys []selector.Key) *completion {
-	return &completion{message: m, doc: doc, route: routeNamed(doc, m.Plan.Route), keys: keys}
+	return &completion{message: m, doc: doc, route: doc.Route(m.Plan.Route), keys: keys}
 }
 
 // complete completes the candidates of a choice made at a time. It leaves them unchanged if they
@@ -89,7 +90,7 @@ func (co *completion) complete(candidates []Candidate, b *Basis, at time.Time) {
 // forbidden is why the routing version alone excludes the channel for the message; empty when it
 // does not.
 func (co *completion) forbidden(channel string, selectors []selector.Selector) string {
-	ch := channelNamed(co.doc, channel)
+	ch := co.doc.Channel(channel)
 	switch {
 	case ch == nil:
 		return ""
@@ -103,12 +104,12 @@ func (co *completion) forbidden(channel string, selectors []selector.Selector) s
 	return ""
 }
 
-// closed sets Limit and Never of the candidates that a limit excluded and that this limit can never
-// admit the message on.
+// closed sets Never, and Limit if it was not recorded, of the candidates that a limit excluded and
+// that this limit can never admit the message on.
 func (co *completion) closed(candidates []Candidate) {
 	for i := range candidates {
 		c := &candidates[i]
-		ch := channelNamed(co.doc, c.Channel)
+		ch := co.doc.Channel(c.Channel)
 		if ch == nil || !c.cannot() {
 			continue
 		}
@@ -117,10 +118,13 @@ func (co *completion) closed(candidates []Candidate) {
 				limitsOn(co.doc, on), co.message.Tenant, decide.Recipient(co.message),
 			)
 			at := slices.IndexFunc(limits, func(l admission.Limit) bool {
-				return concerns(c.Reason, &l) && co.never(&l, ch) != ""
+				name := decide.NameLimit(&l, on == "")
+				return concerns(c.Reason, &l) && co.never(&l, ch) != "" &&
+					(c.Limit == "" || c.Limit == name.On(on))
 			})
 			if at >= 0 {
-				c.Limit, c.Never = limits[at].Key().On(on), co.never(&limits[at], ch)
+				c.Limit = cmp.Or(c.Limit, limits[at].Key().On(on))
+				c.Never = co.never(&limits[at], ch)
 				break
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -41,23 +42,29 @@ type routeDay struct {
 	ends          map[string]map[string]*quantity
 
 	moves map[string][]Move         // by first choice
-	docs  map[cause]*config.Routing // the newest document with a move of that channel and cause
+	docs  map[cause]*config.Routing // the newest document with a move of that cause
+	// folded are the causes whose limit is not named; see fold.
+	folded map[cause]bool
 	// tried has the attempts by channel: a row for each currency and, if the figures have reasons,
 	// for each reason.
 	tried map[string][]*ledger.DailyRow
 }
 
-// cause is a channel, and why it did not carry messages that were drawn for it.
-type cause struct{ channel, word string }
+// cause is a channel, and why it did not carry messages that were drawn for it: a word, and the
+// limit without room as admission.Key.On, if that is the reason and was recorded.
+type cause struct{ channel, word, limit string }
 
-// flow identifies messages by their first choice, the channel that carried them, and the cause.
-// Both channels may be the same.
-type flow struct{ first, channel, cause string }
+// flow identifies messages by their first choice and why it did not carry them, and by the channel
+// that carried them. It may be the same.
+type flow struct {
+	cause
+	to string
+}
 
 // newRouteDay collects the figures of one route.
 func newRouteDay(f *Figures, name string) *routeDay {
 	d := &routeDay{
-		name: name, route: routeNamed(f.Current, name), counts: map[string]int64{},
+		name: name, route: f.Current.Route(name), counts: map[string]int64{},
 		segments: map[string]int64{}, paid: map[string]*versionSums{}, flows: map[flow]*quantity{},
 		texts: map[string]int64{}, ends: map[string]map[string]*quantity{},
 		carried: map[string]int64{}, moves: map[string][]Move{},
@@ -74,6 +81,7 @@ func newRouteDay(f *Figures, name string) *routeDay {
 			d.choose(c, f.Versions[c.Version])
 		}
 	}
+	d.fold(f.Carried)
 	for i := range f.Carried {
 		if c := &f.Carried[i]; c.Route == name {
 			d.carry(c, f.Versions[c.Version])
@@ -95,7 +103,7 @@ func newRouteDay(f *Figures, name string) *routeDay {
 	for _, moves := range d.moves {
 		slices.SortFunc(moves, func(a, b Move) int {
 			return cmp.Or(cmp.Compare(b.Messages, a.Messages), cmp.Compare(a.Cause, b.Cause),
-				cmp.Compare(a.Channel, b.Channel))
+				cmp.Compare(a.Limit, b.Limit), cmp.Compare(a.Channel, b.Channel))
 		})
 	}
 	return d
@@ -163,7 +171,7 @@ func (d *routeDay) choose(c *ledger.ChoiceRow, doc *config.Routing) {
 			sum.segments += c.Segments
 		}
 	}
-	if route := routeNamed(doc, d.name); draws(route) {
+	if route := doc.Route(d.name); draws(route) {
 		d.drawn.add(c.Version, route, c.Channel, c.FirstChoice)
 		d.drawnSegments.add(c.Version, route, c.Channel, c.Segments)
 	}
@@ -175,16 +183,18 @@ func (d *routeDay) carry(c *ledger.CarriedRow, doc *config.Routing) {
 	d.carried[c.Channel] += c.Messages
 	d.carries += c.Messages
 	d.channels = append(d.channels, c.Channel, c.FirstChoice)
+	why := d.causeOf(c)
 	if c.Channel != c.FirstChoice {
 		moved := Move{
-			Cause: c.Cause, Channel: c.Channel, Messages: c.Messages, Segments: c.Segments,
+			Cause: why.word, Limit: why.limit, Channel: c.Channel, Messages: c.Messages,
+			Segments: c.Segments,
 		}
 		if c.CostMicros > 0 {
 			moved.Costs = []MoveCost{{c.Currency, c.CostMicros}}
 		}
 		d.move(c.FirstChoice, moved, doc)
 	}
-	if route := routeNamed(doc, d.name); draws(route) {
+	if route := doc.Route(d.name); draws(route) {
 		d.traffic.add(c.Version, route, c.Channel, c.Messages)
 		d.firsts.add(c.Version, route, c.FirstChoice, c.Messages)
 		if d.paid[c.Currency] == nil {
@@ -193,7 +203,7 @@ func (d *routeDay) carry(c *ledger.CarriedRow, doc *config.Routing) {
 		d.paid[c.Currency].add(c.Version, route, c.FirstChoice, c.CostMicros)
 	}
 	d.texts[c.FirstChoice] += c.TextSegments
-	f := flow{c.FirstChoice, c.Channel, c.Cause}
+	f := flow{why, c.Channel}
 	if d.flows[f] == nil {
 		d.flows[f] = &quantity{}
 	}
@@ -202,19 +212,55 @@ func (d *routeDay) carry(c *ledger.CarriedRow, doc *config.Routing) {
 	})
 }
 
+// mostLimits bounds the limits that are named for one channel and word. Each tenant may have one.
+const mostLimits = 10
+
+// fold finds the causes whose limits are not named: all but the mostLimits most frequent ones of a
+// channel and word.
+func (d *routeDay) fold(carried []ledger.CarriedRow) {
+	sums := map[cause]int64{}
+	for i := range carried {
+		if c := &carried[i]; c.Route == d.name {
+			if why := d.causeOf(c); why.limit != "" {
+				sums[why] += c.Messages
+			}
+		}
+	}
+	named := map[cause]int{}
+	for _, why := range byMessages(sums) {
+		all := cause{why.channel, why.word, ""}
+		if named[all]++; named[all] > mostLimits {
+			if d.folded == nil {
+				d.folded = map[cause]bool{}
+			}
+			d.folded[why] = true
+		}
+	}
+}
+
+// causeOf is the cause of carried messages.
+func (d *routeDay) causeOf(c *ledger.CarriedRow) cause {
+	word, limit, err := decide.ReadReason(c.Cause)
+	why := cause{c.FirstChoice, word, limit.On(c.FirstChoice)}
+	if err != nil || d.folded[why] {
+		why.limit = ""
+	}
+	return why
+}
+
 // move adds messages that were drawn for a channel and that it did not carry.
 func (d *routeDay) move(channel string, m Move, doc *config.Routing) {
 	if m.Messages == 0 {
 		return
 	}
-	d.docs[cause{channel, m.Cause}] = doc
+	d.docs[m.of(channel)] = doc
 	d.moves[channel] = addMove(d.moves[channel], m)
 }
 
 // addMove adds a move to the one with the same cause and channel, or appends it.
 func addMove(moves []Move, m Move) []Move {
 	at := slices.IndexFunc(moves, func(o Move) bool {
-		return o.Cause == m.Cause && o.Channel == m.Channel
+		return o.Cause == m.Cause && o.Limit == m.Limit && o.Channel == m.Channel
 	})
 	if at < 0 {
 		return append(moves, m)

@@ -38,6 +38,8 @@ var endCauses = []string{
 type Move struct {
 	// Cause is the reason, a word that docs/audit.md lists.
 	Cause string `json:"cause"`
+	// Limit names the limit without room, as admission.Key.On, if that is the cause and was recorded.
+	Limit string `json:"limit,omitempty"`
 	// Channel carried them instead. It is empty when no channel did, or when they went to several
 	// others by their draws.
 	Channel  string `json:"channel"`
@@ -192,24 +194,24 @@ const mostCauses = 3
 
 // lostWords lists the causes for which a channel carried less, the most frequent first.
 func (t *traffic) lostWords(channel string) (out []string) {
-	sums := map[string]int64{}
+	sums := map[cause]int64{}
 	for _, m := range t.moves[channel] {
-		sums[m.Cause] += m.Messages
+		sums[m.of(channel)] += m.Messages
 	}
-	for _, word := range byNumber(sums) {
-		n := sums[word]
-		switch ended, ok := endVerbs[word]; {
+	for _, why := range byMessages(sums) {
+		n := sums[why]
+		switch ended, ok := endVerbs[why.word]; {
 		case len(out) == mostCauses:
 			return append(out, "other causes are in the JSON")
 		case ok:
 			out = append(out, t.part(channel, n)+" "+ended)
-		case word == causeHealth:
+		case why.word == causeHealth:
 			out = append(out, fmt.Sprintf(
 				"health weighting had lowered its weight, which took about %s from it", plural(n,
 					"message")))
 		default:
 			out = append(out, fmt.Sprintf("%s went to %s (%s)",
-				t.part(channel, n), t.wentTo(channel, word), t.why(channel, word)))
+				t.part(channel, n), t.wentTo(why), t.why(why)))
 		}
 	}
 	return out
@@ -223,17 +225,21 @@ func (t *traffic) part(channel string, n int64) string {
 	return plural(n, "message") // more than were drawn: some were drawn on the day before
 }
 
-// why writes a cause in words, with the limits that it may be about.
-func (t *traffic) why(channel, word string) string {
+// why writes a cause in words. If the limit was not recorded, it names those that it may be about.
+func (t *traffic) why(c cause) string {
+	doc := t.docs[c]
+	if c.limit != "" {
+		return limitExclusion(doc, c.word, c.limit)
+	}
 	var limits []string
-	for _, l := range limitsOn(t.docs[cause{channel, word}], channel) {
-		if word == "no_slot" && concerns(word, &l) {
-			limits = append(limits, amount(&l)+" "+windowWords[l.Window].article)
+	for _, l := range limitsOn(doc, c.channel) {
+		if c.word == "no_slot" && concerns(c.word, &l) {
+			limits = append(limits, maximum(&l)+" "+windowWords[l.Window].article)
 		}
 	}
 	switch len(limits) {
 	case 0:
-		return exclusion(word)
+		return exclusion(c.word)
 	case 1:
 		return "its limit of " + limits[0] + " used up"
 	}
@@ -241,10 +247,10 @@ func (t *traffic) why(channel, word string) string {
 }
 
 // wentTo names the channels that carried what another lost for one cause.
-func (t *traffic) wentTo(channel, word string) string {
+func (t *traffic) wentTo(why cause) string {
 	sums := map[string]int64{}
-	for _, m := range t.moves[channel] {
-		if m.Cause == word {
+	for _, m := range t.moves[why.channel] {
+		if m.of(why.channel) == why {
 			sums[m.Channel] += m.Messages
 		}
 	}
@@ -259,27 +265,33 @@ func (t *traffic) wentTo(channel, word string) string {
 
 // gained lists the other channels whose messages a channel carried, with causes.
 func (t *traffic) gained(channel string) (out []string) {
-	type source struct{ from, word string }
-	sums := map[source]int64{}
+	sums := map[cause]int64{}
 	for from, moves := range t.moves {
 		for _, m := range moves {
 			if m.Channel == channel {
-				sums[source{from, m.Cause}] += m.Messages
+				sums[m.of(from)] += m.Messages
 			}
 		}
 	}
-	sources := slices.SortedFunc(maps.Keys(sums), func(a, b source) int {
-		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a.from, b.from),
-			cmp.Compare(a.word, b.word))
-	})
-	for _, s := range sources {
+	for _, why := range byMessages(sums) {
 		if len(out) == mostCauses {
 			return append(out, "other causes are in the JSON")
 		}
 		out = append(out, fmt.Sprintf("%s drawn for %s went to it (%s: %s)",
-			plural(sums[s], "message"), s.from, s.from, t.why(s.from, s.word)))
+			plural(sums[why], "message"), why.channel, why.channel, t.why(why)))
 	}
 	return out
+}
+
+// of is the cause of a move of messages that were drawn for a channel.
+func (m *Move) of(channel string) cause { return cause{channel, m.Cause, m.Limit} }
+
+// byMessages returns the causes, the one with the most messages first.
+func byMessages(sums map[cause]int64) []cause {
+	return slices.SortedFunc(maps.Keys(sums), func(a, b cause) int {
+		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a.channel, b.channel),
+			cmp.Compare(a.word, b.word), cmp.Compare(a.limit, b.limit))
+	})
 }
 
 // byNumber returns the keys, the one with the largest number first.

@@ -45,7 +45,7 @@ func dayOf(choices []ledger.ChoiceRow, carried []ledger.CarriedRow, docs ...*con
 
 // limitedTo sets the limits of a channel.
 func limitedTo(doc *config.Routing, channel string, limits ...admission.Limit) *config.Routing {
-	channelNamed(doc, channel).Limits = limits
+	doc.Channel(channel).Limits = limits
 	return doc
 }
 
@@ -105,6 +105,22 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 				limitedTo(thirty(), "b", daily, hourly)),
 			Fair, Moved,
 			[]string{"(one of its limits (100 messages a day, 20 messages an hour) used up)"},
+			nil,
+		},
+		"two named limits": {
+			dayOf(drawnFor(1, "a", 2100, "b", 900),
+				[]ledger.CarriedRow{
+					carriedRow(1, "a", "a", "", 2100), carriedRow(1, "b", "b", "", 100),
+					carriedRow(1, "b", "a", "no_slot:1h:messages", 500),
+					carriedRow(1, "b", "a", "no_slot:1d:messages", 300),
+				},
+				limitedTo(thirty(), "b", daily, hourly)),
+			Fair, Moved,
+			[]string{
+				"500 of 900 messages went to a (its limit of 20 messages an hour used up); " +
+					"300 of 900 messages went to a (its limit of 100 messages a day used up).",
+				"500 messages drawn for b went to it (b: its limit of 20 messages an hour used up)",
+			},
 			nil,
 		},
 		"fallbacks to a channel of 5 %": {

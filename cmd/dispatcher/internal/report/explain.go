@@ -94,7 +94,7 @@ func newExplanation(m *ledger.Message, doc *config.Routing) Explanation {
 		DrawKeyID: p.KeyID, FirstChoice: p.FirstChoice, Candidates: []Candidate{},
 		Attempts: []Attempt{},
 	}
-	route := routeNamed(doc, p.Route)
+	route := doc.Route(p.Route)
 	if route != nil {
 		e.Mode, e.Sticky = string(route.Mode), route.Sticky
 	}
@@ -159,7 +159,7 @@ func timeOrNil(t time.Time) *time.Time {
 // of attempts decided under the document of the completion. The sender itself is not shown, because
 // it may be a phone number.
 func (co *completion) senderReplaced(a *Attempt) bool {
-	ch := channelNamed(co.doc, a.Channel)
+	ch := co.doc.Channel(a.Channel)
 	if ch == nil || a.RankedVersion != 0 && a.RankedVersion != co.message.Plan.Version {
 		return false
 	}
@@ -226,6 +226,7 @@ type lastRanking struct {
 	known      bool
 	candidates []Candidate
 	basis      Basis
+	doc        *config.Routing // nil when it is not known
 }
 
 // held reports whether the message was held for its first choice, so that no other channel was
@@ -237,7 +238,9 @@ func readLastRanking(src *Source) (*lastRanking, error) {
 	if err != nil || ranking == nil {
 		return &lastRanking{}, err
 	}
-	l := &lastRanking{known: true, candidates: candidatesOf(ranking), basis: basisOf(ranking)}
+	l := &lastRanking{
+		known: true, candidates: candidatesOf(ranking), basis: basisOf(ranking), doc: src.WaitDoc,
+	}
 	newCompletion(&src.Record.Message, src.WaitDoc, nil).closed(l.candidates)
 	return l, nil
 }
@@ -267,7 +270,7 @@ func (e *Explanation) waitsFor(limit *limitWait) {
 // document of its wait; nil once that time is over.
 func heldUntil(src *Source, last *lastRanking) *time.Time {
 	m := &src.Record.Message
-	route := routeNamed(src.WaitDoc, m.Plan.Route)
+	route := src.WaitDoc.Route(m.Plan.Route)
 	if m.State != ledger.Waiting || !last.held() || route == nil || route.Wait == 0 {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -266,6 +267,22 @@ func addLimits(out map[string]*ledger.Record) {
 	limited.Attempts[0].ClaimedAt = ten.Add(138 * time.Second)
 	limited.Attempts[0].SettledAt = ten.Add(138*time.Second + 12*time.Millisecond)
 	out["waited-for-limits"] = limited
+
+	name := func(c decide.Ranked, l admission.Limit, over bool) decide.Ranked {
+		c.Limit = decide.NameLimit(&l, over)
+		return c
+	}
+	out["limits-named"] = newRecord(ledger.Accepted, attempt("c", ledger.ByFallback,
+		outcomeAccepted, "",
+		name(ranked("a", 0, "no_slot"), admission.Limit{Window: admission.Hour}, false),
+		name(ranked("b", 0, "tenant_limit"), admission.Limit{
+			Scope: admission.Scope{Tenant: "shop"}, Window: admission.Day,
+		}, true),
+		name(ranked("d", 0, "no_budget"), admission.Limit{
+			Window: admission.Prepaid, Unit: admission.Money,
+		}, false),
+		name(ranked("e", 0, "reserved"), admission.Limit{Window: admission.Minute}, false),
+		ranked("c", 40, "")))
 
 	still := newRecord(ledger.Waiting)
 	still.Message.Reason, still.Message.NextAt = "no_slot", ten.Add(13*time.Second)

@@ -128,8 +128,8 @@ type Candidate struct {
 	Currency   string `json:"currency,omitempty"`
 	// SenderReplaced is set where the channel replaces the message's sender by its own.
 	SenderReplaced bool `json:"sender_replaced,omitempty"`
-	// Limit names a limit that can never admit the message, as admission.Key.On. Never says why.
-	// Both are empty when no such limit is known.
+	// Limit names the limit without room, as admission.Key.On. Never says why it can never admit the
+	// message; it is empty if it can, or that is not known.
 	Limit string `json:"limit,omitempty"`
 	Never string `json:"never,omitempty"` // closed: it is 0; too_small: the message takes more
 	// Redraw is the draw that picked it, for a redraw; nil for others.

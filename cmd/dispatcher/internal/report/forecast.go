@@ -40,7 +40,7 @@ func Forecast(
 	limit := newLimitWait(&m, doc, zoneOf(doc), e.Candidates)
 	e.waitsFor(limit)
 	p := page{
-		Explanation: &e, doc: doc, ranking: &lastRanking{known: true, candidates: e.Candidates},
+		Explanation: &e, doc: doc, ranking: &lastRanking{known: true, candidates: e.Candidates, doc: doc},
 		Limit: limit,
 		zone:  zoneOf(doc), Forecast: true,
 	}
@@ -54,10 +54,10 @@ func forecastCandidate(c *decide.Candidate, doc *config.Routing) Candidate {
 	out := Candidate{
 		Channel: c.Channel, Score: c.Score, LoadRatio: &c.LoadRatio, Eligible: new(c.Reason == ""),
 		Reason: c.Reason, Segments: &c.Segments, CostMicros: &c.Micros, Currency: c.Currency,
-		SenderReplaced: c.Replaced,
+		SenderReplaced: c.Replaced, Limit: c.Limit,
 	}
 	if c.Never {
-		out.Limit, out.Never = c.Limit, lackOpen
+		out.Never = lackOpen
 		channel, key, _ := admission.ParseOn(c.Limit)
 		if limit := limitOn(doc, channel, key); limit != nil && !limit.Closed() {
 			out.Never = lackSize

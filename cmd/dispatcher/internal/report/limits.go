@@ -1,10 +1,11 @@
 package report
 
 import (
-	"slices"
 	"strconv"
+	"strings"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 )
 
@@ -13,7 +14,7 @@ func limitsOn(doc *config.Routing, channel string) []admission.Limit {
 	if doc != nil && channel == "" {
 		return doc.Limits
 	}
-	if ch := channelNamed(doc, channel); ch != nil {
+	if ch := doc.Channel(channel); ch != nil {
 		return ch.Limits
 	}
 	return nil
@@ -28,22 +29,11 @@ func limitOn(doc *config.Routing, channel string, key admission.Key) *admission.
 	return &l
 }
 
-func channelNamed(doc *config.Routing, name string) *config.Channel {
-	if doc == nil {
-		return nil
-	}
-	at := slices.IndexFunc(doc.Channels, func(c config.Channel) bool { return c.Name == name })
-	if at < 0 {
-		return nil
-	}
-	return &doc.Channels[at]
-}
-
-// amount is the maximum of a limit: "0.50 GBP", "100 messages".
-func amount(l *admission.Limit) string {
+// maximum is that of a limit: "0.50 GBP", "100 messages".
+func maximum(l *admission.Limit) string {
 	switch {
 	case l.Unit == admission.Money:
-		return Money(l.Max) + " " + l.Currency
+		return Amount(l.Max, l.Currency)
 	case l.Max == 1 && l.Unit == admission.Segments:
 		return "1 segment"
 	case l.Max == 1:
@@ -93,4 +83,56 @@ func scopeWords(s admission.Scope) string {
 		return "numbers that begin with " + s.Prefix
 	}
 	return s.String()
+}
+
+// stored is a cause as figures and files have it: with the name of the limit, which is as
+// admission.Key.On.
+func stored(word, limit string) string {
+	channel, key, ok := admission.ParseOn(limit)
+	if !ok {
+		return word
+	}
+	return decide.StoredReason(word, decide.LimitName{Key: key, Over: channel == ""})
+}
+
+// Stored is the cause with its limit, as figures have it: no_slot:1d:messages.
+func (m *Move) Stored() string { return stored(m.Cause, m.Limit) }
+
+// Stored is the cause with its limit, as figures have it.
+func (s *WaterfallStep) Stored() string { return stored(s.Cause, s.Limit) }
+
+// Words are the cause in a few words, with the limit if one is named: "no slot (1d messages)".
+func (s *WaterfallStep) Words() string {
+	words := strings.ReplaceAll(s.Cause, "_", " ")
+	if _, key, ok := admission.ParseOn(s.Limit); ok {
+		words += " (" + key.On("") + ")"
+	}
+	return words
+}
+
+// limitExclusion says why a limit excluded a channel. limit names it as admission.Key.On; doc is
+// the document that it is of, nil when that is not known.
+func limitExclusion(doc *config.Routing, reason, limit string) string {
+	channel, key, ok := admission.ParseOn(limit)
+	if !ok {
+		return exclusion(reason)
+	}
+	name := kindOfLimit(key)
+	if l := limitOn(doc, channel, key); l != nil && key.Window != admission.Prepaid {
+		name = "limit of " + maximum(l) + " " + windowWords[key.Window].article
+	}
+	if channel != "" && key.Scope == (admission.Scope{}) {
+		name = "its " + name
+	} else {
+		name = "the " + name + covered(channel, key.Scope)
+	}
+	switch reason {
+	case lackForLane:
+		return "the rest of " + name + " kept for other lanes"
+	case lackShare:
+		return name + ": no slots left to the process by the admission policy"
+	case "no_budget":
+		return name + " spent"
+	}
+	return name + " used up"
 }

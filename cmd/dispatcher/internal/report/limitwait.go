@@ -85,7 +85,7 @@ func (l *limitWait) tooSmall(reason string, looked []Candidate) bool {
 	found := false
 	for i := range looked {
 		if c := &looked[i]; l.excludes(c, reason) {
-			if c.Limit != l.On { // Candidate.Limit can never admit the message; l is not closed
+			if c.Limit != l.On || c.Never == "" { // l is not closed
 				return false
 			}
 			found = true
@@ -139,7 +139,7 @@ func (l *limitWait) Name() string {
 	case l.Limit == nil:
 		return limitWords(l.Channel, l.Key)
 	case l.Lack == lackSlot || l.Lack == lackShare:
-		return "the limit of " + amount(l.Limit) + " per " + windowWords[l.Key.Window].noun +
+		return "the limit of " + maximum(l.Limit) + " per " + windowWords[l.Key.Window].noun +
 			covered(l.Channel, l.Key.Scope)
 	case l.Lack == lackTopUp:
 		return limitWords(l.Channel, l.Key)
@@ -155,7 +155,7 @@ func (l *limitWait) Gives() string {
 	if l.Limit == nil {
 		return ""
 	}
-	return amount(l.Limit) + " of the " + windowWords[l.Key.Window].noun
+	return maximum(l.Limit) + " of the " + windowWords[l.Key.Window].noun
 }
 
 // Single reports whether Gives is one unit, so that a sentence needs the singular.

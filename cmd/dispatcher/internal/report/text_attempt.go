@@ -31,7 +31,13 @@ type attemptPage struct {
 }
 
 // Excluded says why each channel before the chosen one was excluded.
-func (a *attemptPage) Excluded() string { return excluded(passedOver(a.Candidates)) }
+func (a *attemptPage) Excluded() string {
+	doc := a.Page.doc
+	if a.RankedVersion != a.Page.RoutingVersion {
+		doc = nil
+	}
+	return excluded(passedOver(a.Candidates), doc)
+}
 
 // Took is the time until the answer; 0 when it is not known.
 func (a *attemptPage) Took() time.Duration {
@@ -111,7 +117,7 @@ func (p *page) rank(candidates []Candidate, b *Basis, at int, apart bool) *rank 
 		measure = func(c *Candidate) *float64 { return c.LoadRatio }
 	case decide.BestWorker:
 		measure = func(c *Candidate) *float64 { return c.Score }
-		route := routeNamed(p.doc, p.Route)
+		route := p.doc.Route(p.Route)
 		r.Lowest = route != nil && route.Scoring.Ascending &&
 			b.Trouble == ""
 	case decide.RoundRobin, decide.Redraw, decide.InOrder:

@@ -53,7 +53,17 @@ func TestEveryRecordIsExplained(t *testing.T) {
 			var all []decide.Ranked
 			n := rapid.IntRange(1, 4).Draw(r, "ranked")
 			for _, channel := range []string{"a", "b", "c", "gone"}[:n] {
-				all = append(all, ranked(channel, 3, pick("why", reasons...)))
+				one := ranked(channel, 3, pick("why", reasons...))
+				if decide.IsLimit(one.Reason) {
+					one.Limit = rapid.SampledFrom([]decide.LimitName{
+						{},
+						{Key: admission.Key{Window: admission.Day}},
+						{Key: admission.Key{
+							Scope: admission.Scope{Tenant: "shop"}, Window: admission.Minute,
+						}, Over: true},
+					}).Draw(r, "limit")
+				}
+				all = append(all, one)
 			}
 			return encode(pick("by", "load_ratio", "best_worker", "round_robin", "redraw", "wait"),
 				all...)

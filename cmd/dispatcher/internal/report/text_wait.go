@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dispatcher/admission"
+	"dispatcher/config"
 	"dispatcher/ledger"
 )
 
@@ -93,30 +94,37 @@ func (p *page) lacked(w *Wait) string {
 func (p *page) Held() bool { return p.ranking.held() }
 
 // ExcludedLast says why each channel before the chosen one was excluded at the last decision.
-func (p *page) ExcludedLast() string { return excluded(passedOver(p.ranking.candidates)) }
+func (p *page) ExcludedLast() string {
+	return excluded(passedOver(p.ranking.candidates), p.ranking.doc)
+}
 
 // ExcludedOtherwise is ExcludedLast without the channels that Limit excluded.
 func (p *page) ExcludedOtherwise() string {
 	others := slices.Clone(passedOver(p.ranking.candidates))
 	return excluded(slices.DeleteFunc(others, func(c Candidate) bool {
 		return p.Limit.excludes(&c, p.Reason)
-	}))
+	}), p.ranking.doc)
 }
 
-// excluded lists channels with their exclusion reasons, grouped by reason.
-func excluded(passed []Candidate) string {
+// excluded lists channels with their exclusion reasons, grouped by reason. doc is the document that
+// the limits are of, nil when it is not known.
+func excluded(passed []Candidate, doc *config.Routing) string {
 	var order []string
 	channels := map[string][]string{}
 	for i := range passed {
-		reason := strings.TrimSpace(passed[i].Never + " " + passed[i].Reason)
-		if channels[reason] == nil {
-			order = append(order, reason)
+		c := &passed[i]
+		why := exclusion(strings.TrimSpace(c.Never + " " + c.Reason))
+		if c.Limit != "" && c.Never == "" {
+			why = limitExclusion(doc, c.Reason, c.Limit)
 		}
-		channels[reason] = append(channels[reason], passed[i].Channel)
+		if channels[why] == nil {
+			order = append(order, why)
+		}
+		channels[why] = append(channels[why], c.Channel)
 	}
 	words := make([]string, len(order))
-	for i, reason := range order {
-		words[i] = list(channels[reason]) + " could not take it (" + exclusion(reason) + ")"
+	for i, why := range order {
+		words[i] = list(channels[why]) + " could not take it (" + why + ")"
 	}
 	return list(words)
 }
@@ -154,7 +162,7 @@ func (p *page) LastLook() bool { return p.Deadline != nil && !p.NextAt.Before(*p
 // WouldBeHeld is how long a message would be held for its first choice although another channel
 // could take it at once.
 func (p *page) WouldBeHeld() time.Duration {
-	route := routeNamed(p.doc, p.Route)
+	route := p.doc.Route(p.Route)
 	if route == nil || len(passedOver(p.Candidates)) == len(p.Candidates) {
 		return 0
 	}

@@ -37,6 +37,8 @@ type Waterfall struct {
 type WaterfallStep struct {
 	// Cause is the cause of a Move, or one of the steps below.
 	Cause string `json:"cause"`
+	// Limit is that of the Move.
+	Limit string `json:"limit,omitempty"`
 	// Channel is the channel that the messages went to or came from; empty for neither.
 	Channel  string     `json:"channel"`
 	In       bool       `json:"in"` // whether they came from Channel
@@ -126,7 +128,7 @@ func (d *routeDay) drawnFor(channel string) quantity {
 func (d *routeDay) chosenFor(channel string) quantity {
 	q := quantity{messages: d.counts[channel], segments: d.segments[channel]}
 	for f, carried := range d.flows {
-		if f.first == channel {
+		if f.channel == channel {
 			q = q.plus(&quantity{costs: carried.costs})
 		}
 	}
@@ -199,18 +201,18 @@ func (d *routeDay) carryOn(s *waterfallSum, rest quantity) {
 	var out, in []summedStep
 	for _, f := range d.flowsInOrder() {
 		q := d.flows[f]
-		if f.first == s.channel {
+		if f.channel == s.channel {
 			firsts = firsts.plus(q)
 		}
-		if f.channel == s.channel {
+		if f.to == s.channel {
 			carried = carried.plus(q)
 		}
 		switch {
-		case f.first == f.channel:
-		case f.first == s.channel:
-			out = append(out, summedStep{f.cause, f.channel, false, (&quantity{}).less(q)})
+		case f.channel == f.to:
 		case f.channel == s.channel:
-			in = append(in, summedStep{f.cause, f.first, true, *q})
+			out = append(out, summedStep{f.word, f.limit, f.to, false, (&quantity{}).less(q)})
+		case f.to == s.channel:
+			in = append(in, summedStep{f.word, f.limit, f.channel, true, *q})
 		}
 	}
 	texts := firsts
@@ -231,8 +233,8 @@ func (d *routeDay) carryOn(s *waterfallSum, rest quantity) {
 func (d *routeDay) flowsInOrder() []flow {
 	return slices.SortedFunc(maps.Keys(d.flows), func(a, b flow) int {
 		return cmp.Or(cmp.Compare(d.flows[b].messages, d.flows[a].messages),
-			cmp.Compare(a.cause, b.cause), cmp.Compare(a.first, b.first),
-			cmp.Compare(a.channel, b.channel))
+			cmp.Compare(a.word, b.word), cmp.Compare(a.limit, b.limit),
+			cmp.Compare(a.channel, b.channel), cmp.Compare(a.to, b.to))
 	})
 }
 

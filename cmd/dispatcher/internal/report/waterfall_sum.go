@@ -51,8 +51,8 @@ type waterfallSum struct {
 
 // summedStep is a step in all units. in says that it came from channel.
 type summedStep struct {
-	cause, channel string
-	in             bool
+	cause, limit, channel string
+	in                    bool
 	quantity
 }
 
@@ -72,7 +72,7 @@ func (s *waterfallSum) waterfall() Waterfall {
 	for i := range s.steps {
 		step := &s.steps[i]
 		one := WaterfallStep{
-			Cause: step.cause, Channel: step.channel, In: step.in,
+			Cause: step.cause, Limit: step.limit, Channel: step.channel, In: step.in,
 			Messages: step.messages, Segments: step.segments, Costs: step.listed(),
 		}
 		if one.Messages != 0 || one.Segments != 0 || len(one.Costs) > 0 {
@@ -132,10 +132,13 @@ func (s *waterfallSum) add(w *Waterfall) {
 		step := &w.Steps[i]
 		q := quantityOf(step.Messages, step.Segments, step.Costs)
 		same := slices.IndexFunc(s.steps, func(o summedStep) bool {
-			return o.cause == step.Cause && o.channel == step.Channel && o.in == step.In
+			return o.cause == step.Cause && o.limit == step.Limit && o.channel == step.Channel &&
+				o.in == step.In
 		})
 		if same < 0 {
-			s.steps = append(s.steps, summedStep{step.Cause, step.Channel, step.In, q})
+			s.steps = append(s.steps, summedStep{
+				step.Cause, step.Limit, step.Channel, step.In, q,
+			})
 		} else {
 			s.steps[same].quantity = s.steps[same].plus(&q)
 		}

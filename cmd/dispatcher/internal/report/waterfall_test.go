@@ -54,7 +54,7 @@ func anyFigures(t *rapid.T) *Figures {
 			}
 			if c.Channel != c.FirstChoice {
 				c.Cause = rapid.SampledFrom([]string{
-					"no_slot", "breaker_open", "draining", "disabled", "selector", "price_cap",
+					"no_slot", "no_slot:1d:messages", "tenant_limit:all:1h:money:tenant:shop", "breaker_open", "draining", "disabled", "selector", "price_cap",
 					"throttled", "refused", "unknown",
 				}).Draw(t, "cause")
 			}
@@ -180,7 +180,10 @@ func TestTheWaterfallNamesEachCause(t *testing.T) {
 		return []MoveCost{{"GBP", micros}}
 	}
 	step := func(cause, channel string, in bool, messages, segments, micros int64) WaterfallStep {
-		return WaterfallStep{cause, channel, in, messages, segments, gbp(micros)}
+		return WaterfallStep{
+			Cause: cause, Channel: channel, In: in, Messages: messages, Segments: segments,
+			Costs: gbp(micros),
+		}
 	}
 	want := []Waterfall{
 		{

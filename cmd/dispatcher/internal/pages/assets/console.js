@@ -77,6 +77,20 @@ for (const form of document.querySelectorAll("form[data-preview]")) {
   });
 }
 
+// A link with data-line selects that line of the text area that it leads to.
+for (const link of document.querySelectorAll("a[data-line]")) {
+  link.addEventListener("click", (event) => {
+    const area = document.querySelector(link.hash);
+    const lines = area.value.split("\n");
+    const before = lines.slice(0, link.dataset.line - 1);
+    const start = before.reduce((sum, line) => sum + line.length + 1, 0);
+    event.preventDefault();
+    area.focus();
+    area.setSelectionRange(start, start + lines[before.length].length);
+    area.scrollTop = area.scrollHeight * before.length / lines.length - area.clientHeight / 2;
+  });
+}
+
 // "/" goes to the search of a message, as in many tools.
 addEventListener("keydown", (event) => {
   const at = event.target;
