@@ -269,24 +269,3 @@ func TestTakeWithoutASlotPanics(t *testing.T) {
 	}()
 	admission.Take(m, accounts, &admission.Need{}, admission.Release{})
 }
-
-func TestGateTakesAnActiveSlotAndOneOfEveryCounterOrNothing(t *testing.T) {
-	t.Parallel()
-	g := admission.Gate{
-		Counters: []admission.Counter{{Limit: admission.Limit{Window: admission.Minute, Max: 2}}},
-		Active:   admission.Active{Max: 3, Count: 1},
-	}
-	g.Roll(noon, time.UTC)
-	for i, want := range []bool{true, true, false} {
-		if got := g.Admit(moment(noon), &admission.Need{}); got != want {
-			t.Errorf("message %d: %t", i, got)
-		}
-	}
-	if g.Active.Count != 3 || g.Counters[0].Granted != 2 {
-		t.Errorf("%+v", g)
-	}
-	g.Active.Count = 2
-	if g.Admit(moment(noon), &admission.Need{}); g.Active.Count != 2 {
-		t.Error("a message that no counter admits took an active slot")
-	}
-}

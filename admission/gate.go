@@ -25,18 +25,3 @@ func (g *Gate) Accounts(now time.Time) []Account {
 	}
 	return accounts
 }
-
-// Admit takes an active slot and a slot of every counter, or nothing at all.
-func (g *Gate) Admit(m *Moment, n *Need) bool {
-	if !g.Active.Free() {
-		return false
-	}
-	accounts := g.Accounts(m.Now)
-	r, e := Fit(m, accounts, n)
-	if e != nil {
-		return false
-	}
-	Take(m, accounts, n, r)
-	g.Active.Count++
-	return true
-}

@@ -22,7 +22,7 @@ func pathsOf(r *Routing) []pathValue {
 		pathsOfChannel(channels.below(r.Channels[i].Name), &r.Channels[i])
 	}
 	routes := root.below("routes")
-	routes.setOrder(r.routeNames())
+	routes.setOrder(r.RouteNames())
 	for i := range r.Routes {
 		pathsOfRoute(routes.below(r.Routes[i].Name), &r.Routes[i])
 	}
@@ -279,15 +279,6 @@ func pathsOfLane(p paths, lane *Lane) {
 		"["+strings.Join(standard.Clarify, ", ")+"]")
 	p.below("clarify_for").setDefault(period(lane.ClarifyFor), period(standard.ClarifyFor))
 	p.below("ignore_opt_out").setDefault(strconv.FormatBool(lane.IgnoreOptOut), "false")
-}
-
-// routeNames are the names of all routes in order.
-func (r *Routing) routeNames() []string {
-	names := make([]string, len(r.Routes))
-	for i := range r.Routes {
-		names[i] = r.Routes[i].Name
-	}
-	return names
 }
 
 func pathsOfRates(p paths, r *Rates) {

@@ -16,13 +16,12 @@ import (
 // parsed again and differs from the document only in the weights.
 func (d *Document) SetWeights(route string, weights []Weight) (*Document, error) {
 	want := d.Routing.clone()
-	at := slices.IndexFunc(want.Routes, func(r Route) bool { return r.Name == route })
-	if at < 0 {
-		names := want.routeNames()
+	r := want.Route(route)
+	if r == nil {
+		names := want.RouteNames()
 		return nil, fmt.Errorf("there is no route %q; %s", route, suggest(route, names,
 			"known are "+strings.Join(names, ", ")))
 	}
-	r := &want.Routes[at]
 	if err := checkNewWeights(want, r, weights); err != nil {
 		return nil, err
 	}
@@ -63,7 +62,7 @@ func (d *Document) SetState(channel string, state State) (*Document, error) {
 		return nil, fmt.Errorf("state %q is unknown; use enabled or draining or disabled", state)
 	}
 	want := d.Routing.clone()
-	c := want.channel(channel)
+	c := want.Channel(channel)
 	if c == nil {
 		return nil, noChannel(want, channel)
 	}
@@ -123,7 +122,7 @@ func checkNewWeights(routing *Routing, r *Route, weights []Weight) error {
 	}
 	named := map[string]bool{}
 	for _, w := range weights {
-		if routing.channel(w.Channel) == nil {
+		if routing.Channel(w.Channel) == nil {
 			return noChannel(routing, w.Channel)
 		}
 		if named[w.Channel] {

@@ -96,7 +96,7 @@ func (r *Routing) limitsOf(channel string) (*[]admission.Limit, error) {
 	if channel == "" {
 		return &r.Limits, nil
 	}
-	c := r.channel(channel)
+	c := r.Channel(channel)
 	if c == nil {
 		return nil, noChannel(r, channel)
 	}

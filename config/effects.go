@@ -29,21 +29,6 @@ func ParseEffects(text []byte) (Effects, error) {
 	return e, nil
 }
 
-// EffectsOf are the effects that are in force in a routing: every weight that differs
-// from the configured one.
-func EffectsOf(r *Routing) Effects {
-	var e Effects
-	for i := range r.Routes {
-		route := &r.Routes[i]
-		for _, w := range route.Weights {
-			if w.Weight != w.Configured {
-				e.Set(route.Name, w.Channel, w.Weight)
-			}
-		}
-	}
-	return e
-}
-
 // Set sets one effective weight.
 func (e *Effects) Set(route, channel string, w selector.Weight) {
 	if e.Weights == nil {

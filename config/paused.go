@@ -68,7 +68,7 @@ func readPaused(v value, r *Routing) Paused {
 	}
 	p := Paused{
 		Lanes:    readWords(f, "lanes", "lane", known("lane", r.LaneNames())),
-		Routes:   readWords(f, "routes", "route", known("route", r.routeNames())),
+		Routes:   readWords(f, "routes", "route", known("route", r.RouteNames())),
 		Tenants:  readWords(f, "tenants", "tenant", nil),
 		Prefixes: readWords(f, "prefixes", "prefix", checkPrefix),
 	}

@@ -94,14 +94,37 @@ func (r *Routing) LaneNames() []string {
 	return names
 }
 
-// channel finds a channel by name; nil when there is none.
-func (r *Routing) channel(name string) *Channel {
-	for i := range r.Channels {
-		if r.Channels[i].Name == name {
-			return &r.Channels[i]
-		}
+// RouteNames are the names of all routes in order.
+func (r *Routing) RouteNames() []string {
+	names := make([]string, len(r.Routes))
+	for i := range r.Routes {
+		names[i] = r.Routes[i].Name
 	}
-	return nil
+	return names
+}
+
+// Channel finds a channel by name; nil when there is none, or no routing.
+func (r *Routing) Channel(name string) *Channel {
+	if r == nil {
+		return nil
+	}
+	at := slices.IndexFunc(r.Channels, func(c Channel) bool { return c.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &r.Channels[at]
+}
+
+// Route finds a route by name; nil when there is none, or no routing.
+func (r *Routing) Route(name string) *Route {
+	if r == nil {
+		return nil
+	}
+	at := slices.IndexFunc(r.Routes, func(o Route) bool { return o.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &r.Routes[at]
 }
 
 // clone copies what edits and effects change: states, limits and weights.

@@ -217,11 +217,9 @@ func (s *Claims) commitOutcome(ctx context.Context, t *Tx, lost error) error {
 		case err == nil:
 			return fmt.Errorf("%w: rolled back: %w", errConnection, lost)
 		}
-		timer := time.NewTimer(pause) // it is still in progress, or the database is away
 		select {
-		case <-timer.C:
+		case <-time.After(pause): // it is still in progress, or the database is away
 		case <-ctx.Done():
-			timer.Stop()
 			return fmt.Errorf("%w: nobody could tell whether the transaction was committed: %w",
 				errConnection, lost)
 		}

@@ -222,9 +222,7 @@ func TestClaimNamesChannelsWithoutARowAfterAskingDecide(t *testing.T) {
 	}
 	stale := errors.New("stale")
 	err = runClaim(t.Context(), l, claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		if seen.Version != 2 || seen.Channels[1].Gate.Admit(momentOf(seen), &admission.Need{
-			Segments: 1,
-		}) {
+		if seen.Version != 2 || admit(seen, &seen.Channels[1].Gate, 1) {
 			t.Errorf("version %d, removed channel admits", seen.Version)
 		}
 		return ledger.Decisions{}, stale

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"dispatcher/admission"
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
@@ -69,7 +68,7 @@ func takeTurnsAmong(seen *ledger.Seen, members []string) (ledger.Decisions, erro
 		at := slices.IndexFunc(seen.Channels, func(c ledger.ChannelState) bool {
 			return c.Name == cursor.Channel
 		})
-		seen.Channels[at].Gate.Admit(momentOf(seen), &admission.Need{Segments: 1})
+		admit(seen, &seen.Channels[at].Gate, 1)
 		d.Each[i] = ledger.Decision{
 			State: ledger.Sending, Plan: seen.Messages[i].Plan,
 			Attempt: ledger.Attempt{

@@ -34,6 +34,13 @@ func LocksOfJoining(in Inbound) []string {
 	}
 }
 
+// Lead tries to become the process that publishes, and reports whether this process is it.
+func (s *Outbox) Lead(ctx context.Context) (bool, error) {
+	s.out.mu.Lock()
+	defer s.out.mu.Unlock()
+	return s.out.takeLeadership(ctx)
+}
+
 // LetGo resets everything that a ledger keeps between claims or holds in the server.
 func (l *Ledger) LetGo() {
 	turns, heart := &l.Claims.turns, &l.Instances.heart

@@ -65,13 +65,6 @@ func (s *Outbox) PublishInbound(
 	return s.heard.publish(ctx, limit, send)
 }
 
-// Lead tries to become the process that publishes, and reports whether this process is it.
-func (s *Outbox) Lead(ctx context.Context) (bool, error) {
-	s.out.mu.Lock()
-	defer s.out.mu.Unlock()
-	return s.out.takeLeadership(ctx)
-}
-
 func newOutbox(d *db) *Outbox {
 	return &Outbox{
 		db: d,

@@ -93,9 +93,9 @@ func best(parts []part, owed int) []part {
 	}
 	order := func(p *part) int {
 		if owed > 1 && others < owed && p.final() && !p.byKey {
-			return receiptRank(string(Delivered)) + 1
+			return rank(Delivered) + 1
 		}
-		return receiptRank(p.state)
+		return rank(p.state)
 	}
 	parts = slices.Clone(parts)
 	slices.SortStableFunc(parts, func(a, b part) int { return order(&b) - order(&a) })
@@ -171,31 +171,18 @@ func (c *partCount) word() reported {
 	return all
 }
 
-// rank orders receipt states.
-func rank(s State) int {
-	switch s {
-	case Delivered:
-		return 3
-	case Undelivered:
-		return 2
-	case NoReceipt:
-		return 1
-	case Scheduled, Waiting, Retry, Sending, Accepted, Rejected, Failed, Unknown, Dead:
-	}
-	return 0
-}
+// better reports whether a receipt of state a replaces one of state b.
+func better(a, b string) bool { return rank(a) > rank(b) }
 
-// better reports whether a receipt of state a replaces one of state b. It is the order of
-// dispatcher.receipt_rank.
-func better(a, b string) bool { return receiptRank(a) > receiptRank(b) }
-
-func receiptRank(state string) int {
-	switch state {
-	case provider.Delivered.String():
+// rank orders what receipts say of a part or of a message, as dispatcher.receipt_rank does for the
+// rows of receipts.
+func rank[S ~string](state S) int {
+	switch string(state) {
+	case string(Delivered):
 		return 3
-	case provider.Undelivered.String():
+	case string(Undelivered):
 		return 2
-	case provider.Pending.String():
+	case string(NoReceipt), provider.Pending.String():
 		return 1
 	}
 	return 0

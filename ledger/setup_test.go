@@ -217,10 +217,23 @@ func give(seen *ledger.Seen) (ledger.Decisions, error) {
 	return d, nil
 }
 
+// admit takes an active slot and a slot of every counter, or nothing at all.
+func admit(seen *ledger.Seen, g *admission.Gate, segments int) bool {
+	m, n := momentOf(seen), &admission.Need{Segments: segments}
+	accounts := g.Accounts(m.Now)
+	r, excluded := admission.Fit(m, accounts, n)
+	if !g.Active.Free() || excluded != nil {
+		return false
+	}
+	admission.Take(m, accounts, n, r)
+	g.Active.Count++
+	return true
+}
+
 func giveOne(seen *ledger.Seen, m *ledger.Message) ledger.Decision {
 	for i := range seen.Channels {
 		c := &seen.Channels[i]
-		if !c.Gate.Admit(momentOf(seen), &admission.Need{Segments: m.Plan.Segments}) {
+		if !admit(seen, &c.Gate, m.Plan.Segments) {
 			continue
 		}
 		c.LastAssigned = seen.Now

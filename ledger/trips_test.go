@@ -140,7 +140,7 @@ func TestClaimOutlastsARestartOfTheServer(t *testing.T) {
 	var restart sync.WaitGroup
 	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 5), Channels: []string{"a"}},
 		func(seen *ledger.Seen) (ledger.Decisions, error) {
-			s.StopImmediate()
+			s.Kill()
 			restart.Go(func() {
 				if err := s.Start(t.Context()); err != nil {
 					t.Error(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/ledger"
 )
 
@@ -145,7 +146,7 @@ func ambiguitySheet(lines []ambiguityLine, as format) sheet {
 		{
 			only: formatTable, head: "price", width: 13, right: true,
 			cell: func(d *ambiguityLine) any {
-				return amount(d.PriceMicros, d.Currency)
+				return report.Amount(d.PriceMicros, d.Currency)
 			},
 		},
 		{only: formatTable, key: "code", width: 12},

@@ -345,7 +345,7 @@ func beyondBudgets(found []ledger.Overspent) []audit.Mismatch {
 			ID: name, What: whatBudget,
 			Stored: fmt.Sprintf("attempts of the day cost %s %s by %s", report.Money(o.Cost),
 				o.Currency, o.At.UTC().Format(time.DateTime+"Z07:00")),
-			Derived: report.Money(o.ToppedUp) + " " + o.Currency + " were topped up by then",
+			Derived: report.Amount(o.ToppedUp, o.Currency) + " were topped up by then",
 		}
 	}
 	return out

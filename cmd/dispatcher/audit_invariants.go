@@ -7,10 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/ledger"
+	"dispatcher/ledger/migrations"
 )
 
 // invariantFlags are those of audit invariants.
@@ -35,8 +37,9 @@ A day is the UTC day on which a message was received. What has no day, such as t
 channel, is checked as it is now. --sql prints the statements, for psql.
 
 The login of DISPATCHER_POSTGRES_URL has to be able to read the tables of schema dispatcher, as that
-of "dispatcher run" is; that of finance is not. "dispatcher run" checks the same by itself, see
-metrics.md.`,
+of "dispatcher run" is; those of finance and auditors are not, because these tables have numbers and
+texts. They read the statements with --sql, and have an operator run them. "dispatcher run" checks
+the same by itself, see metrics.md.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			from, to, err := f.days(time.Now())
@@ -51,7 +54,7 @@ metrics.md.`,
 				return c.printInvariants(ledger.ScopeOf(from, to, app.Grace(s)))
 			}
 			return c.withLedger(ctx, func(l *database) error {
-				return c.checkInvariants(ctx, l, f.all, from, to, as)
+				return invariantsTrouble(c.checkInvariants(ctx, l, f.all, from, to, as))
 			})
 		}),
 	}
@@ -64,6 +67,16 @@ metrics.md.`,
 	cmd.MarkFlagsMutuallyExclusive("all", "sql")
 	as.addTo(cmd.Flags())
 	return cmd
+}
+
+// invariantsTrouble says who can check the invariants when this login may not.
+func invariantsTrouble(err error) error {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "42501" {
+		return usage(fmt.Errorf("this login may not read the tables that the statements compare (%s). "+
+			"Logins of finance and auditors read views alone: have an operator run it with a login of %s, "+
+			"and read the statements with --sql", pg.Message, migrations.RoleApp))
+	}
+	return err
 }
 
 // days are the first and the last day to check.

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,11 +13,55 @@ import (
 	"github.com/transparency-dev/merkle/proof"
 	"github.com/transparency-dev/merkle/rfc6962"
 	"golang.org/x/mod/sumdb/note"
+
+	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/migrations"
 )
 
 // outsider checks proofs with a verifier key, the output of "audit proof" and the public libraries
 // of transparency logs. It uses no package of this module and no database.
 type outsider struct{ verifier note.Verifier }
+
+// newOutsider returns somebody who knows the last line of a key file.
+func newOutsider(t *testing.T, keyFile string) *outsider {
+	t.Helper()
+	text, err := os.ReadFile(keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	verifier, err := note.NewVerifier(lines[len(lines)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &outsider{verifier}
+}
+
+// inclusion is a printed proof of inclusion.
+type inclusion struct {
+	Leaf        []byte
+	Hashes      [][]byte
+	Index, Size uint64
+	Checkpoint  string
+}
+
+// included checks a proof, and that it proves no changed leaf.
+func (o *outsider) included(t *testing.T, p *inclusion) {
+	t.Helper()
+	size, root := o.open(t, p.Checkpoint)
+	check := func(leaf []byte) error {
+		return proof.VerifyInclusion(rfc6962.DefaultHasher, p.Index, size,
+			rfc6962.DefaultHasher.HashLeaf(leaf), p.Hashes, root)
+	}
+	if err := check(p.Leaf); err != nil || size != p.Size {
+		t.Errorf("leaf %d of %d: %v", p.Index, p.Size, err)
+	}
+	changed := slices.Clone(p.Leaf)
+	changed[10] ^= 1 // the first hash
+	if check(changed) == nil {
+		t.Errorf("the log contains a changed leaf %d", p.Index)
+	}
+}
 
 // open verifies a checkpoint as described in
 // https://github.com/C2SP/C2SP/blob/main/tlog-checkpoint.md.
@@ -59,16 +105,7 @@ func TestAnOutsiderChecksProofsWithTheirOwnTools(t *testing.T) {
 	o.exec(`update dispatcher.messages set received_at = received_at - interval '3 hours'`)
 	addSeals(t, o, keyFile)
 
-	text, err := os.ReadFile(keyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	verifier, err := note.NewVerifier(lines[len(lines)-1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := outsider{verifier}
+	out := newOutsider(t, keyFile)
 	prove := func(v any, args ...string) {
 		t.Helper()
 		got := dispatcher(t, "", o.env,
@@ -78,32 +115,9 @@ func TestAnOutsiderChecksProofsWithTheirOwnTools(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"v1-000000", "v1-000003", "v2-000009"} {
-		var p struct {
-			Leaf, Hashes json.RawMessage
-			Index, Size  uint64
-			Checkpoint   string
-		}
+		var p inclusion
 		prove(&p, id)
-		var leaf []byte
-		var hashes [][]byte
-		if err := json.Unmarshal(p.Leaf, &leaf); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(p.Hashes, &hashes); err != nil {
-			t.Fatal(err)
-		}
-		size, root := out.open(t, p.Checkpoint)
-		check := func() error {
-			return proof.VerifyInclusion(rfc6962.DefaultHasher, p.Index, size,
-				rfc6962.DefaultHasher.HashLeaf(leaf), hashes, root)
-		}
-		if err := check(); err != nil || size != p.Size {
-			t.Errorf("%s, leaf %d of %d: %v", id, p.Index, size, err)
-		}
-		leaf[8] ^= 1 // changes the state
-		if check() == nil {
-			t.Errorf("%s: the log contains a changed leaf", id)
-		}
+		out.included(t, &p)
 	}
 	var g struct {
 		From, Size uint64
@@ -116,13 +130,51 @@ func TestAnOutsiderChecksProofsWithTheirOwnTools(t *testing.T) {
 	if g.From != from || g.Size != size || size <= from {
 		t.Fatalf("from %d to %d leaves: %+v", from, size, g)
 	}
-	err = proof.VerifyConsistency(rfc6962.DefaultHasher, from, size, g.Hashes, was, root)
+	err := proof.VerifyConsistency(rfc6962.DefaultHasher, from, size, g.Hashes, was, root)
 	if err != nil {
 		t.Error(err)
 	}
 	g.Hashes[0][0] ^= 1
 	if proof.VerifyConsistency(rfc6962.DefaultHasher, from, size, g.Hashes, was, root) == nil {
 		t.Error("a changed proof is accepted")
+	}
+}
+
+// TestAnOutsiderChecksTheProofOfAClosedDay: with finance's login. The hashes of the leaf are those of
+// the figures, which SQL computes.
+func TestAnOutsiderChecksTheProofOfAClosedDay(t *testing.T) {
+	t.Parallel()
+	o, keyFile, seals := sealedAuditDB(t, 10)
+	day := seals[len(seals)-1]
+	o.closed(day)
+	url, _ := strings.CutPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
+	env := []string{"DISPATCHER_POSTGRES_URL=" + ledgertest.As(migrations.RoleFinance, url)}
+	prove := func(args ...string) result {
+		return dispatcher(t, "", env, append([]string{
+			"audit", "proof", "--format", "json", "--day", day,
+		}, args...)...)
+	}
+	if got := prove(); got.code != exitFailed || !strings.Contains(got.err,
+		"has no such closing of "+day) {
+		t.Errorf("before it is sealed: %+v", got)
+	}
+	o.exec(`update dispatcher.closings set at = at - interval '40 minutes'`)
+	addSeals(t, o, keyFile)
+	var p inclusion
+	if err := json.Unmarshal([]byte(prove("--revision", "1").out), &p); err != nil {
+		t.Fatal(err)
+	}
+	newOutsider(t, keyFile).included(t, &p)
+	var hashes []byte
+	if err := o.sql.QueryRow(t.Context(), `select intake || choices || attempts || carried
+		from facts.closing_evidence where day = $1 and revision = 1`, day).Scan(&hashes); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(p.Leaf[10:], hashes) {
+		t.Errorf("the leaf has %x, the figures %x", p.Leaf[10:], hashes)
+	}
+	if got := prove("--revision", "2"); got.code != exitFailed {
+		t.Errorf("of a closing that is not there: %+v", got)
 	}
 }
 

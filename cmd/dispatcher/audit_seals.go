@@ -283,7 +283,10 @@ func (v *verification) sealed() string {
 		return "not compared with the log of hashes: no key of it\n"
 	}
 	line := fmt.Sprintf("%d messages", s.Messages)
-	if s.Closings > 0 {
+	switch {
+	case s.Closings == 1:
+		line += " and the closing of the day"
+	case s.Closings > 1:
 		line += fmt.Sprintf(" and %d closings of the day", s.Closings)
 	}
 	line += " compared with the log of hashes"
@@ -338,33 +341,54 @@ func (c *cli) newSealKey(name, path string, as format) error {
 	})
 }
 
+// proofFlags are those of audit proof.
+type proofFlags struct {
+	day      string
+	revision int64
+	since    string
+}
+
 // auditProofCommand is "audit proof".
 func (c *cli) auditProofCommand() *cobra.Command {
 	var as format
-	var since string
+	var f proofFlags
 	cmd := &cobra.Command{
-		Use:   "proof {ID | --since FILE}",
-		Short: "Prove to somebody else that the log of hashes has a message, or that it only grew",
+		Use:   "proof ID | proof --day DAY | proof --since FILE",
+		Short: "Prove to somebody else that the log of hashes has a message or a closing, or only grew",
 		Long: `Prints the newest leaf that the log has of a message, its inclusion proof (RFC 6962,
-section 2.1.1) and the checkpoint that it leads to. With --since, prints the consistency proof
-(section 2.1.2) from a checkpoint that was kept to the newest one. Whoever has the verifier key can
-check them with any tool for transparency logs, without the database.`,
+section 2.1.1) and the checkpoint that it leads to. With --day, prints the same of a closing of that
+day, with its figures: the newest one that is sealed, or that of --revision. With --since, prints
+the consistency proof (section 2.1.2) from a checkpoint that was kept to the newest one. Whoever has
+the verifier key can check them with any tool for transparency logs, without the database.`,
 		Example: "  dispatcher audit proof order-4711 --format json\n" +
+			"  dispatcher audit proof --day 2026-10-31 --format json\n" +
 			"  dispatcher audit proof --since october.txt --format json",
 		Args: arguments(0, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
-			if (since == "") == (len(args) == 0) {
-				return usage(errors.New("name a message or --since, one of them"))
+			if len(args) == 0 && f.day == "" && f.since == "" {
+				return usage(errors.New("name a message, --day or --since"))
+			}
+			if len(args) > 0 && f != (proofFlags{}) {
+				return usage(errors.New("name a message or a flag, one of them"))
+			}
+			if _, err := time.Parse(time.DateOnly, f.day); f.day != "" && err != nil {
+				return usage(fmt.Errorf("--day %q is not a day: write for example 2026-11-21", f.day))
 			}
 			return c.withLedger(ctx, func(l *database) error {
-				if since != "" {
-					g, err := growthSince(ctx, l, since)
+				if f.since != "" {
+					g, err := growthSince(ctx, l, f.since)
 					if err != nil {
 						return err
 					}
 					return as.write(c.out, g, growthSheet(g))
 				}
-				p, err := proofOf(ctx, l, args[0])
+				var p *seal.Proof
+				var err error
+				if f.day != "" {
+					p, err = proofOfClosing(ctx, l, f.day, f.revision)
+				} else {
+					p, err = proofOfMessage(ctx, l, args[0])
+				}
 				if err != nil {
 					return err
 				}
@@ -372,7 +396,11 @@ check them with any tool for transparency logs, without the database.`,
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&since, "since", "", "file with a checkpoint that was kept")
+	cmd.Flags().StringVar(&f.day, "day", "", "day whose closing is proved, such as 2026-11-21")
+	cmd.Flags().Int64Var(&f.revision, "revision", 0, "revision of the closing (default the newest)")
+	cmd.Flags().StringVar(&f.since, "since", "", "file with a checkpoint that was kept")
+	cmd.MarkFlagsMutuallyExclusive("day", "since")
+	cmd.MarkFlagsMutuallyExclusive("revision", "since")
 	as.addTo(cmd.Flags())
 	return cmd
 }
@@ -413,8 +441,8 @@ func growthSheet(g *seal.Growth) sheet {
 	}, g.Hashes, g.Checkpoint)
 }
 
-// proofOf is the proof of the newest leaf of a message.
-func proofOf(ctx context.Context, l *database, id string) (p *seal.Proof, err error) {
+// proofOfMessage is the proof of the newest leaf of a message.
+func proofOfMessage(ctx context.Context, l *database, id string) (*seal.Proof, error) {
 	record, err := l.Messages.Record(ctx, id)
 	if errors.Is(err, ledger.ErrNoMessage) {
 		return nil, failed(fmt.Errorf("no message has the id %s", id))
@@ -422,31 +450,65 @@ func proofOf(ctx context.Context, l *database, id string) (p *seal.Proof, err er
 	if err != nil {
 		return nil, err
 	}
-	var newest *ledger.Seal
-	place := 0
+	newest := newestLeaf{is: func(seq int64) bool { return seq == record.Message.Seq }}
 	at := record.Message.ReceivedAt
-	err = l.Seals.Each(ctx, at, at.Add(time.Microsecond), func(look *ledger.Seal) error {
-		leaves, err := seal.ReadLeaves(look.Leaves)
-		for i := range leaves {
-			if leaves[i].Seq == record.Message.Seq {
-				one := *look
-				newest, place = &one, i
-			}
-		}
-		return err
-	})
-	switch {
-	case err != nil:
+	if err := l.Seals.Each(ctx, at, at.Add(time.Microsecond), newest.look); err != nil {
 		return nil, err
-	case newest == nil:
+	}
+	if newest.seal == nil {
 		return nil, failed(fmt.Errorf("the log of hashes has nothing of %s: messages are sealed some "+
 			"minutes after they were received, by instances with DISPATCHER_SEAL_KEY_FILE", id))
 	}
-	before, err := l.Seals.Number(ctx, newest.Number-1)
+	return newest.proof(ctx, l)
+}
+
+// proofOfClosing is the proof of a closing of a day; of the newest one for revision 0.
+func proofOfClosing(
+	ctx context.Context, l *database, day string, revision int64,
+) (*seal.Proof, error) {
+	from, err := time.Parse(time.DateOnly, day)
 	if err != nil {
 		return nil, err
 	}
-	if p, err = seal.Prove(before, newest, place); err != nil {
+	newest := newestLeaf{is: func(seq int64) bool {
+		date, of, ok := ledger.ClosingOf(seq)
+		return ok && date == day && (revision == 0 || of == revision)
+	}}
+	if err := l.Seals.EachOfClosings(ctx, from, newest.look); err != nil {
+		return nil, err
+	}
+	if newest.seal == nil {
+		return nil, failed(fmt.Errorf("the log of hashes has no such closing of %s: it is sealed some "+
+			"minutes after it was made, by instances with DISPATCHER_SEAL_KEY_FILE", day))
+	}
+	return newest.proof(ctx, l)
+}
+
+// newestLeaf finds the last leaf of something in the log.
+type newestLeaf struct {
+	is    func(seq int64) bool
+	seal  *ledger.Seal // that has it; nil until it is found
+	place int          // among its leaves
+}
+
+func (n *newestLeaf) look(look *ledger.Seal) error {
+	leaves, err := seal.ReadLeaves(look.Leaves)
+	for i := range leaves {
+		if n.is(leaves[i].Seq) {
+			one := *look
+			n.seal, n.place = &one, i
+		}
+	}
+	return err
+}
+
+func (n *newestLeaf) proof(ctx context.Context, l *database) (*seal.Proof, error) {
+	before, err := l.Seals.Number(ctx, n.seal.Number-1)
+	if err != nil {
+		return nil, err
+	}
+	p, err := seal.Prove(before, n.seal, n.place)
+	if err != nil {
 		return nil, failed(fmt.Errorf("the log of hashes is damaged, see \"dispatcher audit "+
 			"verify\": %w", err))
 	}

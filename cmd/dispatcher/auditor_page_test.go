@@ -1,15 +1,21 @@
 package main
 
 import (
+	"encoding/base64"
+	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"dispatcher/cmd/dispatcher/internal/seal"
 	"dispatcher/config/tier"
+	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/ledger/migrations"
 )
@@ -41,6 +47,138 @@ func auditorPage(t *testing.T) (page string, o *october) {
 	return page, o
 }
 
+// updateOctober writes deploy/audit/october/seals.sql anew.
+var updateOctober = flag.Bool("update-october", false, "seal the example of docs/auditor.md again")
+
+// octoberKey signs the log of the example. Its second line is deploy/audit/october/seal.pub.
+const octoberKey = "PRIVATE+KEY+october.example.com+4048c515+Ab7167yr+bqS1vW8jWLrKBHf92wFT9DUpsoDkRIx9Sa7" +
+	"\noctober.example.com+4048c515+AXo1nAfcrmkG04m/eE8Y4QyWALi/HCphLObgVuXzp1Op"
+
+// octoberSeals is deploy/audit/october/seals.sql without the values of the looks.
+const octoberSeals = `-- The log of hashes of october.sql, with which "dispatcher audit verify" compares the rows. The
+-- checkpoints were signed when the example was made; leaves are computed from the rows. Written by
+--   go test ./cmd/dispatcher -run TestTheExampleIsSealed -update-october
+begin;
+
+create function pg_temp.leaf(seq bigint, state text, variadic parts bytea[]) returns bytea
+language sql immutable return int8send(seq) || set_byte('\x0000', 0, coalesce(array_position(
+    array['open', 'accepted', 'delivered', 'undelivered', 'no_receipt', 'rejected', 'failed',
+      'unknown'], state), 0))
+  || (select string_agg(coalesce(nullif(part, ''), decode(repeat('00', 16), 'hex')), '' order by n)
+    from unnest(parts) with ordinality p (part, n));
+
+create temporary table leaves on commit drop as
+select false as closings, created_at as at, 0::bigint as place,
+  pg_temp.leaf(-version, null, intake, plan, '', '') as leaf
+from facts.version_evidence
+union all
+select false, received_at, seq, pg_temp.leaf(seq, state, intake, plan, attempts, later)
+from facts.evidence
+union all
+select true, at, row_number() over (order by day, revision), pg_temp.leaf(
+  -((day - date 'epoch') * 4294967296 + revision), null, intake, choices, attempts, carried)
+from facts.closing_evidence;
+
+insert into dispatcher.seals (number, from_at, to_at, at, again, closings, size, leaves, nodes,
+  checkpoint)
+select number, from_at, to_at, to_at + interval '5 minutes', closings, closings, size,
+  coalesce((select string_agg(leaf, '' order by place) from leaves l
+    where l.closings = v.closings and l.at >= from_at and l.at < to_at), ''),
+  decode(nodes, 'base64'), 'october.example.com' || E'\n' || size || E'\n' || root || E'\n\n'
+    || '— october.example.com ' || signature || E'\n'
+from (values
+%s
+) v (number, from_at, to_at, closings, size, nodes, root, signature);
+commit;
+`
+
+// TestTheExampleIsSealed: the checkpoints of deploy/audit/october/seals.sql are those of its rows.
+func TestTheExampleIsSealed(t *testing.T) {
+	if !*updateOctober {
+		tier.LongOnly(t)
+	}
+	t.Parallel()
+	_, o := auditorPage(t)
+	keys, err := seal.ParseKeys("october", strings.Split(octoberKey, "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := ledger.Connect(t.Context(), ledger.Config{
+		URL: strings.TrimPrefix(o.owner[0], "DISPATCHER_POSTGRES_URL="), Region: "test",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	var last *ledger.Seal
+	var looks []string
+	add := func(look ledger.Seal, evidence []ledger.Evidence) {
+		w, err := keys.Begin(last)
+		for i := range evidence {
+			if err == nil {
+				err = w.Add(&evidence[i])
+			}
+		}
+		if err == nil {
+			err = w.Close(&look)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, look.Number = &look, int64(len(looks)+1)
+		lines := strings.Split(look.Checkpoint, "\n")
+		const layout = "2006-01-02 15:04Z"
+		looks = append(looks, fmt.Sprintf("(%d, timestamptz '%s', timestamptz '%s', %t, %d,\n  '%s',\n"+
+			"  '%s', '%s')", look.Number, look.From.Format(layout), look.To.Format(layout),
+			look.Closings, look.Size, base64.StdEncoding.EncodeToString(look.Nodes), lines[2],
+			strings.Fields(lines[4])[2]))
+	}
+	var found []ledger.Evidence
+	keep := func(e *ledger.Evidence) error {
+		found = append(found, *e)
+		return nil
+	}
+	// A look at each hour in which something happened, and one at those between.
+	from := time.Date(2026, 9, 30, 23, 0, 0, 0, time.UTC)
+	end := time.Date(2026, 11, 1, 2, 0, 0, 0, time.UTC)
+	for hour := from; hour.Before(end); hour = hour.Add(time.Hour) {
+		next := hour.Add(time.Hour)
+		found = nil
+		if err := l.Seals.Evidence(t.Context(), hour, next, keep); err != nil {
+			t.Fatal(err)
+		}
+		if len(found) == 0 {
+			continue
+		}
+		if from.Before(hour) {
+			add(ledger.Seal{From: from, To: hour}, nil)
+		}
+		add(ledger.Seal{From: hour, To: next}, found)
+		from = next
+	}
+	add(ledger.Seal{From: from, To: end}, nil)
+	found = nil
+	for day := range 31 {
+		date := fmt.Sprintf("2026-10-%02d", day+1)
+		if err := l.Seals.ClosingsOf(t.Context(), date, keep); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(ledger.Seal{From: time.Unix(0, 0).UTC(), To: end, Closings: true}, found)
+	want := fmt.Sprintf(octoberSeals, strings.Join(looks, ",\n"))
+	for name, want := range map[string]string{"seals.sql": want, "checkpoint.txt": last.Checkpoint} {
+		file := o.files + "/" + name
+		if *updateOctober {
+			if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if read(t, file) != want {
+			t.Errorf("%s is not that of the example: -update-october writes it anew", file)
+		}
+	}
+}
+
 // prepare runs the block of the page for the administrator. It leaves out the statements for the
 // database, which exists, and uses logins of its own names, because other tests share the server.
 func (o *october) prepare(page string, admin *pgx.Conn, address string) {
@@ -48,7 +186,7 @@ func (o *october) prepare(page string, admin *pgx.Conn, address string) {
 	_, block, _ := strings.Cut(page, "\n    createdb october\n")
 	block, _, _ = strings.Cut(block, "\n\n")
 	steps := strings.Split(block, "\n")
-	if len(steps) != 4 {
+	if len(steps) != 5 {
 		o.t.Fatalf("unexpected steps of the preparation: %q", steps)
 	}
 	for _, step := range steps {
@@ -163,8 +301,10 @@ func TestTheExampleIsAsADispatcherWritesIt(t *testing.T) {
 	t.Parallel()
 	_, o := auditorPage(t)
 	keys := append(o.owner, "DISPATCHER_DRAW_KEY_FILE="+o.files+"/draw.key")
-	for _, day := range []string{"2026-10-13", "2026-10-21", "2026-10-25"} {
-		got := dispatcher(t, "", keys, "audit", "verify", "--day", day)
+	for n := range 31 {
+		day := fmt.Sprintf("2026-10-%02d", n+1)
+		got := dispatcher(t, "", keys, "audit", "verify", "--day", day, "--seal-keys",
+			o.files+"/seal.pub", "--checkpoint", o.files+"/checkpoint.txt")
 		if got.code != exitOK || !strings.Contains(got.out, "every choice is as it is on record") ||
 			strings.Contains(got.out, "not drawn again") {
 			t.Errorf("%s: got %+v, want exit code %d, %q in the output and no %q in the output",

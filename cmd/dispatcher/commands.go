@@ -111,7 +111,7 @@ var facts = []commandFacts{
 		"the file differs from the ledger, or an ambiguous message could not be settled",
 	},
 	{"audit verify", needsKeys, "a difference", "a choice differs from the record"},
-	{"audit proof", needsDatabase, "the proof", "the log has no such message yet"},
+	{"audit proof", needsDatabase, "the proof", "the log has no such message or closing yet"},
 	{"audit key", needsNothing, "the file and its verifier key", ""},
 	{"audit invariants", needsDatabase, "a violation", "a guarantee is violated"},
 	{

@@ -65,9 +65,8 @@ func (c *cli) checkRouting(file string, as format) error {
 		Routes   []string `json:"routes"`
 		Lanes    []string `json:"lanes"`
 	}
-	value := checked{file, doc.Timezone.String(), doc.ChannelNames(), []string{}, doc.LaneNames()}
-	for i := range doc.Routes {
-		value.Routes = append(value.Routes, doc.Routes[i].Name)
+	value := checked{
+		file, doc.Timezone.String(), doc.ChannelNames(), doc.RouteNames(), doc.LaneNames(),
 	}
 	return as.write(c.out, value, list(as, []checked{value}, []column[checked]{
 		{key: "file"},

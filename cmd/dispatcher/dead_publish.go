@@ -15,6 +15,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/cmd/dispatcher/internal/numbers"
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/provider/sms"
@@ -152,7 +153,7 @@ func shownFields(m *envelope.Message) []shownField {
 	add("send_at", instantOf(m.SendAt))
 	add("expires_at", instantOf(m.ExpiresAt))
 	if m.MaxPrice != nil {
-		add("max_price", amount(*m.MaxPrice, ""))
+		add("max_price", report.Amount(*m.MaxPrice, ""))
 	}
 	add("metadata", keyList(m.Metadata))
 	return fields

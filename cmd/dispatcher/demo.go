@@ -142,7 +142,7 @@ func demoSheet(r *demo.Result, as format) sheet {
 		{key: "carried_share", name: "share", style: share},
 		{key: "segments"},
 		{name: "cost", right: true, cell: func(c *demo.Channel) any {
-			return amount(c.CostMicros, c.Currency)
+			return report.Amount(c.CostMicros, c.Currency)
 		}},
 	}...)
 	v := report.RouteVerdict{TrafficVerdict: r.TrafficVerdict, DrawsVerdict: r.DrawsVerdict}

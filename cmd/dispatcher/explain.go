@@ -112,7 +112,7 @@ func candidateSheet(candidates []report.Candidate, as format) sheet {
 		columns = append(columns, column[report.Candidate]{key: "segments"},
 			column[report.Candidate]{
 				name: "cost", right: true, cell: func(c *report.Candidate) any {
-					return amount(*c.CostMicros, c.Currency)
+					return report.Amount(*c.CostMicros, c.Currency)
 				},
 			})
 	}
@@ -140,7 +140,7 @@ func attemptSheet(attempts []report.Attempt) sheet {
 		{key: "provider_reference", head: "reference", width: 20},
 		{key: "segments"},
 		{head: "cost", right: true, cell: func(a *report.Attempt) any {
-			return amount(a.CostMicros, a.Currency)
+			return report.Amount(a.CostMicros, a.Currency)
 		}},
 	}...)
 }

@@ -209,7 +209,7 @@ func readState(q *decide.Question, path string, doc *config.Routing) error {
 		}
 	}
 	for name, state := range given.Channels {
-		if !slices.Contains(doc.ChannelNames(), name) {
+		if doc.Channel(name) == nil {
 			return fmt.Errorf("--state: %s names channel %q, which the routing document does not "+
 				"have", path, name)
 		}

@@ -60,7 +60,7 @@ func (ch *change) limitToRestart(channel string, key admission.Key) (*admission.
 	if err := ch.need(); err != nil {
 		return nil, err
 	}
-	if channel != "" && !slices.Contains(ch.Base().ChannelNames(), channel) {
+	if channel != "" && ch.Base().Channel(channel) == nil {
 		return nil, unknownChannel(channel, ch.Base())
 	}
 	limits := control.LimitsOf(ch.Base(), channel)

@@ -114,7 +114,7 @@ func (ch *change) setLimit(
 	if err := ch.need(); err != nil {
 		return err
 	}
-	if channel != "" && !slices.Contains(ch.Base().ChannelNames(), channel) {
+	if channel != "" && ch.Base().Channel(channel) == nil {
 		return unknownChannel(channel, ch.Base())
 	}
 	if remove {

@@ -42,7 +42,7 @@ func (c *cli) showLimits(ctx context.Context, l *database, named []string, as fo
 		return err
 	}
 	for _, name := range named {
-		if !slices.Contains(doc.ChannelNames(), name) {
+		if doc.Channel(name) == nil {
 			return unknownChannel(name, doc)
 		}
 	}

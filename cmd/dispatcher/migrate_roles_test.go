@@ -239,6 +239,10 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 				t.Errorf("%s of %s: %+v", args, role, got)
 			}
 		}
+		if got := dispatcher(t, "", env, "audit", "invariants"); got.code != exitUsage ||
+			!strings.Contains(got.err, "with a login of dispatcher_app") {
+			t.Errorf("invariants of %s: %+v", role, got)
+		}
 		for _, as := range fileFormats {
 			file, err := os.ReadFile(filepath.Join(folder, "daily", "2020-01-01."+as))
 			if err != nil || len(file) == 0 || privateIn(plain(t, string(file))) != "" {
@@ -624,11 +628,11 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 	for _, sql := range []string{
 		`create role deploy login password 'secret' in role dispatcher_owner`,
 		`create role app login password 'secret' in role dispatcher_app`,
-		// as if the last migration with a table, and those behind it, had not been applied
-		`drop table dispatcher.guard_trips cascade`,
-		`drop view audit.ambiguous`, // it has got a column since
-		`delete from dispatcher.schema_migrations where version >= 22`,
-		`update dispatcher.schema_version set version = 21`,
+		// as if migration 12 had not been applied
+		`drop table dispatcher.seals cascade`,
+		`drop function dispatcher.micros, dispatcher.half_hash cascade`,
+		`delete from dispatcher.schema_migrations where version >= 12`,
+		`update dispatcher.schema_version set version = 11`,
 	} {
 		if _, err := admin.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)

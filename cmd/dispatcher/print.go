@@ -131,11 +131,6 @@ func (f format) share(part *float64) string {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// amount writes money with its currency.
-func amount(micros int64, currency string) string {
-	return strings.TrimSpace(report.Money(micros) + " " + currency)
-}
-
 // orEmpty is the string behind a pointer; empty for nil.
 func orEmpty(s *string) string {
 	if s == nil {

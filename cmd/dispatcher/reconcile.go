@@ -119,17 +119,15 @@ func (f *reconcileFlags) check() error {
 
 // options are those for reading the file.
 func (f *reconcileFlags) options(routing *config.Routing) (o reconcile.Options, err error) {
-	at := slices.IndexFunc(routing.Channels, func(c config.Channel) bool {
-		return c.Name == f.channel
-	})
-	if at < 0 {
+	channel := routing.Channel(f.channel)
+	if channel == nil {
 		return o, fmt.Errorf("there is no channel %q; choose one of %s", f.channel,
 			strings.Join(routing.ChannelNames(), ", "))
 	}
 	preset := f.preset
 	if preset == "" {
 		preset = "plain"
-		if p := routing.Channels[at].Provider; slices.Contains(reconcile.Presets(), p) {
+		if p := channel.Provider; slices.Contains(reconcile.Presets(), p) {
 			preset = p
 		}
 	}

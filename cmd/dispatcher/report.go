@@ -228,7 +228,7 @@ func routeTable(d *report.Daily, v *report.RouteVerdict, rows []report.DailyRow)
 		}},
 		{key: "segments"},
 		{head: "cost", right: true, cell: func(r *report.DailyRow) any {
-			return amount(r.CostMicros, r.Currency)
+			return report.Amount(r.CostMicros, r.Currency)
 		}},
 	}...)
 	s.title, s.tight = fmt.Sprintf("route %s: %s", v.Route, verdict(v)), true

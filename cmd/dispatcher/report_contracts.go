@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
@@ -60,7 +61,7 @@ func (c *cli) contracts(ctx context.Context, l *database, day string, as format)
 			continue
 		}
 		from, to := report.ContractMonth(at, routing.Timezone, channel.Contract.Begins)
-		toDate, err := billedFrom(ctx, l, channel, from, earlier(to, now), days)
+		toDate, err := billedFrom(ctx, l, channel, from, decide.Earlier(to, now), days)
 		if err != nil {
 			return err
 		}
@@ -81,13 +82,6 @@ func (c *cli) contracts(ctx context.Context, l *database, day string, as format)
 		return &codedError{code: exitFailed} // the table has been printed
 	}
 	return nil
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // billedFrom adds up the days of a month so far. It reads each day once for all channels.

@@ -67,7 +67,7 @@ func (m measure) columns() []column[report.RangeRow] {
 	})
 	money := func(head string, of func(*report.RangeRow) int64) column[report.RangeRow] {
 		return column[report.RangeRow]{head: head, right: true, cell: func(row *report.RangeRow) any {
-			return amount(of(row), row.Currency)
+			return report.Amount(of(row), row.Currency)
 		}}
 	}
 	cost := money("cost", func(row *report.RangeRow) int64 { return row.CostMicros })

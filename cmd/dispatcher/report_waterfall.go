@@ -113,7 +113,7 @@ func steps(w *report.Waterfall, in measure) string {
 			out = append(out, cause+number(segments))
 		case inMoney:
 			for _, c := range costs {
-				out = append(out, cause+amount(c.CostMicros, c.Currency))
+				out = append(out, cause+report.Amount(c.CostMicros, c.Currency))
 			}
 		}
 	}

@@ -53,8 +53,7 @@ func (c *cli) gate(s *config.Settings, own bool) (*access.Gate, string, error) {
 // onLoopback reports whether only this machine can reach an address.
 func onLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+	return err == nil && access.IsLoopback(host)
 }
 
 // embeddedToken is the token of a data folder, which is created once.

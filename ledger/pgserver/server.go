@@ -96,16 +96,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 }
 
-// StopImmediate ends the server as a power cut would, without a checkpoint, for tests of recovery:
-// the next Start replays the log.
-func (s *Server) StopImmediate() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.halt(syscall.SIGQUIT)
-}
-
-// Kill sends SIGKILL to the postmaster, for tests. Its sessions notice and end by
-// themselves.
+// Kill sends SIGKILL to the postmaster, for tests of recovery: the next Start replays the log. The
+// server's sessions notice and end by themselves.
 func (s *Server) Kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -60,7 +60,7 @@ func TestAServerKeepsDataPortAndPasswordOverRestarts(t *testing.T) {
 	s := start(t, pgserver.Config{Dir: dir})
 	address, url := s.Address(), s.URL()
 	ask(t, url, `create table kept (n int)`)
-	for n, end := range []func(){func() { stop(t, s) }, s.StopImmediate, s.Kill} {
+	for n, end := range []func(){func() { stop(t, s) }, s.Kill} {
 		ask(t, url, fmt.Sprintf(`insert into kept values (%d)`, n))
 		end()
 		select {

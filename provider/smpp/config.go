@@ -158,9 +158,9 @@ type Config struct {
 	UntypedReceipts bool
 	// HonorCongestion narrows the window by the congestion_state of an SMPP 5.0 peer.
 	HonorCongestion bool
-	// Query and Cancel say that the SMSC supports query_sm and cancel_sm. With Cancel, Send cancels
-	// the accepted parts of a message after another part was rejected.
-	Query, Cancel bool
+	// Cancel says that the SMSC supports cancel_sm. Send then cancels the accepted parts of a message
+	// after another part was rejected.
+	Cancel bool
 	// QueryAfter, if not zero, sends query_sm for messages that have had no final receipt for that
 	// long: one at a time, at most QueryRate per second (DefaultQueryRate unless set), and only
 	// while a window has a free slot.

@@ -192,9 +192,6 @@ func (c Config) validateQueries() error {
 		}
 		return nil
 	}
-	if !c.Query {
-		return errors.New("query_after: needs query: true")
-	}
 	return errors.Join(atLeast("query_after", c.QueryAfter, 10*time.Millisecond),
 		between("query_rate", c.QueryRate, 0, maxRate))
 }

@@ -123,12 +123,10 @@ func (l *link) current() State {
 	return l.state
 }
 
-// pause reports whether the whole of d has passed before ctx ended.
+// pause waits for a while; false means that ctx has ended.
 func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

@@ -220,22 +220,6 @@ func (p *pool) leastLoaded(n int) *session {
 	return best
 }
 
-// any returns a session, preferably a healthy one, for a request without a slot; nil if there is
-// none.
-func (p *pool) any() *session {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, s := range p.sessions {
-		if !s.slots.unhealthy {
-			return s
-		}
-	}
-	if len(p.sessions) > 0 {
-		return p.sessions[0]
-	}
-	return nil
-}
-
 // takeSpare takes a slot that no submit needs now, of a healthy session, for another request. The
 // error is errNoBind or errNoSlot. After a success the caller calls release.
 func (p *pool) takeSpare() (*session, error) {

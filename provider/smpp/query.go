@@ -10,35 +10,15 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// Handle names a message that the SMSC has accepted. SMPP can only name it by the SMSC's
-// message_id, so a submission without an answer cannot be looked up, and Client is not a
-// provider.Finder.
-type Handle struct {
-	Reference string // Result.Reference or Part.Reference
-	// From and To are those of the submission. The SMSC compares them (sections 4.8.1 and 4.9.1).
-	From, To string
-}
-
-// ErrNotOffered says that the channel's settings do not enable the operation.
-var ErrNotOffered = errors.New("the channel's settings do not offer it")
-
-// Query asks the SMSC for the state of a message, with query_sm (section 4.8). The answer is a
-// receipt, Pending while nothing is final. A refusal is a *StatusError. No error holds a phone
-// number.
-func (c *Client) Query(ctx context.Context, h Handle) (provider.Receipt, error) {
-	if !c.cfg.Query {
-		return provider.Receipt{}, fmt.Errorf("query_sm: %w", ErrNotOffered)
-	}
-	source, err := c.cfg.sourceTo(h.From, h.To)
-	if err != nil {
-		return provider.Receipt{}, fmt.Errorf("query_sm: %w", err)
-	}
-	return c.query(ctx, c.pool.any(), h.Reference, source)
-}
-
-// querySpare queries if a window has a free slot, and holds the slot until the answer comes,
-// because SMSCs count all unanswered requests. Without a free slot the error is errNoSlot.
-func (c *Client) querySpare(
+// query asks the SMSC for the state of a message, with query_sm (section 4.8). It needs a free slot
+// of a window, and holds it until the answer comes, because SMSCs count all unanswered requests.
+// Without one the error is errNoSlot. source is the address as it was sent, which the SMSC
+// compares. The answer is a receipt, Pending while nothing is final. A refusal is a *StatusError.
+// No error holds a phone number.
+//
+// SMPP can only name a message by the SMSC's message_id, so a submission without an answer cannot
+// be looked up, and Client is not a provider.Finder.
+func (c *Client) query(
 	ctx context.Context, reference string, source pdu.Address,
 ) (provider.Receipt, error) {
 	s, err := c.pool.takeSpare()
@@ -46,18 +26,14 @@ func (c *Client) querySpare(
 		return provider.Receipt{}, fmt.Errorf("query_sm: %w", err)
 	}
 	defer c.pool.release(s, 1)
-	return c.query(ctx, s, reference, source)
-}
-
-// query takes the source address as it was sent.
-func (c *Client) query(
-	ctx context.Context, s *session, reference string, source pdu.Address,
-) (provider.Receipt, error) {
-	body, err := ask(ctx, s, &pdu.QuerySM{MessageID: reference, Source: source})
+	answer, err := s.ask(ctx, &pdu.QuerySM{MessageID: reference, Source: source})
+	if err == nil && answer.status != pdu.StatusOK {
+		err = &StatusError{answer.status}
+	}
 	if err != nil {
 		return provider.Receipt{}, fmt.Errorf("query_sm: %w", err)
 	}
-	state, ok := body.(*pdu.QuerySMResp)
+	state, ok := answer.body.(*pdu.QuerySMResp)
 	if !ok || state.MessageState.Word() == "" {
 		return provider.Receipt{}, fmt.Errorf("query_sm: %w", errUnreadable)
 	}
@@ -76,46 +52,6 @@ func (c *Config) queried(reference string, q *pdu.QuerySMResp, now time.Time) pr
 	r := provider.Receipt{Reference: reference, Code: receiptCode(word, failure), At: now}
 	r.State, r.Cause = c.meaning(&pdu.Message{}, word, r.Code)
 	return r
-}
-
-// Cancel cancels a message that has not been delivered, with cancel_sm (section 4.9). Nil means
-// that the SMSC cancelled it. A refusal is a *StatusError, after which the message may still be
-// delivered.
-func (c *Client) Cancel(ctx context.Context, h Handle) error {
-	if !c.cfg.Cancel {
-		return fmt.Errorf("cancel_sm: %w", ErrNotOffered)
-	}
-	source, err := c.cfg.sourceTo(h.From, h.To)
-	if err != nil {
-		return fmt.Errorf("cancel_sm: %w", err)
-	}
-	dest, err := c.cfg.destination(h.To)
-	if err != nil {
-		return fmt.Errorf("cancel_sm: %w", err)
-	}
-	_, err = ask(ctx, c.pool.any(),
-		&pdu.CancelSM{
-			ServiceType: c.cfg.ServiceType, MessageID: h.Reference, Source: source, Dest: dest,
-		})
-	if err != nil {
-		return fmt.Errorf("cancel_sm: %w", err)
-	}
-	return nil
-}
-
-// ask sends a request on a bind, nil when none is up, and returns the body of a successful answer.
-func ask(ctx context.Context, s *session, request pdu.Body) (pdu.Body, error) {
-	if s == nil {
-		return nil, errNoBind
-	}
-	r, err := s.ask(ctx, request)
-	if err != nil {
-		return nil, err
-	}
-	if r.status != pdu.StatusOK {
-		return nil, &StatusError{r.status}
-	}
-	return r.body, nil
 }
 
 // response is the answer to a request other than submit_sm.

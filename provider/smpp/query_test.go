@@ -14,36 +14,34 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-func handleOf(s provider.Submission, r provider.Result) Handle {
-	return Handle{Reference: r.Reference, From: s.From, To: s.To}
-}
-
-func TestQueryAndCancelUseTheReference(t *testing.T) {
+func TestAQueryNamesTheReferenceAndTheSenderThatWasSent(t *testing.T) {
 	t.Parallel()
-	srv := startServer(
-		t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Queries: true, Cancels: true}})
+	srv := startServer(t, smpptest.Config{Log: -1, Behaviour: smpptest.Behaviour{Queries: true}})
 	cfg := fastConfig(srv.Addr())
-	cfg.Query, cfg.Cancel = true, true
 	cfg.SourceRules = []SourceRule{{From: "60777"}} // the SMSC compares the sender that was sent
 	c := startClient(t, cfg)
 	s := submission(1)
-	h := handleOf(s, send(c, s))
-	if r, err := c.Query(t.Context(), h); err != nil || r.State != provider.Pending ||
-		r.Code != "ENROUTE" || r.Reference != h.Reference || r.At.IsZero() {
+	reference := send(c, s).Reference
+	source, err := c.cfg.sourceTo(s.From, s.To)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := c.query(t.Context(), reference, source); err != nil ||
+		r.State != provider.Pending || r.Code != "ENROUTE" || r.Reference != reference ||
+		r.At.IsZero() {
 		t.Errorf("before delivery: %+v, %v", r, err)
 	}
-	if err := c.Cancel(t.Context(), h); err != nil {
-		t.Errorf("cancel: %v", err)
+	deleted := func(smpptest.Submit) string { return "DELETED" }
+	srv.SetBehaviour(smpptest.Behaviour{Queries: true, QueryState: deleted})
+	if r, err := c.query(t.Context(), reference, source); err != nil ||
+		r.State != provider.Undelivered || r.Cause != provider.Deleted {
+		t.Errorf("after it was deleted: %+v, %v", r, err)
 	}
-	if r, err := c.Query(t.Context(), h); err != nil || r.State != provider.Undelivered ||
-		r.Cause != provider.Deleted {
-		t.Errorf("after cancel_sm: %+v, %v", r, err)
-	}
-	for name, err := range map[string]error{
-		"an unknown id": second(
-			c.Query(t.Context(), Handle{Reference: "none", From: s.From, To: s.To})),
-		"cancelled twice": c.Cancel(t.Context(), Handle{Reference: "none", From: s.From, To: s.To}),
-	} {
+	for name, named := range map[string]struct {
+		reference string
+		source    pdu.Address
+	}{"an unknown id": {"none", source}, "another sender": {reference, pdu.Address{}}} {
+		_, err := c.query(t.Context(), named.reference, named.source)
 		if status, ok := errors.AsType[*StatusError](err); !ok || status.Status == pdu.StatusOK ||
 			strings.Contains(err.Error(), "447700") {
 			t.Errorf("%s: %v", name, err)
@@ -51,35 +49,17 @@ func TestQueryAndCancelUseTheReference(t *testing.T) {
 	}
 }
 
-func second(_ provider.Receipt, err error) error { return err }
-
-func TestQueriesThatAreNotOfferedOrNotAnsweredFail(t *testing.T) {
+func TestQueriesThatAreNotAnsweredFail(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{})
-	s := Handle{Reference: "1", From: "ACME", To: "+447700900123"}
-	plain := startClient(t, fastConfig(srv.Addr()))
-	if _, err := plain.Query(t.Context(), s); !errors.Is(err, ErrNotOffered) {
-		t.Errorf("query: %v", err)
-	}
-	if err := plain.Cancel(t.Context(), s); !errors.Is(err, ErrNotOffered) {
-		t.Errorf("cancel: %v", err)
-	}
 	cfg := fastConfig(srv.Addr())
-	cfg.Query, cfg.Cancel, cfg.ResponseTimeout = true, true, 100*time.Millisecond
+	cfg.ResponseTimeout = 100 * time.Millisecond
 	c := startClient(t, cfg)
-	if _, err := c.Query(t.Context(), s); !errors.As(err, new(*StatusError)) {
+	if _, err := c.query(t.Context(), "1", pdu.Address{}); !errors.As(err, new(*StatusError)) {
 		t.Errorf("an SMSC without query_sm: %v", err)
 	}
-	for name, bad := range map[string]Handle{
-		"sender":    {From: "far too long a name", To: s.To},
-		"recipient": {From: s.From, To: "nobody"},
-	} {
-		if err := c.Cancel(t.Context(), bad); err == nil {
-			t.Errorf("a %s that cannot be written", name)
-		}
-	}
 	srv.SetBehaviour(smpptest.Behaviour{Silent: true})
-	if _, err := c.Query(t.Context(), s); !errors.Is(err, errNotAnswered) {
+	if _, err := c.query(t.Context(), "1", pdu.Address{}); !errors.Is(err, errNotAnswered) {
 		t.Errorf("a silent SMSC: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -88,17 +68,17 @@ func TestQueriesThatAreNotOfferedOrNotAnsweredFail(t *testing.T) {
 	if err := c.Close(ctx); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Query(t.Context(), s); !errors.Is(err, errNoBind) {
+	if _, err := c.query(t.Context(), "1", pdu.Address{}); !errors.Is(err, errNoBind) {
 		t.Errorf("after Close: %v", err)
 	}
 }
 
 func TestQueriesUnderWayEndWithTheirConnection(t *testing.T) {
 	t.Parallel()
-	client, peer := startRaw(t, Config{Query: true, ResponseTimeout: time.Hour})
+	client, peer := startRaw(t, Config{ResponseTimeout: time.Hour})
 	done := make(chan error, 1)
 	go func() {
-		_, err := client.Query(t.Context(), Handle{Reference: "1", From: "ACME", To: "+44"})
+		_, err := client.query(t.Context(), "1", pdu.Address{})
 		done <- err
 	}()
 	peer.expect(pdu.CommandQuerySM)
@@ -123,7 +103,7 @@ func TestMissingReceiptsAreQueried(t *testing.T) {
 	})
 	taken := make(chan provider.Receipt, 10)
 	cfg := fastConfig(srv.Addr())
-	cfg.Query, cfg.QueryAfter = true, 20*time.Millisecond
+	cfg.QueryAfter = 20 * time.Millisecond
 	cfg.OnReceipt = atOnce(func(r provider.Receipt) bool { taken <- r; return true })
 	c := startClient(t, cfg)
 	long := submission(1)
@@ -198,7 +178,7 @@ func TestReceiptQueriesKeepTheirRate(t *testing.T) {
 	for rate, perSecond := range map[int]int{0: DefaultQueryRate, 4: 4} {
 		synctest.Test(t, func(t *testing.T) {
 			cfg := Config{
-				Query: true, QueryAfter: time.Minute, QueryRate: rate,
+				QueryAfter: time.Minute, QueryRate: rate,
 				OnReceipt: atOnce(func(provider.Receipt) bool { return true }),
 			}
 			delivered := func(smpptest.Submit) string { return "DELIVRD" }
@@ -226,7 +206,7 @@ func TestReceiptQueriesUseFreeSlotsOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{
-			Query: true, QueryAfter: time.Minute, Window: 2, ResponseTimeout: time.Hour,
+			QueryAfter: time.Minute, Window: 2, ResponseTimeout: time.Hour,
 			OnReceipt: atOnce(func(provider.Receipt) bool { return true }),
 		}
 		behaviour := smpptest.Behaviour{

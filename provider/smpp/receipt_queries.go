@@ -47,7 +47,7 @@ func newReceiptQueries(c *Client) *receiptQueries {
 	return &receiptQueries{
 		after: c.cfg.QueryAfter,
 		pace:  time.Second / time.Duration(cmp.Or(c.cfg.QueryRate, DefaultQueryRate)),
-		query: c.querySpare, onReceipt: c.cfg.OnReceipt,
+		query: c.query, onReceipt: c.cfg.OnReceipt,
 		wake: make(chan struct{}, 1), open: make(map[string]bool),
 	}
 }

@@ -69,11 +69,10 @@ import (
 //	untyped_receipts      false (default) or true: receipts are told by their text where esm_class
 //	                      says nothing
 //	congestion            ignore (default) or honor: congestion_state narrows the window
-//	query                 false (default) or true: the SMSC answers query_sm, which query_after needs
 //	cancel                false (default) or true: the SMSC answers cancel_sm, with which the
 //	                      accepted parts of a message are taken back when another is rejected
-//	query_after           queries messages that have had no final receipt for that long; absent:
-//	                      never
+//	query_after           sends query_sm for messages that have had no final receipt for that long;
+//	                      absent: never
 //	query_rate            such queries a second at most (10)
 //	outcomes              {"0x00000410": rejected}: rejected, refused, unfit (refused, and no fault
 //	                      of the channel), throttled or unknown
@@ -133,7 +132,6 @@ func ParseSettings(values map[string]any, readFile func(string) ([]byte, error))
 		GSMErrors:       settings.Choose(r, "receipt_errors", receiptErrors),
 		UntypedReceipts: r.Flag("untyped_receipts"),
 		HonorCongestion: settings.Choose(r, "congestion", congestions),
-		Query:           r.Flag("query"),
 		Cancel:          r.Flag("cancel"),
 		QueryAfter:      r.Duration("query_after"),
 		QueryRate:       r.Integer("query_rate", 1, maxRate),

@@ -129,7 +129,7 @@ func TestEverySettingOfSubmitsAndReceiptsIsRead(t *testing.T) {
 		"receipt_meanings": map[string]any{
 			"undeliv/012": "absent", "ACCEPTD": "delivered", "/099": "pending",
 		},
-		"receipt_errors": "gsm", "untyped_receipts": true, "congestion": "honor", "query": true,
+		"receipt_errors": "gsm", "untyped_receipts": true, "congestion": "honor",
 		"cancel": "on", "query_after": "1h", "query_rate": 3,
 	})
 	if err != nil {
@@ -168,7 +168,7 @@ func TestEverySettingOfSubmitsAndReceiptsIsRead(t *testing.T) {
 			"UNDELIV/012": {provider.Undelivered, provider.Absent},
 			"ACCEPTD":     {State: provider.Delivered}, "/099": {State: provider.Pending},
 		},
-		GSMErrors: true, UntypedReceipts: true, HonorCongestion: true, Query: true, Cancel: true,
+		GSMErrors: true, UntypedReceipts: true, HonorCongestion: true, Cancel: true,
 		QueryAfter: time.Hour, QueryRate: 3,
 	}
 	if diff := cmp.Diff(want, cfg); diff != "" {
@@ -380,7 +380,6 @@ func TestBadSettingsAreRefusedUnderTheirKey(t *testing.T) {
 		},
 		"query_rate":         {"query_rate", 5, "query_rate: is of no use without query_after"},
 		"query_rate of zero": {"query_rate", 0, "query_rate: 0 is not between 1 and 1000"},
-		"query_after":        {"query_after", "1h", "query_after: needs query: true"},
 		"schedule":           {"schedule", "now", "schedule: is no positive duration"},
 	} {
 		settings := map[string]any{

@@ -275,7 +275,7 @@ func TestCapabilitiesSayWhatTheSettingsPromise(t *testing.T) {
 			},
 		},
 		"queries": {
-			Config{Query: true, QueryAfter: time.Hour},
+			Config{QueryAfter: time.Hour},
 			provider.Capabilities{
 				PartReceipts: true, Receipts: true, LongestValidity: DefaultLongestValidity,
 				Batch: 1,

@@ -83,7 +83,6 @@ func startWithShortTimeout(t *testing.T, p *slowPeer) *Client {
 	t.Helper()
 	c, err := New(Config{
 		Addresses: []string{"slow:1"}, SystemID: "acme", Dial: p.dial, SendTimeout: shortTimeout,
-		Query: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -121,8 +120,7 @@ func TestAShortSendTimeoutLeavesEverythingButSubmitsItsTime(t *testing.T) {
 				if ok, why := c.Ready(); !ok || p.dials.Load() != 1 {
 					t.Errorf("ready %v %q after %d dials", ok, why, p.dials.Load())
 				}
-				if r, err := c.Query(t.Context(),
-					Handle{Reference: "7F", To: "+447700900123"}); err != nil ||
+				if r, err := c.query(t.Context(), "7F", pdu.Address{}); err != nil ||
 					r.State != provider.Delivered {
 					t.Errorf("query_sm: %+v, %v", r, err)
 				}

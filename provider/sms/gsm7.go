@@ -138,17 +138,6 @@ func newDecoding() *decoding {
 	return d
 }
 
-// FitsGSM7 reports whether every character of the text is in the GSM 7-bit default
-// alphabet or its extension table. Invalid UTF-8 does not fit.
-func FitsGSM7(text string) bool {
-	for _, r := range text {
-		if encode.septet(r) == none {
-			return false
-		}
-	}
-	return true
-}
-
 // Alphabet is the character set a message is sent in. It decides how many characters a segment
 // holds.
 type Alphabet uint8
@@ -239,11 +228,6 @@ func AppendUCS2(dst []byte, s string) []byte {
 	}
 	return dst
 }
-
-// DecodeGSM7 reads one septet per octet. It follows the rules of the standard for receivers (3GPP
-// TS 23.038 sections 6.2.1 and 6.2.1.1): an extension code without a character is read from the
-// default table, and an escape without a next septet is a space. An octet above 0x7F is an error.
-func DecodeGSM7(octets []byte) (string, error) { return Shift{}.Decode(octets) }
 
 // DecodeUCS2 reads UTF-16, high octet first. An unpaired surrogate becomes U+FFFD. An odd number of
 // octets is an error.

@@ -90,18 +90,21 @@ func TestGSM7CodesAreThoseOfTheStandard(t *testing.T) {
 		if err != nil || !cmp.Equal(got, c.octet) {
 			t.Errorf("AppendGSM7(%q) = % x, %v; want % x", c.char, got, err, c.octet)
 		}
-		back, err := sms.DecodeGSM7(c.octet)
+		back, err := (sms.Shift{}).Decode(c.octet)
 		if err != nil || back != c.char {
-			t.Errorf("DecodeGSM7(% x) = %q, %v; want %q", c.octet, back, err, c.char)
+			t.Errorf("Decode(% x) = %q, %v; want %q", c.octet, back, err, c.char)
 		}
 	}
 }
+
+// fitsGSM7 reports whether the text needs no UCS-2, without national tables.
+func fitsGSM7(text string) bool { return sms.Count(text, sms.Reference8).Alphabet == sms.GSM7 }
 
 func TestGSM7HoldsExactly137Characters(t *testing.T) {
 	t.Parallel()
 	n := 0
 	for r := rune(0); r <= 0x10FFFF; r++ {
-		if (r < 0xD800 || r > 0xDFFF) && sms.FitsGSM7(string(r)) {
+		if (r < 0xD800 || r > 0xDFFF) && fitsGSM7(string(r)) {
 			n++
 		}
 	}
@@ -124,7 +127,7 @@ func TestAppendGSM7RefusesWhatItLacksAndLeavesDstAlone(t *testing.T) {
 	}
 }
 
-func TestDecodeGSM7ShowsUnknownEscapesAsTheStandardAsks(t *testing.T) {
+func TestDecodingShowsUnknownEscapesAsTheStandardAsks(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		octets []byte
@@ -135,14 +138,14 @@ func TestDecodeGSM7ShowsUnknownEscapesAsTheStandardAsks(t *testing.T) {
 		{[]byte{0x1B, 0x1B, 0x65}, " €"}, // reserved for another table
 		{nil, ""},
 	} {
-		got, err := sms.DecodeGSM7(c.octets)
+		got, err := (sms.Shift{}).Decode(c.octets)
 		if err != nil || got != c.want {
-			t.Errorf("DecodeGSM7(% x) = %q, %v; want %q", c.octets, got, err, c.want)
+			t.Errorf("Decode(% x) = %q, %v; want %q", c.octets, got, err, c.want)
 		}
 	}
 	for _, octets := range [][]byte{{0x80}, {0x1B, 0x80}, {'a', 0xFF}} {
-		if _, err := sms.DecodeGSM7(octets); !errors.Is(err, sms.ErrEncoding) {
-			t.Errorf("DecodeGSM7(% x) error = %v, want ErrEncoding", octets, err)
+		if _, err := (sms.Shift{}).Decode(octets); !errors.Is(err, sms.ErrEncoding) {
+			t.Errorf("Decode(% x) error = %v, want ErrEncoding", octets, err)
 		}
 	}
 }
@@ -172,14 +175,14 @@ func TestEncodedTextsReadBackAsThemselves(t *testing.T) {
 		if got, err := sms.DecodeUCS2(sms.AppendUCS2(nil, valid)); err != nil || got != valid {
 			t.Fatalf("UCS-2 read back as %q, %v", got, err)
 		}
-		if !sms.FitsGSM7(text) {
+		if !fitsGSM7(text) {
 			return
 		}
 		octets, err := sms.AppendGSM7(nil, text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := sms.DecodeGSM7(octets); err != nil || got != text {
+		if got, err := (sms.Shift{}).Decode(octets); err != nil || got != text {
 			t.Fatalf("GSM-7 read back as %q, %v", got, err)
 		}
 	})

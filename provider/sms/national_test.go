@@ -572,7 +572,7 @@ func TestSubstituteWithTablesNeverMakesMoreSegments(t *testing.T) {
 		if got == text {
 			return
 		}
-		if !sms.FitsGSM7(got) && rules.Count(got).Segments >= rules.Count(text).Segments {
+		if !fitsGSM7(got) && rules.Count(got).Segments >= rules.Count(text).Segments {
 			t.Fatalf("a text was changed, but saves no segment")
 		}
 		if again := rules.Substitute(got); again != got {

@@ -114,9 +114,10 @@ func (s Shift) Append(dst []byte, text string) ([]byte, error) {
 	return dst, nil
 }
 
-// Decode reads one septet per octet with these tables. Like DecodeGSM7 it follows the rules for
-// receivers: an escaped code without a character is read from the locking table, an escape without
-// a next septet is a space, and so is a code without any character.
+// Decode reads one septet per octet with these tables. It follows the rules of the standard for
+// receivers (3GPP TS 23.038 sections 6.2.1 and 6.2.1.1): an escaped code without a character is
+// read from the locking table, an escape without a next septet is a space, and so is a code without
+// any character. An octet above 0x7F is an error.
 func (s Shift) Decode(octets []byte) (string, error) {
 	plain, escaped := plainOf(s.Locking), escapedOf(s.Single)
 	var text strings.Builder

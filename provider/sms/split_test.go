@@ -245,7 +245,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte{0x1B, 0x65, 'a'})
 	f.Add([]byte{0xD8, 0x3D, 0xDE, 0x00})
 	f.Fuzz(func(t *testing.T, octets []byte) {
-		if text, err := sms.DecodeGSM7(octets); err == nil {
+		if text, err := (sms.Shift{}).Decode(octets); err == nil {
 			if _, err := sms.AppendGSM7(nil, text); err != nil {
 				t.Errorf("decoded GSM-7 does not encode: %v", err)
 			}

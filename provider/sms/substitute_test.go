@@ -42,7 +42,7 @@ func TestSubstituteReplacesLookAlikes(t *testing.T) {
 func checkSubstitute(t failer, text string) {
 	t.Helper()
 	got := sms.Substitute(text)
-	if got != text && (sms.FitsGSM7(text) || !sms.FitsGSM7(got)) {
+	if got != text && (fitsGSM7(text) || !fitsGSM7(got)) {
 		t.Fatalf("a text was changed that fits GSM-7, or that still does not")
 	}
 	if sms.Substitute(got) != got {

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -136,6 +135,3 @@ func (c *Config) Validate() error {
 	}
 	return nil
 }
-
-// Concurrency is how many calls can be in flight at once.
-func (c *Config) Concurrency() int { return cmp.Or(c.Connections, DefaultConnections) }

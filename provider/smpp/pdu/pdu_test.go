@@ -319,17 +319,6 @@ func TestPayloadIsFoundInEitherPlace(t *testing.T) {
 	}
 }
 
-func TestBindResponseWithoutVersionIsThreePointThree(t *testing.T) {
-	t.Parallel()
-	if v := (&BindResp{}).Version(); v != Version33 {
-		t.Errorf("got 0x%x", v)
-	}
-	if v := (&BindResp{TLVs: TLVs{Uint8(TagSCInterfaceVersion,
-		Version50)}}).Version(); v != Version50 {
-		t.Errorf("got 0x%x", v)
-	}
-}
-
 func TestStatusesHaveNamesAndCodes(t *testing.T) {
 	t.Parallel()
 	for _, s := range Statuses() {

@@ -76,15 +76,6 @@ func (b *BindResp) parse(body []byte) error {
 	return c.err
 }
 
-// Version returns the interface version that the SMSC announced. A 3.3 peer announces none and is
-// reported as 3.3 (section 4.1.2).
-func (b *BindResp) Version() byte {
-	if v, ok := b.TLVs.Uint(TagSCInterfaceVersion); ok {
-		return byte(v)
-	}
-	return Version33
-}
-
 // Outbind asks the ESME to bind as a receiver (section 4.1.7).
 type Outbind struct {
 	SystemID string

@@ -2,7 +2,6 @@ package smpptest
 
 import (
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -70,13 +69,11 @@ func (s Submit) Accepted() bool { return s.Status == pdu.StatusOK }
 
 // journal keeps the last submits and counts. The zero value keeps nothing.
 type journal struct {
-	keep         int // entries; below zero all
-	destinations bool
+	keep int // entries; below zero all
 
 	mu      sync.Mutex
-	entries []Submit       // a ring once it is full; guarded by mu
-	total   int            // submits ever written; guarded by mu
-	counts  map[string]int // by destination; guarded by mu
+	entries []Submit // a ring once it is full; guarded by mu
+	total   int      // submits ever written; guarded by mu
 }
 
 // write returns the number under which the entry can be amended.
@@ -85,12 +82,6 @@ func (j *journal) write(s Submit) int {
 	defer j.mu.Unlock()
 	number := j.total
 	j.total++
-	if j.destinations {
-		if j.counts == nil {
-			j.counts = make(map[string]int)
-		}
-		j.counts[s.To]++
-	}
 	switch {
 	case j.keep == 0:
 	case j.keep < 0 || len(j.entries) < j.keep:
@@ -162,10 +153,4 @@ func (j *journal) list() []Submit {
 		return append(append(out, j.entries[at:]...), j.entries[:at]...)
 	}
 	return append(out, j.entries...)
-}
-
-func (j *journal) byDestination() map[string]int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return maps.Clone(j.counts)
 }

@@ -41,8 +41,6 @@ type Config struct {
 	Behaviour Behaviour
 	// Log is how many of the last submits are kept for Submits; below zero keeps all.
 	Log int
-	// CountDestinations keeps a count for every destination.
-	CountDestinations bool
 	// OnSubmit, if set, is called with every submit when it is read. It is called from the
 	// connection's goroutine.
 	OnSubmit func(Submit)
@@ -112,7 +110,7 @@ func New(cfg Config) *Server {
 		cfg.Name = "smpptest"
 	}
 	s := &Server{cfg: cfg, stop: make(chan struct{}), conns: make(map[*conn]struct{})}
-	s.journal.keep, s.journal.destinations = cfg.Log, cfg.CountDestinations
+	s.journal.keep = cfg.Log
 	s.receipts = newReceiptQueue(s)
 	s.SetBehaviour(cfg.Behaviour)
 	s.wg.Go(func() { s.receipts.schedule.loop(s.stop, s.receipts.send) })
@@ -132,10 +130,6 @@ func (s *Server) SetBehaviour(b Behaviour) { s.script.Store(&script{Behaviour: b
 
 // Submits returns the log, oldest first, as far as Config.Log keeps it.
 func (s *Server) Submits() []Submit { return s.journal.list() }
-
-// ByDestination returns how often each address was submitted to, when
-// Config.CountDestinations is set.
-func (s *Server) ByDestination() map[string]int { return s.journal.byDestination() }
 
 // Stats returns the current counts.
 func (s *Server) Stats() Stats {
@@ -177,26 +171,6 @@ func (s *Server) Deliver(m pdu.Message) int {
 		}
 	}
 	return sent
-}
-
-// Request sends a request, such as outbind or alert_notification, on every bound connection, and
-// returns how many. Answers are only counted.
-func (s *Server) Request(body pdu.Body) int {
-	bound := 0
-	for _, c := range s.snapshot() {
-		if c.role.Load() != 0 {
-			c.request(body)
-			bound++
-		}
-	}
-	return bound
-}
-
-// Inject writes any octets on every connection.
-func (s *Server) Inject(octets []byte) {
-	for _, c := range s.snapshot() {
-		_ = c.write(octets)
-	}
 }
 
 // Close ends every connection and returns when all goroutines of the server have ended.

@@ -90,7 +90,7 @@ func (c *conn) count(script *script, a Answer) string {
 
 // records reports whether the details of submits are used.
 func (s *Server) records() bool {
-	return s.journal.keep != 0 || s.journal.destinations || s.cfg.OnSubmit != nil
+	return s.journal.keep != 0 || s.cfg.OnSubmit != nil
 }
 
 // describe fills in the fields of the message.

@@ -47,10 +47,8 @@ func (c *caller) after(d time.Duration, run func(ctx context.Context)) {
 }
 
 func (c *caller) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-c.ctx.Done():
 		return false

@@ -91,13 +91,14 @@ func CheckIssuer(issuer string) error {
 		return errors.New("the issuer is not a URL such as https://login.example.com/realms/sms")
 	case u.Scheme == "https":
 		return nil
-	case u.Scheme == "http" && isLoopback(u.Hostname()):
+	case u.Scheme == "http" && IsLoopback(u.Hostname()):
 		return nil
 	}
 	return errors.New("the issuer must have an https URL")
 }
 
-func isLoopback(host string) bool {
+// IsLoopback reports whether a host, given without a port, is this machine.
+func IsLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

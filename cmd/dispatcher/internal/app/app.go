@@ -179,14 +179,8 @@ func (a *App) Stop() error {
 // URL is the address of the admin server.
 func (a *App) URL() string { return a.admin.URL() }
 
-// Webhooks is the address that providers can call.
-func (a *App) Webhooks() string { return a.webhooks.URL() }
-
 // Ledger returns the ledger, so that commands can read figures.
 func (a *App) Ledger() *ledger.Ledger { return a.ledger }
-
-// Registry returns the process's metrics.
-func (a *App) Registry() *prometheus.Registry { return a.registry }
 
 func (a *App) startAdmin(ctx context.Context) error {
 	var err error

@@ -171,7 +171,7 @@ func (s *stage) showsReady(check string, want float64) {
 // troubles returns how many operations have failed and are retried.
 func (s *stage) troubles() (n float64) {
 	s.t.Helper()
-	families, err := prometheus.Gatherers{s.app.Registry()}.Gather()
+	families, err := prometheus.Gatherers{s.app.registry}.Gather()
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -3,12 +3,12 @@ package app
 import (
 	"context"
 	"maps"
-	"net/netip"
 	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/inbound"
 	"dispatcher/cmd/dispatcher/internal/receive"
 	"dispatcher/config"
@@ -92,11 +92,7 @@ func (a *App) callback(channel *config.Channel) string {
 func Local(channel *config.Channel) bool {
 	text, _ := channel.Settings["base_url"].(string)
 	base, err := url.Parse(text)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(base.Hostname())
-	return base.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+	return err == nil && access.IsLoopback(base.Hostname())
 }
 
 // webhookListeners are the channels of the current routing whose providers send callbacks. A change

@@ -79,7 +79,7 @@ func (d *Draft) budgetOf(asked *TopUp) (l admission.Limit, micros int64, err err
 		return l, 0, err
 	}
 	if asked.Channel != "" {
-		if err := knownChannel(d.Base(), asked.Channel); err != nil {
+		if _, err := channelOf(d.Base(), asked.Channel); err != nil {
 			return l, 0, err
 		}
 	}

@@ -161,8 +161,8 @@ func (d *Draft) endedRamps(ctx context.Context, after *config.Routing) ([]string
 	var warnings []string
 	for i := range ramps {
 		r := &ramps[i]
-		before, _ := RouteOf(d.Base(), r.Route) // nil when it is gone: the ramp has ended already
-		now, _ := RouteOf(after, r.Route)
+		before := d.Base().Route(r.Route) // nil when it is gone: the ramp has ended already
+		now := after.Route(r.Route)
 		if before != nil && (now == nil || !slices.Equal(before.Weights, now.Weights)) {
 			warnings = append(warnings, fmt.Sprintf("Ramp %d of route %s ends with that, at step "+
 				"%d of %d.", r.ID, r.Route, r.Step, r.Steps))
@@ -196,11 +196,10 @@ func (d *Draft) conflict(ctx context.Context, expected int64) error {
 
 // RouteOf finds a route by name. The error of an unknown name is an Unknown that lists all routes.
 func RouteOf(doc *config.Routing, name string) (*config.Route, error) {
-	names := make([]string, len(doc.Routes))
-	for i := range doc.Routes {
-		if names[i] = doc.Routes[i].Name; names[i] == name {
-			return &doc.Routes[i], nil
-		}
+	route := doc.Route(name)
+	if route == nil {
+		return nil, unknownf("there is no route %q; choose one of %s", name,
+			strings.Join(doc.RouteNames(), ", "))
 	}
-	return nil, unknownf("there is no route %q; choose one of %s", name, strings.Join(names, ", "))
+	return route, nil
 }

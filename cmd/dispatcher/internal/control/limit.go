@@ -17,7 +17,7 @@ func (d *Draft) SetLimit(
 		return nil, err
 	}
 	if channel != "" {
-		if err := knownChannel(d.Base(), channel); err != nil {
+		if _, err := channelOf(d.Base(), channel); err != nil {
 			return nil, err
 		}
 	}
@@ -42,12 +42,11 @@ func (d *Draft) SetLimit(
 
 // LimitsOf returns the limits of a channel, or those over all channels when channel is empty.
 func LimitsOf(doc *config.Routing, channel string) []admission.Limit {
-	if at := slices.IndexFunc(doc.Channels,
-		func(c config.Channel) bool { return c.Name == channel }); at >= 0 {
-		return doc.Channels[at].Limits
-	}
 	if channel == "" {
 		return doc.Limits
+	}
+	if c := doc.Channel(channel); c != nil {
+		return c.Limits
 	}
 	return nil
 }

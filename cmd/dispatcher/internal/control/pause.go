@@ -69,14 +69,10 @@ func (d *Draft) setPaused(
 // pausable refuses lanes and routes that the document does not have. Tenants and prefixes need not
 // be in it.
 func pausable(doc *config.Routing, p *config.Paused) error {
-	routes := make([]string, len(doc.Routes))
-	for i := range doc.Routes {
-		routes[i] = doc.Routes[i].Name
-	}
 	for _, list := range []struct {
 		kind         string
 		given, known []string
-	}{{"lane", p.Lanes, doc.LaneNames()}, {"route", p.Routes, routes}} {
+	}{{"lane", p.Lanes, doc.LaneNames()}, {"route", p.Routes, doc.RouteNames()}} {
 		for _, name := range list.given {
 			if !slices.Contains(list.known, name) {
 				return unknownf("there is no %s %q; choose one of %s", list.kind, name,

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"dispatcher/config"
@@ -15,7 +14,7 @@ func (d *Draft) SetState(
 	if err := d.need(); err != nil {
 		return nil, err
 	}
-	if err := knownChannel(d.Document.Routing, channel); err != nil {
+	if _, err := channelOf(d.Document.Routing, channel); err != nil {
 		return nil, err
 	}
 	return d.Make(ctx, func() (*config.Document, error) {
@@ -23,11 +22,13 @@ func (d *Draft) SetState(
 	})
 }
 
-// knownChannel returns an Unknown that lists all channels when this is none of them.
-func knownChannel(doc *config.Routing, channel string) error {
-	if names := doc.ChannelNames(); !slices.Contains(names, channel) {
-		return unknownf("there is no channel %q; choose one of %s", channel,
-			strings.Join(names, ", "))
+// channelOf finds a channel by name. The error of an unknown name is an Unknown that lists all
+// channels.
+func channelOf(doc *config.Routing, name string) (*config.Channel, error) {
+	channel := doc.Channel(name)
+	if channel == nil {
+		return nil, unknownf("there is no channel %q; choose one of %s", name,
+			strings.Join(doc.ChannelNames(), ", "))
 	}
-	return nil
+	return channel, nil
 }

@@ -82,10 +82,10 @@ func SendTest(ctx context.Context, cfg *TestConfig, m *TestMessage, by By) (Test
 
 // mayBeTested refuses a channel that could not be given the message.
 func mayBeTested(doc *config.Routing, name string) error {
-	if err := knownChannel(doc, name); err != nil {
+	channel, err := channelOf(doc, name)
+	if err != nil {
 		return err
 	}
-	channel := &doc.Channels[slices.Index(doc.ChannelNames(), name)]
 	_, own := channel.Labels[config.NameKey]
 	switch {
 	case own:

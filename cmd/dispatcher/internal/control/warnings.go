@@ -139,7 +139,7 @@ func burstWarning(doc *config.Routing, e *limitEdit) string {
 func idleWarnings(before, after *config.Routing) []string {
 	var warnings []string
 	for _, route := range IdleRoutes(after) {
-		if was, err := RouteOf(before, route); err != nil || !isIdle(before, was) {
+		if was := before.Route(route); was == nil || !isIdle(before, was) {
 			warnings = append(warnings, fmt.Sprintf("Route %s has no channel left that takes "+
 				"messages: they wait until one does.", route))
 		}
@@ -164,8 +164,8 @@ func isIdle(doc *config.Routing, route *config.Route) bool {
 
 // takes reports whether a channel takes messages: it is enabled, and no limit closes it.
 func takes(doc *config.Routing, name string) bool {
-	at := slices.IndexFunc(doc.Channels, func(c config.Channel) bool { return c.Name == name })
-	return at >= 0 && doc.Channels[at].State == config.Enabled && Closing(&doc.Channels[at]) == nil
+	channel := doc.Channel(name)
+	return channel != nil && channel.State == config.Enabled && Closing(channel) == nil
 }
 
 // Closing is the limit of 0 that closes a channel; nil when there is none.

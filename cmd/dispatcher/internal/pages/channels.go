@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 )
@@ -75,7 +76,7 @@ func priceWords(p *config.Price) string {
 	if p.Currency == "" {
 		return "not in the document"
 	}
-	return money(p.Lists[len(p.Lists)-1].Default, p.Currency) + " a segment by default"
+	return report.Amount(p.Lists[len(p.Lists)-1].Default, p.Currency) + " a segment by default"
 }
 
 // stateButtons returns a button for each state other than the present one.

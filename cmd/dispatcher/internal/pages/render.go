@@ -220,7 +220,7 @@ var functions = template.FuncMap{
 		}
 		return *s
 	},
-	"money":   money,
+	"money":   report.Amount,
 	"words":   func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 	"why":     report.WaitWords,
 	"bar":     bar,
@@ -244,11 +244,6 @@ func number(n any) string {
 		n = *p
 	}
 	return grouped(fmt.Sprint(n))
-}
-
-// money is an amount with its currency.
-func money(micros int64, currency string) string {
-	return strings.TrimSpace(report.Money(micros) + " " + currency)
 }
 
 // cents is an amount with two decimals.

@@ -106,9 +106,9 @@ func (s *Server) route(w http.ResponseWriter, r *request) error {
 }
 
 func routeNamed(doc *config.Routing, name string) (*config.Route, error) {
-	at := slices.IndexFunc(doc.Routes, func(r config.Route) bool { return r.Name == name })
-	if at < 0 {
+	route := doc.Route(name)
+	if route == nil {
 		return nil, notFound{fmt.Sprintf("There is no route %q.", name)}
 	}
-	return &doc.Routes[at], nil
+	return route, nil
 }

@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"dispatcher/cmd/dispatcher/internal/access"
 )
 
 const (
@@ -118,8 +120,7 @@ func isLoopback(r *http.Request) bool {
 	if err != nil {
 		host = r.Host
 	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return access.IsLoopback(strings.Trim(host, "[]"))
 }
 
 // isEncrypted reports whether the browser's connection has TLS, here or at a proxy that says so.

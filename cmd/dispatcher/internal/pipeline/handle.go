@@ -317,10 +317,8 @@ func (d *Dispatcher) trouble(where string, err error) {
 
 // sleep waits for a while; false means that ctx has ended.
 func sleep(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(pause):
 		return true
 	case <-ctx.Done():
 		return false

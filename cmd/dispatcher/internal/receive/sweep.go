@@ -93,12 +93,10 @@ func (b *Batcher) drop(ctx context.Context) error {
 	return err
 }
 
-// sleep waits for pause. It returns false when ctx ends first.
+// sleep waits for a while; false means that ctx has ended.
 func sleep(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(pause):
 		return true
 	case <-ctx.Done():
 		return false

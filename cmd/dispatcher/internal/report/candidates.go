@@ -66,7 +66,7 @@ type completion struct {
 }
 
 func newCompletion(m *ledger.Message, doc *config.Routing, keys []selector.Key) *completion {
-	return &completion{message: m, doc: doc, route: routeNamed(doc, m.Plan.Route), keys: keys}
+	return &completion{message: m, doc: doc, route: doc.Route(m.Plan.Route), keys: keys}
 }
 
 // complete completes the candidates of a choice made at a time. It leaves them unchanged if they
@@ -90,7 +90,7 @@ func (co *completion) complete(candidates []Candidate, b *Basis, at time.Time) {
 // forbidden is why the routing version alone excludes the channel for the message; empty when it
 // does not.
 func (co *completion) forbidden(channel string, selectors []selector.Selector) string {
-	ch := channelNamed(co.doc, channel)
+	ch := co.doc.Channel(channel)
 	switch {
 	case ch == nil:
 		return ""
@@ -109,7 +109,7 @@ func (co *completion) forbidden(channel string, selectors []selector.Selector) s
 func (co *completion) closed(candidates []Candidate) {
 	for i := range candidates {
 		c := &candidates[i]
-		ch := channelNamed(co.doc, c.Channel)
+		ch := co.doc.Channel(c.Channel)
 		if ch == nil || !c.cannot() {
 			continue
 		}

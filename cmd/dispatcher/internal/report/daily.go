@@ -210,9 +210,7 @@ func (f *Figures) routes() []string {
 		active = append(active, f.Carried[i].Route)
 	}
 	if f.Current != nil {
-		for i := range f.Current.Routes {
-			order = append(order, f.Current.Routes[i].Name)
-		}
+		order = f.Current.RouteNames()
 	}
 	return inOrder(active, order)
 }

@@ -64,7 +64,7 @@ type flow struct {
 // newRouteDay collects the figures of one route.
 func newRouteDay(f *Figures, name string) *routeDay {
 	d := &routeDay{
-		name: name, route: routeNamed(f.Current, name), counts: map[string]int64{},
+		name: name, route: f.Current.Route(name), counts: map[string]int64{},
 		segments: map[string]int64{}, paid: map[string]*versionSums{}, flows: map[flow]*quantity{},
 		texts: map[string]int64{}, ends: map[string]map[string]*quantity{},
 		carried: map[string]int64{}, moves: map[string][]Move{},
@@ -171,7 +171,7 @@ func (d *routeDay) choose(c *ledger.ChoiceRow, doc *config.Routing) {
 			sum.segments += c.Segments
 		}
 	}
-	if route := routeNamed(doc, d.name); draws(route) {
+	if route := doc.Route(d.name); draws(route) {
 		d.drawn.add(c.Version, route, c.Channel, c.FirstChoice)
 		d.drawnSegments.add(c.Version, route, c.Channel, c.Segments)
 	}
@@ -194,7 +194,7 @@ func (d *routeDay) carry(c *ledger.CarriedRow, doc *config.Routing) {
 		}
 		d.move(c.FirstChoice, moved, doc)
 	}
-	if route := routeNamed(doc, d.name); draws(route) {
+	if route := doc.Route(d.name); draws(route) {
 		d.traffic.add(c.Version, route, c.Channel, c.Messages)
 		d.firsts.add(c.Version, route, c.FirstChoice, c.Messages)
 		if d.paid[c.Currency] == nil {

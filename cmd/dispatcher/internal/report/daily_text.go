@@ -234,7 +234,7 @@ func (t *traffic) why(c cause) string {
 	var limits []string
 	for _, l := range limitsOn(doc, c.channel) {
 		if c.word == "no_slot" && concerns(c.word, &l) {
-			limits = append(limits, amount(&l)+" "+windowWords[l.Window].article)
+			limits = append(limits, maximum(&l)+" "+windowWords[l.Window].article)
 		}
 	}
 	switch len(limits) {

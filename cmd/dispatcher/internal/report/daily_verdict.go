@@ -82,7 +82,7 @@ func (d *routeDay) noWeight() bool {
 
 // tolerance is the tolerance in the newest version of the day.
 func (d *routeDay) tolerance() float64 {
-	route := routeNamed(d.latestDoc, d.name)
+	route := d.latestDoc.Route(d.name)
 	if route == nil {
 		route = d.route
 	}

@@ -45,7 +45,7 @@ func dayOf(choices []ledger.ChoiceRow, carried []ledger.CarriedRow, docs ...*con
 
 // limitedTo sets the limits of a channel.
 func limitedTo(doc *config.Routing, channel string, limits ...admission.Limit) *config.Routing {
-	channelNamed(doc, channel).Limits = limits
+	doc.Channel(channel).Limits = limits
 	return doc
 }
 

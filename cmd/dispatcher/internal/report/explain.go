@@ -94,7 +94,7 @@ func newExplanation(m *ledger.Message, doc *config.Routing) Explanation {
 		DrawKeyID: p.KeyID, FirstChoice: p.FirstChoice, Candidates: []Candidate{},
 		Attempts: []Attempt{},
 	}
-	route := routeNamed(doc, p.Route)
+	route := doc.Route(p.Route)
 	if route != nil {
 		e.Mode, e.Sticky = string(route.Mode), route.Sticky
 	}
@@ -159,7 +159,7 @@ func timeOrNil(t time.Time) *time.Time {
 // of attempts decided under the document of the completion. The sender itself is not shown, because
 // it may be a phone number.
 func (co *completion) senderReplaced(a *Attempt) bool {
-	ch := channelNamed(co.doc, a.Channel)
+	ch := co.doc.Channel(a.Channel)
 	if ch == nil || a.RankedVersion != 0 && a.RankedVersion != co.message.Plan.Version {
 		return false
 	}
@@ -270,7 +270,7 @@ func (e *Explanation) waitsFor(limit *limitWait) {
 // document of its wait; nil once that time is over.
 func heldUntil(src *Source, last *lastRanking) *time.Time {
 	m := &src.Record.Message
-	route := routeNamed(src.WaitDoc, m.Plan.Route)
+	route := src.WaitDoc.Route(m.Plan.Route)
 	if m.State != ledger.Waiting || !last.held() || route == nil || route.Wait == 0 {
 		return nil
 	}

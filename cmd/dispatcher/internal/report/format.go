@@ -19,6 +19,11 @@ func Money(micros int64) string {
 	return fmt.Sprintf("%s%d.%s", sign, micros/1_000_000, digits)
 }
 
+// Amount writes money with its currency, which may be empty.
+func Amount(micros int64, currency string) string {
+	return strings.TrimSpace(Money(micros) + " " + currency)
+}
+
 // Moment is a time for JSON: nil, and so null, for the zero time.
 func Moment(t time.Time) *time.Time {
 	if t.IsZero() {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -15,7 +14,7 @@ func limitsOn(doc *config.Routing, channel string) []admission.Limit {
 	if doc != nil && channel == "" {
 		return doc.Limits
 	}
-	if ch := channelNamed(doc, channel); ch != nil {
+	if ch := doc.Channel(channel); ch != nil {
 		return ch.Limits
 	}
 	return nil
@@ -30,22 +29,11 @@ func limitOn(doc *config.Routing, channel string, key admission.Key) *admission.
 	return &l
 }
 
-func channelNamed(doc *config.Routing, name string) *config.Channel {
-	if doc == nil {
-		return nil
-	}
-	at := slices.IndexFunc(doc.Channels, func(c config.Channel) bool { return c.Name == name })
-	if at < 0 {
-		return nil
-	}
-	return &doc.Channels[at]
-}
-
-// amount is the maximum of a limit: "0.50 GBP", "100 messages".
-func amount(l *admission.Limit) string {
+// maximum is that of a limit: "0.50 GBP", "100 messages".
+func maximum(l *admission.Limit) string {
 	switch {
 	case l.Unit == admission.Money:
-		return Money(l.Max) + " " + l.Currency
+		return Amount(l.Max, l.Currency)
 	case l.Max == 1 && l.Unit == admission.Segments:
 		return "1 segment"
 	case l.Max == 1:
@@ -131,7 +119,7 @@ func limitExclusion(doc *config.Routing, reason, limit string) string {
 	}
 	name := kindOfLimit(key)
 	if l := limitOn(doc, channel, key); l != nil && key.Window != admission.Prepaid {
-		name = "limit of " + amount(l) + " " + windowWords[key.Window].article
+		name = "limit of " + maximum(l) + " " + windowWords[key.Window].article
 	}
 	if channel != "" && key.Scope == (admission.Scope{}) {
 		name = "its " + name

@@ -139,7 +139,7 @@ func (l *limitWait) Name() string {
 	case l.Limit == nil:
 		return limitWords(l.Channel, l.Key)
 	case l.Lack == lackSlot || l.Lack == lackShare:
-		return "the limit of " + amount(l.Limit) + " per " + windowWords[l.Key.Window].noun +
+		return "the limit of " + maximum(l.Limit) + " per " + windowWords[l.Key.Window].noun +
 			covered(l.Channel, l.Key.Scope)
 	case l.Lack == lackTopUp:
 		return limitWords(l.Channel, l.Key)
@@ -155,7 +155,7 @@ func (l *limitWait) Gives() string {
 	if l.Limit == nil {
 		return ""
 	}
-	return amount(l.Limit) + " of the " + windowWords[l.Key.Window].noun
+	return maximum(l.Limit) + " of the " + windowWords[l.Key.Window].noun
 }
 
 // Single reports whether Gives is one unit, so that a sentence needs the singular.

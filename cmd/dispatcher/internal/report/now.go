@@ -32,7 +32,7 @@ func (s *ShareNow) Far() bool {
 func SharesNow(doc *config.Routing, carried []ledger.RecentCarried) map[string]ShareNow {
 	byRoute, byChannel, total := map[string]int64{}, map[string]int64{}, int64(0)
 	for _, c := range carried {
-		if agreedShares(routeNamed(doc, c.Route)) == nil {
+		if agreedShares(doc.Route(c.Route)) == nil {
 			continue
 		}
 		byRoute[c.Route] += c.Accepted

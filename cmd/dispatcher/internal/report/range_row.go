@@ -207,19 +207,17 @@ func (f *RangeFigures) sorted(groups []*rangeGroup) []*rangeGroup {
 // compareChannels compares by the order of the route if both keys have the same route, as in the
 // daily report, else by that of the document.
 func (f *RangeFigures) compareChannels(channels []string, a, b *rangeKey) int {
-	if route := routeNamed(f.Current, a.route); route != nil && a.route == b.route {
+	if route := f.Current.Route(a.route); route != nil && a.route == b.route {
 		channels = inOrder(channels, route.Channels)
 	}
 	return cmp.Compare(slices.Index(channels, a.channel), slices.Index(channels, b.channel))
 }
 
-func (f *RangeFigures) routeOrder() (names []string) {
-	if f.Current != nil {
-		for i := range f.Current.Routes {
-			names = append(names, f.Current.Routes[i].Name)
-		}
+func (f *RangeFigures) routeOrder() []string {
+	if f.Current == nil {
+		return nil
 	}
-	return names
+	return f.Current.RouteNames()
 }
 
 func (f *RangeFigures) channelOrder() (names []string) {

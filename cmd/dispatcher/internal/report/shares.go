@@ -1,8 +1,6 @@
 package report
 
 import (
-	"slices"
-
 	"dispatcher/config"
 	"dispatcher/selector"
 )
@@ -35,15 +33,4 @@ func shares(route *config.Route, weight func(config.Weight) selector.Weight) map
 		out[e.Name] = table.Share(i)
 	}
 	return out
-}
-
-func routeNamed(doc *config.Routing, name string) *config.Route {
-	if doc == nil {
-		return nil
-	}
-	at := slices.IndexFunc(doc.Routes, func(r config.Route) bool { return r.Name == name })
-	if at < 0 {
-		return nil
-	}
-	return &doc.Routes[at]
 }

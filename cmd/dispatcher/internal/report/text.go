@@ -110,7 +110,7 @@ func (p *page) Was() string {
 
 // Members are the channels of the route.
 func (p *page) Members() []string {
-	if route := routeNamed(p.doc, p.Route); route != nil {
+	if route := p.doc.Route(p.Route); route != nil {
 		return route.Channels
 	}
 	return nil
@@ -118,7 +118,7 @@ func (p *page) Members() []string {
 
 // Shares are the shares by the weights of the document: "25 % for a".
 func (p *page) Shares() []string {
-	route := routeNamed(p.doc, p.Route)
+	route := p.doc.Route(p.Route)
 	shares := agreedShares(route)
 	var out []string
 	for _, channel := range p.Members() {
@@ -131,7 +131,7 @@ func (p *page) Shares() []string {
 
 // Lowered are the weights that health weighting had changed.
 func (p *page) Lowered() (out []string) {
-	route := routeNamed(p.doc, p.Route)
+	route := p.doc.Route(p.Route)
 	if route == nil || p.Forecast {
 		return nil
 	}

@@ -117,7 +117,7 @@ func (p *page) rank(candidates []Candidate, b *Basis, at int, apart bool) *rank 
 		measure = func(c *Candidate) *float64 { return c.LoadRatio }
 	case decide.BestWorker:
 		measure = func(c *Candidate) *float64 { return c.Score }
-		route := routeNamed(p.doc, p.Route)
+		route := p.doc.Route(p.Route)
 		r.Lowest = route != nil && route.Scoring.Ascending &&
 			b.Trouble == ""
 	case decide.RoundRobin, decide.Redraw, decide.InOrder:

@@ -162,7 +162,7 @@ func (p *page) LastLook() bool { return p.Deadline != nil && !p.NextAt.Before(*p
 // WouldBeHeld is how long a message would be held for its first choice although another channel
 // could take it at once.
 func (p *page) WouldBeHeld() time.Duration {
-	route := routeNamed(p.doc, p.Route)
+	route := p.doc.Route(p.Route)
 	if route == nil || len(passedOver(p.Candidates)) == len(p.Candidates) {
 		return 0
 	}

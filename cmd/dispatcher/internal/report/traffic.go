@@ -250,7 +250,7 @@ func (c *TrafficCounter) sharesOf(route string) map[string]float64 {
 
 // Shares are the effective shares of a weighted route's channels; nil for others.
 func Shares(doc *config.Routing, route string) map[string]float64 {
-	return effectiveShares(routeNamed(doc, route))
+	return effectiveShares(doc.Route(route))
 }
 
 // spread adds a message to its first choice. When that is not known, it adds parts of it to all
@@ -298,11 +298,8 @@ func evenly(choice *decide.Choice) func(place int) float64 {
 func (c *TrafficCounter) Traffic() *Traffic {
 	t := c.traffic
 	t.Routes, t.MissingKeys = []RouteTraffic{}, []string{}
-	var order, names []string
-	for i := range c.doc.Routes {
-		order = append(order, c.doc.Routes[i].Name)
-	}
-	names = append(names, order...)
+	order := c.doc.RouteNames()
+	names := slices.Clone(order)
 	for name := range c.before {
 		names = append(names, name)
 	}
@@ -325,7 +322,7 @@ func (c *TrafficCounter) route(name string) RouteTraffic {
 	}
 	var names, order []string
 	known := false
-	if route := routeNamed(c.doc, name); route != nil {
+	if route := c.doc.Route(name); route != nil {
 		t.Mode, order = string(route.Mode), route.Channels
 		known = foretold(route.Mode)
 	}

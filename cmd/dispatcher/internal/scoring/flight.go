@@ -15,7 +15,9 @@ type flight struct {
 	abandoned bool
 }
 
-// flights are the questions being asked.
+// flights are the questions being asked. golang.org/x/sync/singleflight does not fit: each caller
+// has a deadline of its own, so each question would take one more goroutine (DoChan), and would
+// fail for all when its leader gives up.
 type flights struct {
 	mu    sync.Mutex
 	byKey map[key]*flight // guarded by mu

@@ -11,7 +11,6 @@ import (
 // Defaults of a scenario.
 const (
 	defaultCurveFactor   = 1
-	defaultWindow        = "1m"
 	defaultStateInterval = 2 * time.Second
 	defaultNear          = time.Millisecond
 	defaultFar           = 60 * time.Millisecond

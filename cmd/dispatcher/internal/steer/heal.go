@@ -135,10 +135,8 @@ func (s *Steerer) timely(
 		return nil, err
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(t ledger.Timely) bool {
-		at := slices.IndexFunc(s.seen.doc.Channels, func(c config.Channel) bool {
-			return c.Name == t.Channel
-		})
-		return at < 0 || s.cfg.Awaits(&s.seen.doc.Channels[at]) == 0
+		channel := s.seen.doc.Channel(t.Channel)
+		return channel == nil || s.cfg.Awaits(channel) == 0
 	}), nil
 }
 

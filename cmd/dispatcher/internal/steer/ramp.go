@@ -54,7 +54,7 @@ func NextRampMove(
 	if why := Departure(r, routing); why != "" {
 		return RampMove{Kind: RampSupersede, Reason: why}
 	}
-	route := routeOf(routing, r.Route)
+	route := routing.Route(r.Route)
 	if why := outOfBand(r, route, carried); why != "" {
 		return holdUnlessHeld(r, why)
 	}
@@ -70,7 +70,7 @@ func NextRampMove(
 // Departure says which weights of a routing differ from those that the ramp's last step set. Such
 // a routing ends the ramp. It is empty when none differ.
 func Departure(r *ledger.Ramp, routing *config.Routing) string {
-	route := routeOf(routing, r.Route)
+	route := routing.Route(r.Route)
 	if route == nil || len(route.Weights) == 0 {
 		return fmt.Sprintf("route %s has no weights any more", r.Route)
 	}
@@ -86,15 +86,6 @@ func holdUnlessHeld(r *ledger.Ramp, why string) RampMove {
 		return RampMove{Kind: RampWait}
 	}
 	return RampMove{Kind: RampHold, Reason: why}
-}
-
-func routeOf(routing *config.Routing, name string) *config.Route {
-	for i := range routing.Routes {
-		if routing.Routes[i].Name == name {
-			return &routing.Routes[i]
-		}
-	}
-	return nil
 }
 
 // stepDecimals is how many more decimals the weights of a step may have than the most precise
