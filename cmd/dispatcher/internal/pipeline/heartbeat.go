@@ -28,7 +28,7 @@ func newHeartbeat(deadAfter time.Duration) *heartbeat {
 
 // beat records a heart-beat that has been stored. at is this process's clock before it was sent,
 // since the database may have stored it right then. After a gap, attempts that were claimed before
-// it are not sent any more. unbroken is Heartbeat.Unbroken. It is ignored between gaps, because each
+// it are not sent any more. unbroken is Heartbeat.Unbroken, ignored between gaps, because each
 // small delay of a heart-beat makes it later.
 func (h *heartbeat) beat(at, unbroken time.Time) {
 	alive := h.alive(at)
