@@ -133,10 +133,12 @@ func TestTheListKeepsItsHistory(t *testing.T) {
 		{
 			Tenant: "shop", Source: ledger.BySubscriber, Channel: "a", EndedBy: ledger.ByCommand,
 			EndedAuthor: "bob", EndedReason: "by phone",
+			Login: "dispatcher", EndedLogin: "dispatcher",
 		},
 		{
 			Tenant: "shop", Source: ledger.ByImport, Author: "ann", Reason: "old system",
 			EndedBy: ledger.BySubscriber, EndedChannel: "a",
+			Login: "dispatcher", EndedLogin: "dispatcher",
 		},
 	}
 	if diff := cmp.Diff(wanted, got, cmpopts.IgnoreTypes(time.Time{})); diff != "" {
