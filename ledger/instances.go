@@ -88,14 +88,16 @@ func (s *Instances) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat
 		  oldest_open_at = excluded.oldest_open_at, left_at = null,
 		  beating_since = case when excluded.last_seen - i.last_seen > $6::interval
 		    then excluded.last_seen else i.beating_since end
-		returning last_seen`,
+		returning last_seen, least(beating_since, (
+		  select min(o.beating_since) from dispatcher.instances o
+		  where o.id <> $1 and o.left_at is null and o.last_seen > clock_timestamp() - $6::interval))`,
 		id, s.config.Region, s.config.Host, s.config.Version, instant(oldestOpen), unbrokenGap).
-		Scan(&b.At)
+		Scan(&b.At, &b.Unbroken)
 	if err != nil {
 		s.dropHeart()
 		return Heartbeat{}, wrap("heart-beat", err)
 	}
-	b.At = b.At.UTC()
+	b.At, b.Unbroken = b.At.UTC(), b.Unbroken.UTC()
 	s.calendar.saw(b.At)
 	return b, nil
 }
@@ -104,6 +106,9 @@ func (s *Instances) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat
 type Heartbeat struct {
 	Sent time.Time // this process's clock when it left
 	At   time.Time // the database's clock when it was written
+	// Unbroken is since when, by the database's clock, this process or another has beaten without a
+	// break: before that there was no process, or no database.
+	Unbroken time.Time
 }
 
 // beatConn returns the connection. It opens one when there is none, or when another server has
