@@ -43,7 +43,7 @@ const carried = `
 // Carried counts what the channels of a route did since an instant, by the database's clock.
 // version is the one for Carried.InForce. Rows are ordered by channel; a channel that did nothing
 // has none. Attempts that were claimed before since are counted when they were answered after it.
-// An answer that was booked more than late after the claim is not counted, as in Faults. Without
+// An answer that was recorded more than late after the claim is not counted, as in Faults. Without
 // these attempts, a caller that asks about less time than a submit may take would never see a
 // timeout.
 //
@@ -85,9 +85,9 @@ const isUnsent = `(a.outcome = 'refused'
 	and coalesce(a.provider_code, '') in ('stopping', 'stale', 'late', 'expired'))`
 
 // Faults counts the attempts and errors of each channel that had an answer within the window, by
-// the database's clock. Rows are ordered by channel. An answer that was booked more than late after
-// the claim of its attempt is not counted: late is the timeout of submits, plus some time to book
-// outcomes.
+// the database's clock. Rows are ordered by channel. An answer that was recorded more than late
+// after the claim of its attempt is not counted: late is the timeout of submits, plus some time to
+// record outcomes.
 //
 // It may be called every few seconds, however many attempts there are. It reads only those claimed
 // within the window and late before it, and block ranges that have no summary yet in the index on
