@@ -55,7 +55,9 @@ func New(cfg Config) *Channel {
 // used.
 func (c *Channel) Capabilities() provider.Capabilities {
 	receipts := c.cfg.acceptsCallbacks()
-	return provider.Capabilities{KeyInReceipt: receipts, Receipts: receipts, PartReceipts: c.cfg.API == SMS}
+	return provider.Capabilities{
+		KeyInReceipt: receipts, Receipts: receipts, PartReceipts: c.cfg.API == SMS,
+	}
 }
 
 // ReadCallback returns the content of a status, a delivery receipt or an inbound message.

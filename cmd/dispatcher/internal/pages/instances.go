@@ -66,7 +66,7 @@ func newInstanceNow(i *ledger.Instance, version int64) instanceNow {
 	out := instanceNow{
 		ID: i.ID, Region: i.Region, Host: i.Host, Version: i.Version, StartedAt: i.StartedAt,
 		Routing: i.State.Version,
-		Behind: i.State.Version != 0 && i.State.Version < version,
+		Behind:  i.State.Version != 0 && i.State.Version < version,
 	}
 	for _, name := range slices.Sorted(maps.Keys(i.State.Channels)) {
 		c := i.State.Channels[name]
