@@ -31,7 +31,7 @@ const unbrokenGap = 2 * time.Second
 
 // Register inserts this process's row into dispatcher.instances. Lock needs it: each attempt
 // belongs to the instance that submits it, and recovery finds the attempts of a dead instance by
-// that.
+// it.
 func (s *Instances) Register(ctx context.Context) error {
 	var id int64
 	err := s.hot.QueryRow(ctx, `
@@ -172,7 +172,7 @@ type Member struct {
 	Counts map[string]Grants
 }
 
-// Grants is what was granted on a channel, in each unit that a limit may have.
+// Grants is how much was granted on a channel, in each unit of limits.
 type Grants struct {
 	Messages int64 `json:"messages"`
 	Segments int64 `json:"segments"`

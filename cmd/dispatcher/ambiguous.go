@@ -53,8 +53,8 @@ func (c *cli) ambiguousListCommand() *cobra.Command {
 		Short: "List submissions that a provider may or may not have taken",
 		Long: `Lists submissions that a provider may or may not have taken, oldest first: those
 about which the dispatcher still tries to find out, and with --all also those that stayed unknown
-for good, which are booked as possibly billable. Then come submissions that the provider denied and
-that its receipts call delivered: those of the last seven days, or with --all all of them.`,
+for good, which count as possibly billable. Then come submissions that the provider denied and that
+its receipts call delivered: those of the last seven days, or with --all all of them.`,
 		Args: arguments(0, 0),
 		RunE: work(func(ctx context.Context, _ []string) error {
 			if limit < 1 {
