@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // Carried is what one channel did for one route since some instant.
@@ -70,8 +69,6 @@ type Fault struct {
 	// Attempts counts those settled within the window, Errors those of them that are the channel's
 	// fault.
 	Attempts, Errors int64
-	// LastErrorAt is when the last error was settled; zero without one.
-	LastErrorAt time.Time
 }
 
 // isError is the condition that attempt a failed through its channel's fault: no answer came, or
@@ -99,20 +96,11 @@ const isUnsent = `(a.outcome = 'refused'
 // minutes. There is no index on settled_at, because with one no settlement would be a heap-only
 // update.
 func (s *Reports) Faults(ctx context.Context, window, late time.Duration) ([]Fault, error) {
-	faults, err := atEdge(ctx, s.db, scanFault, `
-		select a.channel, count(*), count(*) filter (where `+isError+`),
-		  max(a.settled_at) filter (where `+isError+`)
+	faults, err := atEdge(ctx, s.db, pgx.RowToStructByPos[Fault], `
+		select a.channel, count(*), count(*) filter (where `+isError+`)
 		from dispatcher.attempts a
 		where a.claimed_at >= now() - $1::interval - $2::interval
 		  and a.settled_at >= now() - $1::interval
 		group by a.channel order by a.channel`, window, late)
 	return faults, wrap("count faults", err)
-}
-
-func scanFault(row pgx.CollectableRow) (Fault, error) {
-	var f Fault
-	var last pgtype.Timestamptz
-	err := row.Scan(&f.Channel, &f.Attempts, &f.Errors, &last)
-	f.LastErrorAt = moment(last)
-	return f, err
 }

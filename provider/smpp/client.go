@@ -144,7 +144,5 @@ func (c Config) Capabilities() provider.Capabilities {
 		PartReceipts: c.LongMessages != MessagePayload || !c.Tables.None(),
 		Receipts: c.RegisteredDelivery&pdu.ReceiptMask == pdu.ReceiptFinal ||
 			c.QueryAfter > 0,
-		LongestValidity: c.LongestValidity,
-		Batch:           1,
 	}
 }
