@@ -28,8 +28,8 @@ func (i *Instances) Join(region string, granted map[string]ledger.Grants) {
 	}
 }
 
-// spare is the least part of a minute's capacity, 1/spare, that counts as unused in the minute, so
-// that a region without traffic so far finds slots.
+// spare sets the least part of a minute's capacity, 1/spare, that counts as unused, so that a
+// region without traffic so far finds slots.
 const spare = 10
 
 // State is the input of a policy that divides a counter of a channel. It divides the whole window;
