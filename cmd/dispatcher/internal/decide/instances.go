@@ -37,8 +37,10 @@ const spare = 10
 //
 // The history is in the counter's unit per minute, whatever the window, so the limit is converted
 // to a minute. Only the shares matter.
-func (i *Instances) State(channel string, c *admission.Counter, region string) admission.State {
-	s := admission.State{
+func (i *Instances) State(
+	channel string, c *admission.Counter, region string,
+) admission.PolicyInput {
+	s := admission.PolicyInput{
 		Limit: c.Max, Region: region, Workers: map[string]int64{region: 1}, Total: 1,
 		History: map[string]int64{},
 	}

@@ -16,7 +16,7 @@ const (
 	lookWhenPaused = time.Hour
 	lookForRoom    = 30 * time.Second // the longest wait for room; any answer may make room
 	longestRound   = time.Minute      // between rounds over channels that all refused
-	lookForMoney   = time.Minute      // money that other messages do not spend can come back at any time
+	lookForMoney   = time.Minute      // what other messages do not spend may come back at any time
 	lookUrgently   = 5 * time.Second  // when the deadline is near
 	shortHold      = 10 * time.Second // for a first choice that answers promptly, on every route
 )
