@@ -92,7 +92,7 @@ func (c *cli) ambiguousList(
 	}
 	contradictions := contradictionLines(records)
 	if as == formatTable && len(found) == 0 && len(contradictions) == 0 {
-		fmt.Fprintln(c.out, "No message is ambiguous.")
+		fmt.Fprintln(c.out, nothingAmbiguous(filter))
 		return nil
 	}
 	lines := make([]ambiguityLine, len(found))
@@ -118,6 +118,14 @@ func (c *cli) ambiguousList(
 		Total          int64               `json:"total"`
 		Contradictions []contradictionLine `json:"contradictions"`
 	}{lines, total, contradictions}, ambiguitySheet(all, as))
+}
+
+// nothingAmbiguous says that a list is empty, and what it leaves out.
+func nothingAmbiguous(filter *ledger.AmbiguousFilter) string {
+	if filter.Ended {
+		return "No message is ambiguous."
+	}
+	return "No message is ambiguous. --all also lists those that stayed unknown."
 }
 
 func newAmbiguityLine(d *ledger.AmbiguityRecord) ambiguityLine {

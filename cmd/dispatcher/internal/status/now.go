@@ -72,6 +72,10 @@ type Channel struct {
 
 	share    report.ShareNow
 	answered map[string]int64 // attempts that left, by outcome
+	// receipts says that receipts are expected; awaited are accepted more than a minute ago, of which
+	// receipted have one.
+	receipts           bool
+	awaited, receipted int64
 }
 
 // CodeCount counts the attempts that ended with one code.
@@ -160,7 +164,7 @@ func newNow(f *facts) *Now {
 		one := Channel{
 			Channel: c.Name, State: string(c.State), Waiting: counters.WaitingOn(c.Name),
 			NotReady: []ReasonCount{}, Codes: []CodeCount{}, Unsent: []CodeCount{}, Throttled: 1,
-			answered: map[string]int64{},
+			answered: map[string]int64{}, receipts: c.Receipts.Wait() > 0,
 		}
 		if share, ok := shares[c.Name]; ok {
 			one.takeShare(share)
