@@ -6,8 +6,8 @@ import "dispatcher/admission"
 // with what was billed. The zero value means no agreement.
 type Contract struct {
 	Unit admission.Unit
-	// Commitment is the least that has to be bought, Cap the most that should be, in Unit; money in
-	// micros of the channel's currency. 0 means none.
+	// Commitment is the least that has to be bought in a month, Cap the most that should be, both in
+	// Unit; money is in micros of the channel's currency. 0 means none.
 	Commitment, Cap int64
 	// Begins is the day of the month on which an agreed month begins.
 	Begins int

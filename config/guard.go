@@ -23,8 +23,8 @@ const (
 	GuardWarns  GuardAction = "warn"
 )
 
-// Guard looks for unusual traffic. It trips when an hour has more messages than Times the usual
-// number of that hour in the last Days, and at least AtLeast.
+// Guard looks for unusual traffic. It trips when an hour has more messages than Times the mean of
+// that hour in the last Days, and at least AtLeast.
 type Guard struct {
 	Per     GuardBy
 	Times   int64

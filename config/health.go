@@ -10,7 +10,7 @@ type Health struct {
 	Errors   int64         // this many refused or unanswered attempts...
 	Window   time.Duration // ... within this time move the weight down
 	Step     int           // percent that one move takes or gives back
-	Floor    int           // percent that is always left
+	Floor    int           // percent that always remains
 	Interval time.Duration // at most one move of the route in this time
 	Quiet    time.Duration // without that many errors for this long, the weight moves back up
 	// Receipts also lowers the weight of a channel that delivers too little in time; nil does not.

@@ -94,7 +94,7 @@ func (p *pool) release(s *session, n int) { p.settle(s, n, noSignal, 0) }
 
 // settle frees slots of s and gives them to the longest waiting, parts of started messages first.
 // The signal is what the end of the submit with that order says about s.
-func (p *pool) settle(s *session, n int, w bindSignal, order uint64) {
+func (p *pool) settle(s *session, n int, w submitSignal, order uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.slots.used -= n
@@ -156,7 +156,7 @@ func (p *pool) remove(s *session, why string) {
 	p.grantAll() // the other sessions may take new messages now
 }
 
-// failed records why there is no session: a bind could not be made.
+// failed records that a bind could not be made, which is why there may be no session.
 func (p *pool) failed(refused bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

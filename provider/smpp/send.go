@@ -176,9 +176,9 @@ func failed(outcome provider.Outcome, why string) provider.Result {
 	return provider.Result{Outcome: outcome, Code: why, Err: codeError(why)}
 }
 
-// cannotSend is the result of a submission that this channel cannot write. A sender that it cannot
-// encode, a validity that ends before its schedule, or parts that it would split differently are
-// not the message's fault: another channel may send it.
+// cannotSend is the result of a submission that this channel cannot write. Another channel may send
+// it if the cause is a sender that this one cannot encode, a validity that ends before its
+// schedule, or parts that it would split differently.
 func cannotSend(err error) provider.Result {
 	switch {
 	case errors.Is(err, faultSource), errors.Is(err, faultExpired), errors.Is(err, faultCut):

@@ -25,10 +25,10 @@ func newBatcherMetrics(registry prometheus.Registerer) *batcherMetrics {
 	m := &batcherMetrics{
 		receipts: counter("provider", "receipts_total", "Receipts by what they say.", "channel",
 			"state"),
-		receiptsTotal: counter("receive", "booked_total", "Receipts by what the ledger made of them.",
+		receiptsTotal: counter("receive", "booked_total", "Receipts by result.",
 			"result"),
 		closed: counter("receive", "closed_total", "Messages by the state that a receipt, or "+
-			"the want of one, brought them to.", "state"),
+			"a missing one, led to.", "state"),
 	}
 	registry.MustRegister(m.receipts, m.receiptsTotal, m.closed)
 	return m

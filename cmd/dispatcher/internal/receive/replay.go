@@ -43,8 +43,8 @@ func markOf(once string) mark {
 	return mark(sum[:16])
 }
 
-// begin says whether a callback was seen before. One that was never seen is under way from now on,
-// until end. A callback with an empty id (once) counts as never seen.
+// begin says whether a callback was seen before. A callback that was never seen counts as under way
+// from now on, until end is called. A callback with an empty id (once) counts as never seen.
 func (r *replays) begin(channel, once string, now time.Time) sighting {
 	if once == "" {
 		return seenNever

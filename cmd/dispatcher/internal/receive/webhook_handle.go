@@ -126,7 +126,7 @@ func (w *Webhooks) confirm(
 	switch done, err := asked.Confirm(ctx, c); {
 	case err != nil:
 		w.cfg.Trouble("callbacks of "+channel, fmt.Errorf("the provider of channel %s could not "+
-			"be told that its calls are wanted: %w", channel, err))
+			"be sent the confirmation of its subscription: %w", channel, err))
 		return unconfirmed
 	case done:
 		return confirmed

@@ -52,7 +52,7 @@ func (s *Steerer) guards(
 		return false, err
 	})
 	for i := 0; i < len(trips) && !moved && err == nil; i++ {
-		t := &trips[i] // one that fails does not hold up the others
+		t := &trips[i] // a failure does not delay the others
 		moved, err = failed.try(ctx, "guard of "+t.Per+" "+t.Subject,
 			func(ctx context.Context) (bool, error) { return true, s.trip(ctx, t) })
 	}
