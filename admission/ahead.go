@@ -5,7 +5,7 @@ import "time"
 // Ahead reports whether the counter's window begins later than any decision at now could open it.
 // Then the database's clock was ahead when the window was opened, and has been set back since.
 // Until the clock has caught up no other window is opened. A window of a second has no release
-// times before its start, see Moment.near; what is left of a longer one can be used.
+// times before its start, see Moment.near; the rest of a longer window can be used.
 func (c *Counter) Ahead(now time.Time) bool { return c.Start.After(now.Add(farthest)) }
 
 // Restart is the start of the window that replaces one that is ahead: the current window, or for a

@@ -17,9 +17,8 @@ type Need struct {
 //
 // Opens and Closes are the hard bounds of the windows that the attempt was counted in, and lie
 // around At and Latest. Opens is set only for limits of a second, whose slots may be taken before
-// the second begins. A process whose estimate of the database's clock has an error keeps that far
-// away from Opens and Closes. At and Latest only make the pace even: a small error shifts the pace
-// as a whole.
+// the second begins. A process keeps away from Opens and Closes by the error of its estimate of the
+// database's clock. At and Latest only make the pace even: a small error shifts the whole pace.
 type Release struct{ At, Latest, Opens, Closes time.Time }
 
 // Account is a counter with the rate and the policy of one channel.
@@ -69,8 +68,8 @@ const (
 	// leastSustained bounds the burst of a sliding limit: at least Max/leastSustained remains as
 	// its pace.
 	leastSustained = 1024
-	// newState is how often the policy's state is gathered, so after that time it may leave more to a
-	// process.
+	// newState is how often the policy's state is gathered. After that time the policy may leave more
+	// to a process.
 	newState = 2 * time.Second
 )
 

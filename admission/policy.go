@@ -104,8 +104,8 @@ type (
 	// an equal part of the rest. It needs no shared counter. Messages may have to wait while other
 	// processes have slots left.
 	Even struct{}
-	// Curve divides by fewer processes than there are while little of the limit is used: by processes
-	// x utilisation^Factor. In a spike the parts add up to more than the whole.
+	// Curve divides by processes x utilisation^Factor, which is less than the number of processes
+	// while little of the limit is used. In a spike the parts add up to more than the whole.
 	Curve struct{ Factor float64 }
 	// CounterPolicy has one counter for each region, and one for slots of no region. The slots of a
 	// quiet region stay unused.

@@ -8,8 +8,8 @@ import (
 // ActiveLimit bounds the attempts in flight at once. Max 0 is no bound.
 type ActiveLimit struct {
 	Max int64
-	// Until is "submit": an attempt counts until its submit was answered, or "receipt": until a
-	// receipt says what became of the message, or Hold is over.
+	// Until is "submit": an attempt counts until its submit was answered, or "receipt": until a final
+	// receipt has come, or Hold is over.
 	Until string
 	// Hold is how long a slot is kept: after an accepted submit until the receipt comes, and after
 	// a throttled one until the retry. 0 keeps none.
@@ -27,7 +27,7 @@ func readActive(v value) ActiveLimit {
 		return a
 	}
 	if most, ok := f.need("max", "max: 500"); ok {
-		a.Max, _ = most.integer(1, math.MaxInt32)
+		a.Max = most.integer(1, math.MaxInt32)
 	}
 	if until, ok := f.get("until"); ok {
 		a.Until, _ = until.word("until", untils)
@@ -44,8 +44,8 @@ func readHold(v value, until string) time.Duration {
 	switch {
 	case !ok:
 	case hold == 0 && until == untilReceipt:
-		v.fail("some receipts never arrive, so a slot that is kept until the receipt must come " +
-			"free without it; write for example hold: 10m")
+		v.fail("some receipts never arrive, so a slot that is kept for one must be freed after " +
+			"some time; write for example hold: 10m")
 	case hold > 0 && hold < time.Second:
 		v.fail("%s is out of bounds; choose 0, or a duration from %s to %s", hold, time.Second, day)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Allowed says to which countries messages are sent, if only to some. The zero value allows all.
+// Allowed lists the only countries that messages are sent to. The zero value allows all.
 type Allowed struct {
 	Countries []string // ISO 3166 in lower case; nil allows all
 	// Tenants have lists that replace Countries for them; ordered by tenant.

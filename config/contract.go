@@ -6,8 +6,8 @@ import "dispatcher/admission"
 // with what was billed. The zero value means no agreement.
 type Contract struct {
 	Unit admission.Unit
-	// Commitment is the least that has to be bought, Cap the most that should be, in Unit; money in
-	// micros of the channel's currency. 0 means none.
+	// Commitment is the least that has to be bought in a month, Cap the most that should be, both in
+	// Unit; money is in micros of the channel's currency. 0 means none.
 	Commitment, Cap int64
 	// Begins is the day of the month on which an agreed month begins.
 	Begins int
@@ -31,7 +31,7 @@ func readContract(v value, channel *Channel) Contract {
 	}
 	c.Commitment, c.Cap = c.amount(f, "commitment"), c.amount(f, "cap")
 	if begins, ok := f.get("begins"); ok {
-		day, _ := begins.integer(1, lastBegin)
+		day := begins.integer(1, lastBegin)
 		c.Begins = int(day)
 	}
 	switch {
@@ -52,7 +52,7 @@ func (c *Contract) amount(f fields, key string) (n int64) {
 	case c.Unit == admission.Money:
 		n, _ = at.micros(maxBudget)
 	default:
-		n, _ = at.integer(1, maxUnits)
+		n = at.integer(1, maxUnits)
 	}
 	return n
 }

@@ -155,7 +155,7 @@ func KeepEffects(before, after *Routing) Effects {
 
 // keepLowered are the lowered weights of a route that stay lowered.
 func (r *Route) keepLowered(before *Route) map[string]selector.Weight {
-	left := map[string]*big.Rat{} // effective weight as a part of the configured one
+	left := map[string]*big.Rat{} // effective weights as fractions of the configured ones
 	for _, w := range before.Weights {
 		if compareWeights(w.Weight, w.Configured) < 0 {
 			left[w.Channel] = new(big.Rat).Quo(fraction(w.Weight), fraction(w.Configured))

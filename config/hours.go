@@ -51,8 +51,8 @@ func (h Hours) span(at time.Time) *Span {
 }
 
 // end is the first minute at or after a moment that is outside the hours; a week later for hours
-// that never end. Far from the end it advances in one step to 90 minutes before it, because clocks
-// change by an hour at most.
+// that never end. Far from the end, one step leads to 90 minutes before it, because clocks change
+// by at most an hour.
 func (h Hours) end(at time.Time) time.Time {
 	last := at.AddDate(0, 0, 7)
 	for at.Before(last) {

@@ -102,14 +102,14 @@ var channelPart = &Part{"channel", []Key{
 		"`password_file: a.secret`. See [secrets](#secrets)"},
 	{"capacity", "", code(defaultCapacity), "attempts in flight that count as full load. The " +
 		"load ratio is attempts in flight / capacity"},
-	{"limits", "", none, "list of [limits](#limits). All of them hold at once, over all processes"},
+	{"limits", "", none, "list of [limits](#limits). All of them apply at once, over all processes"},
 	{"admission", "", "`exact`", "how regions and processes share the slots of the limits: " +
 		"[policies](#policies)"},
 	{"active", "", "no limit", "how many attempts may be in flight at once: [active](#active)"},
 	{"receipts", "", "where the provider sends them", "whether the dispatcher waits for " +
 		"receipts, and how long: [receipts](#receipts)"},
 	{"state", "", "`enabled`", "`enabled`, `draining` or `disabled`. A draining or disabled " +
-		"channel gets no attempt; draining is meant to pass, disabled to stay"},
+		"channel gets no attempt. Use draining for a time, disabled for good"},
 	{"labels", "", none, "texts and numbers that a message's labels and selectors are compared " +
 		"with"},
 	{"price", "", none, "what one segment costs: [prices](#prices)"},
@@ -135,9 +135,9 @@ var receiptsPart = &Part{"receipts", []Key{
 
 var contractPart = &Part{"contract", []Key{
 	{"unit", "", code(admission.Messages), "`messages`, `segments` or `money`, of what was accepted"},
-	{"commitment", "", none, "what has to be bought in a month at least; money as a decimal of the " +
+	{"commitment", "", none, "the least to buy in a month; money as a decimal of the " +
 		"channel's currency"},
-	{"cap", "", none, "what a month is not to exceed. It limits nothing: [limits](#limits) do"},
+	{"cap", "", none, "the most to buy in a month. It limits nothing; [limits](#limits) do"},
 	{"begins", "", code(1), "1 to 28: the day on which a month of the contract begins"},
 }}
 
@@ -186,8 +186,8 @@ var limitPart = &Part{"limit", []Key{
 	{"currency", "", "of the channel's price", "of a limit in money. On a channel it must be " +
 		"that of its price. Over all channels it is required, and every channel with a price " +
 		"must use it"},
-	{"sliding", "", code(false), "`true`: the limit holds in every span of the window's length, " +
-		"not only in calendar windows. Not for money"},
+	{"sliding", "", code(false), "`true`: the limit applies to every span of the window's " +
+		"length, not only to calendar windows. Not for money"},
 	{"burst", "", "[see below](#the-burst-of-a-sliding-limit)", "of a sliding limit: units that " +
 		"may come at once, at most `max`"},
 	{"reserve", "", none, "parts of each window that are kept for lanes, `{otp: 20%}`: 1 to 100 " +
@@ -286,14 +286,14 @@ var functionPart = &Part{"function", []Key{
 }}
 
 var healthPart = &Part{"health", []Key{
-	{"errors", "", required, "1 to 1000000: so many refused or unanswered attempts make a " +
-		"channel bad. What was wrong with the message itself does not count " +
-		"([`unfit`](providers.md#what-a-refusal-does-to-the-breaker)), nor what the dispatcher " +
-		"did not send"},
-	{"window", "", code(defaultHealthWindow), "1s to 1h: within so much time"},
+	{"errors", "", required, "1 to 1000000: this many refused or unanswered attempts make a " +
+		"channel bad. Refusals because of the message itself do not count " +
+		"([`unfit`](providers.md#what-a-refusal-does-to-the-breaker)), nor do attempts that " +
+		"the dispatcher did not send"},
+	{"window", "", code(defaultHealthWindow), "1s to 1h: within this time"},
 	{"step", "", code(defaultHealthStep), "1 to 99: percent of the configured weight in one move"},
 	{"floor", "", code(defaultHealthFloor), "1 to 99: percent of the configured weight that " +
-		"always stays, so that a recovery shows"},
+		"always remains, so that a recovery is noticed"},
 	{"interval", "", code(defaultHealthInterval), "1s to 24h: time between two moves of the route"},
 	{"quiet", "", code(defaultHealthQuiet) + ", or a longer `window`", "`window` to 24h: time " +
 		"with fewer errors before a weight rises. Also no shorter than the `window` of `receipts`"},
@@ -301,8 +301,8 @@ var healthPart = &Part{"health", []Key{
 }}
 
 var noReceiptPart = &Part{"no receipt", []Key{
-	{"after", "", required, "5s to 24h: so long after the provider's answer the message goes on, " +
-		"unless a receipt has said that it was delivered or will not be. Shorter than the time " +
+	{"after", "", required, "5s to 24h: the message is sent on this long after the provider's " +
+		"answer, unless a final receipt has come. Shorter than the time " +
 		"for which [receipts](receipts.md#settings) are awaited"},
 }}
 
@@ -311,10 +311,10 @@ var healthReceiptsPart = &Part{"health receipts", []Key{
 		"delivers fewer in time, by more than chance explains, is bad"},
 	{"within", "", code(defaultReceiptsIn), "1s to 1h: a message that is delivered later after " +
 		"the provider's answer counts as not delivered"},
-	{"window", "", code(defaultReceiptsWindow), "1s to 1h: the messages of so much time. It ends " +
-		"`within` ago, so that each receipt had its time"},
-	{"least", "", code(defaultReceiptsLeast), fmt.Sprintf("%d to 1000000: fewer messages in the "+
-		"window tell nothing", minSample)},
+	{"window", "", code(defaultReceiptsWindow), "1s to 1h: the period whose messages are counted. " +
+		"It ends `within` ago, so that each receipt had time to come"},
+	{"least", "", code(defaultReceiptsLeast), fmt.Sprintf("%d to 1000000: with fewer messages in the "+
+		"window nothing is concluded", minSample)},
 }}
 
 var lanePart = &Part{"lane", []Key{
@@ -323,12 +323,12 @@ var lanePart = &Part{"lane", []Key{
 		"without `expires_at`, counted from its arrival"},
 	{"max_waiting", "", code(defaultMaxWaiting), "messages that may wait before the lane's " +
 		"topics are paused"},
-	{"ambiguous", "", byLane(func(l Lane) any { return l.Ambiguous }), "what happens when nobody " +
-		"could find out whether a message was taken. `never`: it stays `unknown`. `resend_once`: " +
+	{"ambiguous", "", byLane(func(l Lane) any { return l.Ambiguous }), "what happens when it " +
+		"stays unknown whether a message was taken. `never`: it stays `unknown`. `resend_once`: " +
 		"it is sent once more and flagged as a possible duplicate"},
 	{"clarify", "", "`[same_key, lookup, receipt]`", "how the dispatcher finds out whether a " +
-		"provider took a message that it did not answer: the first way that the provider offers. " +
-		"`[]`: not at all. See [ambiguous.md](ambiguous.md)"},
+		"provider took a message that it did not answer: by the first of these that the provider " +
+		"offers. `[]`: it does not try. See [ambiguous.md](ambiguous.md)"},
 	{"clarify_for", "", byLane(func(l Lane) any { return l.ClarifyFor }), "1s to 7d: for how long"},
 	{"ignore_opt_out", "", code(false), "`true` sends also to recipients who have opted out of " +
 		"the tenant's messages: [inbound.md](inbound.md)"},
@@ -365,20 +365,21 @@ var pausedPart = &Part{"paused", []Key{
 
 var guardPart = &Part{"guard", []Key{
 	{"per", "", required, "`calling_code` of the recipients' numbers, or `tenant`"},
-	{"times", "", required, "1 to 1000: above so many times the usual of the hour it trips"},
-	{"at_least", "", required, "fewer messages in the hour never trip it"},
-	{"days", "", code(defaultGuardDays), fmt.Sprintf("1 to %d: the usual is the mean of the same "+
-		"hour of so many days before today, as far as they are closed", maxGuardDays)},
+	{"times", "", required, "1 to 1000: it trips above this many times the usual number of the hour"},
+	{"at_least", "", required, "with fewer messages in the hour it never trips"},
+	{"days", "", code(defaultGuardDays), fmt.Sprintf("1 to %d: the usual number is the mean "+
+		"of the same hour over this many days before today; days that are not closed are left "+
+		"out", maxGuardDays)},
 	{"action", "", code(string(GuardPauses)), "`pause`: the tenant or the calling code is " +
 		"[paused](#paused). `warn`: it is only reported"},
 }}
 
 var inboundPart = &Part{"inbound", []Key{
-	{"keywords", "", "", "keywords of all numbers and channels that have none of their own"},
+	{"keywords", "", "", "keywords of all numbers and channels without keywords"},
 	{"numbers", "", none, "mapping from our number (with its plus, in quotes) or short code to " +
 		"its tenant and keywords"},
-	{"channels", "", none, "mapping from channel to the tenant and keywords of messages that it " +
-		"brings for numbers not listed under `numbers`"},
+	{"channels", "", none, "mapping from channel to the tenant and keywords of messages that come " +
+		"over it to numbers not listed under `numbers`"},
 }}
 
 var sourcePart = &Part{"source", []Key{

@@ -13,8 +13,8 @@ type Lane struct {
 	TTL        time.Duration // how long a message without expires_at is worth sending
 	MaxWaiting int64         // when this many wait, the topics are paused
 	Ambiguous  string        // if the outcome stays unknown: "never" or "resend_once"
-	// Clarify are the steps to find out the outcome before that: "same_key", "lookup", "receipt", in
-	// the order of trying.
+	// Clarify are the steps to find out the outcome first: "same_key", "lookup", "receipt", in the
+	// order in which they are tried.
 	Clarify    []string
 	ClarifyFor time.Duration // how long they are tried
 	// IgnoreOptOut also sends to recipients who have opted out of the tenant's messages.
@@ -84,7 +84,7 @@ func readLane(e entry) Lane {
 		l.TTL, _ = v.duration(time.Second, 30*day)
 	}
 	if v, ok := f.get("max_waiting"); ok {
-		l.MaxWaiting, _ = v.integer(1, math.MaxInt32)
+		l.MaxWaiting = v.integer(1, math.MaxInt32)
 	}
 	if v, ok := f.get("ambiguous"); ok {
 		l.Ambiguous, _ = v.word("ambiguous", ambiguous)

@@ -79,8 +79,8 @@ func (r *Route) checkMoney(v value, l *admission.Limit, lanes []string, c *Chann
 		segmentsOf(int64(r.MaxSegments)), amount(cost), l.Currency, c.Name), what)
 }
 
-// meets reports whether the route may carry messages that a limit counts. Which countries a prefix
-// belongs to is not known here, so countries exclude nothing.
+// meets reports whether the route may carry messages that a limit counts. Package config does not
+// know which country a prefix belongs to, so countries exclude nothing.
 func (r *Route) meets(s admission.Scope) bool {
 	if s.Tenant != "" && !s.Each() && len(r.Match.Tenants) > 0 &&
 		!slices.Contains(r.Match.Tenants, s.Tenant) {

@@ -8,7 +8,7 @@ type NoReceipt struct {
 	After time.Duration // after the provider's answer
 }
 
-// minNoReceipt leaves receipts time to come: most take a few seconds.
+// minNoReceipt gives receipts time to come: most take a few seconds.
 const minNoReceipt = 5 * time.Second
 
 // readNoReceipt reads when messages of a route are sent on without a receipt; nil for never.

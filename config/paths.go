@@ -32,7 +32,7 @@ type pathKey struct {
 
 func (v *pathValue) key() pathKey { return pathKey{v.path, v.isOrder} }
 
-// silent reports whether it means nothing when only one side has this value.
+// silent reports whether the value is not shown when only one side has it.
 func (v *pathValue) silent() bool { return v.standard || v.isOrder }
 
 // paths collects the values below one path.
@@ -121,7 +121,7 @@ func (p paths) setAny(v any, secret bool) {
 	}
 }
 
-// setEmpty distinguishes an empty list or mapping from a missing one.
+// setEmpty adds an empty list or mapping, so that it differs from a missing one.
 func (p paths) setEmpty(size int, text string) {
 	if size == 0 {
 		p.set(text)

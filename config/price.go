@@ -88,12 +88,12 @@ func readPrice(v value, zone *time.Location) Price {
 		from, dated := f.get("from")
 		switch {
 		case dated && i == 0:
-			from.fail("what did it cost before? The first list holds from the beginning; remove " +
+			from.fail("is in the first list, which is valid from the beginning; remove " +
 				"from, or put the price until then before it")
 		case dated:
 			l.From = from.date(zone)
 		case i > 0:
-			item.fail("from is missing; write from when on this list holds, for example from: " +
+			item.fail("from is missing; write when this list begins, for example from: " +
 				"2026-12-01")
 		}
 		if n := len(p.Lists); n > 1 && dated && !l.From.After(p.Lists[n-1].From) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,6 +122,19 @@ func TestExampleShowsEveryModeFallbackAndScoring(t *testing.T) {
 		if !shown[want] {
 			t.Errorf("the example shows no %s", want)
 		}
+	}
+}
+
+func TestALaneSaysHowAmbiguitiesAreResolved(t *testing.T) {
+	t.Parallel()
+	r := parse(t, "channels: {a: {provider: sandbox}}\nroutes: [{name: r, weights: {a: 1}}]\n"+
+		"lanes: {x: {clarify: [receipt, lookup], clarify_for: 90s}, y: {clarify: []}}")
+	x, y := r.Lanes[0], r.Lanes[1]
+	if !slices.Equal(x.Clarify, []string{"receipt", "lookup"}) || x.ClarifyFor != 90*time.Second {
+		t.Errorf("lane x: %v for %s", x.Clarify, x.ClarifyFor)
+	}
+	if y.Clarify == nil || len(y.Clarify) != 0 {
+		t.Errorf("lane y: %v", y.Clarify)
 	}
 }
 

@@ -110,7 +110,7 @@ const (
 var ErrOutsideSecrets = errors.New("lies outside of the secrets folder (DISPATCHER_SECRETS_DIR)")
 
 // SecretsFolder reads the files that the routing document names, such as password_file of a
-// channel. They must be in one folder, because whoever applies a document also decides to which
+// channel. They must be in one folder, because the author of a document also decides to which
 // address their content is sent.
 type SecretsFolder struct {
 	path string
@@ -126,8 +126,8 @@ type ownFile struct {
 // keyFile is a kind of key file. Copies of it may be in the folder, perhaps with further keys.
 type keyFile struct {
 	what string
-	// among reads the keys of a file, and returns a function that reports whether a line holds one of
-	// them.
+	// among reads the keys of a file, and returns a function that reports whether a line contains one
+	// of them.
 	among func(path string) (func(line string) bool, error)
 }
 

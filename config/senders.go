@@ -84,7 +84,7 @@ func readSenders(v value) Senders {
 			continue
 		}
 		if all {
-			item.fail("a rule above holds for all countries, so this one is never looked at; " +
+			item.fail("a rule above is for all countries, so this one is never used; " +
 				"put that one last")
 		}
 		r := readSenderRule(f)

@@ -30,7 +30,7 @@ type Settings struct {
 	KafkaSASLPasswordFile string   `split_words:"true" desc:"file with the password for SASL; white space around it is dropped"`
 	KafkaCompression      string   `split_words:"true" default:"gzip" desc:"compression of published records: none, gzip, snappy, lz4 or zstd"`
 	StatusTopic           string   `split_words:"true" default:"sms.status" desc:"topic of state changes"`
-	DeadTopic             string   `split_words:"true" default:"sms.dead" desc:"topic of dead letters: records that are no usable messages"`
+	DeadTopic             string   `split_words:"true" default:"sms.dead" desc:"topic of dead letters: records that could not be used"`
 	InboundTopic          string   `split_words:"true" default:"sms.inbound" desc:"topic of messages that subscribers send"`
 	ControlTopic          string   `split_words:"true" desc:"topic of records that cancel messages, such as sms.control; none is read if unset"`
 	DefaultRegion         string   `split_words:"true" desc:"country, such as GB, of numbers without a country code, the same on all instances; such numbers are refused if unset"`
@@ -47,7 +47,7 @@ type Settings struct {
 
 	Listen string `split_words:"true" default:"127.0.0.1:8080" desc:"address of metrics, health, profiles, the API and the console"`
 
-	APITokensFile  string   `split_words:"true" desc:"file with those who may use the API and the console: name, role and hash of the token, and the tenant of a sender, a line each; see dispatcher tokens"`
+	APITokensFile  string   `split_words:"true" desc:"file with the users of the API and the console, one per line: name, role, hash of the token and, for a sender, the tenant; see dispatcher tokens"`
 	OIDCIssuer     string   `split_words:"true" desc:"URL of the OpenID Connect issuer whose tokens the API and the console accept"`
 	OIDCAudience   string   `split_words:"true" desc:"audience that tokens of the issuer must be made for; required with an issuer"`
 	OIDCRolesClaim string   `split_words:"true" default:"roles" desc:"claim of a token with the roles, a text or a list; a dot leads into an object, such as realm_access.roles"`
@@ -56,7 +56,7 @@ type Settings struct {
 
 	OIDCTenantClaim string `split_words:"true" desc:"claim with the tenant that a sender may send for; tokens of senders without it are refused; senders may send for all tenants if unset"`
 	// Signing in to the console at the issuer.
-	OIDCClientID         string   `split_words:"true" desc:"id of the console at the issuer: people sign in there, by the authorization code flow with PKCE; only by pasting a token if unset"`
+	OIDCClientID         string   `split_words:"true" desc:"id of the console at the issuer, where people then sign in by the authorization code flow with PKCE; if unset, they paste a token"`
 	OIDCClientSecretFile string   `split_words:"true" desc:"file with the secret of that client, read at each sign-in; white space around it is dropped; a public client if unset"`
 	OIDCScopes           []string `split_words:"true" default:"openid,profile,email" desc:"scopes that signing in at the issuer asks for; openid is one of them"`
 
@@ -72,17 +72,17 @@ type Settings struct {
 	ReceiptsTLSClientCAFile string `split_words:"true" desc:"PEM file of the authority that signs client certificates of providers"`
 	Region                  string `split_words:"true" default:"default" desc:"region of this instance"`
 
-	MaxUnsettled    int           `split_words:"true" default:"2000" desc:"messages in flight in one process, at most; a kill can make so many unknown"`
-	Batch           int           `split_words:"true" default:"500" desc:"messages in one claim, at most"`
+	MaxUnsettled    int           `split_words:"true" default:"2000" desc:"most messages in flight in one process; if it is killed, this many can become unknown"`
+	Batch           int           `split_words:"true" default:"500" desc:"most messages in one claim"`
 	SendTimeout     time.Duration `split_words:"true" default:"10s" desc:"how long a submit waits for its answer before it is unknown"`
 	ShutdownTimeout time.Duration `split_words:"true" default:"30s" desc:"how long a stop waits for answers"`
 	DeadAfter       time.Duration `split_words:"true" default:"6s" desc:"age of the last heartbeat at which an instance counts as dead, at least 3s and above DISPATCHER_STATE_INTERVAL; heartbeats come every second"`
 	StateInterval   time.Duration `split_words:"true" default:"2s" desc:"how often the admission policies gather the state of all instances, 100ms to 1m"`
-	WindowRetention time.Duration `split_words:"true" default:"168h" desc:"how long limit windows of 1s stay in the audit, 1h to ten years; those of 1m stay ten times as long, longer ones 400 days"`
+	WindowRetention time.Duration `split_words:"true" default:"168h" desc:"how long limit windows of 1s are kept for audits, 1h to ten years; those of 1m are kept ten times as long, longer ones 400 days"`
 
 	IDRetention      time.Duration `split_words:"true" default:"168h" desc:"how long the id of a message is recognised when it is published again, 24h to ten years; it is forgotten after twice that time"`
-	PayloadRetention time.Duration `split_words:"true" default:"168h" desc:"how long numbers and texts stay after the end of their message, 24h to ten years; they are dropped by day"`
-	LedgerRetention  time.Duration `split_words:"true" default:"9600h" desc:"how long all else that happened stays after the day of a message, 24h to twenty years, and at least as long as ids and payloads"`
+	PayloadRetention time.Duration `split_words:"true" default:"168h" desc:"how long numbers and texts are kept after the end of their message, 24h to ten years; they are dropped by day"`
+	LedgerRetention  time.Duration `split_words:"true" default:"9600h" desc:"how long everything else is kept after the day of a message, 24h to twenty years, and at least as long as ids and payloads"`
 
 	InvariantsInterval time.Duration `split_words:"true" default:"10m" desc:"how often one instance checks the guarantees on the messages of the last half hour, 1m to 24h; 0 turns it off"`
 	ReportsURL         string        `split_words:"true" desc:"where reports of closed days, weeks and months are written: a folder, or an address such as s3://bucket?region=eu-west-2; see report publish"`

@@ -25,7 +25,7 @@ type StatusWebhook struct {
 	Secrets [][]byte
 	// States are those that are sent; empty for all.
 	States []string
-	// MaxAge is how long an event is sent again while the receiver does not accept it.
+	// MaxAge is the time during which an event is sent again until the receiver accepts it.
 	MaxAge time.Duration
 	// AllowPrivate allows an address on this machine or in a private network, and plain HTTP.
 	AllowPrivate bool

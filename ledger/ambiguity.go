@@ -6,7 +6,7 @@ import (
 	"dispatcher/provider"
 )
 
-// Ambiguities stores the submissions that the provider may or may not have taken, and how this is
+// Ambiguities stores the submissions that the provider may or may not have taken, and how each was
 // resolved.
 type Ambiguities struct{ *db }
 
@@ -29,10 +29,10 @@ const (
 	Taken      ResolvedAs = "taken"     // the provider has it
 	NotTaken   ResolvedAs = "not_taken" // it is certain that it does not
 	Resent     ResolvedAs = "resent"    // nobody knows; the message was sent once more, flagged
-	Unresolved ResolvedAs = "final"     // nobody knows; booked as possibly billable
+	Unresolved ResolvedAs = "final"     // nobody knows; it counts as possibly billable
 )
 
-// Ambiguity is about a submission of which it is not known whether the provider took it.
+// Ambiguity is a submission of which it is not known whether the provider took it.
 type Ambiguity struct {
 	// Key is its Submission.Key. All attempts under the same key are one ambiguity.
 	Key  string
@@ -75,8 +75,8 @@ type OpenAmbiguity struct {
 	Await time.Duration
 }
 
-// Answered reports whether Answer tells what became of the submission. Accepted and rejected do.
-// That the first attempt was refused, or never left, says nothing when another one has repeated it
+// Answered reports whether Answer tells what became of the submission. Accepted and rejected do. A
+// first attempt that was refused, or never left, says nothing when another one has repeated it
 // under the same key.
 func (o *OpenAmbiguity) Answered() bool {
 	switch o.Answer {

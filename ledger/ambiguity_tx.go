@@ -139,7 +139,7 @@ const ambiguityJoins = `
 
 // leaseAmbiguities leases the ambiguities that are due, and those for which an answer or a receipt
 // has come. No other instance gets them before the lease is over. Their attempts are looked up by
-// key: a join could read the attempts of all days. That the first attempt was refused or never left
+// key: a join could read the attempts of all days. A first attempt that was refused or never left
 // says nothing about a later one under the same key.
 const leaseAmbiguities = `
 	with due as materialized (
@@ -247,9 +247,8 @@ var (
 
 // resolveAmbiguity closes an ambiguity, also one that had ended as final or resent, and moves its
 // message where no settlement can. Its attempts and its message are locked. While the message is
-// being submitted again under the key, nothing is resolved, because the answer to that may be the
-// truth. Nothing is resolved either when a late answer or a receipt has proved something else
-// meanwhile.
+// being submitted again under the key, nothing is resolved, because the answer to that may tell.
+// Nothing is resolved either when a late answer or a receipt has proved something else meanwhile.
 var resolveAmbiguity = ofDay(`
 	with held as (
 	  select seq from dispatcher.messages where seq = @seq and (same_key is distinct from @key

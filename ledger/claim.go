@@ -66,8 +66,8 @@ type Cursor struct {
 	Route string
 	// Channel had the last turn; empty before the first.
 	Channel string
-	// Position is the index of Channel among the route's members, -1 before the first turn. From
-	// there the round robin goes on when Channel is no longer a member.
+	// Position is the index of Channel among the route's members, -1 before the first turn. The round
+	// robin continues from there when Channel is no longer a member.
 	Position int
 }
 

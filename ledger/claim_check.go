@@ -33,10 +33,10 @@ func check(seen *Seen, was *before, d *Decisions) error {
 }
 
 // checkOne returns an error for a decision that its message cannot take.
-func checkOne(m *Message, fate Intake, d *Decision) error {
+func checkOne(m *Message, intake Intake, d *Decision) error {
 	switch d.State {
 	case "":
-		if fate == Fresh && m.State == Sending {
+		if intake == Fresh && m.State == Sending {
 			return refuse("a new message was left in state sending without an attempt")
 		}
 		return nil
@@ -47,7 +47,7 @@ func checkOne(m *Message, fate Intake, d *Decision) error {
 		if err := checkTicket(m, &d.Attempt); err != nil {
 			return err
 		}
-		if fate == Fresh && m.State != Sending {
+		if intake == Fresh && m.State != Sending {
 			return refuse("a message that was stored as %s cannot be sent in the same claim",
 				m.State)
 		}
@@ -61,7 +61,7 @@ func checkOne(m *Message, fate Intake, d *Decision) error {
 			return refuse("nobody can have taken a message that was never sent")
 		}
 	case Accepted:
-		if fate != Due || m.State != Accepted {
+		if intake != Due || m.State != Accepted {
 			return refuse("a claim cannot tell that a message was accepted")
 		}
 	case Scheduled, Retry, Delivered, Undelivered, NoReceipt, Dead:
@@ -69,7 +69,7 @@ func checkOne(m *Message, fate Intake, d *Decision) error {
 	default:
 		return refuse("state %q does not exist", d.State)
 	}
-	if fate != Fresh && fate != Due {
+	if intake != Fresh && intake != Due {
 		return refuse("a message that another claim owns was decided upon")
 	}
 	return nil

@@ -232,7 +232,7 @@ func (t *Tx) readOptedOut(results pgx.BatchResults) error {
 	}
 	var nr int64
 	_, err = pgx.ForEachRow(rows, []any{&nr}, func() error {
-		t.bar(t.order[nr-1])
+		t.markOptedOut(t.order[nr-1])
 		return nil
 	})
 	return err
@@ -250,7 +250,7 @@ func (t *Tx) readDue(results pgx.BatchResults) error {
 			return err
 		}
 		if r.optedOut {
-			t.bar(len(t.seen.Messages))
+			t.markOptedOut(len(t.seen.Messages))
 		}
 		t.seen.Messages = append(t.seen.Messages, r.message())
 		t.seen.Intakes = append(t.seen.Intakes, Due)
@@ -376,8 +376,8 @@ func optedOut(recipient string) string {
 	    else false end`
 }
 
-// bar marks the message at a position: its recipient has opted out.
-func (t *Tx) bar(at int) {
+// markOptedOut marks the message at a position: its recipient has opted out.
+func (t *Tx) markOptedOut(at int) {
 	for len(t.seen.OptedOut) <= at {
 		t.seen.OptedOut = append(t.seen.OptedOut, false)
 	}

@@ -223,9 +223,9 @@ func atEdge[T any](
 // between.
 const disorder = time.Minute
 
-// LateBooking bounds the time from the arrival of an answer or a receipt to its commit while the
-// database is busy.
-const LateBooking = time.Minute
+// LateCommit bounds the time from the arrival of an answer or a receipt to its commit, even while
+// the database is busy.
+const LateCommit = time.Minute
 
 // seekSeq finds the instants $1 and $2 in the primary key of messages by binary search: about 38
 // probes of one row for each, in the days around it. Messages up to low were received before $1,

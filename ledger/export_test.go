@@ -55,7 +55,7 @@ func (l *Ledger) LetGo() {
 }
 
 // letGo gives up the leadership without waiting for the server to notice the end of the connection.
-func (o *outlet) letGo() {
+func (o *outboxPublisher) letGo() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.conn != nil {

@@ -11,9 +11,9 @@ import (
 const nearDeadline = time.Minute
 
 // turns holds, by lane, the tenant that had the last turn. The next claim of due rows begins with
-// the tenant after it, see dispatcher.due_in_turns. Each lane has its own turn: a claim may pick up
-// rows of an urgent lane alone, and if that moved the turn of a bulk lane, tenants there would be
-// passed over for ever.
+// the tenant after it, see dispatcher.due_in_turns. Each lane has its own turn. Otherwise a claim
+// that picks up only rows of an urgent lane would move the turn of a bulk lane, and tenants there
+// would never get theirs.
 //
 // The zero value is ready to use. It is safe for concurrent use.
 type turns struct {
@@ -45,18 +45,18 @@ func (t *turns) move(lane string, behind, tenant string) {
 
 // passTurn moves the turn to where the next due rows begin, whether or not the claim was committed.
 func (t *Tx) passTurn(turns *turns) {
-	lane, tenant := t.turn()
+	lane, tenant := t.lastTurn()
 	turns.move(lane, t.behind[lane], tenant)
 }
 
-// turn returns the tenant that had the last turn in this claim, and its lane. A tenant whose row
-// was left as it is because its limits were not locked has not had its turn: the next claim begins
-// with that row, and locks its limits. If the turn moved on, tenants that have too many limits to
-// lock all at once would be left unlocked again and again.
+// lastTurn returns the tenant that had the last turn in this claim, and its lane. A tenant whose
+// row was left as it is because its limits were not locked has not had its turn: the next claim
+// begins with that row, and locks its limits. If the turn moved on, tenants that have too many
+// limits to lock all at once would be left unlocked again and again.
 //
 // Only the least urgent lane counts, which is the last one: all due rows of the other lanes were
 // picked up, and so were rows near their deadline, whatever their turn.
-func (t *Tx) turn() (lane, tenant string) {
+func (t *Tx) lastTurn() (lane, tenant string) {
 	if len(t.seen.Messages) <= len(t.request.Messages) {
 		return "", t.behind[""] // nothing was due, or the database went away before it said so
 	}

@@ -95,15 +95,16 @@ var carriedFigures = figureTable{
 // figureTables are all of them.
 var figureTables = []*figureTable{&choiceFigures, &attemptFigures, &carriedFigures}
 
-// certain are the segments of attempt a that are certainly billed. For an unknown attempt these are
-// the parts that were accepted before an answer was missing, each under a reference of its own.
-const certain = `(case when a.outcome = 'unknown' then least(
+// billedSegments are the segments of attempt a that are certainly billed. For an unknown attempt
+// these are the parts that were accepted before an answer was missing, each under a reference of
+// its own.
+const billedSegments = `(case when a.outcome = 'unknown' then least(
 	  coalesce(cardinality(string_to_array(a.provider_reference, ' ')), 0), a.segments)
 	when a.outcome is not null then a.segments else 0 end)`
 
-// certainCost is their price. Every segment of an attempt costs the same.
-const certainCost = `(case when a.outcome is null or a.segments = 0 then 0
-	else a.price_micros / a.segments * ` + certain + ` end)`
+// billedCost is their price. Every segment of an attempt costs the same.
+const billedCost = `(case when a.outcome is null or a.segments = 0 then 0
+	else a.price_micros / a.segments * ` + billedSegments + ` end)`
 
 // dayRows adds up messages and attempts from @from to @to by the hour, counted from @from, for all
 // tables of figures at once, so that each message and each attempt is read and joined once.
@@ -149,11 +150,11 @@ var dayRows = `
 	    and a.receipt_state = 'undelivered') as undelivered,
 	  count(*) filter (where made and a.outcome = 'accepted'
 	    and a.receipt_state = 'no_receipt') as no_receipt,
-	  coalesce(sum(` + certain + `) filter (where made), 0) as segments,
-	  coalesce(sum(` + certainCost + `) filter (where made), 0)::bigint as cost_micros,
-	  coalesce(sum(a.segments - ` + certain + `) filter (where made and a.outcome = 'unknown'), 0)
+	  coalesce(sum(` + billedSegments + `) filter (where made), 0) as segments,
+	  coalesce(sum(` + billedCost + `) filter (where made), 0)::bigint as cost_micros,
+	  coalesce(sum(a.segments - ` + billedSegments + `) filter (where made and a.outcome = 'unknown'), 0)
 	    as unknown_segments,
-	  coalesce(sum(a.price_micros - ` + certainCost + `)
+	  coalesce(sum(a.price_micros - ` + billedCost + `)
 	    filter (where made and a.outcome = 'unknown'), 0)::bigint as unknown_micros,
 	  coalesce(sum(a.segments) filter (where made and a.outcome = 'accepted'
 	    and a.receipt_state = 'delivered'), 0) as delivered_segments,

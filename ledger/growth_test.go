@@ -80,6 +80,8 @@ func pages(t *testing.T, l *ledger.Ledger, db *pgx.Conn, do func()) int64 {
 		if err := l.ReportPages(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		// The rows that this session has inserted are counted now, and not while do runs.
+		execute(t, db, `select pg_stat_force_next_flush()`)
 		return scalar[int64](t, db, `select sum(coalesce(heap_blks_read, 0) + coalesce(heap_blks_hit, 0)
 			+ coalesce(idx_blks_read, 0) + coalesce(idx_blks_hit, 0))::bigint
 			from pg_statio_user_tables where schemaname = 'dispatcher'

@@ -47,7 +47,7 @@ func TestPartsInAnyOrderGiveEachMessageOnce(t *testing.T) {
 		parts = rapid.Permutation(parts).Draw(rt, "order")
 		for len(parts) > 0 {
 			n := rapid.IntRange(1, len(parts)).Draw(rt, "batch")
-			if _, err := rapid.SampledFrom(processes).Draw(rt, "process").Inbox.Book(t.Context(),
+			if _, err := rapid.SampledFrom(processes).Draw(rt, "process").Inbox.Record(t.Context(),
 				parts[:n], publish); err != nil {
 				rt.Fatal(err)
 			}

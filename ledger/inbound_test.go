@@ -49,9 +49,9 @@ func publish(s *ledger.Subscribed) ledger.Reaction {
 	return r
 }
 
-func book(t testing.TB, l *ledger.Ledger, in ...ledger.Inbound) ledger.Booked {
+func book(t testing.TB, l *ledger.Ledger, in ...ledger.Inbound) ledger.InboxResult {
 	t.Helper()
-	booked, err := l.Inbox.Book(t.Context(), in, publish)
+	booked, err := l.Inbox.Record(t.Context(), in, publish)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +91,8 @@ func want(t testing.TB, what string, got, want any) {
 func TestWholeMessagesArePublishedInOrder(t *testing.T) {
 	t.Parallel()
 	l := open(t)
-	want(t, "booked", book(t, l, sms("1", "one"), sms("2", "two")), ledger.Booked{Whole: 2})
-	want(t, "booked", book(t, l, sms("3", "three")), ledger.Booked{Whole: 1})
+	want(t, "booked", book(t, l, sms("1", "one"), sms("2", "two")), ledger.InboxResult{Whole: 2})
+	want(t, "booked", book(t, l, sms("3", "three")), ledger.InboxResult{Whole: 1})
 	want(t, "published", published(t, l), []string{"1 one 1[]", "2 two 1[]", "3 three 1[]"})
 }
 
@@ -106,10 +106,10 @@ func TestAReferenceIsBookedOnce(t *testing.T) {
 	}
 	first := book(t, l, withReference("1", "a", "r"), withReference("2", "a", "r"),
 		withReference("3", "a", "s"))
-	want(t, "in one batch", first, ledger.Booked{Whole: 2, Repeated: 1})
+	want(t, "in one batch", first, ledger.InboxResult{Whole: 2, Repeated: 1})
 	want(t, "later", book(t, l, withReference("4", "a", "r"), withReference("5", "b", "r")),
-		ledger.Booked{Whole: 1, Repeated: 1})
-	want(t, "without reference", book(t, l, sms("6", "hello"), sms("7", "hello")), ledger.Booked{
+		ledger.InboxResult{Whole: 1, Repeated: 1})
+	want(t, "without reference", book(t, l, sms("6", "hello"), sms("7", "hello")), ledger.InboxResult{
 		Whole: 2,
 	})
 }
@@ -123,8 +123,8 @@ func TestABookingThatIsRepeatedBooksNothingTwice(t *testing.T) {
 		sms("1", "one"), pieceOf(7, 0, 2, "a"), pieceOf(7, 1, 2, "b"),
 		pieceOf(8, 0, 2, "c"),
 	}
-	want(t, "first", book(t, l, in...), ledger.Booked{Whole: 2, Waiting: 1})
-	want(t, "again", book(t, l, in...), ledger.Booked{Repeated: 4})
+	want(t, "first", book(t, l, in...), ledger.InboxResult{Whole: 2, Waiting: 1})
+	want(t, "again", book(t, l, in...), ledger.InboxResult{Repeated: 4})
 	want(t, "published", published(t, l), []string{"1 one 1[]", "7/0 ab 2[]"})
 }
 
@@ -132,9 +132,9 @@ func TestPartsAreJoinedAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	one, two := rig.l, connect(t, ledger.Config{URL: rig.url})
-	want(t, "first", book(t, one, pieceOf(7, 2, 3, "c")), ledger.Booked{Waiting: 1})
-	want(t, "second", book(t, two, pieceOf(7, 0, 3, "a")), ledger.Booked{Waiting: 1})
-	want(t, "third", book(t, one, pieceOf(7, 1, 3, "b")), ledger.Booked{Whole: 1})
+	want(t, "first", book(t, one, pieceOf(7, 2, 3, "c")), ledger.InboxResult{Waiting: 1})
+	want(t, "second", book(t, two, pieceOf(7, 0, 3, "a")), ledger.InboxResult{Waiting: 1})
+	want(t, "third", book(t, one, pieceOf(7, 1, 3, "b")), ledger.InboxResult{Whole: 1})
 	want(t, "published", published(t, one), []string{"7/0 abc 3[]"})
 	if n := scalar[int](t, rig.db, `select count(*) from dispatcher.inbound_parts`); n != 0 {
 		t.Errorf("%d parts are left", n)
@@ -163,15 +163,15 @@ func TestWhatSharesNoGroupIsNotJoined(t *testing.T) {
 	}
 	others[0].From, others[1].To, others[2].Channel, others[3].Group,
 		others[4].Parts = "+447700900124", "12346", "b", 8, 3
-	want(t, "booked", book(t, l, others...), ledger.Booked{Waiting: 5})
-	want(t, "booked", book(t, l, pieceOf(7, 1, 2, "b")), ledger.Booked{Whole: 1})
+	want(t, "booked", book(t, l, others...), ledger.InboxResult{Waiting: 5})
+	want(t, "booked", book(t, l, pieceOf(7, 1, 2, "b")), ledger.InboxResult{Whole: 1})
 }
 
 func TestAPartThatCannotBeOneIsAMessage(t *testing.T) {
 	t.Parallel()
 	l := open(t)
 	want(t, "booked", book(t, l, pieceOf(1, 3, 3, "a"), pieceOf(2, -1, 3, "b"),
-		pieceOf(3, 0, 1, "c"), pieceOf(4, 0, 256, "d")), ledger.Booked{Whole: 4})
+		pieceOf(3, 0, 1, "c"), pieceOf(4, 0, 256, "d")), ledger.InboxResult{Whole: 4})
 }
 
 // TestJoiningHoldsUpNobodyElse: parts of different subscribers are joined at the same time. With a
@@ -207,15 +207,15 @@ func TestPartsThatWaitTooLongArePublishedAsTheyAre(t *testing.T) {
 		set booked_at = now() - interval '11 minutes' where grp = 7 and part = 2`); err != nil {
 		t.Fatal(err)
 	}
-	for _, wanted := range []ledger.Booked{{Abandoned: 1}, {}} {
-		booked, err := l.Inbox.BookIncomplete(t.Context(), 10*time.Minute, 100, publish)
+	for _, wanted := range []ledger.InboxResult{{Abandoned: 1}, {}} {
+		booked, err := l.Inbox.RecordIncomplete(t.Context(), 10*time.Minute, 100, publish)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want(t, "booked", booked, wanted)
 	}
 	want(t, "published", published(t, l), []string{"7/1 bc 4[0 3]"})
-	want(t, "the other goes on", book(t, l, pieceOf(8, 1, 2, "y")), ledger.Booked{Whole: 1})
+	want(t, "the other goes on", book(t, l, pieceOf(8, 1, 2, "y")), ledger.InboxResult{Whole: 1})
 }
 
 func TestTwoMessagesOfOneGroupMayBothBeIncomplete(t *testing.T) {
@@ -227,13 +227,13 @@ func TestTwoMessagesOfOneGroupMayBothBeIncomplete(t *testing.T) {
 		set booked_at = now() - interval '11 minutes' where body <> 'three'`); err != nil {
 		t.Fatal(err)
 	}
-	booked, err := l.Inbox.BookIncomplete(t.Context(), 10*time.Minute, 100, publish)
+	booked, err := l.Inbox.RecordIncomplete(t.Context(), 10*time.Minute, 100, publish)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want(t, "booked", booked, ledger.Booked{Abandoned: 2})
+	want(t, "booked", booked, ledger.InboxResult{Abandoned: 2})
 	want(t, "published", published(t, l), []string{"7/0 one 2[1]", "7/0 two 2[1]"})
-	want(t, "the third goes on", book(t, l, pieceOf(7, 1, 2, "x")), ledger.Booked{Whole: 1})
+	want(t, "the third goes on", book(t, l, pieceOf(7, 1, 2, "x")), ledger.InboxResult{Whole: 1})
 }
 
 // TestProcessesDoNotMissEachOthersParts: each process gets one part of every message, at the same
@@ -253,7 +253,7 @@ func TestProcessesDoNotMissEachOthersParts(t *testing.T) {
 			for i := range n {
 				arrived[i].Done()
 				arrived[i].Wait()
-				if _, err := l.Inbox.Book(t.Context(), []ledger.Inbound{
+				if _, err := l.Inbox.Record(t.Context(), []ledger.Inbound{
 					pieceOf(uint16(i), part, 2, "x"),
 				}, publish); err != nil {
 					t.Error(err)
@@ -296,12 +296,12 @@ func TestWhatWasBookedIsForgottenInTheEnd(t *testing.T) {
 		}
 	}
 	in.ID = "3"
-	want(t, "known by its reference", book(t, l, in), ledger.Booked{Repeated: 1})
+	want(t, "known by its reference", book(t, l, in), ledger.InboxResult{Repeated: 1})
 	if _, err := db.Exec(t.Context(),
 		`update dispatcher.inbound_seen set until = now()`); err != nil {
 		t.Fatal(err)
 	}
-	want(t, "not known any more", book(t, l, in), ledger.Booked{Whole: 1})
+	want(t, "not known any more", book(t, l, in), ledger.InboxResult{Whole: 1})
 }
 
 func TestABookingTakesTwoRoundTrips(t *testing.T) {
@@ -322,7 +322,7 @@ func TestABookingTakesTwoRoundTrips(t *testing.T) {
 // was.
 func TestABookingWhoseAnswerIsLostIsMadeAgain(t *testing.T) {
 	t.Parallel()
-	for loss, wanted := range map[int32]ledger.Booked{request: {Whole: 1, Waiting: 1}, reply: {
+	for loss, wanted := range map[int32]ledger.InboxResult{request: {Whole: 1, Waiting: 1}, reply: {
 		Repeated: 2,
 	}} {
 		w, address := tap(t, ledgertest.URL(t))
@@ -331,7 +331,7 @@ func TestABookingWhoseAnswerIsLostIsMadeAgain(t *testing.T) {
 		in := []ledger.Inbound{sms("1", "one"), pieceOf(7, 0, 2, "a")}
 		w.skip.Store(1)
 		w.loss.Store(loss)
-		if _, err := l.Inbox.Book(t.Context(), in, publish); !ledger.Unavailable(err) {
+		if _, err := l.Inbox.Record(t.Context(), in, publish); !ledger.Unavailable(err) {
 			t.Fatalf("loss %d: got %v", loss, err)
 		}
 		want(t, "again", book(t, l, in...), wanted)
@@ -341,7 +341,7 @@ func TestABookingWhoseAnswerIsLostIsMadeAgain(t *testing.T) {
 func TestABookingThatIsTooLargeIsRefused(t *testing.T) {
 	t.Parallel()
 	l := open(t)
-	if _, err := l.Inbox.Book(t.Context(), make([]ledger.Inbound, 501), publish); err == nil ||
+	if _, err := l.Inbox.Record(t.Context(), make([]ledger.Inbound, 501), publish); err == nil ||
 		ledger.Unavailable(err) {
 		t.Errorf("got %v", err)
 	}
@@ -374,7 +374,7 @@ func TestConcurrentBookingsOfTheSameMessagesBookThemOnce(t *testing.T) {
 				return strings.Compare(b.Reference, a.Reference) * (1 - 2*(k%2))
 			})
 			for some := range slices.Chunk(mine, 7) {
-				if _, err := l.Inbox.Book(t.Context(), some, publish); err != nil {
+				if _, err := l.Inbox.Record(t.Context(), some, publish); err != nil {
 					t.Error(err)
 				}
 			}

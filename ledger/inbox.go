@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// Inbox books messages of subscribers.
+// Inbox records messages of subscribers.
 type Inbox struct{ *db }
 
 // Inbound is a message that a subscriber sent, or a part of one, as a channel received it. Its
 // texts are UTF-8 without zero bytes.
 type Inbound struct {
-	// ID is unique for ever. A message takes the ID of its first part. A caller that books the same
-	// part again after an error uses the same ID.
+	// ID is unique. A message takes the ID of its first part. A caller that records the same part
+	// again after an error uses the same ID.
 	ID      string
 	Channel string
 	// Reference is the provider's id; empty when it has none.
@@ -67,61 +67,61 @@ const (
 	OptIn           // takes the sender off the list, unless the sender's latest OptOut is newer
 )
 
-// Booked counts what a booking did.
-type Booked struct {
+// InboxResult counts what a write did.
+type InboxResult struct {
 	Whole     int // messages that were complete, and were published
 	Waiting   int // parts that wait for others
-	Repeated  int // messages and parts that had been booked before
+	Repeated  int // messages and parts that had been recorded before
 	OptedOut  int // recipients that were put on an opt-out list and were not on it
 	OptedIn   int // recipients that were taken off one
 	Abandoned int // messages that were published without some of their parts
 }
 
-// How long a booked message or part is remembered, so that it is not booked again: by its
-// reference, or by its content when a part has no reference.
+// How long a recorded message or part is remembered, so that it is not recorded again. It is
+// recognised by its reference, or by its content when a part has no reference.
 const (
 	rememberReference = 7 * 24 * time.Hour
 	rememberContent   = 10 * time.Minute
 )
 
-// maxBooking is how many messages and parts one transaction books at most.
-const maxBooking = 500
+// maxInbound is how many messages and parts one transaction records at most.
+const maxInbound = 500
 
-// errBooking is a bug of the caller.
-var errBooking = errors.New("a booking has more than 500 messages")
+// errTooMany is a bug of the caller.
+var errTooMany = errors.New("a write has more than 500 messages")
 
-// Book stores what subscribers sent, up to 500 messages and parts, in one transaction of two round
-// trips. Messages that are complete go to the outbox; other parts wait. When it returns nil,
+// Record stores what subscribers sent, up to 500 messages and parts, in one transaction of two
+// round trips. Messages that are complete go to the outbox; other parts wait. When it returns nil,
 // everything is durable. After an error it may be, and the caller can repeat the call: nothing is
-// booked twice.
+// recorded twice.
 //
 // The parts of a message are joined whichever processes receive them, in any order, and also when
 // some come more than once. When a sender uses the same group for two messages at a time, the first
 // copies of each part are one message and the second ones the other.
 //
 // react is called for each message in order, inside the transaction. It must have no side effects.
-func (s *Inbox) Book(
+func (s *Inbox) Record(
 	ctx context.Context, in []Inbound, react func(*Subscribed) Reaction,
-) (Booked, error) {
+) (InboxResult, error) {
 	if len(in) == 0 {
-		return Booked{}, nil
+		return InboxResult{}, nil
 	}
-	if len(in) > maxBooking {
-		return Booked{}, wrap("book inbound messages", errBooking)
+	if len(in) > maxInbound {
+		return InboxResult{}, wrap("record inbound messages", errTooMany)
 	}
 	t := &inboundTx{request: in, react: react}
-	err := s.book(ctx, t.open, t)
-	return t.booked, wrap("book inbound messages", err)
+	err := s.run(ctx, t.open, t)
+	return t.result, wrap("record inbound messages", err)
 }
 
-// BookIncomplete publishes messages whose oldest part has waited longer than after, without the
+// RecordIncomplete publishes messages whose oldest part has waited longer than after, without the
 // missing parts, up to about limit parts. Any process may call it at any time.
-func (s *Inbox) BookIncomplete(
+func (s *Inbox) RecordIncomplete(
 	ctx context.Context, after time.Duration, limit int, react func(*Subscribed) Reaction,
-) (Booked, error) {
+) (InboxResult, error) {
 	t := &inboundTx{after: after, limit: limit, react: react}
-	err := s.book(ctx, t.openOverdue, t)
-	return t.booked, wrap("book incomplete inbound messages", err)
+	err := s.run(ctx, t.openOverdue, t)
+	return t.result, wrap("record incomplete inbound messages", err)
 }
 
 // Forget deletes the marks of messages that no longer have to be remembered. It returns how many it
@@ -143,7 +143,7 @@ type mark [16]byte
 // mark is a hash of the provider's reference, which is the same when the provider sends the message
 // again. A part without a reference is identified by its content, including its group. A message
 // without a reference cannot be told from another one with the same text, so it is identified by
-// ID: it is recognised only when the same caller books it again after an error.
+// ID: it is recognised only when the same caller records it again after an error.
 func (in *Inbound) mark() (m mark, keep time.Duration) {
 	var text []byte
 	add := func(fields ...string) {
@@ -174,7 +174,7 @@ type marked struct {
 	mark    mark
 }
 
-// marks are the marks of what is to be booked, and how long to remember each.
+// marks are the marks of what is to be recorded, and how long to remember each.
 type marks struct {
 	each  []marked       // one for each element of the request, in its order
 	first map[marked]int // the first element of the request with that mark

@@ -24,7 +24,7 @@ func (in *Inbound) group() group {
 	return group{in.Channel, in.From, in.To, in.Group, in.Parts}
 }
 
-// groupLockCount bounds how many locks a booking takes. The lock table of the server has room for a
+// groupLockCount bounds how many locks a write takes. The lock table of the server has room for a
 // few thousand.
 const groupLockCount = 64
 

@@ -1,8 +1,8 @@
 package ledger
 
 // joining is the advisory lock for joining parts, so that two processes do not miss each other's
-// parts. A booking of parts takes it shared, and locks their groups in ascending order, with
-// joiningGroup as the first key. BookIncomplete, which reads all groups, takes it exclusively.
+// parts. A write of parts takes it shared, and locks their groups in ascending order, with
+// joiningGroup as the first key. RecordIncomplete, which reads all groups, takes it exclusively.
 const (
 	joining      int64 = 0x6c65646765720006
 	joiningGroup int32 = 0x70617274
@@ -14,8 +14,8 @@ const shareParts = `select pg_advisory_xact_lock_shared($1)`
 
 const lockGroups = `select pg_advisory_xact_lock($1, g.lock) from unnest($2::int[]) as g(lock)`
 
-// claimMarks stores the marks of what is booked, and returns those that were not stored before.
-// Marks ascend, so that two bookings with the same marks wait for each other without a deadlock.
+// claimMarks stores the marks of what is recorded, and returns those that were not stored before.
+// Marks ascend, so that two writes with the same marks wait for each other without a deadlock.
 const claimMarks = `
 	insert into dispatcher.inbound_seen as s (channel, mark, until)
 	select n.channel, n.mark, now() + n.keep * interval '1 second'

@@ -14,10 +14,10 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// inboundTx is one booking.
+// inboundTx is one transaction of Inbox.
 type inboundTx struct {
 	request []Inbound
-	after   time.Duration // of BookIncomplete, as limit
+	after   time.Duration // of RecordIncomplete, as limit
 	limit   int
 	react   func(*Subscribed) Reaction
 
@@ -30,11 +30,11 @@ type inboundTx struct {
 	keys    []string // of the notices
 	values  [][]byte
 	changes map[int64]entry // by recipient: the change that counts
-	booked  Booked
+	result  InboxResult
 }
 
-// book runs a booking: open is its first round trip.
-func (s *Inbox) book(
+// run runs a transaction; open is its first round trip.
+func (s *Inbox) run(
 	ctx context.Context, open func(context.Context, *pgx.Conn) error, t *inboundTx,
 ) error {
 	conn, err := s.hot.Acquire(ctx)
@@ -59,7 +59,7 @@ func (t *inboundTx) open(ctx context.Context, conn *pgx.Conn) error {
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
 	if parts != nil {
-		// The locks come before the marks, because claimMarks may wait for another booking.
+		// The locks come before the marks, because claimMarks may wait for another write.
 		batch.Queue(shareParts, joining)
 		batch.Queue(lockGroups, joiningGroup, groupLocks(t.request))
 	}
@@ -121,9 +121,9 @@ func (t *inboundTx) decide() (rest []piece) {
 		in, at := &t.request[i], t.marks.each[i]
 		switch {
 		case !t.fresh[at] || t.marks.first[at] != i:
-			t.booked.Repeated++
+			t.result.Repeated++
 		case !in.split():
-			t.booked.Whole++
+			t.result.Whole++
 			t.hear(unsplit(in))
 		default:
 			if whole := r.add(piece{Inbound: *in}); whole != nil {
@@ -132,7 +132,7 @@ func (t *inboundTx) decide() (rest []piece) {
 		}
 	}
 	rest = r.rest()
-	t.booked.Waiting = len(rest)
+	t.result.Waiting = len(rest)
 	return rest
 }
 
@@ -140,9 +140,9 @@ func (t *inboundTx) decide() (rest []piece) {
 func (t *inboundTx) take(parts []piece) {
 	s := joined(parts)
 	if len(s.Missing) > 0 {
-		t.booked.Abandoned++
+		t.result.Abandoned++
 	} else {
-		t.booked.Whole++
+		t.result.Whole++
 	}
 	for i := range parts {
 		if parts[i].seq > 0 {
@@ -284,7 +284,7 @@ func (t *inboundTx) queueChanges(batch *pgx.Batch) {
 			"source": BySubscriber, "author": "", "reason": "",
 			"agos": out.agos, "sent_ats": out.sent,
 		}).Exec(func(tag pgconn.CommandTag) error {
-			t.booked.OptedOut = int(tag.RowsAffected())
+			t.result.OptedOut = int(tag.RowsAffected())
 			return nil
 		})
 	}
@@ -293,7 +293,7 @@ func (t *inboundTx) queueChanges(batch *pgx.Batch) {
 			"recipients": all.recipients, "channels": all.channels,
 			"source": BySubscriber, "author": "", "reason": "",
 			"agos": all.agos, "sent_ats": all.sent, "ends": all.ends, "end_all": false,
-		}).QueryRow(func(row pgx.Row) error { return row.Scan(&t.booked.OptedIn) })
+		}).QueryRow(func(row pgx.Row) error { return row.Scan(&t.result.OptedIn) })
 	}
 }
 

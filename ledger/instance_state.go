@@ -25,7 +25,7 @@ type InstanceChannel struct {
 	// Breaker is closed, half_open or open; BreakerSince is since when, by the database's clock.
 	Breaker      string     `json:"breaker,omitempty"`
 	BreakerSince *time.Time `json:"breaker_since,omitempty"`
-	// Silent says that submissions got no answer in time.
+	// Silent reports that submissions got no answer in time.
 	Silent bool `json:"silent,omitempty"`
 	// Unanswered counts the attempts that the process has claimed and that have no answer.
 	Unanswered int64 `json:"unanswered,omitempty"`

@@ -31,7 +31,7 @@ const unbrokenGap = 2 * time.Second
 
 // Register inserts this process's row into dispatcher.instances. Lock needs it: each attempt
 // belongs to the instance that submits it, and recovery finds the attempts of a dead instance by
-// that.
+// it.
 func (s *Instances) Register(ctx context.Context) error {
 	var id int64
 	err := s.hot.QueryRow(ctx, `
@@ -88,14 +88,16 @@ func (s *Instances) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat
 		  oldest_open_at = excluded.oldest_open_at, left_at = null,
 		  beating_since = case when excluded.last_seen - i.last_seen > $6::interval
 		    then excluded.last_seen else i.beating_since end
-		returning last_seen`,
+		returning last_seen, least(beating_since, (
+		  select min(o.beating_since) from dispatcher.instances o
+		  where o.id <> $1 and o.left_at is null and o.last_seen > clock_timestamp() - $6::interval))`,
 		id, s.config.Region, s.config.Host, s.config.Version, instant(oldestOpen), unbrokenGap).
-		Scan(&b.At)
+		Scan(&b.At, &b.Unbroken)
 	if err != nil {
 		s.dropHeart()
 		return Heartbeat{}, wrap("heart-beat", err)
 	}
-	b.At = b.At.UTC()
+	b.At, b.Unbroken = b.At.UTC(), b.Unbroken.UTC()
 	s.calendar.saw(b.At)
 	return b, nil
 }
@@ -104,6 +106,9 @@ func (s *Instances) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat
 type Heartbeat struct {
 	Sent time.Time // this process's clock when it left
 	At   time.Time // the database's clock when it was written
+	// Unbroken is since when, by the database's clock, this process or another has beaten without a
+	// break: before that there was no process, or no database.
+	Unbroken time.Time
 }
 
 // beatConn returns the connection. It opens one when there is none, or when another server has
@@ -167,7 +172,7 @@ type Member struct {
 	Counts map[string]Grants
 }
 
-// Grants is what was granted on a channel, in each unit that a limit may have.
+// Grants is how much was granted on a channel, in each unit of limits.
 type Grants struct {
 	Messages int64 `json:"messages"`
 	Segments int64 `json:"segments"`

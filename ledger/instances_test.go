@@ -84,6 +84,31 @@ func TestAHeartBeatLeavesTheCountsAlone(t *testing.T) {
 	}
 }
 
+// TestAnUnbrokenHeartBeatIsThatOfTheLongestLiving of all instances that are alive.
+func TestAnUnbrokenHeartBeatIsThatOfTheLongestLiving(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l, other, db := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}),
+		raw(t, url)
+	unbroken := func() time.Duration {
+		t.Helper()
+		b, err := l.Instances.Beat(t.Context(), time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.At.Sub(b.Unbroken)
+	}
+	execute(t, db, `update dispatcher.instances set last_seen = clock_timestamp(),
+		beating_since = now() - interval '1 hour' where id = $1`, other.Instances.ID())
+	if got := unbroken(); got < time.Hour || got > time.Hour+time.Minute {
+		t.Errorf("beside one that has beaten for an hour: for %s", got)
+	}
+	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '10 minutes'`)
+	if got := unbroken(); got != 0 {
+		t.Errorf("after an outage of ten minutes: for %s", got)
+	}
+}
+
 // TestWhoHasLeftIsNoMemberAnyMore, although the row stays while the instance has attempts without
 // outcome.
 func TestWhoHasLeftIsNoMemberAnyMore(t *testing.T) {

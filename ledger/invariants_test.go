@@ -182,9 +182,9 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 	sabotages := []struct{ invariant, sql, detail string }{
 		{
 			"waiting_is_due", `delete from dispatcher.due where seq in` + fmt.Sprintf(of, "m-00004"),
-			"message m-00004 is retry, but does not stand in due",
+			"message m-00004 is retry, but has no row in due",
 		},
-		{"waiting_is_due", `update dispatcher.due set lane = 'x'`, "due says other things of message m-00004"},
+		{"waiting_is_due", `update dispatcher.due set lane = 'x'`, "the row of message m-00004 in due differs"},
 		{
 			"waiting_is_due", `insert into dispatcher.due select seq, now(), null, lane, tenant, 'retry'
 				from dispatcher.messages where id = 'm-00001'`, "does not wait",
@@ -204,10 +204,10 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 				update dispatcher.attempts set claimed_at = now() where outcome is null`,
 			"unanswered submissions have been due since",
 		},
-		{"awaited_receipts_are_found", `delete from dispatcher.awaited`, "nobody is going to look for a receipt"},
+		{"awaited_receipts_are_found", `delete from dispatcher.awaited`, "no instance will check for a receipt"},
 		{
 			"unknown_is_searched", `update dispatcher.ambiguous set closed_at = now(), next_at = null,
-				verdict = 'final'`, "message m-00002 is unknown, and nobody",
+				verdict = 'final'`, "message m-00002 is unknown, and the dispatcher does not",
 		},
 		{
 			"states_follow_from_attempts", `update dispatcher.messages set state = 'failed', finished_at = now()
@@ -224,7 +224,7 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 		{
 			"attempts_are_numbered", `delete from dispatcher.messages where id = 'm-00005';
 				delete from dispatcher.ids_0 where id = 'm-00005'`,
-			"which is not there",
+			"which does not exist",
 		},
 		{
 			"one_attempt_at_a_time", `update dispatcher.messages set state = 'retry', next_at = now()
@@ -249,12 +249,12 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 		{
 			"without_receipt_once_a_channel", `update dispatcher.attempts set outcome = 'refused'
 				where attempt = 1 and message_seq in` + fmt.Sprintf(of, "m-00008"),
-			"message m-00008 went on to channel b in attempt 2, and no attempt before had been accepted",
+			"message m-00008 was sent on to channel b in attempt 2, and no earlier attempt was accepted",
 		},
 		{
 			"without_receipt_once_a_channel", `update dispatcher.attempts set channel = 'b'
 				where attempt = 1 and message_seq in` + fmt.Sprintf(of, "m-00008"),
-			"message m-00008 went on to channel b in attempt 2, which may have taken it before",
+			"message m-00008 was sent on to channel b in attempt 2, which may have taken it before",
 		},
 		{
 			"nothing_after_its_deadline", `update dispatcher.messages m set expires_at = a.claimed_at
@@ -270,7 +270,7 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 			"ids_are_recognised", `update dispatcher.ids_0 set seq = 7 where id = 'm-00001'`,
 			"has an id that was given to number 7",
 		},
-		{"ambiguities_have_attempts", `update dispatcher.ambiguous set last = 2`, "1 of them are there"},
+		{"ambiguities_have_attempts", `update dispatcher.ambiguous set last = 2`, "1 of them exist"},
 		{
 			"windows_hold", `alter table dispatcher.limits drop constraint limits_granted;
 				update dispatcher.limits set granted = max + 1 where window_seconds = 60`,
@@ -280,12 +280,12 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 			"windows_do_not_overlap", `insert into dispatcher.limit_history (channel, scope, window_seconds,
 				  unit, window_start, max, granted)
 				select channel, scope, window_seconds, unit, window_start, 1000, 1000 from dispatcher.limits
-				where window_seconds = 60`, "which was left before",
+				where window_seconds = 60`, "which is over already",
 		},
 		{
 			"budgets_hold", `insert into dispatcher.top_ups (channel, scope, currency, micros, before, granted,
 				  author, reason) values ('', 'tenant:shop', 'GBP', 5, 7, 0, 'ann', 'none')`,
-			"of the budget tenant:shop was made to 7 micros of GBP, and those before it come to 0",
+			"of the budget tenant:shop says that 7 micros of GBP came before it, and they are 0",
 		},
 		{
 			"windows_count_all", `update dispatcher.limits set granted = granted - 1 where window_seconds = 60`,
@@ -301,15 +301,15 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 		},
 		{
 			"active_is_what_is_held", `delete from dispatcher.channels where channel = 'a'`,
-			"2 attempts hold a slot of channel a, which is not there",
+			"2 attempts hold a slot of channel a, which does not exist",
 		},
 		{
 			"held_is_what_attempts_hold", `update dispatcher.held set held_until = held_until + interval '1 s'`,
-			"held has another time of attempt 1",
+			"the time of attempt 1",
 		},
 		{
 			"choices_have_what_they_need", `update dispatcher.messages set routing_version = 99
-				where id = 'm-00001'`, "message m-00001: its routing version 99 is not there",
+				where id = 'm-00001'`, "message m-00001: its routing version 99 does not exist",
 		},
 		{
 			"choices_have_what_they_need", `update dispatcher.messages set draw_key_id = null
@@ -319,7 +319,7 @@ func TestInvariantsNameWhatIsBroken(t *testing.T) {
 			"choices_have_what_they_need", `update dispatcher.attempts set reason = 'fallback'
 				where message_seq in` + fmt.Sprintf(of, "m-00001"), "message m-00001: attempt 1 is a fallback",
 		},
-		{"receipts_have_attempts", `update dispatcher.receipts set attempt = 7`, "which is not there"},
+		{"receipts_have_attempts", `update dispatcher.receipts set attempt = 7`, "which does not exist"},
 		{
 			"versions_follow_each_other", `insert into dispatcher.routing_versions (version, author, document)
 				values (3, 'x', 'x')`, "routing version 3 follows version 1",

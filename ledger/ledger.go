@@ -13,7 +13,7 @@
 //	Receipts.Receive   one transaction: merge receipts into their rows, and update the
 //	                   states of messages (three round trips)
 //	Outbox.Publish     notices, in order, by one process at a time
-//	Inbox.Book         messages of subscribers: join parts, change opt-out lists, write to
+//	Inbox.Record         messages of subscribers: join parts, change opt-out lists, write to
 //	                   an outbox of their own (two round trips)
 //
 // The other stores hold routing versions and ramps, limits, instances, ambiguities, opt-outs, the
@@ -23,9 +23,9 @@
 // bytes.
 //
 // Messages, payloads (the only place of numbers and texts) and attempts are partitioned by UTC day.
-// The day is the upper part of a message's number, see Day. These span all days: the ids
-// that are recognised when they come again, due (messages with a next_at) and held (attempts that
-// keep a slot beyond their answer). Triggers maintain the last two.
+// The day is the upper part of a message's number, see Day. These span all days: the ids that are
+// recognised when they come again, due (messages with a next_at) and held (attempts that keep a
+// slot beyond their answer). Triggers maintain the last two.
 //
 // Lock order, which every writer keeps:
 //
@@ -53,9 +53,9 @@
 // Ramps are written under that advisory lock, or in transactions that lock nothing else. The making
 // of partitions takes an advisory lock and nothing else. Emptying or dropping tables of days or of
 // ids takes another one, and waits for a table less than a second before it gives up and tries
-// again, see Days.Keep. Booking messages of subscribers takes the advisory lock for joining parts,
-// if there are any, then marks in ascending order, then opt-outs by recipient. It locks nothing of
-// the above, and a claim reads opt-outs without a lock.
+// again, see Days.Keep. Recording messages of subscribers takes the advisory lock for joining
+// parts, if there are any, then marks in ascending order, then opt-outs by recipient. It locks
+// nothing of the above, and a claim reads opt-outs without a lock.
 package ledger
 
 import (

@@ -17,7 +17,7 @@ type Limits struct {
 }
 
 // Present is the shared state of the channels at one moment, for people to look at. It is read
-// without locks, so nothing may be decided by it.
+// without locks, so no decision may depend on it.
 type Present struct {
 	// Now is the database's clock.
 	Now time.Time
@@ -108,8 +108,8 @@ const dropBatch = 5000
 const minuteFactor = 10
 
 // dropWindows goes up the index by age, starting where the last batch ended, so that it does not
-// scan deleted entries again. Whoever applies a routing takes the last windows of limits out of the
-// history; the rows that are locked for that are skipped.
+// scan deleted entries again. It skips rows that are locked: a change of the routing takes the last
+// windows of limits out of the history.
 const dropWindows = `
 	with gone as (
 	  delete from dispatcher.limit_history where ctid = any(array(

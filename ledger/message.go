@@ -33,7 +33,7 @@ const (
 	Dead        State = "dead"        // the record could not be used
 )
 
-// Final reports whether nothing more happens to a message in this state by itself.
+// Final reports whether a message in this state changes no more by itself.
 func (s State) Final() bool {
 	switch s {
 	case Scheduled, Waiting, Retry, Sending, Accepted:
@@ -97,7 +97,7 @@ type Message struct {
 	// MayBeTaken, of a due row that is resent or was: it is still not known whether an earlier
 	// attempt was taken.
 	MayBeTaken bool
-	// TakenAt, of a due row that is Accepted, is when the last answer was booked that accepted it.
+	// TakenAt, of a due row that is Accepted, is when the last answer was recorded that accepted it.
 	// ReceiptCame says that a final receipt for a part of it has come since.
 	TakenAt     time.Time
 	ReceiptCame bool

@@ -122,18 +122,18 @@ const attemptColumns = `a.attempt, a.channel, a.reason, a.segments, a.price_micr
 	coalesce(a.ranking::text, ''),
 	coalesce(a.outcome, ''), a.unfit is true and a.outcome in ('refused', 'unknown'),
 	coalesce(a.provider_code, ''), coalesce(a.provider_reference, ''),
-	a.claimed_at, a.settled_at, a.delivered_at, a.instance, a.answers, a.ticket_at,
+	a.claimed_at, a.settled_at, a.instance, a.answers, a.ticket_at,
 	coalesce(a.receipt_state, ''), coalesce(a.receipt_cause, ''), coalesce(a.receipt_code, ''),
 	a.receipt_at, a.contradicted_at`
 
 // attemptRow is an AttemptRecord while it is scanned.
 type attemptRow struct {
-	a                  AttemptRecord
-	ranking            string
-	settled, delivered pgtype.Timestamptz
-	ticketAt           pgtype.Timestamptz
-	receiptAt          pgtype.Timestamptz
-	contradictedAt     pgtype.Timestamptz
+	a              AttemptRecord
+	ranking        string
+	settled        pgtype.Timestamptz
+	ticketAt       pgtype.Timestamptz
+	receiptAt      pgtype.Timestamptz
+	contradictedAt pgtype.Timestamptz
 }
 
 func (r *attemptRow) targets() []any {
@@ -141,15 +141,14 @@ func (r *attemptRow) targets() []any {
 	return []any{
 		&a.Number, &a.Channel, &a.Reason, &a.Segments, &a.PriceMicros, &a.Currency, &r.ranking,
 		&a.Outcome, &a.Unfit, &a.Code, &a.Reference,
-		&a.ClaimedAt, &r.settled, &r.delivered, &a.Instance, &a.Answers, &r.ticketAt,
+		&a.ClaimedAt, &r.settled, &a.Instance, &a.Answers, &r.ticketAt,
 		&a.Receipt, &a.Cause, &a.ReceiptCode, &r.receiptAt, &r.contradictedAt,
 	}
 }
 
 // attempt is the AttemptRecord of a scanned row.
 func (r *attemptRow) attempt() AttemptRecord {
-	r.a.ClaimedAt, r.a.SettledAt, r.a.DeliveredAt = r.a.ClaimedAt.UTC(), moment(r.settled),
-		moment(r.delivered)
+	r.a.ClaimedAt, r.a.SettledAt = r.a.ClaimedAt.UTC(), moment(r.settled)
 	r.a.Ranking, r.a.ReceiptAt = document(r.ranking), moment(r.receiptAt)
 	r.a.ContradictedAt = moment(r.contradictedAt)
 	if r.ticketAt.Valid {

@@ -114,7 +114,7 @@ func TestAnOlderStartDoesNotEndWhatWasDecidedByHand(t *testing.T) {
 	t.Parallel()
 	l := open(t)
 	optOut(t, l, byHand, subscriber)
-	want(t, "start", book(t, l, said("START", "a", 1, -1)), ledger.Booked{Whole: 1})
+	want(t, "start", book(t, l, said("START", "a", 1, -1)), ledger.InboxResult{Whole: 1})
 	want(t, "by hand", optIn(t, l, byHand, subscriber), int64(1))
 	book(t, l, said("STOP", "a", 0, -1))
 	want(t, "by hand again", optIn(t, l, byHand, subscriber), int64(1))
@@ -149,7 +149,7 @@ func TestKeywordsOfManyContend(t *testing.T) {
 					m.From = number
 					in = append(in, m)
 				}
-				if _, err := l.Inbox.Book(t.Context(), in, publish); err != nil {
+				if _, err := l.Inbox.Record(t.Context(), in, publish); err != nil {
 					t.Error(err)
 				}
 			}

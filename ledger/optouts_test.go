@@ -97,16 +97,16 @@ func TestAKeywordChangesTheList(t *testing.T) {
 	t.Parallel()
 	l := open(t)
 	m := []ledger.Message{to("m", "shop", subscriber)}
-	want(t, "stop", book(t, l, sms("1", "STOP")), ledger.Booked{Whole: 1, OptedOut: 1})
+	want(t, "stop", book(t, l, sms("1", "STOP")), ledger.InboxResult{Whole: 1, OptedOut: 1})
 	want(t, "barred", barred(t, l, m, 0), []string{"m"})
-	want(t, "stop again", book(t, l, sms("2", "STOP")), ledger.Booked{Whole: 1})
-	want(t, "start", book(t, l, sms("3", "START")), ledger.Booked{Whole: 1, OptedIn: 1})
+	want(t, "stop again", book(t, l, sms("2", "STOP")), ledger.InboxResult{Whole: 1})
+	want(t, "start", book(t, l, sms("3", "START")), ledger.InboxResult{Whole: 1, OptedIn: 1})
 	want(t, "not barred", barred(t, l, nil, 10), []string(nil))
-	want(t, "start after stop", book(t, l, sms("a", "STOP"), sms("b", "START")), ledger.Booked{
+	want(t, "start after stop", book(t, l, sms("a", "STOP"), sms("b", "START")), ledger.InboxResult{
 		Whole: 2,
 	})
 	want(t, "the last of a batch counts", book(t, l, sms("4", "STOP"), sms("5", "START"),
-		sms("6", "STOP")), ledger.Booked{Whole: 3, OptedOut: 1})
+		sms("6", "STOP")), ledger.InboxResult{Whole: 3, OptedOut: 1})
 	want(t, "barred again", barred(t, l, nil, 10), []string{"m"})
 }
 
@@ -133,10 +133,12 @@ func TestTheListKeepsItsHistory(t *testing.T) {
 		{
 			Tenant: "shop", Source: ledger.BySubscriber, Channel: "a", EndedBy: ledger.ByCommand,
 			EndedAuthor: "bob", EndedReason: "by phone",
+			Login: "dispatcher", EndedLogin: "dispatcher",
 		},
 		{
 			Tenant: "shop", Source: ledger.ByImport, Author: "ann", Reason: "old system",
 			EndedBy: ledger.BySubscriber, EndedChannel: "a",
+			Login: "dispatcher", EndedLogin: "dispatcher",
 		},
 	}
 	if diff := cmp.Diff(wanted, got, cmpopts.IgnoreTypes(time.Time{})); diff != "" {

@@ -14,7 +14,7 @@ import (
 // their own.
 type Outbox struct {
 	*db
-	out, heard outlet
+	out, heard outboxPublisher
 }
 
 // The advisory lock of the process that publishes notices, and that of the process that publishes
@@ -42,11 +42,11 @@ const leadershipPause = time.Second
 // changes before it.
 //
 // Order per key: rows are published by seq, and seq ascends for each message. A transaction draws
-// the seq of its notices after it has locked the rows of their messages, and keeps these locks until
-// it commits. The next transaction that writes about the same message gets the lock, and draws its
-// seq, only after that. Rows of different messages may become visible out of seq order. So Publish
-// reads all rows that are there, not only those above the last seq that it published, and the
-// sequence must not be cached by sessions.
+// the seq of its notices after it has locked the rows of their messages, and keeps these locks
+// until it commits. The next transaction that writes about the same message gets the lock, and
+// draws its seq, only after that. Rows of different messages may become visible out of seq order.
+// So Publish reads all rows that are there, not only those above the last seq that it published,
+// and the sequence must not be cached by sessions.
 //
 // Each notice carries this seq and the row's created_at, the clock at the same moment, see
 // Notice.Seq. If the clock goes back, or is behind on a server that takes over, the notices of this
@@ -68,11 +68,11 @@ func (s *Outbox) PublishInbound(
 func newOutbox(d *db) *Outbox {
 	return &Outbox{
 		db: d,
-		out: outlet{
+		out: outboxPublisher{
 			db: d, lock: leadership,
 			read: selectOutbox, remove: removePublished, barrier: barrierOutbox,
 		},
-		heard: outlet{
+		heard: outboxPublisher{
 			db: d, lock: leadershipHeard,
 			read: selectHeard, remove: removeHeard, barrier: barrierHeard,
 		},
@@ -85,8 +85,8 @@ func (s *Outbox) resign() {
 	s.heard.resign()
 }
 
-// outlet publishes one outbox.
-type outlet struct {
+// outboxPublisher publishes one outbox.
+type outboxPublisher struct {
 	*db
 	lock    int64  // the advisory lock of the process that publishes
 	read    string // statement: reads rows by seq until they hold $1 notices
@@ -102,7 +102,7 @@ type outlet struct {
 	asked  time.Time // guarded by mu; when it last tried to take the lock
 }
 
-func (o *outlet) publish(
+func (o *outboxPublisher) publish(
 	ctx context.Context, limit int, send func(context.Context, []Notice) error,
 ) (int, error) {
 	o.mu.Lock()
@@ -140,7 +140,7 @@ func neverBack(notices []Notice, latest time.Time) time.Time {
 }
 
 // takeLeadership connects if necessary and tries to take the lock. mu is held.
-func (o *outlet) takeLeadership(ctx context.Context) (bool, error) {
+func (o *outboxPublisher) takeLeadership(ctx context.Context) (bool, error) {
 	if o.conn != nil && o.guard.Replaced(o.conn.PgConn()) {
 		o.dropLeadership()
 	}
@@ -169,7 +169,7 @@ func (o *outlet) takeLeadership(ctx context.Context) (bool, error) {
 }
 
 // dropLeadership closes the connection, which ends the leadership. mu is held.
-func (o *outlet) dropLeadership() {
+func (o *outboxPublisher) dropLeadership() {
 	if o.conn != nil {
 		closeConn(o.conn)
 	}
@@ -177,7 +177,7 @@ func (o *outlet) dropLeadership() {
 }
 
 // resign deletes what was published and gives up the leadership.
-func (o *outlet) resign() {
+func (o *outboxPublisher) resign() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.published) > 0 {
@@ -211,7 +211,7 @@ const (
 
 // readOutbox deletes what the last call published and reads the next rows, in one round trip and
 // one transaction.
-func (o *outlet) readOutbox(
+func (o *outboxPublisher) readOutbox(
 	ctx context.Context, limit int,
 ) (seqs []int64, notices []Notice, err error) {
 	batch := &pgx.Batch{}

@@ -30,34 +30,34 @@ import (
 //     and is not sent again. When other attempts may have reached the subscriber as well, the
 //     message is flagged as a possible duplicate.
 
-// recheckInterval is after what time a row is due again whose attempt is still in flight.
+// recheckInterval is the time after which a row whose attempt is still in flight is due again.
 const recheckInterval = 5 * time.Second
 
-// goingOnInterval is the same for a message that is to be sent to a further channel and waits for
-// it, see ByNoReceipt. There may be many, and each claim looks at them anyway.
-const goingOnInterval = time.Minute
+// furtherInterval is the same for a message that waits to be sent to a further channel, see
+// ByNoReceipt. There may be many of them, and each claim checks them anyway.
+const furtherInterval = time.Minute
 
 // receiptStatus is a message as read from the database, and what receipts change about it.
 type receiptStatus struct {
 	closing  Closing // State is the new state; empty for no change
 	state    State
 	attempts int
-	// goingOn: it is accepted and to be sent to a further channel, see ByNoReceipt.
-	goingOn bool
-	plain   bool            // the row of its only attempt tells its state
-	tries   []attemptStatus // ascending by number; without attempts that began after the read
-	flagged bool            // receipts show that it may be a duplicate, which it was not before
-	// deferred is after what time it is looked at again whether the message has no receipt; 0 when
-	// that is not deferred.
+	// furtherPending: it is accepted and is to be sent to a further channel, see ByNoReceipt.
+	furtherPending bool
+	plain          bool            // the row of its only attempt tells its state
+	tries          []attemptStatus // ascending by number; without attempts that began after the read
+	flagged        bool            // receipts show that it may be a duplicate, which it was not before
+	// deferred is the time after which the message is checked again for NoReceipt; 0 when it need not
+	// be.
 	deferred time.Duration
 }
 
 // attemptStatus is an attempt as read from the database, and what receipts change about it.
 type attemptStatus struct {
 	number int
-	// heir is, for a denied attempt, the latest attempt under its key, which is the same
-	// submission; 0 for none.
-	heir             int
+	// laterUnderKey is, for a denied attempt, the number of the latest attempt under its key, which is
+	// the same submission; 0 for none.
+	laterUnderKey    int
 	channel, outcome string
 	// resend: the attempt was sent because an earlier one may have been accepted.
 	resend bool
@@ -67,13 +67,13 @@ type attemptStatus struct {
 	// held: it keeps its slot beyond its answer. freed: the slot was given back.
 	held, freed bool
 	receipt     State // its receipt state so far; empty for none
-	// owed is how many receipts tell everything about it; 0 for as many as its settlement named
-	// parts.
-	owed int
+	// expected is how many receipts tell everything about it; 0 for one for each part that its
+	// settlement named.
+	expected int
 	// cut: some parts of its message were certainly not taken, see Settlement.CutShort.
 	cut          bool
 	proved       bool // it is accepted because of a receipt, not of an answer
-	denied       int  // how many parts the answer denied; 0 for owed, or one
+	denied       int  // how many parts the answer denied; 0 for expected, or one
 	contradicted bool // an earlier receipt said that denied parts were delivered
 	segments     int  // that were taken, or may have been
 	// within is for how long receipts are awaited after its answer, and left for how long from now
@@ -111,7 +111,7 @@ func (p *part) final() bool {
 
 // conclude sets the fields that say what changes.
 func (s *receiptStatus) conclude() {
-	s.handOver()
+	s.moveToLater()
 	for i := range s.tries {
 		s.answered(i)
 		s.tries[i].conclude()
@@ -119,14 +119,14 @@ func (s *receiptStatus) conclude() {
 	to, by, says := s.next()
 	moves := to != "" && to != s.state
 	told := s.closing.PossibleDuplicate
-	twice := s.twice() || moves && s.furtherUnderWay()
+	twice := s.possiblyTwice() || moves && s.furtherInFlight()
 	s.flagged = twice && !told
 	s.closing.PossibleDuplicate = twice || told && (!moves || !s.waitsForResend())
 	if !moves {
 		if !s.flagged {
 			return
 		}
-		if to, by, says = s.stands(); by == nil {
+		if to, by, says = s.announced(); by == nil {
 			return
 		}
 	}
@@ -148,13 +148,13 @@ func (s *receiptStatus) waitsForResend() bool {
 		!slices.ContainsFunc(s.tries, func(o attemptStatus) bool { return o.resend })
 }
 
-// handOver moves receipts with our key from a denied attempt to the latest attempt under that key.
-// The key cannot tell these attempts apart, and a denied one did not leave or was not taken, so the
-// receipts are about the latest.
-func (s *receiptStatus) handOver() {
+// moveToLater moves receipts with our key from a denied attempt to the latest attempt under that
+// key. The key cannot tell these attempts apart, and a denied one did not leave or was not taken,
+// so the receipts are about the latest.
+func (s *receiptStatus) moveToLater() {
 	for i := range s.tries {
 		t := &s.tries[i]
-		at := slices.IndexFunc(s.tries, func(o attemptStatus) bool { return o.number == t.heir })
+		at := slices.IndexFunc(s.tries, func(o attemptStatus) bool { return o.number == t.laterUnderKey })
 		if !t.isDenied() || at <= i {
 			continue
 		}
@@ -177,7 +177,7 @@ func (s *receiptStatus) answered(i int) {
 		return
 	}
 	for j := i; j < len(s.tries); j++ {
-		if heir := &s.tries[j]; heir.channel == t.channel && slices.ContainsFunc(heir.parts,
+		if later := &s.tries[j]; later.channel == t.channel && slices.ContainsFunc(later.parts,
 			func(p part) bool {
 				return !p.byKey
 			}) {
@@ -220,7 +220,7 @@ func (s *attemptStatus) isDenied() bool {
 }
 
 // untaken reports whether the provider answered that it took no part of the attempt. Receipts that
-// came while the attempt was unknown do not count any more.
+// came while the attempt was unknown then no longer count.
 func (s *attemptStatus) untaken() bool {
 	return s.isDenied() && s.segments == 0 && len(s.counted()) == 0
 }
@@ -238,9 +238,9 @@ func (s *attemptStatus) contradictedBy(p *part) bool {
 	return s.isDenied() && p.byKey && p.state == string(Delivered)
 }
 
-// acceptByReceipt makes an unknown attempt accepted if a receipt carries its key. Where receipts are
-// expected, they are awaited from now on: the receipt proves that the provider took the attempt,
-// not that further receipts will come.
+// acceptByReceipt makes an unknown attempt accepted if a receipt carries its key. Where receipts
+// are expected, they are awaited from now on: the receipt proves that the provider took the
+// attempt, not that further receipts will come.
 func (s *attemptStatus) acceptByReceipt() {
 	if !slices.ContainsFunc(s.parts, func(p part) bool { return p.byKey }) {
 		return
@@ -249,24 +249,24 @@ func (s *attemptStatus) acceptByReceipt() {
 }
 
 // wait makes rows awaited for as long as their attempt is: those that a key made, and all rows of
-// an attempt that owes a stated number of receipts. due_at of such a row only says when it is read
-// again.
+// an attempt for which a number of receipts is stored. due_at of such a row only says when it is
+// read again.
 func (s *attemptStatus) wait() {
 	for i := range s.parts {
 		p := &s.parts[i]
-		p.awaited = p.awaited || s.left > 0 && (p.byKey || s.owed > 0)
+		p.awaited = p.awaited || s.left > 0 && (p.byKey || s.expected > 0)
 	}
 }
 
 // name adds to the reference the ids from receipts with our key, for parts that no answer named.
 func (s *attemptStatus) name() {
-	if s.outcome != provider.Accepted.String() || s.owed == 0 && !s.accepted {
+	if s.outcome != provider.Accepted.String() || s.expected == 0 && !s.accepted {
 		return
 	}
 	names := strings.Fields(s.reference)
 	for i := range s.parts {
 		p := &s.parts[i]
-		if p.byKey && !p.whole() && len(names) < max(s.owed, 1) &&
+		if p.byKey && !p.whole() && len(names) < max(s.expected, 1) &&
 			!slices.Contains(names, p.reference) {
 			names, s.named = append(names, p.reference), true
 		}
@@ -276,7 +276,7 @@ func (s *attemptStatus) name() {
 	}
 }
 
-// next is the new state of the message, the attempt that brings it, and what its receipts say. The
+// next is the new state of the message, the attempt that decides it, and what its receipts say. The
 // state is empty when it does not change.
 func (s *receiptStatus) next() (to State, by *attemptStatus, says reported) {
 	var last *attemptStatus
@@ -333,29 +333,29 @@ func (s *receiptStatus) next() (to State, by *attemptStatus, says reported) {
 	return "", nil, reported{}
 }
 
-// defers is after what time it is looked at again that the accepted attempts got no receipt: an
-// attempt is in flight, or will be. Its provider may take the message, and a receipt of it may
-// come. If its provider refuses, the message goes on to another channel, and one that has ended
-// would not. It is 0 when nothing more is sent.
+// defers is the time after which a message is checked again whose accepted attempts got no receipt,
+// because an attempt is in flight, or will be. Its provider may take the message and send a
+// receipt. If its provider refuses, the message is sent to another channel, which a message that
+// has ended would not be. It is 0 when nothing more is sent.
 func (s *receiptStatus) defers() time.Duration {
 	switch {
-	case s.underWay():
+	case s.inFlight():
 		return recheckInterval
-	case s.goingOn:
-		return goingOnInterval
+	case s.furtherPending:
+		return furtherInterval
 	}
 	return 0
 }
 
 // openAfter reports whether a later attempt than t is in flight or unknown: it may be delivered.
 func (s *receiptStatus) openAfter(t *attemptStatus) bool {
-	return s.underWay() || slices.ContainsFunc(s.tries, func(o attemptStatus) bool {
+	return s.inFlight() || slices.ContainsFunc(s.tries, func(o attemptStatus) bool {
 		return o.number > t.number && o.outcome == provider.Unknown.String()
 	})
 }
 
-// underWay reports whether an attempt is in flight. It may have begun after the tries were read.
-func (s *receiptStatus) underWay() bool {
+// inFlight reports whether an attempt is in flight. It may have begun after the tries were read.
+func (s *receiptStatus) inFlight() bool {
 	return s.state == Sending || slices.ContainsFunc(s.tries, func(o attemptStatus) bool {
 		return o.outcome == ""
 	})
@@ -387,7 +387,7 @@ func (s *receiptStatus) rank() int {
 func (s *receiptStatus) wasAccepted() bool {
 	switch s.state {
 	case Sending:
-		return s.furtherUnderWay()
+		return s.furtherInFlight()
 	case Unknown, Retry, Waiting:
 		return false
 	case Scheduled, Accepted, Delivered, Undelivered, NoReceipt, Rejected, Failed, Dead:
@@ -395,34 +395,34 @@ func (s *receiptStatus) wasAccepted() bool {
 	return true
 }
 
-// furtherUnderWay reports whether an attempt is in flight although an answer had accepted an
+// furtherInFlight reports whether an attempt is in flight although an answer had accepted an
 // earlier one, see ByNoReceipt. An answer or a receipt that comes while the message is resent makes
 // it accepted at once. The attempt in flight may have begun after the tries were read.
-func (s *receiptStatus) furtherUnderWay() bool {
+func (s *receiptStatus) furtherInFlight() bool {
 	return s.state == Sending && slices.ContainsFunc(s.tries, func(o attemptStatus) bool {
 		return o.outcome == provider.Accepted.String() && !o.accepted
 	})
 }
 
-// dueAgain is after what time a part is due again; 0 for never. It is called after conclude. A
+// dueAgain is the time after which a part is due again; 0 for never. It is called after conclude. A
 // part that is final may be due again in place of other receipts of its attempt: of those without a
 // row, and of those whose time ended while the attempt was unknown and begins again with the proof.
-// The rows of these must not be written here: whoever has an attempt locked must not wait for rows
-// of receipts.
+// The rows of these must not be written here, because a transaction that has an attempt locked must
+// not wait for rows of receipts.
 func (s *receiptStatus) dueAgain(t *attemptStatus, p *part) time.Duration {
 	switch {
 	case t.isDenied() && p.byKey:
 		return 0
-	case t.outcome == "" || p.final() && s.underWay():
+	case t.outcome == "" || p.final() && s.inFlight():
 		return recheckInterval
 	case s.deferred > 0 && !p.awaited:
 		return s.deferred
 	case t.outcome == provider.Unknown.String():
 		return 0
-	case t.left > 0 && (t.alone || !p.final() && (p.byKey || t.owed > 0)):
+	case t.left > 0 && (t.alone || !p.final() && (p.byKey || t.expected > 0)):
 		return t.left
 	// its other parts are concluded once the message is accepted
-	case s.closing.State == Accepted && s.goesOn():
+	case s.closing.State == Accepted && s.changesNext():
 		return recheckInterval
 	// other attempts may still await receipts, for as long as this one does
 	case s.closing.State == Accepted && p.final():
@@ -431,8 +431,8 @@ func (s *receiptStatus) dueAgain(t *attemptStatus, p *part) time.Duration {
 	return 0
 }
 
-// goesOn reports whether the message comes to another state as soon as it is accepted.
-func (s *receiptStatus) goesOn() bool {
+// changesNext reports whether the message gets another state as soon as it is accepted.
+func (s *receiptStatus) changesNext() bool {
 	accepted := receiptStatus{state: Accepted, attempts: s.attempts, tries: s.tries}
 	to, _, _ := accepted.next()
 	return to != ""

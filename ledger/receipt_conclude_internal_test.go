@@ -40,7 +40,7 @@ func rowsOf(letters string) (parts []part) {
 // receipts.
 func comeTo(expected int, parts []part) reported {
 	count := (&attemptStatus{
-		outcome: provider.Accepted.String(), owed: expected, within: time.Hour,
+		outcome: provider.Accepted.String(), expected: expected, within: time.Hour,
 		parts: parts,
 	}).tally()
 	return count.word()
@@ -119,7 +119,7 @@ func TestAMessageThatWasCutShortIsNotDelivered(t *testing.T) {
 		"de": {},
 	} {
 		count := (&attemptStatus{
-			outcome: provider.Accepted.String(), owed: 2, within: time.Hour,
+			outcome: provider.Accepted.String(), expected: 2, within: time.Hour,
 			cut: true, parts: rowsOf(letters),
 		}).tally()
 		got := count.word()
@@ -262,11 +262,11 @@ func TestAMessageComesToAState(t *testing.T) {
 // attempted is an attempt whose receipts are awaited for within, or not at all, with its parts,
 // which a settlement or receipts with our key made.
 func attempted(outcome string, within time.Duration, byKey bool, letters string) attemptStatus {
-	t := attemptStatus{outcome: outcome, within: within, left: within, parts: rowsOf(letters)}
-	for i := range t.parts {
-		t.parts[i].byKey = byKey
+	s := attemptStatus{outcome: outcome, within: within, left: within, parts: rowsOf(letters)}
+	for i := range s.parts {
+		s.parts[i].byKey = byKey
 	}
-	return t
+	return s
 }
 
 // TestAPartWithoutReceiptsToComeIsNotMissing, neither alone nor beside a part of another attempt
@@ -275,11 +275,11 @@ func TestAPartWithoutReceiptsToComeIsNotMissing(t *testing.T) {
 	t.Parallel()
 	const awaited, byKey = time.Hour, true
 	ofTwo := attempted("accepted", awaited, byKey, "d")
-	ofTwo.owed, ofTwo.within = 2, 0
+	ofTwo.expected, ofTwo.within = 2, 0
 	nameless := attempted("throttled", awaited, !byKey, "")
-	nameless.owed, nameless.segments = 1, 1
+	nameless.expected, nameless.segments = 1, 1
 	corrected := attempted("refused", awaited, !byKey, "") // it was taken for lost first
-	corrected.owed, corrected.cut = 2, true
+	corrected.expected, corrected.cut = 2, true
 	for name, test := range map[string]struct {
 		tries []attemptStatus
 		want  State
@@ -377,7 +377,7 @@ func TestAProofIsLookedAtWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	head, rest := attempted("refused", time.Hour, false, "E"), attempted("unknown", time.Hour, true,
 		"d")
-	head.number, head.left, head.owed, rest.number, rest.owed = 1, 0, 2, 2, 1
+	head.number, head.left, head.expected, rest.number, rest.expected = 1, 0, 2, 2, 1
 	s := receiptStatus{state: Unknown, attempts: 2, tries: []attemptStatus{head, rest}}
 	s.conclude()
 	wait := s.dueAgain(&s.tries[1], &s.tries[1].parts[0])

@@ -41,7 +41,7 @@ func (s *attemptStatus) contradictedAt() (first time.Time) {
 func (s *attemptStatus) deliveredAnyway() bool {
 	denied := s.denied
 	if denied == 0 {
-		denied = max(s.owed, 1)
+		denied = max(s.expected, 1)
 	}
 	named, others, whole := 0, 0, 0
 	for _, p := range s.contradictions() {
@@ -59,8 +59,8 @@ func (s *attemptStatus) deliveredAnyway() bool {
 
 // deliveredAnyway is the new state of a message that has an attempt which was denied and delivered.
 // It is Delivered when rest, the parts that were taken before, is delivered too. Otherwise it is
-// what these parts come to, or Accepted while they are awaited, unless a later attempt was accepted
-// (taken) and decides. by is nil when there is no such attempt, or nothing to change.
+// what the receipts of these parts say, or Accepted while they are awaited, unless a later attempt
+// was accepted (taken) and decides. by is nil when there is no such attempt, or nothing to change.
 func (s *receiptStatus) deliveredAnyway(
 	rest partCount, taken bool,
 ) (to State, by *attemptStatus, says reported) {
@@ -86,9 +86,9 @@ func (s *receiptStatus) deliveredAnyway(
 	return to, by, says
 }
 
-// twice reports whether the message may have reached the subscriber twice: by an attempt that was
-// denied and delivered, and by another one that was taken, may have been, or is in flight.
-func (s *receiptStatus) twice() bool {
+// possiblyTwice reports whether the message may have reached the subscriber twice: by an attempt
+// that was denied and delivered, and by another one that was taken, may have been, or is in flight.
+func (s *receiptStatus) possiblyTwice() bool {
 	denied, others := 0, 0
 	for i := range s.tries {
 		t := &s.tries[i]
@@ -102,9 +102,9 @@ func (s *receiptStatus) twice() bool {
 	return denied > 1 || denied > 0 && others > 0
 }
 
-// stands is the present state of the message, if a status event has announced it as the result of
-// an attempt, with that attempt and what its receipts say. by is nil for none.
-func (s *receiptStatus) stands() (is State, by *attemptStatus, says reported) {
+// announced is the present state of the message, if a status event has announced it as the result
+// of an attempt, with that attempt and what its receipts say. by is nil for none.
+func (s *receiptStatus) announced() (is State, by *attemptStatus, says reported) {
 	switch s.state {
 	case Accepted, Delivered, Undelivered, NoReceipt, Unknown:
 	case Scheduled, Waiting, Retry, Sending, Rejected, Failed, Dead:

@@ -10,13 +10,13 @@ import (
 // the letters of rowsOf.
 func denials(words ...string) (tries []attemptStatus) {
 	for i := 0; i < len(words); i += 3 {
-		t := attempted(words[i], time.Hour, false, words[i+1])
+		s := attempted(words[i], time.Hour, false, words[i+1])
 		for _, p := range rowsOf(words[i+2]) {
 			p.byKey = true
-			t.parts = append(t.parts, p)
+			s.parts = append(s.parts, p)
 		}
-		t.number = i/3 + 1
-		tries = append(tries, t)
+		s.number = i/3 + 1
+		tries = append(tries, s)
 	}
 	return tries
 }

@@ -20,7 +20,7 @@ import "strings"
 //     the newer message takes the row. Otherwise the older one keeps it. The newer one gets a row
 //     that no receipt can match, so that it ends without a receipt.
 //
-// Part 0 is an id that the answer named of a part that it denied: a receipt should not come. Its
+// Part 0 is an id that the answer named for a part that it denied, so no receipt should come. Its
 // row looks as if a receipt with our key had made it. It takes no existing row over, and a later
 // message that the provider accepts under the same id takes its row at once. When its time is over
 // the row is deleted, see drop: a provider that uses ids again then sends receipts for other
@@ -54,7 +54,7 @@ var expectReceipts = ofDay(`
 	  insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, due_at)
 	  select channel, reference, seq, attempt, part, due_at from fresh
 	  where not (select yes from merging) order by channel, reference
-	), booked as (
+	), recorded as (
 	  insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, part, due_at)
 	  select distinct on (channel, reference) channel, reference, seq, attempt, part, due_at
 	  from fresh where (select yes from merging) order by channel, reference, part is null, seq
@@ -86,9 +86,9 @@ var expectReceipts = ofDay(`
 	  f.due_at
 	from fresh f
 	where (select yes from merging)
-	  and (select count(*) from booked) < (select count(*) from fresh) and f.part is not null
+	  and (select count(*) from recorded) < (select count(*) from fresh) and f.part is not null
 	  and (f.seq, f.attempt, f.reference) not in (select message_seq, attempt, reference
-	    from booked)
+	    from recorded)
 	order by f.channel, f.reference, f.seq, f.attempt
 	on conflict (channel, reference) do update set due_at = excluded.due_at where r.due_at is null`)
 
@@ -141,7 +141,7 @@ var mergeReceipts = `
 	    and r.channel = any(array[g.channel]) and r.reference = any(array[g.reference])
 	    and ` + mergesWith("g") + `
 	  returning r.channel, r.reference, r.message_seq, r.part, r.state
-	), booked as (
+	), recorded as (
 	  insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, state, cause,
 	    code, received_at)
 	  select channel, reference, message_seq, attempt, state, cause, code, received_at from met
@@ -151,7 +151,7 @@ var mergeReceipts = `
 	  where ` + mergesWith("excluded") + `
 	  returning channel, reference, message_seq, part, state
 	), changed as (
-	  select * from moved union all select * from booked
+	  select * from moved union all select * from recorded
 	), locked as (
 	  select channel, reference from moved union all
 	  select channel, reference from met where not (select bool_and(known) from met)
@@ -203,8 +203,8 @@ const selectAffected = `
 // of the locks committed. readPlainRows reads plain messages without a lock: their only attempt was
 // accepted and tells their state, and every change of such a message locks that attempt first.
 // Receipts of an attempt whose settlement said nothing about them are awaited for $2, which is
-// UnsaidAwait, see receiptStatus.answered. The last column but two is attemptStatus.heir: while an
-// attempt repeats another under its key, the row of the message holds that key.
+// UnsaidAwait, see receiptStatus.answered. The last column but two is attemptStatus.laterUnderKey:
+// while an attempt repeats another under its key, the row of the message holds that key.
 var (
 	lockAttemptRows = ofDay(`
 	select a.message_seq, a.attempt, a.channel, coalesce(a.outcome, ''),

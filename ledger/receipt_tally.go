@@ -10,9 +10,10 @@ import (
 
 // The receipts of a copy are counted here. There is no I/O.
 //
-// An attempt owes receipts: one for each part that was taken or may have been, or one for the whole
-// where the provider does not report parts. A copy is delivered when all owed receipts say so. It
-// is not enough that those that came say so: a receipt of one part says nothing about the others.
+// An attempt has a number of expected receipts: one for each part that was taken or may have been,
+// or one for the whole where the provider does not report parts. A copy is delivered when all
+// expected receipts say so. It is not enough that those that came say so: a receipt of one part
+// says nothing about the others.
 
 // codeUnsent is the code of a copy of which a part was certainly not taken.
 const codeUnsent = "unsent"
@@ -28,11 +29,11 @@ type reported struct {
 // partCount is what is known of the parts of a copy.
 type partCount struct {
 	parts   []part
-	missing int  // how many owed receipts have no row
+	missing int  // how many expected receipts have no row
 	awaits  bool // missing receipts may still come in time
 	cut     bool // a part was certainly not taken, and will not be sent
-	// mute: nothing is known of some part and nothing is missing, because no receipts are expected.
-	mute bool
+	// unreported: nothing is known of some part, but no receipt is missing, because none is expected.
+	unreported bool
 }
 
 // tally counts the parts of an attempt.
@@ -40,9 +41,9 @@ func (s *attemptStatus) tally() partCount {
 	if s.within <= 0 {
 		return s.unexpected()
 	}
-	parts := folded(s.counted(), s.owed)
+	parts := folded(s.counted(), s.expected)
 	return partCount{
-		parts: parts, missing: max(s.owed-len(parts), 0), cut: s.cut,
+		parts: parts, missing: max(s.expected-len(parts), 0), cut: s.cut,
 		awaits: slices.ContainsFunc(parts, func(p part) bool { return p.awaited }),
 	}
 }
@@ -50,78 +51,78 @@ func (s *attemptStatus) tally() partCount {
 // unexpected counts the parts of an attempt that no receipts are expected for. Final receipts count
 // all the same. The parts that its settlement named have no rows.
 func (s *attemptStatus) unexpected() partCount {
-	owed := s.owed
-	if named := strings.Fields(s.reference); owed == 0 && s.outcome == provider.Accepted.String() {
+	expected := s.expected
+	if named := strings.Fields(s.reference); expected == 0 && s.outcome == provider.Accepted.String() {
 		slices.Sort(named)
-		owed = len(slices.Compact(named))
+		expected = len(slices.Compact(named))
 	}
-	parts := folded(s.counted(), owed)
+	parts := folded(s.counted(), expected)
 	told := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return !p.final() })
-	return partCount{parts: told, cut: s.cut, mute: len(told) < max(len(parts), owed)}
+	return partCount{parts: told, cut: s.cut, unreported: len(told) < max(len(parts), expected)}
 }
 
 // with adds the parts that another attempt got taken.
 func (c partCount) with(more partCount) partCount {
 	c.parts = append(slices.Clip(c.parts), more.parts...)
 	c.missing += more.missing
-	c.awaits, c.cut, c.mute = c.awaits || more.awaits, c.cut || more.cut, c.mute || more.mute
+	c.awaits, c.cut, c.unreported = c.awaits || more.awaits, c.cut || more.cut, c.unreported || more.unreported
 	return c
 }
 
-// folded are the parts of an attempt, at most as many as it has: see withoutWhole and best.
-func folded(parts []part, owed int) []part {
-	return best(withoutWhole(parts, owed), owed)
+// folded are the parts of an attempt, no more than it has: see withoutWhole and best.
+func folded(parts []part, expected int) []part {
+	return best(withoutWhole(parts, expected), expected)
 }
 
-// best selects as many of the parts as receipts are owed, or as the settlement named. There are
-// more parts when receipts with our key name other ids than the answer did. Each of these is about
-// one of the parts. When there is one part, or when they are at least as many as the parts, the
-// better receipt counts. Otherwise it is not known which part each is about, and it counts for one
-// that is not final.
-func best(parts []part, owed int) []part {
+// best selects one part for each expected receipt, or for each part that the settlement named.
+// There are more parts when receipts with our key name other ids than the answer did. Each of these
+// is about one of the parts. When there is one part, or when they are at least as many as the
+// parts, the better receipt counts. Otherwise it is not known which part each is about, and it
+// counts for one that is not final.
+func best(parts []part, expected int) []part {
 	others := 0
 	for i := range parts {
 		if parts[i].byKey {
 			others++
 		}
 	}
-	if owed == 0 {
-		owed = len(parts) - others
+	if expected == 0 {
+		expected = len(parts) - others
 	}
-	if owed == 0 || len(parts) <= owed {
+	if expected == 0 || len(parts) <= expected {
 		return parts
 	}
 	order := func(p *part) int {
-		if owed > 1 && others < owed && p.final() && !p.byKey {
+		if expected > 1 && others < expected && p.final() && !p.byKey {
 			return rank(Delivered) + 1
 		}
 		return rank(p.state)
 	}
 	parts = slices.Clone(parts)
 	slices.SortStableFunc(parts, func(a, b part) int { return order(&b) - order(&a) })
-	return parts[:owed]
+	return parts[:expected]
 }
 
-// withoutWhole removes the row of a receipt that names no part. When the attempt owes one receipt,
-// that receipt is about the whole attempt. When it owes several, it is about one of them, and it is
-// not known which: it counts for a part of which nothing else is known.
-func withoutWhole(parts []part, owed int) []part {
+// withoutWhole removes the row of a receipt that names no part. When one receipt is expected, it is
+// about the whole attempt. When several are, it is about one of the parts, and it is not known
+// which: it counts for a part of which nothing else is known.
+func withoutWhole(parts []part, expected int) []part {
 	at := slices.IndexFunc(parts, func(p part) bool { return p.whole() })
 	if at < 0 || len(parts) == 1 {
 		return parts
 	}
 	whole, named := parts[at], slices.Delete(slices.Clone(parts), at, at+1)
-	if owed == 0 {
+	if expected == 0 {
 		for i := range named {
 			if !named[i].byKey {
-				owed++
+				expected++
 			}
 		}
 	}
 	switch {
-	case owed > 1 && owed > len(named):
+	case expected > 1 && expected > len(named):
 		return parts
-	case owed > 1:
+	case expected > 1:
 		return named
 	}
 	for i := range named {
@@ -132,8 +133,8 @@ func withoutWhole(parts []part, owed int) []part {
 	return named
 }
 
-// word is what the parts come to together. It is empty while one of them is awaited, and when a
-// part that is not final will get no receipt.
+// word is what the receipts of all parts say together. It is empty while one of them is awaited,
+// and when a part that is not final will get no receipt.
 func (c *partCount) word() reported {
 	var all reported
 	silent, undelivered := c.missing > 0 && !c.awaits, false
@@ -159,7 +160,7 @@ func (c *partCount) word() reported {
 		return reported{}
 	case silent:
 		return reported{state: NoReceipt}
-	case c.mute:
+	case c.unreported:
 		return reported{}
 	case undelivered:
 		all.state = Undelivered

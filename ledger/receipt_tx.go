@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// receiptTx books receipts, or handles due rows, in one transaction.
+// receiptTx records receipts, or handles due rows, in one transaction.
 type receiptTx struct {
 	conn *pgxpool.Conn
 	tell Tell
@@ -74,8 +74,8 @@ func (t *receiptTx) readTries(rows pgx.Rows) error {
 	var a attemptStatus
 	_, err := pgx.ForEachRow(rows, []any{
 		&seq, &a.number, &a.channel, &a.outcome, &a.reference, &a.held, &a.freed, &a.receipt,
-		&a.owed, &a.cut, &a.proved,
-		&a.segments, &a.denied, &a.contradicted, &a.within, &a.left, &a.heir, &a.resend,
+		&a.expected, &a.cut, &a.proved,
+		&a.segments, &a.denied, &a.contradicted, &a.within, &a.left, &a.laterUnderKey, &a.resend,
 		&a.further,
 	}, func() error {
 		if n := len(t.statuses); n == 0 || t.statuses[n-1].closing.Seq != seq {
@@ -96,7 +96,7 @@ func (t *receiptTx) readStatuses(plain bool) func(rows pgx.Rows) error {
 		c := &s.closing
 		_, err := pgx.ForEachRow(rows, []any{
 			&c.Seq, &c.ID, &c.Lane, &c.Tenant, &c.Route, &c.Segments, &c.PossibleDuplicate,
-			&c.Envelope, &s.attempts, &s.goingOn, &c.At, &s.state,
+			&c.Envelope, &s.attempts, &s.furtherPending, &c.At, &s.state,
 		}, func() error {
 			for next < len(t.statuses) && t.statuses[next].closing.Seq < c.Seq {
 				next++
@@ -168,12 +168,12 @@ func (f *finished) counts() (contradictory, otherID int) {
 // that the transaction has locked. With all set it writes when each of them is due next, otherwise
 // only for those that are due again. It writes no other row of receipts once attempts are locked: a
 // transaction that has such a row locked may be waiting for the attempts. news are the rows whose
-// discrepancies have not been counted before.
+// discrepancies are not counted yet.
 func (t *receiptTx) finish(
 	ctx context.Context, picked, news map[rowID]bool, all bool,
 ) (finished, error) {
 	batch := &pgx.Batch{}
-	w := t.conclude(picked, news, all)
+	w := t.changes(picked, news, all)
 	w.queue(batch)
 	if len(picked) == 0 {
 		batch.Queue(replicationBarrier) // the rows may have been written before, see there
@@ -192,8 +192,8 @@ func (t *receiptTx) finish(
 	return finished{closed: w.moved, discrepancies: w.discrepancies, freed: w.freed()}, nil
 }
 
-// conclude collects what changes.
-func (t *receiptTx) conclude(picked, news map[rowID]bool, all bool) *receiptWrites {
+// changes collects what changes.
+func (t *receiptTx) changes(picked, news map[rowID]bool, all bool) *receiptWrites {
 	w := &receiptWrites{}
 	for i := range t.statuses {
 		s := &t.statuses[i]
@@ -264,7 +264,7 @@ type receiptWrites struct {
 		wait               []*int64 // microseconds; nil for never
 	}
 	dropped struct{ channel, reference []string }
-	moved   int              // messages that come to another state
+	moved   int              // messages whose state changes
 	flagged []int64          // messages that may have reached their subscribers twice
 	slots   map[string]int64 // freed, by channel
 	notices []Notice
@@ -289,7 +289,7 @@ func (w *receiptWrites) try(seq int64, s *attemptStatus) {
 	}
 }
 
-// odd adds the discrepancy of a part, if it has one.
+// discrepancy adds the discrepancy of a part, if it has one.
 func (w *receiptWrites) discrepancy(s *attemptStatus, p *part) {
 	kind := DeliveredThoughDenied
 	switch {

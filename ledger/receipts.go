@@ -10,7 +10,8 @@ import (
 	"dispatcher/provider"
 )
 
-// Receipts books the receipts of providers, and closes messages whose receipts do not come in time.
+// Receipts records the receipts of providers, and closes messages whose receipts do not come in
+// time.
 type Receipts struct{ *db }
 
 // Receipt is what a provider reports about a part of a message after it accepted the message.

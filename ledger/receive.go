@@ -15,13 +15,13 @@ import (
 // kept.
 const maxReference = provider.MaxReference
 
-// receiveBatch is how many receipts one transaction books, and how many due rows one handles.
+// receiveBatch is how many receipts one transaction records, and how many due rows one handles.
 const receiveBatch = 500
 
-// Receive books receipts, in transactions of up to 500 that take three round trips each: merge them
-// into their rows; lock and read the messages that they are about, of any day; write what follows.
-// One more round trip is needed when receipts name attempts by our key, and one more when receipts
-// changed no row, to find their messages.
+// Receive records receipts, in transactions of up to 500 that take three round trips each: merge
+// them into their rows; lock and read the messages that they are about, of any day; write what
+// follows. One more round trip is needed when receipts name attempts by our key, and one more when
+// receipts changed no row, to find their messages.
 //
 // Order and repetition of receipts make no difference: see conclude. A receipt whose attempt is not
 // known is kept, and takes effect after the attempt is settled, see Overdue. A receipt with Seq
@@ -61,7 +61,7 @@ func (s *Receipts) WithKey(ctx context.Context, seqs []int64) ([]int64, error) {
 	return proved, wrap("look for receipts with a key", err)
 }
 
-// receive books one batch.
+// receive records one batch.
 func (t *receiptTx) receive(ctx context.Context, receipts []Receipt) (Received, error) {
 	folded := fold(receipts)
 	given := newReceiptArrays(folded)

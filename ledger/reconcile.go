@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Reconciliations compares what a provider says that it took with what is on record, and stores
-// signed results. It reads and writes only views, so a login of finance may use it.
+// Reconciliations compares the lines of a provider with the attempts on record, and stores signed
+// results. It reads and writes only views, so a login of finance may use it.
 type Reconciliations struct{ *db }
 
 // ProviderLine is a line of an invoice or a log. It has hashes in place of the number.
@@ -117,8 +117,8 @@ const readOurs = `
 	drop table if exists ours, refs, pairs;
 	create temporary table ours as
 	select row_number() over () as nr, a.message_seq as seq, a.attempt, m.id,
-	  a.claimed_at as at, a.outcome, a.segments::integer as segments, ` + certain + ` as billed,
-	  ` + certainCost + ` as micros, a.currency, m.number_hmac as number,
+	  a.claimed_at as at, a.outcome, a.segments::integer as segments, ` + billedSegments + ` as billed,
+	  ` + billedCost + ` as micros, a.currency, m.number_hmac as number,
 	  string_to_array(nullif(a.provider_reference, ''), ' ') as refs
 	from facts.attempts a join facts.stored_messages m on m.seq = a.message_seq
 	where a.channel = @channel and a.claimed_at >= @begin and a.claimed_at < @end

@@ -57,7 +57,6 @@ type AttemptRecord struct {
 	Code, Reference string
 	ClaimedAt       time.Time
 	SettledAt       time.Time // zero while pending
-	DeliveredAt     time.Time // zero unless it was delivered
 	// Receipt is its receipt state: Delivered, Undelivered or NoReceipt; empty while that is open.
 	// Cause and ReceiptCode say why, and ReceiptAt when the last receipt came.
 	Receipt     State

@@ -32,8 +32,8 @@ var hasOpen = `exists (select from dispatcher.attempts a where ` + claimedBy + `
 const isDead = `(i.left_at is not null or i.last_seen < clock_timestamp() - $1::interval)`
 
 // heardOthers is the condition that this instance, $2, has sent heart-beats for $1 without a break.
-// When the database was away, the first instance to come back finds all others silent. After $1
-// every live instance has sent a heart-beat again.
+// After an outage of the database, the first instance to come back finds all others silent. After
+// $1 every live instance has sent a heart-beat again.
 const heardOthers = `exists (
 	    select from dispatcher.instances own where own.id = $2
 	      and own.last_seen >= clock_timestamp() - $1::interval

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // Carried is what one channel did for one route since some instant.
@@ -44,7 +43,7 @@ const carried = `
 // Carried counts what the channels of a route did since an instant, by the database's clock.
 // version is the one for Carried.InForce. Rows are ordered by channel; a channel that did nothing
 // has none. Attempts that were claimed before since are counted when they were answered after it.
-// An answer that was booked more than late after the claim is not counted, as in Faults. Without
+// An answer that was recorded more than late after the claim is not counted, as in Faults. Without
 // these attempts, a caller that asks about less time than a submit may take would never see a
 // timeout.
 //
@@ -70,8 +69,6 @@ type Fault struct {
 	// Attempts counts those settled within the window, Errors those of them that are the channel's
 	// fault.
 	Attempts, Errors int64
-	// LastErrorAt is when the last error was settled; zero without one.
-	LastErrorAt time.Time
 }
 
 // isError is the condition that attempt a failed through its channel's fault: no answer came, or
@@ -88,9 +85,9 @@ const isUnsent = `(a.outcome = 'refused'
 	and coalesce(a.provider_code, '') in ('stopping', 'stale', 'late', 'expired'))`
 
 // Faults counts the attempts and errors of each channel that had an answer within the window, by
-// the database's clock. Rows are ordered by channel. An answer that was booked more than late after
-// the claim of its attempt is not counted: late is the timeout of submits, plus some time to book
-// outcomes.
+// the database's clock. Rows are ordered by channel. An answer that was recorded more than late
+// after the claim of its attempt is not counted: late is the timeout of submits, plus some time to
+// record outcomes.
 //
 // It may be called every few seconds, however many attempts there are. It reads only those claimed
 // within the window and late before it, and block ranges that have no summary yet in the index on
@@ -99,20 +96,11 @@ const isUnsent = `(a.outcome = 'refused'
 // minutes. There is no index on settled_at, because with one no settlement would be a heap-only
 // update.
 func (s *Reports) Faults(ctx context.Context, window, late time.Duration) ([]Fault, error) {
-	faults, err := atEdge(ctx, s.db, scanFault, `
-		select a.channel, count(*), count(*) filter (where `+isError+`),
-		  max(a.settled_at) filter (where `+isError+`)
+	faults, err := atEdge(ctx, s.db, pgx.RowToStructByPos[Fault], `
+		select a.channel, count(*), count(*) filter (where `+isError+`)
 		from dispatcher.attempts a
 		where a.claimed_at >= now() - $1::interval - $2::interval
 		  and a.settled_at >= now() - $1::interval
 		group by a.channel order by a.channel`, window, late)
 	return faults, wrap("count faults", err)
-}
-
-func scanFault(row pgx.CollectableRow) (Fault, error) {
-	var f Fault
-	var last pgtype.Timestamptz
-	err := row.Scan(&f.Channel, &f.Attempts, &f.Errors, &last)
-	f.LastErrorAt = moment(last)
-	return f, err
 }

@@ -34,6 +34,9 @@ type RecentCarried struct {
 type RecentOutcome struct {
 	Channel, Outcome, Code string
 	Attempts               int64
+	// Awaited counts those that were accepted more than a minute ago, and Receipts those of them with
+	// a receipt.
+	Awaited, Receipts int64
 }
 
 // Queue counts the messages of a lane that have not been sent yet.
@@ -67,7 +70,10 @@ const recentSince = `select received_at from dispatcher.messages where seq > $1 
 
 // recentOutcomes reads the newest block ranges of the attempts, as Faults does.
 const recentOutcomes = `
-	select a.channel, coalesce(a.outcome, ''), coalesce(a.provider_code, ''), count(*)
+	select a.channel, coalesce(a.outcome, ''), coalesce(a.provider_code, ''), count(*),
+	  count(*) filter (where a.outcome = 'accepted' and a.settled_at < now() - interval '1 minute'),
+	  count(*) filter (where a.outcome = 'accepted' and a.settled_at < now() - interval '1 minute'
+	    and a.receipt_state is not null)
 	from dispatcher.attempts a where a.claimed_at >= $1
 	group by 1, 2, 3 order by 1, 4 desc, 2, 3`
 

@@ -22,6 +22,11 @@ func TestRecentTellsWhatChannelsDidAndWhatWaits(t *testing.T) {
 	answers(t, l, "a", "a", provider.Accepted, "", provider.Accepted, "", provider.Rejected, "11",
 		provider.Rejected, "11", provider.Unknown, "timeout")
 	answers(t, l, "b", "b", provider.Accepted, "")
+	execute(t, db, `update dispatcher.attempts set settled_at = now() - interval '2 minutes'
+		where claimed_at > now() - interval '1 minute' and channel = 'a'`)
+	execute(t, db, `update dispatcher.attempts set receipt_state = 'undelivered' where message_seq = (
+		select min(message_seq) from dispatcher.attempts where settled_at < now() - interval '1 minute'
+		  and claimed_at > now() - interval '1 minute' and outcome = 'accepted')`)
 	claimAll(t, l, batch("open", 2), "b")
 	store(t, db, "id, lane, state, next_at, received_at", `select 'w' || n, 'bulk', 'waiting',
 		now() + interval '1 hour', now() - n * interval '1 minute' from generate_series(1, 3) n`)
@@ -39,11 +44,11 @@ func TestRecentTellsWhatChannelsDidAndWhatWaits(t *testing.T) {
 		Now: got.Now, Since: got.Now.Add(-5 * time.Minute), Dead: 2, Ambiguous: got.Ambiguous,
 		Carried: []ledger.RecentCarried{{"default", "a", 2}, {"default", "b", 1}},
 		Outcomes: []ledger.RecentOutcome{
-			{"a", "accepted", "", 2},
-			{"a", "rejected", "11", 2},
-			{"a", "unknown", "timeout", 1},
-			{"b", "", "", 2},
-			{"b", "accepted", "", 1},
+			{"a", "accepted", "", 2, 2, 1},
+			{"a", "rejected", "11", 2, 0, 0},
+			{"a", "unknown", "timeout", 1, 0, 0},
+			{"b", "", "", 2, 0, 0},
+			{"b", "accepted", "", 1, 0, 0},
 		},
 		Queues: []ledger.Queue{{"bulk", 3, got.Queues[0].Received, 0, 1}, {"otp", 0, nil, 1, 0}},
 	}

@@ -116,8 +116,6 @@ func (s *Reports) Daily(
 type Totals struct {
 	// Messages counts by state.
 	Messages map[State]int64
-	// PossibleDuplicates counts messages that were sent once more after an unknown outcome.
-	PossibleDuplicates int64
 	// Channels has one entry for each channel with attempts or first choices, by name.
 	Channels []ChannelTotal
 }
@@ -140,16 +138,14 @@ type ChannelTotal struct {
 func (s *Reports) Totals(ctx context.Context) (Totals, error) {
 	t := Totals{Messages: map[State]int64{}}
 	r, err := s.reports.Query(ctx, `
-		select state, count(*), count(*) filter (where possible_duplicate)
-		from dispatcher.message_states group by state`)
+		select state, count(*) from dispatcher.message_states group by state`)
 	if err != nil {
 		return Totals{}, wrap("count messages", err)
 	}
 	var state State
-	var n, twice int64
-	if _, err = pgx.ForEachRow(r, []any{&state, &n, &twice}, func() error {
+	var n int64
+	if _, err = pgx.ForEachRow(r, []any{&state, &n}, func() error {
 		t.Messages[state] = n
-		t.PossibleDuplicates += twice
 		return nil
 	}); err != nil {
 		return Totals{}, wrap("count messages", err)

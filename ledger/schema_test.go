@@ -362,9 +362,9 @@ func TestWorkIsFoundThroughIndexes(t *testing.T) {
 			limit 100 for update skip locked`: "due_next_at",
 		`select tenant, next_at from dispatcher.due where lane = 'otp'
 			and tenant > 'x' order by tenant, next_at limit 1`: "due_turns",
-		`select lane, count(*) from dispatcher.due where state <> 'scheduled'
+		`select lane, count(*) from dispatcher.due where state not in ('scheduled', 'accepted')
 			and reason is distinct from 'paused'
-			and reason is distinct from 'quiet_hours' group by lane`: "due_counted",
+			and reason is distinct from 'quiet_hours' group by lane`: "due_waiting",
 		`select * from dispatcher.attempts where claimed_at between now() - interval '1 minute'
 			and now()`: "_claimed_at_idx",
 	} {

@@ -31,7 +31,7 @@ type Parts [len(PartNames)][HashSize]byte
 // Evidence is what an auditor compares of a message, of a routing version or of the closing of a
 // day: see facts.evidence, facts.version_evidence and facts.closing_evidence.
 type Evidence struct {
-	// Seq is the number of a message. A negative Seq is a version: -3 is version 3. Below that are
+	// Seq is the number of a message. A negative Seq is a version: -3 is version 3. Lower numbers are
 	// closings, see ClosingOf and ClosingParts.
 	Seq        int64
 	ID         string    // of a message

@@ -14,8 +14,8 @@ import (
 	"dispatcher/provider"
 )
 
-// Settlements stores the outcomes of attempts, also of those whose instance is dead, and frees
-// their slots.
+// Settlements stores the outcomes of attempts, including those of dead instances, and frees their
+// slots.
 type Settlements struct{ *db }
 
 // UnsaidAwait is how long receipts are awaited for an attempt that a receipt proves to have been

@@ -82,21 +82,21 @@ func refundArrays(order []*Settlement) (refunds, tallies []any) {
 // saidArrays are what the settlements say about receipts, see settleNames.
 func saidArrays(order []*Settlement) []any {
 	n := len(order)
-	owed, within, telling, cut := make([]int16, n), make([]int64, n), make([]bool, n),
+	expected, within, telling, cut := make([]int16, n), make([]int64, n), make([]bool, n),
 		make([]bool, n)
 	for i, s := range order {
 		if s.Receipts > 0 {
-			owed[i], telling[i], within[i], cut[i] = s.said()
+			expected[i], telling[i], within[i], cut[i] = s.said()
 		}
 	}
-	return []any{brief(owed), brief(telling), brief(within), brief(cut)}
+	return []any{brief(expected), brief(telling), brief(within), brief(cut)}
 }
 
 // correctedArrays are the parameters of corrected; nil when no settlement says anything about
 // receipts.
 func correctedArrays(order []*Settlement) []any {
 	var seq, within []int64
-	var attempt, owed []int16
+	var attempt, expected []int16
 	var outcome []string
 	var telling, cut []bool
 	for _, s := range order {
@@ -106,18 +106,18 @@ func correctedArrays(order []*Settlement) []any {
 		o, t, w, c := s.said()
 		seq, attempt, outcome = append(seq, s.Seq), append(attempt, int16(s.Attempt)),
 			append(outcome, s.Outcome.String())
-		owed, telling, within, cut = append(owed, o), append(telling, t), append(within, w),
+		expected, telling, within, cut = append(expected, o), append(telling, t), append(within, w),
 			append(cut, c)
 	}
 	if seq == nil {
 		return nil
 	}
-	return []any{seq, attempt, outcome, owed, telling, within, cut}
+	return []any{seq, attempt, outcome, expected, telling, within, cut}
 }
 
 // said is what a settlement with a number of Receipts says about them, see settleNames. within is
 // in microseconds.
-func (s *Settlement) said() (owed int16, telling bool, within int64, cut bool) {
+func (s *Settlement) said() (expected int16, telling bool, within int64, cut bool) {
 	known := names(s.Reference)
 	slices.Sort(known)
 	telling = s.Receipts != len(slices.Compact(known)) || s.CutShort ||

@@ -6,9 +6,9 @@ with
 said as materialized (
   select seq,
     coalesce(attempt, (@attempts::smallint[])[1]) as attempt,
-    coalesce(owed, (@receipts_owed::smallint[])[1]) as owed
-  from unnest(@seqs::bigint[], @attempts::smallint[], @receipts_owed::smallint[])
-    as u(seq, attempt, owed)
+    coalesce(expected, (@receipts_expected::smallint[])[1]) as expected
+  from unnest(@seqs::bigint[], @attempts::smallint[], @receipts_expected::smallint[])
+    as u(seq, attempt, expected)
 ),
 -- All attempts of the batch are locked first, in their order, when the batch says something about
 -- receipts of an attempt that another process has settled before. The part named done does not lock
@@ -19,7 +19,7 @@ ahead as materialized (
   where exists (
     select from said t join dispatcher.attempts b on b.message_seq = t.seq
       and b.attempt = t.attempt
-    where t.owed > 0 and b.outcome is not null)
+    where t.expected > 0 and b.outcome is not null)
   order by s.seq, s.attempt for update of a
 ),
 -- The outcomes. An attempt that has one is left as it is, except that a later answer replaces
@@ -31,11 +31,11 @@ done as (
     settled_at = now(), answers = a.answers + 1,
     held_until = case when a.answers = 0 and not a.freed and g.hold > 0
       then now() + g.hold * interval '1 microsecond' else a.held_until end,
-    receipts_owed = case when g.owed > 0 and (a.receipts_owed is not null or g.telling)
-      then g.owed else a.receipts_owed end,
-    receipts_within = case when g.owed > 0 and (a.receipts_owed is not null or g.telling)
+    receipts_owed = case when g.expected > 0 and (a.receipts_owed is not null or g.telling)
+      then g.expected else a.receipts_owed end,
+    receipts_within = case when g.expected > 0 and (a.receipts_owed is not null or g.telling)
       then g.within else a.receipts_within end,
-    cut_short = case when g.owed > 0 and (a.receipts_owed is not null or g.telling)
+    cut_short = case when g.expected > 0 and (a.receipts_owed is not null or g.telling)
       then g.cut else a.cut_short end,
     unfit = coalesce(g.unfit, a.unfit), denied_parts = coalesce(g.denied, a.denied_parts)
   from (
@@ -58,7 +58,7 @@ done as (
       nr,
       coalesce(hold, (@holds::bigint[])[1]) as hold,
       coalesce(slow, (@slows::bigint[])[1]) as slow,
-      coalesce(owed, (@receipts_owed::smallint[])[1]) as owed,
+      coalesce(expected, (@receipts_expected::smallint[])[1]) as expected,
       coalesce(telling, (@receipts_telling::boolean[])[1]) as telling,
       nullif(coalesce(within, (@receipts_within::bigint[])[1]),
         0) * interval '1 microsecond' as within,
@@ -70,12 +70,12 @@ done as (
       @references::text[], @segments::smallint[], @prices::bigint[], @states::text[],
       @reasons::text[], @next_ats::timestamptz[], @tried::boolean[], @pinned::text[],
       @parts_left::text[], @parts_cut::text[], @possible_duplicates::boolean[],
-      @plain::boolean[], @holds::bigint[], @slows::bigint[], @receipts_owed::smallint[],
+      @plain::boolean[], @holds::bigint[], @slows::bigint[], @receipts_expected::smallint[],
       @receipts_telling::boolean[], @receipts_within::bigint[], @cut_short::boolean[],
       @unfit::boolean[], @denied_parts::smallint[], @repeats::boolean[]) with ordinality
       as u(seq, attempt, outcome, code, reference, segments, price_micros, state, reason,
-        next_at, tried, pinned, parts_left, parts_cut, possible_duplicate, plain, hold, slow, owed,
-        telling, within, cut, unfit, denied, repeats, nr)
+        next_at, tried, pinned, parts_left, parts_cut, possible_duplicate, plain, hold, slow,
+        expected, telling, within, cut, unfit, denied, repeats, nr)
   ) g
   where a.message_seq = g.seq and a.attempt = g.attempt
     and (a.outcome is null or (a.outcome = 'unknown' and g.outcome <> 'unknown'))
@@ -138,7 +138,7 @@ creditors as materialized (
 -- Money goes back only to the window that it was taken from. That window began before the claim; a
 -- later one began after it. The money of an attempt under the key of the one before it goes back as
 -- far as that one was charged: the provider bills the submission once, at one of the two prices.
-owed as (
+given_back as (
   select channel, scope, window_seconds, b.tallies,
     case when b.repeats then coalesce((
       select least(p.price_micros, b.micros) from dispatcher.attempts p
@@ -152,7 +152,7 @@ owed as (
 apart as (
   select channel, scope, window_seconds, jsonb_object_agg(tally, micros) as tallies from (
     select channel, scope, window_seconds, t.tally, sum(micros)::bigint as micros
-    from owed, unnest(tallies) as t(tally) where t.tally <> ''
+    from given_back, unnest(tallies) as t(tally) where t.tally <> ''
     group by channel, scope, window_seconds, t.tally
   ) s group by channel, scope, window_seconds
 ),
@@ -161,7 +161,7 @@ refund as (
   select channel, scope, window_seconds, w.micros, a.tallies
   from (
     select channel, scope, window_seconds, sum(micros)::bigint as micros
-    from owed group by channel, scope, window_seconds
+    from given_back group by channel, scope, window_seconds
   ) w
   left join apart a using (channel, scope, window_seconds)
 ),

@@ -122,7 +122,7 @@ func TestWhatIsDoneAgainWaitsForTheStandby(t *testing.T) {
 			return err
 		},
 		"book": func(ctx context.Context) error {
-			_, err := l.Inbox.Book(ctx, []ledger.Inbound{sms("1", "one")}, publish)
+			_, err := l.Inbox.Record(ctx, []ledger.Inbound{sms("1", "one")}, publish)
 			return err
 		},
 	}

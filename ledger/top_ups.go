@@ -14,10 +14,10 @@ import (
 // ErrOtherTopUp is returned by TopUp when its key belongs to a top-up of another budget or amount.
 var ErrOtherTopUp = errors.New("the key belongs to another top-up")
 
-// ErrTopUpTooLarge is returned by TopUp when the budget would come to more than mostToppedUp.
+// ErrTopUpTooLarge is returned by TopUp when the budget would exceed mostToppedUp.
 var ErrTopUpTooLarge = errors.New("the budget would be larger than a billion")
 
-// mostToppedUp is the most micros that a budget may come to.
+// mostToppedUp is the largest sum of top-ups of one budget, in micros.
 const mostToppedUp = 1_000_000_000_000_000
 
 // NotLeftError is returned by TopUp when a negative amount is larger than what the budget has left.
@@ -36,13 +36,13 @@ type TopUp struct {
 	// each tenant, its Scope names that tenant.
 	Limit  admission.Limit
 	Micros int64
-	// Key is chosen by the caller, empty for none. A second top-up with the same key is not booked.
+	// Key is chosen by the caller, empty for none. A second top-up with the same key is not recorded.
 	Key            string
 	Expect         *int64 // as in Restart
 	Author, Reason string
 }
 
-// ToppedUp is a booked top-up.
+// ToppedUp is a recorded top-up.
 type ToppedUp struct {
 	ID                    int64
 	At                    time.Time // by the database's clock
@@ -54,7 +54,7 @@ type ToppedUp struct {
 	Before                int64 // micros: the sum of the earlier top-ups
 	Granted               int64 // micros: what the budget had granted by then
 	Key                   string
-	// Repeated is set by TopUp when a top-up with this key was booked before.
+	// Repeated is set by TopUp when a top-up with this key was recorded before.
 	Repeated bool
 }
 
@@ -73,7 +73,7 @@ func (s *Limits) TopUp(ctx context.Context, u TopUp) (done ToppedUp, err error) 
 		return ToppedUp{}, wrap("top up", err)
 	}
 	if !done.Repeated {
-		// an error would say that nothing was booked; Instances.Forget wakes the rest
+		// an error would say that nothing was recorded; Instances.Forget wakes the rest
 		_ = s.routing.wake(ctx, version)
 	}
 	return done, nil
@@ -89,9 +89,9 @@ const lockBudget = `
 	where channel = $1 and scope = $2 and window_seconds = $3 and unit = 'money' and currency = $4
 	for update`
 
-// insertTopUp books a top-up and raises the max of its budget.
+// insertTopUp records a top-up and raises the max of its budget.
 const insertTopUp = `
-	with booked as (
+	with recorded as (
 	  insert into dispatcher.top_ups
 	    (channel, scope, currency, micros, before, granted, author, reason, key)
 	  values (@channel, @scope, @currency, @micros, @before, @granted, @author, @reason,
@@ -100,11 +100,11 @@ const insertTopUp = `
 	), raised as (
 	  update dispatcher.limits l
 	  set configured_max = b.before + b.micros, max = b.before + b.micros
-	  from booked b
+	  from recorded b
 	  where l.channel = b.channel and l.scope = b.scope and l.window_seconds = @window
 	    and l.unit = 'money'
 	)
-	select ` + topUpColumns + ` from booked`
+	select ` + topUpColumns + ` from recorded`
 
 // topUp is the transaction of TopUp. It holds the lock of the routing, so top-ups run one after the
 // other, and looking up the key once is enough.
@@ -115,7 +115,7 @@ func topUp(
 	if err != nil {
 		return done, 0, err
 	}
-	if known, err := u.booked(ctx, tx); err != nil || known.Repeated {
+	if known, err := u.earlier(ctx, tx); err != nil || known.Repeated {
 		return known, 0, err
 	}
 	if err := current.holds(u.Expect); err != nil {
@@ -153,9 +153,9 @@ func topUp(
 	return done, current.Version, err
 }
 
-// booked returns the top-up that was booked with the same key, with Repeated set; the zero value
+// earlier returns the top-up that was recorded with the same key, with Repeated set; the zero value
 // when there is none.
-func (u *TopUp) booked(ctx context.Context, tx pgx.Tx) (known ToppedUp, err error) {
+func (u *TopUp) earlier(ctx context.Context, tx pgx.Tx) (known ToppedUp, err error) {
 	if u.Key == "" {
 		return known, nil
 	}

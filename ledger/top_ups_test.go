@@ -323,7 +323,7 @@ func TestBooksOfBudgetsThatWereCookedAreFound(t *testing.T) {
 			`update dispatcher.limits set granted = 28000`, "and its attempts cost", false,
 		},
 		"an amount made smaller": {
-			`update dispatcher.top_ups set micros = micros - 1 where before = 0`, "and those before it",
+			`update dispatcher.top_ups set micros = micros - 1 where before = 0`, "came before it",
 			true,
 		},
 		"a top-up that came later": {

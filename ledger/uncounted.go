@@ -24,8 +24,7 @@ type Uncounted struct {
 //   - limits in segments or money, and limits of a prefix: their counts cannot be derived from
 //     rows;
 //   - windows of a day, unless one is exactly @from to @to, and sliding limits of other lengths;
-//   - periods of which rows may have been dropped. None were if the oldest day that was ever closed
-//     is still stored, given that a message is at most @margin older than its attempts.
+//   - periods of which rows may have been dropped. No rows were dropped if the oldest day that was ever closed is still stored, because a message is at most @margin older than its attempts.
 const uncounted = `
 	with kept as (
 	  select min(received_at) as first from facts.stored_messages

@@ -73,8 +73,9 @@ const (
 	wakeTimeout = 30 * time.Second
 )
 
-// waitsForRouting is the condition for a message that another routing may help: it waits, or it was
-// accepted and waits for a limit of a further channel. Other accepted messages wait for a receipt.
+// waitsForRouting is the condition for a message that may be sent sooner under another routing: it
+// waits, or it was accepted and waits for a limit of a further channel. Other accepted messages
+// wait for a receipt.
 const waitsForRouting = `next_at > now()
 	and (state = 'waiting' or state = 'accepted' and waits_for is not null)`
 
@@ -94,8 +95,8 @@ const wakeSome = `
 const markWaking = `update dispatcher.routing_versions set waking = true where version = $1`
 
 // wake makes waiting messages due now, after a version, a top-up or the restart of a window was
-// committed: it may have brought what they wait for, long before their next_at. It locks no channel
-// and only a few rows at a time, so that claims go on.
+// committed. They may be sendable then, long before their next_at. It locks no channel and only a
+// few rows at a time, so that claims go on.
 func (s *Routing) wake(ctx context.Context, version int64) error {
 	seqs, err := rows(ctx, s.db, pgx.RowTo[int64], selectWaiting)
 	if err != nil {

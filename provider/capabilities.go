@@ -22,11 +22,6 @@ type Capabilities struct {
 	// Submission.Key. It tells how many receipts to expect for a submission without an answer; for
 	// others Result.Parts does.
 	PartReceipts bool
-	// LongestValidity bounds Submission.Validity; an adapter shortens longer ones. Zero: the
-	// provider takes no validity.
-	LongestValidity time.Duration
-	// Batch is how many messages one call can carry; the dispatcher sends one.
-	Batch int
 }
 
 // Capable is a channel that describes what its provider offers.

@@ -275,8 +275,8 @@ dispatcher_ready{check="kafka",instance="a"} 1x240
 dispatcher_ready{check="kafka",instance="b"} 1x240
 dispatcher_ready{check="channels",instance="a"} 1x240
 dispatcher_ready{check="channels",instance="b"} 1x240
-dispatcher_dispatch_records_total{lane="otp",fate="fresh"} 0+1500x240
-dispatcher_dispatch_records_total{lane="otp",fate="dead"} 4x240
+dispatcher_dispatch_records_total{lane="otp",result="fresh"} 0+1500x240
+dispatcher_dispatch_records_total{lane="otp",result="dead"} 4x240
 dispatcher_dispatch_attempts_total{channel="a",reason="first_choice"} 0+1450x240
 dispatcher_dispatch_attempts_total{channel="b",reason="fallback"} 0+50x240
 dispatcher_dispatch_outcomes_total{channel="a",outcome="accepted"} 0+1400x240
@@ -397,7 +397,7 @@ func TestEachAlertFires(t *testing.T) {
 			`dispatcher_dispatch_routing_version{instance="a"`: "4x40 5x200"},
 			[]string{"DispatcherRoutingDiffers"}},
 		"DispatcherDeadLetters": {map[string]string{
-			`dispatcher_dispatch_records_total{lane="otp",fate="dead"`: "4x100 5x140"},
+			`dispatcher_dispatch_records_total{lane="otp",result="dead"`: "4x100 5x140"},
 			[]string{"DispatcherDeadLetters otp"}},
 		"DispatcherBreakerOpen": {map[string]string{
 			"dispatcher_provider_breaker_state": "0x40 2x200"},

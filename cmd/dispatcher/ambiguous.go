@@ -53,8 +53,8 @@ func (c *cli) ambiguousListCommand() *cobra.Command {
 		Short: "List submissions that a provider may or may not have taken",
 		Long: `Lists submissions that a provider may or may not have taken, oldest first: those
 about which the dispatcher still tries to find out, and with --all also those that stayed unknown
-for good, which are booked as possibly billable. Then come submissions that the provider denied and
-that its receipts call delivered: those of the last seven days, or with --all all of them.`,
+for good, which count as possibly billable. Then come submissions that the provider denied and that
+its receipts call delivered: those of the last seven days, or with --all all of them.`,
 		Args: arguments(0, 0),
 		RunE: work(func(ctx context.Context, _ []string) error {
 			if limit < 1 {
@@ -92,7 +92,7 @@ func (c *cli) ambiguousList(
 	}
 	contradictions := contradictionLines(records)
 	if as == formatTable && len(found) == 0 && len(contradictions) == 0 {
-		fmt.Fprintln(c.out, "No message is ambiguous.")
+		fmt.Fprintln(c.out, nothingAmbiguous(filter))
 		return nil
 	}
 	lines := make([]ambiguityLine, len(found))
@@ -118,6 +118,14 @@ func (c *cli) ambiguousList(
 		Total          int64               `json:"total"`
 		Contradictions []contradictionLine `json:"contradictions"`
 	}{lines, total, contradictions}, ambiguitySheet(all, as))
+}
+
+// nothingAmbiguous says that a list is empty, and what it leaves out.
+func nothingAmbiguous(filter *ledger.AmbiguousFilter) string {
+	if filter.Ended {
+		return "No message is ambiguous."
+	}
+	return "No message is ambiguous. --all also lists those that stayed unknown."
 }
 
 func newAmbiguityLine(d *ledger.AmbiguityRecord) ambiguityLine {

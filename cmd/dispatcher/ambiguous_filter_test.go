@@ -214,8 +214,8 @@ func TestContradictionsAreShown(t *testing.T) {
 		}
 	}
 	got := ambiguous(t, url, exitOK, "list", "--channel", "b").out
-	if got != "No message is ambiguous.\n" {
-		t.Errorf("got %s, want %s", got, "No message is ambiguous.\n")
+	if got != "No message is ambiguous. --all also lists those that stayed unknown.\n" {
+		t.Errorf("got %s, want %s", got, "No message is ambiguous. --all also lists those that stayed unknown.\n")
 	}
 	table := ambiguous(t, url, exitOK, "list").out
 	for _, want := range []string{"order-1", "7F31", "refused", "0x00000008", "delivered"} {

@@ -76,8 +76,8 @@ func TestAmbiguitiesAreListedOldestFirst(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l := openSeeded(t, url)
-	if got := ambiguous(t, url, exitOK, "list"); got.out != "No message is ambiguous.\n" {
-		t.Errorf("got %+v, want the output %q", got, "No message is ambiguous.\n")
+	if got := ambiguous(t, url, exitOK, "list"); got.out != "No message is ambiguous. --all also lists those that stayed unknown.\n" {
+		t.Errorf("got %+v, want the output %q", got, "No message is ambiguous. --all also lists those that stayed unknown.\n")
 	}
 	ambiguousMessages(t, l, "open-1")
 	ambiguousMessages(t, l, "final-1")

@@ -80,8 +80,8 @@ func (c *cli) budgetTopUpCommand() *cobra.Command {
 		Long: `Adds an amount to a prepaid budget: a limit of the routing document with window
 prepaid. Messages that wait are considered again at once. The top-up is on record with its author,
 the login of the database and the reason, and nobody changes it; a mistake is corrected by a
-negative amount, which may take back what the budget has left. With --key it is booked once, however
-often the command is repeated: name the payment.`,
+negative amount, which may take back what the budget has left. With --key it is recorded once,
+however often the command is repeated: name the payment.`,
 		Example: `  dispatcher budget top-up --all-channels --tenant shop --amount 250.00 \
       --key invoice-2026-118 --reason "paid in advance"
   dispatcher budget top-up a --amount 1000 --reason "the balance at the provider"`,
@@ -114,12 +114,12 @@ often the command is repeated: name the payment.`,
 	flags.StringVar(&asked.Amount, "amount", "",
 		"in whole units of the currency, such as 250.00; below 0 it is a correction")
 	flags.StringVar(&asked.Key, "key", "",
-		"of your choice: a top-up that comes again with it is not booked again")
+		"of your choice: a top-up that comes again with it is not recorded again")
 	f.addTo(cmd, c)
 	return cmd
 }
 
-// printTopUp prints what was booked.
+// printTopUp prints what was recorded.
 func (c *cli) printTopUp(done *control.ToppedUp, as format) error {
 	if as != formatTable {
 		return as.write(c.out, done, topUpSheet([]control.ToppedUp{*done}, as))
@@ -131,7 +131,7 @@ func (c *cli) printTopUp(done *control.ToppedUp, as format) error {
 		text = fmt.Sprintf("Dry run: nothing was written. The budget would come to %s %s, of which "+
 			"%s are used.", done.After, done.Currency, done.Used)
 	case done.Repeated:
-		text = fmt.Sprintf("Nothing is changed: this top-up of %s %s was booked at %s (UTC) under "+
+		text = fmt.Sprintf("Nothing is changed: this top-up of %s %s was recorded at %s (UTC) under "+
 			"the same key.", done.Amount, done.Currency, done.At.Format("2 Jan 2006 15:04:05"))
 	}
 	fmt.Fprintln(c.out, wrapped(text, 100))

@@ -81,6 +81,9 @@ func (c *cli) doctor(ctx context.Context, as format) error {
 	}...)); err != nil {
 		return err
 	}
+	if as == formatTable && value.Warned > 0 {
+		fmt.Fprintf(c.out, "%d of %d checks warn.\n", value.Warned, len(findings))
+	}
 	if value.Failed > 0 {
 		return failed(fmt.Errorf("%d of %d checks failed", value.Failed, len(findings)))
 	}

@@ -47,7 +47,7 @@ func TestDeadRecordsArePublishedAgain(t *testing.T) {
 	s := newStage(t, stageConfig{match: `prefixes: ["+999"]`})
 	const to, text = "+99971234567", "the text of nobody"
 	bad := []string{
-		`{"id":"number","to":"07700 900123","text":"` + text + `"}`,
+		`{"id":"number","to":"07700 900123","tenant":"shop","text":"` + text + `"}`,
 		`{"to":"` + to + `","text":"` + text + `"}`,
 		`{"id":"half`,
 		`{"id":"nowhere","to":"+447700900123","text":"` + text + `"}`,
@@ -99,12 +99,13 @@ func TestDeadRecordsArePublishedAgain(t *testing.T) {
 	s.fails("give the corrected envelope with --file", nil, append(again, at(2), "--set", "to="+to)...)
 	s.fails("no dead record has the id or the position nobody", nil, append(again, "nobody")...)
 
-	if got := s.replay("number", "--set", "to="+to); got[0].ID != "number" || got[0].NewID ||
+	if got := s.replay("number", "--set", "to="+to, "--unset", "tenant"); got[0].ID != "number" || got[0].NewID ||
 		!got[0].Published {
 		t.Errorf("got %+v", got)
 	}
-	unnamed := s.replay(at(1))[0]
-	if !strings.HasPrefix(unnamed.ID, "dead-") || !unnamed.NewID || !unnamed.Published {
+	without := s.replay("--dead-reason", "bad_id")
+	unnamed := without[0]
+	if len(without) != 1 || !strings.HasPrefix(unnamed.ID, "dead-") || !unnamed.NewID || !unnamed.Published {
 		t.Errorf("got %+v", unnamed)
 	}
 	s.write("whole.json", `{"id":"whole","to":"`+to+`","text":"`+text+`"}`)
@@ -118,6 +119,10 @@ func TestDeadRecordsArePublishedAgain(t *testing.T) {
 
 	if n := s.submitted(); n != 3 {
 		t.Errorf("got %d submitted messages, want 3", n)
+	}
+	if n := s.count(`select count(*) from audit.messages
+		where id = 'number' and state = 'accepted' and tenant = ''`); n != 1 {
+		t.Error("a field that was left out is still there")
 	}
 	// The event of the dead record comes before those of the message that was published under its id.
 	events := s.statuses(map[string]string{

@@ -123,10 +123,10 @@ func (s *stage) checkLetters(want map[string]poison) {
 func (s *stage) checkCounts(p *process, fresh, dead int) {
 	s.t.Helper()
 	_, metrics := p.get(s.t, "/metrics")
-	for fate, n := range map[string]int{
+	for result, n := range map[string]int{
 		"fresh": fresh, "dead": dead, "duplicate": 1, "conflict": 1,
 	} {
-		line := `dispatcher_dispatch_records_total{fate="` + fate + `",lane="bulk"} ` +
+		line := `dispatcher_dispatch_records_total{lane="bulk",result="` + result + `"} ` +
 			strconv.Itoa(n)
 		if !strings.Contains(metrics, line+"\n") {
 			s.t.Errorf("the metrics have no line %s", line)

@@ -628,11 +628,11 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 	for _, sql := range []string{
 		`create role deploy login password 'secret' in role dispatcher_owner`,
 		`create role app login password 'secret' in role dispatcher_app`,
-		// as if the last migration with a table, and those behind it, had not been applied
-		`drop table dispatcher.guard_trips cascade`,
-		`drop view audit.ambiguous`, // it has got a column since
-		`delete from dispatcher.schema_migrations where version >= 22`,
-		`update dispatcher.schema_version set version = 21`,
+		// as if migration 12 had not been applied
+		`drop table dispatcher.seals cascade`,
+		`drop function dispatcher.micros, dispatcher.half_hash cascade`,
+		`delete from dispatcher.schema_migrations where version >= 12`,
+		`update dispatcher.schema_version set version = 11`,
 	} {
 		if _, err := admin.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)

@@ -55,7 +55,7 @@ func otherBuild(t *testing.T, url string) {
 }
 
 const conflictSentence = "the ledger's schema was made by another build: its migration 3 is not " +
-	"003_routing.sql of this one"
+	"003_days.sql of this one"
 
 func TestADatabaseOfAnotherBuildIsRefusedByRunMigrateAndDoctor(t *testing.T) {
 	t.Parallel()
@@ -70,7 +70,8 @@ func TestADatabaseOfAnotherBuildIsRefusedByRunMigrateAndDoctor(t *testing.T) {
 	for _, args := range [][]string{{"run"}, {"migrate"}, {"migrate", "--status"}} {
 		got := dispatcher(t, "", env, args...)
 		want := "dispatcher: " + conflictSentence +
-			"; run the build that made it, or name an empty database in DISPATCHER_POSTGRES_URL\n"
+			"; run the build that made it, name an empty database in DISPATCHER_POSTGRES_URL, or " +
+			"see Upgrade in docs/deploy.md\n"
 		if got.code != exitUsage || !strings.HasSuffix(got.err, want) || got.out != "" {
 			t.Errorf("%v: got %+v", args, got)
 		}
@@ -106,7 +107,7 @@ func TestADataFolderOfAnotherBuildIsRefusedWithItsName(t *testing.T) {
 	}
 	got := dispatcher(t, "", env, "run", "--embedded", "--kafka-port", "0", "--postgres-port", "0")
 	want := "dispatcher: " + conflictSentence + "; run the build that made the data folder " +
-		folder + ", or name another one in DISPATCHER_DATA_DIR\n"
+		folder + ", name another one in DISPATCHER_DATA_DIR, or see Upgrade in docs/deploy.md\n"
 	if got.code != exitUsage || !strings.HasSuffix(got.err, want) {
 		t.Errorf("got %+v", got)
 	}

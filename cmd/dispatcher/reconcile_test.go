@@ -242,6 +242,21 @@ func TestEachKindOfDifference(t *testing.T) {
 	}
 }
 
+// TestAFileWithDaysFirstAndCommasMatches: it is written as in most of Europe.
+func TestAFileWithDaysFirstAndCommasMatches(t *testing.T) {
+	t.Parallel()
+	b := openBill(t, billed{id: "m", digits: "001", references: "r1", segments: 1})
+	b.lines = []string{b.at(0).Format("02/01/2006 15:04:05") + `,r1,447700900001,1,"0,028",GBP,sent`}
+	got := b.reconcile(exitOK, "--dry-run", "--day-first", "--decimal-comma")
+	if got.Matched != 1 || len(got.differences()) != 0 {
+		t.Errorf("got %+v", got)
+	}
+	plain := b.reconcile(exitFailed, "--dry-run", "--day-first")
+	if want := []string{"price m" + "r1 0.028|28 GBP"}; !slices.Equal(plain.differences(), want) {
+		t.Errorf("with a decimal point: %v, want %v", plain.differences(), want)
+	}
+}
+
 // TestTheSameFileIsSignedOffOnce: the second time nothing is stored.
 func TestTheSameFileIsSignedOffOnce(t *testing.T) {
 	t.Parallel()

@@ -92,11 +92,11 @@ func schemaTrouble(err error, folder string) error {
 	case !ok:
 		return err
 	case folder != "":
-		return fmt.Errorf("%s; run the build that made the data folder %s, or name another one in "+
-			"DISPATCHER_DATA_DIR", conflict.Problem(), folder)
+		return fmt.Errorf("%s; run the build that made the data folder %s, name another one in "+
+			"DISPATCHER_DATA_DIR, or see Upgrade in docs/deploy.md", conflict.Problem(), folder)
 	}
-	return fmt.Errorf("%s; run the build that made it, or name an empty database in "+
-		"DISPATCHER_POSTGRES_URL", conflict.Problem())
+	return fmt.Errorf("%s; run the build that made it, name an empty database in "+
+		"DISPATCHER_POSTGRES_URL, or see Upgrade in docs/deploy.md", conflict.Problem())
 }
 
 // fromDatabase reports whether an error is an answer of the database, or a failure to reach it:

@@ -213,6 +213,31 @@ func TestChannelsAreDrainedAndListed(t *testing.T) {
 	}
 }
 
+func TestARouteIsPausedAndResumedByName(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	pause := func(want int, use, route string) string {
+		t.Helper()
+		got := dispatcher(t, "", env, withReason("wrong text", use, "--route", route)...)
+		if got.code != want {
+			t.Fatalf("%s %s: got %+v, want exit code %d", use, route, got, want)
+		}
+		return got.out + got.err
+	}
+	if said := pause(exitUsage, "pause", "other"); !strings.Contains(said,
+		`there is no route "other"; choose one of default`) {
+		t.Error(said)
+	}
+	pause(exitOK, "pause", "default")
+	if v := current(t, l); !strings.Contains(v.Document, "routes: [default]") {
+		t.Errorf("got %s", v.Document)
+	}
+	pause(exitOK, "resume", "default")
+	if v := current(t, l); strings.Contains(v.Document, "routes: [default]") {
+		t.Errorf("got %s", v.Document)
+	}
+}
+
 func TestChannelListShowsWhatLimitsLeave(t *testing.T) {
 	t.Parallel()
 	_, env := seeded(t)

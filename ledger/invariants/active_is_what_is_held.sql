@@ -1,8 +1,9 @@
 -- guarantee 3: Admitted ≤ limit
--- A channel counts as many attempts in flight as hold a slot of it, and no more than it may.
+-- The active count of a channel is the number of attempts that hold a slot, and within its limit.
 --
--- An attempt holds one while it has no outcome, and then while it stands in held. Attempts without
--- outcome are looked for since the oldest that an instance has: what is older holds its slot for ever.
+-- An attempt holds a slot while it has no outcome, and after that while it has a row in held. Only
+-- attempts claimed since the oldest open attempt of an instance are read: an older one without an
+-- outcome would keep its slot for ever.
 with holding as (
   select a.channel from dispatcher.attempts a
   where a.outcome is null and not a.freed and a.claimed_at >= (
@@ -14,10 +15,10 @@ with holding as (
     where n.message_seq = h.message_seq and n.attempt = h.attempt limit 1) a
 )
 select case
-    when c.channel is null then format('%s attempts hold a slot of channel %s, which is not there',
+    when c.channel is null then format('%s attempts hold a slot of channel %s, which does not exist',
       h.n, h.channel)
     when c.active_max > 0 and c.active > c.active_max then format(
-      'channel %s counts %s in flight, and may have %s', c.channel, c.active, c.active_max)
+      'channel %s counts %s in flight, and its limit is %s', c.channel, c.active, c.active_max)
     else format('channel %s counts %s in flight, and %s hold a slot', c.channel, c.active,
       coalesce(h.n, 0)) end as detail
 from dispatcher.channels c

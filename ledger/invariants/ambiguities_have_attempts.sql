@@ -1,8 +1,8 @@
 -- guarantee 2: One attempt, at most one submit
--- What is tried to find out about a submission refers to attempts that are there, on one channel.
-select format('what became of attempts %s to %s of message number %s is to be found out, and %s',
+-- An ambiguity refers to attempts that exist, all on one channel.
+select format('an ambiguity is about attempts %s to %s of message number %s, and %s',
     b.attempt, b.last, b.message_seq, case
-      when count(a.attempt) <> b.last - b.attempt + 1 then format('%s of them are there', count(a.attempt))
+      when count(a.attempt) <> b.last - b.attempt + 1 then format('%s of them exist', count(a.attempt))
       when count(distinct a.channel) > 1 then 'they were made on several channels'
       else 'it was taken, though attempt ' || b.last || ' was not accepted' end) as detail
 from dispatcher.ambiguous b

@@ -1,7 +1,7 @@
 -- guarantee 2: One attempt, at most one submit
--- The attempts of a message are numbered from 1 without a gap, as many as the message counts.
+-- The attempts of a message are numbered from 1 without a gap, and its row has their number.
 select case
-    when m.seq is null then format('there are %s attempts of message number %s, which is not there',
+    when m.seq is null then format('there are %s attempts of message number %s, which does not exist',
       a.n, a.message_seq)
     else format('message %s counts %s attempts, and has %s%s', m.id, m.attempts, coalesce(a.n, 0),
       ', numbered from ' || a.first || ' to ' || a.last) end as detail

@@ -1,9 +1,9 @@
 -- guarantee 1: Nothing accepted is lost
--- Somebody is going to look at every receipt that is awaited.
+-- Every awaited receipt will be checked when it is due.
 --
--- The time at which one is due is in no index of dispatcher.receipts unless look_at is set, so
--- dispatcher.awaited has to have its message at that time.
-select format('nobody is going to look for a receipt of message number %s, attempt %s, on channel %s, '
+-- No index of dispatcher.receipts has the due time unless look_at is set, so dispatcher.awaited
+-- must list the message at that time.
+select format('no instance will check for a receipt of message number %s, attempt %s, on channel %s, '
     'that is due at %s', r.message_seq, r.attempt, r.channel,
     to_char(r.due_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"')) as detail
 from dispatcher.receipts r

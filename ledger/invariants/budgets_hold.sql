@@ -1,8 +1,8 @@
 -- guarantee 3: Admitted ≤ limit
--- A prepaid budget may grant what it was topped up with, and has granted what its attempts cost.
+-- The size of a prepaid budget is the sum of its top-ups, and it has granted what its attempts cost.
 --
--- The sum of its top-ups is on each of them, so that none can be missing in between. An attempt
--- counts from when the limit began, with what it costs now: nothing comes back that is billed.
+-- Each top-up has the sum of those before it, so a missing one is noticed. Attempts claimed since
+-- the limit began count with their present price: what is billed is not refunded.
 with budgets as (
   select l.channel, l.scope, l.currency, l.configured_max, l.max, l.granted, l.since,
     coalesce((select sum(t.micros) from dispatcher.top_ups t
@@ -32,6 +32,6 @@ select format('the budget %s has granted %s micros of %s, and its attempts cost 
     concat_ws(' ', nullif(b.channel, ''), nullif(b.scope, 'channel')), b.granted, b.currency, c.micros)
 from budgets b join costs c using (channel, scope) where c.micros > b.granted
 union all
-select format('top-up %s of the budget %s was made to %s micros of %s, and those before it come to %s',
+select format('top-up %s of the budget %s says that %s micros of %s came before it, and they are %s',
     id, concat_ws(' ', nullif(channel, ''), nullif(scope, 'channel')), before, currency, derived)
 from chain where before <> derived

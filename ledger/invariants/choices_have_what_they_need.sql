@@ -1,11 +1,11 @@
 -- guarantee 4: Every choice can be derived again
--- A choice has its version, a draw has its key, and a fallback has the order that it was found in.
+-- A choice has its version, a draw has its key, and a fallback has its ranking.
 select format('message %s: %s', m.id, case
-    when m.routing_version is null then 'there is no routing version of its choice'
-    when v.version is null then format('its routing version %s is not there', m.routing_version)
+    when m.routing_version is null then 'its choice has no routing version'
+    when v.version is null then format('its routing version %s does not exist', m.routing_version)
     when m.draw is not null and m.draw_key_id is null then 'its draw has no key'
     when m.draw is not null and m.first_choice is null then 'its draw picked no channel'
-    else format('attempt %s is a fallback, and the order of the candidates is not there', a.attempt)
+    else format('attempt %s is a fallback and has no ranking', a.attempt)
   end) as detail
 from dispatcher.messages m
 left join dispatcher.routing_versions v on v.version = m.routing_version

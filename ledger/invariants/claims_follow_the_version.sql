@@ -1,9 +1,9 @@
 -- guarantee 5: A change of routing is atomic and live
 -- A message was claimed under the version that was in force.
 --
--- Messages of one attempt, as their claim left them; of others audit verify tells. Effects of health
--- weighting lock no claim, so one may go by the version before for some seconds; and one second is
--- allowed in case the clock was set back.
+-- Only messages with one attempt that are still as their claim left them are checked; "audit
+-- verify" checks the others. Effects of health weighting lock no claim, so for some seconds a claim
+-- may still use the version before. One second is allowed in case the clock was set back.
 select format('message %s was claimed under version %s at %s, when version %s was in force', m.id,
     m.routing_version, to_char(a.claimed_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS"Z"'),
     (select max(o.version) from dispatcher.routing_versions o where o.created_at <= a.claimed_at)

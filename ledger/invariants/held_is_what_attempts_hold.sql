@@ -1,11 +1,11 @@
 -- guarantee 3: Admitted ≤ limit
--- Every slot that is held beyond its answer stands in held until its time, and nothing else does.
+-- Every slot that is held beyond its answer has a row in held with its time, and nothing else has.
 select case
     when h.attempt is null then format('attempt %s of message number %s holds a slot of channel %s and '
-      'does not stand in held: nobody gives it back', a.attempt, a.message_seq, a.channel)
-    when a.attempt is null then format('held names attempt %s of message number %s, which holds none',
+      'has no row in held: it will not be given back', a.attempt, a.message_seq, a.channel)
+    when a.attempt is null then format('held has attempt %s of message number %s, which holds no slot',
       h.attempt, h.message_seq)
-    else format('held has another time of attempt %s of message number %s than the attempt itself',
+    else format('the time of attempt %s of message number %s in held differs from that in the attempt',
       a.attempt, a.message_seq) end as detail
 from (
   select message_seq, attempt, channel, held_until from dispatcher.attempts

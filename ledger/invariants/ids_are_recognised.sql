@@ -1,12 +1,12 @@
 -- guarantee 2: One attempt, at most one submit
--- A record that comes again within a day is recognised: the id of its message is on record once.
+-- A record that comes again within a day is recognised: the id of its message is stored once.
 --
--- Ids are kept for a day at least. Each is looked up: their tables may hold many days. The id of a
--- dead record that was published again belongs to what was published.
+-- Ids are kept for at least a day. Each one is looked up, because their tables may hold many days.
+-- The id of a dead record that was published again belongs to the new message.
 select format('message %s of number %s %s', m.id, m.seq, case i.n
     when 0 then 'would not be recognised if its record came again'
     when 1 then 'has an id that was given to number ' || i.seq
-    else 'has an id that is on record twice' end) as detail
+    else 'has an id that is stored twice' end) as detail
 from dispatcher.messages m
 cross join lateral (
   select count(*) as n, min(seq) as seq from (

@@ -1,10 +1,10 @@
 -- guarantee 1: Nothing accepted is lost
--- No attempt stays without outcome: its instance closes it, or another one once that is gone.
+-- No attempt stays without outcome: its instance closes it or, if that is dead, another one.
 --
--- It takes an instance that has been running for a while, and that long to close them.
+-- It is checked only if some instance has been running long enough to close them.
 select format('attempt %s of message %s on channel %s was claimed at %s and has no outcome; %s',
     a.attempt, m.id, a.channel, to_char(a.claimed_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"'),
-    case when i.id is null then format('instance %s is not there any more', a.instance)
+    case when i.id is null then format('instance %s no longer exists', a.instance)
       else format('instance %s was last seen at %s', i.id,
         to_char(i.last_seen at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"')) end) as detail
 from dispatcher.attempts a

@@ -1,9 +1,9 @@
 -- guarantee 2: One attempt, at most one submit
--- A message may have been taken once, or more often if it is flagged possible_duplicate.
+-- A message that may have been taken more than once is flagged possible_duplicate.
 --
--- Twice if nobody answered, and once more for each attempt whose reason is that no receipt had come.
--- Attempts under one key are one submission: the provider knows the key. A submission of which it is
--- certain that it was not taken does not count.
+-- It may be taken twice if nobody answered, and once more for each attempt that was made because no
+-- receipt came. Attempts under one key are one submission, because the provider recognises the key.
+-- A submission that was certainly not taken does not count.
 with submissions as (
   select distinct a.message_seq, coalesce(b.attempt, a.attempt) as submission,
     a.reason = 'no_receipt' as further

@@ -1,8 +1,8 @@
 -- guarantee 2: One attempt, at most one submit
--- No attempt was claimed at the deadline of its message or later, and none left by then.
+-- No attempt was claimed at or after the deadline of its message, and none left after it.
 --
--- A release time that lies after the deadline is no fault: the attempt does not leave, and is
--- refused. It has left if the provider answered.
+-- A release time after the deadline is allowed: such an attempt is refused and does not leave. It
+-- has left if the provider answered.
 select format('attempt %s of message %s was %s at %s, after its deadline of %s', a.attempt, m.id,
     case when a.claimed_at >= m.expires_at then 'claimed' else 'to leave' end,
     to_char(greatest(a.claimed_at, a.leaves_at) at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS"Z"'),

@@ -1,8 +1,8 @@
 -- guarantee 2: One attempt, at most one submit
--- An attempt without outcome is the last of its message, which does not wait and is not given up.
+-- An attempt without outcome is the last of its message, which neither waits nor has failed.
 --
--- Otherwise the message would be sent again before the provider has answered. What was delivered or
--- accepted by an earlier attempt may have one under way.
+-- Otherwise the message would be sent again before the provider has answered. A message that an
+-- earlier attempt delivered, or got accepted, may have another attempt in flight.
 select case when a.attempt <> m.attempts
     then format('attempt %s of message %s has no outcome, though attempt %s was made after it',
       a.attempt, m.id, m.attempts)

@@ -1,9 +1,9 @@
 -- guarantee 1: Nothing accepted is lost
--- What comes due by itself is looked at: receipts that did not come, slots, unanswered submissions.
+-- Receipts, held slots and unanswered submissions that are due are handled.
 --
--- After an outage there may be much of it, so it has six times as long as an attempt of an instance
--- that is gone. Messages that wait for a slot are not meant: they wait as long as there is none.
-select format('%s have been due since %s and nobody has looked at them', what,
+-- After an outage there may be many, so six times the period is allowed that attempts of a dead
+-- instance get. Messages that wait for a slot are not checked: they wait until there is one.
+select format('%s have been due since %s and were not handled', what,
     to_char(since at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"')) as detail
 from (
   select 'receipts' as what, min(look_at) as since from dispatcher.receipts

@@ -1,8 +1,8 @@
 -- guarantee 4: Every choice can be derived again
--- A receipt is about an attempt that is there, on the channel that it came from.
+-- A receipt is about an attempt that exists, on the channel that the receipt came from.
 select format('a receipt of channel %s is about attempt %s of message number %s, which %s',
     r.channel, r.attempt, r.message_seq,
-    coalesce('was made on channel ' || a.channel, 'is not there')) as detail
+    coalesce('was made on channel ' || a.channel, 'does not exist')) as detail
 from dispatcher.receipts r
 left join dispatcher.attempts a on a.message_seq = r.message_seq and a.attempt = r.attempt
   and a.message_seq >= :first and a.message_seq < :next

@@ -1,10 +1,10 @@
 -- guarantee 1: Nothing accepted is lost
--- A message that is being sent has a last attempt without outcome, or one that was accepted.
+-- The last attempt of a message in state sending has no outcome, or was accepted.
 --
--- With any other outcome the message has to have gone on, in the same transaction. The state of a
--- message whose first attempt was simply accepted stays sending in this table.
+-- With any other outcome the same transaction would have changed the state of the message. A
+-- message whose first attempt was accepted stays sending in this table.
 select format('message %s is being sent, but its attempt %s %s', m.id, m.attempts,
-    case when a.attempt is null then 'is not there' else 'was ' || a.outcome end) as detail
+    case when a.attempt is null then 'does not exist' else 'was ' || a.outcome end) as detail
 from dispatcher.messages m
 left join dispatcher.attempts a on a.message_seq = m.seq and a.attempt = m.attempts
   and a.message_seq >= :first and a.message_seq < :next

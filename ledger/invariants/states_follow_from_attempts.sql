@@ -1,8 +1,8 @@
 -- guarantee 1: Nothing accepted is lost
 -- The state of a message follows from its attempts.
 --
--- Of several attempts that one counts that says most, and a receipt may prove delivered what the
--- provider had denied. A message that is sending, or waits, has other rules.
+-- Of several attempts the one with the highest state counts. A receipt may prove that a denied
+-- attempt was delivered. Other invariants check messages that are being sent or wait.
 select format('message %s is %s, which follows from none of its attempts', m.id, m.state) as detail
 from dispatcher.messages m
 cross join lateral (

@@ -1,6 +1,6 @@
 -- guarantee 1: Nothing accepted is lost
--- A message that is unknown is final, or it is being found out what became of it.
-select format('message %s is unknown, and nobody tries to find out more', m.id) as detail
+-- An unknown message is final, or the dispatcher still tries to find out whether it was taken.
+select format('message %s is unknown, and the dispatcher does not try to find out more', m.id) as detail
 from dispatcher.messages m
 where m.seq >= :first and m.seq < :next
   and m.state = 'unknown' and m.reason is distinct from 'ambiguous_final'

@@ -1,7 +1,7 @@
 -- guarantee 5: A change of routing is atomic and live
--- Routing versions are numbered without a gap, one after the other, each on a document that is there.
+-- Routing versions are numbered without a gap, in the order of time, and each has its document.
 select format('routing version %s %s', v.version, case
-    when v.before is null then 'is not the first one, and there is none before it'
+    when v.before is null then 'is not version 1, and no version comes before it'
     when v.version <> v.before + 1 then format('follows version %s', v.before)
     when v.created_at < v.created_before then format('came before version %s', v.before)
     else format('is based on version %s, which has another document', v.base) end) as detail

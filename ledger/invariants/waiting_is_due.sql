@@ -1,13 +1,13 @@
 -- guarantee 1: Nothing accepted is lost
--- Every message that waits stands in due, as it is, and nothing else does.
+-- Every message that waits has a row in due with the same values, and nothing else has.
 --
--- Claims find the messages that come due in dispatcher.due. One that is missing there is never sent.
+-- Claims find due messages in dispatcher.due. A message that is missing there is never sent.
 select case
     when d.seq is null then format(
-      'message %s is %s, but does not stand in due: nobody takes it on', m.id, m.state)
+      'message %s is %s, but has no row in due: no claim will find it', m.id, m.state)
     when m.seq is null then format(
-      'due names message number %s, which does not wait', d.seq)
-    else format('due says other things of message %s than the message itself', m.id)
+      'due has message number %s, which does not wait', d.seq)
+    else format('the row of message %s in due differs from the message', m.id)
   end as detail
 from (
   select * from dispatcher.messages

@@ -1,10 +1,10 @@
 -- guarantee 3: Admitted ≤ limit
 -- A window has granted at least as many messages as were claimed in it, whatever their outcome.
 --
--- Of limits of a channel and of a tenant. An attempt counts in the second in which it may leave, and
--- in longer windows when it was claimed. A day ends where the next one begins that the limit counts
--- in, which may be 23 to 25 hours later. A window in which the limit began or ended has not counted
--- all of it.
+-- Only limits of a channel or a tenant are checked. An attempt counts in the second in which it may
+-- leave, and in longer windows at the time of its claim. A day ends where the limit's next day
+-- begins, 23 to 25 hours later. A window in which the limit began or ended has not counted
+-- everything.
 with windows as materialized (
   select * from audit.limit_windows
   where unit = 'messages' and since <= window_start and until is null

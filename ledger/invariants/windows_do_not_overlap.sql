@@ -1,7 +1,7 @@
 -- guarantee 3: Admitted ≤ limit
--- The window of a limit that is running comes after those that were left: none is granted twice.
-select format('the %s limit of channel %s (%s, %s s) counts in the window from %s, which was left '
-    'before', l.unit, l.channel, l.scope, l.window_seconds,
+-- The running window of a limit begins after its past windows, so that none is granted twice.
+select format('the %s limit of channel %s (%s, %s s) counts in the window from %s, which is over '
+    'already', l.unit, l.channel, l.scope, l.window_seconds,
     to_char(l.window_start at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS"Z"')) as detail
 from dispatcher.limits l
 join dispatcher.limit_history h using (channel, scope, window_seconds, unit)

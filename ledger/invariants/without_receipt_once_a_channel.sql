@@ -1,8 +1,8 @@
 -- guarantee 2: One attempt, at most one submit
--- A message goes on without a receipt only if it was accepted, and to a channel that has not had it.
-select format('message %s went on to channel %s in attempt %s, %s', m.id, a.channel, a.attempt,
+-- Without a receipt, only an accepted message is sent on, and to a channel that has not had it.
+select format('message %s was sent on to channel %s in attempt %s, %s', m.id, a.channel, a.attempt,
     case when e.same then 'which may have taken it before'
-      else 'and no attempt before had been accepted' end) as detail
+      else 'and no earlier attempt was accepted' end) as detail
 from dispatcher.attempts a
 cross join lateral (
   select coalesce(bool_or(b.outcome = 'accepted'), false) as accepted,

@@ -23,7 +23,8 @@ type ConflictError struct {
 
 // Error says what is wrong and what to do.
 func (e *ConflictError) Error() string {
-	return e.Problem() + ": use the build that made it, or begin with an empty database"
+	return e.Problem() + ": use the build that made it, begin with an empty database, or see " +
+		"Upgrade in docs/deploy.md"
 }
 
 // Problem is the first half of the sentence, for callers that give other advice.

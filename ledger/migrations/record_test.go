@@ -2,9 +2,13 @@ package migrations_test
 
 import (
 	"errors"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/jackc/pgx/v5"
 
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
@@ -125,6 +129,47 @@ func TestInspectTellsOfASchemaOfAnotherBuild(t *testing.T) {
 	if err != nil || c.Conflict == nil || !strings.Contains(c.Conflict.Error(),
 		"migration 2 is not 002_") || c.Schema != c.Latest {
 		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// TestTheStatementOfTheUpgradeRecordsTheseMigrations runs what docs/deploy.md says for a database of
+// schema 26. It also fails when one of these files is edited.
+func TestTheStatementOfTheUpgradeRecordsTheseMigrations(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/deploy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "### A schema of version 26")
+	_, rest, _ = strings.Cut(rest, "```sql\n")
+	statement, _, _ := strings.Cut(rest, "```")
+	last := regexp.MustCompile(`version = 26 and checksum =\s+'(\w+)'`).FindStringSubmatch(statement)
+	if last == nil {
+		t.Fatalf("docs/deploy.md: %q", statement)
+	}
+	url := ledgertest.URL(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context()) //nolint:errcheck // The database is dropped anyway.
+	if _, err := conn.Exec(t.Context(), statement); err == nil {
+		t.Error("it changes a schema of another version")
+	}
+	execute(t, url, `delete from dispatcher.schema_migrations;
+		insert into dispatcher.schema_migrations (version, name, checksum)
+		select n, 'of before', case when n = 26 then '`+last[1]+`' else '' end
+		from generate_series(1, 26) n;
+		update dispatcher.schema_version set version = 26`)
+	var conflict *migrations.ConflictError
+	if _, err := migrations.Check(t.Context(), conn); !errors.As(err, &conflict) {
+		t.Errorf("before: %v", err)
+	}
+	if _, err := conn.Exec(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := migrations.Check(t.Context(), conn); err != nil || v != 12 {
+		t.Errorf("after: version %d, %v", v, err)
 	}
 }
 

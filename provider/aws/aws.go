@@ -93,12 +93,10 @@ func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Resu
 }
 
 // Capabilities says what AWS documents. SendTextMessage has no idempotency token and no lookup; its
-// Context map comes back with every event; a message lives three days at most (TimeToLive).
+// Context map comes back with every event.
 func (c *Channel) Capabilities() provider.Capabilities {
 	receipts := c.cfg.acceptsCallbacks()
-	return provider.Capabilities{
-		LongestValidity: longestValidity, Batch: 1, Receipts: receipts, KeyInReceipt: receipts,
-	}
+	return provider.Capabilities{Receipts: receipts, KeyInReceipt: receipts}
 }
 
 // credentialTimeout bounds one question for credentials.

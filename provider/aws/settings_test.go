@@ -3,7 +3,6 @@ package aws
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/web/webtest"
@@ -70,9 +69,7 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 func TestCapabilitiesAreTheDocumentedOnes(t *testing.T) {
 	t.Parallel()
 	webtest.CheckPromises(t, Open, channelSettings(nil), files().Environment(callback),
-		"sns_certificate_files", provider.Capabilities{
-			KeyInReceipt: true, Receipts: true, LongestValidity: 72 * time.Hour, Batch: 1,
-		})
+		"sns_certificate_files", provider.Capabilities{KeyInReceipt: true, Receipts: true})
 }
 
 // TestDefaultCredentialsComeFromTheEnvironment changes the environment, so it is not parallel.

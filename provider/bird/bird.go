@@ -43,15 +43,10 @@ func New(cfg Config) *Channel {
 
 // Capabilities are those that Bird documents. Neither API recognises a repeated submission or lists
 // messages by reference. Both return our reference: the status report in its query, an event within
-// the message. Only the messages endpoint takes a validity. It takes 50 recipients a call, but with
-// one text.
+// the message.
 func (c *Channel) Capabilities() provider.Capabilities {
 	receipts := c.cfg.acceptsCallbacks()
-	promised := provider.Capabilities{Batch: 1, Receipts: receipts, KeyInReceipt: receipts}
-	if c.cfg.API == Messages {
-		promised.LongestValidity = longestValidity
-	}
-	return promised
+	return provider.Capabilities{Receipts: receipts, KeyInReceipt: receipts}
 }
 
 // ReadCallback returns the content of a status report, an event or a forwarded message.

@@ -2,7 +2,6 @@ package bird
 
 import (
 	"testing"
-	"time"
 
 	"dispatcher/provider"
 	"dispatcher/provider/web/webtest"
@@ -69,10 +68,8 @@ func TestSettingsFaultsNameTheirKeys(t *testing.T) {
 
 func TestCapabilitiesAreTheDocumentedOnes(t *testing.T) {
 	t.Parallel()
-	for api, longest := range map[string]time.Duration{"messages": 48 * time.Hour, "channels": 0} {
+	for _, api := range []string{"messages", "channels"} {
 		webtest.CheckPromises(t, Open, channelSettings(api, nil), files.Environment(callback),
-			"signing_key_files", provider.Capabilities{
-				KeyInReceipt: true, Receipts: true, LongestValidity: longest, Batch: 1,
-			})
+			"signing_key_files", provider.Capabilities{KeyInReceipt: true, Receipts: true})
 	}
 }

@@ -71,8 +71,8 @@ func (c *Channel) Send(ctx context.Context, s provider.Submission) provider.Resu
 func (c *Channel) Capabilities() provider.Capabilities {
 	listens := c.cfg.receipts != nil && c.cfg.Callback != ""
 	return provider.Capabilities{
-		SameKeyFor: c.cfg.SameKeyFor, LongestValidity: c.cfg.LongestValidity, Batch: 1,
-		Receipts: listens, KeyInReceipt: listens && c.cfg.receipts.key != nil,
+		SameKeyFor: c.cfg.SameKeyFor,
+		Receipts:   listens, KeyInReceipt: listens && c.cfg.receipts.key != nil,
 	}
 }
 

@@ -46,10 +46,7 @@ func New(cfg Config) *Channel {
 // SameKeyFor stays zero.
 func (c *Channel) Capabilities() provider.Capabilities {
 	receipts := c.cfg.acceptsCallbacks()
-	return provider.Capabilities{
-		Lookup: true, KeyInReceipt: receipts, Receipts: receipts, LongestValidity: longestValidity,
-		Batch: 1,
-	}
+	return provider.Capabilities{Lookup: true, KeyInReceipt: receipts, Receipts: receipts}
 }
 
 // Auth is how callbacks are authenticated. Infobip signs nothing: it calls the configured address

@@ -2,7 +2,6 @@ package infobip
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -98,8 +97,5 @@ func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
 		"callback_secret_files": "secret",
 	}
 	webtest.CheckPromises(t, Open, values, files.Environment(public), "callback_secret_files",
-		provider.Capabilities{
-			Lookup: true, KeyInReceipt: true, Receipts: true, LongestValidity: 48 * time.Hour,
-			Batch: 1,
-		})
+		provider.Capabilities{Lookup: true, KeyInReceipt: true, Receipts: true})
 }

@@ -35,13 +35,10 @@ func New(cfg Config) *Channel {
 	return &Channel{Channel: web.New(cfg.Web, newAPI(cfg, time.Now)), cfg: cfg}
 }
 
-// Capabilities are those of POST /Message/. message_expiry is at most 10 799 seconds. A call may
-// have many recipients, but with one text, so it carries one message.
+// Capabilities are those of POST /Message/.
 func (c *Channel) Capabilities() provider.Capabilities {
 	receipts := c.cfg.Callback != ""
-	return provider.Capabilities{
-		KeyInReceipt: receipts, Receipts: receipts, LongestValidity: longestValidity, Batch: 1,
-	}
+	return provider.Capabilities{KeyInReceipt: receipts, Receipts: receipts}
 }
 
 // Config is one account.

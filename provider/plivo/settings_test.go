@@ -2,7 +2,6 @@ package plivo
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -53,7 +52,5 @@ func TestReceiptsArePromisedOnlyWhereTheyCanCome(t *testing.T) {
 	t.Parallel()
 	values := map[string]any{"auth_id": account, "auth_token_file": "/token"}
 	webtest.CheckPromises(t, Open, values, files.Environment(callback), "",
-		provider.Capabilities{
-			KeyInReceipt: true, Receipts: true, LongestValidity: 10799 * time.Second, Batch: 1,
-		})
+		provider.Capabilities{KeyInReceipt: true, Receipts: true})
 }

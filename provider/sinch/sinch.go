@@ -43,10 +43,7 @@ func New(cfg Config) *Channel {
 // batch, and batches can be listed by it. A repeated submission is not recognised.
 func (c *Channel) Capabilities() provider.Capabilities {
 	receipts := c.cfg.acceptsCallbacks()
-	return provider.Capabilities{
-		Lookup: true, KeyInReceipt: receipts, Receipts: receipts, LongestValidity: longestValidity,
-		Batch: 1,
-	}
+	return provider.Capabilities{Lookup: true, KeyInReceipt: receipts, Receipts: receipts}
 }
 
 // Config is a service plan at Sinch.

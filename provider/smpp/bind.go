@@ -102,8 +102,8 @@ func bindFault(err error) error {
 	return &LinkError{Why: WhyBindLost, Err: err}
 }
 
-// pduReader reads the PDUs of a connection and knows since when one is incomplete. Without that, a
-// peer that sends half a PDU and stops, or one octet per minute, would seem alive.
+// pduReader reads the PDUs of a connection and knows how long one has been incomplete. Without
+// that, a peer that sends half a PDU and stops, or one octet per minute, would seem alive.
 type pduReader struct {
 	conn   net.Conn
 	reader *pdu.Reader

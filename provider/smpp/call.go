@@ -8,7 +8,7 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// callOutcome is what became of one submit_sm.
+// callOutcome is the outcome of one submit_sm.
 type callOutcome uint8
 
 const (
@@ -23,15 +23,15 @@ const (
 // call is one submit_sm. The sender owns it until session.submit, then the session until it puts a
 // token into done, then the sender again.
 type call struct {
-	frame         []byte       // the encoded PDU
-	submit        pdu.SubmitSM // the PDU in frame, kept for its storage
-	text          []byte       // storage of submit.ShortMessage
-	key           []byte       // storage of the parameter that holds Submission.Key
-	submissionKey string       // Submission.Key
-	source        ownAddress   // of the source address
+	frame         []byte         // the encoded PDU
+	submit        pdu.SubmitSM   // the PDU in frame, kept for its storage
+	text          []byte         // storage of submit.ShortMessage
+	key           []byte         // storage of the parameter that holds Submission.Key
+	submissionKey string         // Submission.Key
+	source        messageAddress // of the source address
 
-	// expires is from when on the frame may no longer leave, even if other parts of its message have
-	// left; zero sets no bound.
+	// expires is the time from which the frame may no longer leave, even if other parts of its message
+	// have left; zero sets no bound.
 	expires time.Time
 	// validityAt is the offset of a relative validity_period in the frame, which is rewritten right
 	// before the frame leaves; 0 otherwise.
@@ -40,9 +40,9 @@ type call struct {
 	// done gets one token when the outcome is known; its capacity is 1.
 	done chan struct{}
 
-	// first is the first of the calls that leave together, the call itself if it is alone. When one
-	// of them has been taken for writing, first.started is true. Until then none may be taken from
-	// first.latest on.
+	// first is the first of the calls that leave together; a single call is its own first.
+	// first.started is set once one of them has been taken for writing. Until then none may be taken
+	// at or after first.latest.
 	first    *call     // guarded by session.mu
 	started  bool      // guarded by session.mu
 	latest   time.Time // guarded by session.mu; zero does not bound
@@ -72,7 +72,7 @@ func (p *callPool) get() *call {
 		return &call{done: make(chan struct{}, 1)}
 	}
 	c.submissionKey, c.source, c.outcome, c.why, c.status, c.messageID, c.abandonedEarly,
-		c.sequence = "", ownAddress{}, noAnswer, "", 0, "", false, 0
+		c.sequence = "", messageAddress{}, noAnswer, "", 0, "", false, 0
 	c.order = 0
 	c.first, c.started, c.latest, c.expires, c.validityAt = nil, false, time.Time{}, time.Time{}, 0
 	return c

@@ -134,9 +134,9 @@ var _ provider.Capable = (*Client)(nil)
 func (c *Client) Capabilities() provider.Capabilities { return c.cfg.Capabilities() }
 
 // Capabilities are what the SMSC offers with these settings. SMPP has no idempotency key: a second
-// submission is sent again. A submission cannot be looked up by our key either: query_sm needs the
-// message_id, and a submission without an answer has none. Each part is a submission of its own,
-// except for text in message_payload; a text in national tables is never sent that way.
+// submission is sent again. Nor can a submission be looked up by our key: query_sm needs the
+// message_id, which a submission without an answer does not have. Each part is a submission of its
+// own, except for text in message_payload; a text in national tables is never sent that way.
 func (c Config) Capabilities() provider.Capabilities {
 	c = c.withDefaults()
 	return provider.Capabilities{
@@ -144,7 +144,5 @@ func (c Config) Capabilities() provider.Capabilities {
 		PartReceipts: c.LongMessages != MessagePayload || !c.Tables.None(),
 		Receipts: c.RegisteredDelivery&pdu.ReceiptMask == pdu.ReceiptFinal ||
 			c.QueryAfter > 0,
-		LongestValidity: c.LongestValidity,
-		Batch:           1,
 	}
 }

@@ -183,10 +183,9 @@ type Config struct {
 	// SMSC repeats what was not answered. Setting OnReceipt makes every submit ask for the final
 	// receipt, whatever RegisteredDelivery says.
 	OnReceipt func(r provider.Receipt, answer func(taken bool))
-	// OnLate, if set, is called when a submit that had timed out was accepted after all: a late
-	// submit_sm_resp, passed on as a Pending receipt under Submission.Key with the SMSC's id. The
-	// SMSC does not repeat it. OnLate must not block. The last 10 000 timed-out submits of a
-	// connection are remembered.
+	// OnLate, if set, is called when a late submit_sm_resp accepts a submit that had timed out. It
+	// gets a Pending receipt under Submission.Key with the SMSC's id. The SMSC does not repeat it.
+	// OnLate must not block. The last 10 000 timed-out submits of a connection are remembered.
 	OnLate func(provider.Receipt)
 	// OnInbound, if set, is called with every message of a subscriber, in order per bind, and
 	// reports whether the message is stored. It may block: answers to submits do not wait for it. A

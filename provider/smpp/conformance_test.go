@@ -182,7 +182,7 @@ func TestAMessageIsUnfitOnlyWhenNothingElseRefusedAPart(t *testing.T) {
 	c := &Client{cfg: Config{Outcomes: map[pdu.Status]StatusMeaning{}}}
 	part := func(s pdu.Status) *call {
 		return &call{
-			outcome: answered, status: s, source: ownAddress{sender: true},
+			outcome: answered, status: s, source: messageAddress{sender: true},
 		}
 	}
 	skipped, unbound := &call{outcome: unsent, why: whySkipped},

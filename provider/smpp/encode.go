@@ -18,18 +18,18 @@ const maxSegments = 255
 type plan struct {
 	common    pdu.Message // without text; TLVs are those of the channel
 	text      string      // the whole text; used when segments is nil
-	segments  []string    // nil for a message that travels in one PDU
+	segments  []string    // nil for a message in one PDU
 	payload   bool        // the one PDU carries it as message_payload
 	indices   []int       // of the segments to send
 	reference uint16
 	way       LongMessages
 	alphabet  textAlphabet
-	shift     sms.Shift  // the tables of a text in textGSM7
-	expires   time.Time  // Submission.Deadline
-	span      bool       // validity_period is relative, see FormatPeriod
-	source    ownAddress // of common.Source
-	key       string     // Submission.Key
-	keyTag    pdu.Tag    // the parameter that carries it; zero for none
+	shift     sms.Shift      // the tables of a text in textGSM7
+	expires   time.Time      // Submission.Deadline
+	span      bool           // validity_period is relative, see FormatPeriod
+	source    messageAddress // of common.Source
+	key       string         // Submission.Key
+	keyTag    pdu.Tag        // the parameter that carries it; zero for none
 }
 
 // parts is how many PDUs the plan sends.
@@ -46,7 +46,7 @@ func (c *Config) plan(s provider.Submission, now time.Time) (p plan, err error) 
 	if p.common.Source, err = c.sourceBy(rule, s.From); err != nil {
 		return p, err
 	}
-	p.source = c.ownAddressOf(rule, &s)
+	p.source = c.messageAddressOf(rule, &s)
 	if p.common.Dest, err = c.destination(s.To); err != nil {
 		return p, err
 	}

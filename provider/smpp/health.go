@@ -8,23 +8,23 @@ import (
 	"dispatcher/provider/smpp/pdu"
 )
 
-// bindSignal is what the end of a submit shows about its bind.
-type bindSignal uint8
+// submitSignal is what the end of a submit shows about its bind.
+type submitSignal uint8
 
 const (
-	noSignal   bindSignal = iota // nothing
-	signalGood                   // the peer works, whether or not it took the message
-	signalBad                    // it refused for reasons of its own, or did not answer in time
+	noSignal   submitSignal = iota // nothing
+	signalGood                     // the peer works, whether or not it took the message
+	signalBad                      // it refused for reasons of its own, or did not answer in time
 )
 
-// maxFaults failures make a bind unhealthy, when half of the submits among them failed. A bind that
-// refuses everything at once would otherwise always be the least loaded one and take the messages
-// of the healthy ones.
+// maxFaults failures make a bind unhealthy, if at least half of the submits from the first to the
+// last of them failed. Without this, a bind that refuses everything at once would always be the
+// least loaded one and take the messages of the healthy ones.
 const maxFaults = 5
 
 // signalOf reads the outcome of a call before the sender gets its token. A refusal of the message
 // alone does not count for the bind.
-func (c *Config) signalOf(one *call) bindSignal {
+func (c *Config) signalOf(one *call) submitSignal {
 	switch one.outcome {
 	case answered:
 		switch m := c.statusMeaning(one.status, one.source); {
@@ -57,7 +57,7 @@ func (c *Config) silenceThreshold() time.Duration {
 // changed. A failure does not count once a later submit was answered: lost answers time out
 // together, long after later submits were answered. Nor does an answer to an earlier submit clear
 // later failures: a slow peer still answers earlier submits while it refuses all new ones.
-func (p *pool) record(s *session, w bindSignal, order uint64) (changed bool) {
+func (p *pool) record(s *session, w submitSignal, order uint64) (changed bool) {
 	was := s.slots.unhealthy
 	switch w {
 	case noSignal:
@@ -161,9 +161,9 @@ func congestion(tlvs pdu.TLVs) int {
 	return min(int(state), congested)
 }
 
-// narrow limits how much of the window of s is used: all of it below nearCongestion, one submit at
-// congested. The answer to that submit updates the limit.
-func (p *pool) narrow(s *session, state int) {
+// limitWindow limits how much of the window of s is used: all of it below nearCongestion, one
+// submit at congested. The answer to that submit updates the limit.
+func (p *pool) limitWindow(s *session, state int) {
 	limit := 0
 	if state >= nearCongestion {
 		limit = max(1, p.window*(congested-state)/(congested-nearCongestion))

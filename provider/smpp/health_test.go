@@ -147,7 +147,7 @@ func TestWaitersAreServedByUnhealthyBindsWhenTheHealthyOnesEnd(t *testing.T) {
 	}()
 	eventually(t, "one waits",
 		func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.waiting.first() != nil })
-	p.remove(healthy, whyUnbound)
+	p.remove(healthy)
 	if got := <-granted; got != failing {
 		t.Errorf("granted %p", got)
 	}
@@ -160,7 +160,7 @@ func TestCongestionNarrowsTheWindowUntilItIsOver(t *testing.T) {
 	} {
 		p, s := newPool(10), &session{}
 		p.add(s)
-		p.narrow(s, congestion(pdu.TLVs{pdu.Uint8(pdu.TagCongestionState, state)}))
+		p.limitWindow(s, congestion(pdu.TLVs{pdu.Uint8(pdu.TagCongestionState, state)}))
 		got := 0
 		for p.leastLoaded(1) != nil {
 			s.slots.used++
@@ -169,14 +169,14 @@ func TestCongestionNarrowsTheWindowUntilItIsOver(t *testing.T) {
 		if got != want {
 			t.Errorf("state %d leaves %d of 10 slots, want %d", state, got, want)
 		}
-		p.narrow(s, congestion(nil))
+		p.limitWindow(s, congestion(nil))
 		if s.slots.used < 10 && p.leastLoaded(10-s.slots.used) == nil {
 			t.Errorf("congestion %d has not ended", state)
 		}
 	}
 	p, s := newPool(10), &session{}
 	p.add(s)
-	p.narrow(s, congested)
+	p.limitWindow(s, congested)
 	if p.leastLoaded(7) == nil {
 		t.Error("a message of seven parts is never sent")
 	}

@@ -34,7 +34,7 @@ func (c *Config) parseInbound(m *pdu.Message, now time.Time) (provider.Inbound, 
 	return in, ok
 }
 
-// isInbound reports whether a person wrote it: a message, or a manual answer to one of ours.
+// isInbound reports whether a person wrote the message, perhaps as a manual answer to one of ours.
 func (c *Config) isInbound(m *pdu.Message) bool {
 	switch m.ESMClass & pdu.ESMClassTypeMask {
 	case pdu.ESMClassDefault, pdu.ESMClassUserAck:
@@ -208,7 +208,7 @@ func decodeOctets(octets []byte, char func(byte) rune) string {
 	return text.String()
 }
 
-// cyrillic is ISO 8859-5, whose upper half but four follows Unicode in order.
+// cyrillic is ISO 8859-5, whose upper half follows the order of Unicode except in four places.
 func cyrillic(b byte) rune {
 	switch {
 	case b == 0xF0:

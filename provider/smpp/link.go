@@ -61,12 +61,12 @@ func (l *link) open(ctx context.Context) (*session, error) {
 		_ = conn.Close()
 		return nil, err
 	}
-	return newSession(l.cfg, l.pool, in, bindSequence), nil
+	return newSession(l.cfg, l.pool, in), nil
 }
 
 // chooseAddress picks the address after a session. After a good session, which lasted and whose
-// peer worked to the end, the bind returns to its first address, so that binds which avoided a dead
-// host are distributed again. Otherwise it tries the next address: a proxy in front of a dead host
+// peer worked to the end, the bind returns to its first address, so that binds are distributed
+// again after a host was dead. Otherwise it tries the next address: a proxy in front of a dead host
 // may accept binds forever and carry nothing.
 func (l *link) chooseAddress(good bool) {
 	if good {

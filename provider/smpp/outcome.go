@@ -20,7 +20,7 @@ var unfit = StatusMeaning{Outcome: provider.Refused, Unfit: true}
 
 // statusMeaning is what a status means on this channel; source says which fields of the source
 // address came from the message.
-func (c *Config) statusMeaning(s pdu.Status, source ownAddress) StatusMeaning {
+func (c *Config) statusMeaning(s pdu.Status, source messageAddress) StatusMeaning {
 	if m, ok := c.Outcomes[s]; ok {
 		return m
 	}
@@ -32,7 +32,7 @@ func (c *Config) statusMeaning(s pdu.Status, source ownAddress) StatusMeaning {
 
 // outcome is the meaning of the status alone, whatever the source address.
 func (c *Config) outcome(s pdu.Status) provider.Outcome {
-	return c.statusMeaning(s, ownAddress{}).Outcome
+	return c.statusMeaning(s, messageAddress{}).Outcome
 }
 
 // outcomeOf is the outcome of a status that Config.Outcomes does not list.
@@ -46,7 +46,7 @@ func (c *Config) outcome(s pdu.Status) provider.Outcome {
 //     the SMSC, and the parameters that this channel is set to send (service_type, esm_class)
 //     do not follow the message to another channel. The same holds for vendors' codes, which
 //     Config.Outcomes can override. Whether a refused sender says something about the channel
-//     depends on whose sender it is: see ownAddress.
+//     depends on whose sender it is: see messageAddress.
 func outcomeOf(s pdu.Status) provider.Outcome {
 	switch s {
 	case pdu.StatusOK:
@@ -97,23 +97,24 @@ const (
 	whySkipped = "skipped"         // an earlier part had failed
 )
 
-// ownAddress says which fields of a source address came from the message, so that other messages
-// may have others. The other fields are the channel's. If the SMSC refuses those, it refuses every
-// message: as unfit, the refusals would never open the breaker.
-type ownAddress struct {
+// messageAddress says which fields of a source address came from the message, so that other
+// messages may have others. The other fields are the channel's. If the SMSC refuses those, it
+// refuses every message. Such a refusal is not unfit, because the breaker would then never open.
+type messageAddress struct {
 	sender   bool // the number or name
 	ton, npi bool // its type and plan, derived from the message's own sender
 }
 
-// ownAddressOf returns the own fields of a source address, given the rule that wrote it (nil for
-// none). A sender that is also the channel's own counts as the channel's.
-func (c *Config) ownAddressOf(r *SourceRule, s *provider.Submission) ownAddress {
+// messageAddressOf returns which fields of a source address came from the message, given the rule
+// that wrote it (nil for none). A sender that is also the channel's default counts as the
+// channel's.
+func (c *Config) messageAddressOf(r *SourceRule, s *provider.Submission) messageAddress {
 	if !s.OwnSender || s.From == "" ||
 		strings.TrimPrefix(s.From, "+") == strings.TrimPrefix(c.From, "+") ||
 		r != nil && r.From != "" {
-		return ownAddress{}
+		return messageAddress{}
 	}
-	return ownAddress{
+	return messageAddress{
 		sender: true,
 		ton:    c.SourceTON == nil && (r == nil || r.TON == nil),
 		npi:    c.SourceNPI == nil && (r == nil || r.NPI == nil),
@@ -121,7 +122,7 @@ func (c *Config) ownAddressOf(r *SourceRule, s *provider.Submission) ownAddress 
 }
 
 // blamedBy reports whether a status refuses a field that came from the message.
-func (o ownAddress) blamedBy(s pdu.Status) bool {
+func (o messageAddress) blamedBy(s pdu.Status) bool {
 	switch s {
 	case pdu.StatusInvSrcAdr:
 		return o.sender

@@ -88,7 +88,7 @@ func TestConfiguredOutcomesApplyToEverySender(t *testing.T) {
 		0x410: unfit, pdu.StatusInvSrcAdr: {Outcome: provider.Refused},
 		pdu.StatusInvSrcTON: {Outcome: provider.Rejected},
 	}}
-	for _, source := range []ownAddress{{}, {sender: true, ton: true, npi: true}} {
+	for _, source := range []messageAddress{{}, {sender: true, ton: true, npi: true}} {
 		for s, want := range map[pdu.Status]StatusMeaning{
 			0x410: unfit, 0x411: {Outcome: provider.Refused},
 			pdu.StatusInvSrcAdr: {Outcome: provider.Refused},
@@ -124,29 +124,29 @@ func TestAddressFieldsOfTheChannelAreNotTheMessagesOwn(t *testing.T) {
 	t.Parallel()
 	octet := new(byte(1))
 	france := []string{"33"}
-	whole := ownAddress{sender: true, ton: true, npi: true}
+	whole := messageAddress{sender: true, ton: true, npi: true}
 	for name, c := range map[string]struct {
 		cfg  Config
-		want ownAddress
+		want messageAddress
 	}{
 		"its own":                  {want: whole},
 		"the channel has another":  {cfg: Config{From: "Other"}, want: whole},
 		"the channel has the same": {cfg: Config{From: "ACME"}},
 		"the setting source_ton": {
-			cfg: Config{SourceTON: octet}, want: ownAddress{sender: true, npi: true},
+			cfg: Config{SourceTON: octet}, want: messageAddress{sender: true, npi: true},
 		},
 		"the setting source_npi": {
-			cfg: Config{SourceNPI: octet}, want: ownAddress{sender: true, ton: true},
+			cfg: Config{SourceNPI: octet}, want: messageAddress{sender: true, ton: true},
 		},
 		"the recipient's have no say": {cfg: Config{DestTON: octet, DestNPI: octet}, want: whole},
 		"a rule with another":         {cfg: Config{SourceRules: []SourceRule{{From: "Other"}}}},
 		"a rule with a type": {
 			cfg:  Config{SourceRules: []SourceRule{{TON: octet}}},
-			want: ownAddress{sender: true, npi: true},
+			want: messageAddress{sender: true, npi: true},
 		},
 		"a rule with a plan": {
 			cfg:  Config{SourceRules: []SourceRule{{NPI: octet}}},
-			want: ownAddress{sender: true, ton: true},
+			want: messageAddress{sender: true, ton: true},
 		},
 		"a rule for others": {
 			cfg: Config{SourceRules: []SourceRule{{Kind: Number, From: "Other"}}}, want: whole,
@@ -168,7 +168,7 @@ func TestAddressFieldsOfTheChannelAreNotTheMessagesOwn(t *testing.T) {
 	for name, s := range map[string]provider.Submission{
 		"the routing document's": {From: "ACME"}, "none": {OwnSender: true},
 	} {
-		if got := (&Config{From: "Other"}).ownAddressOf(nil, &s); got != (ownAddress{}) {
+		if got := (&Config{From: "Other"}).messageAddressOf(nil, &s); got != (messageAddress{}) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -182,7 +182,7 @@ func TestASenderIsTheChannelsWithAndWithoutAPlus(t *testing.T) {
 			"447700900111": false, "+447700900111": false, "447700900112": true,
 		} {
 			s := provider.Submission{From: from, OwnSender: true, To: "+447700900123", Text: "x"}
-			if got := (&Config{From: channels}).ownAddressOf(nil, &s); got.sender != want {
+			if got := (&Config{From: channels}).messageAddressOf(nil, &s); got.sender != want {
 				t.Errorf("sender %s on a channel with sender %s: own %v", from, channels, got.sender)
 			}
 		}
@@ -192,7 +192,7 @@ func TestASenderIsTheChannelsWithAndWithoutAPlus(t *testing.T) {
 // TestAStatusIsAboutItsOwnPartOfTheSource and no other part.
 func TestAStatusIsAboutItsOwnPartOfTheSource(t *testing.T) {
 	t.Parallel()
-	parts := map[pdu.Status]ownAddress{
+	parts := map[pdu.Status]messageAddress{
 		pdu.StatusInvSrcAdr: {sender: true}, pdu.StatusInvSrcTON: {ton: true},
 		pdu.StatusInvSrcNPI: {npi: true},
 	}
@@ -202,7 +202,7 @@ func TestAStatusIsAboutItsOwnPartOfTheSource(t *testing.T) {
 				t.Errorf("%v of %+v: %v", s, o, got)
 			}
 		}
-		if (ownAddress{}).blamedBy(s) {
+		if (messageAddress{}).blamedBy(s) {
 			t.Errorf("%v of a channel's field", s)
 		}
 	}

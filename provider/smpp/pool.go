@@ -94,7 +94,7 @@ func (p *pool) release(s *session, n int) { p.settle(s, n, noSignal, 0) }
 
 // settle frees slots of s and gives them to the longest waiting, parts of started messages first.
 // The signal is what the end of the submit with that order says about s.
-func (p *pool) settle(s *session, n int, w bindSignal, order uint64) {
+func (p *pool) settle(s *session, n int, w submitSignal, order uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.slots.used -= n
@@ -137,7 +137,7 @@ func (p *pool) add(s *session) {
 
 // remove takes a session out and refuses its waiters. It is idempotent. Slots in use are still
 // released one by one.
-func (p *pool) remove(s *session, why string) {
+func (p *pool) remove(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !s.slots.joined {
@@ -148,7 +148,7 @@ func (p *pool) remove(s *session, why string) {
 		p.unhealthy--
 	}
 	p.sessions = slices.DeleteFunc(p.sessions, func(other *session) bool { return other == s })
-	p.why = why
+	p.why = whyUnbound
 	refuse(&s.slots.waiting)
 	if len(p.sessions) == 0 {
 		refuse(&p.waiting)
@@ -156,7 +156,7 @@ func (p *pool) remove(s *session, why string) {
 	p.grantAll() // the other sessions may take new messages now
 }
 
-// failed records why there is no session: a bind could not be made.
+// failed records that a bind could not be made, which is why there may be no session.
 func (p *pool) failed(refused bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,8 +20,8 @@ const (
 )
 
 // receiptQueries sends query_sm for messages whose receipt does not come, see Config.QueryAfter.
-// The list is in memory only: it recovers receipts that a carrier lost, not those that were missed
-// during a restart of this process.
+// The list is in memory only: it recovers receipts that a carrier lost, but not those that came
+// while this process was restarted.
 type receiptQueries struct {
 	after     time.Duration
 	pace      time.Duration // between two queries

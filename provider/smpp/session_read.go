@@ -45,7 +45,7 @@ func (s *session) handle(h pdu.Header, frame []byte) error {
 		_ = s.resp.Parse(frame[pdu.HeaderSize:])
 		s.answer(h.Sequence, h.Status, cleanID([]byte(s.resp.MessageID)))
 		if s.cfg.HonorCongestion {
-			s.pool.narrow(s, congestion(s.resp.TLVs))
+			s.pool.limitWindow(s, congestion(s.resp.TLVs))
 		}
 	case pdu.CommandQuerySMResp, pdu.CommandCancelSMResp:
 		s.answered(h, frame)
@@ -104,7 +104,7 @@ func (s *session) nack(h pdu.Header) {
 
 // peerUnbinds starts no further submit, answers, and lets the pending answers arrive.
 func (s *session) peerUnbinds(h pdu.Header) error {
-	s.pool.remove(s, whyUnbound)
+	s.pool.remove(s)
 	s.mu.Lock()
 	s.leaving = true
 	queue := s.queue

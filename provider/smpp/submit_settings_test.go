@@ -258,48 +258,34 @@ func TestCapabilitiesSayWhatTheSettingsPromise(t *testing.T) {
 		want provider.Capabilities
 	}{
 		"nothing": {
-			Config{}, provider.Capabilities{
-				PartReceipts: true, LongestValidity: DefaultLongestValidity, Batch: 1,
-			},
+			Config{}, provider.Capabilities{PartReceipts: true},
 		},
 		"receipts": {
-			Config{OnReceipt: taken, LongestValidity: time.Hour},
-			provider.Capabilities{
-				PartReceipts: true, Receipts: true, LongestValidity: time.Hour, Batch: 1,
-			},
+			Config{OnReceipt: taken},
+			provider.Capabilities{PartReceipts: true, Receipts: true},
 		},
 		"failures only": {
 			Config{RegisteredDelivery: pdu.ReceiptFailure},
-			provider.Capabilities{
-				PartReceipts: true, LongestValidity: DefaultLongestValidity, Batch: 1,
-			},
+			provider.Capabilities{PartReceipts: true},
 		},
 		"queries": {
 			Config{QueryAfter: time.Hour},
-			provider.Capabilities{
-				PartReceipts: true, Receipts: true, LongestValidity: DefaultLongestValidity,
-				Batch: 1,
-			},
+			provider.Capabilities{PartReceipts: true, Receipts: true},
 		},
 		"our key": {
 			Config{KeyTLV: 0x1400, ReceiptKeyTLV: 0x1400},
-			provider.Capabilities{
-				PartReceipts: true, KeyInReceipt: true, LongestValidity: DefaultLongestValidity,
-				Batch: 1,
-			},
+			provider.Capabilities{PartReceipts: true, KeyInReceipt: true},
 		},
 		"one PDU for any text": {
 			Config{LongMessages: MessagePayload},
-			provider.Capabilities{LongestValidity: DefaultLongestValidity, Batch: 1},
+			provider.Capabilities{},
 		},
 		"one PDU for any text but those in tables of their own": {
 			Config{
 				LongMessages: MessagePayload,
 				Tables:       sms.Tables{Single: sms.LanguagesOf(sms.Turkish)},
 			},
-			provider.Capabilities{
-				PartReceipts: true, LongestValidity: DefaultLongestValidity, Batch: 1,
-			},
+			provider.Capabilities{PartReceipts: true},
 		},
 	} {
 		if diff := cmp.Diff(c.want, c.cfg.Capabilities()); diff != "" {

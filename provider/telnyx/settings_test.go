@@ -58,7 +58,5 @@ func TestReceiptsArePromisedOnlyWhereTheyCanComeAndBeVerified(t *testing.T) {
 	t.Parallel()
 	values := map[string]any{"api_key_file": "/key", "public_key": text(signing)}
 	webtest.CheckPromises(t, Open, values, files.Environment(callback), "public_key",
-		provider.Capabilities{
-			KeyInReceipt: true, Receipts: true, Batch: 1,
-		})
+		provider.Capabilities{KeyInReceipt: true, Receipts: true})
 }

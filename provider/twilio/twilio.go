@@ -34,13 +34,10 @@ func New(cfg Config) *Channel {
 	return &Channel{Channel: web.New(cfg.Web, newAPI(cfg, time.Now)), cfg: cfg}
 }
 
-// Capabilities are those of the Message resource: ValidityPeriod is at most 36 000 seconds
-// (error 90007), and one call creates one message.
+// Capabilities are those of the Message resource.
 func (c *Channel) Capabilities() provider.Capabilities {
 	receipts := c.cfg.receipts()
-	return provider.Capabilities{
-		KeyInReceipt: receipts, Receipts: receipts, LongestValidity: longestValidity, Batch: 1,
-	}
+	return provider.Capabilities{KeyInReceipt: receipts, Receipts: receipts}
 }
 
 // Config is one account.

@@ -57,7 +57,6 @@ func (c *Channel) Capabilities() provider.Capabilities {
 	receipts := c.cfg.acceptsCallbacks()
 	return provider.Capabilities{
 		KeyInReceipt: receipts, Receipts: receipts, PartReceipts: c.cfg.API == SMS,
-		LongestValidity: longestValidity, Batch: 1,
 	}
 }
 

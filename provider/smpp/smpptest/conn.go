@@ -92,7 +92,6 @@ func (c *conn) handle(h pdu.Header, frame []byte) error {
 		c.receiptAnswered(h)
 		return nil
 	case pdu.CommandGenericNack:
-		c.srv.counts.nacks.Add(1)
 		return nil
 	case pdu.CommandEnquireLink:
 		c.srv.counts.enquireLinks.Add(1)

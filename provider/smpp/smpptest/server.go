@@ -50,12 +50,12 @@ type Config struct {
 type Stats struct {
 	Connections, Binds, BindsRefused    uint64
 	Submits, Accepted, Throttled        uint64 // accepted includes those without answer
-	EnquireLinks, Unbinds, Nacks        uint64
+	EnquireLinks, Unbinds               uint64
 	ReceiptsSent, ReceiptsTaken, Unread uint64 // taken: answered ESME_ROK; unread: undecodable PDUs
 	InboundSent, InboundTaken           uint64 // messages of subscribers, and their repetitions
 	// receipts and messages that the ESME will never take
-	Refused          uint64
-	Queries, Cancels uint64
+	Refused uint64
+	Queries uint64
 }
 
 // Server is a scripted SMSC. It is safe for concurrent use.
@@ -80,10 +80,10 @@ type Server struct {
 type counters struct {
 	connections, binds, bindsRefused    atomic.Uint64
 	submits, accepted, throttled        atomic.Uint64
-	enquireLinks, unbinds, nacks        atomic.Uint64
+	enquireLinks, unbinds               atomic.Uint64
 	receiptsSent, receiptsTaken, unread atomic.Uint64
 	inboundSent, inboundTaken, refused  atomic.Uint64
-	queries, cancels                    atomic.Uint64
+	queries                             atomic.Uint64
 }
 
 // Start listens and serves in the background. Close ends it.
@@ -138,12 +138,12 @@ func (s *Server) Stats() Stats {
 		Connections: c.connections.Load(), Binds: c.binds.Load(),
 		BindsRefused: c.bindsRefused.Load(),
 		Submits:      c.submits.Load(), Accepted: c.accepted.Load(), Throttled: c.throttled.Load(),
-		EnquireLinks: c.enquireLinks.Load(), Unbinds: c.unbinds.Load(), Nacks: c.nacks.Load(),
+		EnquireLinks: c.enquireLinks.Load(), Unbinds: c.unbinds.Load(),
 		ReceiptsSent: c.receiptsSent.Load(), ReceiptsTaken: c.receiptsTaken.Load(),
 		Unread:      c.unread.Load(),
 		InboundSent: c.inboundSent.Load(), InboundTaken: c.inboundTaken.Load(),
 		Refused: c.refused.Load(),
-		Queries: c.queries.Load(), Cancels: c.cancels.Load(),
+		Queries: c.queries.Load(),
 	}
 }
 

@@ -162,7 +162,6 @@ func (c *conn) asked(script *script, h pdu.Header, frame []byte) error {
 		}
 	case *pdu.CancelSM:
 		if script.Cancels && err == nil {
-			c.srv.counts.cancels.Add(1)
 			c.answer(h, c.cancelled(q))
 			return nil
 		}

@@ -204,7 +204,7 @@ type topUpInput struct {
 		Channel string `json:"channel,omitempty" maxLength:"64" doc:"absent for a budget over all channels"`
 		Tenant  string `json:"tenant,omitempty" maxLength:"64" doc:"absent for the budget of a channel"`
 		Amount  string `json:"amount" maxLength:"32" doc:"a decimal in whole units of the currency; below 0 it is a correction"`
-		Key     string `json:"key,omitempty" maxLength:"128" doc:"of your choice, for ever: a top-up that comes again with it is not booked again"`
+		Key     string `json:"key,omitempty" maxLength:"128" doc:"of your choice, for ever: a top-up that comes again with it is not recorded again"`
 	}
 }
 

@@ -192,7 +192,7 @@ func (t testChannel) Send(ctx context.Context, s provider.Submission) provider.R
 
 // Capabilities are those of a provider that sends receipts and has no other abilities.
 func (t testChannel) Capabilities() provider.Capabilities {
-	return provider.Capabilities{Receipts: t.receipt != nil, Batch: 1}
+	return provider.Capabilities{Receipts: t.receipt != nil}
 }
 
 // Ready is always true.

@@ -42,7 +42,7 @@ func (a *App) openRouting(ctx context.Context) error {
 		return err
 	}
 	a.reloader.connections.connector.inbound = intake.Take
-	if err := a.openWebhooks(ctx, booker{receipts: batcher, inbound: intake}); err != nil {
+	if err := a.openWebhooks(ctx, contentStore{receipts: batcher, inbound: intake}); err != nil {
 		return err
 	}
 	scorer, err := scoring.New(scoring.Config{Registry: a.registry})

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/zerolog"
 
 	"dispatcher/cmd/dispatcher/internal/seal"
 	"dispatcher/config"
@@ -25,7 +24,6 @@ type sealer struct {
 	facts   time.Duration
 	size    prometheus.Gauge
 	until   prometheus.Gauge
-	log     zerolog.Logger
 	trouble func(where string, err error)
 }
 
@@ -58,7 +56,7 @@ func (a *App) seal() error {
 		size: gauge("leaves", "How many leaves the log of hashes has."),
 		until: gauge("until_timestamp_seconds",
 			"Until when received messages are sealed, as a Unix time."),
-		log: a.log, trouble: a.trouble,
+		trouble: a.trouble,
 	}
 	a.ownLoop("seals", w.run)
 	return nil

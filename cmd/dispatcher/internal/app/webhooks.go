@@ -18,7 +18,7 @@ import (
 // openWebhooks listens on the address that providers call. It is called before channels are
 // connected, because channels on this machine are told the port. Callbacks are answered once
 // serveWebhooks is called.
-func (a *App) openWebhooks(ctx context.Context, booker receive.Booker) error {
+func (a *App) openWebhooks(ctx context.Context, recorder receive.Recorder) error {
 	s := &a.opts.Settings
 	secure, err := receive.TLSFiles{
 		Certificate: s.ReceiptsTLSCertFile, Key: s.ReceiptsTLSKeyFile,
@@ -29,7 +29,7 @@ func (a *App) openWebhooks(ctx context.Context, booker receive.Booker) error {
 	}
 	a.webhooks, err = receive.ListenWebhooks(ctx, receive.WebhookConfig{
 		Address: s.ReceiptsListen, PublicURL: strings.TrimRight(s.PublicURL, "/"), TLS: secure,
-		Channels: &a.reloader.listeners, Booker: booker, Registry: a.registry, Trouble: a.trouble,
+		Channels: &a.reloader.listeners, Recorder: recorder, Registry: a.registry, Trouble: a.trouble,
 	})
 	if err != nil {
 		return err
@@ -39,25 +39,27 @@ func (a *App) openWebhooks(ctx context.Context, booker receive.Booker) error {
 	return nil
 }
 
-// booker stores the receipts and inbound messages of callbacks.
-type booker struct {
+// contentStore stores the receipts and inbound messages of callbacks.
+type contentStore struct {
 	receipts *receive.Batcher
 	inbound  *inbound.Intake
 }
 
-var _ receive.Booker = booker{}
+var _ receive.Recorder = contentStore{}
 
-// Book returns nil once all of the content is durable.
-func (b booker) Book(ctx context.Context, channel string, heard *provider.CallbackContent) error {
+// Record returns nil once all of the content is durable.
+func (c contentStore) Record(
+	ctx context.Context, channel string, heard *provider.CallbackContent,
+) error {
 	if len(heard.Receipts) > 0 {
-		if err := b.receipts.Book(ctx, channel, heard.Receipts); err != nil {
+		if err := c.receipts.Record(ctx, channel, heard.Receipts); err != nil {
 			return err
 		}
 	}
 	if len(heard.Inbound) == 0 {
 		return nil
 	}
-	return b.inbound.Book(ctx, channel, heard.Inbound)
+	return c.inbound.Record(ctx, channel, heard.Inbound)
 }
 
 // webhooksTimeout bounds the stop of the webhooks. A provider repeats a call without an answer.

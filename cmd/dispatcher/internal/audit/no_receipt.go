@@ -30,7 +30,7 @@ func (c *check) withoutReceipt(t *decide.Task, i int) {
 			taken = a.SettledAt
 		}
 		if (a.Receipt == "delivered" || a.Receipt == "undelivered") &&
-			a.ReceiptAt.Before(stored.ClaimedAt.Add(-ledger.LateBooking)) {
+			a.ReceiptAt.Before(stored.ClaimedAt.Add(-ledger.LateCommit)) {
 			c.differs(stored.Number, whatReason, string(stored.Reason), fmt.Sprintf(
 				"none: attempt %d was %s at %s", a.Number, a.Receipt,
 				a.ReceiptAt.Format(time.RFC3339Nano)))

@@ -19,6 +19,9 @@ type Snapshot struct {
 	Worker        admission.Worker
 	// Instances is what all processes granted a moment ago; nil means only this process.
 	Instances *Instances
+	// ReceiptsSince is since when receipts have been able to come in: before that there was no process
+	// or no database. The zero time means always.
+	ReceiptsSince time.Time
 	// Rooms has one entry per channel of the routing: how much this process may have in flight on it.
 	// Nil means no bound.
 	Rooms []Room

@@ -61,8 +61,9 @@ func (a *assigner) goOn(t *Task) decision {
 	if t.Row.ReceiptCame || t.Route == nil || t.Route.NoReceipt == nil {
 		return stay
 	}
-	at := t.Row.TakenAt.Add(t.Route.NoReceipt.After - settleTolerance)
-	if a.now.Before(at) { // the routing has changed and the route waits longer now
+	at := later(t.Row.TakenAt, a.snapshot.ReceiptsSince).
+		Add(t.Route.NoReceipt.After - settleTolerance)
+	if a.now.Before(at) { // the route waits longer now, or receipts could not come in for a while
 		stay.NextAt = at
 		return stay
 	}

@@ -162,6 +162,17 @@ func TestAMessageGoesOnWhenItsTimeIsOver(t *testing.T) {
 		}
 	}
 	w := withNoReceipt(t)
+	row := takenRow(time.Hour)
+	w.seen.Messages, w.seen.Intakes = []ledger.Message{row}, []ledger.Intake{ledger.Due}
+	back := noon.Add(-unreceipted / 2) // after an outage of an hour
+	after, err := Batch(NewPlan(w.routing, testKeys, noon, nil), w.seen,
+		&Snapshot{Unready: w.unready, ReceiptsSince: back})
+	if want := back.Add(unreceipted - settleTolerance); err != nil ||
+		after.Decisions[0].State != ledger.Accepted || !after.Decisions[0].NextAt.Equal(want) {
+		t.Errorf("after an outage: got %+v, %v, want it to wait until %s", after.Decisions[0],
+			err, want)
+	}
+	w = withNoReceipt(t)
 	w.seen.Messages = []ledger.Message{takenRow(unreceipted)}
 	w.seen.Intakes, w.seen.OptedOut = []ledger.Intake{ledger.Due}, []bool{true}
 	p := NewPlan(w.routing, testKeys, noon, nil)

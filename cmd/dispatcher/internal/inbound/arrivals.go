@@ -15,11 +15,11 @@ const (
 	// within that time.
 	keepArrival = 72 * time.Hour
 	// maxArrivals bounds how many are remembered. Further messages have the time of the arrival that
-	// is booked.
+	// is recorded.
 	maxArrivals = 10_000
 )
 
-// arrivals remembers the first arrival of each START that could not be booked. Its provider sends
+// arrivals remembers the first arrival of each START that could not be recorded. Its provider sends
 // it again, and then it must not look younger than a STOP that arrived in between. Other messages
 // are not remembered: a STOP may count from any time. It is safe for concurrent use.
 type arrivals struct {
@@ -58,7 +58,7 @@ func (a *arrivals) date(in *ledger.Inbound) {
 	}
 }
 
-// refused remembers the arrival of a message that was not booked.
+// refused remembers the arrival of a message that was not recorded.
 func (a *arrivals) refused(in *ledger.Inbound) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,8 +76,8 @@ func (a *arrivals) refused(in *ledger.Inbound) {
 	a.first[arrivalOf(in)] = in.At
 }
 
-// booked forgets a message. Once it is booked, the ledger recognises it.
-func (a *arrivals) booked(in *ledger.Inbound) {
+// recorded forgets a message. Once it is recorded, the ledger recognises it.
+func (a *arrivals) recorded(in *ledger.Inbound) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.first) > 0 {

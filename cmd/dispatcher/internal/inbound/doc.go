@@ -1,8 +1,8 @@
 // Package inbound takes the messages that subscribers send, from the connections of channels and
-// from webhooks. It finds the tenant of each, recognises keywords such as STOP and START, and books
-// messages in batches: it stores them in the ledger.
+// from webhooks. It finds the tenant of each, recognises keywords such as STOP and START, and
+// records messages in batches: it stores them in the ledger.
 //
 // A message is acknowledged when it is durable. Without an acknowledgement its provider sends it
 // again. Package ledger joins parts, drops repeated messages and changes opt-out lists, in the
-// transaction that books them. Package kafka publishes them.
+// transaction that records them. Package kafka publishes them.
 package inbound

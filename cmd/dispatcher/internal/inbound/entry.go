@@ -57,7 +57,7 @@ func storable(s string, longest int) string {
 	return s[:longest]
 }
 
-// entry holds the messages of one caller, which waits until they are booked.
+// entry holds the messages of one caller, which waits until they are recorded.
 type entry struct {
 	in   []ledger.Inbound
 	done chan error // capacity 1: gets nil once all of it is durable

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// maxBatch is how many messages one transaction books.
+	// maxBatch is how many messages one transaction records.
 	maxBatch = 500
-	// maxWaiting bounds the messages that wait to be booked.
+	// maxWaiting bounds the messages that wait to be recorded.
 	maxWaiting = 5000
 	// takeTimeout is how long Take waits for the database.
 	takeTimeout = 2 * time.Second
-	// bookTimeout bounds one booking with its repetitions. A booking over a new connection takes
+	// recordTimeout bounds one write with its repetitions. A write over a new connection takes
 	// four round trips: with a round trip of a second, a shorter bound would end every try.
-	bookTimeout = 10 * time.Second
+	recordTimeout = 10 * time.Second
 	// forgetTimeout bounds the deletion of old data.
 	forgetTimeout = 15 * time.Second
-	// firstPause and longestPause bound the pauses before a failed booking is repeated.
+	// firstPause and longestPause bound the pauses before a failed write is repeated.
 	firstPause   = 20 * time.Millisecond
 	longestPause = 500 * time.Millisecond
-	// awayPause is how long no message is taken after a booking has failed for good.
+	// awayPause is how long no message is taken after a write has failed for good.
 	awayPause = time.Second
 	// partTimeout is how long a part waits for the others of its message.
 	partTimeout = 10 * time.Minute
@@ -37,7 +37,7 @@ const (
 	forgetEvery = 10 * time.Minute
 )
 
-// Errors of Book. The provider sends the message again.
+// Errors of Record. The provider sends the message again.
 var (
 	errClosed = errors.New("inbound messages are not taken any more, because this process ends")
 	errAway   = errors.New("inbound messages are not taken while the database is away")
@@ -46,10 +46,10 @@ var (
 
 // Store stores messages of subscribers. *ledger.Inbox is one.
 type Store interface {
-	Book(ctx context.Context, in []ledger.Inbound,
-		react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error)
-	BookIncomplete(ctx context.Context, after time.Duration, limit int,
-		react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error)
+	Record(ctx context.Context, in []ledger.Inbound,
+		react func(*ledger.Subscribed) ledger.Reaction) (ledger.InboxResult, error)
+	RecordIncomplete(ctx context.Context, after time.Duration, limit int,
+		react func(*ledger.Subscribed) ledger.Reaction) (ledger.InboxResult, error)
 	Forget(ctx context.Context) (dropped int64, err error)
 }
 
@@ -63,7 +63,7 @@ type Config struct {
 	// E164 converts the number of a subscriber to the form that recipients have, if it can.
 	E164     func(number string) string
 	Registry prometheus.Registerer
-	// Trouble is called for every booking that failed.
+	// Trouble is called for every write that failed.
 	Trouble func(where string, err error)
 }
 
@@ -76,8 +76,8 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Intake takes messages from all channels and books them in the order of arrival. It is safe for
-// concurrent use. It books nothing before Run starts, and takes nothing after Run ends.
+// Intake takes messages from all channels and records them in the order of arrival. It is safe for
+// concurrent use. It records nothing before Run starts, and takes nothing after Run ends.
 type Intake struct {
 	cfg     Config
 	queue   *queue
@@ -93,21 +93,21 @@ func New(cfg Config) (*Intake, error) {
 	return &Intake{cfg: cfg, queue: newQueue(), metrics: newMetrics(cfg.Registry)}, nil
 }
 
-// Take is Book for one message, for adapters that have no context. It waits at most takeTimeout,
+// Take is Record for one message, for adapters that have no context. It waits at most takeTimeout,
 // usually some milliseconds, and not at all while the database is known to be away. When taken is
 // false, the provider has to send the message again.
 func (i *Intake) Take(channel string, in provider.Inbound) (taken bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), takeTimeout)
 	defer cancel()
-	return i.Book(ctx, channel, []provider.Inbound{in}) == nil
+	return i.Record(ctx, channel, []provider.Inbound{in}) == nil
 }
 
-// Book returns nil once all of the messages are durable. After an error the provider has to send
-// them again; those that were booked nevertheless are recognised by their reference. When ctx ends,
-// Book still waits for a booking that has begun, at most bookTimeout, to learn its outcome.
-func (i *Intake) Book(ctx context.Context, channel string, in []provider.Inbound) error {
+// Record returns nil once all of the messages are durable. After an error the provider has to send
+// them again; those that were recorded nevertheless are recognised by their reference. When ctx
+// ends, Record still waits for a write that has begun, at most recordTimeout, to learn its outcome.
+func (i *Intake) Record(ctx context.Context, channel string, in []provider.Inbound) error {
 	for some := range slices.Chunk(in, maxBatch) {
-		if err := i.book(ctx, channel, some); err != nil {
+		if err := i.queueAll(ctx, channel, some); err != nil {
 			i.metrics.refused(channel, len(some))
 			return err
 		}
@@ -116,8 +116,9 @@ func (i *Intake) Book(ctx context.Context, channel string, in []provider.Inbound
 	return nil
 }
 
-// book queues up to maxBatch messages, which are booked in one transaction, and waits for that.
-func (i *Intake) book(ctx context.Context, channel string, in []provider.Inbound) error {
+// queueAll queues up to maxBatch messages, which are recorded in one transaction, and waits for
+// that.
+func (i *Intake) queueAll(ctx context.Context, channel string, in []provider.Inbound) error {
 	now := time.Now()
 	e := &entry{in: make([]ledger.Inbound, len(in)), done: make(chan error, 1)}
 	for k := range in {
@@ -129,20 +130,20 @@ func (i *Intake) book(ctx context.Context, channel string, in []provider.Inbound
 	return err
 }
 
-// remember updates starts with the messages of a booking.
-func (i *Intake) remember(in []ledger.Inbound, booked bool) {
+// remember updates starts with the messages of a write.
+func (i *Intake) remember(in []ledger.Inbound, recorded bool) {
 	directory := i.cfg.Directory()
 	for k := range in {
 		switch m := &in[k]; {
-		case booked:
-			i.starts.booked(m)
+		case recorded:
+			i.starts.recorded(m)
 		case directory.starts(m):
 			i.starts.refused(m)
 		}
 	}
 }
 
-// await queues an entry and waits until it is booked.
+// await queues an entry and waits until it is recorded.
 func (i *Intake) await(ctx context.Context, e *entry, now time.Time) error {
 	if err := i.queue.add(e, now); err != nil {
 		return err
@@ -158,7 +159,7 @@ func (i *Intake) await(ctx context.Context, e *entry, now time.Time) error {
 	}
 }
 
-// Run books until ctx ends, and then the messages that are still queued.
+// Run records until ctx ends, and then the messages that are still queued.
 func (i *Intake) Run(ctx context.Context) {
 	parts, forget := time.NewTicker(partsEvery), time.NewTicker(forgetEvery)
 	defer parts.Stop()
@@ -167,13 +168,13 @@ func (i *Intake) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-i.queue.wake:
-			i.bookAll(ctx)
+			i.recordAll(ctx)
 		case <-parts.C:
-			i.bookIncomplete(ctx)
+			i.recordIncomplete(ctx)
 		case <-forget.C:
 			i.forget(ctx)
 		}
 	}
 	i.queue.close()
-	i.bookAll(ctx)
+	i.recordAll(ctx)
 }

@@ -38,9 +38,9 @@ type scriptedStore struct {
 	waitTime time.Duration
 }
 
-func (s *scriptedStore) Book(
+func (s *scriptedStore) Record(
 	_ context.Context, in []ledger.Inbound, react func(*ledger.Subscribed) ledger.Reaction,
-) (ledger.Booked, error) {
+) (ledger.InboxResult, error) {
 	s.mu.Lock()
 	var ids []string
 	for i := range in {
@@ -50,7 +50,7 @@ func (s *scriptedStore) Book(
 	s.mu.Unlock()
 	if s.answer != nil {
 		if err := s.answer(in); err != nil {
-			return ledger.Booked{}, err
+			return ledger.InboxResult{}, err
 		}
 	}
 	s.mu.Lock()
@@ -62,22 +62,22 @@ func (s *scriptedStore) Book(
 		})
 		s.texts = append(s.texts, in[i].Text)
 	}
-	return ledger.Booked{Whole: len(in)}, nil
+	return ledger.InboxResult{Whole: len(in)}, nil
 }
 
-func (s *scriptedStore) BookIncomplete(
+func (s *scriptedStore) RecordIncomplete(
 	_ context.Context, after time.Duration, _ int, _ func(*ledger.Subscribed) ledger.Reaction,
-) (ledger.Booked, error) {
+) (ledger.InboxResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweeps++
 	s.waitTime = after
 	if len(s.overdue) == 0 {
-		return ledger.Booked{}, nil
+		return ledger.InboxResult{}, nil
 	}
 	n := s.overdue[0]
 	s.overdue = s.overdue[1:]
-	return ledger.Booked{Abandoned: n}, nil
+	return ledger.InboxResult{Abandoned: n}, nil
 }
 
 func (s *scriptedStore) Forget(context.Context) (int64, error) {
@@ -180,7 +180,7 @@ func TestMessagesAreBookedTogetherAndInOrder(t *testing.T) {
 		for i := range 20 {
 			want = append(want, fmt.Sprint(i))
 			callers.Go(func() {
-				if err := r.Book(t.Context(), "a",
+				if err := r.Record(t.Context(), "a",
 					[]provider.Inbound{text(fmt.Sprint(i))}); err != nil {
 					t.Error(err)
 				}
@@ -202,7 +202,7 @@ func TestALongCallbackIsBookedInPieces(t *testing.T) {
 		store := &scriptedStore{}
 		r := newRig(t, store)
 		r.run()
-		if err := r.Book(t.Context(), "a", make([]provider.Inbound, 2*maxBatch+1)); err != nil {
+		if err := r.Record(t.Context(), "a", make([]provider.Inbound, 2*maxBatch+1)); err != nil {
 			t.Fatal(err)
 		}
 		if n, bookings := len(store.booked()), len(store.bookings()); n != 2*maxBatch+1 ||
@@ -251,11 +251,11 @@ func TestWhileTheDatabaseIsAwayNoRequestWaits(t *testing.T) {
 		if r.Take("a", text("one")) {
 			t.Error("the message was acknowledged while the database was away")
 		}
-		if took := time.Since(began); took > bookTimeout+longestPause {
+		if took := time.Since(began); took > recordTimeout+longestPause {
 			t.Errorf("refused after %v", took)
 		}
 		began = time.Now()
-		if err := r.Book(t.Context(), "a", []provider.Inbound{text("two")}); !errors.Is(err,
+		if err := r.Record(t.Context(), "a", []provider.Inbound{text("two")}); !errors.Is(err,
 			errAway) || time.Since(began) > 0 {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
@@ -278,7 +278,7 @@ func TestWhoGivesUpIsNotBooked(t *testing.T) {
 		r := newRig(t, store)
 		ctx, cancel := context.WithCancel(t.Context())
 		gaveUp := make(chan error, 1)
-		go func() { gaveUp <- r.Book(ctx, "a", []provider.Inbound{text("one")}) }()
+		go func() { gaveUp <- r.Record(ctx, "a", []provider.Inbound{text("one")}) }()
 		synctest.Wait()
 		cancel()
 		if err := <-gaveUp; !errors.Is(err, context.Canceled) {
@@ -301,7 +301,7 @@ func TestABookingUnderWayIsWaitedFor(t *testing.T) {
 		r.run()
 		ctx, cancel := context.WithCancel(t.Context())
 		answer := make(chan error, 1)
-		go func() { answer <- r.Book(ctx, "a", []provider.Inbound{text("one")}) }()
+		go func() { answer <- r.Record(ctx, "a", []provider.Inbound{text("one")}) }()
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
@@ -320,20 +320,20 @@ func TestWhatFindsNoRoomStaysWithItsProvider(t *testing.T) {
 		var callers sync.WaitGroup
 		for range maxWaiting / maxBatch {
 			callers.Go(func() {
-				if err := r.Book(t.Context(), "a", make([]provider.Inbound, maxBatch)); err != nil {
+				if err := r.Record(t.Context(), "a", make([]provider.Inbound, maxBatch)); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		synctest.Wait()
-		if err := r.Book(t.Context(), "a", []provider.Inbound{text("more")}); !errors.Is(err,
+		if err := r.Record(t.Context(), "a", []provider.Inbound{text("more")}); !errors.Is(err,
 			errFull) {
 			t.Errorf("got %v", err)
 		}
 		r.run()
 		callers.Wait()
 		r.stop()
-		if err := r.Book(t.Context(), "a", []provider.Inbound{text("late")}); !errors.Is(err,
+		if err := r.Record(t.Context(), "a", []provider.Inbound{text("late")}); !errors.Is(err,
 			errClosed) {
 			t.Errorf("after the end: %v", err)
 		}
@@ -449,14 +449,14 @@ func TestConfigurationsThatLackAPartAreRefused(t *testing.T) {
 // farStore takes four seconds for a booking, as over a new connection to a database a second away.
 type farStore struct{ *scriptedStore }
 
-func (s farStore) Book(
+func (s farStore) Record(
 	ctx context.Context, in []ledger.Inbound, react func(*ledger.Subscribed) ledger.Reaction,
-) (ledger.Booked, error) {
+) (ledger.InboxResult, error) {
 	select {
 	case <-time.After(4 * time.Second):
-		return s.scriptedStore.Book(ctx, in, react)
+		return s.scriptedStore.Record(ctx, in, react)
 	case <-ctx.Done():
-		return ledger.Booked{}, ctx.Err()
+		return ledger.InboxResult{}, ctx.Err()
 	}
 }
 

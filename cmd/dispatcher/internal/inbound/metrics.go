@@ -35,7 +35,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		messages: prometheus.NewCounterVec(name("messages_total",
 			"Whole messages of subscribers that were published."), []string{"channel", "keyword"}),
 		repeated: prometheus.NewCounter(name("repeated_total",
-			"Messages and parts that had been booked before.")),
+			"Messages and parts that had been recorded before.")),
 		incomplete: prometheus.NewCounter(name("incomplete_total",
 			"Messages that were published without some of their parts.")),
 		changes: prometheus.NewCounterVec(name("opt_out_changes_total",
@@ -43,7 +43,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			[]string{"keyword"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "dispatcher", Subsystem: "inbound", Name: "booking_seconds",
-			Help:    "Transactions that book messages of subscribers.",
+			Help:    "Transactions that record messages of subscribers.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
 		}),
 	}
@@ -70,7 +70,7 @@ func newMessageLabels(m *ledger.Subscribed, r *ledger.Reaction) messageLabels {
 	return messageLabels{m.Channel, keyword}
 }
 
-func (m *metrics) booked(b *ledger.Booked, of []messageLabels, took time.Duration) {
+func (m *metrics) recorded(b *ledger.InboxResult, of []messageLabels, took time.Duration) {
 	m.seconds.Observe(took.Seconds())
 	for _, h := range of {
 		m.messages.WithLabelValues(h.channel, h.keyword).Inc()

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// queue holds the entries to be booked, in the order of arrival. It is bounded: when it is full,
+// queue holds the entries to be recorded, in the order of arrival. It is bounded: when it is full,
 // messages are refused, and their providers send them again.
 type queue struct {
-	wake chan struct{} // capacity 1: there is something to book
+	wake chan struct{} // capacity 1: there is something to record
 
 	mu       sync.Mutex
 	entries  []*entry // guarded by mu
@@ -41,7 +41,7 @@ func (q *queue) add(e *entry, now time.Time) error {
 	return nil
 }
 
-// withdraw removes an entry. It returns false when its booking has begun or is done.
+// withdraw removes an entry. It returns false when its write has begun or is done.
 func (q *queue) withdraw(e *entry) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -53,7 +53,7 @@ func (q *queue) withdraw(e *entry) bool {
 	return true
 }
 
-// next removes the entries of the next booking.
+// next removes the entries of the next write.
 func (q *queue) next() (batch []*entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -67,7 +67,7 @@ func (q *queue) next() (batch []*entry) {
 	return batch
 }
 
-// pause refuses entries until a time: they cannot be booked, so their callers need not wait.
+// pause refuses entries until a time: they cannot be recorded, so their callers need not wait.
 func (q *queue) pause(until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

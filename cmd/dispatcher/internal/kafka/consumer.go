@@ -18,7 +18,7 @@ const (
 	// commitInterval is how far the committed offset may lag behind what is durable. When a process
 	// dies, the records of that time are read again.
 	commitInterval = time.Second
-	// sessionTimeout is how long the partitions of a killed process wait for it to come back, before
+	// sessionTimeout is how long the partitions of a killed process are kept for its restart, before
 	// other processes read them. Brokers refuse less than 6 s by default.
 	sessionTimeout = 10 * time.Second
 	// heartbeatInterval bounds how soon a member learns of a rebalance. Measured: a second member has

@@ -27,7 +27,7 @@ func NewIntakeMetrics(registry prometheus.Registerer) *IntakeMetrics {
 	m := &IntakeMetrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "requests_total",
-			Help: "Requests to take messages, by what came of them.",
+			Help: "Requests to take messages, by result.",
 		}, []string{"result"}),
 		messages: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "messages_total",

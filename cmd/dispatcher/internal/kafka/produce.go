@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// deliveryTimeout is when a round that no broker takes is given up and reported. A record that may
-	// have been written is not given up: sending it again with another sequence number could put it
-	// after its successor.
+	// deliveryTimeout is the time after which a round that no broker takes is given up and reported. A
+	// record that may have been written is not given up: sending it again with another sequence number
+	// could put it after its successor.
 	deliveryTimeout = 10 * time.Second
-	// slowAfter is when a round that waits for acknowledgements is reported.
+	// slowAfter is the time after which a round that waits for acknowledgements is reported.
 	slowAfter = 15 * time.Second
 )
 

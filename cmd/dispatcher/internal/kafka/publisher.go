@@ -75,7 +75,7 @@ type Publisher struct {
 // flow is one outbox with its Kafka client. Each has a client of its own, so that neither waits for
 // a topic of the other.
 type flow struct {
-	what    string // name of what flows here, for log sentences
+	what    string // name of the notices, for log sentences
 	topics  string
 	client  *kgo.Client // owned by run
 	publish func(ctx context.Context, limit int, send sendFunc) (int, error)

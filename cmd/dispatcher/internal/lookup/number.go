@@ -3,6 +3,7 @@ package lookup
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/control"
@@ -20,8 +21,13 @@ type NumberQuery struct {
 	Limit  int            // the most rows that come back
 }
 
-// numberTimeout bounds a search, which reads all messages of the days asked for.
+// numberTimeout bounds a search, which reads all messages of the days asked for: no index has the
+// hash, because every message would pay for it.
 const numberTimeout = 20 * time.Second
+
+// errTooLong is returned by a search that numberTimeout ended.
+var errTooLong error = &control.Impossible{Err: fmt.Errorf("the search took longer than %s, "+
+	"because it reads all messages of these days: ask for fewer days", numberTimeout)}
 
 // ErrNoKeys is returned by an instance that cannot hash numbers.
 var ErrNoKeys error = &control.Impossible{Err: errors.New("this instance has no draw keys")}
@@ -31,6 +37,12 @@ var ErrNoKeys error = &control.Impossible{Err: errors.New("this instance has no 
 func ByNumber(
 	ctx context.Context, l *ledger.Ledger, q *NumberQuery,
 ) ([]ledger.FoundMessage, error) {
+	return byNumber(ctx, l, q, numberTimeout)
+}
+
+func byNumber(
+	ctx context.Context, l *ledger.Ledger, q *NumberQuery, timeout time.Duration,
+) ([]ledger.FoundMessage, error) {
 	if len(q.Keys) == 0 {
 		return nil, ErrNoKeys
 	}
@@ -38,7 +50,12 @@ func ByNumber(
 	for i, key := range q.Keys {
 		hashes[i] = decide.NumberHMAC(key, q.Number)
 	}
-	ctx, cancel := context.WithTimeout(ctx, numberTimeout)
+	parent := ctx
+	ctx, cancel := context.WithTimeout(parent, timeout)
 	defer cancel()
-	return l.Messages.ToNumber(ctx, hashes, q.Days, q.Before, q.Limit)
+	found, err := l.Messages.ToNumber(ctx, hashes, q.Days, q.Before, q.Limit)
+	if ctx.Err() != nil && parent.Err() == nil {
+		return nil, errTooLong
+	}
+	return found, err
 }

@@ -19,7 +19,7 @@ type instancesPage struct {
 type instanceNow struct {
 	ID                    int64
 	Region, Host, Version string
-	StartedAt, LastSeen   time.Time
+	StartedAt             time.Time
 	Routing               int64
 	Behind                bool // it uses an older routing version
 	Unanswered            int64
@@ -65,8 +65,8 @@ func (s *Server) instancesNow(r *request) (any, error) {
 func newInstanceNow(i *ledger.Instance, version int64) instanceNow {
 	out := instanceNow{
 		ID: i.ID, Region: i.Region, Host: i.Host, Version: i.Version, StartedAt: i.StartedAt,
-		LastSeen: i.LastSeen, Routing: i.State.Version,
-		Behind: i.State.Version != 0 && i.State.Version < version,
+		Routing: i.State.Version,
+		Behind:  i.State.Version != 0 && i.State.Version < version,
 	}
 	for _, name := range slices.Sorted(maps.Keys(i.State.Channels)) {
 		c := i.State.Channels[name]

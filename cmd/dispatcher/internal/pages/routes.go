@@ -37,8 +37,6 @@ type rampNow struct {
 	NextAt, ChangedAt          time.Time
 	Targets                    []rampTarget
 	Runs, Held                 bool
-	MaxErrors, MaxDeviation    float64
-	LeastMessages              int64
 }
 
 type rampTarget struct{ Channel, From, To string }
@@ -49,7 +47,6 @@ func newRampNow(r *ledger.Ramp) *rampNow {
 		Step: r.Step, Steps: r.Steps, Part: float64(r.Step) / float64(max(r.Steps, 1)),
 		Every: duration(r.Every), NextAt: r.NextAt, ChangedAt: r.ChangedAt,
 		Runs: r.State == ledger.RampRunning, Held: r.State == ledger.RampHeld,
-		MaxErrors: r.MaxErrors, MaxDeviation: r.MaxDeviation, LeastMessages: r.LeastMessages,
 	}
 	for _, channel := range slices.Sorted(maps.Keys(r.To)) {
 		if r.From[channel] != r.To[channel] {

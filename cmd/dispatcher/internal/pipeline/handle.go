@@ -209,7 +209,7 @@ func (d *Dispatcher) transact(
 	state := &decide.Snapshot{
 		Unready: c.unready, CommitLatency: d.commitLatencies.get(lane, began),
 		Worker:    admission.Worker{ID: d.cfg.Ledger.Instances.ID(), Region: d.cfg.Region},
-		Instances: d.instances.Load(),
+		Instances: d.instances.Load(), ReceiptsSince: d.heartbeat.receiptsSince(),
 	}
 	ctx, span := d.traceClaim(ctx, c)
 	defer func() { span.End(err) }()

@@ -17,6 +17,8 @@ type heartbeat struct {
 	began     time.Time
 	last      atomic.Int64 // the last stored heart-beat, in nanoseconds since began
 	void      atomic.Int64 // attempts claimed before this may have lost their slots; in the same unit
+	// receipts is since when they have been able to come in; nil before the first heart-beat.
+	receipts atomic.Pointer[time.Time]
 }
 
 // newHeartbeat starts with the registration of the instance, which counts as a heart-beat.
@@ -26,10 +28,15 @@ func newHeartbeat(deadAfter time.Duration) *heartbeat {
 
 // beat records a heart-beat that has been stored. at is this process's clock before it was sent,
 // since the database may have stored it right then. After a gap, attempts that were claimed before
-// it are not sent any more.
-func (h *heartbeat) beat(at time.Time) {
-	if !h.alive(at) {
+// it are not sent any more. unbroken is Heartbeat.Unbroken, ignored between gaps, because each
+// small delay of a heart-beat makes it later.
+func (h *heartbeat) beat(at, unbroken time.Time) {
+	alive := h.alive(at)
+	if !alive {
 		h.void.Store(int64(at.Sub(h.began)))
+	}
+	if !alive || h.receipts.Load() == nil {
+		h.receipts.Store(&unbroken)
 	}
 	h.last.Store(int64(at.Sub(h.began)))
 }
@@ -37,6 +44,15 @@ func (h *heartbeat) beat(at time.Time) {
 // holds reports whether an attempt claimed at a time certainly still has its slots.
 func (h *heartbeat) holds(claimed, now time.Time) bool {
 	return h.alive(now) && int64(claimed.Sub(h.began)) >= h.void.Load()
+}
+
+// receiptsSince is since when receipts have been able to come in, to this process or another; zero
+// before the first heart-beat.
+func (h *heartbeat) receiptsSince() time.Time {
+	if at := h.receipts.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
 }
 
 // alive reports whether no instance can count this process as dead yet. It uses the monotonic
@@ -68,6 +84,6 @@ func (d *Dispatcher) Beat(ctx context.Context) error {
 		return err
 	}
 	d.clock.read(beat.At, beat.Sent, time.Now())
-	d.heartbeat.beat(beat.Sent)
+	d.heartbeat.beat(beat.Sent, beat.Unbroken)
 	return nil
 }

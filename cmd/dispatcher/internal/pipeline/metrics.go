@@ -13,7 +13,7 @@ import (
 // routing document; states, outcomes and reasons are closed lists. No label is a number, a text or
 // an id.
 type Metrics struct {
-	records      *prometheus.CounterVec   // lane, fate: fresh duplicate conflict dead
+	records      *prometheus.CounterVec   // lane, result: fresh duplicate conflict dead
 	decisions    *prometheus.CounterVec   // lane, state: sending waiting failed
 	choices      *prometheus.CounterVec   // channel, reason: first_choice fallback retry resend
 	passedOver   *prometheus.CounterVec   // reason a message waits or failed
@@ -82,7 +82,7 @@ func histogram(name, help string, buckets []float64) prometheus.Histogram {
 // countMessages counts what became of records and messages.
 func (m *Metrics) countMessages() {
 	m.records = counter(
-		"records_total", "Kafka records by what the ledger made of them.", "lane", "fate",
+		"records_total", "Kafka records by result.", "lane", "result",
 	)
 	m.decisions = counter(
 		"decisions_total", "Decisions of claims by the state they led to.", "lane", "state",
@@ -200,20 +200,20 @@ func (m *Metrics) claimed(cl *claim, took, lockWait time.Duration) {
 		}
 	}
 	for i := range cl.decided.Tasks {
-		t, d, fate := &cl.decided.Tasks[i], &cl.decided.Decisions[i], cl.decided.Intakes[i]
+		t, d, intake := &cl.decided.Tasks[i], &cl.decided.Decisions[i], cl.decided.Intakes[i]
 		switch {
-		case fate == ledger.Duplicate:
+		case intake == ledger.Duplicate:
 			m.records.WithLabelValues(t.Row.Lane, "duplicate").Inc()
-		case fate == ledger.Conflict:
+		case intake == ledger.Conflict:
 			m.records.WithLabelValues(t.Row.Lane, "conflict").Inc()
-		case fate == ledger.Fresh && t.Row.State == ledger.Dead:
+		case intake == ledger.Fresh && t.Row.State == ledger.Dead:
 			m.records.WithLabelValues(t.Row.Lane, "dead").Inc()
-		case fate == ledger.Fresh:
+		case intake == ledger.Fresh:
 			m.records.WithLabelValues(t.Row.Lane, "fresh").Inc()
 		}
 		if d.State == "" {
 			if t.Row.State == ledger.Rejected &&
-				fate == ledger.Fresh { // rejected when it was planned
+				intake == ledger.Fresh { // rejected when it was planned
 				m.decisions.WithLabelValues(t.Row.Lane, string(ledger.Rejected)).Inc()
 				m.passedOver.WithLabelValues(t.Row.Reason).Inc()
 			}

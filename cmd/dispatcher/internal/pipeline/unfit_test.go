@@ -34,8 +34,7 @@ func TestWhatTheMessageIsAtFaultForIsNoFaultOfItsChannel(t *testing.T) {
 	}
 	for i, f := range figures {
 		want := ledger.Fault{
-			Channel:  f.Channel,
-			Attempts: int64(len(p.channels[f.Channel].submits())), LastErrorAt: f.LastErrorAt,
+			Channel: f.Channel, Attempts: int64(len(p.channels[f.Channel].submits())),
 		}
 		if f.Channel == "c" {
 			want.Errors = want.Attempts

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// batchSize is how many receipts are booked at once.
+	// batchSize is how many receipts are recorded at once.
 	batchSize = 500
-	// maxQueued bounds the receipts that wait to be booked. More are refused, and their providers
+	// maxQueued bounds the receipts that wait to be recorded. More are refused, and their providers
 	// send them again.
 	maxQueued = 20_000
 	// maxKept is how many more may wait if nobody would send them again.
 	maxKept = 10_000
 	// gather is how long the first receipt of a batch waits for others. It is short because providers
 	// wait for the answer: they call over few connections, and SMSCs have small windows. While one
-	// batch is being booked, the next one fills up anyway.
+	// batch is being recorded, the next one fills up anyway.
 	gather = 5 * time.Millisecond
-	// shutdownTimeout bounds the last booking when the process ends.
+	// shutdownTimeout bounds the last write when the process ends.
 	shutdownTimeout = 2 * time.Second
 )
 
@@ -35,14 +35,14 @@ var errFull = errors.New("more receipts arrive than the database takes; provider
 	"send theirs again")
 
 // errLate is reported when receipts have waited too long for the database.
-var errLate = errors.New("receipts could not be booked in time; their providers are asked to " +
+var errLate = errors.New("receipts could not be recorded in time; their providers are asked to " +
 	"send them again")
 
-// errEnded is the error of Book after the end of Run.
+// errEnded is the error of Record after the end of Run.
 var errEnded = errors.New("receipts are not taken any more, because this process ends")
 
 // errRefused is reported for a receipt that the ledger cannot store.
-var errRefused = errors.New("a receipt could not be booked and is left out")
+var errRefused = errors.New("a receipt could not be recorded and is left out")
 
 // Store stores receipts. *ledger.Receipts is one; see its methods.
 type Store interface {
@@ -77,7 +77,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Batcher takes the receipts of all channels and books them.
+// Batcher takes the receipts of all channels and records them.
 type Batcher struct {
 	cfg     Config
 	metrics *batcherMetrics
@@ -85,12 +85,12 @@ type Batcher struct {
 
 	mu      sync.Mutex
 	queue   []*entry  // guarded by mu
-	due     time.Time // guarded by mu; when the queue is booked even if no batch is full
-	booking []*entry  // guarded by mu; the batch that is being booked
+	due     time.Time // guarded by mu; when the queue is recorded even if no batch is full
+	writing []*entry  // guarded by mu; the batch that is being recorded
 	ended   bool      // guarded by mu; receipts are refused
 }
 
-// New returns a Batcher. It books nothing before Run.
+// New returns a Batcher. It records nothing before Run.
 func New(cfg Config) (*Batcher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -99,12 +99,12 @@ func New(cfg Config) (*Batcher, error) {
 		1)}, nil
 }
 
-// Take books a receipt of a channel and then calls answer once, from any goroutine: with true when
-// the receipt is durable; with false when the provider has to send it again, because the queue is
-// full, it could not be booked within answerTimeout, or the process ends. Take does not block, and
-// answer must not. Any goroutine may call Take. If the process dies first, there is no answer, and
-// the provider sends the receipt again. A receipt that names no message, or has a key that is not
-// ours, is counted and answered with true, and changes nothing.
+// Take records a receipt of a channel and then calls answer once, from any goroutine: with true
+// when the receipt is durable; with false when the provider has to send it again, because the queue
+// is full, it could not be recorded within answerTimeout, or the process ends. Take does not block,
+// and answer must not. Any goroutine may call Take. If the process dies first, there is no answer,
+// and the provider sends the receipt again. A receipt that names no message, or has a key that is
+// not ours, is counted and answered with true, and changes nothing.
 func (b *Batcher) Take(channel string, r provider.Receipt, answer func(taken bool)) {
 	e, named := b.entry(channel, &r)
 	if !named {
@@ -117,7 +117,7 @@ func (b *Batcher) Take(channel string, r provider.Receipt, answer func(taken boo
 	}
 }
 
-// Keep books a receipt that nobody would send again. It is kept in memory until it is booked,
+// Keep records a receipt that nobody would send again. It is kept in memory until it is recorded,
 // however long the database is away. It is lost when the process ends first, or when too many are
 // kept already, which is reported to Trouble. It does not block, and any goroutine may call it.
 func (b *Batcher) Keep(channel string, r provider.Receipt) {
@@ -135,10 +135,10 @@ func (b *Batcher) Keep(channel string, r provider.Receipt) {
 	b.metrics.received(channel, e.receipt.State.String())
 }
 
-// Book returns nil once receipts of a channel are durable. An error is that of ctx, or says that
-// the queue is full or the process ends. Some of the receipts may be booked nevertheless; booking
-// them again does no harm. Receipts of many callers are booked together.
-func (b *Batcher) Book(ctx context.Context, channel string, receipts []provider.Receipt) error {
+// Record returns nil once receipts of a channel are durable. An error is that of ctx, or says that
+// the queue is full or the process ends. Some of the receipts may be recorded nevertheless;
+// recording them again does no harm. Receipts of many callers are recorded together.
+func (b *Batcher) Record(ctx context.Context, channel string, receipts []provider.Receipt) error {
 	entries := make([]*entry, 0, len(receipts))
 	c := &caller{done: make(chan struct{})}
 	for i := range receipts {

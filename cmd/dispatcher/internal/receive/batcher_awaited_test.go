@@ -76,7 +76,7 @@ func TestABookingIsAcknowledgedQuickly(t *testing.T) {
 		defer stop()
 		began := time.Now()
 		taken := take(d, delivered("taken"))
-		if err := d.Book(t.Context(), "a", []provider.Receipt{delivered("awaited")}); err != nil {
+		if err := d.Record(t.Context(), "a", []provider.Receipt{delivered("awaited")}); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took > 10*time.Millisecond {
@@ -158,7 +158,7 @@ func TestWhatIsNotBookedAtTheEndIsNotTaken(t *testing.T) {
 		b := &journalStore{away: time.Hour}
 		d, _, stop := batcher(t, b)
 		booked := make(chan error, 1)
-		go func() { booked <- d.Book(t.Context(), "a", []provider.Receipt{delivered("x")}) }()
+		go func() { booked <- d.Record(t.Context(), "a", []provider.Receipt{delivered("x")}) }()
 		synctest.Wait()
 		waits := take(d, delivered("1"))
 		time.Sleep(time.Second)
@@ -170,7 +170,7 @@ func TestWhatIsNotBookedAtTheEndIsNotTaken(t *testing.T) {
 		if err := <-booked; err == nil {
 			t.Error("a callback was reported as booked")
 		}
-		if err := d.Book(t.Context(), "a", []provider.Receipt{delivered("y")}); err == nil {
+		if err := d.Record(t.Context(), "a", []provider.Receipt{delivered("y")}); err == nil {
 			t.Error("a callback was accepted after the end")
 		}
 	})

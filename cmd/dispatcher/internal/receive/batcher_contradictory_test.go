@@ -67,7 +67,7 @@ func TestWhatContradictsTheLedgerIsCountedAndLogged(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { d.Run(ctx) })
-		if err := d.Book(t.Context(), "a", []provider.Receipt{
+		if err := d.Record(t.Context(), "a", []provider.Receipt{
 			delivered("r1"), delivered("r\x1b2"),
 			delivered("r3"), delivered("r4"), delivered("r5"), delivered("r6"),
 		}); err != nil {

@@ -10,9 +10,9 @@ import (
 // the others are closed lists.
 type batcherMetrics struct {
 	// channel, state: delivered undelivered pending nameless refused lost
-	receipts *prometheus.CounterVec
-	booking  *prometheus.CounterVec // result: matched early repeated contradictory other_id
-	closed   *prometheus.CounterVec // state: accepted delivered undelivered no_receipt
+	receipts      *prometheus.CounterVec
+	receiptsTotal *prometheus.CounterVec // result: matched early repeated contradictory other_id
+	closed        *prometheus.CounterVec // state: accepted delivered undelivered no_receipt
 }
 
 func newBatcherMetrics(registry prometheus.Registerer) *batcherMetrics {
@@ -25,12 +25,12 @@ func newBatcherMetrics(registry prometheus.Registerer) *batcherMetrics {
 	m := &batcherMetrics{
 		receipts: counter("provider", "receipts_total", "Receipts by what they say.", "channel",
 			"state"),
-		booking: counter("receive", "booked_total", "Receipts by what the ledger made of them.",
+		receiptsTotal: counter("receive", "booked_total", "Receipts by result.",
 			"result"),
 		closed: counter("receive", "closed_total", "Messages by the state that a receipt, or "+
-			"the want of one, brought them to.", "state"),
+			"a missing one, led to.", "state"),
 	}
-	registry.MustRegister(m.receipts, m.booking, m.closed)
+	registry.MustRegister(m.receipts, m.receiptsTotal, m.closed)
 	return m
 }
 
@@ -38,20 +38,20 @@ func (m *batcherMetrics) received(channel, state string) {
 	m.receipts.WithLabelValues(channel, state).Inc()
 }
 
-func (m *batcherMetrics) booked(got *ledger.Received, closed *tally) {
+func (m *batcherMetrics) recorded(got *ledger.Received, closed *tally) {
 	for result, n := range map[string]int{
 		"matched": got.Matched, "early": got.Early,
 		"repeated": got.Repeated,
 	} {
-		m.booking.WithLabelValues(result).Add(float64(n))
+		m.receiptsTotal.WithLabelValues(result).Add(float64(n))
 	}
 	m.odd(got.Contradictory, got.OtherID)
 	m.swept(closed)
 }
 
 func (m *batcherMetrics) odd(contradictory, otherID int) {
-	m.booking.WithLabelValues("contradictory").Add(float64(contradictory))
-	m.booking.WithLabelValues("other_id").Add(float64(otherID))
+	m.receiptsTotal.WithLabelValues("contradictory").Add(float64(contradictory))
+	m.receiptsTotal.WithLabelValues("other_id").Add(float64(otherID))
 }
 
 func (m *batcherMetrics) swept(closed *tally) {

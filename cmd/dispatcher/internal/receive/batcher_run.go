@@ -10,20 +10,20 @@ import (
 	"dispatcher/ledger"
 )
 
-// Run books receipts and closes messages until ctx ends. Then it tries once to book the rest.
+// Run records receipts and closes messages until ctx ends. Then it tries once to record the rest.
 func (b *Batcher) Run(ctx context.Context) {
 	var loops sync.WaitGroup
 	early := make(chan struct{}, 1)
 	loops.Go(func() { b.sweep(ctx, early) })
 	loops.Go(func() { b.tidy(ctx) })
 	loops.Go(func() { b.watch(ctx) })
-	b.book(ctx, early)
+	b.record(ctx, early)
 	loops.Wait()
 	b.finish(context.WithoutCancel(ctx))
 }
 
-// book books batches that are full or have waited for the gather time.
-func (b *Batcher) book(ctx context.Context, early chan<- struct{}) {
+// record records batches that are full or have waited for the gather time.
+func (b *Batcher) record(ctx context.Context, early chan<- struct{}) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -47,7 +47,7 @@ func (b *Batcher) book(ctx context.Context, early chan<- struct{}) {
 func (b *Batcher) next(now time.Time) (batch []*entry, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.booking = nil
+	b.writing = nil
 	if len(b.queue) == 0 {
 		return nil, time.Hour
 	}
@@ -57,7 +57,7 @@ func (b *Batcher) next(now time.Time) (batch []*entry, wait time.Duration) {
 	n := min(len(b.queue), batchSize)
 	batch = slices.Clone(b.queue[:n])
 	b.queue = slices.Delete(b.queue, 0, n)
-	b.booking = batch
+	b.writing = batch
 	return batch, 0
 }
 
@@ -65,12 +65,12 @@ func (b *Batcher) next(now time.Time) (batch []*entry, wait time.Duration) {
 func (b *Batcher) putBack(rest []*entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.booking = nil
+	b.writing = nil
 	b.queue = slices.Concat(rest, b.queue)
 }
 
-// withRetry books a batch and repeats that while the database is unavailable. It returns the
-// receipts that were not booked when ctx ended. To find a receipt that the ledger cannot store it
+// withRetry records a batch and repeats that while the database is unavailable. It returns the
+// receipts that were not recorded when ctx ended. To find a receipt that the ledger cannot store it
 // halves the batch; such a receipt is dropped, so that it does not stop the others.
 func (b *Batcher) withRetry(
 	ctx context.Context, batch []*entry, early chan<- struct{},
@@ -105,7 +105,7 @@ func (b *Batcher) withRetry(
 // before the TCP timeout.
 const ledgerTimeout = 15 * time.Second
 
-// try books a batch once.
+// try records a batch once.
 func (b *Batcher) try(ctx context.Context, batch []*entry, early chan<- struct{}) error {
 	receipts := make([]ledger.Receipt, len(batch))
 	for i := range batch {
@@ -119,7 +119,7 @@ func (b *Batcher) try(ctx context.Context, batch []*entry, early chan<- struct{}
 		return err
 	}
 	tellAll(batch, true)
-	b.metrics.booked(&got, &closed)
+	b.metrics.recorded(&got, &closed)
 	b.trace(&closed, began)
 	b.logDiscrepancies(got.Discrepancies)
 	if got.Freed > 0 {
@@ -134,7 +134,7 @@ func (b *Batcher) try(ctx context.Context, batch []*entry, early chan<- struct{}
 	return nil
 }
 
-// finish tries once to book the queued receipts, and refuses the rest.
+// finish tries once to record the queued receipts, and refuses the rest.
 func (b *Batcher) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
@@ -152,14 +152,14 @@ func (b *Batcher) finish(ctx context.Context) {
 }
 
 const (
-	// answerTimeout is how long a receipt may wait to be booked before its provider is asked to send
+	// answerTimeout is how long a receipt may wait to be recorded before its provider is asked to send
 	// it again. SMSCs wait ten seconds or more for an answer.
 	answerTimeout = 5 * time.Second
 	// watchInterval is how often receipts past answerTimeout are searched.
 	watchInterval = 500 * time.Millisecond
 )
 
-// entry is a receipt that waits to be booked.
+// entry is a receipt that waits to be recorded.
 type entry struct {
 	receipt  ledger.Receipt
 	until    time.Time        // after this it is answered with false; zero for never
@@ -195,8 +195,8 @@ func (b *Batcher) watch(ctx context.Context) {
 	}
 }
 
-// giveBack asks the providers of late receipts to send them again. One that is being booked may be
-// booked nevertheless, and then a second time, which does no harm.
+// giveBack asks the providers of late receipts to send them again. One that is being recorded may
+// be recorded nevertheless, and then a second time, which does no harm.
 func (b *Batcher) giveBack(now time.Time) {
 	late := b.takeLate(now)
 	given := 0
@@ -212,11 +212,11 @@ func (b *Batcher) giveBack(now time.Time) {
 }
 
 // takeLate removes the late receipts from the queue. It returns them and the late ones of the batch
-// that is being booked.
+// that is being recorded.
 func (b *Batcher) takeLate(now time.Time) (late []*entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, e := range b.booking {
+	for _, e := range b.writing {
 		if e.late(now) {
 			late = append(late, e)
 		}
@@ -231,7 +231,7 @@ func (b *Batcher) takeLate(now time.Time) (late []*entry) {
 	return late
 }
 
-// caller waits for several receipts to be booked.
+// caller waits for several receipts to be recorded.
 type caller struct {
 	left   atomic.Int32
 	failed atomic.Bool

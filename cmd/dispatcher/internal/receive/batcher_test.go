@@ -276,7 +276,7 @@ func TestBookReturnsWhenAllIsDurable(t *testing.T) {
 		var callers sync.WaitGroup
 		for i := range 10 {
 			callers.Go(func() {
-				if err := d.Book(t.Context(), "a", []provider.Receipt{
+				if err := d.Record(t.Context(), "a", []provider.Receipt{
 					delivered(fmt.Sprint(i)),
 					{State: provider.Delivered},
 					delivered(fmt.Sprint("x", i)),
@@ -289,7 +289,7 @@ func TestBookReturnsWhenAllIsDurable(t *testing.T) {
 			})
 		}
 		callers.Wait()
-		if err := d.Book(t.Context(), "a",
+		if err := d.Record(t.Context(), "a",
 			[]provider.Receipt{{State: provider.Delivered}}); err != nil {
 			t.Error(err)
 		}
@@ -304,7 +304,7 @@ func TestBookEndsWithItsContext(t *testing.T) {
 		defer stop()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := d.Book(ctx, "a", []provider.Receipt{delivered("1")}); !errors.Is(err,
+		if err := d.Record(ctx, "a", []provider.Receipt{delivered("1")}); !errors.Is(err,
 			context.DeadlineExceeded) {
 			t.Error(err)
 		}
@@ -312,7 +312,7 @@ func TestBookEndsWithItsContext(t *testing.T) {
 		for i := range many {
 			many[i] = delivered(fmt.Sprint(i))
 		}
-		if err := d.Book(t.Context(), "a", many); err == nil {
+		if err := d.Record(t.Context(), "a", many); err == nil {
 			t.Error("no receipt was refused")
 		}
 		time.Sleep(2 * time.Minute)
@@ -333,7 +333,7 @@ func TestAReceiptThatCannotBeStoredHoldsUpNoOther(t *testing.T) {
 		for i := range 20 {
 			d.Take("a", delivered(fmt.Sprint(i)), ignored)
 		}
-		if err := d.Book(t.Context(), "a", []provider.Receipt{
+		if err := d.Record(t.Context(), "a", []provider.Receipt{
 			delivered("bad"),
 			delivered("last"),
 		}); err != nil {

@@ -18,7 +18,7 @@ func (b *Batcher) logDiscrepancies(odd []ledger.Discrepancy) {
 	}
 	if more := len(odd) - mostDiscrepancies; more > 0 {
 		b.cfg.Trouble("receipts", fmt.Errorf("%d more receipts of the same batch contradict the "+
-			"books or name other ids; docs/receipts.md says how to find them", more))
+			"records or name other ids; docs/receipts.md says how to find them", more))
 	}
 }
 
@@ -32,10 +32,10 @@ func describe(d *ledger.Discrepancy) error {
 			"\"dispatcher ambiguous list\" shows it", d.Channel, submission(d))
 	case ledger.ReferenceOfAnother:
 		return fmt.Errorf("channel %s sends a receipt for its id %q with our reference of another "+
-			"message: nothing of it is booked", d.Channel, d.Reference)
+			"message: nothing of it is recorded", d.Channel, d.Reference)
 	case ledger.UnderAnotherID:
 		return fmt.Errorf("channel %s names a message %q in its answer and %q in its receipt: our "+
-			"reference tells that they are the same, and it is booked; "+
+			"reference tells that they are the same, and it is recorded; "+
 			"see receipt_id in docs/smpp.md", d.Channel, d.Answered, d.Reference)
 	}
 	return errors.New("a receipt contradicts the ledger")

@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// replayMemory is how long a booked callback is remembered at least. It is longer than any
+	// replayMemory is how long a recorded callback is remembered at least. It is longer than any
 	// adapter accepts a signed time: most accept five minutes before and after it, one accepts an
 	// hour after it.
 	replayMemory = 65 * time.Minute
 	// maxReplays bounds how many callbacks of one channel are remembered, in each of two
-	// generations. Beyond it the oldest are forgotten earlier. A replayed callback is then booked
+	// generations. Beyond it the oldest are forgotten earlier. A replayed callback is then recorded
 	// again, which changes nothing either.
 	maxReplays = 250_000
 )
@@ -23,11 +23,11 @@ type sighting uint8
 const (
 	seenNever sighting = iota
 	seenUnderWay
-	seenBooked
+	seenRecorded
 )
 
-// replays remembers the callbacks that were booked, by their replay ids (provider.CallbackContent).
-// It is safe for concurrent use.
+// replays remembers the callbacks that were recorded, by their replay ids
+// (provider.CallbackContent). It is safe for concurrent use.
 type replays struct {
 	mu       sync.Mutex
 	channels map[string]*generations // guarded by mu
@@ -43,8 +43,8 @@ func markOf(once string) mark {
 	return mark(sum[:16])
 }
 
-// begin says whether a callback was seen before. One that was never seen is under way from now on,
-// until end. A callback with an empty id (once) counts as never seen.
+// begin says whether a callback was seen before. A callback that was never seen counts as under way
+// from now on, until end is called. A callback with an empty id (once) counts as never seen.
 func (r *replays) begin(channel, once string, now time.Time) sighting {
 	if once == "" {
 		return seenNever
@@ -59,14 +59,14 @@ func (r *replays) begin(channel, once string, now time.Time) sighting {
 	return g.begin(markOf(once), now)
 }
 
-// end records whether a callback was booked.
-func (r *replays) end(channel, once string, booked bool, now time.Time) {
+// end records whether a callback was recorded.
+func (r *replays) end(channel, once string, recorded bool, now time.Time) {
 	if once == "" {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.channels[channel].end(markOf(once), booked, now)
+	r.channels[channel].end(markOf(once), recorded, now)
 }
 
 // generations are the marks of one channel. When the younger generation is old enough or full, the
@@ -80,7 +80,7 @@ type generations struct {
 func (g *generations) begin(m mark, now time.Time) sighting {
 	g.turn(now)
 	if has(g.younger, m) || has(g.older, m) {
-		return seenBooked
+		return seenRecorded
 	}
 	if has(g.underWay, m) {
 		return seenUnderWay
@@ -89,9 +89,9 @@ func (g *generations) begin(m mark, now time.Time) sighting {
 	return seenNever
 }
 
-func (g *generations) end(m mark, booked bool, now time.Time) {
+func (g *generations) end(m mark, recorded bool, now time.Time) {
 	delete(g.underWay, m)
-	if !booked {
+	if !recorded {
 		return
 	}
 	g.turn(now)

@@ -21,7 +21,7 @@ func TestABookedCallbackIsRememberedForTwiceTheTolerance(t *testing.T) {
 			t.Fatalf("new one is %d", got)
 		}
 		r.end("a", "once", true, booked)
-		if got := r.begin("a", "once", booked.Add(later)); got != seenBooked {
+		if got := r.begin("a", "once", booked.Add(later)); got != seenRecorded {
 			t.Errorf("%s later it is %d, want booked", later, got)
 		}
 	}
@@ -68,7 +68,7 @@ func TestReplaysAreBounded(t *testing.T) {
 	if kept := len(g.younger) + len(g.older); kept > 2*maxReplays {
 		t.Errorf("%d are kept", kept)
 	}
-	if r.begin("a", fmt.Sprint(n-1), now) != seenBooked || r.begin("a", "0", now) != seenNever {
+	if r.begin("a", fmt.Sprint(n-1), now) != seenRecorded || r.begin("a", "0", now) != seenNever {
 		t.Error("the last must be known and the first forgotten")
 	}
 }

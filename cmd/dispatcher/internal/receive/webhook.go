@@ -25,11 +25,11 @@ type Channels interface {
 	Listener(channel string) (l provider.CallbackReader, known bool)
 }
 
-// Booker stores the content of callbacks.
-type Booker interface {
-	// Book returns nil once all of content is durable. After an error the provider is asked to call
-	// again, so Book must be idempotent.
-	Book(ctx context.Context, channel string, content *provider.CallbackContent) error
+// Recorder stores the content of callbacks.
+type Recorder interface {
+	// Record returns nil once all of content is durable. After an error the provider is asked to call
+	// again, so Record must be idempotent.
+	Record(ctx context.Context, channel string, content *provider.CallbackContent) error
 }
 
 // WebhookConfig is what Webhooks need.
@@ -42,7 +42,7 @@ type WebhookConfig struct {
 	// TLS is nil for plain HTTP. With ClientCAs, certificates of clients are verified.
 	TLS      *tls.Config
 	Channels Channels
-	Booker   Booker
+	Recorder Recorder
 	Registry prometheus.Registerer
 	// Trouble is called with every error of a callback, which may be very often.
 	Trouble func(where string, err error)
@@ -57,9 +57,9 @@ const (
 	readTimeout    = 10 * time.Second // of a whole request
 	writeTimeout   = 15 * time.Second // from the end of its header
 	idleTimeout    = 30 * time.Second
-	// bookTimeout bounds a booking. After it the provider is asked to call again. Every provider
+	// recordTimeout bounds a write. After it the provider is asked to call again. Every provider
 	// waits longer for an answer.
-	bookTimeout = 1500 * time.Millisecond
+	recordTimeout = 1500 * time.Millisecond
 	// confirmTimeout bounds the confirmation of a subscription, see confirmer.
 	confirmTimeout = 5 * time.Second
 )

@@ -43,7 +43,7 @@ func BenchmarkReceiptsByWebhook(b *testing.B) {
 	run(b, batcher.Run)
 	channel, shape := sinchAccount(b)
 	hooks, err := receive.ListenWebhooks(b.Context(), receive.WebhookConfig{
-		Address: "127.0.0.1:0", Channels: only{channel}, Booker: batcherBooker{batcher},
+		Address: "127.0.0.1:0", Channels: only{channel}, Recorder: batcherBooker{batcher},
 		Registry: prometheus.NewRegistry(), Trouble: func(_ string, err error) {
 			b.Log(err)
 		},
@@ -108,10 +108,10 @@ func (o only) Listener(name string) (l provider.CallbackReader, known bool) {
 
 type batcherBooker struct{ batcher *receive.Batcher }
 
-func (d batcherBooker) Book(
+func (d batcherBooker) Record(
 	ctx context.Context, channel string, content *provider.CallbackContent,
 ) error {
-	return d.batcher.Book(ctx, channel, content.Receipts)
+	return d.batcher.Record(ctx, channel, content.Receipts)
 }
 
 // sinchAccount returns an adapter and the carrier's side of its account.

@@ -16,9 +16,9 @@ import (
 type verdict string
 
 const (
-	booked   verdict = "booked"
-	replayed verdict = "replayed" // booked before; it gets the same answer and changes nothing
-	empty    verdict = "empty"    // genuine, but without anything to book
+	recorded verdict = "booked"
+	replayed verdict = "replayed" // recorded before; it gets the same answer and changes nothing
+	empty    verdict = "empty"    // genuine, but without anything to record
 	// confirmed: it was the confirmation of a subscription, see confirmer.
 	confirmed verdict = "confirmed"
 	// The following are refused for good.
@@ -36,21 +36,21 @@ const (
 	notYet   verdict = "not_yet_known_channel"
 	unusable verdict = "unusable" // the channel's settings cannot be used on this machine
 	// busy: too many large bodies at once, too many requests of one address, or the same callback is
-	// being booked.
-	busy     verdict = "busy"
-	unbooked verdict = "unbooked" // it could not be booked in time
+	// being recorded.
+	busy       verdict = "busy"
+	unrecorded verdict = "unbooked" // it could not be recorded in time
 	// unconfirmed: the subscription could not be confirmed.
 	unconfirmed verdict = "unconfirmed"
 )
 
 // statuses are the HTTP statuses of the verdicts.
 var statuses = map[verdict]int{
-	booked: http.StatusOK, replayed: http.StatusOK, empty: http.StatusOK, confirmed: http.StatusOK,
+	recorded: http.StatusOK, replayed: http.StatusOK, empty: http.StatusOK, confirmed: http.StatusOK,
 	forged: http.StatusForbidden, malformed: http.StatusBadRequest,
 	tooLarge:  http.StatusRequestEntityTooLarge,
 	noChannel: http.StatusNotFound, badMethod: http.StatusMethodNotAllowed,
 	stale: tryAgain, broken: tryAgain, notYet: tryAgain,
-	unusable: tryAgain, busy: tryAgain, unbooked: tryAgain, unconfirmed: tryAgain,
+	unusable: tryAgain, busy: tryAgain, unrecorded: tryAgain, unconfirmed: tryAgain,
 }
 
 // tryAgain is the status for callbacks that may succeed later. Every vendor that repeats callbacks
@@ -102,7 +102,7 @@ func (w *Webhooks) handle(
 	case len(content.Receipts)+len(content.Inbound) == 0:
 		return name, w.confirm(r.Context(), name, listener, callback), content
 	}
-	return name, w.book(r.Context(), name, &content), content
+	return name, w.record(r.Context(), name, &content), content
 }
 
 // confirmer is a CallbackReader whose provider sends a request to confirm the subscription first,
@@ -126,7 +126,7 @@ func (w *Webhooks) confirm(
 	switch done, err := asked.Confirm(ctx, c); {
 	case err != nil:
 		w.cfg.Trouble("callbacks of "+channel, fmt.Errorf("the provider of channel %s could not "+
-			"be told that its calls are wanted: %w", channel, err))
+			"be sent the confirmation of its subscription: %w", channel, err))
 		return unconfirmed
 	case done:
 		return confirmed
@@ -134,29 +134,29 @@ func (w *Webhooks) confirm(
 	return empty
 }
 
-// book books the content of a callback, unless it was booked before.
-func (w *Webhooks) book(
+// record records the content of a callback, unless it was recorded before.
+func (w *Webhooks) record(
 	ctx context.Context, channel string, content *provider.CallbackContent,
 ) verdict {
 	switch w.replays.begin(channel, content.ReplayID, time.Now()) {
-	case seenBooked:
+	case seenRecorded:
 		return replayed
 	case seenUnderWay:
 		return busy
 	case seenNever:
 	}
-	// A caller that disconnects does not cancel the booking.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bookTimeout)
+	// A caller that disconnects does not cancel the write.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	done := false
 	defer func() { w.replays.end(channel, content.ReplayID, done, time.Now()) }()
-	if err := w.cfg.Booker.Book(ctx, channel, content); err != nil {
-		w.cfg.Trouble("callbacks", fmt.Errorf("callbacks cannot be booked, their providers are "+
+	if err := w.cfg.Recorder.Record(ctx, channel, content); err != nil {
+		w.cfg.Trouble("callbacks", fmt.Errorf("callbacks cannot be recorded, their providers are "+
 			"asked to call again: %w", err))
-		return unbooked
+		return unrecorded
 	}
 	done = true
-	return booked
+	return recorded
 }
 
 // callbackOf converts a request. The URL begins with base, which is what the provider called; host
@@ -234,7 +234,7 @@ func answer(out http.ResponseWriter, v verdict, content provider.CallbackContent
 	case status == http.StatusOK:
 		out.Header().Set("Content-Type", content.AnswerType)
 		out.WriteHeader(status)
-		// fails only if the caller has disconnected; the content is booked
+		// fails only if the caller has disconnected; the content is recorded
 		_, _ = io.WriteString(out, content.Answer)
 		return
 	case status == tryAgain:

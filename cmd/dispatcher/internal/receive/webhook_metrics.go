@@ -17,7 +17,7 @@ func newWebhookMetrics(registry prometheus.Registerer) *webhookMetrics {
 	m := &webhookMetrics{
 		callbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "dispatcher", Subsystem: "receive", Name: "callbacks_total",
-			Help: "Callbacks of providers by what became of them.",
+			Help: "Callbacks of providers by result.",
 		}, []string{"channel", "verdict"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "dispatcher", Subsystem: "receive", Name: "callback_seconds",

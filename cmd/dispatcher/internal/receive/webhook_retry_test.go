@@ -40,13 +40,13 @@ func TestTemporaryFailuresAreAnsweredWithAStatusThatEachVendorRetries(t *testing
 	for _, row := range guideRows(t, `\| (\w[\w ]*) \| (5xx|5xx, 429|all but 2xx) \| (yes|no) \|`) {
 		vendor, again := row[1], retries[row[2]]
 		vendors = append(vendors, vendor)
-		for _, v := range []verdict{stale, broken, notYet, unusable, busy, unbooked, unconfirmed} {
+		for _, v := range []verdict{stale, broken, notYet, unusable, busy, unrecorded, unconfirmed} {
 			if !again(statuses[v]) {
 				t.Errorf("%s does not call again after %d, the answer to what is %s", vendor,
 					statuses[v], v)
 			}
 		}
-		for _, v := range []verdict{booked, replayed, empty, confirmed} {
+		for _, v := range []verdict{recorded, replayed, empty, confirmed} {
 			if again(statuses[v]) {
 				t.Errorf("%s calls again after %d, the answer to what is %s", vendor, statuses[v],
 					v)

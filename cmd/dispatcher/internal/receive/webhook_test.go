@@ -53,14 +53,14 @@ func (l *scriptedListener) ReadCallback(c *provider.Callback) (provider.Callback
 }
 
 // scriptedBooker keeps what was booked, or fails.
-type scriptedBooker struct {
+type scriptedRecorder struct {
 	book func(ctx context.Context) error
 
 	mu    sync.Mutex
 	noted []string // guarded by mu: channel and reference
 }
 
-func (b *scriptedBooker) Book(
+func (b *scriptedRecorder) Record(
 	ctx context.Context, channel string, content *provider.CallbackContent,
 ) error {
 	if b.book != nil {
@@ -76,7 +76,7 @@ func (b *scriptedBooker) Book(
 	return nil
 }
 
-func (b *scriptedBooker) list() []string {
+func (b *scriptedRecorder) list() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]string(nil), b.noted...)
@@ -100,7 +100,7 @@ type rig struct {
 	t        testing.TB
 	webhooks *Webhooks
 	listener *scriptedListener
-	booker   *scriptedBooker
+	booker   *scriptedRecorder
 	registry *prometheus.Registry
 	client   *http.Client
 }
@@ -108,12 +108,12 @@ type rig struct {
 func setup(t testing.TB, change func(*WebhookConfig)) *rig {
 	t.Helper()
 	r := &rig{
-		t: t, listener: &scriptedListener{}, booker: &scriptedBooker{},
+		t: t, listener: &scriptedListener{}, booker: &scriptedRecorder{},
 		registry: prometheus.NewRegistry(),
 		client:   &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}},
 	}
 	cfg := WebhookConfig{
-		Address: "127.0.0.1:0", Channels: oneListener{r.listener}, Booker: r.booker,
+		Address: "127.0.0.1:0", Channels: oneListener{r.listener}, Recorder: r.booker,
 		Registry: r.registry,
 		Trouble:  func(string, error) {},
 	}
@@ -188,8 +188,8 @@ func TestOnlyGenuineCallbacksAreBooked(t *testing.T) {
 		channel                          string
 		verdict                          verdict
 	}{
-		{"genuine", "POST", "/receipts/a", "r-1", "Secret: right", 200, "a", booked},
-		{"genuine by GET", "GET", "/receipts/a?id=1", "", "Secret: right", 200, "a", booked},
+		{"genuine", "POST", "/receipts/a", "r-1", "Secret: right", 200, "a", recorded},
+		{"genuine by GET", "GET", "/receipts/a?id=1", "", "Secret: right", 200, "a", recorded},
 		{"forged", "POST", "/receipts/a", "r-1", "Secret: wrong", 403, "a", forged},
 		{"unsigned", "POST", "/receipts/a", "r-1", "X: y", 403, "a", forged},
 		{"stale", "POST", "/receipts/a", "r-1", "Secret: old", 503, "a", stale},
@@ -215,7 +215,7 @@ func TestOnlyGenuineCallbacksAreBooked(t *testing.T) {
 			if n := r.count(c.channel, c.verdict); n != 1 {
 				t.Errorf("%d callbacks of %q counted as %s", n, c.channel, c.verdict)
 			}
-			if c.verdict == booked {
+			if c.verdict == recorded {
 				if answer != "content" || len(r.booker.list()) != 1 {
 					t.Errorf("answered %q, booked %v", answer, r.booker.list())
 				}
@@ -300,8 +300,8 @@ func TestAReplayedCallbackIsAnsweredAsTheFirstAndChangesNothing(t *testing.T) {
 	if diff := cmp.Diff([]string{"a r-1", "a r-1"}, r.booker.list()); diff != "" {
 		t.Error(diff)
 	}
-	if r.count("a", replayed) != 2 || r.count("a", booked) != 2 {
-		t.Errorf("%d replayed, %d booked", r.count("a", replayed), r.count("a", booked))
+	if r.count("a", replayed) != 2 || r.count("a", recorded) != 2 {
+		t.Errorf("%d replayed, %d booked", r.count("a", replayed), r.count("a", recorded))
 	}
 }
 
@@ -327,7 +327,7 @@ func TestWhatCouldNotBeBookedIsAskedForAgain(t *testing.T) {
 		"Nonce: 1"); status != http.StatusOK {
 		t.Errorf("status %d", status)
 	}
-	if len(r.booker.list()) != 1 || r.count("a", unbooked) != 1 || r.count("a", booked) != 1 {
+	if len(r.booker.list()) != 1 || r.count("a", unrecorded) != 1 || r.count("a", recorded) != 1 {
 		t.Errorf("booked %v", r.booker.list())
 	}
 }
@@ -337,7 +337,7 @@ func TestASlowDatabaseIsNotWaitedForLong(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
 	r.booker.book = func(ctx context.Context) error {
-		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > bookTimeout {
+		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > recordTimeout {
 			t.Error("no deadline")
 		}
 		<-ctx.Done()

@@ -194,7 +194,7 @@ func BenchmarkWebhooks(b *testing.B) {
 			return provider.CallbackContent{
 				Receipts: []provider.Receipt{{Reference: string(c.Body)}}, ReplayID: c.Get("Nonce"),
 			}, nil
-		}}}, Booker: &scriptedBooker{}, Registry: prometheus.NewRegistry(), Trouble: func(string,
+		}}}, Recorder: &scriptedRecorder{}, Registry: prometheus.NewRegistry(), Trouble: func(string,
 			error) {
 		},
 	})

@@ -340,6 +340,18 @@ func TestPricesAreExact(t *testing.T) {
 	}
 }
 
+func TestDaysWithSlashesBeginWithTheMonthOrTheDay(t *testing.T) {
+	t.Parallel()
+	for dayFirst, want := range map[bool]string{
+		false: "2026-03-04 09:05", true: "2026-04-03 09:05",
+	} {
+		got, err := parseTime("03/04/2026 09:05", time.UTC, dayFirst)
+		if err != nil || got.Format("2006-01-02 15:04") != want {
+			t.Errorf("day first %t: %v, %v, not %s", dayFirst, got, err, want)
+		}
+	}
+}
+
 // TestPairsByNumberTimeAndSegments: a table of lines (l) and attempts (a), by minute and segments.
 func TestPairsByNumberTimeAndSegments(t *testing.T) {
 	t.Parallel()

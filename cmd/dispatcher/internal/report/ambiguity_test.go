@@ -30,7 +30,7 @@ func TestAnAmbiguityIsShownInItsCurrentState(t *testing.T) {
 		"final": {ledger.AmbiguityRecord{
 			Last: 1, Step: ledger.Lookup,
 			ResolvedAs: ledger.Unresolved, Asked: 1,
-		}, "booked as possibly billable (tried 1 " +
+		}, "counts as possibly billable (tried 1 " +
 			"time)."},
 		"nothing asked": {ledger.AmbiguityRecord{
 			Last: 1, Step: ledger.NoStep,

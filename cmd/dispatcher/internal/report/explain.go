@@ -223,7 +223,6 @@ func waitsOf(m *ledger.Message, now time.Time) []Wait {
 // lastRanking is the ranking of the last wait. It is zero when the message never waited, or when
 // that decision ranked no channel.
 type lastRanking struct {
-	known      bool
 	candidates []Candidate
 	basis      Basis
 	doc        *config.Routing // nil when it is not known
@@ -239,7 +238,7 @@ func readLastRanking(src *Source) (*lastRanking, error) {
 		return &lastRanking{}, err
 	}
 	l := &lastRanking{
-		known: true, candidates: candidatesOf(ranking), basis: basisOf(ranking), doc: src.WaitDoc,
+		candidates: candidatesOf(ranking), basis: basisOf(ranking), doc: src.WaitDoc,
 	}
 	newCompletion(&src.Record.Message, src.WaitDoc, nil).closed(l.candidates)
 	return l, nil

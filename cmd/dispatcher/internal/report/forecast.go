@@ -40,9 +40,8 @@ func Forecast(
 	limit := newLimitWait(&m, doc, zoneOf(doc), e.Candidates)
 	e.waitsFor(limit)
 	p := page{
-		Explanation: &e, doc: doc, ranking: &lastRanking{known: true, candidates: e.Candidates, doc: doc},
-		Limit: limit,
-		zone:  zoneOf(doc), Forecast: true,
+		Explanation: &e, doc: doc, ranking: &lastRanking{candidates: e.Candidates, doc: doc},
+		Limit: limit, zone: zoneOf(doc), Forecast: true,
 	}
 	var err error
 	e.Text, err = p.text("forecast")

@@ -76,8 +76,8 @@ func TestTheTimelineTellsWhatHappened(t *testing.T) {
 			"10:00 attempt Attempt 1 on a",
 			"10:00 answer Answer of a: unknown",
 			"10:01 ambiguous No answer of a: it may have taken the message",
-			"10:07 settled The search found nothing: nobody knows whether it was taken, and it is " +
-				"booked as possibly billable",
+			"10:07 settled The search found nothing: nobody knows whether it was taken, and it " +
+				"counts as possibly billable",
 			"10:07 ended Ended: unknown",
 		}},
 		"ambiguous still": {func() *ledger.Record {

@@ -116,7 +116,7 @@ var resolutionWords = map[string]string{
 	"taken":     "that it had been taken",
 	"not_taken": "that it had not been taken",
 	"resent":    "nothing, so the lane had it sent once more",
-	"final": "nothing: nobody knows whether it was taken, and it is booked as possibly " +
+	"final": "nothing: nobody knows whether it was taken, and it counts as possibly " +
 		"billable",
 }
 

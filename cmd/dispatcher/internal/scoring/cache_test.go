@@ -59,14 +59,14 @@ func TestPuttingAnAnswerAgainDoesNotCostAgain(t *testing.T) {
 
 func TestOldFunctionsAreDropped(t *testing.T) {
 	t.Parallel()
-	r, now := newRests(), time.Now()
+	s, now := newFunctionStates(), time.Now()
 	for i := range 1000 {
 		now = now.Add(time.Second)
-		r.leave(identity{url: string(rune('a' + i))}, []string{"function_timeout", ""}[i%2], now,
+		s.end(identity{url: string(rune('a' + i))}, []string{"function_timeout", ""}[i%2], now,
 			now)
 	}
-	if len(r.of) > int((forgetAfter+restTime)/time.Second)+1 {
-		t.Errorf("%d functions are remembered", len(r.of))
+	if len(s.of) > int((forgetAfter+pauseTime)/time.Second)+1 {
+		t.Errorf("%d functions are remembered", len(s.of))
 	}
 }
 

@@ -77,7 +77,7 @@ func read(response *http.Response, most int) ([]byte, problem) {
 }
 
 // aboutTheFunction reports whether a status would answer any question, and not only this one, so
-// that one odd label does not make the function rest for all.
+// that one odd label does not pause the function for all.
 func aboutTheFunction(status int) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge,

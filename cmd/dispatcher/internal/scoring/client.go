@@ -49,7 +49,7 @@ type Client struct {
 	metrics *metrics
 	cache   *cache
 	flights *flights
-	rests   *rests
+	states  *functionStates
 	gates   *gates
 }
 
@@ -61,7 +61,7 @@ func New(cfg Config) (*Client, error) {
 	return &Client{
 		public: newHTTP(false), private: newHTTP(true),
 		metrics: newMetrics(cfg.Registry), cache: newCache(), flights: newFlights(),
-		rests: newRests(), gates: newGates(),
+		states: newFunctionStates(), gates: newGates(),
 	}, nil
 }
 
@@ -129,8 +129,8 @@ func (c *Client) lead(
 ) decide.Scores {
 	defer c.flights.land(key, flight)
 	function := identify(f)
-	if word := c.rests.resting(function, time.Now()); word != "" {
-		return c.rested(q, word, flight)
+	if word := c.states.paused(function, time.Now()); word != "" {
+		return c.whilePaused(q, word, flight)
 	}
 	n, came := calls(f, q), time.Now()
 	gate := c.gates.arrive(function)
@@ -143,16 +143,16 @@ func (c *Client) lead(
 	defer gate.leave(n)
 	began := time.Now()
 	c.metrics.queued(q.Route, began.Sub(came))
-	if word := c.rests.enter(function, began); word != "" {
-		return c.rested(q, word, flight)
+	if word := c.states.begin(function, began); word != "" {
+		return c.whilePaused(q, word, flight)
 	}
 	c.metrics.question(q.Route, answeredByFunction)
 	values, problem := c.ask(ctx, f, q)
 	now := time.Now()
 	c.metrics.asked(q.Route, now.Sub(began))
 	if problem.word != "" && ctx.Err() != nil && now.Sub(began) < f.Deadline {
-		// Its caller had no time for it. That says nothing about the function.
-		c.rests.forgo(function)
+		// Its caller ran out of time. That says nothing about the function.
+		c.states.withdraw(function)
 		flight.abandoned = true
 		return decide.Scores{Trouble: decide.FunctionTimeout}
 	}
@@ -161,9 +161,9 @@ func (c *Client) lead(
 	return flight.scores
 }
 
-// rested is the answer while the function rests.
-func (c *Client) rested(q *decide.ScoreQuestion, word string, flight *flight) decide.Scores {
-	c.metrics.question(q.Route, answeredByRest)
+// whilePaused is the answer while the function is paused.
+func (c *Client) whilePaused(q *decide.ScoreQuestion, word string, flight *flight) decide.Scores {
+	c.metrics.question(q.Route, answeredByPause)
 	flight.scores = decide.Scores{Trouble: word}
 	return flight.scores
 }
@@ -176,12 +176,12 @@ func (c *Client) remember(
 	if p.general {
 		general = p.word
 	}
-	rests := c.rests.leave(identify(f), general, began, now)
+	rests := c.states.end(identify(f), general, began, now)
 	switch {
 	case p.word == "":
 		c.cache.put(key, values, "", now, f.Cache)
 	case !rests:
-		c.cache.put(key, nil, p.word, now, restTime)
+		c.cache.put(key, nil, p.word, now, pauseTime)
 	}
 }
 

@@ -11,7 +11,7 @@ const (
 	answeredByFunction = "function" // it was asked, whatever the result
 	answeredByCache    = "cache"
 	answeredByOther    = "joined" // an equal question was being asked
-	answeredByRest     = "rest"   // it failed a moment ago and was not asked
+	answeredByPause    = "rest"   // it failed a moment ago and was not asked
 	answeredByNobody   = "nobody" // its batch could not wait for its turn
 )
 

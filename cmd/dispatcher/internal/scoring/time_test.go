@@ -152,7 +152,7 @@ func TestADeadFunctionCostsOneDeadlineASecond(t *testing.T) {
 			t.Errorf("%d calls took %s of ten seconds", calls, waited)
 		}
 		c.public.Transport = fakeNetwork(goodAnswer)
-		time.Sleep(restTime)
+		time.Sleep(pauseTime)
 		if got := c.Scores(t.Context(), f, questionOf(1)); got.Trouble != "" {
 			t.Errorf("after it has recovered: %+v", got)
 		}
@@ -169,7 +169,7 @@ func TestAfterTheRestOneQuestionTriesFirst(t *testing.T) {
 		})
 		f.BatchSize = 100 // one call for each question
 		c.Scores(t.Context(), f, questionOf(1))
-		time.Sleep(restTime)
+		time.Sleep(pauseTime)
 		var group sync.WaitGroup
 		for i := range 50 {
 			group.Go(func() { c.Scores(t.Context(), f, questionOf(i+2)) })
@@ -187,7 +187,7 @@ func TestATrialThatIsGivenUpLetsAnotherTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, f := over(t, noAnswer)
 		c.Scores(t.Context(), f, questionOf(1))
-		time.Sleep(restTime)
+		time.Sleep(pauseTime)
 		ctx, cancel := context.WithTimeout(t.Context(), f.Deadline/4)
 		defer cancel()
 		c.Scores(ctx, f, questionOf(1))

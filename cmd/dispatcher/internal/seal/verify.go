@@ -44,7 +44,7 @@ func Verify(sealed []Leaf, now *ledger.Evidence, looked time.Time) []Fault {
 	last := &sealed[len(sealed)-1]
 	faults = append(faults, follow(last, &current, now)...)
 	if !last.Open && last.Parts[ledger.PartLater] != now.Parts[ledger.PartLater] &&
-		now.LaterAt.Before(looked.Add(-ledger.LateBooking)) {
+		now.LaterAt.Before(looked.Add(-ledger.LateCommit)) {
 		faults = append(faults, Fault{
 			Seq: now.Seq, ID: now.ID, What: Changed, Part: ledger.PartNames[ledger.PartLater],
 		})

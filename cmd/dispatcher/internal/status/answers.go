@@ -22,6 +22,7 @@ func (c *Channel) takeOutcomes(all []ledger.RecentOutcome, within time.Duration)
 			continue
 		}
 		attempts += o.Attempts
+		c.awaited, c.receipted = c.awaited+o.Awaited, c.receipted+o.Receipts
 		if o.Outcome == "" {
 			continue
 		}
@@ -59,12 +60,17 @@ const (
 	someAnswers = 20
 )
 
+// often reports whether an outcome is that of many answers: n of all.
+func (c *Channel) often(outcome string) (n, all int64, often bool) {
+	for _, one := range c.answered {
+		all += one
+	}
+	n = c.answered[outcome]
+	return n, all, all >= someAnswers && float64(n) >= badAnswers*float64(all)
+}
+
 // findAnswers reports that many answers of the provider are bad, and names the most frequent code.
 func (c *Channel) findAnswers(check string) (out []Finding) {
-	var all int64
-	for _, n := range c.answered {
-		all += n
-	}
 	for _, bad := range []struct{ outcome, words, fix string }{
 		{
 			"refused", "the provider refuses %d of %d submits",
@@ -83,8 +89,8 @@ func (c *Channel) findAnswers(check string) (out []Finding) {
 			`ask the provider; see "dispatcher ambiguous list", and send none of them again by hand`,
 		},
 	} {
-		n := c.answered[bad.outcome]
-		if all < someAnswers || float64(n) < badAnswers*float64(all) {
+		n, all, often := c.often(bad.outcome)
+		if !often {
 			continue
 		}
 		detail := fmt.Sprintf(bad.words, n, all)
@@ -93,6 +99,11 @@ func (c *Channel) findAnswers(check string) (out []Finding) {
 			detail += fmt.Sprintf(", %d times with code %s", c.Codes[i].Count, c.Codes[i].Code)
 		}
 		out = append(out, Warned(check, detail, bad.fix))
+	}
+	if c.receipts && c.awaited >= someAnswers && c.receipted == 0 {
+		out = append(out, Warned(check, fmt.Sprintf("none of %d messages that it accepted more than a "+
+			"minute ago has a receipt", c.awaited), "is its webhook reachable from outside, or a bind up "+
+			"that receives? See callbacks in the metrics; ask the provider"))
 	}
 	return out
 }

@@ -25,9 +25,7 @@ func (n *Now) find() []Finding {
 		found = append(found, Warned("pause", what+" is paused",
 			`end it with "dispatcher resume"; "dispatcher routing history" says who and why`))
 	}
-	for i := range n.Channels {
-		found = append(found, n.Channels[i].find()...)
-	}
+	found = append(found, n.findChannels()...)
 	for i := range n.Lanes {
 		found = append(found, n.Lanes[i].find(n.Instances)...)
 	}
@@ -43,7 +41,8 @@ func (n *Now) find() []Finding {
 			`start "dispatcher run"; what is in Kafka and in the ledger is kept`))
 	}
 	for _, p := range n.Processes {
-		if p.RoutingVersion != 0 && p.RoutingVersion < n.RoutingVersion {
+		if p.RoutingVersion != 0 && p.RoutingVersion < n.RoutingVersion &&
+			n.Now.Sub(n.applied) > n.deadAfter { // it reports more often than that
 			found = append(found, Warned(fmt.Sprintf("instance %d", p.Instance),
 				fmt.Sprintf("uses routing version %d, and %d is in force", p.RoutingVersion,
 					n.RoutingVersion), "if it stays, see routing in its /readyz and its log"))
@@ -79,7 +78,35 @@ func (t *GuardTrip) words() string {
 		t.Seen, t.Hour.Format("15:04"), t.At.Format("15:04"), t.Usual, t.Days)
 }
 
-// find lists what is wrong with a channel; nothing unless it is enabled.
+// findChannels lists what is wrong with the channels. A missed share stands beside the cause,
+// and alone only if none is known. A channel that carries what others do not has nothing wrong.
+func (n *Now) findChannels() (out []Finding) {
+	sick := false
+	each := make([][]Finding, len(n.Channels))
+	for i := range n.Channels {
+		each[i] = n.Channels[i].find()
+		sick = sick || len(each[i]) > 0
+	}
+	for i, found := range each {
+		c := &n.Channels[i]
+		if c.State == string(config.Enabled) && c.share.Far() {
+			words := fmt.Sprintf("carries %s, agreed is %s of %d messages",
+				report.Percent(c.share.Carried), report.Percent(c.share.Agreed), c.share.Messages)
+			switch {
+			case len(found) > 0:
+				found[0].Detail += "; it " + words
+			case !sick || c.share.Carried < c.share.Agreed:
+				found = append(found, Warned("traffic of "+c.Channel, words, `see its state, limits and `+
+					`codes in "dispatcher status"; "dispatcher report daily" says where messages went `+
+					"instead"))
+			}
+		}
+		out = append(out, found...)
+	}
+	return out
+}
+
+// find lists what is wrong with a channel; nothing unless it is enabled. Its share is left out.
 func (c *Channel) find() []Finding {
 	if c.State != string(config.Enabled) {
 		return nil
@@ -100,7 +127,7 @@ func (c *Channel) find() []Finding {
 			instanceWords(r.Instances), report.WaitWords(r.Reason)),
 			`see "channel `+c.Channel+`" in /readyz of the instance`))
 	}
-	if c.Silent {
+	if _, _, often := c.often("unknown"); c.Silent && !often { // else findAnswers says it
 		out = append(out, Warned(check, "submissions have no answer in time",
 			"it has half of its share in flight and no more until it answers; ask the provider"))
 	}
@@ -109,12 +136,6 @@ func (c *Channel) find() []Finding {
 		out = append(out, Warned(check, "the provider has asked to slow down: "+
 			report.Percent(c.Throttled)+" of its rate is left",
 			"it recovers by itself; lower the channel's limit if this comes often"))
-	}
-	if c.share.Far() {
-		out = append(out, Warned(check, fmt.Sprintf("carries %s, agreed is %s of %d messages",
-			report.Percent(c.share.Carried), report.Percent(c.share.Agreed), c.share.Messages),
-			`see its state, limits and codes in "dispatcher status"; "dispatcher report daily" `+
-				"says where messages went instead"))
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/report"
 )
 
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
@@ -84,6 +85,84 @@ func TestBudgetsAreShownWhileThereAreFew(t *testing.T) {
 	for i := range want {
 		if found[i].Detail != want[i] {
 			t.Errorf("%q, want %q", found[i].Detail, want[i])
+		}
+	}
+}
+
+// TestASickChannelIsNamedWithItsCause: a share that is missed stands beside the cause, and a channel
+// that carries what others do not is no finding.
+func TestASickChannelIsNamedWithItsCause(t *testing.T) {
+	t.Parallel()
+	channel := func(name string, carried float64) Channel {
+		return Channel{
+			Channel: name, State: "enabled", Throttled: 1, answered: map[string]int64{},
+			share: report.ShareNow{Agreed: 0.5, Carried: carried, Messages: 1000},
+		}
+	}
+	for name, tc := range map[string]struct {
+		change func(a *Channel)
+		want   []string
+	}{
+		"no answers": {
+			func(a *Channel) {
+				a.Silent, a.answered["unknown"], a.answered["accepted"] = true, 50, 50
+			},
+			[]string{"a: 50 of 100 submits have no answer; it carries 10.00 %, agreed is 50.00 % of 1000 messages"},
+		},
+		"silent since a moment": {
+			func(a *Channel) { a.Silent = true },
+			[]string{
+				"a: submissions have no answer in time; it carries 10.00 %, agreed is 50.00 % of 1000 messages",
+			},
+		},
+		"no receipts": {
+			func(a *Channel) { a.receipts, a.awaited = true, 20 },
+			[]string{"a: none of 20 messages that it accepted more than a minute ago has a receipt; it " +
+				"carries 10.00 %, agreed is 50.00 % of 1000 messages"},
+		},
+		"few accepted": {
+			func(a *Channel) { a.receipts, a.awaited = true, 19 },
+			[]string{
+				"a: carries 10.00 %, agreed is 50.00 % of 1000 messages",
+				"b: carries 90.00 %, agreed is 50.00 % of 1000 messages",
+			},
+		},
+		"some receipts": {
+			func(a *Channel) { a.receipts, a.awaited, a.receipted = true, 500, 1 },
+			[]string{
+				"a: carries 10.00 %, agreed is 50.00 % of 1000 messages",
+				"b: carries 90.00 %, agreed is 50.00 % of 1000 messages",
+			},
+		},
+		"no receipts are expected": {
+			func(a *Channel) { a.awaited, a.share.Carried = 500, 0.5 },
+			[]string{"b: carries 90.00 %, agreed is 50.00 % of 1000 messages"},
+		},
+	} {
+		n := &Now{Channels: []Channel{channel("a", 0.1), channel("b", 0.9)}}
+		tc.change(&n.Channels[0])
+		var got []string
+		for _, f := range n.findChannels() {
+			got = append(got, strings.TrimPrefix(f.Check, "traffic of ")+": "+f.Detail)
+		}
+		if strings.Join(got, "\n") != strings.Join(tc.want, "\n") {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
+		}
+	}
+}
+
+// TestAnOldRoutingIsAFindingAfterTheNextReport: right after a change the last reports name the
+// version before.
+func TestAnOldRoutingIsAFindingAfterTheNextReport(t *testing.T) {
+	t.Parallel()
+	for ago, want := range map[time.Duration]int{time.Second: 0, 7 * time.Second: 1} {
+		n := &Now{
+			Now: noon, applied: noon.Add(-ago), deadAfter: 6 * time.Second, Instances: 2,
+			RoutingVersion: 3,
+			Processes:      []Process{{Instance: 1, RoutingVersion: 2}, {Instance: 2, RoutingVersion: 3}},
+		}
+		if found := n.find(); len(found) != want {
+			t.Errorf("%s after the change: got %+v", ago, found)
 		}
 	}
 }

@@ -35,6 +35,9 @@ type Now struct {
 	Instances int       `json:"instances"`
 	Processes []Process `json:"processes"`
 	Findings  []Finding `json:"findings"` // what an operator should look at
+
+	applied   time.Time // when the routing was, if an instance uses an older one
+	deadAfter time.Duration
 }
 
 // Channel is one channel over all instances.
@@ -72,6 +75,10 @@ type Channel struct {
 
 	share    report.ShareNow
 	answered map[string]int64 // attempts that left, by outcome
+	// receipts says that receipts are expected; awaited are accepted more than a minute ago, of which
+	// receipted have one.
+	receipts           bool
+	awaited, receipted int64
 }
 
 // CodeCount counts the attempts that ended with one code.
@@ -134,6 +141,8 @@ type GuardTrip struct {
 // facts is the input of newNow.
 type facts struct {
 	version   int64
+	applied   time.Time // when the version was; set only if an instance uses an older one
+	deadAfter time.Duration
 	doc       *config.Routing
 	present   ledger.Present
 	recent    ledger.Recent
@@ -160,7 +169,7 @@ func newNow(f *facts) *Now {
 		one := Channel{
 			Channel: c.Name, State: string(c.State), Waiting: counters.WaitingOn(c.Name),
 			NotReady: []ReasonCount{}, Codes: []CodeCount{}, Unsent: []CodeCount{}, Throttled: 1,
-			answered: map[string]int64{},
+			answered: map[string]int64{}, receipts: c.Receipts.Wait() > 0,
 		}
 		if share, ok := shares[c.Name]; ok {
 			one.takeShare(share)
@@ -179,6 +188,7 @@ func newNow(f *facts) *Now {
 			p.ID, p.Region, p.Host, p.Version, p.StartedAt, p.State.Version,
 		})
 	}
+	s.applied, s.deadAfter = f.applied, f.deadAfter
 	s.Findings = s.find()
 	return s
 }

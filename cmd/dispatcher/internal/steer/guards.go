@@ -24,9 +24,8 @@ const (
 
 // guarded holds the counts of the running hour.
 type guarded struct {
-	hour    time.Time     // its start
-	offset  time.Duration // its start, after the start of the business day
-	counted time.Time     // seen holds the messages before this time
+	hour    time.Time // its start
+	counted time.Time // seen holds the messages before this time
 	seen    traffic
 	before  map[int]usual // by Guard.Days
 	idle    time.Time     // when guards last had nothing to do
@@ -53,7 +52,7 @@ func (s *Steerer) guards(
 		return false, err
 	})
 	for i := 0; i < len(trips) && !moved && err == nil; i++ {
-		t := &trips[i] // one that fails does not hold up the others
+		t := &trips[i] // a failure does not delay the others
 		moved, err = failed.try(ctx, "guard of "+t.Per+" "+t.Subject,
 			func(ctx context.Context) (bool, error) { return true, s.trip(ctx, t) })
 	}
@@ -70,7 +69,7 @@ func (s *Steerer) count(ctx context.Context, now time.Time) error {
 	offset := until.Sub(day.From).Truncate(time.Hour)
 	if hour := day.From.Add(offset); !hour.Equal(g.hour) {
 		*g = guarded{
-			hour: hour, offset: offset, counted: hour, seen: traffic{}, before: map[int]usual{},
+			hour: hour, counted: hour, seen: traffic{}, before: map[int]usual{},
 		}
 	}
 	for i := range s.seen.doc.Guards {

@@ -33,8 +33,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		}, []string{"kind"}),
 		trips: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: room, Name: "guard_trips_total",
-			Help: "Tenants and calling codes that got far more messages in an hour than usual, as this " +
-				"process was the first to record.",
+			Help: "Trips of guards that this process was the first to record.",
 		}, []string{"per", "action"}),
 	}
 	registry.MustRegister(m.share, m.agreed, m.moves, m.trips)

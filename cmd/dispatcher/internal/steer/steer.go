@@ -92,7 +92,7 @@ func New(cfg Config) (*Steerer, error) {
 
 // late is the longest time between the claim of an attempt and the settlement of its outcome.
 // Attempts that take longer are in no figures.
-func (s *Steerer) late() time.Duration { return s.cfg.SendTimeout + ledger.LateBooking }
+func (s *Steerer) late() time.Duration { return s.cfg.SendTimeout + ledger.LateCommit }
 
 // Bounds of one round of the loop.
 const (

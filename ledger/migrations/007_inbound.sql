@@ -1,14 +1,15 @@
--- Who does not want to be written to any more, and what subscribers send.
+-- Subscribers: opt-outs, the messages that they send, and erasures.
 
--- recipient is what stands for a number of a tenant wherever the number itself is not needed. It
--- is a pseudonym: whoever tries all numbers finds out which ones are meant. Package ledger computes the same;
--- a test holds the two together.
+-- recipient is a hash of a number and a tenant, used wherever the number itself is not needed. It
+-- is a pseudonym: somebody who tries all numbers can find the number. Recipient in package ledger
+-- computes the same; a test compares them.
 create function dispatcher.recipient(tenant text, number text) returns bigint
 language sql immutable strict parallel safe
 return coalesce(nullif(('x' || encode(substr(sha256(
-  convert_to(tenant, 'UTF8') || '\x00'::bytea || convert_to(ltrim(number, '+'), 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint, 0), 1);
+  convert_to(tenant, 'UTF8') || '\x00'::bytea || convert_to(ltrim(number, '+'), 'UTF8')), 1, 8),
+  'hex'))::bit(64)::bigint, 0), 1);
 
--- number_of reads the number from an envelope. It is null for one that cannot be read.
+-- number_of reads the number from an envelope; null if it cannot.
 create function dispatcher.number_of(envelope bytea) returns text
 language plpgsql immutable
 as $$
@@ -19,10 +20,8 @@ exception when data_exception then
 end
 $$;
 
--- One row per opt-out of a recipient from the messages of a tenant. It is kept for ever: until
--- says when the recipient was taken off the list again. The index holds those that are on it, each once, and
--- is what claims look into. heard_at is when the latest STOP arrived, by the database's clock, and sent_at when
--- it was sent, by the provider of the channel, where that says so: a START that is older does not end it.
+-- One row per opt-out of a recipient from the messages of a tenant. Rows are never deleted; until
+-- is when the opt-out ended. Claims read the index opt_outs_current, which has the present ones.
 create table dispatcher.opt_outs (
   seq           bigint generated always as identity primary key,
   tenant        text not null,
@@ -31,13 +30,17 @@ create table dispatcher.opt_outs (
   source        text not null check (source in ('keyword', 'command', 'import')),
   channel       text not null default '',
   author        text not null default '',
+  login         text, -- see note_opt_out_logins
   reason        text not null default '',
+  -- The latest STOP: when it arrived, by the database's clock, and when it was sent, by the
+  -- provider's clock if that is known. An older START does not end the opt-out.
   heard_at      timestamptz not null default clock_timestamp(),
   sent_at       timestamptz,
   until         timestamptz,
   ended_by      text check (ended_by in ('keyword', 'command')),
   ended_channel text not null default '',
   ended_author  text not null default '',
+  ended_login   text, -- null while the opt-out holds
   ended_reason  text not null default '',
   constraint opt_outs_ended check ((until is null) = (ended_by is null)),
   constraint opt_outs_until check (until >= since)
@@ -45,7 +48,26 @@ create table dispatcher.opt_outs (
 create unique index opt_outs_current on dispatcher.opt_outs (recipient) where until is null;
 create index opt_outs_recipient on dispatcher.opt_outs (recipient, seq);
 
--- Parts of messages that wait for the others. A part leaves with its message, or after a time without.
+-- note_opt_out_logins is dispatcher.note_login for an opt-out, which has two authors: one of its
+-- beginning and one of its end.
+create function dispatcher.note_opt_out_logins() returns trigger language plpgsql as $$
+begin
+  if tg_op = 'INSERT' then
+    new.login := session_user;
+    new.ended_login := case when new.until is not null then session_user end;
+  else
+    new.login := old.login;
+    new.ended_login := case when old.until is null and new.until is not null then session_user
+      else old.ended_login end;
+  end if;
+  return new;
+end
+$$;
+create trigger note_login before insert or update on dispatcher.opt_outs
+  for each row execute function dispatcher.note_opt_out_logins();
+
+-- Parts of incoming messages that wait for the other parts. They are deleted when the message is
+-- complete, or after a timeout.
 create table dispatcher.inbound_parts (
   seq         bigint generated always as identity primary key,
   id          text not null,
@@ -60,10 +82,11 @@ create table dispatcher.inbound_parts (
   booked_at   timestamptz not null default now(),
   constraint inbound_parts_part check (part >= 0 and part < parts)
 );
-create index inbound_parts_group on dispatcher.inbound_parts (channel, sender, recipient, grp, parts);
+create index inbound_parts_group on dispatcher.inbound_parts
+  (channel, sender, recipient, grp, parts);
 create index inbound_parts_booked_at on dispatcher.inbound_parts (booked_at);
 
--- What was booked lately, by a hash, so that what a provider sends again is not booked again.
+-- Hashes of what was stored lately, so that a repetition by the provider is dropped.
 create table dispatcher.inbound_seen (
   channel text collate "C" not null,
   mark    bytea not null,
@@ -72,29 +95,30 @@ create table dispatcher.inbound_seen (
 );
 create index inbound_seen_until on dispatcher.inbound_seen (until);
 
--- Messages of subscribers on their way to Kafka. They have an outbox of their own: the publisher of the previous
--- release takes every kind that it does not know for a status event, and status events do not wait for a topic that
--- nobody has created.
+-- Incoming messages on their way to Kafka. They have an outbox of their own, so that status events
+-- do not wait for sms.inbound when nobody has created that topic.
 create table dispatcher.inbound_outbox (
   seq        bigint generated always as identity primary key,
   keys       text[] not null,
   "values"   bytea[] not null,
   created_at timestamptz not null default now(),
-  constraint inbound_outbox_lengths check (cardinality(keys) > 0 and cardinality(keys) = cardinality("values"))
+  constraint inbound_outbox_lengths check (cardinality(keys) > 0
+    and cardinality(keys) = cardinality("values"))
 ) with (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0,
         autovacuum_analyze_threshold = 100000, autovacuum_vacuum_cost_delay = 0);
 
--- Requests of subscribers to erase their number and texts. Neither is kept here: number_hmac is the
--- keyed hash that messages have. tenant is null for all. unended is how many messages had not ended,
--- and were left.
+-- Erasures of a number and its texts, at the request of a subscriber. The number is not stored.
 create table dispatcher.erasures (
   id          bigint generated always as identity primary key,
   at          timestamptz not null default clock_timestamp(),
   author      text not null,
+  login       text, -- see dispatcher.note_login
   reason      text not null,
-  tenant      text,
-  number_hmac bigint not null,
+  tenant      text, -- null for all tenants
+  number_hmac bigint not null, -- as in messages
   messages    bigint not null default 0,
-  parts       bigint not null default 0,
-  unended     bigint not null default 0
+  parts       bigint not null default 0, -- of incoming messages
+  unended     bigint not null default 0  -- messages that had not ended, so they were not erased
 );
+create trigger note_login before insert on dispatcher.erasures
+  for each row execute function dispatcher.note_login();

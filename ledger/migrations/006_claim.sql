@@ -1,15 +1,19 @@
--- What claims pick up, and who is a message by its id.
-
--- pick_in_turns picks up to most messages that have come due, and locks their rows in due. Rows
--- that somebody else has locked are passed over. Lanes come in the order of ranks, and within a lane
--- tenants take turns: each gets an equal part, and what some of them do not need goes to the others.
--- Within a tenant older rows come first. Before all that, rows of the lane with less than a minute
--- left before they expire get what they need, the earliest deadline first. When there are more
--- tenants than rows to pick, those after the one that "behind" names for the lane are first, so that
--- whoever passes the last one that he got there comes round to all.
+-- The functions with which claims pick up due messages, and those that find messages by their ids.
 --
--- Lanes and tenants are found by jumps through the index due_turns, one for each. A row is returned
--- by the statement that locks it, so it is what was committed last.
+-- A function with plan_cache_mode = force_custom_plan gives the planner its arguments as constants,
+-- so that PostgreSQL reads only the partitions of those days.
+
+-- pick_in_turns picks up at most "most" due messages and locks their rows in dispatcher.due. It
+-- skips locked rows. The order is:
+--   1. the lanes, in the order of ranks;
+--   2. within a lane, messages that expire in less than a minute, the earliest deadline first;
+--   3. then the tenants in turn, with an equal share each. What one of them does not need goes to
+--      the others. Of one tenant the messages that have been due for longest come first.
+-- When a lane has more tenants than there are rows to pick, those after the tenant that "behind"
+-- names for it come first: a caller that passes the last tenant served reaches all of them.
+--
+-- Lanes and tenants are found by skipping through the index due_turns. Each row is returned by the
+-- statement that locks it, so it is its latest committed version.
 create function dispatcher.pick_in_turns(most integer, besides bigint[], ranks text[], behind jsonb)
 returns setof bigint
 language plpgsql
@@ -19,9 +23,9 @@ as $$
 declare
   rest      integer := most;
   this_lane text;
-  last_turn text;           -- the tenant of this lane that had it
+  last_turn text;           -- the tenant of this lane that "behind" names
   tenants   text[];         -- of this lane that have rows left
-  passed_at timestamptz[];  -- and the last row that each of them got
+  passed_at timestamptz[];  -- and the last row that was picked of each
   passed    bigint[];
   turn      integer;
   share     integer;
@@ -40,19 +44,21 @@ begin
   loop
     last_turn := coalesce(behind ->> this_lane, '');
     with recursive t(tenant, next_at) as (
-      (select tenant, next_at from dispatcher.due where lane = this_lane order by tenant, next_at limit 1)
+      (select tenant, next_at from dispatcher.due where lane = this_lane
+        order by tenant, next_at limit 1)
       union all
       select n.tenant, n.next_at from t, lateral (
         select d.tenant, d.next_at from dispatcher.due d
         where d.lane = this_lane and d.tenant > t.tenant order by d.tenant, d.next_at limit 1) n
     )
-    select array_agg(tenant order by tenant <= last_turn, tenant) into tenants from t where next_at <= now();
+    select array_agg(tenant order by tenant <= last_turn, tenant) into tenants
+      from t where next_at <= now();
     continue when tenants is null;
     hurried := '{}';
     for found_row in
       select d.* from dispatcher.due d
-      where d.next_at <= now() and d.lane = this_lane and d.expires_at <= now() + interval '1 minute'
-        and d.seq <> all(besides)
+      where d.next_at <= now() and d.lane = this_lane
+        and d.expires_at <= now() + interval '1 minute' and d.seq <> all(besides)
       order by d.expires_at, d.seq limit rest for update skip locked
     loop
       return next found_row.seq;
@@ -89,7 +95,8 @@ begin
           passed[turn] := found_row.seq;
         end if;
       end loop;
-      select array_agg(u.tenant order by u.nr), array_agg(u.at order by u.nr), array_agg(u.seq order by u.nr)
+      select array_agg(u.tenant order by u.nr), array_agg(u.at order by u.nr),
+          array_agg(u.seq order by u.nr)
         into tenants, passed_at, passed
         from unnest(tenants, passed_at, passed) with ordinality as u(tenant, at, seq, nr)
         where u.tenant is not null;
@@ -98,8 +105,8 @@ begin
 end
 $$;
 
--- pick_due picks up to most messages that have come due, and locks their rows in due. Usually all
--- that are due fit, and then there is nothing to divide; otherwise see pick_in_turns.
+-- pick_due picks up at most "most" due messages and locks their rows in dispatcher.due. Usually
+-- that is all of them. Only if there are more does it call pick_in_turns.
 create function dispatcher.pick_due(most integer, besides bigint[], ranks text[], behind jsonb)
 returns setof bigint
 language plpgsql
@@ -111,30 +118,27 @@ begin
   if there > most then
     return query select * from dispatcher.pick_in_turns(most, besides, ranks, behind);
   elsif there > 0 then
-    return query select seq from dispatcher.due
-      where next_at <= now() and seq <> all(besides) order by next_at limit most for update skip locked;
+    return query select seq from dispatcher.due where next_at <= now() and seq <> all(besides)
+      order by next_at limit most for update skip locked;
   end if;
 end
 $$;
 
--- due_message is a message that a claim has picked up, with its payload. accepted_at and claimed_at
--- are of the ticket of its last attempt, if it is pinned to a channel and still holds a slot there.
--- maybe_taken: it may have been sent twice, and an attempt is not certain not to have been taken.
+-- A message that a claim has picked up, with its payload.
 create type dispatcher.due_message as (
-  message     dispatcher.messages,
-  envelope    bytea,
-  recipient   bigint,
-  accepted_at timestamptz,
-  claimed_at  timestamptz,
-  maybe_taken boolean
+  message      dispatcher.messages,
+  envelope     bytea,
+  recipient    bigint,
+  -- The ticket of its last attempt, if it is pinned to that channel and still holds a slot there:
+  -- when the slot was taken, and when the attempt was claimed.
+  accepted_at  timestamptz,
+  claimed_at   timestamptz,
+  maybe_taken  boolean,     -- a possible duplicate, and some attempt may have been taken
+  taken_at     timestamptz, -- of an accepted message: when its last attempt was accepted
+  receipt_came boolean      -- of an accepted message: it has a final receipt for some part
 );
 
--- due_messages picks messages up as pick_due does, and locks them. One that somebody else has
--- locked is passed over: its late answer is being written. The attempt with the ticket is locked
--- after its message, so that nobody else gives the slot back meanwhile; who is about to do so is
--- not waited for, and then there is no ticket any more.
---
--- The numbers are given to the planner as constants, so that it looks at no other day.
+-- due_messages picks up messages with pick_due and locks them with lock_due.
 create function dispatcher.due_messages(most integer, besides bigint[], ranks text[], behind jsonb)
 returns setof dispatcher.due_message
 language plpgsql
@@ -149,6 +153,10 @@ begin
 end
 $$;
 
+-- lock_due locks messages whose rows in dispatcher.due the caller has locked. It skips messages
+-- that another transaction has locked: a late answer to them is being written. The attempt with the
+-- ticket is locked after its message, so that nobody else gives its slot back. If another
+-- transaction has locked that attempt, to give the slot back, there is no ticket.
 create function dispatcher.lock_due(picked bigint[])
 returns setof dispatcher.due_message
 language plpgsql
@@ -159,10 +167,20 @@ begin
     select o.m, p.envelope, p.recipient, t.accepted_at, t.claimed_at,
       (o.m).possible_duplicate and exists (
         select from dispatcher.attempts e
-        where e.message_seq = (o.m).seq and e.message_seq = any(picked) and e.outcome in ('unknown', 'accepted')
+        where e.message_seq = (o.m).seq and e.message_seq = any(picked)
+          and e.outcome in ('unknown', 'accepted')
           and not exists (
             select from dispatcher.ambiguous b where b.message_seq = e.message_seq
-              and e.attempt >= b.attempt and e.attempt <= b.last and b.verdict = 'not_taken'))
+              and e.attempt >= b.attempt and e.attempt <= b.last and b.verdict = 'not_taken')),
+      case when (o.m).state = 'accepted' then (
+        select max(y.settled_at) from dispatcher.attempts y
+        where y.message_seq = (o.m).seq and y.message_seq = any(picked)
+          and y.outcome = 'accepted') end,
+      (o.m).state = 'accepted' and exists (
+        select from dispatcher.receipts r join dispatcher.attempts y
+          on y.message_seq = r.message_seq and y.attempt = r.attempt
+            and y.message_seq = any(picked) and y.outcome = 'accepted'
+        where r.message_seq = (o.m).seq and r.state in ('delivered', 'undelivered'))
     from (
       select l from unnest(picked) with ordinality as u(seq, nr)
       join dispatcher.messages l on l.seq = u.seq
@@ -182,8 +200,8 @@ begin
 end
 $$;
 
--- wake lets messages that wait look again now. The caller has locked their rows in due, so it waits
--- for nobody: a message that somebody else has locked is passed over, for that decides about it.
+-- wake makes waiting messages due now. The caller has locked their rows in dispatcher.due, so wake
+-- must not wait: it skips locked messages, which another transaction is deciding about.
 create function dispatcher.wake(seqs bigint[]) returns void
 language plpgsql
 set plan_cache_mode = force_custom_plan
@@ -191,14 +209,15 @@ as $$
 begin
   with asleep as materialized (
     select seq from dispatcher.messages
-    where seq = any(seqs) and next_at > now() and state = 'waiting' for update skip locked
+    where seq = any(seqs) and next_at > now()
+      and (state = 'waiting' or state = 'accepted' and waits_for is not null) for update skip locked
   )
   update dispatcher.messages m set next_at = now() from asleep a
   where m.seq = a.seq and m.seq = any(seqs);
 end
 $$;
 
--- digests are those of the messages with some ids. A message whose payload is gone has none any more.
+-- digests returns the digests of the messages with these ids, if they still have their payload.
 create function dispatcher.digests(ids text[]) returns table (id text, digest bigint)
 language plpgsql stable
 set plan_cache_mode = force_custom_plan
@@ -209,15 +228,15 @@ declare
     union all
     select i.seq from dispatcher.ids_1 i where i.id = any(ids));
 begin
-  return query select m.id, p.digest from dispatcher.messages m join dispatcher.payloads p using (seq)
+  return query select m.id, p.digest
+    from dispatcher.messages m join dispatcher.payloads p using (seq)
     where m.seq = any(seqs) and p.seq = any(seqs);
 end
 $$;
 
--- seq_of is the number of the message with an id, null when there is none. It finds messages of the
--- days whose ids are still recognised, and older ones by what was stored of their ids after their day. The
--- bounds are constants, so that it looks at no other day, and a day that is dropped meanwhile is
--- empty.
+-- seq_of returns the number of the message with an id, null if there is none: from the ids that are
+-- still recognised, else from past_ids, the newest day first. The bounds of a day are constants, so
+-- that PostgreSQL reads only its partition. A day that is being dropped counts as empty.
 create function dispatcher.seq_of(wanted text) returns bigint
 language plpgsql stable
 as $$

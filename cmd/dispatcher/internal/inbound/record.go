@@ -7,24 +7,24 @@ import (
 	"dispatcher/ledger"
 )
 
-// bookAll books all queued entries, batch by batch.
-func (i *Intake) bookAll(ctx context.Context) {
+// recordAll records all queued entries, batch by batch.
+func (i *Intake) recordAll(ctx context.Context) {
 	for {
 		batch := i.queue.next()
 		if len(batch) == 0 {
 			return
 		}
-		i.bookBatch(ctx, batch)
+		i.recordBatch(ctx, batch)
 	}
 }
 
-// bookBatch books some entries and answers their callers. It goes on when ctx ends, because the
-// outcome of a cancelled booking would not be known.
-func (i *Intake) bookBatch(ctx context.Context, batch []*entry) {
+// recordBatch records some entries and answers their callers. It goes on when ctx ends, because the
+// outcome of a cancelled write would not be known.
+func (i *Intake) recordBatch(ctx context.Context, batch []*entry) {
 	err := i.withRetry(context.WithoutCancel(ctx), batch)
 	if ledger.Unstorable(err) && len(batch) > 1 {
 		for _, e := range batch { // one that the database cannot store must not stop the others
-			i.bookBatch(ctx, []*entry{e})
+			i.recordBatch(ctx, []*entry{e})
 		}
 		return
 	}
@@ -36,18 +36,18 @@ func (i *Intake) bookBatch(ctx context.Context, batch []*entry) {
 	}
 }
 
-// withRetry repeats a booking for up to bookTimeout while the database is unavailable. The messages
-// keep their ids, so a message that was booked although no answer came is not booked twice.
+// withRetry repeats a write for up to recordTimeout while the database is unavailable. The messages
+// keep their ids, so a message that was recorded although no answer came is not recorded twice.
 func (i *Intake) withRetry(ctx context.Context, batch []*entry) error {
-	ctx, cancel := context.WithTimeout(ctx, bookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	var in []ledger.Inbound
 	for _, e := range batch {
 		in = append(in, e.in...)
 	}
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		err := i.try(func(react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error) {
-			return i.cfg.Store.Book(ctx, in, react)
+		err := i.try(func(react func(*ledger.Subscribed) ledger.Reaction) (ledger.InboxResult, error) {
+			return i.cfg.Store.Record(ctx, in, react)
 		})
 		if err == nil {
 			return nil
@@ -64,33 +64,33 @@ func (i *Intake) withRetry(ctx context.Context, batch []*entry) error {
 	}
 }
 
-// try makes one booking under the directory in force and counts its results.
+// try makes one write under the directory in force and counts its results.
 func (i *Intake) try(
-	book func(react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error),
+	record func(react func(*ledger.Subscribed) ledger.Reaction) (ledger.InboxResult, error),
 ) error {
 	directory, began := i.cfg.Directory(), time.Now()
 	var labels []messageLabels
-	booked, err := book(func(m *ledger.Subscribed) ledger.Reaction {
+	recorded, err := record(func(m *ledger.Subscribed) ledger.Reaction {
 		r := directory.react(m)
 		labels = append(labels, newMessageLabels(m, &r))
 		return r
 	})
 	if err == nil {
-		i.metrics.booked(&booked, labels, time.Since(began))
+		i.metrics.recorded(&recorded, labels, time.Since(began))
 	}
 	return err
 }
 
-// bookIncomplete books messages of which parts are still missing after partTimeout.
-func (i *Intake) bookIncomplete(ctx context.Context) {
+// recordIncomplete records messages of which parts are still missing after partTimeout.
+func (i *Intake) recordIncomplete(ctx context.Context) {
 	for ctx.Err() == nil {
 		abandoned := 0
-		err := i.try(func(react func(*ledger.Subscribed) ledger.Reaction) (ledger.Booked, error) {
-			ctx, cancel := context.WithTimeout(ctx, bookTimeout)
+		err := i.try(func(react func(*ledger.Subscribed) ledger.Reaction) (ledger.InboxResult, error) {
+			ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 			defer cancel()
-			booked, err := i.cfg.Store.BookIncomplete(ctx, partTimeout, maxBatch, react)
-			abandoned = booked.Abandoned
-			return booked, err
+			recorded, err := i.cfg.Store.RecordIncomplete(ctx, partTimeout, maxBatch, react)
+			abandoned = recorded.Abandoned
+			return recorded, err
 		})
 		if err != nil && ctx.Err() == nil {
 			i.cfg.Trouble("inbound parts", err)
