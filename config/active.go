@@ -27,7 +27,7 @@ func readActive(v value) ActiveLimit {
 		return a
 	}
 	if most, ok := f.need("max", "max: 500"); ok {
-		a.Max, _ = most.integer(1, math.MaxInt32)
+		a.Max = most.integer(1, math.MaxInt32)
 	}
 	if until, ok := f.get("until"); ok {
 		a.Until, _ = until.word("until", untils)

@@ -90,7 +90,7 @@ func readChannel(e entry, lanes []string, zone *time.Location) Channel {
 		c.Settings = readSettings(v, c.Provider)
 	}
 	if v, ok := f.get("capacity"); ok {
-		c.Capacity, _ = v.integer(1, math.MaxInt32)
+		c.Capacity = v.integer(1, math.MaxInt32)
 	}
 	if v, ok := f.get("price"); ok { // before limits in money, which use its currency
 		c.Price = readPrice(v, zone)

@@ -31,7 +31,7 @@ func readContract(v value, channel *Channel) Contract {
 	}
 	c.Commitment, c.Cap = c.amount(f, "commitment"), c.amount(f, "cap")
 	if begins, ok := f.get("begins"); ok {
-		day, _ := begins.integer(1, lastBegin)
+		day := begins.integer(1, lastBegin)
 		c.Begins = int(day)
 	}
 	switch {
@@ -52,7 +52,7 @@ func (c *Contract) amount(f fields, key string) (n int64) {
 	case c.Unit == admission.Money:
 		n, _ = at.micros(maxBudget)
 	default:
-		n, _ = at.integer(1, maxUnits)
+		n = at.integer(1, maxUnits)
 	}
 	return n
 }

@@ -56,13 +56,13 @@ func readGuards(v value) []Guard {
 			g.Per, _ = wordOf(per, "per", guardBys)
 		}
 		if times, ok := f.need("times", "times: 5"); ok {
-			g.Times, _ = times.integer(1, 1000)
+			g.Times = times.integer(1, 1000)
 		}
 		if least, ok := f.need("at_least", "at_least: 200"); ok {
-			g.AtLeast, _ = least.integer(1, 1_000_000_000)
+			g.AtLeast = least.integer(1, 1_000_000_000)
 		}
 		if days, ok := f.get("days"); ok {
-			n, _ := days.integer(1, maxGuardDays)
+			n := days.integer(1, maxGuardDays)
 			g.Days = int(n)
 		}
 		if action, ok := f.get("action"); ok {

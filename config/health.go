@@ -56,7 +56,7 @@ func readHealth(f fields, r Route) *Health {
 		return h
 	}
 	if n, ok := keys.need("errors", "errors: 20"); ok {
-		h.Errors, _ = n.integer(1, 1_000_000)
+		h.Errors = n.integer(1, 1_000_000)
 	}
 	if d, ok := keys.get("window"); ok {
 		h.Window, _ = d.duration(time.Second, time.Hour)
@@ -101,7 +101,7 @@ func readHealthReceipts(health fields) *HealthReceipts {
 		r.Window, _ = d.duration(time.Second, time.Hour)
 	}
 	if n, ok := keys.get("least"); ok {
-		r.Least, _ = n.integer(minSample, 1_000_000)
+		r.Least = n.integer(minSample, 1_000_000)
 	}
 	return r
 }
@@ -123,7 +123,7 @@ func checkHealthRoute(v value, r Route) {
 
 // percent reads a share of the configured weight from 1 to 99.
 func percent(v value) int {
-	n, _ := v.integer(1, 99)
+	n := v.integer(1, 99)
 	return int(n)
 }
 

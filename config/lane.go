@@ -84,7 +84,7 @@ func readLane(e entry) Lane {
 		l.TTL, _ = v.duration(time.Second, 30*day)
 	}
 	if v, ok := f.get("max_waiting"); ok {
-		l.MaxWaiting, _ = v.integer(1, math.MaxInt32)
+		l.MaxWaiting = v.integer(1, math.MaxInt32)
 	}
 	if v, ok := f.get("ambiguous"); ok {
 		l.Ambiguous, _ = v.word("ambiguous", ambiguous)

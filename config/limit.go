@@ -82,7 +82,7 @@ func readMax(f fields, l *admission.Limit) bool {
 		if has && l.Unit == admission.Money {
 			l.Max, _ = most.micros(maxBudget)
 		} else if has {
-			l.Max, _ = most.integer(0, maxUnits)
+			l.Max = most.integer(0, maxUnits)
 		}
 		return has
 	}
@@ -218,7 +218,7 @@ func readSliding(f fields, l *admission.Limit) {
 		burst.fail("only a sliding limit has a burst; remove it or write sliding: true")
 		return
 	}
-	if l.Burst, _ = burst.integer(1, maxUnits); l.Burst > l.Max && l.Max > 0 {
+	if l.Burst = burst.integer(1, maxUnits); l.Burst > l.Max && l.Max > 0 {
 		burst.fail("a burst of %d is more than the limit takes in a window; write burst: %d or "+
 			"less, or leave it out", l.Burst, l.Max)
 	}

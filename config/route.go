@@ -167,7 +167,7 @@ func readRoute(f fields, known *scope) Route {
 		r.BypassSelectors = v.flag()
 	}
 	if v, ok := f.get("max_segments"); ok {
-		n, _ := v.integer(1, 255) // the header counts segments in one octet
+		n := v.integer(1, 255) // the header counts segments in one octet
 		r.MaxSegments = int(n)
 	}
 	if v, ok := f.get("substitute"); ok {

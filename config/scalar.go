@@ -63,19 +63,19 @@ func wordOf[W ~string](v value, what string, of []W) (W, bool) {
 	return "", false
 }
 
-// integer reads a whole number within bounds.
-func (v value) integer(low, high int64) (int64, bool) {
+// integer reads a whole number within bounds; 0 if it is none.
+func (v value) integer(low, high int64) int64 {
 	want := fmt.Sprintf("a whole number from %d to %d", low, high)
 	s, ok := v.raw(want)
 	if !ok {
-		return 0, false
+		return 0
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < low || n > high {
 		v.fail("%q is not %s", s, want)
-		return 0, false
+		return 0
 	}
-	return n, true
+	return n
 }
 
 // flag reads true or false.

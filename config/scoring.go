@@ -195,7 +195,7 @@ func readBatch(f fields, out *Function) {
 	if !hasSize {
 		return
 	}
-	n, _ := size.integer(1, maxBatchSize)
+	n := size.integer(1, maxBatchSize)
 	out.BatchSize = int(n)
 	if !hasBatch {
 		size.fail("has no effect without batch: true; add it or remove batch_size")

@@ -177,7 +177,14 @@ func closeConn(conn *pgx.Conn) {
 func rows[T any](
 	ctx context.Context, d *db, scan pgx.RowToFunc[T], sql string, args ...any,
 ) ([]T, error) {
-	r, err := d.reports.Query(ctx, sql, args...)
+	return queried(ctx, d.reports, scan, sql, args...)
+}
+
+// queried are the rows of a query in a transaction, or on any other connection.
+func queried[T any](
+	ctx context.Context, q querier, scan pgx.RowToFunc[T], sql string, args ...any,
+) ([]T, error) {
+	r, err := q.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -70,8 +70,9 @@ type (
 	}
 )
 
-// rangeStep is how many closed days are added up between two calls of done.
-const rangeStep = 31
+// rangeStep is how many closed days are added up between two calls of done. PostgreSQL reads a year
+// with parallel workers, which it does not use for a month.
+const rangeStep = 366
 
 // Range adds up business days. It reads the stored figures of closed days, and the messages and
 // attempts of the others. It calls done with how many days have been added up so far.
@@ -163,11 +164,28 @@ func (s *rangeSums) closed(ctx context.Context, days []RangeDay) error {
 	for i := range days {
 		dates[i], periods[i], zones[i] = days[i].Date, days[i].Period, days[i].Zone
 	}
-	return s.add(ctx, func(f *figureTable) string {
-		return `select f.*, d.period, d.zone from audit.` + f.name + ` f
-			join unnest(@dates::date[], @periods::text[], @zones::text[]) d (day, period, zone)
-			  on d.day = f.day`
-	}, pgx.NamedArgs{"dates": dates, "periods": periods, "zones": zones})
+	readOnly := pgx.TxOptions{AccessMode: pgx.ReadOnly}
+	return pgx.BeginTxFunc(ctx, s.reports, readOnly, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, rangeSettings); err != nil {
+			return err
+		}
+		return s.add(ctx, tx, figuresOfDays, pgx.NamedArgs{
+			"dates": dates, "periods": periods, "zones": zones,
+		})
+	})
+}
+
+// rangeSettings hash the groups: the planner expects many more than there are, and would sort.
+const rangeSettings = `select set_config('enable_sort', 'off', true),
+	set_config('work_mem', '64MB', true)`
+
+// figuresOfDays selects the figures of closed days. The dates are also a condition of their own: the
+// planner does not derive it from the join, and would read the index from the first day ever closed.
+func figuresOfDays(f *figureTable) string {
+	return `select f.*, d.period, d.zone from audit.` + f.name + ` f
+		join unnest(@dates::date[], @periods::text[], @zones::text[]) d (day, period, zone)
+		  on d.day = f.day
+		where f.day = any(@dates::date[])`
 }
 
 // open adds a day from its messages and attempts.
@@ -178,37 +196,37 @@ func (s *rangeSums) open(ctx context.Context, day *RangeDay) error {
 	}
 	args := day.parameters(low, high)
 	args["period"], args["zone"] = day.Period, day.Zone
-	return s.add(ctx, func(f *figureTable) string {
+	return s.add(ctx, s.reports, func(f *figureTable) string {
 		return `select r.*, @period::text as period, @zone::text as zone from (` + f.rows() + `) r`
 	}, args)
 }
 
 // add runs the three statements over the figures that figures selects, and collects their rows.
 func (s *rangeSums) add(
-	ctx context.Context, figures func(*figureTable) string, args pgx.NamedArgs,
+	ctx context.Context, q querier, figures func(*figureTable) string, args pgx.NamedArgs,
 ) error {
 	part, reason := s.split.columns()
-	attempts, err := rows(ctx, s.db, pgx.RowToStructByPos[partAttempts],
-		"with figures as ("+figures(&attemptFigures)+")"+`
+	attempts, err := queried(ctx, q, pgx.RowToStructByPos[partAttempts],
+		"with figures as ("+figures(&attemptFigures)+"), sums as ("+`
 		select `+part+`, `+attemptSums+`, `+reason+` as why from figures
-		group by 1, 2, 3, 4, 5, route, channel, currency, why having sum(attempts) > 0
-		order by 1, 2, 3, 4, 5, route, channel, currency, why`, args)
+		group by 1, 2, 3, 4, 5, route, channel, currency, why having sum(attempts) > 0 offset 0)
+		select * from sums order by 1, 2, 3, 4, 5, route, channel, currency, why`, args)
 	if err != nil {
 		return err
 	}
-	choices, err := rows(ctx, s.db, pgx.RowToStructByPos[partChoices],
-		"with figures as ("+figures(&choiceFigures)+")"+`
+	choices, err := queried(ctx, q, pgx.RowToStructByPos[partChoices],
+		"with figures as ("+figures(&choiceFigures)+"), sums as ("+`
 		select `+part+`, `+choiceSums+` from figures
-		group by 1, 2, 3, 4, 5, 6, 7, 8, cause having sum(messages) > 0
-		order by 1, 2, 3, 4, 5, 6, 7, 8, cause`, args)
+		group by 1, 2, 3, 4, 5, 6, 7, 8, cause having sum(messages) > 0 offset 0)
+		select * from sums order by 1, 2, 3, 4, 5, 6, 7, 8, cause`, args)
 	if err != nil {
 		return err
 	}
-	carried, err := rows(ctx, s.db, pgx.RowToStructByPos[partCarried],
-		"with figures as ("+figures(&carriedFigures)+")"+`
+	carried, err := queried(ctx, q, pgx.RowToStructByPos[partCarried],
+		"with figures as ("+figures(&carriedFigures)+"), sums as ("+`
 		select `+part+`, `+carriedSums+` from figures
-		group by 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, currency having `+carriedSome+`
-		order by 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, currency`, args)
+		group by 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, currency having `+carriedSome+` offset 0)
+		select * from sums order by 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, currency`, args)
 	if err != nil {
 		return err
 	}

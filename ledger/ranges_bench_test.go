@@ -8,22 +8,25 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// BenchmarkRangeOfAYear adds up the figures of 365 closed days: 24 rows an hour in each table,
-// which are 210 240 rows, for three channels, four tenants and two countries.
+// BenchmarkRangeOfAYear adds up the figures of 365 closed days, as a sender with three routes of
+// five channels, ten tenants and twenty countries has them: 120 of these 3000 combinations have
+// traffic in an hour, which are 1 051 200 rows a year in each of the three tables.
 func BenchmarkRangeOfAYear(b *testing.B) {
 	url := ledgertest.Fresh(b)
 	l, db := connect(b, ledger.Config{URL: url}), raw(b, url)
 	first := time.Date(2025, 11, 20, 0, 0, 0, 0, time.UTC)
-	const from = ` from generate_series(0, 365 * 24 - 1) h, unnest(array['a', 'b', 'c']) channel,
-		unnest(array['shop', 'bank', 'post', 'taxi']) tenant, unnest(array[44, 49]::smallint[]) country,
-		lateral (select $1::timestamptz + make_interval(hours => h) as hour) t`
+	const from = ` from generate_series(0, 365 * 24 - 1) h,
+		lateral (select $1::timestamptz + make_interval(hours => h) as hour) t,
+		lateral (select 'route' || n % 3 as route, 'channel' || n / 3 % 5 as channel,
+		    'tenant' || n / 15 % 10 as tenant, (n / 150 + 30)::smallint as country
+		  from generate_series(h % 25, 2999, 25) n) combination`
 	execute(b, db, `insert into dispatcher.choice_figures
-		select hour::date, 1, hour, 1, 'default', channel, tenant, country, 100, 0, 0, 0, 0, 110`+from, first)
+		select hour::date, 1, hour, 1, route, channel, tenant, country, 100, 0, 0, 0, 0, 110`+from, first)
 	execute(b, db, `insert into dispatcher.attempt_figures
-		select hour::date, 1, hour, 1, 'default', channel, 'first_choice', 'GBP', tenant, country,
+		select hour::date, 1, hour, 1, route, channel, 'first_choice', 'GBP', tenant, country,
 		  100, 100, 100, 0, 0, 0, 0, 0, 0, 99, 1, 0, 100, 2800000, 0, 0, 99, 2772000`+from, first)
 	execute(b, db, `insert into dispatcher.carried_figures
-		select hour::date, 1, hour, 1, 'default', channel, channel, '', tenant, country, 100`+from, first)
+		select hour::date, 1, hour, 1, route, channel, channel, '', tenant, country, 100`+from, first)
 	execute(b, db, `insert into dispatcher.closings
 		select d, 1, 'UTC', d::timestamptz, d::timestamptz + interval '1 day', now(), 1
 		from (select distinct hour::date as d`+from+`) days`, first)
@@ -37,7 +40,7 @@ func BenchmarkRangeOfAYear(b *testing.B) {
 	}
 	for name, split := range map[string]ledger.Split{
 		"months": {}, "months by tenant": {Tenant: true},
-		"months by everything": {Hour: true, Tenant: true, CallingCode: true, Reason: true},
+		"months by hour and tenant": {Hour: true, Tenant: true},
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
@@ -51,7 +54,7 @@ func BenchmarkRangeOfAYear(b *testing.B) {
 						messages += p.Choices[i].FirstChoice
 					}
 				}
-				if messages != 21_024_000 {
+				if messages != 105_120_000 {
 					b.Fatalf("%d messages", messages)
 				}
 			}

@@ -147,7 +147,7 @@ func TestWaitersAreServedByUnhealthyBindsWhenTheHealthyOnesEnd(t *testing.T) {
 	}()
 	eventually(t, "one waits",
 		func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.waiting.first() != nil })
-	p.remove(healthy, whyUnbound)
+	p.remove(healthy)
 	if got := <-granted; got != failing {
 		t.Errorf("granted %p", got)
 	}

@@ -198,7 +198,7 @@ func queueing(t *testing.T) *session {
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { _ = errors.Join(ours.Close(), theirs.Close()) })
 	cfg := Config{}.withDefaults()
-	s := newSession(&cfg, newPool(cfg.Window), newPDUReader(ours), bindSequence)
+	s := newSession(&cfg, newPool(cfg.Window), newPDUReader(ours))
 	s.pool.add(s)
 	return s
 }

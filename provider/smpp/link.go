@@ -61,7 +61,7 @@ func (l *link) open(ctx context.Context) (*session, error) {
 		_ = conn.Close()
 		return nil, err
 	}
-	return newSession(l.cfg, l.pool, in, bindSequence), nil
+	return newSession(l.cfg, l.pool, in), nil
 }
 
 // chooseAddress picks the address after a session. After a good session, which lasted and whose

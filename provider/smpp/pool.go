@@ -137,7 +137,7 @@ func (p *pool) add(s *session) {
 
 // remove takes a session out and refuses its waiters. It is idempotent. Slots in use are still
 // released one by one.
-func (p *pool) remove(s *session, why string) {
+func (p *pool) remove(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !s.slots.joined {
@@ -148,7 +148,7 @@ func (p *pool) remove(s *session, why string) {
 		p.unhealthy--
 	}
 	p.sessions = slices.DeleteFunc(p.sessions, func(other *session) bool { return other == s })
-	p.why = why
+	p.why = whyUnbound
 	refuse(&s.slots.waiting)
 	if len(p.sessions) == 0 {
 		refuse(&p.waiting)

@@ -64,7 +64,7 @@ func TestSlotsAreNeverLostNorDoubled(t *testing.T) {
 	wg.Go(func() {
 		for range rounds {
 			s := sessions[rand.N(len(sessions))]
-			p.remove(s, whyUnbound)
+			p.remove(s)
 			<-time.After(time.Duration(rand.N(100)) * time.Microsecond)
 			p.add(s)
 		}
@@ -137,7 +137,7 @@ func TestWaitersAreRefusedWhenTheLastSessionEnds(t *testing.T) {
 		defer p.mu.Unlock()
 		return p.waiting.first() != nil && s.slots.waiting.first() != nil
 	})
-	p.remove(s, whyUnbound)
+	p.remove(s)
 	for range 2 {
 		if why := <-reasons; why != "unbound" {
 			t.Errorf("refused with %q", why)

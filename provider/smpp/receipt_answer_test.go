@@ -174,7 +174,7 @@ func TestTheAnswersOfABatchLeaveTogether(t *testing.T) {
 func unread(cfg Config) (*session, func()) {
 	ours, theirs := net.Pipe()
 	cfg = cfg.withDefaults()
-	return newSession(&cfg, newPool(1), newPDUReader(ours), bindSequence),
+	return newSession(&cfg, newPool(1), newPDUReader(ours)),
 		func() { _, _ = ours.Close(), theirs.Close() }
 }
 

@@ -18,11 +18,11 @@ import (
 // Text in message_payload is one part whatever its length.
 func (c *Client) Send(ctx context.Context, s provider.Submission) provider.Result {
 	if ctx.Err() != nil {
-		return failed(provider.Refused, whyCancelled)
+		return refused(whyCancelled)
 	}
 	now := time.Now()
 	if why := s.Withheld(now); why != "" {
-		return failed(provider.Refused, why)
+		return refused(why)
 	}
 	plan, err := c.cfg.plan(s, now)
 	switch {
@@ -44,11 +44,11 @@ func (c *Client) sendOne(ctx context.Context, p *plan, latest time.Time) provide
 	}
 	s, why := c.pool.acquire(ctx, 1, latest)
 	if s == nil {
-		return failed(provider.Refused, one.late(why, time.Now()))
+		return refused(one.late(why, time.Now()))
 	}
 	defer c.pool.done()
 	if !s.submit(latest, one) {
-		return failed(provider.Refused, whyUnbound)
+		return refused(whyUnbound)
 	}
 	s.waitFirst(ctx, one, latest)
 	if p.segments != nil {
@@ -76,11 +76,11 @@ func (c *Client) sendParts(ctx context.Context, p *plan, latest time.Time) provi
 	together := min(len(parts), c.cfg.Window)
 	s, why := c.pool.acquire(ctx, together, latest)
 	if s == nil {
-		return failed(provider.Refused, parts[0].late(why, time.Now()))
+		return refused(parts[0].late(why, time.Now()))
 	}
 	defer c.pool.done()
 	if !s.submit(latest, parts[:together]...) {
-		return failed(provider.Refused, whyUnbound)
+		return refused(whyUnbound)
 	}
 	s.waitFirst(ctx, parts[0], latest)
 	for _, part := range parts[1:together] {
@@ -172,8 +172,8 @@ func (c *Client) awaitReceipt(p *plan, part *provider.Part) {
 	}
 }
 
-func failed(outcome provider.Outcome, why string) provider.Result {
-	return provider.Result{Outcome: outcome, Code: why, Err: codeError(why)}
+func refused(why string) provider.Result {
+	return provider.Result{Outcome: provider.Refused, Code: why, Err: codeError(why)}
 }
 
 // cannotSend is the result of a submission that this channel cannot write. Another channel may send

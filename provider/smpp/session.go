@@ -68,9 +68,9 @@ type session struct {
 	unbound  bool      // unbindResp is closed
 }
 
-func newSession(cfg *Config, p *pool, in *pduReader, sequence uint32) *session {
+func newSession(cfg *Config, p *pool, in *pduReader) *session {
 	return &session{
-		cfg: cfg, pool: p, conn: in.conn, in: in, exact: cfg.TLS == nil, sequence: sequence,
+		cfg: cfg, pool: p, conn: in.conn, in: in, exact: cfg.TLS == nil, sequence: bindSequence,
 		wake: make(chan struct{}, 1), health: make(chan struct{}, 1), onHealth: func(bool) {},
 		stopped: make(chan struct{}), unbindResp: make(chan struct{}),
 		flooded: make(chan struct{}, 1), deliveries: make(chan delivery, deliveryQueue),
@@ -107,7 +107,7 @@ func (s *session) run(life context.Context, leave <-chan struct{}, submits bool)
 	case <-life.Done():
 		err = errUnbound
 	}
-	s.pool.remove(s, whyUnbound)
+	s.pool.remove(s)
 	cancel()
 	s.stopLoops(life, reading, writing)
 	<-keeping.done

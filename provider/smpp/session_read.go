@@ -104,7 +104,7 @@ func (s *session) nack(h pdu.Header) {
 
 // peerUnbinds starts no further submit, answers, and lets the pending answers arrive.
 func (s *session) peerUnbinds(h pdu.Header) error {
-	s.pool.remove(s, whyUnbound)
+	s.pool.remove(s)
 	s.mu.Lock()
 	s.leaving = true
 	queue := s.queue

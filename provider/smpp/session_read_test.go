@@ -151,7 +151,7 @@ func FuzzSession(f *testing.F) {
 			OnDeliver:       func(context.Context, pdu.DeliverSM) pdu.Status { return 0 },
 			HonorCongestion: true, UntypedReceipts: true, ReceiptKeyTLV: 0x1400,
 		}.withDefaults()
-		s := newSession(&cfg, newPool(8), newPDUReader(nil), bindSequence)
+		s := newSession(&cfg, newPool(8), newPDUReader(nil))
 		s.in.reader = pdu.NewReader(iotest.HalfReader(bytes.NewReader(stream)))
 		s.pool.add(s)
 		frame := pdu.AppendEmpty(nil, pdu.CommandSubmitSM, 0, 0)
@@ -187,7 +187,7 @@ func TestControlPDUsGoBeforeQueuedSubmits(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer func() { _, _ = ours.Close(), theirs.Close() }()
 	cfg := Config{}.withDefaults()
-	s := newSession(&cfg, newPool(1), newPDUReader(ours), bindSequence)
+	s := newSession(&cfg, newPool(1), newPDUReader(ours))
 	frame, err := pdu.Append(nil, 0, 0, &pdu.SubmitSM{})
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ func (c *check) exclusions(
 			)
 		}
 	}
-	round := c.round(ch, p, listed[:n])
+	round := c.round(p, listed[:n])
 	for i := range listed[:n] {
 		stored := listed[i].Reason
 		may, derived := c.mayBeThen(e, t, p, ch, places[i], i, round, stored)
@@ -49,7 +49,7 @@ func (c *check) exclusions(
 // round is the number of attempts before the round of a choice. A new round begins when every
 // channel has been tried; then channels tried before are candidates again. So a tried channel that
 // is a candidate shows that a round began after its attempt. It is 0 in the first round.
-func (c *check) round(ch *choice, p *progress, listed []decide.Ranked) int {
+func (c *check) round(p *progress, listed []decide.Ranked) int {
 	from := 0
 	for i := range listed {
 		switch listed[i].Reason {

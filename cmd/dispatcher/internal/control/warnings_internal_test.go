@@ -37,3 +37,18 @@ func TestABurstThatCostsMostOfTheRateIsWarnedOf(t *testing.T) {
 		}
 	}
 }
+
+func TestAShareOfADrainedChannelIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	doc, err := config.ParseRouting("r.yaml", []byte(`
+channels: {a: {provider: sandbox, state: draining}, b: {provider: sandbox}, c: {provider: sandbox, state: disabled}}
+routes: [{name: default, weights: {a: 1, b: 1, c: 0}}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := drawnInVain(doc, &doc.Routes[0])
+	if len(got) != 1 || got[0] != TakesNone("a") {
+		t.Errorf("got %q", got)
+	}
+}

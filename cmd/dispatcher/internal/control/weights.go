@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
@@ -32,6 +33,7 @@ func (d *Draft) SetWeights(
 		return nil, err
 	}
 	done.Warnings = append(done.Warnings, loweredWeights(after)...)
+	done.Warnings = append(done.Warnings, drawnInVain(done.InForce, after)...)
 	if done.Before, err = report.PreviewRoute(before); err != nil {
 		return nil, err
 	}
@@ -55,6 +57,24 @@ func loweredWeights(route *config.Route) []string {
 		}
 	}
 	return warnings
+}
+
+// drawnInVain returns a warning for each channel that a route draws although it is not enabled.
+func drawnInVain(doc *config.Routing, route *config.Route) []string {
+	var warnings []string
+	for _, w := range route.Weights {
+		at := slices.IndexFunc(doc.Channels, func(c config.Channel) bool { return c.Name == w.Channel })
+		if at >= 0 && doc.Channels[at].State != config.Enabled && !w.Weight.IsZero() {
+			warnings = append(warnings, TakesNone(w.Channel))
+		}
+	}
+	return warnings
+}
+
+// TakesNone is the warning that a channel with a share is drained or disabled.
+func TakesNone(channel string) string {
+	return fmt.Sprintf("Channel %s takes no messages now: what is drawn for it goes to the others.",
+		channel)
 }
 
 // WeightedRoute finds a route, and refuses one without weights.

@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"strings"
 
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
 )
@@ -65,8 +66,7 @@ func effectOf(now *snapshot, before, after *config.Route) (*effectPage, error) {
 				row.Channel, row.Rate, rate(row.Limit)))
 		}
 		if !row.Takes && deref(iv.Share) > 0 {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("Channel %s takes no messages now: what is "+
-				"drawn for it goes to the others.", row.Channel))
+			p.Warnings = append(p.Warnings, control.TakesNone(row.Channel))
 		}
 	}
 	p.Cost, p.CostBefore = thousand(now.doc, is), thousand(now.doc, was)

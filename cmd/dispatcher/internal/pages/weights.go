@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,7 +89,11 @@ func (s *Server) effectOfForm(r *request) (*effectPage, error) {
 	}
 	effect, err := effectOf(now, before, after)
 	if err == nil {
-		effect.Warnings = append(effect.Warnings, changed.Warnings...)
+		for _, w := range changed.Warnings {
+			if !slices.Contains(effect.Warnings, w) {
+				effect.Warnings = append(effect.Warnings, w)
+			}
+		}
 	}
 	return effect, err
 }

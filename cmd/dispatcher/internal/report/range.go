@@ -116,7 +116,7 @@ func NewRange(f *RangeFigures) Range {
 		}
 		all = append(all, daily...)
 		r.Totals = append(r.Totals, rangeTotals(period.Period, daily)...)
-		whole := f.figures(period, parts[period.Period]...)
+		whole := f.figures(parts[period.Period]...)
 		for _, name := range whole.routes() {
 			r.Routes = append(r.Routes, PeriodVerdict{period, newRouteDay(whole, name).verdict()})
 		}
@@ -186,8 +186,8 @@ func (f *RangeFigures) asked(p ledger.Part) ledger.Part {
 	return p
 }
 
-// figures sums some parts of a period.
-func (f *RangeFigures) figures(period RangePeriod, parts ...*ledger.PartFigures) *Figures {
+// figures sums some parts.
+func (f *RangeFigures) figures(parts ...*ledger.PartFigures) *Figures {
 	sum := &Figures{Versions: f.Versions, Current: f.Current}
 	for _, p := range parts {
 		sum.Rows = append(sum.Rows, p.Rows...)

@@ -33,7 +33,7 @@ type rangeGroup struct {
 func (f *RangeFigures) rows(period RangePeriod, parts []*ledger.PartFigures) (out []RangeRow) {
 	groups := map[rangeKey]*rangeGroup{}
 	for _, same := range f.merged(parts) {
-		figures, part := f.figures(period, same...), f.asked(same[0].Part)
+		figures, part := f.figures(same...), f.asked(same[0].Part)
 		for _, name := range figures.routes() {
 			route := newRouteDay(figures, name)
 			verdict := route.verdict()

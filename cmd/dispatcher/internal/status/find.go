@@ -41,7 +41,8 @@ func (n *Now) find() []Finding {
 			`start "dispatcher run"; what is in Kafka and in the ledger is kept`))
 	}
 	for _, p := range n.Processes {
-		if p.RoutingVersion != 0 && p.RoutingVersion < n.RoutingVersion {
+		if p.RoutingVersion != 0 && p.RoutingVersion < n.RoutingVersion &&
+			n.Now.Sub(n.applied) > n.deadAfter { // it reports more often than that
 			found = append(found, Warned(fmt.Sprintf("instance %d", p.Instance),
 				fmt.Sprintf("uses routing version %d, and %d is in force", p.RoutingVersion,
 					n.RoutingVersion), "if it stays, see routing in its /readyz and its log"))

@@ -150,3 +150,19 @@ func TestASickChannelIsNamedWithItsCause(t *testing.T) {
 		}
 	}
 }
+
+// TestAnOldRoutingIsAFindingAfterTheNextReport: right after a change the last reports name the
+// version before.
+func TestAnOldRoutingIsAFindingAfterTheNextReport(t *testing.T) {
+	t.Parallel()
+	for ago, want := range map[time.Duration]int{time.Second: 0, 7 * time.Second: 1} {
+		n := &Now{
+			Now: noon, applied: noon.Add(-ago), deadAfter: 6 * time.Second, Instances: 2,
+			RoutingVersion: 3,
+			Processes:      []Process{{Instance: 1, RoutingVersion: 2}, {Instance: 2, RoutingVersion: 3}},
+		}
+		if found := n.find(); len(found) != want {
+			t.Errorf("%s after the change: got %+v", ago, found)
+		}
+	}
+}

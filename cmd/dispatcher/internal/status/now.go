@@ -35,6 +35,9 @@ type Now struct {
 	Instances int       `json:"instances"`
 	Processes []Process `json:"processes"`
 	Findings  []Finding `json:"findings"` // what an operator should look at
+
+	applied   time.Time // when the routing was, if an instance uses an older one
+	deadAfter time.Duration
 }
 
 // Channel is one channel over all instances.
@@ -138,6 +141,8 @@ type GuardTrip struct {
 // facts is the input of newNow.
 type facts struct {
 	version   int64
+	applied   time.Time // when the version was; set only if an instance uses an older one
+	deadAfter time.Duration
 	doc       *config.Routing
 	present   ledger.Present
 	recent    ledger.Recent
@@ -183,6 +188,7 @@ func newNow(f *facts) *Now {
 			p.ID, p.Region, p.Host, p.Version, p.StartedAt, p.State.Version,
 		})
 	}
+	s.applied, s.deadAfter = f.applied, f.deadAfter
 	s.Findings = s.find()
 	return s
 }

@@ -5,6 +5,7 @@ package status
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"dispatcher/config"
@@ -33,6 +34,15 @@ func Read(
 	}
 	if f.instances, _, err = l.Instances.List(ctx, deadAfter); err != nil {
 		return nil, err
+	}
+	f.deadAfter = deadAfter
+	behind := func(i ledger.Instance) bool { return i.State.Version < version }
+	if slices.ContainsFunc(f.instances, behind) {
+		v, err := l.Routing.Version(ctx, version)
+		if err != nil {
+			return nil, err
+		}
+		f.applied = v.CreatedAt
 	}
 	if f.trips, err = l.Guards.Trips(ctx, f.present.Now.Add(-tripsOf)); err != nil {
 		return nil, err
