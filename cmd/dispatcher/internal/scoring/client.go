@@ -12,7 +12,7 @@
 //	gate.go      how many calls a function gets at once
 //	flight.go    equal questions at the same time share one asking
 //	cache.go     answers that have not expired
-//	rest.go      functions that are not called for a while after a failure
+//	pause.go     functions that are not called for a while after a failure
 package scoring
 
 import (
