@@ -41,6 +41,13 @@ func (s *Outbox) Lead(ctx context.Context) (bool, error) {
 	return s.out.takeLeadership(ctx)
 }
 
+// Versions lists all versions, newest first.
+func (s *Routing) Versions(ctx context.Context) ([]RoutingVersion, error) {
+	v, err := rows(ctx, s.db, scanVersion, `select `+versionColumns+
+		` from facts.routing_versions order by version desc`)
+	return v, wrap("list routing versions", err)
+}
+
 // LetGo resets everything that a ledger keeps between claims or holds in the server.
 func (l *Ledger) LetGo() {
 	turns, heart := &l.Claims.turns, &l.Instances.heart

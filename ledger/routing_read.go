@@ -46,13 +46,6 @@ func (s *Routing) oneVersion(ctx context.Context, sql string, args ...any) (Rout
 	return v, wrap("read routing", err)
 }
 
-// Versions lists all versions, newest first.
-func (s *Routing) Versions(ctx context.Context) ([]RoutingVersion, error) {
-	v, err := rows(ctx, s.db, scanVersion, `select `+versionColumns+
-		` from facts.routing_versions order by version desc`)
-	return v, wrap("list routing versions", err)
-}
-
 // Watch calls changed once when it begins to listen, and then after each routing that any process
 // applies. It returns when ctx ends, when the connection breaks, or when changed returns an error,
 // which it returns as it is. The caller then calls Watch again; no change is missed, because

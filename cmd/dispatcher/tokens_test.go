@@ -20,9 +20,11 @@ func TestTokensNewShowsATokenOnce(t *testing.T) {
 	made := decoded[tokenMade](t, dispatcher(t, "", env, "tokens", "new", "--name", "anna",
 		"--role", "operator", "--format", "json"))
 	shown := dispatcher(t, "", env, "tokens", "new", "--name", "ben", "--role", "finance")
+	sender := decoded[tokenMade](t, dispatcher(t, "", env, "tokens", "new", "--name", "shop-1",
+		"--role", "sender", "--tenant", "shop", "--format", "json"))
 	listed := decoded[[]tokenShown](t, dispatcher(t, "", env, "tokens", "list", "--format",
 		"json"))
-	if len(listed) != 2 || listed[0].Name != "anna" || listed[0].Role != "operator" ||
+	if len(listed) != 3 || listed[2].Tenant != "shop" || listed[0].Name != "anna" || listed[0].Role != "operator" ||
 		listed[1].Name != "ben" || shown.code != exitOK {
 		t.Errorf("%+v, %+v", listed, shown)
 	}
@@ -39,6 +41,8 @@ func TestTokensNewShowsATokenOnce(t *testing.T) {
 	for token, want := range map[string]access.Principal{
 		made.Token: {Name: "anna", Role: access.Operator},
 		token:      {Name: "ben", Role: access.Finance},
+
+		sender.Token: {Name: "shop-1", Role: access.Sender, Tenant: "shop"},
 	} {
 		if p, err := gate.Token(t.Context(), token); err != nil || p != want {
 			t.Errorf("got %+v, error %v", p, err)

@@ -170,11 +170,6 @@ type DestRule struct {
 	TON, NPI *byte
 }
 
-// sourceTo is the source address for a recipient in E.164 form.
-func (c *Config) sourceTo(from, to string) (pdu.Address, error) {
-	return c.sourceBy(c.sourceRule(from, to), from)
-}
-
 // sourceRule is the rule for a sender and a recipient; nil if none matches.
 func (c *Config) sourceRule(from, to string) *SourceRule {
 	if from == "" {

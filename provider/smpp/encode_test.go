@@ -267,15 +267,16 @@ func TestTheFirstRuleThatFitsWritesTheSender(t *testing.T) {
 		{"+447700900999", "+33612345678", pdu.Address{TON: 2, NPI: 9, Addr: "447700900999"}},
 		{"60888", "+33612345678", pdu.Address{TON: 3, NPI: 9, Addr: "60888"}},
 	} {
-		if got, err := cfg.sourceTo(c.from, c.to); err != nil || got != c.want {
+		if got, err := cfg.sourceBy(cfg.sourceRule(c.from, c.to), c.from); err != nil || got != c.want {
 			t.Errorf("%q to %s: %+v, %v; want %+v", c.from, c.to, got, err, c.want)
 		}
 	}
 	none := &Config{SourceRules: []SourceRule{{Kind: NoSender, From: "60777"}}}
-	if got, _ := none.sourceTo("", "+44"); got.Addr != "60777" {
+	if got, _ := none.sourceBy(none.sourceRule("", "+44"), ""); got.Addr != "60777" {
 		t.Errorf("no sender: %+v", got)
 	}
-	if _, err := cfg.sourceTo("far too long a name", "+44"); codeOf(err) != "source" {
+	const long = "far too long a name"
+	if _, err := cfg.sourceBy(cfg.sourceRule(long, "+44"), long); codeOf(err) != "source" {
 		t.Errorf("an alphanumeric sender that no rule replaces: %v", err)
 	}
 }

@@ -22,7 +22,7 @@ func TestAQueryNamesTheReferenceAndTheSenderThatWasSent(t *testing.T) {
 	c := startClient(t, cfg)
 	s := submission(1)
 	reference := send(c, s).Reference
-	source, err := c.cfg.sourceTo(s.From, s.To)
+	source, err := c.cfg.sourceBy(c.cfg.sourceRule(s.From, s.To), s.From)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -159,16 +157,6 @@ func (k *Kafka) Produce(
 
 // Address is where clients connect, as host:port.
 func (k *Kafka) Address() string { return k.address }
-
-// Port is the port of Address.
-func (k *Kafka) Port() int {
-	_, port, err := net.SplitHostPort(k.address)
-	if err != nil {
-		return 0
-	}
-	n, _ := strconv.Atoi(port)
-	return n
-}
 
 // Close flushes, closes all connections and unlocks the folder. It may be called twice.
 func (k *Kafka) Close() error {

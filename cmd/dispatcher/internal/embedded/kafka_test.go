@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -111,7 +113,7 @@ func TestRecordsTopicsAndOffsetsSurviveARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Port = first.Port()
+	cfg.Port = port(t, first)
 	client := connect(t, first.Address())
 	produce(t, client, "sms.otp", 0, 500)
 	offsets := kadm.Offsets{}
@@ -201,7 +203,7 @@ func TestTwoProcessesCannotShareAFolder(t *testing.T) {
 func TestATakenPortIsNamed(t *testing.T) {
 	t.Parallel()
 	first := start(t, embedded.KafkaConfig{Folder: t.TempDir()})
-	cfg := embedded.KafkaConfig{Folder: t.TempDir(), Port: first.Port()}
+	cfg := embedded.KafkaConfig{Folder: t.TempDir(), Port: port(t, first)}
 	_, err := embedded.StartKafka(t.Context(), cfg)
 	if err == nil ||
 		!strings.Contains(
@@ -245,4 +247,18 @@ func BenchmarkProduceToDisk(b *testing.B) {
 	if err := k.Close(); err != nil {
 		b.Fatal(err)
 	}
+}
+
+// port is where a broker listens.
+func port(t *testing.T, k *embedded.Kafka) int {
+	t.Helper()
+	_, text, err := net.SplitHostPort(k.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/big"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -384,11 +383,15 @@ func TestNoDocumentMovesWhatHealthHasLowered(t *testing.T) {
 	if got := r.ramp(ramp.ID); got.State != ledger.RampDone {
 		t.Errorf("the ramp is %s at step %d: %s", got.State, got.Step, got.Held)
 	}
-	versions, err := r.ledger.Routing.Versions(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	current, _ := r.current()
+	var versions []ledger.RoutingVersion
+	for n := range current.Version {
+		v, err := r.ledger.Routing.Version(t.Context(), n+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions = append(versions, v)
 	}
-	slices.Reverse(versions)
 	lowest, moves := "1", 0
 	lastMove := map[string]time.Time{}
 	for i := 1; i < len(versions); i++ {
