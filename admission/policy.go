@@ -9,9 +9,9 @@ import (
 // Anywhere is the entry of a history for slots that belong to no region.
 const Anywhere = "Anywhere"
 
-// State is the input of a policy. It was gathered from all processes a moment ago, so it is a
+// PolicyInput is the input of a policy. It was gathered from all processes a moment ago, so it is a
 // little old.
-type State struct {
+type PolicyInput struct {
 	Limit  int64
 	Active int64 // what is used of the limit
 	// Utilisation is the used part of the limit, from 0 to 1, that policy curve uses.
@@ -93,7 +93,7 @@ type Policy interface {
 	// String is the word of the routing document.
 	String() string
 	// Split divides what is free.
-	Split(s *State) Split
+	Split(s *PolicyInput) Split
 	// Pool is what the next units are taken from; false when the process must queue them.
 	Pool(s *Split, t *Tally, units int64) (p Pool, ok bool)
 }
@@ -134,7 +134,7 @@ func ParsePolicy(word string, factor float64) (Policy, error) {
 
 // divide gives the region its part of the free units, rounded down. Anywhere gets the rest, so that
 // nothing is given twice.
-func divide(s *State) Split {
+func divide(s *PolicyInput) Split {
 	split := Split{Free: max(s.Limit-s.Active, 0)}
 	var all, regions int64
 	for _, n := range s.History {
@@ -158,7 +158,7 @@ func divide(s *State) Split {
 func (Even) String() string { return "even" }
 
 // Split rounds each part down.
-func (Even) Split(s *State) Split {
+func (Even) Split(s *PolicyInput) Split {
 	split := divide(s)
 	split.PerWorker = split.Region/max(s.Workers[s.Region], 1) + split.Anywhere/max(s.Total, 1)
 	return split
@@ -174,7 +174,7 @@ func (Curve) String() string { return "curve" }
 
 // Split rounds each part to the nearest, because the divisor is an estimate. A part is never larger
 // than what it is a part of.
-func (c Curve) Split(s *State) Split {
+func (c Curve) Split(s *PolicyInput) Split {
 	split := divide(s)
 	multiplier := math.Pow(min(max(s.Utilisation, 0), 1), c.Factor)
 	split.PerWorker = part(split.Region, s.Workers[s.Region], multiplier) +
@@ -199,7 +199,7 @@ func (Curve) Pool(s *Split, t *Tally, units int64) (Pool, bool) {
 func (CounterPolicy) String() string { return "counter" }
 
 // Split leaves to each process all that its region and Anywhere have.
-func (CounterPolicy) Split(s *State) Split {
+func (CounterPolicy) Split(s *PolicyInput) Split {
 	split := divide(s)
 	split.PerWorker = split.Region + split.Anywhere
 	return split
@@ -217,7 +217,7 @@ func (CounterPolicy) Pool(s *Split, t *Tally, units int64) (Pool, bool) {
 func (Exact) String() string { return "exact" }
 
 // Split divides nothing.
-func (Exact) Split(s *State) Split {
+func (Exact) Split(s *PolicyInput) Split {
 	free := max(s.Limit-s.Active, 0)
 	return Split{Free: free, Anywhere: free, PerWorker: free}
 }

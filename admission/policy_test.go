@@ -14,8 +14,8 @@ import (
 )
 
 // waitingRoom is the state in the source's examples: 50 of 200 used, which is a quarter.
-func waitingRoom(region string, here int64) *admission.State {
-	return &admission.State{
+func waitingRoom(region string, here int64) *admission.PolicyInput {
+	return &admission.PolicyInput{
 		Limit: 200, Active: 50, Utilisation: 0.25,
 		History: map[string]int64{"San Jose": 20, "London": 30, admission.Anywhere: 150},
 		Workers: map[string]int64{region: here}, Total: 10, Region: region,
@@ -23,8 +23,8 @@ func waitingRoom(region string, here int64) *admission.State {
 }
 
 // twoWorkers is the state of two workers that share ten slots of one region, few of them used.
-func twoWorkers() *admission.State {
-	return &admission.State{
+func twoWorkers() *admission.PolicyInput {
+	return &admission.PolicyInput{
 		Limit: 10, Utilisation: 0.1, History: map[string]int64{"San Jose": 10},
 		Workers: map[string]int64{"San Jose": 2}, Total: 2, Region: "San Jose",
 	}
@@ -34,7 +34,7 @@ func TestWorkedNumbersOfTheSource(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		policy admission.Policy
-		state  *admission.State
+		state  *admission.PolicyInput
 		want   admission.Split
 	}{
 		"even, San Jose: 15/3 + 113/10":       {admission.Even{}, waitingRoom("San Jose", 3), admission.Split{Free: 150, Region: 15, Anywhere: 113, PerWorker: 16}},
@@ -54,7 +54,7 @@ func TestWorkedNumbersOfTheSource(t *testing.T) {
 }
 
 // arrive sends messages to the workers of one region and returns how many each admits.
-func arrive(p admission.Policy, s *admission.State, arrivals ...int) []int {
+func arrive(p admission.Policy, s *admission.PolicyInput, arrivals ...int) []int {
 	split, admitted := p.Split(s), make([]int, len(arrivals))
 	shared := admission.Tally{}
 	for worker, n := range arrivals {
@@ -95,9 +95,9 @@ func TestWorkedArrivalsOfTheSource(t *testing.T) {
 	}
 }
 
-func drawState(t *rapid.T) *admission.State {
+func drawState(t *rapid.T) *admission.PolicyInput {
 	most := rapid.SampledFrom([]int64{10, 300_000, 1 << 40}).Draw(t, "most")
-	s := &admission.State{
+	s := &admission.PolicyInput{
 		Limit: rapid.Int64Range(0, most).Draw(t, "limit"), Active: rapid.Int64Range(0, most).Draw(t, "active"),
 		Utilisation: rapid.Float64Range(0, 1).Draw(t, "utilisation"),
 		History:     map[string]int64{}, Workers: map[string]int64{}, Region: "a",
@@ -187,7 +187,7 @@ func TestWordsOfPolicies(t *testing.T) {
 }
 
 // divided returns an account of a limit per minute under a policy.
-func divided(p admission.Policy, s *admission.State) []admission.Account {
+func divided(p admission.Policy, s *admission.PolicyInput) []admission.Account {
 	accounts := full(admission.Limit{Window: admission.Minute, Max: s.Limit, Unit: admission.Segments}, noon)
 	accounts[0].Policy, accounts[0].Split = p, p.Split(s)
 	return accounts
@@ -235,7 +235,7 @@ func TestPoliciesOnlyQueueEarlier(t *testing.T) {
 
 func TestShareOfAnotherPoolStaysUntouched(t *testing.T) {
 	t.Parallel()
-	accounts := divided(admission.CounterPolicy{}, &admission.State{
+	accounts := divided(admission.CounterPolicy{}, &admission.PolicyInput{
 		Limit: 20, History: map[string]int64{"a": 10, "b": 5, admission.Anywhere: 5}, Workers: map[string]int64{"a": 1, "b": 1}, Total: 2, Region: "a",
 	})
 	taken, e := admitAll(accounts, admission.Worker{ID: 1, Region: "a"}, admission.Need{Segments: 1})
@@ -252,7 +252,7 @@ func TestShareOfAnotherPoolStaysUntouched(t *testing.T) {
 func TestOneMessageFitsIntoAnEmptyShare(t *testing.T) {
 	t.Parallel()
 	for _, p := range []admission.Policy{admission.Even{}, admission.Curve{Factor: 1}, admission.CounterPolicy{}} {
-		s := &admission.State{
+		s := &admission.PolicyInput{
 			Limit: 10, Utilisation: 1, History: map[string]int64{"a": 1, "b": 8, admission.Anywhere: 1},
 			Workers: map[string]int64{"a": 1, "b": 19}, Total: 20, Region: "a",
 		}
@@ -264,7 +264,8 @@ func TestOneMessageFitsIntoAnEmptyShare(t *testing.T) {
 	}
 }
 
-// TestAnInstanceWithoutAShareTriesAgainWhenTheStateIsNew or when the window ends, whichever is first.
+// TestAnInstanceWithoutAShareTriesAgainWhenTheStateIsNew or when the window ends, whichever is
+// first.
 func TestAnInstanceWithoutAShareTriesAgainWhenTheStateIsNew(t *testing.T) {
 	t.Parallel()
 	for now, want := range map[time.Time]time.Duration{noon: 2 * time.Second, noon.Add(29 * time.Second): time.Second} {

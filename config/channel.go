@@ -28,7 +28,7 @@ type Channel struct {
 	// Policy divides the slots of those Limits that count all of the channel's messages among regions
 	// and processes; nil is policy exact, which divides nothing.
 	Policy admission.Policy
-	State  State
+	State  ChannelState
 	Labels map[string]selector.Value
 	Price  Price
 	// Contract is what was agreed for each month.
@@ -39,20 +39,20 @@ type Channel struct {
 	Test bool
 }
 
-// State says whether a channel takes messages.
-type State string
+// ChannelState says whether a channel takes messages.
+type ChannelState string
 
 const (
 	// Enabled takes messages.
-	Enabled State = "enabled"
+	Enabled ChannelState = "enabled"
 	// Draining takes no new message but finishes what it has.
-	Draining State = "draining"
+	Draining ChannelState = "draining"
 	// Disabled takes nothing.
-	Disabled State = "disabled"
+	Disabled ChannelState = "disabled"
 )
 
 // Takes reports whether the channel takes messages. A channel without a state is enabled.
-func (s State) Takes() bool { return s == Enabled || s == "" }
+func (s ChannelState) Takes() bool { return s == Enabled || s == "" }
 
 func readChannels(top fields, lanes []string, zone *time.Location) []Channel {
 	v, ok := top.need("channels", "channels: {a: {provider: sandbox}}")

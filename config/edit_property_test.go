@@ -46,7 +46,7 @@ func drawLayout(t *rapid.T) layout {
 
 // write renders a document whose route r has the given members. The comments contain text that the
 // editor could mistake for an entry.
-func (l layout) write(members []config.Weight, states []config.State) string {
+func (l layout) write(members []config.Weight, states []config.ChannelState) string {
 	key := func(s string) string {
 		return l.quote + s + l.quote
 	}
@@ -139,7 +139,7 @@ func TestEditedWeightsAreThoseOfAFreshDocument(t *testing.T) {
 			return selector.MustWeight(rapid.StringMatching(`[1-9][0-9]{0,3}(\.[0-9]{0,3}[1-9])?`).Draw(t,
 				"weight"))
 		})
-		all := slices.Repeat([]config.State{config.Enabled}, 8)
+		all := slices.Repeat([]config.ChannelState{config.Enabled}, 8)
 		count := rapid.IntRange(1, len(all)).Draw(t, "members")
 		var old, want, asked []config.Weight
 		for i := range rapid.IntRange(count, len(all)).Draw(t, "members after") {
@@ -175,7 +175,7 @@ func TestEditedStatesAreThoseOfAFreshDocument(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(t *rapid.T) {
 		l := drawLayout(t)
-		state := rapid.SampledFrom([]config.State{config.Enabled, config.Draining, config.Disabled})
+		state := rapid.SampledFrom([]config.ChannelState{config.Enabled, config.Draining, config.Disabled})
 		states := rapid.SliceOfN(state, 1, 8).Draw(t, "states")
 		i := rapid.IntRange(0, len(states)-1).Draw(t, "channel")
 		members := []config.Weight{{Channel: "a", Weight: selector.MustWeight("1")}}
@@ -256,7 +256,7 @@ func FuzzSetState(f *testing.F) {
 			return
 		}
 		c := &before.Channels[int(channel)%len(before.Channels)]
-		got, err := setState(doc, c.Name, config.State(state))
+		got, err := setState(doc, c.Name, config.ChannelState(state))
 		if err != nil {
 			return
 		}
@@ -264,10 +264,10 @@ func FuzzSetState(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, got)
 		}
-		if c.State == config.State(state) && !bytes.Equal(doc, got) {
+		if c.State == config.ChannelState(state) && !bytes.Equal(doc, got) {
 			t.Error("an edit to the state in force changed the text")
 		}
-		c.State = config.State(state)
+		c.State = config.ChannelState(state)
 		if diff := cmp.Diff(before, after, compare); diff != "" {
 			t.Error(diff)
 		}

@@ -34,7 +34,7 @@ func setWeights(text []byte, route string, weights []config.Weight) ([]byte, err
 	})
 }
 
-func setState(text []byte, channel string, state config.State) ([]byte, error) {
+func setState(text []byte, channel string, state config.ChannelState) ([]byte, error) {
 	return edited(text, func(d *config.Document) (*config.Document,
 		error,
 	) {
@@ -188,7 +188,7 @@ func TestSetStateKeepsCommentsAndOtherLines(t *testing.T) {
 	const end = "\nroutes: [{name: r, weights: {a: 1}}]\n"
 	for name, c := range map[string]struct {
 		doc   string
-		state config.State
+		state config.ChannelState
 		want  string
 	}{
 		"replaced": {
@@ -382,7 +382,7 @@ func TestStatesThatCannotBeSetSayWhatToDo(t *testing.T) {
 	const routes = "\nroutes: [{name: r, weights: {a: 1}}]\n"
 	for name, c := range map[string]struct {
 		doc, channel string
-		state        config.State
+		state        config.ChannelState
 		want         string
 	}{
 		"unknown channel": {

@@ -154,7 +154,7 @@ var (
 	fallbacks  = []Ranker{LoadRatio, BestWorker, RoundRobin, Redraw, InOrder}
 	untils     = []string{untilSubmit, untilReceipt}
 	policies   = []string{"even", "curve", "counter", exactPolicy}
-	states     = []State{Enabled, Draining, Disabled}
+	states     = []ChannelState{Enabled, Draining, Disabled}
 	throttleds = []string{"next", holdThrottled}
 	ambiguous  = []string{"never", "resend_once"}
 	clarifies  = []string{"same_key", "lookup", "receipt"}

@@ -114,7 +114,7 @@ func (s *receiptStatus) conclude() {
 	s.moveToLater()
 	for i := range s.tries {
 		s.answered(i)
-		s.tries[i].conclude()
+		s.tries[i].concludeAttempt()
 	}
 	to, by, says := s.next()
 	moves := to != "" && to != s.state
@@ -187,9 +187,9 @@ func (s *receiptStatus) answered(i int) {
 	t.within, t.left = 0, 0
 }
 
-// conclude sets the fields that say what changes about the attempt. While the attempt is unknown,
-// receipts for some of its parts say nothing about the whole.
-func (s *attemptStatus) conclude() {
+// concludeAttempt sets the fields that say what changes about the attempt. While the attempt is
+// unknown, receipts for some of its parts say nothing about the whole.
+func (s *attemptStatus) concludeAttempt() {
 	if s.outcome == provider.Unknown.String() {
 		s.acceptByReceipt()
 	}

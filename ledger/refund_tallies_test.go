@@ -43,7 +43,7 @@ func giveAs(p *party, back map[int64][]ledger.Refund) decide {
 				c.Roll(seen.Now, time.UTC)
 				a := admission.Account{Counter: c, Rate: 1, Policy: p.policy}
 				if p.policy != nil {
-					a.Split = p.policy.Split(&admission.State{
+					a.Split = p.policy.Split(&admission.PolicyInput{
 						Limit: c.Max, Total: 1, Region: p.worker.Region, Workers: map[string]int64{
 							p.worker.Region: 1,
 						},

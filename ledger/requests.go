@@ -13,8 +13,8 @@ import (
 // repeated, on any instance, is not executed again.
 type Requests struct{ *db }
 
-// Answer is the response to a request.
-type Answer struct {
+// StoredAnswer is the response to a request.
+type StoredAnswer struct {
 	Status int
 	Header string
 	Body   []byte
@@ -41,7 +41,7 @@ type Request struct {
 // Begin stores a request of a principal under its key. For a new request the answer is nil, and the
 // caller must call Finish or Forget. It may return ErrOtherRequest or ErrUnderway. After any other
 // error the row may be there, and the caller must call Forget.
-func (s *Requests) Begin(ctx context.Context, r *Request) (*Answer, error) {
+func (s *Requests) Begin(ctx context.Context, r *Request) (*StoredAnswer, error) {
 	tag, err := s.reports.Exec(ctx, `
 		with old as (
 		  delete from dispatcher.api_requests where at < now() - interval '24 hours'
@@ -55,7 +55,7 @@ func (s *Requests) Begin(ctx context.Context, r *Request) (*Answer, error) {
 	if tag.RowsAffected() == 1 {
 		return nil, nil //nolint:nilnil // It is new.
 	}
-	var a Answer
+	var a StoredAnswer
 	var known []byte
 	var status *int
 	err = s.reports.QueryRow(ctx, `
@@ -77,7 +77,7 @@ func (s *Requests) Begin(ctx context.Context, r *Request) (*Answer, error) {
 }
 
 // Finish stores the answer to a request.
-func (s *Requests) Finish(ctx context.Context, r *Request, a *Answer) error {
+func (s *Requests) Finish(ctx context.Context, r *Request, a *StoredAnswer) error {
 	_, err := s.reports.Exec(ctx, `
 		update dispatcher.api_requests set status = $3, header = $4, body = $5
 		where principal = $1 and key = $2`, r.Principal, r.Key, a.Status, a.Header, a.Body)

@@ -92,7 +92,7 @@ func TestARequestIsTakenOnce(t *testing.T) {
 			Principal: who, Key: key, Digest: []byte(digest), Attempt: who + digest,
 		}
 	}
-	begin := func(who, key, digest string) (*ledger.Answer, error) {
+	begin := func(who, key, digest string) (*ledger.StoredAnswer, error) {
 		return l.Requests.Begin(t.Context(), request(who, key, digest))
 	}
 	if known, err := begin("ann", "k", "d"); known != nil || err != nil {
@@ -110,7 +110,7 @@ func TestARequestIsTakenOnce(t *testing.T) {
 		}
 	}
 	forget(&ledger.Request{Principal: "ann", Key: "k", Attempt: "another"})
-	answer := ledger.Answer{Status: 200, Header: "7", Body: []byte("{}")}
+	answer := ledger.StoredAnswer{Status: 200, Header: "7", Body: []byte("{}")}
 	if err := l.Requests.Finish(t.Context(), request("ann", "k", "d"), &answer); err != nil {
 		t.Fatal(err)
 	}

@@ -80,8 +80,8 @@ func (d *Drawer) Draw(id string, attempt int, size uint64) uint64 {
 
 // StickyDraw is the number in [0, size) that belongs to a keyed hash, such as the HMAC of a phone
 // number: the upper 64 bits of the hash, as an unsigned number, times size. All messages with the
-// same hash draw the same number. When size changes, the draw moves in proportion, so it picks
-// another entry only where the weights have moved across it. Size must not be 0.
+// same hash draw the same number. When size changes, the draw changes in proportion, so it picks
+// another entry only if a boundary between entries has moved past it. Size must not be 0.
 func StickyDraw(hash int64, size uint64) uint64 {
 	draw, _ := bits.Mul64(uint64(hash), size) //nolint:gosec // All 64 bits are kept.
 	return draw

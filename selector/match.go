@@ -8,9 +8,9 @@ import "math"
 // tie is broken by the longer wait and not by a rounding error.
 const grid = 64
 
-// Match is the default score of best_worker, in [0,1]: how well a channel's labels fit
-// what a message is labelled with and asks for. Each label and each selector of the message
-// is one term; the score is the sum of the terms divided by their number.
+// Match is the default score of best_worker, in [0,1]: how well a channel's labels fit what a
+// message is labelled with and asks for. Each label and each selector of the message is one term;
+// the score is the sum of the terms divided by their number.
 //
 //   - A label of the message counts 1 when the channel has the same label with the same
 //     value, else 0. The text "5" is not the number 5.
@@ -24,9 +24,9 @@ const grid = 64
 //   - Selectors that share a key are terms of their own.
 //   - A message without labels and selectors scores every channel 1.
 //
-// The first three are the default label and selector matching of the distribution modes
-// that the design is built on; the rest it leaves open. Matcher gives the same scores for
-// many channels in a third of the time.
+// The first three are the default label and selector matching of the distribution modes that the
+// design follows, which leave the rest open. Matcher gives the same scores for many channels in a
+// third of the time.
 func Match(labels map[string]Value, selectors []Selector, channel map[string]Value) float64 {
 	terms := len(labels) + len(selectors)
 	if terms == 0 {

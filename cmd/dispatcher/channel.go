@@ -35,7 +35,7 @@ readers of the history and of "dispatcher explain" that it is meant to stay that
 
 // channelStateCommand changes the state of a channel in the routing document.
 func (c *cli) channelStateCommand(
-	use string, state config.State, short, long string,
+	use string, state config.ChannelState, short, long string,
 ) *cobra.Command {
 	f := &changeFlags{}
 	cmd := &cobra.Command{

@@ -176,12 +176,12 @@ func (ck *checker) checkTest(check string, c *config.Channel) finding {
 // bindOnce binds once for a moment. Whatever the provider delivers meanwhile is answered such that
 // it is sent again, because this process cannot store it.
 func bindOnce(ctx context.Context, cfg smpp.Config) error {
-	states := make(chan smpp.State, 16)
+	states := make(chan smpp.BindState, 16)
 	cfg.Binds = 1
 	cfg.OnDeliver = func(context.Context, pdu.DeliverSM) pdu.Status {
 		return pdu.StatusReceiverTemporary
 	}
-	cfg.OnState = func(s smpp.State) {
+	cfg.OnState = func(s smpp.BindState) {
 		select {
 		case states <- s:
 		default: // enough is known
@@ -198,7 +198,7 @@ func bindOnce(ctx context.Context, cfg smpp.Config) error {
 }
 
 // awaitBind waits until the bind is up or has failed once at every address.
-func awaitBind(ctx context.Context, states <-chan smpp.State, addresses int) error {
+func awaitBind(ctx context.Context, states <-chan smpp.BindState, addresses int) error {
 	var last error
 	for failures := 0; failures < addresses; {
 		select {

@@ -48,7 +48,7 @@ func New(cfg Config) (*Client, error) {
 			c.links = append(c.links, &link{
 				cfg: &c.cfg, pool: c.pool, bind: bind, role: role,
 				firstAddress: bind % len(c.cfg.Addresses), address: bind % len(c.cfg.Addresses),
-				state: State{Bind: bind, Role: role},
+				state: BindState{Bind: bind, Role: role},
 			})
 		}
 	}
@@ -95,8 +95,8 @@ func (c *Config) roles() []pdu.Command {
 func (c *Client) Ready() (ok bool, why string) { return c.pool.ready() }
 
 // States returns the current state of every bind, in a fixed order.
-func (c *Client) States() []State {
-	states := make([]State, len(c.links))
+func (c *Client) States() []BindState {
+	states := make([]BindState, len(c.links))
 	for i, l := range c.links {
 		states[i] = l.current()
 	}

@@ -173,7 +173,7 @@ type Config struct {
 
 	// OnState, if set, is called on every state change of a bind, with its error, one call at a
 	// time per bind. It must not block.
-	OnState func(State)
+	OnState func(BindState)
 	// OnReceipt, if set, is called with every receipt, also with one that names no message, from
 	// several goroutines. It must not block. It calls answer once, now or later, from any
 	// goroutine: taken means that the receipt is stored. The SMSC gets its response then: success

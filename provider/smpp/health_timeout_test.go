@@ -194,7 +194,7 @@ func TestABindThatLosesFewAnswersIsNotSilent(t *testing.T) {
 				})
 				var silent atomic.Bool
 				client := startPair(t,
-					Config{SendTimeout: 10 * time.Second, Window: 200, OnState: func(s State) {
+					Config{SendTimeout: 10 * time.Second, Window: 200, OnState: func(s BindState) {
 						if errors.Is(s.Err, ErrUnhealthy) {
 							silent.Store(true)
 						}

@@ -20,7 +20,7 @@ type link struct {
 	address      int // index of the address that is tried next
 
 	mu    sync.Mutex
-	state State // guarded by mu
+	state BindState // guarded by mu
 }
 
 // submits reports whether the link carries submit_sm.
@@ -108,7 +108,7 @@ func (l *link) failed(serving context.Context, err error) {
 }
 
 func (l *link) report(phase Phase, err error) {
-	state := State{Bind: l.bind, Role: l.role, Phase: phase, Err: err}
+	state := BindState{Bind: l.bind, Role: l.role, Phase: phase, Err: err}
 	l.mu.Lock()
 	l.state = state
 	l.mu.Unlock()
@@ -117,7 +117,7 @@ func (l *link) report(phase Phase, err error) {
 	}
 }
 
-func (l *link) current() State {
+func (l *link) current() BindState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.state

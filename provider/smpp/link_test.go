@@ -19,10 +19,10 @@ import (
 // states collects the calls of OnState.
 type states struct {
 	mu   sync.Mutex
-	list []State // guarded by mu
+	list []BindState // guarded by mu
 }
 
-func (s *states) add(state State) {
+func (s *states) add(state BindState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.list = append(s.list, state)
@@ -304,7 +304,7 @@ func TestTLSCarriesMessagesAndHoldsTheCertificate(t *testing.T) {
 	content := make(chan error, 100)
 	cfg = fastConfig(srv.Addr())
 	cfg.TLS, cfg.ReconnectMin, cfg.ReconnectMax = otherAuthority, time.Hour, time.Hour
-	cfg.OnState = func(s State) {
+	cfg.OnState = func(s BindState) {
 		if s.Err != nil {
 			content <- s.Err
 		}
@@ -363,7 +363,7 @@ func TestCloseUnbindsEveryBindAndIsIdempotent(t *testing.T) {
 	cfg.OnState = content.add
 	c := startClient(t, cfg)
 	eventually(t, "all are bound", func() bool {
-		return !slices.ContainsFunc(c.States(), func(s State) bool { return s.Phase != Bound })
+		return !slices.ContainsFunc(c.States(), func(s BindState) bool { return s.Phase != Bound })
 	})
 	for range 2 {
 		if err := c.Close(t.Context()); err != nil {

@@ -23,7 +23,7 @@ func TestAPeerThatDoesNotFinishItsPDUIsDisconnected(t *testing.T) {
 			_, peer := startRaw(t,
 				Config{
 					ResponseTimeout: 100 * time.Millisecond, EnquireLink: time.Hour,
-					OnState: func(s State) {
+					OnState: func(s BindState) {
 						if s.Phase == Lost {
 							lost <- s.Err
 						}

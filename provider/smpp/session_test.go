@@ -349,7 +349,7 @@ func TestAPeerThatDoesNotReadIsDropped(t *testing.T) {
 		return conn, conn.(*net.TCPConn).SetWriteBuffer(64 << 10)
 	}
 	lost := make(chan error, 1)
-	cfg.OnState = func(s State) {
+	cfg.OnState = func(s BindState) {
 		if s.Phase == Lost {
 			lost <- s.Err
 		}
@@ -400,7 +400,7 @@ func TestHalfOpenPeersAreDroppedAndDialledAgain(t *testing.T) {
 			lost := make(chan error, 100)
 			cfg := fastConfig(srv.Addr())
 			cfg.EnquireLink, cfg.ResponseTimeout = 30*time.Millisecond, 300*time.Millisecond
-			cfg.OnState = func(s State) {
+			cfg.OnState = func(s BindState) {
 				if s.Phase == Lost {
 					lost <- s.Err
 				}
@@ -466,7 +466,7 @@ func TestAFloodOfRequestsEndsTheConnection(t *testing.T) {
 	cfg.ReconnectMin, cfg.ReconnectMax = time.Hour, time.Hour
 	cfg.Dial = func(context.Context, string, string) (net.Conn, error) { return ours, nil }
 	lost := make(chan error, 1)
-	cfg.OnState = func(s State) {
+	cfg.OnState = func(s BindState) {
 		if s.Phase == Lost {
 			lost <- s.Err
 		}

@@ -35,8 +35,8 @@ func (p Phase) String() string {
 	return fmt.Sprintf("Phase(%d)", uint8(p))
 }
 
-// State describes a bind.
-type State struct {
+// BindState describes a bind.
+type BindState struct {
 	// Bind numbers the binds of a channel from zero. The transmitter and the receiver
 	// of a pair have the same number.
 	Bind int

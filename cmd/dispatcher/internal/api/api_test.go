@@ -441,7 +441,7 @@ func TestARequestThatCannotBeMeantIsRefused(t *testing.T) {
 func TestListsComeInPages(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, api.Rate{})
-	for _, state := range []config.State{config.Draining, config.Enabled, config.Disabled} {
+	for _, state := range []config.ChannelState{config.Draining, config.Enabled, config.Disabled} {
 		s.edit(string(state), func(d *control.Draft) (*control.Changed, error) {
 			return d.SetState(t.Context(), "b", state)
 		})

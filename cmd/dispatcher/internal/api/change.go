@@ -30,7 +30,7 @@ func (a *API) setState(ctx context.Context, in *stateInput) (*tagged[*control.Ch
 		return nil, err
 	}
 	return a.edit(ctx, who, func(d *control.Draft) (*control.Changed, error) {
-		return d.SetState(ctx, in.Channel, config.State(in.Body.State))
+		return d.SetState(ctx, in.Channel, config.ChannelState(in.Body.State))
 	})
 }
 

@@ -129,7 +129,7 @@ func (a *API) keep(
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTimeout)
 	defer cancel()
-	if err := a.cfg.Ledger.Requests.Finish(ctx, request, &ledger.Answer{
+	if err := a.cfg.Ledger.Requests.Finish(ctx, request, &ledger.StoredAnswer{
 		Status: status, Header: answer.header.Get("ETag"), Body: answer.body.Bytes(),
 	}); err != nil {
 		a.cfg.Log.Error().Err(err).Msg("an answer of the API cannot be kept for its repetition")
@@ -147,7 +147,7 @@ func (a *API) forget(ctx context.Context, request *ledger.Request) {
 }
 
 // give writes a stored answer.
-func give(w http.ResponseWriter, a *ledger.Answer) {
+func give(w http.ResponseWriter, a *ledger.StoredAnswer) {
 	kind := "application/json"
 	if a.Status >= http.StatusBadRequest {
 		kind = "application/problem+json"

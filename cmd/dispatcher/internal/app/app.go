@@ -47,8 +47,8 @@ type Options struct {
 	// day; it is called again after an error. It may be nil.
 	DaysClosed func(ctx context.Context, l *ledger.Ledger) error
 	// Handler returns what the admin server serves besides metrics and health, once the database is
-	// there. closing ends whatever would keep the server from stopping. intake counts the messages
-	// that the handler takes. Handler may be nil.
+	// there. closing ends the streams that would keep the server from stopping. intake counts the
+	// messages that the handler takes. Handler may be nil.
 	Handler func(
 		l *ledger.Ledger, intake *kafka.IntakeMetrics,
 	) (handler http.Handler, closing func(), err error)

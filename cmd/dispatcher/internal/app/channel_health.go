@@ -105,7 +105,7 @@ const breakerChanged = "breaker changed"
 
 // bindChanged logs a change of a bind. The loss of the last bind is an outage of the channel; the
 // loss of another one is an outage of that bind when it cannot be bound again at once.
-func (h *channelHealth) bindChanged(s smpp.State) {
+func (h *channelHealth) bindChanged(s smpp.BindState) {
 	name := bindName{s.Bind, s.Role}
 	one := fmt.Sprintf("bind %d of channel %s", s.Bind, h.name)
 	if s.Role == pdu.CommandBindReceiver {

@@ -33,8 +33,8 @@ func TestTheLogOfAChannel(t *testing.T) {
 		To:    breaker.Closed,
 		Stats: breaker.Stats{Submits: 1},
 	}
-	bind := func(number int, phase smpp.Phase, err error) smpp.State {
-		return smpp.State{Bind: number, Role: pdu.CommandBindTransceiver, Phase: phase, Err: err}
+	bind := func(number int, phase smpp.Phase, err error) smpp.BindState {
+		return smpp.BindState{Bind: number, Role: pdu.CommandBindTransceiver, Phase: phase, Err: err}
 	}
 	gone := errors.New("connection reset")
 	const openLine = `"channel":"a","from":"closed","to":"open","failures":40,` +
@@ -140,7 +140,7 @@ func TestTheLogOfAChannel(t *testing.T) {
 				switch received := received.(type) {
 				case breaker.Change:
 					h.breakerChanged(received)
-				case smpp.State:
+				case smpp.BindState:
 					h.bindChanged(received)
 				}
 			}

@@ -88,7 +88,8 @@ func Faults(channel *config.Channel, readFile func(file string) ([]byte, error))
 	if open == nil {
 		return fmt.Errorf("provider %q is not known", channel.Provider)
 	}
-	// The callback address is a placeholder: with one, the settings for callbacks are checked too.
+	// The callback address is a placeholder: without one, the settings for callbacks would not be
+	// checked.
 	opened, err := open(channel.Settings,
 		web.Environment{ReadFile: readFile, Callback: "https://callbacks.invalid/" + channel.Name})
 	if err != nil {

@@ -95,8 +95,8 @@ func sameConnection(a, b *config.Channel) bool {
 
 // serves reports whether the connection made with old may replace one that cannot be made with
 // channel. Each recorded choice must be derivable from the current routing, so the connection must
-// bill as that says: the same kind of provider, both real or both a test, and the same segments for
-// each text. Addresses, names, secrets and windows do not affect a choice.
+// bill as that routing says: the same kind of provider, both real or both a test, and the same
+// segments for each text. Addresses, names, secrets and windows do not affect a choice.
 func serves(old, channel *config.Channel) bool {
 	before, okBefore := cutting(old)
 	after, okAfter := cutting(channel)

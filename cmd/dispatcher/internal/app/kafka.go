@@ -41,8 +41,8 @@ func (a *App) kafkaMetrics(lane string) []kgo.Hook {
 	return []kgo.Hook{kprom.NewMetrics("dispatcher_kafka", kprom.Registerer(namedWell{labelled}))}
 }
 
-// namedWell drops the gauges of the client whose names end like those of counters, which Prometheus
-// advises against. The consumer's lag says more than what is buffered.
+// namedWell drops gauges of the client whose names end like those of counters, which Prometheus
+// advises against. The consumer's lag tells more than the buffered records.
 type namedWell struct{ prometheus.Registerer }
 
 // MustRegister registers the other collectors.
@@ -114,7 +114,7 @@ func (a *App) startPublisher() error {
 // outboxTimeout is how long a stop waits for the last events to be published.
 const outboxTimeout = time.Second
 
-// awaitOutbox waits until the outbox is empty: after the last process has stopped, nobody would
+// awaitOutbox waits until the outbox is empty: after the last process has stopped, no process would
 // publish how its messages ended. Events that are not published in time are kept.
 func (a *App) awaitOutbox(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, outboxTimeout)

@@ -73,8 +73,8 @@ const othersInterval = time.Second
 
 // pauseAfterCrashes closes begin: at once, or after a pause when the processes before this one
 // crashed one after the other. Without the pause, a process in a crash loop would join the consumer
-// groups each time, take partitions and attempts from working processes, and leave them behind.
-// There is no pause when no other process works.
+// groups each time and take partitions and attempts that working processes could handle. There is
+// no pause when no other process works.
 func (a *App) pauseAfterCrashes(ctx context.Context) error {
 	if pause := a.identity.Pause; pause > 0 {
 		over := time.After(pause)

@@ -35,7 +35,7 @@ blocked: {prefixes: ["+4487"], countries: [kp, jm, ru], premium: true}
 `
 
 // forecast explains a message under the document above.
-func forecast(t *testing.T, m envelope.Message, now time.Time) decide.Answer {
+func forecast(t *testing.T, m envelope.Message, now time.Time) decide.Explanation {
 	t.Helper()
 	routing, err := Compile(versionOf(t, textual, ""), 1)
 	if err != nil {
@@ -52,7 +52,7 @@ func forecast(t *testing.T, m envelope.Message, now time.Time) decide.Answer {
 }
 
 // reasons returns the candidates' exclusion reasons by channel.
-func reasons(a *decide.Answer) map[string]string {
+func reasons(a *decide.Explanation) map[string]string {
 	out := map[string]string{}
 	for _, c := range a.Candidates {
 		out[c.Channel] = c.Reason

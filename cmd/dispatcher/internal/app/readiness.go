@@ -37,16 +37,14 @@ type readiness struct {
 	since map[string]time.Time // guarded by mu; when each failing condition began to fail
 }
 
-// refusal is a write that PostgreSQL, which answers, did not take: it is read-only, or its disk is
-// full.
+// refusal is a write that PostgreSQL refused, because it is read-only or its disk is full.
 type refusal struct {
 	err error
 	at  time.Time
 }
 
-// refusalLasts is how long the database counts as away after such a write. Whoever failed to write
-// tries again within two seconds; a heart-beat, which needs no further space, may succeed
-// meanwhile.
+// refusalLasts is how long the database counts as away after such a write. Failed writes are tried
+// again within two seconds; a heart-beat, which needs no further space, may succeed meanwhile.
 const refusalLasts = 10 * time.Second
 
 // refusesWrites reports whether an error is such a refusal.
@@ -110,7 +108,7 @@ func (r *readiness) date(checks []console.Check, now time.Time) {
 	}
 }
 
-// database pings PostgreSQL. One that refuses writes is of no use, although it answers.
+// database pings PostgreSQL. A database that refuses writes counts as away, although it answers.
 func (r *readiness) database(ctx context.Context) console.Check {
 	check := console.Check{Name: "database", Vital: true}
 	if since, away := r.outages.Since(postgres); away {

@@ -126,7 +126,7 @@ func (r *reloader) reload(ctx context.Context) error {
 	}
 	tokens := readTokens(doc, compiled, r.connections.connector.secrets.Read)
 	directory := inbound.NewDirectory(&doc.Inbound)
-	// The first channels may bring inbound messages as soon as they are connected.
+	// Messages of subscribers may come as soon as the first channels are connected.
 	r.directory.CompareAndSwap(nil, directory)
 	next := r.connections.change(doc)
 	if current.Version == r.version && len(next.opened) == 0 && len(tokens) == len(r.tokens) {

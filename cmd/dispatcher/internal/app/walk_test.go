@@ -29,7 +29,7 @@ type tracingPolicy struct {
 	callers *atomic.Pointer[[]string]
 }
 
-func (p tracingPolicy) Split(s *admission.State) admission.Split {
+func (p tracingPolicy) Split(s *admission.PolicyInput) admission.Split {
 	if callers := ourCallers(); slices.Contains(callers, decision) {
 		p.callers.CompareAndSwap(nil, &callers)
 	}

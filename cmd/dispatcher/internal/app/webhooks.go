@@ -16,7 +16,7 @@ import (
 )
 
 // openWebhooks listens on the address that providers call. It is called before channels are
-// connected, because channels on this machine are told the port. Callbacks are answered once
+// connected, because channels on this machine need the port. Callbacks are answered once
 // serveWebhooks is called.
 func (a *App) openWebhooks(ctx context.Context, recorder receive.Recorder) error {
 	s := &a.opts.Settings

@@ -8,7 +8,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// attempt checks the channel, time and price of an attempt, and then adds the attempt to s for the
+// attempt checks the channel, time and price of an attempt, and then adds the attempt to p for the
 // next one.
 func (c *check) attempt(i int, p *progress) error {
 	stored := &c.record.Attempts[i]
@@ -63,7 +63,7 @@ func (c *check) attempt(i int, p *progress) error {
 	return nil
 }
 
-// lose adds an attempt to s whose version is unusable, so that nothing is known of its effect.
+// lose adds to p an attempt whose version is unusable, so that nothing is known of its effect.
 func (c *check) lose(stored *ledger.AttemptRecord, p *progress) {
 	p.after(stored, "", false, 0)
 	p.known, p.pinned, p.left = false, "", 0
@@ -170,8 +170,8 @@ func (c *check) repeated(e *edition, i int) bool {
 	return c.record.Attempts[i].Outcome == "unknown" && c.continued(e, i)
 }
 
-// continued is repeated without regard to the outcome, which may have become known later. It is
-// also true after the last attempt, if the message waited to be repeated: then its channel was not
+// continued is like repeated but ignores the outcome, which may have become known later. It is also
+// true after the last attempt, if the message waited to be repeated: then its channel was not
 // excluded as already tried.
 func (c *check) continued(e *edition, i int) bool {
 	lane, named := e.Routing.Lanes[c.record.Message.Lane]

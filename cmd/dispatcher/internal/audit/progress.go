@@ -26,8 +26,8 @@ type progress struct {
 	accepted bool
 	// sameKey is set when the next attempt repeats the last one under its key.
 	sameKey bool
-	// known is false once a late answer replaced an unknown one. It is not recorded whether that was
-	// before or after the next attempt. Then pinned and left are not known.
+	// known is false once a late answer replaced an unknown one, because it is not recorded whether
+	// that was before or after the next attempt. Then pinned and left are not known.
 	known bool
 }
 

@@ -33,7 +33,7 @@ func (c *check) read(attempt int, raw []byte) *decide.Ranking {
 	return r
 }
 
-// waited checks the ranking of the last wait, which was decided after the attempts in s.
+// waited checks the ranking of the last wait, which was decided after the attempts in p.
 func (c *check) waited(ranking *decide.Ranking, p *progress) error {
 	e, err := c.under(0, ranking.Version)
 	if err != nil || e == nil {

@@ -299,8 +299,8 @@ func (c *check) sameNumber(attempt int, what string, stored, derived int64) {
 	}
 }
 
-// task plans the message again under a version, in the state after the attempts in s. Its route is
-// nil when none takes it, which is a mismatch. ranking is the choice to check; nil for a first
+// task plans the message again under a version, in the state after the attempts in p. Its route is
+// nil when no route takes it, which is a mismatch. ranking is the choice to check; nil for a first
 // choice.
 func (c *check) task(
 	attempt int, e *edition, p *progress, ranking *decide.Ranking,

@@ -23,7 +23,7 @@ type Action struct {
 	Reason  string    `json:"reason" doc:"why; empty for roles that may not see what operators write by hand"`
 }
 
-// ErrCursor means that a cursor is none that a page had.
+// ErrCursor means that no page had this cursor.
 var ErrCursor = errors.New("cursor is none that a page had")
 
 // ActionsPage selects a page of actions.

@@ -21,7 +21,7 @@ type Changed struct {
 	Before *report.RoutePreview `json:"before,omitempty"`
 	After  *report.RoutePreview `json:"after,omitempty"`
 
-	// Warnings are sentences for whoever makes the change.
+	// Warnings are sentences for the author of the change.
 	Warnings []string `json:"warnings"`
 
 	Routing *config.Routing `json:"-"` // the new one

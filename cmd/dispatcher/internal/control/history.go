@@ -72,8 +72,9 @@ func InForce(
 }
 
 // usableAgain checks an old document by today's rules, which may be stricter than those that it was
-// applied under: channels of a least-cost route had no need of prices once, and a channel without a
-// price would count as the cheapest. Reports and the audit read old documents by ParseApplied.
+// applied under. For example, channels of a least-cost route once needed no prices, and a channel
+// without a price would count as the cheapest. Reports and the audit read old documents by
+// ParseApplied.
 func usableAgain(version int64, text []byte) (*config.Document, error) {
 	doc, err := config.ParseDocument(VersionName(version), text)
 	if err != nil {

@@ -28,7 +28,7 @@ type RampStarted struct {
 	DryRun  bool       `json:"dry_run"`
 	Ramp    Ramp       `json:"ramp"`
 	Plan    []RampStep `json:"plan,omitempty"`
-	// Nowhere is whether there was nothing to do.
+	// Nowhere reports that there was nothing to do.
 	Nowhere bool `json:"-"`
 }
 

@@ -66,19 +66,19 @@ type LeftOpen struct {
 	Why string `json:"why"`
 }
 
-// SettledPage is what came of SettlePage.
+// SettledPage is the result of SettlePage.
 type SettledPage struct {
 	Settled int64
 	Left    []LeftOpen
-	// Last is the last submission that was tried; the zero value for none. More says that there may
-	// be others behind it.
+	// Last is the last submission that was tried; the zero value for none. More says that others may
+	// follow.
 	Last ledger.AmbiguityRecord
 	More bool
 }
 
-// SettlePage settles the oldest size of the submissions that a filter finds behind one, each by
-// itself. tried is called after each. After an error, what was settled before stays settled, and
-// done tells it.
+// SettlePage settles the oldest submissions that a filter finds after a given one, up to size of
+// them, each in its own transaction. tried is called after each. After an error, earlier ones stay
+// settled, and done counts them.
 func SettlePage(
 	ctx context.Context, l *ledger.Ledger, f *ledger.AmbiguousFilter, behind *ledger.AmbiguityRecord,
 	size int, s *Settlement, tried func(),

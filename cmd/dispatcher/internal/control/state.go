@@ -9,7 +9,7 @@ import (
 
 // SetState changes the state of a channel.
 func (d *Draft) SetState(
-	ctx context.Context, channel string, state config.State,
+	ctx context.Context, channel string, state config.ChannelState,
 ) (*Changed, error) {
 	if err := d.need(); err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"dispatcher/provider"
 )
 
-// How to find out what became of a submission that nobody answered.
+// How to find out whether a submission that nobody answered was taken.
 const (
 	repeatPause     = time.Second      // before it is repeated under its key; doubles each time
 	longestRepeat   = time.Minute      // between two repeats
@@ -23,7 +23,7 @@ const (
 	ReasonAmbiguous = "ambiguous_final" // what became of it will stay unknown
 )
 
-// search is how to clear up an ambiguity, given what lane and provider offer.
+// search is how to resolve an ambiguity, given what lane and provider offer.
 type search struct {
 	steps      []string // of the lane, in order: words of ledger.Step
 	within     time.Duration

@@ -77,8 +77,8 @@ func (t *Task) replaces(ch *Channel) bool {
 	return ok && t.msg.From != "" && sender != t.msg.From
 }
 
-// sender is the sender that a channel puts on the message; false when the channel may not carry the
-// message's sender.
+// sender is the sender with which a channel sends the message; false when the channel may not carry
+// the message's sender.
 func (t *Task) sender(ch *Channel) (sender string, ok bool) {
 	return ch.Senders.For(t.msg.From, t.to.Country)
 }

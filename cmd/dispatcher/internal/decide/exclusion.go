@@ -61,11 +61,11 @@ func (e *exclusion) on(channel string) string {
 }
 
 // limitName names the limit, if one has no room.
-func (x *exclusion) limitName() LimitName {
-	if x.limit == nil {
+func (e *exclusion) limitName() LimitName {
+	if e.limit == nil {
 		return LimitName{}
 	}
-	return NameLimit(&x.limit.Counter.Limit, x.over)
+	return NameLimit(&e.limit.Counter.Limit, e.over)
 }
 
 // opening is room for a message on a channel: what it takes of each limit there, and when it may

@@ -33,8 +33,8 @@ type Question struct {
 	Unready map[string]string
 }
 
-// Answer is what a claim would decide. Nothing is stored and nothing is sent.
-type Answer struct {
+// Explanation is what a claim would decide. Nothing is stored and nothing is sent.
+type Explanation struct {
 	Plan ledger.Plan
 	// Country is that of the message's number; empty when the number has no known country, and nil
 	// when the routing has no lookup of countries.
@@ -55,7 +55,7 @@ type Answer struct {
 	Decision   ledger.Decision
 }
 
-// Candidate is one channel of an Answer.
+// Candidate is one channel of an Explanation.
 type Candidate struct {
 	Channel string
 	// Score is nil unless best worker ranks.
@@ -90,7 +90,7 @@ func (q *Question) Function() (*Function, *ScoreQuestion) {
 }
 
 // Explain decides about one message with the same functions that decide claims.
-func Explain(q *Question) Answer {
+func Explain(q *Question) Explanation {
 	answer := explain(q)
 	if q.Routing.Country != nil && q.Job.Problem == nil {
 		answer.Country = new(q.Routing.Country(q.Job.Message.To))
@@ -98,15 +98,15 @@ func Explain(q *Question) Answer {
 	return answer
 }
 
-func explain(q *Question) Answer {
+func explain(q *Question) Explanation {
 	keys := newDrawers(q.Keys)
 	p := &planner{routing: q.Routing, keys: keys, now: q.Now}
 	t := p.plan(&q.Job)
 	if t.letter != nil {
-		return Answer{Plan: t.Row.Plan, Problem: problemOf(&t)}
+		return Explanation{Plan: t.Row.Plan, Problem: problemOf(&t)}
 	}
 	if t.Row.State == ledger.Rejected {
-		return Answer{
+		return Explanation{
 			Plan:     t.Row.Plan,
 			Decision: ledger.Decision{State: t.Row.State, Reason: t.Row.Reason, Plan: t.Row.Plan},
 		}
@@ -198,10 +198,10 @@ func (q *Question) unready() []string {
 }
 
 // explainOrder describes the order of a task's candidates, and why each is excluded.
-func (a *assigner) explainOrder(t *Task) Answer {
+func (a *assigner) explainOrder(t *Task) Explanation {
 	selectors := selector.Unexpired(t.msg.Selectors, a.now.Sub(t.Row.ReceivedAt))
 	l := a.orderCandidates(t, selectors)
-	answer := Answer{
+	answer := Explanation{
 		Plan: t.Row.Plan, By: l.by, Cursor: l.cursor, Scoring: l.scoring, Trouble: l.trouble,
 		Candidates: make([]Candidate, len(l.candidates)),
 	}

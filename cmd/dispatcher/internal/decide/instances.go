@@ -28,8 +28,8 @@ func (i *Instances) Join(region string, granted map[string]ledger.Grants) {
 	}
 }
 
-// spare is the least part of a minute's capacity, 1/spare, that counts as unused in the minute, so
-// that a region without traffic so far finds slots.
+// spare sets the least part of a minute's capacity, 1/spare, that counts as unused, so that a
+// region without traffic so far finds slots.
 const spare = 10
 
 // State is the input of a policy that divides a counter of a channel. It divides the whole window;
@@ -37,8 +37,10 @@ const spare = 10
 //
 // The history is in the counter's unit per minute, whatever the window, so the limit is converted
 // to a minute. Only the shares matter.
-func (i *Instances) State(channel string, c *admission.Counter, region string) admission.State {
-	s := admission.State{
+func (i *Instances) State(
+	channel string, c *admission.Counter, region string,
+) admission.PolicyInput {
+	s := admission.PolicyInput{
 		Limit: c.Max, Region: region, Workers: map[string]int64{region: 1}, Total: 1,
 		History: map[string]int64{},
 	}

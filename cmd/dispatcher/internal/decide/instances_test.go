@@ -40,7 +40,7 @@ func TestStateOfAPolicyIsThatOfTheSource(t *testing.T) {
 		"a few a day":            {window(admission.Day, 5), 1, 1},
 	} {
 		got := instances.State("a", tc.counter, "San Jose")
-		want := admission.State{
+		want := admission.PolicyInput{
 			Limit: tc.counter.Max, Utilisation: tc.utilisation, Region: "San Jose", Total: 10,
 			History: map[string]int64{
 				"San Jose": 20, "London": 30,

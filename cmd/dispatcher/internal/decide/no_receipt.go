@@ -16,9 +16,9 @@ const reasonNoReceipt = string(ledger.ByNoReceipt)
 // sent on: the time is counted from the answer, which comes before the settlement.
 const settleTolerance = time.Second
 
-// goesOn is how long after a channel accepts the message it goes on without a receipt; 0 for never.
-// It is 0 for a resend after a missing answer, because the message could arrive three times, for
-// the rest of a message in parts, and for a message repeated under its key.
+// goesOn is how long after a channel accepts the message it is sent on without a receipt; 0 for
+// never. It is 0 for a resend after a missing answer, because the message could arrive three times,
+// for the rest of a message in parts, and for a message repeated under its key.
 func (t *Task) goesOn(c *Channel) time.Duration {
 	n := t.Route.NoReceipt
 	if n == nil || c.AwaitReceipts <= n.After || !t.whole() ||

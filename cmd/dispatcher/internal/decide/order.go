@@ -9,7 +9,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// urgent is how near its deadline a message goes before the others of its lane.
+// urgent: a message this near to its deadline goes before the others of its lane.
 const urgent = time.Minute
 
 // taskOrder is what the order of a task depends on, most significant field first.

@@ -43,7 +43,7 @@ type Task struct {
 // Traceparent is the trace that the message belongs to; empty for none.
 func (t *Task) Traceparent() string { return t.msg.Traceparent }
 
-// counted is how the channel that was asked last splits the text. It is a cache of one.
+// counted is how the last channel splits the text. It is a cache of one entry.
 type counted struct {
 	channel  *Channel
 	text     string
@@ -327,7 +327,7 @@ func positionID(o Origin) string {
 	return "record without a usable message id, known by its position in Kafka: " + o.String()
 }
 
-// letter is the dead letter of a record: the original bytes, with the reason and the Kafka position
+// letter is the dead letter of a record: its original bytes, with the reason and the Kafka position
 // in headers.
 func letter(job *Job, problem *envelope.Problem) *ledger.Notice {
 	return &ledger.Notice{

@@ -100,7 +100,7 @@ func (p *Price) possible(r *Routing, code int16, at time.Time) []int64 {
 	for prefix, amount := range l.Prefixes {
 		switch may, surely := begins(code, prefix); {
 		case surely:
-			longest = max(longest, prefix) // all prefixes that surely match are prefixes of one another
+			longest = max(longest, prefix) // of two prefixes that surely match, one is a prefix of the other
 		case may:
 			amounts = append(amounts, amount)
 		}

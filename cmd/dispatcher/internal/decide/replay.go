@@ -22,7 +22,7 @@ type Replay struct {
 func NewReplay(version *Routing, keys []selector.Key) *Replay {
 	keyless := len(keys) == 0
 	if keyless {
-		keys = []selector.Key{{}} // an id that no draw has
+		keys = []selector.Key{{}} // a key whose id no draw has
 	}
 	routing := *version
 	routing.Prepare()

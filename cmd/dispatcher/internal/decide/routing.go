@@ -82,7 +82,7 @@ type Route struct {
 // Types and words of the document.
 type (
 	// ChannelState says whether operators let a channel take messages.
-	ChannelState = config.State
+	ChannelState = config.ChannelState
 	// Match says which messages a route takes.
 	Match = config.Match
 	// Mode picks the first choice of a route.

@@ -47,8 +47,8 @@ func NotSent(code string) provider.Result {
 	return r
 }
 
-// Settle decides what an outcome means for its message, and composes the status event. It is pure;
-// now is the database's clock as this process knows it.
+// Settle decides the next state of the message after an outcome, and composes the status event. It
+// is pure; now is the database's clock as this process knows it.
 func Settle(a *Attempt, res *provider.Result, now time.Time) ledger.Settlement {
 	s := settle(a, res, now)
 	if a.further && s.Reason == "" {

@@ -7,7 +7,7 @@ import (
 	"dispatcher/selector"
 )
 
-// Pauses of waiting messages whose next try no window's end determines.
+// Pauses of waiting messages whose next try does not depend on the end of a window.
 const (
 	readyRetry    = time.Second            // no channel is ready
 	lookForActive = 200 * time.Millisecond // only the active count excludes it
@@ -16,7 +16,7 @@ const (
 	lookWhenPaused = time.Hour
 	lookForRoom    = 30 * time.Second // the longest wait for room; any answer may make room
 	longestRound   = time.Minute      // between rounds over channels that all refused
-	lookForMoney   = time.Minute      // what other messages do not spend can come back at any time
+	lookForMoney   = time.Minute      // what other messages do not spend may come back at any time
 	lookUrgently   = 5 * time.Second  // when the deadline is near
 	shortHold      = 10 * time.Second // for a first choice that answers promptly, on every route
 )
@@ -62,8 +62,8 @@ func (a *assigner) noMember(t *Task, l *candidateOrder) ledger.Decision {
 	return d
 }
 
-// switchedOff is the reason of a message that waits for operators. For a message pinned to one
-// channel it is what excludes that channel; for any other, that its channels are switched off.
+// switchedOff is the reason of a message that waits for operators: for a message pinned to one
+// channel, the exclusion reason of that channel; for any other, that its channels are switched off.
 func (a *assigner) switchedOff(t *Task, l *candidateOrder) string {
 	if t.Row.Pinned == "" {
 		return SwitchedOff

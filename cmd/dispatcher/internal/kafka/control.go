@@ -96,7 +96,7 @@ func (r *ControlReader) handle(ctx context.Context, record *kgo.Record) bool {
 	}
 	produced := record.Timestamp
 	if now := time.Now(); produced.After(now) {
-		produced = now // by a clock that is ahead; else it would be tried until then
+		produced = now // its clock is ahead; the record would be tried until then
 	}
 	for {
 		err := r.cfg.Handle(ctx, &c, produced)

@@ -53,9 +53,9 @@ func (p *Publisher) works(f *flow) {
 }
 
 // reconnect replaces the flow's client when its topic was deleted and created again, because a
-// client never accepts the new topic. Purging the topic from the client would help, but its next
-// batches would start at sequence zero under a producer id that the topic may know. The broker
-// could take them for repetitions and drop them. A new client has a new producer id.
+// client never accepts the new topic. Purging the topic from the client is not enough: its next
+// batches would start at sequence zero under a producer id that the topic may know, and the broker
+// could drop them as repetitions. A new client has a new producer id.
 func (p *Publisher) reconnect(f *flow, err error) {
 	if !errors.Is(err, kerr.UnknownTopicID) {
 		return

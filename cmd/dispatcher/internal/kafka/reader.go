@@ -161,7 +161,7 @@ func (r *reader) rebalanceWaits(context.Context, *kgo.Client) {
 }
 
 // revoked is called when partitions pass to another member, and with all partitions at the stop. It
-// first commits what is durable of them, so that the other member does not read it again.
+// first commits the offsets of durable records, so that the other member does not read them again.
 func (r *reader) revoked(ctx context.Context, client *kgo.Client, partitions map[string][]int32) {
 	ctx, stop := context.WithTimeout(ctx, shutdownTimeout)
 	defer stop()

@@ -93,7 +93,7 @@ func stateButtons(now string) []stateButton {
 }
 
 func (s *Server) setState(w http.ResponseWriter, r *request) error {
-	name, state := r.PathValue("channel"), config.State(r.PostFormValue("state"))
+	name, state := r.PathValue("channel"), config.ChannelState(r.PostFormValue("state"))
 	switch state {
 	case config.Enabled, config.Draining, config.Disabled:
 	default:

@@ -147,7 +147,7 @@ func (g *limitGauges) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// gaugeStateOf works out what the gauges show. It rolls the counters of p to p's time.
+// gaugeStateOf computes what the gauges show. It rolls the counters of p to p.Now.
 func gaugeStateOf(
 	p *ledger.Present, r *decide.Routing, instances *decide.Instances, region string,
 ) *gaugeState {

@@ -140,7 +140,7 @@ func TestASecondDrawIsInTheExplanation(t *testing.T) {
 			t.Errorf("got %q, error %v", &got, err)
 		}
 	}
-	answer := decide.Answer{
+	answer := decide.Explanation{
 		Plan: ledger.Plan{Route: "default", Draw: 17, Size: 100, FirstChoice: "a", KeyID: key.ID()},
 		By:   decide.Redraw,
 		Candidates: []decide.Candidate{
@@ -183,7 +183,7 @@ func TestAForecastNeverSaysThatSomethingHappened(t *testing.T) {
 		ledger.Sending: "would_send", ledger.Waiting: "would_wait",
 		ledger.Scheduled: "would_schedule", ledger.Failed: "would_fail",
 	} {
-		answer := decide.Answer{
+		answer := decide.Explanation{
 			Plan:     ledger.Plan{Route: "default"},
 			Decision: ledger.Decision{State: state, Attempt: ledger.Attempt{Channel: "a"}},
 		}

@@ -100,7 +100,7 @@ func TestWhatIsBlockedForItsBeginningIsNotLaidOnACountry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		blocked := decide.Answer{Country: new(""), Decision: ledger.Decision{
+		blocked := decide.Explanation{Country: new(""), Decision: ledger.Decision{
 			State:  ledger.Rejected,
 			Reason: "blocked_number",
 		}}
@@ -119,7 +119,7 @@ func TestForecastsNameTheCountryThatTheyUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sent := decide.Answer{
+	sent := decide.Explanation{
 		Country: new("gb"), Plan: ledger.Plan{Route: "default"},
 		Candidates: []decide.Candidate{{Channel: "a"}},
 		Decision:   ledger.Decision{State: ledger.Sending, Attempt: ledger.Attempt{Channel: "a"}},
@@ -128,7 +128,7 @@ func TestForecastsNameTheCountryThatTheyUse(t *testing.T) {
 		"Its number is one of GB. Route default") {
 		t.Errorf("got %s", s.Text)
 	}
-	blocked := decide.Answer{Country: new(""), Decision: ledger.Decision{
+	blocked := decide.Explanation{Country: new(""), Decision: ledger.Decision{
 		State:  ledger.Rejected,
 		Reason: "blocked_number",
 	}}

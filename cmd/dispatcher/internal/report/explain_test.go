@@ -378,7 +378,7 @@ func explain(
 
 // forecast is Forecast for an answer that can be explained.
 func forecast(
-	t *testing.T, id string, a *decide.Answer, doc *config.Routing, keys ...selector.Key,
+	t *testing.T, id string, a *decide.Explanation, doc *config.Routing, keys ...selector.Key,
 ) Explanation {
 	t.Helper()
 	e, err := Forecast(id, a, doc, keys...)

@@ -13,7 +13,7 @@ import (
 // Forecast explains what would be decided for a message that does not exist. a is that decision;
 // doc and keys are the routing document and the draw keys that it was made with.
 func Forecast(
-	id string, a *decide.Answer, doc *config.Routing, keys ...selector.Key,
+	id string, a *decide.Explanation, doc *config.Routing, keys ...selector.Key,
 ) (Explanation, error) {
 	d := &a.Decision
 	m := ledger.Message{

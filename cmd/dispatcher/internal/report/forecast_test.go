@@ -15,7 +15,7 @@ import (
 // forecastCase is an answer about a route of a mode, and the data of its forecast.
 type forecastCase struct {
 	mode   string
-	answer decide.Answer
+	answer decide.Explanation
 	first  string // choice
 	chosen string
 	last   string // reason of the last candidate
@@ -52,8 +52,8 @@ func forecastCases() map[string]forecastCase {
 	noRoute := envelope.Problem{
 		Code: envelope.NoRoute, Detail: "no route of the routing document matches it",
 	}
-	weighted := func(c []decide.Candidate, d ledger.Decision) decide.Answer {
-		return decide.Answer{Plan: drawn, By: decide.LoadRatio, Candidates: c, Decision: d}
+	weighted := func(c []decide.Candidate, d ledger.Decision) decide.Explanation {
+		return decide.Explanation{Plan: drawn, By: decide.LoadRatio, Candidates: c, Decision: d}
 	}
 	return map[string]forecastCase{
 		"first-choice": {"weighted", weighted(free, send("a")), "a", "a", ""},
@@ -61,14 +61,14 @@ func forecastCases() map[string]forecastCase {
 		"wait":         {"weighted", weighted(shut, wait), "a", "", "connecting"},
 		"scheduled":    {"weighted", weighted(free, later), "a", "", ""},
 		"failed":       {"weighted", weighted(shut, fail), "a", "", "connecting"},
-		"dead":         {"weighted", decide.Answer{Problem: &noRoute}, "", "", ""},
-		"round-robin": {"round_robin", decide.Answer{
+		"dead":         {"weighted", decide.Explanation{Problem: &noRoute}, "", "", ""},
+		"round-robin": {"round_robin", decide.Explanation{
 			Plan: plan, By: decide.RoundRobin, Cursor: "c", Decision: send("b"), Candidates: turns,
 		}, "b", "b", ""},
-		"best-worker": {"best_worker", decide.Answer{
+		"best-worker": {"best_worker", decide.Explanation{
 			Plan: plan, By: decide.BestWorker, Decision: send("b"), Candidates: scored,
 		}, "b", "b", "draining"},
-		"function-failed": {"best_worker", decide.Answer{
+		"function-failed": {"best_worker", decide.Explanation{
 			Plan: plan, By: decide.BestWorker, Trouble: "function_unreachable", Decision: send("b"),
 			Candidates: scored,
 		}, "b", "b", "draining"},
@@ -94,7 +94,7 @@ func TestForecastsReadAsTheirGoldenFile(t *testing.T) {
 		}
 	}
 	closed, small := limitedForecasts()
-	for name, answer := range map[string]*decide.Answer{"closed": &closed, "too-small": &small} {
+	for name, answer := range map[string]*decide.Explanation{"closed": &closed, "too-small": &small} {
 		texts[name] = forecast(t, "order-1", answer, withBudgets(t)).Text
 	}
 	golden(t, "forecasts.txt", texts)
@@ -111,12 +111,12 @@ func withBudgets(t *testing.T) *config.Routing {
 
 // limitedForecasts returns a message that waits for the first budget, and one that goes elsewhere
 // because of the second.
-func limitedForecasts() (closed, small decide.Answer) {
+func limitedForecasts() (closed, small decide.Explanation) {
 	c := decide.Candidate{
 		Channel: "c", Reason: "no_budget", Limit: "tenant:shop 1d money", Never: true,
 	}
 	a := decide.Candidate{Channel: "a", Reason: "no_budget", Limit: "a 1d money", Never: true}
-	closed = decide.Answer{
+	closed = decide.Explanation{
 		Plan:       ledger.Plan{Route: "default", Draw: 17, Size: 100, FirstChoice: "a"},
 		By:         decide.LoadRatio,
 		Candidates: []decide.Candidate{c, {Channel: "b", Reason: "connecting"}},

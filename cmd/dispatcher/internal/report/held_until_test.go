@@ -81,7 +81,7 @@ func TestForecastSaysHowLongAMessageWouldBeKept(t *testing.T) {
 	}{{5 * time.Minute, "", true}, {5 * time.Minute, "draining", false}, {0, "", false}} {
 		doc := london(t)
 		doc.Routes[0].Wait = c.wait
-		answer := decide.Answer{
+		answer := decide.Explanation{
 			Plan: ledger.Plan{Route: "default", Draw: 17, Size: 100, FirstChoice: "a"},
 			Candidates: []decide.Candidate{
 				{Channel: "a", Reason: "no_active"},

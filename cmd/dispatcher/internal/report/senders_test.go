@@ -75,7 +75,7 @@ func TestAForecastHasCostSenderAndRejection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer := decide.Answer{
+	answer := decide.Explanation{
 		Plan: ledger.Plan{Route: "default"},
 		Candidates: []decide.Candidate{{
 			Channel: "a", Segments: 2, Micros: 62_000, Currency: "GBP",
@@ -96,7 +96,7 @@ func TestAForecastHasCostSenderAndRejection(t *testing.T) {
 		!c.SenderReplaced {
 		t.Errorf("got %+v", c)
 	}
-	blocked := decide.Answer{Decision: ledger.Decision{
+	blocked := decide.Explanation{Decision: ledger.Decision{
 		State:  ledger.Rejected,
 		Reason: "blocked_number",
 	}}

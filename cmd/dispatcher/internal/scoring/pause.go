@@ -41,7 +41,9 @@ type functionState struct {
 	answered time.Time
 }
 
-func newFunctionStates() *functionStates { return &functionStates{of: map[identity]*functionState{}} }
+func newFunctionStates() *functionStates {
+	return &functionStates{of: map[identity]*functionState{}}
+}
 
 // paused is the word of a function that may not be asked now; empty when it may be asked.
 func (s *functionStates) paused(id identity, now time.Time) (word string) {

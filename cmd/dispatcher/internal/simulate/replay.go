@@ -53,9 +53,9 @@ type run struct {
 	history map[string]int64 // of the window before
 	initial float64          // utilisation at the beginning, until the first window is over
 
-	state    admission.State    // as gathered last
-	gathered time.Duration      // when that was, from the beginning of the first window
-	splits   []*admission.Split // of that state by region; nil until needed
+	state    admission.PolicyInput // as gathered last
+	gathered time.Duration         // when that was, from the beginning of the first window
+	splits   []*admission.Split    // of that state by region; nil until needed
 	tally    admission.Tally
 }
 

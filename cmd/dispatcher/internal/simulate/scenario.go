@@ -37,7 +37,7 @@ type Scenario struct {
 	Active      int64 // of the limit, in use throughout
 	// Utilisation is the used part of the limit at the beginning, from 0 to 1.
 	Utilisation float64
-	// History counts the messages of the minute before by region; see admission.State.
+	// History counts the messages of the minute before by region; see admission.PolicyInput.
 	History map[string]int64
 	Workers map[string]int64 // processes by region
 	Total   int64            // processes, at least the sum of Workers
@@ -102,8 +102,8 @@ func sortedRegions(of ...map[string]int64) []string {
 }
 
 // state is what a process of a region knows at the beginning.
-func (s *Scenario) state(region string) *admission.State {
-	return &admission.State{
+func (s *Scenario) state(region string) *admission.PolicyInput {
+	return &admission.PolicyInput{
 		Limit: s.Limit, Active: s.Active, Utilisation: s.Utilisation, History: s.History,
 		Workers: s.Workers, Total: s.Total, Region: region,
 	}

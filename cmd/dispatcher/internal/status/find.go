@@ -54,7 +54,7 @@ func (n *Now) find() []Finding {
 // warnFor is how long a trip that paused nothing is a Finding.
 const warnFor = 2 * time.Hour
 
-// pausedBy is the latest trip of s.Trips that paused this; nil when there is none.
+// pausedBy is the latest of n.Trips that paused this; nil when there is none.
 func (n *Now) pausedBy(what string) *GuardTrip {
 	for i := range n.Trips {
 		if t := &n.Trips[i]; t.Version != nil && t.what() == what {

@@ -86,7 +86,7 @@ type member struct {
 }
 
 func membersOf(routing *config.Routing, route *config.Route, faults Faults) []member {
-	states := make(map[string]config.State, len(routing.Channels))
+	states := make(map[string]config.ChannelState, len(routing.Channels))
 	for i := range routing.Channels {
 		states[routing.Channels[i].Name] = routing.Channels[i].State
 	}

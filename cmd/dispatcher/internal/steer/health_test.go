@@ -38,7 +38,7 @@ func TestHealthMakesTheOneMoveThatIsDue(t *testing.T) {
 	long := midnight.Add(-time.Hour)
 	for name, tc := range map[string]struct {
 		effective map[string]string // if not the configured one
-		state     map[string]config.State
+		state     map[string]config.ChannelState
 		faults    Faults
 		last      time.Time
 		want      string // the reason; empty for no move
@@ -88,11 +88,11 @@ func TestHealthMakesTheOneMoveThatIsDue(t *testing.T) {
 			last:   long,
 		},
 		"all but a disabled one": {
-			state:  map[string]config.State{"b": config.Disabled},
+			state:  map[string]config.ChannelState{"b": config.Disabled},
 			faults: failing(map[string]int64{"a": 20, "c": 20}), last: long,
 		},
 		"a disabled one has nothing to lose": {
-			state:  map[string]config.State{"c": config.Disabled},
+			state:  map[string]config.ChannelState{"c": config.Disabled},
 			faults: failing(map[string]int64{"c": 20}), last: long,
 		},
 		"others are lowered and not yet quiet": {
@@ -122,7 +122,7 @@ func TestHealthMakesTheOneMoveThatIsDue(t *testing.T) {
 		"up keeps the interval": {effective: m("c", "30"), last: midnight.Add(-time.Second)},
 		"up even if disabled": {
 			effective: m("c", "30"),
-			state:     map[string]config.State{"c": config.Draining}, last: long,
+			state:     map[string]config.ChannelState{"c": config.Draining}, last: long,
 			want: "default: c 30 -> 45: 0 errors in 5m0s",
 		},
 	} {
