@@ -264,9 +264,13 @@ func (v *verification) title() string {
 	for _, kind := range slices.Sorted(maps.Keys(v.ByKind)) {
 		fmt.Fprintf(&kinds, ", %d %s", v.ByKind[kind], kind)
 	}
-	title := fmt.Sprintf("%s, %s: %d messages and %d attempts derived again, %d differences: %s",
-		v.Day, v.Timezone, v.Checked, v.Attempts, v.Mismatched, strings.TrimPrefix(kinds.String(),
-			", "))
+	differences := "differences"
+	if v.Mismatched == 1 {
+		differences = "difference"
+	}
+	title := fmt.Sprintf("%s, %s: %d messages and %d attempts derived again, %d %s: %s",
+		v.Day, v.Timezone, v.Checked, v.Attempts, v.Mismatched, differences,
+		strings.TrimPrefix(kinds.String(), ", "))
 	if v.Mismatched > len(v.Mismatches) {
 		title += fmt.Sprintf("; the first %d", len(v.Mismatches))
 	}

@@ -507,11 +507,13 @@ func TestALogThatWasChangedIsFound(t *testing.T) {
 		t.Errorf("got %+v, want exit code %d and %q in the error",
 			got, exitFailed, "no message has the id nobody")
 	}
-	for _, args := range [][]string{{}, {"v1-000003", "--since", kept}} {
+	for want, args := range map[string][]string{
+		"name a message, --day or --since":      {},
+		"name a message or a flag, one of them": {"v1-000003", "--since", kept},
+	} {
 		got := dispatcher(t, "", o.env, append([]string{"audit", "proof"}, args...)...)
-		if got.code != exitUsage || !strings.Contains(got.err, "name a message or --since") {
-			t.Errorf("%v: got %+v, want exit code %d and %q in the error",
-				args, got, exitUsage, "name a message or --since")
+		if got.code != exitUsage || !strings.Contains(got.err, want) {
+			t.Errorf("%v: got %+v, want exit code %d and %q in the error", args, got, exitUsage, want)
 		}
 	}
 	for _, args := range [][]string{

@@ -37,9 +37,9 @@ func TestABudgetIsToppedUpAndListed(t *testing.T) {
 			done, 0, "0.00", "250.00", "ann")
 	}
 	if got := topUp("250.00", "--key", "invoice-1"); got.code != exitOK ||
-		!strings.Contains(got.out, "Nothing is changed: this top-up of 250.00 GBP was booked at") {
+		!strings.Contains(got.out, "Nothing is changed: this top-up of 250.00 GBP was recorded at") {
 		t.Errorf("got %+v, want exit code %d and %q in the output",
-			got, exitOK, "Nothing is changed: this top-up of 250.00 GBP was booked at")
+			got, exitOK, "Nothing is changed: this top-up of 250.00 GBP was recorded at")
 	}
 	if got := topUp("-50"); got.code != exitOK || !strings.Contains(got.out, "it comes to 200.00") {
 		t.Errorf("got %+v, want exit code %d and %q in the output", got, exitOK, "it comes to 200.00")

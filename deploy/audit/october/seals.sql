@@ -3,23 +3,25 @@
 --   go test ./cmd/dispatcher -run TestTheExampleIsSealed -update-october
 begin;
 
-create function pg_temp.leaf(seq bigint, state text, variadic parts bytea[]) returns bytea
-language sql immutable return int8send(seq) || set_byte('\x0000', 0, coalesce(array_position(
-    array['open', 'accepted', 'delivered', 'undelivered', 'no_receipt', 'rejected', 'failed',
-      'unknown'], state), 0))
+create function pg_temp.leaf(seq bigint, state text, open boolean, variadic parts bytea[])
+returns bytea language sql immutable return int8send(seq)
+  || set_byte(set_byte('\x0000', 1, open::integer), 0, coalesce(array_position(array['open',
+    'accepted', 'delivered', 'undelivered', 'no_receipt', 'rejected', 'failed', 'unknown'],
+    state), 0))
   || (select string_agg(coalesce(nullif(part, ''), decode(repeat('00', 16), 'hex')), '' order by n)
     from unnest(parts) with ordinality p (part, n));
 
 create temporary table leaves on commit drop as
 select false as closings, created_at as at, 0::bigint as place,
-  pg_temp.leaf(-version, null, intake, plan, '', '') as leaf
+  pg_temp.leaf(-version, null, false, intake, plan, '', '') as leaf
 from facts.version_evidence
 union all
-select false, received_at, seq, pg_temp.leaf(seq, state, intake, plan, attempts, later)
+select false, received_at, seq, pg_temp.leaf(seq, state, open, intake, plan, attempts, later)
 from facts.evidence
 union all
 select true, at, row_number() over (order by day, revision), pg_temp.leaf(
-  -((day - date 'epoch') * 4294967296 + revision), null, intake, choices, attempts, carried)
+  -((day - date 'epoch') * 4294967296 + revision), null, false, intake, choices, attempts,
+  carried)
 from facts.closing_evidence;
 
 insert into dispatcher.seals (number, from_at, to_at, at, again, closings, size, leaves, nodes,

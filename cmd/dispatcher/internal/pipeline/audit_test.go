@@ -120,15 +120,13 @@ func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 	records := 0
 	step := func(limit int64, change func(*decide.Route)) {
 		t.Helper()
-		next := *turnedRound(t, p.routing)
+		limits := []admission.Limit{{Window: admission.Day, Max: limit}}
+		next := limited(turnedRound(t, p.routing), limits)
 		next.Version = p.routing.Version + 1
 		change(&next.Routes[0])
-		a.keep(&next)
-		p.routing = &next
-		if got := p.applyRouting(t, []admission.Limit{{
-			Window: admission.Day,
-			Max:    limit,
-		}}); got != next.Version {
+		a.keep(next)
+		p.routing = next
+		if got := p.applyRouting(t, limits); got != next.Version {
 			t.Fatalf("version %d, want %d", got, next.Version)
 		}
 		records += 60
@@ -182,4 +180,17 @@ func turnedRound(t testing.TB, r *decide.Routing) *decide.Routing {
 		t.Fatal(err)
 	}
 	return &next
+}
+
+// limited is the routing with these limits on each channel. It is a new one: a routing keeps an
+// index of its limits.
+func limited(r *decide.Routing, limits []admission.Limit) *decide.Routing {
+	next := &decide.Routing{
+		Version: r.Version, Zone: r.Zone, Channels: slices.Clone(r.Channels), Routes: r.Routes,
+		Lanes: r.Lanes, Country: r.Country, CallingCode: r.CallingCode,
+	}
+	for i := range next.Channels {
+		next.Channels[i].Limits = limits
+	}
+	return next
 }
