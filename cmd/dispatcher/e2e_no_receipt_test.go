@@ -123,7 +123,8 @@ func TestAKillBetweenTwoChannelsSendsNothingAThirdTime(t *testing.T) {
 			{name: "c", weight: "0", document: "receipts: {within: 1h}", behaviour: silent},
 		},
 		route:    "fallback: order, no_receipt: {after: 5s}",
-		settings: map[string]string{"SEND_TIMEOUT": "3s"},
+		// Long enough that attempts are still under way when the second process is killed.
+		settings: map[string]string{"SEND_TIMEOUT": "10s"},
 	})
 	first := s.runAll(1)[0]
 	ids := s.publish("bulk", short("killed", n))
