@@ -122,7 +122,7 @@ func TestAKillBetweenTwoChannelsSendsNothingAThirdTime(t *testing.T) {
 			},
 			{name: "c", weight: "0", document: "receipts: {within: 1h}", behaviour: silent},
 		},
-		route:    "fallback: order, no_receipt: {after: 5s}",
+		route: "fallback: order, no_receipt: {after: 5s}",
 		// Long enough that attempts are still under way when the second process is killed.
 		settings: map[string]string{"SEND_TIMEOUT": "10s"},
 	})
