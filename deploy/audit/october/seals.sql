@@ -1,5 +1,6 @@
 -- The log of hashes of october.sql, with which "dispatcher audit verify" compares the rows. The
--- checkpoints were signed when the example was made; leaves are computed from the rows. Written by
+-- checkpoints were signed when the example was made; leaves are computed from the rows. The values
+-- are written by
 --   go test ./cmd/dispatcher -run TestTheExampleIsSealed -update-october
 begin;
 
