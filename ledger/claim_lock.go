@@ -111,6 +111,7 @@ func (t *Tx) open(ctx context.Context, insert *[2]string) error {
 	}
 	if len(t.request.Channels) > 0 {
 		batch.Queue(lockChannels, t.request.Channels)
+		batch.Queue(selectFreed, t.request.Channels)
 	}
 	t.queueLimits(batch)
 	if len(t.request.Cursors) > 0 {
@@ -271,6 +272,12 @@ func (t *Tx) readChannels(results pgx.BatchResults) error {
 			return err
 		}
 		t.began = row.began
+		if rows, err = results.Query(); err != nil {
+			return err
+		}
+		if err := subtractFreed(rows, t.seen.Channels); err != nil {
+			return err
+		}
 	}
 	if len(t.request.Channels) == 0 && len(t.request.Scopes) == 0 {
 		return nil

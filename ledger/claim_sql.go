@@ -47,16 +47,19 @@ var selectOptedOut = `
 	select n.nr from unnest($1::bigint[]) with ordinality as n(recipient, nr)
 	where ` + optedOut("n.recipient")
 
-// lockChannels, and lockLimits or lockScopes, lock and read the shared state. Limits are read by a
-// separate statement, so that it sees what the last holder of the channels committed.
+// lockChannels, and lockLimits or lockScopes, lock and read the shared state. Freed slots and limits
+// are read by separate statements, so that they see what the last holder of the channels committed.
 // statement_timestamp is when the claim began to wait.
 const lockChannels = `
-	select ` + channelColumns + `, statement_timestamp() from dispatcher.channels
+	select channel, configured_max, active, last_assigned, ease_rate, ease_since, ease_until, freed,
+	  statement_timestamp()
+	from dispatcher.channels
 	where channel = any($1) and removed_at is null
 	order by channel for update`
 
-const channelColumns = `channel, active_max, active, last_assigned, ease_rate, ease_since,
-	ease_until`
+// selectFreed reads how many slots of the locked channels were given back. What commits later is
+// subtracted by a later claim.
+const selectFreed = `select channel, slots from dispatcher.freed_slots where channel = any($1)`
 
 const limitColumns = `l.channel, l.scope, l.window_seconds, l.unit, coalesce(l.currency, ''),
 	l.configured_max, l.max, l.window_start, l.granted, l.next_at, coalesce(l.pace, 0),
@@ -175,9 +178,14 @@ const limitRows = `unnest(@channels::text[], @scopes::text[], @windows::int[], @
 	  as n(channel, scope, window_seconds, unit, granted, max, window_start, reserved, next_at,
 	    pace, taken, currency)`
 
+// updateChannels also lets active_max fall with active when it was lowered below active.
 const updateChannels = `
-	update dispatcher.channels c set active = n.active, last_assigned = n.last_assigned
-	from unnest($1::text[], $2::bigint[], $3::timestamptz[]) as n(channel, active, last_assigned)
+	update dispatcher.channels c set active = n.active, freed = n.freed,
+	  active_max = case when c.configured_max = 0 then 0
+	    else greatest(c.configured_max, least(c.active_max, n.active)) end,
+	  last_assigned = n.last_assigned
+	from unnest($1::text[], $2::bigint[], $3::bigint[], $4::timestamptz[])
+	  as n(channel, active, freed, last_assigned)
 	where c.channel = n.channel`
 
 const updateCursors = `

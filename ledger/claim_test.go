@@ -39,7 +39,7 @@ func TestClaimStoresABatchWithItsAttemptsAndSlots(t *testing.T) {
 		"day": scalar[int64](t, db,
 			`select granted from dispatcher.limits where window_seconds = 86400`),
 		"active": scalar[int64](t, db,
-			`select active from dispatcher.channels where channel = 'a'`),
+			`select active from audit.active where channel = 'a'`),
 		"matched": scalar[int64](t, db, `select count(*) from audit.messages m
 			join audit.attempts a on a.message_id = m.id where a.segments = 1`),
 	}
@@ -93,7 +93,7 @@ func TestClaimLeavesNothingBehindWhenDecideFails(t *testing.T) {
 		db, `select (select count(*) from dispatcher.messages) + (select count(*)
 			from dispatcher.attempts)
 		+ (select sum(granted) from dispatcher.limits) + (select sum(active)
-		from dispatcher.channels)`); n != 0 {
+		from audit.active)`); n != 0 {
 		t.Errorf("%d traces were left behind", n)
 	}
 	claimAll(t, l, batch("m", 10), "a") // the connection still works and no lock is held

@@ -56,7 +56,7 @@ func TestConcurrentClaimsGrantExactlyWhatTheyDecidedAndNeverMore(t *testing.T) {
 			8 * rounds * 20),
 		`select count(*) from dispatcher.message_states where state = 'waiting'`: int64(
 			8*rounds*20) - given.Load(),
-		`select sum(active) from dispatcher.channels`: 0,
+		`select sum(active) from audit.active`: 0,
 		`select sum(granted) from audit.limit_windows where window_seconds=86400`: scalar[int64](t,
 			db, `select count(*) from dispatcher.attempts where channel <> 'c'`),
 	} {
@@ -152,7 +152,7 @@ func TestConcurrentSettlementsOfTheSameAttemptsTakeEffectOnce(t *testing.T) {
 	}
 	workers.Wait()
 	db := raw(t, url)
-	if n := scalar[int64](t, db, `select sum(active) from dispatcher.channels`); n != 0 {
+	if n := scalar[int64](t, db, `select sum(active) from audit.active`); n != 0 {
 		t.Errorf("%d slots are taken", n)
 	}
 	if n := scalar[int64](t, db, `select sum(cardinality(keys)) from dispatcher.outbox`); n != 400 {

@@ -13,28 +13,27 @@ import (
 	"dispatcher/admission"
 )
 
-// channelRow is a row of channelColumns while it is read.
+// channelRow is a row of lockChannels while it is read.
 type channelRow struct {
-	name             string
-	active           admission.Active
-	last             pgtype.Timestamptz
-	rate             pgtype.Float8
-	since, until     pgtype.Timestamptz
-	began            time.Time // when the statement did
-	withoutBeginning bool
+	name         string
+	active       admission.Active
+	last         pgtype.Timestamptz
+	rate         pgtype.Float8
+	since, until pgtype.Timestamptz
+	freed        int64
+	began        time.Time // when the statement did
 }
 
 func (r *channelRow) targets() []any {
-	t := []any{&r.name, &r.active.Max, &r.active.Count, &r.last, &r.rate, &r.since, &r.until}
-	if r.withoutBeginning {
-		return t
+	return []any{
+		&r.name, &r.active.Max, &r.active.Count, &r.last, &r.rate, &r.since, &r.until,
+		&r.freed, &r.began,
 	}
-	return append(t, &r.began)
 }
 
 func (r *channelRow) state() ChannelState {
 	return ChannelState{
-		Name: r.name, LastAssigned: moment(r.last),
+		Name: r.name, LastAssigned: moment(r.last), freed: r.freed,
 		Gate: admission.Gate{Active: r.active, Ease: admission.Ease{
 			Rate: r.rate.Float64, Since: moment(r.since), Until: moment(r.until),
 		}},
@@ -60,6 +59,26 @@ func collectChannels(
 		}
 	}
 	return states, missing, err
+}
+
+// subtractFreed subtracts from the active counts the slots that were given back since the last
+// claim wrote them. A limit that was lowered below its count then falls with the count.
+func subtractFreed(rows pgx.Rows, states []ChannelState) error {
+	var name string
+	var slots int64
+	_, err := pgx.ForEachRow(rows, []any{&name, &slots}, func() error {
+		if i := slices.IndexFunc(states, func(s ChannelState) bool { return s.Name == name }); i >= 0 {
+			states[i].Gate.Active.Count -= slots - states[i].freed
+			states[i].freed = slots
+		}
+		return nil
+	})
+	for i := range states {
+		if a := &states[i].Gate.Active; a.Max > 0 {
+			a.Max = max(a.Max, a.Count)
+		}
+	}
+	return err
 }
 
 // collectLimits adds counters to the channels, ascending by name, and to the scopes, ascending by
@@ -111,12 +130,13 @@ func find(scoped []ScopeState, texts []string, channel, text string) int {
 // channelArrays are the parameters of updateChannels.
 func channelArrays(states []ChannelState) []any {
 	n := len(states)
-	channel, active, last := make([]string, n), make([]int64, n), make([]pgtype.Timestamptz, n)
+	channel, active, freed, last := make([]string, n), make([]int64, n), make([]int64, n),
+		make([]pgtype.Timestamptz, n)
 	for i := range states {
-		channel[i], active[i], last[i] = states[i].Name, states[i].Gate.Active.Count,
-			instant(states[i].LastAssigned)
+		channel[i], active[i], freed[i], last[i] = states[i].Name, states[i].Gate.Active.Count,
+			states[i].freed, instant(states[i].LastAssigned)
 	}
-	return []any{channel, active, last}
+	return []any{channel, active, freed, last}
 }
 
 // limitRow is a row of limitColumns while it is read.

@@ -161,7 +161,7 @@ func TestAnIdIsStoredOnceAcrossATurnAndMidnight(t *testing.T) {
 		`select count(distinct id) from dispatcher.messages`: all,
 		`select count(*) from dispatcher.attempts`:           all,
 		`select count(*) from dispatcher.payloads`:           all,
-		`select active from dispatcher.channels`:             all,
+		`select active from audit.active`:                    all,
 		`select count(*) from dispatcher.messages m where seq <> dispatcher.seq_of(id)
 		  and dispatcher.seq_of(id) is not null`: 0,
 	} {
@@ -266,7 +266,8 @@ func TestHotStatementsLockTheDayOfTheirMessagesAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tx.Exec(ctx, `select from dispatcher.channels for update`); err != nil {
+		if _, err := tx.Exec(ctx, `
+			select from dispatcher.channels join dispatcher.freed_slots using (channel) for update`); err != nil {
 			t.Fatal(err)
 		}
 		done := waiting(t, db, step.work)

@@ -35,7 +35,7 @@ func holding(
 
 func activeOn(t testing.TB, db *pgx.Conn, channel string) int64 {
 	t.Helper()
-	return scalar[int64](t, db, `select active from dispatcher.channels where channel = $1`,
+	return scalar[int64](t, db, `select active from audit.active where channel = $1`,
 		channel)
 }
 

@@ -49,9 +49,11 @@ func (s *Limits) Present(ctx context.Context) (Present, error) {
 		p.Scoped = append(p.Scoped, ScopeState{ScopeRef: ref})
 	}
 	batch := &pgx.Batch{}
-	row := channelRow{withoutBeginning: true}
-	batch.Queue(`select `+channelColumns+
-		` from facts.channels where channel = any($1) order by channel`, names).
+	var row channelRow
+	batch.Queue(`
+		select channel, active_max, active, last_assigned, ease_rate, ease_since, ease_until, 0,
+		  now()
+		from facts.channels where channel = any($1) order by channel`, names).
 		Query(func(r pgx.Rows) error {
 			p.Channels, _, err = collectChannels(r, names, &row)
 			return err

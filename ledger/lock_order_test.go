@@ -42,8 +42,8 @@ func claimOneEach(t *testing.T, l *ledger.Ledger, channels []string) (messages [
 	return messages
 }
 
-// TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks: slots are given back under locks of
-// channels in the order of their names. While lateChannel is locked by another session, all
+// TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks: slots are given back in the order of the
+// channels' names. While lateChannel is locked by another session, all
 // channels before it are locked.
 func TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks(t *testing.T) {
 	t.Parallel()
@@ -93,11 +93,11 @@ func TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks(t *testing.T) {
 			}
 			execute(t, r.db, `begin`)
 			execute(t, r.db,
-				`select from dispatcher.channels where channel = $1 for update`, lateChannel)
+				`select from dispatcher.freed_slots where channel = $1 for update`, lateChannel)
 			done := waiting(t, watch, func() error { return c.free(t, r, all) })
 			const free = `
 				with free as (
-				  select from dispatcher.channels where channel < $1 for update skip locked)
+				  select from dispatcher.freed_slots where channel < $1 for update skip locked)
 				select count(*) from free`
 			if n := scalar[int](t, watch, free, lateChannel); n > 0 {
 				t.Errorf("%d of the channels before %s come after it", n, lateChannel)
@@ -115,9 +115,9 @@ func TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks(t *testing.T) {
 	}
 }
 
-// TestAClaimWaitsForChannelsBeforeItLocksWhatIsDue: a late answer changes a message that has come
-// due, and waits for the channel, as the claim does. If the claim had locked the message's row of
-// due before, the two would wait for each other.
+// TestAClaimWaitsForChannelsBeforeItLocksWhatIsDue: a late answer, of a provider that throttles,
+// changes a message that has come due, and waits for the channel, as the claim does. If the claim
+// had locked the message's row of due before, the two would wait for each other.
 func TestAClaimWaitsForChannelsBeforeItLocksWhatIsDue(t *testing.T) {
 	t.Parallel()
 	r := lend(t)
@@ -129,9 +129,9 @@ func TestAClaimWaitsForChannelsBeforeItLocksWhatIsDue(t *testing.T) {
 	settleAll(t, r.l, []ledger.Settlement{lost})
 	execute(t, r.db, `begin`)
 	execute(t, r.db, `select from dispatcher.channels for update`)
-	settled := waiting(t, watch, func() error {
-		return r.l.Settlements.Settle(t.Context(), accepted(m))
-	})
+	late := accepted(m)
+	late[0].Slow = &ledger.Slow{}
+	settled := waiting(t, watch, func() error { return r.l.Settlements.Settle(t.Context(), late) })
 	claimed := waiting(t, watch, func() error {
 		return runClaim(t.Context(), r.l, ledger.Claim{Due: 5, Channels: []string{"a"}}, give)
 	})

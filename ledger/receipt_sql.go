@@ -331,16 +331,12 @@ const dropRows = `
 	delete from dispatcher.receipts r using unnest($1::text[], $2::text[]) as n(channel, reference)
 	where r.channel = n.channel and r.reference = n.reference`
 
-// lowerActive gives slots back. active_max falls with active when it was lowered below active.
-const lowerActive = `
-	with locked as materialized (
-	  select channel from dispatcher.channels where channel = any($1) order by channel for update
-	)
-	update dispatcher.channels c set active = c.active - n.n,
-	  active_max = case when c.configured_max = 0 then 0
-	    else greatest(c.configured_max, c.active - n.n) end
-	from unnest($1::text[], $2::bigint[]) as n(channel, n)
-	where c.channel = n.channel and n.channel in (select channel from locked)`
+// freeSlots gives slots back.
+const freeSlots = `
+	insert into dispatcher.freed_slots as f (channel, slots)
+	select channel, n.slots from unnest($1::text[], $2::bigint[]) as n(channel, slots)
+	  join dispatcher.channels using (channel) order by channel
+	on conflict (channel) do update set slots = f.slots + excluded.slots`
 
 // dropEarly deletes receipts whose message never became known.
 const dropEarly = `

@@ -367,7 +367,7 @@ func (w *receiptWrites) queue(batch *pgx.Batch) {
 		for i, name := range channels {
 			counts[i] = w.slots[name]
 		}
-		batch.Queue(lowerActive, channels, counts)
+		batch.Queue(freeSlots, channels, counts)
 	}
 	for _, box := range pack(w.notices) {
 		batch.Queue(insertOutbox, box.kind, box.keys, box.values, box.headers)

@@ -339,7 +339,8 @@ func TestAnyOrderOfSettlementAndReceiptsComesToTheSame(t *testing.T) {
 		}
 		overdue(t, ledgers[1])
 		check(rt, t, db, m, &l, state, attempt)
-		execute(t, db, `update dispatcher.channels set active = 0`)
+		execute(t, db, `update dispatcher.channels c set active = 0, freed = (
+			select slots from dispatcher.freed_slots f where f.channel = c.channel)`)
 		execute(t, db, `update dispatcher.attempts set freed = true`)
 	}
 	for _, l := range fixedLives {
@@ -402,7 +403,7 @@ func check(
 		rt.Fatalf("%s", got)
 	}
 	held := scalar[int](t, db,
-		`select active::int from dispatcher.channels where channel = 'a'`) > 0
+		`select active::int from audit.active where channel = 'a'`) > 0
 	finals := scalar[int](t, db, `select count(*) from dispatcher.receipts where message_seq = $1
 		and state in ('delivered', 'undelivered')`, m.Seq)
 	holds := scalar[bool](t, db,

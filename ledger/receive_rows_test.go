@@ -168,7 +168,7 @@ func TestReceiveRepeatedAfterALostReplyHasTheEffectOfOnce(t *testing.T) {
 				}
 				receive(t, l, receipts...)
 				db := raw(t, url)
-				if n := scalar[int](t, db, `select active from dispatcher.channels`); n != 0 {
+				if n := scalar[int](t, db, `select active from audit.active`); n != 0 {
 					t.Errorf("%d slots are taken", n)
 				}
 				if n := scalar[int](t, db,

@@ -111,8 +111,9 @@ func (s *Instances) Forget(ctx context.Context, deadAfter time.Duration) error {
 	}
 	batch.Queue(`
 		with idle as (
-		  select channel from dispatcher.channels where removed_at is not null and active = 0
-		  order by channel for update
+		  select channel from dispatcher.channels c join dispatcher.freed_slots f using (channel)
+		  where c.removed_at is not null and c.active + c.freed = f.slots
+		  order by channel for update of c
 		)
 		delete from dispatcher.channels where channel in (select channel from idle)`)
 	if err := s.hot.SendBatch(ctx, batch).Close(); err != nil {
@@ -125,24 +126,17 @@ func (s *Instances) Forget(ctx context.Context, deadAfter time.Duration) error {
 // for a channel.
 const releaseBatch = 500
 
-// giveBack takes the slots from the attempts in "ending", which must be locked, and lowers the
-// counters of their channels. The channels are locked by name before they are written, as in a
-// claim. active_max falls with active when it was lowered below active.
+// giveBack takes the slots from the attempts in "ending", which must be locked.
 const giveBack = `
 	, freed as (
 	  update dispatcher.attempts a set freed = true from ending e
 	  where a.message_seq = e.message_seq and a.attempt = e.attempt and not a.freed
 	  returning a.channel
-	), leaving as (
-	  select channel, count(*) as n from freed group by channel
-	), locked as materialized (
-	  select c.channel from dispatcher.channels c where c.channel in (select channel from leaving)
-	  order by c.channel for update
-	), lowered as (
-	  update dispatcher.channels c set active = c.active - l.n,
-	    active_max = case when c.configured_max = 0 then 0
-	      else greatest(c.configured_max, c.active - l.n) end
-	  from leaving l where c.channel = l.channel and l.channel in (select channel from locked)
+	), counted as (
+	  insert into dispatcher.freed_slots as f (channel, slots)
+	  select channel, count(*) from freed join dispatcher.channels using (channel)
+	  group by channel order by channel
+	  on conflict (channel) do update set slots = f.slots + excluded.slots
 	)`
 
 // endHolds gives back slots that were held beyond their time. Each attempt is looked up by its key:

@@ -78,7 +78,7 @@ func TestTheDatabaseRefusesWhateverAProcessComputes(t *testing.T) {
 				select concat_ws(' ', (select count(*) from dispatcher.messages), (select count(*)
 				from dispatcher.attempts),
 				  (select sum(granted) from dispatcher.limits), (select sum(active)
-				  from dispatcher.channels))`).Scan(&left)
+				  from audit.active))`).Scan(&left)
 			if err != nil || left != "0 0 0 0" {
 				t.Errorf("messages, attempts, granted and active are %s, %v", left, err)
 			}

@@ -683,7 +683,7 @@ func TestConcurrentClaimsOfOverlappingScopesAreExact(t *testing.T) {
 		t.Error(got)
 	}
 	for sql, want := range map[string]int64{
-		`select count(*) from dispatcher.channels where active <> 0`: 0,
+		`select count(*) from audit.active where active <> 0`: 0,
 		`select granted from audit.limit_windows where channel = 'a'
 			and scope = 'channel'`: scalar[int64](t, db, `select count(*) from dispatcher.attempts`),
 		`select granted from audit.limit_windows where channel = ''

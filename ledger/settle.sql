@@ -44,20 +44,11 @@ done as (
       g.possible_duplicate, g.plain and a.answers = 1 as plain, g.nr
 ),
 -- Slots are given back with the first outcome of an attempt, unless they were before.
-leaving as (
-  select channel, count(*) as n from done where answers = 1 and not freed group by channel
-),
--- Channels are locked by name before they are written, as in a claim.
-locked as materialized (
-  select c.channel from dispatcher.channels c where c.channel in (select channel from leaving)
-  order by c.channel for update
-),
--- active_max falls with active when it was lowered below active.
 freed as (
-  update dispatcher.channels c set active = c.active - l.n,
-    active_max = case when c.configured_max = 0 then 0
-      else greatest(c.configured_max, c.active - l.n) end
-  from leaving l where c.channel = l.channel and l.channel in (select channel from locked)
+  insert into dispatcher.freed_slots as f (channel, slots)
+  select channel, count(*) from done d join dispatcher.channels using (channel)
+  where d.answers = 1 and not d.freed group by channel order by channel
+  on conflict (channel) do update set slots = f.slots + excluded.slots
 ),
 -- The other attempts of messages of which an attempt was not taken; locked before messages.
 others as materialized (

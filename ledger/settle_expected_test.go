@@ -15,7 +15,7 @@ const seeExpected = `select concat_ws(' ', a.outcome, 'owes', coalesce(a.receipt
 	'what it names'), 'within', coalesce(a.receipts_within::text, 'nothing'),
 	case when a.cut_short then 'cut short' end, '|', 'answers', a.answers, 'active', c.active,
 	  a.provider_code, a.segments)
-	from dispatcher.attempts a, dispatcher.channels c where a.attempt = 1`
+	from dispatcher.attempts a, audit.active c where a.attempt = 1`
 
 func TestASettlementSaysHowManyReceiptsAreExpectedWithItsOutcome(t *testing.T) {
 	t.Parallel()

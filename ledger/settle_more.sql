@@ -86,34 +86,32 @@ done as (
     a.currency, g.repeats
 ),
 -- Slots are given back with the first outcome of an attempt, unless they were before.
-leaving as (
-  select channel, count(*) filter (where answers = 1 and not freed and held_until is null) as n,
-    max(slow) filter (where slow >= 0) * interval '1 microsecond' as slow
-  from done group by channel
-  having count(*) filter (where answers = 1 and not freed and held_until is null) > 0
-    or max(slow) >= 0
+freed as (
+  insert into dispatcher.freed_slots as f (channel, slots)
+  select channel, count(*) from done d join dispatcher.channels using (channel)
+  where d.answers = 1 and not d.freed and d.held_until is null group by channel order by channel
+  on conflict (channel) do update set slots = f.slots + excluded.slots
 ),
 -- Channels are locked by name before they are written, as in a claim.
 locked as materialized (
-  select c.channel from dispatcher.channels c where c.channel in (select channel from leaving)
+  select c.channel from dispatcher.channels c
+  where c.channel in (select channel from done where slow >= 0)
   order by c.channel for update
 ),
--- active_max falls with active when it was lowered below active.
-freed as (
-  update dispatcher.channels c set active = c.active - l.n,
-    active_max = case when c.configured_max = 0 then 0
-      else greatest(c.configured_max, c.active - l.n) end,
-    ease_rate = case when l.slow is null then c.ease_rate
-      else case when (c.ease_since is null or now() - c.ease_since >= interval '1 second')
-        then 0.5 * least(1, coalesce(c.ease_rate, 1)
-          + coalesce(0.05 * greatest(extract(epoch from now() - c.ease_since)::float8, 0), 0))
-        else c.ease_rate end end,
-    ease_since = case when l.slow is null then c.ease_since
-      else case when (c.ease_since is null or now() - c.ease_since >= interval '1 second')
-        then now() else c.ease_since end end,
-    ease_until = case when l.slow is null then c.ease_until
-      else greatest(c.ease_until, now() + l.slow) end
-  from leaving l where c.channel = l.channel and l.channel in (select channel from locked)
+slowed as (
+  update dispatcher.channels c set
+    ease_rate = case when (c.ease_since is null or now() - c.ease_since >= interval '1 second')
+      then 0.5 * least(1, coalesce(c.ease_rate, 1)
+        + coalesce(0.05 * greatest(extract(epoch from now() - c.ease_since)::float8, 0), 0))
+      else c.ease_rate end,
+    ease_since = case when (c.ease_since is null or now() - c.ease_since >= interval '1 second')
+      then now() else c.ease_since end,
+    ease_until = greatest(c.ease_until, now() + l.slow)
+  from (
+    select channel, max(slow) * interval '1 microsecond' as slow from done where slow >= 0
+    group by channel
+  ) l
+  where c.channel = l.channel and l.channel in (select channel from locked)
 ),
 -- Money goes back only with the first outcome of an attempt.
 back as (

@@ -28,7 +28,7 @@ func one(t *testing.T) (*ledger.Ledger, ledger.Message, func(sql string) string)
 const look = `select concat_ws(' ', m.state, a.outcome, 'answers', a.answers, 'active', c.active,
 	case when m.possible_duplicate then 'duplicate' end,
 	'notices', (select count(*) from dispatcher.outbox))
-	from dispatcher.message_states m, dispatcher.attempts a, dispatcher.channels c where a.attempt = 1`
+	from dispatcher.message_states m, dispatcher.attempts a, audit.active c where a.attempt = 1`
 
 func TestSettleTwiceHasTheEffectOfOnce(t *testing.T) {
 	t.Parallel()
@@ -118,7 +118,7 @@ func TestALateYesEndsAMessageWhoseResendIsUnderWay(t *testing.T) {
 			for range 2 {
 				if got := see(look +
 					` and a.message_seq = m.seq`); got != "accepted accepted answers 2 active "+
-					see(`select active::text from dispatcher.channels`)+" duplicate notices 1" {
+					see(`select active::text from audit.active`)+" duplicate notices 1" {
 					t.Error(got)
 				}
 				settleAll(t, l, []ledger.Settlement{second})

@@ -119,7 +119,7 @@ func TestClaimFindsOutThatALostCommitWasNotMade(t *testing.T) {
 		`select count(*) from dispatcher.messages where id like 'm-%'`); n != 0 {
 		t.Errorf("%d messages", n)
 	}
-	if n := scalar[int](t, db, `select active from dispatcher.channels`); n != 0 {
+	if n := scalar[int](t, db, `select active from audit.active`); n != 0 {
 		t.Errorf("%d slots leaked", n)
 	}
 	// the same call succeeds once the connection is back
@@ -169,7 +169,7 @@ func TestSettleRepeatedAfterALostReplyHasTheEffectOfOnce(t *testing.T) {
 			}
 			settleAll(t, l, accepted(seen.Messages))
 			db := raw(t, url)
-			if n := scalar[int](t, db, `select active from dispatcher.channels`); n != 0 {
+			if n := scalar[int](t, db, `select active from audit.active`); n != 0 {
 				t.Errorf("%d slots are taken", n)
 			}
 			if n := scalar[int](t, db,

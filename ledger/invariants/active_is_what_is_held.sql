@@ -19,9 +19,10 @@ select case
       h.n, h.channel)
     when c.active_max > 0 and c.active > c.active_max then format(
       'channel %s counts %s in flight, and its limit is %s', c.channel, c.active, c.active_max)
-    else format('channel %s counts %s in flight, and %s hold a slot', c.channel, c.active,
+    else format('channel %s counts %s in flight, and %s hold a slot', c.channel, a.active,
       coalesce(h.n, 0)) end as detail
 from dispatcher.channels c
+join audit.active a using (channel)
 full join (select channel, count(*) as n from holding group by channel) h on h.channel = c.channel
-where c.channel is null or c.active <> coalesce(h.n, 0)
+where c.channel is null or a.active <> coalesce(h.n, 0)
   or c.active_max > 0 and c.active > c.active_max

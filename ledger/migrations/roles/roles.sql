@@ -121,7 +121,8 @@ grant insert, update, delete on dispatcher.due, dispatcher.held to dispatcher_ap
 -- Counters. No figure of a past window can be changed. To lock a row takes the right to update one
 -- of its columns, and for limit_history that is pace, which no view shows.
 grant insert, delete, update (position, configured_max, active_max, active, last_assigned,
-  removed_at, ease_rate, ease_since, ease_until) on dispatcher.channels to dispatcher_app;
+  removed_at, ease_rate, ease_since, ease_until, freed) on dispatcher.channels to dispatcher_app;
+grant insert, update (slots) on dispatcher.freed_slots to dispatcher_app;
 grant insert, delete, update (configured_max, max, window_start, granted, reserved, next_at, pace,
   taken) on dispatcher.limits to dispatcher_app;
 grant insert, delete, update (pace) on dispatcher.limit_history to dispatcher_app;

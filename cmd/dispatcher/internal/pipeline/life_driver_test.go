@@ -840,10 +840,10 @@ func (m *messageLife) check() {
 	for _, s := range m.history.submissions() {
 		m.checkSubmission(&s, &r, wrong)
 	}
-	if n := queryLife[int64](m, `select sum(active)::bigint from dispatcher.channels`); n != 0 {
+	if n := queryLife[int64](m, `select sum(active)::bigint from audit.active`); n != 0 {
 		_, err := m.rig.l.Settlements.ReleaseSlots(m.ctx, time.Hour)
 		m.must(err)
-		if n := queryLife[int64](m, `select sum(active)::bigint from dispatcher.channels`); n != 0 {
+		if n := queryLife[int64](m, `select sum(active)::bigint from audit.active`); n != 0 {
 			wrong("%d slots are not given back", n)
 		}
 	}

@@ -123,7 +123,9 @@ func (r *lifeRig) clear(t *testing.T, m *messageLife) {
 		`delete from dispatcher.ambiguous where message_seq = $1`,
 		`update dispatcher.messages set next_at = null, finished_at = coalesce(finished_at, ` +
 			`now()), state = 'failed' where seq = $1 and next_at is not null`,
-		`update dispatcher.channels set active = 0 where $1::bigint > 0`,
+		`update dispatcher.channels c set active = 0, freed = (
+			select slots from dispatcher.freed_slots f where f.channel = c.channel)
+			where $1::bigint > 0`,
 		`update dispatcher.attempts set freed = true where message_seq = $1`,
 	} {
 		if _, err := r.sql.Exec(t.Context(), sql, m.seq); err != nil {

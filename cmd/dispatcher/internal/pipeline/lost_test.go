@@ -13,7 +13,7 @@ import (
 func (p *pipeline) loseAttempts(t *testing.T, channels ...string) {
 	t.Helper()
 	if _, err := p.sql.Exec(t.Context(), `
-		with busy as (update dispatcher.channels set active = 1 where channel = any($1)),
+		with busy as (update dispatcher.channels set active = active + 1 where channel = any($1)),
 		-- others had time to be heard of
 		heard as (update dispatcher.instances set beating_since = now() - interval '1 hour'),
 		gone as (insert into dispatcher.instances (region, host, last_seen)
