@@ -520,3 +520,33 @@ func TestAThrottledAnswerSlowsTheChannelDownForAll(t *testing.T) {
 		t.Errorf("%v %+v", err, p.Channels[0].Gate.Ease)
 	}
 }
+
+// TestSlotsComeBackWhileAClaimHoldsItsChannels: a settlement does not wait for a claim that holds
+// the channels. That claim still counts the slots, and the next one gives them to others.
+func TestSlotsComeBackWhileAClaimHoldsItsChannels(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	apply(t, r.l, ledger.ChannelSpec{Name: "a", ActiveMax: 3})
+	sent := claimAll(t, r.l, batch("m", 3), "a").Messages
+	held, err := r.l.Claims.Lock(t.Context(), ledger.Claim{Channels: []string{"a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Rollback()
+	settleAll(t, r.l, accepted(sent))
+	if n := activeOn(t, r.db, "a"); n != 0 {
+		t.Errorf("%d active after all were settled", n)
+	}
+	full := admission.Active{Max: 3, Count: 3}
+	if got := held.Seen().Channels[0].Gate.Active; got != full {
+		t.Errorf("the claim that began before shows %+v", got)
+	}
+	held.Rollback()
+	next := claimAll(t, r.l, batch("n", 3), "a")
+	if got := next.Channels[0].Gate.Active; got != full {
+		t.Errorf("the next claim gave the slots to %+v", got)
+	}
+	if n := activeOn(t, r.db, "a"); n != 3 {
+		t.Errorf("%d active, want those of the next claim", n)
+	}
+}

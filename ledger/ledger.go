@@ -37,6 +37,7 @@
 //	channels     by name
 //	limits       by key, those over all channels first
 //	cursors      by route
+//	freed_slots  by channel; not claims, which only read it
 //	ambiguous    by message and key
 //	outbox       its sequence
 //
@@ -45,6 +46,10 @@
 // WakeFor do so: they take due rows, then their messages, and a claim then the attempts whose
 // tickets are used again, all with SKIP LOCKED. The rows that a claim inserts are new, so nobody
 // can wait for them.
+//
+// A claim holds its channels until its commit. Who gives slots back adds to freed_slots instead, so
+// that neither waits for the other; the next claim subtracts them from the active count. A
+// settlement locks a channel only to lower its rate.
 //
 // The lock of a channel protects what the routing says of its limits. Their counts are written
 // under the locks of the limits themselves, because a limit over all channels belongs to no

@@ -12,7 +12,7 @@ said as materialized (
 ),
 -- All attempts of the batch are locked first, in their order, when the batch says something about
 -- receipts of an attempt that another process has settled before. The part named done does not lock
--- that attempt, and the statement that corrects it runs after messages and channels are locked,
+-- that attempt, and the statement that corrects it runs after messages and limits are locked,
 -- when it must not wait for an attempt.
 ahead as materialized (
   select from said s join dispatcher.attempts a on a.message_seq = s.seq and a.attempt = s.attempt

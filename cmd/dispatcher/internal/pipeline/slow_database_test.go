@@ -139,8 +139,8 @@ func TestASlotThatIsHeldNoLongerGoesToThoseWhoWaitForIt(t *testing.T) {
 		onlyA(r)
 		r.Channels[0].Active.Until, r.Channels[0].Active.Hold = "receipt", 2*time.Second
 	})
-	if _, err := p.sql.Exec(t.Context(),
-		`update dispatcher.channels set active_max = 1 where channel = 'a'`); err != nil {
+	if _, err := p.sql.Exec(t.Context(), `update dispatcher.channels
+		set configured_max = 1, active_max = 1 where channel = 'a'`); err != nil {
 		t.Fatal(err)
 	}
 	p.handle(t, jobsNamed("first", 1))
