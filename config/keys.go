@@ -372,7 +372,7 @@ var guardPart = &Part{"guard", []Key{
 	{"days", "", code(defaultGuardDays), fmt.Sprintf("1 to %d: the usual number is the mean "+
 		"of the same hour over this many days before today; days without figures are left "+
 		"out", MaxGuardDays)},
-	{"action", "", code(string(GuardPauses)), "`pause`: the tenant, the calling code or the prefix is " +
+	{"action", "", code(string(GuardPauses)), "`pause`: the tenant, calling code or prefix is " +
 		"[paused](#paused). `warn`: it is only reported"},
 }}
 

@@ -68,9 +68,9 @@ type Decided struct {
 }
 
 // Received calls count with the number of each new message that has a first choice.
-func (d *Decided) Received(count func(number string)) {
-	for i, intake := range d.Intakes {
-		t, chosen := &d.Tasks[i], d.Decisions[i].Plan.FirstChoice != ""
+func (dec *Decided) Received(count func(number string)) {
+	for i, intake := range dec.Intakes {
+		t, chosen := &dec.Tasks[i], dec.Decisions[i].Plan.FirstChoice != ""
 		if intake == ledger.Fresh && (t.First >= 0 || chosen) {
 			count(t.msg.To)
 		}

@@ -125,7 +125,8 @@ type Process struct {
 	RoutingVersion int64     `json:"routing_version"`
 }
 
-// GuardTrip is a tenant, a calling code or a prefix that got far more messages in an hour than usual.
+// GuardTrip is a tenant, a calling code or a prefix that got far more messages in an hour than
+// usual.
 type GuardTrip struct {
 	At      time.Time `json:"at"`
 	Per     string    `json:"per"` // tenant, calling_code or prefix

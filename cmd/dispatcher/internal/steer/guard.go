@@ -58,9 +58,9 @@ func Tripped(g *config.Guard, hour time.Time, seen traffic, before usual) []ledg
 	return tripsOf(g, hour, seen.by(g.Per), before.traffic.by(g.Per), before.days)
 }
 
-// tripsOf returns the trips of a guard from the messages by subject, ordered by subject: one for each subject with at least
-// g.AtLeast messages in the hour, and with more than g.Times its mean of the days before. With no
-// day to compare with, nothing trips.
+// tripsOf returns the trips of a guard from the messages by subject, ordered by subject: one for
+// each subject with at least g.AtLeast messages in the hour, and with more than g.Times its mean of
+// the days before. With no day to compare with, nothing trips.
 func tripsOf(
 	g *config.Guard, hour time.Time, seen, before map[string]int64, days int,
 ) (out []ledger.Trip) {
