@@ -23,10 +23,8 @@ long: ## run every test in full, with fresh seeds
 race: ## run the fast tests under the race detector, in random order
 	$(GO) test -timeout 20m -race -shuffle=on ./...
 
-soak: ## run the fast tests RUNS times (50), four packages at a time; stop at the first failure
-	@for run in $$(seq $(or $(RUNS),50)); do \
-	  echo "run $$run"; $(GO) test -count=1 -shuffle=on -p 4 ./... || exit 1; \
-	done
+soak: ## run the fast tests RUNS times (50), four packages at a time; print what failed
+	.ci/soak.sh $(or $(RUNS),50)
 
 # go test -fuzz measures the coverage of every package below a target, which takes minutes to compile.
 # What is to be covered is this module, so only its packages are compiled that way.

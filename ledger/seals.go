@@ -28,14 +28,15 @@ const NotSent = "open"
 // Parts are the hashes of a message, by part.
 type Parts [len(PartNames)][HashSize]byte
 
-// Evidence is what an auditor compares of a message, of a routing version or of the closing of a
-// day: see facts.evidence, facts.version_evidence and facts.closing_evidence.
+// Evidence is what an auditor compares of a message, of a routing version, of the closing of a day
+// or of a finance row. See the views evidence, version_evidence, closing_evidence and
+// finance_evidence of schema facts.
 type Evidence struct {
 	// Seq is the number of a message. A negative Seq is a version: -3 is version 3. Lower numbers are
-	// closings, see ClosingOf and ClosingParts.
+	// closings, see ClosingOf and ClosingParts. The lowest are finance rows, see FinanceOf.
 	Seq        int64
 	ID         string    // of a message
-	ReceivedAt time.Time // or when the day was closed; zero for figures without a closing
+	ReceivedAt time.Time // or when the rest was made; zero for figures without a closing
 	// State is NotSent while the message is still to be sent.
 	State State
 	// Open says that the plan and the attempts may still change.
@@ -51,7 +52,7 @@ const closingDay = 1 << 32
 
 // ClosingOf reads a Seq that is the closing of a day: -(days since 1970-01-01 * 2^32 + revision).
 func ClosingOf(seq int64) (day string, revision int64, ok bool) {
-	if seq > -closingDay {
+	if seq > -closingDay || seq <= -topUpSeq {
 		return "", 0, false
 	}
 	return time.Unix(-seq/closingDay*86400, 0).UTC().Format(time.DateOnly), -seq % closingDay, true
@@ -72,6 +73,9 @@ type Seal struct {
 	// Closings says that it covers the closings of days made in [From, To), and no messages. Again is
 	// true then, as it is for all that do not continue the messages.
 	Closings bool
+	// FinanceFrom is set if it also covers the finance rows made in [FinanceFrom, To). Seals of
+	// earlier builds cover none.
+	FinanceFrom *time.Time
 	// Size is the number of leaves of the log up to this seal. Nodes are the roots of its perfect
 	// subtrees, from which the next seal continues.
 	Size       int64
@@ -87,8 +91,9 @@ type Seals struct{ *db }
 const sealLock = 0x7365616c
 
 const (
-	sealColumns = `number, from_at, to_at, at, again, size, leaves, nodes, checkpoint, closings`
-	lastSeal    = `select ` + sealColumns + ` from audit.seals order by number desc limit 1`
+	sealColumns = `number, from_at, to_at, at, again, size, leaves, nodes, checkpoint, closings,
+	  finance_from`
+	lastSeal = `select ` + sealColumns + ` from audit.seals order by number desc limit 1`
 )
 
 // SealWriter makes the leaves of one seal.
@@ -96,7 +101,8 @@ type SealWriter interface {
 	// Known is called first, with the leaves of each earlier seal of the same messages, in their
 	// order.
 	Known(leaves []byte) error
-	// Add is called with each version and message, messages ascending by number, or with closings.
+	// Add is called with each version and message, messages ascending by number, or with closings and
+	// finance rows.
 	Add(e *Evidence) error
 	// Close sets Size, Leaves, Nodes and Checkpoint.
 	Close(s *Seal) error
@@ -116,8 +122,8 @@ const (
 //
 // Each minute is sealed once, when it is some minutes old. After that each hour is sealed again
 // when it is ten times as old as it was the last time, until it is older than half of facts, the
-// retention of its rows. Such a seal holds what has changed since. Closings of days have seals of
-// their own, which also follow each other. The first has all there are.
+// retention of its rows. Such a seal holds what has changed since. Closings of days and finance
+// rows have seals of their own, which also follow each other. The first has all there are.
 func (s *Seals) Add(
 	ctx context.Context, facts time.Duration, begin func(last *Seal) (SealWriter, error),
 ) (added *Seal, err error) {
@@ -175,8 +181,9 @@ func (s *Seals) addIn(
 		return nil, err
 	}
 	_, err = tx.Exec(ctx, `insert into dispatcher.seals (`+sealColumns+`)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`, next.Number, next.From, next.To, next.At,
-		next.Again, next.Size, next.Leaves, next.Nodes, next.Checkpoint, next.Closings)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, next.Number, next.From, next.To,
+		next.At, next.Again, next.Size, next.Leaves, next.Nodes, next.Checkpoint, next.Closings,
+		next.FinanceFrom)
 	return next, err
 }
 
@@ -197,7 +204,7 @@ func (s *Seals) addMessages(ctx context.Context, tx pgx.Tx, next *Seal, writer S
 	return s.evidence(ctx, tx, next.From, next.To, writer.Add)
 }
 
-// addClosings adds the evidence of the closings that a seal covers.
+// addClosings adds the evidence of the closings and finance rows that a seal covers.
 func (s *Seals) addClosings(ctx context.Context, tx pgx.Tx, next *Seal, writer SealWriter) error {
 	r, err := tx.Query(ctx, `select distinct to_char(day, 'YYYY-MM-DD') as day from dispatcher.closings
 		where at >= $1 and at < $2 order by day`, next.From, next.To)
@@ -219,11 +226,12 @@ func (s *Seals) addClosings(ctx context.Context, tx pgx.Tx, next *Seal, writer S
 			return err
 		}
 	}
-	return nil
+	return finance(ctx, tx, *next.FinanceFrom, &next.To, writer.Add)
 }
 
 // Forget empties the leaves of seals whose messages are older than facts, the retention of their
-// rows. The log stays valid: the checkpoints and nodes stay. Those of closings stay as well.
+// rows. The log stays valid: the checkpoints and nodes stay. Leaves of closings and finance rows
+// stay too.
 func (s *Seals) Forget(ctx context.Context, facts time.Duration) error {
 	_, err := s.reports.Exec(ctx, `select dispatcher.forget_leaves(clock_timestamp() - $1::interval)`,
 		facts)
@@ -231,8 +239,8 @@ func (s *Seals) Forget(ctx context.Context, facts time.Duration) error {
 }
 
 // nextSeal returns the next seal that is due, with From, To, At and Again set. Messages without a
-// seal come first, then closings, then hours that are to be sealed again. It returns nil when none
-// is due.
+// seal come first, then closings and finance rows, then hours that are to be sealed again. It
+// returns nil when none is due.
 func nextSeal(ctx context.Context, tx pgx.Tx, facts time.Duration) (next *Seal, err error) {
 	var now time.Time
 	var from *time.Time
@@ -256,13 +264,20 @@ func nextSeal(ctx context.Context, tx pgx.Tx, facts time.Duration) (next *Seal, 
 	}
 	next.Again = true
 	err = tx.QueryRow(ctx, `
-		select begins, exists (select from dispatcher.closings where at >= begins and at < $1)
+		select begins, finance,
+		  exists (select from dispatcher.closings where at >= begins and at < $1) or
+		  exists (select from dispatcher.top_ups where at >= finance and at < $1) or
+		  exists (select from dispatcher.reconciliations where at >= finance and at < $1)
 		from (select coalesce((select to_at from dispatcher.seals where closings
-		  order by number desc limit 1), 'epoch') as begins) s`, end).Scan(&next.From, &next.Closings)
+		    order by number desc limit 1), 'epoch') as begins,
+		  coalesce((select to_at from dispatcher.seals where closings and finance_from is not null
+		    order by number desc limit 1), 'epoch') as finance) s`, end).
+		Scan(&next.From, &next.FinanceFrom, &next.Closings)
 	if err != nil || next.Closings {
 		next.To = end.UTC()
 		return next, err
 	}
+	next.FinanceFrom = nil
 	err = tx.QueryRow(ctx, `
 		select hour, hour + $1::interval
 		from (select date_trunc('hour', from_at, 'UTC') as hour, at, to_at
@@ -370,8 +385,8 @@ func (s *Seals) Each(
 		where from_at < $2 and to_at > $1 and not closings order by number`, from, to)
 }
 
-// EachOfClosings calls each with the seals that cover closings made after an instant, in their
-// order.
+// EachOfClosings calls each with the seals that cover closings and finance rows made after an
+// instant, in their order.
 func (s *Seals) EachOfClosings(
 	ctx context.Context, after time.Time, each func(*Seal) error,
 ) error {
@@ -447,6 +462,6 @@ func oneSeal(ctx context.Context, q querier, sql string, args ...any) (*Seal, er
 func (s *Seal) fields() []any {
 	return []any{
 		&s.Number, &s.From, &s.To, &s.At, &s.Again, &s.Size, &s.Leaves, &s.Nodes, &s.Checkpoint,
-		&s.Closings,
+		&s.Closings, &s.FinanceFrom,
 	}
 }

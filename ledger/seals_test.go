@@ -87,10 +87,34 @@ func TestNumbersOfVersionsAndOfClosingsAreToldApart(t *testing.T) {
 		{-1<<32 - 1, "1970-01-02", 1},
 		{-20778<<32 - 3, "2026-11-21", 3},
 		{-20778<<32 - (1<<31 - 1), "2026-11-21", 1<<31 - 1},
+		{-1<<56 - 1, "", 0},
+		{-1<<57 - 1, "", 0},
 	} {
 		day, revision, ok := ledger.ClosingOf(c.seq)
 		if day != c.day || revision != c.revision || ok != (c.day != "") {
 			t.Errorf("%d: revision %d of %s, %v", c.seq, revision, day, ok)
+		}
+	}
+}
+
+// TestNumbersOfTopUpsAndOfReconciliationsAreToldApart: these are the lowest in the log.
+func TestNumbersOfTopUpsAndOfReconciliationsAreToldApart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		seq  int64
+		kind *ledger.FinanceKind
+		id   int64
+	}{
+		{7, nil, 0},
+		{-1, nil, 0},
+		{-20778<<32 - 3, nil, 0},
+		{-1<<56 - 1, ledger.TopUpKind, 1},
+		{-1<<56 - 1<<40, ledger.TopUpKind, 1 << 40},
+		{-1<<57 - 1, ledger.ReconciliationKind, 1},
+		{-1<<57 - 1<<40, ledger.ReconciliationKind, 1 << 40},
+	} {
+		if kind, id := ledger.FinanceOf(c.seq); kind != c.kind || id != c.id {
+			t.Errorf("%d: %d of %+v", c.seq, id, kind)
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/audit"
 	"dispatcher/cmd/dispatcher/internal/control"
@@ -245,15 +244,12 @@ func (v *versions) edition(version int64) (e audit.Edition, err error) {
 	return e, nil
 }
 
-// boundsOf are the limits of a document's channels.
+// boundsOf are the bounds of a document's channels.
 func boundsOf(doc *config.Routing) map[string]audit.Bound {
 	bounds := make(map[string]audit.Bound, len(doc.Channels))
 	for i := range doc.Channels {
 		c := &doc.Channels[i]
-		windows := slices.ContainsFunc(c.Limits, func(l admission.Limit) bool {
-			return l.Scope == (admission.Scope{}) && l.Unit != admission.Money
-		})
-		bounds[c.Name] = audit.Bound{Windows: windows, Active: c.Active.Max > 0}
+		bounds[c.Name] = audit.Bound{Active: c.Active.Max > 0}
 	}
 	return bounds
 }

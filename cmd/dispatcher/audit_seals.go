@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,10 @@ type sealed struct {
 	Unsealed int `json:"unsealed"`
 	// Closings of the day were compared, with its figures. The newest may be among Unsealed.
 	Closings int `json:"closings"`
+	// TopUps and Reconciliations made since the beginning of the day were compared. Those of the day
+	// may be among Unsealed.
+	TopUps          int `json:"top_ups"`
+	Reconciliations int `json:"reconciliations"`
 	// Checkpoint is the newest checkpoint that covers the day.
 	Checkpoint string `json:"checkpoint"`
 }
@@ -32,7 +37,7 @@ type sealed struct {
 const whatCheckpoint = "checkpoint"
 
 // verifySeals compares the messages and versions of a day with the log, hour by hour, then its
-// figures, and reports each difference.
+// figures and the finance rows made since it began, and reports each difference.
 func verifySeals(
 	ctx context.Context, store *ledger.Seals, keyFile, kept string, day ledger.BusinessDay,
 	report func([]audit.Mismatch),
@@ -56,7 +61,7 @@ func verifySeals(
 			return s, err
 		}
 	}
-	return s, s.closings(ctx, store, keys, day, report)
+	return s, s.later(ctx, store, keys, day, report)
 }
 
 // hasCheckpoint checks that the log contains a checkpoint that was kept elsewhere.
@@ -131,10 +136,10 @@ func (s *sealed) hour(
 	return err
 }
 
-// closings compares the closings of a day, and its figures, with the log. Looks at closings are
-// made after the day, so that one which is gone is no look of the hours above: its number is
-// missing.
-func (s *sealed) closings(
+// later compares with the log the closings of a day, with its figures, and all finance rows made
+// since the day began. Looks at them are made after the day, so that one which is gone is no look
+// of the hours above: its number is missing.
+func (s *sealed) later(
 	ctx context.Context, store *ledger.Seals, keys *seal.Keys, day ledger.BusinessDay,
 	report func([]audit.Mismatch),
 ) error {
@@ -149,13 +154,22 @@ func (s *sealed) closings(
 		}})
 	}
 	leaves := map[int64][]seal.Leaf{}
-	var until, looked time.Time
+	var closings, finance ledger.Seal // From and To of what the looks cover, and At of the last one
+	finance.From = day.From
 	err = store.EachOfClosings(ctx, day.From, func(look *ledger.Seal) error {
-		until, looked = look.To, look.At
+		closings.To, closings.At = look.To, look.At
+		if look.FinanceFrom != nil {
+			if finance.To.IsZero() {
+				finance.From = *look.FinanceFrom
+			}
+			finance.To, finance.At = look.To, look.At
+		}
 		all, err := seal.ReadLeaves(look.Leaves)
 		ours := false
 		for _, leaf := range all {
-			if date, _, ok := ledger.ClosingOf(leaf.Seq); ok && date == day.Date {
+			date, _, closing := ledger.ClosingOf(leaf.Seq)
+			kind, _ := ledger.FinanceOf(leaf.Seq)
+			if closing && date == day.Date || kind != nil {
 				leaves[leaf.Seq], ours = append(leaves[leaf.Seq], leaf), true
 			}
 		}
@@ -164,28 +178,65 @@ func (s *sealed) closings(
 		}
 		return err
 	})
+	if err == nil {
+		err = s.closings(ctx, store, day, &closings, leaves, report)
+	}
+	if err == nil {
+		err = s.finance(ctx, store, day, &finance, leaves, report)
+	}
 	if err != nil {
 		return err
 	}
-	err = store.ClosingsOf(ctx, day.Date, func(e *ledger.Evidence) error {
+	for _, gone := range leaves {
+		report(mismatchesOf(seal.Verify(gone, nil, time.Time{})))
+	}
+	return nil
+}
+
+// closings compares the closings of a day, and its figures, with their leaves, and deletes these.
+func (s *sealed) closings(
+	ctx context.Context, store *ledger.Seals, day ledger.BusinessDay, looks *ledger.Seal,
+	leaves map[int64][]seal.Leaf, report func([]audit.Mismatch),
+) error {
+	return store.ClosingsOf(ctx, day.Date, func(e *ledger.Evidence) error {
 		known := leaves[e.Seq]
 		figuresAlone := e.ReceivedAt.IsZero()
 		if figuresAlone && len(known) > 0 {
 			return nil // Its leaves are left, so it is reported as deleted.
 		}
 		delete(leaves, e.Seq)
-		if len(known) == 0 && !figuresAlone && !e.ReceivedAt.Before(until) {
+		if len(known) == 0 && !figuresAlone && !e.ReceivedAt.Before(looks.To) {
 			s.Unsealed++
 			return nil
 		}
 		s.Closings++
-		report(mismatchesOf(seal.Verify(known, e, looked)))
+		report(mismatchesOf(seal.Verify(known, e, looks.At)))
 		return nil
 	})
-	for _, gone := range leaves {
-		report(mismatchesOf(seal.Verify(gone, nil, time.Time{})))
-	}
-	return err
+}
+
+// finance compares the finance rows made since a day began with their leaves, and deletes these.
+func (s *sealed) finance(
+	ctx context.Context, store *ledger.Seals, day ledger.BusinessDay, looks *ledger.Seal,
+	leaves map[int64][]seal.Leaf, report func([]audit.Mismatch),
+) error {
+	return store.Finance(ctx, looks.From, func(e *ledger.Evidence) error {
+		known := leaves[e.Seq]
+		delete(leaves, e.Seq)
+		if len(known) == 0 && !e.ReceivedAt.Before(looks.To) {
+			if e.ReceivedAt.Before(day.To) {
+				s.Unsealed++
+			}
+			return nil
+		}
+		if kind, _ := ledger.FinanceOf(e.Seq); kind == ledger.TopUpKind {
+			s.TopUps++
+		} else {
+			s.Reconciliations++
+		}
+		report(mismatchesOf(seal.Verify(known, e, looks.At)))
+		return nil
+	})
 }
 
 // lastLook is the time of the last look at the messages that were received at an instant.
@@ -240,23 +291,34 @@ func outOfOrder(before, look *ledger.Seal) bool {
 		look.At.Before(before.At.Add(-time.Minute)))
 }
 
+// sealedRow names what a leaf stands for, and the views that have its parts: none for a message or
+// a version, whose parts have names of their own.
+func sealedRow(seq int64, id string) (name string, views []string) {
+	day, revision, closing := ledger.ClosingOf(seq)
+	kind, number := ledger.FinanceOf(seq)
+	switch {
+	case closing:
+		return fmt.Sprintf("revision %d of %s", revision, day), ledger.ClosingParts[:]
+	case kind != nil:
+		return fmt.Sprintf("%s %d", kind.Name, number), kind.Parts
+	case seq < 0:
+		return "routing version " + strconv.FormatInt(-seq, 10), nil
+	case id == "":
+		return "message number " + strconv.FormatInt(seq, 10), nil
+	}
+	return id, nil
+}
+
 // mismatchesOf are the faults as differences of audit verify.
 func mismatchesOf(faults []seal.Fault) []audit.Mismatch {
 	found := make([]audit.Mismatch, len(faults))
 	for i, f := range faults {
-		m := audit.Mismatch{ID: f.ID, What: f.What}
-		day, revision, closing := ledger.ClosingOf(f.Seq)
+		name, views := sealedRow(f.Seq, f.ID)
+		_, _, closing := ledger.ClosingOf(f.Seq)
+		m := audit.Mismatch{ID: name, What: f.What}
 		switch {
-		case closing:
-			m.ID = fmt.Sprintf("revision %d of %s", revision, day)
-		case f.Seq < 0:
-			m.ID = "routing version " + strconv.FormatInt(-f.Seq, 10)
-		case f.ID == "":
-			m.ID = "message number " + strconv.FormatInt(f.Seq, 10)
-		}
-		switch {
-		case closing && f.What == seal.Changed:
-			m.Stored = "other values in " + ledger.ClosingParts[slices.Index(ledger.PartNames[:], f.Part)]
+		case views != nil && f.What == seal.Changed:
+			m.Stored = "other values in " + views[slices.Index(ledger.PartNames[:], f.Part)]
 			m.Derived = "those that were sealed"
 		case closing && f.What == seal.Inserted:
 			m.Stored, m.Derived = "figures", "nothing: such a closing was not sealed in its time"
@@ -280,12 +342,23 @@ func (v *verification) sealed() string {
 	if s == nil {
 		return "not compared with the log of hashes: no key of it\n"
 	}
-	line := fmt.Sprintf("%d messages", s.Messages)
+	kinds := []string{fmt.Sprintf("%d messages", s.Messages)}
 	switch {
 	case s.Closings == 1:
-		line += " and the closing of the day"
+		kinds = append(kinds, "the closing of the day")
 	case s.Closings > 1:
-		line += fmt.Sprintf(" and %d closings of the day", s.Closings)
+		kinds = append(kinds, fmt.Sprintf("%d closings of the day", s.Closings))
+	}
+	if s.TopUps > 0 {
+		kinds = append(kinds, counted(int64(s.TopUps), "top-up", "top-ups"))
+	}
+	if s.Reconciliations > 0 {
+		kinds = append(kinds, counted(int64(s.Reconciliations), "signed reconciliation",
+			"signed reconciliations"))
+	}
+	line := strings.Join(kinds, ", ")
+	if last := len(kinds) - 1; last > 0 {
+		line = strings.Join(kinds[:last], ", ") + " and " + kinds[last]
 	}
 	line += " compared with the log of hashes"
 	if s.Unsealed > 0 {

@@ -398,6 +398,198 @@ func TestFiguresThatWereChangedAfterTheyWereSealedAreFound(t *testing.T) {
 	}
 }
 
+// signedAndToppedUp stores two top-ups and a signed reconciliation, as of some minutes ago.
+func (o *auditDB) signedAndToppedUp() {
+	o.t.Helper()
+	o.exec(`insert into dispatcher.top_ups (at, author, reason, channel, scope, currency, micros,
+			before, granted, key)
+		values (now() - interval '9 minutes', 'ann', 'March', '', 'tenant:shop', 'GBP', 5000000, 0, 0,
+		  'march'),
+		  (now() - interval '8 minutes', 'ann', 'a typo', '', 'tenant:shop', 'GBP', -1000000, 5000000,
+		  40000, null)`)
+	o.exec(`insert into dispatcher.reconciliations (channel, file_digest, from_at, to_at, revision,
+			complete, at, author, reason, lines, matched, ours_only, theirs_only, differences, ambiguous,
+			resolved)
+		values ('b', repeat('a', 64), now() - interval '1 day', now(), 1, false,
+		  now() - interval '7 minutes', 'fay', 'invoice 4711', 10, 9, 1, 0, 1, 0, 0)`)
+	o.exec(`insert into dispatcher.reconciliation_totals
+		select id, c, 280000, 290000 from dispatcher.reconciliations, unnest('{EUR,GBP}'::text[]) c`)
+	o.exec(`insert into dispatcher.reconciliation_differences
+		select id, 'price', 'v1-000003', 1, 4, 'r4', at, '0.028', '0.03', 'GBP'
+		from dispatcher.reconciliations`)
+}
+
+// TestSignOffsAndTopUpsThatWereChangedAfterTheyWereSealedAreFound: each change is named. Finance's
+// login is enough.
+func TestSignOffsAndTopUpsThatWereChangedAfterTheyWereSealedAreFound(t *testing.T) {
+	t.Parallel()
+	o, keyFile, seals := sealedAuditDB(t, 3)
+	url, _ := strings.CutPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
+	o.env[0] = "DISPATCHER_POSTGRES_URL=" + ledgertest.As(migrations.RoleFinance, url)
+	seals = append(seals, "--without-keys")
+	o.signedAndToppedUp()
+	v, code := o.verify(seals...)
+	if code != exitOK || v.Sealed == nil || v.Sealed.TopUps+v.Sealed.Reconciliations > 0 ||
+		v.Sealed.Unsealed != 3 {
+		t.Fatalf("before they are sealed: exit code %d, %+v, sealed: %+v", code, v, v.Sealed)
+	}
+	addSeals(t, o, keyFile)
+	intact := func() {
+		t.Helper()
+		v, code := o.verify(seals...)
+		if code != exitOK || v.Sealed == nil || v.Sealed.TopUps != 2 || v.Sealed.Reconciliations != 1 ||
+			v.Sealed.Unsealed != 0 {
+			t.Fatalf("exit code %d, %+v, sealed: %+v", code, v, v.Sealed)
+		}
+	}
+	intact()
+	if got := dispatcher(t, "", o.env, append([]string{"audit", "verify"}, seals...)...); !strings.
+		Contains(got.out, ", 2 top-ups and 1 signed reconciliation compared with the log of hashes\n") {
+		t.Errorf("%+v", got)
+	}
+	tables := []string{
+		"top_ups", "reconciliation_differences", "reconciliation_totals", "reconciliations", "seals",
+	}
+	for _, table := range tables {
+		o.exec(`create table kept_` + table + ` as select * from dispatcher.` + table)
+	}
+	const (
+		topUps, signed = `update dispatcher.top_ups set `, `update dispatcher.reconciliations set `
+		first, second  = "top-up 1", "top-up 2"
+		sign, changed  = "reconciliation 1", "other values in "
+		gone, inserted = "nothing", "a row"
+		unsigned       = `with d as (delete from dispatcher.reconciliation_differences), t as (
+			delete from dispatcher.reconciliation_totals) delete from dispatcher.reconciliations`
+	)
+	for _, c := range []struct{ sql, id, stored string }{
+		{topUps + `micros = micros + 1 where id = 1`, first, changed + "top_ups"},
+		{topUps + `micros = 4000000 where id = 1`, first, changed + "top_ups"},
+		{topUps + `author = 'bob' where id = 1`, first, changed + "top_ups"},
+		{topUps + `login = 'bob' where id = 2`, second, changed + "top_ups"},
+		{topUps + `at = at - interval '1 second' where id = 1`, first, changed + "top_ups"},
+		{topUps + `at = at + interval '1 day' where id = 2`, second, changed + "top_ups"},
+		{topUps + `scope = 'tenant:bank' where id = 1`, first, changed + "top_ups"},
+		{topUps + `channel = 'b' where id = 1`, first, changed + "top_ups"},
+		{topUps + `currency = 'EUR' where id = 1`, first, changed + "top_ups"},
+		{topUps + `before = before + 1 where id = 2`, second, changed + "top_ups"},
+		{topUps + `granted = granted - 1 where id = 2`, second, changed + "top_ups"},
+		{topUps + `key = null where id = 1`, first, changed + "top_ups"},
+		{`delete from dispatcher.top_ups where id = 2`, second, gone},
+		{`insert into dispatcher.top_ups (id, at, author, reason, channel, scope, currency, micros,
+			before, granted) overriding system value select 7, at, author, reason, channel, scope,
+			currency, micros, before, granted from dispatcher.top_ups where id = 1`, "top-up 7", inserted},
+		{signed + `author = 'bob'`, sign, changed + "reconciliations"},
+		{signed + `login = 'bob'`, sign, changed + "reconciliations"},
+		{signed + `reason = 'invoice 4712'`, sign, changed + "reconciliations"},
+		{signed + `at = at + interval '1 second'`, sign, changed + "reconciliations"},
+		{signed + `file_digest = repeat('b', 64)`, sign, changed + "reconciliations"},
+		{signed + `channel = 'a'`, sign, changed + "reconciliations"},
+		{signed + `from_at = from_at + interval '1 hour'`, sign, changed + "reconciliations"},
+		{signed + `complete = true`, sign, changed + "reconciliations"},
+		{signed + `matched = matched + 1`, sign, changed + "reconciliations"},
+		{signed + `differences = 0`, sign, changed + "reconciliations"},
+		{
+			`update dispatcher.reconciliation_totals set theirs_micros = 280000 where currency = 'GBP'`,
+			sign, changed + "reconciliation_totals",
+		},
+		{
+			`update dispatcher.reconciliation_totals set theirs_micros = null where currency = 'EUR'`,
+			sign, changed + "reconciliation_totals",
+		},
+		{
+			`delete from dispatcher.reconciliation_totals where currency = 'EUR'`,
+			sign, changed + "reconciliation_totals",
+		},
+		{
+			`insert into dispatcher.reconciliation_totals select id, 'USD', 1, 1
+			from dispatcher.reconciliations`, sign, changed + "reconciliation_totals",
+		},
+		{
+			`update dispatcher.reconciliation_differences set theirs = ours`,
+			sign, changed + "reconciliation_differences",
+		},
+		{
+			`delete from dispatcher.reconciliation_differences`,
+			sign, changed + "reconciliation_differences",
+		},
+		{
+			`insert into dispatcher.reconciliation_differences
+			select * from dispatcher.reconciliation_differences`,
+			sign, changed + "reconciliation_differences",
+		},
+		{unsigned, sign, gone},
+		{
+			`insert into dispatcher.reconciliations (id, channel, file_digest, from_at, to_at, revision,
+			complete, at, author, reason, lines, matched, ours_only, theirs_only, differences, ambiguous,
+			resolved) overriding system value select 7, 'b', file_digest, from_at, to_at, 2, false, at,
+			author, reason, 0, 0, 0, 0, 0, 0, 0 from dispatcher.reconciliations`,
+			"reconciliation 7", inserted,
+		},
+	} {
+		o.exec(c.sql)
+		v, code := o.verify(seals...)
+		found := false
+		for _, m := range v.Mismatches {
+			found = found || m.ID == c.id && m.Stored == c.stored
+			if m.ID != c.id {
+				t.Errorf("%s: also %+v", c.sql, m)
+			}
+		}
+		if code != exitFailed || !found {
+			t.Errorf("%s: got %+v, want %s, %s", c.sql, v.Mismatches, c.id, c.stored)
+		}
+		o.restore(tables)
+	}
+	intact()
+	// The reason of a top-up may have a number, so it is not in the log.
+	o.exec(topUps + `reason = 'April'`)
+	intact()
+}
+
+// restore fills tables from their copies. Tables come after those that refer to them.
+func (o *auditDB) restore(tables []string) {
+	o.t.Helper()
+	for _, table := range tables {
+		o.exec(`delete from dispatcher.` + table)
+	}
+	for _, table := range slices.Backward(tables) {
+		o.exec(`insert into dispatcher.` + table + ` overriding system value
+			select * from kept_` + table)
+	}
+}
+
+// TestALogOfAnEarlierBuildHasNoSignOffsAndTopUps: they are no difference there. The next look has
+// them all, and closings go on after those that were sealed.
+func TestALogOfAnEarlierBuildHasNoSignOffsAndTopUps(t *testing.T) {
+	t.Parallel()
+	o, keyFile, seals := sealedAuditDB(t, 3)
+	o.closed(seals[len(seals)-1])
+	o.exec(`update dispatcher.closings set at = at - interval '20 minutes'`)
+	addSeals(t, o, keyFile)
+	// That look ended before the rows below were made, and an earlier build made it.
+	o.exec(`update dispatcher.seals set to_at = to_at - interval '6 minutes', finance_from = null
+		where closings`)
+	o.signedAndToppedUp()
+	o.exec(`update dispatcher.top_ups set at = at - interval '1 day' where id = 1`)
+	verified := func(closings, topUps, unsealed int) {
+		t.Helper()
+		v, code := o.verify(seals...)
+		if code != exitOK || v.Sealed == nil || v.Sealed.Closings != closings ||
+			v.Sealed.TopUps != topUps || v.Sealed.Reconciliations != topUps/2 ||
+			v.Sealed.Unsealed != unsealed {
+			t.Fatalf("exit code %d, %+v, sealed: %+v", code, v, v.Sealed)
+		}
+	}
+	verified(1, 0, 2) // the first top-up is of another day
+	addSeals(t, o, keyFile)
+	verified(1, 2, 0)
+	o.exec(`delete from dispatcher.top_ups where id = 1`)
+	if v, code := o.verify(seals...); code != exitFailed || len(v.Mismatches) != 1 ||
+		v.Mismatches[0].ID != "top-up 1" || v.Mismatches[0].What != seal.Deleted {
+		t.Errorf("exit code %d, %+v", code, v)
+	}
+}
+
 // TestAVersionOfAnEarlierReleaseWasSealedWithoutItsLogin, and so it is compared.
 func TestAVersionOfAnEarlierReleaseWasSealedWithoutItsLogin(t *testing.T) {
 	t.Parallel()

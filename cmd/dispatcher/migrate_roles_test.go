@@ -184,7 +184,7 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 		as := login(t, o.sql, address, role)
 		conn := opened(t, as)
 		views := readable(t, conn)
-		want := 39
+		want := 40
 		if role == migrations.RoleAuditor {
 			want++ // audit.draw_keys
 		}

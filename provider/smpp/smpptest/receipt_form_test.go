@@ -145,7 +145,7 @@ func TestAReceiptCanOvertakeItsAnswer(t *testing.T) {
 	t.Parallel()
 	srv := start(t, Config{Log: -1, Behaviour: Behaviour{Decide: func(Submit) Answer {
 		return Answer{
-			Delay: 50 * time.Millisecond, Receipt: &Receipt{Delay: -45 * time.Millisecond},
+			Delay: time.Minute, Receipt: &Receipt{Delay: time.Millisecond - time.Minute},
 		}
 	}}})
 	e := dial(t, srv)

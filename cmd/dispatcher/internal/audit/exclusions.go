@@ -36,10 +36,9 @@ func (c *check) exclusions(
 				ch.attempt, whatExclusion, strings.TrimSpace(listed[i].Channel+" "+stored),
 				strings.TrimSpace(listed[i].Channel+" "+derived),
 			)
-		} else if l := &listed[i].Limit; l.Named() &&
-			!e.has(t, t.Route.Members[places[i]], stored, *l) {
+		} else if l := listed[i].Limit; !e.has(t, t.Route.Members[places[i]], stored, l) {
 			c.differs(
-				ch.attempt, whatExclusion, stored+" of "+l.On(listed[i].Channel),
+				ch.attempt, whatExclusion, listed[i].Channel+" "+decide.StoredReason(stored, l),
 				"no such limit",
 			)
 		}
@@ -152,40 +151,42 @@ func (e *edition) passing(t *decide.Task, c int, reason string, ch *choice) bool
 	switch {
 	case reason == "":
 		return !ch.waits()
+	case reason == decide.NoActive:
+		return e.Bounds == nil || e.Bounds[e.Routing.Channels[c].Name].Active
 	case decide.IsLimit(reason):
-		return e.limited(t, c, reason)
+		return true // has checks that there is such a limit
 	}
 	return reason == decide.Busy || provider.Unready(reason)
 }
 
-// limited reports whether a limit can be the cause of a reason on channel c. What the limit had
-// left is not recorded, but such a limit must exist.
-func (e *edition) limited(t *decide.Task, c int, reason string) bool {
-	ch := &e.Routing.Channels[c]
-	bound, known := e.Bounds[ch.Name], e.Bounds != nil
+// has reports whether a limit of that name counts the message on channel c, and can have that
+// reason. What the limit had left is not recorded. Reasons that are not those of such a limit have
+// no name.
+func (e *edition) has(t *decide.Task, c int, reason string, name decide.LimitName) bool {
 	switch reason {
-	case decide.NoSlot:
-		return !known || bound.Windows
-	case decide.NoActive:
-		return !known || bound.Active
-	case decide.Throttled, decide.Bulkhead, decide.InFlight:
-		return true
-	case decide.NoShare:
-		return !known || decide.Divides(ch.Policy) && (bound.Windows || e.budgeted(t, c))
+	case decide.NoSlot, decide.NoShare, decide.NoBudget, decide.Reserved, decide.TenantLimit,
+		decide.PrefixLimit:
+	default:
+		return !name.Named()
 	}
-	return !known || slices.ContainsFunc(e.Limits(t, c), func(l decide.CountingLimit) bool {
-		return limits(&l.Limit, reason)
+	if e.Bounds == nil {
+		return true
+	}
+	divides := decide.Divides(e.Routing.Channels[c].Policy)
+	return slices.ContainsFunc(e.Limits(t, c), func(l decide.CountingLimit) bool {
+		return limits(&l.Limit, reason, divides) && decide.NameLimit(&l.Limit, l.Over) == name
 	})
 }
 
-// limits reports whether a limit without room can have this reason.
-func limits(l *admission.Limit, reason string) bool {
+// limits reports whether a limit without room can have this reason. divides says that the channel's
+// policy divides the limits of the channel.
+func limits(l *admission.Limit, reason string, divides bool) bool {
 	whole, money := l.Scope == (admission.Scope{}), l.Unit == admission.Money
 	switch reason {
 	case decide.NoSlot:
 		return !money && whole
 	case decide.NoShare:
-		return whole
+		return whole && divides
 	case decide.NoBudget:
 		return money
 	case decide.Reserved:
@@ -196,22 +197,4 @@ func limits(l *admission.Limit, reason string) bool {
 		return !money && l.Scope.Prefix != ""
 	}
 	return false
-}
-
-// has reports whether a limit of that name counts the message on channel c, and can have that
-// reason.
-func (e *edition) has(t *decide.Task, c int, reason string, name decide.LimitName) bool {
-	return e.Bounds == nil || slices.ContainsFunc(e.Limits(t, c), func(l decide.CountingLimit) bool {
-		return limits(&l.Limit, reason) && decide.NameLimit(&l.Limit, l.Over) == name
-	})
-}
-
-// budgeted reports whether channel c has a limit in money on all its messages.
-func (e *edition) budgeted(t *decide.Task, c int) bool {
-	return slices.ContainsFunc(
-		e.Limits(t, c),
-		func(l decide.CountingLimit) bool {
-			return l.Unit == admission.Money && l.Scope == (admission.Scope{})
-		},
-	)
 }

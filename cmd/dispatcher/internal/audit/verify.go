@@ -69,16 +69,13 @@ type Edition struct {
 	// Overlap is how long after Until claims may still have used it. It is zero when the next
 	// version was written while all channels were locked.
 	Overlap time.Duration
-	// Bounds says which limits the channels have; nil when that is not known.
+	// Bounds says which channels bound their attempts in flight; nil when that is not known.
 	Bounds map[string]Bound
 }
 
-// Bound says which limits a channel has on all its messages: without such a limit, none can exclude
-// a message. Limits of tenants and prefixes, reserves, policies and limits in money are read from
-// the routing.
+// Bound says what of a channel's document is not in the routing.
 type Bound struct {
-	Windows bool // of messages or segments per window
-	Active  bool // of attempts in flight
+	Active bool // it bounds its attempts in flight, so that they can exclude a message
 }
 
 // clockTolerance is how far the database's clock may have been set back between two moments

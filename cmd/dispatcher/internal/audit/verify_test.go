@@ -633,10 +633,11 @@ func TestReasonsOfLimitsPassOnlyWhereTheDocumentHasSuch(t *testing.T) {
 				}
 				r.Channels[first].Policy = tc.policy
 			})
-			l.bound(boundsOf(l.live))
 			passes := slices.Contains(tc.passes, word)
 			for named, may := range namesOf(tc.own, tc.over) {
-				may = may && word != decide.Throttled || named == decide.LimitName{}
+				if word == decide.Throttled {
+					may = named == decide.LimitName{}
+				}
 				firstCandidate(func(r *decide.Ranked) { r.Reason, r.Limit = word, named })(t, l)
 				if found := l.verified(t); (len(found) == 0) != (passes && may) {
 					t.Errorf("limit %s, reason %s of %+v: got %+v", name, word, named, found)
@@ -647,9 +648,9 @@ func TestReasonsOfLimitsPassOnlyWhereTheDocumentHasSuch(t *testing.T) {
 }
 
 // namesOf are names of a limit of the channel or one over all, nil for none, and whether it is
-// theirs. The name of no limit is among them.
+// theirs. No name is among them.
 func namesOf(own, over *admission.Limit) map[decide.LimitName]bool {
-	names := map[decide.LimitName]bool{{}: true}
+	names := map[decide.LimitName]bool{{}: false}
 	for _, limit := range []*admission.Limit{own, over} {
 		if limit == nil {
 			continue
@@ -680,18 +681,6 @@ func tenantLife(t testing.TB, change func(r *decide.Routing, first int)) *life {
 	return l
 }
 
-// boundsOf returns which channels have limits of their own. Limits of active attempts do not count.
-func boundsOf(r *decide.Routing) map[string]Bound {
-	bounds := map[string]Bound{}
-	for i := range r.Channels {
-		windows := slices.ContainsFunc(r.Channels[i].Limits, func(l admission.Limit) bool {
-			return l.Scope == (admission.Scope{}) && l.Unit != admission.Money
-		})
-		bounds[r.Channels[i].Name] = Bound{Windows: windows}
-	}
-	return bounds
-}
-
 // TestFirstChoiceThatIsClosedIsNotWaitedFor: a first choice whose limit can never admit the message
 // is passed over at once, even if the route waits. For any other a message waits.
 func TestFirstChoiceThatIsClosedIsNotWaitedFor(t *testing.T) {
@@ -705,7 +694,6 @@ func TestFirstChoiceThatIsClosedIsNotWaitedFor(t *testing.T) {
 			Unit:   admission.Segments, Max: limit,
 		}}
 		l.live.Prepare()
-		l.bound(boundsOf(l.live))
 		e := l.editions[7]
 		e.Routing = l.live
 		l.editions[7] = e
@@ -791,7 +779,6 @@ func TestAWaitForRoomCanBeDerivedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, first := lifeOf(t, func(r *decide.Routing) { r.Routes[0].Wait = tc.wait })
-			l.bound(boundsOf(l.live))
 			l.rooms = []decide.Room{{ShareLeft: 9}, {ShareLeft: 9}, {ShareLeft: 9}}
 			l.rooms[l.live.Channel(first)] = decide.Room{PassOver: tc.late}
 			seen, unready := idle(l.live)
@@ -837,7 +824,6 @@ func TestAWaitForRoomEnds(t *testing.T) {
 					r.Lanes[name] = lane
 				}
 			})
-			l.bound(boundsOf(l.live))
 			l.rooms = []decide.Room{{ShareLeft: 9}, {ShareLeft: 9}, {ShareLeft: 9}}
 			l.rooms[l.live.Channel(first)] = decide.Room{}
 			seen, unready := idle(l.live)

@@ -188,7 +188,7 @@ func (a *assigner) assign(t *Task) decision {
 			return a.take(t, t.First, &room, nil)
 		}
 		if until, ok := a.holdForFirst(t, &excluded); ok {
-			return decision{Decision: a.wait(t, until, a.held(t, excluded.reason))}
+			return decision{Decision: a.wait(t, until, a.held(t, &excluded))}
 		}
 	}
 	l := a.orderCandidates(t, selectors)

@@ -162,12 +162,12 @@ func (r *Route) HoldEnds(why string, from, expires time.Time) time.Time {
 }
 
 // held is the record of a message that waits for its first choice: no other channel was considered.
-func (a *assigner) held(t *Task, why string) []byte {
+func (a *assigner) held(t *Task, excluded *exclusion) []byte {
 	l := a.newOrder()
 	defer a.reuse(l)
 	l.by = ByWait
 	l.candidates = append(l.candidates, a.candidate(t.Route, t.First))
-	l.exclusions = append(l.exclusions, exclusion{reason: why})
+	l.exclusions = append(l.exclusions, *excluded)
 	return a.record(t, l)
 }
 

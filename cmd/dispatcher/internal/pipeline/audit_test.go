@@ -22,7 +22,6 @@ import (
 type archive struct {
 	mu       sync.Mutex
 	versions map[int64]*decide.Routing // guarded by mu
-	limited  bool                      // whether all channels have limits per window
 }
 
 func (a *archive) keep(r *decide.Routing) {
@@ -40,9 +39,6 @@ func (a *archive) edition(ctx context.Context, l *ledger.Ledger,
 	a.mu.Unlock()
 	if e.Routing == nil {
 		return audit.Edition{Trouble: "unknown"}, nil
-	}
-	for i := range e.Routing.Channels {
-		e.Bounds[e.Routing.Channels[i].Name] = audit.Bound{Windows: a.limited}
 	}
 	stored, err := l.Routing.Version(ctx, version)
 	if err != nil {
@@ -80,7 +76,7 @@ func (p *pipeline) audited(t *testing.T, a *archive) (records int, found []audit
 // nothing.
 func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 	t.Parallel()
-	a := &archive{versions: map[int64]*decide.Routing{}, limited: true}
+	a := &archive{versions: map[int64]*decide.Routing{}}
 	p := setup(t, func(r *decide.Routing) {
 		r.Lanes["bulk"] = decide.Lane{Lane: config.Lane{
 			Name: "bulk", TTL: time.Hour,

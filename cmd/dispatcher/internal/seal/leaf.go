@@ -14,7 +14,8 @@ import (
 // LeafSize is the size of a leaf in bytes.
 const LeafSize = 8 + 1 + 1 + len(ledger.Evidence{}.Parts)*ledger.HashSize
 
-// Leaf is the state of a message, of a routing version or of a closing, at the time of a look.
+// Leaf is the state of a message, of a routing version, of a closing or of a finance row, at the
+// time of a look.
 type Leaf struct {
 	Seq   int64
 	State ledger.State
@@ -43,8 +44,8 @@ func numberOf(s ledger.State) byte {
 	return 0
 }
 
-// Append appends the leaf: Seq as eight bytes, big-endian; the number of the state, 0 for a routing
-// version or a closing; 1 if it is open, else 0; the hashes of the parts.
+// Append appends the leaf: Seq as eight bytes, big-endian; the number of the state, 0 for all but
+// messages; 1 if it is open, else 0; the hashes of the parts.
 func (l *Leaf) Append(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, uint64(l.Seq)) //nolint:gosec // All 64 bits are kept.
 	dst = append(dst, numberOf(l.State), 0)
