@@ -12,6 +12,7 @@ type GuardBy string
 const (
 	ByTenant      GuardBy = "tenant"
 	ByCallingCode GuardBy = "calling_code" // of the recipients' numbers
+	ByPrefix      GuardBy = "prefix"       // the first Guard.Digits of the recipients' numbers
 )
 
 // GuardAction is what a guard does when it trips.
@@ -19,7 +20,7 @@ type GuardAction string
 
 // Actions of guards.
 const (
-	GuardPauses GuardAction = "pause" // the tenant, or numbers with the calling code
+	GuardPauses GuardAction = "pause" // the tenant, or numbers with the calling code or prefix
 	GuardWarns  GuardAction = "warn"
 )
 
@@ -27,6 +28,7 @@ const (
 // that hour in the last Days, and at least AtLeast.
 type Guard struct {
 	Per     GuardBy
+	Digits  int // with ByPrefix, 1 to MaxGuardDigits; else 0
 	Times   int64
 	AtLeast int64
 	Days    int
@@ -35,12 +37,15 @@ type Guard struct {
 
 // Bounds and defaults of a guard.
 const (
-	defaultGuardDays = 7
-	maxGuardDays     = 31
+	defaultGuardDays   = 7
+	defaultGuardDigits = 4
+	MaxGuardDays       = 31
+	// MaxGuardDigits leaves digits of every number unnamed, and bounds how much is stored.
+	MaxGuardDigits = 6
 )
 
 var (
-	guardBys     = []GuardBy{ByTenant, ByCallingCode}
+	guardBys     = []GuardBy{ByTenant, ByCallingCode, ByPrefix}
 	guardActions = []GuardAction{GuardPauses, GuardWarns}
 )
 
@@ -55,6 +60,14 @@ func readGuards(v value) []Guard {
 		if per, ok := f.need("per", "per: calling_code"); ok {
 			g.Per, _ = wordOf(per, "per", guardBys)
 		}
+		if digits, ok := f.get("digits"); ok {
+			g.Digits = int(digits.integer(1, MaxGuardDigits))
+			if g.Per != ByPrefix {
+				digits.fail("only a guard per prefix has digits; remove it")
+			}
+		} else if g.Per == ByPrefix {
+			g.Digits = defaultGuardDigits
+		}
 		if times, ok := f.need("times", "times: 5"); ok {
 			g.Times = times.integer(1, 1000)
 		}
@@ -62,7 +75,7 @@ func readGuards(v value) []Guard {
 			g.AtLeast = least.integer(1, 1_000_000_000)
 		}
 		if days, ok := f.get("days"); ok {
-			n := days.integer(1, maxGuardDays)
+			n := days.integer(1, MaxGuardDays)
 			g.Days = int(n)
 		}
 		if action, ok := f.get("action"); ok {
@@ -82,6 +95,9 @@ func readGuards(v value) []Guard {
 func pathsOfGuards(p paths, guards []Guard) {
 	for _, g := range guards {
 		at := p.below(string(g.Per), string(g.Action))
+		if g.Digits > 0 {
+			at.below("digits").setDefault(fmt.Sprint(g.Digits), fmt.Sprint(defaultGuardDigits))
+		}
 		at.below("times").set(number(g.Times))
 		at.below("at_least").set(number(g.AtLeast))
 		at.below("days").setDefault(fmt.Sprint(g.Days), fmt.Sprint(defaultGuardDays))

@@ -15,10 +15,14 @@ func TestGuardsHaveDefaults(t *testing.T) {
 	got := parse(t, guardedRouting+`guards:
   - {per: calling_code, times: 5, at_least: 200}
   - {per: tenant, times: 3, at_least: 1000, days: 14, action: warn}
+  - {per: prefix, times: 5, at_least: 200}
+  - {per: prefix, times: 5, at_least: 200, digits: 6, action: warn}
 `).Guards
 	want := []config.Guard{
 		{Per: config.ByCallingCode, Times: 5, AtLeast: 200, Days: 7, Action: config.GuardPauses},
 		{Per: config.ByTenant, Times: 3, AtLeast: 1000, Days: 14, Action: config.GuardWarns},
+		{Per: config.ByPrefix, Digits: 4, Times: 5, AtLeast: 200, Days: 7, Action: config.GuardPauses},
+		{Per: config.ByPrefix, Digits: 6, Times: 5, AtLeast: 200, Days: 7, Action: config.GuardWarns},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

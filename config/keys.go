@@ -364,13 +364,15 @@ var pausedPart = &Part{"paused", []Key{
 }}
 
 var guardPart = &Part{"guard", []Key{
-	{"per", "", required, "`calling_code` of the recipients' numbers, or `tenant`"},
+	{"per", "", required, "`prefix` or `calling_code` of the recipients' numbers, or `tenant`"},
+	{"digits", "", code(defaultGuardDigits), fmt.Sprintf("1 to %d, with `prefix`: how many digits it "+
+		"has, with the calling code", MaxGuardDigits)},
 	{"times", "", required, "1 to 1000: it trips above this many times the usual number of the hour"},
 	{"at_least", "", required, "with fewer messages in the hour it never trips"},
 	{"days", "", code(defaultGuardDays), fmt.Sprintf("1 to %d: the usual number is the mean "+
-		"of the same hour over this many days before today; days that are not closed are left "+
-		"out", maxGuardDays)},
-	{"action", "", code(string(GuardPauses)), "`pause`: the tenant or the calling code is " +
+		"of the same hour over this many days before today; days without figures are left "+
+		"out", MaxGuardDays)},
+	{"action", "", code(string(GuardPauses)), "`pause`: the tenant, calling code or prefix is " +
 		"[paused](#paused). `warn`: it is only reported"},
 }}
 

@@ -296,7 +296,9 @@ var badDocuments = []struct{ name, doc string }{
 	},
 	{
 		"guard of unknown words",
-		"guards: [{per: prefix, times: 0, at_least: 0, days: 32, action: block}]\n" +
+		"guards: [{per: number, times: 0, at_least: 0, days: 32, action: block}, " +
+			"{per: tenant, times: 2, at_least: 2, digits: 4}, " +
+			"{per: prefix, times: 2, at_least: 2, digits: 7}]\n" +
 			route("weights: {a: 1}"),
 	},
 	{

@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -66,6 +68,57 @@ func (s *Guards) Received(ctx context.Context, from, to time.Time) ([]Traffic, e
 		where m.received_at >= $3 and m.received_at < $4 and m.first_choice is not null
 		group by 1, 2`, low, high, from, to)
 	return all, wrap("count received messages", err)
+}
+
+// AddPrefixes adds messages to the counts of an hour. The prefixes, with their plus, have this many
+// digits. It also marks the hour as counted, so it is called with no messages too. If it returns an
+// error, the messages may have been added.
+func (s *Guards) AddPrefixes(
+	ctx context.Context, hour time.Time, digits int, messages map[string]int64,
+) error {
+	prefixes, counts, sum := make([]string, 1), make([]int64, 1), int64(0)
+	for _, prefix := range slices.Sorted(maps.Keys(messages)) { // all processes lock in this order
+		prefixes, counts = append(prefixes, prefix), append(counts, messages[prefix])
+		sum += messages[prefix]
+	}
+	counts[0] = sum
+	_, err := s.reports.Exec(ctx, `
+		insert into dispatcher.guard_counts (hour, digits, prefix, messages)
+		select $1, $2, n.prefix, n.messages from unnest($3::text[], $4::bigint[])
+		  with ordinality as n(prefix, messages, nr) order by n.nr
+		on conflict (hour, digits, prefix)
+		do update set messages = guard_counts.messages + excluded.messages`,
+		hour, digits, prefixes, counts)
+	return wrap("add to the counts of prefixes", err)
+}
+
+// Prefixes returns the messages of some hours by prefix, and how many of the hours were counted.
+func (s *Guards) Prefixes(
+	ctx context.Context, digits int, hours []time.Time,
+) (messages map[string]int64, counted int, err error) {
+	type row struct {
+		Prefix   string
+		Messages int64
+		Hours    int
+	}
+	all, err := rows(ctx, s.db, pgx.RowToStructByPos[row], `
+		select prefix, sum(messages)::bigint, count(*)::int from dispatcher.guard_counts
+		where digits = $1 and hour = any($2) group by 1`, digits, hours)
+	messages = make(map[string]int64, len(all))
+	for _, r := range all {
+		if r.Prefix == "" {
+			counted = r.Hours
+			continue
+		}
+		messages[r.Prefix] = r.Messages
+	}
+	return messages, counted, wrap("read the counts of prefixes", err)
+}
+
+// ForgetPrefixes deletes the counts of the hours before a time.
+func (s *Guards) ForgetPrefixes(ctx context.Context, before time.Time) error {
+	_, err := s.reports.Exec(ctx, `delete from dispatcher.guard_counts where hour < $1`, before)
+	return wrap("delete the counts of prefixes", err)
 }
 
 // Trip is one time that a guard found more traffic than it allows.

@@ -121,6 +121,8 @@ func (o *auditDB) fillRest() {
 		values ('c', 'channel', 60, 'messages', 1, 'ann', 'clock', now(), 0, now() - interval '1 h', 0)`)
 	o.exec(`insert into dispatcher.guard_trips (per, subject, action, hour, seen, usual, days, times,
 		at_least) values ('tenant', 'shop', 'warn', now(), 9, 1, 7, 5, 5)`)
+	o.exec(`insert into dispatcher.guard_counts (hour, digits, prefix, messages)
+		values (now(), 4, '+4477', 1)`)
 	o.exec(`insert into dispatcher.top_ups (channel, scope, currency, micros, before, granted, author,
 		reason) values ('', 'tenant:shop', 'GBP', 5, 0, 0, 'ann', 'call +447700900123')`)
 	o.exec(`with r as (insert into dispatcher.ramps (route, from_weights, to_weights, steps, every,

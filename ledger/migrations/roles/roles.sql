@@ -157,8 +157,9 @@ grant insert, delete on dispatcher.inbound_parts, dispatcher.inbound_outbox to d
 grant insert, delete, update (until) on dispatcher.inbound_seen to dispatcher_app;
 grant insert, update (messages, unended) on dispatcher.erasures to dispatcher_app;
 
--- Trips of guards, and what operators did.
+-- Trips of guards and what guards count, and what operators did.
 grant insert on dispatcher.guard_trips, dispatcher.operator_actions to dispatcher_app;
+grant insert, delete, update (messages) on dispatcher.guard_counts to dispatcher_app;
 
 -- Answers to requests of the API, for requests that are repeated.
 grant insert, delete, update (status, header, body) on dispatcher.api_requests to dispatcher_app;

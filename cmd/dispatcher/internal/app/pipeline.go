@@ -50,12 +50,13 @@ func (a *App) openRouting(ctx context.Context) error {
 		return err
 	}
 	a.stopper.add("scoring functions", func(context.Context) error { scorer.Close(); return nil })
+	arrivals := &steer.Arrivals{}
 	a.dispatch, err = pipeline.New(pipeline.Config{
 		Ledger: a.ledger, Keys: a.opts.Keys, Scorer: scorer, Reload: a.reloader.reload,
 		MaxUnsettled: s.MaxUnsettled, SendTimeout: s.SendTimeout, DeadAfter: s.DeadAfter,
 		Region: s.Region, StateInterval: s.StateInterval, WindowRetention: s.WindowRetention,
 		Metrics: metrics, Trouble: a.trouble, Begin: a.begin, Describe: a.describe(breakers),
-		Tracer: a.tracer,
+		Tracer: a.tracer, Received: arrivals.Add,
 	})
 	if err != nil {
 		return err
@@ -74,17 +75,17 @@ func (a *App) openRouting(ctx context.Context) error {
 	a.ownLoop("due rows", a.dispatch.Run)
 	a.ownLoop("routing watch", a.reloader.watch)
 	a.ownLoop("channel retries", a.reloader.retryTroubles)
-	return a.startSteer()
+	return a.startSteer(arrivals)
 }
 
 // startSteer starts ramps and health weighting. It stops before the pipeline, so that a stopping
 // process changes no weights.
-func (a *App) startSteer() error {
+func (a *App) startSteer(arrivals *steer.Arrivals) error {
 	s, err := steer.New(steer.Config{
 		Ledger: a.ledger, NewRouting: NewRouting, Awaits: Awaits,
 		Every:       cmp.Or(a.opts.SteerEvery, steer.DefaultEvery),
 		SendTimeout: a.opts.Settings.SendTimeout,
-		Registry:    a.registry, Log: a.log, Trouble: a.trouble,
+		Registry:    a.registry, Log: a.log, Trouble: a.trouble, Arrivals: arrivals,
 	})
 	if err != nil {
 		return err

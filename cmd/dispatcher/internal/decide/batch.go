@@ -67,6 +67,16 @@ type Decided struct {
 	plan *Plan
 }
 
+// Received calls count with the number of each new message that has a first choice.
+func (dec *Decided) Received(count func(number string)) {
+	for i, intake := range dec.Intakes {
+		t, chosen := &dec.Tasks[i], dec.Decisions[i].Plan.FirstChoice != ""
+		if intake == ledger.Fresh && (t.First >= 0 || chosen) {
+			count(t.msg.To)
+		}
+	}
+}
+
 // NewPlan plans the jobs. now is the database's clock as this process knows it.
 func NewPlan(routing *Routing, keys []selector.Key, now time.Time, jobs []Job) *Plan {
 	p := &planner{routing: routing, keys: newDrawers(keys), now: now}

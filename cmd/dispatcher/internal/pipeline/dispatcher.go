@@ -65,6 +65,9 @@ type Config struct {
 	// Describe adds to the state of this process what the pipeline does not know: of its breakers
 	// and of Kafka. now is the database's clock. Nil adds nothing.
 	Describe func(s *ledger.InstanceState, now time.Time)
+	// Received is called with the number of each new message that has a first choice, after its
+	// claim. It must not block. Nil counts nothing.
+	Received func(number string)
 	// Tracer records traced messages; nil records nothing.
 	Tracer *tracing.Tracer
 	// Begin is closed when due rows may be picked up; nil means at once.

@@ -71,6 +71,22 @@ type pipeline struct {
 	channels map[string]*scriptedChannel
 	sql      *pgx.Conn
 	stop     func()
+	received numbersReceived
+}
+
+// numbersReceived counts the calls of Config.Received.
+type numbersReceived struct {
+	mu  sync.Mutex
+	all map[string]int // guarded by mu; by number
+}
+
+func (n *numbersReceived) add(number string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.all == nil {
+		n.all = map[string]int{}
+	}
+	n.all[number]++
 }
 
 // setup starts a pipeline over channels a, b and c at 25/15/60 that accept everything.
@@ -101,9 +117,9 @@ func setupScored(t *testing.T, change func(*decide.Routing), scorer Scorer) *pip
 	p.routing.Version = p.applyRouting(t, nil)
 	p.Dispatcher, err = New(Config{
 		Ledger: l, Keys: testKeys, Scorer: scorer, MaxUnsettled: 500, SendTimeout: 5 * time.Second,
-		DeadAfter: time.Minute,
-		Metrics:   NewMetrics(prometheus.NewRegistry()),
-		Trouble:   func(where string, err error) { t.Logf("%s: %v", where, err) },
+		DeadAfter: time.Minute, Received: p.received.add,
+		Metrics: NewMetrics(prometheus.NewRegistry()),
+		Trouble: func(where string, err error) { t.Logf("%s: %v", where, err) },
 		Reload: func(context.Context) error {
 			next := *p.routing
 			next.Version++

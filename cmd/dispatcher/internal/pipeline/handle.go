@@ -196,6 +196,9 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []decide.Job, due int) (*cl
 	d.complete(c, slots)
 	d.launch(c)
 	d.noteWaiting(c)
+	if d.cfg.Received != nil {
+		c.decided.Received(d.cfg.Received)
+	}
 	return c, nil
 }
 

@@ -39,3 +39,27 @@ func TestALargeBatchOfTheFirstLaneHasTheSlotsThatAreKeptForIt(t *testing.T) {
 	p.handle(t, jobsNamed("code", messages))
 	p.eventually(t, byState, map[string]int64{"accepted": int64(messages)})
 }
+
+// TestAMessageIsReceivedOnce: not again when its record is repeated or when it comes due, and not
+// at all when it can never be sent.
+func TestAMessageIsReceivedOnce(t *testing.T) {
+	t.Parallel()
+	p := setup(t, nil)
+	p.handle(t, jobsNamed("m", 3))
+	p.handle(t, jobsNamed("m", 4)) // three of them again
+	later := forLater(jobsNamed("later", 1))
+	later[0].Message.To = "+18765550123"
+	later[0].Raw = later[0].Message.Append(nil)
+	p.handle(t, later)
+	unusable := jobsNamed("unusable", 1)
+	unusable[0].Problem = &envelope.Problem{Code: envelope.Unstorable, Detail: "a test"}
+	p.handle(t, unusable)
+	p.comeDue(t)
+	p.eventually(t, byState, map[string]int64{"accepted": 5, "dead": 1})
+	p.received.mu.Lock()
+	defer p.received.mu.Unlock()
+	want := map[string]int{"+447700900123": 4, "+18765550123": 1}
+	if diff := cmp.Diff(want, p.received.all); diff != "" {
+		t.Error(diff)
+	}
+}

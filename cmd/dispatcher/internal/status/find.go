@@ -66,9 +66,14 @@ func (n *Now) pausedBy(what string) *GuardTrip {
 
 // what is the subject of a trip, in the words of Now.Paused.
 func (t *GuardTrip) what() string {
-	p := config.Paused{Tenants: []string{t.Subject}}
-	if t.Per == string(config.ByCallingCode) {
-		p = config.Paused{Prefixes: []string{"+" + t.Subject}}
+	var p config.Paused
+	switch config.GuardBy(t.Per) {
+	case config.ByTenant:
+		p.Tenants = []string{t.Subject}
+	case config.ByCallingCode:
+		p.Prefixes = []string{"+" + t.Subject}
+	case config.ByPrefix:
+		p.Prefixes = []string{t.Subject}
 	}
 	return p.Words()[0]
 }

@@ -22,12 +22,13 @@ func TestAPauseByAGuardIsShownWithItsFigures(t *testing.T) {
 		}
 	}
 	s := &Now{
-		Now: noon, Instances: 1, Paused: []string{"lane bulk", "tenant shop", `prefix "+263"`},
+		Now: noon, Instances: 1, Paused: []string{"lane bulk", "tenant shop", `prefix "+263"`, `prefix "+1876"`},
 		Trips: []GuardTrip{
 			trip("calling_code", "263", "pause", 20*time.Minute, new(int64(7))),
 			trip("tenant", "shop", "pause", time.Minute, nil), // an operator had paused it
 			trip("tenant", "news", "warn", time.Minute, nil),
 			trip("tenant", "bank", "warn", 3*time.Hour, nil),
+			trip("prefix", "+1876", "pause", 20*time.Minute, new(int64(8))),
 			trip("calling_code", "44", "pause", time.Hour, new(int64(6))), // resumed since
 		},
 	}
@@ -38,6 +39,8 @@ func TestAPauseByAGuardIsShownWithItsFigures(t *testing.T) {
 	want := []string{
 		"pause: lane bulk is paused", "pause: tenant shop is paused",
 		`guard: prefix "+263" was paused by a guard: 900 messages from 11:00 to 11:40 (UTC), usual are ` +
+			"7.2 in that hour (4 days)",
+		`guard: prefix "+1876" was paused by a guard: 900 messages from 11:00 to 11:40 (UTC), usual are ` +
 			"7.2 in that hour (4 days)",
 		"guard: tenant news has far more messages than usual: 900 messages from 11:00 to 11:59 (UTC), " +
 			"usual are 7.2 in that hour (4 days)",

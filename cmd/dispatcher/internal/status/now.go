@@ -125,10 +125,11 @@ type Process struct {
 	RoutingVersion int64     `json:"routing_version"`
 }
 
-// GuardTrip is a tenant or a calling code that got far more messages in an hour than usual.
+// GuardTrip is a tenant, a calling code or a prefix that got far more messages in an hour than
+// usual.
 type GuardTrip struct {
 	At      time.Time `json:"at"`
-	Per     string    `json:"per"` // tenant or calling_code
+	Per     string    `json:"per"` // tenant, calling_code or prefix
 	Subject string    `json:"subject"`
 	Action  string    `json:"action"` // pause or warn
 	Hour    time.Time `json:"hour"`   // the start of the hour

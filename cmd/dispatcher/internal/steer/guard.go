@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"dispatcher/config"
@@ -46,23 +47,34 @@ type usual struct {
 	days    int
 }
 
-// Tripped returns the trips of a guard, ordered by subject: one for each subject with at least
-// g.AtLeast messages in the hour, and with more than g.Times its mean of the days before. With no
-// closed day to compare with, nothing trips.
+// prefixed is the traffic of one hour by prefix, as usual is that by tenant and calling code.
+type prefixed struct {
+	messages map[string]int64
+	days     int
+}
+
+// Tripped returns the trips of a guard per tenant or calling code, see tripsOf.
 func Tripped(g *config.Guard, hour time.Time, seen traffic, before usual) []ledger.Trip {
-	if before.days == 0 {
+	return tripsOf(g, hour, seen.by(g.Per), before.traffic.by(g.Per), before.days)
+}
+
+// tripsOf returns the trips of a guard from the messages by subject, ordered by subject: one for
+// each subject with at least g.AtLeast messages in the hour, and with more than g.Times its mean of
+// the days before. With no day to compare with, nothing trips.
+func tripsOf(
+	g *config.Guard, hour time.Time, seen, before map[string]int64, days int,
+) (out []ledger.Trip) {
+	if days == 0 {
 		return nil
 	}
-	var out []ledger.Trip
-	known := before.traffic.by(g.Per)
-	for subject, n := range seen.by(g.Per) {
-		mean := float64(known[subject]) / float64(before.days)
+	for subject, n := range seen {
+		mean := float64(before[subject]) / float64(days)
 		if n < g.AtLeast || float64(n) <= float64(g.Times)*mean {
 			continue
 		}
 		out = append(out, ledger.Trip{
 			Per: string(g.Per), Subject: subject, Action: string(g.Action), Hour: hour, Seen: n,
-			Usual: mean, Days: before.days, Times: g.Times, AtLeast: g.AtLeast,
+			Usual: mean, Days: days, Times: g.Times, AtLeast: g.AtLeast,
 		})
 	}
 	slices.SortFunc(out, func(a, b ledger.Trip) int { return cmp.Compare(a.Subject, b.Subject) })
@@ -80,8 +92,12 @@ func withPause(p config.Paused, t *ledger.Trip) (config.Paused, bool) {
 	p.Lanes, p.Routes = slices.Clone(p.Lanes), slices.Clone(p.Routes)
 	p.Tenants, p.Prefixes = slices.Clone(p.Tenants), slices.Clone(p.Prefixes)
 	list, name := &p.Tenants, t.Subject
-	if t.Per == string(config.ByCallingCode) {
+	switch config.GuardBy(t.Per) {
+	case config.ByTenant:
+	case config.ByCallingCode:
 		list, name = &p.Prefixes, "+"+t.Subject
+	case config.ByPrefix:
+		list = &p.Prefixes
 	}
 	if p.All || slices.Contains(*list, name) {
 		return p, false
@@ -92,10 +108,7 @@ func withPause(p config.Paused, t *ledger.Trip) (config.Paused, bool) {
 
 // tripWords is the reason of the pause, with the figures of the trip.
 func tripWords(t *ledger.Trip, zone *time.Location) string {
-	subject := "tenant " + t.Subject
-	if t.Per == string(config.ByCallingCode) {
-		subject = "calling code " + t.Subject
-	}
+	subject := strings.ReplaceAll(t.Per, "_", " ") + " " + t.Subject
 	return fmt.Sprintf("%s: %d messages since %s, usual are %.1f in that hour (%d days); the guard "+
 		"trips above %d times that and from %d on", subject, t.Seen, t.Hour.In(zone).Format("15:04"),
 		t.Usual, t.Days, t.Times, t.AtLeast)

@@ -57,6 +57,143 @@ func TestAGuardTripsOnFarMoreThanUsual(t *testing.T) {
 	}
 }
 
+// TestPrefixesOfACallingCodeAreCountedApart: Jamaica is not the USA, and Kazakhstan is not Russia.
+func TestPrefixesOfACallingCodeAreCountedApart(t *testing.T) {
+	t.Parallel()
+	a := &Arrivals{}
+	a.Add("+12025550100") // before there is a guard
+	a.wanted.Store(true)
+	for number, n := range map[string]int{
+		"+12025550123": 40, "+18765550123": 30, "+14735550123": 5, "+74951234567": 20,
+		"+77011234567": 10, "+77021234567": 3, "+2901234": 2, "": 7,
+	} {
+		for range n {
+			a.Add(number)
+		}
+	}
+	taken := a.take()
+	for digits, want := range map[int]map[string]int64{
+		1: {"+1": 75, "+7": 33, "+2": 2},
+		2: {"+12": 40, "+18": 30, "+14": 5, "+74": 20, "+77": 13, "+29": 2},
+		4: {"+1202": 40, "+1876": 30, "+1473": 5, "+7495": 20, "+7701": 10, "+7702": 3, "+2901": 2},
+	} {
+		if diff := cmp.Diff(want, taken.by(digits)); diff != "" {
+			t.Errorf("%d digits (-want +got):\n%s", digits, diff)
+		}
+	}
+	if again := a.take(); len(again) > 0 {
+		t.Errorf("%v is counted twice", again)
+	}
+}
+
+// TestAGuardPausesAPrefix: pumping of Jamaica does not hide in the volume of the USA, and pauses no
+// more than Jamaica. All processes count together.
+func TestAGuardPausesAPrefix(t *testing.T) {
+	t.Parallel()
+	r := emptyRig(t)
+	r.apply(document + "guards: [{per: prefix, times: 5, at_least: 20}]\n")
+	now, err := r.ledger.Clock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := r.steerer(), r.steerer()
+	arrive := func(s *Steerer, number string, n int) {
+		for range n {
+			s.cfg.Arrivals.Add(number)
+		}
+	}
+	r.round(first)
+	r.round(second)
+	arrive(first, "+12025550123", 100)
+	arrive(first, "+18765550123", 12)
+	arrive(second, "+18765550199", 8)
+	recount := func(s *Steerer) {
+		s.guarded.idle = time.Time{}
+		r.round(s)
+	}
+	recount(first)
+	recount(second)
+	if v, _ := r.current(); v.Version != 1 {
+		t.Fatal("a guard tripped without a day to compare with")
+	}
+
+	hours := sameHours(now.Add(-guardLag), time.UTC, 4)
+	for i, hour := range hours { // of one of the days nothing is known, of one that nothing came
+		usual := map[string]int64{"+1202": 50, "+1876": 3}
+		if i == 1 {
+			usual = nil
+		}
+		if i == 3 {
+			break
+		}
+		if err := r.ledger.Guards.AddPrefixes(t.Context(), hour, 4, usual); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first.guarded, second.guarded = guarded{}, guarded{}
+	r.round(first)
+	r.round(second)
+	v, doc := r.current()
+	if diff := cmp.Diff(config.Paused{Prefixes: []string{"+1876"}}, doc.Paused); diff != "" {
+		t.Fatal(diff)
+	}
+	if !strings.HasPrefix(v.Reason, "prefix +1876: 20 messages since ") {
+		t.Errorf("the reason is %q", v.Reason)
+	}
+	trips := r.trips()
+	if len(trips) != 1 || trips[0].Per != "prefix" || trips[0].Subject != "+1876" ||
+		trips[0].Seen != 20 || trips[0].Usual != 2 || trips[0].Days != 3 || trips[0].Version != 2 {
+		t.Errorf("got %+v", trips)
+	}
+	if doc.Paused.Holds("otp", "", "default", "+12025550123") ||
+		!doc.Paused.Holds("otp", "", "default", "+18765550123") {
+		t.Errorf("got %+v", doc.Paused)
+	}
+}
+
+// TestOldCountsOfPrefixesAreDeleted: and those that a guard may compare with are kept.
+func TestOldCountsOfPrefixesAreDeleted(t *testing.T) {
+	t.Parallel()
+	r := emptyRig(t)
+	r.apply(document + "guards: [{per: prefix, digits: 2, times: 5, at_least: 20, days: 31}]\n")
+	now, err := r.ledger.Clock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := sameHours(now.Add(-guardLag), time.UTC, config.MaxGuardDays)
+	for _, hour := range append(kept, now.AddDate(0, 0, -33)) {
+		if err := r.ledger.Guards.AddPrefixes(t.Context(), hour, 2, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.round(r.steerer())
+	var n int
+	if err := r.db.QueryRow(t.Context(),
+		`select count(*) from dispatcher.guard_counts`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	if n != len(kept)+1 { // and the running hour
+		t.Errorf("%d hours are kept, want %d", n, len(kept)+1)
+	}
+}
+
+// TestTheSameHourOfEarlierDays: at the same distance from midnight, also where a day has 23 or 25
+// hours.
+func TestTheSameHourOfEarlierDays(t *testing.T) {
+	t.Parallel()
+	london, err := time.LoadLocation("Europe/London")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, hour := range sameHours(time.Date(2026, 3, 30, 9, 40, 0, 0, london), london, 3) {
+		got = append(got, hour.In(london).Format("Mon 15:04"))
+	}
+	if diff := cmp.Diff([]string{"Sun 10:00", "Sat 09:00", "Fri 09:00"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // addUsualTraffic closes the last days, each with this many messages in the current hour of the
 // day.
 func (r *rig) addUsualTraffic(days int, tenant string, code, messages int) {

@@ -28,7 +28,10 @@ type guarded struct {
 	counted time.Time // seen holds the messages before this time
 	seen    traffic
 	before  map[int]usual // by Guard.Days
-	idle    time.Time     // when guards last had nothing to do
+	// Of guards per prefix: the running hour by Guard.Digits, and the hours before by both.
+	prefixes       map[int]map[string]int64
+	beforePrefixes map[[2]int]prefixed // by Guard.Digits and Guard.Days
+	idle           time.Time           // when guards last had nothing to do
 }
 
 // guards acts on the first trip that is not recorded yet and that it can act on. A subject trips
@@ -37,6 +40,8 @@ func (s *Steerer) guards(
 	ctx context.Context, now time.Time, failed failures,
 ) (moved bool, err error) {
 	doc := s.seen.doc
+	digits := digitsOf(doc.Guards)
+	s.cfg.Arrivals.wanted.Store(len(digits) > 0)
 	if len(doc.Guards) == 0 {
 		s.guarded = guarded{}
 		return false, nil
@@ -46,7 +51,10 @@ func (s *Steerer) guards(
 	}
 	var trips []ledger.Trip
 	_, err = failed.try(ctx, "guards", func(ctx context.Context) (_ bool, err error) {
-		if err = s.count(ctx, now); err == nil {
+		if err = s.count(ctx, now); err == nil && len(digits) > 0 {
+			err = s.countPrefixes(ctx, now, digits)
+		}
+		if err == nil {
 			trips, err = s.tripped(ctx)
 		}
 		return false, err
@@ -70,10 +78,14 @@ func (s *Steerer) count(ctx context.Context, now time.Time) error {
 	if hour := day.From.Add(offset); !hour.Equal(g.hour) {
 		*g = guarded{
 			hour: hour, counted: hour, seen: traffic{}, before: map[int]usual{},
+			beforePrefixes: map[[2]int]prefixed{},
 		}
 	}
 	for i := range s.seen.doc.Guards {
 		last := s.seen.doc.Guards[i].Days
+		if s.seen.doc.Guards[i].Per == config.ByPrefix {
+			continue
+		}
 		if _, known := g.before[last]; known {
 			continue
 		}
@@ -100,11 +112,76 @@ func (s *Steerer) count(ctx context.Context, now time.Time) error {
 	return nil
 }
 
+// digitsOf returns how many digits the prefixes of the guards have, each number once.
+func digitsOf(guards []config.Guard) (out []int) {
+	for i := range guards {
+		if g := &guards[i]; g.Per == config.ByPrefix && !slices.Contains(out, g.Digits) {
+			out = append(out, g.Digits)
+		}
+	}
+	return out
+}
+
+// countPrefixes stores what this process has counted, in the hour of now, and reads what all
+// processes counted. What could not be stored is lost: if it were stored again after a lost answer,
+// it would count twice.
+func (s *Steerer) countPrefixes(ctx context.Context, now time.Time, digits []int) error {
+	g, arrived := &s.guarded, s.cfg.Arrivals.take()
+	fresh := g.prefixes == nil
+	g.prefixes = map[int]map[string]int64{}
+	for _, n := range digits {
+		if err := s.cfg.Ledger.Guards.AddPrefixes(ctx, g.hour, n, arrived.by(n)); err != nil {
+			return err
+		}
+		messages, _, err := s.cfg.Ledger.Guards.Prefixes(ctx, n, []time.Time{g.hour})
+		if err != nil {
+			return err
+		}
+		g.prefixes[n] = messages
+	}
+	for i := range s.seen.doc.Guards {
+		guard := &s.seen.doc.Guards[i]
+		key := [2]int{guard.Digits, guard.Days}
+		if _, known := g.beforePrefixes[key]; known || guard.Per != config.ByPrefix {
+			continue
+		}
+		messages, days, err := s.cfg.Ledger.Guards.Prefixes(ctx, guard.Digits,
+			sameHours(now.Add(-guardLag), s.seen.doc.Timezone, guard.Days))
+		if err != nil {
+			return err
+		}
+		g.beforePrefixes[key] = prefixed{messages, days}
+	}
+	if !fresh {
+		return nil
+	}
+	return s.cfg.Ledger.Guards.ForgetPrefixes(ctx, now.AddDate(0, 0, -config.MaxGuardDays-1))
+}
+
+// sameHours returns when the hour of a time began on each of the business days before. It is the
+// hour at the same distance from the beginning of the day, as in Guards.Usual.
+func sameHours(at time.Time, zone *time.Location, days int) []time.Time {
+	today := ledger.NewBusinessDay(at, zone)
+	offset := at.Sub(today.From).Truncate(time.Hour)
+	out := make([]time.Time, 0, days)
+	for day := today; len(out) < days; {
+		day = ledger.NewBusinessDay(day.From.Add(-time.Hour), zone)
+		out = append(out, day.From.Add(offset))
+	}
+	return out
+}
+
 // tripped returns the trips that are not recorded yet.
 func (s *Steerer) tripped(ctx context.Context) ([]ledger.Trip, error) {
 	var trips []ledger.Trip
 	for i := range s.seen.doc.Guards {
 		g := &s.seen.doc.Guards[i]
+		if g.Per == config.ByPrefix {
+			before := s.guarded.beforePrefixes[[2]int{g.Digits, g.Days}]
+			trips = append(trips, tripsOf(g, s.guarded.hour, s.guarded.prefixes[g.Digits],
+				before.messages, before.days)...)
+			continue
+		}
 		trips = append(trips, Tripped(g, s.guarded.hour, s.guarded.seen, s.guarded.before[g.Days])...)
 	}
 	if len(trips) == 0 {

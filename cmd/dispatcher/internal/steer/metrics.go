@@ -12,7 +12,7 @@ type metrics struct {
 	share  *prometheus.GaugeVec   // route, channel
 	agreed *prometheus.GaugeVec   // route, channel
 	moves  *prometheus.CounterVec // kind
-	trips  *prometheus.CounterVec // per: tenant calling_code; action: pause warn
+	trips  *prometheus.CounterVec // per: tenant calling_code prefix; action: pause warn
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -37,7 +37,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		}, []string{"per", "action"}),
 	}
 	registry.MustRegister(m.share, m.agreed, m.moves, m.trips)
-	for _, per := range []config.GuardBy{config.ByTenant, config.ByCallingCode} {
+	for _, per := range []config.GuardBy{config.ByTenant, config.ByCallingCode, config.ByPrefix} {
 		for _, action := range []config.GuardAction{config.GuardPauses, config.GuardWarns} {
 			// Start at 0: rate() misses an increase to 1 from nothing.
 			m.trips.WithLabelValues(string(per), string(action))

@@ -98,7 +98,7 @@ func (r *rig) withSendTimeout(sendTimeout time.Duration) *Steerer {
 	s, err := New(Config{
 		Ledger: r.ledger, NewRouting: asRouting, Every: time.Millisecond, SendTimeout: sendTimeout,
 		Awaits:   func(c *config.Channel) time.Duration { return c.Receipts.Wait() },
-		Registry: prometheus.NewRegistry(), Log: zerolog.New(r.out),
+		Registry: prometheus.NewRegistry(), Log: zerolog.New(r.out), Arrivals: &Arrivals{},
 		Trouble: func(where string, err error) { r.t.Errorf("%s: %v", where, err) },
 	})
 	if err != nil {

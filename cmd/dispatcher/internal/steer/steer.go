@@ -1,12 +1,13 @@
 // Package steer changes weights and pauses by itself, where operators have configured that: it
 // makes the steps of ramps and holds them when figures leave their band; it lowers the effective
-// weights of failing channels; it pauses tenants and calling codes that a guard trips on.
+// weights of failing channels; it pauses tenants and numbers that a guard trips on.
 //
 //	ramp.go     the next move of a ramp (pure)
 //	band.go     whether a ramp's figures are in the band (pure)
 //	health.go   the next move of an effective weight (pure)
 //	history.go  which weights a version moved, and the effects after a move (pure)
 //	guard.go    which guards trip (pure)
+//	arrivals.go new messages by the first digits of their numbers
 //	steer.go    the loop
 //	ramps.go    its work on ramps
 //	heal.go     its work on health weighting
@@ -48,8 +49,10 @@ type Config struct {
 	Every time.Duration
 	// SendTimeout is how long a submit may wait for its answer.
 	SendTimeout time.Duration
-	Registry    prometheus.Registerer
-	Log         zerolog.Logger
+	// Arrivals is what this process counts for guards per prefix.
+	Arrivals *Arrivals
+	Registry prometheus.Registerer
+	Log      zerolog.Logger
 	// Trouble is called with every failure; the next round tries again. It must not block.
 	Trouble func(where string, err error)
 }
@@ -77,9 +80,9 @@ type snapshot struct {
 func New(cfg Config) (*Steerer, error) {
 	switch {
 	case cfg.Ledger == nil || cfg.NewRouting == nil || cfg.Awaits == nil || cfg.Registry == nil ||
-		cfg.Trouble == nil:
-		return nil, errors.New("steer: Ledger, NewRouting, Awaits, Registry and Trouble are " +
-			"required")
+		cfg.Trouble == nil || cfg.Arrivals == nil:
+		return nil, errors.New("steer: Ledger, NewRouting, Awaits, Registry, Trouble and " +
+			"Arrivals are required")
 	case cfg.Every <= 0 || cfg.SendTimeout <= 0:
 		return nil, errors.New("steer: Every and SendTimeout must be above 0")
 	}

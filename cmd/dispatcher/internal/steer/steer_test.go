@@ -453,6 +453,7 @@ func TestMetricsShowWhatIsInForce(t *testing.T) {
 	want := map[string]string{
 		"guard_trips_total pause calling_code": "0.000", "guard_trips_total pause tenant": "0.000",
 		"guard_trips_total warn calling_code": "0.000", "guard_trips_total warn tenant": "0.000",
+		"guard_trips_total pause prefix": "0.000", "guard_trips_total warn prefix": "0.000",
 		"agreed_share a default": "0.250", "agreed_share b default": "0.150",
 		"agreed_share c default": "0.600",
 		"agreed_share a second":  "0.500", "agreed_share b second": "0.500",
