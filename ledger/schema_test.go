@@ -285,7 +285,7 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 		"choice_figures": "day revision hour routing_version route channel tenant calling_code " +
 			"messages rejected failed unknown open segments sender cause",
 		"closings": "day revision zone from_at to_at at changes figures",
-		"seals":    "number from_at to_at at again size leaves nodes checkpoint closings",
+		"seals":    "number from_at to_at at again size leaves nodes checkpoint closings finance_from",
 		"ambiguous": "message_id attempt last_attempt channel step opened_at until asked " +
 			"closed_at verdict author note login",
 		"erasures":         "at author tenant number_hmac messages parts unended login",
