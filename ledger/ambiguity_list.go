@@ -2,11 +2,9 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
@@ -26,8 +24,7 @@ type AmbiguityRecord struct {
 	Asked                     int        // tries so far
 	ResolvedAs                ResolvedAs // empty while it is open
 	Author, Note              string
-	// Login is that of the database that settled it; empty where it was not recorded, where the reader
-	// may not see it, and in the explanation of a message.
+	// Login is that of the database that settled it; empty where it was not recorded.
 	Login string
 }
 
@@ -36,7 +33,7 @@ const ambiguityRecords = `
 	select m.seq, m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments,
 	  a.price_micros, a.currency, coalesce(a.provider_code, ''),
 	  d.step, d.opened_at, least(d.until, d.closed_at), d.asked, coalesce(d.verdict, ''), d.author,
-	  d.note, d.closed_at
+	  d.note, d.closed_at, d.login
 	` + ambiguityTables + `
 	where `
 
@@ -87,52 +84,10 @@ func (s *Ambiguities) List(
 func (s *Ambiguities) After(
 	ctx context.Context, f *AmbiguousFilter, last *AmbiguityRecord, limit int,
 ) ([]AmbiguityRecord, error) {
-	out, err := rows(ctx, s.db, scanAmbiguityRecord, ambiguityRecords+ambiguousMatches+`
+	return rows(ctx, s.db, scanAmbiguityRecord, ambiguityRecords+ambiguousMatches+`
 		  and (d.opened_at, d.message_seq, d.attempt) > ($8::timestamptz, $9::bigint, $10::int)
 		order by d.opened_at, d.message_seq, d.attempt limit $11`,
 		append(f.arguments(), last.OpenedAt, last.Seq, last.Attempt, limit)...)
-	if err != nil {
-		return nil, err
-	}
-	return out, s.readLogins(ctx, out)
-}
-
-// noPrivilege is the code of insufficient_privilege.
-const noPrivilege = "42501"
-
-// readLogins fills in the logins of those that somebody settled. The view facts.ambiguous has none,
-// and a login that may not read the table sees none.
-func (s *Ambiguities) readLogins(ctx context.Context, records []AmbiguityRecord) error {
-	var seqs []int64
-	for i := range records {
-		if records[i].Author != "" {
-			seqs = append(seqs, records[i].Seq)
-		}
-	}
-	if len(seqs) == 0 {
-		return nil
-	}
-	type login struct {
-		seq     int64
-		attempt int
-		login   string
-	}
-	found, err := rows(ctx, s.db, func(r pgx.CollectableRow) (l login, err error) {
-		return l, r.Scan(&l.seq, &l.attempt, &l.login)
-	}, `
-		select message_seq, attempt, login from dispatcher.ambiguous
-		where message_seq = any($1) and login is not null`, seqs)
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == noPrivilege {
-		return nil
-	}
-	for i := range records {
-		for _, l := range found {
-			if r := &records[i]; l.seq == r.Seq && l.attempt == r.Attempt {
-				r.Login = l.login
-			}
-		}
-	}
-	return err
 }
 
 // Count is how many attempts match.
@@ -153,7 +108,7 @@ func scanAmbiguityRecord(r pgx.CollectableRow) (a AmbiguityRecord, err error) {
 	err = r.Scan(&a.Seq, &a.ID, &a.Lane, &a.Tenant, &a.Channel, &a.Attempt, &a.Last, &a.Segments,
 		&a.PriceMicros, &a.Currency, &a.Code,
 		&a.Step, &a.OpenedAt, &a.Until, &a.Asked, &a.ResolvedAs, &a.Author, &a.Note,
-		&closed)
+		&closed, &a.Login)
 	a.OpenedAt, a.Until, a.ClosedAt = a.OpenedAt.UTC(), a.Until.UTC(), moment(closed)
 	return a, err
 }

@@ -178,12 +178,15 @@ func TestAnOperatorSettlesAnAmbiguity(t *testing.T) {
 			explanation := shown[report.Explanation](t,
 				dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "explain", tc.id,
 					"--format", "json"))
-			if !strings.Contains(explanation.Text, tc.explained) ||
+			who := "ann (login " + loginOf(t, url) + ")"
+			explained := strings.Replace(tc.explained, "ann", who, 1)
+			if !strings.Contains(explanation.Text, explained) ||
 				strings.Contains(explanation.Text, "a accepted it") {
-				t.Errorf("got %s, want %q in it and no %q in it", explanation.Text, tc.explained, "a accepted it")
+				t.Errorf("got %s, want %q in it and no %q in it", explanation.Text, explained, "a accepted it")
 			}
 			d := explanation.Ambiguities
 			if len(d) != 1 || d[0].Resolution != tc.as || d[0].Author != "ann" ||
+				d[0].Login != loginOf(t, url) ||
 				!strings.HasPrefix(d[0].Note, "in the log of today.") {
 				t.Errorf("got %+v", d)
 			}

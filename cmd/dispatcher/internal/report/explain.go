@@ -193,10 +193,19 @@ func ambiguitiesOf(r *ledger.Record) []Ambiguity {
 		d := &r.Ambiguities[i]
 		out[i] = Ambiguity{
 			Attempt: d.Last, Step: string(d.Step), Until: d.Until, Asked: d.Asked,
-			Resolution: string(d.ResolvedAs), Author: d.Author, Note: d.Note,
+			Resolution: string(d.ResolvedAs), Author: d.Author, Login: settlingLogin(d), Note: d.Note,
 		}
 	}
 	return out
+}
+
+// settlingLogin is the login of the database that settled an ambiguity; empty when the dispatcher
+// found out by itself.
+func settlingLogin(d *ledger.AmbiguityRecord) string {
+	if d.Author == "" {
+		return ""
+	}
+	return d.Login
 }
 
 // waitsOf returns the waits of a message, with the present one up to now. When now is zero, the

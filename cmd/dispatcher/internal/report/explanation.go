@@ -203,7 +203,10 @@ type Ambiguity struct {
 	// Resolution is taken, not_taken, resent or final; empty while it is open.
 	Resolution string `json:"resolution"`
 	Author     string `json:"author"` // empty for the dispatcher itself
-	Note       string `json:"note"`
+	// Login is that of the database that settled it, beside the author that was told; empty where
+	// there is none.
+	Login string `json:"login,omitempty"`
+	Note  string `json:"note"`
 }
 
 // Wait is the total time that a message waited for one thing.

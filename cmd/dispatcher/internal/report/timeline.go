@@ -23,6 +23,7 @@ type Event struct {
 	// reason of an attempt or a wait, or the state in which the message ended.
 	Result string `json:"result,omitempty"`
 	Author string `json:"author,omitempty"` // of what an operator did
+	Login  string `json:"login,omitempty"`  // of the database, beside Author
 	Title  string `json:"title"`
 	Detail string `json:"detail,omitempty"`
 }
@@ -153,8 +154,9 @@ func ambiguityEvents(d *ledger.AmbiguityRecord) []Event {
 	}
 	settled := Event{
 		At: d.ClosedAt, Kind: EventSettled, Attempt: d.Last, Channel: d.Channel,
-		Result: string(d.ResolvedAs), Author: d.Author, Detail: d.Note,
-		Title: "The search found " + resolutionWords[string(d.ResolvedAs)],
+		Result: string(d.ResolvedAs), Author: d.Author, Login: settlingLogin(d),
+		Detail: d.Note,
+		Title:  "The search found " + resolutionWords[string(d.ResolvedAs)],
 	}
 	switch {
 	case d.Author != "":
