@@ -110,8 +110,8 @@ type ChannelState struct {
 	Gate admission.Gate
 	// LastAssigned is when an attempt was last given to this channel; zero means never.
 	LastAssigned time.Time
-
-	freed int64 // slots given back that Gate.Active.Count no longer counts
+	// Freed is how many slots were ever given back. Gate.Active.Count does not have them any more.
+	Freed int64
 }
 
 // Decisions are the result of deciding on Seen: one Decision per message in the same order, and the

@@ -33,7 +33,7 @@ func (r *channelRow) targets() []any {
 
 func (r *channelRow) state() ChannelState {
 	return ChannelState{
-		Name: r.name, LastAssigned: moment(r.last), freed: r.freed,
+		Name: r.name, LastAssigned: moment(r.last), Freed: r.freed,
 		Gate: admission.Gate{Active: r.active, Ease: admission.Ease{
 			Rate: r.rate.Float64, Since: moment(r.since), Until: moment(r.until),
 		}},
@@ -68,8 +68,8 @@ func subtractFreed(rows pgx.Rows, states []ChannelState) error {
 	var slots int64
 	_, err := pgx.ForEachRow(rows, []any{&name, &slots}, func() error {
 		if i := slices.IndexFunc(states, func(s ChannelState) bool { return s.Name == name }); i >= 0 {
-			states[i].Gate.Active.Count -= slots - states[i].freed
-			states[i].freed = slots
+			states[i].Gate.Active.Count -= slots - states[i].Freed
+			states[i].Freed = slots
 		}
 		return nil
 	})
@@ -134,7 +134,7 @@ func channelArrays(states []ChannelState) []any {
 		make([]pgtype.Timestamptz, n)
 	for i := range states {
 		channel[i], active[i], freed[i], last[i] = states[i].Name, states[i].Gate.Active.Count,
-			states[i].freed, instant(states[i].LastAssigned)
+			states[i].Freed, instant(states[i].LastAssigned)
 	}
 	return []any{channel, active, freed, last}
 }
