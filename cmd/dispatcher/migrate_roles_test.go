@@ -630,9 +630,10 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 	for _, sql := range []string{
 		`create role deploy login password 'secret' in role dispatcher_owner`,
 		`create role app login password 'secret' in role dispatcher_app`,
-		// as if migration 12 had not been applied
-		`drop table dispatcher.seals cascade`,
-		`drop function dispatcher.micros, dispatcher.half_hash cascade`,
+		// as if the migrations from 12 on had not been applied
+		`drop table dispatcher.seals, dispatcher.guard_counts, dispatcher.freed_slots cascade`,
+		`drop function dispatcher.micros, dispatcher.half_hash, dispatcher.count_freed cascade`,
+		`alter table dispatcher.channels drop column freed cascade`,
 		`delete from dispatcher.schema_migrations where version >= 12`,
 		`update dispatcher.schema_version set version = 11`,
 	} {
