@@ -530,13 +530,15 @@ func TestRaisedLimitWakesWhatGoesOn(t *testing.T) {
 			r.Channels[i].AwaitReceipts = 72 * time.Hour
 		}
 	})
+	connected := map[string]provider.Channel{}
 	for name, c := range p.channels {
-		connected := &lookupChannel{
+		connected[name] = &lookupChannel{
 			scriptedChannel: c, can: provider.Capabilities{Receipts: true},
 		}
-		if err := p.Apply(p.routing, map[string]provider.Channel{name: connected}); err != nil {
-			t.Fatal(err)
-		}
+	}
+	next := *p.routing // the due loop reads the first one
+	if err := p.Apply(&next, connected); err != nil {
+		t.Fatal(err)
 	}
 	p.applyRouting(t, []admission.Limit{{Window: admission.Day, Max: 1}})
 	p.handle(t, jobsNamed("m", 3))
