@@ -252,7 +252,7 @@ func TestRegularQuestionsNeverScanATable(t *testing.T) {
 	if _, err := l.Receipts.Timely(t.Context(), time.Minute, time.Minute, time.Minute); err != nil {
 		t.Error(err)
 	}
-	recent, err := l.Reports.Recent(t.Context(), 5*time.Minute)
+	recent, err := l.Reports.Recent(t.Context(), 5*time.Minute, 0)
 	if err != nil || len(recent.Outcomes) == 0 || recent.Dead != 0 || len(recent.Queues) != 1 {
 		t.Errorf("%+v, %v", recent, err)
 	}

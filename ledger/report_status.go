@@ -56,11 +56,12 @@ const mostRecent = 200_000
 const newestSeq = `select now(), coalesce((select max(seq) from dispatcher.messages
 	where seq >= $1), 0)`
 
-// recentCarried reads messages and attempts by ranges of their primary keys.
+// recentCarried reads messages and attempts by ranges of their primary keys. It leaves out messages
+// that were planned under earlier versions than $3: other shares were agreed for them.
 const recentCarried = `
 	select coalesce(m.route, ''), a.channel, count(*)
 	from (select seq, route from dispatcher.messages
-	  where seq > $1 and received_at >= $2 offset 0) m
+	  where seq > $1 and received_at >= $2 and routing_version >= $3 offset 0) m
 	join dispatcher.attempts a on a.message_seq = m.seq
 	where a.message_seq > $1 and a.outcome = 'accepted'
 	group by 1, 2 order by 1, 2`
@@ -114,8 +115,11 @@ const statusSettings = `
 
 // Recent counts what the channels did within the last minutes, by the database's clock, and what
 // waits now. It may be called every few seconds, however large the ledger is: it reads the newest
-// mostRecent messages at most, the newest block ranges of the attempts, and small tables.
-func (s *Reports) Recent(ctx context.Context, within time.Duration) (r Recent, err error) {
+// mostRecent messages at most, the newest block ranges of the attempts, and small tables. Carried
+// has the messages that were planned under a version of the routing or a later one.
+func (s *Reports) Recent(
+	ctx context.Context, within time.Duration, version int64,
+) (r Recent, err error) {
 	var newest int64
 	yesterday := (DayAt(time.Now()) - 1).first() // this clock may be wrong by some hours
 	if err := s.reports.QueryRow(ctx, newestSeq, yesterday).Scan(&r.Now, &newest); err != nil {
@@ -132,7 +136,7 @@ func (s *Reports) Recent(ctx context.Context, within time.Duration) (r Recent, e
 	batch := &pgx.Batch{}
 	batch.Queue("begin read only")
 	batch.Queue(statusSettings)
-	collect(batch, &r.Carried, recentCarried, low, r.Since)
+	collect(batch, &r.Carried, recentCarried, low, r.Since, version)
 	collect(batch, &r.Outcomes, recentOutcomes, r.Since)
 	collect(batch, &r.Queues, queues)
 	batch.Queue(recentDead, (DayAt(r.Now) - 1).first()).QueryRow(func(row pgx.Row) error {

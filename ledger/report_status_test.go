@@ -36,7 +36,7 @@ func TestRecentTellsWhatChannelsDidAndWhatWaits(t *testing.T) {
 		now() + interval '1 hour'`)
 	store(t, db, "id, lane, state, finished_at, detail, received_at", `select 'd' || n, 'otp',
 		'dead', now(), 'no JSON', now() - n * interval '20 hours' from generate_series(0, 2) n`)
-	got, err := l.Reports.Recent(t.Context(), 5*time.Minute)
+	got, err := l.Reports.Recent(t.Context(), 5*time.Minute, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +54,10 @@ func TestRecentTellsWhatChannelsDidAndWhatWaits(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+	got, err = l.Reports.Recent(t.Context(), 5*time.Minute, 2)
+	if err != nil || len(got.Carried) > 0 || len(got.Outcomes) != len(want.Outcomes) {
+		t.Errorf("under version 2: %+v, %v", got, err)
 	}
 	if age := got.Now.Sub(*got.Queues[0].Received); age < time.Minute || age > time.Hour {
 		t.Errorf("the oldest waits for %s", age)

@@ -438,10 +438,20 @@ func (s *Seals) Checkpoint(ctx context.Context) (text string, err error) {
 	return text, wrap("read the newest checkpoint", err)
 }
 
-// After calls each with the seals of a higher number, in their order.
-func (s *Seals) After(ctx context.Context, number int64, each func(*Seal) error) error {
-	return s.each(ctx, each, `select `+sealColumns+` from audit.seals where number > $1
-		order by number`, number)
+// First returns the first seal; nil when there is none.
+func (s *Seals) First(ctx context.Context) (*Seal, error) {
+	one, err := oneSeal(ctx, s.reports, `select `+sealColumns+` from audit.seals
+		order by number limit 1`)
+	return one, wrap("read the first seal", err)
+}
+
+// Between calls each with the seals of higher numbers than the first one, up to the second one, in
+// their order.
+func (s *Seals) Between(
+	ctx context.Context, after, upTo int64, each func(*Seal) error,
+) error {
+	return s.each(ctx, each, `select `+sealColumns+` from audit.seals
+		where number > $1 and number <= $2 order by number`, after, upTo)
 }
 
 func oneSeal(ctx context.Context, q querier, sql string, args ...any) (*Seal, error) {

@@ -177,7 +177,11 @@ func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
 	}
 	found.add(misfitReceipts(misfits))
 	if path := cmp.Or(f.seals, l.settings.SealKeyFile); path != "" {
-		s, err := verifySeals(ctx, l.Seals, path, f.checkpoint, day, found.add)
+		now, err := l.Clock(ctx)
+		if err != nil {
+			return err
+		}
+		s, err := verifySeals(ctx, l.Seals, path, f.checkpoint, day, now, found.add)
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,16 @@ type sealed struct {
 	Reconciliations int `json:"reconciliations"`
 	// Checkpoint is the newest checkpoint that covers the day.
 	Checkpoint string `json:"checkpoint"`
+
+	began       time.Time // when the first messages of the log were received
+	due         time.Time // messages received before it must be sealed
+	overdue     int       // those that are not
+	first, last int64     // numbers of the looks at messages of the day; 0 for none
 }
+
+// sealedWithin is how soon messages are sealed at the latest. The dispatcher seals them when they
+// are some minutes old.
+const sealedWithin = time.Hour
 
 // whatCheckpoint: the log itself differs from what was signed.
 const whatCheckpoint = "checkpoint"
@@ -39,8 +48,8 @@ const whatCheckpoint = "checkpoint"
 // verifySeals compares the messages and versions of a day with the log, hour by hour, then its
 // figures and the finance rows made since it began, and reports each difference.
 func verifySeals(
-	ctx context.Context, store *ledger.Seals, keyFile, kept string, day ledger.BusinessDay,
-	report func([]audit.Mismatch),
+	ctx context.Context, store *ledger.Seals, keyFile, keptFile string, day ledger.BusinessDay,
+	now time.Time, report func([]audit.Mismatch),
 ) (s sealed, err error) {
 	lines, err := config.SealKeys(keyFile)
 	if err != nil {
@@ -50,8 +59,12 @@ func verifySeals(
 	if err != nil {
 		return s, usage(err)
 	}
-	if kept != "" {
-		if err := hasCheckpoint(ctx, store, keys, kept, report); err != nil {
+	if err := s.begins(ctx, store, now, report); err != nil {
+		return s, err
+	}
+	var kept *ledger.Seal
+	if keptFile != "" {
+		if kept, err = lookOf(ctx, store, keys, keptFile, report); err != nil {
 			return s, err
 		}
 	}
@@ -61,36 +74,97 @@ func verifySeals(
 			return s, err
 		}
 	}
+	if s.overdue > 0 {
+		report([]audit.Mismatch{{
+			What: whatCheckpoint, Stored: fmt.Sprintf("a log without %d messages of the day", s.overdue),
+			Derived: "one that has them: they are more than an hour old",
+		}})
+	}
+	if kept != nil && s.first > 0 {
+		if err := s.tied(ctx, store, keys, kept, day, report); err != nil {
+			return s, err
+		}
+	}
 	return s, s.later(ctx, store, keys, day, report)
 }
 
-// hasCheckpoint checks that the log contains a checkpoint that was kept elsewhere.
-func hasCheckpoint(
+// begins reads where the log begins. Messages that are older than that are in no look of it.
+func (s *sealed) begins(
+	ctx context.Context, store *ledger.Seals, now time.Time, report func([]audit.Mismatch),
+) error {
+	s.due = now.Add(-sealedWithin)
+	first, err := store.First(ctx)
+	if err != nil || first == nil {
+		return err
+	}
+	s.began = first.From
+	if first.Number > 1 {
+		report([]audit.Mismatch{{
+			What: whatCheckpoint, Stored: fmt.Sprintf("a log that begins with seal %d", first.Number),
+			Derived: "seal 1",
+		}})
+	}
+	return nil
+}
+
+// lookOf returns the look whose checkpoint was kept in a file. If the log has none, it reports that
+// and returns nil.
+func lookOf(
 	ctx context.Context, store *ledger.Seals, keys *seal.Keys, path string,
 	report func([]audit.Mismatch),
-) error {
+) (*ledger.Seal, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return usage(err)
+		return nil, usage(err)
 	}
 	want, err := keys.Open(string(text))
 	if err != nil {
-		return usage(fmt.Errorf("%s: %w", path, err))
+		return nil, usage(fmt.Errorf("%s: %w", path, err))
 	}
 	look, err := store.OfSize(ctx, int64(want.Size)) //nolint:gosec // It was signed.
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if look != nil {
 		if has, err := keys.Open(look.Checkpoint); err == nil && bytes.Equal(has.Root, want.Root) {
-			return nil
+			return look, nil
 		}
 	}
 	report([]audit.Mismatch{{
 		What: whatCheckpoint, Stored: "a log without it",
 		Derived: fmt.Sprintf("the checkpoint of %d leaves in %s", want.Size, path),
 	}})
-	return nil
+	return nil, nil //nolint:nilnil // There is none.
+}
+
+// tied checks that each look between those of the day and the one whose checkpoint was kept follows
+// the one before it. So whoever has the signer key cannot write the looks of the day anew and leave
+// the rest of the log. A look whose leaves were dropped with their messages, which are older than
+// the day, cannot be followed.
+func (s *sealed) tied(
+	ctx context.Context, store *ledger.Seals, keys *seal.Keys, kept *ledger.Seal,
+	day ledger.BusinessDay, report func([]audit.Mismatch),
+) error {
+	from, to := min(s.first, kept.Number), max(s.last, kept.Number)
+	before, err := store.Number(ctx, from)
+	if err != nil || before == nil {
+		return err
+	}
+	broken := false
+	return store.Between(ctx, from, to, func(look *ledger.Seal) error {
+		dropped := len(look.Leaves) == 0 && look.Size > before.Size && !look.To.After(day.From)
+		if err := keys.Check(before, look); err != nil && !dropped && !broken {
+			broken = true
+			report([]audit.Mismatch{{
+				What: whatCheckpoint, Stored: fmt.Sprintf("a log in which the checkpoint of %d leaves "+
+					"does not follow from the looks of the day", kept.Size),
+				Derived: err.Error(),
+			}})
+		}
+		one := *look
+		before = &one
+		return nil
+	})
 }
 
 // hour compares the messages and versions of an hour. Looks of the log do not span two hours.
@@ -108,6 +182,10 @@ func (s *sealed) hour(
 			}
 			sealedTo = look.To
 		}
+		if s.first == 0 {
+			s.first = look.Number
+		}
+		s.first, s.last = min(s.first, look.Number), max(s.last, look.Number)
 		s.checkLook(ctx, store, keys, look, report)
 		looks = append(looks, ledger.Seal{From: look.From, To: look.To, At: look.At})
 		all, err := seal.ReadLeaves(look.Leaves)
@@ -124,6 +202,9 @@ func (s *sealed) hour(
 		delete(leaves, e.Seq)
 		if len(known) == 0 && (e.ReceivedAt.Before(sealedFrom) || !e.ReceivedAt.Before(sealedTo)) {
 			s.Unsealed++
+			if !e.ReceivedAt.Before(s.began) && e.ReceivedAt.Before(s.due) {
+				s.overdue++
+			}
 			return nil
 		}
 		s.Messages++

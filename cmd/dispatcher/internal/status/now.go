@@ -36,7 +36,7 @@ type Now struct {
 	Processes []Process `json:"processes"`
 	Findings  []Finding `json:"findings"` // what an operator should look at
 
-	applied   time.Time // when the routing was, if an instance uses an older one
+	applied   time.Time // when the routing was
 	deadAfter time.Duration
 }
 
@@ -142,7 +142,7 @@ type GuardTrip struct {
 // facts is the input of newNow.
 type facts struct {
 	version   int64
-	applied   time.Time // when the version was; set only if an instance uses an older one
+	applied   time.Time // when the version was
 	deadAfter time.Duration
 	doc       *config.Routing
 	present   ledger.Present

@@ -5,7 +5,6 @@ package status
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"dispatcher/config"
@@ -29,21 +28,20 @@ func Read(
 	if f.present, err = l.Limits.Present(ctx); err != nil {
 		return nil, err
 	}
-	if f.recent, err = l.Reports.Recent(ctx, Within); err != nil {
+	var applied ledger.RoutingVersion
+	if version > 0 {
+		if applied, err = l.Routing.Version(ctx, version); err != nil {
+			return nil, err
+		}
+	}
+	f.applied = applied.CreatedAt
+	if f.recent, err = l.Reports.Recent(ctx, Within, applied.Base); err != nil {
 		return nil, err
 	}
 	if f.instances, _, err = l.Instances.List(ctx, deadAfter); err != nil {
 		return nil, err
 	}
 	f.deadAfter = deadAfter
-	behind := func(i ledger.Instance) bool { return i.State.Version < version }
-	if slices.ContainsFunc(f.instances, behind) {
-		v, err := l.Routing.Version(ctx, version)
-		if err != nil {
-			return nil, err
-		}
-		f.applied = v.CreatedAt
-	}
 	if f.trips, err = l.Guards.Trips(ctx, f.present.Now.Add(-tripsOf)); err != nil {
 		return nil, err
 	}
