@@ -438,13 +438,6 @@ func (s *Seals) Checkpoint(ctx context.Context) (text string, err error) {
 	return text, wrap("read the newest checkpoint", err)
 }
 
-// First returns the first seal; nil when there is none.
-func (s *Seals) First(ctx context.Context) (*Seal, error) {
-	one, err := oneSeal(ctx, s.reports, `select `+sealColumns+` from audit.seals
-		order by number limit 1`)
-	return one, wrap("read the first seal", err)
-}
-
 // Between calls each with the seals of higher numbers than the first one, up to the second one, in
 // their order.
 func (s *Seals) Between(

@@ -93,18 +93,21 @@ func (s *sealed) begins(
 	ctx context.Context, store *ledger.Seals, now time.Time, report func([]audit.Mismatch),
 ) error {
 	s.due = now.Add(-sealedWithin)
-	first, err := store.First(ctx)
-	if err != nil || first == nil {
+	first, err := store.Number(ctx, 1)
+	switch {
+	case err != nil:
 		return err
+	case first != nil:
+		s.began = first.From
+		return nil
 	}
-	s.began = first.From
-	if first.Number > 1 {
+	newest, err := store.Checkpoint(ctx)
+	if newest != "" {
 		report([]audit.Mismatch{{
-			What: whatCheckpoint, Stored: fmt.Sprintf("a log that begins with seal %d", first.Number),
-			Derived: "seal 1",
+			What: whatCheckpoint, Stored: "a log without its beginning", Derived: "seal 1",
 		}})
 	}
-	return nil
+	return err
 }
 
 // lookOf returns the look whose checkpoint was kept in a file. If the log has none, it reports that
