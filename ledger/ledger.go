@@ -47,7 +47,7 @@
 // tickets are used again, all with SKIP LOCKED. The rows that a claim inserts are new, so nobody
 // can wait for them.
 //
-// A claim holds its channels until its commit. Who gives slots back adds to freed_slots instead, so
+// A claim holds its channels until its commit. Slots are therefore given back in freed_slots, so
 // that neither waits for the other; the next claim subtracts them from the active count. A
 // settlement locks a channel only to lower its rate.
 //

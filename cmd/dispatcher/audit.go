@@ -77,7 +77,7 @@ checked, also that each draw is in the interval of the channel that it chose.`,
 	cmd.Flags().StringVar(&sealKeys, "seal-keys", "", "file with the verifier keys of the log of "+
 		"hashes (default DISPATCHER_SEAL_KEY_FILE; without either the log is not looked at)")
 	cmd.Flags().StringVar(&checkpoint, "checkpoint", "", "file with a checkpoint of the log that was "+
-		"kept elsewhere: the log must still have it")
+		"kept elsewhere: the log must still have it, and lead from the day to it")
 	as.addTo(cmd.Flags())
 	return cmd
 }
