@@ -252,6 +252,16 @@ func isPlaceholder(node *yaml.Node) bool {
 // can ask for one channel. A label of the channel with this key takes precedence.
 const NameKey = "channel"
 
+// Closing is the limit of 0 that closes the channel; nil when there is none.
+func (c *Channel) Closing() *admission.Limit {
+	for i := range c.Limits {
+		if l := &c.Limits[i]; l.Closed() && l.Scope == (admission.Scope{}) {
+			return l
+		}
+	}
+	return nil
+}
+
 // Meets reports whether the channel meets a selector.
 func (c *Channel) Meets(s selector.Selector) bool {
 	if _, own := c.Labels[NameKey]; s.Key != NameKey || own {

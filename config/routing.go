@@ -127,6 +127,26 @@ func (r *Routing) Route(name string) *Route {
 	return &r.Routes[at]
 }
 
+// IdleRoutes are the names of the routes without a channel that takes messages.
+func (r *Routing) IdleRoutes() []string {
+	var idle []string
+	for i := range r.Routes {
+		if r.Idle(&r.Routes[i]) {
+			idle = append(idle, r.Routes[i].Name)
+		}
+	}
+	return idle
+}
+
+// Idle reports whether no channel of a route takes messages: each is drained, switched off or
+// closed by a limit of 0.
+func (r *Routing) Idle(route *Route) bool {
+	return !slices.ContainsFunc(route.Channels, func(name string) bool {
+		c := r.Channel(name)
+		return c != nil && c.State == Enabled && c.Closing() == nil
+	})
+}
+
 // clone copies what edits and effects change: states, limits and weights.
 func (r *Routing) clone() *Routing {
 	out := *r

@@ -237,8 +237,8 @@ func (ck *checker) checkRouting(ctx context.Context) []finding {
 		if l, err := openLedger(ctx, s); err == nil {
 			defer l.Close()
 			if v, err := l.Routing.Current(ctx); err == nil {
-				found := append(ck.storedRouting(&v), ck.checkLimits(ctx, l.Limits)...)
-				return append(found, ck.checkTraffic(ctx, &database{l.Ledger, s}, v.Version)...)
+				return append(ck.storedRouting(&v), ck.checkTraffic(ctx, &database{l.Ledger, s},
+					v.Version)...)
 			}
 		}
 	}
@@ -252,11 +252,11 @@ func (ck *checker) checkRouting(ctx context.Context) []finding {
 	}
 	ck.routing = doc
 	return append([]finding{fine("routing", "%s is good and will be version 1", s.RoutingFile)},
-		closedFindings(doc)...)
+		status.Closed(doc)...)
 }
 
-// checkTraffic looks for channels and lanes that do not work as they should, as "dispatcher status"
-// does.
+// checkTraffic looks for channels, lanes and limits that do not work as they should, as "dispatcher
+// status" does.
 func (ck *checker) checkTraffic(ctx context.Context, l *database, version int64) []finding {
 	if ck.routing == nil {
 		return nil // the check of the routing has reported it

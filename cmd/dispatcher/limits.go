@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"dispatcher/admission"
-	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 )
 
@@ -126,83 +124,4 @@ func limitName(k admission.Key) string {
 func unknownChannel(name string, doc *config.Routing) error {
 	return usage(fmt.Errorf("there is no channel %q; choose one of %s", name,
 		strings.Join(doc.ChannelNames(), ", ")))
-}
-
-// aheadCause is why a window begins in the future.
-const aheadCause = "the database's clock was ahead when this window was opened"
-
-// eachAhead calls visit for each limit whose window begins in the future.
-func eachAhead(now *status.Limits, visit func(channel string, l *status.Limit)) {
-	look := func(channel string, limits []status.Limit) {
-		for i := range limits {
-			if limits[i].Ahead {
-				visit(channel, &limits[i])
-			}
-		}
-	}
-	for i := range now.Channels {
-		look(now.Channels[i].Channel, now.Channels[i].Limits)
-	}
-	look("", now.Limits)
-}
-
-// aheadSentences describe each of them, and how to restart its window.
-func aheadSentences(now *status.Limits) []string {
-	var out []string
-	eachAhead(now, func(channel string, l *status.Limit) {
-		out = append(out, "Limit "+l.Key.On(channel)+": "+aheadWords(now, l)+". Most likely "+
-			""+aheadCause+"; "+aheadEffect(l)+
-			". If the clock is right now, start the window of now: "+restartCommand(channel, l.Key))
-	})
-	return out
-}
-
-// aheadWords say when the window begins.
-func aheadWords(now *status.Limits, l *status.Limit) string {
-	return "its window begins at " + windowWords(l.WindowStart, now.Zone) + " (" + now.Timezone +
-		"), later than now"
-}
-
-// aheadEffect says what such a window causes. A limit of a second has release times only in that
-// window; a longer window can still be used up.
-func aheadEffect(l *status.Limit) string {
-	if l.Key.Window == admission.Second {
-		return "nothing passes before that"
-	}
-	return "until " + l.Ends + " no more than what is left of it passes"
-}
-
-// restartCommand is the command that restarts the current window.
-func restartCommand(channel string, k admission.Key) string {
-	words := "dispatcher limits set " + flagsOf(channel, k)
-	return words + " --restart --reason TEXT"
-}
-
-// flagsOf are the arguments that name a limit on the command line.
-func flagsOf(channel string, k admission.Key) string {
-	words := quoted(channel)
-	if channel == "" {
-		words = "--all-channels"
-	}
-	return words + " " + keyFlags(k)
-}
-
-// keyFlags are the flags that name a limit among those of its channel.
-func keyFlags(k admission.Key) string {
-	words := "--window " + k.Window.String()
-	if k.Unit != admission.Messages {
-		words += " --unit " + k.Unit.String()
-	}
-	if k.Scope.Tenant != "" {
-		words += " --tenant " + quoted(k.Scope.Tenant)
-	}
-	if k.Scope.Prefix != "" {
-		words += " --prefix " + quoted(k.Scope.Prefix)
-	}
-	return words
-}
-
-// windowWords are the start of a window with its date, in the business time zone.
-func windowWords(start time.Time, zone *time.Location) string {
-	return start.In(zone).Format("2 Jan 2006 15:04:05")
 }

@@ -134,7 +134,7 @@ func withoutRow(limit *admission.Limit, channel string) error {
 func (ch *change) nothingToRestart(limit *admission.Limit, channel string, start time.Time) error {
 	began := "nothing was granted in it yet"
 	if start.After(time.Unix(0, 0)) {
-		began = "its window is that of " + windowWords(start, ch.Base().Timezone) + " (" +
+		began = "its window is that of " + status.WindowWords(start, ch.Base().Timezone) + " (" +
 			ch.Base().Timezone.String() + ")"
 	}
 	return failed(fmt.Errorf("limit %s does not begin in the future: %s. Nothing was changed; "+
@@ -160,14 +160,14 @@ func (ch *change) printRestart(limit *admission.Limit, out *restartedLimit) erro
 		}...))
 	}
 	text := fmt.Sprintf("The window of %s that begins at %s has granted %s.",
-		limit.Key().On(out.Channel), windowWords(out.Was.Start, zone),
+		limit.Key().On(out.Channel), status.WindowWords(out.Was.Start, zone),
 		out.sum(limit, out.Was.Granted))
 	if out.DryRun {
 		text += fmt.Sprintf(" Dry run: nothing was written. The one of %s would take its place, "+
-			"%s.", windowWords(out.Now.Start, zone), beginningWords(limit))
+			"%s.", status.WindowWords(out.Now.Start, zone), beginningWords(limit))
 	} else {
 		text += fmt.Sprintf(" The one of %s takes its place (%s); so far it has granted %s.",
-			windowWords(out.Now.Start, zone), zone, out.sum(limit, out.Now.Granted))
+			status.WindowWords(out.Now.Start, zone), zone, out.sum(limit, out.Now.Granted))
 	}
 	fmt.Fprintln(ch.cli.out, wrapped(text, 100))
 	return nil

@@ -65,8 +65,8 @@ func TestLimitsAndDoctorShowAWindowInTheFuture(t *testing.T) {
 	day := time.Now().Add(48 * time.Hour).UTC()
 	table := strings.Join(strings.Fields(dispatcher(t, "", env, "limits", "show", "a").out), " ")
 	for _, want := range []string{
-		"Limit a 1s messages: its window begins at ", day.Format("2 Jan 2006 "),
-		"later than now. Most likely the database's clock was ahead when this window was opened; " +
+		"Warning: limit a 1s messages: its window begins at ", day.Format("2 Jan 2006 "),
+		"later than now: the database's clock was ahead when this window was opened; " +
 			"nothing passes before that",
 		"dispatcher limits set a --window 1s --restart --reason TEXT",
 		"no more than what is left of it passes",

@@ -11,6 +11,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 )
 
@@ -162,7 +163,7 @@ func (ch *change) needLimit(channel string, key admission.Key) error {
 	if len(limits) > 0 {
 		words := make([]string, len(limits))
 		for i := range limits {
-			words[i] = keyFlags(limits[i].Key())
+			words[i] = status.KeyFlags(limits[i].Key())
 		}
 		has = "there are " + strings.Join(words, "; ")
 	}

@@ -60,8 +60,8 @@ func (c *cli) showLimits(ctx context.Context, l *database, named []string, as fo
 	} else {
 		fmt.Fprintln(c.out, "There is no limit.")
 	}
-	for _, sentence := range aheadSentences(now) {
-		fmt.Fprintln(c.out, wrapped(sentence, 110))
+	for _, f := range now.Ahead() {
+		fmt.Fprintln(c.out, wrapped("Warning: "+f.Check+": "+f.Detail+". To do: "+f.Fix, 110))
 	}
 	if len(now.Waiting) > 0 {
 		waiterSheet(now).draw(c.out)

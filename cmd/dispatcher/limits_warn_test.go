@@ -134,64 +134,6 @@ func granted(t *testing.T, l *ledger.Ledger) {
 	}
 }
 
-func TestDoctorWarnsOfWhatIsClosedAndSpent(t *testing.T) {
-	t.Parallel()
-	doc, err := config.ParseRouting("r.yaml", []byte(strings.NewReplacer(
-		"{window: 1h, max: 1000,", "{window: 1h, max: 0,", "b: {provider: sandbox,",
-		"b: {provider: sandbox, state: draining,",
-		"c: {provider: sandbox,", "c: {provider: sandbox, limits: [{window: 1d, max: 0}],",
-	).Replace(limitedRouting)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]finding{}
-	for _, f := range closedFindings(doc) {
-		found[f.Check] = f
-	}
-	for check, want := range map[string]string{
-		"limit a 1h messages": "channel a takes nothing",
-		"limit c 1d messages": "channel c takes nothing",
-		"route default":       "none of its channels takes messages",
-	} {
-		f := found[check]
-		if f.Status != statusWarn || !strings.Contains(f.Detail, want) || f.Fix == "" {
-			t.Errorf("%s: got %+v", check, f)
-		}
-	}
-	if len(found) != 3 {
-		t.Errorf("got %+v, want %d of them", found, 3)
-	}
-
-	now := time.Date(2026, 7, 21, 10, 30, 0, 0, time.UTC)
-	budget := doc.Limits[0]
-	present := &ledger.Present{
-		Now: now,
-		Scoped: []ledger.ScopeState{{
-			ScopeRef: ledger.ScopeRef{Scope: budget.Scope},
-			Counters: []admission.Counter{
-				{
-					Limit: budget, Max: budget.Max, Start: admission.Day.Start(now, doc.Timezone),
-					Granted: budget.Max,
-				},
-			},
-		}},
-		Waiting: []ledger.Waiters{
-			{On: budget.Key().On(""), Reason: "no_budget", Messages: 3},
-			{On: "a 1s messages", Reason: "no_slot", Messages: 9},
-		},
-	}
-	spent := spentFindings(doc, present)
-	if len(spent) != 1 || spent[0].Check != "limit tenant:shop 1d money" ||
-		spent[0].Detail != "250.00 of 250.00 GBP are granted, and 3 messages wait for it" ||
-		!strings.Contains(spent[0].Fix, "22 Jul 00:00 (Europe/London)") {
-		t.Errorf("got %+v", spent)
-	}
-	present.Waiting = nil
-	if spent = spentFindings(doc, present); len(spent) != 0 {
-		t.Errorf("got %+v, want %d of them", spent, 0)
-	}
-}
-
 func TestDoctorChecksTheLimitsInForce(t *testing.T) {
 	t.Parallel()
 	_, env := limitedBy(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/config"
 )
@@ -263,4 +263,4 @@ func nextSteps(self string, r *sendResult) string {
 }
 
 // quoted makes a word safe to copy into a shell.
-func quoted(word string) string { return control.Quoted(word) }
+func quoted(word string) string { return report.Quoted(word) }

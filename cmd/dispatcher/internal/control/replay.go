@@ -12,6 +12,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/cmd/dispatcher/internal/numbers"
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/selector"
@@ -92,7 +93,7 @@ func FindDead(ctx context.Context, l *ledger.Ledger, name string) (ledger.DeadRe
 		d, err = l.DeadRecords.At(ctx, origin)
 	}
 	if errors.Is(err, ledger.ErrNoDeadRecord) {
-		return d, unknownf("no dead record has the id or the position %s", Quoted(name))
+		return d, unknownf("no dead record has the id or the position %s", report.Quoted(name))
 	}
 	return d, err
 }
@@ -211,7 +212,7 @@ func (r *replay) id(
 	case holder == 0 || holder == d.Seq:
 		return m.ID, "", nil
 	case m.ID != d.ID && r.given():
-		return "", "cannot be replayed as " + Quoted(m.ID) + ": another message has this id", nil
+		return "", "cannot be replayed as " + report.Quoted(m.ID) + ": another message has this id", nil
 	}
 	return made, "", nil
 }
@@ -227,7 +228,7 @@ func (r *replay) replayedID(
 	ctx context.Context, d *ledger.DeadRecord, given string,
 ) (id, why string, err error) {
 	was := fmt.Sprintf("was replayed by %s at %s as %s", d.Replay.Author,
-		d.Replay.At.Format(instant), Quoted(d.Replay.As))
+		d.Replay.At.Format(instant), report.Quoted(d.Replay.As))
 	record, err := r.cfg.Ledger.Messages.Record(ctx, d.Replay.As)
 	switch {
 	case errors.Is(err, ledger.ErrNoMessage) && !r.how.Again:

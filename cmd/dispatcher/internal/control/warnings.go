@@ -138,44 +138,13 @@ func burstWarning(doc *config.Routing, e *limitEdit) string {
 // idleWarnings returns a warning for each route that loses its last channel that takes messages.
 func idleWarnings(before, after *config.Routing) []string {
 	var warnings []string
-	for _, route := range IdleRoutes(after) {
-		if was := before.Route(route); was == nil || !isIdle(before, was) {
+	for _, route := range after.IdleRoutes() {
+		if was := before.Route(route); was == nil || !before.Idle(was) {
 			warnings = append(warnings, fmt.Sprintf("Route %s has no channel left that takes "+
 				"messages: they wait until one does.", route))
 		}
 	}
 	return warnings
-}
-
-// IdleRoutes returns the names of the routes without a channel that takes messages.
-func IdleRoutes(doc *config.Routing) []string {
-	var idle []string
-	for i := range doc.Routes {
-		if isIdle(doc, &doc.Routes[i]) {
-			idle = append(idle, doc.Routes[i].Name)
-		}
-	}
-	return idle
-}
-
-func isIdle(doc *config.Routing, route *config.Route) bool {
-	return !slices.ContainsFunc(route.Channels, func(name string) bool { return takes(doc, name) })
-}
-
-// takes reports whether a channel takes messages: it is enabled, and no limit closes it.
-func takes(doc *config.Routing, name string) bool {
-	channel := doc.Channel(name)
-	return channel != nil && channel.State == config.Enabled && Closing(channel) == nil
-}
-
-// Closing is the limit of 0 that closes a channel; nil when there is none.
-func Closing(c *config.Channel) *admission.Limit {
-	for i := range c.Limits {
-		if l := &c.Limits[i]; l.Closed() && l.Scope == (admission.Scope{}) {
-			return l
-		}
-	}
-	return nil
 }
 
 // warnOfFiles adds warnings of files that new or changed settings of channels name and that are not

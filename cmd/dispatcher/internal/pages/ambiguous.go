@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/ledger"
 )
 
@@ -126,7 +127,7 @@ func (s *Server) settle(w http.ResponseWriter, r *request) error {
 	case err != nil:
 		return err
 	case why != "":
-		return refuse("message " + control.Quoted(id) + " " + why)
+		return refuse("message " + report.Quoted(id) + " " + why)
 	}
 	return s.done(w, r, "/ambiguous", fmt.Sprintf("Attempt %d of message %s on %s is settled as %s.",
 		attempt.Number, id, attempt.Channel, strings.ReplaceAll(as.As, "_", " ")))

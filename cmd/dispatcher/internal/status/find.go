@@ -9,8 +9,12 @@ import (
 	"dispatcher/config"
 )
 
-// muchLag is the lag, in records, that is a Finding.
-const muchLag = 10_000
+// Figures from which on something is a Finding.
+const (
+	muchLag       = 10_000 // records in Kafka
+	longWait      = 10 * time.Minute
+	manyAmbiguous = 100
+)
 
 // find lists what an operator should look at.
 func (n *Now) find() []Finding {
@@ -25,6 +29,9 @@ func (n *Now) find() []Finding {
 		found = append(found, Warned("pause", what+" is paused",
 			`end it with "dispatcher resume"; "dispatcher routing history" says who and why`))
 	}
+	found = append(found, n.closed...)
+	found = append(found, n.limits.spent()...)
+	found = append(found, n.limits.Ahead()...)
 	found = append(found, n.findChannels()...)
 	for i := range n.Lanes {
 		found = append(found, n.Lanes[i].find(n.Instances)...)
@@ -36,6 +43,11 @@ func (n *Now) find() []Finding {
 		}
 	}
 	found = append(found, findBudgets(n.Budgets)...)
+	if n.Ambiguous >= manyAmbiguous {
+		found = append(found, Warned("ambiguous", fmt.Sprintf("it is not known of %d submissions "+
+			"whether the provider took them", n.Ambiguous), `see "dispatcher ambiguous list"; most are `+
+			"resolved by receipts or by asking the provider"))
+	}
 	if n.Instances == 0 {
 		found = append(found, Warned("instances", "no dispatcher runs",
 			`start "dispatcher run"; what is in Kafka and in the ledger is kept`))
@@ -95,8 +107,9 @@ func (n *Now) findChannels() (out []Finding) {
 	for i, found := range each {
 		c := &n.Channels[i]
 		if c.State == string(config.Enabled) && c.share.Far() {
-			words := fmt.Sprintf("carries %s, agreed is %s of %d messages",
-				report.Percent(c.share.Carried), report.Percent(c.share.Agreed), c.share.Messages)
+			words := fmt.Sprintf("carries %s, agreed is %s of %d messages%s",
+				report.Percent(c.share.Carried), report.Percent(c.share.Agreed), c.share.Messages,
+				n.limits.spentBy(c.Channel))
 			switch {
 			case len(found) > 0:
 				found[0].Detail += "; it " + words
@@ -160,6 +173,11 @@ func (l *Lane) find(instances int) []Finding {
 	case l.Readers == 0 && instances > 0:
 		out = append(out, Warned(check, "no instance reads it",
 			`it may be new: lanes are read after a restart; else see "dispatcher doctor"`))
+	}
+	if l.OldestSeconds != nil && *l.OldestSeconds >= longWait.Seconds() {
+		out = append(out, Warned(check, fmt.Sprintf("%d messages wait, the oldest for %s", l.Waiting,
+			time.Duration(*l.OldestSeconds)*time.Second),
+			`see what they wait for in "dispatcher status" and "dispatcher limits show"`))
 	}
 	if l.Lag != nil && *l.Lag >= muchLag {
 		out = append(out, Warned(check, fmt.Sprintf("%d records in Kafka are not in the ledger yet",

@@ -38,6 +38,8 @@ type Now struct {
 
 	applied   time.Time // when the routing was
 	deadAfter time.Duration
+	closed    []Finding // of the document
+	limits    Limits
 }
 
 // Channel is one channel over all instances.
@@ -190,6 +192,7 @@ func newNow(f *facts) *Now {
 		})
 	}
 	s.applied, s.deadAfter = f.applied, f.deadAfter
+	s.closed, s.limits = Closed(f.doc), *NewLimits(f.version, f.doc, &f.present, nil)
 	s.Findings = s.find()
 	return s
 }
