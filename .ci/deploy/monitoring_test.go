@@ -309,8 +309,10 @@ dispatcher_dispatch_recovered_attempts_total 7x240
 dispatcher_ledger_contract_cap_ratio{channel="a"} 0.79x240
 dispatcher_dispatch_scoring_fallbacks_total{trouble="timeout"} 2x240
 dispatcher_provider_breaker_state{channel="a"} 0x240
-dispatcher_receive_closed_total{state="delivered"} 0+1400x240
-dispatcher_receive_closed_total{state="no_receipt"} 0+20x240
+dispatcher_dispatch_channel_ready{channel="a",instance="a"} 1x240
+dispatcher_dispatch_channel_ready{channel="a",instance="b"} 1x240
+dispatcher_receive_closed_total{channel="a",state="delivered"} 0+1400x240
+dispatcher_receive_closed_total{channel="a",state="no_receipt"} 0+20x240
 dispatcher_receive_callbacks_total{channel="a",verdict="booked"} 0+1400x240
 dispatcher_receive_callbacks_total{channel="a",verdict="forged"} 9x240
 dispatcher_invariant_violations{guarantee="2",invariant="one_submit"} 0x240
@@ -402,6 +404,15 @@ func TestEachAlertFires(t *testing.T) {
 		"DispatcherBreakerOpen": {map[string]string{
 			"dispatcher_provider_breaker_state": "0x40 2x200"},
 			[]string{"DispatcherBreakerOpen a"}},
+		"DispatcherChannelNotReady": {map[string]string{
+			`dispatcher_dispatch_channel_ready{channel="a",instance="b"`: "1x40 0x200"},
+			[]string{"DispatcherChannelNotReady a"}},
+		"not ready because of its breaker": {map[string]string{
+			"dispatcher_dispatch_channel_ready": "1x40 0x200",
+			"dispatcher_provider_breaker_state": "0x40 2x200"},
+			[]string{"DispatcherBreakerOpen a"}},
+		"not ready for a moment": {map[string]string{
+			"dispatcher_dispatch_channel_ready": "1x40 0x8 1x192"}, nil},
 		"DispatcherFallbacksMany": {map[string]string{
 			`dispatcher_dispatch_attempts_total{channel="b"`: "0+600x240"},
 			[]string{"DispatcherFallbacksMany"}},
@@ -427,8 +438,8 @@ func TestEachAlertFires(t *testing.T) {
 			"dispatcher_steer_guard_trips_total": "2x40 3x200"},
 			[]string{"DispatcherGuardTripped"}},
 		"DispatcherReceiptsMissing": {map[string]string{
-			`dispatcher_receive_closed_total{state="no_receipt"`: "0+700x240"},
-			[]string{"DispatcherReceiptsMissing"}},
+			`dispatcher_receive_closed_total{channel="a",state="no_receipt"`: "0+700x240"},
+			[]string{"DispatcherReceiptsMissing a"}},
 		"DispatcherCallbacksRefused": {map[string]string{
 			`dispatcher_receive_callbacks_total{channel="a",verdict="forged"`: "0+1x240"},
 			[]string{"DispatcherCallbacksRefused a"}},

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/numbers"
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
 )
 

@@ -185,6 +185,7 @@ routes: [{name: default, weights: {good: 1, sick: 3}}]
 		`dispatcher_consumer_lag_records{lane="transactional"}`:                        0,
 		`dispatcher_consumer_joined{lane="transactional"}`:                             1,
 		`dispatcher_dispatch_routing_version`:                                          1,
+		`dispatcher_dispatch_channel_ready{channel="good"}`:                            1,
 		`dispatcher_dispatch_scheduled_messages{lane="transactional"}`:                 1,
 		`dispatcher_dispatch_paused_messages{lane="transactional"}`:                    0,
 		`dispatcher_dispatch_oldest_waiting_seconds{lane="transactional"}`:             0,
@@ -209,4 +210,10 @@ routes: [{name: default, weights: {good: 1, sick: 3}}]
 		t.Errorf("%s is %v", refused, values[refused])
 	}
 	lint(t, bytes.NewReader(page))
+
+	s.carriers["ONE"].Close()
+	s.until("the channel is shown as not ready", func() bool {
+		_, values = s.scraped()
+		return values[`dispatcher_dispatch_channel_ready{channel="good"}`] == 0
+	})
 }

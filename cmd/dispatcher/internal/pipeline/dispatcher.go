@@ -133,6 +133,8 @@ type Dispatcher struct {
 	loads   map[string]*load   // guarded by mu; of every channel that this process has had, by name
 	full    map[string]bool    // guarded by mu; lanes that may not take more waiting messages
 	closing sync.WaitGroup     // workers of removed channels on their way out
+
+	shown map[string]bool // channels with a metric of their readiness; only countWaiting uses it
 }
 
 // New returns a Dispatcher that is ready once Apply has given it a routing.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/provider"
 )
 
 // Intervals of the background work.
@@ -195,10 +196,36 @@ func (d *Dispatcher) countWaiting(ctx context.Context) error {
 	for name, l := range d.loadsNow() {
 		d.cfg.Metrics.unanswered.WithLabelValues(name).Set(float64(l))
 	}
+	d.showReady(routing)
 	d.backlog.Store(total > 0)
 	d.coded.Store(coded)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.full = full
 	return nil
+}
+
+// showReady shows on which channels this process can send. Channels that are not enabled are left
+// out.
+func (d *Dispatcher) showReady(routing *decide.Routing) {
+	reasons, gauge := d.unready(routing), d.cfg.Metrics.ready
+	shown := make(map[string]bool, len(reasons))
+	for i, why := range reasons {
+		c := &routing.Channels[i]
+		if shown[c.Name] = c.State == decide.Enabled; !shown[c.Name] {
+			continue
+		}
+		switch why {
+		case "", decide.Busy, decide.Throttled, provider.Probing:
+			gauge.WithLabelValues(c.Name).Set(1)
+		default:
+			gauge.WithLabelValues(c.Name).Set(0)
+		}
+	}
+	for name := range d.shown {
+		if !shown[name] {
+			gauge.DeleteLabelValues(name)
+		}
+	}
+	d.shown = shown
 }

@@ -19,6 +19,7 @@ type Metrics struct {
 	passedOver   *prometheus.CounterVec   // reason a message waits or failed
 	full         *prometheus.CounterVec   // channel, reason: bulkhead in_flight
 	unanswered   *prometheus.GaugeVec     // channel
+	ready        *prometheus.GaugeVec     // channel
 	scoring      *prometheus.CounterVec   // trouble: expression_failed and the words of Scores.Trouble
 	outcomes     *prometheus.CounterVec   // channel, outcome
 	answer       *prometheus.HistogramVec // channel
@@ -51,7 +52,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m.measureDatabase()
 	m.showState()
 	registry.MustRegister(
-		m.limits, m.records, m.decisions, m.choices, m.passedOver, m.full, m.unanswered, m.scoring,
+		m.limits, m.records, m.decisions, m.choices, m.passedOver, m.full, m.unanswered, m.ready, m.scoring,
 		m.outcomes, m.answer, m.toSubmit, m.unsent, m.claimSeconds, m.lockWait, m.claimSize,
 		m.settle, m.trouble, m.ambiguities, m.waiting, m.paused, m.queues, m.version, m.codes,
 		m.lost, m.released,
@@ -127,6 +128,11 @@ func (m *Metrics) countAttempts() {
 	m.unanswered = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: namespace, Subsystem: room, Name: "unanswered_attempts",
 		Help: "Attempts that this instance has claimed and that are not answered, by channel.",
+	}, []string{"channel"})
+	m.ready = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: namespace, Subsystem: room, Name: "channel_ready",
+		Help: "1 while this instance can send on an enabled channel, else 0. A channel that is busy, " +
+			"throttled or probed counts as ready.",
 	}, []string{"channel"})
 	m.ambiguities = counter(
 		"ambiguities_total", "Submissions that nobody answered, by how the search ended.",

@@ -12,7 +12,7 @@ type batcherMetrics struct {
 	// channel, state: delivered undelivered pending nameless refused lost
 	receipts      *prometheus.CounterVec
 	receiptsTotal *prometheus.CounterVec // result: matched early repeated contradictory other_id
-	closed        *prometheus.CounterVec // state: accepted delivered undelivered no_receipt
+	closed        *prometheus.CounterVec // channel, state: accepted delivered undelivered no_receipt
 }
 
 func newBatcherMetrics(registry prometheus.Registerer) *batcherMetrics {
@@ -28,7 +28,7 @@ func newBatcherMetrics(registry prometheus.Registerer) *batcherMetrics {
 		receiptsTotal: counter("receive", "booked_total", "Receipts by result.",
 			"result"),
 		closed: counter("receive", "closed_total", "Messages by the state that a receipt, or "+
-			"a missing one, led to.", "state"),
+			"a missing one, led to.", "channel", "state"),
 	}
 	registry.MustRegister(m.receipts, m.receiptsTotal, m.closed)
 	return m
@@ -55,7 +55,7 @@ func (m *batcherMetrics) odd(contradictory, otherID int) {
 }
 
 func (m *batcherMetrics) swept(closed *tally) {
-	for state, n := range closed.states {
-		m.closed.WithLabelValues(string(state)).Add(float64(n))
+	for c, n := range closed.messages {
+		m.closed.WithLabelValues(c.channel, string(c.state)).Add(float64(n))
 	}
 }

@@ -79,7 +79,7 @@ func (b *journalStore) Receive(
 	}
 	for _, r := range receipts {
 		b.booked[r.Reference] = true
-		tell(&ledger.Closing{ID: r.Reference, State: ledger.Delivered})
+		tell(&ledger.Closing{ID: r.Reference, Channel: r.Channel, State: ledger.Delivered})
 	}
 	got.Matched, got.Freed = len(receipts), int64(len(receipts))
 	if b.early {
@@ -170,8 +170,11 @@ func TestReceiptsGatherForAMoment(t *testing.T) {
 				t.Errorf("%v %s on b", got, state)
 			}
 		}
-		if got := count(t, registry, "dispatcher_receive_closed_total", "delivered"); got != 3 {
-			t.Errorf("%v closed", got)
+		for channel, n := range map[string]float64{"a": 1, "b": 2} {
+			if got := count(t, registry, "dispatcher_receive_closed_total", channel,
+				"delivered"); got != n {
+				t.Errorf("%v closed on %s, want %v", got, channel, n)
+			}
 		}
 	})
 }

@@ -24,11 +24,16 @@ func status(c *ledger.Closing) (notice *ledger.Notice, traceparent string) {
 		0, 256), event)}, message.Traceparent
 }
 
-// tally counts the messages of one transaction by their new state.
+// tally counts the messages of one transaction by channel and new state.
 type tally struct {
-	states map[ledger.State]int
-	traced bool      // whether traces are recorded
-	traces []brought // the messages that are traced
+	messages map[closedAs]int
+	traced   bool      // whether traces are recorded
+	traces   []brought // the messages that are traced
+}
+
+type closedAs struct {
+	channel string
+	state   ledger.State
 }
 
 // brought is a traced message with its new state.
@@ -39,10 +44,10 @@ type brought struct {
 
 // tell is the ledger.Tell of the transaction.
 func (t *tally) tell(c *ledger.Closing) *ledger.Notice {
-	if t.states == nil {
-		t.states = map[ledger.State]int{}
+	if t.messages == nil {
+		t.messages = map[closedAs]int{}
 	}
-	t.states[c.State]++
+	t.messages[closedAs{c.Channel, c.State}]++
 	notice, traceparent := status(c)
 	if t.traced && traceparent != "" {
 		t.traces = append(t.traces, brought{
