@@ -288,6 +288,42 @@ func TestAnOldETagChangesNothing(t *testing.T) {
 	}
 }
 
+// TestAWholeDocumentNeedsAnETag: without one it would take back what others have changed since.
+func TestAWholeDocumentNeedsAnETag(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{})
+	was := s.ask("viewer", "GET", "/routing", "")
+	var routing struct{ Document string }
+	if err := json.Unmarshal([]byte(was.body), &routing); err != nil {
+		t.Fatal(err)
+	}
+	body := func(more string) string {
+		text, err := json.Marshal(strings.Replace(routing.Document, "a: ", "a:  ", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return `{"document":` + string(text) + more + `}`
+	}
+	for _, c := range []struct {
+		more, match string
+		want        int
+	}{
+		{`,"reason":"mine"`, "", http.StatusPreconditionRequired},
+		{`,"dry_run":true`, "", http.StatusOK},
+		{`,"reason":"mine","force":true`, was.header.Get("ETag"), http.StatusOK},
+		{`,"reason":"mine","force":true`, was.header.Get("ETag"), http.StatusPreconditionFailed},
+		{`,"reason":"mine","force":true`, "*", http.StatusOK},
+	} {
+		var header []string
+		if c.match != "" {
+			header = []string{"If-Match", c.match}
+		}
+		if got := s.ask("operator", "PUT", "/routing", body(c.more), header...); got.status != c.want {
+			t.Errorf("%s with If-Match %q: got %+v, want status %d", c.more, c.match, got, c.want)
+		}
+	}
+}
+
 func TestARepeatedRequestGetsTheFirstAnswer(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, api.Rate{})

@@ -36,7 +36,7 @@ var everyError = []int{
 	http.StatusRequestTimeout, http.StatusConflict, http.StatusPreconditionFailed,
 	http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
 	http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusInternalServerError,
-	http.StatusServiceUnavailable,
+	http.StatusServiceUnavailable, http.StatusPreconditionRequired,
 }
 
 func (o *operation) describe() huma.Operation {

@@ -3,7 +3,10 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/report"
@@ -91,6 +94,10 @@ func (a *API) apply(ctx context.Context, in *applyInput) (*tagged[*control.Chang
 	who, err := by(ctx, &in.Body.Change, &in.Match)
 	if err != nil {
 		return nil, err
+	}
+	if in.IfMatch == "" && !who.DryRun { // a whole document would take back what others changed
+		return nil, huma.NewError(http.StatusPreconditionRequired, "If-Match is missing: send the "+
+			"ETag of the routing that the document was made from, or * for whatever is in force")
 	}
 	who.Force = in.Body.Force
 	return a.edit(ctx, who, func(d *control.Draft) (*control.Changed, error) {

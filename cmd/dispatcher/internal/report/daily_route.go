@@ -298,6 +298,7 @@ type versionSums struct {
 	// agreed and effective are the expected messages by channel: by the weights of the document, and
 	// by the effective weights. They are nil when nothing was counted.
 	agreed, effective map[string]float64
+	tolerance         float64 // of the routes of the versions, times the messages
 	versions          map[int64]*versionSum
 }
 
@@ -329,6 +330,7 @@ func (s *versionSums) add(version int64, route *config.Route, channel string, me
 	v.total += messages
 	s.counts[channel] += messages
 	s.total += messages
+	s.tolerance += toleranceOf(route) * float64(messages)
 	for name, share := range v.agreed {
 		s.agreed[name] += share * float64(messages)
 	}

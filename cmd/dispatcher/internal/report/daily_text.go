@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -108,18 +109,26 @@ func (t *traffic) keptSentence() string {
 	worst := slices.MaxFunc(t.channels, func(a, b string) int {
 		return cmp.Compare(math.Abs(t.deviation(a)), math.Abs(t.deviation(b)))
 	})
-	text := fmt.Sprintf(
-		"The channels carried what was agreed; the largest difference is %s with %s instead of %s",
-		worst, Percent(t.share(worst)), Percent(t.agreedShare(worst)))
-	if len(t.off()) > 0 {
-		if t.fit.Verdict == Sticky {
-			return fmt.Sprintf("The channels carried what was drawn for them; the largest "+
-				"difference is %s with %s instead of %s, because some recipients got many messages.",
-				worst, Percent(t.share(worst)), Percent(t.agreedShare(worst)))
-		}
-		return text + ", which chance explains with so few messages."
+	difference := fmt.Sprintf("; the largest difference is %s with %s instead of %s", worst,
+		Percent(t.share(worst)), Percent(t.agreedShare(worst)))
+	switch {
+	case len(t.off()) == 0:
+		return "The channels carried what was agreed, within " + points(t.tolerance) + difference + "."
+	case t.fit.Verdict == Sticky:
+		return "The channels carried what was drawn for them" + difference +
+			", because some recipients got many messages."
 	}
-	return text + "."
+	return "The channels carried what was agreed" + difference +
+		", which chance explains with so few messages."
+}
+
+// points writes a difference of shares in percentage points.
+func points(share float64) string {
+	number := strconv.FormatFloat(math.Round(share*1e4)/100, 'f', -1, 64)
+	if number == "1" {
+		return "1 point"
+	}
+	return number + " points"
 }
 
 // drawsSentence says whether the draws were fair.

@@ -19,7 +19,8 @@ type RouteVerdict struct {
 	DegreesOfFreedom int      `json:"degrees_of_freedom"`
 	// TrafficVerdict is about the messages carried on the day: Kept, Moved, TooFew or NoWeight.
 	TrafficVerdict string `json:"traffic_verdict"`
-	// Tolerance is how far a carried share may be from the agreed one, from 0 to 1.
+	// Tolerance is how far a carried share may be from the agreed one, from 0 to 1; the mean over the
+	// versions of the carried messages.
 	Tolerance float64 `json:"tolerance"`
 	// Carried counts the messages that the channels carried.
 	Carried int64 `json:"carried"`
@@ -80,12 +81,20 @@ func (d *routeDay) noWeight() bool {
 	return d.route != nil && d.route.Mode != modeWeighted
 }
 
-// tolerance is the tolerance in the newest version of the day.
+// tolerance is the mean over the versions of the carried messages, as the agreed shares are. When
+// nothing was carried, it is that of the newest version.
 func (d *routeDay) tolerance() float64 {
-	route := d.latestDoc.Route(d.name)
-	if route == nil {
-		route = d.route
+	if d.traffic.total > 0 {
+		return d.traffic.tolerance / float64(d.traffic.total)
 	}
+	if route := d.latestDoc.Route(d.name); route != nil {
+		return toleranceOf(route)
+	}
+	return toleranceOf(d.route)
+}
+
+// toleranceOf is the tolerance of a route, from 0 to 1; the default for nil.
+func toleranceOf(route *config.Route) float64 {
 	if route == nil {
 		return config.DefaultTolerance.Share()
 	}
