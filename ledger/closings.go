@@ -174,11 +174,27 @@ func (d BusinessDay) hours() iter.Seq[BusinessDay] {
 // have come.
 const afterDay = time.Hour
 
+// settledDays are closed days of which a person has settled an ambiguity since, by its message or by
+// its attempt. The seconds are for a settlement that began before the closing and ended after it.
+const settledDays = `
+	select c.day
+	from dispatcher.ambiguous s
+	join dispatcher.messages m on m.seq = s.message_seq
+	join dispatcher.attempts a on a.message_seq = s.message_seq and a.attempt = s.last
+	join dispatcher.closings c on c.day between (m.received_at at time zone 'UTC')::date - 1
+	    and (a.claimed_at at time zone 'UTC')::date + 1
+	  and (m.received_at >= c.from_at and m.received_at < c.to_at
+	    or a.claimed_at >= c.from_at and a.claimed_at < c.to_at)
+	where s.author <> '' and s.closed_at > now() - interval '1 day'
+	  and not exists (select from dispatcher.closings later where later.day = c.day
+	    and later.at >= s.closed_at + interval '10 s')`
+
 // Unclosed lists the dates, as 2026-11-21, of business days that may have to be closed or closed
-// again, oldest first: all days since the first one that is kept and was not closed, and closed
-// days that are three times as old as at their last closing (an hour, three hours, nine, and so
-// on), until half of the retention of their rows is over. After that rows may be gone. The list may
-// hold days that are not over yet, because the time zone is not known here: see CanClose.
+// again, oldest first. These are all days since the first one that is kept and was not closed; and,
+// until half of the retention of their rows is over, closed days that are three times as old as at
+// their last closing (an hour, three hours, nine, and so on), and those of which a person has
+// settled an ambiguity in the last day, after their last closing. After that rows may be gone. The list may hold days that are not over
+// yet, because the time zone is not known here: see CanClose.
 func (s *Reports) Unclosed(ctx context.Context, facts time.Duration) ([]string, error) {
 	dates, err := rows(ctx, s.db, pgx.RowTo[string], `
 		select to_char(d, 'YYYY-MM-DD')
@@ -189,8 +205,8 @@ func (s *Reports) Unclosed(ctx context.Context, facts time.Duration) ([]string, 
 		where not exists (select from dispatcher.closings where day = d::date)
 		union all
 		select to_char(day, 'YYYY-MM-DD') from dispatcher.closings group by day
-		having now() - max(to_at) >= 3 * (max(at) - max(to_at))
-		  and now() - max(to_at) < $1::interval / 2
+		having now() - max(to_at) < $1::interval / 2
+		  and (now() - max(to_at) >= 3 * (max(at) - max(to_at)) or day in (`+settledDays+`))
 		order by 1`, facts)
 	return dates, wrap("look for days to close", err)
 }

@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -211,6 +212,58 @@ func TestASettledAmbiguityCorrectsAClosedDay(t *testing.T) {
 		len(got.Choices) != 2 || got.Choices[0].Cause != "" || got.Choices[1].Cause != "open" {
 		t.Errorf("carried %+v of %+v", got.Carried, got.Choices)
 	}
+}
+
+// TestADayIsClosedAgainAfterAPersonSettledSomethingOfIt: at once, and not again after that. What the
+// dispatcher settles by itself waits until the day has grown old.
+func TestADayIsClosedAgainAfterAPersonSettledSomethingOfIt(t *testing.T) {
+	t.Parallel()
+	tier.OneWindow(t, 24*time.Hour)
+	r := lend(t)
+	apply(t, r.l, ledger.ChannelSpec{Name: "a"})
+	m := claimAll(t, r.l, batch("m", 2), "a").Messages
+	now, err := r.l.Clock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lost []ledger.Settlement
+	for i := range m {
+		s := unknown(m[i])
+		s.Ambiguity = &ledger.Ambiguity{
+			Key: "k", Step: ledger.Lookup, Until: now.Add(time.Minute), NextAt: now,
+		}
+		lost = append(lost, s)
+	}
+	settleAll(t, r.l, lost)
+	// A day that ended half an hour ago, and was closed a minute ago.
+	execute(t, r.db, `update dispatcher.messages set received_at = now() - interval '1 hour'`)
+	execute(t, r.db, `
+		insert into dispatcher.closings (day, revision, zone, from_at, to_at, at, changes)
+		values ((now() at time zone 'UTC')::date, 1, 'UTC', now() - interval '2 hours',
+		  now() - interval '30 minutes', now() - interval '1 minute', 1)`)
+	today := time.Now().UTC().Format(time.DateOnly)
+	unclosed := func(want bool, when string) {
+		t.Helper()
+		got, err := r.l.Reports.Unclosed(t.Context(), 400*24*time.Hour)
+		if err != nil || slices.Contains(got, today) != want {
+			t.Errorf("%s: %v, error %v", when, got, err)
+		}
+	}
+	unclosed(false, "closed")
+	taken := accepted(m[:1])[0]
+	resolve(t, r.l, ledger.Resolution{
+		Seq: m[0].Seq, Key: "k", As: ledger.Taken, Settlement: &taken,
+	})
+	unclosed(false, "settled by the dispatcher")
+	taken = accepted(m[1:])[0]
+	resolve(t, r.l, ledger.Resolution{
+		Seq: m[1].Seq, Key: "k", As: ledger.Taken, Author: "ann", Settlement: &taken,
+	})
+	unclosed(true, "settled by ann")
+	execute(t, r.db, `update dispatcher.closings set at = now()`)
+	unclosed(true, "closed in the same seconds")
+	execute(t, r.db, `update dispatcher.ambiguous set closed_at = closed_at - interval '11 s'`)
+	unclosed(false, "closed again")
 }
 
 // TestHoursAndCurrenciesOfAClosedDayAreToldApart: hours are by the clock of the day's time zone,

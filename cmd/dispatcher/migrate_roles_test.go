@@ -634,6 +634,7 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 		`drop table dispatcher.seals, dispatcher.guard_counts, dispatcher.freed_slots cascade`,
 		`drop function dispatcher.micros, dispatcher.half_hash, dispatcher.count_freed cascade`,
 		`alter table dispatcher.channels drop column freed cascade`,
+		`drop index dispatcher.ambiguous_by_people`,
 		`delete from dispatcher.schema_migrations where version >= 12`,
 		`update dispatcher.schema_version set version = 11`,
 	} {
