@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"time"
@@ -18,11 +19,13 @@ type ProviderLine struct {
 	Reference string  // empty for none
 	Numbers   []int64 // hash of the number under each key; none where the file has no number
 	At        time.Time
-	Segments  int   // 0 where the file does not say
-	Nanos     int64 // billionths of Currency
-	Priced    bool
-	Currency  string
-	Taken     bool // the provider took the message; false when the line says that it did not
+	Segments  int // 0 where the file does not say
+	// Nanos is in billionths of Currency, with the sign that the file has. Load finds out which sign
+	// charges have: some vendors write them with a minus.
+	Nanos    int64
+	Priced   bool
+	Currency string
+	Taken    bool // the provider took the message; false when the line says that it did not
 }
 
 // Period is the time that is compared, on one channel.
@@ -66,12 +69,12 @@ func (s *Reconciliations) Compare(ctx context.Context) (*Comparison, error) {
 func (c *Comparison) Close() { closeConn(c.conn) }
 
 // Load reads the lines of a file from next. It returns how many there are, and the first and the
-// last time.
+// last time. Charges have the sign that most of the priced lines have; the others are credits.
 func (c *Comparison) Load(
 	ctx context.Context, next func(*ProviderLine) (bool, error),
 ) (lines int64, first, last time.Time, err error) {
 	var l ProviderLine
-	row := make([]any, 8)
+	row, minus := make([]any, 8), 0 // minus counts priced lines below 0, less those above it
 	lines, err = c.conn.CopyFrom(ctx, pgx.Identifier{"theirs"}, []string{
 		"line", "reference", "numbers", "at", "segments", "nanos", "currency", "taken",
 	}, pgx.CopyFromFunc(func() ([]any, error) {
@@ -97,9 +100,13 @@ func (c *Comparison) Load(
 		}
 		if l.Priced {
 			row[5], row[6] = l.Nanos, l.Currency
+			minus -= cmp.Compare(l.Nanos, 0)
 		}
 		return row, nil
 	}))
+	if err == nil && minus > 0 {
+		_, err = c.conn.Exec(ctx, `update theirs set nanos = -nanos`)
+	}
 	if err == nil {
 		_, err = c.conn.Exec(ctx, `analyze theirs`)
 	}
@@ -134,6 +141,10 @@ const readOurs = `
 	analyze ours; analyze refs;
 	create temporary table pairs (nr bigint, line integer, sure boolean);`
 
+// isCharge is the condition that line t is no credit. A credit takes back what was billed, perhaps in
+// an earlier file, so it belongs to no attempt.
+const isCharge = `coalesce(t.nanos, 0) >= 0`
+
 // pairReferences pairs lines with the attempts that have their reference. When a provider has used
 // an id again, the line belongs to the attempt that is nearest in time. Of several attempts under
 // one key the latest is billed.
@@ -145,6 +156,7 @@ const pairReferences = `
 	    select distinct on (t.line) t.line, t.reference, greatest(t.segments, 1) as segments, o.nr,
 	      r.most
 	    from theirs t join refs r on r.reference = t.reference join ours o on o.nr = r.nr
+	    where ` + isCharge + `
 	    order by t.line, o.segments > 0 desc, abs(extract(epoch from t.at - o.at)), o.nr
 	  ) nearest
 	  window w as (partition by nr, reference order by line rows unbounded preceding)
@@ -190,7 +202,8 @@ func (c *Comparison) Unpaired(ctx context.Context) iter.Seq2[Unpaired, error] {
 		r, err := c.conn.Query(ctx, `
 			select true, t.line::bigint, number, t.at, coalesce(t.segments, 0)
 			from theirs t, unnest(t.numbers) number
-			where t.at is not null and not exists (select from pairs p where p.line = t.line)
+			where t.at is not null and `+isCharge+`
+			  and not exists (select from pairs p where p.line = t.line)
 			union all
 			select false, o.nr, o.number, o.at, o.segments from ours o
 			where o.segments > 0 and o.number is not null
@@ -251,7 +264,7 @@ var addUp = `
 	select o.* from ours o where o.billed > 0 and o.at >= @from and o.at < @to
 	  and not exists (select from compared c where c.nr = o.nr);
 	create temporary table extra as
-	select t.*, n.reference is not null as again
+	select t.*, ` + isCharge + ` and n.reference is not null as again
 	from theirs t left join (select distinct reference from refs) n on n.reference = t.reference
 	where t.taken and not exists (select from pairs p where p.line = t.line);
 	create temporary table found (kind text, nr bigint, line integer, reference text, at timestamptz,

@@ -62,7 +62,7 @@ func (c *Comparison) Result(ctx context.Context) (r Compared, err error) {
 		) o
 		full join (
 		  select currency, round(sum(nanos) / 1000.0)::bigint as micros from theirs
-		  where nanos is not null group by currency having sum(nanos) > 0
+		  where nanos is not null group by currency having sum(nanos) <> 0
 		) t on t.currency = o.currency
 		order by 1`, c.From, c.To)
 	if err != nil {

@@ -242,6 +242,34 @@ func TestEachKindOfDifference(t *testing.T) {
 	}
 }
 
+// TestCreditsLowerTheTotal: whichever sign the file gives to charges. A credit says nothing about the
+// attempt that its id is of.
+func TestCreditsLowerTheTotal(t *testing.T) {
+	t.Parallel()
+	b := openBill(t,
+		billed{id: "m1", digits: "001", references: "r1", segments: 1},
+		billed{id: "m2", digits: "002", references: "r2", segments: 1, minute: 1},
+		billed{id: "m3", digits: "003", segments: 1, minute: 2},
+	)
+	for charge, credit := range map[string]string{"0.028": "-0.028", "-0.028": "0.028"} {
+		b.lines = nil
+		b.addLine(0, "r1", "001", "1", credit, "GBP", "refunded")
+		b.addLine(0, "r1", "001", "1", charge, "GBP", "sent")
+		b.addLine(1, "r2", "002", "1", charge, "GBP", "sent")
+		b.addLine(2, "", "003", "1", credit, "GBP", "refunded")
+		b.addLine(2, "", "003", "1", charge, "GBP", "sent")
+		got := b.reconcile(exitFailed, "--dry-run")
+		want := []string{"theirs_only  |-0.028 GBP", "theirs_only r1 |-0.028 GBP"}
+		if diff := cmp.Diff(want, got.differences()); diff != "" {
+			t.Errorf("charges of %s: %s", charge, diff)
+		}
+		if total := got.Totals[0]; got.Matched != 3 || total.OursMicros != 84_000 ||
+			*total.TheirsMicros != 28_000 {
+			t.Errorf("charges of %s: %d matched, %+v", charge, got.Matched, total)
+		}
+	}
+}
+
 // TestAFileWithDaysFirstAndCommasMatches: it is written as in most of Europe.
 func TestAFileWithDaysFirstAndCommasMatches(t *testing.T) {
 	t.Parallel()

@@ -87,6 +87,10 @@ func dailySheet(d *report.Daily) sheet {
 		waterfallColumns(),
 		// Columns are appended, so that scripts that count them find the others where they were.
 		keys[report.DailyRow]("", "attempts", "retries", "resends", "further", "unsent", "pending"),
+		[]column[report.DailyRow]{ // of every row, so that files of several days can be stacked
+			{name: "day", cell: func(*report.DailyRow) any { return d.Day }},
+			{name: "timezone", cell: func(*report.DailyRow) any { return d.Timezone }},
+		},
 	)
 	return list(formatCSV, d.Rows, columns...)
 }

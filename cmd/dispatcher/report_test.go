@@ -75,9 +75,11 @@ func TestReportHasTheVerdictOfTheDay(t *testing.T) {
 		t.Errorf("got %s", csv)
 	}
 	// What was appended to the columns is last. The ten under way have no outcome.
+	day := "," + decoded[report.Daily](t, dispatcher(t, "", env, "report", "--format", "json")).Day +
+		",Europe/London"
 	for line, want := range map[int]string{
-		0: ",attempts,retries,resends,further,unsent,pending", 1: ",25,0,0,0,0,0",
-		2: ",15,0,0,0,0,0", 3: ",60,0,0,0,0,10",
+		0: ",attempts,retries,resends,further,unsent,pending,day,timezone", 1: ",25,0,0,0,0,0" + day,
+		2: ",15,0,0,0,0,0" + day, 3: ",60,0,0,0,0,10" + day,
 	} {
 		if got := strings.Split(csv, "\n")[line]; !strings.HasSuffix(got, want) {
 			t.Errorf("line %d is %q, and does not end with %q", line, got, want)

@@ -24,7 +24,7 @@ type Line struct {
 	Number    string // in E.164 form; empty for none, or a masked one
 	At        time.Time
 	Segments  int // 0 if the file does not say
-	// Nanos is the price in billionths of Currency, if the line is Priced.
+	// Nanos is the price in billionths of Currency, if the line is Priced, with the sign of the file.
 	Nanos    int64
 	Priced   bool
 	Currency string
@@ -183,7 +183,7 @@ func (r *Reader) read(l *Line, row int, cells []string) (bool, error) {
 	if f, err := r.price(l, cells); err != nil {
 		return fail(f, err)
 	}
-	l.Taken = l.Nanos > 0 || !refuses(r.cell(cells, Status))
+	l.Taken = l.Nanos != 0 || !refuses(r.cell(cells, Status))
 	return true, nil
 }
 

@@ -71,7 +71,7 @@ func TestFilesOfVendors(t *testing.T) {
 				"+447700900123,+15005550006,STOP,received,2026-11-21T10:00:00Z,2010,1,,AC,r2," +
 				"inbound,-0.00750,USD\n" +
 				"ACME,+447700900123,x,failed,2026-11-21T10:00:00Z,2010,1,,AC,r3,outbound-api,0,USD\n",
-			[]Line{one, {
+			[]Line{with(func(l *Line) { l.Nanos = -l.Nanos }), {
 				Row: 5, Reference: "r3", Number: one.Number, At: ten, Segments: 1, Priced: true,
 				Currency: "USD",
 			}},
@@ -317,7 +317,7 @@ func TestPricesAreExact(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]int64{
 		"0": 0, "0.00": 0, ".5": 500_000_000, "5": 5e9, "0.00645833": 6_458_330,
-		"-0.0075": 7_500_000, "€0.031": 31_000_000, "0.031 EUR": 31_000_000, "EUR 1,234.5": 1234.5e9,
+		"-0.0075": -7_500_000, "-$": -1, "€-0.031": -31_000_000, "€0.031": 31_000_000, "0.031 EUR": 31_000_000, "EUR 1,234.5": 1234.5e9,
 		"7.4999999999999997E-3": 7_500_000, "1,234,567.89": -1, "999,999": 999_999e9,
 		"1.000000000": 1e9, "0.1234567891": -1, "1e400": -1, "": -1, "-": -1, "NaN": -1, "1,2": -1,
 	} {

@@ -94,10 +94,13 @@ func parseSegments(s string) (int, error) {
 // maxPrice is a million of the currency, in billionths.
 const maxPrice = 1_000_000 * 1_000_000_000
 
-// parsePrice parses a price exactly, in billionths, and a currency if the cell has one. It ignores
-// the sign, because some vendors write charges with a minus.
+// parsePrice parses a price exactly, in billionths, and a currency if the cell has one.
 func parsePrice(s string, comma bool) (nanos int64, currency string, err error) {
 	currency, s = splitCurrency(s)
+	sign := int64(1)
+	if strings.HasPrefix(s, "-") {
+		sign = -1
+	}
 	s = strings.TrimLeft(s, "+-")
 	decimal, thousands := ".", ","
 	if comma {
@@ -132,7 +135,7 @@ func parsePrice(s string, comma bool) (nanos int64, currency string, err error) 
 	if err != nil || n > maxPrice {
 		return 0, "", errors.New("this is no price")
 	}
-	return int64(n), currency, nil //nolint:gosec // It is below maxPrice.
+	return sign * int64(n), currency, nil //nolint:gosec // It is below maxPrice.
 }
 
 // symbols are the currency symbols that stand for one currency only.
