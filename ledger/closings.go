@@ -19,17 +19,10 @@ type DayClosing struct {
 	Changes int64
 }
 
-// Closings returns the closings of a day, in their order. There is none when the day was not
-// closed, or was closed with another beginning or end because the routing named another time zone.
-func (s *Reports) Closings(
-	ctx context.Context, day time.Time, zone *time.Location,
-) ([]DayClosing, error) {
-	all, err := s.closings(ctx, NewBusinessDay(day, zone))
-	return all, wrap("look for the closing of a day", err)
-}
-
-func (d *db) closings(ctx context.Context, day BusinessDay) ([]DayClosing, error) {
-	return rows(ctx, d, pgx.RowToStructByPos[DayClosing], `
+// closings returns the closings of a day, in their order. There is none when the day was not closed,
+// or was closed with another beginning or end because the routing named another time zone.
+func closings(ctx context.Context, q querier, day BusinessDay) ([]DayClosing, error) {
+	return queried(ctx, q, pgx.RowToStructByPos[DayClosing], `
 		select revision, at, changes from audit.closings
 		where day = $1 and exists (select from audit.closings c
 		  where c.day = $1 and c.from_at = $2 and c.to_at = $3

@@ -1,7 +1,9 @@
 package ledger_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -17,26 +19,15 @@ import (
 
 // dayReport is everything that is reported of a day.
 type dayReport struct {
-	Rows    []ledger.DailyRow
-	Choices []ledger.ChoiceRow
-	Carried []ledger.CarriedRow
+	ledger.DayFigures
 	// Parts are the same figures, split by everything by which they can be split.
 	Parts map[ledger.Part]ledger.PartFigures
 }
 
 func reportToday(t *testing.T, l *ledger.Ledger) (r dayReport) {
 	t.Helper()
-	var err error
 	now := time.Now()
-	if r.Rows, err = l.Reports.Daily(t.Context(), now, time.UTC); err != nil {
-		t.Fatal(err)
-	}
-	if r.Choices, err = l.Reports.Choices(t.Context(), now, time.UTC); err != nil {
-		t.Fatal(err)
-	}
-	if r.Carried, err = l.Reports.CarriedOn(t.Context(), now, time.UTC); err != nil {
-		t.Fatal(err)
-	}
+	r.DayFigures = figuresOf(t, l, now)
 	day := ledger.RangeDay{BusinessDay: ledger.NewBusinessDay(now, time.UTC), Period: "today"}
 	parts, err := l.Reports.Range(t.Context(), []ledger.RangeDay{day}, ledger.Split{
 		Hour: true, Tenant: true, CallingCode: true, Sender: true, Reason: true,
@@ -49,6 +40,16 @@ func reportToday(t *testing.T, l *ledger.Ledger) (r dayReport) {
 		r.Parts[p.Part] = p
 	}
 	return r
+}
+
+// figuresOf are the figures of the day, in UTC, that contains an instant.
+func figuresOf(t *testing.T, l *ledger.Ledger, at time.Time) ledger.DayFigures {
+	t.Helper()
+	figures, _, err := l.Reports.Day(t.Context(), ledger.NewBusinessDay(at, time.UTC))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return figures
 }
 
 // closeToday closes the day although it is not over.
@@ -117,6 +118,40 @@ func TestAClosedDayReportsWhatItsRowsDid(t *testing.T) {
 	}
 }
 
+// TestADayIsReadAtOneMoment: what attempts say and what channels carried agree, although messages are
+// being accepted meanwhile.
+func TestADayIsReadAtOneMoment(t *testing.T) {
+	t.Parallel()
+	tier.OneWindow(t, 24*time.Hour)
+	l := open(t)
+	ctx, end := context.WithCancel(t.Context())
+	wrong := make(chan string, 1)
+	go func() {
+		defer close(wrong)
+		for ctx.Err() == nil {
+			figures, _, err := l.Reports.Day(ctx, ledger.NewBusinessDay(time.Now(), time.UTC))
+			var accepted, carried int64
+			for i := range figures.Rows {
+				accepted += figures.Rows[i].Accepted
+			}
+			for i := range figures.Carried {
+				carried += figures.Carried[i].Messages
+			}
+			if err == nil && accepted != carried {
+				wrong <- fmt.Sprintf("%d accepted, %d carried", accepted, carried)
+				return
+			}
+		}
+	}()
+	for i := range 30 {
+		settleAll(t, l, accepted(claimAll(t, l, batch(fmt.Sprint("m", i), 3), "a").Messages))
+	}
+	end()
+	if words, found := <-wrong; found {
+		t.Error(words)
+	}
+}
+
 // TestALateReceiptCorrectsAClosedDay, and both figures can be read: those of the first closing, and
 // the present ones. The figures stay when the rows are dropped.
 func TestALateReceiptCorrectsAClosedDay(t *testing.T) {
@@ -138,7 +173,7 @@ func TestALateReceiptCorrectsAClosedDay(t *testing.T) {
 	if delivered("revision = 1") != 0 || delivered("revision = 2") != 1 || delivered("true") != 1 {
 		t.Errorf("delivered: %d, then %d more", delivered("revision = 1"), delivered("revision = 2"))
 	}
-	closings, err := r.l.Reports.Closings(t.Context(), time.Now(), time.UTC)
+	_, closings, err := r.l.Reports.Day(t.Context(), ledger.NewBusinessDay(time.Now(), time.UTC))
 	if diff := cmp.Diff([]ledger.DayClosing{first, second}, closings); err != nil || diff != "" {
 		t.Errorf("%v: %s", err, diff)
 	}
@@ -299,9 +334,10 @@ func TestHoursAndCurrenciesOfAClosedDayAreToldApart(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	whole, err := r.l.Reports.CarriedOn(t.Context(), day.From, zone)
-	if err != nil || len(whole) != 3 || whole[2].Currency != "USD" || whole[2].CostMicros != 21 {
-		t.Errorf("%v, %+v", err, whole)
+	whole, _, err := r.l.Reports.Day(t.Context(), day)
+	if c := whole.Carried; err != nil || len(c) != 3 || c[2].Currency != "USD" ||
+		c[2].CostMicros != 21 {
+		t.Errorf("%v, %+v", err, c)
 	}
 }
 

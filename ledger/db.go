@@ -247,9 +247,15 @@ const seekSeq = `
 
 // seekRange returns seqs such that all messages received in [from, to) are between them.
 func (d *db) seekRange(ctx context.Context, from, to time.Time) (low, high int64, err error) {
+	return seekRange(ctx, d.reports, from, to)
+}
+
+func seekRange(
+	ctx context.Context, q querier, from, to time.Time,
+) (low, high int64, err error) {
 	from, to = from.Add(-disorder), to.Add(disorder)
 	first, last := DayAt(from), DayAt(to)
-	err = d.reports.QueryRow(ctx, seekSeq, from, to, (first-1).first(), (first+2).first(),
+	err = q.QueryRow(ctx, seekSeq, from, to, (first-1).first(), (first+2).first(),
 		(last-1).first(), (last+2).first()).Scan(&low, &high)
 	return low, high, wrap("look for an instant", err)
 }

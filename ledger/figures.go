@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"time"
@@ -48,7 +47,7 @@ func same(names ...string) (out []figure) {
 	return out
 }
 
-// choiceFigures are the figures of Reports.Choices, by hour, tenant, calling code and sender as
+// choiceFigures are the rows of DayFigures.Choices, by hour, tenant, calling code and sender as
 // well.
 var choiceFigures = figureTable{
 	name: "choice_figures",
@@ -65,7 +64,7 @@ var choiceFigures = figureTable{
 	some: "sum(drawn) > 0",
 }
 
-// attemptFigures are the figures of Reports.Daily, by hour, version, reason, tenant, calling code
+// attemptFigures are the rows of DayFigures.Rows, by hour, version, reason, tenant, calling code
 // and sender as well.
 var attemptFigures = figureTable{
 	name: "attempt_figures",
@@ -77,7 +76,7 @@ var attemptFigures = figureTable{
 	some: "sum(attempts) > 0",
 }
 
-// carriedFigures are the figures of Reports.CarriedOn, by hour, tenant, calling code and sender as
+// carriedFigures are the rows of DayFigures.Carried, by hour, tenant, calling code and sender as
 // well.
 var carriedFigures = figureTable{
 	name: "carried_figures",
@@ -261,12 +260,6 @@ func (f *figureTable) sum(from string) string {
 // rows is the statement that adds up messages and attempts, see dayRows.
 func (f *figureTable) rows() string { return f.sum("(" + dayRows + ")") }
 
-// closed is the statement that reads the stored figures of a closed day.
-func (f *figureTable) closed() string {
-	return "\n\tselect " + strings.Join(f.columns(), ", ") + " from audit." + f.name +
-		" where day = @day"
-}
-
 // close is the statement that stores, as a revision, the differences between the new figures of the
 // day, whose dayRows are in table fresh, and the stored ones. The first revision holds all figures.
 func (f *figureTable) close() string {
@@ -293,23 +286,4 @@ func (d *BusinessDay) parameters(low, high int64) pgx.NamedArgs {
 		"day": d.Date, "from": d.From, "to": d.To, "low": low, "high": high,
 		"next": (DayOf(high) + 1).first(),
 	}
-}
-
-// sumFigures runs a statement over the figures of a day, which the statement reads from "figures":
-// the stored ones if the day was closed, else those added up from its messages and attempts.
-func sumFigures[T any](
-	ctx context.Context, d *db, scan pgx.RowToFunc[T], f *figureTable, day BusinessDay, sql string,
-) ([]T, error) {
-	closings, err := d.closings(ctx, day)
-	if err != nil {
-		return nil, err
-	}
-	if len(closings) > 0 {
-		return rows(ctx, d, scan, "with figures as ("+f.closed()+")"+sql, day.parameters(0, 0))
-	}
-	low, high, err := d.seekRange(ctx, day.From, day.To)
-	if err != nil {
-		return nil, err
-	}
-	return rows(ctx, d, scan, "with figures as ("+f.rows()+")"+sql, day.parameters(low, high))
 }

@@ -3,6 +3,7 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -29,13 +30,19 @@ type Part struct {
 	Sender      string
 }
 
-// PartFigures are the figures of one part, as Reports.Daily, Choices and CarriedOn return them for
-// a day. There may be several rows with the same key; the figures are their sums.
+// DayFigures count the attempts that were claimed on a business day, the messages that were
+// received on it by their first choice, and those that channels carried on it.
+type DayFigures struct {
+	Rows    []DailyRow   // ordered by route, channel, currency and reason
+	Choices []ChoiceRow  // ordered by version, route, channel and cause
+	Carried []CarriedRow // ordered by version, route, first choice, channel, cause and currency
+}
+
+// PartFigures are the figures of one part. There may be several rows with the same key; the figures
+// are their sums.
 type PartFigures struct {
 	Part
-	Rows    []DailyRow
-	Choices []ChoiceRow
-	Carried []CarriedRow
+	DayFigures
 }
 
 // RangeFigures are the figures of some business days.
@@ -75,32 +82,72 @@ type (
 // with parallel workers, which it does not use for a month.
 const rangeStep = 366
 
-// Range adds up business days. It reads the stored figures of closed days, and the messages and
-// attempts of the others. It calls done with how many days have been added up so far.
+// Day adds up one business day, as it is at one moment: the stored figures if it was closed, else
+// its messages and attempts. closings are its closings.
+func (s *Reports) Day(
+	ctx context.Context, day BusinessDay,
+) (figures DayFigures, closed []DayClosing, err error) {
+	err = s.snapshot(ctx, func(tx pgx.Tx) (err error) {
+		if closed, err = closings(ctx, tx, day); err != nil {
+			return err
+		}
+		one := RangeDay{BusinessDay: day}
+		sums := rangeSums{parts: map[Part]*PartFigures{}}
+		if len(closed) > 0 {
+			err = sums.closed(ctx, tx, []RangeDay{one})
+		} else {
+			err = sums.open(ctx, tx, &one)
+		}
+		figures = sums.part(Part{}).DayFigures
+		figures.sort()
+		return err
+	})
+	return figures, closed, wrap("report a day", err)
+}
+
+// snapshot runs statements that see everything as it is at one moment.
+func (d *db) snapshot(ctx context.Context, read func(pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, d.reports, pgx.TxOptions{
+		IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly,
+	}, read)
+}
+
+// Range adds up business days, as they are at one moment. It reads the stored figures of closed
+// days, and the messages and attempts of the others. It calls done, unless that is nil, with how
+// many days have been added up so far.
 func (s *Reports) Range(
 	ctx context.Context, days []RangeDay, split Split, done func(days int64),
 ) (RangeFigures, error) {
 	var out RangeFigures
-	closed, open, err := s.divide(ctx, days, &out)
+	sums := rangeSums{split: split, parts: map[Part]*PartFigures{}}
+	ready := 0
+	add := func(days int) {
+		if ready += days; done != nil {
+			done(int64(ready))
+		}
+	}
+	err := s.snapshot(ctx, func(tx pgx.Tx) error {
+		closed, open, err := divide(ctx, tx, days, &out)
+		if err != nil {
+			return err
+		}
+		for i := range open { // before the settings of closed days
+			if err := sums.open(ctx, tx, &open[i]); err != nil {
+				return fmt.Errorf("%s: %w", open[i].Date, err)
+			}
+			out.Open = append(out.Open, open[i].Date)
+			add(1)
+		}
+		for some := range slices.Chunk(closed, rangeStep) {
+			if err := sums.closed(ctx, tx, some); err != nil {
+				return err
+			}
+			add(len(some))
+		}
+		return nil
+	})
 	if err != nil {
 		return RangeFigures{}, wrap("report a range", err)
-	}
-	sums := rangeSums{db: s.db, split: split, parts: map[Part]*PartFigures{}}
-	ready := 0
-	for some := range slices.Chunk(closed, rangeStep) {
-		if err := sums.closed(ctx, some); err != nil {
-			return RangeFigures{}, wrap("report closed days", err)
-		}
-		ready += len(some)
-		done(int64(ready))
-	}
-	for i := range open {
-		if err := sums.open(ctx, &open[i]); err != nil {
-			return RangeFigures{}, wrap("report a day that is not closed", err)
-		}
-		out.Open = append(out.Open, open[i].Date)
-		ready++
-		done(int64(ready))
 	}
 	for _, part := range sums.parts {
 		part.sort()
@@ -115,7 +162,7 @@ func (s *Reports) Range(
 }
 
 // sort sorts the rows by what they are grouped by, so that sums of fractions are always the same.
-func (p *PartFigures) sort() {
+func (p *DayFigures) sort() {
 	slices.SortFunc(p.Rows, func(a, b DailyRow) int {
 		return cmp.Or(cmp.Compare(a.Route, b.Route), cmp.Compare(a.Channel, b.Channel),
 			cmp.Compare(a.Currency, b.Currency), cmp.Compare(a.Reason, b.Reason))
@@ -133,9 +180,9 @@ func (p *PartFigures) sort() {
 
 // divide separates closed days from open ones, and adds to out the closed ones that were corrected.
 // A day that was closed in another time zone, with another beginning or end, is open, as for
-// Closings.
-func (d *db) divide(
-	ctx context.Context, days []RangeDay, out *RangeFigures,
+// closings.
+func divide(
+	ctx context.Context, q querier, days []RangeDay, out *RangeFigures,
 ) (closed, open []RangeDay, err error) {
 	type closing struct {
 		Day      string
@@ -147,7 +194,7 @@ func (d *db) divide(
 	for i := range days {
 		dates[i] = days[i].Date
 	}
-	all, err := rows(ctx, d, pgx.RowToStructByPos[closing], `
+	all, err := queried(ctx, q, pgx.RowToStructByPos[closing], `
 		select distinct on (day) to_char(day, 'YYYY-MM-DD'), from_at, to_at,
 		  coalesce(sum(changes) filter (where revision > 1) over whole, 0)::bigint,
 		  max(at) filter (where revision > 1 and changes > 0) over whole
@@ -176,30 +223,27 @@ func (d *db) divide(
 
 // rangeSums collects the parts of a range.
 type rangeSums struct {
-	*db
 	split Split
 	parts map[Part]*PartFigures
 }
 
 // closed adds the figures of closed days.
-func (s *rangeSums) closed(ctx context.Context, days []RangeDay) error {
+func (s *rangeSums) closed(ctx context.Context, tx pgx.Tx, days []RangeDay) error {
 	dates, periods, zones := make([]string, len(days)), make([]string, len(days)), make([]string, len(days))
 	for i := range days {
 		dates[i], periods[i], zones[i] = days[i].Date, days[i].Period, days[i].Zone
 	}
-	readOnly := pgx.TxOptions{AccessMode: pgx.ReadOnly}
-	return pgx.BeginTxFunc(ctx, s.reports, readOnly, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, rangeSettings); err != nil {
-			return err
-		}
-		return s.add(ctx, tx, figuresOfDays, pgx.NamedArgs{
-			"dates": dates, "periods": periods, "zones": zones,
-		})
+	if _, err := tx.Exec(ctx, rangeSettings); err != nil {
+		return err
+	}
+	return s.add(ctx, tx, figuresOfDays, pgx.NamedArgs{
+		"dates": dates, "periods": periods, "zones": zones,
 	})
 }
 
-// rangeSettings hash the groups: the planner expects many more than there are, and would sort all
-// rows, on disk. It would also do so if the statements sorted the groups, so this process does that.
+// rangeSettings hash the groups until the transaction ends: the planner expects many more than there
+// are, and would sort all rows, on disk. It would also do so if the statements sorted the groups, so
+// this process does that.
 const rangeSettings = `select set_config('enable_sort', 'off', true),
 	set_config('work_mem', '64MB', true)`
 
@@ -213,14 +257,14 @@ func figuresOfDays(f *figureTable) string {
 }
 
 // open adds a day from its messages and attempts.
-func (s *rangeSums) open(ctx context.Context, day *RangeDay) error {
-	low, high, err := s.seekRange(ctx, day.From, day.To)
+func (s *rangeSums) open(ctx context.Context, tx pgx.Tx, day *RangeDay) error {
+	low, high, err := seekRange(ctx, tx, day.From, day.To)
 	if err != nil {
 		return err
 	}
 	args := day.parameters(low, high)
 	args["period"], args["zone"] = day.Period, day.Zone
-	return s.add(ctx, s.reports, func(f *figureTable) string {
+	return s.add(ctx, tx, func(f *figureTable) string {
 		return `select r.*, @period::text as period, @zone::text as zone from (` + f.rows() + `) r`
 	}, args)
 }
@@ -228,28 +272,28 @@ func (s *rangeSums) open(ctx context.Context, day *RangeDay) error {
 // add runs the three statements over the figures that figures selects, and collects their rows. The
 // statements do not sort, see rangeSettings.
 func (s *rangeSums) add(
-	ctx context.Context, q querier, figures func(*figureTable) string, args pgx.NamedArgs,
+	ctx context.Context, tx pgx.Tx, figures func(*figureTable) string, args pgx.NamedArgs,
 ) error {
 	part, by := s.split.columns()
 	reason, byReason := "''::text", by
 	if s.split.Reason {
 		reason, byReason = "reason", by+", reason"
 	}
-	attempts, err := queried(ctx, q, pgx.RowToStructByPos[partAttempts],
+	attempts, err := queried(ctx, tx, pgx.RowToStructByPos[partAttempts],
 		"with figures as ("+figures(&attemptFigures)+`)
 		select `+part+`, `+attemptSums+`, `+reason+` from figures
 		group by `+byReason+`, route, channel, currency having sum(attempts) > 0`, args)
 	if err != nil {
 		return err
 	}
-	choices, err := queried(ctx, q, pgx.RowToStructByPos[partChoices],
+	choices, err := queried(ctx, tx, pgx.RowToStructByPos[partChoices],
 		"with figures as ("+figures(&choiceFigures)+`)
 		select `+part+`, `+choiceSums+` from figures
 		group by `+by+`, routing_version, route, channel, cause having sum(messages) > 0`, args)
 	if err != nil {
 		return err
 	}
-	carried, err := queried(ctx, q, pgx.RowToStructByPos[partCarried],
+	carried, err := queried(ctx, tx, pgx.RowToStructByPos[partCarried],
 		"with figures as ("+figures(&carriedFigures)+`)
 		select `+part+`, `+carriedSums+` from figures
 		group by `+by+`, routing_version, route, first_choice, channel, cause, currency

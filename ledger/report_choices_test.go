@@ -22,13 +22,11 @@ func TestChoicesAreSplitByRoutingVersion(t *testing.T) {
 		{Version: 2, Route: "default", Channel: "a", FirstChoice: 1, Open: 1, Segments: 1, Cause: "open"},
 		{Version: 2, Route: "default", Channel: "b", FirstChoice: 1, Open: 1, Segments: 1, Cause: "open"},
 	}
-	today, err := l.Reports.Choices(t.Context(), time.Now(), time.UTC)
-	if err != nil || !cmp.Equal(today, want) {
-		t.Errorf("%v %s", err, cmp.Diff(want, today))
+	if diff := cmp.Diff(want, figuresOf(t, l, time.Now()).Choices); diff != "" {
+		t.Error(diff)
 	}
-	yesterday, err := l.Reports.Choices(t.Context(), time.Now().AddDate(0, 0, -2), time.UTC)
-	if err != nil || len(yesterday) != 0 {
-		t.Errorf("%v, %v", yesterday, err)
+	if before := figuresOf(t, l, time.Now().AddDate(0, 0, -2)).Choices; len(before) != 0 {
+		t.Errorf("got %+v", before)
 	}
 }
 
@@ -72,9 +70,9 @@ func TestChoicesNameWhyNobodyTookTheMessage(t *testing.T) {
 				id, i+1, outcome)
 		}
 	}
-	got, err := r.l.Reports.Choices(t.Context(), time.Now(), time.UTC)
-	if err != nil || len(got) != 14 {
-		t.Errorf("%d rows, %v", len(got), err)
+	got := figuresOf(t, r.l, time.Now()).Choices
+	if len(got) != 14 {
+		t.Errorf("%d rows", len(got))
 	}
 	for _, c := range got {
 		want, _, _ := strings.Cut(c.Route, " ")

@@ -28,10 +28,7 @@ func TestDailyCountsWhatReceiptsSay(t *testing.T) {
 	execute(t, db, `update dispatcher.receipts set due_at = now(), look_at = now()
 		where reference = 'ref-m-00006'`)
 	overdue(t, l)
-	got, err := l.Reports.Daily(t.Context(), time.Now(), time.UTC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := figuresOf(t, l, time.Now()).Rows
 	want := []ledger.DailyRow{{
 		Route: "default", Channel: "a", Attempts: 10, Submitted: 10, Accepted: 10,
 		Delivered: 3, Undelivered: 2, NoReceipt: 1,

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -99,19 +98,6 @@ const attemptSums = `route, channel,
 		  coalesce(sum(attempts) filter (where reason = 'no_receipt'), 0)::bigint,
 		  sum(delivered_segments)::bigint, sum(delivered_micros)::bigint`
 
-// Daily counts the attempts of the business day that contains day, in zone. Rows are ordered by
-// route, channel and currency.
-func (s *Reports) Daily(
-	ctx context.Context, day time.Time, zone *time.Location,
-) ([]DailyRow, error) {
-	out, err := sumFigures(ctx, s.db, pgx.RowToStructByPos[DailyRow], &attemptFigures,
-		NewBusinessDay(day, zone), `
-		select `+attemptSums+`, '' from figures
-		group by route, channel, currency having sum(attempts) > 0
-		order by route, channel, currency`)
-	return out, wrap("report day", err)
-}
-
 // Totals are counts over the whole ledger.
 type Totals struct {
 	// Messages counts by state.
@@ -171,7 +157,9 @@ func (s *Reports) Totals(ctx context.Context) (Totals, error) {
 	return t, wrap("count attempts", err)
 }
 
-// ChoiceRow counts the messages whose draw picked one channel under one routing version.
+// ChoiceRow counts the messages whose draw picked one channel under one routing version. When the
+// routing was changed during the day, each message counts under the weights of the version by which
+// it was chosen.
 type ChoiceRow struct {
 	Version     int64
 	Route       string
@@ -191,19 +179,6 @@ type ChoiceRow struct {
 const choiceSums = `routing_version, route, channel, sum(messages)::bigint,
 		  sum(rejected)::bigint, sum(failed)::bigint, sum(unknown)::bigint, sum(open)::bigint,
 		  sum(segments)::bigint, cause`
-
-// Choices counts the first choices of one business day, as in Daily, by routing version: when the
-// routing was changed during the day, each message counts under the weights of the version by which
-// it was chosen. Rows are ordered by version, route, channel and cause.
-func (s *Reports) Choices(
-	ctx context.Context, day time.Time, zone *time.Location,
-) ([]ChoiceRow, error) {
-	out, err := sumFigures(ctx, s.db, pgx.RowToStructByPos[ChoiceRow], &choiceFigures,
-		NewBusinessDay(day, zone), `
-		select `+choiceSums+` from figures group by 1, 2, 3, cause having sum(messages) > 0
-		order by 1, 2, 3, cause`)
-	return out, wrap("report choices", err)
-}
 
 // CarriedRow counts the messages that one channel carried for one route: those of which it accepted
 // an attempt that was claimed on the day. A message counts once for each channel that accepted it,
@@ -234,15 +209,3 @@ const carriedSums = `routing_version, route, first_choice, channel, cause, sum(m
 
 // carriedSome is the condition that a row is not empty.
 const carriedSome = `sum(messages) > 0 or sum(segments) > 0`
-
-// CarriedOn counts what the channels carried on one business day, as in Daily. Rows are ordered by
-// version, route, first choice, channel, cause and currency.
-func (s *Reports) CarriedOn(
-	ctx context.Context, day time.Time, zone *time.Location,
-) ([]CarriedRow, error) {
-	out, err := sumFigures(ctx, s.db, pgx.RowToStructByPos[CarriedRow], &carriedFigures,
-		NewBusinessDay(day, zone), `
-		select `+carriedSums+` from figures group by 1, 2, 3, 4, 5, 9 having `+carriedSome+`
-		order by 1, 2, 3, 4, 5, 9`)
-	return out, wrap("report what was carried", err)
-}

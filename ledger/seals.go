@@ -375,6 +375,7 @@ func closingsOf(ctx context.Context, q querier, day string, each func(*Evidence)
 // querier is a pool, a connection or a transaction.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
 // Each calls each with the seals that cover messages received in [from, to), in their order.

@@ -11,7 +11,6 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/status"
-	"dispatcher/config"
 	"dispatcher/ledger"
 )
 
@@ -54,16 +53,23 @@ func (c *cli) contracts(ctx context.Context, l *database, day string, as format)
 	}
 	found := []report.Contract{}
 	warned := false
-	days := map[string][]ledger.DailyRow{}
+	months := map[int]ledger.RangeFigures{} // by the day on which they begin
 	for i := range routing.Channels {
 		channel := &routing.Channels[i]
 		if channel.Contract.Begins == 0 {
 			continue
 		}
 		from, to := report.ContractMonth(at, routing.Timezone, channel.Contract.Begins)
-		toDate, err := billedFrom(ctx, l, channel, from, decide.Earlier(to, now), days)
-		if err != nil {
-			return err
+		month, read := months[channel.Contract.Begins]
+		if !read {
+			if month, err = daysFrom(ctx, l, from, decide.Earlier(to, now)); err != nil {
+				return err
+			}
+			months[channel.Contract.Begins] = month
+		}
+		toDate := int64(0)
+		for j := range month.Parts {
+			toDate += report.Billed(channel, month.Parts[j].Rows)
 		}
 		one := report.NewContract(channel, from, to, now, toDate)
 		warned = warned || one.Warning != ""
@@ -84,24 +90,16 @@ func (c *cli) contracts(ctx context.Context, l *database, day string, as format)
 	return nil
 }
 
-// billedFrom adds up the days of a month so far. It reads each day once for all channels.
-func billedFrom(
-	ctx context.Context, l *database, c *config.Channel, from, to time.Time,
-	days map[string][]ledger.DailyRow,
-) (sum int64, err error) {
+// daysFrom adds up the days of a month so far.
+func daysFrom(
+	ctx context.Context, l *database, from, to time.Time,
+) (ledger.RangeFigures, error) {
+	var days []ledger.RangeDay
 	end := to.Add(12 * time.Hour)
 	for noon := from.Add(12 * time.Hour); noon.Before(end); noon = noon.AddDate(0, 0, 1) {
-		date := noon.Format(time.DateOnly)
-		rows, read := days[date]
-		if !read {
-			if rows, err = l.Reports.Daily(ctx, noon, noon.Location()); err != nil {
-				return 0, err
-			}
-			days[date] = rows
-		}
-		sum += report.Billed(c, rows)
+		days = append(days, ledger.RangeDay{BusinessDay: ledger.NewBusinessDay(noon, noon.Location())})
 	}
-	return sum, nil
+	return l.Reports.Range(ctx, days, ledger.Split{}, nil)
 }
 
 func contractSheet(found []report.Contract, zone *time.Location, as format) sheet {

@@ -91,5 +91,5 @@ func (d *days) closedFigures(
 	for i, noon := range noons {
 		days[i].BusinessDay = ledger.NewBusinessDay(noon, noon.Location())
 	}
-	return d.reports.Range(ctx, days, ledger.Split{}, func(int64) {})
+	return d.reports.Range(ctx, days, ledger.Split{}, nil)
 }

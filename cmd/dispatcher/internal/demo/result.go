@@ -97,11 +97,11 @@ func (d *demo) carried(ctx context.Context) (moves, error) {
 		if day.After(time.Now()) {
 			return m, nil
 		}
-		rows, err := d.app.Ledger().Reports.CarriedOn(ctx, day, d.doc.Timezone)
+		figures, _, err := d.app.Ledger().Reports.Day(ctx, ledger.NewBusinessDay(day, d.doc.Timezone))
 		if err != nil {
 			return nil, err
 		}
-		m.add(rows)
+		m.add(figures.Carried)
 	}
 }
 

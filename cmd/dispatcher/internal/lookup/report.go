@@ -54,18 +54,12 @@ func Daily(
 		return nil, err
 	}
 	f.Complete = !admission.Day.End(f.Day, f.Zone).After(now)
-	if f.Closings, err = l.Reports.Closings(ctx, f.Day, f.Zone); err != nil {
+	figures, closings, err := l.Reports.Day(ctx, ledger.NewBusinessDay(f.Day, f.Zone))
+	if err != nil {
 		return nil, err
 	}
-	if f.Rows, err = l.Reports.Daily(ctx, f.Day, f.Zone); err != nil {
-		return nil, err
-	}
-	if f.Choices, err = l.Reports.Choices(ctx, f.Day, f.Zone); err != nil {
-		return nil, err
-	}
-	if f.Carried, err = l.Reports.CarriedOn(ctx, f.Day, f.Zone); err != nil {
-		return nil, err
-	}
+	f.Rows, f.Choices, f.Carried = figures.Rows, figures.Choices, figures.Carried
+	f.Closings = closings
 	if f.Checkpoint, err = l.Seals.Checkpoint(ctx); err != nil {
 		return nil, err
 	}
@@ -162,9 +156,6 @@ func rangeEnd(
 func Range(
 	ctx context.Context, l *ledger.Ledger, f *report.RangeFigures, hours bool, done func(int64),
 ) (*report.RangeFigures, error) {
-	if done == nil {
-		done = func(int64) {}
-	}
 	var err error
 	days := make([]ledger.RangeDay, len(f.Days))
 	for i, noon := range f.Days {

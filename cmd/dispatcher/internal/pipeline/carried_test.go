@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger"
 	"dispatcher/provider"
 )
 
@@ -25,10 +26,11 @@ func TestTheReportReadsTheCauseFromTheStoredRanking(t *testing.T) {
 			p.channels["a"].answer = always(provider.Refused)
 			p.handle(t, jobsNamed("m", 100))
 			p.eventually(t, byState, map[string]int64{"accepted": 100})
-			carried, err := p.ledger.Reports.CarriedOn(t.Context(), time.Now(), time.UTC)
+			day, _, err := p.ledger.Reports.Day(t.Context(), ledger.NewBusinessDay(time.Now(), time.UTC))
 			if err != nil {
 				t.Fatal(err)
 			}
+			carried := day.Carried
 			causes, all := map[string]string{}, int64(0)
 			for _, row := range carried {
 				if row.Channel != "c" {
