@@ -28,7 +28,12 @@ type timedChannel struct {
 
 func (c *timedChannel) Send(ctx context.Context, s provider.Submission) provider.Result {
 	c.mu.Lock()
-	c.at, c.ids = append(c.at, time.Now()), append(c.ids, s.ID)
+	now := time.Now()
+	if s.TooLate(now) { // this process stood still since the worker looked
+		c.mu.Unlock()
+		return provider.Result{Outcome: provider.Refused, Code: provider.Late}
+	}
+	c.at, c.ids = append(c.at, now), append(c.ids, s.ID)
 	slow := c.slow
 	c.mu.Unlock()
 	select {
