@@ -80,7 +80,7 @@ func (c *cli) demo(ctx context.Context, f *demoFlags) error {
 		return err
 	}
 	if f.as == formatTable {
-		c.demoEpilogue(result, f, settings.DataDir)
+		c.demoEpilogue(result, f, &settings)
 	}
 	return nil
 }
@@ -165,9 +165,8 @@ func (f *demoFlags) ports() (flags string) {
 	return flags
 }
 
-// demoEpilogue prints what the table means and what to do next. dataDir is where "demo --keep" and
-// "run --embedded" have their data.
-func (c *cli) demoEpilogue(r *demo.Result, f *demoFlags, dataDir string) {
+// demoEpilogue prints what the table means and what to do next.
+func (c *cli) demoEpilogue(r *demo.Result, f *demoFlags, s *config.Settings) {
 	fmt.Fprintf(c.out, "\n%s\n", paragraph(c.out, strings.Join(r.Text, " ")))
 	fmt.Fprintf(c.out, "accepted %d, rejected %d, unknown %d; submits the carriers saw twice: %d\n",
 		r.Accepted, r.Rejected, r.Unknown, r.DuplicatesSent)
@@ -175,10 +174,11 @@ func (c *cli) demoEpilogue(r *demo.Result, f *demoFlags, dataDir string) {
 		r.Seed)
 	fmt.Fprint(c.out, "Go on from here:\n")
 	if !f.keep {
-		c.suggest("the same, with the data kept in "+dataDir, "demo --keep"+f.ports())
+		c.suggest("the same, with the data kept in "+s.DataDir, "demo --keep"+f.ports())
 	}
-	c.suggest("run the dispatcher on "+dataDir+"; it prints the address of the console. In another "+
-		"terminal:", "run --embedded"+f.ports())
+	c.suggest(fmt.Sprintf("run the dispatcher on %s, with the console on http://%s (it prints an "+
+		"address to sign in); then in another terminal:", s.DataDir, s.Listen),
+		"run --embedded"+f.ports())
 	c.suggest("hand it a message as a service would", "send --to +447700900123 --text 'Hello'")
 	if f.keep {
 		c.suggest("why that message went where it went", fmt.Sprintf("explain demo-%d-0", r.Seed))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"dispatcher/cmd/dispatcher/internal/demo"
+	"dispatcher/config"
 )
 
 // TestTheDemoEndsWithCommandsThatWork as they are printed: they name the ports that the user had
@@ -31,10 +32,12 @@ func TestTheDemoEndsWithCommandsThatWork(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		program := &cli{out: &out, err: &out}
-		program.demoEpilogue(&demo.Result{Seed: 7}, &c.flags, "./elsewhere")
+		program.demoEpilogue(&demo.Result{Seed: 7}, &c.flags, &config.Settings{
+			DataDir: "./elsewhere", Listen: "127.0.0.1:8080",
+		})
 		_, list, _ := strings.Cut(out.String(), "Go on from here:\n")
-		if !strings.Contains(list, "run the dispatcher on ./elsewhere; it prints the address of the "+
-			"console") {
+		if !strings.Contains(list, "run the dispatcher on ./elsewhere, with the console on "+
+			"http://127.0.0.1:8080 (it prints an address to sign in)") {
 			t.Errorf("%s: it does not name the folder, or the console:\n%s", name, list)
 		}
 		var commands []string
