@@ -35,7 +35,9 @@ type hook struct {
 	pause   time.Duration
 	log     zerolog.Logger
 	metrics *metrics
+	giveUp  time.Duration
 	told    atomic.Int64 // when it last logged something, in nanoseconds of Unix time
+	took    atomic.Int64 // when the receiver last took an event; in the same unit
 }
 
 // same reports whether another hook sends the same events in the same way.
@@ -59,47 +61,87 @@ func (h *hook) tell(level zerolog.Level, err error, what string) {
 // reused.
 const mostRead = 16 << 10
 
-// errRefused means that the receiver refused the event for good.
-var errRefused = errors.New("the receiver refused the event")
+// errRefused means that the receiver refused the event for good, errFaulty that it failed at it.
+var (
+	errRefused = errors.New("the receiver refused the event")
+	errFaulty  = errors.New("the receiver answered 500")
+)
 
-// deliver sends an event until the receiver takes or refuses it, or it is too old. It returns false
-// when ctx ends first.
-func (h *hook) deliver(ctx context.Context, record *kgo.Record) bool {
-	if !h.wants(record.Value) {
+// event is a record of the status topic.
+type event struct {
+	*kgo.Record
+	done   bool          // delivered or dropped
+	failed time.Time     // when a call failed last; zero for never
+	alone  time.Time     // since when the receiver takes others between calls that fail; zero for not
+	next   time.Time     // when to call again
+	pause  time.Duration // after the next call that fails
+	end    func()        // ends its metric; nil before the first call
+}
+
+// finish ends the event, or what this process does for it.
+func (e *event) finish() {
+	if e.end != nil {
+		e.end()
+		e.end = nil
+	}
+}
+
+// try sends an event once. Afterwards it is done, or to be tried again at its next time; if ctx has
+// ended, at once.
+func (h *hook) try(ctx context.Context, e *event) {
+	if e.done = !h.wants(e.Value); e.done {
+		return
+	}
+	if e.end == nil {
+		e.end, e.pause = h.metrics.begin(h.Name, e.Timestamp), h.pause
+	}
+	if e.done = h.send(ctx, e); e.done {
+		e.finish()
+	}
+}
+
+// send reports whether the receiver took the event, or it is to be dropped.
+func (h *hook) send(ctx context.Context, e *event) (done bool) {
+	if time.Since(e.Timestamp) > h.MaxAge {
+		h.metrics.count(h.Name, expired)
+		h.tell(zerolog.ErrorLevel, nil, "a status event is older than max_age and left out: "+
+			"the receiver of the webhook does not take what it is sent")
 		return true
 	}
-	done := h.metrics.begin(h.Name, record.Timestamp)
-	defer done()
-	pause := h.pause
-	for {
-		if time.Since(record.Timestamp) > h.MaxAge {
-			h.metrics.count(h.Name, expired)
-			h.tell(zerolog.ErrorLevel, nil, "a status event is older than max_age and left out: "+
-				"the receiver of the webhook does not take what it is sent")
-			return true
-		}
-		err := h.call(ctx, record.Value)
-		switch {
-		case err == nil:
-			h.metrics.count(h.Name, delivered)
-			return true
-		case ctx.Err() != nil:
-			return false
-		case errors.Is(err, errRefused):
-			h.metrics.count(h.Name, refused)
-			h.tell(zerolog.ErrorLevel, err, "a webhook refuses a status event; it is left out")
-			return true
-		}
-		h.metrics.count(h.Name, failed)
-		h.tell(zerolog.WarnLevel, err, "a status event cannot be sent to a webhook; trying again")
-		// With jitter, so that the calls of many messages are not repeated at the same moment.
-		select {
-		case <-time.After(pause/2 + rand.N(pause)):
-		case <-ctx.Done():
-			return false
-		}
-		pause = min(2*pause, longestPause)
+	err, now := h.call(ctx, e.Value), time.Now()
+	switch {
+	case err == nil:
+		h.metrics.count(h.Name, delivered)
+		h.took.Store(now.UnixNano())
+		return true
+	case ctx.Err() != nil:
+		return false
 	}
+	h.noteFailure(e, now)
+	if errors.Is(err, errRefused) ||
+		errors.Is(err, errFaulty) && !e.alone.IsZero() && now.Sub(e.alone) >= h.giveUp {
+		h.metrics.count(h.Name, refused)
+		h.tell(zerolog.ErrorLevel, err, "a webhook refuses a status event; it is left out")
+		return true
+	}
+	h.metrics.count(h.Name, failed)
+	h.tell(zerolog.WarnLevel, err, "a status event cannot be sent to a webhook; trying again")
+	// With jitter, so that the calls of many messages are not repeated at the same moment.
+	e.next = now.Add(e.pause/2 + rand.N(e.pause))
+	e.pause = min(2*e.pause, longestPause)
+	return false
+}
+
+// noteFailure finds out whether the receiver fails at this event only. One that fails at all, and
+// works again while a call is under way, does not.
+func (h *hook) noteFailure(e *event, now time.Time) {
+	switch others := !e.failed.IsZero() && h.took.Load() > e.failed.UnixNano(); {
+	case !others:
+		e.alone = time.Time{}
+	case e.alone.IsZero():
+		e.alone = now
+	}
+	e.failed = now
 }
 
 // wants reports whether this webhook sends an event. A record that is no event is never sent.
@@ -141,6 +183,8 @@ func (h *hook) call(ctx context.Context, event []byte) error {
 		status == http.StatusRequestEntityTooLarge, status == http.StatusUnsupportedMediaType,
 		status == http.StatusUnprocessableEntity:
 		return fmt.Errorf("%w: %d", errRefused, status)
+	case status == http.StatusInternalServerError:
+		return errFaulty
 	default:
 		return fmt.Errorf("the receiver answered %d", status)
 	}

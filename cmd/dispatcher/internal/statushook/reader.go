@@ -24,7 +24,14 @@ const (
 	slowAfter = time.Second
 )
 
-// reader reads the topic for one webhook and delivers the events.
+// mostAhead bounds the events that are kept: those that are not delivered yet, and those after them
+// in their partitions. The latter come again after a restart, because Kafka remembers only how far a
+// partition was read.
+const mostAhead = 1000
+
+// reader reads the topic for one webhook and delivers the events, in turns. In a turn each event that
+// is due is sent once. An event that is not taken delays the later events of its message; others are
+// read and delivered meanwhile, up to mostAhead.
 //
 // A partition is not revoked while its events are being delivered, so two processes never deliver
 // events of one message at the same time. A waiting rebalance ends the deliveries of this turn;
@@ -34,14 +41,8 @@ type reader struct {
 	client *kgo.Client
 
 	mu      sync.Mutex
-	pending []*event           // guarded by mu: not marked for commit yet, in order by partition
+	pending []*event           // guarded by mu: not marked for commit, in the order of each partition
 	endTurn context.CancelFunc // guarded by mu
-}
-
-// event is a record of the status topic.
-type event struct {
-	*kgo.Record
-	done bool // delivered or dropped
 }
 
 func newReader(cfg *Config, h *hook) (*reader, error) {
@@ -87,37 +88,70 @@ func (r *reader) run(ctx context.Context) {
 	}
 }
 
-// poll blocks rebalances. It returns the events that the last turn left; if there are none, it
-// waits for new ones.
+// poll blocks rebalances. It adds new events to the pending ones, and returns all. While there are
+// pending ones, it waits at most until one of them is due.
 func (r *reader) poll(ctx context.Context) []*event {
-	if len(r.left()) > 0 {
-		// A poll whose context has ended waits for a running rebalance and returns no records.
-		ended, end := context.WithCancel(ctx)
-		end()
-		r.client.PollRecords(ended, 1)
+	left, due := r.left()
+	room := min(mostAhead-len(left), batch)
+	if len(left) > 0 {
+		var end context.CancelFunc
+		ctx, end = context.WithDeadline(ctx, due)
+		defer end()
 	}
-	if left := r.left(); len(left) > 0 {
-		return left
+	var fetches kgo.Fetches
+	if room > 0 {
+		fetches = r.client.PollRecords(ctx, room)
+	} else {
+		<-ctx.Done()
 	}
-	fetches := r.client.PollRecords(ctx, batch)
 	fetches.EachError(func(_ string, _ int32, err error) {
-		if !errors.Is(err, context.Canceled) {
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 			r.hook.tell(zerolog.WarnLevel, err, "the status topic cannot be read for a webhook; "+
 				"trying again")
 		}
 	})
-	var events []*event
-	fetches.EachRecord(func(record *kgo.Record) { events = append(events, &event{Record: record}) })
+	if len(left) > 0 && fetches.NumRecords() == 0 {
+		// A poll whose context has ended waits for a running rebalance, blocks the next one, and returns
+		// no records. One that found none in time does not block.
+		ended, end := context.WithCancel(ctx)
+		end()
+		r.client.PollRecords(ended, 1)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pending = events
-	return events
+	fetches.EachRecord(func(record *kgo.Record) {
+		r.pending = append(r.pending, &event{Record: record})
+	})
+	return r.pending
 }
 
-func (r *reader) left() []*event {
+// left are the pending events, and when the first of them is due. Only the first event of a message
+// can be.
+func (r *reader) left() (left []*event, due time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.pending
+	first := true
+	for _, chain := range chains(r.pending) {
+		if at := chain[0].next; first || at.Before(due) {
+			first, due = false, at
+		}
+	}
+	return r.pending, due
+}
+
+// chains are the events that are not done, by message.
+func chains(events []*event) map[string][]*event {
+	all := map[string][]*event{}
+	for _, e := range events {
+		key := string(e.Key)
+		if key == "" { // no message: keep the order of the partition
+			key = fmt.Sprintf("\x00%d", e.Partition)
+		}
+		if !e.done {
+			all[key] = append(all[key], e)
+		}
+	}
+	return all
 }
 
 // taken drops the pending events of revoked partitions.
@@ -125,7 +159,11 @@ func (r *reader) taken(_ context.Context, _ *kgo.Client, partitions map[string][
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pending = slices.DeleteFunc(slices.Clone(r.pending), func(e *event) bool {
-		return slices.Contains(partitions[e.Topic], e.Partition)
+		revoked := slices.Contains(partitions[e.Topic], e.Partition)
+		if revoked {
+			e.finish()
+		}
+		return revoked
 	})
 }
 
@@ -137,25 +175,19 @@ func (r *reader) rebalanceWaits(context.Context, *kgo.Client) {
 	time.AfterFunc(slowAfter, func() { end() })
 }
 
-// deliver sends a batch: different messages concurrently, the events of one message in order. It
-// marks each partition for commit up to the first event that was not delivered, and keeps the rest.
+// deliver sends the events that are due: different messages concurrently, the events of one message
+// in order. It marks each partition for commit up to the first event that was not delivered, and
+// keeps the rest.
 func (r *reader) deliver(ctx context.Context, events []*event) {
-	chains := map[string][]*event{}
-	for _, e := range events {
-		key := string(e.Key)
-		if key == "" { // no message: keep the order of the partition
-			key = fmt.Sprintf("\x00%d", e.Partition)
-		}
-		if !e.done {
-			chains[key] = append(chains[key], e)
-		}
-	}
 	var calls errgroup.Group
 	calls.SetLimit(connections)
-	for _, chain := range chains {
+	for _, chain := range chains(events) {
 		calls.Go(func() error {
 			for _, e := range chain {
-				if e.done = r.hook.deliver(ctx, e.Record); !e.done {
+				if time.Now().Before(e.next) {
+					return nil
+				}
+				if r.hook.try(ctx, e); !e.done {
 					return nil
 				}
 			}
@@ -185,5 +217,8 @@ func (r *reader) close() {
 	_ = r.client.CommitMarkedOffsets(ctx) // if it fails, they are delivered again
 	_ = r.client.LeaveGroupContext(ctx)   // if it fails, the session timeout removes the member
 	r.client.CloseAllowingRebalance()
+	for _, e := range r.pending {
+		e.finish()
+	}
 	r.hook.client.CloseIdleConnections()
 }

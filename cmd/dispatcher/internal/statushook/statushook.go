@@ -37,13 +37,15 @@ type Config struct {
 	Registry     prometheus.Registerer
 	Log          zerolog.Logger
 	// Timeout bounds a call; 0 is 10 s. Pause is the wait before the first repetition of a call; 0 is
-	// a second. It doubles up to longestPause.
-	Timeout, Pause time.Duration
+	// a second. It doubles up to longestPause. GiveUp is how long a receiver may answer 500 to an
+	// event, while it takes others, before the event is dropped; 0 is a quarter of an hour.
+	Timeout, Pause, GiveUp time.Duration
 }
 
 const (
 	defaultTimeout = 10 * time.Second
 	defaultPause   = time.Second
+	defaultGiveUp  = 15 * time.Minute
 	// defaultReadEvery is how long a change of the file takes to be in force.
 	defaultReadEvery = 10 * time.Second
 	longestPause     = 5 * time.Minute
@@ -72,6 +74,7 @@ type running struct {
 func New(cfg Config) *Sender {
 	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
 	cfg.Pause = cmp.Or(cfg.Pause, defaultPause)
+	cfg.GiveUp = cmp.Or(cfg.GiveUp, defaultGiveUp)
 	cfg.ReadEvery = cmp.Or(cfg.ReadEvery, defaultReadEvery)
 	return &Sender{
 		cfg: cfg, metrics: newMetrics(cfg.Registry), running: map[string]*running{},
@@ -153,7 +156,7 @@ func (s *Sender) apply(ctx context.Context, list []config.StatusWebhook) {
 
 func (s *Sender) newHook(of *config.StatusWebhook, own map[string]bool) *hook {
 	return &hook{
-		StatusWebhook: *of, own: own, pause: s.cfg.Pause, log: s.cfg.Log, metrics: s.metrics,
+		StatusWebhook: *of, own: own, pause: s.cfg.Pause, giveUp: s.cfg.GiveUp, log: s.cfg.Log, metrics: s.metrics,
 		client: &http.Client{
 			Timeout: s.cfg.Timeout, CheckRedirect: web.NoRedirect,
 			Transport: web.NewTransport(&web.Config{

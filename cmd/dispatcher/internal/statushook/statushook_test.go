@@ -167,6 +167,7 @@ type stage struct {
 	cluster  *kfake.Cluster
 	client   *kgo.Client
 	registry *prometheus.Registry
+	giveUp   time.Duration
 
 	mu      sync.Mutex
 	hooks   []config.StatusWebhook // guarded by mu: content of the file
@@ -249,7 +250,7 @@ func (s *stage) run(hooks ...config.StatusWebhook) (stop func()) {
 	sender := statushook.New(statushook.Config{
 		Webhooks: hooks, Read: s.read, ReadEvery: 20 * time.Millisecond, Client: []kgo.Opt{kgo.SeedBrokers(s.cluster.ListenAddrs()...)},
 		Group: "dispatcher", Topic: topic, Registry: s.registry, Log: zerolog.New(s),
-		Timeout: time.Second, Pause: 5 * time.Millisecond,
+		Timeout: time.Second, Pause: 5 * time.Millisecond, GiveUp: s.giveUp,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -401,6 +402,69 @@ func TestARefusedEventIsLeftOut(t *testing.T) {
 	}
 }
 
+// TestAnEventThatTheReceiverFailsAtDelaysOnlyItsMessage: others are delivered meanwhile, more than are
+// kept at once. It is dropped after a while, because the receiver takes others.
+func TestAnEventThatTheReceiverFailsAtDelaysOnlyItsMessage(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.giveUp = 300 * time.Millisecond
+	r := newReceiver(t, func(_ int, event string) int {
+		if event == "bad 1" {
+			return http.StatusInternalServerError
+		}
+		return http.StatusOK
+	})
+	const others = 1500
+	s.run(hook("shop", "", r))
+	s.publish("bad", "", "accepted", 1, 0)
+	s.publish("bad", "", "delivered", 2, 0)
+	r.wait(t, func() bool { return len(r.ids) > 0 })
+	s.publish("m", "", "accepted", 1, 0)
+	r.wait(t, r.has(1))
+	if s.count("shop", "refused") != 0 || !slices.Equal(r.taken, []string{"m 1"}) {
+		t.Errorf("got events %v", r.taken)
+	}
+	var records []*kgo.Record
+	for i := range others {
+		records = append(records, &kgo.Record{
+			Topic: topic, Key: []byte(fmt.Sprint("m-", i)), Value: fmt.Appendf(nil, `{"id":"m-%d"}`, i),
+		})
+	}
+	if err := s.client.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	r.wait(t, r.has(others+2))
+	r.check(t)
+	if s.count("shop", "refused") != 1 || !slices.Contains(r.taken, "bad 2") {
+		t.Errorf("%v refused, %d taken", s.count("shop", "refused"), len(r.taken))
+	}
+}
+
+// TestAReceiverThatAlwaysFailsLosesNothing: that it answers 500 to all events is no reason to drop
+// one.
+func TestAReceiverThatAlwaysFailsLosesNothing(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.giveUp = time.Millisecond
+	var back atomic.Bool
+	r := newReceiver(t, func(int, string) int {
+		if !back.Load() {
+			return http.StatusInternalServerError
+		}
+		return http.StatusOK
+	})
+	s.run(hook("shop", "", r))
+	for i := range 20 {
+		s.publish(fmt.Sprint("m-", i), "", "accepted", 1, 0)
+	}
+	s.until("shop", "failed", 60)
+	back.Store(true)
+	r.wait(t, r.has(20))
+	if n := s.count("shop", "refused"); n != 0 {
+		t.Errorf("%v refused", n)
+	}
+}
+
 // TestPrivateAddressesAreNotCalledUnlessAllowed: whatever the name of the host is.
 func TestPrivateAddressesAreNotCalledUnlessAllowed(t *testing.T) {
 	t.Parallel()
@@ -468,21 +532,24 @@ func TestTheFileIsReadAgain(t *testing.T) {
 	s.change(nil, hook("rest", "", moved), hook("shop", "shop", added))
 	s.awaitLog(`"webhooks":["rest","shop"]`, 1)
 	s.publish("m-2", "shop", "accepted", 1, 0)
+	s.publish("m-2", "bank", "accepted", 2, 0)
 	s.publish("m-3", "bank", "accepted", 1, 0)
-	moved.wait(t, moved.has(1))
+	moved.wait(t, moved.has(2)) // so that the webhook of the others has passed what it leaves out
 	added.wait(t, added.has(2)) // it begins with the earlier events
 
 	s.change(errors.New("webhook 2 (shop): the secret is gone"))
 	s.awaitLog("the webhooks stay as they were", 1)
 	s.publish("m-4", "shop", "accepted", 1, 0)
+	s.publish("m-4", "bank", "accepted", 2, 0)
 	added.wait(t, added.has(3))
+	moved.wait(t, moved.has(3))
 
 	s.change(nil, hook("rest", "", moved))
 	s.awaitLog(`"webhooks":["rest"]`, 2)
 	s.publish("m-5", "shop", "accepted", 1, 0)
-	moved.wait(t, moved.has(2))
+	moved.wait(t, moved.has(4))
 	for r, want := range map[*receiver][]string{
-		old: {"m-1 1"}, moved: {"m-3 1", "m-5 1"}, added: {"m-1 1", "m-2 1", "m-4 1"},
+		old: {"m-1 1"}, moved: {"m-2 2", "m-3 1", "m-4 2", "m-5 1"}, added: {"m-1 1", "m-2 1", "m-4 1"},
 	} {
 		r.mu.Lock()
 		if got := slices.Sorted(slices.Values(r.taken)); !slices.Equal(got, want) {
