@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
@@ -284,7 +285,7 @@ func TestASettlementWaitsForNoMessageThatAnotherHasMoved(t *testing.T) {
 	settleAll(t, l, []ledger.Settlement{first})
 	execute(t, db, `begin`)
 	execute(t, db, `select from dispatcher.messages where seq = $1 for update`, m[0].Seq)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
 	if err := l.Settlements.Settle(ctx, []ledger.Settlement{first, second}); err != nil {
 		t.Error(err)

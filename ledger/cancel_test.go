@@ -92,10 +92,19 @@ func TestNothingIsBothCancelledAndSent(t *testing.T) {
 		cancellations = append(cancellations, cancellation(t, ledgers[0], id))
 	}
 	execute(t, db, `update dispatcher.messages set next_at = now()`)
+	// Both sides have begun before either goes on: claims with the first messages, operators with the
+	// last ones.
+	claimed, cancelling := make(chan struct{}), make(chan struct{})
+	haveClaimed, haveCancelled := sync.OnceFunc(func() { close(claimed) }),
+		sync.OnceFunc(func() { close(cancelling) })
 	var work sync.WaitGroup
 	for _, l := range ledgers {
 		work.Go(func() {
-			for range n {
+			for i := range n {
+				if i == 1 {
+					haveClaimed()
+					<-cancelling
+				}
 				err := runClaim(t.Context(), l, ledger.Claim{Due: 5, Channels: []string{"a"}}, give)
 				if err != nil {
 					t.Error(err)
@@ -107,11 +116,14 @@ func TestNothingIsBothCancelledAndSent(t *testing.T) {
 	cancelled := 0
 	for half := range 2 {
 		work.Go(func() {
+			defer haveCancelled()
+			<-claimed
 			for i := half; i < len(cancellations); i += 2 {
 				ended, err := ledgers[half].Messages.Cancel(t.Context(), cancellations[i])
 				if err != nil {
 					t.Error(err)
 				}
+				haveCancelled()
 				if ended {
 					mu.Lock()
 					cancelled++

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/admission"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )
@@ -115,7 +116,7 @@ func TestAClaimThatPanicsHoldsNothing(t *testing.T) {
 		go func() { l.Close(); close(closed) }()
 		select {
 		case <-closed:
-		case <-time.After(20 * time.Second):
+		case <-time.After(tier.Patience):
 			t.Error("a connection was not given back")
 		}
 	})
@@ -134,7 +135,7 @@ func TestAClaimThatPanicsHoldsNothing(t *testing.T) {
 			panic("fault")
 		})
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
 	if err := runClaim(ctx, l, claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		for i, fate := range seen.Intakes {

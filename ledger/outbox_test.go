@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )
@@ -189,7 +190,7 @@ func TestOneInstancePublishesAndTheNextTakesOver(t *testing.T) {
 	if err != nil {
 		t.Errorf("what was sent is reported as %v", err)
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(tier.Patience)
 	for {
 		leads, err := second.Outbox.Lead(t.Context())
 		if err != nil {

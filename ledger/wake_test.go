@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/admission"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )
@@ -76,7 +77,7 @@ func TestWakingHoldsNothingThatAClaimNeeds(t *testing.T) {
 	other, db := rig.l, rig.db
 	var claims, woken int
 	applier := connect(t, ledger.Config{URL: rig.url, Tracer: onWaking(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		ctx, cancel := context.WithTimeout(ctx, tier.Patience)
 		defer cancel()
 		claims++
 		c := turnClaim(batch("claim"+strings.Repeat("-", claims), 3))

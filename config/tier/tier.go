@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -31,6 +32,10 @@ func LongOnly(t testing.TB) {
 		t.Skip("the long tier runs this story: LONG_TESTS=1")
 	}
 }
+
+// Patience is how long a test waits for what has to happen. Only a test that fails waits so long, so
+// it is more than a loaded machine ever takes.
+const Patience = 90 * time.Second
 
 // fastSeed is the seed of every property in the fast tier, so that a fresh clone cannot fail by a
 // draw that was never seen before.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dispatcher/config/tier"
 	"dispatcher/ledger/pgserver"
 )
 
@@ -31,7 +32,7 @@ func start(t *testing.T, c pgserver.Config) *pgserver.Server {
 
 func stop(t *testing.T, s *pgserver.Server) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
 	if err := s.Stop(ctx); err != nil {
 		t.Error(err)

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 }
 
 // testTimeout bounds every wait of a test.
-const testTimeout = 20 * time.Second
+const testTimeout = tier.Patience
 
 func startServer(t testing.TB, cfg smpptest.Config) *smpptest.Server {
 	t.Helper()

@@ -17,6 +17,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/api"
 	"dispatcher/cmd/dispatcher/internal/kafka"
 	"dispatcher/cmd/dispatcher/internal/tracing"
+	"dispatcher/config/tier"
 )
 
 // brokenIntake confirms every record except the second.
@@ -56,7 +57,7 @@ func published(t *testing.T, c *kfake.Cluster, n int) map[string]*kgo.Record {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
 	all := map[string]*kgo.Record{}
 	for len(all) < n {

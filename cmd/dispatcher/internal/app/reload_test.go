@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +19,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
@@ -86,7 +86,7 @@ func (s *reloadRig) take(routing *decide.Routing, opened map[string]provider.Cha
 
 func (s *reloadRig) closeAll() {
 	// t.Context has ended when cleanups run.
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
 	for _, a := range s.applied {
 		for name, channel := range a.opened {

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider/smpp/smpptest"
@@ -178,10 +179,10 @@ func (s *stage) publish(n int) {
 	}
 }
 
-// until polls for at most 30 seconds.
+// until polls for at most tier.Patience.
 func (s *stage) until(what string, reached func() bool) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), tier.Patience)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"dispatcher/config/tier"
 )
 
 // TestStatusEventsAreSentToTheServicesThatTheSettingsName: from a whole process. A change of the
@@ -31,7 +33,7 @@ func TestStatusEventsAreSentToTheServicesThatTheSettingsName(t *testing.T) {
 		if !strings.Contains(e, `"state":"accepted"`) {
 			t.Errorf("got %s, want %q in it", e, `"state":"accepted"`)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(tier.Patience):
 		t.Fatal("got no event")
 	}
 	received := make(chan struct{}, 100)

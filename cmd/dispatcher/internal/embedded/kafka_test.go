@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dispatcher/cmd/dispatcher/internal/embedded"
+	"dispatcher/config/tier"
 )
 
 // crashFolder is the variable with the folder in which the child of
@@ -75,7 +76,7 @@ func count(t *testing.T, address, topic string, n int) {
 	t.Helper()
 	client := connect(t, address, kgo.ConsumeTopics(topic),
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()))
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), tier.Patience)
 	defer stop()
 	seen := map[string]bool{}
 	for len(seen) < n {

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 
 const (
 	partitions  = 12
-	testTimeout = 30 * time.Second
+	testTimeout = tier.Patience
 	group       = "dispatcher"
 )
 

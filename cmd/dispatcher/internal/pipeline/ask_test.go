@@ -12,6 +12,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/selector"
 )
 
@@ -190,7 +191,7 @@ func TestStoppingWaitsForQuestionsUnderWay(t *testing.T) {
 	p := setupScored(t, scoredByEndpoint, scorer)
 	p.handle(t, forLater(jobsNamed("m", 3)))
 	p.comeDue(t)
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(tier.Patience)
 	for scorer.asked.Load() == 0 {
 		select {
 		case <-deadline:

@@ -16,6 +16,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
@@ -182,7 +183,7 @@ func newLifeRig(t *testing.T) *lifeRig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 		defer cancel()
 		_ = rig.sql.Close(ctx)
 		if err := rig.d.Stop(ctx); err != nil {

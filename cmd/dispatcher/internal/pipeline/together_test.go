@@ -13,6 +13,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 	"dispatcher/selector"
@@ -92,7 +93,7 @@ func (p *pipeline) secondIn(t *testing.T, region string) *Dispatcher {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, end := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+		ctx, end := context.WithTimeout(context.WithoutCancel(t.Context()), tier.Patience)
 		defer end()
 		if err := d.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)

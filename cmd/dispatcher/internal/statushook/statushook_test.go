@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 
 const (
 	topic       = "sms.status"
-	testTimeout = 20 * time.Second
+	testTimeout = tier.Patience
 )
 
 var secrets = [][]byte{

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
@@ -59,7 +60,7 @@ func TestInstancesTogetherMakeEachStepOnce(t *testing.T) {
 		To: m("a", "85", "b", "15", "c", "0"), Steps: steps,
 		Every: time.Microsecond,
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
 	var group sync.WaitGroup
 	for range 8 {
@@ -475,7 +476,7 @@ func TestRunContinuesUntilItIsStopped(t *testing.T) {
 		To: m("a", "65", "b", "15", "c", "20"), Steps: 2,
 		Every: time.Microsecond,
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
 	ended := make(chan struct{})
 	s := r.steerer()
