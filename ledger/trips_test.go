@@ -149,10 +149,11 @@ func TestClaimOutlastsARestartOfTheServer(t *testing.T) {
 			return give(seen)
 		})
 	restart.Wait()
-	if !ledger.Unavailable(err) {
+	// The session outlives the server for a moment. On a busy machine the commit may come first.
+	if err != nil && !ledger.Unavailable(err) {
 		t.Fatalf("got %v", err)
 	}
-	claimAll(t, l, batch("m", 5), "a")
+	claimAll(t, l, batch("again", 5), "a")
 }
 
 func TestSettleRepeatedAfterALostReplyHasTheEffectOfOnce(t *testing.T) {
