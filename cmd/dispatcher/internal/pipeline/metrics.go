@@ -52,7 +52,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m.measureDatabase()
 	m.showState()
 	registry.MustRegister(
-		m.limits, m.records, m.decisions, m.choices, m.passedOver, m.full, m.unanswered, m.ready, m.scoring,
+		m.limits, m.records, m.decisions, m.choices, m.passedOver, m.full, m.unanswered, m.ready,
+		m.scoring,
 		m.outcomes, m.answer, m.toSubmit, m.unsent, m.claimSeconds, m.lockWait, m.claimSize,
 		m.settle, m.trouble, m.ambiguities, m.waiting, m.paused, m.queues, m.version, m.codes,
 		m.lost, m.released,

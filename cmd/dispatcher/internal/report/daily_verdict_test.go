@@ -204,7 +204,9 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 				[]ledger.CarriedRow{carriedRow(1, "a", "a", "", 700), carriedRow(1, "b", "b", "",
 					250), carriedRow(1, "b", "a", "no_slot", 50)},
 				tolerant(thirty(), 6_000_000)),
-			Fair, Kept, []string{"what was agreed, within 6 points;"}, nil,
+			Fair, Kept,
+			[]string{"what was agreed, within 6 points;"},
+			nil,
 		},
 		"the tolerances of two versions, by their messages": {
 			dayOf(append(drawnFor(1, "a", 700, "b", 300), drawnFor(2, "a", 70, "b", 30)...),
@@ -214,7 +216,9 @@ func TestVerdictsAnswerBothQuestions(t *testing.T) {
 					carriedRow(2, "a", "a", "", 70), carriedRow(2, "b", "b", "", 30),
 				},
 				tolerant(thirty(), 6_000_000), tolerant(thirty(), 500_000)),
-			Fair, Kept, []string{"what was agreed, within 5.5 points;"}, nil,
+			Fair, Kept,
+			[]string{"what was agreed, within 5.5 points;"},
+			nil,
 		},
 		"what nobody carried": {
 			dayOf([]ledger.ChoiceRow{

@@ -25,13 +25,13 @@ const (
 )
 
 // mostAhead bounds the events that are kept: those that are not delivered yet, and those after them
-// in their partitions. The latter come again after a restart, because Kafka remembers only how far a
-// partition was read.
+// in their partitions. The latter come again after a restart, because Kafka remembers only how far
+// a partition was read.
 const mostAhead = 1000
 
-// reader reads the topic for one webhook and delivers the events, in turns. In a turn each event that
-// is due is sent once. An event that is not taken delays the later events of its message; others are
-// read and delivered meanwhile, up to mostAhead.
+// reader reads the topic for one webhook and delivers the events, in turns. In a turn each event
+// that is due is sent once. An event that is not taken delays the later events of its message;
+// others are read and delivered meanwhile, up to mostAhead.
 //
 // A partition is not revoked while its events are being delivered, so two processes never deliver
 // events of one message at the same time. A waiting rebalance ends the deliveries of this turn;

@@ -156,7 +156,8 @@ func (s *Sender) apply(ctx context.Context, list []config.StatusWebhook) {
 
 func (s *Sender) newHook(of *config.StatusWebhook, own map[string]bool) *hook {
 	return &hook{
-		StatusWebhook: *of, own: own, pause: s.cfg.Pause, giveUp: s.cfg.GiveUp, log: s.cfg.Log, metrics: s.metrics,
+		StatusWebhook: *of, own: own, pause: s.cfg.Pause, giveUp: s.cfg.GiveUp, log: s.cfg.Log,
+		metrics: s.metrics,
 		client: &http.Client{
 			Timeout: s.cfg.Timeout, CheckRedirect: web.NoRedirect,
 			Transport: web.NewTransport(&web.Config{
