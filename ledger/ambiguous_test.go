@@ -285,7 +285,7 @@ func TestASettlementWaitsForNoMessageThatAnotherHasMoved(t *testing.T) {
 	settleAll(t, l, []ledger.Settlement{first})
 	execute(t, db, `begin`)
 	execute(t, db, `select from dispatcher.messages where seq = $1 for update`, m[0].Seq)
-	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), tier.LongestWait)
 	defer cancel()
 	if err := l.Settlements.Settle(ctx, []ledger.Settlement{first, second}); err != nil {
 		t.Error(err)

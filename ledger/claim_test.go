@@ -116,7 +116,7 @@ func TestAClaimThatPanicsHoldsNothing(t *testing.T) {
 		go func() { l.Close(); close(closed) }()
 		select {
 		case <-closed:
-		case <-time.After(tier.Patience):
+		case <-time.After(tier.LongestWait):
 			t.Error("a connection was not given back")
 		}
 	})
@@ -135,7 +135,7 @@ func TestAClaimThatPanicsHoldsNothing(t *testing.T) {
 			panic("fault")
 		})
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), tier.LongestWait)
 	defer cancel()
 	if err := runClaim(ctx, l, claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
 		for i, fate := range seen.Intakes {

@@ -276,7 +276,7 @@ func TestRegularQuestionsTakeNoConnectionFromClaims(t *testing.T) {
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("m", 1), Channels: []string{"a"}},
 		func(seen *ledger.Seen) (ledger.Decisions, error) {
-			ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), tier.LongestWait)
 			defer cancel()
 			if _, err := l.Reports.Faults(ctx, time.Minute, time.Minute); err != nil {
 				t.Error(err)

@@ -190,7 +190,7 @@ func TestOneInstancePublishesAndTheNextTakesOver(t *testing.T) {
 	if err != nil {
 		t.Errorf("what was sent is reported as %v", err)
 	}
-	deadline := time.Now().Add(tier.Patience)
+	deadline := time.Now().Add(tier.LongestWait)
 	for {
 		leads, err := second.Outbox.Lead(t.Context())
 		if err != nil {

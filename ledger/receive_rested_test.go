@@ -218,7 +218,7 @@ func TestWhoHasAttemptsLockedWaitsForNoRowOfReceipts(t *testing.T) {
 			settleAll(t, l, append(s, unknown(m[1])))
 			execute(t, db, `begin`)
 			execute(t, db, `select from dispatcher.receipts where reference = 'r1' for update`)
-			ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), tier.LongestWait)
 			defer cancel()
 			if _, err := l.Receipts.Receive(ctx, []ledger.Receipt{given(m[0], m[1])},
 				tellState); err != nil {
@@ -281,7 +281,7 @@ func TestReceiptsWriteNoRowThatCameAfterThem(t *testing.T) {
 			settleAll(t, l, s)
 			execute(t, db, `begin`)
 			execute(t, db, `select from dispatcher.attempts for update`)
-			ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), tier.LongestWait)
 			defer cancel()
 			done := waiting(t, watch, func() error {
 				_, err := l.Receipts.Receive(ctx, []ledger.Receipt{

@@ -83,7 +83,7 @@ func (r *rig) giveBack(t testing.TB) {
 		return // Close would wait for ever
 	}
 	// t.Context has ended when cleanups run.
-	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), tier.LongestWait)
 	defer cancel()
 	if t.Failed() || r.reset(ctx) != nil {
 		r.close(ctx)

@@ -80,7 +80,7 @@ func connect(t testing.TB, c ledger.Config) *ledger.Ledger {
 
 // allGivenBack waits until claims and settlements hold no connection.
 func allGivenBack(l *ledger.Ledger) bool {
-	for end := time.Now().Add(tier.Patience); l.Held() > 0; runtime.Gosched() {
+	for end := time.Now().Add(tier.LongestWait); l.Held() > 0; runtime.Gosched() {
 		if time.Now().After(end) {
 			return false
 		}

@@ -77,7 +77,7 @@ func TestWakingHoldsNothingThatAClaimNeeds(t *testing.T) {
 	other, db := rig.l, rig.db
 	var claims, woken int
 	applier := connect(t, ledger.Config{URL: rig.url, Tracer: onWaking(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, tier.Patience)
+		ctx, cancel := context.WithTimeout(ctx, tier.LongestWait)
 		defer cancel()
 		claims++
 		c := turnClaim(batch("claim"+strings.Repeat("-", claims), 3))

@@ -33,9 +33,9 @@ func LongOnly(t testing.TB) {
 	}
 }
 
-// Patience is how long a test waits for what has to happen. Only a test that fails waits so long,
-// so it is more than a loaded machine ever takes.
-const Patience = 90 * time.Second
+// LongestWait is how long a test waits for what has to happen. Only a test that fails waits so
+// long, so it is more than a loaded machine ever takes.
+const LongestWait = 90 * time.Second
 
 // fastSeed is the seed of every property in the fast tier, so that a fresh clone cannot fail by a
 // draw that was never seen before.

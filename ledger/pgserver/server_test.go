@@ -32,7 +32,7 @@ func start(t *testing.T, c pgserver.Config) *pgserver.Server {
 
 func stop(t *testing.T, s *pgserver.Server) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), tier.LongestWait)
 	defer cancel()
 	if err := s.Stop(ctx); err != nil {
 		t.Error(err)

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 }
 
 // testTimeout bounds every wait of a test.
-const testTimeout = tier.Patience
+const testTimeout = tier.LongestWait
 
 func startServer(t testing.TB, cfg smpptest.Config) *smpptest.Server {
 	t.Helper()

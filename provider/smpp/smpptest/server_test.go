@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-const testTimeout = tier.Patience
+const testTimeout = tier.LongestWait
 
 // esme is a client that sends exactly what a test wants.
 type esme struct {

@@ -57,7 +57,7 @@ func published(t *testing.T, c *kfake.Cluster, n int) map[string]*kgo.Record {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), tier.LongestWait)
 	defer cancel()
 	all := map[string]*kgo.Record{}
 	for len(all) < n {

@@ -86,7 +86,7 @@ func (s *reloadRig) take(routing *decide.Routing, opened map[string]provider.Cha
 
 func (s *reloadRig) closeAll() {
 	// t.Context has ended when cleanups run.
-	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), tier.LongestWait)
 	defer cancel()
 	for _, a := range s.applied {
 		for name, channel := range a.opened {

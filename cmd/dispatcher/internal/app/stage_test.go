@@ -179,10 +179,10 @@ func (s *stage) publish(n int) {
 	}
 }
 
-// until polls for at most tier.Patience.
+// until polls for at most tier.LongestWait.
 func (s *stage) until(what string, reached func() bool) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), tier.Patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), tier.LongestWait)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

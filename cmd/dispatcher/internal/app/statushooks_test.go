@@ -33,7 +33,7 @@ func TestStatusEventsAreSentToTheServicesThatTheSettingsName(t *testing.T) {
 		if !strings.Contains(e, `"state":"accepted"`) {
 			t.Errorf("got %s, want %q in it", e, `"state":"accepted"`)
 		}
-	case <-time.After(tier.Patience):
+	case <-time.After(tier.LongestWait):
 		t.Fatal("got no event")
 	}
 	received := make(chan struct{}, 100)

@@ -76,7 +76,7 @@ func count(t *testing.T, address, topic string, n int) {
 	t.Helper()
 	client := connect(t, address, kgo.ConsumeTopics(topic),
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()))
-	ctx, stop := context.WithTimeout(t.Context(), tier.Patience)
+	ctx, stop := context.WithTimeout(t.Context(), tier.LongestWait)
 	defer stop()
 	seen := map[string]bool{}
 	for len(seen) < n {

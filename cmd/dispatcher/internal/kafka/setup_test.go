@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 
 const (
 	partitions  = 12
-	testTimeout = tier.Patience
+	testTimeout = tier.LongestWait
 	group       = "dispatcher"
 )
 

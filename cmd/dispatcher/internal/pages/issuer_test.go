@@ -240,7 +240,7 @@ func TestASessionWhoseTokenHasEndedLeadsToTheIssuerAgain(t *testing.T) {
 		p.access = map[string]any{"exp": time.Now().Add(life).Unix()}
 		b.get(p.to(b, "/").RequestURI())
 	}
-	deadline := time.Now().Add(tier.Patience)
+	deadline := time.Now().Add(tier.LongestWait)
 	for b.signedIn() && time.Now().Before(deadline) {
 		time.Sleep(50 * time.Millisecond) // until the token has expired
 	}

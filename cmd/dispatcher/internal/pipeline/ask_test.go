@@ -191,7 +191,7 @@ func TestStoppingWaitsForQuestionsUnderWay(t *testing.T) {
 	p := setupScored(t, scoredByEndpoint, scorer)
 	p.handle(t, forLater(jobsNamed("m", 3)))
 	p.comeDue(t)
-	deadline := time.After(tier.Patience)
+	deadline := time.After(tier.LongestWait)
 	for scorer.asked.Load() == 0 {
 		select {
 		case <-deadline:

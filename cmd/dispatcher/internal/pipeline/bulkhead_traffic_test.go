@@ -92,7 +92,7 @@ func (p *pipeline) answersAfter(latency time.Duration) {
 // channel's part differs from what was drawn for it by more than a few points.
 func (p *pipeline) carriedAsDrawn(t *testing.T, messages int64, lost *atomic.Int64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), tier.LongestWait)
 	defer cancel()
 	for p.counts(t, byState)["accepted"] < messages-lost.Load() {
 		if !sleep(ctx, 20*time.Millisecond) {

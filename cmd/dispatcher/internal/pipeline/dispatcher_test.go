@@ -153,7 +153,7 @@ func (p *pipeline) run(t *testing.T) {
 	p.stop = sync.OnceFunc(func() {
 		cancel()
 		<-done
-		ctx, end := context.WithTimeout(context.WithoutCancel(t.Context()), tier.Patience)
+		ctx, end := context.WithTimeout(context.WithoutCancel(t.Context()), tier.LongestWait)
 		defer end()
 		if err := p.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)
@@ -251,7 +251,7 @@ const (
 // eventually waits until the query returns want.
 func (p *pipeline) eventually(t *testing.T, sql string, want map[string]int64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), tier.LongestWait)
 	defer cancel()
 	for {
 		got := p.counts(t, sql)

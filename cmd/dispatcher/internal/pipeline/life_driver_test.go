@@ -183,7 +183,7 @@ func newLifeRig(t *testing.T) *lifeRig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), tier.LongestWait)
 		defer cancel()
 		_ = rig.sql.Close(ctx)
 		if err := rig.d.Stop(ctx); err != nil {

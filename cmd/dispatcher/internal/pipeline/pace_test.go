@@ -29,7 +29,7 @@ type timedChannel struct {
 func (c *timedChannel) Send(ctx context.Context, s provider.Submission) provider.Result {
 	c.mu.Lock()
 	now := time.Now()
-	if s.TooLate(now) { // this process stood still since the worker looked
+	if s.TooLate(now) { // the process was not scheduled for a while
 		c.mu.Unlock()
 		return provider.Result{Outcome: provider.Refused, Code: provider.Late}
 	}

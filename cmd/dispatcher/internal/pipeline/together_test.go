@@ -93,7 +93,7 @@ func (p *pipeline) secondIn(t *testing.T, region string) *Dispatcher {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, end := context.WithTimeout(context.WithoutCancel(t.Context()), tier.Patience)
+		ctx, end := context.WithTimeout(context.WithoutCancel(t.Context()), tier.LongestWait)
 		defer end()
 		if err := d.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)

@@ -35,7 +35,7 @@ func TestAnEventIsGivenUpWhenItIsTooOld(t *testing.T) {
 	e := &event{Record: &kgo.Record{
 		Value: []byte(`{"id":"m"}`), Timestamp: time.Now().Add(30 * time.Millisecond),
 	}}
-	for over := time.Now().Add(tier.Patience); !e.done && time.Now().Before(over); {
+	for over := time.Now().Add(tier.LongestWait); !e.done && time.Now().Before(over); {
 		h.try(t.Context(), e)
 	}
 	if !e.done || calls == 0 {

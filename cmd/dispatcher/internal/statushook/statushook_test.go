@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 
 const (
 	topic       = "sms.status"
-	testTimeout = tier.Patience
+	testTimeout = tier.LongestWait
 )
 
 var secrets = [][]byte{

@@ -60,7 +60,7 @@ func TestInstancesTogetherMakeEachStepOnce(t *testing.T) {
 		To: m("a", "85", "b", "15", "c", "0"), Steps: steps,
 		Every: time.Microsecond,
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), tier.LongestWait)
 	defer cancel()
 	var group sync.WaitGroup
 	for range 8 {
@@ -476,7 +476,7 @@ func TestRunContinuesUntilItIsStopped(t *testing.T) {
 		To: m("a", "65", "b", "15", "c", "20"), Steps: 2,
 		Every: time.Microsecond,
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), tier.LongestWait)
 	defer cancel()
 	ended := make(chan struct{})
 	s := r.steerer()
