@@ -248,6 +248,46 @@ func TestChartBringsEveryFileThatASettingNames(t *testing.T) {
 	}
 }
 
+// TestChartMakesRolesOnlyWithTheOwnersLogin: and with the retention that they are to keep.
+func TestChartMakesRolesOnlyWithTheOwnersLogin(t *testing.T) {
+	most := render(t, "all-values.yaml", nil)
+	job := &most.job.Spec.Template.Spec.Containers[0]
+	if !slices.Equal(job.Args, []string{"migrate", "--roles"}) {
+		t.Errorf("the job runs %q", job.Args)
+	}
+	if got := environment(t, &most.job.Spec.Template.Spec)["DISPATCHER_LEDGER_RETENTION"]; got !=
+		"9600h" {
+		t.Errorf("the job knows a retention of %q", got)
+	}
+	if args := render(t, "least-values.yaml", nil).job.Spec.Template.Spec.Containers[0].Args; !slices.Equal(
+		args, []string{"migrate"}) {
+		t.Errorf("without values the job runs %q", args)
+	}
+	_, err := tryRender(t, "least-values.yaml", map[string]any{
+		"migrate": map[string]any{"roles": true},
+	})
+	if err == nil || !strings.Contains(err.Error(), "migrate.roles needs migrate.postgres") {
+		t.Errorf("roles without the owner's login: %v", err)
+	}
+}
+
+// TestChartCanWriteReportsToS3: with a role of the service account, or with keys.
+func TestChartCanWriteReportsToS3(t *testing.T) {
+	most := render(t, "all-values.yaml", nil)
+	if most.account.Annotations["eks.amazonaws.com/role-arn"] == "" {
+		t.Errorf("the service account has %v", most.account.Annotations)
+	}
+	from := most.deployment.Spec.Template.Spec.Containers[0].EnvFrom
+	if len(from) != 1 || from[0].SecretRef == nil || from[0].SecretRef.Name != "dispatcher-aws" {
+		t.Errorf("the variables come from %+v", from)
+	}
+	least := render(t, "least-values.yaml", nil)
+	if len(least.account.Annotations)+
+		len(least.deployment.Spec.Template.Spec.Containers[0].EnvFrom) > 0 {
+		t.Error("there are credentials without values")
+	}
+}
+
 // TestChartLetsPeopleReachTheConsole and the API, but not metrics and profiles, which need no
 // token.
 func TestChartLetsPeopleReachTheConsole(t *testing.T) {

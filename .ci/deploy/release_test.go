@@ -26,6 +26,7 @@ func TestReleaseHasItsFiles(t *testing.T) {
 		for _, c := range n.Contents {
 			files = append(files, c.Source)
 		}
+		files = append(files, n.Scripts.PostInstall) // makes the user that the unit names
 		unit := string(read(t, "deploy/systemd/dispatcher.service"))
 		if !strings.Contains(unit, "ExecStart="+n.Bindir+"/"+p.Builds[0].Binary+" ") {
 			t.Errorf("the unit starts another program than %s/%s", n.Bindir, p.Builds[0].Binary)
