@@ -172,11 +172,18 @@ func TestCarriedCountsOneRouteSinceAnInstant(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []ledger.Carried{
-		{Channel: "a", FirstChoice: 6, Attempts: 6, Accepted: 2, Errors: 1, InForce: 2},
-		{Channel: "b", FirstChoice: 1, Attempts: 3}, // one of them of an older message
+		{Route: "default", Channel: "a", FirstChoice: 6, Attempts: 6, Accepted: 2, Errors: 1, InForce: 2},
+		{Route: "default", Channel: "b", FirstChoice: 1, Attempts: 3}, // one of them of an older message
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+	got, err = l.Reports.Carried(t.Context(), "", old[0].ReceivedAt.Add(-time.Minute), time.Minute, 1)
+	all := append([]ledger.Carried{
+		{Route: "another", Channel: "a", FirstChoice: 1, Attempts: 1},
+	}, want...)
+	if diff := cmp.Diff(all, got); diff != "" || err != nil {
+		t.Error(diff, err)
 	}
 	for i := range want {
 		want[i].InForce = 0
@@ -216,8 +223,8 @@ func TestCarriedCountsAnswersThatComeLate(t *testing.T) {
 	execute(t, db, `update dispatcher.attempts set claimed_at = claimed_at - interval '5 minutes'`)
 	answers(t, l, "now", "a", provider.Accepted, "", provider.Unknown, "timeout")
 	for late, want := range map[time.Duration]ledger.Carried{
-		time.Minute:     {Channel: "a", Attempts: 2, Accepted: 1, Errors: 1, InForce: 1},
-		6 * time.Minute: {Channel: "a", Attempts: 5, Accepted: 2, Errors: 3, InForce: 1},
+		time.Minute:     {Route: "default", Channel: "a", Attempts: 2, Accepted: 1, Errors: 1, InForce: 1},
+		6 * time.Minute: {Route: "default", Channel: "a", Attempts: 5, Accepted: 2, Errors: 3, InForce: 1},
 	} {
 		got, err := l.Reports.Carried(t.Context(), "default", since, late, 1)
 		if err != nil || len(got) != 1 {

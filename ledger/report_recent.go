@@ -9,7 +9,7 @@ import (
 
 // Carried is what one channel did for one route since some instant.
 type Carried struct {
-	Channel string
+	Route, Channel string
 	// FirstChoice counts the messages received since then whose first choice it was.
 	FirstChoice int64
 	// Attempts counts those claimed since then, and those claimed before that were answered since
@@ -23,26 +23,29 @@ type Carried struct {
 // carried has an "offset 0" in its subquery, so that the range of seq is read by the primary key.
 const carried = `
 	with counted as (
-	  select r.first_choice as channel, 1 as first_choice, 0 as attempts, 0 as accepted,
+	  select r.route, r.first_choice as channel, 1 as first_choice, 0 as attempts, 0 as accepted,
 	    0 as errors, 0 as in_force
 	  from (select route, first_choice, received_at from dispatcher.messages
 	    where seq > $3 offset 0) r
-	  where r.route = $1 and r.received_at >= $2 and r.first_choice is not null
+	  where ($1 = '' or r.route = $1) and r.route is not null and r.received_at >= $2
+	    and r.first_choice is not null
 	  union all
-	  select a.channel, 0, 1, case when a.outcome = 'accepted' then 1
+	  select m.route, a.channel, 0, 1, case when a.outcome = 'accepted' then 1
 	    else 0 end, case when ` + isError + ` then 1 else 0 end,
 	    case when a.outcome = 'accepted' and a.claimed_at >= $2 and m.routing_version = $4
 	      and a.reason <> 'no_receipt' then 1 else 0 end
 	  from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
 	  where a.claimed_at >= $2::timestamptz - $5::interval
-	    and (a.claimed_at >= $2 or a.settled_at >= $2) and m.route = $1
+	    and (a.claimed_at >= $2 or a.settled_at >= $2)
+	    and ($1 = '' or m.route = $1) and m.route is not null
 	)
-	select channel, sum(first_choice), sum(attempts), sum(accepted), sum(errors), sum(in_force)
-	from counted group by channel order by channel`
+	select route, channel, sum(first_choice), sum(attempts), sum(accepted), sum(errors),
+	  sum(in_force)
+	from counted group by 1, 2 order by 1, 2`
 
-// Carried counts what the channels of a route did since an instant, by the database's clock.
-// version is the one for Carried.InForce. Rows are ordered by channel; a channel that did nothing
-// has none. Attempts that were claimed before since are counted when they were answered after it.
+// Carried counts what the channels of a route, or of all routes if it is empty, did since an instant,
+// by the database's clock. version is the one for Carried.InForce. Rows are ordered by route and
+// channel; a channel that did nothing has none. Attempts that were claimed before since are counted when they were answered after it.
 // An answer that was recorded more than late after the claim is not counted, as in Faults. Without
 // these attempts, a caller that asks about less time than a submit may take would never see a
 // timeout.

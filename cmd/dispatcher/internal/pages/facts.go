@@ -20,8 +20,6 @@ const (
 	// chartWithin is the period of the throughput chart, chartInterval that of one point.
 	chartWithin   = 10 * time.Minute
 	chartInterval = 10 * time.Second
-	// chartedRoutes bounds the routes with figures of what they drew and carried: each costs a query.
-	chartedRoutes = 12
 	// late is the longest time from claim to answer of an attempt in these figures.
 	late = time.Minute
 )
@@ -103,9 +101,9 @@ func (s *Server) readSnapshot(ctx context.Context) (*snapshot, error) {
 	return &out, err
 }
 
-// carried reads what the first weighted routes drew and carried since the beginning of the status,
-// or since the version in force was applied, if that is later: shares over two versions would match
-// the weights of neither.
+// carried reads what the routes drew and carried since the beginning of the status, or since the
+// version in force was applied, if that is later: shares over two versions would match the weights
+// of neither.
 func (s *Server) carried(
 	ctx context.Context, now *snapshot,
 ) (map[string][]ledger.Carried, error) {
@@ -113,21 +111,10 @@ func (s *Server) carried(
 	if now.version.CreatedAt.After(since) {
 		since = now.version.CreatedAt
 	}
+	all, err := s.cfg.Ledger.Reports.Carried(ctx, "", since, late, now.version.Version)
 	out := map[string][]ledger.Carried{}
-	for i := range now.doc.Routes {
-		route := &now.doc.Routes[i]
-		if len(out) == chartedRoutes {
-			break
-		}
-		if route.Weights == nil {
-			continue
-		}
-		carried, err := s.cfg.Ledger.Reports.Carried(ctx, route.Name, since, late,
-			now.version.Version)
-		if err != nil {
-			return nil, err
-		}
-		out[route.Name] = carried
+	for i := range all {
+		out[all[i].Route] = append(out[all[i].Route], all[i])
 	}
-	return out, nil
+	return out, err
 }

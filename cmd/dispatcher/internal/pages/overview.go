@@ -115,7 +115,9 @@ func routeOf(now *snapshot, route *config.Route) routeNow {
 				c.FirstChoice, c.Accepted = counted.FirstChoice, counted.Accepted
 			}
 		}
-		c.Drawn, c.Carried = partOfAll(c.FirstChoice, drawn), partOfAll(c.Accepted, accepted)
+		if c.Carried = partOfAll(c.Accepted, accepted); route.Weights != nil {
+			c.Drawn = partOfAll(c.FirstChoice, drawn)
+		}
 		out.Channels = append(out.Channels, c)
 	}
 	return out
