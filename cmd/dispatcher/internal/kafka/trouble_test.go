@@ -92,7 +92,7 @@ func TestConsumerStopsWhileTheBrokerIsAway(t *testing.T) {
 	c.Close()
 	began := time.Now()
 	p.stop(t)
-	if took := time.Since(began); took > 10*time.Second {
+	if took := time.Since(began); took > 30*time.Second { // within seconds on an idle machine
 		t.Errorf("took %v", took)
 	}
 }

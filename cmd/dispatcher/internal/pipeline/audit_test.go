@@ -13,6 +13,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/audit"
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 	"dispatcher/selector"
@@ -143,7 +144,7 @@ func TestTheRunningDayIsVerifiedOverChangingVersions(t *testing.T) {
 	})
 	for open, began := int64(1), time.Now(); open > 0; {
 		counts := p.counts(t, byState)
-		if time.Since(began) > 30*time.Second {
+		if time.Since(began) > tier.LongestWait {
 			t.Fatalf("still in flight: %v", counts)
 		}
 		open = counts["waiting"] + counts["retry"] + counts["sending"]

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
@@ -90,6 +91,7 @@ func TestPrefixesOfACallingCodeAreCountedApart(t *testing.T) {
 // more than Jamaica. All processes count together.
 func TestAGuardPausesAPrefix(t *testing.T) {
 	t.Parallel()
+	tier.OneWindow(t, time.Hour) // guards compare the running hour
 	r := emptyRig(t)
 	r.apply(document + "guards: [{per: prefix, times: 5, at_least: 20}]\n")
 	now, err := r.ledger.Clock(t.Context())
@@ -154,6 +156,7 @@ func TestAGuardPausesAPrefix(t *testing.T) {
 // TestOldCountsOfPrefixesAreDeleted: and those that a guard may compare with are kept.
 func TestOldCountsOfPrefixesAreDeleted(t *testing.T) {
 	t.Parallel()
+	tier.OneWindow(t, time.Hour) // guards compare the running hour
 	r := emptyRig(t)
 	r.apply(document + "guards: [{per: prefix, digits: 2, times: 5, at_least: 20, days: 31}]\n")
 	now, err := r.ledger.Clock(t.Context())
@@ -225,6 +228,7 @@ func (r *rig) addTraffic(tenant string, code, n int) {
 // nothing.
 func TestAGuardPausesOnceAnHour(t *testing.T) {
 	t.Parallel()
+	tier.OneWindow(t, time.Hour) // guards compare the running hour
 	r := emptyRig(t)
 	r.apply(guardedDocument)
 	r.addUsualTraffic(4, "shop", 44, 10)
@@ -295,6 +299,7 @@ func TestAGuardPausesOnceAnHour(t *testing.T) {
 // counted anew.
 func TestTrafficIsCountedPieceByPiece(t *testing.T) {
 	t.Parallel()
+	tier.OneWindow(t, time.Hour) // guards compare the running hour
 	r := emptyRig(t)
 	r.apply(guardedDocument)
 	r.addTraffic("shop", 263, 9)
@@ -326,6 +331,7 @@ func TestTrafficIsCountedPieceByPiece(t *testing.T) {
 // TestInstancesTogetherTripOnce: of many that check at the same time one pauses and records.
 func TestInstancesTogetherTripOnce(t *testing.T) {
 	t.Parallel()
+	tier.OneWindow(t, time.Hour) // guards compare the running hour
 	r := emptyRig(t)
 	r.apply(guardedDocument)
 	r.addUsualTraffic(4, "shop", 44, 10)
@@ -352,6 +358,7 @@ func TestInstancesTogetherTripOnce(t *testing.T) {
 // TestAnUnfinishedTripIsFinished: the next process records what is paused.
 func TestAnUnfinishedTripIsFinished(t *testing.T) {
 	t.Parallel()
+	tier.OneWindow(t, time.Hour) // guards compare the running hour
 	r := emptyRig(t)
 	r.apply(guardedDocument)
 	r.addUsualTraffic(4, "shop", 44, 10)
@@ -370,6 +377,7 @@ func TestAnUnfinishedTripIsFinished(t *testing.T) {
 // TestASubjectThatCannotBePausedHoldsUpNoOther: a document cannot name a blank tenant.
 func TestASubjectThatCannotBePausedHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
+	tier.OneWindow(t, time.Hour) // guards compare the running hour
 	r := emptyRig(t)
 	r.apply(document + "guards: [{per: tenant, times: 3, at_least: 10}]\n")
 	r.addUsualTraffic(1, "shop", 44, 1)
