@@ -29,7 +29,7 @@ type reconcileFlags struct {
 	columns                               []string
 	dayFirst, decimalComma, keyless       bool
 	from, to                              string
-	complete, dryRun, leave               bool
+	complete, dryRun, leave, yes          bool
 	tolerance                             time.Duration
 	limit                                 int
 	author, reason                        string
@@ -47,15 +47,16 @@ attempt that has its reference; a line without one, or with one that is not on r
 to the same number, within --tolerance and of as many segments. Each line and each attempt counts
 once.
 
-Ambiguous submissions that the file proves taken, or not taken, are settled as "ambiguous settle"
-would. Then the result is stored with who signed it off. --dry-run changes nothing. The same file
-for the same time a second time changes nothing either, unless more can be settled.
+Ambiguous submissions that the file proves taken, or not taken, are settled with --yes, as
+"ambiguous settle" would; look at them with --dry-run first. Then the result is stored with who
+signed it off. The same file for the same time a second time changes nothing, unless more can be
+settled.
 
 That a submission is not in the file proves that it was not taken only with --complete, --from and
 --to: with these you say that the file has all of that time.`,
 		Example: `  dispatcher reconcile b --file november.csv --from 2026-11-01 --to 2026-12-01 --dry-run
   dispatcher reconcile b --file november.csv --from 2026-11-01 --to 2026-12-01 --complete \
-      --reason "invoice 4711"
+      --reason "invoice 4711" --yes
   dispatcher reconcile b --file x.xlsx --columns "reference=Message ID,number=To,price=Net" \
       --currency EUR --dry-run`,
 		Args: arguments(1, 1),
@@ -86,6 +87,7 @@ That a submission is not in the file proves that it was not taken only with --co
 	flags.DurationVar(&f.tolerance, "tolerance", 15*time.Minute,
 		"how far a line without reference may be from its attempt")
 	flags.BoolVar(&f.keyless, "without-keys", false, "do not match by number")
+	flags.BoolVar(&f.yes, "yes", false, "settle the ambiguous submissions that --dry-run lists")
 	flags.BoolVar(&f.leave, "leave-ambiguous", false, "do not settle ambiguous submissions")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only compare")
 	flags.IntVar(&f.limit, "limit", 1000, "list at most this many differences; 0 lists all")
@@ -111,6 +113,8 @@ func (f *reconcileFlags) check() error {
 		return errors.New("--complete needs --from and --to: the time of which the file has all")
 	case f.tolerance < 0 || f.tolerance > 24*time.Hour:
 		return errors.New("--tolerance must be between 0 and 24h")
+	case f.yes && (f.leave || f.dryRun):
+		return errors.New("--yes settles, which --leave-ambiguous and --dry-run do not")
 	case f.limit < 0:
 		return errors.New("--limit must not be negative")
 	}
@@ -353,6 +357,11 @@ func (r *reconciler) settle(ctx context.Context, proofs []ledger.Proof) error {
 	if !may {
 		return usage(fmt.Errorf("the file tells what became of %s, and this login may settle none: "+
 			"have an operator give this command first, or give --leave-ambiguous",
+			counted(int64(len(proofs)), "ambiguous submission", "ambiguous submissions")))
+	}
+	if !r.yes {
+		return usage(fmt.Errorf("the file tells what became of %s, and nothing was changed: look at "+
+			"the list of --dry-run, then settle them with --yes, or give --leave-ambiguous",
 			counted(int64(len(proofs)), "ambiguous submission", "ambiguous submissions")))
 	}
 	for i := range proofs {

@@ -375,8 +375,14 @@ func TestTheFileSettlesWhatItProves(t *testing.T) {
 	if dry.Ambiguous != 9 || dry.Resolved != 0 {
 		t.Errorf("got %+v, want Ambiguous %v and Resolved %v", dry, 9, 0)
 	}
-	got := b.reconcile(exitFailed, append(period, "--complete", "--reason", "invoice 4711",
-		"--author", "ann")...)
+	signing := append(slices.Clone(period), "--complete", "--reason", "invoice 4711", "--author",
+		"ann")
+	asked := b.run(b.env, exitUsage, signing...)
+	if !strings.Contains(asked.err, "what became of 4 ambiguous submissions, and nothing was changed") ||
+		b.stored() != 0 {
+		t.Errorf("without --yes: %+v", asked)
+	}
+	got := b.reconcile(exitFailed, append(signing, "--yes")...)
 	if got.Resolved != 4 || len(got.Left) != 0 || got.Ambiguous != 5 || !got.Changed {
 		t.Errorf("got %+v, want Resolved %v, %d in Left, Ambiguous %v and Changed", got, 4, 0, 5)
 	}
@@ -461,7 +467,7 @@ func TestFinanceReconciles(t *testing.T) {
 	// Then an operator settles, which is another revision.
 	app := []string{"DISPATCHER_POSTGRES_URL=" + login(t, b.sql, b.url, migrations.RoleApp), b.env[1]}
 	after := decoded[reconciled](t, b.run(app, exitFailed, "--reason", "invoice 4711", "--author",
-		"ann", "--format", "json"))
+		"ann", "--yes", "--format", "json"))
 	if after.Resolved != 3 || after.Signed.Revision != 2 {
 		t.Errorf("got %+v, want Resolved %v and Signed.Revision %v", after, 3, 2)
 	}
@@ -497,6 +503,7 @@ func TestWhatReconcileRefuses(t *testing.T) {
 	b.addLine(0, "r1", "001", "1", "0.028", "GBP", "sent")
 	for want, args := range map[string][]string{
 		"--reason is missing":                 {},
+		"--yes settles, which":                {"--dry-run", "--yes"},
 		"--from and --to go together":         {"--dry-run", "--from", "2026-11-01"},
 		"--complete needs --from and --to":    {"--dry-run", "--complete"},
 		"--to must be after --from":           {"--dry-run", "--from", "2026-11-02", "--to", "2026-11-01"},
