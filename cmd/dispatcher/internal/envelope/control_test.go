@@ -7,8 +7,11 @@ import (
 	"dispatcher/cmd/dispatcher/internal/envelope"
 )
 
+// TestControlRecordsAreStrict: as the schema says, where the record is one JSON value of a size that
+// is read.
 func TestControlRecordsAreStrict(t *testing.T) {
 	t.Parallel()
+	schema := published(t, "control.schema.json")
 	for raw, want := range map[string]envelope.Code{
 		`{"cancel":"order-1"}`:                                "",
 		`{"cancel":"order-1","author":"shop","reason":"why"}`: "",
@@ -36,6 +39,9 @@ func TestControlRecordsAreStrict(t *testing.T) {
 		}
 		if got != want || (got == "") != (c.Cancel == "order-1") {
 			t.Errorf("%.60s: %q, want %q; %+v", raw, got, want, c)
+		}
+		if err := validate(schema, []byte(raw)); (err == nil) != (want == "") {
+			t.Errorf("%.60s: want %q, and the schema says %v", raw, want, err)
 		}
 	}
 }
