@@ -31,7 +31,12 @@ func TestACancelledMessageIsNeverSent(t *testing.T) {
 	}
 	cancel(ids[:3])
 	s.run("dispatcher 2").awaitOutput(t, "dispatcher is running")
-	cancel(ids[3:6])
+	list := write(t, "ids.txt", strings.Join(ids[3:6], "\r\n")+"\n\nno-such-id\n")
+	many := s.ask(nil, "cancel", "--file", list, "--reason", "the wrong day", "--author", "ann")
+	if many.code != exitFailed || !strings.HasSuffix(many.out, "3 messages are cancelled; 1 is not.\n") ||
+		!strings.Contains(many.out, "message no-such-id is not in the ledger") {
+		t.Errorf("got %+v", many)
+	}
 	s.settled(n)
 	for _, submit := range s.submits() {
 		for _, id := range ids[:6] {

@@ -108,12 +108,8 @@ func (s *Server) isOurs(r *request) bool {
 
 // sessionOf is the session of a request; nil when there is none. Its token may be invalid by now.
 func (s *Server) sessionOf(r *http.Request) *session {
-	c, err := r.Cookie(cookieName(r))
-	if err != nil {
-		return nil
-	}
 	var of session
-	if !s.sessions.open(c.Value, time.Now(), &of) {
+	if !s.sessions.open(sealedSession(r), time.Now(), &of) {
 		return nil
 	}
 	return &of

@@ -219,6 +219,45 @@ func TestPeopleSignInAtTheIssuerAndComeBackToTheirPage(t *testing.T) {
 	}
 }
 
+// TestATokenWithHundredsOfGroupsSignsIn: its session takes several cookies, which the next session and
+// the end of a session delete.
+func TestATokenWithHundredsOfGroupsSignsIn(t *testing.T) {
+	t.Parallel()
+	p := startProvider(t)
+	c := atIssuer(t, p)
+	b := c.client(t, "")
+	at, err := url.Parse(b.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := func(n int) map[string]any {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = rand.Text() // an id, which does not compress
+		}
+		return map[string]any{"groups": all}
+	}
+	signIn := func(n int) int {
+		p.access = groups(n)
+		b.get(p.to(b, "/").RequestURI())
+		return len(b.http.Jar.Cookies(at))
+	}
+	if n := signIn(200); n != 3 || !b.signedIn() {
+		t.Errorf("%d cookies, signed in: %v", n, b.signedIn())
+	}
+	if n := signIn(1); n != 1 || !b.signedIn() {
+		t.Errorf("%d cookies after a shorter token, signed in: %v", n, b.signedIn())
+	}
+	signIn(200)
+	b.post("/logout", nil, nil)
+	if n := len(b.http.Jar.Cookies(at)); n != 0 || b.signedIn() {
+		t.Errorf("%d cookies after the end of the session, signed in: %v", n, b.signedIn())
+	}
+	if signIn(1000); b.signedIn() {
+		t.Error("a token that does not fit into the cookies signs in")
+	}
+}
+
 func TestTwoTabsSignInAtOnce(t *testing.T) {
 	t.Parallel()
 	p := startProvider(t)

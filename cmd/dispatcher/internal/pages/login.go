@@ -116,7 +116,7 @@ func (s *Server) begin(
 			"issuer for one with fewer claims.")
 		return "", false
 	}
-	http.SetCookie(w, cookie(r, sealed))
+	setSession(w, r, sealed)
 	if to = localPath(to); to == "/" {
 		to = home(who.Role)
 	}
@@ -137,7 +137,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "not from a page of this console", http.StatusForbidden)
 		return
 	}
-	http.SetCookie(w, cookie(r, ""))
+	setSession(w, r, "")
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,9 +20,11 @@ import (
 const (
 	// sessionLife is the life of a session; activity does not extend it.
 	sessionLife = 12 * time.Hour
-	// longestSession bounds a sealed session, in bytes. Browsers accept cookies of 4096 bytes, with
-	// name and attributes.
-	longestSession = 3900
+	// longestCookie bounds the value of a cookie, in bytes: browsers accept 4096, with name and
+	// attributes. A session takes up to mostCookies of them, because tokens of an issuer may name
+	// hundreds of groups.
+	longestCookie = 3900
+	mostCookies   = 4
 )
 
 // session is the sealed content of the cookie. It holds the token, which is checked at every
@@ -37,7 +40,7 @@ type session struct {
 
 func (s *session) end() time.Time { return s.Expires }
 
-// errTokenTooLong means that the token does not fit into a cookie.
+// errTokenTooLong means that the token does not fit into the cookies.
 var errTokenTooLong = errors.New("the token is too long for a session of the console")
 
 // sealer encrypts and authenticates the cookies of one kind. Instances with the same secret can
@@ -72,7 +75,7 @@ func (s *sealer) seal(of sealed) (string, error) {
 		return "", err
 	}
 	out := base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, text, nil))
-	if len(out) > longestSession {
+	if len(out) > mostCookies*longestCookie {
 		return "", errTokenTooLong
 	}
 	return out, nil
@@ -91,20 +94,47 @@ func (s *sealer) open(cookie string, now time.Time, into sealed) bool {
 	return json.Unmarshal(text, into) == nil && now.Before(into.end())
 }
 
-// cookie holds a sealed session. On loopback its name has the port, because browsers share cookies
-// between the ports of a host.
-func cookie(r *http.Request, sealed string) *http.Cookie {
-	c := &http.Cookie{
-		Name: cookieName(r), Value: sealed, Path: "/", HttpOnly: true,
-		SameSite: http.SameSiteStrictMode, Secure: !isLoopback(r),
-		MaxAge: int(sessionLife.Seconds()),
+// setSession stores a sealed session in cookies; an empty one deletes them.
+func setSession(w http.ResponseWriter, r *http.Request, sealed string) {
+	for n := range mostCookies {
+		part := sealed[:min(len(sealed), longestCookie)]
+		sealed = sealed[len(part):]
+		if _, err := r.Cookie(partName(r, n)); part == "" && n > 0 && err != nil {
+			continue // there is none to delete
+		}
+		c := &http.Cookie{
+			Name: partName(r, n), Value: part, Path: "/", HttpOnly: true,
+			SameSite: http.SameSiteStrictMode, Secure: !isLoopback(r),
+			MaxAge: int(sessionLife.Seconds()),
+		}
+		if part == "" {
+			c.MaxAge = -1
+		}
+		http.SetCookie(w, c)
 	}
-	if sealed == "" {
-		c.MaxAge = -1
-	}
-	return c
 }
 
+// sealedSession joins the cookies of a session; empty when there is none.
+func sealedSession(r *http.Request) (sealed string) {
+	for n := range mostCookies {
+		c, err := r.Cookie(partName(r, n))
+		if err != nil {
+			break
+		}
+		sealed += c.Value
+	}
+	return sealed
+}
+
+// partName is the name of the n-th cookie of a session, from 0.
+func partName(r *http.Request, n int) string {
+	if n == 0 {
+		return cookieName(r)
+	}
+	return cookieName(r) + "." + strconv.Itoa(n+1)
+}
+
+// cookieName has the port on loopback, because browsers share cookies between the ports of a host.
 func cookieName(r *http.Request) string {
 	if !isLoopback(r) {
 		return "__Host-dispatcher"
