@@ -19,8 +19,8 @@ type DayClosing struct {
 	Changes int64
 }
 
-// closings returns the closings of a day, in their order. There is none when the day was not closed,
-// or was closed with another beginning or end because the routing named another time zone.
+// closings returns the closings of a day, in their order. There is none when the day was not
+// closed, or was closed with another beginning or end because the routing named another time zone.
 func closings(ctx context.Context, q querier, day BusinessDay) ([]DayClosing, error) {
 	return queried(ctx, q, pgx.RowToStructByPos[DayClosing], `
 		select revision, at, changes from audit.closings
@@ -167,8 +167,8 @@ func (d BusinessDay) hours() iter.Seq[BusinessDay] {
 // have come.
 const afterDay = time.Hour
 
-// settledDays are closed days of which a person has settled an ambiguity since, by its message or by
-// its attempt. The seconds are for a settlement that began before the closing and ended after it.
+// settledDays are closed days of which a person has settled an ambiguity since, by its message or
+// by its attempt. The seconds are for a settlement that began before the closing and ended after it.
 const settledDays = `
 	select c.day
 	from dispatcher.ambiguous s
@@ -186,8 +186,8 @@ const settledDays = `
 // again, oldest first. These are all days since the first one that is kept and was not closed; and,
 // until half of the retention of their rows is over, closed days that are three times as old as at
 // their last closing (an hour, three hours, nine, and so on), and those of which a person has
-// settled an ambiguity in the last day, after their last closing. After that rows may be gone. The list may hold days that are not over
-// yet, because the time zone is not known here: see CanClose.
+// settled an ambiguity in the last day, after their last closing. After that rows may be gone. The
+// list may hold days that are not over yet, because the time zone is not known here: see CanClose.
 func (s *Reports) Unclosed(ctx context.Context, facts time.Duration) ([]string, error) {
 	dates, err := rows(ctx, s.db, pgx.RowTo[string], `
 		select to_char(d, 'YYYY-MM-DD')

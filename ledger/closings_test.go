@@ -191,6 +191,25 @@ func TestALateReceiptCorrectsAClosedDay(t *testing.T) {
 	}
 }
 
+// twoAmbiguous sends two messages on channel a. Nobody knows whether the carrier has taken them.
+func twoAmbiguous(t *testing.T, l *ledger.Ledger) (m []ledger.Message, lost []ledger.Settlement) {
+	t.Helper()
+	m = claimAll(t, l, batch("m", 2), "a").Messages
+	now, err := l.Clock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range m {
+		s := unknown(m[i])
+		s.Ambiguity = &ledger.Ambiguity{
+			Key: "k", Step: ledger.Lookup, Until: now.Add(time.Minute), NextAt: now,
+		}
+		lost = append(lost, s)
+	}
+	settleAll(t, l, lost)
+	return m, lost
+}
+
 // TestASettledAmbiguityCorrectsAClosedDay: the day was closed while nobody knew whether the carrier
 // had taken two messages. It had taken one of them, which is billed, and not the other, which
 // another channel may carry.
@@ -199,20 +218,7 @@ func TestASettledAmbiguityCorrectsAClosedDay(t *testing.T) {
 	tier.OneWindow(t, 24*time.Hour)
 	r := lend(t)
 	apply(t, r.l, ledger.ChannelSpec{Name: "a"})
-	m := claimAll(t, r.l, batch("m", 2), "a").Messages
-	now, err := r.l.Clock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var lost []ledger.Settlement
-	for i := range m {
-		s := unknown(m[i])
-		s.Ambiguity = &ledger.Ambiguity{
-			Key: "k", Step: ledger.Lookup, Until: now.Add(time.Minute), NextAt: now,
-		}
-		lost = append(lost, s)
-	}
-	settleAll(t, r.l, lost)
+	m, lost := twoAmbiguous(t, r.l)
 	closeToday(t, r.l)
 	// reports expects the one row of the closed day.
 	reports := func(want ledger.DailyRow) {
@@ -256,20 +262,7 @@ func TestADayIsClosedAgainAfterAPersonSettledSomethingOfIt(t *testing.T) {
 	tier.OneWindow(t, 24*time.Hour)
 	r := lend(t)
 	apply(t, r.l, ledger.ChannelSpec{Name: "a"})
-	m := claimAll(t, r.l, batch("m", 2), "a").Messages
-	now, err := r.l.Clock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var lost []ledger.Settlement
-	for i := range m {
-		s := unknown(m[i])
-		s.Ambiguity = &ledger.Ambiguity{
-			Key: "k", Step: ledger.Lookup, Until: now.Add(time.Minute), NextAt: now,
-		}
-		lost = append(lost, s)
-	}
-	settleAll(t, r.l, lost)
+	m, _ := twoAmbiguous(t, r.l)
 	// A day that ended half an hour ago, and was closed a minute ago.
 	execute(t, r.db, `update dispatcher.messages set received_at = now() - interval '1 hour'`)
 	execute(t, r.db, `

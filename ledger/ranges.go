@@ -83,7 +83,7 @@ type (
 const rangeStep = 366
 
 // Day adds up one business day, as it is at one moment: the stored figures if it was closed, else
-// its messages and attempts. closings are its closings.
+// its messages and attempts. closed are its closings.
 func (s *Reports) Day(
 	ctx context.Context, day BusinessDay,
 ) (figures DayFigures, closed []DayClosing, err error) {

@@ -141,8 +141,8 @@ const readOurs = `
 	analyze ours; analyze refs;
 	create temporary table pairs (nr bigint, line integer, sure boolean);`
 
-// isCharge is the condition that line t is no credit. A credit takes back what was billed, perhaps in
-// an earlier file, so it belongs to no attempt.
+// isCharge is the condition that line t is no credit. A credit takes back what was billed, perhaps
+// in an earlier file, so it belongs to no attempt.
 const isCharge = `coalesce(t.nanos, 0) >= 0`
 
 // pairReferences pairs lines with the attempts that have their reference. When a provider has used

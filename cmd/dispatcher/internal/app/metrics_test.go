@@ -214,6 +214,7 @@ routes: [{name: default, weights: {good: 1, sick: 3}}]
 	s.carriers["ONE"].Close()
 	s.until("the channel is shown as not ready", func() bool {
 		_, values = s.scraped()
-		return values[`dispatcher_dispatch_channel_ready{channel="good"}`] == 0
+		ready, shown := values[`dispatcher_dispatch_channel_ready{channel="good"}`]
+		return shown && ready == 0
 	})
 }
