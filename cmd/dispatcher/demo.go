@@ -176,8 +176,8 @@ func (c *cli) demoEpilogue(r *demo.Result, f *demoFlags, s *config.Settings) {
 	if !f.keep {
 		c.suggest("the same, with the data kept in "+s.DataDir, "demo --keep"+f.ports())
 	}
-	c.suggest(fmt.Sprintf("run the dispatcher on %s, with the console on http://%s (it prints an "+
-		"address to sign in); then in another terminal:", s.DataDir, s.Listen),
+	c.suggest(fmt.Sprintf("run the dispatcher on %s (console on http://%s; it prints an address to "+
+		"sign in). In another terminal:", s.DataDir, s.Listen),
 		"run --embedded"+f.ports())
 	c.suggest("hand it a message as a service would", "send --to +447700900123 --text 'Hello'")
 	if f.keep {

@@ -36,8 +36,8 @@ func TestTheDemoEndsWithCommandsThatWork(t *testing.T) {
 			DataDir: "./elsewhere", Listen: "127.0.0.1:8080",
 		})
 		_, list, _ := strings.Cut(out.String(), "Go on from here:\n")
-		if !strings.Contains(list, "run the dispatcher on ./elsewhere, with the console on "+
-			"http://127.0.0.1:8080 (it prints an address to sign in)") {
+		if !strings.Contains(list, "run the dispatcher on ./elsewhere (console on "+
+			"http://127.0.0.1:8080; it prints an address to sign in)") {
 			t.Errorf("%s: it does not name the folder, or the console:\n%s", name, list)
 		}
 		var commands []string
