@@ -20,7 +20,8 @@ const (
 	commitInterval    = time.Second
 	// shutdownTimeout bounds the last commit and leaving the group, together.
 	shutdownTimeout = 3 * time.Second
-	// slowAfter is how long deliveries may delay a rebalance.
+	// slowAfter is how long deliveries may delay a rebalance, or the end of the webhook. Most calls
+	// that are under way end within it. A call that is broken off is repeated.
 	slowAfter = time.Second
 )
 
@@ -34,15 +35,16 @@ const mostAhead = 1000
 // others are read and delivered meanwhile, up to mostAhead.
 //
 // A partition is not revoked while its events are being delivered, so two processes never deliver
-// events of one message at the same time. A waiting rebalance ends the deliveries of this turn;
-// events that were not delivered are delivered in the next turn, here or in another process.
+// events of one message at the same time. A waiting rebalance ends the deliveries of this turn
+// after slowAfter, and so does the end of the webhook; events that were not delivered are delivered
+// in the next turn, here or in another process.
 type reader struct {
 	hook   *hook
 	client *kgo.Client
 
 	mu      sync.Mutex
-	pending []*event           // guarded by mu: not marked for commit, in the order of each partition
-	endTurn context.CancelFunc // guarded by mu
+	pending []*event // guarded by mu: not marked for commit, in the order of each partition
+	endTurn func()   // guarded by mu: ends the deliveries of this turn, after slowAfter
 }
 
 func newReader(cfg *Config, h *hook) (*reader, error) {
@@ -78,11 +80,14 @@ func newReader(cfg *Config, h *hook) (*reader, error) {
 func (r *reader) run(ctx context.Context) {
 	defer r.close()
 	for ctx.Err() == nil {
-		turn, end := context.WithCancel(ctx)
+		turn, end := context.WithCancel(context.WithoutCancel(ctx))
+		endSoon := func() { time.AfterFunc(slowAfter, end) }
+		stop := context.AfterFunc(ctx, endSoon)
 		r.mu.Lock()
-		r.endTurn = end
+		r.endTurn = endSoon
 		r.mu.Unlock()
 		r.deliver(turn, r.poll(ctx))
+		stop()
 		end()
 		r.client.AllowRebalance()
 	}
@@ -167,12 +172,11 @@ func (r *reader) taken(_ context.Context, _ *kgo.Client, partitions map[string][
 	})
 }
 
-// rebalanceWaits ends the turn after slowAfter: most deliveries are done by then.
+// rebalanceWaits ends the turn, because the next rebalance waits for it.
 func (r *reader) rebalanceWaits(context.Context, *kgo.Client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	end := r.endTurn
-	time.AfterFunc(slowAfter, func() { end() })
+	r.endTurn()
 }
 
 // deliver sends the events that are due: different messages concurrently, the events of one message
