@@ -52,14 +52,14 @@ func TestAQueryNamesTheReferenceAndTheSenderThatWasSent(t *testing.T) {
 func TestQueriesThatAreNotAnsweredFail(t *testing.T) {
 	t.Parallel()
 	srv := startServer(t, smpptest.Config{})
-	cfg := fastConfig(srv.Addr())
-	cfg.ResponseTimeout = 100 * time.Millisecond
-	c := startClient(t, cfg)
+	c := startClient(t, fastConfig(srv.Addr()))
 	if _, err := c.query(t.Context(), "1", pdu.Address{}); !errors.As(err, new(*StatusError)) {
 		t.Errorf("an SMSC without query_sm: %v", err)
 	}
 	srv.SetBehaviour(smpptest.Behaviour{Silent: true})
-	if _, err := c.query(t.Context(), "1", pdu.Address{}); !errors.Is(err, errNotAnswered) {
+	short, end := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer end()
+	if _, err := c.query(short, "1", pdu.Address{}); !errors.Is(err, errNotAnswered) {
 		t.Errorf("a silent SMSC: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)

@@ -22,7 +22,7 @@ func TestAPeerThatDoesNotFinishItsPDUIsDisconnected(t *testing.T) {
 			lost := make(chan error, 1)
 			_, peer := startRaw(t,
 				Config{
-					ResponseTimeout: 100 * time.Millisecond, EnquireLink: time.Hour,
+					ResponseTimeout: bindTimeout, EnquireLink: time.Hour,
 					OnState: func(s BindState) {
 						if s.Phase == Lost {
 							lost <- s.Err
@@ -48,7 +48,7 @@ func TestAPeerThatDoesNotFinishItsPDUIsDisconnected(t *testing.T) {
 			if err := next(t, lost); err != errSlowPDU { //nolint:errorlint // errSlowPDU is not wrapped
 				t.Errorf("the session ended with %v", err)
 			}
-			if took := time.Since(began); took < 90*time.Millisecond {
+			if took := time.Since(began); took < bindTimeout {
 				t.Errorf("the client disconnected after %v", took)
 			}
 		})

@@ -81,7 +81,7 @@ func answerUnbind(p *rawPeer) {
 
 func TestOddAnswersLeaveASubmitToItsTimeout(t *testing.T) {
 	t.Parallel()
-	client, peer := startRaw(t, Config{ResponseTimeout: time.Second})
+	client, peer := startRaw(t, Config{ResponseTimeout: bindTimeout})
 	done := sendAsync(client, submission(1))
 	sequence := peer.expect(pdu.CommandSubmitSM).Sequence
 	// reports success
@@ -339,7 +339,7 @@ func TestASenderThatGivesUpInTheQueueSendsNothing(t *testing.T) {
 func TestAPeerThatDoesNotReadIsDropped(t *testing.T) {
 	t.Parallel()
 	cfg := Config{
-		LongMessages: MessagePayload, ResponseTimeout: 300 * time.Millisecond, Window: 100,
+		LongMessages: MessagePayload, ResponseTimeout: bindTimeout, Window: 100,
 	}
 	cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
