@@ -13,8 +13,8 @@ type Contract struct {
 	Begins int
 }
 
-// lastBegin is the last day that every month has.
-const lastBegin = 28
+// LastBegin is the last day that every month has.
+const LastBegin = 28
 
 func readContract(v value, channel *Channel) Contract {
 	c, before := Contract{Begins: 1}, len(v.r.problems)
@@ -31,7 +31,7 @@ func readContract(v value, channel *Channel) Contract {
 	}
 	c.Commitment, c.Cap = c.amount(f, "commitment"), c.amount(f, "cap")
 	if begins, ok := f.get("begins"); ok {
-		day := begins.integer(1, lastBegin)
+		day := begins.integer(1, LastBegin)
 		c.Begins = int(day)
 	}
 	switch {

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -32,6 +33,13 @@ func (s *Routing) Current(ctx context.Context) (RoutingVersion, error) {
 func (s *Routing) Version(ctx context.Context, version int64) (RoutingVersion, error) {
 	return s.oneVersion(ctx, `select `+versionColumns+
 		` from facts.routing_versions where version = $1`, version)
+}
+
+// At returns the version that was in force just before an instant: the first one, if that is older.
+func (s *Routing) At(ctx context.Context, before time.Time) (RoutingVersion, error) {
+	return s.oneVersion(ctx, `select `+versionColumns+`
+		from facts.routing_versions where created_at < $1 or version = 1
+		order by version desc limit 1`, before)
 }
 
 func (s *Routing) oneVersion(ctx context.Context, sql string, args ...any) (RoutingVersion, error) {

@@ -1,16 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/status"
+	"dispatcher/config"
 	"dispatcher/ledger"
 )
 
@@ -22,7 +27,8 @@ func (c *cli) reportContractsCommand() *cobra.Command {
 		Short: "Show what was bought of each channel's commitment and cap for the month",
 		Long: `Adds up what each channel with a contract in the routing document has accepted since
 the month of the contract began, with a forecast for its end at the same pace. It warns when 80 % of
-a cap are used, when a cap will be exceeded, and when a commitment will be missed.`,
+a cap are used, when a cap will be exceeded, and when a commitment will be missed. A month that is
+over is compared with the contracts of the document that was in force at its end.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			return c.withLedger(ctx, func(l *database) error {
@@ -52,29 +58,24 @@ func (c *cli) contracts(ctx context.Context, l *database, day string, as format)
 		}
 	}
 	found := []report.Contract{}
-	warned := false
-	months := map[int]ledger.RangeFigures{} // by the day on which they begin
-	for i := range routing.Channels {
-		channel := &routing.Channels[i]
-		if channel.Contract.Begins == 0 {
-			continue
+	for begins := 1; begins <= config.LastBegin; begins++ {
+		from, to := report.ContractMonth(at, routing.Timezone, begins)
+		some, err := contractsOf(ctx, l, routing, &contractMonth{begins, from, to, now})
+		if err != nil {
+			return err
 		}
-		from, to := report.ContractMonth(at, routing.Timezone, channel.Contract.Begins)
-		month, read := months[channel.Contract.Begins]
-		if !read {
-			if month, err = daysFrom(ctx, l, from, decide.Earlier(to, now)); err != nil {
-				return err
-			}
-			months[channel.Contract.Begins] = month
-		}
-		toDate := int64(0)
-		for j := range month.Parts {
-			toDate += report.Billed(channel, month.Parts[j].Rows)
-		}
-		one := report.NewContract(channel, from, to, now, toDate)
-		warned = warned || one.Warning != ""
-		found = append(found, one)
+		found = append(found, some...)
 	}
+	names := routing.ChannelNames()
+	place := func(c *report.Contract) int {
+		if at := slices.Index(names, c.Channel); at >= 0 {
+			return at
+		}
+		return len(names) // the channel was removed since
+	}
+	slices.SortStableFunc(found, func(a, b report.Contract) int {
+		return cmp.Compare(place(&a), place(&b))
+	})
 	if as == formatTable && len(found) == 0 {
 		fmt.Fprintln(c.out, "No channel of the routing document has a contract.")
 		return nil
@@ -84,10 +85,52 @@ func (c *cli) contracts(ctx context.Context, l *database, day string, as format)
 	}{found}, contractSheet(found, routing.Timezone, as)); err != nil {
 		return err
 	}
-	if warned {
+	if slices.ContainsFunc(found, func(c report.Contract) bool { return c.Warning != "" }) {
 		return &codedError{code: exitFailed} // the table has been printed
 	}
 	return nil
+}
+
+// contractMonth is a month of the contracts that begin on one day of the calendar month.
+type contractMonth struct {
+	begins        int
+	from, to, now time.Time
+}
+
+// contractsOf compares a month with the contracts that were in force at its end.
+func contractsOf(
+	ctx context.Context, l *database, routing *config.Routing, m *contractMonth,
+) (found []report.Contract, err error) {
+	if !m.to.After(m.now) {
+		v, err := l.Routing.At(ctx, m.to)
+		if errors.Is(err, ledger.ErrNoRouting) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if routing, err = control.StoredRouting(&v); err != nil {
+			return nil, err
+		}
+	}
+	var month ledger.RangeFigures
+	for i := range routing.Channels {
+		channel := &routing.Channels[i]
+		if channel.Contract.Begins != m.begins {
+			continue
+		}
+		if found == nil {
+			if month, err = daysFrom(ctx, l, m.from, decide.Earlier(m.to, m.now)); err != nil {
+				return nil, err
+			}
+		}
+		toDate := int64(0)
+		for j := range month.Parts {
+			toDate += report.Billed(channel, month.Parts[j].Rows)
+		}
+		found = append(found, report.NewContract(channel, m.from, m.to, m.now, toDate))
+	}
+	return found, nil
 }
 
 // daysFrom adds up the days of a month so far.

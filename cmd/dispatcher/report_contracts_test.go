@@ -1,8 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/ledger"
@@ -53,5 +57,52 @@ routes: [{name: default, weights: {a: 25, b: 15, c: 60}}]
 	if table := dispatcher(t, "", env, "report", "contracts").out; !strings.Contains(table, "0.42") ||
 		!strings.Contains(table, "83 % of the cap is used") {
 		t.Error(table)
+	}
+}
+
+// TestAPastMonthIsComparedWithItsOwnContracts: not with those of the routing in force now.
+func TestAPastMonthIsComparedWithItsOwnContracts(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := openSeeded(t, url)
+	apply := func(contracts string) {
+		t.Helper()
+		if _, err := l.Routing.Apply(t.Context(), ledger.NewRouting{
+			Author: "test", Document: "channels:\n" + contracts +
+				"routes: [{name: default, weights: {b: 1}}]\n",
+			Channels: []ledger.ChannelSpec{{Name: "a"}, {Name: "b"}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply("  a: {provider: sandbox, contract: {commitment: 30, begins: 9}}\n" +
+		"  b: {provider: sandbox, contract: {cap: 30}}\n")
+	db := opened(t, url)
+	if _, err := db.Exec(t.Context(), `
+		update dispatcher.routing_versions set created_at = now() - interval '1 year'`); err != nil {
+		t.Fatal(err)
+	}
+	apply("  b: {provider: sandbox, contract: {cap: 99}}\n")
+	read := func(day time.Time) (found []string) {
+		got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "report", "contracts",
+			"--format", "json", "--day", day.Format(time.DateOnly))
+		all := decoded[struct{ Contracts []report.Contract }](t, got)
+		for _, c := range all.Contracts {
+			switch {
+			case c.Cap != nil:
+				found = append(found, fmt.Sprint(c.Channel, " cap ", *c.Cap, c.Warning))
+			case c.Commitment != nil:
+				found = append(found, fmt.Sprint(c.Channel, " commitment ", *c.Commitment, ", ", c.Warning))
+			}
+		}
+		return found
+	}
+	now := time.Now()
+	if diff := cmp.Diff([]string{"b cap 99"}, read(now)); diff != "" {
+		t.Errorf("of this month: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"b cap 30", "a commitment 30, the commitment was missed"},
+		read(now.AddDate(0, 0, -70))); diff != "" {
+		t.Errorf("of a past month: %s", diff)
 	}
 }
