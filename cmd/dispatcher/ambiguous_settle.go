@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,7 +103,7 @@ func (f *settleFlags) check(named bool) error {
 	case f.dryRun && f.yes:
 		return errors.New("--dry-run and --yes exclude each other")
 	}
-	return err
+	return cmp.Or(err, control.CheckReason(f.reason))
 }
 
 // settleOne settles the message with an id and prints the result.

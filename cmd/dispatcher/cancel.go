@@ -35,6 +35,9 @@ ended by itself, and those that cannot be are listed.`,
 			case strings.TrimSpace(author) == "":
 				return misused(errors.New("--author is empty: name who cancels"))
 			}
+			if err := control.CheckReason(reason); err != nil {
+				return misused(err)
+			}
 			by := control.By{Author: author, Reason: reason}
 			return c.withLedger(ctx, func(l *database) error {
 				if file != "" {

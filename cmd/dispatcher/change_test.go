@@ -86,3 +86,34 @@ func TestAWindowThatIsOverLeavesAllOfItsLimit(t *testing.T) {
 		t.Errorf("got %+v, want Channel %v and no LastAssigned", shown, "b")
 	}
 }
+
+// TestNoReasonHasAPhoneNumber: finance can read the reasons of versions, ramps and restarts.
+func TestNoReasonHasAPhoneNumber(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := openSeeded(t, url)
+	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
+	for _, args := range [][]string{
+		{"weights", "set", "default", "a=40"},
+		{"weights", "ramp", "default", "a=40", "--over", "1h", "--steps", "2"},
+		{"weights", "ramp", "default", "--cancel"},
+		{"channel", "drain", "a"},
+		{"limits", "set", "a", "--window", "1s", "--restart"},
+		{"pause", "--lane", "bulk"},
+		{"cancel", "none"},
+		{"ambiguous", "settle", "none", "--as", "final"},
+		{"optouts", "add", "+447700900124"},
+		{"erase", "--number", "+447700900124"},
+		{"reconcile", "a", "--file", "none.csv"},
+	} {
+		got := dispatcher(t, "", env, append(args, "--author", "ann", "--reason",
+			"asked by +44 7700 900-123")...)
+		if got.code != exitUsage || !strings.Contains(got.err, "the reason has a phone number") ||
+			strings.Contains(got.err, "7700") {
+			t.Errorf("%v: got %+v, want exit code %d and why", args, got, exitUsage)
+		}
+	}
+	if v := current(t, l); v.Version != 1 {
+		t.Errorf("version %d is in force, want 1", v.Version)
+	}
+}

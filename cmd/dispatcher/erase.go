@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/ledger"
@@ -72,6 +73,9 @@ func (f *eraseFlags) erasure(c *cli) (*ledger.Erasure, error) {
 			`"asked by letter"`))
 	case strings.TrimSpace(f.author) == "":
 		return nil, misused(errors.New("--author is empty: name who erases"))
+	}
+	if err := control.CheckReason(f.reason); err != nil {
+		return nil, misused(err)
 	}
 	s, err := c.settings()
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/ledger"
 )
@@ -41,6 +42,9 @@ func (f *listFlags) listing(source ledger.OptOutSource) (ledger.Listing, error) 
 			`example --reason "asked by letter"`))
 	case strings.TrimSpace(f.author) == "":
 		return ledger.Listing{}, misused(errors.New("--author is empty: name who makes the change"))
+	}
+	if err := control.CheckReason(f.reason); err != nil {
+		return ledger.Listing{}, misused(err)
 	}
 	return ledger.Listing{Tenant: f.tenant, Source: source, Author: f.author, Reason: f.reason}, nil
 }

@@ -324,6 +324,22 @@ func TestAWholeDocumentNeedsAnETag(t *testing.T) {
 	}
 }
 
+// TestNoReasonHasAPhoneNumber: the history shows reasons to everybody.
+func TestNoReasonHasAPhoneNumber(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{})
+	const because = `"reason":"asked by +447700900123"}`
+	for path, body := range map[string]string{
+		"/pause": `{"lanes":["bulk"],`, "/messages/none/cancel": `{`,
+	} {
+		got := s.ask("operator", "POST", path, body+because)
+		if got.status != http.StatusUnprocessableEntity ||
+			!strings.Contains(got.body, "the reason has a phone number") {
+			t.Errorf("%s: got %+v, want status %d", path, got, http.StatusUnprocessableEntity)
+		}
+	}
+}
+
 func TestARepeatedRequestGetsTheFirstAnswer(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, api.Rate{})

@@ -11,6 +11,9 @@ import (
 
 // Cancel ends a message that has not left, and returns the state that it was in.
 func Cancel(ctx context.Context, l *ledger.Ledger, id string, by By) (ledger.State, error) {
+	if err := CheckReason(by.Reason); err != nil {
+		return "", err
+	}
 	was, why, err := pipeline.Cancel(ctx, l, id, by.Author, by.Reason)
 	switch {
 	case errors.Is(err, ledger.ErrNoMessage):

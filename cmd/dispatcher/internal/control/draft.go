@@ -45,6 +45,9 @@ func Begin(
 	ctx context.Context, l *ledger.Ledger, secrets *config.SecretsFolder, by By,
 ) (*Draft, error) {
 	d := &Draft{ledger: l, secrets: secrets, by: by}
+	if err := CheckReason(by.Reason); err != nil {
+		return nil, err
+	}
 	var err error
 	d.Current, err = l.Routing.Current(ctx)
 	switch {

@@ -104,6 +104,9 @@ func (r *Replayer) Replay(
 	ctx context.Context, d *ledger.DeadRecord, how *Replaying,
 ) (done Replayed, err error) {
 	done.Record = d.Origin.String()
+	if err := CheckReason(how.By.Reason); err != nil {
+		return done, err
+	}
 	one := &replay{Replayer: r, how: how, done: &done}
 	value, m, why, err := one.compose(ctx, d)
 	if why != "" || err != nil {

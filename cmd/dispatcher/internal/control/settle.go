@@ -28,6 +28,9 @@ var verdicts = map[string]ledger.ResolvedAs{
 func Settle(
 	ctx context.Context, l *ledger.Ledger, id string, number int, s *Settlement,
 ) (attempt ledger.Attempt, why string, err error) {
+	if err := CheckReason(s.By.Reason); err != nil {
+		return attempt, "", err
+	}
 	open, err := l.Ambiguities.Of(ctx, id, number)
 	if errors.Is(err, ledger.ErrNotAmbiguous) {
 		if _, err := l.Messages.Record(ctx, id); errors.Is(err, ledger.ErrNoMessage) {

@@ -49,6 +49,9 @@ const testLife = 5 * time.Minute
 // Else it is a message like any other: limits count it and the provider bills it. A dry run checks
 // it and publishes nothing.
 func SendTest(ctx context.Context, cfg *TestConfig, m *TestMessage, by By) (TestSent, error) {
+	if err := CheckReason(by.Reason); err != nil {
+		return TestSent{}, err
+	}
 	_, doc, err := InForce(ctx, cfg.Ledger)
 	if err != nil {
 		return TestSent{}, err

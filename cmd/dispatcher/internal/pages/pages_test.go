@@ -398,6 +398,10 @@ func TestAWaitingMessageCanBeCancelledOnce(t *testing.T) {
 		t.Errorf("the page of the message:\n%s", page)
 	}
 	form := func() url.Values { return url.Values{"reason": {"wrong day"}} }
+	if got := b.send("/messages/known/cancel", url.Values{"reason": {"asked by +447700900123"}}); got.
+		StatusCode == http.StatusSeeOther || !strings.Contains(got.body, "reason has a phone number") {
+		t.Fatalf("with a number in the reason: %d: got %s", got.StatusCode, got.body)
+	}
 	if got := b.send("/messages/known/cancel", form()); got.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%d: got %s", got.StatusCode, got.body)
 	}
