@@ -17,6 +17,55 @@ type DayClosing struct {
 	At       time.Time
 	// Changes is how many rows of figures were written.
 	Changes int64
+	// Figures are those that the closing corrected.
+	Figures []FigureChange `db:"-"`
+}
+
+// FigureChange is a figure of a closed day that a later closing corrected.
+type FigureChange struct {
+	At                       time.Time // of that closing
+	Revision                 int
+	Route, Channel, Currency string
+	// Figure is a column of audit.attempt_figures, failed for what was rejected, refused or throttled,
+	// or carried for the messages that the channel carried.
+	Figure   string
+	Was, Now int64
+}
+
+// figureChanges are what the closings of a day corrected, in their order.
+func figureChanges(ctx context.Context, q querier, date string) ([]FigureChange, error) {
+	return queried(ctx, q, pgx.RowToStructByPos[FigureChange], `
+		with attempts as (
+		  select revision, route, channel, currency, sum(attempts) as attempts,
+		    sum(accepted) as accepted, sum(rejected + refused + throttled) as failed,
+		    sum(unknown) as unknown, sum(unsent) as unsent, sum(pending) as pending,
+		    sum(delivered) as delivered, sum(undelivered) as undelivered,
+		    sum(no_receipt) as no_receipt, sum(segments) as segments, sum(cost_micros) as cost_micros,
+		    sum(unknown_segments) as unknown_segments, sum(unknown_micros) as unknown_micros
+		  from audit.attempt_figures where day = $1::date
+		  group by revision, route, channel, currency
+		), differences as (
+		  select a.revision, a.route, a.channel, a.currency, d.place, d.figure, d.n
+		  from attempts a cross join lateral (values (2, 'attempts', a.attempts),
+		    (3, 'accepted', a.accepted), (4, 'failed', a.failed), (5, 'unknown', a.unknown),
+		    (6, 'unsent', a.unsent), (7, 'pending', a.pending), (8, 'delivered', a.delivered),
+		    (9, 'undelivered', a.undelivered), (10, 'no_receipt', a.no_receipt),
+		    (11, 'segments', a.segments), (12, 'cost_micros', a.cost_micros),
+		    (13, 'unknown_segments', a.unknown_segments), (14, 'unknown_micros', a.unknown_micros)
+		  ) d (place, figure, n)
+		  union all
+		  select revision, route, channel, '', 1, 'carried', sum(messages)
+		  from audit.carried_figures where day = $1::date group by revision, route, channel
+		), summed as (
+		  select d.*, sum(n) over (partition by route, channel, currency, figure order by revision)
+		    as now
+		  from differences d
+		)
+		select c.at, c.revision, s.route, s.channel, s.currency, s.figure,
+		  (s.now - s.n)::bigint, s.now::bigint
+		from summed s join audit.closings c on c.day = $1::date and c.revision = s.revision
+		where s.revision > 1 and s.n <> 0
+		order by s.revision, s.route, s.channel, s.currency, s.place`, date)
 }
 
 // closings returns the closings of a day, in their order. There is none when the day was not
@@ -50,7 +99,11 @@ var ErrRowsGone = errors.New("rows of the day have been dropped since it was clo
 //
 // Everything is read in one snapshot, and a message is counted as it is in that snapshot. Close
 // takes no lock that claims, settlements or receipts wait for.
-func (s *Reports) Close(ctx context.Context, day BusinessDay) (c DayClosing, ours bool, err error) {
+//
+// It calls done, unless that is nil, with how many hours have been added up so far.
+func (s *Reports) Close(
+	ctx context.Context, day BusinessDay, done func(hours int64),
+) (c DayClosing, ours bool, err error) {
 	conn, err := s.connect(ctx)
 	if err != nil {
 		return c, false, wrap("close a day", err)
@@ -65,7 +118,7 @@ func (s *Reports) Close(ctx context.Context, day BusinessDay) (c DayClosing, our
 			if err != nil || !ours {
 				return err
 			}
-			c, err = s.closeIn(ctx, tx, day)
+			c, err = s.closeIn(ctx, tx, day, done)
 			return err
 		})
 	return c, ours && err == nil, wrap("close a day", err)
@@ -75,7 +128,7 @@ func (s *Reports) Close(ctx context.Context, day BusinessDay) (c DayClosing, our
 // advisory lock, and so shows the last revision, unless another closing ended between the two. Then
 // the key of closings is a duplicate, and the caller tries again.
 func (s *Reports) closeIn(
-	ctx context.Context, tx pgx.Tx, day BusinessDay,
+	ctx context.Context, tx pgx.Tx, day BusinessDay, done func(hours int64),
 ) (c DayClosing, err error) {
 	err = tx.QueryRow(ctx, `
 		select coalesce(max(revision), 0) + 1 from dispatcher.closings where day = $1`, day.Date).
@@ -83,7 +136,7 @@ func (s *Reports) closeIn(
 	if err != nil {
 		return c, err
 	}
-	if err := s.addUp(ctx, tx, day); err != nil {
+	if err := s.addUp(ctx, tx, day, done); err != nil {
 		return c, err
 	}
 	args := day.parameters(0, 0)
@@ -114,7 +167,10 @@ func (s *Reports) closeIn(
 // addUp adds up a day hour by hour, into the temporary table fresh. The sums are read by this
 // process and copied back, because PostgreSQL does not use parallel workers for a statement that
 // writes.
-func (s *Reports) addUp(ctx context.Context, tx pgx.Tx, day BusinessDay) error {
+func (s *Reports) addUp(
+	ctx context.Context, tx pgx.Tx, day BusinessDay, done func(hours int64),
+) error {
+	ready := int64(0)
 	args := day.parameters(0, 0)
 	_, err := tx.Exec(ctx,
 		`create temporary table fresh on commit drop as`+dayRows+` with no data`, args)
@@ -143,6 +199,9 @@ func (s *Reports) addUp(ctx context.Context, tx pgx.Tx, day BusinessDay) error {
 		_, err = tx.CopyFrom(ctx, pgx.Identifier{"fresh"}, columns, pgx.CopyFromRows(sums))
 		if err != nil {
 			return err
+		}
+		if ready++; done != nil {
+			done(ready)
 		}
 	}
 	return nil
@@ -206,14 +265,14 @@ func (s *Reports) Unclosed(ctx context.Context, facts time.Duration) ([]string, 
 
 // ClosedDay is a business day that has been closed.
 type ClosedDay struct {
-	Date    string    // 2026-11-21
-	Changed time.Time // when its figures were last written or corrected
+	Date        string // 2026-11-21
+	Corrections int    // how often its figures were corrected
 }
 
 // ClosedDays returns all closed days, in their order.
 func (s *Reports) ClosedDays(ctx context.Context) ([]ClosedDay, error) {
 	days, err := rows(ctx, s.db, pgx.RowToStructByPos[ClosedDay], `
-		select to_char(day, 'YYYY-MM-DD'), max(at) filter (where revision = 1 or changes > 0)
+		select to_char(day, 'YYYY-MM-DD'), count(*) filter (where revision > 1 and changes > 0)
 		from audit.closings group by day order by day`)
 	return days, wrap("list closed days", err)
 }

@@ -37,7 +37,7 @@ func BenchmarkCloseADay(b *testing.B) {
 		from dispatcher.messages, generate_series(1, attempts) n order by received_at, n`)
 	execute(b, db, `vacuum analyze dispatcher.messages, dispatcher.attempts`)
 	for b.Loop() {
-		closed, ours, err := l.Reports.Close(b.Context(), day)
+		closed, ours, err := l.Reports.Close(b.Context(), day, nil)
 		if err != nil || !ours || closed.Changes == 0 {
 			b.Fatal(closed, ours, err)
 		}

@@ -55,7 +55,7 @@ func figuresOf(t *testing.T, l *ledger.Ledger, at time.Time) ledger.DayFigures {
 // closeToday closes the day although it is not over.
 func closeToday(t *testing.T, l *ledger.Ledger) ledger.DayClosing {
 	t.Helper()
-	c, ours, err := l.Reports.Close(t.Context(), ledger.NewBusinessDay(time.Now(), time.UTC))
+	c, ours, err := l.Reports.Close(t.Context(), ledger.NewBusinessDay(time.Now(), time.UTC), nil)
 	if err != nil || !ours {
 		t.Fatalf("closed here: %v, %v", ours, err)
 	}
@@ -182,7 +182,7 @@ func TestALateReceiptCorrectsAClosedDay(t *testing.T) {
 	}
 	want := reportToday(t, r.l)
 	execute(t, r.db, `truncate dispatcher.messages, dispatcher.attempts`)
-	_, _, err = r.l.Reports.Close(t.Context(), ledger.NewBusinessDay(time.Now(), time.UTC))
+	_, _, err = r.l.Reports.Close(t.Context(), ledger.NewBusinessDay(time.Now(), time.UTC), nil)
 	if !errors.Is(err, ledger.ErrRowsGone) {
 		t.Errorf("closed without its rows: %v", err)
 	}
@@ -386,10 +386,10 @@ func TestOneInstanceClosesADayAtATime(t *testing.T) {
 	execute(t, r.db, `lock table dispatcher.carried_figures`)
 	day := ledger.NewBusinessDay(time.Now(), time.UTC)
 	first := waiting(t, watch, func() error {
-		_, _, err := r.l.Reports.Close(t.Context(), day)
+		_, _, err := r.l.Reports.Close(t.Context(), day, nil)
 		return err
 	})
-	if _, ours, err := r.l.Reports.Close(t.Context(), day); ours || err != nil {
+	if _, ours, err := r.l.Reports.Close(t.Context(), day, nil); ours || err != nil {
 		t.Errorf("both closed it, %v", err)
 	}
 	execute(t, r.db, `commit`)

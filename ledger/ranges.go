@@ -61,6 +61,7 @@ type CorrectedDay struct {
 	Date    string
 	At      time.Time // of the last one
 	Changes int64
+	Figures []FigureChange // only in a range of one day
 }
 
 type (
@@ -78,9 +79,10 @@ type (
 	}
 )
 
-// rangeStep is how many closed days are added up between two calls of done. PostgreSQL reads a year
-// with parallel workers, which it does not use for a month.
-const rangeStep = 366
+// rangeStep is how many closed days are added up before done is called first. Each further step has
+// twice as many. So progress shows soon, and of a year most days are added up at once: PostgreSQL
+// reads them with parallel workers, which it does not use for a month.
+const rangeStep = 8
 
 // Day adds up one business day, as it is at one moment: the stored figures if it was closed, else
 // its messages and attempts. closed are its closings.
@@ -100,6 +102,14 @@ func (s *Reports) Day(
 		}
 		figures = sums.part(Part{}).DayFigures
 		figures.sort()
+		if err != nil || len(closed) < 2 {
+			return err
+		}
+		changes, err := figureChanges(ctx, tx, day.Date)
+		for i := range changes {
+			c := &closed[changes[i].Revision-1]
+			c.Figures = append(c.Figures, changes[i])
+		}
 		return err
 	})
 	return figures, closed, wrap("report a day", err)
@@ -138,13 +148,18 @@ func (s *Reports) Range(
 			out.Open = append(out.Open, open[i].Date)
 			add(1)
 		}
-		for some := range slices.Chunk(closed, rangeStep) {
+		for step := rangeStep; len(closed) > 0; step *= 2 {
+			some := closed[:min(step, len(closed))]
 			if err := sums.closed(ctx, tx, some); err != nil {
 				return err
 			}
 			add(len(some))
+			closed = closed[len(some):]
 		}
-		return nil
+		if len(days) == 1 && len(out.Corrected) == 1 {
+			out.Corrected[0].Figures, err = figureChanges(ctx, tx, days[0].Date)
+		}
+		return err
 	})
 	if err != nil {
 		return RangeFigures{}, wrap("report a range", err)
@@ -215,7 +230,7 @@ func divide(
 		closed = append(closed, *day)
 		if all[at].Changed != nil {
 			out.Corrected = append(out.Corrected,
-				CorrectedDay{day.Date, *all[at].Changed, all[at].Changes})
+				CorrectedDay{Date: day.Date, At: *all[at].Changed, Changes: all[at].Changes})
 		}
 	}
 	return closed, open, nil

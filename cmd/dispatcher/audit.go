@@ -151,16 +151,22 @@ func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
 	}
 	verifier := audit.NewVerifier(keys, (&versions{ctx: ctx, ledger: l.Ledger}).edition)
 	filter := ledger.ChoiceFilter{From: day.From, To: day.To, Sample: f.sample}
+	minutes := func(at time.Time) int64 { return int64(at.Sub(day.From) / time.Minute) }
+	show, wipe := c.progress("verifying minutes", minutes(day.To))
 	err = l.Messages.EachChoice(ctx, filter, func(r *ledger.Record) error {
+		show(minutes(r.Message.ReceivedAt))
 		found.Checked++
 		found.Attempts += len(r.Attempts)
 		mismatches, err := verifier.Verify(r)
 		found.add(mismatches)
 		return err
 	})
+	wipe()
 	if err != nil {
 		return err
 	}
+	_, wipe = c.progress("comparing with limits and receipts", 1)
+	defer func() { wipe() }()
 	uncounted, err := l.Limits.Uncounted(ctx, filter.From, filter.To)
 	if err != nil {
 		return err
@@ -181,12 +187,15 @@ func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
 		if err != nil {
 			return err
 		}
-		s, err := verifySeals(ctx, l.Seals, path, f.checkpoint, day, now, found.add)
+		wipe()
+		show, wipe = c.progress("comparing hours with the log", int64(day.To.Sub(day.From)/time.Hour))
+		s, err := verifySeals(ctx, l.Seals, path, f.checkpoint, day, now, found.add, show)
 		if err != nil {
 			return err
 		}
 		found.Sealed = &s
 	}
+	wipe()
 	found.WithoutPayload, found.WithoutKey = verifier.WithoutPayload(), verifier.WithoutKey()
 	return c.printVerification(&found, f.as)
 }

@@ -46,10 +46,11 @@ const sealedWithin = time.Hour
 const whatCheckpoint = "checkpoint"
 
 // verifySeals compares the messages and versions of a day with the log, hour by hour, then its
-// figures and the finance rows made since it began, and reports each difference.
+// figures and the finance rows made since it began, and reports each difference. It calls done after
+// each hour.
 func verifySeals(
 	ctx context.Context, store *ledger.Seals, keyFile, keptFile string, day ledger.BusinessDay,
-	now time.Time, report func([]audit.Mismatch),
+	now time.Time, report func([]audit.Mismatch), done func(hours int64),
 ) (s sealed, err error) {
 	lines, err := config.SealKeys(keyFile)
 	if err != nil {
@@ -73,6 +74,7 @@ func verifySeals(
 		if err := s.hour(ctx, store, keys, hour, report); err != nil {
 			return s, err
 		}
+		done(int64(hour.Sub(day.From)/time.Hour) + 1)
 	}
 	if s.overdue > 0 {
 		report([]audit.Mismatch{{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -269,7 +270,7 @@ func (o *auditDB) closed(day string) {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	c, ours, err := o.ledger.Reports.Close(o.t.Context(), ledger.NewBusinessDay(at, zone))
+	c, ours, err := o.ledger.Reports.Close(o.t.Context(), ledger.NewBusinessDay(at, zone), nil)
 	if err != nil || !ours || c.Changes == 0 {
 		o.t.Fatalf("got %+v, closed here: %v, %v", c, ours, err)
 	}
@@ -716,6 +717,13 @@ func TestALogThatWasChangedIsFound(t *testing.T) {
 		if text = strings.ReplaceAll(text, `\n`, "\n"); !strings.Contains(text, g.Checkpoint) {
 			t.Errorf("%v has no checkpoint:\n%s", args, text)
 		}
+	}
+	folder := t.TempDir()
+	if names := days(publishedNames(t, o.env, "--url", folder)); len(names) != 3 ||
+		names[0] != names[1]+".checkpoint" {
+		t.Errorf("published: %v, want a checkpoint, a CSV file and a page", names)
+	} else if got, err := os.ReadFile(filepath.Join(folder, names[0])); string(got) != g.Checkpoint {
+		t.Errorf("published checkpoint %q, %v, want %q", got, err, g.Checkpoint)
 	}
 	if err := os.Remove(kept); err != nil {
 		t.Fatal(err)

@@ -268,7 +268,7 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := o.ledger.Reports.Close(t.Context(), ledger.NewBusinessDay(time.Now(), zone)); err != nil {
+	if _, _, err := o.ledger.Reports.Close(t.Context(), ledger.NewBusinessDay(time.Now(), zone), nil); err != nil {
 		t.Fatal(err)
 	}
 	sameReport(t, dispatcher(t, "", o.env, "report", "daily", "--format", "json").out, finance)

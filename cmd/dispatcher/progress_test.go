@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestTheProgressBarCountsMessages(t *testing.T) {
@@ -27,5 +29,32 @@ func TestNoProgressIsDrawnWhereThereIsNoTerminal(t *testing.T) {
 	wipe()
 	if out.Len() > 0 {
 		t.Errorf("drawn: %q", &out)
+	}
+}
+
+// TestProgressIsDrawnWhenWorkTakesLong: work that ends soon draws nothing, and what was drawn is
+// wiped at the end.
+func TestProgressIsDrawnWhenWorkTakesLong(t *testing.T) {
+	t.Parallel()
+	for what, total := range map[string]int64{"adding up 3 / 7": 7, "adding up 3 1.": 0} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			_, wipe := drawProgress(&out, "adding up", total)
+			time.Sleep(progressAfter / 2)
+			wipe()
+			time.Sleep(progressAfter)
+			if out.Len() > 0 {
+				t.Errorf("drawn: %q", &out)
+			}
+			show, wipe := drawProgress(&out, "adding up", total)
+			show(3)
+			time.Sleep(progressAfter + time.Second + time.Second/2)
+			wipe()
+			show(4)
+			wipe()
+			if !strings.Contains(out.String(), what) {
+				t.Errorf("drawn: %q, want %q", &out, what)
+			}
+		})
 	}
 }

@@ -118,7 +118,7 @@ func (f *reconcileFlags) check() error {
 	case f.limit < 0:
 		return errors.New("--limit must not be negative")
 	}
-	return nil
+	return control.CheckReason(f.reason)
 }
 
 // options are those for reading the file.
@@ -171,6 +171,7 @@ func (f *reconcileFlags) period(zone *time.Location) (p ledger.Period, err error
 // reconciler compares one file.
 type reconciler struct {
 	*reconcileFlags
+	cli    *cli
 	l      *database
 	store  *ledger.Comparison
 	period ledger.Period
@@ -182,7 +183,7 @@ type reconciler struct {
 }
 
 func (c *cli) reconcile(ctx context.Context, l *database, f *reconcileFlags) error {
-	r := &reconciler{reconcileFlags: f, l: l}
+	r := &reconciler{reconcileFlags: f, cli: c, l: l}
 	routing, err := currentRouting(ctx, l)
 	if err != nil {
 		return err
@@ -198,18 +199,7 @@ func (c *cli) reconcile(ctx context.Context, l *database, f *reconcileFlags) err
 		return err
 	}
 	defer r.store.Close()
-	if err := r.load(ctx, options); err != nil {
-		return err
-	}
-	if err := r.compare(ctx); err != nil {
-		return err
-	}
-	if !f.dryRun {
-		if err := r.conclude(ctx); err != nil {
-			return err
-		}
-	}
-	if err := r.list(ctx); err != nil {
+	if err := r.run(ctx, options); err != nil {
 		return err
 	}
 	if err := r.found.show(c, routing.Timezone, f.as); err != nil || !r.found.differs() {
@@ -218,8 +208,35 @@ func (c *cli) reconcile(ctx context.Context, l *database, f *reconcileFlags) err
 	return &codedError{code: exitFailed} // the list has been printed
 }
 
+// run compares the file, stores the result and lists it.
+func (r *reconciler) run(ctx context.Context, options reconcile.Options) error {
+	show, wipe := r.cli.progress("reading lines", 0)
+	err := r.load(ctx, options, show)
+	wipe()
+	if err != nil {
+		return err
+	}
+	_, wipe = r.cli.progress("comparing", 1)
+	err = r.compare(ctx)
+	wipe()
+	if err != nil {
+		return err
+	}
+	if !r.dryRun {
+		show, wipe = r.cli.progress("settling", int64(len(r.proofs)))
+		err = r.conclude(ctx, show)
+		wipe()
+		if err != nil {
+			return err
+		}
+	}
+	return r.list(ctx)
+}
+
 // load reads the file into the database. Numbers are not stored.
-func (r *reconciler) load(ctx context.Context, options reconcile.Options) error {
+func (r *reconciler) load(
+	ctx context.Context, options reconcile.Options, done func(lines int64),
+) error {
 	var keys []selector.Key
 	var err error
 	if !r.keyless {
@@ -248,6 +265,7 @@ func (r *reconciler) load(ctx context.Context, options reconcile.Options) error 
 	}
 	hashes := decide.NewKeyedHashes(keys)
 	var line reconcile.Line
+	var read int64
 	lines, first, last, err := r.store.Load(ctx, func(p *ledger.ProviderLine) (bool, error) {
 		if err := file.Next(&line); err != nil {
 			if errors.Is(err, io.EOF) {
@@ -255,6 +273,8 @@ func (r *reconciler) load(ctx context.Context, options reconcile.Options) error 
 			}
 			return false, usage(err)
 		}
+		read++
+		done(read)
 		numbers := p.Numbers[:0]
 		if line.Number != "" {
 			numbers = hashes.OfNumber(numbers, line.Number)
@@ -320,10 +340,10 @@ func (r *reconciler) compare(ctx context.Context) error {
 
 // conclude settles what the file proves and stores the result, unless it was stored before and
 // nothing could be settled.
-func (r *reconciler) conclude(ctx context.Context) error {
+func (r *reconciler) conclude(ctx context.Context, done func(proofs int64)) error {
 	proofs := r.proofs
 	if !r.leave && len(proofs) > 0 {
-		if err := r.settle(ctx, proofs); err != nil {
+		if err := r.settle(ctx, proofs, done); err != nil {
 			return err
 		}
 		if r.found.Resolved > 0 {
@@ -349,7 +369,9 @@ func (r *reconciler) conclude(ctx context.Context) error {
 
 // settle settles ambiguous submissions one by one, as "ambiguous settle" does. If it fails, what it
 // has settled stays settled, and the next run continues.
-func (r *reconciler) settle(ctx context.Context, proofs []ledger.Proof) error {
+func (r *reconciler) settle(
+	ctx context.Context, proofs []ledger.Proof, done func(proofs int64),
+) error {
 	may, err := r.l.Reconciliations.MayResolve(ctx)
 	if err != nil {
 		return err
@@ -365,6 +387,7 @@ func (r *reconciler) settle(ctx context.Context, proofs []ledger.Proof) error {
 			counted(int64(len(proofs)), "ambiguous submission", "ambiguous submissions")))
 	}
 	for i := range proofs {
+		done(int64(i))
 		p := &proofs[i]
 		how := settleFlags{as: "not_taken", author: r.author, reason: fmt.Sprintf(
 			"%s; reconciled with file %.12s", r.reason, r.digest)}

@@ -44,7 +44,9 @@ explains every column.`,
 }
 
 func (c *cli) daily(ctx context.Context, l *database, day string, as format) error {
+	_, wipe := c.progress("adding up", 1)
 	figures, err := dailyFigures(ctx, l, day)
+	wipe()
 	if err != nil {
 		return err
 	}
@@ -140,6 +142,13 @@ func (c *cli) printDaily(d *report.Daily) {
 			fmt.Fprintln(c.out, paragraph(c.out, sentence))
 		}
 		from = to
+	}
+	var corrected []report.CorrectedFigure
+	for i := range d.Corrections {
+		corrected = append(corrected, d.Corrections[i].Figures...)
+	}
+	if len(corrected) > 0 {
+		correctionTable(corrected).draw(c.out)
 	}
 	printCheckpoint(c.out, d.Checkpoint)
 }
@@ -237,6 +246,35 @@ func routeTable(d *report.Daily, v *report.RouteVerdict, rows []report.DailyRow)
 	}...)
 	s.title, s.tight = fmt.Sprintf("route %s: %s", v.Route, verdict(v)), true
 	return s
+}
+
+// correctionTable says what each correction of a closed day changed.
+func correctionTable(figures []report.CorrectedFigure) sheet {
+	amount := func(f *report.CorrectedFigure, n int64) any {
+		if strings.HasSuffix(f.Figure, "_micros") {
+			return report.Amount(n, f.Currency)
+		}
+		return number(n)
+	}
+	s := list(formatTable, figures, []column[report.CorrectedFigure]{
+		{head: "corrected", cell: func(f *report.CorrectedFigure) any { return f.At.UTC().Format(instant) }},
+		{key: "route"},
+		{key: "channel", width: 13},
+		{head: "figure", cell: func(f *report.CorrectedFigure) any { return correctedWords[f.Figure] }},
+		{head: "was", right: true, cell: func(f *report.CorrectedFigure) any { return amount(f, f.Was) }},
+		{head: "is", right: true, cell: func(f *report.CorrectedFigure) any { return amount(f, f.Now) }},
+	}...)
+	s.title = "corrections since the day was closed"
+	return s
+}
+
+// correctedWords name figures in tables.
+var correctedWords = map[string]string{
+	"carried": "carried", "attempts": "attempts", "accepted": "accepted", "failed": "failed",
+	"unknown": "no answer", "unsent": "never sent", "pending": "without outcome",
+	"delivered": "delivered", "undelivered": "undelivered", "no_receipt": "no receipt",
+	"segments": "segments", "cost_micros": "cost", "unknown_segments": "segments without answer",
+	"unknown_micros": "cost without answer",
 }
 
 // totalsRow is the route in the row of totals. No route has this name.

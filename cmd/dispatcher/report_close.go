@@ -56,7 +56,9 @@ func (c *cli) closeDay(ctx context.Context, l *database, date string, as format)
 		return usage(fmt.Errorf("--day %s is not over in %s: it ends at %s", date, zone,
 			day.To.UTC().Format(instant)))
 	}
-	closing, ours, err := l.Reports.Close(ctx, day)
+	show, wipe := c.progress("adding up hours", int64(day.To.Sub(day.From)/time.Hour))
+	closing, ours, err := l.Reports.Close(ctx, day, show)
+	wipe()
 	if err != nil {
 		return err
 	}

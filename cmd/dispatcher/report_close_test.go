@@ -77,15 +77,34 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 	got := daily()
 	if got.Rows[2].Accepted != open.Rows[2].Accepted+10 || len(got.Corrections) != 1 ||
 		got.Corrections[0].Changes == 0 {
-		t.Errorf("got %+v", got)
+		t.Fatalf("got %+v", got)
 	}
+	for i, channel := range []string{"a", "b", "c"} {
+		var accepted, was, is int64 = 0, open.Rows[i].Accepted, got.Rows[i].Accepted
+		for _, f := range got.Corrections[0].Figures {
+			if f.Channel == channel && f.Figure == "accepted" {
+				accepted++
+				if f.Was != was || f.Now != is || f.Route != got.Rows[i].Route ||
+					f.At != got.Corrections[0].At {
+					t.Errorf("got correction %+v, want from %d to %d", f, was, is)
+				}
+			}
+		}
+		if want := int64(min(1, is-was)); accepted != want {
+			t.Errorf("%d corrections of what %s accepted, want %d", accepted, channel, want)
+		}
+	}
+	checkReport("corrections since the day was closed", "--day", yesterday)
+	checkReport("without outcome", "--day", yesterday)
+	checkReport("Corrections since the day was closed", "daily", "--day", yesterday, "--format", "html")
 	checkReport(", corrected once, last ", "--day", yesterday)
 	for _, unit := range []string{"daily", "weekly", "monthly"} {
 		r := decoded[report.Range](t, dispatcher(t, "", env, "report", unit, "--from", yesterday,
 			"--to", yesterday, "--format", "json"))
 		if len(r.CorrectedDays) != 1 || r.CorrectedDays[0].Day != yesterday ||
 			r.CorrectedDays[0].Changes != got.Corrections[0].Changes ||
-			!r.CorrectedDays[0].At.Equal(got.Corrections[0].At) {
+			!r.CorrectedDays[0].At.Equal(got.Corrections[0].At) ||
+			len(r.CorrectedDays[0].Figures) != len(got.Corrections[0].Figures) {
 			t.Errorf("%s: %+v, and the day has %+v", unit, r.CorrectedDays, got.Corrections)
 		}
 		for _, as := range []string{"table", "html"} {

@@ -70,6 +70,10 @@ func (f *reportFormat) of(output string) (format, error) {
 // binary reports whether a terminal cannot show the format.
 func (f format) binary() bool { return f == formatXLSX || f == formatParquet }
 
+// checkpointSuffix is added to the name of a CSV file for the file with its checkpoint. The other
+// formats have the checkpoint in them.
+const checkpointSuffix = ".checkpoint"
+
 // writeReport writes a range to the file, or to standard output. The file appears only once all of
 // it has been written.
 func (c *cli) writeReport(r *report.Range, figures *report.RangeFigures, f *rangeFlags) error {
@@ -92,6 +96,9 @@ func (c *cli) writeReport(r *report.Range, figures *report.RangeFigures, f *rang
 	err = writeRange(out, as, r, figures, f)
 	out.finish()
 	err = cmp.Or(err, file.Chmod(0o644), file.Close())
+	if err == nil && as == formatCSV && r.Checkpoint != "" {
+		err = os.WriteFile(f.output+checkpointSuffix, []byte(r.Checkpoint), 0o644) //nolint:gosec // As the file.
+	}
 	if err == nil {
 		err = os.Rename(file.Name(), f.output)
 	}

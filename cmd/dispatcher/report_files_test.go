@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -151,7 +153,7 @@ func TestParquetHasWhatCSVHas(t *testing.T) {
 	}
 }
 
-// TestFilesHaveTheCheckpoint: as it was signed, to the byte. CSV has none.
+// TestFilesHaveTheCheckpoint: as it was signed, to the byte. That of CSV is in a file beside it.
 func TestFilesHaveTheCheckpoint(t *testing.T) {
 	t.Parallel()
 	const signed = "sms.example.com\n22\nq83v\n\n— sms.example.com Zm9v\n"
@@ -197,6 +199,14 @@ func TestFilesHaveTheCheckpoint(t *testing.T) {
 		}
 		if got := string(written(formatCSV)); strings.Contains(got, "sms.example.com") {
 			t.Errorf("CSV has other lines than rows: %s", got)
+		}
+		name := filepath.Join(t.TempDir(), "day.csv")
+		if err := (&cli{}).writeReport(&r, figures, &rangeFlags{output: name}); err != nil {
+			t.Fatal(err)
+		}
+		beside, err := os.ReadFile(name + ".checkpoint")
+		if string(beside) != checkpoint || errors.Is(err, fs.ErrNotExist) != (checkpoint == "") {
+			t.Errorf("beside CSV is %q, %v, want %q", beside, err, checkpoint)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func writeHTML(out io.Writer, r *report.Range, figures *report.RangeFigures) err
 		Checkpoint  string
 		Sentences   []string
 		Plots       []plots.Plot
-		Waterfalls  []htmlTable
+		Tables      []htmlTable // below the plots
 		Table       htmlTable
 		More        int
 	}{
@@ -59,13 +59,20 @@ func writeHTML(out io.Writer, r *report.Range, figures *report.RangeFigures) err
 		page.Sentences = rangeSentences(r)
 		for _, s := range waterfallTables(&byChannel) {
 			s.title = "R" + strings.TrimPrefix(s.title, "r") // a heading
-			page.Waterfalls = append(page.Waterfalls, tableOf(&s))
+			page.Tables = append(page.Tables, tableOf(&s))
 		}
 		table := rangeTable(r, inMessages)
 		if page.More = len(table.rows) - mostHTMLRows; page.More > 0 {
 			table.rows = table.rows[:mostHTMLRows]
 		}
 		page.Table = tableOf(&table)
+	}
+	for i := range r.CorrectedDays {
+		if figures := r.CorrectedDays[i].Figures; len(figures) > 0 {
+			table := correctionTable(figures)
+			table.title = "Corrections since the day was closed"
+			page.Tables = append(page.Tables, tableOf(&table))
+		}
 	}
 	if err := reportTemplate.Execute(out, &page); err != nil {
 		return fmt.Errorf("write HTML: %w", err)

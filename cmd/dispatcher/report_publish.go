@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
@@ -27,10 +26,6 @@ import (
 // publishedFormats are those that run publishes, and that report publish uses without --files.
 var publishedFormats = []string{formatCSV, formatHTML}
 
-// publishMargin is how much older than the figures' last change a file must be to count as
-// outdated, because the clocks of database and storage may differ.
-const publishMargin = 10 * time.Minute
-
 // publishedFile is one written file.
 type publishedFile struct {
 	Name  string `json:"name"`
@@ -46,9 +41,10 @@ func (c *cli) reportPublishCommand() *cobra.Command {
 		Short: "Write the reports of closed days, weeks and months that are not there yet",
 		Long: `Writes a report for each day that is closed, and for each week and month all of whose
 days are closed, to a folder or to storage that speaks S3: daily/2026-11-21.csv,
-weekly/2026-W47.csv, monthly/2026-11.csv, and the same as .html. What is there and still right is
-left as it is, so that the command can run as often as one likes; a report whose figures were
-corrected is written again.
+weekly/2026-W47.csv, monthly/2026-11.csv, and the same as .html. What is there is left as it is, so
+that the command can run as often as one likes. A report whose figures were corrected since gets a
+file of its own, daily/2026-11-21.2.csv after one correction: what was published stays. Beside each
+CSV file is its checkpoint, in a file whose name has .checkpoint added.
 
 The address is a folder, or s3://bucket?region=eu-west-2&prefix=reports/. Other storage than
 Amazon's adds endpoint=https://host&use_path_style=true. Credentials come from the AWS_... variables, the
@@ -178,7 +174,8 @@ var publishFolders = []struct {
 	name string
 }{{report.Day, "daily/"}, {report.Week, "weekly/"}, {report.Month, "monthly/"}}
 
-// publishReports writes reports that are missing or have been corrected since.
+// publishReports writes the reports that are missing. Their names say how often their figures were
+// corrected, so what was published is never written again.
 func publishReports(
 	ctx context.Context, l *database, bucket *blob.Bucket, files []string,
 	progress func(done, all int64),
@@ -207,7 +204,7 @@ func duePublications(
 		return nil, err
 	}
 	for _, folder := range publishFolders {
-		there, err := writtenAt(ctx, bucket, folder.name)
+		there, err := publishedIn(ctx, bucket, folder.name)
 		if err != nil {
 			return nil, err
 		}
@@ -218,9 +215,11 @@ func duePublications(
 		for _, p := range periods {
 			one := duePublication{unit: folder.unit, period: p, names: map[format]string{}}
 			for _, as := range files {
-				name := folder.name + p.Period + "." + as
-				at, ok := there[name]
-				if !ok || at.Before(p.Changed.Add(publishMargin)) {
+				name := folder.name + p.Period
+				if p.Corrections > 0 {
+					name += fmt.Sprintf(".%d", p.Corrections+1)
+				}
+				if name += "." + as; !there[name] {
 					one.names[format(as)] = name
 				}
 			}
@@ -232,11 +231,9 @@ func duePublications(
 	return due, nil
 }
 
-// writtenAt are the times at which the files of a folder were written.
-func writtenAt(
-	ctx context.Context, bucket *blob.Bucket, folder string,
-) (map[string]time.Time, error) {
-	there := map[string]time.Time{}
+// publishedIn are the names of the files in a folder.
+func publishedIn(ctx context.Context, bucket *blob.Bucket, folder string) (map[string]bool, error) {
+	there := map[string]bool{}
 	all := bucket.List(&blob.ListOptions{Prefix: folder})
 	for {
 		one, err := all.Next(ctx)
@@ -246,7 +243,7 @@ func writtenAt(
 		if err != nil {
 			return nil, fmt.Errorf("list the reports in %s: %w", folder, err)
 		}
-		there[one.Key] = one.ModTime
+		there[one.Key] = true
 	}
 }
 
@@ -280,15 +277,30 @@ func (d *duePublication) write(
 			return written, err
 		}
 		out.finish()
-		if err := bucket.WriteAll(ctx, name, file.Bytes(), &blob.WriterOptions{
-			ContentType: contentTypes[format(as)],
-		}); err != nil {
-			return written, fmt.Errorf("write %s: %w", name, err)
+		if as == formatCSV && r.Checkpoint != "" { // before the file that says that all is there
+			beside := name + checkpointSuffix
+			if err := put(ctx, bucket, beside, []byte(r.Checkpoint), plainText); err != nil {
+				return written, err
+			}
+			written = append(written, publishedFile{beside, len(r.Checkpoint)})
+		}
+		if err := put(ctx, bucket, name, file.Bytes(), contentTypes[format(as)]); err != nil {
+			return written, err
 		}
 		written = append(written, publishedFile{name, file.Len()})
 	}
 	return written, nil
 }
+
+func put(ctx context.Context, bucket *blob.Bucket, name string, content []byte, kind string) error {
+	err := bucket.WriteAll(ctx, name, content, &blob.WriterOptions{ContentType: kind})
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+const plainText = "text/plain; charset=utf-8"
 
 // contentTypes are the content types of the files in object storage.
 var contentTypes = map[format]string{

@@ -59,15 +59,10 @@ func publishedNames(t *testing.T, env []string, args ...string) (names []string)
 	return names
 }
 
-// TestReportsArePublishedOnce: for each closed day, and again when the day was corrected.
+// TestReportsArePublishedOnce: for each closed day, and in another file when the day was corrected.
 func TestReportsArePublishedOnce(t *testing.T) {
 	t.Parallel()
 	db, env := closedDays(t)
-	// For some time after a day was closed, its written reports count as old.
-	if _, err := db.Exec(t.Context(), `
-		update dispatcher.closings set at = at - interval '1 hour'`); err != nil {
-		t.Fatal(err)
-	}
 	folder := filepath.Join(t.TempDir(), "reports")
 	env = append(env, "DISPATCHER_REPORTS_URL="+folder)
 	want := []string{
@@ -111,8 +106,28 @@ func TestReportsArePublishedOnce(t *testing.T) {
 	if got := dispatcher(t, "", env, "report", "close", "--day", ago(t, 1)); got.code != exitOK {
 		t.Fatalf("got %+v, want exit code %d", got, exitOK)
 	}
-	if diff := cmp.Diff(want[2:], days(publishedNames(t, env))); diff != "" {
+	before, err := os.ReadFile(filepath.Join(folder, want[2]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := []string{"daily/" + ago(t, 1) + ".2.csv", "daily/" + ago(t, 1) + ".2.html"}
+	if diff := cmp.Diff(second, days(publishedNames(t, env))); diff != "" {
 		t.Errorf("after a correction: %s", diff)
+	}
+	kept, err := os.ReadFile(filepath.Join(folder, want[2]))
+	if err != nil || !bytes.Equal(kept, before) {
+		t.Errorf("the published file was changed: %v, %s", err, kept)
+	}
+	corrected, err := os.ReadFile(filepath.Join(folder, second[0]))
+	if err != nil || bytes.Equal(corrected, before) {
+		t.Errorf("the corrected file has the old figures: %v", err)
+	}
+	if page, err := os.ReadFile(filepath.Join(folder, second[1])); err != nil ||
+		!bytes.Contains(page, []byte("Corrections since the day was closed")) {
+		t.Errorf("the corrected page does not say what was corrected: %v", err)
+	}
+	if again := publishedNames(t, env); len(again) > 0 {
+		t.Errorf("after a correction, written a second time: %v", again)
 	}
 	if more := days(publishedNames(t, env, "--files", "parquet,xlsx,json")); len(more) != 6 {
 		t.Errorf("got %v, want %d of them", more, 6)
@@ -139,8 +154,8 @@ func days(names []string) []string {
 	})
 }
 
-// TestReportsArePublishedToS3 uses a stand-in for S3 on loopback. Objects are listed before they
-// are written again.
+// TestReportsArePublishedToS3 uses a stand-in for S3 on loopback. Objects are listed before others
+// are written.
 func TestReportsArePublishedToS3(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "eu-west-2",
@@ -149,11 +164,7 @@ func TestReportsArePublishedToS3(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	db, env := closedDays(t)
-	if _, err := db.Exec(t.Context(), `
-		update dispatcher.closings set at = at - interval '1 hour'`); err != nil {
-		t.Fatal(err)
-	}
+	_, env := closedDays(t)
 	storage := &s3StandIn{objects: map[string][]byte{}}
 	server := httptest.NewServer(storage)
 	defer server.Close()

@@ -127,7 +127,7 @@ func (c *cli) reportRange(ctx context.Context, l *database, f *rangeFlags) error
 	if err != nil {
 		return err
 	}
-	show, wipe := c.progress("adding up", int64(len(days)))
+	show, wipe := c.progress("adding up days", int64(len(days)))
 	defer wipe()
 	figures, err := readRange(ctx, l, &report.RangeFigures{Unit: f.unit, By: by, Days: days},
 		as == formatHTML, show)

@@ -127,7 +127,7 @@ func (d *days) closeDay(ctx context.Context, date string) (closed bool, err erro
 	if now, err := d.clock(ctx); err != nil || !day.CanClose(now) {
 		return err == nil, err
 	}
-	c, ours, err := d.reports.Close(ctx, day)
+	c, ours, err := d.reports.Close(ctx, day, nil)
 	if ours && (c.Revision == 1 || c.Changes > 0) {
 		d.changed = true
 		d.log.Info().Str("day", date).Str("timezone", day.Zone).Int("revision", c.Revision).

@@ -32,6 +32,33 @@ type Correction struct {
 	At time.Time `json:"at"`
 	// Changes is how many rows of figures it changed; a row has an hour, channel, tenant and so on.
 	Changes int64 `json:"changes"`
+	// Figures are the changed sums of channels. In reports of several days there are none.
+	Figures []CorrectedFigure `json:"figures"`
+}
+
+// CorrectedFigure is a figure of a channel before and after a correction. Amounts are micros.
+type CorrectedFigure struct {
+	At       time.Time `json:"at"`
+	Route    string    `json:"route"`
+	Channel  string    `json:"channel"`
+	Figure   string    `json:"figure"`
+	Was      int64     `json:"was"`
+	Now      int64     `json:"now"`
+	Currency string    `json:"currency"`
+}
+
+// newCorrection is a correction with times in a zone.
+func newCorrection(
+	at time.Time, changes int64, figures []ledger.FigureChange, zone *time.Location,
+) Correction {
+	c := Correction{At: at.In(zone), Changes: changes, Figures: make([]CorrectedFigure, len(figures))}
+	for i := range figures {
+		f := &figures[i]
+		c.Figures[i] = CorrectedFigure{
+			f.At.In(zone), f.Route, f.Channel, f.Figure, f.Was, f.Now, f.Currency,
+		}
+	}
+	return c
 }
 
 // Found reports whether any route has a finding.
@@ -182,7 +209,7 @@ func NewDaily(f *Figures) Daily {
 		if at := c.At.In(f.Zone); i == 0 {
 			d.ClosedAt = &at
 		} else if c.Changes > 0 {
-			d.Corrections = append(d.Corrections, Correction{At: at, Changes: c.Changes})
+			d.Corrections = append(d.Corrections, newCorrection(c.At, c.Changes, c.Figures, f.Zone))
 		}
 	}
 	for _, name := range f.routes() {

@@ -129,13 +129,13 @@ func NewRange(f *RangeFigures) Range {
 func (f *RangeFigures) corrected() []CorrectedDay {
 	out := []CorrectedDay{}
 	for _, c := range f.Ledger.Corrected {
-		at := slices.IndexFunc(f.Days, func(noon time.Time) bool {
-			return noon.Format(time.DateOnly) == c.Date
-		})
-		if at >= 0 {
-			c.At = c.At.In(f.Days[at].Location())
+		zone := time.UTC
+		for _, noon := range f.Days {
+			if noon.Format(time.DateOnly) == c.Date {
+				zone = noon.Location()
+			}
 		}
-		out = append(out, CorrectedDay{c.Date, Correction{c.At, c.Changes}})
+		out = append(out, CorrectedDay{c.Date, newCorrection(c.At, c.Changes, c.Figures, zone)})
 	}
 	return out
 }

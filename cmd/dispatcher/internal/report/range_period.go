@@ -56,9 +56,9 @@ func (u Unit) last(day time.Time) time.Time {
 
 // ClosedPeriod is a period whose days are all closed.
 type ClosedPeriod struct {
-	Period  string
-	Dates   []string
-	Changed time.Time // when figures of its days last changed
+	Period      string
+	Dates       []string
+	Corrections int // how often figures of its days were corrected
 }
 
 // ClosedPeriods returns the closed periods of a list of closed days. The first period may begin in
@@ -82,9 +82,7 @@ func ClosedPeriods(unit Unit, days []ledger.ClosedDay) (out []ClosedPeriod, err 
 		}
 		p := &out[len(out)-1]
 		p.Dates = append(p.Dates, d.Date)
-		if d.Changed.After(p.Changed) {
-			p.Changed = d.Changed
-		}
+		p.Corrections += d.Corrections
 		whole = day.Equal(next) && day.Equal(unit.last(day))
 		if day.Equal(next) {
 			next = day.AddDate(0, 0, 1)

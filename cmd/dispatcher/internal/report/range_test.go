@@ -17,7 +17,7 @@ func TestPeriodsAreClosedWhenAllTheirDaysAre(t *testing.T) {
 		for i := range days { // from a Thursday
 			day := time.Date(2026, 10, 29+i, 0, 0, 0, 0, time.UTC)
 			if date := day.Format(time.DateOnly); date != without {
-				all = append(all, ledger.ClosedDay{Date: date, Changed: day.AddDate(0, 0, 1)})
+				all = append(all, ledger.ClosedDay{Date: date, Corrections: i})
 			}
 		}
 		return all
@@ -53,9 +53,9 @@ func TestPeriodsAreClosedWhenAllTheirDaysAre(t *testing.T) {
 	}
 	periods, err := ClosedPeriods(Week, closed("", 11))
 	want := ClosedPeriod{
-		Period:  "2026-W44",
-		Dates:   []string{"2026-10-29", "2026-10-30", "2026-10-31", "2026-11-01"},
-		Changed: time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC),
+		Period:      "2026-W44",
+		Dates:       []string{"2026-10-29", "2026-10-30", "2026-10-31", "2026-11-01"},
+		Corrections: 0 + 1 + 2 + 3,
 	}
 	if diff := cmp.Diff(want, periods[0]); err != nil || diff != "" {
 		t.Errorf("got error %v (-want +got):\n%s", err, diff)
