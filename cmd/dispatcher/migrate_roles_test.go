@@ -632,7 +632,8 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 		`create role app login password 'secret' in role dispatcher_app`,
 		// as if the migrations from 12 on had not been applied
 		`drop table dispatcher.seals, dispatcher.guard_counts, dispatcher.freed_slots cascade`,
-		`drop function dispatcher.micros, dispatcher.half_hash, dispatcher.count_freed cascade`,
+		`drop function dispatcher.micros, dispatcher.half_hash, dispatcher.count_freed,
+			dispatcher.refuse_change, dispatcher.refuse_resettling cascade`,
 		`alter table dispatcher.channels drop column freed cascade`,
 		`drop index dispatcher.ambiguous_by_people`,
 		`delete from dispatcher.schema_migrations where version >= 12`,

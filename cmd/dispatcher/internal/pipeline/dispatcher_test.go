@@ -18,6 +18,7 @@ import (
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/migrations"
 	"dispatcher/provider"
 	"dispatcher/selector"
 )
@@ -99,7 +100,9 @@ func setup(t *testing.T, change func(*decide.Routing)) *pipeline {
 func setupScored(t *testing.T, change func(*decide.Routing), scorer Scorer) *pipeline {
 	t.Helper()
 	ctx, url := t.Context(), ledgertest.URL(t)
-	l, err := ledger.Connect(ctx, ledger.Config{URL: url, Region: "test", Host: "test"})
+	l, err := ledger.Connect(ctx, ledger.Config{
+		URL: ledgertest.As(migrations.RoleApp, url), Region: "test", Host: "test",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
+	"dispatcher/ledger/migrations"
 	"dispatcher/provider"
 	"dispatcher/selector"
 )
@@ -85,7 +86,9 @@ type lifeRig struct {
 func newLifeRig(t *testing.T) *lifeRig {
 	t.Helper()
 	ctx, url := t.Context(), ledgertest.URL(t)
-	l, err := ledger.Connect(ctx, ledger.Config{URL: url, Region: "test", Host: "test"})
+	l, err := ledger.Connect(ctx, ledger.Config{
+		URL: ledgertest.As(migrations.RoleApp, url), Region: "test", Host: "test",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
