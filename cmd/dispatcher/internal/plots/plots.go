@@ -5,6 +5,7 @@ package plots
 import (
 	"fmt"
 	"html/template"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -200,6 +201,18 @@ func (g *grid) series() [][]float64 {
 	return out
 }
 
+// highest is the largest sum of a period.
+func (g *grid) highest() (top float64) {
+	for _, period := range g.periods {
+		sum := 0.0
+		for _, name := range g.names {
+			sum += g.values[[2]string{period, name}]
+		}
+		top = max(top, sum)
+	}
+	return top
+}
+
 // coloured are so many colours of a list, again from the start where it ends.
 func coloured(n int, from []string) []string {
 	out := make([]string, n)
@@ -383,6 +396,21 @@ func costPlot(r *report.Range, currency string) (Plot, error) {
 			opt.StackSeries = new(true)
 			opt.CategoryAxis.Labels, opt.Legend.SeriesNames = shortPeriods(g.periods), g.names
 			opt.ValueAxis, opt.Padding = fromZero(), plotPadding
+			opt.ValueAxis[0].Unit = roundStep(g.highest())
+			if len(g.periods) == 1 {
+				opt.BarSize = 0.25 // not as wide as the plot
+			}
 			return p.BarChart(opt)
 		})
+}
+
+// roundStep divides an axis up to a value into at most ten steps of 1, 2 or 5 times a power of ten.
+func roundStep(top float64) float64 {
+	step := math.Pow10(int(math.Floor(math.Log10(max(top, 1e-6) / 10))))
+	for _, by := range []float64{1, 2, 5} {
+		if top/(by*step) <= 10 {
+			return by * step
+		}
+	}
+	return 10 * step
 }

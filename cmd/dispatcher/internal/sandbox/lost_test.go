@@ -37,7 +37,7 @@ func TestOnlyALostSubmitIsNotFound(t *testing.T) {
 			until(t, "ready", func() bool { ok, _ := channel.Ready(); return ok })
 			timeout := 30 * time.Second
 			if want == provider.Unknown {
-				timeout = 300 * time.Millisecond
+				timeout = 2 * time.Second
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			key := fmt.Sprintf("%032x", 7)
