@@ -174,6 +174,10 @@ func TestALateReceiptCorrectsAClosedDay(t *testing.T) {
 		t.Errorf("delivered: %d, then %d more", delivered("revision = 1"), delivered("revision = 2"))
 	}
 	_, closings, err := r.l.Reports.Day(t.Context(), ledger.NewBusinessDay(time.Now(), time.UTC))
+	second.Figures = []ledger.FigureChange{{
+		At: second.At, Revision: 2, Route: "default", Channel: "a", Currency: "GBP",
+		Figure: "delivered", Was: 0, Now: 1,
+	}}
 	if diff := cmp.Diff([]ledger.DayClosing{first, second}, closings); err != nil || diff != "" {
 		t.Errorf("%v: %s", err, diff)
 	}
