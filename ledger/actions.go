@@ -29,6 +29,23 @@ var ActionKinds = []ActionKind{
 	ErasureAction,
 }
 
+// Via says how an action came in. It is what the process says that wrote the row, as Author is.
+type Via string
+
+// The ways of actions. Empty means that it was not recorded.
+const (
+	// ViaCommand is the command line: the author is only claimed, and the login of the database is
+	// what was authenticated.
+	ViaCommand Via = "command"
+	// ViaAPI and ViaConsole had the author authenticated, by a token or an issuer.
+	ViaAPI     Via = "api"
+	ViaConsole Via = "console"
+	// ViaTopic is the control topic: whoever may write to it, under the name in the record.
+	ViaTopic Via = "control topic"
+	// ViaItself is what a process did by itself: steps of ramps, health weighting, guards.
+	ViaItself Via = "dispatcher"
+)
+
 // Action is something that somebody did, or that a guard did by itself.
 type Action struct {
 	Kind ActionKind
@@ -38,6 +55,7 @@ type Action struct {
 	// Author is the name given to the command or the console. Login is that of the database; empty
 	// where it was not recorded.
 	Author, Login string
+	Via           Via
 	// Name is what was done, such as cancel. Subject is the id of a message, or what else was acted
 	// on; Detail says more in words.
 	Name, Subject, Detail string
@@ -65,52 +83,52 @@ type ActionFilter struct {
 // An import puts very many numbers on an opt-out list at once, so opt-outs of one minute are one
 // action. The first of them gives its id and time, which do not change when more are added.
 const actions = `
-	select 'routing' as kind, version as id, 0::bigint as part, created_at as at, author, login,
+	select 'routing' as kind, version as id, 0::bigint as part, created_at as at, author, login, via,
 	  case when base is distinct from version and base is not null then 'effects' else 'apply' end
 	    as name, 'version ' || version as subject, '' as detail, reason
 	from dispatcher.routing_versions
 	union all
-	select 'ramp', m.seq, 0, m.at, m.author, m.login, m.move, 'ramp ' || r.id || ' of ' || r.route,
+	select 'ramp', m.seq, 0, m.at, m.author, m.login, m.via, m.move, 'ramp ' || r.id || ' of ' || r.route,
 	  'at step ' || m.step || ' of ' || r.steps, m.reason
 	from dispatcher.ramp_moves m join dispatcher.ramps r on r.id = m.ramp where m.move <> 'step'
 	union all
-	select 'window', id, 0, restarted_at, author, login, 'restart',
+	select 'window', id, 0, restarted_at, author, login, via, 'restart',
 	  concat_ws(' ', nullif(channel, ''), nullif(scope, 'channel'), case window_seconds
 	    when 1 then '1s' when 60 then '1m' when 3600 then '1h' when 86400 then '1d'
 	    else window_seconds || 's' end, unit), '', reason
 	from dispatcher.limit_restarts
 	union all
-	select 'budget', id, 0, at, author, login,
+	select 'budget', id, 0, at, author, login, via,
 	  case when micros > 0 then 'top_up' else 'correct' end,
 	  concat_ws(' ', nullif(channel, ''), nullif(scope, 'channel')),
 	  trim_scale(micros / 1000000.0) || ' ' || currency, reason
 	from dispatcher.top_ups
 	union all
-	select 'guard', id, 0, at, 'guard', '', action, replace(per, '_', ' ') || ' ' || subject,
+	select 'guard', id, 0, at, 'guard', '', 'dispatcher', action, replace(per, '_', ' ') || ' ' || subject,
 	  seen || ' messages in the hour; usual are ' || round(usual::numeric, 1), ''
 	from dispatcher.guard_trips
 	union all
-	select 'message', id, 0, at, author, login, action, subject, '', reason
+	select 'message', id, 0, at, author, login, via, action, subject, '', reason
 	from dispatcher.operator_actions
 	union all
-	select 'message', d.message_seq, d.attempt, d.closed_at, d.author, d.login, 'settle', m.id,
+	select 'message', d.message_seq, d.attempt, d.closed_at, d.author, d.login, d.via, 'settle', m.id,
 	  'as ' || d.verdict, d.note
 	from dispatcher.ambiguous d join facts.stored_messages m on m.seq = d.message_seq
 	where d.author <> '' and d.closed_at is not null
 	union all
-	select 'opt_out', min(seq), 0, min(since), author, login, 'opt_out',
+	select 'opt_out', min(seq), 0, min(since), author, login, source, 'opt_out',
 	  case tenant when '' then 'no tenant' else 'tenant ' || tenant end,
 	  count(*) || ' by ' || source, reason
 	from dispatcher.opt_outs where source <> 'keyword'
 	group by author, login, tenant, source, reason, date_trunc('minute', since)
 	union all
-	select 'opt_out', min(seq), 1, min(until), ended_author, ended_login, 'opt_in',
+	select 'opt_out', min(seq), 1, min(until), ended_author, ended_login, ended_by, 'opt_in',
 	  case tenant when '' then 'no tenant' else 'tenant ' || tenant end,
 	  count(*) || ' by ' || ended_by, ended_reason
 	from dispatcher.opt_outs where ended_by <> 'keyword'
 	group by ended_author, ended_login, tenant, ended_by, ended_reason, date_trunc('minute', until)
 	union all
-	select 'erasure', id, 0, at, author, login, 'erase',
+	select 'erasure', id, 0, at, author, login, 'command', 'erase',
 	  case when tenant is null then 'all tenants' when tenant = '' then 'no tenant'
 	    else 'tenant ' || tenant end,
 	  messages || ' messages, ' || parts || ' parts of incoming ones, ' || unended || ' left',
@@ -124,7 +142,7 @@ func (s *Audits) Actions(ctx context.Context, f *ActionFilter, limit int) ([]Act
 		last = &Action{}
 	}
 	found, err := rows(ctx, s.db, pgx.RowToStructByPos[Action], `
-		select a.kind, a.id, a.part, a.at, a.author, coalesce(a.login, ''), a.name, a.subject,
+		select a.kind, a.id, a.part, a.at, a.author, coalesce(a.login, ''), a.via, a.name, a.subject,
 		  a.detail, a.reason
 		from (`+actions+`) a
 		where ($1 = '' or a.kind = $1)
@@ -141,7 +159,7 @@ func (s *Audits) Actions(ctx context.Context, f *ActionFilter, limit int) ([]Act
 // time and login.
 func (s *Audits) Note(ctx context.Context, a *Action) error {
 	_, err := s.hot.Exec(ctx, `
-		insert into dispatcher.operator_actions (author, reason, action, subject)
-		values ($1, $2, $3, $4)`, storable(a.Author), storable(a.Reason), a.Name, a.Subject)
+		insert into dispatcher.operator_actions (author, reason, action, subject, via)
+		values ($1, $2, $3, $4, $5)`, storable(a.Author), storable(a.Reason), a.Name, a.Subject, a.Via)
 	return wrap("record an operator's action", err)
 }

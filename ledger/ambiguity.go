@@ -99,6 +99,7 @@ type Resolution struct {
 	As  ResolvedAs
 	// Author and Note say who decided and why; empty for the dispatcher itself.
 	Author, Note string
+	Via          Via
 	// Settlement settles the latest attempt with what was found out; nil when it stays unknown.
 	Settlement *Settlement
 	// Move changes the state of the message where Settlement does not; nil leaves that to

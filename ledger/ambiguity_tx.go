@@ -256,7 +256,7 @@ var resolveAmbiguity = ofDay(`
 	        and outcome is null))
 	), closed as (
 	  update dispatcher.ambiguous d set closed_at = now(), next_at = null, verdict = @verdict,
-	    author = @author,
+	    author = @author, via = @via,
 	    note = case when d.verdict is null then @note
 	      else concat_ws(' ', nullif(@note, ''), format('(before: %s%s)', d.verdict,
 	        ', ' || nullif(concat_ws(': ', nullif(d.author, ''), nullif(d.note, '')), ''))) end
@@ -340,7 +340,7 @@ func resolveArguments(r *Resolution) pgx.StrictNamedArgs {
 	}
 	return pgx.StrictNamedArgs{
 		"seq": r.Seq, "key": r.Key, "verdict": string(r.As),
-		"author": storable(r.Author), "note": storable(r.Note),
+		"author": storable(r.Author), "via": string(r.Via), "note": storable(r.Note),
 		"state": string(move.State), "reason": storable(move.Reason),
 		"possible_duplicate": move.PossibleDuplicate, "tried": move.Tried,
 		"notice_key": key, "notice_value": value,

@@ -16,12 +16,13 @@ type Cancellation struct {
 	State          State
 	Attempts       int
 	Author, Reason string
+	Via            Via
 	Notice         Notice
 }
 
 // cancelNames are the parameters of cancelMessage.
 var cancelNames = []string{
-	"seq", "state", "attempts", "author", "why", "notice_key", "notice_value",
+	"seq", "state", "attempts", "author", "why", "via", "notice_key", "notice_value",
 }
 
 // cancelMessage ends a locked message if it is as the caller read it, and no attempt of it was or
@@ -41,8 +42,8 @@ var cancelMessage = ofDay(named(cancelNames, `
 	  insert into dispatcher.outbox (kind, keys, "values")
 	  select 'status', array[@notice_key::text], array[@notice_value::bytea] from ended
 	), noted as (
-	  insert into dispatcher.operator_actions (author, reason, action, subject)
-	  select @author, @why, 'cancel', id from ended
+	  insert into dispatcher.operator_actions (author, reason, action, subject, via)
+	  select @author, @why, 'cancel', id, @via from ended
 	)
 	select exists (select from ended)`))
 
@@ -54,7 +55,7 @@ func (s *Messages) Cancel(ctx context.Context, c *Cancellation) (ended bool, err
 	batch.Queue("begin")
 	batch.Queue(lockMessage.on(day), c.Seq)
 	batch.Queue(cancelMessage.on(day), c.Seq, string(c.State), c.Attempts, storable(c.Author),
-		storable(c.Reason), c.Notice.Key, c.Notice.Value).QueryRow(func(row pgx.Row) error {
+		storable(c.Reason), string(c.Via), c.Notice.Key, c.Notice.Value).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&ended)
 	})
 	batch.Queue("commit")

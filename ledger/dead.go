@@ -163,14 +163,16 @@ type Replaying struct {
 	// As is the id to publish it under. If it is the record's own, that id is released first.
 	As             string
 	Author, Reason string
+	Via            Via
 }
 
 // replayed stores a replay, unless there was another one after the one at $6, which the caller
 // read.
 const replayed = `
 	with noted as (
-	  insert into dispatcher.operator_actions (author, reason, action, subject, message_seq, new_id)
-	  select $1, $2, 'replay', $3, $4, $5
+	  insert into dispatcher.operator_actions (author, reason, action, subject, message_seq, new_id,
+	    via)
+	  select $1, $2, 'replay', $3, $4, $5, $7
 	  where (select max(at) from dispatcher.operator_actions where message_seq = $4)
 	    is not distinct from $6::timestamptz
 	  returning id
@@ -199,7 +201,7 @@ func (s *DeadRecords) Replay(ctx context.Context, r *Replaying) error {
 			batch.Queue(`select dispatcher.release_dead($1)`, d.Seq).QueryRow(
 				func(row pgx.Row) error { return row.Scan(&free) })
 		}
-		batch.Queue(replayed, storable(r.Author), storable(r.Reason), subject, d.Seq, r.As, last).
+		batch.Queue(replayed, storable(r.Author), storable(r.Reason), subject, d.Seq, r.As, last, r.Via).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&noted) })
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil {
 			return err

@@ -54,9 +54,13 @@ func TestEffectsAreAVersionOfTheSameDocument(t *testing.T) {
 	}
 	want := []ledger.RoutingVersion{
 		{Version: 4, Author: "test", Document: "routes: []", Base: 4},
-		{Version: 3, Author: "health", Reason: "test", Document: "routes: []", Base: 1},
 		{
-			Version: 2, Author: "health", Reason: "test", Document: "routes: []", Base: 1,
+			Version: 3, Author: "health", Via: ledger.ViaItself, Reason: "test",
+			Document: "routes: []", Base: 1,
+		},
+		{
+			Version: 2, Author: "health", Via: ledger.ViaItself, Reason: "test",
+			Document: "routes: []", Base: 1,
 			Effects: []byte(`{"weights": {"default": {"a": "45"}}}`),
 		},
 		{Version: 1, Author: "test", Document: "routes: []", Base: 1},

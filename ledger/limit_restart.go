@@ -33,6 +33,7 @@ type Restart struct {
 	// Expect is the version that the current one must be, nil for any; as in NewRouting.
 	Expect         *int64
 	Author, Reason string
+	Via            Via
 }
 
 // Restarted is a window that was restarted.
@@ -43,6 +44,7 @@ type Restarted struct {
 	// Version is the routing version that was in force.
 	Version        int64
 	Author, Reason string
+	Via            Via
 	// Login is that of the database; empty where it was not recorded.
 	Login    string
 	Was, Now RestartedWindow
@@ -115,7 +117,7 @@ func restart(ctx context.Context, tx pgx.Tx, r *Restart) (done Restarted, err er
 	}
 	done = Restarted{
 		Channel: r.Channel, Key: r.Limit.Key(), Version: current.Version,
-		Author: r.Author, Reason: r.Reason, Was: was,
+		Author: r.Author, Via: r.Via, Reason: r.Reason, Was: was,
 	}
 	done.Now = r.window(now, b)
 	if _, err := tx.Exec(ctx, markWaking, current.Version); err != nil {
@@ -173,9 +175,9 @@ const writeRestart = `
 	), recorded as (
 	  insert into dispatcher.limit_restarts
 	    (channel, scope, window_seconds, unit, version, author, reason, was_start, was_granted,
-	      window_start, granted, set_aside)
+	      window_start, granted, via, set_aside)
 	  select @channel, @scope, @window, @unit, @version, @author, @reason, @was_start,
-	    @was_granted, @window_start, @granted,
+	    @was_granted, @window_start, @granted, @via,
 	    (select jsonb_agg(jsonb_build_object('window_start', window_start, 'max', max, 'granted',
 	      granted) order by window_start) from gone)
 	  returning restarted_at, login
@@ -195,7 +197,7 @@ func (r *Restarted) write(ctx context.Context, tx pgx.Tx) error {
 		"channel": r.Channel, "scope": r.Key.Scope.String(), "window": r.Key.Window.Seconds(),
 		"unit": r.Key.Unit.String(), "window_start": r.Now.Start, "granted": r.Now.Granted,
 		"was_start": r.Was.Start, "was_granted": r.Was.Granted,
-		"version": r.Version, "author": r.Author, "reason": r.Reason,
+		"version": r.Version, "author": r.Author, "reason": r.Reason, "via": r.Via,
 	}).Scan(&r.At, &r.Login)
 	r.At = r.At.UTC()
 	return err
@@ -205,7 +207,7 @@ func (r *Restarted) write(ctx context.Context, tx pgx.Tx) error {
 func (s *Limits) Restarts(ctx context.Context) ([]Restarted, error) {
 	out, err := rows(ctx, s.db, scanRestart, `
 		select channel, scope, window_seconds, unit, restarted_at, version, author, reason,
-		  was_start, was_granted, window_start, granted, coalesce(login, '')
+		  was_start, was_granted, window_start, granted, coalesce(login, ''), via
 		from dispatcher.limit_restarts order by id desc`)
 	return out, wrap("list restarts", err)
 }
@@ -214,7 +216,7 @@ func scanRestart(row pgx.CollectableRow) (r Restarted, err error) {
 	var scope, unit string
 	var seconds int
 	err = row.Scan(&r.Channel, &scope, &seconds, &unit, &r.At, &r.Version, &r.Author, &r.Reason,
-		&r.Was.Start, &r.Was.Granted, &r.Now.Start, &r.Now.Granted, &r.Login)
+		&r.Was.Start, &r.Was.Granted, &r.Now.Start, &r.Now.Granted, &r.Login, &r.Via)
 	if err != nil {
 		return r, err
 	}

@@ -107,16 +107,14 @@ func TestARouteHasOneRampAtATime(t *testing.T) {
 		ledger.ErrRampRunning) {
 		t.Errorf("beside a running one: got %v", err)
 	}
-	if err := l.Ramps.Set(t.Context(), first.ID, ledger.RampRunning, ledger.RampHeld, "errors",
-		"steer"); err != nil {
+	if err := l.Ramps.Set(t.Context(), first.ID, ledger.RampRunning, ledger.RampHeld, ledger.RampChange{By: "steer", Why: "errors"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Ramps.Start(t.Context(), ramp("default"), nil); !errors.Is(err,
 		ledger.ErrRampRunning) {
 		t.Errorf("beside a held one: got %v", err)
 	}
-	if err := l.Ramps.Set(t.Context(), first.ID, ledger.RampHeld, ledger.RampCancelled, "",
-		"ann"); err != nil {
+	if err := l.Ramps.Set(t.Context(), first.ID, ledger.RampHeld, ledger.RampCancelled, ledger.RampChange{By: "ann", Why: ""}); err != nil {
 		t.Fatal(err)
 	}
 	second := startRamp(t, l, ramp("default"))
@@ -170,7 +168,7 @@ func TestAStepOutOfTurnAppliesNothing(t *testing.T) {
 		}
 	}
 	if err := l.Ramps.Set(t.Context(), started.ID, ledger.RampRunning, ledger.RampHeld,
-		"too many errors", "steer"); err != nil {
+		ledger.RampChange{By: "steer", Why: "too many errors"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := makeStep(t, l, started, 1, "default"); !errors.Is(err, ledger.ErrRampMoved) {
@@ -211,11 +209,11 @@ func TestSetRampMakesLegalMovesOnceAndNoOthers(t *testing.T) {
 			id := startRamp(t, l, ramp("default")).ID
 			if from == ledger.RampHeld {
 				if err := l.Ramps.Set(t.Context(), id, ledger.RampRunning, ledger.RampHeld,
-					"errors", "steer"); err != nil {
+					ledger.RampChange{By: "steer", Why: "errors"}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			err := l.Ramps.Set(t.Context(), id, from, to, "because", "bob")
+			err := l.Ramps.Set(t.Context(), id, from, to, ledger.RampChange{By: "bob", Why: "because"})
 			if allowed := slices.Contains(legal[from], to); (err == nil) != allowed {
 				t.Errorf("from %s to %s: %v", from, to, err)
 			} else if !allowed {
@@ -230,7 +228,7 @@ func TestSetRampMakesLegalMovesOnceAndNoOthers(t *testing.T) {
 				got.NextAt.IsZero() != (to != ledger.RampRunning) {
 				t.Errorf("from %s to %s: %+v", from, to, got)
 			}
-			if err := l.Ramps.Set(t.Context(), id, from, to, "because", "bob"); !errors.Is(err,
+			if err := l.Ramps.Set(t.Context(), id, from, to, ledger.RampChange{By: "bob", Why: "because"}); !errors.Is(err,
 				ledger.ErrRampMoved) {
 				t.Errorf("from %s to %s twice: %v", from, to, err)
 			}
@@ -242,14 +240,13 @@ func TestARampThatIsResumedWaitsAWholeInterval(t *testing.T) {
 	t.Parallel()
 	l := lend(t).l
 	id := startRamp(t, l, ramp("default")).ID
-	if err := l.Ramps.Set(t.Context(), id, ledger.RampRunning, ledger.RampHeld, "",
-		"steer"); err == nil {
+	if err := l.Ramps.Set(t.Context(), id, ledger.RampRunning, ledger.RampHeld, ledger.RampChange{By: "steer", Why: ""}); err == nil {
 		t.Error("held without a reason")
 	}
 	for _, move := range [][2]ledger.RampState{{ledger.RampRunning, ledger.RampHeld}, {
 		ledger.RampHeld, ledger.RampRunning,
 	}} {
-		if err := l.Ramps.Set(t.Context(), id, move[0], move[1], "errors", "ann"); err != nil {
+		if err := l.Ramps.Set(t.Context(), id, move[0], move[1], ledger.RampChange{By: "ann", Why: "errors"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -357,8 +354,7 @@ func TestWhatHappenedToARampStaysOnRecord(t *testing.T) {
 		{ledger.RampHeld, ledger.RampRunning, "go on, ticket 7", "bob"},
 		{ledger.RampRunning, ledger.RampCancelled, "enough", "ann"},
 	} {
-		if err := l.Ramps.Set(t.Context(), started.ID, move.from, move.to, move.why,
-			move.by); err != nil {
+		if err := l.Ramps.Set(t.Context(), started.ID, move.from, move.to, ledger.RampChange{By: move.by, Why: move.why}); err != nil {
 			t.Fatal(err)
 		}
 	}

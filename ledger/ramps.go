@@ -60,6 +60,8 @@ type Ramp struct {
 	LeastMessages           int64
 	// Author started the ramp, for Reason. ChangedBy changed its state last, at ChangedAt.
 	Author, Reason, ChangedBy string
+	// Via is how it was started; a ramp that is read does not have it, its moves have.
+	Via Via
 	// Version is the routing version of the last step, 0 before the first.
 	Version              int64
 	CreatedAt, ChangedAt time.Time
@@ -72,6 +74,7 @@ type RampMove struct {
 	Author string
 	// Login is that of the database; empty where it was not recorded.
 	Login string
+	Via   Via
 	// Move is started, step, done, held, resumed, cancelled or superseded.
 	Move string
 	// Step is how many steps had been made by then, and Version the routing version of the last one.
@@ -171,15 +174,15 @@ func insertRamp(ctx context.Context, tx pgx.Tx, r *Ramp) (Ramp, error) {
 		    @max_deviation, @least_messages, @author, @reason, @author)
 		  returning *
 		), noted as (
-		  insert into dispatcher.ramp_moves (ramp, author, move, step, version, reason)
-		  select id, author, 'started', step, version, reason from started
+		  insert into dispatcher.ramp_moves (ramp, author, move, step, version, reason, via)
+		  select id, author, 'started', step, version, reason, @via from started
 		)
 		select `+rampColumns+` from started`,
 		pgx.StrictNamedArgs{
 			"route": r.Route, "from": r.From, "to": r.To, "steps": r.Steps, "every": r.Every,
 			"next_at": instant(r.NextAt), "max_errors": r.MaxErrors,
 			"max_deviation": r.MaxDeviation, "least_messages": r.LeastMessages,
-			"author": r.Author, "reason": r.Reason,
+			"author": r.Author, "reason": r.Reason, "via": r.Via,
 		})
 	if err != nil {
 		return Ramp{}, err
@@ -195,12 +198,18 @@ func (s *Ramps) List(ctx context.Context, all bool) ([]Ramp, error) {
 	return ramps, wrap("list ramps", err)
 }
 
-// Set holds, resumes, cancels or supersedes a ramp, by setting its state to to. why is the reason,
-// by the author. It returns ErrRampMoved when the ramp is not in state from, or does not exist. A
+// RampChange says who changes the state of a ramp, how and why.
+type RampChange struct {
+	By  string
+	Via Via
+	Why string
+}
+
+// Set holds, resumes, cancels or supersedes a ramp, by setting its state to to. It returns ErrRampMoved when the ramp is not in state from, or does not exist. A
 // resumed ramp makes its next step after a whole interval, so that its error rates can be measured
 // first.
-func (s *Ramps) Set(ctx context.Context, id int64, from, to RampState, why, by string) error {
-	if err := legalRampMove(from, to, why); err != nil {
+func (s *Ramps) Set(ctx context.Context, id int64, from, to RampState, c RampChange) error {
+	if err := legalRampMove(from, to, c.Why); err != nil {
 		return fmt.Errorf("set ramp %d: %w", id, err)
 	}
 	tag, err := s.reports.Exec(ctx, `
@@ -211,10 +220,10 @@ func (s *Ramps) Set(ctx context.Context, id int64, from, to RampState, why, by s
 		  where id = $1 and state = $2
 		  returning id, step, version
 		)
-		insert into dispatcher.ramp_moves (ramp, author, move, step, version, reason)
-		select id, $5, case when $3 = 'running' then 'resumed' else $3 end, step, version, $4
+		insert into dispatcher.ramp_moves (ramp, author, move, step, version, reason, via)
+		select id, $5, case when $3 = 'running' then 'resumed' else $3 end, step, version, $4, $6
 		from moved`,
-		id, string(from), string(to), why, by)
+		id, string(from), string(to), c.Why, c.By, string(c.Via))
 	if err == nil && tag.RowsAffected() == 0 {
 		err = ErrRampMoved
 	}
@@ -224,7 +233,7 @@ func (s *Ramps) Set(ctx context.Context, id int64, from, to RampState, why, by s
 // Moves lists the history of a ramp, oldest first.
 func (s *Ramps) Moves(ctx context.Context, id int64) ([]RampMove, error) {
 	moves, err := rows(ctx, s.db, scanRampMove, `
-		select at, author, coalesce(login, ''), move, step, version, reason
+		select at, author, coalesce(login, ''), via, move, step, version, reason
 		from dispatcher.ramp_moves where ramp = $1
 		order by seq`, id)
 	return moves, wrap(fmt.Sprintf("list moves of ramp %d", id), err)
@@ -232,7 +241,7 @@ func (s *Ramps) Moves(ctx context.Context, id int64) ([]RampMove, error) {
 
 func scanRampMove(row pgx.CollectableRow) (RampMove, error) {
 	var m RampMove
-	err := row.Scan(&m.At, &m.Author, &m.Login, &m.Move, &m.Step, &m.Version, &m.Reason)
+	err := row.Scan(&m.At, &m.Author, &m.Login, &m.Via, &m.Move, &m.Step, &m.Version, &m.Reason)
 	m.At = m.At.UTC()
 	return m, err
 }
@@ -252,10 +261,10 @@ func advance(ctx context.Context, tx pgx.Tx, r *Ramp, n *NewRouting, version int
 		  where id = $1 and step = $2 - 1 and state = 'running'
 		  returning id, step, steps, version
 		)
-		insert into dispatcher.ramp_moves (ramp, author, move, step, version, reason)
-		select id, $4, case when step = steps then 'done' else 'step' end, step, version, $5
+		insert into dispatcher.ramp_moves (ramp, author, move, step, version, reason, via)
+		select id, $4, case when step = steps then 'done' else 'step' end, step, version, $5, $6
 		from moved`,
-		r.ID, r.Step, version, n.Author, n.Reason)
+		r.ID, r.Step, version, n.Author, n.Reason, string(n.Via))
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrRampMoved
 	}
@@ -279,7 +288,7 @@ func endRamps(ctx context.Context, tx pgx.Tx, n *NewRouting, version int64) erro
 		if why := n.ends(&ramps[i]); why != "" {
 			if _, err := tx.Exec(ctx, supersedeRamp, ramps[i].ID,
 				fmt.Sprintf("%s, by routing version %d", why, version), n.Author,
-				version); err != nil {
+				version, string(n.Via)); err != nil {
 				return err
 			}
 		}
@@ -307,5 +316,5 @@ const supersedeRamp = `
 	  where id = $1 and state in ('running', 'held')
 	  returning id, step
 	)
-	insert into dispatcher.ramp_moves (ramp, author, move, step, version, reason)
-	select id, $3, 'superseded', step, $4, $2 from moved`
+	insert into dispatcher.ramp_moves (ramp, author, move, step, version, reason, via)
+	select id, $3, 'superseded', step, $4, $2, $5 from moved`

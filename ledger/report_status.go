@@ -120,19 +120,10 @@ const statusSettings = `
 func (s *Reports) Recent(
 	ctx context.Context, within time.Duration, version int64,
 ) (r Recent, err error) {
-	var newest int64
-	yesterday := (DayAt(time.Now()) - 1).first() // this clock may be wrong by some hours
-	if err := s.reports.QueryRow(ctx, newestSeq, yesterday).Scan(&r.Now, &newest); err != nil {
-		return r, wrap("read what happened lately", err)
-	}
-	r.Now = r.Now.UTC()
-	r.Since = r.Now.Add(-within)
-	low, _, err := s.seek(ctx, r.Since)
+	low, asked, err := s.recently(ctx, within, &r)
 	if err != nil {
 		return r, wrap("read what happened lately", err)
 	}
-	asked := low
-	low = max(low, newest-mostRecent)
 	batch := &pgx.Batch{}
 	batch.Queue("begin read only")
 	batch.Queue(statusSettings)
@@ -156,6 +147,40 @@ func (s *Reports) Recent(
 	batch.Queue("commit")
 	err = s.reports.SendBatch(ctx, batch).Close()
 	return r, wrap("read what happened lately", err)
+}
+
+// recently sets Now and Since, and returns the number above which the messages of the period are
+// read, and the one that the whole period begins at.
+func (s *Reports) recently(
+	ctx context.Context, within time.Duration, r *Recent,
+) (low, asked int64, err error) {
+	var newest int64
+	yesterday := (DayAt(time.Now()) - 1).first() // this clock may be wrong by some hours
+	if err := s.reports.QueryRow(ctx, newestSeq, yesterday).Scan(&r.Now, &newest); err != nil {
+		return 0, 0, err
+	}
+	r.Now = r.Now.UTC()
+	r.Since = r.Now.Add(-within)
+	asked, _, err = s.seek(ctx, r.Since)
+	return max(asked, newest-mostRecent), asked, err
+}
+
+// CarriedLately is Recent with nothing but Carried. It costs a third of a second at most.
+func (s *Reports) CarriedLately(
+	ctx context.Context, within time.Duration, version int64,
+) (all []RecentCarried, err error) {
+	var r Recent
+	low, _, err := s.recently(ctx, within, &r)
+	if err != nil {
+		return nil, wrap("read what was carried lately", err)
+	}
+	batch := &pgx.Batch{}
+	batch.Queue("begin read only")
+	batch.Queue(statusSettings)
+	collect(batch, &all, recentCarried, low, r.Since, version)
+	batch.Queue("commit")
+	err = s.reports.SendBatch(ctx, batch).Close()
+	return all, wrap("read what was carried lately", err)
 }
 
 // collect adds a query whose columns are the fields of T, in order.

@@ -30,6 +30,7 @@ type RoutingVersion struct {
 	Author  string
 	// Login is that of the database that applied it; empty where it was not recorded.
 	Login  string
+	Via    Via
 	Reason string
 	// CreatedAt, by the database's clock, is when the version came into force. It is later than that
 	// of every version before; see Apply and ApplyEffects.
@@ -50,6 +51,7 @@ type NewRouting struct {
 	// whatever is current. Later versions that changed only effects are not a conflict.
 	Expect   *int64
 	Author   string
+	Via      Via
 	Reason   string
 	Document string
 	// Zone is the time zone in which the document's days begin. Without it the windows of limits of a

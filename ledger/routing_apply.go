@@ -125,8 +125,8 @@ const comesIntoForce = `greatest(clock_timestamp(),
 
 const insertVersion = `
 	insert into dispatcher.routing_versions (version, author, reason, document, routes, base,
-	  effects, waking, created_at)
-	values ($1, $2, $3, $4, $5, $1, nullif($6, '')::jsonb, $7, ` + comesIntoForce + `)`
+	  effects, waking, via, created_at)
+	values ($1, $2, $3, $4, $5, $1, nullif($6, '')::jsonb, $7, $8, ` + comesIntoForce + `)`
 
 // lockAll locks all channels and limits, in the order of claims, and then reads the clock.
 func lockAll(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
@@ -159,7 +159,7 @@ func writeDocument(
 	channels, specs, windows := channelSpecs(n.Channels), limitSpecs(b.limits), running(now, n.Zone)
 	batch := &pgx.Batch{}
 	batch.Queue(insertVersion, version, n.Author, n.Reason, n.Document, append([]RouteSpec{}, n.Routes...),
-		string(effects), n.wakes())
+		string(effects), n.wakes(), n.Via)
 	batch.Queue(upsertChannels, channels...)
 	batch.Queue(`update dispatcher.channels set removed_at = now() where removed_at is null
 		and channel <> all($1)`, channels[0])
@@ -236,8 +236,8 @@ func writeEffects(ctx context.Context, tx pgx.Tx, at *RoutingVersion, n *NewEffe
 	batch := &pgx.Batch{}
 	batch.Queue(`
 		insert into dispatcher.routing_versions (version, author, reason, document, routes, effects,
-		  base, created_at)
-		select version + 1, $2, $3, document, routes, nullif($4, '')::jsonb, $5, `+comesIntoForce+`
+		  base, via, created_at)
+		select version + 1, $2, $3, document, routes, nullif($4, '')::jsonb, $5, 'dispatcher', `+comesIntoForce+`
 		from dispatcher.routing_versions where version = $1`,
 		at.Version, n.Author, n.Reason, string(n.Overrides), at.Base)
 	batch.Queue(notify, routingChannel, at.Version+1)

@@ -10,13 +10,13 @@ import (
 )
 
 const versionColumns = `version, author, reason, created_at, document, routes,
-	coalesce(effects::text, ''), coalesce(base, version), coalesce(login, '')`
+	coalesce(effects::text, ''), coalesce(base, version), coalesce(login, ''), via`
 
 func scanVersion(r pgx.CollectableRow) (RoutingVersion, error) {
 	var v RoutingVersion
 	var effects string
 	err := r.Scan(&v.Version, &v.Author, &v.Reason, &v.CreatedAt, &v.Document, &v.Routes, &effects,
-		&v.Base, &v.Login)
+		&v.Base, &v.Login, &v.Via)
 	v.CreatedAt, v.Effects = v.CreatedAt.UTC(), document(effects)
 	return v, err
 }

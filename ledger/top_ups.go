@@ -40,6 +40,7 @@ type TopUp struct {
 	Key            string
 	Expect         *int64 // as in Restart
 	Author, Reason string
+	Via            Via
 }
 
 // ToppedUp is a recorded top-up.
@@ -47,6 +48,7 @@ type ToppedUp struct {
 	ID                    int64
 	At                    time.Time // by the database's clock
 	Author, Login, Reason string
+	Via                   Via
 	Channel               string
 	Scope                 admission.Scope
 	Currency              string
@@ -80,7 +82,7 @@ func (s *Limits) TopUp(ctx context.Context, u TopUp) (done ToppedUp, err error) 
 }
 
 const topUpColumns = `id, at, author, login, reason, channel, scope, currency, micros, before, granted,
-	coalesce(key, '')`
+	coalesce(key, ''), via`
 
 // lockBudget reads and locks the row of a budget. The statement before it creates the row of a
 // tenant that only a limit of each tenant counts.
@@ -93,9 +95,9 @@ const lockBudget = `
 const insertTopUp = `
 	with recorded as (
 	  insert into dispatcher.top_ups
-	    (channel, scope, currency, micros, before, granted, author, reason, key)
+	    (channel, scope, currency, micros, before, granted, author, reason, key, via)
 	  values (@channel, @scope, @currency, @micros, @before, @granted, @author, @reason,
-	    nullif(@key, ''))
+	    nullif(@key, ''), @via)
 	  returning *
 	), raised as (
 	  update dispatcher.limits l
@@ -141,7 +143,7 @@ func topUp(
 	r, err := tx.Query(ctx, insertTopUp, pgx.StrictNamedArgs{
 		"channel": u.Channel, "scope": scope, "currency": u.Limit.Currency, "micros": u.Micros,
 		"before": before, "granted": granted, "author": u.Author, "reason": u.Reason,
-		"key": u.Key, "window": admission.Prepaid.Seconds(),
+		"key": u.Key, "via": u.Via, "window": admission.Prepaid.Seconds(),
 	})
 	if err != nil {
 		return done, 0, err
@@ -193,7 +195,7 @@ func (s *Limits) TopUps(ctx context.Context, f *TopUpFilter, limit int) ([]Toppe
 func scanTopUp(row pgx.CollectableRow) (u ToppedUp, err error) {
 	var scope string
 	if err := row.Scan(&u.ID, &u.At, &u.Author, &u.Login, &u.Reason, &u.Channel, &scope, &u.Currency,
-		&u.Micros, &u.Before, &u.Granted, &u.Key); err != nil {
+		&u.Micros, &u.Before, &u.Granted, &u.Key, &u.Via); err != nil {
 		return u, err
 	}
 	u.At = u.At.UTC()

@@ -416,6 +416,19 @@ func TestChartHasTheAlertsOfTheRuleFile(t *testing.T) {
 	}
 }
 
+// TestChartNamesTheLanesOfCodes in the rule that the alerts about late codes refer to.
+func TestChartNamesTheLanesOfCodes(t *testing.T) {
+	m := render(t, "all-values.yaml", map[string]any{
+		"prometheusRule": map[string]any{"codeLanes": []any{"otp", "login"}},
+	})
+	rule := m.alerts.Spec.Groups[0].Rules[0]
+	if rule.Record != "dispatcher:code_lane" || rule.Expr.String() !=
+		`label_replace(vector(1), "lane", "otp", "", "") or `+
+			`label_replace(vector(1), "lane", "login", "", "")` {
+		t.Errorf("got %+v", rule)
+	}
+}
+
 // TestChartSelectsItsPods: what selects pods selects those of the deployment, and not the job's.
 func TestChartSelectsItsPods(t *testing.T) {
 	m := render(t, "all-values.yaml", nil)

@@ -24,13 +24,14 @@ import (
 
 const alertsFile = "deploy/prometheus/alerts.yml"
 
-// documented are the metrics of docs/metrics.md with their labels. Those of durations are histograms.
+// documented are the metrics of docs/metrics.md with their labels; durations are histograms.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{
 		// Of Prometheus itself, and of its client's collectors.
 		"up": nil, "ALERTS": {"alertname", "alertstate"}, "process_cpu_seconds_total": nil,
 		"process_resident_memory_bytes": nil, "go_goroutines": nil,
+		"dispatcher:code_lane": {"lane"}, // recorded by a rule
 	}
 	row := regexp.MustCompile("(?m)^\\| `(dispatcher_\\w+)(?:\\{([^}]*)\\})?` \\|")
 	for _, found := range row.FindAllStringSubmatch(string(read(t, "docs/metrics.md")), -1) {
@@ -87,7 +88,13 @@ func checkQuery(t *testing.T, where, query string, known map[string][]string) {
 	})
 }
 
+// alerts are the shipped rules without those that record.
 func alerts(t *testing.T) []rulefmt.Rule {
+	t.Helper()
+	return slices.DeleteFunc(shipped(t), func(r rulefmt.Rule) bool { return r.Record != "" })
+}
+
+func shipped(t *testing.T) []rulefmt.Rule {
 	t.Helper()
 	groups, errs := rulefmt.Parse(read(t, alertsFile), false, model.UTF8Validation,
 		parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
@@ -103,8 +110,8 @@ func alerts(t *testing.T) []rulefmt.Rule {
 
 func TestAlertsAndBoardsNameMetricsThatExist(t *testing.T) {
 	known := documented(t)
-	for _, rule := range alerts(t) {
-		checkQuery(t, rule.Alert, rule.Expr, known)
+	for _, rule := range shipped(t) {
+		checkQuery(t, rule.Alert+rule.Record, rule.Expr, known)
 	}
 	files, err := filepath.Glob(filepath.Join(root, "deploy/grafana/dashboards/*.json"))
 	if err != nil || len(files) != 2 {
@@ -286,11 +293,15 @@ dispatcher_dispatch_outcomes_total{channel="b",outcome="accepted"} 0+50x240
 dispatcher_dispatch_submit_delay_seconds_bucket{lane="otp",le="0.128"} 0+1500x240
 dispatcher_dispatch_submit_delay_seconds_bucket{lane="otp",le="32.768"} 0+1500x240
 dispatcher_dispatch_submit_delay_seconds_bucket{lane="otp",le="+Inf"} 0+1500x240
+dispatcher_dispatch_submit_delay_seconds_bucket{lane="bulk",le="0.128"} 0+1500x240
+dispatcher_dispatch_submit_delay_seconds_bucket{lane="bulk",le="32.768"} 0+1500x240
+dispatcher_dispatch_submit_delay_seconds_bucket{lane="bulk",le="+Inf"} 0+1500x240
 dispatcher_dispatch_claim_seconds_bucket{le="0.032"} 0+10x240
 dispatcher_dispatch_claim_seconds_bucket{le="2.048"} 0+10x240
 dispatcher_dispatch_claim_seconds_bucket{le="+Inf"} 0+10x240
 dispatcher_dispatch_waiting_messages{lane="otp"} 120x240
 dispatcher_dispatch_oldest_waiting_seconds{lane="otp"} 0x240
+dispatcher_dispatch_oldest_waiting_seconds{lane="bulk"} 0x240
 dispatcher_dispatch_lane_paused{lane="otp",reason="operator"} 0x240
 dispatcher_dispatch_routing_version{instance="a"} 4x240
 dispatcher_dispatch_routing_version{instance="b"} 4x240
@@ -305,6 +316,9 @@ dispatcher_dispatch_budgets{channel="",scope="tenant:*",level="low"} 0x240
 dispatcher_dispatch_budgets{channel="",scope="tenant:*",level="spent"} 0x240
 dispatcher_steer_guard_trips_total{per="calling_code",action="pause"} 2x240
 dispatcher_dispatch_trouble_total{where="steer"} 3x240
+dispatcher_steer_agreed_share{route="default",channel="a",instance="a"} 0.97x240
+dispatcher_steer_carried_share{route="default",channel="a",instance="a"} 0.966x240
+dispatcher_steer_agreed_share{route="spare",channel="a",instance="a"} 0.5x240
 dispatcher_dispatch_recovered_attempts_total 7x240
 dispatcher_ledger_contract_cap_ratio{channel="a"} 0.79x240
 dispatcher_dispatch_scoring_fallbacks_total{trouble="timeout"} 2x240
@@ -383,13 +397,17 @@ func TestEachAlertFires(t *testing.T) {
 		}, []string{"DispatcherNothingAccepted"}},
 		"DispatcherCodesLate": {map[string]string{
 			`dispatcher_dispatch_submit_delay_seconds_bucket{lane="otp",le="0.128"`: "0+1400x240",
-		}, []string{"DispatcherCodesLate"}},
+		}, []string{"DispatcherCodesLate otp"}},
+		"another lane is late": {map[string]string{
+			`dispatcher_dispatch_submit_delay_seconds_bucket{lane="bulk",le="0.128"`: "0+1400x240",
+			`dispatcher_dispatch_oldest_waiting_seconds{lane="bulk"`:                 "0x40 0+15x200",
+		}, nil},
 		"DispatcherWaitingMany": {map[string]string{
 			"dispatcher_dispatch_waiting_messages": "0+100x240"},
 			[]string{"DispatcherWaitingMany otp"}},
 		"DispatcherCodesWait": {map[string]string{
-			"dispatcher_dispatch_oldest_waiting_seconds": "0x40 0+15x200"},
-			[]string{"DispatcherCodesWait"}},
+			`dispatcher_dispatch_oldest_waiting_seconds{lane="otp"`: "0x40 0+15x200"},
+			[]string{"DispatcherCodesWait otp"}},
 		"DispatcherLag": {map[string]string{"dispatcher_consumer_lag_records": "0+100x240"},
 			[]string{"DispatcherLag otp"}},
 		"DispatcherLanePaused": {map[string]string{
@@ -416,6 +434,13 @@ func TestEachAlertFires(t *testing.T) {
 		"DispatcherFallbacksMany": {map[string]string{
 			`dispatcher_dispatch_attempts_total{channel="b"`: "0+600x240"},
 			[]string{"DispatcherFallbacksMany"}},
+		"DispatcherShareMissed": {map[string]string{
+			"dispatcher_steer_carried_share": "0.966x40 0.7x200"},
+			[]string{"DispatcherShareMissed a"}},
+		"a share that is off for ten minutes": {map[string]string{
+			"dispatcher_steer_carried_share": "0.966x40 0.7x40 0.966x160"}, nil},
+		"a route that carries too little to count": {map[string]string{
+			"dispatcher_steer_carried_share": none}, nil},
 		"DispatcherUnknownMany": {map[string]string{
 			`dispatcher_dispatch_outcomes_total{channel="a",outcome="unknown"`: "0+30x240"},
 			[]string{"DispatcherUnknownMany a"}},
@@ -497,6 +522,24 @@ func TestEachAlertFires(t *testing.T) {
 	}
 }
 
+// TestTheQuietHourShowsWhatEachAlertAsks. An alert that stays silent because its series are missing
+// would prove nothing.
+func TestTheQuietHourShowsWhatEachAlertAsks(t *testing.T) {
+	for _, rule := range alerts(t) {
+		expression, err := parser.NewParser(parser.Options{}).ParseExpr(rule.Expr)
+		if err != nil {
+			t.Fatal(rule.Alert, err)
+		}
+		parser.Inspect(expression, func(node parser.Node, _ []parser.Node) error {
+			if n, ok := node.(*parser.VectorSelector); ok && n.Name != "dispatcher:code_lane" &&
+				!strings.Contains(quiet, "\n"+n.Name+"{") && !strings.Contains(quiet, "\n"+n.Name+" ") {
+				t.Errorf("%s asks for %s, which the quiet hour does not have", rule.Alert, n.Name)
+			}
+			return nil
+		})
+	}
+}
+
 // TestAlertsOfARecordedIncident evaluates the rules over what a dispatcher really showed while first
 // one and then all of its carriers were away.
 func TestAlertsOfARecordedIncident(t *testing.T) {
@@ -514,8 +557,8 @@ func TestAlertsOfARecordedIncident(t *testing.T) {
 		"DispatcherDeadLetters bulk":    {poison, 30, poison + 240},
 		"DispatcherBreakerOpen cheap":   {all, 3 * 60, back},
 		"DispatcherNothingAccepted":     {all, 4 * 60, back - 15},
-		"DispatcherCodesLate":           {all, 5 * 60, back},
-		"DispatcherCodesWait":           {all, 4 * 60, back},
+		"DispatcherCodesLate otp":       {all, 5 * 60, back},
+		"DispatcherCodesWait otp":       {all, 4 * 60, back},
 	} {
 		f, ok := got[name]
 		if !ok || f.first <= want.cause*time.Second ||

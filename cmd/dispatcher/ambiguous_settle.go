@@ -78,7 +78,9 @@ command is interrupted stays settled. --outcome is the same as --as.`,
 // settlement is the outcome that the flags state.
 func (f *settleFlags) settlement() *control.Settlement {
 	return &control.Settlement{
-		As: f.as, Reference: f.reference, By: control.By{Author: f.author, Reason: f.reason},
+		As: f.as, Reference: f.reference, By: control.By{
+			Author: f.author, Via: ledger.ViaCommand, Reason: f.reason,
+		},
 	}
 }
 

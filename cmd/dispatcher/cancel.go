@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/ledger"
 )
 
 func (c *cli) cancelCommand() *cobra.Command {
@@ -38,7 +39,7 @@ ended by itself, and those that cannot be are listed.`,
 			if err := control.CheckReason(reason); err != nil {
 				return misused(err)
 			}
-			by := control.By{Author: author, Reason: reason}
+			by := control.By{Author: author, Via: ledger.ViaCommand, Reason: reason}
 			return c.withLedger(ctx, func(l *database) error {
 				if file != "" {
 					return c.cancelFile(ctx, l, file, by)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/ledger"
 )
 
 // changeFlags are the flags of every command that changes the routing.
@@ -53,7 +54,9 @@ type change struct {
 
 // by is the author of the change, and the reason.
 func (f *changeFlags) by() control.By {
-	by := control.By{Author: f.author, Reason: f.reason, DryRun: f.dryRun, Force: f.force}
+	by := control.By{
+		Author: f.author, Via: ledger.ViaCommand, Reason: f.reason, DryRun: f.dryRun, Force: f.force,
+	}
 	if f.expect.given {
 		by.Expect = &f.expect.version
 	}

@@ -55,7 +55,11 @@ func (c *cli) channelListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the channels with their state, what they carry and what their limits leave",
-		Args:  cobra.NoArgs,
+		Long: `Lists the channels with the facts of "dispatcher status": the state, the breaker and
+since when unless it is closed, the share carried of late against the agreed one, errors by code,
+answer times in milliseconds (p50 and p99) and what waits; then what their limits leave, and the
+routes that list them.`,
+		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			return c.withLedger(ctx, func(l *database) error {
 				return c.listChannels(ctx, l, as)
@@ -93,19 +97,20 @@ func channelSheet(version int64, channels []status.Detail, as format) sheet {
 		}
 	}
 	s := list(as, channels, []column[status.Detail]{
-		{key: "channel", width: 14},
-		{key: "provider"},
-		{key: "state", only: formatTable, width: 12, cell: func(c *status.Detail) any {
-			if c.Status != nil {
-				return c.Status.StateWords()
-			}
-			return c.State
+		{key: "channel", only: formatTable, width: 14, cell: func(c *status.Detail) any {
+			return c.Channel + "\n" + c.Provider
 		}},
-		{key: "breaker", only: formatTable, width: 10, cell: func(c *status.Detail) any {
+		{key: "channel", only: formatCSV},
+		{key: "provider", only: formatCSV},
+		{key: "state", only: formatTable, width: 12, cell: func(c *status.Detail) any {
+			words := c.State
 			if c.Status != nil {
-				return c.Status.BreakerWords()
+				words = c.Status.StateWords()
 			}
-			return c.Breaker
+			if c.Breaker == "" || c.Breaker == "closed" {
+				return words
+			}
+			return words + "\nbreaker " + c.BreakerWords()
 		}},
 		{key: "state", only: formatCSV},
 		{key: "capacity", only: formatCSV},
@@ -120,6 +125,18 @@ func channelSheet(version int64, channels []status.Detail, as format) sheet {
 				carried = format(formatTable).share(c.CarriedShare)
 			}
 			return carried + "\nof " + format(formatTable).share(c.AgreedShare)
+		}},
+		{key: "errors", only: formatTable, width: 14, cell: func(c *status.Detail) any {
+			if c.Status != nil {
+				return c.Status.ErrorWords()
+			}
+			return status.CountWords(c.Codes, "\n")
+		}},
+		{key: "ms", only: formatTable, cell: func(c *status.Detail) any {
+			if c.P50 == nil || c.P99 == nil {
+				return nil
+			}
+			return fmt.Sprintf("p50 %.0f\np99 %.0f", *c.P50, *c.P99)
 		}},
 		{key: "waiting", only: formatTable},
 		{

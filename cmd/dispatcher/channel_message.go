@@ -11,6 +11,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/numbers"
+	"dispatcher/ledger"
 )
 
 // testFlags are the arguments of "channel test".
@@ -90,7 +91,7 @@ func (c *cli) testChannel(ctx context.Context, l *database, f *testFlags) error 
 		cfg.Publish = (&replayer{client: client}).publishOne
 	}
 	sent, err := control.SendTest(ctx, cfg, &f.message, control.By{
-		Author: f.author, Reason: f.reason, DryRun: f.dryRun,
+		Author: f.author, Via: ledger.ViaCommand, Reason: f.reason, DryRun: f.dryRun,
 	})
 	if err != nil {
 		return err

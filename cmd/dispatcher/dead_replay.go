@@ -12,6 +12,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/ledger"
 )
 
 // replayFlags are the arguments of "dead replay".
@@ -151,7 +152,9 @@ func (c *cli) replayDead(
 	defer l.Close()
 	r := &replayer{cli: c, ledger: l, flags: f, how: control.Replaying{
 		Changes: changes, Again: f.again,
-		By: control.By{Author: f.author, Reason: f.reason, DryRun: f.dryRun},
+		By: control.By{
+			Author: f.author, Via: ledger.ViaCommand, Reason: f.reason, DryRun: f.dryRun,
+		},
 	}}
 	if err := r.prepare(ctx); err != nil {
 		return l.sentence(err)

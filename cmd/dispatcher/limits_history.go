@@ -13,6 +13,7 @@ import (
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/config"
+	"dispatcher/ledger"
 )
 
 // limitMove is one change of one limit.
@@ -34,6 +35,8 @@ type limitMove struct {
 	To   *string `json:"to"`   // null when it was removed
 	// Login is that of the database; empty where it was not recorded.
 	Login string `json:"login"`
+	// Via is how it came in, as in the audit log; empty where it was not recorded.
+	Via ledger.Via `json:"via"`
 
 	key admission.Key
 }
@@ -139,6 +142,7 @@ func limitMoves(
 		for i := range made {
 			made[i].Version, made[i].CreatedAt = v.Version, v.CreatedAt
 			made[i].Author, made[i].Login, made[i].Reason = v.Author, v.Login, v.Reason
+			made[i].Via = v.Via
 		}
 		moves = append(moves, made...)
 		found += min(len(made), 1)
@@ -218,12 +222,12 @@ func limitMoveSheet(moves []limitMove, as format) sheet {
 	if as == formatCSV {
 		return list(as, moves, keys[limitMove]("", "version", "created_at", "author", "reason",
 			"channel",
-			"scope", "window", "unit", "what", "from", "to", "login")...)
+			"scope", "window", "unit", "what", "from", "to", "login", "via")...)
 	}
 	s := list(as, joinedMoves(moves), []column[limitMove]{
 		{key: "version"},
 		{head: "when (UTC), who (login)", width: 23, cell: func(m *limitMove) any {
-			return as.cell(byType, m.CreatedAt) + "\n" + withLogin(m.Author, m.Login)
+			return as.cell(byType, m.CreatedAt) + "\n" + withLogin(m.Author, m.Login, m.Via)
 		}},
 		{key: "reason", width: 18},
 		{head: "limit", width: 17, cell: func(m *limitMove) any { return m.words() }},

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/ledger"
 )
@@ -112,12 +113,12 @@ func TestLimitsSetRestartStartsTheWindowOfNow(t *testing.T) {
 	t.Parallel()
 	_, env := grantedAhead(t)
 	args := []string{"limits", "set", "a", "--window", "1h", "--restart", "--format", "json"}
-	try := decoded[restartedLimit](t, dispatcher(t, "", env, append(args, "--dry-run")...))
+	try := decoded[control.RestartedLimit](t, dispatcher(t, "", env, append(args, "--dry-run")...))
 	if try.Restarted || !try.DryRun || try.Was.Granted.Units != 1 || try.Now.Granted != nil ||
 		!try.Was.Start.After(time.Now().Add(24*time.Hour)) || try.Now.Start.After(time.Now()) {
 		t.Errorf("got %+v", try)
 	}
-	done := decoded[restartedLimit](t, dispatcher(t, "", env, withReason("the clock", args...)...))
+	done := decoded[control.RestartedLimit](t, dispatcher(t, "", env, withReason("the clock", args...)...))
 	if !done.Restarted || done.Version != 2 || done.Channel != "a" || done.Was.Granted.Units != 1 ||
 		done.Now.Granted.Units != 1 || time.Since(done.Now.Start) > time.Hour+time.Minute {
 		t.Errorf("got %+v", done)
@@ -191,7 +192,7 @@ func TestADryRunOfARestartShowsTheSecondOfTheRealOne(t *testing.T) {
 	_, env := grantedAhead(t)
 	args := []string{"limits", "set", "a", "--window", "1s", "--restart", "--dry-run"}
 	before := time.Now()
-	try := decoded[restartedLimit](t, dispatcher(t, "", env, append(args, "--format", "json")...))
+	try := decoded[control.RestartedLimit](t, dispatcher(t, "", env, append(args, "--format", "json")...))
 	// The test and the database use the same clock.
 	if !try.Now.Start.After(before) || try.Now.Start.After(time.Now().Add(time.Second)) {
 		t.Errorf("%+v, asked at %s", try, before)

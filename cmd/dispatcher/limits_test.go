@@ -734,7 +734,7 @@ func TestLimitsHistoryShowsWhoChangedOneLimitAndWhy(t *testing.T) {
 			none, exitOK, "Such a limit never changed.\n")
 	}
 	csv := dispatcher(t, "", env, "limits", "history", "b", "--format", "csv")
-	if csv.out != "version,created_at,author,reason,channel,scope,window,unit,what,from,to,login\n" {
+	if csv.out != "version,created_at,author,reason,channel,scope,window,unit,what,from,to,login,via\n" {
 		t.Errorf("got %+v, want the output %q",
 			csv, "version,created_at,author,reason,channel,scope,window,unit,what,from,to,login\n")
 	}

@@ -636,6 +636,12 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 			dispatcher.refuse_change, dispatcher.refuse_resettling cascade`,
 		`alter table dispatcher.channels drop column freed cascade`,
 		`drop index dispatcher.ambiguous_by_people`,
+		`alter table dispatcher.routing_versions drop column via cascade`,
+		`alter table dispatcher.ramp_moves drop column via`,
+		`alter table dispatcher.limit_restarts drop column via`,
+		`alter table dispatcher.top_ups drop column via`,
+		`alter table dispatcher.operator_actions drop column via`,
+		`alter table dispatcher.ambiguous drop column via`,
 		`delete from dispatcher.schema_migrations where version >= 12`,
 		`update dispatcher.schema_version set version = 11`,
 	} {

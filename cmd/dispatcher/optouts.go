@@ -184,12 +184,12 @@ func optOutHistory(history []optOutShown, as format) sheet {
 	s := list(as, history, append(columns, []column[optOutShown]{
 		{only: formatTable, key: "since", head: "since (UTC)"},
 		{only: formatTable, head: "by", width: 16, cell: func(h *optOutShown) any {
-			return joined([]string{h.Source, h.Channel, withLogin(h.Author, h.Login)})
+			return joined([]string{h.Source, h.Channel, withLogin(h.Author, h.Login, "")})
 		}},
 		{only: formatTable, key: "reason", width: 17},
 		{only: formatTable, key: "until", head: "until (UTC)"},
 		{only: formatTable, head: "ended by", width: 16, cell: func(h *optOutShown) any {
-			return joined([]string{h.EndedBy, h.EndedChannel, withLogin(h.EndedAuthor, h.EndedLogin)})
+			return joined([]string{h.EndedBy, h.EndedChannel, withLogin(h.EndedAuthor, h.EndedLogin, "")})
 		}},
 		{only: formatTable, key: "ended_reason", head: "reason", width: 17},
 	}...)...)

@@ -1,22 +1,16 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"dispatcher/admission"
-	"dispatcher/cmd/dispatcher/internal/control"
-	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/cmd/dispatcher/internal/lookup"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/status"
-	"dispatcher/config"
-	"dispatcher/ledger"
 )
 
 func (c *cli) reportContractsCommand() *cobra.Command {
@@ -42,40 +36,14 @@ over is compared with the contracts of the document that was in force at its end
 }
 
 func (c *cli) contracts(ctx context.Context, l *database, day string, as format) error {
-	now := time.Now()
 	routing, err := currentRouting(ctx, l)
 	if err != nil {
 		return err
 	}
-	at := now
-	if day != "" {
-		if at, err = parseDay(day, routing.Timezone); err != nil {
-			return usage(err)
-		}
-		if admission.Day.Start(at, routing.Timezone).After(now) {
-			return usage(fmt.Errorf("--day %s has not begun in %s: name a day that has", day,
-				routing.Timezone))
-		}
+	found, err := lookup.Contracts(ctx, l.Ledger, routing, "--day", day, time.Now())
+	if err != nil {
+		return inCommands(err)
 	}
-	found := []report.Contract{}
-	for begins := 1; begins <= config.LastBegin; begins++ {
-		from, to := report.ContractMonth(at, routing.Timezone, begins)
-		some, err := contractsOf(ctx, l, routing, &contractMonth{begins, from, to, now})
-		if err != nil {
-			return err
-		}
-		found = append(found, some...)
-	}
-	names := routing.ChannelNames()
-	place := func(c *report.Contract) int {
-		if at := slices.Index(names, c.Channel); at >= 0 {
-			return at
-		}
-		return len(names) // the channel was removed since
-	}
-	slices.SortStableFunc(found, func(a, b report.Contract) int {
-		return cmp.Compare(place(&a), place(&b))
-	})
 	if as == formatTable && len(found) == 0 {
 		fmt.Fprintln(c.out, "No channel of the routing document has a contract.")
 		return nil
@@ -89,60 +57,6 @@ func (c *cli) contracts(ctx context.Context, l *database, day string, as format)
 		return &codedError{code: exitFailed} // the table has been printed
 	}
 	return nil
-}
-
-// contractMonth is a month of the contracts that begin on one day of the calendar month.
-type contractMonth struct {
-	begins        int
-	from, to, now time.Time
-}
-
-// contractsOf compares a month with the contracts that were in force at its end.
-func contractsOf(
-	ctx context.Context, l *database, routing *config.Routing, m *contractMonth,
-) (found []report.Contract, err error) {
-	if !m.to.After(m.now) {
-		v, err := l.Routing.At(ctx, m.to)
-		if errors.Is(err, ledger.ErrNoRouting) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if routing, err = control.StoredRouting(&v); err != nil {
-			return nil, err
-		}
-	}
-	var month ledger.RangeFigures
-	for i := range routing.Channels {
-		channel := &routing.Channels[i]
-		if channel.Contract.Begins != m.begins {
-			continue
-		}
-		if found == nil {
-			if month, err = daysFrom(ctx, l, m.from, decide.Earlier(m.to, m.now)); err != nil {
-				return nil, err
-			}
-		}
-		toDate := int64(0)
-		for j := range month.Parts {
-			toDate += report.Billed(channel, month.Parts[j].Rows)
-		}
-		found = append(found, report.NewContract(channel, m.from, m.to, m.now, toDate))
-	}
-	return found, nil
-}
-
-// daysFrom adds up the days of a month so far.
-func daysFrom(
-	ctx context.Context, l *database, from, to time.Time,
-) (ledger.RangeFigures, error) {
-	var days []ledger.RangeDay
-	end := to.Add(12 * time.Hour)
-	for noon := from.Add(12 * time.Hour); noon.Before(end); noon = noon.AddDate(0, 0, 1) {
-		days = append(days, ledger.RangeDay{BusinessDay: ledger.NewBusinessDay(noon, noon.Location())})
-	}
-	return l.Reports.Range(ctx, days, ledger.Split{}, nil)
 }
 
 func contractSheet(found []report.Contract, zone *time.Location, as format) sheet {

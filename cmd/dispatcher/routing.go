@@ -113,6 +113,7 @@ type versionShown struct {
 	Version   int64           `json:"version"`
 	Base      int64           `json:"base"` // the version that brought the document
 	Author    string          `json:"author"`
+	Via       ledger.Via      `json:"via"`
 	Reason    string          `json:"reason"`
 	CreatedAt time.Time       `json:"created_at"`
 	Effects   json.RawMessage `json:"effects"` // null when the weights are those of the document
@@ -158,12 +159,12 @@ func (c *cli) showRouting(ctx context.Context, l *database, version int64, as fo
 // who applied it.
 func (c *cli) printVersion(v *ledger.RoutingVersion, as format) error {
 	shown := versionShown{
-		Version: v.Version, Base: v.Base, Author: v.Author, Reason: v.Reason,
+		Version: v.Version, Base: v.Base, Author: v.Author, Via: v.Via, Reason: v.Reason,
 		CreatedAt: v.CreatedAt, Effects: v.Effects, Document: v.Document,
 	}
 	if as != formatTable {
 		return as.write(c.out, shown, list(as, []versionShown{shown}, keys[versionShown]("",
-			"version", "base", "author", "reason", "created_at", "effects", "document")...))
+			"version", "base", "author", "reason", "created_at", "effects", "document", "via")...))
 	}
 	if isTerminal(c.out) {
 		fmt.Fprintf(c.err, "# version %d by %s at %s: %s\n", v.Version, v.Author,

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/ledger"
 )
 
 // history is what the command prints.
@@ -23,7 +24,10 @@ func (c *cli) routingHistoryCommand() *cobra.Command {
 		Use:   "history",
 		Short: "List the versions: who, when, why, and what changed",
 		Long: `Lists the versions, newest first, and below them the ramps. A version that only
-changed effective weights, as health weighting does, says which version's document it carries on.`,
+changed effective weights, as health weighting does, says which version's document it carries on.
+In a table, (api) or (console) behind the author means that the author was signed in there. Any
+other name in brackets is the login of the database that a command used: the author is then only
+what the user claims.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			if limit < 1 {
@@ -89,7 +93,7 @@ func rampMoveSheet(ramps []control.Ramp) sheet {
 	return list(formatTable, rows, []column[row]{
 		{head: "ramp", right: true, cell: func(r *row) any { return r.ramp }},
 		{head: "at, by (login)", cell: func(r *row) any {
-			return r.At.Format(instant) + "\n" + withLogin(r.Author, r.Login)
+			return r.At.Format(instant) + "\n" + withLogin(r.Author, r.Login, r.Via)
 		}},
 		{head: "move", cell: func(r *row) any {
 			return fmt.Sprintf("%s at step %d", r.Move, r.Step)
@@ -108,17 +112,24 @@ func historySheet(lines []control.HistoryLine, as format) sheet {
 		{head: "created_at, author (login)", only: formatTable, width: 26, cell: func(
 			h *control.HistoryLine,
 		) any {
-			return h.CreatedAt.Format(instant) + "\n" + withLogin(h.Author, h.Login)
+			return h.CreatedAt.Format(instant) + "\n" + withLogin(h.Author, h.Login, h.Via)
 		}},
 		{key: "reason", width: 30},
 		{key: "changes", width: 43, cell: func(h *control.HistoryLine) any { return h.Summary() }},
 		{key: "login", only: formatCSV},
+		{key: "via", only: formatCSV},
 	}...)
 }
 
-// withLogin is an author with the login of the database, where both were recorded.
-func withLogin(author, login string) string {
-	if author == "" || login == "" {
+// withLogin is an author with the login of the database and the way, where they were recorded. By
+// the API or the console the author was authenticated, and the login is that of the dispatcher.
+func withLogin(author, login string, via ledger.Via) string {
+	switch {
+	case author == "":
+		return author
+	case via == ledger.ViaAPI || via == ledger.ViaConsole:
+		return author + " (" + string(via) + ")"
+	case login == "":
 		return author
 	}
 	return author + " (" + login + ")"

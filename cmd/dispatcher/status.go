@@ -28,7 +28,8 @@ since when, the share that it carried of late against the agreed one, its rate a
 errors by code and answer times; each lane with its lag in Kafka and what waits; then what should be
 looked at, and what to do about it. Shares, rates and codes are those of the last five minutes over
 all instances. Breakers, answer times and the lag are what the instances last said, every
-DISPATCHER_STATE_INTERVAL. --watch shows it again every two seconds, until Ctrl-C; with --format
+DISPATCHER_STATE_INTERVAL. The age of the oldest message that waits counts from its receipt: one
+that was scheduled waits only since its time came. --watch shows it again every two seconds, until Ctrl-C; with --format
 json or csv one status follows the other.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
@@ -171,7 +172,7 @@ func laneSheet(s *status.Now) sheet {
 		}},
 		{key: "readers"},
 		{key: "waiting"},
-		{head: "oldest", right: true, cell: func(l *status.Lane) any {
+		{head: "oldest (since receipt)", right: true, cell: func(l *status.Lane) any {
 			if l.OldestSeconds == nil {
 				return nil
 			}

@@ -148,7 +148,7 @@ grant insert, delete, update (message_seq, attempt, part, state, cause, code, re
   look_at) on dispatcher.receipts to dispatcher_app;
 grant insert, delete, update (due_at) on dispatcher.awaited to dispatcher_app;
 grant insert, delete, update (last, step, next_at, asked, closed_at, verdict, author, note,
-  part_taken) on dispatcher.ambiguous to dispatcher_app;
+  part_taken, via) on dispatcher.ambiguous to dispatcher_app;
 
 -- Subscribers. Opt-outs can end and cannot be deleted.
 grant insert, update (heard_at, sent_at, until, ended_by, ended_channel, ended_author, ended_reason)

@@ -157,7 +157,8 @@ func (a *API) settle(ctx context.Context, in *settleInput) (*reply[settled], err
 		return nil, err
 	}
 	if in.Body.Reference != "" && in.Body.As != "taken" {
-		return nil, huma.Error422UnprocessableEntity("reference goes with taken")
+		return nil, huma.Error422UnprocessableEntity("reference goes with " +
+			"\"as\": \"taken\": leave it out")
 	}
 	attempt, why, err := control.Settle(ctx, a.cfg.Ledger, in.ID, 0, &control.Settlement{
 		As: in.Body.As, Reference: in.Body.Reference, By: who,

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -138,5 +139,41 @@ func (s *stage) actions(role, query string) (all []control.Action) {
 		if cursor = page.Next; cursor == "" {
 			return all
 		}
+	}
+}
+
+// TestTheAuditLogSaysThatAChangeCameByTheAPI, so that its author was authenticated. Of what came
+// another way it does not say so.
+func TestTheAuditLogSaysThatAChangeCameByTheAPI(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{})
+	s.dead("no_route", envelopeOf("a", ""))
+	s.unanswered("m-1")
+	s.sql(`update dispatcher.limits set granted = 7, window_start = date_trunc('second', now()) +
+		interval '2 days', next_at = now() + interval '2 days'`)
+	for _, change := range [][3]string{
+		{"POST", "/limits/restart", `"channel":"a","window":"1s"`},
+		{"PUT", "/channels/b/state", `"state":"draining"`},
+		{"PUT", "/channels/b/state", `"state":"enabled"`},
+		{"POST", "/routes/default/ramp", `"weights":{"a":50},"over_seconds":3600`},
+		{"PUT", "/routes/default/ramp", `"do":"hold"`},
+		{"POST", "/channels/a/test", `"to":"+447700900123","text":"x"`},
+		{"POST", "/dead/replay", `"records":["a"]`},
+		{"POST", "/ambiguous/m-1/settle", `"as":"final"`},
+	} {
+		if got := s.ask("operator", change[0], change[1],
+			"{"+change[2]+`,"reason":"why"}`); got.status != http.StatusOK {
+			t.Errorf("%v: got %+v", change, got)
+		}
+	}
+	ways := map[string]int{}
+	for _, a := range s.actions("admin", "") {
+		ways[a.Author+" by "+a.Via]++
+	}
+	if want := map[string]int{"olga by api": 8, "elsewhere by ": 1}; !maps.Equal(ways, want) {
+		t.Errorf("got %v, want %v", ways, want)
+	}
+	if got := s.ask("viewer", "GET", "/routing", ""); !strings.Contains(got.body, `"via":"api"`) {
+		t.Errorf("the routing in force: %+v", got)
 	}
 }

@@ -102,7 +102,7 @@ func (a *API) startRamp(ctx context.Context, in *rampInput) (*reply[*control.Ram
 	}
 	if plan.Every < control.LeastBetween {
 		return nil, &control.Refused{Err: fmt.Errorf("over_seconds leaves less than a second for "+
-			"each of %d steps", plan.Steps)}
+			"each of %d steps: take longer, or fewer steps", plan.Steps)}
 	}
 	draft, err := control.Begin(ctx, a.cfg.Ledger, nil, who)
 	if err != nil {
@@ -137,15 +137,43 @@ func (a *API) steerRamp(ctx context.Context, in *steerInput) (*reply[*control.Ra
 	return &reply[*control.RampStarted]{steered}, err
 }
 
+// LimitName has the fields of a body that name a limit.
+type LimitName struct {
+	Channel string `json:"channel,omitempty" maxLength:"64" doc:"absent for the limits over all channels"`
+	Window  string `json:"window" enum:"1s,1m,1h,1d,prepaid"`
+	Unit    string `json:"unit,omitempty" enum:"messages,segments,money" default:"messages"`
+	Tenant  string `json:"tenant,omitempty" maxLength:"64" doc:"only the limit of this tenant"`
+	Prefix  string `json:"prefix,omitempty" maxLength:"16" doc:"only the limit for numbers that begin with this"`
+}
+
+func (n *LimitName) key() (k admission.Key, err error) {
+	if k.Window, err = config.ParseWindow(n.Window); err != nil {
+		return k, err
+	}
+	if k.Unit, err = admission.ParseUnit(n.Unit); err != nil {
+		return k, err
+	}
+	k.Scope = admission.Scope{Tenant: n.Tenant, Prefix: n.Prefix}
+	switch {
+	case n.Tenant != "" && n.Prefix != "":
+		return k, fmt.Errorf("tenant and prefix exclude each other: leave one of them out")
+	case n.Channel == "" && k.Scope == (admission.Scope{}):
+		return k, fmt.Errorf("a limit over all channels has a tenant or a prefix: name one of " +
+			"them, or a channel")
+	}
+	if n.Prefix != "" {
+		if err := config.CheckPrefix(n.Prefix); err != nil {
+			return k, fmt.Errorf("prefix: %w", err)
+		}
+	}
+	return k, nil
+}
+
 type limitInput struct {
 	Match
 	Body struct {
 		Change
-		Channel  string `json:"channel,omitempty" maxLength:"64" doc:"absent for the limits over all channels"`
-		Window   string `json:"window" enum:"1s,1m,1h,1d,prepaid"`
-		Unit     string `json:"unit,omitempty" enum:"messages,segments,money" default:"messages"`
-		Tenant   string `json:"tenant,omitempty" maxLength:"64" doc:"only the limit of this tenant"`
-		Prefix   string `json:"prefix,omitempty" maxLength:"16" doc:"only the limit for numbers that begin with this"`
+		LimitName
 		Max      string `json:"max,omitempty" maxLength:"32" doc:"most units in one window; money as a decimal"`
 		Currency string `json:"currency,omitempty" maxLength:"3"`
 		Remove   bool   `json:"remove,omitempty"`
@@ -155,25 +183,13 @@ type limitInput struct {
 // limit parses the limit in the body.
 func (in *limitInput) limit() (l admission.Limit, err error) {
 	b := &in.Body
-	if l.Window, err = config.ParseWindow(b.Window); err != nil {
+	key, err := b.key()
+	if err != nil {
 		return l, err
 	}
-	if l.Unit, err = admission.ParseUnit(b.Unit); err != nil {
-		return l, err
-	}
-	l.Scope, l.Currency = admission.Scope{Tenant: b.Tenant, Prefix: b.Prefix}, b.Currency
-	switch {
-	case b.Tenant != "" && b.Prefix != "":
-		return l, fmt.Errorf("tenant and prefix exclude each other")
-	case b.Channel == "" && l.Scope == (admission.Scope{}):
-		return l, fmt.Errorf("a limit over all channels has a tenant or a prefix")
-	case b.Remove == (b.Max != ""):
+	l.Scope, l.Window, l.Unit, l.Currency = key.Scope, key.Window, key.Unit, b.Currency
+	if b.Remove == (b.Max != "") {
 		return l, fmt.Errorf("write either max or remove")
-	}
-	if b.Prefix != "" {
-		if err := config.CheckPrefix(b.Prefix); err != nil {
-			return l, fmt.Errorf("prefix: %w", err)
-		}
 	}
 	if !b.Remove {
 		if l.Max, err = config.ParseMax(b.Max, l.Unit); err != nil {
@@ -195,6 +211,33 @@ func (a *API) setLimit(ctx context.Context, in *limitInput) (*tagged[*control.Ch
 	return a.edit(ctx, who, func(d *control.Draft) (*control.Changed, error) {
 		return d.SetLimit(ctx, in.Body.Channel, l, in.Body.Remove, nil)
 	})
+}
+
+type restartInput struct {
+	Match
+	Body struct {
+		Change
+		LimitName
+	}
+}
+
+func (a *API) restartLimit(
+	ctx context.Context, in *restartInput,
+) (*reply[*control.RestartedLimit], error) {
+	who, err := by(ctx, &in.Body.Change, &in.Match)
+	if err != nil {
+		return nil, err
+	}
+	key, err := in.Body.key()
+	if err != nil {
+		return nil, &control.Refused{Err: err}
+	}
+	draft, err := control.Begin(ctx, a.cfg.Ledger, nil, who)
+	if err != nil {
+		return nil, nothingDone(err)
+	}
+	done, err := draft.RestartLimit(ctx, in.Body.Channel, key)
+	return &reply[*control.RestartedLimit]{done}, oneWrite(err)
 }
 
 type topUpInput struct {

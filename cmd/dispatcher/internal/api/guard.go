@@ -40,7 +40,8 @@ func (a *API) guard(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	if !guarded || action != anybody && !who.Role.May(action) {
-		a.deny(ctx, http.StatusForbidden, "your role, "+who.Role.String()+", may not do this")
+		a.deny(ctx, http.StatusForbidden, "your role, "+who.Role.String()+", may not do this: "+
+			"use a token with a role that may")
 		return
 	}
 	if wait := a.rates.take(who.Name, time.Now()); wait > 0 {

@@ -68,7 +68,8 @@ func (l *laneTopics) find(ctx context.Context, a *API, lane string) (topic strin
 	if topic, ok := l.by[lane]; ok {
 		return topic, nil
 	}
-	return "", huma.Error422UnprocessableEntity("there is no such lane",
+	return "", huma.Error422UnprocessableEntity("there is no such lane: "+
+		"name one that the routing document has",
 		&huma.ErrorDetail{Location: "body.lane", Message: "is no lane of the routing document"})
 }
 

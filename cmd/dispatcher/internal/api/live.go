@@ -16,6 +16,7 @@ var (
 	errTooLong      = errors.New("the range has more than a year: ask for less")
 	errWhichRecords = errors.New("name records, or a lane, a topic, dead_reason, since or all: " +
 		"one of both")
+	errOneRecord = errors.New("set and unset correct one record: name exactly one in records")
 )
 
 // liveBeat is the longest time between two events.

@@ -12,6 +12,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/ledger"
 )
 
 // reply is a response with a body.
@@ -98,7 +99,8 @@ type Match struct {
 // by says who makes the change, and why. The author is always the authenticated caller.
 func by(ctx context.Context, c *Change, m *Match) (control.By, error) {
 	made := control.By{
-		Author: caller(ctx).Name, Reason: strings.TrimSpace(c.Reason), DryRun: c.DryRun,
+		Author: caller(ctx).Name, Via: ledger.ViaAPI, Reason: strings.TrimSpace(c.Reason),
+		DryRun: c.DryRun,
 	}
 	if made.Reason == "" && !made.DryRun {
 		return made, huma.Error422UnprocessableEntity("reason is missing: write why",
@@ -109,7 +111,8 @@ func by(ctx context.Context, c *Change, m *Match) (control.By, error) {
 	}
 	version, err := strconv.ParseInt(strings.Trim(strings.TrimPrefix(m.IfMatch, "W/"), `"`), 10, 64)
 	if err != nil || version < 0 {
-		return made, huma.Error412PreconditionFailed("If-Match is no ETag of the routing")
+		return made, huma.Error412PreconditionFailed("If-Match is no ETag of the routing: " +
+			"send the ETag of GET /routing with its quotes, such as \"7\", or *")
 	}
 	made.Expect = &version
 	return made, nil
@@ -162,7 +165,8 @@ func decodeCursor(cursor string, count int) ([]int64, error) {
 }
 
 func unknownCursor() error {
-	return huma.Error422UnprocessableEntity("cursor is none that a page had",
+	return huma.Error422UnprocessableEntity("cursor is none that a page had: send next of "+
+		"the page before, or leave it out for the first page",
 		&huma.ErrorDetail{Location: "query.cursor", Message: "is not known"})
 }
 

@@ -40,18 +40,19 @@ func (a *API) problem(ctx context.Context, err error) error {
 	}
 	if unstorable(err) {
 		return huma.NewError(http.StatusUnprocessableEntity, "a text of the request has a "+
-			"character that cannot be stored, such as U+0000")
+			"character that cannot be stored, such as U+0000: leave it out")
 	}
 	if ctx.Err() != nil {
-		return huma.NewError(http.StatusServiceUnavailable, "the request was ended")
+		return huma.NewError(http.StatusServiceUnavailable, "the request was ended before its "+
+			"answer: see whether it was carried out, then send it again")
 	}
 	a.cfg.Log.Error().Err(err).Msg("a request of the API failed")
 	if away(err) {
-		return huma.NewError(http.StatusServiceUnavailable, "the database does not answer; try "+
-			"again")
+		return huma.NewError(http.StatusServiceUnavailable, "the database does not answer: "+
+			"try again in a few seconds; /readyz says what is wrong")
 	}
-	return huma.NewError(http.StatusInternalServerError, "the request failed; the log of the "+
-		"dispatcher says why")
+	return huma.NewError(http.StatusInternalServerError, "the request failed: the log of this "+
+		"instance says why; see whether it was carried out before you send it again")
 }
 
 // statusOf is the status of an error that the request or the present state causes; false for
@@ -94,9 +95,11 @@ func away(err error) bool {
 func refusal(err error) (status int, detail string) {
 	switch {
 	case errors.Is(err, access.ErrNoRole):
-		return http.StatusForbidden, "your token gives no role here"
+		return http.StatusForbidden, "your token gives no role here: ask for one " +
+			"of DISPATCHER_OIDC_ROLE_MAP or of the file of tokens"
 	case errors.Is(err, access.ErrUnavailable):
-		return http.StatusServiceUnavailable, "tokens cannot be checked now; try again"
+		return http.StatusServiceUnavailable, "tokens cannot be checked now: try again in " +
+			"a few seconds; if it stays so, the log says what is wrong with the issuer or the file of tokens"
 	}
 	return http.StatusUnauthorized, "send a valid token: Authorization: Bearer TOKEN"
 }

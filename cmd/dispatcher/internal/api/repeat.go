@@ -37,16 +37,18 @@ func (a *API) repeat(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	if !utf8.ValidString(key) {
-		a.deny(ctx, http.StatusUnprocessableEntity, "the Idempotency-Key is not UTF-8")
+		a.deny(ctx, http.StatusUnprocessableEntity, "the Idempotency-Key is not UTF-8: "+
+			"take letters and digits")
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDocument))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		a.deny(ctx, http.StatusRequestEntityTooLarge, "the body is too large")
+		a.deny(ctx, http.StatusRequestEntityTooLarge, "the body is too large: "+
+			"4 MiB are the most")
 		return
 	}
 	if err != nil {
-		a.deny(ctx, http.StatusBadRequest, "the body did not arrive whole")
+		a.deny(ctx, http.StatusBadRequest, "the body did not arrive whole: send it again")
 		return
 	}
 	effect := &effect{}

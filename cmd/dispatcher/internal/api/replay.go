@@ -2,9 +2,12 @@ package api
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
 )
 
@@ -12,14 +15,16 @@ type replayInput struct {
 	NoMatch
 	Body struct {
 		Change
-		Records    []string  `json:"records,omitempty" maxItems:"500" doc:"ids, or positions as topic/partition/offset; instead of a filter"`
-		Lane       string    `json:"lane,omitempty" maxLength:"64"`
-		Topic      string    `json:"topic,omitempty" maxLength:"249"`
-		DeadReason string    `json:"dead_reason,omitempty" maxLength:"64" doc:"such as no_route"`
-		Since      time.Time `json:"since,omitzero" doc:"that were received since then"`
-		All        bool      `json:"all,omitempty" doc:"all that were not replayed"`
-		Limit      int       `json:"limit,omitempty" minimum:"1" maximum:"500" default:"100" doc:"of a filter: the newest so many"`
-		Again      bool      `json:"again,omitempty" doc:"also records that were replayed and have not arrived, under the same id"`
+		Records    []string          `json:"records,omitempty" maxItems:"500" doc:"ids, or positions as topic/partition/offset; instead of a filter"`
+		Lane       string            `json:"lane,omitempty" maxLength:"64"`
+		Topic      string            `json:"topic,omitempty" maxLength:"249"`
+		DeadReason string            `json:"dead_reason,omitempty" maxLength:"64" doc:"such as no_route"`
+		Since      time.Time         `json:"since,omitzero" doc:"that were received since then"`
+		All        bool              `json:"all,omitempty" doc:"all that were not replayed"`
+		Limit      int               `json:"limit,omitempty" minimum:"1" maximum:"500" default:"100" doc:"of a filter: the newest so many"`
+		Set        map[string]string `json:"set,omitempty" maxProperties:"32" writeOnly:"true" doc:"corrections of one record: values by field of the envelope; those of labels, selectors and metadata are JSON"`
+		Unset      []string          `json:"unset,omitempty" maxItems:"32" doc:"fields to leave out, of one record"`
+		Again      bool              `json:"again,omitempty" doc:"also records that were replayed and have not arrived, under the same id"`
 	}
 }
 
@@ -28,6 +33,17 @@ func (in *replayInput) filter() (f ledger.DeadFilter, ok bool) {
 	b := &in.Body
 	f = ledger.DeadFilter{Lane: b.Lane, Topic: b.Topic, Reason: b.DeadReason, Since: b.Since}
 	return f, b.All || f != ledger.DeadFilter{}
+}
+
+// changes are the corrections in the body, by field.
+func (in *replayInput) changes() (out []envelope.Change) {
+	for _, field := range slices.Sorted(maps.Keys(in.Body.Set)) {
+		out = append(out, envelope.Change{Field: field, Value: in.Body.Set[field]})
+	}
+	for _, field := range in.Body.Unset {
+		out = append(out, envelope.Change{Field: field, Remove: true})
+	}
+	return out
 }
 
 // replayedRecord is the result for one record.
@@ -57,6 +73,10 @@ func (a *API) replay(ctx context.Context, in *replayInput) (*reply[replayed], er
 	if filtered == (len(in.Body.Records) > 0) {
 		return nil, &control.Refused{Err: errWhichRecords}
 	}
+	changes := in.changes()
+	if len(changes) > 0 && len(in.Body.Records) != 1 {
+		return nil, &control.Refused{Err: errOneRecord}
+	}
 	r, err := a.replayer(ctx)
 	if err != nil {
 		return nil, nothingDone(err)
@@ -65,9 +85,10 @@ func (a *API) replay(ctx context.Context, in *replayInput) (*reply[replayed], er
 	if err != nil {
 		return nil, nothingDone(err)
 	}
+	how := &control.Replaying{Changes: changes, By: who, Again: in.Body.Again}
 	out := replayed{DryRun: who.DryRun, Replayed: []replayedRecord{}}
 	for i := range records {
-		done, err := r.Replay(ctx, &records[i], &control.Replaying{By: who, Again: in.Body.Again})
+		done, err := r.Replay(ctx, &records[i], how)
 		if err != nil && len(out.Replayed) == 0 {
 			return nil, err
 		}

@@ -103,3 +103,28 @@ func TestAReplayThatKafkaDoesNotConfirmCanBeMadeAgain(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// TestADeadRecordIsReplayedCorrected: one, with fields set and left out. The answer has no number.
+func TestADeadRecordIsReplayedCorrected(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{})
+	s.dead("bad_number", `{"id":"a","to":"07700","text":"x","colour":"red"}`, envelopeOf("b", ""))
+	ask := func(body string) answer { return s.ask("operator", "POST", "/dead/replay", body) }
+	const corrected = `"set":{"to":"+447700900123"},"unset":["colour"],"reason":"typo"`
+	for body, want := range map[string]string{
+		`{"all":true,` + corrected + `}`:                          "name exactly one",
+		`{"records":["a","b"],` + corrected + `}`:                 "name exactly one",
+		`{"records":["a"],"set":{"colour":"blue"},"reason":"x"}`:  "has no field",
+		`{"records":["a"],"set":{"labels":"{tier"},"reason":"x"}`: "labels is no JSON",
+	} {
+		if got := ask(body); got.status != http.StatusUnprocessableEntity ||
+			!strings.Contains(got.body, want) || len(s.published) > 0 {
+			t.Errorf("%s: got %+v, want %q", body, got, want)
+		}
+	}
+	got := ask(`{"records":["a"],` + corrected + `}`)
+	if got.status != http.StatusOK || strings.Contains(got.body, "7700900") ||
+		s.published["a"] != `{"id":"a","to":"+447700900123","text":"x"}` {
+		t.Errorf("got %+v, %v", got, s.published)
+	}
+}

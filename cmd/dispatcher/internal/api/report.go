@@ -62,3 +62,20 @@ func (a *API) rangeReport(ctx context.Context, in *rangeInput) (*reply[report.Ra
 	}
 	return &reply[report.Range]{report.NewRange(figures)}, nil
 }
+
+type contractsInput struct {
+	Day string `query:"day" format:"date" doc:"a day of the month, such as 2026-11-21; today if absent"`
+}
+
+type contractList struct {
+	Contracts []report.Contract `json:"contracts" nullable:"false"`
+}
+
+func (a *API) contracts(ctx context.Context, in *contractsInput) (*reply[contractList], error) {
+	_, doc, err := control.InForce(ctx, a.cfg.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	found, err := lookup.Contracts(ctx, a.cfg.Ledger, doc, "day", in.Day, time.Now())
+	return &reply[contractList]{contractList{found}}, err
+}

@@ -101,6 +101,10 @@ func (a *API) limitRoutes() {
 		put, "/limits", "setLimit", "limits", "Change, add or remove one limit", operate, 0,
 	}, a.setLimit)
 	serve(a, operation{
+		post, "/limits/restart", "restartLimit", "limits",
+		"Start the window of now for a limit whose window begins in the future", operate, 0,
+	}, a.restartLimit)
+	serve(a, operation{
 		get, "/budgets", "listBudgets", "limits", "What the prepaid budgets leave now", view, 0,
 	}, a.budgets)
 	serve(a, operation{
@@ -161,7 +165,7 @@ func (a *API) problemRoutes() {
 	}, a.showDead)
 	serve(a, operation{
 		post, "/dead/replay", "replayDead", "dead",
-		"Publish dead records again as they are, named or by a filter", operate, 0,
+		"Publish dead records again: named or by a filter as they are, or one corrected", operate, 0,
 	}, a.replay)
 }
 
@@ -173,6 +177,10 @@ func (a *API) reportRoutes() {
 		get, "/reports/range", "rangeReport", "reports",
 		"Report of each day, week or month of a range", access.Report, 0,
 	}, a.rangeReport)
+	serve(a, operation{
+		get, "/reports/contracts", "contractReport", "reports",
+		"What was bought of each channel's commitment and cap for the month", access.Report, 0,
+	}, a.contracts)
 	serve(a, operation{
 		get, "/audit/actions", "listActions", "audit", "Who did what, when and why, newest first",
 		access.Audit, 0,

@@ -24,6 +24,7 @@ type routingVersion struct {
 	Effects   json.RawMessage `json:"effects" doc:"null when the weights are those of the document"`
 	Document  string          `json:"document" doc:"YAML"`
 	Login     string          `json:"login" doc:"login of the database; empty where it was not recorded"`
+	Via       ledger.Via      `json:"via" doc:"how it came in, as in the audit log"`
 }
 
 func shown(v *ledger.RoutingVersion) *tagged[routingVersion] {
@@ -33,7 +34,7 @@ func shown(v *ledger.RoutingVersion) *tagged[routingVersion] {
 	}
 	return &tagged[routingVersion]{etag(v.Version), routingVersion{
 		v.Version, v.Base, v.Author, v.Reason, v.CreatedAt, effects, v.Document,
-		v.Login,
+		v.Login, v.Via,
 	}}
 }
 

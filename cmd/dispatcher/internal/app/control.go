@@ -43,8 +43,10 @@ func (a *App) control(ctx context.Context, c *envelope.Control, produced time.Ti
 	if c.Author != "" {
 		author += ": " + c.Author
 	}
-	_, why, err := pipeline.Cancel(ctx, a.ledger, c.Cancel, author,
-		cmp.Or(c.Reason, "asked for by the control topic"))
+	_, why, err := pipeline.Cancel(ctx, a.ledger, c.Cancel, ledger.Cancellation{
+		Author: author, Via: ledger.ViaTopic,
+		Reason: cmp.Or(c.Reason, "asked for by the control topic"),
+	})
 	said := a.log.Info().Str("id", c.Cancel)
 	switch {
 	case errors.Is(err, ledger.ErrNoMessage):

@@ -16,6 +16,7 @@ type Action struct {
 	At      time.Time `json:"at"`
 	Login   string    `json:"login" doc:"login of the database; empty where it was not recorded"`
 	Author  string    `json:"author"`
+	Via     string    `json:"via" doc:"how it came in: command (the author is only claimed), api or console (the author was authenticated), control topic, the source of an opt-out, or dispatcher for what a process did by itself; empty where it was not recorded"`
 	Action  string    `json:"action" doc:"what was done, such as cancel, pause, settle, apply or top_up"`
 	Subject string    `json:"subject" doc:"the id of a message, or what else was acted on"`
 	Kind    string    `json:"kind" doc:"routing, ramp, window, budget, guard, message, opt_out or erasure"`
@@ -58,7 +59,8 @@ func Actions(
 	for i := range found {
 		a := &found[i]
 		page[i] = Action{
-			ID: a.ID, At: a.At, Login: a.Login, Author: a.Author, Action: a.Name, Subject: a.Subject,
+			ID: a.ID, At: a.At, Login: a.Login, Author: a.Author, Via: string(a.Via),
+			Action: a.Name, Subject: a.Subject,
 			Kind: string(a.Kind), Detail: a.Detail, Reason: a.Reason,
 		}
 		if a.Private() && !p.Operator {

@@ -23,14 +23,15 @@ type TopUp struct {
 
 // ToppedUp is a recorded top-up. Scripts rely on its JSON names.
 type ToppedUp struct {
-	ID       int64     `json:"id"` // 0 in a dry run
-	At       time.Time `json:"at"`
-	Author   string    `json:"author"`
-	Login    string    `json:"login" doc:"login of the database"`
-	Reason   string    `json:"reason"`
-	Channel  string    `json:"channel" doc:"empty for a budget over all channels"`
-	Scope    string    `json:"scope"`
-	Currency string    `json:"currency"`
+	ID       int64      `json:"id"` // 0 in a dry run
+	At       time.Time  `json:"at"`
+	Author   string     `json:"author"`
+	Login    string     `json:"login" doc:"login of the database"`
+	Via      ledger.Via `json:"via" doc:"how it came in: command (the author is only claimed), api or console (the author was authenticated); empty where it was not recorded"`
+	Reason   string     `json:"reason"`
+	Channel  string     `json:"channel" doc:"empty for a budget over all channels"`
+	Scope    string     `json:"scope"`
+	Currency string     `json:"currency"`
 	// Amounts are decimals in whole units of the currency.
 	Amount string `json:"amount"`
 	Before string `json:"topped_up_before"`
@@ -45,8 +46,9 @@ type ToppedUp struct {
 // NewToppedUp converts a row of the ledger.
 func NewToppedUp(u *ledger.ToppedUp) ToppedUp {
 	return ToppedUp{
-		ID: u.ID, At: u.At, Author: u.Author, Login: u.Login, Reason: u.Reason, Channel: u.Channel,
-		Scope: u.Scope.String(), Currency: u.Currency, Amount: report.Money(u.Micros),
+		ID: u.ID, At: u.At, Author: u.Author, Login: u.Login, Via: u.Via, Reason: u.Reason,
+		Channel: u.Channel,
+		Scope:   u.Scope.String(), Currency: u.Currency, Amount: report.Money(u.Micros),
 		Before: report.Money(u.Before), After: report.Money(u.After()), Used: report.Money(u.Granted),
 		Key: u.Key, Repeated: u.Repeated,
 	}
@@ -60,7 +62,7 @@ func (d *Draft) TopUp(ctx context.Context, asked *TopUp) (*ToppedUp, error) {
 	}
 	u := ledger.TopUp{
 		Channel: asked.Channel, Limit: limit, Micros: micros, Key: asked.Key, Expect: d.by.Expect,
-		Author: d.by.Author, Reason: d.by.Reason,
+		Author: d.by.Author, Via: d.by.Via, Reason: d.by.Reason,
 	}
 	if d.by.DryRun {
 		return d.tryTopUp(ctx, &u)
@@ -100,7 +102,7 @@ func (d *Draft) budgetOf(asked *TopUp) (l admission.Limit, micros int64, err err
 		return l, 0, refusef("amount: %w", err)
 	}
 	if micros == 0 {
-		return l, 0, refusef("amount: 0 changes nothing")
+		return l, 0, refusef("amount: 0 changes nothing: write how much to add, or below 0 to take back")
 	}
 	if negative {
 		micros = -micros
@@ -115,13 +117,14 @@ func (d *Draft) notToppedUp(ctx context.Context, u *ledger.TopUp, err error) err
 	}
 	if short, ok := errors.AsType[*ledger.NotLeftError](err); ok {
 		return impossiblef("the budget has %s %s left, and no more can be taken back: nothing was "+
-			"changed", report.Money(short.Left), u.Limit.Currency)
+			"changed. Take back less", report.Money(short.Left), u.Limit.Currency)
 	}
 	switch {
 	case errors.Is(err, ledger.ErrOtherTopUp):
-		return impossiblef("another top-up has the key %q: nothing was changed", u.Key)
+		return impossiblef("another top-up has the key %q: nothing was changed. Take another key, "+
+			"or none", u.Key)
 	case errors.Is(err, ledger.ErrTopUpTooLarge):
-		return refusef("amount: the budget would come to more than a billion")
+		return refusef("amount: the budget would come to more than a billion: add less")
 	case errors.Is(err, ledger.ErrNoLimit):
 		return impossiblef("the ledger has no row of the budget: apply the routing document again, " +
 			"then top it up")
@@ -136,7 +139,7 @@ func (d *Draft) tryTopUp(ctx context.Context, u *ledger.TopUp) (*ToppedUp, error
 		return nil, err
 	}
 	tried := ledger.ToppedUp{
-		At: present.Now, Author: u.Author, Reason: u.Reason, Channel: u.Channel,
+		At: present.Now, Author: u.Author, Via: u.Via, Reason: u.Reason, Channel: u.Channel,
 		Scope: u.Limit.Scope, Currency: u.Limit.Currency, Micros: u.Micros, Key: u.Key,
 	}
 	now := &status.Counters{Present: &present, Zone: d.Base().Timezone}

@@ -14,7 +14,9 @@ func Cancel(ctx context.Context, l *ledger.Ledger, id string, by By) (ledger.Sta
 	if err := CheckReason(by.Reason); err != nil {
 		return "", err
 	}
-	was, why, err := pipeline.Cancel(ctx, l, id, by.Author, by.Reason)
+	was, why, err := pipeline.Cancel(ctx, l, id, ledger.Cancellation{
+		Author: by.Author, Via: by.Via, Reason: by.Reason,
+	})
 	switch {
 	case errors.Is(err, ledger.ErrNoMessage):
 		return "", unknownf("message %s is not in the ledger: no message has this id, or it is "+

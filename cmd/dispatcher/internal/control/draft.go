@@ -16,6 +16,7 @@ import (
 // By says who makes a change, and why.
 type By struct {
 	Author, Reason string
+	Via            ledger.Via
 	// Expect is the version that the change is based on; nil accepts any, 0 means that there is no
 	// routing yet.
 	Expect *int64
@@ -100,8 +101,9 @@ func (d *Draft) Make(ctx context.Context, edit Edit) (*Changed, error) {
 	if d.by.DryRun {
 		return done, d.warnOfGranted(ctx, done)
 	}
-	done.Version, err = d.ledger.Routing.Apply(ctx, app.NewRouting(document, d.InForce,
-		d.by.Author, d.by.Reason, &d.Current.Version))
+	n := app.NewRouting(document, d.InForce, d.by.Author, d.by.Reason, &d.Current.Version)
+	n.Via = d.by.Via
+	done.Version, err = d.ledger.Routing.Apply(ctx, n)
 	if conflict, ok := errors.AsType[*ledger.VersionConflictError](err); ok {
 		return nil, d.Overtaken(ctx, conflict)
 	}

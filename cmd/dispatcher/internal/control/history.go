@@ -12,12 +12,13 @@ import (
 
 // HistoryLine is one version without its document.
 type HistoryLine struct {
-	Version   int64     `json:"version"`
-	Base      int64     `json:"base"`
-	CreatedAt time.Time `json:"created_at"`
-	Author    string    `json:"author"`
-	Login     string    `json:"login" doc:"login of the database; empty where it was not recorded"`
-	Reason    string    `json:"reason"`
+	Version   int64      `json:"version"`
+	Base      int64      `json:"base"`
+	CreatedAt time.Time  `json:"created_at"`
+	Author    string     `json:"author"`
+	Login     string     `json:"login" doc:"login of the database; empty where it was not recorded"`
+	Via       ledger.Via `json:"via" doc:"how it came in: command (the author is only claimed), api or console (the author was authenticated), or dispatcher for what a process did by itself; empty where it was not recorded"`
+	Reason    string     `json:"reason"`
 	// EffectsOnly is whether the version only changed effective weights.
 	EffectsOnly bool   `json:"effects_only"`
 	Changes     []Line `json:"changes"`
@@ -127,7 +128,7 @@ func HistoryBefore(
 	for err == nil {
 		lines = append(lines, HistoryLine{
 			Version: v.Version, Base: v.Base, CreatedAt: v.CreatedAt, Author: v.Author,
-			Login: v.Login, Reason: v.Reason, EffectsOnly: v.Base != v.Version,
+			Login: v.Login, Via: v.Via, Reason: v.Reason, EffectsOnly: v.Base != v.Version,
 			Changes: []Line{},
 		})
 		if v.Version == 1 {

@@ -25,7 +25,7 @@ func (d *Draft) SetLimit(
 		return other.Key() == l.Key()
 	})
 	if remove && !there {
-		return nil, unknownf("there is no such limit")
+		return nil, unknownf(`there is no limit %s; see "dispatcher limits show"`, l.Key().On(channel))
 	}
 	return d.Make(ctx, func() (doc *config.Document, err error) {
 		if remove {

@@ -43,13 +43,14 @@ type Ramp struct {
 
 // RampMove is one thing that happened to a ramp.
 type RampMove struct {
-	At      time.Time `json:"at"`
-	Author  string    `json:"author"`
-	Login   string    `json:"login"` // of the database; empty where it was not recorded
-	Move    string    `json:"move"`  // started, step, done, held, resumed, cancelled or superseded
-	Step    int       `json:"step"`  // steps made until then
-	Version int64     `json:"version"`
-	Reason  string    `json:"reason"`
+	At      time.Time  `json:"at"`
+	Author  string     `json:"author"`
+	Login   string     `json:"login"` // of the database; empty where it was not recorded
+	Via     ledger.Via `json:"via"`   // how it came in, as of an Action
+	Move    string     `json:"move"`  // started, step, done, held, resumed, cancelled or superseded
+	Step    int        `json:"step"`  // steps made until then
+	Version int64      `json:"version"`
+	Reason  string     `json:"reason"`
 }
 
 // RampMoves converts moves of a ramp.

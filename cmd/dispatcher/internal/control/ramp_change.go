@@ -123,7 +123,7 @@ func (p *RampPlan) ramp(doc *config.Routing, by *By) (ledger.Ramp, error) {
 		Route: p.Route, From: map[string]string{}, To: map[string]string{}, Steps: p.Steps,
 		Every: p.Every, State: ledger.RampRunning, LeastMessages: p.Least,
 		MaxErrors: p.MaxErrors, MaxDeviation: p.MaxDeviation, Author: by.Author,
-		Reason: by.Reason,
+		Via: by.Via, Reason: by.Reason,
 	}
 	route, err := WeightedRoute(doc, p.Route)
 	if err != nil {
@@ -193,7 +193,8 @@ func (d *Draft) SteerRamp(
 	if d.by.DryRun {
 		return was, nil
 	}
-	err = d.ledger.Ramps.Set(ctx, r.ID, r.State, to, d.by.Reason, d.by.Author)
+	err = d.ledger.Ramps.Set(ctx, r.ID, r.State, to,
+		ledger.RampChange{By: d.by.Author, Via: d.by.Via, Why: d.by.Reason})
 	if errors.Is(err, ledger.ErrRampMoved) {
 		return nil, &RampMoved{NewRamp(r)}
 	}

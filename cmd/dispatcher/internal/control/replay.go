@@ -39,6 +39,11 @@ type Replaying struct {
 	By      By
 }
 
+// Correct is the change of one field of a record; an empty value leaves the field out.
+func Correct(field, value string) envelope.Change {
+	return envelope.Change{Field: field, Value: value, Remove: value == ""}
+}
+
 // Replayed is the result for one record.
 type Replayed struct {
 	Record    string // its position
@@ -93,7 +98,8 @@ func FindDead(ctx context.Context, l *ledger.Ledger, name string) (ledger.DeadRe
 		d, err = l.DeadRecords.At(ctx, origin)
 	}
 	if errors.Is(err, ledger.ErrNoDeadRecord) {
-		return d, unknownf("no dead record has the id or the position %s", report.Quoted(name))
+		return d, unknownf(`no dead record has the id or the position %s: "dispatcher dead list" `+
+			`has them`, report.Quoted(name))
 	}
 	return d, err
 }
@@ -123,7 +129,7 @@ func (r *Replayer) Replay(
 		return done, nil
 	}
 	err = r.cfg.Ledger.DeadRecords.Replay(ctx, &ledger.Replaying{
-		Record: d, As: m.ID, Author: how.By.Author, Reason: how.By.Reason,
+		Record: d, As: m.ID, Author: how.By.Author, Via: how.By.Via, Reason: how.By.Reason,
 	})
 	switch {
 	case errors.Is(err, ledger.ErrReplayed):

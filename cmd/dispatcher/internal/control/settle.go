@@ -34,7 +34,8 @@ func Settle(
 	open, err := l.Ambiguities.Of(ctx, id, number)
 	if errors.Is(err, ledger.ErrNotAmbiguous) {
 		if _, err := l.Messages.Record(ctx, id); errors.Is(err, ledger.ErrNoMessage) {
-			return attempt, "", unknownf("message %s is not in the ledger: no message has this id", id)
+			return attempt, "", unknownf("message %s is not in the ledger: no message has this id; "+
+				`"dispatcher ambiguous list" has those that are ambiguous`, id)
 		}
 		return attempt, `is not ambiguous: "dispatcher explain" tells what became of it`, nil
 	}
@@ -54,7 +55,7 @@ func Settle(
 			"more: settle it as taken, or as final", nil
 	}
 	resolution := decide.Resolve(&open, verdicts[s.As], decide.CodeOperator, s.Reference, now)
-	resolution.Author, resolution.Note = s.By.Author, s.By.Reason
+	resolution.Author, resolution.Via, resolution.Note = s.By.Author, s.By.Via, s.By.Reason
 	ended, err := l.Ambiguities.Resolve(ctx, resolution)
 	if err == nil && !ended {
 		why = "has been settled meanwhile, or is being submitted again just now: look at it once " +

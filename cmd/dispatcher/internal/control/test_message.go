@@ -70,7 +70,8 @@ func SendTest(ctx context.Context, cfg *TestConfig, m *TestMessage, by By) (Test
 		return sent, err
 	}
 	if err := cfg.Ledger.Audits.Note(ctx, &ledger.Action{
-		Name: "test", Subject: sent.ID, Author: by.Author, Reason: by.Reason,
+		Name: "test", Subject: sent.ID, Author: by.Author, Via: by.Via,
+		Reason: by.Reason,
 	}); err != nil {
 		return sent, err
 	}

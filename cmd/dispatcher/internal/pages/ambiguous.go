@@ -119,7 +119,8 @@ func (s *Server) settle(w http.ResponseWriter, r *request) error {
 	case !slices.Contains(control.Verdicts, as.As):
 		return refuse("choose what became of the message")
 	case as.Reference != "" && as.As != "taken":
-		return refuse("only a message that has been taken has an id of the provider")
+		return refuse("only a message that has been taken has an id of the provider: leave the id " +
+			"empty")
 	}
 	id := r.PostFormValue("id")
 	attempt, why, err := control.Settle(r.Context(), s.cfg.Ledger, id, 0, as)

@@ -28,9 +28,9 @@ type auditPage struct {
 
 // auditEntry is one change that somebody made.
 type auditEntry struct {
-	At                                time.Time
-	Kind, Author, Login, What, Reason string
-	Link                              string
+	At                                     time.Time
+	Kind, Author, Login, Via, What, Reason string
+	Link                                   string
 }
 
 func (s *Server) audit(w http.ResponseWriter, r *request) error {
@@ -46,7 +46,7 @@ func (s *Server) audit(w http.ResponseWriter, r *request) error {
 		Kind: p.Kind, Cursor: asked.Get("cursor"), Limit: mostAudited, Operator: r.may(access.Operate),
 	})
 	if errors.Is(err, control.ErrCursor) {
-		return notFound{"The audit log has no such page."}
+		return notFound{"The audit log has no such page: begin at its first one."}
 	}
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (s *Server) audit(w http.ResponseWriter, r *request) error {
 // changed.
 func newAuditEntry(a *control.Action, changes map[int64]string) auditEntry {
 	e := auditEntry{
-		At: a.At, Kind: a.Kind, Author: a.Author, Login: a.Login, Reason: a.Reason,
+		At: a.At, Kind: a.Kind, Author: a.Author, Login: a.Login, Via: a.Via, Reason: a.Reason,
 		What: strings.TrimSpace(strings.ReplaceAll(a.Action, "_", " ") + " " + a.Subject),
 	}
 	switch {

@@ -53,7 +53,8 @@ func (s *Server) channel(w http.ResponseWriter, r *request) error {
 	name := r.PathValue("channel")
 	at := slices.IndexFunc(now.channels, func(c status.Detail) bool { return c.Channel == name })
 	if at < 0 {
-		return notFound{fmt.Sprintf("There is no channel %q.", name)}
+		return notFound{fmt.Sprintf("There is no channel %q. The page of "+
+			"channels lists them.", name)}
 	}
 	p := &channelPage{
 		Detail: now.channels[at], Version: now.version.Version,

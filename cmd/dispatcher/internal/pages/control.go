@@ -8,12 +8,16 @@ import (
 	"strings"
 
 	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/ledger"
 )
 
 // byOf says who makes the change that a form asks for, and why. The author is the user who is
 // signed in. A form that changes the routing also has the version that its page showed.
 func byOf(r *request) (*control.By, error) {
-	by := &control.By{Author: r.who.Name, Reason: strings.TrimSpace(r.PostFormValue("reason"))}
+	by := &control.By{
+		Author: r.who.Name, Via: ledger.ViaConsole,
+		Reason: strings.TrimSpace(r.PostFormValue("reason")),
+	}
 	if by.Reason == "" {
 		return nil, refuse("write a reason: the history shows it")
 	}

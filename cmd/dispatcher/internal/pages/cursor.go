@@ -29,12 +29,12 @@ func readCursor(cursor string, n int) ([]int64, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	texts := strings.Split(string(raw), ".")
 	if err != nil || len(texts) != n {
-		return nil, notFound{"No page has this cursor."}
+		return nil, notFound{"The list has no such page: begin at its first one."}
 	}
 	numbers := make([]int64, n)
 	for i, text := range texts {
 		if numbers[i], err = strconv.ParseInt(text, 10, 64); err != nil {
-			return nil, notFound{"No page has this cursor."}
+			return nil, notFound{"The list has no such page: begin at its first one."}
 		}
 	}
 	return numbers, nil

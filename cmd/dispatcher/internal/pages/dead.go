@@ -17,8 +17,8 @@ const (
 	mostTold = 5
 )
 
-// replayDead publishes dead records again, unchanged: one, or those with a reason that were not
-// replayed, mostReplayed at most. Unless "do" is "replay" it is a dry run.
+// replayDead publishes dead records again: one, with or without a correction of one field, or those
+// with a reason that were not replayed, mostReplayed at most. Unless "do" is "replay" it is a dry run.
 func (s *Server) replayDead(w http.ResponseWriter, r *request) error {
 	by, err := byOf(r)
 	if err != nil {
@@ -29,6 +29,10 @@ func (s *Server) replayDead(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	how := &control.Replaying{By: *by}
+	if err := correct(r, how); err != nil {
+		return err
+	}
 	records, err := s.chosen(r, replayer)
 	if err != nil {
 		return err
@@ -36,7 +40,7 @@ func (s *Server) replayDead(w http.ResponseWriter, r *request) error {
 	published := 0
 	var left []string
 	for i := range records {
-		done, err := replayer.Replay(r.Context(), &records[i], &control.Replaying{By: *by})
+		done, err := replayer.Replay(r.Context(), &records[i], how)
 		switch {
 		case err != nil:
 			return fmt.Errorf("replay %s after %d others: %w", done.Record, published, err)
@@ -47,6 +51,21 @@ func (s *Server) replayDead(w http.ResponseWriter, r *request) error {
 		}
 	}
 	return s.done(w, r, "/ambiguous", replayNotice(published, left, by.DryRun))
+}
+
+// correct adds the correction of one field that the form may ask for.
+func correct(r *request, how *control.Replaying) error {
+	field, value := r.PostFormValue("set"), r.PostFormValue("value")
+	switch {
+	case field == "" && value == "":
+		return nil
+	case field == "":
+		return refuse("choose the field that gets the new value")
+	case !strings.HasPrefix(r.PostFormValue("which"), "record:"):
+		return refuse("choose one record: a correction is for one, not for all with a reason")
+	}
+	how.Changes = append(how.Changes, control.Correct(field, value))
+	return nil
 }
 
 func (s *Server) replayer(ctx context.Context) (*control.Replayer, error) {

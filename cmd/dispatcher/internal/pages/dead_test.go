@@ -73,3 +73,43 @@ func TestDeadRecordsArePublishedAgainFromTheConsole(t *testing.T) {
 		t.Error("a viewer sees the form")
 	}
 }
+
+// TestADeadRecordIsCorrectedInTheConsole: one field of one record. The notice has no number.
+func TestADeadRecordIsCorrectedInTheConsole(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	message := ledger.Message{
+		ID: "m", Lane: "otp", State: ledger.Dead, Reason: "bad_number", Detail: "no number",
+		Envelope: []byte(`{"id":"m","to":"07700","text":"x"}`),
+		Origin:   ledger.Origin{Topic: "sms.otp"},
+	}
+	tx, err := c.ledger.Claims.Lock(t.Context(), ledger.Claim{Messages: []ledger.Message{message}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if err := tx.Commit(t.Context(), ledger.Decisions{
+		Each: make([]ledger.Decision, 1),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b := c.client(t, "operator")
+	send := func(which, set, value string) answer {
+		return b.send("/dead", url.Values{
+			"which": {which}, "set": {set}, "value": {value}, "do": {"replay"}, "reason": {"a typo"},
+		})
+	}
+	const one, number = "record:sms.otp/0/0", "+447700900123"
+	for _, bad := range []answer{
+		send("reason:bad_number", "to", number), send(one, "", number), send(one, "tow", number),
+	} {
+		if bad.StatusCode != http.StatusUnprocessableEntity || len(c.published) > 0 {
+			t.Errorf("got %d, %v", bad.StatusCode, c.published)
+		}
+	}
+	done := send(one, "to", number)
+	if to := done.Header.Get("Location"); !strings.Contains(to, "1+record+was+published") ||
+		strings.Contains(to, "7700900") || !slices.Equal(c.published, []string{"sms.otp m"}) {
+		t.Errorf("got %s, %v", to, c.published)
+	}
+}

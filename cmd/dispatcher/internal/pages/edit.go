@@ -12,6 +12,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/config"
+	"dispatcher/ledger"
 )
 
 const (
@@ -107,7 +108,7 @@ func (s *Server) makeEdit(
 		return nil, nil, refuse("write a reason: the history shows it")
 	}
 	draft, err := control.Begin(r.Context(), s.cfg.Ledger, nil, control.By{
-		Author: r.who.Name, Reason: p.Reason, Expect: &p.Version, DryRun: !apply,
+		Author: r.who.Name, Via: ledger.ViaConsole, Reason: p.Reason, Expect: &p.Version, DryRun: !apply,
 		Force: true, // the preview shows comments and layout, so they are applied too
 	})
 	if err != nil {

@@ -58,12 +58,12 @@ func (s *Server) handle(
 		}
 		if !in.may(action) {
 			s.fail(w, in, http.StatusForbidden, "Your role, "+in.who.Role.String()+
-				", does not allow that.")
+				", does not allow that. Sign in with a token of a role that does, or ask an admin.")
 			return
 		}
 		if r.Method == http.MethodPost {
 			if tooLarge(w, r) {
-				s.fail(w, in, http.StatusRequestEntityTooLarge, "This form is too large.")
+				s.fail(w, in, http.StatusRequestEntityTooLarge, "This form is too large: send less text.")
 				return
 			}
 			if !s.isOurs(in) {

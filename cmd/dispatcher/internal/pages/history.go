@@ -29,6 +29,7 @@ type versionLine struct {
 	Version     int64
 	Author      string
 	Login       string // of the database; empty where it is the author's name
+	Via         string // api or console, where the author was authenticated
 	Reason      string
 	CreatedAt   time.Time
 	EffectsOnly bool
@@ -105,12 +106,15 @@ func (s *Server) versionLines(
 }
 
 func newVersionLine(v *ledger.RoutingVersion) versionLine {
-	login := v.Login
+	login, via := v.Login, ""
 	if login == v.Author {
 		login = ""
 	}
+	if v.Via == ledger.ViaAPI || v.Via == ledger.ViaConsole {
+		login, via = "", string(v.Via) // the login is that of the dispatcher
+	}
 	return versionLine{
-		Login:   login,
+		Login: login, Via: via,
 		Version: v.Version, Author: v.Author, Reason: v.Reason, CreatedAt: v.CreatedAt,
 		EffectsOnly: v.Base != v.Version,
 	}
@@ -120,11 +124,12 @@ func newVersionLine(v *ledger.RoutingVersion) versionLine {
 func (s *Server) versionOf(r *request) (ledger.RoutingVersion, error) {
 	number, err := strconv.ParseInt(r.PathValue("version"), 10, 64)
 	if err != nil {
-		return ledger.RoutingVersion{}, notFound{"A version is a number."}
+		return ledger.RoutingVersion{}, notFound{"A version is a number, such as 7: choose one of the routing versions."}
 	}
 	v, err := s.cfg.Ledger.Routing.Version(r.Context(), number)
 	if errors.Is(err, ledger.ErrNoRouting) {
-		return v, notFound{fmt.Sprintf("There is no routing version %d.", number)}
+		return v, notFound{fmt.Sprintf("There is no routing version %d: "+
+			"choose one of the list.", number)}
 	}
 	return v, err
 }

@@ -31,7 +31,8 @@ func (i *signIn) end() time.Time { return i.Expires }
 // toIssuer redirects the browser to the issuer.
 func (s *Server) toIssuer(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Gate.SignsInAt() == "" {
-		s.showLogin(w, r, http.StatusNotFound, "Nobody signs in at an issuer here.")
+		s.showLogin(w, r, http.StatusNotFound, "Nobody signs in at an issuer here: "+
+			"sign in with a token.")
 		return
 	}
 	in := &signIn{

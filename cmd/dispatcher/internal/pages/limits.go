@@ -2,8 +2,12 @@ package pages
 
 import (
 	"cmp"
+	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"dispatcher/cmd/dispatcher/internal/status"
 )
@@ -19,6 +23,8 @@ const (
 type limitTable struct {
 	Rows []limitNow
 	More int // limits that are not listed
+	// Ahead names the limits whose window begins in the future, so that it can be restarted.
+	Ahead []string
 }
 
 // limitNow is a limit, and how full it is.
@@ -45,12 +51,18 @@ func newLimitTable(now *status.Limits, channel string) *limitTable {
 			rows = append(rows, newLimitNow("", &now.Limits[i]))
 		}
 	}
+	var ahead []string
+	for i := range rows {
+		if rows[i].Ahead {
+			ahead = append(ahead, rows[i].Key.On(rows[i].Channel))
+		}
+	}
 	slices.SortStableFunc(rows, func(a, b limitNow) int { return cmp.Compare(b.Filled, a.Filled) })
 	listed := min(len(rows), mostLimits)
 	if channel == "" {
 		listed = min(listed, mostOverview)
 	}
-	return &limitTable{rows[:listed], len(rows) - listed}
+	return &limitTable{rows[:listed], len(rows) - listed, ahead}
 }
 
 func newLimitNow(channel string, l *status.Limit) limitNow {
@@ -80,4 +92,24 @@ func scopeWords(l *status.Limit) string {
 		return "each tenant"
 	}
 	return kind + " " + name
+}
+
+// restartLimit starts the window of now for a limit whose window begins in the future.
+func (s *Server) restartLimit(w http.ResponseWriter, r *request) error {
+	draft, err := s.draft(r)
+	if err != nil {
+		return err
+	}
+	done, err := draft.RestartNamed(r.Context(), r.PostFormValue("limit"))
+	if err != nil {
+		return err
+	}
+	s.facts.forget()
+	to := "/"
+	if done.Channel != "" {
+		to = "/channels/" + url.PathEscape(done.Channel)
+	}
+	return s.done(w, r, to, fmt.Sprintf("The window of limit %s is now that of %s (UTC); so far it has "+
+		"granted %s %s.", done.Limit.Key().On(done.Channel), status.WindowWords(done.Now.Start, time.UTC),
+		done.Now.Granted, cmp.Or(done.Limit.Currency, done.Unit)))
 }

@@ -78,7 +78,8 @@ func (s *Server) showLoginTo(
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, largestForm)
 	if s.origin.Check(r) != nil {
-		s.showLogin(w, r, http.StatusForbidden, "This form was not sent from a page of this console.")
+		s.showLogin(w, r, http.StatusForbidden, "This form was not sent from a page of this console. "+
+			"Send it from here.")
 		return
 	}
 	s.beginWith(w, r, strings.TrimSpace(r.PostFormValue("token")))
@@ -100,13 +101,16 @@ func (s *Server) begin(
 	switch {
 	case errors.Is(err, access.ErrUnavailable):
 		s.showLogin(w, r, http.StatusServiceUnavailable, "Tokens cannot be checked now. Try again "+
-			"in a few seconds.")
+			"in a few seconds; if it stays so, the log says what is wrong with the issuer or the file "+
+			"of tokens.")
 		return "", false
 	case errors.Is(err, access.ErrNoRole):
-		s.showLogin(w, r, http.StatusForbidden, "The token is valid and gives no role here.")
+		s.showLogin(w, r, http.StatusForbidden, "The token is valid and gives no role here: "+
+			"ask for one of DISPATCHER_OIDC_ROLE_MAP or of the file of tokens.")
 		return "", false
 	case err != nil:
-		s.showLogin(w, r, http.StatusForbidden, "Nobody has this token.")
+		s.showLogin(w, r, http.StatusForbidden, "Nobody has this token: it was copied in part, has "+
+			"expired, or was removed.")
 		return "", false
 	}
 	of.CSRF, of.Expires = rand.Text(), time.Now().Add(sessionLife)

@@ -135,6 +135,8 @@ func (s *Server) endpoints() []endpoint {
 		{"POST /channels/{channel}/state", access.Operate, s.setState},
 		{"POST /channels/{channel}/test", access.Operate, s.testChannel},
 
+		{"POST /limits/restart", access.Operate, s.restartLimit},
+
 		{"GET /pauses", access.View, s.pauses},
 		{"POST /pauses", access.Operate, s.pause},
 

@@ -162,7 +162,8 @@ func (s *Server) failed(w http.ResponseWriter, r *request, err error) {
 			"messages wait in Kafka. Try again in a few seconds.")
 		return
 	}
-	s.fail(w, r, http.StatusInternalServerError, "That did not work. The log says why.")
+	s.fail(w, r, http.StatusInternalServerError, "That did not work. The log of this "+
+		"instance says why. Look whether anything was changed before you try again.")
 }
 
 // statusOf is the status of an error that the user can do something about; 0 for others.

@@ -105,7 +105,8 @@ func (s *Server) route(w http.ResponseWriter, r *request) error {
 func routeNamed(doc *config.Routing, name string) (*config.Route, error) {
 	route := doc.Route(name)
 	if route == nil {
-		return nil, notFound{fmt.Sprintf("There is no route %q.", name)}
+		return nil, notFound{fmt.Sprintf("There is no route %q. The page of routes "+
+			"lists them.", name)}
 	}
 	return route, nil
 }

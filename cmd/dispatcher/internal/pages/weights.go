@@ -35,7 +35,7 @@ func weightsOf(form url.Values, route *config.Route) ([]config.Weight, error) {
 		out = append(out, config.Weight{Channel: channel, Weight: w, Configured: w})
 	}
 	if len(out) == 0 {
-		return nil, refuse("the form names no weight")
+		return nil, refuse("the form names no weight: reload the page, and write at least one")
 	}
 	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"dispatcher/cmd/dispatcher/internal/report"
 )
@@ -54,10 +55,15 @@ func CountWords(codes []CodeCount, between string) string {
 }
 
 // BreakerWords is the state of the breaker, and its beginning.
-func (c *Channel) BreakerWords() string {
-	words := strings.ReplaceAll(c.Breaker, "_", "-")
-	if c.BreakerSince != nil && c.Breaker != "closed" {
-		words += " since " + c.BreakerSince.UTC().Format("15:04:05 UTC")
+func (c *Channel) BreakerWords() string { return breakerWords(c.Breaker, c.BreakerSince) }
+
+// BreakerWords is the state of the breaker, and its beginning.
+func (d *Detail) BreakerWords() string { return breakerWords(d.Breaker, d.BreakerSince) }
+
+func breakerWords(state string, since *time.Time) string {
+	words := strings.ReplaceAll(state, "_", "-")
+	if since != nil && state != "closed" {
+		words += " since " + since.UTC().Format("15:04:05 UTC")
 	}
 	return words
 }

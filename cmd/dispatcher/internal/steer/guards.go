@@ -229,7 +229,8 @@ func (s *Steerer) pause(ctx context.Context, t *ledger.Trip, words string) error
 		return err
 	}
 	expect := s.seen.Version
-	t.Version, err = s.cfg.Ledger.Routing.Apply(ctx,
-		s.cfg.NewRouting(doc, s.seen.doc, guardAuthor, words, &expect))
+	n := s.cfg.NewRouting(doc, s.seen.doc, guardAuthor, words, &expect)
+	n.Via = ledger.ViaItself
+	t.Version, err = s.cfg.Ledger.Routing.Apply(ctx, n)
 	return err
 }

@@ -9,10 +9,11 @@ import (
 // metrics are labelled by routes and channels, which the routing document bounds, and by kind:
 // ramp_step ramp_hold ramp_supersede health_down health_up.
 type metrics struct {
-	share  *prometheus.GaugeVec   // route, channel
-	agreed *prometheus.GaugeVec   // route, channel
-	moves  *prometheus.CounterVec // kind
-	trips  *prometheus.CounterVec // per: tenant calling_code prefix; action: pause warn
+	share   *prometheus.GaugeVec   // route, channel
+	agreed  *prometheus.GaugeVec   // route, channel
+	carried *prometheus.GaugeVec   // route, channel
+	moves   *prometheus.CounterVec // kind
+	trips   *prometheus.CounterVec // per: tenant calling_code prefix; action: pause warn
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -27,6 +28,11 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Help: "Part of a route's draws that each of its channels gets by the weights of the " +
 				"document, from 0 to 1.",
 		}, []string{"route", "channel"}),
+		carried: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace, Subsystem: room, Name: "carried_share",
+			Help: "Part of a route's accepted messages of the last five minutes that each of its " +
+				"channels carried, over all instances, from 0 to 1.",
+		}, []string{"route", "channel"}),
 		moves: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: room, Name: "moves_total",
 			Help: "Changes of weights and ramps that this process made by itself.",
@@ -36,7 +42,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Help: "Trips of guards that this process was the first to record.",
 		}, []string{"per", "action"}),
 	}
-	registry.MustRegister(m.share, m.agreed, m.moves, m.trips)
+	registry.MustRegister(m.share, m.agreed, m.carried, m.moves, m.trips)
 	for _, per := range []config.GuardBy{config.ByTenant, config.ByCallingCode, config.ByPrefix} {
 		for _, action := range []config.GuardAction{config.GuardPauses, config.GuardWarns} {
 			// Start at 0: rate() misses an increase to 1 from nothing.

@@ -61,14 +61,15 @@ func (s *Steerer) ramp(ctx context.Context, r *ledger.Ramp, move RampMove) (move
 			move.Kind, move.Reason = RampHold, impossible
 		}
 	case RampHold:
-		err = s.cfg.Ledger.Ramps.Set(ctx, r.ID, ledger.RampRunning, ledger.RampHeld, move.Reason, by)
+		err = s.cfg.Ledger.Ramps.Set(ctx, r.ID, ledger.RampRunning, ledger.RampHeld, byItself(move.Reason))
 	case RampSupersede:
 		var same bool
 		if same, err = s.unchanged(ctx); err == nil && !same {
 			return false, nil // the ramp may have been started under a routing newer than s.seen
 		}
 		if err == nil {
-			err = s.cfg.Ledger.Ramps.Set(ctx, r.ID, r.State, ledger.RampSuperseded, move.Reason, by)
+			err = s.cfg.Ledger.Ramps.Set(ctx, r.ID, r.State, ledger.RampSuperseded,
+				byItself(move.Reason))
 		}
 	case RampWait, RampFinished:
 		return false, nil
@@ -100,7 +101,7 @@ func (s *Steerer) step(
 	doc, err := s.seen.document.SetWeights(r.Route, move.Weights)
 	if err != nil {
 		why := fmt.Sprintf("step %d cannot be made: %v", move.Step, err)
-		return why, s.cfg.Ledger.Ramps.Set(ctx, r.ID, ledger.RampRunning, ledger.RampHeld, why, by)
+		return why, s.cfg.Ledger.Ramps.Set(ctx, r.ID, ledger.RampRunning, ledger.RampHeld, byItself(why))
 	}
 	expect := s.seen.Version
 	reason := fmt.Sprintf("ramp %d: %s", r.ID, move.Reason)
@@ -111,7 +112,12 @@ func (s *Steerer) step(
 		&expect)
 	next := *r
 	next.Step = move.Step
-	n.Ramp = &next
+	n.Ramp, n.Via = &next, ledger.ViaItself
 	_, err = s.cfg.Ledger.Routing.Apply(ctx, n)
 	return "", err
+}
+
+// byItself is a change of a ramp that no operator made.
+func byItself(why string) ledger.RampChange {
+	return ledger.RampChange{By: by, Via: ledger.ViaItself, Why: why}
 }

@@ -12,6 +12,7 @@
 //	ramps.go    its work on ramps
 //	heal.go     its work on health weighting
 //	guards.go   its work on guards
+//	shares.go   the shares that channels carried, for metrics
 //
 // Every instance runs the loop; there is no leader. Each write names the state it is based on: a
 // routing version, or the state of a ramp. Of two writes based on the same state, the second is
@@ -67,6 +68,7 @@ type Steerer struct {
 	failed     figures[ledger.Fault]  // owned by Run
 	delivering figures[ledger.Timely] // owned by Run
 	guarded    guarded                // owned by Run
+	countedAt  time.Time              // owned by Run: when the carried shares were counted
 }
 
 // snapshot is the current routing as last read.
@@ -195,6 +197,11 @@ func (s *Steerer) once(ctx context.Context, failed failures) (moved bool, err er
 	}
 	now, err := s.cfg.Ledger.Clock(ctx)
 	if err != nil {
+		return false, err
+	}
+	if _, err := failed.try(ctx, "carried shares", func(ctx context.Context) (bool, error) {
+		return false, s.countCarried(ctx, now)
+	}); err != nil {
 		return false, err
 	}
 	if moved, err = s.ramps(ctx, ramps, now, failed); moved || err != nil {

@@ -3,6 +3,7 @@ package steer
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/big"
 	"strings"
 	"sync"
@@ -113,8 +114,7 @@ func TestARampHoldsByItselfAndGoesOnWhenResumed(t *testing.T) {
 	if v, _ := r.current(); v.Version != 2 {
 		t.Errorf("a held ramp made version %d", v.Version)
 	}
-	if err := r.ledger.Ramps.Set(t.Context(), ramp.ID, ledger.RampHeld, ledger.RampRunning, "",
-		"bob"); err != nil {
+	if err := r.ledger.Ramps.Set(t.Context(), ramp.ID, ledger.RampHeld, ledger.RampRunning, ledger.RampChange{By: "bob", Why: ""}); err != nil {
 		t.Fatal(err)
 	}
 	r.round(s)
@@ -465,6 +465,47 @@ func TestMetricsShowWhatIsInForce(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestTheCarriedShareIsCountedForMetrics once a minute, for routes with enough messages.
+func TestTheCarriedShareIsCountedForMetrics(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := r.steerer()
+	registry := prometheus.NewRegistry()
+	s.metrics = newMetrics(registry)
+	shares := func() map[string]float64 {
+		t.Helper()
+		r.round(s)
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]float64{}
+		for _, f := range families {
+			for _, metric := range f.GetMetric() {
+				if f.GetName() == "dispatcher_steer_carried_share" {
+					got[metric.GetLabel()[1].GetValue()+" "+metric.GetLabel()[0].GetValue()] =
+						metric.GetGauge().GetValue()
+				}
+			}
+		}
+		return got
+	}
+	r.carry("a", provider.Accepted, 60)
+	if got := shares(); len(got) > 0 {
+		t.Errorf("of too few messages: %v", got)
+	}
+	r.carry("c", provider.Accepted, 60)
+	r.carry("b", provider.Refused, 5)
+	if got := shares(); len(got) > 0 {
+		t.Errorf("counted again within a minute: %v", got)
+	}
+	s.countedAt = s.countedAt.Add(-carriedEvery)
+	want := map[string]float64{"default a": 0.5, "default b": 0, "default c": 0.5}
+	if got := shares(); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -1,5 +1,6 @@
-// The console's script: it replaces the parts of a page that have changed, and shows the effect of
-// a change of weights before it is made. Without it every page works, and is loaded again by hand.
+// The console's script: it replaces the parts of a page that have changed, shows the effect of a
+// change of weights before it is made, and keeps what was typed when a session ends. Without it
+// every page works, and is loaded again by hand.
 "use strict";
 
 // parts are the elements with an id and data-part; each is replaced when its text is another.
@@ -23,6 +24,80 @@ function replaceParts(html) {
   }
 }
 
+// What is typed into a form is kept in this tab. When the session ends before the form is carried
+// out, it is put back after signing in again, with the version that the form was made from: a
+// change of somebody else meanwhile is still noticed. Numbers, texts of messages and tokens are not
+// kept.
+const user = document.querySelector(".who span")?.textContent;
+const keptForms = user ? [...document.querySelectorAll("main form[method=post]")] : [];
+
+// keep replaces what is kept; null for nothing. A browser may refuse: then nothing is kept.
+function keep(form) {
+  try {
+    if (form) sessionStorage.setItem("kept", JSON.stringify(form));
+    else sessionStorage.removeItem("kept");
+  } catch {}
+}
+
+function kept() {
+  try {
+    return JSON.parse(sessionStorage.getItem("kept"));
+  } catch {
+    return null;
+  }
+}
+
+function keptFields(form) {
+  return [...form.elements].filter((field) => field.name && field.name !== "csrf" &&
+    !field.matches("button, [type=password], [type=tel], [data-unkept]"));
+}
+
+function keepForm(event) {
+  const form = event.target.closest("form");
+  const at = keptForms.indexOf(form);
+  if (at < 0) return;
+  const fields = keptFields(form).map((field) => [field.name,
+    field.type === "checkbox" || field.type === "radio" ? field.checked : field.value]);
+  keep({ user, page: location.pathname, at, action: form.getAttribute("action"), fields });
+}
+for (const name of ["input", "change", "submit"]) addEventListener(name, keepForm);
+
+// sessionEnded marks what is kept: only a form that the end of a session has lost is put back.
+function sessionEnded() {
+  const form = kept();
+  if (form) keep({ ...form, lost: true });
+}
+
+function putBack() {
+  const was = kept();
+  const form = was && keptForms[was.at];
+  if (!was?.lost || was.user !== user || was.page !== location.pathname ||
+      form?.getAttribute("action") !== was.action) {
+    keep(null);
+    return;
+  }
+  keptFields(form).forEach((field, i) => {
+    const [name, value] = was.fields[i] ?? [];
+    if (name !== field.name) return;
+    if (typeof value === "boolean") field.checked = value;
+    else field.value = value;
+  });
+  const note = document.createElement("div");
+  note.className = "message warn";
+  note.setAttribute("role", "status");
+  note.append(Object.assign(document.createElement("p"), {
+    textContent: "Your session had ended, and nothing was changed. What you had typed is here " +
+      "again, without numbers and texts of messages: look at it, then send it.",
+  }));
+  form.before(note);
+  keep({ ...was, lost: false });
+  form.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+if (user) putBack();
+else sessionEnded();
+document.querySelector(".who form")?.addEventListener("submit", () => keep(null));
+
 const liveRegion = document.querySelector("[data-live]");
 const state = document.getElementById("state");
 
@@ -44,6 +119,7 @@ if (liveRegion) {
   source.addEventListener("signout", () => {
     source.close();
     setState("stale", "signed out");
+    sessionEnded();
     location.reload();
   });
   source.addEventListener("error", () => setState("stale", "connection lost, trying again"));
