@@ -57,8 +57,8 @@ func TestACancelledMessageIsNeverSent(t *testing.T) {
 	if again.code != exitFailed || !strings.Contains(again.err, "has been taken by") {
 		t.Errorf("got %+v, want exit code %d and %q in the error", again, exitFailed, "has been taken by")
 	}
-	if got := queryOne[int](t, s.postgres, `select count(*) from audit.operator_actions
-		where author = 'ann' and action = 'cancel'`); got != 6 {
+	if got := queryOne[int](t, s.postgres, `select count(*) from dispatcher.operator_actions
+		where author = 'ann' and action = 'cancel' and via = 'command'`); got != 6 {
 		t.Errorf("got %d stored cancellations", got)
 	}
 }

@@ -67,11 +67,12 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 	defer conn.Close(t.Context()) //nolint:errcheck // The database is dropped anyway.
 	var acts string
 	if err := conn.QueryRow(t.Context(), `
-		select string_agg(concat_ws(' ', subject, author), ', ' order by subject)
-		from audit.operator_actions`).Scan(&acts); err != nil {
+		select string_agg(concat_ws(' ', subject, author, 'by', via), ', ' order by subject)
+		from dispatcher.operator_actions`).Scan(&acts); err != nil {
 		t.Fatal(err)
 	}
-	if want := "early topic sms.control: shop, later topic sms.control"; acts != want {
+	if want := "early topic sms.control: shop by control topic, " +
+		"later topic sms.control by control topic"; acts != want {
 		t.Errorf("stored: got %s, want %s", acts, want)
 	}
 	consumer, err := kgo.NewClient(kgo.SeedBrokers(s.broker.ListenAddrs()...),
