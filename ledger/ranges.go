@@ -81,7 +81,8 @@ type (
 
 // rangeStep is how many closed days are added up before done is called first. Each further step has
 // twice as many. So progress shows soon, and of a year most days are added up at once: PostgreSQL
-// reads them with parallel workers, which it does not use for a month.
+// reads them with parallel workers, which it does not use for a month. All at once is still faster,
+// so there are steps only for somebody who watches.
 const rangeStep = 8
 
 // Day adds up one business day, as it is at one moment: the stored figures if it was closed, else
@@ -148,7 +149,11 @@ func (s *Reports) Range(
 			out.Open = append(out.Open, open[i].Date)
 			add(1)
 		}
-		for step := rangeStep; len(closed) > 0; step *= 2 {
+		step := len(closed)
+		if done != nil {
+			step = rangeStep
+		}
+		for ; len(closed) > 0; step *= 2 {
 			some := closed[:min(step, len(closed))]
 			if err := sums.closed(ctx, tx, some); err != nil {
 				return err

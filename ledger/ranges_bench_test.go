@@ -44,7 +44,7 @@ func BenchmarkRangeOfAYear(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				r, err := l.Reports.Range(b.Context(), days, split, func(int64) {})
+				r, err := l.Reports.Range(b.Context(), days, split, nil)
 				if err != nil || len(r.Open) > 0 {
 					b.Fatal(r.Open, err)
 				}

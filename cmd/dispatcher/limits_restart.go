@@ -80,7 +80,8 @@ func restartMoves(
 		}
 		was, now := restartWords(r.Key, r.Was), restartWords(r.Key, r.Now)
 		moves = append(moves, limitMove{
-			Version: r.Version, CreatedAt: r.At, Author: r.Author, Login: r.Login, Via: r.Via, Reason: r.Reason,
+			Version: r.Version, CreatedAt: r.At, Author: r.Author, Login: r.Login,
+			Via: r.Via, Reason: r.Reason,
 			Channel: r.Channel,
 			Scope:   r.Key.Scope.String(), Window: r.Key.Window.String(), Unit: r.Key.Unit.String(),
 			What: "restart", From: &was, To: &now, key: r.Key,

@@ -261,7 +261,7 @@ func (d *duePublication) write(
 		return nil, err
 	}
 	figures, err := readRange(ctx, l, &report.RangeFigures{Unit: d.unit, By: by, Days: noons},
-		d.names[formatHTML] != "", func(int64) {})
+		d.names[formatHTML] != "", nil)
 	if err != nil || len(figures.Ledger.Open) > 0 {
 		return nil, err
 	}

@@ -129,6 +129,9 @@ func (c *cli) reportRange(ctx context.Context, l *database, f *rangeFlags) error
 	}
 	show, wipe := c.progress("adding up days", int64(len(days)))
 	defer wipe()
+	if !isTerminal(c.err) {
+		show = nil // without steps it is faster
+	}
 	figures, err := readRange(ctx, l, &report.RangeFigures{Unit: f.unit, By: by, Days: days},
 		as == formatHTML, show)
 	if err != nil {

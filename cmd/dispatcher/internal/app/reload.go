@@ -94,6 +94,7 @@ func (r *reloader) applyFirst(ctx context.Context) error {
 	}
 	none := int64(0)
 	first := NewRouting(doc, nil, "dispatcher", "first start with "+name, &none)
+	first.Via = ledger.ViaItself
 	_, err = r.versions.Apply(ctx, first)
 	if _, quicker := errors.AsType[*ledger.VersionConflictError](err); quicker {
 		return nil // another process was faster

@@ -9,8 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-
-	"github.com/xuri/excelize/v2"
 )
 
 // xlsxMagic is the beginning of every XLSX file, which is a ZIP archive.
@@ -71,63 +69,6 @@ func (c *csvRows) next() (int, []string, error) {
 	}
 	row, _ := c.in.FieldPos(0)
 	return row, cells, nil
-}
-
-// xlsxRows are the rows of the first sheet of an XLSX file.
-type xlsxRows struct {
-	rows *excelize.Rows
-	row  int
-}
-
-// xlsxMemory is the largest sheet that is read in memory, in bytes. A larger one is unpacked into a
-// temporary file, of at most xlsxUnpacked bytes, which closing the reader deletes.
-const (
-	xlsxMemory   = 16 << 20
-	xlsxUnpacked = 8 << 30
-)
-
-func openXLSX(name string, in io.Reader, o Options) (*Reader, error) {
-	book, err := excelize.OpenReader(in, excelize.Options{
-		RawCellValue: true, UnzipXMLSizeLimit: xlsxMemory, UnzipSizeLimit: xlsxUnpacked,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%s cannot be read as XLSX (if it is a ZIP archive, give the file in "+
-			"it): %w", name, err)
-	}
-	fail := func(err error) (*Reader, error) {
-		_ = book.Close()
-		return nil, err
-	}
-	sheets := book.GetSheetList()
-	if len(sheets) == 0 {
-		return fail(fmt.Errorf("%s has no sheet", name))
-	}
-	rows, err := book.Rows(sheets[0])
-	if err != nil {
-		return fail(fmt.Errorf("%s: %w", name, err))
-	}
-	r, err := newReader(name, &xlsxRows{rows: rows}, o)
-	if err != nil {
-		_ = rows.Close()
-		return fail(err)
-	}
-	r.close = func() error { return errors.Join(rows.Close(), book.Close()) }
-	return r, nil
-}
-
-func (x *xlsxRows) next() (int, []string, error) {
-	if !x.rows.Next() {
-		if err := x.rows.Error(); err != nil {
-			return 0, nil, err
-		}
-		return 0, nil, io.EOF
-	}
-	x.row++
-	cells, err := x.rows.Columns()
-	if err != nil {
-		return 0, nil, fmt.Errorf("row %d: %w", x.row, err)
-	}
-	return x.row, cells, nil
 }
 
 // logRows are the submits of a log. The first row has the names of the wanted columns; "time" and
