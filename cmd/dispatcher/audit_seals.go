@@ -46,8 +46,8 @@ const sealedWithin = time.Hour
 const whatCheckpoint = "checkpoint"
 
 // verifySeals compares the messages and versions of a day with the log, hour by hour, then its
-// figures and the finance rows made since it began, and reports each difference. It calls done after
-// each hour.
+// figures and the finance rows made since it began, and reports each difference. It calls done
+// after each hour.
 func verifySeals(
 	ctx context.Context, store *ledger.Seals, keyFile, keptFile string, day ledger.BusinessDay,
 	now time.Time, report func([]audit.Mismatch), done func(hours int64),

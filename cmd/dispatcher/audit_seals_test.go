@@ -718,6 +718,7 @@ func TestALogThatWasChangedIsFound(t *testing.T) {
 			t.Errorf("%v has no checkpoint:\n%s", args, text)
 		}
 	}
+	o.closed(seals[3])
 	folder := t.TempDir()
 	if names := days(publishedNames(t, o.env, "--url", folder)); len(names) != 3 ||
 		names[0] != names[1]+".checkpoint" {

@@ -177,9 +177,12 @@ func topUpSheet(rows []control.ToppedUp, as format) sheet {
 	s := list(as, rows, append(keys[control.ToppedUp](formatCSV, "id", "at", "author", "login",
 		"reason", "channel", "scope", "currency", "amount", "topped_up_before", "topped_up", "used",
 		"key", "repeated", "via"), []column[control.ToppedUp]{
-		{only: formatTable, head: "when (UTC), who (login)", width: 20, cell: func(u *control.ToppedUp) any {
-			return as.cell(byType, u.At) + "\n" + withLogin(u.Author, u.Login, u.Via)
-		}},
+		{
+			only: formatTable, head: "when (UTC), who (login)", width: 20,
+			cell: func(u *control.ToppedUp) any {
+				return as.cell(byType, u.At) + "\n" + withLogin(u.Author, u.Login, u.Via)
+			},
+		},
 		{only: formatTable, head: "budget", width: 18, cell: func(u *control.ToppedUp) any {
 			if u.Channel == "" {
 				return allChannels + " " + u.Scope

@@ -19,8 +19,8 @@ const (
 // progressAfter is how long a command works before it draws its progress.
 const progressAfter = time.Second / 2
 
-// progress returns two functions. show says how much of total is done, and wipe ends it for good. On
-// a terminal they draw a progress bar when the work takes longer than progressAfter, without a
+// progress returns two functions. show says how much of total is done, and wipe ends it for good.
+// On a terminal they draw a progress bar when the work takes longer than progressAfter, without a
 // terminal they do nothing. A total of 0 is not known.
 func (c *cli) progress(what string, total int64) (show func(done int64), wipe func()) {
 	if !isTerminal(c.err) {

@@ -257,7 +257,9 @@ func correctionTable(figures []report.CorrectedFigure) sheet {
 		return number(n)
 	}
 	s := list(formatTable, figures, []column[report.CorrectedFigure]{
-		{head: "corrected", cell: func(f *report.CorrectedFigure) any { return f.At.UTC().Format(instant) }},
+		{head: "corrected", cell: func(f *report.CorrectedFigure) any {
+			return f.At.UTC().Format(instant)
+		}},
 		{key: "route"},
 		{key: "channel", width: 13},
 		{head: "figure", cell: func(f *report.CorrectedFigure) any { return correctedWords[f.Figure] }},

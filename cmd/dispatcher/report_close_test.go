@@ -90,7 +90,7 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 				}
 			}
 		}
-		if want := int64(min(1, is-was)); accepted != want {
+		if want := min(1, is-was); accepted != want {
 			t.Errorf("%d corrections of what %s accepted, want %d", accepted, channel, want)
 		}
 	}

@@ -97,7 +97,8 @@ func (c *cli) writeReport(r *report.Range, figures *report.RangeFigures, f *rang
 	out.finish()
 	err = cmp.Or(err, file.Chmod(0o644), file.Close())
 	if err == nil && as == formatCSV && r.Checkpoint != "" {
-		err = os.WriteFile(f.output+checkpointSuffix, []byte(r.Checkpoint), 0o644) //nolint:gosec // As the file.
+		//nolint:gosec // As the file.
+		err = os.WriteFile(f.output+checkpointSuffix, []byte(r.Checkpoint), 0o644)
 	}
 	if err == nil {
 		err = os.Rename(file.Name(), f.output)

@@ -28,9 +28,9 @@ since when, the share that it carried of late against the agreed one, its rate a
 errors by code and answer times; each lane with its lag in Kafka and what waits; then what should be
 looked at, and what to do about it. Shares, rates and codes are those of the last five minutes over
 all instances. Breakers, answer times and the lag are what the instances last said, every
-DISPATCHER_STATE_INTERVAL. The age of the oldest message that waits counts from its receipt: one
-that was scheduled waits only since its time came. --watch shows it again every two seconds, until Ctrl-C; with --format
-json or csv one status follows the other.`,
+DISPATCHER_STATE_INTERVAL. The age of the oldest message that waits counts from its receipt, also
+if it was scheduled; before its time a scheduled message does not count as waiting. --watch shows it
+again every two seconds, until Ctrl-C; with --format json or csv one status follows the other.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			return c.withLedger(ctx, func(l *database) error {

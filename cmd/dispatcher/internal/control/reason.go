@@ -5,8 +5,8 @@ import (
 	"regexp"
 )
 
-// phoneNumber finds the numbers in a text that begin with a plus. Single spaces and dashes may stand
-// between the digits.
+// phoneNumber finds the numbers in a text that begin with a plus. Single spaces and dashes may
+// stand between the digits.
 var phoneNumber = regexp.MustCompile(`\+\d(?:[ -]?\d)*`)
 
 // A number in E.164 has 8 to 15 digits.

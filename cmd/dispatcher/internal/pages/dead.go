@@ -18,7 +18,8 @@ const (
 )
 
 // replayDead publishes dead records again: one, with or without a correction of one field, or those
-// with a reason that were not replayed, mostReplayed at most. Unless "do" is "replay" it is a dry run.
+// with a reason that were not replayed, mostReplayed at most. Unless "do" is "replay" it is a dry
+// run.
 func (s *Server) replayDead(w http.ResponseWriter, r *request) error {
 	by, err := byOf(r)
 	if err != nil {

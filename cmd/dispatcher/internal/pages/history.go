@@ -124,7 +124,9 @@ func newVersionLine(v *ledger.RoutingVersion) versionLine {
 func (s *Server) versionOf(r *request) (ledger.RoutingVersion, error) {
 	number, err := strconv.ParseInt(r.PathValue("version"), 10, 64)
 	if err != nil {
-		return ledger.RoutingVersion{}, notFound{"A version is a number, such as 7: choose one of the routing versions."}
+		return ledger.RoutingVersion{}, notFound{
+			"A version is a number, such as 7: choose one of the routing versions.",
+		}
 	}
 	v, err := s.cfg.Ledger.Routing.Version(r.Context(), number)
 	if errors.Is(err, ledger.ErrNoRouting) {

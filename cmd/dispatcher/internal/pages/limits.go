@@ -109,7 +109,8 @@ func (s *Server) restartLimit(w http.ResponseWriter, r *request) error {
 	if done.Channel != "" {
 		to = "/channels/" + url.PathEscape(done.Channel)
 	}
-	return s.done(w, r, to, fmt.Sprintf("The window of limit %s is now that of %s (UTC); so far it has "+
-		"granted %s %s.", done.Limit.Key().On(done.Channel), status.WindowWords(done.Now.Start, time.UTC),
-		done.Now.Granted, cmp.Or(done.Limit.Currency, done.Unit)))
+	return s.done(w, r, to, fmt.Sprintf("The window of limit %s is now that of %s (UTC); so far it "+
+		"has granted %s %s.", done.Limit.Key().On(done.Channel),
+		status.WindowWords(done.Now.Start, time.UTC), done.Now.Granted,
+		cmp.Or(done.Limit.Currency, done.Unit)))
 }

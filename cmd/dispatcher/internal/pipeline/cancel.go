@@ -14,10 +14,10 @@ const cancelTries = 5
 // ErrChanging says that a message could not be cancelled because it changed at each try.
 var ErrChanging = errors.New("the message changed during each try")
 
-// Cancel ends a message that has not left, and returns the state that it was in. by has who asks for
-// it, how and why. If it cannot be
-// cancelled, why completes the sentence "message ID ...". Errors are ledger.ErrNoMessage for an id
-// that is not in the ledger, ErrChanging, and those of the ledger.
+// Cancel ends a message that has not left, and returns the state that it was in. by has who asks
+// for it, how and why. If it cannot be cancelled, why completes the sentence "message ID ...".
+// Errors are ledger.ErrNoMessage for an id that is not in the ledger, ErrChanging, and those of the
+// ledger.
 func Cancel(
 	ctx context.Context, l *ledger.Ledger, id string, by ledger.Cancellation,
 ) (was ledger.State, why string, err error) {

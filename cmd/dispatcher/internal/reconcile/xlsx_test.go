@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/xuri/excelize/v2"
 	"pgregory.net/rapid"
+
+	"dispatcher/config/tier"
 )
 
 // archive returns an XLSX file of these parts.
@@ -161,7 +163,7 @@ func BenchmarkXLSX(b *testing.B) {
 // TestTheScannerReadsWhatXMLEscapes: whatever text a cell has.
 func TestTheScannerReadsWhatXMLEscapes(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	tier.Check(t, func(t *rapid.T) {
 		var text, tail bytes.Buffer
 		want := rapid.StringMatching(`[ -~äß€\n]{0,20}`).Draw(t, "text")
 		if err := xml.EscapeText(&text, []byte(want)); err != nil {

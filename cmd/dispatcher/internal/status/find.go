@@ -175,8 +175,9 @@ func (l *Lane) find(instances int) []Finding {
 			`it may be new: lanes are read after a restart; else see "dispatcher doctor"`))
 	}
 	if l.OldestSeconds != nil && *l.OldestSeconds >= longWait.Seconds() {
-		out = append(out, Warned(check, fmt.Sprintf("%d messages wait, the oldest was received %s ago", l.Waiting,
-			time.Duration(*l.OldestSeconds)*time.Second),
+		out = append(out, Warned(check, fmt.Sprintf(
+			"%d messages wait, the oldest was received %s ago",
+			l.Waiting, time.Duration(*l.OldestSeconds)*time.Second),
 			`see what they wait for in "dispatcher status" and "dispatcher limits show"`))
 	}
 	if l.Lag != nil && *l.Lag >= muchLag {

@@ -61,7 +61,8 @@ func (s *Steerer) ramp(ctx context.Context, r *ledger.Ramp, move RampMove) (move
 			move.Kind, move.Reason = RampHold, impossible
 		}
 	case RampHold:
-		err = s.cfg.Ledger.Ramps.Set(ctx, r.ID, ledger.RampRunning, ledger.RampHeld, byItself(move.Reason))
+		err = s.cfg.Ledger.Ramps.Set(ctx, r.ID, ledger.RampRunning, ledger.RampHeld,
+			byItself(move.Reason))
 	case RampSupersede:
 		var same bool
 		if same, err = s.unchanged(ctx); err == nil && !same {

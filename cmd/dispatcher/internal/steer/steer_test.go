@@ -486,8 +486,8 @@ func TestTheCarriedShareIsCountedForMetrics(t *testing.T) {
 		for _, f := range families {
 			for _, metric := range f.GetMetric() {
 				if f.GetName() == "dispatcher_steer_carried_share" {
-					got[metric.GetLabel()[1].GetValue()+" "+metric.GetLabel()[0].GetValue()] =
-						metric.GetGauge().GetValue()
+					name := metric.GetLabel()[1].GetValue() + " " + metric.GetLabel()[0].GetValue()
+					got[name] = metric.GetGauge().GetValue()
 				}
 			}
 		}
