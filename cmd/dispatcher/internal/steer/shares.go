@@ -20,16 +20,13 @@ const (
 
 // countCarried sets the gauges of the carried shares, once each carriedEvery.
 func (s *Steerer) countCarried(ctx context.Context, now time.Time) error {
-	if now.Sub(s.countedAt) < carriedEvery {
+	if now.Sub(s.countedAt).Abs() < carriedEvery { // the clock may have been set back
 		return nil
 	}
-	all, err := s.cfg.Ledger.Reports.CarriedLately(ctx, carriedWithin, s.seen.Base)
-	if err != nil {
-		return err
-	}
 	s.countedAt = now
-	s.metrics.carriedShares(s.seen.doc, all)
-	return nil
+	all, err := s.cfg.Ledger.Reports.CarriedLately(ctx, carriedWithin, s.seen.Base)
+	s.metrics.carriedShares(s.seen.doc, all) // after an error none, instead of old ones
+	return err
 }
 
 // carriedShares sets the gauges to what the channels of each route with weights carried. A route

@@ -199,18 +199,18 @@ func (s *Steerer) once(ctx context.Context, failed failures) (moved bool, err er
 	if err != nil {
 		return false, err
 	}
-	if _, err := failed.try(ctx, "carried shares", func(ctx context.Context) (bool, error) {
-		return false, s.countCarried(ctx, now)
-	}); err != nil {
-		return false, err
-	}
 	if moved, err = s.ramps(ctx, ramps, now, failed); moved || err != nil {
 		return moved, err
 	}
 	if moved, err = s.health(ctx, now, failed); moved || err != nil {
 		return moved, err
 	}
-	return s.guards(ctx, now, failed)
+	if moved, err = s.guards(ctx, now, failed); moved || err != nil {
+		return moved, err
+	}
+	return failed.try(ctx, "carried shares", func(ctx context.Context) (bool, error) {
+		return false, s.countCarried(ctx, now)
+	})
 }
 
 // refresh reads the current routing and, when it has changed, parses it.

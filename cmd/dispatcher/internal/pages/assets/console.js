@@ -47,6 +47,13 @@ function kept() {
   }
 }
 
+// about is what a form would change: its address, and the hidden fields that name a lane or tenant.
+function about(form) {
+  const named = [...form.elements].filter((field) => field.type === "hidden" &&
+    !["csrf", "version", "previewed"].includes(field.name));
+  return [form.getAttribute("action"), ...named.map((field) => field.value)].join(" ");
+}
+
 function keptFields(form) {
   return [...form.elements].filter((field) => field.name && field.name !== "csrf" &&
     !field.matches("button, [type=password], [type=tel], [data-unkept]"));
@@ -58,7 +65,7 @@ function keepForm(event) {
   if (at < 0) return;
   const fields = keptFields(form).map((field) => [field.name,
     field.type === "checkbox" || field.type === "radio" ? field.checked : field.value]);
-  keep({ user, page: location.pathname, at, action: form.getAttribute("action"), fields });
+  keep({ user, page: location.pathname, at, about: about(form), fields });
 }
 for (const name of ["input", "change", "submit"]) addEventListener(name, keepForm);
 
@@ -71,8 +78,8 @@ function sessionEnded() {
 function putBack() {
   const was = kept();
   const form = was && keptForms[was.at];
-  if (!was?.lost || was.user !== user || was.page !== location.pathname ||
-      form?.getAttribute("action") !== was.action) {
+  if (!was?.lost || was.user !== user || was.page !== location.pathname || !form ||
+      about(form) !== was.about) {
     keep(null);
     return;
   }
@@ -86,8 +93,8 @@ function putBack() {
   note.className = "message warn";
   note.setAttribute("role", "status");
   note.append(Object.assign(document.createElement("p"), {
-    textContent: "Your session had ended, and nothing was changed. What you had typed is here " +
-      "again, without numbers and texts of messages: look at it, then send it.",
+    textContent: "Your session had ended. What you had typed is here again, without numbers and " +
+      "texts of messages: see that it was not carried out yet, then send it.",
   }));
   form.before(note);
   keep({ ...was, lost: false });
