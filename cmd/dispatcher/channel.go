@@ -87,87 +87,95 @@ func (c *cli) listChannels(ctx context.Context, l *database, as format) error {
 }
 
 func channelSheet(version int64, channels []status.Detail, as format) sheet {
-	limits := func(form, between string) func(*status.Detail) any {
-		return func(c *status.Detail) any {
-			words := make([]string, len(c.Limits))
-			for i := range c.Limits {
-				words[i] = c.Limits[i].Words(form)
-			}
-			return strings.Join(words, between)
-		}
+	columns := channelCells
+	if as == formatCSV {
+		columns = channelValues
 	}
-	s := list(as, channels, []column[status.Detail]{
-		{key: "channel", only: formatTable, width: 14, cell: func(c *status.Detail) any {
-			return c.Channel + "\n" + c.Provider
-		}},
-		{key: "channel", only: formatCSV},
-		{key: "provider", only: formatCSV},
-		{key: "state", only: formatTable, width: 12, cell: func(c *status.Detail) any {
-			words := c.State
-			if c.Status != nil {
-				words = c.Status.StateWords()
-			}
-			if c.Breaker == "" || c.Breaker == "closed" {
-				return words
-			}
-			return words + "\nbreaker " + c.BreakerWords()
-		}},
-		{key: "state", only: formatCSV},
-		{key: "capacity", only: formatCSV},
-		{key: "active"},
-		{key: "load_ratio", only: formatCSV},
-		{key: "carried", only: formatTable, right: true, cell: func(c *status.Detail) any {
-			if c.AgreedShare == nil {
-				return nil
-			}
-			carried := "none"
-			if c.CarriedShare != nil {
-				carried = format(formatTable).share(c.CarriedShare)
-			}
-			return carried + "\nof " + format(formatTable).share(c.AgreedShare)
-		}},
-		{key: "errors", only: formatTable, width: 14, cell: func(c *status.Detail) any {
-			if c.Status != nil {
-				return c.Status.ErrorWords()
-			}
-			return status.CountWords(c.Codes, "\n")
-		}},
-		{key: "ms", only: formatTable, cell: func(c *status.Detail) any {
-			if c.P50 == nil || c.P99 == nil {
-				return nil
-			}
-			return fmt.Sprintf("p50 %.0f\np99 %.0f", *c.P50, *c.P99)
-		}},
-		{key: "waiting", only: formatTable},
-		{
-			name: "last_assigned", only: formatCSV,
-			cell: func(c *status.Detail) any {
-				if c.LastAssigned == nil {
-					return "never"
-				}
-				return *c.LastAssigned
-			},
-		},
-		{key: "limits", only: formatTable, width: 18, cell: limits("%s/%s %s/%s", "\n")},
-		{key: "limits", only: formatCSV, cell: limits("%s of %s %s/%s", ", ")},
-		{key: "routes", only: formatTable, width: 13, cell: func(c *status.Detail) any {
-			return strings.Join(c.Routes, "\n")
-		}},
-		{key: "routes", only: formatCSV, cell: func(c *status.Detail) any {
-			return strings.Join(c.Routes, ", ")
-		}},
-		{key: "breaker", only: formatCSV},
-		{key: "breaker_since", only: formatCSV},
-		{key: "agreed_share", only: formatCSV},
-		{key: "carried_share", only: formatCSV},
-		{key: "rate", only: formatCSV},
-		{key: "codes", only: formatCSV, cell: func(c *status.Detail) any {
-			return status.CountWords(c.Codes, ", ")
-		}},
-		{key: "p50_ms", only: formatCSV},
-		{key: "p99_ms", only: formatCSV},
-		{key: "waiting", only: formatCSV},
-	}...)
+	s := list(as, channels, columns...)
 	s.title, s.tight = fmt.Sprintf("version %d", version), true
 	return s
+}
+
+// channelCells are the columns of the table, in which a cell has several lines.
+var channelCells = []column[status.Detail]{
+	{key: "channel", width: 14, cell: func(c *status.Detail) any {
+		return c.Channel + "\n" + c.Provider
+	}},
+	{key: "state", width: 12, cell: func(c *status.Detail) any {
+		words := c.State
+		if c.Status != nil {
+			words = c.Status.StateWords()
+		}
+		if c.Breaker == "" || c.Breaker == "closed" {
+			return words
+		}
+		return words + "\nbreaker " + c.BreakerWords()
+	}},
+	{key: "active"},
+	{key: "carried", right: true, cell: func(c *status.Detail) any {
+		if c.AgreedShare == nil {
+			return nil
+		}
+		carried := "none"
+		if c.CarriedShare != nil {
+			carried = format(formatTable).share(c.CarriedShare)
+		}
+		return carried + "\nof " + format(formatTable).share(c.AgreedShare)
+	}},
+	{key: "errors", width: 14, cell: func(c *status.Detail) any {
+		if c.Status != nil {
+			return c.Status.ErrorWords()
+		}
+		return status.CountWords(c.Codes, "\n")
+	}},
+	{key: "ms", cell: func(c *status.Detail) any {
+		if c.P50 == nil || c.P99 == nil {
+			return nil
+		}
+		return fmt.Sprintf("p50 %.0f\np99 %.0f", *c.P50, *c.P99)
+	}},
+	{key: "waiting"},
+	{key: "limits", width: 18, cell: func(c *status.Detail) any {
+		return channelLimits(c, "%s/%s %s/%s", "\n")
+	}},
+	{key: "routes", width: 13, cell: func(c *status.Detail) any {
+		return strings.Join(c.Routes, "\n")
+	}},
+}
+
+// channelValues are the columns of CSV.
+var channelValues = []column[status.Detail]{
+	{key: "channel"},
+	{key: "provider"},
+	{key: "state"},
+	{key: "capacity"},
+	{key: "active"},
+	{key: "load_ratio"},
+	{name: "last_assigned", cell: func(c *status.Detail) any {
+		if c.LastAssigned == nil {
+			return "never"
+		}
+		return *c.LastAssigned
+	}},
+	{key: "limits", cell: func(c *status.Detail) any {
+		return channelLimits(c, "%s of %s %s/%s", ", ")
+	}},
+	{key: "routes", cell: func(c *status.Detail) any { return strings.Join(c.Routes, ", ") }},
+	{key: "breaker"},
+	{key: "breaker_since"},
+	{key: "agreed_share"},
+	{key: "carried_share"},
+	{key: "rate"},
+	{key: "codes", cell: func(c *status.Detail) any { return status.CountWords(c.Codes, ", ") }},
+	{key: "p50_ms"},
+	{key: "p99_ms"},
+	{key: "waiting"},
+}
+
+func channelLimits(c *status.Detail, form, between string) string {
+	words := make([]string, len(c.Limits))
+	for i := range c.Limits {
+		words[i] = c.Limits[i].Words(form)
+	}
+	return strings.Join(words, between)
 }
