@@ -24,8 +24,10 @@ type AmbiguityRecord struct {
 	Asked                     int        // tries so far
 	ResolvedAs                ResolvedAs // empty while it is open
 	Author, Note              string
-	// Login is that of the database that settled it; empty where it was not recorded.
+	// Login is that of the database that settled it, and Via how that came in; empty where it was
+	// not recorded.
 	Login string
+	Via   Via
 }
 
 // ambiguityRecords reads AmbiguityRecords. A condition is appended to it.
@@ -33,7 +35,7 @@ const ambiguityRecords = `
 	select m.seq, m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments,
 	  a.price_micros, a.currency, coalesce(a.provider_code, ''),
 	  d.step, d.opened_at, least(d.until, d.closed_at), d.asked, coalesce(d.verdict, ''), d.author,
-	  d.note, d.closed_at, d.login
+	  d.note, d.closed_at, d.login, d.via
 	` + ambiguityTables + `
 	where `
 
@@ -108,7 +110,7 @@ func scanAmbiguityRecord(r pgx.CollectableRow) (a AmbiguityRecord, err error) {
 	err = r.Scan(&a.Seq, &a.ID, &a.Lane, &a.Tenant, &a.Channel, &a.Attempt, &a.Last, &a.Segments,
 		&a.PriceMicros, &a.Currency, &a.Code,
 		&a.Step, &a.OpenedAt, &a.Until, &a.Asked, &a.ResolvedAs, &a.Author, &a.Note,
-		&closed, &a.Login)
+		&closed, &a.Login, &a.Via)
 	a.OpenedAt, a.Until, a.ClosedAt = a.OpenedAt.UTC(), a.Until.UTC(), moment(closed)
 	return a, err
 }

@@ -259,7 +259,8 @@ var resolveAmbiguity = ofDay(`
 	    author = @author, via = @via,
 	    note = case when d.verdict is null then @note
 	      else concat_ws(' ', nullif(@note, ''), format('(before: %s%s)', d.verdict,
-	        ', ' || nullif(concat_ws(': ', nullif(d.author, ''), nullif(d.note, '')), ''))) end
+	        ', ' || nullif(concat_ws(': ', nullif(concat_ws(' by ', nullif(d.author, ''),
+	          nullif(d.via, '')), ''), nullif(d.note, '')), ''))) end
 	  from dispatcher.attempts a
 	  where d.message_seq in (select seq from held) and d.key = @key
 	    and coalesce(d.verdict, 'final') in ('final', 'resent')

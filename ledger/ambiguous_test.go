@@ -57,7 +57,8 @@ func resolve(t *testing.T, l *ledger.Ledger, j ledger.Resolution) bool {
 // final is the resolution that the outcome stays unknown.
 func final(m ledger.Message) ledger.Resolution {
 	return ledger.Resolution{
-		Seq: m.Seq, Key: "k", As: ledger.Unresolved, Author: "ops", Note: "asked the carrier",
+		Seq: m.Seq, Key: "k", As: ledger.Unresolved, Author: "ops", Via: ledger.ViaCommand,
+		Note: "asked the carrier",
 		Move: &ledger.Move{
 			State: ledger.Unknown, Reason: "ambiguous_final",
 			Notice: accepted([]ledger.Message{m})[0].Notice,
@@ -132,7 +133,7 @@ func TestAResolutionCountsOnceAndAFinalOneMayBeOverruled(t *testing.T) {
 	}
 	if list, err := l.Ambiguities.List(t.Context(), &ledger.AmbiguousFilter{Ended: true},
 		10); err != nil || len(list) != 1 || list[0].Note != "asked the carrier" ||
-		list[0].ResolvedAs != ledger.Unresolved {
+		list[0].ResolvedAs != ledger.Unresolved || list[0].Via != ledger.ViaCommand {
 		t.Errorf("%+v, %v", list, err)
 	}
 	truth := ledger.Resolution{
@@ -145,8 +146,8 @@ func TestAResolutionCountsOnceAndAFinalOneMayBeOverruled(t *testing.T) {
 	if got := see(seeAmbiguity); got != "accepted taken ops closed" {
 		t.Error(got)
 	}
-	if got := see(`select note
-		from dispatcher.ambiguous`); got != "in its log (before: final, ops: asked the carrier)" {
+	const both = "in its log (before: final, ops by command: asked the carrier)"
+	if got := see(`select note from dispatcher.ambiguous`); got != both {
 		t.Error(got)
 	}
 	if resolve(t, l, final(m)) || see(seeAmbiguity) != "accepted taken ops closed" {

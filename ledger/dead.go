@@ -47,6 +47,7 @@ type DeadRecord struct {
 type Replay struct {
 	At     time.Time
 	Author string
+	Via    Via    // how it came in; empty where it was not recorded
 	As     string // the id that it was published under
 }
 
@@ -72,7 +73,7 @@ const deadMatches = `
 const deadColumns = `
 	select d.seq, coalesce(d.id, ''), d.lane, d.tenant, coalesce(d.reason, ''), d.detail, d.topic,
 	  d.kafka_partition, d.kafka_offset, d.received_at, d.replayed_at,
-	  coalesce(d.replayed_by, ''), coalesce(d.replayed_as, '')`
+	  coalesce(d.replayed_by, ''), coalesce(d.replayed_as, ''), coalesce(d.replayed_via, '')`
 
 func (f *DeadFilter) arguments() []any {
 	var since *time.Time
@@ -121,7 +122,8 @@ func scanDead(r pgx.CollectableRow) (d DeadRecord, err error) {
 	var at *time.Time
 	var replay Replay
 	err = r.Scan(&d.Seq, &d.ID, &d.Lane, &d.Tenant, &d.Reason, &d.Detail, &d.Origin.Topic,
-		&d.Origin.Partition, &d.Origin.Offset, &d.ReceivedAt, &at, &replay.Author, &replay.As)
+		&d.Origin.Partition, &d.Origin.Offset, &d.ReceivedAt, &at, &replay.Author, &replay.As,
+		&replay.Via)
 	d.ReceivedAt = d.ReceivedAt.UTC()
 	if at != nil {
 		replay.At = at.UTC()

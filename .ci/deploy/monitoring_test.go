@@ -439,6 +439,19 @@ func TestEachAlertFires(t *testing.T) {
 			[]string{"DispatcherShareMissed a"}},
 		"a share that is off for ten minutes": {map[string]string{
 			"dispatcher_steer_carried_share": "0.966x40 0.7x40 0.966x160"}, nil},
+		"a small share that is missed by half": {map[string]string{
+			`dispatcher_steer_agreed_share{route="default"`:  "0.08x240",
+			`dispatcher_steer_carried_share{route="default"`: "0.08x40 0.03x200"},
+			[]string{"DispatcherShareMissed a"}},
+		"a share too small to be judged": {map[string]string{
+			`dispatcher_steer_agreed_share{route="default"`:  "0.04x240",
+			`dispatcher_steer_carried_share{route="default"`: "0.04x40 0x200"}, nil},
+		"a share above the agreed one": {map[string]string{
+			`dispatcher_steer_agreed_share{route="default"`:  "0.5x240",
+			`dispatcher_steer_carried_share{route="default"`: "0.5x40 0.9x200"}, nil},
+		"a drained channel": {map[string]string{
+			"dispatcher_steer_carried_share":                "0.966x40 0x200",
+			`dispatcher_dispatch_channel_ready{channel="a"`: none}, nil},
 		"a route that carries too little to count": {map[string]string{
 			"dispatcher_steer_carried_share": none}, nil},
 		"DispatcherUnknownMany": {map[string]string{

@@ -42,6 +42,7 @@ type ambiguityLine struct {
 	Author      string    `json:"author"`
 	Note        string    `json:"note"`
 	Login       string    `json:"login"` // of the database; empty where it was not recorded
+	Via         string    `json:"via"`   // how it came in; empty where it was not recorded
 }
 
 func (c *cli) ambiguousListCommand() *cobra.Command {
@@ -134,17 +135,15 @@ func newAmbiguityLine(d *ledger.AmbiguityRecord) ambiguityLine {
 		Segments: d.Segments, PriceMicros: d.PriceMicros, Currency: d.Currency, Code: d.Code,
 		Step: string(d.Step), OpenedAt: d.OpenedAt, Until: d.Until, Asked: d.Asked,
 		Verdict: string(d.ResolvedAs), Author: d.Author, Note: d.Note,
-		Login: d.Login,
+		Login: d.Login, Via: string(d.Via),
 	}
 }
 
 // ambiguitySheet has every field in CSV; a table leaves out those without room.
 func ambiguitySheet(lines []ambiguityLine, as format) sheet {
 	columns := keys[ambiguityLine](formatCSV, "id", "lane", "tenant", "channel", "attempt",
-		"segments",
-		"price_micros", "currency", "code", "step", "opened_at", "until", "asked", "verdict",
-		"author",
-		"note", "login")
+		"segments", "price_micros", "currency", "code", "step", "opened_at", "until", "asked",
+		"verdict", "author", "note", "login", "via")
 	s := list(as, lines, append(columns, []column[ambiguityLine]{
 		{only: formatTable, key: "id", width: 24},
 		{only: formatTable, key: "lane", width: 13},

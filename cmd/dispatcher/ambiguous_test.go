@@ -121,7 +121,7 @@ func TestAmbiguitiesAreListedOldestFirst(t *testing.T) {
 func TestAmbiguitiesHaveTheKeysThatScriptsRelyOn(t *testing.T) {
 	t.Parallel()
 	keys := strings.Fields("id lane tenant channel attempt segments price_micros currency code " +
-		"step opened_at until asked verdict author note login")
+		"step opened_at until asked verdict author note login via")
 	url := ledgertest.URL(t)
 	ambiguousMessages(t, openSeeded(t, url), "open-1")
 	var got struct {

@@ -36,6 +36,8 @@ type deadLine struct {
 	ReplayedAt *time.Time `json:"replayed_at"` // null if never
 	ReplayedBy string     `json:"replayed_by"`
 	ReplayedAs string     `json:"replayed_as"` // the id under which it was published
+	// ReplayedVia is how that came in; empty where it was not recorded.
+	ReplayedVia string `json:"replayed_via"`
 }
 
 func newDeadLine(d *ledger.DeadRecord) deadLine {
@@ -46,6 +48,7 @@ func newDeadLine(d *ledger.DeadRecord) deadLine {
 	}
 	if r := d.Replay; r != nil {
 		line.ReplayedAt, line.ReplayedBy, line.ReplayedAs = &r.At, r.Author, r.As
+		line.ReplayedVia = string(r.Via)
 	}
 	return line
 }
@@ -147,7 +150,7 @@ func (c *cli) deadList(
 // deadKeys are the columns of the CSV.
 var deadKeys = []string{
 	"record", "id", "lane", "tenant", "reason", "detail", "topic", "partition", "offset",
-	"received_at", "replayed_at", "replayed_by", "replayed_as",
+	"received_at", "replayed_at", "replayed_by", "replayed_as", "replayed_via",
 }
 
 // deadSheet has every field in CSV; a table leaves out those without room.

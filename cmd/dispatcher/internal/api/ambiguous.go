@@ -32,6 +32,7 @@ type ambiguousMessage struct {
 	Author      string    `json:"author"`
 	Asked       int       `json:"asked" doc:"how often the dispatcher has tried to find out"`
 	Login       string    `json:"login" doc:"login of the database that settled it; empty where it was not recorded"`
+	Via         string    `json:"via" doc:"how that came in, as in the audit log; empty where it was not recorded"`
 }
 
 // contradiction is an attempt that its provider denied and whose receipt says delivered.
@@ -95,6 +96,7 @@ func (a *API) ambiguous(ctx context.Context, in *ambiguousInput) (*reply[ambiguo
 		out.Items = append(out.Items, ambiguousMessage{
 			r.ID, r.Lane, r.Tenant, r.Channel, r.Attempt, r.Segments, r.PriceMicros, r.Currency,
 			r.Code, string(r.Step), r.OpenedAt, r.Until, string(r.ResolvedAs), r.Author, r.Asked, r.Login,
+			string(r.Via),
 		})
 	}
 	if out.Total, err = a.cfg.Ledger.Ambiguities.Count(ctx, filter); err != nil || in.Cursor != "" {

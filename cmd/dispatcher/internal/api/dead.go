@@ -27,6 +27,8 @@ type DeadRecord struct {
 	ReplayedAt *time.Time `json:"replayed_at" doc:"when it was last published again; null for never"`
 	ReplayedBy string     `json:"replayed_by"`
 	ReplayedAs string     `json:"replayed_as" doc:"the id that it was published under"`
+	// ReplayedVia has the words of the audit log.
+	ReplayedVia string `json:"replayed_via" doc:"how that came in, as in the audit log; empty where it was not recorded"`
 }
 
 func newDeadRecord(d *ledger.DeadRecord) DeadRecord {
@@ -37,6 +39,7 @@ func newDeadRecord(d *ledger.DeadRecord) DeadRecord {
 	}
 	if d.Replay != nil {
 		r.ReplayedAt, r.ReplayedBy, r.ReplayedAs = &d.Replay.At, d.Replay.Author, d.Replay.As
+		r.ReplayedVia = string(d.Replay.Via)
 	}
 	return r
 }

@@ -13,12 +13,13 @@ import (
 // deadPage is a page of /dead.
 type deadPage struct {
 	Items []struct {
-		Record     string     `json:"record"`
-		ID         string     `json:"id"`
-		Detail     string     `json:"detail"`
-		ReplayedAt *time.Time `json:"replayed_at"`
-		ReplayedBy string     `json:"replayed_by"`
-		ReplayedAs string     `json:"replayed_as"`
+		Record      string     `json:"record"`
+		ID          string     `json:"id"`
+		Detail      string     `json:"detail"`
+		ReplayedAt  *time.Time `json:"replayed_at"`
+		ReplayedBy  string     `json:"replayed_by"`
+		ReplayedVia string     `json:"replayed_via"`
+		ReplayedAs  string     `json:"replayed_as"`
 	} `json:"items"`
 	Total int64  `json:"total"`
 	Next  string `json:"next"`
@@ -58,6 +59,7 @@ func TestDeadRecordsAreListedByAFilterInPages(t *testing.T) {
 	}
 	if len(last.Items) != 1 || last.Items[0].ReplayedAt == nil ||
 		last.Items[0].ReplayedBy != "olga" || last.Items[0].ReplayedAs != "a" ||
+		last.Items[0].ReplayedVia != "api" ||
 		last.Items[0].Detail != "it was wrong" || last.Items[0].Record != "sms.no_route/2/0" {
 		t.Errorf("the last page: %+v", last)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/cmd/dispatcher/internal/kafka"
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/cmd/dispatcher/internal/pipeline"
 	"dispatcher/ledger"
 )
@@ -41,11 +42,11 @@ func (a *App) startControl() error {
 func (a *App) control(ctx context.Context, c *envelope.Control, produced time.Time) error {
 	author := "topic " + a.opts.Settings.ControlTopic
 	if c.Author != "" {
-		author += ": " + c.Author
+		author += ": " + withoutNumber(c.Author)
 	}
 	_, why, err := pipeline.Cancel(ctx, a.ledger, c.Cancel, ledger.Cancellation{
 		Author: author, Via: ledger.ViaTopic,
-		Reason: cmp.Or(c.Reason, "asked for by the control topic"),
+		Reason: cmp.Or(withoutNumber(c.Reason), "asked for by the control topic"),
 	})
 	said := a.log.Info().Str("id", c.Cancel)
 	switch {
@@ -62,4 +63,13 @@ func (a *App) control(ctx context.Context, c *envelope.Control, produced time.Ti
 		said.Msg("a message is cancelled by the control topic")
 	}
 	return nil
+}
+
+// withoutNumber replaces an author or a reason that has a phone number, because everybody who may
+// read the history sees it. The message is cancelled all the same: refused, it would be sent.
+func withoutNumber(text string) string {
+	if numbers.In(text) {
+		return "(left out: it had a phone number)"
+	}
+	return text
 }

@@ -16,7 +16,7 @@ import (
 
 // TestARecordOfTheControlTopicCancelsWhatHasNotLeft: a cancellation that comes before its message
 // is stored and applied to it, an unusable one is skipped, and a message that was submitted is not
-// changed.
+// changed. The history gets no phone number.
 func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 	t.Parallel()
 	s := newStageWith(t, oneChannel, func(o *Options) {
@@ -40,7 +40,7 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 		put("sms.transactional", fmt.Sprintf(
 			`{"id":"%s","to":"+447700900123","text":"Hello","send_at":"%s"}`, id, tomorrow))
 	}
-	put("sms.control", `{"cancel":"later"}`)
+	put("sms.control", `{"cancel":"later","reason":"asked by +44 7700 900123"}`)
 	state := func(id string) (ledger.State, string) {
 		r, err := s.app.Ledger().Messages.Record(t.Context(), id)
 		if err != nil {
@@ -67,12 +67,13 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 	defer conn.Close(t.Context()) //nolint:errcheck // The database is dropped anyway.
 	var acts string
 	if err := conn.QueryRow(t.Context(), `
-		select string_agg(concat_ws(' ', subject, author, 'by', via), ', ' order by subject)
+		select string_agg(concat_ws(' ', subject, author, 'by', via || ':', reason), ', '
+		  order by subject)
 		from dispatcher.operator_actions`).Scan(&acts); err != nil {
 		t.Fatal(err)
 	}
-	if want := "early topic sms.control: shop by control topic, " +
-		"later topic sms.control by control topic"; acts != want {
+	if want := "early topic sms.control: shop by control topic: withdrawn, " +
+		"later topic sms.control by control topic: (left out: it had a phone number)"; acts != want {
 		t.Errorf("stored: got %s, want %s", acts, want)
 	}
 	consumer, err := kgo.NewClient(kgo.SeedBrokers(s.broker.ListenAddrs()...),

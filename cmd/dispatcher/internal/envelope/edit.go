@@ -34,6 +34,9 @@ func Edit(raw []byte, changes ...Change) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		if _, twice := values[c.Field]; twice {
+			return nil, fmt.Errorf("%s is changed twice: change each field once", c.Field)
+		}
 		values[c.Field] = value
 	}
 	o := object{buf: append(make([]byte, 0, len(raw)+64), '{'), open: true}

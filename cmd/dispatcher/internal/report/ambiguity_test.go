@@ -43,6 +43,20 @@ func TestAnAmbiguityIsShownInItsCurrentState(t *testing.T) {
 			},
 			"ann settled it as not taken: not in their log.",
 		},
+		"by a login": {
+			ledger.AmbiguityRecord{
+				Last: 1, Step: ledger.Lookup, ResolvedAs: ledger.NotTaken,
+				Author: "ann", Login: "ops", Via: ledger.ViaCommand,
+			},
+			"ann (login ops) settled it as not taken.",
+		},
+		"by the console, where the login is the dispatcher's": {
+			ledger.AmbiguityRecord{
+				Last: 1, Step: ledger.Lookup, ResolvedAs: ledger.NotTaken,
+				Author: "ann", Login: "dispatcher", Via: ledger.ViaConsole,
+			},
+			"ann (console) settled it as not taken.",
+		},
 		"of another attempt": {ledger.AmbiguityRecord{
 			Last: 2, Step: ledger.Lookup,
 			ResolvedAs: ledger.Taken,

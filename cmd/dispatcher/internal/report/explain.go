@@ -193,19 +193,24 @@ func ambiguitiesOf(r *ledger.Record) []Ambiguity {
 		d := &r.Ambiguities[i]
 		out[i] = Ambiguity{
 			Attempt: d.Last, Step: string(d.Step), Until: d.Until, Asked: d.Asked,
-			Resolution: string(d.ResolvedAs), Author: d.Author, Login: settlingLogin(d), Note: d.Note,
+			Resolution: string(d.ResolvedAs), Author: d.Author, Note: d.Note,
 		}
+		out[i].Login, out[i].Via = settledBy(d)
 	}
 	return out
 }
 
-// settlingLogin is the login of the database that settled an ambiguity; empty when the dispatcher
-// found out by itself.
-func settlingLogin(d *ledger.AmbiguityRecord) string {
-	if d.Author == "" {
-		return ""
+// settledBy is the login of the database that settled an ambiguity, and how that came in; empty when
+// the dispatcher found out by itself. By API or console the author was authenticated and the login
+// is that of the dispatcher, so it says nothing.
+func settledBy(d *ledger.AmbiguityRecord) (login, via string) {
+	switch {
+	case d.Author == "":
+		return "", ""
+	case d.Via == ledger.ViaAPI || d.Via == ledger.ViaConsole:
+		return "", string(d.Via)
 	}
-	return d.Login
+	return d.Login, string(d.Via)
 }
 
 // waitsOf returns the waits of a message, with the present one up to now. When now is zero, the

@@ -206,7 +206,10 @@ type Ambiguity struct {
 	// Login is that of the database that settled it, beside the author that was told; empty where
 	// there is none.
 	Login string `json:"login,omitempty"`
-	Note  string `json:"note"`
+	// Via is command, where the author was only claimed, or api or console, where the author was
+	// authenticated; empty where it was not recorded.
+	Via  string `json:"via,omitempty"`
+	Note string `json:"note"`
 }
 
 // Wait is the total time that a message waited for one thing.

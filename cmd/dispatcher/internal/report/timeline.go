@@ -24,6 +24,7 @@ type Event struct {
 	Result string `json:"result,omitempty"`
 	Author string `json:"author,omitempty"` // of what an operator did
 	Login  string `json:"login,omitempty"`  // of the database, beside Author
+	Via    string `json:"via,omitempty"`    // how it came in, beside Author
 	Title  string `json:"title"`
 	Detail string `json:"detail,omitempty"`
 }
@@ -154,10 +155,10 @@ func ambiguityEvents(d *ledger.AmbiguityRecord) []Event {
 	}
 	settled := Event{
 		At: d.ClosedAt, Kind: EventSettled, Attempt: d.Last, Channel: d.Channel,
-		Result: string(d.ResolvedAs), Author: d.Author, Login: settlingLogin(d),
-		Detail: d.Note,
-		Title:  "The search found " + resolutionWords[string(d.ResolvedAs)],
+		Result: string(d.ResolvedAs), Author: d.Author, Detail: d.Note,
+		Title: "The search found " + resolutionWords[string(d.ResolvedAs)],
 	}
+	settled.Login, settled.Via = settledBy(d)
 	switch {
 	case d.Author != "":
 		settled.Title = d.Author + " settled it as " + spaced(string(d.ResolvedAs))
