@@ -633,7 +633,8 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 		// as if the migrations from 12 on had not been applied
 		`drop table dispatcher.seals, dispatcher.guard_counts, dispatcher.freed_slots cascade`,
 		`drop function dispatcher.micros, dispatcher.half_hash, dispatcher.count_freed,
-			dispatcher.refuse_change, dispatcher.refuse_resettling cascade`,
+			dispatcher.refuse_change, dispatcher.refuse_resettling,
+			dispatcher.refuse_addition cascade`,
 		`alter table dispatcher.channels drop column freed cascade`,
 		`drop index dispatcher.ambiguous_by_people`,
 		`alter table dispatcher.routing_versions drop column via cascade`,

@@ -493,6 +493,16 @@ func TestFinanceReconciles(t *testing.T) {
 		if !denied(t, conn, `insert into audit.reconciliations (login) values ('ann')`) {
 			t.Errorf("%s may sign as another login", role)
 		}
+		for _, sql := range []string{
+			`insert into audit.reconciliation_totals select id, 'XXX', 0, 9
+				from audit.reconciliations limit 1`,
+			`insert into audit.reconciliation_differences (reconciliation, kind, ours, theirs, currency)
+				select id, 'theirs_only', '', '9', 'XXX' from audit.reconciliations limit 1`,
+		} {
+			if !denied(t, conn, sql) {
+				t.Errorf("%s may add to what another has signed: %s", role, sql)
+			}
+		}
 	}
 }
 

@@ -56,8 +56,12 @@ func TestAProgramOfTheAuditorsDerivesTenThousandChoices(t *testing.T) {
 	}
 	o.send("r10", testRouting, each)
 
+	// A dead record and the message that it was replayed as have the same id.
+	o.exec(`insert into dispatcher.messages (seq, id, lane, state, reason, detail, finished_at)
+		values (` + ledgertest.NewSeq + `, 'r0-000007', 'otp', 'dead', 'no_route', 'none', now())`)
+
 	folder := o.export()
-	as := regexp.MustCompile(`^12000 messages and \d{5} attempts derived again; ` +
+	as := regexp.MustCompile(`^12001 messages and \d{5} attempts derived again; ` +
 		`every choice is as it is on record\n$`)
 	out, code := replay(t, folder, "--keys", folder+"/draw.key")
 	if code != 0 || !as.MatchString(out) {
@@ -69,21 +73,21 @@ func TestAProgramOfTheAuditorsDerivesTenThousandChoices(t *testing.T) {
 		t.Fatalf("without keys: %d: %s", code, out)
 	}
 	for _, tampered := range []struct{ what, from, to string }{
-		{"draw: stored", `(?m)^(r0-000007,default,1),(\d+),`, "$1,${2}1,"},
-		{"first_choice: stored", `(?m)^(r0-000011,.*),[abc],1,`, "$1,zzz,1,"},
-		{"channel: stored", `(?m)^(r0-.*),c,first_choice,`, "$1,b,first_choice,"},
-		{"channel: stored", `(?m)^(r1-.*),c,fallback,`, "$1,b,fallback,"},
-		{"draw: stored", `(?m)^(r11-000007,default,.*,)-?(\d+)$`, "${1}7$2"},
-		{"draw: stored", `(?m)^(r11-000009,default,\d+),(\d+),`, "$1,${2}1,"},
-		{"size: stored", `(?m)^(r2-000003,default,3,\d+),`, "$1,7"},
-		{"order: stored", `(?m)^(r6-.*""line"": "")(a [^,]*),(b [^,]*),`, "$1$3,$2,"},
-		{"order: stored", `(?m)^(r5-.*""after"": )0`, "${1}1"},
-		{"order: stored", `(?m)^(r5-.*""after"": )2`, "${1}3"},
-		{"order: stored", `(?m)^(r8-.*""line"": "")b `, "${1}a "},
-		{"draw_key: stored", `(?m)^(r1-000009,.*),[0-9a-f]{8},`, "$1,00000000,"},
-		{"version: stored", `(?m)^(r1-000009,default),2,`, "$1,99,"},
-		{"ranking: stored", `(?m)^(r3-.*,fallback),"\{.*$`, "$1,"},
-		{"attempt: stored", `(?m)^(r0-.*),1,(b,first_choice)`, "$1,2,$2"},
+		{"draw: stored", `(?m)^(\d+,r0-000007,default,1),(\d+),`, "$1,${2}1,"},
+		{"first_choice: stored", `(?m)^(\d+,r0-000011,.*),[abc],1,`, "$1,zzz,1,"},
+		{"channel: stored", `(?m)^(\d+,r0-.*),c,first_choice,`, "$1,b,first_choice,"},
+		{"channel: stored", `(?m)^(\d+,r1-.*),c,fallback,`, "$1,b,fallback,"},
+		{"draw: stored", `(?m)^(\d+,r11-000007,default,.*,)-?(\d+)$`, "${1}7$2"},
+		{"draw: stored", `(?m)^(\d+,r11-000009,default,\d+),(\d+),`, "$1,${2}1,"},
+		{"size: stored", `(?m)^(\d+,r2-000003,default,3,\d+),`, "$1,7"},
+		{"order: stored", `(?m)^(\d+,r6-.*""line"": "")(a [^,]*),(b [^,]*),`, "$1$3,$2,"},
+		{"order: stored", `(?m)^(\d+,r5-.*""after"": )0`, "${1}1"},
+		{"order: stored", `(?m)^(\d+,r5-.*""after"": )2`, "${1}3"},
+		{"order: stored", `(?m)^(\d+,r8-.*""line"": "")b `, "${1}a "},
+		{"draw_key: stored", `(?m)^(\d+,r1-000009,.*),[0-9a-f]{8},`, "$1,00000000,"},
+		{"version: stored", `(?m)^(\d+,r1-000009,default),2,`, "$1,99,"},
+		{"ranking: stored", `(?m)^(\d+,r3-.*,fallback),"\{.*$`, "$1,"},
+		{"attempt: stored", `(?m)^(\d+,r0-.*),1,(b,first_choice)`, "$1,2,$2"},
 	} {
 		file := filepath.Join(folder, "choices.csv")
 		whole := read(t, file)

@@ -12,11 +12,11 @@ copy (
 \g weights.csv
 
 copy (
-  select m.id, m.route, m.routing_version as version, m.draw, m.draw_size, m.draw_key_id,
+  select m.seq, m.id, m.route, m.routing_version as version, m.draw, m.draw_size, m.draw_key_id,
     m.first_choice, a.attempt, a.channel, a.reason, a.ranking, m.number_hmac
-  from audit.messages m left join audit.attempts a on a.message_id = m.id
+  from audit.messages m left join audit.attempts a on a.seq = m.seq
   where m.received_at >= timestamp :'day' at time zone :'zone'
     and m.received_at < (timestamp :'day' + interval '1 day') at time zone :'zone'
-  order by m.id, a.attempt
+  order by m.seq, a.attempt
 ) to stdout with (format csv, header)
 \g choices.csv

@@ -282,7 +282,7 @@ def main():
     try:
         replay = Replay(read_routes(args.weights), read_keys(args.keys) if args.keys else None)
         with open(args.choices, encoding="utf-8", newline="") as file:
-            for _, rows in itertools.groupby(csv.DictReader(file), key=lambda row: row["id"]):
+            for _, rows in itertools.groupby(csv.DictReader(file), key=lambda row: row["seq"]):
                 replay.message(list(rows))
     except (OSError, ValueError, KeyError, StopIteration) as err:
         print(f"replay.py: {err}", file=sys.stderr)
