@@ -267,12 +267,18 @@ func (s *Reports) Unclosed(ctx context.Context, facts time.Duration) ([]string, 
 type ClosedDay struct {
 	Date        string // 2026-11-21
 	Corrections int    // how often its figures were corrected
+	// Unsealed means that its newest figures will be in the log of hashes in some minutes.
+	Unsealed bool
 }
 
-// ClosedDays returns all closed days, in their order.
+// ClosedDays returns all closed days, in their order. Figures that are not in the log after an hour
+// count as sealed, because nobody seems to keep the log any more.
 func (s *Reports) ClosedDays(ctx context.Context) ([]ClosedDay, error) {
 	days, err := rows(ctx, s.db, pgx.RowToStructByPos[ClosedDay], `
-		select to_char(day, 'YYYY-MM-DD'), count(*) filter (where revision > 1 and changes > 0)
+		select to_char(day, 'YYYY-MM-DD'), count(*) filter (where revision > 1 and changes > 0),
+		  max(at) > now() - interval '1 hour' and exists (select from audit.seals)
+		    and max(at) >= coalesce((select to_at from audit.seals where closings
+		      order by number desc limit 1), '-infinity')
 		from audit.closings group by day order by day`)
 	return days, wrap("list closed days", err)
 }

@@ -5,11 +5,13 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/transparency-dev/merkle/proof"
 	"github.com/transparency-dev/merkle/rfc6962"
 	"golang.org/x/mod/sumdb/note"
@@ -195,5 +197,49 @@ func TestALimitThatMissesRowsIsNamed(t *testing.T) {
 	if code != exitFailed || v.ByKind["deleted"] != 1 || v.Mismatches[0].ID != "limit of c" ||
 		v.Mismatches[0].Derived != "999 were counted" {
 		t.Errorf("%d: got %+v", code, v)
+	}
+}
+
+// TestAPublishedCheckpointCoversTheFigures: the report of a day waits until its closing is in the
+// log, unless nobody keeps the log any more.
+func TestAPublishedCheckpointCoversTheFigures(t *testing.T) {
+	t.Parallel()
+	o, keyFile, seals := sealedAuditDB(t, 10)
+	day := seals[len(seals)-1]
+	o.closed(day)
+	folder := t.TempDir()
+	args := []string{"report", "publish", "--url", folder}
+	for _, more := range [][]string{nil, {"--format", "json"}} {
+		got := dispatcher(t, "", o.env, append(args, more...)...)
+		if got.code != exitOK || strings.Contains(got.out, day) ||
+			!strings.Contains(got.err, "Not written yet") {
+			t.Errorf("before the figures are in the log: %+v", got)
+		}
+	}
+	o.exec(`update dispatcher.closings set at = at - interval '40 minutes'`)
+	addSeals(t, o, keyFile)
+	names := days(publishedNames(t, o.env, "--url", folder))
+	csv := "daily/" + day + ".csv"
+	want := []string{csv + ".checkpoint", csv, "daily/" + day + ".html"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Fatal(diff)
+	}
+	size, _ := newOutsider(t, keyFile).open(t, read(t, filepath.Join(folder, want[0])))
+	var p inclusion
+	got := dispatcher(t, "", o.env, "audit", "proof", "--format", "json", "--day", day)
+	if err := json.Unmarshal([]byte(got.out), &p); err != nil {
+		t.Fatalf("%v in %+v", err, got)
+	}
+	if p.Index >= size {
+		t.Errorf("the closing is entry %d, the published checkpoint has %d", p.Index, size)
+	}
+	o.exec(`update dispatcher.closings set at = now()`)
+	if names := publishedNames(t, o.env, "--url", t.TempDir()); len(names) > 0 {
+		t.Errorf("published before the closing is in the log: %v", names)
+	}
+	o.exec(`update dispatcher.closings set at = now() - interval '61 minutes'`)
+	o.exec(`update dispatcher.seals set to_at = from_at + interval '1 second' where closings`)
+	if names := publishedNames(t, o.env, "--url", t.TempDir()); len(names) == 0 {
+		t.Error("without a log that grows, nothing is published")
 	}
 }

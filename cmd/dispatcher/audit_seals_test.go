@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -717,14 +716,6 @@ func TestALogThatWasChangedIsFound(t *testing.T) {
 		if text = strings.ReplaceAll(text, `\n`, "\n"); !strings.Contains(text, g.Checkpoint) {
 			t.Errorf("%v has no checkpoint:\n%s", args, text)
 		}
-	}
-	o.closed(seals[3])
-	folder := t.TempDir()
-	if names := days(publishedNames(t, o.env, "--url", folder)); len(names) != 3 ||
-		names[0] != names[1]+".checkpoint" {
-		t.Errorf("published: %v, want a checkpoint, a CSV file and a page", names)
-	} else if got, err := os.ReadFile(filepath.Join(folder, names[0])); string(got) != g.Checkpoint {
-		t.Errorf("published checkpoint %q, %v, want %q", got, err, g.Checkpoint)
 	}
 	if err := os.Remove(kept); err != nil {
 		t.Fatal(err)

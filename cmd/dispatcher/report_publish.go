@@ -44,7 +44,9 @@ days are closed, to a folder or to storage that speaks S3: daily/2026-11-21.csv,
 weekly/2026-W47.csv, monthly/2026-11.csv, and the same as .html. What is there is left as it is, so
 that the command can run as often as one likes. A report whose figures were corrected since gets a
 file of its own, daily/2026-11-21.2.csv after one correction: what was published stays. Beside each
-CSV file is its checkpoint, in a file whose name has .checkpoint added.
+CSV file is its checkpoint, in a file whose name has .checkpoint added. Where a log of hashes is
+kept, a report is written when its figures are in the log, some minutes after a day was closed, so
+that the checkpoint covers them.
 
 The address is a folder, or s3://bucket?region=eu-west-2&prefix=reports/. Other storage than
 Amazon's adds endpoint=https://host&use_path_style=true. Credentials come from the AWS_... variables, the
@@ -90,7 +92,7 @@ func (c *cli) publishTo(
 	defer bucket.Close() //nolint:errcheck // What was written has been closed.
 	show := func(int64) {}
 	wipe := func() {}
-	written, err := publishReports(ctx, l, bucket, files, func(done, all int64) {
+	written, unsealed, err := publishReports(ctx, l, bucket, files, func(done, all int64) {
 		if done == 0 {
 			show, wipe = c.progress("publishing", all)
 		}
@@ -100,8 +102,14 @@ func (c *cli) publishTo(
 	if err != nil {
 		return err
 	}
+	if unsealed > 0 {
+		fmt.Fprintf(c.err, "Not written yet, because the log of hashes has their figures only in some "+
+			"minutes: %d reports.\n", unsealed)
+	}
 	if as == formatTable && len(written) == 0 {
-		fmt.Fprintln(c.out, "Every report of a closed day, week and month is there.")
+		if unsealed == 0 {
+			fmt.Fprintln(c.out, "Every report of a closed day, week and month is there.")
+		}
 		return nil
 	}
 	return as.write(c.out, map[string]any{"files": written},
@@ -111,19 +119,19 @@ func (c *cli) publishTo(
 // publishing is what run calls when days were closed.
 func publishing(
 	settings *config.Settings, log *zerolog.Logger,
-) func(context.Context, *ledger.Ledger) error {
-	return func(ctx context.Context, l *ledger.Ledger) error {
+) func(context.Context, *ledger.Ledger) (again bool, err error) {
+	return func(ctx context.Context, l *ledger.Ledger) (again bool, err error) {
 		bucket, err := openReports(ctx, settings.ReportsURL)
 		if err != nil {
-			return err
+			return false, err
 		}
 		defer bucket.Close() //nolint:errcheck // What was written has been closed.
-		written, err := publishReports(ctx, &database{Ledger: l, settings: settings}, bucket,
+		written, unsealed, err := publishReports(ctx, &database{Ledger: l, settings: settings}, bucket,
 			publishedFormats, func(int64, int64) {})
 		for _, file := range written {
 			log.Info().Str("name", file.Name).Int("bytes", file.Bytes).Msg("a report was published")
 		}
-		return err
+		return unsealed > 0, err
 	}
 }
 
@@ -174,26 +182,30 @@ var publishFolders = []struct {
 	name string
 }{{report.Day, "daily/"}, {report.Week, "weekly/"}, {report.Month, "monthly/"}}
 
-// publishReports writes the reports that are missing. Their names say how often their figures were
-// corrected, so what was published is never written again.
+// publishReports writes the reports that are missing, but those whose figures are not in the log
+// yet; unsealed is their number. The names say how often the figures were corrected, so what was
+// published is never written again.
 func publishReports(
 	ctx context.Context, l *database, bucket *blob.Bucket, files []string,
 	progress func(done, all int64),
-) ([]publishedFile, error) {
-	written := []publishedFile{}
+) (written []publishedFile, unsealed int, err error) {
+	written = []publishedFile{}
 	due, err := duePublications(ctx, l, bucket, files)
 	if err != nil {
-		return written, err
+		return written, 0, err
 	}
+	all := len(due)
+	due = slices.DeleteFunc(due, func(d duePublication) bool { return d.period.Unsealed })
+	unsealed = all - len(due)
 	for i := range due {
 		progress(int64(i), int64(len(due)))
 		some, err := due[i].write(ctx, l, bucket)
 		if written = append(written, some...); err != nil {
-			return written, err
+			return written, unsealed, err
 		}
 	}
 	progress(int64(len(due)), int64(len(due)))
-	return written, nil
+	return written, unsealed, nil
 }
 
 func duePublications(

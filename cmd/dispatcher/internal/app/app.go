@@ -44,8 +44,8 @@ type Options struct {
 	// SteerEvery is the interval between checks of ramps and health; 0 is the default.
 	SteerEvery time.Duration
 	// DaysClosed is called at the start, and after this process has closed or corrected a business
-	// day; it is called again after an error. It may be nil.
-	DaysClosed func(ctx context.Context, l *ledger.Ledger) error
+	// day; it is called again later if it says so, and after an error. It may be nil.
+	DaysClosed func(ctx context.Context, l *ledger.Ledger) (again bool, err error)
 	// Handler returns what the admin server serves besides metrics and health, once the database is
 	// there. closing ends the streams that would keep the server from stopping. intake counts the
 	// messages that the handler takes. Handler may be nil.

@@ -35,7 +35,7 @@ type days struct {
 	log       zerolog.Logger
 	trouble   func(where string, err error)
 	// publish is Options.DaysClosed, or nil; changed says that it is to be called.
-	publish func(ctx context.Context) error
+	publish func(ctx context.Context) (again bool, err error)
 	changed bool // owned by run
 }
 
@@ -54,7 +54,7 @@ func (a *App) keepDays() {
 		metrics: newDaysMetrics(a.registry), log: a.log, trouble: a.trouble,
 	}
 	if a.opts.DaysClosed != nil {
-		d.publish, d.changed = func(ctx context.Context) error {
+		d.publish, d.changed = func(ctx context.Context) (bool, error) {
 			return a.opts.DaysClosed(ctx, a.ledger)
 		}, true
 	}
@@ -100,14 +100,15 @@ func (d *days) keep(ctx context.Context) {
 	}
 }
 
-// publishDays publishes the changes of closed days, and tries again later after an error.
+// publishDays publishes the changes of closed days. It does so again later after an error, and when
+// some could not be published yet.
 func (d *days) publishDays(ctx context.Context) {
 	if d.publish == nil || !d.changed {
 		return
 	}
-	if err := d.publish(ctx); err == nil {
-		d.changed = false
-	} else if ctx.Err() == nil {
+	again, err := d.publish(ctx)
+	d.changed = again || err != nil
+	if err != nil && ctx.Err() == nil {
 		d.trouble("publishing of reports", err)
 	}
 }

@@ -59,6 +59,8 @@ type ClosedPeriod struct {
 	Period      string
 	Dates       []string
 	Corrections int // how often figures of its days were corrected
+	// Unsealed means that the newest figures of a day will be in the log in some minutes.
+	Unsealed bool
 }
 
 // ClosedPeriods returns the closed periods of a list of closed days. The first period may begin in
@@ -83,6 +85,7 @@ func ClosedPeriods(unit Unit, days []ledger.ClosedDay) (out []ClosedPeriod, err 
 		p := &out[len(out)-1]
 		p.Dates = append(p.Dates, d.Date)
 		p.Corrections += d.Corrections
+		p.Unsealed = p.Unsealed || d.Unsealed
 		whole = day.Equal(next) && day.Equal(unit.last(day))
 		if day.Equal(next) {
 			next = day.AddDate(0, 0, 1)
