@@ -130,8 +130,8 @@ func (o *auditDB) fillRest() {
 		returning id)
 		insert into dispatcher.ramp_moves (ramp, author, move, step, version, reason)
 		select id, 'ann', 'started', 0, 0, 'more' from r`)
-	o.exec(`insert into dispatcher.closings (day, revision, zone, from_at, to_at, changes)
-		values ('2020-01-01', 1, 'UTC', '2020-01-01', '2020-01-02', 3)`)
+	o.exec(`insert into dispatcher.closings (day, revision, zone, from_at, to_at, changes, at)
+		values ('2020-01-01', 1, 'UTC', '2020-01-01', '2020-01-02', 3, now() - interval '2 hours')`)
 	o.exec(`with r as (insert into dispatcher.reconciliations (channel, file_digest, from_at, to_at,
 		revision, complete, author, reason, lines, matched, ours_only, theirs_only, differences,
 		ambiguous, resolved) values ('c', repeat('0', 64), now(), now(), 1, false, 'ann', 'November',

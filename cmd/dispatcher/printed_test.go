@@ -85,7 +85,6 @@ func printedSheets(as format) []printedSheet {
 		{"channels", channelSheet(7, filled[[]status.Detail](), as), ""},
 		{"status", statusSheet(new(filled[status.Now]()), as), ""},
 		{"lanes", laneSheet(new(filled[status.Now]())), formatTable},
-		{"daily", dailySheet(&daily), formatCSV},
 		{"route", routeTable(&daily, &daily.Routes[0], daily.Rows), formatTable},
 		{"preview", previewSheet(new(filled[report.Preview]()), as), ""},
 		{"traffic", trafficSheet(new(filled[report.Traffic]()), as), ""},

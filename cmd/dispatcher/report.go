@@ -43,7 +43,14 @@ explains every column.`,
 	return cmd
 }
 
+// daily prints a day as a table or as JSON. CSV is that of a range, so that files can be
+// concatenated.
 func (c *cli) daily(ctx context.Context, l *database, day string, as format) error {
+	if as == formatCSV {
+		f := rangeFlags{unit: report.Day, in: inMessages, as: reportFormat{as}}
+		f.ofDay(day)
+		return c.reportRange(ctx, l, &f)
+	}
 	_, wipe := c.progress("adding up", 1)
 	figures, err := dailyFigures(ctx, l, day)
 	wipe()
@@ -53,65 +60,13 @@ func (c *cli) daily(ctx context.Context, l *database, day string, as format) err
 	daily := report.NewDaily(figures)
 	if as == formatTable {
 		c.printDaily(&daily)
-	} else if err := as.write(c.out, daily, dailySheet(&daily)); err != nil {
+	} else if err := printJSON(c.out, daily); err != nil {
 		return err
 	}
 	if daily.Found() {
 		return &codedError{code: exitFailed}
 	}
 	return nil
-}
-
-// dailySheet is the CSV with every figure of the rows.
-func dailySheet(d *report.Daily) sheet {
-	columns := slices.Concat(
-		keys[report.DailyRow]("", "route", "channel", "configured_share", "effective_share",
-			"first_choice", "first_choice_share", "fallback", "submitted", "accepted", "delivered",
-			"failed", "unknown", "segments"),
-		[]column[report.DailyRow]{{key: "cost_micros", name: "cost", style: micros}},
-		keys[report.DailyRow]("", "currency", "deviation", "p_value", "verdict",
-			"unknown_segments"),
-		[]column[report.DailyRow]{{
-			key: "unknown_cost_micros", name: "unknown_cost",
-			style: micros,
-		}},
-		keys[report.DailyRow]("", "undelivered", "no_receipt", "carried", "carried_share",
-			"agreed_share", "delivered_share", "draws_verdict", "traffic_verdict",
-			"first_choice_segments", "first_choice_segments_share", "segments_share", "cost_share",
-			"delivered_segments", "delivered_segments_share"),
-		[]column[report.DailyRow]{{
-			key: "delivered_cost_micros", name: "delivered_cost", style: micros,
-		}},
-		keys[report.DailyRow]("", "delivered_cost_share"),
-		[]column[report.DailyRow]{{name: "moved", cell: func(r *report.DailyRow) any {
-			return moves(r.Moved)
-		}}},
-		waterfallColumns(),
-		// Columns are appended, so that scripts that count them find the others where they were.
-		keys[report.DailyRow]("", "attempts", "retries", "resends", "further", "unsent", "pending"),
-		[]column[report.DailyRow]{ // of every row, so that files of several days can be stacked
-			{name: "day", cell: func(*report.DailyRow) any { return d.Day }},
-			{name: "timezone", cell: func(*report.DailyRow) any { return d.Timezone }},
-		},
-	)
-	return list(formatCSV, d.Rows, columns...)
-}
-
-// waterfallColumns are the steps from agreed to carried, a column for each unit.
-func waterfallColumns() (columns []column[report.DailyRow]) {
-	for _, c := range []struct {
-		name string
-		in   measure
-	}{
-		{"waterfall_messages", inMessages},
-		{"waterfall_segments", inSegments},
-		{"waterfall_cost", inMoney},
-	} {
-		columns = append(columns, column[report.DailyRow]{
-			name: c.name, cell: func(r *report.DailyRow) any { return steps(r.Waterfall, c.in) },
-		})
-	}
-	return columns
 }
 
 // moves writes causes for CSV: "no_slot:1d:messages a 800;rejected - 3".

@@ -103,8 +103,8 @@ func (c *cli) publishTo(
 		return err
 	}
 	if unsealed > 0 {
-		fmt.Fprintf(c.err, "Not written yet, because the log of hashes has their figures only in some "+
-			"minutes: %d reports.\n", unsealed)
+		fmt.Fprintf(c.err, "Not written yet, because the log of hashes gets their figures in some "+
+			"minutes: %d\n", unsealed)
 	}
 	if as == formatTable && len(written) == 0 {
 		if unsealed == 0 {

@@ -52,6 +52,9 @@ func (f *rangeFlags) ofRange() bool {
 		f.as.fileOnly()
 }
 
+// ofDay makes the range a single day; empty for today.
+func (f *rangeFlags) ofDay(day string) { f.from, f.to, f.day = day, day, "--day" }
+
 func (c *cli) reportDailyCommand(long string) *cobra.Command {
 	var day string
 	f := rangeFlags{unit: report.Day}
@@ -73,7 +76,7 @@ With --from it has the rows of each day from there to --to, told apart by what -
 				}
 				return c.reportRange(ctx, l, &f)
 			case f.ofRange():
-				f.from, f.to, f.day = day, day, "--day"
+				f.ofDay(day)
 				return c.reportRange(ctx, l, &f)
 			}
 			return c.daily(ctx, l, day, cmp.Or(f.as.format, formatTable))
