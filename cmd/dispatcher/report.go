@@ -191,6 +191,9 @@ func routeTable(d *report.Daily, v *report.RouteVerdict, rows []report.DailyRow)
 		{head: delivered, right: true, cell: func(r *report.DailyRow) any {
 			return bracketed(r.Delivered, r.NoReceipt)
 		}},
+		{head: "share", right: true, cell: part(func(r *report.DailyRow) float64 {
+			return r.DeliveredShare
+		})},
 		{head: failed, right: true, cell: func(r *report.DailyRow) any {
 			return bracketed(r.Failed, r.Unknown)
 		}},

@@ -97,6 +97,7 @@ func (m measure) columns() []column[report.RangeRow] {
 		{key: "carried"},
 		carried,
 		{key: "delivered"},
+		share(func(row *report.RangeRow) float64 { return row.DeliveredShare }),
 		{key: "failed"},
 		{key: "segments"},
 		cost,
