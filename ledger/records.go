@@ -362,3 +362,21 @@ func addAttempts(ctx context.Context, tx pgx.Tx, page []Record) error {
 	}
 	return r.Err()
 }
+
+// Evidence are the JSON texts of a message's parts, by PartNames, whose hashes are in the log. A part
+// that there is not, or that this login may not read, is left out.
+func (s *Messages) Evidence(ctx context.Context, seq int64) (map[string]string, error) {
+	var parts [len(PartNames)]*string
+	err := s.reports.QueryRow(ctx, `select intake::text, plan::text, attempts::text, later::text
+		from facts.evidence_texts where seq = $1`, seq).Scan(&parts[0], &parts[1], &parts[2], &parts[3])
+	if err != nil {
+		return nil, wrap("read the texts of evidence", err)
+	}
+	texts := map[string]string{}
+	for i, text := range parts {
+		if text != nil {
+			texts[PartNames[i]] = *text
+		}
+	}
+	return texts, nil
+}

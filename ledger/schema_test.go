@@ -259,19 +259,19 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 		"messages": "id lane tenant route routing_version draw draw_size draw_key_id " +
 			"first_choice state segments alphabet " +
 			"received_at finished_at topic kafka_partition kafka_offset possible_duplicate " +
-			"calling_code number_hmac envelope_hmac sender",
+			"calling_code number_hmac envelope_hmac sender seq",
 		"attempts": "message_id attempt channel reason outcome provider_reference provider_code " +
 			"segments price_micros currency " +
 			"claimed_at settled_at delivered_at ticket_bucket ticket_accepted_at " +
 			"ticket_last_check_in counted_at " +
-			"receipt_state receipt_cause receipt_code receipt_at unfit contradicted_at ranking",
+			"receipt_state receipt_cause receipt_code receipt_at unfit contradicted_at ranking seq",
 		"weights": "version route mode fallback lowest_first place channel weight " +
 			"effective_weight sticky",
-		"receipts":    "message_id attempt part channel reference state cause code received_at",
+		"receipts":    "message_id attempt part channel reference state cause code received_at seq",
 		"guard_trips": "id at per subject action hour seen usual days times at_least version",
-		"top_ups":     "id at login author channel scope currency micros before granted key",
+		"top_ups":     "id at login author channel scope currency micros before granted key via",
 		"limit_restarts": "channel scope window_seconds unit restarted_at version author " +
-			"reason was_start was_granted window_start granted set_aside login",
+			"reason was_start was_granted window_start granted set_aside login via",
 		"limit_windows": "channel scope window_seconds window_start unit max granted " +
 			"reserved currency next_at since until",
 		"active":    "channel max active",
@@ -287,15 +287,15 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 		"closings": "day revision zone from_at to_at at changes figures",
 		"seals":    "number from_at to_at at again size leaves nodes checkpoint closings finance_from",
 		"ambiguous": "message_id attempt last_attempt channel step opened_at until asked " +
-			"closed_at verdict author note login",
+			"closed_at verdict author note login via seq",
 		"erasures":         "at author tenant number_hmac messages parts unended login",
-		"operator_actions": "id at login author action subject",
+		"operator_actions": "id at login author action subject via",
 		"dead_records": "id lane tenant reason detail received_at topic kafka_partition " +
-			"kafka_offset replayed_at replayed_by replayed_as",
+			"kafka_offset replayed_at replayed_by replayed_as replayed_via",
 		"opt_outs": "tenant since source channel author until ended_by ended_channel ended_author " +
 			"login ended_login",
-		"ramp_moves":       "ramp route at author move step steps version reason login",
-		"routing_versions": "version author reason created_at document effects base login",
+		"ramp_moves":       "ramp route at author move step steps version reason login via",
+		"routing_versions": "version author reason created_at document effects base login via",
 		"reconciliations": "id channel file_digest from_at to_at revision complete at author login " +
 			"reason lines matched ours_only theirs_only differences ambiguous resolved",
 		"reconciliation_differences": "reconciliation kind message_id attempt line reference at " +

@@ -31,7 +31,9 @@ func (c *cli) auditProofCommand() *cobra.Command {
 		Use:   "proof ID | proof --day DAY | proof --since FILE",
 		Short: "Prove to somebody else that the log of hashes has a message or a closing, or only grew",
 		Long: `Prints the newest leaf that the log has of a message, its inclusion proof (RFC 6962,
-section 2.1.1) and the checkpoint that it leads to. With --day, prints the same of a closing of that
+section 2.1.1), the checkpoint that it leads to, and the texts whose hashes the leaf has: who it was
+for by keyed hash, the choice, each attempt with price and answer, and the end. deploy/audit/prove.py
+checks all of it without this program. With --day, prints the same of a closing of that
 day, with its figures: the newest one that is sealed, or that of --revision. With --since, prints
 the consistency proof (section 2.1.2) from a checkpoint that was kept to the newest one. Whoever has
 the verifier key can check them with any tool for transparency logs, without the database.`,
@@ -134,7 +136,11 @@ func proofOfMessage(ctx context.Context, l *database, id string) (*seal.Proof, e
 		return nil, failed(fmt.Errorf("the log of hashes has nothing of %s: messages are sealed some "+
 			"minutes after they were received, by instances with DISPATCHER_SEAL_KEY_FILE", id))
 	}
-	return newest.proof(ctx, l)
+	p, err := newest.proof(ctx, l)
+	if err == nil {
+		p.Texts, err = l.Messages.Evidence(ctx, record.Message.Seq)
+	}
+	return p, err
 }
 
 // proofOfClosing is the proof of a closing of a day; of the newest one for revision 0.
@@ -191,11 +197,17 @@ func (n *newestLeaf) proof(ctx context.Context, l *database) (*seal.Proof, error
 }
 
 func proofSheet(p *seal.Proof) sheet {
-	return proofTable([][2]string{
+	var texts [][2]string
+	for _, part := range ledger.PartNames {
+		if text := p.Texts[part]; text != "" {
+			texts = append(texts, [2]string{part, text})
+		}
+	}
+	return proofTable(append(texts, [][2]string{
 		{"leaf", base64.StdEncoding.EncodeToString(p.Leaf)},
 		{"index", strconv.FormatUint(p.Index, 10)},
 		{"size", strconv.FormatUint(p.Size, 10)},
-	}, p.Hashes, p.Checkpoint)
+	}...), p.Hashes, p.Checkpoint)
 }
 
 func proofTable(facts [][2]string, hashes [][]byte, checkpoint string) sheet {

@@ -16,6 +16,8 @@ import (
 	"github.com/transparency-dev/merkle/rfc6962"
 	"golang.org/x/mod/sumdb/note"
 
+	"dispatcher/cmd/dispatcher/internal/seal"
+	"dispatcher/config/tier"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/ledger/migrations"
 )
@@ -241,5 +243,74 @@ func TestAPublishedCheckpointCoversTheFigures(t *testing.T) {
 	o.exec(`update dispatcher.seals set to_at = from_at + interval '1 second' where closings`)
 	if names := publishedNames(t, o.env, "--url", t.TempDir()); len(names) == 0 {
 		t.Error("without a log that grows, nothing is published")
+	}
+}
+
+// TestAProgramOfTheAuditorsReadsAProof: deploy/audit/prove.py is written from docs/evidence.md and
+// uses nothing of this program. Finance's login is enough for the proof.
+func TestAProgramOfTheAuditorsReadsAProof(t *testing.T) {
+	tier.LongOnly(t) // it needs Python
+	t.Parallel()
+	o, keyFile, _ := sealedAuditDB(t, 10)
+	url, _ := strings.CutPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
+	got := dispatcher(t, "", []string{
+		"DISPATCHER_POSTGRES_URL=" + ledgertest.As(migrations.RoleFinance, url),
+	}, "audit", "proof", "v1-000003", "--format", "json")
+	if got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	other, _, err := seal.NewKey("sms.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	prove := func(key string, changed func(p map[string]any)) (out string, code int) {
+		t.Helper()
+		var p map[string]any
+		if err := json.Unmarshal([]byte(got.out), &p); err != nil {
+			t.Fatal(err)
+		}
+		changed(p)
+		text, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return python(t, "../../deploy/audit/prove.py", "--key", key, write(t, "proof", string(text)))
+	}
+	out, code := prove(keyFile, func(map[string]any) {})
+	for _, want := range []string{
+		"signed by sms.example.com: leaf ", `id: "v1-000003"`, "first_choice: ", "price_micros: ",
+		`outcome: "accepted"`, "claimed_at: 20", "later:", `state: "accepted"`,
+	} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, %q is missing in\n%s", code, want, out)
+		}
+	}
+	texts := func(p map[string]any) map[string]any { return p["texts"].(map[string]any) }
+	for want, changed := range map[string]func(p map[string]any){
+		"attempts: the text is not the one in the log": func(p map[string]any) {
+			was := texts(p)["attempts"].(string)
+			now := strings.Replace(was, `"GBP"`, `"EUR"`, 1)
+			if now == was {
+				t.Error("the attempts have no currency")
+			}
+			texts(p)["attempts"] = now
+		},
+		"the log does not have this leaf": func(p map[string]any) {
+			p["index"] = p["index"].(float64) + 1
+		},
+		"the key has not signed this checkpoint": func(p map[string]any) {
+			p["checkpoint"] = strings.Replace(p["checkpoint"].(string), "\n", "\n1", 1)
+		},
+	} {
+		if out, code := prove(keyFile, changed); code != 1 || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, %q is missing in\n%s", code, want, out)
+		}
+	}
+	if out, code := prove(write(t, "other", other), func(map[string]any) {}); code != 1 ||
+		!strings.Contains(out, "the key has not signed this checkpoint") {
+		t.Errorf("with another key: exit code %d\n%s", code, out)
+	}
+	if out, code := prove(keyFile, func(p map[string]any) { delete(p, "leaf") }); code != 2 {
+		t.Errorf("without a leaf: exit code %d\n%s", code, out)
 	}
 }

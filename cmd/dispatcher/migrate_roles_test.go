@@ -184,7 +184,7 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 		as := login(t, o.sql, address, role)
 		conn := opened(t, as)
 		views := readable(t, conn)
-		want := 40
+		want := 41
 		if role == migrations.RoleAuditor {
 			want++ // audit.draw_keys
 		}

@@ -152,8 +152,13 @@ func (o *auditDB) export() string {
 // replay runs deploy/audit/replay.py on the files of a folder.
 func replay(t *testing.T, folder string, args ...string) (out string, code int) {
 	t.Helper()
-	args = append(append([]string{"../../deploy/audit/replay.py"}, args...),
-		folder+"/weights.csv", folder+"/choices.csv")
+	return python(t, append(append([]string{"../../deploy/audit/replay.py"}, args...),
+		folder+"/weights.csv", folder+"/choices.csv")...)
+}
+
+// python runs a program.
+func python(t *testing.T, args ...string) (out string, code int) {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "python3", args...)
 	text, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {

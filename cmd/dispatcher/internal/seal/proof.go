@@ -18,6 +18,10 @@ type Proof struct {
 	Size       uint64   `json:"size"`  // of the log at the checkpoint
 	Hashes     [][]byte `json:"hashes"`
 	Checkpoint string   `json:"checkpoint"`
+	// Texts are the JSON texts of the parts of a message as they are now, by the names of
+	// ledger.PartNames. The leaf has their hashes, unless they changed since. A part that the login
+	// may not read is left out.
+	Texts map[string]string `json:"texts,omitempty"`
 }
 
 // Growth is a consistency proof of RFC 6962, section 2.1.2: with two checkpoints, it shows that the
