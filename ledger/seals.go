@@ -42,7 +42,7 @@ type Evidence struct {
 	// Open says that the plan and the attempts may still change.
 	Open  bool
 	Parts Parts
-	// LaterAt is the newest of the times in PartLater; zero for none.
+	// LaterAt is the newest of the times in PartAttempts and PartLater; zero for none.
 	LaterAt time.Time
 }
 

@@ -29,16 +29,18 @@ func evidenceNow(t *testing.T, l *ledger.Ledger) map[int64]ledger.Evidence {
 
 // TestWhatIsFinalChangesNoMore: nothing that claims, settlements and receipts do counts as a change
 // by somebody else, and no receipt contradicts its attempt. Evidence that is final stays the same,
-// and a message that was sent does not become one that is still to be sent.
+// and what changes has a newer time.
 func TestWhatIsFinalChangesNoMore(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, 24*time.Hour)
 	b := newBusiness(t)
 	before := map[int64]ledger.Evidence{}
+	var looked time.Time
 	var changed [len(ledger.PartNames)]int
 	runs := 0
 	tier.Check(t, func(rt *rapid.T) {
 		b.goOn(rt, func(string) {})
+		clock := time.Now()
 		now := evidenceNow(t, b.l)
 		for seq, was := range before {
 			is, found := now[seq]
@@ -53,9 +55,14 @@ func TestWhatIsFinalChangesNoMore(t *testing.T) {
 				if p == ledger.PartIntake || p != ledger.PartLater && !was.Open {
 					rt.Fatalf("%s was %s, and its %s changed", is.ID, was.State, ledger.PartNames[p])
 				}
+				if p != ledger.PartLater && was.State != ledger.NotSent && is.State != ledger.NotSent &&
+					is.LaterAt.Before(looked) {
+					rt.Fatalf("%s is %s, and its %s changed without a newer time", is.ID, is.State,
+						ledger.PartNames[p])
+				}
 			}
 		}
-		before = now
+		before, looked = now, clock
 		if runs++; runs%4 > 0 {
 			return
 		}

@@ -24,7 +24,9 @@ type Uncounted struct {
 //   - limits in segments or money, and limits of a prefix: their counts cannot be derived from
 //     rows;
 //   - windows of a day, unless one is exactly @from to @to, and sliding limits of other lengths;
-//   - periods of which rows may have been dropped. No rows were dropped if the oldest day that was ever closed is still stored, because a message is at most @margin older than its attempts.
+//   - periods of which rows may have been dropped. A message is at most @margin older than its
+//     attempts. So none were dropped if the rows go back by more than that, or if no closed day with
+//     attempts is older than they are.
 const uncounted = `
 	with kept as (
 	  select min(received_at) as first from facts.stored_messages
@@ -36,7 +38,8 @@ const uncounted = `
 	    and window_start >= @from and window_start < @to
 	    and (window_seconds in (1, 60, 3600) or window_seconds = 86400 and window_start = @from)
 	    and (kept.first < @from::timestamptz - @margin::interval
-	      or not exists (select from audit.closings c where c.to_at < kept.first))
+	      or not exists (select from audit.closings c
+        join audit.attempt_figures f using (day, revision) where c.to_at < kept.first))
 	), lengths as (
 	  select distinct window_seconds from windows
 	), claimed as (

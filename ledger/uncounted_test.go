@@ -49,9 +49,19 @@ func TestRowsThatWereDeletedAreMissedByTheLimits(t *testing.T) {
 			t.Errorf("%d s: %+v", seconds, u)
 		}
 	}
-	// Days that were dropped are none that somebody deleted.
+	// A closing without attempts says nothing about what was dropped.
 	execute(t, r.db, `insert into dispatcher.closings (day, revision, zone, from_at, to_at, changes)
 		values ('2020-01-01', 1, 'UTC', '2020-01-01', '2020-01-02', 0)`)
+	if found := missed(); len(found) == 0 {
+		t.Error("a closing hides what was deleted")
+	}
+	// Days that were dropped are none that somebody deleted.
+	execute(t, r.db, `insert into dispatcher.attempt_figures
+		select (jsonb_populate_record(null::dispatcher.attempt_figures,
+		  jsonb_object_agg(attname, case when atttypid = 'text'::regtype then '"x"'::jsonb
+		    when atttypid in ('date'::regtype, 'timestamptz'::regtype) then '"2020-01-01"'::jsonb
+		    else '1'::jsonb end))).*
+		from pg_attribute where attrelid = 'dispatcher.attempt_figures'::regclass and attnum > 0`)
 	if found := missed(); len(found) > 0 {
 		t.Errorf("after days were dropped: %+v", found)
 	}

@@ -10,6 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/cmd/dispatcher/internal/audit"
 	"dispatcher/cmd/dispatcher/internal/seal"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -19,8 +23,10 @@ import (
 
 // sealedAuditDB returns a database with n messages, dated some minutes ago and sealed. It also
 // returns the key file and the flags that make "audit verify" check the seals. In its time
-// zone all messages have the same date.
-func sealedAuditDB(t *testing.T, n int) (o *auditDB, keyFile string, compare []string) {
+// zone all messages have the same date. before are statements that are run before it is sealed.
+func sealedAuditDB(
+	t *testing.T, n int, before ...string,
+) (o *auditDB, keyFile string, compare []string) {
 	t.Helper()
 	o = emptyAuditDB(t)
 	if london, err := time.LoadLocation(o.zone); err != nil {
@@ -29,6 +35,9 @@ func sealedAuditDB(t *testing.T, n int) (o *auditDB, keyFile string, compare []s
 		o.zone = "Asia/Tokyo"
 	}
 	o.sendBoth(n)
+	for _, sql := range before {
+		o.exec(sql)
+	}
 	text, _, err := seal.NewKey("sms.example.com")
 	if err != nil {
 		t.Fatal(err)
@@ -220,6 +229,70 @@ func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 	}
 	for id, what := range found {
 		t.Errorf("%s was not changed, but was found: %s", id, what)
+	}
+}
+
+// TestEachColumnOfAVersionIsSealed: one alone, and with no other change.
+func TestEachColumnOfAVersionIsSealed(t *testing.T) {
+	t.Parallel()
+	o, _, seals := sealedAuditDB(t, 3)
+	o.exec(`create table kept as select * from dispatcher.routing_versions`)
+	for _, set := range []string{
+		`author = 'somebody else'`, `reason = 'another'`, `login = 'somebody'`,
+		`created_at = created_at - interval '1 microsecond'`, `base = 1`,
+		`document = document || ' '`, `effects = '{"weights": {"default": {"a": "1"}}}'`,
+	} {
+		o.exec(`update dispatcher.routing_versions set ` + set + ` where version = 2`)
+		v, code := o.verify(seals...)
+		if !slices.ContainsFunc(v.Mismatches, func(m audit.Mismatch) bool {
+			return m.ID == "routing version 2" && m.What == seal.Changed
+		}) || code != exitFailed {
+			t.Errorf("%s: exit code %d, %+v", set, code, v.Mismatches)
+		}
+		o.exec(`update dispatcher.routing_versions v set author = k.author, reason = k.reason,
+			login = k.login, created_at = k.created_at, base = k.base, document = k.document,
+			effects = k.effects from kept k where k.version = v.version`)
+	}
+	if v, code := o.verify(seals...); code != exitOK {
+		t.Errorf("afterwards: exit code %d, %+v", code, v)
+	}
+}
+
+// TestAMessageWithoutAnAnswerIsFixedToo: what the log has of it changes only with a newer time.
+func TestAMessageWithoutAnAnswerIsFixedToo(t *testing.T) {
+	t.Parallel()
+	o, _, seals := sealedAuditDB(t, 5, `create table unanswered as select seq, id,
+			row_number() over (order by seq) as n
+			from dispatcher.messages where attempts = 1 order by seq limit 3`,
+		`update dispatcher.attempts set outcome = 'unknown', provider_reference = null
+			where message_seq in (select seq from unanswered)`,
+		`begin; set local session_replication_role = replica; -- no trigger
+			update dispatcher.messages set state = 'unknown', finished_at = now() - interval '10 minutes'
+			where seq in (select seq from unanswered); commit`)
+	if v, code := o.verify(seals...); code != exitOK {
+		t.Fatalf("before anything was changed: exit code %d, %+v", code, v)
+	}
+	for n, sql := range []string{
+		`update dispatcher.attempts set price_micros = price_micros + 1 where message_seq = $1`,
+		`update dispatcher.messages set alphabet = 'ucs2' where seq = $1`,
+		`with late as (update dispatcher.attempts set outcome = 'accepted', settled_at = now(),
+			provider_reference = 'late' where message_seq = $1)
+			update dispatcher.messages set state = 'accepted', finished_at = null where seq = $1`,
+	} {
+		o.exec(strings.ReplaceAll(sql, "$1",
+			fmt.Sprintf("(select seq from unanswered where n = %d)", n+1)))
+	}
+	ids := names(t, o.sql, `select id from unanswered order by n`)
+	v, code := o.verify(seals...)
+	found := map[string]string{}
+	for _, m := range v.Mismatches {
+		if m.What == seal.Changed {
+			found[m.ID] += m.Stored
+		}
+	}
+	want := map[string]string{ids[0]: "another attempts", ids[1]: "another plan"}
+	if diff := cmp.Diff(want, found); diff != "" || code != exitFailed {
+		t.Errorf("exit code %d, %s", code, diff)
 	}
 }
 
@@ -858,5 +931,40 @@ func TestAKeyForTheLogIsMadeOnce(t *testing.T) {
 	}
 	if got := dispatcher(t, "", nil, "audit", "key", "a b", file+"2"); got.code != exitUsage {
 		t.Errorf("a name with a space: %+v", got)
+	}
+}
+
+// TestAReplacedViewIsSeen: deploy/audit/definitions.sql, with finance's login, lists what a new
+// database has, and shows a view or a function that the owner has replaced.
+func TestAReplacedViewIsSeen(t *testing.T) {
+	t.Parallel()
+	o := emptyAuditDB(t)
+	address, _ := strings.CutPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
+	finance := opened(t, login(t, o.sql, address, migrations.RoleFinance))
+	list := func(conn *pgx.Conn) []string {
+		set, query, _ := strings.Cut(read(t, "../../deploy/audit/definitions.sql"), ";")
+		if _, err := conn.Exec(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+		_, query, _ = strings.Cut(query, "\n") // the comment
+		return names(t, conn, `select concat_ws(' ', d.name, d.definition) from (`+
+			strings.TrimSuffix(strings.TrimSpace(query), ";")+`) d`)
+	}
+	want := list(opened(t, ledgertest.Fresh(t)))
+	if diff := cmp.Diff(want, list(finance)); diff != "" || len(want) < 50 {
+		t.Fatalf("%d definitions, before anything was changed: %s", len(want), diff)
+	}
+	for _, sql := range []string{
+		`create or replace view audit.active as select channel, 1::bigint as max, active
+			from dispatcher.channels`,
+		`create or replace function dispatcher.micros(at timestamptz) returns bigint
+			language sql immutable parallel safe return 0`,
+	} {
+		o.exec(sql)
+		if now := list(finance); slices.Equal(now, want) {
+			t.Errorf("not seen: %s", sql)
+		} else {
+			want = now
+		}
 	}
 }

@@ -274,6 +274,12 @@ func TestAuditVerifyFindsWhateverIsChangedByHand(t *testing.T) {
 		{drawn, "segments", `update dispatcher.messages set segments = 2 where seq = $1`},
 		{drawn, "alphabet", `update dispatcher.messages set alphabet = 'ucs2' where seq = $1`},
 		{drawn, "envelope", `update dispatcher.payloads set envelope = 'x' where seq = $1`},
+		{ // another text of the same length and price
+			drawn, "envelope_hmac",
+			`
+				update dispatcher.payloads set envelope = convert_to(replace(
+				convert_from(envelope, 'UTF8'), '123456', '654321'), 'UTF8') where seq = $1`,
+		},
 		{drawn, "version", `update dispatcher.messages set routing_version = 1 where seq = $1`},
 		{drawn, "version", `update dispatcher.messages set routing_version = 77 where seq = $1`},
 		{drawn, "attempt", `delete from dispatcher.attempts where message_seq = $1`},

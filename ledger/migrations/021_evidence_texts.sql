@@ -1,6 +1,6 @@
 -- The JSON texts of facts.evidence, so that whoever sees a proof can read what it proves. later has
 -- the notes of operators, in which people write numbers: it is null for finance and auditors, who
--- read views only, if the message was ambiguous.
+-- read views only, if the message was ambiguous. later_at is the newest time in attempts and later.
 create view dispatcher.evidence_texts as
   select m.seq, m.id, m.received_at, case when o.open then 'open' else m.state end as state,
     o.open or coalesce(a.open, false) as open,
@@ -28,7 +28,7 @@ create view dispatcher.evidence_texts as
       json_agg(json_build_array(receipt_state, receipt_cause, receipt_code,
         dispatcher.micros(receipt_at), dispatcher.micros(delivered_at),
         dispatcher.micros(contradicted_at), proved) order by attempt) as receipts,
-      max(greatest(settled_at, receipt_at, delivered_at, contradicted_at)) as later_at
+      max(greatest(claimed_at, settled_at, receipt_at, delivered_at, contradicted_at)) as later_at
     from dispatcher.attempts where message_seq = m.seq and not o.open) a on true
   left join lateral (
     select json_agg(json_build_array(attempt, last, dispatcher.micros(opened_at),

@@ -43,11 +43,17 @@ func Verify(sealed []Leaf, now *ledger.Evidence, looked time.Time) []Fault {
 	current := NewLeaf(now)
 	last := &sealed[len(sealed)-1]
 	faults = append(faults, follow(last, &current, now)...)
-	if !last.Open && last.Parts[ledger.PartLater] != now.Parts[ledger.PartLater] &&
-		now.LaterAt.Before(looked.Add(-ledger.LateCommit)) {
-		faults = append(faults, Fault{
-			Seq: now.Seq, ID: now.ID, What: Changed, Part: ledger.PartNames[ledger.PartLater],
-		})
+	if last.State == ledger.NotSent || now.State == ledger.NotSent ||
+		!now.LaterAt.Before(looked.Add(-ledger.LateCommit)) {
+		return faults
+	}
+	// What the dispatcher changes has a newer time.
+	for p := ledger.PartPlan; p <= ledger.PartLater; p++ {
+		if mayChange := p == ledger.PartLater || last.Open; mayChange && last.Parts[p] != now.Parts[p] {
+			faults = append(faults, Fault{
+				Seq: now.Seq, ID: now.ID, What: Changed, Part: ledger.PartNames[p],
+			})
+		}
 	}
 	return faults
 }
