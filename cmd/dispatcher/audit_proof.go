@@ -31,9 +31,9 @@ func (c *cli) auditProofCommand() *cobra.Command {
 		Use:   "proof ID | proof --day DAY | proof --since FILE",
 		Short: "Prove to somebody else that the log of hashes has a message or a closing, or only grew",
 		Long: `Prints the newest leaf that the log has of a message, its inclusion proof (RFC 6962,
-section 2.1.1), the checkpoint that it leads to, and the texts whose hashes the leaf has: who it was
-for by keyed hash, the choice, each attempt with price and answer, and the end. deploy/audit/prove.py
-checks all of it without this program. With --day, prints the same of a closing of that
+section 2.1.1), the checkpoint that it leads to, and the texts whose hashes the leaf has: the keyed
+hash of the number, the choice, each attempt with price and answer, and the end.
+deploy/audit/prove.py checks all of it without this program. With --day, prints the same of a closing of that
 day, with its figures: the newest one that is sealed, or that of --revision. With --since, prints
 the consistency proof (section 2.1.2) from a checkpoint that was kept to the newest one. Whoever has
 the verifier key can check them with any tool for transparency logs, without the database.`,
