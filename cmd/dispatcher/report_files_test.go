@@ -116,11 +116,48 @@ func TestAWorkbookHasNumbers(t *testing.T) {
 			}
 		}
 	}
-	for _, sheet := range []string{"totals", "verdicts"} {
-		if rows, err := book.GetRows(sheet); err != nil || len(rows) < 3 {
-			t.Errorf("%s: %v, %v", sheet, rows, err)
+	sums := sheetRows(t, book, "totals")
+	for _, row := range sums {
+		n := func(key string) (n int64) {
+			if _, err := fmt.Sscan(row[key], &n); err != nil {
+				t.Errorf("%s: %q, %v", key, row[key], err)
+			}
+			return n
+		}
+		if parts := n("accepted") + n("failed") + n("unknown") + n("unsent") + n("pending"); parts == 0 ||
+			n("attempts") != parts {
+			t.Errorf("%d attempts are not the sum of their parts: %v", n("attempts"), row)
 		}
 	}
+	for _, total := range allKeys[totalRecord]()[2:] {
+		if !slices.ContainsFunc(allKeys[rangeRecord](), func(of column[rangeRecord]) bool {
+			return of.key == total.key
+		}) {
+			t.Errorf("no column of the rows is %s", total.key)
+		}
+	}
+	verdicts := sheetRows(t, book, "verdicts")
+	if v := verdicts[0]; len(sums) < 2 || len(verdicts) < 2 || v["degrees_of_freedom"] != "2" ||
+		!strings.HasPrefix(v["tolerance"], "0.020") || !strings.HasPrefix(v["versions"], "1 drawn ") {
+		t.Errorf("got verdict %v", v)
+	}
+}
+
+// sheetRows are the rows of a sheet, by the names in its header.
+func sheetRows(t *testing.T, book *excelize.File, name string) (out []map[string]string) {
+	t.Helper()
+	rows, err := book.GetRows(name, excelize.Options{RawCellValue: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows[1:] {
+		cells := map[string]string{}
+		for i, cell := range row {
+			cells[rows[0][i]] = cell
+		}
+		out = append(out, cells)
+	}
+	return out
 }
 
 func TestParquetHasWhatCSVHas(t *testing.T) {
