@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"dispatcher/admission"
@@ -23,7 +24,7 @@ type Contract struct {
 	Forecast   int64  `json:"forecast"`
 	Commitment *int64 `json:"commitment"` // null for none
 	Cap        *int64 `json:"cap"`
-	Warning    string `json:"warning"`
+	Warning    string `json:"warning"` // about the cap, the commitment or both; empty for none
 }
 
 // paceAfter is how much of a month must be over before its forecast can cause a warning.
@@ -53,6 +54,7 @@ func NewContract(c *config.Channel, from, to, now time.Time, toDate int64) Contr
 	if c.Contract.Unit == admission.Money {
 		r.Currency = c.Price.Currency
 	}
+	var warnings []string
 	passed := now.Sub(from)
 	if passed > 0 && now.Before(to) {
 		r.Forecast = int64(math.Round(float64(toDate) * to.Sub(from).Hours() / passed.Hours()))
@@ -61,22 +63,25 @@ func NewContract(c *config.Channel, from, to, now time.Time, toDate int64) Contr
 		r.Cap = &most
 		switch {
 		case toDate > most:
-			r.Warning = "the cap is exceeded"
+			warnings = append(warnings, "the cap is exceeded")
 		case float64(toDate) >= float64(most)*capWarning/100:
-			r.Warning = fmt.Sprintf("%d %% of the cap is used", int(float64(toDate)/float64(most)*100))
+			warnings = append(warnings, fmt.Sprintf("%d %% of the cap is used",
+				int(float64(toDate)/float64(most)*100)))
 		case r.Forecast > most && passed > paceAfter:
-			r.Warning = "the cap will be exceeded at this pace"
+			warnings = append(warnings, "the cap will be exceeded at this pace")
 		}
 	}
 	if least := c.Contract.Commitment; least > 0 {
 		r.Commitment = &least
-		if r.Forecast < least && passed > paceAfter && r.Warning == "" {
-			r.Warning = "the commitment will be missed at this pace"
-			if !now.Before(to) {
-				r.Warning = "the commitment was missed"
-			}
+		switch {
+		case r.Forecast >= least || passed <= paceAfter:
+		case now.Before(to):
+			warnings = append(warnings, "the commitment will be missed at this pace")
+		default:
+			warnings = append(warnings, "the commitment was missed")
 		}
 	}
+	r.Warning = strings.Join(warnings, "; ")
 	return r
 }
 
