@@ -240,28 +240,13 @@ type totalRecord struct {
 	FirstChoice int64  `json:"first_choice"`
 	Carried     int64  `json:"carried"`
 	Delivered   int64  `json:"delivered"`
-
-	Attempts    int64 `json:"attempts"` // the sum of accepted, failed, unknown, unsent and pending
-	Fallback    int64 `json:"fallback"`
-	Retries     int64 `json:"retries"`
-	Resends     int64 `json:"resends"`
-	Further     int64 `json:"further"`
-	Submitted   int64 `json:"submitted"`
-	Accepted    int64 `json:"accepted"`
-	Failed      int64 `json:"failed"`
-	Unknown     int64 `json:"unknown"`
-	Unsent      int64 `json:"unsent"`
-	Pending     int64 `json:"pending"`
-	Undelivered int64 `json:"undelivered"`
-	NoReceipt   int64 `json:"no_receipt"`
-
-	Segments            int64 `json:"segments"`
-	Cost                money `json:"cost"`
-	UnknownSegments     int64 `json:"unknown_segments"`
-	UnknownCost         money `json:"unknown_cost"`
-	FirstChoiceSegments int64 `json:"first_choice_segments"`
-	DeliveredSegments   int64 `json:"delivered_segments"`
-	DeliveredCost       money `json:"delivered_cost"`
+	Attempts    int64  `json:"attempts"`
+	Fallback    int64  `json:"fallback"`
+	Failed      int64  `json:"failed"`
+	Unknown     int64  `json:"unknown"`
+	Segments    int64  `json:"segments"`
+	Cost        money  `json:"cost"`
+	UnknownCost money  `json:"unknown_cost"`
 }
 
 func totalRecords(r *report.Range) []totalRecord {
@@ -269,14 +254,8 @@ func totalRecords(r *report.Range) []totalRecord {
 	for i := range r.Totals {
 		t := &r.Totals[i]
 		out[i] = totalRecord{
-			Period: cmp.Or(t.Period, "all"), Currency: t.Currency, FirstChoice: t.FirstChoice,
-			Carried: t.Carried, Delivered: t.Delivered, Attempts: t.Attempts, Fallback: t.Fallback,
-			Retries: t.Retries, Resends: t.Resends, Further: t.Further, Submitted: t.Submitted,
-			Accepted: t.Accepted, Failed: t.Failed, Unknown: t.Unknown, Unsent: t.Unsent,
-			Pending: t.Pending, Undelivered: t.Undelivered, NoReceipt: t.NoReceipt,
-			Segments: t.Segments, Cost: money(t.CostMicros), UnknownSegments: t.UnknownSegments,
-			UnknownCost: money(t.UnknownMicros), FirstChoiceSegments: t.FirstChoiceSegments,
-			DeliveredSegments: t.DeliveredSegments, DeliveredCost: money(t.DeliveredMicros),
+			cmp.Or(t.Period, "all"), t.Currency, t.FirstChoice, t.Carried, t.Delivered, t.Attempts,
+			t.Fallback, t.Failed, t.Unknown, t.Segments, money(t.CostMicros), money(t.UnknownMicros),
 		}
 	}
 	return out
@@ -284,29 +263,22 @@ func totalRecords(r *report.Range) []totalRecord {
 
 // verdictRecord is the verdict of a route in a period.
 type verdictRecord struct {
-	Period           string   `json:"period"`
-	Route            string   `json:"route"`
-	TrafficVerdict   string   `json:"traffic_verdict"`
-	DrawsVerdict     string   `json:"draws_verdict"`
-	PValue           *float64 `json:"p_value"`
-	DegreesOfFreedom int64    `json:"degrees_of_freedom"`
-	Tolerance        float64  `json:"tolerance"`
-	Carried          int64    `json:"carried"`
-	Versions         string   `json:"versions"` // with the messages drawn and carried under each
-	Text             string   `json:"text"`
+	Period         string   `json:"period"`
+	Route          string   `json:"route"`
+	TrafficVerdict string   `json:"traffic_verdict"`
+	DrawsVerdict   string   `json:"draws_verdict"`
+	PValue         *float64 `json:"p_value"`
+	Carried        int64    `json:"carried"`
+	Text           string   `json:"text"`
 }
 
 func verdictRecords(r *report.Range) []verdictRecord {
 	out := make([]verdictRecord, len(r.Routes))
 	for i := range r.Routes {
 		v := &r.Routes[i]
-		var versions []string
-		for _, one := range v.Versions {
-			versions = append(versions, fmt.Sprintf("%d %d %d", one.Version, one.Drawn, one.Carried))
-		}
 		out[i] = verdictRecord{
-			v.Period, v.Route, v.TrafficVerdict, v.DrawsVerdict, v.PValue, int64(v.DegreesOfFreedom),
-			v.Tolerance, v.Carried, strings.Join(versions, ";"), strings.Join(v.Text, " "),
+			v.Period, v.Route, v.TrafficVerdict, v.DrawsVerdict, v.PValue, v.Carried,
+			strings.Join(v.Text, " "),
 		}
 	}
 	return out

@@ -121,17 +121,6 @@ func TestAWorkbookHasNumbers(t *testing.T) {
 			t.Errorf("%s: %v, %v", sheet, rows, err)
 		}
 	}
-	for _, total := range totalRecords(&r) {
-		if sum := total.Accepted + total.Failed + total.Unknown + total.Unsent +
-			total.Pending; sum != total.Attempts || sum == 0 {
-			t.Errorf("the columns of attempts do not add up: %+v", total)
-		}
-	}
-	for _, v := range verdictRecords(&r) {
-		if v.Tolerance == 0 || v.Versions == "" {
-			t.Errorf("got %+v, want a tolerance and versions", v)
-		}
-	}
 }
 
 func TestParquetHasWhatCSVHas(t *testing.T) {

@@ -14,19 +14,18 @@ const (
 	inMessages measure = "messages"
 	inSegments measure = "segments"
 	inMoney    measure = "money"
-	inAttempts measure = "attempts"
 )
 
 // String implements pflag.Value.
 func (m *measure) String() string { return string(*m) }
 
 // Type names the value in help.
-func (m *measure) Type() string { return "messages|segments|money|attempts" }
+func (m *measure) Type() string { return "messages|segments|money" }
 
 // Set reads the name of a measure.
 func (m *measure) Set(s string) error {
-	if !slices.Contains([]measure{inMessages, inSegments, inMoney, inAttempts}, measure(s)) {
-		return errors.New("must be messages, segments, money or attempts")
+	if !slices.Contains([]measure{inMessages, inSegments, inMoney}, measure(s)) {
+		return errors.New("must be messages, segments or money")
 	}
 	*m = measure(s)
 	return nil
@@ -39,7 +38,7 @@ func (m measure) carried(row *report.RangeRow) (n int64, share float64) {
 		return row.Segments, row.SegmentsShare
 	case inMoney:
 		return row.CostMicros, row.CostShare
-	case inMessages, inAttempts:
+	case inMessages:
 	}
 	return row.Carried, row.CarriedShare
 }
@@ -52,8 +51,7 @@ func (m measure) text(n int64) string {
 	return number(n)
 }
 
-// columns are those after the agreed share: drawn, carried and delivered, each with its share; of
-// attempts why they were made, and what became of them.
+// columns are those after the agreed share: drawn, carried and delivered, each with its share.
 func (m measure) columns() []column[report.RangeRow] {
 	share := func(of func(*report.RangeRow) float64) column[report.RangeRow] {
 		return column[report.RangeRow]{head: "share", right: true, cell: func(row *report.RangeRow) any {
@@ -91,9 +89,6 @@ func (m measure) columns() []column[report.RangeRow] {
 			share(func(row *report.RangeRow) float64 { return row.DeliveredCostShare }),
 			money("may be billed", func(row *report.RangeRow) int64 { return row.UnknownMicros }),
 		}
-	case inAttempts:
-		return keys[report.RangeRow]("", "attempts", "fallback", "retries", "resends", "further",
-			"accepted", "failed", "unknown", "unsent", "pending", "currency")
 	case inMessages:
 	}
 	return []column[report.RangeRow]{

@@ -40,8 +40,7 @@ func (f *rangeFlags) addTo(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.wide, "wide", false, "in tables one row a "+string(f.unit)+", and the values "+
 		"of the last dimension side by side: what was carried, then its share")
 	f.in = inMessages
-	flags.Var(&f.in, "in", "what tables count: drawn, carried and delivered; or attempts, by cause "+
-		"and outcome")
+	flags.Var(&f.in, "in", "what tables count: drawn, carried and delivered")
 	flags.BoolVar(&f.waterfall, "waterfall", false, "in tables also how each channel came from the "+
 		"agreed to the carried messages, step by step")
 	f.as.addTo(flags, &f.output)
@@ -120,18 +119,12 @@ func (c *cli) reportRange(ctx context.Context, l *database, f *rangeFlags) error
 	if err != nil {
 		return usage(fmt.Errorf("--by: %w", err))
 	}
-	if f.wide && f.in == inAttempts {
-		return usage(errors.New("--wide: it shows shares, and attempts have none: choose another --in"))
-	}
 	if last := by[len(by)-1]; f.wide && (last == report.ByCurrency || last == report.ByReason) {
 		return usage(fmt.Errorf("--wide: what was carried has no %s: name another dimension last", last))
 	}
 	as, err := f.as.of(f.output)
 	if err != nil {
 		return err
-	}
-	if as != formatTable && (f.wide || f.in != inMessages || f.waterfall) {
-		return usage(errors.New("--wide, --in and --waterfall are for tables: files have all of that"))
 	}
 	days, err := rangeDays(ctx, l, f, time.Now())
 	if err != nil {

@@ -234,8 +234,6 @@ func TestARangeByOtherDimensions(t *testing.T) {
 		"--day goes with neither --from": {"--from", first, "--day", first},
 		"channel is named twice":         {"--by", "channel,channel"},
 		"what was carried has no reason": {"--by", "reason", "--wide"},
-		"attempts have none":             {"--in", "attempts", "--wide"},
-		"are for tables":                 {"--in", "money", "--format", "html"},
 	} {
 		if got := run(args...); got.code != exitUsage || !strings.Contains(got.err, want) {
 			t.Errorf("%v: %+v, want %q", args, got, want)
@@ -330,11 +328,6 @@ func TestSharesInSegmentsAndMoney(t *testing.T) {
 			"a        25.00 %  2.01 GBP   40.12 %      0.81 GBP   21.26 %",
 			"b        15.00 %  0.45 EUR  100.00 %      0.45 EUR  100.00 %",
 		},
-		"--in attempts": {
-			"attempts  fallback  retries  resends  further  accepted  failed  unknown  unsent  pending",
-			"a        25.00 %        47        20        0        0        0        47       0        0",
-			"all                                          97        20        0        0        0        97",
-		},
 		"--in segments --by channel --wide": {"segments carried", "67  15  100  182  36.81 %  8.24 %"},
 		"--in money --by channel --wide": {
 			"cost of what was carried",
@@ -350,9 +343,9 @@ func TestSharesInSegmentsAndMoney(t *testing.T) {
 		}
 	}
 	if got := dispatcher(t, "", env, "report", "weekly", "--in", "pence"); got.code != exitUsage ||
-		!strings.Contains(got.err, "must be messages, segments, money or attempts") {
+		!strings.Contains(got.err, "must be messages, segments or money") {
 		t.Errorf("got %+v, want exit code %d and %q in the error",
-			got, exitUsage, "must be messages, segments, money or attempts")
+			got, exitUsage, "must be messages, segments or money")
 	}
 }
 

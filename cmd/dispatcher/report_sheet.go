@@ -228,9 +228,6 @@ func totalRow(t *report.RangeTotal) report.RangeRow {
 		Segments: t.Segments, CostMicros: t.CostMicros, Currency: t.Currency,
 		FirstChoiceSegments: t.FirstChoiceSegments, DeliveredSegments: t.DeliveredSegments,
 		DeliveredMicros: t.DeliveredMicros, UnknownMicros: t.UnknownMicros,
-		Attempts: t.Attempts, Fallback: t.Fallback, Retries: t.Retries, Resends: t.Resends,
-		Further: t.Further, Accepted: t.Accepted, Unknown: t.Unknown, Unsent: t.Unsent,
-		Pending: t.Pending,
 	}}
 }
 

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"dispatcher/admission"
@@ -24,7 +23,7 @@ type Contract struct {
 	Forecast   int64  `json:"forecast"`
 	Commitment *int64 `json:"commitment"` // null for none
 	Cap        *int64 `json:"cap"`
-	Warning    string `json:"warning"` // about the cap, the commitment or both; empty for none
+	Warning    string `json:"warning"`
 }
 
 // paceAfter is how much of a month must be over before its forecast can cause a warning.
@@ -54,7 +53,6 @@ func NewContract(c *config.Channel, from, to, now time.Time, toDate int64) Contr
 	if c.Contract.Unit == admission.Money {
 		r.Currency = c.Price.Currency
 	}
-	var warnings []string
 	passed := now.Sub(from)
 	if passed > 0 && now.Before(to) {
 		r.Forecast = int64(math.Round(float64(toDate) * to.Sub(from).Hours() / passed.Hours()))
@@ -63,25 +61,22 @@ func NewContract(c *config.Channel, from, to, now time.Time, toDate int64) Contr
 		r.Cap = &most
 		switch {
 		case toDate > most:
-			warnings = append(warnings, "the cap is exceeded")
+			r.Warning = "the cap is exceeded"
 		case float64(toDate) >= float64(most)*capWarning/100:
-			warnings = append(warnings, fmt.Sprintf("%d %% of the cap is used",
-				int(float64(toDate)/float64(most)*100)))
+			r.Warning = fmt.Sprintf("%d %% of the cap is used", int(float64(toDate)/float64(most)*100))
 		case r.Forecast > most && passed > paceAfter:
-			warnings = append(warnings, "the cap will be exceeded at this pace")
+			r.Warning = "the cap will be exceeded at this pace"
 		}
 	}
 	if least := c.Contract.Commitment; least > 0 {
 		r.Commitment = &least
-		switch {
-		case r.Forecast >= least || passed <= paceAfter:
-		case now.Before(to):
-			warnings = append(warnings, "the commitment will be missed at this pace")
-		default:
-			warnings = append(warnings, "the commitment was missed")
+		if r.Forecast < least && passed > paceAfter && r.Warning == "" {
+			r.Warning = "the commitment will be missed at this pace"
+			if !now.Before(to) {
+				r.Warning = "the commitment was missed"
+			}
 		}
 	}
-	r.Warning = strings.Join(warnings, "; ")
 	return r
 }
 
