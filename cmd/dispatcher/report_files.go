@@ -115,14 +115,14 @@ func writeRange(
 ) error {
 	switch as {
 	case formatTable:
-		printRange(out, r, f.wide, f.in, f.waterfall)
+		printRange(out, r, f)
 		return nil
 	case formatXLSX:
 		return writeXLSX(direct(out), r)
 	case formatParquet:
 		return writeParquet(direct(out), r)
 	case formatHTML:
-		return writeHTML(out, r, figures)
+		return writeHTML(out, r, figures, f)
 	}
 	return as.write(out, r, list(as, rangeRecords(r), allKeys[rangeRecord]()...))
 }

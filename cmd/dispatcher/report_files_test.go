@@ -222,7 +222,7 @@ func TestThePageNeedsNothingElse(t *testing.T) {
 		}
 		r := report.NewRange(figures)
 		var out bytes.Buffer
-		if err := writeHTML(&out, &r, figures); err != nil {
+		if err := writeHTML(&out, &r, figures, &rangeFlags{in: inMessages}); err != nil {
 			t.Fatal(err)
 		}
 		if folder := os.Getenv("REPORT_PAGES"); folder != "" {

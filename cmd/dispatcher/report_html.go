@@ -33,7 +33,9 @@ type htmlCell struct {
 const mostHTMLRows = 1000
 
 // writeHTML writes one self-contained page: no script, no other file, no network.
-func writeHTML(out io.Writer, r *report.Range, figures *report.RangeFigures) error {
+func writeHTML(
+	out io.Writer, r *report.Range, figures *report.RangeFigures, f *rangeFlags,
+) error {
 	page := struct {
 		Title, Note string
 		Keep        string
@@ -61,7 +63,7 @@ func writeHTML(out io.Writer, r *report.Range, figures *report.RangeFigures) err
 			s.title = "R" + strings.TrimPrefix(s.title, "r") // a heading
 			page.Tables = append(page.Tables, tableOf(&s))
 		}
-		table := rangeTable(r, inMessages)
+		table := f.table(r)
 		if page.More = len(table.rows) - mostHTMLRows; page.More > 0 {
 			table.rows = table.rows[:mostHTMLRows]
 		}

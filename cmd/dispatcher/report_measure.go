@@ -14,30 +14,33 @@ const (
 	inMessages measure = "messages"
 	inSegments measure = "segments"
 	inMoney    measure = "money"
+	inAttempts measure = "attempts"
 )
 
 // String implements pflag.Value.
 func (m *measure) String() string { return string(*m) }
 
 // Type names the value in help.
-func (m *measure) Type() string { return "messages|segments|money" }
+func (m *measure) Type() string { return "messages|segments|money|attempts" }
 
 // Set reads the name of a measure.
 func (m *measure) Set(s string) error {
-	if !slices.Contains([]measure{inMessages, inSegments, inMoney}, measure(s)) {
-		return errors.New("must be messages, segments or money")
+	if !slices.Contains([]measure{inMessages, inSegments, inMoney, inAttempts}, measure(s)) {
+		return errors.New("must be messages, segments, money or attempts")
 	}
 	*m = measure(s)
 	return nil
 }
 
-// carried is what a row carried, and its share.
+// carried is what a row carried, and its share. Attempts have no share.
 func (m measure) carried(row *report.RangeRow) (n int64, share float64) {
 	switch m {
 	case inSegments:
 		return row.Segments, row.SegmentsShare
 	case inMoney:
 		return row.CostMicros, row.CostShare
+	case inAttempts:
+		return row.Attempts, 0
 	case inMessages:
 	}
 	return row.Carried, row.CarriedShare
@@ -51,7 +54,8 @@ func (m measure) text(n int64) string {
 	return number(n)
 }
 
-// columns are those after the agreed share: drawn, carried and delivered, each with its share.
+// columns are those after the agreed share: drawn, carried and delivered, each with its share; or
+// the attempts by outcome, and how many were made again on the same channel.
 func (m measure) columns() []column[report.RangeRow] {
 	share := func(of func(*report.RangeRow) float64) column[report.RangeRow] {
 		return column[report.RangeRow]{head: "share", right: true, cell: func(row *report.RangeRow) any {
@@ -88,6 +92,18 @@ func (m measure) columns() []column[report.RangeRow] {
 			money("of delivered", func(row *report.RangeRow) int64 { return row.DeliveredMicros }),
 			share(func(row *report.RangeRow) float64 { return row.DeliveredCostShare }),
 			money("may be billed", func(row *report.RangeRow) int64 { return row.UnknownMicros }),
+		}
+	case inAttempts:
+		return []column[report.RangeRow]{
+			{key: "attempts"},
+			{key: "accepted"},
+			{key: "failed"},
+			{key: "unknown", head: "no\nanswer"},
+			{key: "unsent", head: "never\nsent"},
+			{key: "pending", head: "open"},
+			{key: "retries", head: "re-\ntries"},
+			{key: "resends", head: "re-\nsends"},
+			{key: "currency", head: "in"}, // rows and totals are by currency
 		}
 	case inMessages:
 	}

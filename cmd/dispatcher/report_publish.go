@@ -285,7 +285,7 @@ func (d *duePublication) write(
 		}
 		var file bytes.Buffer
 		out := showing(&file)
-		if err := writeRange(out, format(as), &r, figures, &rangeFlags{}); err != nil {
+		if err := writeRange(out, format(as), &r, figures, &rangeFlags{in: inMessages}); err != nil {
 			return written, err
 		}
 		out.finish()

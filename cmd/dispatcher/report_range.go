@@ -37,10 +37,11 @@ func (f *rangeFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.to, "to", "", "last day (default today)")
 	flags.StringSliceVar(&f.names, "by", nil, "what rows tell apart: some of hour, route, channel, "+
 		"tenant, country, sender, currency, reason (default route,channel)")
-	flags.BoolVar(&f.wide, "wide", false, "in tables one row a "+string(f.unit)+", and the values "+
-		"of the last dimension side by side: what was carried, then its share")
+	flags.BoolVar(&f.wide, "wide", false, "in tables and HTML one row a "+string(f.unit)+", and "+
+		"the values of the last dimension side by side: what was carried, then its share")
 	f.in = inMessages
-	flags.Var(&f.in, "in", "what tables count: drawn, carried and delivered")
+	flags.Var(&f.in, "in", "what tables and HTML count: drawn, carried and delivered, "+
+		"or attempts by outcome")
 	flags.BoolVar(&f.waterfall, "waterfall", false, "in tables also how each channel came from the "+
 		"agreed to the carried messages, step by step")
 	f.as.addTo(flags, &f.output)

@@ -334,6 +334,14 @@ func TestSharesInSegmentsAndMoney(t *testing.T) {
 			"EUR       0.00  0.45  0.00  0.45   0.00 %  100.00 %",
 			"all         GBP       2.01  0.00  3.00  5.01  40.12 %",
 		},
+		"--in attempts": {
+			"attempts  accepted  failed      no  never  open    re-    re-  in ",
+			"c              50        50       0       0      0     0      0      0  GBP",
+			"all                                 97        97       0       0      0     0      0      0  GBP",
+		},
+		"--in attempts --by channel --wide": {"│ attempts, and shares of them", "47  15  50  112  41.96 %  13.39 %"},
+		"--in money --format html":          {">may be billed</th>"},
+		"--by channel --wide --format html": {">all</th>"},
 	} {
 		out := run(strings.Fields(args)...)
 		for _, want := range lines {
@@ -343,9 +351,9 @@ func TestSharesInSegmentsAndMoney(t *testing.T) {
 		}
 	}
 	if got := dispatcher(t, "", env, "report", "weekly", "--in", "pence"); got.code != exitUsage ||
-		!strings.Contains(got.err, "must be messages, segments or money") {
+		!strings.Contains(got.err, "must be messages, segments, money or attempts") {
 		t.Errorf("got %+v, want exit code %d and %q in the error",
-			got, exitUsage, "must be messages, segments or money")
+			got, exitUsage, "must be messages, segments, money or attempts")
 	}
 }
 

@@ -124,18 +124,14 @@ func rangeRecords(r *report.Range) []rangeRecord {
 }
 
 // printRange prints the table, and below it the basis of the verdicts.
-func printRange(out io.Writer, r *report.Range, wide bool, in measure, waterfall bool) {
+func printRange(out io.Writer, r *report.Range, f *rangeFlags) {
 	fmt.Fprintln(out, rangeTitle(r))
-	switch {
-	case len(r.Rows) == 0:
+	if len(r.Rows) == 0 {
 		fmt.Fprintln(out, "No message was received and none was sent.")
 		return
-	case wide:
-		wideTable(r, in).draw(out)
-	default:
-		rangeTable(r, in).draw(out)
 	}
-	if waterfall {
+	f.table(r).draw(out)
+	if f.waterfall {
 		for _, s := range waterfallTables(r) {
 			s.draw(out)
 		}
@@ -189,6 +185,14 @@ func rangeAsOf(r *report.Range) (title string) {
 	return title
 }
 
+// table is the table that the flags ask for.
+func (f *rangeFlags) table(r *report.Range) sheet {
+	if f.wide {
+		return wideTable(r, f.in)
+	}
+	return rangeTable(r, f.in)
+}
+
 // rangeTable has a row for each row of the range, then the totals of each currency.
 func rangeTable(r *report.Range, in measure) sheet {
 	rows := slices.Clone(r.Rows)
@@ -212,7 +216,7 @@ func rangeTable(r *report.Range, in measure) sheet {
 		}
 		return report.Percent(*row.AgreedShare)
 	}
-	if slices.Contains(r.By, report.ByChannel) {
+	if slices.Contains(r.By, report.ByChannel) && in != inAttempts {
 		columns = append(columns, column[report.RangeRow]{head: "agreed", right: true, cell: agreedShare})
 	}
 	columns = append(columns, in.columns()...)
@@ -228,6 +232,8 @@ func totalRow(t *report.RangeTotal) report.RangeRow {
 		Segments: t.Segments, CostMicros: t.CostMicros, Currency: t.Currency,
 		FirstChoiceSegments: t.FirstChoiceSegments, DeliveredSegments: t.DeliveredSegments,
 		DeliveredMicros: t.DeliveredMicros, UnknownMicros: t.UnknownMicros,
+		Attempts: t.Attempts, Accepted: t.Accepted, Unknown: t.Unknown, Unsent: t.Unsent,
+		Pending: t.Pending, Retries: t.Retries, Resends: t.Resends,
 	}}
 }
 

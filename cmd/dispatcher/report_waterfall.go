@@ -115,6 +115,7 @@ func steps(w *report.Waterfall, in measure) string {
 			for _, c := range costs {
 				out = append(out, cause+report.Amount(c.CostMicros, c.Currency))
 			}
+		case inAttempts: // no channel gains or loses them
 		}
 	}
 	add("agreed", "", w.Agreed, w.AgreedSegments, w.AgreedCosts)

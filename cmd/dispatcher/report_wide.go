@@ -85,8 +85,12 @@ func wideTable(r *report.Range, in measure) sheet {
 		s.rows = append(s.rows, row)
 	}
 	s.title = string(in) + " carried, and shares of them"
-	if in == inMoney {
+	switch in {
+	case inAttempts:
+		s.title = "attempts, and shares of them"
+	case inMoney:
 		s.title = "cost of what was carried, and shares of it"
+	case inMessages, inSegments:
 	}
 	return s
 }

@@ -83,11 +83,11 @@ func contractsOf(
 				return nil, err
 			}
 		}
-		toDate := int64(0)
+		var rows []ledger.DailyRow
 		for j := range month.Parts {
-			toDate += report.Billed(channel, month.Parts[j].Rows)
+			rows = append(rows, month.Parts[j].Rows...)
 		}
-		found = append(found, report.NewContract(channel, m.from, m.to, m.now, toDate))
+		found = append(found, report.NewContract(channel, m.from, m.to, m.now, rows))
 	}
 	return found, nil
 }

@@ -2,7 +2,10 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"dispatcher/admission"
@@ -23,7 +26,11 @@ type Contract struct {
 	Forecast   int64  `json:"forecast"`
 	Commitment *int64 `json:"commitment"` // null for none
 	Cap        *int64 `json:"cap"`
-	Warning    string `json:"warning"`
+	// NotCounted is what was billed in other currencies.
+	NotCounted []MoveCost `json:"not_counted"`
+	// Warning has all Warnings.
+	Warning  string   `json:"warning"`
+	Warnings []string `json:"warnings"`
 }
 
 // paceAfter is how much of a month must be over before its forecast can cause a warning.
@@ -43,15 +50,16 @@ func ContractMonth(at time.Time, zone *time.Location, begins int) (from, to time
 		time.Date(year, month+1, begins, 0, 0, 0, 0, zone)
 }
 
-// NewContract compares what a channel billed from the beginning of the month until now (toDate)
-// with its contract.
-func NewContract(c *config.Channel, from, to, now time.Time, toDate int64) Contract {
+// NewContract compares what the rows say that a channel billed, from the beginning of the month
+// until now, with its contract.
+func NewContract(c *config.Channel, from, to, now time.Time, rows []ledger.DailyRow) Contract {
+	toDate := Billed(c, rows)
 	r := Contract{
 		Channel: c.Name, From: from.UTC(), To: to.UTC(), Unit: c.Contract.Unit.String(),
-		ToDate: toDate, Forecast: toDate,
+		ToDate: toDate, Forecast: toDate, NotCounted: []MoveCost{}, Warnings: []string{},
 	}
 	if c.Contract.Unit == admission.Money {
-		r.Currency = c.Price.Currency
+		r.Currency, r.NotCounted = c.Price.Currency, notCounted(c, rows)
 	}
 	passed := now.Sub(from)
 	if passed > 0 && now.Before(to) {
@@ -61,23 +69,50 @@ func NewContract(c *config.Channel, from, to, now time.Time, toDate int64) Contr
 		r.Cap = &most
 		switch {
 		case toDate > most:
-			r.Warning = "the cap is exceeded"
+			r.warn("the cap is exceeded")
 		case float64(toDate) >= float64(most)*capWarning/100:
-			r.Warning = fmt.Sprintf("%d %% of the cap is used", int(float64(toDate)/float64(most)*100))
-		case r.Forecast > most && passed > paceAfter:
-			r.Warning = "the cap will be exceeded at this pace"
+			r.warn("%d %% of the cap is used", int(float64(toDate)/float64(most)*100))
+		}
+		if r.Forecast > most && toDate <= most && passed > paceAfter {
+			r.warn("the cap will be exceeded at this pace")
 		}
 	}
 	if least := c.Contract.Commitment; least > 0 {
 		r.Commitment = &least
-		if r.Forecast < least && passed > paceAfter && r.Warning == "" {
-			r.Warning = "the commitment will be missed at this pace"
-			if !now.Before(to) {
-				r.Warning = "the commitment was missed"
-			}
+		switch {
+		case r.Forecast >= least || passed <= paceAfter:
+		case now.Before(to):
+			r.warn("the commitment will be missed at this pace")
+		default:
+			r.warn("the commitment was missed")
 		}
 	}
+	for _, other := range r.NotCounted {
+		r.warn("%s is not counted", Amount(other.CostMicros, other.Currency))
+	}
 	return r
+}
+
+// warn adds a warning.
+func (c *Contract) warn(text string, args ...any) {
+	c.Warnings = append(c.Warnings, fmt.Sprintf(text, args...))
+	c.Warning = strings.Join(c.Warnings, "; ")
+}
+
+// notCounted sums what a channel billed in other currencies than that of its contract.
+func notCounted(c *config.Channel, rows []ledger.DailyRow) []MoveCost {
+	sums := map[string]int64{}
+	for i := range rows {
+		r := &rows[i]
+		if r.Channel == c.Name && r.CostMicros != 0 && r.Currency != c.Price.Currency {
+			sums[r.Currency] += r.CostMicros
+		}
+	}
+	out := []MoveCost{}
+	for _, currency := range slices.Sorted(maps.Keys(sums)) {
+		out = append(out, MoveCost{Currency: currency, CostMicros: sums[currency]})
+	}
+	return out
 }
 
 // Billed is what the rows say that a channel billed, in the unit of its contract.

@@ -1,11 +1,14 @@
 package report
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"dispatcher/admission"
 	"dispatcher/config"
+	"dispatcher/ledger"
 )
 
 // TestContractsWarn: when 80 % of the cap are used, and when the current rate will exceed it.
@@ -26,14 +29,44 @@ func TestContractsWarn(t *testing.T) {
 		"too slow":            {15, 100, 900, 0, 200, "the commitment will be missed at this pace"},
 		"missed":              {40, 100, 900, 0, 100, "the commitment was missed"},
 		"kept, month is over": {40, 900, 900, 1000, 900, "90 % of the cap is used"},
+		"missed near the cap": {40, 850, 900, 1000, 850, "85 % of the cap is used; the commitment was missed"},
+		"80 % and too fast": {3, 800, 0, 1000, 8000,
+			"80 % of the cap is used; the cap will be exceeded at this pace"},
 	} {
 		channel := config.Channel{Name: "a", Contract: config.Contract{
 			Unit: admission.Segments, Commitment: c.commitment, Cap: c.most, Begins: 1,
 		}}
-		got := NewContract(&channel, from, to, from.AddDate(0, 0, int(c.days)), c.toDate)
-		if got.Forecast != c.forecast || got.Warning != c.warning {
+		got := NewContract(&channel, from, to, from.AddDate(0, 0, int(c.days)),
+			[]ledger.DailyRow{{Channel: "a", Segments: c.toDate}, {Channel: "b", Segments: 7}})
+		if got.Forecast != c.forecast || got.Warning != c.warning ||
+			strings.Join(got.Warnings, "; ") != c.warning {
 			t.Errorf("%s: got %+v, want Forecast %v and Warning %v", name, got, c.forecast, c.warning)
 		}
+	}
+}
+
+// TestAnotherCurrencyIsNotCounted in a contract in money, and named.
+func TestAnotherCurrencyIsNotCounted(t *testing.T) {
+	t.Parallel()
+	from := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	channel := config.Channel{
+		Name: "a", Price: config.Price{Currency: "GBP"},
+		Contract: config.Contract{Unit: admission.Money, Cap: 9_000_000, Begins: 1},
+	}
+	rows := []ledger.DailyRow{
+		{Channel: "a", Currency: "GBP", CostMicros: 1_000_000}, {Channel: "a", Currency: "USD"},
+		{Channel: "a", Currency: "EUR", CostMicros: 500_000}, {Channel: "b", Currency: "EUR", CostMicros: 7},
+		{Channel: "a", Currency: "EUR", CostMicros: 250_000},
+	}
+	got := NewContract(&channel, from, from.AddDate(0, 1, 0), from.AddDate(0, 0, 20), rows)
+	want := []MoveCost{{Currency: "EUR", CostMicros: 750_000}}
+	if got.ToDate != 1_000_000 || !slices.Equal(got.NotCounted, want) ||
+		got.Warning != "0.75 EUR is not counted" {
+		t.Errorf("got %+v", got)
+	}
+	channel.Contract.Unit = admission.Segments
+	if got := NewContract(&channel, from, from.AddDate(0, 1, 0), from.AddDate(0, 0, 20), rows); got.Warning != "" {
+		t.Errorf("of segments: got %+v", got)
 	}
 }
 
