@@ -2,45 +2,50 @@ package ledger
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// Numbers of finance rows in Seq begin with these. No closing has such a number: it would be that
-// of a day 46 000 years from now.
-const (
-	topUpSeq          = 1 << 56
-	reconciliationSeq = 1 << 57
-)
+// topUpSeq is where the numbers of finance rows in Seq begin. No closing has such a number: it would
+// be that of a day 46 000 years from now.
+const topUpSeq = 1 << 56
 
-// FinanceKind is a kind of finance rows: those that finance or operators put in by hand
-// and that are never changed.
+// FinanceKind is a kind of rows that are only added: what finance signed off or paid for, and what
+// operators and guards did.
 type FinanceKind struct {
 	Name string
 	// Parts are the views of schema audit that have its parts, by index.
 	Parts []string
+	begin int64 // Seq is -(begin + id)
 }
 
 // The kinds of finance rows.
 var (
-	TopUpKind          = &FinanceKind{"top-up", []string{"top_ups"}}
+	TopUpKind          = &FinanceKind{"top-up", []string{"top_ups"}, topUpSeq}
 	ReconciliationKind = &FinanceKind{"reconciliation", []string{
 		"reconciliations", "reconciliation_totals", "reconciliation_differences",
-	}}
+	}, 1 << 57}
+
+	financeKinds = []*FinanceKind{
+		TopUpKind, ReconciliationKind,
+		{"operator action", []string{"operator_actions"}, 1 << 58},
+		{"ramp move", []string{"ramp_moves"}, 1<<58 + 1<<54},
+		{"restart of a limit", []string{"limit_restarts"}, 1<<58 + 2<<54},
+		{"trip of a guard", []string{"guard_trips"}, 1<<58 + 3<<54},
+		{"erasure", []string{"erasures"}, 1<<58 + 4<<54},
+	}
 )
 
-// FinanceOf reads a Seq that is a finance row: -(2^56 + id) of a top-up, -(2^57 + id) of a signed
-// reconciliation. It returns nil for any other Seq.
+// FinanceOf reads a Seq that is a finance row. It returns nil for any other Seq.
 func FinanceOf(seq int64) (kind *FinanceKind, id int64) {
-	switch {
-	case seq > -topUpSeq:
-		return nil, 0
-	case seq > -reconciliationSeq:
-		return TopUpKind, -seq - topUpSeq
-	default:
-		return ReconciliationKind, -seq - reconciliationSeq
+	for _, k := range slices.Backward(financeKinds) {
+		if seq <= -k.begin {
+			return k, -seq - k.begin
+		}
 	}
+	return nil, 0
 }
 
 // Finance calls each with the finance rows made since an instant, in their order. They are read in

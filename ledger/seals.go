@@ -266,8 +266,7 @@ func nextSeal(ctx context.Context, tx pgx.Tx, facts time.Duration) (next *Seal, 
 	err = tx.QueryRow(ctx, `
 		select begins, finance,
 		  exists (select from dispatcher.closings where at >= begins and at < $1) or
-		  exists (select from dispatcher.top_ups where at >= finance and at < $1) or
-		  exists (select from dispatcher.reconciliations where at >= finance and at < $1)
+		  exists (select from facts.finance_evidence where at >= finance and at < $1)
 		from (select coalesce((select to_at from dispatcher.seals where closings
 		    order by number desc limit 1), 'epoch') as begins,
 		  coalesce((select to_at from dispatcher.seals where closings and finance_from is not null

@@ -104,8 +104,8 @@ func TestNumbersOfVersionsAndOfClosingsAreToldApart(t *testing.T) {
 	}
 }
 
-// TestNumbersOfTopUpsAndOfReconciliationsAreToldApart: these are the lowest in the log.
-func TestNumbersOfTopUpsAndOfReconciliationsAreToldApart(t *testing.T) {
+// TestNumbersOfFinanceRowsAreToldApart: these are the lowest in the log.
+func TestNumbersOfFinanceRowsAreToldApart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		seq  int64
@@ -122,6 +122,14 @@ func TestNumbersOfTopUpsAndOfReconciliationsAreToldApart(t *testing.T) {
 	} {
 		if kind, id := ledger.FinanceOf(c.seq); kind != c.kind || id != c.id {
 			t.Errorf("%d: %d of %+v", c.seq, id, kind)
+		}
+	}
+	for n, name := range []string{
+		"operator action", "ramp move", "restart of a limit", "trip of a guard", "erasure",
+	} {
+		seq := -1<<58 - int64(n)<<54 - 7
+		if kind, id := ledger.FinanceOf(seq); kind == nil || kind.Name != name || id != 7 {
+			t.Errorf("%d: %d of %+v", seq, id, kind)
 		}
 	}
 }

@@ -25,10 +25,11 @@ type sealed struct {
 	Unsealed int `json:"unsealed"`
 	// Closings of the day were compared, with its figures. The newest may be among Unsealed.
 	Closings int `json:"closings"`
-	// TopUps and Reconciliations made since the beginning of the day were compared. Those of the day
-	// may be among Unsealed.
+	// TopUps, Reconciliations and Actions made since the beginning of the day were compared. Actions
+	// are what operators and guards did. Those of the day may be among Unsealed.
 	TopUps          int `json:"top_ups"`
 	Reconciliations int `json:"reconciliations"`
+	Actions         int `json:"actions"`
 	// Checkpoint is the newest checkpoint that covers the day.
 	Checkpoint string `json:"checkpoint"`
 
@@ -315,10 +316,13 @@ func (s *sealed) finance(
 			}
 			return nil
 		}
-		if kind, _ := ledger.FinanceOf(e.Seq); kind == ledger.TopUpKind {
+		switch kind, _ := ledger.FinanceOf(e.Seq); kind {
+		case ledger.TopUpKind:
 			s.TopUps++
-		} else {
+		case ledger.ReconciliationKind:
 			s.Reconciliations++
+		default:
+			s.Actions++
 		}
 		report(mismatchesOf(seal.Verify(known, e, looks.At)))
 		return nil
@@ -441,6 +445,9 @@ func (v *verification) sealed() string {
 	if s.Reconciliations > 0 {
 		kinds = append(kinds, counted(int64(s.Reconciliations), "signed reconciliation",
 			"signed reconciliations"))
+	}
+	if s.Actions > 0 {
+		kinds = append(kinds, counted(int64(s.Actions), "action", "actions"))
 	}
 	line := strings.Join(kinds, ", ")
 	if last := len(kinds) - 1; last > 0 {

@@ -934,6 +934,71 @@ func TestAKeyForTheLogIsMadeOnce(t *testing.T) {
 	}
 }
 
+// TestWhatOperatorsDidIsSealed: a change of it is found and named. Rows of earlier builds are not
+// sealed, and a row that pretends to be one is missing. Finance's login is enough.
+func TestWhatOperatorsDidIsSealed(t *testing.T) {
+	t.Parallel()
+	o, keyFile, seals := sealedAuditDB(t, 3)
+	url, _ := strings.CutPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
+	o.env[0] = "DISPATCHER_POSTGRES_URL=" + ledgertest.As(migrations.RoleFinance, url)
+	seals = append(seals, "--without-keys")
+	const at = `now() - interval '7 minutes'`
+	o.exec(`insert into dispatcher.operator_actions (at, author, reason, action, subject)
+		values (` + at + `, 'ann', 'withdrawn', 'cancel', 'm-1')`)
+	o.exec(`insert into dispatcher.operator_actions (at, author, reason, action, subject, evidence)
+		values (` + at + `, 'ann', 'of an earlier build', 'cancel', 'm-2', 0)`)
+	o.exec(`with r as (insert into dispatcher.ramps (route, from_weights, to_weights, steps, every,
+		author, changed_by, next_at) values ('default', '{}', '{}', 2, '1 hour', 'ann', 'ann', now())
+		returning id)
+		insert into dispatcher.ramp_moves (at, ramp, author, move, step, version, reason)
+		select ` + at + `, id, 'ann', 'started', 0, 0, 'more' from r`)
+	o.exec(`insert into dispatcher.limit_restarts (restarted_at, channel, scope, window_seconds, unit,
+		version, author, reason, was_start, was_granted, window_start, granted)
+		values (` + at + `, 'c', 'channel', 60, 'messages', 1, 'ann', 'clock', now(), 0,
+		now() - interval '1 h', 0)`)
+	o.exec(`insert into dispatcher.guard_trips (at, per, subject, action, hour, seen, usual, days,
+		times, at_least) values (` + at + `, 'tenant', 'shop', 'warn', now(), 9, 1, 7, 5, 5)`)
+	o.exec(`insert into dispatcher.erasures (at, author, reason, number_hmac)
+		values (` + at + `, 'ann', 'a letter', 7)`)
+	addSeals(t, o, keyFile)
+	// What an erasure counts while it runs is no change.
+	o.exec(`update dispatcher.erasures set messages = 4, unended = 1`)
+	if v, code := o.verify(seals...); code != exitOK || v.Sealed == nil || v.Sealed.Actions != 5 {
+		t.Fatalf("exit code %d, %+v, sealed: %+v", code, v, v.Sealed)
+	}
+	for _, c := range []struct{ table, change, id, what string }{
+		{"operator_actions", `author = 'bob'`, "operator action 1", "operator_actions"},
+		{"operator_actions", `login = 'bob'`, "operator action 1", "operator_actions"},
+		{"operator_actions", `via = 'api'`, "operator action 1", "operator_actions"},
+		{"operator_actions", `subject = 'm-3'`, "operator action 1", "operator_actions"},
+		{"operator_actions", `evidence = 0`, "operator action 1", "nothing"},
+		{"ramp_moves", `reason = 'less'`, "ramp move 1", "ramp_moves"},
+		{"ramp_moves", `at = at - interval '1 second'`, "ramp move 1", "ramp_moves"},
+		{"limit_restarts", `was_granted = 9`, "restart of a limit 1", "limit_restarts"},
+		{"guard_trips", `seen = 10`, "trip of a guard 1", "guard_trips"},
+		{"erasures", `number_hmac = 8`, "erasure 1", "erasures"},
+	} {
+		o.exec(`create table kept as select * from dispatcher.` + c.table)
+		o.exec(`update dispatcher.` + c.table + ` set ` + c.change + ` where evidence = 1`)
+		v, code := o.verify(seals...)
+		if !slices.ContainsFunc(v.Mismatches, func(m audit.Mismatch) bool {
+			return m.ID == c.id && strings.HasSuffix(m.Stored, c.what)
+		}) || code != exitFailed || len(v.Mismatches) != 1 {
+			t.Errorf("%s of %s: exit code %d, %+v", c.change, c.table, code, v.Mismatches)
+		}
+		o.exec(`delete from dispatcher.` + c.table)
+		o.exec(`insert into dispatcher.` + c.table + ` overriding system value select * from kept`)
+		if c.table != "guard_trips" { // others have a trigger for the login
+			o.exec(`update dispatcher.` + c.table + ` t set login = k.login from kept k
+				where t.` + map[bool]string{true: "seq = k.seq", false: "id = k.id"}[c.table == "ramp_moves"])
+		}
+		o.exec(`drop table kept`)
+	}
+	if v, code := o.verify(seals...); code != exitOK {
+		t.Errorf("afterwards: exit code %d, %+v", code, v)
+	}
+}
+
 // TestAReplacedViewIsSeen: deploy/audit/definitions.sql, with finance's login, lists what a new
 // database has, and shows a view or a function that the owner has replaced.
 func TestAReplacedViewIsSeen(t *testing.T) {

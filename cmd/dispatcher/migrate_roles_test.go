@@ -643,6 +643,11 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 		`alter table dispatcher.top_ups drop column via cascade`,
 		`alter table dispatcher.operator_actions drop column via cascade`,
 		`alter table dispatcher.ambiguous drop column via cascade`,
+		`alter table dispatcher.operator_actions drop column evidence cascade`,
+		`alter table dispatcher.ramp_moves drop column evidence cascade`,
+		`alter table dispatcher.limit_restarts drop column evidence cascade`,
+		`alter table dispatcher.guard_trips drop column evidence cascade`,
+		`alter table dispatcher.erasures drop column evidence cascade`,
 		`delete from dispatcher.schema_migrations where version >= 12`,
 		`update dispatcher.schema_version set version = 11`,
 	} {

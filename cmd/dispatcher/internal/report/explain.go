@@ -201,8 +201,8 @@ func ambiguitiesOf(r *ledger.Record) []Ambiguity {
 }
 
 // settledBy is the login of the database that settled an ambiguity, and how that came in. Both are
-// empty when the dispatcher found out by itself. By API or console the author was authenticated and the login
-// is that of the dispatcher, so it says nothing.
+// empty when the dispatcher found out by itself. By API or console the author was authenticated and
+// the login is that of the dispatcher, so it says nothing.
 func settledBy(d *ledger.AmbiguityRecord) (login, via string) {
 	switch {
 	case d.Author == "":
