@@ -86,6 +86,7 @@ type Settings struct {
 
 	InvariantsInterval time.Duration `split_words:"true" default:"10m" desc:"how often one instance checks the guarantees on the messages of the last half hour, 1m to 24h; 0 turns it off"`
 	ReportsURL         string        `split_words:"true" desc:"where reports of closed days, weeks and months are written: a folder, or an address such as s3://bucket?region=eu-west-2; see report publish"`
+	ReportsFiles       []string      `split_words:"true" default:"csv,html" desc:"what is written of each of these reports: some of json, csv, xlsx, parquet and html"`
 
 	LogLevel  string `split_words:"true" default:"info" desc:"trace, debug, info, warn or error"`
 	LogFormat string `split_words:"true" desc:"json or console; when empty, console on a terminal and json elsewhere"`

@@ -62,6 +62,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 		StateInterval: 2 * time.Second, WindowRetention: 168 * time.Hour, LogLevel: "info",
 		IDRetention: 168 * time.Hour, PayloadRetention: 168 * time.Hour,
 		LedgerRetention: 400 * 24 * time.Hour, InvariantsInterval: 10 * time.Minute,
+		ReportsFiles: []string{"csv", "html"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -93,7 +94,7 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		"MAX_UNSETTLED=7", "BATCH=9", "SEND_TIMEOUT=3s", "SHUTDOWN_TIMEOUT=4s", "DEAD_AFTER=5s",
 		"STATE_INTERVAL=3s", "WINDOW_RETENTION=24h", "LOG_LEVEL=debug", "LOG_FORMAT=json",
 		"ID_RETENTION=25h", "PAYLOAD_RETENTION=26h", "LEDGER_RETENTION=27h",
-		"INVARIANTS_INTERVAL=28m", "REPORTS_URL=/srv/reports", "API_TOKENS_FILE=tokens",
+		"INVARIANTS_INTERVAL=28m", "REPORTS_URL=/srv/reports", "REPORTS_FILES=csv,parquet", "API_TOKENS_FILE=tokens",
 		"OIDC_ISSUER=https://login.example.com", "OIDC_AUDIENCE=sms", "OIDC_ROLES_CLAIM=groups",
 		"OIDC_ROLE_MAP=urn:sms:operator,staff:viewer,shop:sender", "OIDC_NAME_CLAIM=email",
 		"OIDC_TENANT_CLAIM=org", "API_INTAKE=true", "OIDC_CLIENT_ID=console",
@@ -120,7 +121,7 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		LogLevel: "debug", LogFormat: "json",
 		IDRetention: 25 * time.Hour, PayloadRetention: 26 * time.Hour,
 		LedgerRetention: 27 * time.Hour, InvariantsInterval: 28 * time.Minute,
-		ReportsURL: "/srv/reports", APITokensFile: "tokens",
+		ReportsURL: "/srv/reports", ReportsFiles: []string{"csv", "parquet"}, APITokensFile: "tokens",
 		OIDCIssuer: "https://login.example.com", OIDCAudience: "sms", OIDCRolesClaim: "groups",
 		OIDCRoleMap: []string{"urn:sms:operator", "staff:viewer", "shop:sender"}, OIDCNameClaim: "email",
 		OIDCTenantClaim: "org", APIIntake: true, OIDCClientID: "console",
@@ -267,6 +268,11 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 			"broker as URL", func(s *config.Settings) {
 				s.KafkaBrokers = []string{"u:secret@k:9092"}
 			}, "DISPATCHER_KAFKA_BROKERS is not host:port; write for example kafka-1:9092",
+		},
+		{
+			"reports", func(s *config.Settings) {
+				s.ReportsFiles = []string{"csv", "pdf"}
+			}, `DISPATCHER_REPORTS_FILES "pdf" is none of json, csv, xlsx, parquet, html`,
 		},
 		{
 			"topic", func(s *config.Settings) {

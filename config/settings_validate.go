@@ -19,6 +19,7 @@ var (
 	compressions   = []string{"none", "gzip", "snappy", "lz4", "zstd"}
 	logLevels      = []string{"trace", "debug", "info", "warn", "error"}
 	logFormats     = []string{"", "json", "console"}
+	reportFiles    = []string{"json", "csv", "xlsx", "parquet", "html"}
 )
 
 // Validate reports everything that is wrong with the settings, one sentence a line. In embedded
@@ -41,6 +42,9 @@ func (s *Settings) Validate(embedded bool) error {
 	s.checkSecretsDir(&c)
 	c.oneOf("LOG_LEVEL", s.LogLevel, logLevels)
 	c.oneOf("LOG_FORMAT", s.LogFormat, logFormats)
+	for _, file := range s.ReportsFiles {
+		c.oneOf("REPORTS_FILES", file, reportFiles)
+	}
 	return errors.Join(c.problems...)
 }
 

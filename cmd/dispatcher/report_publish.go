@@ -23,9 +23,6 @@ import (
 	"dispatcher/ledger"
 )
 
-// publishedFormats are those that run publishes, and that report publish uses without --files.
-var publishedFormats = []string{formatCSV, formatHTML}
-
 // publishedFile is one written file.
 type publishedFile struct {
 	Name  string `json:"name"`
@@ -70,14 +67,17 @@ has closed or corrected a day.`,
 					return usage(errors.New("--url is missing, and DISPATCHER_REPORTS_URL is not set: " +
 						"name a folder, or s3://bucket?region=eu-west-2"))
 				}
+				if len(files) == 0 {
+					files = l.settings.ReportsFiles
+				}
 				return c.publishTo(ctx, l, target, files, as)
 			})
 		}),
 	}
 	cmd.Flags().StringVar(&target, "url", "",
 		"folder, or s3:// address (default DISPATCHER_REPORTS_URL)")
-	cmd.Flags().StringSliceVar(&files, "files", publishedFormats,
-		"what to write of each report: some of "+strings.Join(fileFormats, ", "))
+	cmd.Flags().StringSliceVar(&files, "files", nil, "what to write of each report: some of "+
+		strings.Join(fileFormats, ", ")+" (default DISPATCHER_REPORTS_FILES)")
 	as.addTo(cmd.Flags())
 	return cmd
 }
@@ -127,7 +127,7 @@ func publishing(
 		}
 		defer bucket.Close() //nolint:errcheck // What was written has been closed.
 		written, unsealed, err := publishReports(ctx, &database{Ledger: l, settings: settings}, bucket,
-			publishedFormats, func(int64, int64) {})
+			settings.ReportsFiles, func(int64, int64) {})
 		for _, file := range written {
 			log.Info().Str("name", file.Name).Int("bytes", file.Bytes).Msg("a report was published")
 		}

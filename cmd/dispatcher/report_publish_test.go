@@ -132,6 +132,11 @@ func TestReportsArePublishedOnce(t *testing.T) {
 	if more := days(publishedNames(t, env, "--files", "parquet,xlsx,json")); len(more) != 6 {
 		t.Errorf("got %v, want %d of them", more, 6)
 	}
+	chosen := append(slices.Clone(env), "DISPATCHER_REPORTS_FILES=csv,json")
+	if names := days(publishedNames(t, chosen, "--url", t.TempDir())); len(names) != 4 ||
+		!strings.HasSuffix(names[0]+names[1], ".json"+"daily/"+ago(t, 2)+".csv") {
+		t.Errorf("got %v, want JSON and CSV of two days", names)
+	}
 	for want, args := range map[string][]string{
 		`--files: "pdf" is none of json`:            {"--files", "pdf"},
 		"reports cannot be written to ftp://: name": {"--url", "ftp://x/y"},
