@@ -293,6 +293,8 @@ dispatcher_dispatch_outcomes_total{channel="b",outcome="accepted"} 0+50x240
 dispatcher_dispatch_submit_delay_seconds_bucket{lane="otp",le="0.128"} 0+1500x240
 dispatcher_dispatch_submit_delay_seconds_bucket{lane="otp",le="32.768"} 0+1500x240
 dispatcher_dispatch_submit_delay_seconds_bucket{lane="otp",le="+Inf"} 0+1500x240
+dispatcher_dispatch_submit_delay_seconds_count{lane="otp"} 0+1500x240
+dispatcher_dispatch_submit_delay_seconds_count{lane="bulk"} 0+1500x240
 dispatcher_dispatch_submit_delay_seconds_bucket{lane="bulk",le="0.128"} 0+1500x240
 dispatcher_dispatch_submit_delay_seconds_bucket{lane="bulk",le="32.768"} 0+1500x240
 dispatcher_dispatch_submit_delay_seconds_bucket{lane="bulk",le="+Inf"} 0+1500x240
@@ -302,7 +304,10 @@ dispatcher_dispatch_claim_seconds_bucket{le="+Inf"} 0+10x240
 dispatcher_dispatch_waiting_messages{lane="otp"} 120x240
 dispatcher_dispatch_oldest_waiting_seconds{lane="otp"} 0x240
 dispatcher_dispatch_oldest_waiting_seconds{lane="bulk"} 0x240
+dispatcher_dispatch_scheduled_messages{lane="otp"} 7x240
+dispatcher_dispatch_paused_messages{lane="otp"} 0x240
 dispatcher_dispatch_lane_paused{lane="otp",reason="operator"} 0x240
+dispatcher_dispatch_lane_paused{lane="otp",reason="full"} 0x240
 dispatcher_dispatch_routing_version{instance="a"} 4x240
 dispatcher_dispatch_routing_version{instance="b"} 4x240
 dispatcher_consumer_lag_records{lane="otp",instance="a"} 90x240
@@ -395,6 +400,32 @@ func TestEachAlertFires(t *testing.T) {
 			`dispatcher_dispatch_outcomes_total{channel="a",outcome="refused"`:  "0x240",
 			`dispatcher_dispatch_outcomes_total{channel="a",outcome="unknown"`:  "0x240",
 		}, []string{"DispatcherNothingAccepted"}},
+		"a lane is full for hours": {map[string]string{
+			`dispatcher_dispatch_outcomes_total{channel="a",outcome="accepted"`: "0+10x40 400x200",
+			`dispatcher_dispatch_outcomes_total{channel="b",outcome="accepted"`: "0+10x40 400x200",
+			`dispatcher_dispatch_outcomes_total{channel="a",outcome="refused"`:  "0x240",
+			`dispatcher_dispatch_outcomes_total{channel="a",outcome="unknown"`:  "0x240",
+			`dispatcher_dispatch_records_total{lane="otp",result="fresh"`:       "0+10x40 400x200",
+			`dispatcher_dispatch_lane_paused{lane="otp",reason="full"`:          "0x40 1x200",
+		}, []string{"DispatcherLanePaused otp", "DispatcherNothingAccepted"}},
+		"only scheduled messages come in": {map[string]string{
+			`dispatcher_dispatch_outcomes_total{channel="a",outcome="accepted"`: "0+10x40 400x200",
+			`dispatcher_dispatch_outcomes_total{channel="b",outcome="accepted"`: "0+10x40 400x200",
+			`dispatcher_dispatch_outcomes_total{channel="a",outcome="refused"`:  "0x240",
+			`dispatcher_dispatch_outcomes_total{channel="a",outcome="unknown"`:  "0x240",
+			"dispatcher_dispatch_scheduled_messages":                            "7x40 7+1500x200",
+		}, nil},
+		"only paused messages come in": {map[string]string{
+			`dispatcher_dispatch_outcomes_total{channel="a",outcome="accepted"`: "0+10x40 400x200",
+			`dispatcher_dispatch_outcomes_total{channel="b",outcome="accepted"`: "0+10x40 400x200",
+			`dispatcher_dispatch_outcomes_total{channel="a",outcome="refused"`:  "0x240",
+			`dispatcher_dispatch_outcomes_total{channel="a",outcome="unknown"`:  "0x240",
+			"dispatcher_dispatch_paused_messages":                               "0x40 0+1500x200",
+		}, nil},
+		"DispatcherLaneStuck": {map[string]string{
+			`dispatcher_dispatch_submit_delay_seconds_count{lane="bulk"`: "0+1500x40 60000x200",
+			`dispatcher_dispatch_oldest_waiting_seconds{lane="bulk"`:     "0x40 0+15x200"},
+			[]string{"DispatcherLaneStuck bulk"}},
 		"DispatcherCodesLate": {map[string]string{
 			`dispatcher_dispatch_submit_delay_seconds_bucket{lane="otp",le="0.128"`: "0+1400x240",
 		}, []string{"DispatcherCodesLate otp"}},
