@@ -46,17 +46,24 @@ again every two seconds, until Ctrl-C; with --format json or csv one status foll
 // clearScreen clears a terminal and moves to its first line.
 const clearScreen = "\x1b[H\x1b[2J"
 
+// status prints the status once, or again and again. A database that does not answer for a while
+// does not end a watch: the last status stays on the screen.
 func (c *cli) status(ctx context.Context, l *database, watch bool, as format) error {
-	for {
+	for seen := false; ; seen = true {
 		s, err := readStatus(ctx, l)
-		if err != nil {
+		switch {
+		case err != nil && (!seen || ctx.Err() != nil):
 			return err
-		}
-		if watch && as == formatTable && isTerminal(c.out) {
-			_, _ = io.WriteString(direct(c.out), clearScreen)
-		}
-		if err := c.printStatus(s, as); err != nil || !watch {
-			return err
+		case err != nil:
+			fmt.Fprintf(c.err, "dispatcher: %s no status: %v; it is tried again\n",
+				time.Now().UTC().Format(instant), err)
+		default:
+			if watch && as == formatTable && isTerminal(c.out) {
+				_, _ = io.WriteString(direct(c.out), clearScreen)
+			}
+			if err := c.printStatus(s, as); err != nil || !watch {
+				return err
+			}
 		}
 		select {
 		case <-time.After(statusEvery):

@@ -53,3 +53,48 @@ func TestStatusWatchPrintsOneDocumentAfterTheOther(t *testing.T) {
 		t.Errorf("got documents of %v, want two, the second later", moments)
 	}
 }
+
+// thenDoes is a writer that calls a function after each write.
+type thenDoes struct {
+	bytes.Buffer
+	do func()
+}
+
+func (w *thenDoes) Write(p []byte) (int, error) {
+	n, err := w.Buffer.Write(p)
+	w.do()
+	return n, err
+}
+
+// TestStatusWatchOutlastsADatabaseThatDoesNotAnswer: the error is told, and the watch goes on.
+func TestStatusWatchOutlastsADatabaseThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	_, env := seeded(t)
+	url, _ := strings.CutPrefix(env[0], "DISPATCHER_POSTGRES_URL=")
+	db := opened(t, url)
+	rename := func(from, to string) {
+		if _, err := db.Exec(t.Context(), `alter table dispatcher.`+from+` rename to `+to); err != nil {
+			t.Error(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
+	defer cancel()
+	documents := 0
+	out, errs := &thenDoes{}, &thenDoes{do: func() { rename("away", "instances") }}
+	out.do = func() {
+		switch now := strings.Count(out.String(), "\n}\n"); {
+		case now == documents:
+		case now == 1:
+			documents = now
+			rename("instances", "away")
+		default:
+			cancel()
+		}
+	}
+	code := execute(ctx, &cli{
+		in: strings.NewReader(""), out: out, err: errs, env: env, load: settingsOf(t, env),
+	}, []string{"status", "--watch", "--format", "json"})
+	if code != exitInterrupted || !strings.Contains(errs.String(), "it is tried again") {
+		t.Errorf("got exit code %d and error %q, want %d", code, errs.String(), exitInterrupted)
+	}
+}

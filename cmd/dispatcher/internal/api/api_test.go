@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -173,11 +174,14 @@ func (s *stage) ask(role, method, path, body string, headers ...string) answer {
 	return answer{response.StatusCode, response.Header, string(text)}
 }
 
-// operations are one request of each operation, with the action that a role must allow.
-var operations = []struct {
+// operation is a request of an operation, with the action that a role must allow.
+type operation struct {
 	method, path, body string
 	action             access.Action
-}{
+}
+
+// operations are one request of each.
+var operations = []operation{
 	{"GET", "/status", "", access.View},
 	{"GET", "/channels", "", access.View},
 	{"GET", "/routing", "", access.View},
@@ -214,6 +218,46 @@ var operations = []struct {
 	{"GET", "/audit/actions", "", access.Audit},
 	{"GET", "/audit/routing", "", access.Audit},
 	{"POST", "/messages", `{}`, access.Send},
+	{"POST", "/channels/a/test", `{}`, access.Operate},
+	{"POST", "/limits/restart", `{}`, access.Operate},
+	{"GET", "/reports/contracts", "", access.Report},
+}
+
+// TestEveryOperationIsAmongThem, of the description that is checked in, which is the one served. whoami and live are not, since
+// every role may use them, and a stream does not end.
+func TestEveryOperationIsAmongThem(t *testing.T) {
+	t.Parallel()
+	var described struct {
+		Paths map[string]map[string]struct {
+			OperationID string `json:"operationId"`
+		} `json:"paths"`
+	}
+	text, err := os.ReadFile("../../../../docs/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &described); err != nil {
+		t.Fatal(err)
+	}
+	known := 0
+	for path, methods := range described.Paths {
+		pattern := regexp.MustCompile(`^` + regexp.MustCompile(`\{\w+\}`).ReplaceAllString(
+			strings.TrimPrefix(path, api.Base), `[\w.-]+`) + `$`)
+		for method, o := range methods {
+			if o.OperationID == "whoami" || o.OperationID == "live" {
+				continue
+			}
+			known++
+			if !slices.ContainsFunc(operations, func(one operation) bool {
+				return strings.EqualFold(one.method, method) && pattern.MatchString(one.path)
+			}) {
+				t.Errorf("%s %s (%s) has no row in operations", method, path, o.OperationID)
+			}
+		}
+	}
+	if known != len(operations) {
+		t.Errorf("%d operations are described, and %d are tested", known, len(operations))
+	}
 }
 
 // TestEachRoleMayDoWhatTheTableSays: over real HTTP, for each operation. Without a token nothing is

@@ -16,7 +16,7 @@ const maxDocument = 4 << 20
 
 type identity struct {
 	Name string `json:"name"`
-	Role string `json:"role" doc:"viewer, operator, finance or admin; several are joined by +"`
+	Role string `json:"role" doc:"viewer, operator, finance, sender or admin; several are joined by +"`
 }
 
 func (a *API) whoami(ctx context.Context, _ *struct{}) (*reply[identity], error) {
