@@ -167,7 +167,7 @@ func routeTable(d *report.Daily, v *report.RouteVerdict, rows []report.DailyRow)
 			return report.Percent(of(r))
 		}
 	}
-	delivered, failed := "delivered", "failed"
+	delivered, failed := "deli-\nvered", "failed"
 	if slices.ContainsFunc(rows, func(r report.DailyRow) bool { return r.NoReceipt > 0 }) {
 		delivered += "\n(no\nreceipt)"
 	}
@@ -183,7 +183,7 @@ func routeTable(d *report.Daily, v *report.RouteVerdict, rows []report.DailyRow)
 		{head: "drawn", right: true, cell: part(func(r *report.DailyRow) float64 {
 			return r.FirstChoiceShare
 		})},
-		{key: "fallback"},
+		{key: "fallback", head: "fall-\nback"},
 		{key: "carried"},
 		{head: "share", right: true, cell: part(func(r *report.DailyRow) float64 {
 			return r.CarriedShare
@@ -197,8 +197,8 @@ func routeTable(d *report.Daily, v *report.RouteVerdict, rows []report.DailyRow)
 		{head: failed, right: true, cell: func(r *report.DailyRow) any {
 			return bracketed(r.Failed, r.Unknown)
 		}},
-		{key: "segments"},
-		{head: "cost", right: true, cell: func(r *report.DailyRow) any {
+		{key: "segments", head: "seg-\nments"},
+		{head: "cost", right: true, width: 11, cell: func(r *report.DailyRow) any {
 			return report.Amount(r.CostMicros, r.Currency)
 		}},
 	}...)
@@ -226,6 +226,18 @@ func correctionTable(figures []report.CorrectedFigure) sheet {
 	}...)
 	s.title = "corrections since the day was closed"
 	return s
+}
+
+// correctionTables are the tables of corrected days.
+func correctionTables(days []report.CorrectedDay) (out []sheet) {
+	for i := range days {
+		if figures := days[i].Figures; len(figures) > 0 {
+			s := correctionTable(figures)
+			s.title = "Corrections since the day was closed: " + days[i].Day // a heading
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // correctedWords name figures in tables.

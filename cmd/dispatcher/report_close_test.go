@@ -61,7 +61,7 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 		open.Routes[0].Waterfall[2].CarriedSegments == 0 {
 		t.Errorf("verdicts and waterfalls before and after the day was closed: %s", diff)
 	}
-	checkReport(",waterfall_messages,waterfall_segments,waterfall_cost,attempts,", "--day", yesterday, "--format", "csv")
+	checkReport(",waterfall_messages,waterfall_segments,waterfall_cost\n", "--day", yesterday, "--format", "csv")
 	checkReport(";open - -10;", "--day", yesterday, "--format", "csv")
 	checkReport("is as it was when it was closed", "close", "--day", yesterday)
 	uncorrected := decoded[report.Range](t, dispatcher(t, "", env, "report", "monthly", "--from",
@@ -111,6 +111,8 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 			checkReport(yesterday+" was corrected since it was closed, last on "+
 				got.Corrections[0].At.UTC().Format(instant), unit, "--from", yesterday, "--to",
 				yesterday, "--format", as)
+			checkReport("Corrections since the day was closed: "+yesterday, unit, "--from", yesterday,
+				"--to", yesterday, "--format", as)
 		}
 	}
 	checkReport("is not over in Europe/London", "close", "--day", now.Format(time.DateOnly))
