@@ -75,8 +75,9 @@ func TestEveryViewIsInTheLogOrSaidNotToBe(t *testing.T) {
 	t.Parallel()
 	inLog := []string{
 		"ambiguous", "attempt_figures", "attempts", "carried_figures", "choice_figures", "closings",
-		"messages", "reconciliation_differences", "reconciliation_totals", "reconciliations",
-		"routing_versions", "seals", "top_ups",
+		"erasures", "guard_trips", "limit_restarts", "messages", "operator_actions", "ramp_moves",
+		"reconciliation_differences", "reconciliation_totals", "reconciliations", "routing_versions",
+		"seals", "top_ups",
 	}
 	derived := []string{"draw_keys", "weights"} // from those
 	_, lacking, found := strings.Cut(document(t, "evidence.md"), "## What it does not prove")

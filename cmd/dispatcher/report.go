@@ -26,7 +26,7 @@ func (c *cli) reportCommand() *cobra.Command {
 	})
 	cmd := &cobra.Command{
 		Use:   "report",
-		Short: "Report a day: shares against what was agreed, fallbacks, segments and cost",
+		Short: "Report a day: shares against what was agreed, segments and cost",
 		Long: `Counts one business day, cut at midnight of the time zone that the routing document
 had when the day ended: what was agreed, what the draws chose, what the channels carried and what
 it cost. It says whether the draws were fair, and whether the channels carried what was agreed,
@@ -151,7 +151,7 @@ func routeTable(d *report.Daily, v *report.RouteVerdict, rows []report.DailyRow)
 	for _, t := range d.Totals {
 		if t.Route == v.Route {
 			all = append(all, report.DailyRow{
-				Route: totalsRow, Channel: "all", FirstChoice: t.FirstChoice, Fallback: t.Fallback,
+				Route: totalsRow, Channel: "all", FirstChoice: t.FirstChoice,
 				Carried:   t.Carried,
 				Delivered: t.Delivered, NoReceipt: t.NoReceipt, Failed: t.Failed,
 				Unknown:  t.Unknown,
@@ -167,7 +167,7 @@ func routeTable(d *report.Daily, v *report.RouteVerdict, rows []report.DailyRow)
 			return report.Percent(of(r))
 		}
 	}
-	delivered, failed := "deli-\nvered", "failed"
+	delivered, failed := "delivered", "failed"
 	if slices.ContainsFunc(rows, func(r report.DailyRow) bool { return r.NoReceipt > 0 }) {
 		delivered += "\n(no\nreceipt)"
 	}
@@ -183,7 +183,6 @@ func routeTable(d *report.Daily, v *report.RouteVerdict, rows []report.DailyRow)
 		{head: "drawn", right: true, cell: part(func(r *report.DailyRow) float64 {
 			return r.FirstChoiceShare
 		})},
-		{key: "fallback", head: "fall-\nback"},
 		{key: "carried"},
 		{head: "share", right: true, cell: part(func(r *report.DailyRow) float64 {
 			return r.CarriedShare
@@ -197,8 +196,8 @@ func routeTable(d *report.Daily, v *report.RouteVerdict, rows []report.DailyRow)
 		{head: failed, right: true, cell: func(r *report.DailyRow) any {
 			return bracketed(r.Failed, r.Unknown)
 		}},
-		{key: "segments", head: "seg-\nments"},
-		{head: "cost", right: true, width: 11, cell: func(r *report.DailyRow) any {
+		{key: "segments"},
+		{head: "cost", right: true, cell: func(r *report.DailyRow) any {
 			return report.Amount(r.CostMicros, r.Currency)
 		}},
 	}...)

@@ -61,7 +61,8 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 		open.Routes[0].Waterfall[2].CarriedSegments == 0 {
 		t.Errorf("verdicts and waterfalls before and after the day was closed: %s", diff)
 	}
-	checkReport(",waterfall_messages,waterfall_segments,waterfall_cost\n", "--day", yesterday, "--format", "csv")
+	checkReport(",waterfall_messages,waterfall_segments,waterfall_cost", "--day", yesterday,
+		"--format", "csv")
 	checkReport(";open - -10;", "--day", yesterday, "--format", "csv")
 	checkReport("is as it was when it was closed", "close", "--day", yesterday)
 	uncorrected := decoded[report.Range](t, dispatcher(t, "", env, "report", "monthly", "--from",

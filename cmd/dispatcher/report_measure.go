@@ -96,6 +96,7 @@ func (m measure) columns() []column[report.RangeRow] {
 	case inAttempts:
 		return []column[report.RangeRow]{
 			{key: "attempts"},
+			{key: "fallback", head: "fall-\nbacks"},
 			{key: "accepted"},
 			{key: "failed"},
 			{key: "unknown", head: "no\nanswer"},

@@ -242,7 +242,8 @@ func totalRow(t *report.RangeTotal) report.RangeRow {
 		Segments: t.Segments, CostMicros: t.CostMicros, Currency: t.Currency,
 		FirstChoiceSegments: t.FirstChoiceSegments, DeliveredSegments: t.DeliveredSegments,
 		DeliveredMicros: t.DeliveredMicros, UnknownMicros: t.UnknownMicros,
-		Attempts: t.Attempts, Accepted: t.Accepted, Unknown: t.Unknown, Unsent: t.Unsent,
+		Attempts: t.Attempts, Fallback: t.Fallback, Accepted: t.Accepted, Unknown: t.Unknown,
+		Unsent:  t.Unsent,
 		Pending: t.Pending, Retries: t.Retries, Resends: t.Resends,
 	}}
 }
