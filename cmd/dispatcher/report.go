@@ -227,6 +227,18 @@ func correctionTable(figures []report.CorrectedFigure) sheet {
 	return s
 }
 
+// correctionTables are the tables of corrected days.
+func correctionTables(days []report.CorrectedDay) (out []sheet) {
+	for i := range days {
+		if figures := days[i].Figures; len(figures) > 0 {
+			s := correctionTable(figures)
+			s.title = "Corrections since the day was closed: " + days[i].Day // a heading
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 // correctedWords name figures in tables.
 var correctedWords = map[string]string{
 	"carried": "carried", "attempts": "attempts", "accepted": "accepted", "failed": "failed",

@@ -112,6 +112,8 @@ func TestADayIsClosedAndCorrected(t *testing.T) {
 			checkReport(yesterday+" was corrected since it was closed, last on "+
 				got.Corrections[0].At.UTC().Format(instant), unit, "--from", yesterday, "--to",
 				yesterday, "--format", as)
+			checkReport("Corrections since the day was closed: "+yesterday, unit, "--from", yesterday,
+				"--to", yesterday, "--format", as)
 		}
 	}
 	checkReport("is not over in Europe/London", "close", "--day", now.Format(time.DateOnly))

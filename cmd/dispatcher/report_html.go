@@ -69,12 +69,8 @@ func writeHTML(
 		}
 		page.Table = tableOf(&table)
 	}
-	for i := range r.CorrectedDays {
-		if figures := r.CorrectedDays[i].Figures; len(figures) > 0 {
-			table := correctionTable(figures)
-			table.title = "Corrections since the day was closed"
-			page.Tables = append(page.Tables, tableOf(&table))
-		}
+	for _, s := range correctionTables(r.CorrectedDays) {
+		page.Tables = append(page.Tables, tableOf(&s))
 	}
 	if err := reportTemplate.Execute(out, &page); err != nil {
 		return fmt.Errorf("write HTML: %w", err)

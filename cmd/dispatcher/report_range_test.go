@@ -335,9 +335,9 @@ func TestSharesInSegmentsAndMoney(t *testing.T) {
 			"all         GBP       2.01  0.00  3.00  5.01  40.12 %",
 		},
 		"--in attempts": {
-			"attempts  accepted  failed      no  never  open    re-    re-  in ",
-			"c              50        50       0       0      0     0      0      0  GBP",
-			"all                                 97        97       0       0      0     0      0      0  GBP",
+			"attempts  fall-  accepted  failed      no  never  open    re-    re-  in ",
+			"c              50      0        50       0       0      0     0      0      0  GBP",
+			"all                                 97     20        97       0       0      0     0      0      0  GBP",
 		},
 		"--in attempts --by channel --wide": {"│ attempts, and shares of them", "47  15  50  112  41.96 %  13.39 %"},
 		"--in money --format html":          {">may be billed</th>"},

@@ -123,6 +123,9 @@ func rangeRecords(r *report.Range) []rangeRecord {
 	return out
 }
 
+// mostCorrected is how many corrected days are printed below a table.
+const mostCorrected = 10
+
 // printRange prints the table, and below it the basis of the verdicts.
 func printRange(out io.Writer, r *report.Range, f *rangeFlags) {
 	fmt.Fprintln(out, rangeTitle(r))
@@ -138,6 +141,13 @@ func printRange(out io.Writer, r *report.Range, f *rangeFlags) {
 	}
 	for _, sentence := range rangeSentences(r) {
 		fmt.Fprintln(out, paragraph(out, sentence))
+	}
+	tables := correctionTables(r.CorrectedDays)
+	for _, s := range tables[:min(len(tables), mostCorrected)] {
+		s.draw(out)
+	}
+	if more := len(tables) - mostCorrected; more > 0 {
+		fmt.Fprintf(out, "%d more corrected days are in the JSON.\n", more)
 	}
 	printCheckpoint(out, r.Checkpoint)
 }
@@ -232,7 +242,8 @@ func totalRow(t *report.RangeTotal) report.RangeRow {
 		Segments: t.Segments, CostMicros: t.CostMicros, Currency: t.Currency,
 		FirstChoiceSegments: t.FirstChoiceSegments, DeliveredSegments: t.DeliveredSegments,
 		DeliveredMicros: t.DeliveredMicros, UnknownMicros: t.UnknownMicros,
-		Attempts: t.Attempts, Accepted: t.Accepted, Unknown: t.Unknown, Unsent: t.Unsent,
+		Attempts: t.Attempts, Fallback: t.Fallback, Accepted: t.Accepted, Unknown: t.Unknown,
+		Unsent:  t.Unsent,
 		Pending: t.Pending, Retries: t.Retries, Resends: t.Resends,
 	}}
 }
