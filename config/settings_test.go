@@ -54,7 +54,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 		KafkaGroup: "dispatcher", KafkaCompression: "gzip", StatusTopic: "sms.status",
 		DeadTopic: "sms.dead", InboundTopic: "sms.inbound",
 		PostgresMaxConns: 8, DataDir: "./data", Listen: "127.0.0.1:8080",
-		OIDCRolesClaim: "roles", OIDCNameClaim: "sub",
+		OIDCRolesClaim: "roles", OIDCNameClaim: "sub", APIRate: 20,
 		OIDCScopes:     []string{"openid", "profile", "email"},
 		ReceiptsListen: "127.0.0.1:8081",
 		Region:         "default", MaxUnsettled: 2000, Batch: 500, SendTimeout: 10 * time.Second,
@@ -97,7 +97,7 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		"INVARIANTS_INTERVAL=28m", "REPORTS_URL=/srv/reports", "REPORTS_FILES=csv,parquet", "API_TOKENS_FILE=tokens",
 		"OIDC_ISSUER=https://login.example.com", "OIDC_AUDIENCE=sms", "OIDC_ROLES_CLAIM=groups",
 		"OIDC_ROLE_MAP=urn:sms:operator,staff:viewer,shop:sender", "OIDC_NAME_CLAIM=email",
-		"OIDC_TENANT_CLAIM=org", "API_INTAKE=true", "OIDC_CLIENT_ID=console",
+		"OIDC_TENANT_CLAIM=org", "API_INTAKE=true", "API_RATE=500", "OIDC_CLIENT_ID=console",
 		"OIDC_CLIENT_SECRET_FILE="+secret, "OIDC_SCOPES=openid,groups",
 		"STATUS_WEBHOOKS_FILE=/etc/dispatcher/webhooks.yaml")
 	got, err := config.Load()
@@ -124,7 +124,7 @@ func TestEverySettingIsReadFromItsVariable(t *testing.T) {
 		ReportsURL: "/srv/reports", ReportsFiles: []string{"csv", "parquet"}, APITokensFile: "tokens",
 		OIDCIssuer: "https://login.example.com", OIDCAudience: "sms", OIDCRolesClaim: "groups",
 		OIDCRoleMap: []string{"urn:sms:operator", "staff:viewer", "shop:sender"}, OIDCNameClaim: "email",
-		OIDCTenantClaim: "org", APIIntake: true, OIDCClientID: "console",
+		OIDCTenantClaim: "org", APIIntake: true, APIRate: 500, OIDCClientID: "console",
 		OIDCClientSecretFile: secret, OIDCScopes: []string{"openid", "groups"},
 		StatusWebhooksFile: "/etc/dispatcher/webhooks.yaml",
 	}
@@ -222,7 +222,7 @@ func valid() config.Settings {
 	return config.Settings{
 		KafkaBrokers: []string{"k:9092"}, KafkaGroup: "g", KafkaCompression: "none", StatusTopic: "s",
 		DeadTopic: "d", InboundTopic: "i",
-		PostgresURL: "postgres://h/d", PostgresMaxConns: 4, DrawKeyFile: "k", DataDir: "d", Listen: ":1",
+		PostgresURL: "postgres://h/d", PostgresMaxConns: 4, APIRate: 20, DrawKeyFile: "k", DataDir: "d", Listen: ":1",
 		ReceiptsListen: ":2",
 		Region:         "r", MaxUnsettled: 1, Batch: 1, SendTimeout: time.Second,
 		ShutdownTimeout: time.Second, DeadAfter: 3 * time.Second,

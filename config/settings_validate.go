@@ -175,6 +175,7 @@ func (s *Settings) checkReceiptsTLS(c *checker) {
 
 func (s *Settings) checkBounds(c *checker) {
 	c.between("POSTGRES_MAX_CONNS", s.PostgresMaxConns, 2, 1000)
+	c.between("API_RATE", s.APIRate, 1, 1_000_000)
 	c.between("MAX_UNSETTLED", s.MaxUnsettled, 1, 100_000)
 	c.between("BATCH", s.Batch, 1, 5000)
 	c.lasts("SEND_TIMEOUT", s.SendTimeout, 100*time.Millisecond, 10*time.Minute)

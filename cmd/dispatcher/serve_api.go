@@ -93,6 +93,7 @@ func serveAPI(opts *app.Options, gate *access.Gate, intake *kafka.Intake) {
 			Gate: gate, Ledger: l, Keys: opts.Keys, Region: region,
 			DeadAfter: s.DeadAfter, Log: opts.Log, AllowUnknown: s.AllowUnknownFields,
 			Publish: intake.PublishOne, IntakeMetrics: metrics,
+			Rate: api.Rate{PerSecond: float64(s.APIRate), Burst: 5 * s.APIRate},
 		}
 		if s.APIIntake {
 			cfg.Intake = intake
