@@ -14,8 +14,9 @@ import (
 type overviewPage struct {
 	*status.Now
 	Rate     float64 // attempts a second over the last full interval
-	Lag      int64
-	Queued   int64 // waiting messages
+	Lag      *int64  // of all lanes; nil when that of one is not known
+	Queued   int64   // waiting messages
+	Held     int64   // paused messages
 	Chart    template.HTML
 	Routes   []routeNow
 	Limits   *limitTable
@@ -55,13 +56,10 @@ func (s *Server) overviewNow(r *request) (any, error) {
 		return nil, err
 	}
 	p := &overviewPage{Now: now.status, Routes: routesOf(now), Channels: now.channels}
-	p.Limits = newLimitTable(now.limits, "")
+	p.Limits, p.Lag = newLimitTable(now.limits, ""), lagOf(now.status.Lanes)
 	for i := range now.status.Lanes {
 		lane := &now.status.Lanes[i]
-		p.Queued += lane.Waiting
-		if lane.Lag != nil {
-			p.Lag += *lane.Lag
-		}
+		p.Queued, p.Held = p.Queued+lane.Waiting, p.Held+lane.Held
 	}
 	last := now.status.Now.Truncate(chartInterval).Add(-chartInterval)
 	for _, t := range now.throughput {
@@ -73,6 +71,22 @@ func (s *Server) overviewNow(r *request) (any, error) {
 		chartWithin, chartInterval)
 	return p, err
 }
+
+// lagOf adds up the lag of all lanes. It is nil when that of one is not known: then the sum would be
+// too small, and 0 while Kafka is away.
+func lagOf(lanes []status.Lane) *int64 {
+	var sum int64
+	for i := range lanes {
+		if lanes[i].Lag == nil {
+			return nil
+		}
+		sum += *lanes[i].Lag
+	}
+	return &sum
+}
+
+// LagHigh reports whether the lag deserves a look.
+func (p *overviewPage) LagHigh() bool { return p.Lag == nil || *p.Lag >= 10_000 }
 
 // routesOf returns the routes in the order of the document.
 func routesOf(now *snapshot) []routeNow {
