@@ -33,10 +33,11 @@ func (c *cli) auditProofCommand() *cobra.Command {
 		Long: `Prints the newest leaf that the log has of a message, its inclusion proof (RFC 6962,
 section 2.1.1), the checkpoint that it leads to, and the texts whose hashes the leaf has: the keyed
 hash of the number, the choice, each attempt with price and answer, and the end.
-deploy/audit/prove.py checks all of it without this program. With --day, prints the same of a closing of that
-day, with its figures: the newest one that is sealed, or that of --revision. With --since, prints
-the consistency proof (section 2.1.2) from a checkpoint that was kept to the newest one. Whoever has
-the verifier key can check them with any tool for transparency logs, without the database.`,
+deploy/audit/prove.py checks all of it without this program. With --day, prints the same of a
+closing of that day, with its figures: the newest one that is sealed, or that of --revision. With
+--since, prints the consistency proof (section 2.1.2) from a checkpoint that was kept to the newest
+one. Whoever has the verifier key can check them with any tool for transparency logs, without the
+database.`,
 		Example: "  dispatcher audit proof order-4711 --format json\n" +
 			"  dispatcher audit proof --day 2026-10-31 --format json\n" +
 			"  dispatcher audit proof --since october.txt --format json",

@@ -245,6 +245,19 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 			!strings.Contains(got.err, "with a login of dispatcher_app") {
 			t.Errorf("invariants of %s: %+v", role, got)
 		}
+		if got := dispatcher(t, "", env, "report", "close", "--day", "2020-01-01"); got.code != exitUsage ||
+			got.out != "" || !strings.Contains(got.err, "lacks a right") || privateIn(got.err) != "" {
+			t.Errorf("a day is closed by %s: %+v", role, got)
+		}
+		for _, as := range fileFormats {
+			name := filepath.Join(folder, "own."+as)
+			got := dispatcher(t, "", env, "report", "monthly", "--by", "tenant,sender", "--output", name)
+			text, err := os.ReadFile(name)
+			if err != nil || got.code == exitUsage || got.err != "" || len(text) == 0 ||
+				privateIn(plain(t, string(text))) != "" {
+				t.Errorf("written by %s as %s: %+v, %v", role, as, got, err)
+			}
+		}
 		for _, as := range fileFormats {
 			file, err := os.ReadFile(filepath.Join(folder, "daily", "2020-01-01."+as))
 			if err != nil || len(file) == 0 || privateIn(plain(t, string(file))) != "" {
@@ -272,6 +285,29 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameReport(t, dispatcher(t, "", o.env, "report", "daily", "--format", "json").out, finance)
+}
+
+// TestFinanceProvesWithoutNumbersAndTexts: what a proof prints shows neither.
+func TestFinanceProvesWithoutNumbersAndTexts(t *testing.T) {
+	t.Parallel()
+	o, keyFile, seals := sealedAuditDB(t, 10)
+	day := seals[len(seals)-1]
+	o.closed(day)
+	o.exec(`update dispatcher.closings set at = at - interval '40 minutes'`)
+	addSeals(t, o, keyFile)
+	address := strings.TrimPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
+	for _, role := range []string{migrations.RoleFinance, migrations.RoleAuditor} {
+		env := []string{"DISPATCHER_POSTGRES_URL=" + login(t, o.sql, address, role)}
+		for _, of := range [][]string{{"v1-000003"}, {"--day", day}} {
+			for _, as := range []string{"table", "json", "csv"} {
+				args := append([]string{"audit", "proof", "--format", as}, of...)
+				got := dispatcher(t, "", env, args...)
+				if got.code != exitOK || got.err != "" || got.out == "" || privateIn(got.out) != "" {
+					t.Errorf("%v of %s: %+v", args, role, got)
+				}
+			}
+		}
+	}
 }
 
 // plain is what can be read in a file: the cells of a workbook and the rows of Parquet, which are

@@ -30,8 +30,9 @@ func TestContractsWarn(t *testing.T) {
 		"missed":              {40, 100, 900, 0, 100, "the commitment was missed"},
 		"kept, month is over": {40, 900, 900, 1000, 900, "90 % of the cap is used"},
 		"missed near the cap": {40, 850, 900, 1000, 850, "85 % of the cap is used; the commitment was missed"},
-		"80 % and too fast": {3, 800, 0, 1000, 8000,
-			"80 % of the cap is used; the cap will be exceeded at this pace"},
+		"80 % and too fast": {
+			3, 800, 0, 1000, 8000, "80 % of the cap is used; the cap will be exceeded at this pace",
+		},
 	} {
 		channel := config.Channel{Name: "a", Contract: config.Contract{
 			Unit: admission.Segments, Commitment: c.commitment, Cap: c.most, Begins: 1,
@@ -54,8 +55,10 @@ func TestAnotherCurrencyIsNotCounted(t *testing.T) {
 		Contract: config.Contract{Unit: admission.Money, Cap: 9_000_000, Begins: 1},
 	}
 	rows := []ledger.DailyRow{
-		{Channel: "a", Currency: "GBP", CostMicros: 1_000_000}, {Channel: "a", Currency: "USD"},
-		{Channel: "a", Currency: "EUR", CostMicros: 500_000}, {Channel: "b", Currency: "EUR", CostMicros: 7},
+		{Channel: "a", Currency: "GBP", CostMicros: 1_000_000},
+		{Channel: "a", Currency: "USD"},
+		{Channel: "a", Currency: "EUR", CostMicros: 500_000},
+		{Channel: "b", Currency: "EUR", CostMicros: 7},
 		{Channel: "a", Currency: "EUR", CostMicros: 250_000},
 	}
 	got := NewContract(&channel, from, from.AddDate(0, 1, 0), from.AddDate(0, 0, 20), rows)
