@@ -82,9 +82,9 @@ func TestStatusWatchOutlastsADatabaseThatDoesNotAnswer(t *testing.T) {
 	documents := 0
 	out, errs := &thenDoes{}, &thenDoes{do: func() { rename("away", "instances") }}
 	out.do = func() {
-		switch now := strings.Count(out.String(), "\n}\n"); {
-		case now == documents:
-		case now == 1:
+		switch now := strings.Count(out.String(), "\n}\n"); now {
+		case documents:
+		case 1:
 			documents = now
 			rename("instances", "away")
 		default:

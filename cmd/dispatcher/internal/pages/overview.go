@@ -72,8 +72,8 @@ func (s *Server) overviewNow(r *request) (any, error) {
 	return p, err
 }
 
-// lagOf adds up the lag of all lanes. It is nil when that of one is not known: then the sum would be
-// too small, and 0 while Kafka is away.
+// lagOf adds up the lag of all lanes. It is nil when that of one is not known: the sum would be too
+// small, and 0 while Kafka is away.
 func lagOf(lanes []status.Lane) *int64 {
 	var sum int64
 	for i := range lanes {
