@@ -13,10 +13,11 @@ import (
 // overviewPage is the start page of operators.
 type overviewPage struct {
 	*status.Now
-	Rate     float64 // attempts a second over the last full interval
-	Lag      *int64  // of all lanes; nil when that of one is not known
-	Queued   int64   // waiting messages
-	Held     int64   // paused messages
+	Rate float64 // attempts a second over the last full interval
+	Lag  *int64  // of all lanes; nil when that of one is not known
+	// Messages that wait, that a pause holds, and whose time has not come.
+	Queued, Held, Scheduled int64
+
 	Chart    template.HTML
 	Routes   []routeNow
 	Limits   *limitTable
@@ -60,6 +61,7 @@ func (s *Server) overviewNow(r *request) (any, error) {
 	for i := range now.status.Lanes {
 		lane := &now.status.Lanes[i]
 		p.Queued, p.Held = p.Queued+lane.Waiting, p.Held+lane.Held
+		p.Scheduled += lane.Scheduled
 	}
 	last := now.status.Now.Truncate(chartInterval).Add(-chartInterval)
 	for _, t := range now.throughput {

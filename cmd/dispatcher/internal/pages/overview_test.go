@@ -17,7 +17,7 @@ func TestTheOverviewShowsWhatIsHeldAndWhatIsNotKnown(t *testing.T) {
 	body := c.client(t, "viewer").get("/").body
 	for _, want := range []string{
 		"<dt>Lag in Kafka</dt><dd>not known</dd>", "<dt>Waiting</dt><dd>1</dd>",
-		"<dt>Paused</dt><dd>1</dd>",
+		"<dt>Paused</dt><dd>1</dd>", `<td class="r">1</td><td class="grow">paused</td>`,
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%s is missing in\n%s", want, body)
