@@ -1003,9 +1003,9 @@ func TestWhatOperatorsDidIsSealed(t *testing.T) {
 // database has, and shows a view or a function that the owner has replaced.
 func TestAReplacedViewIsSeen(t *testing.T) {
 	t.Parallel()
-	o := emptyAuditDB(t)
-	address, _ := strings.CutPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
-	finance := opened(t, login(t, o.sql, address, migrations.RoleFinance))
+	address := ledgertest.Fresh(t) // which no other test gets
+	owner := opened(t, address)
+	finance := opened(t, login(t, owner, address, migrations.RoleFinance))
 	list := func(conn *pgx.Conn) []string {
 		set, query, _ := strings.Cut(read(t, "../../deploy/audit/definitions.sql"), ";")
 		if _, err := conn.Exec(t.Context(), set); err != nil {
@@ -1025,7 +1025,9 @@ func TestAReplacedViewIsSeen(t *testing.T) {
 		`create or replace function dispatcher.micros(at timestamptz) returns bigint
 			language sql immutable parallel safe return 0`,
 	} {
-		o.exec(sql)
+		if _, err := owner.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
 		if now := list(finance); slices.Equal(now, want) {
 			t.Errorf("not seen: %s", sql)
 		} else {

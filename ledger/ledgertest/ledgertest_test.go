@@ -54,3 +54,25 @@ func TestADatabaseServesTheNextTest(t *testing.T) {
 		})
 	}
 }
+
+// TestADatabaseWithAnotherViewServesNoOtherTest: it would get other figures.
+func TestADatabaseWithAnotherViewServesNoOtherTest(t *testing.T) {
+	altered := ""
+	t.Run("alter", func(t *testing.T) {
+		altered = ledgertest.URL(t)
+		conn, err := pgx.Connect(t.Context(), altered)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(t.Context()) //nolint:errcheck // Ended anyway.
+		if _, err := conn.Exec(t.Context(), `create or replace view audit.active as
+			select channel, 1::bigint as max, active from dispatcher.channels`); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("next", func(t *testing.T) {
+		if url := ledgertest.URL(t); url == altered {
+			t.Error("the database was given to the next test")
+		}
+	})
+}

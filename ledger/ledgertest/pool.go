@@ -30,8 +30,8 @@ type database struct {
 }
 
 // fingerprint changes with everything that a test may alter and emptying does not restore: tables,
-// columns, constraints, triggers, functions, settings of the database, and the tables that the
-// schema fills.
+// columns, constraints, triggers, functions, views, settings of the database, and the tables that
+// the schema fills. A function or view that was replaced is a new version of its row.
 const fingerprint = `
 select concat_ws('/',
   (select sum(hashtext(concat(relname, relkind, relnatts))) from pg_class
@@ -40,7 +40,8 @@ select concat_ws('/',
     where attrelid >= 16384),
   (select sum(hashtext(concat(conname, convalidated))) from pg_constraint where oid >= 16384),
   (select sum(hashtext(concat(tgname, tgenabled))) from pg_trigger),
-  (select sum(hashtext(concat(proname, prosrc))) from pg_proc where oid >= 16384),
+  (select sum(hashtext(concat(oid, xmin))) from pg_proc where oid >= 16384),
+  (select sum(hashtext(concat(oid, xmin))) from pg_rewrite where oid >= 16384),
   (select count(*) from pg_namespace where oid >= 16384),
   (select count(*) from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase
     where d.datname = current_database()),
