@@ -292,7 +292,7 @@ func ParseMax(text string, unit admission.Unit) (int64, error) {
 
 // CheckPrefix says what is wrong with a prefix of numbers; nil when nothing is.
 func CheckPrefix(text string) error {
-	if isPrefix(text) {
+	if IsPrefix(text) {
 		return nil
 	}
 	return fmt.Errorf("%q does not begin a number; write a plus and digits, such as +44", text)

@@ -224,14 +224,14 @@ func checkCurrency(v value, s string) bool {
 	return false
 }
 
-// isPrefix accepts the beginning of an E.164 number: a plus and 1 to 15 digits.
-func isPrefix(s string) bool {
+// IsPrefix accepts the beginning of an E.164 number: a plus and 1 to 15 digits.
+func IsPrefix(s string) bool {
 	digits, plus := strings.CutPrefix(s, "+")
 	return plus && isDigits(digits) && len(digits) <= 15 && digits[0] != '0'
 }
 
 func checkPrefix(v value, s string) bool {
-	if isPrefix(s) {
+	if IsPrefix(s) {
 		return true
 	}
 	v.fail(`%q does not begin a number; write a plus and digits in quotes, such as "+44"`, s)

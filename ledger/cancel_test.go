@@ -1,8 +1,10 @@
 package ledger_test
 
 import (
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
@@ -19,9 +21,24 @@ func cancellation(t testing.TB, l *ledger.Ledger, id string) *ledger.Cancellatio
 	}
 	m := &r.Message
 	return &ledger.Cancellation{
-		Seq: m.Seq, State: m.State, Attempts: m.Attempts, Author: "ann", Reason: "wrong day",
+		Seq: m.Seq, State: m.State, Attempts: m.Attempts,
 		Notice: ledger.Notice{Kind: ledger.Status, Key: id, Value: []byte(`{"cancelled":1}`)},
 	}
+}
+
+// cancel ends messages, and returns how many it ended.
+func cancel(t testing.TB, l *ledger.Ledger, all ...*ledger.Cancellation) int {
+	t.Helper()
+	by := ledger.Canceller{Author: "ann", Reason: "wrong day", Via: ledger.ViaCommand}
+	var list []ledger.Cancellation
+	for _, c := range all {
+		list = append(list, *c)
+	}
+	ended, err := l.Cancellations.Cancel(t.Context(), by, list)
+	if err != nil {
+		t.Error(err)
+	}
+	return len(ended)
 }
 
 func TestACancelledMessageEndsAndIsOnRecord(t *testing.T) {
@@ -32,9 +49,9 @@ func TestACancelledMessageEndsAndIsOnRecord(t *testing.T) {
 	letWait(t, db, 2)
 	id := scalar[string](t, db, `select min(id) from dispatcher.messages`)
 	c := cancellation(t, l, id)
-	for i, want := range []bool{true, false} {
-		if ended, err := l.Messages.Cancel(t.Context(), c); ended != want || err != nil {
-			t.Fatalf("call %d: %v, %v", i, ended, err)
+	for i, want := range []int{1, 0} {
+		if ended := cancel(t, l, c); ended != want {
+			t.Fatalf("call %d: %d ended, want %d", i, ended, want)
 		}
 	}
 	for sql, want := range map[string]int{
@@ -68,8 +85,8 @@ func TestNothingIsCancelledThatMayBeTaken(t *testing.T) {
 		"sending-00000": false, "refused-00000": true, "unknown-00000": false, "part-00000": false,
 	} {
 		c := cancellation(t, l, id)
-		if ended, err := l.Messages.Cancel(t.Context(), c); ended != want || err != nil {
-			t.Errorf("%s (%s): %v, %v", id, c.State, ended, err)
+		if ended := cancel(t, l, c) == 1; ended != want {
+			t.Errorf("%s (%s): ended %v, want %v", id, c.State, ended, want)
 		}
 	}
 }
@@ -118,17 +135,13 @@ func TestNothingIsBothCancelledAndSent(t *testing.T) {
 		work.Go(func() {
 			defer haveCancelled()
 			<-claimed
-			for i := half; i < len(cancellations); i += 2 {
-				ended, err := ledgers[half].Messages.Cancel(t.Context(), cancellations[i])
-				if err != nil {
-					t.Error(err)
-				}
+			mine := cancellations[half*n/2 : (half+1)*n/2]
+			for some := range slices.Chunk(mine, 1+half) { // one at once, and two
+				ended := cancel(t, ledgers[half], some...)
 				haveCancelled()
-				if ended {
-					mu.Lock()
-					cancelled++
-					mu.Unlock()
-				}
+				mu.Lock()
+				cancelled += ended
+				mu.Unlock()
 			}
 		})
 	}
@@ -138,8 +151,8 @@ func TestNothingIsBothCancelledAndSent(t *testing.T) {
 		where state = 'failed' and reason = 'cancelled'`)
 	both := scalar[int](t, db, `select count(*) from dispatcher.messages m
 		join dispatcher.attempts a on a.message_seq = m.seq where m.state = 'failed'`)
-	told := scalar[int](t, db, `select count(*) from dispatcher.outbox
-		where "values"[1] = convert_to('{"cancelled":1}', 'UTF8')`)
+	told := scalar[int](t, db, `select count(*) from dispatcher.outbox, unnest("values") as v(value)
+		where v.value = convert_to('{"cancelled":1}', 'UTF8')`)
 	t.Logf("%d sent, %d cancelled", sent, ended)
 	if both != 0 || sent+ended != n || ended != cancelled || told != ended {
 		t.Errorf("%d messages: %d sent, %d cancelled, of which %d were said to be and %d told; %d both",
@@ -147,5 +160,130 @@ func TestNothingIsBothCancelledAndSent(t *testing.T) {
 	}
 	if sent == 0 || ended == 0 {
 		t.Error("there was no race")
+	}
+}
+
+// TestUnsentMessagesAreFoundByAFilter, page by page, and nothing that has left is among them.
+func TestUnsentMessagesAreFoundByAFilter(t *testing.T) {
+	t.Parallel()
+	rig := lend(t)
+	l, db := rig.l, rig.db
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	claimAll(t, l, batch("sending", 1), "a")
+	letWait(t, db, 6)
+	all := scalar[[]string](t, db, `select array_agg(id order by seq) from dispatcher.messages
+		where state = 'waiting'`)
+	execute(t, db, `update dispatcher.messages set route = 'promo' where id = $1`, all[1])
+	execute(t, db, `update dispatcher.due d set tenant = 'shop' from dispatcher.messages m
+		where m.seq = d.seq and m.id = $1`, all[2])
+	execute(t, db, `update dispatcher.messages set received_at = now() - interval '2 hours'
+		where id = any($1)`, all[3:5])
+	lane := scalar[string](t, db, `select min(lane) from dispatcher.due`)
+	hourAgo := time.Now().Add(-time.Hour)
+	for name, c := range map[string]struct {
+		filter ledger.UnsentFilter
+		want   []string
+	}{
+		"all":             {ledger.UnsentFilter{}, all},
+		"lane":            {ledger.UnsentFilter{Lane: lane}, all},
+		"another lane":    {ledger.UnsentFilter{Lane: "none"}, nil},
+		"route":           {ledger.UnsentFilter{Route: "promo"}, all[1:2]},
+		"tenant":          {ledger.UnsentFilter{Tenant: "shop"}, all[2:3]},
+		"since":           {ledger.UnsentFilter{Since: hourAgo}, append(all[:3:3], all[5])},
+		"before":          {ledger.UnsentFilter{Before: hourAgo}, all[3:5]},
+		"tenant and time": {ledger.UnsentFilter{Tenant: "shop", Before: hourAgo}, nil},
+	} {
+		var got []string
+		for page, last := 2, int64(0); page == 2; {
+			found, err := l.Cancellations.Unsent(t.Context(), &c.filter, last, 2, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range found {
+				if last = found[i].Seq; found[i].Envelope != nil {
+					t.Errorf("%s: %s has its envelope", name, found[i].ID)
+				}
+				got = append(got, found[i].ID)
+			}
+			page = len(found)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+	execute(t, db, `insert into dispatcher.payloads (seq, digest, envelope)
+		select seq, 1, '{}' from dispatcher.messages where id = $1`, all[0])
+	found, err := l.Cancellations.Unsent(t.Context(), &ledger.UnsentFilter{}, 0, 1, true)
+	if err != nil || len(found) != 1 || len(found[0].Envelope) == 0 {
+		t.Errorf("with envelopes: %+v, %v", found, err)
+	}
+}
+
+// TestACancellationThatComesFirstEndsItsMessage when it is stored, also one that is scheduled. One
+// that was being stored meanwhile is found as arrived.
+func TestACancellationThatComesFirstEndsItsMessage(t *testing.T) {
+	t.Parallel()
+	rig := lend(t)
+	l, db := rig.l, rig.db
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	by := ledger.Canceller{Author: "shop", Reason: "withdrawn", Via: ledger.ViaTopic}
+	messages := batch("m", 4)
+	for _, i := range []int{1, 2, 2} {
+		if err := l.Cancellations.Later(t.Context(), messages[i].ID, by); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Cancellations.Later(t.Context(), "never-comes", by); err != nil {
+		t.Fatal(err)
+	}
+	messages[2].State, messages[2].NextAt = ledger.Scheduled, time.Now().Add(time.Hour)
+	want := ledger.Claim{Messages: messages, Channels: []string{"a"}}
+	err := runClaim(t.Context(), l, want, func(seen *ledger.Seen) (ledger.Decisions, error) {
+		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
+		for i := range seen.Messages {
+			if seen.Withdrawn[i] != (i == 1 || i == 2) {
+				t.Errorf("message %d: withdrawn %v", i, seen.Withdrawn[i])
+			}
+			d.Each[i] = ledger.Decision{State: ledger.Failed, Reason: ledger.ReasonCancelled}
+			if !seen.Withdrawn[i] {
+				d.Each[i] = giveOne(seen, &seen.Messages[i])
+			}
+		}
+		// one more, of a message that this claim is just storing
+		if err := l.Cancellations.Later(t.Context(), messages[0].ID, by); err != nil {
+			t.Error(err)
+		}
+		return d, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for sql, want := range map[string]int{
+		`select count(*) from dispatcher.messages where state = 'failed' and reason = 'cancelled'
+			and next_at is null and finished_at is not null and attempts = 0`: 2,
+		`select count(*) from dispatcher.attempts`: 2,
+		`select count(*) from audit.operator_actions where action = 'cancel' and author = 'shop'
+			and reason = 'withdrawn' and via = 'topic'`: 2,
+		`select count(*) from dispatcher.pending_cancellations`: 2,
+	} {
+		if got := scalar[int](t, db, sql); got != want {
+			t.Errorf("%s: %d, want %d", sql, got, want)
+		}
+	}
+	arrived, err := l.Cancellations.Arrived(t.Context())
+	if err != nil || len(arrived) != 1 || arrived[0].ID != messages[0].ID || arrived[0].Canceller != by {
+		t.Fatalf("arrived: %+v, %v", arrived, err)
+	}
+	if err := l.Cancellations.Forget(t.Context(), messages[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, db, `update dispatcher.pending_cancellations set at = now() - interval '25 hours'`)
+	if _, err := l.Days.Keep(t.Context(), ledger.Retention{
+		IDs: 24 * time.Hour, Payloads: 24 * time.Hour, Facts: 24 * time.Hour,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if n := scalar[int](t, db, `select count(*) from dispatcher.pending_cancellations`); n != 0 {
+		t.Errorf("%d cancellations are kept for ever", n)
 	}
 }

@@ -31,6 +31,7 @@ type Tx struct {
 	order    []int // positions in request.Messages, ascending by id
 	day      Day   // that new messages are stored on
 	idTurn   int64 // the turn of the tables of ids under which new ids were stored
+	pending  bool  // whether there are cancellations of messages that were not stored before
 
 	seen      Seen
 	was       before            // a copy of seen from before the decisions
@@ -44,8 +45,8 @@ type Tx struct {
 }
 
 // Lock begins a claim: it stores the ids of want.Messages, locks the channels, limits and cursors,
-// and picks up to want.Due due rows. That is one round trip, and a second one when some ids existed
-// already. The caller reads Seen, decides, and calls Commit. It defers Rollback.
+// and picks up to want.Due due rows. That is one round trip, and another one when some ids existed
+// already, or cancellations wait for messages. The caller reads Seen, decides, and calls Commit. It defers Rollback.
 //
 // After an error nothing is left: no row, no lock, no connection.
 func (s *Claims) Lock(ctx context.Context, want Claim) (*Tx, error) {
@@ -87,6 +88,9 @@ func (s *Claims) begin(
 	err = t.open(ctx, insert)
 	if err == nil {
 		err = t.checkDuplicates(ctx)
+	}
+	if err == nil {
+		err = t.readPending(ctx)
 	}
 	if err != nil {
 		t.Rollback()
@@ -316,7 +320,7 @@ func (t *Tx) readPresent(results pgx.BatchResults) error {
 	var lastSeen pgtype.Timestamptz
 	var turn int64
 	if err := results.QueryRow().Scan(&t.seen.Now, &received, &t.xid, &t.seen.Version,
-		&lastSeen, &turn); err != nil {
+		&lastSeen, &turn, &t.pending); err != nil {
 		return err
 	}
 	t.claims.calendar.saw(t.seen.Now)

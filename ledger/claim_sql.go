@@ -98,7 +98,8 @@ const readPresent = `
 	select clock_timestamp(), now(), pg_current_xact_id()::text::bigint,
 	  coalesce((select max(version) from dispatcher.routing_versions), 0),
 	  (select last_seen from dispatcher.instances where id = $1),
-	  (select turn from dispatcher.id_turns)`
+	  (select turn from dispatcher.id_turns),
+	  exists (select from dispatcher.pending_cancellations)`
 
 // selectDigests reads the digests that distinguish duplicates from conflicts.
 const selectDigests = `select id, digest from dispatcher.digests($1)`

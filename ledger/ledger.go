@@ -112,6 +112,7 @@ type Ledger struct {
 	DeadRecords *DeadRecords
 	Guards      *Guards
 
+	Cancellations   *Cancellations
 	Reconciliations *Reconciliations
 	Seals           *Seals
 	Requests        *Requests
@@ -133,6 +134,7 @@ func newLedger(ctx context.Context, d *db) *Ledger {
 	l.OptOuts = &OptOuts{d}
 	l.Outbox = newOutbox(d)
 	l.Messages = &Messages{db: d, routing: l.Routing, ambiguities: l.Ambiguities}
+	l.Cancellations = &Cancellations{d}
 	l.DeadRecords = &DeadRecords{db: d, messages: l.Messages}
 	l.Reports = &Reports{d}
 	l.Guards = &Guards{d}

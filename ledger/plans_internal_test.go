@@ -35,7 +35,7 @@ func TestHotStatementsReadADayByItsKeys(t *testing.T) {
 		"attempts of receipts": lockAttemptRows, "messages of receipts": lockMessageRows,
 		"plain messages of receipts": readPlainRows,
 		"what receipts say":          updateAttemptRows, "states": updateStatuses, "flags": flagMessages,
-		"cancel": cancelMessage, "settle": settle, "settle more": settleMore, "corrected": corrected,
+		"cancel": cancelMessages, "lock": lockMessages, "settle": settle, "settle more": settleMore, "corrected": corrected,
 	} {
 		statements[name] = s.on(DayAt(time.Now()))
 	}

@@ -120,6 +120,22 @@ func (s *Messages) Record(ctx context.Context, id string) (Record, error) {
 	return r, nil
 }
 
+// Records reads messages with their attempts, in the order of Seq, as EachChoice does. One that the
+// ledger does not have is left out.
+func (s *Messages) Records(ctx context.Context, seqs []int64) (page []Record, err error) {
+	payloads, err := s.payloads(ctx)
+	if err != nil {
+		return nil, wrap("read records", err)
+	}
+	err = s.inSnapshot(ctx, func(tx pgx.Tx) (err error) {
+		if page, err = choicesOf(ctx, tx, seqs, payloads); err != nil {
+			return err
+		}
+		return addAttempts(ctx, tx, page)
+	})
+	return page, wrap("read records", err)
+}
+
 // cancelledBy is the author of the latest cancellation of a message with this id. It reads the view,
 // because finance may not read the table.
 func (s *Messages) cancelledBy(ctx context.Context, id string) (author string, err error) {
@@ -214,7 +230,7 @@ func (s *Messages) EachChoice(
 		return err
 	}
 	if f.Sample > 0 {
-		return s.eachSampled(ctx, &f, low, high, payloads, visit)
+		return s.eachSampled(ctx, &f, low, high, visit)
 	}
 	for more := true; more; {
 		var page []Record
@@ -279,8 +295,7 @@ func choicesAfter(
 // eachSampled lets the database choose the messages, and holds only their seqs in memory. MD5
 // spreads ids evenly, and is the same on every server and in every release.
 func (s *Messages) eachSampled(
-	ctx context.Context, f *ChoiceFilter, low, high int64, payloads bool,
-	visit func(*Record) error,
+	ctx context.Context, f *ChoiceFilter, low, high int64, visit func(*Record) error,
 ) error {
 	seqs, err := rows(ctx, s.db, pgx.RowTo[int64], `
 		select seq from (
@@ -292,15 +307,9 @@ func (s *Messages) eachSampled(
 		return wrap("sample choices", err)
 	}
 	for some := range slices.Chunk(seqs, choicePage) {
-		var page []Record
-		err := s.inSnapshot(ctx, func(tx pgx.Tx) (err error) {
-			if page, err = choicesOf(ctx, tx, some, payloads); err != nil {
-				return err
-			}
-			return addAttempts(ctx, tx, page)
-		})
+		page, err := s.Records(ctx, some)
 		if err != nil {
-			return wrap("read choices", err)
+			return err
 		}
 		if err := visitPage(page, visit); err != nil {
 			return err

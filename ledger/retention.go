@@ -18,7 +18,7 @@ type Days struct{ *db }
 // at least a day.
 type Retention struct {
 	// IDs is for how long, at least, an id is recognised when it comes again. It is forgotten after at
-	// most twice that time.
+	// most twice that time. A cancellation waits as long for a message that has not come.
 	IDs time.Duration
 	// Payloads is for how long numbers and texts are kept after the end of their message. They are
 	// dropped by day, so some stay a day longer.
@@ -81,8 +81,8 @@ const keepSettings = `
 	set idle_in_transaction_session_timeout = '60s'`
 
 // Keep does the maintenance that is due: it makes partitions, indexes the ids of past days,
-// summarises the index on claimed_at, switches the tables of ids, and drops payloads and facts that
-// are older than r. Any number of instances may call it at any time: one of them does the work, the
+// summarises the index on claimed_at, switches the tables of ids, drops payloads and facts that are
+// older than r, and removes cancellations of messages that did not come. Any number of instances may call it at any time: one of them does the work, the
 // others return at once. The next call completes what a crash or an error left unfinished. A step
 // that fails does not stop the others. Keep takes as long as reading a day takes. No claim or
 // settlement waits for its locks longer than a second.
@@ -113,7 +113,8 @@ func (s *Days) Keep(ctx context.Context, r Retention) (kept Kept, err error) {
 		wrap("turn the tables of ids", k.turnIDs(ctx)),
 		wrap("drop old days", k.dropFacts(ctx)),
 		wrap("drop old payloads", k.dropPayloads(ctx)),
-		wrap("drop late payloads", k.dropLate(ctx)))
+		wrap("drop late payloads", k.dropLate(ctx)),
+		wrap("remove pending cancellations", k.dropPending(ctx)))
 }
 
 // unlockKeeping releases the lock before the session ends. The server notices the end of a session
@@ -144,6 +145,13 @@ func (k *keeper) makeDays(ctx context.Context) error {
 	}
 	k.done.Made, err = k.days(ctx,
 		`select day from dispatcher.days where day > $1 order by day`, before[0])
+	return err
+}
+
+// dropPending removes cancellations whose message has not come for as long as ids are recognised.
+func (k *keeper) dropPending(ctx context.Context) error {
+	_, err := k.conn.Exec(ctx, `
+		delete from dispatcher.pending_cancellations where at < now() - $1::interval`, k.r.IDs)
 	return err
 }
 

@@ -153,7 +153,7 @@ func start(t *testing.T, env ...string) *site {
 // makeTokens makes a token for each role.
 func (s *site) makeTokens(t *testing.T) {
 	t.Helper()
-	for _, role := range []string{"viewer", "operator", "admin"} {
+	for _, role := range []string{"viewer", "operator", "finance", "admin"} {
 		out := s.dispatcher(t, "", "tokens", "new", "--name", "anna-"+role, "--role", role)
 		s.tokens[role], _, _ = strings.Cut(out, "\n")
 	}

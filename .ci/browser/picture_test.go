@@ -16,12 +16,13 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// shoot takes a picture of the whole page, where a folder for them is named.
+// pictures are those that the pages of docs/ show.
+const pictures = "../../docs/console"
+
+// shoot takes a picture of the whole page. It is kept where a folder is named; the documentation must
+// have one of that name.
 func shoot(t *testing.T, ctx context.Context, folder, name string) {
 	t.Helper()
-	if folder == "" {
-		return
-	}
 	picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 	if err != nil {
 		t.Fatal(err)
@@ -29,6 +30,12 @@ func shoot(t *testing.T, ctx context.Context, folder, name string) {
 	whole, err := png.Decode(bytes.NewReader(picture))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if folder == "" {
+		if _, err := os.Stat(filepath.Join(pictures, name+".png")); err != nil {
+			t.Errorf("there is no picture of %s: %v", name, err)
+		}
+		return
 	}
 	var out bytes.Buffer
 	encoder := png.Encoder{CompressionLevel: png.BestCompression}

@@ -122,3 +122,25 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 		}
 	}
 }
+
+// TestFinanceReadsReportsAndChangesNothing: the pages of finance have the figures, and no form but
+// that which signs out.
+func TestFinanceReadsReportsAndChangesNothing(t *testing.T) {
+	s := start(t)
+	ctx := browser(t)
+	s.signIn(t, ctx, "finance")
+	for path, want := range map[string]string{"/reports": "Reports", "/audit": "Audit"} {
+		open(t, ctx, s.url+path)
+		if heading := text(t, ctx, "h1"); !strings.Contains(heading, want) {
+			t.Errorf("%s: the heading is %q", path, heading)
+		}
+	}
+	for _, path := range []string{"/reports", "/audit", "/channels/a", "/pauses", "/routes/default"} {
+		open(t, ctx, s.url+path)
+		forms := value[string](t, ctx, `[...document.querySelectorAll('form[method=post]')].
+			map((f) => new URL(f.action).pathname).join(' ')`)
+		if forms != "/logout" {
+			t.Errorf("%s has the forms %s", path, forms)
+		}
+	}
+}

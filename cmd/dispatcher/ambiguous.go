@@ -294,18 +294,6 @@ func (f *ambiguousFilter) parse(now time.Time) (ledger.AmbiguousFilter, error) {
 	parsed := ledger.AmbiguousFilter{
 		Ended: f.all, Channel: f.channel, Lane: f.lane, Tenant: f.tenant, Code: f.code,
 	}
-	for _, bound := range []struct {
-		flag, text string
-		at         *time.Time
-	}{{"since", f.since, &parsed.Since}, {"until", f.until, &parsed.Before}} {
-		if bound.text == "" {
-			continue
-		}
-		at, err := timeOrAgo(bound.flag, bound.text, now)
-		if err != nil {
-			return parsed, err
-		}
-		*bound.at = at
-	}
-	return parsed, nil
+	err := timeRange(f.since, f.until, now, &parsed.Since, &parsed.Before)
+	return parsed, err
 }

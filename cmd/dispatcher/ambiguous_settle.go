@@ -129,11 +129,11 @@ func (c *cli) settleOne(ctx context.Context, l *database, id string, f *settleFl
 
 // settledMany is the result of settling by a filter. Scripts rely on the JSON names.
 type settledMany struct {
-	As      string             `json:"as"`
-	DryRun  bool               `json:"dry_run"`
-	Matched int64              `json:"matched"`
-	Settled int64              `json:"settled"`
-	Left    []control.LeftOpen `json:"left"`
+	As      string         `json:"as"`
+	DryRun  bool           `json:"dry_run"`
+	Matched int64          `json:"matched"`
+	Settled int64          `json:"settled"`
+	Left    []control.Left `json:"left"`
 }
 
 // settlePage is how many submissions are read at once.
@@ -154,7 +154,7 @@ func (c *cli) settleMany(ctx context.Context, l *database, f *settleFlags) error
 	if filter.Before.IsZero() {
 		filter.Before = now
 	}
-	result := settledMany{As: f.as, DryRun: f.dryRun, Left: []control.LeftOpen{}}
+	result := settledMany{As: f.as, DryRun: f.dryRun, Left: []control.Left{}}
 	if result.Matched, err = l.Ambiguities.Count(ctx, &filter); err != nil {
 		return err
 	}
@@ -199,15 +199,16 @@ func settlePages(
 	}
 }
 
-func leftSheet(r *settledMany, as format) sheet {
-	return list(as, r.Left, []column[control.LeftOpen]{
+// leftSheet lists messages that were left as they are.
+func leftSheet(messages []control.Left, as format) sheet {
+	return list(as, messages, []column[control.Left]{
 		{key: "id"},
 		{key: "why", name: "why_it_was_left", head: "why it was left", width: 80},
 	}...)
 }
 
 func (c *cli) printSettled(r *settledMany, f *settleFlags) error {
-	left := leftSheet(r, f.format)
+	left := leftSheet(r.Left, f.format)
 	if f.format != formatTable {
 		return f.format.write(c.out, r, left)
 	}

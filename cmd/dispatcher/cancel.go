@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,46 +15,101 @@ import (
 	"dispatcher/ledger"
 )
 
+// cancelFlags are the arguments of "cancel".
+type cancelFlags struct {
+	author, reason, file string
+	lane, route, tenant  string
+	prefix, since, until string
+	dryRun, yes          bool
+	format               format
+}
+
 func (c *cli) cancelCommand() *cobra.Command {
-	var author, reason, file string
+	f := cancelFlags{format: formatTable}
 	cmd := &cobra.Command{
-		Use:   "cancel ID|--file FILE --reason TEXT",
+		Use:   "cancel ID|--file FILE --reason TEXT | cancel --tenant NAME --until TIME --reason TEXT",
 		Short: "End a message that has not left, or many",
 		Long: `Ends a message that is scheduled, waits, or is to be tried again after a channel has
 refused it: it fails with the reason "cancelled", which its status event says, and is never sent. A
 message of which anything is, or may be, with a provider is left as it is, and the command says why.
 So is one that is still in Kafka: cancel it when it is in the ledger. With --file each message is
-ended by itself, and those that cannot be are listed.`,
+ended by itself, and those that cannot be are listed.
+
+In place of an id, --lane, --route, --tenant, --prefix, --since and --until name all messages that
+match every one of them and were stored before the command began. --dry-run counts them and changes
+nothing, and --yes ends them. Those that leave meanwhile are listed, and the exit code is 1. What
+was cancelled before the command is interrupted stays so. Pause what you cancel first, or new
+messages go out while you count.`,
 		Example: `  dispatcher cancel order-7731-otp --reason "scheduled for the wrong day"
-  dispatcher cancel --file campaign.txt --reason "wrong text"`,
+  dispatcher cancel --file campaign.txt --reason "wrong text"
+  dispatcher cancel --tenant shop --since 2h --reason "wrong text" --dry-run
+  dispatcher cancel --tenant shop --since 2h --reason "wrong text" --yes`,
 		Args: arguments(0, 1),
 		RunE: work(func(ctx context.Context, args []string) error {
-			switch {
-			case (len(args) == 0) == (file == ""):
-				return misused(errors.New("name a message, or a file of ids with --file"))
-			case strings.TrimSpace(reason) == "":
-				return misused(errors.New(`--reason is missing: write why, for example --reason ` +
-					`"scheduled for the wrong day"`))
-			case strings.TrimSpace(author) == "":
-				return misused(errors.New("--author is empty: name who cancels"))
-			}
-			if err := control.CheckReason(reason); err != nil {
+			if err := f.check(len(args) == 1); err != nil {
 				return misused(err)
 			}
-			by := control.By{Author: author, Via: ledger.ViaCommand, Reason: reason}
 			return c.withLedger(ctx, func(l *database) error {
-				if file != "" {
-					return c.cancelFile(ctx, l, file, by)
+				switch {
+				case len(args) == 1:
+					return c.cancelMessage(ctx, l, args[0], f.by())
+				case f.file != "":
+					return c.cancelFile(ctx, l, &f)
 				}
-				return c.cancelMessage(ctx, l, args[0], by)
+				return c.cancelMany(ctx, l, &f)
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&file, "file", "", "ids of messages, one a line")
-	cmd.Flags().StringVar(&reason, "reason", "", "why; the record shows it (required); do not "+
+	flags := cmd.Flags()
+	flags.StringVar(&f.file, "file", "", "ids of messages, one a line")
+	flags.StringVar(&f.reason, "reason", "", "why; the record shows it (required); do not "+
 		"write numbers into it")
-	c.authorFlag(cmd.Flags(), &author)
+	c.authorFlag(flags, &f.author)
+	flags.StringVar(&f.lane, "lane", "", "only those of this lane")
+	flags.StringVar(&f.route, "route", "", "only those on this route")
+	flags.StringVar(&f.tenant, "tenant", "", "only those of this tenant")
+	flags.StringVar(&f.prefix, "prefix", "", "only those to numbers that begin so, such as +44")
+	flags.StringVar(&f.since, "since", "", "only those that were stored since then: a time such as "+
+		"2026-11-21T10:00:00Z, or for how long, such as 2h")
+	flags.StringVar(&f.until, "until", "", "only those that were stored before then")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "with a filter: only count what would be cancelled")
+	flags.BoolVar(&f.yes, "yes", false, "with a filter: cancel what --dry-run counts")
+	flags.Var(&f.format, "format", "output format, with a filter")
 	return cmd
+}
+
+func (f *cancelFlags) by() control.By {
+	return control.By{Author: f.author, Via: ledger.ViaCommand, Reason: f.reason}
+}
+
+// filter is what the flags select.
+func (f *cancelFlags) filter(now time.Time) (out control.Unsent, err error) {
+	out.Lane, out.Route, out.Tenant, out.Prefix = f.lane, f.route, f.tenant, f.prefix
+	return out, timeRange(f.since, f.until, now, &out.Since, &out.Before)
+}
+
+func (f *cancelFlags) check(named bool) error {
+	filter, err := f.filter(time.Now())
+	filtered := f.lane+f.route+f.tenant+f.prefix+f.since+f.until != ""
+	switch {
+	case named && f.file != "":
+		return errors.New("an id and --file exclude each other")
+	case (named || f.file != "") && (filtered || f.dryRun || f.yes):
+		return errors.New("an id or --file, and a filter, --dry-run or --yes exclude each other")
+	case !named && f.file == "" && !filtered:
+		return errors.New("name a message, a file of ids with --file, or at least one of --lane, " +
+			"--route, --tenant, --prefix, --since and --until")
+	case f.dryRun && f.yes:
+		return errors.New("--dry-run and --yes exclude each other")
+	case strings.TrimSpace(f.reason) == "":
+		return errors.New(`--reason is missing: write why, for example --reason ` +
+			`"scheduled for the wrong day"`)
+	case strings.TrimSpace(f.author) == "":
+		return errors.New("--author is empty: name who cancels")
+	case filtered && err == nil:
+		err = filter.Check()
+	}
+	return cmp.Or(err, control.CheckReason(f.reason))
 }
 
 func (c *cli) cancelMessage(
@@ -70,15 +127,15 @@ func (c *cli) cancelMessage(
 }
 
 // cancelFile ends the messages of a file, and lists those that it cannot end.
-func (c *cli) cancelFile(ctx context.Context, l *database, file string, by control.By) error {
-	in, err := os.Open(file)
+func (c *cli) cancelFile(ctx context.Context, l *database, f *cancelFlags) error {
+	in, err := os.Open(f.file)
 	if err != nil {
 		return usage(fmt.Errorf("--file: %w", err))
 	}
 	defer in.Close() //nolint:errcheck // It was only read.
 	var done, left int64
 	err = eachLine(withoutMark(in), func(_ int, line []byte) error {
-		_, err := control.Cancel(ctx, l.Ledger, string(line), by)
+		_, err := control.Cancel(ctx, l.Ledger, string(line), f.by())
 		_, unknown := errors.AsType[*control.Unknown](err)
 		_, impossible := errors.AsType[*control.Impossible](err)
 		switch {
@@ -98,4 +155,74 @@ func (c *cli) cancelFile(ctx context.Context, l *database, file string, by contr
 		return &codedError{code: exitFailed} // they have been listed
 	}
 	return err
+}
+
+// cancelledMany is the result of cancelling by a filter. Scripts rely on the JSON names.
+type cancelledMany struct {
+	DryRun    bool           `json:"dry_run"`
+	Matched   int64          `json:"matched"`
+	Cancelled int64          `json:"cancelled"`
+	Left      []control.Left `json:"left"`
+}
+
+// cancelPageSize is how many messages are cancelled at once.
+const cancelPageSize = 500
+
+// cancelMany ends the messages that the filter finds, up to the start of the command.
+func (c *cli) cancelMany(ctx context.Context, l *database, f *cancelFlags) error {
+	now, err := l.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	filter, err := f.filter(now)
+	if err != nil {
+		return misused(err)
+	}
+	if filter.Before.IsZero() {
+		filter.Before = now
+	}
+	result := cancelledMany{DryRun: f.dryRun, Left: []control.Left{}}
+	if result.Matched, err = control.CountUnsent(ctx, l.Ledger, &filter); err != nil {
+		return err
+	}
+	switch {
+	case f.dryRun:
+		return c.printCancelled(&result, f)
+	case !f.yes && result.Matched > 0:
+		return usage(fmt.Errorf("%s would be cancelled, and nothing was changed: cancel them with "+
+			"--yes", counted(result.Matched, "message", "messages")))
+	}
+	show, wipe := c.progress("cancelling", result.Matched)
+	page := control.CancelledPage{More: true}
+	for err == nil && page.More {
+		page, err = control.CancelPage(ctx, l.Ledger, &filter, page.Last, cancelPageSize, f.by())
+		result.Cancelled += page.Cancelled
+		result.Left = append(result.Left, page.Left...)
+		show(result.Cancelled + int64(len(result.Left)))
+	}
+	wipe()
+	if printed := c.printCancelled(&result, f); err != nil || printed != nil {
+		return errors.Join(printed, err)
+	}
+	if len(result.Left) > 0 {
+		return &codedError{code: exitFailed} // the list of those left has been printed
+	}
+	return nil
+}
+
+func (c *cli) printCancelled(r *cancelledMany, f *cancelFlags) error {
+	left := leftSheet(r.Left, f.format)
+	if f.format != formatTable {
+		return f.format.write(c.out, r, left)
+	}
+	if len(left.rows) > 0 {
+		left.draw(c.out)
+	}
+	if r.DryRun {
+		fmt.Fprintf(c.out, "%s would be cancelled; with --yes in place of --dry-run they are.\n",
+			counted(r.Matched, "message", "messages"))
+	} else {
+		fmt.Fprintf(c.out, "%d of %d messages are cancelled.\n", r.Cancelled, r.Matched)
+	}
+	return nil
 }

@@ -145,7 +145,7 @@ var facts = []commandFacts{
 	{"budget history", needsDatabase, "a top-up", ""},
 	{"pause", needsDatabase, "a change", lostRace},
 	{"resume", needsDatabase, "a change", lostRace},
-	{"cancel", needsDatabase, "", "a message cannot be cancelled"},
+	{"cancel", needsDatabase, "a message that was left", "a message cannot be cancelled"},
 	{"dead list", needsDatabase, "a record", ""},
 	{"dead show", needsDatabase, "the record", "no dead record has the name; with --payload: the " +
 		"record is not kept, or not for this login"},

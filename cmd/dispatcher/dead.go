@@ -117,6 +117,24 @@ func timeOrAgo(flag, text string, now time.Time) (time.Time, error) {
 	return at, nil
 }
 
+// timeRange reads --since and --until; an empty one leaves its bound as it is.
+func timeRange(since, until string, now time.Time, from, before *time.Time) error {
+	for _, bound := range []struct {
+		flag, text string
+		at         *time.Time
+	}{{"since", since, from}, {"until", until, before}} {
+		if bound.text == "" {
+			continue
+		}
+		at, err := timeOrAgo(bound.flag, bound.text, now)
+		if err != nil {
+			return err
+		}
+		*bound.at = at
+	}
+	return nil
+}
+
 func (c *cli) deadList(
 	ctx context.Context, l *database, f *ledger.DeadFilter, limit int, as format,
 ) error {

@@ -667,7 +667,8 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 		`create role deploy login password 'secret' in role dispatcher_owner`,
 		`create role app login password 'secret' in role dispatcher_app`,
 		// as if the migrations from 12 on had not been applied
-		`drop table dispatcher.seals, dispatcher.guard_counts, dispatcher.freed_slots cascade`,
+		`drop table dispatcher.seals, dispatcher.guard_counts, dispatcher.freed_slots,
+			dispatcher.pending_cancellations cascade`,
 		`drop function dispatcher.micros, dispatcher.half_hash, dispatcher.count_freed,
 			dispatcher.refuse_change, dispatcher.refuse_resettling,
 			dispatcher.refuse_addition cascade`,

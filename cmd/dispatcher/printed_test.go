@@ -114,7 +114,7 @@ func printedSheets(as format) []printedSheet {
 		{"verification", verificationSheet(&verification, as), ""},
 		{"invariants", invariantSheet(&invariants, formatTable), formatTable},
 		{"violations", violationSheet(&invariants, as), ""},
-		{"left", leftSheet(&settle, as), ""},
+		{"left", leftSheet(settle.Left, as), ""},
 	}
 }
 

@@ -402,7 +402,7 @@ func (r *reconciler) settle(
 		case err != nil:
 			return err
 		case why != "":
-			r.found.Left = append(r.found.Left, control.LeftOpen{ID: p.ID, Why: why})
+			r.found.Left = append(r.found.Left, control.Left{ID: p.ID, Why: why})
 		default:
 			r.found.Resolved++
 		}

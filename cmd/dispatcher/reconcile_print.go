@@ -35,10 +35,10 @@ type reconciled struct {
 	Extra       []differenceLine `json:"extra"`
 	// Resolvable are the ambiguous submissions whose outcome the file shows. Resolved of them were
 	// settled; Left could not be.
-	Resolvable []resolvableLine   `json:"resolvable"`
-	Resolved   int64              `json:"resolved"`
-	Left       []control.LeftOpen `json:"left"`
-	Totals     []totalLine        `json:"totals"`
+	Resolvable []resolvableLine `json:"resolvable"`
+	Resolved   int64            `json:"resolved"`
+	Left       []control.Left   `json:"left"`
+	Totals     []totalLine      `json:"totals"`
 	// Signed is the stored result; Changed says that this command has stored it.
 	Signed  *signedLine `json:"signed"`
 	Changed bool        `json:"changed"`
@@ -134,7 +134,7 @@ func (r *reconciler) list(ctx context.Context) error {
 		f.Signed = &signedLine{b.ID, b.Revision, b.At.UTC(), b.Author, b.Reason}
 	}
 	if f.Left == nil {
-		f.Left = []control.LeftOpen{}
+		f.Left = []control.Left{}
 	}
 	return nil
 }

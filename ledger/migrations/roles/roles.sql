@@ -111,6 +111,7 @@ grant insert, update (price_micros, segments, settled_at, held_until, receipts_w
   receipts_owed, denied_parts, outcome, provider_reference, provider_code, cut_short, unfit, freed,
   proved, receipt_at, delivered_at, contradicted_at, receipt_state, receipt_cause, receipt_code)
   on dispatcher.attempts to dispatcher_app;
+grant insert, delete on dispatcher.pending_cancellations to dispatcher_app;
 -- Numbers and texts can be deleted and not changed.
 grant insert, delete, truncate on dispatcher.payloads to dispatcher_app;
 grant insert, truncate on dispatcher.ids_0, dispatcher.ids_1 to dispatcher_app;

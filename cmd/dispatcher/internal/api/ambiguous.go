@@ -207,13 +207,13 @@ func (in *settleManyInput) filter() (f ledger.AmbiguousFilter, ok bool) {
 }
 
 type settledMany struct {
-	As      string             `json:"as"`
-	DryRun  bool               `json:"dry_run"`
-	Matched int64              `json:"matched" doc:"by the filter, before this request; not only on this page"`
-	Settled int64              `json:"settled"`
-	Left    []control.LeftOpen `json:"left" nullable:"false" doc:"those of this page that could not be settled"`
-	Next    string             `json:"next,omitempty" doc:"cursor to settle the rest with; absent on the last page and in a dry run"`
-	Trouble string             `json:"trouble,omitempty" doc:"why the rest of this page was not tried; what was settled stays settled"`
+	As      string         `json:"as"`
+	DryRun  bool           `json:"dry_run"`
+	Matched int64          `json:"matched" doc:"by the filter, before this request; not only on this page"`
+	Settled int64          `json:"settled"`
+	Left    []control.Left `json:"left" nullable:"false" doc:"those of this page that could not be settled"`
+	Next    string         `json:"next,omitempty" doc:"cursor to settle the rest with; absent on the last page and in a dry run"`
+	Trouble string         `json:"trouble,omitempty" doc:"why the rest of this page was not tried; what was settled stays settled"`
 }
 
 var errNoFilter = errors.New("give at least one of channel, lane, tenant, code, since and before")
@@ -240,7 +240,7 @@ func (a *API) settleMany(
 			return nil, nothingDone(err)
 		}
 	}
-	out := settledMany{As: in.Body.As, DryRun: who.DryRun, Left: []control.LeftOpen{}}
+	out := settledMany{As: in.Body.As, DryRun: who.DryRun, Left: []control.Left{}}
 	out.Matched, err = a.cfg.Ledger.Ambiguities.Count(ctx, &filter)
 	if err != nil || who.DryRun {
 		return &reply[settledMany]{out}, nothingDone(err)

@@ -212,6 +212,7 @@ var operations = []operation{
 	{"POST", "/pause", `{}`, access.Operate},
 	{"POST", "/resume", `{}`, access.Operate},
 	{"POST", "/messages/none/cancel", `{}`, access.Operate},
+	{"POST", "/messages/cancel", `{}`, access.Operate},
 	{"POST", "/ambiguous/none/settle", `{}`, access.Operate},
 	{"GET", "/reports/daily", "", access.Report},
 	{"GET", "/reports/range", "", access.Report},
@@ -649,6 +650,8 @@ func TestTheStreamEndsWithItsToken(t *testing.T) {
 	}
 }
 
+//go:generate go test -run ^TestTheDescriptionIsTheOneThatIsCheckedIn$ . -update
+
 var update = flag.Bool("update", false, "rewrite docs/openapi.json")
 
 // TestTheDescriptionIsTheOneThatIsCheckedIn: docs/openapi.json is what the code generates.
@@ -689,7 +692,6 @@ func TestTheDescriptionIsTheOneThatIsCheckedIn(t *testing.T) {
 	}
 	stored, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(stored, now.Bytes()) {
-		t.Errorf("docs/openapi.json is not what is served (%v): go test ./cmd/dispatcher/internal/"+
-			"api -run Description -update", err)
+		t.Errorf("docs/openapi.json is not what is served (%v): run make generate", err)
 	}
 }

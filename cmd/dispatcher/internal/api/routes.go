@@ -140,6 +140,10 @@ func (a *API) messageRoutes() {
 		post, "/messages/{id}/cancel", "cancelMessage", "messages",
 		"End a message that has not left", operate, 0,
 	}, a.cancel)
+	serve(a, operation{
+		post, "/messages/cancel", "cancelMessages", "messages",
+		"End the messages that have not left and that a filter finds", operate, 0,
+	}, a.cancelMany)
 }
 
 // problemRoutes registers the operations on ambiguous submissions and dead records.

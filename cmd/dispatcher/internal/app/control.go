@@ -13,8 +13,8 @@ import (
 	"dispatcher/ledger"
 )
 
-// controlTimeout is how long after a record's timestamp its message may still be in Kafka.
-const controlTimeout = 30 * time.Second
+// pendingPause is the time between two looks for pending cancellations whose message has come.
+const pendingPause = time.Second
 
 // startControl starts to read the control topic, if the settings name one.
 func (a *App) startControl() error {
@@ -34,33 +34,74 @@ func (a *App) startControl() error {
 		return err
 	}
 	a.own("control topic", r.Run)
+	a.own("pending cancellations", a.carryOutPending)
 	return nil
 }
 
-// control does what a record of the control topic asks for. A message that is not in the ledger may
-// still be in Kafka, so the record is tried again for controlTimeout.
-func (a *App) control(ctx context.Context, c *envelope.Control, produced time.Time) error {
+// control does what a record of the control topic asks for. The cancellation of a message that is
+// not in the ledger is stored, because the message may still be in Kafka.
+func (a *App) control(ctx context.Context, c *envelope.Control) error {
 	author := "topic " + a.opts.Settings.ControlTopic
 	if c.Author != "" {
 		author += ": " + withoutNumber(c.Author)
 	}
-	_, why, err := pipeline.Cancel(ctx, a.ledger, c.Cancel, ledger.Cancellation{
+	by := ledger.Canceller{
 		Author: author, Via: ledger.ViaTopic,
 		Reason: cmp.Or(withoutNumber(c.Reason), "asked for by the control topic"),
-	})
-	said := a.log.Info().Str("id", c.Cancel)
+	}
+	err := a.cancel(ctx, c.Cancel, by)
+	if !errors.Is(err, ledger.ErrNoMessage) {
+		return err
+	}
+	a.log.Info().Str("id", c.Cancel).
+		Msg("a message that was cancelled is not in the ledger: it is ended when it comes")
+	return a.ledger.Cancellations.Later(ctx, c.Cancel, by)
+}
+
+// cancel ends a message, and logs what became of it.
+func (a *App) cancel(ctx context.Context, id string, by ledger.Canceller) error {
+	done, err := pipeline.CancelID(ctx, a.ledger, id, by)
+	said := a.log.Info().Str("id", id)
 	switch {
-	case errors.Is(err, ledger.ErrNoMessage):
-		if time.Since(produced) < controlTimeout {
-			return kafka.ErrNotYet
-		}
-		said.Msg("a message that was to be cancelled is not in the ledger")
 	case err != nil:
 		return err
-	case why != "":
-		said.Msg("a message was not cancelled: it " + why)
+	case done.Why != "":
+		said.Msg("a message was not cancelled: it " + done.Why)
 	default:
 		said.Msg("a message is cancelled by the control topic")
+	}
+	return nil
+}
+
+// carryOutPending ends the messages that a claim stored while their cancellation was being stored.
+// Claims end all others.
+func (a *App) carryOutPending(ctx context.Context) error {
+	for {
+		if err := a.carryOutSome(ctx); err != nil && ctx.Err() == nil {
+			a.trouble("pending cancellations", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pendingPause):
+		}
+	}
+}
+
+func (a *App) carryOutSome(ctx context.Context) error {
+	cancellations := a.ledger.Cancellations
+	arrived, err := cancellations.Arrived(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range arrived {
+		p := &arrived[i]
+		if err := a.cancel(ctx, p.ID, p.Canceller); err != nil {
+			return err
+		}
+		if err := cancellations.Forget(ctx, p.ID); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -15,7 +15,8 @@ import (
 )
 
 // TestARecordOfTheControlTopicCancelsWhatHasNotLeft: a cancellation that comes before its message
-// is stored and applied to it, an unusable one is skipped, and a message that was submitted is not
+// is applied when the message comes, also to one that would be sent at once, and one whose message
+// never comes delays no other. An unusable one is skipped, and a message that was submitted is not
 // changed. The history gets no phone number.
 func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 	t.Parallel()
@@ -32,9 +33,22 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 	}
 	s.publish(1)
 	s.settled()
+	put("sms.control", `{"cancel":"never"}`)
 	put("sms.control", `{"cancel":"early","author":"shop","reason":"withdrawn"}`)
+	put("sms.control", `{"cancel":"at-once"}`)
 	put("sms.control", `what is this`)
 	put("sms.control", `{"cancel":"m-00001"}`)
+	conn, err := pgx.Connect(t.Context(), s.app.opts.Settings.PostgresURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context()) //nolint:errcheck // The database is dropped anyway.
+	s.until("three cancellations wait for their messages", func() (yes bool) {
+		err := conn.QueryRow(t.Context(),
+			`select count(*) = 3 from dispatcher.pending_cancellations`).Scan(&yes)
+		return yes && err == nil
+	})
+	put("sms.transactional", `{"id":"at-once","to":"+447700900123","text":"Hello"}`)
 	tomorrow := time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
 	for _, id := range []string{"early", "kept", "later"} {
 		put("sms.transactional", fmt.Sprintf(
@@ -48,7 +62,7 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 		}
 		return r.Message.State, r.Message.Reason
 	}
-	for _, id := range []string{"early", "later"} {
+	for _, id := range []string{"early", "at-once", "later"} {
 		s.until(id+" is cancelled", func() bool {
 			is, reason := state(id)
 			return is == ledger.Failed && reason == ledger.ReasonCancelled
@@ -60,11 +74,6 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 	if is, _ := state("m-00001"); is == ledger.Failed {
 		t.Error("a message that was sent was cancelled")
 	}
-	conn, err := pgx.Connect(t.Context(), s.app.opts.Settings.PostgresURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context()) //nolint:errcheck // The database is dropped anyway.
 	var acts string
 	if err := conn.QueryRow(t.Context(), `
 		select string_agg(concat_ws(' ', subject, author, 'by', via || ':', reason), ', '
@@ -72,7 +81,8 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 		from dispatcher.operator_actions`).Scan(&acts); err != nil {
 		t.Fatal(err)
 	}
-	if want := "early topic sms.control: shop by control topic: withdrawn, " +
+	if want := "at-once topic sms.control by control topic: asked for by the control topic, " +
+		"early topic sms.control: shop by control topic: withdrawn, " +
 		"later topic sms.control by control topic: (left out: it had a phone number)"; acts != want {
 		t.Errorf("stored: got %s, want %s", acts, want)
 	}
@@ -83,7 +93,7 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 	}
 	defer consumer.Close()
 	cancelled := map[string]bool{}
-	s.until("both status events", func() bool {
+	s.until("the status events", func() bool {
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
 		consumer.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
@@ -91,9 +101,9 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 				cancelled[string(r.Key)] = true
 			}
 		})
-		return len(cancelled) == 2
+		return len(cancelled) == 3
 	})
-	if !cancelled["early"] || !cancelled["later"] {
+	if !cancelled["early"] || !cancelled["at-once"] || !cancelled["later"] {
 		t.Errorf("got cancellations of %v", cancelled)
 	}
 }

@@ -2,8 +2,11 @@ package app
 
 import (
 	"os"
+	"regexp"
 	"runtime"
+	"runtime/pprof"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,6 +22,10 @@ const mostFrames = 8
 // mostOuterFrames is the largest allowed number of our functions below those on the stack of the
 // lane's goroutine.
 const mostOuterFrames = 2
+
+// mostHandOffs is the largest allowed number of goroutines that a message passes to on its way from
+// the decision to its settlement.
+const mostHandOffs = 5
 
 // poll is the function that polls records, and decision the one that decides on one message.
 const (
@@ -57,7 +64,32 @@ func ourCallers() (names []string) {
 	return names
 }
 
-// TestTheWalkFromRecordToDecisionIsShort: in a running process. DESIGN.md lists the same frames.
+// handOff is a hand-off in DESIGN.md, with the function of the goroutine that gets the message.
+var handOff = regexp.MustCompile(`-> hand-off (\d+): (\S+)`)
+
+// checkHandOffs compares the hand-offs that DESIGN.md draws with the goroutines of this process.
+func checkHandOffs(t *testing.T, page string) {
+	t.Helper()
+	drawn := handOff.FindAllStringSubmatch(page, -1)
+	if n := len(drawn); n == 0 || n > mostHandOffs {
+		t.Errorf("DESIGN.md draws %d hand-offs, of at most %d", n, mostHandOffs)
+	}
+	var stacks strings.Builder
+	if err := pprof.Lookup("goroutine").WriteTo(&stacks, 2); err != nil {
+		t.Fatal(err)
+	}
+	for i, d := range drawn {
+		if want := strconv.Itoa(i + 1); d[1] != want {
+			t.Errorf("DESIGN.md numbers hand-off %s as %s", want, d[1])
+		}
+		if !strings.Contains(stacks.String(), d[2]+"(") {
+			t.Errorf("no goroutine runs %s of hand-off %s in DESIGN.md", d[2], d[1])
+		}
+	}
+}
+
+// TestTheWalkFromRecordToDecisionIsShort: in a running process. DESIGN.md lists the same frames and
+// hand-offs.
 func TestTheWalkFromRecordToDecisionIsShort(t *testing.T) {
 	t.Parallel()
 	const document = `
@@ -95,6 +127,7 @@ routes: [{name: default, weights: {a: 1}}]
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkHandOffs(t, string(page))
 	rest, before := string(page), ""
 	for i, name := range walk {
 		var drawn bool

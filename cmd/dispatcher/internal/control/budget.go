@@ -75,6 +75,15 @@ func (d *Draft) TopUp(ctx context.Context, asked *TopUp) (*ToppedUp, error) {
 	return &shown, nil
 }
 
+// TopUpNamed is TopUp of a budget in the words of admission.Key.On.
+func (d *Draft) TopUpNamed(ctx context.Context, on, amount string) (*ToppedUp, error) {
+	channel, key, err := named(on)
+	if err != nil {
+		return nil, err
+	}
+	return d.TopUp(ctx, &TopUp{Channel: channel, Tenant: key.Scope.Tenant, Amount: amount})
+}
+
 // budgetOf finds the limit and parses the amount.
 func (d *Draft) budgetOf(asked *TopUp) (l admission.Limit, micros int64, err error) {
 	if err := d.need(); err != nil {

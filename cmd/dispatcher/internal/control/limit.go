@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
 )
 
@@ -38,6 +39,52 @@ func (d *Draft) SetLimit(
 		}
 		return doc, err
 	})
+}
+
+// SetMax changes the max of a limit that is named in the words of admission.Key.On, such as
+// "alpha 1s messages".
+func (d *Draft) SetMax(ctx context.Context, on, most string) (*Changed, error) {
+	channel, key, err := named(on)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := d.limit(channel, key)
+	if err != nil {
+		return nil, err
+	}
+	if limit.Window == admission.Prepaid {
+		return nil, refusef("budget %s has no max: top it up", on)
+	}
+	if limit.Max, err = config.ParseMax(most, limit.Unit); err != nil {
+		return nil, refusef("max: %w", err)
+	}
+	return d.SetLimit(ctx, channel, *limit, false, nil)
+}
+
+// named parses the words of admission.Key.On.
+func named(on string) (channel string, key admission.Key, err error) {
+	channel, key, ok := admission.ParseOn(on)
+	if !ok {
+		return "", key, refusef("%s is no limit: choose one", report.Quoted(on))
+	}
+	return channel, key, nil
+}
+
+// limit is a limit of the document in force.
+func (d *Draft) limit(channel string, key admission.Key) (*admission.Limit, error) {
+	if err := d.need(); err != nil {
+		return nil, err
+	}
+	if channel != "" {
+		if _, err := channelOf(d.Base(), channel); err != nil {
+			return nil, err
+		}
+	}
+	limit, ok := admission.Find(LimitsOf(d.Base(), channel), key)
+	if !ok {
+		return nil, unknownf(`there is no limit %s; see "dispatcher limits show"`, key.On(channel))
+	}
+	return &limit, nil
 }
 
 // LimitsOf returns the limits of a channel, or those over all channels when channel is empty.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"dispatcher/admission"
-	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/ledger"
 )
@@ -38,7 +37,7 @@ type RestartedWindow struct {
 func (d *Draft) RestartLimit(
 	ctx context.Context, channel string, key admission.Key,
 ) (*RestartedLimit, error) {
-	limit, err := d.limitToRestart(channel, key)
+	limit, err := d.limit(channel, key)
 	if err != nil {
 		return nil, err
 	}
@@ -56,28 +55,11 @@ func (d *Draft) RestartLimit(
 // RestartNamed is RestartLimit for a limit in the words of admission.Key.On, such as
 // "alpha 1s messages".
 func (d *Draft) RestartNamed(ctx context.Context, on string) (*RestartedLimit, error) {
-	channel, key, ok := admission.ParseOn(on)
-	if !ok {
-		return nil, refusef("%s is no limit: choose one", report.Quoted(on))
-	}
-	return d.RestartLimit(ctx, channel, key)
-}
-
-// limitToRestart is the limit from the document in force.
-func (d *Draft) limitToRestart(channel string, key admission.Key) (*admission.Limit, error) {
-	if err := d.need(); err != nil {
+	channel, key, err := named(on)
+	if err != nil {
 		return nil, err
 	}
-	if channel != "" {
-		if _, err := channelOf(d.Base(), channel); err != nil {
-			return nil, err
-		}
-	}
-	limit, ok := admission.Find(LimitsOf(d.Base(), channel), key)
-	if !ok {
-		return nil, unknownf(`there is no limit %s; see "dispatcher limits show"`, key.On(channel))
-	}
-	return &limit, nil
+	return d.RestartLimit(ctx, channel, key)
 }
 
 func (d *Draft) restart(ctx context.Context, limit *admission.Limit, out *RestartedLimit) error {

@@ -64,8 +64,8 @@ func Settle(
 	return open.Attempt, why, err
 }
 
-// LeftOpen is a message that could not be settled. Scripts rely on the JSON names.
-type LeftOpen struct {
+// Left is a message that could not be settled or cancelled. Scripts rely on the JSON names.
+type Left struct {
 	ID  string `json:"id"`
 	Why string `json:"why"`
 }
@@ -73,7 +73,7 @@ type LeftOpen struct {
 // SettledPage is the result of SettlePage.
 type SettledPage struct {
 	Settled int64
-	Left    []LeftOpen
+	Left    []Left
 	// Last is the last submission that was tried; the zero value for none. More says that others may
 	// follow.
 	Last ledger.AmbiguityRecord
@@ -100,7 +100,7 @@ func SettlePage(
 		case err != nil:
 			return done, err
 		case why != "":
-			done.Left = append(done.Left, LeftOpen{page[i].ID, why})
+			done.Left = append(done.Left, Left{page[i].ID, why})
 		default:
 			done.Settled++
 		}

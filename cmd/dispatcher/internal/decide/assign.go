@@ -146,6 +146,8 @@ func (a *assigner) decide(t *Task) decision {
 // that is repeated under its key may have been sent before, so no reason found here fails it.
 func (a *assigner) choose(t *Task) decision {
 	switch {
+	case t.withdrawn:
+		return ended(t, ledger.Failed, ledger.ReasonCancelled)
 	case a.cannotRepeat(t):
 		return decision{Decision: a.untilResolved(t)}
 	case t.was == ledger.Retry && t.waitedWhy == reasonRejected:

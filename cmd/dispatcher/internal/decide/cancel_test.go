@@ -62,3 +62,39 @@ func TestOnlyWhatHasNotLeftCanBeCancelled(t *testing.T) {
 		})
 	}
 }
+
+// TestAMessageThatWasCancelledBeforeItCameIsNotSent, now or later, and takes nothing of a limit.
+func TestAMessageThatWasCancelledBeforeItCameIsNotSent(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	jobs := jobsNamed("m", 3)
+	jobs[1].Message.SendAt = noon.Add(time.Hour)
+	for i := range jobs {
+		jobs[i].Produced = noon
+	}
+	plan := NewPlan(w.routing, testKeys, noon, jobs)
+	seen := *w.seen
+	seen.Messages, seen.Intakes = make([]ledger.Message, 3), make([]ledger.Intake, 3)
+	for i := range seen.Messages {
+		seen.Messages[i] = ledger.Message{Seq: int64(i + 1), ReceivedAt: noon}
+	}
+	seen.Withdrawn = map[int]bool{0: true, 1: true}
+	decided, err := Batch(plan, &seen, &Snapshot{Unready: w.unready})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []ledger.State{ledger.Failed, ledger.Failed, ledger.Sending} {
+		if d := decided.Decisions[i]; d.State != want ||
+			want == ledger.Failed && d.Reason != ledger.ReasonCancelled {
+			t.Errorf("message %d: %s %s, want %s", i, d.State, d.Reason, want)
+		}
+	}
+	if n := len(decided.Attempts); n != 1 {
+		t.Errorf("%d attempts", n)
+	}
+	for i, want := range []string{`"reason":"cancelled"`, `"reason":"cancelled"`, `"state":"sending"`} {
+		if got := string(decided.Notices()[i].Value); !strings.Contains(got, want) {
+			t.Errorf("event %d: %s", i, got)
+		}
+	}
+}

@@ -16,17 +16,13 @@ import (
 // The name of a lane has no colon, so no lane has the same group.
 const ControlGroup = "control:topic"
 
-// ErrNotYet is returned by Handle for a record that cannot be handled yet, though nothing is wrong.
-var ErrNotYet = errors.New("not yet")
-
 // ControlConfig is what a ControlReader needs.
 type ControlConfig struct {
 	Client          []kgo.Opt // reaches the brokers; see Connection
 	Group, ClientID string    // as in ConsumerConfig
 	Topic           string
-	// Handle does what a record asks for, and returns an error when it must be called again. produced
-	// is the record's timestamp, or when it was read if that was earlier.
-	Handle func(ctx context.Context, c *envelope.Control, produced time.Time) error
+	// Handle does what a record asks for, and returns an error when it must be called again.
+	Handle func(ctx context.Context, c *envelope.Control) error
 	// Trouble is called with failures that are tried again.
 	Trouble func(what string, err error)
 	Log     zerolog.Logger
@@ -94,16 +90,12 @@ func (r *ControlReader) handle(ctx context.Context, record *kgo.Record) bool {
 			Msg("a record of the control topic cannot be used; it is passed over")
 		return true
 	}
-	produced := record.Timestamp
-	if now := time.Now(); produced.After(now) {
-		produced = now // its clock is ahead; the record would be tried until then
-	}
 	for {
-		err := r.cfg.Handle(ctx, &c, produced)
+		err := r.cfg.Handle(ctx, &c)
 		if err == nil {
 			return true
 		}
-		if ctx.Err() == nil && !errors.Is(err, ErrNotYet) {
+		if ctx.Err() == nil {
 			r.cfg.Trouble("control topic", err)
 		}
 		select {

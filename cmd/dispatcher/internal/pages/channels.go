@@ -58,7 +58,7 @@ func (s *Server) channel(w http.ResponseWriter, r *request) error {
 	}
 	p := &channelPage{
 		Detail: now.channels[at], Version: now.version.Version,
-		Filled: newLimitTable(now.limits, name), Next: stateButtons(now.channels[at].State),
+		Filled: newLimitTable(now.doc, now.limits, name), Next: stateButtons(now.channels[at].State),
 	}
 	for _, f := range now.status.Findings {
 		if f.Check == "traffic of "+name {

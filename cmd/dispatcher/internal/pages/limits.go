@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"dispatcher/admission"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/status"
+	"dispatcher/config"
 )
 
 // mostLimits is how many limits the page of a channel lists, mostOverview the overview. A limit of
@@ -25,6 +28,9 @@ type limitTable struct {
 	More int // limits that are not listed
 	// Ahead names the limits whose window begins in the future, so that it can be restarted.
 	Ahead []string
+	// Set names the limits of the document whose max can be set, Prepaid the budgets that can be
+	// topped up.
+	Set, Prepaid []string
 }
 
 // limitNow is a limit, and how full it is.
@@ -36,8 +42,9 @@ type limitNow struct {
 	Level  string // CSS class of the bar
 }
 
-// newLimitTable lists the limits of one channel, or with an empty name all limits.
-func newLimitTable(now *status.Limits, channel string) *limitTable {
+// newLimitTable lists the limits of one channel, or with an empty name all limits; then those over
+// all channels can be changed.
+func newLimitTable(doc *config.Routing, now *status.Limits, channel string) *limitTable {
 	var rows []limitNow
 	for i := range now.Channels {
 		if c := &now.Channels[i]; channel == "" || c.Channel == channel {
@@ -62,7 +69,16 @@ func newLimitTable(now *status.Limits, channel string) *limitTable {
 	if channel == "" {
 		listed = min(listed, mostOverview)
 	}
-	return &limitTable{rows[:listed], len(rows) - listed, ahead}
+	out := &limitTable{Rows: rows[:listed], More: len(rows) - listed, Ahead: ahead}
+	for _, l := range control.LimitsOf(doc, channel) {
+		switch on := l.Key().On(channel); {
+		case l.Window != admission.Prepaid:
+			out.Set = append(out.Set, on)
+		case !l.Scope.Each():
+			out.Prepaid = append(out.Prepaid, on)
+		}
+	}
+	return out
 }
 
 func newLimitNow(channel string, l *status.Limit) limitNow {
@@ -105,12 +121,47 @@ func (s *Server) restartLimit(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	s.facts.forget()
-	to := "/"
-	if done.Channel != "" {
-		to = "/channels/" + url.PathEscape(done.Channel)
-	}
-	return s.done(w, r, to, fmt.Sprintf("The window of limit %s is now that of %s (UTC); so far it "+
+	return s.done(w, r, pageOfLimits(done.Channel), fmt.Sprintf("The window of limit %s is now that of %s (UTC); so far it "+
 		"has granted %s %s.", done.Limit.Key().On(done.Channel),
 		status.WindowWords(done.Now.Start, time.UTC), done.Now.Granted,
 		cmp.Or(done.Limit.Currency, done.Unit)))
+}
+
+// pageOfLimits is the page that lists the limits of a channel, or those over all channels.
+func pageOfLimits(channel string) string {
+	if channel == "" {
+		return "/"
+	}
+	return "/channels/" + url.PathEscape(channel)
+}
+
+// setMax changes the max of a limit.
+func (s *Server) setMax(w http.ResponseWriter, r *request) error {
+	draft, err := s.draft(r)
+	if err != nil {
+		return err
+	}
+	on := r.PostFormValue("limit")
+	done, err := draft.SetMax(r.Context(), on, strings.TrimSpace(r.PostFormValue("max")))
+	if err != nil {
+		return err
+	}
+	channel, _, _ := admission.ParseOn(on)
+	return s.changed(w, r, pageOfLimits(channel), done)
+}
+
+// topUp adds to a prepaid budget.
+func (s *Server) topUp(w http.ResponseWriter, r *request) error {
+	draft, err := s.draft(r)
+	if err != nil {
+		return err
+	}
+	done, err := draft.TopUpNamed(r.Context(), r.PostFormValue("limit"),
+		strings.TrimSpace(r.PostFormValue("amount")))
+	if err != nil {
+		return err
+	}
+	s.facts.forget()
+	return s.done(w, r, pageOfLimits(done.Channel), fmt.Sprintf(
+		"The budget was topped up by %s to %s %s.", done.Amount, done.After, done.Currency))
 }

@@ -91,3 +91,68 @@ func TestALimitIsRestartedInTheConsole(t *testing.T) {
 		t.Errorf("no limit: got %d", got.StatusCode)
 	}
 }
+
+// TestALimitIsSetAndABudgetToppedUpInTheConsole: on the page of its channel, or on the overview for
+// those over all channels.
+func TestALimitIsSetAndABudgetToppedUpInTheConsole(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	c.apply(t, limitsDocument)
+	b := c.client(t, "operator")
+	for path, want := range map[string][]string{
+		"/channels/a": {"<option>a tenant:* 1d messages</option>"},
+		"/channels/b": {"<option>b prefix:&#43;4477 1m messages</option>", "<option>b prepaid money</option>"},
+		"/":           {"<option>tenant:shop 1h messages</option>"},
+	} {
+		body := b.get(path).body
+		for _, option := range want {
+			if !strings.Contains(body, option) {
+				t.Errorf("%s has no %s:\n%s", path, option, body)
+			}
+		}
+		if strings.Contains(c.client(t, "viewer").get(path).body, "/limits/max") {
+			t.Errorf("a viewer sees the form on %s", path)
+		}
+	}
+	send := func(path string, fields ...string) answer {
+		form := url.Values{"version": {"2"}, "reason": {"agreed"}}
+		for i := 0; i < len(fields); i += 2 {
+			form.Set(fields[i], fields[i+1])
+		}
+		return b.send(path, form)
+	}
+	const onB, onAll = "b prefix:+4477 1m messages", "tenant:shop 1h messages"
+	for want, got := range map[string]answer{
+		"is no limit":            send("/limits/max", "limit", "x", "max", "5"),
+		"is not a whole number":  send("/limits/max", "limit", onB, "max", "many"),
+		"has no max: top it up":  send("/limits/max", "limit", "b prepaid money", "max", "5"),
+		"there is no limit":      send("/limits/max", "limit", "b 1s messages", "max", "5"),
+		"no prepaid budget":      send("/limits/top-up", "limit", onB, "amount", "5"),
+		"0 changes nothing":      send("/limits/top-up", "limit", "b prepaid money", "amount", "0"),
+		"no more can be taken":   send("/limits/top-up", "limit", "b prepaid money", "amount", "-1"),
+		"which version":          send("/limits/max", "limit", onB, "max", "5", "version", ""),
+		"write a reason":         send("/limits/max", "limit", onB, "max", "5", "reason", ""),
+		"changed after version ": send("/limits/max", "limit", onB, "max", "5", "version", "1"),
+	} {
+		if got.StatusCode < 400 || !strings.Contains(got.body, want) {
+			t.Errorf("got %d, want %q: %s", got.StatusCode, want, got.body)
+		}
+	}
+	follow := func(got answer, path, want string) {
+		t.Helper()
+		to := got.Header.Get("Location")
+		if !strings.HasPrefix(to, path+"?") {
+			t.Fatalf("got %d, %s: %s", got.StatusCode, to, got.body)
+		}
+		if body := b.get(to).body; !strings.Contains(body, want) {
+			t.Errorf("%s does not say %q:\n%s", path, want, body)
+		}
+	}
+	follow(send("/limits/top-up", "limit", "b prepaid money", "amount", "12.50"), "/channels/b",
+		"The budget was topped up by 12.50 to 12.50 GBP.")
+	follow(send("/limits/max", "limit", onB, "max", "6001"), "/channels/b", "6\u2009001")
+	follow(send("/limits/max", "limit", onAll, "max", "6002", "version", "3"), "/", "6\u2009002")
+	if log := c.client(t, "finance").get("/audit").body; !strings.Contains(log, "anna-operator") {
+		t.Errorf("the audit log:\n%s", log)
+	}
+}

@@ -57,7 +57,7 @@ func (s *Server) overviewNow(r *request) (any, error) {
 		return nil, err
 	}
 	p := &overviewPage{Now: now.status, Routes: routesOf(now), Channels: now.channels}
-	p.Limits, p.Lag = newLimitTable(now.limits, ""), lagOf(now.status.Lanes)
+	p.Limits, p.Lag = newLimitTable(now.doc, now.limits, ""), lagOf(now.status.Lanes)
 	for i := range now.status.Lanes {
 		lane := &now.status.Lanes[i]
 		p.Queued, p.Held = p.Queued+lane.Waiting, p.Held+lane.Held

@@ -136,9 +136,12 @@ func (s *Server) endpoints() []endpoint {
 		{"POST /channels/{channel}/test", access.Operate, s.testChannel},
 
 		{"POST /limits/restart", access.Operate, s.restartLimit},
+		{"POST /limits/max", access.Operate, s.setMax},
+		{"POST /limits/top-up", access.Operate, s.topUp},
 
 		{"GET /pauses", access.View, s.pauses},
 		{"POST /pauses", access.Operate, s.pause},
+		{"POST /pauses/cancel", access.Operate, s.cancelWaiting},
 
 		{"GET /messages", access.View, s.findMessage},
 		{"POST /messages", access.View, s.findByNumber},

@@ -543,3 +543,43 @@ func TestAPrefixIsPausedAndResumed(t *testing.T) {
 		t.Errorf("it is paused still:\n%s", page)
 	}
 }
+
+// TestWhatWaitsIsCancelledFromThePageOfPauses, after it was counted.
+func TestWhatWaitsIsCancelledFromThePageOfPauses(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	b := c.client(t, "operator")
+	storeMessage(t, c.ledger, "waits", &ledger.Decision{State: ledger.Waiting, Reason: "paused"})
+	storeMessage(t, c.ledger, "gone", &ledger.Decision{State: ledger.Rejected, Reason: "opted_out"})
+	if page := b.get("/pauses").body; !strings.Contains(page, "Cancel what has not left") {
+		t.Errorf("there is no form:\n%s", page)
+	}
+	if page := c.client(t, "viewer").get("/pauses").body; strings.Contains(page, "/pauses/cancel") {
+		t.Error("a viewer sees the form")
+	}
+	send := func(kind, name, do string) string {
+		t.Helper()
+		got := b.send("/pauses/cancel", url.Values{
+			"kind": {kind}, "name": {name}, "do": {do}, "reason": {"wrong text"},
+		})
+		if got.StatusCode != http.StatusSeeOther {
+			return got.body
+		}
+		return b.get(got.Header.Get("Location")).body
+	}
+	for _, step := range [][4]string{
+		{"lane", "otp", "look", "2 messages would be cancelled."},
+		{"prefix", "+33", "cancel", "0 messages cancelled."},
+		{"prefix", "33", "cancel", "does not begin a number"},
+		{"", "otp", "cancel", "name the lane"},
+		{"prefix", "+4477", "cancel", "2 messages cancelled."},
+		{"lane", "otp", "look", "0 messages would be cancelled."},
+	} {
+		if page := send(step[0], step[1], step[2]); !strings.Contains(page, step[3]) {
+			t.Errorf("%v: the page is\n%s", step, page)
+		}
+	}
+	if log := c.client(t, "finance").get("/audit").body; !strings.Contains(log, "cancel waits") {
+		t.Errorf("the audit log:\n%s", log)
+	}
+}

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/ledger"
@@ -11,34 +10,73 @@ import (
 // cancelTries is how often a cancellation is tried when the message changes meanwhile.
 const cancelTries = 5
 
-// ErrChanging says that a message could not be cancelled because it changed at each try.
-var ErrChanging = errors.New("the message changed during each try")
+// Cancelled says what became of a message that was to be cancelled.
+type Cancelled struct {
+	ID  string
+	Was ledger.State // the state that it was in
+	Why string       // why it is not cancelled, to complete "message ID ..."; empty if it is
+}
 
-// Cancel ends a message that has not left, and returns the state that it was in. by has who asks
-// for it, how and why. If it cannot be cancelled, why completes the sentence "message ID ...".
-// Errors are ledger.ErrNoMessage for an id that is not in the ledger, ErrChanging, and those of the
-// ledger.
+// CancelID ends a message that has not left. It returns ledger.ErrNoMessage for an id that is not
+// in the ledger.
+func CancelID(
+	ctx context.Context, l *ledger.Ledger, id string, by ledger.Canceller,
+) (Cancelled, error) {
+	record, err := l.Messages.Record(ctx, id)
+	if err != nil {
+		return Cancelled{}, err
+	}
+	all, err := Cancel(ctx, l, []int64{record.Message.Seq}, by)
+	if len(all) == 0 && err == nil {
+		err = ledger.ErrNoMessage // its day was dropped meanwhile
+	}
+	if err != nil {
+		return Cancelled{}, err
+	}
+	return all[0], nil
+}
+
+// Cancel ends messages that have not left, those of a day in one transaction. by says who asks for
+// it, why and how. A message that is not in the ledger is left out of the result. After an error
+// some may have been cancelled; to cancel them again changes nothing.
 func Cancel(
-	ctx context.Context, l *ledger.Ledger, id string, by ledger.Cancellation,
-) (was ledger.State, why string, err error) {
-	for range cancelTries {
-		record, err := l.Messages.Record(ctx, id)
+	ctx context.Context, l *ledger.Ledger, seqs []int64, by ledger.Canceller,
+) (all []Cancelled, err error) {
+	for try := 1; len(seqs) > 0; try++ {
+		records, err := l.Messages.Records(ctx, seqs)
 		if err != nil {
-			return "", "", err
+			return all, err
 		}
 		now, err := l.Clock(ctx)
 		if err != nil {
-			return "", "", err
+			return all, err
 		}
-		cancellation, why := decide.Cancel(&record, now)
-		if why != "" {
-			return record.Message.State, why, nil
+		var some []ledger.Cancellation
+		var open []*ledger.Record // those that some may end
+		for i := range records {
+			r := &records[i]
+			c, why := decide.Cancel(r, now)
+			if why != "" {
+				all = append(all, Cancelled{r.Message.ID, r.Message.State, why})
+				continue
+			}
+			some, open = append(some, *c), append(open, r)
 		}
-		cancellation.Author, cancellation.Via, cancellation.Reason = by.Author, by.Via, by.Reason
-		ended, err := l.Messages.Cancel(ctx, cancellation)
-		if err != nil || ended {
-			return record.Message.State, "", err
+		ended, err := l.Cancellations.Cancel(ctx, by, some)
+		seqs = nil
+		for _, r := range open {
+			switch m := &r.Message; {
+			case ended[m.Seq]:
+				all = append(all, Cancelled{m.ID, m.State, ""})
+			case try == cancelTries:
+				all = append(all, Cancelled{m.ID, m.State, "changed during each try: try again"})
+			default:
+				seqs = append(seqs, m.Seq)
+			}
+		}
+		if err != nil {
+			return all, err
 		}
 	}
-	return "", "", ErrChanging
+	return all, nil
 }

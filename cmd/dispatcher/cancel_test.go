@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"dispatcher/ledger"
+	"dispatcher/ledger/ledgertest"
+)
+
+// unsent stores messages that wait for a channel.
+func unsent(t *testing.T, l *ledger.Ledger, messages ...ledger.Message) {
+	t.Helper()
+	tx, err := l.Claims.Lock(t.Context(), ledger.Claim{Messages: messages})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	d := ledger.Decisions{Each: make([]ledger.Decision, len(messages))}
+	for i := range messages {
+		d.Each[i] = ledger.Decision{
+			State: ledger.Waiting, Reason: "no_slot", NextAt: time.Now().Add(time.Hour),
+			Plan: messages[i].Plan,
+		}
+	}
+	if err := tx.Commit(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMessagesAreCancelledByAFilter: what a tenant has waiting to numbers of a country, after a dry
+// run. Other messages, and those that have left, are not changed.
+func TestMessagesAreCancelledByAFilter(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := openSeeded(t, url)
+	claimed(t, l, drawn("sent", 1, "a"))
+	var waiting []ledger.Message
+	for i := range 1203 { // more than two pages
+		waiting = append(waiting, drawn(fmt.Sprintf("wait-%04d", i), 1, "a"))
+	}
+	other := drawn("other-tenant", 1, "a")
+	other.Tenant = "bank"
+	abroad := drawn("abroad", 1, "a")
+	abroad.Envelope = []byte(`{"id":"abroad","to":"+33612345678","text":"x"}`)
+	unsent(t, l, append(waiting, other, abroad)...)
+	cancel := func(code int, args ...string) result {
+		t.Helper()
+		got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, append([]string{
+			"cancel", "--tenant", "shop", "--prefix", "+44", "--reason", "wrong text",
+		}, args...)...)
+		if got.code != code {
+			t.Fatalf("%v: got %+v", args, got)
+		}
+		return got
+	}
+	const would = "1203 messages would be cancelled; with --yes in place of --dry-run they are.\n"
+	if said := cancel(exitOK, "--dry-run").out; said != would {
+		t.Error(said)
+	}
+	if said := cancel(exitUsage).err; !strings.Contains(said, "1203 messages would be cancelled") {
+		t.Error(said)
+	}
+	for _, none := range [][]string{
+		{"--lane", "none"}, {"--route", "none"}, {"--until", "1h"}, {"--prefix", "+1"},
+	} {
+		if said := cancel(exitOK, append(none, "--yes")...).out; said !=
+			"0 of 0 messages are cancelled.\n" {
+			t.Errorf("%v: %s", none, said)
+		}
+	}
+	got := shown[cancelledMany](t, cancel(exitOK, "--yes", "--lane", "otp", "--route", "default",
+		"--since", "1h", "--format", "json"))
+	if got.Matched != 1203 || got.Cancelled != 1203 || len(got.Left) != 0 || got.DryRun {
+		t.Errorf("got %+v", got)
+	}
+	states := queryOne[string](t, url, `select string_agg(state || ' ' || n, ', ' order by state) from (
+		select state, count(*) as n from audit.messages group by state) s`)
+	if want := "failed 1203, sending 1, waiting 2"; states != want {
+		t.Errorf("%s, want %s", states, want)
+	}
+	if n := queryOne[int](t, url, `select count(*) from audit.operator_actions
+		where action = 'cancel' and reason = 'wrong text'`); n != 1203 {
+		t.Errorf("%d cancellations are on record", n)
+	}
+	if n := queryOne[int](t, url, `select sum(cardinality(keys)) from dispatcher.outbox
+		where kind = 'status'`); n != 1203 {
+		t.Errorf("%d status events are to be published", n)
+	}
+}
+
+func TestACancellationNeedsAnIDAFileOrAFilter(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"name a message, a file":      {},
+		"--file exclude each other":   {"m", "--file", "x"},
+		"and a filter":                {"m", "--lane", "otp"},
+		"--yes exclude each other":    {"--lane", "otp", "--dry-run", "--yes"},
+		"does not begin a number":     {"--prefix", "44"},
+		"--since: write a time":       {"--since", "yesterday"},
+		"--reason is missing":         {"--lane", "otp", "--reason", " "},
+		"the reason has a phone numb": {"--lane", "otp", "--reason", "asked by +447700900123"},
+	} {
+		got := dispatcher(t, "", nil, append([]string{"cancel", "--reason", "r"}, args...)...)
+		if got.code != exitUsage || !strings.Contains(got.err, want) {
+			t.Errorf("%v: got %+v, want %q", args, got, want)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/ledger"
+)
+
+type cancelManyInput struct {
+	NoMatch
+	Body struct {
+		Change
+		Lane   string    `json:"lane,omitempty" maxLength:"64"`
+		Route  string    `json:"route,omitempty" maxLength:"64"`
+		Tenant string    `json:"tenant,omitempty" maxLength:"64"`
+		Prefix string    `json:"prefix,omitempty" maxLength:"16" doc:"of the number, such as +44"`
+		Since  time.Time `json:"since,omitzero" doc:"only those that were stored then or later"`
+		Before time.Time `json:"before,omitzero" doc:"only those that were stored before; the time of the request if left out"`
+		Limit  int       `json:"limit,omitempty" minimum:"1" maximum:"500" default:"500" doc:"how many to look at"`
+		Cursor string    `json:"cursor,omitempty" maxLength:"128" pattern:"^[A-Za-z0-9_-]*$" doc:"next of the answer before, for the rest"`
+	}
+}
+
+// filter is the filter in the body.
+func (in *cancelManyInput) filter() *control.Unsent {
+	b := &in.Body
+	return &control.Unsent{
+		UnsentFilter: ledger.UnsentFilter{
+			Lane: b.Lane, Route: b.Route, Tenant: b.Tenant, Since: b.Since, Before: b.Before,
+		},
+		Prefix: b.Prefix,
+	}
+}
+
+type cancelledMany struct {
+	DryRun    bool           `json:"dry_run"`
+	Matched   int64          `json:"matched" doc:"by the filter; counted only in a dry run"`
+	Cancelled int64          `json:"cancelled"`
+	Left      []control.Left `json:"left" nullable:"false" doc:"those of this page that had left or were about to"`
+	Next      string         `json:"next,omitempty" doc:"cursor to cancel the rest with; absent on the last page and in a dry run"`
+	Trouble   string         `json:"trouble,omitempty" doc:"why the rest of this page was not tried; what was cancelled stays so"`
+}
+
+// cancelMany ends a page of what a filter finds. A failure is reported in the answer and is no
+// error when something was cancelled before it.
+func (a *API) cancelMany(
+	ctx context.Context, in *cancelManyInput,
+) (*reply[cancelledMany], error) {
+	who, err := by(ctx, &in.Body.Change, nil)
+	if err != nil {
+		return nil, err
+	}
+	filter := in.filter()
+	if err := filter.Check(); err != nil {
+		return nil, err
+	}
+	var after int64
+	if in.Body.Cursor != "" {
+		at, err := decodeCursor(in.Body.Cursor, 1)
+		if err != nil {
+			return nil, err
+		}
+		after = at[0]
+	}
+	if filter.Before.IsZero() {
+		if filter.Before, err = a.cfg.Ledger.Clock(ctx); err != nil {
+			return nil, nothingDone(err)
+		}
+	}
+	out := cancelledMany{DryRun: who.DryRun, Left: []control.Left{}}
+	if who.DryRun {
+		out.Matched, err = control.CountUnsent(ctx, a.cfg.Ledger, filter)
+		return &reply[cancelledMany]{out}, nothingDone(err)
+	}
+	done, err := control.CancelPage(ctx, a.cfg.Ledger, filter, after, in.Body.Limit, who)
+	if err != nil && done.Cancelled == 0 {
+		return nil, oneWrite(err)
+	}
+	out.Cancelled, out.Left = done.Cancelled, append(out.Left, done.Left...)
+	switch {
+	case err != nil:
+		a.cfg.Log.Error().Err(err).Msg("a cancellation by the API was not finished")
+		out.Trouble = "the ledger failed: send the request again for the rest"
+	case done.More:
+		out.Next = encodeCursor(done.Last)
+	}
+	return &reply[cancelledMany]{out}, nil
+}
