@@ -211,8 +211,8 @@ func TestUnsentMessagesAreFoundByAFilter(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
-	execute(t, db, `insert into dispatcher.payloads (seq, digest, envelope)
-		select seq, 1, '{}' from dispatcher.messages where id = $1`, all[0])
+	execute(t, db, `update dispatcher.payloads p set envelope = '{}' from dispatcher.messages m
+		where m.seq = p.seq and m.id = $1`, all[0])
 	found, err := l.Cancellations.Unsent(t.Context(), &ledger.UnsentFilter{}, 0, 1, true)
 	if err != nil || len(found) != 1 || len(found[0].Envelope) == 0 {
 		t.Errorf("with envelopes: %+v, %v", found, err)
@@ -262,8 +262,8 @@ func TestACancellationThatComesFirstEndsItsMessage(t *testing.T) {
 		`select count(*) from dispatcher.messages where state = 'failed' and reason = 'cancelled'
 			and next_at is null and finished_at is not null and attempts = 0`: 2,
 		`select count(*) from dispatcher.attempts`: 2,
-		`select count(*) from audit.operator_actions where action = 'cancel' and author = 'shop'
-			and reason = 'withdrawn' and via = 'topic'`: 2,
+		`select count(*) from dispatcher.operator_actions where action = 'cancel'
+			and author = 'shop' and reason = 'withdrawn' and via = 'control topic'`: 2,
 		`select count(*) from dispatcher.pending_cancellations`: 2,
 	} {
 		if got := scalar[int](t, db, sql); got != want {

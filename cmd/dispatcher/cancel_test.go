@@ -81,7 +81,7 @@ func TestMessagesAreCancelledByAFilter(t *testing.T) {
 	if want := "failed 1203, sending 1, waiting 2"; states != want {
 		t.Errorf("%s, want %s", states, want)
 	}
-	if n := queryOne[int](t, url, `select count(*) from audit.operator_actions
+	if n := queryOne[int](t, url, `select count(*) from dispatcher.operator_actions
 		where action = 'cancel' and reason = 'wrong text'`); n != 1203 {
 		t.Errorf("%d cancellations are on record", n)
 	}

@@ -74,7 +74,7 @@ func TestMessagesAreCancelledByAFilter(t *testing.T) {
 		t.Errorf("%d cancelled, %d pages before the last", cancelled, pages)
 	}
 	if n := s.sql(`select count(*) from audit.operator_actions
-		where author = 'olga' and action = 'cancel' and via = 'API'`); n != 5 {
+		where author = 'olga' and action = 'cancel' and via = 'api'`); n != 5 {
 		t.Errorf("%d cancellations are on record", n)
 	}
 	for _, bad := range []string{

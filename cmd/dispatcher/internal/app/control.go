@@ -49,7 +49,7 @@ func (a *App) control(ctx context.Context, c *envelope.Control) error {
 		Author: author, Via: ledger.ViaTopic,
 		Reason: cmp.Or(withoutNumber(c.Reason), "asked for by the control topic"),
 	}
-	err := a.cancel(ctx, c.Cancel, by)
+	err := a.cancelMessage(ctx, c.Cancel, by)
 	if !errors.Is(err, ledger.ErrNoMessage) {
 		return err
 	}
@@ -58,8 +58,8 @@ func (a *App) control(ctx context.Context, c *envelope.Control) error {
 	return a.ledger.Cancellations.Later(ctx, c.Cancel, by)
 }
 
-// cancel ends a message, and logs what became of it.
-func (a *App) cancel(ctx context.Context, id string, by ledger.Canceller) error {
+// cancelMessage ends a message, and logs what became of it.
+func (a *App) cancelMessage(ctx context.Context, id string, by ledger.Canceller) error {
 	done, err := pipeline.CancelID(ctx, a.ledger, id, by)
 	said := a.log.Info().Str("id", id)
 	switch {
@@ -96,7 +96,7 @@ func (a *App) carryOutSome(ctx context.Context) error {
 	}
 	for i := range arrived {
 		p := &arrived[i]
-		if err := a.cancel(ctx, p.ID, p.Canceller); err != nil {
+		if err := a.cancelMessage(ctx, p.ID, p.Canceller); err != nil {
 			return err
 		}
 		if err := cancellations.Forget(ctx, p.ID); err != nil {

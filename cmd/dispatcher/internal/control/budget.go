@@ -81,6 +81,9 @@ func (d *Draft) TopUpNamed(ctx context.Context, on, amount string) (*ToppedUp, e
 	if err != nil {
 		return nil, err
 	}
+	if key.Window != admission.Prepaid {
+		return nil, refusef("limit %s is no prepaid budget: choose one", on)
+	}
 	return d.TopUp(ctx, &TopUp{Channel: channel, Tenant: key.Scope.Tenant, Amount: amount})
 }
 
