@@ -186,10 +186,7 @@ func newNow(f *facts) *Now {
 		s.Lanes = append(s.Lanes, newLane(lane.Name, f))
 	}
 	for i := range f.instances {
-		p := &f.instances[i]
-		s.Processes = append(s.Processes, Process{
-			p.ID, p.Region, p.Host, p.Version, p.StartedAt, p.State.Version,
-		})
+		s.Processes = append(s.Processes, newProcess(&f.instances[i]))
 	}
 	s.applied, s.deadAfter = f.applied, f.deadAfter
 	s.closed, s.limits = Closed(f.doc), *NewLimits(f.version, f.doc, &f.present, nil)
