@@ -106,7 +106,8 @@ type Lane struct {
 	// has paused it.
 	Paused  bool  `json:"paused"`
 	Waiting int64 `json:"waiting"`
-	// OldestSeconds is the age of the oldest waiting message; null when none waits.
+	// OldestSeconds is how long the oldest waiting message has waited: since its receipt, or since
+	// its send_at if that is later. It is null when none waits.
 	OldestSeconds *float64 `json:"oldest_seconds"`
 	// Scheduled counts messages whose send_at is in the future, Held those that a pause holds.
 	// Neither is in Waiting.
@@ -289,8 +290,8 @@ func newLane(name string, f *facts) Lane {
 			continue
 		}
 		lane.Waiting, lane.Scheduled, lane.Held = q.Waiting, q.Scheduled, q.Paused
-		if q.Received != nil {
-			lane.OldestSeconds = new(max(f.recent.Now.Sub(*q.Received).Seconds(), 0))
+		if q.Since != nil {
+			lane.OldestSeconds = new(max(f.recent.Now.Sub(*q.Since).Seconds(), 0))
 		}
 	}
 	for i := range f.instances {
