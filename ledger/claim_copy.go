@@ -18,7 +18,7 @@ var (
 	  number_hmac, envelope_hmac, calling_code, sender, state, reason, detail, next_at,
 	  expires_at, attempts, finished_at, rounds,
 	  seen, waiting_since, waits_for, waits, route, routing_version, draw, draw_size, draw_key_id,
-	  first_choice, segments, alphabet)
+	  first_choice, segments, alphabet, send_at)
 	from stdin binary`)
 
 	copyPayloads = ofDay(`
@@ -81,18 +81,20 @@ func (t *Tx) copyMessage(rows *copied, at int) {
 	if state == Sending {
 		number = d.Attempt.Number
 	}
-	var finished, waiting time.Time
+	var finished, waiting, scheduled time.Time
 	rounds := 0
-	switch state { //nolint:exhaustive // The others are neither.
+	switch state { //nolint:exhaustive // The others are none of these.
 	case Dead, Failed, Rejected:
 		finished = t.seen.Now
 	case Waiting:
 		waiting = t.seen.Now
+	case Scheduled:
+		scheduled = next
 	}
 	if d.NewRound {
 		rounds = 1
 	}
-	rows.row(31)
+	rows.row(32)
 	rows.bigint(m.Seq)
 	rows.text(m.ID)
 	rows.text(m.Lane)
@@ -128,6 +130,7 @@ func (t *Tx) copyMessage(rows *copied, at int) {
 	rows.textOrNull(plan.FirstChoice)
 	rows.smallintOrNull(plan.Segments)
 	rows.textOrNull(plan.Alphabet)
+	rows.time(scheduled)
 }
 
 func (t *Tx) copyPayload(rows *copied, at int) {

@@ -21,6 +21,7 @@ type OptOutSource string
 const (
 	BySubscriber OptOutSource = "keyword" // the subscriber sent a word such as STOP
 	ByCommand    OptOutSource = "command"
+	ByAPI        OptOutSource = "api"    // the author was authenticated
 	ByImport     OptOutSource = "import" // of another system's list; an import only adds
 )
 

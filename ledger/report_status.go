@@ -43,7 +43,7 @@ type RecentOutcome struct {
 type Queue struct {
 	Lane      string
 	Waiting   int64      // without Scheduled and Paused
-	Received  *time.Time // when the oldest of Waiting was received; nil for none
+	Since     *time.Time // since when the oldest of Waiting could have left; nil for none
 	Scheduled int64      // their time has not come, or quiet hours hold them
 	Paused    int64      // an operator or a guard has paused them
 }
@@ -79,14 +79,16 @@ const recentOutcomes = `
 	group by 1, 2, 3 order by 1, 4 desc, 2, 3`
 
 // queues counts the rows of due by lane. There is an index for those that wait; scheduled and
-// paused ones are read one by one, a million in a tenth of a second.
+// paused ones are read one by one, a million in a tenth of a second. A message waits since its
+// receipt, or since its send_at if it came as scheduled.
 const queues = `
 	select coalesce(d.lane, h.lane), coalesce(d.messages, 0),
-	  case when d.lane is not null then
-	    coalesce((select m.received_at from dispatcher.messages m where m.seq = d.oldest), now())
+	  case when d.lane is not null then coalesce(least(d.send_at,
+	    (select m.received_at from dispatcher.messages m where m.seq = d.oldest)), now())
 	  end,
 	  coalesce(h.scheduled, 0), coalesce(h.paused, 0)
-	from (select lane, count(*) as messages, min(seq) as oldest from dispatcher.due
+	from (select lane, count(*) as messages, min(seq) filter (where send_at is null) as oldest,
+	    min(send_at) as send_at from dispatcher.due
 	  where state not in ('scheduled', 'accepted') and reason is distinct from 'paused'
 	    and reason is distinct from 'quiet_hours' group by lane) d
 	full join (select lane,

@@ -50,7 +50,7 @@ func TestRecentTellsWhatChannelsDidAndWhatWaits(t *testing.T) {
 			{"b", "", "", 2, 0, 0},
 			{"b", "accepted", "", 1, 0, 0},
 		},
-		Queues: []ledger.Queue{{"bulk", 3, got.Queues[0].Received, 0, 1}, {"otp", 0, nil, 1, 0}},
+		Queues: []ledger.Queue{{"bulk", 3, got.Queues[0].Since, 0, 1}, {"otp", 0, nil, 1, 0}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -59,8 +59,68 @@ func TestRecentTellsWhatChannelsDidAndWhatWaits(t *testing.T) {
 	if err != nil || len(got.Carried) > 0 || len(got.Outcomes) != len(want.Outcomes) {
 		t.Errorf("under version 2: %+v, %v", got, err)
 	}
-	if age := got.Now.Sub(*got.Queues[0].Received); age < time.Minute || age > time.Hour {
+	if age := got.Now.Sub(*got.Queues[0].Since); age < time.Minute || age > time.Hour {
 		t.Errorf("the oldest waits for %s", age)
+	}
+}
+
+// TestAScheduledMessageWaitsSinceItsTime, and not since its receipt: also after it was refused and
+// is tried again. Of a lane the one counts that has waited longest.
+func TestAScheduledMessageWaitsSinceItsTime(t *testing.T) {
+	t.Parallel()
+	rig := lend(t)
+	l, db := rig.l, rig.db
+	apply(t, l, ledger.ChannelSpec{Name: "a"})
+	at := time.Now().Add(time.Hour).Truncate(time.Second)
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("s", 2)},
+		func(seen *ledger.Seen) (ledger.Decisions, error) {
+			d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
+			for i := range seen.Messages {
+				d.Each[i] = ledger.Decision{State: ledger.Scheduled, NextAt: at}
+			}
+			return d, nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored int
+	if err := db.QueryRow(t.Context(), `select count(*) from dispatcher.messages m
+		join dispatcher.due d using (seq) where m.send_at = $1 and d.send_at = $1`,
+		at).Scan(&stored); err != nil || stored != 2 {
+		t.Fatalf("%d have a send_at, error %v", stored, err)
+	}
+	waits := func() time.Duration {
+		t.Helper()
+		got, err := l.Reports.Recent(t.Context(), time.Minute, 1)
+		if err != nil || len(got.Queues) != 1 {
+			t.Fatalf("got %+v, error %v", got.Queues, err)
+		}
+		if got.Queues[0].Since == nil {
+			return -1
+		}
+		return got.Now.Sub(*got.Queues[0].Since).Round(10 * time.Second)
+	}
+	if got := waits(); got != -1 {
+		t.Errorf("before its time it waits for %s", got)
+	}
+	// Two hours later: it came due a minute ago, and waits.
+	execute(t, db, `update dispatcher.messages set received_at = received_at - interval '2 hours',
+		send_at = now() - interval '1 minute', state = 'waiting', next_at = now()`)
+	execute(t, db, `update dispatcher.due set send_at = (select m.send_at from dispatcher.messages m
+		where m.seq = due.seq)`)
+	if got := waits(); got != time.Minute {
+		t.Errorf("it waits for %s, want a minute", got)
+	}
+	// It leaves, and comes back.
+	execute(t, db, `update dispatcher.messages set state = 'sending', next_at = null, attempts = 1`)
+	execute(t, db, `update dispatcher.messages set state = 'retry', next_at = now()`)
+	if got := waits(); got != time.Minute {
+		t.Errorf("after a refusal it waits for %s, want a minute", got)
+	}
+	store(t, db, "id, lane, state, next_at, received_at", `select 'w', m.lane, 'waiting', now(),
+		now() - interval '10 minutes' from dispatcher.messages m limit 1`)
+	if got := waits(); got != 10*time.Minute {
+		t.Errorf("beside an older one it waits for %s, want ten minutes", got)
 	}
 }
 

@@ -387,6 +387,7 @@ func TestChartRefusesUnknownValues(t *testing.T) {
 		"{}":                  false, // no brokers
 		good + "\nreplica: 3": false,
 		good + "\nsecrets: {postgres: {name: ''}}":                                                  false,
+		good + "\nprometheusRule: {docs: docs}":                                                     false,
 		good + "\ningress: {enabled: true}":                                                         false, // no host
 		good + "\nreceiptsIngress: {enabled: true}":                                                 false,
 		`settings: {DISPATCHER_KAFKA_BROKERS: k, DISPATCHER_SEAL_KEY_FILE: /seal.key}`:              false,
@@ -426,6 +427,73 @@ func TestChartNamesTheLanesOfCodes(t *testing.T) {
 		`label_replace(vector(1), "lane", "otp", "", "") or `+
 			`label_replace(vector(1), "lane", "login", "", "")` {
 		t.Errorf("got %+v", rule)
+	}
+}
+
+// TestChartHasTheAddressOfTheRunbook in every alert, as a value says.
+func TestChartHasTheAddressOfTheRunbook(t *testing.T) {
+	m := render(t, "all-values.yaml", map[string]any{
+		"prometheusRule": map[string]any{"docs": "https://wiki.example.com/sms/"},
+	})
+	found := 0
+	for _, group := range m.alerts.Spec.Groups {
+		for _, rule := range group.Rules {
+			if rule.Alert == "" {
+				continue
+			}
+			found++
+			want := "https://wiki.example.com/sms/runbook.md#" + strings.ToLower(rule.Alert)
+			if got := rule.Annotations["runbook_url"]; got != want {
+				t.Errorf("%s has %s, want %s", rule.Alert, got, want)
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("there are %d alerts", found)
+	}
+}
+
+// TestChartHasThePortsOfTraces open where settings switch traces on, and only there.
+func TestChartHasThePortsOfTraces(t *testing.T) {
+	for name, c := range map[string]struct {
+		settings, policy map[string]any
+		want             []int32
+	}{
+		"no traces": {nil, nil, nil},
+		"an endpoint": {
+			map[string]any{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}, nil,
+			[]int32{4317, 4318},
+		},
+		"an endpoint of traces": {
+			map[string]any{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://collector:4317"}, nil,
+			[]int32{4317, 4318},
+		},
+		"the default endpoint": {
+			map[string]any{"OTEL_TRACES_EXPORTER": "otlp"}, nil, []int32{4317, 4318},
+		},
+		"another port": {
+			map[string]any{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:55681"},
+			map[string]any{"tracePorts": []any{55681}}, []int32{55681},
+		},
+	} {
+		further := map[string]any{}
+		if c.settings != nil {
+			further["settings"] = c.settings
+		}
+		if c.policy != nil {
+			further["networkPolicy"] = c.policy
+		}
+		var got []int32
+		for _, rule := range render(t, "least-values.yaml", further).network.Spec.Egress {
+			for _, port := range rule.Ports {
+				if n := port.Port.IntVal; n == 4317 || n == 4318 || n == 55681 {
+					got = append(got, n)
+				}
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: the ports %v are open, want %v", name, got, c.want)
+		}
 	}
 }
 

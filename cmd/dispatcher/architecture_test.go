@@ -255,11 +255,14 @@ var rules = map[string]rule{
 		module + "ledger", module + "config", module + "admission", module + "provider",
 		module + "provider/breaker", internal + "decide", internal + "report",
 	}},
-	internal + "control": {ours: []string{
-		module + "ledger", module + "config", module + "admission", internal + "app",
-		module + "selector", internal + "decide", internal + "envelope", internal + "numbers",
-		internal + "pipeline", internal + "report", internal + "status", internal + "steer",
-	}},
+	internal + "control": {
+		ours: []string{
+			module + "ledger", module + "config", module + "admission", internal + "app",
+			module + "selector", internal + "decide", internal + "envelope", internal + "numbers",
+			internal + "pipeline", internal + "report", internal + "status", internal + "steer",
+		},
+		others: []string{"github.com/aymanbagabas/go-udiff"},
+	},
 	internal + "lookup": {ours: []string{
 		module + "ledger", module + "config", module + "admission", module + "selector",
 		internal + "app", internal + "control", internal + "decide", internal + "report",

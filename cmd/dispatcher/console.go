@@ -42,6 +42,7 @@ func serveConsole(
 			Gate: gate, Ledger: l, Keys: opts.Keys, Secret: opts.Keys[0][:], Once: once,
 			DeadAfter: opts.Settings.DeadAfter, Version: opts.Version, Log: opts.Log,
 			Region: region, AllowUnknown: opts.Settings.AllowUnknownFields, Publish: intake.PublishOne,
+			ReportCSV: reportCSV,
 		})
 		if err != nil {
 			return nil, nil, err

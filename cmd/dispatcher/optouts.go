@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/numbers"
-	"dispatcher/cmd/dispatcher/internal/report"
-	"dispatcher/ledger"
 )
 
 func (c *cli) optOutsCommand() *cobra.Command {
@@ -31,17 +29,6 @@ one.`,
 	cmd.AddCommand(c.optOutsListCommand(), c.optOutsShowCommand(), c.optOutsAddCommand(),
 		c.optOutsRemoveCommand(), c.optOutsImportCommand())
 	return cmd
-}
-
-// optOutsShown counts the opt-outs of a tenant from one source.
-type optOutsShown struct {
-	Tenant  string    `json:"tenant"`
-	Source  string    `json:"source"`
-	Channel string    `json:"channel"` // by which keywords came
-	Current int64     `json:"current"` // on the list
-	Ended   int64     `json:"ended"`   // no longer on the list
-	First   time.Time `json:"first"`   // time of the earliest of all of them
-	Last    time.Time `json:"last"`
 }
 
 func (c *cli) optOutsListCommand() *cobra.Command {
@@ -68,23 +55,11 @@ func (c *cli) optOutsListCommand() *cobra.Command {
 }
 
 func (c *cli) listOptOuts(ctx context.Context, l *database, tenant *string, as format) error {
-	counts, err := l.OptOuts.Count(ctx, tenant)
+	value, err := control.CountOptOuts(ctx, l.Ledger, tenant)
 	if err != nil {
 		return err
 	}
-	value := struct {
-		Current int64          `json:"current"`
-		OptOuts []optOutsShown `json:"opt_outs"`
-	}{OptOuts: []optOutsShown{}}
-	for i := range counts {
-		n := &counts[i]
-		value.Current += n.Current
-		value.OptOuts = append(value.OptOuts, optOutsShown{
-			n.Tenant, string(n.Source), n.Channel,
-			n.Current, n.Ended, n.First, n.Last,
-		})
-	}
-	rows := list(as, value.OptOuts, []column[optOutsShown]{
+	rows := list(as, value.OptOuts, []column[control.OptOutCount]{
 		{key: "tenant"},
 		{key: "source"},
 		{key: "channel"},
@@ -98,31 +73,6 @@ func (c *cli) listOptOuts(ctx context.Context, l *database, tenant *string, as f
 		rows.title = "1 opt-out"
 	}
 	return as.write(c.out, value, rows)
-}
-
-// optOutShown is one opt-out of a recipient.
-type optOutShown struct {
-	Since        time.Time  `json:"since"`
-	Source       string     `json:"source"`
-	Channel      string     `json:"channel"`
-	Author       string     `json:"author"`
-	Reason       string     `json:"reason"`
-	Until        *time.Time `json:"until"` // null while it lasts; then the following fields are empty
-	EndedBy      string     `json:"ended_by"`
-	EndedChannel string     `json:"ended_channel"`
-	EndedAuthor  string     `json:"ended_author"`
-	EndedReason  string     `json:"ended_reason"`
-	Login        string     `json:"login"` // of the database; empty where it was not recorded
-	EndedLogin   string     `json:"ended_login"`
-}
-
-func newOptOutShown(e *ledger.OptOutEntry) optOutShown {
-	return optOutShown{
-		Since: e.Since, Source: string(e.Source), Channel: e.Channel, Author: e.Author,
-		Reason: e.Reason, Until: report.Moment(e.Until),
-		EndedBy: string(e.EndedBy), EndedChannel: e.EndedChannel, EndedAuthor: e.EndedAuthor,
-		EndedReason: e.EndedReason, Login: e.Login, EndedLogin: e.EndedLogin,
-	}
 }
 
 func (c *cli) optOutsShowCommand() *cobra.Command {
@@ -150,20 +100,11 @@ func (c *cli) optOutsShowCommand() *cobra.Command {
 func (c *cli) showOptOut(
 	ctx context.Context, l *database, tenant, recipient string, as format,
 ) error {
-	entries, err := l.OptOuts.Of(ctx, tenant, recipient)
+	value, err := control.OptOutsOf(ctx, l.Ledger, tenant, recipient)
 	if err != nil {
 		return err
 	}
-	value := struct {
-		Tenant   string        `json:"tenant"`
-		OptedOut bool          `json:"opted_out"`
-		History  []optOutShown `json:"history"` // the latest first
-	}{Tenant: tenant, OptedOut: len(entries) > 0 &&
-		entries[0].Until.IsZero(), History: []optOutShown{}}
-	for i := range entries {
-		value.History = append(value.History, newOptOutShown(&entries[i]))
-	}
-	if as == formatTable && len(entries) == 0 {
+	if as == formatTable && len(value.History) == 0 {
 		fmt.Fprintln(c.out, "It is not on the list and never was.")
 		return nil
 	}
@@ -177,18 +118,18 @@ func (c *cli) showOptOut(
 
 // optOutHistory has a column for each field in CSV. A table joins how and by whom in one, to fit a
 // terminal.
-func optOutHistory(history []optOutShown, as format) sheet {
-	columns := keys[optOutShown](formatCSV, "since", "source", "channel", "author", "reason",
+func optOutHistory(history []control.OptOut, as format) sheet {
+	columns := keys[control.OptOut](formatCSV, "since", "source", "channel", "author", "reason",
 		"until",
 		"ended_by", "ended_channel", "ended_author", "ended_reason", "login", "ended_login")
-	s := list(as, history, append(columns, []column[optOutShown]{
+	s := list(as, history, append(columns, []column[control.OptOut]{
 		{only: formatTable, key: "since", head: "since (UTC)"},
-		{only: formatTable, head: "by", width: 16, cell: func(h *optOutShown) any {
+		{only: formatTable, head: "by", width: 16, cell: func(h *control.OptOut) any {
 			return joined([]string{h.Source, h.Channel, withLogin(h.Author, h.Login, "")})
 		}},
 		{only: formatTable, key: "reason", width: 17},
 		{only: formatTable, key: "until", head: "until (UTC)"},
-		{only: formatTable, head: "ended by", width: 16, cell: func(h *optOutShown) any {
+		{only: formatTable, head: "ended by", width: 16, cell: func(h *control.OptOut) any {
 			return joined([]string{h.EndedBy, h.EndedChannel, withLogin(h.EndedAuthor, h.EndedLogin, "")})
 		}},
 		{only: formatTable, key: "ended_reason", head: "reason", width: 17},

@@ -34,26 +34,24 @@ func (f *listFlags) addTo(cmd *cobra.Command, c *cli) {
 	f.as.addTo(cmd.Flags())
 }
 
-// listing refuses a change without a reason.
-func (f *listFlags) listing(source ledger.OptOutSource) (ledger.Listing, error) {
+// by refuses a change without a reason.
+func (f *listFlags) by() (control.By, error) {
 	switch {
 	case strings.TrimSpace(f.reason) == "":
-		return ledger.Listing{}, misused(errors.New(`--reason is missing: write why, for ` +
+		return control.By{}, misused(errors.New(`--reason is missing: write why, for ` +
 			`example --reason "asked by letter"`))
 	case strings.TrimSpace(f.author) == "":
-		return ledger.Listing{}, misused(errors.New("--author is empty: name who makes the change"))
+		return control.By{}, misused(errors.New("--author is empty: name who makes the change"))
 	}
 	if err := control.CheckReason(f.reason); err != nil {
-		return ledger.Listing{}, misused(err)
+		return control.By{}, misused(err)
 	}
-	return ledger.Listing{Tenant: f.tenant, Source: source, Author: f.author, Reason: f.reason}, nil
+	return control.By{Author: f.author, Reason: f.reason}, nil
 }
 
 // listChanged is the result of a change of a list.
 type listChanged struct {
-	Tenant  string `json:"tenant"`
-	Numbers int    `json:"numbers"`
-	Changed int64  `json:"changed"`
+	control.OptOutsChanged
 	// Skipped are the lines of an import without a valid number.
 	Skipped int `json:"skipped"`
 }
@@ -67,7 +65,7 @@ func (c *cli) optOutsAddCommand() *cobra.Command {
 	}
 	f.addTo(cmd, c)
 	cmd.RunE = work(func(ctx context.Context, args []string) error {
-		return c.changeOptOuts(ctx, cmd, &f, args, (*ledger.OptOuts).Add, putOn)
+		return c.changeOptOuts(ctx, cmd, &f, args, false, putOn)
 	})
 	return cmd
 }
@@ -83,7 +81,7 @@ Do so only when the subscriber asked for it. That a number was on the list stays
 	}
 	f.addTo(cmd, c)
 	cmd.RunE = work(func(ctx context.Context, args []string) error {
-		return c.changeOptOuts(ctx, cmd, &f, args, (*ledger.OptOuts).Remove, takenOff)
+		return c.changeOptOuts(ctx, cmd, &f, args, true, takenOff)
 	})
 	return cmd
 }
@@ -113,11 +111,10 @@ func (l *listChanged) sentence(changed, stood string) string {
 
 // changeOptOuts makes one change; sentence describes it.
 func (c *cli) changeOptOuts(
-	ctx context.Context, cmd *cobra.Command, f *listFlags, args []string,
-	change func(*ledger.OptOuts, context.Context, ledger.Listing, []string) (int64, error),
+	ctx context.Context, cmd *cobra.Command, f *listFlags, args []string, remove bool,
 	sentence func(*listChanged) string,
 ) error {
-	by, err := f.listing(ledger.ByCommand)
+	by, err := f.by()
 	if err != nil {
 		return err
 	}
@@ -126,11 +123,13 @@ func (c *cli) changeOptOuts(
 		return err
 	}
 	return c.withLedger(ctx, func(l *database) error {
-		n, err := change(l.OptOuts, ctx, by, recipients)
+		changed, err := control.ChangeOptOuts(ctx, l.Ledger, &control.OptOutChange{
+			Tenant: f.tenant, Source: ledger.ByCommand, Numbers: recipients, Remove: remove,
+		}, by)
 		if err != nil {
 			return err
 		}
-		done := &listChanged{Tenant: f.tenant, Numbers: len(recipients), Changed: n}
+		done := &listChanged{OptOutsChanged: *changed}
 		return c.printListChange(done, f.as, sentence(done))
 	})
 }
@@ -162,7 +161,7 @@ is imported, unless --skip is given. To import a file again does no harm.`,
 	f.addTo(cmd, c)
 	cmd.Flags().BoolVar(&skip, "skip", false, "skip lines that hold no number")
 	cmd.RunE = work(func(ctx context.Context, args []string) error {
-		by, err := f.listing(ledger.ByImport)
+		by, err := f.by()
 		if err != nil {
 			return err
 		}
@@ -178,26 +177,28 @@ is imported, unless --skip is given. To import a file again does no harm.`,
 			return usage(badLines(bad))
 		}
 		return c.withLedger(ctx, func(l *database) error {
-			return c.importOptOuts(ctx, l, by, recipients, len(bad), f.as)
+			return c.importOptOuts(ctx, l, &f, by, recipients, len(bad))
 		})
 	})
 	return cmd
 }
 
 func (c *cli) importOptOuts(
-	ctx context.Context, l *database, by ledger.Listing, recipients []string, skipped int,
-	as format,
+	ctx context.Context, l *database, f *listFlags, by control.By, recipients []string, skipped int,
 ) error {
-	done := listChanged{Tenant: by.Tenant, Numbers: len(recipients), Skipped: skipped}
+	done := listChanged{Skipped: skipped}
+	done.Tenant, done.Numbers = f.tenant, len(recipients)
 	for some := range slices.Chunk(recipients, importBatch) {
-		n, err := l.OptOuts.Add(ctx, by, some)
-		done.Changed += n
+		changed, err := control.ChangeOptOuts(ctx, l.Ledger, &control.OptOutChange{
+			Tenant: f.tenant, Source: ledger.ByImport, Numbers: some,
+		}, by)
 		if err != nil {
 			return fmt.Errorf("%d numbers were put on the list before this; import the file "+
 				"again: %w", done.Changed, postgresTrouble(l.settings, err))
 		}
+		done.Changed += changed.Changed
 	}
-	return c.printListChange(&done, as, imported(&done))
+	return c.printListChange(&done, f.as, imported(&done))
 }
 
 // imported also says how many lines have no valid number.

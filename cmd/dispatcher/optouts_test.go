@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/ledger/ledgertest"
 )
 
@@ -52,7 +53,7 @@ func TestOptOutsAreAddedShownAndRemoved(t *testing.T) {
 	got = optOuts(t, url, "", exitOK,
 		append([]string{"add", "00447700900123", "--reason", "again", "--format", "json"},
 			by...)...)
-	if done := shown[listChanged](t, got); done != (listChanged{Tenant: "shop", Numbers: 1}) {
+	if done := shown[listChanged](t, got); done != changedList("shop", 1, 0, 0) {
 		t.Errorf("got %+v", done)
 	}
 	got = optOuts(t, url, "", exitOK, "show", "+447700900123", "--tenant", "shop")
@@ -62,8 +63,8 @@ func TestOptOutsAreAddedShownAndRemoved(t *testing.T) {
 	optOuts(t, url, "", exitOK,
 		append([]string{"remove", "+447700900123", "--reason", "asked by phone"}, by...)...)
 	history := shown[struct {
-		OptedOut bool          `json:"opted_out"`
-		History  []optOutShown `json:"history"`
+		OptedOut bool             `json:"opted_out"`
+		History  []control.OptOut `json:"history"`
 	}](t,
 		optOuts(t, url, "", exitOK, "show", "+447700900123", "--tenant", "shop",
 			"--format", "json"))
@@ -95,24 +96,33 @@ func TestOptOutsAreAddedShownAndRemoved(t *testing.T) {
 	}
 }
 
+// changedList is the result of a change of a list.
+func changedList(tenant string, numbers int, changed int64, skipped int) listChanged {
+	return listChanged{control.OptOutsChanged{
+		Tenant: tenant, Numbers: numbers, Changed: changed,
+	}, skipped}
+}
+
 func TestAChangeOfAListShowsTheOtherEntries(t *testing.T) {
 	t.Parallel()
 	for want, done := range map[string]listChanged{
-		"3 of 3 put on the list.":                               {Numbers: 3, Changed: 3},
-		"2 of 3 put on the list; the other was on it before.":   {Numbers: 3, Changed: 2},
-		"1 of 3 put on the list; the others were on it before.": {Numbers: 3, Changed: 1},
-		"0 of 1 put on the list; it was on it before.":          {Numbers: 1},
-		"0 of 3 put on the list; they were on it before.":       {Numbers: 3},
+		"3 of 3 put on the list.":                               changedList("", 3, 3, 0),
+		"2 of 3 put on the list; the other was on it before.":   changedList("", 3, 2, 0),
+		"1 of 3 put on the list; the others were on it before.": changedList("", 3, 1, 0),
+		"0 of 1 put on the list; it was on it before.":          changedList("", 1, 0, 0),
+		"0 of 3 put on the list; they were on it before.":       changedList("", 3, 0, 0),
 	} {
 		if got := putOn(&done); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	got := takenOff(&listChanged{Numbers: 2, Changed: 1})
+	some := changedList("", 2, 1, 0)
+	got := takenOff(&some)
 	if got != "1 of 2 taken off the list; the other was not on it." {
 		t.Error(got)
 	}
-	got = imported(&listChanged{Numbers: 2, Changed: 2, Skipped: 1})
+	some = changedList("", 2, 2, 1)
+	got = imported(&some)
 	if got != "2 of 2 put on the list. 1 line was left out." {
 		t.Error(got)
 	}
@@ -125,7 +135,7 @@ func TestAListOfNumbersIsImported(t *testing.T) {
 	const list = "\xef\xbb\xbfnumber,since\r\n+447700900123,2024\r\n\"+44 7700 " +
 		"900124\",2025\r\n\r\n+447700900123;x\r\n"
 	done := shown[listChanged](t, optOuts(t, url, list, exitOK, import1...))
-	if done != (listChanged{Tenant: "shop", Numbers: 3, Changed: 2}) {
+	if done != changedList("shop", 3, 2, 0) {
 		t.Errorf("got %+v", done)
 	}
 	file := write(t, "more.csv", "+447700900124\nnobody\n0123\n+447700900125\n")
@@ -134,7 +144,7 @@ func TestAListOfNumbersIsImported(t *testing.T) {
 		t.Errorf("got %+v, want %q in the error", got, "in line 2, 3: nothing was imported")
 	}
 	done = shown[listChanged](t, optOuts(t, url, "", exitOK, append(import1, file, "--skip")...))
-	if done != (listChanged{Tenant: "shop", Numbers: 2, Changed: 1, Skipped: 2}) {
+	if done != changedList("shop", 2, 1, 2) {
 		t.Errorf("got %+v", done)
 	}
 	type count struct {

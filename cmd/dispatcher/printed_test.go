@@ -109,7 +109,7 @@ func printedSheets(as format) []printedSheet {
 		{"faults", faultsSheet(new(filled[bench.FaultsResult]()), as), ""},
 		{"simulation", simulationSheet(filled[[]simulate.Outcome](), as), ""},
 		{"counts", countSheet(filled[[]sandbox.Count](), as), ""},
-		{"opt-outs", optOutHistory(filled[[]optOutShown](), as), ""},
+		{"opt-outs", optOutHistory(filled[[]control.OptOut](), as), ""},
 		{"keys", new(filled[keyRing]()).sheet(as), ""},
 		{"verification", verificationSheet(&verification, as), ""},
 		{"invariants", invariantSheet(&invariants, formatTable), formatTable},

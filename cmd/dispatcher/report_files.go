@@ -127,6 +127,13 @@ func writeRange(
 	return as.write(out, r, list(as, rangeRecords(r), allKeys[rangeRecord]()...))
 }
 
+// reportCSV writes the rows of a range as --format csv does, for the console.
+func reportCSV(out io.Writer, r *report.Range) error {
+	shown := showing(out)
+	defer shown.finish()
+	return writeRange(shown, formatCSV, r, nil, nil)
+}
+
 // writeParquet writes the rows. The checkpoint is metadata of the file.
 func writeParquet(out io.Writer, r *report.Range) error {
 	var options []parquet.WriterOption

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -187,6 +188,30 @@ func TestParquetHasWhatCSVHas(t *testing.T) {
 	}
 	if cost := fmt.Sprint(file.Schema()); !strings.Contains(cost, "cost (DECIMAL(18,6))") {
 		t.Error(cost)
+	}
+}
+
+// TestTheFileOfTheConsoleIsThatOfTheCommand: each row with the columns of --format csv, and nothing
+// that a spreadsheet takes for a formula.
+func TestTheFileOfTheConsoleIsThatOfTheCommand(t *testing.T) {
+	t.Parallel()
+	r := report.NewRange(sampleFigures(t, 2))
+	r.Rows[0].Sender = "=cmd()\x1b"
+	var out bytes.Buffer
+	if err := reportCSV(&out, &r); err != nil {
+		t.Fatal(err)
+	}
+	all, err := csv.NewReader(&out).ReadAll()
+	if err != nil || len(all) != len(r.Rows)+1 {
+		t.Fatalf("%d rows, error %v", len(all), err)
+	}
+	for i, column := range allKeys[rangeRecord]() {
+		if all[0][i] != column.key {
+			t.Errorf("column %d is %s, want %s", i, all[0][i], column.key)
+		}
+		if column.key == "sender" && all[1][i] != `'=cmd()\x1b` {
+			t.Errorf("the sender is %q", all[1][i])
+		}
 	}
 }
 

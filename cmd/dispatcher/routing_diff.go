@@ -3,32 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
 
-	udiff "github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 
 	"dispatcher/cmd/dispatcher/internal/control"
-	"dispatcher/config"
 )
-
-// comparison is the difference of two routing documents.
-type comparison struct {
-	From    string         `json:"from"` // a version's number or a file's name
-	To      string         `json:"to"`
-	Changes []control.Line `json:"changes"`
-	// Unified is the difference of the texts, in the format of patch.
-	Unified string `json:"unified"`
-}
-
-// side is one of the two documents.
-type side struct {
-	name, document string
-	routing        *config.Routing // with the effects of a version
-	// without effects: a file has none, and takes over those in force when applied
-	plain *config.Routing
-	file  bool
-}
 
 func (c *cli) routingDiffCommand() *cobra.Command {
 	var as format
@@ -62,12 +41,12 @@ the first to the second. A number is a version; write ./3 for a file of that nam
 }
 
 // compare reads both sides.
-func (c *cli) compare(ctx context.Context, l *database, args []string) (*comparison, error) {
+func (c *cli) compare(ctx context.Context, l *database, args []string) (*control.Comparison, error) {
 	first, err := c.side(ctx, l, args[0])
 	if err != nil {
 		return nil, err
 	}
-	var second *side
+	var second *control.Side
 	if len(args) == 2 {
 		second, err = c.side(ctx, l, args[1])
 	} else {
@@ -76,27 +55,20 @@ func (c *cli) compare(ctx context.Context, l *database, args []string) (*compari
 	if err != nil {
 		return nil, err
 	}
-	if len(args) == 1 && !isVersion(args[0]) {
+	if len(args) == 1 && !control.IsVersion(args[0]) {
 		first, second = second, first
 	}
-	return &comparison{
-		From: first.name, To: second.name, Changes: first.changesTo(second),
-		Unified: udiff.Unified(label(first.name), label(second.name), first.document,
-			second.document),
-	}, nil
+	return control.Compare(first, second), nil
 }
 
 // side reads a version or a file; an empty arg is the version in force.
-func (c *cli) side(ctx context.Context, l *database, arg string) (*side, error) {
-	if arg != "" && !isVersion(arg) {
+func (c *cli) side(ctx context.Context, l *database, arg string) (*control.Side, error) {
+	if arg != "" && !control.IsVersion(arg) {
 		doc, err := c.readDocument(arg)
 		if err != nil {
 			return nil, usage(err)
 		}
-		return &side{
-			name: doc.Name, document: string(doc.Text), routing: doc.Routing,
-			plain: doc.Routing, file: true,
-		}, nil
+		return control.FileSide(doc), nil
 	}
 	v, err := currentVersion(ctx, l)
 	if err == nil && arg != "" {
@@ -109,39 +81,10 @@ func (c *cli) side(ctx context.Context, l *database, arg string) (*side, error) 
 	if err != nil {
 		return nil, err
 	}
-	doc, routing, err := control.Stored(&v)
-	if err != nil {
-		return nil, err
-	}
-	return &side{
-		name: number(v.Version), document: v.Document, routing: routing,
-		plain: doc.Routing,
-	}, nil
+	return control.VersionSide(&v)
 }
 
-// changesTo compares two versions with their effects, but a file with the document of a version.
-func (s *side) changesTo(other *side) []control.Line {
-	if s.file || other.file {
-		return control.VersionDiff(s.plain, other.plain)
-	}
-	return control.VersionDiff(s.routing, other.routing)
-}
-
-// isVersion reports whether an argument is a version's number and not a file's name.
-func isVersion(arg string) bool {
-	_, err := strconv.ParseUint(arg, 10, 63)
-	return err == nil
-}
-
-// label is the name of a side in the unified difference.
-func label(name string) string {
-	if isVersion(name) {
-		return "version " + name
-	}
-	return name
-}
-
-func (c *cli) printComparison(d *comparison, as format) error {
+func (c *cli) printComparison(d *control.Comparison, as format) error {
 	if as != formatTable {
 		return as.write(c.out, d, changeSheet(d.Changes, as))
 	}
@@ -151,7 +94,8 @@ func (c *cli) printComparison(d *comparison, as format) error {
 	case d.Unified != "":
 		fmt.Fprintln(c.out, "Only comments or the layout differ.")
 	default:
-		fmt.Fprintf(c.out, "%s and %s are the same.\n", label(d.From), label(d.To))
+		fmt.Fprintf(c.out, "%s and %s are the same.\n", control.SideLabel(d.From),
+			control.SideLabel(d.To))
 	}
 	if d.Unified != "" {
 		fmt.Fprintf(c.out, "\n%s", d.Unified)

@@ -291,7 +291,7 @@ func TestRoutingDiffOfFilesAndVersions(t *testing.T) {
 	for want, args := range map[string][]string{
 		"40>41": {file}, "25>40": {"1"}, "40>25": {"2", "1"}, "25>41": {"1", file},
 	} {
-		d := decoded[comparison](t,
+		d := decoded[control.Comparison](t,
 			dispatcher(t, "", env,
 				append([]string{"routing", "diff", "--format", "json"}, args...)...))
 		from, to, _ := strings.Cut(want, ">")
@@ -468,7 +468,7 @@ func TestAFileIsComparedWithTheDocumentOfAVersion(t *testing.T) {
 	if got := dispatcher(t, "", env, "routing", "diff", file, "--exit-code"); got.code != exitOK {
 		t.Errorf("got %+v, want exit code %d", got, exitOK)
 	}
-	between := decoded[comparison](t,
+	between := decoded[control.Comparison](t,
 		dispatcher(t, "", env, "routing", "diff", "2", "3", "--format", "json"))
 	if len(between.Changes) != 1 ||
 		between.Changes[0].Path != "routes.default.effective_weights.c" ||

@@ -28,8 +28,8 @@ since when, the share that it carried of late against the agreed one, its rate a
 errors by code and answer times; each lane with its lag in Kafka and what waits; then what should be
 looked at, and what to do about it. Shares, rates and codes are those of the last five minutes over
 all instances. Breakers, answer times and the lag are what the instances last said, every
-DISPATCHER_STATE_INTERVAL. The age of the oldest message that waits counts from its receipt, also
-if it was scheduled; before its time a scheduled message does not count as waiting. --watch shows it
+DISPATCHER_STATE_INTERVAL. The oldest message of a lane has waited since its receipt, or since its
+send_at if that came later: before its time a scheduled message does not wait. --watch shows it
 again every two seconds, until Ctrl-C; with --format json or csv one status follows the other.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
@@ -179,7 +179,7 @@ func laneSheet(s *status.Now) sheet {
 		}},
 		{key: "readers"},
 		{key: "waiting"},
-		{head: "oldest (since receipt)", right: true, cell: func(l *status.Lane) any {
+		{head: "oldest", right: true, cell: func(l *status.Lane) any {
 			if l.OldestSeconds == nil {
 				return nil
 			}

@@ -184,6 +184,12 @@ type operation struct {
 var operations = []operation{
 	{"GET", "/status", "", access.View},
 	{"GET", "/channels", "", access.View},
+	{"GET", "/instances", "", access.View},
+	{"GET", "/routing/versions/1/diff/1", "", access.View},
+	{"GET", "/opt-outs", "", access.View},
+	{"POST", "/opt-outs/lookup", `{"tenant":"shop","number":"+447700900123"}`, access.View},
+	{"POST", "/opt-outs", `{"tenant":"","numbers":["+447700900123"]}`, access.Operate},
+	{"POST", "/opt-outs/remove", `{"numbers":["+447700900123"]}`, access.Operate},
 	{"GET", "/routing", "", access.View},
 	{"GET", "/routing/versions", "", access.View},
 	{"GET", "/routing/versions/1", "", access.View},

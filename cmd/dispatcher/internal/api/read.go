@@ -37,6 +37,15 @@ func (a *API) now(ctx context.Context) (*status.Now, error) {
 	return status.Read(ctx, a.cfg.Ledger, a.cfg.DeadAfter, v.Version, doc)
 }
 
+func (a *API) instances(ctx context.Context, _ *struct{}) (*tagged[*status.Instances], error) {
+	v, _, err := control.InForce(ctx, a.cfg.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	found, err := status.ReadInstances(ctx, a.cfg.Ledger, a.cfg.DeadAfter, v.Version)
+	return &tagged[*status.Instances]{etag(v.Version), found}, err
+}
+
 type channelList struct {
 	Version  int64           `json:"version"`
 	Channels []status.Detail `json:"channels" nullable:"false"`

@@ -18,6 +18,7 @@ func (a *API) routes() {
 	a.weightRoutes()
 	a.limitRoutes()
 	a.messageRoutes()
+	a.optOutRoutes()
 	a.problemRoutes()
 	a.reportRoutes()
 }
@@ -30,6 +31,10 @@ func (a *API) statusRoutes() {
 	a.live(operation{
 		get, "/live", "live", "status", "The status as a stream of events, when it changes", view, 0,
 	})
+	serve(a, operation{
+		get, "/instances", "listInstances", "status",
+		"The running instances, and how each sees channels and lanes", view, 0,
+	}, a.instances)
 	serve(a, operation{
 		get, "/channels", "listChannels", "channels", "List the channels", view, 0,
 	}, a.channels)
@@ -70,6 +75,10 @@ func (a *API) routingRoutes() {
 	serve(a, operation{
 		get, "/routing/versions/{version}", "getRoutingVersion", "routing", "One version", view, 0,
 	}, a.version)
+	serve(a, operation{
+		get, "/routing/versions/{from}/diff/{to}", "compareRoutingVersions", "routing",
+		"What differs between two versions, in meaning and as text", view, 0,
+	}, a.compare)
 }
 
 func (a *API) weightRoutes() {
@@ -144,6 +153,25 @@ func (a *API) messageRoutes() {
 		post, "/messages/cancel", "cancelMessages", "messages",
 		"End the messages that have not left and that a filter finds", operate, 0,
 	}, a.cancelMany)
+}
+
+func (a *API) optOutRoutes() {
+	serve(a, operation{
+		get, "/opt-outs", "countOptOuts", "opt-outs",
+		"Count the opt-outs of each tenant by where they came from", view, 0,
+	}, a.optOuts)
+	serve(a, operation{
+		post, "/opt-outs/lookup", "findOptOuts", "opt-outs",
+		"Whether a number is on a tenant's opt-out list, since when and why", view, 0,
+	}, a.findOptOuts)
+	serve(a, operation{
+		post, "/opt-outs", "addOptOuts", "opt-outs", "Put numbers on a tenant's opt-out list",
+		operate, 0,
+	}, a.addOptOuts)
+	serve(a, operation{
+		post, "/opt-outs/remove", "removeOptOuts", "opt-outs",
+		"Take numbers off a tenant's opt-out list", operate, 0,
+	}, a.removeOptOuts)
 }
 
 // problemRoutes registers the operations on ambiguous submissions and dead records.

@@ -57,6 +57,15 @@ func (a *API) version(ctx context.Context, in *struct {
 	return shown(&v), nil
 }
 
+func (a *API) compare(ctx context.Context, in *struct {
+	From int64 `path:"from" minimum:"1"`
+	To   int64 `path:"to" minimum:"1"`
+},
+) (*reply[*control.Comparison], error) {
+	difference, err := control.CompareVersions(ctx, a.cfg.Ledger, in.From, in.To)
+	return &reply[*control.Comparison]{difference}, err
+}
+
 func (a *API) versions(
 	ctx context.Context, in *Page,
 ) (*reply[list[control.HistoryLine]], error) {

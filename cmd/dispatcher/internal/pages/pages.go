@@ -9,6 +9,7 @@ package pages
 import (
 	"embed"
 	"errors"
+	"io"
 	"io/fs"
 	"net/http"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/numbers"
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/ledger"
 	"dispatcher/selector"
 )
@@ -42,6 +44,8 @@ type Config struct {
 	Publish      control.Publish
 	Region       numbers.Region // of numbers without a country code
 	AllowUnknown bool           // envelopes may have unknown fields
+	// ReportCSV writes the rows of a report, as "dispatcher report" does.
+	ReportCSV func(io.Writer, *report.Range) error
 }
 
 // Server serves the pages.
@@ -153,6 +157,7 @@ func (s *Server) endpoints() []endpoint {
 		{"POST /dead", access.Operate, s.replayDead},
 
 		{"GET /reports", access.Report, s.reports},
+		{"GET " + csvPath, access.Report, s.reportCSV},
 		{"GET /audit", access.Audit, s.audit},
 		{"GET /instances", access.View, s.instances},
 	}

@@ -118,7 +118,7 @@ func TestPagesOfABusySystemAreSmall(t *testing.T) {
 		"{channel}", "provider-channel-07", "{id}", uuid("unknown0", 1))
 	for _, e := range (&Server{}).endpoints() {
 		method, path, _ := strings.Cut(paths.Replace(e.pattern), " ")
-		if method != http.MethodGet || strings.HasPrefix(path, "/live/") {
+		if method != http.MethodGet || strings.HasPrefix(path, "/live/") || path == csvPath {
 			continue
 		}
 		got := b.get(path)
@@ -175,5 +175,88 @@ func TestListsHaveNextPages(t *testing.T) {
 				t.Errorf("%s: %s is there %d times", path, row, times)
 			}
 		}
+	}
+}
+
+// largeDay is a routing of 8 routes with 40 channels each, for a report of 320 rows.
+func largeDay() string {
+	var channels, weights strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&channels, "  provider-channel-%02d: {provider: sandbox, price: {currency: GBP, "+
+			"default: \"0.031\"}}\n", i)
+		fmt.Fprintf(&weights, "provider-channel-%02d: %d, ", i, i+1)
+	}
+	out := "timezone: Europe/London\nchannels:\n" + channels.String() + "routes:\n"
+	for i := range 7 {
+		out += fmt.Sprintf("  - {name: route-of-tenant-%d, match: {tenant: shop-%d}, weights: {%s}}\n",
+			i, i, weights.String())
+	}
+	return out + "  - {name: route-of-tenant-7, match: {}, weights: {" + weights.String() + "}}\n"
+}
+
+// TestAReportOfALargeDayIsSmall: the page has the first rows, sentences and plots, and leads to the
+// rest.
+func TestAReportOfALargeDayIsSmall(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	c.apply(t, largeDay())
+	db, err := pgx.Connect(t.Context(), c.db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context()) //nolint:errcheck // It was read.
+	// Each channel of each route has 12 messages: too many for those with a low weight.
+	const count = 8 * 40 * 12
+	for _, sql := range []string{
+		`insert into dispatcher.messages (seq, id, lane, tenant, state, attempts, route,
+		  routing_version, draw, draw_size, first_choice, segments, expires_at)
+		select dispatcher.first_of(dispatcher.day_at(now())) + 1000 + n, 'large-' || n, 'otp',
+		  'shop-' || n % 8, 'sending', 1, 'route-of-tenant-' || n % 8, 2, n % 820, 820,
+		  'provider-channel-' || lpad((n / 8 % 40)::text, 2, '0'), 1, now()
+		from generate_series(0, $1::int - 1) n`,
+		`insert into dispatcher.attempts (message_seq, instance, claimed_at, price_micros, attempt,
+		  segments, channel, reason, currency, settled_at, answers, outcome)
+		select seq, 1, now(), 31000, 1, 1, first_choice, 'first_choice', 'GBP', now(), 1, 'accepted'
+		from dispatcher.messages where id like 'large-%' and $1::int > 0`,
+	} {
+		if _, err := db.Exec(t.Context(), sql, count); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := c.client(t, "finance")
+	page := b.get("/reports")
+	size := len(page.body)
+	for _, asset := range []string{"console.css", "console.js", "icon.svg"} {
+		size += len(b.get("/assets/" + asset).body)
+	}
+	t.Logf("it loads %d bytes", size)
+	if page.StatusCode != http.StatusOK || size > largestPaint {
+		t.Errorf("status %d, it loads %d bytes, more than %d", page.StatusCode, size, largestPaint)
+	}
+	rows := func(body string) int {
+		return strings.Count(body, `<th scope="row">provider-channel-`)
+	}
+	if n := rows(page.body); n != mostReportRows || !strings.Contains(page.body, "270 more rows") ||
+		!strings.Contains(page.body, "more sentences") {
+		t.Errorf("the page has %d rows: %s", n, page.body)
+	}
+	link := func(pattern string) answer {
+		t.Helper()
+		found := regexp.MustCompile(`href="(` + pattern + `)"`).FindStringSubmatch(page.body)
+		if found == nil {
+			t.Fatalf("no link %s in %s", pattern, page.body)
+		}
+		return b.get(html.UnescapeString(found[1]))
+	}
+	file := link(`/reports/rows\.csv\?[^"]*`)
+	if n := strings.Count(file.body, ",provider-channel-"); n != 8*40 ||
+		!strings.HasPrefix(file.Header.Get("Content-Type"), "text/csv") ||
+		!strings.Contains(file.Header.Get("Content-Disposition"), "attachment") {
+		t.Errorf("the file has %d rows, headers %v", n, file.Header)
+	}
+	all := link(`/reports\?[^"]*plots=all`)
+	if few, many := strings.Count(page.body, "<svg class"), strings.Count(all.body,
+		"<svg class"); few < 1 || many <= few {
+		t.Errorf("%d plots, and %d of all", few, many)
 	}
 }

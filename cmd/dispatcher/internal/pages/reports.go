@@ -1,10 +1,11 @@
 package pages
 
 import (
-	"context"
+	"bytes"
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/control"
@@ -18,9 +19,12 @@ type reportsPage struct {
 	report.Range
 	Unit, From, To string
 	Sentences      []string
+	MoreSentences  int // that are not listed
 	Plots          []inlinePlot
+	MorePlots      int // that are not shown
 	Rows           []report.RangeRow
-	More           int // number of rows that are not listed
+	More           int          // number of rows that are not listed
+	Query          template.URL // of this report, for the links to the whole
 }
 
 // inlinePlot is a plot in a page.
@@ -29,11 +33,19 @@ type inlinePlot struct {
 	SVG         template.HTML
 }
 
-// mostReportRows is how many rows the page lists. The files of "dispatcher report" have all.
-const mostReportRows = 300
+// The page is small whatever the report holds: so many rows and sentences, and plots of so many
+// bytes. The first plot is always shown. The CSV has all rows, and a link of the page all plots.
+const (
+	mostReportRows = pageRows
+	mostSentences  = 20
+	mostPlotBytes  = 40_000
+)
 
 // mostDays bounds the days of a report, because the database sums each of them.
 const mostDays = 100
+
+// csvPath is the address of a report as a file.
+const csvPath = "/reports/rows.csv"
 
 // units are the units of a report by their names in the URL.
 var units = map[string]report.Unit{
@@ -42,15 +54,12 @@ var units = map[string]report.Unit{
 
 func (s *Server) reports(w http.ResponseWriter, r *request) error {
 	query := r.URL.Query()
-	p := &reportsPage{Unit: query.Get("unit"), From: query.Get("from"), To: query.Get("to")}
-	unit, ok := units[p.Unit]
-	if !ok {
-		p.Unit, unit = "day", report.Day
-	}
-	figures, err := s.figures(r.Context(), unit, p.From, p.To)
+	p := &reportsPage{}
+	figures, err := s.figures(r, true)
 	if err != nil {
 		return err
 	}
+	p.Unit = string(figures.Unit)
 	channels, hours := *figures, *figures
 	channels.By = []report.Dimension{report.ByRoute, report.ByChannel}
 	hours.By = []report.Dimension{report.ByHour}
@@ -59,11 +68,17 @@ func (s *Server) reports(w http.ResponseWriter, r *request) error {
 		p.More, p.Rows = len(p.Rows)-mostReportRows, p.Rows[:mostReportRows]
 	}
 	p.From, p.To = p.Day, p.LastDay
+	p.Query = template.URL(url.Values{ //nolint:gosec // Encode escapes what it writes.
+		"unit": {p.Unit}, "from": {p.From}, "to": {p.To},
+	}.Encode())
 	for i := range p.Routes {
 		v := &p.Routes[i]
 		for _, sentence := range v.Text {
 			p.Sentences = append(p.Sentences, fmt.Sprintf("%s, route %s: %s", v.Period, v.Route, sentence))
 		}
+	}
+	if more := len(p.Sentences) - mostSentences; more > 0 {
+		p.MoreSentences, p.Sentences = more, p.Sentences[:mostSentences]
 	}
 	if len(p.Rows) > 0 {
 		byHour := report.NewRange(&hours)
@@ -71,17 +86,50 @@ func (s *Server) reports(w http.ResponseWriter, r *request) error {
 		if err != nil {
 			return err
 		}
-		for _, plot := range drawn {
-			p.Plots = append(p.Plots, inlinePlot{plot.Title, plot.Note, inline(string(plot.Light))})
-		}
+		p.take(drawn, query.Get("plots") == "all")
 	}
 	return s.show(w, r, "reports", "Reports", p)
 }
 
-// figures sums the days of a report, also by hour.
-func (s *Server) figures(
-	ctx context.Context, unit report.Unit, from, to string,
-) (*report.RangeFigures, error) {
+// take shows the first plots, or all of them.
+func (p *reportsPage) take(drawn []plots.Plot, all bool) {
+	size := 0
+	for i, plot := range drawn {
+		svg := inline(string(plot.Light))
+		if size += len(svg); !all && i > 0 && size > mostPlotBytes {
+			p.MorePlots = len(drawn) - i
+			return
+		}
+		p.Plots = append(p.Plots, inlinePlot{plot.Title, plot.Note, svg})
+	}
+}
+
+// reportCSV answers with all rows of a report, as a file.
+func (s *Server) reportCSV(w http.ResponseWriter, r *request) error {
+	figures, err := s.figures(r, false)
+	if err != nil {
+		return err
+	}
+	rows := report.NewRange(figures)
+	var out bytes.Buffer // so that an error gives an error page and not half a file
+	if err := s.cfg.ReportCSV(&out, &rows); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="report-%s-%s.csv"`,
+		rows.Day, rows.LastDay))
+	_, err = w.Write(out.Bytes())
+	return err
+}
+
+// figures sums the days of the report that a query asks for, also by hour if the plots need that.
+func (s *Server) figures(r *request, hours bool) (*report.RangeFigures, error) {
+	ctx, query := r.Context(), r.URL.Query()
+	from, to := query.Get("from"), query.Get("to")
+	unit, ok := units[query.Get("unit")]
+	if !ok {
+		unit = report.Day
+	}
 	_, current, err := control.InForce(ctx, s.cfg.Ledger)
 	if err != nil {
 		return nil, err
@@ -99,5 +147,5 @@ func (s *Server) figures(
 	return lookup.Range(ctx, s.cfg.Ledger, &report.RangeFigures{
 		Unit: unit, By: []report.Dimension{report.ByRoute, report.ByChannel}, Days: days,
 		Current: current,
-	}, true, nil)
+	}, hours, nil)
 }

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -19,6 +20,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/app"
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
@@ -95,6 +97,12 @@ func newConsoleOf(t *testing.T, who access.Config) *console {
 	s, err := New(Config{
 		Gate: gate, Ledger: c.ledger, Keys: []selector.Key{testKey}, Secret: []byte("secret"),
 		Once: c.once, DeadAfter: time.Minute, Log: zerolog.Nop(),
+		ReportCSV: func(out io.Writer, r *report.Range) error {
+			for i := range r.Rows {
+				fmt.Fprintf(out, "%s,%s\n", r.Rows[i].Period, r.Rows[i].Channel)
+			}
+			return nil
+		},
 		Publish: func(_ context.Context, topic, id string, _ []byte) error {
 			c.published = append(c.published, topic+" "+id)
 			if c.arrives {

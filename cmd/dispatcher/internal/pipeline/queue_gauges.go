@@ -36,7 +36,7 @@ func newQueueGauges(namespace, room string) *queueGauges {
 		paused: gauge("paused_messages",
 			"Messages that wait because they are paused, by lane."),
 		oldest: gauge("oldest_waiting_seconds",
-			"Time since the oldest message of a lane that waits was received; 0 when none waits."),
+			"How long the oldest message of a lane that waits could have left; 0 when none waits."),
 	}
 }
 
@@ -53,8 +53,8 @@ func queueStateOf(
 				continue
 			}
 			g.scheduled, g.paused = q.Scheduled, q.Paused
-			if q.Received != nil {
-				g.oldest = max(now.Sub(*q.Received), 0)
+			if q.Since != nil {
+				g.oldest = max(now.Sub(*q.Since), 0)
 			}
 		}
 		all = append(all, g)

@@ -176,7 +176,7 @@ func (l *Lane) find(instances int) []Finding {
 	}
 	if l.OldestSeconds != nil && *l.OldestSeconds >= longWait.Seconds() {
 		out = append(out, Warned(check, fmt.Sprintf(
-			"%d messages wait, the oldest was received %s ago",
+			"%d messages wait, the oldest for %s",
 			l.Waiting, time.Duration(*l.OldestSeconds)*time.Second),
 			`see what they wait for in "dispatcher status" and "dispatcher limits show"`))
 	}

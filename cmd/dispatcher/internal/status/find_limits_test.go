@@ -129,8 +129,8 @@ func TestSpentLimitsAreFindingsWhileMessagesWait(t *testing.T) {
 func TestLongWaitsAndManyAmbiguitiesAreFindings(t *testing.T) {
 	t.Parallel()
 	for want, n := range map[string]*Now{
-		"": {Instances: 1, Ambiguous: 99, Lanes: []Lane{{Readers: 1, OldestSeconds: new(599.0)}}},
-		"7 messages wait, the oldest was received 10m0s ago":                {Instances: 1, Lanes: []Lane{{Readers: 1, Waiting: 7, OldestSeconds: new(600.4)}}},
+		"":                                      {Instances: 1, Ambiguous: 99, Lanes: []Lane{{Readers: 1, OldestSeconds: new(599.0)}}},
+		"7 messages wait, the oldest for 10m0s": {Instances: 1, Lanes: []Lane{{Readers: 1, Waiting: 7, OldestSeconds: new(600.4)}}},
 		"it is not known of 100 submissions whether the provider took them": {Instances: 1, Ambiguous: 100},
 	} {
 		var got []string

@@ -57,8 +57,9 @@ type Channel struct {
 	AgreedShare    *float64 `json:"agreed_share"`
 	EffectiveShare *float64 `json:"effective_share"`
 	CarriedShare   *float64 `json:"carried_share"`
-	// Rate is in attempts a second. Limit is the strictest of the channel's limits, in the same unit;
-	// null for none.
+	// Rate is in attempts a second. Limit is the strictest of the channel's limits that count
+	// messages, of which each attempt takes one, in the same unit; null for none. Limits in segments
+	// and money count something else.
 	Rate  float64  `json:"rate"`
 	Limit *float64 `json:"limit"`
 	// Throttled is the part of its rate that it may use after the provider asked to slow down; 1 for
@@ -105,7 +106,8 @@ type Lane struct {
 	// has paused it.
 	Paused  bool  `json:"paused"`
 	Waiting int64 `json:"waiting"`
-	// OldestSeconds is the age of the oldest waiting message; null when none waits.
+	// OldestSeconds is how long the oldest waiting message has waited: since its receipt, or since
+	// its send_at if that is later. It is null when none waits.
 	OldestSeconds *float64 `json:"oldest_seconds"`
 	// Scheduled counts messages whose send_at is in the future, Held those that a pause holds.
 	// Neither is in Waiting.
@@ -186,10 +188,7 @@ func newNow(f *facts) *Now {
 		s.Lanes = append(s.Lanes, newLane(lane.Name, f))
 	}
 	for i := range f.instances {
-		p := &f.instances[i]
-		s.Processes = append(s.Processes, Process{
-			p.ID, p.Region, p.Host, p.Version, p.StartedAt, p.State.Version,
-		})
+		s.Processes = append(s.Processes, newProcess(&f.instances[i]))
 	}
 	s.applied, s.deadAfter = f.applied, f.deadAfter
 	s.closed, s.limits = Closed(f.doc), *NewLimits(f.version, f.doc, &f.present, nil)
@@ -223,7 +222,7 @@ func (c *Channel) takeShare(share report.ShareNow) {
 func (c *Channel) takeLimits(counters *Counters, channel *config.Channel) {
 	for i := range channel.Limits {
 		l := &channel.Limits[i]
-		if l.Scope != (admission.Scope{}) || l.Unit == admission.Money {
+		if l.Scope != (admission.Scope{}) || l.Unit != admission.Messages {
 			continue
 		}
 		perSecond := float64(l.Max) / float64(l.Window.Seconds())
@@ -291,8 +290,8 @@ func newLane(name string, f *facts) Lane {
 			continue
 		}
 		lane.Waiting, lane.Scheduled, lane.Held = q.Waiting, q.Scheduled, q.Paused
-		if q.Received != nil {
-			lane.OldestSeconds = new(max(f.recent.Now.Sub(*q.Received).Seconds(), 0))
+		if q.Since != nil {
+			lane.OldestSeconds = new(max(f.recent.Now.Sub(*q.Since).Seconds(), 0))
 		}
 	}
 	for i := range f.instances {

@@ -48,6 +48,22 @@ func Read(
 	return newNow(&f), nil
 }
 
+// ReadInstances reads the instances whose last heartbeat is not older than deadAfter, by number.
+// version is that of the routing in force.
+func ReadInstances(
+	ctx context.Context, l *ledger.Ledger, deadAfter time.Duration, version int64,
+) (*Instances, error) {
+	all, _, err := l.Instances.List(ctx, deadAfter)
+	if err != nil {
+		return nil, err
+	}
+	out := &Instances{Version: version, Instances: make([]Instance, len(all))}
+	for i := range all {
+		out.Instances[i] = newInstance(&all[i], version)
+	}
+	return out, nil
+}
+
 // ReadLimits reads the limits of the named channels or, when none is named, those of all channels
 // and those over all channels.
 func ReadLimits(
