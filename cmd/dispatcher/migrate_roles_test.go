@@ -674,6 +674,8 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 			dispatcher.refuse_addition cascade`,
 		`alter table dispatcher.channels drop column freed cascade`,
 		`drop index dispatcher.ambiguous_by_people`,
+		`alter table dispatcher.messages drop column send_at`,
+		`alter table dispatcher.due drop column send_at`,
 		`alter table dispatcher.routing_versions drop column via cascade`,
 		`alter table dispatcher.ramp_moves drop column via cascade`,
 		`alter table dispatcher.limit_restarts drop column via cascade`,
