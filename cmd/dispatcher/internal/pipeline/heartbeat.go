@@ -26,10 +26,12 @@ func newHeartbeat(deadAfter time.Duration) *heartbeat {
 	return &heartbeat{deadAfter: deadAfter, began: time.Now()}
 }
 
-// beat records a heart-beat that has been stored. at is this process's clock before it was sent,
-// since the database may have stored it right then. After a gap, attempts that were claimed before
-// it are not sent any more. unbroken is Heartbeat.Unbroken, ignored between gaps, because each
-// small delay of a heart-beat makes it later.
+// beat records that a heartbeat was stored. at is this process's clock before the heartbeat was
+// sent: the database cannot have stored it earlier. unbroken is Heartbeat.Unbroken.
+//
+// If the heartbeat before it was too old, others may have released the slots of this process, so
+// attempts that were claimed before at are not sent any more. unbroken is used only then and for the
+// first heartbeat, because each small delay of a heartbeat makes it later.
 func (h *heartbeat) beat(at, unbroken time.Time) {
 	alive := h.alive(at)
 	if !alive {
