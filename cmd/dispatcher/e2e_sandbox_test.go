@@ -78,11 +78,11 @@ func TestTheSandboxWorksWithAnEmbeddedRunAtOnce(t *testing.T) {
 	delivered := 0
 	for _, c := range last.Summary {
 		delivered += c.Delivered
-		booked := queryOne[int64](t, endpoints.PostgresURL,
+		stored := queryOne[int64](t, endpoints.PostgresURL,
 			`select count(*) from audit.attempts where delivered_at is not null and channel = $1`,
 			c.Channel)
-		if int64(c.Delivered) != booked || c.Submitted == 0 || c.Unread > 0 {
-			t.Errorf("got %d booked receipts of %s: %+v", booked, c.Channel, c)
+		if int64(c.Delivered) != stored || c.Submitted == 0 || c.Unread > 0 {
+			t.Errorf("got %d stored receipts of %s: %+v", stored, c.Channel, c)
 		}
 	}
 	if delivered != n {

@@ -260,7 +260,7 @@ func TestAReceiptWaitsForTheOutcomeItIsAbout(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		f.Book(booking)
+		f.StoreReceipts(booking)
 	}()
 	defer func() {
 		stop()

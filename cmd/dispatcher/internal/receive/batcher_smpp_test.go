@@ -82,7 +82,7 @@ func TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain(t *testing.T) {
 		return carrier.Stats().ReceiptsSent >= n
 	})
 	if s := carrier.Stats(); s.ReceiptsTaken != 0 {
-		t.Errorf("%d receipts were acknowledged before they were booked", s.ReceiptsTaken)
+		t.Errorf("%d receipts were acknowledged before they were stored", s.ReceiptsTaken)
 	}
 	cut()
 	close(dead.stuck) // too late for any response
@@ -94,7 +94,7 @@ func TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain(t *testing.T) {
 	until(t, "all receipts are settled", func() bool { return carrier.Stats().ReceiptsTaken == n })
 	for _, reference := range references {
 		if !b.has(reference) {
-			t.Fatalf("%s was acknowledged but not booked", reference)
+			t.Fatalf("%s was acknowledged but not stored", reference)
 		}
 	}
 }
@@ -124,12 +124,12 @@ func TestAReceiptOverSMPPThatNamesNoMessageIsCounted(t *testing.T) {
 		return count(t, registry, metric, "a", "nameless") == 3
 	})
 	if n := b.holds(); n != 0 {
-		t.Errorf("%d were booked", n)
+		t.Errorf("%d were stored", n)
 	}
 }
 
-// TestWhatIsAcknowledgedOverSMPPIsBooked: at every moment.
-func TestWhatIsAcknowledgedOverSMPPIsBooked(t *testing.T) {
+// TestWhatIsAcknowledgedOverSMPPIsStored: at every moment.
+func TestWhatIsAcknowledgedOverSMPPIsStored(t *testing.T) {
 	t.Parallel()
 	const n = 3000
 	carrier, err := smpptest.Start(smpptest.Config{Log: -1})
@@ -147,8 +147,8 @@ func TestWhatIsAcknowledgedOverSMPPIsBooked(t *testing.T) {
 	}
 	until(t, "all receipts are settled", func() bool {
 		acknowledged := carrier.Stats().ReceiptsTaken // read first
-		if booked := b.holds(); int(acknowledged) > booked {
-			t.Fatalf("%d are acknowledged, %d booked", acknowledged, booked)
+		if stored := b.holds(); int(acknowledged) > stored {
+			t.Fatalf("%d are acknowledged, %d stored", acknowledged, stored)
 		}
 		return acknowledged == n
 	})
