@@ -9,19 +9,19 @@ import (
 // heartbeatMargin: this instance stops sending so long before others may count it as dead.
 const heartbeatMargin = time.Second
 
-// heartbeat says whether this process's last heart-beat is recent enough to send. Once other
+// heartbeat says whether this process's last heartbeat is recent enough to send. Once other
 // instances may count it as dead, they give its slots to others, so anything it still sent would
 // exceed a limit.
 type heartbeat struct {
 	deadAfter time.Duration
 	began     time.Time
-	last      atomic.Int64 // the last stored heart-beat, in nanoseconds since began
+	last      atomic.Int64 // the last stored heartbeat, in nanoseconds since began
 	void      atomic.Int64 // attempts claimed before this may have lost their slots; in the same unit
-	// receipts is since when they have been able to come in; nil before the first heart-beat.
+	// receipts is since when they have been able to come in; nil before the first heartbeat.
 	receipts atomic.Pointer[time.Time]
 }
 
-// newHeartbeat starts with the registration of the instance, which counts as a heart-beat.
+// newHeartbeat starts with the registration of the instance, which counts as a heartbeat.
 func newHeartbeat(deadAfter time.Duration) *heartbeat {
 	return &heartbeat{deadAfter: deadAfter, began: time.Now()}
 }
@@ -49,7 +49,7 @@ func (h *heartbeat) holds(claimed, now time.Time) bool {
 }
 
 // receiptsSince is since when receipts have been able to come in, to this process or another; zero
-// before the first heart-beat.
+// before the first heartbeat.
 func (h *heartbeat) receiptsSince() time.Time {
 	if at := h.receipts.Load(); at != nil {
 		return *at
@@ -63,7 +63,7 @@ func (h *heartbeat) alive(now time.Time) bool {
 	return now.Sub(h.began)-time.Duration(h.last.Load()) < h.deadAfter-heartbeatMargin
 }
 
-// keepBeating starts a heart-beat at each interval, or as soon as the one before is over. A pause
+// keepBeating starts a heartbeat at each interval, or as soon as the one before is over. A pause
 // after each would make them too rare when the round trip takes a second.
 func (d *Dispatcher) keepBeating(ctx context.Context) {
 	for {
