@@ -141,7 +141,7 @@ func TestReceiptsComeToTheSameHoweverTheyCome(t *testing.T) {
 			}
 		}
 		got := strings.Join(states, " ")
-		// Two processes may book the receipts of two binds in another order, and one process may book
+		// Two processes may store the receipts of two binds in another order, and one process may store
 		// both receipts of a message at once.
 		if contradicted(got) != contradicted(want[id]) {
 			t.Errorf("%s (%s): got states %q, want %q", id, ways[way(id)].name, got, want[id])
