@@ -30,7 +30,7 @@ func TestReceiptsThatAKilledProcessHadNotStoredComeAgain(t *testing.T) {
 	for _, id := range ids {
 		accepted[id], delivered[id] = string(ledger.Accepted), string(ledger.Delivered)
 	}
-	eventually(t, stepTimeout, "every message is accepted", func() bool {
+	tier.Within(t, stepTimeout, "every message is accepted", func() bool {
 		return maps.Equal(s.states(), accepted)
 	})
 
@@ -42,7 +42,7 @@ func TestReceiptsThatAKilledProcessHadNotStoredComeAgain(t *testing.T) {
 	const waiting = `
 		select count(*) from pg_stat_activity where datname = current_database()
 		and wait_event_type = 'Lock'`
-	eventually(t, stepTimeout, "all receipts are with the process, and it tries to store some",
+	tier.Within(t, stepTimeout, "all receipts are with the process, and it tries to store some",
 		func() bool {
 			return carrier.Stats().ReceiptsSent >= uint64(n) && s.count(waiting) > 0
 		})
@@ -60,10 +60,10 @@ func TestReceiptsThatAKilledProcessHadNotStoredComeAgain(t *testing.T) {
 	}
 
 	s.runAll(1)
-	eventually(t, stepTimeout, "every message is delivered", func() bool {
+	tier.Within(t, stepTimeout, "every message is delivered", func() bool {
 		return maps.Equal(s.states(), delivered)
 	})
-	eventually(t, stepTimeout, "every receipt is acknowledged", func() bool {
+	tier.Within(t, stepTimeout, "every receipt is acknowledged", func() bool {
 		return carrier.Stats().ReceiptsTaken == uint64(n)
 	})
 	s.checkNoneTwice()

@@ -62,7 +62,7 @@ func TestTheSandboxWorksWithAnEmbeddedRunAtOnce(t *testing.T) {
 	if !ok {
 		t.Fatal("no embedded servers")
 	}
-	eventually(t, stepTimeout, "every message is delivered", func() bool {
+	tier.Within(t, stepTimeout, "every message is delivered", func() bool {
 		return queryOne[int64](t, endpoints.PostgresURL,
 			`select count(*) from audit.messages where state = 'delivered'`) == int64(n)
 	})

@@ -157,7 +157,7 @@ func TestWebhooksBelieveTheProvidersAndNobodyElse(t *testing.T) {
 	running := s.run("dispatcher")
 	defer s.logStates()
 	s.publish("bulk", short("webhook", n))
-	eventually(t, stepTimeout, "every message is at its end", func() bool {
+	tier.Within(t, stepTimeout, "every message is at its end", func() bool {
 		return s.count(`
 			select count(*) from audit.messages where state in ('delivered',
 			'undelivered')`) == int64(n)
