@@ -203,9 +203,10 @@ func (a *Account) latest(m *Moment, at time.Time) (latest, when time.Time, ok bo
 	return leaveBy, time.Time{}, true
 }
 
-// advance moves the release time of the next unit forward. In a calendar window it moves on from
-// its own value, even if another account has delayed this message: the release times in between are
-// for other messages, and the window counts its units anyway.
+// advance sets Next, the release time of the next unit, after a message got the release time given.
+// Another account may have made given later than this account needs. In a calendar window Next then
+// advances from the account's own release time, not from given: the release times in between are
+// free for other messages, and the window counts its units anyway.
 func (a *Account) advance(m *Moment, n *Need, given time.Time) {
 	cost := a.Cost(n)
 	switch {

@@ -25,9 +25,10 @@ func (m *Moment) Roll(c *Counter) bool { return c.Roll(m.Now.Add(m.ahead(c)), m.
 
 // ahead is how long before the start of a window its slots may be taken.
 //
-// The counters stay locked for one commit latency, so one decision gives out the release times of
-// that long, from Earliest on. They must be of one window, since a counter counts one window: the
-// one that contains the middle of them, or the next when this one has no release time there.
+// A claim locks the counters for one commit latency. So it gives out release times from Earliest
+// until one commit latency later. A counter counts one window, so all of them must be in the same
+// one: the window that contains the middle of that time, or the next one if no release time is left
+// in it after Earliest.
 func (m *Moment) ahead(c *Counter) time.Duration {
 	if c.Window != Second {
 		return 0

@@ -49,10 +49,11 @@ func (a *Account) mostAhead(m *Moment, pace time.Duration) time.Duration {
 	return max(pace, m.reach())
 }
 
-// rescaled is Next of a sliding limit whose pace has changed. Units already counted keep counting,
-// and Next is set such that no span holds more than the larger of both limits: a larger burst must
-// not come on top of what a faster pace has just let go. The former limit is known only by its
-// pace. So after a limit was lowered, its burst may be unavailable for longer than necessary.
+// rescaled is Next of a sliding limit whose pace has changed. Units already counted keep counting.
+// Next is set so that no span holds more units than the larger of the former and the new limit:
+// otherwise the burst of the new limit could follow directly on units that left at a faster former
+// pace. Of the former limit only the pace is known. So after a limit was lowered, its burst may be
+// unavailable for longer than necessary.
 //
 // Units whose release times lie ahead still leave at the former pace. If the new pace is faster,
 // they count for that much longer, which is less than the horizon.

@@ -8,9 +8,9 @@ import (
 	"dispatcher/admission"
 )
 
-// checkLimits reports a limit that might never have room for a message of the largest allowed size:
-// if that channel is the only one left, the message would wait until it expires. A limit of 0 is
-// meant to let nothing pass, so it is not reported.
+// checkLimits reports a limit that might never have slots for a message of the largest allowed
+// size: if that channel is the only one left, the message would wait until it expires. A limit of 0
+// is meant to let nothing pass, so it is not reported.
 func checkLimits(f fields, r *Route, known *scope) {
 	for _, name := range r.reliedOn() {
 		c := known.channels[name]
@@ -159,8 +159,8 @@ func (r *Routing) longest(s admission.Scope, channel string) int64 {
 }
 
 // checkReserve reports a limit that keeps so much for other lanes that a message of this cost may
-// never find room. Reserves decay in the last tenth of a window, but smaller messages may take what
-// becomes free then. To exclude messages on purpose, use the match of a route.
+// never find enough slots. Reserves decay in the last tenth of a window, but smaller messages may
+// take what becomes free then. To exclude messages on purpose, use the match of a route.
 func (r *Route) checkReserve(v value, l *admission.Limit, lanes []string, cost int64, size,
 	what string,
 ) {

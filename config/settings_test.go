@@ -452,7 +452,7 @@ func TestValidateSaysWhatIsWrong(t *testing.T) {
 			"DISPATCHER_LEDGER_RETENTION is 1h0m0s; choose a duration from 24h0m0s to 175200h0m0s",
 		},
 		{
-			"dead after two heart-beats", func(s *config.Settings) {
+			"dead after two heartbeats", func(s *config.Settings) {
 				s.DeadAfter = 2 * time.Second
 			}, "DISPATCHER_DEAD_AFTER is 2s; choose a duration from 3s to 1h0m0s",
 		},

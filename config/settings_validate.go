@@ -238,14 +238,14 @@ func holds(outer, inner string) bool {
 	return err == nil && filepath.IsLocal(within)
 }
 
-// heartBeat is the interval of an instance's heart-beats.
-const heartBeat = time.Second
+// heartbeat is the interval of an instance's heartbeats.
+const heartbeat = time.Second
 
 // checkDeath reports settings under which a living process counts as dead: after one or two late
-// heart-beats, or before its state was gathered once.
+// heartbeats, or before its state was gathered once.
 func (s *Settings) checkDeath(c *checker) {
-	c.lasts("DEAD_AFTER", s.DeadAfter, 3*heartBeat, time.Hour)
-	if s.DeadAfter >= 3*heartBeat && s.DeadAfter <= s.StateInterval {
+	c.lasts("DEAD_AFTER", s.DeadAfter, 3*heartbeat, time.Hour)
+	if s.DeadAfter >= 3*heartbeat && s.DeadAfter <= s.StateInterval {
 		c.fail("DEAD_AFTER", "is %s, not above DISPATCHER_STATE_INTERVAL (%s); raise it or "+
 			"gather the state more often", s.DeadAfter, s.StateInterval)
 	}

@@ -16,9 +16,9 @@ import (
 // one for dead and removed its row. The next Beat writes the row again.
 var ErrNotRegistered = errors.New("this instance has no row in the ledger")
 
-// ErrSilent is returned by Lock when the last heart-beat of this instance is so old that a recovery
+// ErrSilent is returned by Lock when the last heartbeat of this instance is so old that a recovery
 // would not find attempts claimed now. The next Beat ends this.
-var ErrSilent = errors.New("this instance has not sent a heart-beat for too long")
+var ErrSilent = errors.New("this instance has not sent a heartbeat for too long")
 
 // MissingChannelsError is returned by Commit when a named channel has no row: it was removed from
 // the routing, or never applied. Commit reports it only after the caller has seen the routing
@@ -77,7 +77,7 @@ func Unavailable(err error) bool {
 		return false
 	}
 	if errors.Is(err, ErrNotRegistered) || errors.Is(err, ErrSilent) {
-		return true // until the next heart-beat
+		return true // until the next heartbeat
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return passing(pg.Code)

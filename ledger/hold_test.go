@@ -62,7 +62,7 @@ func byReceipt(t testing.TB, l *ledger.Ledger, channel string, references ...str
 	return receive(t, l, receipts...).Freed
 }
 
-// beatingForLong makes the heart-beats of an instance unbroken for long.
+// beatingForLong makes the heartbeats of an instance unbroken for long.
 func beatingForLong(t testing.TB, db *pgx.Conn, l *ledger.Ledger) {
 	t.Helper()
 	execute(t, db, `update dispatcher.instances set beating_since = now() - interval '1 hour'

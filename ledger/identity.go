@@ -142,7 +142,7 @@ func (s *Instances) writeIdentity(
 }
 
 // OthersWork reports whether another process takes messages: one that has an identity, does not
-// pause, and has sent a heart-beat within deadAfter.
+// pause, and has sent a heartbeat within deadAfter.
 func (s *Instances) OthersWork(
 	ctx context.Context, deadAfter time.Duration,
 ) (work bool, err error) {

@@ -49,13 +49,13 @@ func publish(s *ledger.Subscribed) ledger.Reaction {
 	return r
 }
 
-func book(t testing.TB, l *ledger.Ledger, in ...ledger.Inbound) ledger.InboxResult {
+func record(t testing.TB, l *ledger.Ledger, in ...ledger.Inbound) ledger.InboxResult {
 	t.Helper()
-	booked, err := l.Inbox.Record(t.Context(), in, publish)
+	stored, err := l.Inbox.Record(t.Context(), in, publish)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return booked
+	return stored
 }
 
 // published publishes what is in the outbox, and returns it.
@@ -91,12 +91,12 @@ func want(t testing.TB, what string, got, want any) {
 func TestWholeMessagesArePublishedInOrder(t *testing.T) {
 	t.Parallel()
 	l := open(t)
-	want(t, "booked", book(t, l, sms("1", "one"), sms("2", "two")), ledger.InboxResult{Whole: 2})
-	want(t, "booked", book(t, l, sms("3", "three")), ledger.InboxResult{Whole: 1})
+	want(t, "booked", record(t, l, sms("1", "one"), sms("2", "two")), ledger.InboxResult{Whole: 2})
+	want(t, "booked", record(t, l, sms("3", "three")), ledger.InboxResult{Whole: 1})
 	want(t, "published", published(t, l), []string{"1 one 1[]", "2 two 1[]", "3 three 1[]"})
 }
 
-func TestAReferenceIsBookedOnce(t *testing.T) {
+func TestAReferenceIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	l := open(t)
 	withReference := func(id, channel, reference string) ledger.Inbound {
@@ -104,14 +104,13 @@ func TestAReferenceIsBookedOnce(t *testing.T) {
 		in.Channel, in.Reference = channel, reference
 		return in
 	}
-	first := book(t, l, withReference("1", "a", "r"), withReference("2", "a", "r"),
+	first := record(t, l, withReference("1", "a", "r"), withReference("2", "a", "r"),
 		withReference("3", "a", "s"))
 	want(t, "in one batch", first, ledger.InboxResult{Whole: 2, Repeated: 1})
-	want(t, "later", book(t, l, withReference("4", "a", "r"), withReference("5", "b", "r")),
+	want(t, "later", record(t, l, withReference("4", "a", "r"), withReference("5", "b", "r")),
 		ledger.InboxResult{Whole: 1, Repeated: 1})
-	want(t, "without reference", book(t, l, sms("6", "hello"), sms("7", "hello")), ledger.InboxResult{
-		Whole: 2,
-	})
+	want(t, "without reference", record(t, l, sms("6", "hello"), sms("7", "hello")),
+		ledger.InboxResult{Whole: 2})
 }
 
 // TestABookingThatIsRepeatedBooksNothingTwice: a caller repeats a booking when the connection broke
@@ -123,8 +122,8 @@ func TestABookingThatIsRepeatedBooksNothingTwice(t *testing.T) {
 		sms("1", "one"), pieceOf(7, 0, 2, "a"), pieceOf(7, 1, 2, "b"),
 		pieceOf(8, 0, 2, "c"),
 	}
-	want(t, "first", book(t, l, in...), ledger.InboxResult{Whole: 2, Waiting: 1})
-	want(t, "again", book(t, l, in...), ledger.InboxResult{Repeated: 4})
+	want(t, "first", record(t, l, in...), ledger.InboxResult{Whole: 2, Waiting: 1})
+	want(t, "again", record(t, l, in...), ledger.InboxResult{Repeated: 4})
 	want(t, "published", published(t, l), []string{"1 one 1[]", "7/0 ab 2[]"})
 }
 
@@ -132,9 +131,9 @@ func TestPartsAreJoinedAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	one, two := rig.l, connect(t, ledger.Config{URL: rig.url})
-	want(t, "first", book(t, one, pieceOf(7, 2, 3, "c")), ledger.InboxResult{Waiting: 1})
-	want(t, "second", book(t, two, pieceOf(7, 0, 3, "a")), ledger.InboxResult{Waiting: 1})
-	want(t, "third", book(t, one, pieceOf(7, 1, 3, "b")), ledger.InboxResult{Whole: 1})
+	want(t, "first", record(t, one, pieceOf(7, 2, 3, "c")), ledger.InboxResult{Waiting: 1})
+	want(t, "second", record(t, two, pieceOf(7, 0, 3, "a")), ledger.InboxResult{Waiting: 1})
+	want(t, "third", record(t, one, pieceOf(7, 1, 3, "b")), ledger.InboxResult{Whole: 1})
 	want(t, "published", published(t, one), []string{"7/0 abc 3[]"})
 	if n := scalar[int](t, rig.db, `select count(*) from dispatcher.inbound_parts`); n != 0 {
 		t.Errorf("%d parts are left", n)
@@ -144,9 +143,9 @@ func TestPartsAreJoinedAcrossProcesses(t *testing.T) {
 func TestTwoMessagesOfOneGroupAreKeptApart(t *testing.T) {
 	t.Parallel()
 	l := open(t)
-	book(t, l, pieceOf(0, 0, 2, "first "), pieceOf(0, 0, 2, "second "))
-	book(t, l, pieceOf(0, 1, 2, "one"))
-	book(t, l, pieceOf(0, 1, 2, "two"))
+	record(t, l, pieceOf(0, 0, 2, "first "), pieceOf(0, 0, 2, "second "))
+	record(t, l, pieceOf(0, 1, 2, "one"))
+	record(t, l, pieceOf(0, 1, 2, "two"))
 	want(t, "published", published(t, l), []string{"0/0 first one 2[]", "0/0 second two 2[]"})
 }
 
@@ -155,7 +154,7 @@ func TestTwoMessagesOfOneGroupAreKeptApart(t *testing.T) {
 func TestWhatSharesNoGroupIsNotJoined(t *testing.T) {
 	t.Parallel()
 	l := open(t)
-	book(t, l, pieceOf(7, 0, 2, "a"))
+	record(t, l, pieceOf(7, 0, 2, "a"))
 	others := make([]ledger.Inbound, 5)
 	for i := range others {
 		others[i] = pieceOf(7, 1, 2, "b")
@@ -163,14 +162,14 @@ func TestWhatSharesNoGroupIsNotJoined(t *testing.T) {
 	}
 	others[0].From, others[1].To, others[2].Channel, others[3].Group,
 		others[4].Parts = "+447700900124", "12346", "b", 8, 3
-	want(t, "booked", book(t, l, others...), ledger.InboxResult{Waiting: 5})
-	want(t, "booked", book(t, l, pieceOf(7, 1, 2, "b")), ledger.InboxResult{Whole: 1})
+	want(t, "booked", record(t, l, others...), ledger.InboxResult{Waiting: 5})
+	want(t, "booked", record(t, l, pieceOf(7, 1, 2, "b")), ledger.InboxResult{Whole: 1})
 }
 
 func TestAPartThatCannotBeOneIsAMessage(t *testing.T) {
 	t.Parallel()
 	l := open(t)
-	want(t, "booked", book(t, l, pieceOf(1, 3, 3, "a"), pieceOf(2, -1, 3, "b"),
+	want(t, "booked", record(t, l, pieceOf(1, 3, 3, "a"), pieceOf(2, -1, 3, "b"),
 		pieceOf(3, 0, 1, "c"), pieceOf(4, 0, 256, "d")), ledger.InboxResult{Whole: 4})
 }
 
@@ -189,11 +188,11 @@ func TestJoiningHoldsUpNobodyElse(t *testing.T) {
 		in.From = "+447700900124"
 		return in
 	}
-	if booked := book(t, l, other(0)); booked.Waiting != 1 {
-		t.Errorf("%+v", booked)
+	if stored := record(t, l, other(0)); stored.Waiting != 1 {
+		t.Errorf("%+v", stored)
 	}
-	if booked := book(t, l, other(1)); booked.Whole != 1 {
-		t.Errorf("%+v", booked)
+	if stored := record(t, l, other(1)); stored.Whole != 1 {
+		t.Errorf("%+v", stored)
 	}
 	execute(t, db, `rollback`)
 }
@@ -202,38 +201,38 @@ func TestPartsThatWaitTooLongArePublishedAsTheyAre(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l, db := rig.l, rig.db
-	book(t, l, pieceOf(7, 1, 4, "b"), pieceOf(7, 2, 4, "c"), pieceOf(8, 0, 2, "x"))
+	record(t, l, pieceOf(7, 1, 4, "b"), pieceOf(7, 2, 4, "c"), pieceOf(8, 0, 2, "x"))
 	if _, err := db.Exec(t.Context(), `update dispatcher.inbound_parts
 		set booked_at = now() - interval '11 minutes' where grp = 7 and part = 2`); err != nil {
 		t.Fatal(err)
 	}
 	for _, wanted := range []ledger.InboxResult{{Abandoned: 1}, {}} {
-		booked, err := l.Inbox.RecordIncomplete(t.Context(), 10*time.Minute, 100, publish)
+		stored, err := l.Inbox.RecordIncomplete(t.Context(), 10*time.Minute, 100, publish)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, "booked", booked, wanted)
+		want(t, "booked", stored, wanted)
 	}
 	want(t, "published", published(t, l), []string{"7/1 bc 4[0 3]"})
-	want(t, "the other goes on", book(t, l, pieceOf(8, 1, 2, "y")), ledger.InboxResult{Whole: 1})
+	want(t, "the other goes on", record(t, l, pieceOf(8, 1, 2, "y")), ledger.InboxResult{Whole: 1})
 }
 
 func TestTwoMessagesOfOneGroupMayBothBeIncomplete(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l, db := rig.l, rig.db
-	book(t, l, pieceOf(7, 0, 2, "one"), pieceOf(7, 0, 2, "two"), pieceOf(7, 0, 2, "three"))
+	record(t, l, pieceOf(7, 0, 2, "one"), pieceOf(7, 0, 2, "two"), pieceOf(7, 0, 2, "three"))
 	if _, err := db.Exec(t.Context(), `update dispatcher.inbound_parts
 		set booked_at = now() - interval '11 minutes' where body <> 'three'`); err != nil {
 		t.Fatal(err)
 	}
-	booked, err := l.Inbox.RecordIncomplete(t.Context(), 10*time.Minute, 100, publish)
+	stored, err := l.Inbox.RecordIncomplete(t.Context(), 10*time.Minute, 100, publish)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want(t, "booked", booked, ledger.InboxResult{Abandoned: 2})
+	want(t, "booked", stored, ledger.InboxResult{Abandoned: 2})
 	want(t, "published", published(t, l), []string{"7/0 one 2[1]", "7/0 two 2[1]"})
-	want(t, "the third goes on", book(t, l, pieceOf(7, 1, 2, "x")), ledger.InboxResult{Whole: 1})
+	want(t, "the third goes on", record(t, l, pieceOf(7, 1, 2, "x")), ledger.InboxResult{Whole: 1})
 }
 
 // TestProcessesDoNotMissEachOthersParts: each process gets one part of every message, at the same
@@ -243,7 +242,7 @@ func TestProcessesDoNotMissEachOthersParts(t *testing.T) {
 	const n = 100
 	rig := lend(t)
 	ledgers := []*ledger.Ledger{rig.l, connect(t, ledger.Config{URL: rig.url})}
-	arrived := [n]sync.WaitGroup{} // both halves of each message are booked together
+	arrived := [n]sync.WaitGroup{} // both halves of each message are stored together
 	for i := range arrived {
 		arrived[i].Add(len(ledgers))
 	}
@@ -267,13 +266,13 @@ func TestProcessesDoNotMissEachOthersParts(t *testing.T) {
 	}
 }
 
-func TestWhatWasBookedIsForgottenInTheEnd(t *testing.T) {
+func TestWhatWasStoredIsForgottenInTheEnd(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l, db := rig.l, rig.db
 	in := sms("1", "hello")
 	in.Reference = "r"
-	book(t, l, in, sms("2", "hello"), pieceOf(7, 0, 2, "a"))
+	record(t, l, in, sms("2", "hello"), pieceOf(7, 0, 2, "a"))
 	for after, left := range map[string]int{"9 minutes": 3, "11 minutes": 1} {
 		if _, err := db.Exec(t.Context(),
 			`create table if not exists kept as select *
@@ -296,22 +295,22 @@ func TestWhatWasBookedIsForgottenInTheEnd(t *testing.T) {
 		}
 	}
 	in.ID = "3"
-	want(t, "known by its reference", book(t, l, in), ledger.InboxResult{Repeated: 1})
+	want(t, "known by its reference", record(t, l, in), ledger.InboxResult{Repeated: 1})
 	if _, err := db.Exec(t.Context(),
 		`update dispatcher.inbound_seen set until = now()`); err != nil {
 		t.Fatal(err)
 	}
-	want(t, "not known any more", book(t, l, in), ledger.InboxResult{Whole: 1})
+	want(t, "not known any more", record(t, l, in), ledger.InboxResult{Whole: 1})
 }
 
 func TestABookingTakesTwoRoundTrips(t *testing.T) {
 	t.Parallel()
 	w, address := tap(t, ledgertest.URL(t))
 	l := connect(t, ledger.Config{URL: address})
-	book(t, l, pieceOf(1, 0, 2, "a")) // statements are prepared
-	book(t, l, pieceOf(1, 1, 2, "b"), sms("1", "STOP"))
+	record(t, l, pieceOf(1, 0, 2, "a")) // statements are prepared
+	record(t, l, pieceOf(1, 1, 2, "b"), sms("1", "STOP"))
 	before := w.trips.Load()
-	book(t, l, pieceOf(2, 0, 2, "a"), pieceOf(2, 1, 2, "a"), sms("2", "STOP"),
+	record(t, l, pieceOf(2, 0, 2, "a"), pieceOf(2, 1, 2, "a"), sms("2", "STOP"),
 		pieceOf(3, 0, 2, "a"))
 	if n := w.trips.Load() - before; n != 2 {
 		t.Errorf("%d round trips", n)
@@ -327,14 +326,14 @@ func TestABookingWhoseAnswerIsLostIsMadeAgain(t *testing.T) {
 	}} {
 		w, address := tap(t, ledgertest.URL(t))
 		l := connect(t, ledger.Config{URL: address, MaxConns: 1})
-		book(t, l, pieceOf(1, 0, 2, "a"), sms("0", "x")) // statements are prepared
+		record(t, l, pieceOf(1, 0, 2, "a"), sms("0", "x")) // statements are prepared
 		in := []ledger.Inbound{sms("1", "one"), pieceOf(7, 0, 2, "a")}
 		w.skip.Store(1)
 		w.loss.Store(loss)
 		if _, err := l.Inbox.Record(t.Context(), in, publish); !ledger.Unavailable(err) {
 			t.Fatalf("loss %d: got %v", loss, err)
 		}
-		want(t, "again", book(t, l, in...), wanted)
+		want(t, "again", record(t, l, in...), wanted)
 	}
 }
 
@@ -392,7 +391,7 @@ func TestInboundMessagesAreNotInAuditViews(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l, db := rig.l, rig.db
-	book(t, l, sms("1", "STOP"), pieceOf(7, 0, 2, "secret"))
+	record(t, l, sms("1", "STOP"), pieceOf(7, 0, 2, "secret"))
 	rows, err := db.Query(t.Context(), `select viewname from pg_views where schemaname = 'audit'`)
 	if err != nil {
 		t.Fatal(err)

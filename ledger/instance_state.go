@@ -61,7 +61,7 @@ type Instance struct {
 	State                 InstanceState // zero before its first report
 }
 
-// List reads the instances that have not left and have sent a heart-beat within deadAfter, in the
+// List reads the instances that have not left and have sent a heartbeat within deadAfter, in the
 // order of their ids, and the database's clock.
 func (s *Instances) List(
 	ctx context.Context, deadAfter time.Duration,

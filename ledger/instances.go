@@ -17,7 +17,7 @@ type Instances struct {
 	heart    heart    // used by Beat
 }
 
-// close closes the connections of the identity and the heart-beat, which releases their locks.
+// close closes the connections of the identity and the heartbeat, which releases their locks.
 func (s *Instances) close() {
 	s.dropIdentity()
 	s.heart.mu.Lock()
@@ -25,7 +25,7 @@ func (s *Instances) close() {
 	s.dropHeart()
 }
 
-// unbrokenGap is the longest time between two heart-beats that count as unbroken. It is several
+// unbrokenGap is the longest time between two heartbeats that count as unbroken. It is several
 // times the usual interval, and less than the time after which an instance is taken for dead.
 const unbrokenGap = 2 * time.Second
 
@@ -48,18 +48,18 @@ func (s *Instances) Register(ctx context.Context) error {
 // ID is the number that Register got; 0 before.
 func (s *Instances) ID() int64 { return s.instance.Load() }
 
-// beatTimeout bounds one heart-beat on an open connection. The next one may use a better
+// beatTimeout bounds one heartbeat on an open connection. The next one may use a better
 // connection.
 const beatTimeout = 3 * time.Second
 
-// heart is the connection of the heart-beats. The connections of the pool may all be waiting, for
-// locks or for a database that is away, and a late heart-beat stops this process from sending.
+// heart is the connection of the heartbeats. The connections of the pool may all be waiting, for
+// locks or for a database that is away, and a late heartbeat stops this process from sending.
 type heart struct {
 	mu   sync.Mutex
-	conn *pgx.Conn // guarded by mu; nil before the first heart-beat and after a failed one
+	conn *pgx.Conn // guarded by mu; nil before the first heartbeat and after a failed one
 }
 
-// Beat stores that this process is alive, and returns both clocks. Heart-beats more than
+// Beat stores that this process is alive, and returns both clocks. Heartbeats more than
 // unbrokenGap apart do not count as unbroken: a process that was cut off for so long cannot tell
 // whether the others are dead. oldestOpen is the claim time, by the database's clock, of its oldest
 // attempt without an outcome; zero when there is none. A row that was removed meanwhile is inserted
@@ -69,13 +69,13 @@ type heart struct {
 func (s *Instances) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat, err error) {
 	id := s.instance.Load()
 	if id == 0 {
-		return b, wrap("heart-beat", ErrNotRegistered)
+		return b, wrap("heartbeat", ErrNotRegistered)
 	}
 	s.heart.mu.Lock()
 	defer s.heart.mu.Unlock()
 	conn, err := s.beatConn(ctx)
 	if err != nil {
-		return b, wrap("heart-beat", err)
+		return b, wrap("heartbeat", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
@@ -95,7 +95,7 @@ func (s *Instances) Beat(ctx context.Context, oldestOpen time.Time) (b Heartbeat
 		Scan(&b.At, &b.Unbroken)
 	if err != nil {
 		s.dropHeart()
-		return Heartbeat{}, wrap("heart-beat", err)
+		return Heartbeat{}, wrap("heartbeat", err)
 	}
 	b.At, b.Unbroken = b.At.UTC(), b.Unbroken.UTC()
 	s.calendar.saw(b.At)
@@ -185,7 +185,7 @@ func (g Grants) Plus(o Grants) Grants {
 }
 
 // Gather stores what this instance granted per channel in the last whole minute, and its state. It
-// returns the reports of all instances that have sent a heart-beat within deadAfter. It takes one
+// returns the reports of all instances that have sent a heartbeat within deadAfter. It takes one
 // round trip.
 func (s *Instances) Gather(
 	ctx context.Context, counts map[string]Grants, state *InstanceState, deadAfter time.Duration,

@@ -64,7 +64,7 @@ func TestGatherShowsWhatAllLiveInstancesSaid(t *testing.T) {
 	}
 }
 
-func TestAHeartBeatLeavesTheCountsAlone(t *testing.T) {
+func TestAHeartbeatLeavesTheCountsAlone(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l, other := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url})
@@ -84,8 +84,8 @@ func TestAHeartBeatLeavesTheCountsAlone(t *testing.T) {
 	}
 }
 
-// TestAnUnbrokenHeartBeatIsThatOfTheLongestLiving of all instances that are alive.
-func TestAnUnbrokenHeartBeatIsThatOfTheLongestLiving(t *testing.T) {
+// TestAnUnbrokenHeartbeatIsThatOfTheLongestLiving of all instances that are alive.
+func TestAnUnbrokenHeartbeatIsThatOfTheLongestLiving(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	l, other, db := connect(t, ledger.Config{URL: url}), connect(t, ledger.Config{URL: url}),

@@ -162,7 +162,7 @@ func (s *Audits) clock(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// IsFirst reports whether this instance has the lowest number of those that have sent a heart-beat
+// IsFirst reports whether this instance has the lowest number of those that have sent a heartbeat
 // within deadAfter. One instance is enough to check what all share.
 func (s *Audits) IsFirst(ctx context.Context, deadAfter time.Duration) (first bool, err error) {
 	err = s.reports.QueryRow(ctx, `

@@ -78,7 +78,7 @@ type Config struct {
 	URL string
 	// MaxConns bounds the connections for claims and settlements. 0 means 4; more are no faster,
 	// because claims then wait for the locks of the counters. Up to seven more connections serve
-	// reports, publishing, the watch on the routing, the identity and the heart-beat.
+	// reports, publishing, the watch on the routing, the identity and the heartbeat.
 	MaxConns int
 	// Region, Host and Version describe this instance in dispatcher.instances.
 	Region, Host, Version string

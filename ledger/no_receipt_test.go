@@ -126,7 +126,7 @@ func TestAReceiptBeforeItsTimeKeepsAMessageWhereItIs(t *testing.T) {
 	}
 }
 
-// TestReceiptsOfAMessageThatWentOn: each receipt is booked on its own attempt. While the further
+// TestReceiptsOfAMessageThatWentOn: each receipt is stored on its own attempt. While the further
 // attempt is in flight, a receipt of the first one ends the message only if it says delivered.
 func TestReceiptsOfAMessageThatWentOn(t *testing.T) {
 	t.Parallel()

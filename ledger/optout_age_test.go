@@ -22,13 +22,13 @@ func said(text, channel string, arrived, sent int) ledger.Inbound {
 	return in
 }
 
-// TestAnOlderStartNeverEndsANewerStop: the provider sends the START again, and the STOP was booked
-// in between. It makes no difference whether both are booked at once.
+// TestAnOlderStartNeverEndsANewerStop: the provider sends the START again, and the STOP was stored
+// in between. It makes no difference whether both are stored at once.
 func TestAnOlderStartNeverEndsANewerStop(t *testing.T) {
 	t.Parallel()
 	const unknown = -1
 	for name, test := range map[string]struct {
-		words  []ledger.Inbound // as they are booked
+		words  []ledger.Inbound // as they are stored
 		barred bool
 	}{
 		"a start after a stop": {
@@ -90,10 +90,10 @@ func TestAnOlderStartNeverEndsANewerStop(t *testing.T) {
 					words[i].ID = fmt.Sprint(i)
 				}
 				if together {
-					book(t, l, words...)
+					record(t, l, words...)
 				} else {
 					for _, w := range words {
-						book(t, l, w)
+						record(t, l, w)
 					}
 				}
 				var want []string
@@ -114,9 +114,9 @@ func TestAnOlderStartDoesNotEndWhatWasDecidedByHand(t *testing.T) {
 	t.Parallel()
 	l := open(t)
 	optOut(t, l, byHand, subscriber)
-	want(t, "start", book(t, l, said("START", "a", 1, -1)), ledger.InboxResult{Whole: 1})
+	want(t, "start", record(t, l, said("START", "a", 1, -1)), ledger.InboxResult{Whole: 1})
 	want(t, "by hand", optIn(t, l, byHand, subscriber), int64(1))
-	book(t, l, said("STOP", "a", 0, -1))
+	record(t, l, said("STOP", "a", 0, -1))
 	want(t, "by hand again", optIn(t, l, byHand, subscriber), int64(1))
 }
 

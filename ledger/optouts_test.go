@@ -97,15 +97,15 @@ func TestAKeywordChangesTheList(t *testing.T) {
 	t.Parallel()
 	l := open(t)
 	m := []ledger.Message{to("m", "shop", subscriber)}
-	want(t, "stop", book(t, l, sms("1", "STOP")), ledger.InboxResult{Whole: 1, OptedOut: 1})
+	want(t, "stop", record(t, l, sms("1", "STOP")), ledger.InboxResult{Whole: 1, OptedOut: 1})
 	want(t, "barred", barred(t, l, m, 0), []string{"m"})
-	want(t, "stop again", book(t, l, sms("2", "STOP")), ledger.InboxResult{Whole: 1})
-	want(t, "start", book(t, l, sms("3", "START")), ledger.InboxResult{Whole: 1, OptedIn: 1})
+	want(t, "stop again", record(t, l, sms("2", "STOP")), ledger.InboxResult{Whole: 1})
+	want(t, "start", record(t, l, sms("3", "START")), ledger.InboxResult{Whole: 1, OptedIn: 1})
 	want(t, "not barred", barred(t, l, nil, 10), []string(nil))
-	want(t, "start after stop", book(t, l, sms("a", "STOP"), sms("b", "START")), ledger.InboxResult{
+	want(t, "start after stop", record(t, l, sms("a", "STOP"), sms("b", "START")), ledger.InboxResult{
 		Whole: 2,
 	})
-	want(t, "the last of a batch counts", book(t, l, sms("4", "STOP"), sms("5", "START"),
+	want(t, "the last of a batch counts", record(t, l, sms("4", "STOP"), sms("5", "START"),
 		sms("6", "STOP")), ledger.InboxResult{Whole: 3, OptedOut: 1})
 	want(t, "barred again", barred(t, l, nil, 10), []string{"m"})
 }
@@ -119,8 +119,8 @@ func TestTheListKeepsItsHistory(t *testing.T) {
 	}
 	want(t, "imported", optOut(t, l, imported, subscriber, "+447700900124", subscriber), int64(2))
 	want(t, "there already", optOut(t, l, byHand, subscriber), int64(0))
-	book(t, l, sms("1", "START"), sms("2", "hello"))
-	book(t, l, sms("3", "STOP"))
+	record(t, l, sms("1", "START"), sms("2", "hello"))
+	record(t, l, sms("3", "STOP"))
 	want(t, "taken off", optIn(t, l, ledger.Listing{
 		Tenant: "shop", Source: ledger.ByCommand,
 		Author: "bob", Reason: "by phone",

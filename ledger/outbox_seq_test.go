@@ -36,7 +36,7 @@ func checkRising(t testing.TB, published []ledger.Notice) map[string]int {
 }
 
 // TestEventsOfAMessageAreNumberedAndTimedInTheirOrder: two processes claim, settle, settle late,
-// settle again, resolve ambiguities and book receipts of the same messages at the same time, while
+// settle again, resolve ambiguities and store receipts of the same messages at the same time, while
 // a third publishes.
 func TestEventsOfAMessageAreNumberedAndTimedInTheirOrder(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func stateOf(value []byte) string {
 	return state
 }
 
-// compete settles one attempt and books its receipts from several processes at once.
+// compete settles one attempt and stores its receipts from several processes at once.
 func compete(t *testing.T, ledgers []*ledger.Ledger, m ledger.Message) {
 	t.Helper()
 	status := func(state ledger.State) *ledger.Notice {
@@ -156,7 +156,7 @@ func compete(t *testing.T, ledgers []*ledger.Ledger, m ledger.Message) {
 	}
 }
 
-// TestAnEventIsTimedAfterItsMessageWasLocked: a transaction that books receipts begins and waits
+// TestAnEventIsTimedAfterItsMessageWasLocked: a transaction that stores receipts begins and waits
 // for a row of another message. Meanwhile the settlement begins and ends.
 func TestAnEventIsTimedAfterItsMessageWasLocked(t *testing.T) {
 	t.Parallel()

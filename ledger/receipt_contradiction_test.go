@@ -277,7 +277,7 @@ func TestAMessageThatIsTakenHasTheIDOfADenial(t *testing.T) {
 	}
 }
 
-// TestAReceiptThatOurKeyProvesUnderAnotherID is booked on the attempt, and reported.
+// TestAReceiptThatOurKeyProvesUnderAnotherID is stored on the attempt, and reported.
 func TestAReceiptThatOurKeyProvesUnderAnotherID(t *testing.T) {
 	t.Parallel()
 	for _, early := range []bool{false, true} {

@@ -11,7 +11,7 @@ import (
 	"dispatcher/provider"
 )
 
-// receive books receipts. Each change of state is told by one notice that names the state.
+// receive stores receipts. Each change of state is told by one notice that names the state.
 func receive(t testing.TB, l *ledger.Ledger, receipts ...ledger.Receipt) ledger.ReceiptCounts {
 	t.Helper()
 	got, err := l.Receipts.Receive(t.Context(), receipts, tellState)

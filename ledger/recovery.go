@@ -9,9 +9,9 @@ import (
 )
 
 // An instance claimed its attempts without outcome, by the database's clock, between oldest_open_at
-// (or its last heart-beat, when nothing was open then) and maxSilence after the last heart-beat:
+// (or its last heartbeat, when nothing was open then) and maxSilence after the last heartbeat:
 // Lock returns an error after that. slack covers claims that were committed but not counted yet
-// when the heart-beat was composed; it is several times the timeouts that bound a claim. These
+// when the heartbeat was composed; it is several times the timeouts that bound a claim. These
 // bounds keep the scan of recovery short: it reads the block ranges of attempts that have rows of
 // that time, and those that are not summarised yet.
 const (
@@ -31,18 +31,18 @@ var hasOpen = `exists (select from dispatcher.attempts a where ` + claimedBy + `
 // isDead is the condition that instance i has left, or has been silent for $1.
 const isDead = `(i.left_at is not null or i.last_seen < clock_timestamp() - $1::interval)`
 
-// heardOthers is the condition that this instance, $2, has sent heart-beats for $1 without a break.
+// heardOthers is the condition that this instance, $2, has sent heartbeats for $1 without a break.
 // After an outage of the database, the first instance to come back finds all others silent. After
-// $1 every live instance has sent a heart-beat again.
+// $1 every live instance has sent a heartbeat again.
 const heardOthers = `exists (
 	    select from dispatcher.instances own where own.id = $2
 	      and own.last_seen >= clock_timestamp() - $1::interval
 	      and own.beating_since <= clock_timestamp() - $1::interval)`
 
 // Abandoned lists up to limit attempts without outcome, oldest first, of instances that have left
-// or have sent no heart-beat for deadAfter. They were claimed more than sendTimeout ago, so that
+// or have sent no heartbeat for deadAfter. They were claimed more than sendTimeout ago, so that
 // nobody is still sending them. A silent instance counts as dead only when this one's own
-// heart-beats have been unbroken for deadAfter, see Beat: otherwise answers of the other may still
+// heartbeats have been unbroken for deadAfter, see Beat: otherwise answers of the other may still
 // be settled. The caller settles the attempts as Unknown. When two instances do that at once, the
 // second settlement has no effect. The slots may have been given back before, see ReleaseSlots.
 func (s *Settlements) Abandoned(
@@ -173,7 +173,7 @@ var endDead = `
 
 // ReleaseSlots gives back active slots that no settlement or receipt will give back: those held
 // beyond their time, and those of attempts without outcome whose instance has been silent for
-// deadAfter. The latter are given back only if this instance's own heart-beats have been unbroken
+// deadAfter. The latter are given back only if this instance's own heartbeats have been unbroken
 // for deadAfter, see Beat. Such an attempt stays open until it is settled, see Abandoned, which
 // does not free a second slot. ReleaseSlots works in small batches, skips locked attempts, and
 // returns how many slots it gave back, also with an error.

@@ -99,13 +99,13 @@ func TestWhoWasSilentItselfTakesNobodyForLost(t *testing.T) {
 	execute(t, db, `update dispatcher.instances set last_seen = now() - interval '11 seconds'
 		where id = $1`, living.Instances.ID())
 	if ids := abandoned(t, living); ids != nil {
-		t.Errorf("%v taken for lost without a heart-beat of one's own", ids)
+		t.Errorf("%v taken for lost without a heartbeat of one's own", ids)
 	}
 	if _, err := living.Instances.Beat(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if ids := abandoned(t, living); ids != nil {
-		t.Errorf("%v taken for lost right after the first heart-beat", ids)
+		t.Errorf("%v taken for lost right after the first heartbeat", ids)
 	}
 	beatingForLong(t, db, living)
 	if ids := abandoned(t, living); len(ids) != 2 {
@@ -113,7 +113,7 @@ func TestWhoWasSilentItselfTakesNobodyForLost(t *testing.T) {
 	}
 }
 
-func TestAHeartBeatBringsAnInstanceBack(t *testing.T) {
+func TestAHeartbeatBringsAnInstanceBack(t *testing.T) {
 	t.Parallel()
 	living, dead, _ := lost(t)
 	if _, err := dead.Instances.Beat(t.Context(), time.Now().Add(-time.Hour)); err != nil {
@@ -156,7 +156,7 @@ func TestAnInstanceThatIsSilentTooLongMayNotClaim(t *testing.T) {
 	}
 }
 
-func TestAForgottenInstanceMayClaimAfterItsNextHeartBeat(t *testing.T) {
+func TestAForgottenInstanceMayClaimAfterItsNextHeartbeat(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	living, idle := rig.l, connect(t, ledger.Config{URL: rig.url})

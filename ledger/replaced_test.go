@@ -132,7 +132,7 @@ func TestNothingIsPublishedThatMayBeLost(t *testing.T) {
 		t.Errorf("before the standby has it: %d, %v", n, err)
 	}
 	enough()
-	waitFor(t, "the notice is published", func() bool {
+	tier.Eventually(t, "the notice is published", func() bool {
 		n, err := publish(l)
 		return err == nil && n == 1 && said == 1
 	})

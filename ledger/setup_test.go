@@ -252,7 +252,7 @@ func giveOne(seen *ledger.Seen, m *ledger.Message) ledger.Decision {
 type decide func(*ledger.Seen) (ledger.Decisions, error)
 
 // runClaim locks, decides and commits. When the instance has been silent for too long it sends a
-// heart-beat and tries again: instances of tests send none by themselves, and a test may take long
+// heartbeat and tries again: instances of tests send none by themselves, and a test may take long
 // on a busy machine.
 func runClaim(ctx context.Context, l *ledger.Ledger, want ledger.Claim, with decide) error {
 	tx, err := l.Claims.Lock(ctx, want)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/ledger/migrations"
@@ -46,7 +47,7 @@ func TestAClaimIsNotTakenForCommittedBeforeTheStandbyHasIt(t *testing.T) {
 				cancel()
 			}
 			defer cancel()
-			waitFor(t, "the attempt is there", visible)
+			tier.Eventually(t, "the attempt is there", visible)
 			select {
 			case err := <-claimed:
 				t.Fatalf("the claim was answered while no standby had it: %v", err)
@@ -185,23 +186,9 @@ func claimInVain(
 	done := make(chan error, 1)
 	want := ledger.Claim{Messages: batch(id, 1), Channels: []string{"a"}}
 	go func() { done <- runClaim(ctx, l, want, give) }()
-	waitFor(t, "the claim waits for the standby", func() bool {
+	tier.Eventually(t, "the claim waits for the standby", func() bool {
 		return scalar[bool](t, beside, `select exists (select from pg_stat_activity
 			where wait_event = 'SyncRep' and application_name = 'dispatcher')`)
 	})
 	return done
-}
-
-// waitFor returns once a condition is true.
-func waitFor(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !so(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("in vain: %s", what)
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-t.Context().Done():
-		}
-	}
 }

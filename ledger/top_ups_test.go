@@ -94,8 +94,8 @@ func TestABudgetGrantsWhatWasToppedUp(t *testing.T) {
 	}
 }
 
-// TestATopUpWithAKeyIsBookedOnce, and a different top-up with the same key is an error.
-func TestATopUpWithAKeyIsBookedOnce(t *testing.T) {
+// TestATopUpWithAKeyIsStoredOnce, and a different top-up with the same key is an error.
+func TestATopUpWithAKeyIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	r := lend(t)
 	applyLimits(t, r.l, nil, prepaid(tenant(admission.EachTenant)))
@@ -117,7 +117,7 @@ func TestATopUpWithAKeyIsBookedOnce(t *testing.T) {
 	}
 	wait.Wait()
 	if len(ids) != 1 || repeated != 3 {
-		t.Errorf("booked as %v, repeated %d times", ids, repeated)
+		t.Errorf("stored as %v, repeated %d times", ids, repeated)
 	}
 	for name, messages := range map[string]int64{"shop": 4, "news": 3} {
 		if _, err := topUp(t, r.l, name, "invoice-1", messages); !errors.Is(err, ledger.ErrOtherTopUp) {

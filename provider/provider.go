@@ -119,11 +119,11 @@ func (s *Submission) Ends() time.Time {
 // classify an answer never causes a second send.
 type Result struct {
 	Outcome Outcome
-	// Unfit qualifies Refused: the provider works, but does not take this one message on this
-	// channel, because of its text, its destination, or its own sender (Submission.OwnSender).
-	// Another channel may take it. One such refusal does not count for the channel's health, but
-	// many in a row without an accepted message do, see package breaker. A refused sender of the
-	// channel is the channel's fault.
+	// Unfit is set with Refused if the provider refused this message because of its text, its
+	// destination, or its own sender (Submission.OwnSender), and would take others on this channel.
+	// Another channel may take the message. One such refusal does not count against the channel's
+	// health, but many in a row without an accepted message do, see package breaker. Unfit is not set
+	// if the provider refused the sender of the channel: that is a fault of the channel.
 	Unfit bool
 	// Code is the provider's own code, bounded and free of numbers and texts of the message:
 	// "0x00000058", "429/20003", "dial", "timeout".

@@ -306,9 +306,9 @@ func TestWhatCannotBeSettledIsRefused(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyKnowsIsBookedAsPossiblyBillable: in the daily report and in the audit views, before
+// TestWhatNobodyKnowsIsStoredAsPossiblyBillable: in the daily report and in the audit views, before
 // and after the search ends.
-func TestWhatNobodyKnowsIsBookedAsPossiblyBillable(t *testing.T) {
+func TestWhatNobodyKnowsIsStoredAsPossiblyBillable(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)
 	ambiguousMessages(t, openSeeded(t, url), "open-1", "open-2", "final-1")
@@ -324,15 +324,15 @@ func TestWhatNobodyKnowsIsBookedAsPossiblyBillable(t *testing.T) {
 		a.Segments != 1 || a.CostMicros != 28_000 {
 		t.Errorf("got %+v", a)
 	}
-	booked := queryOne[string](t, url, `
+	stored := queryOne[string](t, url, `
 		select string_agg(concat_ws(' ', a.message_id, a.outcome, a.segments, a.price_micros,
 		a.currency, d.verdict), ', ' order by a.message_id)
 		from audit.attempts a join audit.ambiguous d on d.message_id = a.message_id
 		and d.last_attempt = a.attempt`)
 	want := "final-1 unknown 1 28000 GBP final, open-1 unknown 1 28000 GBP final, open-2 " +
 		"accepted 1 28000 GBP taken"
-	if booked != want {
-		t.Errorf("got %s booked", booked)
+	if stored != want {
+		t.Errorf("got %s stored", stored)
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -99,5 +100,32 @@ func TestEveryViewIsInTheLogOrSaidNotToBe(t *testing.T) {
 	}
 	if len(views) < 20 {
 		t.Errorf("only %d views: %v", len(views), views)
+	}
+}
+
+// TestEveryStoryIsInTheTestingGuide: the guide says which tier runs a story, and what it proves.
+func TestEveryStoryIsInTheTestingGuide(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("e2e_*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guide := document(t, "testing.md")
+	test := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+	stories := 0
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range test.FindAllStringSubmatch(string(source), -1) {
+			stories++
+			if !strings.Contains(guide, "`"+match[1]+"`") {
+				t.Errorf("%s: testing.md does not name %s", file, match[1])
+			}
+		}
+	}
+	if stories < 60 {
+		t.Errorf("found only %d stories", stories)
 	}
 }

@@ -35,7 +35,7 @@ func TestReceiptsFindWhatAnOperatorSettled(t *testing.T) {
 		s.command("ambiguous", "settle", idOf(submit.Text), "--as", "taken", "--reference",
 			submit.MessageID, "--reason", "in the carrier's log", "--author", "ann")
 	}
-	eventually(t, stepTimeout, "the receipts have been found", func() bool {
+	tier.Within(t, stepTimeout, "the receipts have been found", func() bool {
 		return s.tally()["delivered"] == 2
 	})
 	s.checkStatuses()

@@ -145,7 +145,7 @@ func TestBrokerKilledMidStream(t *testing.T) {
 	s.joined(len(processes))
 	all := messages("broker", n)
 	ids := s.publish("bulk", all[:n/2])
-	eventually(t, stepTimeout, "a tenth of the messages is submitted", func() bool {
+	tier.Within(t, stepTimeout, "a tenth of the messages is submitted", func() bool {
 		return s.submitted() > n/10
 	})
 
@@ -198,7 +198,7 @@ func TestWhatIsStoredGoesOutWithoutKafka(t *testing.T) {
 	ids := append(s.publish("bulk", waiting), s.publish("bulk", scheduled)...)
 	const throttled = `exists (select from audit.attempts a
 		where a.message_id = m.id and a.outcome = 'throttled')`
-	eventually(t, stepTimeout, "messages are scheduled, throttled, and wait for the limit", func() bool {
+	tier.Within(t, stepTimeout, "messages are scheduled, throttled and wait for the limit", func() bool {
 		return s.count(`select count(*) from audit.messages where state = 'scheduled'`) == each &&
 			s.count(`select count(*) from audit.messages m
 				where state in ('waiting', 'retry') and `+throttled) > 0 &&
@@ -211,7 +211,7 @@ func TestWhatIsStoredGoesOutWithoutKafka(t *testing.T) {
 	const release = `update dispatcher.messages set next_at = now() where seq in
 		(select seq from dispatcher.messages where state = 'scheduled' order by seq limit `
 	s.execute(release + strconv.Itoa(each/2) + `)`)
-	eventually(t, stepTimeout, "the process that has lost Kafka sends", func() bool {
+	tier.Within(t, stepTimeout, "the process that has lost Kafka sends", func() bool {
 		return s.count(`select count(*) from audit.messages where state = 'accepted'`) == each+each/2
 	})
 	p.stop(t)

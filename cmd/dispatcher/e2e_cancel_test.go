@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"dispatcher/config/tier"
 )
 
 // TestACancelledMessageIsNeverSent: messages are scheduled and the process is killed. Some messages
@@ -20,7 +22,7 @@ func TestACancelledMessageIsNeverSent(t *testing.T) {
 		all[i].SendAt = at
 	}
 	ids := s.publish("bulk", all)
-	eventually(t, stepTimeout, "all are scheduled", func() bool {
+	tier.Within(t, stepTimeout, "all are scheduled", func() bool {
 		return s.tally()["scheduled"] == n
 	})
 	p.kill(t)

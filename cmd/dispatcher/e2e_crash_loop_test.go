@@ -36,12 +36,12 @@ func TestACrashLoopOfOneProcessLeavesTheOthersAlone(t *testing.T) {
 			if strings.Contains(third.out.String(), pauses) {
 				t.Error("the process pauses after a single crash")
 			}
-			eventually(t, stepTimeout, "it sends again", func() bool {
+			tier.Within(t, stepTimeout, "it sends again", func() bool {
 				return s.count(`
 					select count(*) from dispatcher.attempts where instance = (select max(id)
 					from dispatcher.instances)`) > 0
 			})
-			eventually(t, stepTimeout, "each process has the partitions that it had", func() bool {
+			tier.Within(t, stepTimeout, "each process has the partitions that it had", func() bool {
 				return cmp.Equal(before, s.assignments())
 			})
 		}

@@ -128,7 +128,7 @@ func TestReceiptsComeToTheSameHoweverTheyCome(t *testing.T) {
 		want[id] = "sending " + ways[way(id)].states
 		last[id] = want[id][strings.LastIndexByte(want[id], ' ')+1:]
 	}
-	eventually(t, stepTimeout, "every message has its last word", func() bool {
+	tier.Within(t, stepTimeout, "every message has its last word", func() bool {
 		return maps.Equal(s.states(), last)
 	})
 
@@ -141,7 +141,7 @@ func TestReceiptsComeToTheSameHoweverTheyCome(t *testing.T) {
 			}
 		}
 		got := strings.Join(states, " ")
-		// Two processes may book the receipts of two binds in another order, and one process may book
+		// Two processes may store the receipts of two binds in another order, and one process may store
 		// both receipts of a message at once.
 		if contradicted(got) != contradicted(want[id]) {
 			t.Errorf("%s (%s): got states %q, want %q", id, ways[way(id)].name, got, want[id])
@@ -151,7 +151,7 @@ func TestReceiptsComeToTheSameHoweverTheyCome(t *testing.T) {
 		}
 	}
 	s.checkDelivered(ids, last)
-	eventually(t, stepTimeout, "every slot is free", func() bool {
+	tier.Within(t, stepTimeout, "every slot is free", func() bool {
 		return s.count(`select coalesce(sum(active), 0)::bigint from audit.active`) == 0
 	})
 	s.checkNoneTwice()

@@ -54,7 +54,7 @@ func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 	if minutes > 0 {
 		end = begun.Truncate(time.Minute).Add(time.Duration(minutes+1) * time.Minute)
 	}
-	eventually(t, time.Until(end)+stepTimeout, "the chaos has lasted", func() bool {
+	tier.Within(t, time.Until(end)+stepTimeout, "the chaos has lasted", func() bool {
 		return s.now().After(end.Add(time.Second))
 	})
 	c.end()
@@ -263,7 +263,7 @@ func TestSlotsOfAKilledProcessComeBack(t *testing.T) {
 	holder.awaitOutput(t, "dispatcher is running")
 	s.joined(1)
 	s.publish("bulk", messages("killed", 3*slots))
-	eventually(t, stepTimeout, "every slot is taken and the rest waits", func() bool {
+	tier.Within(t, stepTimeout, "every slot is taken and the rest waits", func() bool {
 		return s.count(`select active from audit.active`) == slots &&
 			s.count(`select count(*) from audit.messages where state = 'waiting'`) == 2*slots
 	})
@@ -272,7 +272,7 @@ func TestSlotsOfAKilledProcessComeBack(t *testing.T) {
 	holding.Store(false)
 	holder.kill(t)
 	killed := time.Now()
-	eventually(t, stepTimeout, "what waited is sent", func() bool {
+	tier.Within(t, stepTimeout, "what waited is sent", func() bool {
 		return s.count(`select count(*) from audit.attempts where outcome = 'accepted'`) > 0
 	})
 	took := time.Since(killed)
@@ -280,10 +280,10 @@ func TestSlotsOfAKilledProcessComeBack(t *testing.T) {
 	if took > 10*time.Second {
 		t.Errorf("the slots of a killed process came back after %s", took)
 	}
-	eventually(t, stepTimeout, "all that waited is sent", func() bool {
+	tier.Within(t, stepTimeout, "all that waited is sent", func() bool {
 		return s.count(`select count(*) from audit.attempts where outcome = 'accepted'`) == 2*slots
 	})
-	eventually(t, stepTimeout, "the attempts of the killed process are closed", func() bool {
+	tier.Within(t, stepTimeout, "the attempts of the killed process are closed", func() bool {
 		return s.count(`select count(*) from audit.attempts where outcome = 'unknown'`) == slots
 	})
 	if active := s.count(`select active from audit.active`); active != 0 {

@@ -142,7 +142,7 @@ func TestDatabaseFailsOver(t *testing.T) {
 	processes := s.runAll(2)
 	s.joined(len(processes))
 	ids := s.publish("bulk", messages("failover", n))
-	eventually(t, stepTimeout, "a quarter of the messages are submitted", func() bool {
+	tier.Within(t, stepTimeout, "a quarter of the messages are submitted", func() bool {
 		return s.submitted() > n/4
 	})
 

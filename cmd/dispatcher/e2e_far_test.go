@@ -36,7 +36,7 @@ func TestADatabaseASecondAwaySlowsTheWorkDown(t *testing.T) {
 			half.Store(int64(500 * time.Millisecond))
 			t.Cleanup(func() { half.Store(0) }) // so that the stop is not slow
 			slow := s.now()
-			eventually(t, stepTimeout, "heart-beats go on", func() bool {
+			tier.Within(t, stepTimeout, "heartbeats go on", func() bool {
 				return s.count(`
 					select count(*) from dispatcher.instances where last_seen > $1
 					and last_seen - beating_since > interval '8 s'`,

@@ -47,7 +47,7 @@ func TestFourProcessesOneKilled(t *testing.T) {
 	processes := s.runAll(4)
 	s.joined(len(processes))
 	ids := s.publish("bulk", messages("four", n))
-	eventually(t, 2*stepTimeout, "a third of the messages is submitted", func() bool {
+	tier.Within(t, 2*stepTimeout, "a third of the messages is submitted", func() bool {
 		return s.submitted() > n/3
 	})
 	killed := s.killInFlight(processes)
@@ -56,7 +56,7 @@ func TestFourProcessesOneKilled(t *testing.T) {
 	// broker has ended.
 	s.committed("bulk")
 	s.checkStatuses()
-	eventually(t, stepTimeout, "the outbox is empty", func() bool {
+	tier.Within(t, stepTimeout, "the outbox is empty", func() bool {
 		return s.count(`select count(*) from dispatcher.outbox`) == 0
 	})
 	for _, p := range processes {
@@ -79,7 +79,7 @@ func TestFourProcessesOneKilled(t *testing.T) {
 // were counted.
 func (s *stage) killInFlight(processes []*process) (killed *process) {
 	s.t.Helper()
-	eventually(s.t, stepTimeout, "a process can be killed with attempts under way", func() bool {
+	tier.Within(s.t, stepTimeout, "a process can be killed with attempts under way", func() bool {
 		busiest := query(s.t, s.postgres, pgx.RowTo[int64],
 			`
 				select instance from dispatcher.attempts where outcome is null group by instance

@@ -16,6 +16,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/cmd/dispatcher/internal/kafka"
+	"dispatcher/config/tier"
 )
 
 // partitions is the number of partitions of each topic.
@@ -61,7 +62,7 @@ func kafkaClient(t testing.TB, address string, options ...kgo.Opt) *kgo.Client {
 // broker, which happens on a machine that stalls.
 func createTopics(t testing.TB, client *kgo.Client, topics ...string) {
 	t.Helper()
-	eventually(t, stepTimeout, "the topics are created", func() bool {
+	tier.Within(t, stepTimeout, "the topics are created", func() bool {
 		answers, err := kadm.NewClient(client).CreateTopics(t.Context(), partitions, 1, nil,
 			topics...)
 		if err != nil {
@@ -117,7 +118,7 @@ func (s *stage) readAll(topic string, use func(*kgo.Record)) {
 // committed waits until the group has committed all records of a lane's topic.
 func (s *stage) committed(lane string) {
 	s.t.Helper()
-	eventually(s.t, stepTimeout, "all offsets are committed", func() bool {
+	tier.Within(s.t, stepTimeout, "all offsets are committed", func() bool {
 		return s.lag(lane) == 0
 	})
 }
@@ -152,7 +153,7 @@ func (s *stage) joined(members int) {
 	s.t.Helper()
 	group := s.group("bulk")
 	admin := kadm.NewClient(s.client)
-	eventually(s.t, stepTimeout, "every process has partitions", func() bool {
+	tier.Within(s.t, stepTimeout, "every process has partitions", func() bool {
 		groups, err := admin.DescribeGroups(s.t.Context(), group)
 		if err != nil {
 			return false

@@ -32,7 +32,7 @@ func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 
 	s.publish("bulk", messages("kinds", n))
 	s.settled(n)
-	eventually(t, stepTimeout, "every message is delivered", func() bool {
+	tier.Within(t, stepTimeout, "every message is delivered", func() bool {
 		return s.count(`select count(*) from audit.messages where state = 'delivered'`) == int64(n)
 	})
 	s.checkStatuses()

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"dispatcher/config/tier"
 )
 
 // kept are the connections of stages over the shared server, by URL. Stories query the database
@@ -70,7 +72,7 @@ func queryOne[T any](t testing.TB, url, sql string, args ...any) T {
 // settled waits until the ledger holds this many messages and each is accepted or has ended.
 func (s *stage) settled(messages int) {
 	s.t.Helper()
-	eventually(s.t, 2*stepTimeout, "every message is accepted or at its end", func() bool {
+	tier.Within(s.t, 2*stepTimeout, "every message is accepted or at its end", func() bool {
 		type progress struct{ Total, Done int }
 		p := query(s.t, s.postgres, pgx.RowToStructByPos[progress], `
 			select count(*), count(*) filter (where state = 'accepted' or finished_at is not null)

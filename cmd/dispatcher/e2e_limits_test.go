@@ -62,7 +62,7 @@ func (s *stage) passedOver(channel string) map[string]int {
 // and returns how many those are.
 func (s *stage) rest(n int, waitsFor string) (waiting int64) {
 	s.t.Helper()
-	eventually(s.t, stepTimeout, "everything is sent or waits for "+waitsFor, func() bool {
+	tier.Within(s.t, stepTimeout, "everything is sent or waits for "+waitsFor, func() bool {
 		type standing struct{ Open, Done, Waiting int64 }
 		p := query(s.t, s.postgres, pgx.RowToStructByPos[standing], `
 			select (select count(*) from audit.attempts where outcome is null),
@@ -112,7 +112,7 @@ func TestAPrepaidTenantSendsWhatWasPaid(t *testing.T) {
 	}
 	s.command("budget", "top-up", "--all-channels", "--tenant", "shop", "--amount", "0.50",
 		"--reason", "paid", "--author", "ann")
-	eventually(t, stepTimeout, "the budget is spent", func() bool {
+	tier.Within(t, stepTimeout, "the budget is spent", func() bool {
 		return strings.Contains(s.command("status"), "of 0.50 GBP are used")
 	})
 	s.rest(n, "tenant:shop prepaid money")
@@ -182,12 +182,12 @@ func TestALimitOfEachTenantHoldsOverAllChannels(t *testing.T) {
 	ids := s.publish("bulk", among(short("each", n), "shop", "other", "bank"))
 	s.rest(n-(n/3-most), "tenant:shop 1d messages")
 	for _, tenant := range []string{"shop", "other"} {
-		eventually(t, stepTimeout, "the limit of "+tenant+" is used up", func() bool {
+		tier.Within(t, stepTimeout, "the limit of "+tenant+" is used up", func() bool {
 			got := s.tenantLimit(tenant, "messages", "count(*)")
 			return got.Granted == most && got.Attempts == most
 		})
 	}
-	eventually(t, stepTimeout, "the tenant with a limit of its own is done", func() bool {
+	tier.Within(t, stepTimeout, "the tenant with a limit of its own is done", func() bool {
 		return s.count(`select count(*) from audit.messages
 			where tenant = 'bank' and state = 'accepted'`) == n/3
 	})
@@ -318,7 +318,7 @@ func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 	processes := s.runAll(2)
 	s.joined(len(processes)) // one lane's group stands for both
 	s.publish("bulk", short("flood", n))
-	eventually(t, stepTimeout, "bulk has used its part of a minute that is far from its end",
+	tier.Within(t, stepTimeout, "bulk has used its part of a minute that is far from its end",
 		func() bool {
 			return s.count(`select count(*) filter (where extract(second
 				from clock_timestamp()) < 40)
@@ -332,7 +332,7 @@ func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 		t.Errorf("got %d reserved slots, want 12", kept)
 	}
 	s.publish("otp", short("code", codes))
-	eventually(t, stepTimeout, "every code is accepted", func() bool {
+	tier.Within(t, stepTimeout, "every code is accepted", func() bool {
 		return s.count(`
 			select count(*) from audit.messages where lane = 'otp' and state = 'accepted'`) == codes
 	})
@@ -342,7 +342,7 @@ func TestAReserveLetsOtpThroughAFlood(t *testing.T) {
 	if slow > 0 {
 		t.Errorf("%d otp messages waited, although their lane has a reserve", slow)
 	}
-	eventually(t, stepTimeout, "a further minute is full", func() bool {
+	tier.Within(t, stepTimeout, "a further minute is full", func() bool {
 		return s.count(`select count(*) from audit.limit_windows where granted = max`) > 0
 	})
 	excess := s.count(`select count(*) from (
@@ -385,11 +385,11 @@ func TestALimitHoldsWhenACarrierAnswersAgain(t *testing.T) {
 	}
 	ids := s.publish("bulk", all)
 	carrier := s.carriers["a"]
-	eventually(t, stepTimeout, "the window is full", func() bool {
+	tier.Within(t, stepTimeout, "the window is full", func() bool {
 		return carrier.Stats().Submits == window
 	})
 	full := s.now()
-	eventually(t, stepTimeout, "messages find no room for two seconds", func() bool {
+	tier.Within(t, stepTimeout, "messages find no room for two seconds", func() bool {
 		return s.now().Sub(full) > 2*time.Second &&
 			s.count(`select count(*) from audit.attempts where provider_code = 'late'`) > 0
 	})
@@ -448,7 +448,7 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 	}
 	flows := func(from time.Time, channel string) {
 		t.Helper()
-		eventually(t, stepTimeout, "channel "+channel+" carries messages for whole seconds",
+		tier.Within(t, stepTimeout, "channel "+channel+" carries messages for whole seconds",
 			func() bool {
 				return claimed(channel, from) > 40 && s.now().Sub(from) > 3*time.Second
 			})
@@ -457,7 +457,7 @@ func TestLimitsChangeUnderTraffic(t *testing.T) {
 	// of the stream, also on a busy machine.
 	fills := func(from time.Time, channel, scope string, most int64) (until time.Time) {
 		t.Helper()
-		eventually(t, stepTimeout,
+		tier.Within(t, stepTimeout,
 			fmt.Sprintf("a second of %s %s is filled to its limit of %d", channel, scope, most),
 			func() bool {
 				until = s.now()

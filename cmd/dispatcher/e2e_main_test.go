@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -74,22 +73,4 @@ func binary(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// eventually waits until ok returns true.
-func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(within)
-	for {
-		began := time.Now()
-		if ok() {
-			return
-		}
-		now := time.Now()
-		if now.After(deadline) {
-			t.Fatalf("condition not met within %s: %s", within, what)
-		}
-		// After a slow check wait longer, so that most of the machine's time is left to the processes.
-		time.Sleep(min(max(50*time.Millisecond, 3*now.Sub(began)), 300*time.Millisecond))
-	}
 }

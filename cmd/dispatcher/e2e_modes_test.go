@@ -136,7 +136,7 @@ func TestFourProcessesFillByExactLoadRatio(t *testing.T) {
 	processes := s.runAll(4)
 	s.joined(len(processes))
 	s.publish("bulk", messages("load", n))
-	eventually(t, stepTimeout, "all messages are under way", func() bool {
+	tier.Within(t, stepTimeout, "all messages are under way", func() bool {
 		ended := s.byID(`
 			select channel || ' ' || outcome, string_agg(provider_code, ' ') from audit.attempts
 			where outcome is not null group by 1`)

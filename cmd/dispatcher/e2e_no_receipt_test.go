@@ -36,7 +36,7 @@ func TestWithoutAReceiptAMessageGoesOnOnce(t *testing.T) {
 	processes := s.runAll(2)
 	s.joined(len(processes))
 	ids := s.publish("bulk", short("silent", n))
-	eventually(t, stepTimeout, "every message is delivered", func() bool {
+	tier.Within(t, stepTimeout, "every message is delivered", func() bool {
 		return s.count(`select count(*) from audit.messages where state = 'delivered'`) == n
 	})
 	drawn := s.count(`select count(*) from audit.messages where first_choice = 'a'`)
@@ -130,19 +130,19 @@ func TestAKillBetweenTwoChannelsSendsNothingAThirdTime(t *testing.T) {
 	ids := s.publish("bulk", short("killed", n))
 	const due = `select count(*) from audit.messages m join facts.messages f using (id)
 		where m.state = 'accepted' and f.next_at is not null`
-	eventually(t, stepTimeout, "a took all messages", func() bool { return s.count(due) == n })
+	tier.Within(t, stepTimeout, "a took all messages", func() bool { return s.count(due) == n })
 	first.kill(t)
 	if got := s.count(`select count(*) from audit.attempts`); got != n {
 		t.Fatalf("got %d attempts before the kill, want %d", got, n)
 	}
 
 	second := s.runAll(1)
-	eventually(t, stepTimeout, "all messages are on their way to b", func() bool {
+	tier.Within(t, stepTimeout, "all messages are on their way to b", func() bool {
 		return s.carriers["b"].Stats().Submits == n
 	})
 	s.killInFlight(second)
 	s.runAll(1)
-	eventually(t, stepTimeout, "the attempts are closed", func() bool {
+	tier.Within(t, stepTimeout, "the attempts are closed", func() bool {
 		return s.count(`select count(*) from audit.attempts where reason = 'no_receipt'
 			and outcome = 'unknown'`) == n
 	})

@@ -196,12 +196,12 @@ func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
 	const n = perSecond * 24
 	s.publish("bulk", short("throttle", n))
 	carrier := s.carriers["a"]
-	eventually(t, stepTimeout, "the full rate", func() bool {
+	tier.Within(t, stepTimeout, "the full rate", func() bool {
 		return carrier.Stats().Accepted > 5*perSecond
 	})
 	asked := time.Now()
 	throttle.Store(true)
-	eventually(t, stepTimeout, "a throttled submit", func() bool {
+	tier.Within(t, stepTimeout, "a throttled submit", func() bool {
 		return carrier.Stats().Submits > carrier.Stats().Accepted+3
 	})
 	throttle.Store(false)

@@ -48,7 +48,7 @@ func throttlesSecondParts(n int64) smpptest.Behaviour {
 // begun waits until this many messages have their second part left to send.
 func (s *stage) begun(n int) {
 	s.t.Helper()
-	eventually(s.t, stepTimeout, "only the second part is left of every message", func() bool {
+	tier.Within(s.t, stepTimeout, "only the second part is left of every message", func() bool {
 		return s.count(`
 			select count(*) from dispatcher.message_states where parts_left = '{1}'
 			and state in ('retry', 'waiting')`) == int64(n)
@@ -58,7 +58,7 @@ func (s *stage) begun(n int) {
 // stuck waits until this many messages wait because their channel would split the text differently.
 func (s *stage) stuck(n int) {
 	s.t.Helper()
-	eventually(s.t, stepTimeout, "the rests wait", func() bool {
+	tier.Within(s.t, stepTimeout, "the rests wait", func() bool {
 		return s.count(`
 			select count(*) from dispatcher.message_states where state = 'waiting'
 			and reason = 'cut_otherwise' and waits_for = pinned`) == int64(n)
@@ -112,12 +112,12 @@ func TestTheRestOfATextIsNotSentUnderAnotherCut(t *testing.T) {
 	s.stuck(2 * each)
 	since := time.Now()
 	whole := s.publish("bulk", threeParts("whole", each))
-	eventually(t, stepTimeout, "the channel carries other messages", func() bool {
+	tier.Within(t, stepTimeout, "the channel carries other messages", func() bool {
 		return s.count(`
 			select count(*) from audit.messages where state = 'delivered'
 			and id like 'whole-%'`) == each
 	})
-	eventually(t, stepTimeout, "what has a deadline fails", func() bool {
+	tier.Within(t, stepTimeout, "what has a deadline fails", func() bool {
 		return s.count(`
 			select count(*) from audit.messages where state = 'failed'
 			and id like 'hurried-%'`) == each
@@ -130,7 +130,7 @@ func TestTheRestOfATextIsNotSentUnderAnotherCut(t *testing.T) {
 	}
 
 	s.change("routing", "rollback", "1")
-	eventually(t, stepTimeout, "the rest goes out as it was cut", func() bool {
+	tier.Within(t, stepTimeout, "the rest goes out as it was cut", func() bool {
 		return s.count(`
 			select count(*) from audit.messages where state = 'delivered'
 			and id like 'patient-%'`) == each
@@ -217,7 +217,7 @@ func TestTheRestOfATextDoesNotGoToAnotherKindOfProvider(t *testing.T) {
 	}
 	s.stuck(n)
 	s.publish("bulk", threeParts("fresh", fresh))
-	eventually(t, stepTimeout, "the other kinds carry other messages", func() bool {
+	tier.Within(t, stepTimeout, "the other kinds carry other messages", func() bool {
 		return s.count(`
 			select count(*) from audit.messages where state = 'delivered'
 			and id like 'fresh-%'`) == fresh
@@ -231,7 +231,7 @@ func TestTheRestOfATextDoesNotGoToAnotherKindOfProvider(t *testing.T) {
 	}
 
 	s.change("routing", "rollback", "1")
-	eventually(t, stepTimeout, "the rest goes out as it was cut", func() bool {
+	tier.Within(t, stepTimeout, "the rest goes out as it was cut", func() bool {
 		return s.count(`
 			select count(*) from audit.messages where state = 'delivered'
 			and id like 'kinds-%'`) == n

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/config/tier"
 )
 
 // TestTheTopicOfAPausedLaneIsNotRead: neither of two processes reads it. The records of a running
@@ -22,13 +23,13 @@ func TestTheTopicOfAPausedLaneIsNotRead(t *testing.T) {
 		"Nothing is changed, as it is paused already: lane bulk.\n" {
 		t.Error(said)
 	}
-	eventually(t, stepTimeout, "both processes have paused the lane", func() bool {
+	tier.Within(t, stepTimeout, "both processes have paused the lane", func() bool {
 		return s.count(`select count(*) from dispatcher.instances
 			where (state -> 'lanes' -> 'bulk' ->> 'paused')::boolean`) == 2
 	})
 	// The poll that each process has running returns these records.
 	bulk := s.publish("bulk", short("first", 100))
-	eventually(t, stepTimeout, "no poll is under way any more", func() bool {
+	tier.Within(t, stepTimeout, "no poll is under way any more", func() bool {
 		read := map[int32]bool{}
 		for _, p := range query(t, s.postgres, pgx.RowTo[int32],
 			`select distinct kafka_partition from audit.messages where lane = 'bulk'`) {
@@ -43,7 +44,7 @@ func TestTheTopicOfAPausedLaneIsNotRead(t *testing.T) {
 	})
 	later := s.publish("bulk", short("later", 100))
 	codes := s.publish("otp", short("codes", 30))
-	eventually(t, stepTimeout, "the codes are accepted", func() bool {
+	tier.Within(t, stepTimeout, "the codes are accepted", func() bool {
 		return s.count(`select count(*) from audit.messages
 			where lane = 'otp' and state = 'accepted'`) == int64(len(codes))
 	})
@@ -102,7 +103,7 @@ func TestWhatIsPausedWaitsAndLosesNothing(t *testing.T) {
 	s.command("pause", "--tenant", "noisy", "--reason", "wrong text", "--author", "ann")
 	noisy := s.publish("bulk", story("noisy", "noisy", 50)) // more than may wait in the lane
 	quiet := s.publish("bulk", story("quiet", "quiet", 30))
-	eventually(t, stepTimeout, "the others have been sent, and the paused ones wait", func() bool {
+	tier.Within(t, stepTimeout, "the others have been sent, and the paused ones wait", func() bool {
 		return sent(quiet) == 30 && paused() == 50
 	})
 	if n := sent(noisy); n != 0 {
@@ -118,7 +119,7 @@ func TestWhatIsPausedWaitsAndLosesNothing(t *testing.T) {
 		t.Errorf("status: %+v", now)
 	}
 	s.command("channel", "drain", "a", "--reason", "wakes all that wait")
-	eventually(t, stepTimeout, "all that wait have been considered", func() bool {
+	tier.Within(t, stepTimeout, "all that wait have been considered", func() bool {
 		return queryOne[int](t, s.postgres, `select count(*) from dispatcher.messages m
 			join (select max(version) as v from dispatcher.routing_versions) r on true
 			where state = 'waiting' and reason = 'paused' and routing_version = r.v`) >= 50

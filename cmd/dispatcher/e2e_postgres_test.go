@@ -29,7 +29,7 @@ func TestPostgresStoppedAndRestarted(t *testing.T) {
 	processes := s.runAll(2)
 	s.joined(len(processes))
 	ids := s.publish("bulk", messages("postgres", n))
-	eventually(t, stepTimeout, "a quarter of the messages are submitted", func() bool {
+	tier.Within(t, stepTimeout, "a quarter of the messages are submitted", func() bool {
 		return s.submitted() > n/4
 	})
 

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"dispatcher/config/tier"
 )
 
 // stepTimeout is the limit for steps that normally take a moment. The tests of many packages may
@@ -201,7 +203,7 @@ func (p *process) running() bool {
 // awaitOutput waits until the process has printed a text.
 func (p *process) awaitOutput(t testing.TB, text string) {
 	t.Helper()
-	eventually(t, stepTimeout, p.name+" prints "+text, func() bool {
+	tier.Within(t, stepTimeout, p.name+" prints "+text, func() bool {
 		if strings.Contains(p.out.String(), text) {
 			return true
 		}

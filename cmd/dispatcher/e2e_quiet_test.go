@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"dispatcher/config/tier"
 )
 
 // TestQuietHoursHoldACampaignAndNothingElse: messages of a route in its quiet hours wait, more of
@@ -33,9 +35,9 @@ func TestQuietHoursHoldACampaignAndNothingElse(t *testing.T) {
 		return queryOne[int](t, s.postgres, `select count(*) from dispatcher.messages
 			where state = 'waiting' and reason = 'quiet_hours' and next_at > now() + interval '5 hours'`)
 	}
-	eventually(t, stepTimeout, "the campaign waits", func() bool { return waiting() == 50 })
+	tier.Within(t, stepTimeout, "the campaign waits", func() bool { return waiting() == 50 })
 	others := s.publish("bulk", short("others", 30))
-	eventually(t, stepTimeout, "the others have been sent", func() bool {
+	tier.Within(t, stepTimeout, "the others have been sent", func() bool {
 		return s.submitted() == 30 && waiting() == 50
 	})
 	if all := s.statuses(map[string]string{held[0]: "waiting"}); all[held[0]][0].Reason != "quiet_hours" {

@@ -11,10 +11,10 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestReceiptsThatAKilledProcessHadNotBookedComeAgain: a lock keeps receipts from being booked. A
+// TestReceiptsThatAKilledProcessHadNotStoredComeAgain: a lock keeps receipts from being stored. A
 // process is killed with receipts in memory and in an open transaction. The carrier got no
 // response, so it sends them all to the next process, and every message gets its receipt.
-func TestReceiptsThatAKilledProcessHadNotBookedComeAgain(t *testing.T) {
+func TestReceiptsThatAKilledProcessHadNotStoredComeAgain(t *testing.T) {
 	tier.LongOnly(t)
 	t.Parallel()
 	const n = 600
@@ -30,7 +30,7 @@ func TestReceiptsThatAKilledProcessHadNotBookedComeAgain(t *testing.T) {
 	for _, id := range ids {
 		accepted[id], delivered[id] = string(ledger.Accepted), string(ledger.Delivered)
 	}
-	eventually(t, stepTimeout, "every message is accepted", func() bool {
+	tier.Within(t, stepTimeout, "every message is accepted", func() bool {
 		return maps.Equal(s.states(), accepted)
 	})
 
@@ -42,13 +42,13 @@ func TestReceiptsThatAKilledProcessHadNotBookedComeAgain(t *testing.T) {
 	const waiting = `
 		select count(*) from pg_stat_activity where datname = current_database()
 		and wait_event_type = 'Lock'`
-	eventually(t, stepTimeout, "all receipts are with the process, and it tries to book some",
+	tier.Within(t, stepTimeout, "all receipts are with the process, and it tries to store some",
 		func() bool {
 			return carrier.Stats().ReceiptsSent >= uint64(n) && s.count(waiting) > 0
 		})
 	p.kill(t)
 	if taken := carrier.Stats().ReceiptsTaken; taken != 0 {
-		t.Errorf("%d receipts were acknowledged and not booked", taken)
+		t.Errorf("%d receipts were acknowledged and not stored", taken)
 	}
 	// Otherwise the dead process's statement would be carried out when the lock is released.
 	s.execute(`
@@ -56,14 +56,14 @@ func TestReceiptsThatAKilledProcessHadNotBookedComeAgain(t *testing.T) {
 		and wait_event_type = 'Lock'`)
 	release()
 	if got := s.states(); !maps.Equal(got, accepted) {
-		t.Errorf("got booked receipts: %v", got)
+		t.Errorf("got stored receipts: %v", got)
 	}
 
 	s.runAll(1)
-	eventually(t, stepTimeout, "every message is delivered", func() bool {
+	tier.Within(t, stepTimeout, "every message is delivered", func() bool {
 		return maps.Equal(s.states(), delivered)
 	})
-	eventually(t, stepTimeout, "every receipt is acknowledged", func() bool {
+	tier.Within(t, stepTimeout, "every receipt is acknowledged", func() bool {
 		return carrier.Stats().ReceiptsTaken == uint64(n)
 	})
 	s.checkNoneTwice()

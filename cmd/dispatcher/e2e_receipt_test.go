@@ -88,7 +88,7 @@ func TestSlotsAreHeldUntilTheReceipt(t *testing.T) {
 	if alone := time.Duration(n/slots) * hold; took > alone*3/4 {
 		t.Errorf("took %s; with the ends of holds only it would take %s", took, alone)
 	}
-	eventually(t, stepTimeout, "every slot is free", func() bool {
+	tier.Within(t, stepTimeout, "every slot is free", func() bool {
 		return s.count(`select coalesce(sum(active), 0)::bigint from audit.active`) == 0
 	})
 	s.checkVerified(n)
@@ -107,7 +107,7 @@ func TestReceiptsArePickedUpAfterARestart(t *testing.T) {
 	p := s.runAll(1)[0]
 	s.publish("bulk", short("restart", n))
 	carrier := s.carriers["a"]
-	eventually(t, stepTimeout, "every slot is taken", func() bool {
+	tier.Within(t, stepTimeout, "every slot is taken", func() bool {
 		return s.count(`select count(*) from audit.attempts where outcome = 'accepted'`) == 5
 	})
 	p.stop(t)
@@ -115,7 +115,7 @@ func TestReceiptsArePickedUpAfterARestart(t *testing.T) {
 		carrier.SendReceipt(submit, "UNDELIV")
 	}
 	s.runAll(1)
-	eventually(t, stepTimeout, "the rest is sent", func() bool {
+	tier.Within(t, stepTimeout, "the rest is sent", func() bool {
 		return carrier.Stats().Submits == n
 	})
 	s.settled(n)

@@ -106,7 +106,7 @@ func TestRoutingChangesUnderTraffic(t *testing.T) {
 	// carries waits until a channel has accepted messages of a version.
 	carries := func(version int64, channel string) {
 		t.Helper()
-		eventually(t, stepTimeout,
+		tier.Within(t, stepTimeout,
 			"channel "+channel+" carries messages of version "+strconv.FormatInt(version, 10),
 			func() bool {
 				return s.count(`select count(*) from dispatcher.attempts a
@@ -155,7 +155,7 @@ func TestRoutingChangesUnderTraffic(t *testing.T) {
 	smaller, since := s.change("routing", "apply", s.path("shrunk.yaml"))
 	carries(smaller, "d")
 	only(smaller, since, s.now(), "b", "c", "d")
-	eventually(t, stepTimeout, "the connections to the removed channel are closed", func() bool {
+	tier.Within(t, stepTimeout, "the connections to the removed channel are closed", func() bool {
 		stats := s.carriers["a"].Stats()
 		return stats.Unbinds == stats.Binds
 	})
@@ -209,7 +209,7 @@ func TestWaitingMessagesOutliveTheirChannel(t *testing.T) {
 	other := s.carrier(&channel{name: "b", behaviour: quick()})
 	s.runAll(1)
 	s.publish("bulk", messages("outlive", 40))
-	eventually(t, stepTimeout, "the rest waits for the channel at its limit", func() bool {
+	tier.Within(t, stepTimeout, "the rest waits for the channel at its limit", func() bool {
 		return s.count(`
 			select count(*) from dispatcher.message_states where state = 'waiting'
 			and next_at is not null`) == 35

@@ -62,7 +62,7 @@ func TestTheSandboxWorksWithAnEmbeddedRunAtOnce(t *testing.T) {
 	if !ok {
 		t.Fatal("no embedded servers")
 	}
-	eventually(t, stepTimeout, "every message is delivered", func() bool {
+	tier.Within(t, stepTimeout, "every message is delivered", func() bool {
 		return queryOne[int64](t, endpoints.PostgresURL,
 			`select count(*) from audit.messages where state = 'delivered'`) == int64(n)
 	})
@@ -78,11 +78,11 @@ func TestTheSandboxWorksWithAnEmbeddedRunAtOnce(t *testing.T) {
 	delivered := 0
 	for _, c := range last.Summary {
 		delivered += c.Delivered
-		booked := queryOne[int64](t, endpoints.PostgresURL,
+		stored := queryOne[int64](t, endpoints.PostgresURL,
 			`select count(*) from audit.attempts where delivered_at is not null and channel = $1`,
 			c.Channel)
-		if int64(c.Delivered) != booked || c.Submitted == 0 || c.Unread > 0 {
-			t.Errorf("got %d booked receipts of %s: %+v", booked, c.Channel, c)
+		if int64(c.Delivered) != stored || c.Submitted == 0 || c.Unread > 0 {
+			t.Errorf("got %d stored receipts of %s: %+v", stored, c.Channel, c)
 		}
 	}
 	if delivered != n {

@@ -64,7 +64,7 @@ func takeOver(t *testing.T, end, then func(*ledgertest.Pair, *stage)) (*stage, *
 	processes := s.runAll(2)
 	s.joined(len(processes))
 	ids := s.publish("bulk", messages("standby", n))
-	eventually(t, stepTimeout, "a fifth of the messages are submitted", func() bool {
+	tier.Within(t, stepTimeout, "a fifth of the messages are submitted", func() bool {
 		return s.submitted() > n/5
 	})
 
@@ -80,7 +80,7 @@ func takeOver(t *testing.T, end, then func(*ledgertest.Pair, *stage)) (*stage, *
 		t.Errorf("%d attempts were claimed while no server accepted writes", claimed)
 	}
 	before := s.submitted()
-	eventually(t, stepTimeout, "a tenth more is submitted", func() bool {
+	tier.Within(t, stepTimeout, "a tenth more is submitted", func() bool {
 		return s.submitted() > before+n/10
 	})
 	t.Logf("a tenth more was submitted %s after the standby was promoted",

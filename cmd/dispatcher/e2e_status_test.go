@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/status"
+	"dispatcher/config/tier"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
 )
@@ -37,7 +38,7 @@ func TestStatusShowsAChannelThatFails(t *testing.T) {
 	s.publish("bulk", short("status", 150))
 	s.settled(150)
 	var now status.Now
-	eventually(t, stepTimeout, "the status shows the open breaker", func() bool {
+	tier.Within(t, stepTimeout, "the status shows the open breaker", func() bool {
 		now = s.status()
 		good, failing := now.Channels[0], now.Channels[1]
 		return (failing.Breaker == "open" || failing.Breaker == "half_open") && good.P50 != nil &&
@@ -73,7 +74,7 @@ func TestStatusShowsAChannelThatFails(t *testing.T) {
 		t.Errorf("doctor does not show the breaker: %+v", got)
 	}
 	p.kill(t)
-	eventually(t, stepTimeout, "nobody runs", func() bool {
+	tier.Within(t, stepTimeout, "nobody runs", func() bool {
 		now = s.status()
 		return now.Instances == 0
 	})

@@ -47,7 +47,7 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 
 	s.command("weights", "ramp", "default", "a=40", "b=30", "c=30", "--over", "6s", "--steps", "3",
 		"--least", "10", "--reason", "a grows")
-	eventually(t, stepTimeout, "the ramp is done", func() bool {
+	tier.Within(t, stepTimeout, "the ramp is done", func() bool {
 		state, _ := ramp()
 		return state == "done"
 	})
@@ -68,7 +68,7 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 		// The breakers open slowly.
 		"--max-errors", "20%", "--max-deviation", "0%", "--reason", "b grows")
 	s.carriers["b"].SetBehaviour(smpptest.Behaviour{ErrorEvery: 2, ErrorStatus: pdu.StatusSysErr})
-	eventually(t, stepTimeout, "the ramp holds", func() bool {
+	tier.Within(t, stepTimeout, "the ramp holds", func() bool {
 		state, _ := ramp()
 		return state == "held"
 	})
@@ -86,7 +86,7 @@ func TestRampMovesWeightsAndHoldsByItself(t *testing.T) {
 		t.Errorf("the weights moved from %s to %s while the ramp was held", at, weights())
 	}
 	s.command("weights", "ramp", "default", "--resume", "--reason", "b is repaired")
-	eventually(t, stepTimeout, "the resumed ramp is done", func() bool {
+	tier.Within(t, stepTimeout, "the resumed ramp is done", func() bool {
 		state, held := ramp()
 		if state == "held" {
 			t.Fatalf("the resumed ramp is held: %s", held)
@@ -117,18 +117,18 @@ func TestHealthWeightingLowersAndRestores(t *testing.T) {
 	s.joined(2)
 	stop := make(chan struct{})
 	total := s.stream("health", stop)
-	eventually(t, stepTimeout, "messages flow", func() bool {
+	tier.Within(t, stepTimeout, "messages flow", func() bool {
 		return s.count(`select count(*) from dispatcher.messages`) > 50
 	})
 	s.carriers["c"].SetBehaviour(smpptest.Behaviour{ErrorEvery: 2, ErrorStatus: pdu.StatusSysErr})
-	eventually(t, stepTimeout, "c is lowered to its floor", func() bool {
+	tier.Within(t, stepTimeout, "c is lowered to its floor", func() bool {
 		return strings.Contains(s.effects(), `"c": "6"`)
 	})
 	if shown := s.command("weights", "show", "default"); !strings.Contains(shown, "6") {
 		t.Errorf("weights show does not show the effective weight:\n%s", shown)
 	}
 	s.carriers["c"].SetBehaviour(quick())
-	eventually(t, stepTimeout, "c has its weight again", func() bool {
+	tier.Within(t, stepTimeout, "c has its weight again", func() bool {
 		return s.effects() == "" || !strings.Contains(s.effects(), `"c"`)
 	})
 	close(stop)

@@ -20,11 +20,11 @@ func TestStopInMidStreamLeavesNothingUnknown(t *testing.T) {
 	first, second := s.run("first"), s.run("second")
 	s.joined(2)
 	ids := s.publish("bulk", messages("stop", n))
-	eventually(t, stepTimeout, "a third of the messages are submitted", func() bool {
+	tier.Within(t, stepTimeout, "a third of the messages are submitted", func() bool {
 		return s.submitted() > n/3
 	})
 	first.stop(t)
-	eventually(t, stepTimeout, "half of the messages are submitted", func() bool {
+	tier.Within(t, stepTimeout, "half of the messages are submitted", func() bool {
 		return s.submitted() > n/2
 	})
 	second.stop(t)

@@ -23,7 +23,7 @@ func TestATestChannelDoesEverythingButTheSend(t *testing.T) {
 	running := s.run("dispatcher")
 	running.awaitOutput(t, "dispatcher is running")
 	s.publish("bulk", messages("trial", n))
-	eventually(t, stepTimeout, "every message is delivered", func() bool {
+	tier.Within(t, stepTimeout, "every message is delivered", func() bool {
 		return s.count(`select count(*) from audit.messages where state = 'delivered'`) == n
 	})
 

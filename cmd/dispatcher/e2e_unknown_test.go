@@ -76,7 +76,7 @@ func TestScheduledMessagesWaitAndLateOnesFail(t *testing.T) {
 	}
 	s.carriers["good"].SetBehaviour(smpptest.Behaviour{Throttle: true})
 	s.publish("bulk", all)
-	eventually(t, stepTimeout, "the first have expired", func() bool {
+	tier.Within(t, stepTimeout, "the first have expired", func() bool {
 		return s.tally()["failed"] == 3
 	})
 	s.carriers["good"].SetBehaviour(quick())

@@ -86,7 +86,7 @@ func (p *proxy) pass(from *http.Request, c *callback) (int, []byte, error) {
 	return response.StatusCode, answer, err
 }
 
-// genuine returns one booked callback of each channel.
+// genuine returns one stored callback of each channel.
 func (p *proxy) genuine() map[string]callback {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,7 +157,7 @@ func TestWebhooksBelieveTheProvidersAndNobodyElse(t *testing.T) {
 	running := s.run("dispatcher")
 	defer s.logStates()
 	s.publish("bulk", short("webhook", n))
-	eventually(t, stepTimeout, "every message is at its end", func() bool {
+	tier.Within(t, stepTimeout, "every message is at its end", func() bool {
 		return s.count(`
 			select count(*) from audit.messages where state in ('delivered',
 			'undelivered')`) == int64(n)
@@ -213,7 +213,7 @@ func TestWebhooksBelieveTheProvidersAndNobodyElse(t *testing.T) {
 	}
 	if callbacksOf(metrics, "replayed") == 0 ||
 		callbacksOf(metrics, "booked") < n-n/len(channels)-n/10 {
-		t.Errorf("got %d replayed callbacks and %d booked ones", callbacksOf(metrics, "replayed"),
+		t.Errorf("got %d replayed callbacks and %d stored ones", callbacksOf(metrics, "replayed"),
 			callbacksOf(metrics, "booked"))
 	}
 }

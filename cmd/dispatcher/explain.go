@@ -95,8 +95,8 @@ func (c *cli) printExplanation(e *report.Explanation, as format) error {
 	return nil
 }
 
-// candidateSheet has a column for limits if one had no room, for second draws if a redraw ranked,
-// and for prices if the message was not sent yet.
+// candidateSheet has a column for limits if one had no free slot, for second draws if a redraw
+// ranked, and for prices if the message was not sent yet.
 func candidateSheet(candidates []report.Candidate, as format) sheet {
 	columns := keys[report.Candidate]("", "channel", "score", "load_ratio", "eligible", "reason")
 	if slices.ContainsFunc(candidates, func(c report.Candidate) bool { return c.Limit != "" }) {

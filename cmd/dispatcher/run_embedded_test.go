@@ -55,7 +55,7 @@ func runsEmbedded(t *testing.T, data string) {
 		t.Fatalf("send ended with %d: %s", code, send.out)
 	}
 	endpoints, _ := embedded.ReadEndpoints(data)
-	eventually(t, stepTimeout, "it is delivered", func() bool {
+	tier.Within(t, stepTimeout, "it is delivered", func() bool {
 		return queryOne[int64](t, endpoints.PostgresURL,
 			`select count(*) from audit.messages where id = 'first' and state = 'delivered'`) == 1
 	})

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"dispatcher/config/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
@@ -35,7 +36,7 @@ func TestReceiptsRepeatUntilTheHandlerTakesThem(t *testing.T) {
 		!strings.HasPrefix(string(d.ShortMessage), "id:"+r.Reference+" ") {
 		t.Errorf("receipt %+v for %q", d, r.Reference)
 	}
-	eventually(t, "the receipt is settled", func() bool { return srv.Stats().ReceiptsTaken == 1 })
+	tier.Eventually(t, "the receipt is settled", func() bool { return srv.Stats().ReceiptsTaken == 1 })
 	if n := srv.Stats().ReceiptsSent; n != 2 {
 		t.Errorf("%d receipts were sent, want one and its repetition", n)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dispatcher/config/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
@@ -27,7 +28,7 @@ func TestARefusingBindDoesNotAttractMessages(t *testing.T) {
 					smpptest.Config{Behaviour: smpptest.Behaviour{Latency: 5 * time.Millisecond}})
 				cfg := Config{Window: 8, ResponseTimeout: 100 * time.Millisecond}
 				c := startPair(t, cfg, failing, healthy)
-				eventually(t, "the bind is known to take nothing",
+				tier.Eventually(t, "the bind is known to take nothing",
 					func() bool { unaccepted(c, 8); return c.unhealthyBinds() == 1 })
 				if s := c.States()[0]; s.Phase != Bound || !errors.Is(s.Err, ErrUnhealthy) {
 					t.Errorf("the bind is reported as %+v", s)
@@ -41,7 +42,7 @@ func TestARefusingBindDoesNotAttractMessages(t *testing.T) {
 						messages, lost, probes)
 				}
 				failing.SetBehaviour(smpptest.Behaviour{})
-				eventually(t, "the bind takes part again once it works",
+				tier.Eventually(t, "the bind takes part again once it works",
 					func() bool { unaccepted(c, 8); return c.unhealthyBinds() == 0 })
 				synctest.Wait()
 				if err := c.States()[0].Err; err != nil {
@@ -145,7 +146,7 @@ func TestWaitersAreServedByUnhealthyBindsWhenTheHealthyOnesEnd(t *testing.T) {
 		s, _ := p.acquire(t.Context(), 1, time.Time{})
 		granted <- s
 	}()
-	eventually(t, "one waits",
+	tier.Eventually(t, "one waits",
 		func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.waiting.first() != nil })
 	p.remove(healthy)
 	if got := <-granted; got != failing {
@@ -198,7 +199,7 @@ func TestCongestionOfVersion50PeersIsHonoredIfConfigured(t *testing.T) {
 			return c.pool.sessions[0].slots.limit == 1
 		}
 		if honor {
-			eventually(t, "the window is narrow", limited)
+			tier.Eventually(t, "the window is narrow", limited)
 		} else if limited() {
 			t.Error("an ignored congestion_state narrowed the window")
 		}

@@ -46,7 +46,7 @@ func fastConfig(addresses ...string) Config {
 func startClient(t testing.TB, cfg Config) *Client {
 	t.Helper()
 	c := startUnready(t, cfg)
-	eventually(t, "the client is ready", func() bool { ok, _ := c.Ready(); return ok })
+	tier.Eventually(t, "the client is ready", func() bool { ok, _ := c.Ready(); return ok })
 	return c
 }
 
@@ -64,22 +64,6 @@ func startUnready(t testing.TB, cfg Config) *Client {
 		}
 	})
 	return c
-}
-
-// eventually polls, because the state of a peer has no event.
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(testTimeout)
-	defer deadline.Stop()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("%v passed before: %s", testTimeout, what)
-		}
-	}
 }
 
 // atOnce is an OnReceipt that answers before it returns.
@@ -134,7 +118,7 @@ func startRaw(t *testing.T, cfg Config) (*Client, *rawPeer) {
 	t.Cleanup(func() { _ = conn.Close() })
 	p := newRawPeer(t, conn)
 	p.bound()
-	eventually(t, "the client is ready", func() bool { ok, _ := c.Ready(); return ok })
+	tier.Eventually(t, "the client is ready", func() bool { ok, _ := c.Ready(); return ok })
 	return c, p
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"dispatcher/config/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
@@ -233,7 +234,7 @@ func checkBrokenWrite(t *testing.T, encrypted bool, octets int, want provider.Ou
 	var results []<-chan provider.Result
 	for i := range 5 {
 		results = append(results, sendAsync(client, submission(i+1)))
-		eventually(t, "the submit is queued", func() bool { return client.queued() == i+1 })
+		tier.Eventually(t, "the submit is queued", func() bool { return client.queued() == i+1 })
 	}
 	close(conn.leave)
 	if r := <-first; r.Outcome != provider.Accepted && r.Outcome != provider.Unknown {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dispatcher/config/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
@@ -209,7 +210,7 @@ func TestBindsStartWithDifferentAddresses(t *testing.T) {
 	cfg := fastConfig(one.Addr(), two.Addr())
 	cfg.Binds = 4
 	startClient(t, cfg)
-	eventually(t, "both have two binds",
+	tier.Eventually(t, "both have two binds",
 		func() bool { return one.Stats().Binds == 2 && two.Stats().Binds == 2 })
 }
 
@@ -220,14 +221,14 @@ func TestSeveralBindsShareTheLoadAndSurviveEachOther(t *testing.T) {
 	cfg := fastConfig(srv.Addr())
 	cfg.Binds, cfg.Window = 3, 4
 	c := startClient(t, cfg)
-	eventually(t, "all are bound", func() bool { return srv.Stats().Binds == 3 })
-	eventually(t, "all take part", func() bool { return c.bound() == 3 })
+	tier.Eventually(t, "all are bound", func() bool { return srv.Stats().Binds == 3 })
+	tier.Eventually(t, "all take part", func() bool { return c.bound() == 3 })
 	var results []<-chan provider.Result
 	for range cfg.Window {
 		for range cfg.Binds {
 			results = append(results, sendAsync(c, submission(len(results))))
 		}
-		eventually(t, "the submits have arrived",
+		tier.Eventually(t, "the submits have arrived",
 			func() bool { return len(srv.Submits()) == len(results) })
 		perBind := map[int]int{}
 		for _, s := range srv.Submits() {
@@ -246,7 +247,7 @@ func TestSeveralBindsShareTheLoadAndSurviveEachOther(t *testing.T) {
 		}
 	}
 	srv.CutAll()
-	eventually(t, "all are bound again",
+	tier.Eventually(t, "all are bound again",
 		func() bool { return srv.Stats().Binds == 6 && c.bound() == 3 })
 }
 
@@ -267,7 +268,7 @@ func TestPairsSubmitOnOneConnectionAndReceiveOnTheOther(t *testing.T) {
 		return pdu.StatusOK
 	}
 	c := startClient(t, cfg)
-	eventually(t, "both are bound", func() bool { return srv.Stats().Binds == 2 })
+	tier.Eventually(t, "both are bound", func() bool { return srv.Stats().Binds == 2 })
 	for i := range 5 {
 		if r := send(c, submission(i)); r.Outcome != provider.Accepted {
 			t.Errorf("result %+v", r)
@@ -350,7 +351,7 @@ func TestPDUsBeforeTheBindResponseAreAnswered(t *testing.T) {
 	}
 	peer.write(pdu.AppendEmpty(frame, pdu.CommandEnquireLink, 0, 4))
 	peer.expect(pdu.CommandEnquireLinkResp)
-	eventually(t, "the client is ready", func() bool { ok, _ := c.Ready(); return ok })
+	tier.Eventually(t, "the client is ready", func() bool { ok, _ := c.Ready(); return ok })
 	go answerUnbind(peer)
 }
 
@@ -362,7 +363,7 @@ func TestCloseUnbindsEveryBindAndIsIdempotent(t *testing.T) {
 	var content states
 	cfg.OnState = content.add
 	c := startClient(t, cfg)
-	eventually(t, "all are bound", func() bool {
+	tier.Eventually(t, "all are bound", func() bool {
 		return !slices.ContainsFunc(c.States(), func(s BindState) bool { return s.Phase != Bound })
 	})
 	for range 2 {

@@ -101,7 +101,7 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 				p.done()
 			}
 		})
-		eventually(t, "the sender is in line", func() bool { return p.waits() == i+1 })
+		tier.Eventually(t, "the sender is in line", func() bool { return p.waits() == i+1 })
 	}
 	p.release(s, 1)
 	p.done()
@@ -132,7 +132,7 @@ func TestWaitersAreRefusedWhenTheLastSessionEnds(t *testing.T) {
 		_, why := p.acquireOn(t.Context(), s, time.Time{})
 		reasons <- why
 	}()
-	eventually(t, "both wait", func() bool {
+	tier.Eventually(t, "both wait", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.waiting.first() != nil && s.slots.waiting.first() != nil

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/config/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
@@ -115,7 +116,7 @@ func TestWhatIsNotAnsweredComesAgainOverTheNextConnection(t *testing.T) {
 	if len(again) != n {
 		t.Errorf("%d of %d receipts came again", len(again), n)
 	}
-	eventually(t, "all are settled", func() bool { return srv.Stats().ReceiptsTaken == n })
+	tier.Eventually(t, "all are settled", func() bool { return srv.Stats().ReceiptsTaken == n })
 }
 
 // countedConn counts writes. Each takes until the test lets it return.

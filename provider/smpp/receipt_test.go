@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"dispatcher/config/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
@@ -259,7 +260,7 @@ func TestReceiptsThatCannotBeTakenComeAgain(t *testing.T) {
 		r.Code != "DELIVRD/000" || r.At.IsZero() {
 		t.Errorf("receipt %+v for %q", r, result.Reference)
 	}
-	eventually(t, "the receipt is settled", func() bool { return srv.Stats().ReceiptsTaken == 1 })
+	tier.Eventually(t, "the receipt is settled", func() bool { return srv.Stats().ReceiptsTaken == 1 })
 	if n := srv.Stats().ReceiptsSent; n != 2 {
 		t.Errorf("%d receipts were sent, want one and its repetition", n)
 	}

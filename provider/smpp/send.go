@@ -10,7 +10,7 @@ import (
 )
 
 // Send implements provider.Sender. It takes slots of the least loaded bind, waiting while no window
-// has room for the whole message. It returns when every part has its answer, its timeout or the
+// has them for the whole message. It returns when every part has its answer, its timeout or the
 // loss of its connection, or when ctx ends. All parts of a message use the same bind and are sent
 // together. If a message has more parts than a window, the rest follows one by one, each after all
 // earlier parts were accepted and while the deadline has not passed.

@@ -203,7 +203,7 @@ func TestFullWindowBlocksUntilASlotIsFree(t *testing.T) {
 	c := startClient(t, cfg)
 	first := make(chan []provider.Result, 1)
 	go func() { first <- sendMany(c, 2, 2) }()
-	eventually(t, "the window is full", func() bool { return len(srv.Submits()) == 2 })
+	tier.Eventually(t, "the window is full", func() bool { return len(srv.Submits()) == 2 })
 
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -212,7 +212,7 @@ func TestFullWindowBlocksUntilASlotIsFree(t *testing.T) {
 	}
 	fourth := make(chan provider.Result, 1)
 	go func() { fourth <- send(c, submission(3)) }()
-	eventually(t, "the fourth waits", func() bool { return c.pool.waits() == 1 })
+	tier.Eventually(t, "the fourth waits", func() bool { return c.pool.waits() == 1 })
 	if n := len(srv.Submits()); n != 2 {
 		t.Errorf("%d submits got through a window of 2", n)
 	}
@@ -249,7 +249,7 @@ func TestEnquireLinkBypassesAFullWindow(t *testing.T) {
 	c := startClient(t, cfg)
 	results := make(chan []provider.Result, 1)
 	go func() { results <- sendMany(c, 3, 3) }()
-	eventually(t, "enquire_links pass the full window", func() bool {
+	tier.Eventually(t, "enquire_links pass the full window", func() bool {
 		return len(srv.Submits()) == 1 && srv.Stats().EnquireLinks > 5
 	})
 	close(hold)

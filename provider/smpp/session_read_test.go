@@ -8,6 +8,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"dispatcher/config/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
@@ -78,9 +79,9 @@ func TestHalfABindRespIsNotWaitedForForEver(t *testing.T) {
 	cfg := fastConfig(srv.Addr())
 	cfg.ResponseTimeout = 50 * time.Millisecond
 	c := startUnready(t, cfg)
-	eventually(t, "it connected twice", func() bool { return srv.Stats().Connections >= 2 })
+	tier.Eventually(t, "it connected twice", func() bool { return srv.Stats().Connections >= 2 })
 	srv.SetBehaviour(smpptest.Behaviour{})
-	eventually(t, "it is bound", func() bool { ok, _ := c.Ready(); return ok })
+	tier.Eventually(t, "it is bound", func() bool { ok, _ := c.Ready(); return ok })
 }
 
 // TestTheTimeOfAPDUBeginsWithItAndEndsWithIt whatever came before.
@@ -99,7 +100,7 @@ func TestTheTimeOfAPDUBeginsWithItAndEndsWithIt(t *testing.T) {
 		if _, err := theirs.Write(frame[:7]); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the PDU is begun",
+		tier.Eventually(t, "the PDU is begun",
 			func() bool { _, begun := in.left(time.Now(), time.Hour); return begun })
 		if left, _ := in.left(time.Now(), time.Hour); left <= 0 || left > time.Hour {
 			t.Errorf("%v of an hour are left", left)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/config/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
@@ -165,7 +166,7 @@ func TestGarbageIsAnsweredOnceAndTheConnectionMadeAnew(t *testing.T) {
 			if r := <-done; r.Outcome != provider.Unknown || r.Code != "connection_lost" {
 				t.Errorf("the submit in flight: %+v", r)
 			}
-			eventually(t, "the bind is reported lost",
+			tier.Eventually(t, "the bind is reported lost",
 				func() bool {
 					return client.States()[0].Phase == Lost ||
 						client.States()[0].Phase == Connecting
@@ -228,7 +229,7 @@ func checkAmbiguity(t *testing.T, whole, cut int) {
 	client := startUnready(t, cfg)
 	peer := newRawPeer(t, theirs)
 	peer.bound()
-	eventually(t, "the client is ready", func() bool { ok, _ := client.Ready(); return ok })
+	tier.Eventually(t, "the client is ready", func() bool { ok, _ := client.Ready(); return ok })
 
 	// The first submit blocks the writer, so that the others queue behind it.
 	blocker := sendAsync(client, submission(0))
@@ -240,7 +241,7 @@ func checkAmbiguity(t *testing.T, whole, cut int) {
 	results := make([]<-chan provider.Result, n)
 	for i := range results {
 		results[i] = sendAsync(client, submission(i+1))
-		eventually(t, "the submit is queued", func() bool { return client.queued() == i+1 })
+		tier.Eventually(t, "the submit is queued", func() bool { return client.queued() == i+1 })
 	}
 	size := readRest(t, theirs, one)
 	readExactly(t, theirs, whole*size+cut)
@@ -309,7 +310,7 @@ func TestASenderThatGivesUpInTheQueueSendsNothing(t *testing.T) {
 	client := startUnready(t, cfg)
 	peer := newRawPeer(t, theirs)
 	peer.bound()
-	eventually(t, "the client is ready", func() bool { ok, _ := client.Ready(); return ok })
+	tier.Eventually(t, "the client is ready", func() bool { ok, _ := client.Ready(); return ok })
 	blocker := sendAsync(client, submission(0))
 	one := make([]byte, 1)
 	if _, err := theirs.Read(one); err != nil {
@@ -318,7 +319,7 @@ func TestASenderThatGivesUpInTheQueueSendsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan provider.Result, 1)
 	go func() { done <- client.Send(ctx, submission(1)) }()
-	eventually(t, "the submit is queued", func() bool { return client.queued() == 1 })
+	tier.Eventually(t, "the submit is queued", func() bool { return client.queued() == 1 })
 	cancel()
 	if r := <-done; r.Outcome != provider.Refused || r.Code != "cancelled" {
 		t.Errorf("result %+v", r)
@@ -407,7 +408,7 @@ func TestHalfOpenPeersAreDroppedAndDialledAgain(t *testing.T) {
 			}
 			c := startClient(t, cfg)
 			done := sendAsync(c, submission(1))
-			eventually(t, "the submit has arrived", func() bool { return len(srv.Submits()) == 1 })
+			tier.Eventually(t, "the submit has arrived", func() bool { return len(srv.Submits()) == 1 })
 			srv.SetBehaviour(behaviour)
 			if err := <-lost; !errors.Is(err, errEnquireLink) {
 				t.Errorf("lost for %v", err)
@@ -416,7 +417,7 @@ func TestHalfOpenPeersAreDroppedAndDialledAgain(t *testing.T) {
 				t.Errorf("the submit in flight: %+v", r)
 			}
 			srv.SetBehaviour(smpptest.Behaviour{})
-			eventually(t, "a message is accepted again",
+			tier.Eventually(t, "a message is accepted again",
 				func() bool { return send(c, submission(2)).Outcome == provider.Accepted })
 		})
 	}
@@ -428,10 +429,10 @@ func TestAfterUnbindPendingAnswersStillCount(t *testing.T) {
 	srv := startServer(t, smpptest.Config{Log: -1, Behaviour: holding(hold)})
 	c := startClient(t, fastConfig(srv.Addr()))
 	done := sendAsync(c, submission(1))
-	eventually(t, "the submit has arrived", func() bool { return len(srv.Submits()) == 1 })
+	tier.Eventually(t, "the submit has arrived", func() bool { return len(srv.Submits()) == 1 })
 	srv.SetBehaviour(smpptest.Behaviour{RefuseBinds: pdu.StatusBindFail})
 	srv.Unbind()
-	eventually(t, "the client is unbound", func() bool { ok, _ := c.Ready(); return !ok })
+	tier.Eventually(t, "the client is unbound", func() bool { ok, _ := c.Ready(); return !ok })
 	if r := send(c, submission(2)); r.Outcome != provider.Refused {
 		t.Errorf("a message after unbind: %+v", r)
 	}
@@ -440,7 +441,7 @@ func TestAfterUnbindPendingAnswersStillCount(t *testing.T) {
 		t.Errorf("the submit in flight: %+v", r)
 	}
 	srv.SetBehaviour(smpptest.Behaviour{})
-	eventually(t, "the client binds again", func() bool { ok, _ := c.Ready(); return ok })
+	tier.Eventually(t, "the client binds again", func() bool { ok, _ := c.Ready(); return ok })
 }
 
 func TestAfterUnbindMissingAnswersTimeOut(t *testing.T) {
@@ -450,13 +451,13 @@ func TestAfterUnbindMissingAnswersTimeOut(t *testing.T) {
 	cfg.ResponseTimeout = 200 * time.Millisecond
 	c := startClient(t, cfg)
 	done := sendAsync(c, submission(1))
-	eventually(t, "the submit has arrived", func() bool { return len(srv.Submits()) == 1 })
+	tier.Eventually(t, "the submit has arrived", func() bool { return len(srv.Submits()) == 1 })
 	before := srv.Stats().Binds // a busy machine may need more than one bind
 	srv.Unbind()
 	if r := <-done; r.Outcome != provider.Unknown || r.Code != "timeout" {
 		t.Errorf("result %+v", r)
 	}
-	eventually(t, "the client binds again", func() bool { return srv.Stats().Binds > before })
+	tier.Eventually(t, "the client binds again", func() bool { return srv.Stats().Binds > before })
 }
 
 func TestAFloodOfRequestsEndsTheConnection(t *testing.T) {

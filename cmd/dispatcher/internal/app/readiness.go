@@ -44,7 +44,7 @@ type refusal struct {
 }
 
 // refusalLasts is how long the database counts as away after such a write. Failed writes are tried
-// again within two seconds; a heart-beat, which needs no further space, may succeed meanwhile.
+// again within two seconds; a heartbeat, which needs no further space, may succeed meanwhile.
 const refusalLasts = 10 * time.Second
 
 // refusesWrites reports whether an error is such a refusal.

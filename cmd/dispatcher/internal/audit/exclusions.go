@@ -178,8 +178,8 @@ func (e *edition) has(t *decide.Task, c int, reason string, name decide.LimitNam
 	})
 }
 
-// limits reports whether a limit without room can have this reason. divides says that the channel's
-// policy divides the limits of the channel.
+// limits reports whether a limit without a free slot can have this reason. divides says that the
+// channel's policy divides the limits of the channel.
 func limits(l *admission.Limit, reason string, divides bool) bool {
 	whole, money := l.Scope == (admission.Scope{}), l.Unit == admission.Money
 	switch reason {

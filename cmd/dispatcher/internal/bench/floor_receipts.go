@@ -66,8 +66,8 @@ func (q *receiptQueue) waiting() int {
 	return len(q.list)
 }
 
-// Book stores receipts until ctx ends or storing fails.
-func (f *Floor) Book(ctx context.Context) {
+// StoreReceipts stores receipts until ctx ends or storing fails.
+func (f *Floor) StoreReceipts(ctx context.Context) {
 	for ctx.Err() == nil {
 		switch n := f.receipts.waiting(); {
 		case n == 0:
@@ -79,7 +79,7 @@ func (f *Floor) Book(ctx context.Context) {
 		case n < floorBatch:
 			time.Sleep(floorGather)
 		}
-		if err := f.book(ctx, f.receipts.take()); err != nil {
+		if err := f.storeBatch(ctx, f.receipts.take()); err != nil {
 			f.fail(err)
 			return
 		}
@@ -110,9 +110,9 @@ type receiptRows struct {
 	event           [][]byte
 }
 
-// book stores a batch in two round trips, and answers the receipts whose outcome it found. The
-// others came before their messages were settled and go back to the queue.
-func (f *Floor) book(ctx context.Context, batch []receipt) error {
+// storeBatch stores a batch in two round trips, and answers the receipts whose outcome it found.
+// The others came before their messages were settled and go back to the queue.
+func (f *Floor) storeBatch(ctx context.Context, batch []receipt) error {
 	found, err := f.match(ctx, batch)
 	if err != nil {
 		return err

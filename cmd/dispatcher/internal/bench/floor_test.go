@@ -18,6 +18,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp/smpptest"
@@ -27,16 +28,6 @@ func TestMain(m *testing.M) { ledgertest.Main(m) }
 
 // waiting is the longest time that a test waits for something.
 const waiting = time.Minute
-
-// eventually waits until the condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(waiting); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("condition not met: %s", what)
-		}
-	}
-}
 
 func scalar[T any](t *testing.T, pool *pgxpool.Pool, sql string) (value T) {
 	t.Helper()
@@ -178,7 +169,7 @@ func TestTheFloorStoresEachFactOnce(t *testing.T) {
 		if receipts && s.rig.delivered() != messages {
 			t.Errorf("got %d acknowledged receipts", s.rig.delivered())
 		}
-		eventually(t, "the outbox is emptied", func() bool {
+		tier.Eventually(t, "the outbox is emptied", func() bool {
 			return scalar[int](t, s.pool, `select count(*) from floor.outbox`) == 0
 		})
 		s.stop()
@@ -260,7 +251,7 @@ func TestAReceiptWaitsForTheOutcomeItIsAbout(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		f.Book(booking)
+		f.StoreReceipts(booking)
 	}()
 	defer func() {
 		stop()

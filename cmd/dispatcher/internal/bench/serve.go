@@ -172,7 +172,7 @@ func serve(
 	var loops sync.WaitGroup
 	published := make(chan error, 1)
 	loops.Go(func() { published <- publisher.Run(others) })
-	loops.Go(func() { floor.Book(others) })
+	loops.Go(func() { floor.StoreReceipts(others) })
 	err = consumer.Run(ctx)
 	floor.Close()
 	stop()

@@ -54,12 +54,13 @@ type Decided struct {
 	Attempts  []Attempt
 	// Full counts, by channel, the messages that found no room on it; nil for none.
 	Full []int
-	// Unasked are due tasks left unchanged, because a scoring function must be asked about them.
+	// Unasked are the due tasks about which nothing was decided, because a scoring function must be
+	// asked about them first.
 	Unasked []int
-	// Unlocked says that due tasks were left unchanged, because the claim had not locked limits
-	// that count them. They are to be claimed again at once.
+	// Unlocked is true if nothing was decided about some due tasks, because the claim had not locked
+	// all limits that count them. The caller must claim these rows again at once.
 	Unlocked bool
-	// Needed are scopes that later claims should lock, those of the tasks under Unlocked first.
+	// Needed are scopes that later claims should lock, first those that the claim had not locked.
 	Needed []ledger.ScopeRef
 	// Troubles counts the rankings whose scoring rule failed, by the word for it.
 	Troubles map[string]int

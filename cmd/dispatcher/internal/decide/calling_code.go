@@ -24,9 +24,8 @@ func CallingCode(number string) int16 {
 	}
 }
 
-// begins reports whether a number of which only the calling code is known begins with a prefix: may
-// is false when none of that code does, surely is true when every one does. Code 0 means that
-// nothing is known.
+// begins reports whether numbers with a calling code begin with a prefix: may is true if some of
+// them do, surely if all do. Code 0 stands for a number of which nothing is known.
 func begins(code int16, prefix string) (may, surely bool) {
 	if code == 0 {
 		return true, prefix == ""

@@ -64,7 +64,7 @@ func (r *Ranking) UnmarshalJSON(raw []byte) error {
 // errFields says that a candidate has too many or too few fields.
 var errFields = errors.New("it has another number of fields than its ranker stores")
 
-// lineReader is the inverse of lineWriter.
+// candidateReader reads what candidateWriter wrote.
 type candidateReader struct {
 	// each reads one field into a candidate; the reason comes after the last of them.
 	each   []func(one *Ranked, word string) error

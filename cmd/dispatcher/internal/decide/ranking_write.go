@@ -77,7 +77,7 @@ func (r *Ranking) Stateless() bool { return fieldsOf(r).stateless() }
 // stateless reports whether candidates have no field of a channel's state.
 func (f fields) stateless() bool { return f == fields{} }
 
-// lineWriter writes the candidates of one ranking.
+// candidateWriter writes the candidates of one ranking.
 type candidateWriter struct {
 	fields
 	latest Micros

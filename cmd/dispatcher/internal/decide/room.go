@@ -6,15 +6,15 @@ type Room struct {
 	ExpressLeft  int // left of the part of its share that only the first lane may take
 	AnsweredLeft int // left of what its rate of answers allows beyond its share
 	BorrowLeft   int // how many it may take beyond these when no other channel needs them
-	// Pool is what all channels together have left for AnsweredLeft and BorrowLeft; nil for nothing.
-	Pool     *Pool
+	// Spare is what all channels together have left for AnsweredLeft and BorrowLeft; nil for nothing.
+	Spare    *Spare
 	PassOver bool  // it fails or has too few senders: other channels take the message
 	NoWait   bool  // no claim waits for it
 	Waiting  int64 // how many messages wait for the channel in the database
 }
 
-// Pool is what is left of the in-flight attempts that all channels together may have.
-type Pool struct {
+// Spare is what is left of the in-flight attempts that all channels together may have.
+type Spare struct {
 	Unshared   int // in no channel's share, and not in use
 	Unentitled int // also outside what the channels are entitled to
 }
@@ -26,15 +26,15 @@ func (r *Room) Has(firstLane bool) bool {
 
 // extends reports whether the channel may have more than its share.
 func (r *Room) extends(firstLane bool) bool {
-	if r.Pool == nil {
+	if r.Spare == nil {
 		return false
 	}
 	kept := r.ExpressLeft
 	if firstLane {
 		kept = 0
 	}
-	return r.Pool.Unshared > kept &&
-		(r.AnsweredLeft > 0 || r.BorrowLeft > 0 && r.Pool.Unentitled > kept)
+	return r.Spare.Unshared > kept &&
+		(r.AnsweredLeft > 0 || r.BorrowLeft > 0 && r.Spare.Unentitled > kept)
 }
 
 // Take counts one more attempt.
@@ -47,9 +47,9 @@ func (r *Room) Take(firstLane bool) {
 		r.AnsweredLeft--
 	default:
 		r.BorrowLeft--
-		r.Pool.Unentitled--
+		r.Spare.Unentitled--
 	}
-	r.Pool.Unshared--
+	r.Spare.Unshared--
 }
 
 // Reason is why a message cannot have the channel when there is no room.

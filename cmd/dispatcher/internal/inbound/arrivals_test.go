@@ -11,7 +11,7 @@ import (
 	"dispatcher/provider"
 )
 
-// arrivedOf makes a store refuse the first messages, and returns the arrival time of each booked
+// arrivedOf makes a store refuse the first messages, and returns the arrival time of each stored
 // message, relative to the first attempt.
 func arrivedOf(t *testing.T, again provider.Inbound, pause time.Duration) (ages []time.Duration) {
 	t.Helper()
@@ -54,7 +54,7 @@ func arrivedOf(t *testing.T, again provider.Inbound, pause time.Duration) (ages 
 	return ages
 }
 
-// TestAStartThatComesAgainIsAsOldAsItsFirstArrival: this holds for START only. Once it is booked,
+// TestAStartThatComesAgainIsAsOldAsItsFirstArrival: this holds for START only. Once it is stored,
 // the next START is a new one.
 func TestAStartThatComesAgainIsAsOldAsItsFirstArrival(t *testing.T) {
 	t.Parallel()

@@ -26,12 +26,12 @@ func TestMain(m *testing.M) { ledgertest.Main(m) }
 
 // scriptedStore answers bookings as its script says.
 type scriptedStore struct {
-	// answer returns the error of the next booking; nil always books.
+	// answer returns the error of the next write; nil always stores.
 	answer func(in []ledger.Inbound) error
 
 	mu       sync.Mutex
 	tried    [][]string // guarded by mu: the ids of each booking
-	texts    []string   // guarded by mu: what was booked
+	texts    []string   // guarded by mu: what was stored
 	sweeps   int        // guarded by mu
 	overdue  []int      // guarded by mu: how many the next sweeps abandon
 	forgot   int        // guarded by mu
@@ -101,7 +101,7 @@ func (s *scriptedStore) bookings() [][]string {
 	return slices.Clone(s.tried)
 }
 
-func (s *scriptedStore) booked() []string {
+func (s *scriptedStore) stored() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.texts)
@@ -159,7 +159,7 @@ func TestAMessageIsTakenWhenItIsDurableAndNotBefore(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-taken:
-			t.Error("the message was acknowledged before it was booked")
+			t.Error("the message was acknowledged before it was stored")
 		default:
 		}
 		close(commit)
@@ -170,7 +170,7 @@ func TestAMessageIsTakenWhenItIsDurableAndNotBefore(t *testing.T) {
 	})
 }
 
-func TestMessagesAreBookedTogetherAndInOrder(t *testing.T) {
+func TestMessagesAreStoredTogetherAndInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &scriptedStore{}
@@ -189,14 +189,14 @@ func TestMessagesAreBookedTogetherAndInOrder(t *testing.T) {
 		}
 		r.run()
 		callers.Wait()
-		if got, n := store.booked(), len(store.bookings()); !slices.Equal(got, want) || n != 1 {
+		if got, n := store.stored(), len(store.bookings()); !slices.Equal(got, want) || n != 1 {
 			t.Errorf("%d bookings of %v", n, got)
 		}
 		r.stop()
 	})
 }
 
-func TestALongCallbackIsBookedInPieces(t *testing.T) {
+func TestALongCallbackIsStoredInPieces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &scriptedStore{}
@@ -205,7 +205,7 @@ func TestALongCallbackIsBookedInPieces(t *testing.T) {
 		if err := r.Record(t.Context(), "a", make([]provider.Inbound, 2*maxBatch+1)); err != nil {
 			t.Fatal(err)
 		}
-		if n, bookings := len(store.booked()), len(store.bookings()); n != 2*maxBatch+1 ||
+		if n, bookings := len(store.stored()), len(store.bookings()); n != 2*maxBatch+1 ||
 			bookings != 3 {
 			t.Errorf("%d messages in %d bookings", n, bookings)
 		}
@@ -264,14 +264,14 @@ func TestWhileTheDatabaseIsAwayNoRequestWaits(t *testing.T) {
 		if !r.Take("a", text("three")) {
 			t.Error("the message was not acknowledged when the database was back")
 		}
-		if got := store.booked(); !slices.Equal(got, []string{"three"}) {
-			t.Errorf("booked %v", got)
+		if got := store.stored(); !slices.Equal(got, []string{"three"}) {
+			t.Errorf("stored %v", got)
 		}
 		r.stop()
 	})
 }
 
-func TestWhoGivesUpIsNotBooked(t *testing.T) {
+func TestWhoGivesUpIsNotStored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &scriptedStore{}
@@ -285,8 +285,8 @@ func TestWhoGivesUpIsNotBooked(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		r.run()
-		if !r.Take("a", text("two")) || !slices.Equal(store.booked(), []string{"two"}) {
-			t.Errorf("booked %v", store.booked())
+		if !r.Take("a", text("two")) || !slices.Equal(store.stored(), []string{"two"}) {
+			t.Errorf("stored %v", store.stored())
 		}
 		r.stop()
 	})
@@ -307,7 +307,7 @@ func TestABookingUnderWayIsWaitedFor(t *testing.T) {
 		synctest.Wait()
 		close(commit)
 		if err := <-answer; err != nil {
-			t.Errorf("the provider sends again what was booked: %v", err)
+			t.Errorf("the provider sends again what was stored: %v", err)
 		}
 		r.stop()
 	})
@@ -349,8 +349,8 @@ func TestAStopBooksWhatWaits(t *testing.T) {
 		go func() { taken <- r.Take("a", text("last")) }()
 		synctest.Wait()
 		r.stop()
-		if !<-taken || !slices.Equal(store.booked(), []string{"last"}) {
-			t.Errorf("booked %v", store.booked())
+		if !<-taken || !slices.Equal(store.stored(), []string{"last"}) {
+			t.Errorf("stored %v", store.stored())
 		}
 	})
 }
@@ -473,7 +473,7 @@ func TestABookingInADatabaseThatIsFarAwayIsNotCutOff(t *testing.T) {
 		}
 		r.stop()
 		if len(store.texts) != 1 {
-			t.Errorf("booked: %v", store.texts)
+			t.Errorf("stored: %v", store.texts)
 		}
 	})
 }

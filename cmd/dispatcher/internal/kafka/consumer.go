@@ -139,7 +139,7 @@ func (c *ConsumerConfig) options(lane Lane) []kgo.Opt {
 // Each lane has a Kafka client and a consumer group of its own. A client asks for more records
 // only after those that it has buffered were polled. With one client for all lanes, an OTP would
 // wait behind megabytes of a bulk campaign that were fetched before it, and behind the call of
-// Handle that waits for room for them. With one per lane a flood, a pause or a blocked Handle of
+// Handle that waits for free slots. With one per lane a flood, a pause or a blocked Handle of
 // one lane does not delay another.
 //
 // A process is a static member of the groups. One that is killed and started again gets

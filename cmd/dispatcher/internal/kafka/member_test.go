@@ -18,6 +18,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/kafka"
+	"dispatcher/config/tier"
 )
 
 // cable is the network of one process. Cut, it looks to the brokers like a killed process: every
@@ -201,7 +202,7 @@ func TestLanesHaveGroupsOfTheirOwn(t *testing.T) {
 	gone.Lanes = lanes[1:]
 	p := runConsumer(t, gone)
 	admin := kadm.NewClient(client(t, c))
-	waitFor(t, "a second member of bulk",
+	tier.Eventually(t, "a second member of bulk",
 		func() bool { return len(assigned(t, admin, "bulk")) == 2 })
 	network.cut()
 	p.cancel()
@@ -218,18 +219,4 @@ func TestLanesHaveGroupsOfTheirOwn(t *testing.T) {
 	produce(t, c, "sms.otp", 200)
 	codes.await(t, "codes at the second process",
 		func(jobs []decide.Job) bool { return len(jobs) > 0 })
-}
-
-// waitFor blocks until a condition holds.
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	timeout, ticker := time.After(testTimeout), time.NewTicker(20*time.Millisecond)
-	defer ticker.Stop()
-	for !ok() {
-		select {
-		case <-ticker.C:
-		case <-timeout:
-			t.Fatalf("%s: not after %v", what, testTimeout)
-		}
-	}
 }

@@ -19,7 +19,7 @@ const (
 	// pauseCheck is how often a paused lane asks whether it may be read again.
 	pauseCheck = 100 * time.Millisecond
 	// handleGrace is how long a rebalance waits for a running Handle before it ends it.
-	// Handle usually takes milliseconds; it blocks while there is no room for more.
+	// Handle usually takes milliseconds; it blocks while no slot is free.
 	handleGrace = 300 * time.Millisecond
 	// shutdownTimeout bounds the last commit, and again the leaving of the group.
 	shutdownTimeout = 3 * time.Second

@@ -106,7 +106,7 @@ func (f *inFlight) sendable() int {
 // channel takes nothing from others and has no bound.
 func rooms(channels []inFlight, total int) []decide.Room {
 	out, open := make([]decide.Room, len(channels)), 0
-	left := &decide.Pool{Unshared: total, Unentitled: total}
+	left := &decide.Spare{Unshared: total, Unentitled: total}
 	for i := range channels {
 		f := &channels[i]
 		if f.closed {
@@ -125,7 +125,7 @@ func rooms(channels []inFlight, total int) []decide.Room {
 		}
 		r.PassOver = open > 1 && (f.fails(share) || f.sendable() < total)
 		r.NoWait = f.usual >= slowAnswers || f.quiet >= quietAfter
-		r.Pool = left
+		r.Spare = left
 		own := entitled
 		if !f.unknown {
 			own = max(own, min(wants, maxShares*share))

@@ -168,7 +168,7 @@ func TestPartOfARoomIsKeptForTheFirstLane(t *testing.T) {
 		other := inFlight{held: tc.lent, senders: 500, portion: .5, answered: 500}
 		each := rooms([]inFlight{f, other}, 400)
 		if r := each[0]; r.Has(true) != tc.first || r.Has(false) != tc.other {
-			t.Errorf("%s: %+v of %+v", name, r, *r.Pool)
+			t.Errorf("%s: %+v of %+v", name, r, *r.Spare)
 		}
 	}
 }

@@ -4,7 +4,7 @@
 //	due      the same for rows that come due: waiting, scheduled, to be tried again
 //	worker   waits for the release time and sends
 //	settler  settles answers in batches
-//	Run      the loops: due rows, heart-beat, recovery of what a lost instance left open
+//	Run      the loops: due rows, heartbeat, recovery of what a lost instance left open
 //
 // All decisions are made in package decide. The pipeline does what blocks, retries or runs in the
 // background, and bounds what this process has in flight. It knows neither Kafka nor SQL nor HTTP.
@@ -50,7 +50,7 @@ type Config struct {
 	// SendTimeout bounds the time from claim to answer. After it no byte of the
 	// attempt may leave.
 	SendTimeout time.Duration
-	// DeadAfter is how old a heart-beat may be before the instance counts as lost. One second earlier
+	// DeadAfter is how old a heartbeat may be before the instance counts as lost. One second earlier
 	// the instance itself stops sending.
 	DeadAfter time.Duration
 	// Region is where this process runs, as it was registered in the ledger.
@@ -120,7 +120,7 @@ type Dispatcher struct {
 	due          *schedule     // when rows come due that this process has put off
 	answers      answers       // about due rows
 	neededScopes neededScopes  // scopes that count due rows
-	wakeSet      wakeSet       // limits and channels with new room
+	wakeSet      wakeSet       // limits and channels with new free slots
 	coded        atomic.Bool   // whether rows of the first lane are known to wait
 	asking       chan struct{} // one token for each claim that asks scoring functions about due rows
 

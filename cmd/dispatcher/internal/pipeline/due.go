@@ -27,7 +27,7 @@ const (
 	recoveryMargin = 2 * time.Second
 )
 
-// Run claims due rows, keeps the heart-beat, frees slots that nobody holds any more and recovers
+// Run claims due rows, keeps the heartbeat, frees slots that nobody holds any more and recovers
 // the attempts of lost instances, until ctx ends.
 func (d *Dispatcher) Run(ctx context.Context) {
 	var loops sync.WaitGroup
@@ -68,7 +68,7 @@ func (d *Dispatcher) every(
 }
 
 // operationTimeout bounds one operation of the ledger other than a claim. Without it, a database
-// host that vanished would delay the heart-beat until the TCP timeout.
+// host that vanished would delay the heartbeat until the TCP timeout.
 const operationTimeout = 15 * time.Second
 
 func withTimeout(ctx context.Context, work func(context.Context) error) error {

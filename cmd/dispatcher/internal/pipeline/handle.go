@@ -64,8 +64,8 @@ func distinct(jobs []decide.Job) (first, again []decide.Job) {
 	return first, again
 }
 
-// store claims as many of the first jobs as have slots and room, and tries again until that
-// succeeds. It returns how many it stored: at least one.
+// store claims as many of the first jobs as get slots and room on their channels, and tries again
+// until that succeeds. It returns how many it stored: at least one.
 func (d *Dispatcher) store(ctx context.Context, jobs []decide.Job) (stored int, err error) {
 	pause, alone := firstPause, false
 	for {

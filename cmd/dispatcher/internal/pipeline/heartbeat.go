@@ -9,27 +9,29 @@ import (
 // heartbeatMargin: this instance stops sending so long before others may count it as dead.
 const heartbeatMargin = time.Second
 
-// heartbeat says whether this process's last heart-beat is recent enough to send. Once other
+// heartbeat says whether this process's last heartbeat is recent enough to send. Once other
 // instances may count it as dead, they give its slots to others, so anything it still sent would
 // exceed a limit.
 type heartbeat struct {
 	deadAfter time.Duration
 	began     time.Time
-	last      atomic.Int64 // the last stored heart-beat, in nanoseconds since began
+	last      atomic.Int64 // the last stored heartbeat, in nanoseconds since began
 	void      atomic.Int64 // attempts claimed before this may have lost their slots; in the same unit
-	// receipts is since when they have been able to come in; nil before the first heart-beat.
+	// receipts is since when they have been able to come in; nil before the first heartbeat.
 	receipts atomic.Pointer[time.Time]
 }
 
-// newHeartbeat starts with the registration of the instance, which counts as a heart-beat.
+// newHeartbeat starts with the registration of the instance, which counts as a heartbeat.
 func newHeartbeat(deadAfter time.Duration) *heartbeat {
 	return &heartbeat{deadAfter: deadAfter, began: time.Now()}
 }
 
-// beat records a heart-beat that has been stored. at is this process's clock before it was sent,
-// since the database may have stored it right then. After a gap, attempts that were claimed before
-// it are not sent any more. unbroken is Heartbeat.Unbroken, ignored between gaps, because each
-// small delay of a heart-beat makes it later.
+// beat records that a heartbeat was stored. at is this process's clock before the heartbeat was
+// sent: the database cannot have stored it earlier. unbroken is Heartbeat.Unbroken.
+//
+// If the heartbeat before it was too old, others may have released the slots of this process, so
+// attempts that were claimed before at are not sent any more. unbroken is used only then and for the
+// first heartbeat, because each small delay of a heartbeat makes it later.
 func (h *heartbeat) beat(at, unbroken time.Time) {
 	alive := h.alive(at)
 	if !alive {
@@ -47,7 +49,7 @@ func (h *heartbeat) holds(claimed, now time.Time) bool {
 }
 
 // receiptsSince is since when receipts have been able to come in, to this process or another; zero
-// before the first heart-beat.
+// before the first heartbeat.
 func (h *heartbeat) receiptsSince() time.Time {
 	if at := h.receipts.Load(); at != nil {
 		return *at
@@ -61,7 +63,7 @@ func (h *heartbeat) alive(now time.Time) bool {
 	return now.Sub(h.began)-time.Duration(h.last.Load()) < h.deadAfter-heartbeatMargin
 }
 
-// keepBeating starts a heart-beat at each interval, or as soon as the one before is over. A pause
+// keepBeating starts a heartbeat at each interval, or as soon as the one before is over. A pause
 // after each would make them too rare when the round trip takes a second.
 func (d *Dispatcher) keepBeating(ctx context.Context) {
 	for {

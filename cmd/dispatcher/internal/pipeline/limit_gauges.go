@@ -54,9 +54,9 @@ type channelGauges struct {
 	rate   float64
 }
 
-func newLimitGauges(namespace, room string) *limitGauges {
+func newLimitGauges(namespace, subsystem string) *limitGauges {
 	gauge := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc(prometheus.BuildFQName(namespace, room, name), help, labels, nil)
+		return prometheus.NewDesc(prometheus.BuildFQName(namespace, subsystem, name), help, labels, nil)
 	}
 	limit := func(name, help string) *prometheus.Desc {
 		return gauge("limit_"+name, help, "channel", "scope", "window", "unit")

@@ -218,9 +218,14 @@ const (
 // enough is how many of so many slots are enough for a claim that need not wait for more.
 func enough(slots int) int { return max(slots*3/4, 1) }
 
-// awaitRoom drops the first job that has no room and all after it, see Fits; they follow in the
-// next claim. It waits up to roomTime if most of the jobs have no room or the slots are not free
-// yet, and up to longestRoomTime if the first job has none. held is how many slots are stuck.
+// awaitRoom waits until the channels have room for the claim's jobs, see Fits. If they have none for
+// some job, the claim keeps these jobs, and the next claim takes the others:
+//
+//	at once                 those before it, if they are most of the jobs and their slots are free
+//	after roomTime          those before it, if there are any
+//	after longestRoomTime   all: those without room will wait in the database
+//
+// held is how many slots are stuck.
 func (d *Dispatcher) awaitRoom(ctx context.Context, c *claim) (held int, err error) {
 	for began := time.Now(); ; {
 		each, held := d.rooms(c.plan.Routing)

@@ -42,7 +42,7 @@ type Metrics struct {
 	released     prometheus.Counter
 }
 
-const namespace, room = "dispatcher", "dispatch"
+const namespace, subsystem = "dispatcher", "dispatch"
 
 // NewMetrics registers the pipeline's metrics.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
@@ -63,21 +63,21 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: namespace, Subsystem: room, Name: name, Help: help,
+		Namespace: namespace, Subsystem: subsystem, Name: name, Help: help,
 	}, labels)
 }
 
 // seconds is a histogram of durations, from a millisecond to half a minute.
 func seconds(name, help string, labels ...string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Namespace: namespace, Subsystem: room, Name: name, Help: help,
+		Namespace: namespace, Subsystem: subsystem, Name: name, Help: help,
 		Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
 	}, labels)
 }
 
 func histogram(name, help string, buckets []float64) prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{
-		Namespace: namespace, Subsystem: room, Name: name, Help: help, Buckets: buckets,
+		Namespace: namespace, Subsystem: subsystem, Name: name, Help: help, Buckets: buckets,
 	})
 }
 
@@ -97,7 +97,7 @@ func (m *Metrics) countMessages() {
 	)
 	m.full = counter(
 		"full_channels_total",
-		"Times a channel had no room for a message because of its bound in this process, by reason.",
+		"Times that a message found a channel at its in-flight bound in this process, by reason.",
 		"channel", "reason",
 	)
 	m.scoring = counter(
@@ -127,11 +127,11 @@ func (m *Metrics) countAttempts() {
 		"channel", "code",
 	)
 	m.unanswered = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: namespace, Subsystem: room, Name: "unanswered_attempts",
+		Namespace: namespace, Subsystem: subsystem, Name: "unanswered_attempts",
 		Help: "Attempts that this instance has claimed and that are not answered, by channel.",
 	}, []string{"channel"})
 	m.ready = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: namespace, Subsystem: room, Name: "channel_ready",
+		Namespace: namespace, Subsystem: subsystem, Name: "channel_ready",
 		Help: "1 while this instance can send on an enabled channel, else 0. A channel that is busy, " +
 			"throttled or probed counts as ready.",
 	}, []string{"channel"})
@@ -140,11 +140,11 @@ func (m *Metrics) countAttempts() {
 		"verdict",
 	)
 	m.lost = prometheus.NewCounter(prometheus.CounterOpts{
-		Namespace: namespace, Subsystem: room, Name: "recovered_attempts_total",
+		Namespace: namespace, Subsystem: subsystem, Name: "recovered_attempts_total",
 		Help: "Attempts of lost instances that this one closed as unknown.",
 	})
 	m.released = prometheus.NewCounter(prometheus.CounterOpts{
-		Namespace: namespace, Subsystem: room, Name: "released_slots_total",
+		Namespace: namespace, Subsystem: subsystem, Name: "released_slots_total",
 		Help: "Active slots of dead instances, and held ones whose time was over, that this instance " +
 			"gave back.",
 	})
@@ -176,18 +176,18 @@ func (m *Metrics) measureDatabase() {
 // showState shows what waits, what is paused and which routing is in force.
 func (m *Metrics) showState() {
 	m.waiting = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: namespace, Subsystem: room, Name: "waiting_messages",
+		Namespace: namespace, Subsystem: subsystem, Name: "waiting_messages",
 		Help: "Messages that wait for a channel, by lane, over all instances.",
 	}, []string{"lane"})
 	m.paused = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: namespace, Subsystem: room, Name: "lane_paused",
+		Namespace: namespace, Subsystem: subsystem, Name: "lane_paused",
 		Help: "1 while this instance does not read a lane's topics: it is paused, " +
 			"or too many of its messages wait.",
 	}, []string{"lane", "reason"})
-	m.queues = newQueueGauges(namespace, room)
-	m.limits = newLimitGauges(namespace, room)
+	m.queues = newQueueGauges(namespace, subsystem)
+	m.limits = newLimitGauges(namespace, subsystem)
 	m.version = prometheus.NewGauge(prometheus.GaugeOpts{
-		Namespace: namespace, Subsystem: room, Name: "routing_version",
+		Namespace: namespace, Subsystem: subsystem, Name: "routing_version",
 		Help: "Version of the routing that this instance uses.",
 	})
 }

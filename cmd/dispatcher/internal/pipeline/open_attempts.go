@@ -82,7 +82,7 @@ func (o *openAttempts) add(at time.Time, attempts []*openAttempt) {
 }
 
 // pin keeps the claim of an attempt open until this process ends. Its outcome could not be written,
-// so the heart-beat must keep reporting an open attempt of that time.
+// so the heartbeat must keep reporting an open attempt of that time.
 func (o *openAttempts) pin(a *openAttempt) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -26,10 +26,10 @@ type queueGauge struct {
 	oldest            time.Duration
 }
 
-func newQueueGauges(namespace, room string) *queueGauges {
+func newQueueGauges(namespace, subsystem string) *queueGauges {
 	gauge := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(
-			prometheus.BuildFQName(namespace, room, name), help, []string{"lane"}, nil)
+			prometheus.BuildFQName(namespace, subsystem, name), help, []string{"lane"}, nil)
 	}
 	return &queueGauges{
 		scheduled: gauge("scheduled_messages", "Messages whose send_at has not come, by lane."),

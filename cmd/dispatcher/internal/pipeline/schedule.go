@@ -91,14 +91,14 @@ func (t *times) Pop() any {
 	return at
 }
 
-// wakeSet collects the names of limits and channels with new room, until the due loop wakes the
-// messages that wait for them. A message that is not woken tries again at its NextAt.
+// wakeSet collects the names of limits and channels with new free slots, until the due loop wakes
+// the messages that wait for them. A message that is not woken tries again at its NextAt.
 type wakeSet struct {
 	mu    sync.Mutex
 	names map[string]int // guarded by mu; number of messages to wake, by Decision.WaitsFor
 }
 
-// add records new room for so many messages.
+// add records that slots for so many messages came free.
 func (s *wakeSet) add(on string, messages int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

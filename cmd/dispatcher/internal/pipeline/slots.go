@@ -87,10 +87,14 @@ func (s *slots) take(n, least int) (got, free int, freed <-chan struct{}) {
 	return 0, s.free, s.freed
 }
 
-// acquireEither is acquire for a claim that may use the slots of a or of b. It takes those of a if
-// enough are free, else those of b if n are free. Otherwise it takes what is free in the one that
-// has more: after gatherTime, or at once when b is large enough for the whole claim. On error it
-// holds none.
+// acquireEither is acquire for a claim that may use the slots of a or those of b, but not of both.
+//
+//	n is at most the size of b   from a if n are free there, else from b if n are free there, else
+//	                             at once what is free in the one that has more
+//	n is larger                  from a if enough are free there; after gatherTime what is free in
+//	                             the one that has more
+//
+// It blocks while neither has a free slot. On error it holds none.
 func acquireEither(
 	ctx context.Context, n, enough int, a, b *slots,
 ) (from *slots, got int, err error) {

@@ -80,17 +80,17 @@ func TestABookingIsAcknowledgedQuickly(t *testing.T) {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took > 10*time.Millisecond {
-			t.Errorf("booked after %s", took)
+			t.Errorf("stored after %s", took)
 		}
 		synctest.Wait()
 		if !b.has("taken") || !b.has("awaited") || !taken.is(true) {
-			t.Error("not all receipts are booked and answered")
+			t.Error("not all receipts are stored and answered")
 		}
 	})
 }
 
-// TestAReceiptIsAnsweredWhenItIsBooked: not before.
-func TestAReceiptIsAnsweredWhenItIsBooked(t *testing.T) {
+// TestAReceiptIsAnsweredWhenItIsStored: not before.
+func TestAReceiptIsAnsweredWhenItIsStored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &journalStore{away: 3 * time.Second}
@@ -106,14 +106,14 @@ func TestAReceiptIsAnsweredWhenItIsBooked(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		if n := counts(all); n[0] != b.holds() || n[2] != 0 || n[0] < 500 {
-			t.Errorf("%v were answered, %d are booked", n, b.holds())
+			t.Errorf("%v were answered, %d are stored", n, b.holds())
 		}
 	})
 }
 
 // TestReceiptsAreGivenBackWhileTheDatabaseIsAway: as many as there is room for wait five seconds,
 // the others are refused at once, and all are sent again. The queue is bounded, and every
-// acknowledged receipt is booked.
+// acknowledged receipt is stored.
 func TestReceiptsAreGivenBackWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestReceiptsAreGivenBackWhileTheDatabaseIsAway(t *testing.T) {
 		last := take(d, delivered("after"))
 		stop()
 		if !again.is(true) || !last.is(true) || !b.has("7") || !b.has("after") {
-			t.Error("repeated receipts and those at the end were not booked")
+			t.Error("repeated receipts and those at the end were not stored")
 		}
 		if n := b.holds(); n > 502 {
 			t.Errorf("%d were kept that had been given back", n)
@@ -151,14 +151,14 @@ func TestReceiptsAreGivenBackWhileTheDatabaseIsAway(t *testing.T) {
 	})
 }
 
-// TestWhatIsNotBookedAtTheEndIsNotTaken: neither before the end nor after it.
-func TestWhatIsNotBookedAtTheEndIsNotTaken(t *testing.T) {
+// TestWhatIsNotStoredAtTheEndIsNotTaken: neither before the end nor after it.
+func TestWhatIsNotStoredAtTheEndIsNotTaken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &journalStore{away: time.Hour}
 		d, _, stop := batcher(t, b)
-		booked := make(chan error, 1)
-		go func() { booked <- d.Record(t.Context(), "a", []provider.Receipt{delivered("x")}) }()
+		stored := make(chan error, 1)
+		go func() { stored <- d.Record(t.Context(), "a", []provider.Receipt{delivered("x")}) }()
 		synctest.Wait()
 		waits := take(d, delivered("1"))
 		time.Sleep(time.Second)
@@ -167,8 +167,8 @@ func TestWhatIsNotBookedAtTheEndIsNotTaken(t *testing.T) {
 		if !waits.is(false) || !late.is(false) || b.holds() != 0 {
 			t.Errorf("answered %v and %v", waits.all, late.all)
 		}
-		if err := <-booked; err == nil {
-			t.Error("a callback was reported as booked")
+		if err := <-stored; err == nil {
+			t.Error("a callback was reported as stored")
 		}
 		if err := d.Record(t.Context(), "a", []provider.Receipt{delivered("y")}); err == nil {
 			t.Error("a callback was accepted after the end")
@@ -193,8 +193,8 @@ func (b *stuckStore) Receive(
 	}
 }
 
-// TestABookingThatHangsBlocksNoCaller: its receipts are refused, and booked in the end.
-func TestABookingThatHangsBlocksNoCaller(t *testing.T) {
+// TestAWriteThatHangsBlocksNoCaller: its receipts are refused, and stored in the end.
+func TestAWriteThatHangsBlocksNoCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &stuckStore{stuck: make(chan struct{})}
@@ -207,7 +207,7 @@ func TestABookingThatHangsBlocksNoCaller(t *testing.T) {
 		close(b.stuck)
 		stop()
 		if !one.is(false) || !b.has("1") {
-			t.Errorf("answered %v, booked %t", one.all, b.has("1"))
+			t.Errorf("answered %v, stored %t", one.all, b.has("1"))
 		}
 	})
 }
@@ -215,7 +215,7 @@ func TestABookingThatHangsBlocksNoCaller(t *testing.T) {
 // stuckBatcher runs a batcher on b until stop is called.
 func stuckBatcher(t *testing.T, b *stuckStore) (d *receive.Batcher, stop func()) {
 	t.Helper()
-	b.began, b.booked = time.Now(), map[string]bool{}
+	b.began, b.stored = time.Now(), map[string]bool{}
 	d, err := receive.New(receive.Config{
 		Store: b, Freed: b.freed, Trouble: func(string, error) {},
 		Registry: prometheus.NewRegistry(),

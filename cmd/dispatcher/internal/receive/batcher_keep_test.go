@@ -13,9 +13,9 @@ func taken(reference string) provider.Receipt {
 	return provider.Receipt{Reference: reference, Key: "ours", State: provider.Pending}
 }
 
-// TestWhatNobodySendsAgainIsKeptUntilItIsBooked: a receipt is refused meanwhile, because its
+// TestWhatNobodySendsAgainIsKeptUntilItIsStored: a receipt is refused meanwhile, because its
 // provider sends it again.
-func TestWhatNobodySendsAgainIsKeptUntilItIsBooked(t *testing.T) {
+func TestWhatNobodySendsAgainIsKeptUntilItIsStored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		books := &journalStore{away: time.Minute}
@@ -23,16 +23,16 @@ func TestWhatNobodySendsAgainIsKeptUntilItIsBooked(t *testing.T) {
 		defer stop()
 		answers := make(chan bool, 1)
 		d.Take("smsc", delivered("under way"), func(bool) {})
-		// The bubble's clock: the first is being booked, the others wait behind it.
+		// The bubble's clock: the first is being stored, the others wait behind it.
 		<-time.After(time.Second)
 		d.Keep("smsc", taken("late"))
 		d.Take("smsc", delivered("given back"), func(ok bool) { answers <- ok })
 		if <-answers {
-			t.Error("a receipt was acknowledged although it could not be booked")
+			t.Error("a receipt was acknowledged although it could not be stored")
 		}
 		<-time.After(2 * time.Minute) // the bubble's clock
 		if !books.has("late") || books.has("given back") {
-			t.Errorf("the late answer is booked: %t, the receipt that was given back: %t",
+			t.Errorf("the late answer is stored: %t, the receipt that was given back: %t",
 				books.has("late"), books.has("given back"))
 		}
 	})
@@ -45,7 +45,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		d, registry, stop := batcher(t, &journalStore{away: time.Hour})
 		defer stop()
 		d.Keep("smsc", taken("under way"))
-		<-time.After(time.Second) // the bubble's clock: the first is being booked
+		<-time.After(time.Second) // the bubble's clock: the first is being stored
 		const kept, lost = 30_000, 10
 		for range kept + lost {
 			d.Keep("smsc", taken("late"))

@@ -16,10 +16,10 @@ type batcherMetrics struct {
 }
 
 func newBatcherMetrics(registry prometheus.Registerer) *batcherMetrics {
-	counter := func(room, name, help string, labels ...string) *prometheus.CounterVec {
+	counter := func(subsystem, name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "dispatcher",
-			Subsystem: room, Name: name, Help: help,
+			Subsystem: subsystem, Name: name, Help: help,
 		}, labels)
 	}
 	m := &batcherMetrics{

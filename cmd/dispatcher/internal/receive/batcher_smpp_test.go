@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/receive"
+	"dispatcher/config/tier"
 	"dispatcher/provider"
 	"dispatcher/provider/smpp"
 	"dispatcher/provider/smpp/pdu"
@@ -41,22 +42,6 @@ func sendReceipts(carrier *smpptest.Server, references ...string) {
 	}
 }
 
-// until polls, because the other side has no event to wait for.
-func until(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(30 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("half a minute passed before: %s", what)
-		}
-	}
-}
-
 // TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain: a process has receipts in memory, in the
 // queue and in a transaction that never commits, and dies. The SMSC has no response to any of them,
 // and sends them all to the next process.
@@ -78,11 +63,11 @@ func TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain(t *testing.T) {
 	t.Cleanup(endFirst)
 	cut := bound(t, carrier, first)
 	sendReceipts(carrier, references...)
-	until(t, "all receipts are with the first process", func() bool {
+	tier.Eventually(t, "all receipts are with the first process", func() bool {
 		return carrier.Stats().ReceiptsSent >= n
 	})
 	if s := carrier.Stats(); s.ReceiptsTaken != 0 {
-		t.Errorf("%d receipts were acknowledged before they were booked", s.ReceiptsTaken)
+		t.Errorf("%d receipts were acknowledged before they were stored", s.ReceiptsTaken)
 	}
 	cut()
 	close(dead.stuck) // too late for any response
@@ -91,10 +76,12 @@ func TestReceiptsOfAProcessThatDiesBeforeTheCommitComeAgain(t *testing.T) {
 	second, endSecond := stuckBatcher(t, b)
 	t.Cleanup(endSecond)
 	t.Cleanup(bound(t, carrier, second))
-	until(t, "all receipts are settled", func() bool { return carrier.Stats().ReceiptsTaken == n })
+	tier.Eventually(t, "all receipts are settled", func() bool {
+		return carrier.Stats().ReceiptsTaken == n
+	})
 	for _, reference := range references {
 		if !b.has(reference) {
-			t.Fatalf("%s was acknowledged but not booked", reference)
+			t.Fatalf("%s was acknowledged but not stored", reference)
 		}
 	}
 }
@@ -112,7 +99,7 @@ func TestAReceiptOverSMPPThatNamesNoMessageIsCounted(t *testing.T) {
 	d, registry, end := batcher(t, b)
 	t.Cleanup(end)
 	t.Cleanup(bound(t, carrier, d))
-	until(t, "the client is bound", func() bool { return carrier.Stats().Binds == 1 })
+	tier.Eventually(t, "the client is bound", func() bool { return carrier.Stats().Binds == 1 })
 	for _, text := range []string{
 		"stat:DELIVRD err:000", "\x00i\x00d\x00:\x007",
 		"id:7\x7f stat:DELIVRD",
@@ -120,16 +107,16 @@ func TestAReceiptOverSMPPThatNamesNoMessageIsCounted(t *testing.T) {
 		carrier.Deliver(pdu.Message{ESMClass: pdu.ESMClassReceipt, ShortMessage: []byte(text)})
 	}
 	const metric = "dispatcher_provider_receipts_total"
-	until(t, "all are counted", func() bool {
+	tier.Eventually(t, "all are counted", func() bool {
 		return count(t, registry, metric, "a", "nameless") == 3
 	})
 	if n := b.holds(); n != 0 {
-		t.Errorf("%d were booked", n)
+		t.Errorf("%d were stored", n)
 	}
 }
 
-// TestWhatIsAcknowledgedOverSMPPIsBooked: at every moment.
-func TestWhatIsAcknowledgedOverSMPPIsBooked(t *testing.T) {
+// TestWhatIsAcknowledgedOverSMPPIsStored: at every moment.
+func TestWhatIsAcknowledgedOverSMPPIsStored(t *testing.T) {
 	t.Parallel()
 	const n = 3000
 	carrier, err := smpptest.Start(smpptest.Config{Log: -1})
@@ -145,10 +132,10 @@ func TestWhatIsAcknowledgedOverSMPPIsBooked(t *testing.T) {
 	for i := range n {
 		sendReceipts(carrier, fmt.Sprintf("id-%d", i))
 	}
-	until(t, "all receipts are settled", func() bool {
+	tier.Eventually(t, "all receipts are settled", func() bool {
 		acknowledged := carrier.Stats().ReceiptsTaken // read first
-		if booked := b.holds(); int(acknowledged) > booked {
-			t.Fatalf("%d are acknowledged, %d booked", acknowledged, booked)
+		if stored := b.holds(); int(acknowledged) > stored {
+			t.Fatalf("%d are acknowledged, %d stored", acknowledged, stored)
 		}
 		return acknowledged == n
 	})

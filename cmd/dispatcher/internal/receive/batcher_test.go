@@ -20,7 +20,7 @@ import (
 	"dispatcher/provider"
 )
 
-// journalStore keeps what it was asked to book.
+// journalStore keeps what it was asked to store.
 type journalStore struct {
 	began   time.Time
 	away    time.Duration // how long the database is away
@@ -30,22 +30,22 @@ type journalStore struct {
 
 	mu         sync.Mutex
 	calls      []string        // guarded by mu: "seconds references"
-	booked     map[string]bool // guarded by mu
+	stored     map[string]bool // guarded by mu
 	sweeps     []time.Duration // guarded by mu
 	freedSlots []int           // guarded by mu: how many slots each report had
 }
 
-// has reports whether a receipt was booked; holds returns the number of booked receipts.
+// has reports whether a receipt was stored; holds returns the number of stored receipts.
 func (b *journalStore) has(reference string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.booked[reference]
+	return b.stored[reference]
 }
 
 func (b *journalStore) holds() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.booked)
+	return len(b.stored)
 }
 
 func (b *journalStore) freed(slots int) {
@@ -78,7 +78,7 @@ func (b *journalStore) Receive(
 		return got, &pgconn.PgError{Severity: "ERROR", Code: "22000"}
 	}
 	for _, r := range receipts {
-		b.booked[r.Reference] = true
+		b.stored[r.Reference] = true
 		tell(&ledger.Closing{ID: r.Reference, Channel: r.Channel, State: ledger.Delivered})
 	}
 	got.Matched, got.Freed = len(receipts), int64(len(receipts))
@@ -108,7 +108,7 @@ func batcher(
 	t *testing.T, b *journalStore,
 ) (d *receive.Batcher, registry *prometheus.Registry, stop func()) {
 	t.Helper()
-	b.began, b.booked, registry = time.Now(), map[string]bool{}, prometheus.NewRegistry()
+	b.began, b.stored, registry = time.Now(), map[string]bool{}, prometheus.NewRegistry()
 	d, err := receive.New(receive.Config{
 		Store: b, Freed: b.freed, Trouble: func(string, error) {}, Registry: registry,
 		Open: func(key string) (int64, int, bool) { return 7, 1, key == "ours" },
@@ -343,7 +343,7 @@ func TestAReceiptThatCannotBeStoredHoldsUpNoOther(t *testing.T) {
 			t.Error(err)
 		}
 		if n := b.holds(); n != 21 || b.has("bad") {
-			t.Errorf("%d were booked", n)
+			t.Errorf("%d were stored", n)
 		}
 	})
 }

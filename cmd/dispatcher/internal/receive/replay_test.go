@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestABookedCallbackIsRememberedForTwiceTheTolerance(t *testing.T) {
+func TestAStoredCallbackIsRememberedForTwiceTheTolerance(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	for _, later := range []time.Duration{
@@ -16,13 +16,13 @@ func TestABookedCallbackIsRememberedForTwiceTheTolerance(t *testing.T) {
 		r := newReplays()
 		r.begin("a", "other", now)
 		r.end("a", "other", true, now)
-		booked := now.Add(replayMemory - 2*time.Second) // just before a generation ends
-		if got := r.begin("a", "once", booked); got != seenNever {
+		stored := now.Add(replayMemory - 2*time.Second) // just before a generation ends
+		if got := r.begin("a", "once", stored); got != seenNever {
 			t.Fatalf("new one is %d", got)
 		}
-		r.end("a", "once", true, booked)
-		if got := r.begin("a", "once", booked.Add(later)); got != seenRecorded {
-			t.Errorf("%s later it is %d, want booked", later, got)
+		r.end("a", "once", true, stored)
+		if got := r.begin("a", "once", stored.Add(later)); got != seenRecorded {
+			t.Errorf("%s later it is %d, want stored", later, got)
 		}
 	}
 	r := newReplays()
@@ -33,7 +33,7 @@ func TestABookedCallbackIsRememberedForTwiceTheTolerance(t *testing.T) {
 	}
 }
 
-func TestReplaysAreKnownPerChannelAndOnlyOnceBooked(t *testing.T) {
+func TestReplaysAreKnownPerChannelAndOnlyOnceStored(t *testing.T) {
 	t.Parallel()
 	r, now := newReplays(), time.Unix(1_800_000_000, 0)
 	if r.begin("a", "x", now) != seenNever || r.begin("a", "x", now) != seenUnderWay {
@@ -44,7 +44,7 @@ func TestReplaysAreKnownPerChannelAndOnlyOnceBooked(t *testing.T) {
 	}
 	r.end("a", "x", false, now)
 	if r.begin("a", "x", now) != seenNever {
-		t.Error("a callback that was not booked must be new again")
+		t.Error("a callback that was not stored must be new again")
 	}
 	for range 3 {
 		if r.begin("a", "", now) != seenNever {

@@ -52,7 +52,7 @@ func (l *scriptedListener) ReadCallback(c *provider.Callback) (provider.Callback
 	return provider.CallbackContent{}, provider.ErrForged
 }
 
-// scriptedBooker keeps what was booked, or fails.
+// scriptedBooker keeps what was stored, or fails.
 type scriptedRecorder struct {
 	book func(ctx context.Context) error
 
@@ -179,7 +179,7 @@ func (r *rig) count(channel string, v verdict) int {
 	return 0
 }
 
-func TestOnlyGenuineCallbacksAreBooked(t *testing.T) {
+func TestOnlyGenuineCallbacksAreStored(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", provider.MaxCallback+1)
 	for _, c := range []struct {
@@ -217,10 +217,10 @@ func TestOnlyGenuineCallbacksAreBooked(t *testing.T) {
 			}
 			if c.verdict == recorded {
 				if answer != "content" || len(r.booker.list()) != 1 {
-					t.Errorf("answered %q, booked %v", answer, r.booker.list())
+					t.Errorf("answered %q, stored %v", answer, r.booker.list())
 				}
 			} else if got := r.booker.list(); len(got) > 0 {
-				t.Errorf("booked %v", got)
+				t.Errorf("stored %v", got)
 			}
 		})
 	}
@@ -244,7 +244,7 @@ func TestABodyWithoutLengthIsCappedToo(t *testing.T) {
 		t.Errorf("status %d", response.StatusCode)
 	}
 	if r.count("a", tooLarge) != 1 || len(r.booker.list()) > 0 {
-		t.Errorf("%d counted, booked %d", r.count("a", tooLarge), len(r.booker.list()))
+		t.Errorf("%d counted, stored %d", r.count("a", tooLarge), len(r.booker.list()))
 	}
 }
 
@@ -301,13 +301,13 @@ func TestAReplayedCallbackIsAnsweredAsTheFirstAndChangesNothing(t *testing.T) {
 		t.Error(diff)
 	}
 	if r.count("a", replayed) != 2 || r.count("a", recorded) != 2 {
-		t.Errorf("%d replayed, %d booked", r.count("a", replayed), r.count("a", recorded))
+		t.Errorf("%d replayed, %d stored", r.count("a", replayed), r.count("a", recorded))
 	}
 }
 
-// TestWhatCouldNotBeBookedIsAskedForAgain: the answer is 503, and the provider's second call is not
+// TestWhatCouldNotBeStoredIsAskedForAgain: the answer is 503, and the provider's second call is not
 // taken for a replay.
-func TestWhatCouldNotBeBookedIsAskedForAgain(t *testing.T) {
+func TestWhatCouldNotBeStoredIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
 	var away atomic.Bool
@@ -328,7 +328,7 @@ func TestWhatCouldNotBeBookedIsAskedForAgain(t *testing.T) {
 		t.Errorf("status %d", status)
 	}
 	if len(r.booker.list()) != 1 || r.count("a", unrecorded) != 1 || r.count("a", recorded) != 1 {
-		t.Errorf("booked %v", r.booker.list())
+		t.Errorf("stored %v", r.booker.list())
 	}
 }
 
@@ -349,9 +349,9 @@ func TestASlowDatabaseIsNotWaitedForLong(t *testing.T) {
 	}
 }
 
-// TestTheSameCallbackTwiceAtOnceIsBookedOnce: while the first is being booked, the second is asked
+// TestTheSameCallbackTwiceAtOnceIsStoredOnce: while the first is being stored, the second is asked
 // to come again.
-func TestTheSameCallbackTwiceAtOnceIsBookedOnce(t *testing.T) {
+func TestTheSameCallbackTwiceAtOnceIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	r := setup(t, nil)
 	entered, release := make(chan struct{}), make(chan struct{})
@@ -372,7 +372,7 @@ func TestTheSameCallbackTwiceAtOnceIsBookedOnce(t *testing.T) {
 	}
 	if status, _ := r.call("POST", "/receipts/a", "r-1", "Secret: right",
 		"Nonce: 1"); status != http.StatusOK || len(r.booker.list()) != 1 {
-		t.Errorf("got status %d for the third call, booked %v", status, r.booker.list())
+		t.Errorf("got status %d for the third call, stored %v", status, r.booker.list())
 	}
 }
 
@@ -400,7 +400,7 @@ func TestACallerThatHangsUpDoesNotUndoTheBooking(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := r.booker.list(); len(got) != 1 {
-		t.Errorf("booked %v", got)
+		t.Errorf("stored %v", got)
 	}
 }
 
@@ -414,7 +414,7 @@ func TestAGenuineCallbackWithNothingInItIsFine(t *testing.T) {
 		t.Errorf("answered %d %q", status, body)
 	}
 	if r.count("a", empty) != 1 || len(r.booker.list()) > 0 {
-		t.Errorf("booked %v", r.booker.list())
+		t.Errorf("stored %v", r.booker.list())
 	}
 }
 

@@ -89,7 +89,7 @@ func TestSlowCallersAreCutOff(t *testing.T) {
 					t.Error(err)
 				}
 				if got := len(r.booker.list()); c.name != "idle" && got > 0 {
-					t.Errorf("%d booked", got)
+					t.Errorf("%d stored", got)
 				}
 			})
 		})

@@ -51,7 +51,7 @@ type routeDay struct {
 }
 
 // cause is a channel, and why it did not carry messages that were drawn for it: a word, and the
-// limit without room as admission.Key.On, if that is the reason and was recorded.
+// limit without a free slot as admission.Key.On, if that is the reason and was recorded.
 type cause struct{ channel, word, limit string }
 
 // flow identifies messages by their first choice and why it did not carry them, and by the channel

@@ -39,7 +39,8 @@ var endCauses = []string{
 type Move struct {
 	// Cause is the reason, a word that docs/audit.md lists.
 	Cause string `json:"cause"`
-	// Limit names the limit without room, as admission.Key.On, if that is the cause and was recorded.
+	// Limit names the limit without a free slot, as admission.Key.On, if that is the cause and was
+	// recorded.
 	Limit string `json:"limit,omitempty"`
 	// Channel carried them instead. It is empty when no channel did, or when they went to several
 	// others by their draws.

@@ -128,8 +128,8 @@ type Candidate struct {
 	Currency   string `json:"currency,omitempty"`
 	// SenderReplaced is set where the channel replaces the message's sender by its own.
 	SenderReplaced bool `json:"sender_replaced,omitempty"`
-	// Limit names the limit without room, as admission.Key.On. Never says why it can never admit the
-	// message; it is empty if it can, or that is not known.
+	// Limit names the limit without a free slot, as admission.Key.On. Never says why it can never
+	// admit the message; it is empty if it can, or that is not known.
 	Limit string `json:"limit,omitempty"`
 	Never string `json:"never,omitempty"` // closed: it is 0; too_small: the message takes more
 	// Redraw is the draw that picked it, for a redraw; nil for others.

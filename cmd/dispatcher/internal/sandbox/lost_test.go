@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/config/tier"
 	"dispatcher/provider"
 )
 
@@ -34,7 +35,7 @@ func TestOnlyALostSubmitIsNotFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, channel := range e.open(t, text) {
-			until(t, "ready", func() bool { ok, _ := channel.Ready(); return ok })
+			tier.Eventually(t, "ready", func() bool { ok, _ := channel.Ready(); return ok })
 			timeout := 30 * time.Second
 			if want == provider.Unknown {
 				timeout = 2 * time.Second
@@ -83,7 +84,7 @@ func TestACutOverSMPPCutsAllSubmitsInFlight(t *testing.T) {
 		t.Fatal(err)
 	}
 	channel := e.open(t, text)["smpp"]
-	until(t, "ready", func() bool { ok, _ := channel.Ready(); return ok })
+	tier.Eventually(t, "ready", func() bool { ok, _ := channel.Ready(); return ok })
 	const n = 60
 	results := make(chan provider.Outcome, n)
 	for i := range n {
@@ -137,7 +138,9 @@ func TestRefusedCallsAreCounted(t *testing.T) {
 		if outcomes := submit(t, channel, 1); outcomes[provider.Accepted] != 1 {
 			t.Fatalf("got %v", outcomes)
 		}
-		until(t, "a call was refused again", func() bool { return s.countOf("plivo").CallsRefused > 1 })
+		tier.Eventually(t, "a call was refused again", func() bool {
+			return s.countOf("plivo").CallsRefused > 1
+		})
 	}
 }
 
@@ -224,7 +227,7 @@ func TestEveryKindOfCarrierHandsMessagesOfSubscribersOver(t *testing.T) {
 	}
 	channels := e.open(t, text)
 	for _, place := range s.Endpoints() {
-		until(t, "ready", func() bool { ok, _ := channels[place.Channel].Ready(); return ok })
+		tier.Eventually(t, "ready", func() bool { ok, _ := channels[place.Channel].Ready(); return ok })
 		if err := s.Inbound(t.Context(), place.Channel, provider.Inbound{
 			From: "+447700900123",
 			To:   "+15550100100", Text: "STOP",
@@ -232,7 +235,7 @@ func TestEveryKindOfCarrierHandsMessagesOfSubscribersOver(t *testing.T) {
 			t.Errorf("%s: got error %v", place.Channel, err)
 			continue
 		}
-		until(t, "a message by "+place.Channel,
+		tier.Eventually(t, "a message by "+place.Channel,
 			func() bool { return len(e.subscribers(place.Channel)) > 0 })
 		if got := e.subscribers(place.Channel)[0]; got.From != "+447700900123" ||
 			got.To != "+15550100100" ||

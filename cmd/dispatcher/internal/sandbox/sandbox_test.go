@@ -221,7 +221,7 @@ func TestEveryCarrierWorksWithItsWrittenChannel(t *testing.T) {
 		t.Run(count.Channel, func(t *testing.T) {
 			t.Parallel()
 			channel := channels[count.Channel]
-			until(t, "ready", func() bool { ok, _ := channel.Ready(); return ok })
+			tier.Eventually(t, "ready", func() bool { ok, _ := channel.Ready(); return ok })
 			const n = 100
 			outcomes := submit(t, channel, n)
 			got := s.countOf(count.Channel)
@@ -235,7 +235,7 @@ func TestEveryCarrierWorksWithItsWrittenChannel(t *testing.T) {
 			if got.Accepted < 60 || got.Rejected < 5 || got.Refused < 5 || got.Throttled < 5 {
 				t.Errorf("%+v is not the profile", got)
 			}
-			until(
+			tier.Eventually(
 				t,
 				"receipts",
 				func() bool {
@@ -260,21 +260,6 @@ func (s *Sandbox) countOf(channel string) Count {
 		}
 	}
 	return Count{}
-}
-
-func until(t *testing.T, what string, reached func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), tier.LongestWait)
-	defer cancel()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !reached() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("not in time: %s", what)
-		}
-	}
 }
 
 // TestASandboxThatIsStartedAgainKnowsItsAccountsAndGivesNewIDs: a running dispatcher continues to
@@ -310,7 +295,7 @@ func TestASandboxThatIsStartedAgainKnowsItsAccountsAndGivesNewIDs(t *testing.T) 
 			channels: map[string]provider.Channel{}, receipts: map[string][]provider.Receipt{},
 		}).
 			open(t, text) {
-			until(t, "ready", func() bool { ok, _ := channel.Ready(); return ok })
+			tier.Eventually(t, "ready", func() bool { ok, _ := channel.Ready(); return ok })
 			r := channel.Send(
 				t.Context(),
 				provider.Submission{

@@ -27,23 +27,23 @@ type metrics struct {
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
-	const namespace, room = "dispatcher", "scoring"
+	const namespace, subsystem = "dispatcher", "scoring"
 	m := &metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Subsystem: room, Name: "calls_total",
+			Namespace: namespace, Subsystem: subsystem, Name: "calls_total",
 			Help: "Calls of scoring functions by what came of them.",
 		}, []string{"route", "result"}),
 		questions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Subsystem: room, Name: "questions_total",
+			Namespace: namespace, Subsystem: subsystem, Name: "questions_total",
 			Help: "Messages to be scored by a function, by where the answer came from.",
 		}, []string{"route", "by"}),
 		queue: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: namespace, Subsystem: room, Name: "queue_seconds",
+			Namespace: namespace, Subsystem: subsystem, Name: "queue_seconds",
 			Help:    "How long a question waited until it was its turn to be asked.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}, []string{"route"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: namespace, Subsystem: room, Name: "seconds",
+			Namespace: namespace, Subsystem: subsystem, Name: "seconds",
 			Help:    "Duration of all calls about one message together.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 		}, []string{"route"}),

@@ -1,7 +1,7 @@
 // Package seal shows whether stored rows were changed by anything but the dispatcher. Hashes of
 // messages and of their outcomes are leaves of an append-only log, whose head is signed. The log is
 // a transparency log (RFC 6962), so that others can check it with their own tools. The package is
-// pure: its callers read and write. A look is one round of adding leaves and signing.
+// pure: its callers read and write. A look adds new leaves to the log and signs its head.
 package seal
 
 import (

@@ -46,7 +46,7 @@ type run struct {
 	anywhere           int64
 	grown              []int64
 	admitted, before   int64 // in this window, and in the one before it
-	// wronged counts messages queued in this window although the limit had room for them in the order
+	// wronged counts messages queued in this window although the limit had slots for them in the order
 	// of arrival.
 	wronged int64
 

@@ -18,7 +18,7 @@ type Traffic struct {
 	// Early were queued although a slot of their window stayed free to its end: a policy that hands
 	// out all slots would have admitted exactly these in addition.
 	Early int64 `json:"early"`
-	// Overtaken were queued although the limit had room for them in the order of arrival, and a later
+	// Overtaken were queued although the limit had slots for them in the order of arrival, and a later
 	// message got the slot. They wait instead of it, but no slot is lost.
 	Overtaken int64 `json:"overtaken"`
 	Over      int64 `json:"over"`   // admitted beyond the limit

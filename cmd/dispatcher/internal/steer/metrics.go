@@ -17,28 +17,28 @@ type metrics struct {
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
-	const namespace, room = "dispatcher", "steer"
+	const namespace, subsystem = "dispatcher", "steer"
 	m := &metrics{
 		share: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Subsystem: room, Name: "effective_share",
+			Namespace: namespace, Subsystem: subsystem, Name: "effective_share",
 			Help: "Part of a route's draws that each of its channels gets, from 0 to 1.",
 		}, []string{"route", "channel"}),
 		agreed: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Subsystem: room, Name: "agreed_share",
+			Namespace: namespace, Subsystem: subsystem, Name: "agreed_share",
 			Help: "Part of a route's draws that each of its channels gets by the weights of the " +
 				"document, from 0 to 1.",
 		}, []string{"route", "channel"}),
 		carried: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Subsystem: room, Name: "carried_share",
+			Namespace: namespace, Subsystem: subsystem, Name: "carried_share",
 			Help: "Part of a route's accepted messages of the last five minutes that each of its " +
 				"channels carried, over all instances, from 0 to 1.",
 		}, []string{"route", "channel"}),
 		moves: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Subsystem: room, Name: "moves_total",
+			Namespace: namespace, Subsystem: subsystem, Name: "moves_total",
 			Help: "Changes of weights and ramps that this process made by itself.",
 		}, []string{"kind"}),
 		trips: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Subsystem: room, Name: "guard_trips_total",
+			Namespace: namespace, Subsystem: subsystem, Name: "guard_trips_total",
 			Help: "Trips of guards that this process was the first to record.",
 		}, []string{"per", "action"}),
 	}
