@@ -72,13 +72,13 @@ func TestAScheduledMessageWaitsSinceItsTime(t *testing.T) {
 	l, db := rig.l, rig.db
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	at := time.Now().Add(time.Hour).Truncate(time.Second)
-	err := runClaim(t.Context(), l, ledger.Claim{Messages: batch("s", 2)},
+	messages := batch("s", 2)
+	for i := range messages {
+		messages[i].State, messages[i].NextAt = ledger.Scheduled, at
+	}
+	err := runClaim(t.Context(), l, ledger.Claim{Messages: messages},
 		func(seen *ledger.Seen) (ledger.Decisions, error) {
-			d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
-			for i := range seen.Messages {
-				d.Each[i] = ledger.Decision{State: ledger.Scheduled, NextAt: at}
-			}
-			return d, nil
+			return ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}, nil
 		})
 	if err != nil {
 		t.Fatal(err)

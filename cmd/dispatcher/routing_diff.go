@@ -41,7 +41,9 @@ the first to the second. A number is a version; write ./3 for a file of that nam
 }
 
 // compare reads both sides.
-func (c *cli) compare(ctx context.Context, l *database, args []string) (*control.Comparison, error) {
+func (c *cli) compare(
+	ctx context.Context, l *database, args []string,
+) (*control.Comparison, error) {
 	first, err := c.side(ctx, l, args[0])
 	if err != nil {
 		return nil, err

@@ -59,8 +59,10 @@ func TestTwoVersionsAreCompared(t *testing.T) {
 		return s.ask("viewer", "GET", "/routing/versions/"+path, "")
 	}
 	for path, wants := range map[string][]string{
-		"1/diff/2": {`"from":"1","to":"2"`, `"path":"channels.b.state"`, `"to":"draining"`,
-			`+++ version 2`, `state: draining`},
+		"1/diff/2": {
+			`"from":"1","to":"2"`, `"path":"channels.b.state"`, `"to":"draining"`,
+			`+++ version 2`, `state: draining`,
+		},
 		"2/diff/1": {`"from":"draining"`, `--- version 2`},
 		"2/diff/2": {`"changes":[]`, `"unified":""`},
 	} {

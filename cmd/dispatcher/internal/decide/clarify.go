@@ -142,10 +142,10 @@ func giveUp(a *Attempt, partTaken bool, s *ledger.Settlement, now time.Time) led
 }
 
 // repeated settles an attempt that was submitted under the key of an earlier attempt without an
-// answer. If the provider accepts or rejects it, that holds for both attempts, because it recognises
-// the key. If the provider refuses or throttles it, whether it took the earlier attempt is still not
-// known. This attempt is then settled as unknown, too, at the full price that the submission may
-// have cost.
+// answer. If the provider accepts or rejects it, that holds for both attempts, because it
+// recognises the key. If the provider refuses or throttles it, whether it took the earlier attempt
+// is still not known. This attempt is then settled as unknown, too, at the full price that the
+// submission may have cost.
 func repeated(a *Attempt, res *provider.Result, s *ledger.Settlement, now time.Time) {
 	switch res.Outcome {
 	case provider.Accepted:

@@ -32,7 +32,7 @@ func TestChannelPagesShowPausesAndWhatDidNotLeave(t *testing.T) {
 		attempt, segments, channel, reason, currency, settled_at, answers, outcome, provider_code)
 		select seq, 1, now(), 0, n, 1, 'a', 'first_choice', 'GBP', now(), 1, `
 	c.execute(t, `update dispatcher.channels set ease_rate = 0.5, ease_since = now(),
-		  ease_until = now() + interval '1 hour' where name = 'a'`,
+		  ease_until = now() + interval '1 hour' where channel = 'a'`,
 		attempt+`'refused', 'breaker_open' from dispatcher.messages, generate_series(1, 3) n`,
 		attempt+`'rejected', '0x0b' from dispatcher.messages, generate_series(4, 5) n`)
 	b := c.client(t, "viewer")
@@ -68,9 +68,11 @@ func TestReportsShowTheDeliveredShare(t *testing.T) {
 		  'default', 1, n, 100, case when n < 4 then 'a' else 'b' end, 1, now()
 		from generate_series(0, 7) n`,
 		`insert into dispatcher.attempts (message_seq, instance, claimed_at, price_micros, attempt,
-		  segments, channel, reason, currency, settled_at, answers, outcome, receipt_state, receipt_at)
+		  segments, channel, reason, currency, settled_at, answers, outcome, receipt_state, receipt_at,
+		  delivered_at)
 		select seq, 1, now(), 31000, 1, 1, first_choice, 'first_choice', 'GBP', now(), 1, 'accepted',
-		  case when draw in (0, 1, 2, 4) then 'delivered' else 'undelivered' end, now()
+		  case when draw in (0, 1, 2, 4) then 'delivered' else 'undelivered' end, now(),
+		  case when draw in (0, 1, 2, 4) then now() end
 		from dispatcher.messages where id like 'd-%'`)
 	body := strings.ReplaceAll(c.client(t, "finance").get("/reports").body, "\n", "")
 	if !strings.Contains(body, `<th scope="col" class="r">Delivered share</th>`) {

@@ -121,10 +121,10 @@ func (s *Server) restartLimit(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	s.facts.forget()
-	return s.done(w, r, pageOfLimits(done.Channel), fmt.Sprintf("The window of limit %s is now that of %s (UTC); so far it "+
-		"has granted %s %s.", done.Limit.Key().On(done.Channel),
-		status.WindowWords(done.Now.Start, time.UTC), done.Now.Granted,
-		cmp.Or(done.Limit.Currency, done.Unit)))
+	return s.done(w, r, pageOfLimits(done.Channel), fmt.Sprintf(
+		"The window of limit %s is now that of %s (UTC); so far it has granted %s %s.",
+		done.Limit.Key().On(done.Channel), status.WindowWords(done.Now.Start, time.UTC),
+		done.Now.Granted, cmp.Or(done.Limit.Currency, done.Unit)))
 }
 
 // pageOfLimits is the page that lists the limits of a channel, or those over all channels.
