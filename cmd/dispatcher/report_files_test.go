@@ -209,7 +209,7 @@ func TestTheFileOfTheConsoleIsThatOfTheCommand(t *testing.T) {
 		if all[0][i] != column.key {
 			t.Errorf("column %d is %s, want %s", i, all[0][i], column.key)
 		}
-		if column.key == "sender" && all[1][i] != `'=cmd()\x1b` {
+		if column.key == "sender" && all[1][i] != `'=cmd()\u001b` {
 			t.Errorf("the sender is %q", all[1][i])
 		}
 	}

@@ -16,6 +16,9 @@ import (
 func TestInstancesAreListed(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, api.Rate{})
+	if err := s.ledger.Instances.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	list := func() answer { return s.ask("viewer", "GET", "/instances", "") }
 	state := ledger.InstanceState{
 		Version: 1,

@@ -42,23 +42,40 @@ func (d *Draft) SetLimit(
 }
 
 // SetMax changes the max of a limit that is named in the words of admission.Key.On, such as
-// "alpha 1s messages".
-func (d *Draft) SetMax(ctx context.Context, on, most string) (*Changed, error) {
+// "alpha 1s messages". channel is empty for a limit over all channels.
+func (d *Draft) SetMax(
+	ctx context.Context, on, most string,
+) (done *Changed, channel string, err error) {
 	channel, key, err := named(on)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	limit, err := d.limit(channel, key)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if limit.Window == admission.Prepaid {
-		return nil, refusef("budget %s has no max: top it up", on)
+		return nil, "", refusef("budget %s has no max: top it up", on)
 	}
 	if limit.Max, err = config.ParseMax(most, limit.Unit); err != nil {
-		return nil, refusef("max: %w", err)
+		return nil, "", refusef("max: %w", err)
 	}
-	return d.SetLimit(ctx, channel, *limit, false, nil)
+	done, err = d.SetLimit(ctx, channel, *limit, false, nil)
+	return done, channel, err
+}
+
+// LimitNames are the limits of a channel, or those over all channels, in the words of
+// admission.Key.On: those whose max can be set, and the budgets that can be topped up.
+func LimitNames(doc *config.Routing, channel string) (set, prepaid []string) {
+	for _, l := range LimitsOf(doc, channel) {
+		switch on := l.Key().On(channel); {
+		case l.Window != admission.Prepaid:
+			set = append(set, on)
+		case !l.Scope.Each(): // each tenant has a budget of its own
+			prepaid = append(prepaid, on)
+		}
+	}
+	return set, prepaid
 }
 
 // named parses the words of admission.Key.On.

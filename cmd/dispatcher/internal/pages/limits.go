@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
@@ -70,14 +69,7 @@ func newLimitTable(doc *config.Routing, now *status.Limits, channel string) *lim
 		listed = min(listed, mostOverview)
 	}
 	out := &limitTable{Rows: rows[:listed], More: len(rows) - listed, Ahead: ahead}
-	for _, l := range control.LimitsOf(doc, channel) {
-		switch on := l.Key().On(channel); {
-		case l.Window != admission.Prepaid:
-			out.Set = append(out.Set, on)
-		case !l.Scope.Each():
-			out.Prepaid = append(out.Prepaid, on)
-		}
-	}
+	out.Set, out.Prepaid = control.LimitNames(doc, channel)
 	return out
 }
 
@@ -141,12 +133,11 @@ func (s *Server) setMax(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	on := r.PostFormValue("limit")
-	done, err := draft.SetMax(r.Context(), on, strings.TrimSpace(r.PostFormValue("max")))
+	done, channel, err := draft.SetMax(r.Context(), r.PostFormValue("limit"),
+		strings.TrimSpace(r.PostFormValue("max")))
 	if err != nil {
 		return err
 	}
-	channel, _, _ := admission.ParseOn(on)
 	return s.changed(w, r, pageOfLimits(channel), done)
 }
 
