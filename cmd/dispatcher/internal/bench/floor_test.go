@@ -264,7 +264,7 @@ func TestAReceiptWaitsForTheOutcomeItIsAbout(t *testing.T) {
 	if err := f.store(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.book(t.Context(), nil); err != nil || len(taken) != 0 {
+	if err := f.storeBatch(t.Context(), nil); err != nil || len(taken) != 0 {
 		t.Fatalf("acknowledged before the outcome was stored: %v", err)
 	}
 	r.results[0] = provider.Result{Outcome: provider.Accepted, Reference: "r1"}
@@ -284,7 +284,7 @@ func TestAReceiptWaitsForTheOutcomeItIsAbout(t *testing.T) {
 		t.Error(err)
 	}
 	stranger := receipt{Receipt: provider.Receipt{At: time.Now().Add(-time.Hour)}, channel: "a"}
-	if err := f.book(t.Context(), []receipt{stranger}); err == nil {
+	if err := f.storeBatch(t.Context(), []receipt{stranger}); err == nil {
 		t.Error("a receipt of no message waits without end")
 	}
 }
