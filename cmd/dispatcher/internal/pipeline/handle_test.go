@@ -1,12 +1,15 @@
 package pipeline
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/config/tier"
+	"dispatcher/provider"
 )
 
 func TestSecondRecordWithAnIDOfTheBatchComesLater(t *testing.T) {
@@ -61,5 +64,50 @@ func TestAMessageIsReceivedOnce(t *testing.T) {
 	want := map[string]int{"+447700900123": 4, "+18765550123": 1}
 	if diff := cmp.Diff(want, p.received.all); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestNothingIsSentBeforeItsAttemptIsCommitted: at each submit another session sees the attempt. The
+// transaction of the claim takes long, so that an earlier submit would find none.
+func TestNothingIsSentBeforeItsAttemptIsCommitted(t *testing.T) {
+	t.Parallel()
+	const n = 20
+	p := setup(t, nil)
+	for _, sql := range []string{
+		`create function dispatcher.slow() returns trigger language plpgsql as
+			'begin perform pg_sleep(0.02); return null; end'`,
+		`create trigger slow after insert on dispatcher.attempts for each row
+			execute function dispatcher.slow()`,
+	} {
+		if _, err := p.sql.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var mu sync.Mutex // p.sql serves one query at a time
+	sent, early := 0, 0
+	for _, c := range p.channels {
+		c.answer = func(s provider.Submission) provider.Result {
+			mu.Lock()
+			defer mu.Unlock()
+			var stored bool
+			if err := p.sql.QueryRow(t.Context(), `select exists (select from audit.attempts
+				where message_id = $1 and attempt = $2)`, s.ID, s.Attempt).Scan(&stored); err != nil {
+				t.Error(err)
+			}
+			if !stored {
+				early++
+			}
+			sent++
+			return accepts(s)
+		}
+	}
+	p.handle(t, jobsNamed("m", n))
+	tier.Eventually(t, "all are sent", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return sent == n
+	})
+	if early > 0 {
+		t.Errorf("%d of %d messages were sent before their attempts were committed", early, n)
 	}
 }
