@@ -30,8 +30,8 @@ func newHeartbeat(deadAfter time.Duration) *heartbeat {
 // sent: the database cannot have stored it earlier. unbroken is Heartbeat.Unbroken.
 //
 // If the heartbeat before it was too old, others may have released the slots of this process, so
-// attempts that were claimed before at are not sent any more. unbroken is used only then and for the
-// first heartbeat, because each small delay of a heartbeat makes it later.
+// attempts that were claimed before at are not sent any more. unbroken is used only then and for
+// the first heartbeat, because each small delay of a heartbeat makes it later.
 func (h *heartbeat) beat(at, unbroken time.Time) {
 	alive := h.alive(at)
 	if !alive {

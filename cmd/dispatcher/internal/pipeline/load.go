@@ -218,8 +218,8 @@ const (
 // enough is how many of so many slots are enough for a claim that need not wait for more.
 func enough(slots int) int { return max(slots*3/4, 1) }
 
-// awaitRoom waits until the channels have room for the claim's jobs, see Fits. If they have none for
-// some job, the claim keeps these jobs, and the next claim takes the others:
+// awaitRoom waits until the channels have room for the claim's jobs, see Fits. If they have none
+// for some job, the claim keeps these jobs, and the next claim takes the others:
 //
 //	at once                 those before it, if they are most of the jobs and their slots are free
 //	after roomTime          those before it, if there are any
