@@ -64,9 +64,7 @@ func (s *Server) reports(w http.ResponseWriter, r *request) error {
 	channels.By = []report.Dimension{report.ByRoute, report.ByChannel}
 	hours.By = []report.Dimension{report.ByHour}
 	p.Range = report.NewRange(&channels)
-	if p.Rows = p.Range.Rows; len(p.Rows) > mostReportRows {
-		p.More, p.Rows = len(p.Rows)-mostReportRows, p.Rows[:mostReportRows]
-	}
+	p.Rows, p.More = firstOf(p.Range.Rows, mostReportRows)
 	p.From, p.To = p.Day, p.LastDay
 	p.Query = template.URL(url.Values{ //nolint:gosec // Encode escapes what it writes.
 		"unit": {p.Unit}, "from": {p.From}, "to": {p.To},
@@ -77,9 +75,7 @@ func (s *Server) reports(w http.ResponseWriter, r *request) error {
 			p.Sentences = append(p.Sentences, fmt.Sprintf("%s, route %s: %s", v.Period, v.Route, sentence))
 		}
 	}
-	if more := len(p.Sentences) - mostSentences; more > 0 {
-		p.MoreSentences, p.Sentences = more, p.Sentences[:mostSentences]
-	}
+	p.Sentences, p.MoreSentences = firstOf(p.Sentences, mostSentences)
 	if len(p.Rows) > 0 {
 		byHour := report.NewRange(&hours)
 		drawn, err := plots.Range(&p.Range, &byHour)
@@ -89,6 +85,12 @@ func (s *Server) reports(w http.ResponseWriter, r *request) error {
 		p.take(drawn, query.Get("plots") == "all")
 	}
 	return s.show(w, r, "reports", "Reports", p)
+}
+
+// firstOf returns the first elements, and how many are left out.
+func firstOf[T any](all []T, most int) (first []T, more int) {
+	first = all[:min(len(all), most)]
+	return first, len(all) - len(first)
 }
 
 // take shows the first plots, or all of them.
