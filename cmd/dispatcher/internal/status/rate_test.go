@@ -21,7 +21,7 @@ routes:
 `)
 	s := statusOf(doc, &ledger.Present{Now: noon})
 	if got := s.Channels[0].Limit; got == nil || *got != 20 {
-		t.Errorf("a has the limit %v, want 20 messages a second", got)
+		t.Errorf("got %+v, want a limit of 20 messages a second", s.Channels[0])
 	}
 	for _, c := range s.Channels[1:] {
 		if c.Limit != nil {
