@@ -3,7 +3,6 @@ package ledger
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -33,11 +32,14 @@ type UnsentMessage struct {
 }
 
 // selectUnsent reads the messages that a filter finds after one of them. Only those that have not
-// left are in due, besides accepted ones that wait for a receipt.
+// left are in due, besides accepted ones that wait for a receipt. The offsets make the planner read
+// each message by its number, and not all days.
 const selectUnsent = `
 	select m.seq, m.id, case when @envelopes then p.envelope end
-	from dispatcher.due d join dispatcher.messages m on m.seq = d.seq
-	left join dispatcher.payloads p on @envelopes and p.seq = d.seq
+	from dispatcher.due d
+	cross join lateral (select * from dispatcher.messages m where m.seq = d.seq offset 0) m
+	left join lateral (select envelope from dispatcher.payloads p where p.seq = d.seq offset 0) p
+	  on @envelopes
 	where d.seq > @after and d.state in ('scheduled', 'waiting', 'retry')
 	  and (@lane = '' or d.lane = @lane) and (@tenant = '' or d.tenant = @tenant)
 	  and (@route = '' or m.route = @route)
@@ -205,28 +207,27 @@ const carryOut = `
 	insert into dispatcher.operator_actions (author, reason, action, subject, via)
 	select author, reason, 'cancel', id, via from gone`
 
-// readPending marks the new messages whose cancellation came before them.
-func (t *Tx) readPending(ctx context.Context) error {
-	positions := map[string]int{}
-	for i, intake := range t.seen.Intakes {
-		if intake == Fresh {
-			positions[t.seen.Messages[i].ID] = i
-		}
-	}
-	if !t.pending || len(positions) == 0 {
-		return nil
-	}
-	rows, err := t.conn.Query(ctx, selectPending, slices.Collect(maps.Keys(positions)))
+// askPending is a round trip of its own.
+func (t *Tx) askPending(ctx context.Context) error {
+	return t.readPending(t.conn.Query(ctx, selectPending, t.ids()))
+}
+
+// readPending marks the new messages whose cancellation came before them. Intakes are known.
+func (t *Tx) readPending(rows pgx.Rows, err error) error {
 	if err != nil {
 		return err
 	}
-	var id string
+	pending, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(pending) == 0 {
+		return err
+	}
 	t.seen.Withdrawn = map[int]bool{}
-	_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
-		t.seen.Withdrawn[positions[id]] = true
-		return nil
-	})
-	return err
+	for at := range t.request.Messages {
+		if t.seen.Intakes[at] == Fresh && slices.Contains(pending, t.request.Messages[at].ID) {
+			t.seen.Withdrawn[at] = true
+		}
+	}
+	return nil
 }
 
 // carriedOut are the ids of the withdrawn messages that the decisions end.

@@ -219,8 +219,9 @@ func TestUnsentMessagesAreFoundByAFilter(t *testing.T) {
 	}
 }
 
-// TestACancellationThatComesFirstEndsItsMessage when it is stored, also one that is scheduled. One
-// that was being stored meanwhile is found as arrived.
+// TestACancellationThatComesFirstEndsItsMessage when it is stored, also one that is scheduled, and by
+// a later claim, which asks in its first round trip. One that was being stored meanwhile is found as
+// arrived.
 func TestACancellationThatComesFirstEndsItsMessage(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
@@ -237,45 +238,56 @@ func TestACancellationThatComesFirstEndsItsMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	messages[2].State, messages[2].NextAt = ledger.Scheduled, time.Now().Add(time.Hour)
-	want := ledger.Claim{Messages: messages, Channels: []string{"a"}}
-	err := runClaim(t.Context(), l, want, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
-		for i := range seen.Messages {
-			if seen.Withdrawn[i] != (i == 1 || i == 2) {
-				t.Errorf("message %d: withdrawn %v", i, seen.Withdrawn[i])
+	claim := func(messages []ledger.Message, withdrawn ...int) {
+		t.Helper()
+		want := ledger.Claim{Messages: messages, Channels: []string{"a"}}
+		err := runClaim(t.Context(), l, want, func(seen *ledger.Seen) (ledger.Decisions, error) {
+			d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
+			for i := range seen.Messages {
+				if seen.Withdrawn[i] != slices.Contains(withdrawn, i) {
+					t.Errorf("message %d: withdrawn %v", i, seen.Withdrawn[i])
+				}
+				d.Each[i] = ledger.Decision{State: ledger.Failed, Reason: ledger.ReasonCancelled}
+				if !seen.Withdrawn[i] {
+					d.Each[i] = giveOne(seen, &seen.Messages[i])
+				}
 			}
-			d.Each[i] = ledger.Decision{State: ledger.Failed, Reason: ledger.ReasonCancelled}
-			if !seen.Withdrawn[i] {
-				d.Each[i] = giveOne(seen, &seen.Messages[i])
-			}
+			// one more, of a message that this claim is just storing
+			return d, l.Cancellations.Later(t.Context(), messages[0].ID, by)
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		// one more, of a message that this claim is just storing
-		if err := l.Cancellations.Later(t.Context(), messages[0].ID, by); err != nil {
-			t.Error(err)
-		}
-		return d, nil
-	})
-	if err != nil {
+	}
+	claim(messages, 1, 2)
+	again := batch("n", 2)
+	if err := l.Cancellations.Later(t.Context(), again[1].ID, by); err != nil {
 		t.Fatal(err)
 	}
+	claim(again, 1)
 	for sql, want := range map[string]int{
 		`select count(*) from dispatcher.messages where state = 'failed' and reason = 'cancelled'
-			and next_at is null and finished_at is not null and attempts = 0`: 2,
-		`select count(*) from dispatcher.attempts`: 2,
+			and next_at is null and finished_at is not null and attempts = 0`: 3,
+		`select count(*) from dispatcher.attempts`: 3,
 		`select count(*) from dispatcher.operator_actions where action = 'cancel'
-			and author = 'shop' and reason = 'withdrawn' and via = 'control topic'`: 2,
-		`select count(*) from dispatcher.pending_cancellations`: 2,
+			and author = 'shop' and reason = 'withdrawn' and via = 'control topic'`: 3,
+		`select count(*) from dispatcher.pending_cancellations`: 3,
 	} {
 		if got := scalar[int](t, db, sql); got != want {
 			t.Errorf("%s: %d, want %d", sql, got, want)
 		}
 	}
 	arrived, err := l.Cancellations.Arrived(t.Context())
-	if err != nil || len(arrived) != 1 || arrived[0].ID != messages[0].ID || arrived[0].Canceller != by {
+	if err != nil || len(arrived) != 2 || arrived[0].Canceller != by {
 		t.Fatalf("arrived: %+v, %v", arrived, err)
 	}
-	if err := l.Cancellations.Forget(t.Context(), messages[0].ID); err != nil {
-		t.Fatal(err)
+	for i := range arrived {
+		if id := arrived[i].ID; id != messages[0].ID && id != again[0].ID {
+			t.Errorf("%s has arrived", id)
+		}
+		if err := l.Cancellations.Forget(t.Context(), arrived[i].ID); err != nil {
+			t.Fatal(err)
+		}
 	}
 	execute(t, db, `update dispatcher.pending_cancellations set at = now() - interval '25 hours'`)
 	if _, err := l.Days.Keep(t.Context(), ledger.Retention{

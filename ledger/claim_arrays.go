@@ -48,12 +48,15 @@ func (a *planArrays) arguments() []any {
 }
 
 // idArrays are the parameters of insertIDs.
-func idArrays(messages []Message, order []int, day Day) []any {
-	ids := make([]string, len(order))
-	for i, at := range order {
-		ids[i] = messages[at].ID
+func (t *Tx) idArrays() []any { return []any{t.ids(), t.day.first()} }
+
+// ids are those of the new messages, ascending.
+func (t *Tx) ids() []string {
+	ids := make([]string, len(t.order))
+	for i, at := range t.order {
+		ids[i] = t.request.Messages[at].ID
 	}
-	return []any{ids, day.first()}
+	return ids
 }
 
 // recipients is the parameter of selectOptedOut.

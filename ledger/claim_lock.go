@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,6 +20,9 @@ import (
 type Claims struct {
 	*db
 	turns turns // which tenant's rows come next when there are more due rows than a claim takes
+	// pending says that the last claim found pending cancellations, so that the next one asks about
+	// its messages in its first round trip.
+	pending atomic.Bool
 }
 
 // Tx is one running claim: a transaction that holds the locks of what it shows. It is for one
@@ -31,7 +35,7 @@ type Tx struct {
 	order    []int // positions in request.Messages, ascending by id
 	day      Day   // that new messages are stored on
 	idTurn   int64 // the turn of the tables of ids under which new ids were stored
-	pending  bool  // whether there are cancellations of messages that were not stored before
+	asked    bool  // whether the first round trip asked for pending cancellations
 
 	seen      Seen
 	was       before            // a copy of seen from before the decisions
@@ -46,7 +50,7 @@ type Tx struct {
 
 // Lock begins a claim: it stores the ids of want.Messages, locks the channels, limits and cursors,
 // and picks up to want.Due due rows. That is one round trip, and another one when some ids existed
-// already, or cancellations wait for messages. The caller reads Seen, decides, and calls Commit. It defers Rollback.
+// already, or the first cancellation waits for its message. The caller reads Seen, decides, and calls Commit. It defers Rollback.
 //
 // After an error nothing is left: no row, no lock, no connection.
 func (s *Claims) Lock(ctx context.Context, want Claim) (*Tx, error) {
@@ -89,8 +93,8 @@ func (s *Claims) begin(
 	if err == nil {
 		err = t.checkDuplicates(ctx)
 	}
-	if err == nil {
-		err = t.readPending(ctx)
+	if err == nil && !t.asked && len(t.order) > 0 && s.pending.Load() {
+		err = t.askPending(ctx)
 	}
 	if err != nil {
 		t.Rollback()
@@ -110,8 +114,11 @@ func (t *Tx) open(ctx context.Context, insert *[2]string) error {
 	batch := &pgx.Batch{}
 	batch.Queue("begin")
 	if len(t.order) > 0 {
-		batch.Queue(insert[t.idTurn%2], idArrays(t.request.Messages, t.order, t.day)...)
+		batch.Queue(insert[t.idTurn%2], t.idArrays()...)
 		batch.Queue(selectOptedOut, recipients(t.request.Messages, t.order))
+		if t.asked = t.claims.pending.Load(); t.asked {
+			batch.Queue(selectPending, t.ids())
+		}
 	}
 	if len(t.request.Channels) > 0 {
 		batch.Queue(lockChannels, t.request.Channels)
@@ -183,6 +190,11 @@ func (t *Tx) readOpening(results pgx.BatchResults) error {
 		}
 		if err := t.readOptedOut(results); err != nil {
 			return err
+		}
+		if t.asked {
+			if err := t.readPending(results.Query()); err != nil {
+				return err
+			}
 		}
 	}
 	if err := t.readChannels(results); err != nil {
@@ -319,10 +331,12 @@ func (t *Tx) readPresent(results pgx.BatchResults) error {
 	var received time.Time
 	var lastSeen pgtype.Timestamptz
 	var turn int64
+	var pending bool
 	if err := results.QueryRow().Scan(&t.seen.Now, &received, &t.xid, &t.seen.Version,
-		&lastSeen, &turn, &t.pending); err != nil {
+		&lastSeen, &turn, &pending); err != nil {
 		return err
 	}
+	t.claims.pending.Store(pending)
 	t.claims.calendar.saw(t.seen.Now)
 	t.claims.calendar.turn.Store(turn)
 	if len(t.order) > 0 && (turn != t.idTurn || t.seen.Now.Sub(t.day.end()) > disorder/2) {

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dispatcher/config/tier"
 )
@@ -63,4 +67,52 @@ func TestACancelledMessageIsNeverSent(t *testing.T) {
 		where author = 'ann' and action = 'cancel' and via = 'command'`); got != 6 {
 		t.Errorf("got %d stored cancellations", got)
 	}
+}
+
+// TestACancellationOvertakesItsMessage: a tenth of the messages are cancelled on the control topic
+// before they are published, while two processes send what came before. None of these is sent, every
+// other one is sent once, and the choices can be derived again.
+func TestACancellationOvertakesItsMessage(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, stageConfig{})
+	s.settings["CONTROL_TOPIC"] = s.topic("control")
+	createTopics(t, s.client, s.topic("control"))
+	for _, name := range []string{"dispatcher 1", "dispatcher 2"} {
+		s.run(name).awaitOutput(t, "dispatcher is running")
+	}
+	n := tier.Size(300, 3000)
+	all := short("overtake", n)
+	ids := s.publish("bulk", all[:n/3])
+	var withdrawn []string
+	for i := n / 3; i < n; i += 10 {
+		withdrawn = append(withdrawn, all[i].ID)
+		record := &kgo.Record{
+			Topic: s.topic("control"), Value: fmt.Appendf(nil, `{"cancel":%q}`, all[i].ID),
+		}
+		if err := s.client.ProduceSync(t.Context(), record).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tier.Within(t, stepTimeout, "the cancellations wait for their messages", func() bool {
+		return s.count(`select count(*) from dispatcher.pending_cancellations`) ==
+			int64(len(withdrawn))
+	})
+	ids = append(ids, s.publish("bulk", all[n/3:])...)
+	s.settled(len(ids))
+	for _, submit := range s.submits() {
+		if slices.Contains(withdrawn, idOf(submit.Text)) {
+			t.Errorf("cancelled message %s was sent", idOf(submit.Text))
+		}
+	}
+	if got := s.count(`select count(*) from dispatcher.messages
+		where state = 'failed' and reason = 'cancelled' and id = any($1)`, withdrawn); got !=
+		int64(len(withdrawn)) {
+		t.Errorf("%d of %d are cancelled", got, len(withdrawn))
+	}
+	if got := s.count(`select count(*) from dispatcher.pending_cancellations`); got != 0 {
+		t.Errorf("%d cancellations are left", got)
+	}
+	s.checkNoneTwice()
+	s.checkStatuses()
+	s.command("audit", "verify")
 }
