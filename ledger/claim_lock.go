@@ -49,8 +49,9 @@ type Tx struct {
 }
 
 // Lock begins a claim: it stores the ids of want.Messages, locks the channels, limits and cursors,
-// and picks up to want.Due due rows. That is one round trip, and another one when some ids existed
-// already, or the first cancellation waits for its message. The caller reads Seen, decides, and calls Commit. It defers Rollback.
+// and picks up to want.Due due rows. That is one round trip. A second one follows when some ids
+// existed already, and when the first cancellation waits for its message. The caller reads Seen,
+// decides, and calls Commit. It defers Rollback.
 //
 // After an error nothing is left: no row, no lock, no connection.
 func (s *Claims) Lock(ctx context.Context, want Claim) (*Tx, error) {

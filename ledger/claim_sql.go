@@ -2,8 +2,8 @@ package ledger
 
 import "slices"
 
-// Statements of a claim, in the order in which they are sent. An array parameter that is null
-// stands for a column of nulls, and one of a single element for a column of that value (see brief):
+// Statements of a claim, in the order in which they are sent. An array parameter that is null means
+// null in every row, and one of a single element means that value in every row (see brief), because
 // unnest pads both with nulls. The lists of names have the order of the functions that return the
 // parameters.
 

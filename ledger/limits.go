@@ -122,11 +122,11 @@ const dropWindows = `
 	)
 	select count(*), coalesce(max(window_start), $2) from gone`
 
-// DropWindows drops old windows from the history of limits (audit.limit_windows). Those of a second
-// are kept for "seconds", those of a minute ten times as long, all others for "longer". The window
-// of a prepaid budget has no end: it is kept in case the budget comes back. DropWindows works in
-// batches of a few milliseconds and locks no row that a claim or a settlement uses. It returns how
-// many windows it dropped, also with an error.
+// DropWindows drops old windows from the history of limits (audit.limit_windows). Windows of a
+// second are kept for the duration seconds, windows of a minute for ten times that, all others for
+// the duration longer. The window of a prepaid budget has no end: it is kept in case the budget
+// comes back. DropWindows works in batches of a few milliseconds and locks no row that a claim or a
+// settlement uses. It returns how many windows it dropped, also with an error.
 func (s *Limits) DropWindows(
 	ctx context.Context, seconds, longer time.Duration,
 ) (dropped int64, err error) {

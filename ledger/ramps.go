@@ -205,9 +205,9 @@ type RampChange struct {
 	Why string
 }
 
-// Set holds, resumes, cancels or supersedes a ramp, by setting its state to to. It returns ErrRampMoved when the ramp is not in state from, or does not exist. A
-// resumed ramp makes its next step after a whole interval, so that its error rates can be measured
-// first.
+// Set holds, resumes, cancels or supersedes a ramp: it changes its state from one to another. It
+// returns ErrRampMoved when there is no such ramp in the state from. A resumed ramp makes its next
+// step after a whole interval, so that its error rates can be measured first.
 func (s *Ramps) Set(ctx context.Context, id int64, from, to RampState, c RampChange) error {
 	if err := legalRampMove(from, to, c.Why); err != nil {
 		return fmt.Errorf("set ramp %d: %w", id, err)

@@ -80,12 +80,19 @@ const keepSettings = `
 	set enable_mergejoin = on; set plan_cache_mode = force_custom_plan;
 	set idle_in_transaction_session_timeout = '60s'`
 
-// Keep does the maintenance that is due: it makes partitions, indexes the ids of past days,
-// summarises the index on claimed_at, switches the tables of ids, drops payloads and facts that are
-// older than r, and removes cancellations of messages that did not come. Any number of instances may call it at any time: one of them does the work, the
-// others return at once. The next call completes what a crash or an error left unfinished. A step
-// that fails does not stop the others. Keep takes as long as reading a day takes. No claim or
-// settlement waits for its locks longer than a second.
+// Keep does the maintenance that is due:
+//
+//   - make partitions of the next days
+//   - index the ids of past days
+//   - summarise the index on claimed_at
+//   - switch the tables of ids
+//   - drop payloads and facts that are older than r
+//   - remove cancellations of messages that did not come
+//
+// Any number of instances may call it at any time: one of them does the work, the others return at
+// once. The next call completes what a crash or an error left unfinished. A step that fails does
+// not stop the others. Keep takes as long as reading a day takes. No claim or settlement waits for
+// its locks longer than a second.
 func (s *Days) Keep(ctx context.Context, r Retention) (kept Kept, err error) {
 	if err := r.Validate(); err != nil {
 		return kept, err
