@@ -34,11 +34,15 @@ func TestWithinWaitsUntilTheConditionHoldsAndNoLonger(t *testing.T) {
 			t.Errorf("it took %s", took)
 		}
 		f, began := &failing{TB: t}, time.Now()
-		go tier.Within(f, time.Minute, "it never holds", func() bool {
-			time.Sleep(time.Second) // a slow check
-			return false
-		})
-		time.Sleep(2 * time.Minute)
+		ended := make(chan struct{})
+		go func() { // Fatalf ends its goroutine
+			defer close(ended)
+			tier.Within(f, time.Minute, "it never holds", func() bool {
+				time.Sleep(time.Second) // a slow check
+				return false
+			})
+		}()
+		<-ended
 		if want := "not within 1m0s: it never holds"; f.message != want {
 			t.Errorf("got %q after %s, want %q", f.message, time.Since(began), want)
 		}
