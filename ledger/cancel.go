@@ -176,16 +176,17 @@ type PendingCancellation struct {
 	Canceller
 }
 
-// Arrived lists the pending cancellations of the last minute whose message is in the ledger by now:
-// it was stored by a claim that began before the cancellation was.
+// Arrived lists pending cancellations of the last hour whose message is in the ledger by now, the
+// latest first: it was stored by a claim that began before the cancellation was.
 func (s *Cancellations) Arrived(ctx context.Context) ([]PendingCancellation, error) {
 	found, err := rows(ctx, s.db, func(r pgx.CollectableRow) (p PendingCancellation, err error) {
 		err = r.Scan(&p.ID, &p.Author, &p.Reason, &p.Via)
 		return p, err
 	}, `
 		select id, author, reason, via from dispatcher.pending_cancellations p
-		where at > now() - interval '1 minute'
-		  and exists (select from facts.ids i where i.id = p.id)`)
+		where at > now() - interval '1 hour'
+		  and exists (select from facts.ids i where i.id = p.id)
+		order by at desc limit 100`)
 	return found, wrap("list pending cancellations", err)
 }
 
@@ -198,14 +199,15 @@ func (s *Cancellations) Forget(ctx context.Context, id string) error {
 // selectPending finds the cancellations of new messages.
 const selectPending = `select id from dispatcher.pending_cancellations where id = any($1)`
 
-// carryOut moves pending cancellations to the record of what operators did.
+// carryOut removes the pending cancellations of the messages in $1. Those of the messages in $2, which
+// are ended, go to the record of what operators did.
 const carryOut = `
 	with gone as (
 	  delete from dispatcher.pending_cancellations where id = any($1)
 	  returning id, author, reason, via
 	)
 	insert into dispatcher.operator_actions (author, reason, action, subject, via)
-	select author, reason, 'cancel', id, via from gone`
+	select author, reason, 'cancel', id, via from gone where id = any($2)`
 
 // askPending is a round trip of its own.
 func (t *Tx) askPending(ctx context.Context) error {
@@ -230,12 +232,16 @@ func (t *Tx) readPending(rows pgx.Rows, err error) error {
 	return nil
 }
 
-// carriedOut are the ids of the withdrawn messages that the decisions end.
-func (t *Tx) carriedOut() (ids []string) {
+// carriedOut are the ids of the withdrawn messages, and of those that the decisions end for that. The
+// others ended before: they are dead or rejected.
+func (t *Tx) carriedOut() (withdrawn, ended []string) {
+	ended = []string{}
 	for at := range t.seen.Withdrawn {
+		id := t.seen.Messages[at].ID
+		withdrawn = append(withdrawn, id)
 		if d := &t.decisions.Each[at]; d.State == Failed && d.Reason == ReasonCancelled {
-			ids = append(ids, t.seen.Messages[at].ID)
+			ended = append(ended, id)
 		}
 	}
-	return ids
+	return withdrawn, ended
 }

@@ -118,8 +118,8 @@ func (t *Tx) write(ctx context.Context) (tag string, err error) {
 	if cursors := moved(t.was.turns, t.seen.Cursors); len(cursors) > 0 {
 		batch.Queue(updateCursors, cursorArrays(cursors)...)
 	}
-	if ids := t.carriedOut(); len(ids) > 0 {
-		batch.Queue(carryOut, ids)
+	if withdrawn, ended := t.carriedOut(); len(withdrawn) > 0 {
+		batch.Queue(carryOut, withdrawn, ended)
 	}
 	for _, box := range pack(t.decisions.Notices) {
 		batch.Queue(insertOutbox, box.kind, box.keys, box.values, box.headers)

@@ -118,7 +118,7 @@ func TestEveryStoryIsInTheTestingGuide(t *testing.T) {
 		}
 		source, err := os.ReadFile(path)
 		isStory := strings.HasPrefix(filepath.Base(path), "e2e_")
-		for _, function := range strings.Split(string(source), "\nfunc ") {
+		for function := range strings.SplitSeq(string(source), "\nfunc ") {
 			name := test.FindStringSubmatch(function)
 			if name == nil || !isStory && !strings.Contains(function, "\ttier.LongOnly(t") {
 				continue

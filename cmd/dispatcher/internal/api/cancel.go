@@ -17,7 +17,7 @@ type cancelManyInput struct {
 		Tenant string    `json:"tenant,omitempty" maxLength:"64"`
 		Prefix string    `json:"prefix,omitempty" maxLength:"16" doc:"of the number, such as +44"`
 		Since  time.Time `json:"since,omitzero" doc:"only those that were stored then or later"`
-		Before time.Time `json:"before,omitzero" doc:"only those that were stored before; the time of the request if left out"`
+		Before time.Time `json:"before,omitzero" doc:"only those that were stored before; the time of the first request if left out"`
 		Limit  int       `json:"limit,omitempty" minimum:"1" maximum:"500" default:"500" doc:"how many to look at"`
 		Cursor string    `json:"cursor,omitempty" maxLength:"128" pattern:"^[A-Za-z0-9_-]*$" doc:"next of the answer before, for the rest"`
 	}
@@ -57,12 +57,12 @@ func (a *API) cancelMany(
 		return nil, err
 	}
 	var after int64
-	if in.Body.Cursor != "" {
-		at, err := decodeCursor(in.Body.Cursor, 1)
+	if in.Body.Cursor != "" { // it has the bound of the first page, too
+		at, err := decodeCursor(in.Body.Cursor, 2)
 		if err != nil {
 			return nil, err
 		}
-		after = at[0]
+		after, filter.Before = at[0], time.UnixMicro(at[1])
 	}
 	if filter.Before.IsZero() {
 		if filter.Before, err = a.cfg.Ledger.Clock(ctx); err != nil {
@@ -84,7 +84,7 @@ func (a *API) cancelMany(
 		a.cfg.Log.Error().Err(err).Msg("a cancellation by the API was not finished")
 		out.Trouble = "the ledger failed: send the request again for the rest"
 	case done.More:
-		out.Next = encodeCursor(done.Last)
+		out.Next = encodeCursor(done.Last, filter.Before.UnixMicro())
 	}
 	return &reply[cancelledMany]{out}, nil
 }

@@ -94,16 +94,16 @@ func (a *App) carryOutSome(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var failed []error // one that fails delays no other
 	for i := range arrived {
 		p := &arrived[i]
-		if err := a.cancelMessage(ctx, p.ID, p.Canceller); err != nil {
-			return err
+		err := a.cancelMessage(ctx, p.ID, p.Canceller)
+		if err == nil {
+			err = cancellations.Forget(ctx, p.ID)
 		}
-		if err := cancellations.Forget(ctx, p.ID); err != nil {
-			return err
-		}
+		failed = append(failed, err)
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // withoutNumber replaces an author or a reason that has a phone number, because everybody who may

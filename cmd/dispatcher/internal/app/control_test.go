@@ -55,6 +55,18 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 			`{"id":"%s","to":"+447700900123","text":"Hello","send_at":"%s"}`, id, tomorrow))
 	}
 	put("sms.control", `{"cancel":"later","reason":"asked by +44 7700 900123"}`)
+	// As if a claim had stored it while its cancellation was being stored.
+	put("sms.transactional", fmt.Sprintf(
+		`{"id":"raced","to":"+447700900123","text":"Hello","send_at":"%s"}`, tomorrow))
+	s.until("raced is stored", func() bool {
+		_, err := s.app.Ledger().Messages.Record(t.Context(), "raced")
+		return err == nil
+	})
+	if err := s.app.Ledger().Cancellations.Later(t.Context(), "raced", ledger.Canceller{
+		Author: "shop", Reason: "withdrawn", Via: ledger.ViaTopic,
+	}); err != nil {
+		t.Fatal(err)
+	}
 	state := func(id string) (ledger.State, string) {
 		r, err := s.app.Ledger().Messages.Record(t.Context(), id)
 		if err != nil {
@@ -62,7 +74,7 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 		}
 		return r.Message.State, r.Message.Reason
 	}
-	for _, id := range []string{"early", "at-once", "later"} {
+	for _, id := range []string{"early", "at-once", "later", "raced"} {
 		s.until(id+" is cancelled", func() bool {
 			is, reason := state(id)
 			return is == ledger.Failed && reason == ledger.ReasonCancelled
@@ -83,7 +95,8 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 	}
 	if want := "at-once topic sms.control by control topic: asked for by the control topic, " +
 		"early topic sms.control: shop by control topic: withdrawn, " +
-		"later topic sms.control by control topic: (left out: it had a phone number)"; acts != want {
+		"later topic sms.control by control topic: (left out: it had a phone number), " +
+		"raced shop by control topic: withdrawn"; acts != want {
 		t.Errorf("stored: got %s, want %s", acts, want)
 	}
 	consumer, err := kgo.NewClient(kgo.SeedBrokers(s.broker.ListenAddrs()...),
@@ -101,7 +114,7 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 				cancelled[string(r.Key)] = true
 			}
 		})
-		return len(cancelled) == 3
+		return len(cancelled) == 4
 	})
 	if !cancelled["early"] || !cancelled["at-once"] || !cancelled["later"] {
 		t.Errorf("got cancellations of %v", cancelled)

@@ -75,16 +75,18 @@ func (d *Draft) TopUp(ctx context.Context, asked *TopUp) (*ToppedUp, error) {
 	return &shown, nil
 }
 
-// TopUpNamed is TopUp of a budget in the words of admission.Key.On.
-func (d *Draft) TopUpNamed(ctx context.Context, on, amount string) (*ToppedUp, error) {
-	channel, key, err := named(on)
+// TopUpNamed is TopUp of a budget in the words of admission.Key.On, under an idempotency key.
+func (d *Draft) TopUpNamed(ctx context.Context, on, amount, key string) (*ToppedUp, error) {
+	channel, limit, err := named(on)
 	if err != nil {
 		return nil, err
 	}
-	if key.Window != admission.Prepaid {
+	if limit.Window != admission.Prepaid {
 		return nil, refusef("limit %s is no prepaid budget: choose one", on)
 	}
-	return d.TopUp(ctx, &TopUp{Channel: channel, Tenant: key.Scope.Tenant, Amount: amount})
+	return d.TopUp(ctx, &TopUp{
+		Channel: channel, Tenant: limit.Scope.Tenant, Amount: amount, Key: key,
+	})
 }
 
 // budgetOf finds the limit and parses the amount.

@@ -46,7 +46,7 @@ func (f *Unsent) Check() error {
 		return refusef("give at least one of lane, route, tenant, prefix, since and before")
 	}
 	if f.Prefix != "" && !config.IsPrefix(f.Prefix) {
-		return refusef("%q does not begin a number: write a plus and digits, such as +44", f.Prefix)
+		return refusef("the prefix does not begin a number: write a plus and digits, such as +44")
 	}
 	return nil
 }

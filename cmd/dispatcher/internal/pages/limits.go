@@ -141,14 +141,19 @@ func (s *Server) setMax(w http.ResponseWriter, r *request) error {
 	return s.changed(w, r, pageOfLimits(channel), done)
 }
 
-// topUp adds to a prepaid budget.
+// topUp adds to a prepaid budget. The form has a key of its own, so that it counts once when it is
+// sent twice.
 func (s *Server) topUp(w http.ResponseWriter, r *request) error {
 	draft, err := s.draft(r)
 	if err != nil {
 		return err
 	}
+	key := r.PostFormValue("key")
+	if key == "" {
+		return refuse("the form has no key, by which it is known when it comes twice: reload the page")
+	}
 	done, err := draft.TopUpNamed(r.Context(), r.PostFormValue("limit"),
-		strings.TrimSpace(r.PostFormValue("amount")))
+		strings.TrimSpace(r.PostFormValue("amount")), key)
 	if err != nil {
 		return err
 	}

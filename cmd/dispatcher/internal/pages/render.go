@@ -2,6 +2,7 @@ package pages
 
 import (
 	"bytes"
+	"crypto/rand"
 	"embed"
 	"errors"
 	"fmt"
@@ -207,6 +208,7 @@ func sentence(text string) string {
 
 // functions are the functions of the templates.
 var functions = template.FuncMap{
+	"newKey":  rand.Text,
 	"time":    timeCell,
 	"ago":     ago,
 	"age":     age,

@@ -57,9 +57,9 @@ type Channel struct {
 	AgreedShare    *float64 `json:"agreed_share"`
 	EffectiveShare *float64 `json:"effective_share"`
 	CarriedShare   *float64 `json:"carried_share"`
-	// Rate is in attempts a second. Limit is the strictest of the channel's limits that count
-	// messages, of which each attempt takes one, in the same unit; null for none. Limits in segments
-	// and money count something else.
+	// Rate is in attempts a second. Limit is the strictest of the channel's limits of at most a minute
+	// that count messages, of which each attempt takes one, in the same unit; null for none. Limits
+	// in segments and money count something else.
 	Rate  float64  `json:"rate"`
 	Limit *float64 `json:"limit"`
 	// Throttled is the part of its rate that it may use after the provider asked to slow down; 1 for
@@ -219,10 +219,15 @@ func (c *Channel) takeShare(share report.ShareNow) {
 	}
 }
 
+// longestRateWindow is the longest window of a limit that a rate is compared with, in seconds. In a
+// longer one a channel may well be faster than the average.
+const longestRateWindow = 60
+
 func (c *Channel) takeLimits(counters *Counters, channel *config.Channel) {
 	for i := range channel.Limits {
 		l := &channel.Limits[i]
-		if l.Scope != (admission.Scope{}) || l.Unit != admission.Messages {
+		if l.Scope != (admission.Scope{}) || l.Unit != admission.Messages ||
+			l.Window.Seconds() > longestRateWindow {
 			continue
 		}
 		perSecond := float64(l.Max) / float64(l.Window.Seconds())

@@ -7,11 +7,12 @@ import (
 )
 
 // TestTheRateIsComparedWithLimitsOnMessages: it counts attempts, and a limit on segments or money
-// of a lower number would look like the tightest.
+// of a lower number would look like the tightest, and so would the average of a day.
 func TestTheRateIsComparedWithLimitsOnMessages(t *testing.T) {
 	t.Parallel()
 	doc := parsed(t, `channels:
   a: {provider: sandbox, limits: [{window: 1s, max: 50}, {window: 1m, max: 1200},
+    {window: 1d, max: 9000},
     {window: 1s, max: 10, unit: segments},
     {window: 1d, max: "5.00", unit: money, currency: GBP}], price: {currency: GBP, default: "0.01"}}
   b: {provider: sandbox, limits: [{window: 1s, max: 10, unit: segments}]}
