@@ -16,11 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// pictures are those that the pages of docs/ show.
-const pictures = "../../docs/console"
-
-// shoot takes a picture of the whole page. It is kept where a folder is named; the documentation must
-// have one of that name.
+// shoot takes a picture of the whole page. It is kept where a folder for them is named.
 func shoot(t *testing.T, ctx context.Context, folder, name string) {
 	t.Helper()
 	picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
@@ -32,9 +28,6 @@ func shoot(t *testing.T, ctx context.Context, folder, name string) {
 		t.Fatal(err)
 	}
 	if folder == "" {
-		if _, err := os.Stat(filepath.Join(pictures, name+".png")); err != nil {
-			t.Errorf("there is no picture of %s: %v", name, err)
-		}
 		return
 	}
 	var out bytes.Buffer
