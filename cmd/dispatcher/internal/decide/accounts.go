@@ -138,33 +138,6 @@ func (a *assigner) need(t *Task, ch *Channel) admission.Need {
 	return admission.Need{Lane: t.Row.Lane, Segments: parts, Micros: t.Price(ch, parts)}
 }
 
-// fit checks all limits that count the task on channel c. It returns the room or the exclusion.
-func (a *assigner) fit(t *Task, c int) (opening, exclusion) {
-	room := opening{need: a.need(t, &a.routing.Channels[c])}
-	accounts, over := a.accounts(a.memory[:0], t, c)
-	a.memory = accounts
-	release, e := admission.Fit(&a.moment, accounts, &room.need)
-	if e == nil {
-		room.release = release
-		return room, exclusion{}
-	}
-	excluded := exclusion{reason: exclusionReason(e), limit: e, cost: e.Counter.Cost(&room.need)}
-	for i := over; i < len(accounts); i++ {
-		excluded.over = excluded.over || accounts[i].Counter == e.Counter
-	}
-	return opening{}, excluded
-}
-
-// admit takes what the message needs of the limits on channel c. It returns what goes back to
-// limits in money if nothing is spent.
-func (a *assigner) admit(t *Task, c int, room *opening) []ledger.Refund {
-	accounts, over := a.accounts(a.memory[:0], t, c)
-	a.memory = accounts
-	refunds := a.refundable(accounts, over, c, &room.need)
-	admission.Take(&a.moment, accounts, &room.need, room.release)
-	return refunds
-}
-
 // refundable lists, for each limit in money, what the message takes of it and of its separate
 // tallies. The accounts from position over on are limits over all channels.
 func (a *assigner) refundable(

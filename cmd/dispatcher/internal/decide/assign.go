@@ -125,9 +125,17 @@ func endOf(problem envelope.Code) ledger.State {
 func (a *assigner) decide(t *Task) decision {
 	t.At = a.now
 	if t.was == ledger.Accepted {
-		return a.goOn(t)
+		if stay, now := a.goesOnNow(t); !now {
+			return stay
+		}
 	}
-	d := a.choose(t)
+	d, done := a.withoutChannel(t)
+	if !done {
+		d = a.assign(t)
+	}
+	if t.was == ledger.Accepted {
+		return a.goOn(t, d)
+	}
 	if t.Row.MayBeTaken && (d.State == ledger.Failed || d.State == ledger.Rejected) {
 		d.State, d.Reason = ledger.Unknown, ReasonAmbiguous // an earlier attempt may have been taken
 	}
@@ -142,41 +150,40 @@ func (a *assigner) decide(t *Task) decision {
 	return d
 }
 
-// choose ends a message that can no longer be sent, and finds a channel for any other. A message
-// that is repeated under its key may have been sent before, so no reason found here fails it.
-func (a *assigner) choose(t *Task) decision {
+// withoutChannel ends a message that can no longer be sent, and makes one wait that no channel may
+// have yet; done is false for any other. A message that is repeated under its key may have been
+// sent before, so no reason found here fails it.
+func (a *assigner) withoutChannel(t *Task) (d decision, done bool) {
 	switch {
 	case t.withdrawn:
-		return ended(t, ledger.Failed, ledger.ReasonCancelled)
+		d.Decision = ended(t, ledger.Failed, ledger.ReasonCancelled)
 	case a.cannotRepeat(t):
-		return decision{Decision: a.untilResolved(t)}
+		d.Decision = a.untilResolved(t)
 	case t.was == ledger.Retry && t.waitedWhy == reasonRejected:
-		return ended(t, ledger.Rejected, reasonRejected)
+		d.Decision = ended(t, ledger.Rejected, reasonRejected)
 	case !t.Row.ExpiresAt.After(a.now):
-		return ended(t, ledger.Failed, t.lapse())
+		d.Decision = ended(t, ledger.Failed, t.lapse())
 	case t.optedOut:
-		return ended(t, ledger.Rejected, ReasonOptedOut)
+		d.Decision = ended(t, ledger.Rejected, ReasonOptedOut)
 	case t.Row.Attempts >= maxAttempts && t.waitedWhy != CodeLate && t.Row.SameKey == "":
-		return ended(t, ledger.Failed, reasonAttempts)
+		d.Decision = ended(t, ledger.Failed, reasonAttempts)
 	case t.problem != "" && t.Row.SameKey == "":
-		return ended(t, endOf(t.problem), string(t.problem))
+		d.Decision = ended(t, endOf(t.problem), string(t.problem))
 	case t.Route == nil:
-		return decision{
-			Decision: a.wait(t, delay{at: a.now.Add(lookForRoute), why: reasonNoRoute}, nil),
-		}
+		d.Decision = a.wait(t, delay{at: a.now.Add(lookForRoute), why: reasonNoRoute}, nil)
 	case t.whole() && a.routing.Paused.Holds(t.Row.Lane, t.Row.Tenant, t.Route.Name, t.msg.To):
-		return decision{
-			Decision: a.wait(t, delay{at: a.now.Add(lookWhenPaused), why: reasonPaused}, nil),
-		}
+		d.Decision = a.wait(t, delay{at: a.now.Add(lookWhenPaused), why: reasonPaused}, nil)
 	case t.Route.Quiet != nil && t.quiet(a.now):
-		return decision{Decision: a.wait(t, t.quietEnds(a.now), nil)}
+		d.Decision = a.wait(t, t.quietEnds(a.now), nil)
+	default:
+		return d, false
 	}
-	return a.assign(t)
+	return d, true
 }
 
 // ended is the decision to send the message no more.
-func ended(t *Task, state ledger.State, reason string) decision {
-	return decision{Decision: ledger.Decision{State: state, Reason: reason, Plan: t.Row.Plan}}
+func ended(t *Task, state ledger.State, reason string) ledger.Decision {
+	return ledger.Decision{State: state, Reason: reason, Plan: t.Row.Plan}
 }
 
 // assign gives the message to the first candidate that is not excluded; if all are, the message
@@ -198,14 +205,22 @@ func (a *assigner) assign(t *Task) decision {
 	if l.trouble != "" {
 		a.troubles[l.trouble]++
 	}
-	if place, room, ok := a.consider(t, l); ok {
-		return a.take(t, place, &room, l)
+	for i := range l.candidates {
+		place, room := l.candidates[i].Index, opening{}
+		excluded := exclusion{reason: WeightZero}
+		if !l.undrawable(t.Route, i) {
+			room, excluded = a.exclusionOf(t, selectors, t.Route.Members[place])
+		}
+		l.exclusions = append(l.exclusions, excluded)
+		if excluded.reason == "" {
+			return a.take(t, place, &room, l)
+		}
 	}
 	return decision{Decision: a.noMember(t, l)}
 }
 
-// take assigns the message to the member at a place of the route, which has room for it. l is nil
-// for a first choice that needs no record.
+// take assigns the message to the member at a place of the route, which has room for it, and counts
+// it in the limits there. l is nil for a first choice that needs no record.
 func (a *assigner) take(t *Task, place int, room *opening, l *candidateOrder) decision {
 	c := t.Route.Members[place]
 	ch, state := &a.routing.Channels[c], a.states[c]
@@ -229,7 +244,10 @@ func (a *assigner) take(t *Task, place int, room *opening, l *candidateOrder) de
 		}
 	}
 	a.probed[c] = true
-	d.refunds = a.admit(t, c, room)
+	accounts, over := a.accounts(a.memory[:0], t, c)
+	a.memory = accounts
+	d.refunds = a.refundable(accounts, over, c, &room.need)
+	admission.Take(&a.moment, accounts, &room.need, room.release)
 	if held := a.ticket(t, ch); held != nil {
 		next := held.CheckIn(a.now)
 		d.Attempt.Ticket = &next

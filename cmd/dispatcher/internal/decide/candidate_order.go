@@ -114,27 +114,10 @@ func turnAfter(place int, cursor *ledger.Cursor) int {
 	return max(cursor.Position-1, -1)
 }
 
-// consider checks the candidates in order. It returns the place of the first that is not excluded,
-// with its room; false when all are.
-func (a *assigner) consider(t *Task, l *candidateOrder) (place int, room opening, ok bool) {
-	for i := range l.candidates {
-		room, excluded := a.passedOver(t, l, i)
-		l.exclusions = append(l.exclusions, excluded)
-		if excluded.reason == "" {
-			return l.candidates[i].Index, room, true
-		}
-	}
-	return -1, opening{}, false
-}
-
-// passedOver is exclusionOf for the candidate at position i.
-func (a *assigner) passedOver(t *Task, l *candidateOrder, i int) (opening, exclusion) {
-	place := l.candidates[i].Index
-	if ranked := i > 0 || !l.drawn; ranked && l.by == Redraw &&
-		t.Route.Table.Entry(place).Weight.IsZero() {
-		return opening{}, exclusion{reason: WeightZero} // no draw picks it
-	}
-	return a.exclusionOf(t, l.selectors, t.Route.Members[place])
+// undrawable reports whether the candidate at position i is one that no redraw picks.
+func (l *candidateOrder) undrawable(route *Route, i int) bool {
+	ranked := i > 0 || !l.drawn
+	return ranked && l.by == Redraw && route.Table.Entry(l.candidates[i].Index).Weight.IsZero()
 }
 
 // turned reports whether the chosen channel had its turn in the round robin. The first choice of a

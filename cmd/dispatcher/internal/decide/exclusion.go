@@ -81,11 +81,19 @@ func (a *assigner) exclusionOf(t *Task, selectors []selector.Selector, c int) (o
 	if reason := a.unfitting(t, selectors, c); reason != "" {
 		return opening{}, exclusion{reason: reason}
 	}
-	room, excluded := a.fit(t, c)
-	if excluded.reason == "" {
-		excluded.reason = a.noRoom(t, c)
+	room := opening{need: a.need(t, &a.routing.Channels[c])}
+	accounts, over := a.accounts(a.memory[:0], t, c)
+	a.memory = accounts
+	release, e := admission.Fit(&a.moment, accounts, &room.need)
+	if e == nil {
+		room.release = release
+		return room, exclusion{reason: a.noRoom(t, c)}
 	}
-	return room, excluded
+	excluded := exclusion{reason: exclusionReason(e), limit: e, cost: e.Counter.Cost(&room.need)}
+	for i := over; i < len(accounts); i++ {
+		excluded.over = excluded.over || accounts[i].Counter == e.Counter
+	}
+	return opening{}, excluded
 }
 
 // unfitting is exclusionOf for the reasons that need no limit counter.

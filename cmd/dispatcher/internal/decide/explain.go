@@ -206,7 +206,10 @@ func (a *assigner) explainOrder(t *Task) Explanation {
 		Candidates: make([]Candidate, len(l.candidates)),
 	}
 	for i, c := range l.candidates {
-		_, excluded := a.passedOver(t, l, i)
+		excluded := exclusion{reason: WeightZero}
+		if !l.undrawable(t.Route, i) {
+			_, excluded = a.exclusionOf(t, selectors, t.Route.Members[c.Index])
+		}
 		one, ch := &answer.Candidates[i], &a.routing.Channels[t.Route.Members[c.Index]]
 		*one = Candidate{
 			Channel: ch.Name, LoadRatio: c.LoadRatio(), Reason: excluded.reason,

@@ -54,20 +54,27 @@ func stayAccepted(s *ledger.Settlement, now time.Time) {
 	}
 }
 
-// goOn decides about an accepted message that has come due: it is sent to a channel that has not
-// had it yet, waits for one, or stays accepted for good.
-func (a *assigner) goOn(t *Task) decision {
-	stay := decision{Decision: ledger.Decision{State: ledger.Accepted, Plan: t.Row.Plan}}
+// goesOnNow reports whether an accepted message that has come due is to be sent to a channel that
+// has not had it yet. If not, stay keeps it accepted: for good, or until its route has waited.
+func (a *assigner) goesOnNow(t *Task) (stay decision, now bool) {
+	stay.Decision = ledger.Decision{State: ledger.Accepted, Plan: t.Row.Plan}
 	if t.Row.ReceiptCame || t.Route == nil || t.Route.NoReceipt == nil {
-		return stay
+		return stay, false
 	}
 	at := later(t.Row.TakenAt, a.snapshot.ReceiptsSince).
 		Add(t.Route.NoReceipt.After - settleTolerance)
 	if a.now.Before(at) { // the route waits longer now, or receipts could not come in for a while
 		stay.NextAt = at
-		return stay
+		return stay, false
 	}
-	switch d := a.choose(t); {
+	return stay, true
+}
+
+// goOn turns the decision about an accepted message that goes on now into one that keeps it
+// accepted, unless d sends it: it waits for a channel, or stays accepted for good.
+func (a *assigner) goOn(t *Task, d decision) decision {
+	stay := decision{Decision: ledger.Decision{State: ledger.Accepted, Plan: t.Row.Plan}}
+	switch {
 	case d.State == ledger.Sending:
 		return d
 	case d.State == ledger.Waiting && !d.NewRound:

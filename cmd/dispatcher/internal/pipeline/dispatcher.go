@@ -124,7 +124,7 @@ type Dispatcher struct {
 	coded        atomic.Bool   // whether rows of the first lane are known to wait
 	asking       chan struct{} // one token for each claim that asks scoring functions about due rows
 
-	claims   sync.WaitGroup // in progress
+	handling sync.WaitGroup // calls of Handle
 	deciding sync.Mutex     // held while a claim decides, so that no two of them see the same room
 
 	mu      sync.RWMutex
@@ -305,13 +305,14 @@ func (d *Dispatcher) wake() {
 }
 
 // Stop waits for attempts in flight, settles as unsent what has not left, closes the channels and
-// writes the last outcomes. Handle must not be called any more and Run must have ended. What is
-// still open when ctx ends is recovered as Unknown by another instance.
+// writes the last outcomes. Handle must not be called any more and Run must have ended. A Handle
+// that still runs is waited for, so its context should have ended. What is still open when ctx ends
+// is recovered as Unknown by another instance.
 func (d *Dispatcher) Stop(ctx context.Context) error {
-	claimed := make(chan struct{})
-	go func() { d.claims.Wait(); close(claimed) }()
+	handled := make(chan struct{})
+	go func() { d.handling.Wait(); close(handled) }()
 	select {
-	case <-claimed:
+	case <-handled:
 	case <-ctx.Done(): // a claim may still run; the ledger's Close ends it
 	}
 	d.mu.Lock()

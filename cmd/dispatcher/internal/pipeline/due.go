@@ -140,10 +140,14 @@ func (d *Dispatcher) takeDue(ctx context.Context, asking *sync.WaitGroup) bool {
 	}
 	var c *claim
 	if err == nil {
-		c, err = d.claim(ctx, nil, due)
+		c, err = d.prepare(ctx, nil, due)
+	}
+	if err == nil {
+		err = d.claim(ctx, c)
 	}
 	switch {
 	case err == nil:
+		d.start(c)
 		if len(c.decided.Unasked) > 0 {
 			d.askAboutDue(ctx, c, asking)
 		}

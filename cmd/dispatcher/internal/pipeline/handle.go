@@ -26,17 +26,55 @@ const leastOlder = 4
 // Handle makes the jobs durable and starts to send them. When it returns nil, every job has its row
 // (sent, waiting or dead) or is a known duplicate. It blocks while the process has as much in
 // flight as it may, and while PostgreSQL is away. The only error is that of ctx.
+//
+// A claim stores as many of the first jobs as get slots and room on their channels, at least one,
+// and is tried again until it succeeds.
 func (d *Dispatcher) Handle(ctx context.Context, jobs []decide.Job) error {
+	d.handling.Add(1)
+	defer d.handling.Done()
+	jobs, again := distinct(jobs) // the ledger will find again to be duplicates of the first ones
+	pause, alone := firstPause, false
 	for len(jobs) > 0 {
-		first, again := distinct(jobs)
-		for len(first) > 0 {
-			n, err := d.store(ctx, first[:min(len(first), d.slots.size())])
-			if err != nil {
+		batch, due := jobs[:min(len(jobs), d.slots.size())], 0
+		if !alone {
+			due = d.dueShare(batch)
+		}
+		c, err := d.prepare(ctx, batch, due)
+		if err == nil {
+			err = d.claim(ctx, c)
+		}
+		stored := 0
+		switch {
+		case err == nil:
+			stored = len(c.plan.Jobs)
+			d.start(c)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, decide.ErrStaleRouting):
+			if err = d.cfg.Reload(ctx); err == nil {
+				continue
+			}
+		case ledger.Unstorable(err) && due > 0:
+			alone = true // the faulty row may be a due one: try the jobs alone
+		case ledger.Unstorable(err) && !isDead(batch):
+			d.trouble("claim", err)
+			if err = d.isolate(ctx, batch); err != nil {
 				return err
 			}
-			first = first[n:]
+			stored = len(batch)
 		}
-		jobs = again // the ledger will find them to be duplicates of the first ones
+		if err != nil {
+			d.trouble("claim", err)
+			if !sleep(ctx, pause) {
+				return ctx.Err()
+			}
+			pause = min(2*pause, longestPause)
+			continue
+		}
+		pause, alone = firstPause, false
+		if jobs = jobs[stored:]; len(jobs) == 0 {
+			jobs, again = distinct(again)
+		}
 	}
 	return nil
 }
@@ -62,43 +100,6 @@ func distinct(jobs []decide.Job) (first, again []decide.Job) {
 		return jobs, nil
 	}
 	return first, again
-}
-
-// store claims as many of the first jobs as get slots and room on their channels, and tries again
-// until that succeeds. It returns how many it stored: at least one.
-func (d *Dispatcher) store(ctx context.Context, jobs []decide.Job) (stored int, err error) {
-	pause, alone := firstPause, false
-	for {
-		due := 0
-		if !alone {
-			due = d.dueShare(jobs)
-		}
-		c, err := d.claim(ctx, jobs, due)
-		switch {
-		case err == nil:
-			if len(c.decided.Unasked) > 0 || c.decided.Unlocked {
-				d.wake() // the due loop handles them, so that the partition does not wait
-			}
-			return len(c.plan.Jobs), nil
-		case ctx.Err() != nil:
-			return 0, ctx.Err()
-		case errors.Is(err, decide.ErrStaleRouting):
-			err = d.cfg.Reload(ctx)
-			if err == nil {
-				continue
-			}
-		case ledger.Unstorable(err) && due > 0:
-			alone = true // the faulty row may be a due one: try the jobs alone
-		case ledger.Unstorable(err) && !isDead(jobs):
-			d.trouble("claim", err)
-			return len(jobs), d.isolate(ctx, jobs)
-		}
-		d.trouble("claim", err)
-		if !sleep(ctx, pause) {
-			return 0, ctx.Err()
-		}
-		pause = min(2*pause, longestPause)
-	}
 }
 
 // isolate finds the job that the ledger cannot store by halving the batch, so that one record does
@@ -154,16 +155,19 @@ type claim struct {
 	due  int          // how many due rows it has slots for
 	// unready is why this process cannot send on a channel, by its place in the routing.
 	unready []string
+	slots   *slots // where its slots come from
+	held    int    // how many of them it holds
+	request ledger.Claim
 
-	// Set by the transaction.
+	// Set by Dispatcher.claim.
 	rooms    []decide.Room // by channel
 	decided  *decide.Decided
 	attempts []*openAttempt
 }
 
-// claim plans the jobs, asks the scoring functions about them where a route has one, and claims
-// them together with up to due older rows.
-func (d *Dispatcher) claim(ctx context.Context, jobs []decide.Job, due int) (*claim, error) {
+// prepare plans the jobs, asks the scoring functions about them where a route has one, and waits
+// for slots, also for up to due older rows.
+func (d *Dispatcher) prepare(ctx context.Context, jobs []decide.Job, due int) (*claim, error) {
 	routing := d.routing.Load()
 	dueScopes := d.neededScopes.open(time.Now())
 	c := &claim{plan: decide.NewPlan(routing, d.cfg.Keys, d.now(), jobs)}
@@ -171,43 +175,33 @@ func (d *Dispatcher) claim(ctx context.Context, jobs []decide.Job, due int) (*cl
 		return nil, err
 	}
 	c.unready = d.unready(routing)
-	d.claims.Add(1)
-	defer d.claims.Done()
-	slots, held, err := d.acquire(ctx, c, max(due, 0))
-	if err != nil {
+	var err error
+	if c.slots, c.held, err = d.acquire(ctx, c, max(due, 0)); err != nil {
 		return nil, err
 	}
-	if slots == d.express && len(jobs) > slots.size() {
+	if c.slots == d.express && len(jobs) > c.slots.size() {
 		due = 0 // the due rows may be of other lanes
 	}
-	c.due = c.plan.Share(held, max(due, 0))
-	request := c.plan.Request(c.due, dueScopes)
-	request.Except = d.answers.open()
-	// From here on the claim must not be cut off. ctx may end for a rebalance while this process goes
-	// on, and it would not know whether a running commit succeeded.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
-	defer cancel()
-	if err := d.transact(ctx, c, request); err != nil {
-		c.unreserve()
-		slots.release(held)
-		return nil, err
-	}
-	slots.release(held - len(c.attempts))
-	d.complete(c, slots)
-	d.launch(c)
-	d.noteWaiting(c)
-	if d.cfg.Received != nil {
-		c.decided.Received(d.cfg.Received)
-	}
+	c.due = c.plan.Share(c.held, max(due, 0))
+	c.request = c.plan.Request(c.due, dueScopes)
+	c.request.Except = d.answers.open()
 	return c, nil
 }
 
-// transact locks, decides and commits. The claim decides with the room that its channels have now,
-// and its attempts count as in flight before the next claim decides. It also records the database's
-// clock and how long the write took.
-func (d *Dispatcher) transact(
-	ctx context.Context, c *claim, request ledger.Claim,
-) (err error) {
+// claim locks, decides and commits. The claim decides with the room that its channels have now, and
+// its attempts count as in flight before the next claim decides. It also records the database's
+// clock and how long the write took. On error it gives the slots back.
+func (d *Dispatcher) claim(ctx context.Context, c *claim) (err error) {
+	defer func() {
+		if err != nil {
+			c.unreserve()
+			c.slots.release(c.held)
+		}
+	}()
+	// The transaction must not be cut off. ctx may end for a rebalance while this process goes on, and
+	// it would not know whether a running commit succeeded.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
+	defer cancel()
 	began, lane := time.Now(), laneOf(c.plan.Jobs)
 	state := &decide.Snapshot{
 		Unready: c.unready, CommitLatency: d.commitLatencies.get(lane, began),
@@ -217,7 +211,7 @@ func (d *Dispatcher) transact(
 	ctx, span := d.traceClaim(ctx, c)
 	defer func() { span.End(err) }()
 	defer d.watchLocks(ctx)()
-	tx, err := d.cfg.Ledger.Claims.Lock(ctx, request)
+	tx, err := d.cfg.Ledger.Claims.Lock(ctx, c.request)
 	if err != nil {
 		return err
 	}
@@ -252,12 +246,27 @@ func (d *Dispatcher) transact(
 	return nil
 }
 
+// start gives the attempts of a committed claim to their workers, and gives back the slots that no
+// attempt uses.
+func (d *Dispatcher) start(c *claim) {
+	c.slots.release(c.held - len(c.attempts))
+	d.complete(c)
+	d.launch(c)
+	d.noteWaiting(c)
+	if d.cfg.Received != nil {
+		c.decided.Received(d.cfg.Received)
+	}
+	if len(c.plan.Jobs) > 0 && (len(c.decided.Unasked) > 0 || c.decided.Unlocked) {
+		d.wake() // the due loop handles them, so that the partition does not wait
+	}
+}
+
 // complete sets the slots that the attempts hold, the capabilities of their providers and the keys
 // under which they are submitted. It also counts them for policies that depend on what was granted.
-func (d *Dispatcher) complete(c *claim, slots *slots) {
+func (d *Dispatcher) complete(c *claim) {
 	now, routing := c.decided.Now, c.plan.Routing
 	for _, a := range c.attempts {
-		a.slots = slots
+		a.slots = c.slots
 		can, _ := d.capabilities(a.Channel)
 		a.Inform(can, d.account(a.Channel), now, d.reach())
 		if !can.Receipts {

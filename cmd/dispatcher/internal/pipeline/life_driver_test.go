@@ -371,19 +371,21 @@ func (m *messageLife) trace() string {
 	return strings.Join(m.log[:min(len(m.log), 40)], "; ")
 }
 
-// claim is Dispatcher.claim without launching the attempts.
+// claim is Dispatcher.claim without slots, and without launching the attempts.
 func (m *messageLife) claim(jobs []decide.Job, due int) {
 	d := m.rig.d
 	routing := d.routing.Load()
 	plan := decide.NewPlan(routing, d.cfg.Keys, d.now(), jobs)
-	c := &claim{plan: plan, unready: make([]string, len(routing.Channels))}
-	request := plan.Request(due, d.neededScopes.open(time.Now()))
-	if m.seq == 0 {
-		m.must(d.transact(m.ctx, c, request))
-	} else {
-		m.step("claim", func() { m.must(d.transact(m.ctx, c, request)) })
+	c := &claim{
+		plan: plan, unready: make([]string, len(routing.Channels)), slots: d.slots,
+		request: plan.Request(due, d.neededScopes.open(time.Now())),
 	}
-	d.complete(c, d.slots)
+	if m.seq == 0 {
+		m.must(d.claim(m.ctx, c))
+	} else {
+		m.step("claim", func() { m.must(d.claim(m.ctx, c)) })
+	}
+	d.complete(c)
 	for _, f := range c.attempts {
 		if f.Submission.ID != m.id {
 			continue
