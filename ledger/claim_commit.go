@@ -220,9 +220,8 @@ func (s *Claims) commitOutcome(ctx context.Context, t *Tx, lost error) error {
 		case err == nil:
 			return fmt.Errorf("%w: rolled back: %w", errConnection, lost)
 		}
-		select {
-		case <-time.After(pause): // it is still in progress, or the database is away
-		case <-ctx.Done():
+		// It is still in progress, or the database is away.
+		if !Pause(ctx, pause) {
 			return fmt.Errorf("%w: nobody could tell whether the transaction was committed: %w",
 				errConnection, lost)
 		}

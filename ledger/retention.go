@@ -279,10 +279,8 @@ func (k *keeper) underLock(ctx context.Context, lock string, do func(pgx.Tx) err
 			wait >= longestWait {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !Pause(ctx, waitPause) {
 			return ctx.Err()
-		case <-time.After(waitPause):
 		}
 	}
 }

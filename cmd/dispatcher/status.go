@@ -12,6 +12,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/status"
+	"dispatcher/ledger"
 )
 
 // statusEvery is the interval of --watch.
@@ -65,9 +66,7 @@ func (c *cli) status(ctx context.Context, l *database, watch bool, as format) er
 				return err
 			}
 		}
-		select {
-		case <-time.After(statusEvery):
-		case <-ctx.Done():
+		if !ledger.Pause(ctx, statusEvery) {
 			return ctx.Err()
 		}
 	}

@@ -73,9 +73,7 @@ func (a *App) withRetry(ctx context.Context, try func() error) error {
 			Sentence: "PostgreSQL (DISPATCHER_POSTGRES_URL) cannot be used yet, trying again: " +
 				PostgresTrouble(&a.opts.Settings, err).Error(),
 		})
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !ledger.Pause(ctx, pause) {
 			return ctx.Err()
 		}
 	}

@@ -69,17 +69,14 @@ func (d *days) run(ctx context.Context) {
 		d.metrics.retention.WithLabelValues(what).Set(keep.Seconds())
 	}
 	d.show(ctx)
-	for pause := rand.N(firstDays); ; pause = daysInterval/2 + rand.N(daysInterval) {
-		select {
-		case <-time.After(pause):
-			d.keep(ctx)
-			d.closeDays(ctx)
-			d.publishDays(ctx)
-			d.showCaps(ctx)
-			d.show(ctx)
-		case <-ctx.Done():
-			return
-		}
+	pause := rand.N(firstDays)
+	for ledger.Pause(ctx, pause) {
+		d.keep(ctx)
+		d.closeDays(ctx)
+		d.publishDays(ctx)
+		d.showCaps(ctx)
+		d.show(ctx)
+		pause = daysInterval/2 + rand.N(daysInterval)
 	}
 }
 

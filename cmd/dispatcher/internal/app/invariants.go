@@ -52,14 +52,9 @@ func (a *App) checkInvariants() {
 // run checks until ctx ends. The interval varies by half, so that checks do not always coincide
 // with the same other work.
 func (inv *invariants) run(ctx context.Context) {
-	for {
-		select {
-		case <-time.After(inv.interval/2 + rand.N(inv.interval)):
-			if err := inv.check(ctx); err != nil && ctx.Err() == nil {
-				inv.trouble("invariants", err)
-			}
-		case <-ctx.Done():
-			return
+	for ledger.Pause(ctx, inv.interval/2+rand.N(inv.interval)) {
+		if err := inv.check(ctx); err != nil && ctx.Err() == nil {
+			inv.trouble("invariants", err)
 		}
 	}
 }

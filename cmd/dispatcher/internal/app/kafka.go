@@ -15,6 +15,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/kafka"
 	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/config"
+	"dispatcher/ledger"
 )
 
 // Connection returns the settings of the connection to the brokers.
@@ -124,9 +125,7 @@ func (a *App) awaitOutbox(ctx context.Context) error {
 		if err != nil || waiting == 0 {
 			return nil // without the database nothing can be published
 		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
+		if !ledger.Pause(ctx, 20*time.Millisecond) {
 			return nil
 		}
 	}

@@ -266,10 +266,7 @@ func (r *reloader) watch(ctx context.Context) {
 			break
 		}
 		r.report("routing watch", err)
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
+		ledger.Pause(ctx, pause)
 	}
 }
 

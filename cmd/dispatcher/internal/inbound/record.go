@@ -56,9 +56,7 @@ func (i *Intake) withRetry(ctx context.Context, batch []*entry) error {
 		if !ledger.Unavailable(err) {
 			return err
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !ledger.Pause(ctx, pause) {
 			return err
 		}
 	}

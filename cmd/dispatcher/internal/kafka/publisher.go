@@ -150,10 +150,7 @@ func (p *Publisher) run(ctx context.Context, f *flow) {
 		default:
 			backoff = firstPause
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
+		ledger.Pause(ctx, pause)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/config"
 	"dispatcher/config/tier"
+	"dispatcher/ledger"
 	"dispatcher/provider"
 	"dispatcher/selector"
 )
@@ -95,7 +96,7 @@ func (p *pipeline) carriedAsDrawn(t *testing.T, messages int64, lost *atomic.Int
 	ctx, cancel := context.WithTimeout(t.Context(), tier.LongestWait)
 	defer cancel()
 	for p.counts(t, byState)["accepted"] < messages-lost.Load() {
-		if !sleep(ctx, 20*time.Millisecond) {
+		if !ledger.Pause(ctx, 20*time.Millisecond) {
 			t.Fatalf("got %d lost messages of %v", lost.Load(), p.counts(t, byState))
 		}
 	}

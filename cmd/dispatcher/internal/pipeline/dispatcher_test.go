@@ -261,7 +261,7 @@ func (p *pipeline) eventually(t *testing.T, sql string, want map[string]int64) {
 		if cmp.Equal(got, want) {
 			return
 		}
-		if !sleep(ctx, 20*time.Millisecond) {
+		if !ledger.Pause(ctx, 20*time.Millisecond) {
 			t.Fatalf("%s gave %v, want %v", sql, got, want)
 		}
 	}

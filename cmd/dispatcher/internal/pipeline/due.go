@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger"
 	"dispatcher/provider"
 )
 
@@ -61,7 +62,7 @@ func (d *Dispatcher) every(
 		if err := withTimeout(ctx, work); err != nil && ctx.Err() == nil {
 			d.trouble(where, err)
 		}
-		if !sleep(ctx, interval) {
+		if !ledger.Pause(ctx, interval) {
 			return
 		}
 	}
@@ -160,7 +161,7 @@ func (d *Dispatcher) takeDue(ctx context.Context, asking *sync.WaitGroup) bool {
 		}
 	}
 	d.trouble("due", err)
-	sleep(ctx, longestPause)
+	ledger.Pause(ctx, longestPause)
 	return false
 }
 

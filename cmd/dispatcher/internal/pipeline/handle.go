@@ -65,7 +65,7 @@ func (d *Dispatcher) Handle(ctx context.Context, jobs []decide.Job) error {
 		}
 		if err != nil {
 			d.trouble("claim", err)
-			if !sleep(ctx, pause) {
+			if !ledger.Pause(ctx, pause) {
 				return ctx.Err()
 			}
 			pause = min(2*pause, longestPause)
@@ -325,14 +325,4 @@ func (d *Dispatcher) noteWaiting(c *claim) {
 func (d *Dispatcher) trouble(where string, err error) {
 	d.cfg.Metrics.trouble.WithLabelValues(where).Inc()
 	d.cfg.Trouble(where, err)
-}
-
-// sleep waits for a while; false means that ctx has ended.
-func sleep(ctx context.Context, pause time.Duration) bool {
-	select {
-	case <-time.After(pause):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

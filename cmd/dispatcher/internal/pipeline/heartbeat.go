@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"dispatcher/ledger"
 )
 
 // heartbeatMargin: this instance stops sending so long before others may count it as dead.
@@ -71,7 +73,7 @@ func (d *Dispatcher) keepBeating(ctx context.Context) {
 		if err := withTimeout(ctx, d.Beat); err != nil && ctx.Err() == nil {
 			d.trouble("beat", err)
 		}
-		if !sleep(ctx, beatInterval-time.Since(began)) {
+		if !ledger.Pause(ctx, beatInterval-time.Since(began)) {
 			return
 		}
 	}

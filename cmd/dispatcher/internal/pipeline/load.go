@@ -239,7 +239,7 @@ func (d *Dispatcher) awaitRoom(ctx context.Context, c *claim) (held int, err err
 			c.plan.Keep(n)
 			return held, nil
 		}
-		if !sleep(ctx, roomLook) {
+		if !ledger.Pause(ctx, roomLook) {
 			return 0, ctx.Err()
 		}
 	}

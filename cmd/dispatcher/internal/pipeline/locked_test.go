@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/ledger"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -40,7 +42,7 @@ func TestALockOnAChannelsRowIsReported(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("the lock was not reported")
 		}
-		sleep(t.Context(), 10*time.Millisecond)
+		ledger.Pause(t.Context(), 10*time.Millisecond)
 	}
 	if _, err := operator.Exec(t.Context(), `rollback`); err != nil {
 		t.Fatal(err)

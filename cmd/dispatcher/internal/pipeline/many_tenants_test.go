@@ -10,6 +10,7 @@ import (
 
 	"dispatcher/admission"
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger"
 )
 
 // manyTenants is so many that a process does not remember all their scopes, and cannot lock them in
@@ -144,7 +145,7 @@ func TestWhatAClaimNeededIsKnownToTheNextThoughItWaitsForSlots(t *testing.T) {
 			}
 			first()
 			// so that the next claim has read what is needed and waits in line
-			sleep(ctx, 200*time.Millisecond)
+			ledger.Pause(ctx, 200*time.Millisecond)
 			p.neededScopes.age()
 			p.slots.release(got)
 		}

@@ -165,7 +165,7 @@ func (s *settler) persist(settlements []ledger.Settlement) (refused []int64) {
 		s.d.trouble("settle", err)
 		switch {
 		case ledger.Unavailable(err):
-			if !sleep(s.ctx, pause) {
+			if !ledger.Pause(s.ctx, pause) {
 				return nil
 			}
 		case len(settlements) == 1:

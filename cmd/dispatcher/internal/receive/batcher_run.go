@@ -86,7 +86,7 @@ func (b *Batcher) withRetry(
 		b.cfg.Trouble("receipts", err)
 		switch {
 		case ledger.Unavailable(err):
-			if !sleep(ctx, pause) {
+			if !ledger.Pause(ctx, pause) {
 				return batch
 			}
 		case len(batch) == 1:
@@ -190,7 +190,7 @@ func tellAll(batch []*entry, taken bool) {
 
 // watch calls giveBack regularly until ctx ends.
 func (b *Batcher) watch(ctx context.Context) {
-	for sleep(ctx, watchInterval) {
+	for ledger.Pause(ctx, watchInterval) {
 		b.giveBack(time.Now())
 	}
 }

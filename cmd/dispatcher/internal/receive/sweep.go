@@ -3,6 +3,8 @@ package receive
 import (
 	"context"
 	"time"
+
+	"dispatcher/ledger"
 )
 
 // firstPause and longestPause bound the pauses between tries to reach the database.
@@ -79,7 +81,7 @@ func (b *Batcher) closeDue(ctx context.Context) {
 
 // tidy deletes old receipts without a message, until ctx ends.
 func (b *Batcher) tidy(ctx context.Context) {
-	for sleep(ctx, tidyInterval) {
+	for ledger.Pause(ctx, tidyInterval) {
 		if err := b.drop(ctx); err != nil && ctx.Err() == nil {
 			b.cfg.Trouble("receipts", err)
 		}
@@ -91,14 +93,4 @@ func (b *Batcher) drop(ctx context.Context) error {
 	defer cancel()
 	_, err := b.cfg.Store.Drop(ctx, keepEarly)
 	return err
-}
-
-// sleep waits for a while; false means that ctx has ended.
-func sleep(ctx context.Context, pause time.Duration) bool {
-	select {
-	case <-time.After(pause):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
