@@ -127,7 +127,7 @@ func (s *Messages) Records(ctx context.Context, seqs []int64) (page []Record, er
 	if err != nil {
 		return nil, wrap("read records", err)
 	}
-	err = s.inSnapshot(ctx, func(tx pgx.Tx) (err error) {
+	err = s.snapshot(ctx, func(tx pgx.Tx) (err error) {
 		if page, err = choicesOf(ctx, tx, seqs, payloads); err != nil {
 			return err
 		}
@@ -234,7 +234,7 @@ func (s *Messages) EachChoice(
 	}
 	for more := true; more; {
 		var page []Record
-		err = s.inSnapshot(ctx, func(tx pgx.Tx) (err error) {
+		err = s.snapshot(ctx, func(tx pgx.Tx) (err error) {
 			page, low, more, err = choicesAfter(ctx, tx, &f, low, high, payloads)
 			if err != nil {
 				return err
@@ -249,13 +249,6 @@ func (s *Messages) EachChoice(
 		}
 	}
 	return nil
-}
-
-// inSnapshot runs several statements in one snapshot.
-func (s *Messages) inSnapshot(ctx context.Context, read func(tx pgx.Tx) error) error {
-	return pgx.BeginTxFunc(ctx, s.reports, pgx.TxOptions{
-		IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly,
-	}, read)
 }
 
 // isChoice is the condition that EachChoice visits message m.

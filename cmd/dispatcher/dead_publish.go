@@ -46,7 +46,7 @@ func (r *replayer) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return usage(fmt.Errorf("%s_DEFAULT_REGION %w", config.Prefix, err))
 	}
-	if r.Replayer, err = control.NewReplayer(control.ReplayConfig{
+	if r.Replayer, err = control.NewReplayer(ctx, control.ReplayConfig{
 		Ledger: r.ledger.Ledger, Routing: doc, Region: region,
 		AllowUnknown: r.ledger.settings.AllowUnknownFields, Publish: r.publishOne,
 	}); err != nil {

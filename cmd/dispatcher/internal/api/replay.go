@@ -77,7 +77,10 @@ func (a *API) replay(ctx context.Context, in *replayInput) (*reply[replayed], er
 	if len(changes) > 0 && len(in.Body.Records) != 1 {
 		return nil, &control.Refused{Err: errOneRecord}
 	}
-	r, err := a.replayer(ctx)
+	r, err := control.NewReplayer(ctx, control.ReplayConfig{
+		Ledger: a.cfg.Ledger, Region: a.cfg.Region,
+		AllowUnknown: a.cfg.AllowUnknown, Publish: a.cfg.Publish,
+	})
 	if err != nil {
 		return nil, nothingDone(err)
 	}
@@ -102,18 +105,6 @@ func (a *API) replay(ctx context.Context, in *replayInput) (*reply[replayed], er
 		})
 	}
 	return &reply[replayed]{out}, nil
-}
-
-// replayer makes a Replayer for the routing in force.
-func (a *API) replayer(ctx context.Context) (*control.Replayer, error) {
-	_, doc, err := control.InForce(ctx, a.cfg.Ledger)
-	if err != nil {
-		return nil, err
-	}
-	return control.NewReplayer(control.ReplayConfig{
-		Ledger: a.cfg.Ledger, Routing: doc, Region: a.cfg.Region,
-		AllowUnknown: a.cfg.AllowUnknown, Publish: a.cfg.Publish,
-	})
 }
 
 func (a *API) deadRecords(

@@ -24,7 +24,8 @@ type Publish func(ctx context.Context, topic, id string, value []byte) error
 // ReplayConfig is what a Replayer needs.
 type ReplayConfig struct {
 	Ledger *ledger.Ledger
-	// Routing is the one in force. A record that it would make dead again is not published.
+	// Routing is the one in force; nil reads it. A record that it would make dead again is not
+	// published.
 	Routing      *config.Routing
 	Region       numbers.Region // of numbers without a country code
 	AllowUnknown bool           // envelopes may have unknown fields
@@ -67,7 +68,13 @@ type Replayer struct {
 }
 
 // NewReplayer compiles the routing.
-func NewReplayer(cfg ReplayConfig) (*Replayer, error) {
+func NewReplayer(ctx context.Context, cfg ReplayConfig) (*Replayer, error) {
+	if cfg.Routing == nil {
+		var err error
+		if _, cfg.Routing, err = InForce(ctx, cfg.Ledger); err != nil {
+			return nil, err
+		}
+	}
 	routing, err := app.Compile(cfg.Routing, 0)
 	return &Replayer{cfg, routing}, err
 }

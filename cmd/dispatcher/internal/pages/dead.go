@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -26,7 +25,10 @@ func (s *Server) replayDead(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	by.DryRun = r.PostFormValue("do") != "replay"
-	replayer, err := s.replayer(r.Context())
+	replayer, err := control.NewReplayer(r.Context(), control.ReplayConfig{
+		Ledger: s.cfg.Ledger, Region: s.cfg.Region,
+		AllowUnknown: s.cfg.AllowUnknown, Publish: s.cfg.Publish,
+	})
 	if err != nil {
 		return err
 	}
@@ -67,17 +69,6 @@ func correct(r *request, how *control.Replaying) error {
 	}
 	how.Changes = append(how.Changes, control.Correct(field, value))
 	return nil
-}
-
-func (s *Server) replayer(ctx context.Context) (*control.Replayer, error) {
-	_, doc, err := control.InForce(ctx, s.cfg.Ledger)
-	if err != nil {
-		return nil, err
-	}
-	return control.NewReplayer(control.ReplayConfig{
-		Ledger: s.cfg.Ledger, Routing: doc, Region: s.cfg.Region,
-		AllowUnknown: s.cfg.AllowUnknown, Publish: s.cfg.Publish,
-	})
 }
 
 // chosen reads the records that the form names.
