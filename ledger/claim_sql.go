@@ -47,9 +47,9 @@ var selectOptedOut = `
 	select n.nr from unnest($1::bigint[]) with ordinality as n(recipient, nr)
 	where ` + optedOut("n.recipient")
 
-// lockChannels, and lockLimits or lockScopes, lock and read the shared state. Freed slots and limits
-// are read by separate statements, so that they see what the last holder of the channels committed.
-// statement_timestamp is when the claim began to wait.
+// lockChannels, and lockLimits or lockScopes, lock and read the shared state. Freed slots and
+// limits are read by separate statements, so that they see what the last holder of the channels
+// committed. statement_timestamp is when the claim began to wait.
 const lockChannels = `
 	select channel, configured_max, active, last_assigned, ease_rate, ease_since, ease_until, freed,
 	  statement_timestamp()

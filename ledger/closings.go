@@ -227,7 +227,8 @@ func (d BusinessDay) hours() iter.Seq[BusinessDay] {
 const afterDay = time.Hour
 
 // settledDays are closed days of which a person has settled an ambiguity since, by its message or
-// by its attempt. The seconds are for a settlement that began before the closing and ended after it.
+// by its attempt. The seconds are for a settlement that began before the closing and ended after
+// it.
 const settledDays = `
 	select c.day
 	from dispatcher.ambiguous s

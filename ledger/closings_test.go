@@ -118,8 +118,8 @@ func TestAClosedDayReportsWhatItsRowsDid(t *testing.T) {
 	}
 }
 
-// TestADayIsReadAtOneMoment: what attempts say and what channels carried agree, although messages are
-// being accepted meanwhile.
+// TestADayIsReadAtOneMoment: what attempts say and what channels carried agree, although messages
+// are being accepted meanwhile.
 func TestADayIsReadAtOneMoment(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, 24*time.Hour)
@@ -259,8 +259,8 @@ func TestASettledAmbiguityCorrectsAClosedDay(t *testing.T) {
 	}
 }
 
-// TestADayIsClosedAgainAfterAPersonSettledSomethingOfIt: at once, and not again after that. What the
-// dispatcher settles by itself waits until the day has grown old.
+// TestADayIsClosedAgainAfterAPersonSettledSomethingOfIt: at once, and not again after that. What
+// the dispatcher settles by itself waits until the day has grown old.
 func TestADayIsClosedAgainAfterAPersonSettledSomethingOfIt(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, 24*time.Hour)

@@ -53,9 +53,9 @@ func (s *Guards) Usual(
 	return all, days, wrap("read usual traffic", err)
 }
 
-// Received returns the messages received in [from, to) that have a first choice, as in usualTraffic.
-// It reads the messages of that period, and of two minutes around it, by the primary key: about one
-// second for a million messages.
+// Received returns the messages received in [from, to) that have a first choice, as in
+// usualTraffic. It reads the messages of that period, and of two minutes around it, by the primary
+// key: about one second for a million messages.
 func (s *Guards) Received(ctx context.Context, from, to time.Time) ([]Traffic, error) {
 	low, high, err := s.seekRange(ctx, from, to)
 	if err != nil {

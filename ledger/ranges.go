@@ -261,14 +261,15 @@ func (s *rangeSums) closed(ctx context.Context, tx pgx.Tx, days []RangeDay) erro
 	})
 }
 
-// rangeSettings hash the groups until the transaction ends: the planner expects many more than there
-// are, and would sort all rows, on disk. It would also do so if the statements sorted the groups, so
-// this process does that.
+// rangeSettings hash the groups until the transaction ends: the planner expects many more than
+// there are, and would sort all rows, on disk. It would also do so if the statements sorted the
+// groups, so this process does that.
 const rangeSettings = `select set_config('enable_sort', 'off', true),
 	set_config('work_mem', '64MB', true)`
 
-// figuresOfDays selects the figures of closed days. The dates are also a condition of their own: the
-// planner does not derive it from the join, and would read the index from the first day ever closed.
+// figuresOfDays selects the figures of closed days. The dates are also a condition of their own:
+// the planner does not derive it from the join, and would read the index from the first day ever
+// closed.
 func figuresOfDays(f *figureTable) string {
 	return `select f.*, d.period, d.zone from audit.` + f.name + ` f
 		join unnest(@dates::date[], @periods::text[], @zones::text[]) d (day, period, zone)

@@ -136,8 +136,8 @@ func (s *Messages) Records(ctx context.Context, seqs []int64) (page []Record, er
 	return page, wrap("read records", err)
 }
 
-// cancelledBy is the author of the latest cancellation of a message with this id. It reads the view,
-// because finance may not read the table.
+// cancelledBy is the author of the latest cancellation of a message with this id. It reads the
+// view, because finance may not read the table.
 func (s *Messages) cancelledBy(ctx context.Context, id string) (author string, err error) {
 	err = s.reports.QueryRow(ctx, `select coalesce((select author from audit.operator_actions
 		where action = 'cancel' and subject = $1 order by id desc limit 1), '')`, id).Scan(&author)
@@ -365,8 +365,8 @@ func addAttempts(ctx context.Context, tx pgx.Tx, page []Record) error {
 	return r.Err()
 }
 
-// Evidence are the JSON texts of a message's parts, by PartNames, whose hashes are in the log. A part
-// that there is not, or that this login may not read, is left out.
+// Evidence are the JSON texts of a message's parts, by PartNames, whose hashes are in the log. A
+// part that there is not, or that this login may not read, is left out.
 func (s *Messages) Evidence(ctx context.Context, seq int64) (map[string]string, error) {
 	var parts [len(PartNames)]*string
 	err := s.reports.QueryRow(ctx, `select intake::text, plan::text, attempts::text, later::text

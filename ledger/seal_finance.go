@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// topUpSeq is where the numbers of finance rows in Seq begin. No closing has such a number: it would
-// be that of a day 46 000 years from now.
+// topUpSeq is where the numbers of finance rows in Seq begin. No closing has such a number: it
+// would be that of a day 46 000 years from now.
 const topUpSeq = 1 << 56
 
 // FinanceKind is a kind of rows that are only added: what finance signed off or paid for, and what

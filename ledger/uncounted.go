@@ -25,8 +25,8 @@ type Uncounted struct {
 //     rows;
 //   - windows of a day, unless one is exactly @from to @to, and sliding limits of other lengths;
 //   - periods of which rows may have been dropped. A message is at most @margin older than its
-//     attempts. So none were dropped if the rows go back by more than that, or if no closed day with
-//     attempts is older than they are.
+//     attempts. So none were dropped if the rows go back by more than that, or if no closed day
+//     with attempts is older than they are.
 const uncounted = `
 	with kept as (
 	  select min(received_at) as first from facts.stored_messages

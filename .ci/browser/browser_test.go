@@ -1,5 +1,5 @@
-// Package browser works the console in a real Chromium, over a dispatcher with its own servers and the
-// data of the demo, and checks each page with axe-core.
+// Package browser works the console in a real Chromium, over a dispatcher with its own servers and
+// the data of the demo, and checks each page with axe-core.
 package browser
 
 import (

@@ -19,9 +19,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// startIssuer starts an OpenID Connect provider with a form to sign in. It is at localhost, which is
-// another site than the console at 127.0.0.1: the browser keeps strict cookies from what comes from
-// there.
+// startIssuer starts an OpenID Connect provider with a form to sign in. It is at localhost, which
+// is another site than the console at 127.0.0.1: the browser keeps strict cookies from what comes
+// from there.
 func startIssuer(t *testing.T) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -88,8 +88,8 @@ func startIssuer(t *testing.T) string {
 	return at
 }
 
-// TestSomebodySignsInAtTheIssuer and is led to the page that was opened first, although the session's
-// cookie is strict and the issuer is another site.
+// TestSomebodySignsInAtTheIssuer and is led to the page that was opened first, although the
+// session's cookie is strict and the issuer is another site.
 func TestSomebodySignsInAtTheIssuer(t *testing.T) {
 	s := start(t, "DISPATCHER_OIDC_ISSUER="+startIssuer(t), "DISPATCHER_OIDC_AUDIENCE=sms",
 		"DISPATCHER_OIDC_CLIENT_ID=console")

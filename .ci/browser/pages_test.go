@@ -86,8 +86,8 @@ func check(t *testing.T, ctx context.Context, source, what string) {
 	}
 }
 
-// TestEveryPageIsAccessible: axe-core finds nothing, light and dark, on a desktop and on a phone, and
-// no page is wider than the screen.
+// TestEveryPageIsAccessible: axe-core finds nothing, light and dark, on a desktop and on a phone,
+// and no page is wider than the screen.
 func TestEveryPageIsAccessible(t *testing.T) {
 	folder := os.Getenv(screenshots)
 	s, source := start(t), axe(t)
@@ -123,8 +123,8 @@ func TestEveryPageIsAccessible(t *testing.T) {
 	}
 }
 
-// traffic gives the pages something to show: limits and other changes, messages now and for later, and
-// records that cannot be used. Where pictures are taken it goes on for a minute.
+// traffic gives the pages something to show: limits and other changes, messages now and for later,
+// and records that cannot be used. Where pictures are taken it goes on for a minute.
 func (s *site) traffic(t *testing.T, long bool) {
 	t.Helper()
 	by := []string{"--author", "anna"}

@@ -40,8 +40,8 @@ func shoot(t *testing.T, ctx context.Context, folder, name string) {
 	}
 }
 
-// fewColours keeps the 256 most frequent colours and takes the nearest of them for the others, which
-// are the edges of letters: the file is half as large.
+// fewColours keeps the 256 most frequent colours and takes the nearest of them for the others,
+// which are the edges of letters: the file is half as large.
 func fewColours(of image.Image) image.Image {
 	bounds := of.Bounds()
 	counts := map[color.RGBA]int{}

@@ -63,8 +63,8 @@ func TestAnOperatorChangesWeightsAndAnotherTabAndAWorkerShowIt(t *testing.T) {
 	})
 }
 
-// TestAForgedFormIsRefused: a page of another origin sends a form with the session of an operator. It
-// is on the same host, for which browsers send the cookie.
+// TestAForgedFormIsRefused: a page of another origin sends a form with the session of an operator.
+// It is on the same host, for which browsers send the cookie.
 func TestAForgedFormIsRefused(t *testing.T) {
 	s := start(t)
 	ctx := browser(t)

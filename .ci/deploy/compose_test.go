@@ -188,8 +188,8 @@ func TestComposeImagesArePinned(t *testing.T) {
 
 var address = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
-// TestComposeRoutingIsThatOfItsCarriers starts the carriers of the plan elsewhere, and compares what
-// they write with the document that is shipped.
+// TestComposeRoutingIsThatOfItsCarriers starts the carriers of the plan elsewhere, and compares
+// what they write with the document that is shipped.
 func TestComposeRoutingIsThatOfItsCarriers(t *testing.T) {
 	folder := t.TempDir()
 	plan := regexp.MustCompile(`,? *address: "127\.0\.0\.1:\d+"`).ReplaceAll(

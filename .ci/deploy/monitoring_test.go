@@ -641,8 +641,8 @@ func TestTheIncidentShowsWhatEachAlertAsks(t *testing.T) {
 	}
 }
 
-// TestAlertsOfARecordedIncident evaluates the rules over what a dispatcher really showed while first
-// one and then all of its carriers were away.
+// TestAlertsOfARecordedIncident evaluates the rules over what a dispatcher really showed while
+// first one and then all of its carriers were away.
 func TestAlertsOfARecordedIncident(t *testing.T) {
 	up := "  up{job=\"dispatcher\",instance=\"a\"} 1x71\n"
 	got := fired(t, string(read(t, incident))+up,

@@ -144,8 +144,8 @@ func TestAnOutsiderChecksProofsWithTheirOwnTools(t *testing.T) {
 	}
 }
 
-// TestAnOutsiderChecksTheProofOfAClosedDay: with finance's login. The hashes of the leaf are those of
-// the figures, which SQL computes.
+// TestAnOutsiderChecksTheProofOfAClosedDay: with finance's login. The hashes of the leaf are those
+// of the figures, which SQL computes.
 func TestAnOutsiderChecksTheProofOfAClosedDay(t *testing.T) {
 	t.Parallel()
 	o, keyFile, seals := sealedAuditDB(t, 10)

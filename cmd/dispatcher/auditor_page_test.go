@@ -151,9 +151,9 @@ func TestTheExampleIsSealed(t *testing.T) {
 	}
 }
 
-// TestADayWhoseLooksWereWrittenAnewIsFound: somebody with the signer key changes a day in the log and
-// signs all looks of that day. They fit each other, but not the checkpoint that was kept. Whoever
-// deletes the log, or its end, leaves messages that must be in it.
+// TestADayWhoseLooksWereWrittenAnewIsFound: somebody with the signer key changes a day in the log
+// and signs all looks of that day. They fit each other, but not the checkpoint that was kept.
+// Whoever deletes the log, or its end, leaves messages that must be in it.
 func TestADayWhoseLooksWereWrittenAnewIsFound(t *testing.T) {
 	t.Parallel()
 	_, o := auditorPage(t)

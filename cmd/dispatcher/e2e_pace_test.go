@@ -92,8 +92,8 @@ func TestThreeProcessesPaceAsOne(t *testing.T) {
 	}
 }
 
-// checkFullSeconds: while messages wait, a second of the channel has no unused slots. A busy machine
-// holds claims up, so that is asked of a third of the seconds.
+// checkFullSeconds: while messages wait, a second of the channel has no unused slots. A busy
+// machine holds claims up, so that is asked of a third of the seconds.
 func (s *stage) checkFullSeconds(channel string, perSecond int64) {
 	s.t.Helper()
 	granted := query(s.t, s.postgres, pgx.RowTo[int64], `

@@ -167,9 +167,6 @@ func (f *follower) each(
 
 // repeated reports whether this event of the message, or a later one, was seen before.
 func (f *follower) repeated(event *statusEvent) bool {
-	if event.Seq <= 0 {
-		return false // of a build without event numbers
-	}
 	key := event.key()
 	if f.highest[key] >= event.Seq {
 		return true

@@ -242,8 +242,8 @@ func TestEachKindOfDifference(t *testing.T) {
 	}
 }
 
-// TestCreditsLowerTheTotal: whichever sign the file gives to charges. A credit says nothing about the
-// attempt that its id is of.
+// TestCreditsLowerTheTotal: whichever sign the file gives to charges. A credit says nothing about
+// the attempt that its id is of.
 func TestCreditsLowerTheTotal(t *testing.T) {
 	t.Parallel()
 	b := openBill(t,

@@ -132,8 +132,8 @@ func TestInspectTellsOfASchemaOfAnotherBuild(t *testing.T) {
 	}
 }
 
-// TestTheStatementOfTheUpgradeRecordsTheseMigrations runs what docs/deploy.md says for a database of
-// schema 26. It also fails when one of these files is edited.
+// TestTheStatementOfTheUpgradeRecordsTheseMigrations runs what docs/deploy.md says for a database
+// of schema 26. It also fails when one of these files is edited.
 func TestTheStatementOfTheUpgradeRecordsTheseMigrations(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/deploy.md")

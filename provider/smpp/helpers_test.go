@@ -94,8 +94,8 @@ type rawPeer struct {
 	reader *pdu.Reader
 }
 
-// bindTimeout is a response timeout for startRaw: short for a test that waits for it, and long enough
-// for the bind on a busy machine, which is tried once.
+// bindTimeout is a response timeout for startRaw: short for a test that waits for it, and long
+// enough for the bind on a busy machine, which is tried once.
 const bindTimeout = 3 * time.Second
 
 // startRaw returns a client and the other end of its connection, already bound. Further dials fail.

@@ -18,8 +18,8 @@ import (
 	"dispatcher/config"
 )
 
-// mostFrames is the largest allowed number of our functions from the Kafka record to the place where
-// its channel is chosen and its slots are taken, both included.
+// mostFrames is the largest allowed number of our functions from the Kafka record to the place
+// where its channel is chosen and its slots are taken, both included.
 const mostFrames = 8
 
 // mostOuterFrames is the largest allowed number of our functions below those on the stack of the
@@ -33,8 +33,8 @@ const mostHandOffs = 5
 // poll is the function that polls records.
 const poll = "kafka.(*reader).turn"
 
-// decisions are the functions that find out whether a channel can take a message, whether its limits
-// have room, and that take slots of them.
+// decisions are the functions that find out whether a channel can take a message, whether its
+// limits have room, and that take slots of them.
 var decisions = []string{
 	"decide.(*assigner).exclusionOf", "admission.Fit", "admission.Take",
 }
@@ -171,9 +171,9 @@ func goroutines(t *testing.T, label string) map[string]bool {
 	return running
 }
 
-// TestTheWalkFromRecordToDecisionIsShort: in a running process, with a limit and without, on a route
-// that draws and on one that ranks. DESIGN.md draws these frames, and every goroutine of pipeline
-// and smpp.
+// TestTheWalkFromRecordToDecisionIsShort: in a running process, with a limit and without, on a
+// route that draws and on one that ranks. DESIGN.md draws these frames, and every goroutine of
+// pipeline and smpp.
 func TestTheWalkFromRecordToDecisionIsShort(t *testing.T) {
 	t.Parallel()
 	const channels = `

@@ -7,8 +7,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/envelope"
 )
 
-// TestControlRecordsAreStrict: as the schema says, where the record is one JSON value of a size that
-// is read.
+// TestControlRecordsAreStrict: as the schema says, where the record is one JSON value of a size
+// that is read.
 func TestControlRecordsAreStrict(t *testing.T) {
 	t.Parallel()
 	schema := published(t, "control.schema.json")

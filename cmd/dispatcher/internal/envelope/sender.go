@@ -8,7 +8,7 @@ const badSender = "from is no sender id: a name of up to 11 characters of the GS
 	"or a number of 8 to 15 digits"
 
 // CheckSender says why no network could show the sender of a valid message; nil when one can. It is
-// separate from Decode, because Decode also reads messages that were stored before this rule.
+// separate from Decode, so that the dead row of such a message has its tenant.
 func CheckSender(m *Message) *Problem {
 	if sms.KindOf(m.From) == sms.BadSender {
 		return &Problem{Code: BadSender, Detail: badSender}

@@ -219,8 +219,8 @@ func TestPeopleSignInAtTheIssuerAndComeBackToTheirPage(t *testing.T) {
 	}
 }
 
-// TestATokenWithHundredsOfGroupsSignsIn: its session takes several cookies, which the next session and
-// the end of a session delete.
+// TestATokenWithHundredsOfGroupsSignsIn: its session takes several cookies, which the next session
+// and the end of a session delete.
 func TestATokenWithHundredsOfGroupsSignsIn(t *testing.T) {
 	t.Parallel()
 	p := startProvider(t)

@@ -67,8 +67,8 @@ func TestAMessageIsReceivedOnce(t *testing.T) {
 	}
 }
 
-// TestNothingIsSentBeforeItsAttemptIsCommitted: at each submit another session sees the attempt. The
-// transaction of the claim takes long, so that an earlier submit would find none.
+// TestNothingIsSentBeforeItsAttemptIsCommitted: at each submit another session sees the attempt.
+// The transaction of the claim takes long, so that an earlier submit would find none.
 func TestNothingIsSentBeforeItsAttemptIsCommitted(t *testing.T) {
 	t.Parallel()
 	const n = 20

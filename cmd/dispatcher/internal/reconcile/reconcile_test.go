@@ -171,8 +171,8 @@ func TestFilesOfVendors(t *testing.T) {
 	}
 }
 
-// TestTheLogOfJasminForPython3 has numbers as Python prints bytes. A refusal that Jasmin tries again
-// is not the end of the message.
+// TestTheLogOfJasminForPython3 has numbers as Python prints bytes. A refusal that Jasmin tries
+// again is not the end of the message.
 func TestTheLogOfJasminForPython3(t *testing.T) {
 	t.Parallel()
 	line := func(status, fields string) string {

@@ -92,8 +92,8 @@ func TestBudgetsAreShownWhileThereAreFew(t *testing.T) {
 	}
 }
 
-// TestASickChannelIsNamedWithItsCause: a share that is missed stands beside the cause, and a channel
-// that carries what others do not is no finding.
+// TestASickChannelIsNamedWithItsCause: a share that is missed stands beside the cause, and a
+// channel that carries what others do not is no finding.
 func TestASickChannelIsNamedWithItsCause(t *testing.T) {
 	t.Parallel()
 	channel := func(name string, carried float64) Channel {

@@ -402,8 +402,8 @@ func TestARefusedEventIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestAnEventThatTheReceiverFailsAtDelaysOnlyItsMessage: others are delivered meanwhile, more than are
-// kept at once. It is dropped after a while, because the receiver takes others.
+// TestAnEventThatTheReceiverFailsAtDelaysOnlyItsMessage: others are delivered meanwhile, more than
+// are kept at once. It is dropped after a while, because the receiver takes others.
 func TestAnEventThatTheReceiverFailsAtDelaysOnlyItsMessage(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
