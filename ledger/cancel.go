@@ -199,8 +199,8 @@ func (s *Cancellations) Forget(ctx context.Context, id string) error {
 // selectPending finds the cancellations of new messages.
 const selectPending = `select id from dispatcher.pending_cancellations where id = any($1)`
 
-// carryOut removes the pending cancellations of the messages in $1. Those of the messages in $2, which
-// are ended, go to the record of what operators did.
+// carryOut removes the pending cancellations of the messages in $1. Those of the messages in $2,
+// which are ended, go to the record of what operators did.
 const carryOut = `
 	with gone as (
 	  delete from dispatcher.pending_cancellations where id = any($1)
@@ -232,8 +232,8 @@ func (t *Tx) readPending(rows pgx.Rows, err error) error {
 	return nil
 }
 
-// carriedOut are the ids of the withdrawn messages, and of those that the decisions end for that. The
-// others ended before: they are dead or rejected.
+// carriedOut are the ids of the withdrawn messages, and of those that the decisions end for that.
+// The others ended before: they are dead or rejected.
 func (t *Tx) carriedOut() (withdrawn, ended []string) {
 	ended = []string{}
 	for at := range t.seen.Withdrawn {

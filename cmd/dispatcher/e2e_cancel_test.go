@@ -70,8 +70,8 @@ func TestACancelledMessageIsNeverSent(t *testing.T) {
 }
 
 // TestACancellationOvertakesItsMessage: a tenth of the messages are cancelled on the control topic
-// before they are published, while two processes send what came before. None of these is sent, every
-// other one is sent once, and the choices can be derived again.
+// before they are published, while two processes send what came before. None of these is sent,
+// every other one is sent once, and the choices can be derived again.
 func TestACancellationOvertakesItsMessage(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, stageConfig{})
