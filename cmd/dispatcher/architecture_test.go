@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -375,12 +376,51 @@ type goPackage struct {
 	Standard   bool
 }
 
+// packageCell is a row of the table in DESIGN.md.
+var packageCell = regexp.MustCompile("(?m)^\\| (`[a-z].*?) \\|")
+
+// rowsOfDesign returns the row in the import table of DESIGN.md of each package that it names, with
+// "/..." for one that stands for those below it.
+func rowsOfDesign(t *testing.T) map[string]int {
+	t.Helper()
+	page, err := os.ReadFile("../../DESIGN.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Packages\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := map[string]int{}
+	for i, row := range packageCell.FindAllStringSubmatch(section, -1) {
+		for name := range strings.SplitSeq(strings.ReplaceAll(row[1], "`", ""), ", ") {
+			path := module + name
+			if inner, found := strings.CutPrefix(name, "internal/"); found {
+				path = internal + inner
+			}
+			rows[path] = i + 1
+		}
+	}
+	return rows
+}
+
+// rowOf returns the row of a package: its own, else that of the nearest folder above it; 0 for none.
+func rowOf(rows map[string]int, path string) int {
+	row, cut := rows[path], 0
+	for row == 0 && cut >= 0 {
+		if cut = strings.LastIndexByte(path, '/'); cut >= 0 {
+			path = path[:cut]
+			row = cmp.Or(rows[path+"/..."], rows[path])
+		}
+	}
+	return row
+}
+
 // TestImportsFollowTheTable checks the imports of every package of the module, without its tests,
-// against its rule.
+// against its rule and against the order of the rows in DESIGN.md.
 func TestImportsFollowTheTable(t *testing.T) {
 	t.Parallel()
 	standard := standardLibrary(t)
 	used := map[string]bool{} // "path import"
+	rows := rowsOfDesign(t)
 	for _, pkg := range goList(t, "dispatcher/...") {
 		path, ok := ruleFor(pkg.ImportPath)
 		r := rules[path]
@@ -397,6 +437,11 @@ func TestImportsFollowTheTable(t *testing.T) {
 			allowed := r.others
 			if strings.HasPrefix(imported, module) {
 				allowed = r.ours
+				own, other := rowOf(rows, pkg.ImportPath), rowOf(rows, imported)
+				if own == 0 || other < own && !slices.Contains(r.ours, module+"...") {
+					t.Errorf("%s, of row %d in DESIGN.md, imports %s, of row %d",
+						pkg.ImportPath, own, imported, other)
+				}
 			}
 			if !allows(allowed, imported) {
 				t.Errorf("%s must not import %s", pkg.ImportPath, imported)
