@@ -29,7 +29,7 @@ func check(seen *Seen, was *before, d *Decisions) error {
 	if err := given.checkAll(seen, was); err != nil {
 		return err
 	}
-	return checkCursors(seen, was.turns, d)
+	return checkCursors(seen, was.cursors, d)
 }
 
 // checkOne returns an error for a decision that its message cannot take.

@@ -115,7 +115,7 @@ func (t *Tx) write(ctx context.Context) (tag string, err error) {
 	if len(d.channels) > 0 {
 		batch.Queue(updateChannels, channelArrays(d.channels)...)
 	}
-	if cursors := moved(t.was.turns, t.seen.Cursors); len(cursors) > 0 {
+	if cursors := moved(t.was.cursors, t.seen.Cursors); len(cursors) > 0 {
 		batch.Queue(updateCursors, cursorArrays(cursors)...)
 	}
 	if withdrawn, ended := t.carriedOut(); len(withdrawn) > 0 {

@@ -23,10 +23,10 @@ func TestClaimStoresABatchWithItsAttemptsAndSlots(t *testing.T) {
 	}})
 	db := rig.db
 	seen := claimAll(t, l, batch("m", 500), "a")
-	for i, fate := range seen.Intakes {
-		if fate != ledger.Fresh || seen.Messages[i].Seq == 0 ||
+	for i, intake := range seen.Intakes {
+		if intake != ledger.Fresh || seen.Messages[i].Seq == 0 ||
 			seen.Messages[i].ReceivedAt.IsZero() {
-			t.Fatalf("message %d: fate %d, seq %d", i, fate, seen.Messages[i].Seq)
+			t.Fatalf("message %d: intake %d, seq %d", i, intake, seen.Messages[i].Seq)
 		}
 	}
 	got := map[string]int64{
@@ -59,18 +59,18 @@ func TestClaimTellsDuplicatesFromConflicts(t *testing.T) {
 	claimAll(t, l, []ledger.Message{message("one"), message("two")}, "a")
 	other := message("two")
 	other.Digest = 99
-	var fates []ledger.Intake
+	var intakes []ledger.Intake
 	err := runClaim(t.Context(), l, ledger.Claim{
 		Messages: []ledger.Message{message("zero"), message("one"), other}, Channels: []string{"a"},
 	}, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		fates = append(fates, seen.Intakes...)
+		intakes = append(intakes, seen.Intakes...)
 		return give(seen)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]ledger.Intake{ledger.Fresh, ledger.Duplicate, ledger.Conflict},
-		fates); diff != "" {
+		intakes); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -138,8 +138,8 @@ func TestAClaimThatPanicsHoldsNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), tier.LongestWait)
 	defer cancel()
 	if err := runClaim(ctx, l, claim, func(seen *ledger.Seen) (ledger.Decisions, error) {
-		for i, fate := range seen.Intakes {
-			if fate != ledger.Fresh {
+		for i, intake := range seen.Intakes {
+			if intake != ledger.Fresh {
 				t.Errorf("message %d is there already", i)
 			}
 		}

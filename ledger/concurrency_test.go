@@ -111,8 +111,8 @@ func TestConcurrentClaimsOfTheSameMessagesStoreThemOnce(t *testing.T) {
 			messages := batch("same", 200)
 			slices.Reverse(messages)
 			seen := claimAll(t, l, messages, "a")
-			for _, fate := range seen.Intakes {
-				switch fate {
+			for _, intake := range seen.Intakes {
+				switch intake {
 				case ledger.Fresh:
 					fresh.Add(1)
 				case ledger.Duplicate:

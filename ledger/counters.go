@@ -174,9 +174,9 @@ func (r *limitRow) counter() (c admission.Counter, err error) {
 
 // before is a copy of what the claim showed, from before the decisions changed it.
 type before struct {
-	gates  []gateBefore
-	scoped [][]admission.Counter
-	turns  []Cursor
+	gates   []gateBefore
+	scoped  [][]admission.Counter
+	cursors []Cursor
 }
 
 // gateBefore is a channel as it was shown.
@@ -187,7 +187,7 @@ type gateBefore struct {
 }
 
 func remember(seen *Seen) before {
-	b := before{gates: make([]gateBefore, len(seen.Channels)), turns: slices.Clone(seen.Cursors)}
+	b := before{gates: make([]gateBefore, len(seen.Channels)), cursors: slices.Clone(seen.Cursors)}
 	for i := range seen.Channels {
 		c := &seen.Channels[i]
 		b.gates[i] = gateBefore{

@@ -80,16 +80,16 @@ func cursorArrays(cursors []Cursor) []any {
 
 // writeRotations writes the cursors under the members of the new document and notifies Watch.
 func writeRotations(
-	ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, turns []rotation,
+	ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, rotations []rotation,
 ) error {
 	batch := &pgx.Batch{}
 	for i := range n.Routes {
 		route := &n.Routes[i]
 		c := Cursor{Route: route.Name, Position: -1}
-		if at := slices.IndexFunc(turns, func(r rotation) bool {
+		if at := slices.IndexFunc(rotations, func(r rotation) bool {
 			return r.Route == route.Name
 		}); at >= 0 {
-			c = turns[at].follow(turns[at].members, route.Members)
+			c = rotations[at].follow(rotations[at].members, route.Members)
 		}
 		batch.Queue(putCursor, c.Route, c.Channel, c.Position, route.Members)
 	}

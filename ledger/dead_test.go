@@ -156,7 +156,7 @@ func TestNoRecordIsLostWhileAnIDIsGivenBack(t *testing.T) {
 	l := connect(t, ledger.Config{URL: url, MaxConns: 4})
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	const n = 40
-	fates := map[ledger.Intake]int{}
+	intakes := map[ledger.Intake]int{}
 	for i := range n {
 		id := batch("race", i+1)[i].ID
 		deadOnes(t, l, id)
@@ -170,15 +170,15 @@ func TestNoRecordIsLostWhileAnIDIsGivenBack(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		fate, err := intakeOf(t.Context(), l, batch("race", i+1)[i])
+		intake, err := intakeOf(t.Context(), l, batch("race", i+1)[i])
 		work.Wait()
 		if err != nil {
 			t.Fatal(err)
 		}
-		fates[fate]++
+		intakes[intake]++
 	}
-	if fates[ledger.Duplicate] > 0 || fates[ledger.Fresh]+fates[ledger.Conflict] != n {
-		t.Errorf("%v", fates)
+	if intakes[ledger.Duplicate] > 0 || intakes[ledger.Fresh]+intakes[ledger.Conflict] != n {
+		t.Errorf("%v", intakes)
 	}
 }
 

@@ -51,9 +51,9 @@ func violations(t testing.TB, db *pgx.Conn, names ...string) map[string][]string
 	return found
 }
 
-// books are the invariants that hold whatever is decided about messages, so that they can be
+// always are the invariants that hold whatever is decided about messages, so that they can be
 // checked by tests with decisions of their own.
-var books = []string{
+var always = []string{
 	"waiting_is_due", "waiting_has_its_payload", "sending_is_under_way",
 	"awaited_receipts_are_found", "attempts_are_numbered", "one_attempt_at_a_time", "ids_are_recognised", "ambiguities_have_attempts", "windows_hold",
 	"windows_do_not_overlap", "active_is_what_is_held", "held_is_what_attempts_hold",
@@ -70,7 +70,7 @@ func amiss(t testing.TB, db *pgx.Conn, names ...string) string {
 	return fmt.Sprint(found)
 }
 
-// throughout checks the books repeatedly while others write, until the returned function is called.
+// throughout checks them repeatedly while others write, until the returned function is called.
 func throughout(t *testing.T, url string) (over func()) {
 	t.Helper()
 	db, done := raw(t, url), make(chan struct{})
@@ -83,7 +83,7 @@ func throughout(t *testing.T, url string) (over func()) {
 				return
 			default:
 			}
-			if got := amiss(t, db, books...); got != "" {
+			if got := amiss(t, db, always...); got != "" {
 				t.Error("while it is written: " + got)
 				return
 			}
@@ -93,7 +93,7 @@ func throughout(t *testing.T, url string) (over func()) {
 		close(done)
 		watch.Wait()
 		if looked < 2 {
-			t.Errorf("the books were looked at %d times", looked)
+			t.Errorf("the invariants were checked %d times", looked)
 		}
 	}
 }

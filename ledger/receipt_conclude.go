@@ -21,7 +21,7 @@ import (
 //   - States only advance: delivered replaces undelivered, both replace no_receipt, and that
 //     replaces accepted.
 //   - A receipt that carries our key proves that an unknown attempt was accepted, and makes it
-//     accepted. It proves nothing about the delivery of other parts, see tally.
+//     accepted. It proves nothing about the delivery of other parts, see countParts.
 //   - An attempt that was denied has only the parts that its settlement named. A receipt about any
 //     other part of it carries our key, or an id that came with the refusal, and does not change
 //     the attempt: undelivered repeats the provider's answer, and delivered contradicts it. A
@@ -195,7 +195,7 @@ func (s *attemptStatus) concludeAttempt() {
 	}
 	s.wait()
 	s.name()
-	count := s.tally()
+	count := s.countParts()
 	s.alone = count.missing > 0 || slices.ContainsFunc(count.parts, func(p part) bool {
 		return !p.final() && p.awaited && !p.due
 	})
@@ -286,7 +286,7 @@ func (s *receiptStatus) next() (to State, by *attemptStatus, says reported) {
 		switch t.outcome {
 		case provider.Refused.String(), provider.Throttled.String():
 			if !t.untaken() && !t.further {
-				rest = rest.with(t.tally())
+				rest = rest.with(t.countParts())
 			}
 		case provider.Accepted.String():
 			last = t // later attempts were not accepted, are unknown or have no outcome
@@ -304,7 +304,7 @@ func (s *receiptStatus) next() (to State, by *attemptStatus, says reported) {
 		if t.outcome != provider.Accepted.String() || len(t.parts) == 0 {
 			continue
 		}
-		copied := rest.with(t.tally())
+		copied := rest.with(t.countParts())
 		says := copied.word()
 		if says.state == Delivered {
 			return Delivered, t, says

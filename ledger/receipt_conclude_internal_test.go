@@ -42,7 +42,7 @@ func comeTo(expected int, parts []part) reported {
 	count := (&attemptStatus{
 		outcome: provider.Accepted.String(), expected: expected, within: time.Hour,
 		parts: parts,
-	}).tally()
+	}).countParts()
 	return count.word()
 }
 
@@ -121,7 +121,7 @@ func TestAMessageThatWasCutShortIsNotDelivered(t *testing.T) {
 		count := (&attemptStatus{
 			outcome: provider.Accepted.String(), expected: 2, within: time.Hour,
 			cut: true, parts: rowsOf(letters),
-		}).tally()
+		}).countParts()
 		got := count.word()
 		got.at = time.Time{}
 		if got != want {

@@ -71,7 +71,7 @@ func (s *receiptStatus) deliveredAnyway(
 		}
 		copied := rest.with(partCount{parts: t.contradictions(), cut: t.cut})
 		if t.outcome == provider.Rejected.String() {
-			copied = copied.with(t.tally())
+			copied = copied.with(t.countParts())
 		}
 		switch came := copied.word(); {
 		case came.state == Delivered:
@@ -119,7 +119,7 @@ func (s *receiptStatus) announced() (is State, by *attemptStatus, says reported)
 	if by == nil {
 		return "", nil, reported{}
 	}
-	count := by.tally()
+	count := by.countParts()
 	if says = count.word(); says.state != s.state {
 		says = reported{}
 	}

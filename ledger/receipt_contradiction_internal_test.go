@@ -160,7 +160,7 @@ func TestAReceiptUnderAnotherIDStandsForAPart(t *testing.T) {
 		{"ue", "d", Undelivered},
 	} {
 		one := denials("accepted", test.named, test.others)[0]
-		count := one.tally()
+		count := one.countParts()
 		if got := count.word(); got.state != test.want {
 			t.Errorf("%q and %q come to %q, want %q", test.named, test.others, got.state, test.want)
 		}

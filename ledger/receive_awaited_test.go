@@ -30,7 +30,7 @@ func awaiting(t *testing.T, l *ledger.Ledger, db *pgx.Conn, n int) (open int) {
 			open++
 		}
 	}
-	if got := amiss(t, db, books...); got != "" {
+	if got := amiss(t, db, always...); got != "" {
 		t.Error(got)
 	}
 	timeUp(t, db)

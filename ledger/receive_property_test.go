@@ -399,7 +399,7 @@ func check(
 		m.Seq); state == "accepted" && (watched == 0) != l.mute {
 		rt.Fatalf("%d of its rows are going to be looked at again", watched)
 	}
-	if got := amiss(t, db, books...); got != "" {
+	if got := amiss(t, db, always...); got != "" {
 		rt.Fatalf("%s", got)
 	}
 	held := scalar[int](t, db,

@@ -83,11 +83,11 @@ func apply(ctx context.Context, tx pgx.Tx, n *NewRouting) (version int64, err er
 	if err != nil {
 		return 0, err
 	}
-	turns, err := writeDocument(ctx, tx, version, n, effects, beginning)
+	rotations, err := writeDocument(ctx, tx, version, n, effects, beginning)
 	if err != nil {
 		return 0, err
 	}
-	return version, writeRotations(ctx, tx, version, n, turns)
+	return version, writeRotations(ctx, tx, version, n, rotations)
 }
 
 // lockRouting takes the appliers' lock, so that the routing does not change until the transaction
@@ -145,7 +145,7 @@ func lockAll(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
 // the cursors of the routes that stay, locked, with their rotations.
 func writeDocument(
 	ctx context.Context, tx pgx.Tx, version int64, n *NewRouting, effects []byte, b *beginning,
-) (turns []rotation, err error) {
+) (rotations []rotation, err error) {
 	now, err := lockAll(ctx, tx)
 	if err != nil {
 		return nil, err
@@ -169,11 +169,11 @@ func writeDocument(
 	batch.Queue(upsertLimits, slices.Concat(windows, specs, b.arguments())...)
 	batch.Queue(dropCursors, n.routeNames())
 	batch.Queue(lockRotations).Query(func(rows pgx.Rows) error {
-		turns, err = pgx.CollectRows(rows, scanRotation)
+		rotations, err = pgx.CollectRows(rows, scanRotation)
 		return err
 	})
 	err = tx.SendBatch(ctx, batch).Close() // before what it reads is returned
-	return turns, err
+	return rotations, err
 }
 
 // routeNames never returns nil: a null array would match no route in SQL.

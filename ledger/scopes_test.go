@@ -679,7 +679,7 @@ func TestConcurrentClaimsOfOverlappingScopesAreExact(t *testing.T) {
 		again() // the same routing comes once more
 	}
 	workers.Wait()
-	if got := amiss(t, db, books...); got != "" {
+	if got := amiss(t, db, always...); got != "" {
 		t.Error(got)
 	}
 	for sql, want := range map[string]int64{

@@ -65,7 +65,7 @@ func TestAmbiguitiesRepeatsAndReceiptsContend(t *testing.T) {
 			`select count(*) from dispatcher.receipts where due_at is not null`); n != 0 {
 			t.Fatalf("%d rows are looked at for ever", n)
 		}
-		if got := amiss(t, db, books...); got != "" {
+		if got := amiss(t, db, always...); got != "" {
 			t.Fatal(got)
 		}
 		if n := scalar[int](t, db, givenUp); n != 0 {

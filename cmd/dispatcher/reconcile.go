@@ -224,7 +224,7 @@ func (r *reconciler) run(ctx context.Context, options reconcile.Options) error {
 	}
 	if !r.dryRun {
 		show, wipe = r.cli.progress("settling", int64(len(r.proofs)))
-		err = r.conclude(ctx, show)
+		err = r.settleAndStore(ctx, show)
 		wipe()
 		if err != nil {
 			return err
@@ -338,9 +338,9 @@ func (r *reconciler) compare(ctx context.Context) error {
 	return err
 }
 
-// conclude settles what the file proves and stores the result, unless it was stored before and
+// settleAndStore settles what the file proves and stores the result, unless it was stored before and
 // nothing could be settled.
-func (r *reconciler) conclude(ctx context.Context, done func(proofs int64)) error {
+func (r *reconciler) settleAndStore(ctx context.Context, done func(proofs int64)) error {
 	proofs := r.proofs
 	if !r.leave && len(proofs) > 0 {
 		if err := r.settle(ctx, proofs, done); err != nil {

@@ -31,7 +31,7 @@ const mostOuterFrames = 2
 const mostHandOffs = 5
 
 // poll is the function that polls records.
-const poll = "kafka.(*reader).turn"
+const poll = "kafka.(*reader).handleNext"
 
 // decisions are the functions that find out whether a channel can take a message, whether its
 // limits have room, and that take slots of them.

@@ -153,8 +153,9 @@ func TestMoneyThatIsLeftToOtherProcessesIsNotSpent(t *testing.T) {
 			Max: 100_000, Currency: "GBP",
 		}, granted)
 		counter.Taken = map[string]int64{"worker:7": 30_000}
-		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
-			Snapshot{Worker: admission.Worker{ID: 7, Region: "eu"}, Instances: instances})
+		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, Snapshot{
+			Unready: w.unready, Worker: admission.Worker{ID: 7, Region: "eu"}, Instances: instances,
+		})
 		if d := a.decide(w.task("a")); d.Reason != want || d.WaitsFor != "a 1h money" {
 			t.Errorf("with %d of 100000 granted: %s for %q, want %s", granted, d.Reason,
 				d.WaitsFor, want)
@@ -206,8 +207,9 @@ func TestRefundsNameTheTalliesThatWereCharged(t *testing.T) {
 		w.routing.Channels[0].Policy = tc.policy
 		instances := &Instances{}
 		instances.Join("eu", map[string]ledger.Grants{"a": {Micros: 30_000}})
-		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
-			Snapshot{Worker: admission.Worker{ID: 7, Region: "eu"}, Instances: instances})
+		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, Snapshot{
+			Unready: w.unready, Worker: admission.Worker{ID: 7, Region: "eu"}, Instances: instances,
+		})
 		d := a.decide(w.task("a"))
 		want := []ledger.Refund{{
 			ScopeRef: ledger.ScopeRef{Channel: "a"}, Window: admission.Hour,
@@ -426,8 +428,9 @@ func TestPolicyLeavesEachProcessItsShare(t *testing.T) {
 		w := newFixture(t).onlyA()
 		w.routing.Channels[0].Policy = tc.policy
 		counter := w.limit("a", admission.Limit{Window: admission.Minute, Max: 20}, 0)
-		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
-			Snapshot{Worker: admission.Worker{ID: 1, Region: "eu"}, Instances: instances})
+		a := newAssigner(w.routing, newDrawers(testKeys), w.seen, Snapshot{
+			Unready: w.unready, Worker: admission.Worker{ID: 1, Region: "eu"}, Instances: instances,
+		})
 		sent := 0
 		var last ledger.Decision
 		for range 25 {
@@ -458,8 +461,9 @@ func TestReleaseTimesBeginWhenTheDecisionIsDurable(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).onlyA()
 	w.limit("a", admission.Limit{Window: admission.Second, Max: 10}, 0)
-	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
-		Snapshot{CommitLatency: 20 * time.Millisecond})
+	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, Snapshot{
+		Unready: w.unready, CommitLatency: 20 * time.Millisecond,
+	})
 	var at []time.Duration
 	for range 3 {
 		d := a.decide(w.task("a"))
@@ -571,8 +575,9 @@ func TestABudgetIsDividedByNoPolicy(t *testing.T) {
 	instances := &Instances{}
 	instances.Join("eu", nil)
 	instances.Join("us", map[string]ledger.Grants{"a": {Micros: 30_000}})
-	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
-		Snapshot{Worker: admission.Worker{ID: 7, Region: "eu"}, Instances: instances})
+	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, Snapshot{
+		Unready: w.unready, Worker: admission.Worker{ID: 7, Region: "eu"}, Instances: instances,
+	})
 	for n := int64(1); n <= 3; n++ {
 		if d := a.decide(w.task("a")); d.State != ledger.Sending || counter.Granted != n*30_000 ||
 			counter.Taken != nil {

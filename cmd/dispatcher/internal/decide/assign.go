@@ -40,9 +40,6 @@ type assigner struct {
 	states []*ledger.ChannelState
 	// cursors are those that the claim locked, by route.
 	cursors map[string]*ledger.Cursor
-	// unready has one entry per channel of routing: why this process cannot send on
-	// it now, empty when it can.
-	unready []string
 	// stamp is the time given to the last assignment; strictly ascending.
 	stamp time.Time
 	// queued counts, per counter, the units that messages of this claim wait for, and queuedOn the
@@ -73,18 +70,18 @@ type decision struct {
 }
 
 func newAssigner(
-	routing *Routing, keys *drawers, seen *ledger.Seen, unready []string, stand Snapshot,
+	routing *Routing, keys *drawers, seen *ledger.Seen, snapshot Snapshot,
 ) *assigner {
 	a := &assigner{
-		routing: routing, keys: keys, snapshot: stand, now: seen.Now, stamp: seen.Now, unready: unready,
+		routing: routing, keys: keys, snapshot: snapshot, now: seen.Now, stamp: seen.Now,
 		states:  make([]*ledger.ChannelState, len(routing.Channels)),
 		cursors: make(map[string]*ledger.Cursor, len(seen.Cursors)),
 		queued:  map[*admission.Counter]int64{}, queuedOn: make([]int64, len(routing.Channels)),
 		probed: make([]bool, len(routing.Channels)), troubles: map[string]int{},
 	}
 	a.moment = admission.Moment{
-		Now: seen.Now, Earliest: seen.Now.Add(stand.CommitLatency), Zone: routing.Zone,
-		Worker: stand.Worker,
+		Now: seen.Now, Earliest: seen.Now.Add(snapshot.CommitLatency), Zone: routing.Zone,
+		Worker: snapshot.Worker,
 	}
 	a.counters = newCounters(routing, seen, &a.moment)
 	index := make(map[string]int, len(routing.Channels))

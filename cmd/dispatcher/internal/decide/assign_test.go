@@ -91,7 +91,7 @@ func (w *fixture) task(first string) *Task {
 var testKeys = []selector.Key{{1}}
 
 func (w *fixture) assigner() *assigner {
-	return newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready, Snapshot{})
+	return newAssigner(w.routing, newDrawers(testKeys), w.seen, Snapshot{Unready: w.unready})
 }
 
 func (w *fixture) decide(t *Task) ledger.Decision {

@@ -170,11 +170,11 @@ func (p *Plan) Wanted() int {
 // Batch decides about all messages of a claim, one after the other: each sees the state that the
 // one before left. It is pure, except that it counts in seen what it takes and fills in the rows of
 // the plan.
-func Batch(p *Plan, seen *ledger.Seen, state *Snapshot) (*Decided, error) {
+func Batch(p *Plan, seen *ledger.Seen, snapshot *Snapshot) (*Decided, error) {
 	if seen.Version != p.Routing.Version || p.pastHours(seen) {
 		return nil, ErrStaleRouting
 	}
-	a := newAssigner(p.Routing, p.planner.keys, seen, state.Unready, *state)
+	a := newAssigner(p.Routing, p.planner.keys, seen, *snapshot)
 	decided := &Decided{
 		Now: seen.Now, Intakes: seen.Intakes, Tasks: p.adopt(seen), plan: p,
 		Decisions: make([]ledger.Decision, len(seen.Messages)), Troubles: a.troubles,
@@ -193,7 +193,7 @@ func Batch(p *Plan, seen *ledger.Seen, state *Snapshot) (*Decided, error) {
 				continue
 			}
 			lately = remembered(lately, covered)
-			if p.lacksAnswer(t, decided.Now, state.Answers) {
+			if p.lacksAnswer(t, decided.Now, snapshot.Answers) {
 				decided.Unasked = append(decided.Unasked, i)
 				continue
 			}

@@ -115,8 +115,9 @@ func TestAFullChannel(t *testing.T) {
 			if tc.change != nil {
 				tc.change(w, tk)
 			}
-			a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
-				Snapshot{Rooms: tc.rooms})
+			a := newAssigner(w.routing, newDrawers(testKeys), w.seen, Snapshot{
+				Unready: w.unready, Rooms: tc.rooms,
+			})
 			d := a.decide(tk)
 			record := d.Seen
 			if tc.channel != "" {
@@ -145,8 +146,9 @@ func TestAFullChannel(t *testing.T) {
 func TestEachTakeCountsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
-	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
-		Snapshot{Rooms: []Room{{ShareLeft: 3}, {ShareLeft: 100}, {ShareLeft: 100}}})
+	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, Snapshot{
+		Unready: w.unready, Rooms: []Room{{ShareLeft: 3}, {ShareLeft: 100}, {ShareLeft: 100}},
+	})
 	states := map[ledger.State]int{}
 	for range 10 {
 		states[a.decide(w.numbered("a")).State]++
@@ -169,8 +171,9 @@ func (w *fixture) numbered(first string) *Task {
 func TestAMessageIsCountedOnceForAFullChannel(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
-	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
-		Snapshot{Rooms: []Room{{PassOver: true}, {PassOver: true}, {ShareLeft: 100}}})
+	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, Snapshot{
+		Unready: w.unready, Rooms: []Room{{PassOver: true}, {PassOver: true}, {ShareLeft: 100}},
+	})
 	for range 10 {
 		a.decide(w.numbered("a"))
 	}
@@ -201,8 +204,9 @@ func TestALongQueueForRoomIsPlannedAgainSeldom(t *testing.T) {
 				continue
 			}
 			if claimed%batch == 0 {
-				a = newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
-					Snapshot{Rooms: []Room{full, full, full}})
+				a = newAssigner(w.routing, newDrawers(testKeys), w.seen, Snapshot{
+					Unready: w.unready, Rooms: []Room{full, full, full},
+				})
 			}
 			claimed++
 			d := a.decide(w.task("a"))

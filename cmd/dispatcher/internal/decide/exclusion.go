@@ -118,12 +118,12 @@ func (a *assigner) unfitting(t *Task, selectors []selector.Selector, c int) stri
 		return badFrom
 	case !t.withoutPayload && t.overPriceCap(ch):
 		return PriceCap
-	case a.unready[c] == provider.Probing:
+	case a.snapshot.Unready[c] == provider.Probing:
 		if a.probed[c] {
 			return Breaker
 		}
-	case a.unready[c] != "":
-		return a.unready[c]
+	case a.snapshot.Unready[c] != "":
+		return a.snapshot.Unready[c]
 	}
 	switch {
 	case state == nil:

@@ -121,7 +121,7 @@ func explain(q *Question) Explanation {
 	seen := &ledger.Seen{
 		Now: q.Now, Channels: q.states(), Cursors: slices.Clone(q.Cursors), Scoped: q.scoped(),
 	}
-	a := newAssigner(q.Routing, keys, seen, q.unready(), Snapshot{})
+	a := newAssigner(q.Routing, keys, seen, Snapshot{Unready: q.unready()})
 	answer := a.explainOrder(&t)
 	if t.Row.State == ledger.Scheduled {
 		answer.Decision = ledger.Decision{

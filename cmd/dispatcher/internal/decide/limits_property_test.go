@@ -195,7 +195,8 @@ func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 						time.Duration(rapid.IntRange(0, 2).Draw(rt, "pause"))*time.Second)
 				}
 			}
-			stand := Snapshot{
+			snapshot := Snapshot{
+				Unready: w.unready,
 				CommitLatency: time.Duration(rapid.IntRange(0, 300).Draw(rt,
 					"commit latency")) * time.Millisecond,
 				Worker: admission.Worker{
@@ -206,8 +207,8 @@ func TestNoLimitIsEverExceededAndMessagesAreTakenWhole(t *testing.T) {
 			}
 			again := copied(w.seen)
 			keys := newDrawers(testKeys)
-			a := newAssigner(w.routing, keys, w.seen, w.unready, stand)
-			b := newAssigner(w.routing, keys, again, w.unready, stand)
+			a := newAssigner(w.routing, keys, w.seen, snapshot)
+			b := newAssigner(w.routing, keys, again, snapshot)
 			for range rapid.IntRange(1, 12).Draw(rt, "messages") {
 				task := drawnTask(rt, w, now)
 				before := copied(w.seen)

@@ -540,8 +540,8 @@ func TestMessageKeepsTheKeyItWasFirstDrawnUnder(t *testing.T) {
 			t.Errorf("%s: plan %+v", name, got.Row.Plan)
 		}
 		got.Row.Attempts, got.Row.Tried = 1, []string{got.Row.Plan.FirstChoice}
-		if r := decoded(t, newAssigner(w.routing, keys, w.seen, w.unready,
-			Snapshot{}).decide(&got).Decision); r.KeyID != want.KeyID() {
+		a := newAssigner(w.routing, keys, w.seen, Snapshot{Unready: w.unready})
+		if r := decoded(t, a.decide(&got).Decision); r.KeyID != want.KeyID() {
 			t.Errorf("%s: redrawn under %s", name, r.KeyID)
 		}
 	}

@@ -25,14 +25,14 @@ func drawnQueue(t *rapid.T, w *fixture, n int) (tasks []Task, intakes []ledger.I
 		one.Lane.Order = rapid.IntRange(0, 2).Draw(t, "lane")
 		seconds := rapid.SampledFrom([]int{1, 30, 59, 60, 600}).Draw(t, "seconds left")
 		one.Row.ExpiresAt = noon.Add(time.Duration(seconds) * time.Second)
-		fate := ledger.Due
+		intake := ledger.Due
 		if i < fresh {
-			fate = rapid.SampledFrom([]ledger.Intake{
+			intake = rapid.SampledFrom([]ledger.Intake{
 				ledger.Fresh, ledger.Fresh, ledger.Duplicate,
 				ledger.Conflict,
-			}).Draw(t, "fate")
+			}).Draw(t, "intake")
 		}
-		tasks, intakes = append(tasks, one), append(intakes, fate)
+		tasks, intakes = append(tasks, one), append(intakes, intake)
 	}
 	return tasks, intakes
 }

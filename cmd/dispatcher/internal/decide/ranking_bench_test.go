@@ -138,7 +138,7 @@ func (c *storedClaims) run(b *testing.B, name string,
 	}
 	defer tx.Rollback()
 	seen := tx.Seen()
-	a := newAssigner(c.fixture.routing, p.keys, seen, c.fixture.unready, Snapshot{})
+	a := newAssigner(c.fixture.routing, p.keys, seen, Snapshot{Unready: c.fixture.unready})
 	all := ledger.Decisions{Each: make([]ledger.Decision, len(tasks))}
 	for i := range tasks {
 		t := &tasks[i]

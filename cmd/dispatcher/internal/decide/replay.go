@@ -31,7 +31,7 @@ func NewReplay(version *Routing, keys []selector.Key) *Replay {
 		idle.Channels[i].Name = routing.Channels[i].Name
 	}
 	ready := make([]string, len(routing.Channels))
-	return &Replay{newAssigner(&routing, newDrawers(keys), idle, ready, Snapshot{}), keyless}
+	return &Replay{newAssigner(&routing, newDrawers(keys), idle, Snapshot{Unready: ready}), keyless}
 }
 
 // Version is the prepared routing.

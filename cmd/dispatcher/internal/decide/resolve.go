@@ -107,8 +107,8 @@ func moved(a *Attempt, s *ledger.Settlement, now time.Time) *ledger.Move {
 	}
 }
 
-// Conclude ends a search that found nothing, in the way that the lane is configured.
-func Conclude(o *ledger.OpenAmbiguity, a *Attempt, now time.Time) *ledger.Resolution {
+// EndSearch ends a search that found nothing, in the way that the lane is configured.
+func EndSearch(o *ledger.OpenAmbiguity, a *Attempt, now time.Time) *ledger.Resolution {
 	s := unresolved(o, a)
 	as := giveUp(a, o.Partly, s, now)
 	return &ledger.Resolution{Seq: a.Seq, Key: o.Key, As: as, Move: moved(a, s, now)}

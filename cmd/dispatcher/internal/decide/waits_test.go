@@ -110,8 +110,9 @@ func TestThoseWithoutAShareAreSpreadUpToTheEndOfTheWindow(t *testing.T) {
 	}
 	w.limit("a", admission.Limit{Window: admission.Minute, Max: 10},
 		0).Taken = map[string]int64{"worker:1": 1}
-	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, w.unready,
-		Snapshot{Worker: admission.Worker{ID: 1, Region: "eu"}, Instances: instances})
+	a := newAssigner(w.routing, newDrawers(testKeys), w.seen, Snapshot{
+		Unready: w.unready, Worker: admission.Worker{ID: 1, Region: "eu"}, Instances: instances,
+	})
 	var got []time.Duration
 	for range 24 {
 		d := a.decide(w.task("a"))

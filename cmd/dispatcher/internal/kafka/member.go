@@ -26,7 +26,7 @@ func (r *reader) OnGroupManageError(err error) {
 		r.fenced.Store(true)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.endTurn()
+		r.endHandle()
 	}
 }
 

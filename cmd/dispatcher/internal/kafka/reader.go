@@ -31,7 +31,7 @@ const (
 // partition is taken away while its records are being handled, and AllowRebalance releases it. A
 // member that keeps the lock delays the rebalance of the whole group, in all processes. Therefore a
 // waiting rebalance ends the running Handle. Records that were not handled stay pending for the
-// next turn, except those of partitions that were taken away.
+// next call, except those of partitions that were taken away.
 type reader struct {
 	cfg    ConsumerConfig
 	lane   string
@@ -40,14 +40,14 @@ type reader struct {
 	probe  *outage.Probe      // finds the cause of a failure
 	fenced atomic.Bool        // another process has taken the membership over
 
-	mu      sync.Mutex         // the client calls back from its own goroutines
-	pending batch              // guarded by mu, though the rebalance lock orders its users anyway
-	endTurn context.CancelFunc // guarded by mu; ends the running Handle
+	mu        sync.Mutex         // the client calls back from its own goroutines
+	pending   batch              // guarded by mu, though the rebalance lock orders its users anyway
+	endHandle context.CancelFunc // guarded by mu; ends the running Handle
 }
 
 func newReader(cfg ConsumerConfig, lane Lane) (*reader, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &reader{cfg: cfg, lane: lane.Name, cancel: cancel, endTurn: func() {}}
+	r := &reader{cfg: cfg, lane: lane.Name, cancel: cancel, endHandle: func() {}}
 	r.probe = &outage.Probe{
 		Log: cfg.Outages, Reporter: r.reporter(),
 		Timeout: watchTimeout, Again: watchAgain, Idle: watchEvery,
@@ -68,13 +68,13 @@ func newReader(cfg ConsumerConfig, lane Lane) (*reader, error) {
 	return r, nil
 }
 
-// run takes turns until ctx ends or Handle fails.
+// run handles records until ctx ends or Handle fails.
 func (r *reader) run(ctx context.Context) error {
 	for r.waitWhilePaused(ctx) {
 		if r.fenced.Load() {
 			return errFenced
 		}
-		if err := r.turn(ctx); err != nil {
+		if err := r.handleNext(ctx); err != nil {
 			// After records that were not handled nothing may be read: marking a later record would commit
 			// past them.
 			return err
@@ -97,31 +97,31 @@ func (r *reader) waitWhilePaused(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// turn polls and calls Handle. It returns with the rebalance lock held.
-func (r *reader) turn(ctx context.Context) error {
-	turn, end := context.WithCancel(ctx)
+// handleNext polls and calls Handle. It returns with the rebalance lock held.
+func (r *reader) handleNext(ctx context.Context) error {
+	handling, end := context.WithCancel(ctx)
 	defer end()
 	r.mu.Lock()
-	r.endTurn = end
+	r.endHandle = end
 	r.mu.Unlock()
 
 	work := r.poll(ctx)
 	if ctx.Err() != nil || len(work.jobs) == 0 {
 		return ctx.Err()
 	}
-	err := r.cfg.Handle(turn, work.jobs)
+	err := r.cfg.Handle(handling, work.jobs)
 	switch {
 	case err == nil:
 		r.client.MarkCommitRecords(work.last...)
 		r.keep(batch{})
-	case ctx.Err() == nil && turn.Err() != nil: // a rebalance ended the turn
+	case ctx.Err() == nil && handling.Err() != nil: // a rebalance ended Handle
 	default:
 		return fmt.Errorf("handle %d records of lane %s: %w", len(work.jobs), r.lane, err)
 	}
 	return nil
 }
 
-// poll takes the rebalance lock and returns the records to handle: those left by the last turn,
+// poll takes the rebalance lock and returns the records to handle: those left by the last Handle,
 // or else new ones, for which it waits.
 func (r *reader) poll(ctx context.Context) batch {
 	if r.left().jobs != nil {
@@ -157,7 +157,7 @@ func (r *reader) keep(b batch) {
 func (r *reader) rebalanceWaits(context.Context, *kgo.Client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	time.AfterFunc(handleGrace, r.endTurn)
+	time.AfterFunc(handleGrace, r.endHandle)
 }
 
 // revoked is called when partitions pass to another member, and with all partitions at the stop. It

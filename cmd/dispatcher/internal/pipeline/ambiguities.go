@@ -103,7 +103,7 @@ func (d *Dispatcher) endSearch(ctx context.Context, o *ledger.OpenAmbiguity, now
 		next := now.Add(decide.ReceiptLook)
 		return d.cfg.Ledger.Ambiguities.Postpone(ctx, o.Message.Seq, o.Key, next)
 	}
-	return d.resolve(ctx, decide.Conclude(o, a, now))
+	return d.resolve(ctx, decide.EndSearch(o, a, now))
 }
 
 // lookForReceipts marks those unanswered attempts for which a receipt with our key has come.

@@ -203,7 +203,7 @@ func (d *Dispatcher) claim(ctx context.Context, c *claim) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
 	defer cancel()
 	began, lane := time.Now(), laneOf(c.plan.Jobs)
-	state := &decide.Snapshot{
+	snapshot := &decide.Snapshot{
 		Unready: c.unready, CommitLatency: d.commitLatencies.get(lane, began),
 		Worker:    admission.Worker{ID: d.cfg.Ledger.Instances.ID(), Region: d.cfg.Region},
 		Instances: d.instances.Load(), ReceiptsSince: d.heartbeat.receiptsSince(),
@@ -219,12 +219,12 @@ func (d *Dispatcher) claim(ctx context.Context, c *claim) (err error) {
 	seen := tx.Seen()
 	d.clock.read(seen.Now, began, time.Now())
 	read := d.clock.here(seen.Now) // when the database read its clock
-	state.Answers = d.answers.known()
+	snapshot.Answers = d.answers.known()
 	d.deciding.Lock()
-	state.Rooms, _ = d.rooms(c.plan.Routing)
-	decided, err := decide.Batch(c.plan, seen, state)
+	snapshot.Rooms, _ = d.rooms(c.plan.Routing)
+	decided, err := decide.Batch(c.plan, seen, snapshot)
 	if err == nil {
-		c.rooms, c.decided, c.attempts = state.Rooms, decided, opened(decided.Attempts, began)
+		c.rooms, c.decided, c.attempts = snapshot.Rooms, decided, opened(decided.Attempts, began)
 		d.reserve(c)
 	}
 	d.deciding.Unlock()

@@ -38,7 +38,7 @@ func (m *batcherMetrics) received(channel, state string) {
 	m.receipts.WithLabelValues(channel, state).Inc()
 }
 
-func (m *batcherMetrics) recorded(got *ledger.Received, closed *tally) {
+func (m *batcherMetrics) recorded(got *ledger.Received, closed *stateCounts) {
 	for result, n := range map[string]int{
 		"matched": got.Matched, "early": got.Early,
 		"repeated": got.Repeated,
@@ -54,7 +54,7 @@ func (m *batcherMetrics) odd(contradictory, otherID int) {
 	m.receiptsTotal.WithLabelValues("other_id").Add(float64(otherID))
 }
 
-func (m *batcherMetrics) swept(closed *tally) {
+func (m *batcherMetrics) swept(closed *stateCounts) {
 	for c, n := range closed.messages {
 		m.closed.WithLabelValues(c.channel, string(c.state)).Add(float64(n))
 	}

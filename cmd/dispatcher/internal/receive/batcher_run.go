@@ -111,7 +111,7 @@ func (b *Batcher) try(ctx context.Context, batch []*entry, early chan<- struct{}
 	for i := range batch {
 		receipts[i] = batch[i].receipt
 	}
-	closed, began := tally{traced: b.cfg.Tracer != nil}, time.Now()
+	closed, began := stateCounts{traced: b.cfg.Tracer != nil}, time.Now()
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
 	got, err := b.cfg.Store.Receive(ctx, receipts, closed.tell)

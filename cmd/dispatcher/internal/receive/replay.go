@@ -78,7 +78,7 @@ type generations struct {
 }
 
 func (g *generations) begin(m mark, now time.Time) sighting {
-	g.turn(now)
+	g.renew(now)
 	if has(g.younger, m) || has(g.older, m) {
 		return seenRecorded
 	}
@@ -94,15 +94,15 @@ func (g *generations) end(m mark, recorded bool, now time.Time) {
 	if !recorded {
 		return
 	}
-	g.turn(now)
+	g.renew(now)
 	if g.younger == nil {
 		g.younger = map[mark]struct{}{}
 	}
 	g.younger[m] = struct{}{}
 }
 
-// turn begins a new generation if the younger one is old enough or full.
-func (g *generations) turn(now time.Time) {
+// renew begins a new generation if the younger one is old enough or full.
+func (g *generations) renew(now time.Time) {
 	age := now.Sub(g.began)
 	switch {
 	case age >= 2*replayMemory:

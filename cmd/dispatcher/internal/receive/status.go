@@ -24,8 +24,8 @@ func status(c *ledger.Closing) (notice *ledger.Notice, traceparent string) {
 		0, 256), event)}, message.Traceparent
 }
 
-// tally counts the messages of one transaction by channel and new state.
-type tally struct {
+// stateCounts counts the messages of one transaction by channel and new state.
+type stateCounts struct {
 	messages map[closedAs]int
 	traced   bool      // whether traces are recorded
 	traces   []brought // the messages that are traced
@@ -43,7 +43,7 @@ type brought struct {
 }
 
 // tell is the ledger.Tell of the transaction.
-func (t *tally) tell(c *ledger.Closing) *ledger.Notice {
+func (t *stateCounts) tell(c *ledger.Closing) *ledger.Notice {
 	if t.messages == nil {
 		t.messages = map[closedAs]int{}
 	}
@@ -58,7 +58,7 @@ func (t *tally) tell(c *ledger.Closing) *ledger.Notice {
 }
 
 // trace records a transaction that has been committed.
-func (b *Batcher) trace(t *tally, began time.Time) {
+func (b *Batcher) trace(t *stateCounts, began time.Time) {
 	for i := range t.traces {
 		c := &t.traces[i]
 		b.cfg.Tracer.Receipt(c.traceparent, c.channel, c.state, c.cause, c.code, c.attempt, began)

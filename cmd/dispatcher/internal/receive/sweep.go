@@ -61,7 +61,7 @@ func (b *Batcher) sweep(ctx context.Context, early <-chan struct{}) {
 // closeDue closes the messages that are due now. That frees the slots of attempts whose receipts
 // came before their settlement.
 func (b *Batcher) closeDue(ctx context.Context) {
-	closed, began := tally{traced: b.cfg.Tracer != nil}, time.Now()
+	closed, began := stateCounts{traced: b.cfg.Tracer != nil}, time.Now()
 	looking, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
 	swept, err := b.cfg.Store.Overdue(looking, sweepSize, closed.tell)

@@ -36,8 +36,8 @@ type partCount struct {
 	unreported bool
 }
 
-// tally counts the parts of an attempt.
-func (s *attemptStatus) tally() partCount {
+// countParts counts the parts of an attempt.
+func (s *attemptStatus) countParts() partCount {
 	if s.within <= 0 {
 		return s.unexpected()
 	}
