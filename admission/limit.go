@@ -62,7 +62,7 @@ type Limit struct {
 	// in a Counter it is the sum of the top-ups.
 	Max  int64
 	Unit Unit
-	// Currency is that of a limit in Money; empty for other units.
+	// Currency is the currency of a limit in Money; empty for other units.
 	Currency string
 	// Sliding bounds every span of the window's length, not only calendar windows. See Counter.
 	Sliding bool

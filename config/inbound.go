@@ -9,7 +9,7 @@ import (
 // Inbound says which tenant gets the messages of subscribers, and which words change an opt-out
 // list.
 type Inbound struct {
-	// Keywords are those of every number without its own.
+	// Keywords hold for every number without its own.
 	Keywords Keywords
 	// Numbers and Channels assign messages to tenants by our number or by the channel that they came
 	// through; a number takes precedence. All other messages belong to the tenant without a name.

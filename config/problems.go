@@ -53,7 +53,7 @@ const maxProblems = 20
 type report struct {
 	file     string
 	problems []*Problem
-	// countryGroups are those of the document, once they are read.
+	// countryGroups are the document's groups of countries, once they are read.
 	countryGroups map[string][]string
 }
 

@@ -148,7 +148,7 @@ func missing(node *yaml.Node, step string) error {
 	return fmt.Errorf("line %d: there is no %s here; %s", node.Line, step, byHand)
 }
 
-// lineBreaks are those of YAML 1.1, which the library uses to count lines.
+// lineBreaks are the line breaks of YAML 1.1, by which the library counts lines.
 var lineBreaks = regexp.MustCompile("\r\n|[\r\n\u0085\u2028\u2029]")
 
 // splitLines splits a text into lines, each with its line break.

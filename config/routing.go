@@ -16,7 +16,7 @@ type Routing struct {
 	Channels []Channel // in the order of listing
 	Routes   []Route   // in the order of listing: the first that matches wins
 	Lanes    []Lane    // in the order of listing, which ranks them
-	// Limits are those of tenants and prefixes over all channels.
+	// Limits are the limits of tenants and prefixes over all channels.
 	Limits []admission.Limit
 	// Rates convert prices to one currency where they are compared; without them nothing is converted.
 	Rates Rates

@@ -24,7 +24,7 @@ type AmbiguityRecord struct {
 	Asked                     int        // tries so far
 	ResolvedAs                ResolvedAs // empty while it is open
 	Author, Note              string
-	// Login is that of the database that settled it, and Via how that came in; empty where it was
+	// Login is the database's login that settled it, and Via how that came in; empty where it was
 	// not recorded.
 	Login string
 	Via   Via

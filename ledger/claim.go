@@ -59,8 +59,8 @@ type Seen struct {
 	Scoped []ScopeState
 	// LockWait is how long the claim waited for the locks of channels and limits.
 	LockWait time.Duration
-	// Cursors are those of the named routes in the same order. A cursor may move only to a channel
-	// that gets an attempt for its route.
+	// Cursors has the cursors of the named routes in the same order. A cursor may move only to a
+	// channel that gets an attempt for its route.
 	Cursors []Cursor
 }
 

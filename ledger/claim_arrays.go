@@ -50,7 +50,7 @@ func (a *planArrays) arguments() []any {
 // idArrays are the parameters of insertIDs.
 func (t *Tx) idArrays() []any { return []any{t.ids(), t.day.first()} }
 
-// ids are those of the new messages, ascending.
+// ids are the ids of the new messages, ascending.
 func (t *Tx) ids() []string {
 	ids := make([]string, len(t.order))
 	for i, at := range t.order {

@@ -31,7 +31,7 @@ type Condition struct {
 	// Ahead is the database's clock minus this process's, to within half of RoundTrip.
 	Ahead     time.Duration
 	RoundTrip time.Duration
-	// Durability is that of sessions with the same address.
+	// Durability is what sessions with the same address have.
 	Durability Durability
 	Login      Login
 }

@@ -21,7 +21,7 @@ var invariantFiles embed.FS
 // Invariant is something that is true at every moment, as an SQL statement that returns a sentence
 // for each violation. The statement locks and writes nothing.
 type Invariant struct {
-	// Name is that of its file, without .sql.
+	// Name is the name of its file, without .sql.
 	Name string
 	// Guarantee is the guarantee of DESIGN.md that the invariant is part of, in the same words, and
 	// Number its number.

@@ -45,7 +45,7 @@ type Restarted struct {
 	Version        int64
 	Author, Reason string
 	Via            Via
-	// Login is that of the database; empty where it was not recorded.
+	// Login is the login at the database; empty where it was not recorded.
 	Login    string
 	Was, Now RestartedWindow
 }

@@ -21,8 +21,8 @@ type Limits struct {
 type Present struct {
 	// Now is the database's clock.
 	Now time.Time
-	// Channels are those of the current routing, by name. Counters are as stored: Gate.Roll rolls
-	// them to Now. They lack what only the routing document has: sliding, burst and reserve.
+	// Channels are the channels of the current routing, by name. Counters are as stored: Gate.Roll
+	// rolls them to Now. They lack what only the routing document has: sliding, burst and reserve.
 	Channels []ChannelState
 	// Scoped are all limits that are narrower than a channel or apply over all channels, ordered by
 	// channel and text of the scope. Each has at least one counter.

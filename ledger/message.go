@@ -107,7 +107,7 @@ type Message struct {
 	SameKeyUntil time.Time
 	// SameKeyAccount is Ambiguity.Account of that submission.
 	SameKeyAccount string
-	// Ticket is that of the last attempt, if it still holds an active slot on Pinned; nil
+	// Ticket is the ticket of the last attempt, if it still holds an active slot on Pinned; nil
 	// otherwise.
 	Ticket *admission.Ticket
 	// Waits are the earlier waits. WaitingSince and WaitsFor are about the present one; zero when

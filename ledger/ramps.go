@@ -72,7 +72,7 @@ type RampMove struct {
 	At time.Time
 	// Author is who did it: an operator, or the dispatcher that makes the steps.
 	Author string
-	// Login is that of the database; empty where it was not recorded.
+	// Login is the login at the database; empty where it was not recorded.
 	Login string
 	Via   Via
 	// Move is started, step, done, held, resumed, cancelled or superseded.

@@ -40,7 +40,7 @@ type Record struct {
 	Seen []byte
 	// Attempts are ordered by number.
 	Attempts []AttemptRecord
-	// Ambiguities are those of its attempts, ordered by attempt.
+	// Ambiguities are its ambiguous attempts, ordered by attempt.
 	Ambiguities []AmbiguityRecord
 	// Routing is the version that the message was planned under; nil when it was not.
 	Routing *RoutingVersion

@@ -52,7 +52,7 @@ type DailyRow struct {
 	// delivered.
 	DeliveredSegments int64
 	DeliveredMicros   int64
-	// Reason is that of the attempts where Split asks for it, else empty.
+	// Reason is the attempts' reason where Split asks for it, else empty.
 	Reason string
 }
 
@@ -168,7 +168,7 @@ type ChoiceRow struct {
 	// Rejected, Failed and Unknown count those that ended without any channel being known to have
 	// taken them, Open those that have not ended: waiting, scheduled, or in flight.
 	Rejected, Failed, Unknown, Open int64
-	// Segments are those of the messages' texts.
+	// Segments counts the segments of the messages' texts.
 	Segments int64
 	// Cause is why no channel is known to have taken these messages: rejected, opted_out, failed,
 	// expired, cancelled, no_channel, no_answer, or open. It is empty where one took them.
@@ -199,7 +199,7 @@ type CarriedRow struct {
 	Segments   int64
 	CostMicros int64
 	Currency   string
-	// TextSegments are those of the messages' texts.
+	// TextSegments counts the segments of the messages' texts.
 	TextSegments int64
 }
 

@@ -28,7 +28,7 @@ func (e *VersionConflictError) Error() string {
 type RoutingVersion struct {
 	Version int64
 	Author  string
-	// Login is that of the database that applied it; empty where it was not recorded.
+	// Login is the database's login that applied it; empty where it was not recorded.
 	Login  string
 	Via    Via
 	Reason string

@@ -402,7 +402,8 @@ func rowsOfDesign(t *testing.T) map[string]int {
 	return rows
 }
 
-// rowOf returns the row of a package: its own, else that of the nearest folder above it; 0 for none.
+// rowOf returns the row of a package: its own, else that of the nearest folder above it; 0 for
+// none.
 func rowOf(rows map[string]int, path string) int {
 	row, cut := rows[path], 0
 	for row == 0 && cut >= 0 {

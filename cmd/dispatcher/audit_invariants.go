@@ -15,7 +15,7 @@ import (
 	"dispatcher/ledger/migrations"
 )
 
-// invariantFlags are those of audit invariants.
+// invariantFlags are the flags of audit invariants.
 type invariantFlags struct {
 	from, to string
 	all, sql bool

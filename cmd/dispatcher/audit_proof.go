@@ -16,7 +16,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// proofFlags are those of audit proof.
+// proofFlags are the flags of audit proof.
 type proofFlags struct {
 	day      string
 	revision int64

@@ -15,7 +15,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// eraseFlags are those of "erase".
+// eraseFlags are the flags of "erase".
 type eraseFlags struct {
 	number, tenant, region, author, reason string
 	dryRun                                 bool

@@ -143,8 +143,8 @@ func (c *cli) readMessage(path string) (message envelope.Message, raw []byte, er
 	return message, raw, nil
 }
 
-// defaultRegion is that of the environment, if it can be read. Errors of settings are not reported
-// here, because an explanation hardly needs them.
+// defaultRegion reads the default region from the environment, if it can. Errors of settings are
+// not reported here, because an explanation hardly needs them.
 func (c *cli) defaultRegion() numbers.Region {
 	s, err := c.load()
 	if err != nil {

@@ -33,7 +33,7 @@ type limitMove struct {
 	What string  `json:"what"`
 	From *string `json:"from"` // null when it did not exist
 	To   *string `json:"to"`   // null when it was removed
-	// Login is that of the database; empty where it was not recorded.
+	// Login is the login at the database; empty where it was not recorded.
 	Login string `json:"login"`
 	// Via is how it came in, as in the audit log; empty where it was not recorded.
 	Via ledger.Via `json:"via"`

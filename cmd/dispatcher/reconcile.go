@@ -338,8 +338,8 @@ func (r *reconciler) compare(ctx context.Context) error {
 	return err
 }
 
-// settleAndStore settles what the file proves and stores the result, unless it was stored before and
-// nothing could be settled.
+// settleAndStore settles what the file proves and stores the result, unless it was stored before
+// and nothing could be settled.
 func (r *reconciler) settleAndStore(ctx context.Context, done func(proofs int64)) error {
 	proofs := r.proofs
 	if !r.leave && len(proofs) > 0 {

@@ -28,8 +28,8 @@ type reconciled struct {
 	TheirsOnly int64 `json:"theirs_only"`
 	Differing  int64 `json:"differing"`
 	Ambiguous  int64 `json:"ambiguous"`
-	// Differences are those of attempts with lines, Missing what the file lacks, Extra what the ledger
-	// lacks; each up to --limit.
+	// Differences are between attempts and their lines, Missing what the file lacks, Extra what the
+	// ledger lacks; each up to --limit.
 	Differences []differenceLine `json:"differences"`
 	Missing     []differenceLine `json:"missing"`
 	Extra       []differenceLine `json:"extra"`

@@ -78,8 +78,8 @@ func currentRouting(ctx context.Context, l *database) (*config.Routing, error) {
 	return nil, usage(errNoRouting)
 }
 
-// lanes are those of the routing in force. A machine that only publishes may have neither database
-// nor file; then they are the lanes of a document that names none.
+// lanes returns the lanes of the routing in force. A machine that only publishes may have neither
+// database nor file; then they are the lanes of a document that names none.
 func (c *cli) lanes(ctx context.Context, s *config.Settings) ([]config.Lane, error) {
 	switch {
 	case s.PostgresURL != "":

@@ -53,7 +53,7 @@ type schema struct {
 	exists   bool // table schema_version
 	recorded bool // table schema_migrations
 	version  int
-	// checksums are those of the migrations that were applied, by version.
+	// checksums has the checksum of each applied migration, by version.
 	checksums map[int]string
 }
 

@@ -205,7 +205,7 @@ func readID(body []byte) string {
 	return parsed.text("MessageId")
 }
 
-// members are those of a JSON object, decoded one by one: a member of an unexpected type is empty
+// members reads the members of a JSON object one by one: a member of an unexpected type is empty
 // and does not affect the others.
 type members map[string]json.RawMessage
 

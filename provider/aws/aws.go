@@ -102,10 +102,10 @@ func (c *Channel) Capabilities() provider.Capabilities {
 // credentialTimeout bounds one question for credentials.
 const credentialTimeout = 5 * time.Second
 
-// defaultCredentials are those of AWS's own tools. They are fetched when the first message is sent:
-// from the environment, shared files, a web identity, or the address in the container's
-// environment; from the machine's metadata service only if the settings allow it. The environment's
-// proxy is not used.
+// defaultCredentials finds the credentials that AWS's own tools use. They are fetched when the
+// first message is sent: from the environment, shared files, a web identity, or the address in the
+// container's environment; from the machine's metadata service only if the settings allow it. The
+// environment's proxy is not used.
 func defaultCredentials(cfg *Config) (aws.CredentialsProvider, error) {
 	metadata := imds.ClientDisabled
 	if cfg.InstanceMetadata {

@@ -77,7 +77,7 @@ const (
 	textTTLExpired         eventType = "TEXT_TTL_EXPIRED"
 )
 
-// causes are those of the events that report a message as not delivered.
+// causes has the cause of each event that reports a message as not delivered.
 var causes = map[eventType]provider.Cause{
 	textInvalid:            provider.UnknownNumber,
 	textInvalidMessage:     provider.Unspecified,

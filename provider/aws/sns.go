@@ -150,7 +150,8 @@ func (c *Config) signed(e *envelope, now time.Time) bool {
 	})
 }
 
-// digest is that of the signed text, by the version of the signature; nil for unknown versions.
+// digest returns the digest of the signed text, by the version of the signature; nil for unknown
+// versions.
 func (e *envelope) digest() (crypto.Hash, []byte) {
 	text := e.canonical()
 	switch {

@@ -156,7 +156,7 @@ const (
 // does not say whether it signs again. A JWT is valid for a minute, so each attempt has a new one.
 var late = web.RetryTolerance(8 * time.Hour)
 
-// claims are those of MessageBird-Signature-JWT.
+// claims is what MessageBird-Signature-JWT holds.
 type claims struct {
 	jwt.RegisteredClaims
 	URLHash     string `json:"url_hash"`

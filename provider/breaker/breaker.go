@@ -163,7 +163,7 @@ var (
 // errNoLookup is the LookupResult.Err of a channel that is no Finder.
 var errNoLookup = errors.New("the provider cannot be asked what became of a submission")
 
-// Capabilities are those of the wrapped channel; none if it is not Capable.
+// Capabilities returns what the wrapped channel offers; nothing if it is not Capable.
 func (b *Breaker) Capabilities() provider.Capabilities {
 	if c, ok := b.channel.(provider.Capable); ok {
 		return c.Capabilities()

@@ -35,7 +35,7 @@ var (
 	ofTime = []string{"validity_seconds", "validity_minutes", "expires"}
 )
 
-// values are those of one submission.
+// values has what the templates may name of one submission.
 type values struct {
 	cfg *Config
 	s   *provider.Submission

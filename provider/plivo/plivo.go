@@ -35,7 +35,7 @@ func New(cfg Config) *Channel {
 	return &Channel{Channel: web.New(cfg.Web, newAPI(cfg, time.Now)), cfg: cfg}
 }
 
-// Capabilities are those of POST /Message/.
+// Capabilities says what POST /Message/ offers.
 func (c *Channel) Capabilities() provider.Capabilities {
 	receipts := c.cfg.Callback != ""
 	return provider.Capabilities{KeyInReceipt: receipts, Receipts: receipts}
@@ -49,7 +49,7 @@ type Config struct {
 	// front.
 	AuthID     string
 	AuthTokens []string
-	// MainTokens are those of the main account, if AuthID is a subaccount: its token alone signs
+	// MainTokens are the tokens of the main account, if AuthID is a subaccount: its token alone signs
 	// some callbacks.
 	MainTokens []string
 	// From is the sender of messages without one: a number, a short code or an alphanumeric sender.

@@ -106,7 +106,7 @@ func stateOf(status string, code int) (provider.ReceiptState, provider.Cause) {
 	return provider.Pending, provider.Unspecified
 }
 
-// causes are those of the codes of the REST API.
+// causes has the cause of each code of the REST API.
 var causes = map[int]provider.Cause{
 	402: provider.NetworkError, // unroutable
 	403: provider.NetworkError, // internal error

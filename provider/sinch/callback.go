@@ -21,7 +21,7 @@ type event struct {
 	ClientReference string `json:"client_reference"`
 	Status          string `json:"status"`
 	Code            int    `json:"code"`
-	// Statuses are those of a report on the whole batch, which here has one recipient.
+	// Statuses has the report on the whole batch, which here has one recipient.
 	Statuses []struct {
 		Status string `json:"status"`
 		Code   int    `json:"code"`

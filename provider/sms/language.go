@@ -110,7 +110,7 @@ const (
 	noCode  = 0xFF
 )
 
-// code is that of a character, or noCode.
+// code returns the code of a character, or noCode.
 func (c *codes) code(r rune) byte {
 	if r < 0 || r>>7 > maxPage {
 		return noCode
@@ -137,7 +137,7 @@ func (c *codes) put(r rune, code byte) {
 	}
 }
 
-// characters are those of the codes of one table; 0 where there is none.
+// characters has a table's character for each code; 0 where there is none.
 type characters [0x80]rune
 
 // The tables by language. Those of DefaultTables are the default alphabet and its extension table.

@@ -34,7 +34,7 @@ type fault struct {
 
 func (f *fault) code() string { return strings.Trim(string(f.Code), `"`) }
 
-// code is that of the first error, which decides; empty if there is none.
+// code returns the code of the first error, which decides; empty if there is none.
 func (r *refusal) code() string {
 	if len(r.Errors) == 0 {
 		return ""

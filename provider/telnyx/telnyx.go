@@ -31,7 +31,7 @@ func Open(values map[string]any, o web.Environment) (provider.Channel, error) {
 // New returns a channel; connections are made by the first submissions.
 func New(cfg Config) *Channel { return &Channel{Channel: web.New(cfg.Web, newAPI(cfg)), cfg: cfg} }
 
-// Capabilities are those of POST /v2/messages.
+// Capabilities says what POST /v2/messages offers.
 func (c *Channel) Capabilities() provider.Capabilities {
 	receipts := c.cfg.receipts()
 	return provider.Capabilities{KeyInReceipt: receipts, Receipts: receipts}

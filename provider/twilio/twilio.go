@@ -34,7 +34,7 @@ func New(cfg Config) *Channel {
 	return &Channel{Channel: web.New(cfg.Web, newAPI(cfg, time.Now)), cfg: cfg}
 }
 
-// Capabilities are those of the Message resource.
+// Capabilities says what the Message resource offers.
 func (c *Channel) Capabilities() provider.Capabilities {
 	receipts := c.cfg.receipts()
 	return provider.Capabilities{KeyInReceipt: receipts, Receipts: receipts}

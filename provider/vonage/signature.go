@@ -26,7 +26,7 @@ var late = web.RetryTolerance(24 * time.Hour)
 // leeway is the tolerated clock difference for the validity stated in a token.
 const leeway = time.Minute
 
-// claims are those of the token in callbacks of the Messages API.
+// claims is what the token holds in callbacks of the Messages API.
 type claims struct {
 	jwt.RegisteredClaims
 	PayloadHash string `json:"payload_hash"`

@@ -46,7 +46,7 @@ type Input struct {
 	Channel       string                    // the candidate's name [channel.name]
 	ChannelLabels map[string]selector.Value // [channel.labels]
 	LoadRatio     float64                   // used share of the capacity [load_ratio]
-	// Price is that of one segment to the message's number, in units of its currency [price].
+	// Price is the price of one segment to the message's number, in units of its currency [price].
 	Price float64
 }
 

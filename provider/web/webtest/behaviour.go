@@ -82,7 +82,7 @@ func (s *script) delay() time.Duration {
 	return s.Latency
 }
 
-// receipts are those of an accepted submit.
+// receipts returns the receipts of an accepted submit.
 func (s *script) receipts(entry Submit) []Receipt {
 	switch {
 	case s.ReceiptFor != nil:

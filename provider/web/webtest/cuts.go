@@ -10,7 +10,7 @@ import (
 // Field is a field of a form.
 type Field struct{ Name, Value string }
 
-// Fields are those of a form of single values, in the order of their names.
+// Fields are the fields of a form, one value each, in the order of their names.
 func Fields(form url.Values) []Field {
 	var all []Field
 	for name, values := range form {

@@ -200,7 +200,7 @@ func certified(t testing.TB) (server, client *tls.Config) {
 type Validity struct {
 	// Pattern finds the number, its only group, in the query followed by the body of a request.
 	Pattern string
-	// Unit is that of the number; zero is a second.
+	// Unit is the unit of the number; zero is a second.
 	Unit time.Duration
 }
 

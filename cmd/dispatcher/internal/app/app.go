@@ -31,8 +31,8 @@ import (
 // Options configure a process. Settings must have been validated.
 type Options struct {
 	Settings config.Settings
-	// Keys are those of the key file: the first makes new draws, the others serve messages that were
-	// drawn under them.
+	// Keys are the keys of the key file: the first makes new draws, the others serve messages that
+	// were drawn under them.
 	Keys []selector.Key
 	// Routing returns the document to apply as version 1 when the database has none; nil makes that an
 	// error.

@@ -71,7 +71,7 @@ type connector struct {
 	receipt func(channel string, r provider.Receipt, answer func(taken bool))
 	// proof takes late responses; see smpp.Config.OnLate.
 	proof func(channel string, r provider.Receipt)
-	// sendTimeout is that of the pipeline.
+	// sendTimeout is the pipeline's timeout of a send.
 	sendTimeout time.Duration
 	// callback returns the address that the provider of a channel is to call; see App.callback.
 	callback func(*config.Channel) string
@@ -190,7 +190,7 @@ func (t testChannel) Send(ctx context.Context, s provider.Submission) provider.R
 	return provider.Result{Outcome: provider.Accepted, Reference: reference}
 }
 
-// Capabilities are those of a provider that sends receipts and has no other abilities.
+// Capabilities says that the provider sends receipts and offers nothing else.
 func (t testChannel) Capabilities() provider.Capabilities {
 	return provider.Capabilities{Receipts: t.receipt != nil}
 }

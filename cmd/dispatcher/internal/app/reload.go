@@ -214,14 +214,14 @@ func (r *reloader) tell(current *ledger.RoutingVersion, doc *config.Routing) {
 	}
 }
 
-// lanes are those of the current routing.
+// lanes returns the lanes of the current routing.
 func (r *reloader) lanes() []config.Lane {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.document.Lanes
 }
 
-// channels are those of the current routing.
+// channels returns the channels of the current routing.
 func (r *reloader) channels() []config.Channel {
 	r.mu.Lock()
 	defer r.mu.Unlock()

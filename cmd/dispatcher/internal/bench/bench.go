@@ -43,8 +43,8 @@ type Result struct {
 	// seconds, so that changes of the machine's load cancel out.
 	Ratio   float64 `json:"ratio"`
 	Latency Latency `json:"latency_ms"`
-	// Usage is that of the dispatcher while it works off the backlog, the median of the rounds.
-	// FloorUsage is that of the floor.
+	// Usage is what the dispatcher used while it works off the backlog, the median of the rounds.
+	// FloorUsage is what the floor used.
 	Usage
 	FloorUsage Usage   `json:"floor"`
 	RSS        float64 `json:"rss_mb"`

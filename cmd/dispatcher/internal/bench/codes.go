@@ -20,8 +20,8 @@ type CodesResult struct {
 	Queued  int     `json:"queued"`
 	Rate    float64 `json:"codes_per_second"`
 	Seconds float64 `json:"seconds"`
-	// Latency is that of the codes. Missing are codes that had not arrived 15 s after the last one was
-	// produced.
+	// Latency is how long the codes took. Missing are codes that had not arrived 15 s after the last
+	// one was produced.
 	Latency Latency `json:"codes_latency_ms"`
 	Missing int     `json:"missing"`
 	// Bulk is how fast the backlog was worked off meanwhile, Left how much of it remained.

@@ -56,7 +56,7 @@ const (
 	lastArrivals  = 15 * time.Second
 )
 
-// faults are those of the third channel, by the name that is printed. rate is its share of the
+// faults are the faults of the third channel, by the name that is printed. rate is its share of the
 // load, latency its answer time without a fault.
 func faults(rate float64, latency time.Duration) []struct {
 	name  string

@@ -44,7 +44,7 @@ func (si *scopeIndex) completeTenants() {
 	}
 }
 
-// scopes are those of a routing, plus those of tenants to whom only the limits of each tenant
+// scopes are the scopes of a routing, plus those of tenants to whom only the limits of each tenant
 // apply. The latter are made when a message of such a tenant is met. Their places follow those of
 // the index, and they belong to one claim.
 type scopes struct {
@@ -53,7 +53,7 @@ type scopes struct {
 	placed map[ledger.ScopeRef]int // the scopes in made
 }
 
-// scopes are those of the routing, for one claim.
+// scopes returns the scopes of the routing, for one claim.
 func (r *Routing) scopes() scopes { return scopes{scopeIndex: r.scopeIndex()} }
 
 // at is the scope at a place.

@@ -76,7 +76,7 @@ type opening struct {
 }
 
 // exclusionOf finds out why channel c cannot take the message now or, when it can, what room it
-// has. selectors are those of the message that have not expired.
+// has. selectors are the message's, without those that have expired.
 func (a *assigner) exclusionOf(t *Task, selectors []selector.Selector, c int) (opening, exclusion) {
 	if reason := a.unfitting(t, selectors, c); reason != "" {
 		return opening{}, exclusion{reason: reason}

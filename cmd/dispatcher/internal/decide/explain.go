@@ -14,7 +14,7 @@ import (
 // decide.
 type Question struct {
 	Routing *Routing
-	// Keys are those of the key file. New draws use the first.
+	// Keys are the keys of the key file. New draws use the first.
 	Keys []selector.Key
 	// Scores is what the scoring function of the route says, see Function; nil counts as unreachable.
 	Scores *Scores
@@ -36,8 +36,8 @@ type Question struct {
 // Explanation is what a claim would decide. Nothing is stored and nothing is sent.
 type Explanation struct {
 	Plan ledger.Plan
-	// Country is that of the message's number; empty when the number has no known country, and nil
-	// when the routing has no lookup of countries.
+	// Country is the country of the message's number; empty when the number has no known country, and
+	// nil when the routing has no lookup of countries.
 	Country *string
 	// Problem says why the message would be a dead letter. Then only what could be planned is filled
 	// in.

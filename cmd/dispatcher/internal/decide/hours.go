@@ -7,7 +7,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// reasonQuiet is that of a message which waits for the quiet hours of its route to end.
+// reasonQuiet is the reason of a message that waits for the quiet hours of its route to end.
 const reasonQuiet = ledger.ReasonQuiet
 
 // The hours in a route's match are compared with the time at which a message could first be sent,

@@ -9,7 +9,7 @@ import (
 // A route with no_receipt sends an accepted message to the next channel when no receipt came in
 // time. The message stays accepted, whatever the outcome of further attempts.
 
-// reasonNoReceipt is that of a message which a further channel has accepted.
+// reasonNoReceipt is the reason of a message that a further channel has accepted.
 const reasonNoReceipt = string(ledger.ByNoReceipt)
 
 // settleTolerance is how much earlier than the route's time after the settlement a message may be

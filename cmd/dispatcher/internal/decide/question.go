@@ -35,7 +35,7 @@ type ScoreCandidate struct {
 	Channel string
 	Labels  map[string]selector.Value
 	Price   float64 // of one segment to the message's number, in whole units of Currency
-	// Currency is that of Price; empty for a channel without a price, whose Price is 0.
+	// Currency is the currency of Price; empty for a channel without a price, whose Price is 0.
 	Currency string
 }
 

@@ -15,8 +15,8 @@ const (
 	CodeLookup   = "lookup"
 )
 
-// codeRepeated is that of an attempt that proved to be the same submission as an earlier, answered
-// one.
+// codeRepeated is the code of an attempt that proved to be the same submission as an earlier,
+// answered one.
 const codeRepeated = "same_key"
 
 // AnsweredLate ends an ambiguity whose first attempt was answered late, or proved by a receipt. The

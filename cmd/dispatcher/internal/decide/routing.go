@@ -23,7 +23,7 @@ type Routing struct {
 	Channels []Channel // in the order of the document
 	Routes   []Route   // in order: the first that matches wins
 	Lanes    map[string]Lane
-	// Limits are those of tenants and prefixes over all channels.
+	// Limits are the limits of tenants and prefixes over all channels.
 	Limits []admission.Limit
 	// Blocked says to which numbers nothing is sent.
 	Blocked Blocked
@@ -46,7 +46,7 @@ type Routing struct {
 // Channel is a channel of the document together with what its adapter says about it.
 type Channel struct {
 	config.Channel
-	// Price is that of the document, indexed.
+	// Price is the document's price list, indexed.
 	Price Price
 	// Segments counts the billed segments of a text on this channel, as its adapter splits it; nil
 	// counts GSM-7 and UCS-2 with an 8-bit concatenation reference.

@@ -28,7 +28,7 @@ const (
 	CodeLate = provider.Late
 )
 
-// CodeLost is that of an attempt whose instance was lost before it had an answer.
+// CodeLost is the code of an attempt whose instance was lost before it had an answer.
 const CodeLost = "instance_lost"
 
 // NotSent is the result of an attempt that this process stopped.

@@ -9,7 +9,7 @@ import (
 // Status is one event on the status topic: a message has reached a state. Its form is
 // docs/schema/status.schema.json; the record's key is the message id.
 type Status struct {
-	// ID is that of the message. It is empty for a record whose id cannot be read, or is the id of
+	// ID is the id of the message. It is empty for a record whose id cannot be read, or is the id of
 	// another message; such an event has a Position.
 	ID    string
 	State string // of the message, such as accepted; or dead

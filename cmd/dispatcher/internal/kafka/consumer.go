@@ -103,7 +103,8 @@ func (c *ConsumerConfig) Validate() error {
 	return nil
 }
 
-// options are those of one lane's client. The caller's options come last and take precedence.
+// options returns the options of one lane's client. The caller's options come last and take
+// precedence.
 func (c *ConsumerConfig) options(lane Lane) []kgo.Opt {
 	options := []kgo.Opt{
 		kgo.ClientID(c.ClientID + "." + lane.Name),

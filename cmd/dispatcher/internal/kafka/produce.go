@@ -70,8 +70,8 @@ func (p *Publisher) connect(f *flow) error {
 	return nil
 }
 
-// options are those of the producer; the caller's come last and take precedence. They are made for
-// each client, because a client writes into some of them.
+// options returns the options of the producer; the caller's come last and take precedence. They are
+// made for each client, because a client writes into some of them.
 func (c *PublisherConfig) options() ([]kgo.Opt, error) {
 	compression, err := Compression(c.Compression)
 	return []kgo.Opt{

@@ -136,7 +136,7 @@ type LaneState struct {
 	Lag *int64
 }
 
-// states are those of all lanes. They are safe for concurrent use.
+// states has the state of each lane. It is safe for concurrent use.
 type states struct {
 	mu      sync.Mutex
 	away    map[string]string      // guarded by mu: by lane

@@ -163,8 +163,8 @@ func (d *Dispatcher) awaits(name string) time.Duration {
 	return ledger.UnsaidAwait
 }
 
-// capabilities are those of a channel's provider; known is false when this process has no such
-// channel or cannot use its settings.
+// capabilities returns what a channel's provider offers; known is false when this process has no
+// such channel or cannot use its settings.
 func (d *Dispatcher) capabilities(name string) (can provider.Capabilities, known bool) {
 	if capable, ok := d.channel(name).(provider.Capable); ok {
 		return capable.Capabilities(), true

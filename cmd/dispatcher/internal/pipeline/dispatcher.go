@@ -37,8 +37,8 @@ const (
 // comment names a default or a meaning of nil.
 type Config struct {
 	Ledger *ledger.Ledger
-	// Keys are those of the key file: the first makes new draws, the others serve messages that were
-	// drawn under them.
+	// Keys are the keys of the key file: the first makes new draws, the others serve messages that
+	// were drawn under them.
 	Keys []selector.Key
 	// Scorer asks the scoring functions of routes; nil makes each count as unreachable.
 	Scorer Scorer

@@ -35,7 +35,7 @@ var (
 	darkPale    = []string{"#1F4F69", "#735214", "#145944", "#694257", "#31607A", "#6B3414"}
 )
 
-// theme is that of plots, with the given colours of series.
+// theme is the theme of the plots, with the given colours of series.
 func theme(dark bool, colours ...string) charts.ColorPalette {
 	text, line := "#1B1F24", "#D0D7DE"
 	if dark {
@@ -135,7 +135,7 @@ func currenciesOf(r *report.Range) (currencies []string) {
 	return currencies
 }
 
-// Waterfalls are those of a route, period by period.
+// Waterfalls draws the waterfalls of a route, period by period.
 func Waterfalls(r *report.Range, route string) (all []report.Waterfall) {
 	for i := range r.Routes {
 		if r.Routes[i].Route == route {

@@ -8,7 +8,7 @@ import (
 )
 
 // status is the event of a message whose state changes by a receipt, or because none came in time.
-// Its metadata is that of the stored envelope; if that cannot be decoded, the event has none.
+// Its metadata comes from the stored envelope; if that cannot be decoded, the event has none.
 func status(c *ledger.Closing) (notice *ledger.Notice, traceparent string) {
 	message, problem := envelope.Decode(c.Envelope, true)
 	if problem != nil {

@@ -142,7 +142,7 @@ type DailyRow struct {
 	DeliveredCostShare       float64 `json:"delivered_cost_share"`
 	// Reason is the reason of the attempts, in reports by reason.
 	Reason string `json:"-"`
-	// Waterfall is that of the channel, only in its first row; nil when nothing was drawn. In JSON it
+	// Waterfall is the channel's, only in its first row; nil when nothing was drawn. In JSON it
 	// is in RouteVerdict.
 	Waterfall *Waterfall `json:"-"`
 }

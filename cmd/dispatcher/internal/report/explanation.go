@@ -203,7 +203,7 @@ type Ambiguity struct {
 	// Resolution is taken, not_taken, resent or final; empty while it is open.
 	Resolution string `json:"resolution"`
 	Author     string `json:"author"` // empty for the dispatcher itself
-	// Login is that of the database that settled it, beside the author that was told; empty where
+	// Login is the database's login that settled it, beside the author that was told; empty where
 	// there is none.
 	Login string `json:"login,omitempty"`
 	// Via is command, where the author was only claimed, or api or console, where the author was

@@ -29,7 +29,7 @@ func limitOn(doc *config.Routing, channel string, key admission.Key) *admission.
 	return &l
 }
 
-// maximum is that of a limit: "0.50 GBP", "100 messages".
+// maximum writes the maximum of a limit: "0.50 GBP", "100 messages".
 func maximum(l *admission.Limit) string {
 	switch {
 	case l.Unit == admission.Money:

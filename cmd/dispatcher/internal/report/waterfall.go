@@ -37,7 +37,7 @@ type Waterfall struct {
 type WaterfallStep struct {
 	// Cause is the cause of a Move, or one of the steps below.
 	Cause string `json:"cause"`
-	// Limit is that of the Move.
+	// Limit is the limit of the Move.
 	Limit string `json:"limit,omitempty"`
 	// Channel is the channel that the messages went to or came from; empty for neither.
 	Channel  string     `json:"channel"`

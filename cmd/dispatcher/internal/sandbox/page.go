@@ -20,7 +20,7 @@ type Page struct {
 	done     chan struct{}
 }
 
-// style is that of all pages; it fits a small screen.
+// style is the CSS of all pages; it fits a small screen.
 const style = `
 body{font:16px/1.5 system-ui,sans-serif;margin:3rem auto;max-width:60rem;padding:0 1rem;color:#222}
 div{overflow-x:auto}table{border-collapse:collapse;font-size:.8rem}

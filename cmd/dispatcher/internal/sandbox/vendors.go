@@ -28,7 +28,7 @@ type vendor struct {
 
 // account has the settings for the customer and the API of the vendor, with the same secrets.
 type account struct {
-	// settings are those of the channel, without the address of the carrier.
+	// settings are the settings of the channel, without the address of the carrier.
 	settings map[string]any
 	// shape is the vendor's API with the base path path; nil for SMPP.
 	shape webtest.Protocol

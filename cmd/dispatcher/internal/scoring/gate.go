@@ -53,7 +53,7 @@ func (g *gate) leave(calls int) {
 	}
 }
 
-// gates are those of the functions that are being asked.
+// gates has a gate for each function that is being asked.
 type gates struct {
 	mu sync.Mutex
 	of map[identity]*gate // guarded by mu

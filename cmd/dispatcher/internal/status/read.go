@@ -49,7 +49,7 @@ func Read(
 }
 
 // ReadInstances reads the instances whose last heartbeat is not older than deadAfter, by number.
-// version is that of the routing in force.
+// version is the version of the routing in force.
 func ReadInstances(
 	ctx context.Context, l *ledger.Ledger, deadAfter time.Duration, version int64,
 ) (*Instances, error) {
