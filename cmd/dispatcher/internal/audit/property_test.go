@@ -314,7 +314,7 @@ func drawnRooms(t *rapid.T, channels int) []decide.Room {
 		out[i] = rapid.SampledFrom([]decide.Room{
 			{ShareLeft: 1},
 			{ShareLeft: 0},
-			{ExpressLeft: 1},
+			{FirstLaneLeft: 1},
 			{PassOver: true},
 			{ShareLeft: 1, PassOver: true},
 		}).Draw(t, "room")

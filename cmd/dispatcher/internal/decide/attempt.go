@@ -18,7 +18,7 @@ type Attempt struct {
 	Channel    string
 	Submission provider.Submission
 	Release    admission.Release // by the database's clock
-	Express    bool              // of the lane that goes before all others
+	FirstLane  bool              // of the lane that goes before all others
 
 	// hold is how long the channel keeps the active slot after the answer: for a retry and, when
 	// untilReceipt is set, for the receipt.
@@ -57,7 +57,7 @@ type Attempt struct {
 func newAttempt(t *Task, d *decision) Attempt {
 	a, ch := &d.Attempt, d.channel
 	attempt := Attempt{
-		Seq: t.Row.Seq, Channel: a.Channel, Release: d.release, Express: t.Lane.Order == 0,
+		Seq: t.Row.Seq, Channel: a.Channel, Release: d.release, FirstLane: t.Lane.Order == 0,
 		hold: ch.Active.Hold, untilReceipt: ch.Active.UntilReceipt(), Await: ch.AwaitReceipts,
 		refunds: d.refunds, Produced: t.produced, Expires: t.Row.ExpiresAt,
 		Segments: a.Segments, Price: a.PriceMicros,

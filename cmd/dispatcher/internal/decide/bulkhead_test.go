@@ -99,11 +99,11 @@ func TestAFullChannel(t *testing.T) {
 			channel: "b", ranking: []string{"a:breaker_open", "b:", "c:"},
 		},
 		"the first lane has what is kept for it": {
-			rooms:   []Room{{ExpressLeft: 1}, spare, spare},
+			rooms:   []Room{{FirstLaneLeft: 1}, spare, spare},
 			channel: "a",
 		},
 		"another lane has not": {
-			rooms:  []Room{{ExpressLeft: 1}, spare, spare},
+			rooms:  []Room{{FirstLaneLeft: 1}, spare, spare},
 			change: func(_ *fixture, tk *Task) { tk.Lane.Order = 1 },
 			reason: InFlight, again: lookForActive, ranking: []string{"a:in_flight"},
 		},

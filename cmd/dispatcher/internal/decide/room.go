@@ -2,10 +2,10 @@ package decide
 
 // Room is how many attempts a channel may still have in flight, for one claim.
 type Room struct {
-	ShareLeft    int // left of its share, for every lane; negative when the channel holds more
-	ExpressLeft  int // left of the part of its share that only the first lane may take
-	AnsweredLeft int // left of what its rate of answers allows beyond its share
-	BorrowLeft   int // how many it may take beyond these when no other channel needs them
+	ShareLeft     int // left of its share, for every lane; negative when the channel holds more
+	FirstLaneLeft int // left of the part of its share that only the first lane may take
+	AnsweredLeft  int // left of what its rate of answers allows beyond its share
+	BorrowLeft    int // how many it may take beyond these when no other channel needs them
 	// Spare is what all channels together have left for AnsweredLeft and BorrowLeft; nil for nothing.
 	Spare    *Spare
 	PassOver bool  // it fails or has too few senders: other channels take the message
@@ -21,7 +21,7 @@ type Spare struct {
 
 // Has reports whether there is room for one more attempt.
 func (r *Room) Has(firstLane bool) bool {
-	return r.ShareLeft > 0 || r.extends(firstLane) || firstLane && r.ShareLeft+r.ExpressLeft > 0
+	return r.ShareLeft > 0 || r.extends(firstLane) || firstLane && r.ShareLeft+r.FirstLaneLeft > 0
 }
 
 // extends reports whether the channel may have more than its share.
@@ -29,7 +29,7 @@ func (r *Room) extends(firstLane bool) bool {
 	if r.Spare == nil {
 		return false
 	}
-	kept := r.ExpressLeft
+	kept := r.FirstLaneLeft
 	if firstLane {
 		kept = 0
 	}

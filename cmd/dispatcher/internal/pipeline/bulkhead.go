@@ -132,8 +132,8 @@ func rooms(channels []inFlight, total int) []decide.Room {
 		}
 		r.AnsweredLeft = max(own-max(share, f.held), 0)
 		r.BorrowLeft = max(wants-max(own, f.held), 0)
-		r.ExpressLeft = share / expressShare
-		r.ShareLeft = share - r.ExpressLeft - f.held
+		r.FirstLaneLeft = share / firstLaneShare
+		r.ShareLeft = share - r.FirstLaneLeft - f.held
 	}
 	return out
 }

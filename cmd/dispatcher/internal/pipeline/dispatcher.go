@@ -95,34 +95,34 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// expressShare sets the part of MaxUnsettled, and of each channel's share, that is kept
-// for the first lane: 1/expressShare.
-const expressShare = 20
+// firstLaneShare sets the part of MaxUnsettled, and of each channel's share, that is kept
+// for the first lane: 1/firstLaneShare.
+const firstLaneShare = 20
 
 // Dispatcher runs the pipeline of one process.
 type Dispatcher struct {
-	cfg     Config
-	slots   *slots
-	express *slots // only for small batches of the first lane
-	open    *openAttempts
-	settler *settler
-	keys    *References   // under which providers know what is submitted
-	nudge   chan struct{} // wakes the due loop
-	backlog atomic.Bool   // whether rows are known to wait
+	cfg            Config
+	slots          *slots
+	firstLaneSlots *slots // only for small batches of the first lane
+	open           *openAttempts
+	settler        *settler
+	keys           *References   // under which providers know what is submitted
+	nudge          chan struct{} // wakes the due loop
+	backlog        atomic.Bool   // whether rows are known to wait
 
 	routing         atomic.Pointer[decide.Routing]
 	clock           *clock
 	commitLatencies commitLatencies
 	// of the other processes; nil before the first read
-	instances    atomic.Pointer[decide.Instances]
-	minutes      minutes // what this process granted
-	heartbeat    *heartbeat
-	due          *schedule     // when rows come due that this process has put off
-	answers      answers       // about due rows
-	neededScopes neededScopes  // scopes that count due rows
-	wakeSet      wakeSet       // limits and channels with new free slots
-	coded        atomic.Bool   // whether rows of the first lane are known to wait
-	asking       chan struct{} // one token for each claim that asks scoring functions about due rows
+	instances      atomic.Pointer[decide.Instances]
+	minutes        minutes // what this process granted
+	heartbeat      *heartbeat
+	due            *schedule     // when rows come due that this process has put off
+	answers        answers       // about due rows
+	neededScopes   neededScopes  // scopes that count due rows
+	wakeSet        wakeSet       // limits and channels with new free slots
+	firstLaneWaits atomic.Bool   // whether rows of the first lane are known to wait
+	asking         chan struct{} // one token for each claim that asks scoring functions about due rows
 
 	handling sync.WaitGroup // calls of Handle
 	deciding sync.Mutex     // held while a claim decides, so that no two of them see the same room
@@ -148,11 +148,11 @@ func New(cfg Config) (*Dispatcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	express := cfg.MaxUnsettled / expressShare
+	firstLane := cfg.MaxUnsettled / firstLaneShare
 	d := &Dispatcher{
 		cfg: cfg, keys: references, clock: newClock(), heartbeat: newHeartbeat(cfg.DeadAfter),
-		due: newSchedule(), slots: newSlots(cfg.MaxUnsettled - express), express: newSlots(express),
-		open:  &openAttempts{},
+		due: newSchedule(), open: &openAttempts{},
+		slots: newSlots(cfg.MaxUnsettled - firstLane), firstLaneSlots: newSlots(firstLane),
 		nudge: make(chan struct{}, 1), asking: make(chan struct{}, maxAsking),
 		workers: map[string]*worker{}, loads: map[string]*load{}, full: map[string]bool{},
 	}

@@ -186,13 +186,13 @@ func (d *Dispatcher) countWaiting(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("count waiting messages: %w", err)
 	}
-	full, total, coded := map[string]bool{}, int64(0), false
+	full, total, firstLane := map[string]bool{}, int64(0), false
 	routing := d.routing.Load()
 	paused := &routing.Paused
 	for name, lane := range routing.Lanes {
 		n := waiting[name]
 		total += n
-		coded = coded || lane.Order == 0 && n > 0
+		firstLane = firstLane || lane.Order == 0 && n > 0
 		byOperator := paused.All || slices.Contains(paused.Lanes, name)
 		full[name] = n >= lane.MaxWaiting || byOperator
 		d.cfg.Metrics.pausedLane(name, byOperator, n >= lane.MaxWaiting)
@@ -203,7 +203,7 @@ func (d *Dispatcher) countWaiting(ctx context.Context) error {
 	}
 	d.showReady(routing)
 	d.backlog.Store(total > 0)
-	d.coded.Store(coded)
+	d.firstLaneWaits.Store(firstLane)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.full = full

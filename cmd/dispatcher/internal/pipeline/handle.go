@@ -127,11 +127,11 @@ func isDead(jobs []decide.Job) bool {
 // of a new window before new ones. A small batch of the first lane takes about as many older rows
 // of its lane. Then the claim stays small and fits the slots that are kept for the first lane.
 func (d *Dispatcher) dueShare(jobs []decide.Job) int {
-	switch small := d.firstLane(jobs) && len(jobs) <= d.express.size(); {
-	case !d.backlog.Load(), small && !d.coded.Load():
+	switch small := d.firstLane(jobs) && len(jobs) <= d.firstLaneSlots.size(); {
+	case !d.backlog.Load(), small && !d.firstLaneWaits.Load():
 		return 0
 	case small:
-		return min(max(len(jobs), leastOlder), d.express.size()-len(jobs))
+		return min(max(len(jobs), leastOlder), d.firstLaneSlots.size()-len(jobs))
 	}
 	return min(d.slots.size()-len(jobs), d.slots.size()/4)
 }
@@ -179,7 +179,7 @@ func (d *Dispatcher) prepare(ctx context.Context, jobs []decide.Job, due int) (*
 	if c.slots, c.held, err = d.acquire(ctx, c, max(due, 0)); err != nil {
 		return nil, err
 	}
-	if c.slots == d.express && len(jobs) > c.slots.size() {
+	if c.slots == d.firstLaneSlots && len(jobs) > c.slots.size() {
 		due = 0 // the due rows may be of other lanes
 	}
 	c.due = c.plan.Share(c.held, max(due, 0))
@@ -298,7 +298,7 @@ func (d *Dispatcher) acquire(
 	}
 	n, enough := c.plan.Wanted()+due, max(d.slots.size()-held, 1)
 	if n > 0 && d.firstLane(c.plan.Jobs) {
-		return acquireEither(ctx, n, enough, d.slots, d.express)
+		return acquireEither(ctx, n, enough, d.slots, d.firstLaneSlots)
 	}
 	got, err = d.slots.acquire(ctx, n, enough)
 	return d.slots, got, err
@@ -314,7 +314,7 @@ func (d *Dispatcher) noteWaiting(c *claim) {
 		if decision.State == ledger.Waiting {
 			d.backlog.Store(true)
 			if c.decided.Tasks[i].Lane.Order == 0 {
-				d.coded.Store(true)
+				d.firstLaneWaits.Store(true)
 			}
 			d.due.add(decision.NextAt, c.decided.Now)
 			d.noteFull(decision)

@@ -38,7 +38,7 @@ func TestALargeBatchOfTheFirstLaneHasTheSlotsThatAreKeptForIt(t *testing.T) {
 	p := setup(t, nil)
 	p.slots.hold(t, p.slots.size())
 	defer p.slots.release(p.slots.size())
-	messages := 2*p.express.size() + 1
+	messages := 2*p.firstLaneSlots.size() + 1
 	p.handle(t, jobsNamed("code", messages))
 	p.eventually(t, byState, map[string]int64{"accepted": int64(messages)})
 }

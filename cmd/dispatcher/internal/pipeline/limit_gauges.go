@@ -86,7 +86,7 @@ func newLimitGauges(namespace, subsystem string) *limitGauges {
 			"window_end_timestamp_seconds",
 			"When the current window of a limit ends and the next one begins, as a Unix time.",
 		),
-		active: gauge("channel_active", "Attempts under way on a channel.", "channel"),
+		active: gauge("channel_active", "Attempts in flight on a channel.", "channel"),
 		rate: gauge(
 			"channel_rate_ratio",
 			"Current rate of a channel as part of its full rate: below 1 after its provider asked to slow "+

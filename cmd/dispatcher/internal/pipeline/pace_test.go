@@ -271,12 +271,12 @@ func TestASleepingCampaignHoldsNoSender(t *testing.T) {
 		}
 		synctest.Wait()
 		w.put(&openAttempt{Attempt: &decide.Attempt{
-			Express:    true,
+			FirstLane:  true,
 			Submission: provider.Submission{ID: "code"},
 		}, claimed: now})
 		w.put(&openAttempt{
 			Attempt: &decide.Attempt{
-				Express:    true,
+				FirstLane:  true,
 				Submission: provider.Submission{ID: "code"},
 			}, claimed: now,
 			leave: now.Add(104 * time.Millisecond),
@@ -421,7 +421,7 @@ func TestEverythingIsReturnedWhenAWorkerIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, now := newTestWorker(t, &timedChannel{takes: 2 * time.Second}, 2), time.Now()
 		for i := range 20 {
-			a := &openAttempt{Attempt: &decide.Attempt{Express: i%3 == 0}, claimed: now}
+			a := &openAttempt{Attempt: &decide.Attempt{FirstLane: i%3 == 0}, claimed: now}
 			if i%2 == 0 {
 				a.leave = now.Add(time.Duration(i) * time.Second)
 			}

@@ -15,7 +15,7 @@ type sendSchedule struct {
 
 // Queues of due attempts.
 const (
-	expressQueue = iota // of the first lane, sent first
+	firstLaneQueue = iota // of the first lane, sent first
 	otherQueue
 	queues
 )
@@ -31,8 +31,8 @@ func (s *sendSchedule) add(a *openAttempt, now time.Time) {
 
 func (s *sendSchedule) enqueue(a *openAttempt) {
 	q := otherQueue
-	if a.Express {
-		q = expressQueue
+	if a.FirstLane {
+		q = firstLaneQueue
 	}
 	s.due[q] = append(s.due[q], a)
 }
@@ -81,13 +81,13 @@ func (s *sendSchedule) take(meets func(*openAttempt) bool) (out []*openAttempt) 
 
 // all removes and returns every attempt.
 func (s *sendSchedule) all() []*openAttempt {
-	out := slices.Concat(s.due[expressQueue], s.due[otherQueue], s.later)
+	out := slices.Concat(s.due[firstLaneQueue], s.due[otherQueue], s.later)
 	*s = sendSchedule{}
 	return out
 }
 
 // waiting is how many are due.
-func (s *sendSchedule) waiting() int { return len(s.due[expressQueue]) + len(s.due[otherQueue]) }
+func (s *sendSchedule) waiting() int { return len(s.due[firstLaneQueue]) + len(s.due[otherQueue]) }
 
 // soonest is when the next attempt becomes due; false when there is none.
 func (s *sendSchedule) soonest() (time.Time, bool) {

@@ -105,12 +105,12 @@ func TestAcquireHoldsNothingAfterItsContextEnded(t *testing.T) {
 	})
 }
 
-func TestEitherPrefersTheSharedSlotsAndKeepsTheExpressOnes(t *testing.T) {
+func TestEitherPrefersTheSharedSlotsAndKeepsThoseOfTheFirstLane(t *testing.T) {
 	t.Parallel()
-	shared, express := newSlots(10), newSlots(3)
-	for i, want := range []*slots{shared, shared, shared, express, shared} {
+	shared, firstLane := newSlots(10), newSlots(3)
+	for i, want := range []*slots{shared, shared, shared, firstLane, shared} {
 		n := 3
-		got, some, err := acquireEither(t.Context(), n, 10, shared, express)
+		got, some, err := acquireEither(t.Context(), n, 10, shared, firstLane)
 		if i == 4 {
 			n = 1 // what is left
 		}
@@ -118,29 +118,29 @@ func TestEitherPrefersTheSharedSlotsAndKeepsTheExpressOnes(t *testing.T) {
 			t.Fatalf("request %d: %d, %v, got the shared ones: %v", i, some, err, got == shared)
 		}
 	}
-	if shared.left() != 0 || express.left() != 0 {
-		t.Errorf("%d and %d are left", shared.left(), express.left())
+	if shared.left() != 0 || firstLane.left() != 0 {
+		t.Errorf("%d and %d are left", shared.left(), firstLane.left())
 	}
 }
 
 // TestAClaimOfTheFirstLaneTakesWhatIsFree: from the pool that has more free slots.
 func TestAClaimOfTheFirstLaneTakesWhatIsFree(t *testing.T) {
 	t.Parallel()
-	const shared, express = 0, 1
+	const shared, firstLane = 0, 1
 	for name, tc := range map[string]struct {
-		free         [2]int // of 100 shared and 5 express slots
+		free         [2]int // of 100 shared and 5 slots of the first lane
 		want, enough int
 		from, got    int
 		after        time.Duration
 	}{
-		"all are free":                    {[2]int{100, 5}, 5, 100, shared, 5, 0},
-		"one is left beside many express": {[2]int{1, 4}, 5, 1, express, 4, 0},
-		"more are left than express":      {[2]int{3, 2}, 5, 100, shared, 3, 0},
-		"all express ones":                {[2]int{0, 5}, 5, 100, express, 5, 0},
-		"a large batch":                   {[2]int{100, 5}, 50, 100, shared, 50, 0},
-		"a large one takes enough":        {[2]int{20, 5}, 50, 20, shared, 20, 0},
-		"a large one gathers":             {[2]int{20, 5}, 50, 100, shared, 20, gatherTime},
-		"a large one, nothing is shared":  {[2]int{0, 5}, 50, 100, express, 5, gatherTime},
+		"all are free": {[2]int{100, 5}, 5, 100, shared, 5, 0},
+		"one is left beside many of the first lane": {[2]int{1, 4}, 5, 1, firstLane, 4, 0},
+		"more are left than of the first lane":      {[2]int{3, 2}, 5, 100, shared, 3, 0},
+		"all of the first lane":                     {[2]int{0, 5}, 5, 100, firstLane, 5, 0},
+		"a large batch":                             {[2]int{100, 5}, 50, 100, shared, 50, 0},
+		"a large one takes enough":                  {[2]int{20, 5}, 50, 20, shared, 20, 0},
+		"a large one gathers":                       {[2]int{20, 5}, 50, 100, shared, 20, gatherTime},
+		"a large one, nothing is shared":            {[2]int{0, 5}, 50, 100, firstLane, 5, gatherTime},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,14 +150,14 @@ func TestAClaimOfTheFirstLaneTakesWhatIsFree(t *testing.T) {
 					s.hold(t, s.size()-tc.free[i])
 				}
 				from, got, err := acquireEither(t.Context(), tc.want, tc.enough, both[shared],
-					both[express])
+					both[firstLane])
 				if err != nil || from != both[tc.from] || got != tc.got ||
 					time.Since(began) != tc.after {
 					t.Errorf("%d slots after %s, shared: %v: %v", got, time.Since(began),
 						from == both[shared], err)
 				}
 				tc.free[tc.from] -= tc.got
-				if left := [2]int{both[shared].left(), both[express].left()}; left != tc.free {
+				if left := [2]int{both[shared].left(), both[firstLane].left()}; left != tc.free {
 					t.Errorf("%v are left", left)
 				}
 			})
@@ -203,14 +203,14 @@ func TestEitherIsNotHeldUpByItsOwnSlots(t *testing.T) {
 func TestEitherHoldsNothingAfterItsContextEnded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		shared, express := newSlots(5), newSlots(5)
-		for _, s := range []*slots{shared, express} {
+		shared, firstLane := newSlots(5), newSlots(5)
+		for _, s := range []*slots{shared, firstLane} {
 			s.hold(t, 5)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			_, _, err := acquireEither(ctx, 2, 5, shared, express)
+			_, _, err := acquireEither(ctx, 2, 5, shared, firstLane)
 			done <- err
 		}()
 		synctest.Wait()
@@ -218,8 +218,8 @@ func TestEitherHoldsNothingAfterItsContextEnded(t *testing.T) {
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		if shared.left() != 0 || express.left() != 0 {
-			t.Errorf("%d and %d are left", shared.left(), express.left())
+		if shared.left() != 0 || firstLane.left() != 0 {
+			t.Errorf("%d and %d are left", shared.left(), firstLane.left())
 		}
 	})
 }

@@ -164,7 +164,7 @@ func TestWaitingCodesAreNotOvertakenByNewOnes(t *testing.T) {
 	if err := other.Handle(t.Context(), jobsNamed("old", 1)); err != nil {
 		t.Fatal(err)
 	}
-	if n := other.dueShare(jobsNamed("new", 2)); n < 2 || n+2 > other.express.size() {
+	if n := other.dueShare(jobsNamed("new", 2)); n < 2 || n+2 > other.firstLaneSlots.size() {
 		t.Errorf("got %d older messages claimed with two otp messages", n)
 	}
 	if _, err := p.sql.Exec(t.Context(),
@@ -185,7 +185,7 @@ func TestWaitingCodesAreNotOvertakenByNewOnes(t *testing.T) {
 	}
 	p.eventually(t, `select id, count(*) from audit.messages where state <> 'waiting' group by 1`,
 		map[string]int64{"old-0": 1})
-	other.coded.Store(false)
+	other.firstLaneWaits.Store(false)
 	if n := other.dueShare(jobsNamed("new", 2)); n != 0 {
 		t.Errorf("got %d older messages claimed, although no otp message waits", n)
 	}
