@@ -3,8 +3,6 @@ package aws
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -153,8 +151,7 @@ func (w *writer) write(in *input, with aws.Credentials) (*web.Request, error) {
 		Method: http.MethodPost, URL: &target, ContentLength: int64(len(body)),
 		Header: http.Header{"Content-Type": {contentType}, "X-Amz-Target": {operation}},
 	}
-	sum := sha256.Sum256(body)
-	if err := w.signer.SignHTTP(context.Background(), with, r, hex.EncodeToString(sum[:]),
+	if err := w.signer.SignHTTP(context.Background(), with, r, web.HexSHA256(body),
 		signingName, w.region, time.Now()); err != nil {
 		return nil, fmt.Errorf("sign the request: %w", err)
 	}

@@ -191,10 +191,10 @@ func (c *Config) verifyJWT(token string, callback *provider.Callback) (string, e
 	switch {
 	case said.Issuer != "MessageBird", said.ID == "", said.NotBefore == nil, said.ExpiresAt == nil:
 		return "", fmt.Errorf("the JWT lacks a claim: %w", provider.ErrForged)
-	case !same(said.URLHash, hash([]byte(callback.URL))):
+	case !same(said.URLHash, web.HexSHA256([]byte(callback.URL))):
 		return "", fmt.Errorf("the JWT is for another URL: %w", provider.ErrForged)
 	case len(callback.Body) == 0 && said.PayloadHash != "",
-		len(callback.Body) > 0 && !same(said.PayloadHash, hash(callback.Body)):
+		len(callback.Body) > 0 && !same(said.PayloadHash, web.HexSHA256(callback.Body)):
 		return "", fmt.Errorf("the JWT is for another body: %w", provider.ErrForged)
 	case callback.At.Before(said.NotBefore.Add(-web.Tolerance)),
 		callback.At.After(said.NotBefore.Add(web.Tolerance)),
@@ -202,11 +202,6 @@ func (c *Config) verifyJWT(token string, callback *provider.Callback) (string, e
 		return "", provider.ErrStale
 	}
 	return said.ID, nil
-}
-
-func hash(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
 }
 
 func same(a, b string) bool { return hmac.Equal([]byte(a), []byte(b)) }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha1" //nolint:gosec // Twilio's scheme; HMAC-SHA1 is not broken.
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"hash"
@@ -194,8 +193,7 @@ func signedParameters(c *provider.Callback) (parameters *string, ok bool) {
 		return nil, false
 	}
 	if query := u.Query(); query.Has("bodySHA256") {
-		sum := sha256.Sum256(c.Body)
-		return nil, hmac.Equal([]byte(hex.EncodeToString(sum[:])), []byte(query.Get("bodySHA256")))
+		return nil, hmac.Equal([]byte(web.HexSHA256(c.Body)), []byte(query.Get("bodySHA256")))
 	}
 	form, err := url.ParseQuery(string(c.Body))
 	if err != nil {

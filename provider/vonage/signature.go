@@ -54,11 +54,11 @@ func (c *Config) verifyToken(callback *provider.Callback) (once string, err erro
 		// the library's text shows claims
 		return "", fmt.Errorf("the token does not hold: %w", provider.ErrForged)
 	}
-	sum := sha256.Sum256(callback.Body)
+	digest := web.HexSHA256(callback.Body)
 	switch {
 	case parsed.Issuer != "Vonage", parsed.ID == "", parsed.IssuedAt == nil:
 		return "", fmt.Errorf("the token lacks a claim: %w", provider.ErrForged)
-	case !hmac.Equal([]byte(strings.ToLower(parsed.PayloadHash)), []byte(hex.EncodeToString(sum[:]))):
+	case !hmac.Equal([]byte(strings.ToLower(parsed.PayloadHash)), []byte(digest)):
 		return "", fmt.Errorf("the token is for another body: %w", provider.ErrForged)
 	case c.APIKey != "" && parsed.APIKey != c.APIKey,
 		c.Application != "" && parsed.Application != "" && parsed.Application != c.Application:

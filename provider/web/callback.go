@@ -3,6 +3,7 @@ package web
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -162,4 +163,10 @@ func International(number string) string {
 		return "+" + trimmed
 	}
 	return number
+}
+
+// HexSHA256 is the SHA-256 of a content in hexadecimal digits, as several vendors sign it.
+func HexSHA256(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
 }

@@ -30,25 +30,25 @@ const (
 // a partition was read.
 const mostAhead = 1000
 
-// reader reads the topic for one webhook and delivers the events, in turns. In a turn each event
-// that is due is sent once. An event that is not taken delays the later events of its message;
+// reader reads the topic for one webhook and delivers the events. Each delivery sends every event
+// that is due once. An event that is not taken delays the later events of its message;
 // others are read and delivered meanwhile, up to mostAhead.
 //
 // A partition is not revoked while its events are being delivered, so two processes never deliver
-// events of one message at the same time. A waiting rebalance ends the deliveries of this turn
-// after slowAfter, and so does the end of the webhook; events that were not delivered are delivered
-// in the next turn, here or in another process.
+// events of one message at the same time. A waiting rebalance ends the delivery after slowAfter,
+// and so does the end of the webhook; events that were not delivered are delivered the next time,
+// here or in another process.
 type reader struct {
 	hook   *hook
 	client *kgo.Client
 
 	mu      sync.Mutex
 	pending []*event // guarded by mu: not marked for commit, in the order of each partition
-	endTurn func()   // guarded by mu: ends the deliveries of this turn, after slowAfter
+	endSoon func()   // guarded by mu: ends the running delivery, after slowAfter
 }
 
 func newReader(cfg *Config, h *hook) (*reader, error) {
-	r := &reader{hook: h, endTurn: func() {}}
+	r := &reader{hook: h, endSoon: func() {}}
 	var err error
 	r.client, err = kgo.NewClient(append([]kgo.Opt{
 		kgo.ClientID("dispatcher.webhook." + h.Name),
@@ -80,13 +80,13 @@ func newReader(cfg *Config, h *hook) (*reader, error) {
 func (r *reader) run(ctx context.Context) {
 	defer r.close()
 	for ctx.Err() == nil {
-		turn, end := context.WithCancel(context.WithoutCancel(ctx))
+		delivery, end := context.WithCancel(context.WithoutCancel(ctx))
 		endSoon := func() { time.AfterFunc(slowAfter, end) }
 		stop := context.AfterFunc(ctx, endSoon)
 		r.mu.Lock()
-		r.endTurn = endSoon
+		r.endSoon = endSoon
 		r.mu.Unlock()
-		r.deliver(turn, r.poll(ctx))
+		r.deliver(delivery, r.poll(ctx))
 		stop()
 		end()
 		r.client.AllowRebalance()
@@ -172,11 +172,11 @@ func (r *reader) taken(_ context.Context, _ *kgo.Client, partitions map[string][
 	})
 }
 
-// rebalanceWaits ends the turn, because the next rebalance waits for it.
+// rebalanceWaits ends the delivery, because the next rebalance waits for it.
 func (r *reader) rebalanceWaits(context.Context, *kgo.Client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.endTurn()
+	r.endSoon()
 }
 
 // deliver sends the events that are due: different messages concurrently, the events of one message
