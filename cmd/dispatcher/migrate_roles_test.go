@@ -687,6 +687,9 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 		`alter table dispatcher.limit_restarts drop column evidence cascade`,
 		`alter table dispatcher.guard_trips drop column evidence cascade`,
 		`alter table dispatcher.erasures drop column evidence cascade`,
+		`alter table dispatcher.opt_outs drop column evidence cascade`,
+		`alter table dispatcher.opt_outs drop column ended_evidence cascade`,
+		`drop view facts.migrations, facts.window_evidence, facts.reused_references`,
 		`delete from dispatcher.schema_migrations where version >= 12`,
 		`update dispatcher.schema_version set version = 11`,
 	} {
