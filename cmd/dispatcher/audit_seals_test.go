@@ -1135,7 +1135,7 @@ func TestEndedWindowsOfLimitsAreSealed(t *testing.T) {
 	o, _, seals := sealedAuditDB(t, 3, `delete from dispatcher.limits`, `delete from
 		dispatcher.limit_history`, history+`
 		('a', 'channel', 1, 'segments', `+minute+`, 10, 9, now() - interval '1 day'),
-		('b', 'channel', 1, 'segments', `+minute+` - interval '10 seconds' + interval '1 minute' - interval '50 seconds', 10, 8, now()),
+		('b', 'channel', 1, 'segments', `+minute+` + interval '10 seconds', 10, 8, now()),
 		('b', 'channel', 60, 'segments', `+minute+`, 100, 90, now()),
 		('b', 'channel', 60, 'segments', now() - interval '3 days', 100, 90, now()),
 		('a', 'channel', 1, 'segments', now() - interval '3 days', 10, 9, now())`,
