@@ -54,7 +54,8 @@ func Daily(
 		return nil, err
 	}
 	f.Complete = !admission.Day.End(f.Day, f.Zone).After(now)
-	figures, closings, err := l.Reports.Day(ctx, ledger.NewBusinessDay(f.Day, f.Zone))
+	business := ledger.NewBusinessDay(f.Day, f.Zone)
+	figures, closings, err := l.Reports.Day(ctx, business)
 	if err != nil {
 		return nil, err
 	}
@@ -70,8 +71,7 @@ func Daily(
 	for i := range f.Carried {
 		wanted = append(wanted, f.Carried[i].Version)
 	}
-	day := ledger.NewBusinessDay(f.Day, f.Zone)
-	f.InForce, f.Versions, err = inForce(ctx, l, day.From, day.To, wanted)
+	f.InForce, f.Versions, err = inForce(ctx, l, business.From, business.To, wanted)
 	return f, err
 }
 
