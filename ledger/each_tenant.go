@@ -16,7 +16,9 @@ import (
 
 // makeTenantLimits creates the rows that some scopes lack, in the lock order, while their channels
 // are locked. A limit that an earlier document removed, and that has left no window since,
-// continues where it was. A prepaid budget begins with the sum of its top-ups. When another claim
+// continues where it was; if its last window is over, only its release time goes on, and the window
+// stays in the history. A day counts as over 25 hours after its beginning, see
+// facts.window_evidence. A prepaid budget begins with the sum of its top-ups. When another claim
 // creates the same row at the same time, the statement waits for it.
 const makeTenantLimits = `
 	with wanted as (
@@ -28,7 +30,9 @@ const makeTenantLimits = `
 	    where l.channel = n.channel and l.scope = n.scope and l.window_seconds = e.window_seconds
 	      and l.unit = e.unit)
 	), last as (
-	  select h.* from wanted n, lateral (
+	  select h.*, h.window_start + case h.window_seconds when 86400 then interval '25 hours'
+	    else make_interval(secs => h.window_seconds) end > clock_timestamp() as running
+	  from wanted n, lateral (
 	    select * from dispatcher.limit_history h
 	    where h.channel = n.channel and h.scope = n.scope and h.window_seconds = n.window_seconds
 	      and h.unit = n.unit and h.currency is not distinct from n.currency
@@ -38,14 +42,16 @@ const makeTenantLimits = `
 	  delete from dispatcher.limit_history h using last b
 	  where h.channel = b.channel and h.scope = b.scope and h.window_seconds = b.window_seconds
 	    and h.unit = b.unit and h.currency is not distinct from b.currency
-	    and h.window_start = b.window_start
+	    and h.window_start = b.window_start and b.running
 	)
 	insert into dispatcher.limits (channel, scope, window_seconds, unit, currency, configured_max,
 	  max, window_start, granted, next_at, pace, taken)
 	select n.channel, n.scope, n.window_seconds, n.unit, n.currency, m.configured,
-	  greatest(m.configured, b.granted), coalesce(b.window_start, 'epoch'),
-	  coalesce(b.granted, 0), b.next_at, b.pace, b.taken
-	from wanted n left join last b using (channel, scope, window_seconds, unit),
+	  greatest(m.configured, r.granted), coalesce(r.window_start, 'epoch'),
+	  coalesce(r.granted, 0), b.next_at, b.pace, r.taken
+	from wanted n left join last b using (channel, scope, window_seconds, unit)
+	  left join last r on r.running and r.channel = n.channel and r.scope = n.scope
+	    and r.window_seconds = n.window_seconds and r.unit = n.unit,
 	lateral (select n.configured_max + ` + toppedUp + ` as configured) m
 	order by n.channel, n.scope, n.window_seconds, n.unit
 	on conflict (channel, scope, window_seconds, unit) do nothing`

@@ -228,3 +228,44 @@ func TestRowsOfIdleTenantsAreDropped(t *testing.T) {
 		t.Errorf("%d were sent in a new window, want 3", got)
 	}
 }
+
+// TestAWindowThatHasEndedStaysAsItWas, when its limit goes and comes back with another maximum: the
+// log of hashes has it.
+func TestAWindowThatHasEndedStaysAsItWas(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	apply := func(limits ...admission.Limit) {
+		t.Helper()
+		_, err := r.l.Routing.Apply(t.Context(), ledger.NewRouting{
+			Author: "test", Document: "routes: []", Limits: limits, Zone: time.UTC,
+			Channels: []ledger.ChannelSpec{{Name: "a"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, window := range []admission.Window{admission.Second, admission.Day} {
+		for _, limits := range [][2]admission.Limit{
+			{eachTenant(window, 5), eachTenant(window, 7)},
+			{scoped(tenant("shop"), window, 5), scoped(tenant("shop"), window, 7)},
+		} {
+			apply(limits[0])
+			sendOf(t, r.l, "shop", 2)
+			execute(t, r.db, `update dispatcher.limits set window_start = window_start
+				- interval '3 days' - 7 * random() * interval '1 day' where granted > 0`)
+			ended := func() string {
+				return scalar[string](t, r.db, `select coalesce(string_agg(encode(hash, 'hex'), ' '
+					order by hash), '') from facts.window_evidence
+					where ends_at < now() - interval '1 day'`)
+			}
+			was := ended()
+			apply()
+			apply(limits[1])
+			sendOf(t, r.l, "shop", 1)
+			apply()
+			if now := ended(); was == "" || was != now {
+				t.Errorf("%s: the ended windows were %s, and are %s", window, was, now)
+			}
+		}
+	}
+}

@@ -115,6 +115,7 @@ type Ledger struct {
 	Cancellations   *Cancellations
 	Reconciliations *Reconciliations
 	Seals           *Seals
+	Sealed          *Sealed
 	Requests        *Requests
 }
 
@@ -142,6 +143,7 @@ func newLedger(ctx context.Context, d *db) *Ledger {
 	l.Audits = &Audits{d}
 	l.Reconciliations = &Reconciliations{d}
 	l.Seals = &Seals{d}
+	l.Sealed = &Sealed{d}
 	l.Requests = &Requests{d}
 	return l
 }

@@ -366,10 +366,17 @@ func addAttempts(ctx context.Context, tx pgx.Tx, page []Record) error {
 }
 
 // Evidence are the JSON texts of a message's parts, by PartNames, whose hashes are in the log. A
-// part that there is not, or that this login may not read, is left out.
-func (s *Messages) Evidence(ctx context.Context, seq int64) (map[string]string, error) {
+// part that there is not, or that this login may not read, is left out. PartLater is as looks of
+// format 2 have it; format1 is as those of format 1 do.
+func (s *Messages) Evidence(ctx context.Context, seq int64, format1 bool) (
+	map[string]string, error,
+) {
+	later := "later_2"
+	if format1 {
+		later = "later"
+	}
 	var parts [len(PartNames)]*string
-	err := s.reports.QueryRow(ctx, `select intake::text, plan::text, attempts::text, later::text
+	err := s.reports.QueryRow(ctx, `select intake::text, plan::text, attempts::text, `+later+`::text
 		from facts.evidence_texts where seq = $1`, seq).Scan(&parts[0], &parts[1], &parts[2], &parts[3])
 	if err != nil {
 		return nil, wrap("read the texts of evidence", err)

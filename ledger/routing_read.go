@@ -42,6 +42,26 @@ func (s *Routing) At(ctx context.Context, before time.Time) (RoutingVersion, err
 		order by version desc limit 1`, before)
 }
 
+// InForce is a time in which a version was in force. Base is the version with its document: itself,
+// unless effects lowered its weights.
+type InForce struct {
+	Version, Base int64
+	From, To      time.Time
+}
+
+// InForce returns the versions that were in force from one instant to another, in their order, by
+// when they were created.
+func (s *Routing) InForce(ctx context.Context, from, to time.Time) ([]InForce, error) {
+	all, err := rows(ctx, s.db, pgx.RowToStructByPos[InForce], `
+		select version, coalesce(base, version), greatest(created_at, $1::timestamptz),
+		  lead(created_at, 1, $2) over (order by version)
+		from facts.routing_versions
+		where created_at < $2 and version >= coalesce((select max(version)
+		  from facts.routing_versions where created_at <= $1), 0)
+		order by version`, from, to)
+	return all, wrap("read which versions were in force", err)
+}
+
 func (s *Routing) oneVersion(ctx context.Context, sql string, args ...any) (RoutingVersion, error) {
 	r, err := s.reports.Query(ctx, sql, args...)
 	if err != nil {

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 // would be that of a day 46 000 years from now.
 const topUpSeq = 1 << 56
 
-// FinanceKind is a kind of rows that are only added: what finance signed off or paid for, and what
-// operators and guards did.
+// FinanceKind is a kind of rows that are only added: what finance signed off or paid for, what
+// operators and guards did, and the beginnings and ends of opt-outs.
 type FinanceKind struct {
 	Name string
 	// Parts are the views of schema audit that have its parts, by index.
@@ -28,6 +29,10 @@ var (
 		"reconciliations", "reconciliation_totals", "reconciliation_differences",
 	}, 1 << 57}
 
+	// An opt-out is two rows here: its beginning and its end.
+	OptOutKind    = &FinanceKind{"opt-out", []string{"opt_outs"}, 1<<58 + 5<<54}
+	OptOutEndKind = &FinanceKind{"end of opt-out", []string{"opt_outs"}, 1<<58 + 6<<54}
+
 	financeKinds = []*FinanceKind{
 		TopUpKind, ReconciliationKind,
 		{"operator action", []string{"operator_actions"}, 1 << 58},
@@ -35,11 +40,15 @@ var (
 		{"restart of a limit", []string{"limit_restarts"}, 1<<58 + 2<<54},
 		{"trip of a guard", []string{"guard_trips"}, 1<<58 + 3<<54},
 		{"erasure", []string{"erasures"}, 1<<58 + 4<<54},
+		OptOutKind, OptOutEndKind,
 	}
 )
 
 // FinanceOf reads a Seq that is a finance row. It returns nil for any other Seq.
 func FinanceOf(seq int64) (kind *FinanceKind, id int64) {
+	if seq <= -windowSeq {
+		return nil, 0
+	}
 	for _, k := range slices.Backward(financeKinds) {
 		if seq <= -k.begin {
 			return k, -seq - k.begin
@@ -75,5 +84,24 @@ func finance(
 			}
 			return each(&e)
 		})
+	return err
+}
+
+// mostFinance is how many finance rows one seal has at most, unless more were made at one instant. A
+// long list of opt-outs may be imported at once.
+const mostFinance = 100_000
+
+// atMost lets a seal end before it has more finance rows than mostFinance.
+func atMost(ctx context.Context, q querier, next *Seal) error {
+	var to time.Time
+	err := q.QueryRow(ctx, `
+		select at from facts.finance_evidence where at >= $1 and at < $2
+		order by at offset $3 limit 1`, next.FinanceFrom, next.To, mostFinance).Scan(&to)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err == nil && to.After(next.From) && to.After(*next.FinanceFrom) {
+		next.To = to.UTC()
+	}
 	return err
 }

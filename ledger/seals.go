@@ -16,7 +16,7 @@ const (
 	PartIntake   = iota // where it came from, and what was received
 	PartPlan            // route, version, draw, first choice, segments
 	PartAttempts        // channels, prices, answers, times
-	PartLater           // state, receipts, what was found out about unknown answers
+	PartLater           // state, receipts, what was found out about unknown answers, detail
 )
 
 // PartNames are the names of the parts, by index.
@@ -42,6 +42,8 @@ type Evidence struct {
 	// Open says that the plan and the attempts may still change.
 	Open  bool
 	Parts Parts
+	// Later1 is PartLater of a message as looks of format 1 have it.
+	Later1 [HashSize]byte
 	// LaterAt is the newest of the times in PartAttempts and PartLater; zero for none.
 	LaterAt time.Time
 }
@@ -76,6 +78,12 @@ type Seal struct {
 	// FinanceFrom is set if it also covers the finance rows made in [FinanceFrom, To). Seals of
 	// earlier builds cover none.
 	FinanceFrom *time.Time
+	// Format is 1 in seals of earlier builds, whose messages have no receipts and no details of dead
+	// records in PartLater. First looks of format 2 also cover the windows of limits that ended in
+	// [From, To).
+	Format int16
+	// Definitions is the hash of all definitions if the seal has leaves of them, see Definitions.
+	Definitions []byte
 	// Size is the number of leaves of the log up to this seal. Nodes are the roots of its perfect
 	// subtrees, from which the next seal continues.
 	Size       int64
@@ -90,19 +98,22 @@ type Seals struct{ *db }
 // sealLock is the advisory lock of the transaction that adds a seal.
 const sealLock = 0x7365616c
 
+// sealFormat is the format of the seals of this build.
+const sealFormat = 2
+
 const (
 	sealColumns = `number, from_at, to_at, at, again, size, leaves, nodes, checkpoint, closings,
-	  finance_from`
+	  finance_from, format, definitions`
 	lastSeal = `select ` + sealColumns + ` from audit.seals order by number desc limit 1`
 )
 
 // SealWriter makes the leaves of one seal.
 type SealWriter interface {
-	// Known is called first, with the leaves of each earlier seal of the same messages, in their
-	// order.
+	// Known is called first, with the leaves of each earlier seal of the same messages, or of
+	// definitions, in their order.
 	Known(leaves []byte) error
-	// Add is called with each version and message, messages ascending by number, or with closings and
-	// finance rows.
+	// Add is called with each version and message, messages ascending by number, and windows of
+	// limits, or with closings, finance rows and definitions.
 	Add(e *Evidence) error
 	// Close sets Size, Leaves, Nodes and Checkpoint.
 	Close(s *Seal) error
@@ -123,7 +134,8 @@ const (
 // Each minute is sealed once, when it is some minutes old. After that each hour is sealed again
 // when it is ten times as old as it was the last time, until it is older than half of facts, the
 // retention of its rows. Such a seal holds what has changed since. Closings of days and finance
-// rows have seals of their own, which also follow each other. The first has all there are.
+// rows have seals of their own, which also follow each other. The first has all there are. So have
+// the definitions of views and functions, whenever they have changed.
 func (s *Seals) Add(
 	ctx context.Context, facts time.Duration, begin func(last *Seal) (SealWriter, error),
 ) (added *Seal, err error) {
@@ -162,7 +174,7 @@ func (s *Seals) addIn(
 	if err != nil || next == nil {
 		return nil, err
 	}
-	next.Number = 1
+	next.Number, next.Format = 1, sealFormat
 	if last != nil {
 		next.Number = last.Number + 1
 	}
@@ -181,31 +193,49 @@ func (s *Seals) addIn(
 		return nil, err
 	}
 	_, err = tx.Exec(ctx, `insert into dispatcher.seals (`+sealColumns+`)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, next.Number, next.From, next.To,
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`, next.Number, next.From, next.To,
 		next.At, next.Again, next.Size, next.Leaves, next.Nodes, next.Checkpoint, next.Closings,
-		next.FinanceFrom)
+		next.FinanceFrom, next.Format, next.Definitions)
 	return next, err
 }
 
 // addMessages adds the evidence of the versions and messages that a seal covers.
 func (s *Seals) addMessages(ctx context.Context, tx pgx.Tx, next *Seal, writer SealWriter) error {
 	if next.Again {
-		r, err := tx.Query(ctx, `select leaves from dispatcher.seals
+		err := known(ctx, tx, writer, `select leaves from dispatcher.seals
 			where from_at >= $1 and from_at < $2 and not closings order by number`, next.From, next.To)
 		if err != nil {
 			return err
 		}
-		var leaves []byte
-		_, err = pgx.ForEachRow(r, []any{&leaves}, func() error { return writer.Known(leaves) })
-		if err != nil {
+	}
+	err := s.evidence(ctx, tx, next.From, next.To, writer.Add)
+	if err != nil || next.Again {
+		return err
+	}
+	return windows(ctx, tx, next.From, next.To, func(w *Windows) error {
+		return writer.Add(w.evidence())
+	})
+}
+
+// known tells a writer the leaves that a statement selects.
+func known(ctx context.Context, tx pgx.Tx, writer SealWriter, sql string, args ...any) error {
+	r, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	var leaves []byte
+	_, err = pgx.ForEachRow(r, []any{&leaves}, func() error { return writer.Known(leaves) })
+	return err
+}
+
+// addClosings adds the evidence of the closings and finance rows that a seal covers, and of the
+// definitions that have changed.
+func (s *Seals) addClosings(ctx context.Context, tx pgx.Tx, next *Seal, writer SealWriter) error {
+	if next.Definitions != nil {
+		if err := addDefinitions(ctx, tx, writer); err != nil {
 			return err
 		}
 	}
-	return s.evidence(ctx, tx, next.From, next.To, writer.Add)
-}
-
-// addClosings adds the evidence of the closings and finance rows that a seal covers.
-func (s *Seals) addClosings(ctx context.Context, tx pgx.Tx, next *Seal, writer SealWriter) error {
 	r, err := tx.Query(ctx, `select distinct to_char(day, 'YYYY-MM-DD') as day from dispatcher.closings
 		where at >= $1 and at < $2 order by day`, next.From, next.To)
 	if err != nil {
@@ -272,9 +302,17 @@ func nextSeal(ctx context.Context, tx pgx.Tx, facts time.Duration) (next *Seal, 
 		  coalesce((select to_at from dispatcher.seals where closings and finance_from is not null
 		    order by number desc limit 1), 'epoch') as finance) s`, end).
 		Scan(&next.From, &next.FinanceFrom, &next.Closings)
-	if err != nil || next.Closings {
+	if err != nil {
+		return nil, err
+	}
+	if end.After(next.From) {
+		if next.Definitions, err = newDefinitions(ctx, tx); err != nil {
+			return nil, err
+		}
+	}
+	if next.Closings = next.Closings || next.Definitions != nil; next.Closings {
 		next.To = end.UTC()
-		return next, err
+		return next, atMost(ctx, tx, next)
 	}
 	next.FinanceFrom = nil
 	err = tx.QueryRow(ctx, `
@@ -308,13 +346,13 @@ func (s *Seals) evidence(
 		return err
 	}
 	r, err := q.Query(ctx, `
-		select -version, '', created_at, '', false, intake, plan, ''::bytea, ''::bytea,
+		select -version, '', created_at, '', false, intake, plan, ''::bytea, ''::bytea, ''::bytea,
 		  null::timestamptz
 		from facts.version_evidence
 		where created_at >= $3 and created_at < $4
 		union all
 		(select seq, id, received_at, state, open, intake, coalesce(plan, ''),
-		  coalesce(attempts, ''), coalesce(later, ''), later_at
+		  coalesce(attempts, ''), coalesce(later_2, ''), coalesce(later, ''), later_at
 		from facts.evidence
 		where seq > $1 and seq < $2 and received_at >= $3 and received_at < $4
 		order by seq)`, low, high, from, to)
@@ -323,12 +361,14 @@ func (s *Seals) evidence(
 	}
 	var e Evidence
 	var parts [len(e.Parts)][]byte
+	var later1 []byte
 	var laterAt *time.Time
 	_, err = pgx.ForEachRow(r, []any{
 		&e.Seq, &e.ID, &e.ReceivedAt, &e.State, &e.Open, &parts[PartIntake], &parts[PartPlan],
-		&parts[PartAttempts], &parts[PartLater], &laterAt,
+		&parts[PartAttempts], &parts[PartLater], &later1, &laterAt,
 	}, func() error {
-		e.Parts, e.LaterAt = Parts{}, time.Time{}
+		e.Parts, e.Later1, e.LaterAt = Parts{}, [HashSize]byte{}, time.Time{}
+		copy(e.Later1[:], later1)
 		if laterAt != nil {
 			e.LaterAt = *laterAt
 		}
@@ -465,6 +505,6 @@ func oneSeal(ctx context.Context, q querier, sql string, args ...any) (*Seal, er
 func (s *Seal) fields() []any {
 	return []any{
 		&s.Number, &s.From, &s.To, &s.At, &s.Again, &s.Size, &s.Leaves, &s.Nodes, &s.Checkpoint,
-		&s.Closings, &s.FinanceFrom,
+		&s.Closings, &s.FinanceFrom, &s.Format, &s.Definitions,
 	}
 }

@@ -236,6 +236,9 @@ var rules = map[string]rule{
 			"github.com/transparency-dev/merkle", "golang.org/x/mod/sumdb/note",
 		},
 	},
+	internal + "evidence": {ours: []string{
+		internal + "audit", internal + "seal", module + "ledger", module + "ledger/migrations",
+	}},
 	internal + "pipeline": {
 		ours: []string{
 			internal + "decide", internal + "envelope", internal + "tracing",

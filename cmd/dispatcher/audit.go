@@ -17,6 +17,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/audit"
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/cmd/dispatcher/internal/evidence"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/seal"
 	"dispatcher/config"
@@ -102,7 +103,7 @@ type verification struct {
 	// WithoutKey counts the messages that were not drawn again because keys are missing.
 	WithoutKey int `json:"without_key,omitempty"`
 	// Sealed is the comparison with the log of hashes; nil when no key of the log was available.
-	Sealed *sealed `json:"sealed"`
+	Sealed *evidence.Compared `json:"sealed"`
 }
 
 // verifyFlags say what to verify.
@@ -189,7 +190,7 @@ func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
 		}
 		wipe()
 		show, wipe = c.progress("comparing hours with the log", int64(day.To.Sub(day.From)/time.Hour))
-		s, err := verifySeals(ctx, l.Seals, path, f.checkpoint, day, now, found.add, show)
+		s, err := verifySeals(ctx, l, path, f.checkpoint, day, now, found.add, show)
 		if err != nil {
 			return err
 		}

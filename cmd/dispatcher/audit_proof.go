@@ -139,7 +139,7 @@ func proofOfMessage(ctx context.Context, l *database, id string) (*seal.Proof, e
 	}
 	p, err := newest.proof(ctx, l)
 	if err == nil {
-		p.Texts, err = l.Messages.Evidence(ctx, record.Message.Seq)
+		p.Texts, err = l.Messages.Evidence(ctx, record.Message.Seq, newest.seal.Format < 2)
 	}
 	return p, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/cmd/dispatcher/internal/audit"
+	"dispatcher/cmd/dispatcher/internal/evidence"
 	"dispatcher/cmd/dispatcher/internal/seal"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -44,8 +45,10 @@ func sealedAuditDB(
 	}
 	keyFile = write(t, "seal.key", text)
 	addSeals(t, o, keyFile) // the first entries of the log
-	o.exec(`update dispatcher.seals set from_at = from_at - interval '20 minutes',
-		to_at = from_at - interval '15 minutes'`)
+	o.exec(`update dispatcher.seals set
+		from_at = from_at - case when closings then '0' else interval '20 minutes' end,
+		to_at = case when closings then to_at - interval '1 hour'
+		  else from_at - interval '15 minutes' end`)
 	const back = `- interval '10 minutes'`
 	o.exec(`update dispatcher.messages set received_at = received_at ` + back)
 	o.exec(`update dispatcher.attempts set claimed_at = claimed_at ` + back + `,
@@ -432,7 +435,7 @@ func TestFiguresThatWereChangedAfterTheyWereSealedAreFound(t *testing.T) {
 			from dispatcher.closings where revision = 2`: {"revision 3 of " + day, inserted},
 		// Its seal is gone as well, and it is not the last one of the log.
 		`with l as (delete from dispatcher.seals where number = (select min(number)
-			from dispatcher.seals where closings)), c as (delete from dispatcher.closings
+			from dispatcher.seals where closings and definitions is null)), c as (delete from dispatcher.closings
 			where revision = 1), a as (delete from dispatcher.attempt_figures where revision = 1),
 			d as (delete from dispatcher.choice_figures where revision = 1)
 			delete from dispatcher.carried_figures where revision = 1`: {
@@ -444,7 +447,7 @@ func TestFiguresThatWereChangedAfterTheyWereSealedAreFound(t *testing.T) {
 		found := false
 		for _, m := range v.Mismatches {
 			found = found || m.ID == want[0] && m.What+": "+m.Stored+" instead of "+m.Derived == want[1]
-			if m.ID != want[0] && m.What != whatCheckpoint {
+			if m.ID != want[0] && m.What != evidence.WhatCheckpoint {
 				t.Errorf("%s: also %+v", sql, m)
 			}
 		}
@@ -466,7 +469,7 @@ func TestFiguresThatWereChangedAfterTheyWereSealedAreFound(t *testing.T) {
 	var left, closings int
 	if err := o.sql.QueryRow(t.Context(), `select count(*), count(*) filter (where closings)
 		from dispatcher.seals where octet_length(leaves) > 0`).Scan(&left, &closings); err != nil ||
-		left != 2 || closings != 2 {
+		left != 3 || closings != 3 {
 		t.Errorf("%d seals still have leaves, %d of them of closings, %v", left, closings, err)
 	}
 }
@@ -711,7 +714,7 @@ func TestALogThatWasChangedIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	const last = ` where number = (select max(number) from dispatcher.seals
-		where octet_length(leaves) > 0)`
+		where octet_length(leaves) > 0 and not closings)`
 	// The login of finance has enough rights.
 	url, _ := strings.CutPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
 	finance := []string{"DISPATCHER_POSTGRES_URL=" + ledgertest.As(migrations.RoleFinance, url)}
@@ -885,13 +888,13 @@ func TestOldLeavesAreDroppedAndTheLogContinues(t *testing.T) {
 	o, _, seals := sealedAuditDB(t, 10)
 	o.exec(`update dispatcher.seals set from_at = from_at - interval '50 days',
 		to_at = to_at - interval '50 days' where number < (select max(number) from dispatcher.seals
-		where octet_length(leaves) > 0)`)
+		where octet_length(leaves) > 0 and not closings)`)
 	if err := o.ledger.Seals.Forget(t.Context(), 40*24*time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	left := func() (n int) {
 		err := o.sql.QueryRow(t.Context(), `select count(*) from dispatcher.seals
-			where octet_length(leaves) > 0`).Scan(&n)
+			where octet_length(leaves) > 0 and not closings`).Scan(&n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -1033,5 +1036,358 @@ func TestAReplacedViewIsSeen(t *testing.T) {
 		} else {
 			want = now
 		}
+	}
+}
+
+// mustFind runs a statement, which changes sealed rows, and expects that audit verify names nothing
+// but id. It undoes the statement.
+func (o *auditDB) mustFind(seals []string, sql, id, what string) {
+	o.t.Helper()
+	o.exec(`create table kept_tables as select 1`)
+	var tables []string
+	for _, table := range []string{"opt_outs", "receipts", "limit_history", "limits"} {
+		tables = append(tables, table)
+		o.exec(`create table kept_` + table + ` as select * from dispatcher.` + table)
+	}
+	o.exec(sql)
+	v, code := o.verify(seals...)
+	if code != exitFailed || len(v.Mismatches) == 0 {
+		o.t.Errorf("%s: exit code %d, %+v", sql, code, v.Mismatches)
+	}
+	for _, m := range v.Mismatches {
+		if m.ID != id || m.What != what {
+			o.t.Errorf("%s: got %+v, want %s %s", sql, m, id, what)
+		}
+	}
+	o.exec(`alter table dispatcher.opt_outs disable trigger note_login`)
+	for _, table := range tables {
+		o.exec(`delete from dispatcher.` + table)
+		columns := names(o.t, o.sql, `select string_agg(quote_ident(attname), ', ') from pg_attribute
+			where attrelid = 'dispatcher.`+table+`'::regclass and attnum > 0 and not attisdropped
+			and attgenerated = ''`)[0]
+		o.exec(`insert into dispatcher.` + table + ` (` + columns + `) overriding system value
+			select ` + columns + ` from kept_` + table)
+		o.exec(`drop table kept_` + table)
+	}
+	o.exec(`alter table dispatcher.opt_outs enable trigger note_login`)
+	o.exec(`drop table kept_tables`)
+}
+
+// TestOptOutsAreSealed: a change of the beginning or of the end of an opt-out is found and named. An
+// end that comes later is a row of its own. Finance's login is enough.
+func TestOptOutsAreSealed(t *testing.T) {
+	t.Parallel()
+	o, keyFile, seals := sealedAuditDB(t, 3)
+	url, _ := strings.CutPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
+	o.env[0] = "DISPATCHER_POSTGRES_URL=" + ledgertest.As(migrations.RoleFinance, url)
+	seals = append(seals, "--without-keys")
+	o.exec(`insert into dispatcher.opt_outs (tenant, recipient, since, source, author, evidence)
+		values ('shop', 1, now() - interval '9 minutes', 'command', 'ann', 1),
+		  ('shop', 2, now() - interval '8 minutes', 'keyword', '', 1),
+		  ('shop', 3, now() - interval '8 minutes', 'command', 'of an earlier build', 0)`)
+	addSeals(t, o, keyFile)
+	o.exec(`update dispatcher.opt_outs set until = now() - interval '7 minutes',
+		ended_by = 'command', ended_author = 'bob' where recipient <> 2`)
+	o.exec(`update dispatcher.opt_outs set heard_at = now() where recipient = 2`)
+	// As if the look before had been made before these ends.
+	o.exec(`update dispatcher.seals set to_at = to_at - interval '150 seconds'
+		where number = (select max(number) from dispatcher.seals where closings)`)
+	addSeals(t, o, keyFile)
+	if v, code := o.verify(seals...); code != exitOK || v.Sealed.OptOuts != 4 {
+		t.Fatalf("exit code %d, %+v, sealed: %+v", code, v, v.Sealed)
+	}
+	const update = `update dispatcher.opt_outs set `
+	for _, c := range []struct{ sql, id, what string }{
+		{update + `tenant = 'bank' where seq = 1`, "opt-out 1", seal.Changed},
+		{update + `since = since - interval '1 hour' where seq = 2`, "opt-out 2", seal.Changed},
+		{update + `source = 'keyword' where seq = 1`, "opt-out 1", seal.Changed},
+		{update + `channel = 'a' where seq = 1`, "opt-out 1", seal.Changed},
+		{update + `author = 'eve' where seq = 1`, "opt-out 1", seal.Changed},
+		{update + `evidence = 0 where seq = 2`, "opt-out 2", seal.Deleted},
+		{`delete from dispatcher.opt_outs where seq = 2`, "opt-out 2", seal.Deleted},
+		{
+			`insert into dispatcher.opt_outs (tenant, recipient, since, source)
+			values ('shop', 9, now() - interval '8 minutes', 'keyword')`, "opt-out 4", seal.Inserted,
+		},
+		{update + `until = until - interval '1 second' where seq = 1`, "end of opt-out 1", seal.Changed},
+		{update + `ended_author = 'eve' where seq = 3`, "end of opt-out 3", seal.Changed},
+		{update + `ended_by = 'api' where seq = 3`, "end of opt-out 3", seal.Changed},
+		{update + `until = null, ended_by = null where seq = 3`, "end of opt-out 3", seal.Deleted},
+		{
+			update + `until = now() - interval '8 minutes', ended_by = 'keyword' where seq = 2`,
+			"end of opt-out 2", seal.Inserted,
+		},
+	} {
+		o.mustFind(seals, c.sql, c.id, c.what)
+	}
+	if v, code := o.verify(seals...); code != exitOK {
+		t.Errorf("afterwards: exit code %d, %+v", code, v)
+	}
+}
+
+// TestEndedWindowsOfLimitsAreSealed: a change of one is found, and its minute is named. A window that
+// was dropped with time, and one that a limit still has, is no difference.
+func TestEndedWindowsOfLimitsAreSealed(t *testing.T) {
+	t.Parallel()
+	const minute = `date_trunc('minute', now()) - interval '12 minutes'`
+	const history = `insert into dispatcher.limit_history (channel, scope, window_seconds, unit,
+		window_start, max, granted, since) values `
+	o, _, seals := sealedAuditDB(t, 3, `delete from dispatcher.limits`, `delete from
+		dispatcher.limit_history`, history+`
+		('a', 'channel', 1, 'segments', `+minute+`, 10, 9, now() - interval '1 day'),
+		('b', 'channel', 1, 'segments', `+minute+` + interval '10 seconds', 10, 8, now()),
+		('b', 'channel', 60, 'segments', `+minute+`, 100, 90, now()),
+		('b', 'channel', 60, 'segments', now() - interval '3 days', 100, 90, now()),
+		('a', 'channel', 1, 'segments', now() - interval '3 days', 10, 9, now())`,
+		`insert into dispatcher.limits (channel, scope, window_seconds, unit, window_start,
+		configured_max, max, granted) select 'c', 'channel', 60, 'segments', max(window_start), 5, 5, 5
+		from dispatcher.limit_history`)
+	if v, code := o.verify(seals...); code != exitOK || v.Sealed.Windows != 4 {
+		t.Fatalf("exit code %d, %+v, sealed: %+v", code, v, v.Sealed)
+	}
+	var at string
+	if err := o.sql.QueryRow(t.Context(), `select to_char(window_start at time zone 'UTC',
+		'YYYY-MM-DD HH24:MI') from dispatcher.limits where channel = 'c'`).Scan(&at); err != nil {
+		t.Fatal(err)
+	}
+	started, err := time.Parse("2006-01-02 15:04", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := func(length string, after time.Duration) string {
+		return "windows of a " + length + " that ended at " +
+			started.Add(after).Format("2006-01-02 15:04Z07:00")
+	}
+	seconds, minutes := ended("second", 0), ended("minute", time.Minute)
+	const update = `update dispatcher.limit_history set `
+	for _, c := range []struct{ sql, id, what string }{
+		{update + `granted = 8 where window_seconds = 1 and channel = 'a'`, seconds, seal.Changed},
+		{update + `max = 11 where window_seconds = 1 and channel = 'b'`, seconds, seal.Changed},
+		{update + `channel = 'c' where window_seconds = 1 and channel = 'b'`, seconds, seal.Changed},
+		{update + `granted = granted - 1 where window_seconds = 60`, minutes, seal.Changed},
+		{`delete from dispatcher.limit_history where channel = 'b' and window_seconds = 1`, seconds,
+			seal.Changed},
+		{`delete from dispatcher.limit_history where window_seconds = 1
+			and window_start > now() - interval '1 day'`, seconds, seal.Deleted},
+		{update + `currency = 'EUR' where window_seconds = 60`, minutes, seal.Changed},
+		{update + `since = now() where channel = 'b' and window_seconds = 60`, minutes, seal.Changed},
+		{history + `('d', 'channel', 3600, 'segments', (select window_start - interval '1 hour'
+			from dispatcher.limits where channel = 'c'), 5, 5, now())`,
+			ended("hour", 0), seal.Inserted},
+	} {
+		o.mustFind(seals, c.sql, c.id, c.what)
+	}
+	// A claim moves the window of c into the history, and windows of a second are dropped with time.
+	for _, sql := range []string{
+		`with h as (` + history + `('c', 'channel', 60, 'segments', (select window_start
+			from dispatcher.limits), 5, 5, (select since from dispatcher.limits)))
+			update dispatcher.limits set window_start = now(), granted = 1`,
+		`update dispatcher.limit_history set reserved = 1, next_at = now()`,
+		`delete from dispatcher.limit_history where window_seconds = 1`,
+	} {
+		o.exec(sql)
+		if v, code := o.verify(seals...); code != exitOK {
+			t.Errorf("%s: exit code %d, %+v", sql, code, v.Mismatches)
+		}
+	}
+	if v, _ := o.verify(seals...); v.Sealed.Windows != 2 || v.Sealed.WindowsDropped != 2 {
+		t.Errorf("sealed: %+v", v.Sealed)
+	}
+}
+
+// TestReceiptsAndDeadRecordsAreSealed with their messages. Looks of an earlier build have neither,
+// and stay valid. A reference that the provider used again is no difference.
+func TestReceiptsAndDeadRecordsAreSealed(t *testing.T) {
+	t.Parallel()
+	received := `insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, state,
+		code, received_at) select a.channel, a.provider_reference, a.message_seq, a.attempt, 1,
+		'delivered', '000', a.settled_at from dispatcher.attempts a where a.outcome = 'accepted' and
+		a.provider_reference is not null on conflict (channel, reference) do update set
+		state = 'delivered', code = '000', received_at = excluded.received_at, message_seq = excluded.message_seq,
+		attempt = excluded.attempt, part = 1`
+	delivered := `update dispatcher.attempts set receipt_state = 'delivered', receipt_code = '000',
+		receipt_at = settled_at, delivered_at = settled_at where outcome = 'accepted'
+		and provider_reference is not null`
+	dead := `insert into dispatcher.messages (seq, id, lane, state, reason, detail, attempts,
+		finished_at, received_at, topic, kafka_partition, kafka_offset) select max(seq) + 1, 'dead-1',
+		'otp', 'dead', 'invalid', 'no body', 0, now(), now(), 'sms.otp', 0, 4711
+		from dispatcher.messages`
+	back := func(table, column string) string {
+		return `update dispatcher.` + table + ` set ` + column + ` = ` + column +
+			` - interval '10 minutes'`
+	}
+	o, _, seals := sealedAuditDB(t, 4, received, delivered, dead, back("receipts", "received_at"),
+		back("attempts", "receipt_at"), back("attempts", "delivered_at"),
+		`update dispatcher.messages set finished_at = finished_at - interval '10 minutes'
+		where state = 'dead'`)
+	if v, code := o.verify(seals...); code != exitOK {
+		t.Fatalf("exit code %d, %+v", code, v)
+	}
+	var id string
+	var seq int64
+	if err := o.sql.QueryRow(t.Context(), `select m.id, m.seq from dispatcher.receipts r
+		join dispatcher.messages m on m.seq = r.message_seq order by m.seq limit 1`).
+		Scan(&id, &seq); err != nil {
+		t.Fatal(err)
+	}
+	of := fmt.Sprintf(` where message_seq = %d`, seq)
+	const update = `update dispatcher.receipts set `
+	for _, sql := range []string{
+		update + `code = '001'` + of,
+		update + `part = 2` + of,
+		update + `state = 'pending'` + of,
+		update + `received_at = received_at - interval '1 millisecond'` + of,
+		update + `reference = 'another'` + of,
+		`delete from dispatcher.receipts` + of,
+		`insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, state, code,
+			received_at) select channel, reference || 'x', message_seq, attempt, 2, state, code,
+			received_at from dispatcher.receipts` + of,
+	} {
+		o.exec(`create table kept as select * from dispatcher.receipts`)
+		o.exec(sql)
+		v, code := o.verify(seals...)
+		found := false
+		for _, m := range v.Mismatches {
+			found = found || m.ID == id && m.What == seal.Changed && m.Stored == "another later"
+			if m.ID != id {
+				t.Errorf("%s: also %+v", sql, m)
+			}
+		}
+		if code != exitFailed || !found {
+			t.Errorf("%s: exit code %d, %+v", sql, code, v.Mismatches)
+		}
+		o.exec(`delete from dispatcher.receipts`)
+		o.exec(`insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, state,
+			cause, code, received_at, due_at, look_at) select channel, reference, message_seq, attempt,
+			part, state, cause, code, received_at, due_at, look_at from kept`)
+		o.exec(`drop table kept`)
+	}
+	for _, set := range []string{`detail = 'no recipient'`, `reason = 'conflict'`} {
+		o.exec(`create table kept as select seq, detail, reason from dispatcher.messages
+			where state = 'dead'`)
+		o.exec(`update dispatcher.messages set ` + set + ` where id = 'dead-1'`)
+		v, code := o.verify(seals...)
+		if code != exitFailed || len(v.Mismatches) != 1 || v.Mismatches[0].ID != "dead-1" ||
+			v.Mismatches[0].What != seal.Changed {
+			t.Errorf("%s: exit code %d, %+v", set, code, v.Mismatches)
+		}
+		o.exec(`update dispatcher.messages m set detail = k.detail, reason = k.reason from kept k
+			where k.seq = m.seq`)
+		o.exec(`drop table kept`)
+	}
+	if v, code := o.verify(seals...); code != exitOK {
+		t.Errorf("afterwards: exit code %d, %+v", code, v)
+	}
+	// The provider used the reference again, for a later message.
+	o.exec(`insert into dispatcher.messages (seq, id, lane, state, attempts, finished_at, received_at)
+		select max(seq) + 1, 'later', 'otp', 'failed', 0, now(), now() from dispatcher.messages`)
+	o.exec(update + `message_seq = (select max(seq) from dispatcher.messages), state = 'expected',
+		code = null, received_at = null` + of)
+	o.exec(`update dispatcher.attempts set receipt_state = null, receipt_code = null, receipt_at = null,
+		delivered_at = null` + of)
+	if v, _ := o.verify(seals...); slices.ContainsFunc(v.Mismatches, func(m audit.Mismatch) bool {
+		return m.ID == id && m.Stored == "another later"
+	}) {
+		t.Errorf("with a reference that was used again: %+v", v.Mismatches)
+	}
+}
+
+// TestAChangedDefinitionIsFound: the log has the definitions of views and functions, and a change
+// that no migration made is named, with its time. Finance's login is enough.
+func TestAChangedDefinitionIsFound(t *testing.T) {
+	t.Parallel()
+	o, keyFile, seals := sealedAuditDB(t, 3)
+	url, _ := strings.CutPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
+	o.env[0] = "DISPATCHER_POSTGRES_URL=" + ledgertest.As(migrations.RoleFinance, url)
+	seals = append(seals, "--without-keys")
+	intact := func() {
+		t.Helper()
+		if v, code := o.verify(seals...); code != exitOK || v.Sealed.Definitions < 80 {
+			t.Fatalf("exit code %d, %+v, sealed: %+v", code, v, v.Sealed)
+		}
+	}
+	intact()
+	var active string
+	if err := o.sql.QueryRow(t.Context(), `select pg_get_viewdef('audit.active'::regclass)`).
+		Scan(&active); err != nil {
+		t.Fatal(err)
+	}
+	const micros = `create or replace function dispatcher.micros(at timestamptz) returns bigint
+		language sql immutable parallel safe return `
+	for _, c := range []struct{ change, undo, id, what string }{
+		{
+			`create or replace view audit.active as select channel, 1::bigint as max, active
+			from dispatcher.channels`, `create or replace view audit.active as ` + active,
+			"view audit.active", seal.Changed,
+		},
+		{
+			`create function dispatcher.micros(at text) returns bigint language sql return 0`,
+			`drop function dispatcher.micros(text)`, "dispatcher.micros(text)", seal.Inserted,
+		},
+		{
+			`create view audit.another as select 1 as one`, `drop view audit.another`,
+			"view audit.another", seal.Inserted,
+		},
+		{
+			`alter view audit.draw_keys rename to draw_keys_2`,
+			`alter view audit.draw_keys_2 rename to draw_keys`, "view audit.draw_keys", seal.Deleted,
+		},
+		{
+			micros + `(extract(epoch from at) * 1000000)::bigint + 0`,
+			micros + `(extract(epoch from at) * 1000000)::bigint`,
+			"dispatcher.micros(timestamp with time zone)", seal.Changed,
+		},
+		{
+			`insert into dispatcher.schema_migrations (version, name, checksum)
+			values (999, '999_forged.sql', 'x')`,
+			`delete from dispatcher.schema_migrations where version = 999`, "999_forged.sql",
+			seal.Inserted,
+		},
+	} {
+		o.exec(c.change)
+		v, code := o.verify(seals...)
+		if code != exitFailed || !slices.ContainsFunc(v.Mismatches, func(m audit.Mismatch) bool {
+			return m.ID == c.id && m.What == c.what
+		}) {
+			t.Errorf("%s: exit code %d, %+v", c.change, code, v.Mismatches)
+		}
+		o.exec(c.undo)
+		intact()
+	}
+	// The change is in the log, also when it was undone in time for the audit.
+	earlier := func() {
+		o.exec(`update dispatcher.seals set to_at = from_at + (to_at - from_at) / 2
+			where number = (select max(number) from dispatcher.seals where closings)`)
+	}
+	earlier()
+	o.exec(micros + `0`)
+	addSeals(t, o, keyFile)
+	v, code := o.verify(seals...)
+	if code != exitFailed || !slices.ContainsFunc(v.Mismatches, func(m audit.Mismatch) bool {
+		return strings.Contains(m.ID, "micros") && m.What == seal.Changed
+	}) {
+		t.Errorf("a sealed change: exit code %d, %+v", code, v.Mismatches)
+	}
+	o.exec(micros + `(extract(epoch from at) * 1000000)::bigint`)
+	earlier()
+	addSeals(t, o, keyFile)
+	v, code = o.verify(seals...)
+	if code != exitFailed || len(v.Mismatches) != 1 ||
+		!strings.HasPrefix(v.Mismatches[0].Stored, "another definition from ") {
+		t.Errorf("a change that was undone: exit code %d, %+v", code, v.Mismatches)
+	}
+	// A migration that names what it changes explains the change.
+	o.exec(`update dispatcher.seals set definitions = null where definitions is not null`)
+	o.exec(`create table kept_028 as select * from dispatcher.schema_migrations where name like '028%'`)
+	o.exec(`delete from dispatcher.schema_migrations where name like '028%'`)
+	o.exec(`alter view facts.window_evidence rename to window_evidence_2`)
+	earlier()
+	addSeals(t, o, keyFile)
+	o.exec(`alter view facts.window_evidence_2 rename to window_evidence`)
+	o.exec(`insert into dispatcher.schema_migrations select * from kept_028`)
+	v, code = o.verify(seals...)
+	if n := len(v.Sealed.DefinitionChanges); n != 1 || slices.ContainsFunc(v.Mismatches,
+		func(m audit.Mismatch) bool { return m.ID == "view facts.window_evidence" }) {
+		t.Errorf("after a migration: exit code %d, %d changes, %+v", code, n, v.Mismatches)
 	}
 }

@@ -116,6 +116,13 @@ func (o *auditDB) fillRest() {
 		from dispatcher.attempts where outcome = 'accepted' limit 1`)
 	o.exec(`insert into dispatcher.limits (channel, scope, window_seconds, unit, configured_max, max,
 		window_start) values ('c', 'channel', 60, 'messages', 9, 9, now())`)
+	o.exec(`insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start,
+		max, granted) values ('c', 'channel', 60, 'messages', now() - interval '1 hour', 9, 9)`)
+	// A reference that the provider used again, for a later message.
+	o.exec(`with r as (update dispatcher.attempts set provider_reference = 'again' where message_seq =
+		(select min(message_seq) from dispatcher.attempts) returning channel)
+		insert into dispatcher.receipts (channel, reference, message_seq, attempt)
+		select channel, 'again', (select max(seq) from dispatcher.messages), 1 from r limit 1`)
 	o.exec(`insert into dispatcher.limit_restarts (channel, scope, window_seconds, unit, version,
 		author, reason, was_start, was_granted, window_start, granted)
 		values ('c', 'channel', 60, 'messages', 1, 'ann', 'clock', now(), 0, now() - interval '1 h', 0)`)
@@ -184,7 +191,7 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 		as := login(t, o.sql, address, role)
 		conn := opened(t, as)
 		views := readable(t, conn)
-		want := 41
+		want := 44
 		if role == migrations.RoleAuditor {
 			want++ // audit.draw_keys
 		}
@@ -687,6 +694,9 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 		`alter table dispatcher.limit_restarts drop column evidence cascade`,
 		`alter table dispatcher.guard_trips drop column evidence cascade`,
 		`alter table dispatcher.erasures drop column evidence cascade`,
+		`alter table dispatcher.opt_outs drop column evidence cascade`,
+		`alter table dispatcher.opt_outs drop column ended_evidence cascade`,
+		`drop view if exists facts.migrations, facts.window_evidence, facts.reused_references`,
 		`delete from dispatcher.schema_migrations where version >= 12`,
 		`update dispatcher.schema_version set version = 11`,
 	} {

@@ -25,7 +25,8 @@ PARTS = {  # the names of what stands in each text, in order; _at are microsecon
     "attempts": ["attempt", "channel", "reason", "segments", "price_micros", "currency", "ranking",
                  "claimed_at", "ticket_at", "leaves_at", "settled_at", "outcome",
                  "provider_reference", "provider_code", "unfit"],
-    "later": ["state", "reason", "possible_duplicate", "finished_at", "receipts", "ambiguous"],
+    "later": ["state", "reason", "possible_duplicate", "finished_at", "receipts", "ambiguous",
+              "receipts_of_parts", "detail"],
 }
 STATES = ["", "open", "accepted", "delivered", "undelivered", "no_receipt", "rejected", "failed",
           "unknown", "dead"]

@@ -153,6 +153,17 @@ func (m *migration) at(err error) error {
 // Latest is the version that Migrate brings a schema to.
 func Latest() int { return len(embedded()) }
 
+// File returns the text of a migration of this build and its checksum, as they are stored with the
+// schema; empty if there is no such file.
+func File(name string) (text, checksum string) {
+	for _, m := range embedded() {
+		if m.name == name {
+			return m.sql, m.checksum()
+		}
+	}
+	return "", ""
+}
+
 // embedded are the migrations of this release.
 func embedded() []migration {
 	all, err := read(files)

@@ -54,7 +54,8 @@ func Daily(
 		return nil, err
 	}
 	f.Complete = !admission.Day.End(f.Day, f.Zone).After(now)
-	figures, closings, err := l.Reports.Day(ctx, ledger.NewBusinessDay(f.Day, f.Zone))
+	business := ledger.NewBusinessDay(f.Day, f.Zone)
+	figures, closings, err := l.Reports.Day(ctx, business)
 	if err != nil {
 		return nil, err
 	}
@@ -70,8 +71,27 @@ func Daily(
 	for i := range f.Carried {
 		wanted = append(wanted, f.Carried[i].Version)
 	}
-	f.Versions, err = routingVersions(ctx, l, wanted)
+	f.InForce, f.Versions, err = inForce(ctx, l, business.From, business.To, wanted)
 	return f, err
+}
+
+// inForce reads the versions that were in force in some time, up to now, and the documents of these
+// and of the versions that figures belong to.
+func inForce(
+	ctx context.Context, l *ledger.Ledger, from, to time.Time, wanted []int64,
+) ([]ledger.InForce, map[int64]*config.Routing, error) {
+	if now := time.Now(); to.After(now) {
+		to = now
+	}
+	times, err := l.Routing.InForce(ctx, from, to)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, t := range times {
+		wanted = append(wanted, t.Base)
+	}
+	versions, err := routingVersions(ctx, l, wanted)
+	return times, versions, err
 }
 
 // routingVersions reads the routing documents of the versions that figures belong to.
@@ -181,6 +201,6 @@ func Range(
 			wanted = append(wanted, c.Version)
 		}
 	}
-	f.Versions, err = routingVersions(ctx, l, wanted)
+	f.InForce, f.Versions, err = inForce(ctx, l, days[0].From, days[len(days)-1].To, wanted)
 	return f, err
 }

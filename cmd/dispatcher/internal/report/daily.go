@@ -189,8 +189,10 @@ type Figures struct {
 	Complete bool
 	// Closings are the times at which the day was summed after its end.
 	Closings []ledger.DayClosing
-	// Versions are the routing documents of Choices and Carried by version.
+	// Versions are the routing documents of Choices, Carried and InForce by version.
 	Versions map[int64]*config.Routing
+	// InForce are the versions that were in force on the day, with their times.
+	InForce []ledger.InForce
 	// Current gives the order of rows, and the shares of a route without a message that day.
 	Current *config.Routing
 	// Checkpoint is printed with the report, so that it is archived with the report.

@@ -18,6 +18,8 @@ type routeDay struct {
 	name     string
 	route    *config.Route // of the current routing; nil when it has no route of that name
 	channels []string      // in the order of the newest version
+	inForce  []ledger.InForce
+	versions map[int64]*config.Routing // those of inForce, and others
 	// latest is the newest version with figures, and latestDoc its document.
 	latest    int64
 	latestDoc *config.Routing
@@ -64,7 +66,7 @@ type flow struct {
 // newRouteDay collects the figures of one route.
 func newRouteDay(f *Figures, name string) *routeDay {
 	d := &routeDay{
-		name: name, route: f.Current.Route(name), counts: map[string]int64{},
+		name: name, route: f.Current.Route(name), inForce: f.InForce, versions: f.Versions, counts: map[string]int64{},
 		segments: map[string]int64{}, paid: map[string]*versionSums{}, flows: map[flow]*quantity{},
 		texts: map[string]int64{}, ends: map[string]map[string]*quantity{},
 		carried: map[string]int64{}, moves: map[string][]Move{},

@@ -83,6 +83,9 @@ func (t *traffic) text(v *RouteVerdict) []string {
 	if len(v.Versions) > 1 {
 		out = append(out, versionsSentence(v.Versions))
 	}
+	if sentence := t.timeSentence(v); sentence != "" {
+		out = append(out, sentence)
+	}
 	return out
 }
 
@@ -90,7 +93,11 @@ func (t *traffic) text(v *RouteVerdict) []string {
 func versionsSentence(versions []VersionShare) string {
 	words := make([]string, len(versions))
 	for i, v := range versions {
-		words[i] = fmt.Sprintf("version %d (%d drawn, %d carried)", v.Version, v.Drawn, v.Carried)
+		words[i] = fmt.Sprintf("version %d (%d drawn, %d carried", v.Version, v.Drawn, v.Carried)
+		if v.InForceSeconds > 0 {
+			words[i] += ", in force for " + inForceFor(v.InForceSeconds)
+		}
+		words[i] += ")"
 	}
 	return "The agreed shares are those of " + list(words) + ", weighted by these messages."
 }

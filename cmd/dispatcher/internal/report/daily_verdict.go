@@ -26,6 +26,8 @@ type RouteVerdict struct {
 	Carried int64 `json:"carried"`
 	// Versions are the versions of the agreed shares, with the messages counted under each.
 	Versions []VersionShare `json:"versions"`
+	// AgreedByTime are the agreed shares weighted by time in place of messages.
+	AgreedByTime []TimeShare `json:"agreed_by_time"`
 	// Waterfall leads from the agreed to the carried messages of each channel; empty when nothing
 	// was drawn.
 	Waterfall []Waterfall `json:"waterfall"`
@@ -52,6 +54,7 @@ func (d *routeDay) verdict() RouteVerdict {
 	}
 	v.TrafficVerdict = t.verdict(v.DrawsVerdict)
 	v.Versions, v.Waterfall = d.versionShares(), d.waterfall()
+	v.AgreedByTime = d.agreedByTime()
 	v.Text = t.text(&v)
 	return v
 }

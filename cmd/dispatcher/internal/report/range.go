@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"dispatcher/admission"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
@@ -19,6 +20,7 @@ type RangeFigures struct {
 	Complete bool
 	Ledger   ledger.RangeFigures
 	Versions map[int64]*config.Routing
+	InForce  []ledger.InForce // from the first day to the last
 	Current  *config.Routing
 	// Checkpoint is as in Figures.
 	Checkpoint string
@@ -117,6 +119,7 @@ func NewRange(f *RangeFigures) Range {
 		all = append(all, daily...)
 		r.Totals = append(r.Totals, rangeTotals(period.Period, daily)...)
 		whole := f.figures(parts[period.Period]...)
+		whole.InForce = f.inForce(period.Period)
 		for _, name := range whole.routes() {
 			r.Routes = append(r.Routes, PeriodVerdict{period, newRouteDay(whole, name).verdict()})
 		}
@@ -200,6 +203,31 @@ func (f *RangeFigures) figures(parts ...*ledger.PartFigures) *Figures {
 		}
 	}
 	return sum
+}
+
+// inForce are the versions that were in force in a period, with their times in it.
+func (f *RangeFigures) inForce(period string) (out []ledger.InForce) {
+	var from, to time.Time
+	for _, noon := range f.Days {
+		if f.Unit.Period(noon) == period {
+			if from.IsZero() {
+				from = admission.Day.Start(noon, noon.Location())
+			}
+			to = admission.Day.End(noon, noon.Location())
+		}
+	}
+	for _, v := range f.InForce {
+		if v.From.Before(from) {
+			v.From = from
+		}
+		if v.To.After(to) {
+			v.To = to
+		}
+		if v.From.Before(v.To) {
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // rangeTotals returns the totals over all routes.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 )
 
 // VersionShare counts the messages under one version's agreed shares.
@@ -12,6 +13,8 @@ type VersionShare struct {
 	Version int64 `json:"version"`
 	Drawn   int64 `json:"drawn"`
 	Carried int64 `json:"carried"`
+	// InForceSeconds is how long it was in force in the period.
+	InForceSeconds int64 `json:"in_force_seconds"`
 }
 
 // Waterfall leads from what a channel should carry to what it carried, in messages, segments and
@@ -82,6 +85,11 @@ func (d *routeDay) versionShares() []VersionShare {
 	slices.Sort(all)
 	for _, version := range slices.Compact(all) {
 		one := VersionShare{Version: version}
+		for _, v := range d.inForce {
+			if v.Version == version {
+				one.InForceSeconds = int64(v.To.Sub(v.From) / time.Second)
+			}
+		}
 		if v := d.drawn.versions[version]; v != nil {
 			one.Drawn = v.total
 		}

@@ -289,3 +289,51 @@ func TestTheFootnoteNamesTheVersions(t *testing.T) {
 		t.Errorf("got %q", d.Routes[0].Text)
 	}
 }
+
+// TestTheFootnoteHasTheAgreedSharesByTime, where they are not those by messages: a version that was
+// in force for most of the day may have had few messages. Verdicts go by messages.
+func TestTheFootnoteHasTheAgreedSharesByTime(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	hour := func(n int) time.Time { return begin.Add(time.Duration(n) * time.Hour) }
+	figures := func(versions map[int64]*config.Routing) *Figures {
+		return &Figures{
+			Day: begin, Zone: time.UTC, Versions: versions,
+			Choices: []ledger.ChoiceRow{
+				{Version: 3, Route: "default", Channel: "a", FirstChoice: 100},
+				{Version: 5, Route: "default", Channel: "b", FirstChoice: 300},
+			},
+			Carried: []ledger.CarriedRow{
+				{Version: 3, Route: "default", FirstChoice: "a", Channel: "a", Messages: 100},
+				{Version: 5, Route: "default", FirstChoice: "b", Channel: "b", Messages: 300},
+			},
+			// Version 4 has effects on 3, and so its agreed shares.
+			InForce: []ledger.InForce{
+				{Version: 3, Base: 3, From: hour(0), To: hour(15)},
+				{Version: 4, Base: 3, From: hour(15), To: hour(18)},
+				{Version: 5, Base: 5, From: hour(18), To: hour(24)},
+			},
+		}
+	}
+	all, none := document("default", "a", "100", "b", "0"), document("default", "a", "0", "b", "100")
+	v := NewDaily(figures(map[int64]*config.Routing{3: all, 4: all, 5: none})).Routes[0]
+	want := []TimeShare{{"a", 0.75}, {"b", 0.25}}
+	if !slices.Equal(v.AgreedByTime, want) || v.TrafficVerdict != Kept {
+		t.Errorf("got %+v, verdict %s", v.AgreedByTime, v.TrafficVerdict)
+	}
+	text := strings.Join(v.Text, " ")
+	for _, words := range []string{
+		"version 3 (100 drawn, 100 carried, in force for 15.0 h) and version 5 (300 drawn, 300 " +
+			"carried, in force for 6.0 h)",
+		"Weighted by the time that each version was in force, the agreed shares are a 75.00 % and " +
+			"b 25.00 %.",
+	} {
+		if !strings.Contains(text, words) {
+			t.Errorf("got %q, want %q in it", text, words)
+		}
+	}
+	same := NewDaily(figures(map[int64]*config.Routing{3: none, 4: none, 5: none})).Routes[0]
+	if strings.Contains(strings.Join(same.Text, " "), "Weighted by the time") {
+		t.Errorf("without a difference: %q", same.Text)
+	}
+}

@@ -1,0 +1,112 @@
+package evidence
+
+import (
+	"context"
+	"fmt"
+
+	"dispatcher/cmd/dispatcher/internal/audit"
+	"dispatcher/cmd/dispatcher/internal/seal"
+	"dispatcher/ledger"
+)
+
+// later compares with the log the closings of a day, with its figures, and all finance rows made
+// since the day began. Looks at them are made after the day, so that one which is gone is no look
+// of the hours above: its number is missing.
+func (c *comparison) later(ctx context.Context) error {
+	missing, err := c.Seals.Missing(ctx, c.Day.From)
+	if err != nil {
+		return err
+	}
+	if missing > 0 {
+		c.Report([]audit.Mismatch{{
+			What: WhatCheckpoint, Stored: "a log that goes on after the day",
+			Derived: fmt.Sprintf("%d more seals", missing),
+		}})
+	}
+	leaves := leavesOf{}
+	var closings, finance ledger.Seal // From and To of what the looks cover, and At of the last one
+	finance.From = c.Day.From
+	err = c.Seals.EachOfClosings(ctx, c.Day.From, func(look *ledger.Seal) error {
+		closings.To, closings.At = look.To, look.At
+		if look.FinanceFrom != nil {
+			if finance.To.IsZero() {
+				finance.From = *look.FinanceFrom
+			}
+			finance.To, finance.At = look.To, look.At
+		}
+		all, err := seal.ReadLeaves(look.Leaves)
+		ours := false
+		for i := range all {
+			date, _, closing := ledger.ClosingOf(all[i].Seq)
+			kind, _ := ledger.FinanceOf(all[i].Seq)
+			if closing && date == c.Day.Date || kind != nil {
+				leaves.add(&all[i])
+				ours = true
+			}
+		}
+		if ours {
+			c.checkLook(ctx, look)
+		}
+		return err
+	})
+	if err == nil {
+		err = c.closings(ctx, &closings, leaves)
+	}
+	if err == nil {
+		err = c.finance(ctx, &finance, leaves)
+	}
+	if err != nil {
+		return err
+	}
+	c.reportGone(leaves)
+	return nil
+}
+
+// closings compares the closings of a day, and its figures, with their leaves, and deletes these.
+func (c *comparison) closings(
+	ctx context.Context, looks *ledger.Seal, leaves leavesOf,
+) error {
+	return c.Seals.ClosingsOf(ctx, c.Day.Date, func(e *ledger.Evidence) error {
+		known := leaves[e.Seq]
+		figuresAlone := e.ReceivedAt.IsZero()
+		if figuresAlone && len(known) > 0 {
+			return nil // Its leaves are left, so it is reported as deleted.
+		}
+		delete(leaves, e.Seq)
+		if len(known) == 0 && !figuresAlone && !e.ReceivedAt.Before(looks.To) {
+			c.result.Unsealed++
+			return nil
+		}
+		c.result.Closings++
+		c.Report(mismatchesOf(seal.Verify(known, e, looks.At)))
+		return nil
+	})
+}
+
+// finance compares the finance rows made since a day began with their leaves, and deletes these.
+func (c *comparison) finance(
+	ctx context.Context, looks *ledger.Seal, leaves leavesOf,
+) error {
+	return c.Seals.Finance(ctx, looks.From, func(e *ledger.Evidence) error {
+		known := leaves[e.Seq]
+		delete(leaves, e.Seq)
+		if len(known) == 0 && !e.ReceivedAt.Before(looks.To) {
+			if e.ReceivedAt.Before(c.Day.To) {
+				c.result.Unsealed++
+			}
+			return nil
+		}
+		switch kind, _ := ledger.FinanceOf(e.Seq); kind {
+		case ledger.TopUpKind:
+			c.result.TopUps++
+		case ledger.ReconciliationKind:
+			c.result.Reconciliations++
+		case ledger.OptOutKind, ledger.OptOutEndKind:
+			c.result.OptOuts++
+		default:
+			c.result.Actions++
+		}
+		c.Report(mismatchesOf(seal.Verify(known, e, looks.At)))
+		return nil
+	})
+}

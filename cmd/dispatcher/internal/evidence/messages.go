@@ -1,0 +1,113 @@
+package evidence
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"dispatcher/cmd/dispatcher/internal/seal"
+	"dispatcher/ledger"
+)
+
+// leavesOf are the leaves of one row in the log, oldest first.
+type leavesOf map[int64][]seal.Leaf
+
+func (l leavesOf) add(leaf *seal.Leaf) { l[leaf.Seq] = append(l[leaf.Seq], *leaf) }
+
+// hour compares the messages, the versions and the windows of limits of an hour. Looks of the log do
+// not span two hours.
+func (c *comparison) hour(ctx context.Context, hour time.Time) error {
+	leaves := leavesOf{}
+	limits := windowLeaves{}
+	var looks []ledger.Seal
+	var from, to time.Time // what the first looks of the hour cover
+	err := c.Seals.Each(ctx, hour, hour.Add(time.Hour), func(look *ledger.Seal) error {
+		if !look.Again {
+			if from.IsZero() {
+				from = look.From
+			}
+			to = look.To
+		}
+		if c.first == 0 {
+			c.first = look.Number
+		}
+		c.first, c.last = min(c.first, look.Number), max(c.last, look.Number)
+		c.checkLook(ctx, look)
+		c.format2 = c.format2 || look.Format >= 2 && look.At.Before(c.due)
+		looks = append(looks, ledger.Seal{
+			From: look.From, To: look.To, At: look.At, Again: look.Again, Format: look.Format,
+		})
+		all, err := seal.ReadLeaves(look.Leaves)
+		for i := range all {
+			if !limits.add(&all[i]) {
+				leaves.add(&all[i])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = c.Seals.Evidence(ctx, hour, hour.Add(time.Hour), func(e *ledger.Evidence) error {
+		known := leaves[e.Seq]
+		delete(leaves, e.Seq)
+		if len(known) == 0 && (e.ReceivedAt.Before(from) || !e.ReceivedAt.Before(to)) {
+			c.result.Unsealed++
+			if !e.ReceivedAt.Before(c.began) && e.ReceivedAt.Before(c.due) {
+				c.overdue++
+			}
+			return nil
+		}
+		c.result.Messages++
+		return c.message(ctx, known, e, lastLook(looks, e.ReceivedAt))
+	})
+	if err != nil {
+		return err
+	}
+	c.reportGone(leaves)
+	return c.windows(ctx, hour, looks, limits)
+}
+
+// message compares a message with its leaves, in the format of the last look at it. What came for a
+// message is gone if the provider used its reference again for a later one: the receipts of that
+// one are in the log.
+func (c *comparison) message(
+	ctx context.Context, known []seal.Leaf, e *ledger.Evidence, look *ledger.Seal,
+) error {
+	if look.Format < 2 {
+		e.Parts[ledger.PartLater] = e.Later1
+	}
+	faults := seal.Verify(known, e, look.At)
+	later := func(f seal.Fault) bool { return f.Part == ledger.PartNames[ledger.PartLater] }
+	if slices.ContainsFunc(faults, later) {
+		reused, err := c.Sealed.Reused(ctx, e.Seq)
+		if err != nil {
+			return err
+		}
+		if reused {
+			faults = slices.DeleteFunc(faults, later)
+		}
+	}
+	c.Report(mismatchesOf(faults))
+	return nil
+}
+
+// lastLook is the last look at the messages that were received at an instant; an empty one for
+// none.
+func lastLook(looks []ledger.Seal, received time.Time) *ledger.Seal {
+	last := &ledger.Seal{}
+	for i := range looks {
+		l := &looks[i]
+		if !received.Before(l.From) && received.Before(l.To) && l.At.After(last.At) {
+			last = l
+		}
+	}
+	return last
+}
+
+// reportGone reports rows that have leaves and are not stored.
+func (c *comparison) reportGone(leaves leavesOf) {
+	for _, gone := range leaves {
+		c.Report(mismatchesOf(seal.Verify(gone, nil, time.Time{})))
+	}
+}
