@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -290,10 +291,11 @@ func ParseMax(text string, unit admission.Unit) (int64, error) {
 	return n, nil
 }
 
-// CheckPrefix says what is wrong with a prefix of numbers; nil when nothing is.
+// CheckPrefix says what is wrong with a prefix of numbers; nil when nothing is. As in checkPrefix,
+// the error does not repeat it.
 func CheckPrefix(text string) error {
 	if IsPrefix(text) {
 		return nil
 	}
-	return fmt.Errorf("%q does not begin a number; write a plus and digits, such as +44", text)
+	return errors.New("it does not begin a number; write a plus and digits, such as +44")
 }

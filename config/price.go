@@ -230,11 +230,14 @@ func IsPrefix(s string) bool {
 	return plus && isDigits(digits) && len(digits) <= 15 && digits[0] != '0'
 }
 
+// checkPrefix does not repeat what is wrong, because it may be the number of a person without its
+// plus. Nor does it name the key, if the prefix is one.
 func checkPrefix(v value, s string) bool {
 	if IsPrefix(s) {
 		return true
 	}
-	v.fail(`%q does not begin a number; write a plus and digits in quotes, such as "+44"`, s)
+	v.r.fail(v.node.Line, strings.TrimSuffix(v.key, "."+s),
+		`a prefix here does not begin a number; write a plus and digits in quotes, such as "+44"`)
 	return false
 }
 

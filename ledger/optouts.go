@@ -21,8 +21,9 @@ type OptOutSource string
 const (
 	BySubscriber OptOutSource = "keyword" // the subscriber sent a word such as STOP
 	ByCommand    OptOutSource = "command"
-	ByAPI        OptOutSource = "api"    // the author was authenticated
-	ByImport     OptOutSource = "import" // of another system's list; an import only adds
+	ByAPI        OptOutSource = "api"     // the author was authenticated
+	ByConsole    OptOutSource = "console" // as with api
+	ByImport     OptOutSource = "import"  // of another system's list; an import only adds
 )
 
 // Listing says who changes an opt-out list, and why.

@@ -18,6 +18,8 @@ type Recent struct {
 	// is first.
 	Outcomes []RecentOutcome
 	Queues   []Queue
+	// Oldest has a row for each group of waiting messages, as Present.Waiting does.
+	Oldest []Oldest
 	// Dead counts the dead records of the last day, Ambiguous the submissions that are being
 	// resolved.
 	Dead, Ambiguous int64
@@ -46,6 +48,12 @@ type Queue struct {
 	Since     *time.Time // since when the oldest of Waiting could have left; nil for none
 	Scheduled int64      // their time has not come, or quiet hours hold them
 	Paused    int64      // an operator or a guard has paused them
+}
+
+// Oldest is since when the oldest message of a group could have left, see Queue.
+type Oldest struct {
+	On, Reason string // as in Wait
+	Since      time.Time
 }
 
 // mostRecent is how many messages are read at most to count what was carried. That takes a third of
@@ -98,6 +106,15 @@ const queues = `
 	  on h.lane = d.lane
 	order by 1`
 
+// oldest finds the oldest message of each group that Present counts.
+const oldest = `
+	select d.waits_for, d.reason, coalesce(least(d.send_at,
+	  (select m.received_at from dispatcher.messages m where m.seq = d.oldest)), now())
+	from (select coalesce(waits_for, '') as waits_for, coalesce(reason, '') as reason,
+	    min(seq) filter (where send_at is null) as oldest, min(send_at) as send_at
+	  from dispatcher.due where state = 'waiting' group by 1, 2) d
+	order by 1, 2`
+
 // Queues counts the messages that have not been sent yet, by lane. Lanes without any are left out.
 func (s *Claims) Queues(ctx context.Context) (all []Queue, err error) {
 	all, err = rows(ctx, s.db, pgx.RowToStructByPos[Queue], queues)
@@ -132,6 +149,7 @@ func (s *Reports) Recent(
 	collect(batch, &r.Carried, recentCarried, low, r.Since, version)
 	collect(batch, &r.Outcomes, recentOutcomes, r.Since)
 	collect(batch, &r.Queues, queues)
+	collect(batch, &r.Oldest, oldest)
 	batch.Queue(recentDead, (DayAt(r.Now) - 1).first()).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&r.Dead)
 	})

@@ -30,6 +30,9 @@ func TestRecentTellsWhatChannelsDidAndWhatWaits(t *testing.T) {
 	claimAll(t, l, batch("open", 2), "b")
 	store(t, db, "id, lane, state, next_at, received_at", `select 'w' || n, 'bulk', 'waiting',
 		now() + interval '1 hour', now() - n * interval '1 minute' from generate_series(1, 3) n`)
+	store(t, db, "id, lane, state, reason, waits_for, next_at, received_at", `select 'o' || n, 'otp',
+		'waiting', 'no_slot', 'a 1s messages', now() + interval '1 hour',
+		now() - n * interval '1 minute' from generate_series(4, 5) n`)
 	store(t, db, "id, lane, state, next_at", `select 's', 'otp', 'scheduled',
 		now() + interval '1 hour'`)
 	store(t, db, "id, lane, state, reason, next_at", `select 'p', 'bulk', 'waiting', 'paused',
@@ -50,10 +53,18 @@ func TestRecentTellsWhatChannelsDidAndWhatWaits(t *testing.T) {
 			{"b", "", "", 2, 0, 0},
 			{"b", "accepted", "", 1, 0, 0},
 		},
-		Queues: []ledger.Queue{{"bulk", 3, got.Queues[0].Since, 0, 1}, {"otp", 0, nil, 1, 0}},
+		Queues: []ledger.Queue{{"bulk", 3, got.Queues[0].Since, 0, 1}, {"otp", 2, got.Queues[1].Since, 1, 0}},
+		Oldest: []ledger.Oldest{
+			{"", "", *got.Queues[0].Since},
+			{"", "paused", got.Oldest[1].Since},
+			{"a 1s messages", "no_slot", got.Oldest[2].Since},
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+	if age := got.Now.Sub(got.Oldest[2].Since); age < 4*time.Minute || age > time.Hour {
+		t.Errorf("the oldest of a waits for %s, want four minutes or more", age)
 	}
 	got, err = l.Reports.Recent(t.Context(), 5*time.Minute, 2)
 	if err != nil || len(got.Carried) > 0 || len(got.Outcomes) != len(want.Outcomes) {

@@ -34,6 +34,7 @@ var pages = []page{
 	{"channel", "/channels/a"},
 	{"pauses", "/pauses"},
 	{"find", "/messages"},
+	{"optouts", "/opt-outs"},
 	{"message", "/messages/demo-7-0"},
 	{"scheduled", "/messages/later"},
 	{"ambiguous", "/ambiguous"},
@@ -136,6 +137,9 @@ func (s *site) traffic(t *testing.T, long bool) {
 	} {
 		s.dispatcher(t, "", append(args, by...)...)
 	}
+	s.dispatcher(t, "", append([]string{
+		"optouts", "add", "+447700900199", "--tenant", "shop", "--reason", "asked by letter",
+	}, by...)...)
 	s.dispatcher(t, "", "send", "--id", "later", "--to", "+447700900123", "--text", "Hello",
 		"--send-at", "2099-01-01T00:00:00Z", "--expires-at", "2099-01-02T00:00:00Z")
 	s.dead(t)

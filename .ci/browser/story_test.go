@@ -123,6 +123,28 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 	}
 }
 
+// TestAnOptOutIsAddedLookedUpAndLiftedByKeyboard, and the number is neither shown nor in an address.
+func TestAnOptOutIsAddedLookedUpAndLiftedByKeyboard(t *testing.T) {
+	s := start(t)
+	ctx := browser(t)
+	s.signIn(t, ctx, "operator")
+	open(t, ctx, s.url+"/messages")
+	click(t, ctx, `a[href="/opt-outs"]`, "No number is on a list.")
+	write := func(field, keys, want string) {
+		t.Helper()
+		do(t, ctx, chromedp.SendKeys(chromedp.CSS(field), "+447700900123\tshop\t"+keys))
+		wait(t, want, func() bool { return strings.Contains(text(t, ctx, "main"), want) })
+		if at := value[string](t, ctx, `location.href + document.querySelector("main").innerText`); strings.
+			Contains(at, "7700900") {
+			t.Errorf("the number is shown: %s", at)
+		}
+	}
+	write("#change-number", "by letter\r", "The number is on the list of shop now.")
+	write("#look-number", "\r", "The number is on the list of shop.")
+	write("#change-number", "asked to\t\t\r", "The number is off the list of shop now.")
+	write("#look-number", "\r", "The number is not on the list of shop any more.")
+}
+
 // TestFinanceReadsReportsAndChangesNothing: the pages of finance have the figures, and no form but
 // that which signs out.
 func TestFinanceReadsReportsAndChangesNothing(t *testing.T) {

@@ -453,6 +453,24 @@ func TestChartHasTheAddressOfTheRunbook(t *testing.T) {
 	}
 }
 
+// TestChartWithoutAnAddressHasNoRunbook: no alert then names an address that leads nowhere, and
+// nothing else of the rules is lost.
+func TestChartWithoutAnAddressHasNoRunbook(t *testing.T) {
+	var file monitoring.PrometheusRuleSpec
+	if err := yaml.UnmarshalStrict(read(t, "deploy/prometheus/alerts.yml"), &file); err != nil {
+		t.Fatal(err)
+	}
+	for i := range file.Groups {
+		for j := range file.Groups[i].Rules {
+			delete(file.Groups[i].Rules[j].Annotations, "runbook_url")
+		}
+	}
+	m := render(t, "all-values.yaml", map[string]any{"prometheusRule": map[string]any{"docs": ""}})
+	if !reflect.DeepEqual(m.alerts.Spec, file) {
+		t.Errorf("the chart has %+v", m.alerts.Spec)
+	}
+}
+
 // TestChartHasThePortsOfTraces open where settings switch traces on, and only there.
 func TestChartHasThePortsOfTraces(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -135,7 +135,8 @@ class Rig:
     def start(self, name, *args):
         log = open(self.path(name + ".log"), "ab")
         self.running[name] = subprocess.Popen(
-            [self.program, *args], env=self.env, cwd=self.folder, stdout=log, stderr=log)
+            [self.program, *args], env=self.env, cwd=self.folder, stdout=log, stderr=log,
+            start_new_session=True)  # a group of its own, for stop
 
     def carrier(self, name):
         """Starts a carrier. It has the account of before, at the address of before."""
@@ -145,14 +146,27 @@ class Rig:
 
     def kill(self, name):
         process = self.running.pop(name)
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
     def stop(self):
-        for process in self.running.values():
-            process.send_signal(signal.SIGTERM)
-        for process in self.running.values():
-            process.wait(60)
+        """Asks every process to stop, and kills what is left of its group after a minute, or when
+        the recording is interrupted once more."""
+        processes = list(self.running.values())
+        try:
+            for process in processes:
+                process.send_signal(signal.SIGTERM)
+            for process in processes:
+                process.wait(60)
+        except subprocess.TimeoutExpired:
+            print("killing what does not stop", file=sys.stderr)
+        finally:
+            for process in processes:
+                try:
+                    os.killpg(process.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass  # nothing is left
+                process.wait()
 
     def get(self, path):
         with urllib.request.urlopen(self.url + path, timeout=10) as response:

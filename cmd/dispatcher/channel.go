@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dispatcher/cmd/dispatcher/internal/lookup"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 )
@@ -57,8 +58,8 @@ func (c *cli) channelListCommand() *cobra.Command {
 		Short: "List the channels with their state, what they carry and what their limits leave",
 		Long: `Lists the channels with the facts of "dispatcher status": the state, the breaker and
 since when unless it is closed, the share carried of late against the agreed one, errors by code,
-answer times in milliseconds (p50 and p99) and what waits; then what their limits leave, and the
-routes that list them.`,
+answer times in milliseconds (p50 and p99), what waits and for how long the oldest of it has waited;
+then what their limits leave, and the routes that list them.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			return c.withLedger(ctx, func(l *database) error {
@@ -79,7 +80,7 @@ func (c *cli) listChannels(ctx context.Context, l *database, as format) error {
 		Version  int64           `json:"version"`
 		Channels []status.Detail `json:"channels"`
 	}{Version: v.Version}
-	value.Channels, err = status.ReadChannels(ctx, l.Ledger, l.settings.DeadAfter, v.Version, doc)
+	value.Channels, err = lookup.Channels(ctx, l.Ledger, l.settings.DeadAfter, v.Version, doc)
 	if err != nil {
 		return err
 	}
@@ -134,7 +135,12 @@ var channelCells = []column[status.Detail]{
 		}
 		return fmt.Sprintf("p50 %.0f\np99 %.0f", *c.P50, *c.P99)
 	}},
-	{key: "waiting"},
+	{key: "waiting", right: true, cell: func(c *status.Detail) any {
+		if c.Oldest == nil {
+			return c.Waiting
+		}
+		return fmt.Sprintf("%d\n%s", c.Waiting, age(c.Oldest))
+	}},
 	{key: "limits", width: 18, cell: func(c *status.Detail) any {
 		return channelLimits(c, "%s/%s %s/%s", "\n")
 	}},
@@ -170,6 +176,7 @@ var channelValues = []column[status.Detail]{
 	{key: "p50_ms"},
 	{key: "p99_ms"},
 	{key: "waiting"},
+	{key: "oldest_seconds"},
 }
 
 func channelLimits(c *status.Detail, form, between string) string {

@@ -13,6 +13,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/embedded"
+	"dispatcher/cmd/dispatcher/internal/lookup"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -261,7 +262,7 @@ func (ck *checker) checkTraffic(ctx context.Context, l *database, version int64)
 	if ck.routing == nil {
 		return nil // the check of the routing has reported it
 	}
-	now, err := status.Read(ctx, l.Ledger, ck.settings.DeadAfter, version, ck.routing)
+	now, err := lookup.Status(ctx, l.Ledger, ck.settings.DeadAfter, version, ck.routing)
 	if err != nil {
 		return []finding{broken("traffic", postgresTrouble(ck.settings, err))}
 	}

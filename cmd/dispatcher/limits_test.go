@@ -598,7 +598,7 @@ func TestLimitsSetSaysWhatIsMissing(t *testing.T) {
 		"--tenant and --prefix exclude each other": {
 			"a", "--window", "1s", "--max", "5", "--tenant", "x", "--prefix", "+44",
 		},
-		`--prefix: "44" does not begin a number`: {
+		`--prefix: it does not begin a number`: {
 			"a", "--window", "1s", "--max", "5", "--prefix", "44",
 		},
 		"add --tenant or --prefix": {

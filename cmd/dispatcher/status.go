@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dispatcher/cmd/dispatcher/internal/lookup"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/ledger"
@@ -29,9 +30,10 @@ since when, the share that it carried of late against the agreed one, its rate a
 errors by code and answer times; each lane with its lag in Kafka and what waits; then what should be
 looked at, and what to do about it. Shares, rates and codes are those of the last five minutes over
 all instances. Breakers, answer times and the lag are what the instances last said, every
-DISPATCHER_STATE_INTERVAL. The oldest message of a lane has waited since its receipt, or since its
-send_at if that came later: before its time a scheduled message does not wait. --watch shows it
-again every two seconds, until Ctrl-C; with --format json or csv one status follows the other.`,
+DISPATCHER_STATE_INTERVAL. The oldest message of a lane, or of those that wait for a channel or one
+of its limits, has waited since its receipt, or since its send_at if that came later: before its
+time a scheduled message does not wait. --watch shows it again every two seconds, until Ctrl-C; with
+--format json or csv one status follows the other.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			return c.withLedger(ctx, func(l *database) error {
@@ -78,7 +80,7 @@ func readStatus(ctx context.Context, l *database) (*status.Now, error) {
 	if err != nil {
 		return nil, err
 	}
-	return status.Read(ctx, l.Ledger, l.settings.DeadAfter, v.Version, doc)
+	return lookup.Status(ctx, l.Ledger, l.settings.DeadAfter, v.Version, doc)
 }
 
 func (c *cli) printStatus(s *status.Now, as format) error {
@@ -160,10 +162,23 @@ func statusSheet(s *status.Now, as format) sheet {
 		{key: "p99_ms", only: formatCSV},
 		{key: "unanswered", only: formatCSV},
 		{key: "waiting"},
+		{
+			key: "oldest_seconds", head: "oldest", only: formatTable, right: true,
+			cell: func(c *status.Channel) any { return age(c.OldestSeconds) },
+		},
+		{key: "oldest_seconds", only: formatCSV},
 	}...)
 	sheet.title = fmt.Sprintf("version %d at %s", s.RoutingVersion, s.Now.UTC().Format(instant))
 	sheet.tight = true
 	return sheet
+}
+
+// age is a duration of so many seconds, for tables; nil when there is none.
+func age(seconds *float64) any {
+	if seconds == nil {
+		return nil
+	}
+	return time.Duration(*seconds * float64(time.Second)).Round(time.Second).String()
 }
 
 func laneSheet(s *status.Now) sheet {
@@ -178,28 +193,23 @@ func laneSheet(s *status.Now) sheet {
 		}},
 		{key: "readers"},
 		{key: "waiting"},
-		{head: "oldest", right: true, cell: func(l *status.Lane) any {
-			if l.OldestSeconds == nil {
-				return nil
-			}
-			age := time.Duration(*l.OldestSeconds * float64(time.Second))
-			return age.Round(time.Second).String()
-		}},
+		{head: "oldest", right: true, cell: func(l *status.Lane) any { return age(l.OldestSeconds) }},
 		{key: "scheduled"},
 		{key: "held"},
 	}...)
 }
 
 func waitingSheet(s *status.Now) sheet {
-	return list(formatTable, s.Waiting, []column[status.Waiters]{
-		{key: "messages"},
-		{head: "wait for", width: 32, cell: func(w *status.Waiters) any {
+	return list(formatTable, s.Waiting, []column[status.Group]{
+		{head: "messages", right: true, cell: func(w *status.Group) any { return w.Messages }},
+		{head: "oldest", right: true, cell: func(w *status.Group) any { return age(w.OldestSeconds) }},
+		{head: "wait for", width: 32, cell: func(w *status.Group) any {
 			if w.On == "" {
 				return "none in particular"
 			}
 			return w.On
 		}},
-		{head: "because", width: 60, cell: func(w *status.Waiters) any {
+		{head: "because", width: 60, cell: func(w *status.Group) any {
 			return report.WaitWords(w.Reason)
 		}},
 	}...)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,5 +97,32 @@ func TestStatusWatchOutlastsADatabaseThatDoesNotAnswer(t *testing.T) {
 	}, []string{"status", "--watch", "--format", "json"})
 	if code != exitInterrupted || !strings.Contains(errs.String(), "it is tried again") {
 		t.Errorf("got exit code %d and error %q, want %d", code, errs.String(), exitInterrupted)
+	}
+}
+
+// TestReceiptsAreMissedOnlyWhereTheyAreExpected: a carrier of the demo sends none, unless the
+// document says for how long they are waited for.
+func TestReceiptsAreMissedOnlyWhereTheyAreExpected(t *testing.T) {
+	t.Parallel()
+	l, env := seeded(t)
+	daysTraffic(t, l, env, 200)
+	url, _ := strings.CutPrefix(env[0], "DISPATCHER_POSTGRES_URL=")
+	alter(t, url, `update dispatcher.attempts set settled_at = now() - interval '2 minutes'`)
+	missed := func() (missed []string) {
+		now := decoded[status.Now](t, dispatcher(t, "", env, "status", "--format", "json"))
+		for _, f := range now.Findings {
+			if strings.Contains(f.Detail, "has a receipt") {
+				missed = append(missed, f.Check)
+			}
+		}
+		return missed
+	}
+	if got := missed(); got != nil {
+		t.Errorf("got findings about receipts of %v, want none", got)
+	}
+	applyRouting(t, env, write(t, "next.yaml", strings.Replace(testRouting, "provider: sandbox",
+		"provider: sandbox, receipts: {within: 1h}", 1)))
+	if got := missed(); !slices.Equal(got, []string{"traffic of a"}) {
+		t.Errorf("got findings about receipts of %v, want of a alone", got)
 	}
 }

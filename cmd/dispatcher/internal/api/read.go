@@ -6,6 +6,7 @@ import (
 
 	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/cmd/dispatcher/internal/lookup"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/ledger"
 )
@@ -34,7 +35,7 @@ func (a *API) now(ctx context.Context) (*status.Now, error) {
 	if err != nil {
 		return nil, err
 	}
-	return status.Read(ctx, a.cfg.Ledger, a.cfg.DeadAfter, v.Version, doc)
+	return lookup.Status(ctx, a.cfg.Ledger, a.cfg.DeadAfter, v.Version, doc)
 }
 
 func (a *API) instances(ctx context.Context, _ *struct{}) (*tagged[*status.Instances], error) {
@@ -56,7 +57,7 @@ func (a *API) channels(ctx context.Context, _ *struct{}) (*tagged[channelList], 
 	if err != nil {
 		return nil, err
 	}
-	channels, err := status.ReadChannels(ctx, a.cfg.Ledger, a.cfg.DeadAfter, v.Version, doc)
+	channels, err := lookup.Channels(ctx, a.cfg.Ledger, a.cfg.DeadAfter, v.Version, doc)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 // OptOutCount counts the opt-outs of a tenant from one source. Scripts rely on its JSON names.
 type OptOutCount struct {
 	Tenant  string    `json:"tenant"`
-	Source  string    `json:"source" doc:"keyword, command, api or import"`
+	Source  string    `json:"source" doc:"keyword, command, api, console or import"`
 	Channel string    `json:"channel" doc:"by which keywords came"`
 	Current int64     `json:"current" doc:"on the list"`
 	Ended   int64     `json:"ended" doc:"no longer on the list"`

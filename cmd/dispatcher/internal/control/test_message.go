@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -28,6 +29,7 @@ type TestConfig struct {
 
 // TestMessage is a message that an operator sends over one channel to test it.
 type TestMessage struct {
+	ID       string // of the message; a new one if empty
 	Channel  string
 	To, Text string
 	From     string // the channel's own if empty
@@ -63,7 +65,7 @@ func SendTest(ctx context.Context, cfg *TestConfig, m *TestMessage, by By) (Test
 		return l.Name == "transactional"
 	}))]
 	sent := TestSent{
-		ID: "test-" + strings.ToLower(rand.Text()), Lane: lane.Name, Topic: lane.Topics[0],
+		ID: cmp.Or(m.ID, NewTestID(rand.Text())), Lane: lane.Name, Topic: lane.Topics[0],
 	}
 	value, err := sent.compose(doc, cfg, m)
 	if err != nil || by.DryRun {
@@ -83,6 +85,9 @@ func SendTest(ctx context.Context, cfg *TestConfig, m *TestMessage, by By) (Test
 	}
 	return sent, nil
 }
+
+// NewTestID is the id of a test message, made of random text.
+func NewTestID(random string) string { return "test-" + strings.ToLower(random) }
 
 // mayBeTested refuses a channel that could not be given the message.
 func mayBeTested(doc *config.Routing, name string) error {

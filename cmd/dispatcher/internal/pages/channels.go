@@ -2,16 +2,22 @@ package pages
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
+	"dispatcher/ledger"
 )
 
 // channelPage is one channel with the forms to change its state.
@@ -120,27 +126,67 @@ func (s *Server) testChannel(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	sent, err := control.SendTest(r.Context(), &control.TestConfig{
-		Ledger: s.cfg.Ledger, Region: s.cfg.Region, AllowUnknown: s.cfg.AllowUnknown,
-		Publish: s.cfg.Publish,
-	}, &control.TestMessage{
-		Channel: r.PathValue("channel"), To: r.PostFormValue("to"), Text: r.PostFormValue("text"),
-		From: r.PostFormValue("from"),
-	}, *by)
+	key := r.PostFormValue("key")
+	if !formKey.MatchString(key) {
+		return refuse("the form has no key, by which it is known when it comes twice: reload the page")
+	}
+	m := &control.TestMessage{
+		ID: control.NewTestID(key), Channel: r.PathValue("channel"), To: r.PostFormValue("to"),
+		Text: r.PostFormValue("text"), From: r.PostFormValue("from"),
+	}
+	twice, err := s.sendTestOnce(r, m, by)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), answerWait)
 	defer cancel()
-	answer, err := control.AwaitAnswer(ctx, s.cfg.Ledger, sent.ID)
+	answer, err := control.AwaitAnswer(ctx, s.cfg.Ledger, m.ID)
 	if err != nil {
 		return err
 	}
+	words := answerWords(&answer)
+	at := messagePath(m.ID)
 	if answer.State == "" {
-		return s.done(w, r, "/channels/"+url.PathEscape(r.PathValue("channel")), "Message "+sent.ID+
-			" was published, and no instance has read it yet: look for it among the messages.")
+		at = "/channels/" + url.PathEscape(m.Channel)
+		words = "Message " + m.ID + " was published, and no instance has read it yet: look for it " +
+			"among the messages."
 	}
-	return s.done(w, r, messagePath(sent.ID), answerWords(&answer))
+	if twice {
+		words = "The form came twice, and its message was sent once. " + words
+	}
+	return s.done(w, r, at, words)
+}
+
+// formKey is what newKey writes into a form.
+var formKey = regexp.MustCompile(`^[A-Z2-7]{26}$`)
+
+// sendTestOnce sends the message of a form, unless the same form has come before.
+func (s *Server) sendTestOnce(
+	r *request, m *control.TestMessage, by *control.By,
+) (twice bool, err error) {
+	hash := sha256.Sum256([]byte(strings.Join([]string{m.Channel, m.To, m.From, m.Text}, "\x00")))
+	form := &ledger.Request{
+		Principal: r.who.Name, Key: m.ID, Digest: hash[:], Attempt: rand.Text(),
+	}
+	_, err = s.cfg.Ledger.Requests.Begin(r.Context(), form)
+	switch {
+	case errors.Is(err, ledger.ErrUnderway): // its row is never finished, so it says so for a day
+		return true, nil
+	case errors.Is(err, ledger.ErrOtherRequest):
+		return false, refuse("this form has sent another message: open the page of the channel again")
+	case err == nil:
+		_, err = control.SendTest(r.Context(), &control.TestConfig{
+			Ledger: s.cfg.Ledger, Region: s.cfg.Region, AllowUnknown: s.cfg.AllowUnknown,
+			Publish: s.cfg.Publish,
+		}, m, *by)
+	}
+	if _, perhaps := errors.AsType[*control.Unpublished](err); err == nil || perhaps {
+		return false, err
+	}
+	// Nothing was published, so the form may come again.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), factsTimeout)
+	defer cancel()
+	return false, errors.Join(err, s.cfg.Ledger.Requests.Forget(ctx, form))
 }
 
 // answerWords describes the present state of a test message.

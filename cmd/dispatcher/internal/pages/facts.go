@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/control"
+	"dispatcher/cmd/dispatcher/internal/lookup"
 	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config"
 	"dispatcher/ledger"
@@ -77,7 +78,7 @@ func (s *Server) readSnapshot(ctx context.Context) (*snapshot, error) {
 	if out.version, out.doc, err = control.InForce(ctx, l); err != nil {
 		return nil, err
 	}
-	if out.status, err = status.Read(ctx, l, s.cfg.DeadAfter, out.version.Version,
+	if out.status, err = lookup.Status(ctx, l, s.cfg.DeadAfter, out.version.Version,
 		out.doc); err != nil {
 		return nil, err
 	}
@@ -86,11 +87,7 @@ func (s *Server) readSnapshot(ctx context.Context) (*snapshot, error) {
 		return nil, err
 	}
 	out.limits = status.NewLimits(out.version.Version, out.doc, &present, nil)
-	for i := range out.doc.Channels {
-		detail := status.NewDetail(out.doc, &out.doc.Channels[i], &present)
-		detail.Take(&out.status.Channels[i])
-		out.channels = append(out.channels, detail)
-	}
+	out.channels = out.status.Details(out.doc, &present)
 	if out.throughput, err = l.Messages.Throughput(ctx, chartWithin, chartInterval); err != nil {
 		return nil, err
 	}

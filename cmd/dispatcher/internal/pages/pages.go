@@ -152,6 +152,10 @@ func (s *Server) endpoints() []endpoint {
 		{"GET /messages/{id}", access.View, s.message},
 		{"POST /messages/{id}/cancel", access.Operate, s.cancel},
 
+		{"GET " + optOutsPath, access.View, s.optOuts},
+		{"POST " + optOutsPath, access.Operate, s.changeOptOut},
+		{"POST " + optOutsPath + "/lookup", access.View, s.lookUpOptOut},
+
 		{"GET /ambiguous", access.View, s.ambiguous},
 		{"POST /ambiguous", access.Operate, s.settle},
 		{"POST /dead", access.Operate, s.replayDead},

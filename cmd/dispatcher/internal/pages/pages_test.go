@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -485,7 +486,14 @@ func TestAnOperatorSendsAMessageOverAChannel(t *testing.T) {
 	c := newConsole(t)
 	b := c.client(t, "operator")
 	form := func(to string) url.Values {
-		return url.Values{"to": {to}, "text": {"Hello"}, "reason": {"new account"}}
+		page := b.get("/channels/a").body
+		found := regexp.MustCompile(`name="key" value="(\w+)"`).FindStringSubmatch(page)
+		if found == nil {
+			t.Fatal("the form has no key")
+		}
+		return url.Values{
+			"to": {to}, "text": {"Hello"}, "reason": {"new account"}, "key": {found[1]},
+		}
 	}
 	if got := b.send("/channels/a/test", form("0770")); got.StatusCode != http.StatusUnprocessableEntity ||
 		strings.Contains(got.body, "0770") {
@@ -496,12 +504,36 @@ func TestAnOperatorSendsAMessageOverAChannel(t *testing.T) {
 	}
 	// No dispatcher reads the topic here: publish stores the message as a dispatcher would.
 	c.arrives = true
-	got := b.send("/channels/a/test", form("+447700900123"))
+	first := form("0770")
+	if got := b.send("/channels/a/test", first); got.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("no number: %d", got.StatusCode)
+	}
+	first.Set("to", "+447700900123") // a form that was refused may be corrected
+	got := b.send("/channels/a/test", first)
 	at, err := url.Parse(got.Header.Get("Location"))
 	if err != nil || got.StatusCode != http.StatusSeeOther || len(c.published) != 1 ||
 		at.Path != "/messages/"+strings.TrimPrefix(c.published[0], "sms.otp ") ||
 		at.Query().Get("done") != "The channel has not answered so far. The message is failed." {
 		t.Errorf("%d %s %v", got.StatusCode, got.Header.Get("Location"), c.published)
+	}
+	// A double click sends the form again: it sends no second message.
+	again := b.send("/channels/a/test", first)
+	if to, err := url.Parse(again.Header.Get("Location")); err != nil || len(c.published) != 1 ||
+		to.Path != at.Path || !strings.HasPrefix(to.Query().Get("done"),
+		"The form came twice, and its message was sent once.") {
+		t.Errorf("twice: %s, published %v", again.Header.Get("Location"), c.published)
+	}
+	first.Set("text", "Other")
+	if got := b.send("/channels/a/test", first); got.StatusCode != http.StatusUnprocessableEntity ||
+		len(c.published) != 1 {
+		t.Errorf("another message with the key: %d, published %v", got.StatusCode, c.published)
+	}
+	first.Del("key")
+	if got := b.send("/channels/a/test", first); got.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("without a key: %d", got.StatusCode)
+	}
+	if got := b.send("/channels/a/test", form("+447700900123")); len(c.published) != 2 {
+		t.Errorf("the form of a new page: %d, published %v", got.StatusCode, c.published)
 	}
 	if page := b.get(got.Header.Get("Location")); page.StatusCode != http.StatusOK ||
 		strings.Contains(page.body, "7700900") {

@@ -78,7 +78,8 @@ func (s *shown) May(action string) bool {
 // tabs maps pages to the tab of the navigation that they belong to. Others are tabs themselves.
 var tabs = map[string]string{
 	"route": "routes", "versions": "routes", "version": "routes", "edit": "routes",
-	"channel": "channels", "message": "messages", "pauses": "overview",
+	"channel": "channels", "message": "messages", "optouts": "messages",
+	"pauses": "overview",
 }
 
 // livePages are the pages with a part that is kept up to date.

@@ -36,7 +36,8 @@ func newQueueGauges(namespace, subsystem string) *queueGauges {
 		paused: gauge("paused_messages",
 			"Messages that wait because they are paused, by lane."),
 		oldest: gauge("oldest_waiting_seconds",
-			"How long the oldest message of a lane that waits could have left; 0 when none waits."),
+			"How long the oldest waiting message of a lane has waited, since its receipt or its later "+
+				"send_at; 0 when none waits."),
 	}
 }
 

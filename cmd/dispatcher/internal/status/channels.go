@@ -35,6 +35,7 @@ type Detail struct {
 	P50          *float64    `json:"p50_ms"`
 	P99          *float64    `json:"p99_ms"`
 	Waiting      int64       `json:"waiting"`
+	Oldest       *float64    `json:"oldest_seconds"`
 
 	// Status is the status of the channel; nil before Take.
 	Status *Channel `json:"-"`
@@ -46,6 +47,7 @@ func (d *Detail) Take(s *Channel) {
 	d.Breaker, d.BreakerSince = s.Breaker, s.BreakerSince
 	d.AgreedShare, d.CarriedShare, d.Rate = s.AgreedShare, s.CarriedShare, s.Rate
 	d.Codes, d.P50, d.P99, d.Waiting = s.Codes, s.P50, s.P99, s.Waiting
+	d.Oldest = s.OldestSeconds
 }
 
 // DetailLimit is a limit in its running window. It is a limit on all messages of the channel; only

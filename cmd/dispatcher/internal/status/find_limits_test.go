@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,8 +38,49 @@ func parsed(t *testing.T, yaml string) *config.Routing {
 func statusOf(doc *config.Routing, present *ledger.Present) *Now {
 	return newNow(&facts{
 		doc: doc, present: *present, instances: []ledger.Instance{{ID: 1}},
-		recent: ledger.Recent{Now: present.Now}, within: Within,
+		recent: ledger.Recent{Now: present.Now}, within: Within, awaits: noReceipts,
 	})
+}
+
+func noReceipts(*config.Channel) time.Duration { return 0 }
+
+// TestTheOldestOfWhatWaitsIsShown: of each channel with its limits, and of each reason.
+func TestTheOldestOfWhatWaitsIsShown(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 7, 21, 10, 30, 0, 0, time.UTC)
+	ago := func(seconds int) time.Time { return now.Add(-time.Duration(seconds) * time.Second) }
+	n := newNow(&facts{
+		doc: parsed(t, limitedRouting), awaits: noReceipts, within: Within,
+		present: ledger.Present{Now: now, Waiting: []ledger.Waiters{
+			{On: "a", Reason: "not_ready", Messages: 1},
+			{On: "a 1s messages", Reason: "no_slot", Messages: 3},
+			{On: "tenant:shop 1d money", Reason: "no_budget", Messages: 2},
+			{Reason: "paused", Messages: 4},
+		}},
+		recent: ledger.Recent{Now: now, Oldest: []ledger.Oldest{
+			{On: "a", Reason: "not_ready", Since: ago(20)},
+			{On: "a 1s messages", Reason: "no_slot", Since: ago(90)},
+			{On: "ab", Reason: "no_slot", Since: ago(900)},
+			{On: "tenant:shop 1d money", Reason: "no_budget", Since: ago(-1)},
+		}},
+	})
+	if a := n.Channels[0]; a.Waiting != 4 || a.OldestSeconds == nil || *a.OldestSeconds != 90 {
+		t.Errorf("a: %d wait, the oldest for %v, want 4 and 90", a.Waiting, a.OldestSeconds)
+	}
+	if b := n.Channels[1]; b.OldestSeconds != nil {
+		t.Errorf("b: the oldest waits for %v, want none", *b.OldestSeconds)
+	}
+	var got []float64
+	for _, g := range n.Waiting {
+		if g.OldestSeconds == nil {
+			got = append(got, -1) // it came up after the ages were read
+			continue
+		}
+		got = append(got, *g.OldestSeconds)
+	}
+	if want := []float64{-1, 90, 0, 20}; !slices.Equal(got, want) {
+		t.Errorf("the reasons, largest first, have waited for %v, want %v", got, want)
+	}
 }
 
 // TestClosedChannelsAreFindings: by a limit of 0, and routes that have no other channel.

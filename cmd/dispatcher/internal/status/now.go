@@ -27,9 +27,9 @@ type Now struct {
 	// Trips are what guards found in the last day, newest first.
 	Trips []GuardTrip `json:"trips"`
 	// Budgets are the prepaid budgets, the most used first.
-	Budgets   []Budget  `json:"budgets"`
-	Waiting   []Waiters `json:"waiting"` // the largest group first
-	Ambiguous int64     `json:"ambiguous"`
+	Budgets   []Budget `json:"budgets"`
+	Waiting   []Group  `json:"waiting"` // the largest group first
+	Ambiguous int64    `json:"ambiguous"`
 	// Dead counts the records of the last day that could not be used.
 	Dead      int64     `json:"dead"`
 	Instances int       `json:"instances"`
@@ -74,7 +74,10 @@ type Channel struct {
 	P50        *float64    `json:"p50_ms"`
 	P99        *float64    `json:"p99_ms"`
 	Unanswered int64       `json:"unanswered"`
-	Waiting    int64       `json:"waiting"`
+	// Waiting counts the messages that wait for the channel or one of its limits. OldestSeconds is how
+	// long the oldest of them has waited, as in Lane; null when none waits.
+	Waiting       int64    `json:"waiting"`
+	OldestSeconds *float64 `json:"oldest_seconds"`
 
 	share    report.ShareNow
 	answered map[string]int64 // attempts that left, by outcome
@@ -82,6 +85,13 @@ type Channel struct {
 	// receipted have one.
 	receipts           bool
 	awaited, receipted int64
+}
+
+// Group is a group of waiting messages, and how long the oldest of them has waited, as in Lane.
+type Group struct {
+	Waiters
+	// OldestSeconds is null when the group has just come up or gone.
+	OldestSeconds *float64 `json:"oldest_seconds"`
 }
 
 // CodeCount counts the attempts that ended with one code.
@@ -154,18 +164,23 @@ type facts struct {
 	instances []ledger.Instance
 	trips     []ledger.Trip
 	within    time.Duration
+	awaits    Awaits
 }
 
 // newNow combines the routing document, the figures of the ledger and the reports of instances.
 func newNow(f *facts) *Now {
 	s := &Now{
 		Now: f.recent.Now, Since: f.recent.Since, WindowSeconds: f.within.Seconds(),
-		RoutingVersion: f.version, Channels: []Channel{}, Lanes: []Lane{},
+		RoutingVersion: f.version, Channels: []Channel{}, Lanes: []Lane{}, Waiting: []Group{},
 		Ambiguous: f.recent.Ambiguous, Dead: f.recent.Dead, Instances: len(f.instances),
 		Processes: []Process{}, Paused: append([]string{}, f.doc.Paused.Words()...),
 	}
 	counters := &Counters{&f.present, f.doc.Timezone}
-	s.Waiting = counters.Waiters(nil)
+	for _, w := range counters.Waiters(nil) {
+		s.Waiting = append(s.Waiting, Group{w, f.oldest(func(o *ledger.Oldest) bool {
+			return o.On == w.On && o.Reason == w.Reason
+		})})
+	}
 	s.Trips = newTrips(f.trips)
 	s.Budgets = NewBudgets(f.version, f.doc, &f.present).Budgets
 	shares := report.SharesNow(f.doc, f.recent.Carried)
@@ -174,7 +189,8 @@ func newNow(f *facts) *Now {
 		one := Channel{
 			Channel: c.Name, State: string(c.State), Waiting: counters.WaitingOn(c.Name),
 			NotReady: []ReasonCount{}, Codes: []CodeCount{}, Unsent: []CodeCount{}, Throttled: 1,
-			answered: map[string]int64{}, receipts: c.Receipts.Wait() > 0,
+			answered: map[string]int64{}, receipts: f.awaits(c) > 0,
+			OldestSeconds: f.oldest(func(o *ledger.Oldest) bool { return waitsOn(o.On, c.Name) }),
 		}
 		if share, ok := shares[c.Name]; ok {
 			one.takeShare(share)
@@ -194,6 +210,19 @@ func newNow(f *facts) *Now {
 	s.closed, s.limits = Closed(f.doc), *NewLimits(f.version, f.doc, &f.present, nil)
 	s.Findings = s.find()
 	return s
+}
+
+// oldest is for how many seconds the oldest of the messages in some groups has waited; nil when
+// there is none.
+func (f *facts) oldest(of func(*ledger.Oldest) bool) (seconds *float64) {
+	for i := range f.recent.Oldest {
+		o := &f.recent.Oldest[i]
+		age := max(f.recent.Now.Sub(o.Since).Seconds(), 0)
+		if of(o) && (seconds == nil || age > *seconds) {
+			seconds = &age
+		}
+	}
+	return seconds
 }
 
 func newTrips(trips []ledger.Trip) []GuardTrip {

@@ -17,13 +17,16 @@ const Within = 5 * time.Minute
 // tripsOf is the period of the trips in a status.
 const tripsOf = 24 * time.Hour
 
+// Awaits is how long receipts of a channel are waited for; 0 when none are expected.
+type Awaits func(*config.Channel) time.Duration
+
 // Read reads the status under the routing in force. It leaves out instances whose last heartbeat is
 // older than deadAfter.
 func Read(
 	ctx context.Context, l *ledger.Ledger, deadAfter time.Duration, version int64,
-	doc *config.Routing,
+	doc *config.Routing, awaits Awaits,
 ) (*Now, error) {
-	f := facts{version: version, doc: doc, within: Within}
+	f := facts{version: version, doc: doc, within: Within, awaits: awaits}
 	var err error
 	if f.present, err = l.Limits.Present(ctx); err != nil {
 		return nil, err
@@ -87,23 +90,23 @@ func ReadBudgets(
 	return NewBudgets(version, doc, &present), nil
 }
 
-// ReadChannels reads the channels of the routing in force with their load and status.
+// ReadChannels reads the channels of the routing in force with their load. now is their status.
 func ReadChannels(
-	ctx context.Context, l *ledger.Ledger, deadAfter time.Duration, version int64,
-	doc *config.Routing,
+	ctx context.Context, l *ledger.Ledger, doc *config.Routing, now *Now,
 ) ([]Detail, error) {
 	present, err := l.Limits.Present(ctx)
 	if err != nil {
 		return nil, err
 	}
-	now, err := Read(ctx, l, deadAfter, version, doc)
-	if err != nil {
-		return nil, err
-	}
+	return now.Details(doc, &present), nil
+}
+
+// Details combines the status of the channels with their load.
+func (n *Now) Details(doc *config.Routing, present *ledger.Present) []Detail {
 	details := make([]Detail, len(doc.Channels))
 	for i := range doc.Channels {
-		details[i] = NewDetail(doc, &doc.Channels[i], &present)
-		details[i].Take(&now.Channels[i])
+		details[i] = NewDetail(doc, &doc.Channels[i], present)
+		details[i].Take(&n.Channels[i])
 	}
-	return details, nil
+	return details
 }
