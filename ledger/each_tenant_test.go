@@ -251,15 +251,16 @@ func TestAWindowThatHasEndedStaysAsItWas(t *testing.T) {
 		} {
 			apply(limits[0])
 			sendOf(t, r.l, "shop", 2)
-			execute(t, r.db, `update dispatcher.limits set window_start = window_start
-				- interval '3 days' - 7 * random() * interval '1 day' where granted > 0`)
+			apply() // in its window, which then ends
+			execute(t, r.db, `update dispatcher.limit_history set window_start = window_start
+				- interval '3 days' - 7 * random() * interval '1 day' where window_start > now()
+				- interval '26 hours'`)
 			ended := func() string {
 				return scalar[string](t, r.db, `select coalesce(string_agg(encode(hash, 'hex'), ' '
 					order by hash), '') from facts.window_evidence
 					where ends_at < now() - interval '1 day'`)
 			}
 			was := ended()
-			apply()
 			apply(limits[1])
 			sendOf(t, r.l, "shop", 1)
 			apply()

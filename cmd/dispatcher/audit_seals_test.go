@@ -1165,15 +1165,21 @@ func TestEndedWindowsOfLimitsAreSealed(t *testing.T) {
 		{update + `max = 11 where window_seconds = 1 and channel = 'b'`, seconds, seal.Changed},
 		{update + `channel = 'c' where window_seconds = 1 and channel = 'b'`, seconds, seal.Changed},
 		{update + `granted = granted - 1 where window_seconds = 60`, minutes, seal.Changed},
-		{`delete from dispatcher.limit_history where channel = 'b' and window_seconds = 1`, seconds,
-			seal.Changed},
-		{`delete from dispatcher.limit_history where window_seconds = 1
-			and window_start > now() - interval '1 day'`, seconds, seal.Deleted},
+		{
+			`delete from dispatcher.limit_history where channel = 'b' and window_seconds = 1`, seconds,
+			seal.Changed,
+		},
+		{
+			`delete from dispatcher.limit_history where window_seconds = 1
+			and window_start > now() - interval '1 day'`, seconds, seal.Deleted,
+		},
 		{update + `currency = 'EUR' where window_seconds = 60`, minutes, seal.Changed},
 		{update + `since = now() where channel = 'b' and window_seconds = 60`, minutes, seal.Changed},
-		{history + `('d', 'channel', 3600, 'segments', (select window_start - interval '1 hour'
+		{
+			history + `('d', 'channel', 3600, 'segments', (select window_start - interval '1 hour'
 			from dispatcher.limits where channel = 'c'), 5, 5, now())`,
-			ended("hour", 0), seal.Inserted},
+			ended("hour", 0), seal.Inserted,
+		},
 	} {
 		o.mustFind(seals, c.sql, c.id, c.what)
 	}

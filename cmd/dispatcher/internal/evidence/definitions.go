@@ -44,9 +44,9 @@ type definitionLog struct {
 	steps []DefinitionChange
 }
 
-// definitions compares the definitions of views and functions with those in the log, and each change
-// in the log with the migrations that were applied at the time. What the first look has is taken as
-// it is.
+// definitions compares the definitions of views and functions with those in the log, and each
+// change in the log with the migrations that were applied at the time. What the first look has is
+// taken as it is.
 func (c *comparison) definitions(ctx context.Context) error {
 	l := definitionLog{comparison: c, states: map[string]*definitionState{}}
 	var last time.Time // of the newest look at all; zero while there is none

@@ -11,7 +11,7 @@ import (
 	"dispatcher/ledger"
 )
 
-// WhatCheckpoint: the log itself differs from what was signed.
+// WhatCheckpoint means that the log itself differs from what was signed.
 const WhatCheckpoint = "checkpoint"
 
 // begins reads where the log begins. Messages that are older than that are in no look of it.

@@ -14,8 +14,8 @@ type leavesOf map[int64][]seal.Leaf
 
 func (l leavesOf) add(leaf *seal.Leaf) { l[leaf.Seq] = append(l[leaf.Seq], *leaf) }
 
-// hour compares the messages, the versions and the windows of limits of an hour. Looks of the log do
-// not span two hours.
+// hour compares the messages, the versions and the windows of limits of an hour. Looks of the log
+// do not span two hours.
 func (c *comparison) hour(ctx context.Context, hour time.Time) error {
 	leaves := leavesOf{}
 	limits := windowLeaves{}

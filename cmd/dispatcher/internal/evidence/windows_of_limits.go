@@ -22,9 +22,10 @@ func (l windowLeaves) add(leaf *seal.Leaf) bool {
 	return w != nil
 }
 
-// windows compares the windows of limits that ended in an hour, minute by minute. Only minutes count
-// that a first look of format 2 covers. Windows are dropped some time after they ended, the oldest
-// first, so a minute that has fewer than were sealed is not reported when no older window is left.
+// windows compares the windows of limits that ended in an hour, minute by minute. Only minutes
+// count that a first look of format 2 covers. Windows are dropped some time after they ended, the
+// oldest first, so a minute that has fewer than were sealed is not reported when no older window
+// is left.
 func (c *comparison) windows(
 	ctx context.Context, hour time.Time, looks []ledger.Seal, leaves windowLeaves,
 ) error {

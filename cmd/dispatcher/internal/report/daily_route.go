@@ -66,7 +66,8 @@ type flow struct {
 // newRouteDay collects the figures of one route.
 func newRouteDay(f *Figures, name string) *routeDay {
 	d := &routeDay{
-		name: name, route: f.Current.Route(name), inForce: f.InForce, versions: f.Versions, counts: map[string]int64{},
+		name: name, route: f.Current.Route(name),
+		inForce: f.InForce, versions: f.Versions, counts: map[string]int64{},
 		segments: map[string]int64{}, paid: map[string]*versionSums{}, flows: map[flow]*quantity{},
 		texts: map[string]int64{}, ends: map[string]map[string]*quantity{},
 		carried: map[string]int64{}, moves: map[string][]Move{},
