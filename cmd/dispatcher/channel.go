@@ -177,6 +177,15 @@ var channelValues = []column[status.Detail]{
 	{key: "p99_ms"},
 	{key: "waiting"},
 	{key: "oldest_seconds"},
+	{key: "not_ready", cell: func(c *status.Detail) any { return status.ReasonWords(c.NotReady) }},
+	{key: "silent"},
+	{key: "effective_share"},
+	{key: "limit"},
+	{key: "throttled_to"},
+	{key: "paused_until"},
+	{key: "accepted"},
+	{key: "unsent", cell: func(c *status.Detail) any { return status.CountWords(c.Unsent, ", ") }},
+	{key: "unanswered"},
 }
 
 func channelLimits(c *status.Detail, form, between string) string {

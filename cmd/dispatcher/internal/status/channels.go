@@ -26,16 +26,25 @@ type Detail struct {
 	Limits       []DetailLimit `json:"limits"`
 	Routes       []string      `json:"routes"` // that list it
 	// The following are the same as in Channel.
-	Breaker      string      `json:"breaker"`
-	BreakerSince *time.Time  `json:"breaker_since"`
-	AgreedShare  *float64    `json:"agreed_share"`
-	CarriedShare *float64    `json:"carried_share"`
-	Rate         float64     `json:"rate"`
-	Codes        []CodeCount `json:"codes"`
-	P50          *float64    `json:"p50_ms"`
-	P99          *float64    `json:"p99_ms"`
-	Waiting      int64       `json:"waiting"`
-	Oldest       *float64    `json:"oldest_seconds"`
+	Breaker        string        `json:"breaker"`
+	BreakerSince   *time.Time    `json:"breaker_since"`
+	NotReady       []ReasonCount `json:"not_ready"`
+	Silent         bool          `json:"silent"`
+	AgreedShare    *float64      `json:"agreed_share"`
+	EffectiveShare *float64      `json:"effective_share"`
+	CarriedShare   *float64      `json:"carried_share"`
+	Rate           float64       `json:"rate"`
+	Limit          *float64      `json:"limit"`
+	Throttled      float64       `json:"throttled_to"`
+	PausedUntil    *time.Time    `json:"paused_until"`
+	Accepted       int64         `json:"accepted"`
+	Codes          []CodeCount   `json:"codes"`
+	Unsent         []CodeCount   `json:"unsent"`
+	P50            *float64      `json:"p50_ms"`
+	P99            *float64      `json:"p99_ms"`
+	Unanswered     int64         `json:"unanswered"`
+	Waiting        int64         `json:"waiting"`
+	Oldest         *float64      `json:"oldest_seconds"`
 
 	// Status is the status of the channel; nil before Take.
 	Status *Channel `json:"-"`
@@ -45,9 +54,11 @@ type Detail struct {
 func (d *Detail) Take(s *Channel) {
 	d.Status = s
 	d.Breaker, d.BreakerSince = s.Breaker, s.BreakerSince
-	d.AgreedShare, d.CarriedShare, d.Rate = s.AgreedShare, s.CarriedShare, s.Rate
-	d.Codes, d.P50, d.P99, d.Waiting = s.Codes, s.P50, s.P99, s.Waiting
-	d.Oldest = s.OldestSeconds
+	d.NotReady, d.Silent = s.NotReady, s.Silent
+	d.AgreedShare, d.EffectiveShare, d.CarriedShare = s.AgreedShare, s.EffectiveShare, s.CarriedShare
+	d.Rate, d.Limit, d.Throttled, d.PausedUntil = s.Rate, s.Limit, s.Throttled, s.PausedUntil
+	d.Accepted, d.Codes, d.Unsent, d.P50, d.P99 = s.Accepted, s.Codes, s.Unsent, s.P50, s.P99
+	d.Unanswered, d.Waiting, d.Oldest = s.Unanswered, s.Waiting, s.OldestSeconds
 }
 
 // DetailLimit is a limit in its running window. It is a limit on all messages of the channel; only

@@ -1,6 +1,8 @@
 package status
 
 import (
+	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -181,6 +183,38 @@ func TestLongWaitsAndManyAmbiguitiesAreFindings(t *testing.T) {
 		}
 		if strings.Join(got, "; ") != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestTheListOfChannelsHasAllFactsOfTheStatus under the same names, with the same values.
+func TestTheListOfChannelsHasAllFactsOfTheStatus(t *testing.T) {
+	t.Parallel()
+	doc, one := parsed(t, limitedRouting), 1.0
+	since := time.Date(2026, 7, 21, 10, 30, 0, 0, time.UTC)
+	now := &Now{Channels: make([]Channel, len(doc.Channels))}
+	now.Channels[0] = Channel{
+		Channel: "a", State: "enabled", Breaker: "open", BreakerSince: &since,
+		NotReady: []ReasonCount{{"breaker_open", 2}}, Silent: true, AgreedShare: &one,
+		EffectiveShare: &one, CarriedShare: &one, Rate: 2, Limit: &one, Throttled: 0.5,
+		PausedUntil: &since, Accepted: 3, Codes: []CodeCount{{"0x08", "refused", 4}},
+		Unsent: []CodeCount{{"late", "refused", 5}}, P50: &one, P99: &one, Unanswered: 6, Waiting: 7,
+		OldestSeconds: &one,
+	}
+	members := func(of any) (out map[string]any) {
+		text, err := json.Marshal(of)
+		if err == nil {
+			err = json.Unmarshal(text, &out)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	listed := members(now.Details(doc, &ledger.Present{Now: since})[0])
+	for name, want := range members(now.Channels[0]) {
+		if !reflect.DeepEqual(listed[name], want) {
+			t.Errorf("%s is %v, want %v", name, listed[name], want)
 		}
 	}
 }

@@ -25,9 +25,12 @@ func (c *Channel) StateWords() string {
 }
 
 // WhyWords says on how many instances the channel cannot send, and why.
-func (c *Channel) WhyWords() string {
+func (c *Channel) WhyWords() string { return ReasonWords(c.NotReady) }
+
+// ReasonWords lists reasons with their instances.
+func ReasonWords(reasons []ReasonCount) string {
 	var words []string
-	for _, r := range c.NotReady {
+	for _, r := range reasons {
 		words = append(words, fmt.Sprintf("%s on %d", r.Reason, r.Instances))
 	}
 	return strings.Join(words, ", ")
