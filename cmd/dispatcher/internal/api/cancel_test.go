@@ -138,7 +138,7 @@ func TestACancellationThatFailsUnderWaySaysWhatWasDone(t *testing.T) {
 	s.waiting("part", "w-1")
 	s.sql(`update dispatcher.messages set pinned = 'a', parts_cut = 'x', parts_left = '{2}'
 		where id = 'part';;
-		select dispatcher.make_day(dispatcher.day_at(now()) - 1);;
+		select 1 from (select dispatcher.make_day(dispatcher.day_at(now()) - 1)) d;;
 		insert into dispatcher.messages (seq, id, lane, state, next_at, expires_at, received_at)
 		  select dispatcher.first_of(dispatcher.day_at(now()) - 1) + 1, 'yesterday', 'otp', 'waiting',
 		    now() + interval '1 hour', now() + interval '1 day', now() - interval '1 day';;
