@@ -3,13 +3,16 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// ReasonCancelled is the reason of a failed message that an operator cancelled.
+// ReasonCancelled is the reason of a failed message that an operator, or a service on the control
+// topic, cancelled.
 const ReasonCancelled = "cancelled"
 
 // Cancellations ends messages that have not left.
@@ -31,33 +34,93 @@ type UnsentMessage struct {
 	Envelope []byte // as the producer sent it; nil where it was not asked for
 }
 
-// selectUnsent reads the messages that a filter finds after one of them. Only those that have not
-// left are in due, besides accepted ones that wait for a receipt. The offsets make the planner read
-// each message by its number, and not all days.
-const selectUnsent = `
-	select m.seq, m.id, case when @envelopes then p.envelope end
-	from dispatcher.due d
-	cross join lateral (select * from dispatcher.messages m where m.seq = d.seq offset 0) m
-	left join lateral (select envelope from dispatcher.payloads p where p.seq = d.seq offset 0) p
-	  on @envelopes
-	where d.seq > @after and d.state in ('scheduled', 'waiting', 'retry')
-	  and (@lane = '' or d.lane = @lane) and (@tenant = '' or d.tenant = @tenant)
-	  and (@route = '' or m.route = @route)
-	  and (@since::timestamptz is null or m.received_at >= @since)
-	  and (@before::timestamptz is null or m.received_at < @before)
-	order by d.seq limit @limit`
+// UnsentPage are messages that a filter finds, in the order of Seq. It may have none although others
+// follow.
+type UnsentPage struct {
+	Messages []UnsentMessage
+	// Last is the Seq with which the page ends. More says that others may follow.
+	Last int64
+	More bool
+}
 
-// Unsent lists the messages that a filter finds, in the order of Seq, after the message with that
-// Seq and limit at most. With envelopes, each has its Envelope.
+// unsentLook is how many rows of dispatcher.due a page looks at. It bounds the time of a page for
+// any filter, also for one that finds few messages among millions.
+const unsentLook = 5000
+
+// selectUnsent reads the messages that a filter finds among the next rows of due, and one row at
+// least. Only those that have not left are in due, besides accepted ones that wait for a receipt.
+// The offsets make the planner read each message by its number, and not all days. The end is no bound
+// of looked, because the planner takes a range with two bounds for a small one and would sort it.
+var selectUnsent = `
+	with looked as materialized (
+	  select seq, lane, tenant, state from dispatcher.due
+	  where seq > @after order by seq limit ` + strconv.Itoa(unsentLook) + `
+	), found as (
+	  select m.seq, m.id, case when @envelopes then p.envelope end as envelope
+	  from looked d
+	  cross join lateral (select * from dispatcher.messages m where m.seq = d.seq offset 0) m
+	  left join lateral (select envelope from dispatcher.payloads p where p.seq = d.seq offset 0) p
+	    on @envelopes
+	  where d.seq < @end and d.state in ('scheduled', 'waiting', 'retry')
+	    and (@lane = '' or d.lane = @lane) and (@tenant = '' or d.tenant = @tenant)
+	    and (@route = '' or m.route = @route)
+	    and (@since::timestamptz is null or m.received_at >= @since)
+	    and (@before::timestamptz is null or m.received_at < @before)
+	  order by d.seq limit @limit
+	)
+	select l.looked, coalesce(l.last, @after), coalesce(f.seq, 0), coalesce(f.id, ''), f.envelope
+	from (select count(*) as looked, max(seq) as last from looked) l left join found f on true
+	order by f.seq`
+
+// Unsent reads the next messages that a filter finds after the message with that Seq, limit at most.
+// With envelopes, each has its Envelope.
 func (s *Cancellations) Unsent(
 	ctx context.Context, f *UnsentFilter, after int64, limit int, envelopes bool,
-) ([]UnsentMessage, error) {
-	found, err := rows(ctx, s.db, pgx.RowToStructByPos[UnsentMessage], selectUnsent,
-		pgx.NamedArgs{
-			"lane": f.Lane, "route": f.Route, "tenant": f.Tenant, "since": instant(f.Since),
-			"before": instant(f.Before), "after": after, "limit": limit, "envelopes": envelopes,
-		})
-	return found, wrap("list messages that have not left", err)
+) (UnsentPage, error) {
+	var page UnsentPage
+	var looked int
+	found, err := rows(ctx, s.db, func(r pgx.CollectableRow) (m UnsentMessage, err error) {
+		err = r.Scan(&looked, &page.Last, &m.Seq, &m.ID, &m.Envelope)
+		return m, err
+	}, selectUnsent, f.arguments(after, limit, envelopes))
+	if err != nil {
+		return page, wrap("list messages that have not left", err)
+	}
+	page.More = looked == unsentLook && page.Last < f.end()
+	if found[0].Seq == 0 {
+		found = nil
+	}
+	if len(found) > limit {
+		found = found[:limit]
+		page.Last, page.More = found[limit-1].Seq, true
+	}
+	page.Messages = found
+	return page, nil
+}
+
+// arguments are those of selectUnsent. It reads one message more than limit.
+func (f *UnsentFilter) arguments(after int64, limit int, envelopes bool) pgx.NamedArgs {
+	return pgx.NamedArgs{
+		"lane": f.Lane, "route": f.Route, "tenant": f.Tenant, "since": instant(f.Since),
+		"before": instant(f.Before), "after": max(after, f.begin()), "end": f.end(), "limit": limit + 1,
+		"envelopes": envelopes,
+	}
+}
+
+// begin and end are numbers between which all messages are that were stored in the time of the filter.
+// A message may be stored on the day before or after that of its time, within disorder.
+func (f *UnsentFilter) begin() int64 {
+	if f.Since.IsZero() {
+		return 0
+	}
+	return DayAt(f.Since.Add(-disorder)).first() - 1
+}
+
+func (f *UnsentFilter) end() int64 {
+	if f.Before.IsZero() {
+		return math.MaxInt64
+	}
+	return (DayAt(f.Before.Add(disorder)) + 1).first()
 }
 
 // Cancellation ends a message that has not been sent.
@@ -157,91 +220,4 @@ func (s *Cancellations) cancelOfDay(
 		ended[seq] = true
 	}
 	return nil
-}
-
-// Later stores the cancellation of a message that is not in the ledger yet. The claim that stores
-// the message ends it. The same id again changes nothing. A claim that was under way may have
-// stored the message without seeing this, so the caller calls Arrived afterwards.
-func (s *Cancellations) Later(ctx context.Context, id string, by Canceller) error {
-	_, err := s.hot.Exec(ctx, `
-		insert into dispatcher.pending_cancellations (id, author, reason, via)
-		values ($1, $2, $3, $4) on conflict (id) do nothing`,
-		id, storable(by.Author), storable(by.Reason), string(by.Via))
-	return wrap("store a cancellation", err)
-}
-
-// PendingCancellation is one that Later has stored.
-type PendingCancellation struct {
-	ID string // of the message
-	Canceller
-}
-
-// Arrived lists pending cancellations of the last hour whose message is in the ledger by now, the
-// latest first: it was stored by a claim that began before the cancellation was.
-func (s *Cancellations) Arrived(ctx context.Context) ([]PendingCancellation, error) {
-	found, err := rows(ctx, s.db, func(r pgx.CollectableRow) (p PendingCancellation, err error) {
-		err = r.Scan(&p.ID, &p.Author, &p.Reason, &p.Via)
-		return p, err
-	}, `
-		select id, author, reason, via from dispatcher.pending_cancellations p
-		where at > now() - interval '1 hour'
-		  and exists (select from facts.ids i where i.id = p.id)
-		order by at desc limit 100`)
-	return found, wrap("list pending cancellations", err)
-}
-
-// Forget removes the pending cancellation of a message.
-func (s *Cancellations) Forget(ctx context.Context, id string) error {
-	_, err := s.hot.Exec(ctx, `delete from dispatcher.pending_cancellations where id = $1`, id)
-	return wrap("remove a pending cancellation", err)
-}
-
-// selectPending finds the cancellations of new messages.
-const selectPending = `select id from dispatcher.pending_cancellations where id = any($1)`
-
-// carryOut removes the pending cancellations of the messages in $1. Those of the messages in $2,
-// which are ended, go to the record of what operators did.
-const carryOut = `
-	with gone as (
-	  delete from dispatcher.pending_cancellations where id = any($1)
-	  returning id, author, reason, via
-	)
-	insert into dispatcher.operator_actions (author, reason, action, subject, via)
-	select author, reason, 'cancel', id, via from gone where id = any($2)`
-
-// askPending is a round trip of its own.
-func (t *Tx) askPending(ctx context.Context) error {
-	return t.readPending(t.conn.Query(ctx, selectPending, t.ids()))
-}
-
-// readPending marks the new messages whose cancellation came before them. Intakes are known.
-func (t *Tx) readPending(rows pgx.Rows, err error) error {
-	if err != nil {
-		return err
-	}
-	pending, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil || len(pending) == 0 {
-		return err
-	}
-	t.seen.Withdrawn = map[int]bool{}
-	for at := range t.request.Messages {
-		if t.seen.Intakes[at] == Fresh && slices.Contains(pending, t.request.Messages[at].ID) {
-			t.seen.Withdrawn[at] = true
-		}
-	}
-	return nil
-}
-
-// carriedOut are the ids of the withdrawn messages, and of those that the decisions end for that.
-// The others ended before: they are dead or rejected.
-func (t *Tx) carriedOut() (withdrawn, ended []string) {
-	ended = []string{}
-	for at := range t.seen.Withdrawn {
-		id := t.seen.Messages[at].ID
-		withdrawn = append(withdrawn, id)
-		if d := &t.decisions.Each[at]; d.State == Failed && d.Reason == ReasonCancelled {
-			ended = append(ended, id)
-		}
-	}
-	return withdrawn, ended
 }

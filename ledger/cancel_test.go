@@ -194,18 +194,18 @@ func TestUnsentMessagesAreFoundByAFilter(t *testing.T) {
 		"tenant and time": {ledger.UnsentFilter{Tenant: "shop", Before: hourAgo}, nil},
 	} {
 		var got []string
-		for page, last := 2, int64(0); page == 2; {
-			found, err := l.Cancellations.Unsent(t.Context(), &c.filter, last, 2, false)
-			if err != nil {
+		for page := (ledger.UnsentPage{More: true}); page.More; {
+			var err error
+			if page, err = l.Cancellations.Unsent(t.Context(), &c.filter, page.Last, 2,
+				false); err != nil {
 				t.Fatal(err)
 			}
-			for i := range found {
-				if last = found[i].Seq; found[i].Envelope != nil {
-					t.Errorf("%s: %s has its envelope", name, found[i].ID)
+			for _, m := range page.Messages {
+				if m.Envelope != nil {
+					t.Errorf("%s: %s has its envelope", name, m.ID)
 				}
-				got = append(got, found[i].ID)
+				got = append(got, m.ID)
 			}
-			page = len(found)
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
@@ -213,89 +213,54 @@ func TestUnsentMessagesAreFoundByAFilter(t *testing.T) {
 	}
 	execute(t, db, `update dispatcher.payloads p set envelope = '{}' from dispatcher.messages m
 		where m.seq = p.seq and m.id = $1`, all[0])
-	found, err := l.Cancellations.Unsent(t.Context(), &ledger.UnsentFilter{}, 0, 1, true)
-	if err != nil || len(found) != 1 || len(found[0].Envelope) == 0 {
-		t.Errorf("with envelopes: %+v, %v", found, err)
+	page, err := l.Cancellations.Unsent(t.Context(), &ledger.UnsentFilter{}, 0, 1, true)
+	if err != nil || len(page.Messages) != 1 || len(page.Messages[0].Envelope) == 0 {
+		t.Errorf("with envelopes: %+v, %v", page, err)
 	}
 }
 
-// TestACancellationThatComesFirstEndsItsMessage when it is stored, also one that is scheduled, and
-// by a later claim, which asks in its first round trip. One that was being stored meanwhile is
-// found as arrived.
-func TestACancellationThatComesFirstEndsItsMessage(t *testing.T) {
+// TestAPageOfUnsentMessagesLooksAtABoundedNumber: a filter that finds the last of many messages
+// needs some pages, of which the first ones are empty. Days before Since are not looked at.
+func TestAPageOfUnsentMessagesLooksAtABoundedNumber(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)
 	l, db := rig.l, rig.db
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
-	by := ledger.Canceller{Author: "shop", Reason: "withdrawn", Via: ledger.ViaTopic}
-	messages := batch("m", 4)
-	for _, i := range []int{1, 2, 2} {
-		if err := l.Cancellations.Later(t.Context(), messages[i].ID, by); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := l.Cancellations.Later(t.Context(), "never-comes", by); err != nil {
-		t.Fatal(err)
-	}
-	messages[2].State, messages[2].NextAt = ledger.Scheduled, time.Now().Add(time.Hour)
-	claim := func(messages []ledger.Message, withdrawn ...int) {
+	execute(t, db, `select dispatcher.make_day(dispatcher.day_at(now()) - 1)`)
+	execute(t, db, `insert into dispatcher.due (seq, next_at, lane, tenant, state)
+		select dispatcher.first_of(dispatcher.day_at(now()) - 1) + n, now(), 'otp', '', 'waiting'
+		from generate_series(1, 10000) n`)
+	letWait(t, db, 1)
+	pages := func(f *ledger.UnsentFilter) (n, found int) {
 		t.Helper()
-		want := ledger.Claim{Messages: messages, Channels: []string{"a"}}
-		err := runClaim(t.Context(), l, want, func(seen *ledger.Seen) (ledger.Decisions, error) {
-			d := ledger.Decisions{Each: make([]ledger.Decision, len(seen.Messages))}
-			for i := range seen.Messages {
-				if seen.Withdrawn[i] != slices.Contains(withdrawn, i) {
-					t.Errorf("message %d: withdrawn %v", i, seen.Withdrawn[i])
-				}
-				d.Each[i] = ledger.Decision{State: ledger.Failed, Reason: ledger.ReasonCancelled}
-				if !seen.Withdrawn[i] {
-					d.Each[i] = giveOne(seen, &seen.Messages[i])
-				}
+		for page := (ledger.UnsentPage{More: true}); page.More; n++ {
+			var err error
+			page, err = l.Cancellations.Unsent(t.Context(), f, page.Last, 10, false)
+			if err != nil {
+				t.Fatal(err)
 			}
-			// one more, of a message that this claim is just storing
-			return d, l.Cancellations.Later(t.Context(), messages[0].ID, by)
-		})
-		if err != nil {
-			t.Fatal(err)
+			found += len(page.Messages)
 		}
+		return n, found
 	}
-	claim(messages, 1, 2)
-	again := batch("n", 2)
-	if err := l.Cancellations.Later(t.Context(), again[1].ID, by); err != nil {
-		t.Fatal(err)
-	}
-	claim(again, 1)
-	for sql, want := range map[string]int{
-		`select count(*) from dispatcher.messages where state = 'failed' and reason = 'cancelled'
-			and next_at is null and finished_at is not null and attempts = 0`: 3,
-		`select count(*) from dispatcher.attempts`: 3,
-		`select count(*) from dispatcher.operator_actions where action = 'cancel'
-			and author = 'shop' and reason = 'withdrawn' and via = 'control topic'`: 3,
-		`select count(*) from dispatcher.pending_cancellations`: 3,
+	now := time.Now()
+	midnight := now.UTC().Truncate(24 * time.Hour)
+	for name, c := range map[string]struct {
+		filter ledger.UnsentFilter
+		pages  int
+		found  int
+	}{
+		"all days":      {ledger.UnsentFilter{Route: "default"}, 3, 1},
+		"from today":    {ledger.UnsentFilter{Since: midnight.Add(2 * time.Minute)}, 1, 1},
+		"from midnight": {ledger.UnsentFilter{Since: midnight}, 3, 1}, // clocks may differ
+		"days before":   {ledger.UnsentFilter{Before: midnight.Add(-25 * time.Hour)}, 1, 0},
 	} {
-		if got := scalar[int](t, db, sql); got != want {
-			t.Errorf("%s: %d, want %d", sql, got, want)
+		n, found := pages(&c.filter)
+		if now.UTC().Sub(midnight) < 3*time.Minute && name == "from today" {
+			continue // the message may be older than Since
 		}
-	}
-	arrived, err := l.Cancellations.Arrived(t.Context())
-	if err != nil || len(arrived) != 2 || arrived[0].Canceller != by {
-		t.Fatalf("arrived: %+v, %v", arrived, err)
-	}
-	for i := range arrived {
-		if id := arrived[i].ID; id != messages[0].ID && id != again[0].ID {
-			t.Errorf("%s has arrived", id)
+		if n != c.pages || found != c.found {
+			t.Errorf("%s: %d found in %d pages", name, found, n)
 		}
-		if err := l.Cancellations.Forget(t.Context(), arrived[i].ID); err != nil {
-			t.Fatal(err)
-		}
-	}
-	execute(t, db, `update dispatcher.pending_cancellations set at = now() - interval '25 hours'`)
-	if _, err := l.Days.Keep(t.Context(), ledger.Retention{
-		IDs: 24 * time.Hour, Payloads: 24 * time.Hour, Facts: 24 * time.Hour,
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if n := scalar[int](t, db, `select count(*) from dispatcher.pending_cancellations`); n != 0 {
-		t.Errorf("%d cancellations are kept for ever", n)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // never analysed, as at midnight: the plans are kept while it fills.
 func TestHotStatementsReadADayByItsKeys(t *testing.T) {
 	t.Parallel()
-	conn := hotSession(t, ledgertest.Fresh(t))
+	conn := sessionWith(t, ledgertest.Fresh(t), hotSettings)
 	resolve, _, err := resolveArguments(&Resolution{}).RewriteQuery(t.Context(), conn,
 		resolveAmbiguity.on(DayAt(time.Now())), nil)
 	if err != nil {
@@ -49,14 +49,51 @@ func TestHotStatementsReadADayByItsKeys(t *testing.T) {
 	}
 }
 
-// hotSession is a connection with the settings of claims and settlements.
-func hotSession(t *testing.T, url string) *pgx.Conn {
+// TestAPageOfUnsentMessagesReadsTheNextRowsByTheirKeys among many, for any filter.
+func TestAPageOfUnsentMessagesReadsTheNextRowsByTheirKeys(t *testing.T) {
+	t.Parallel()
+	conn := sessionWith(t, ledgertest.Fresh(t), reportSettings)
+	for _, sql := range []string{
+		`insert into dispatcher.due (seq, next_at, lane, tenant, state)
+		 select dispatcher.first_of(dispatcher.day_at(now())) + n, now(), 'otp', 'shop', 'waiting'
+		 from generate_series(1, 100000) n`,
+		`analyze dispatcher.due`,
+	} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Now()
+	for name, f := range map[string]UnsentFilter{
+		"all":    {},
+		"route":  {Route: "promo"},
+		"tenant": {Tenant: "bank", Before: now},
+		"since":  {Lane: "otp", Since: now.Add(-time.Hour), Before: now},
+	} {
+		rows, err := conn.Query(t.Context(), "explain "+selectUnsent, f.arguments(0, 500, true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(lines, "\n")
+		if !byKeys(got) || strings.Contains(got, "Seq Scan") ||
+			!strings.Contains(got, "Index Scan using due_pkey") {
+			t.Errorf("%s:\n%s", name, got)
+		}
+	}
+}
+
+// sessionWith is a connection with settings of the ledger's.
+func sessionWith(t *testing.T, url string, settings map[string]string) *pgx.Conn {
 	t.Helper()
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	maps.Copy(config.RuntimeParams, hotSettings)
+	maps.Copy(config.RuntimeParams, settings)
 	conn, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)

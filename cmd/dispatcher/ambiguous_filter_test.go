@@ -139,10 +139,14 @@ func TestManyAmbiguousMessagesAreSettledPageByPage(t *testing.T) {
 	ambiguousMessages(t, l, ids...)
 	moveAmbiguous(t, url, ids...)
 	f := &settleFlags{as: "not_taken", reason: "r", author: "ann"}
-	result, calls := settledMany{}, 0
-	err := settlePages(t.Context(), &database{Ledger: l}, f, &ledger.AmbiguousFilter{}, 2, &result,
-		func(int64) { calls++ })
-	if err != nil || result.Settled != 4 || len(result.Left) != 5 || calls != len(ids) {
+	calls := 0
+	result, err := settlePages(t.Context(), &database{Ledger: l}, f, &ledger.AmbiguousFilter{}, 2,
+		func(tried int64) {
+			if calls++; tried != int64(calls) {
+				t.Errorf("call %d: %d were tried", calls, tried)
+			}
+		})
+	if err != nil || result.Done != 4 || len(result.Left) != 5 || calls != len(ids) {
 		t.Errorf("%+v after %d calls, %v", result, calls, err)
 	}
 }

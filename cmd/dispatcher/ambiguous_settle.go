@@ -167,36 +167,38 @@ func (c *cli) settleMany(ctx context.Context, l *database, f *settleFlags) error
 			counted(result.Matched, "message", "messages"), f.as))
 	}
 	show, wipe := c.progress("settling", result.Matched)
-	err = settlePages(ctx, l, f, &filter, settlePage, &result, show)
+	done, err := settlePages(ctx, l, f, &filter, settlePage, show)
 	wipe()
-	if printed := c.printSettled(&result, f); err != nil || printed != nil {
-		return errors.Join(printed, err)
-	}
-	if len(result.Left) > 0 {
-		return &codedError{code: exitFailed} // the list of those left has been printed
-	}
-	return nil
+	result.Settled, result.Left = done.Done, append(result.Left, done.Left...)
+	return printedLeft(c.printSettled(&result, f), err, result.Left)
 }
 
-// settlePages settles page by page of that size, so that memory is bounded for any number.
+// settlePages settles page by page of that size.
 func settlePages(
 	ctx context.Context, l *database, f *settleFlags, filter *ledger.AmbiguousFilter, size int,
-	result *settledMany, show func(done int64),
-) error {
-	last := ledger.AmbiguityRecord{}
-	for {
-		tried := result.Settled + int64(len(result.Left))
-		page, err := control.SettlePage(ctx, l.Ledger, filter, &last, size, f.settlement(), func() {
-			tried++
-			show(tried)
+	show func(done int64),
+) (control.Page[ledger.AmbiguityRecord], error) {
+	type page = control.Page[ledger.AmbiguityRecord]
+	return control.EachPage(ledger.AmbiguityRecord{}, control.Never,
+		func(last ledger.AmbiguityRecord, sum *page) (page, error) {
+			tried := sum.Tried()
+			return control.SettlePage(ctx, l.Ledger, filter, &last, size, f.settlement(), func() {
+				tried++
+				show(tried)
+			})
 		})
-		result.Settled += page.Settled
-		result.Left = append(result.Left, page.Left...)
-		if err != nil || !page.More {
-			return err
-		}
-		last = page.Last
+}
+
+// printedLeft is the error of a change of many messages, after what it did was printed: printed is
+// the error of that, and err that of the change. The exit code says that some were left.
+func printedLeft(printed, err error, left []control.Left) error {
+	if err != nil || printed != nil {
+		return errors.Join(printed, err)
 	}
+	if len(left) > 0 {
+		return &codedError{code: exitFailed} // they have been listed
+	}
+	return nil
 }
 
 // leftSheet lists messages that were left as they are.

@@ -20,7 +20,7 @@ type cancelFlags struct {
 	author, reason, file string
 	lane, route, tenant  string
 	prefix, since, until string
-	dryRun, yes          bool
+	pending, dryRun, yes bool
 	format               format
 }
 
@@ -32,8 +32,13 @@ func (c *cli) cancelCommand() *cobra.Command {
 		Long: `Ends a message that is scheduled, waits, or is to be tried again after a channel has
 refused it: it fails with the reason "cancelled", which its status event says, and is never sent. A
 message of which anything is, or may be, with a provider is left as it is, and the command says why.
-So is one that is still in Kafka: cancel it when it is in the ledger. With --file each message is
-ended by itself, and those that cannot be are listed.
+With --file each message is ended by itself, and those that cannot be are listed.
+
+A message that is still in Kafka is not in the ledger yet. With --pending its cancellation is
+stored: it fails as soon as it is read, without having been sent. Look at the id twice: nobody can
+tell yet whether a message has it. "dispatcher explain" says that a cancellation is pending, and
+"dispatcher status" counts them. One whose message does not come within DISPATCHER_ID_RETENTION is
+removed.
 
 In place of an id, --lane, --route, --tenant, --prefix, --since and --until name all messages that
 match every one of them and were stored before the command began. --dry-run counts them and changes
@@ -41,6 +46,7 @@ nothing, and --yes ends them. Those that leave meanwhile are listed, and the exi
 was cancelled before the command is interrupted stays so. Pause what you cancel first, or new
 messages go out while you count.`,
 		Example: `  dispatcher cancel order-7731-otp --reason "scheduled for the wrong day"
+  dispatcher cancel order-7732-otp --pending --reason "still in Kafka"
   dispatcher cancel --file campaign.txt --reason "wrong text"
   dispatcher cancel --tenant shop --since 2h --reason "wrong text" --dry-run
   dispatcher cancel --tenant shop --since 2h --reason "wrong text" --yes`,
@@ -52,7 +58,7 @@ messages go out while you count.`,
 			return c.withLedger(ctx, func(l *database) error {
 				switch {
 				case len(args) == 1:
-					return c.cancelMessage(ctx, l, args[0], f.by())
+					return c.cancelMessage(ctx, l, args[0], &f)
 				case f.file != "":
 					return c.cancelFile(ctx, l, &f)
 				}
@@ -62,6 +68,8 @@ messages go out while you count.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.file, "file", "", "ids of messages, one a line")
+	flags.BoolVar(&f.pending, "pending", false, "also a message that is not in the ledger yet: it is "+
+		"cancelled when it comes")
 	flags.StringVar(&f.reason, "reason", "", "why; the record shows it (required); do not "+
 		"write numbers into it")
 	c.authorFlag(flags, &f.author)
@@ -99,6 +107,9 @@ func (f *cancelFlags) check(named bool) error {
 	case !named && f.file == "" && !filtered:
 		return errors.New("name a message, a file of ids with --file, or at least one of --lane, " +
 			"--route, --tenant, --prefix, --since and --until")
+	case filtered && f.pending:
+		return errors.New("--pending goes with an id or --file: a filter finds only what is in the " +
+			"ledger")
 	case f.dryRun && f.yes:
 		return errors.New("--dry-run and --yes exclude each other")
 	case strings.TrimSpace(f.reason) == "":
@@ -113,16 +124,20 @@ func (f *cancelFlags) check(named bool) error {
 }
 
 func (c *cli) cancelMessage(
-	ctx context.Context, l *database, id string, by control.By,
+	ctx context.Context, l *database, id string, f *cancelFlags,
 ) error {
-	was, err := control.Cancel(ctx, l.Ledger, id, by)
+	was, err := control.Cancel(ctx, l.Ledger, id, f.pending, f.by())
 	if unknown, ok := errors.AsType[*control.Unknown](err); ok {
-		return failed(unknown.Err)
+		return failed(fmt.Errorf("%w; with --pending it is cancelled when it comes", unknown.Err))
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case was == "":
+		fmt.Fprintln(c.out, control.PendingWords(id))
+	default:
+		fmt.Fprintf(c.out, "Message %s is cancelled. It was %s.\n", id, was)
 	}
-	fmt.Fprintf(c.out, "Message %s is cancelled. It was %s.\n", id, was)
 	return nil
 }
 
@@ -133,9 +148,9 @@ func (c *cli) cancelFile(ctx context.Context, l *database, f *cancelFlags) error
 		return usage(fmt.Errorf("--file: %w", err))
 	}
 	defer in.Close() //nolint:errcheck // It was only read.
-	var done, left int64
+	var done, pending, left int64
 	err = eachLine(withoutMark(in), func(_ int, line []byte) error {
-		_, err := control.Cancel(ctx, l.Ledger, string(line), f.by())
+		was, err := control.Cancel(ctx, l.Ledger, string(line), f.pending, f.by())
 		_, unknown := errors.AsType[*control.Unknown](err)
 		_, impossible := errors.AsType[*control.Impossible](err)
 		switch {
@@ -144,11 +159,17 @@ func (c *cli) cancelFile(ctx context.Context, l *database, f *cancelFlags) error
 			fmt.Fprintf(c.out, "%s\n", err)
 		case err != nil:
 			return err
+		case was == "":
+			pending++
 		default:
 			done++
 		}
 		return nil
 	})
+	if pending > 0 {
+		fmt.Fprintf(c.out, "%s not in the ledger yet: cancelled if they come within "+
+			"DISPATCHER_ID_RETENTION.\n", counted(pending, "message is", "messages are"))
+	}
 	fmt.Fprintf(c.out, "%s cancelled; %s not.\n", counted(done, "message is", "messages are"),
 		counted(left, "is", "are"))
 	if err == nil && left > 0 {
@@ -193,21 +214,14 @@ func (c *cli) cancelMany(ctx context.Context, l *database, f *cancelFlags) error
 			"--yes", counted(result.Matched, "message", "messages")))
 	}
 	show, wipe := c.progress("cancelling", result.Matched)
-	page := control.CancelledPage{More: true}
-	for err == nil && page.More {
-		page, err = control.CancelPage(ctx, l.Ledger, &filter, page.Last, cancelPageSize, f.by())
-		result.Cancelled += page.Cancelled
-		result.Left = append(result.Left, page.Left...)
-		show(result.Cancelled + int64(len(result.Left)))
-	}
+	done, err := control.EachPage(0, control.Never,
+		func(after int64, sum *control.Page[int64]) (control.Page[int64], error) {
+			show(sum.Tried())
+			return control.CancelPage(ctx, l.Ledger, &filter, after, cancelPageSize, f.by())
+		})
 	wipe()
-	if printed := c.printCancelled(&result, f); err != nil || printed != nil {
-		return errors.Join(printed, err)
-	}
-	if len(result.Left) > 0 {
-		return &codedError{code: exitFailed} // the list of those left has been printed
-	}
-	return nil
+	result.Cancelled, result.Left = done.Done, append(result.Left, done.Left...)
+	return printedLeft(c.printCancelled(&result, f), err, result.Left)
 }
 
 func (c *cli) printCancelled(r *cancelledMany, f *cancelFlags) error {

@@ -85,6 +85,12 @@ func TestMessagesAreCancelledByAFilter(t *testing.T) {
 		where action = 'cancel' and reason = 'wrong text'`); n != 1203 {
 		t.Errorf("%d cancellations are on record", n)
 	}
+	if got := queryOne[string](t, url, `select string_agg(author || ': ' || split_part(subject,
+		', before', 1), '; ') from dispatcher.operator_actions where action = 'cancel_many'
+		and subject like 'lane%'`); !strings.Contains(got,
+		": lane otp, route default, tenant shop, prefix +44, since 20") {
+		t.Errorf("on record: %s", got)
+	}
 	if n := queryOne[int](t, url, `select sum(cardinality(keys)) from dispatcher.outbox
 		where kind = 'status'`); n != 1203 {
 		t.Errorf("%d status events are to be published", n)
@@ -100,6 +106,7 @@ func TestACancellationNeedsAnIDAFileOrAFilter(t *testing.T) {
 		"--yes exclude each other":    {"--lane", "otp", "--dry-run", "--yes"},
 		"does not begin a number":     {"--prefix", "44"},
 		"--since: write a time":       {"--since", "yesterday"},
+		"--pending goes with an id":   {"--lane", "otp", "--pending"},
 		"--reason is missing":         {"--lane", "otp", "--reason", " "},
 		"the reason has a phone numb": {"--lane", "otp", "--reason", "asked by +447700900123"},
 	} {
@@ -107,5 +114,65 @@ func TestACancellationNeedsAnIDAFileOrAFilter(t *testing.T) {
 		if got.code != exitUsage || !strings.Contains(got.err, want) {
 			t.Errorf("%v: got %+v, want %q", args, got, want)
 		}
+	}
+}
+
+// TestMessagesThatCannotBeCancelledAreListed, and the exit code says so.
+func TestMessagesThatCannotBeCancelledAreListed(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := openSeeded(t, url)
+	unsent(t, l, drawn("wait-1", 1, "a"), drawn("part", 1, "a"), drawn("wait-2", 1, "a"))
+	queryOne[string](t, url, `update dispatcher.messages set pinned = 'a', parts_cut = 'x',
+		parts_left = '{2}' where id = 'part' returning id`)
+	run := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, "cancel", "--tenant", "shop",
+		"--reason", "wrong text", "--yes", "--format", "json")
+	if run.code != exitFailed {
+		t.Fatalf("got %+v", run)
+	}
+	got := decoded[cancelledMany](t, run)
+	if got.Matched != 3 || got.Cancelled != 2 || len(got.Left) != 1 || got.Left[0].ID != "part" ||
+		!strings.Contains(got.Left[0].Why, "has been taken by a in part") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestACancellationOfWhatIsStillInKafkaIsPending: only when the command asks for it, and once. Status
+// and explanation show it.
+func TestACancellationOfWhatIsStillInKafkaIsPending(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	openSeeded(t, url)
+	run := func(code int, want string, args ...string) result {
+		t.Helper()
+		got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, args...)
+		if got.code != code || !strings.Contains(strings.Join(strings.Fields(got.out+got.err), " "),
+			want) {
+			t.Fatalf("%v: got %+v, want %q", args, got, want)
+		}
+		return got
+	}
+	cancel := []string{"cancel", "early", "--reason", "wrong text", "--author", "ann"}
+	run(exitFailed, "with --pending it is cancelled when it comes", cancel...)
+	run(exitFailed, "no message has the id", "explain", "early")
+	for range 2 {
+		run(exitOK, "Message early is not in the ledger yet. It is cancelled if it comes",
+			append(cancel, "--pending")...)
+	}
+	run(exitOK, "2 messages are not in the ledger yet", "cancel", "--file",
+		write(t, "ids.txt", "late\nlater\n"), "--reason", "wrong text", "--pending")
+	run(exitFailed, "message early is not in the ledger yet: ann cancelled it at", "explain", "early")
+	run(exitOK, "Cancellations that wait for their message: 3, the oldest since", "status")
+	got := shown[struct {
+		N      int       `json:"pending_cancellations"`
+		Oldest time.Time `json:"oldest_pending_cancellation"`
+	}](t, run(exitOK, "", "status", "--format", "json"))
+	if got.N != 3 || time.Since(got.Oldest).Abs() > time.Minute {
+		t.Errorf("got %+v", got)
+	}
+	if n := queryOne[int](t, url, `select count(*) from dispatcher.operator_actions
+		where action = 'cancel_pending' and subject = 'early' and author = 'ann'
+		  and via = 'command'`); n != 1 {
+		t.Errorf("%d are on record", n)
 	}
 }

@@ -106,15 +106,11 @@ func (f *deadFilter) parse(now time.Time) (parsed ledger.DeadFilter, err error) 
 
 // timeOrAgo reads a flag that is a time with its zone, or a duration before now.
 func timeOrAgo(flag, text string, now time.Time) (time.Time, error) {
-	if ago, err := time.ParseDuration(text); err == nil && ago > 0 {
-		return now.Add(-ago), nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
+	at, err := control.TimeOrAgo(text, now)
 	if err != nil {
-		return at, fmt.Errorf("--%s: write a time with its zone, such as 2026-11-21T10:00:00Z, or "+
-			"how long ago it was, such as 2h", flag)
+		err = fmt.Errorf("--%s: %w", flag, err)
 	}
-	return at, nil
+	return at, err
 }
 
 // timeRange reads --since and --until; an empty one leaves its bound as it is.

@@ -56,7 +56,7 @@ func TestACancelledMessageIsNeverSent(t *testing.T) {
 	}
 	s.checkNoneTwice()
 	s.checkStatuses()
-	if text := s.command("explain", ids[0]); !strings.Contains(text, "operator cancelled it") {
+	if text := s.command("explain", ids[0]); !strings.Contains(text, "It was cancelled before it left") {
 		t.Errorf("got from explain: %s", text)
 	}
 	again := s.ask(nil, "cancel", ids[6], "--reason", "late")

@@ -64,6 +64,9 @@ the candidates of the latest choice; JSON has everything.`,
 func (c *cli) explain(ctx context.Context, l *database, id string, as format) error {
 	explanation, err := lookup.Explain(ctx, l.Ledger, keysIfReadable(l.settings), id,
 		true)
+	if pending, ok := errors.AsType[*lookup.Pending](err); ok {
+		return failed(pending)
+	}
 	if errors.Is(err, ledger.ErrNoMessage) {
 		return failed(fmt.Errorf("no message has the id %s: it may not have been read from Kafka "+
 			"yet, or the id is another", quoted(id)))

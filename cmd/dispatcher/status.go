@@ -97,6 +97,10 @@ func (c *cli) printStatus(s *status.Now, as format) error {
 	if s.Dead > 0 {
 		fmt.Fprintln(c.out, `What is wrong with dead records: "dispatcher dead list --since 24h".`)
 	}
+	if s.PendingCancellations > 0 {
+		fmt.Fprintf(c.out, "Cancellations that wait for their message: %d, the oldest since %s.\n",
+			s.PendingCancellations, s.OldestPending.Format(instant))
+	}
 	for _, f := range s.Findings {
 		fmt.Fprintln(c.out, paragraph(c.out, f.Check+": "+f.Detail+". To do: "+f.Fix+"."))
 	}

@@ -207,13 +207,11 @@ func (in *settleManyInput) filter() (f ledger.AmbiguousFilter, ok bool) {
 }
 
 type settledMany struct {
-	As      string         `json:"as"`
-	DryRun  bool           `json:"dry_run"`
-	Matched int64          `json:"matched" doc:"by the filter, before this request; not only on this page"`
-	Settled int64          `json:"settled"`
-	Left    []control.Left `json:"left" nullable:"false" doc:"those of this page that could not be settled"`
-	Next    string         `json:"next,omitempty" doc:"cursor to settle the rest with; absent on the last page and in a dry run"`
-	Trouble string         `json:"trouble,omitempty" doc:"why the rest of this page was not tried; what was settled stays settled"`
+	As      string `json:"as"`
+	DryRun  bool   `json:"dry_run"`
+	Matched int64  `json:"matched" doc:"by the filter, before this request; not only on this page"`
+	Settled int64  `json:"settled"`
+	ChangedPage
 }
 
 var errNoFilter = errors.New("give at least one of channel, lane, tenant, code, since and before")
@@ -240,23 +238,16 @@ func (a *API) settleMany(
 			return nil, nothingDone(err)
 		}
 	}
-	out := settledMany{As: in.Body.As, DryRun: who.DryRun, Left: []control.Left{}}
+	out := settledMany{As: in.Body.As, DryRun: who.DryRun, ChangedPage: noneLeft()}
 	out.Matched, err = a.cfg.Ledger.Ambiguities.Count(ctx, &filter)
 	if err != nil || who.DryRun {
 		return &reply[settledMany]{out}, nothingDone(err)
 	}
 	done, err := control.SettlePage(ctx, a.cfg.Ledger, &filter, last, in.Body.Limit,
 		&control.Settlement{As: in.Body.As, By: who}, func() {})
-	if err != nil && done.Settled == 0 && len(done.Left) == 0 {
-		return nil, oneWrite(err)
-	}
-	out.Settled, out.Left = done.Settled, append(out.Left, done.Left...)
-	switch {
-	case err != nil:
-		a.cfg.Log.Error().Err(err).Msg("a settlement by the API was not finished")
-		out.Trouble = "the ledger failed: send the request again for the rest"
-	case done.More:
-		out.Next = ambiguousCursor(&done.Last)
-	}
-	return &reply[settledMany]{out}, nil
+	out.Settled = done.Done
+	out.ChangedPage, err = changed(a, &done, err, func(last ledger.AmbiguityRecord) string {
+		return ambiguousCursor(&last)
+	})
+	return &reply[settledMany]{out}, err
 }

@@ -18,7 +18,7 @@ type cancelManyInput struct {
 		Prefix string    `json:"prefix,omitempty" maxLength:"16" doc:"of the number, such as +44"`
 		Since  time.Time `json:"since,omitzero" doc:"only those that were stored then or later"`
 		Before time.Time `json:"before,omitzero" doc:"only those that were stored before; the time of the first request if left out"`
-		Limit  int       `json:"limit,omitempty" minimum:"1" maximum:"500" default:"500" doc:"how many to look at"`
+		Limit  int       `json:"limit,omitempty" minimum:"1" maximum:"500" default:"500" doc:"how many to cancel at most; a page may have none although others follow"`
 		Cursor string    `json:"cursor,omitempty" maxLength:"128" pattern:"^[A-Za-z0-9_-]*$" doc:"next of the answer before, for the rest"`
 	}
 }
@@ -35,12 +35,10 @@ func (in *cancelManyInput) filter() *control.Unsent {
 }
 
 type cancelledMany struct {
-	DryRun    bool           `json:"dry_run"`
-	Matched   int64          `json:"matched" doc:"by the filter; counted only in a dry run"`
-	Cancelled int64          `json:"cancelled"`
-	Left      []control.Left `json:"left" nullable:"false" doc:"those of this page that had left or were about to"`
-	Next      string         `json:"next,omitempty" doc:"cursor to cancel the rest with; absent on the last page and in a dry run"`
-	Trouble   string         `json:"trouble,omitempty" doc:"why the rest of this page was not tried; what was cancelled stays so"`
+	DryRun    bool  `json:"dry_run"`
+	Matched   int64 `json:"matched" doc:"by the filter; counted only in a dry run"`
+	Cancelled int64 `json:"cancelled"`
+	ChangedPage
 }
 
 // cancelMany ends a page of what a filter finds. A failure is reported in the answer and is no
@@ -69,22 +67,15 @@ func (a *API) cancelMany(
 			return nil, nothingDone(err)
 		}
 	}
-	out := cancelledMany{DryRun: who.DryRun, Left: []control.Left{}}
+	out := cancelledMany{DryRun: who.DryRun, ChangedPage: noneLeft()}
 	if who.DryRun {
 		out.Matched, err = control.CountUnsent(ctx, a.cfg.Ledger, filter)
 		return &reply[cancelledMany]{out}, nothingDone(err)
 	}
 	done, err := control.CancelPage(ctx, a.cfg.Ledger, filter, after, in.Body.Limit, who)
-	if err != nil && done.Cancelled == 0 {
-		return nil, oneWrite(err)
-	}
-	out.Cancelled, out.Left = done.Cancelled, append(out.Left, done.Left...)
-	switch {
-	case err != nil:
-		a.cfg.Log.Error().Err(err).Msg("a cancellation by the API was not finished")
-		out.Trouble = "the ledger failed: send the request again for the rest"
-	case done.More:
-		out.Next = encodeCursor(done.Last, filter.Before.UnixMicro())
-	}
-	return &reply[cancelledMany]{out}, nil
+	out.Cancelled = done.Done
+	out.ChangedPage, err = changed(a, &done, err, func(last int64) string {
+		return encodeCursor(last, filter.Before.UnixMicro())
+	})
+	return &reply[cancelledMany]{out}, err
 }

@@ -2,16 +2,23 @@ package api_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/api"
+	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/ledger"
 )
 
 // waiting stores messages that wait for a channel.
 func (s *stage) waiting(ids ...string) {
 	s.t.Helper()
+	if s.ledger.Instances.ID() == 0 {
+		if err := s.ledger.Instances.Register(s.t.Context()); err != nil {
+			s.t.Fatal(err)
+		}
+	}
 	var want ledger.Claim
 	var d ledger.Decisions
 	until := time.Now().Add(time.Hour)
@@ -70,6 +77,11 @@ func TestMessagesAreCancelledByAFilter(t *testing.T) {
 			break
 		}
 	}
+	if n := s.sql(`select count(*) from audit.operator_actions where author = 'olga' and via = 'api'
+		and action = 'cancel_many' and subject like 'lane otp, prefix +44, before 20%'
+		and subject not like '%2026-01-01%'`); n != 1 {
+		t.Errorf("the filter is on record %d times", n)
+	}
 	if cancelled != 5 || pages != 2 {
 		t.Errorf("%d cancelled, %d pages before the last", cancelled, pages)
 	}
@@ -85,5 +97,93 @@ func TestMessagesAreCancelledByAFilter(t *testing.T) {
 			http.StatusUnprocessableEntity {
 			t.Errorf("%s: %+v", bad, got)
 		}
+	}
+}
+
+// cancelledPage is a page of an answer about many.
+type cancelledPage struct {
+	Cancelled int
+	Left      []control.Left
+	Next      string
+	Trouble   string
+}
+
+func (s *stage) cancelPage(more string) cancelledPage {
+	s.t.Helper()
+	return decode[cancelledPage](s.t, s.ask("operator", "POST", "/messages/cancel",
+		`{"lane":"otp","reason":"wrong text"`+more+`}`))
+}
+
+// TestMessagesStoredDuringTheFirstPageAreNotCancelledByTheNext: the bound is that of the first.
+func TestMessagesStoredDuringTheFirstPageAreNotCancelledByTheNext(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{})
+	s.waiting("w-1", "w-2", "w-3")
+	first := s.cancelPage(`,"limit":2`)
+	s.waiting("new")
+	second := s.cancelPage(`,"cursor":"` + first.Next + `"`)
+	if first.Cancelled != 2 || second.Cancelled != 1 || second.Next != "" {
+		t.Errorf("got %+v, then %+v", first, second)
+	}
+	if n := s.sql(`select count(*) from dispatcher.messages where state = 'waiting'`); n != 1 {
+		t.Errorf("%d are left", n)
+	}
+}
+
+// TestACancellationThatFailsUnderWaySaysWhatWasDone: of those of yesterday and today, which are two
+// transactions, the second fails. One message cannot be cancelled.
+func TestACancellationThatFailsUnderWaySaysWhatWasDone(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{})
+	s.waiting("part", "w-1")
+	s.sql(`update dispatcher.messages set pinned = 'a', parts_cut = 'x', parts_left = '{2}'
+		where id = 'part';;
+		select 1 from (select dispatcher.make_day(dispatcher.day_at(now()) - 1)) d;;
+		insert into dispatcher.messages (seq, id, lane, state, next_at, expires_at, received_at)
+		  select dispatcher.first_of(dispatcher.day_at(now()) - 1) + 1, 'yesterday', 'otp', 'waiting',
+		    now() + interval '1 hour', now() + interval '1 day', now() - interval '1 day';;
+		insert into dispatcher.payloads (seq, digest, envelope)
+		  select dispatcher.first_of(dispatcher.day_at(now()) - 1) + 1, 1,
+		    '{"id":"yesterday","to":"+447700900123","text":"x"}';;
+		create function fail() returns trigger language plpgsql as $$ begin
+		  raise exception 'no'; end $$;;
+		create trigger fail before update on dispatcher.messages for each row
+		  when (new.state = 'failed' and new.id = 'w-1') execute function fail()`)
+	got := s.cancelPage("")
+	if got.Cancelled != 1 || len(got.Left) != 1 || got.Left[0].ID != "part" ||
+		!strings.Contains(got.Trouble, "send the request again") || got.Next != "" {
+		t.Errorf("got %+v", got)
+	}
+	s.sql(`drop trigger fail on dispatcher.messages`)
+	if got := s.cancelPage(""); got.Cancelled != 1 || got.Trouble != "" {
+		t.Errorf("again: %+v", got)
+	}
+}
+
+// TestACancellationOfWhatIsStillInKafkaIsPending only when the request says so.
+func TestACancellationOfWhatIsStillInKafkaIsPending(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{})
+	said := s.ask("operator", "POST", "/messages/early/cancel", `{"reason":"wrong text"}`)
+	if said.status != http.StatusNotFound || !strings.Contains(said.body, "it is cancelled when") {
+		t.Errorf("got %+v", said)
+	}
+	for range 2 {
+		got := decode[struct {
+			Was     string
+			Pending bool
+		}](t, s.ask("operator", "POST", "/messages/early/cancel",
+			`{"reason":"wrong text","pending":true}`))
+		if !got.Pending || got.Was != "" {
+			t.Errorf("got %+v", got)
+		}
+	}
+	said = s.ask("viewer", "GET", "/messages/early", "")
+	if said.status != http.StatusNotFound || !strings.Contains(said.body, "olga cancelled it at") {
+		t.Errorf("got %+v", said)
+	}
+	if n := s.sql(`select count(*) from dispatcher.pending_cancellations where author = 'olga'
+		and via = 'api'`); n != 1 {
+		t.Errorf("%d are pending", n)
 	}
 }

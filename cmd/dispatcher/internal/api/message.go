@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -62,13 +64,15 @@ type cancelInput struct {
 	NoMatch
 	ID   string `path:"id" maxLength:"256"`
 	Body struct {
-		Reason string `json:"reason" minLength:"1" maxLength:"1000" doc:"why; do not write numbers into it"`
+		Reason  string `json:"reason" minLength:"1" maxLength:"1000" doc:"why; do not write numbers into it"`
+		Pending bool   `json:"pending,omitempty" doc:"also a message that is not in the ledger yet: it is cancelled if it comes within DISPATCHER_ID_RETENTION"`
 	}
 }
 
 type cancelled struct {
-	ID  string `json:"id"`
-	Was string `json:"was" doc:"its state before"`
+	ID      string `json:"id"`
+	Was     string `json:"was" doc:"its state before; empty while it is pending"`
+	Pending bool   `json:"pending" doc:"it is not in the ledger yet, and is cancelled if it comes"`
 }
 
 func (a *API) cancel(ctx context.Context, in *cancelInput) (*reply[cancelled], error) {
@@ -76,6 +80,11 @@ func (a *API) cancel(ctx context.Context, in *cancelInput) (*reply[cancelled], e
 	if err != nil {
 		return nil, err
 	}
-	was, err := control.Cancel(ctx, a.cfg.Ledger, in.ID, who)
-	return &reply[cancelled]{cancelled{in.ID, string(was)}}, oneWrite(err)
+	was, err := control.Cancel(ctx, a.cfg.Ledger, in.ID, in.Body.Pending, who)
+	if unknown, ok := errors.AsType[*control.Unknown](err); ok {
+		err = &control.Unknown{
+			Err: fmt.Errorf("%w; with \"pending\": true it is cancelled when it comes", unknown.Err),
+		}
+	}
+	return &reply[cancelled]{cancelled{in.ID, string(was), was == ""}}, oneWrite(err)
 }

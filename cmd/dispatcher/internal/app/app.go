@@ -141,6 +141,7 @@ func (a *App) start(ctx context.Context) error {
 	if err := a.startConsumer(); err != nil {
 		return err
 	}
+	a.own("pending cancellations", a.carryOutPending)
 	if err := a.startControl(); err != nil {
 		return err
 	}

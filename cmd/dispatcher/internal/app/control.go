@@ -34,7 +34,6 @@ func (a *App) startControl() error {
 		return err
 	}
 	a.own("control topic", r.Run)
-	a.own("pending cancellations", a.carryOutPending)
 	return nil
 }
 
@@ -61,20 +60,21 @@ func (a *App) control(ctx context.Context, c *envelope.Control) error {
 // cancelMessage ends a message, and logs what became of it.
 func (a *App) cancelMessage(ctx context.Context, id string, by ledger.Canceller) error {
 	done, err := pipeline.CancelID(ctx, a.ledger, id, by)
-	said := a.log.Info().Str("id", id)
+	said := a.log.Info().Str("id", id).Str("via", string(by.Via))
 	switch {
 	case err != nil:
 		return err
 	case done.Why != "":
 		said.Msg("a message was not cancelled: it " + done.Why)
 	default:
-		said.Msg("a message is cancelled by the control topic")
+		said.Msg("a message is cancelled")
 	}
 	return nil
 }
 
 // carryOutPending ends the messages that a claim stored while their cancellation was being stored.
-// Claims end all others.
+// Claims end all others. Every instance does this, because commands, the API and the console store
+// cancellations, too.
 func (a *App) carryOutPending(ctx context.Context) error {
 	for {
 		if err := a.carryOutSome(ctx); err != nil && ctx.Err() == nil {

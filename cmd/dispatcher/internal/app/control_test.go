@@ -90,7 +90,7 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 	if err := conn.QueryRow(t.Context(), `
 		select string_agg(concat_ws(' ', subject, author, 'by', via || ':', reason), ', '
 		  order by subject)
-		from dispatcher.operator_actions`).Scan(&acts); err != nil {
+		from dispatcher.operator_actions where action = 'cancel'`).Scan(&acts); err != nil {
 		t.Fatal(err)
 	}
 	if want := "at-once topic sms.control by control topic: asked for by the control topic, " +
@@ -119,4 +119,29 @@ func TestARecordOfTheControlTopicCancelsWhatHasNotLeft(t *testing.T) {
 	if !cancelled["early"] || !cancelled["at-once"] || !cancelled["later"] {
 		t.Errorf("got cancellations of %v", cancelled)
 	}
+}
+
+// TestAPendingCancellationIsCarriedOutWithoutAControlTopic also when a claim stored its message
+// meanwhile: commands, the API and the console store cancellations.
+func TestAPendingCancellationIsCarriedOutWithoutAControlTopic(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, oneChannel)
+	tomorrow := time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
+	if err := s.producer.ProduceSync(t.Context(), &kgo.Record{
+		Topic: "sms.transactional", Value: []byte(
+			`{"id":"raced","to":"+447700900123","text":"Hello","send_at":"` + tomorrow + `"}`),
+	}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	state := func() (ledger.State, bool) {
+		r, err := s.app.Ledger().Messages.Record(t.Context(), "raced")
+		return r.Message.State, err == nil
+	}
+	s.until("raced is stored", func() bool { _, there := state(); return there })
+	if err := s.app.Ledger().Cancellations.Later(t.Context(), "raced", ledger.Canceller{
+		Author: "ann", Reason: "wrong text", Via: ledger.ViaCommand,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.until("it is cancelled", func() bool { is, _ := state(); return is == ledger.Failed })
 }

@@ -4,21 +4,29 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/cmd/dispatcher/internal/pipeline"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
 	"dispatcher/ledger"
 )
 
-// Cancel ends a message that has not left, and returns the state that it was in.
-func Cancel(ctx context.Context, l *ledger.Ledger, id string, by By) (ledger.State, error) {
+// Cancel ends a message that has not left, and returns the state that it was in. That is empty for a
+// message that is not in the ledger: the cancellation is stored if pending says so, and the message
+// is ended if it comes.
+func Cancel(
+	ctx context.Context, l *ledger.Ledger, id string, pending bool, by By,
+) (ledger.State, error) {
 	if err := CheckReason(by.Reason); err != nil {
 		return "", err
 	}
 	done, err := pipeline.CancelID(ctx, l, id, by.canceller())
 	switch {
+	case errors.Is(err, ledger.ErrNoMessage) && pending:
+		return "", l.Cancellations.Later(ctx, id, by.canceller())
 	case errors.Is(err, ledger.ErrNoMessage):
 		return "", unknownf("message %s is not in the ledger: no message has this id, or it is "+
 			"still in Kafka", report.Quoted(id))
@@ -28,6 +36,12 @@ func Cancel(ctx context.Context, l *ledger.Ledger, id string, by By) (ledger.Sta
 		return "", impossiblef("message %s %s", report.Quoted(id), done.Why)
 	}
 	return done.Was, nil
+}
+
+// PendingWords says of a message that was cancelled as pending what will become of it.
+func PendingWords(id string) string {
+	return "Message " + report.Quoted(id) + " is not in the ledger yet. It is cancelled if it comes " +
+		"within DISPATCHER_ID_RETENTION."
 }
 
 func (by By) canceller() ledger.Canceller {
@@ -51,34 +65,45 @@ func (f *Unsent) Check() error {
 	return nil
 }
 
-// unsentPage are the messages of a page that match. last is the Seq with which the page ends, and
-// more says that others may follow.
-type unsentPage struct {
-	seqs []int64
-	last int64
-	more bool
-}
-
-// page reads up to size messages after one of them, and selects those with the prefix.
-func (f *Unsent) page(
-	ctx context.Context, l *ledger.Ledger, after int64, size int,
-) (p unsentPage, err error) {
-	found, err := l.Cancellations.Unsent(ctx, &f.UnsentFilter, after, size+1, f.Prefix != "")
-	if err != nil {
-		return p, err
+// words name the filter in the record of who cancelled. They have no phone number, because a prefix
+// may be a whole one.
+func (f *Unsent) words() string {
+	prefix := f.Prefix
+	if numbers.In(prefix) {
+		prefix = "of one number"
 	}
-	if p.more = len(found) > size; p.more {
-		found = found[:size]
-	}
-	for i := range found {
-		m := &found[i]
-		p.last = m.Seq
-		if f.Prefix == "" ||
-			strings.HasPrefix(decide.Recipient(&ledger.Message{Envelope: m.Envelope}), f.Prefix) {
-			p.seqs = append(p.seqs, m.Seq)
+	var words []string
+	for _, part := range [][2]string{
+		{"lane", f.Lane}, {"route", f.Route}, {"tenant", f.Tenant}, {"prefix", prefix},
+		{"since", timeWords(f.Since)}, {"before", timeWords(f.Before)},
+	} {
+		if part[1] != "" {
+			words = append(words, part[0]+" "+part[1])
 		}
 	}
-	return p, nil
+	return strings.Join(words, ", ")
+}
+
+func timeWords(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// page reads messages after one of them, up to size, and selects those with the prefix.
+func (f *Unsent) page(
+	ctx context.Context, l *ledger.Ledger, after int64, size int,
+) (seqs []int64, p ledger.UnsentPage, err error) {
+	p, err = l.Cancellations.Unsent(ctx, &f.UnsentFilter, after, size, f.Prefix != "")
+	for i := range p.Messages {
+		m := &p.Messages[i]
+		if f.Prefix == "" ||
+			strings.HasPrefix(decide.Recipient(&ledger.Message{Envelope: m.Envelope}), f.Prefix) {
+			seqs = append(seqs, m.Seq)
+		}
+	}
+	return seqs, p, err
 }
 
 // countPage is how many messages CountUnsent reads at once.
@@ -86,46 +111,42 @@ const countPage = 5000
 
 // CountUnsent is how many messages a filter selects.
 func CountUnsent(ctx context.Context, l *ledger.Ledger, f *Unsent) (n int64, err error) {
-	p := unsentPage{more: true}
-	for p.more {
-		if p, err = f.page(ctx, l, p.last, countPage); err != nil {
+	for p := (ledger.UnsentPage{More: true}); p.More; {
+		var seqs []int64
+		if seqs, p, err = f.page(ctx, l, p.Last, countPage); err != nil {
 			return n, err
 		}
-		n += int64(len(p.seqs))
+		n += int64(len(seqs))
 	}
 	return n, nil
 }
 
-// CancelledPage is the result of CancelPage.
-type CancelledPage struct {
-	Cancelled int64
-	Left      []Left
-	// Last is the Seq with which the page ends. More says that others may follow.
-	Last int64
-	More bool
-}
-
 // CancelPage ends the messages that a filter selects among the next size after one of them. Those
-// that cannot be cancelled are left. After an error some may have been cancelled; to cancel them
-// again changes nothing.
+// that cannot be cancelled are left. The first page, after 0, also records who cancels by which
+// filter. After an error some may have been cancelled; to cancel them again changes nothing.
 func CancelPage(
 	ctx context.Context, l *ledger.Ledger, f *Unsent, after int64, size int, by By,
-) (done CancelledPage, err error) {
+) (done Page[int64], err error) {
 	if err := CheckReason(by.Reason); err != nil {
 		return done, err
 	}
-	p, err := f.page(ctx, l, after, size)
+	seqs, p, err := f.page(ctx, l, after, size)
+	if err == nil && after == 0 {
+		err = l.Audits.Note(ctx, &ledger.Action{
+			Author: by.Author, Reason: by.Reason, Via: by.Via, Name: "cancel_many", Subject: f.words(),
+		})
+	}
 	if err != nil {
 		return done, err
 	}
-	all, err := pipeline.Cancel(ctx, l, p.seqs, by.canceller())
+	all, err := pipeline.Cancel(ctx, l, seqs, by.canceller())
 	for _, m := range all {
 		if m.Why == "" {
-			done.Cancelled++
+			done.Done++
 		} else {
 			done.Left = append(done.Left, Left{m.ID, m.Why})
 		}
 	}
-	done.Last, done.More = p.last, p.more
+	done.Last, done.More = p.Last, p.More
 	return done, err
 }

@@ -64,29 +64,13 @@ func Settle(
 	return open.Attempt, why, err
 }
 
-// Left is a message that could not be settled or cancelled. Scripts rely on the JSON names.
-type Left struct {
-	ID  string `json:"id"`
-	Why string `json:"why"`
-}
-
-// SettledPage is the result of SettlePage.
-type SettledPage struct {
-	Settled int64
-	Left    []Left
-	// Last is the last submission that was tried; the zero value for none. More says that others may
-	// follow.
-	Last ledger.AmbiguityRecord
-	More bool
-}
-
 // SettlePage settles the oldest submissions that a filter finds after a given one, up to size of
 // them, each in its own transaction. tried is called after each. After an error, earlier ones stay
 // settled, and done counts them.
 func SettlePage(
 	ctx context.Context, l *ledger.Ledger, f *ledger.AmbiguousFilter, behind *ledger.AmbiguityRecord,
 	size int, s *Settlement, tried func(),
-) (done SettledPage, err error) {
+) (done Page[ledger.AmbiguityRecord], err error) {
 	page, err := l.Ambiguities.After(ctx, f, behind, size+1)
 	if err != nil {
 		return done, err
@@ -102,7 +86,7 @@ func SettlePage(
 		case why != "":
 			done.Left = append(done.Left, Left{page[i].ID, why})
 		default:
-			done.Settled++
+			done.Done++
 		}
 		done.Last = page[i]
 		tried()

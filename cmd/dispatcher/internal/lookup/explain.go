@@ -18,12 +18,15 @@ import (
 
 // Explain reads a message and explains its route, channels and waits. Keys are the keys of the
 // draws; without them the explanation leaves out second draws. The error is ledger.ErrNoMessage
-// when no message has the id. With notes it shows what operators wrote when they settled an
+// when no message has the id, and a *Pending if it was cancelled before it came. With notes it shows what operators wrote when they settled an
 // ambiguous attempt: that may hold a number, so it is for operators alone.
 func Explain(
 	ctx context.Context, l *ledger.Ledger, keys []selector.Key, id string, notes bool,
 ) (*report.Explanation, error) {
 	record, err := l.Messages.Record(ctx, id)
+	if errors.Is(err, ledger.ErrNoMessage) {
+		return nil, absent(ctx, l, id)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +48,31 @@ func Explain(
 		return nil, err
 	}
 	return &explanation, nil
+}
+
+// Pending is the error for a message that is not in the ledger, and whose cancellation is pending. It
+// is a ledger.ErrNoMessage.
+type Pending struct{ *ledger.PendingCancellation }
+
+func (p *Pending) Error() string {
+	return "message " + report.Quoted(p.ID) + " is not in the ledger yet: " + p.Author +
+		" cancelled it at " + p.At.Format(time.DateTime) + " UTC, and it ends if it comes, without " +
+		"being sent"
+}
+
+// Is makes it a ledger.ErrNoMessage.
+func (p *Pending) Is(target error) bool { return target == ledger.ErrNoMessage }
+
+// absent is the error for a message that is not in the ledger.
+func absent(ctx context.Context, l *ledger.Ledger, id string) error {
+	pending, err := l.Cancellations.Pending(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case pending != nil:
+		return &Pending{pending}
+	}
+	return ledger.ErrNoMessage
 }
 
 // explainSource reads what the explanation of a record needs besides the record. The clock is read

@@ -80,7 +80,7 @@ func newAuditEntry(a *control.Action, changes map[int64]string) auditEntry {
 	case a.Kind == string(ledger.RampAction):
 		_, route, _ := strings.Cut(a.Subject, " of ")
 		e.Link = routePath(route)
-	case a.Action == "cancel" || a.Action == "settle":
+	case a.Action == "cancel" || a.Action == "cancel_pending" || a.Action == "settle":
 		e.Link = messagePath(a.Subject)
 	}
 	if a.Action == "settle" {

@@ -34,6 +34,7 @@ type timelineEntry struct {
 // findPage has the forms to find messages, and what was found.
 type findPage struct {
 	ID       string // of a message that is not there
+	Pending  string // what the cancellation of that message says; empty if there is none
 	Searched bool   // by number
 	Days     int
 	Found    []ledger.FoundMessage
@@ -85,8 +86,11 @@ func (s *Server) message(w http.ResponseWriter, r *request) error {
 	id := r.PathValue("id")
 	e, err := lookup.Explain(r.Context(), s.cfg.Ledger, s.cfg.Keys, id, r.may(access.Operate))
 	if errors.Is(err, ledger.ErrNoMessage) {
-		s.render(w, r, http.StatusNotFound, "messages", "Messages",
-			&findPage{ID: id, Days: findDays})
+		p := &findPage{ID: id, Days: findDays}
+		if pending, ok := errors.AsType[*lookup.Pending](err); ok {
+			p.Pending = sentence(pending.Error())
+		}
+		s.render(w, r, http.StatusNotFound, "messages", "Messages", p)
 		return nil
 	}
 	if err != nil {
@@ -105,17 +109,22 @@ func (s *Server) message(w http.ResponseWriter, r *request) error {
 	return s.show(w, r, "message", "Message "+id, p)
 }
 
+// cancel ends a message. With "pending", one that is not in the ledger yet is ended when it comes.
 func (s *Server) cancel(w http.ResponseWriter, r *request) error {
 	by, err := byOf(r)
 	if err != nil {
 		return err
 	}
 	id := r.PathValue("id")
-	was, err := control.Cancel(r.Context(), s.cfg.Ledger, id, *by)
+	was, err := control.Cancel(r.Context(), s.cfg.Ledger, id, r.PostFormValue("pending") != "", *by)
 	if err != nil {
 		return err
 	}
-	return s.done(w, r, messagePath(id), fmt.Sprintf("The message is cancelled. It was %s.", was))
+	said := control.PendingWords(id)
+	if was != "" {
+		said = fmt.Sprintf("The message is cancelled. It was %s.", was)
+	}
+	return s.done(w, r, messagePath(id), said)
 }
 
 // timeline marks the events of a message by how they went.

@@ -58,6 +58,8 @@ type Server struct {
 	pages    templates
 	facts    facts
 
+	cancelPage, mostCancelled int // see the constants
+
 	closing chan struct{} // closed by Close: streams end
 	once    sync.Once
 }
@@ -72,7 +74,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(),
-		closing: make(chan struct{}),
+		closing: make(chan struct{}), cancelPage: cancelPage, mostCancelled: mostCancelled,
 	}
 	var err error
 	if s.sessions, err = newSealer(cfg.Secret, sessions); err != nil {

@@ -1,12 +1,10 @@
 package pages
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
-	"dispatcher/cmd/dispatcher/internal/control"
 	"dispatcher/config"
 )
 
@@ -15,6 +13,23 @@ type pausesPage struct {
 	Version int64
 	Paused  config.Paused
 	Items   []pauseItem
+	Cancel  cancelForm
+}
+
+// cancelForm has what the form that cancels many was sent with, and what became of it.
+type cancelForm struct {
+	Kind, Name, Since, Until, Reason string
+
+	Said string // what was counted or cancelled; empty before
+	// Rest cancels the rest; nil if there is none.
+	Rest *cancelRest
+}
+
+// cancelRest is a form that goes on after the last message that was looked at. Its bounds are those
+// with which cancelling began, so that it ends also while new messages come.
+type cancelRest struct {
+	Since, Until string
+	After, Done  int64 // Done were cancelled before
 }
 
 // pauseItem is a lane, a route, a tenant or a prefix of numbers.
@@ -24,11 +39,17 @@ type pauseItem struct {
 }
 
 func (s *Server) pauses(w http.ResponseWriter, r *request) error {
+	return s.showPauses(w, r, http.StatusOK, &cancelForm{})
+}
+
+func (s *Server) showPauses(
+	w http.ResponseWriter, r *request, status int, form *cancelForm,
+) error {
 	now, err := s.facts.read(r.Context())
 	if err != nil {
 		return err
 	}
-	p := &pausesPage{Version: now.version.Version, Paused: now.doc.Paused}
+	p := &pausesPage{Version: now.version.Version, Paused: now.doc.Paused, Cancel: *form}
 	p.Items = append(p.Items, pauseItem{"all", "everything", now.doc.Paused.All})
 	for _, name := range now.doc.LaneNames() {
 		p.Items = append(p.Items, pauseItem{"lane", name, slices.Contains(now.doc.Paused.Lanes, name)})
@@ -44,7 +65,8 @@ func (s *Server) pauses(w http.ResponseWriter, r *request) error {
 	for _, prefix := range now.doc.Paused.Prefixes {
 		p.Items = append(p.Items, pauseItem{"prefix", prefix, true})
 	}
-	return s.show(w, r, "pauses", "Pauses", p)
+	s.render(w, r, status, "pauses", "Pauses", p)
+	return nil
 }
 
 // pause sets or ends one pause.
@@ -74,66 +96,4 @@ func (s *Server) pause(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	return s.changed(w, r, "/pauses", done)
-}
-
-const (
-	// cancelPage is how many messages are cancelled in one transaction, and mostCancelled how many by
-	// one form, so that its answer comes within a few seconds.
-	cancelPage    = 500
-	mostCancelled = 20 * cancelPage
-)
-
-// cancelWaiting ends the messages of a lane, a route, a tenant or a prefix that have not left.
-// Unless "do" is "cancel" it only counts them.
-func (s *Server) cancelWaiting(w http.ResponseWriter, r *request) error {
-	by, err := byOf(r)
-	if err != nil {
-		return err
-	}
-	l := s.cfg.Ledger
-	filter, err := waitingOf(r.PostFormValue("kind"), strings.TrimSpace(r.PostFormValue("name")))
-	if err != nil {
-		return err
-	}
-	if filter.Before, err = l.Clock(r.Context()); err != nil {
-		return err
-	}
-	if r.PostFormValue("do") != "cancel" {
-		n, err := control.CountUnsent(r.Context(), l, filter)
-		if err != nil {
-			return err
-		}
-		return s.done(w, r, "/pauses", plural(n, "message")+" would be cancelled.")
-	}
-	var ended, left int64
-	page := control.CancelledPage{More: true}
-	for page.More && ended+left < mostCancelled {
-		page, err = control.CancelPage(r.Context(), l, filter, page.Last, cancelPage, *by)
-		ended, left = ended+page.Cancelled, left+int64(len(page.Left))
-		if err != nil {
-			return fmt.Errorf("cancel messages after %d others: %w", ended, err)
-		}
-	}
-	said := plural(ended, "message") + " cancelled."
-	if left > 0 {
-		said += " " + plural(left, "message") + " had left or was just leaving."
-	}
-	if page.More {
-		said += " There are more: send the form again."
-	}
-	return s.done(w, r, "/pauses", said)
-}
-
-// waitingOf selects by one word, as a pause does.
-func waitingOf(kind, name string) (*control.Unsent, error) {
-	f := &control.Unsent{}
-	field := map[string]*string{
-		"lane": &f.Lane, "route": &f.Route, "tenant": &f.Tenant, "prefix": &f.Prefix,
-	}[kind]
-	if field == nil || name == "" {
-		return nil, refuse("name the lane, the route, the tenant or the prefix whose messages are " +
-			"to be cancelled")
-	}
-	*field = name
-	return f, f.Check()
 }

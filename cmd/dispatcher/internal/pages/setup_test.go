@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/rs/zerolog"
 
 	"dispatcher/cmd/dispatcher/internal/access"
@@ -45,6 +46,7 @@ var testKey = selector.Key{1}
 // console is a running console with a token for each role.
 type console struct {
 	url    string
+	server *Server
 	db     string // URL of the database
 	ledger *ledger.Ledger
 	tokens map[string]string
@@ -114,6 +116,7 @@ func newConsoleOf(t *testing.T, who access.Config) *console {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.server = s
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	t.Cleanup(s.Close)
@@ -246,6 +249,19 @@ func storeMessage(t *testing.T, l *ledger.Ledger, id string, d *ledger.Decision)
 		d.NextAt = until
 	}
 	if err := tx.Commit(t.Context(), ledger.Decisions{Each: []ledger.Decision{*d}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// exec runs a statement in the database of the console.
+func (c *console) exec(t *testing.T, sql string) {
+	t.Helper()
+	db, err := pgx.Connect(t.Context(), c.db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context()) //nolint:errcheck // The database is dropped anyway.
+	if _, err := db.Exec(t.Context(), sql); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -31,7 +31,12 @@ type Now struct {
 	Waiting   []Group  `json:"waiting"` // the largest group first
 	Ambiguous int64    `json:"ambiguous"`
 	// Dead counts the records of the last day that could not be used.
-	Dead      int64     `json:"dead"`
+	Dead int64 `json:"dead"`
+	// PendingCancellations counts those that wait for their message; the oldest was stored at
+	// OldestPending, null for none.
+	PendingCancellations int64      `json:"pending_cancellations"`
+	OldestPending        *time.Time `json:"oldest_pending_cancellation"`
+
 	Instances int       `json:"instances"`
 	Processes []Process `json:"processes"`
 	Findings  []Finding `json:"findings"` // what an operator should look at
@@ -165,6 +170,9 @@ type facts struct {
 	trips     []ledger.Trip
 	within    time.Duration
 	awaits    Awaits
+
+	pendingCancellations int64
+	oldestPending        time.Time
 }
 
 // newNow combines the routing document, the figures of the ledger and the reports of instances.
@@ -174,6 +182,7 @@ func newNow(f *facts) *Now {
 		RoutingVersion: f.version, Channels: []Channel{}, Lanes: []Lane{}, Waiting: []Group{},
 		Ambiguous: f.recent.Ambiguous, Dead: f.recent.Dead, Instances: len(f.instances),
 		Processes: []Process{}, Paused: append([]string{}, f.doc.Paused.Words()...),
+		PendingCancellations: f.pendingCancellations, OldestPending: report.Moment(f.oldestPending),
 	}
 	counters := &Counters{&f.present, f.doc.Timezone}
 	for _, w := range counters.Waiters(nil) {

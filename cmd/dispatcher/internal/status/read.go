@@ -48,6 +48,9 @@ func Read(
 	if f.trips, err = l.Guards.Trips(ctx, f.present.Now.Add(-tripsOf)); err != nil {
 		return nil, err
 	}
+	if f.pendingCancellations, f.oldestPending, err = l.Cancellations.CountPending(ctx); err != nil {
+		return nil, err
+	}
 	return newNow(&f), nil
 }
 

@@ -1,0 +1,33 @@
+package api
+
+import (
+	"dispatcher/cmd/dispatcher/internal/control"
+)
+
+// ChangedPage is the part of an answer about a page of messages of which each is changed by itself.
+type ChangedPage struct {
+	Left    []control.Left `json:"left" nullable:"false" doc:"those of this page that could not be changed"`
+	Next    string         `json:"next,omitempty" doc:"cursor for the rest; absent on the last page and in a dry run"`
+	Trouble string         `json:"trouble,omitempty" doc:"why the rest of this page was not tried; what was changed stays so"`
+}
+
+func noneLeft() ChangedPage { return ChangedPage{Left: []control.Left{}} }
+
+// changed is what became of a page. A failure is reported in the answer and is no error when
+// something was changed, or found unchangeable, before it.
+func changed[C any](
+	a *API, page *control.Page[C], err error, cursor func(last C) string,
+) (out ChangedPage, _ error) {
+	if err != nil && page.Tried() == 0 {
+		return out, oneWrite(err)
+	}
+	out.Left = append(noneLeft().Left, page.Left...)
+	switch {
+	case err != nil:
+		a.cfg.Log.Error().Err(err).Msg("a change of many messages by the API was not finished")
+		out.Trouble = "the ledger failed: send the request again for the rest"
+	case page.More:
+		out.Next = cursor(page.Last)
+	}
+	return out, nil
+}

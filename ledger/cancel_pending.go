@@ -1,0 +1,128 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Later stores the cancellation of a message that is not in the ledger yet, and records who asked for
+// it. The claim that stores the message ends it. The same id again changes nothing. A claim that was
+// under way may have stored the message without seeing this: see Arrived.
+func (s *Cancellations) Later(ctx context.Context, id string, by Canceller) error {
+	_, err := s.hot.Exec(ctx, `
+		with stored as (
+		  insert into dispatcher.pending_cancellations (id, author, reason, via)
+		  values ($1, $2, $3, $4) on conflict (id) do nothing
+		  returning id, author, reason, via
+		)
+		insert into dispatcher.operator_actions (author, reason, action, subject, via)
+		select author, reason, 'cancel_pending', id, via from stored`,
+		id, storable(by.Author), storable(by.Reason), string(by.Via))
+	return wrap("store a cancellation", err)
+}
+
+// PendingCancellation is one that Later has stored.
+type PendingCancellation struct {
+	ID string // of the message
+	At time.Time
+	Canceller
+}
+
+// selectPendings begins the statements that read pending cancellations.
+const selectPendings = `select id, author, reason, via, at from dispatcher.pending_cancellations p `
+
+func scanPending(r pgx.CollectableRow) (p PendingCancellation, err error) {
+	err = r.Scan(&p.ID, &p.Author, &p.Reason, &p.Via, &p.At)
+	p.At = p.At.UTC()
+	return p, err
+}
+
+// Pending is the pending cancellation of a message; nil for none.
+func (s *Cancellations) Pending(ctx context.Context, id string) (*PendingCancellation, error) {
+	found, err := rows(ctx, s.db, scanPending, selectPendings+`where id = $1`, id)
+	if err != nil || len(found) == 0 {
+		return nil, wrap("read a pending cancellation", err)
+	}
+	return &found[0], nil
+}
+
+// CountPending is how many cancellations are pending, and when the oldest was stored; the zero time
+// for none.
+func (s *Cancellations) CountPending(ctx context.Context) (n int64, oldest time.Time, err error) {
+	var at *time.Time
+	err = s.reports.QueryRow(ctx, `
+		select count(*), min(at) from dispatcher.pending_cancellations`).Scan(&n, &at)
+	if at != nil {
+		oldest = at.UTC()
+	}
+	return n, oldest, wrap("count pending cancellations", err)
+}
+
+// Arrived lists pending cancellations of the last hour whose message is in the ledger by now, the
+// latest first: it was stored by a claim that began before the cancellation was.
+func (s *Cancellations) Arrived(ctx context.Context) ([]PendingCancellation, error) {
+	found, err := rows(ctx, s.db, scanPending, selectPendings+`
+		where at > now() - interval '1 hour'
+		  and exists (select from facts.ids i where i.id = p.id)
+		order by at desc limit 100`)
+	return found, wrap("list pending cancellations", err)
+}
+
+// Forget removes the pending cancellation of a message.
+func (s *Cancellations) Forget(ctx context.Context, id string) error {
+	_, err := s.hot.Exec(ctx, `delete from dispatcher.pending_cancellations where id = $1`, id)
+	return wrap("remove a pending cancellation", err)
+}
+
+// selectPending finds the cancellations of new messages.
+const selectPending = `select id from dispatcher.pending_cancellations where id = any($1)`
+
+// carryOut removes the pending cancellations of the messages in $1. Those of the messages in $2, which
+// are ended, are repeated as carried out in the record of what operators did.
+const carryOut = `
+	with gone as (
+	  delete from dispatcher.pending_cancellations where id = any($1)
+	  returning id, author, reason, via
+	)
+	insert into dispatcher.operator_actions (author, reason, action, subject, via)
+	select author, reason, 'cancel', id, via from gone where id = any($2)`
+
+// askPending is a round trip of its own.
+func (t *Tx) askPending(ctx context.Context) error {
+	return t.readPending(t.conn.Query(ctx, selectPending, t.ids()))
+}
+
+// readPending marks the new messages whose cancellation came before them. Intakes are known.
+func (t *Tx) readPending(rows pgx.Rows, err error) error {
+	if err != nil {
+		return err
+	}
+	pending, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(pending) == 0 {
+		return err
+	}
+	t.seen.Withdrawn = map[int]bool{}
+	for at := range t.request.Messages {
+		if t.seen.Intakes[at] == Fresh && slices.Contains(pending, t.request.Messages[at].ID) {
+			t.seen.Withdrawn[at] = true
+		}
+	}
+	return nil
+}
+
+// carriedOut are the ids of the withdrawn messages, and of those that the decisions end for that. The
+// others ended before: they are dead or rejected.
+func (t *Tx) carriedOut() (withdrawn, ended []string) {
+	ended = []string{}
+	for at := range t.seen.Withdrawn {
+		id := t.seen.Messages[at].ID
+		withdrawn = append(withdrawn, id)
+		if d := &t.decisions.Each[at]; d.State == Failed && d.Reason == ReasonCancelled {
+			ended = append(ended, id)
+		}
+	}
+	return withdrawn, ended
+}
