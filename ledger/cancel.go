@@ -34,8 +34,8 @@ type UnsentMessage struct {
 	Envelope []byte // as the producer sent it; nil where it was not asked for
 }
 
-// UnsentPage are messages that a filter finds, in the order of Seq. It may have none although others
-// follow.
+// UnsentPage are messages that a filter finds, in the order of Seq. It may have none although
+// others follow.
 type UnsentPage struct {
 	Messages []UnsentMessage
 	// Last is the Seq with which the page ends. More says that others may follow.
@@ -49,8 +49,9 @@ const unsentLook = 5000
 
 // selectUnsent reads the messages that a filter finds among the next rows of due, and one row at
 // least. Only those that have not left are in due, besides accepted ones that wait for a receipt.
-// The offsets make the planner read each message by its number, and not all days. The end is no bound
-// of looked, because the planner takes a range with two bounds for a small one and would sort it.
+// The offsets make the planner read each message by its number, and not all days. The end is no
+// bound of looked, because the planner takes a range with two bounds for a small one and would sort
+// it.
 var selectUnsent = `
 	with looked as materialized (
 	  select seq, lane, tenant, state from dispatcher.due
@@ -72,8 +73,8 @@ var selectUnsent = `
 	from (select count(*) as looked, max(seq) as last from looked) l left join found f on true
 	order by f.seq`
 
-// Unsent reads the next messages that a filter finds after the message with that Seq, limit at most.
-// With envelopes, each has its Envelope.
+// Unsent reads the next messages that a filter finds after the message with that Seq, limit at
+// most. With envelopes, each has its Envelope.
 func (s *Cancellations) Unsent(
 	ctx context.Context, f *UnsentFilter, after int64, limit int, envelopes bool,
 ) (UnsentPage, error) {
@@ -107,8 +108,8 @@ func (f *UnsentFilter) arguments(after int64, limit int, envelopes bool) pgx.Nam
 	}
 }
 
-// begin and end are numbers between which all messages are that were stored in the time of the filter.
-// A message may be stored on the day before or after that of its time, within disorder.
+// begin and end are numbers between which all messages are that were stored in the time of the
+// filter. A message may be stored on the day before or after that of its time, within disorder.
 func (f *UnsentFilter) begin() int64 {
 	if f.Since.IsZero() {
 		return 0

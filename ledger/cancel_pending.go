@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Later stores the cancellation of a message that is not in the ledger yet, and records who asked for
-// it. The claim that stores the message ends it. The same id again changes nothing. A claim that was
-// under way may have stored the message without seeing this: see Arrived.
+// Later stores the cancellation of a message that is not in the ledger yet, and records who asked
+// for it. The claim that stores the message ends it. The same id again changes nothing. A claim
+// that was under way may have stored the message without seeing this: see Arrived.
 func (s *Cancellations) Later(ctx context.Context, id string, by Canceller) error {
 	_, err := s.hot.Exec(ctx, `
 		with stored as (
@@ -31,18 +31,17 @@ type PendingCancellation struct {
 	Canceller
 }
 
-// selectPendings begins the statements that read pending cancellations.
-const selectPendings = `select id, author, reason, via, at from dispatcher.pending_cancellations p `
-
 func scanPending(r pgx.CollectableRow) (p PendingCancellation, err error) {
 	err = r.Scan(&p.ID, &p.Author, &p.Reason, &p.Via, &p.At)
 	p.At = p.At.UTC()
 	return p, err
 }
 
-// Pending is the pending cancellation of a message; nil for none.
+// Pending is the pending cancellation of a message, without its reason; nil for none. Finance may
+// read it too.
 func (s *Cancellations) Pending(ctx context.Context, id string) (*PendingCancellation, error) {
-	found, err := rows(ctx, s.db, scanPending, selectPendings+`where id = $1`, id)
+	found, err := rows(ctx, s.db, scanPending, `
+		select id, author, '', via, at from facts.pending_cancellations where id = $1`, storable(id))
 	if err != nil || len(found) == 0 {
 		return nil, wrap("read a pending cancellation", err)
 	}
@@ -64,7 +63,8 @@ func (s *Cancellations) CountPending(ctx context.Context) (n int64, oldest time.
 // Arrived lists pending cancellations of the last hour whose message is in the ledger by now, the
 // latest first: it was stored by a claim that began before the cancellation was.
 func (s *Cancellations) Arrived(ctx context.Context) ([]PendingCancellation, error) {
-	found, err := rows(ctx, s.db, scanPending, selectPendings+`
+	found, err := rows(ctx, s.db, scanPending, `
+		select id, author, reason, via, at from dispatcher.pending_cancellations p
 		where at > now() - interval '1 hour'
 		  and exists (select from facts.ids i where i.id = p.id)
 		order by at desc limit 100`)
@@ -80,8 +80,8 @@ func (s *Cancellations) Forget(ctx context.Context, id string) error {
 // selectPending finds the cancellations of new messages.
 const selectPending = `select id from dispatcher.pending_cancellations where id = any($1)`
 
-// carryOut removes the pending cancellations of the messages in $1. Those of the messages in $2, which
-// are ended, are repeated as carried out in the record of what operators did.
+// carryOut removes the pending cancellations of the messages in $1. Those of the messages in $2,
+// which are ended, are repeated as carried out in the record of what operators did.
 const carryOut = `
 	with gone as (
 	  delete from dispatcher.pending_cancellations where id = any($1)
@@ -113,8 +113,8 @@ func (t *Tx) readPending(rows pgx.Rows, err error) error {
 	return nil
 }
 
-// carriedOut are the ids of the withdrawn messages, and of those that the decisions end for that. The
-// others ended before: they are dead or rejected.
+// carriedOut are the ids of the withdrawn messages, and of those that the decisions end for that.
+// The others ended before: they are dead or rejected.
 func (t *Tx) carriedOut() (withdrawn, ended []string) {
 	ended = []string{}
 	for at := range t.seen.Withdrawn {

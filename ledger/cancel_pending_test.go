@@ -8,9 +8,9 @@ import (
 	"dispatcher/ledger"
 )
 
-// TestACancellationThatComesFirstEndsItsMessage when it is stored, also one that is scheduled, and by
-// a later claim, which asks in its first round trip. One that was being stored meanwhile is found as
-// arrived.
+// TestACancellationThatComesFirstEndsItsMessage when it is stored, also one that is scheduled, and
+// by a later claim, which asks in its first round trip. One that was being stored meanwhile is
+// found as arrived.
 func TestACancellationThatComesFirstEndsItsMessage(t *testing.T) {
 	t.Parallel()
 	rig := lend(t)

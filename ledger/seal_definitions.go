@@ -53,8 +53,8 @@ func DefinitionOf(seq int64, parts *Parts) *Definition {
 	return &Definition{Name: string(bytes.TrimRight(name, "\x00")), Hash: parts[PartIntake]}
 }
 
-// selectDefinitions lists all definitions by their names. It reads system catalogs with functions of
-// PostgreSQL alone, so that the owner of the schemas cannot replace what it calls. It depends on
+// selectDefinitions lists all definitions by their names. It reads system catalogs with functions
+// of PostgreSQL alone, so that the owner of the schemas cannot replace what it calls. It depends on
 // definitionSettings.
 const selectDefinitions = `
 	select d.name, substring(sha256(convert_to(d.text, 'UTF8')) from 1 for 16)
@@ -105,8 +105,8 @@ func definitions(ctx context.Context, tx pgx.Tx) (all []Definition, err error) {
 	return all, err
 }
 
-// newDefinitions returns the hash of all definitions, or nil if it is that of the last seal that has
-// one.
+// newDefinitions returns the hash of all definitions, or nil if it is that of the last seal that
+// has one.
 func newDefinitions(ctx context.Context, tx pgx.Tx) ([]byte, error) {
 	all, err := definitions(ctx, tx)
 	if err != nil {

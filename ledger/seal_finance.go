@@ -87,8 +87,8 @@ func finance(
 	return err
 }
 
-// mostFinance is how many finance rows one seal has at most, unless more were made at one instant. A
-// long list of opt-outs may be imported at once.
+// mostFinance is how many finance rows one seal has at most, unless more were made at one instant.
+// A long list of opt-outs may be imported at once.
 const mostFinance = 100_000
 
 // atMost lets a seal end before it has more finance rows than mostFinance.

@@ -16,8 +16,8 @@ const windowSeq = 1<<58 + 7<<54
 // kindSize is how many numbers each kind of windows, and of what follows them, has in Seq.
 const kindSize = 1 << 54
 
-// sealedWindows are the lengths of windows that are sealed, and their names. The window of a prepaid
-// budget never ends.
+// sealedWindows are the lengths of windows that are sealed, and their names. The window of a
+// prepaid budget never ends.
 var sealedWindows = [...]struct {
 	window admission.Window
 	name   string

@@ -123,7 +123,8 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 	}
 }
 
-// TestAnOptOutIsAddedLookedUpAndLiftedByKeyboard, and the number is neither shown nor in an address.
+// TestAnOptOutIsAddedLookedUpAndLiftedByKeyboard, and the number is neither shown nor in an
+// address.
 func TestAnOptOutIsAddedLookedUpAndLiftedByKeyboard(t *testing.T) {
 	s := start(t)
 	ctx := browser(t)

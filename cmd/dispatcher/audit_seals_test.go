@@ -1073,8 +1073,8 @@ func (o *auditDB) mustFind(seals []string, sql, id, what string) {
 	o.exec(`drop table kept_tables`)
 }
 
-// TestOptOutsAreSealed: a change of the beginning or of the end of an opt-out is found and named. An
-// end that comes later is a row of its own. Finance's login is enough.
+// TestOptOutsAreSealed: a change of the beginning or of the end of an opt-out is found and named.
+// An end that comes later is a row of its own. Finance's login is enough.
 func TestOptOutsAreSealed(t *testing.T) {
 	t.Parallel()
 	o, keyFile, seals := sealedAuditDB(t, 3)
@@ -1125,8 +1125,8 @@ func TestOptOutsAreSealed(t *testing.T) {
 	}
 }
 
-// TestEndedWindowsOfLimitsAreSealed: a change of one is found, and its minute is named. A window that
-// was dropped with time, and one that a limit still has, is no difference.
+// TestEndedWindowsOfLimitsAreSealed: a change of one is found, and its minute is named. A window
+// that was dropped with time, and one that a limit still has, is no difference.
 func TestEndedWindowsOfLimitsAreSealed(t *testing.T) {
 	t.Parallel()
 	const minute = `date_trunc('minute', now()) - interval '12 minutes'`

@@ -137,8 +137,8 @@ func TestMessagesThatCannotBeCancelledAreListed(t *testing.T) {
 	}
 }
 
-// TestACancellationOfWhatIsStillInKafkaIsPending: only when the command asks for it, and once. Status
-// and explanation show it.
+// TestACancellationOfWhatIsStillInKafkaIsPending: only when the command asks for it, and once.
+// Status and explanation show it.
 func TestACancellationOfWhatIsStillInKafkaIsPending(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

@@ -83,6 +83,7 @@ func throttleIsThrottled(t testing.TB, h Harness) {
 func lostReplyIsUnknown(t testing.TB, h Harness) {
 	in, s := start(t, h, Always(Lose)), submission(4)
 	wantOutcome(t, sendWithDeadline(t, h, in, s), provider.Unknown)
+	eventually(t, h, "the peer has the message", func() bool { return len(in.Submits()) > 0 })
 	closeChannel(t, h, in)
 	wantLogged(t, in, s, 1)
 }

@@ -14,9 +14,9 @@ import (
 	"dispatcher/ledger"
 )
 
-// Cancel ends a message that has not left, and returns the state that it was in. That is empty for a
-// message that is not in the ledger: the cancellation is stored if pending says so, and the message
-// is ended if it comes.
+// Cancel ends a message that has not left, and returns the state that it was in. That is empty for
+// a message that is not in the ledger: the cancellation is stored if pending says so, and the
+// message is ended if it comes.
 func Cancel(
 	ctx context.Context, l *ledger.Ledger, id string, pending bool, by By,
 ) (ledger.State, error) {
@@ -74,8 +74,12 @@ func (f *Unsent) words() string {
 	}
 	var words []string
 	for _, part := range [][2]string{
-		{"lane", f.Lane}, {"route", f.Route}, {"tenant", f.Tenant}, {"prefix", prefix},
-		{"since", timeWords(f.Since)}, {"before", timeWords(f.Before)},
+		{"lane", f.Lane},
+		{"route", f.Route},
+		{"tenant", f.Tenant},
+		{"prefix", prefix},
+		{"since", timeWords(f.Since)},
+		{"before", timeWords(f.Before)},
 	} {
 		if part[1] != "" {
 			words = append(words, part[0]+" "+part[1])

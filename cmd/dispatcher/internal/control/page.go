@@ -19,9 +19,9 @@ type Page[C any] struct {
 func (p *Page[C]) Tried() int64 { return p.Done + int64(len(p.Left)) }
 
 // EachPage changes messages page by page, so that memory is bounded for any number: those after a
-// place, which is the zero value for all, until enough says so. change gets the place after which its
-// page begins, and the sum of the pages before. The result is the sum of all pages. After an error it
-// has what was done before, which stays done, and Last is where the failed page begins.
+// place, which is the zero value for all, until enough says so. change gets the place after which
+// its page begins, and the sum of the pages before. The result is the sum of all pages. After an
+// error it has what was done before, which stays done, and Last is where the failed page begins.
 func EachPage[C any](
 	after C, enough func(sum *Page[C]) bool,
 	change func(after C, sum *Page[C]) (Page[C], error),

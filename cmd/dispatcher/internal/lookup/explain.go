@@ -18,8 +18,9 @@ import (
 
 // Explain reads a message and explains its route, channels and waits. Keys are the keys of the
 // draws; without them the explanation leaves out second draws. The error is ledger.ErrNoMessage
-// when no message has the id, and a *Pending if it was cancelled before it came. With notes it shows what operators wrote when they settled an
-// ambiguous attempt: that may hold a number, so it is for operators alone.
+// when no message has the id, and a *Pending if it was cancelled before it came. With notes it
+// shows what operators wrote when they settled an ambiguous attempt: that may hold a number, so it
+// is for operators alone.
 func Explain(
 	ctx context.Context, l *ledger.Ledger, keys []selector.Key, id string, notes bool,
 ) (*report.Explanation, error) {
@@ -50,8 +51,8 @@ func Explain(
 	return &explanation, nil
 }
 
-// Pending is the error for a message that is not in the ledger, and whose cancellation is pending. It
-// is a ledger.ErrNoMessage.
+// Pending is the error for a message that is not in the ledger, and whose cancellation is pending.
+// It is a ledger.ErrNoMessage.
 type Pending struct{ *ledger.PendingCancellation }
 
 func (p *Pending) Error() string {

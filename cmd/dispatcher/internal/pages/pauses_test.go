@@ -107,7 +107,8 @@ func (b *client) cancelMany(form url.Values) (said []string) {
 	return said
 }
 
-// TestTheFormGoesOnWhereItStopped, with the bound of the first form, and the filter is on record once.
+// TestTheFormGoesOnWhereItStopped, with the bound of the first form, and the filter is on record
+// once.
 func TestTheFormGoesOnWhereItStopped(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
