@@ -285,7 +285,8 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 		"choice_figures": "day revision hour routing_version route channel tenant calling_code " +
 			"messages rejected failed unknown open segments sender cause",
 		"closings": "day revision zone from_at to_at at changes figures",
-		"seals":    "number from_at to_at at again size leaves nodes checkpoint closings finance_from",
+		"seals": "number from_at to_at at again size leaves nodes checkpoint closings " +
+			"finance_from format definitions",
 		"ambiguous": "message_id attempt last_attempt channel step opened_at until asked " +
 			"closed_at verdict author note login via seq",
 		"erasures":         "at author tenant number_hmac messages parts unended login",
@@ -293,7 +294,7 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 		"dead_records": "id lane tenant reason detail received_at topic kafka_partition " +
 			"kafka_offset replayed_at replayed_by replayed_as replayed_via",
 		"opt_outs": "tenant since source channel author until ended_by ended_channel ended_author " +
-			"login ended_login",
+			"login ended_login id",
 		"ramp_moves":       "ramp route at author move step steps version reason login via",
 		"routing_versions": "version author reason created_at document effects base login via",
 		"reconciliations": "id channel file_digest from_at to_at revision complete at author login " +

@@ -77,9 +77,9 @@ func TestEveryViewIsInTheLogOrSaidNotToBe(t *testing.T) {
 	t.Parallel()
 	inLog := []string{
 		"ambiguous", "attempt_figures", "attempts", "carried_figures", "choice_figures", "closings",
-		"erasures", "guard_trips", "limit_restarts", "messages", "operator_actions", "ramp_moves",
-		"reconciliation_differences", "reconciliation_totals", "reconciliations", "routing_versions",
-		"seals", "top_ups",
+		"dead_records", "erasures", "guard_trips", "limit_restarts", "limit_windows", "messages",
+		"operator_actions", "opt_outs", "ramp_moves", "receipts", "reconciliation_differences",
+		"reconciliation_totals", "reconciliations", "routing_versions", "seals", "top_ups",
 	}
 	derived := []string{"draw_keys", "weights"} // from those
 	_, lacking, found := strings.Cut(document(t, "evidence.md"), "## What it does not prove")
