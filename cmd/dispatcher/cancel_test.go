@@ -155,6 +155,8 @@ func TestACancellationOfWhatIsStillInKafkaIsPending(t *testing.T) {
 	cancel := []string{"cancel", "early", "--reason", "wrong text", "--author", "ann"}
 	run(exitFailed, "with --pending it is cancelled when it comes", cancel...)
 	run(exitFailed, "no message has the id", "explain", "early")
+	run(exitFailed, "no message can have the id", "cancel", strings.Repeat("x", 65), "--reason",
+		"wrong text", "--pending")
 	for range 2 {
 		run(exitOK, "Message early is not in the ledger yet. It is cancelled if it comes",
 			append(cancel, "--pending")...)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/cmd/dispatcher/internal/pipeline"
 	"dispatcher/cmd/dispatcher/internal/report"
@@ -25,6 +26,9 @@ func Cancel(
 	}
 	done, err := pipeline.CancelID(ctx, l, id, by.canceller())
 	switch {
+	case errors.Is(err, ledger.ErrNoMessage) && pending && !envelope.IsID(id):
+		return "", unknownf("no message can have the id %s: it is not 1 to 64 printable characters",
+			report.Quoted(id))
 	case errors.Is(err, ledger.ErrNoMessage) && pending:
 		return "", l.Cancellations.Later(ctx, id, by.canceller())
 	case errors.Is(err, ledger.ErrNoMessage):

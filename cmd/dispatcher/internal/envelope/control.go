@@ -15,6 +15,9 @@ type Control struct {
 // maxControlText bounds author and reason, in characters.
 const maxControlText = 256
 
+// IsID reports whether a message may have this id.
+func IsID(id string) bool { return printable(id, 1, maxWord) }
+
 // DecodeControl reads a record of the control topic. A nil Problem means that it is valid.
 func DecodeControl(raw []byte) (c Control, problem *Problem) {
 	if len(raw) > MaxBytes {
@@ -30,7 +33,7 @@ func DecodeControl(raw []byte) (c Control, problem *Problem) {
 		return Control{}, &Problem{
 			Code: BadField, Detail: "a field is not one of cancel, author and reason, or is not a string",
 		}
-	case !printable(c.Cancel, 1, maxWord): // as envelopes have them
+	case !IsID(c.Cancel):
 		return Control{}, &Problem{Code: BadID, Detail: "cancel is not the id of a message"}
 	case !printable(c.Author, 0, maxControlText) || !printable(c.Reason, 0, maxControlText):
 		return Control{}, &Problem{
