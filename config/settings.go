@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/kelseyhightower/envconfig"
@@ -160,15 +161,16 @@ func Variables() []Variable {
 	return out
 }
 
-// variableNames gets the names from the library, which derives them from the fields.
-func variableNames() []string {
+// variableNames gets the names from the library, which derives them from the fields. They do not
+// change while the program runs.
+var variableNames = sync.OnceValue(func() []string {
 	var out strings.Builder
 	if err := envconfig.Usagef(Prefix, &Settings{}, &out,
 		"{{range .}}{{usage_key .}}\n{{end}}"); err != nil {
 		panic("config: " + err.Error()) // the library cannot read Settings
 	}
 	return strings.Fields(out.String())
-}
+})
 
 // unknownVariables reports every variable with the prefix that is no setting.
 func unknownVariables() error {

@@ -28,7 +28,7 @@ import (
 // hardly any slot was taken by an attempt that then missed its release time.
 func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 	t.Parallel()
-	minutes, n := tier.Size(0, 2), tier.Size(600, 8_000)
+	minutes, n := tier.Size(0, 1), tier.Size(600, 8_000)
 	limits := tier.Size("limits: [{window: 1s, max: 10}]",
 		"limits: [{window: 1s, max: 40}, {window: 1m, max: 400, unit: segments}]")
 	s := newStage(t, stageConfig{
@@ -173,6 +173,9 @@ type chaos struct {
 	done      sync.WaitGroup
 }
 
+// clocks are by how many seconds the clocks of processes are wrong.
+var clocks = []int{-60, 60, -20, 20}
+
 // newChaos starts n processes in two regions, with clocks from a minute slow to a minute fast. When
 // all are up, it begins to disturb them.
 func newChaos(s *stage, n int) *chaos {
@@ -193,7 +196,7 @@ func (c *chaos) start() *process {
 	i := c.started
 	c.started++
 	return c.s.runSkewed("dispatcher "+strconv.Itoa(i+1), []string{"eu", "us"}[i%2],
-		tier.Size(0, (i*37)%121-60))
+		tier.Size(0, clocks[i%len(clocks)]))
 }
 
 // run kills or stops a process about every two seconds; the first one is killed. A killed process

@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	goversion "go/version"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -16,93 +18,121 @@ import (
 	"dispatcher/config/tier"
 )
 
-// skewVariable sets by how many seconds the clock of the skewed build is wrong.
-const skewVariable = "SKEW_SECONDS"
+// skewed are the programs with a wrong clock, by how many seconds it is wrong. Each is built once per
+// test process.
+var skewed struct {
+	mu    sync.Mutex
+	paths map[int]string
+}
 
-// skewed builds the program with a shifted clock, once per test process. The product has no setting
-// that moves its clock: this build replaces time.Now of the standard library.
-var skewed = sync.OnceValues(func() (string, error) {
-	folder, err := os.MkdirTemp("", "dispatcher-skew-")
-	if err != nil {
-		return "", err
-	}
-	overlay, err := writeSkew(folder)
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(folder, "dispatcher")
-	out, err := exec.Command("go", "build", "-overlay", overlay, "-o", path, ".").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build the program with another clock: %w: %s", err, out)
-	}
-	return path, nil
-})
-
-// skewedBinary returns the path of the build whose clock is wrong by skewVariable.
-func skewedBinary(t testing.TB) string {
+// skewedBinary returns the path of a build whose clock is wrong by some seconds.
+func skewedBinary(t testing.TB, seconds int) string {
 	t.Helper()
-	path, err := skewed()
+	skewed.mu.Lock()
+	defer skewed.mu.Unlock()
+	if path := skewed.paths[seconds]; path != "" {
+		return path
+	}
+	folder, err := os.MkdirTemp("", "dispatcher-skew-")
 	if err != nil {
 		t.Fatal(err)
 	}
+	path, err := buildSkewed(folder, seconds)
+	if err != nil {
+		t.Fatalf("build the program with another clock: %v", err)
+	}
+	if skewed.paths == nil {
+		skewed.paths = map[int]string{}
+	}
+	skewed.paths[seconds] = path
 	return path
 }
 
-// addedToTime reads the skew without importing a package that imports time.
-const addedToTime = `package time
-
-import "syscall"
-
-var skewedBy = readSkew()
-
-func readSkew() (seconds int64) {
-	text, _ := syscall.Getenv("` + skewVariable + `")
-	for _, r := range text {
-		if r >= '0' && r <= '9' {
-			seconds = 10*seconds + int64(r-'0')
+// buildSkewed builds the program with a wrong clock in a folder and returns its path. The product
+// has no setting that moves its clock: here time.Now of the standard library adds a constant. With
+// another package time everything would be compiled again, so only that package is compiled, and
+// the program is linked with it. The linker allows that because what the package exports is the
+// same, to the names and lines of its files.
+func buildSkewed(folder string, seconds int) (path string, err error) {
+	packages, err := goTool("list", "-export", "-deps", "-f",
+		"{{if .Export}}packagefile {{.ImportPath}}={{.Export}}{{end}}", ".")
+	if err != nil {
+		return "", err
+	}
+	sources, err := copyTime(folder, seconds)
+	if err != nil {
+		return "", err
+	}
+	imports, library := filepath.Join(folder, "imports"), filepath.Join(folder, "time.a")
+	if err := os.WriteFile(imports, []byte(packages), 0o600); err != nil {
+		return "", err
+	}
+	if _, err := goTool(append([]string{
+		"tool", "compile", "-p", "time", "-std", "-lang=" + goversion.Lang(runtime.Version()),
+		"-nolocalimports", "-trimpath", folder + "=>$GOROOT/src/time", "-importcfg", imports,
+		"-pack", "-o", library,
+	}, sources...)...); err != nil {
+		return "", err
+	}
+	program := ""
+	var linked strings.Builder
+	for line := range strings.Lines(packages) {
+		name, archive, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "packagefile "), "=")
+		switch name {
+		case "dispatcher/cmd/dispatcher":
+			program = archive
+		case "time":
+			archive = library
 		}
+		fmt.Fprintf(&linked, "packagefile %s=%s\n", name, archive)
 	}
-	if len(text) > 0 && text[0] == '-' {
-		return -seconds
+	if err := os.WriteFile(imports, []byte(linked.String()), 0o600); err != nil {
+		return "", err
 	}
-	return seconds
+	path = filepath.Join(folder, "dispatcher")
+	_, err = goTool("tool", "link", "-s", "-w", "-importcfg", imports, "-o", path, program)
+	return path, err
 }
-`
 
-// writeSkew writes the overlay for the build and returns its path.
-func writeSkew(folder string) (string, error) {
-	// Runtime.GOROOT is empty under -trimpath.
-	root, err := exec.Command("go", "env", "GOROOT").Output()
+// copyTime copies the sources of package time into a folder, with a constant in time.Now.
+func copyTime(folder string, seconds int) (sources []string, err error) {
+	names, err := goTool("list", "-f", "{{.Dir}}{{range .GoFiles}}\n{{.}}{{end}}", "time")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	library := filepath.Join(strings.TrimSpace(string(root)), "src", "time")
-	original, err := os.ReadFile(filepath.Join(library, "time.go"))
-	if err != nil {
-		return "", err
-	}
-	const now = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
-	if strings.Count(string(original), now) != 1 {
-		return "", os.ErrInvalid // another Go version: look at time.Now
-	}
-	files := map[string]string{
-		"time.go": strings.Replace(string(original), now, now+"\tsec += skewedBy\n", 1),
-		"skew.go": addedToTime,
-	}
-	replace := map[string]string{}
-	for name, content := range files {
-		mine := filepath.Join(folder, "skewed-"+name)
-		if err := os.WriteFile(mine, []byte(content), 0o600); err != nil {
-			return "", err
+	lines := strings.Split(strings.TrimSpace(names), "\n")
+	const now = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()"
+	changed := 0
+	for _, name := range lines[1:] {
+		text, err := os.ReadFile(filepath.Join(lines[0], name))
+		if err != nil {
+			return nil, err
 		}
-		replace[filepath.Join(library, name)] = mine
+		changed += strings.Count(string(text), now)
+		skew := fmt.Sprintf("%s; sec += %d", now, seconds)
+		target := filepath.Join(folder, name)
+		if err := os.WriteFile(target, []byte(strings.ReplaceAll(string(text), now, skew)),
+			0o600); err != nil {
+			return nil, err
+		}
+		sources = append(sources, target)
 	}
-	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if changed != 1 {
+		return nil, errors.New("time.Now is not as expected: look at the source of this Go version")
+	}
+	return sources, nil
+}
+
+// goTool returns what a command of the go tool prints.
+func goTool(arguments ...string) (string, error) {
+	cmd := exec.Command("go", arguments...)
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("go %s: %w: %s", strings.Join(arguments[:2], " "), err, said.String())
 	}
-	overlay := filepath.Join(folder, "overlay.json")
-	return overlay, os.WriteFile(overlay, text, 0o600)
+	return string(out), nil
 }
 
 // runSkewed starts a dispatcher in a region, with a clock that is wrong by some seconds.
@@ -115,9 +145,7 @@ func (s *stage) runSkewed(name, region string, seconds int) *process {
 	maps.Copy(settings, s.settings)
 	settings["REGION"] = region
 	return launchProgram(s.t, name, program{
-		path: skewedBinary(s.t), folder: s.folder, temporary: os.TempDir(), variables: []string{
-			skewVariable + "=" + strconv.Itoa(seconds),
-		},
+		path: skewedBinary(s.t, seconds), folder: s.folder, temporary: os.TempDir(),
 	}, settings, "run")
 }
 
