@@ -264,8 +264,8 @@ func TestChartBringsTheCertificatesOfPostgres(t *testing.T) {
 	}
 }
 
-// TestChartProbesAndEvicts: only a process that hangs is restarted, because a restart makes attempts
-// in flight unknown. An outage makes all pods unready, and nodes can still be drained then.
+// TestChartProbesAndEvicts: only a process that hangs is restarted, because a restart makes
+// attempts in flight unknown. An outage makes all pods unready, and nodes can still be drained.
 func TestChartProbesAndEvicts(t *testing.T) {
 	m := render(t, "least-values.yaml", nil)
 	c := &m.deployment.Spec.Template.Spec.Containers[0]

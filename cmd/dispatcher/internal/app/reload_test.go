@@ -271,8 +271,8 @@ func TestALongChangeIsSummedUp(t *testing.T) {
 	}
 }
 
-// TestASecretOfAChannelIsExchangedUnderAnotherName, without a restart, as docs/deploy.md says. A file
-// is read only when its channel is opened.
+// TestASecretOfAChannelIsExchangedUnderAnotherName, without a restart, as docs/deploy.md says. A
+// file is read only when its channel is opened.
 func TestASecretOfAChannelIsExchangedUnderAnotherName(t *testing.T) {
 	t.Parallel()
 	s := newReloadRig(t)
