@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -52,8 +54,12 @@ func TestOtherDocumentsOfTheRepositoryAreValid(t *testing.T) {
 	}
 }
 
+// channelFile is a key of a channel that names a file or several, as the pages of providers write
+// it.
+var channelFile = regexp.MustCompile("`([a-z_]+_files?)`")
+
 // TestEachFileOfTheSettingsIsAmongThoseToExchange: the page of deployments says for each file that
-// a setting names how it is exchanged, and whether that needs a restart.
+// a setting or a channel names how it is exchanged, and whether that needs a restart.
 func TestEachFileOfTheSettingsIsAmongThoseToExchange(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/deploy.md")
@@ -77,6 +83,26 @@ func TestEachFileOfTheSettingsIsAmongThoseToExchange(t *testing.T) {
 	}
 	if files < 10 {
 		t.Errorf("%d settings name a file", files)
+	}
+	pages, err := filepath.Glob("../docs/providers/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]bool{}
+	for _, path := range append(pages, "../docs/smpp.md", "../docs/providers.md") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range channelFile.FindAllSubmatch(text, -1) {
+			keys[string(found[1])] = true
+			if !strings.Contains(section, string(found[0])) {
+				t.Errorf("docs/deploy.md does not say how %s of %s is exchanged", found[1], path)
+			}
+		}
+	}
+	if len(keys) < 15 {
+		t.Errorf("channels name the files %v", keys)
 	}
 }
 

@@ -248,6 +248,49 @@ func TestChartBringsEveryFileThatASettingNames(t *testing.T) {
 	}
 }
 
+// TestChartBringsTheCertificatesOfPostgres to the pods and to the job that migrates.
+func TestChartBringsTheCertificatesOfPostgres(t *testing.T) {
+	most := render(t, "all-values.yaml", nil)
+	least := render(t, "least-values.yaml", nil)
+	for name, pods := range map[string][2]*core.PodSpec{
+		"deployment": {&most.deployment.Spec.Template.Spec, &least.deployment.Spec.Template.Spec},
+		"job":        {&most.job.Spec.Template.Spec, &least.job.Spec.Template.Spec},
+	} {
+		for i, want := range []bool{true, false} {
+			if got := mounted(pods[i], "/etc/dispatcher/postgres"); got != want {
+				t.Errorf("%s, values %d: there are certificates: %t", name, i, got)
+			}
+		}
+	}
+}
+
+// TestChartProbesAndEvicts: only a process that hangs is restarted, because a restart makes
+// attempts in flight unknown. An outage makes all pods unready, and nodes can still be drained.
+func TestChartProbesAndEvicts(t *testing.T) {
+	m := render(t, "least-values.yaml", nil)
+	c := &m.deployment.Spec.Template.Spec.Containers[0]
+	for path, probe := range map[string]*core.Probe{
+		"/healthz": c.LivenessProbe, "/readyz": c.ReadinessProbe,
+	} {
+		if probe == nil || probe.HTTPGet.Path != path ||
+			!hasPort(&m.deployment.Spec.Template.Spec, probe.HTTPGet.Port.StrVal) {
+			t.Errorf("the probe for %s is %+v", path, probe)
+		}
+	}
+	// A look at the database takes three seconds at most.
+	if c.ReadinessProbe.TimeoutSeconds <= 3 {
+		t.Errorf("the readiness probe is %+v", c.ReadinessProbe)
+	}
+	if s := m.budget.Spec; s.MaxUnavailable == nil || s.MaxUnavailable.IntVal != 1 ||
+		s.UnhealthyPodEvictionPolicy == nil || *s.UnhealthyPodEvictionPolicy != policy.AlwaysAllow {
+		t.Errorf("the disruption budget is %+v", s)
+	}
+	if u := m.deployment.Spec.Strategy.RollingUpdate; u == nil || u.MaxUnavailable.IntVal != 0 ||
+		u.MaxSurge.IntVal != 1 {
+		t.Errorf("a restart is %+v", m.deployment.Spec.Strategy)
+	}
+}
+
 // TestChartMakesRolesOnlyWithTheOwnersLogin: and with the retention that they are to keep.
 func TestChartMakesRolesOnlyWithTheOwnersLogin(t *testing.T) {
 	most := render(t, "all-values.yaml", nil)
@@ -392,6 +435,7 @@ func TestChartRefusesUnknownValues(t *testing.T) {
 		good + "\nreceiptsIngress: {enabled: true}":                                                 false,
 		`settings: {DISPATCHER_KAFKA_BROKERS: k, DISPATCHER_SEAL_KEY_FILE: /seal.key}`:              false,
 		`settings: {DISPATCHER_KAFKA_BROKERS: k, DISPATCHER_POSTGRES_URL: "postgres://u:p@db/sms"}`: false,
+		`settings: {DISPATCHER_KAFKA_BROKERS: k, OTEL_EXPORTER_OTLP_HEADERS: api-key=secret}`:       false,
 	} {
 		values := map[string]any{}
 		if err := yaml.Unmarshal([]byte(text), &values); err != nil {

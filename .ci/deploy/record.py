@@ -6,9 +6,10 @@ carriers are away. It takes 18 minutes, and a machine that does nothing else.
 
 Everything is real: a dispatcher with PostgreSQL and Kafka of its own, two carriers of "dispatcher
 sandbox" in processes of their own, a receiver of status webhooks, and four messages a second over
-the HTTP API. The series are those that the alert rules name; monitoring_test.go says which of them
-this incident cannot have.
+the HTTP API. The series are those that the alert rules and the boards name; monitoring_test.go says
+which of them this incident cannot have.
 """
+import glob
 import http.server
 import json
 import os
@@ -25,7 +26,9 @@ import urllib.error
 import urllib.request
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
-RULES = os.path.join(FOLDER, "..", "..", "deploy", "prometheus", "alerts.yml")
+DEPLOY = os.path.join(FOLDER, "..", "..", "deploy")
+RULES = os.path.join(DEPLOY, "prometheus", "alerts.yml")
+BOARDS = os.path.join(DEPLOY, "grafana", "dashboards", "*.json")
 TARGET = os.path.join(FOLDER, "testdata", "incident.txt")
 
 EVERY, SAMPLES = 15, 72
@@ -46,6 +49,7 @@ channels:
       from: "+15550100100"
     price: {{currency: EUR, default: "0.03"}}
     contract: {{cap: 1000000}}
+    limits: [{{window: 1s, max: 200}}]
   cheap:
     provider: sinch
     settings:
@@ -192,10 +196,14 @@ class Rig:
 
 
 def named():
-    """The series that the rules name, without those of Prometheus."""
+    """The series that the rules and the boards name, without those of Prometheus."""
     with open(RULES) as f:
-        rules = re.sub(r"(?m)^\s*(#|summary:|runbook_url:).*$", "", f.read())
-    return set(re.findall(r"\bdispatcher_\w+", rules))
+        text = re.sub(r"(?m)^\s*(#|summary:|runbook_url:).*$", "", f.read())
+    for path in glob.glob(BOARDS):
+        with open(path) as f:
+            text += "\n".join(target["expr"] for panel in json.load(f)["panels"]
+                              for target in panel["targets"])
+    return set(re.findall(r"\b(?:dispatcher|process|go)_\w+", text))
 
 
 def samples(text, names):

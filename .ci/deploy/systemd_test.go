@@ -6,8 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"dispatcher/config"
 )
 
 // environmentFile reads NAME=VALUE lines; commented settings are loaded too, because operators turn
@@ -24,9 +27,36 @@ func environmentFile(t *testing.T, path string) map[string]string {
 		if !ok {
 			t.Fatalf("%s: %q sets nothing", path, line)
 		}
-		environment[name] = value
+		environment[name] = strings.Trim(value, `"`)
 	}
 	return environment
+}
+
+// TestShellsReadTheServiceSettings as systemd does: operators source the file before they call a
+// command, as docs/runbook.md says. Without its quotes, the & of a URL would end the command.
+func TestShellsReadTheServiceSettings(t *testing.T) {
+	const file = "deploy/systemd/dispatcher.env"
+	all := filepath.Join(t.TempDir(), "dispatcher.env")
+	if err := os.WriteFile(all, bytes.ReplaceAll(read(t, file), []byte("\n#DISPATCHER_"),
+		[]byte("\nDISPATCHER_")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(read(t, "docs/runbook.md"),
+		[]byte("(set -a; . /etc/dispatcher/dispatcher.env; dispatcher doctor)")) {
+		t.Error("docs/runbook.md reads the file in another way")
+	}
+	shell := exec.Command("sh", "-c", "set -a; . "+all+"; env")
+	shell.Env = []string{"PATH=" + os.Getenv("PATH")}
+	out, err := shell.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	lines := strings.Split(string(out), "\n")
+	for name, value := range environmentFile(t, file) {
+		if !slices.Contains(lines, name+"="+value) {
+			t.Errorf("a shell does not set %s to %s:\n%s", name, value, out)
+		}
+	}
 }
 
 func TestServiceSettingsLoad(t *testing.T) {
@@ -39,11 +69,14 @@ func TestServiceSettingsLoad(t *testing.T) {
 	for _, name := range []string{
 		"DISPATCHER_KAFKA_SASL_PASSWORD_FILE", "DISPATCHER_OIDC_CLIENT_SECRET_FILE",
 	} {
-		if environment[name] == "" {
-			t.Errorf("the environment file does not show %s", name)
-		}
 		environment[name] = password
 	}
+	for _, variable := range config.Variables() {
+		if strings.HasSuffix(variable.Name, "_FILE") && environment[variable.Name] == "" {
+			t.Errorf("the environment file does not show %s", variable.Name)
+		}
+	}
+	delete(environment, "DISPATCHER_KAFKA_CA_FILE") // it would be parsed
 	s := loadSettings(t, environment)
 	if s.DataDir != "/var/lib/dispatcher" {
 		t.Errorf("the unit's state folder is not %s", s.DataDir)

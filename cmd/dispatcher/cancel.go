@@ -67,7 +67,7 @@ messages go out while you count.`,
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.file, "file", "", "ids of messages, one a line")
+	flags.StringVar(&f.file, "file", "", "ids of messages, one a line; - reads standard input")
 	flags.BoolVar(&f.pending, "pending", false, "also a message that is not in the ledger yet: it is "+
 		"cancelled when it comes")
 	flags.StringVar(&f.reason, "reason", "", "why; the record shows it (required); do not "+
@@ -143,13 +143,17 @@ func (c *cli) cancelMessage(
 
 // cancelFile ends the messages of a file, and lists those that it cannot end.
 func (c *cli) cancelFile(ctx context.Context, l *database, f *cancelFlags) error {
-	in, err := os.Open(f.file)
-	if err != nil {
-		return usage(fmt.Errorf("--file: %w", err))
+	in := c.in
+	if f.file != "-" {
+		file, err := os.Open(f.file)
+		if err != nil {
+			return usage(fmt.Errorf("--file: %w", err))
+		}
+		defer file.Close() //nolint:errcheck // It was only read.
+		in = file
 	}
-	defer in.Close() //nolint:errcheck // It was only read.
 	var done, pending, left int64
-	err = eachLine(withoutMark(in), func(_ int, line []byte) error {
+	err := eachLine(withoutMark(in), func(_ int, line []byte) error {
 		was, err := control.Cancel(ctx, l.Ledger, string(line), f.pending, f.by())
 		_, unknown := errors.AsType[*control.Unknown](err)
 		_, impossible := errors.AsType[*control.Impossible](err)

@@ -161,8 +161,13 @@ func TestACancellationOfWhatIsStillInKafkaIsPending(t *testing.T) {
 		run(exitOK, "Message early is not in the ledger yet. It is cancelled if it comes",
 			append(cancel, "--pending")...)
 	}
-	run(exitOK, "2 messages are not in the ledger yet", "cancel", "--file",
-		write(t, "ids.txt", "late\nlater\n"), "--reason", "wrong text", "--pending")
+	run(exitOK, "1 message is not in the ledger yet", "cancel", "--file",
+		write(t, "ids.txt", "late\n"), "--reason", "wrong text", "--pending")
+	if got := dispatcher(t, "later\n", []string{"DISPATCHER_POSTGRES_URL=" + url}, "cancel", "--file",
+		"-", "--reason", "wrong text", "--pending"); got.code != exitOK ||
+		!strings.Contains(got.out, "1 message is not in the ledger yet") {
+		t.Errorf("from standard input: %+v", got)
+	}
 	run(exitFailed, "message early is not in the ledger yet: ann cancelled it at", "explain", "early")
 	run(exitOK, "Cancellations that wait for their message: 3, the oldest since", "status")
 	got := shown[struct {

@@ -168,9 +168,17 @@ routes: [{name: default, weights: {good: 1, sick: 3}}]
 	s := newStageWith(t, document, nil, nil)
 	_, values := s.scraped()
 	for _, channel := range []string{"good", "sick"} {
-		name := `dispatcher_provider_breaker_state{channel="` + channel + `"}`
-		if state, ok := values[name]; !ok || state != 0 {
-			t.Errorf("%s is %v, %v before the first message", name, state, ok)
+		for _, name := range []string{
+			`dispatcher_provider_breaker_state{channel="` + channel + `"}`,
+			`dispatcher_dispatch_attempts_total{channel="` + channel + `", reason="no_receipt"}`,
+			`dispatcher_dispatch_outcomes_total{channel="` + channel + `", outcome="unknown"}`,
+			`dispatcher_dispatch_outcomes_total{channel="` + channel + `", outcome="unfit"}`,
+			`dispatcher_dispatch_records_total{lane="transactional", result="dead"}`,
+			`dispatcher_dispatch_ambiguities_total{verdict="final"}`,
+		} {
+			if state, ok := values[name]; !ok || state != 0 {
+				t.Errorf("%s is %v, %v before the first message", name, state, ok)
+			}
 		}
 	}
 	s.carriers["TWO"].SetBehaviour(smpptest.Behaviour{ErrorEvery: 1, ErrorStatus: pdu.StatusSysErr})

@@ -271,6 +271,28 @@ func TestALongChangeIsSummedUp(t *testing.T) {
 	}
 }
 
+// TestASecretOfAChannelIsExchangedUnderAnotherName, without a restart, as docs/deploy.md says. A
+// file is read only when its channel is opened.
+func TestASecretOfAChannelIsExchangedUnderAnotherName(t *testing.T) {
+	t.Parallel()
+	s := newReloadRig(t)
+	s.write("password", "right")
+	if err := s.put(plainDocument); err != nil {
+		t.Fatal(err)
+	}
+	s.write("password", "rewritten")
+	if err := s.put(strings.Replace(plainDocument, "a: 25", "a: 26", 1)); err != nil {
+		t.Fatal(err)
+	}
+	s.expect(2)
+	s.write("password-2", "another")
+	if err := s.put(strings.Replace(plainDocument, "password_file: password}}",
+		"password_file: password-2}}", 1)); err != nil {
+		t.Fatal(err)
+	}
+	s.expect(3, "b")
+}
+
 // TestABadSecretAffectsOnlyItsChannel: a file that is missing on this machine does not keep the new
 // routing from being used.
 func TestABadSecretAffectsOnlyItsChannel(t *testing.T) {

@@ -194,6 +194,7 @@ func (d *Dispatcher) Apply(routing *decide.Routing, channels map[string]provider
 	d.workers = next
 	d.routing.Store(routing)
 	d.cfg.Metrics.version.Set(float64(routing.Version))
+	d.cfg.Metrics.begin(routing)
 	for _, w := range gone {
 		d.closing.Go(func() { d.retire(w) })
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/ledger"
 	"dispatcher/provider"
 )
@@ -192,6 +193,42 @@ func (m *Metrics) showState() {
 	})
 }
 
+// begin shows the counters of the lanes and channels of a routing before anything is counted.
+// increase() and rate() miss the first increase of a counter that comes out of nothing.
+func (m *Metrics) begin(routing *decide.Routing) {
+	for _, verdict := range []ledger.ResolvedAs{
+		ledger.Taken, ledger.NotTaken, ledger.Resent, ledger.Unresolved,
+	} {
+		m.ambiguities.WithLabelValues(string(verdict))
+	}
+	for lane := range routing.Lanes {
+		for _, result := range []string{"fresh", "duplicate", "conflict", "dead"} {
+			m.records.WithLabelValues(lane, result)
+		}
+		m.toSubmit.WithLabelValues(lane)
+	}
+	for i := range routing.Channels {
+		channel := routing.Channels[i].Name
+		for _, reason := range []ledger.AttemptReason{
+			ledger.ByFirstChoice, ledger.ByFallback, ledger.ByRetry, ledger.ByResend,
+			ledger.ByNoReceipt,
+		} {
+			m.choices.WithLabelValues(channel, string(reason))
+		}
+		for _, outcome := range []provider.Outcome{
+			provider.Unknown, provider.Accepted, provider.Rejected, provider.Refused,
+			provider.Throttled,
+		} {
+			m.outcomes.WithLabelValues(channel, outcome.String())
+		}
+		m.outcomes.WithLabelValues(channel, unfit)
+		m.answer.WithLabelValues(channel)
+	}
+}
+
+// unfit is the outcome of refused attempts whose message is at fault.
+const unfit = "unfit"
+
 // claimed counts what a committed claim did.
 func (m *Metrics) claimed(cl *claim, took, lockWait time.Duration) {
 	m.claimSeconds.Observe(took.Seconds())
@@ -246,7 +283,7 @@ func (m *Metrics) untilSubmit(a *openAttempt, now time.Time) {
 func (m *Metrics) answered(channel string, result *provider.Result, took time.Duration) {
 	outcome := result.Outcome.String()
 	if result.Unfit {
-		outcome = "unfit"
+		outcome = unfit
 	}
 	m.outcomes.WithLabelValues(channel, outcome).Inc()
 	m.coded(channel, result)
