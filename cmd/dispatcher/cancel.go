@@ -213,6 +213,9 @@ func (c *cli) cancelMany(ctx context.Context, l *database, f *cancelFlags) error
 		return usage(fmt.Errorf("%s would be cancelled, and nothing was changed: cancel them with "+
 			"--yes", counted(result.Matched, "message", "messages")))
 	}
+	if err := control.NoteCancellation(ctx, l.Ledger, &filter, f.by()); err != nil {
+		return err
+	}
 	show, wipe := c.progress("cancelling", result.Matched)
 	done, err := control.EachPage(0, control.Never,
 		func(after int64, sum *control.Page[int64]) (control.Page[int64], error) {

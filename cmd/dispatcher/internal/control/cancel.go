@@ -129,21 +129,27 @@ func CountUnsent(ctx context.Context, l *ledger.Ledger, f *Unsent) (n int64, err
 	return n, nil
 }
 
+// NoteCancellation records who cancels by which filter, before the first page of a cancellation.
+func NoteCancellation(ctx context.Context, l *ledger.Ledger, f *Unsent, by By) error {
+	if err := CheckReason(by.Reason); err != nil {
+		return err
+	}
+	return l.Audits.Note(ctx, &ledger.Action{
+		Author: by.Author, Reason: by.Reason, Via: by.Via, Name: "cancel_many", Subject: f.words(),
+	})
+}
+
 // CancelPage ends the messages that a filter selects among the next size after one of them. Those
-// that cannot be cancelled are left. The first page, after 0, also records who cancels by which
-// filter. After an error some may have been cancelled; to cancel them again changes nothing.
+// that cannot be cancelled are left. After an error some may have been cancelled, and Last is where
+// the page began; to cancel them again changes nothing.
 func CancelPage(
 	ctx context.Context, l *ledger.Ledger, f *Unsent, after int64, size int, by By,
 ) (done Page[int64], err error) {
 	if err := CheckReason(by.Reason); err != nil {
 		return done, err
 	}
+	done.Last, done.More = after, true
 	seqs, p, err := f.page(ctx, l, after, size)
-	if err == nil && after == 0 {
-		err = l.Audits.Note(ctx, &ledger.Action{
-			Author: by.Author, Reason: by.Reason, Via: by.Via, Name: "cancel_many", Subject: f.words(),
-		})
-	}
 	if err != nil {
 		return done, err
 	}
@@ -155,6 +161,8 @@ func CancelPage(
 			done.Left = append(done.Left, Left{m.ID, m.Why})
 		}
 	}
-	done.Last, done.More = p.Last, p.More
+	if err == nil {
+		done.Last, done.More = p.Last, p.More
+	}
 	return done, err
 }

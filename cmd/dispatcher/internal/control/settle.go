@@ -66,7 +66,7 @@ func Settle(
 
 // SettlePage settles the oldest submissions that a filter finds after a given one, up to size of
 // them, each in its own transaction. tried is called after each. After an error, earlier ones stay
-// settled, and done counts them.
+// settled, done counts them, and Last is the latest of them.
 func SettlePage(
 	ctx context.Context, l *ledger.Ledger, f *ledger.AmbiguousFilter, behind *ledger.AmbiguityRecord,
 	size int, s *Settlement, tried func(),
@@ -82,6 +82,7 @@ func SettlePage(
 		_, why, err := Settle(ctx, l, page[i].ID, page[i].Last, s)
 		switch {
 		case err != nil:
+			done.More = true
 			return done, err
 		case why != "":
 			done.Left = append(done.Left, Left{page[i].ID, why})
