@@ -239,7 +239,7 @@ func (a *API) settleMany(
 		}
 	}
 	out := settledMany{As: in.Body.As, DryRun: who.DryRun, ChangedPage: noneLeft()}
-	out.Matched, err = a.cfg.Ledger.Ambiguities.Count(ctx, &filter)
+	out.Matched, err = control.CountAmbiguous(ctx, a.cfg.Ledger, &filter)
 	if err != nil || who.DryRun {
 		return &reply[settledMany]{out}, nothingDone(err)
 	}

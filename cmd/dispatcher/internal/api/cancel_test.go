@@ -64,10 +64,16 @@ func TestMessagesAreCancelledByAFilter(t *testing.T) {
 		t.Errorf("a dry run: %+v", got)
 	}
 	for _, none := range []string{
-		`"tenant":"none"`, `"route":"none"`, `"prefix":"+1"`, `"before":"2026-01-01T00:00:00Z"`,
+		`"tenant":"none"`, `"lane":"bulk"`, `"prefix":"+1"`, `"before":"2026-01-01T00:00:00Z"`,
 	} {
 		if got := cancel("," + none); got.Cancelled != 0 {
 			t.Errorf("%s: %+v", none, got)
+		}
+	}
+	for _, typo := range []string{`"route":"none"`, `"lane":"none"`, `"route":"none","dry_run":true`} {
+		got := s.ask("operator", "POST", "/messages/cancel", `{"reason":"wrong text",`+typo+`}`)
+		if got.status != http.StatusNotFound || !strings.Contains(got.body, "choose one of") {
+			t.Errorf("%s: %+v", typo, got)
 		}
 	}
 	var cancelled, pages int

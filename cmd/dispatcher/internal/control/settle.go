@@ -64,6 +64,25 @@ func Settle(
 	return open.Attempt, why, err
 }
 
+// CountAmbiguous is how many submissions a filter finds. The error is an Unknown when there is none,
+// and the filter names a channel or a lane that the routing in force does not have.
+func CountAmbiguous(
+	ctx context.Context, l *ledger.Ledger, f *ledger.AmbiguousFilter,
+) (int64, error) {
+	n, err := l.Ambiguities.Count(ctx, f)
+	if err != nil || n > 0 {
+		return n, err
+	}
+	_, doc, err := InForce(ctx, l)
+	if err != nil {
+		return 0, nil //nolint:nilerr // Submissions can be settled under any routing.
+	}
+	return 0, knownNames(
+		names{"channel", given(f.Channel), doc.ChannelNames()},
+		names{"lane", given(f.Lane), doc.LaneNames()},
+	)
+}
+
 // SettlePage settles the oldest submissions that a filter finds after a given one, up to size of
 // them, each in its own transaction. tried is called after each. After an error, earlier ones stay
 // settled, done counts them, and Last is the latest of them.
