@@ -71,7 +71,7 @@ func TestMessagesAreCancelledByAFilter(t *testing.T) {
 			t.Errorf("%v: %s", none, said)
 		}
 	}
-	for _, typo := range [][]string{{"lane", "bulc"}, {"route", "defualt"}} {
+	for _, typo := range [][]string{{"lane", "bulc"}, {"route", "none"}} {
 		for _, do := range []string{"--yes", "--dry-run"} {
 			said := cancel(exitUsage, "--"+typo[0], typo[1], do).err
 			if want := fmt.Sprintf("there is no %s %q; choose one of ", typo[0], typo[1]); !strings.

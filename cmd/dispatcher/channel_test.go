@@ -9,8 +9,8 @@ import (
 	"dispatcher/cmd/dispatcher/internal/status"
 )
 
-// TestTheChannelListShowsRatesErrorsAndAnswerTimes in 120 columns, with the channels of the demo while
-// one of them fails.
+// TestTheChannelListShowsRatesErrorsAndAnswerTimes in 120 columns, with the channels of the demo
+// while one of them fails.
 func TestTheChannelListShowsRatesErrorsAndAnswerTimes(t *testing.T) {
 	t.Parallel()
 	agreed, carried, limit, p50, p99 := 0.25, 0.1234, 1000.0, 12.4, 1843.6
