@@ -47,7 +47,7 @@ func TestAmbiguousMessagesAreSettledByAFilter(t *testing.T) {
 		t.Error(said)
 	}
 	for _, none := range [][]string{
-		{"--lane", "no-such-lane"},
+		{"--lane", "transactional"},
 		{"--tenant", "no-such-tenant"},
 		{"--code", "no-such-code"},
 		{"--since", "30m"},
@@ -55,6 +55,13 @@ func TestAmbiguousMessagesAreSettledByAFilter(t *testing.T) {
 		said := settleWith(exitOK, append(none, "--yes")...).out
 		if said != "0 of 0 messages are settled as not_taken.\n" {
 			t.Errorf("%v: got %s, want %s", none, said, "0 of 0 messages are settled as not_taken.\n")
+		}
+	}
+	for name, known := range map[string]string{"lane": "otp, trans", "channel": "a, b, c"} {
+		said := settleWith(exitUsage, "--"+name, "none", "--yes").err
+		if want := fmt.Sprintf("there is no %s %q; choose one of %s", name, "none", known); !strings.
+			Contains(said, want) {
+			t.Errorf("%s, want %s", said, want)
 		}
 	}
 	got := shown[settledMany](t, settleWith(exitFailed, "--yes", "--format", "json", "--since", "2h",

@@ -155,8 +155,8 @@ func (c *cli) settleMany(ctx context.Context, l *database, f *settleFlags) error
 		filter.Before = now
 	}
 	result := settledMany{As: f.as, DryRun: f.dryRun, Left: []control.Left{}}
-	if result.Matched, err = l.Ambiguities.Count(ctx, &filter); err != nil {
-		return err
+	if result.Matched, err = control.CountAmbiguous(ctx, l.Ledger, &filter); err != nil {
+		return inCommands(err)
 	}
 	switch {
 	case f.dryRun:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,7 +45,8 @@ In place of an id, --lane, --route, --tenant, --prefix, --since and --until name
 match every one of them and were stored before the command began. --dry-run counts them and changes
 nothing, and --yes ends them. Those that leave meanwhile are listed, and the exit code is 1. What
 was cancelled before the command is interrupted stays so. Pause what you cancel first, or new
-messages go out while you count.`,
+messages go out while you count; by route, tenant or prefix, because a paused lane is not read, and
+a filter does not find what is still in Kafka. The command says how much that is.`,
 		Example: `  dispatcher cancel order-7731-otp --reason "scheduled for the wrong day"
   dispatcher cancel order-7732-otp --pending --reason "still in Kafka"
   dispatcher cancel --file campaign.txt --reason "wrong text"
@@ -208,14 +210,17 @@ func (c *cli) cancelMany(ctx context.Context, l *database, f *cancelFlags) error
 	}
 	result := cancelledMany{DryRun: f.dryRun, Left: []control.Left{}}
 	if result.Matched, err = control.CountUnsent(ctx, l.Ledger, &filter); err != nil {
-		return err
+		return inCommands(err)
 	}
 	switch {
 	case f.dryRun:
-		return c.printCancelled(&result, f)
+		return c.printCancelled(ctx, l, &result, f)
 	case !f.yes && result.Matched > 0:
 		return usage(fmt.Errorf("%s would be cancelled, and nothing was changed: cancel them with "+
 			"--yes", counted(result.Matched, "message", "messages")))
+	}
+	if err := control.NoteCancellation(ctx, l.Ledger, &filter, f.by()); err != nil {
+		return err
 	}
 	show, wipe := c.progress("cancelling", result.Matched)
 	done, err := control.EachPage(0, control.Never,
@@ -225,10 +230,12 @@ func (c *cli) cancelMany(ctx context.Context, l *database, f *cancelFlags) error
 		})
 	wipe()
 	result.Cancelled, result.Left = done.Done, append(result.Left, done.Left...)
-	return printedLeft(c.printCancelled(&result, f), err, result.Left)
+	return printedLeft(c.printCancelled(ctx, l, &result, f), err, result.Left)
 }
 
-func (c *cli) printCancelled(r *cancelledMany, f *cancelFlags) error {
+func (c *cli) printCancelled(
+	ctx context.Context, l *database, r *cancelledMany, f *cancelFlags,
+) error {
 	left := leftSheet(r.Left, f.format)
 	if f.format != formatTable {
 		return f.format.write(c.out, r, left)
@@ -241,6 +248,28 @@ func (c *cli) printCancelled(r *cancelledMany, f *cancelFlags) error {
 			counted(r.Matched, "message", "messages"))
 	} else {
 		fmt.Fprintf(c.out, "%d of %d messages are cancelled.\n", r.Cancelled, r.Matched)
+	}
+	return c.printUnread(ctx, l, f.lane)
+}
+
+// printUnread says how many records are still in Kafka, where no filter finds them.
+func (c *cli) printUnread(ctx context.Context, l *database, lane string) error {
+	now, err := readStatus(ctx, l)
+	if err != nil {
+		return err
+	}
+	for i := range now.Lanes {
+		one := &now.Lanes[i]
+		if one.Lag == nil || *one.Lag == 0 || lane != "" && lane != one.Lane {
+			continue
+		}
+		said := fmt.Sprintf("Lane %s has %s in Kafka, which no filter finds: do it again when they "+
+			"are read.", one.Lane, counted(*one.Lag, "more record", "more records"))
+		if slices.Contains(now.Paused, "lane "+one.Lane) || slices.Contains(now.Paused, "all") {
+			said += " A paused lane is not read, and resuming it sends them: pause their route, tenant " +
+				"or prefix, then resume the lane."
+		}
+		fmt.Fprintln(c.out, paragraph(c.out, said))
 	}
 	return nil
 }

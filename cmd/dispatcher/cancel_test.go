@@ -64,11 +64,20 @@ func TestMessagesAreCancelledByAFilter(t *testing.T) {
 		t.Error(said)
 	}
 	for _, none := range [][]string{
-		{"--lane", "none"}, {"--route", "none"}, {"--until", "1h"}, {"--prefix", "+1"},
+		{"--lane", "transactional"}, {"--until", "1h"}, {"--prefix", "+1"},
 	} {
 		if said := cancel(exitOK, append(none, "--yes")...).out; said !=
 			"0 of 0 messages are cancelled.\n" {
 			t.Errorf("%v: %s", none, said)
+		}
+	}
+	for _, typo := range [][]string{{"lane", "bulc"}, {"route", "none"}} {
+		for _, do := range []string{"--yes", "--dry-run"} {
+			said := cancel(exitUsage, "--"+typo[0], typo[1], do).err
+			if want := fmt.Sprintf("there is no %s %q; choose one of ", typo[0], typo[1]); !strings.
+				Contains(said, want) {
+				t.Errorf("%v: %s", typo, said)
+			}
 		}
 	}
 	got := shown[cancelledMany](t, cancel(exitOK, "--yes", "--lane", "otp", "--route", "default",
@@ -94,6 +103,50 @@ func TestMessagesAreCancelledByAFilter(t *testing.T) {
 	if n := queryOne[int](t, url, `select sum(cardinality(keys)) from dispatcher.outbox
 		where kind = 'status'`); n != 1203 {
 		t.Errorf("%d status events are to be published", n)
+	}
+}
+
+// TestACancellationSaysWhatIsStillInKafka of the lane, or of all lanes, because resuming sends it.
+func TestACancellationSaysWhatIsStillInKafka(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	l := openSeeded(t, url)
+	if err := l.Instances.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Instances.Gather(t.Context(), nil, &ledger.InstanceState{
+		Version: 1, Lanes: map[string]ledger.InstanceLane{
+			"otp": {Joined: true, Lag: new(int64(1))}, "transactional": {Joined: true, Lag: new(int64(0))},
+		},
+	}, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	cancel := func(more ...string) string {
+		t.Helper()
+		got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url},
+			append([]string{"cancel", "--reason", "wrong text"}, more...)...)
+		if got.code != exitOK {
+			t.Fatalf("%v: got %+v", more, got)
+		}
+		return strings.Join(strings.Fields(got.out), " ")
+	}
+	const unread = "Lane otp has 1 more record in Kafka, which no filter finds"
+	for _, args := range [][]string{{"--lane", "otp", "--yes"}, {"--tenant", "shop", "--dry-run"}} {
+		if said := cancel(args...); !strings.Contains(said, unread) || strings.Contains(said,
+			"A paused lane") || strings.Contains(said, "Lane transactional") {
+			t.Errorf("%v: %s", args, said)
+		}
+	}
+	if said := cancel("--lane", "transactional", "--yes"); said != "0 of 0 messages are cancelled." {
+		t.Error(said)
+	}
+	if got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + url}, withReason("stop", "pause",
+		"--lane", "otp")...); got.code != exitOK {
+		t.Fatalf("got %+v", got)
+	}
+	if said := cancel("--lane", "otp", "--yes"); !strings.Contains(said, unread) ||
+		!strings.Contains(said, "A paused lane is not read, and resuming it sends them") {
+		t.Error(said)
 	}
 }
 

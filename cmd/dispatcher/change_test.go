@@ -60,10 +60,10 @@ func TestAWindowThatIsOverLeavesAllOfItsLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := time.Date(2026, 11, 21, 10, 0, 30, 0, time.UTC)
+	at := time.Date(2026, 11, 21, 10, 0, 30, 0, time.UTC)
 	state := func(start time.Time) ledger.Present {
 		return ledger.Present{
-			Now: now,
+			Now: at,
 			Channels: []ledger.ChannelState{{
 				Name: "a",
 				Gate: admission.Gate{Counters: []admission.Counter{{
@@ -72,17 +72,18 @@ func TestAWindowThatIsOverLeavesAllOfItsLimit(t *testing.T) {
 			}},
 		}
 	}
+	now := &status.Now{Channels: []status.Channel{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
 	for free, start := range map[int64]time.Time{
-		5: now.Add(-time.Hour).Truncate(time.Minute), 0: now.Truncate(time.Minute),
+		5: at.Add(-time.Hour).Truncate(time.Minute), 0: at.Truncate(time.Minute),
 	} {
 		present := state(start)
-		shown := status.NewDetail(doc, &doc.Channels[0], &present)
+		shown := now.Details(doc, &present)[0]
 		if shown.Limits[0].Free.Units != free {
 			t.Errorf("since %s: %+v", start, shown.Limits)
 		}
 	}
-	shown := status.NewDetail(doc, &doc.Channels[1], &ledger.Present{Now: now})
-	if shown.Channel != "b" || shown.LastAssigned != nil {
+	shown := now.Details(doc, &ledger.Present{Now: at})[1]
+	if shown.Name != "b" || shown.LastAssigned != nil {
 		t.Errorf("got %+v, want Channel %v and no LastAssigned", shown, "b")
 	}
 }

@@ -57,9 +57,10 @@ func (c *cli) channelListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the channels with their state, what they carry and what their limits leave",
 		Long: `Lists the channels with the facts of "dispatcher status": the state, the breaker and
-since when unless it is closed, the share carried of late against the agreed one, errors by code,
-answer times in milliseconds (p50 and p99), what waits and for how long the oldest of it has waited;
-then what their limits leave, and the routes that list them.`,
+since when unless it is closed, the share carried of late against the agreed one, attempts a second
+of what the strictest limit on messages allows, errors by code, answer times in milliseconds (p50
+and p99), what waits and for how long the oldest of it has waited; then what their limits leave, and
+the routes that list them.`,
 		Args: cobra.NoArgs,
 		RunE: work(func(ctx context.Context, _ []string) error {
 			return c.withLedger(ctx, func(l *database) error {
@@ -100,13 +101,10 @@ func channelSheet(version int64, channels []status.Detail, as format) sheet {
 // channelCells are the columns of the table, in which a cell has several lines.
 var channelCells = []column[status.Detail]{
 	{key: "channel", width: 14, cell: func(c *status.Detail) any {
-		return c.Channel + "\n" + c.Provider
+		return c.Name + "\n" + c.Provider
 	}},
 	{key: "state", width: 12, cell: func(c *status.Detail) any {
-		words := c.State
-		if c.Status != nil {
-			words = c.Status.StateWords()
-		}
+		words := c.StateWords()
 		if c.Breaker == "" || c.Breaker == "closed" {
 			return words
 		}
@@ -123,11 +121,11 @@ var channelCells = []column[status.Detail]{
 		}
 		return carried + "\nof " + format(formatTable).share(c.AgreedShare)
 	}},
+	{key: "rate", head: "rate/s", right: true, cell: func(c *status.Detail) any {
+		return strings.Replace(c.RateWords(), " ", "\n", 1)
+	}},
 	{key: "errors", width: 14, cell: func(c *status.Detail) any {
-		if c.Status != nil {
-			return c.Status.ErrorWords()
-		}
-		return status.CountWords(c.Codes, "\n")
+		return c.ErrorWords()
 	}},
 	{key: "ms", cell: func(c *status.Detail) any {
 		if c.P50 == nil || c.P99 == nil {
@@ -136,12 +134,12 @@ var channelCells = []column[status.Detail]{
 		return fmt.Sprintf("p50 %.0f\np99 %.0f", *c.P50, *c.P99)
 	}},
 	{key: "waiting", right: true, cell: func(c *status.Detail) any {
-		if c.Oldest == nil {
+		if c.OldestSeconds == nil {
 			return c.Waiting
 		}
-		return fmt.Sprintf("%d\n%s", c.Waiting, age(c.Oldest))
+		return fmt.Sprintf("%d\n%s", c.Waiting, age(c.OldestSeconds))
 	}},
-	{key: "limits", width: 18, cell: func(c *status.Detail) any {
+	{key: "limits", width: 14, cell: func(c *status.Detail) any {
 		return channelLimits(c, "%s/%s %s/%s", "\n")
 	}},
 	{key: "routes", width: 13, cell: func(c *status.Detail) any {

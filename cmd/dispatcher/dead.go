@@ -198,8 +198,8 @@ func replayedWord(d *deadLine) string {
 // findDead reads the dead record with an id or at a position.
 func findDead(ctx context.Context, l *database, name string) (ledger.DeadRecord, error) {
 	d, err := control.FindDead(ctx, l.Ledger, name)
-	if _, unknown := errors.AsType[*control.Unknown](err); unknown {
-		return d, failed(fmt.Errorf(`%w: "dispatcher dead list" shows both`, err))
+	if unknown, ok := errors.AsType[*control.Unknown](err); ok {
+		return d, failed(unknown.Err)
 	}
 	return d, err
 }

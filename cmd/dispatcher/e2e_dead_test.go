@@ -97,7 +97,8 @@ func TestDeadRecordsArePublishedAgain(t *testing.T) {
 	s.fails("would be a dead record again (bad_number)", nil, append(again, "number")...)
 	s.fails("would be a dead record again (no_route)", nil, append(again, "nowhere")...)
 	s.fails("give the corrected envelope with --file", nil, append(again, at(2), "--set", "to="+to)...)
-	s.fails("no dead record has the id or the position nobody", nil, append(again, "nobody")...)
+	s.fails(`no dead record has the id or the position nobody: "dispatcher dead list" has them`+"\n",
+		nil, append(again, "nobody")...)
 
 	if got := s.replay("number", "--set", "to="+to, "--unset", "tenant"); got[0].ID != "number" || got[0].NewID ||
 		!got[0].Published {

@@ -57,8 +57,8 @@ func TestTablesFitATerminalOf120Columns(t *testing.T) {
 		"ramps":   rampSheet([]control.Ramp{ramp}, formatTable),
 		"changes": changeSheet(weights, formatTable),
 		"channels": channelSheet(7, []status.Detail{{
-			Channel: "provider-west-2", Provider: "sandbox", State: "draining", Capacity: 100000,
-			Active: 12345, LastAssigned: &moment,
+			Channel:  status.Channel{Name: "provider-west-2", State: "draining", Throttled: 1},
+			Provider: "sandbox", Capacity: 100000, Active: 12345, LastAssigned: &moment,
 			Limits: []status.DetailLimit{
 				{
 					Window: "1s", Unit: "messages", Currency: "",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"time"
 
@@ -134,11 +133,7 @@ func statusSheet(s *status.Now, as format) sheet {
 		{key: "effective_share", only: formatCSV, style: share},
 		{key: "carried_share", head: "carried", style: share},
 		{key: "rate", head: "rate/s", only: formatTable, right: true, cell: func(c *status.Channel) any {
-			words := strconv.FormatFloat(c.Rate, 'f', 1, 64)
-			if c.Limit != nil {
-				words += " of " + strconv.FormatFloat(math.Round(*c.Limit*100)/100, 'f', -1, 64)
-			}
-			return words
+			return c.RateWords()
 		}},
 		{key: "rate", only: formatCSV},
 		{key: "limit", only: formatCSV},

@@ -228,6 +228,11 @@ func TestARouteIsPausedAndResumedByName(t *testing.T) {
 		`there is no route "other"; choose one of default`) {
 		t.Error(said)
 	}
+	prefix := dispatcher(t, "", env, "pause", "--prefix", "44", "--reason", "r")
+	if prefix.code != exitUsage || !strings.HasPrefix(prefix.err,
+		"dispatcher: the prefix does not begin a number: write a plus and digits") {
+		t.Errorf("got %+v", prefix)
+	}
 	pause(exitOK, "pause", "default")
 	if v := current(t, l); !strings.Contains(v.Document, "routes: [default]") {
 		t.Errorf("got %s", v.Document)

@@ -77,7 +77,7 @@ type ambiguousList struct {
 }
 
 func (a *API) ambiguous(ctx context.Context, in *ambiguousInput) (*reply[ambiguousList], error) {
-	last, err := ambiguousAt(in.Cursor)
+	last, err := ambiguousAt(inQuery, in.Cursor)
 	if err != nil {
 		return nil, err
 	}
@@ -119,17 +119,17 @@ func ambiguousCursor(r *ledger.AmbiguityRecord) string {
 }
 
 // ambiguousAt is the last record of the page that had a cursor.
-func ambiguousAt(cursor string) (*ledger.AmbiguityRecord, error) {
+func ambiguousAt(place, cursor string) (*ledger.AmbiguityRecord, error) {
 	last := &ledger.AmbiguityRecord{}
 	if cursor == "" {
 		return last, nil
 	}
-	at, err := decodeCursor(cursor, 3)
+	at, err := decodeCursor(place, cursor, 3)
 	if err != nil {
 		return nil, err
 	}
 	if at[0] > mostMicros || at[2] > math.MaxInt16 {
-		return nil, unknownCursor()
+		return nil, unknownCursor(place)
 	}
 	last.OpenedAt, last.Seq, last.Attempt = time.UnixMicro(at[0]), at[1], int(at[2])
 	return last, nil
@@ -229,7 +229,7 @@ func (a *API) settleMany(
 	if !ok {
 		return nil, &control.Refused{Err: errNoFilter}
 	}
-	last, err := ambiguousAt(in.Body.Cursor)
+	last, err := ambiguousAt(inBody, in.Body.Cursor)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +239,7 @@ func (a *API) settleMany(
 		}
 	}
 	out := settledMany{As: in.Body.As, DryRun: who.DryRun, ChangedPage: noneLeft()}
-	out.Matched, err = a.cfg.Ledger.Ambiguities.Count(ctx, &filter)
+	out.Matched, err = control.CountAmbiguous(ctx, a.cfg.Ledger, &filter)
 	if err != nil || who.DryRun {
 		return &reply[settledMany]{out}, nothingDone(err)
 	}

@@ -150,7 +150,7 @@ func TestAmbiguousMessagesAreSettledByAFilter(t *testing.T) {
 		t.Errorf("a dry run: %+v", got)
 	}
 	for _, none := range []string{
-		`"lane":"none"`, `"tenant":"none"`, `"code":"none"`,
+		`"lane":"bulk"`, `"tenant":"none"`, `"code":"none"`,
 		`"since":"` + time.Now().Add(-30*time.Minute).UTC().Format(time.RFC3339) + `"`,
 	} {
 		if got := decode[settledPage](t, settle(`,"reason":"lost",`+none)); got.Matched != 0 ||
@@ -183,6 +183,10 @@ func TestAmbiguousMessagesAreSettledByAFilter(t *testing.T) {
 			http.StatusUnprocessableEntity {
 			t.Errorf("%s: %+v", bad, got)
 		}
+	}
+	typo := s.ask("operator", "POST", "/ambiguous/settle", `{"as":"final","channel":"z","reason":"r"}`)
+	if typo.status != http.StatusNotFound || !strings.Contains(typo.body, "choose one of") {
+		t.Errorf("a channel that there is not: %+v", typo)
 	}
 	if got := s.ask("viewer", "POST", "/ambiguous/settle", `{}`); got.status != http.StatusForbidden {
 		t.Errorf("a viewer settles: %+v", got)

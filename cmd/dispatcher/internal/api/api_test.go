@@ -701,3 +701,19 @@ func TestTheDescriptionIsTheOneThatIsCheckedIn(t *testing.T) {
 		t.Errorf("docs/openapi.json is not what is served (%v): run make generate", err)
 	}
 }
+
+// TestEachProblemOfADocumentIsNamed with its place.
+func TestEachProblemOfADocumentIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, api.Rate{})
+	got := decode[struct {
+		Valid    bool
+		Problems []string
+	}](t, s.ask("viewer", "POST", "/routing/validate",
+		`{"document":"channels: {a: {provider: nope}}\nroutes: []"}`))
+	if got.Valid || len(got.Problems) != 2 ||
+		!strings.HasPrefix(got.Problems[0], "document:1: channels.a.provider: ") ||
+		!strings.HasPrefix(got.Problems[1], "document:2: routes: ") {
+		t.Errorf("got %+v", got)
+	}
+}

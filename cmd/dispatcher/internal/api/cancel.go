@@ -56,9 +56,12 @@ func (a *API) cancelMany(
 	}
 	var after int64
 	if in.Body.Cursor != "" { // it has the bound of the first page, too
-		at, err := decodeCursor(in.Body.Cursor, 2)
+		at, err := decodeCursor(inBody, in.Body.Cursor, 2)
 		if err != nil {
 			return nil, err
+		}
+		if at[1] > mostMicros {
+			return nil, unknownCursor(inBody)
 		}
 		after, filter.Before = at[0], time.UnixMicro(at[1])
 	}
@@ -71,6 +74,11 @@ func (a *API) cancelMany(
 	if who.DryRun {
 		out.Matched, err = control.CountUnsent(ctx, a.cfg.Ledger, filter)
 		return &reply[cancelledMany]{out}, nothingDone(err)
+	}
+	if in.Body.Cursor == "" { // a cursor continues what is on record
+		if err := control.NoteCancellation(ctx, a.cfg.Ledger, filter, who); err != nil {
+			return nil, oneWrite(err)
+		}
 	}
 	done, err := control.CancelPage(ctx, a.cfg.Ledger, filter, after, in.Body.Limit, who)
 	out.Cancelled = done.Done

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"encoding/base64"
 	"net/http"
 	"strings"
 	"testing"
@@ -63,10 +64,16 @@ func TestMessagesAreCancelledByAFilter(t *testing.T) {
 		t.Errorf("a dry run: %+v", got)
 	}
 	for _, none := range []string{
-		`"tenant":"none"`, `"route":"none"`, `"prefix":"+1"`, `"before":"2026-01-01T00:00:00Z"`,
+		`"tenant":"none"`, `"lane":"bulk"`, `"prefix":"+1"`, `"before":"2026-01-01T00:00:00Z"`,
 	} {
 		if got := cancel("," + none); got.Cancelled != 0 {
 			t.Errorf("%s: %+v", none, got)
+		}
+	}
+	for _, typo := range []string{`"route":"none"`, `"lane":"none"`, `"route":"none","dry_run":true`} {
+		got := s.ask("operator", "POST", "/messages/cancel", `{"reason":"wrong text",`+typo+`}`)
+		if got.status != http.StatusNotFound || !strings.Contains(got.body, "choose one of") {
+			t.Errorf("%s: %+v", typo, got)
 		}
 	}
 	var cancelled, pages int
@@ -89,12 +96,15 @@ func TestMessagesAreCancelledByAFilter(t *testing.T) {
 		where author = 'olga' and action = 'cancel' and via = 'api'`); n != 5 {
 		t.Errorf("%d cancellations are on record", n)
 	}
+	tooLate := base64.RawURLEncoding.EncodeToString([]byte("0 9000000000000000000"))
 	for _, bad := range []string{
 		`{"reason":"r"}`, `{"lane":"otp"}`, `{"prefix":"44","reason":"r"}`,
 		`{"lane":"otp","reason":"r","cursor":"x"}`,
+		`{"lane":"otp","reason":"r","cursor":"` + tooLate + `"}`,
 	} {
-		if got := s.ask("operator", "POST", "/messages/cancel", bad); got.status !=
-			http.StatusUnprocessableEntity {
+		got := s.ask("operator", "POST", "/messages/cancel", bad)
+		if got.status != http.StatusUnprocessableEntity || strings.Contains(bad, "cursor") &&
+			!strings.Contains(got.body, `"body.cursor"`) {
 			t.Errorf("%s: %+v", bad, got)
 		}
 	}
@@ -131,7 +141,8 @@ func TestMessagesStoredDuringTheFirstPageAreNotCancelledByTheNext(t *testing.T) 
 }
 
 // TestACancellationThatFailsUnderWaySaysWhatWasDone: of those of yesterday and today, which are two
-// transactions, the second fails. One message cannot be cancelled.
+// transactions, the second fails. One message cannot be cancelled. The rest is part of the same
+// cancellation: it is on record once, and does not end what was stored since.
 func TestACancellationThatFailsUnderWaySaysWhatWasDone(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, api.Rate{})
@@ -151,12 +162,17 @@ func TestACancellationThatFailsUnderWaySaysWhatWasDone(t *testing.T) {
 		  when (new.state = 'failed' and new.id = 'w-1') execute function fail()`)
 	got := s.cancelPage("")
 	if got.Cancelled != 1 || len(got.Left) != 1 || got.Left[0].ID != "part" ||
-		!strings.Contains(got.Trouble, "send the request again") || got.Next != "" {
+		!strings.Contains(got.Trouble, "next as cursor") || got.Next == "" {
 		t.Errorf("got %+v", got)
 	}
 	s.sql(`drop trigger fail on dispatcher.messages`)
-	if got := s.cancelPage(""); got.Cancelled != 1 || got.Trouble != "" {
-		t.Errorf("again: %+v", got)
+	s.waiting("new")
+	rest := s.cancelPage(`,"cursor":"` + got.Next + `"`)
+	if rest.Cancelled != 1 || rest.Trouble != "" || rest.Next != "" {
+		t.Errorf("the rest: %+v", rest)
+	}
+	if n := s.sql(`select count(*) from audit.operator_actions where action = 'cancel_many'`); n != 1 {
+		t.Errorf("the filter is on record %d times", n)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 // ChangedPage is the part of an answer about a page of messages of which each is changed by itself.
 type ChangedPage struct {
 	Left    []control.Left `json:"left" nullable:"false" doc:"those of this page that could not be changed"`
-	Next    string         `json:"next,omitempty" doc:"cursor for the rest; absent on the last page and in a dry run"`
+	Next    string         `json:"next,omitempty" doc:"cursor for the rest, also after a failure; absent on the last page and in a dry run"`
 	Trouble string         `json:"trouble,omitempty" doc:"why the rest of this page was not tried; what was changed stays so"`
 }
 
@@ -22,11 +22,11 @@ func changed[C any](
 		return out, oneWrite(err)
 	}
 	out.Left = append(noneLeft().Left, page.Left...)
-	switch {
-	case err != nil:
+	if err != nil {
 		a.cfg.Log.Error().Err(err).Msg("a change of many messages by the API was not finished")
-		out.Trouble = "the ledger failed: send the request again for the rest"
-	case page.More:
+		out.Trouble = "the ledger failed: send the request with next as cursor for the rest"
+	}
+	if page.More {
 		out.Next = cursor(page.Last)
 	}
 	return out, nil

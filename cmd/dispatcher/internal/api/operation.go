@@ -131,7 +131,7 @@ func (p *Page) before() (int64, error) {
 	if p.Cursor == "" {
 		return 0, nil
 	}
-	n, err := decodeCursor(p.Cursor, 1)
+	n, err := decodeCursor(inQuery, p.Cursor, 1)
 	if err != nil {
 		return 0, err
 	}
@@ -148,26 +148,32 @@ func encodeCursor(numbers ...int64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(text))
 }
 
-// decodeCursor reads count numbers, all above 0, from a cursor.
-func decodeCursor(cursor string, count int) ([]int64, error) {
+// The places of a cursor in a request, for errors.
+const (
+	inQuery = "query.cursor"
+	inBody  = "body.cursor"
+)
+
+// decodeCursor reads count numbers, none of them negative, from the cursor in a place.
+func decodeCursor(place, cursor string, count int) ([]int64, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	words := strings.Split(string(raw), " ")
 	if err != nil || len(words) != count {
-		return nil, unknownCursor()
+		return nil, unknownCursor(place)
 	}
 	numbers := make([]int64, count)
 	for i, word := range words {
-		if numbers[i], err = strconv.ParseInt(word, 10, 64); err != nil || numbers[i] <= 0 {
-			return nil, unknownCursor()
+		if numbers[i], err = strconv.ParseInt(word, 10, 64); err != nil || numbers[i] < 0 {
+			return nil, unknownCursor(place)
 		}
 	}
 	return numbers, nil
 }
 
-func unknownCursor() error {
+func unknownCursor(place string) error {
 	return huma.Error422UnprocessableEntity("cursor is none that a page had: send next of "+
 		"the page before, or leave it out for the first page",
-		&huma.ErrorDetail{Location: "query.cursor", Message: "is not known"})
+		&huma.ErrorDetail{Location: place, Message: "is not known"})
 }
 
 // list is a page of rows.

@@ -154,7 +154,7 @@ func (a *API) actions(
 		Kind: in.Kind, Cursor: in.Cursor, Limit: in.Limit, Operator: caller(ctx).Role.May(access.Operate),
 	})
 	if errors.Is(err, control.ErrCursor) {
-		err = unknownCursor()
+		err = unknownCursor(inQuery)
 	}
 	return &reply[list[control.Action]]{list[control.Action]{page, next}}, err
 }

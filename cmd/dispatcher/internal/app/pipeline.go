@@ -31,6 +31,7 @@ func (a *App) openRouting(ctx context.Context) error {
 	s := &a.opts.Settings
 	a.reloader = &reloader{
 		versions: a.ledger.Routing, log: a.log, report: a.trouble, first: a.opts.Routing,
+		file: s.RoutingFile,
 		connections: connections{connector: connector{
 			secrets: s.Secrets(), log: a.log, outages: a.outages, breakers: breakers,
 			sandbox: sandbox, receipt: batcher.Take, proof: batcher.Keep,

@@ -29,6 +29,7 @@ type reloader struct {
 	// unusable is why the current routing cannot be used on this machine; nil when it can.
 	unusable  atomic.Pointer[error]
 	first     func() (name string, document []byte, err error)
+	file      string // DISPATCHER_ROUTING_FILE
 	apply     func(*decide.Routing, map[string]provider.Channel) error
 	listeners webhookListeners
 	// directory says which tenants own our numbers; nil before the first routing, when no channel is
@@ -59,14 +60,14 @@ func (r *reloader) begin(ctx context.Context) error {
 }
 
 // compare logs when the routing file differs from the routing in force: the file is only used while
-// the database has no routing.
+// the database has no routing. The built-in document of embedded mode is nobody's file.
 func (r *reloader) compare(current ledger.RoutingVersion) {
-	if r.first == nil {
+	if r.file == "" {
 		return
 	}
-	name, raw, err := r.first()
+	_, raw, err := r.first()
 	if err == nil && string(raw) != current.Document {
-		r.log.Warn().Str("file", name).Int64("version", current.Version).
+		r.log.Warn().Str("file", r.file).Int64("version", current.Version).
 			Msg("the routing file differs from the routing in force and is not used: it counts " +
 				"only on the first start over a database")
 	}

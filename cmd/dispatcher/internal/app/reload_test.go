@@ -518,3 +518,30 @@ func TestChannelsThatThePipelineRefusesAreClosed(t *testing.T) {
 	}
 	s.expect(1, "a", "b")
 }
+
+// TestAFileThatDiffersFromTheRoutingInForceIsNamed at the start; the document of embedded mode is
+// no file.
+func TestAFileThatDiffersFromTheRoutingInForceIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newReloadRig(t)
+	const document = "channels: {a: {provider: sandbox}}\nroutes: [{name: r, weights: {a: 1}}]\n"
+	if err := s.put(document); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		file, content string
+		warned        int
+	}{
+		{"", "other", 0}, {"/etc/routing.yaml", document, 0}, {"/etc/routing.yaml", "other", 1},
+	} {
+		s.file = c.file
+		s.first = func() (string, []byte, error) { return "built in", []byte(c.content), nil }
+		if err := s.begin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got := s.lines("the routing file differs from the routing in force")
+		if len(got) != c.warned {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}

@@ -63,10 +63,39 @@ func (f *Unsent) Check() error {
 	if *f == (Unsent{}) {
 		return refusef("give at least one of lane, route, tenant, prefix, since and before")
 	}
-	if f.Prefix != "" && !config.IsPrefix(f.Prefix) {
+	if f.Prefix != "" {
+		return checkPrefix(f.Prefix)
+	}
+	return nil
+}
+
+// checkPrefix refuses what no number begins with. The error does not repeat it, because it may be a
+// number.
+func checkPrefix(prefix string) error {
+	if !config.IsPrefix(prefix) {
 		return refusef("the prefix does not begin a number: write a plus and digits, such as +44")
 	}
 	return nil
+}
+
+// known refuses a lane and a route that neither the routing in force has nor a message that has
+// not left: it is a typo, and "0 messages" would hide that.
+func (f *Unsent) known(ctx context.Context, l *ledger.Ledger) error {
+	_, doc, err := InForce(ctx, l)
+	if err != nil {
+		return nil //nolint:nilerr // Messages can be cancelled under a routing that cannot be read.
+	}
+	missing := knownNames(
+		names{"lane", given(f.Lane), doc.LaneNames()}, names{"route", given(f.Route), doc.RouteNames()},
+	)
+	if missing == nil {
+		return nil
+	}
+	old := &Unsent{UnsentFilter: ledger.UnsentFilter{Lane: f.Lane, Route: f.Route}}
+	if n, err := old.count(ctx, l); err != nil || n > 0 {
+		return err
+	}
+	return missing
 }
 
 // words name the filter in the record of who cancelled. They have no phone number, because a prefix
@@ -117,8 +146,17 @@ func (f *Unsent) page(
 // countPage is how many messages CountUnsent reads at once.
 const countPage = 5000
 
-// CountUnsent is how many messages a filter selects.
-func CountUnsent(ctx context.Context, l *ledger.Ledger, f *Unsent) (n int64, err error) {
+// CountUnsent is how many messages a filter selects. The error is an Unknown when it names a lane
+// or a route that there is not.
+func CountUnsent(ctx context.Context, l *ledger.Ledger, f *Unsent) (int64, error) {
+	n, err := f.count(ctx, l)
+	if err == nil && n == 0 {
+		err = f.known(ctx, l)
+	}
+	return n, err
+}
+
+func (f *Unsent) count(ctx context.Context, l *ledger.Ledger) (n int64, err error) {
 	for p := (ledger.UnsentPage{More: true}); p.More; {
 		var seqs []int64
 		if seqs, p, err = f.page(ctx, l, p.Last, countPage); err != nil {
@@ -129,21 +167,31 @@ func CountUnsent(ctx context.Context, l *ledger.Ledger, f *Unsent) (n int64, err
 	return n, nil
 }
 
+// NoteCancellation records who cancels by which filter, before the first page of a cancellation.
+// The error is an Unknown when the filter names a lane or a route that there is not.
+func NoteCancellation(ctx context.Context, l *ledger.Ledger, f *Unsent, by By) error {
+	if err := CheckReason(by.Reason); err != nil {
+		return err
+	}
+	if err := f.known(ctx, l); err != nil {
+		return err
+	}
+	return l.Audits.Note(ctx, &ledger.Action{
+		Author: by.Author, Reason: by.Reason, Via: by.Via, Name: "cancel_many", Subject: f.words(),
+	})
+}
+
 // CancelPage ends the messages that a filter selects among the next size after one of them. Those
-// that cannot be cancelled are left. The first page, after 0, also records who cancels by which
-// filter. After an error some may have been cancelled; to cancel them again changes nothing.
+// that cannot be cancelled are left. After an error some may have been cancelled, and Last is where
+// the page began; to cancel them again changes nothing.
 func CancelPage(
 	ctx context.Context, l *ledger.Ledger, f *Unsent, after int64, size int, by By,
 ) (done Page[int64], err error) {
 	if err := CheckReason(by.Reason); err != nil {
 		return done, err
 	}
+	done.Last, done.More = after, true
 	seqs, p, err := f.page(ctx, l, after, size)
-	if err == nil && after == 0 {
-		err = l.Audits.Note(ctx, &ledger.Action{
-			Author: by.Author, Reason: by.Reason, Via: by.Via, Name: "cancel_many", Subject: f.words(),
-		})
-	}
 	if err != nil {
 		return done, err
 	}
@@ -155,6 +203,8 @@ func CancelPage(
 			done.Left = append(done.Left, Left{m.ID, m.Why})
 		}
 	}
-	done.Last, done.More = p.Last, p.More
+	if err == nil {
+		done.Last, done.More = p.Last, p.More
+	}
 	return done, err
 }

@@ -66,8 +66,11 @@ func impossiblef(format string, args ...any) error {
 	return &Impossible{fmt.Errorf(format, args...)}
 }
 
-// Problems returns the errors that a joined error is made of.
+// Problems returns the errors that a joined error, or a Refused one, is made of.
 func Problems(err error) []error {
+	if refused, ok := errors.AsType[*Refused](err); ok {
+		return Problems(refused.Err)
+	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var out []error
 		for _, e := range joined.Unwrap() {

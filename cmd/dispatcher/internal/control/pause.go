@@ -66,13 +66,36 @@ func (d *Draft) setPaused(
 	})
 }
 
-// pausable refuses lanes and routes that the document does not have. Tenants and prefixes need not
-// be in it.
+// pausable refuses lanes and routes that the document does not have, and prefixes that no number
+// begins with. Tenants need not be in the document.
 func pausable(doc *config.Routing, p *config.Paused) error {
-	for _, list := range []struct {
-		kind         string
-		given, known []string
-	}{{"lane", p.Lanes, doc.LaneNames()}, {"route", p.Routes, doc.RouteNames()}} {
+	for _, prefix := range p.Prefixes {
+		if err := checkPrefix(prefix); err != nil {
+			return err
+		}
+	}
+	return knownNames(
+		names{"lane", p.Lanes, doc.LaneNames()}, names{"route", p.Routes, doc.RouteNames()},
+	)
+}
+
+// names are the given names of one kind, and those that the document has.
+type names struct {
+	kind         string
+	given, known []string
+}
+
+// given is a list of a name, of none when it is empty.
+func given(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{name}
+}
+
+// knownNames refuses names that the document does not have.
+func knownNames(lists ...names) error {
+	for _, list := range lists {
 		for _, name := range list.given {
 			if !slices.Contains(list.known, name) {
 				return unknownf("there is no %s %q; choose one of %s", list.kind, name,

@@ -64,9 +64,28 @@ func Settle(
 	return open.Attempt, why, err
 }
 
+// CountAmbiguous is how many submissions a filter finds. The error is an Unknown when there is
+// none, and the filter names a channel or a lane that the routing in force does not have.
+func CountAmbiguous(
+	ctx context.Context, l *ledger.Ledger, f *ledger.AmbiguousFilter,
+) (int64, error) {
+	n, err := l.Ambiguities.Count(ctx, f)
+	if err != nil || n > 0 {
+		return n, err
+	}
+	_, doc, err := InForce(ctx, l)
+	if err != nil {
+		return 0, nil //nolint:nilerr // Submissions can be settled under any routing.
+	}
+	return 0, knownNames(
+		names{"channel", given(f.Channel), doc.ChannelNames()},
+		names{"lane", given(f.Lane), doc.LaneNames()},
+	)
+}
+
 // SettlePage settles the oldest submissions that a filter finds after a given one, up to size of
 // them, each in its own transaction. tried is called after each. After an error, earlier ones stay
-// settled, and done counts them.
+// settled, done counts them, and Last is the latest of them.
 func SettlePage(
 	ctx context.Context, l *ledger.Ledger, f *ledger.AmbiguousFilter, behind *ledger.AmbiguityRecord,
 	size int, s *Settlement, tried func(),
@@ -82,6 +101,7 @@ func SettlePage(
 		_, why, err := Settle(ctx, l, page[i].ID, page[i].Last, s)
 		switch {
 		case err != nil:
+			done.More = true
 			return done, err
 		case why != "":
 			done.Left = append(done.Left, Left{page[i].ID, why})

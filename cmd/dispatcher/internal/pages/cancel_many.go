@@ -59,6 +59,11 @@ func (s *Server) cancelWaiting(w http.ResponseWriter, r *request) error {
 			}
 		}
 	}
+	if r.PostFormValue("after") == "" { // the form that cancels the rest has it
+		if err := control.NoteCancellation(r.Context(), s.cfg.Ledger, filter, *by); err != nil {
+			return err
+		}
+	}
 	return s.cancelSome(w, r, form, rest, filter, by)
 }
 

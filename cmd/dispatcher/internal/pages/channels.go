@@ -57,7 +57,7 @@ func (s *Server) channel(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	name := r.PathValue("channel")
-	at := slices.IndexFunc(now.channels, func(c status.Detail) bool { return c.Channel == name })
+	at := slices.IndexFunc(now.channels, func(c status.Detail) bool { return c.Name == name })
 	if at < 0 {
 		return notFound{fmt.Sprintf("There is no channel %q. The page of "+
 			"channels lists them.", name)}

@@ -95,7 +95,7 @@ func newEffectRow(now *snapshot, route float64, was, is report.IntervalPreview) 
 		row.Weight, row.Effective = is.Configured.String(), is.Weight.String()
 	}
 	for i := range now.status.Channels {
-		if c := &now.status.Channels[i]; c.Channel == is.Channel {
+		if c := &now.status.Channels[i]; c.Name == is.Channel {
 			row.RateNow, row.Limit = c.Rate, c.Limit
 			row.Takes = c.State == string(config.Enabled)
 		}

@@ -18,7 +18,7 @@ const mostCodes = 10
 func (c *Channel) takeOutcomes(all []ledger.RecentOutcome, within time.Duration) {
 	var attempts int64
 	for _, o := range all {
-		if o.Channel != c.Channel {
+		if o.Channel != c.Name {
 			continue
 		}
 		attempts += o.Attempts

@@ -53,7 +53,7 @@ func TestAFindingNamesWhatTheProviderAnswers(t *testing.T) {
 			}, nil,
 		},
 	} {
-		channel := Channel{Channel: "a", answered: map[string]int64{}}
+		channel := Channel{Name: "a", answered: map[string]int64{}}
 		channel.takeOutcomes(c.outcomes, time.Minute)
 		var got []string
 		for _, f := range channel.findAnswers("traffic of a") {

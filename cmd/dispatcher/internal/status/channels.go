@@ -12,11 +12,10 @@ import (
 	"dispatcher/ledger"
 )
 
-// Detail is one channel of the routing in force with its present load.
+// Detail is the status of one channel with its load, its limits and its place in the routing.
 type Detail struct {
-	Channel  string `json:"channel"`
+	Channel
 	Provider string `json:"provider"`
-	State    string `json:"state"`
 	Capacity int64  `json:"capacity"`
 	// Active is its number of attempts in flight, over all instances.
 	Active       int64         `json:"active"`
@@ -25,40 +24,6 @@ type Detail struct {
 	LastAssigned *time.Time    `json:"last_assigned"` // null: never
 	Limits       []DetailLimit `json:"limits"`
 	Routes       []string      `json:"routes"` // that list it
-	// The following are the same as in Channel.
-	Breaker        string        `json:"breaker"`
-	BreakerSince   *time.Time    `json:"breaker_since"`
-	NotReady       []ReasonCount `json:"not_ready"`
-	Silent         bool          `json:"silent"`
-	AgreedShare    *float64      `json:"agreed_share"`
-	EffectiveShare *float64      `json:"effective_share"`
-	CarriedShare   *float64      `json:"carried_share"`
-	Rate           float64       `json:"rate"`
-	Limit          *float64      `json:"limit"`
-	Throttled      float64       `json:"throttled_to"`
-	PausedUntil    *time.Time    `json:"paused_until"`
-	Accepted       int64         `json:"accepted"`
-	Codes          []CodeCount   `json:"codes"`
-	Unsent         []CodeCount   `json:"unsent"`
-	P50            *float64      `json:"p50_ms"`
-	P99            *float64      `json:"p99_ms"`
-	Unanswered     int64         `json:"unanswered"`
-	Waiting        int64         `json:"waiting"`
-	Oldest         *float64      `json:"oldest_seconds"`
-
-	// Status is the status of the channel; nil before Take.
-	Status *Channel `json:"-"`
-}
-
-// Take copies the status of the channel.
-func (d *Detail) Take(s *Channel) {
-	d.Status = s
-	d.Breaker, d.BreakerSince = s.Breaker, s.BreakerSince
-	d.NotReady, d.Silent = s.NotReady, s.Silent
-	d.AgreedShare, d.EffectiveShare, d.CarriedShare = s.AgreedShare, s.EffectiveShare, s.CarriedShare
-	d.Rate, d.Limit, d.Throttled, d.PausedUntil = s.Rate, s.Limit, s.Throttled, s.PausedUntil
-	d.Accepted, d.Codes, d.Unsent, d.P50, d.P99 = s.Accepted, s.Codes, s.Unsent, s.P50, s.P99
-	d.Unanswered, d.Waiting, d.Oldest = s.Unanswered, s.Waiting, s.OldestSeconds
 }
 
 // DetailLimit is a limit in its running window. It is a limit on all messages of the channel; only
@@ -83,11 +48,22 @@ func (l *DetailLimit) Words(form string) string {
 	return words
 }
 
-// NewDetail combines what the document says of a channel with its counters.
-func NewDetail(doc *config.Routing, c *config.Channel, present *ledger.Present) Detail {
+// Details adds to the status of the channels their load and their place in the document that the
+// status was read under.
+func (n *Now) Details(doc *config.Routing, present *ledger.Present) []Detail {
+	details := make([]Detail, len(doc.Channels))
+	for i := range doc.Channels {
+		details[i] = newDetail(doc, &doc.Channels[i], &n.Channels[i], present)
+	}
+	return details
+}
+
+func newDetail(
+	doc *config.Routing, c *config.Channel, of *Channel, present *ledger.Present,
+) Detail {
 	shown := Detail{
-		Channel: c.Name, Provider: c.Provider, State: string(c.State), Capacity: c.Capacity,
-		Limits: []DetailLimit{}, Routes: []string{},
+		Channel: *of, Provider: c.Provider, Capacity: c.Capacity, Limits: []DetailLimit{},
+		Routes: []string{},
 	}
 	if c.Active.Max > 0 {
 		shown.ActiveMax = &c.Active.Max

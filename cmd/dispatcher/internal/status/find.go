@@ -109,12 +109,12 @@ func (n *Now) findChannels() (out []Finding) {
 		if c.State == string(config.Enabled) && c.share.Far() {
 			words := fmt.Sprintf("carries %s, agreed is %s of %d messages%s",
 				report.Percent(c.share.Carried), report.Percent(c.share.Agreed), c.share.Messages,
-				n.limits.spentBy(c.Channel))
+				n.limits.spentBy(c.Name))
 			switch {
 			case len(found) > 0:
 				found[0].Detail += "; it " + words
 			case !sick || c.share.Carried < c.share.Agreed:
-				found = append(found, Warned("traffic of "+c.Channel, words, `see its state, limits and `+
+				found = append(found, Warned("traffic of "+c.Name, words, `see its state, limits and `+
 					`codes in "dispatcher status"; "dispatcher report daily" says where messages went `+
 					"instead"))
 			}
@@ -129,7 +129,7 @@ func (c *Channel) find() []Finding {
 	if c.State != string(config.Enabled) {
 		return nil
 	}
-	check := "traffic of " + c.Channel
+	check := "traffic of " + c.Name
 	var out []Finding
 	if c.Breaker == "open" || c.Breaker == "half_open" {
 		out = append(out, Warned(check, "its breaker is "+c.BreakerWords()+c.CodeWords(),
@@ -143,7 +143,7 @@ func (c *Channel) find() []Finding {
 		}
 		out = append(out, Warned(check, fmt.Sprintf("cannot send on %s: %s",
 			instanceWords(r.Instances), report.WaitWords(r.Reason)),
-			`see "channel `+c.Channel+`" in /readyz of the instance`))
+			`see "channel `+c.Name+`" in /readyz of the instance`))
 	}
 	if _, _, often := c.often("unknown"); c.Silent && !often { // else findAnswers says it
 		out = append(out, Warned(check, "submissions have no answer in time",

@@ -194,7 +194,7 @@ func TestTheListOfChannelsHasAllFactsOfTheStatus(t *testing.T) {
 	since := time.Date(2026, 7, 21, 10, 30, 0, 0, time.UTC)
 	now := &Now{Channels: make([]Channel, len(doc.Channels))}
 	now.Channels[0] = Channel{
-		Channel: "a", State: "enabled", Breaker: "open", BreakerSince: &since,
+		Name: "a", State: "enabled", Breaker: "open", BreakerSince: &since,
 		NotReady: []ReasonCount{{"breaker_open", 2}}, Silent: true, AgreedShare: &one,
 		EffectiveShare: &one, CarriedShare: &one, Rate: 2, Limit: &one, Throttled: 0.5,
 		PausedUntil: &since, Accepted: 3, Codes: []CodeCount{{"0x08", "refused", 4}},

@@ -98,7 +98,7 @@ func TestASickChannelIsNamedWithItsCause(t *testing.T) {
 	t.Parallel()
 	channel := func(name string, carried float64) Channel {
 		return Channel{
-			Channel: name, State: "enabled", Throttled: 1, answered: map[string]int64{},
+			Name: name, State: "enabled", Throttled: 1, answered: map[string]int64{},
 			share: report.ShareNow{Agreed: 0.5, Carried: carried, Messages: 1000},
 		}
 	}

@@ -49,8 +49,8 @@ type Now struct {
 
 // Channel is one channel over all instances.
 type Channel struct {
-	Channel string `json:"channel"`
-	State   string `json:"state"`
+	Name  string `json:"channel"`
+	State string `json:"state"`
 	// Breaker is the worst state over the instances; empty when none runs.
 	Breaker      string     `json:"breaker"`
 	BreakerSince *time.Time `json:"breaker_since"`
@@ -196,7 +196,7 @@ func newNow(f *facts) *Now {
 	for i := range f.doc.Channels {
 		c := &f.doc.Channels[i]
 		one := Channel{
-			Channel: c.Name, State: string(c.State), Waiting: counters.WaitingOn(c.Name),
+			Name: c.Name, State: string(c.State), Waiting: counters.WaitingOn(c.Name),
 			NotReady: []ReasonCount{}, Codes: []CodeCount{}, Unsent: []CodeCount{}, Throttled: 1,
 			answered: map[string]int64{}, receipts: f.awaits(c) > 0,
 			OldestSeconds: f.oldest(func(o *ledger.Oldest) bool { return waitsOn(o.On, c.Name) }),
@@ -288,7 +288,7 @@ var worse = map[string]int{"": 0, "closed": 1, "half_open": 2, "open": 3}
 func (c *Channel) takeInstances(all []ledger.Instance) {
 	reasons, answers := map[string]int{}, map[int64]int64{}
 	for i := range all {
-		said := all[i].State.Channels[c.Channel]
+		said := all[i].State.Channels[c.Name]
 		if said.Why != "" {
 			reasons[said.Why]++
 		}

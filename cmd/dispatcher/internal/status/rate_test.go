@@ -26,7 +26,7 @@ routes:
 	}
 	for _, c := range s.Channels[1:] {
 		if c.Limit != nil {
-			t.Errorf("%s has the limit %v, want none", c.Channel, *c.Limit)
+			t.Errorf("%s has the limit %v, want none", c.Name, *c.Limit)
 		}
 	}
 }

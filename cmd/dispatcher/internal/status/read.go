@@ -103,13 +103,3 @@ func ReadChannels(
 	}
 	return now.Details(doc, &present), nil
 }
-
-// Details combines the status of the channels with their load.
-func (n *Now) Details(doc *config.Routing, present *ledger.Present) []Detail {
-	details := make([]Detail, len(doc.Channels))
-	for i := range doc.Channels {
-		details[i] = NewDetail(doc, &doc.Channels[i], present)
-		details[i].Take(&n.Channels[i])
-	}
-	return details
-}

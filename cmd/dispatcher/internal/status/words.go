@@ -2,9 +2,9 @@ package status
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"dispatcher/cmd/dispatcher/internal/report"
 )
@@ -58,15 +58,19 @@ func CountWords(codes []CodeCount, between string) string {
 }
 
 // BreakerWords is the state of the breaker, and its beginning.
-func (c *Channel) BreakerWords() string { return breakerWords(c.Breaker, c.BreakerSince) }
+func (c *Channel) BreakerWords() string {
+	words := strings.ReplaceAll(c.Breaker, "_", "-")
+	if c.BreakerSince != nil && c.Breaker != "closed" {
+		words += " since " + c.BreakerSince.UTC().Format("15:04:05 UTC")
+	}
+	return words
+}
 
-// BreakerWords is the state of the breaker, and its beginning.
-func (d *Detail) BreakerWords() string { return breakerWords(d.Breaker, d.BreakerSince) }
-
-func breakerWords(state string, since *time.Time) string {
-	words := strings.ReplaceAll(state, "_", "-")
-	if since != nil && state != "closed" {
-		words += " since " + since.UTC().Format("15:04:05 UTC")
+// RateWords is the rate and, if a limit bounds it, the limit, both in attempts a second.
+func (c *Channel) RateWords() string {
+	words := strconv.FormatFloat(c.Rate, 'f', 1, 64)
+	if c.Limit != nil {
+		words += " of " + strconv.FormatFloat(math.Round(*c.Limit*100)/100, 'f', -1, 64)
 	}
 	return words
 }
