@@ -211,26 +211,20 @@ func TestThrottledChannelSlowsDownAndRecovers(t *testing.T) {
 	s.checkNoneTwice()
 	s.checkWindows()
 	times := s.arrived("a")
-	rate := func(begin time.Time, span time.Duration) float64 {
-		k := 0
-		for _, at := range times {
-			if d := at.Sub(begin); d >= 0 && d < span {
-				k++
-			}
-		}
-		return float64(k) / span.Seconds()
+	within := func(begin, end time.Time) []time.Time {
+		return slices.DeleteFunc(slices.Clone(times), func(at time.Time) bool {
+			return at.Before(begin) || !at.Before(end)
+		})
 	}
-	last := times[len(times)-1]
-	before, after, later := rate(asked.Add(-2*time.Second),
-		2*time.Second), rate(slowed.Add(time.Second), 2*time.Second), rate(last.Add(-4*time.Second),
-		3*time.Second)
-	t.Logf("%.0f/s before, %.0f/s after, %.0f/s at the end, %s later", before, after, later,
-		last.Sub(slowed).Round(time.Second))
-	if before < 0.85*perSecond || after > 0.7*perSecond {
-		t.Errorf("got %.0f/s before and %.0f/s after the throttling",
-			before, after)
+	// The full rate is that of the best second, because the machine has other work too.
+	before := mostInASecond(within(time.Time{}, asked))
+	after := len(within(slowed.Add(time.Second), slowed.Add(3*time.Second))) / 2
+	later := mostInASecond(within(slowed.Add(5*time.Second), time.Now()))
+	t.Logf("%d/s before, %d/s after, %d/s later", before, after, later)
+	if before < perSecond*85/100 || after > perSecond*70/100 {
+		t.Errorf("got %d/s before and %d/s after the throttling", before, after)
 	}
-	if later < 0.85*perSecond {
-		t.Errorf("got %.0f/s after the throttling, the limit is %d/s", later, perSecond)
+	if later < perSecond*85/100 {
+		t.Errorf("got %d/s after the throttling, the limit is %d/s", later, perSecond)
 	}
 }
