@@ -32,8 +32,13 @@ func reportToday(t *testing.T, l *ledger.Ledger) (r dayReport) {
 	day := ledger.RangeDay{BusinessDay: ledger.NewBusinessDay(now, time.UTC), Period: "today"}
 	r.Splits = map[ledger.Split]map[ledger.Part]ledger.PartFigures{}
 	for _, split := range []ledger.Split{
-		{}, {Reason: true}, {Hour: true}, {Tenant: true, Reason: true}, {CallingCode: true},
-		{Sender: true}, {Hour: true, Tenant: true, CallingCode: true, Sender: true, Reason: true},
+		{},
+		{Reason: true},
+		{Hour: true},
+		{Tenant: true, Reason: true},
+		{CallingCode: true},
+		{Sender: true},
+		{Hour: true, Tenant: true, CallingCode: true, Sender: true, Reason: true},
 	} {
 		parts, err := l.Reports.Range(t.Context(), []ledger.RangeDay{day}, split, func(int64) {})
 		if err != nil {
