@@ -20,8 +20,9 @@ import (
 // dayReport is everything that is reported of a day.
 type dayReport struct {
 	ledger.DayFigures
-	// Parts are the same figures, split by everything by which they can be split.
-	Parts map[ledger.Part]ledger.PartFigures
+	// Splits are the same figures, split by everything by which they can be split: by one thing, which
+	// is read from sums, and by several.
+	Splits map[ledger.Split]map[ledger.Part]ledger.PartFigures
 }
 
 func reportToday(t *testing.T, l *ledger.Ledger) (r dayReport) {
@@ -29,15 +30,24 @@ func reportToday(t *testing.T, l *ledger.Ledger) (r dayReport) {
 	now := time.Now()
 	r.DayFigures = figuresOf(t, l, now)
 	day := ledger.RangeDay{BusinessDay: ledger.NewBusinessDay(now, time.UTC), Period: "today"}
-	parts, err := l.Reports.Range(t.Context(), []ledger.RangeDay{day}, ledger.Split{
-		Hour: true, Tenant: true, CallingCode: true, Sender: true, Reason: true,
-	}, func(int64) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Parts = map[ledger.Part]ledger.PartFigures{}
-	for _, p := range parts.Parts {
-		r.Parts[p.Part] = p
+	r.Splits = map[ledger.Split]map[ledger.Part]ledger.PartFigures{}
+	for _, split := range []ledger.Split{
+		{},
+		{Reason: true},
+		{Hour: true},
+		{Tenant: true, Reason: true},
+		{CallingCode: true},
+		{Sender: true},
+		{Hour: true, Tenant: true, CallingCode: true, Sender: true, Reason: true},
+	} {
+		parts, err := l.Reports.Range(t.Context(), []ledger.RangeDay{day}, split, func(int64) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Splits[split] = map[ledger.Part]ledger.PartFigures{}
+		for _, p := range parts.Parts {
+			r.Splits[split][p.Part] = p
+		}
 	}
 	return r
 }
@@ -104,7 +114,11 @@ func TestAClosedDayReportsWhatItsRowsDid(t *testing.T) {
 	closeToday(t, b.l)
 	settleAll(t, b.l, accepted(m))
 	closeToday(t, b.l)
+	if n := scalar[int](t, b.db, `select count(*) from facts.wrong_sums`); n > 0 {
+		t.Errorf("%d sums are not those of their figures", n)
+	}
 	for what, sql := range map[string]string{
+		"sums of corrections": `select count(*) from dispatcher.attempt_sums where revision > 1`,
 		"carried elsewhere": `select count(*) from dispatcher.carried_figures
 			where channel <> first_choice`,
 		"with a sender":     `select count(*) from dispatcher.choice_figures where sender = 'ACME'`,
@@ -308,8 +322,6 @@ func TestHoursAndCurrenciesOfAClosedDayAreToldApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	day := ledger.NewBusinessDay(time.Date(2026, 11, 21, 12, 0, 0, 0, zone), zone)
-	execute(t, r.db, `insert into dispatcher.closings (day, revision, zone, from_at, to_at,
-		changes) values ('2026-11-21', 1, 'Asia/Tokyo', $1, $2, 3)`, day.From, day.To)
 	for hour, currency := range map[int]string{0: "GBP", 1: "EUR", 23: "GBP"} {
 		for _, also := range []string{currency, "USD"} {
 			execute(t, r.db, `insert into dispatcher.carried_figures (day, revision, hour,
@@ -319,6 +331,8 @@ func TestHoursAndCurrenciesOfAClosedDayAreToldApart(t *testing.T) {
 				day.From.Add(time.Duration(hour)*time.Hour+time.Minute), also)
 		}
 	}
+	execute(t, r.db, `insert into dispatcher.closings (day, revision, zone, from_at, to_at,
+		changes) values ('2026-11-21', 1, 'Asia/Tokyo', $1, $2, 3)`, day.From, day.To)
 	figures, err := r.l.Reports.Range(t.Context(),
 		[]ledger.RangeDay{{BusinessDay: day, Period: "day"}}, ledger.Split{Hour: true}, func(int64) {})
 	if err != nil || len(figures.Open) > 0 || len(figures.Parts) != 3 {

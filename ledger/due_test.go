@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 
+	"dispatcher/admission"
 	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/provider"
@@ -44,6 +45,8 @@ type business struct {
 	*rig
 	today  ledger.Day
 	stored int
+	// limited says that channel a and tenant shop have limits.
+	limited bool
 }
 
 func newBusiness(t *testing.T) *business {
@@ -52,6 +55,27 @@ func newBusiness(t *testing.T) *business {
 	b.today = ledger.DayAt(scalar[time.Time](t, b.db, `select clock_timestamp()`))
 	t.Cleanup(func() { b.l.Believe(b.today, 0) }) // the rig is used again
 	return b
+}
+
+// route applies the routing, with other limits than before if there are any.
+func (b *business) route(random *rand.Rand) {
+	next := ledger.NewRouting{
+		Author: "test", Document: "routes: []",
+		Channels: []ledger.ChannelSpec{{Name: "a", ActiveMax: 40}, {Name: "b"}},
+	}
+	if b.limited {
+		most := int64(10 + random.IntN(20))
+		next.Channels[0].Limits = []admission.Limit{
+			limit(admission.Second, most), limit(admission.Hour, 1e6),
+			scoped(tenant("shop"), admission.Second, most),
+		}
+		next.Limits = []admission.Limit{
+			scoped(tenant("shop"), admission.Minute, 1e6), budget(tenant("shop"), 1e9),
+		}[random.IntN(2):]
+	}
+	if _, err := b.l.Routing.Apply(b.t.Context(), next); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 // goOn does a few random things, and calls look after each.
@@ -72,6 +96,9 @@ func (b *business) goOn(rt *rapid.T, look func(step string)) {
 func (b *business) claim(random *rand.Rand) {
 	b.l.Believe(b.today+ledger.Day(random.IntN(2)), 0)
 	want := ledger.Claim{Due: random.IntN(20), Channels: []string{"a", "b"}}
+	if b.limited {
+		want.Scopes = []ledger.ScopeRef{{Scope: tenant("shop")}, {Channel: "a", Scope: tenant("shop")}}
+	}
 	for range random.IntN(8) {
 		b.stored++
 		m := message(fmt.Sprintf("m%d", b.stored))
@@ -113,22 +140,58 @@ func (b *business) claim(random *rand.Rand) {
 
 // sendOrWait sends a message to a channel, with its ticket where it has one.
 func sendOrWait(seen *ledger.Seen, m *ledger.Message, random *rand.Rand) ledger.Decision {
-	if m.Ticket != nil && random.IntN(2) == 0 {
-		ticket := m.Ticket.CheckIn(seen.Now)
-		return ledger.Decision{State: ledger.Sending, Plan: m.Plan, Attempt: ledger.Attempt{
-			Number: m.Attempts + 1, Channel: m.Pinned, Reason: ledger.ByRetry, Segments: 1,
-			PriceMicros: 28000, Currency: "GBP", Ticket: &ticket,
-		}}
-	}
 	for i := range seen.Channels {
 		seen.Channels[i].Gate.Roll(seen.Now, time.UTC)
 	}
-	if c := &seen.Channels[0]; c.Gate.Active.Max > 0 && c.Gate.Active.Count >= c.Gate.Active.Max {
-		one := *seen
-		one.Channels = seen.Channels[1:]
-		return giveOne(&one, m)
+	for i := range seen.Scoped {
+		for j := range seen.Scoped[i].Counters {
+			seen.Scoped[i].Counters[j].Roll(seen.Now, time.UTC)
+		}
 	}
-	return giveOne(seen, m)
+	if m.Ticket != nil && random.IntN(2) == 0 {
+		for i := range seen.Channels {
+			if c := &seen.Channels[i]; c.Name == m.Pinned && takeAll(seen, c, m.Tenant) {
+				ticket := m.Ticket.CheckIn(seen.Now)
+				return ledger.Decision{State: ledger.Sending, Plan: m.Plan, Attempt: ledger.Attempt{
+					Number: m.Attempts + 1, Channel: c.Name, Reason: ledger.ByRetry, Segments: 1,
+					PriceMicros: 28000, Currency: "GBP", Ticket: &ticket,
+				}}
+			}
+		}
+	}
+	for i := range seen.Channels {
+		if c := &seen.Channels[i]; c.Gate.Active.Free() && takeAll(seen, c, m.Tenant) {
+			c.Gate.Active.Count++
+			return ledger.Decision{State: ledger.Sending, Plan: m.Plan, Attempt: ledger.Attempt{
+				Number: m.Attempts + 1, Channel: c.Name, Reason: ledger.ByFirstChoice, Segments: 1,
+				PriceMicros: 28000, Currency: "GBP",
+			}}
+		}
+	}
+	return ledger.Decision{
+		State: ledger.Waiting, Reason: "no_slot", NextAt: seen.Now.Add(time.Minute), Plan: m.Plan,
+		Seen: []byte(`{"a":"no_slot"}`),
+	}
+}
+
+// takeAll takes a unit of all limits that count a message of the tenant on the channel, or nothing.
+func takeAll(seen *ledger.Seen, c *ledger.ChannelState, tenant string) bool {
+	at := momentOf(seen)
+	accounts := c.Gate.Accounts(at.Now)
+	for i := range seen.Scoped {
+		s := &seen.Scoped[i]
+		for j := range s.Counters {
+			if (s.Channel == "" || s.Channel == c.Name) && s.Scope.Tenant == tenant {
+				accounts = append(accounts, admission.Account{Counter: &s.Counters[j], Rate: 1})
+			}
+		}
+	}
+	need := &admission.Need{Segments: 1, Micros: 28000}
+	release, exclusion := admission.Fit(at, accounts, need)
+	if exclusion == nil {
+		admission.Take(at, accounts, need, release)
+	}
+	return exclusion == nil
 }
 
 // open are the attempts without an answer, and some unknown ones.
@@ -160,6 +223,12 @@ func (b *business) settle(random *rand.Rand) {
 		case 0, 1:
 			s = accepted([]ledger.Message{m})[0]
 			s.Await, s.Hold = time.Hour, time.Hour*time.Duration(random.IntN(2))
+			if b.limited && random.IntN(2) == 0 { // it cost less than the claim took for it
+				s.PriceMicros -= 1000
+				s.Refunds = []ledger.Refund{{
+					ScopeRef: ledger.ScopeRef{Scope: tenant("shop")}, Window: admission.Day, Micros: 1000,
+				}}
+			}
 		case 2:
 			s = throttled([]ledger.Message{m}, time.Hour*time.Duration(random.IntN(2)))[0]
 			s.Pinned = m.Pinned
@@ -205,7 +274,7 @@ func (b *business) receive(random *rand.Rand) {
 // wake wakes the messages that wait for something, or all.
 func (b *business) wake(random *rand.Rand) {
 	if random.IntN(3) == 0 {
-		apply(b.t, b.l, ledger.ChannelSpec{Name: "a", ActiveMax: 40}, ledger.ChannelSpec{Name: "b"})
+		b.route(random)
 		return
 	}
 	if err := b.l.Claims.WakeFor(b.t.Context(), []string{"a", "a 1d"}, 2); err != nil {

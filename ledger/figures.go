@@ -30,6 +30,8 @@ func NewBusinessDay(at time.Time, zone *time.Location) BusinessDay {
 // schema audit shows the stored figures under the same name.
 type figureTable struct {
 	name string
+	// daily is the view of schema audit that has the sums of each closed day, see Split.sums.
+	daily string
 	// by are the columns of its key, sums the columns that are added up.
 	by, sums []figure
 	// some is the condition, over the sums of dayRows, that a row is not empty.
@@ -50,7 +52,7 @@ func same(names ...string) (out []figure) {
 // choiceFigures are the rows of DayFigures.Choices, by hour, tenant, calling code and sender as
 // well.
 var choiceFigures = figureTable{
-	name: "choice_figures",
+	name: "choice_figures", daily: "choice_sums",
 	by: append(same("routing_version", "route", "tenant", "calling_code", "sender"),
 		figure{"hour", "received_hour"}, figure{"channel", "first_choice"}, figure{"cause", "ended"}),
 	sums: []figure{
@@ -67,7 +69,7 @@ var choiceFigures = figureTable{
 // attemptFigures are the rows of DayFigures.Rows, by hour, version, reason, tenant, calling code
 // and sender as well.
 var attemptFigures = figureTable{
-	name: "attempt_figures",
+	name: "attempt_figures", daily: "attempt_sums",
 	by: append(same("routing_version", "route", "channel", "reason", "currency", "tenant",
 		"calling_code", "sender"), figure{"hour", "claimed_hour"}),
 	sums: same("attempts", "submitted", "accepted", "rejected", "refused", "throttled", "unknown",
@@ -79,7 +81,7 @@ var attemptFigures = figureTable{
 // carriedFigures are the rows of DayFigures.Carried, by hour, tenant, calling code and sender as
 // well.
 var carriedFigures = figureTable{
-	name: "carried_figures",
+	name: "carried_figures", daily: "carried_sums",
 	by: append(same("routing_version", "route", "first_choice", "channel", "cause", "currency",
 		"tenant", "calling_code", "sender"), figure{"hour", "claimed_hour"}),
 	sums: []figure{

@@ -256,8 +256,8 @@ func (s *rangeSums) closed(ctx context.Context, tx pgx.Tx, days []RangeDay) erro
 	if _, err := tx.Exec(ctx, rangeSettings); err != nil {
 		return err
 	}
-	return s.add(ctx, tx, figuresOfDays, pgx.NamedArgs{
-		"dates": dates, "periods": periods, "zones": zones,
+	return s.add(ctx, tx, s.split.ofDays, pgx.NamedArgs{
+		"dates": dates, "periods": periods, "zones": zones, "split": s.split.sums(),
 	})
 }
 
@@ -267,14 +267,37 @@ func (s *rangeSums) closed(ctx context.Context, tx pgx.Tx, days []RangeDay) erro
 const rangeSettings = `select set_config('enable_sort', 'off', true),
 	set_config('work_mem', '64MB', true)`
 
-// figuresOfDays selects the figures of closed days. The dates are also a condition of their own:
-// the planner does not derive it from the join, and would read the index from the first day ever
-// closed.
-func figuresOfDays(f *figureTable) string {
-	return `select f.*, d.period, d.zone from audit.` + f.name + ` f
-		join unnest(@dates::date[], @periods::text[], @zones::text[]) d (day, period, zone)
+// ofDays selects the figures of closed days: from their sums if these have what is asked for, else
+// from the figures, with parallel workers.
+func (s Split) ofDays(f *figureTable) string {
+	const days = `unnest(@dates::date[], @periods::text[], @zones::text[]) d (day, period, zone)`
+	if s.sums() != "" {
+		return `select f.*, d.period, d.zone from ` + days + ` cross join lateral (
+			select * from audit.` + f.daily + ` where day = d.day and split = @split offset 0) f`
+	}
+	// The dates are also a condition of their own: the planner does not derive it from the join, and
+	// would read the index from the first day ever closed.
+	return `select f.*, d.period, d.zone from audit.` + f.name + ` f join ` + days + `
 		  on d.day = f.day
 		where f.day = any(@dates::date[])`
+}
+
+// sums is the column split of the stored sums that have what is asked for. It is empty when hour,
+// tenant, country and sender are asked for together: then the figures have to be read.
+func (s Split) sums() string {
+	switch s {
+	case Split{Reason: s.Reason}:
+		return "none"
+	case Split{Reason: s.Reason, Hour: true}:
+		return "hour"
+	case Split{Reason: s.Reason, Tenant: true}:
+		return "tenant"
+	case Split{Reason: s.Reason, CallingCode: true}:
+		return "country"
+	case Split{Reason: s.Reason, Sender: true}:
+		return "sender"
+	}
+	return ""
 }
 
 // open adds a day from its messages and attempts.

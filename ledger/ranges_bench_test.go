@@ -10,7 +10,8 @@ import (
 
 // BenchmarkRangeOfAYear adds up the figures of 365 closed days, as a sender with three routes of
 // five channels, ten tenants and twenty countries has them: 120 of these 3000 combinations have
-// traffic in an hour, which are 1 051 200 rows a year in each of the three tables.
+// traffic in an hour, which are 1 051 200 rows a year in each of the three tables. Each combination
+// has one of seven senders.
 func BenchmarkRangeOfAYear(b *testing.B) {
 	url := ledgertest.Fresh(b)
 	l, db := connect(b, ledger.Config{URL: url}), raw(b, url)
@@ -18,33 +19,52 @@ func BenchmarkRangeOfAYear(b *testing.B) {
 	const from = ` from generate_series(0, 365 * 24 - 1) h,
 		lateral (select $1::timestamptz + make_interval(hours => h) as hour) t,
 		lateral (select 'route' || n % 3 as route, 'channel' || n / 3 % 5 as channel,
-		    'tenant' || n / 15 % 10 as tenant, (n / 150 + 30)::smallint as country
+		    'tenant' || n / 15 % 10 as tenant, (n / 150 + 30)::smallint as country,
+		    'sender' || n % 7 as sender
 		  from generate_series(h % 25, 2999, 25) n) combination`
 	execute(b, db, `insert into dispatcher.choice_figures
-		select hour::date, 1, hour, 1, route, channel, tenant, country, 100, 0, 0, 0, 0, 110`+from, first)
+		select hour::date, 1, hour, 1, route, channel, tenant, country, 100, 0, 0, 0, 0, 110, sender`+from, first)
 	execute(b, db, `insert into dispatcher.attempt_figures
 		select hour::date, 1, hour, 1, route, channel, 'first_choice', 'GBP', tenant, country,
-		  100, 100, 100, 0, 0, 0, 0, 0, 0, 99, 1, 0, 100, 2800000, 0, 0, 99, 2772000`+from, first)
+		  100, 100, 100, 0, 0, 0, 0, 0, 0, 99, 1, 0, 100, 2800000, 0, 0, 99, 2772000, sender`+from, first)
 	execute(b, db, `insert into dispatcher.carried_figures
-		select hour::date, 1, hour, 1, route, channel, channel, '', tenant, country, 100`+from, first)
+		select hour::date, 1, hour, 1, route, channel, channel, '', tenant, country, 100,
+		  sender, 'GBP', 100, 2800000, 110`+from, first)
 	execute(b, db, `insert into dispatcher.closings
 		select d, 1, 'UTC', d::timestamptz, d::timestamptz + interval '1 day', now(), 1
 		from (select distinct hour::date as d`+from+`) days`, first)
 	execute(b, db, `analyze`)
-	days := make([]ledger.RangeDay, 365)
-	for i := range days {
-		noon := first.AddDate(0, 0, i).Add(12 * time.Hour)
-		days[i] = ledger.RangeDay{
-			BusinessDay: ledger.NewBusinessDay(noon, time.UTC), Period: noon.Format("2006-01"),
+	year := func(period string) []ledger.RangeDay {
+		days := make([]ledger.RangeDay, 365)
+		for i := range days {
+			noon := first.AddDate(0, 0, i).Add(12 * time.Hour)
+			days[i] = ledger.RangeDay{
+				BusinessDay: ledger.NewBusinessDay(noon, time.UTC), Period: noon.Format(period),
+			}
 		}
+		return days
 	}
-	for name, split := range map[string]ledger.Split{
-		"months": {}, "months by tenant": {Tenant: true},
-		"months by hour and tenant": {Hour: true, Tenant: true},
+	const days, months = time.DateOnly, "2006-01"
+	for _, c := range []struct {
+		name, period string
+		split        ledger.Split
+	}{
+		{"months", months, ledger.Split{}},
+		{"days", days, ledger.Split{}},
+		{"months by reason", months, ledger.Split{Reason: true}},
+		{"months by hour", months, ledger.Split{Hour: true}},
+		{"months by tenant", months, ledger.Split{Tenant: true}},
+		{"months by country", months, ledger.Split{CallingCode: true}},
+		{"months by sender", months, ledger.Split{Sender: true}},
+		{"days by hour", days, ledger.Split{Hour: true}},
+		{"days by tenant", days, ledger.Split{Tenant: true}},
+		{"days by country", days, ledger.Split{CallingCode: true}},
+		{"months by hour and tenant", months, ledger.Split{Hour: true, Tenant: true}},
 	} {
-		b.Run(name, func(b *testing.B) {
+		b.Run(c.name, func(b *testing.B) {
+			of := year(c.period)
 			for b.Loop() {
-				r, err := l.Reports.Range(b.Context(), days, split, nil)
+				r, err := l.Reports.Range(b.Context(), of, c.split, nil)
 				if err != nil || len(r.Open) > 0 {
 					b.Fatal(r.Open, err)
 				}

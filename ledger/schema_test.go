@@ -284,6 +284,14 @@ func TestAuditViewsHaveTheColumnsOfTheContract(t *testing.T) {
 			"tenant calling_code messages sender currency segments cost_micros text_segments",
 		"choice_figures": "day revision hour routing_version route channel tenant calling_code " +
 			"messages rejected failed unknown open segments sender cause",
+		"choice_sums": "day revision split hour tenant calling_code sender routing_version route " +
+			"channel cause messages rejected failed unknown open segments",
+		"attempt_sums": "day revision split hour tenant calling_code sender routing_version route " +
+			"channel reason currency attempts submitted accepted rejected refused throttled unknown " +
+			"unsent pending delivered undelivered no_receipt segments cost_micros unknown_segments " +
+			"unknown_micros delivered_segments delivered_micros",
+		"carried_sums": "day revision split hour tenant calling_code sender routing_version route " +
+			"first_choice channel cause currency messages segments cost_micros text_segments",
 		"closings": "day revision zone from_at to_at at changes figures",
 		"seals": "number from_at to_at at again size leaves nodes checkpoint closings " +
 			"finance_from format definitions",

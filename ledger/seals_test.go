@@ -1,10 +1,12 @@
 package ledger_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"dispatcher/config/tier"
@@ -27,20 +29,39 @@ func evidenceNow(t *testing.T, l *ledger.Ledger) map[int64]ledger.Evidence {
 	return all
 }
 
-// TestWhatIsFinalChangesNoMore: nothing that claims, settlements and receipts do counts as a change
-// by somebody else, and no receipt contradicts its attempt. Evidence that is final stays the same,
-// and what changes has a newer time.
+// endedWindows is the evidence of the windows of limits that were over at an instant, and how many
+// there are.
+func (b *business) endedWindows(at time.Time) (evidence string, n int) {
+	b.t.Helper()
+	err := b.db.QueryRow(b.t.Context(), `
+		select coalesce(string_agg(format('%s s from %s: %s', window_seconds, window_start, hash), e'\n'
+		  order by window_start, window_seconds, hash), ''), count(*)
+		from facts.window_evidence
+		where window_start + make_interval(secs => window_seconds) <= $1`, at).Scan(&evidence, &n)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return evidence, n
+}
+
+// TestWhatIsFinalChangesNoMore: nothing that claims, settlements, receipts and changes of the
+// routing do counts as a change by somebody else, and no receipt contradicts its attempt. Evidence
+// that is final stays the same, and what changes has a newer time. No window of a limit changes
+// after it ended.
 func TestWhatIsFinalChangesNoMore(t *testing.T) {
 	t.Parallel()
 	tier.OneWindow(t, 24*time.Hour)
 	b := newBusiness(t)
+	b.limited = true
+	b.route(rand.New(rand.NewPCG(0, 0)))
 	before := map[int64]ledger.Evidence{}
+	var windows string
 	var looked time.Time
 	var changed [len(ledger.PartNames)]int
 	runs := 0
 	tier.Check(t, func(rt *rapid.T) {
 		b.goOn(rt, func(string) {})
-		clock := time.Now()
+		clock := scalar[time.Time](t, b.db, `select clock_timestamp()`)
 		now := evidenceNow(t, b.l)
 		for seq, was := range before {
 			is, found := now[seq]
@@ -62,6 +83,10 @@ func TestWhatIsFinalChangesNoMore(t *testing.T) {
 				}
 			}
 		}
+		if is, _ := b.endedWindows(looked); is != windows {
+			rt.Fatalf("windows that had ended changed: %s", cmp.Diff(windows, is))
+		}
+		windows, _ = b.endedWindows(clock)
 		before, looked = now, clock
 		if runs++; runs%4 > 0 {
 			return
@@ -77,6 +102,18 @@ func TestWhatIsFinalChangesNoMore(t *testing.T) {
 	})
 	if changed[ledger.PartAttempts] == 0 || changed[ledger.PartLater] == 0 {
 		t.Errorf("changes by part: %v", changed)
+	}
+	// At least one window has ended, and the next claim begins another.
+	var clock time.Time
+	tier.Eventually(t, "a window ends", func() bool {
+		clock = scalar[time.Time](t, b.db, `select clock_timestamp()`)
+		var n int
+		windows, n = b.endedWindows(clock)
+		return n > 0
+	})
+	b.claim(rand.New(rand.NewPCG(1, 1)))
+	if is, _ := b.endedWindows(clock); is != windows {
+		t.Errorf("windows that had ended changed: %s", cmp.Diff(windows, is))
 	}
 }
 

@@ -183,6 +183,11 @@ func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
 		return err
 	}
 	found.add(misfitReceipts(misfits))
+	sums, err := l.Sealed.WrongSums(ctx, day.Date)
+	if err != nil {
+		return err
+	}
+	found.add(wrongSums(day.Date, sums))
 	if path := cmp.Or(f.seals, l.settings.SealKeyFile); path != "" {
 		now, err := l.Clock(ctx)
 		if err != nil {
@@ -385,6 +390,22 @@ func misfitReceipts(all []ledger.MisfitReceipt) []audit.Mismatch {
 		out[i] = audit.Mismatch{
 			ID: m.ID, Attempt: m.Attempt, What: whatReceipt, Stored: words[0] + m.Stored,
 			Derived: words[1],
+		}
+	}
+	return out
+}
+
+// whatSums: reports of a closed day read sums that are not those of its figures.
+const whatSums = "sums"
+
+// wrongSums are sums of a day that are not those of its figures.
+func wrongSums(day string, found []ledger.WrongSum) []audit.Mismatch {
+	out := make([]audit.Mismatch, len(found))
+	for i, w := range found {
+		out[i] = audit.Mismatch{
+			ID: fmt.Sprintf("revision %d of %s", w.Revision, day), What: whatSums,
+			Stored:  fmt.Sprintf("other values in %s, split %s", w.Sums, w.Split),
+			Derived: "the sums of " + w.Figures,
 		}
 	}
 	return out

@@ -391,7 +391,11 @@ func TestFiguresThatWereChangedAfterTheyWereSealedAreFound(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	first, second := "revision 1 of "+day, "revision 2 of "+day
-	tables := []string{"closings", "choice_figures", "attempt_figures", "carried_figures", "seals"}
+	// The sums last: storing a closing stores its sums.
+	tables := []string{
+		"closings", "choice_figures", "attempt_figures", "carried_figures", "seals", "choice_sums",
+		"attempt_sums", "carried_sums",
+	}
 	for _, table := range tables {
 		o.exec(`create table kept_` + table + ` as select * from dispatcher.` + table)
 	}
@@ -416,6 +420,17 @@ func TestFiguresThatWereChangedAfterTheyWereSealedAreFound(t *testing.T) {
 			from dispatcher.attempt_figures f limit 1`: {"revision 7 of " + day, inserted},
 		`insert into dispatcher.choice_figures select * from dispatcher.choice_figures limit 1`: {
 			first, changed + "choice_figures" + those,
+		},
+		`update dispatcher.attempt_sums set cost_micros = cost_micros - 1 where revision = 1
+			and split = 'none'`: {
+			first, "sums: other values in attempt_sums, split none instead of the sums of attempt_figures",
+		},
+		`delete from dispatcher.carried_sums where split = 'tenant'`: {
+			first, "sums: other values in carried_sums, split tenant instead of the sums of carried_figures",
+		},
+		`insert into dispatcher.choice_sums select * from dispatcher.choice_sums
+			where split = 'hour'`: {
+			first, "sums: other values in choice_sums, split hour instead of the sums of choice_figures",
 		},
 		`delete from dispatcher.closings where revision = 2`: {second, deleted},
 		`with c as (delete from dispatcher.closings where revision = 2)
@@ -447,7 +462,7 @@ func TestFiguresThatWereChangedAfterTheyWereSealedAreFound(t *testing.T) {
 		found := false
 		for _, m := range v.Mismatches {
 			found = found || m.ID == want[0] && m.What+": "+m.Stored+" instead of "+m.Derived == want[1]
-			if m.ID != want[0] && m.What != evidence.WhatCheckpoint {
+			if m.ID != want[0] && m.What != evidence.WhatCheckpoint && m.What != whatSums {
 				t.Errorf("%s: also %+v", sql, m)
 			}
 		}

@@ -84,11 +84,6 @@ routes: [{name: default, weights: {a: 25, b: 15, c: 60}}]
 		yesterday, ledger.NewBusinessDay(yesterday.From.AddDate(0, -2, 0), zone),
 	} {
 		for revision, accepted := range []int{300, 20} {
-			if _, err := conn.Exec(t.Context(), `insert into dispatcher.closings
-				values ($1, $2, $3, $4, $5, now(), 2)`, day.Date, revision+1, day.Zone, day.From,
-				day.To); err != nil {
-				t.Fatal(err)
-			}
 			for channel, messages := range map[string]int{"a": accepted, "b": accepted / 2, "c": 1000} {
 				if _, err := conn.Exec(t.Context(), `insert into dispatcher.attempt_figures
 					select $1, $2, $3, 1, 'default', $4, 'first_choice', 'GBP', '', 44,
@@ -97,6 +92,11 @@ routes: [{name: default, weights: {a: 25, b: 15, c: 60}}]
 					day.Date, revision+1, day.From, channel, messages); err != nil {
 					t.Fatal(err)
 				}
+			}
+			if _, err := conn.Exec(t.Context(), `insert into dispatcher.closings
+				values ($1, $2, $3, $4, $5, now(), 2)`, day.Date, revision+1, day.Zone, day.From,
+				day.To); err != nil {
+				t.Fatal(err)
 			}
 		}
 	}
