@@ -251,10 +251,6 @@ func (s *Messages) EachChoice(
 	return nil
 }
 
-// isChoice is the condition that EachChoice visits message m.
-const isChoice = `(m.received_at >= $1 and m.received_at < $2
-	and ((m.route is not null and m.state <> 'dead') or m.attempts > 0))`
-
 // choicesAfter reads the next page between low and high, both excluded, and returns the Seq at
 // which it ends. The limit is inside the subquery, so that the planner reads the primary key,
 // whatever it expects of the condition.
@@ -262,7 +258,8 @@ func choicesAfter(
 	ctx context.Context, tx pgx.Tx, f *ChoiceFilter, low, high int64, payloads bool,
 ) (page []Record, last int64, more bool, err error) {
 	r, err := tx.Query(ctx, `
-		select `+recordColumns(payloads)+`, `+isChoice+`
+		select `+recordColumns(payloads)+`, m.received_at >= $1 and m.received_at < $2
+		  and (m.route is not null and m.state <> 'dead' or m.attempts > 0)
 		from (select * from facts.messages where seq > $3 and seq < $4
 		  order by seq limit $5) m
 		order by m.seq`, f.From, f.To, low, high, choicePage)
@@ -294,7 +291,9 @@ func (s *Messages) eachSampled(
 		select seq from (
 		  select m.seq from (select * from facts.stored_messages where seq > $3
 		    and seq < $4 offset 0) m
-		  where `+isChoice+` order by md5(m.id) collate "C", m.seq limit $5
+		  where m.received_at >= $1 and m.received_at < $2
+		    and (m.route is not null and m.state <> 'dead' or m.attempts > 0)
+		  order by md5(m.id) collate "C", m.seq limit $5
 		) chosen order by seq`, f.From, f.To, low, high, f.Sample)
 	if err != nil {
 		return wrap("sample choices", err)
@@ -371,13 +370,11 @@ func addAttempts(ctx context.Context, tx pgx.Tx, page []Record) error {
 func (s *Messages) Evidence(ctx context.Context, seq int64, format1 bool) (
 	map[string]string, error,
 ) {
-	later := "later_2"
-	if format1 {
-		later = "later"
-	}
 	var parts [len(PartNames)]*string
-	err := s.reports.QueryRow(ctx, `select intake::text, plan::text, attempts::text, `+later+`::text
-		from facts.evidence_texts where seq = $1`, seq).Scan(&parts[0], &parts[1], &parts[2], &parts[3])
+	err := s.reports.QueryRow(ctx, `
+		select intake::text, plan::text, attempts::text,
+		  case when $2 then later::text else later_2::text end
+		from facts.evidence_texts where seq = $1`, seq, format1).Scan(&parts[0], &parts[1], &parts[2], &parts[3])
 	if err != nil {
 		return nil, wrap("read the texts of evidence", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -185,8 +186,11 @@ func (k *keeper) summarise(ctx context.Context) error {
 	}
 	for _, index := range indexes {
 		err := pgx.BeginFunc(ctx, k.conn, func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, fmt.Sprintf(`set local lock_timeout = %d;
-				select dispatcher.summarise(%d)`, firstWait.Milliseconds(), index))
+			_, err := tx.Exec(ctx, `select set_config('lock_timeout', $1, true)`,
+				strconv.FormatInt(firstWait.Milliseconds(), 10))
+			if err == nil {
+				_, err = tx.Exec(ctx, `select dispatcher.summarise($1)`, index)
+			}
 			return err
 		})
 		pg, ok := errors.AsType[*pgconn.PgError](err)
