@@ -96,12 +96,8 @@ func lockRouting(ctx context.Context, tx pgx.Tx) (RoutingVersion, error) {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, routingLock); err != nil {
 		return RoutingVersion{}, err
 	}
-	r, err := tx.Query(ctx, currentVersion)
-	if err != nil {
-		return RoutingVersion{}, err
-	}
-	current, err := pgx.CollectExactlyOneRow(r, scanVersion)
-	if errors.Is(err, pgx.ErrNoRows) {
+	current, err := readVersion(ctx, tx, nil, nil)
+	if errors.Is(err, ErrNoRouting) {
 		return RoutingVersion{}, nil
 	}
 	return current, err
