@@ -98,7 +98,8 @@ func (s *Cancellations) Unsent(
 	return page, nil
 }
 
-// arguments are those of selectUnsent. It reads one message more than limit.
+// arguments makes selectUnsent read one message more than limit, which shows whether others
+// follow.
 func (f *UnsentFilter) arguments(after int64, limit int, envelopes bool) pgx.NamedArgs {
 	return pgx.NamedArgs{
 		"lane": f.Lane, "route": f.Route, "tenant": f.Tenant, "since": instant(f.Since),

@@ -215,7 +215,7 @@ func (t *Tx) readOpening(results pgx.BatchResults) error {
 }
 
 // readInserted marks the returned ids as Fresh and all others as Duplicate. PostgreSQL inserts and
-// returns the rows of a function scan in their order, which is that of t.order.
+// returns the rows of a function scan in their order, and the ids are given in t.order.
 func (t *Tx) readInserted(results pgx.BatchResults) error {
 	rows, err := results.Query()
 	if err != nil {

@@ -74,8 +74,7 @@ type LivingDay struct {
 // keepLock is the advisory lock of the session that runs Keep; one instance at a time has it.
 const keepLock = 0x64617973
 
-// keepSettings are those of that session. Its statements read whole partitions, so sequential scans
-// and hash joins are allowed.
+// keepSettings allow sequential scans and hash joins, because Keep reads whole partitions.
 const keepSettings = `
 	set application_name = 'dispatcher days'; set enable_seqscan = on; set enable_hashjoin = on;
 	set enable_mergejoin = on; set plan_cache_mode = force_custom_plan;
