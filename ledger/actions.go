@@ -91,7 +91,8 @@ const selectActions = `
 	      as name, 'version ' || version as subject, '' as detail, reason
 	  from dispatcher.routing_versions
 	  union all
-	  select 'ramp', m.seq, 0, m.at, m.author, m.login, m.via, m.move, 'ramp ' || r.id || ' of ' || r.route,
+	  select 'ramp', m.seq, 0, m.at, m.author, m.login, m.via, m.move,
+	    'ramp ' || r.id || ' of ' || r.route,
 	    'at step ' || m.step || ' of ' || r.steps, m.reason
 	  from dispatcher.ramp_moves m join dispatcher.ramps r on r.id = m.ramp where m.move <> 'step'
 	  union all
@@ -107,14 +108,16 @@ const selectActions = `
 	    trim_scale(micros / 1000000.0) || ' ' || currency, reason
 	  from dispatcher.top_ups
 	  union all
-	  select 'guard', id, 0, at, 'guard', '', 'dispatcher', action, replace(per, '_', ' ') || ' ' || subject,
+	  select 'guard', id, 0, at, 'guard', '', 'dispatcher', action,
+	    replace(per, '_', ' ') || ' ' || subject,
 	    seen || ' messages in the hour; usual are ' || round(usual::numeric, 1), ''
 	  from dispatcher.guard_trips
 	  union all
 	  select 'message', id, 0, at, author, login, via, action, subject, '', reason
 	  from dispatcher.operator_actions
 	  union all
-	  select 'message', d.message_seq, d.attempt, d.closed_at, d.author, d.login, d.via, 'settle', m.id,
+	  select 'message', d.message_seq, d.attempt, d.closed_at, d.author, d.login, d.via, 'settle',
+	    m.id,
 	    'as ' || d.verdict, d.note
 	  from dispatcher.ambiguous d join facts.stored_messages m on m.seq = d.message_seq
 	  where d.author <> '' and d.closed_at is not null

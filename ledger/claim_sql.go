@@ -45,8 +45,8 @@ func bothTurns(sql string) [2]string {
 	return [2]string{sql, strings.NewReplacer("ids_0", "ids_1", "ids_1", "ids_0").Replace(sql)}
 }
 
-// selectOptedOut are the positions of recipients that have opted out. It and selectDue read the list
-// as of their beginning, so a claim that begins after an opt-out was committed sees it.
+// selectOptedOut are the positions of recipients that have opted out. It and selectDue read the
+// list as of their beginning, so a claim that begins after an opt-out was committed sees it.
 //
 // While the list is empty, one check for the whole statement finds that, and nothing is looked up.
 // Otherwise each row costs one lookup in the index of the current entries. The planner never turns

@@ -82,7 +82,8 @@ const (
 	  and (not $6::boolean or d.replayed_at is null)`
 )
 
-// latestDead reads the latest dead record with an id, $1, or with a position in Kafka; null for any.
+// latestDead reads the latest dead record with an id, $1, or with a position in Kafka; null for
+// any.
 const latestDead = `
 	select d.seq, coalesce(d.id, ''), d.lane, d.tenant, coalesce(d.reason, ''), d.detail, d.topic,
 	  d.kafka_partition, d.kafka_offset, d.received_at, d.replayed_at,

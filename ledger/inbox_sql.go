@@ -30,8 +30,8 @@ const dropMarks = `
 
 // selectParts reads the waiting parts of the groups that new parts belong to, oldest first.
 const selectParts = `
-	select p.seq, p.id, p.channel, p.sender, p.recipient, p.grp, p.parts, p.part, p.body, p.received_at,
-	  false
+	select p.seq, p.id, p.channel, p.sender, p.recipient, p.grp, p.parts, p.part, p.body,
+	  p.received_at, false
 	from dispatcher.inbound_parts p
 	where (p.channel, p.sender, p.recipient, p.grp, p.parts) in (
 	  select * from unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::smallint[]))
@@ -40,8 +40,8 @@ const selectParts = `
 // selectOverdue reads the groups with a part that has waited too long, with all their parts, oldest
 // first.
 const selectOverdue = `
-	select p.seq, p.id, p.channel, p.sender, p.recipient, p.grp, p.parts, p.part, p.body, p.received_at,
-	  p.booked_at < now() - $1::interval
+	select p.seq, p.id, p.channel, p.sender, p.recipient, p.grp, p.parts, p.part, p.body,
+	  p.received_at, p.booked_at < now() - $1::interval
 	from dispatcher.inbound_parts p
 	where (p.channel, p.sender, p.recipient, p.grp, p.parts) in (
 	  select o.channel, o.sender, o.recipient, o.grp, o.parts from dispatcher.inbound_parts o

@@ -212,7 +212,8 @@ func decodeWaits(text string) []Wait {
 	return waits
 }
 
-// ticket lets an attempt that was claimed at a time use the slot of a part that was accepted earlier.
+// ticket lets an attempt that was claimed at a time use the slot of a part that was accepted
+// earlier.
 func ticket(accepted, claimed time.Time) *admission.Ticket {
 	t := admission.NewTicket(accepted.UTC())
 	t = t.CheckIn(claimed.UTC())

@@ -44,7 +44,8 @@ type Comparison struct {
 	Period
 }
 
-// beginComparison sets what is right for statements that read whole tables once, and creates theirs.
+// beginComparison sets what is right for statements that read whole tables once, and creates
+// theirs.
 const beginComparison = `
 	set application_name = 'dispatcher reconcile'; set enable_seqscan = on; set jit = off;
 	set enable_hashjoin = on; set enable_mergejoin = on; set enable_partitionwise_join = on;
@@ -143,8 +144,8 @@ const readOurs = `
 
 // pairReferences pairs lines with the attempts that have their reference. When a provider has used
 // an id again, the line belongs to the attempt that is nearest in time. Of several attempts under
-// one key the latest is billed. A line below 0 is a credit: it takes back what was billed, perhaps in
-// an earlier file, so it belongs to no attempt.
+// one key the latest is billed. A line below 0 is a credit: it takes back what was billed, perhaps
+// in an earlier file, so it belongs to no attempt.
 const pairReferences = `
 	insert into pairs
 	select nr, line, true from (
@@ -267,7 +268,8 @@ const addUp = `
 	create temporary table found (kind text, nr bigint, line integer, reference text, at timestamptz,
 	  ours text, theirs text, currency text);
 	insert into found
-	select 'ours_only', nr, null, null, at, trim_scale(micros / 1000000.0)::text, '', currency from missing;
+	select 'ours_only', nr, null, null, at, trim_scale(micros / 1000000.0)::text, '',
+	  currency from missing;
 	insert into found
 	select case when again then 'duplicate' else 'theirs_only' end, null, line, reference, at, '',
 	  coalesce(trim_scale(nanos / 1000000000.0)::text, ''), coalesce(currency, '') from extra;
@@ -282,7 +284,8 @@ const addUp = `
 	    c.taken and o.outcome = 'accepted' and c.segments <> o.billed),
 	  ('currency', o.currency, c.currency, '', c.nanos is not null and o.billed > 0
 	    and o.outcome = 'accepted' and c.currency <> o.currency),
-	  ('price', trim_scale(o.micros / 1000000.0)::text, trim_scale(c.nanos / 1000000000.0)::text, o.currency,
+	  ('price', trim_scale(o.micros / 1000000.0)::text,
+	    trim_scale(c.nanos / 1000000000.0)::text, o.currency,
 	    o.outcome = 'accepted' and c.currency = o.currency and round(c.nanos / 1000.0) <> o.micros)
 	) d(kind, ours, theirs, currency, differs)
 	where d.differs`

@@ -367,7 +367,8 @@ func (s *Messages) Evidence(ctx context.Context, seq int64, format1 bool) (
 	err := s.reports.QueryRow(ctx, `
 		select intake::text, plan::text, attempts::text,
 		  case when $2 then later::text else later_2::text end
-		from facts.evidence_texts where seq = $1`, seq, format1).Scan(&parts[0], &parts[1], &parts[2], &parts[3])
+		from facts.evidence_texts where seq = $1`, seq, format1).
+		Scan(&parts[0], &parts[1], &parts[2], &parts[3])
 	if err != nil {
 		return nil, wrap("read the texts of evidence", err)
 	}

@@ -14,10 +14,10 @@ import (
 // bounds keep the scan of recovery short: it reads the block ranges of attempts that have rows of
 // that time, and those that are not summarised yet.
 //
-// An instance is dead when it has left, or has been silent for @dead_after. A silent one counts only
-// while this instance, @self, has sent heartbeats for @dead_after without a break: after an outage of
-// the database, the first instance to come back finds all others silent, and after @dead_after every
-// live one has sent a heartbeat again.
+// An instance is dead when it has left, or has been silent for @dead_after. A silent one counts
+// only while this instance, @self, has sent heartbeats for @dead_after without a break: after an
+// outage of the database, the first instance to come back finds all others silent, and after
+// @dead_after every live one has sent a heartbeat again.
 const (
 	maxSilence = 5 * time.Minute
 	slack      = time.Minute

@@ -9,9 +9,9 @@ import (
 )
 
 // unended is true when message m of a day still needs its payload: it has not ended, or ended less
-// than $1 ago, or it is ambiguous, or was less than $1 ago. With $1 = 0 it is true while the message
-// has not ended or is ambiguous. An accepted message has ended unless a receipt is awaited or one of
-// its rows of receipts is due again.
+// than $1 ago, or it is ambiguous, or was less than $1 ago. With $1 = 0 it is true while the
+// message has not ended or is ambiguous. An accepted message has ended unless a receipt is awaited
+// or one of its rows of receipts is due again.
 const unended = `(coalesce(
 	  coalesce(m.finished_at, case when m.state in ('sending', 'accepted')
 	    and not exists (select from dispatcher.receipts r

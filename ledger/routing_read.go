@@ -18,9 +18,9 @@ func scanVersion(r pgx.CollectableRow) (RoutingVersion, error) {
 	return v, err
 }
 
-// readVersion reads the latest version; with a number that one, and with an instant the one that was
-// in force just before it: the first one, if that is older. It returns ErrNoRouting when there is
-// none.
+// readVersion reads the latest version; with a number that one, and with an instant the one that
+// was in force just before it: the first one, if that is older. It returns ErrNoRouting when there
+// is none.
 func readVersion(
 	ctx context.Context, q querier, number *int64, before *time.Time,
 ) (RoutingVersion, error) {

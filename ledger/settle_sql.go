@@ -6,8 +6,8 @@ import (
 )
 
 // A batch of settlements is one of two statements: settle, or settleMore when one of them needs
-// more. settle.sql says how both are written as one text. Both take the parameters of settleNames in
-// that order; settle takes only the first settleCount.
+// more. settle.sql says how both are written as one text. Both take the parameters of settleNames
+// in that order; settle takes only the first settleCount.
 var (
 	//go:embed settle.sql
 	settleText string

@@ -82,7 +82,8 @@ const selectWaiting = `
 	where next_at > now() and (state = 'waiting' or state = 'accepted' and waits_for is not null)
 	order by seq`
 
-// wakeSome wakes those of the list that still wait. It skips locked rows: a claim is deciding about them, under this version or a later one.
+// wakeSome wakes those of the list that still wait. It skips locked rows: a claim is deciding about
+// them, under this version or a later one.
 const wakeSome = `
 	select dispatcher.wake(array(
 	  select seq from dispatcher.due
