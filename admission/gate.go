@@ -16,12 +16,3 @@ func (g *Gate) Roll(now time.Time, zone *time.Location) {
 		g.Counters[i].Roll(now, zone)
 	}
 }
-
-// Accounts are the channel's counters with its rate, without a policy.
-func (g *Gate) Accounts(now time.Time) []Account {
-	accounts, rate := make([]Account, len(g.Counters)), g.Ease.RateAt(now)
-	for i := range g.Counters {
-		accounts[i] = Account{Counter: &g.Counters[i], Rate: rate}
-	}
-	return accounts
-}

@@ -114,7 +114,7 @@ type (
 	Exact struct{}
 )
 
-// ParsePolicy reads the word of a policy; factor is that of curve, above 0.
+// ParsePolicy reads the word of a policy; only curve has a factor, above 0.
 func ParsePolicy(word string, factor float64) (Policy, error) {
 	switch word {
 	case "even":

@@ -62,10 +62,10 @@ func readHealth(f fields, r Route) *Health {
 		h.Window, _ = d.duration(time.Second, time.Hour)
 	}
 	if n, ok := keys.get("step"); ok {
-		h.Step = percent(n)
+		h.Step = int(n.integer(1, 99))
 	}
 	if n, ok := keys.get("floor"); ok {
-		h.Floor = percent(n)
+		h.Floor = int(n.integer(1, 99))
 	}
 	if d, ok := keys.get("interval"); ok {
 		h.Interval, _ = d.duration(time.Second, day)
@@ -92,7 +92,7 @@ func readHealthReceipts(health fields) *HealthReceipts {
 		return r
 	}
 	if n, ok := keys.need("delivered", "delivered: 80"); ok {
-		r.Delivered = percent(n)
+		r.Delivered = int(n.integer(1, 99))
 	}
 	if d, ok := keys.get("within"); ok {
 		r.Within, _ = d.duration(time.Second, time.Hour)
@@ -119,12 +119,6 @@ func checkHealthRoute(v value, r Route) {
 		v.fail("lowers the weight of a channel in favour of the others, but there is only one; " +
 			"add a channel or remove health")
 	}
-}
-
-// percent reads a share of the configured weight from 1 to 99.
-func percent(v value) int {
-	n := v.integer(1, 99)
-	return int(n)
 }
 
 // readQuiet reads the quiet time. It is at least the window: the errors that lowered a weight must

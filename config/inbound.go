@@ -21,7 +21,7 @@ type InboundSource struct {
 	// Name is the number, E.164 with plus or a short code, or the name of the channel.
 	Name   string
 	Tenant string
-	// Keywords that are nil are those of the document.
+	// Keywords that are nil are the same as in the document.
 	Keywords Keywords
 }
 

@@ -30,20 +30,6 @@ type AmbiguityRecord struct {
 	Via   Via
 }
 
-// ambiguityRecords reads AmbiguityRecords. A condition is appended to it.
-const ambiguityRecords = `
-	select m.seq, m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments,
-	  a.price_micros, a.currency, coalesce(a.provider_code, ''),
-	  d.step, d.opened_at, least(d.until, d.closed_at), d.asked, coalesce(d.verdict, ''), d.author,
-	  d.note, d.closed_at, d.login, d.via
-	` + ambiguityTables + `
-	where `
-
-const ambiguityTables = `from facts.ambiguous d
-	join facts.stored_messages m on m.seq = d.message_seq
-	join facts.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
-	`
-
 // AmbiguousFilter selects ambiguous attempts. The zero value selects all that are still being
 // resolved.
 type AmbiguousFilter struct {
@@ -56,13 +42,48 @@ type AmbiguousFilter struct {
 	Since, Before time.Time
 }
 
-// ambiguousMatches is the condition of a filter; $1 to $7 are its arguments.
-const ambiguousMatches = `a.outcome = 'unknown'
+// listAmbiguous and countAmbiguous read what a filter matches; $1 to $7 are its arguments.
+const (
+	listAmbiguous = `
+	select m.seq, m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments,
+	  a.price_micros, a.currency, coalesce(a.provider_code, ''),
+	  d.step, d.opened_at, least(d.until, d.closed_at), d.asked, coalesce(d.verdict, ''), d.author,
+	  d.note, d.closed_at, d.login, d.via
+	from facts.ambiguous d
+	join facts.stored_messages m on m.seq = d.message_seq
+	join facts.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
+	where a.outcome = 'unknown'
+	  and (d.next_at is not null or $1 and d.verdict in ('final', 'resent'))
+	  and ($2 = '' or a.channel = $2) and ($3 = '' or m.lane = $3)
+	  and ($4::timestamptz is null or d.opened_at < $4)
+	  and ($5::timestamptz is null or d.opened_at >= $5)
+	  and ($6 = '' or m.tenant = $6) and ($7 = '' or a.provider_code = $7)
+	  and (d.opened_at, d.message_seq, d.attempt) > ($8::timestamptz, $9::bigint, $10::int)
+	order by d.opened_at, d.message_seq, d.attempt limit $11`
+
+	countAmbiguous = `
+	select count(*)
+	from facts.ambiguous d
+	join facts.stored_messages m on m.seq = d.message_seq
+	join facts.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
+	where a.outcome = 'unknown'
 	  and (d.next_at is not null or $1 and d.verdict in ('final', 'resent'))
 	  and ($2 = '' or a.channel = $2) and ($3 = '' or m.lane = $3)
 	  and ($4::timestamptz is null or d.opened_at < $4)
 	  and ($5::timestamptz is null or d.opened_at >= $5)
 	  and ($6 = '' or m.tenant = $6) and ($7 = '' or a.provider_code = $7)`
+)
+
+// ambiguitiesOf reads all ambiguities of one message.
+const ambiguitiesOf = `
+	select m.seq, m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments,
+	  a.price_micros, a.currency, coalesce(a.provider_code, ''),
+	  d.step, d.opened_at, least(d.until, d.closed_at), d.asked, coalesce(d.verdict, ''), d.author,
+	  d.note, d.closed_at, d.login, d.via
+	from facts.ambiguous d
+	join facts.stored_messages m on m.seq = d.message_seq
+	join facts.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
+	where d.message_seq = $1 order by d.attempt`
 
 func (f *AmbiguousFilter) arguments() []any {
 	var since, before *time.Time
@@ -86,23 +107,19 @@ func (s *Ambiguities) List(
 func (s *Ambiguities) After(
 	ctx context.Context, f *AmbiguousFilter, last *AmbiguityRecord, limit int,
 ) ([]AmbiguityRecord, error) {
-	return rows(ctx, s.db, scanAmbiguityRecord, ambiguityRecords+ambiguousMatches+`
-		  and (d.opened_at, d.message_seq, d.attempt) > ($8::timestamptz, $9::bigint, $10::int)
-		order by d.opened_at, d.message_seq, d.attempt limit $11`,
+	return rows(ctx, s.db, scanAmbiguityRecord, listAmbiguous,
 		append(f.arguments(), last.OpenedAt, last.Seq, last.Attempt, limit)...)
 }
 
 // Count is how many attempts match.
 func (s *Ambiguities) Count(ctx context.Context, f *AmbiguousFilter) (n int64, err error) {
-	err = s.reports.QueryRow(ctx, `select count(*) `+ambiguityTables+`where `+ambiguousMatches,
-		f.arguments()...).Scan(&n)
+	err = s.reports.QueryRow(ctx, countAmbiguous, f.arguments()...).Scan(&n)
 	return n, wrap("count ambiguous attempts", err)
 }
 
 // of are all ambiguities of one message.
 func (s *Ambiguities) of(ctx context.Context, seq int64) ([]AmbiguityRecord, error) {
-	return rows(ctx, s.db, scanAmbiguityRecord, ambiguityRecords+
-		`d.message_seq = $1 order by d.attempt`, seq)
+	return rows(ctx, s.db, scanAmbiguityRecord, ambiguitiesOf, seq)
 }
 
 func scanAmbiguityRecord(r pgx.CollectableRow) (a AmbiguityRecord, err error) {

@@ -130,13 +130,6 @@ const ambiguityColumns = messageColumns + `, p.envelope,
 	  a.outcome is distinct from 'unknown', coalesce(f.receipt_state, ''),
 	  coalesce(a.provider_reference, ''), d.part_taken, coalesce(a.receipts_within, interval '0')`
 
-// ambiguityJoins join to ambiguity d the tables that ambiguityColumns name.
-const ambiguityJoins = `
-	join dispatcher.messages m on m.seq = d.message_seq
-	left join dispatcher.payloads p on p.seq = d.message_seq
-	join dispatcher.attempts f on f.message_seq = d.message_seq and f.attempt = d.attempt
-	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last`
-
 // leaseAmbiguities leases the ambiguities that are due, and those for which an answer or a receipt
 // has come. No other instance gets them before the lease is over. Their attempts are looked up by
 // key: a join could read the attempts of all days. A first attempt that was refused or never left
@@ -165,9 +158,14 @@ const leaseAmbiguities = `
 // ambiguity, but the other rows that it read may be older. Here an ambiguity and its attempts are
 // read as of one moment.
 const readAmbiguities = `
-	select ` + ambiguityColumns + ` from unnest($1::bigint[], $2::text[]) as n(seq, key)
+	select ` + ambiguityColumns + `
+	from unnest($1::bigint[], $2::text[]) as n(seq, key)
 	join dispatcher.ambiguous d on d.message_seq = n.seq and d.key = n.key
-	  and d.closed_at is null` + ambiguityJoins + `
+	  and d.closed_at is null
+	join dispatcher.messages m on m.seq = d.message_seq
+	left join dispatcher.payloads p on p.seq = d.message_seq
+	join dispatcher.attempts f on f.message_seq = d.message_seq and f.attempt = d.attempt
+	join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
 	order by d.opened_at`
 
 // Due returns up to limit open ambiguities that are due, or that an answer or a receipt has come
@@ -209,10 +207,13 @@ func scanAmbiguity(r pgx.CollectableRow) (OpenAmbiguity, error) {
 func (s *Ambiguities) Of(ctx context.Context, id string, last int) (OpenAmbiguity, error) {
 	r, err := s.reports.Query(ctx, `
 		select `+ambiguityColumns+`
-		from dispatcher.ambiguous d`+ambiguityJoins+`
+		from dispatcher.ambiguous d
+		join dispatcher.messages m on m.seq = d.message_seq
+		left join dispatcher.payloads p on p.seq = d.message_seq
+		join dispatcher.attempts f on f.message_seq = d.message_seq and f.attempt = d.attempt
+		join dispatcher.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
 		where m.seq = dispatcher.seq_of($1) and a.outcome = 'unknown' and $2::int in (0, d.last)
-		  order by d.last desc
-		  limit 1`, id, last)
+		order by d.last desc limit 1`, id, last)
 	if err != nil {
 		return OpenAmbiguity{}, wrap("look for an ambiguity", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -52,10 +51,10 @@ const unsentLook = 5000
 // The offsets make the planner read each message by its number, and not all days. The end is no
 // bound of looked, because the planner takes a range with two bounds for a small one and would sort
 // it.
-var selectUnsent = `
+const selectUnsent = `
 	with looked as materialized (
 	  select seq, lane, tenant, state from dispatcher.due
-	  where seq > @after order by seq limit ` + strconv.Itoa(unsentLook) + `
+	  where seq > @after order by seq limit @look
 	), found as (
 	  select m.seq, m.id, case when @envelopes then p.envelope end as envelope
 	  from looked d
@@ -99,12 +98,13 @@ func (s *Cancellations) Unsent(
 	return page, nil
 }
 
-// arguments are those of selectUnsent. It reads one message more than limit.
+// arguments makes selectUnsent read one message more than limit, which shows whether others
+// follow.
 func (f *UnsentFilter) arguments(after int64, limit int, envelopes bool) pgx.NamedArgs {
 	return pgx.NamedArgs{
 		"lane": f.Lane, "route": f.Route, "tenant": f.Tenant, "since": instant(f.Since),
 		"before": instant(f.Before), "after": max(after, f.begin()), "end": f.end(), "limit": limit + 1,
-		"envelopes": envelopes,
+		"envelopes": envelopes, "look": unsentLook,
 	}
 }
 

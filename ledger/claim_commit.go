@@ -271,15 +271,13 @@ var selectCommitted = ofDay(`
 	select exists (
 	  select from dispatcher.attempts where message_seq = $1 and attempt = $2 and instance = $3
 	    and claimed_at = $4)
-	from ` + barrierRecord)
+	from pg_logical_emit_message(true, 'dispatcher', '')`)
 
 // replicationBarrier commits an empty record. Where commits wait for a standby, a transaction whose
 // wait was cut off is visible on its server although the standby lacks it. A caller that relies on
 // what it sees, and has nothing to write itself, uses this: the commit returns when the standby has
 // everything before it, and fails on a server that another has taken over from. A transaction that
 // writes, or locks a row, does not need it: its own commit waits.
-const replicationBarrier = `select 1 from ` + barrierRecord
-
-// barrierRecord writes a message to the WAL that nobody reads (PostgreSQL manual, 9.28.6). It takes
-// no lock.
-const barrierRecord = `pg_logical_emit_message(true, 'dispatcher', '')`
+//
+// It writes a message to the WAL that nobody reads (PostgreSQL manual, 9.28.6), and takes no lock.
+const replicationBarrier = `select 1 from pg_logical_emit_message(true, 'dispatcher', '')`

@@ -215,7 +215,7 @@ func (t *Tx) readOpening(results pgx.BatchResults) error {
 }
 
 // readInserted marks the returned ids as Fresh and all others as Duplicate. PostgreSQL inserts and
-// returns the rows of a function scan in their order, which is that of t.order.
+// returns the rows of a function scan in their order, and the ids are given in t.order.
 func (t *Tx) readInserted(results pgx.BatchResults) error {
 	rows, err := results.Query()
 	if err != nil {
@@ -387,19 +387,6 @@ func (t *Tx) checkDuplicates(ctx context.Context) error {
 		return nil
 	})
 	return err
-}
-
-// optedOut is an SQL expression: whether a recipient is on the opt-out list. It reads the list as
-// of the beginning of its statement, so a claim that begins after an opt-out was committed sees it.
-//
-// While the list is empty, one check for the whole statement finds that, and nothing is looked up.
-// Otherwise each row costs one lookup in the index of the current entries. The planner never turns
-// a correlated scalar subquery into a hash of the whole list.
-func optedOut(recipient string) string {
-	return `case when (select exists (select from dispatcher.opt_outs where until is null))
-	    then coalesce((select true from dispatcher.opt_outs o
-	    where o.recipient = ` + recipient + ` and o.until is null), false)
-	    else false end`
 }
 
 // markOptedOut marks the message at a position: its recipient has opted out.

@@ -1,6 +1,9 @@
 package ledger
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Statements of a claim, in the order in which they are sent. An array parameter that is null means
 // null in every row, and one of a single element means that value in every row (see brief), because
@@ -16,36 +19,44 @@ var planNames = []string{
 // insertIDs stores the ids of new messages and gives them numbers of a day, which begin after $2.
 // The ids ascend, so that two claims with the same ids wait for each other without a deadlock. An
 // id that exists already, in this table or in the older one, is not returned. When another claim
-// stores the same id meanwhile, the statement fails, see isDuplicate. The two statements are for
-// even and odd turns of the tables.
+// stores the same id meanwhile, the statement fails, see isDuplicate.
 //
 // insertIDsAgain has "on conflict" and does not fail for that. With it PostgreSQL writes one more
 // WAL record of 48 bytes for each row, so it is used only after insertIDs has failed.
 var (
-	insertIDs = [2]string{
-		insertIDsInto("dispatcher.ids_0", "dispatcher.ids_1", ""),
-		insertIDsInto("dispatcher.ids_1", "dispatcher.ids_0", ""),
-	}
-	insertIDsAgain = [2]string{
-		insertIDsInto("dispatcher.ids_0", "dispatcher.ids_1", "on conflict (id) do nothing"),
-		insertIDsInto("dispatcher.ids_1", "dispatcher.ids_0", "on conflict (id) do nothing"),
-	}
+	insertIDs = bothTurns(`
+	insert into dispatcher.ids_0 as i (id, seq)
+	select n.id, $2::bigint + nextval('dispatcher.message_numbers') from unnest($1::text[]) as n(id)
+	where not exists (select from dispatcher.ids_0 c where c.id = n.id offset 0)
+	  and not exists (select from dispatcher.ids_1 o where o.id = n.id offset 0)
+	returning seq, id`)
+
+	insertIDsAgain = bothTurns(`
+	insert into dispatcher.ids_0 as i (id, seq)
+	select n.id, $2::bigint + nextval('dispatcher.message_numbers') from unnest($1::text[]) as n(id)
+	where not exists (select from dispatcher.ids_0 c where c.id = n.id offset 0)
+	  and not exists (select from dispatcher.ids_1 o where o.id = n.id offset 0)
+	on conflict (id) do nothing
+	returning seq, id`)
 )
 
-func insertIDsInto(current, older, onConflict string) string {
-	return `
-	insert into ` + current + ` as i (id, seq)
-	select n.id, $2::bigint + nextval('dispatcher.message_numbers') from unnest($1::text[]) as n(id)
-	where not exists (select from ` + current + ` c where c.id = n.id offset 0)
-	  and not exists (select from ` + older + ` o where o.id = n.id offset 0)
-	` + onConflict + `
-	returning seq, id`
+// bothTurns are a statement for even turns of the tables of ids, as it is given, and for odd ones.
+func bothTurns(sql string) [2]string {
+	return [2]string{sql, strings.NewReplacer("ids_0", "ids_1", "ids_1", "ids_0").Replace(sql)}
 }
 
-// selectOptedOut are the positions of recipients that have opted out, see optedOut.
-var selectOptedOut = `
+// selectOptedOut are the positions of recipients that have opted out. It and selectDue read the
+// list as of their beginning, so a claim that begins after an opt-out was committed sees it.
+//
+// While the list is empty, one check for the whole statement finds that, and nothing is looked up.
+// Otherwise each row costs one lookup in the index of the current entries. The planner never turns
+// a correlated scalar subquery into a hash of the whole list.
+const selectOptedOut = `
 	select n.nr from unnest($1::bigint[]) with ordinality as n(recipient, nr)
-	where ` + optedOut("n.recipient")
+	where case when (select exists (select from dispatcher.opt_outs where until is null))
+	  then coalesce((select true from dispatcher.opt_outs o
+	    where o.recipient = n.recipient and o.until is null), false)
+	  else false end`
 
 // lockChannels, and lockLimits or lockScopes, lock and read the shared state. Freed slots and
 // limits are read by separate statements, so that they see what the last holder of the channels
@@ -61,19 +72,18 @@ const lockChannels = `
 // subtracted by a later claim.
 const selectFreed = `select channel, slots from dispatcher.freed_slots where channel = any($1)`
 
-const limitColumns = `l.channel, l.scope, l.window_seconds, l.unit, coalesce(l.currency, ''),
-	l.configured_max, l.max, l.window_start, l.granted, l.next_at, coalesce(l.pace, 0),
-	coalesce(l.taken::text, '')`
-
 const lockLimits = `
-	select ` + limitColumns + ` from dispatcher.limits l
+	select l.channel, l.scope, l.window_seconds, l.unit, coalesce(l.currency, ''), l.configured_max,
+	  l.max, l.window_start, l.granted, l.next_at, coalesce(l.pace, 0), coalesce(l.taken::text, '')
+	from dispatcher.limits l
 	where l.channel = any($1) and l.scope = 'channel'
 	order by l.channel, l.scope, l.window_seconds, l.unit for update`
 
 // lockScopes locks the limits of channels together with narrower ones, in the same order. It looks
 // up each pair, so that other limits cost nothing.
 const lockScopes = `
-	select ` + limitColumns + `
+	select l.channel, l.scope, l.window_seconds, l.unit, coalesce(l.currency, ''), l.configured_max,
+	  l.max, l.window_start, l.granted, l.next_at, coalesce(l.pace, 0), coalesce(l.taken::text, '')
 	from unnest($1::text[], $2::text[]) as n(channel, scope)
 	join dispatcher.limits l on l.channel = n.channel and l.scope = n.scope
 	order by l.channel, l.scope, l.window_seconds, l.unit for update of l`
@@ -84,10 +94,13 @@ const lockCursors = `
 	where route = any($1) order by route for update`
 
 // selectDue picks up due rows, see dispatcher.due_messages.
-var selectDue = `
+const selectDue = `
 	select ` + messageColumns + `, d.envelope, d.accepted_at, d.claimed_at,
-	  ` + optedOut("d.recipient") + `, d.maybe_taken,
-	  d.taken_at, coalesce(d.receipt_came, false)
+	  case when (select exists (select from dispatcher.opt_outs where until is null))
+	    then coalesce((select true from dispatcher.opt_outs o
+	      where o.recipient = d.recipient and o.until is null), false)
+	    else false end,
+	  d.maybe_taken, d.taken_at, coalesce(d.receipt_came, false)
 	from dispatcher.due_messages($1, $2, $3, $4) d, lateral (select (d.message).*) m`
 
 // readPresent runs after all locks. So the clock is later than every grant that was read, and the
@@ -160,7 +173,11 @@ var updateLimits = named(limitNames, `
 	update dispatcher.limits l set granted = n.granted, max = n.max, window_start = n.window_start,
 	  reserved = n.reserved, next_at = n.next_at, pace = nullif(n.pace, 0),
 	  taken = nullif(n.taken, '')::jsonb
-	from `+limitRows+`
+	from unnest(@channels::text[], @scopes::text[], @windows::int[], @units::text[],
+	    @granted::bigint[], @maxes::bigint[], @starts::timestamptz[], @reserved::bigint[],
+	    @next_ats::timestamptz[], @paces::bigint[], @tallies::text[], @currencies::text[])
+	  as n(channel, scope, window_seconds, unit, granted, max, window_start, reserved, next_at,
+	    pace, taken, currency)
 	where l.channel = n.channel and l.scope = n.scope and l.window_seconds = n.window_seconds
 	  and l.unit = n.unit`)
 
@@ -169,15 +186,12 @@ var insertHistory = named(limitNames, `
 	  window_start, reserved, currency, since)
 	select n.channel, n.scope, n.window_seconds, n.unit, n.granted, n.max, n.window_start,
 	  n.reserved, nullif(n.currency, ''), l.since
-	from `+limitRows+`
-	left join dispatcher.limits l using (channel, scope, window_seconds, unit)`)
-
-// limitRows is an SQL expression: counters as a table.
-const limitRows = `unnest(@channels::text[], @scopes::text[], @windows::int[], @units::text[],
+	from unnest(@channels::text[], @scopes::text[], @windows::int[], @units::text[],
 	    @granted::bigint[], @maxes::bigint[], @starts::timestamptz[], @reserved::bigint[],
 	    @next_ats::timestamptz[], @paces::bigint[], @tallies::text[], @currencies::text[])
 	  as n(channel, scope, window_seconds, unit, granted, max, window_start, reserved, next_at,
-	    pace, taken, currency)`
+	    pace, taken, currency)
+	left join dispatcher.limits l using (channel, scope, window_seconds, unit)`)
 
 // updateChannels also lets active_max fall with active when it was lowered below active.
 const updateChannels = `

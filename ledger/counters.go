@@ -139,7 +139,7 @@ func channelArrays(states []ChannelState) []any {
 	return []any{channel, active, freed, last}
 }
 
-// limitRow is a row of limitColumns while it is read.
+// limitRow is a row of lockLimits while it is read.
 type limitRow struct {
 	channel, scope, unit, taken string
 	seconds                     int
@@ -256,7 +256,7 @@ func (d *differences) counters(channel string, before, after []admission.Counter
 	}
 }
 
-// counterArrays are the parameters of limitRows.
+// counterArrays are the parameters in limitNames.
 func counterArrays(rows []counterRow) []any {
 	n := len(rows)
 	channel, scope, unit := make([]string, n), make([]string, n), make([]string, n)

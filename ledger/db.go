@@ -173,6 +173,12 @@ func closeConn(conn *pgx.Conn) {
 	_ = conn.Close(ctx) // the session ends with the socket in any case
 }
 
+// querier is a pool, a connection or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
 // rows runs a query of a report and collects its rows.
 func rows[T any](
 	ctx context.Context, d *db, scan pgx.RowToFunc[T], sql string, args ...any,

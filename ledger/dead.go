@@ -63,17 +63,36 @@ type DeadFilter struct {
 	Open bool
 }
 
-// deadMatches is the condition of a filter; $1 to $6 are its arguments.
-const deadMatches = `
+// listDead and countDead read what a filter matches; $1 to $6 are its arguments.
+const (
+	listDead = `
+	select d.seq, coalesce(d.id, ''), d.lane, d.tenant, coalesce(d.reason, ''), d.detail, d.topic,
+	  d.kafka_partition, d.kafka_offset, d.received_at, d.replayed_at,
+	  coalesce(d.replayed_by, ''), coalesce(d.replayed_as, ''), coalesce(d.replayed_via, '')
 	from facts.dead_records d
 	where ($1 = '' or d.lane = $1) and ($2 = '' or d.topic = $2) and ($3 = '' or d.reason = $3)
 	  and ($4::timestamptz is null or d.received_at >= $4) and ($5::bigint = 0 or d.seq < $5)
-	  and (not $6::boolean or d.replayed_at is null)`
+	  and (not $6::boolean or d.replayed_at is null)
+	order by d.seq desc limit $7`
 
-const deadColumns = `
+	countDead = `
+	select count(*) from facts.dead_records d
+	where ($1 = '' or d.lane = $1) and ($2 = '' or d.topic = $2) and ($3 = '' or d.reason = $3)
+	  and ($4::timestamptz is null or d.received_at >= $4) and ($5::bigint = 0 or d.seq < $5)
+	  and (not $6::boolean or d.replayed_at is null)`
+)
+
+// latestDead reads the latest dead record with an id, $1, or with a position in Kafka; null for
+// any.
+const latestDead = `
 	select d.seq, coalesce(d.id, ''), d.lane, d.tenant, coalesce(d.reason, ''), d.detail, d.topic,
 	  d.kafka_partition, d.kafka_offset, d.received_at, d.replayed_at,
-	  coalesce(d.replayed_by, ''), coalesce(d.replayed_as, ''), coalesce(d.replayed_via, '')`
+	  coalesce(d.replayed_by, ''), coalesce(d.replayed_as, ''), coalesce(d.replayed_via, '')
+	from facts.dead_records d
+	where ($1::text is null or d.id = $1)
+	  and ($2::text is null
+	    or d.topic = $2 and d.kafka_partition = $3::int and d.kafka_offset = $4::bigint)
+	order by d.received_at desc, d.seq desc limit 1`
 
 func (f *DeadFilter) arguments() []any {
 	var since *time.Time
@@ -85,30 +104,27 @@ func (f *DeadFilter) arguments() []any {
 
 // List lists the records that match, newest first, limit at most.
 func (s *DeadRecords) List(ctx context.Context, f *DeadFilter, limit int) ([]DeadRecord, error) {
-	return rows(ctx, s.db, scanDead, deadColumns+deadMatches+
-		` order by d.seq desc limit $7`, append(f.arguments(), limit)...)
+	return rows(ctx, s.db, scanDead, listDead, append(f.arguments(), limit)...)
 }
 
 // Count is how many records match.
 func (s *DeadRecords) Count(ctx context.Context, f *DeadFilter) (n int64, err error) {
-	err = s.reports.QueryRow(ctx, `select count(*)`+deadMatches, f.arguments()...).Scan(&n)
+	err = s.reports.QueryRow(ctx, countDead, f.arguments()...).Scan(&n)
 	return n, wrap("count dead records", err)
 }
 
 // Find reads the latest dead record with an id.
 func (s *DeadRecords) Find(ctx context.Context, id string) (DeadRecord, error) {
-	return s.one(ctx, `d.id = $1`, id)
+	return s.latest(ctx, id, nil, nil, nil)
 }
 
 // At reads the latest dead record with a position in Kafka.
 func (s *DeadRecords) At(ctx context.Context, o Origin) (DeadRecord, error) {
-	return s.one(ctx, `d.topic = $1 and d.kafka_partition = $2 and d.kafka_offset = $3`,
-		o.Topic, o.Partition, o.Offset)
+	return s.latest(ctx, nil, o.Topic, o.Partition, o.Offset)
 }
 
-func (s *DeadRecords) one(ctx context.Context, where string, args ...any) (DeadRecord, error) {
-	found, err := rows(ctx, s.db, scanDead, deadColumns+` from facts.dead_records d where `+where+
-		` order by d.received_at desc, d.seq desc limit 1`, args...)
+func (s *DeadRecords) latest(ctx context.Context, args ...any) (DeadRecord, error) {
+	found, err := rows(ctx, s.db, scanDead, latestDead, args...)
 	if err == nil && len(found) == 0 {
 		err = ErrNoDeadRecord
 	}

@@ -52,14 +52,11 @@ const makeTenantLimits = `
 	from wanted n left join last b using (channel, scope, window_seconds, unit)
 	  left join last r on r.running and r.channel = n.channel and r.scope = n.scope
 	    and r.window_seconds = n.window_seconds and r.unit = n.unit,
-	lateral (select n.configured_max + ` + toppedUp + ` as configured) m
+	lateral (select n.configured_max + case when n.window_seconds = 2147483647 then coalesce((
+	    select sum(t.micros)::bigint from dispatcher.top_ups t where t.channel = n.channel
+	      and t.scope = n.scope and t.currency = n.currency), 0) else 0 end as configured) m
 	order by n.channel, n.scope, n.window_seconds, n.unit
 	on conflict (channel, scope, window_seconds, unit) do nothing`
-
-// toppedUp is an SQL expression: the sum of the top-ups of limit n, 0 unless it is prepaid.
-const toppedUp = `case when n.window_seconds = 2147483647 then coalesce((
-	    select sum(t.micros)::bigint from dispatcher.top_ups t where t.channel = n.channel
-	      and t.scope = n.scope and t.currency = n.currency), 0) else 0 end`
 
 // tenantArrays are the parameters of makeTenantLimits.
 func tenantArrays(scopes []ScopeRef) []any {
@@ -170,27 +167,40 @@ func (b *beginning) addCounted() {
 // dropped. No window is longer than a day of 25 hours.
 const idleTenants = 48 * time.Hour
 
-// idleLimits are the rows that limits of each tenant have for tenants which took nothing for $1,
-// except those that the document names. A prepaid budget that has granted something stays, because
-// its window has no end.
-const idleLimits = `
-	from dispatcher.limits l
-	join dispatcher.limits e on e.channel = l.channel and e.scope = 'tenant:*'
-	  and e.window_seconds = l.window_seconds and e.unit = l.unit
-	where l.scope like 'tenant:%' and l.scope <> 'tenant:*'
-	  and (l.window_seconds < 2147483647 or l.granted = 0)
-	  and greatest(l.window_start, l.since, coalesce(l.next_at, 'epoch')) < now() - $1::interval
-	  and not exists (
-	    select from unnest($2::text[], $3::text[], $4::int[], $5::text[])
-	      as n(channel, scope, window_seconds, unit)
-	    where n.channel = l.channel and n.scope = l.scope
-	      and n.window_seconds = l.window_seconds and n.unit = l.unit)`
+// hasIdle reports whether there are rows that limits of each tenant have for tenants which took
+// nothing for $1, except those that the document names. A prepaid budget that has granted something
+// stays, because its window has no end.
+const hasIdle = `
+	select exists (
+	  select
+	  from dispatcher.limits l
+	  join dispatcher.limits e on e.channel = l.channel and e.scope = 'tenant:*'
+	    and e.window_seconds = l.window_seconds and e.unit = l.unit
+	  where l.scope like 'tenant:%' and l.scope <> 'tenant:*'
+	    and (l.window_seconds < 2147483647 or l.granted = 0)
+	    and greatest(l.window_start, l.since, coalesce(l.next_at, 'epoch')) < now() - $1::interval
+	    and not exists (
+	      select from unnest($2::text[], $3::text[], $4::int[], $5::text[])
+	        as n(channel, scope, window_seconds, unit)
+	      where n.channel = l.channel and n.scope = l.scope
+	        and n.window_seconds = l.window_seconds and n.unit = l.unit))`
 
-// dropIdle drops a batch of idleLimits. All channels are locked, so no claim is between creating a
-// row and reading it.
+// dropIdle drops a batch of the rows that hasIdle finds. All channels are locked, so no claim is
+// between creating a row and reading it.
 const dropIdle = `
 	with idle as (
-	  select l.channel, l.scope, l.window_seconds, l.unit` + idleLimits + `
+	  select l.channel, l.scope, l.window_seconds, l.unit
+	  from dispatcher.limits l
+	  join dispatcher.limits e on e.channel = l.channel and e.scope = 'tenant:*'
+	    and e.window_seconds = l.window_seconds and e.unit = l.unit
+	  where l.scope like 'tenant:%' and l.scope <> 'tenant:*'
+	    and (l.window_seconds < 2147483647 or l.granted = 0)
+	    and greatest(l.window_start, l.since, coalesce(l.next_at, 'epoch')) < now() - $1::interval
+	    and not exists (
+	      select from unnest($2::text[], $3::text[], $4::int[], $5::text[])
+	        as n(channel, scope, window_seconds, unit)
+	      where n.channel = l.channel and n.scope = l.scope
+	        and n.window_seconds = l.window_seconds and n.unit = l.unit)
 	  order by l.channel, l.scope, l.window_seconds, l.unit limit $6 for update of l
 	), gone as (
 	  delete from dispatcher.limits l using idle i
@@ -224,8 +234,7 @@ func (s *Limits) DropIdleTenants(
 	for n := int64(dropBatch); n == dropBatch; dropped += n {
 		n = 0
 		var found bool
-		err := s.reports.QueryRow(ctx, `select exists (select `+idleLimits+`)`, arguments...).
-			Scan(&found)
+		err := s.reports.QueryRow(ctx, hasIdle, arguments...).Scan(&found)
 		if err == nil && found {
 			err = pgx.BeginFunc(ctx, s.reports, func(tx pgx.Tx) error {
 				n, err = dropIdleUnder(ctx, tx, version, append(arguments, dropBatch))

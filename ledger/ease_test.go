@@ -15,7 +15,7 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// The formula exists twice: claims use admission.Ease, and settlements the SQL of settle_more.sql.
+// The formula exists twice: claims use admission.Ease, and settlements the SQL of settle.sql.
 func TestTheDatabaseSlowsDownLikeAdmission(t *testing.T) {
 	t.Parallel()
 	db, err := pgx.Connect(t.Context(), ledgertest.URL(t))

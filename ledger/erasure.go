@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -147,17 +148,17 @@ func (e *eraser) digits() string { return strings.TrimLeft(e.request.Number, "+"
 // tenantsOf are the tenants that have messages on a day.
 var tenantsOf = ofDay(`select distinct tenant from dispatcher.messages`)
 
-// erasePayloads deletes the payloads of messages to some recipients, $1. The payload of a record
+// erasePayloads deletes the payloads of messages to some recipients, $2. The payload of a record
 // that could not be used has no recipient. It is deleted if it contains the digits of the number,
-// $2, and if its tenant is $3 or not known. The messages are locked, so that none is sent again
-// meanwhile.
+// $3, and if its tenant is $4 or not known. Those of messages that are unended, with $1 = 0, stay.
+// The messages are locked, so that none is sent again meanwhile.
 var erasePayloads = ofDay(`
 	with found as materialized (
-	  select m.seq, m.tenant, ` + isLiving + ` as unended
+	  select m.seq, m.tenant, ` + unended + ` as unended
 	  from dispatcher.payloads p join dispatcher.messages m on m.seq = p.seq
-	  where p.recipient = any($1) or p.recipient is null
-	    and ($3::text is null or m.tenant in ('', $3))
-	    and position(convert_to($2, 'UTF8') in p.envelope) > 0
+	  where p.recipient = any($2) or p.recipient is null
+	    and ($4::text is null or m.tenant in ('', $4))
+	    and position(convert_to($3, 'UTF8') in p.envelope) > 0
 	  for update of m
 	), gone as (
 	  delete from dispatcher.payloads p using found f where p.seq = f.seq and not f.unended
@@ -173,7 +174,8 @@ func (e *eraser) eraseDay(ctx context.Context, day Day) error {
 	var found []ErasedTenant
 	var messages int64
 	err = e.inTx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, erasePayloads.on(day), recipients, e.digits(), e.request.Tenant)
+		rows, err := tx.Query(ctx, erasePayloads.on(day), time.Duration(0), recipients, e.digits(),
+			e.request.Tenant)
 		if err != nil {
 			return err
 		}

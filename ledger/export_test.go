@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Believe sets the day and the turn of the tables of ids that a process knows.
@@ -42,10 +44,20 @@ func (s *Outbox) Lead(ctx context.Context) (bool, error) {
 }
 
 // Versions lists all versions, newest first.
-func (s *Routing) Versions(ctx context.Context) ([]RoutingVersion, error) {
-	v, err := rows(ctx, s.db, scanVersion, `select `+versionColumns+
-		` from facts.routing_versions order by version desc`)
-	return v, wrap("list routing versions", err)
+func (s *Routing) Versions(ctx context.Context) (all []RoutingVersion, err error) {
+	numbers, err := rows(ctx, s.db, pgx.RowTo[int64],
+		`select version from facts.routing_versions order by version desc`)
+	if err != nil {
+		return nil, wrap("list routing versions", err)
+	}
+	for _, number := range numbers {
+		v, err := s.Version(ctx, number)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, nil
 }
 
 // LetGo resets everything that a ledger keeps between claims or holds in the server.

@@ -153,19 +153,22 @@ const mostTrips = 1000
 
 // Trips lists the trips since an instant, newest first, at most 1000.
 func (s *Guards) Trips(ctx context.Context, since time.Time) ([]Trip, error) {
-	return s.trips(ctx, `where at >= $1 order by id desc limit $2`, since, mostTrips)
+	return s.trips(ctx, since, nil, mostTrips)
 }
 
-// TripsOf lists all trips of the hour that begins at an instant.
+// TripsOf lists all trips of the hour that begins at an instant, newest first.
 func (s *Guards) TripsOf(ctx context.Context, hour time.Time) ([]Trip, error) {
-	return s.trips(ctx, `where hour = $1`, hour)
+	return s.trips(ctx, nil, hour, nil)
 }
 
-func (s *Guards) trips(ctx context.Context, which string, args ...any) ([]Trip, error) {
+// trips lists trips, newest first. nil stands for any time, any hour and all of them.
+func (s *Guards) trips(ctx context.Context, since, hour, limit any) ([]Trip, error) {
 	trips, err := rows(ctx, s.db, pgx.RowToStructByPos[Trip], `
 		select id, at, per, subject, action, hour, seen, usual, days, times, at_least,
 		  coalesce(version, 0)
-		from dispatcher.guard_trips `+which, args...)
+		from dispatcher.guard_trips
+		where ($1::timestamptz is null or at >= $1) and ($2::timestamptz is null or hour = $2)
+		order by id desc limit $3`, since, hour, limit)
 	for i := range trips {
 		trips[i].At, trips[i].Hour = trips[i].At.UTC(), trips[i].Hour.UTC()
 	}

@@ -49,7 +49,7 @@ type Subscribed struct {
 
 // Reaction is what to do with a message of a subscriber.
 type Reaction struct {
-	// Key and Value are those of the record to publish. Records keep the order of the messages.
+	// Key and Value make the record that is published. Records keep the order of the messages.
 	Key   string
 	Value []byte
 	// Change is how the message changes the opt-out list of Tenant.

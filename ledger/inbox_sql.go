@@ -28,12 +28,11 @@ const dropMarks = `
 	  select channel, mark from dispatcher.inbound_seen where until <= now() order by until
 	    limit $1 for update skip locked)`
 
-const partColumns = `p.seq, p.id, p.channel, p.sender, p.recipient, p.grp, p.parts, p.part,
-	p.body, p.received_at`
-
 // selectParts reads the waiting parts of the groups that new parts belong to, oldest first.
 const selectParts = `
-	select ` + partColumns + `, false from dispatcher.inbound_parts p
+	select p.seq, p.id, p.channel, p.sender, p.recipient, p.grp, p.parts, p.part, p.body,
+	  p.received_at, false
+	from dispatcher.inbound_parts p
 	where (p.channel, p.sender, p.recipient, p.grp, p.parts) in (
 	  select * from unnest($1::text[], $2::text[], $3::text[], $4::int[], $5::smallint[]))
 	order by p.seq`
@@ -41,7 +40,9 @@ const selectParts = `
 // selectOverdue reads the groups with a part that has waited too long, with all their parts, oldest
 // first.
 const selectOverdue = `
-	select ` + partColumns + `, p.booked_at < now() - $1::interval from dispatcher.inbound_parts p
+	select p.seq, p.id, p.channel, p.sender, p.recipient, p.grp, p.parts, p.part, p.body,
+	  p.received_at, p.booked_at < now() - $1::interval
+	from dispatcher.inbound_parts p
 	where (p.channel, p.sender, p.recipient, p.grp, p.parts) in (
 	  select o.channel, o.sender, o.recipient, o.grp, o.parts from dispatcher.inbound_parts o
 	  where o.booked_at < now() - $1::interval order by o.booked_at limit $2)

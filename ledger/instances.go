@@ -149,10 +149,14 @@ func (s *Instances) Leave(ctx context.Context) error {
 	}
 	_, err := s.hot.Exec(ctx, `
 		with gone as (
-		  delete from dispatcher.instances i where id = $1 and not `+hasOpen+` returning id
+		  delete from dispatcher.instances i where i.id = $1 and not exists (
+		    select from dispatcher.attempts a where a.instance = i.id and a.outcome is null
+		      and a.claimed_at >= least(i.oldest_open_at, i.last_seen) - $2::interval
+		      and a.claimed_at <= i.last_seen + $3::interval + $2::interval)
+		  returning id
 		)
 		update dispatcher.instances set left_at = clock_timestamp()
-		where id = $1 and id not in (select id from gone)`, id)
+		where id = $1 and id not in (select id from gone)`, id, slack, maxSilence)
 	return wrap("leave", err)
 }
 

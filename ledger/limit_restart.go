@@ -92,7 +92,7 @@ func restart(ctx context.Context, tx pgx.Tx, r *Restart) (done Restarted, err er
 	if err := current.holds(r.Expect); err != nil {
 		return done, err
 	}
-	if _, _, err := r.ahead(ctx, tx, ""); err != nil {
+	if _, _, err := r.ahead(ctx, tx); err != nil {
 		return done, err
 	}
 	b := &beginning{zone: r.Zone}
@@ -106,7 +106,14 @@ func restart(ctx context.Context, tx pgx.Tx, r *Restart) (done Restarted, err er
 		r.Channel); err != nil {
 		return done, err
 	}
-	was, now, err := r.ahead(ctx, tx, "for update")
+	k := r.Limit.Key()
+	if _, err := tx.Exec(ctx, `
+		select from dispatcher.limits
+		where channel = $1 and scope = $2 and window_seconds = $3 and unit = $4 for update`,
+		r.Channel, k.Scope.String(), k.Window.Seconds(), k.Unit.String()); err != nil {
+		return done, err
+	}
+	was, now, err := r.ahead(ctx, tx)
 	if err != nil {
 		return done, err
 	}
@@ -116,7 +123,7 @@ func restart(ctx context.Context, tx pgx.Tx, r *Restart) (done Restarted, err er
 		}
 	}
 	done = Restarted{
-		Channel: r.Channel, Key: r.Limit.Key(), Version: current.Version,
+		Channel: r.Channel, Key: k, Version: current.Version,
 		Author: r.Author, Via: r.Via, Reason: r.Reason, Was: was,
 	}
 	done.Now = r.window(now, b)
@@ -129,12 +136,12 @@ func restart(ctx context.Context, tx pgx.Tx, r *Restart) (done Restarted, err er
 // ahead reads the limit's window. It returns a NotAheadError unless the window begins in the
 // future.
 func (r *Restart) ahead(
-	ctx context.Context, tx pgx.Tx, lock string,
+	ctx context.Context, tx pgx.Tx,
 ) (was RestartedWindow, now time.Time, err error) {
 	k := r.Limit.Key()
 	err = tx.QueryRow(ctx, `
 		select window_start, granted from dispatcher.limits
-		where channel = $1 and scope = $2 and window_seconds = $3 and unit = $4 `+lock,
+		where channel = $1 and scope = $2 and window_seconds = $3 and unit = $4`,
 		r.Channel, k.Scope.String(), k.Window.Seconds(), k.Unit.String()).Scan(&was.Start,
 		&was.Granted)
 	if errors.Is(err, pgx.ErrNoRows) {

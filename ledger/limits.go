@@ -59,7 +59,9 @@ func (s *Limits) Present(ctx context.Context) (Present, error) {
 			return err
 		})
 	batch.Queue(`
-		select ` + limitColumns + ` from facts.limits l
+		select l.channel, l.scope, l.window_seconds, l.unit, coalesce(l.currency, ''), l.configured_max,
+		  l.max, l.window_start, l.granted, l.next_at, coalesce(l.pace, 0), coalesce(l.taken::text, '')
+		from facts.limits l
 		order by l.channel, l.scope, l.window_seconds, l.unit`).
 		Query(func(r pgx.Rows) error { return collectLimits(r, p.Channels, p.Scoped) })
 	batch.Queue(`

@@ -54,10 +54,10 @@ func TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks(t *testing.T) {
 		before func(*ledger.Settlement) // nil when no attempt is settled before
 		free   func(*testing.T, *rig, []ledger.Settlement) error
 	}{
-		{"settle.sql", nil, func(t *testing.T, r *rig, all []ledger.Settlement) error {
+		{"settle", nil, func(t *testing.T, r *rig, all []ledger.Settlement) error {
 			return r.l.Settlements.Settle(t.Context(), all)
 		}},
-		{"settle_more.sql", nil, func(t *testing.T, r *rig, all []ledger.Settlement) error {
+		{"settleMore", nil, func(t *testing.T, r *rig, all []ledger.Settlement) error {
 			for i := range all {
 				all[i].Receipts = 2
 			}

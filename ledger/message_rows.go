@@ -117,16 +117,7 @@ func (r *recordRow) record() Record {
 	}
 }
 
-// attemptColumns are the columns of an attempt a in the order of attemptRow.targets.
-const attemptColumns = `a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
-	coalesce(a.ranking::text, ''),
-	coalesce(a.outcome, ''), a.unfit is true and a.outcome in ('refused', 'unknown'),
-	coalesce(a.provider_code, ''), coalesce(a.provider_reference, ''),
-	a.claimed_at, a.settled_at, a.instance, a.answers, a.ticket_at,
-	coalesce(a.receipt_state, ''), coalesce(a.receipt_cause, ''), coalesce(a.receipt_code, ''),
-	a.receipt_at, a.contradicted_at`
-
-// attemptRow is an AttemptRecord while it is scanned.
+// attemptRow is an AttemptRecord while addAttempts scans it.
 type attemptRow struct {
 	a              AttemptRecord
 	ranking        string
@@ -221,8 +212,8 @@ func decodeWaits(text string) []Wait {
 	return waits
 }
 
-// ticket is that of an attempt which was claimed at a time and uses the slot of a part that was
-// accepted earlier.
+// ticket lets an attempt that was claimed at a time use the slot of a part that was accepted
+// earlier.
 func ticket(accepted, claimed time.Time) *admission.Ticket {
 	t := admission.NewTicket(accepted.UTC())
 	t = t.CheckIn(claimed.UTC())

@@ -87,7 +87,7 @@ type OptOutEntry struct {
 	Source         OptOutSource
 	Channel        string // on which the keyword arrived
 	Author, Reason string
-	// Login and EndedLogin are those of the database; empty where they were not recorded.
+	// Login and EndedLogin are logins at the database; empty where they were not recorded.
 	Login, EndedLogin string
 	// Until is when the recipient was taken off the list; zero for a recipient who is on it. The
 	// fields after it are empty then.

@@ -191,8 +191,16 @@ func (o *outboxPublisher) resign() {
 const (
 	removePublished = `delete from dispatcher.outbox where seq = any($1)`
 	removeHeard     = `delete from dispatcher.inbound_outbox where seq = any($1)`
-	barrierOutbox   = replicationBarrier + ` where exists (select from dispatcher.outbox)`
-	barrierHeard    = replicationBarrier + ` where exists (select from dispatcher.inbound_outbox)`
+)
+
+// barrierOutbox and barrierHeard are replicationBarrier, unless there is nothing to publish.
+const (
+	barrierOutbox = `
+	select 1 from pg_logical_emit_message(true, 'dispatcher', '')
+	where exists (select from dispatcher.outbox)`
+	barrierHeard = `
+	select 1 from pg_logical_emit_message(true, 'dispatcher', '')
+	where exists (select from dispatcher.inbound_outbox)`
 )
 
 // selectOutbox and selectHeard read rows by seq until they hold $1 notices.

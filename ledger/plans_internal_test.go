@@ -25,7 +25,7 @@ func TestHotStatementsReadADayByItsKeys(t *testing.T) {
 	}
 	statements := map[string]string{
 		// of all days
-		"end of holds": endHolds, "end of the dead": endDead, "abandoned": selectAbandoned,
+		"slots": releaseSlots, "abandoned": selectAbandoned,
 		"lease": leaseAmbiguities, "ambiguities": readAmbiguities, "resolve": resolve,
 	}
 	for name, s := range map[string]*dayStatement{

@@ -118,10 +118,6 @@ func legalRampMove(from, to RampState, why string) error {
 	return fmt.Errorf("a ramp cannot go from %q to %q", from, to)
 }
 
-const rampColumns = `id, route, from_weights, to_weights, steps, step, every, next_at, state, held,
-	max_errors, max_deviation, least_messages, author, reason, changed_by, version, created_at,
-	changed_at`
-
 func scanRamp(row pgx.CollectableRow) (Ramp, error) {
 	var r Ramp
 	var next pgtype.Timestamptz
@@ -177,7 +173,10 @@ func insertRamp(ctx context.Context, tx pgx.Tx, r *Ramp) (Ramp, error) {
 		  insert into dispatcher.ramp_moves (ramp, author, move, step, version, reason, via)
 		  select id, author, 'started', step, version, reason, @via from started
 		)
-		select `+rampColumns+` from started`,
+		select id, route, from_weights, to_weights, steps, step, every, next_at, state, held,
+		  max_errors, max_deviation, least_messages, author, reason, changed_by, version, created_at,
+		  changed_at
+		from started`,
 		pgx.StrictNamedArgs{
 			"route": r.Route, "from": r.From, "to": r.To, "steps": r.Steps, "every": r.Every,
 			"next_at": instant(r.NextAt), "max_errors": r.MaxErrors,
@@ -190,11 +189,16 @@ func insertRamp(ctx context.Context, tx pgx.Tx, r *Ramp) (Ramp, error) {
 	return pgx.CollectExactlyOneRow(rows, scanRamp)
 }
 
+const selectRamps = `
+	select id, route, from_weights, to_weights, steps, step, every, next_at, state, held,
+	  max_errors, max_deviation, least_messages, author, reason, changed_by, version, created_at,
+	  changed_at
+	from dispatcher.ramps
+	where $1 or state in ('running', 'held') order by id desc`
+
 // List lists the running and held ramps, or with all set every ramp, newest first.
 func (s *Ramps) List(ctx context.Context, all bool) ([]Ramp, error) {
-	ramps, err := rows(ctx, s.db, scanRamp, `
-		select `+rampColumns+` from dispatcher.ramps
-		where $1 or state in ('running', 'held') order by id desc`, all)
+	ramps, err := rows(ctx, s.db, scanRamp, selectRamps, all)
 	return ramps, wrap("list ramps", err)
 }
 
@@ -275,12 +279,7 @@ func advance(ctx context.Context, tx pgx.Tx, r *Ramp, n *NewRouting, version int
 // those for which EndsRamp returns a reason. No step can be made meanwhile, since a step needs the
 // appliers' lock, which the caller holds. A ramp that stays is not locked.
 func endRamps(ctx context.Context, tx pgx.Tx, n *NewRouting, version int64) error {
-	r, err := tx.Query(ctx, `select `+rampColumns+
-		` from dispatcher.ramps where state in ('running', 'held') order by id`)
-	if err != nil {
-		return err
-	}
-	ramps, err := pgx.CollectRows(r, scanRamp)
+	ramps, err := queried(ctx, tx, scanRamp, selectRamps, false)
 	if err != nil {
 		return err
 	}

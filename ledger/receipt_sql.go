@@ -1,7 +1,5 @@
 package ledger
 
-import "strings"
-
 // Statements of receipts. Their lock order is receipts, attempts, messages, channels. A settlement
 // that expects receipts locks their rows first, too.
 //
@@ -113,8 +111,9 @@ var expectReceipts = ofDay(`
 // Usually all receipts are about existing rows. Then these are updated plainly, because "on
 // conflict" locks each row first, which writes 54 more bytes of WAL. They are updated in the order
 // of met: "= any" leaves the planner no other join than looking each row up. A row that was deleted
-// meanwhile, because its time was over, needs no receipt.
-var mergeReceipts = `
+// meanwhile, because its time was over, needs no receipt. Both parts, moved and recorded, merge by
+// the same rule.
+const mergeReceipts = `
 	with given as (
 	  select g.channel collate "C" as channel, g.reference collate "C" as reference,
 	    nullif(g.seq, 0) as named, nullif(g.first, 0) as first, nullif(g.attempt, 0) as attempt,
@@ -135,11 +134,25 @@ var mergeReceipts = `
 	    and (state <> 'pending' or known or first is not null)
 	  order by channel, reference, dispatcher.receipt_rank(state) desc, received_at
 	), moved as (
-	  update dispatcher.receipts r set ` + mergedWith("g") + `
+	  update dispatcher.receipts r set
+	    state = case when dispatcher.receipt_rank(g.state) > dispatcher.receipt_rank(r.state)
+	      then g.state else r.state end,
+	    cause = case when dispatcher.receipt_rank(g.state) > dispatcher.receipt_rank(r.state)
+	      then g.cause else r.cause end,
+	    code = case when dispatcher.receipt_rank(g.state) > dispatcher.receipt_rank(r.state)
+	      then g.code else r.code end,
+	    received_at = case when dispatcher.receipt_rank(g.state) > dispatcher.receipt_rank(r.state)
+	      then g.received_at else r.received_at end,
+	    message_seq = coalesce(r.message_seq, g.message_seq),
+	    attempt = coalesce(r.attempt, g.attempt),
+	    due_at = case when g.state = 'pending' then r.due_at end,
+	    look_at = case when g.state = 'pending' then r.look_at end
 	  from met g
 	  where (select bool_and(known) from met)
 	    and r.channel = any(array[g.channel]) and r.reference = any(array[g.reference])
-	    and ` + mergesWith("g") + `
+	    and (dispatcher.receipt_rank(g.state) > dispatcher.receipt_rank(r.state)
+	      or r.message_seq is null and g.message_seq is not null)
+	    and coalesce(r.message_seq = g.message_seq, true)
 	  returning r.channel, r.reference, r.message_seq, r.part, r.state
 	), recorded as (
 	  insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, state, cause,
@@ -147,8 +160,23 @@ var mergeReceipts = `
 	  select channel, reference, message_seq, attempt, state, cause, code, received_at from met
 	  where not (select bool_and(known) from met)
 	  order by channel, reference
-	  on conflict (channel, reference) do update set ` + mergedWith("excluded") + `
-	  where ` + mergesWith("excluded") + `
+	  on conflict (channel, reference) do update set
+	    state = case when dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
+	      then excluded.state else r.state end,
+	    cause = case when dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
+	      then excluded.cause else r.cause end,
+	    code = case when dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
+	      then excluded.code else r.code end,
+	    received_at = case
+	      when dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
+	      then excluded.received_at else r.received_at end,
+	    message_seq = coalesce(r.message_seq, excluded.message_seq),
+	    attempt = coalesce(r.attempt, excluded.attempt),
+	    due_at = case when excluded.state = 'pending' then r.due_at end,
+	    look_at = case when excluded.state = 'pending' then r.look_at end
+	  where (dispatcher.receipt_rank(excluded.state) > dispatcher.receipt_rank(r.state)
+	      or r.message_seq is null and excluded.message_seq is not null)
+	    and coalesce(r.message_seq = excluded.message_seq, true)
 	  returning channel, reference, message_seq, part, state
 	), changed as (
 	  select * from moved union all select * from recorded
@@ -162,30 +190,6 @@ var mergeReceipts = `
 	  array_agg(channel), array_agg(reference), array_agg(coalesce(message_seq, 0)),
 	  array_agg(message_seq is not null and part is null and state <> 'pending')
 	from changed`
-
-// mergedWith are the new columns of a row r that is merged with a receipt, and mergesWith is the
-// condition for merging. receipt is the name of the receipt's row in the statement.
-func mergedWith(receipt string) string {
-	return strings.ReplaceAll(`
-	    state = case when dispatcher.receipt_rank(g.state) > dispatcher.receipt_rank(r.state)
-	      then g.state else r.state end,
-	    cause = case when dispatcher.receipt_rank(g.state) > dispatcher.receipt_rank(r.state)
-	      then g.cause else r.cause end,
-	    code = case when dispatcher.receipt_rank(g.state) > dispatcher.receipt_rank(r.state)
-	      then g.code else r.code end,
-	    received_at = case when dispatcher.receipt_rank(g.state) > dispatcher.receipt_rank(r.state)
-	      then g.received_at else r.received_at end,
-	    message_seq = coalesce(r.message_seq, g.message_seq),
-	    attempt = coalesce(r.attempt, g.attempt),
-	    due_at = case when g.state = 'pending' then r.due_at end,
-	    look_at = case when g.state = 'pending' then r.look_at end`, "g.", receipt+".")
-}
-
-func mergesWith(receipt string) string {
-	return strings.ReplaceAll(`(dispatcher.receipt_rank(g.state) > dispatcher.receipt_rank(r.state)
-	    or r.message_seq is null and g.message_seq is not null)
-	  and coalesce(r.message_seq = g.message_seq, true)`, "g.", receipt+".")
-}
 
 // namedAttempts finds the attempts that receipts name by our key. nr is the position of the
 // receipt.

@@ -110,12 +110,12 @@ type Closing struct {
 	Envelope []byte
 
 	State State
-	// Channel and Attempt are those of the attempt that the receipts are about, and Reference holds
-	// the provider's ids of it, separated by spaces.
+	// Channel and Attempt say which attempt the receipts are about, and Reference holds the provider's
+	// ids of it, separated by spaces.
 	Channel   string
 	Attempt   int
 	Reference string
-	// Cause and Code are those of the receipt that set the state; empty with NoReceipt.
+	// Cause and Code come from the receipt that set the state; empty with NoReceipt.
 	Cause provider.Cause
 	Code  string
 	// At is when the state was reached, by the database's clock.

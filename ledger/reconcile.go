@@ -44,11 +44,14 @@ type Comparison struct {
 	Period
 }
 
-// compareSettings are for statements that read whole tables once.
-const compareSettings = `
+// beginComparison sets what is right for statements that read whole tables once, and creates
+// theirs.
+const beginComparison = `
 	set application_name = 'dispatcher reconcile'; set enable_seqscan = on; set jit = off;
 	set enable_hashjoin = on; set enable_mergejoin = on; set enable_partitionwise_join = on;
-	set plan_cache_mode = force_custom_plan; set work_mem = '48MB'; set temp_buffers = '32MB'`
+	set plan_cache_mode = force_custom_plan; set work_mem = '48MB'; set temp_buffers = '32MB';
+	create temporary table theirs (line integer, reference text, numbers bigint[], at timestamptz,
+	  segments integer, nanos bigint, currency text, taken boolean)`
 
 // Compare begins a comparison. The caller must Close it.
 func (s *Reconciliations) Compare(ctx context.Context) (*Comparison, error) {
@@ -56,9 +59,7 @@ func (s *Reconciliations) Compare(ctx context.Context) (*Comparison, error) {
 	if err != nil {
 		return nil, wrap("reconcile", err)
 	}
-	if _, err := conn.Exec(ctx, compareSettings+`;
-		create temporary table theirs (line integer, reference text, numbers bigint[], at timestamptz,
-		  segments integer, nanos bigint, currency text, taken boolean)`); err != nil {
+	if _, err := conn.Exec(ctx, beginComparison); err != nil {
 		closeConn(conn)
 		return nil, wrap("reconcile", err)
 	}
@@ -141,13 +142,10 @@ const readOurs = `
 	analyze ours; analyze refs;
 	create temporary table pairs (nr bigint, line integer, sure boolean);`
 
-// isCharge is the condition that line t is no credit. A credit takes back what was billed, perhaps
-// in an earlier file, so it belongs to no attempt.
-const isCharge = `coalesce(t.nanos, 0) >= 0`
-
 // pairReferences pairs lines with the attempts that have their reference. When a provider has used
 // an id again, the line belongs to the attempt that is nearest in time. Of several attempts under
-// one key the latest is billed.
+// one key the latest is billed. A line below 0 is a credit: it takes back what was billed, perhaps
+// in an earlier file, so it belongs to no attempt.
 const pairReferences = `
 	insert into pairs
 	select nr, line, true from (
@@ -156,7 +154,7 @@ const pairReferences = `
 	    select distinct on (t.line) t.line, t.reference, greatest(t.segments, 1) as segments, o.nr,
 	      r.most
 	    from theirs t join refs r on r.reference = t.reference join ours o on o.nr = r.nr
-	    where ` + isCharge + `
+	    where coalesce(t.nanos, 0) >= 0
 	    order by t.line, o.segments > 0 desc, abs(extract(epoch from t.at - o.at)), o.nr
 	  ) nearest
 	  window w as (partition by nr, reference order by line rows unbounded preceding)
@@ -202,7 +200,7 @@ func (c *Comparison) Unpaired(ctx context.Context) iter.Seq2[Unpaired, error] {
 		r, err := c.conn.Query(ctx, `
 			select true, t.line::bigint, number, t.at, coalesce(t.segments, 0)
 			from theirs t, unnest(t.numbers) number
-			where t.at is not null and `+isCharge+`
+			where t.at is not null and coalesce(t.nanos, 0) >= 0
 			  and not exists (select from pairs p where p.line = t.line)
 			union all
 			select false, o.nr, o.number, o.at, o.segments from ours o
@@ -250,7 +248,7 @@ func (c *Comparison) Match(ctx context.Context, found []LinePair) error {
 // addUp makes one row of the lines of each attempt, and finds the differences. Segments and price
 // are null unless all lines have them. missing are attempts without a line that are certainly
 // billed, extra are lines without an attempt.
-var addUp = `
+const addUp = `
 	drop table if exists compared, missing, extra, found;
 	analyze pairs;
 	create temporary table compared as
@@ -264,16 +262,17 @@ var addUp = `
 	select o.* from ours o where o.billed > 0 and o.at >= @from and o.at < @to
 	  and not exists (select from compared c where c.nr = o.nr);
 	create temporary table extra as
-	select t.*, ` + isCharge + ` and n.reference is not null as again
+	select t.*, coalesce(t.nanos, 0) >= 0 and n.reference is not null as again
 	from theirs t left join (select distinct reference from refs) n on n.reference = t.reference
 	where t.taken and not exists (select from pairs p where p.line = t.line);
 	create temporary table found (kind text, nr bigint, line integer, reference text, at timestamptz,
 	  ours text, theirs text, currency text);
 	insert into found
-	select 'ours_only', nr, null, null, at, ` + decimalOf("micros") + `, '', currency from missing;
+	select 'ours_only', nr, null, null, at, trim_scale(micros / 1000000.0)::text, '',
+	  currency from missing;
 	insert into found
 	select case when again then 'duplicate' else 'theirs_only' end, null, line, reference, at, '',
-	  coalesce(` + decimalOf("nanos / 1000.0") + `, ''), coalesce(currency, '') from extra;
+	  coalesce(trim_scale(nanos / 1000000000.0)::text, ''), coalesce(currency, '') from extra;
 	insert into found
 	select d.kind, o.nr, c.line, c.reference, o.at, d.ours, d.theirs, d.currency
 	from compared c join ours o on o.nr = c.nr
@@ -285,12 +284,8 @@ var addUp = `
 	    c.taken and o.outcome = 'accepted' and c.segments <> o.billed),
 	  ('currency', o.currency, c.currency, '', c.nanos is not null and o.billed > 0
 	    and o.outcome = 'accepted' and c.currency <> o.currency),
-	  ('price', ` + decimalOf("o.micros") + `, ` + decimalOf("c.nanos / 1000.0") + `, o.currency,
+	  ('price', trim_scale(o.micros / 1000000.0)::text,
+	    trim_scale(c.nanos / 1000000000.0)::text, o.currency,
 	    o.outcome = 'accepted' and c.currency = o.currency and round(c.nanos / 1000.0) <> o.micros)
 	) d(kind, ours, theirs, currency, differs)
 	where d.differs`
-
-// decimalOf is an SQL expression: micros as a decimal of the currency.
-func decimalOf(micros string) string {
-	return `trim_scale(` + micros + ` / 1000000.0)::text`
-}

@@ -77,23 +77,21 @@ type AttemptRecord struct {
 // Record reads one message with its attempts and its routing. It returns ErrNoMessage for an id
 // that the ledger does not have.
 func (s *Messages) Record(ctx context.Context, id string) (Record, error) {
-	payloads, err := s.payloads(ctx)
-	if err != nil {
-		return Record{}, wrap("read record", err)
-	}
-	r, err := s.read(ctx, id, payloads)
+	seq, err := s.seqOf(ctx, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Record{}, ErrNoMessage
 	}
 	if err != nil {
 		return Record{}, wrap("read record", err)
 	}
-	r.Attempts, err = rows(ctx, s.db, scanAttempt, `
-		select `+attemptColumns+` from facts.attempts a
-		where a.message_seq = $1 order by a.attempt`, r.Message.Seq)
+	found, err := s.Records(ctx, []int64{seq})
 	if err != nil {
-		return Record{}, wrap("read attempts", err)
+		return Record{}, err
 	}
+	if len(found) == 0 {
+		return Record{}, ErrNoMessage
+	}
+	r := found[0]
 	others, err := s.ambiguities.otherIDs(ctx, r.Message.Seq)
 	if err != nil {
 		return Record{}, wrap("read receipts", err)
@@ -144,22 +142,16 @@ func (s *Messages) cancelledBy(ctx context.Context, id string) (author string, e
 	return author, err
 }
 
-func (s *Messages) read(ctx context.Context, id string, payloads bool) (Record, error) {
-	var seq int64
-	r := recordRow{payloads: payloads}
-	// Most ids are asked for while they are recognised, and then this query reads no day. An id that
-	// came again after it had been forgotten has several messages: the latest one is read.
-	err := s.reports.QueryRow(ctx, `select seq from facts.ids where id = $1`, id).Scan(&seq)
+// seqOf returns the number of the message with an id. Most ids are asked for while they are
+// recognised, and then it reads no day. An id that came again after it had been forgotten has
+// several messages: the latest one is returned.
+func (s *Messages) seqOf(ctx context.Context, id string) (seq int64, err error) {
+	err = s.reports.QueryRow(ctx, `select seq from facts.ids where id = $1`, id).Scan(&seq)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = s.reports.QueryRow(ctx, `select seq from facts.past_ids where id = $1
 			order by seq desc limit 1`, id).Scan(&seq)
 	}
-	if err != nil {
-		return Record{}, err
-	}
-	err = s.reports.QueryRow(ctx, `select `+recordColumns(payloads)+
-		` from facts.messages m where m.seq = $1`, seq).Scan(r.targets()...)
-	return r.record(), err
+	return seq, err
 }
 
 // payloads reports whether this login may read numbers and texts. Finance may not; it sees only
@@ -177,12 +169,6 @@ func (s *Messages) payloads(ctx context.Context) (bool, error) {
 		s.may.Store(&may)
 	}
 	return may, err
-}
-
-func scanAttempt(row pgx.CollectableRow) (AttemptRecord, error) {
-	var r attemptRow
-	err := row.Scan(r.targets()...)
-	return r.attempt(), err
 }
 
 // ChoiceFilter selects the messages that EachChoice visits: those received in [From, To).
@@ -251,10 +237,6 @@ func (s *Messages) EachChoice(
 	return nil
 }
 
-// isChoice is the condition that EachChoice visits message m.
-const isChoice = `(m.received_at >= $1 and m.received_at < $2
-	and ((m.route is not null and m.state <> 'dead') or m.attempts > 0))`
-
 // choicesAfter reads the next page between low and high, both excluded, and returns the Seq at
 // which it ends. The limit is inside the subquery, so that the planner reads the primary key,
 // whatever it expects of the condition.
@@ -262,7 +244,8 @@ func choicesAfter(
 	ctx context.Context, tx pgx.Tx, f *ChoiceFilter, low, high int64, payloads bool,
 ) (page []Record, last int64, more bool, err error) {
 	r, err := tx.Query(ctx, `
-		select `+recordColumns(payloads)+`, `+isChoice+`
+		select `+recordColumns(payloads)+`, m.received_at >= $1 and m.received_at < $2
+		  and (m.route is not null and m.state <> 'dead' or m.attempts > 0)
 		from (select * from facts.messages where seq > $3 and seq < $4
 		  order by seq limit $5) m
 		order by m.seq`, f.From, f.To, low, high, choicePage)
@@ -294,7 +277,9 @@ func (s *Messages) eachSampled(
 		select seq from (
 		  select m.seq from (select * from facts.stored_messages where seq > $3
 		    and seq < $4 offset 0) m
-		  where `+isChoice+` order by md5(m.id) collate "C", m.seq limit $5
+		  where m.received_at >= $1 and m.received_at < $2
+		    and (m.route is not null and m.state <> 'dead' or m.attempts > 0)
+		  order by md5(m.id) collate "C", m.seq limit $5
 		) chosen order by seq`, f.From, f.To, low, high, f.Sample)
 	if err != nil {
 		return wrap("sample choices", err)
@@ -344,7 +329,14 @@ func addAttempts(ctx context.Context, tx pgx.Tx, page []Record) error {
 		seqs[i] = page[i].Message.Seq
 	}
 	r, err := tx.Query(ctx, `
-		select a.message_seq, `+attemptColumns+` from facts.attempts a
+		select a.message_seq, a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
+		  coalesce(a.ranking::text, ''), coalesce(a.outcome, ''),
+		  a.unfit is true and a.outcome in ('refused', 'unknown'),
+		  coalesce(a.provider_code, ''), coalesce(a.provider_reference, ''),
+		  a.claimed_at, a.settled_at, a.instance, a.answers, a.ticket_at,
+		  coalesce(a.receipt_state, ''), coalesce(a.receipt_cause, ''),
+		  coalesce(a.receipt_code, ''), a.receipt_at, a.contradicted_at
+		from facts.attempts a
 		where a.message_seq = any($1) order by a.message_seq, a.attempt`, seqs)
 	if err != nil {
 		return err
@@ -371,13 +363,12 @@ func addAttempts(ctx context.Context, tx pgx.Tx, page []Record) error {
 func (s *Messages) Evidence(ctx context.Context, seq int64, format1 bool) (
 	map[string]string, error,
 ) {
-	later := "later_2"
-	if format1 {
-		later = "later"
-	}
 	var parts [len(PartNames)]*string
-	err := s.reports.QueryRow(ctx, `select intake::text, plan::text, attempts::text, `+later+`::text
-		from facts.evidence_texts where seq = $1`, seq).Scan(&parts[0], &parts[1], &parts[2], &parts[3])
+	err := s.reports.QueryRow(ctx, `
+		select intake::text, plan::text, attempts::text,
+		  case when $2 then later::text else later_2::text end
+		from facts.evidence_texts where seq = $1`, seq, format1).
+		Scan(&parts[0], &parts[1], &parts[2], &parts[3])
 	if err != nil {
 		return nil, wrap("read the texts of evidence", err)
 	}

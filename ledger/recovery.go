@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,30 +13,15 @@ import (
 // when the heartbeat was composed; it is several times the timeouts that bound a claim. These
 // bounds keep the scan of recovery short: it reads the block ranges of attempts that have rows of
 // that time, and those that are not summarised yet.
+//
+// An instance is dead when it has left, or has been silent for @dead_after. A silent one counts
+// only while this instance, @self, has sent heartbeats for @dead_after without a break: after an
+// outage of the database, the first instance to come back finds all others silent, and after
+// @dead_after every live one has sent a heartbeat again.
 const (
 	maxSilence = 5 * time.Minute
 	slack      = time.Minute
 )
-
-// claimedBy is the condition that instance i claimed attempt a, which has no outcome.
-var claimedBy = fmt.Sprintf(`(a.instance = i.id and a.outcome is null
-	and a.claimed_at >= least(i.oldest_open_at, i.last_seen) - interval '%d seconds'
-	and a.claimed_at <= i.last_seen + interval '%d seconds')`,
-	int(slack.Seconds()), int((maxSilence + slack).Seconds()))
-
-// hasOpen is the condition that instance i has an attempt without outcome.
-var hasOpen = `exists (select from dispatcher.attempts a where ` + claimedBy + `)`
-
-// isDead is the condition that instance i has left, or has been silent for $1.
-const isDead = `(i.left_at is not null or i.last_seen < clock_timestamp() - $1::interval)`
-
-// heardOthers is the condition that this instance, $2, has sent heartbeats for $1 without a break.
-// After an outage of the database, the first instance to come back finds all others silent. After
-// $1 every live instance has sent a heartbeat again.
-const heardOthers = `exists (
-	    select from dispatcher.instances own where own.id = $2
-	      and own.last_seen >= clock_timestamp() - $1::interval
-	      and own.beating_since <= clock_timestamp() - $1::interval)`
 
 // Abandoned lists up to limit attempts without outcome, oldest first, of instances that have left
 // or have sent no heartbeat for deadAfter. They were claimed more than sendTimeout ago, so that
@@ -51,7 +35,8 @@ func (s *Settlements) Abandoned(
 	if lost, err := s.anyLost(ctx, deadAfter); err != nil || !lost {
 		return nil, wrap("look for abandoned attempts", err)
 	}
-	r, err := s.hot.Query(ctx, selectAbandoned, deadAfter, s.instance.Load(), sendTimeout, limit)
+	r, err := s.hot.Query(ctx, selectAbandoned, deadAfter, s.instance.Load(), slack, maxSilence,
+		limit, sendTimeout)
 	if err != nil {
 		return nil, wrap("look for abandoned attempts", err)
 	}
@@ -59,26 +44,40 @@ func (s *Settlements) Abandoned(
 	return open, wrap("look for abandoned attempts", err)
 }
 
+// recoveryNames are the parameters of selectAbandoned; releaseSlots has all but the last.
+var recoveryNames = []string{
+	"dead_after", "self", "slack", "max_silence", "limit", "send_timeout",
+}
+
 // selectAbandoned finds the attempts of each instance by the period in which it claimed them.
-var selectAbandoned = `
-	select ` + messageColumns + `, p.envelope,
+var selectAbandoned = named(recoveryNames, `
+	select `+messageColumns+`, p.envelope,
 	  a.attempt, a.channel, a.reason, a.segments, a.price_micros, a.currency,
 	    coalesce(a.ranking::text, ''), a.claimed_at
 	from dispatcher.instances i
 	cross join lateral (
 	  select a.* from dispatcher.attempts a
-	  where ` + claimedBy + ` and a.claimed_at < clock_timestamp() - $3::interval
-	  order by a.claimed_at, a.message_seq limit $4) a
+	  where a.instance = i.id and a.outcome is null
+	    and a.claimed_at >= least(i.oldest_open_at, i.last_seen) - @slack::interval
+	    and a.claimed_at <= i.last_seen + @max_silence::interval + @slack::interval
+	    and a.claimed_at < clock_timestamp() - @send_timeout::interval
+	  order by a.claimed_at, a.message_seq limit @limit) a
 	cross join lateral (
 	  select m.* from dispatcher.messages m where m.seq = a.message_seq limit 1) m
 	left join dispatcher.payloads p on p.seq = m.seq
-	where ` + isDead + ` and (i.left_at is not null or ` + heardOthers + `)
-	order by a.claimed_at, a.message_seq limit $4`
+	where i.left_at is not null
+	  or i.last_seen < clock_timestamp() - @dead_after::interval and exists (
+	    select from dispatcher.instances own where own.id = @self
+	      and own.last_seen >= clock_timestamp() - @dead_after::interval
+	      and own.beating_since <= clock_timestamp() - @dead_after::interval)
+	order by a.claimed_at, a.message_seq limit @limit`)
 
 // anyLost reports whether an instance is dead. Only then are the attempts of all days read.
 func (s *db) anyLost(ctx context.Context, deadAfter time.Duration) (lost bool, err error) {
-	err = s.hot.QueryRow(ctx, `select exists (select from dispatcher.instances i where `+
-		isDead+`)`, deadAfter).Scan(&lost)
+	err = s.hot.QueryRow(ctx, `
+		select exists (select from dispatcher.instances
+		  where left_at is not null or last_seen < clock_timestamp() - $1::interval)`, deadAfter).
+		Scan(&lost)
 	return lost, err
 }
 
@@ -106,8 +105,14 @@ func (s *Instances) Forget(ctx context.Context, deadAfter time.Duration) error {
 	}
 	batch := &pgx.Batch{}
 	if lost {
-		batch.Queue(`delete from dispatcher.instances i where `+isDead+` and not `+hasOpen,
-			deadAfter)
+		batch.Queue(`
+			delete from dispatcher.instances i
+			where (i.left_at is not null or i.last_seen < clock_timestamp() - $1::interval)
+			  and not exists (select from dispatcher.attempts a
+			    where a.instance = i.id and a.outcome is null
+			      and a.claimed_at >= least(i.oldest_open_at, i.last_seen) - $2::interval
+			      and a.claimed_at <= i.last_seen + $3::interval + $2::interval)`,
+			deadAfter, slack, maxSilence)
 	}
 	batch.Queue(`
 		with idle as (
@@ -122,13 +127,36 @@ func (s *Instances) Forget(ctx context.Context, deadAfter time.Duration) error {
 	return wrap("wake waiting messages", s.routing.wakeForOthers(ctx))
 }
 
-// releaseBatch is how many slots one transaction gives back. It is small, so that nobody waits long
-// for a channel.
+// releaseBatch is how many slots of either kind one transaction gives back. It is small, so that
+// nobody waits long for a channel.
 const releaseBatch = 500
 
-// giveBack takes the slots from the attempts in "ending", which must be locked.
-const giveBack = `
-	, freed as (
+// releaseSlots gives back slots that were held beyond their time, and those of attempts without
+// outcome of dead instances. It finds the latter by the period in which the instance claimed them.
+// Each attempt is then looked up by its key: a join could read the attempts of all days.
+var releaseSlots = named(recoveryNames[:5], `
+	with found as materialized (
+	  (select message_seq, attempt from dispatcher.held where held_until <= now()
+	    order by held_until limit @limit)
+	  union all
+	  (select a.message_seq, a.attempt
+	  from dispatcher.instances i cross join lateral (
+	    select a.message_seq, a.attempt from dispatcher.attempts a
+	    where a.instance = i.id and a.outcome is null and not a.freed
+	      and a.claimed_at >= least(i.oldest_open_at, i.last_seen) - @slack::interval
+	      and a.claimed_at <= i.last_seen + @max_silence::interval + @slack::interval
+	    order by a.claimed_at limit @limit) a
+	  where (i.left_at is not null or i.last_seen < clock_timestamp() - @dead_after::interval)
+	    and exists (select from dispatcher.instances own where own.id = @self
+	      and own.last_seen >= clock_timestamp() - @dead_after::interval
+	      and own.beating_since <= clock_timestamp() - @dead_after::interval)
+	  limit @limit)
+	), ending as materialized (
+	  select a.message_seq, a.attempt from found o cross join lateral (
+	    select n.message_seq, n.attempt from dispatcher.attempts n
+	    where n.message_seq = o.message_seq and n.attempt = o.attempt and not n.freed
+	      and (n.outcome is null or n.held_until <= now()) for update skip locked) a
+	), freed as (
 	  update dispatcher.attempts a set freed = true from ending e
 	  where a.message_seq = e.message_seq and a.attempt = e.attempt and not a.freed
 	  returning a.channel
@@ -137,39 +165,8 @@ const giveBack = `
 	  select channel, count(*) from freed join dispatcher.channels using (channel)
 	  group by channel order by channel
 	  on conflict (channel) do update set slots = f.slots + excluded.slots
-	)`
-
-// endHolds gives back slots that were held beyond their time. Each attempt is looked up by its key:
-// a join could read the attempts of all days.
-const endHolds = `
-	with over as materialized (
-	  select message_seq, attempt from dispatcher.held where held_until <= now()
-	  order by held_until limit $1
-	), ending as materialized (
-	  select a.message_seq, a.attempt from over o, lateral (
-	    select n.message_seq, n.attempt from dispatcher.attempts n
-	    where n.message_seq = o.message_seq and n.attempt = o.attempt and n.held_until <= now()
-	      and not n.freed for update skip locked) a
-	)` + giveBack + `
-	select count(*) from freed`
-
-// endDead gives back the slots of attempts without outcome of dead instances. It finds them by the
-// period in which the instance claimed them.
-var endDead = `
-	with open as materialized (
-	  select a.message_seq, a.attempt
-	  from dispatcher.instances i cross join lateral (
-	    select a.message_seq, a.attempt from dispatcher.attempts a
-	    where ` + claimedBy + ` and not a.freed order by a.claimed_at limit $3) a
-	  where ` + isDead + ` and ` + heardOthers + `
-	  order by a.message_seq, a.attempt limit $3
-	), ending as materialized (
-	  select a.message_seq, a.attempt from open o cross join lateral (
-	    select n.message_seq, n.attempt from dispatcher.attempts n
-	    where n.message_seq = o.message_seq and n.attempt = o.attempt and n.outcome is null
-	      and not n.freed for update skip locked) a
-	)` + giveBack + `
-	select count(*) from freed`
+	)
+	select count(*) from freed`)
 
 // ReleaseSlots gives back active slots that no settlement or receipt will give back: those held
 // beyond their time, and those of attempts without outcome whose instance has been silent for
@@ -180,34 +177,21 @@ var endDead = `
 func (s *Settlements) ReleaseSlots(
 	ctx context.Context, deadAfter time.Duration,
 ) (freed int64, err error) {
-	var over, gone bool
+	var due bool
 	err = s.hot.QueryRow(ctx, `
-		select exists (select from dispatcher.held where held_until <= now()),
-		  exists (select from dispatcher.instances i where `+isDead+`)`, deadAfter).
-		Scan(&over, &gone)
-	if err != nil {
+		select exists (select from dispatcher.held where held_until <= now())
+		  or exists (select from dispatcher.instances
+		    where left_at is not null or last_seen < clock_timestamp() - $1::interval)`, deadAfter).
+		Scan(&due)
+	if err != nil || !due {
 		return 0, wrap("release slots", err)
 	}
-	var late, lost int64
-	if over {
-		if late, err = s.releaseAll(ctx, endHolds, releaseBatch); err != nil {
-			return late, wrap("release slots held too long", err)
-		}
-	}
-	if !gone {
-		return late, nil
-	}
-	lost, err = s.releaseAll(ctx, endDead, deadAfter, s.instance.Load(), releaseBatch)
-	return late + lost, wrap("release slots of dead instances", err)
-}
-
-// releaseAll repeats a statement until its batch is not full.
-func (s *Settlements) releaseAll(
-	ctx context.Context, sql string, args ...any,
-) (freed int64, err error) {
-	for n := int64(releaseBatch); n == releaseBatch; freed += n {
-		if err := s.hot.QueryRow(ctx, sql, args...).Scan(&n); err != nil {
-			return freed, err
+	for n := int64(releaseBatch); n >= releaseBatch; freed += n {
+		n = 0
+		err := s.hot.QueryRow(ctx, releaseSlots, deadAfter, s.instance.Load(), slack, maxSilence,
+			releaseBatch).Scan(&n)
+		if err != nil {
+			return freed, wrap("release slots", err)
 		}
 	}
 	return freed, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -73,8 +74,7 @@ type LivingDay struct {
 // keepLock is the advisory lock of the session that runs Keep; one instance at a time has it.
 const keepLock = 0x64617973
 
-// keepSettings are those of that session. Its statements read whole partitions, so sequential scans
-// and hash joins are allowed.
+// keepSettings allow sequential scans and hash joins, because Keep reads whole partitions.
 const keepSettings = `
 	set application_name = 'dispatcher days'; set enable_seqscan = on; set enable_hashjoin = on;
 	set enable_mergejoin = on; set plan_cache_mode = force_custom_plan;
@@ -185,8 +185,11 @@ func (k *keeper) summarise(ctx context.Context) error {
 	}
 	for _, index := range indexes {
 		err := pgx.BeginFunc(ctx, k.conn, func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, fmt.Sprintf(`set local lock_timeout = %d;
-				select dispatcher.summarise(%d)`, firstWait.Milliseconds(), index))
+			_, err := tx.Exec(ctx, `select set_config('lock_timeout', $1, true)`,
+				strconv.FormatInt(firstWait.Milliseconds(), 10))
+			if err == nil {
+				_, err = tx.Exec(ctx, `select dispatcher.summarise($1)`, index)
+			}
 			return err
 		})
 		pg, ok := errors.AsType[*pgconn.PgError](err)

@@ -8,28 +8,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// endedAt is when message m of a day ended; null when it has not. An accepted message has ended
-// unless a receipt is awaited or one of its rows of receipts is due again.
-const endedAt = `coalesce(m.finished_at, case when m.state in ('sending', 'accepted')
-	and not exists (select from dispatcher.receipts r
-	  where r.message_seq = m.seq and r.due_at is not null)
-	then (select max(coalesce(a.delivered_at, a.settled_at)) from dispatcher.attempts a
-	  where a.message_seq = m.seq
-	  having bool_and(a.outcome is not null) and bool_or(a.outcome = 'accepted')) end)`
-
 // unended is true when message m of a day still needs its payload: it has not ended, or ended less
-// than $1 ago, or it is ambiguous, or was less than $1 ago.
-const unended = `(coalesce(` + endedAt + ` > now() - $1::interval, true)
+// than $1 ago, or it is ambiguous, or was less than $1 ago. With $1 = 0 it is true while the
+// message has not ended or is ambiguous. An accepted message has ended unless a receipt is awaited
+// or one of its rows of receipts is due again.
+const unended = `(coalesce(
+	  coalesce(m.finished_at, case when m.state in ('sending', 'accepted')
+	    and not exists (select from dispatcher.receipts r
+	      where r.message_seq = m.seq and r.due_at is not null)
+	    then (select max(coalesce(a.delivered_at, a.settled_at)) from dispatcher.attempts a
+	      where a.message_seq = m.seq
+	      having bool_and(a.outcome is not null) and bool_or(a.outcome = 'accepted')) end)
+	    > now() - $1::interval, true)
 	or m.state = 'unknown' and exists (select from dispatcher.ambiguous b
 	  where b.message_seq = m.seq and (b.closed_at is null or b.closed_at > now() - $1::interval)))`
-
-// isLiving is true when message m of a day has not ended, or is ambiguous.
-const isLiving = `(` + endedAt + ` is null or m.state = 'unknown' and exists (
-	  select from dispatcher.ambiguous b where b.message_seq = m.seq and b.closed_at is null))`
-
-// over selects the days whose end is older than $1.
-const over = `not dropping and
-	to_timestamp((day + 1)::bigint * 86400) <= clock_timestamp() - $1::interval`
 
 // keptPayloads is how many payloads dropPayloadsOf copies at most, because other sessions wait for
 // the table meanwhile. When more messages of the day have not ended, the payloads of all others are
@@ -40,8 +32,10 @@ const keptPayloads = 20_000
 // not ended. It truncates the partition and copies these few back into it, so that statements can
 // still name the partition and every payload is found in one place.
 func (k *keeper) dropPayloads(ctx context.Context) error {
-	days, err := k.days(ctx,
-		`select day from dispatcher.days where payloads and `+over+` order by day`, k.r.Payloads)
+	days, err := k.days(ctx, `
+		select day from dispatcher.days where payloads and not dropping
+		  and to_timestamp((day + 1)::bigint * 86400) <= clock_timestamp() - $1::interval
+		order by day`, k.r.Payloads)
 	if err != nil {
 		return err
 	}
@@ -172,7 +166,10 @@ func (k *keeper) dropFacts(ctx context.Context) error {
 			return fmt.Errorf("of %s: %w", day, err)
 		}
 	}
-	days, err := k.days(ctx, `select day from dispatcher.days where `+over+` order by day`, k.r.Facts)
+	days, err := k.days(ctx, `
+		select day from dispatcher.days where not dropping
+		  and to_timestamp((day + 1)::bigint * 86400) <= clock_timestamp() - $1::interval
+		order by day`, k.r.Facts)
 	if err != nil {
 		return err
 	}
@@ -191,8 +188,7 @@ func (k *keeper) dropFacts(ctx context.Context) error {
 	return nil
 }
 
-// countLiving counts the messages of a day for which isLiving is true.
-var countLiving = ofDay(`select count(*) from dispatcher.messages m where ` + isLiving)
+var countUnended = ofDay(`select count(*) from dispatcher.messages m where ` + unended)
 
 // living counts the messages of a day that have not ended, and marks the day as being dropped when
 // there are none. It counts at most once in lookInterval.
@@ -204,7 +200,7 @@ func (k *keeper) living(ctx context.Context, day Day) (n int64, err error) {
 	if err != nil || fresh {
 		return n, err
 	}
-	if err := k.conn.QueryRow(ctx, countLiving.on(day)).Scan(&n); err != nil {
+	if err := k.conn.QueryRow(ctx, countUnended.on(day), time.Duration(0)).Scan(&n); err != nil {
 		return 0, err
 	}
 	_, err = k.conn.Exec(ctx, `

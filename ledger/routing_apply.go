@@ -96,12 +96,8 @@ func lockRouting(ctx context.Context, tx pgx.Tx) (RoutingVersion, error) {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, routingLock); err != nil {
 		return RoutingVersion{}, err
 	}
-	r, err := tx.Query(ctx, currentVersion)
-	if err != nil {
-		return RoutingVersion{}, err
-	}
-	current, err := pgx.CollectExactlyOneRow(r, scanVersion)
-	if errors.Is(err, pgx.ErrNoRows) {
+	current, err := readVersion(ctx, tx, nil, nil)
+	if errors.Is(err, ErrNoRouting) {
 		return RoutingVersion{}, nil
 	}
 	return current, err
@@ -116,17 +112,16 @@ func (v *RoutingVersion) holds(expect *int64) error {
 	return nil
 }
 
-// comesIntoForce is CreatedAt of a version that is being written: the present time, which is after
-// all locks taken before the statement, and in any case later than the version before, even when
-// the clock was set back.
-const comesIntoForce = `greatest(clock_timestamp(),
-	  (select created_at + interval '1 microsecond' from dispatcher.routing_versions
-	  order by version desc limit 1))`
-
+// insertVersion makes CreatedAt the present time, which is after all locks taken before the
+// statement, and in any case later than the version before, even when the clock was set back. So
+// does writeEffects.
 const insertVersion = `
 	insert into dispatcher.routing_versions (version, author, reason, document, routes, base,
 	  effects, waking, via, created_at)
-	values ($1, $2, $3, $4, $5, $1, nullif($6, '')::jsonb, $7, $8, ` + comesIntoForce + `)`
+	values ($1, $2, $3, $4, $5, $1, nullif($6, '')::jsonb, $7, $8,
+	  greatest(clock_timestamp(),
+	  (select created_at + interval '1 microsecond' from dispatcher.routing_versions
+	  order by version desc limit 1)))`
 
 // lockAll locks all channels and limits, in the order of claims, and then reads the clock.
 func lockAll(ctx context.Context, tx pgx.Tx) (now time.Time, err error) {
@@ -237,7 +232,10 @@ func writeEffects(ctx context.Context, tx pgx.Tx, at *RoutingVersion, n *NewEffe
 	batch.Queue(`
 		insert into dispatcher.routing_versions (version, author, reason, document, routes, effects,
 		  base, via, created_at)
-		select version + 1, $2, $3, document, routes, nullif($4, '')::jsonb, $5, 'dispatcher', `+comesIntoForce+`
+		select version + 1, $2, $3, document, routes, nullif($4, '')::jsonb, $5, 'dispatcher',
+		  greatest(clock_timestamp(),
+		  (select created_at + interval '1 microsecond' from dispatcher.routing_versions
+		  order by version desc limit 1))
 		from dispatcher.routing_versions where version = $1`,
 		at.Version, n.Author, n.Reason, string(n.Overrides), at.Base)
 	batch.Queue(notify, routingChannel, at.Version+1)

@@ -96,12 +96,15 @@ const retireLimits = `
 // back from the history: removing a limit and adding it again must not give the slots of a window
 // twice. When its day now begins earlier, it gets back all windows since then. The release time of
 // its next unit comes from its last window, however old. A limit that is added begins with what was
-// counted for it, see beginning. A limit that stays keeps its release time and its tallies, and
-// reserves no more than it has left. since is when the limit began: a refund counts only for money
-// taken after it, and so never in another currency.
+// counted for it, see beginning; a prepaid budget has the sum of its top-ups. A limit that stays
+// keeps its release time and its tallies, and reserves no more than it has left. since is when the
+// limit began: a refund counts only for money taken after it, and so never in another currency.
 var upsertLimits = named(wantedNames, `
 	with wanted as (
-	  select n.channel, n.scope, n.window_seconds, n.unit, n.max + `+toppedUp+` as max,
+	  select n.channel, n.scope, n.window_seconds, n.unit,
+	    n.max + case when n.window_seconds = 2147483647 then coalesce((
+	      select sum(t.micros)::bigint from dispatcher.top_ups t where t.channel = n.channel
+	        and t.scope = n.scope and t.currency = n.currency), 0) else 0 end as max,
 	    nullif(n.currency, '') as currency, n.start, n.counted,
 	    coalesce(r.start, '-infinity') as running
 	  from unnest(@channels::text[], @scopes::text[], @windows::int[], @units::text[],

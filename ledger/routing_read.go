@@ -9,9 +9,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-const versionColumns = `version, author, reason, created_at, document, routes,
-	coalesce(effects::text, ''), coalesce(base, version), coalesce(login, ''), via`
-
 func scanVersion(r pgx.CollectableRow) (RoutingVersion, error) {
 	var v RoutingVersion
 	var effects string
@@ -21,25 +18,45 @@ func scanVersion(r pgx.CollectableRow) (RoutingVersion, error) {
 	return v, err
 }
 
-const currentVersion = `select ` + versionColumns +
-	` from facts.routing_versions order by version desc limit 1`
+// readVersion reads the latest version; with a number that one, and with an instant the one that
+// was in force just before it: the first one, if that is older. It returns ErrNoRouting when there
+// is none.
+func readVersion(
+	ctx context.Context, q querier, number *int64, before *time.Time,
+) (RoutingVersion, error) {
+	r, err := q.Query(ctx, `
+		select version, author, reason, created_at, document, routes, coalesce(effects::text, ''),
+		  coalesce(base, version), coalesce(login, ''), via
+		from facts.routing_versions
+		where ($1::bigint is null or version = $1)
+		  and ($2::timestamptz is null or created_at < $2 or version = 1)
+		order by version desc limit 1`, number, before)
+	if err != nil {
+		return RoutingVersion{}, err
+	}
+	v, err := pgx.CollectExactlyOneRow(r, scanVersion)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return RoutingVersion{}, ErrNoRouting
+	}
+	return v, err
+}
 
 // Current returns the version that claims use now, or ErrNoRouting.
 func (s *Routing) Current(ctx context.Context) (RoutingVersion, error) {
-	return s.oneVersion(ctx, currentVersion)
+	v, err := readVersion(ctx, s.reports, nil, nil)
+	return v, wrap("read routing", err)
 }
 
 // Version returns one version, or ErrNoRouting.
 func (s *Routing) Version(ctx context.Context, version int64) (RoutingVersion, error) {
-	return s.oneVersion(ctx, `select `+versionColumns+
-		` from facts.routing_versions where version = $1`, version)
+	v, err := readVersion(ctx, s.reports, &version, nil)
+	return v, wrap("read routing", err)
 }
 
 // At returns the version that was in force just before an instant: the first one, if that is older.
 func (s *Routing) At(ctx context.Context, before time.Time) (RoutingVersion, error) {
-	return s.oneVersion(ctx, `select `+versionColumns+`
-		from facts.routing_versions where created_at < $1 or version = 1
-		order by version desc limit 1`, before)
+	v, err := readVersion(ctx, s.reports, nil, &before)
+	return v, wrap("read routing", err)
 }
 
 // InForce is a time in which a version was in force. Base is the version with its document: itself,
@@ -60,18 +77,6 @@ func (s *Routing) InForce(ctx context.Context, from, to time.Time) ([]InForce, e
 		  from facts.routing_versions where created_at <= $1), 0)
 		order by version`, from, to)
 	return all, wrap("read which versions were in force", err)
-}
-
-func (s *Routing) oneVersion(ctx context.Context, sql string, args ...any) (RoutingVersion, error) {
-	r, err := s.reports.Query(ctx, sql, args...)
-	if err != nil {
-		return RoutingVersion{}, wrap("read routing", err)
-	}
-	v, err := pgx.CollectExactlyOneRow(r, scanVersion)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return RoutingVersion{}, ErrNoRouting
-	}
-	return v, wrap("read routing", err)
 }
 
 // Watch calls changed once when it begins to listen, and then after each routing that any process

@@ -2,7 +2,33 @@
 -- makes this atomic in one round trip. The given rows ascend by seq and attempt, so two settlements
 -- of the same attempts wait for each other without a deadlock. An array of one element stands for a
 -- column of that value, a null one for a column of nulls; see brief.
+--
+-- As it stands, this is settleMore: for attempts that keep their slots, were throttled, get money
+-- back, were refused as unfit, or say how many receipts are expected. Without the lines from "begin
+-- more" to "end more" it is settle, which does less work.
 with
+-- begin more
+-- What the settlements say about receipts.
+said as materialized (
+  select seq,
+    coalesce(attempt, (@attempts::smallint[])[1]) as attempt,
+    coalesce(expected, (@receipts_expected::smallint[])[1]) as expected
+  from unnest(@seqs::bigint[], @attempts::smallint[], @receipts_expected::smallint[])
+    as u(seq, attempt, expected)
+),
+-- All attempts of the batch are locked first, in their order, when the batch says something about
+-- receipts of an attempt that another process has settled before. The part named done does not lock
+-- that attempt, and the statement that corrects it runs after messages and limits are locked,
+-- when it must not wait for an attempt.
+ahead as materialized (
+  select from said s join dispatcher.attempts a on a.message_seq = s.seq and a.attempt = s.attempt
+  where exists (
+    select from said t join dispatcher.attempts b on b.message_seq = t.seq
+      and b.attempt = t.attempt
+    where t.expected > 0 and b.outcome is not null)
+  order by s.seq, s.attempt for update of a
+),
+-- end more
 -- The outcomes. An attempt that has one is left as it is, except that a later answer replaces
 -- unknown. So settling again has no effect.
 done as (
@@ -10,6 +36,17 @@ done as (
     provider_reference = nullif(g.reference, ''), segments = g.segments,
     price_micros = g.price_micros,
     settled_at = now(), answers = a.answers + 1
+    -- begin more
+    , held_until = case when a.answers = 0 and not a.freed and g.hold > 0
+      then now() + g.hold * interval '1 microsecond' else a.held_until end,
+    receipts_owed = case when g.expected > 0 and (a.receipts_owed is not null or g.telling)
+      then g.expected else a.receipts_owed end,
+    receipts_within = case when g.expected > 0 and (a.receipts_owed is not null or g.telling)
+      then g.within else a.receipts_within end,
+    cut_short = case when g.expected > 0 and (a.receipts_owed is not null or g.telling)
+      then g.cut else a.cut_short end,
+    unfit = coalesce(g.unfit, a.unfit), denied_parts = coalesce(g.denied, a.denied_parts)
+    -- end more
   from (
     select seq,
       coalesce(attempt, (@attempts::smallint[])[1]) as attempt,
@@ -28,28 +65,146 @@ done as (
       coalesce(possible_duplicate, (@possible_duplicates::boolean[])[1]) as possible_duplicate,
       coalesce(plain, (@plain::boolean[])[1]) as plain,
       nr
+      -- begin more
+      , coalesce(hold, (@holds::bigint[])[1]) as hold,
+      coalesce(slow, (@slows::bigint[])[1]) as slow,
+      coalesce(expected, (@receipts_expected::smallint[])[1]) as expected,
+      coalesce(telling, (@receipts_telling::boolean[])[1]) as telling,
+      nullif(coalesce(within, (@receipts_within::bigint[])[1]),
+        0) * interval '1 microsecond' as within,
+      nullif(coalesce(cut, (@cut_short::boolean[])[1]), false) as cut,
+      nullif(coalesce(unfit, (@unfit::boolean[])[1]), false) as unfit,
+      nullif(coalesce(denied, (@denied_parts::smallint[])[1]), 0) as denied,
+      coalesce(repeats, (@repeats::boolean[])[1]) as repeats
+      -- end more
     from unnest(@seqs::bigint[], @attempts::smallint[], @outcomes::text[], @codes::text[],
       @references::text[], @segments::smallint[], @prices::bigint[], @states::text[],
       @reasons::text[], @next_ats::timestamptz[], @tried::boolean[], @pinned::text[],
       @parts_left::text[], @parts_cut::text[], @possible_duplicates::boolean[],
-      @plain::boolean[]) with ordinality
+      @plain::boolean[]
+      -- begin more
+      , @holds::bigint[], @slows::bigint[], @receipts_expected::smallint[],
+      @receipts_telling::boolean[], @receipts_within::bigint[], @cut_short::boolean[],
+      @unfit::boolean[], @denied_parts::smallint[], @repeats::boolean[]
+      -- end more
+      ) with ordinality
       as u(seq, attempt, outcome, code, reference, segments, price_micros, state, reason,
-        next_at, tried, pinned, parts_left, parts_cut, possible_duplicate,
-        plain, nr)
+        next_at, tried, pinned, parts_left, parts_cut, possible_duplicate, plain,
+        -- begin more
+        hold, slow, expected, telling, within, cut, unfit, denied, repeats,
+        -- end more
+        nr)
   ) g
   where a.message_seq = g.seq and a.attempt = g.attempt
     and (a.outcome is null or (a.outcome = 'unknown' and g.outcome <> 'unknown'))
+    -- begin more
+    and (select count(*) from ahead) >= 0
+    -- end more
   returning a.channel, a.answers, a.freed, g.seq, g.attempt, a.outcome,
     g.state, g.reason, g.next_at, g.tried, g.pinned, g.parts_left, g.parts_cut,
       g.possible_duplicate, g.plain and a.answers = 1 as plain, g.nr
+    -- begin more
+    , a.held_until, a.claimed_at, g.slow, a.currency, g.repeats
+    -- end more
 ),
 -- Slots are given back with the first outcome of an attempt, unless they were before.
 freed as (
   insert into dispatcher.freed_slots as f (channel, slots)
   select channel, count(*) from done d join dispatcher.channels using (channel)
-  where d.answers = 1 and not d.freed group by channel order by channel
+  where d.answers = 1 and not d.freed
+    -- begin more
+    and d.held_until is null
+    -- end more
+  group by channel order by channel
   on conflict (channel) do update set slots = f.slots + excluded.slots
 ),
+-- begin more
+-- Channels are locked by name before they are written, as in a claim.
+locked as materialized (
+  select c.channel from dispatcher.channels c
+  where c.channel in (select channel from done where slow >= 0)
+  order by c.channel for update
+),
+slowed as (
+  update dispatcher.channels c set
+    ease_rate = case when (c.ease_since is null or now() - c.ease_since >= interval '1 second')
+      then 0.5 * least(1, coalesce(c.ease_rate, 1)
+        + coalesce(0.05 * greatest(extract(epoch from now() - c.ease_since)::float8, 0), 0))
+      else c.ease_rate end,
+    ease_since = case when (c.ease_since is null or now() - c.ease_since >= interval '1 second')
+      then now() else c.ease_since end,
+    ease_until = greatest(c.ease_until, now() + l.slow)
+  from (
+    select channel, max(slow) * interval '1 microsecond' as slow from done where slow >= 0
+    group by channel
+  ) l
+  where c.channel = l.channel and l.channel in (select channel from locked)
+),
+-- Money goes back only with the first outcome of an attempt.
+back as (
+  select r.channel, r.scope, r.window_seconds, r.micros, array[r.lane, r.pool] as tallies,
+    d.claimed_at, d.seq, d.attempt, d.currency, d.repeats
+  from unnest(@refund_nrs::bigint[], @refund_channels::text[], @refund_scopes::text[],
+    @refund_windows::int[], @refund_micros::bigint[], @refund_lanes::text[],
+    @refund_pools::text[])
+    as r(nr, channel, scope, window_seconds, micros, lane, pool)
+  join done d on d.nr = r.nr where d.answers = 1
+),
+-- Limits are locked after channels. They are read by the locking select, because the last holder of
+-- the lock may have changed them.
+creditors as materialized (
+  select m.channel, m.scope, m.window_seconds, m.unit, m.window_start, m.since
+  from dispatcher.limits m
+  where (m.channel, m.scope, m.window_seconds) in (
+      select channel, scope, window_seconds from back)
+    and m.unit = 'money' and (select count(*) from locked) >= 0
+  order by m.channel, m.scope, m.window_seconds, m.unit for update
+),
+-- Money goes back only to the window that it was taken from. That window began before the claim; a
+-- later one began after it. The money of an attempt under the key of the one before it goes back as
+-- far as that one was charged: the provider bills the submission once, at one of the two prices.
+given_back as (
+  select channel, scope, window_seconds, b.tallies,
+    case when b.repeats then coalesce((
+      select least(p.price_micros, b.micros) from dispatcher.attempts p
+      where p.message_seq = b.seq and p.attempt = b.attempt - 1 and p.currency = b.currency
+        and p.claimed_at >= o.since), 0)
+    else b.micros end as micros
+  from creditors o join back b using (channel, scope, window_seconds)
+  where b.claimed_at >= greatest(o.window_start, o.since)
+),
+-- The tallies of lanes and pools in which the money was counted.
+apart as (
+  select channel, scope, window_seconds, jsonb_object_agg(tally, micros) as tallies from (
+    select channel, scope, window_seconds, t.tally, sum(micros)::bigint as micros
+    from given_back, unnest(tallies) as t(tally) where t.tally <> ''
+    group by channel, scope, window_seconds, t.tally
+  ) s group by channel, scope, window_seconds
+),
+-- One row for each limit.
+refund as (
+  select channel, scope, window_seconds, w.micros, a.tallies
+  from (
+    select channel, scope, window_seconds, sum(micros)::bigint as micros
+    from given_back group by channel, scope, window_seconds
+  ) w
+  left join apart a using (channel, scope, window_seconds)
+),
+-- The new values are computed from the present row, because another refund may have changed it.
+refunded as (
+  update dispatcher.limits m set granted = greatest(m.granted - r.micros, 0),
+    max = case when m.max > m.configured_max
+      then greatest(m.configured_max, m.granted - r.micros)
+      else m.max end,
+    taken = case when r.tallies is null then m.taken else (
+      select jsonb_object_agg(t.key, greatest(
+        t.value::bigint - coalesce((r.tallies ->> t.key)::bigint, 0), 0))
+      from jsonb_each_text(m.taken) t) end
+  from refund r where m.channel = r.channel and m.scope = r.scope
+    and m.window_seconds = r.window_seconds
+    and m.unit = 'money'
+),
+-- end more
 -- The other attempts of messages of which an attempt was not taken; locked before messages.
 others as materialized (
   select d.nr, e.message_seq, e.attempt, e.outcome, d.attempt as denied, d.outcome as denial

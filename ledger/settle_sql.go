@@ -1,19 +1,22 @@
 package ledger
 
-import _ "embed"
+import (
+	_ "embed"
+	"regexp"
+)
 
 // A batch of settlements is one of two statements: settle, or settleMore when one of them needs
-// more. Both take the parameters of settleNames in that order; settle takes only the first
-// settleCount.
+// more. settle.sql says how both are written as one text. Both take the parameters of settleNames
+// in that order; settle takes only the first settleCount.
 var (
 	//go:embed settle.sql
 	settleText string
-	//go:embed settle_more.sql
-	settleMoreText string
 
-	settle     = ofDay(named(settleNames[:settleCount], settleText))
-	settleMore = ofDay(named(settleNames, settleMoreText))
+	settle     = ofDay(named(settleNames[:settleCount], onlyMore.ReplaceAllString(settleText, "")))
+	settleMore = ofDay(named(settleNames, settleText))
 )
+
+var onlyMore = regexp.MustCompile(`(?ms)^ *-- begin more\n.*?^ *-- end more\n`)
 
 // settleCount is how many parameters settle has.
 const settleCount = 19

@@ -220,7 +220,10 @@ func give(seen *ledger.Seen) (ledger.Decisions, error) {
 // admit takes an active slot and a slot of every counter, or nothing at all.
 func admit(seen *ledger.Seen, g *admission.Gate, segments int) bool {
 	m, n := momentOf(seen), &admission.Need{Segments: segments}
-	accounts := g.Accounts(m.Now)
+	accounts, rate := make([]admission.Account, len(g.Counters)), g.Ease.RateAt(m.Now)
+	for i := range g.Counters {
+		accounts[i] = admission.Account{Counter: &g.Counters[i], Rate: rate}
+	}
 	r, excluded := admission.Fit(m, accounts, n)
 	if !g.Active.Free() || excluded != nil {
 		return false

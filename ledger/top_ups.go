@@ -81,9 +81,6 @@ func (s *Limits) TopUp(ctx context.Context, u TopUp) (done ToppedUp, err error) 
 	return done, nil
 }
 
-const topUpColumns = `id, at, author, login, reason, channel, scope, currency, micros, before, granted,
-	coalesce(key, ''), via`
-
 // lockBudget reads and locks the row of a budget. The statement before it creates the row of a
 // tenant that only a limit of each tenant counts.
 const lockBudget = `
@@ -106,7 +103,9 @@ const insertTopUp = `
 	  where l.channel = b.channel and l.scope = b.scope and l.window_seconds = @window
 	    and l.unit = 'money'
 	)
-	select ` + topUpColumns + ` from recorded`
+	select id, at, author, login, reason, channel, scope, currency, micros, before, granted,
+	  coalesce(key, ''), via
+	from recorded`
 
 // topUp is the transaction of TopUp. It holds the lock of the routing, so top-ups run one after the
 // other, and looking up the key once is enough.
@@ -161,20 +160,17 @@ func (u *TopUp) earlier(ctx context.Context, tx pgx.Tx) (known ToppedUp, err err
 	if u.Key == "" {
 		return known, nil
 	}
-	r, err := tx.Query(ctx, `select `+topUpColumns+` from dispatcher.top_ups where key = $1`, u.Key)
-	if err != nil {
+	found, err := queried(ctx, tx, scanTopUp, selectTopUps, 0, "", u.Key, 1)
+	if err != nil || len(found) == 0 {
 		return known, err
 	}
-	known, err = pgx.CollectExactlyOneRow(r, scanTopUp)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return ToppedUp{}, nil
-	}
-	if err == nil && (known.Channel != u.Channel || known.Scope != u.Limit.Scope ||
-		known.Currency != u.Limit.Currency || known.Micros != u.Micros) {
+	known = found[0]
+	if known.Channel != u.Channel || known.Scope != u.Limit.Scope ||
+		known.Currency != u.Limit.Currency || known.Micros != u.Micros {
 		return known, ErrOtherTopUp
 	}
 	known.Repeated = true
-	return known, err
+	return known, nil
 }
 
 // TopUpFilter selects top-ups. The zero value selects all.
@@ -184,11 +180,19 @@ type TopUpFilter struct {
 	Tenant string // only those of budgets of this tenant; empty for all
 }
 
+// selectTopUps lists top-ups, newest first: those with numbers below $1, of the tenant $2 and with
+// the key $3. 0 and an empty text stand for any.
+const selectTopUps = `
+	select id, at, author, login, reason, channel, scope, currency, micros, before, granted,
+	  coalesce(key, ''), via
+	from dispatcher.top_ups
+	where ($1::bigint = 0 or id < $1) and ($2::text = '' or scope = 'tenant:' || $2)
+	  and ($3::text = '' or key = $3)
+	order by id desc limit $4`
+
 // TopUps lists the top-ups that match, newest first, limit at most.
 func (s *Limits) TopUps(ctx context.Context, f *TopUpFilter, limit int) ([]ToppedUp, error) {
-	out, err := rows(ctx, s.db, scanTopUp, `select `+topUpColumns+` from dispatcher.top_ups
-		where ($1::bigint = 0 or id < $1) and ($2::text = '' or scope = 'tenant:' || $2)
-		order by id desc limit $3`, f.Below, f.Tenant, limit)
+	out, err := rows(ctx, s.db, scanTopUp, selectTopUps, f.Below, f.Tenant, "", limit)
 	return out, wrap("list top-ups", err)
 }
 

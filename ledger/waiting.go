@@ -73,21 +73,22 @@ const (
 	wakeTimeout = 30 * time.Second
 )
 
-// waitsForRouting is the condition for a message that may be sent sooner under another routing: it
-// waits, or it was accepted and waits for a limit of a further channel. Other accepted messages
-// wait for a receipt.
-const waitsForRouting = `next_at > now()
-	and (state = 'waiting' or state = 'accepted' and waits_for is not null)`
+// selectWaiting lists the messages that may be sent sooner under another routing: they wait, or
+// were accepted and wait for a limit of a further channel. Other accepted messages wait for a
+// receipt. The list is read before the first one is woken, so that a message which is decided again
+// and goes on waiting is not woken twice.
+const selectWaiting = `
+	select seq from dispatcher.due
+	where next_at > now() and (state = 'waiting' or state = 'accepted' and waits_for is not null)
+	order by seq`
 
-// selectWaiting lists the messages to wake. The list is read before the first one is woken, so that
-// a message which is decided again and goes on waiting is not woken twice.
-const selectWaiting = `select seq from dispatcher.due where ` + waitsForRouting + ` order by seq`
-
-// wakeSome skips locked rows: a claim is deciding about them, under this version or a later one.
+// wakeSome wakes those of the list that still wait. It skips locked rows: a claim is deciding about
+// them, under this version or a later one.
 const wakeSome = `
 	select dispatcher.wake(array(
 	  select seq from dispatcher.due
-	  where seq = any($1) and ` + waitsForRouting + `
+	  where seq = any($1) and next_at > now()
+	    and (state = 'waiting' or state = 'accepted' and waits_for is not null)
 	  order by seq for update skip locked))`
 
 // markWaking is part of a transaction after which wake is called for the version. If that does not

@@ -50,6 +50,12 @@ var rules = map[string]rule{
 			module + "provider/smpp/...",
 		},
 	},
+	module +
+		"provider/smpp/smpptest": {
+		ours: []string{
+			module + "provider/providertest", module + "provider/sms", module + "provider/smpp/pdu",
+		},
+	},
 	module + "provider/settings": {others: []string{"github.com/agnivade/levenshtein"}},
 	module +
 		"provider/web": {

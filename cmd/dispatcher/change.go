@@ -47,9 +47,8 @@ func (f *changeFlags) check() error {
 // change is one change of the routing that a command is making.
 type change struct {
 	*control.Draft
-	cli    *cli
-	flags  *changeFlags
-	ledger *database
+	cli   *cli
+	flags *changeFlags
 }
 
 // by is the author of the change, and the reason.
@@ -73,7 +72,7 @@ func (c *cli) withRouting(ctx context.Context, f *changeFlags, use func(*change)
 		if err != nil {
 			return inCommands(err)
 		}
-		return inCommands(use(&change{Draft: draft, cli: c, flags: f, ledger: l}))
+		return inCommands(use(&change{Draft: draft, cli: c, flags: f}))
 	})
 }
 

@@ -44,7 +44,7 @@ type reconciled struct {
 	Changed bool        `json:"changed"`
 }
 
-// differenceLine is one difference. Line and reference are those of the file.
+// differenceLine is one difference. Line and Reference are in the file.
 type differenceLine struct {
 	ID        string     `json:"id"`
 	Attempt   int        `json:"attempt"`

@@ -111,8 +111,8 @@ func (c *cli) run(ctx context.Context, f *runFlags) (err error) {
 	return c.serve(ctx, opts, folder, code)
 }
 
-// serve runs the process until ctx ends or a part fails for good. folder is that of the embedded
-// servers, if there are any, and code is part of the printed address of the console.
+// serve runs the process until ctx ends or a part fails for good. folder holds the data of
+// embedded servers, if there are any, and code is part of the printed address of the console.
 func (c *cli) serve(ctx context.Context, opts app.Options, folder, code string) error {
 	running, err := app.Start(ctx, opts)
 	switch {

@@ -119,8 +119,8 @@ func proof(secret, key string) []byte {
 	return mac.Sum(nil)
 }
 
-// verify checks the sender. The key is that of the only message that the caller may report on;
-// empty means any. It tries all configured ways in constant time.
+// verify checks the sender. The caller may report only on the message with the returned key; empty
+// means any. It tries all configured ways in constant time.
 func (c *Config) verify(callback *provider.Callback) (key string, err error) {
 	key, byURL := c.provenByURL(callback)
 	basic, header := c.provenByBasic(callback), c.provenByHeader(callback)

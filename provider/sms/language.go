@@ -74,9 +74,6 @@ func LanguagesOf(list ...Language) Languages {
 	return set &^ 1
 }
 
-// Has reports whether the language is in the set; DefaultTables always is.
-func (ls Languages) Has(l Language) bool { return l == DefaultTables || ls&(1<<l) != 0 }
-
 // Each calls yield for DefaultTables and for every language of the set, in the order of their
 // identifiers.
 func (ls Languages) Each(yield func(Language) bool) {

@@ -458,7 +458,8 @@ func checkRules(t failer, text string, rules sms.Rules) {
 	if m.Alphabet != sms.GSM7 || size.Segments >= plain.Segments {
 		t.Fatalf("tables %v save no segment: %+v, without them %+v", m.Shift, size, plain)
 	}
-	if !rules.Tables.Locking.Has(m.Shift.Locking) || !rules.Tables.Single.Has(m.Shift.Single) {
+	if !slices.Contains(slices.Collect(rules.Tables.Locking.Each), m.Shift.Locking) ||
+		!slices.Contains(slices.Collect(rules.Tables.Single.Each), m.Shift.Single) {
 		t.Fatalf("tables %v are not allowed", m.Shift)
 	}
 	single, each := m.Shift.Capacity(rules.Reference)

@@ -96,7 +96,7 @@ const (
 type Config struct {
 	Web web.Config
 	API API
-	// APIKey and APISecret are those of the account.
+	// APIKey and APISecret authenticate the account.
 	APIKey, APISecret string
 	// Application is the id of an application, and PrivateKey its key. With them requests to the
 	// Messages API carry a JWT instead of the account's secret.

@@ -1,13 +1,12 @@
 package smpptest
 
 import (
-	"math"
 	"math/rand/v2"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"dispatcher/provider/providertest"
 	"dispatcher/provider/smpp/pdu"
 )
 
@@ -85,10 +84,7 @@ type script struct {
 	submits atomic.Uint64
 	cut     atomic.Bool
 	askers  atomic.Uint64 // accepted submits that asked for a receipt
-
-	mu     sync.Mutex
-	second int64 // guarded by mu
-	taken  int   // submits in that second; guarded by mu
+	rate    providertest.Rate
 }
 
 func (s *script) decide(now time.Time, entry Submit) Answer {
@@ -105,14 +101,14 @@ func (s *script) decide(now time.Time, entry Submit) Answer {
 		a.State = Cut
 	case s.Silent:
 		a.State = Dropped
-	case s.Throttle, s.Rate > 0 && !s.withinRate(now):
+	case s.Throttle, s.rate.Exceeds(s.Rate, now):
 		a.Status = pdu.StatusThrottled
-	case isNth(n, s.ErrorEvery):
+	case providertest.IsNth(n, s.ErrorEvery):
 		a.Status = s.ErrorStatus
 		if a.Status == pdu.StatusOK {
 			a.Status = pdu.StatusSysErr
 		}
-	case isNth(n, s.DropEvery):
+	case providertest.IsNth(n, s.DropEvery):
 		a.State = Dropped
 	}
 	return a
@@ -123,30 +119,12 @@ func (s *script) receipt(entry Submit, a Answer) Receipt {
 	switch {
 	case a.Receipt != nil:
 		return *a.Receipt
-	case !s.Receipts || !s.withinRatio():
+	case !s.Receipts || !providertest.Within(&s.askers, s.ReceiptRatio):
 		return Receipt{Never: true}
 	case s.ReceiptState != nil:
 		return Receipt{Delay: s.ReceiptDelay, State: s.ReceiptState(entry)}
 	}
 	return Receipt{Delay: s.ReceiptDelay}
-}
-
-// withinRatio is true for that part of the calls.
-func (s *script) withinRatio() bool {
-	n := float64(s.askers.Add(1))
-	return s.ReceiptRatio <= 0 || math.Floor(n*s.ReceiptRatio) > math.Floor((n-1)*s.ReceiptRatio)
-}
-
-func isNth(n uint64, every int) bool { return every > 0 && n%uint64(every) == 0 }
-
-func (s *script) withinRate(now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if second := now.Unix(); second != s.second {
-		s.second, s.taken = second, 0
-	}
-	s.taken++
-	return s.taken <= s.Rate
 }
 
 func (s *script) messageID(n uint64) string {

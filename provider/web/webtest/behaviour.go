@@ -1,9 +1,7 @@
 package webtest
 
 import (
-	"math"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,10 +46,7 @@ type script struct {
 	submits   atomic.Uint64
 	asked     atomic.Uint64 // accepted submits
 	delivered atomic.Uint64 // receipts
-
-	mu     sync.Mutex
-	second int64 // guarded by mu
-	taken  int   // submits in that second; guarded by mu
+	rate      providertest.Rate
 }
 
 func (s *script) decide(now time.Time, entry Submit) providertest.Answer {
@@ -60,15 +55,15 @@ func (s *script) decide(now time.Time, entry Submit) providertest.Answer {
 		return s.Decide(int(n-1), entry) //nolint:gosec // Counts submits of one test.
 	}
 	switch {
-	case s.Throttle, s.Rate > 0 && !s.withinRate(now):
+	case s.Throttle, s.rate.Exceeds(s.Rate, now):
 		return providertest.Answer{Reply: providertest.Throttle, RetryAfter: s.RetryAfter}
-	case isNth(n, s.RejectEvery):
+	case providertest.IsNth(n, s.RejectEvery):
 		return providertest.Answer{Reply: providertest.Reject}
-	case isNth(n, s.RefuseEvery):
+	case providertest.IsNth(n, s.RefuseEvery):
 		return providertest.Answer{Reply: providertest.Refuse}
-	case isNth(n, s.DropEvery):
+	case providertest.IsNth(n, s.DropEvery):
 		return providertest.Answer{Reply: providertest.Lose}
-	case isNth(n, s.CutEvery):
+	case providertest.IsNth(n, s.CutEvery):
 		return providertest.Answer{Reply: providertest.Cut}
 	}
 	return providertest.Answer{}
@@ -87,28 +82,10 @@ func (s *script) receipts(entry Submit) []Receipt {
 	switch {
 	case s.ReceiptFor != nil:
 		return s.ReceiptFor(entry)
-	case !s.Receipts || !within(&s.asked, s.ReceiptRatio):
+	case !s.Receipts || !providertest.Within(&s.asked, s.ReceiptRatio):
 		return nil
-	case !within(&s.delivered, s.DeliveryRatio):
+	case !providertest.Within(&s.delivered, s.DeliveryRatio):
 		return []Receipt{{State: provider.Undelivered}}
 	}
 	return []Receipt{{State: provider.Delivered}}
-}
-
-// within is true for that part of the calls, evenly; a ratio of zero is all.
-func within(calls *atomic.Uint64, ratio float64) bool {
-	n := float64(calls.Add(1))
-	return ratio <= 0 || math.Floor(n*ratio) > math.Floor((n-1)*ratio)
-}
-
-func isNth(n uint64, every int) bool { return every > 0 && n%uint64(every) == 0 }
-
-func (s *script) withinRate(now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if second := now.Unix(); second != s.second {
-		s.second, s.taken = second, 0
-	}
-	s.taken++
-	return s.taken <= s.Rate
 }

@@ -181,16 +181,23 @@ channels:
   a: {{ONE}, limits: [{window: 1h, max: 1000}]}
   b: {{TWO}}
 `
+	queried := strings.NewReplacer("window: 20}}", "window: 20, query_after: 1h}}")
 	documents := []string{
 		channels + "routes: [{name: default, weights: {a: 1, b: 1}}]\n",
 		channels + "routes: [{name: default, mode: round_robin, channels: [a, b]}]\n",
 	}
 	pprof.SetGoroutineLabels(pprof.WithLabels(t.Context(), pprof.Labels("process", t.Name())))
-	s := newStage(t, documents[0])
+	s := newStageWith(t, documents[0], func(o *Options) {
+		read := o.Routing
+		o.Routing = func() (string, []byte, error) {
+			name, text, err := read()
+			return name, []byte(queried.Replace(string(text))), err
+		}
+	}, nil)
 	drawn := readDrawing(t)
 	running := map[string]bool{}
 	for _, document := range documents {
-		doc, err := config.ParseRouting("test", []byte(s.address(document)))
+		doc, err := config.ParseRouting("test", []byte(queried.Replace(s.address(document))))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -156,8 +156,7 @@ func exclusionReason(e *admission.Exclusion) string {
 	return NoSlot
 }
 
-// IsLimit reports whether a reason is that of a limit or of a bulkhead: only these pass with time
-// alone.
+// IsLimit reports whether a limit or a bulkhead excluded: only these reasons pass with time alone.
 func IsLimit(reason string) bool {
 	switch reason {
 	case NoSlot, Reserved, NoShare, TenantLimit, PrefixLimit, NoBudget, NoActive, Throttled,

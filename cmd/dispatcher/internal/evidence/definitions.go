@@ -183,7 +183,7 @@ func (c *comparison) reportDefinition(name, what, stored, derived string) {
 	c.Report([]audit.Mismatch{{ID: name, What: what, Stored: stored, Derived: derived}})
 }
 
-// isMigration reports whether a name is that of a migration's file.
+// isMigration tells the files of migrations from the names of views and functions.
 func isMigration(name string) bool { return strings.HasSuffix(name, ".sql") }
 
 // ofThisBuild reports whether a migration is one of this build.

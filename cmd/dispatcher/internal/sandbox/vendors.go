@@ -33,7 +33,7 @@ type account struct {
 	// shape is the vendor's API with the base path path; nil for SMPP.
 	shape webtest.Protocol
 	path  string
-	// systemID and password are those of SMPP.
+	// systemID and password are for binds of SMPP.
 	systemID, password string
 }
 
