@@ -177,7 +177,12 @@ func sendOrWait(seen *ledger.Seen, m *ledger.Message, random *rand.Rand) ledger.
 // takeAll takes a unit of all limits that count a message of the tenant on the channel, or nothing.
 func takeAll(seen *ledger.Seen, c *ledger.ChannelState, tenant string) bool {
 	at := momentOf(seen)
-	accounts := c.Gate.Accounts(at.Now)
+	var accounts []admission.Account
+	for i := range c.Gate.Counters {
+		accounts = append(accounts, admission.Account{
+			Counter: &c.Gate.Counters[i], Rate: c.Gate.Ease.RateAt(at.Now),
+		})
+	}
 	for i := range seen.Scoped {
 		s := &seen.Scoped[i]
 		for j := range s.Counters {

@@ -90,6 +90,18 @@ func TestMoneyGoesBackOnlyWithinItsWindow(t *testing.T) {
 	}
 }
 
+// TestNoMoneyGoesBackToAWindowThatIsOver: it is sealed, also while its row waits for the next claim.
+func TestNoMoneyGoesBackToAWindowThatIsOver(t *testing.T) {
+	t.Parallel()
+	l, db, s := spent(t)
+	execute(t, db, `update dispatcher.limits set window_start = window_start - interval '2 days'
+		where unit = 'money' and channel = 'a'`)
+	settleAll(t, l, []ledger.Settlement{s})
+	if got := money(t, db); got != "74000/100000 84000/100000" {
+		t.Error(got)
+	}
+}
+
 func TestMoneyGoesBackOnlyToALimitThatTookIt(t *testing.T) {
 	t.Parallel()
 	l, db, s := spent(t)

@@ -160,9 +160,10 @@ creditors as materialized (
     and m.unit = 'money' and (select count(*) from locked) >= 0
   order by m.channel, m.scope, m.window_seconds, m.unit for update
 ),
--- Money goes back only to the window that it was taken from. That window began before the claim; a
--- later one began after it. The money of an attempt under the key of the one before it goes back as
--- far as that one was charged: the provider bills the submission once, at one of the two prices.
+-- Money goes back only to the window that it was taken from, and not after its end: what is over is
+-- sealed. That window began before the claim; a later one began after it. The money of an attempt
+-- under the key of the one before it goes back as far as that one was charged: the provider bills
+-- the submission once, at one of the two prices.
 given_back as (
   select channel, scope, window_seconds, b.tallies,
     case when b.repeats then coalesce((
@@ -172,6 +173,8 @@ given_back as (
     else b.micros end as micros
   from creditors o join back b using (channel, scope, window_seconds)
   where b.claimed_at >= greatest(o.window_start, o.since)
+    and now() < o.window_start + case o.window_seconds when 86400 then interval '25 hours'
+      else make_interval(secs => o.window_seconds) end -- as in facts.window_evidence
 ),
 -- The tallies of lanes and pools in which the money was counted.
 apart as (
