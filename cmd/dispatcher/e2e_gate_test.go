@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"dispatcher/ledger/ledgertest"
 )
 
 // gate is an address that refuses connections until it is opened, and then forwards them.
@@ -98,11 +100,12 @@ func (g *gate) pass(in net.Conn) {
 	_, _ = io.Copy(in, out)
 }
 
-// withPassword and withHost change a part of a database URL; hostOf reads the host.
+// withPassword and withHost change a part of a database URL, and hostOf reads the host. No server
+// takes the password: it belongs to a user that none knows.
 func withPassword(t testing.TB, address, password string) string {
 	t.Helper()
 	u := parseURL(t, address)
-	u.User = url.UserPassword(u.User.Username(), password)
+	u.User = url.UserPassword(ledgertest.Stranger, password)
 	return u.String()
 }
 

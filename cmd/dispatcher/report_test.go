@@ -144,7 +144,7 @@ func TestCommandsOverTheDatabaseSayWhatIsWrongWithIt(t *testing.T) {
 		"no database":  {strings.Replace(good, "/test_", "/gone_", 1), "does not exist: create it"},
 		"no schema":    {ledgertest.Empty(t), `run "dispatcher migrate"`},
 		"no routing":   {good, "there is no routing yet"},
-		"wrong secret": {wrongPassword(good), "refuses the user or the password"},
+		"wrong secret": {withPassword(t, good, "hush"), "refuses the user or the password"},
 	} {
 		got := dispatcher(t, "", []string{"DISPATCHER_POSTGRES_URL=" + tc.url}, "report")
 		if got.code != exitUsage || !strings.Contains(got.err, tc.want) ||
@@ -152,13 +152,6 @@ func TestCommandsOverTheDatabaseSayWhatIsWrongWithIt(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", name, got, tc.want)
 		}
 	}
-}
-
-// wrongPassword replaces the password in a URL.
-func wrongPassword(url string) string {
-	at := strings.LastIndex(url, "@")
-	colon := strings.LastIndex(url[:at], ":")
-	return url[:colon] + ":hush" + url[at:]
 }
 
 // TestReportOfADayWithChangedWeightsJudgesEachVersionByItsOwn: 100 messages at 25/15/60. At midday

@@ -251,7 +251,7 @@ func TestChannelListShowsWhatLimitsLeave(t *testing.T) {
 			"a: {provider: sandbox, limits: [{window: 1d, max: 500}], active: {max: 20},", 1))
 	applyRouting(t, env, file)
 	listed := dispatcher(t, "", env, "channel", "list").out
-	if !strings.Contains(listed, "0/500 messages/1d") {
+	if !strings.Contains(listed, " 0/500 ") || !strings.Contains(listed, " messages/1d ") {
 		t.Error(listed)
 	}
 }

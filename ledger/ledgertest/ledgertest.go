@@ -233,11 +233,15 @@ func start() {
 	}
 }
 
-// trust lets the server in a folder of pgserver believe every session on loopback. To derive a
-// key from the password would be a tenth of all computation under the race detector.
+// Stranger is a user that no server knows: it refuses every password.
+const Stranger = "stranger"
+
+// trust lets the server in a folder of pgserver believe all other users on loopback. To derive a key
+// from the password of each session would be a tenth of all computation under the race detector.
 func trust(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "data", "pg_hba.conf"), []byte(
-		"host all,replication all 127.0.0.1/32 trust\n"), 0o600)
+		"host all "+Stranger+" 127.0.0.1/32 scram-sha-256\n"+
+			"host all,replication all 127.0.0.1/32 trust\n"), 0o600)
 }
 
 // ofToday returns the name of today's template, and creates it if needed.
