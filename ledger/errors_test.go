@@ -97,8 +97,9 @@ func TestAServerThatIsAwayIsUnavailableAndAWrongPasswordIsNot(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	u := ledgertest.URL(t)
-	at, colon := strings.Index(u, "@"), strings.Index(u, "dispatcher:")+len("dispatcher:")
-	_, err = ledger.Connect(t.Context(), ledger.Config{URL: u[:colon] + "wrong" + u[at:]})
+	_, err = ledger.Connect(t.Context(), ledger.Config{
+		URL: "postgres://" + ledgertest.Stranger + ":wrong" + u[strings.Index(u, "@"):],
+	})
 	if err == nil || ledger.Unavailable(err) {
 		t.Errorf("got %v", err)
 	}
