@@ -90,7 +90,7 @@ func TestMoneyGoesBackOnlyWithinItsWindow(t *testing.T) {
 	}
 }
 
-// TestNoMoneyGoesBackToAWindowThatIsOver: it is sealed, also while its row waits for the next claim.
+// TestNoMoneyGoesBackToAWindowThatIsOver: it is sealed, also before the next claim begins another.
 func TestNoMoneyGoesBackToAWindowThatIsOver(t *testing.T) {
 	t.Parallel()
 	l, db, s := spent(t)

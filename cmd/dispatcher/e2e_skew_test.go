@@ -18,8 +18,8 @@ import (
 	"dispatcher/config/tier"
 )
 
-// skewed are the programs with a wrong clock, by how many seconds it is wrong. Each is built once per
-// test process.
+// skewed are the programs with a wrong clock, by how many seconds it is wrong. Each is built once
+// per test process.
 var skewed struct {
 	mu    sync.Mutex
 	paths map[int]string
@@ -33,7 +33,7 @@ func skewedBinary(t testing.TB, seconds int) string {
 	if path := skewed.paths[seconds]; path != "" {
 		return path
 	}
-	folder, err := os.MkdirTemp("", "dispatcher-skew-")
+	folder, err := os.MkdirTemp("", "dispatcher-skew-") //nolint:usetesting // Other tests need it.
 	if err != nil {
 		t.Fatal(err)
 	}

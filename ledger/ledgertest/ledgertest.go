@@ -236,8 +236,9 @@ func start() {
 // Stranger is a user that no server knows: it refuses every password.
 const Stranger = "stranger"
 
-// trust lets the server in a folder of pgserver believe all other users on loopback. To derive a key
-// from the password of each session would be a tenth of all computation under the race detector.
+// trust lets the server in a folder of pgserver believe all other users on loopback. To derive a
+// key from the password of each session would be a tenth of all computation under the race
+// detector.
 func trust(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "data", "pg_hba.conf"), []byte(
 		"host all "+Stranger+" 127.0.0.1/32 scram-sha-256\n"+
