@@ -124,7 +124,7 @@ func TestAKillBetweenTwoChannelsSendsNothingAThirdTime(t *testing.T) {
 		},
 		route: "fallback: order, no_receipt: {after: 5s}",
 		// Long enough that attempts are still under way when the second process is killed.
-		settings: map[string]string{"SEND_TIMEOUT": "10s"},
+		settings: map[string]string{"SEND_TIMEOUT": "40s"},
 	})
 	first := s.runAll(1)[0]
 	ids := s.publish("bulk", short("killed", n))
