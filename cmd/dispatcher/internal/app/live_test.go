@@ -18,6 +18,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"dispatcher/cmd/dispatcher/internal/console"
+	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/provider/smpp/pdu"
 	"dispatcher/provider/smpp/smpptest"
@@ -244,6 +246,70 @@ routes:
 	if v, err := s.app.Ledger().Routing.Current(ctx); err != nil || v.Author != "health" ||
 		v.Document == "" {
 		t.Errorf("%v: got %+v", err, v)
+	}
+}
+
+// TestAGuardPausesAPrefixInsideARunningProcess: it counts what the process receives. Of the prefix
+// that it pauses nothing more is sent, of others all.
+func TestAGuardPausesAPrefixInsideARunningProcess(t *testing.T) {
+	t.Parallel()
+	tier.OneWindow(t, time.Hour) // guards compare the running hour
+	const guarded = oneChannel + "guards: [{per: prefix, times: 5, at_least: 30}]\n"
+	s := newStage(t, guarded)
+	ctx, guards := t.Context(), s.app.Ledger().Guards
+	now, err := s.app.Ledger().Clock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// In the first seconds of an hour guards still count in the one before.
+	hour := now.UTC().Truncate(time.Hour)
+	hours := []time.Time{hour, hour.Add(-time.Hour)}
+	for _, hour := range hours {
+		if err := guards.AddPrefixes(ctx, hour.Add(-24*time.Hour), 4,
+			map[string]int64{"+4477": 2}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.until("the process to count", func() bool {
+		_, counted, err := guards.Prefixes(ctx, 4, hours)
+		return err == nil && counted > 0
+	})
+	s.publish(30)
+	s.settled()
+
+	// Guards count every 30 seconds, and at once when a document has guards again.
+	s.apply(strings.Replace(oneChannel, "default", "unguarded", 1))
+	s.until("no guards", func() bool {
+		_, values := s.scraped()
+		return values[`dispatcher_steer_agreed_share{channel="a", route="unguarded"}`] == 1
+	})
+	version := s.apply(guarded)
+	s.until("the pause to be in force", func() bool { return inForce(s.app.reloader) > version })
+	v, err := s.app.Ledger().Routing.Current(ctx)
+	if err != nil || v.Author != "guard" ||
+		!strings.HasPrefix(v.Reason, "prefix +4477: 30 messages ") {
+		t.Fatalf("%v: got %+v", err, v)
+	}
+	doc, err := config.ParseDocument("current", []byte(v.Document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(config.Paused{Prefixes: []string{"+4477"}}, doc.Routing.Paused); diff != "" {
+		t.Error(diff)
+	}
+	s.publish(10)
+	if err := s.producer.ProduceSync(ctx, &kgo.Record{
+		Value: []byte(`{"id":"other","to":"+18765550123","text":"Hello"}`),
+	}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	s.until("the message to another prefix to be accepted",
+		func() bool { return s.totals().Messages[ledger.Accepted] == 31 })
+	if totals := s.totals(); totals.Messages[ledger.Waiting] != 10 {
+		t.Errorf("got %+v", totals)
+	}
+	if got := s.carrier("ONE").Stats().Submits; got != 31 {
+		t.Errorf("%d submits, want none of the paused prefix", got)
 	}
 }
 
