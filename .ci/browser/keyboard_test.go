@@ -8,9 +8,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// watchFocus opens what is folded, takes the focus away, and notes in the page which controls get the
-// focus, and which of them then look as before. A control is known by its place, because parts of a
-// live page are replaced; the radio buttons of one name are one control.
+// watchFocus opens what is folded, takes the focus away, and notes in the page which controls get
+// the focus, and which of them then look as before. A control is known by its place, because parts
+// of a live page are replaced; the radio buttons of one name are one control.
 const watchFocus = `(() => {
 	const place = (e) => e.type === "radio" ? "radio " + e.name :
 		e.parentNode ? place(e.parentNode) + "/" + [...e.parentNode.children].indexOf(e) : "";
