@@ -93,36 +93,6 @@ func TestAForgedFormIsRefused(t *testing.T) {
 	})
 }
 
-// TestTheKeyboardIsEnough: the first key leads past the bar, and every button can be reached.
-func TestTheKeyboardIsEnough(t *testing.T) {
-	s := start(t)
-	ctx := browser(t)
-	s.signIn(t, ctx, "operator")
-	open(t, ctx, s.url+"/pauses")
-	reached := map[string]bool{}
-	for range 60 {
-		do(t, ctx, chromedp.KeyEvent("\t"))
-		at := value[string](t, ctx, `(() => { const e = document.activeElement;
-			const outline = getComputedStyle(e).outlineStyle;
-			return e.tagName + " " + e.innerText + (outline === "none" ? " without outline" : "") })()`)
-		if strings.HasPrefix(at, "BODY") {
-			continue // past the last one: from here on it begins again
-		}
-		if strings.HasSuffix(at, "without outline") {
-			t.Errorf("nobody sees where the focus is: %s", at)
-		}
-		reached[at] = true
-		if len(reached) == 1 && at != "A Skip to the content" {
-			t.Errorf("the first key leads to %s", at)
-		}
-	}
-	for _, want := range []string{"A Overview", "BUTTON Sign out", "BUTTON Pause"} {
-		if !reached[want] {
-			t.Errorf("the keyboard does not reach %s: %v", want, reached)
-		}
-	}
-}
-
 // TestAnOptOutIsAddedLookedUpAndLiftedByKeyboard, and the number is neither shown nor in an
 // address.
 func TestAnOptOutIsAddedLookedUpAndLiftedByKeyboard(t *testing.T) {
