@@ -43,7 +43,8 @@ func BenchmarkCloseADay(b *testing.B) {
 		}
 		b.StopTimer()
 		execute(b, db, `truncate dispatcher.closings, dispatcher.choice_figures,
-			dispatcher.attempt_figures, dispatcher.carried_figures`)
+			dispatcher.attempt_figures, dispatcher.carried_figures, dispatcher.choice_sums,
+			dispatcher.attempt_sums, dispatcher.carried_sums`)
 		b.StartTimer()
 	}
 	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/float64(messages)*1e6, "s/million")

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/transparency-dev/merkle/proof"
@@ -182,24 +184,45 @@ func TestAnOutsiderChecksTheProofOfAClosedDay(t *testing.T) {
 	}
 }
 
-// TestALimitThatMissesRowsIsNamed: the limit has counted slots for which no attempt is stored.
+// TestALimitThatMissesRowsIsNamed: the owner of the database deletes a message and its attempts, or
+// raises a counter. No log of hashes is kept, and each choice that is left is as on record.
 func TestALimitThatMissesRowsIsNamed(t *testing.T) {
 	t.Parallel()
 	o := filledAuditDB(t, 10)
 	o.exec(`insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start,
 		  max, granted, since)
-		select 'c', 'channel', 60, 'messages', date_trunc('minute', min(claimed_at)), 1000, 999,
-		  now() - interval '2 days' from dispatcher.attempts`)
-	var day string
-	if err := o.sql.QueryRow(t.Context(), `select to_char(min(claimed_at) at time zone
-		'Europe/London', 'YYYY-MM-DD') from dispatcher.attempts`).Scan(&day); err != nil {
+		select 'c', 'channel', 60, 'messages', date_trunc('minute', claimed_at), 1000, count(*),
+		  now() - interval '2 days' from dispatcher.attempts where channel = 'c' group by 5`)
+	var day, id string
+	var minute time.Time
+	var counted int64 // in this minute
+	if err := o.sql.QueryRow(t.Context(), `select to_char(a.claimed_at at time zone
+		  'Europe/London', 'YYYY-MM-DD'), m.id, h.window_start, h.granted
+		from dispatcher.attempts a join dispatcher.messages m on m.seq = a.message_seq
+		join dispatcher.limit_history h on h.window_start = date_trunc('minute', a.claimed_at)
+		where a.channel = 'c' and h.since < now() - interval '1 day'
+		order by a.claimed_at limit 1`).Scan(&day, &id, &minute, &counted); err != nil {
 		t.Fatal(err)
 	}
-	v, code := o.verify("--day", day)
-	if code != exitFailed || v.ByKind["deleted"] != 1 || v.Mismatches[0].ID != "limit of c" ||
-		v.Mismatches[0].Derived != "999 were counted" {
-		t.Errorf("%d: got %+v", code, v)
+	check := func(after string, onRecord, granted int64) {
+		t.Helper()
+		v, code := o.verify("--day", day)
+		if code != exitFailed || len(v.Mismatches) != 1 || v.ByKind["deleted"] != 1 ||
+			v.Mismatches[0].ID != "limit of c" || !strings.HasPrefix(v.Mismatches[0].Stored,
+			fmt.Sprintf("%d attempts in the 60 s from ", onRecord)) ||
+			v.Mismatches[0].Derived != fmt.Sprintf("%d were counted", granted) {
+			t.Errorf("%s: exit code %d, %+v", after, code, v)
+		}
 	}
+	if v, code := o.verify("--day", day); code != exitOK || len(v.Mismatches) > 0 {
+		t.Fatalf("with all rows: exit code %d, %+v", code, v)
+	}
+	o.exec(`with m as (delete from dispatcher.messages where id = $1 returning seq)
+		delete from dispatcher.attempts a using m where a.message_seq = m.seq`, id)
+	check("a message was deleted", counted-1, counted)
+	o.exec(`update dispatcher.limit_history set granted = 999
+		where window_seconds = 60 and window_start = $1`, minute)
+	check("a counter was raised", counted-1, 999)
 }
 
 // TestAPublishedCheckpointCoversTheFigures: the report of a day waits until its closing is in the

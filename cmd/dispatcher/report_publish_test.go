@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"dispatcher/config/tier"
 	"dispatcher/ledger/ledgertest"
 )
 
@@ -57,6 +58,42 @@ func publishedNames(t *testing.T, env []string, args ...string) (names []string)
 		names = append(names, f.Name)
 	}
 	return names
+}
+
+// TestARunningDispatcherPublishesTheDaysThatItCloses: without any command, and only once.
+func TestARunningDispatcherPublishesTheDaysThatItCloses(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "reports")
+	s := newStage(t, stageConfig{settings: map[string]string{"REPORTS_URL": folder}})
+	db, err := pgx.Connect(t.Context(), s.postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context()) //nolint:errcheck // The test is over.
+	// The invariants that every story checks cover yesterday and today, but these rows are older.
+	if _, err := db.Exec(t.Context(), `select dispatcher.make_day(dispatcher.day_at(now()) - n)
+		from generate_series(2, 3) n`); err != nil {
+		t.Fatal(err)
+	}
+	for day := 2; day <= 3; day++ {
+		sentOn(t, db, day, 1, "a", "a", "", 25)
+		sentOn(t, db, day, 1, "b", "b", "", 15)
+	}
+	s.run("dispatcher").awaitOutput(t, "dispatcher is running")
+	// It checks the days for the first time within a minute of its start.
+	for day := 2; day <= 3; day++ {
+		for _, as := range []string{".csv", ".html"} {
+			name := filepath.Join(folder, "daily", ago(t, day)+as)
+			tier.Within(t, stepTimeout, name+" is there", func() bool {
+				info, err := os.Stat(name)
+				return err == nil && info.Size() > 0
+			})
+		}
+	}
+	env := []string{"DISPATCHER_POSTGRES_URL=" + s.postgres}
+	if names := days(publishedNames(t, env, "--url", folder)); len(names) > 0 {
+		t.Errorf("the command found more to write: %v", names)
+	}
 }
 
 // TestReportsArePublishedOnce: for each closed day, and in another file when the day was corrected.
