@@ -256,8 +256,8 @@ func (ck *checker) checkRouting(ctx context.Context) []finding {
 		status.Closed(doc)...)
 }
 
-// checkTraffic looks for channels, lanes and limits that do not work as they should, as "dispatcher
-// status" does.
+// checkTraffic tells the figures of each channel and lane, and finds those that do not work as they
+// should, as "dispatcher status" does.
 func (ck *checker) checkTraffic(ctx context.Context, l *database, version int64) []finding {
 	if ck.routing == nil {
 		return nil // the check of the routing has reported it
@@ -270,9 +270,9 @@ func (ck *checker) checkTraffic(ctx context.Context, l *database, version int64)
 		return f.Check == "instances" // doctor also runs before the start
 	})
 	if len(found) == 0 {
-		return []finding{fine("traffic", "no channel and no lane is in trouble")}
+		found = []finding{fine("traffic", "no channel and no lane is in trouble")}
 	}
-	return found
+	return append(now.Summaries(), found...)
 }
 
 func (ck *checker) storedRouting(v *ledger.RoutingVersion) []finding {

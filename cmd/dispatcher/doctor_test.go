@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -310,6 +311,40 @@ func TestDoctorUsesTheStoredRouting(t *testing.T) {
 	f = found["brokers"]
 	if f.Status != statusFail || !strings.Contains(f.Fix, "check the addresses") {
 		t.Errorf("got %+v", f)
+	}
+}
+
+// TestDoctorTellsTheFiguresOfEachChannelAndLane, in JSON on one line and in a table of at most 120
+// columns.
+func TestDoctorTellsTheFiguresOfEachChannelAndLane(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	openSeeded(t, url)
+	env := []string{"DISPATCHER_POSTGRES_URL=" + url, "DISPATCHER_LISTEN=127.0.0.1:0"}
+	found, _ := diagnosis(t, env)
+	for check, want := range map[string]string{
+		"summary of channel a": "enabled; carried none of 25.00 %; rate/s 0.0",
+		"summary of channel b": "enabled; carried none of 15.00 %; rate/s 0.0",
+		"summary of channel c": "enabled; carried none of 60.00 %; rate/s 0.0",
+	} {
+		if f := found[check]; f.Status != statusOK || f.Detail != want {
+			t.Errorf("%s: %+v, want ok, %s", check, f, want)
+		}
+	}
+	for _, lane := range []string{"otp", "transactional"} {
+		f := found["summary of lane "+lane]
+		if !strings.HasPrefix(f.Detail, "lag unknown; not paused; waiting 0") {
+			t.Errorf("lane %s: %+v", lane, f)
+		}
+	}
+	table := dispatcher(t, "", env, "doctor").out
+	if !strings.Contains(table, "summary of channel a") {
+		t.Errorf("the table lacks channel a:\n%s", table)
+	}
+	for line := range strings.Lines(table) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 120 {
+			t.Errorf("a line has %d columns: %s", n, line)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"dispatcher/cmd/dispatcher/internal/access"
 	"dispatcher/cmd/dispatcher/internal/embedded"
 	"dispatcher/config"
 	"dispatcher/config/tier"
@@ -49,6 +50,7 @@ func runsEmbedded(t *testing.T, data string) {
 	}, "run", "--embedded", "--kafka-port", "0", "--postgres-port", "0")
 	p.awaitOutput(t, "dispatcher is running")
 	opensOnce(t, p)
+	answersWithItsToken(t, p, data)
 	send := launch(t, "send", folder, map[string]string{"DATA_DIR": data}, "send",
 		"--to", "+447700900123", "--text", "Hello", "--id", "first")
 	if code := send.wait(t, stepTimeout); code != exitOK {
@@ -87,6 +89,44 @@ func opensOnce(t *testing.T, p *process) {
 		_ = response.Body.Close()
 		if response.StatusCode != want {
 			t.Errorf("%s: %d, want %d", address, response.StatusCode, want)
+		}
+	}
+}
+
+// answersWithItsToken calls the API with the token that the process prints, which is also in its
+// data folder.
+func answersWithItsToken(t *testing.T, p *process, data string) {
+	t.Helper()
+	printed := regexp.MustCompile(`Token of the API and the console: (\S+) \(also in (.+)\)`).
+		FindStringSubmatch(p.out.String())
+	base := regexp.MustCompile(`(http://\S+)/login\?code=`).FindStringSubmatch(p.out.String())
+	if printed == nil || base == nil {
+		t.Fatalf("it printed no token or no address:\n%s", p.out.String())
+	}
+	token, path := printed[1], filepath.Join(data, config.EmbeddedToken)
+	kept, err := os.ReadFile(path)
+	if err != nil || strings.TrimSpace(string(kept)) != token || printed[2] != path {
+		t.Errorf("got a token in %s that is not the one in %s: %v", printed[2], path, err)
+	}
+	for header, want := range map[string]int{
+		"Bearer " + token: http.StatusOK, "Bearer sms_other": http.StatusUnauthorized,
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			base[1]+"/api/v1/whoami", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", header)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var who struct{ Name, Role string }
+		err = json.NewDecoder(response.Body).Decode(&who)
+		_ = response.Body.Close()
+		if response.StatusCode != want || err != nil ||
+			want == http.StatusOK && who.Role != access.Admin.String() {
+			t.Errorf("%s: got %d, %+v, %v, want %d", header, response.StatusCode, who, err, want)
 		}
 	}
 }

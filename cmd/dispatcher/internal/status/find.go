@@ -114,7 +114,7 @@ func (n *Now) findChannels() (out []Finding) {
 			case len(found) > 0:
 				found[0].Detail += "; it " + words
 			case !sick || c.share.Carried < c.share.Agreed:
-				found = append(found, Warned("traffic of "+c.Name, words, `see its state, limits and `+
+				found = append(found, Warned(c.check(), words, `see its state, limits and `+
 					`codes in "dispatcher status"; "dispatcher report daily" says where messages went `+
 					"instead"))
 			}
@@ -124,12 +124,15 @@ func (n *Now) findChannels() (out []Finding) {
 	return out
 }
 
+// check names the findings of a channel.
+func (c *Channel) check() string { return "traffic of " + c.Name }
+
 // find lists what is wrong with a channel; nothing unless it is enabled. Its share is left out.
 func (c *Channel) find() []Finding {
 	if c.State != string(config.Enabled) {
 		return nil
 	}
-	check := "traffic of " + c.Name
+	check := c.check()
 	var out []Finding
 	if c.Breaker == "open" || c.Breaker == "half_open" {
 		out = append(out, Warned(check, "its breaker is "+c.BreakerWords()+c.CodeWords(),
@@ -158,9 +161,12 @@ func (c *Channel) find() []Finding {
 	return out
 }
 
+// check names the findings of a lane.
+func (l *Lane) check() string { return "lane " + l.Lane }
+
 // find lists what is wrong with the intake of a lane.
 func (l *Lane) find(instances int) []Finding {
-	check := "lane " + l.Lane
+	check := l.check()
 	var out []Finding
 	if l.Paused && !l.byOperator {
 		out = append(out, Warned(check, fmt.Sprintf("its topics are not read, because %d messages "+
