@@ -1,22 +1,26 @@
 package main
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"dispatcher/cmd/dispatcher/internal/envelope"
+	"dispatcher/cmd/dispatcher/internal/status"
 	"dispatcher/config/tier"
 )
 
 // TestTheTopicOfAPausedLaneIsNotRead: neither of two processes reads it. The records of a running
-// poll wait in the ledger, all others stay in Kafka, and other lanes continue.
+// poll wait in the ledger, all others stay in Kafka and are the lag, and other lanes continue.
 func TestTheTopicOfAPausedLaneIsNotRead(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, stageConfig{lanes: "  otp: {topics: [%s.otp], ttl: 24h}\n" +
 		"  bulk: {topics: [%s.bulk], ttl: 24h}\n"})
-	s.runAll(2)
+	processes := s.runAll(2)
 	s.joined(2)
 	s.command("pause", "--lane", "bulk", "--reason", "wrong text", "--author", "ann")
 	if said := s.command("pause", "--lane", "bulk", "--reason", "once more"); said !=
@@ -54,11 +58,38 @@ func TestTheTopicOfAPausedLaneIsNotRead(t *testing.T) {
 	if n := s.submitted(); n != len(codes) {
 		t.Errorf("got %d sent messages, want only the %d otp messages", n, len(codes))
 	}
+	unread := int64(len(bulk)+len(later)) -
+		s.count(`select count(*) from audit.messages where lane = 'bulk'`)
+	tier.Within(t, stepTimeout, fmt.Sprintf("the lag is %d", unread), func() bool {
+		lanes := s.status().Lanes
+		at := slices.IndexFunc(lanes, func(l status.Lane) bool { return l.Lane == "bulk" })
+		return at >= 0 && lanes[at].Lag != nil && *lanes[at].Lag == unread &&
+			lagShown(t, processes, "bulk") == unread
+	})
 	s.command("resume", "--lane", "bulk", "--reason", "go on")
 	all := slices.Concat(bulk, later, codes)
 	s.settled(len(all))
 	s.checkNoneTwice()
 	s.checkAllArrived(all)
+}
+
+// lagShown is the lag of a lane by the metrics of all processes.
+func lagShown(t *testing.T, processes []*process, lane string) (sum int64) {
+	t.Helper()
+	line := regexp.MustCompile(`(?m)^dispatcher_consumer_lag_records{lane="` + lane + `"} (\d+)$`)
+	for _, p := range processes {
+		_, metrics := p.get(t, "/metrics")
+		found := line.FindStringSubmatch(metrics)
+		if found == nil {
+			return -1 // the process does not know it yet
+		}
+		n, err := strconv.ParseInt(found[1], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += n
+	}
+	return sum
 }
 
 // overlap reports whether two sets have an element in common.
