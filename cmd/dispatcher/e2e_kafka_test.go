@@ -99,12 +99,8 @@ func readTopic(t testing.TB, address, topic string, enough func(*kgo.Record) boo
 // readAll reads all records that the topic has now.
 func (s *stage) readAll(topic string, use func(*kgo.Record)) {
 	s.t.Helper()
-	ends, err := kadm.NewClient(s.client).ListEndOffsets(s.t.Context(), topic)
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	left := int64(0)
-	ends.Each(func(end kadm.ListedOffset) { left += end.Offset })
+	s.ends(topic).Each(func(end kadm.ListedOffset) { left += end.Offset })
 	if left == 0 {
 		return
 	}
@@ -113,6 +109,18 @@ func (s *stage) readAll(topic string, use func(*kgo.Record)) {
 		left--
 		return left == 0
 	})
+}
+
+// ends are the ends of a topic's partitions. A broker that is short of CPU time elects leaders anew,
+// and for that moment it knows none.
+func (s *stage) ends(topic string) (ends kadm.ListedOffsets) {
+	s.t.Helper()
+	tier.Within(s.t, stepTimeout, "every partition has a leader", func() (ok bool) {
+		var err error
+		ends, err = kadm.NewClient(s.client).ListEndOffsets(s.t.Context(), topic)
+		return err == nil && ends.Error() == nil
+	})
+	return ends
 }
 
 // committed waits until the group has committed all records of a lane's topic.
@@ -126,12 +134,8 @@ func (s *stage) committed(lane string) {
 // lag returns how many records of a lane's topic the group has not committed.
 func (s *stage) lag(lane string) (lag int64) {
 	s.t.Helper()
-	admin := kadm.NewClient(s.client)
-	ends, err := admin.ListEndOffsets(s.t.Context(), s.topic(lane))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	committed, err := admin.FetchOffsets(s.t.Context(), s.group(lane))
+	ends := s.ends(s.topic(lane))
+	committed, err := kadm.NewClient(s.client).FetchOffsets(s.t.Context(), s.group(lane))
 	if err != nil {
 		s.t.Fatal(err)
 	}
