@@ -111,8 +111,8 @@ func (s *stage) readAll(topic string, use func(*kgo.Record)) {
 	})
 }
 
-// ends are the ends of a topic's partitions. A broker that is short of CPU time elects leaders anew,
-// and for that moment it knows none.
+// ends are the ends of a topic's partitions. A broker that is short of CPU time elects leaders
+// anew, and for that moment it knows none.
 func (s *stage) ends(topic string) (ends kadm.ListedOffsets) {
 	s.t.Helper()
 	tier.Within(s.t, stepTimeout, "every partition has a leader", func() (ok bool) {
