@@ -262,7 +262,7 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 		}
 		for _, as := range fileFormats {
 			name := filepath.Join(folder, "own."+as)
-			got := dispatcher(t, "", env, "report", "monthly", "--by", "tenant,sender", "--output", name)
+			got := dispatcher(t, "", env, "report", "weekly", "--by", "tenant,sender", "--output", name)
 			text, err := os.ReadFile(name)
 			if err != nil || got.code == exitUsage || got.err != "" || len(text) == 0 ||
 				privateIn(plain(t, string(text))) != "" {

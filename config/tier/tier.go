@@ -24,6 +24,15 @@ func Size[T any](fast, long T) T {
 	return fast
 }
 
+// Sample returns every nth of the cases of a test in the fast tier, beginning with the first, and
+// all of them in the long one.
+func Sample[T any](cases []T, n int) (some []T) {
+	for i := 0; i < len(cases); i += Size(n, 1) {
+		some = append(some, cases[i])
+	}
+	return some
+}
+
 // LongOnly skips a story that runs in the long tier alone. Nothing else skips a test:
 // TestNothingIsSkippedButByTheTier holds every package to that.
 func LongOnly(t testing.TB) {

@@ -1,6 +1,7 @@
 package tier_test
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -24,8 +25,14 @@ func TestTheFastTierDrawsTheSameInEachRun(t *testing.T) {
 	if got := tier.Size(1, 2); got != 1 {
 		t.Errorf("%d in the fast tier", got)
 	}
+	if got := tier.Sample([]int{1, 2, 3, 4, 5}, 2); !slices.Equal(got, []int{1, 3, 5}) {
+		t.Errorf("%d in the fast tier", got)
+	}
 	t.Setenv("LONG_TESTS", "1")
 	if got := tier.Size(1, 2); got != 2 {
+		t.Errorf("%d in the long tier", got)
+	}
+	if got := tier.Sample([]int{1, 2, 3}, 2); !slices.Equal(got, []int{1, 2, 3}) {
 		t.Errorf("%d in the long tier", got)
 	}
 	tier.LongOnly(t)

@@ -74,6 +74,28 @@ type comparison struct {
 	format2     bool      // some look of the day has format 2 and is more than an hour old
 }
 
+// hours compares the day from one hour with looks to the next one. So no more leaves than those of
+// an hour are held, and hours without looks cost nothing.
+func (c *comparison) hours(ctx context.Context) error {
+	from := c.Day.From.UTC().Truncate(time.Hour)
+	for from.Before(c.Day.To) {
+		next, err := c.Seals.NextLook(ctx, from.Add(time.Hour))
+		if err != nil {
+			return err
+		}
+		to := next.UTC().Truncate(time.Hour)
+		if next.IsZero() || to.After(c.Day.To) {
+			to = c.Day.To.Add(time.Hour - 1).UTC().Truncate(time.Hour)
+		}
+		if err := c.between(ctx, from, to); err != nil {
+			return err
+		}
+		c.Done(int64(to.Sub(c.Day.From) / time.Hour))
+		from = to
+	}
+	return nil
+}
+
 // Compare compares the messages, versions and windows of a day with the log, hour by hour, then its
 // figures, the finance rows made since it began, and the definitions of views and functions. It
 // reports each difference.
@@ -92,12 +114,8 @@ func (c *comparison) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	hour := c.Day.From.UTC().Truncate(time.Hour)
-	for ; hour.Before(c.Day.To); hour = hour.Add(time.Hour) {
-		if err := c.hour(ctx, hour); err != nil {
-			return err
-		}
-		c.Done(int64(hour.Sub(c.Day.From)/time.Hour) + 1)
+	if err := c.hours(ctx); err != nil {
+		return err
 	}
 	if c.overdue > 0 {
 		c.Report([]audit.Mismatch{{

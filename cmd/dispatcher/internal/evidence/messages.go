@@ -14,14 +14,14 @@ type leavesOf map[int64][]seal.Leaf
 
 func (l leavesOf) add(leaf *seal.Leaf) { l[leaf.Seq] = append(l[leaf.Seq], *leaf) }
 
-// hour compares the messages, the versions and the windows of limits of an hour. Looks of the log
-// do not span two hours.
-func (c *comparison) hour(ctx context.Context, hour time.Time) error {
+// between compares the messages, the versions and the windows of limits of full hours. Looks of the
+// log do not span two hours.
+func (c *comparison) between(ctx context.Context, begin, end time.Time) error {
 	leaves := leavesOf{}
 	limits := windowLeaves{}
 	var looks []ledger.Seal
-	var from, to time.Time // what the first looks of the hour cover
-	err := c.Seals.Each(ctx, hour, hour.Add(time.Hour), func(look *ledger.Seal) error {
+	var from, to time.Time // what the first looks cover
+	err := c.Seals.Each(ctx, begin, end, func(look *ledger.Seal) error {
 		if !look.Again {
 			if from.IsZero() {
 				from = look.From
@@ -48,7 +48,7 @@ func (c *comparison) hour(ctx context.Context, hour time.Time) error {
 	if err != nil {
 		return err
 	}
-	err = c.Seals.Evidence(ctx, hour, hour.Add(time.Hour), func(e *ledger.Evidence) error {
+	err = c.Seals.Evidence(ctx, begin, end, func(e *ledger.Evidence) error {
 		known := leaves[e.Seq]
 		delete(leaves, e.Seq)
 		if len(known) == 0 && (e.ReceivedAt.Before(from) || !e.ReceivedAt.Before(to)) {
@@ -65,7 +65,7 @@ func (c *comparison) hour(ctx context.Context, hour time.Time) error {
 		return err
 	}
 	c.reportGone(leaves)
-	return c.windows(ctx, hour, looks, limits)
+	return c.windows(ctx, begin, end, looks, limits)
 }
 
 // message compares a message with its leaves, in the format of the last look at it. What came for a

@@ -22,14 +22,14 @@ func (l windowLeaves) add(leaf *seal.Leaf) bool {
 	return w != nil
 }
 
-// windows compares the windows of limits that ended in an hour, minute by minute. Only minutes
+// windows compares the windows of limits that ended in full hours, minute by minute. Only minutes
 // count that a first look of format 2 covers. Windows are dropped some time after they ended, the
 // oldest first, so a minute that has fewer than were sealed is not reported when no older window
 // is left.
 func (c *comparison) windows(
-	ctx context.Context, hour time.Time, looks []ledger.Seal, leaves windowLeaves,
+	ctx context.Context, begin, end time.Time, looks []ledger.Seal, leaves windowLeaves,
 ) error {
-	err := c.Sealed.Windows(ctx, hour, hour.Add(time.Hour), func(now *ledger.Windows) error {
+	err := c.Sealed.Windows(ctx, begin, end, func(now *ledger.Windows) error {
 		was := leaves[now.Seq()]
 		delete(leaves, now.Seq())
 		switch {
