@@ -361,8 +361,8 @@ func TestReportsAreWrittenToFiles(t *testing.T) {
 	}
 }
 
-// TestTheAgreedShareByTimeIsInEachFormat but the table of a terminal, which has no room for it. There
-// it is in the sentences, where it differs.
+// TestTheAgreedShareByTimeIsInEachFormat but the table of a terminal, which has no room for it.
+// There it is in the sentences, where it differs.
 func TestTheAgreedShareByTimeIsInEachFormat(t *testing.T) {
 	t.Parallel()
 	figures := sampleFigures(t, 1)

@@ -360,8 +360,8 @@ func TestSharesInSegmentsAndMoney(t *testing.T) {
 }
 
 // TestMoneyLeadsFromAgreedToDrawnToCarried: in each currency to the micro, from the rows of an open
-// day and from the figures of a closed one. What was drawn for b, which bills in EUR, and carried by
-// a has a row of b in GBP. All messages of a closed day and its split by tenants have the same sums.
+// day and from the figures of a closed one. What was drawn for b, which bills in EUR, and carried
+// by a has a row of b in GBP. A day and its split by tenants have the same sums.
 func TestMoneyLeadsFromAgreedToDrawnToCarried(t *testing.T) {
 	t.Parallel()
 	url := ledgertest.URL(t)

@@ -210,8 +210,8 @@ func (f *rangeFlags) table(r *report.Range, page bool) sheet {
 	return rangeTable(r, f.in, page)
 }
 
-// rangeTable has a row for each row of the range, then the totals of each currency. Agreed shares by
-// time have a column on a page; a terminal has no room for it.
+// rangeTable has a row for each row of the range, then the totals of each currency. Agreed shares
+// by time have a column on a page; a terminal has no room for it.
 func rangeTable(r *report.Range, in measure, page bool) sheet {
 	rows := slices.Clone(r.Rows)
 	for _, t := range r.Totals {
