@@ -68,8 +68,8 @@ type logForm struct {
 // presets are the columns of vendors' exports and of the logs of common SMSCs.
 var presets = map[string]Columns{
 	// The message log that the console exports; the API names the same fields in small letters.
-	"twilio": unverified(columns("reference=Sid number=To time=SentDate|DateSent segments=NumSegments "+
-		"price=Price currency=PriceUnit status=Status direction=Direction", "USD")),
+	"twilio": unverified(columns("reference=Sid number=To time=SentDate|DateSent "+
+		"segments=NumSegments price=Price currency=PriceUnit status=Status direction=Direction", "USD")),
 	// Reports API, product SMS.
 	"vonage": columns("reference=message_id number=to time=date_received price=total_price "+
 		"currency=currency status=status direction=direction", "EUR"),
@@ -81,8 +81,8 @@ var presets = map[string]Columns{
 		"segments=messageCount|messagesCount|smsCount unit_price=pricePerMessage "+
 		"currency=currency status=status|groupName", "")),
 	// Message detail records.
-	"telnyx": unverified(columns("reference=id|uuid number=cld|to time=created_at|sent_at segments=parts "+
-		"price=cost currency=currency status=status direction=direction", "USD")),
+	"telnyx": unverified(columns("reference=id|uuid number=cld|to time=created_at|sent_at "+
+		"segments=parts price=cost currency=currency status=status direction=direction", "USD")),
 	// Message detail records, as the API names them, and as the console exports them.
 	"plivo": columns("reference=message_uuid number=to_number|To time=message_time|Time "+
 		"segments=units price=total_amount|TotalCharge(USD) status=message_state|Status "+
