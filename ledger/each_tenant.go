@@ -186,8 +186,8 @@ const idleLimits = `
 // hasIdle reports whether there are such rows.
 const hasIdle = `select exists (select ` + idleLimits + `)`
 
-// dropIdle drops a batch of them. All channels are locked, so no claim is between creating a row and
-// reading it.
+// dropIdle drops a batch of them. All channels are locked, so no claim is between creating a row
+// and reading it.
 const dropIdle = `
 	with idle as (
 	  select l.channel, l.scope, l.window_seconds, l.unit ` + idleLimits + `
