@@ -42,48 +42,39 @@ type AmbiguousFilter struct {
 	Since, Before time.Time
 }
 
-// listAmbiguous and countAmbiguous read what a filter matches; $1 to $7 are its arguments.
-const (
-	listAmbiguous = `
+// fromAmbiguous are the ambiguities with their messages and latest attempts.
+const fromAmbiguous = `
+	from facts.ambiguous d
+	join facts.stored_messages m on m.seq = d.message_seq
+	join facts.attempts a on a.message_seq = d.message_seq and a.attempt = d.last`
+
+// ambiguities are those with the columns of scanAmbiguityRecord.
+const ambiguities = `
 	select m.seq, m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments,
 	  a.price_micros, a.currency, coalesce(a.provider_code, ''),
 	  d.step, d.opened_at, least(d.until, d.closed_at), d.asked, coalesce(d.verdict, ''), d.author,
-	  d.note, d.closed_at, d.login, d.via
-	from facts.ambiguous d
-	join facts.stored_messages m on m.seq = d.message_seq
-	join facts.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
-	where a.outcome = 'unknown'
-	  and (d.next_at is not null or $1 and d.verdict in ('final', 'resent'))
-	  and ($2 = '' or a.channel = $2) and ($3 = '' or m.lane = $3)
-	  and ($4::timestamptz is null or d.opened_at < $4)
-	  and ($5::timestamptz is null or d.opened_at >= $5)
-	  and ($6 = '' or m.tenant = $6) and ($7 = '' or a.provider_code = $7)
-	  and (d.opened_at, d.message_seq, d.attempt) > ($8::timestamptz, $9::bigint, $10::int)
-	order by d.opened_at, d.message_seq, d.attempt limit $11`
+	  d.note, d.closed_at, d.login, d.via` + fromAmbiguous
 
-	countAmbiguous = `
-	select count(*)
-	from facts.ambiguous d
-	join facts.stored_messages m on m.seq = d.message_seq
-	join facts.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
+// matching is what a filter matches; $1 to $7 are its arguments.
+const matching = `
 	where a.outcome = 'unknown'
 	  and (d.next_at is not null or $1 and d.verdict in ('final', 'resent'))
 	  and ($2 = '' or a.channel = $2) and ($3 = '' or m.lane = $3)
 	  and ($4::timestamptz is null or d.opened_at < $4)
 	  and ($5::timestamptz is null or d.opened_at >= $5)
 	  and ($6 = '' or m.tenant = $6) and ($7 = '' or a.provider_code = $7)`
-)
 
-// ambiguitiesOf reads all ambiguities of one message.
-const ambiguitiesOf = `
-	select m.seq, m.id, m.lane, m.tenant, a.channel, d.attempt, d.last, a.segments,
-	  a.price_micros, a.currency, coalesce(a.provider_code, ''),
-	  d.step, d.opened_at, least(d.until, d.closed_at), d.asked, coalesce(d.verdict, ''), d.author,
-	  d.note, d.closed_at, d.login, d.via
-	from facts.ambiguous d
-	join facts.stored_messages m on m.seq = d.message_seq
-	join facts.attempts a on a.message_seq = d.message_seq and a.attempt = d.last
+const (
+	listAmbiguous = ambiguities + matching + `
+	  and (d.opened_at, d.message_seq, d.attempt) > ($8::timestamptz, $9::bigint, $10::int)
+	order by d.opened_at, d.message_seq, d.attempt limit $11`
+
+	countAmbiguous = `select count(*)` + fromAmbiguous + matching
+
+	// ambiguitiesOf reads all ambiguities of one message.
+	ambiguitiesOf = ambiguities + `
 	where d.message_seq = $1 order by d.attempt`
+)
 
 func (f *AmbiguousFilter) arguments() []any {
 	var since, before *time.Time

@@ -167,12 +167,10 @@ func (b *beginning) addCounted() {
 // dropped. No window is longer than a day of 25 hours.
 const idleTenants = 48 * time.Hour
 
-// hasIdle reports whether there are rows that limits of each tenant have for tenants which took
-// nothing for $1, except those that the document names. A prepaid budget that has granted something
-// stays, because its window has no end.
-const hasIdle = `
-	select exists (
-	  select
+// idleLimits are the rows that limits of each tenant have for tenants which took nothing for $1,
+// except those that the document names. A prepaid budget that has granted something stays, because
+// its window has no end.
+const idleLimits = `
 	  from dispatcher.limits l
 	  join dispatcher.limits e on e.channel = l.channel and e.scope = 'tenant:*'
 	    and e.window_seconds = l.window_seconds and e.unit = l.unit
@@ -183,24 +181,16 @@ const hasIdle = `
 	      select from unnest($2::text[], $3::text[], $4::int[], $5::text[])
 	        as n(channel, scope, window_seconds, unit)
 	      where n.channel = l.channel and n.scope = l.scope
-	        and n.window_seconds = l.window_seconds and n.unit = l.unit))`
+	        and n.window_seconds = l.window_seconds and n.unit = l.unit)`
 
-// dropIdle drops a batch of the rows that hasIdle finds. All channels are locked, so no claim is
-// between creating a row and reading it.
+// hasIdle reports whether there are such rows.
+const hasIdle = `select exists (select ` + idleLimits + `)`
+
+// dropIdle drops a batch of them. All channels are locked, so no claim is between creating a row
+// and reading it.
 const dropIdle = `
 	with idle as (
-	  select l.channel, l.scope, l.window_seconds, l.unit
-	  from dispatcher.limits l
-	  join dispatcher.limits e on e.channel = l.channel and e.scope = 'tenant:*'
-	    and e.window_seconds = l.window_seconds and e.unit = l.unit
-	  where l.scope like 'tenant:%' and l.scope <> 'tenant:*'
-	    and (l.window_seconds < 2147483647 or l.granted = 0)
-	    and greatest(l.window_start, l.since, coalesce(l.next_at, 'epoch')) < now() - $1::interval
-	    and not exists (
-	      select from unnest($2::text[], $3::text[], $4::int[], $5::text[])
-	        as n(channel, scope, window_seconds, unit)
-	      where n.channel = l.channel and n.scope = l.scope
-	        and n.window_seconds = l.window_seconds and n.unit = l.unit)
+	  select l.channel, l.scope, l.window_seconds, l.unit ` + idleLimits + `
 	  order by l.channel, l.scope, l.window_seconds, l.unit limit $6 for update of l
 	), gone as (
 	  delete from dispatcher.limits l using idle i

@@ -71,7 +71,7 @@ That a submission is not in the file proves that it was not taken only with --co
 	flags := cmd.Flags()
 	flags.StringVar(&f.file, "file", "", "CSV, XLSX or log (required)")
 	flags.StringVar(&f.preset, "preset", "", "how the file names its columns: "+
-		strings.Join(reconcile.Presets(), ", ")+" (default that of the channel's provider, else plain)")
+		reconcile.PresetsForHelp()+" (default that of the channel's provider, else plain)")
 	flags.StringSliceVar(&f.columns, "columns", nil,
 		"columns by field, such as \"reference=Message ID\", in place of those of the preset; "+
 			"the fields are the columns of the preset plain")
@@ -194,6 +194,9 @@ func (c *cli) reconcile(ctx context.Context, l *database, f *reconcileFlags) err
 	options, err := f.options(routing)
 	if err != nil {
 		return usage(err)
+	}
+	if options.Columns.Unverified {
+		r.found.Unverified = options.Columns.Preset
 	}
 	if r.store, err = l.Reconciliations.Compare(ctx); err != nil {
 		return err

@@ -20,6 +20,8 @@ type reconciled struct {
 	Digest   string    `json:"digest"` // SHA-256 of the file
 	Lines    int64     `json:"lines"`
 	Skipped  int       `json:"skipped"` // rows that are no messages
+	// Unverified is the preset, if no document shows that the columns are called so; else empty.
+	Unverified string `json:"unverified"`
 	// Matched counts attempts with a line, OursOnly billed attempts without one, TheirsOnly lines
 	// without an attempt, Differing the other differences, Ambiguous the attempts whose outcome is
 	// unknown.
@@ -178,6 +180,10 @@ func (r *reconciled) show(c *cli, zone *time.Location, as format) error {
 	fmt.Fprintf(c.out, "%s, %s: %s of the file, %s.\n", r.Channel, r.dates(zone),
 		counted(r.Lines, "line", "lines"),
 		counted(r.Matched, "attempt matched", "attempts matched"))
+	if r.Unverified != "" {
+		fmt.Fprintln(c.out, paragraph(c.out, "The preset "+r.Unverified+" is unverified: no document "+
+			"of the vendor lists the columns of such a file. Compare the totals with the invoice."))
+	}
 	if len(all) > 0 {
 		sheet.draw(c.out)
 		if rest := r.OursOnly + r.TheirsOnly + r.Differing - int64(len(all)); rest > 0 {

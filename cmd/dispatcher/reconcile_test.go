@@ -545,3 +545,28 @@ func TestWhatReconcileRefuses(t *testing.T) {
 		t.Errorf("got %+v, want %q in the output", got, "1 attempt matched")
 	}
 }
+
+// TestAnUnverifiedPresetSaysSo below the first line, and in JSON.
+func TestAnUnverifiedPresetSaysSo(t *testing.T) {
+	t.Parallel()
+	b := openBill(t, billed{id: "m", digits: "001", references: "r1", segments: 1})
+	file := write(t, "logs.csv", "Message Id,To,Sent At,SMS Count\nr1,447700900001,"+
+		b.at(0).Format(time.RFC3339)+",1\n")
+	run := func(args ...string) string {
+		got := dispatcher(t, "", b.env, append([]string{"reconcile", "c", "--file", file, "--dry-run"},
+			args...)...)
+		return got.out + got.err
+	}
+	if got := run("--preset", "infobip"); !strings.Contains(got, "1 attempt matched.\nThe preset "+
+		"infobip is unverified: no document of the vendor lists the columns") {
+		t.Errorf("got %s", got)
+	}
+	if got := run("--preset", "infobip", "--format", "json"); !strings.Contains(got,
+		`"unverified": "infobip"`) {
+		t.Errorf("got %s", got)
+	}
+	if got := run("--preset", "infobip", "--columns",
+		"time=Sent At"); strings.Contains(got, "unverified") || !strings.Contains(got, "1 attempt matched") {
+		t.Errorf("got %s", got)
+	}
+}

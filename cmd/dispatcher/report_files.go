@@ -234,7 +234,7 @@ func (s *workbookStyles) cell(name string, v reflect.Value) any {
 	switch {
 	case v.Type() == reflect.TypeFor[money]():
 		return excelize.Cell{StyleID: s.money, Value: float64(v.Int()) / 1e6}
-	case v.CanFloat() && strings.HasSuffix(name, "Share"):
+	case v.CanFloat() && strings.Contains(name, "Share"):
 		return excelize.Cell{StyleID: s.share, Value: v.Float()}
 	}
 	return v.Interface()
@@ -269,6 +269,7 @@ type totalRecord struct {
 	UnknownCost         money `json:"unknown_cost"`
 	DeliveredSegments   int64 `json:"delivered_segments"`
 	DeliveredCost       money `json:"delivered_cost"`
+	FirstChoiceCost     money `json:"first_choice_cost"`
 }
 
 func totalRecords(r *report.Range) []totalRecord {
@@ -285,6 +286,7 @@ func totalRecords(r *report.Range) []totalRecord {
 			Cost: money(t.CostMicros), UnknownSegments: t.UnknownSegments,
 			UnknownCost:       money(t.UnknownMicros),
 			DeliveredSegments: t.DeliveredSegments, DeliveredCost: money(t.DeliveredMicros),
+			FirstChoiceCost: money(t.FirstChoiceMicros),
 		}
 	}
 	return out

@@ -360,3 +360,51 @@ func TestReportsAreWrittenToFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestTheAgreedShareByTimeIsInEachFormat but the table of a terminal, which has no room for it.
+// There it is in the sentences, where it differs.
+func TestTheAgreedShareByTimeIsInEachFormat(t *testing.T) {
+	t.Parallel()
+	figures := sampleFigures(t, 1)
+	begin := figures.Days[0].Add(-12 * time.Hour)
+	write := func(as format) string {
+		t.Helper()
+		r := report.NewRange(figures)
+		var out bytes.Buffer
+		shown := showing(&out)
+		if err := writeRange(shown, as, &r, figures, &rangeFlags{in: inMessages}); err != nil {
+			t.Fatal(err)
+		}
+		shown.finish()
+		return out.String()
+	}
+	other, err := config.ParseApplied("test",
+		[]byte(strings.Replace(testRouting, "{a: 25, b: 15, c: 60}", "{a: 45, b: 15, c: 40}", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures.Versions[2] = other.Routing
+	figures.InForce = []ledger.InForce{
+		{Version: 1, Base: 1, From: begin, To: begin.Add(18 * time.Hour)},
+		{Version: 2, Base: 2, From: begin.Add(18 * time.Hour), To: begin.Add(24 * time.Hour)},
+	}
+	if strings.Contains(write(formatTable), "by time") {
+		t.Error("the table of a terminal has a column of agreed shares by time")
+	}
+	for as, want := range map[format]string{
+		formatHTML: ">30.00 %<", formatJSON: `"agreed_share_by_time": 0.3`,
+	} {
+		if got := write(as); !strings.Contains(got, want) {
+			t.Errorf("%s: %q is missing in\n%s", as, want, got)
+		}
+	}
+	rows, err := csv.NewReader(strings.NewReader(write(formatCSV))).ReadAll()
+	if at := slices.Index(rows[0], "agreed_share_by_time"); err != nil || at < 0 || rows[1][at] != "0.3" {
+		t.Errorf("got %v, error %v", rows, err)
+	}
+	packed := write(formatParquet)
+	records, err := parquet.Read[rangeRecord](strings.NewReader(packed), int64(len(packed)))
+	if err != nil || records[0].AgreedShareByTime == nil || *records[0].AgreedShareByTime != 0.3 {
+		t.Errorf("got %+v, error %v", records, err)
+	}
+}

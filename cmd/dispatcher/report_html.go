@@ -63,7 +63,7 @@ func writeHTML(
 			s.title = "R" + strings.TrimPrefix(s.title, "r") // a heading
 			page.Tables = append(page.Tables, tableOf(&s))
 		}
-		table := f.table(r)
+		table := f.table(r, true)
 		if page.More = len(table.rows) - mostHTMLRows; page.More > 0 {
 			table.rows = table.rows[:mostHTMLRows]
 		}

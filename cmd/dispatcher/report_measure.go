@@ -88,10 +88,12 @@ func (m measure) columns() []column[report.RangeRow] {
 		}
 	case inMoney:
 		return []column[report.RangeRow]{
+			money("drawn", func(row *report.RangeRow) int64 { return row.FirstChoiceMicros }),
+			share(func(row *report.RangeRow) float64 { return row.FirstChoiceCostShare }),
 			cost, carried,
-			money("of delivered", func(row *report.RangeRow) int64 { return row.DeliveredMicros }),
+			money("of\ndelivered", func(row *report.RangeRow) int64 { return row.DeliveredMicros }),
 			share(func(row *report.RangeRow) float64 { return row.DeliveredCostShare }),
-			money("may be billed", func(row *report.RangeRow) int64 { return row.UnknownMicros }),
+			money("may be\nbilled", func(row *report.RangeRow) int64 { return row.UnknownMicros }),
 		}
 	case inAttempts:
 		return []column[report.RangeRow]{

@@ -131,7 +131,7 @@ func TestARangeOfDaysHasTheRowsOfEachDay(t *testing.T) {
 						Carried: total.Carried, Attempts: total.Attempts,
 						Fallback: total.Fallback, Accepted: total.Accepted,
 						Delivered: total.Delivered, Segments: total.Segments,
-						CostMicros: total.CostMicros,
+						CostMicros: total.CostMicros, FirstChoiceMicros: total.FirstChoiceMicros,
 					})
 				}
 			}
@@ -163,8 +163,9 @@ func sumsOf(rows []report.DailyRow) map[string]report.DailyRow {
 		attempts.Delivered += r.Delivered
 		attempts.Segments += r.Segments
 		attempts.CostMicros += r.CostMicros
+		attempts.FirstChoiceMicros += r.FirstChoiceMicros
 		sums["messages"] = messages
-		if attempts.Attempts > 0 { // otherwise the row has chosen messages only
+		if r.Currency != "" { // otherwise the row has chosen messages only
 			sums[r.Currency] = attempts
 		}
 	}
@@ -324,9 +325,10 @@ func TestSharesInSegmentsAndMoney(t *testing.T) {
 			"all                                      182               167                 127           5.01 GBP │",
 		},
 		"--in money": {
-			"cost     share  of delivered     share  may be billed",
-			"a        25.00 %  2.01 GBP   40.12 %      0.81 GBP   21.26 %",
-			"b        15.00 %  0.45 EUR  100.00 %      0.45 EUR  100.00 %",
+			"drawn     share      cost     share         of     share    may be",
+			"a        25.00 %  0.81 GBP   16.17 %  2.01 GBP   40.12 %   0.81 GBP   21.26 %",
+			"b        15.00 %  0.45 EUR  100.00 %  0.45 EUR  100.00 %   0.45 EUR  100.00 %",
+			"c        60.00 %  4.20 GBP   83.83 %  3.00 GBP   59.88 %   3.00 GBP   78.74 %",
 		},
 		"--in segments --by channel --wide": {"segments carried", "67  15  100  182  36.81 %  8.24 %"},
 		"--in money --by channel --wide": {
@@ -340,7 +342,7 @@ func TestSharesInSegmentsAndMoney(t *testing.T) {
 			"all                                 97     20        97       0       0      0     0      0      0  GBP",
 		},
 		"--in attempts --by channel --wide": {"│ attempts, and shares of them", "47  15  50  112  41.96 %  13.39 %"},
-		"--in money --format html":          {">may be billed</th>"},
+		"--in money --format html":          {">may be\nbilled</th>"},
 		"--by channel --wide --format html": {">all</th>"},
 	} {
 		out := run(strings.Fields(args)...)
@@ -354,6 +356,99 @@ func TestSharesInSegmentsAndMoney(t *testing.T) {
 		!strings.Contains(got.err, "must be messages, segments, money or attempts") {
 		t.Errorf("got %+v, want exit code %d and %q in the error",
 			got, exitUsage, "must be messages, segments, money or attempts")
+	}
+}
+
+// TestMoneyLeadsFromAgreedToDrawnToCarried: in each currency to the micro, from the rows of an open
+// day and from the figures of a closed one. What was drawn for b, which bills in EUR, and carried
+// by a has a row of b in GBP. A day and its split by tenants have the same sums.
+func TestMoneyLeadsFromAgreedToDrawnToCarried(t *testing.T) {
+	t.Parallel()
+	url := ledgertest.URL(t)
+	openSeeded(t, url)
+	env := []string{"DISPATCHER_POSTGRES_URL=" + url}
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context()) //nolint:errcheck // The test is over.
+	backDated(t, db)
+	sentOn(t, db, 2, 1, "b", "a",
+		`{"version":1,"by":"load_ratio","line":"b 0/100 - no_slot,a 4 -"}`, 5)
+	if _, err := db.Exec(t.Context(), `update dispatcher.attempts a set
+		  price_micros = 1000 + m.seq % 7, currency = case a.channel when 'b' then 'EUR' else 'GBP' end
+		from dispatcher.messages m where a.message_seq = m.seq`); err != nil {
+		t.Fatal(err)
+	}
+	read := func(args ...string) report.Range {
+		t.Helper()
+		return decoded[report.Range](t, dispatcher(t, "", env, append([]string{
+			"report", "daily", "--from", ago(t, 2), "--to", ago(t, 2), "--format", "json",
+		}, args...)...))
+	}
+	check := func() (rows []report.RangeRow) {
+		t.Helper()
+		day, tenants := read("--by", "route,channel"), read("--by", "tenant,channel")
+		rows = day.Rows
+		type line struct{ channel, currency string }
+		drawn, billed, split := map[line]int64{}, map[string]int64{}, map[line]int64{}
+		for _, r := range rows {
+			drawn[line{r.Channel, r.Currency}] += r.FirstChoiceMicros
+			billed[r.Currency] += r.CostMicros - r.FirstChoiceMicros
+		}
+		for _, r := range tenants.Rows {
+			if r.Currency != "" { // else none of the tenant's messages were drawn for it
+				split[line{r.Channel, r.Currency}] += r.FirstChoiceMicros
+			}
+		}
+		if diff := cmp.Diff(drawn, split); diff != "" || billed["GBP"] != 0 || billed["EUR"] != 0 ||
+			drawn[line{"b", "GBP"}] < 5_000 || drawn[line{"b", "EUR"}] < 15_000 {
+			t.Errorf("drawn %v, by tenant %v, %v is off", drawn, split, billed)
+		}
+		for _, w := range day.Routes[0].Waterfall {
+			sums, toDrawn := map[string]int64{}, []string{"health_weighting", "draws", "prices"}
+			add := func(sign int64, costs []report.MoveCost) {
+				for _, c := range costs {
+					sums[c.Currency] += sign * c.CostMicros
+				}
+			}
+			same := func(costs []report.MoveCost) {
+				t.Helper()
+				add(-1, costs)
+				for currency, off := range sums {
+					if off != 0 {
+						t.Errorf("%s is off by %d micros %s", w.Channel, off, currency)
+					}
+				}
+				add(1, costs)
+			}
+			add(1, w.AgreedCosts)
+			for _, s := range w.Steps {
+				if slices.Contains(toDrawn, s.Cause) {
+					add(1, s.Costs)
+				}
+			}
+			same(w.DrawnCosts)
+			for _, c := range w.DrawnCosts {
+				if got := drawn[line{w.Channel, c.Currency}]; got != c.CostMicros {
+					t.Errorf("%s has rows of %d, and drew %+v", w.Channel, got, c)
+				}
+			}
+			for _, s := range w.Steps {
+				if !slices.Contains(toDrawn, s.Cause) {
+					add(1, s.Costs)
+				}
+			}
+			same(w.CarriedCosts)
+		}
+		return rows
+	}
+	open := check()
+	if got := dispatcher(t, "", env, "report", "close", "--day", ago(t, 2)); got.code != exitOK {
+		t.Fatalf("got %+v, want exit code %d", got, exitOK)
+	}
+	if diff := cmp.Diff(open, check()); diff != "" || len(open) != 4 {
+		t.Errorf("rows while open (-) and closed (+): %s", diff)
 	}
 }
 
@@ -376,7 +471,8 @@ func TestFilesOfReportsHaveTheSameColumns(t *testing.T) {
 		"unknown_segments,unknown_cost,deviation,p_value,verdict,draws_verdict,traffic_verdict,moved," +
 		"first_choice_segments,first_choice_segments_share,segments_share,cost_share," +
 		"delivered_segments,delivered_segments_share,delivered_cost,delivered_cost_share,sender,further," +
-		"waterfall_messages,waterfall_segments,waterfall_cost"
+		"waterfall_messages,waterfall_segments,waterfall_cost," +
+		"agreed_share_by_time,first_choice_cost,first_choice_cost_share"
 	for _, args := range [][]string{
 		{"daily", "--by", "hour,country"}, {"weekly"}, {"monthly", "--by", "currency"},
 	} {

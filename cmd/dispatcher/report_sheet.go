@@ -76,6 +76,10 @@ type rangeRecord struct {
 	WaterfallMessages string `json:"waterfall_messages" parquet:"waterfall_messages"`
 	WaterfallSegments string `json:"waterfall_segments" parquet:"waterfall_segments"`
 	WaterfallCost     string `json:"waterfall_cost" parquet:"waterfall_cost"`
+
+	AgreedShareByTime    *float64 `json:"agreed_share_by_time" parquet:"agreed_share_by_time,optional"`
+	FirstChoiceCost      money    `json:"first_choice_cost" parquet:"first_choice_cost,decimal(6:18)"`
+	FirstChoiceCostShare float64  `json:"first_choice_cost_share" parquet:"first_choice_cost_share"`
 }
 
 // money is an amount in micros whose currency is in another field. It is written as a decimal.
@@ -115,6 +119,9 @@ func rangeRecords(r *report.Range) []rangeRecord {
 			WaterfallMessages:      steps(row.Waterfall, inMessages),
 			WaterfallSegments:      steps(row.Waterfall, inSegments),
 			WaterfallCost:          steps(row.Waterfall, inMoney),
+			AgreedShareByTime:      row.AgreedShareByTime,
+			FirstChoiceCost:        money(row.FirstChoiceMicros),
+			FirstChoiceCostShare:   row.FirstChoiceCostShare,
 		}
 		if row.Hour != nil {
 			out[i].Hour = new(int64(*row.Hour))
@@ -133,7 +140,7 @@ func printRange(out io.Writer, r *report.Range, f *rangeFlags) {
 		fmt.Fprintln(out, "No message was received and none was sent.")
 		return
 	}
-	f.table(r).draw(out)
+	f.table(r, false).draw(out)
 	if f.waterfall {
 		for _, s := range waterfallTables(r) {
 			s.draw(out)
@@ -195,16 +202,17 @@ func rangeAsOf(r *report.Range) (title string) {
 	return title
 }
 
-// table is the table that the flags ask for.
-func (f *rangeFlags) table(r *report.Range) sheet {
+// table is the table that the flags ask for, for a terminal or a page.
+func (f *rangeFlags) table(r *report.Range, page bool) sheet {
 	if f.wide {
 		return wideTable(r, f.in)
 	}
-	return rangeTable(r, f.in)
+	return rangeTable(r, f.in, page)
 }
 
-// rangeTable has a row for each row of the range, then the totals of each currency.
-func rangeTable(r *report.Range, in measure) sheet {
+// rangeTable has a row for each row of the range, then the totals of each currency. Agreed shares
+// by time have a column on a page; a terminal has no room for it.
+func rangeTable(r *report.Range, in measure, page bool) sheet {
 	rows := slices.Clone(r.Rows)
 	for _, t := range r.Totals {
 		if t.Period == "" {
@@ -220,14 +228,17 @@ func rangeTable(r *report.Range, in measure) sheet {
 			columns = append(columns, column[report.RangeRow]{key: string(d), width: 16})
 		}
 	}
-	agreedShare := func(row *report.RangeRow) any {
-		if row.AgreedShare == nil {
-			return nil
-		}
-		return report.Percent(*row.AgreedShare)
+	agreed := func(head string, share func(*report.RangeRow) *float64) {
+		columns = append(columns, column[report.RangeRow]{
+			head: head, right: true,
+			cell: func(row *report.RangeRow) any { return format(formatTable).share(share(row)) },
+		})
 	}
 	if slices.Contains(r.By, report.ByChannel) && in != inAttempts {
-		columns = append(columns, column[report.RangeRow]{head: "agreed", right: true, cell: agreedShare})
+		agreed("agreed", func(row *report.RangeRow) *float64 { return row.AgreedShare })
+		if page {
+			agreed("agreed\nby time", func(row *report.RangeRow) *float64 { return row.AgreedShareByTime })
+		}
 	}
 	columns = append(columns, in.columns()...)
 	s := list(formatTable, rows, columns...)
@@ -241,8 +252,9 @@ func totalRow(t *report.RangeTotal) report.RangeRow {
 		FirstChoice: t.FirstChoice, Carried: t.Carried, Delivered: t.Delivered, Failed: t.Failed,
 		Segments: t.Segments, CostMicros: t.CostMicros, Currency: t.Currency,
 		FirstChoiceSegments: t.FirstChoiceSegments, DeliveredSegments: t.DeliveredSegments,
-		DeliveredMicros: t.DeliveredMicros, UnknownMicros: t.UnknownMicros,
-		Attempts: t.Attempts, Fallback: t.Fallback, Accepted: t.Accepted, Unknown: t.Unknown,
+		FirstChoiceMicros: t.FirstChoiceMicros, DeliveredMicros: t.DeliveredMicros,
+		UnknownMicros: t.UnknownMicros,
+		Attempts:      t.Attempts, Fallback: t.Fallback, Accepted: t.Accepted, Unknown: t.Unknown,
 		Unsent:  t.Unsent,
 		Pending: t.Pending, Retries: t.Retries, Resends: t.Resends,
 	}}

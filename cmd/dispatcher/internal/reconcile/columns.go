@@ -34,6 +34,7 @@ func (f Field) String() string { return fieldNames[f] }
 
 // Columns say which column of a file has which field.
 type Columns struct {
+	Preset string // the name of the preset
 	// Names are the possible names of each field's column; the first that the file has is used. A
 	// field without names is not read. Names are compared without case, spaces and punctuation.
 	Names [fieldCount][]string
@@ -41,49 +42,84 @@ type Columns struct {
 	Currency string
 	// PartPerLine says that a line without segments is one segment.
 	PartPerLine bool
-	// Log says that the file is a log whose lines have their fields in brackets. Its submits are the
-	// lines whose text before the first bracket contains one of Events.
-	Log    bool
+	// Log says how the lines of a log are written; nil for a table with a row of column names.
+	Log *logForm
+	// Refused is what a status begins with if the provider did not take the message; nil for the
+	// usual words.
+	Refused []string
+	// Digits is how many digits a reference has: shorter ones are filled up with zeros.
+	Digits int
+	// Unverified says that no document of the vendor lists the columns of its file. The names are
+	// those of its API, or of programs that read such files.
+	Unverified bool
+}
+
+// logForm is how a log is written. Each line begins with the time.
+type logForm struct {
+	// Events mark submits: such a line has one of them before its fields.
 	Events []string
+	// Fields are the names of the first fields, if these are separated by commas and follow the
+	// event. Without Fields each is in brackets, with its name.
+	Fields []string
+	// Skip are fields, such as "retry:True", of lines that are no submit, or not the last of one.
+	Skip []string
 }
 
 // presets are the columns of vendors' exports and of the logs of common SMSCs.
 var presets = map[string]Columns{
 	// The message log that the console exports; the API names the same fields in small letters.
-	"twilio": columns("reference=Sid number=To time=SentDate|DateSent segments=NumSegments "+
-		"price=Price currency=PriceUnit status=Status direction=Direction", "USD"),
+	"twilio": unverified(columns("reference=Sid number=To time=SentDate|DateSent "+
+		"segments=NumSegments price=Price currency=PriceUnit status=Status direction=Direction", "USD")),
 	// Reports API, product SMS.
 	"vonage": columns("reference=message_id number=to time=date_received price=total_price "+
 		"currency=currency status=status direction=direction", "EUR"),
 	// Delivery report of a batch, type full.
-	"sinch": columns("reference=batch_id number=recipient|to time=at|created_at "+
-		"segments=number_of_message_parts status=status", ""),
-	// Logs API and the export of the portal.
-	"infobip": columns("reference=messageId number=to time=sentAt|sendAt "+
+	"sinch": unverified(columns("reference=batch_id number=recipient|to time=at|created_at "+
+		"segments=number_of_message_parts status=status", "")),
+	// Logs API.
+	"infobip": unverified(columns("reference=messageId number=to time=sentAt|sendAt "+
 		"segments=messageCount|messagesCount|smsCount unit_price=pricePerMessage "+
-		"currency=currency status=status|groupName", ""),
+		"currency=currency status=status|groupName", "")),
 	// Message detail records.
-	"telnyx": columns("reference=id|uuid number=cld|to time=created_at|sent_at segments=parts "+
-		"price=cost currency=currency status=status direction=direction", "USD"),
+	"telnyx": unverified(columns("reference=id|uuid number=cld|to time=created_at|sent_at "+
+		"segments=parts price=cost currency=currency status=status direction=direction", "USD")),
 	// Message detail records, as the API names them, and as the console exports them.
 	"plivo": columns("reference=message_uuid number=to_number|To time=message_time|Time "+
 		"segments=units price=total_amount|TotalCharge(USD) status=message_state|Status "+
 		"direction=message_direction|Direction", "USD"),
-	"bird": columns("reference=id|message_id number=recipient|receiver "+
+	"bird": unverified(columns("reference=id|message_id number=recipient|receiver "+
 		"time=created_at|createdDatetime|created_datetime segments=message_parts|parts|segments "+
 		"price=price|price_amount currency=currency|price_currency status=status "+
-		"direction=direction", ""),
+		"direction=direction", "")),
 	// Daily usage report of SNS: a line for each part, all with the id of the message.
 	"aws": perPart(columns("reference=MessageId number=DestinationPhoneNumber "+
 		"time=PublishTimeUTC price=PriceInUSD status=DeliveryStatus", "USD")),
 	// Access log of the bearerbox: a line for each part.
 	"kannel": asLog(perPart(columns("reference=FID number=to time=time status=event", "")),
-		"Sent SMS", "FAILED Send SMS", "DISCARDED Send SMS", "REJECTED Send SMS",
-		"EXPIRED Send SMS"),
+		logForm{Events: []string{
+			"Sent SMS", "FAILED Send SMS", "DISCARDED Send SMS", "REJECTED Send SMS", "EXPIRED Send SMS",
+		}}),
 	// messages.log of the SMPP client manager. queue-msgid is the id that Jasmin answers with. Its
 	// releases for Python 3 write numbers as b'447700900123' and refusals as ERROR/CommandStatus.X.
+	// A refusal that Jasmin itself tries again is no end: its last try has a line of its own.
 	"jasmin": asLog(columns("reference=queue-msgid number=to time=time status=status", ""),
-		"SMS-MT"),
+		logForm{Events: []string{"SMS-MT"}, Skip: []string{"retry:True"}}),
+	// cdr.log of the Restcomm SMSC gateway: a line for each part, once it is delivered or given up.
+	// Its answer to a submit has the MESSAGE_ID in ten digits.
+	"restcomm": restcomm(asLog(perPart(columns("reference=MESSAGE_ID number=ADDR_DST_DIGITS "+
+		"time=SUBMIT_DATE segments=MSG_PARTS status=MESSAGE_DELIVERY_STATUS", "")),
+		logForm{
+			Events: []string{"CdrGenerator]"},
+			Fields: strings.Fields("SUBMIT_DATE ADDR_SRC_DIGITS ADDR_SRC_TON ADDR_SRC_NPI " +
+				"ADDR_DST_DIGITS ADDR_DST_TON ADDR_DST_NPI MESSAGE_DELIVERY_STATUS ORIGINATION_TYPE " +
+				"MESSAGE_TYPE ORIG_SYSTEM_ID MESSAGE_ID DVL_MESSAGE_ID RECEIPT_LOCAL_MESSAGE_ID " +
+				"NNN_DIGITS IMSI CORR_ID ORIGINATOR_SCCP_ADDRESS MtServiceCenterAddress " +
+				"ORIG_NETWORK_ID NETWORK_ID MPROC_NOTES MSG_PARTS"),
+			Skip: []string{
+				"MESSAGE_TYPE:dlr", "MESSAGE_DELIVERY_STATUS:temp_failed",
+				"MESSAGE_DELIVERY_STATUS:temp_failed_esme", "MESSAGE_DELIVERY_STATUS:temp_failed_sip",
+			},
+		})),
 	// Table sentitems of Gammu SMSD, as its users export it: a line for each part, all with the ID.
 	"gammu": perPart(columns("reference=ID number=DestinationNumber time=SendingDateTime "+
 		"status=Status", "")),
@@ -94,6 +130,17 @@ var presets = map[string]Columns{
 
 // Presets returns the names of all presets, sorted.
 func Presets() []string { return slices.Sorted(maps.Keys(presets)) }
+
+// PresetsForHelp are the names of all presets, with a word for those that are unverified.
+func PresetsForHelp() string {
+	names := Presets()
+	for i, name := range names {
+		if presets[name].Unverified {
+			names[i] += " (unverified)"
+		}
+	}
+	return strings.Join(names, ", ")
+}
 
 // columns parses a preset of the table above.
 func columns(names, currency string) Columns {
@@ -109,8 +156,18 @@ func perPart(c Columns) Columns {
 	return c
 }
 
-func asLog(c Columns, events ...string) Columns {
-	c.Log, c.Events = true, events
+func unverified(c Columns) Columns {
+	c.Unverified = true
+	return c
+}
+
+func asLog(c Columns, form logForm) Columns {
+	c.Log = &form
+	return c
+}
+
+func restcomm(c Columns) Columns {
+	c.Digits, c.Refused = 10, []string{"submit_failed", "mproc_rejected", "ocs_rejected"}
 	return c
 }
 
@@ -125,6 +182,8 @@ func NewColumns(preset string, fields []string) (*Columns, error) {
 	if err := c.set(fields); err != nil {
 		return nil, err
 	}
+	// Who names columns has looked at the file.
+	c.Preset, c.Unverified = preset, c.Unverified && len(fields) == 0
 	switch {
 	case c.Names[Reference] == nil && c.Names[Number] == nil:
 		return nil, errors.New("neither reference nor number has a column, so nothing can be matched")

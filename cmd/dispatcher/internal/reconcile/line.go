@@ -151,6 +151,9 @@ func (r *Reader) cell(cells []string, f Field) string {
 // read parses one row, and reports whether it is a message.
 func (r *Reader) read(l *Line, row int, cells []string) (bool, error) {
 	*l = Line{Row: row, Reference: r.cell(cells, Reference)}
+	if missing := r.opt.Columns.Digits - len(l.Reference); missing > 0 && l.Reference != "" {
+		l.Reference = strings.Repeat("0", missing) + l.Reference
+	}
 	number := r.cell(cells, Number)
 	if l.Reference == "" && !strings.ContainsAny(number, "0123456789") ||
 		strings.HasPrefix(strings.ToLower(r.cell(cells, Direction)), "in") {
@@ -183,7 +186,7 @@ func (r *Reader) read(l *Line, row int, cells []string) (bool, error) {
 	if f, err := r.price(l, cells); err != nil {
 		return fail(f, err)
 	}
-	l.Taken = l.Nanos != 0 || !refuses(r.cell(cells, Status))
+	l.Taken = l.Nanos != 0 || !refuses(r.cell(cells, Status), r.opt.Columns.Refused)
 	return true, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -140,6 +141,21 @@ func TestFilesOfVendors(t *testing.T) {
 				"[to:447700900123]\n",
 			[]Line{logged, {Row: 3, Reference: "r2", Number: one.Number, At: ten}},
 		},
+		"restcomm": {
+			cdr("success_esme", "message", "11", "1") +
+				cdr("temp_failed", "message", "12", "0") +
+				cdr("partial", "message", "13", "0") + cdr("success", "message", "13", "0") +
+				cdr("success", "dlr", "14", "0") + cdr("failed", "message", "15", "3") +
+				cdr("submit_failed_esme", "message", "0", "0") +
+				"2026-11-21 10:00:00,000 DEBUG [org.mobicents.smsc.library.CdrDetailedGenerator] 1,2\n",
+			[]Line{
+				{Row: 1, Reference: "0000000011", Number: one.Number, At: ten, Segments: 1, Taken: true},
+				{Row: 3, Reference: "0000000013", Number: one.Number, At: ten, Segments: 1, Taken: true},
+				{Row: 4, Reference: "0000000013", Number: one.Number, At: ten, Segments: 1, Taken: true},
+				{Row: 6, Reference: "0000000015", Number: one.Number, At: ten, Segments: 3, Taken: true},
+				{Row: 7, Reference: "0000000000", Number: one.Number, At: ten, Segments: 1},
+			},
+		},
 		"gammu": {
 			"UpdatedInDB;SendingDateTime;Text;DestinationNumber;UDH;TextDecoded;ID;SequencePosition;" +
 				"Status;StatusError;StatusCode\n" +
@@ -168,6 +184,66 @@ func TestFilesOfVendors(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// cdr is a line of cdr.log of the Restcomm SMSC gateway, as its loggers of JBoss 5 write it.
+func cdr(status, kind, id, parts string) string {
+	return "2026-11-21 10:00:07,123 DEBUG [org.mobicents.smsc.library.CdrGenerator] " +
+		"2026-11-21 10:00:00.000,ACME,5,0,447700900123,1,1," + status + ",SMPP," + kind + ",esme1," +
+		id + ",null,null,null,null,null,null,null,0,0,null," + parts + `,0,,,,,0,"a b","",,,` + "\n"
+}
+
+// TestTheLogOfRestcomm: WildFly's logger writes the thread too. Older versions have fewer fields.
+func TestTheLogOfRestcomm(t *testing.T) {
+	t.Parallel()
+	line := cdr("success", "message", "11", "2")
+	threaded := strings.Replace(line, "] 2026", "] (EventRouter-0) 2026", 1)
+	want := []Line{{
+		Row: 1, Reference: "0000000011", Number: "+447700900123", At: ten, Segments: 2, Taken: true,
+	}}
+	got, _, err := lines(threaded, options(t, "restcomm"))
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	before, _, _ := strings.Cut(line, ",null")
+	if _, _, err := lines(before+"\n", options(t, "restcomm")); err == nil ||
+		!strings.Contains(err.Error(), "file: line 1: it has 12 fields, and the preset knows logs of") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestPresetsSayWhetherADocumentShowsTheirColumns: help names those that are unverified, and so
+// does the page. Who names columns has looked at the file.
+func TestPresetsSayWhetherADocumentShowsTheirColumns(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../../docs/reconcile.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for preset, verified := range map[string]bool{
+		"aws": true, "bird": false, "gammu": true, "infobip": false, "jasmin": true, "kannel": true,
+		"plain": true, "plivo": true, "restcomm": true, "sinch": false, "telnyx": false,
+		"twilio": false, "vonage": true,
+	} {
+		if options(t, preset).Columns.Unverified == verified {
+			t.Errorf("%s: verified should be %t", preset, verified)
+		}
+		if options(t, preset, "status=").Columns.Unverified {
+			t.Errorf("%s is unverified with columns of the user", preset)
+		}
+		if strings.Contains(PresetsForHelp(), preset+" (unverified)") == verified {
+			t.Errorf("help has %s, and %s is verified: %t", PresetsForHelp(), preset, verified)
+		}
+		if strings.Contains(string(page), "| `"+preset+"` | unverified |") == verified ||
+			preset != "plain" && !strings.Contains(string(page), "| `"+preset+"` | document |") == verified {
+			t.Errorf("the page should say of %s that it is verified: %t", preset, verified)
+		}
+		all = append(all, preset)
+	}
+	if slices.Sort(all); !slices.Equal(all, Presets()) {
+		t.Errorf("there are %v, not %v", Presets(), all)
 	}
 }
 
@@ -448,6 +524,7 @@ func index(all []Candidate, id int64) int {
 func FuzzOpen(f *testing.F) {
 	f.Add("plain", "reference,number,time,segments,price,currency\nr1,+447700900123,45000.5,1,0.1,EUR\n")
 	f.Add("kannel", "2026-11-21 10:00:00 Sent SMS [FID:r1] [to:+447700900123] [msg:1:]\n")
+	f.Add("restcomm", cdr("success", "message", "11", "2"))
 	f.Add("twilio", "Sid;To;Price\n1;2;3\n")
 	f.Add("plain", "PK\x03\x04")
 	f.Fuzz(func(t *testing.T, preset, text string) {

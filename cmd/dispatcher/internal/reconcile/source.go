@@ -26,7 +26,7 @@ func Open(name string, in io.Reader, o Options) (*Reader, error) {
 		return nil, fmt.Errorf("%s is UTF-16; save it as CSV in UTF-8", name)
 	case bytes.HasPrefix(begin, []byte{0x1f, 0x8b}):
 		return nil, fmt.Errorf("%s is compressed; uncompress it before", name)
-	case o.Columns.Log:
+	case o.Columns.Log != nil:
 		return newReader(name, newLogRows(buffered, o.Columns), o)
 	}
 	if bytes.HasPrefix(begin, []byte("\xef\xbb\xbf")) {
@@ -74,19 +74,19 @@ func (c *csvRows) next() (int, []string, error) {
 // logRows are the submits of a log. The first row has the names of the wanted columns; "time" and
 // "event" are the two parts of the text before the first bracket.
 type logRows struct {
-	in     *bufio.Scanner
-	events []string
-	names  []string
-	cells  []string
-	row    int
-	begun  bool
+	in    *bufio.Scanner
+	form  *logForm
+	names []string
+	cells []string
+	row   int
+	begun bool
 }
 
 // longestLine bounds a line of a log, in bytes. A line may hold a long message in hexadecimal.
 const longestLine = 1 << 20
 
 func newLogRows(in io.Reader, c *Columns) *logRows {
-	l := &logRows{in: bufio.NewScanner(in), events: c.Events, names: c.wanted()}
+	l := &logRows{in: bufio.NewScanner(in), form: c.Log, names: c.wanted()}
 	l.in.Buffer(make([]byte, 1<<16), longestLine)
 	l.cells = make([]string, len(l.names))
 	return l
@@ -99,7 +99,11 @@ func (l *logRows) next() (int, []string, error) {
 	}
 	for l.in.Scan() {
 		l.row++
-		if l.parse(l.in.Text()) {
+		submit, err := l.parse(l.in.Text())
+		if err != nil {
+			return 0, nil, fmt.Errorf("line %d: %w", l.row, err)
+		}
+		if submit {
 			return l.row, l.cells, nil
 		}
 	}
@@ -109,36 +113,64 @@ func (l *logRows) next() (int, []string, error) {
 	return 0, nil, io.EOF
 }
 
-// parse parses "2026-11-21 10:00:00 Sent SMS [SMSC:a] [to:+44...] [msg:5:hello]" and reports
-// whether it is a submit. It stops before the message's text, which may hold anything. A line
-// without a time continues the text of the line before. A refusal that the SMSC itself tries again
-// is no submit yet: its last try has a line of its own.
-func (l *logRows) parse(line string) bool {
+// parse parses a line and reports whether it is a submit. A line without a time continues the text
+// of the line before.
+func (l *logRows) parse(line string) (bool, error) {
 	at, rest, ok := cutTime(line)
-	head, fields, _ := strings.Cut(rest, "[")
 	if !ok {
-		return false
-	}
-	event := ""
-	for _, e := range l.events {
-		if strings.Contains(head, e) {
-			event = e
-			break
-		}
-	}
-	if event == "" {
-		return false
+		return false, nil
 	}
 	clear(l.cells)
+	if l.form.Fields != nil {
+		return l.parseFields(rest)
+	}
+	return l.parseBrackets(at, rest), nil
+}
+
+// parseFields parses "DEBUG [CdrGenerator] (thread) 2026-11-21 10:00:00.000,ACME,...", after the
+// time of the log.
+func (l *logRows) parseFields(rest string) (bool, error) {
+	at := slices.IndexFunc(l.form.Events, func(e string) bool { return strings.Contains(rest, e) })
+	if at < 0 {
+		return false, nil
+	}
+	_, rest, _ = strings.Cut(rest, l.form.Events[at])
+	if rest = strings.TrimSpace(rest); strings.HasPrefix(rest, "(") {
+		_, rest, _ = strings.Cut(rest, ") ")
+	}
+	fields := l.form.Fields
+	values := strings.SplitN(rest, ",", len(fields)+1)
+	if len(values) <= len(fields) {
+		return false, fmt.Errorf("it has %d fields, and the preset knows logs of more than %d; an "+
+			"older version of the SMSC may write fewer: make it CSV with column names, and give "+
+			"--preset plain", len(values), len(fields))
+	}
+	for i, name := range fields {
+		if slices.Contains(l.form.Skip, name+":"+values[i]) {
+			return false, nil
+		}
+		l.put(name, values[i])
+	}
+	return true, nil
+}
+
+// parseBrackets parses "Sent SMS [SMSC:a] [to:+44...] [msg:5:hello]", after the time of the log. It
+// stops before the message's text, which may hold anything.
+func (l *logRows) parseBrackets(at, rest string) bool {
+	head, fields, _ := strings.Cut(rest, "[")
+	event := slices.IndexFunc(l.form.Events, func(e string) bool { return strings.Contains(head, e) })
+	if event < 0 {
+		return false
+	}
 	l.put("time", at)
-	l.put("event", event)
+	l.put("event", l.form.Events[event])
 	for fields != "" {
 		field, more, closed := strings.Cut(fields, "]")
 		name, value, _ := strings.Cut(field, ":")
 		if !closed || name == "msg" || name == "content" {
 			break
 		}
-		if name == "retry" && value == "True" {
+		if slices.Contains(l.form.Skip, field) {
 			return false
 		}
 		l.put(name, value)

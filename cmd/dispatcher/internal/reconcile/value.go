@@ -16,11 +16,14 @@ var refused = []string{
 	"not sent", "esme_r", "error", "sendingerror",
 }
 
-// refuses reports whether a status says that the provider did not take the message. An undelivered
-// message was taken.
-func refuses(status string) bool {
+// refuses reports whether a status says that the provider did not take the message: it begins with
+// one of the words, or of refused if there are none. An undelivered message was taken.
+func refuses(status string, words []string) bool {
 	status = strings.ToLower(status)
-	for _, word := range refused {
+	if words == nil {
+		words = refused
+	}
+	for _, word := range words {
 		if strings.HasPrefix(status, word) {
 			return status != "esme_rok"
 		}

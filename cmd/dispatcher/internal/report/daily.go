@@ -110,6 +110,10 @@ type DailyRow struct {
 	// AgreedShare is what CarriedShare is compared with. It is computed as ConfiguredShare, but
 	// weighted by the messages carried under each version. It is nil for a route that does not draw.
 	AgreedShare *float64 `json:"agreed_share"`
+	// AgreedShareByTime is the agreed share weighted by the time that each version was in force, see
+	// RouteVerdict.AgreedByTime. In reports of ranges it is nil unless rows are by route and last by
+	// channel, and in those by hour.
+	AgreedShareByTime *float64 `json:"agreed_share_by_time"`
 	// DeliveredShare is the channel's part of the route's delivered messages.
 	DeliveredShare float64 `json:"delivered_share"`
 	DrawsVerdict   string  `json:"draws_verdict"`
@@ -130,10 +134,14 @@ type DailyRow struct {
 	Unsent   int64 `json:"unsent"`
 	Pending  int64 `json:"pending"`
 	// The same figures in segments and in money. FirstChoiceSegments are the segments of the messages
-	// in FirstChoice, which have no price. DeliveredSegments and DeliveredMicros are the delivered
-	// part of Segments and CostMicros. Shares in money are among the amounts of one currency.
+	// in FirstChoice. FirstChoiceMicros is what the channels that carried messages on the day billed
+	// for those whose first choice was this channel. DeliveredSegments and DeliveredMicros are the
+	// delivered part of Segments and CostMicros. Shares in money are among the amounts of one
+	// currency.
 	FirstChoiceSegments      int64   `json:"first_choice_segments"`
 	FirstChoiceSegmentsShare float64 `json:"first_choice_segments_share"`
+	FirstChoiceMicros        int64   `json:"first_choice_cost_micros"`
+	FirstChoiceCostShare     float64 `json:"first_choice_cost_share"`
 	SegmentsShare            float64 `json:"segments_share"`
 	CostShare                float64 `json:"cost_share"`
 	DeliveredSegments        int64   `json:"delivered_segments"`
@@ -174,6 +182,7 @@ type DailyTotal struct {
 	UnknownSegments     int64 `json:"unknown_segments"`
 	UnknownMicros       int64 `json:"unknown_cost_micros"`
 	FirstChoiceSegments int64 `json:"first_choice_segments"`
+	FirstChoiceMicros   int64 `json:"first_choice_cost_micros"`
 	DeliveredSegments   int64 `json:"delivered_segments"`
 	DeliveredMicros     int64 `json:"delivered_cost_micros"`
 }
@@ -292,6 +301,7 @@ func totals(rows []DailyRow) []DailyTotal {
 		t.UnknownSegments += r.UnknownSegments
 		t.UnknownMicros += r.UnknownMicros
 		out[0].FirstChoiceSegments += r.FirstChoiceSegments
+		t.FirstChoiceMicros += r.FirstChoiceMicros
 		t.DeliveredSegments += r.DeliveredSegments
 		t.DeliveredMicros += r.DeliveredMicros
 	}
@@ -302,13 +312,9 @@ func totals(rows []DailyRow) []DailyTotal {
 func (d *routeDay) rows(v *RouteVerdict) []DailyRow {
 	var out []DailyRow
 	for _, channel := range d.channels {
-		at := len(out)
-		out = append(out, d.row(channel))
-		for i, tried := range d.tried[channel] {
-			if i > 0 {
-				out = append(out, DailyRow{Route: d.name, Channel: channel, Moved: []Move{}})
-			}
-			out[at+i].fill(tried)
+		for _, r := range byCurrency(d.row(channel), d.tried[channel], d.billed[channel]) {
+			r.Route, r.Channel = d.name, channel
+			out = append(out, *r)
 		}
 	}
 	var sum amounts
@@ -325,20 +331,47 @@ func (d *routeDay) rows(v *RouteVerdict) []DailyRow {
 	return out
 }
 
+// byCurrency returns first with the figures of the first line, and a row for each further line.
+// What was billed for first choices is in the first row of its currency; in one of its own if there
+// is none.
+func byCurrency(first DailyRow, lines []*ledger.DailyRow, costs map[string]int64) []*DailyRow {
+	rows := []*DailyRow{&first}
+	for i, line := range lines {
+		if i > 0 {
+			rows = append(rows, &DailyRow{Moved: []Move{}})
+		}
+		rows[i].fill(line)
+	}
+	billed := quantity{costs: costs}
+	for _, c := range billed.listed() {
+		at := slices.IndexFunc(rows, func(r *DailyRow) bool { return r.Currency == c.Currency })
+		if at < 0 {
+			at = slices.IndexFunc(rows, func(r *DailyRow) bool { return r.Currency == "" })
+		}
+		if at < 0 {
+			at, rows = len(rows), append(rows, &DailyRow{Moved: []Move{}})
+		}
+		rows[at].FirstChoiceMicros, rows[at].Currency = c.CostMicros, c.Currency
+	}
+	return rows
+}
+
 // amounts are the sums that shares are computed from.
 type amounts struct {
 	delivered, drawnSegments, segments, deliveredSegments int64
-	cost, deliveredCost                                   map[string]int64 // by currency
+	drawnCost, cost, deliveredCost                        map[string]int64 // by currency
 }
 
 func (a *amounts) add(r *DailyRow) {
 	if a.cost == nil {
 		a.cost, a.deliveredCost = map[string]int64{}, map[string]int64{}
+		a.drawnCost = map[string]int64{}
 	}
 	a.delivered += r.Delivered
 	a.drawnSegments += r.FirstChoiceSegments
 	a.segments += r.Segments
 	a.deliveredSegments += r.DeliveredSegments
+	a.drawnCost[r.Currency] += r.FirstChoiceMicros
 	a.cost[r.Currency] += r.CostMicros
 	a.deliveredCost[r.Currency] += r.DeliveredMicros
 }
@@ -349,6 +382,7 @@ func (a *amounts) share(r *DailyRow) {
 	r.FirstChoiceSegmentsShare = part(r.FirstChoiceSegments, a.drawnSegments)
 	r.SegmentsShare = part(r.Segments, a.segments)
 	r.DeliveredSegmentsShare = part(r.DeliveredSegments, a.deliveredSegments)
+	r.FirstChoiceCostShare = part(r.FirstChoiceMicros, a.drawnCost[r.Currency])
 	r.CostShare = part(r.CostMicros, a.cost[r.Currency])
 	r.DeliveredCostShare = part(r.DeliveredMicros, a.deliveredCost[r.Currency])
 }
@@ -369,6 +403,9 @@ func (d *routeDay) row(channel string) DailyRow {
 	}
 	if r.Moved == nil {
 		r.Moved = []Move{}
+	}
+	if d.byTime != nil {
+		r.AgreedShareByTime = new(d.byTime[channel])
 	}
 	d.agree(&r)
 	return r

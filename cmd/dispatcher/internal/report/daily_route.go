@@ -19,7 +19,7 @@ type routeDay struct {
 	route    *config.Route // of the current routing; nil when it has no route of that name
 	channels []string      // in the order of the newest version
 	inForce  []ledger.InForce
-	versions map[int64]*config.Routing // those of inForce, and others
+	byTime   map[string]float64 // agreed shares by time; nil if the route did not draw
 	// latest is the newest version with figures, and latestDoc its document.
 	latest    int64
 	latestDoc *config.Routing
@@ -27,9 +27,11 @@ type routeDay struct {
 	counts   map[string]int64 // first choices by channel, of every mode
 	total    int64            // of counts
 	segments map[string]int64 // of counts
-	drawn    versionSums      // first choices by a draw, of messages received on the day
-	carried  map[string]int64 // messages by the channel that carried them, of every mode
-	carries  int64            // of carried
+	// billed is what any channel billed for carried messages, by first choice and currency.
+	billed  map[string]map[string]int64
+	drawn   versionSums      // first choices by a draw, of messages received on the day
+	carried map[string]int64 // messages by the channel that carried them, of every mode
+	carries int64            // of carried
 	// traffic counts the messages of carried whose first choice was drawn: only these have an agreed
 	// share. firsts counts the same messages by their first choice.
 	traffic, firsts versionSums
@@ -67,8 +69,9 @@ type flow struct {
 func newRouteDay(f *Figures, name string) *routeDay {
 	d := &routeDay{
 		name: name, route: f.Current.Route(name),
-		inForce: f.InForce, versions: f.Versions, counts: map[string]int64{},
-		segments: map[string]int64{}, paid: map[string]*versionSums{}, flows: map[flow]*quantity{},
+		inForce: f.InForce, byTime: f.agreedByTime(name), counts: map[string]int64{},
+		segments: map[string]int64{}, billed: map[string]map[string]int64{},
+		paid: map[string]*versionSums{}, flows: map[flow]*quantity{},
 		texts: map[string]int64{}, ends: map[string]map[string]*quantity{},
 		carried: map[string]int64{}, moves: map[string][]Move{},
 		docs: map[cause]*config.Routing{}, tried: map[string][]*ledger.DailyRow{},
@@ -205,6 +208,10 @@ func (d *routeDay) carry(c *ledger.CarriedRow, doc *config.Routing) {
 		}
 		d.paid[c.Currency].add(c.Version, route, c.FirstChoice, c.CostMicros)
 	}
+	if d.billed[c.FirstChoice] == nil {
+		d.billed[c.FirstChoice] = map[string]int64{}
+	}
+	d.billed[c.FirstChoice][c.Currency] += c.CostMicros
 	d.texts[c.FirstChoice] += c.TextSegments
 	f := flow{why, c.Channel}
 	if d.flows[f] == nil {

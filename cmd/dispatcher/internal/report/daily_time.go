@@ -12,26 +12,36 @@ type TimeShare struct {
 	Share   float64 `json:"share"`
 }
 
-// agreedByTime are the agreed shares by time of all channels of the route; empty if the route did
-// not draw. A time in which it did not draw does not count.
-func (d *routeDay) agreedByTime() []TimeShare {
-	shares := map[string]float64{}
+// agreedByTime are the agreed shares of a route by channel, over the time of f.InForce; nil if the
+// route did not draw. A time in which it did not draw does not count.
+func (f *Figures) agreedByTime(route string) map[string]float64 {
 	var total time.Duration
-	for _, v := range d.inForce {
-		agreed := agreedShares(d.versions[v.Base].Route(d.name))
-		if len(agreed) == 0 {
-			continue
-		}
-		during := v.To.Sub(v.From)
-		total += during
-		for channel, share := range agreed {
-			shares[channel] += share * float64(during)
+	drew := func(each func(agreed map[string]float64, during time.Duration)) {
+		for _, v := range f.InForce {
+			if agreed := agreedShares(f.Versions[v.Base].Route(route)); len(agreed) > 0 {
+				each(agreed, v.To.Sub(v.From))
+			}
 		}
 	}
+	drew(func(_ map[string]float64, during time.Duration) { total += during })
+	if total == 0 {
+		return nil
+	}
+	shares := map[string]float64{}
+	drew(func(agreed map[string]float64, during time.Duration) {
+		for channel, share := range agreed {
+			shares[channel] += share * (float64(during) / float64(total))
+		}
+	})
+	return shares
+}
+
+// timeShares lists the agreed shares by time of all channels of the route.
+func (d *routeDay) timeShares() []TimeShare {
 	out := []TimeShare{}
 	for _, channel := range d.channels {
-		if total > 0 {
-			out = append(out, TimeShare{channel, shares[channel] / float64(total)})
+		if d.byTime != nil {
+			out = append(out, TimeShare{channel, d.byTime[channel]})
 		}
 	}
 	return out

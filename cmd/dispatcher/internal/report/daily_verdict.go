@@ -54,7 +54,7 @@ func (d *routeDay) verdict() RouteVerdict {
 	}
 	v.TrafficVerdict = t.verdict(v.DrawsVerdict)
 	v.Versions, v.Waterfall = d.versionShares(), d.waterfall()
-	v.AgreedByTime = d.agreedByTime()
+	v.AgreedByTime = d.timeShares()
 	v.Text = t.text(&v)
 	return v
 }

@@ -110,7 +110,9 @@ func NewRange(f *RangeFigures) Range {
 	}
 	var all []DailyRow
 	for _, period := range f.periods() {
-		rows := f.rows(period, parts[period.Period])
+		whole := f.figures(parts[period.Period]...)
+		whole.InForce = f.inForce(period.Period)
+		rows := f.rows(period, parts[period.Period], whole)
 		r.Rows = append(r.Rows, rows...)
 		daily := make([]DailyRow, len(rows))
 		for i := range rows {
@@ -118,8 +120,6 @@ func NewRange(f *RangeFigures) Range {
 		}
 		all = append(all, daily...)
 		r.Totals = append(r.Totals, rangeTotals(period.Period, daily)...)
-		whole := f.figures(parts[period.Period]...)
-		whole.InForce = f.inForce(period.Period)
 		for _, name := range whole.routes() {
 			r.Routes = append(r.Routes, PeriodVerdict{period, newRouteDay(whole, name).verdict()})
 		}

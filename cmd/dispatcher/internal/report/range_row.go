@@ -23,6 +23,7 @@ type rangeGroup struct {
 	messages DailyRow
 	// lines are the attempts by currency, and by reason if the report is by reason.
 	lines      []*ledger.DailyRow
+	billed     quantity // for the first choices, by any channel; only its costs
 	waterfalls []Waterfall
 	// drawn counts drawn messages, agreed and effective are the expected ones by each kind of share.
 	// carried counts carried messages whose first choice was drawn, agreedCarried the expected ones.
@@ -30,8 +31,11 @@ type rangeGroup struct {
 }
 
 // rows returns the rows of one period.
-func (f *RangeFigures) rows(period RangePeriod, parts []*ledger.PartFigures) (out []RangeRow) {
+func (f *RangeFigures) rows(
+	period RangePeriod, parts []*ledger.PartFigures, whole *Figures,
+) (out []RangeRow) {
 	groups := map[rangeKey]*rangeGroup{}
+	byTime := map[string]map[string]float64{} // by route
 	for _, same := range f.merged(parts) {
 		figures, part := f.figures(same...), f.asked(same[0].Part)
 		for _, name := range figures.routes() {
@@ -47,9 +51,15 @@ func (f *RangeFigures) rows(period RangePeriod, parts []*ledger.PartFigures) (ou
 				}
 				groups[key].add(f, route, channel, &verdict)
 			}
+			if _, known := byTime[name]; !known && f.asDaily() && !f.by(ByHour) {
+				byTime[name] = whole.agreedByTime(name)
+			}
 		}
 	}
 	for _, g := range groups {
+		if shares := byTime[g.key.route]; shares != nil {
+			g.messages.AgreedShareByTime = new(shares[g.key.channel])
+		}
 		if sums := SumWaterfalls(g.waterfalls); len(sums) == 1 {
 			g.messages.Waterfall = &sums[0]
 		}
@@ -124,6 +134,7 @@ func (g *rangeGroup) add(f *RangeFigures, route *routeDay, channel string, v *Ro
 	m.FirstChoice += row.FirstChoice
 	m.Carried += row.Carried
 	m.FirstChoiceSegments += row.FirstChoiceSegments
+	g.billed = g.billed.plus(&quantity{costs: route.billed[channel]})
 	if f.by(ByRoute) {
 		m.assess(v)
 	}
@@ -151,22 +162,16 @@ func (g *rangeGroup) rows() (out []RangeRow) {
 	slices.SortStableFunc(g.lines, func(a, b *ledger.DailyRow) int {
 		return cmp.Or(cmp.Compare(a.Currency, b.Currency), byReason(a.Reason, b.Reason))
 	})
-	for i := range max(1, len(g.lines)) {
-		daily := DailyRow{Moved: []Move{}}
-		if i == 0 {
-			daily = g.messages
-		} else {
+	for i, daily := range byCurrency(g.messages, g.lines, g.billed.costs) {
+		if i > 0 {
 			m := &g.messages
 			daily.PValue, daily.Verdict = m.PValue, m.Verdict
 			daily.DrawsVerdict, daily.TrafficVerdict = m.DrawsVerdict, m.TrafficVerdict
 		}
-		if len(g.lines) > 0 {
-			daily.fill(g.lines[i])
-		}
 		daily.Route, daily.Channel = g.key.route, g.key.channel
 		out = append(out, RangeRow{
 			Tenant: g.key.tenant, Country: g.key.country, Sender: g.key.sender,
-			Reason: daily.Reason, DailyRow: daily,
+			Reason: daily.Reason, DailyRow: *daily,
 		})
 	}
 	return out

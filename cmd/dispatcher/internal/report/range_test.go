@@ -2,11 +2,13 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"dispatcher/config"
 	"dispatcher/ledger"
 )
 
@@ -83,6 +85,59 @@ func TestPeriodsAreThoseOfTheCalendar(t *testing.T) {
 			tc.unit.First(day).Format(time.DateOnly) != tc.first ||
 			tc.unit.last(day).Format(time.DateOnly) != tc.ended {
 			t.Errorf("%+v: %s, %s", tc, tc.unit.Period(day), tc.unit.First(day))
+		}
+	}
+}
+
+// TestRowsHaveTheAgreedShareByTime of their period: version 2 was in force for a quarter of the
+// first day, and for all of the second. It is that of the route, so it is the same for each tenant.
+// It is left out by hour, and where rows are not by route and last by channel.
+func TestRowsHaveTheAgreedShareByTime(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	hour := func(n int) time.Time { return begin.Add(time.Duration(n) * time.Hour) }
+	f := &RangeFigures{
+		Unit: Day, Days: []time.Time{hour(12), hour(36)},
+		Versions: map[int64]*config.Routing{
+			1: document("default", "a", "100", "b", "0"), 2: document("default", "a", "20", "b", "80"),
+		},
+		InForce: []ledger.InForce{
+			{Version: 1, Base: 1, From: hour(-100), To: hour(18)},
+			{Version: 2, Base: 2, From: hour(18), To: hour(48)},
+		},
+	}
+	f.Current = f.Versions[2]
+	for _, period := range []string{"2026-11-20", "2026-11-21"} {
+		for _, tenant := range []string{"", "shop"} {
+			part := ledger.PartFigures{Part: ledger.Part{Period: period, Tenant: tenant}}
+			part.Choices = []ledger.ChoiceRow{
+				{Version: 2, Route: "default", Channel: "a", FirstChoice: 20},
+				{Version: 2, Route: "default", Channel: "b", FirstChoice: 80},
+			}
+			f.Ledger.Parts = append(f.Ledger.Parts, part)
+		}
+	}
+	for _, tc := range []struct {
+		by   []Dimension
+		want []any // of the first day, then of the second
+	}{
+		{[]Dimension{ByRoute, ByChannel}, []any{0.8, 0.2, 0.2, 0.8}},
+		{[]Dimension{ByTenant, ByRoute, ByChannel}, []any{0.8, 0.2, 0.8, 0.2, 0.2, 0.8, 0.2, 0.8}},
+		{[]Dimension{ByHour, ByRoute, ByChannel}, []any{nil, nil, nil, nil}},
+		{[]Dimension{ByChannel}, []any{nil, nil, nil, nil}},
+		{[]Dimension{ByChannel, ByRoute}, []any{nil, nil, nil, nil}},
+	} {
+		f.By = tc.by
+		var got []any
+		for _, r := range NewRange(f).Rows {
+			if r.AgreedShareByTime == nil {
+				got = append(got, nil)
+			} else {
+				got = append(got, math.Round(1e9**r.AgreedShareByTime)/1e9)
+			}
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("by %v (-want +got):\n%s", tc.by, diff)
 		}
 	}
 }

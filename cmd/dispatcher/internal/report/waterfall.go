@@ -18,8 +18,9 @@ type VersionShare struct {
 }
 
 // Waterfall leads from what a channel should carry to what it carried, in messages, segments and
-// each currency. In each of these, agreed plus steps equals carried. Over all channels, the steps
-// of moved messages sum to zero.
+// each currency. In each of these, agreed plus steps equals carried, and agreed plus the steps of
+// health weighting, draws and prices equals drawn. Over all channels, the steps of moved messages
+// sum to zero.
 type Waterfall struct {
 	Channel string `json:"channel"`
 	// Agreed is the channel's agreed share of the drawn messages, AgreedSegments that of their
@@ -31,6 +32,11 @@ type Waterfall struct {
 
 	AgreedSegments int64      `json:"agreed_segments"`
 	AgreedCosts    []MoveCost `json:"agreed_costs"`
+	// Drawn are the messages that the draws gave to the channel, DrawnSegments their segments.
+	// DrawnCosts are what the channels that carried them billed for them.
+	Drawn         int64      `json:"drawn"`
+	DrawnSegments int64      `json:"drawn_segments"`
+	DrawnCosts    []MoveCost `json:"drawn_costs"`
 	// CarriedSegments and CarriedCosts are Segments and CostMicros of the channel's rows.
 	CarriedSegments int64      `json:"carried_segments"`
 	CarriedCosts    []MoveCost `json:"carried_costs"`
@@ -109,8 +115,8 @@ func (d *routeDay) waterfall() []Waterfall {
 	}
 	agreed, effective, even := d.expected(agreedOf), d.expected(effectiveOf), d.even()
 	for i, channel := range d.channels {
-		s := waterfallSum{channel: channel, agreed: agreed[i]}
 		drawn, chosen := d.drawnFor(channel), d.chosenFor(channel)
+		s := waterfallSum{channel: channel, agreed: agreed[i], drawn: drawn}
 		s.step(causeHealth, effective[i].less(&agreed[i]))
 		s.step(stepDraws, even[i].less(&effective[i]))
 		s.step(stepPrices, drawn.less(&even[i]))
@@ -134,13 +140,7 @@ func (d *routeDay) drawnFor(channel string) quantity {
 
 // chosenFor is the same for the first choices of all modes.
 func (d *routeDay) chosenFor(channel string) quantity {
-	q := quantity{messages: d.counts[channel], segments: d.segments[channel]}
-	for f, carried := range d.flows {
-		if f.channel == channel {
-			q = q.plus(&quantity{costs: carried.costs})
-		}
-	}
-	return q
+	return quantity{d.counts[channel], d.segments[channel], d.billed[channel]}
 }
 
 // expected is what each channel is expected to have by its shares: of the drawn messages, of their

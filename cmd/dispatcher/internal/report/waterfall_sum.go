@@ -44,9 +44,9 @@ func (q *quantity) listed() []MoveCost {
 
 // waterfallSum is a waterfall that is being summed.
 type waterfallSum struct {
-	channel         string
-	agreed, carried quantity
-	steps           []summedStep
+	channel                string
+	agreed, drawn, carried quantity
+	steps                  []summedStep
 }
 
 // summedStep is a step in all units. in says that it came from channel.
@@ -66,6 +66,7 @@ func (s *waterfallSum) waterfall() Waterfall {
 	w := Waterfall{
 		Channel: s.channel,
 		Agreed:  s.agreed.messages, AgreedSegments: s.agreed.segments, AgreedCosts: s.agreed.listed(),
+		Drawn: s.drawn.messages, DrawnSegments: s.drawn.segments, DrawnCosts: s.drawn.listed(),
 		Carried: s.carried.messages, CarriedSegments: s.carried.segments,
 		CarriedCosts: s.carried.listed(),
 	}
@@ -126,8 +127,10 @@ func (s *WaterfallStep) kind() int {
 // add adds a waterfall of the same channel.
 func (s *waterfallSum) add(w *Waterfall) {
 	agreed := quantityOf(w.Agreed, w.AgreedSegments, w.AgreedCosts)
+	drawn := quantityOf(w.Drawn, w.DrawnSegments, w.DrawnCosts)
 	carried := quantityOf(w.Carried, w.CarriedSegments, w.CarriedCosts)
-	s.agreed, s.carried = s.agreed.plus(&agreed), s.carried.plus(&carried)
+	s.agreed, s.drawn = s.agreed.plus(&agreed), s.drawn.plus(&drawn)
+	s.carried = s.carried.plus(&carried)
 	for i := range w.Steps {
 		step := &w.Steps[i]
 		q := quantityOf(step.Messages, step.Segments, step.Costs)

@@ -71,31 +71,47 @@ func anyFigures(t *rapid.T) *Figures {
 	return f
 }
 
-// sumOf returns the start of a waterfall plus its steps, in messages, segments and amounts, and
-// the sum of what moved between channels.
-func sumOf(w *Waterfall) (sum, moved quantity) {
+// sumOf returns the start of a waterfall plus its steps to what was drawn, and plus all steps, in
+// messages, segments and amounts. moved is the sum of what moved between channels.
+func sumOf(w *Waterfall) (drawn, sum, moved quantity) {
 	sum = quantityOf(w.Agreed, w.AgreedSegments, w.AgreedCosts)
+	drawn = sum
 	for _, s := range w.Steps {
 		q := quantityOf(s.Messages, s.Segments, s.Costs)
+		if slices.Contains([]string{causeHealth, stepDraws, stepPrices}, s.Cause) {
+			drawn = drawn.plus(&q)
+		}
 		if sum = sum.plus(&q); s.Channel != "" {
 			moved = moved.plus(&q)
 		}
 	}
-	return sum, moved
+	return drawn, sum, moved
 }
 
 // TestTheWaterfallSumsExactly: for each channel the steps lead from the agreed to the carried
-// messages, segments and money of each currency, and end with the figures of the rows. What one
-// channel lost to another, the other gained. The same holds for the sum over two days.
+// messages, segments and money of each currency, and end with the figures of the rows. On the way
+// they come to what was drawn. What one channel lost to another, the other gained. The same holds
+// for the sum over two days. The first choices of all channels cost what was billed for carried
+// messages.
 func TestTheWaterfallSumsExactly(t *testing.T) {
 	t.Parallel()
 	tier.Check(t, func(rt *rapid.T) {
-		day := NewDaily(anyFigures(rt))
+		figures := anyFigures(rt)
+		day := NewDaily(figures)
 		ends := map[string]quantity{}
+		var billed, first quantity
+		for i := range figures.Carried {
+			c := &figures.Carried[i]
+			billed = billed.plus(&quantity{costs: map[string]int64{c.Currency: c.CostMicros}})
+		}
 		for _, r := range day.Rows {
+			first = first.plus(&quantity{costs: map[string]int64{r.Currency: r.FirstChoiceMicros}})
 			q := quantity{r.Carried, r.Segments, map[string]int64{r.Currency: r.CostMicros}}
 			sum := ends[r.Channel]
 			ends[r.Channel] = sum.plus(&q)
+		}
+		if off := first.less(&billed); len(off.listed()) > 0 {
+			rt.Fatalf("what first choices cost is off by %+v", off.listed())
 		}
 		for _, v := range day.Routes {
 			agreed, moved := checkSums(rt, v.Waterfall, ends)
@@ -122,7 +138,11 @@ func checkSums(rt *rapid.T, all []Waterfall, ends map[string]quantity) (agreed, 
 		w := &all[i]
 		first := quantityOf(w.Agreed, w.AgreedSegments, w.AgreedCosts)
 		last := quantityOf(w.Carried, w.CarriedSegments, w.CarriedCosts)
-		sum, between := sumOf(w)
+		drawn, sum, between := sumOf(w)
+		given := quantityOf(w.Drawn, w.DrawnSegments, w.DrawnCosts)
+		if off := drawn.less(&given); off.messages != 0 || off.segments != 0 || len(off.listed()) > 0 {
+			rt.Fatalf("%+v: what was drawn is off by %+v", w, off)
+		}
 		agreed, moved = agreed.plus(&first), moved.plus(&between)
 		want, known := ends[w.Channel]
 		if !known {
@@ -188,6 +208,7 @@ func TestTheWaterfallNamesEachCause(t *testing.T) {
 	want := []Waterfall{
 		{
 			Channel: "a", Agreed: 500, AgreedSegments: 1002, AgreedCosts: gbp(14010),
+			Drawn: 520, DrawnSegments: 1040, DrawnCosts: gbp(10520),
 			Carried: 586, CarriedSegments: 1172, CarriedCosts: gbp(11720),
 			Steps: []WaterfallStep{
 				step("draws", "", false, 20, 38, 635),
@@ -201,6 +222,7 @@ func TestTheWaterfallNamesEachCause(t *testing.T) {
 		},
 		{
 			Channel: "b", Agreed: 500, AgreedSegments: 1002, AgreedCosts: gbp(14010),
+			Drawn: 480, DrawnSegments: 964, DrawnCosts: gbp(17500),
 			Carried: 407, CarriedSegments: 816, CarriedCosts: gbp(16320),
 			Steps: []WaterfallStep{
 				step("draws", "", false, -20, -38, -635),
@@ -316,10 +338,16 @@ func TestTheFootnoteHasTheAgreedSharesByTime(t *testing.T) {
 		}
 	}
 	all, none := document("default", "a", "100", "b", "0"), document("default", "a", "0", "b", "100")
-	v := NewDaily(figures(map[int64]*config.Routing{3: all, 4: all, 5: none})).Routes[0]
+	day := NewDaily(figures(map[int64]*config.Routing{3: all, 4: all, 5: none}))
+	v := day.Routes[0]
 	want := []TimeShare{{"a", 0.75}, {"b", 0.25}}
 	if !slices.Equal(v.AgreedByTime, want) || v.TrafficVerdict != Kept {
 		t.Errorf("got %+v, verdict %s", v.AgreedByTime, v.TrafficVerdict)
+	}
+	for i, r := range day.Rows {
+		if r.AgreedShareByTime == nil || *r.AgreedShareByTime != want[i].Share {
+			t.Errorf("%s has %v by time, want %v", r.Channel, r.AgreedShareByTime, want[i].Share)
+		}
 	}
 	text := strings.Join(v.Text, " ")
 	for _, words := range []string{
