@@ -38,14 +38,15 @@ type ChangedPayload struct {
 // payloadPiece is how many payloads one statement compares: about half a second.
 const payloadPiece = 50_000
 
-// comparePayloads counts messages by word, and names each whose payload was changed.
+// comparePayloads counts messages by word, and names each whose payload was changed. Without
+// "offset 0" the planner would have each payload hashed twice.
 const comparePayloads = `
 	select payload, coalesce(changed, ''), count(*), min(seq)
 	from (
-	  select payload, seq,
-	    case when payload in ('changed', 'recipient', 'no_salt') then id end as changed
-	  from facts.payload_evidence
-	  where seq > @low and seq < @high and received_at >= @from and received_at < @to) p
+	  select seq, id, payload from facts.payload_evidence
+	  where seq > @low and seq < @high and received_at >= @from and received_at < @to offset 0) p
+	cross join lateral (
+	  select case when payload in ('changed', 'recipient', 'no_salt') then id end as changed) c
 	group by payload, changed order by 4`
 
 // Payloads compares the payloads of messages received in [from, to) with the hashes that their
