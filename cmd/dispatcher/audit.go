@@ -53,7 +53,8 @@ counted by kind, the first 1000 are listed, and the exit code is 1. Nothing is c
 
 Of messages whose number and text were removed because DISPATCHER_PAYLOAD_RETENTION was over, all
 is checked that does not follow from these, and the rest is counted and named: what can be checked
-decides about the exit code.
+decides about the exit code. Stored numbers and texts are compared with the hashes of their
+messages, also with a login that may not read them.
 
 The draw keys are those of DISPATCHER_DRAW_KEY_FILE: keep the old ones in it, below the current
 one. Who has none gives --without-keys: then draws are taken as they are on record, and all else is
@@ -345,8 +346,8 @@ func (v *verification) payloads() string {
 		line += "; " + counted(p.Gone, "is gone", "are gone")
 	}
 	if p.Unhashed > 0 {
-		line += "; " + counted(p.Unhashed, "that an earlier release stored has no salt",
-			"that an earlier release stored have no salt")
+		line += "; " + counted(p.Unhashed, "that an earlier build stored has no salt",
+			"that an earlier build stored have no salt")
 	}
 	return line + "\n"
 }

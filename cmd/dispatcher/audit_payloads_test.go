@@ -120,7 +120,7 @@ func TestAPayloadThatWasChangedIsFound(t *testing.T) {
 	intact()
 	out := dispatcher(t, "", o.env, "audit", "verify", "--without-keys").out
 	if line := "20 payloads compared with the hashes of their messages; 1 is gone; 20 that an " +
-		"earlier release stored have no salt\n"; !strings.Contains(out, line) {
+		"earlier build stored have no salt\n"; !strings.Contains(out, line) {
 		t.Error(out)
 	}
 	o.exec(`update dispatcher.schema_migrations set applied_at = now() - interval '25 hours'

@@ -94,8 +94,8 @@ func addSeals(t *testing.T, o *auditDB, keyFile string) {
 }
 
 // TestWhatIsChangedAfterItWasSealedIsFound changes one message after another directly in the
-// database, in more than seventy ways. "audit verify" finds each change and names what changed, with
-// finance's login and without a draw key.
+// database, in more than seventy ways. "audit verify" finds each change and names what changed,
+// with finance's login and without a draw key.
 func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 	t.Parallel()
 	o, _, seals := sealedAuditDB(t, 200)

@@ -11,8 +11,7 @@ import (
 // What is hashed, as part of the input, so that the hash of a number and of an envelope differ.
 const (
 	useNumber = "number"
-	// useEnvelope was the use in hashes of envelopes before they had a salt. See
-	// docs/audit.md#envelopes-of-an-earlier-release.
+	// useEnvelope is in hashes of envelopes that an earlier release stored without a salt.
 	useEnvelope = "envelope"
 )
 
