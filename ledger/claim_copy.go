@@ -22,7 +22,7 @@ var (
 	from stdin binary`)
 
 	copyPayloads = ofDay(`
-	copy dispatcher.payloads (seq, digest, recipient, envelope) from stdin binary`)
+	copy dispatcher.payloads (seq, digest, recipient, envelope, salt) from stdin binary`)
 
 	copyAttempts = ofDay(`
 	copy dispatcher.attempts (message_seq, attempt, channel, reason, segments, price_micros,
@@ -135,11 +135,16 @@ func (t *Tx) copyMessage(rows *copied, at int) {
 
 func (t *Tx) copyPayload(rows *copied, at int) {
 	m := &t.seen.Messages[at]
-	rows.row(4)
+	rows.row(5)
 	rows.bigint(m.Seq)
 	rows.bigint(m.Digest)
 	rows.bigintOrNull(m.Recipient)
 	rows.bytea(m.Envelope)
+	if m.Salt == ([SaltSize]byte{}) {
+		rows.null()
+	} else {
+		rows.bytea(m.Salt[:])
+	}
 }
 
 func (t *Tx) copyAttempt(rows *copied, at int) {

@@ -62,11 +62,13 @@ type Message struct {
 	// Digest identifies the content: equal for a redelivery, different for a second
 	// message under the same id. It is not read back from the ledger.
 	Digest int64
-	// NumberHMAC and EnvelopeHMAC are keyed hashes of the number and of the content; they stay when
-	// the payload is dropped. CallingCode is that of the number by E.164, such as 44. All are 0 for
-	// a record that could not be used, and only Messages reads them back, except NumberHMAC.
+	// NumberHMAC is a keyed hash of the number, and CallingCode that of the number by E.164, such as
+	// 44. Both are 0 for a record that could not be used. EnvelopeHMAC is a hash of Salt and Envelope.
+	// They stay when the payload is dropped, but Salt is dropped with it: it is zero then, and in
+	// payloads that an earlier release stored. Only Messages reads them back, except NumberHMAC.
 	NumberHMAC, EnvelopeHMAC int64
 	CallingCode              int16
+	Salt                     [SaltSize]byte
 	// Sender is the sender id of the message if it is a name or a short code, the word long_code if
 	// it is a number, empty for none. Only Messages reads it back.
 	Sender string
@@ -116,6 +118,9 @@ type Message struct {
 	WaitingSince time.Time
 	WaitsFor     string
 }
+
+// SaltSize is the length of a payload's salt in bytes.
+const SaltSize = 16
 
 // Origin is a position in Kafka.
 type Origin struct {

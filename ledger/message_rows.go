@@ -82,13 +82,13 @@ func (r *dueRow) message() Message {
 }
 
 // recordColumns are the columns of a message m of facts.messages, in the order of
-// recordRow.targets. The envelope is null for a login that may not read payloads.
+// recordRow.targets. Envelope and salt are null for a login that may not read payloads.
 func recordColumns(payloads bool) string {
-	envelope := `null::bytea`
+	payload := `null::bytea[]`
 	if payloads {
-		envelope = `(select p.envelope from dispatcher.payloads p where p.seq = m.seq)`
+		payload = `(select array[p.envelope, p.salt] from dispatcher.payloads p where p.seq = m.seq)`
 	}
-	return messageColumns + `, ` + envelope + recordRest
+	return messageColumns + `, ` + payload + recordRest
 }
 
 const recordRest = `, m.finished_at,
@@ -98,19 +98,24 @@ const recordRest = `, m.finished_at,
 // recordRow is a Record without attempts while it is scanned.
 type recordRow struct {
 	messageRow
-	payloads bool // whether this login may read them
+	payloads bool     // whether this login may read them
+	payload  [][]byte // envelope and salt; nil for none
 	finished pgtype.Timestamptz
 	seen     string
 }
 
 func (r *recordRow) targets() []any {
-	return append(r.messageRow.targets(), &r.m.Envelope, &r.finished, &r.seen, &r.m.Detail,
+	return append(r.messageRow.targets(), &r.payload, &r.finished, &r.seen, &r.m.Detail,
 		&r.m.EnvelopeHMAC, &r.m.CallingCode, &r.m.Sender)
 }
 
 // record is the Record of a scanned row.
 func (r *recordRow) record() Record {
 	m := r.message()
+	if r.payload != nil {
+		m.Envelope = r.payload[0]
+		copy(m.Salt[:], r.payload[1])
+	}
 	return Record{
 		Message: m, PayloadGone: r.payloads && m.Envelope == nil, PayloadHidden: !r.payloads,
 		FinishedAt: moment(r.finished), Seen: document(r.seen),

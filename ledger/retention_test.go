@@ -2,6 +2,8 @@ package ledger_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -58,14 +60,17 @@ func (k *keeping) message(t testing.TB, id string, age int, ended time.Duration)
 	if ended >= 0 {
 		state, end, due = "delivered", time.Now().Add(-ended), nil
 	}
+	salt := [ledger.SaltSize]byte{1, byte(len(id))}
+	envelope := []byte(`{"id":"` + id + `","to":"+447700900123","text":"hello"}`)
+	hash := sha256.Sum256(append(salt[:], envelope...))
 	seq = scalar[int64](t, k.db, `
 		insert into dispatcher.messages (seq, id, lane, tenant, state, attempts,
-		  received_at, finished_at)
+		  received_at, finished_at, number_hmac, envelope_hmac)
 		values (dispatcher.first_of($1) + nextval('dispatcher.message_numbers'), $2, 'otp', 'shop', $3, 1,
-		  to_timestamp($1::bigint * 86400), $4) returning seq`, day, id, state, end)
-	k.exec(t, `insert into dispatcher.payloads (seq, digest, recipient, envelope)
-		values ($1, 7, dispatcher.recipient('shop', '+447700900123'), $2)`, seq,
-		[]byte(`{"id":"`+id+`","to":"+447700900123","text":"hello"}`))
+		  to_timestamp($1::bigint * 86400), $4, 1, $5) returning seq`, day, id, state, end,
+		int64(binary.BigEndian.Uint64(hash[:])))
+	k.exec(t, `insert into dispatcher.payloads (seq, digest, recipient, envelope, salt)
+		values ($1, 7, dispatcher.recipient('shop', '+447700900123'), $2, $3)`, seq, envelope, salt[:])
 	k.exec(t, `insert into dispatcher.attempts (message_seq, attempt, price_micros, instance,
 		claimed_at, segments, channel, reason, currency, outcome, settled_at, answers)
 		values ($1, 1, 0, 1, now(), 1, 'a', 'first_choice', 'GBP', 'accepted', now(), 1)`, seq)
@@ -253,6 +258,12 @@ func TestPayloadsAreDroppedWithTheirDay(t *testing.T) {
 	}
 	if got := k.payloads(t); got != "alive ended-lately younger" {
 		t.Errorf("there are %s", got)
+	}
+	// What is kept is kept with its salt.
+	if got := scalar[string](t, k.db, `select string_agg(id || ' ' || payload, ', ' order by id)
+		from facts.payload_evidence`); got !=
+		"alive intact, ended gone, ended-lately intact, younger intact" {
+		t.Errorf("the payloads are %s", got)
 	}
 	if again := k.keep(t, week); again.Any() {
 		t.Errorf("a second call did %+v", again)

@@ -87,6 +87,25 @@ func StickyDraw(hash int64, size uint64) uint64 {
 	return draw
 }
 
+// SaltSize is the length of a salt in bytes.
+const SaltSize = 16
+
+// Salt is a secret that belongs to a message id: the first 16 bytes of
+//
+//	HMAC-SHA-256(key, 0x00 || "salt" || 0x00 || id)
+//
+// A plain hash of it with other data can be checked by whoever is given the salt, and reveals
+// nothing of the data to anybody else. As of HMAC, its input is never that of a draw.
+func (d *Drawer) Salt(id string) (salt [SaltSize]byte) {
+	d.mac.Reset()
+	d.buf = append(d.buf[:0], "\x00salt\x00"...)
+	d.buf = append(d.buf, id...)
+	d.mac.Write(d.buf)
+	d.buf = d.mac.Sum(d.buf[:0])
+	copy(salt[:], d.buf)
+	return salt
+}
+
 // HMAC is a keyed hash of data for one use: the first eight bytes, big-endian and signed, of
 //
 //	HMAC-SHA-256(key, 0x00 || use || 0x00 || data)

@@ -1,6 +1,7 @@
 package selector_test
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
@@ -77,6 +78,18 @@ func TestHMACIsTheDocumentedFormula(t *testing.T) {
 	}
 	if drawer.HMAC("number", nil) == drawer.HMAC("envelope", nil) {
 		t.Error("another use gives the same draw")
+	}
+}
+
+func TestSaltIsTheDocumentedFormula(t *testing.T) {
+	t.Parallel()
+	drawer := selector.NewDrawer(testKey)
+	for _, id := range []string{"", "order-7731", strings.Repeat("x", 300)} {
+		mac := hmac.New(sha256.New, testKey[:])
+		mac.Write([]byte("\x00salt\x00" + id))
+		if got, want := drawer.Salt(id), mac.Sum(nil)[:16]; !bytes.Equal(got[:], want) {
+			t.Errorf("%q: %x, by hand %x", id, got, want)
+		}
 	}
 }
 

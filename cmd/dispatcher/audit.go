@@ -53,7 +53,8 @@ counted by kind, the first 1000 are listed, and the exit code is 1. Nothing is c
 
 Of messages whose number and text were removed because DISPATCHER_PAYLOAD_RETENTION was over, all
 is checked that does not follow from these, and the rest is counted and named: what can be checked
-decides about the exit code.
+decides about the exit code. Stored numbers and texts are compared with the hashes of their
+messages, also with a login that may not read them.
 
 The draw keys are those of DISPATCHER_DRAW_KEY_FILE: keep the old ones in it, below the current
 one. Who has none gives --without-keys: then draws are taken as they are on record, and all else is
@@ -102,6 +103,8 @@ type verification struct {
 	WithoutPayload audit.WithoutPayload `json:"without_payload"`
 	// WithoutKey counts the messages that were not drawn again because keys are missing.
 	WithoutKey int `json:"without_key,omitempty"`
+	// Payloads counts the payloads that were compared with their messages, with any login.
+	Payloads ledger.ComparedPayloads `json:"payloads"`
 	// Sealed is the comparison with the log of hashes; nil when no key of the log was available.
 	Sealed *evidence.Compared `json:"sealed"`
 }
@@ -166,8 +169,13 @@ func (c *cli) verify(ctx context.Context, l *database, f *verifyFlags) error {
 	if err != nil {
 		return err
 	}
-	_, wipe = c.progress("comparing with limits and receipts", 1)
+	_, wipe = c.progress("comparing with payloads, limits and receipts", 1)
 	defer func() { wipe() }()
+	found.Payloads, err = l.Sealed.Payloads(ctx, filter.From, filter.To,
+		func(changed []ledger.ChangedPayload) { found.add(changedPayloads(changed)) })
+	if err != nil {
+		return err
+	}
 	uncounted, err := l.Limits.Uncounted(ctx, filter.From, filter.To)
 	if err != nil {
 		return err
@@ -302,7 +310,8 @@ var notCheckedWords = []struct{ kind, words string }{
 	{"score", "scores"},
 	{"calling_code", "calling code"},
 	{"number_hmac", "keyed hash of the number"},
-	{"envelope_hmac", "keyed hash of the envelope"},
+	{"envelope_hmac", "hash of the envelope"},
+	{"salt", "derivation of the salt"},
 }
 
 // gone says what could not be checked; empty when every payload exists.
@@ -327,6 +336,37 @@ func (v *verification) gone() string {
 	}
 	return fmt.Sprintf("%d messages %s: not checked were %s\n", n, why,
 		strings.Join(parts, "; "))
+}
+
+// payloads says how many payloads were compared with their messages.
+func (v *verification) payloads() string {
+	p := v.Payloads
+	line := counted(p.Compared, "payload", "payloads") + " compared with the hashes of their messages"
+	if p.Gone > 0 {
+		line += "; " + counted(p.Gone, "is gone", "are gone")
+	}
+	if p.Unhashed > 0 {
+		line += "; " + counted(p.Unhashed, "that an earlier build stored has no salt",
+			"that an earlier build stored have no salt")
+	}
+	return line + "\n"
+}
+
+// changedPayloadWords say what is in payloads, and what was expected.
+var changedPayloadWords = map[string][2]string{
+	ledger.PayloadChanged:   {"another number, text or salt in payloads", "those that came"},
+	ledger.PayloadRecipient: {"another recipient in payloads", "the hash of its number"},
+	ledger.PayloadNoSalt:    {"no salt in payloads", "the one that was stored"},
+}
+
+// changedPayloads are payloads that are not those that were received.
+func changedPayloads(all []ledger.ChangedPayload) []audit.Mismatch {
+	out := make([]audit.Mismatch, len(all))
+	for i, p := range all {
+		words := changedPayloadWords[p.What]
+		out[i] = audit.Mismatch{ID: p.ID, What: seal.Changed, Stored: words[0], Derived: words[1]}
+	}
+	return out
 }
 
 // missedByLimits are the windows of limits that counted attempts which are not on record.
@@ -437,7 +477,7 @@ func (c *cli) printVerification(v *verification, as format) error {
 		if v.WithoutKey > 0 {
 			fmt.Fprintf(c.out, "%d messages were not drawn again: no keys\n", v.WithoutKey)
 		}
-		fmt.Fprint(c.out, v.sealed())
+		fmt.Fprint(c.out, v.payloads(), v.sealed())
 	}
 	if v.Mismatched > 0 {
 		return failed(nil)

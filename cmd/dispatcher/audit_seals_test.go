@@ -66,6 +66,12 @@ func sealedAuditDB(
 	return o, keyFile, []string{"--seal-keys", keyFile, "--day", day}
 }
 
+// asFinance makes the commands that follow use finance's login.
+func (o *auditDB) asFinance() {
+	url, _ := strings.CutPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
+	o.env[0] = "DISPATCHER_POSTGRES_URL=" + ledgertest.As(migrations.RoleFinance, url)
+}
+
 // addSeals seals everything that is due.
 func addSeals(t *testing.T, o *auditDB, keyFile string) {
 	t.Helper()
@@ -89,10 +95,13 @@ func addSeals(t *testing.T, o *auditDB, keyFile string) {
 }
 
 // TestWhatIsChangedAfterItWasSealedIsFound changes one message after another directly in the
-// database, in more than sixty ways. "audit verify" finds each change and names what changed.
+// database, in more than seventy ways. "audit verify" finds each change and names what changed,
+// with finance's login and without a draw key.
 func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 	t.Parallel()
 	o, _, seals := sealedAuditDB(t, 200)
+	o.asFinance()
+	seals = append(seals, "--without-keys")
 	before, code := o.verify(seals...)
 	if code != exitOK || before.Sealed == nil || before.Sealed.Messages < 400 {
 		t.Fatalf("before anything was changed: %d %+v", code, before)
@@ -105,6 +114,7 @@ func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 
 		messages = `update dispatcher.messages set %s where seq = $1`
 		attempts = `update dispatcher.attempts set %s where message_seq = $1 and attempt = 1`
+		payloads = `update dispatcher.payloads set %s where seq = $1`
 
 		attemptGone = `delete from dispatcher.attempts where message_seq = $1 and attempt = 1 %s`
 		attemptMore = `insert into dispatcher.attempts (message_seq, attempt, instance, claimed_at,
@@ -182,6 +192,18 @@ func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 		{drawn, "outcome", messages, `state = 'unknown', finished_at = now()`},
 		{drawn, "outcome", messages, `state = 'retry', next_at = now() + interval '1 day'`},
 		{drawn, "outcome", messages, `state = 'waiting', next_at = now() + interval '1 day'`},
+		{any, "text", payloads, otherText},
+		{any, "text", payloads, otherText + `, digest = digest + 1`},
+		{any, "text", payloads, otherNumber},
+		{any, "text", payloads, otherNumber + `, recipient = ` + ofOtherNumber},
+		{any, "text", payloads, otherText + `, salt = substr(sha256(envelope), 1, 16)`},
+		{any, "text", payloads, `salt = set_byte(salt, 0, get_byte(salt, 0) # 1)`},
+		{any, "text", payloads, ofAnother},
+		{any, "text", payloads, `envelope = envelope || ' '`},
+		{any, "recipient", payloads, `recipient = ` + ofOtherNumber},
+		{any, "recipient", payloads, `recipient = null`},
+		{any, "no", payloads, `salt = null`},
+		{any, "no", payloads, otherText + `, salt = null`},
 		{drawn, "deleted", messageGone, ``},
 		{drawn, "deleted", `delete from dispatcher.messages where seq = $1 %s`, ``},
 		{drawn, "deleted", messages, `received_at = received_at - interval '2 days'`},
@@ -221,7 +243,7 @@ func TestWhatIsChangedAfterItWasSealedIsFound(t *testing.T) {
 			found[m.ID] += m.What + " "
 		}
 	}
-	if code != exitFailed || len(want) < 60 {
+	if code != exitFailed || len(want) < 70 {
 		t.Errorf("%d: %d kinds", code, len(want))
 	}
 	for id, what := range want {
@@ -358,8 +380,7 @@ func TestFiguresThatWereChangedAfterTheyWereSealedAreFound(t *testing.T) {
 	t.Parallel()
 	o, keyFile, seals := sealedAuditDB(t, 20)
 	day := seals[len(seals)-1]
-	url, _ := strings.CutPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
-	o.env[0] = "DISPATCHER_POSTGRES_URL=" + ledgertest.As(migrations.RoleFinance, url)
+	o.asFinance()
 	seals = append(seals, "--without-keys")
 	compared := func(closings, unsealed int) {
 		t.Helper()
@@ -516,8 +537,7 @@ func (o *auditDB) signedAndToppedUp() {
 func TestSignOffsAndTopUpsThatWereChangedAfterTheyWereSealedAreFound(t *testing.T) {
 	t.Parallel()
 	o, keyFile, seals := sealedAuditDB(t, 3)
-	url, _ := strings.CutPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
-	o.env[0] = "DISPATCHER_POSTGRES_URL=" + ledgertest.As(migrations.RoleFinance, url)
+	o.asFinance()
 	seals = append(seals, "--without-keys")
 	o.signedAndToppedUp()
 	v, code := o.verify(seals...)
@@ -958,8 +978,7 @@ func TestAKeyForTheLogIsMadeOnce(t *testing.T) {
 func TestWhatOperatorsDidIsSealed(t *testing.T) {
 	t.Parallel()
 	o, keyFile, seals := sealedAuditDB(t, 3)
-	url, _ := strings.CutPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
-	o.env[0] = "DISPATCHER_POSTGRES_URL=" + ledgertest.As(migrations.RoleFinance, url)
+	o.asFinance()
 	seals = append(seals, "--without-keys")
 	const at = `now() - interval '7 minutes'`
 	o.exec(`insert into dispatcher.operator_actions (at, author, reason, action, subject)
@@ -1094,8 +1113,7 @@ func (o *auditDB) mustFind(seals []string, sql, id, what string) {
 func TestOptOutsAreSealed(t *testing.T) {
 	t.Parallel()
 	o, keyFile, seals := sealedAuditDB(t, 3)
-	url, _ := strings.CutPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
-	o.env[0] = "DISPATCHER_POSTGRES_URL=" + ledgertest.As(migrations.RoleFinance, url)
+	o.asFinance()
 	seals = append(seals, "--without-keys")
 	o.exec(`insert into dispatcher.opt_outs (tenant, recipient, since, source, author, evidence)
 		values ('shop', 1, now() - interval '9 minutes', 'command', 'ann', 1),
@@ -1319,8 +1337,7 @@ func TestReceiptsAndDeadRecordsAreSealed(t *testing.T) {
 func TestAChangedDefinitionIsFound(t *testing.T) {
 	t.Parallel()
 	o, keyFile, seals := sealedAuditDB(t, 3)
-	url, _ := strings.CutPrefix(o.env[0], "DISPATCHER_POSTGRES_URL=")
-	o.env[0] = "DISPATCHER_POSTGRES_URL=" + ledgertest.As(migrations.RoleFinance, url)
+	o.asFinance()
 	seals = append(seals, "--without-keys")
 	intact := func() {
 		t.Helper()

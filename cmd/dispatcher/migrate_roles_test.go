@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -190,12 +191,17 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 		  'YYYY-MM-DD HH24:MI:SS'), provider_reference, '447700900123', segments, '0.01', currency,
 		  'sent') from audit.attempts where channel = 'c' and outcome = 'accepted'`)...), "\n"))
 	var finance []string
+	saltIn := regexp.MustCompile(strings.Join(names(t, o.sql,
+		`select encode(salt, 'hex') from dispatcher.payloads where salt is not null`), "|"))
+	if len(saltIn.String()) < 100*32 {
+		t.Fatalf("there are few salts: %s", saltIn)
+	}
 	for _, role := range []string{migrations.RoleFinance, migrations.RoleAuditor} {
 		folder := t.TempDir()
 		as := login(t, o.sql, address, role)
 		conn := opened(t, as)
 		views := readable(t, conn)
-		want := 49
+		want := 50
 		if role == migrations.RoleAuditor {
 			want++ // audit.draw_keys
 		}
@@ -212,6 +218,9 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 			for _, row := range shown {
 				if word := privateIn(row); word != "" {
 					t.Errorf("%s shows %q to %s", view, word, role)
+				}
+				if hex := saltIn.FindString(row); hex != "" {
+					t.Errorf("%s shows the salt %s to %s", view, hex, role)
 				}
 			}
 		}
@@ -715,7 +724,8 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 		`drop view dispatcher.sums_of_choice_figures, dispatcher.sums_of_attempt_figures,
 			dispatcher.sums_of_carried_figures`,
 		`drop view if exists facts.pending_cancellations, facts.migrations, facts.window_evidence,
-			facts.reused_references`,
+			facts.reused_references, facts.payload_evidence`,
+		`alter table dispatcher.payloads drop column salt`,
 		`delete from dispatcher.schema_migrations where version >= 12`,
 		`update dispatcher.schema_version set version = 11`,
 	} {

@@ -17,6 +17,12 @@ const Days = 60
 // keptDays is how many of them still have their ids and payloads.
 const keptDays = 7
 
+// old is the number, the envelope and the salt of message i of a day d.
+const old = `lateral (select '+4477' || lpad((i % 100000000)::text, 8, '0') as number) n,
+	   lateral (select convert_to('{"id":"old-' || d.day || '-' || i || '","to":"' || n.number
+	     || '","from":"ACME","text":"' || repeat('An old text. ', 8) || '"}', 'UTF8') as envelope,
+	     decode(md5(d.day || '-' || i), 'hex') as salt) p`
+
 // fillDay stores messages of a past day, $1 days ago. Each was accepted at its first attempt and
 // delivered. $2 is how many.
 var fillDay = [...]string{
@@ -27,11 +33,12 @@ var fillDay = [...]string{
 	 select dispatcher.first_of(d.day) + i, i, 1, i % 100, 100, d.began + i * d.step,
 	   d.began + i * d.step + interval '1 hour', d.began + i * d.step + interval '3 seconds', 1,
 	   'delivered', 'old-' || d.day || '-' || i, 'transactional', 'sms.transactional', 'default',
-	   '0a1b2c3d', c.name, 1, 'gsm7', i * 7, i * 11, 44
+	   '0a1b2c3d', c.name, 1, 'gsm7', i * 7,
+	   ('x' || encode(substr(sha256(p.salt || p.envelope), 1, 8), 'hex'))::bit(64)::bigint, 44
 	 from (select dispatcher.day_at(now()) - $1::int as day,
 	     date_trunc('day', now(), 'UTC') - $1::int * interval '1 day' as began,
 	     interval '1 day' / $2::int as step) d, generate_series(1, $2::int) i,
-	   lateral (select (array['a', 'b', 'c'])[1 + i % 3] as name) c`,
+	   lateral (select (array['a', 'b', 'c'])[1 + i % 3] as name) c, ` + old,
 	`insert into dispatcher.attempts (message_seq, attempt, channel, reason, outcome,
 	   provider_reference, provider_code, segments, price_micros, currency, claimed_at, settled_at,
 	   delivered_at, receipt_at, receipt_state, instance, answers)
@@ -55,11 +62,10 @@ var fillKept = [...]string{
 	 where m.seq > dispatcher.first_of(dispatcher.day_at(now()) - $1::int)
 	   and m.seq <= dispatcher.first_of(dispatcher.day_at(now()) - $1::int) + $2::int
 	 order by 1`,
-	`insert into dispatcher.payloads (seq, digest, recipient, envelope)
-	 select dispatcher.first_of(dispatcher.day_at(now()) - $1::int) + i, i, i,
-	   convert_to('{"id":"old-' || i || '","to":"+447700900123","from":"ACME","text":"'
-	     || repeat('An old text. ', 8) || '"}', 'UTF8')
-	 from generate_series(1, $2::int) i`,
+	`insert into dispatcher.payloads (seq, digest, recipient, envelope, salt)
+	 select dispatcher.first_of(d.day) + i, i, dispatcher.recipient('', n.number), p.envelope, p.salt
+	 from (select dispatcher.day_at(now()) - $1::int as day) d, generate_series(1, $2::int) i, ` +
+		old,
 }
 
 // Fill fills an empty database as if it had been in use for Days, with that many messages in all,

@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"hash"
+
 	"dispatcher/cmd/dispatcher/internal/envelope"
 	"dispatcher/ledger"
 	"dispatcher/selector"
@@ -84,6 +86,7 @@ func (c *Choice) Bill(place int) (segments int, micros int64, currency string) {
 type drawers struct {
 	keys  []selector.Key
 	drawn []*selector.Drawer // by position in keys; nil until it is needed
+	plain hash.Hash          // without key; nil until it is needed
 	buf   []byte
 }
 

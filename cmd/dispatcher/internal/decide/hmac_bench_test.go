@@ -7,7 +7,8 @@ func BenchmarkHMACs(b *testing.B) {
 	keys, stored := newDrawers(testKeys), make([]byte, 250)
 	b.ReportAllocs()
 	for b.Loop() {
-		keys.hmacs(0, "+447700900123", stored)
+		keys.ofNumber(0, "+447700900123")
+		keys.ofEnvelope(0, "order-7731-otp", stored)
 		CallingCode("+447700900123")
 	}
 }

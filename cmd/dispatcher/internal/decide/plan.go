@@ -132,6 +132,10 @@ func (p *planner) plan(job *Job) Task {
 		Envelope: job.stored(),
 		State:    ledger.Sending,
 	}
+	if t.Row.ID == "" {
+		t.Row.ID = positionID(job.Origin)
+	}
+	t.Row.Salt, t.Row.EnvelopeHMAC = p.keys.ofEnvelope(0, t.Row.ID, t.Row.Envelope)
 	if job.Problem != nil {
 		p.makeDead(&t, job, job.Problem)
 		return t
@@ -144,7 +148,7 @@ func (p *planner) plan(job *Job) Task {
 	t.Row.Recipient = ledger.Recipient(job.Message.Tenant, job.Message.To)
 	t.Row.CallingCode = CallingCode(job.Message.To)
 	t.Row.Sender = SenderOf(job.Message.From)
-	t.Row.NumberHMAC, t.Row.EnvelopeHMAC = p.keys.hmacs(0, job.Message.To, t.Row.Envelope)
+	t.Row.NumberHMAC = p.keys.ofNumber(0, job.Message.To)
 	t.Row.ExpiresAt = deadline(&job.Message, job.Produced, t.Lane)
 	switch problem := p.choose(&t); {
 	case problem == nil:
@@ -318,9 +322,6 @@ func (p *planner) makeDead(t *Task, job *Job, problem *envelope.Problem) {
 	t.Route = nil
 	t.Row.State, t.Row.Reason, t.Row.Detail = ledger.Dead, string(problem.Code), problem.Detail
 	t.letter = letter(job, problem)
-	if t.Row.ID == "" {
-		t.Row.ID = positionID(job.Origin)
-	}
 }
 
 // positionID names a record that has no usable id. It is longer than the 64 characters that a

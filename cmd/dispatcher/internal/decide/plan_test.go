@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +82,12 @@ func TestRecordsThatCannotBeSentAreBuried(t *testing.T) {
 		}
 		if string(got.letter.Value) != "raw" || got.letter.Headers[0].Value != string(tc.reason) {
 			t.Errorf("%s: letter %+v", name, got.letter)
+		}
+		salt := selector.NewDrawer(testKeys[0]).Salt(got.Row.ID)
+		hash := sha256.Sum256(append(salt[:], "raw"...))
+		if got.Row.Salt != salt ||
+			got.Row.EnvelopeHMAC != int64(binary.BigEndian.Uint64(hash[:])) {
+			t.Errorf("%s: the hash is %x with salt %x", name, got.Row.EnvelopeHMAC, got.Row.Salt)
 		}
 		if job.Message.ID == "" && len(got.Row.ID) <= 64 {
 			t.Errorf("%s: a record without id was filed under %q, which a producer could use", name,
