@@ -340,9 +340,12 @@ func TestExpiryDeletesNothingThatIsKept(t *testing.T) {
 	if _, err := app.Exec(t.Context(), `select dispatcher.drop_references('messages', 1)`); err == nil {
 		t.Error("another table can be emptied")
 	}
+	// a receipt with our key, of an attempt that was accepted
+	k.exec(t, `insert into dispatcher.receipts (channel, reference, message_seq, attempt, due_at)
+		select 'a', 'a0', message_seq, 1, now() from dispatcher.attempts limit 1`)
 	execute(t, app, `select dispatcher.drop_denied_receipts(array_agg(message_seq),
 		array_agg(channel), array_agg(reference)) from dispatcher.receipts`)
-	want("lost ref-old ref-young stray 2")
+	want("a0 lost ref-old ref-young stray 2")
 	// a denied id whose time is over is deleted, and neither a delivered one nor one of a part
 	k.exec(t, `update dispatcher.attempts set outcome = 'refused'`)
 	k.exec(t, `insert into dispatcher.receipts (channel, reference, message_seq, attempt, state,
