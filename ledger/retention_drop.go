@@ -233,8 +233,8 @@ func (k *keeper) drop(ctx context.Context, day Day) error {
 }
 
 // sweeps delete, in batches of dropChunk, the rows that refer to messages of a day in tables that
-// have no daily partitions, and return how many. What receipts and ambiguities say is history, which
-// only a function of the owner deletes.
+// have no daily partitions, and return how many. Receipts and ambiguities are history, which only a
+// function of the owner deletes.
 var sweeps = []string{
 	`select dispatcher.drop_references('receipts', $1)`,
 	`select dispatcher.drop_references('ambiguous', $1)`,
