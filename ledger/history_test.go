@@ -89,13 +89,13 @@ var replaces = map[string]string{
 
 // mayBecome is dispatcher.legal_receipt in words.
 func (r *receiptRow) mayBecome(n *receiptRow) bool {
+	over := r.due == 0
+	unconfirmed := r.part == 0 && (r.state == "expected" || r.state == "pending")
+	passes := n.part > 0 && (over || unconfirmed)
 	if r.seq > 0 && n.seq != r.seq { // the reference is used again
-		begins := n.seq > 0 && n.part > 0 && n.state == "expected" && n.code == ""
-		over := r.due == 0
-		unconfirmed := r.part == 0 && (r.state == "expected" || r.state == "pending")
-		return begins && (over || unconfirmed)
+		return n.seq > 0 && n.state == "expected" && n.code == "" && passes
 	}
-	if r.seq > 0 && n.attempt < r.attempt || r.part > 0 && n.part == 0 {
+	if r.seq > 0 && n.attempt < r.attempt && !passes || r.part > 0 && n.part == 0 {
 		return false
 	}
 	same := r.state == n.state && r.cause == n.cause && r.code == n.code && r.at == n.at

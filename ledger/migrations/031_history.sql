@@ -17,11 +17,12 @@ $$;
 
 -- legal_receipt says whether a row of receipts may be updated like this.
 --
--- What came for a message stays: only a receipt of a higher rank replaces it. The attempt only
--- rises, when the answer to a later one under the same key has the same reference. A row without a
+-- What came for a message stays: only a receipt of a higher rank replaces it. A row without a
 -- message gets one and keeps its receipt. When a provider uses a reference again, the row begins
 -- anew for the other message if its time for the first one is over. A row that a receipt with our
--- key made does so at any time, unless that receipt is final.
+-- key made does so at any time, unless that receipt is final. When another attempt of the same
+-- message has the reference, it gets the row with its receipt: a later attempt at any time, an
+-- earlier one as another message would.
 --
 -- It is never null. As dispatcher.legal, it is inlined into the trigger's WHEN clause, so a legal
 -- update calls no function.
@@ -32,7 +33,9 @@ return case
   when was.message_seq is not null and was.message_seq is distinct from becomes.message_seq
   then becomes.part is not null and becomes.state = 'expected' and becomes.code is null
     and (was.due_at is null or was.part is null and was.state in ('expected', 'pending'))
-  else (was.attempt is null or coalesce(becomes.attempt >= was.attempt, false))
+  else (was.attempt is null or coalesce(becomes.attempt >= was.attempt, false)
+      or becomes.part is not null
+        and (was.due_at is null or was.part is null and was.state in ('expected', 'pending')))
     and (was.part is null or becomes.part is not null)
     and (dispatcher.receipt_rank(becomes.state) > dispatcher.receipt_rank(was.state)
       or (was.state, was.cause, was.code, was.received_at)
@@ -45,8 +48,9 @@ create trigger receipts_legal
   for each row when (not dispatcher.legal_receipt(old, new))
   execute function dispatcher.refuse_change();
 
--- A row passes to another message only if an attempt on its channel has the reference, or has no
--- answer yet: the settlement that stores the answer comes later in the transaction.
+-- A row passes to another message, or to an earlier attempt, only if that attempt is on its channel
+-- and has the reference, or no answer yet: the settlement that stores the answer comes later in the
+-- transaction.
 create function dispatcher.refuse_takeover() returns trigger
 language plpgsql
 set plan_cache_mode = force_custom_plan
@@ -60,13 +64,14 @@ begin
   then
     return null;
   end if;
-  raise exception 'the reference belongs to message % and cannot pass to message %',
-    old.message_seq, new.message_seq using errcode = 'insufficient_privilege';
+  raise exception 'the reference belongs to attempt % of message % and cannot pass to % of %',
+    old.attempt, old.message_seq, new.attempt, new.message_seq
+    using errcode = 'insufficient_privilege';
 end
 $$;
 
-create trigger receipts_taken_over after update of message_seq on dispatcher.receipts
-  for each row when (old.message_seq <> new.message_seq)
+create trigger receipts_taken_over after update of message_seq, attempt on dispatcher.receipts
+  for each row when (old.message_seq <> new.message_seq or new.attempt < old.attempt)
   execute function dispatcher.refuse_takeover();
 
 -- legal_ambiguity says whether a row of ambiguous may be updated like this. A certain verdict
