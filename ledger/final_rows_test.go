@@ -105,7 +105,7 @@ func TestTheUsualWalkCallsNoGuardOfFinalRows(t *testing.T) {
 	t.Parallel()
 	r := lend(t)
 	apply(t, r.l, ledger.ChannelSpec{Name: "a"}, ledger.ChannelSpec{Name: "b"})
-	for _, function := range []string{"refuse_change", "refuse_resettling"} {
+	for _, function := range []string{"refuse_change", "refuse_resettling", "refuse_takeover"} {
 		execute(t, r.db, `create or replace function dispatcher.`+function+`() returns trigger
 			language plpgsql as $$ begin raise 'called by %', tg_name; end $$`)
 	}

@@ -113,7 +113,8 @@ const minuteFactor = 10
 
 // dropWindows goes up the index by age, starting where the last batch ended, so that it does not
 // scan deleted entries again. It skips rows that are locked: a change of the routing takes the last
-// windows of limits out of the history.
+// windows of limits out of the history. The trigger limit_history_kept refuses to delete younger
+// ones.
 const dropWindows = `
 	with gone as (
 	  delete from dispatcher.limit_history where ctid = any(array(

@@ -15,8 +15,10 @@ package ledger
 //   - It belongs to this settlement, which was made before, or to an earlier attempt under the same
 //     key. When its time ended while the attempt was unknown, its time begins again.
 //   - It belongs to another message, because the provider used the id again. When its time is over,
-//     the newer message takes the row. Otherwise the older one keeps it. The newer one gets a row
-//     that no receipt can match, so that it ends without a receipt.
+//     the newer message takes the row. Otherwise the older one keeps it, and also when the attempt
+//     has another answer already, which does not name the id. The newer one gets a row that no
+//     receipt can match, so that it ends without a receipt. The triggers receipts_legal and
+//     receipts_taken_over refuse anything else.
 //
 // Part 0 is an id that the answer named for a part that it denied, so no receipt should come. Its
 // row looks as if a receipt with our key had made it. It takes no existing row over, and a later
@@ -77,6 +79,9 @@ var expectReceipts = ofDay(`
 	    and r.message_seq = excluded.message_seq and r.attempt <= excluded.attempt
 	    or excluded.part is not null and (r.due_at is null or r.part is null
 	      and r.state in ('expected', 'pending'))
+	      and exists (select from dispatcher.attempts a where a.message_seq = excluded.message_seq
+	        and a.attempt = excluded.attempt and (coalesce(a.outcome, 'unknown') = 'unknown'
+	          or r.reference = any(string_to_array(a.provider_reference, ' '))))
 	  returning message_seq, attempt, reference
 	)
 	insert into dispatcher.receipts as r (channel, reference, message_seq, attempt, part, due_at)
@@ -330,10 +335,8 @@ const updateDue = `
 	from unnest($1::text[], $2::text[], $3::bigint[]) as n(channel, reference, wait)
 	where r.channel = n.channel and r.reference = n.reference`
 
-// dropRows deletes rows of receipts by their key, see receiptWrites.drop.
-const dropRows = `
-	delete from dispatcher.receipts r using unnest($1::text[], $2::text[]) as n(channel, reference)
-	where r.channel = n.channel and r.reference = n.reference`
+// dropRows deletes rows of receipts by their message and key, see receiptWrites.drop.
+const dropRows = `select dispatcher.drop_denied_receipts($1, $2, $3)`
 
 // freeSlots gives slots back.
 const freeSlots = `
@@ -341,14 +344,3 @@ const freeSlots = `
 	select channel, n.slots from unnest($1::text[], $2::bigint[]) as n(channel, slots)
 	  join dispatcher.channels using (channel) order by channel
 	on conflict (channel) do update set slots = f.slots + excluded.slots`
-
-// dropEarly deletes receipts whose message never became known.
-const dropEarly = `
-	with gone as (
-	  delete from dispatcher.receipts where ctid = any(array(
-	    select ctid from dispatcher.receipts
-	    where early_since < now() - $1::interval
-	    order by early_since limit $2 for update skip locked))
-	  returning 1
-	)
-	select count(*) from gone`

@@ -228,7 +228,7 @@ func (t *receiptTx) changes(picked, news map[rowID]bool, all bool) *receiptWrite
 				}
 				switch wait := s.dueAgain(tr, p); {
 				case all && tr.isDenied() && p.byKey && p.state != string(Delivered):
-					w.drop(p)
+					w.drop(s.closing.Seq, p)
 				case wait > 0 || all:
 					w.schedule(p, wait)
 				}
@@ -263,7 +263,10 @@ type receiptWrites struct {
 		channel, reference []string
 		wait               []*int64 // microseconds; nil for never
 	}
-	dropped struct{ channel, reference []string }
+	dropped struct {
+		seq                []int64
+		channel, reference []string
+	}
 	moved   int              // messages whose state changes
 	flagged []int64          // messages that may have reached their subscribers twice
 	slots   map[string]int64 // freed, by channel
@@ -327,7 +330,8 @@ func (w *receiptWrites) schedule(p *part, wait time.Duration) {
 
 // drop deletes the row of an id that was denied, when its time is over and no receipt says
 // delivered.
-func (w *receiptWrites) drop(p *part) {
+func (w *receiptWrites) drop(seq int64, p *part) {
+	w.dropped.seq = append(w.dropped.seq, seq)
 	w.dropped.channel, w.dropped.reference = append(w.dropped.channel, p.channel),
 		append(w.dropped.reference, p.reference)
 }
@@ -346,7 +350,7 @@ func (w *receiptWrites) queue(batch *pgx.Batch) {
 		batch.Queue(updateDue, c.channel, c.reference, c.wait)
 	}
 	if c := &w.dropped; len(c.channel) > 0 {
-		batch.Queue(dropRows, c.channel, c.reference)
+		batch.Queue(dropRows, c.seq, c.channel, c.reference)
 	}
 	c, m := &w.tries, &w.closed
 	eachDay(len(c.seq), func(i int) int64 { return c.seq[i] }, func(day Day, i, j int) {

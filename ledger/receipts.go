@@ -191,15 +191,13 @@ func (t *receiptTx) overdue(
 	return took, len(seqs), done, err
 }
 
-// dropReceiptsBatch is how many receipts one transaction drops.
-const dropReceiptsBatch = 5000
-
-// Drop deletes receipts that have had no known message for longer than older: forged ones, those of
-// messages that another system sent, and those of attempts that were settled without expecting any.
-// It works in batches of a few milliseconds. It returns how many it deleted, also with an error.
+// Drop deletes receipts that have had no known message for longer than older, and for a day at
+// least: forged ones, those of messages that another system sent, and those of attempts that were
+// settled without expecting any. It works in batches of a few milliseconds. It returns how many it
+// deleted, also with an error.
 func (s *Receipts) Drop(ctx context.Context, older time.Duration) (dropped int64, err error) {
-	for n := int64(dropReceiptsBatch); n == dropReceiptsBatch; dropped += n {
-		if err := s.reports.QueryRow(ctx, dropEarly, older, dropReceiptsBatch).
+	for n := int64(1); n > 0; dropped += n {
+		if err := s.reports.QueryRow(ctx, `select dispatcher.drop_early_receipts($1)`, older).
 			Scan(&n); err != nil {
 			return dropped, wrap("drop receipts", err)
 		}

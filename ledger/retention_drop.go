@@ -232,27 +232,30 @@ func (k *keeper) drop(ctx context.Context, day Day) error {
 	return nil
 }
 
-// sweeps delete, in batches, the rows that refer to messages of a day in tables that have no daily
-// partitions.
+// sweeps delete, in batches of dropChunk, the rows that refer to messages of a day in tables that
+// have no daily partitions, and return how many. Receipts and ambiguities are history, which only a
+// function of the owner deletes.
 var sweeps = []string{
-	`delete from dispatcher.receipts where ctid = any(array(select ctid from dispatcher.receipts
-		where message_seq >= $1 and message_seq < $2 limit $3 for update skip locked))`,
-	`delete from dispatcher.ambiguous where ctid = any(array(select ctid from dispatcher.ambiguous
-		where message_seq >= $1 and message_seq < $2 limit $3 for update skip locked))`,
-	`delete from dispatcher.held where ctid = any(array(select ctid from dispatcher.held
-		where message_seq >= $1 and message_seq < $2 limit $3 for update skip locked))`,
-	`delete from dispatcher.due where ctid = any(array(select ctid from dispatcher.due
-		where seq >= $1 and seq < $2 limit $3 for update skip locked))`,
+	`select dispatcher.drop_references('receipts', $1)`,
+	`select dispatcher.drop_references('ambiguous', $1)`,
+	`with gone as (
+		delete from dispatcher.held where ctid = any(array(select ctid from dispatcher.held
+		where message_seq >= dispatcher.first_of($1) and message_seq < dispatcher.first_of($1 + 1)
+		limit 5000 for update skip locked)) returning 1)
+	select count(*) from gone`,
+	`with gone as (
+		delete from dispatcher.due where ctid = any(array(select ctid from dispatcher.due
+		where seq >= dispatcher.first_of($1) and seq < dispatcher.first_of($1 + 1)
+		limit 5000 for update skip locked)) returning 1)
+	select count(*) from gone`,
 }
 
 func (k *keeper) sweep(ctx context.Context, day Day) error {
 	for _, sql := range sweeps {
-		for n := int64(dropChunk); n == dropChunk; {
-			gone, err := k.conn.Exec(ctx, sql, day.first(), (day + 1).first(), dropChunk)
-			if err != nil {
+		for n := int64(1); n > 0; {
+			if err := k.conn.QueryRow(ctx, sql, day).Scan(&n); err != nil {
 				return err
 			}
-			n = gone.RowsAffected()
 		}
 	}
 	return nil

@@ -505,9 +505,30 @@ var changesOfHistory = []string{
 	`update dispatcher.erasures set author = 'x'`,
 	`update dispatcher.erasures set at = now()`,
 	`delete from dispatcher.erasures`,
-	`update dispatcher.opt_outs set since = now()`,
+	`update dispatcher.opt_outs set since = since - interval '1 hour'`,
 	`update dispatcher.opt_outs set recipient = 0`,
 	`delete from dispatcher.opt_outs`,
+	`update dispatcher.opt_outs set until = null, ended_by = null`,
+	`update dispatcher.erasures set messages = 0`,
+	`delete from dispatcher.receipts`,
+	`truncate dispatcher.receipts`,
+	`update dispatcher.receipts set code = 'x'`,
+	`update dispatcher.receipts set state = 'undelivered'`,
+	`update dispatcher.receipts set received_at = now()`,
+	`update dispatcher.receipts set message_seq = 2, state = 'expected', received_at = null,
+		due_at = now()`,
+	`select dispatcher.drop_references('receipts', 0)`,
+	`delete from dispatcher.ambiguous`,
+	`truncate dispatcher.ambiguous`,
+	`update dispatcher.ambiguous set verdict = 'not_taken', closed_at = now()`,
+	`update dispatcher.ambiguous set verdict = null, closed_at = null, next_at = now()`,
+	`select dispatcher.drop_references('ambiguous', 0)`,
+	`delete from dispatcher.limit_history`,
+	`truncate dispatcher.limit_history`,
+	`delete from dispatcher.guard_counts`,
+	`update dispatcher.guard_counts set messages = 0`,
+	`delete from dispatcher.api_requests`,
+	`update dispatcher.api_requests set status = 500`,
 	`update dispatcher.messages set id = 'x'`,
 	`update dispatcher.messages set received_at = now()`,
 	`update dispatcher.messages set tenant = 'x'`,
@@ -555,6 +576,21 @@ var changesOfHistory = []string{
 	`set role dispatcher_owner`, `set session_replication_role = replica`,
 }
 
+// someHistory are rows that triggers keep: without rows nothing is refused.
+const someHistory = `
+	insert into dispatcher.receipts (channel, reference, message_seq, attempt, part, state,
+	  received_at) values ('a', 'r', 1, 1, 1, 'delivered', now() - interval '1 hour');
+	insert into dispatcher.ambiguous (message_seq, key, attempt, last, step, until, closed_at,
+	  verdict) values (1, 'k', 1, 1, 'none', now(), now() - interval '1 hour', 'taken');
+	insert into dispatcher.limit_history (channel, scope, window_seconds, unit, window_start, max,
+	  granted) values ('a', 'channel', 60, 'messages', now() - interval '1 hour', 1, 1);
+	insert into dispatcher.guard_counts values (now(), 4, '+447', 5);
+	insert into dispatcher.api_requests (principal, key, digest, status) values ('p', 'k', '', 200);
+	insert into dispatcher.opt_outs (tenant, recipient, source, since, until, ended_by)
+	  values ('shop', 1, 'command', now() - interval '1 hour', now(), 'command');
+	insert into dispatcher.erasures (author, reason, number_hmac, messages)
+	  values ('ann', 'asked', 1, 5)`
+
 // TestTheDispatchersLoginCannotChangeHistory: nor can it change the schema. The tests of package
 // ledger show that it can do all that the dispatcher does.
 func TestTheDispatchersLoginCannotChangeHistory(t *testing.T) {
@@ -563,6 +599,9 @@ func TestTheDispatchersLoginCannotChangeHistory(t *testing.T) {
 	admin := opened(t, address)
 	conn := opened(t, login(t, admin, address, migrations.RoleApp))
 	day := names(t, admin, `select to_char(current_date at time zone 'UTC', 'YYYYMMDD')`)[0]
+	if _, err := admin.Exec(t.Context(), someHistory); err != nil {
+		t.Fatal(err)
+	}
 	for _, sql := range changesOfHistory {
 		sql = strings.ReplaceAll(sql, "$day", day)
 		if !denied(t, conn, sql) {
@@ -703,7 +742,10 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 			dispatcher.carried_sums cascade`,
 		`drop function dispatcher.micros, dispatcher.half_hash, dispatcher.count_freed,
 			dispatcher.refuse_change, dispatcher.refuse_resettling,
-			dispatcher.refuse_addition, dispatcher.store_sums cascade`,
+			dispatcher.refuse_addition, dispatcher.store_sums, dispatcher.legal_receipt,
+			dispatcher.legal_ambiguity, dispatcher.refuse_takeover, dispatcher.window_kept,
+			dispatcher.drop_references, dispatcher.drop_early_receipts,
+			dispatcher.drop_denied_receipts cascade`,
 		`alter table dispatcher.channels drop column freed cascade`,
 		`drop index dispatcher.ambiguous_by_people`,
 		`alter table dispatcher.messages drop column send_at`,
@@ -726,6 +768,7 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 		`drop view if exists facts.pending_cancellations, facts.migrations, facts.window_evidence,
 			facts.reused_references, facts.payload_evidence`,
 		`alter table dispatcher.payloads drop column salt`,
+		`grant delete on dispatcher.receipts, dispatcher.ambiguous to dispatcher_app`,
 		`delete from dispatcher.schema_migrations where version >= 12`,
 		`update dispatcher.schema_version set version = 11`,
 	} {
@@ -745,13 +788,22 @@ func TestRolesAreGrantedByAnAdministratorWhoIsNoSuperuser(t *testing.T) {
 		owners, []string{"dispatcher_owner"}) {
 		t.Errorf("the tables belong to %v", owners)
 	}
+	u.User = url.UserPassword("app", "secret")
+	app := opened(t, u.String())
+	for _, sql := range []string{
+		`select dispatcher.drop_early_receipts('2 days')`, // called by the instances of this release
+		`delete from dispatcher.receipts`,                 // sent by those of the release before
+	} {
+		if denied(t, app, sql) {
+			t.Errorf("before the roles are granted again the login is not allowed to %s", sql)
+		}
+	}
 	if got := dispatcher(t, "", as("admin"), "migrate", "--roles", "--format",
 		"json"); got.code != exitOK || !decoded[rolesGranted](t, got).Changed {
 		t.Errorf("after a migration: %+v", got)
 	}
-	u.User = url.UserPassword("app", "secret")
-	if conn := opened(t, u.String()); denied(t, conn, `select dispatcher.make_days(2)`) ||
-		!denied(t, conn, `delete from dispatcher.closings`) {
+	if denied(t, app, `select dispatcher.make_days(2)`) ||
+		!denied(t, app, `delete from dispatcher.closings`) {
 		t.Error("the privileges have changed")
 	}
 }

@@ -98,7 +98,8 @@ grant select on all tables in schema audit to dispatcher_app;
 grant select on all tables in schema facts to dispatcher_app;
 grant usage on sequence dispatcher.message_numbers to dispatcher_app;
 grant execute on function dispatcher.make_days, dispatcher.index_ids, dispatcher.summarise,
-  dispatcher.drop_day, dispatcher.forget_day, dispatcher.release_dead to dispatcher_app;
+  dispatcher.drop_day, dispatcher.forget_day, dispatcher.release_dead, dispatcher.drop_references,
+  dispatcher.drop_early_receipts, dispatcher.drop_denied_receipts to dispatcher_app;
 
 -- Messages and attempts: progress and outcome can be updated, and so can the plan, because a
 -- waiting message is planned again. No row can be deleted: drop_day drops whole days.
@@ -119,8 +120,9 @@ grant update on dispatcher.id_turns to dispatcher_app;
 grant update (payloads, dropping, kept, living, looked_at) on dispatcher.days to dispatcher_app;
 grant insert, update, delete on dispatcher.due, dispatcher.held to dispatcher_app;
 
--- Counters. No figure of a past window can be changed. To lock a row takes the right to update one
--- of its columns, and for limit_history that is pace, which no view shows.
+-- Counters. No figure of a past window can be changed, and limit_history_kept refuses to delete
+-- what is over and not old enough. To lock a row takes the right to update one of its columns, and
+-- for limit_history that is pace, which no view shows.
 grant insert, delete, update (position, configured_max, active_max, active, last_assigned,
   removed_at, ease_rate, ease_since, ease_until, freed) on dispatcher.channels to dispatcher_app;
 grant insert, update (slots) on dispatcher.freed_slots to dispatcher_app;
@@ -144,25 +146,28 @@ grant insert on dispatcher.closings, dispatcher.choice_figures, dispatcher.attem
 grant insert on dispatcher.seals to dispatcher_app;
 grant execute on function dispatcher.forget_leaves to dispatcher_app;
 
--- Receipts and ambiguous submissions.
-grant insert, delete, update (message_seq, attempt, part, state, cause, code, received_at, due_at,
+-- Receipts and ambiguous submissions. Functions of the owner delete them, and receipts_legal,
+-- receipts_taken_over and ambiguous_legal refuse to change what came and what is certain.
+grant insert, update (message_seq, attempt, part, state, cause, code, received_at, due_at,
   look_at) on dispatcher.receipts to dispatcher_app;
 grant insert, delete, update (due_at) on dispatcher.awaited to dispatcher_app;
-grant insert, delete, update (last, step, next_at, asked, closed_at, verdict, author, note,
-  part_taken, via) on dispatcher.ambiguous to dispatcher_app;
+grant insert, update (last, step, next_at, asked, closed_at, verdict, author, note, part_taken,
+  via) on dispatcher.ambiguous to dispatcher_app;
 
--- Subscribers. Opt-outs can end and cannot be deleted.
+-- Subscribers. Opt-outs can end, once, and cannot be deleted.
 grant insert, update (heard_at, sent_at, until, ended_by, ended_channel, ended_author, ended_reason)
   on dispatcher.opt_outs to dispatcher_app;
 grant insert, delete on dispatcher.inbound_parts, dispatcher.inbound_outbox to dispatcher_app;
 grant insert, delete, update (until) on dispatcher.inbound_seen to dispatcher_app;
 grant insert, update (messages, unended) on dispatcher.erasures to dispatcher_app;
 
--- Trips of guards and what guards count, and what operators did.
+-- Trips of guards and what guards count, and what operators did. guard_counts_kept and
+-- guard_counts_added refuse to delete or lower what guards still compare with.
 grant insert on dispatcher.guard_trips, dispatcher.operator_actions to dispatcher_app;
 grant insert, delete, update (messages) on dispatcher.guard_counts to dispatcher_app;
 
--- Answers to requests of the API, for requests that are repeated.
+-- Answers to requests of the API, for requests that are repeated. api_requests_kept and
+-- api_requests_answered keep an answer for a day.
 grant insert, delete, update (status, header, body) on dispatcher.api_requests to dispatcher_app;
 
 -- Processes and the outbox.
