@@ -80,9 +80,8 @@ type (
 )
 
 // rangeStep is how many closed days are added up before done is called first. Each further step has
-// twice as many. So progress shows soon, and of a year most days are added up at once: PostgreSQL
-// reads them with parallel workers, which it does not use for a month. All at once is still faster,
-// so there are steps only for somebody who watches.
+// twice as many: progress shows soon, and a year takes few steps. A period that is divided by them
+// has more rows, so there are steps only for somebody who watches.
 const rangeStep = 8
 
 // Day adds up one business day, as it is at one moment: the stored figures if it was closed, else
@@ -268,18 +267,16 @@ const rangeSettings = `select set_config('enable_sort', 'off', true),
 	set_config('work_mem', '64MB', true)`
 
 // ofDays selects the figures of closed days: from their sums if these have what is asked for, else
-// from the figures, with parallel workers.
+// from the figures. Each day is looked up in the index. In a join the planner would hash a year's
+// figures, on disk.
 func (s Split) ofDays(f *figureTable) string {
-	const days = `unnest(@dates::date[], @periods::text[], @zones::text[]) d (day, period, zone)`
+	from := f.name + ` where day = d.day`
 	if s.sums() != "" {
-		return `select f.*, d.period, d.zone from ` + days + ` cross join lateral (
-			select * from audit.` + f.daily + ` where day = d.day and split = @split offset 0) f`
+		from = f.daily + ` where day = d.day and split = @split`
 	}
-	// The dates are also a condition of their own: the planner does not derive it from the join, and
-	// would read the index from the first day ever closed.
-	return `select f.*, d.period, d.zone from audit.` + f.name + ` f join ` + days + `
-		  on d.day = f.day
-		where f.day = any(@dates::date[])`
+	return `select f.*, d.period, d.zone
+		from unnest(@dates::date[], @periods::text[], @zones::text[]) d (day, period, zone)
+		cross join lateral (select * from audit.` + from + ` offset 0) f`
 }
 
 // sums is the column split of the stored sums that have what is asked for. It is empty when hour,
@@ -382,7 +379,7 @@ func (s Split) columns() (part, by string) {
 		return ", " + column
 	}
 	part = "period" +
-		asked(s.Hour, "extract(hour from hour at time zone zone)::smallint", "0::smallint") +
+		asked(s.Hour, "date_part('hour', hour at time zone zone)::smallint", "0::smallint") +
 		asked(s.Tenant, "tenant", "''::text") +
 		asked(s.CallingCode, "calling_code", "0::smallint") +
 		asked(s.Sender, "sender", "''::text")

@@ -10,7 +10,7 @@ import (
 )
 
 // TestARangeInStepsIsTheSame: closed days are added up in steps for somebody who watches, else at
-// once.
+// once. Two dimensions are read from the figures, fewer from their sums.
 func TestARangeInStepsIsTheSame(t *testing.T) {
 	t.Parallel()
 	r := lend(t)
@@ -26,9 +26,9 @@ func TestARangeInStepsIsTheSame(t *testing.T) {
 		noon := first.AddDate(0, 0, i).Add(12 * time.Hour)
 		days[i] = ledger.RangeDay{BusinessDay: ledger.NewBusinessDay(noon, time.UTC)}
 	}
-	read := func(done func(int64)) (messages int64) {
+	read := func(split ledger.Split, done func(int64)) (messages int64) {
 		t.Helper()
-		figures, err := r.l.Reports.Range(t.Context(), days, ledger.Split{}, done)
+		figures, err := r.l.Reports.Range(t.Context(), days, split, done)
 		if err != nil || len(figures.Open) > 0 || len(figures.Parts) != 1 {
 			t.Fatalf("got %+v and error %v", figures, err)
 		}
@@ -37,12 +37,14 @@ func TestARangeInStepsIsTheSame(t *testing.T) {
 		}
 		return messages
 	}
-	var steps []int64
-	whole, inSteps := read(nil), read(func(days int64) { steps = append(steps, days) })
-	if whole != 465 || inSteps != whole {
-		t.Errorf("%d messages at once and %d in steps, want 465", whole, inSteps)
-	}
-	if diff := cmp.Diff([]int64{8, 24, 30}, steps); diff != "" {
-		t.Error(diff)
+	for _, split := range []ledger.Split{{}, {Tenant: true}, {Tenant: true, CallingCode: true}} {
+		var steps []int64
+		whole, inSteps := read(split, nil), read(split, func(days int64) { steps = append(steps, days) })
+		if whole != 465 || inSteps != whole {
+			t.Errorf("%+v: %d messages at once and %d in steps, want 465", split, whole, inSteps)
+		}
+		if diff := cmp.Diff([]int64{8, 24, 30}, steps); diff != "" {
+			t.Errorf("%+v: %s", split, diff)
+		}
 	}
 }

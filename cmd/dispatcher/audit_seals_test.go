@@ -1419,14 +1419,14 @@ func TestAChangedDefinitionIsFound(t *testing.T) {
 	o.exec(`update dispatcher.seals set definitions = null where definitions is not null`)
 	o.exec(`create table kept_028 as select * from dispatcher.schema_migrations where name like '028%'`)
 	o.exec(`delete from dispatcher.schema_migrations where name like '028%'`)
-	o.exec(`alter view facts.window_evidence rename to window_evidence_2`)
+	o.exec(`alter view facts.reused_references rename to reused_references_2`)
 	earlier()
 	addSeals(t, o, keyFile)
-	o.exec(`alter view facts.window_evidence_2 rename to window_evidence`)
+	o.exec(`alter view facts.reused_references_2 rename to reused_references`)
 	o.exec(`insert into dispatcher.schema_migrations select * from kept_028`)
 	v, code = o.verify(seals...)
 	if n := len(v.Sealed.DefinitionChanges); n != 1 || slices.ContainsFunc(v.Mismatches,
-		func(m audit.Mismatch) bool { return m.ID == "view facts.window_evidence" }) {
+		func(m audit.Mismatch) bool { return m.ID == "view facts.reused_references" }) {
 		t.Errorf("after a migration: exit code %d, %d changes, %+v", code, n, v.Mismatches)
 	}
 }

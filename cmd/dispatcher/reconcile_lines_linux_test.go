@@ -18,13 +18,16 @@ import (
 	"github.com/xuri/excelize/v2"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/ledger/ledgertest"
 	"dispatcher/selector"
 )
 
 // lines is raised for the measurements in docs/benchmark.md.
 var lines = flag.Int("lines", 10_000, "how many lines TestManyLines compares")
 
-// A million lines take no longer than this, with no more memory of the process.
+// A million lines take no longer than this, with no more memory of the process. The time is that by
+// the clock or the CPU time with PostgreSQL's, whichever is less: other work on the machine
+// multiplies the first, and both cores add to the second.
 const (
 	million     = 1_000_000
 	millionTime = time.Minute
@@ -32,7 +35,7 @@ const (
 )
 
 // TestManyLines compares them by reference, by number alone, and as XLSX, and logs what it took.
-// From a million lines on it fails above the bounds, so it needs a machine that does nothing else.
+// From a million lines on it fails above the bounds.
 func TestManyLines(t *testing.T) {
 	t.Parallel()
 	lines := *lines
@@ -56,20 +59,21 @@ func TestManyLines(t *testing.T) {
 		}, c.args...)...)
 		cmd.Env = append(append(os.Environ(), runAsProgram+"=1"), b.env...)
 		cmd.Stdout, cmd.Stderr = &out, &errs
-		begun := time.Now()
+		begun, all := time.Now(), ledgertest.CPUTime(t)
 		err := cmd.Run()
 		took := time.Since(begun)
+		all = ledgertest.CPUTime(t) - all
 		var found reconciled
 		if json.Unmarshal(out.Bytes(), &found) != nil || errs.Len() > 0 {
 			t.Fatalf("%s: %v: %s", c.name, err, errs.String())
 		}
 		used, _ := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 		peak, cpu := used.Maxrss/1024, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()
-		t.Logf("%s: %d lines, %d matched in %.1f s, %.1f s of the process, %d MB at most", c.name,
-			found.Lines, found.Matched, took.Seconds(), cpu.Seconds(), peak)
-		if lines >= million && (took > millionTime || peak > millionMB) {
-			t.Errorf("%s: %d lines took %.1f s and %d MB, more than %s and %d MB", c.name, lines,
-				took.Seconds(), peak, millionTime, millionMB)
+		t.Logf("%s: %d lines, %d matched in %.1f s; CPU %.1f s, of which the process %.1f s; %d MB at most",
+			c.name, found.Lines, found.Matched, took.Seconds(), all.Seconds(), cpu.Seconds(), peak)
+		if lines >= million && (min(took, all) > millionTime || peak > millionMB) {
+			t.Errorf("%s: %d lines took %.1f s, %.1f s of CPU time and %d MB, more than %s and %d MB",
+				c.name, lines, took.Seconds(), all.Seconds(), peak, millionTime, millionMB)
 		}
 		// One line in a thousand is missing on either side.
 		if n := int64(lines / 1000); found.Lines != int64(lines) || found.OursOnly != n+1 ||
