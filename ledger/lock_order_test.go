@@ -143,3 +143,34 @@ func TestAClaimWaitsForChannelsBeforeItLocksWhatIsDue(t *testing.T) {
 		t.Errorf("%d attempts of two messages that were accepted", n)
 	}
 }
+
+// TestRowsThatNoReceiptMatchesAreLockedLast: a settlement writes the row of an id that another
+// message has after all its other rows of receipts. What comes due is locked in the same order.
+func TestRowsThatNoReceiptMatchesAreLockedLast(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	watch := raw(t, r.url)
+	apply(t, r.l, ledger.ChannelSpec{Name: "a", ActiveMax: 9})
+	m := claimAll(t, r.l, batch("m", 1), "a").Messages
+	settleAll(t, r.l, expecting(m[0], "z"))
+	execute(t, r.db, `insert into dispatcher.receipts
+		  (channel, reference, message_seq, attempt, part, due_at)
+		select channel, 'b ' || message_seq || '.1', message_seq, attempt, 2, due_at
+		from dispatcher.receipts`)
+	execute(t, r.db, `update dispatcher.receipts set due_at = now()`)
+	execute(t, r.db, `update dispatcher.awaited set due_at = now()`)
+	execute(t, r.db, `begin`)
+	execute(t, r.db, `select from dispatcher.receipts where reference = 'z' for update`)
+	done := waiting(t, watch, func() error {
+		_, err := r.l.Receipts.Overdue(t.Context(), 10, tellState)
+		return err
+	})
+	if n := scalar[int](t, watch, `with free as (select from dispatcher.receipts
+		where starts_with(reference, 'b ') for update skip locked) select count(*) from free`); n != 1 {
+		t.Error("it was locked before the row of z")
+	}
+	execute(t, r.db, `commit`)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

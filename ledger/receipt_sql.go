@@ -268,6 +268,8 @@ const readParts = `
 // fallDue takes rows of awaited that have come due and returns how many. It sets look_at of the
 // rows of receipts that have been due since then, so that pickDue finds them. It skips locked rows
 // of awaited. It waits for locked rows of receipts, because nothing else would set their look_at.
+// The rows that no receipt can match come last, as in expectReceipts: they have a space in their
+// reference.
 const fallDue = `
 	with come as (
 	  delete from dispatcher.awaited where ctid = any(array(
@@ -278,7 +280,7 @@ const fallDue = `
 	  select r.channel, r.reference from dispatcher.receipts r
 	  where r.message_seq = any(array(select unnest(seqs) from come))
 	    and r.due_at <= now() and r.look_at is null
-	  order by r.channel, r.reference for update
+	  order by strpos(r.reference, ' ') > 1, r.channel, r.reference for update
 	), looked as (
 	  update dispatcher.receipts r set look_at = r.due_at from late n
 	  where r.channel = n.channel and r.reference = n.reference

@@ -61,18 +61,6 @@ func (s *Seals) Each(
 		where from_at < $2 and to_at > $1 and not closings order by number`, from, to)
 }
 
-// NextLook returns the instant from which the next seal covers messages, among those that begin at
-// an instant or later; zero when there is none.
-func (s *Seals) NextLook(ctx context.Context, from time.Time) (next time.Time, err error) {
-	var found *time.Time
-	err = s.reports.QueryRow(ctx,
-		`select min(from_at) from audit.seals where from_at >= $1 and not closings`, from).Scan(&found)
-	if found != nil {
-		next = *found
-	}
-	return next, wrap("look for the next seal", err)
-}
-
 // EachOfClosings calls each with the seals that cover closings and finance rows made after an
 // instant, in their order.
 func (s *Seals) EachOfClosings(

@@ -79,7 +79,7 @@ type comparison struct {
 func (c *comparison) hours(ctx context.Context) error {
 	from := c.Day.From.UTC().Truncate(time.Hour)
 	for from.Before(c.Day.To) {
-		next, err := c.Seals.NextLook(ctx, from.Add(time.Hour))
+		next, err := c.Sealed.NextLook(ctx, from.Add(time.Hour))
 		if err != nil {
 			return err
 		}
