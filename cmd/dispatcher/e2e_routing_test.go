@@ -269,7 +269,7 @@ func TestRotatedDrawKeysVerifyOldDays(t *testing.T) {
 		ByKind map[string]int `json:"by_kind"`
 	}
 	err := json.Unmarshal([]byte(verified.out), &got)
-	want := map[string]int{"draw_key": each, "envelope_hmac": each, "number_hmac": each}
+	want := map[string]int{"draw_key": each, "number_hmac": each, "salt": each}
 	if err != nil || verified.code != exitFailed || !maps.Equal(got.ByKind, want) {
 		t.Errorf("without the old key: %+v", verified)
 	}

@@ -1,10 +1,10 @@
 -- Whether a payload is the one that was received can be told without the draw key, by a login that
 -- sees neither number nor text.
 --
--- messages.envelope_hmac of messages stored from now on is a hash that has
--- no key of its own: the first eight bytes of SHA-256(salt || envelope). The salt is derived from
--- the draw key and the id of the message, and is stored with the payload. So it is deleted with it,
--- and from then on nobody without the draw key can find a number or a text by trying all values.
+-- messages.envelope_hmac of messages stored from now on is a hash that has no key of its own: the
+-- first eight bytes of SHA-256(salt || envelope). The salt is derived from the draw key and the id
+-- of the message, and is stored with the payload. So it is deleted with it, and from then on nobody
+-- without the draw key can find a number or a text by trying all values.
 -- Dead records have such a hash too. Payloads that an earlier release stored have no salt, and
 -- envelope_hmac of their messages is a hash under the draw key.
 alter table dispatcher.payloads add column salt bytea;
