@@ -15,8 +15,8 @@ func (s *Sealed) EachLookAtDefinitions(ctx context.Context, each func(*Seal) err
 		where definitions is not null order by number`)
 }
 
-// Reused reports whether a later message has receipts under a reference of the message with number
-// seq, because the provider used it again. Receipts of the earlier message are then gone.
+// Reused reports whether another message has receipts under a reference of the message with number
+// seq, because the provider used it again. What came for seq is then gone.
 func (s *Sealed) Reused(ctx context.Context, seq int64) (yes bool, err error) {
 	err = s.reports.QueryRow(ctx,
 		`select exists (select from facts.reused_references where seq = $1)`, seq).Scan(&yes)

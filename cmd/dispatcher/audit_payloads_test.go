@@ -93,6 +93,21 @@ func TestAPayloadThatWasChangedIsFound(t *testing.T) {
 	}
 	intact()
 
+	// A text was cut in the middle of a character. PostgreSQL cannot read it.
+	const fitting = `update dispatcher.messages m set envelope_hmac =
+		('x' || encode(substr(sha256(p.salt || p.envelope), 1, 8), 'hex'))::bit(64)::bigint
+		from dispatcher.payloads p where p.seq = m.seq`
+	o.exec(update + `envelope = convert_to(replace(convert_from(envelope, 'UTF8'), '123456',
+		'\ud83d'), 'UTF8')` + first)
+	o.exec(fitting)
+	if n := len(names(t, o.sql, `select seq::text from dispatcher.payloads
+		where dispatcher.number_of(envelope) is null`)); n != 1 {
+		t.Fatalf("%d envelopes cannot be read", n)
+	}
+	intact()
+	o.exec(`update dispatcher.payloads p set envelope = k.envelope from kept k where k.seq = p.seq`)
+	o.exec(fitting)
+
 	// A dead record.
 	o.exec(`with m as (insert into dispatcher.messages (seq, id, lane, state, reason, detail, attempts,
 		  finished_at, envelope_hmac) select max(seq) + 1, 'dead-1', 'otp', 'dead', 'invalid', 'no body',

@@ -233,6 +233,11 @@ func TestARouteIsPausedAndResumedByName(t *testing.T) {
 		"dispatcher: the prefix does not begin a number: write a plus and digits") {
 		t.Errorf("got %+v", prefix)
 	}
+	number := dispatcher(t, "", env, "pause", "--prefix", "+447700900123", "--reason", "r")
+	if number.code != exitUsage || strings.Contains(number.err, "0900") ||
+		!strings.HasPrefix(number.err, "dispatcher: a prefix of eight digits or more may be") {
+		t.Errorf("got %+v", number)
+	}
 	pause(exitOK, "pause", "default")
 	if v := current(t, l); !strings.Contains(v.Document, "routes: [default]") {
 		t.Errorf("got %s", v.Document)

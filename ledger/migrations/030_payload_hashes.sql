@@ -13,7 +13,8 @@ alter table dispatcher.payloads add column salt bytea;
 --
 --   intact      it is the one that was received
 --   changed     another envelope or another salt
---   recipient   another recipient than the hash of the number in the envelope
+--   recipient   another recipient than the hash of the number in the envelope; not found where
+--               PostgreSQL cannot read the envelope, because a text has \u0000 or half a surrogate
 --   no_salt     its salt was removed
 --   unhashed    an earlier release stored it without a salt
 --   gone        the message has no payload any more
@@ -29,8 +30,9 @@ create view facts.payload_evidence as
     case when p.seq is null then 'gone'
       when p.salt is not null and m.envelope_hmac is distinct from ('x' || encode(
           substr(sha256(p.salt || p.envelope), 1, 8), 'hex'))::bit(64)::bigint then 'changed'
-      when p.recipient is distinct from case when m.number_hmac is not null
-          then dispatcher.recipient(m.tenant, dispatcher.number_of(p.envelope)) end then 'recipient'
+      when p.recipient is distinct from case when m.number_hmac is not null then coalesce(
+          dispatcher.recipient(m.tenant, dispatcher.number_of(p.envelope)), p.recipient) end
+        then 'recipient'
       when p.salt is not null then 'intact'
       when m.received_at < s.until then 'unhashed'
       else 'no_salt' end as payload

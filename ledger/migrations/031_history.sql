@@ -4,7 +4,9 @@
 -- ledger do.
 
 create or replace function dispatcher.refuse_change() returns trigger
-language plpgsql as $$
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
 begin
   if not has_table_privilege(tg_relid, 'trigger') then
     raise exception 'a final row of % cannot be % (%)', tg_table_name,
@@ -14,6 +16,8 @@ begin
   return null;
 end
 $$;
+
+alter function dispatcher.refuse_resettling() set search_path = pg_catalog, pg_temp;
 
 -- legal_receipt says whether a row of receipts may be updated like this.
 --
@@ -48,11 +52,21 @@ create trigger receipts_legal
   for each row when (not dispatcher.legal_receipt(old, new))
   execute function dispatcher.refuse_change();
 
+-- Messages whose receipts another message has taken over, because the provider used a reference
+-- again. The other one may have come earlier, if it was sent later.
+create or replace view facts.reused_references as
+  select a.message_seq as seq, r.message_seq as by_seq
+  from dispatcher.attempts a
+  cross join lateral unnest(string_to_array(a.provider_reference, ' ')) u (reference)
+  join dispatcher.receipts r on r.channel = a.channel and r.reference = u.reference
+    and r.message_seq <> a.message_seq;
+
 -- A row passes to another message, or to an earlier attempt, only if that attempt is on its channel
 -- and has the reference, or no answer yet: the settlement that stores the answer comes later in the
 -- transaction.
 create function dispatcher.refuse_takeover() returns trigger
 language plpgsql
+set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
 begin
