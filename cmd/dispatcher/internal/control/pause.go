@@ -9,8 +9,8 @@ import (
 	"dispatcher/config"
 )
 
-// Pause adds to what is paused. It takes no prefix that may be a whole number, because everybody who
-// may read the routing document would see it.
+// Pause adds to what is paused. It takes no prefix that may be a whole number: everybody who may
+// read the routing document would see it.
 func (d *Draft) Pause(ctx context.Context, more *config.Paused) (*Changed, error) {
 	if slices.ContainsFunc(more.Prefixes, numbers.In) {
 		return nil, refusef("a prefix of eight digits or more may be the number of a person, and " +
