@@ -85,6 +85,9 @@ func (d *Draft) Make(ctx context.Context, edit Edit) (*Changed, error) {
 	if err := app.CheckChannels(document.Name, after); err != nil {
 		return nil, refuse(err)
 	}
+	if err := noNumbers(d.Base(), after); err != nil {
+		return nil, err
+	}
 	done := &Changed{
 		Version: d.Current.Version, Previous: d.Current.Version, DryRun: d.by.DryRun,
 		Changes: Lines(config.Diff(d.Base(), after)), Warnings: []string{}, Routing: after,

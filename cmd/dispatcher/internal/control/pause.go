@@ -5,17 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"dispatcher/cmd/dispatcher/internal/numbers"
 	"dispatcher/config"
 )
 
-// Pause adds to what is paused. It takes no prefix that may be a whole number: everybody who may
-// read the routing document would see it.
+// Pause adds to what is paused.
 func (d *Draft) Pause(ctx context.Context, more *config.Paused) (*Changed, error) {
-	if slices.ContainsFunc(more.Prefixes, numbers.In) {
-		return nil, refusef("a prefix of eight digits or more may be the number of a person, and " +
-			"whoever reads the routing would see it: write fewer digits")
-	}
 	return d.setPaused(ctx, more, func(now *config.Paused) {
 		now.All = now.All || more.All
 		for _, list := range pausedLists(now, more) {

@@ -311,3 +311,15 @@ func BenchmarkE164(b *testing.B) {
 		})
 	}
 }
+
+// TestAWholeNumberIsNoPrefix: ranges of any country are prefixes, numbers are not.
+func TestAWholeNumberIsNoPrefix(t *testing.T) {
+	for prefix, want := range map[string]bool{
+		"+44": false, "+1809": false, "+4477009": false, "+37167881": false, "+88299": false,
+		"+447700900123": true, "+4915112345678": true, "+37167881234": true, "+18092345678": true,
+	} {
+		if got := numbers.Whole(prefix); got != want {
+			t.Errorf("%s: got %v, want %v", prefix, got, want)
+		}
+	}
+}

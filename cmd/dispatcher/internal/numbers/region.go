@@ -34,6 +34,12 @@ func (r Region) E164(number string) string {
 	return phonenumbers.Format(parsed, phonenumbers.E164)
 }
 
+// Whole reports whether the beginning of a number is as long as a number of its country.
+func Whole(prefix string) bool {
+	parsed, err := phonenumbers.Parse(prefix, "")
+	return err == nil && phonenumbers.IsPossibleNumberWithReason(parsed) == phonenumbers.IS_POSSIBLE
+}
+
 // plain reports whether the number is a plus and digits. Then it is unambiguous, whatever the
 // library would make of it.
 func plain(number string) bool {
