@@ -1,5 +1,5 @@
 // Package tier divides the tests into two tiers. The fast tier is what go test ./... runs: it
-// touches every guarantee in about three minutes. The long tier, switched on by LONG_TESTS=1,
+// touches every guarantee in some minutes. The long tier, switched on by LONG_TESTS=1,
 // runs every story in its full size and draws fresh seeds for properties. Only tests import it.
 package tier
 
