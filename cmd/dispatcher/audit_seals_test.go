@@ -1325,11 +1325,21 @@ func TestReceiptsAndDeadRecordsAreSealed(t *testing.T) {
 		code = null, received_at = null` + of)
 	o.exec(`update dispatcher.attempts set receipt_state = null, receipt_code = null, receipt_at = null,
 		delivered_at = null` + of)
-	if v, _ := o.verify(seals...); slices.ContainsFunc(v.Mismatches, func(m audit.Mismatch) bool {
-		return m.ID == id && m.Stored == "another later"
-	}) {
-		t.Errorf("with a reference that was used again: %+v", v.Mismatches)
+	used := func(what string) {
+		t.Helper()
+		if v, _ := o.verify(seals...); slices.ContainsFunc(v.Mismatches, func(m audit.Mismatch) bool {
+			return m.ID == id && m.Stored == "another later"
+		}) {
+			t.Errorf("with a reference that was used again for %s: %+v", what, v.Mismatches)
+		}
 	}
+	used("a later message")
+	// Or for one that came before, waited, and was sent later.
+	o.exec(`insert into dispatcher.messages (seq, id, lane, state, attempts, finished_at, received_at)
+		select min(seq) - 1, 'waited', 'otp', 'failed', 0, now(), now() from dispatcher.messages`)
+	o.exec(update + `message_seq = (select min(seq) from dispatcher.messages)
+		where message_seq = (select max(seq) from dispatcher.messages)`)
+	used("a message that came before")
 }
 
 // TestAChangedDefinitionIsFound: the log has the definitions of views and functions, and a change
