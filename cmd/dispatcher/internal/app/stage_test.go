@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -182,20 +181,12 @@ func (s *stage) publish(n int) {
 // until polls for at most tier.LongestWait.
 func (s *stage) until(what string, reached func() bool) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), tier.LongestWait)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !reached() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			if s.app == nil {
-				s.t.Fatalf("not in time: %s", what)
-			}
-			s.t.Fatalf("not in time: %s; %+v", what, s.totals())
+	defer func() {
+		if s.t.Failed() && s.app != nil {
+			s.t.Logf("%+v", s.totals())
 		}
-	}
+	}()
+	tier.Eventually(s.t, what, reached)
 }
 
 func (s *stage) totals() ledger.Totals {

@@ -93,23 +93,16 @@ func assigned(t *testing.T, admin *kadm.Client, lane string) map[string][]int32 
 // awaitAssigned waits until this many members share a lane's only topic evenly.
 func awaitAssigned(t *testing.T, admin *kadm.Client, lane string, members int) map[string][]int32 {
 	t.Helper()
-	timeout, ticker := time.After(testTimeout), time.NewTicker(20*time.Millisecond)
-	defer ticker.Stop()
-	for {
-		now := assigned(t, admin, lane)
+	var now map[string][]int32
+	await(t, fmt.Sprintf("%d members share the topic", members), func() bool {
+		now = assigned(t, admin, lane)
 		even := len(now) == members
 		for _, partitionsOf := range now {
 			even = even && len(partitionsOf) == partitions/members
 		}
-		if even {
-			return now
-		}
-		select {
-		case <-ticker.C:
-		case <-timeout:
-			t.Fatalf("want %d members, got %v", members, now)
-		}
-	}
+		return even
+	}, func() any { return now })
+	return now
 }
 
 // TestAProcessThatIsKilledAgainAndAgainLeavesTheOthersAlone: one of three processes is killed and

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -286,19 +287,22 @@ func committed(t *testing.T, client *kgo.Client, topic string) int64 {
 func awaitCommitted(t *testing.T, c *kfake.Cluster, topic string, n int64) {
 	t.Helper()
 	client := client(t, c)
-	timeout, ticker := time.After(testTimeout), time.NewTicker(20*time.Millisecond)
-	defer ticker.Stop()
-	for {
-		got := committed(t, client, topic)
-		if got == n {
-			return
+	var got int64
+	await(t, fmt.Sprintf("%s is committed up to %d", topic, n), func() bool {
+		got = committed(t, client, topic)
+		return got == n
+	}, func() any { return got })
+}
+
+// await is tier.Within. When the condition does not hold in time, it logs the state.
+func await(t *testing.T, what string, ok func() bool, state func() any) {
+	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Logf("%v", state())
 		}
-		select {
-		case <-ticker.C:
-		case <-timeout:
-			t.Fatalf("%s is committed up to %d, want %d", topic, got, n)
-		}
-	}
+	}()
+	tier.Within(t, testTimeout, what, ok)
 }
 
 // journal is a log that can be searched while it is written.
@@ -322,18 +326,9 @@ func (j *journal) String() string {
 // await blocks until the journal contains a text.
 func (j *journal) await(t *testing.T, sentence string) {
 	t.Helper()
-	timeout, ticker := time.After(testTimeout), time.NewTicker(20*time.Millisecond)
-	defer ticker.Stop()
-	for {
-		if bytes.Contains([]byte(j.String()), []byte(sentence)) {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-timeout:
-			t.Fatalf("%q is not in the log:\n%s", sentence, j)
-		}
-	}
+	await(t, fmt.Sprintf("%q is in the log", sentence), func() bool {
+		return strings.Contains(j.String(), sentence)
+	}, func() any { return j })
 }
 
 // spread returns the partitions of a topic that the jobs came from.

@@ -64,20 +64,12 @@ func TestABrokerThatComesBackIsReadFromWithoutARestart(t *testing.T) {
 // awaitState waits until so returns true for all lanes.
 func (p *process) awaitState(t *testing.T, so func(kafka.LaneState) bool) {
 	t.Helper()
-	timeout, tick := time.After(testTimeout), time.NewTicker(10*time.Millisecond)
-	defer tick.Stop()
-	for {
-		state := p.consumer.State()
-		if len(state) == len(lanes) &&
-			!slices.ContainsFunc(state, func(lane kafka.LaneState) bool { return !so(lane) }) {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-timeout:
-			t.Fatalf("the lanes are %+v", state)
-		}
-	}
+	var state []kafka.LaneState
+	await(t, "the state of all lanes", func() bool {
+		state = p.consumer.State()
+		return len(state) == len(lanes) &&
+			!slices.ContainsFunc(state, func(lane kafka.LaneState) bool { return !so(lane) })
+	}, func() any { return state })
 }
 
 func TestConsumerStopsWhileTheBrokerIsAway(t *testing.T) {

@@ -198,22 +198,18 @@ func (s *stage) Write(p []byte) (int, error) {
 // awaitLog waits until the log contains a text this many times.
 func (s *stage) awaitLog(what string, times int) {
 	s.t.Helper()
-	over := time.After(testTimeout)
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for {
+	var text string
+	defer func() {
+		if s.t.Failed() {
+			s.t.Log(text)
+		}
+	}()
+	tier.Within(s.t, testTimeout, fmt.Sprintf("the log has %q %d times", what, times), func() bool {
 		s.mu.Lock()
-		text := s.log.String()
-		s.mu.Unlock()
-		if strings.Count(text, what) >= times {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-over:
-			s.t.Fatalf("the log does not have %q %d times:\n%s", what, times, text)
-		}
-	}
+		defer s.mu.Unlock()
+		text = s.log.String()
+		return strings.Count(text, what) >= times
+	})
 }
 
 func newStage(t *testing.T) *stage {
@@ -494,15 +490,8 @@ func TestPrivateAddressesAreNotCalledUnlessAllowed(t *testing.T) {
 // until waits until n events of a webhook have had a result.
 func (s *stage) until(name, result string, n float64) {
 	s.t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for over := time.After(testTimeout); s.count(name, result) < n; {
-		select {
-		case <-tick.C:
-		case <-over:
-			s.t.Fatalf("%s %s: %v", name, result, s.count(name, result))
-		}
-	}
+	tier.Within(s.t, testTimeout, fmt.Sprintf("%v events of %s are %s", n, name, result),
+		func() bool { return s.count(name, result) >= n })
 }
 
 func (s *stage) count(name, result string) float64 {
