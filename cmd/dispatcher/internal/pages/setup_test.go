@@ -23,6 +23,7 @@ import (
 	"dispatcher/cmd/dispatcher/internal/decide"
 	"dispatcher/cmd/dispatcher/internal/report"
 	"dispatcher/config"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/selector"
@@ -226,7 +227,10 @@ func (b *client) send(path string, form url.Values) answer {
 	return b.post(path, form, map[string]string{"Sec-Fetch-Site": "same-origin"})
 }
 
-func TestMain(m *testing.M) { ledgertest.Main(m) }
+func TestMain(m *testing.M) {
+	tier.Parallel(4)
+	ledgertest.Main(m)
+}
 
 // storeMessage stores a message with a decision.
 func storeMessage(t *testing.T, l *ledger.Ledger, id string, d *ledger.Decision) {

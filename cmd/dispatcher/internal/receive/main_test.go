@@ -3,7 +3,7 @@ package receive_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"dispatcher/ledger/ledgertest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { ledgertest.Main(m) }

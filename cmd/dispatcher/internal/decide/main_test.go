@@ -1,0 +1,9 @@
+package decide_test
+
+import (
+	"testing"
+
+	"dispatcher/ledger/ledgertest"
+)
+
+func TestMain(m *testing.M) { ledgertest.Main(m) }
