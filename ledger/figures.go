@@ -259,9 +259,6 @@ func (f *figureTable) sum(from string) string {
 		strings.Join(by, ", ") + " having " + f.some
 }
 
-// rows is the statement that adds up messages and attempts, see dayRows.
-func (f *figureTable) rows() string { return f.sum("(" + dayRows + ")") }
-
 // close is the statement that stores, as a revision, the differences between the new figures of the
 // day, whose dayRows are in table fresh, and the stored ones. The first revision holds all figures.
 func (f *figureTable) close() string {

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -63,21 +65,6 @@ type CorrectedDay struct {
 	Changes int64
 	Figures []FigureChange // only in a range of one day
 }
-
-type (
-	partAttempts struct {
-		Part
-		DailyRow
-	}
-	partChoices struct {
-		Part
-		ChoiceRow
-	}
-	partCarried struct {
-		Part
-		CarriedRow
-	}
-)
 
 // rangeStep is how many closed days are added up before done is called first. Each further step has
 // twice as many: progress shows soon, and a year takes few steps. A period that is divided by them
@@ -255,7 +242,7 @@ func (s *rangeSums) closed(ctx context.Context, tx pgx.Tx, days []RangeDay) erro
 	if _, err := tx.Exec(ctx, rangeSettings); err != nil {
 		return err
 	}
-	return s.add(ctx, tx, s.split.ofDays, pgx.NamedArgs{
+	return s.add(ctx, tx, "", s.split.ofDays, pgx.NamedArgs{
 		"dates": dates, "periods": periods, "zones": zones, "split": s.split.sums(),
 	})
 }
@@ -297,7 +284,7 @@ func (s Split) sums() string {
 	return ""
 }
 
-// open adds a day from its messages and attempts.
+// open adds a day from its messages and attempts, which it reads once for all figures.
 func (s *rangeSums) open(ctx context.Context, tx pgx.Tx, day *RangeDay) error {
 	low, high, err := seekRange(ctx, tx, day.From, day.To)
 	if err != nil {
@@ -305,54 +292,77 @@ func (s *rangeSums) open(ctx context.Context, tx pgx.Tx, day *RangeDay) error {
 	}
 	args := day.parameters(low, high)
 	args["period"], args["zone"] = day.Period, day.Zone
-	return s.add(ctx, tx, func(f *figureTable) string {
-		return `select r.*, @period::text as period, @zone::text as zone from (` + f.rows() + `) r`
+	return s.add(ctx, tx, "day as materialized ("+dayRows+"), ", func(f *figureTable) string {
+		return `select r.*, @period::text as period, @zone::text as zone from (` + f.sum("day") + `) r`
 	}, args)
 }
 
-// add runs the three statements over the figures that figures selects, and collects their rows. The
-// statements do not sort, see rangeSettings.
+// Kinds of partRow.
+const (
+	attemptsRow int32 = iota
+	choicesRow
+	carriedRow
+)
+
+// partRow is one row of a part, of one of three kinds. The fields of the others are zero.
+type partRow struct {
+	Kind int32
+	Part
+	DailyRow
+	ChoiceRow
+	CarriedRow
+}
+
+// zeros are the columns of a row that has another kind.
+func zeros[T any]() string {
+	var all strings.Builder
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		if field.Type.Kind() == reflect.String {
+			all.WriteString(", ''::text")
+		} else {
+			all.WriteString(", 0::bigint")
+		}
+	}
+	return all.String()
+}
+
+// add runs one statement over the figures that figures selects, and collects its rows. before is
+// the beginning of its with clause. The statement does not sort, see rangeSettings.
 func (s *rangeSums) add(
-	ctx context.Context, tx pgx.Tx, figures func(*figureTable) string, args pgx.NamedArgs,
+	ctx context.Context, tx pgx.Tx, before string, figures func(*figureTable) string,
+	args pgx.NamedArgs,
 ) error {
 	part, by := s.split.columns()
 	reason, byReason := "''::text", by
 	if s.split.Reason {
 		reason, byReason = "reason", by+", reason"
 	}
-	attempts, err := queried(ctx, tx, pgx.RowToStructByPos[partAttempts],
-		"with figures as ("+figures(&attemptFigures)+`)
-		select `+part+`, `+attemptSums+`, `+reason+` from figures
-		group by `+byReason+`, route, channel, currency having sum(attempts) > 0`, args)
-	if err != nil {
-		return err
-	}
-	choices, err := queried(ctx, tx, pgx.RowToStructByPos[partChoices],
-		"with figures as ("+figures(&choiceFigures)+`)
-		select `+part+`, `+choiceSums+` from figures
-		group by `+by+`, routing_version, route, channel, cause having sum(messages) > 0`, args)
-	if err != nil {
-		return err
-	}
-	carried, err := queried(ctx, tx, pgx.RowToStructByPos[partCarried],
-		"with figures as ("+figures(&carriedFigures)+`)
-		select `+part+`, `+carriedSums+` from figures
+	daily, choice, carried := zeros[DailyRow](), zeros[ChoiceRow](), zeros[CarriedRow]()
+	rows, err := queried(ctx, tx, pgx.RowToStructByPos[partRow], "with "+before+
+		"attempts as ("+figures(&attemptFigures)+"), choices as ("+figures(&choiceFigures)+
+		"), carried as ("+figures(&carriedFigures)+`)
+		select 0, `+part+`, `+attemptSums+`, `+reason+choice+carried+` from attempts
+		group by `+byReason+`, route, channel, currency having sum(attempts) > 0
+		union all
+		select 1, `+part+daily+`, `+choiceSums+carried+` from choices
+		group by `+by+`, routing_version, route, channel, cause having sum(messages) > 0
+		union all
+		select 2, `+part+daily+choice+`, `+carriedSums+` from carried
 		group by `+by+`, routing_version, route, first_choice, channel, cause, currency
 		having `+carriedSome, args)
 	if err != nil {
 		return err
 	}
-	for i := range attempts {
-		p := s.part(attempts[i].Part)
-		p.Rows = append(p.Rows, attempts[i].DailyRow)
-	}
-	for i := range choices {
-		p := s.part(choices[i].Part)
-		p.Choices = append(p.Choices, choices[i].ChoiceRow)
-	}
-	for i := range carried {
-		p := s.part(carried[i].Part)
-		p.Carried = append(p.Carried, carried[i].CarriedRow)
+	for i := range rows {
+		p := s.part(rows[i].Part)
+		switch rows[i].Kind {
+		case attemptsRow:
+			p.Rows = append(p.Rows, rows[i].DailyRow)
+		case choicesRow:
+			p.Choices = append(p.Choices, rows[i].ChoiceRow)
+		case carriedRow:
+			p.Carried = append(p.Carried, rows[i].CarriedRow)
+		}
 	}
 	return nil
 }

@@ -34,9 +34,11 @@ const (
 	sealSpan = time.Hour
 )
 
-// Add makes the next seal that is due and adds it to the log. It returns nil when none is due, or
-// when another instance is adding one. begin is called with the newest seal, nil for none. The log
-// begins with the messages received about when Add is called for the first time.
+// Add makes the seals that are due and adds them to the log, each in a transaction, until none is
+// due or another instance is adding one. begin is called with the newest seal, nil for none, and
+// added with each new one. The log begins with the messages received about when Add is called for
+// the first time. All use one session, in which only the first has to read the definitions of the
+// tables.
 //
 // Each minute is sealed once, when it is some minutes old. After that each hour is sealed again
 // when it is ten times as old as it was the last time, until it is older than half of facts, the
@@ -45,31 +47,35 @@ const (
 // the definitions of views and functions, whenever they have changed.
 func (s *Seals) Add(
 	ctx context.Context, facts time.Duration, begin func(last *Seal) (SealWriter, error),
-) (added *Seal, err error) {
+	added func(*Seal),
+) error {
 	conn, err := s.connect(ctx)
 	if err != nil {
-		return nil, wrap("seal", err)
+		return wrap("seal", err)
 	}
 	defer closeConn(conn)
 	if _, err := conn.Exec(ctx, closeSettings); err != nil {
-		return nil, wrap("seal", err)
+		return wrap("seal", err)
 	}
-	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		var ours bool
-		err := tx.QueryRow(ctx, `select pg_try_advisory_xact_lock($1)`, sealLock).Scan(&ours)
-		if err != nil || !ours {
+	for {
+		var next *Seal
+		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			var ours bool
+			err := tx.QueryRow(ctx, `select pg_try_advisory_xact_lock($1)`, sealLock).Scan(&ours)
+			if err != nil || !ours {
+				return err
+			}
+			next, err = s.addIn(ctx, tx, facts, begin)
 			return err
+		})
+		if err != nil || next == nil {
+			return wrap("seal", err)
 		}
-		added, err = s.addIn(ctx, tx, facts, begin)
-		return err
-	})
-	if err != nil {
-		return nil, wrap("seal", err)
+		added(next)
 	}
-	return added, nil
 }
 
-// addIn is Add in its transaction.
+// addIn adds the next seal that is due in its transaction, and returns it; nil when none is due.
 func (s *Seals) addIn(
 	ctx context.Context, tx pgx.Tx, facts time.Duration, begin func(last *Seal) (SealWriter, error),
 ) (*Seal, error) {

@@ -155,90 +155,6 @@ func TestTheExampleIsSealed(t *testing.T) {
 	}
 }
 
-// TestADayWhoseLooksWereWrittenAnewIsFound: somebody with the signer key changes a day in the log
-// and signs all looks of that day. They fit each other, but not the checkpoint that was kept.
-// Whoever deletes the log, or its end, leaves messages that must be in it.
-func TestADayWhoseLooksWereWrittenAnewIsFound(t *testing.T) {
-	t.Parallel()
-	_, o := auditorPage(t)
-	address := strings.TrimPrefix(o.owner[0], "DISPATCHER_POSTGRES_URL=")
-	admin := opened(t, address)
-	l, err := ledger.Connect(t.Context(), ledger.Config{URL: address, Region: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
-	verify := func(args ...string) (found verification, code int) {
-		t.Helper()
-		got := dispatcher(t, "", o.finance, append([]string{
-			"audit", "verify", "--day", "2026-10-23", "--without-keys", "--format", "json",
-			"--seal-keys", o.files + "/seal.pub",
-		}, args...)...)
-		return decoded[verification](t, got), got.code
-	}
-	kept := []string{"--checkpoint", o.files + "/checkpoint.txt"}
-	if found, code := verify(kept...); code != exitOK {
-		t.Fatalf("before anything was changed: exit code %d, %+v", code, found)
-	}
-	signer, err := note.NewSigner(strings.Split(octoberKey, "\n")[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	day := time.Date(2026, 10, 23, 0, 0, 0, 0, time.UTC)
-	var looks []ledger.Seal
-	if err := l.Seals.Each(t.Context(), day.Add(-time.Hour), day.Add(23*time.Hour),
-		func(look *ledger.Seal) error {
-			one := *look
-			one.Leaves = slices.Clone(look.Leaves)
-			looks = append(looks, one)
-			return nil
-		}); err != nil {
-		t.Fatal(err)
-	}
-	before, err := l.Seals.Number(t.Context(), looks[0].Number-1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, err := seal.Resume(uint64(before.Size), before.Nodes) //nolint:gosec // It is not negative.
-	if err != nil {
-		t.Fatal(err)
-	}
-	forged := false
-	for i := range looks {
-		look := &looks[i]
-		if len(look.Leaves) > 0 && !forged {
-			look.Leaves[seal.LeafSize-1] ^= 1
-			forged = true
-		}
-		err := log.Add(look.Leaves)
-		checkpoint, signErr := log.Sign(signer)
-		if err := errors.Join(err, signErr); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := admin.Exec(t.Context(), `update dispatcher.seals
-			set leaves = $2, nodes = $3, checkpoint = $4 where number = $1`, look.Number, look.Leaves,
-			log.Nodes(), checkpoint); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if found, _ := verify(); !forged || found.ByKind["checkpoint"] != 0 {
-		t.Errorf("the looks should fit each other: %+v", found.ByKind)
-	}
-	if found, code := verify(kept...); code != exitFailed || found.ByKind["checkpoint"] != 1 {
-		t.Errorf("with the kept checkpoint: exit code %d, %+v", code, found.ByKind)
-	}
-	for _, sql := range []string{
-		`delete from dispatcher.seals where from_at >= '2026-10-22'`, `delete from dispatcher.seals`,
-	} {
-		if _, err := admin.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-		if found, code := verify(); code != exitFailed || found.ByKind["checkpoint"] == 0 {
-			t.Errorf("%s: exit code %d, %+v", sql, code, found.ByKind)
-		}
-	}
-}
-
 // prepare runs the block of the page for the administrator. It leaves out the statements for the
 // database, which exists, and uses logins of its own names, because other tests share the server.
 func (o *october) prepare(page string, admin *pgx.Conn, address string) {
@@ -351,6 +267,89 @@ func TestTheAuditorsPageShowsWhatItsCommandsPrint(t *testing.T) {
 	if html, err := os.ReadFile(o.report); err != nil || !strings.Contains(string(html), "<svg") ||
 		!strings.Contains(string(html), "b carried 14.32 % instead of 17.17 %") {
 		t.Errorf("the written report of the month: %v", err)
+	}
+	t.Run("looks that were written anew are found", o.findsLooksThatWereWrittenAnew)
+}
+
+// findsLooksThatWereWrittenAnew: somebody with the signer key changes a day in the log
+// and signs all looks of that day. They fit each other, but not the checkpoint that was kept.
+// Whoever deletes the log, or its end, leaves messages that must be in it.
+func (o *october) findsLooksThatWereWrittenAnew(t *testing.T) {
+	address := strings.TrimPrefix(o.owner[0], "DISPATCHER_POSTGRES_URL=")
+	admin := opened(t, address)
+	l, err := ledger.Connect(t.Context(), ledger.Config{URL: address, Region: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	verify := func(args ...string) (found verification, code int) {
+		t.Helper()
+		got := dispatcher(t, "", o.finance, append([]string{
+			"audit", "verify", "--day", "2026-10-23", "--without-keys", "--format", "json",
+			"--seal-keys", o.files + "/seal.pub",
+		}, args...)...)
+		return decoded[verification](t, got), got.code
+	}
+	kept := []string{"--checkpoint", o.files + "/checkpoint.txt"}
+	if found, code := verify(kept...); code != exitOK {
+		t.Fatalf("before anything was changed: exit code %d, %+v", code, found)
+	}
+	signer, err := note.NewSigner(strings.Split(octoberKey, "\n")[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	day := time.Date(2026, 10, 23, 0, 0, 0, 0, time.UTC)
+	var looks []ledger.Seal
+	if err := l.Seals.Each(t.Context(), day.Add(-time.Hour), day.Add(23*time.Hour),
+		func(look *ledger.Seal) error {
+			one := *look
+			one.Leaves = slices.Clone(look.Leaves)
+			looks = append(looks, one)
+			return nil
+		}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := l.Seals.Number(t.Context(), looks[0].Number-1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := seal.Resume(uint64(before.Size), before.Nodes) //nolint:gosec // It is not negative.
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := false
+	for i := range looks {
+		look := &looks[i]
+		if len(look.Leaves) > 0 && !forged {
+			look.Leaves[seal.LeafSize-1] ^= 1
+			forged = true
+		}
+		err := log.Add(look.Leaves)
+		checkpoint, signErr := log.Sign(signer)
+		if err := errors.Join(err, signErr); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := admin.Exec(t.Context(), `update dispatcher.seals
+			set leaves = $2, nodes = $3, checkpoint = $4 where number = $1`, look.Number, look.Leaves,
+			log.Nodes(), checkpoint); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found, _ := verify(); !forged || found.ByKind["checkpoint"] != 0 {
+		t.Errorf("the looks should fit each other: %+v", found.ByKind)
+	}
+	if found, code := verify(kept...); code != exitFailed || found.ByKind["checkpoint"] != 1 {
+		t.Errorf("with the kept checkpoint: exit code %d, %+v", code, found.ByKind)
+	}
+	for _, sql := range []string{
+		`delete from dispatcher.seals where from_at >= '2026-10-22'`, `delete from dispatcher.seals`,
+	} {
+		if _, err := admin.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+		if found, code := verify(); code != exitFailed || found.ByKind["checkpoint"] == 0 {
+			t.Errorf("%s: exit code %d, %+v", sql, code, found.ByKind)
+		}
 	}
 }
 

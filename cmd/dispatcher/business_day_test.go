@@ -49,7 +49,7 @@ func TestAPastDayIsCutInTheZoneThatItEndedIn(t *testing.T) {
 		"2026-10-01": "Europe/London", "2026-11-05": "Europe/London", "2026-11-19": "Europe/London",
 		"2026-11-20": "Europe/London", "2026-11-21": "Asia/Tokyo", "": "Asia/Tokyo",
 	} {
-		open := &database{l, &config.Settings{}}
+		open := &database{Ledger: l, settings: &config.Settings{}}
 		noon, zone, err := businessDay(t.Context(), open, day, time.Now())
 		if err != nil || zone.String() != want ||
 			day != "" && noon.In(zone).Format(time.DateOnly) != day {

@@ -145,7 +145,7 @@ func (c *cli) replayDead(
 	if err != nil {
 		return err
 	}
-	l, err := openLedger(ctx, s)
+	l, err := c.openLedger(ctx, s)
 	if err != nil {
 		return err
 	}

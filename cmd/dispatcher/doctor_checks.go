@@ -235,11 +235,10 @@ func (ck *checker) checkRouting(ctx context.Context) []finding {
 	defer cancel()
 	s := ck.settings
 	if s.PostgresURL != "" {
-		if l, err := openLedger(ctx, s); err == nil {
+		if l, err := openLedger(ctx, s, connect); err == nil {
 			defer l.Close()
 			if v, err := l.Routing.Current(ctx); err == nil {
-				return append(ck.storedRouting(&v), ck.checkTraffic(ctx, &database{l.Ledger, s},
-					v.Version)...)
+				return append(ck.storedRouting(&v), ck.checkTraffic(ctx, l, v.Version)...)
 			}
 		}
 	}

@@ -22,7 +22,7 @@ func (ck *checker) checkDays(ctx context.Context) []finding {
 	if err != nil || c.Conflict != nil || c.Schema < c.Latest {
 		return nil
 	}
-	l, err := openLedger(ctx, s)
+	l, err := openLedger(ctx, s, connect)
 	if err != nil {
 		return nil
 	}

@@ -132,10 +132,10 @@ func canListen(t testing.TB, port int) bool {
 // and is started again. Every acknowledged message is sent once.
 func TestBrokerKilledMidStream(t *testing.T) {
 	t.Parallel()
-	n := tier.Size(500, 6_000)
+	n := tier.Size(240, 6_000)
 	b := startBroker(t)
 	t.Logf("the broker is a %T", b)
-	rate := n / 5
+	rate := n / tier.Size(4, 5)
 	s := newStage(t, stageConfig{
 		kafka: b.address(),
 		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100),

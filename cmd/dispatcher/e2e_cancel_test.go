@@ -81,7 +81,7 @@ func TestACancellationOvertakesItsMessage(t *testing.T) {
 	for _, name := range []string{"dispatcher 1", "dispatcher 2"} {
 		s.run(name).awaitOutput(t, "dispatcher is running")
 	}
-	n := tier.Size(300, 3000)
+	n := tier.Size(150, 3000)
 	all := short("overtake", n)
 	ids := s.publish("bulk", all[:n/3])
 	var withdrawn []string

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"maps"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -104,26 +107,30 @@ func TestBadConfigurationIsOneClearSentence(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = occupied.Close() })
-	kafka := kafkaAddress(t)
+	s := newStage(t, stageConfig{})
 	for _, m := range mistakes(occupied.Addr().String()) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, stageConfig{kafka: kafka})
-			right := s.settings["POSTGRES_URL"]
+			folder, settings, routing := t.TempDir(), maps.Clone(s.settings), s.read("routing.yaml")
+			if m.routing != nil {
+				routing = m.routing(routing)
+			}
+			settings["DATA_DIR"], settings["SECRETS_DIR"] = t.TempDir(), folder
+			settings["ROUTING_FILE"] = filepath.Join(folder, "routing.yaml")
+			if err := os.WriteFile(settings["ROUTING_FILE"], []byte(routing), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			for name, value := range m.setting {
 				switch value {
 				case "-":
-					delete(s.settings, name)
+					delete(settings, name)
 				case "wrong":
-					s.settings[name] = withPassword(t, right, "sesame-open")
+					settings[name] = withPassword(t, s.settings["POSTGRES_URL"], "sesame-open")
 				default:
-					s.settings[name] = value
+					settings[name] = value
 				}
 			}
-			if m.routing != nil {
-				s.write("routing.yaml", m.routing(s.read("routing.yaml")))
-			}
-			p := s.run(m.name)
+			p := launch(t, m.name, folder, settings, "run")
 			if code := p.wait(t, stepTimeout); code != exitUsage {
 				t.Errorf("exit code %d", code)
 			}

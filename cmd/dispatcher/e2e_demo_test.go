@@ -54,7 +54,7 @@ func processesOf(t testing.TB, folder string) (lines []string) {
 // behind.
 func TestDemoShowsTheMainJob(t *testing.T) {
 	t.Parallel()
-	n := tier.Size(600, 15_000)
+	n := tier.Size(300, 15_000)
 	folder, temporary := openFolder(t), openFolder(t)
 	p := launchWith(t, "demo", folder, temporary, nil, "demo", "--messages", strconv.Itoa(n),
 		"--seed", "1", "--format", "json")

@@ -18,8 +18,8 @@ import (
 	"dispatcher/provider/smpp/smpptest"
 )
 
-// TestLimitsAreExactAcrossProcesses: four processes share the limits of four channels, one for each
-// policy. Some processes are killed, others are stopped for a while, and nine in ten messages
+// TestLimitsAreExactAcrossProcesses: three processes share the limits of four channels, one for
+// each policy. Some processes are killed, others are stopped for a while, and nine in ten messages
 // arrive at one of them. At all times more messages wait than the limits allow. In the long tier
 // there are eight processes, with clocks up to a minute apart.
 //
@@ -28,7 +28,7 @@ import (
 // hardly any slot was taken by an attempt that then missed its release time.
 func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 	t.Parallel()
-	minutes, n := tier.Size(0, 1), tier.Size(600, 8_000)
+	minutes, n := tier.Size(0, 1), tier.Size(450, 8_000)
 	limits := tier.Size("limits: [{window: 1s, max: 10}]",
 		"limits: [{window: 1s, max: 40}, {window: 1m, max: 400, unit: segments}]")
 	s := newStage(t, stageConfig{
@@ -47,7 +47,7 @@ func TestLimitsAreExactAcrossProcesses(t *testing.T) {
 		lanes:    "  bulk: {topics: [%s.bulk], ttl: 24h, max_waiting: 100000}\n",
 		settings: map[string]string{"DEAD_AFTER": "4s", "MAX_UNSETTLED": "60", "BATCH": "60"},
 	})
-	c := newChaos(s, tier.Size(4, 8))
+	c := newChaos(s, tier.Size(3, 8))
 	s.publishSkewed(messages("exact", n))
 	begun := s.now()
 	end := begun.Add(6 * time.Second)

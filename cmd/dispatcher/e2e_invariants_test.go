@@ -16,14 +16,15 @@ import (
 func checkThroughout(t testing.TB, url string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	var found violationsSeen
+	found := violations{url: url}
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		for ctx.Err() == nil {
-			found.check(ctx, url)
+		for {
 			select {
 			case <-time.After(3 * time.Second):
+				found.check(ctx)
 			case <-ctx.Done():
+				return
 			}
 		}
 	})
@@ -32,27 +33,38 @@ func checkThroughout(t testing.TB, url string) {
 		watch.Wait()
 		last, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		found.check(last, url)
-		for _, detail := range found {
+		found.check(last)
+		found.close(last)
+		for _, detail := range found.details {
 			t.Error(detail)
 		}
 	})
 }
 
-// violationsSeen are the first rows that violate an invariant.
-type violationsSeen []string
+// violations are the first rows that violate an invariant.
+type violations struct {
+	url     string
+	details []string
+	// conn serves all checks, because planning the invariants takes most of their time in a new
+	// session. It is nil until the database answers, and after it went away.
+	conn *pgx.Conn
+}
 
-func (v *violationsSeen) check(ctx context.Context, url string) {
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return
+// check looks for violations while the database is there.
+func (v *violations) check(ctx context.Context) {
+	if v.conn == nil || v.conn.Ping(ctx) != nil {
+		v.close(ctx)
+		conn, err := pgx.Connect(ctx, v.url)
+		if err != nil {
+			return
+		}
+		v.conn = conn
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // It has only read.
 	today := ledger.DayAt(time.Now())
 	scope := ledger.ScopeOf(today-1, today+1, 5*time.Minute)
 	for i := range ledger.Invariants {
 		one := &ledger.Invariants[i]
-		rows, err := conn.Query(ctx, one.SQL(&scope), pgx.QueryExecModeExec)
+		rows, err := v.conn.Query(ctx, one.SQL(&scope), pgx.QueryExecModeExec)
 		if err != nil {
 			return
 		}
@@ -61,9 +73,17 @@ func (v *violationsSeen) check(ctx context.Context, url string) {
 			return // no schema yet, or the server has gone
 		}
 		for _, detail := range details[:min(len(details), 3)] {
-			if len(*v) < 20 {
-				*v = append(*v, one.Name+": "+detail)
+			if len(v.details) < 20 {
+				v.details = append(v.details, one.Name+": "+detail)
 			}
 		}
+	}
+}
+
+// close ends the session; nothing depends on a clean end.
+func (v *violations) close(ctx context.Context) {
+	if v.conn != nil {
+		_ = v.conn.Close(context.WithoutCancel(ctx))
+		v.conn = nil
 	}
 }

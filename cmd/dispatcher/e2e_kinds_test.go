@@ -14,7 +14,7 @@ import (
 // as agreed.
 func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 	t.Parallel()
-	n := tier.Size(300, 6_000)
+	n := tier.Size(200, 6_000)
 	channels := []channel{
 		{name: "smpp", weight: "30"},
 		{name: "twilio", weight: "25"},
@@ -23,7 +23,9 @@ func TestFiveKindsOfChannelKeepTheirShares(t *testing.T) {
 		{name: "telnyx", weight: "10"},
 	}
 	s := newStage(t,
-		stageConfig{settings: map[string]string{"SEND_TIMEOUT": "20s", "POSTGRES_MAX_CONNS": "8"}})
+		stageConfig{settings: map[string]string{
+			"SEND_TIMEOUT": "20s", "POSTGRES_MAX_CONNS": tier.Size("3", "8"),
+		}})
 	carriers := s.startKinds(channels,
 		sandbox.Profile{Receipts: 1, Delivered: 1, ReceiptDelay: 50 * time.Millisecond})
 	s.run("dispatcher").awaitOutput(t, "dispatcher is running")

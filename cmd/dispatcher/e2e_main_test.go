@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -43,6 +44,9 @@ func TestMain(m *testing.M) {
 		}
 	}
 	tier.Parallel(sideBySide)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent) // as in "run"
+	}
 	// Brokers and servers create and remove thousands of files.
 	folder, err := ledgertest.TempDir()
 	if err == nil {

@@ -14,7 +14,7 @@ import (
 // database is back, it sends everything.
 func TestPostgresStoppedAndRestarted(t *testing.T) {
 	t.Parallel()
-	n, outage := tier.Size(400, 6_000), time.Duration(tier.Size(3, 10))*time.Second
+	n, outage := tier.Size(240, 6_000), time.Duration(tier.Size(3, 10))*time.Second
 	const mayBeClaimed, sendTimeout = 50, 5 * time.Second
 	server := ledgertest.Server(t,
 		map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"})

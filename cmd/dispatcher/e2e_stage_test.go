@@ -116,7 +116,7 @@ func newStage(t testing.TB, p stageConfig) *stage {
 		"KAFKA_BROKERS": s.kafka, "KAFKA_GROUP": s.prefix,
 		"STATUS_TOPIC": s.topic("status"), "DEAD_TOPIC": s.topic("dead"),
 		"INBOUND_TOPIC": s.topic("inbound"),
-		"POSTGRES_URL":  login, "POSTGRES_MAX_CONNS": "4",
+		"POSTGRES_URL":  login, "POSTGRES_MAX_CONNS": tier.Size("2", "4"),
 		"ROUTING_FILE":  s.path("routing.yaml"),
 		"DRAW_KEY_FILE": s.path("draw.key"), "SECRETS_DIR": s.folder,
 		"DATA_DIR": t.TempDir(),

@@ -10,8 +10,8 @@ import (
 // flight and hands over the rest, also when all processes are stopped one after the other.
 func TestStopInMidStreamLeavesNothingUnknown(t *testing.T) {
 	t.Parallel()
-	n := tier.Size(400, 9_000)
-	rate := n / 5
+	n := tier.Size(240, 9_000)
+	rate := n / tier.Size(4, 5)
 	s := newStage(t, stageConfig{
 		channels: threeChannels(limitPerSecond(rate/4), limitPerSecond(rate*15/100),
 			limitPerSecond(rate*60/100)),

@@ -148,7 +148,9 @@ func TestWebhooksBelieveTheProvidersAndNobodyElse(t *testing.T) {
 		channels = append(channels, channel{name: word, weight: "1"})
 	}
 	s := newStage(t,
-		stageConfig{settings: map[string]string{"SEND_TIMEOUT": "20s", "POSTGRES_MAX_CONNS": "8"}})
+		stageConfig{settings: map[string]string{
+			"SEND_TIMEOUT": "20s", "POSTGRES_MAX_CONNS": tier.Size("3", "8"),
+		}})
 	var p *proxy
 	carriers := s.startKindsBehind(channels, sandbox.Profile{
 		Receipts: 1, Delivered: 0.9, Early: 0.1, Duplicates: 0.1, Latency: 5 * time.Millisecond,

@@ -60,6 +60,7 @@ type cli struct {
 	out, err io.Writer
 	env      []string // KEY=value
 	load     func() (config.Settings, error)
+	open     opener // nil for connect
 }
 
 // execute runs one command and maps its error to an exit code. An error is printed as one sentence
@@ -68,7 +69,7 @@ func execute(ctx context.Context, c *cli, args []string) int {
 	out, errs := showing(c.out), showing(c.err)
 	defer out.finish()
 	defer errs.finish()
-	c = &cli{in: c.in, out: out, err: errs, env: c.env, load: c.load}
+	c = &cli{in: c.in, out: out, err: errs, env: c.env, load: c.load, open: c.open}
 	root := c.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)

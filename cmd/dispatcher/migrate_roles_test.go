@@ -20,6 +20,7 @@ import (
 	"github.com/xuri/excelize/v2"
 
 	"dispatcher/cmd/dispatcher/internal/report"
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/ledger/migrations"
@@ -177,6 +178,34 @@ func (o *auditDB) fillRest() {
 		checkpoint) values (1, now() - interval '1 hour', now(), now(), false, 0, '', '', '')`)
 }
 
+// financeCommands are the commands that finance and auditors use.
+func financeCommands(invoice string) [][]string {
+	return [][]string{
+		{"report", "daily"},
+		{"report", "daily", "--format", "json"},
+		{"report", "contracts"},
+		{"report", "weekly"},
+		{"report", tier.Size("weekly", "monthly"), "--by", "country,sender", "--wide"},
+		{"report", "daily", "--from", "2020-01-01", "--to", "2020-01-02"},
+		{"report", "daily", "--by", "hour,tenant,reason,route,channel", "--waterfall"},
+		{"report", "daily", "--by", "tenant", "--format", "json"},
+		{"report", "daily", "--by", "tenant", "--format", "csv"},
+		{"report", "daily", "--by", "tenant", "--format", "xlsx"},
+		{"report", "daily", "--by", "tenant", "--format", "parquet"},
+		{"report", "daily", "--by", "tenant", "--format", "html"},
+		{"reconcile", "c", "--file", invoice, "--dry-run"},
+		{"reconcile", "c", "--file", invoice, "--dry-run", "--format", "json"},
+		{"explain", "v1-000001"},
+		{"explain", "old"},
+		{"dead", "list"},
+		{"dead", "show", "old"},
+		{"explain", "v2-000007", "--format", "json"},
+		{"audit", "verify"},
+		{"audit", "verify", "--sample", "10", "--format", "json"},
+		{"audit", "verify", "--without-keys"},
+	}
+}
+
 // TestFinanceSeesNoNumberAndNoText: with the login of finance or of an auditor, no readable
 // relation and no command shows a number or a text, and every command of finance works.
 func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
@@ -228,31 +257,13 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 			t.Errorf("only %d rows were read", rows)
 		}
 		env := slices.Concat(o.env[1:], []string{"DISPATCHER_POSTGRES_URL=" + as})
-		for _, args := range [][]string{
-			{"report", "daily"},
-			{"report", "daily", "--format", "json"},
-			{"report", "contracts"},
-			{"report", "weekly"},
-			{"report", "monthly", "--by", "country,sender", "--wide"},
-			{"report", "daily", "--from", "2020-01-01", "--to", "2020-01-02"},
-			{"report", "daily", "--by", "hour,tenant,reason,route,channel", "--waterfall"},
-			{"report", "daily", "--by", "tenant", "--format", "json"},
-			{"report", "daily", "--by", "tenant", "--format", "csv"},
-			{"report", "daily", "--by", "tenant", "--format", "xlsx"},
-			{"report", "daily", "--by", "tenant", "--format", "parquet"},
-			{"report", "daily", "--by", "tenant", "--format", "html"},
-			{"report", "publish", "--url", folder, "--files", strings.Join(fileFormats, ",")},
-			{"reconcile", "c", "--file", invoice, "--dry-run"},
-			{"reconcile", "c", "--file", invoice, "--dry-run", "--format", "json"},
-			{"explain", "v1-000001"},
-			{"explain", "old"},
-			{"dead", "list"},
-			{"dead", "show", "old"},
-			{"explain", "v2-000007", "--format", "json"},
-			{"audit", "verify"},
-			{"audit", "verify", "--sample", "10", "--format", "json"},
-			{"audit", "verify", "--without-keys"},
-		} {
+		commands := financeCommands(invoice)
+		if role == migrations.RoleAuditor { // who reads the same views
+			commands = tier.Sample(commands, 5)
+		}
+		for _, args := range append(commands, []string{
+			"report", "publish", "--url", folder, "--files", strings.Join(fileFormats, ","),
+		}) {
 			got := dispatcher(t, "", env, args...)
 			// A report and a reconciliation exit with 1 when they found something.
 			finds := got.code == exitFailed && (args[0] == "report" || args[0] == "reconcile")
@@ -271,7 +282,8 @@ func TestFinanceSeesNoNumberAndNoText(t *testing.T) {
 		}
 		for _, as := range fileFormats {
 			name := filepath.Join(folder, "own."+as)
-			got := dispatcher(t, "", env, "report", "weekly", "--by", "tenant,sender", "--output", name)
+			got := dispatcher(t, "", env, "report", tier.Size("daily", "weekly"), "--by", "tenant,sender",
+				"--output", name)
 			text, err := os.ReadFile(name)
 			if err != nil || got.code == exitUsage || got.err != "" || len(text) == 0 ||
 				privateIn(plain(t, string(text))) != "" {

@@ -134,7 +134,7 @@ func (c *cli) traffic(
 	if err != nil {
 		return nil, err
 	}
-	l, err := openLedger(ctx, s)
+	l, err := c.openLedger(ctx, s)
 	if err != nil {
 		return nil, err
 	}

@@ -18,12 +18,13 @@ import (
 	"github.com/xuri/excelize/v2"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
+	"dispatcher/config/tier"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/selector"
 )
 
 // lines is raised for the measurements in docs/benchmark.md.
-var lines = flag.Int("lines", 10_000, "how many lines TestManyLines compares")
+var lines = flag.Int("lines", tier.Size(2_000, 10_000), "how many lines TestManyLines compares")
 
 // A million lines take no longer than this, with no more memory of the process. The time is that by
 // the clock or the CPU time with PostgreSQL's, whichever is less: other work on the machine

@@ -20,8 +20,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/rs/zerolog"
 
+	"dispatcher/config"
 	"dispatcher/config/tier"
+	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 )
 
@@ -60,8 +63,10 @@ func publishedNames(t *testing.T, env []string, args ...string) (names []string)
 	return names
 }
 
-// TestARunningDispatcherPublishesTheDaysThatItCloses: without any command, and only once.
+// TestARunningDispatcherPublishesTheDaysThatItCloses: without any command, and only once. It looks
+// at the days within a minute of its start.
 func TestARunningDispatcherPublishesTheDaysThatItCloses(t *testing.T) {
+	tier.LongOnly(t)
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "reports")
 	s := newStage(t, stageConfig{settings: map[string]string{"REPORTS_URL": folder}})
@@ -122,6 +127,33 @@ func TestReportsArePublishedOnce(t *testing.T) {
 	slices.Sort(found)
 	if diff := cmp.Diff(first, found); err != nil || diff != "" {
 		t.Errorf("%v: %s", err, diff)
+	}
+	// A running dispatcher writes the same, and does not write it again.
+	own, said := filepath.Join(t.TempDir(), "reports"), bytes.Buffer{}
+	log := zerolog.New(&said)
+	l, err := ledger.Connect(t.Context(), ledger.Config{
+		URL: strings.TrimPrefix(env[0], "DISPATCHER_POSTGRES_URL="), MaxConns: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	publish := publishing(&config.Settings{
+		ReportsURL: own, ReportsFiles: []string{"csv", "html"},
+	}, &log)
+	for range 2 {
+		if again, err := publish(t.Context(), l); again || err != nil {
+			t.Errorf("the running dispatcher has to try again: %v, %v", again, err)
+		}
+	}
+	for _, name := range first {
+		written, err := os.ReadFile(filepath.Join(own, name))
+		if err != nil || len(written) == 0 {
+			t.Errorf("%s of the running dispatcher: %d bytes, %v", name, len(written), err)
+		}
+	}
+	if n := strings.Count(said.String(), "a report was published"); n != len(first) {
+		t.Errorf("the running dispatcher wrote %d files, want %d:\n%s", n, len(first), &said)
 	}
 	text, err := os.ReadFile(filepath.Join(folder, want[0]))
 	direct := dispatcher(t, "", env, "report", "daily", "--from", ago(t, 2), "--to", ago(t, 2),

@@ -83,7 +83,7 @@ func currentRouting(ctx context.Context, l *database) (*config.Routing, error) {
 func (c *cli) lanes(ctx context.Context, s *config.Settings) ([]config.Lane, error) {
 	switch {
 	case s.PostgresURL != "":
-		l, err := openLedger(ctx, s)
+		l, err := c.openLedger(ctx, s)
 		if err != nil {
 			return nil, usage(fmt.Errorf("the lane's topic stands in the routing, and %w; or name "+
 				"it with --topic", err))

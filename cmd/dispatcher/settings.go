@@ -112,6 +112,23 @@ func openKafka(ctx context.Context, s *config.Settings, options ...kgo.Opt) (*kg
 type database struct {
 	*ledger.Ledger
 	settings *config.Settings
+	release  func()
+}
+
+// Close ends the use of the ledger by this command.
+func (d *database) Close() { d.release() }
+
+// opener opens the ledger for a command, which calls release at its end.
+type opener func(ctx context.Context, c ledger.Config) (
+	l *ledger.Ledger, release func(), err error)
+
+// connect is the opener of the program.
+func connect(ctx context.Context, c ledger.Config) (*ledger.Ledger, func(), error) {
+	l, err := ledger.Connect(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	return l, l.Close, nil
 }
 
 // withLedger opens the ledger that the settings name, for a command that requires it, and closes it
@@ -121,7 +138,7 @@ func (c *cli) withLedger(ctx context.Context, use func(l *database) error) error
 	if err != nil {
 		return err
 	}
-	l, err := openLedger(ctx, s)
+	l, err := c.openLedger(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -138,10 +155,17 @@ func (d *database) sentence(err error) error {
 }
 
 // openLedger returns the ledger once the database has answered.
-func openLedger(ctx context.Context, s *config.Settings) (*database, error) {
+func (c *cli) openLedger(ctx context.Context, s *config.Settings) (*database, error) {
+	if c.open != nil {
+		return openLedger(ctx, s, c.open)
+	}
+	return openLedger(ctx, s, connect)
+}
+
+func openLedger(ctx context.Context, s *config.Settings, open opener) (*database, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	l, err := ledger.Connect(ctx, ledger.Config{
+	l, release, err := open(ctx, ledger.Config{
 		URL: s.PostgresURL, MaxConns: 1, Region: s.Region,
 		Version: versionText(),
 	})
@@ -151,7 +175,7 @@ func openLedger(ctx context.Context, s *config.Settings) (*database, error) {
 	case err != nil:
 		return nil, usage(postgresTrouble(s, err))
 	}
-	return &database{l, s}, nil
+	return &database{l, s, release}, nil
 }
 
 // brokerList is DISPATCHER_KAFKA_BROKERS for a sentence.

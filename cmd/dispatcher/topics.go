@@ -147,7 +147,7 @@ func knownRouting(ctx context.Context, s *config.Settings) (*config.Routing, err
 			return nil, usage(postgresTrouble(s, err))
 		}
 		if condition.Schema > 0 {
-			l, err := openLedger(ctx, s)
+			l, err := openLedger(ctx, s, connect)
 			if err != nil {
 				return nil, err
 			}

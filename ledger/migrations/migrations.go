@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -164,11 +165,12 @@ func File(name string) (text, checksum string) {
 	return "", ""
 }
 
-// embedded are the migrations of this release.
-func embedded() []migration {
+// embedded returns the migrations of this release. They are read once: an audit asks for most of
+// them, by their names.
+var embedded = sync.OnceValue(func() []migration {
 	all, err := read(files)
 	if err != nil {
 		panic("migrations: " + err.Error()) // the files are compiled in; a test reads them
 	}
 	return all
-}
+})

@@ -77,17 +77,14 @@ func (s *sealer) run(ctx context.Context) {
 }
 
 func (s *sealer) add(ctx context.Context) error {
-	for {
-		added, err := s.store.Add(ctx, s.facts, s.keys.Begin)
-		if err != nil {
-			return err
-		}
-		if added == nil {
-			return s.store.Forget(ctx, s.facts)
-		}
+	err := s.store.Add(ctx, s.facts, s.keys.Begin, func(added *ledger.Seal) {
 		s.size.Set(float64(added.Size))
 		if !added.Again {
 			s.until.Set(float64(added.To.Unix()))
 		}
+	})
+	if err != nil {
+		return err
 	}
+	return s.store.Forget(ctx, s.facts)
 }
