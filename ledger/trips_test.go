@@ -40,6 +40,15 @@ func TestAClaimTakesFiveRoundTripsAndASettlementOne(t *testing.T) {
 	if n := w.trips.Load() - before; n != 1 {
 		t.Errorf("a settlement took %d round trips", n)
 	}
+	other := accepted(claimAll(t, l, batch("n", 500), "a").Messages)
+	other[7].Tried = true
+	settleAll(t, l, other[7:8]) // prepares its statement
+	other[8].Tried = true
+	before = w.trips.Load()
+	settleAll(t, l, other)
+	if n := w.trips.Load() - before; n != 2 {
+		t.Errorf("a settlement of which one is not plain took %d round trips", n)
+	}
 }
 
 // A claim with tickets, narrow limits, money, release times, holds, a lowered rate and refunds
