@@ -207,10 +207,12 @@ const selectAffected = `
 	join dispatcher.receipts r on r.channel = g.channel and r.reference = g.reference
 	where r.message_seq is not null`
 
-// lockAttemptRows locks all attempts of some messages, and lockMessageRows the messages. readParts
-// then reads the rows of their parts, in a separate statement, so that it sees what the last holder
-// of the locks committed. readPlainRows reads plain messages without a lock: their only attempt was
-// accepted and tells their state, and every change of such a message locks that attempt first.
+// lockAttemptRows locks all attempts of some messages. readMessageRows then reads the messages, and
+// readParts the rows of their parts, in separate statements, so that they see what the last holder
+// of the locks committed. For plain messages no lock is needed: their only attempt was accepted and
+// tells their state, and every change of such a message locks that attempt first. The others are
+// locked by lockMessageRows, and they and their parts are read again.
+//
 // Receipts of an attempt whose settlement said nothing about them are awaited for $2, which is
 // UnsaidAwait, see receiptStatus.answered. The last column but two is attemptStatus.laterUnderKey:
 // while an attempt repeats another under its key, the row of the message holds that key.
@@ -234,29 +236,19 @@ var (
 	where a.message_seq = any($1)
 	order by a.message_seq, a.attempt for update of a`)
 
-	lockMessageRows = ofDay(`
-	select ` + statusColumns + `, m.state from dispatcher.messages m
-	where m.seq = any($1) and not (m.state = 'sending' and m.attempts = 1 and exists (
-	  select from dispatcher.attempts a where a.message_seq = m.seq and a.attempt = 1
-	    and a.outcome = 'accepted' offset 0))
-	order by m.seq for update of m`)
+	readMessageRows = ofDay(`
+	select ` + statusColumns + ` from dispatcher.messages m where m.seq = any($1) order by m.seq`)
 
-	readPlainRows = ofDay(`
-	select ` + statusColumns + `,
-	  case when a.receipt_state = 'delivered' then 'delivered' else 'accepted' end
-	from dispatcher.messages m
-	cross join lateral (
-	  select a.receipt_state from dispatcher.attempts a
-	  where a.message_seq = m.seq and a.attempt = 1 and a.outcome = 'accepted' offset 0) a
-	where m.seq = any($1) and m.state = 'sending' and m.attempts = 1
-	order by m.seq`)
+	lockMessageRows = ofDay(`
+	select ` + statusColumns + ` from dispatcher.messages m where m.seq = any($1)
+	order by m.seq for update of m`)
 )
 
-// statusColumns are the columns of message m that readStatuses scans, except the state.
+// statusColumns are the columns of message m that readStatuses scans.
 const statusColumns = `m.seq, m.id, m.lane, m.tenant, coalesce(m.route, ''),
 	coalesce(m.segments, 0), m.possible_duplicate,
 	(select p.envelope from dispatcher.payloads p where p.seq = m.seq), m.attempts,
-	m.state = 'accepted' and m.next_at is not null, now()`
+	m.state = 'accepted' and m.next_at is not null, now(), m.state`
 
 const readParts = `
 	select r.message_seq, r.attempt, r.channel, r.reference, r.part is null, r.state,
