@@ -34,7 +34,7 @@ func TestHotStatementsReadADayByItsKeys(t *testing.T) {
 		"free": freeAttempts, "change": updateMessages, "expect": expectReceipts,
 		"attempts of receipts": lockAttemptRows, "messages of receipts": readMessageRows,
 		"locked messages of receipts": lockMessageRows,
-		"what receipts say":           updateAttemptRows, "states": updateStatuses, "flags": flagMessages,
+		"what receipts say":           updateAttemptRows, "received": updateReceived, "states": updateStatuses, "flags": flagMessages,
 		"cancel": cancelMessages, "lock": lockMessages, "settle": settle, "settle more": settleMore,
 		"settle plain": settlePlain, "corrected": corrected,
 	} {

@@ -286,6 +286,7 @@ func (t *receiptTx) notice(c *Closing) *Notice {
 // receiptWrites are the changes to write, column by column.
 type receiptWrites struct {
 	tries struct {
+		answers                       bool // some answer changes, or is contradicted
 		seq                           []int64
 		number                        []int16
 		accepted, frees               []bool
@@ -322,6 +323,7 @@ func (w *receiptWrites) try(seq int64, s *attemptStatus) {
 	c.cause, c.code = append(c.cause, string(s.says.cause)), append(c.code, s.says.code)
 	c.at, c.contradicted = append(c.at, instant(s.says.at)),
 		append(c.contradicted, instant(s.contradictedAt()))
+	c.answers = c.answers || s.accepted || s.named || s.contradicts()
 	if s.frees {
 		if w.slots == nil {
 			w.slots = map[string]int64{}
@@ -392,6 +394,11 @@ func (w *receiptWrites) queue(batch *pgx.Batch) {
 	}
 	c, m := &w.tries, &w.closed
 	eachDay(len(c.seq), func(i int) int64 { return c.seq[i] }, func(day Day, i, j int) {
+		if !c.answers {
+			batch.Queue(updateReceived.on(day), c.seq[i:j], brief(c.number[i:j]), c.state[i:j],
+				brief(c.cause[i:j]), brief(c.code[i:j]), c.at[i:j], brief(c.frees[i:j]))
+			return
+		}
 		batch.Queue(updateAttemptRows.on(day), c.seq[i:j], c.number[i:j], c.accepted[i:j],
 			c.reference[i:j], c.state[i:j], c.cause[i:j], c.code[i:j], c.at[i:j], c.frees[i:j],
 			c.contradicted[i:j])
