@@ -20,7 +20,8 @@ var (
 // settlePlain does for plain settlements what settle does, in half of its time. The rows of the
 // messages stay as they are. When one of the attempts has an outcome already, it fails, because it
 // inserts no keys, see isSettledBefore. Then nothing is stored, and the batch is sent as settle. So
-// late answers and repetitions, which are rare, are left to that one.
+// late answers and repetitions, which are rare, are left to that one. There are no values in that
+// case either, because PostgreSQL's log quotes the row.
 //
 // The number of the attempts is always 1. It is a parameter beside the others, because with a
 // constant PostgreSQL may read the whole index of the day: in a plan that is made while the day is
@@ -47,9 +48,10 @@ var settlePlain = ofDay(named(plainNames, `
 	  on conflict (channel) do update set slots = f.slots + excluded.slots
 	)
 	insert into dispatcher.outbox (kind, keys, "values")
-	select 'status', case when count(*) = cardinality(@seqs::bigint[])
-	  then @notice_keys::text[] end, @notice_values::bytea[]
-	from done having count(*) < cardinality(@seqs) or cardinality(@notice_keys) > 0`))
+	select 'status', case when all_done then @notice_keys::text[] end,
+	  case when all_done then @notice_values::bytea[] end
+	from (select count(*) = cardinality(@seqs::bigint[]) as all_done from done) d
+	where not all_done or cardinality(@notice_keys) > 0`))
 
 // plainNames are the parameters from plainArrays.
 var plainNames = []string{
