@@ -128,8 +128,8 @@ type Open struct {
 	ClaimedAt time.Time
 }
 
-// Settle stores the outcomes of attempts. Those of messages of one day take one round trip if all of
-// them are plain or none is, else two, and one more when none of them was new, see
+// Settle stores the outcomes of attempts. Those of messages of one day take one round trip if all
+// of them are plain or none is, else two, and one more when none of them was new, see
 // replicationBarrier. What one round trip stores is stored all or none. Settling an attempt again
 // has no effect, so the caller repeats a call that failed.
 func (s *Settlements) Settle(ctx context.Context, settlements []Settlement) error {

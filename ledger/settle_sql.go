@@ -6,9 +6,9 @@ import (
 )
 
 // A batch of settlements is one of three statements. Accepted first attempts that need nothing more
-// are settlePlain. All others are settle, or settleMore when one of them needs more. settle.sql says
-// how these two are written as one text. Both take the parameters of settleNames in that order;
-// settle takes only the first settleCount.
+// are settlePlain. All others are settle, or settleMore when one of them needs more. settle.sql
+// says how these two are written as one text. Both take the parameters of settleNames in that
+// order; settle takes only the first settleCount.
 var (
 	//go:embed settle.sql
 	settleText string
