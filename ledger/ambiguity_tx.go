@@ -318,7 +318,7 @@ func resolveIn(ctx context.Context, tx pgx.Tx, r *Resolution) (closed bool, err 
 	batch, day := &pgx.Batch{}, DayOf(r.Seq)
 	if r.Settlement == nil {
 		batch.Queue(lockResolved.on(day), r.Seq)
-	} else if err := settleIn(ctx, tx, day, bySeq([]Settlement{*r.Settlement}), true); err != nil {
+	} else if err := settleIn(ctx, tx, day, bySeq([]Settlement{*r.Settlement}), how{merge: true}); err != nil {
 		return false, err
 	}
 	batch.Queue(lockMessage.on(day), r.Seq)

@@ -150,3 +150,9 @@ func isDuplicate(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pg.Code == "23505"
 }
+
+// isSettledBefore reports whether settlePlain failed because an attempt has an outcome already.
+func isSettledBefore(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "23502" && pg.TableName == "outbox" && pg.ColumnName == "keys"
+}

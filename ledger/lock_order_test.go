@@ -54,7 +54,13 @@ func TestSlotsOfManyChannelsAreGivenBackInTheOrderOfLocks(t *testing.T) {
 		before func(*ledger.Settlement) // nil when no attempt is settled before
 		free   func(*testing.T, *rig, []ledger.Settlement) error
 	}{
+		{"settlePlain", nil, func(t *testing.T, r *rig, all []ledger.Settlement) error {
+			return r.l.Settlements.Settle(t.Context(), all)
+		}},
 		{"settle", nil, func(t *testing.T, r *rig, all []ledger.Settlement) error {
+			for i := range all {
+				all[i].Tried = true
+			}
 			return r.l.Settlements.Settle(t.Context(), all)
 		}},
 		{"settleMore", nil, func(t *testing.T, r *rig, all []ledger.Settlement) error {

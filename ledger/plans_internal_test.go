@@ -32,10 +32,11 @@ func TestHotStatementsReadADayByItsKeys(t *testing.T) {
 		"record ambiguities": recordAmbiguities, "repeated": lockRepeated,
 		"resolved": lockResolved, "message": lockMessage, "committed": selectCommitted,
 		"free": freeAttempts, "change": updateMessages, "expect": expectReceipts,
-		"attempts of receipts": lockAttemptRows, "messages of receipts": lockMessageRows,
-		"plain messages of receipts": readPlainRows,
-		"what receipts say":          updateAttemptRows, "states": updateStatuses, "flags": flagMessages,
-		"cancel": cancelMessages, "lock": lockMessages, "settle": settle, "settle more": settleMore, "corrected": corrected,
+		"attempts of receipts": lockAttemptRows, "messages of receipts": readMessageRows,
+		"locked messages of receipts": lockMessageRows,
+		"what receipts say":           updateAttemptRows, "received": updateReceived, "states": updateStatuses, "flags": flagMessages,
+		"cancel": cancelMessages, "lock": lockMessages, "settle": settle, "settle more": settleMore,
+		"settle plain": settlePlain, "corrected": corrected,
 	} {
 		statements[name] = s.on(DayAt(time.Now()))
 	}

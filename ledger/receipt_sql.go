@@ -45,7 +45,7 @@ var expectReceipts = ofDay(`
 	  join dispatcher.attempts a on a.message_seq = n.seq and a.attempt = n.attempt
 	  order by a.channel, n.reference, n.seq, n.attempt, nullif(n.part, 0)
 	), merging as materialized (
-	  select $6::boolean or bool_or(known) or count(*) > count(distinct (channel, reference)) as yes
+	  select $6::boolean or bool_or(known) or count(*) > count(distinct channel || ' ' || reference) as yes
 	  from fresh
 	), awaited as (
 	  insert into dispatcher.awaited (due_at, seqs)
@@ -115,9 +115,8 @@ var expectReceipts = ofDay(`
 //
 // Usually all receipts are about existing rows. Then these are updated plainly, because "on
 // conflict" locks each row first, which writes 54 more bytes of WAL. They are updated in the order
-// of met: "= any" leaves the planner no other join than looking each row up. A row that was deleted
-// meanwhile, because its time was over, needs no receipt. Both parts, moved and recorded, merge by
-// the same rule.
+// of met, because each row is looked up, see hotSettings. A row that was deleted meanwhile, because
+// its time was over, needs no receipt. Both parts, moved and recorded, merge by the same rule.
 const mergeReceipts = `
 	with given as (
 	  select g.channel collate "C" as channel, g.reference collate "C" as reference,
@@ -154,7 +153,7 @@ const mergeReceipts = `
 	    look_at = case when g.state = 'pending' then r.look_at end
 	  from met g
 	  where (select bool_and(known) from met)
-	    and r.channel = any(array[g.channel]) and r.reference = any(array[g.reference])
+	    and r.channel = g.channel and r.reference = g.reference
 	    and (dispatcher.receipt_rank(g.state) > dispatcher.receipt_rank(r.state)
 	      or r.message_seq is null and g.message_seq is not null)
 	    and coalesce(r.message_seq = g.message_seq, true)
@@ -207,10 +206,12 @@ const selectAffected = `
 	join dispatcher.receipts r on r.channel = g.channel and r.reference = g.reference
 	where r.message_seq is not null`
 
-// lockAttemptRows locks all attempts of some messages, and lockMessageRows the messages. readParts
-// then reads the rows of their parts, in a separate statement, so that it sees what the last holder
-// of the locks committed. readPlainRows reads plain messages without a lock: their only attempt was
-// accepted and tells their state, and every change of such a message locks that attempt first.
+// lockAttemptRows locks all attempts of some messages. readMessageRows then reads the messages, and
+// readParts the rows of their parts, in separate statements, so that they see what the last holder
+// of the locks committed. For plain messages no lock is needed: their only attempt was accepted and
+// tells their state, and every change of such a message locks that attempt first. The others are
+// locked by lockMessageRows, and they and their parts are read again.
+//
 // Receipts of an attempt whose settlement said nothing about them are awaited for $2, which is
 // UnsaidAwait, see receiptStatus.answered. The last column but two is attemptStatus.laterUnderKey:
 // while an attempt repeats another under its key, the row of the message holds that key.
@@ -234,29 +235,19 @@ var (
 	where a.message_seq = any($1)
 	order by a.message_seq, a.attempt for update of a`)
 
-	lockMessageRows = ofDay(`
-	select ` + statusColumns + `, m.state from dispatcher.messages m
-	where m.seq = any($1) and not (m.state = 'sending' and m.attempts = 1 and exists (
-	  select from dispatcher.attempts a where a.message_seq = m.seq and a.attempt = 1
-	    and a.outcome = 'accepted' offset 0))
-	order by m.seq for update of m`)
+	readMessageRows = ofDay(`
+	select ` + statusColumns + ` from dispatcher.messages m where m.seq = any($1) order by m.seq`)
 
-	readPlainRows = ofDay(`
-	select ` + statusColumns + `,
-	  case when a.receipt_state = 'delivered' then 'delivered' else 'accepted' end
-	from dispatcher.messages m
-	cross join lateral (
-	  select a.receipt_state from dispatcher.attempts a
-	  where a.message_seq = m.seq and a.attempt = 1 and a.outcome = 'accepted' offset 0) a
-	where m.seq = any($1) and m.state = 'sending' and m.attempts = 1
-	order by m.seq`)
+	lockMessageRows = ofDay(`
+	select ` + statusColumns + ` from dispatcher.messages m where m.seq = any($1)
+	order by m.seq for update of m`)
 )
 
-// statusColumns are the columns of message m that readStatuses scans, except the state.
+// statusColumns are the columns of message m that readStatuses scans.
 const statusColumns = `m.seq, m.id, m.lane, m.tenant, coalesce(m.route, ''),
 	coalesce(m.segments, 0), m.possible_duplicate,
 	(select p.envelope from dispatcher.payloads p where p.seq = m.seq), m.attempts,
-	m.state = 'accepted' and m.next_at is not null, now()`
+	m.state = 'accepted' and m.next_at is not null, now(), m.state`
 
 const readParts = `
 	select r.message_seq, r.attempt, r.channel, r.reference, r.part is null, r.state,
@@ -316,6 +307,26 @@ var updateAttemptRows = ofDay(named(attemptRowNames, `
 	  @contradicted_ats::timestamptz[])
 	  as n(seq, attempt, accepted, reference, state, cause, code, at, freed, contradicted_at)
 	where a.message_seq = n.seq and a.attempt = n.attempt`))
+
+// receivedNames are the parameters of updateReceived, see queue.
+var receivedNames = []string{"seqs", "attempts", "states", "causes", "codes", "ats", "freed"}
+
+// updateReceived is updateAttemptRows for receipts that change nothing of what the provider
+// answered, which is the usual case. Its columns have no trigger that compares answers.
+var updateReceived = ofDay(named(receivedNames, `
+	update dispatcher.attempts a set
+	  receipt_state = coalesce(nullif(n.state, ''), a.receipt_state),
+	  receipt_cause = case when n.state = '' then a.receipt_cause
+	    else nullif(coalesce(n.cause, (@causes::text[])[1]), '') end,
+	  receipt_code = case when n.state = '' then a.receipt_code
+	    else nullif(coalesce(n.code, (@codes::text[])[1]), '') end,
+	  receipt_at = case when n.state = '' then a.receipt_at else n.at end,
+	  delivered_at = case when n.state = 'delivered' then n.at else a.delivered_at end,
+	  freed = a.freed or coalesce(n.freed, (@freed::boolean[])[1])
+	from unnest(@seqs::bigint[], @attempts::smallint[], @states::text[], @causes::text[],
+	  @codes::text[], @ats::timestamptz[], @freed::boolean[])
+	  as n(seq, attempt, state, cause, code, at, freed)
+	where a.message_seq = n.seq and a.attempt = coalesce(n.attempt, (@attempts::smallint[])[1])`))
 
 var updateStatuses = ofDay(`
 	update dispatcher.messages m set state = n.state, reason = nullif(n.reason, ''), next_at = null,

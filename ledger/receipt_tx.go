@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"dispatcher/provider"
 )
 
 // receiptTx records receipts, or handles due rows, in one transaction.
@@ -52,19 +54,57 @@ func (t *receiptTx) lockMessages(ctx context.Context, seqs []int64) error {
 	slices.Sort(seqs)
 	seqs = slices.Compact(seqs)
 	batch := &pgx.Batch{}
-	each := func(do func(day Day, some []int64)) {
-		eachDay(len(seqs), func(i int) int64 { return seqs[i] },
-			func(day Day, from, to int) { do(day, seqs[from:to]) })
-	}
-	each(func(day Day, some []int64) {
+	eachOf(seqs, func(day Day, some []int64) {
 		batch.Queue(lockAttemptRows.on(day), some, UnsaidAwait).Query(t.readTries)
 	})
-	each(func(day Day, some []int64) {
-		batch.Queue(lockMessageRows.on(day), some).Query(t.readStatuses(false))
-		batch.Queue(readPlainRows.on(day), some).Query(t.readStatuses(true))
+	t.queueReads(batch, readMessageRows, seqs)
+	if err := t.conn.SendBatch(ctx, batch).Close(); err != nil {
+		return err
+	}
+	others := t.setPlain()
+	if len(others) == 0 {
+		return nil
+	}
+	batch = &pgx.Batch{}
+	t.queueReads(batch, lockMessageRows, others)
+	return t.conn.SendBatch(ctx, batch).Close()
+}
+
+// queueReads reads messages, by readMessageRows or lockMessageRows, and their parts.
+func (t *receiptTx) queueReads(batch *pgx.Batch, messages *dayStatement, seqs []int64) {
+	eachOf(seqs, func(day Day, some []int64) {
+		batch.Queue(messages.on(day), some).Query(t.readStatuses)
 	})
 	batch.Queue(readParts, seqs).Query(t.readParts)
-	return t.conn.SendBatch(ctx, batch).Close()
+}
+
+// eachOf calls do with the messages of each day. seqs must ascend.
+func eachOf(seqs []int64, do func(day Day, some []int64)) {
+	eachDay(len(seqs), func(i int) int64 { return seqs[i] },
+		func(day Day, from, to int) { do(day, seqs[from:to]) })
+}
+
+// setPlain sets plain and the state of plain messages, and returns the others, which have to be
+// locked. Their parts are removed, because they are read again.
+func (t *receiptTx) setPlain() (others []int64) {
+	for i := range t.statuses {
+		s := &t.statuses[i]
+		first := &s.tries[0]
+		s.plain = s.state == Sending && s.attempts == 1 && first.number == 1 &&
+			first.outcome == provider.Accepted.String()
+		switch {
+		case !s.plain:
+			others = append(others, s.closing.Seq)
+			for j := range s.tries {
+				s.tries[j].parts = nil
+			}
+		case first.receipt == Delivered:
+			s.state = Delivered
+		default:
+			s.state = Accepted
+		}
+	}
+	return others
 }
 
 // readTries reads the attempts and creates the statuses. It runs first, because attempts come
@@ -89,29 +129,27 @@ func (t *receiptTx) readTries(rows pgx.Rows) error {
 }
 
 // readStatuses reads the messages into the statuses. Both are in the same order.
-func (t *receiptTx) readStatuses(plain bool) func(rows pgx.Rows) error {
-	return func(rows pgx.Rows) error {
-		next := 0
-		s := receiptStatus{plain: plain}
-		c := &s.closing
-		_, err := pgx.ForEachRow(rows, []any{
-			&c.Seq, &c.ID, &c.Lane, &c.Tenant, &c.Route, &c.Segments, &c.PossibleDuplicate,
-			&c.Envelope, &s.attempts, &s.furtherPending, &c.At, &s.state,
-		}, func() error {
-			for next < len(t.statuses) && t.statuses[next].closing.Seq < c.Seq {
-				next++
-			}
-			if next == len(t.statuses) || t.statuses[next].closing.Seq != c.Seq {
-				return nil
-			}
-			c.At = c.At.UTC()
-			found := s
-			found.tries = t.statuses[next].tries
-			t.statuses[next] = found
+func (t *receiptTx) readStatuses(rows pgx.Rows) error {
+	next := 0
+	var s receiptStatus
+	c := &s.closing
+	_, err := pgx.ForEachRow(rows, []any{
+		&c.Seq, &c.ID, &c.Lane, &c.Tenant, &c.Route, &c.Segments, &c.PossibleDuplicate,
+		&c.Envelope, &s.attempts, &s.furtherPending, &c.At, &s.state,
+	}, func() error {
+		for next < len(t.statuses) && t.statuses[next].closing.Seq < c.Seq {
+			next++
+		}
+		if next == len(t.statuses) || t.statuses[next].closing.Seq != c.Seq {
 			return nil
-		})
-		return err
-	}
+		}
+		c.At = c.At.UTC()
+		found := s
+		found.tries = t.statuses[next].tries
+		t.statuses[next] = found
+		return nil
+	})
+	return err
 }
 
 // readParts reads the parts into the attempts of the statuses. Both are in the same order.
@@ -248,6 +286,7 @@ func (t *receiptTx) notice(c *Closing) *Notice {
 // receiptWrites are the changes to write, column by column.
 type receiptWrites struct {
 	tries struct {
+		answers                       bool // some answer changes, or is contradicted
 		seq                           []int64
 		number                        []int16
 		accepted, frees               []bool
@@ -284,6 +323,7 @@ func (w *receiptWrites) try(seq int64, s *attemptStatus) {
 	c.cause, c.code = append(c.cause, string(s.says.cause)), append(c.code, s.says.code)
 	c.at, c.contradicted = append(c.at, instant(s.says.at)),
 		append(c.contradicted, instant(s.contradictedAt()))
+	c.answers = c.answers || s.accepted || s.named || s.contradicts()
 	if s.frees {
 		if w.slots == nil {
 			w.slots = map[string]int64{}
@@ -354,6 +394,11 @@ func (w *receiptWrites) queue(batch *pgx.Batch) {
 	}
 	c, m := &w.tries, &w.closed
 	eachDay(len(c.seq), func(i int) int64 { return c.seq[i] }, func(day Day, i, j int) {
+		if !c.answers {
+			batch.Queue(updateReceived.on(day), c.seq[i:j], brief(c.number[i:j]), c.state[i:j],
+				brief(c.cause[i:j]), brief(c.code[i:j]), c.at[i:j], brief(c.frees[i:j]))
+			return
+		}
 		batch.Queue(updateAttemptRows.on(day), c.seq[i:j], c.number[i:j], c.accepted[i:j],
 			c.reference[i:j], c.state[i:j], c.cause[i:j], c.code[i:j], c.at[i:j], c.frees[i:j],
 			c.contradicted[i:j])

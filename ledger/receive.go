@@ -20,8 +20,9 @@ const receiveBatch = 500
 
 // Receive records receipts, in transactions of up to 500 that take three round trips each: merge
 // them into their rows; lock and read the messages that they are about, of any day; write what
-// follows. One more round trip is needed when receipts name attempts by our key, and one more when
-// receipts changed no row, to find their messages.
+// follows. One more round trip is needed when receipts name attempts by our key, one more when
+// receipts changed no row, to find their messages, and one more when some messages are not plain,
+// to lock them.
 //
 // Order and repetition of receipts make no difference: see conclude. A receipt whose attempt is not
 // known is kept, and takes effect after the attempt is settled, see Overdue. A receipt with Seq

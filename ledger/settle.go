@@ -128,9 +128,10 @@ type Open struct {
 	ClaimedAt time.Time
 }
 
-// Settle stores the outcomes of attempts. Those of messages of one day take one round trip, and two
-// when none of them was new, see replicationBarrier; they are stored all or none. Settling an
-// attempt again has no effect, so the caller repeats a call that failed.
+// Settle stores the outcomes of attempts. Those of messages of one day take one round trip if all
+// of them are plain or none is, else two, and one more when none of them was new, see
+// replicationBarrier. What one round trip stores is stored all or none. Settling an attempt again
+// has no effect, so the caller repeats a call that failed.
 func (s *Settlements) Settle(ctx context.Context, settlements []Settlement) error {
 	if len(settlements) == 0 {
 		return nil
@@ -151,13 +152,57 @@ func (s *Settlements) Settle(ctx context.Context, settlements []Settlement) erro
 	order := bySeq(settlements)
 	eachDay(len(order), func(i int) int64 { return order[i].Seq }, func(day Day, from, to int) {
 		if err == nil {
-			err = settleIn(ctx, conn, day, order[from:to], false)
-		}
-		if isDuplicate(err) {
-			err = settleIn(ctx, conn, day, order[from:to], true)
+			err = settleDay(ctx, conn, day, order[from:to])
 		}
 	})
 	return wrap("settle", err)
+}
+
+// settleDay settles attempts of messages of one day. The plain ones come last, because the others
+// may be sent again at once. They are a transaction of their own, so that each locks in order.
+func settleDay(ctx context.Context, db executor, day Day, order []*Settlement) error {
+	settling := func(order []*Settlement, plain bool) error {
+		err := settleIn(ctx, db, day, order, how{plain: plain})
+		if isDuplicate(err) {
+			err = settleIn(ctx, db, day, order, how{plain: plain, merge: true})
+		}
+		return err
+	}
+	plain, others := apart(order)
+	if len(others) > 0 {
+		if err := settling(others, false); err != nil {
+			return err
+		}
+	}
+	if len(plain) == 0 {
+		return nil
+	}
+	err := settling(plain, true)
+	if isSettledBefore(err) {
+		err = settling(plain, false)
+	}
+	return err
+}
+
+// apart separates the settlements for which settlePlain is enough from all others.
+func apart(order []*Settlement) (plain, others []*Settlement) {
+	for _, s := range order {
+		if s.plain() && !s.needsMore() {
+			plain = append(plain, s)
+		} else {
+			others = append(others, s)
+		}
+	}
+	return plain, others
+}
+
+// how a batch of settlements is stored.
+type how struct {
+	// plain: all of them are plain, and none is expected to have been settled before.
+	plain bool
+	// merge: the receipts that they expect may exist already. Without it the batch fails when a
+	// receipt inserts the same row at the same time, see expectReceipts.
+	merge bool
 }
 
 // executor is a connection or a transaction.
@@ -167,16 +212,19 @@ type executor interface {
 }
 
 // settleIn writes settlements of messages of one day in one round trip; a batch is one transaction.
-// Without merge it fails when a receipt inserts the same row at the same time, see expectReceipts.
-func settleIn(
-	ctx context.Context, db executor, day Day, order []*Settlement, merge bool,
-) error {
-	sql, args := settle.on(day), settlementArrays(order)
-	if more(order) {
-		sql, args = settleMore.on(day), append(args, moreArrays(order)...)
+func settleIn(ctx context.Context, db executor, day Day, order []*Settlement, as how) error {
+	var sql string
+	var args []any
+	switch {
+	case as.plain:
+		sql, args = settlePlain.on(day), plainArrays(order)
+	case more(order):
+		sql, args = settleMore.on(day), append(settlementArrays(order), moreArrays(order)...)
+	default:
+		sql, args = settle.on(day), settlementArrays(order)
 	}
 	ambiguities, expectations, corrections := ambiguityArrays(order),
-		expectArrays(order, merge), correctedArrays(order)
+		expectArrays(order, as.merge), correctedArrays(order)
 	repeats := repeatArrays(order)
 	if ambiguities == nil && expectations == nil && corrections == nil && repeats == nil {
 		tag, err := db.Exec(ctx, sql, args...)
@@ -227,8 +275,11 @@ func bySeq(settlements []Settlement) []*Settlement {
 
 // more reports whether one of the settlements needs settleMore.
 func more(order []*Settlement) bool {
-	return slices.ContainsFunc(order, func(s *Settlement) bool {
-		return s.Hold > 0 || s.Slow != nil || len(s.Refunds) > 0 || s.Unfit || s.Receipts > 0 ||
-			s.DeniedParts > 0
-	})
+	return slices.ContainsFunc(order, (*Settlement).needsMore)
+}
+
+// needsMore reports whether the settlement needs settleMore.
+func (s *Settlement) needsMore() bool {
+	return s.Hold > 0 || s.Slow != nil || len(s.Refunds) > 0 || s.Unfit || s.Receipts > 0 ||
+		s.DeniedParts > 0
 }

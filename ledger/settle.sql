@@ -5,7 +5,8 @@
 --
 -- As it stands, this is settleMore: for attempts that keep their slots, were throttled, get money
 -- back, were refused as unfit, or say how many receipts are expected. Without the lines from "begin
--- more" to "end more" it is settle, which does less work.
+-- more" to "end more" it is settle, which does less work. Most settlements need neither, see
+-- settlePlain.
 with
 -- begin more
 -- What the settlements say about receipts.
@@ -110,12 +111,15 @@ done as (
 -- Slots are given back with the first outcome of an attempt, unless they were before.
 freed as (
   insert into dispatcher.freed_slots as f (channel, slots)
-  select channel, count(*) from done d join dispatcher.channels using (channel)
-  where d.answers = 1 and not d.freed
-    -- begin more
-    and d.held_until is null
-    -- end more
-  group by channel order by channel
+  select channel, n.slots
+  from (
+    select d.channel, count(*) as slots from done d
+    where d.answers = 1 and not d.freed
+      -- begin more
+      and d.held_until is null
+      -- end more
+    group by d.channel
+  ) n join dispatcher.channels using (channel) order by channel
   on conflict (channel) do update set slots = f.slots + excluded.slots
 ),
 -- begin more

@@ -5,9 +5,10 @@ import (
 	"regexp"
 )
 
-// A batch of settlements is one of two statements: settle, or settleMore when one of them needs
-// more. settle.sql says how both are written as one text. Both take the parameters of settleNames
-// in that order; settle takes only the first settleCount.
+// A batch of settlements is one of three statements. Accepted first attempts that need nothing more
+// are settlePlain. All others are settle, or settleMore when one of them needs more. settle.sql
+// says how these two are written as one text. Both take the parameters of settleNames in that
+// order; settle takes only the first settleCount.
 var (
 	//go:embed settle.sql
 	settleText string
@@ -15,6 +16,48 @@ var (
 	settle     = ofDay(named(settleNames[:settleCount], onlyMore.ReplaceAllString(settleText, "")))
 	settleMore = ofDay(named(settleNames, settleText))
 )
+
+// settlePlain does for plain settlements what settle does, in half of its time. The rows of the
+// messages stay as they are. When one of the attempts has an outcome already, it fails, because it
+// inserts no keys, see isSettledBefore. Then nothing is stored, and the batch is sent as settle. So
+// late answers and repetitions, which are rare, are left to that one. There are no values in that
+// case either, because PostgreSQL's log quotes the row.
+//
+// The number of the attempts is always 1. It is a parameter beside the others, because with a
+// constant PostgreSQL may read the whole index of the day: in a plan that is made while the day is
+// nearly empty that is cheaper.
+var settlePlain = ofDay(named(plainNames, `
+	with done as (
+	  update dispatcher.attempts a set outcome = 'accepted',
+	    provider_code = nullif(coalesce(g.code, (@codes::text[])[1]), ''),
+	    provider_reference = nullif(g.reference, ''),
+	    segments = coalesce(g.segments, (@segments::smallint[])[1]),
+	    price_micros = coalesce(g.price_micros, (@prices::bigint[])[1]),
+	    settled_at = now(), answers = 1
+	  from unnest(@seqs::bigint[], @attempts::smallint[], @codes::text[], @references::text[],
+	    @segments::smallint[], @prices::bigint[])
+	    as g(seq, attempt, code, reference, segments, price_micros)
+	  where a.message_seq = g.seq and a.attempt = coalesce(g.attempt, (@attempts::smallint[])[1])
+	    and a.outcome is null
+	  returning a.channel, a.freed
+	), freed as (
+	  insert into dispatcher.freed_slots as f (channel, slots)
+	  select channel, n.slots
+	  from (select channel, count(*) as slots from done where not freed group by channel) n
+	  join dispatcher.channels using (channel) order by channel
+	  on conflict (channel) do update set slots = f.slots + excluded.slots
+	)
+	insert into dispatcher.outbox (kind, keys, "values")
+	select 'status', case when all_done then @notice_keys::text[] end,
+	  case when all_done then @notice_values::bytea[] end
+	from (select count(*) = cardinality(@seqs::bigint[]) as all_done from done) d
+	where not all_done or cardinality(@notice_keys) > 0`))
+
+// plainNames are the parameters from plainArrays.
+var plainNames = []string{
+	"seqs", "attempts", "codes", "references", "segments", "prices", "notice_keys",
+	"notice_values",
+}
 
 var onlyMore = regexp.MustCompile(`(?ms)^ *-- begin more\n.*?^ *-- end more\n`)
 

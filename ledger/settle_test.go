@@ -41,6 +41,41 @@ func TestSettleTwiceHasTheEffectOfOnce(t *testing.T) {
 	}
 }
 
+// A plain batch is settled as a whole, whatever some of its attempts were settled as before: an
+// answer that came late, or the same settlement made again.
+func TestPlainSettlementsAreSettledBesideThoseThatAreNot(t *testing.T) {
+	t.Parallel()
+	r := lend(t)
+	apply(t, r.l, ledger.ChannelSpec{Name: "a", ActiveMax: 100})
+	m := claimAll(t, r.l, batch("m", 6), "a").Messages
+	all := accepted(m)
+	all[1].Code, all[1].PriceMicros, all[1].Notice = "0", 14000, nil
+	late, again := unknown(m[3]), all[4:5]
+	settleAll(t, r.l, append([]ledger.Settlement{late}, again...))
+	all[5].Outcome, all[5].State, all[5].Reference = provider.Rejected, ledger.Rejected, ""
+	for range 2 {
+		settleAll(t, r.l, all)
+		got := scalar[string](t, r.db, `select string_agg(concat_ws(' ', m.state, a.outcome,
+			a.answers, a.provider_reference, a.provider_code, a.price_micros), ', ' order by m.id)
+			from dispatcher.message_states m join dispatcher.attempts a on a.message_seq = m.seq`)
+		if want := "accepted accepted 1 ref-m-00000 28000, " +
+			"accepted accepted 1 ref-m-00001 0 14000, accepted accepted 1 ref-m-00002 28000, " +
+			"accepted accepted 2 ref-m-00003 28000, accepted accepted 1 ref-m-00004 28000, " +
+			"rejected rejected 1 28000"; got != want {
+			t.Fatalf("%s, want %s", got, want)
+		}
+		if got := scalar[string](t, r.db, `select string_agg(key, ' ' order by key)
+			from dispatcher.outbox, unnest(keys) as key`); got !=
+			"m-00000 m-00002 m-00003 m-00004 m-00005" || activeOn(t, r.db, "a") != 0 {
+			t.Fatalf("notices %s, %d active", got, activeOn(t, r.db, "a"))
+		}
+	}
+	if n := scalar[int](t, r.db, `select count(*) from dispatcher.messages
+		where state = 'sending'`); n != 4 {
+		t.Errorf("%d rows of messages were left as they were, want those of four plain settlements", n)
+	}
+}
+
 // unknown settles attempt 1 without an answer.
 func unknown(m ledger.Message) ledger.Settlement {
 	return ledger.Settlement{
