@@ -23,9 +23,6 @@ type Claims struct {
 	// pending says that the last claim found pending cancellations, so that the next one asks about
 	// its messages in its first round trip.
 	pending atomic.Bool
-	// again says that the last claim found ids that existed already, as after a crash, so that the
-	// next one begins with insertIDsAgain.
-	again atomic.Bool
 }
 
 // Tx is one running claim: a transaction that holds the locks of what it shows. It is for one
@@ -60,15 +57,11 @@ type Tx struct {
 func (s *Claims) Lock(ctx context.Context, want Claim) (*Tx, error) {
 	order := ascending(want.Messages)
 	insert := &insertIDs
-	if s.again.Load() {
-		insert = &insertIDsAgain
-	}
 	for {
 		t, err := s.begin(ctx, &want, order, insert)
 		switch {
 		case errors.Is(err, errOutdated):
 		case isDuplicate(err):
-			s.again.Store(true)
 			insert = &insertIDsAgain
 		default:
 			return t, wrap("claim", err)
@@ -232,7 +225,7 @@ func (t *Tx) readInserted(results pgx.BatchResults) error {
 	for i := range t.seen.Intakes {
 		t.seen.Intakes[i] = Duplicate
 	}
-	next, fresh := 0, 0
+	next := 0
 	var seq int64
 	var id string
 	_, err = pgx.ForEachRow(rows, []any{&seq, &id}, func() error {
@@ -245,12 +238,8 @@ func (t *Tx) readInserted(results pgx.BatchResults) error {
 		at := t.order[next]
 		t.seen.Messages[at].Seq, t.seen.Intakes[at] = seq, Fresh
 		next++
-		fresh++
 		return nil
 	})
-	if err == nil {
-		t.claims.again.Store(fresh < len(t.order))
-	}
 	return err
 }
 

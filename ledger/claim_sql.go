@@ -18,18 +18,17 @@ var planNames = []string{
 
 // insertIDs stores the ids of new messages and gives them numbers of a day, which begin after $2.
 // The ids ascend, so that two claims with the same ids wait for each other without a deadlock. An
-// id that exists in the older table is not returned. For one that exists in this table the
-// statement fails, see isDuplicate: to look for it first would take as long as a quarter of the
-// insert, and nearly all ids are new.
+// id that exists already, in this table or in the older one, is not returned. When another claim
+// stores the same id meanwhile, the statement fails, see isDuplicate.
 //
-// insertIDsAgain does not fail. It looks for ids in this table too, and has "on conflict" for those
-// that another claim stores meanwhile. With it PostgreSQL writes one more WAL record of 48 bytes
-// for each row. So it is used only after insertIDs has failed, and while ids come again.
+// insertIDsAgain has "on conflict" and does not fail for that. With it PostgreSQL writes one more
+// WAL record of 48 bytes for each row, so it is used only after insertIDs has failed.
 var (
 	insertIDs = bothTurns(`
 	insert into dispatcher.ids_0 as i (id, seq)
 	select n.id, $2::bigint + nextval('dispatcher.message_numbers') from unnest($1::text[]) as n(id)
-	where not exists (select from dispatcher.ids_1 o where o.id = n.id offset 0)
+	where not exists (select from dispatcher.ids_0 c where c.id = n.id offset 0)
+	  and not exists (select from dispatcher.ids_1 o where o.id = n.id offset 0)
 	returning seq, id`)
 
 	insertIDsAgain = bothTurns(`

@@ -51,35 +51,6 @@ func TestAClaimTakesFiveRoundTripsAndASettlementOne(t *testing.T) {
 	}
 }
 
-// While ids come again, as after a crash, only the first claim is tried twice.
-func TestOnlyTheFirstOfTheClaimsWithKnownIDsIsTriedTwice(t *testing.T) {
-	t.Parallel()
-	w, l, _ := openTapped(t)
-	again := func(prefix string, intake ledger.Intake) (trips int64) {
-		before := w.trips.Load()
-		seen := claimAll(t, l, batch(prefix, 20), "a")
-		for i := range seen.Intakes {
-			if seen.Intakes[i] != intake {
-				t.Fatalf("message %d of %s is %v", i, prefix, seen.Intakes[i])
-			}
-		}
-		return w.trips.Load() - before
-	}
-	again("m", ledger.Fresh)
-	again("m", ledger.Duplicate) // prepares the statements
-	again("n", ledger.Fresh)
-	// The next one fails, is rolled back, and prepares its statement again.
-	if first, second := again("m", ledger.Duplicate),
-		again("n", ledger.Duplicate); first < second+2 {
-		t.Errorf("%d round trips, then %d", first, second)
-	}
-	again("o", ledger.Fresh)
-	again("p", ledger.Fresh) // prepares the statement for new ids again
-	if n := again("q", ledger.Fresh); n != claimTrips {
-		t.Errorf("%d round trips for new ids after others", n)
-	}
-}
-
 // A claim with tickets, narrow limits, money, release times, holds, a lowered rate and refunds
 // takes no more round trips than a plain one.
 func TestEverythingOfAdmissionTakesNoFurtherRoundTrip(t *testing.T) {
