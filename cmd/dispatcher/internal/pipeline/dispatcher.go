@@ -274,10 +274,16 @@ func (d *Dispatcher) launch(c *claim) {
 	if d.stopped {
 		return // too late: the attempts stay open, and another instance recovers them
 	}
+	byChannel := map[string][]*openAttempt{}
 	for _, a := range c.attempts {
-		if w := d.workers[a.Channel]; w != nil {
-			w.put(a)
-		} else {
+		byChannel[a.Channel] = append(byChannel[a.Channel], a)
+	}
+	for channel, attempts := range byChannel {
+		if w := d.workers[channel]; w != nil {
+			w.put(attempts...)
+			continue
+		}
+		for _, a := range attempts {
 			result := decide.NotSent(decide.CodeStopping)
 			a.answer(d.settler.answers, &result)
 		}

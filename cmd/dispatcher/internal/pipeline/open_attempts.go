@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
@@ -13,9 +15,10 @@ import (
 type openAttempt struct {
 	*decide.Attempt
 
-	claim *openClaim // set by openAttempts
-	slots *slots     // it holds one of these
-	load  *load      // of its channel; it counts there until it is answered
+	claim *openClaim      // set by openAttempts
+	slots *slots          // it holds one of these
+	load  *load           // of its channel; it counts there until it is answered
+	until *sharedDeadline // set by worker.put
 
 	// claimed is this process's clock, with its monotonic reading, before the claim began. After
 	// claimed + Config.SendTimeout no byte may leave, because another instance may have declared the
@@ -35,7 +38,31 @@ type answered struct {
 // answer hands the result to the settler. The attempt no longer counts as in flight on its channel.
 func (a *openAttempt) answer(to chan<- answered, result *provider.Result) {
 	a.load.release()
+	a.until.done()
 	to <- answered{attempt: a, result: *result}
+}
+
+// sharedDeadline is the context under which the attempts of one claim and channel are sent. It ends
+// when all of them are answered, or at their deadline. A context for each would cost a timer and
+// four allocations.
+type sharedDeadline struct {
+	ctx  context.Context //nolint:containedctx // It is handed to the senders.
+	end  context.CancelFunc
+	left atomic.Int32 // attempts without an answer
+}
+
+func newSharedDeadline(at time.Time, attempts int) *sharedDeadline {
+	d := &sharedDeadline{}
+	d.ctx, d.end = context.WithDeadline(context.Background(), at)
+	d.left.Store(int32(attempts)) //nolint:gosec // At most Config.MaxUnsettled.
+	return d
+}
+
+// done counts an answer; an attempt that no worker took has no deadline.
+func (d *sharedDeadline) done() {
+	if d != nil && d.left.Add(-1) == 0 {
+		d.end()
+	}
 }
 
 // late reports whether its release time has passed.

@@ -490,7 +490,7 @@ func TestARoutingWithAChannelThatHasNoConnectionStartsNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkWorker measures an attempt in a worker, with its release time and answer.
+// BenchmarkWorker measures a hundred attempts in a worker, with their release times and answers.
 func BenchmarkWorker(b *testing.B) {
 	cfg := Config{
 		MaxUnsettled: 500, SendTimeout: time.Minute, DeadAfter: time.Hour,
@@ -500,21 +500,21 @@ func BenchmarkWorker(b *testing.B) {
 	w := newWorker(&decide.Channel{Channel: config.Channel{Name: "a"}, Concurrency: 200},
 		&scriptedChannel{answer: accepts}, &cfg, newHeartbeat(cfg.DeadAfter), &load{}, answers)
 	defer func() { _ = w.close(context.Background()) }()
-	a := &openAttempt{Attempt: &decide.Attempt{Submission: provider.Submission{
-		ID:      "m",
-		Attempt: 2,
-	}}, claimed: time.Now()}
+	attempts := make([]*openAttempt, 100) // of one claim
+	for i := range attempts {
+		attempts[i] = &openAttempt{Attempt: &decide.Attempt{Submission: provider.Submission{
+			ID: "m", Attempt: 2,
+		}}}
+	}
 	b.ReportAllocs()
-	open := 0
 	for b.Loop() {
-		if open == cfg.MaxUnsettled {
-			<-answers
-			open--
+		for _, a := range attempts {
+			a.claimed = time.Now()
 		}
-		w.put(a)
-		open++
+		w.put(attempts...)
+		for range attempts {
+			<-answers
+		}
 	}
-	for ; open > 0; open-- {
-		<-answers
-	}
+	b.ReportMetric(float64(b.Elapsed())/float64(b.N*len(attempts)), "ns/attempt")
 }
