@@ -91,8 +91,9 @@ func (s *settler) write(batch []answered) {
 	s.d.lookForReceipts(s.ctx, unanswered...)
 	now := s.d.now()
 	settlements, again := make([]ledger.Settlement, len(batch)), false
+	settling := decide.NewSettling(len(batch), now)
 	for i := range batch {
-		settlements[i] = decide.Settle(batch[i].attempt.Attempt, &batch[i].result, now)
+		settlements[i] = settling.Settle(batch[i].attempt.Attempt, &batch[i].result)
 		again = again || settlements[i].State == ledger.Retry || settlements[i].NextAt.Equal(now)
 		s.d.due.add(settlements[i].NextAt, now)
 	}
