@@ -180,7 +180,7 @@ func (d *Dispatcher) Apply(routing *decide.Routing, channels map[string]provider
 		c := &routing.Channels[i]
 		if channel := channels[c.Name]; channel != nil {
 			next[c.Name] = newWorker(
-				c, channel, &d.cfg, d.heartbeat, d.loadOf(c.Name), d.settler.answers,
+				c, channel, &d.cfg, d.heartbeat, d.loadOf(c.Name), d.settler.add,
 			)
 		} else {
 			next[c.Name] = d.workers[c.Name]
@@ -285,7 +285,7 @@ func (d *Dispatcher) launch(c *claim) {
 		}
 		for _, a := range attempts {
 			result := decide.NotSent(decide.CodeStopping)
-			a.answer(d.settler.answers, &result)
+			a.answer(d.settler.add, &result)
 		}
 	}
 }

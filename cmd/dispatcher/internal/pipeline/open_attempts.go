@@ -36,10 +36,10 @@ type answered struct {
 }
 
 // answer hands the result to the settler. The attempt no longer counts as in flight on its channel.
-func (a *openAttempt) answer(to chan<- answered, result *provider.Result) {
+func (a *openAttempt) answer(to func(answered), result *provider.Result) {
 	a.load.release()
 	a.until.done()
-	to <- answered{attempt: a, result: *result}
+	to(answered{attempt: a, result: *result})
 }
 
 // sharedDeadline is the context under which the attempts of one claim and channel are sent. It ends

@@ -78,7 +78,8 @@ func newTestWorker(t *testing.T, channel provider.Channel, concurrency int) *tes
 	}
 	answers := make(chan answered, cfg.MaxUnsettled)
 	w := newWorker(&decide.Channel{Channel: config.Channel{Name: "a"}, Concurrency: concurrency},
-		channel, &cfg, newHeartbeat(cfg.DeadAfter), &load{}, answers)
+		channel, &cfg, newHeartbeat(cfg.DeadAfter), &load{},
+		func(a answered) { answers <- a })
 	l := &testWorker{worker: w, answers: answers}
 	t.Cleanup(func() {
 		if !l.closed() {
@@ -498,7 +499,8 @@ func BenchmarkWorker(b *testing.B) {
 	}
 	answers := make(chan answered, cfg.MaxUnsettled)
 	w := newWorker(&decide.Channel{Channel: config.Channel{Name: "a"}, Concurrency: 200},
-		&scriptedChannel{answer: accepts}, &cfg, newHeartbeat(cfg.DeadAfter), &load{}, answers)
+		&scriptedChannel{answer: accepts}, &cfg, newHeartbeat(cfg.DeadAfter), &load{},
+		func(a answered) { answers <- a })
 	defer func() { _ = w.close(context.Background()) }()
 	attempts := make([]*openAttempt, 100) // of one claim
 	for i := range attempts {

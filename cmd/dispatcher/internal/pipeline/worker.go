@@ -34,7 +34,7 @@ type worker struct {
 	heartbeat   *heartbeat
 	metrics     *Metrics
 	tracer      *tracing.Tracer // nil records nothing
-	answers     chan<- answered
+	answers     func(answered)
 
 	inbox    chan []*openAttempt // room for Config.MaxUnsettled attempts, so that put never blocks
 	turns    chan *openAttempt   // from the feeder to the senders; closed by the feeder
@@ -64,7 +64,7 @@ type worker struct {
 
 func newWorker(
 	c *decide.Channel, channel provider.Channel, cfg *Config, heart *heartbeat, load *load,
-	answers chan<- answered,
+	answers func(answered),
 ) *worker {
 	w := &worker{
 		name: c.Name, began: time.Now(), channel: channel, timeout: cfg.SendTimeout,
