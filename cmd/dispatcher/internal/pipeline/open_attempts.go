@@ -84,7 +84,7 @@ func opened(attempts []decide.Attempt, claimed time.Time) []*openAttempt {
 type openAttempts struct {
 	mu     sync.Mutex
 	claims []*openClaim // guarded by mu, ascending by at
-	open   int          // guarded by mu
+	open   atomic.Int64 // changed with mu held
 }
 
 // openClaim counts what is still open of one claim.
@@ -102,7 +102,7 @@ func (o *openAttempts) add(at time.Time, attempts []*openAttempt) {
 	defer o.mu.Unlock()
 	c := &openClaim{at: at, open: len(attempts)}
 	o.claims = append(o.claims, c)
-	o.open += len(attempts)
+	o.open.Add(int64(len(attempts)))
 	for _, a := range attempts {
 		a.claim = c
 	}
@@ -123,7 +123,7 @@ func (o *openAttempts) settled(batch []answered) {
 	for _, a := range batch {
 		a.attempt.claim.open--
 	}
-	o.open -= len(batch)
+	o.open.Add(-int64(len(batch)))
 	keep := o.claims[:0]
 	for _, c := range o.claims {
 		if c.open > 0 {
@@ -135,11 +135,7 @@ func (o *openAttempts) settled(batch []answered) {
 }
 
 // count is how many attempts are open.
-func (o *openAttempts) count() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.open
-}
+func (o *openAttempts) count() int { return int(o.open.Load()) }
 
 // oldest is the database's time of the oldest open claim; zero when nothing is open.
 func (o *openAttempts) oldest() time.Time {

@@ -32,7 +32,7 @@ type worker struct {
 	timeout     time.Duration
 	concurrency int32
 	heartbeat   *heartbeat
-	metrics     *Metrics
+	metrics     channelMetrics
 	tracer      *tracing.Tracer // nil records nothing
 	answers     func(answered)
 
@@ -71,7 +71,8 @@ func newWorker(
 		concurrency: int32(
 			max(1, min(c.Concurrency, cfg.MaxUnsettled)),
 		), //nolint:gosec // Some hundreds.
-		heartbeat: heart, metrics: cfg.Metrics, tracer: cfg.Tracer, answers: answers, load: load,
+		heartbeat: heart, metrics: cfg.Metrics.channel(c.Name), tracer: cfg.Tracer,
+		answers: answers, load: load,
 		inbox: make(chan []*openAttempt, cfg.MaxUnsettled), turns: make(chan *openAttempt),
 	}
 	w.stop, w.halt = context.WithCancel(context.Background())
@@ -254,7 +255,7 @@ func (w *worker) send(a *openAttempt) provider.Result {
 	now := time.Now()
 	took := now.Sub(began)
 	w.noteAnswer(&result, took, now)
-	w.metrics.answered(w.name, &result, took)
+	w.metrics.answered(&result, took)
 	return result
 }
 
