@@ -12,8 +12,8 @@ import (
 	"dispatcher/ledger/ledgertest"
 )
 
-// TestArraysArriveAsTheyWere: empty elements are no NULLs, and what pieces read stays as it was when
-// they read more rows.
+// TestArraysArriveAsTheyWere: empty elements are no NULLs, and what pieces have read stays as it is
+// when they read more rows.
 func TestArraysArriveAsTheyWere(t *testing.T) {
 	t.Parallel()
 	conn, err := pgx.Connect(t.Context(), ledgertest.URL(t))
