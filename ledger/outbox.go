@@ -246,7 +246,7 @@ func scanOutbox(rows pgx.Rows) (seqs []int64, notices []Notice, err error) {
 	var at time.Time
 	var kind, headers string
 	var keys []string
-	var values [][]byte
+	var values pieces
 	_, err = pgx.ForEachRow(rows, []any{&seq, &at, &kind, &keys, &values, &headers}, func() error {
 		seqs, at = append(seqs, seq), at.UTC()
 		lists := make([][]Header, len(keys))
@@ -257,7 +257,7 @@ func scanOutbox(rows pgx.Rows) (seqs []int64, notices []Notice, err error) {
 		}
 		for i := range keys {
 			notices = append(notices, Notice{
-				Kind: NoticeKind(kind), Key: keys[i], Value: values[i], Headers: lists[i], Seq: seq,
+				Kind: NoticeKind(kind), Key: keys[i], Value: values.list[i], Headers: lists[i], Seq: seq,
 				At: at,
 			})
 		}

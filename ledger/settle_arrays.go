@@ -31,8 +31,8 @@ func plainArrays(order []*Settlement) []any {
 // settlementArrays are the parameters of settle.
 func settlementArrays(order []*Settlement) []any {
 	n := len(order)
-	seq, attempt, outcome := make([]int64, n), make([]int16, n), make([]string, n)
-	code, reference, segments, price := make([]string, n), make([]string, n), make([]int16, n),
+	seq, attempt, outcome := make(array[number], n), make([]int16, n), make([]string, n)
+	code, reference, segments, price := make([]string, n), make(array[text], n), make([]int16, n),
 		make([]int64, n)
 	state, reason := make([]string, n), make([]string, n)
 	var next []pgtype.Timestamptz // null unless a row has one
@@ -40,8 +40,8 @@ func settlementArrays(order []*Settlement) []any {
 	pinned, left, cut := make([]string, n), make([]string, n), make([]string, n)
 	notices := newNoticeArrays(n)
 	for i, s := range order {
-		seq[i], attempt[i], outcome[i] = s.Seq, int16(s.Attempt), s.Outcome.String()
-		code[i], reference[i] = storable(s.Code), storable(cmp.Or(s.Reference, s.Denied))
+		seq[i], attempt[i], outcome[i] = number(s.Seq), int16(s.Attempt), s.Outcome.String()
+		code[i], reference[i] = storable(s.Code), text(storable(cmp.Or(s.Reference, s.Denied)))
 		segments[i], price[i] = int16(s.Segments), s.PriceMicros
 		state[i], reason[i] = string(s.State), storable(s.Reason)
 		if !s.NextAt.IsZero() {
@@ -144,13 +144,13 @@ func (s *Settlement) said() (expected int16, telling bool, within int64, cut boo
 
 // noticeArrays are the notices, at most one for each settlement; empty where there is none.
 type noticeArrays struct {
-	keys     []string
-	values   [][]byte
+	keys     array[text]
+	values   array[octets]
 	complete bool // every settlement has a notice
 }
 
 func newNoticeArrays(n int) noticeArrays {
-	return noticeArrays{keys: make([]string, n), values: make([][]byte, n), complete: true}
+	return noticeArrays{keys: make(array[text], n), values: make(array[octets], n), complete: true}
 }
 
 func (a *noticeArrays) set(i int, n *Notice) {
@@ -158,7 +158,7 @@ func (a *noticeArrays) set(i int, n *Notice) {
 		a.values[i], a.complete = []byte{}, false
 		return
 	}
-	a.keys[i], a.values[i] = n.Key, n.Value
+	a.keys[i], a.values[i] = text(n.Key), n.Value
 }
 
 func (a *noticeArrays) arguments() []any { return []any{a.keys, a.values, a.complete} }

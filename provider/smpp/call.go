@@ -51,8 +51,6 @@ type call struct {
 	order    uint64
 	deadline time.Time // guarded by session.mu; meaningful once written
 
-	alarm *time.Timer // fires at latest; of the first call alone, and owned by its sender
-
 	outcome   callOutcome
 	why       string     // the bounded word unless answered
 	status    pdu.Status // when answered
@@ -80,26 +78,6 @@ func (p *callPool) get() *call {
 
 // put returns a call whose token has been taken.
 func (p *callPool) put(c *call) { p.Put(c) }
-
-// arm returns the channel of the timer for latest; nil for never.
-func (c *call) arm(latest time.Time) <-chan time.Time {
-	switch {
-	case latest.IsZero():
-		return nil
-	case c.alarm == nil:
-		c.alarm = time.NewTimer(time.Until(latest))
-	default:
-		c.alarm.Reset(time.Until(latest))
-	}
-	return c.alarm.C
-}
-
-// disarm stops the timer.
-func (c *call) disarm() {
-	if c.alarm != nil {
-		c.alarm.Stop()
-	}
-}
 
 // expired reports whether the frame may not leave any more.
 func (c *call) expired(now time.Time) bool { return !c.expires.IsZero() && !now.Before(c.expires) }

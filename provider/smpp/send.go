@@ -50,7 +50,7 @@ func (c *Client) sendOne(ctx context.Context, p *plan, latest time.Time) provide
 	if !s.submit(latest, one) {
 		return refused(whyUnbound)
 	}
-	s.waitFirst(ctx, one, latest)
+	s.wait(ctx, one)
 	if p.segments != nil {
 		return c.summary(p, []*call{one})
 	}
@@ -82,8 +82,7 @@ func (c *Client) sendParts(ctx context.Context, p *plan, latest time.Time) provi
 	if !s.submit(latest, parts[:together]...) {
 		return refused(whyUnbound)
 	}
-	s.waitFirst(ctx, parts[0], latest)
-	for _, part := range parts[1:together] {
+	for _, part := range parts[:together] {
 		s.wait(ctx, part)
 	}
 	c.submitRest(ctx, s, parts, together)
@@ -104,7 +103,7 @@ func (c *Client) submitRest(ctx context.Context, s *session, parts []*call, next
 			}
 			return
 		}
-		s.waitFirst(ctx, part, part.expires)
+		s.wait(ctx, part)
 	}
 }
 

@@ -65,7 +65,10 @@ type session struct {
 	enquiry  uint32    // sequence_number of the unanswered enquire_link; zero for none
 	leaving  bool      // the peer sent unbind: nothing new, end when pending is empty
 	closed   bool      // nothing new
-	unbound  bool      // unbindResp is closed
+	// alarm runs expireQueued at alarmAt. It is set while calls are queued and the writer is writing.
+	alarm   *time.Timer
+	alarmAt time.Time // zero when the alarm is not set
+	unbound bool      // unbindResp is closed
 }
 
 func newSession(cfg *Config, p *pool, in *pduReader) *session {
@@ -193,6 +196,9 @@ func (s *session) submit(latest time.Time, calls ...*call) bool {
 	}
 	calls[0].latest = latest
 	s.queue = append(s.queue, calls...)
+	if !s.writing.IsZero() {
+		s.watchQueue(latest)
+	}
 	s.mu.Unlock()
 	s.wakeWriter()
 	return true
@@ -208,28 +214,29 @@ func (s *session) wait(ctx context.Context, c *call) {
 	}
 }
 
-// waitFirst is wait for the first of several calls, which leaves before latest or not at all.
-func (s *session) waitFirst(ctx context.Context, head *call, latest time.Time) {
-	alarm := head.arm(latest)
-	defer head.disarm()
-	for {
-		select {
-		case <-head.done:
-			return
-		case <-alarm:
-			s.expireQueued(time.Now())
-		case <-ctx.Done():
-			s.abandon(head, abandonReason(ctx))
-			<-head.done
-			return
-		}
+// watchQueue sets the alarm for queued calls that may not leave at or after a time, zero for any
+// time. Without it, calls would wait for the writer, which looks at the queue between two writes
+// and so not while the peer does not read. mu is held.
+func (s *session) watchQueue(latest time.Time) {
+	if latest.IsZero() || !s.alarmAt.IsZero() && !latest.Before(s.alarmAt) {
+		return
 	}
+	s.alarmAt = latest
+	if s.alarm == nil {
+		s.alarm = time.AfterFunc(time.Until(latest), func() { s.expireQueued(time.Now()) })
+		return
+	}
+	s.alarm.Reset(time.Until(latest))
 }
 
-// expireQueued ends queued calls that may not leave any more.
+// expireQueued ends queued calls that may not leave any more, and sets the alarm for the others.
 func (s *session) expireQueued(now time.Time) {
 	s.mu.Lock()
+	s.alarmAt = time.Time{}
 	late := s.removeLate(now)
+	for _, c := range s.queue {
+		s.watchQueue(c.latest)
+	}
 	s.mu.Unlock()
 	s.finishLate(late)
 }
@@ -309,6 +316,9 @@ func (s *session) finishAll() {
 	s.mu.Lock()
 	queue, pending := s.queue, s.pending
 	s.queue, s.pending, s.closed = nil, nil, true
+	if s.alarm != nil {
+		s.alarm.Stop()
+	}
 	asked := s.requests
 	s.requests = nil
 	s.mu.Unlock()

@@ -288,7 +288,7 @@ func (p *Plan) taken(t *Task) int {
 // Notices are the events of the claim: a status for each change of state, and a dead letter for
 // each record that cannot be used.
 func (dec *Decided) Notices() []ledger.Notice {
-	notices := make([]ledger.Notice, 0, len(dec.Tasks))
+	notices, events := make([]ledger.Notice, 0, len(dec.Tasks)), events{ahead: len(dec.Tasks)}
 	for i := range dec.Tasks {
 		t, d := &dec.Tasks[i], &dec.Decisions[i]
 		switch dec.Intakes[i] {
@@ -304,7 +304,7 @@ func (dec *Decided) Notices() []ledger.Notice {
 				Detail: "the id was used before for a message with other content",
 			}
 			notices = append(notices, *letter(&dec.plan.Jobs[i], problem),
-				statusOfConflict(&dec.plan.Jobs[i], problem, dec.Now))
+				events.ofConflict(&dec.plan.Jobs[i], problem, dec.Now))
 			continue
 		case ledger.Fresh:
 		}
@@ -312,7 +312,7 @@ func (dec *Decided) Notices() []ledger.Notice {
 			notices = append(notices, *t.letter)
 		}
 		if d.State != ledger.Waiting || t.was != ledger.Waiting {
-			notices = append(notices, statusOfTask(t, d, dec.plan.taken(t), dec.Now))
+			notices = append(notices, events.ofTask(t, d, dec.plan.taken(t), dec.Now))
 		}
 	}
 	return notices

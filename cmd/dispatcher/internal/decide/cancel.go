@@ -20,7 +20,7 @@ func Cancel(r *ledger.Record, now time.Time) (c *ledger.Cancellation, why string
 		PossibleDuplicate: m.PossibleDuplicate,
 	}
 	return &ledger.Cancellation{
-		Seq: m.Seq, State: m.State, Attempts: m.Attempts, Notice: statusOfSettlement(a, &s, now),
+		Seq: m.Seq, State: m.State, Attempts: m.Attempts, Notice: new(events).ofSettlement(a, &s, now),
 	}, ""
 }
 

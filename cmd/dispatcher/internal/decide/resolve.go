@@ -41,7 +41,7 @@ func AnsweredLate(o *ledger.OpenAmbiguity, now time.Time) *ledger.Resolution {
 	a := RecordedAttempt(&o.Message, &o.Attempt, &Lane{})
 	r.Settlement.Notice = nil // the event reports what the receipt said
 	s := ledger.Settlement{ID: o.Message.ID, Attempt: o.Attempt.Number, State: o.Receipt}
-	n := statusOfSettlement(a, &s, now)
+	n := new(events).ofSettlement(a, &s, now)
 	r.Move = &ledger.Move{State: o.Receipt, Notice: &n}
 	return r
 }
@@ -100,7 +100,7 @@ func unresolved(o *ledger.OpenAmbiguity, a *Attempt) *ledger.Settlement {
 
 // moved is the next state of a message whose attempt stays unknown, with its event.
 func moved(a *Attempt, s *ledger.Settlement, now time.Time) *ledger.Move {
-	n := statusOfSettlement(a, s, now)
+	n := new(events).ofSettlement(a, s, now)
 	return &ledger.Move{
 		State: s.State, Reason: s.Reason, PossibleDuplicate: s.PossibleDuplicate, Tried: s.Tried,
 		Notice: &n,

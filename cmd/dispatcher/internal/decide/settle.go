@@ -50,12 +50,31 @@ func NotSent(code string) provider.Result {
 // Settle decides the next state of the message after an outcome, and composes the status event. It
 // is pure; now is the database's clock as this process knows it.
 func Settle(a *Attempt, res *provider.Result, now time.Time) ledger.Settlement {
-	s := settle(a, res, now)
+	return NewSettling(1, now).Settle(a, res)
+}
+
+// Settling settles a batch of attempts. It allocates their events together.
+type Settling struct {
+	now     time.Time
+	events  events
+	notices []ledger.Notice
+}
+
+// NewSettling begins a batch of so many attempts.
+func NewSettling(attempts int, now time.Time) *Settling {
+	return &Settling{
+		now: now, events: events{ahead: attempts}, notices: make([]ledger.Notice, 0, attempts),
+	}
+}
+
+// Settle is the function Settle for an attempt of the batch.
+func (b *Settling) Settle(a *Attempt, res *provider.Result) ledger.Settlement {
+	s := settle(a, res, b.now)
 	if a.further && s.Reason == "" {
 		return s // the message is accepted as before
 	}
-	n := statusOfSettlement(a, &s, now)
-	s.Notice = &n
+	b.notices = append(b.notices, b.events.ofSettlement(a, &s, b.now))
+	s.Notice = &b.notices[len(b.notices)-1]
 	return s
 }
 

@@ -37,7 +37,7 @@ func TestAnEventHasTheNumberOfAcceptedParts(t *testing.T) {
 		attempt := testFlight()
 		attempt.taken, attempt.Segments = test.before, max(len(test.result.Parts), 1)
 		s := settle(attempt, test.result, noon)
-		n := statusOfSettlement(attempt, &s, noon)
+		n := new(events).ofSettlement(attempt, &s, noon)
 		var event struct {
 			Parts int `json:"parts_accepted"`
 		}

@@ -40,7 +40,7 @@ func AppendInbound(dst []byte, m *Inbound) []byte {
 	o.text("text", m.Text)
 	o.optional("tenant", m.Tenant)
 	o.key("received_at")
-	o.buf = append(m.ReceivedAt.UTC().AppendFormat(append(o.buf, '"'), microseconds), '"')
+	o.buf = append(appendTime(append(o.buf, '"'), m.ReceivedAt), '"')
 	if m.Parts > 1 {
 		o.count("parts", m.Parts)
 	}

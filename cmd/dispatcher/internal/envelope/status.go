@@ -51,7 +51,17 @@ type Position struct {
 	Offset    int64
 }
 
-const microseconds = "2006-01-02T15:04:05.000000Z07:00"
+// appendTime appends a time in UTC with microseconds, as in 2026-11-28T15:04:05.000001Z. The
+// package time has a fast path for RFC 3339, but not with six digits.
+func appendTime(dst []byte, t time.Time) []byte {
+	t = t.UTC()
+	dst = t.AppendFormat(dst, time.RFC3339)
+	end := len(dst) - 1 // of the seconds
+	const second = int64(time.Second / time.Microsecond)
+	dst = strconv.AppendInt(dst[:end], second+int64(t.Nanosecond()/1000), 10)
+	dst[end] = '.' // in place of the digit of second
+	return append(dst, 'Z')
+}
 
 // beforeAt precedes the time of an event. Inside a string its quotes would be escaped, and
 // AppendStatus writes no object before it, so its first occurrence is the field.
@@ -68,7 +78,7 @@ func Stamp(dst, event []byte, seq int64, at time.Time) []byte {
 	}
 	dst = append(append(dst, before...), `,"seq":`...)
 	dst = append(strconv.AppendInt(dst, seq, 10), beforeAt...)
-	return append(at.UTC().AppendFormat(dst, microseconds), after[end:]...)
+	return append(appendTime(dst, at), after[end:]...)
 }
 
 // AppendStatus writes the event as JSON. It allocates only room in dst and, with more than 16
@@ -78,7 +88,7 @@ func AppendStatus(dst []byte, s Status) []byte {
 	o.optional("id", s.ID)
 	o.text("state", s.State)
 	o.key("at")
-	o.buf = append(s.At.UTC().AppendFormat(append(o.buf, '"'), microseconds), '"')
+	o.buf = append(appendTime(append(o.buf, '"'), s.At), '"')
 	o.text("lane", s.Lane)
 	o.optional("tenant", s.Tenant)
 	o.optional("route", s.Route)

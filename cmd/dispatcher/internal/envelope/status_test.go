@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,6 +104,20 @@ func TestStampGivesAnEventItsNumberAndTimeAndLeavesTheRest(t *testing.T) {
 		delete(want, "at")
 		if diff := cmp.Diff(want, got); diff != "" {
 			rt.Fatalf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestTimesHaveSixDigits compares with the layout that package time would use.
+func TestTimesHaveSixDigits(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		at := time.Unix(rapid.Int64Range(-1<<33, 1<<37).Draw(rt, "seconds"),
+			rapid.Int64Range(0, 1e9-1).Draw(rt, "nanoseconds"))
+		event := string(envelope.AppendStatus(nil, envelope.Status{At: at}))
+		want := at.UTC().Format(`"at":"2006-01-02T15:04:05.000000Z07:00"`)
+		if !strings.Contains(event, want) {
+			rt.Fatalf("%s has not %s", event, want)
 		}
 	})
 }

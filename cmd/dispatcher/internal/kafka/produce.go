@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -99,10 +100,7 @@ func (c *PublisherConfig) options() ([]kgo.Opt, error) {
 // acknowledged within deliveryTimeout.
 func (p *Publisher) send(ctx context.Context, f *flow, notices []ledger.Notice) error {
 	for _, wave := range waves(notices) {
-		records := make([]*kgo.Record, len(wave))
-		for i, n := range wave {
-			records[i] = p.record(n)
-		}
+		records := p.records(wave)
 		for len(records) > 0 {
 			n := fit(records)
 			if err := p.produce(ctx, f, records[:n]); err != nil {
@@ -125,24 +123,35 @@ func (p *Publisher) produce(ctx context.Context, f *flow, records []*kgo.Record)
 		})
 	})
 	defer slow.Stop()
-	answers := make(chan error, len(records)) // one per record, nil when acknowledged
+	var answers answers
+	answers.missing.Add(len(records))
+	answered := answers.add // once, because a method value is allocated
 	for _, record := range records {
-		f.client.Produce(ctx, record, func(r *kgo.Record, err error) {
-			if err != nil {
-				err = fmt.Errorf("produce to %s: %w", r.Topic, err)
-			}
-			answers <- err
-		})
+		f.client.Produce(ctx, record, answered)
 	}
 	if err := f.client.Flush(ctx); err != nil {
 		return err
 	}
-	var failure error
-	for range records {
-		err := <-answers
-		if err != nil && (failure == nil || errors.Is(err, kerr.UnknownTopicID)) {
-			failure = err
-		}
+	answers.missing.Wait()
+	return answers.failure
+}
+
+// answers collects what became of the records of one batch.
+type answers struct {
+	missing sync.WaitGroup // one for each record
+	mu      sync.Mutex
+	failure error // guarded by mu; see produce
+}
+
+// add is called once for each record, without an error when it is acknowledged.
+func (a *answers) add(r *kgo.Record, err error) {
+	defer a.missing.Done()
+	if err == nil {
+		return
 	}
-	return failure
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.failure == nil || errors.Is(err, kerr.UnknownTopicID) {
+		a.failure = fmt.Errorf("produce to %s: %w", r.Topic, err)
+	}
 }

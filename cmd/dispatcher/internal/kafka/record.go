@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -24,21 +25,40 @@ const (
 // stamped is the most bytes that Stamp adds to an event.
 const stamped = len(`,"seq":`) + 20
 
-// record turns a notice into a record of its topic; a status event gets its number and its time. A
-// value over maxValue is cut, and the header original_bytes has its original length.
-func (p *Publisher) record(n *ledger.Notice) *kgo.Record {
-	r := &kgo.Record{Topic: p.cfg.StatusTopic, Value: n.Value}
+// records turns notices into records of their topics; a status event gets its number and its time.
+// A value over maxValue is cut, and the header original_bytes has its original length. All records,
+// and all bytes that they need, are allocated together: there are three or four events a message.
+func (p *Publisher) records(notices []*ledger.Notice) []*kgo.Record {
+	size := 0
+	for _, n := range notices {
+		size += len(n.Key) + len(n.Value) + stamped
+	}
+	room, all := make([]byte, 0, size), make([]kgo.Record, len(notices))
+	records := make([]*kgo.Record, len(notices))
+	for i, n := range notices {
+		records[i] = &all[i]
+		room = p.fill(records[i], n, room)
+	}
+	return records
+}
+
+// fill makes r the record of a notice. It appends key and stamped event to room and returns that.
+func (p *Publisher) fill(r *kgo.Record, n *ledger.Notice, room []byte) []byte {
+	r.Topic, r.Value = p.cfg.StatusTopic, n.Value
 	switch n.Kind {
 	case ledger.Status:
-		event := make([]byte, 0, len(n.Value)+stamped)
-		r.Value = envelope.Stamp(event, n.Value, n.Seq, n.At)
+		begin := len(room)
+		room = envelope.Stamp(room, n.Value, n.Seq, n.At)
+		r.Value = slices.Clip(room[begin:])
 	case ledger.Letter:
 		r.Topic = p.cfg.DeadTopic
 	case ledger.Heard:
 		r.Topic = p.cfg.InboundTopic
 	}
 	if n.Key != "" {
-		r.Key = []byte(n.Key)
+		begin := len(room)
+		room = append(room, n.Key...)
+		r.Key = slices.Clip(room[begin:])
 	}
 	for _, h := range n.Headers {
 		r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Key, Value: []byte(h.Value)})
@@ -49,7 +69,7 @@ func (p *Publisher) record(n *ledger.Notice) *kgo.Record {
 			Key: "original_bytes", Value: strconv.AppendInt(nil, int64(whole), 10),
 		})
 	}
-	return r
+	return room
 }
 
 // fit is how many of the records, at least one, fit into one batch.

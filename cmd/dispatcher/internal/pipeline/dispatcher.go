@@ -180,7 +180,7 @@ func (d *Dispatcher) Apply(routing *decide.Routing, channels map[string]provider
 		c := &routing.Channels[i]
 		if channel := channels[c.Name]; channel != nil {
 			next[c.Name] = newWorker(
-				c, channel, &d.cfg, d.heartbeat, d.loadOf(c.Name), d.settler.answers,
+				c, channel, &d.cfg, d.heartbeat, d.loadOf(c.Name), d.settler.add,
 			)
 		} else {
 			next[c.Name] = d.workers[c.Name]
@@ -274,12 +274,18 @@ func (d *Dispatcher) launch(c *claim) {
 	if d.stopped {
 		return // too late: the attempts stay open, and another instance recovers them
 	}
+	byChannel := map[string][]*openAttempt{}
 	for _, a := range c.attempts {
-		if w := d.workers[a.Channel]; w != nil {
-			w.put(a)
-		} else {
+		byChannel[a.Channel] = append(byChannel[a.Channel], a)
+	}
+	for channel, attempts := range byChannel {
+		if w := d.workers[channel]; w != nil {
+			w.put(attempts...)
+			continue
+		}
+		for _, a := range attempts {
 			result := decide.NotSent(decide.CodeStopping)
-			a.answer(d.settler.answers, &result)
+			a.answer(d.settler.add, &result)
 		}
 	}
 }

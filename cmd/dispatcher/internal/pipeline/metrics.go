@@ -243,32 +243,64 @@ func (m *Metrics) claimed(cl *claim, took, lockWait time.Duration) {
 				Add(float64(n))
 		}
 	}
+	records, decisions, choices := tally{of: m.records}, tally{of: m.decisions}, tally{of: m.choices}
 	for i := range cl.decided.Tasks {
 		t, d, intake := &cl.decided.Tasks[i], &cl.decided.Decisions[i], cl.decided.Intakes[i]
 		switch {
 		case intake == ledger.Duplicate:
-			m.records.WithLabelValues(t.Row.Lane, "duplicate").Inc()
+			records.add(t.Row.Lane, "duplicate")
 		case intake == ledger.Conflict:
-			m.records.WithLabelValues(t.Row.Lane, "conflict").Inc()
+			records.add(t.Row.Lane, "conflict")
 		case intake == ledger.Fresh && t.Row.State == ledger.Dead:
-			m.records.WithLabelValues(t.Row.Lane, "dead").Inc()
+			records.add(t.Row.Lane, "dead")
 		case intake == ledger.Fresh:
-			m.records.WithLabelValues(t.Row.Lane, "fresh").Inc()
+			records.add(t.Row.Lane, "fresh")
 		}
 		if d.State == "" {
 			if t.Row.State == ledger.Rejected &&
 				intake == ledger.Fresh { // rejected when it was planned
-				m.decisions.WithLabelValues(t.Row.Lane, string(ledger.Rejected)).Inc()
+				decisions.add(t.Row.Lane, string(ledger.Rejected))
 				m.passedOver.WithLabelValues(t.Row.Reason).Inc()
 			}
 			continue
 		}
-		m.decisions.WithLabelValues(t.Row.Lane, string(d.State)).Inc()
+		decisions.add(t.Row.Lane, string(d.State))
 		if d.State == ledger.Sending {
-			m.choices.WithLabelValues(d.Attempt.Channel, string(d.Attempt.Reason)).Inc()
+			choices.add(d.Attempt.Channel, string(d.Attempt.Reason))
 		} else if d.State != ledger.Accepted {
 			m.passedOver.WithLabelValues(d.Reason).Inc()
 		}
+	}
+	for _, t := range []*tally{&records, &decisions, &choices} {
+		t.count()
+	}
+}
+
+// tally adds up what a claim counts by two labels, because finding the counter of two labels costs
+// more than counting. A claim has few different ones.
+type tally struct {
+	of    *prometheus.CounterVec
+	pairs []labelPair
+}
+
+type labelPair struct {
+	first, second string
+	n             int
+}
+
+func (t *tally) add(first, second string) {
+	for i := range t.pairs {
+		if p := &t.pairs[i]; p.first == first && p.second == second {
+			p.n++
+			return
+		}
+	}
+	t.pairs = append(t.pairs, labelPair{first, second, 1})
+}
+
+func (t *tally) count() {
+	for _, p := range t.pairs {
+		t.of.WithLabelValues(p.first, p.second).Add(float64(p.n))
 	}
 }
 
@@ -279,13 +311,31 @@ func (m *Metrics) untilSubmit(a *openAttempt, now time.Time) {
 	}
 }
 
-// answered counts an outcome.
-func (m *Metrics) answered(channel string, result *provider.Result, took time.Duration) {
-	outcome := result.Outcome.String()
-	if result.Unfit {
-		outcome = unfit
+// channelMetrics are what each answer of a channel counts, found once.
+type channelMetrics struct {
+	*Metrics
+	name     string
+	accepted prometheus.Counter
+	answer   prometheus.Observer
+}
+
+func (m *Metrics) channel(name string) channelMetrics {
+	return channelMetrics{
+		Metrics: m, name: name, answer: m.answer.WithLabelValues(name),
+		accepted: m.outcomes.WithLabelValues(name, provider.Accepted.String()),
 	}
-	m.outcomes.WithLabelValues(channel, outcome).Inc()
-	m.coded(channel, result)
-	m.answer.WithLabelValues(channel).Observe(took.Seconds())
+}
+
+// answered counts an outcome.
+func (m *channelMetrics) answered(result *provider.Result, took time.Duration) {
+	m.answer.Observe(took.Seconds())
+	switch {
+	case result.Unfit:
+		m.outcomes.WithLabelValues(m.name, unfit).Inc()
+	case result.Outcome == provider.Accepted:
+		m.accepted.Inc()
+	default:
+		m.outcomes.WithLabelValues(m.name, result.Outcome.String()).Inc()
+	}
+	m.coded(m.name, result)
 }

@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dispatcher/cmd/dispatcher/internal/decide"
@@ -13,9 +15,10 @@ import (
 type openAttempt struct {
 	*decide.Attempt
 
-	claim *openClaim // set by openAttempts
-	slots *slots     // it holds one of these
-	load  *load      // of its channel; it counts there until it is answered
+	claim *openClaim      // set by openAttempts
+	slots *slots          // it holds one of these
+	load  *load           // of its channel; it counts there until it is answered
+	until *sharedDeadline // set by worker.put
 
 	// claimed is this process's clock, with its monotonic reading, before the claim began. After
 	// claimed + Config.SendTimeout no byte may leave, because another instance may have declared the
@@ -33,9 +36,33 @@ type answered struct {
 }
 
 // answer hands the result to the settler. The attempt no longer counts as in flight on its channel.
-func (a *openAttempt) answer(to chan<- answered, result *provider.Result) {
+func (a *openAttempt) answer(to func(answered), result *provider.Result) {
 	a.load.release()
-	to <- answered{attempt: a, result: *result}
+	a.until.done()
+	to(answered{attempt: a, result: *result})
+}
+
+// sharedDeadline is the context under which the attempts of one claim and channel are sent. It ends
+// when all of them are answered, or at their deadline. A context for each would cost a timer and
+// four allocations.
+type sharedDeadline struct {
+	ctx  context.Context //nolint:containedctx // It is handed to the senders.
+	end  context.CancelFunc
+	left atomic.Int32 // attempts without an answer
+}
+
+func newSharedDeadline(at time.Time, attempts int) *sharedDeadline {
+	d := &sharedDeadline{}
+	d.ctx, d.end = context.WithDeadline(context.Background(), at)
+	d.left.Store(int32(attempts)) //nolint:gosec // At most Config.MaxUnsettled.
+	return d
+}
+
+// done counts an answer; an attempt that no worker took has no deadline.
+func (d *sharedDeadline) done() {
+	if d != nil && d.left.Add(-1) == 0 {
+		d.end()
+	}
 }
 
 // late reports whether its release time has passed.
@@ -57,7 +84,7 @@ func opened(attempts []decide.Attempt, claimed time.Time) []*openAttempt {
 type openAttempts struct {
 	mu     sync.Mutex
 	claims []*openClaim // guarded by mu, ascending by at
-	open   int          // guarded by mu
+	open   atomic.Int64 // changed with mu held
 }
 
 // openClaim counts what is still open of one claim.
@@ -75,7 +102,7 @@ func (o *openAttempts) add(at time.Time, attempts []*openAttempt) {
 	defer o.mu.Unlock()
 	c := &openClaim{at: at, open: len(attempts)}
 	o.claims = append(o.claims, c)
-	o.open += len(attempts)
+	o.open.Add(int64(len(attempts)))
 	for _, a := range attempts {
 		a.claim = c
 	}
@@ -96,7 +123,7 @@ func (o *openAttempts) settled(batch []answered) {
 	for _, a := range batch {
 		a.attempt.claim.open--
 	}
-	o.open -= len(batch)
+	o.open.Add(-int64(len(batch)))
 	keep := o.claims[:0]
 	for _, c := range o.claims {
 		if c.open > 0 {
@@ -108,11 +135,7 @@ func (o *openAttempts) settled(batch []answered) {
 }
 
 // count is how many attempts are open.
-func (o *openAttempts) count() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.open
-}
+func (o *openAttempts) count() int { return int(o.open.Load()) }
 
 // oldest is the database's time of the oldest open claim; zero when nothing is open.
 func (o *openAttempts) oldest() time.Time {

@@ -78,7 +78,8 @@ func newTestWorker(t *testing.T, channel provider.Channel, concurrency int) *tes
 	}
 	answers := make(chan answered, cfg.MaxUnsettled)
 	w := newWorker(&decide.Channel{Channel: config.Channel{Name: "a"}, Concurrency: concurrency},
-		channel, &cfg, newHeartbeat(cfg.DeadAfter), &load{}, answers)
+		channel, &cfg, newHeartbeat(cfg.DeadAfter), &load{},
+		func(a answered) { answers <- a })
 	l := &testWorker{worker: w, answers: answers}
 	t.Cleanup(func() {
 		if !l.closed() {
@@ -490,7 +491,7 @@ func TestARoutingWithAChannelThatHasNoConnectionStartsNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkWorker measures an attempt in a worker, with its release time and answer.
+// BenchmarkWorker measures a hundred attempts in a worker, with their release times and answers.
 func BenchmarkWorker(b *testing.B) {
 	cfg := Config{
 		MaxUnsettled: 500, SendTimeout: time.Minute, DeadAfter: time.Hour,
@@ -498,23 +499,24 @@ func BenchmarkWorker(b *testing.B) {
 	}
 	answers := make(chan answered, cfg.MaxUnsettled)
 	w := newWorker(&decide.Channel{Channel: config.Channel{Name: "a"}, Concurrency: 200},
-		&scriptedChannel{answer: accepts}, &cfg, newHeartbeat(cfg.DeadAfter), &load{}, answers)
+		&scriptedChannel{answer: accepts}, &cfg, newHeartbeat(cfg.DeadAfter), &load{},
+		func(a answered) { answers <- a })
 	defer func() { _ = w.close(context.Background()) }()
-	a := &openAttempt{Attempt: &decide.Attempt{Submission: provider.Submission{
-		ID:      "m",
-		Attempt: 2,
-	}}, claimed: time.Now()}
+	attempts := make([]*openAttempt, 100) // of one claim
+	for i := range attempts {
+		attempts[i] = &openAttempt{Attempt: &decide.Attempt{Submission: provider.Submission{
+			ID: "m", Attempt: 2,
+		}}}
+	}
 	b.ReportAllocs()
-	open := 0
 	for b.Loop() {
-		if open == cfg.MaxUnsettled {
-			<-answers
-			open--
+		for _, a := range attempts {
+			a.claimed = time.Now()
 		}
-		w.put(a)
-		open++
+		w.put(attempts...)
+		for range attempts {
+			<-answers
+		}
 	}
-	for ; open > 0; open-- {
-		<-answers
-	}
+	b.ReportMetric(float64(b.Elapsed())/float64(b.N*len(attempts)), "ns/attempt")
 }

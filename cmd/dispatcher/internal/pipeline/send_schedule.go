@@ -20,13 +20,15 @@ const (
 	queues
 )
 
-// add adds an attempt.
-func (s *sendSchedule) add(a *openAttempt, now time.Time) {
-	if a.leave.After(now) {
-		heap.Push(&s.later, a)
-		return
+// add adds attempts.
+func (s *sendSchedule) add(now time.Time, attempts ...*openAttempt) {
+	for _, a := range attempts {
+		if a.leave.After(now) {
+			heap.Push(&s.later, a)
+		} else {
+			s.enqueue(a)
+		}
 	}
-	s.enqueue(a)
 }
 
 func (s *sendSchedule) enqueue(a *openAttempt) {

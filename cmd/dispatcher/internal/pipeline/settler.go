@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"dispatcher/admission"
@@ -18,24 +19,53 @@ const settleLinger = 20 * time.Millisecond
 
 // settler collects answers and writes them in batches.
 type settler struct {
-	d       *Dispatcher
-	answers chan answered // bounded by the slots
-	done    chan struct{} // closed when run has ended
-	ctx     context.Context
-	abort   context.CancelFunc // ends retries when the ledger does not come back
+	d     *Dispatcher
+	wake  chan struct{} // capacity 1: there is a first answer, or the batch is complete
+	done  chan struct{} // closed when run has ended
+	ctx   context.Context
+	abort context.CancelFunc // ends retries when the ledger does not come back
+
+	mu      sync.Mutex
+	answers []answered // guarded by mu; bounded by the slots
+	ended   bool       // guarded by mu; no more answers come
 }
 
 func newSettler(d *Dispatcher) *settler {
-	s := &settler{d: d, answers: make(chan answered, d.cfg.MaxUnsettled), done: make(chan struct{})}
+	s := &settler{d: d, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	s.ctx, s.abort = context.WithCancel(context.Background())
 	go s.run()
 	return s
 }
 
+// add collects an answer. It wakes the settler for the first one and when no other is awaited, and
+// not for each: a goroutine that wakes costs more than the answer. It does not block.
+func (s *settler) add(a answered) {
+	s.mu.Lock()
+	s.answers = append(s.answers, a)
+	wake := len(s.answers) == 1 || s.complete()
+	s.mu.Unlock()
+	if wake {
+		s.wakeUp()
+	}
+}
+
+// complete reports whether all that is open has been answered; mu is held.
+func (s *settler) complete() bool { return len(s.answers) >= s.d.open.count() }
+
+func (s *settler) wakeUp() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
 // stop writes the answers and ends the settler. When ctx ends first, the rest stays open in the
 // ledger and is recovered as Unknown.
 func (s *settler) stop(ctx context.Context) error {
-	close(s.answers)
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.wakeUp()
 	defer s.abort()
 	select {
 	case <-s.done:
@@ -49,34 +79,39 @@ func (s *settler) stop(ctx context.Context) error {
 
 func (s *settler) run() {
 	defer close(s.done)
-	batch := make([]answered, 0, s.d.cfg.MaxUnsettled)
-	for {
-		first, ok := <-s.answers
-		if !ok {
-			return
+	var spare []answered
+	for ended := false; !ended; {
+		<-s.wake
+		s.linger()
+		s.mu.Lock()
+		batch := s.answers
+		s.answers, ended = spare[:0], s.ended
+		s.mu.Unlock()
+		if len(batch) > 0 {
+			s.write(batch)
+			clear(batch)
 		}
-		batch = s.gather(append(batch[:0], first))
-		s.write(batch)
+		spare = batch
 	}
 }
 
-// gather adds answers until every attempt in flight has answered, the batch is full or the linger
-// is over.
-func (s *settler) gather(batch []answered) []answered {
-	linger := time.NewTimer(settleLinger)
-	defer linger.Stop()
-	for len(batch) < cap(batch) && len(batch) < s.d.open.count() {
+// linger waits for more answers until every attempt in flight has answered or the time is over.
+func (s *settler) linger() {
+	over := time.NewTimer(settleLinger)
+	defer over.Stop()
+	for {
+		s.mu.Lock()
+		ready := s.ended || s.complete()
+		s.mu.Unlock()
+		if ready {
+			return
+		}
 		select {
-		case a, ok := <-s.answers:
-			if !ok {
-				return batch
-			}
-			batch = append(batch, a)
-		case <-linger.C:
-			return batch
+		case <-s.wake:
+		case <-over.C:
+			return
 		}
 	}
-	return batch
 }
 
 // write settles a batch and frees its slots. It retries while PostgreSQL is away: a known outcome
@@ -91,8 +126,9 @@ func (s *settler) write(batch []answered) {
 	s.d.lookForReceipts(s.ctx, unanswered...)
 	now := s.d.now()
 	settlements, again := make([]ledger.Settlement, len(batch)), false
+	settling := decide.NewSettling(len(batch), now)
 	for i := range batch {
-		settlements[i] = decide.Settle(batch[i].attempt.Attempt, &batch[i].result, now)
+		settlements[i] = settling.Settle(batch[i].attempt.Attempt, &batch[i].result)
 		again = again || settlements[i].State == ledger.Retry || settlements[i].NextAt.Equal(now)
 		s.d.due.add(settlements[i].NextAt, now)
 	}

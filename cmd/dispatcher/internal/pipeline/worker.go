@@ -32,13 +32,13 @@ type worker struct {
 	timeout     time.Duration
 	concurrency int32
 	heartbeat   *heartbeat
-	metrics     *Metrics
+	metrics     channelMetrics
 	tracer      *tracing.Tracer // nil records nothing
-	answers     chan<- answered
+	answers     func(answered)
 
-	inbox    chan *openAttempt // room for Config.MaxUnsettled attempts, so that a send never blocks
-	turns    chan *openAttempt // from the feeder to the senders; closed by the feeder
-	schedule sendSchedule      // owned by feed
+	inbox    chan []*openAttempt // room for Config.MaxUnsettled attempts, so that put never blocks
+	turns    chan *openAttempt   // from the feeder to the senders; closed by the feeder
+	schedule sendSchedule        // owned by feed
 
 	load     *load
 	outSince []atomic.Int64 // by sender: when its submission went out, since began; 0 for none
@@ -64,15 +64,16 @@ type worker struct {
 
 func newWorker(
 	c *decide.Channel, channel provider.Channel, cfg *Config, heart *heartbeat, load *load,
-	answers chan<- answered,
+	answers func(answered),
 ) *worker {
 	w := &worker{
 		name: c.Name, began: time.Now(), channel: channel, timeout: cfg.SendTimeout,
 		concurrency: int32(
 			max(1, min(c.Concurrency, cfg.MaxUnsettled)),
 		), //nolint:gosec // Some hundreds.
-		heartbeat: heart, metrics: cfg.Metrics, tracer: cfg.Tracer, answers: answers, load: load,
-		inbox: make(chan *openAttempt, cfg.MaxUnsettled), turns: make(chan *openAttempt),
+		heartbeat: heart, metrics: cfg.Metrics.channel(c.Name), tracer: cfg.Tracer,
+		answers: answers, load: load,
+		inbox: make(chan []*openAttempt, cfg.MaxUnsettled), turns: make(chan *openAttempt),
 	}
 	w.stop, w.halt = context.WithCancel(context.Background())
 	w.outSince = make([]atomic.Int64, w.concurrency)
@@ -106,8 +107,14 @@ func (w *worker) paused(now time.Time) bool {
 	return now.Sub(w.began) < time.Duration(w.throttledUntil.Load())
 }
 
-// put queues an attempt.
-func (w *worker) put(a *openAttempt) { w.inbox <- a }
+// put queues attempts of one claim.
+func (w *worker) put(attempts ...*openAttempt) {
+	until := newSharedDeadline(attempts[0].claimed.Add(w.timeout), len(attempts))
+	for _, a := range attempts {
+		a.until = until
+	}
+	w.inbox <- attempts
+}
 
 // feed hands each attempt to a sender at its release time, the first lane before others, and
 // settles as unsent those that can no longer leave. It ends when the inbox is closed and empty.
@@ -123,17 +130,15 @@ func (w *worker) feed() {
 			swept = now
 			w.sweep(now)
 		}
-		next := w.schedule.next()
+		next := w.handOver()
 		w.count(next)
 		turns := w.turns
 		if next == nil {
 			turns = nil
 		}
 		select {
-		case a, open := <-w.inbox:
-			if open {
-				w.schedule.add(a, now)
-			}
+		case attempts := <-w.inbox: // none when it is closed
+			w.schedule.add(now, attempts...)
 		case turns <- next:
 			w.schedule.pop()
 		case <-alarm.at(now, w.wakeAt(now, swept)):
@@ -147,13 +152,29 @@ func (w *worker) feed() {
 func (w *worker) open(now time.Time) bool {
 	for {
 		select {
-		case a, open := <-w.inbox:
+		case attempts, open := <-w.inbox:
 			if !open {
 				return false
 			}
-			w.schedule.add(a, now)
+			w.schedule.add(now, attempts...)
 		default:
 			return true
+		}
+	}
+}
+
+// handOver gives due attempts to the senders that wait for one, and returns the next attempt.
+func (w *worker) handOver() *openAttempt {
+	for {
+		next := w.schedule.next()
+		if next == nil {
+			return nil
+		}
+		select {
+		case w.turns <- next:
+			w.schedule.pop()
+		default:
+			return next
 		}
 	}
 }
@@ -219,12 +240,10 @@ func (w *worker) send(a *openAttempt) provider.Result {
 		return w.unsent(a, code, began)
 	}
 	w.metrics.untilSubmit(a, began)
-	// Stopping must not cut off an answer that is on its way; only the deadline may.
-	ctx, cancel := context.WithDeadline(context.Background(), a.claimed.Add(w.timeout))
-	defer cancel()
 	submission := a.Submission
 	submission.Latest = a.latest
-	ctx, span := w.tracer.Send(ctx, a.Traceparent, w.name, submission.Attempt)
+	// Stopping must not cut off an answer that is on its way; only the deadline may.
+	ctx, span := w.tracer.Send(a.until.ctx, a.Traceparent, w.name, submission.Attempt)
 	result := w.channel.Send(ctx, submission)
 	span.Answered(result.Outcome.String(), result.Code, result.Outcome == provider.Accepted)
 	if decide.Unsent(&result) && !decide.AnyAccepted(result.Parts) {
@@ -236,7 +255,7 @@ func (w *worker) send(a *openAttempt) provider.Result {
 	now := time.Now()
 	took := now.Sub(began)
 	w.noteAnswer(&result, took, now)
-	w.metrics.answered(w.name, &result, took)
+	w.metrics.answered(&result, took)
 	return result
 }
 

@@ -1,0 +1,80 @@
+package ledger
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+
+	"dispatcher/ledger/ledgertest"
+)
+
+// TestArraysArriveAsTheyWere: empty elements are no NULLs, and what pieces have read stays as it is
+// when they read more rows.
+func TestArraysArriveAsTheyWere(t *testing.T) {
+	t.Parallel()
+	conn, err := pgx.Connect(t.Context(), ledgertest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context()) //nolint:errcheck // the session ends either way
+	long := octets(strings.Repeat("x", pieceRoom+1))
+	rows, err := conn.Query(t.Context(), `
+		select $1::text[], $2::bigint[], b from (values (1, $3::bytea[]), (2, $4), (3, $5)) v(n, b)
+		order by n`,
+		array[text]{"a", "", "ü"}, array[number]{1, -1 << 62}, array[octets]{octets("one"), {}},
+		array[octets]{octets("two"), long}, array[octets]{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	var numbers []int64
+	var blobs pieces
+	var read [][][]byte
+	if _, err := pgx.ForEachRow(rows, []any{&texts, &numbers, &blobs}, func() error {
+		if diff := cmp.Diff([]string{"a", "", "ü"}, texts); diff != "" {
+			t.Errorf("texts (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]int64{1, -1 << 62}, numbers); diff != "" {
+			t.Errorf("numbers (-want +got):\n%s", diff)
+		}
+		read = append(read, slices.Clone(blobs.list))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([][][]byte{
+		{[]byte("one"), {}}, {[]byte("two"), long}, {},
+	}, read, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("octets (-want +got):\n%s", diff)
+	}
+}
+
+// TestArraysDoNotAllocateTheirElements: a hundred texts cost no more than one.
+func TestArraysDoNotAllocateTheirElements(t *testing.T) {
+	conn, err := pgx.Connect(t.Context(), ledgertest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context()) //nolint:errcheck // the session ends either way
+	allocations := func(n int) float64 {
+		texts, blobs := make(array[text], n), make(array[octets], n)
+		for i := range texts {
+			texts[i], blobs[i] = "text", octets("octets")
+		}
+		room := make([]byte, 0, 1<<16)
+		return testing.AllocsPerRun(100, func() {
+			for oid, value := range map[uint32]any{1009: texts, 1001: blobs} { // text[], bytea[]
+				if _, err := conn.TypeMap().Encode(oid, 1, value, room); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+	if one, many := allocations(1), allocations(100); many > one {
+		t.Errorf("%v allocations for a hundred elements, %v for one", many, one)
+	}
+}
