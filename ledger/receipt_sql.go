@@ -115,8 +115,9 @@ var expectReceipts = ofDay(`
 //
 // Usually all receipts are about existing rows. Then these are updated plainly, because "on
 // conflict" locks each row first, which writes 54 more bytes of WAL. They are updated in the order
-// of met, because each row is looked up, see hotSettings. A row that was deleted meanwhile, because
-// its time was over, needs no receipt. Both parts, moved and recorded, merge by the same rule.
+// of met: "= any" leaves the planner no other join than looking each row up. A row that was deleted
+// meanwhile, because its time was over, needs no receipt. Both parts, moved and recorded, merge by
+// the same rule.
 const mergeReceipts = `
 	with given as (
 	  select g.channel collate "C" as channel, g.reference collate "C" as reference,
@@ -153,7 +154,7 @@ const mergeReceipts = `
 	    look_at = case when g.state = 'pending' then r.look_at end
 	  from met g
 	  where (select bool_and(known) from met)
-	    and r.channel = g.channel and r.reference = g.reference
+	    and r.channel = any(array[g.channel]) and r.reference = any(array[g.reference])
 	    and (dispatcher.receipt_rank(g.state) > dispatcher.receipt_rank(r.state)
 	      or r.message_seq is null and g.message_seq is not null)
 	    and coalesce(r.message_seq = g.message_seq, true)

@@ -184,10 +184,13 @@ func settleDay(ctx context.Context, db executor, day Day, order []*Settlement) e
 	return err
 }
 
-// apart separates the settlements for which settlePlain is enough from all others.
+// apart separates the settlements for which settlePlain is enough from all others. Several of one
+// message stay together: between two transactions the message would have a state that it never had.
 func apart(order []*Settlement) (plain, others []*Settlement) {
-	for _, s := range order {
-		if s.plain() && !s.needsMore() {
+	for i, s := range order {
+		alone := (i == 0 || order[i-1].Seq != s.Seq) &&
+			(i+1 == len(order) || order[i+1].Seq != s.Seq)
+		if alone && s.plain() && !s.needsMore() {
 			plain = append(plain, s)
 		} else {
 			others = append(others, s)

@@ -15,14 +15,16 @@ import (
 // plainArrays are the parameters of settlePlain. It gets only the notices that there are.
 func plainArrays(order []*Settlement) []any {
 	n := len(order)
-	seq, attempt, code, reference := make([]int64, n), []int16{1}, make([]string, n), make([]string, n)
+	seq, attempt := make(array[number], n), []int16{1}
+	code, reference := make([]string, n), make(array[text], n)
 	segments, price := make([]int16, n), make([]int64, n)
-	keys, values := make([]string, 0, n), make([][]byte, 0, n)
+	keys, values := make(array[text], 0, n), make(array[octets], 0, n)
 	for i, s := range order {
-		seq[i], code[i], reference[i] = s.Seq, storable(s.Code), storable(cmp.Or(s.Reference, s.Denied))
+		seq[i], code[i] = number(s.Seq), storable(s.Code)
+		reference[i] = text(storable(cmp.Or(s.Reference, s.Denied)))
 		segments[i], price[i] = int16(s.Segments), s.PriceMicros
 		if s.Notice != nil {
-			keys, values = append(keys, s.Notice.Key), append(values, s.Notice.Value)
+			keys, values = append(keys, text(s.Notice.Key)), append(values, s.Notice.Value)
 		}
 	}
 	return []any{seq, attempt, brief(code), reference, brief(segments), brief(price), keys, values}

@@ -91,11 +91,20 @@ func (c *call) late(why string, now time.Time) string {
 	return why
 }
 
-// tooLate reports whether the queued call has expired, or its message has not started and may not
-// start any more; session.mu is held.
+// tooLate reports whether the queued call may not leave any more; session.mu is held.
 func (c *call) tooLate(now time.Time) bool {
-	first := c.first
-	return c.expired(now) || !first.started && !first.latest.IsZero() && !now.Before(first.latest)
+	until := c.leavesUntil()
+	return !until.IsZero() && !now.Before(until)
+}
+
+// leavesUntil is the time from which the queued call may not leave: when it expires, or earlier when
+// its message has not started and may not start any more; zero for never. session.mu is held.
+func (c *call) leavesUntil() time.Time {
+	if latest := c.first.latest; !c.first.started && !latest.IsZero() &&
+		(c.expires.IsZero() || latest.Before(c.expires)) {
+		return latest
+	}
+	return c.expires
 }
 
 // accepted reports whether the SMSC accepted the part; the sender has its token.

@@ -197,7 +197,9 @@ func (s *session) submit(latest time.Time, calls ...*call) bool {
 	calls[0].latest = latest
 	s.queue = append(s.queue, calls...)
 	if !s.writing.IsZero() {
-		s.watchQueue(latest)
+		for _, c := range calls {
+			s.watch(c)
+		}
 	}
 	s.mu.Unlock()
 	s.wakeWriter()
@@ -214,19 +216,20 @@ func (s *session) wait(ctx context.Context, c *call) {
 	}
 }
 
-// watchQueue sets the alarm for queued calls that may not leave at or after a time, zero for any
-// time. Without it, calls would wait for the writer, which looks at the queue between two writes
-// and so not while the peer does not read. mu is held.
-func (s *session) watchQueue(latest time.Time) {
-	if latest.IsZero() || !s.alarmAt.IsZero() && !latest.Before(s.alarmAt) {
+// watch sets the alarm for the time from which a queued call may not leave any more, unless it is
+// set for an earlier one. Without it, calls would wait for the writer, which looks at the queue
+// between two writes and so not while the peer does not read. mu is held.
+func (s *session) watch(c *call) {
+	until := c.leavesUntil()
+	if until.IsZero() || !s.alarmAt.IsZero() && !until.Before(s.alarmAt) {
 		return
 	}
-	s.alarmAt = latest
+	s.alarmAt = until
 	if s.alarm == nil {
-		s.alarm = time.AfterFunc(time.Until(latest), func() { s.expireQueued(time.Now()) })
+		s.alarm = time.AfterFunc(time.Until(until), func() { s.expireQueued(time.Now()) })
 		return
 	}
-	s.alarm.Reset(time.Until(latest))
+	s.alarm.Reset(time.Until(until))
 }
 
 // expireQueued ends queued calls that may not leave any more, and sets the alarm for the others.
@@ -235,7 +238,7 @@ func (s *session) expireQueued(now time.Time) {
 	s.alarmAt = time.Time{}
 	late := s.removeLate(now)
 	for _, c := range s.queue {
-		s.watchQueue(c.latest)
+		s.watch(c)
 	}
 	s.mu.Unlock()
 	s.finishLate(late)

@@ -85,7 +85,7 @@ func (s *session) take(buf []byte, spans []span) (_ []byte, _ []span, left bool)
 	s.queue = slices.Delete(s.queue, 0, taken)
 	s.writing = now
 	for _, c := range s.queue { // they wait for the end of this write
-		s.watchQueue(c.latest)
+		s.watch(c)
 	}
 	return buf, spans, false
 }

@@ -31,7 +31,10 @@ const stamped = len(`,"seq":`) + 20
 func (p *Publisher) records(notices []*ledger.Notice) []*kgo.Record {
 	size := 0
 	for _, n := range notices {
-		size += len(n.Key) + len(n.Value) + stamped
+		size += len(n.Key)
+		if n.Kind == ledger.Status { // others are published as they are
+			size += len(n.Value) + stamped
+		}
 	}
 	room, all := make([]byte, 0, size), make([]kgo.Record, len(notices))
 	records := make([]*kgo.Record, len(notices))
