@@ -32,7 +32,7 @@ func TestConcurrentClaimsGrantExactlyWhatTheyDecidedAndNeverMore(t *testing.T) {
 		ledger.ChannelSpec{Name: "c", ActiveMax: 40, Limits: []admission.Limit{
 			limit(admission.Minute, 300),
 		}})
-	rounds := tier.Size(8, 30)
+	rounds := tier.Size(5, 30)
 	subsets := [][]string{{"a", "b", "c"}, {"b", "c"}, {"a", "c"}, {"a", "b"}}
 	var given atomic.Int64
 	var workers sync.WaitGroup

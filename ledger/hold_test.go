@@ -450,7 +450,7 @@ func TestSlotsAreFreedOnceWhoeverIsFirst(t *testing.T) {
 	apply(t, l, ledger.ChannelSpec{Name: "a", ActiveMax: 1000}, ledger.ChannelSpec{
 		Name: "b", ActiveMax: 1000,
 	})
-	rounds := tier.Size(3, 10)
+	rounds := tier.Size(2, 10)
 	for round := range rounds {
 		settlements := accepted(claimAll(t, l, batch(fmt.Sprintf("a%d", round), 100), "a").Messages)
 		settlements = append(settlements,

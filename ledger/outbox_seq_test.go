@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"dispatcher/config/tier"
 	"dispatcher/ledger"
 	"dispatcher/ledger/ledgertest"
 	"dispatcher/provider"
@@ -46,7 +47,7 @@ func TestEventsOfAMessageAreNumberedAndTimedInTheirOrder(t *testing.T) {
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
 	db := raw(t, url)
 	var published []ledger.Notice
-	for round := range 12 {
+	for round := range tier.Size(4, 12) {
 		var shown []ledger.Message
 		err := runClaim(t.Context(), l, ledger.Claim{
 			Messages: batch(fmt.Sprintf("m%02d", round), 12), Channels: []string{"a"},

@@ -348,7 +348,7 @@ func TestLateTruthsFromBothSidesContend(t *testing.T) {
 	url := ledgertest.URL(t)
 	l, db := connect(t, ledger.Config{URL: url, MaxConns: 8}), raw(t, url)
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
-	rounds := tier.Size(3, 8)
+	rounds := tier.Size(2, 8)
 	for round := range rounds {
 		messages := claimAll(t, l, batch(fmt.Sprintf("m%d", round), 200), "a").Messages
 		late := accepted(messages)

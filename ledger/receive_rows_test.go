@@ -229,7 +229,7 @@ func TestSettlementsAndReceiptsContend(t *testing.T) {
 	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 10000}, ledger.ChannelSpec{
 		Name: "b", ActiveMax: 10000,
 	})
-	rounds := tier.Size(3, 8)
+	rounds := tier.Size(2, 8)
 	for round := range rounds {
 		contend(t, ledgers, round)
 		overdue(t, ledgers[0])

@@ -649,7 +649,7 @@ func TestConcurrentClaimsOfOverlappingScopesAreExact(t *testing.T) {
 			budget(tenant("t2"), 90*28000), scoped(prefix("+44"), admission.Day, 500))
 	}
 	again()
-	rounds := tier.Size(6, 20)
+	rounds := tier.Size(4, 20)
 	var workers sync.WaitGroup
 	for worker := range 8 {
 		l := instances[worker%2]

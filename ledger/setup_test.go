@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) {
 	// A flag of the command line wins over this.
-	if err := flag.Set("rapid.checks", tier.Size("20", "100")); err != nil {
+	if err := flag.Set("rapid.checks", tier.Size("12", "100")); err != nil {
 		panic(err)
 	}
 	tier.Parallel(6)

@@ -50,7 +50,7 @@ func TestAmbiguitiesRepeatsAndReceiptsContend(t *testing.T) {
 	}
 	db := raw(t, url)
 	apply(t, ledgers[0], ledger.ChannelSpec{Name: "a", ActiveMax: 10000})
-	rounds := tier.Size(2, 5)
+	rounds := tier.Size(1, 5)
 	for round := range rounds {
 		s := brew(t, ledgers, round)
 		watch := throughout(t, url)
