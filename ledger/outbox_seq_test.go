@@ -200,10 +200,10 @@ func TestAnEventIsTimedAfterItsMessageWasLocked(t *testing.T) {
 // takes over.
 func TestAClockThatIsSetBackDoesNotSetAnEventBack(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l := connect(t, ledger.Config{URL: url, MaxConns: 2})
+	rig := lend(t)
+	url, db := rig.url, rig.db
+	l := connect(t, ledger.Config{URL: url, MaxConns: tier.Size(0, 2)})
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
-	db := raw(t, url)
 	m := claimAll(t, l, batch("m", 1), "a").Messages[0]
 	s := expecting(m, "r1")
 	s[0].Notice = &ledger.Notice{Kind: ledger.Status, Key: m.ID, Value: []byte("accepted")}
