@@ -41,11 +41,11 @@ func checkRising(t testing.TB, published []ledger.Notice) map[string]int {
 // a third publishes.
 func TestEventsOfAMessageAreNumberedAndTimedInTheirOrder(t *testing.T) {
 	t.Parallel()
-	url := ledgertest.URL(t)
-	l := connect(t, ledger.Config{URL: url, MaxConns: 8})
-	other := connect(t, ledger.Config{URL: url, MaxConns: 8})
+	rig := lend(t)
+	l := connect(t, ledger.Config{URL: rig.url, MaxConns: tier.Size(0, 8)})
+	other := connect(t, ledger.Config{URL: rig.url, MaxConns: tier.Size(0, 8)})
 	apply(t, l, ledger.ChannelSpec{Name: "a"})
-	db := raw(t, url)
+	db := rig.db
 	var published []ledger.Notice
 	for round := range tier.Size(4, 12) {
 		var shown []ledger.Message
