@@ -75,7 +75,7 @@ func TestTenantsTakeFairTurns(t *testing.T) {
 		want   map[string]int
 	}{
 		"a small one beside a campaign": {
-			map[string]int{"bulk/big": 5000, "bulk/small": 10},
+			map[string]int{"bulk/big": 1000, "bulk/small": 10},
 			500,
 			map[string]int{"bulk/big": 490, "bulk/small": 10},
 		},
