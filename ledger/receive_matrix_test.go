@@ -157,8 +157,8 @@ var receiptStates = []provider.ReceiptState{
 	provider.Pending, provider.Undelivered, provider.Delivered,
 }
 
-// TestReceiptsOfTheOnlyAttempt tries every receipt for one attempt of each outcome, before and after
-// its settlement, in the long tier, and a sample in the fast one.
+// TestReceiptsOfTheOnlyAttempt tries every receipt for one attempt of each outcome, before and
+// after its settlement, in the long tier, and a sample in the fast one.
 func TestReceiptsOfTheOnlyAttempt(t *testing.T) {
 	t.Parallel()
 	final := map[provider.Outcome]ledger.State{
